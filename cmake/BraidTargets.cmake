@@ -1,0 +1,43 @@
+include(GNUInstallDirs)
+
+# Language level and warnings of braid's own targets. Nothing here reaches users of the library except C++20.
+function(braid_options target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion $<$<BOOL:${BRAID_WERROR}>:-Werror>)
+endfunction()
+
+# braid_add_library(core HEADERS tensor.h ... SOURCES tensor.cpp ... PUBLIC fmt::fmt PRIVATE hwy::hwy ...)
+# One folder, one target: braid_core, alias braid::core. HEADERS are the public ones, which get installed;
+# PUBLIC and PRIVATE are what it links.
+function(braid_add_library folder)
+  cmake_parse_arguments(ARG "" "" "HEADERS;SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  set(target braid_${folder})
+  if(NOT ARG_SOURCES)
+    add_library(${target} INTERFACE)
+    add_library(braid::${folder} ALIAS ${target})
+    set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder})
+    target_link_libraries(${target} INTERFACE ${ARG_PUBLIC})
+    install(TARGETS ${target} EXPORT braidTargets)
+    return()
+  endif()
+  add_library(${target} ${ARG_SOURCES})
+  add_library(braid::${folder} ALIAS ${target})
+  braid_options(${target})
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS})
+  target_link_libraries(${target} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
+  # Run-time dispatch between x86-64, AVX2 and AVX-512; the levels between them cost build time and serve few machines.
+  target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${folder} INSTALL_RPATH $ORIGIN VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  install(TARGETS ${target} EXPORT braidTargets FILE_SET HEADERS)
+endfunction()
+
+# braid_add_program(train_lm SOURCES train_lm.cpp ... LINK CLI11::CLI11 ...): a program in <build>/bin.
+function(braid_add_program program)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${program} ${ARG_SOURCES})
+  braid_options(${program})
+  target_link_libraries(${program} PRIVATE braid::braid ${ARG_LINK})
+endfunction()

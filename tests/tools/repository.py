@@ -1,0 +1,18 @@
+"""What the repository tests share: where things stand and how a source file names its includes."""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LAYERS = ["core", "autograd", "nn", "mhc"]
+
+
+def sources(folder):
+    """All C++ files below a folder, as paths relative to the root."""
+    found = (ROOT / folder).rglob("*")
+    return sorted(path.relative_to(ROOT) for path in found if path.suffix in (".h", ".cpp"))
+
+
+def includes(path):
+    """The included names of a file, in order, without brackets or quotes."""
+    return re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', (ROOT / path).read_text(), re.MULTILINE)
