@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """core <- autograd <- nn <- mhc: each folder includes only what stands to its left; SIMD and oneDNN stay where they live."""
 
 import unittest

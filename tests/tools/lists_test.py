@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """No file is forgotten: every source stands in its folder's list, every public header is installed and in braid.h."""
 
 import re

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """README code is compiled code: each C++ block names the example it comes from and stands in it, word for word.
 
 A block is written as `<!-- examples/regression.cpp -->` on one line and ```cpp on the next.
