@@ -5,6 +5,7 @@ import argparse
 import json
 import pathlib
 import subprocess
+import sys
 
 STANDARD = {"name", "family_index", "per_family_instance_index", "run_name", "run_type", "repetitions", "threads",
             "aggregate_name", "aggregate_unit", "iterations", "real_time", "cpu_time", "time_unit", "label"}
@@ -14,6 +15,8 @@ SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 def medians(results):
     """One record a benchmark: name, seconds, and the program's own counters such as bytes_per_second."""
     for run in results["benchmarks"]:
+        if run.get("error_occurred"):
+            sys.exit(f"{run['run_name']}: {run['error_message']}")
         if run.get("aggregate_name") == "median":
             counters = {key: value for key, value in run.items() if key not in STANDARD}
             yield {"name": run["run_name"], "seconds": run["real_time"] * SECONDS[run["time_unit"]], **counters}

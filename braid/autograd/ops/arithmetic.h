@@ -1,0 +1,35 @@
+#pragma once
+#include <braid/autograd/tape.h>
+
+namespace braid {
+
+// Elementwise arithmetic with numpy's broadcasting. All throw ShapeError when shapes do not broadcast and DTypeError
+// when dtypes differ; a number takes the dtype of the other operand.
+
+/// `a + b`
+Var add(const Var& a, const Var& b);
+/// `a - b`
+Var sub(const Var& a, const Var& b);
+/// `a * b`
+Var mul(const Var& a, const Var& b);
+/// `a / b`
+Var div(const Var& a, const Var& b);
+/// `-x`
+Var neg(const Var& x);
+
+inline Var operator+(const Var& a, const Var& b) { return add(a, b); }
+inline Var operator-(const Var& a, const Var& b) { return sub(a, b); }
+inline Var operator*(const Var& a, const Var& b) { return mul(a, b); }
+inline Var operator/(const Var& a, const Var& b) { return div(a, b); }
+inline Var operator-(const Var& x) { return neg(x); }
+
+inline Var operator+(const Var& a, double b) { return add(a, scalar(b, a.dtype())); }
+inline Var operator+(double a, const Var& b) { return add(scalar(a, b.dtype()), b); }
+inline Var operator-(const Var& a, double b) { return sub(a, scalar(b, a.dtype())); }
+inline Var operator-(double a, const Var& b) { return sub(scalar(a, b.dtype()), b); }
+inline Var operator*(const Var& a, double b) { return mul(a, scalar(b, a.dtype())); }
+inline Var operator*(double a, const Var& b) { return mul(scalar(a, b.dtype()), b); }
+inline Var operator/(const Var& a, double b) { return div(a, scalar(b, a.dtype())); }
+inline Var operator/(double a, const Var& b) { return div(scalar(a, b.dtype()), b); }
+
+}  // namespace braid

@@ -1,0 +1,182 @@
+#include <braid/autograd/tape.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/ranges.h>
+
+#include <braid/core/map.h>
+#include <braid/core/parallel.h>
+
+namespace braid {
+namespace {
+
+thread_local int finite_checks = 0;
+
+bool all_finite(const Tensor& t) {
+  if (!t.defined() || t.dtype() == DType::i32) return true;
+  const Tensor x = t.contiguous();
+  return dispatch_float("all_finite", x.dtype(), [&](auto zero) {
+    const auto* data = x.data<decltype(zero)>();
+    return std::all_of(data, data + x.numel(), [](auto v) { return std::isfinite(v); });
+  });
+}
+
+void check_finite(const char* op, const char* direction, std::span<const Tensor> results,
+                  std::span<const Shape> inputs) {
+  if (finite_checks == 0 || std::ranges::all_of(results, all_finite)) return;
+  throw NonFiniteError(
+      fmt::format("{}: {} produced NaN or Inf from inputs of shapes {}", op, direction, fmt::join(inputs, ", ")));
+}
+
+/// `sum += term`, in place only when nobody else holds the sum: an op may hand out one cotangent twice.
+void accumulate(Tensor& sum, Tensor term) {
+  if (!sum.defined()) {
+    sum = std::move(term);
+  } else if (sum.unshared() && sum.is_contiguous() && term.is_contiguous()) {
+    dispatch_float("accumulate", sum.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      T* total = sum.mutable_data<T>();
+      const T* x = term.data<T>();
+      parallel_for(sum.numel(), 16384, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) total[i] += x[i];
+      });
+    });
+  } else {
+    sum = map(
+        "accumulate", [](auto a, auto b) { return a + b; }, sum, term);
+  }
+}
+
+}  // namespace
+
+namespace detail {
+
+using ValueId = std::uint32_t;
+
+struct Node {
+  const char* op;
+  std::vector<std::optional<ValueId>> inputs;  // nullopt: a constant
+  std::vector<Shape> input_shapes;
+  ValueId first_output;
+  std::vector<Shape> output_shapes;
+  Vjp vjp;  // empty: a leaf
+};
+
+struct TapeState {
+  std::vector<Node> nodes;
+  std::vector<Tensor> grads;  // by ValueId, once backward has run
+  ValueId num_values = 0;
+  bool done = false;
+
+  static const std::shared_ptr<TapeState>& of(const Var& v) { return v.tape_; }
+  static ValueId id(const Var& v) { return v.id_; }
+
+  static std::vector<Var> push(const std::shared_ptr<TapeState>& self, Node node, std::vector<Tensor> outputs) {
+    check<Error>(!self->done, "{}: this tape has run backward; record on a new one", node.op);
+    node.first_output = self->num_values;
+    std::vector<Var> vars;
+    for (Tensor& output : outputs) {
+      node.output_shapes.push_back(output.shape());
+      Var& v = vars.emplace_back(std::move(output));
+      v.tape_ = self;
+      v.id_ = self->num_values++;
+    }
+    self->nodes.push_back(std::move(node));
+    return vars;
+  }
+
+  /// Runs the newest node's vjp and forgets the node.
+  void step_back() {
+    const Node node = std::move(nodes.back());
+    nodes.pop_back();
+    const std::span dys = std::span(grads).subspan(node.first_output, node.output_shapes.size());
+    if (!node.vjp || std::ranges::none_of(dys, &Tensor::defined)) return;
+    std::vector<bool> needed;
+    for (const auto& input : node.inputs) needed.push_back(input.has_value());
+    std::vector<Tensor> dxs = node.vjp(dys, Needs(std::move(needed)));
+    std::ranges::fill(dys, Tensor());
+    check<Error>(dxs.size() == node.inputs.size(), "{}: the vjp returned {} cotangents for {} inputs", node.op,
+                 dxs.size(), node.inputs.size());
+    check_finite(node.op, "vjp", dxs, node.input_shapes);
+    for (std::size_t i = 0; i < dxs.size(); ++i) {
+      if (!node.inputs[i] || !dxs[i].defined()) continue;
+      check_shape(dxs[i].shape() == node.input_shapes[i], "{}: the vjp returned shape {} for input {} of shape {}",
+                  node.op, dxs[i].shape(), i, node.input_shapes[i]);
+      accumulate(grads[*node.inputs[i]], std::move(dxs[i]));
+    }
+  }
+};
+
+}  // namespace detail
+
+using detail::TapeState;
+
+Tensor& Var::mutable_value() {
+  check<Error>(!requires_grad(), "Var::mutable_value: this variable is on a tape");
+  return value_;
+}
+
+Tape::Tape() : state_(std::make_shared<TapeState>()) {}
+
+Var Tape::watch(const Tensor& value) {
+  check_dtype(value.dtype() != DType::i32, "Tape::watch: expected a floating-point tensor but has dtype i32");
+  return std::move(TapeState::push(state_, {"watch", {}, {}, 0, {}, nullptr}, {value}).front());
+}
+
+void Tape::backward(const Var& y, Tensor dy) {
+  if (!dy.defined()) {
+    check_shape(y.value().numel() == 1, "backward: y has shape {}; give its cotangent, or a scalar", y.shape());
+    dy = ones(y.shape(), y.dtype());
+  }
+  backward(std::span(&y, 1), std::span(&dy, 1));
+}
+
+void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys) {
+  TapeState& state = *state_;
+  check<Error>(!state.done, "backward: this tape has run backward already");
+  check_shape(ys.size() == dys.size(), "backward: {} outputs need {} cotangents but got {}", ys.size(), ys.size(),
+              dys.size());
+  for (std::size_t i = 0; i < ys.size(); ++i) {
+    check_shape(!dys[i].defined() || dys[i].shape() == ys[i].shape(), "backward: dy must have shape {} but has {}",
+                ys[i].shape(), dys[i].shape());
+    check<Error>(!ys[i].requires_grad() || TapeState::of(ys[i]) == state_, "backward: y is on another tape");
+  }
+  state.done = true;
+  state.grads.assign(state.num_values, Tensor());
+  for (std::size_t i = 0; i < ys.size(); ++i)
+    if (ys[i].requires_grad() && dys[i].defined()) accumulate(state.grads[TapeState::id(ys[i])], dys[i]);
+  while (!state.nodes.empty()) state.step_back();
+}
+
+Tensor Tape::gradient(const Var& watched) const {
+  check<Error>(TapeState::of(watched) == state_, "gradient: the variable is not on this tape");
+  check<Error>(state_->done, "gradient: run backward first");
+  const Tensor& grad = state_->grads[TapeState::id(watched)];
+  return grad.defined() ? grad : zeros(watched.shape(), watched.dtype());
+}
+
+std::size_t Tape::size() const { return state_->nodes.size(); }
+
+std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp) {
+  std::shared_ptr<TapeState> tape;
+  detail::Node node{op, {}, {}, 0, {}, std::move(vjp)};
+  for (const Var& input : inputs) {
+    node.input_shapes.push_back(input.shape());
+    if (!input.requires_grad()) {
+      node.inputs.emplace_back();
+      continue;
+    }
+    check<Error>(!tape || tape == TapeState::of(input), "{}: inputs are on different tapes", op);
+    tape = TapeState::of(input);
+    node.inputs.emplace_back(TapeState::id(input));
+  }
+  check_finite(op, "forward", outputs, node.input_shapes);
+  if (!tape) return {outputs.begin(), outputs.end()};
+  return TapeState::push(tape, std::move(node), std::move(outputs));
+}
+
+CheckFinite::CheckFinite() { ++finite_checks; }
+CheckFinite::~CheckFinite() { --finite_checks; }
+
+}  // namespace braid

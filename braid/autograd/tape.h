@@ -1,0 +1,139 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <braid/core/tensor.h>
+
+namespace braid {
+
+namespace detail {
+struct TapeState;
+}
+
+/// A tensor that may be recorded on a tape. Cheap to copy; constants (not on a tape) convert from Tensor.
+class Var {
+ public:
+  Var() = default;
+  Var(Tensor value) : value_(std::move(value)) {}  // NOLINT: a tensor is a constant
+  const Tensor& value() const { return value_; }
+  const Shape& shape() const { return value_.shape(); }
+  DType dtype() const { return value_.dtype(); }
+  int rank() const { return value_.rank(); }
+  std::int64_t size(int axis) const { return value_.size(axis); }
+  bool requires_grad() const { return tape_ != nullptr; }
+
+  /// For optimizers and initialisers, which update parameters in place. Throws Error when on a tape.
+  Tensor& mutable_value();
+
+ private:
+  friend struct detail::TapeState;
+  friend class Tape;
+  Tensor value_;
+  std::shared_ptr<detail::TapeState> tape_;
+  std::uint32_t id_ = 0;
+};
+
+/// The same value as a constant: no gradient flows through it.
+inline Var detach(const Var& x) { return x.value(); }
+
+/// Which inputs of an op want a cotangent, in order; vjps may skip the others by returning an undefined Tensor.
+class Needs {
+ public:
+  explicit Needs(std::vector<bool> flags) : flags_(std::move(flags)) {}
+  bool operator[](std::size_t input) const { return flags_[input]; }
+
+ private:
+  std::vector<bool> flags_;
+};
+
+/// Maps the cotangents of an op's outputs to those of its inputs, in order. An undefined cotangent stands for zero.
+/// Runs at most once, then what it captured is freed. It captures tensors, never tracked variables.
+using Vjp = std::function<std::vector<Tensor>(std::span<const Tensor> dys, const Needs& needs)>;
+
+/// The ops of one evaluation in execution order, and after backward() the gradients of what it watched.
+///
+///     Tape tape;
+///     const Var w = tape.watch(weights);
+///     tape.backward(sum(w * w));
+///     Tensor dw = tape.gradient(w);
+///
+/// First-order only: a vjp runs on plain tensors. One backward() a tape.
+class Tape {
+ public:
+  Tape();
+
+  /// `value` as a variable whose gradient will be known.
+  Var watch(const Tensor& value);
+
+  /// Propagates the cotangent of `y` (ones for a scalar) to everything watched. Runs each vjp once, last first,
+  /// freeing what it saved. Throws ShapeError when dy does not fit y, Error when run twice or y is on another tape.
+  void backward(const Var& y, Tensor dy = {});
+  /// The same for several outputs at once; undefined cotangents are zero.
+  void backward(std::span<const Var> ys, std::span<const Tensor> dys);
+
+  /// The gradient of a watched variable; zeros when y does not depend on it. Throws Error before backward().
+  Tensor gradient(const Var& watched) const;
+
+  /// How many ops are recorded.
+  std::size_t size() const;
+
+ private:
+  std::shared_ptr<detail::TapeState> state_;
+};
+
+/// Records `outputs = op(inputs)`; gives constants when no input is on a tape. Every op ends with it, yours too:
+///
+///     return record("square", y, {x}, [x = x.value()](const Tensor& dy) { return 2 * dy * x; });
+///
+/// Throws Error when the inputs are on different tapes.
+std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp);
+
+/// For one output. `vjp(dy)` or `vjp(dy, needs)` returns one cotangent an input: a vector of tensors, or a Tensor or
+/// constant Var when there is one.
+template <class F>
+  requires(!std::is_convertible_v<F, Vjp>)
+Var record(const char* op, Tensor output, std::span<const Var> inputs, F vjp) {
+  auto adapted = [vjp = std::move(vjp)](std::span<const Tensor> dys, const Needs& needs) -> std::vector<Tensor> {
+    auto call = [&] {
+      if constexpr (std::is_invocable_v<const F&, const Tensor&, const Needs&>)
+        return vjp(dys.front(), needs);
+      else
+        return vjp(dys.front());
+    };
+    if constexpr (std::is_same_v<decltype(call()), std::vector<Tensor>>)
+      return call();
+    else if constexpr (std::is_same_v<decltype(call()), Var>)
+      return {call().value()};
+    else
+      return {call()};
+  };
+  return std::move(record(op, std::vector<Tensor>{std::move(output)}, inputs, Vjp(std::move(adapted))).front());
+}
+
+template <class F>
+Var record(const char* op, Tensor output, std::initializer_list<Var> inputs, F vjp) {
+  return record(op, std::move(output), std::span<const Var>(inputs.begin(), inputs.size()), std::move(vjp));
+}
+
+/// While one is alive, the first op of this thread that produces NaN or Inf, forward or backward, throws
+/// NonFiniteError naming the op and its input shapes.
+class CheckFinite {
+ public:
+  CheckFinite();
+  ~CheckFinite();
+  CheckFinite(const CheckFinite&) = delete;
+  CheckFinite& operator=(const CheckFinite&) = delete;
+};
+
+struct NonFiniteError : Error {
+  using Error::Error;
+};
+
+}  // namespace braid

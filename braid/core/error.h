@@ -1,0 +1,58 @@
+#pragma once
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace braid {
+
+/// What every exception of the library derives from.
+struct Error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A tensor's shape does not fit the operation.
+struct ShapeError : Error {
+  using Error::Error;
+};
+
+/// A tensor's element type does not fit the operation.
+struct DTypeError : Error {
+  using Error::Error;
+};
+
+/// A value (a setting, an index, an element) is outside its range.
+struct ValueError : Error {
+  using Error::Error;
+};
+
+/// A file is missing, unreadable or damaged.
+struct FileError : Error {
+  using Error::Error;
+};
+
+/// Throws E with the formatted message unless `ok`. Messages read
+/// `op: argument must ... but has ...`.
+template <class E, class... Args>
+void check(bool ok, fmt::format_string<Args...> message, Args&&... args) {
+  if (!ok) [[unlikely]]
+    throw E(fmt::format(message, std::forward<Args>(args)...));
+}
+
+template <class... Args>
+void check_shape(bool ok, fmt::format_string<Args...> message, Args&&... args) {
+  check<ShapeError>(ok, message, std::forward<Args>(args)...);
+}
+
+template <class... Args>
+void check_dtype(bool ok, fmt::format_string<Args...> message, Args&&... args) {
+  check<DTypeError>(ok, message, std::forward<Args>(args)...);
+}
+
+template <class... Args>
+void check_value(bool ok, fmt::format_string<Args...> message, Args&&... args) {
+  check<ValueError>(ok, message, std::forward<Args>(args)...);
+}
+
+}  // namespace braid

@@ -1,0 +1,105 @@
+#include <braid/core/matmul.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <braid/core/gemm.h>
+#include <braid/core/parallel.h>
+
+namespace braid {
+namespace {
+
+/// The last two axes as gemm reads them: rows `stride` apart, transposed or not; copied when neither axis has unit
+/// step.
+struct Operand {
+  Tensor tensor;
+  bool transposed = false;
+  std::int64_t stride = 1;
+
+  explicit Operand(const Tensor& t) : tensor(t) {
+    const auto row = static_cast<std::size_t>(t.rank() - 2), column = row + 1;
+    const auto unit = [&](std::size_t axis, std::size_t other) {
+      return (tensor.strides()[axis] == 1 || tensor.size(static_cast<int>(axis)) == 1) &&
+             tensor.strides()[other] >= std::max<std::int64_t>(1, tensor.size(static_cast<int>(axis)));
+    };
+    if (!unit(column, row) && !unit(row, column)) tensor = tensor.clone();
+    transposed = !unit(column, row) && unit(row, column);
+    stride =
+        std::max<std::int64_t>({1, tensor.strides()[transposed ? column : row], tensor.size(transposed ? -2 : -1)});
+  }
+};
+
+/// Element offsets of each matrix when the leading axes are broadcast to `lead`.
+std::vector<std::int64_t> matrix_offsets(const Tensor& t, const Shape& lead) {
+  const Tensor view = t.broadcast_to(lead.concat(t.shape().axes(t.rank() - 2, t.rank())));
+  std::vector<std::int64_t> offsets{0};
+  for (int axis = 0; axis < lead.rank(); ++axis) {
+    std::vector<std::int64_t> next;
+    next.reserve(offsets.size() * static_cast<std::size_t>(lead[axis]));
+    for (const std::int64_t offset : offsets)
+      for (std::int64_t i = 0; i < lead[axis]; ++i)
+        next.push_back(offset + i * view.strides()[static_cast<std::size_t>(axis)]);
+    offsets = std::move(next);
+  }
+  return offsets;
+}
+
+Shape product_shape(const Tensor& a, const Tensor& b) {
+  check_same_dtype("matmul", a, b);
+  check_shape(a.rank() >= 2 && b.rank() >= 2, "matmul: inputs must have at least 2 axes but have shapes {} and {}",
+              a.shape(), b.shape());
+  check_shape(a.size(-1) == b.size(-2), "matmul: the last axis of {} does not match the second-last axis of {}",
+              a.shape(), b.shape());
+  const Shape lead = broadcast_shapes("matmul", a.shape().axes(0, a.rank() - 2), b.shape().axes(0, b.rank() - 2));
+  return lead.concat({a.size(-2), b.size(-1)});
+}
+
+/// c = a b + beta c, c contiguous with the product's shape.
+template <class T>
+void multiply(const Tensor& a_in, const Tensor& b_in, T beta, Tensor& c) {
+  // One matrix b for all rows of a: a single tall product.
+  if (b_in.rank() == 2 && a_in.rank() > 2 && a_in.is_contiguous()) {
+    Tensor flat = a_in.reshape({-1, a_in.size(-1)});
+    const Operand b(b_in);
+    gemm<T>(false, b.transposed, flat.size(0), b_in.size(1), flat.size(1), T{1}, flat.data<T>(),
+            std::max<std::int64_t>(1, flat.size(1)), b.tensor.template data<T>(), b.stride, beta, c.mutable_data<T>(),
+            std::max<std::int64_t>(1, c.size(-1)));
+    return;
+  }
+  const Operand a(a_in), b(b_in);
+  const std::int64_t m = c.size(-2), n = c.size(-1), k = a_in.size(-1), ldc = std::max<std::int64_t>(1, n);
+  const Shape lead = c.shape().axes(0, c.rank() - 2);
+  const std::vector<std::int64_t> at_a = matrix_offsets(a.tensor, lead), at_b = matrix_offsets(b.tensor, lead);
+  const T *pa = a.tensor.template data<T>(), *pb = b.tensor.template data<T>();
+  T* pc = c.mutable_data<T>();
+  if (at_a.size() == 1) {
+    gemm<T>(a.transposed, b.transposed, m, n, k, T{1}, pa, a.stride, pb, b.stride, beta, pc, ldc);
+    return;
+  }
+  const std::int64_t block = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, m * n * k));
+  parallel_for(lead.numel(), block, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto batch = static_cast<std::size_t>(i);
+      gemm_serial<T>(a.transposed, b.transposed, m, n, k, T{1}, pa + at_a[batch], a.stride, pb + at_b[batch], b.stride,
+                     beta, pc + i * m * n, ldc);
+    }
+  });
+}
+
+}  // namespace
+
+Tensor matrix_product(const Tensor& a, const Tensor& b) {
+  Tensor c(product_shape(a, b), a.dtype());
+  if (c.numel() > 0) dispatch_float("matmul", a.dtype(), [&](auto zero) { multiply(a, b, zero, c); });
+  return c;
+}
+
+void accumulate_product(const Tensor& a, const Tensor& b, Tensor& c) {
+  const Shape shape = product_shape(a, b);
+  check_same_dtype("matmul", a, c);
+  check_shape(c.shape() == shape && c.is_contiguous(), "matmul: c must be contiguous with shape {} but has {}", shape,
+              c.shape());
+  if (c.numel() > 0) dispatch_float("matmul", a.dtype(), [&](auto zero) { multiply(a, b, decltype(zero){1}, c); });
+}
+
+}  // namespace braid

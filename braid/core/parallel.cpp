@@ -1,0 +1,191 @@
+#include <braid/core/parallel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace braid {
+namespace {
+
+/// How long a thread spins before it sleeps. A training step forks every 10-100 us and a futex wake costs about 5-50
+/// us.
+constexpr std::chrono::microseconds kSpin{60};
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+/// Returns when done(value of state) holds: spins first, then sleeps until state is notified.
+template <class Done>
+void await(const std::atomic<uint32_t>& state, Done done) {
+  const auto deadline = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (done(state.load(std::memory_order_acquire))) return;
+      pause();
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
+  for (uint32_t value = state.load(); !done(value); value = state.load()) state.wait(value);
+}
+
+/// Whether this thread runs a block of the pool, so that a nested parallel_for must not use the pool.
+bool& inside_block() {
+  thread_local bool inside = false;
+  return inside;
+}
+
+struct Job {
+  int64_t n = 0;
+  int64_t block = 1;
+  int64_t blocks = 0;
+  detail::BlockBody body{};
+
+  void run_block(int64_t index) const {
+    const int64_t begin = index * block;
+    body.call(body.callable, begin, std::min(begin + block, n));
+  }
+};
+
+int default_num_threads() {
+  const char* const text = std::getenv("BRAID_NUM_THREADS");
+  if (text == nullptr) return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const std::string_view digits(text);
+  int count = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  if (error != std::errc() || end != digits.data() + digits.size() || count < 1) {
+    throw std::invalid_argument("BRAID_NUM_THREADS: must be a whole number >= 1 but is '" + std::string(digits) + "'");
+  }
+  return count;
+}
+
+/// Persistent workers and one job at a time. The caller publishes a job, opens the gate and takes blocks itself;
+/// workers that wake in time enter and take blocks too. The caller then closes the gate and waits for the entered ones
+/// only, so that a worker that sleeps late delays nobody.
+class Pool {
+ public:
+  static Pool& instance() {
+    static Pool pool;
+    return pool;
+  }
+
+  ~Pool() { stop_workers(); }
+
+  int num_threads() const { return num_threads_.load(std::memory_order_relaxed); }
+
+  void resize(int count) {
+    const std::lock_guard lock(mutex_);
+    if (count == num_threads()) return;
+    stop_workers();
+    num_threads_.store(count, std::memory_order_relaxed);
+  }
+
+  void run(const Job& job) {
+    const std::lock_guard lock(mutex_);
+    start_workers();
+    job_ = job;
+    next_block_.store(0, std::memory_order_relaxed);
+    gate_.store(kOpen, std::memory_order_release);
+    wake_workers();
+    inside_block() = true;
+    take_blocks();
+    inside_block() = false;
+    gate_.fetch_and(~kOpen);
+    await(gate_, [](uint32_t gate) { return gate == 0; });
+    if (failed_.exchange(false, std::memory_order_relaxed)) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+ private:
+  static constexpr uint32_t kOpen = 1U << 31;  // the other bits of the gate count the workers inside
+
+  void start_workers() {
+    const uint32_t seen = epoch_.load();
+    while (static_cast<int>(workers_.size()) + 1 < num_threads()) workers_.emplace_back([this, seen] { work(seen); });
+  }
+
+  void stop_workers() {
+    stopping_.store(true);
+    wake_workers();
+    for (std::thread& worker : workers_) worker.join();
+    workers_.clear();
+    stopping_.store(false);
+  }
+
+  void wake_workers() {
+    epoch_.fetch_add(1);
+    epoch_.notify_all();
+  }
+
+  void work(uint32_t seen) {
+    inside_block() = true;
+    while (true) {
+      await(epoch_, [seen](uint32_t epoch) { return epoch != seen; });
+      seen = epoch_.load();
+      if (stopping_.load()) return;
+      if (!enter()) continue;
+      take_blocks();
+      if (gate_.fetch_sub(1) == 1) gate_.notify_one();
+    }
+  }
+
+  bool enter() {
+    uint32_t gate = gate_.load();
+    while ((gate & kOpen) != 0) {
+      if (gate_.compare_exchange_weak(gate, gate + 1)) return true;
+    }
+    return false;
+  }
+
+  void take_blocks() noexcept {
+    const auto next = [this] { return next_block_.fetch_add(1, std::memory_order_relaxed); };
+    try {
+      for (int64_t index = next(); index < job_.blocks; index = next()) job_.run_block(index);
+    } catch (...) {
+      if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
+      next_block_.store(job_.blocks, std::memory_order_relaxed);
+    }
+  }
+
+  std::mutex mutex_;  // held by the user thread whose job runs
+  std::atomic<int> num_threads_{default_num_threads()};
+  std::vector<std::thread> workers_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr error_;                    // written by the thread that sets failed_, read when all have left
+  Job job_;                                     // written while the gate is closed and nobody is inside
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // changes with every job; workers sleep on it
+  alignas(64) std::atomic<uint32_t> gate_{0};
+  alignas(64) std::atomic<int64_t> next_block_{0};
+};
+
+}  // namespace
+
+void set_num_threads(int count) {
+  if (count < 1) throw std::invalid_argument("set_num_threads: count must be >= 1 but is " + std::to_string(count));
+  if (inside_block()) throw std::logic_error("set_num_threads: must not be called inside a parallel_for");
+  Pool::instance().resize(count);
+}
+
+int num_threads() { return Pool::instance().num_threads(); }
+
+void detail::run_blocks(int64_t n, int64_t block, BlockBody body) {
+  if (block < 1) throw std::invalid_argument("parallel_for: block must be >= 1 but is " + std::to_string(block));
+  const Job job{n, block, n / block + (n % block > 0), body};
+  if (job.blocks > 1 && !inside_block() && num_threads() > 1) return Pool::instance().run(job);
+  for (int64_t index = 0; index < job.blocks; ++index) job.run_block(index);
+}
+
+}  // namespace braid

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace braid {
+
+/// Sets how many threads work on a parallel_for, the calling one included.
+/// Throws std::invalid_argument unless count >= 1, std::logic_error inside a block that runs in parallel.
+void set_num_threads(int count);
+
+/// The number of threads: BRAID_NUM_THREADS from the environment, else the number of hardware threads, until it is set.
+int num_threads();
+
+namespace detail {
+
+/// A borrowed callable f(begin, end): two words, no allocation.
+struct BlockBody {
+  void* callable;
+  void (*call)(void* callable, int64_t begin, int64_t end);
+};
+
+void run_blocks(int64_t n, int64_t block, BlockBody body);
+
+}  // namespace detail
+
+/// Calls f(begin, end) for consecutive blocks of at most `block` indices that cover [0, n); blocks run on all threads.
+/// The blocks depend on n and block only, never on the number of threads. Returns when all blocks are done.
+/// The first exception of f reaches the caller and skips the blocks not yet begun. Inside a block that runs in
+/// parallel, a further parallel_for runs on its own thread; calls from several user threads run one after the other.
+/// Throws std::invalid_argument unless block >= 1.
+template <class F>
+void parallel_for(int64_t n, int64_t block, F&& f) {
+  using Body = std::remove_reference_t<F>;
+  void* callable = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
+  detail::run_blocks(
+      n, block, {callable, [](void* body, int64_t begin, int64_t end) { (*static_cast<Body*>(body))(begin, end); }});
+}
+
+}  // namespace braid

@@ -1,0 +1,95 @@
+#include <braid/core/random.h>
+
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include <braid/core/parallel.h>
+
+namespace braid {
+namespace {
+
+using Words = std::array<std::uint32_t, 4>;
+
+/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+Words philox(std::uint64_t key, std::uint64_t draw, std::uint64_t index) {
+  Words c{static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), static_cast<std::uint32_t>(draw),
+          static_cast<std::uint32_t>(draw >> 32)};
+  auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = std::uint64_t{0xD2511F53} * c[0], b = std::uint64_t{0xCD9E8D57} * c[2];
+    c = {static_cast<std::uint32_t>(b >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(b),
+         static_cast<std::uint32_t>(a >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(a)};
+    k0 += 0x9E3779B9;  // golden ratio
+    k1 += 0xBB67AE85;  // sqrt(3) - 1
+  }
+  return c;
+}
+
+std::uint64_t join(std::uint32_t high, std::uint32_t low) { return std::uint64_t{high} << 32 | low; }
+
+/// 53 random bits as a number in [0, 1).
+double unit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
+
+/// Fills element i from words that only (key, draw, i) determine.
+template <class F>
+Tensor generate(const Shape& shape, DType dtype, std::uint64_t key, std::uint64_t draw, F f) {
+  Tensor t(shape, dtype);
+  dispatch_float("random", dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* out = t.mutable_data<T>();
+    parallel_for(t.numel(), 4096, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) out[i] = f(philox(key, draw, static_cast<std::uint64_t>(i)), T{});
+    });
+  });
+  return t;
+}
+
+}  // namespace
+
+std::uint64_t Rng::bits() {
+  const Words w = philox(key_, draws_++, 0);
+  return join(w[0], w[1]);
+}
+
+Rng Rng::split() {
+  const Words w = philox(key_, draws_++, ~std::uint64_t{0});  // an index that no tensor reaches
+  return Rng(join(w[0], w[1]));
+}
+
+std::int64_t Rng::below(std::int64_t n) {
+  check_value(n > 0, "Rng::below: n must be positive but is {}", n);
+  return static_cast<std::int64_t>(uniform() * static_cast<double>(n));
+}
+
+double Rng::uniform() { return unit(bits()); }
+
+Tensor rand(const Shape& shape, Rng& rng, DType dtype) {
+  return generate(shape, dtype, rng.key_, rng.draws_++, [](const Words& w, auto zero) {
+    // f32 keeps 24 bits, so that rounding never reaches 1.
+    if constexpr (sizeof(zero) == 4)
+      return static_cast<float>(w[0] >> 8) * 0x1p-24f;
+    else
+      return unit(join(w[0], w[1]));
+  });
+}
+
+Tensor randn(const Shape& shape, Rng& rng, DType dtype) {
+  return generate(shape, dtype, rng.key_, rng.draws_++, [](const Words& w, auto zero) {
+    const double radius = std::sqrt(-2 * std::log1p(-unit(join(w[0], w[1]))));
+    return static_cast<decltype(zero)>(radius * std::cos(2 * std::numbers::pi * unit(join(w[2], w[3]))));
+  });
+}
+
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Rng& rng) {
+  check_value(low < high, "randint: low {} must be below high {}", low, high);
+  const Tensor u = rand(shape, rng, DType::f64);
+  Tensor t(shape, DType::i32);
+  std::int32_t* out = t.mutable_data<std::int32_t>();
+  for (std::int64_t i = 0; i < t.numel(); ++i)
+    out[i] = static_cast<std::int32_t>(
+        low + static_cast<std::int64_t>(u.data<double>()[i] * static_cast<double>(high - low)));
+  return t;
+}
+
+}  // namespace braid

@@ -1,0 +1,42 @@
+#pragma once
+#include <cstdint>
+
+#include <braid/core/tensor.h>
+
+namespace braid {
+
+/// A counter-based random number generator (Philox4x32-10, SC 2011). A value: a copy repeats the same numbers.
+/// Each draw depends on the key and on how many draws came before, never on threads.
+class Rng {
+ public:
+  explicit Rng(std::uint64_t seed = 0) : Rng(seed, 0) {}
+  /// Continues from state that key() and draws() told.
+  Rng(std::uint64_t key, std::uint64_t draws) : key_(key), draws_(draws) {}
+
+  /// An independent generator; counts as a draw of this one.
+  Rng split();
+  /// A number in [0, 2^64).
+  std::uint64_t bits();
+  /// An integer in [0, n). Throws ValueError unless n > 0.
+  std::int64_t below(std::int64_t n);
+  /// A number in [0, 1).
+  double uniform();
+
+  std::uint64_t key() const { return key_; }
+  std::uint64_t draws() const { return draws_; }
+
+ private:
+  friend Tensor rand(const Shape&, Rng&, DType);
+  friend Tensor randn(const Shape&, Rng&, DType);
+
+  std::uint64_t key_, draws_;
+};
+
+/// Uniform in [0, 1).
+Tensor rand(const Shape& shape, Rng& rng, DType dtype = DType::f32);
+/// Standard normal (Box-Muller).
+Tensor randn(const Shape& shape, Rng& rng, DType dtype = DType::f32);
+/// Integers in [low, high), i32. Throws ValueError unless low < high.
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Rng& rng);
+
+}  // namespace braid

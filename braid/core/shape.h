@@ -1,0 +1,67 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include <braid/core/error.h>
+
+namespace braid {
+
+/// The sizes of a tensor's axes; `Shape{}` is a scalar's. At most kMaxRank axes, held in place.
+class Shape {
+ public:
+  static constexpr int kMaxRank = 8;
+
+  Shape() = default;
+  Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
+  /// Throws ShapeError on a negative size or more than kMaxRank axes.
+  explicit Shape(std::span<const std::int64_t> sizes);
+
+  int rank() const { return rank_; }
+  /// The number of elements; 1 for a scalar.
+  std::int64_t numel() const;
+  /// The size of an axis; negative axes count from the end. Throws ShapeError when there is no such axis.
+  std::int64_t operator[](int axis) const { return sizes_[static_cast<std::size_t>(index(axis))]; }
+  /// `axis` in [0, rank), counted from the end when negative. Throws ShapeError when there is no such axis.
+  int index(int axis) const;
+
+  const std::int64_t* begin() const { return sizes_.data(); }
+  const std::int64_t* end() const { return sizes_.data() + rank_; }
+
+  /// Copies with one axis resized, inserted (before `axis`) or removed, or the axes [first, last) only.
+  Shape with(int axis, std::int64_t size) const;
+  Shape inserted(int axis, std::int64_t size) const;
+  Shape without(int axis) const;
+  Shape axes(int first, int last) const;
+  /// This shape followed by `tail`.
+  Shape concat(const Shape& tail) const;
+
+  friend bool operator==(const Shape& a, const Shape& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+
+ private:
+  int rank_ = 0;
+  std::array<std::int64_t, kMaxRank> sizes_{};
+};
+
+/// Element steps along each axis, in the order of the shape's axes.
+using Strides = std::array<std::int64_t, Shape::kMaxRank>;
+
+/// Row-major strides.
+Strides contiguous_strides(const Shape& shape);
+
+/// The shape that `a` and `b` broadcast to (numpy's rule). Throws ShapeError naming `op`.
+Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
+
+/// `[2, 3]`, as in every error message.
+std::string to_string(const Shape& shape);
+
+}  // namespace braid
+
+template <>
+struct fmt::formatter<braid::Shape> : fmt::formatter<std::string> {
+  auto format(const braid::Shape& shape, fmt::format_context& context) const {
+    return fmt::formatter<std::string>::format(braid::to_string(shape), context);
+  }
+};

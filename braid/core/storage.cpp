@@ -1,0 +1,88 @@
+#include <braid/core/storage.h>
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <vector>
+
+namespace braid {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+/// Few distinct sizes make for many reuses: multiples of 64 bytes, above 512 bytes eight sizes per power of two.
+std::size_t round_up(std::size_t bytes) {
+  const std::size_t step = std::max<std::size_t>(64, std::bit_floor(std::max<std::size_t>(bytes, 1)) / 8);
+  return std::max<std::size_t>(64, (bytes + step - 1) / step * step);
+}
+
+class CachingAllocator {
+ public:
+  std::byte* allocate(std::size_t capacity) {
+    const std::scoped_lock lock(mutex_);
+    auto& blocks = free_[capacity];
+    std::byte* block = nullptr;
+    if (blocks.empty()) {
+      block = static_cast<std::byte*>(::operator new(capacity, kAlignment));
+      ++stats_.system_allocations;
+    } else {
+      block = blocks.back();
+      blocks.pop_back();
+      stats_.cached_bytes -= static_cast<std::int64_t>(capacity);
+    }
+    stats_.live_bytes += static_cast<std::int64_t>(capacity);
+    stats_.peak_bytes = std::max(stats_.peak_bytes, stats_.live_bytes);
+    return block;
+  }
+
+  void deallocate(std::byte* block, std::size_t capacity) {
+    const std::scoped_lock lock(mutex_);
+    free_[capacity].push_back(block);
+    stats_.live_bytes -= static_cast<std::int64_t>(capacity);
+    stats_.cached_bytes += static_cast<std::int64_t>(capacity);
+  }
+
+  void release() {
+    const std::scoped_lock lock(mutex_);
+    for (auto& [capacity, blocks] : free_)
+      for (std::byte* block : blocks) ::operator delete(block, kAlignment);
+    free_.clear();
+    stats_.cached_bytes = 0;
+  }
+
+  MemoryStats stats() {
+    const std::scoped_lock lock(mutex_);
+    return stats_;
+  }
+
+  void reset_peak() {
+    const std::scoped_lock lock(mutex_);
+    stats_.peak_bytes = stats_.live_bytes;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::size_t, std::vector<std::byte*>> free_;
+  MemoryStats stats_;
+};
+
+CachingAllocator& allocator() {
+  static auto* instance = new CachingAllocator;  // never destroyed: tensors with static lifetime may outlive it
+  return *instance;
+}
+
+}  // namespace
+
+Storage::Storage(std::size_t bytes) : data_(nullptr), capacity_(round_up(bytes)) {
+  data_ = allocator().allocate(capacity_);
+}
+
+Storage::~Storage() { allocator().deallocate(data_, capacity_); }
+
+MemoryStats memory_stats() { return allocator().stats(); }
+void reset_peak_memory() { allocator().reset_peak(); }
+void release_cached_memory() { allocator().release(); }
+
+}  // namespace braid

@@ -1,0 +1,115 @@
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <braid/core/dtype.h>
+#include <braid/core/shape.h>
+#include <braid/core/storage.h>
+
+namespace braid {
+
+/// A strided view of a shared, typed block of memory. A value: copies are cheap and share the storage.
+/// Immutable by convention; a fresh tensor is filled through mutable_data, which insists that nobody shares it.
+/// A default-constructed Tensor is undefined (no storage); vjps use it for "no cotangent".
+class Tensor {
+ public:
+  Tensor() = default;
+  /// Elements are uninitialised.
+  Tensor(const Shape& shape, DType dtype);
+
+  /// `Tensor::of<float>({2, 2}, {1, 2, 3, 4})`: copies `values`, row-major.
+  template <class T>
+  static Tensor of(const Shape& shape, std::span<const T> values);
+  template <class T>
+  static Tensor of(const Shape& shape, std::initializer_list<T> values) {
+    return of<T>(shape, std::span<const T>(values.begin(), values.size()));
+  }
+
+  bool defined() const { return storage_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  const Strides& strides() const { return strides_; }
+  int rank() const { return shape_.rank(); }
+  std::int64_t size(int axis) const { return shape_[axis]; }
+  std::int64_t numel() const { return defined() ? shape_.numel() : 0; }
+  DType dtype() const { return dtype_; }
+  bool is_contiguous() const;
+
+  /// The first element; step by strides() unless the tensor is contiguous. Throws DTypeError when T is not its type.
+  template <class T>
+  const T* data() const;
+  /// The same for writing. Throws Error when the storage is shared.
+  template <class T>
+  T* mutable_data();
+  /// Untyped access, for kernels that dispatch on dtype() themselves.
+  const std::byte* bytes() const { return storage_->data() + byte_offset(); }
+  std::byte* mutable_bytes();
+  /// True when no other tensor shares the storage.
+  bool unshared() const { return storage_.use_count() == 1; }
+
+  /// The elements, row-major, converted to T.
+  template <class T>
+  std::vector<T> to_vector() const;
+  /// The only element. Throws ShapeError unless numel() is 1.
+  double item() const;
+  /// The element at an index, one entry an axis.
+  double at(std::initializer_list<std::int64_t> index) const;
+
+  // Views: they share the storage.
+  Tensor permute(std::span<const int> axes) const;
+  Tensor permute(std::initializer_list<int> axes) const { return permute(std::span(axes.begin(), axes.size())); }
+  Tensor transpose(int axis_a = -2, int axis_b = -1) const;
+  /// Elements [begin, end) of an axis; negative positions count from the end.
+  Tensor slice(int axis, std::int64_t begin, std::int64_t end) const;
+  /// One position of an axis, which disappears.
+  Tensor select(int axis, std::int64_t position) const;
+  Tensor broadcast_to(const Shape& shape) const;
+  Tensor expand_dims(int axis) const;
+  Tensor squeeze(int axis) const;
+  /// One size may be -1 and is inferred. Copies only when the strides leave no other way.
+  Tensor reshape(std::initializer_list<std::int64_t> sizes) const {
+    return reshape(std::span(sizes.begin(), sizes.size()));
+  }
+  Tensor reshape(std::span<const std::int64_t> sizes) const;
+  Tensor reshape(const Shape& shape) const { return reshape(std::span(shape.begin(), shape.end())); }
+
+  /// Itself when contiguous, else a row-major copy.
+  Tensor contiguous() const;
+  /// A row-major copy with storage of its own.
+  Tensor clone() const;
+  /// Converted to `dtype`; itself when it has that dtype already.
+  Tensor to(DType dtype) const;
+
+ private:
+  std::size_t byte_offset() const { return static_cast<std::size_t>(offset_) * size_of(dtype_); }
+  Tensor view(const Shape& shape, const Strides& strides, std::int64_t offset) const;
+  std::optional<Strides> strides_for(const Shape& shape) const;
+
+  std::shared_ptr<Storage> storage_;
+  std::int64_t offset_ = 0;  // elements
+  Shape shape_;
+  Strides strides_{};
+  DType dtype_ = DType::f32;
+};
+
+// Factories.
+Tensor zeros(const Shape& shape, DType dtype = DType::f32);
+Tensor ones(const Shape& shape, DType dtype = DType::f32);
+Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
+/// 0, 1, ..., n - 1.
+Tensor arange(std::int64_t n, DType dtype = DType::f32);
+/// The identity matrix [n, n].
+Tensor eye(std::int64_t n, DType dtype = DType::f32);
+/// A scalar tensor.
+Tensor scalar(double value, DType dtype = DType::f32);
+
+/// Throws DTypeError naming `op` unless both have the same dtype.
+void check_same_dtype(const char* op, const Tensor& a, const Tensor& b);
+
+/// Same shape, dtype and bits.
+bool identical(const Tensor& a, const Tensor& b);
+
+}  // namespace braid

@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <vector>
+
+#include <braid/core/tensor.h>
+
+namespace braid {
+namespace {
+
+std::size_t at_index(int axis) { return static_cast<std::size_t>(axis); }
+
+/// Replaces a single -1 by the size that `numel` elements leave for it.
+Shape infer_sizes(const Shape& from, std::span<const std::int64_t> sizes) {
+  std::vector<std::int64_t> result(sizes.begin(), sizes.end());
+  const auto unknown = std::ranges::find(result, -1);
+  if (unknown != result.end()) {
+    *unknown = 1;
+    const std::int64_t known = Shape(result).numel();
+    check_shape(known > 0 && from.numel() % known == 0,
+                "reshape: no size for the axis given as -1 fits {} elements into {}", from.numel(), Shape(result));
+    *unknown = from.numel() / known;
+  }
+  const Shape shape(result);
+  check_shape(shape.numel() == from.numel(), "reshape: {} elements of shape {} do not fit into shape {}", from.numel(),
+              from, shape);
+  return shape;
+}
+
+}  // namespace
+
+Tensor Tensor::view(const Shape& shape, const Strides& strides, std::int64_t offset) const {
+  Tensor t = *this;
+  t.shape_ = shape;
+  t.strides_ = strides;
+  t.offset_ = offset;
+  return t;
+}
+
+Tensor Tensor::permute(std::span<const int> axes) const {
+  check_shape(static_cast<int>(axes.size()) == rank(), "permute: expected {} axes for shape {} but got {}", rank(),
+              shape_, axes.size());
+  std::vector<std::int64_t> sizes;
+  Strides strides{};
+  std::vector<bool> seen(axes.size());
+  for (const int given : axes) {
+    const int axis = shape_.index(given);
+    check_shape(!seen[at_index(axis)], "permute: axis {} of shape {} is given twice", axis, shape_);
+    seen[at_index(axis)] = true;
+    strides[sizes.size()] = strides_[at_index(axis)];
+    sizes.push_back(shape_[axis]);
+  }
+  return view(Shape(sizes), strides, offset_);
+}
+
+Tensor Tensor::transpose(int axis_a, int axis_b) const {
+  std::vector<int> axes(at_index(rank()));
+  for (int i = 0; i < rank(); ++i) axes[at_index(i)] = i;
+  std::swap(axes[at_index(shape_.index(axis_a))], axes[at_index(shape_.index(axis_b))]);
+  return permute(axes);
+}
+
+Tensor Tensor::slice(int axis, std::int64_t begin, std::int64_t end) const {
+  const int i = shape_.index(axis);
+  const std::int64_t size = shape_[i], first = begin < 0 ? begin + size : begin, last = end < 0 ? end + size : end;
+  check_shape(0 <= first && first <= last && last <= size, "slice: [{}, {}) is not inside axis {} of shape {}", begin,
+              end, axis, shape_);
+  return view(shape_.with(i, last - first), strides_, offset_ + first * strides_[at_index(i)]);
+}
+
+Tensor Tensor::select(int axis, std::int64_t position) const {
+  const int i = shape_.index(axis);
+  check_shape(-shape_[i] <= position && position < shape_[i], "select: axis {} of shape {} has no position {}", axis,
+              shape_, position);
+  const std::int64_t first = position < 0 ? position + shape_[i] : position;
+  return slice(i, first, first + 1).squeeze(i);
+}
+
+Tensor Tensor::broadcast_to(const Shape& shape) const {
+  const int added = shape.rank() - rank();
+  check_shape(added >= 0, "broadcast_to: shape {} does not broadcast to {}", shape_, shape);
+  Strides strides{};
+  for (int i = 0; i < rank(); ++i) {
+    check_shape(shape_[i] == shape[i + added] || shape_[i] == 1, "broadcast_to: shape {} does not broadcast to {}",
+                shape_, shape);
+    strides[at_index(i + added)] = shape_[i] == 1 ? 0 : strides_[at_index(i)];
+  }
+  return view(shape, strides, offset_);
+}
+
+Tensor Tensor::expand_dims(int axis) const {
+  const int i = axis < 0 ? axis + rank() + 1 : axis;
+  check_shape(0 <= i && i <= rank(), "expand_dims: shape {} has no place {} for an axis", shape_, axis);
+  Strides strides = strides_;
+  std::copy_backward(strides.begin() + i, strides.end() - 1, strides.end());
+  strides[at_index(i)] = 0;
+  return view(shape_.inserted(i, 1), strides, offset_);
+}
+
+Tensor Tensor::squeeze(int axis) const {
+  const int i = shape_.index(axis);
+  check_shape(shape_[i] == 1, "squeeze: axis {} of shape {} must have size 1", axis, shape_);
+  Strides strides = strides_;
+  std::copy(strides.begin() + i + 1, strides.end(), strides.begin() + i);
+  return view(shape_.without(i), strides, offset_);
+}
+
+/// The strides that show these elements as `shape`, when there are such: every run of new axes must cover
+/// old axes that follow each other without gaps.
+std::optional<Strides> Tensor::strides_for(const Shape& shape) const {
+  if (is_contiguous()) return contiguous_strides(shape);
+  Strides strides{};
+  int from = rank() - 1;
+  std::int64_t block = 1;  // new elements laid into the current run of old axes
+  std::int64_t run = 1, step = 0;
+  for (int to = shape.rank() - 1; to >= 0; --to) {
+    if (shape[to] == 1) continue;
+    if (block == run) {
+      while (from >= 0 && shape_[from] == 1) --from;
+      step = strides_[at_index(from)];
+      run = shape_[from];
+      for (--from; from >= 0 && (shape_[from] == 1 || strides_[at_index(from)] == step * run); --from)
+        run *= shape_[from];
+      block = 1;
+    }
+    strides[at_index(to)] = step * block;
+    block *= shape[to];
+    if (block > run || run % block != 0) return std::nullopt;
+  }
+  return strides;
+}
+
+Tensor Tensor::reshape(std::span<const std::int64_t> sizes) const {
+  const Shape shape = infer_sizes(shape_, sizes);
+  if (const auto strides = strides_for(shape)) return view(shape, *strides, offset_);
+  return clone().view(shape, contiguous_strides(shape), 0);
+}
+
+}  // namespace braid
