@@ -2,11 +2,6 @@
 
 // All of braid.
 
-#include <braid/autograd/checkpoint.h>
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/params.h>
-#include <braid/autograd/tape.h>
-#include <braid/autograd/value_and_grad.h>
 #include <braid/core/dtype.h>
 #include <braid/core/error.h>
 #include <braid/core/gemm.h>
@@ -19,6 +14,7 @@
 #include <braid/core/storage.h>
 #include <braid/core/strided.h>
 #include <braid/core/tensor.h>
+
 #include <braid/autograd/checkpoint.h>
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/params.h>

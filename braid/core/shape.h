@@ -61,7 +61,5 @@ std::string to_string(const Shape& shape);
 
 template <>
 struct fmt::formatter<braid::Shape> : fmt::formatter<std::string> {
-  auto format(const braid::Shape& shape, fmt::format_context& context) const {
-    return fmt::formatter<std::string>::format(braid::to_string(shape), context);
-  }
+  fmt::format_context::iterator format(const braid::Shape& shape, fmt::format_context& context) const;
 };

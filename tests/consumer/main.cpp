@@ -1,4 +1,11 @@
 #include <braid/braid.h>
-#include <fmt/core.h>
 
-int main() { fmt::print("{}\n", braid::Shape{2, 3}.numel()); }
+#include <cstdio>
+
+// d(w^2)/dw = 2w, by the installed library.
+int main() {
+  const auto square = braid::value_and_grad([](const braid::Var& w) { return w * w; });
+  const auto [value, gradient] = square(braid::Var(braid::scalar(3)));
+  std::printf("value %g, gradient %g\n", value, gradient.value().item());
+  return value == 9 && gradient.value().item() == 6 ? 0 : 1;
+}

@@ -1,7 +1,5 @@
 #include <braid/core/parallel.h>
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -11,6 +9,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace braid {
 namespace {
@@ -80,9 +80,11 @@ TEST(Parallel, ThrowsTheExceptionOfABlockAndStaysUsable) {
   for (const int threads : {1, 4}) {
     const WithThreads with_threads(threads);
     for (int round = 0; round < 100; ++round) {
-      EXPECT_EQ(message_of([] { parallel_for(50, 1, [](int64_t begin, int64_t) {
-                                  if (begin == 20) throw std::runtime_error("block 20");
-                                }); }),
+      EXPECT_EQ(message_of([] {
+                  parallel_for(50, 1, [](int64_t begin, int64_t) {
+                    if (begin == 20) throw std::runtime_error("block 20");
+                  });
+                }),
                 "block 20");
       EXPECT_EQ(blocks_of(50, 1).size(), 50U);
     }
