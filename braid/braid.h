@@ -2,6 +2,20 @@
 
 // All of braid.
 
+#include <braid/autograd/checkpoint.h>
+#include <braid/autograd/ops.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/broadcast_to.h>
+#include <braid/autograd/ops/concat.h>
+#include <braid/autograd/ops/linear.h>
+#include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/slice.h>
+#include <braid/autograd/ops/sum.h>
+#include <braid/autograd/ops/transpose.h>
+#include <braid/autograd/params.h>
+#include <braid/autograd/tape.h>
+#include <braid/autograd/value_and_grad.h>
 #include <braid/core/dtype.h>
 #include <braid/core/error.h>
 #include <braid/core/gemm.h>
@@ -14,9 +28,3 @@
 #include <braid/core/storage.h>
 #include <braid/core/strided.h>
 #include <braid/core/tensor.h>
-
-#include <braid/autograd/checkpoint.h>
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/params.h>
-#include <braid/autograd/tape.h>
-#include <braid/autograd/value_and_grad.h>

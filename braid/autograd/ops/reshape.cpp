@@ -1,0 +1,22 @@
+#include <braid/autograd/ops/reshape.h>
+
+namespace braid {
+namespace {
+
+Var record_view(const char* op, Tensor y, const Var& x) {
+  return record(op, std::move(y), {x}, [shape = x.shape()](const Tensor& dy) { return dy.reshape(shape); });
+}
+
+}  // namespace
+
+Var reshape(const Var& x, const Shape& shape) { return record_view("reshape", x.value().reshape(shape), x); }
+
+Var reshape(const Var& x, std::initializer_list<std::int64_t> sizes) {
+  return record_view("reshape", x.value().reshape(sizes), x);
+}
+
+Var expand_dims(const Var& x, int axis) { return record_view("expand_dims", x.value().expand_dims(axis), x); }
+
+Var squeeze(const Var& x, int axis) { return record_view("squeeze", x.value().squeeze(axis), x); }
+
+}  // namespace braid

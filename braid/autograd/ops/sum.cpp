@@ -1,0 +1,33 @@
+#include <braid/autograd/ops/sum.h>
+
+#include <braid/core/map.h>
+
+namespace braid {
+namespace {
+
+/// The cotangent of every element that went into a sum: dy, repeated along the summed axes without a copy.
+Tensor spread(const Tensor& dy, const Axes& axes, const Shape& shape) {
+  return dy.reshape(reduced_shape("sum", shape, axes, true)).broadcast_to(shape);
+}
+
+Tensor scaled(const Tensor& x, double factor) {
+  return map(
+      "mean", [factor](auto v) { return v * static_cast<decltype(v)>(factor); }, x);
+}
+
+}  // namespace
+
+Var sum(const Var& x, const Axes& axes, bool keep_dims) {
+  return record("sum", reduce_sum(x.value(), axes, keep_dims), {x},
+                [axes, shape = x.shape()](const Tensor& dy) { return spread(dy, axes, shape); });
+}
+
+Var mean(const Var& x, const Axes& axes, bool keep_dims) {
+  const Tensor total = reduce_sum(x.value(), axes, keep_dims);
+  const double factor = static_cast<double>(total.numel()) / static_cast<double>(x.value().numel());
+  return record("mean", scaled(total, factor), {x}, [axes, shape = x.shape(), factor](const Tensor& dy) {
+    return spread(scaled(dy, factor), axes, shape);
+  });
+}
+
+}  // namespace braid

@@ -1,0 +1,18 @@
+#include <braid/autograd/ops/transpose.h>
+
+namespace braid {
+
+Var transpose(const Var& x, int axis_a, int axis_b) {
+  return record("transpose", x.value().transpose(axis_a, axis_b), {x},
+                [axis_a, axis_b](const Tensor& dy) { return dy.transpose(axis_a, axis_b); });
+}
+
+Var permute(const Var& x, const Axes& axes) {
+  Tensor y = x.value().permute(axes);
+  Axes inverse(axes.size());
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    inverse[static_cast<std::size_t>(x.shape().index(axes[i]))] = static_cast<int>(i);
+  return record("permute", std::move(y), {x}, [inverse](const Tensor& dy) { return dy.permute(inverse); });
+}
+
+}  // namespace braid
