@@ -1,0 +1,64 @@
+// Prints the worst gradcheck error of every op, by the layout of its inputs. Exit code 1 when one is above the tolerance.
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <tests/autograd/op_registry.h>
+
+namespace braid {
+namespace {
+
+using Errors = std::array<double, kLayouts.size()>;  // by layout
+
+std::map<std::string, Errors> worst_errors(const GradcheckOptions& options) {
+  std::map<std::string, Errors> table;
+  for (const OpCase& op_case : op_registry()) {
+    Errors& errors = table[op_case.op];
+    for (std::size_t i = 0; i < kLayouts.size(); ++i)
+      errors[i] = std::max(errors[i], gradcheck(op_case.f, make_inputs(op_case, kLayouts[i]), options).worst);
+  }
+  return table;
+}
+
+/// Prints the table and returns whether every error is within the tolerance.
+bool print_table(const std::map<std::string, Errors>& table, double tolerance) {
+  fmt::print("{:<18}", "op");
+  for (const Layout layout : kLayouts) fmt::print("{:>12}", name(layout));
+  fmt::print("{:>12}\n", "worst");
+  double worst = 0;
+  for (const auto& [op, errors] : table) {
+    const double worst_of_op = std::ranges::max(errors);
+    worst = std::max(worst, worst_of_op);
+    fmt::print("{:<18}", op);
+    for (const double error : errors) fmt::print("{:>12.1e}", error);
+    fmt::print("{:>12.1e}\n", worst_of_op);
+  }
+  const bool ok = worst <= tolerance;
+  fmt::print("{}: {} ops, worst relative error {:.1e} in f64, tolerance {:.1e}\n", ok ? "passed" : "failed",
+             table.size(), worst, tolerance);
+  return ok;
+}
+
+}  // namespace
+}  // namespace braid
+
+int main(int argc, char** argv) {
+  CLI::App app("Worst relative error of every op's gradient in f64, by the layout of its inputs");
+  braid::GradcheckOptions options;
+  app.add_option("--tolerance", options.tolerance, "largest error that passes")->capture_default_str();
+  app.add_option("--step", options.step, "of the central differences")->capture_default_str();
+  app.add_option("--seed", options.seed, "of the output's cotangent")->capture_default_str();
+  try {
+    app.parse(argc, argv);
+    return braid::print_table(braid::worst_errors(options), options.tolerance) ? 0 : 1;
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "gradcheck_table: {}\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,136 @@
+#include <tests/autograd/op_registry.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <braid/autograd/ops.h>
+#include <braid/core/random.h>
+
+namespace braid {
+namespace {
+
+using Vars = std::span<const Var>;
+using Cases = std::vector<OpCase>;
+
+Cases arithmetic_cases() {
+  return {
+      {"add", {{2, 3, 4}, {3, 1}}, {{2, 0, 4}, {0, 1}}, [](Vars x) { return x[0] + x[1]; }},
+      {"add", {{2, 3}}, {{2, 0}}, [](Vars x) { return 2.0 + (x[0] + 3.0); }},
+      {"sub", {{2, 3, 4}, {3, 1}}, {{2, 0, 4}, {0, 1}}, [](Vars x) { return x[0] - x[1]; }},
+      {"sub", {{2, 3}}, {{2, 0}}, [](Vars x) { return 2.0 - (x[0] - 3.0); }},
+      {"mul", {{2, 3, 4}, {3, 1}}, {{2, 0, 4}, {0, 1}}, [](Vars x) { return x[0] * x[1]; }},
+      {"mul", {{2, 3}}, {{2, 0}}, [](Vars x) { return 2.0 * x[0] * x[0]; }},
+      {"div", {{2, 3, 4}, {3, 1}}, {{2, 0, 4}, {0, 1}}, [](Vars x) { return x[0] / x[1]; }},
+      {"div", {{2, 3}}, {{2, 0}}, [](Vars x) { return 2.0 / (x[0] / 3.0); }},
+      {"neg", {{2, 3}}, {{2, 0}}, [](Vars x) { return -x[0]; }},
+  };
+}
+
+Cases reduction_cases() {
+  return {
+      {"sum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sum(x[0]); }},
+      {"sum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sum(x[0], {0, 2}); }},
+      {"sum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sum(x[0], {1}, true); }},
+      {"mean", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return mean(x[0], {0, -1}); }},
+      {"mean", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return mean(x[0], {1}, true); }},
+  };
+}
+
+Cases product_cases() {
+  return {
+      {"matmul", {{3, 4}, {4, 2}}, {{3, 0}, {0, 2}}, [](Vars x) { return matmul(x[0], x[1]); }},
+      {"matmul", {{2, 1, 3, 4}, {3, 4, 2}}, {{2, 1, 0, 4}, {3, 4, 2}}, [](Vars x) { return matmul(x[0], x[1]); }},
+      {"matmul", {{2, 3, 4}, {4, 5}}, {{0, 3, 4}, {4, 5}}, [](Vars x) { return matmul(x[0], x[1]); }},
+      {"matmul", {{4, 3}, {2, 4}}, {{0, 3}, {2, 0}}, [](Vars x) { return matmul(transpose(x[0]), transpose(x[1])); }},
+      {"linear", {{2, 3, 4}, {5, 4}}, {{2, 0, 4}, {5, 4}}, [](Vars x) { return linear(x[0], x[1]); }},
+      {"linear", {{3, 4}, {5, 4}, {5}}, {{0, 4}, {5, 4}, {5}}, [](Vars x) { return linear(x[0], x[1], x[2]); }},
+  };
+}
+
+Cases shape_cases() {
+  return {
+      {"reshape", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return reshape(x[0], Shape{4, x[0].size(1), 2}); }},
+      {"transpose", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return transpose(x[0]); }},
+      {"transpose", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return transpose(x[0], 0, 2); }},
+      {"permute", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return permute(x[0], {1, -1, 0}); }},
+      {"slice", {{2, 5, 4}}, {{0, 5, 4}}, [](Vars x) { return slice(x[0], 1, 1, 4); }},
+      {"slice", {{2, 5, 4}}, {{2, 5, 0}}, [](Vars x) { return slice(x[0], 1, 2, 2); }},
+      {"concat", {{2, 3, 4}, {2, 1, 4}}, {{2, 0, 4}, {2, 1, 4}}, [](Vars x) { return concat({x[0], x[1]}, 1); }},
+      {"stack", {{2, 3}, {2, 3}}, {{2, 0}, {2, 0}}, [](Vars x) { return stack({x[0], x[1]}, -1); }},
+      {"broadcast_to", {{2, 1, 3}}, {{0, 1, 3}}, [](Vars x) { return broadcast_to(x[0], {4, x[0].size(0), 5, 3}); }},
+      {"expand_dims", {{2, 3}}, {{2, 0}}, [](Vars x) { return expand_dims(x[0], 1); }},
+      {"squeeze", {{2, 1, 3}}, {{0, 1, 3}}, [](Vars x) { return squeeze(x[0], 1); }},
+  };
+}
+
+Tensor random_values(const Shape& shape, Domain domain, Rng& rng) {
+  Tensor t = rand(shape, rng, DType::f64);
+  double* x = t.mutable_data<double>();
+  const double low = domain == Domain::positive ? 0 : -1;
+  std::transform(x, x + t.numel(), x, [&](double u) { return low + (1 - low) * u; });
+  std::transform(x, x + t.numel(), x, [](double v) { return v + std::copysign(0.25, v); });
+  return t;
+}
+
+Tensor transposed(const Tensor& x) {
+  std::vector<int> reverse;
+  for (int axis = x.rank() - 1; axis >= 0; --axis) reverse.push_back(axis);
+  return x.permute(reverse).clone().permute(reverse);
+}
+
+Tensor sliced(const Tensor& x) {
+  Shape shape = x.shape().inserted(x.rank(), 2);
+  for (int axis = 0; axis < x.rank(); ++axis) shape = shape.with(axis, x.size(axis) + 2);
+  Tensor large = full(shape, std::numeric_limits<double>::quiet_NaN(), DType::f64);
+  double* out = large.mutable_data<double>();
+  for (std::int64_t i = 0; i < x.numel(); ++i) {
+    std::int64_t offset = 1, rest = i;
+    for (int axis = x.rank() - 1; axis >= 0; rest /= x.size(axis), --axis)
+      offset += (rest % x.size(axis) + 1) * large.strides()[static_cast<std::size_t>(axis)];
+    out[offset] = x.data<double>()[i];
+  }
+  Tensor view = large.select(-1, 1);
+  for (int axis = 0; axis < x.rank(); ++axis) view = view.slice(axis, 1, x.size(axis) + 1);
+  return view;
+}
+
+Tensor laid_out(const Tensor& x, Layout layout, int broadcast_axis) {
+  switch (layout) {
+    case Layout::transposed: return transposed(x);
+    case Layout::sliced: return sliced(x);
+    case Layout::broadcast:
+      return broadcast_axis < x.rank() ? x.slice(broadcast_axis, 0, 1).broadcast_to(x.shape()) : x;
+    default: return x;
+  }
+}
+
+}  // namespace
+
+std::string_view name(Layout layout) {
+  switch (layout) {
+    case Layout::contiguous: return "contiguous";
+    case Layout::transposed: return "transposed";
+    case Layout::sliced: return "sliced";
+    case Layout::broadcast: return "broadcast";
+    case Layout::zero_size: return "zero size";
+  }
+  return "unknown";
+}
+
+std::vector<OpCase> op_registry() {
+  Cases all;
+  for (const auto& group : {arithmetic_cases, reduction_cases, product_cases, shape_cases})
+    std::ranges::move(group(), std::back_inserter(all));
+  return all;
+}
+
+std::vector<Tensor> make_inputs(const OpCase& op_case, Layout layout) {
+  Rng rng(7);
+  std::vector<Tensor> inputs;
+  for (const Shape& shape : layout == Layout::zero_size ? op_case.empty_shapes : op_case.shapes)
+    inputs.push_back(laid_out(random_values(shape, op_case.domain, rng), layout, op_case.broadcast_axis));
+  return inputs;
+}
+
+}  // namespace braid

@@ -1,0 +1,82 @@
+#include <tests/autograd/op_registry.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+
+namespace braid {
+namespace {
+
+/// What a regular expression's first group matches in the files of braid/autograd/ops that end in `extension`.
+std::set<std::string> names_in_sources(const char* extension, const std::regex& pattern) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(BRAID_OPS_DIR)) {
+    if (entry.path().extension() != extension) continue;
+    std::ifstream file(entry.path());
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match)
+      names.insert((*match)[1]);
+  }
+  return names;
+}
+
+TEST(OpRegistry, HoldsEveryOpThatTheHeadersDeclare) {
+  const std::regex declared(R"(\n(?:inline )?(?:Var|std::vector<Var>) (?!operator)(\w+)\()");
+  std::set<std::string> registered;
+  for (const OpCase& op_case : op_registry()) registered.insert(op_case.op);
+  EXPECT_EQ(registered, names_in_sources(".h", declared));
+}
+
+TEST(OpRegistry, HoldsEveryNameThatTheSourcesRecord) {
+  const std::regex recorded(R"re(record\(\s*"(\w+)")re");
+  std::set<std::string> registered;
+  for (const OpCase& op_case : op_registry()) registered.insert(op_case.op);
+  for (const std::string& op : names_in_sources(".cpp", recorded)) EXPECT_TRUE(registered.contains(op)) << op;
+}
+
+class EveryOp : public testing::TestWithParam<OpCase> {};
+
+TEST_P(EveryOp, PassesGradcheckInEveryLayout) {
+  for (const Layout layout : kLayouts) {
+    const GradcheckResult result = gradcheck(GetParam().f, make_inputs(GetParam(), layout));
+    EXPECT_TRUE(result) << name(layout) << ": " << result.message;
+    EXPECT_TRUE(layout == Layout::zero_size || result.derivatives > 0);
+  }
+}
+
+TEST_P(EveryOp, GivesTheValuesOfContiguousInputsInEveryLayout) {
+  for (const Layout layout : kLayouts) {
+    std::vector<Var> views, copies;
+    for (const Tensor& input : make_inputs(GetParam(), layout)) {
+      views.emplace_back(input);
+      copies.emplace_back(input.clone());
+    }
+    const Tensor y = GetParam().f(views).value(), expected = GetParam().f(copies).value();
+    EXPECT_EQ(y.shape(), expected.shape());
+    EXPECT_THAT(y.to_vector<double>(), testing::Pointwise(testing::DoubleNear(1e-13), expected.to_vector<double>()))
+        << name(layout);
+  }
+}
+
+TEST_P(EveryOp, GivesF32ForF32) {
+  std::vector<Var> inputs;
+  for (const Tensor& input : make_inputs(GetParam(), Layout::contiguous)) inputs.emplace_back(input);
+  const std::vector<double> expected = GetParam().f(inputs).value().to_vector<double>();
+  for (Var& input : inputs) input = input.value().to(DType::f32);
+  const Var y = GetParam().f(inputs);
+  EXPECT_EQ(y.dtype(), DType::f32);
+  EXPECT_THAT(y.value().to_vector<double>(), testing::Pointwise(testing::DoubleNear(2e-5), expected));
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, EveryOp, testing::ValuesIn(op_registry()), [](const auto& tested) {
+  return tested.param.op + "_" + std::to_string(tested.index);
+});
+
+}  // namespace
+}  // namespace braid
