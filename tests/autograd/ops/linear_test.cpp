@@ -1,0 +1,90 @@
+#include <braid/autograd/ops/linear.h>
+
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/transpose.h>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_close;
+using testing::expect_gradients;
+using testing::gradients;
+using testing::normal;
+using ::testing::ThrowsMessage;
+
+const auto kLinear = [](std::span<const Var> x) { return linear(x[0], x[1], x[2]); };
+const auto kComposed = [](std::span<const Var> x) { return matmul(x[0], transpose(x[1])) + x[2]; };
+
+TEST(Linear, MatchesProductPlusBias) {
+  const Tensor x = normal({2, 3, 5}, 1), weight = normal({4, 5}, 2), bias = normal({4}, 3);
+  expect_close(linear(x, weight, bias).value(), kComposed(std::vector<Var>{x, weight, bias}).value());
+  expect_close(linear(x, weight).value(), matmul(x, weight.transpose()).value());
+}
+
+TEST(Linear, MatchesProductPlusBiasInSinglePrecision) {
+  const Tensor x = normal({33, 65}, 1, DType::f32), weight = normal({17, 65}, 2, DType::f32),
+               bias = normal({17}, 3, DType::f32);
+  expect_close(linear(x, weight, bias).value(), kComposed(std::vector<Var>{x, weight, bias}).value(), 1e-5);
+}
+
+TEST(Linear, TakesAVector) {
+  const Tensor x = normal({5}, 1), weight = normal({4, 5}, 2), bias = normal({4}, 3);
+  EXPECT_EQ(linear(x, weight, bias).shape(), Shape{4});
+  expect_gradients(kLinear, {x, weight, bias});
+}
+
+TEST(Linear, GradientsPassGradcheck) {
+  expect_gradients(kLinear, {normal({2, 3, 5}, 1), normal({4, 5}, 2), normal({4}, 3)});
+  expect_gradients([](auto x) { return linear(x[0], x[1]); }, {normal({3, 5}, 1), normal({4, 5}, 2)});
+}
+
+TEST(Linear, GradientsOfAStridedInputPassGradcheck) {
+  expect_gradients([](auto x) { return linear(transpose(x[0], 0, 1), transpose(x[1]), x[2]); },
+                   {normal({3, 2, 5}, 1), normal({5, 4}, 2), normal({4}, 3)});
+}
+
+TEST(Linear, NoRowsGiveNoOutputAndZeroGradients) {
+  const auto grads = gradients(kLinear, {zeros({0, 3}), ones({2, 3}), ones({2})}, zeros({0, 2}));
+  EXPECT_EQ(grads[0].shape(), (Shape{0, 3}));
+  expect_close(grads[1], zeros({2, 3}));
+  expect_close(grads[2], zeros({2}));
+}
+
+TEST(Linear, RejectsAnInputOfTheWrongSize) {
+  EXPECT_THAT(
+      [] {
+        linear(zeros({2, 3}), zeros({4, 5}));
+      },
+      ThrowsMessage<ShapeError>(
+          "linear: the last axis of x must have size 5 to match weight [4, 5] but x has shape [2, 3]"));
+}
+
+TEST(Linear, RejectsAWeightThatIsNoMatrix) {
+  EXPECT_THAT(
+      [] {
+        linear(zeros({2, 3}), zeros({3}));
+      },
+      ThrowsMessage<ShapeError>("linear: weight must have shape [out, in] but has [3]"));
+}
+
+TEST(Linear, RejectsABiasOfTheWrongSize) {
+  EXPECT_THAT(
+      [] {
+        linear(zeros({2, 3}), zeros({4, 3}), zeros({3}));
+      },
+      ThrowsMessage<ShapeError>("linear: bias must have shape [4] to match weight [4, 3] but has [3]"));
+}
+
+TEST(Linear, RejectsMixedDtypes) {
+  EXPECT_THAT(
+      [] {
+        linear(zeros({2, 3}), zeros({4, 3}), zeros({4}, DType::f64));
+      },
+      ThrowsMessage<DTypeError>("linear: inputs must have the same dtype but have f32 and f64"));
+}
+
+}  // namespace
+}  // namespace braid

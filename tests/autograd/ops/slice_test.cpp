@@ -1,0 +1,48 @@
+#include <braid/autograd/ops/slice.h>
+
+#include <braid/autograd/ops/transpose.h>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_gradients;
+using testing::expect_values;
+using testing::f64;
+using testing::gradients;
+using testing::normal;
+using ::testing::ThrowsMessage;
+
+const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6});
+
+TEST(Slice, ShowsPartOfAnAxis) {
+  expect_values(slice(kX, 1, 1, 3), {2, 2}, {2, 3, 5, 6});
+  expect_values(slice(kX, -1, -3, -1), {2, 2}, {1, 2, 4, 5});
+  EXPECT_EQ(slice(kX, 0, 1, 1).shape(), (Shape{0, 3}));
+}
+
+TEST(Slice, TheGradientIsZeroElsewhere) {
+  const auto grads = gradients([](auto x) { return slice(x[0], 1, 1, 2); }, {kX}, f64({2, 1}, {7, 8}));
+  expect_values(grads[0], {2, 3}, {0, 7, 0, 0, 8, 0});
+}
+
+TEST(Slice, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return slice(x[0], 0, 1, 2); }, {normal({3, 4, 2})});
+  expect_gradients([](auto x) { return slice(x[0], 1, -3, -1); }, {normal({3, 4, 2})});
+  expect_gradients([](auto x) { return transpose(slice(transpose(x[0]), 2, 0, 2), 0, 1); }, {normal({3, 4, 2})});
+}
+
+TEST(Slice, TheGradientOfNothingIsZero) {
+  const auto grads = gradients([](auto x) { return slice(x[0], 1, 2, 2); }, {kX}, zeros({2, 0}, DType::f64));
+  expect_values(grads[0], {2, 3}, {0, 0, 0, 0, 0, 0});
+}
+
+TEST(Slice, RejectsPositionsOutsideTheAxis) {
+  EXPECT_THAT([] { slice(kX, 1, 1, 4); },
+              ThrowsMessage<ShapeError>("slice: [1, 4) is not inside axis 1 of shape [2, 3]"));
+  EXPECT_THAT([] { slice(kX, 2, 0, 1); }, ThrowsMessage<ShapeError>("Shape: [2, 3] has no axis 2"));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,66 @@
+#include <braid/autograd/ops/sum.h>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_close;
+using testing::expect_gradients;
+using testing::expect_values;
+using testing::f64;
+using testing::normal;
+using ::testing::ThrowsMessage;
+
+const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6});
+
+TEST(Sum, AddsAlongTheGivenAxes) {
+  expect_values(sum(kX), {}, {21});
+  expect_values(sum(kX, {0}), {3}, {5, 7, 9});
+  expect_values(sum(kX, {-1}), {2}, {6, 15});
+  expect_values(sum(kX, {1}, true), {2, 1}, {6, 15});
+  expect_values(sum(kX, {0, 1}, true), {1, 1}, {21});
+}
+
+TEST(Sum, AddsAlongAxesThatAreApart) {
+  const Tensor x = normal({3, 4, 5});
+  Tensor expected = zeros({4}, DType::f64);
+  for (std::int64_t i = 0; i < 3; ++i)
+    for (std::int64_t j = 0; j < 4; ++j)
+      for (std::int64_t k = 0; k < 5; ++k) expected.mutable_data<double>()[j] += x.at({i, j, k});
+  expect_close(sum(x, {0, 2}).value(), expected);
+}
+
+TEST(Sum, OverNothingIsZero) { expect_values(sum(zeros({0, 2}, DType::f64), {0}), {2}, {0, 0}); }
+
+TEST(Sum, GradientsPassGradcheck) {
+  for (const Axes& axes : {Axes{}, Axes{0}, Axes{1}, Axes{-1, 0}})
+    for (const bool keep_dims : {false, true})
+      expect_gradients([&](auto x) { return sum(x[0], axes, keep_dims); }, {normal({2, 3, 4})});
+}
+
+TEST(Sum, RejectsAnAxisThatIsNotThere) {
+  EXPECT_THAT([] { sum(kX, {2}); }, ThrowsMessage<ShapeError>("Shape: [2, 3] has no axis 2"));
+  EXPECT_THAT([] { sum(kX, {0, -2}); }, ThrowsMessage<ShapeError>("sum: axis -2 of shape [2, 3] is given twice"));
+}
+
+TEST(Sum, RejectsIntegers) {
+  EXPECT_THAT([] { sum(zeros({2}, DType::i32)); },
+              ThrowsMessage<DTypeError>("sum: expected a floating-point tensor but has dtype i32"));
+}
+
+TEST(Mean, DividesBySize) {
+  expect_values(mean(kX), {}, {3.5});
+  expect_values(mean(kX, {0}), {3}, {2.5, 3.5, 4.5});
+  expect_values(mean(kX, {1}, true), {2, 1}, {2, 5});
+}
+
+TEST(Mean, OverNothingIsNaN) { EXPECT_TRUE(std::isnan(mean(zeros({0})).value().item())); }
+
+TEST(Mean, GradientsPassGradcheck) {
+  for (const Axes& axes : {Axes{}, Axes{0}, Axes{1, 2}})
+    expect_gradients([&](auto x) { return mean(x[0], axes); }, {normal({2, 3, 4})});
+}
+
+}  // namespace
+}  // namespace braid
