@@ -25,7 +25,8 @@ Shape joined_shape(std::span<const Var> parts, int axis) {
 }  // namespace
 
 Var concat(std::span<const Var> parts, int axis) {
-  Tensor y(joined_shape(parts, axis), parts.front().dtype());
+  const Shape shape = joined_shape(parts, axis);
+  Tensor y(shape, parts.front().dtype());
   std::vector<std::int64_t> bounds{0};  // part i has the positions [bounds[i], bounds[i + 1])
   for (const Var& part : parts) {
     write_slice(y, axis, bounds.back(), part.value());
