@@ -1,0 +1,226 @@
+#include <braid/core/gemm.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <braid/core/parallel.h>
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+constexpr int64_t kPadding = 3;  // lda - width
+constexpr float kUntouched = 7777;
+
+/// One product: op(a) [m, k] times op(b) [k, n], alpha and beta.
+struct Case {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  int64_t m = 1;
+  int64_t n = 1;
+  int64_t k = 1;
+  double alpha = 1;
+  double beta = 0;
+
+  std::string text() const {
+    return std::string(transpose_a ? "T" : "N") + (transpose_b ? "T " : "N ") + std::to_string(m) + "x" +
+           std::to_string(n) + "x" + std::to_string(k) + " alpha " + std::to_string(alpha) + " beta " +
+           std::to_string(beta);
+  }
+};
+
+/// A row-major matrix whose rows are kPadding longer than its width; the padding holds kUntouched.
+template <class T>
+struct Matrix {
+  int64_t rows;
+  int64_t width;
+  int64_t ld = width + kPadding;
+  std::vector<T> data = std::vector<T>(static_cast<size_t>(rows * ld), T(kUntouched));
+
+  T& at(int64_t row, int64_t column) { return data[static_cast<size_t>(row * ld + column)]; }
+  T at(int64_t row, int64_t column) const { return data[static_cast<size_t>(row * ld + column)]; }
+};
+
+template <class T>
+Matrix<T> random_matrix(int64_t rows, int64_t width, uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  Matrix<T> matrix{rows, width};
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < width; ++j) matrix.at(i, j) = static_cast<T>(uniform(engine));
+  }
+  return matrix;
+}
+
+template <class T>
+struct Operands {
+  Matrix<T> a, b, c;
+
+  explicit Operands(const Case& x)
+      : a(x.transpose_a ? random_matrix<T>(x.k, x.m, 1) : random_matrix<T>(x.m, x.k, 1)),
+        b(x.transpose_b ? random_matrix<T>(x.n, x.k, 2) : random_matrix<T>(x.k, x.n, 2)),
+        c(random_matrix<T>(x.m, x.n, 3)) {}
+};
+
+/// The definition, in f64.
+template <class T>
+double expected_at(const Case& x, const Operands<T>& in, int64_t i, int64_t j) {
+  double sum = 0;
+  for (int64_t p = 0; p < x.k; ++p) {
+    const double left = x.transpose_a ? in.a.at(p, i) : in.a.at(i, p);
+    const double right = x.transpose_b ? in.b.at(j, p) : in.b.at(p, j);
+    sum += left * right;
+  }
+  return x.alpha * sum + (x.beta == 0 ? 0 : x.beta * in.c.at(i, j));
+}
+
+template <class T>
+Matrix<T> product(const Case& x, Operands<T> in, bool serial) {
+  const auto run = serial ? gemm_serial<T> : gemm<T>;
+  run(x.transpose_a, x.transpose_b, x.m, x.n, x.k, static_cast<T>(x.alpha), in.a.data.data(), in.a.ld, in.b.data.data(),
+      in.b.ld, static_cast<T>(x.beta), in.c.data.data(), in.c.ld);
+  return in.c;
+}
+
+template <class T>
+void expect_matches_the_definition(const Case& x) {
+  SCOPED_TRACE(x.text());
+  const Operands<T> in(x);
+  const double tolerance = 16 * std::numeric_limits<T>::epsilon() * (1 + std::sqrt(static_cast<double>(x.k)));
+  for (const bool serial : {true, false}) {
+    const Matrix<T> c = product(x, in, serial);
+    double worst = 0;
+    for (int64_t i = 0; i < x.m; ++i) {
+      for (int64_t j = 0; j < x.n; ++j) worst = std::max(worst, std::abs(c.at(i, j) - expected_at(x, in, i, j)));
+      for (int64_t j = x.n; j < c.ld; ++j) ASSERT_EQ(c.at(i, j), T(kUntouched)) << "padding of row " << i;
+    }
+    EXPECT_LE(worst, tolerance) << (serial ? "gemm_serial" : "gemm");
+  }
+}
+
+template <class T>
+std::vector<std::byte> bits(const Matrix<T>& matrix) {
+  std::vector<std::byte> bytes(matrix.data.size() * sizeof(T));
+  std::memcpy(bytes.data(), matrix.data.data(), bytes.size());
+  return bytes;
+}
+
+template <class T>
+class Gemm : public testing::Test {
+ protected:
+  ~Gemm() override { set_num_threads(before_); }
+
+ private:
+  int before_ = num_threads();
+};
+
+using Scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(Gemm, Scalars);
+
+TYPED_TEST(Gemm, MatchesTheDefinitionForOddShapes) {
+  set_num_threads(3);
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      for (const int64_t m : {1, 3, 17, 65}) {
+        for (const int64_t n : {1, 3, 17, 65, 129}) {
+          for (const int64_t k : {1, 3, 17, 129}) {
+            expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, m, n, k});
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(Gemm, MatchesTheDefinitionForShapesOfSeveralTiles) {
+  set_num_threads(3);
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 517, 131, 67});
+      expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 35, 1031, 70});
+      expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 130, 257, 300});
+    }
+  }
+}
+
+TYPED_TEST(Gemm, ScalesByAlphaAndAddsBetaTimesC) {
+  for (const double alpha : {0.0, 1.0, -0.5}) {
+    for (const double beta : {0.0, 1.0, 2.0}) {
+      expect_matches_the_definition<TypeParam>({false, true, 33, 20, 9, alpha, beta});
+      expect_matches_the_definition<TypeParam>({true, false, 150, 160, 170, alpha, beta});
+    }
+  }
+}
+
+TYPED_TEST(Gemm, ScalesCWhereKIsZero) {
+  for (const double beta : {0.0, 1.0, -2.0}) expect_matches_the_definition<TypeParam>({false, false, 5, 7, 0, 1, beta});
+}
+
+TYPED_TEST(Gemm, AcceptsNoRowsAndNoColumns) {
+  expect_matches_the_definition<TypeParam>({false, true, 0, 4, 3});
+  expect_matches_the_definition<TypeParam>({false, true, 4, 0, 3});
+  expect_matches_the_definition<TypeParam>({true, false, 0, 0, 0});
+}
+
+TYPED_TEST(Gemm, DoesNotReadCWhereBetaIsZero) {
+  for (const int64_t k : {0, 3, 40}) {
+    Operands<TypeParam> in({false, false, 30, 50, k});
+    for (TypeParam& value : in.c.data) value = std::numeric_limits<TypeParam>::quiet_NaN();
+    const Matrix<TypeParam> c = product({false, false, 30, 50, k}, in, false);
+    for (int64_t i = 0; i < c.rows; ++i) {
+      for (int64_t j = 0; j < c.width; ++j) ASSERT_FALSE(std::isnan(c.at(i, j)));
+    }
+  }
+}
+
+TYPED_TEST(Gemm, PropagatesNanAndInfinityThroughZeros) {
+  for (const int64_t size : {3, 40}) {
+    const Case x{false, false, size, size, size};
+    Operands<TypeParam> in(x);
+    for (int64_t j = 0; j < size; ++j) in.a.at(1, j) = 0;
+    in.b.at(2, 0) = std::numeric_limits<TypeParam>::quiet_NaN();
+    in.b.at(2, 1) = std::numeric_limits<TypeParam>::infinity();
+    const Matrix<TypeParam> c = product(x, in, false);
+    for (int64_t i = 0; i < size; ++i) EXPECT_TRUE(std::isnan(c.at(i, 0)));
+    EXPECT_TRUE(std::isnan(c.at(1, 1)));  // 0 * infinity
+    EXPECT_TRUE(std::isinf(c.at(0, 1)));
+    EXPECT_EQ(c.at(1, 2), 0);
+  }
+}
+
+TYPED_TEST(Gemm, HasTheSameBitsForAnyNumberOfThreads) {
+  for (const Case& x :
+       {Case{false, true, 300, 500, 700}, Case{true, false, 128, 100, 2048}, Case{false, false, 700, 65, 384}}) {
+    SCOPED_TRACE(x.text());
+    const Operands<TypeParam> in(x);
+    set_num_threads(1);
+    const auto expected = bits(product(x, in, false));
+    for (const int threads : {2, 3, 5, 16}) {
+      set_num_threads(threads);
+      EXPECT_EQ(bits(product(x, in, false)), expected) << threads << " threads";
+    }
+  }
+}
+
+TEST(GemmThreads, StartsNoThreadsOfItsOwn) {
+  const std::filesystem::path tasks = "/proc/self/task";
+  if (!std::filesystem::exists(tasks)) GTEST_SKIP() << "needs /proc";
+  const int before = num_threads();
+  set_num_threads(2);
+  const auto threads = [&] {
+    return std::distance(std::filesystem::directory_iterator(tasks), std::filesystem::directory_iterator());
+  };
+  parallel_for(2, 1, [](int64_t, int64_t) {});  // the pool's worker stands; a sanitizer may have a thread of its own
+  const auto own = threads();
+  product<float>({false, true, 512, 512, 512}, Operands<float>({false, true, 512, 512, 512}), false);
+  EXPECT_EQ(threads(), own);
+  set_num_threads(before);
+}
+
+}  // namespace
+}  // namespace braid
