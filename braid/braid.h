@@ -17,6 +17,7 @@
 #include <braid/autograd/params.h>
 #include <braid/autograd/tape.h>
 #include <braid/autograd/value_and_grad.h>
+#include <braid/core/atomic_file.h>
 #include <braid/core/dtype.h>
 #include <braid/core/error.h>
 #include <braid/core/gemm.h>
@@ -25,6 +26,8 @@
 #include <braid/core/parallel.h>
 #include <braid/core/random.h>
 #include <braid/core/reduce.h>
+#include <braid/core/safetensors.h>
+#include <braid/core/safetensors_header.h>
 #include <braid/core/shape.h>
 #include <braid/core/storage.h>
 #include <braid/core/strided.h>

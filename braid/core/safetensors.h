@@ -1,0 +1,28 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <braid/core/tensor.h>
+
+namespace braid {
+
+/// What a safetensors file holds: tensors by name and free text by key (`__metadata__`).
+struct SafetensorsFile {
+  std::map<std::string, Tensor> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+/// Reads a safetensors file: 8 bytes header length, a JSON header, the elements, little endian.
+/// F32, F64 and I32 are read as they are; I64 becomes i32, and values that do not fit are an error.
+/// Trusts nothing: names are unique, sizes match dtype and shape, and the tensors fill the file to its end without
+/// gaps or overlaps. Throws FileError naming the file, the tensor, what was expected and what was found.
+SafetensorsFile load_safetensors(const std::filesystem::path& path);
+
+/// Writes a safetensors file, atomically (write_file_atomically): a reader never sees half of it.
+/// Names are sorted; 8-byte elements lie before 4-byte ones, so that each tensor is aligned for readers that map it.
+/// Throws ValueError for an undefined tensor or a name that is not UTF-8 or reserved, FileError when writing fails.
+void save_safetensors(const std::filesystem::path& path, const std::map<std::string, Tensor>& tensors,
+                      const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace braid

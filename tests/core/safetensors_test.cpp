@@ -1,0 +1,244 @@
+#include <braid/core/safetensors.h>
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <string>
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Each test has an empty folder of its own.
+struct Safetensors : testing::Test {
+  Safetensors() { fs::create_directories(folder); }
+  ~Safetensors() override { fs::remove_all(folder); }
+
+  std::string read() const { return (std::stringstream() << std::ifstream(file, std::ios::binary).rdbuf()).str(); }
+  void write(const std::string& bytes) const { std::ofstream(file, std::ios::binary) << bytes; }
+
+  /// A file of this header and as many bytes of data.
+  void write_header(const std::string& header, std::size_t data_bytes) const {
+    const std::uint64_t length = header.size();
+    write(std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(data_bytes, '\0'));
+  }
+
+  /// What loading the file complains about, without the path.
+  std::string complaint() const {
+    const std::string prefix = "load_safetensors: " + file.string() + ": ";
+    try {
+      load_safetensors(file);
+    } catch (const FileError& error) {
+      EXPECT_THAT(error.what(), testing::StartsWith(prefix));
+      return std::string(error.what()).substr(prefix.size());
+    }
+    return "none";
+  }
+  std::string complaint_about(const std::string& header, std::size_t data_bytes) const {
+    write_header(header, data_bytes);
+    return complaint();
+  }
+
+  const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
+  const fs::path folder = fs::path(testing::TempDir()) / ("braid_safetensors_" + test);
+  const fs::path file = folder / "data.safetensors";
+};
+
+std::map<std::string, Tensor> some_tensors() {
+  return {{"ids", Tensor::of<std::int32_t>({3}, {-1, 0, std::numeric_limits<std::int32_t>::max()})},
+          {"block.0.weight", Tensor::of<float>({2, 1, 2}, {1.5F, -0.0F, INFINITY, 1e-45F})},
+          {"x", Tensor::of<double>({2}, {0.1, -1e308})},
+          {"scalar", scalar(3, DType::f64)},
+          {"nothing", Tensor({4, 0, 2}, DType::f32)}};
+}
+
+TEST_F(Safetensors, ReadsWhatItWrote) {
+  const auto tensors = some_tensors();
+  save_safetensors(file, tensors, {{"step", "12"}, {"text", "line\n\"quoted\" é"}});
+  const SafetensorsFile loaded = load_safetensors(file);
+  EXPECT_EQ(loaded.metadata, (std::map<std::string, std::string>{{"step", "12"}, {"text", "line\n\"quoted\" é"}}));
+  ASSERT_EQ(loaded.tensors.size(), tensors.size());
+  for (const auto& [name, tensor] : tensors) EXPECT_TRUE(identical(loaded.tensors.at(name), tensor)) << name;
+}
+
+TEST_F(Safetensors, WritesViewsRowMajor) {
+  const Tensor matrix = Tensor::of<float>({2, 2}, {1, 2, 3, 4});
+  save_safetensors(file, {{"t", matrix.transpose()}, {"row", matrix.select(0, 1)}});
+  const SafetensorsFile loaded = load_safetensors(file);
+  EXPECT_THAT(loaded.tensors.at("t").to_vector<float>(), ElementsAre(1, 3, 2, 4));
+  EXPECT_THAT(loaded.tensors.at("row").to_vector<float>(), ElementsAre(3, 4));
+}
+
+TEST_F(Safetensors, ReadsAnEmptyFileOfTensors) {
+  save_safetensors(file, {});
+  EXPECT_EQ(read(), std::string("\x08\0\0\0\0\0\0\0{}      ", 16));
+  EXPECT_THAT(load_safetensors(file).tensors, IsEmpty());
+}
+
+TEST_F(Safetensors, WritesSortedNamesAndAlignedData) {
+  save_safetensors(file, {{"b", scalar(1, DType::f64)}, {"a", scalar(1, DType::f32)}});
+  const std::string header =
+      R"({"a":{"data_offsets":[8,12],"dtype":"F32","shape":[]},"b":{"data_offsets":[0,8],"dtype":"F64","shape":[]}})";
+  EXPECT_THAT(read().substr(8), testing::StartsWith(header));
+  EXPECT_EQ(read().size() % 8, 4);  // 8 + header + 12
+}
+
+TEST_F(Safetensors, ReadsLongIntegersThatFit) {
+  const std::int64_t values[2] = {-5, std::numeric_limits<std::int32_t>::max()};
+  write_header(R"({"ids":{"dtype":"I64","shape":[2],"data_offsets":[0,16]}})", 0);
+  std::ofstream(file, std::ios::binary | std::ios::app).write(reinterpret_cast<const char*>(values), sizeof(values));
+  EXPECT_THAT(load_safetensors(file).tensors.at("ids").to_vector<std::int32_t>(), ElementsAre(-5, 2147483647));
+}
+
+TEST_F(Safetensors, RejectsLongIntegersThatDoNotFit) {
+  const std::int64_t value = std::int64_t{1} << 31;
+  write_header(R"({"ids":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})", 0);
+  std::ofstream(file, std::ios::binary | std::ios::app).write(reinterpret_cast<const char*>(&value), sizeof(value));
+  EXPECT_EQ(complaint(), "tensor 'ids': I64 values must fit 32 bits but one is 2147483648");
+}
+
+TEST_F(Safetensors, RejectsAFileThatIsNotThere) {
+  EXPECT_EQ(complaint(), "must be a file that can be read");
+  fs::create_directory(file);
+  EXPECT_EQ(complaint(), "must be a file that can be read");
+}
+
+TEST_F(Safetensors, RejectsABadHeaderLength) {
+  write("1234567");
+  EXPECT_EQ(complaint(), "expected 8 bytes of header length but the file has 7 bytes");
+  write(std::string("\x03\0\0\0\0\0\0\0{}", 10));
+  EXPECT_EQ(complaint(), "the header length must be at most 2 in a file of 10 bytes but is 3");
+  write(std::string(8, '\xff') + "{}");
+  EXPECT_EQ(complaint(), "the header length must be at most 2 in a file of 10 bytes but is 18446744073709551615");
+}
+
+TEST_F(Safetensors, RejectsWhatIsNotAJsonObject) {
+  EXPECT_EQ(complaint_about("", 0), "the header must start with '{'");
+  EXPECT_EQ(complaint_about("[]", 0), "the header must start with '{'");
+  EXPECT_EQ(complaint_about(" {}", 0), "the header must start with '{'");
+  EXPECT_THAT(complaint_about("{\"x\": ", 0), HasSubstr("the header must be JSON but has a parse error"));
+  EXPECT_THAT(complaint_about("{} {}", 0), HasSubstr("the header must be JSON but has a parse error"));
+  EXPECT_THAT(complaint_about("{\"\xff\": 1}", 0), HasSubstr("the header must be JSON but has a parse error"));
+  EXPECT_EQ(complaint_about("{\"x\":" + std::string(100'000, '['), 0), "the header must nest at most 3 deep");
+}
+
+TEST_F(Safetensors, RejectsDuplicateKeys) {
+  const std::string x = R"("x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+  EXPECT_EQ(complaint_about("{" + x + "}", 4), "none");
+  EXPECT_EQ(complaint_about("{" + x + "," + x + "}", 4), R"(the header has the key "x" twice)");
+  EXPECT_EQ(complaint_about(R"({"x":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4),
+            R"(the header has the key "dtype" twice)");
+  EXPECT_EQ(complaint_about(R"({"__metadata__":{"a":"1","a":"2"}})", 0), R"(the header has the key "a" twice)");
+}
+
+TEST_F(Safetensors, RejectsMetadataThatIsNotText) {
+  EXPECT_EQ(complaint_about(R"({"__metadata__":[]})", 0), "__metadata__ must be an object but is []");
+  EXPECT_EQ(complaint_about(R"({"__metadata__":{"a":1}})", 0), "__metadata__: 'a' must be a string but is 1");
+}
+
+TEST_F(Safetensors, RejectsIncompleteTensors) {
+  const std::string expected = "tensor 'x': expected dtype, shape and data_offsets but got ";
+  EXPECT_EQ(complaint_about(R"({"x":1})", 0), expected + "1");
+  EXPECT_EQ(complaint_about(R"({"x":{"dtype":"F32","shape":[1]}})", 4), expected + R"({"dtype":"F32","shape":[1]})");
+}
+
+TEST_F(Safetensors, RejectsUnknownTypes) {
+  EXPECT_EQ(complaint_about(R"({"x":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}})", 2),
+            R"(tensor 'x': dtype must be F32, F64, I32 or I64 but is "BF16")");
+}
+
+TEST_F(Safetensors, RejectsBadShapes) {
+  const auto complaint_about_shape = [&](const std::string& shape) {
+    return complaint_about(R"({"x":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":[0,4]}})", 4);
+  };
+  EXPECT_EQ(complaint_about_shape("[1]"), "none");
+  EXPECT_EQ(complaint_about_shape("1"), "tensor 'x': shape must hold non-negative integers but is 1");
+  EXPECT_EQ(complaint_about_shape("[-1]"), "tensor 'x': shape must hold non-negative integers but is [-1]");
+  EXPECT_EQ(complaint_about_shape("[1.0]"), "tensor 'x': shape must hold non-negative integers but is [1.0]");
+  EXPECT_EQ(complaint_about_shape("[2]"), "tensor 'x': F32 [2] must take 8 bytes but data_offsets span 4");
+  EXPECT_EQ(complaint_about_shape("[0]"), "tensor 'x': F32 [0] must take 0 bytes but data_offsets span 4");
+  EXPECT_EQ(complaint_about_shape("[1,1,1,1,1,1,1,1,1]"), "tensor 'x': shape must have at most 8 axes but has 9");
+  for (const char* shape : {"4611686018427387905, 4", "0, 4294967296, 4294967296", "4294967296, 4294967296, 0"})
+    EXPECT_EQ(complaint_about_shape(fmt::format("[{}]", shape)),
+              fmt::format("tensor 'x': shape must have fewer than 2^60 elements but is [{}]", shape));
+}
+
+TEST_F(Safetensors, RejectsBadOffsets) {
+  const auto complaint_about_offsets = [&](const std::string& offsets) {
+    return complaint_about(R"({"x":{"dtype":"F32","shape":[1],"data_offsets":)" + offsets + "}}", 4);
+  };
+  EXPECT_EQ(complaint_about_offsets("[0,4]"), "none");
+  EXPECT_EQ(complaint_about_offsets("[0,-4]"),
+            "tensor 'x': data_offsets must hold non-negative integers but is [0,-4]");
+  for (const char* offsets : {"4, 0", "0", "0, 4, 4", "0, 5", "4, 8"})
+    EXPECT_EQ(complaint_about_offsets(fmt::format("[{}]", offsets)),
+              fmt::format("tensor 'x': data_offsets must be [begin, end] within 4 bytes but are [{}]", offsets));
+}
+
+TEST_F(Safetensors, RejectsGapsAndOverlaps) {
+  const auto complaint_about_second = [&](int begin) {
+    return complaint_about(fmt::format(R"({{"a":{{"dtype":"F32","shape":[2],"data_offsets":[0,8]}},)"
+                                       R"("b":{{"dtype":"F32","shape":[1],"data_offsets":[{},{}]}}}})",
+                                       begin, begin + 4),
+                           12);
+  };
+  EXPECT_EQ(complaint_about_second(8), "none");
+  EXPECT_EQ(complaint_about_second(4),
+            "tensor 'b': data must begin at byte 8, where the tensor before ends, but begins at 4");
+  EXPECT_EQ(complaint_about(R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8),
+            "tensor 'b': data must begin at byte 0, where the tensor before ends, but begins at 4");
+  EXPECT_EQ(complaint_about(R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 5),
+            "the tensors must fill the 5 bytes after the header but end at 4");
+  EXPECT_EQ(complaint_about("{}", 1), "the tensors must fill the 1 bytes after the header but end at 0");
+}
+
+TEST_F(Safetensors, RejectsEveryTruncation) {
+  save_safetensors(file, some_tensors(), {{"key", "value"}});
+  const std::string whole = read();
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    write(whole.substr(0, size));
+    EXPECT_NE(complaint(), "none") << size;
+  }
+  write(whole + '\0');
+  EXPECT_NE(complaint(), "none");
+}
+
+TEST_F(Safetensors, SurvivesEveryFlippedBit) {
+  save_safetensors(file, some_tensors(), {{"key", "value"}});
+  const std::string whole = read();
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    write(damaged);
+    complaint();  // anything but a FileError fails the test; a flip within a name or an element is no violation
+  }
+}
+
+TEST_F(Safetensors, KeepsTheOldFileWhenTheNewOneIsRejected) {
+  save_safetensors(file, some_tensors());
+  const std::string before = read();
+  const auto complaint_about_saving = [&](const std::string& name, const Tensor& tensor) {
+    try {
+      save_safetensors(file, {{name, tensor}});
+    } catch (const ValueError& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(complaint_about_saving("x", Tensor()), "save_safetensors: tensor 'x' is undefined");
+  EXPECT_EQ(complaint_about_saving("\xff", scalar(1)), "save_safetensors: names and metadata must be UTF-8");
+  EXPECT_EQ(complaint_about_saving("__metadata__", scalar(1)),
+            "save_safetensors: a tensor must not be named __metadata__");
+  EXPECT_EQ(read(), before);
+}
+
+}  // namespace
+}  // namespace braid
