@@ -20,6 +20,7 @@
 #include <braid/core/atomic_file.h>
 #include <braid/core/dtype.h>
 #include <braid/core/error.h>
+#include <braid/core/format.h>
 #include <braid/core/gemm.h>
 #include <braid/core/map.h>
 #include <braid/core/matmul.h>
