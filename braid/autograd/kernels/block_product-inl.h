@@ -1,0 +1,80 @@
+// Products of small matrices that lie in the first-level cache, register tile by register tile. Compiled once for each
+// SIMD target.
+#if defined(BRAID_AUTOGRAD_KERNELS_BLOCK_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BRAID_AUTOGRAD_KERNELS_BLOCK_PRODUCT_INL_H_
+#undef BRAID_AUTOGRAD_KERNELS_BLOCK_PRODUCT_INL_H_
+#else
+#define BRAID_AUTOGRAD_KERNELS_BLOCK_PRODUCT_INL_H_
+#endif
+
+#include <cstdint>
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+inline constexpr std::int64_t kTileRows = 4;
+/// 4 x 4 sums, 4 vectors of b and one of a fill the 32 registers of AVX-512 well; others have 16.
+inline constexpr int kTileVectors = HWY_TARGET == HWY_AVX3 ? 4 : 2;
+
+/// A matrix read one element at a time: element (i, p) at data[i * row_step + p * column_step].
+template <class T>
+struct Scalars {
+  const T* data;
+  std::int64_t row_step, column_step;
+
+  const T* row(std::int64_t i) const { return data + i * row_step; }
+};
+
+/// A row-major matrix read or written in whole vectors.
+template <class T>
+struct Panel {
+  T* data;
+  std::int64_t row_step;
+};
+
+/// c [4, kVectors] = a [4, depth] b [depth, kVectors], added to what c holds if `add`.
+template <int kVectors, class T>
+HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b, Panel<T> c, bool add) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const std::int64_t lanes = hn::Lanes(d);
+  V sums[kTileRows][kVectors];
+  for (int i = 0; i < kTileRows; ++i)
+    for (int j = 0; j < kVectors; ++j) sums[i][j] = add ? hn::Load(d, c.data + i * c.row_step + j * lanes) : hn::Zero(d);
+  const T *pa = a.data, *pb = b.data;
+  for (std::int64_t p = 0; p < depth; ++p, pa += a.column_step, pb += b.row_step) {
+    V row[kVectors];
+    for (int j = 0; j < kVectors; ++j) row[j] = hn::Load(d, pb + j * lanes);
+    for (int i = 0; i < kTileRows; ++i) {
+      const V factor = hn::Set(d, pa[i * a.row_step]);
+      for (int j = 0; j < kVectors; ++j) sums[i][j] = hn::MulAdd(factor, row[j], sums[i][j]);
+    }
+  }
+  for (int i = 0; i < kTileRows; ++i)
+    for (int j = 0; j < kVectors; ++j) hn::Store(sums[i][j], d, c.data + i * c.row_step + j * lanes);
+}
+
+/// c [4, columns] = a [4, depth] b [depth, columns] (+ c if `add`); columns are a multiple of the vector length.
+template <class T>
+HWY_INLINE void multiply_rows(std::int64_t columns, std::int64_t depth, Scalars<T> a, Panel<const T> b, Panel<T> c,
+                              bool add) {
+  const std::int64_t lanes = hn::Lanes(hn::ScalableTag<T>());
+  std::int64_t j = 0;
+  const auto next = [&]<int kVectors>() HWY_ATTR {
+    multiply_tile<kVectors>(depth, a, {b.data + j, b.row_step}, {c.data + j, c.row_step}, add);
+    j += kVectors * lanes;
+  };
+  while (j + kTileVectors * lanes <= columns) next.template operator()<kTileVectors>();
+  const std::int64_t rest = (columns - j) / lanes;
+  if (rest == 3) next.template operator()<3>();
+  if (rest == 2) next.template operator()<2>();
+  if (rest == 1) next.template operator()<1>();
+}
+
+}  // namespace braid::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,72 @@
+#include <braid/autograd/ops/rms_norm.h>
+
+#include <braid/autograd/kernels/rms_norm.h>
+#include <braid/autograd/kernels/rows.h>
+#include <braid/core/reduce.h>
+
+namespace braid {
+namespace {
+
+using kernels::Rows;
+
+struct Normalized {
+  Tensor y;     // [..., C]
+  Tensor rstd;  // [rows]
+};
+
+Normalized forward(const Tensor& x, const Tensor& weight, double eps) {
+  const Rows rows(x.shape());
+  Tensor y(x.shape(), x.dtype()), rstd({rows.count}, x.dtype());
+  dispatch_float("rms_norm", x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T *py = y.mutable_data<T>(), *prstd = rstd.mutable_data<T>();
+    rows.for_each_block([&](std::int64_t first, std::int64_t count, std::int64_t) {
+      const std::int64_t at = first * rows.width;
+      kernels::rms_norm({count, rows.width, x.data<T>() + at, weight.data<T>()}, eps, py + at, prstd + first);
+    });
+  });
+  return {y, rstd};
+}
+
+struct Cotangents {
+  Tensor dx;       // [..., C]
+  Tensor dweight;  // [C]
+};
+
+/// dweight is summed in each block of rows, then over the blocks in order.
+Cotangents backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd) {
+  const Rows rows(x.shape());
+  Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, x.dtype());
+  dispatch_float("rms_norm", x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T *pdx = dx.mutable_data<T>(), *pdweights = dweights.mutable_data<T>();
+    rows.for_each_block([&](std::int64_t first, std::int64_t count, std::int64_t block) {
+      const std::int64_t at = first * rows.width;
+      kernels::rms_norm_vjp({count, rows.width, x.data<T>() + at, weight.data<T>()}, rstd.data<T>() + first,
+                            dy.data<T>() + at, pdx + at, pdweights + block * rows.width);
+    });
+  });
+  return {dx, reduce_sum(dweights, {0})};
+}
+
+}  // namespace
+
+Var rms_norm(const Var& x, const Var& weight, double eps) {
+  check_shape(x.rank() >= 1, "rms_norm: x must have at least one axis but has shape {}", x.shape());
+  check_same_dtype("rms_norm", x.value(), weight.value());
+  check_shape(weight.shape() == Shape{x.size(-1)}, "rms_norm: weight must have shape [{}] to match x {} but has {}",
+              x.size(-1), x.shape(), weight.shape());
+  const Tensor rows = x.value().contiguous(), scale = weight.value().contiguous();
+  auto [y, rstd] = forward(rows, scale, eps);
+  return record("rms_norm", y, {x, weight}, [x = rows, weight = scale, rstd = rstd](const Tensor& dy) {
+    const auto [dx, dweight] = backward(dy.contiguous(), x, weight, rstd);
+    return std::vector{dx, dweight};
+  });
+}
+
+Var rms_norm(const Var& x, double eps) {
+  check_shape(x.rank() >= 1, "rms_norm: x must have at least one axis but has shape {}", x.shape());
+  return rms_norm(x, Var(ones({x.size(-1)}, x.dtype())), eps);
+}
+
+}  // namespace braid

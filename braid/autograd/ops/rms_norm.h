@@ -1,0 +1,13 @@
+#pragma once
+#include <braid/autograd/tape.h>
+
+namespace braid {
+
+/// Root mean square normalization over the last axis: `y = x / sqrt(mean(x^2) + eps) * weight`.
+/// x [..., C], weight [C] -> [..., C]. Throws ShapeError unless weight matches x. arXiv:1910.07467.
+Var rms_norm(const Var& x, const Var& weight, double eps = 1e-5);
+
+/// The same without a weight.
+Var rms_norm(const Var& x, double eps = 1e-5);
+
+}  // namespace braid
