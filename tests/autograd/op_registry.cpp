@@ -64,6 +64,22 @@ Cases shape_cases() {
   };
 }
 
+Cases fused_cases() {
+  const Tensor targets = Tensor::of<std::int32_t>({2, 3}, {0, 4, 2, -100, 1, 3});
+  return {
+      {"rms_norm", {{2, 3, 5}, {5}}, {{2, 0, 5}, {5}}, [](Vars x) { return rms_norm(x[0], x[1]); }},
+      {"rms_norm", {{2, 3, 5}}, {{2, 3, 0}}, [](Vars x) { return rms_norm(x[0]); }},
+      {"causal_attention",
+       {{2, 5, 2, 3}, {2, 5, 2, 3}, {2, 5, 2, 3}},
+       {{2, 0, 2, 3}, {2, 0, 2, 3}, {2, 0, 2, 3}},
+       [](Vars x) { return causal_attention(x[0], x[1], x[2]); }},
+      {"cross_entropy",
+       {{2, 3, 5}},
+       {{0, 3, 5}},
+       [=](Vars x) { return cross_entropy(x[0], targets.slice(0, 0, x[0].size(0))); }},
+  };
+}
+
 Tensor random_values(const Shape& shape, Domain domain, Rng& rng) {
   Tensor t = rand(shape, rng, DType::f64);
   double* x = t.mutable_data<double>();
@@ -120,7 +136,7 @@ std::string_view name(Layout layout) {
 
 std::vector<OpCase> op_registry() {
   Cases all;
-  for (const auto& group : {arithmetic_cases, reduction_cases, product_cases, shape_cases})
+  for (const auto& group : {arithmetic_cases, reduction_cases, product_cases, shape_cases, fused_cases})
     std::ranges::move(group(), std::back_inserter(all));
   return all;
 }

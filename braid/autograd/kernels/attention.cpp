@@ -21,7 +21,9 @@ namespace {
 
 constexpr std::int64_t kBlock = kAttentionBlock;
 
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
 
 /// Hands out consecutive pieces of the scratch memory, aligned for any vector.
 template <class T>
@@ -135,11 +137,11 @@ void forward(const AttentionHead<T>& head, std::int64_t first, std::int64_t last
     for (std::int64_t key = 0; key <= row; key += kBlock) {
       const Diagonal diagonal{key == row};
       for (std::int64_t i = 0; i < rows; i += kTileRows)
-        multiply_rows<T>(width, diagonal.keys(i), {scores + i * padded + key, padded, 1},
-                         {values + key * width, width}, {result + i * width, width}, key > 0);
+        multiply_rows<T>(width, diagonal.keys(i), {scores + i * padded + key, padded, 1}, {values + key * width, width},
+                         {result + i * width, width}, key > 0);
     }
-    unpack_rows(result, width, rows, depth, [&](std::int64_t i) { return 1 / sums[i]; }, y + row * head.stride,
-                head.stride);
+    unpack_rows(
+        result, width, rows, depth, [&](std::int64_t i) { return 1 / sums[i]; }, y + row * head.stride, head.stride);
     for_each_vector(d, rows, [&](std::int64_t i, auto part) HWY_ATTR {
       part.store(hn::Add(hn::Load(d, tops + i), hn::Log(d, hn::Load(d, sums + i))), d, logsumexp + row + i);
     });
@@ -183,13 +185,14 @@ void dot_rows(const T* a, const T* b, std::int64_t stride, std::int64_t rows, st
 template <class T>
 struct VjpScratch {
   std::int64_t width;
-  T *q, *dy, *dq;               // [length, width]; q is scaled by 1 / sqrt(depth)
-  T *logsumexp, *delta;         // [length]
-  T *k, *dk, *dv;               // [block, width]
-  T *k_columns, *v_columns;     // [depth, block]
-  T *p, *ds;                    // [block, block]
+  T *q, *dy, *dq;            // [length, width]; q is scaled by 1 / sqrt(depth)
+  T *logsumexp, *delta;      // [length]
+  T *k, *dk, *dv;            // [block, width]
+  T *k_columns, *v_columns;  // [depth, block]
+  T *p, *ds;                 // [block, block]
 
-  VjpScratch(Arena<T> arena, std::int64_t length, std::int64_t depth) : width(round_up(depth, hn::Lanes(hn::ScalableTag<T>()))) {
+  VjpScratch(Arena<T> arena, std::int64_t length, std::int64_t depth)
+      : width(round_up(depth, hn::Lanes(hn::ScalableTag<T>()))) {
     const std::int64_t padded = round_up(length, kTileRows);
     for (T** rows : {&q, &dy, &dq}) *rows = arena.take(padded * width);
     for (T** line : {&logsumexp, &delta}) *line = arena.take(padded);
@@ -202,13 +205,16 @@ struct VjpScratch {
 /// Adds the share of one block of queries, which begins at `row`, and one block of keys to dq, dk, dv:
 /// p = exp(q k^T - logsumexp), ds = p * (dy v^T - delta), dq += ds k, dk += ds^T q, dv += p^T dy.
 template <class T>
-void vjp_block(const VjpScratch<T>& at, std::int64_t row, std::int64_t rows, std::int64_t keys, std::int64_t depth, Diagonal diagonal) {
+void vjp_block(const VjpScratch<T>& at, std::int64_t row, std::int64_t rows, std::int64_t keys, std::int64_t depth,
+               Diagonal diagonal) {
   const std::int64_t lanes = hn::Lanes(hn::ScalableTag<T>()), width = at.width;
   const T *q = at.q + row * width, *dy = at.dy + row * width;
   for (std::int64_t i = 0; i < rows; i += kTileRows) {
     const std::int64_t columns = diagonal.columns(i, lanes);
-    multiply_rows<T>(columns, depth, {q + i * width, width, 1}, {at.k_columns, kBlock}, {at.p + i * kBlock, kBlock}, false);
-    multiply_rows<T>(columns, depth, {dy + i * width, width, 1}, {at.v_columns, kBlock}, {at.ds + i * kBlock, kBlock}, false);
+    multiply_rows<T>(columns, depth, {q + i * width, width, 1}, {at.k_columns, kBlock}, {at.p + i * kBlock, kBlock},
+                     false);
+    multiply_rows<T>(columns, depth, {dy + i * width, width, 1}, {at.v_columns, kBlock}, {at.ds + i * kBlock, kBlock},
+                     false);
   }
   softmax_vjp_rows(rows, diagonal, at.logsumexp + row, at.delta + row, at.p, at.ds);
   for (std::int64_t j = 0; j < keys; j += kTileRows) {
@@ -251,7 +257,8 @@ void vjp(const AttentionHead<T>& head, std::int64_t first, std::int64_t last, co
     unpack_rows(at.dk, at.width, keys, depth, one, out.dk + from, stride);
     unpack_rows(at.dv, at.width, keys, depth, one, out.dv + from, stride);
   }
-  unpack_rows(at.dq, at.width, length, depth, [scale](std::int64_t) { return scale; }, out.dq, stride);
+  unpack_rows(
+      at.dq, at.width, length, depth, [scale](std::int64_t) { return scale; }, out.dq, stride);
 }
 
 void forward_f32(const AttentionHead<float>& head, std::int64_t first, std::int64_t last, float* y, float* logsumexp,
@@ -259,8 +266,8 @@ void forward_f32(const AttentionHead<float>& head, std::int64_t first, std::int6
   forward(head, first, last, y, logsumexp, scratch);
 }
 
-void forward_f64(const AttentionHead<double>& head, std::int64_t first, std::int64_t last, double* y,
-                 double* logsumexp, double* scratch) {
+void forward_f64(const AttentionHead<double>& head, std::int64_t first, std::int64_t last, double* y, double* logsumexp,
+                 double* scratch) {
   forward(head, first, last, y, logsumexp, scratch);
 }
 
@@ -287,7 +294,8 @@ HWY_EXPORT(vjp_f32);
 HWY_EXPORT(vjp_f64);
 
 std::int64_t attention_scratch(std::int64_t length, std::int64_t depth) {
-  const std::int64_t block = kAttentionBlock, rows = (length + block - 1) / block * block, width = (depth + 15) / 16 * 16;
+  const std::int64_t block = kAttentionBlock, rows = (length + block - 1) / block * block,
+                     width = (depth + 15) / 16 * 16;
   const std::int64_t forward = rows * (2 * width + block) + 2 * block * (width + 1);
   const std::int64_t vjp = rows * (3 * width + 2) + 5 * block * width + 2 * block * block;
   return std::max(forward, vjp);

@@ -10,16 +10,16 @@ inline constexpr std::int64_t kAttentionBlock = 64;
 template <class T>
 struct AttentionHead {
   std::int64_t length, depth;
-  std::int64_t stride;    // between rows of q, k, v and their like
-  const T *q, *k, *v;     // [length, depth]
+  std::int64_t stride;  // between rows of q, k, v and their like
+  const T *q, *k, *v;   // [length, depth]
 };
 
 /// What attention_vjp reads and writes beside the head.
 template <class T>
 struct AttentionCotangents {
-  const T *y, *dy;        // [length, depth]
-  const T* logsumexp;     // [length]
-  T *dq, *dk, *dv;        // [length, depth]
+  const T *y, *dy;     // [length, depth]
+  const T* logsumexp;  // [length]
+  T *dq, *dk, *dv;     // [length, depth]
 };
 
 /// Elements of 64-byte aligned scratch memory that either function needs.

@@ -43,7 +43,8 @@ HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b
   const std::int64_t lanes = hn::Lanes(d);
   V sums[kTileRows][kVectors];
   for (int i = 0; i < kTileRows; ++i)
-    for (int j = 0; j < kVectors; ++j) sums[i][j] = add ? hn::Load(d, c.data + i * c.row_step + j * lanes) : hn::Zero(d);
+    for (int j = 0; j < kVectors; ++j)
+      sums[i][j] = add ? hn::Load(d, c.data + i * c.row_step + j * lanes) : hn::Zero(d);
   const T *pa = a.data, *pb = b.data;
   for (std::int64_t p = 0; p < depth; ++p, pa += a.column_step, pb += b.row_step) {
     V row[kVectors];

@@ -83,8 +83,8 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& q, const Tensor& k,
     tasks.for_each([&](const Task& task) {
       const std::int64_t at = task.offset;
       const kernels::AttentionCotangents<T> out{
-          result.y.data<T>() + at, dy.data<T>() + at, result.logsumexp.data<T>() + task.head * tasks.length,
-          pdq + task.chunk * q.numel() + at, pdk + at, pdv + at};
+          result.y.data<T>() + at,           dy.data<T>() + at, result.logsumexp.data<T>() + task.head * tasks.length,
+          pdq + task.chunk * q.numel() + at, pdk + at,          pdv + at};
       scratch.lend([&](T* buffer) {
         kernels::attention_vjp(tasks.head_at<T>(at, q, k, v), task.first, task.last, out, buffer);
       });

@@ -1,0 +1,144 @@
+#include <braid/autograd/ops/cross_entropy.h>
+
+#include <braid/core/parallel.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_close;
+using testing::expect_gradients;
+using testing::f64;
+using testing::gradients;
+using testing::i32;
+using testing::normal;
+using ::testing::ThrowsMessage;
+
+/// logits [rows, V], by the definition.
+double reference(const Tensor& logits, const Tensor& targets, int ignore_index) {
+  double sum = 0;
+  int count = 0;
+  for (std::int64_t i = 0; i < logits.size(0); ++i) {
+    const auto target = static_cast<std::int64_t>(targets.at({i}));
+    if (target == ignore_index) continue;
+    double total = 0;
+    for (std::int64_t c = 0; c < logits.size(1); ++c) total += std::exp(logits.at({i, c}));
+    sum += std::log(total) - logits.at({i, target});
+    ++count;
+  }
+  return sum / count;
+}
+
+Tensor random_targets(std::int64_t rows, std::int64_t classes) {
+  Rng rng(5);
+  return randint(0, classes, {rows}, rng);
+}
+
+GradcheckFunction with_targets(Tensor targets, std::int32_t ignore_index = -100) {
+  return [=](std::span<const Var> x) { return cross_entropy(x[0], targets, ignore_index); };
+}
+
+TEST(CrossEntropy, MatchesTheReference) {
+  for (const std::int64_t classes : {1, 5, 16, 65, 130}) {
+    const Tensor logits = normal({9, classes}, 1), targets = random_targets(9, classes);
+    EXPECT_NEAR(cross_entropy(logits, targets).value().item(), reference(logits, targets, -100), 1e-13);
+    EXPECT_NEAR(cross_entropy(logits.to(DType::f32), targets).value().item(), reference(logits, targets, -100), 2e-6);
+  }
+}
+
+TEST(CrossEntropy, GradientsPassGradcheck) {
+  for (const std::int64_t classes : {1, 5, 19}) {
+    expect_gradients(with_targets(random_targets(6, classes)), {normal({6, classes}, 1)});
+    expect_gradients(with_targets(random_targets(6, classes).reshape({2, 3})), {normal({2, 3, classes}, 1)});
+  }
+  expect_gradients(with_targets(random_targets(2000, 20)), {normal({2000, 20}, 1)});  // several blocks of rows
+}
+
+TEST(CrossEntropy, LeavesIgnoredTargetsOut) {
+  const Tensor logits = normal({4, 5}, 1), targets = i32({4}, {2, -100, 0, 4});
+  EXPECT_NEAR(cross_entropy(logits, targets).value().item(), reference(logits, targets, -100), 1e-13);
+  const Tensor others = i32({4}, {2, 4, 0, 4});
+  EXPECT_NEAR(cross_entropy(logits, others, 4).value().item(), reference(logits, others, 4), 1e-13);
+  expect_gradients(with_targets(targets), {logits});
+}
+
+TEST(CrossEntropy, IsZeroWhenNoTargetCounts) {
+  EXPECT_EQ(cross_entropy(normal({2, 5}), i32({2}, {7, 7}), 7).value().item(), 0);
+  const auto grads = gradients(with_targets(i32({2}, {7, 7}), 7), {normal({2, 5})}, scalar(1, DType::f64));
+  expect_close(grads[0], zeros({2, 5}, DType::f64));
+  EXPECT_EQ(cross_entropy(normal({0, 5}), i32({0}, {})).value().item(), 0);
+}
+
+TEST(CrossEntropy, SurvivesLargeLogits) {
+  const Tensor logits = f64({2, 3}, {1000, -1000, 0, -1000, -1000, -2000});
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    EXPECT_NEAR(cross_entropy(logits.to(dtype), i32({2}, {0, 1})).value().item(), std::log(2) / 2, 1e-4);
+    EXPECT_NEAR(cross_entropy(logits.to(dtype), i32({2}, {1, 1})).value().item(), 1000 + std::log(2) / 2, 1e-3);
+  }
+}
+
+TEST(CrossEntropy, GivesMaskedLogitsNoProbability) {
+  const double masked = -std::numeric_limits<double>::infinity();
+  const Tensor logits = f64({1, 3}, {0, masked, 0});
+  EXPECT_NEAR(cross_entropy(logits, i32({1}, {0})).value().item(), std::log(2), 1e-15);
+  const auto grads = gradients(with_targets(i32({1}, {0})), {logits}, scalar(1, DType::f64));
+  expect_close(grads[0], f64({1, 3}, {-0.5, 0, 0.5}));
+}
+
+TEST(CrossEntropy, PropagatesNaN) {
+  for (std::int64_t position = 0; position < 20; ++position) {
+    Tensor logits = normal({1, 20}, 1, DType::f32);
+    logits.mutable_data<float>()[position] = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_TRUE(std::isnan(cross_entropy(logits, i32({1}, {3})).value().item())) << position;
+  }
+}
+
+TEST(CrossEntropy, GivesTheSameBitsForAnyNumberOfThreads) {
+  const Tensor logits = normal({3000, 40}, 1, DType::f32), targets = random_targets(3000, 40);
+  const int before = num_threads();
+  set_num_threads(1);
+  const Tensor loss = cross_entropy(logits, targets).value();
+  for (const int threads : {2, 3}) {
+    set_num_threads(threads);
+    EXPECT_TRUE(identical(cross_entropy(logits, targets).value(), loss)) << threads << " threads";
+  }
+  set_num_threads(before);
+}
+
+TEST(CrossEntropy, NamesATargetOutOfRange) {
+  EXPECT_THAT(
+      [] {
+        cross_entropy(normal({2, 3, 5}), i32({2, 3}, {0, 1, 2, 3, 4, 5}));
+      },
+      ThrowsMessage<ValueError>("cross_entropy: targets must lie in [0, 5) or equal ignore_index -100 but the "
+                                "one at [1, 2] is 5"));
+  EXPECT_THAT(
+      [] {
+        cross_entropy(normal({2, 5}), i32({2}, {-1, 0}), -7);
+      },
+      ThrowsMessage<ValueError>(
+          "cross_entropy: targets must lie in [0, 5) or equal ignore_index -7 but the one at [0] is -1"));
+}
+
+TEST(CrossEntropy, RejectsTargetsThatDoNotFit) {
+  EXPECT_THAT(
+      [] {
+        cross_entropy(normal({2, 3, 5}), i32({2}, {0, 1}));
+      },
+      ThrowsMessage<ShapeError>(
+          "cross_entropy: targets must have shape [2, 3] to match logits [2, 3, 5] but have [2]"));
+  EXPECT_THAT(
+      [] {
+        cross_entropy(normal({2, 5}), normal({2}));
+      },
+      ThrowsMessage<DTypeError>("cross_entropy: targets must have dtype i32 but have f64"));
+  EXPECT_THAT([] { cross_entropy(normal({}), i32({}, {0})); },
+              ThrowsMessage<ShapeError>("cross_entropy: logits must have at least one axis but have shape []"));
+}
+
+}  // namespace
+}  // namespace braid
