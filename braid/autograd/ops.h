@@ -7,13 +7,10 @@
 #include <braid/autograd/ops/causal_attention.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/cross_entropy.h>
-#include <braid/autograd/ops/layer_norm.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/matmul.h>
-#include <braid/autograd/ops/mse_loss.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rms_norm.h>
-#include <braid/autograd/ops/rotary_embedding.h>
 #include <braid/autograd/ops/slice.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/autograd/ops/transpose.h>

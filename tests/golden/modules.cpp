@@ -1,0 +1,16 @@
+#include <tests/golden/modules.h>
+
+namespace braid::golden {
+
+std::vector<Module> all_modules() {
+  std::vector<Module> all;
+  for (const auto group : {
+           attention_modules,
+           elementary_modules,
+       }) {
+    for (Module& module : group()) all.push_back(std::move(module));
+  }
+  return all;
+}
+
+}  // namespace braid::golden
