@@ -8,10 +8,28 @@ namespace braid {
 
 namespace detail {
 
-/// Calls `visit(Var&)` for every variable in an argument; settings have none.
-template <class T, class Visit>
-void for_each_var(T& arg, Visit&& visit) {
-  if constexpr (Parametric<T>) for_each_param(arg, [&](const std::string&, Var& v) { visit(v); });
+/// Calls `visit(Var&)` for every variable in the arguments, in order; settings have none.
+template <class... Args, class Visit>
+void for_each_var(std::tuple<Args...>& args, Visit visit) {
+  auto visit_arg = [&]<class T>(T& arg) {
+    if constexpr (Parametric<T>) for_each_param(arg, [&](const std::string&, Var& v) { visit(v); });
+  };
+  std::apply([&](Args&... arg) { (visit_arg(arg), ...); }, args);
+}
+
+/// The cotangents of the variables in `args` (all constants) for the cotangent `dy` of `f(args...)`.
+template <class F, class... Args>
+std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const Tensor& dy, const Needs& needs) {
+  Tape tape;
+  std::vector<Var> inputs;
+  for_each_var(args, [&](Var& v) {
+    if (needs[inputs.size()]) v = tape.watch(v.value());
+    inputs.push_back(v);
+  });
+  tape.backward(std::apply(f, std::as_const(args)), dy);
+  std::vector<Tensor> grads;
+  for (const Var& input : inputs) grads.push_back(input.requires_grad() ? tape.gradient(input) : Tensor());
+  return grads;
 }
 
 }  // namespace detail
@@ -25,32 +43,13 @@ template <class F, class... Args>
 Var checkpoint(F f, const Args&... args) {
   std::tuple<Args...> constants(args...);
   std::vector<Var> inputs;
-  std::apply(
-      [&](auto&... arg) {
-        (detail::for_each_var(arg,
-                              [&](Var& v) {
-                                inputs.push_back(v);
-                                v = detach(v);
-                              }),
-         ...);
-      },
-      constants);
+  detail::for_each_var(constants, [&](Var& v) {
+    inputs.push_back(v);
+    v = detach(v);
+  });
   Tensor y = std::apply(f, std::as_const(constants)).value();
-  return record("checkpoint", std::move(y), inputs, [f, constants](const Tensor& dy) {
-    Tape tape;
-    auto watched = constants;
-    std::vector<Var> leaves;
-    std::apply(
-        [&](auto&... arg) {
-          (detail::for_each_var(
-               arg, [&](Var& v) { leaves.push_back(v = v.dtype() == DType::i32 ? v : tape.watch(v.value())); }),
-           ...);
-        },
-        watched);
-    tape.backward(std::apply(f, std::as_const(watched)), dy);
-    std::vector<Tensor> grads;
-    for (const Var& leaf : leaves) grads.push_back(leaf.requires_grad() ? tape.gradient(leaf) : Tensor());
-    return grads;
+  return record("checkpoint", std::move(y), inputs, [f, constants](const Tensor& dy, const Needs& needs) {
+    return detail::recompute_vjp(f, constants, dy, needs);
   });
 }
 

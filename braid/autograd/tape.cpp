@@ -65,7 +65,8 @@ struct Node {
 
 struct TapeState {
   std::vector<Node> nodes;
-  std::vector<Tensor> grads;  // by ValueId, once backward has run
+  std::vector<Tensor> grads;     // by ValueId, once backward has run
+  std::vector<ValueId> watched;  // ascending
   ValueId num_values = 0;
   bool done = false;
 
@@ -121,7 +122,9 @@ Tape::Tape() : state_(std::make_shared<TapeState>()) {}
 
 Var Tape::watch(const Tensor& value) {
   check_dtype(value.dtype() != DType::i32, "Tape::watch: expected a floating-point tensor but has dtype i32");
-  return std::move(TapeState::push(state_, {"watch", {}, {}, 0, {}, nullptr}, {value}).front());
+  Var v = std::move(TapeState::push(state_, {"watch", {}, {}, 0, {}, nullptr}, {value}).front());
+  state_->watched.push_back(TapeState::id(v));
+  return v;
 }
 
 void Tape::backward(const Var& y, Tensor dy) {
@@ -138,6 +141,7 @@ void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys) {
   check_shape(ys.size() == dys.size(), "backward: {} outputs need {} cotangents but got {}", ys.size(), ys.size(),
               dys.size());
   for (std::size_t i = 0; i < ys.size(); ++i) {
+    if (dys[i].defined()) check_same_dtype("backward", ys[i].value(), dys[i]);
     check_shape(!dys[i].defined() || dys[i].shape() == ys[i].shape(), "backward: dy must have shape {} but has {}",
                 ys[i].shape(), dys[i].shape());
     check<Error>(!ys[i].requires_grad() || TapeState::of(ys[i]) == state_, "backward: y is on another tape");
@@ -151,6 +155,8 @@ void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys) {
 
 Tensor Tape::gradient(const Var& watched) const {
   check<Error>(TapeState::of(watched) == state_, "gradient: the variable is not on this tape");
+  check<Error>(std::ranges::binary_search(state_->watched, TapeState::id(watched)),
+               "gradient: this {} variable is the result of an op; only watched ones have a gradient", watched.shape());
   check<Error>(state_->done, "gradient: run backward first");
   const Tensor& grad = state_->grads[TapeState::id(watched)];
   return grad.defined() ? grad : zeros(watched.shape(), watched.dtype());

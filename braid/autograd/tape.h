@@ -78,7 +78,8 @@ class Tape {
   /// The same for several outputs at once; undefined cotangents are zero.
   void backward(std::span<const Var> ys, std::span<const Tensor> dys);
 
-  /// The gradient of a watched variable; zeros when y does not depend on it. Throws Error before backward().
+  /// The gradient of a watched variable; zeros when y does not depend on it. Throws Error before backward() and
+  /// for the result of an op.
   Tensor gradient(const Var& watched) const;
 
   /// How many ops are recorded.

@@ -57,9 +57,10 @@ Shape product_shape(const Tensor& a, const Tensor& b) {
 /// c = a b + beta c, c contiguous with the product's shape.
 template <class T>
 void multiply(const Tensor& a_in, const Tensor& b_in, T beta, Tensor& c) {
+  if (c.numel() == 0) return;
   // One matrix b for all rows of a: a single tall product.
   if (b_in.rank() == 2 && a_in.rank() > 2 && a_in.is_contiguous()) {
-    Tensor flat = a_in.reshape({-1, a_in.size(-1)});
+    Tensor flat = a_in.reshape({c.numel() / c.size(-1), a_in.size(-1)});
     const Operand b(b_in);
     gemm<T>(false, b.transposed, flat.size(0), b_in.size(1), flat.size(1), T{1}, flat.data<T>(),
             std::max<std::int64_t>(1, flat.size(1)), b.tensor.template data<T>(), b.stride, beta, c.mutable_data<T>(),
@@ -90,7 +91,7 @@ void multiply(const Tensor& a_in, const Tensor& b_in, T beta, Tensor& c) {
 
 Tensor matrix_product(const Tensor& a, const Tensor& b) {
   Tensor c(product_shape(a, b), a.dtype());
-  if (c.numel() > 0) dispatch_float("matmul", a.dtype(), [&](auto zero) { multiply(a, b, zero, c); });
+  dispatch_float("matmul", a.dtype(), [&](auto zero) { multiply(a, b, zero, c); });
   return c;
 }
 
@@ -99,7 +100,7 @@ void accumulate_product(const Tensor& a, const Tensor& b, Tensor& c) {
   check_same_dtype("matmul", a, c);
   check_shape(c.shape() == shape && c.is_contiguous(), "matmul: c must be contiguous with shape {} but has {}", shape,
               c.shape());
-  if (c.numel() > 0) dispatch_float("matmul", a.dtype(), [&](auto zero) { multiply(a, b, decltype(zero){1}, c); });
+  dispatch_float("matmul", a.dtype(), [&](auto zero) { multiply(a, b, decltype(zero){1}, c); });
 }
 
 }  // namespace braid

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include <braid/core/parallel.h>
@@ -82,13 +83,16 @@ Tensor randn(const Shape& shape, Rng& rng, DType dtype) {
 }
 
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Rng& rng) {
+  using Limits = std::numeric_limits<std::int32_t>;
   check_value(low < high, "randint: low {} must be below high {}", low, high);
-  const Tensor u = rand(shape, rng, DType::f64);
+  check_value(low >= Limits::min() && high - 1 <= Limits::max(), "randint: [{}, {}) must lie in the range of i32", low,
+              high);
+  const Tensor uniform = rand(shape, rng, DType::f64);
+  const double* u = uniform.data<double>();
   Tensor t(shape, DType::i32);
   std::int32_t* out = t.mutable_data<std::int32_t>();
   for (std::int64_t i = 0; i < t.numel(); ++i)
-    out[i] = static_cast<std::int32_t>(
-        low + static_cast<std::int64_t>(u.data<double>()[i] * static_cast<double>(high - low)));
+    out[i] = static_cast<std::int32_t>(low + static_cast<std::int64_t>(u[i] * static_cast<double>(high - low)));
   return t;
 }
 

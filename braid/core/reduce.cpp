@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include <braid/core/parallel.h>
 
@@ -18,24 +20,27 @@ std::vector<bool> reduced_mask(const char* op, const Shape& shape, const Axes& a
   return reduced;
 }
 
-/// Four interleaved accumulators over blocks of 4096, then the blocks in order: vectorises and keeps rounding errors
-/// small.
+/// 16 interleaved accumulators: vectorises and keeps rounding errors small.
+template <class T>
+T sum_block(const T* x, std::int64_t n) {
+  constexpr std::int64_t kLanes = 16;
+  T lanes[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane];
+  return std::accumulate(x + i, x + n, std::accumulate(lanes, lanes + kLanes, T{0}));
+}
+
+/// Blocks of 4096, by all threads unless other rows keep them busy, added in order.
 template <class T>
 T sum_row(const T* x, std::int64_t n) {
-  T total = 0;
-  for (std::int64_t begin = 0; begin < n; begin += 4096) {
-    constexpr std::int64_t kLanes = 16;
-    T lanes[kLanes] = {};
-    const std::int64_t end = std::min(n, begin + 4096);
-    std::int64_t i = begin;
-    for (; i + kLanes <= end; i += kLanes)
-      for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane];
-    T block = 0;
-    for (const T lane : lanes) block += lane;
-    for (; i < end; ++i) block += x[i];
-    total += block;
-  }
-  return total;
+  constexpr std::int64_t kBlock = 4096;
+  if (n <= kBlock) return sum_block(x, n);
+  std::vector<T> sums(static_cast<std::size_t>((n + kBlock - 1) / kBlock));
+  parallel_for(n, kBlock, [&](std::int64_t begin, std::int64_t end) {
+    sums[static_cast<std::size_t>(begin / kBlock)] = sum_block(x + begin, end - begin);
+  });
+  return std::accumulate(sums.begin(), sums.end(), T{0});
 }
 
 /// x [rows, n] -> [rows]
@@ -47,18 +52,20 @@ void sum_rows(const T* x, std::int64_t rows, std::int64_t n, T* y) {
                });
 }
 
-/// x [rows, n] -> [n]: a thread takes a strip of columns; rows are added in groups of 64 to keep rounding errors small.
+/// x [rows, n] -> [n]: a thread takes a strip of columns; groups of 64 rows are added up in double, so that rounding
+/// errors do not grow with the number of rows.
 template <class T>
 void sum_columns(const T* x, std::int64_t rows, std::int64_t n, T* y) {
   constexpr std::int64_t kStrip = 64, kGroup = 64;
-  std::fill_n(y, n, T{0});
   parallel_for(n, kStrip, [&](std::int64_t begin, std::int64_t end) {
+    double total[kStrip] = {};
     for (std::int64_t first = 0; first < rows; first += kGroup) {
       T group[kStrip] = {};
       for (std::int64_t row = first; row < std::min(rows, first + kGroup); ++row)
         for (std::int64_t c = begin; c < end; ++c) group[c - begin] += x[row * n + c];
-      for (std::int64_t c = begin; c < end; ++c) y[c] += group[c - begin];
+      for (std::int64_t c = 0; c < kStrip; ++c) total[c] += group[c];
     }
+    for (std::int64_t c = begin; c < end; ++c) y[c] = static_cast<T>(total[c - begin]);
   });
 }
 
@@ -117,8 +124,8 @@ Tensor reduce_sum(const Tensor& x, const Axes& axes, bool keep_dims) {
   const std::vector<bool> reduced = reduced_mask("sum", x.shape(), axes);
   Tensor y(reduced_shape("sum", x.shape(), axes, keep_dims), x.dtype());
   const std::int64_t n = y.numel() == 0 ? 0 : x.numel() / y.numel();
-  // All reduced axes in front: add rows instead of transposing.
-  const bool leading = std::ranges::is_sorted(reduced, std::greater<>()) && x.is_contiguous();
+  // All reduced axes in front of kept ones: add rows instead of transposing.
+  const bool leading = y.numel() > 1 && std::ranges::is_sorted(reduced, std::greater<>()) && x.is_contiguous();
   dispatch_float("sum", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* out = y.mutable_data<T>();

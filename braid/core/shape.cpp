@@ -11,7 +11,13 @@ namespace braid {
 
 Shape::Shape(std::span<const std::int64_t> sizes) {
   check_shape(sizes.size() <= kMaxRank, "Shape: at most {} axes are supported but got {}", kMaxRank, sizes.size());
-  for (const std::int64_t size : sizes) check_shape(size >= 0, "Shape: sizes must not be negative but got {}", size);
+  // Sizes of 0 left out, so that strides and bytes fit into 63 bits as well.
+  std::int64_t room = std::int64_t{1} << 59;
+  for (const std::int64_t size : sizes) {
+    check_shape(size >= 0, "Shape: sizes must not be negative but got {}", size);
+    room /= std::max<std::int64_t>(size, 1);
+    check_shape(room > 0, "Shape: [{}] has more than 2^59 elements", fmt::join(sizes, ", "));
+  }
   rank_ = static_cast<int>(sizes.size());
   std::ranges::copy(sizes, sizes_.begin());
 }

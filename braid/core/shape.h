@@ -16,7 +16,7 @@ class Shape {
 
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
-  /// Throws ShapeError on a negative size or more than kMaxRank axes.
+  /// Throws ShapeError on a negative size, more than kMaxRank axes or more than 2^59 elements.
   explicit Shape(std::span<const std::int64_t> sizes);
 
   int rank() const { return rank_; }

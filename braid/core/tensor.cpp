@@ -23,18 +23,22 @@ Tensor Tensor::of(const Shape& shape, std::span<const T> values) {
 }
 
 bool Tensor::is_contiguous() const {
+  if (shape_.numel() == 0) return true;
   std::int64_t step = 1;
   for (int axis = rank() - 1; axis >= 0; --axis) {
-    if (shape_[axis] == 0) return true;
     if (shape_[axis] != 1 && strides_[static_cast<std::size_t>(axis)] != step) return false;
     step *= shape_[axis];
   }
   return true;
 }
 
+const std::byte* Tensor::bytes() const {
+  check<Error>(defined(), "Tensor::data: the tensor is undefined");
+  return storage_->data() + byte_offset();
+}
+
 template <class T>
 const T* Tensor::data() const {
-  check<Error>(defined(), "Tensor::data: the tensor is undefined");
   check_dtype(dtype_ == dtype_of<T>(), "Tensor::data: asked for {} but the tensor is {}", name(dtype_of<T>()),
               name(dtype_));
   return reinterpret_cast<const T*>(bytes());
@@ -109,7 +113,8 @@ Tensor arange(std::int64_t n, DType dtype) {
   Tensor t({n}, dtype);
   dispatch(dtype, [&](auto zero) {
     using T = decltype(zero);
-    for (std::int64_t i = 0; i < n; ++i) t.mutable_data<T>()[i] = static_cast<T>(i);
+    T* x = t.mutable_data<T>();
+    for (std::int64_t i = 0; i < n; ++i) x[i] = static_cast<T>(i);
   });
   return t;
 }
@@ -117,7 +122,8 @@ Tensor arange(std::int64_t n, DType dtype) {
 Tensor eye(std::int64_t n, DType dtype) {
   Tensor t = zeros({n, n}, dtype);
   dispatch(dtype, [&](auto zero) {
-    for (std::int64_t i = 0; i < n; ++i) t.mutable_data<decltype(zero)>()[i * n + i] = 1;
+    auto* x = t.mutable_data<decltype(zero)>();
+    for (std::int64_t i = 0; i < n; ++i) x[i * n + i] = 1;
   });
   return t;
 }

@@ -45,7 +45,7 @@ class Tensor {
   template <class T>
   T* mutable_data();
   /// Untyped access, for kernels that dispatch on dtype() themselves.
-  const std::byte* bytes() const { return storage_->data() + byte_offset(); }
+  const std::byte* bytes() const;
   std::byte* mutable_bytes();
   /// True when no other tensor shares the storage.
   bool unshared() const { return storage_.use_count() == 1; }

@@ -89,10 +89,11 @@ Tensor Tensor::broadcast_to(const Shape& shape) const {
 Tensor Tensor::expand_dims(int axis) const {
   const int i = axis < 0 ? axis + rank() + 1 : axis;
   check_shape(0 <= i && i <= rank(), "expand_dims: shape {} has no place {} for an axis", shape_, axis);
+  const Shape shape = shape_.inserted(i, 1);  // throws when there are kMaxRank axes already
   Strides strides = strides_;
   std::copy_backward(strides.begin() + i, strides.end() - 1, strides.end());
   strides[at_index(i)] = 0;
-  return view(shape_.inserted(i, 1), strides, offset_);
+  return view(shape, strides, offset_);
 }
 
 Tensor Tensor::squeeze(int axis) const {

@@ -1,4 +1,5 @@
-// Prints the worst gradcheck error of every op, by the layout of its inputs. Exit code 1 when one is above the tolerance.
+// Prints the worst gradcheck error of every op, by the layout of its inputs. Exit code 1 when one is above the
+// tolerance.
 
 #include <algorithm>
 #include <iterator>

@@ -1,10 +1,10 @@
 #include <braid/autograd/gradcheck.h>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/core/map.h>

@@ -1,14 +1,14 @@
 #include <tests/autograd/op_registry.h>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
 #include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace braid {
 namespace {

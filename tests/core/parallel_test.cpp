@@ -12,27 +12,10 @@
 
 #include <gtest/gtest.h>
 
+#include <tests/support.h>
+
 namespace braid {
 namespace {
-
-/// Runs a test on a given number of threads and restores the former number.
-class WithThreads {
- public:
-  explicit WithThreads(int count) : before_(num_threads()) { set_num_threads(count); }
-  ~WithThreads() { set_num_threads(before_); }
-
- private:
-  int before_;
-};
-
-std::string message_of(const auto& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 std::set<std::pair<int64_t, int64_t>> blocks_of(int64_t n, int64_t block) {
   std::mutex mutex;

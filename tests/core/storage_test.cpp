@@ -1,0 +1,90 @@
+#include <braid/core/storage.h>
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <braid/core/tensor.h>
+
+namespace braid {
+namespace {
+
+TEST(Storage, IsAlignedTo64Bytes) {
+  for (const std::size_t bytes : {0, 1, 63, 64, 65, 1000, 100000}) {
+    const Storage storage(bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(storage.data()) % 64, 0U) << bytes;
+  }
+}
+
+TEST(Storage, HoldsTheBytesThatItWasAskedFor) {
+  for (const std::size_t bytes : {1, 513, 1023, 1025, 5000, 70001}) {  // around the steps of the size classes
+    Storage storage(bytes);
+    std::fill_n(storage.data(), bytes, std::byte{1});  // the address sanitizer watches
+  }
+}
+
+/// The allocations of a made-up training step.
+void step() {
+  std::vector<std::unique_ptr<Storage>> storages;
+  for (std::size_t bytes = 10; bytes < 1'000'000; bytes = bytes * 3 / 2) {
+    storages.push_back(std::make_unique<Storage>(bytes));
+    storages.push_back(std::make_unique<Storage>(bytes));
+  }
+}
+
+TEST(Storage, TheSecondRoundOfTheSameAllocationsAsksNothingOfTheSystem) {
+  step();
+  const MemoryStats before = memory_stats();
+  step();
+  const MemoryStats after = memory_stats();
+  EXPECT_EQ(after.system_allocations, before.system_allocations);
+  EXPECT_EQ(after.live_bytes, before.live_bytes);
+  EXPECT_EQ(after.cached_bytes, before.cached_bytes);
+}
+
+TEST(Storage, CountsLiveAndPeakBytes) {
+  const std::int64_t live = memory_stats().live_bytes;
+  reset_peak_memory();
+  { const Storage storage(1 << 20); }
+  EXPECT_EQ(memory_stats().live_bytes, live);
+  EXPECT_EQ(memory_stats().peak_bytes, live + (1 << 20));
+  reset_peak_memory();
+  EXPECT_EQ(memory_stats().peak_bytes, live);
+}
+
+TEST(Storage, GivesCachedMemoryBackOnRequest) {
+  { const Storage storage(1 << 20); }
+  EXPECT_GE(memory_stats().cached_bytes, 1 << 20);
+  release_cached_memory();
+  EXPECT_EQ(memory_stats().cached_bytes, 0);
+  const std::int64_t before = memory_stats().system_allocations;
+  const Storage storage(1 << 20);
+  EXPECT_EQ(memory_stats().system_allocations, before + 1);
+}
+
+TEST(Storage, RoundingWastesAnEighthAtMost) {
+  const std::int64_t live = memory_stats().live_bytes;
+  for (std::size_t bytes = 512; bytes < 100'000; bytes += 777) {
+    const Storage storage(bytes);
+    const auto used = static_cast<double>(memory_stats().live_bytes - live);
+    EXPECT_GE(used, static_cast<double>(bytes));
+    EXPECT_LE(used, static_cast<double>(bytes) * 1.125);
+  }
+}
+
+TEST(Storage, ServesSeveralThreads) {
+  const std::int64_t live = memory_stats().live_bytes;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([] {
+      for (int round = 0; round < 50; ++round) step();
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(memory_stats().live_bytes, live);
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,136 @@
+#include <braid/core/tensor.h>
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tests/support.h>
+
+namespace braid {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Tensor, HoldsItsElementsRowMajor) {
+  const Tensor t = Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(t.shape(), (Shape{2, 3}));
+  EXPECT_EQ(t.dtype(), DType::f32);
+  EXPECT_EQ(t.numel(), 6);
+  EXPECT_EQ(t.at({1, 0}), 4);
+  EXPECT_EQ(t.at({-1, -1}), 6);
+  EXPECT_THAT(t.to_vector<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+TEST(Tensor, FactoriesFillEveryDtype) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32}) {
+    EXPECT_THAT(zeros({2}, dtype).to_vector<double>(), ElementsAre(0, 0));
+    EXPECT_THAT(ones({2}, dtype).to_vector<double>(), ElementsAre(1, 1));
+    EXPECT_THAT(full({2}, 7, dtype).to_vector<double>(), ElementsAre(7, 7));
+    EXPECT_THAT(arange(3, dtype).to_vector<double>(), ElementsAre(0, 1, 2));
+    EXPECT_THAT(eye(2, dtype).to_vector<double>(), ElementsAre(1, 0, 0, 1));
+    EXPECT_EQ(scalar(3, dtype).item(), 3);
+    EXPECT_EQ(scalar(3, dtype).rank(), 0);
+  }
+}
+
+TEST(Tensor, MayHaveNoElements) {
+  const Tensor t({0, 3}, DType::f32);
+  EXPECT_TRUE(t.defined());
+  EXPECT_TRUE(t.is_contiguous());
+  EXPECT_EQ(t.numel(), 0);
+  EXPECT_TRUE(t.to_vector<float>().empty());
+  EXPECT_TRUE(t.transpose().is_contiguous());
+  EXPECT_EQ(t.transpose().clone().shape(), (Shape{3, 0}));
+  EXPECT_EQ(arange(0).numel(), 0);
+}
+
+TEST(Tensor, CopiesShareTheStorage) {
+  const Tensor t = ones({3});
+  EXPECT_TRUE(t.unshared());
+  const Tensor copy = t;
+  EXPECT_FALSE(t.unshared());
+  EXPECT_EQ(copy.data<float>(), t.data<float>());
+}
+
+TEST(Tensor, RefusesToWriteToSharedStorage) {
+  Tensor t = ones({3});
+  t.mutable_data<float>()[0] = 2;
+  {
+    const Tensor view = t.slice(0, 0, 1);
+    EXPECT_EQ(message_of([&] { t.mutable_data<float>(); }),
+              "Tensor::mutable_data: the storage of this [3] tensor is shared; write to a clone()");
+    EXPECT_THROW(t.mutable_bytes(), Error);
+    Tensor own = t.clone();
+    own.mutable_data<float>()[1] = 5;
+    EXPECT_EQ(view.item(), 2);
+  }
+  t.mutable_data<float>()[1] = 3;
+  EXPECT_THAT(t.to_vector<float>(), ElementsAre(2, 3, 1));
+}
+
+TEST(Tensor, ChecksTheElementType) {
+  Tensor t = ones({3});
+  EXPECT_EQ(message_of([&] { t.data<double>(); }), "Tensor::data: asked for f64 but the tensor is f32");
+  EXPECT_THROW(t.mutable_data<std::int32_t>(), DTypeError);
+}
+
+TEST(Tensor, ChecksWhatItIsAskedFor) {
+  const Tensor t = ones({2, 3});
+  EXPECT_EQ(message_of([&] { t.item(); }), "Tensor::item: expected one element but the shape is [2, 3]");
+  EXPECT_EQ(message_of([&] { t.at({1}); }), "Tensor::at: expected 2 indices for shape [2, 3] but got 1");
+  EXPECT_EQ(message_of([] {
+              Tensor::of<float>({2, 2}, {1, 2, 3});
+            }),
+            "Tensor::of: shape [2, 2] needs 4 values but has 3");
+}
+
+TEST(Tensor, UndefinedTensorsSayThatTheyAre) {
+  Tensor t;
+  EXPECT_FALSE(t.defined());
+  EXPECT_EQ(t.numel(), 0);
+  EXPECT_EQ(message_of([&] { t.data<float>(); }), "Tensor::data: the tensor is undefined");
+  EXPECT_EQ(message_of([&] { t.clone(); }), "Tensor::data: the tensor is undefined");
+  EXPECT_EQ(message_of([&] { t.mutable_data<float>(); }), "Tensor::mutable_data: the tensor is undefined");
+  EXPECT_FALSE(t.contiguous().defined());
+}
+
+TEST(Tensor, ConvertsBetweenDtypes) {
+  const Tensor t = Tensor::of<double>({3}, {-1.5, 0, 2.75});
+  EXPECT_THAT(t.to(DType::i32).to_vector<std::int32_t>(), ElementsAre(-1, 0, 2));
+  EXPECT_THAT(t.to(DType::f32).to_vector<float>(), ElementsAre(-1.5F, 0, 2.75F));
+  EXPECT_EQ(t.to(DType::f64).data<double>(), t.data<double>());
+  EXPECT_THAT(Tensor::of<float>({2, 2}, {1, 2, 3, 4}).transpose().to(DType::f64).to_vector<double>(),
+              ElementsAre(1, 3, 2, 4));
+}
+
+TEST(Tensor, CloneOfAViewIsContiguousAndUnshared) {
+  const Tensor view = Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6}).transpose();
+  const Tensor copy = view.clone();
+  EXPECT_FALSE(view.is_contiguous());
+  EXPECT_TRUE(copy.is_contiguous());
+  EXPECT_TRUE(copy.unshared());
+  EXPECT_TRUE(identical(copy, view));
+}
+
+TEST(Tensor, ContiguousCopiesOnlyWhenItMust) {
+  const Tensor t = ones({2, 3});
+  EXPECT_EQ(t.contiguous().data<float>(), t.data<float>());
+  EXPECT_NE(t.transpose().contiguous().data<float>(), t.data<float>());
+}
+
+TEST(Tensor, IdenticalComparesShapeDtypeAndBits) {
+  const Tensor a = Tensor::of<float>({2}, {0, NAN});
+  EXPECT_TRUE(identical(a, a.clone()));
+  EXPECT_FALSE(identical(a, a.reshape({2, 1})));
+  EXPECT_FALSE(identical(zeros({1}), zeros({1}, DType::i32)));
+  EXPECT_FALSE(identical(zeros({1}), full({1}, -0.0)));
+  EXPECT_TRUE(identical(Tensor(), Tensor()));
+  EXPECT_FALSE(identical(Tensor(), scalar(0)));
+  EXPECT_TRUE(identical(zeros({0, 2}), ones({0, 2})));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <braid/core/parallel.h>
+#include <braid/core/tensor.h>
+
+namespace braid {
+
+/// Runs a test on a given number of threads and restores the former number.
+class WithThreads {
+ public:
+  explicit WithThreads(int count) : before_(num_threads()) { set_num_threads(count); }
+  ~WithThreads() { set_num_threads(before_); }
+  WithThreads(const WithThreads&) = delete;
+  WithThreads& operator=(const WithThreads&) = delete;
+
+ private:
+  int before_;
+};
+
+/// What an exception of `call` says.
+std::string message_of(const auto& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+/// The indices of every element, row-major: the naive way to walk a tensor.
+inline std::vector<std::vector<std::int64_t>> indices(const Shape& shape) {
+  std::vector<std::vector<std::int64_t>> all;
+  for (std::int64_t flat = 0; flat < shape.numel(); ++flat) {
+    std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
+    std::int64_t rest = flat;
+    for (int axis = shape.rank() - 1; axis >= 0; rest /= shape[axis], --axis)
+      index[static_cast<std::size_t>(axis)] = rest % shape[axis];
+    all.push_back(std::move(index));
+  }
+  return all;
+}
+
+/// The element at an index.
+inline double at(Tensor t, const std::vector<std::int64_t>& index) {
+  for (const std::int64_t position : index) t = t.select(0, position);
+  return t.item();
+}
+
+}  // namespace braid
