@@ -27,7 +27,25 @@ void map_loop(F& f, const std::byte* const* in, std::byte* out, std::int64_t n, 
   for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[I][i]...);
 }
 
+template <class T, class Kernel, std::size_t... I>
+void call_chunk(Kernel& kernel, const std::byte* const* in, std::byte* out, std::int64_t n, std::index_sequence<I...>) {
+  kernel(reinterpret_cast<const T*>(in[I])..., reinterpret_cast<T*>(out), n);
+}
+
 }  // namespace detail
+
+/// Like map, for a kernel that computes contiguous chunks: `kernel(const T* in..., T* out, std::int64_t n)`.
+template <class Kernel, class... Inputs>
+Tensor map_chunks(const char* op, Kernel kernel, const Tensor& first, const Inputs&... rest) {
+  const std::array<const Tensor*, 1 + sizeof...(rest)> inputs{&first, &rest...};
+  return dispatch_float(op, first.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    return map_blocks(op, inputs, {&kernel, [](void* k, const std::byte* const* in, std::byte* out, std::int64_t n) {
+                                     detail::call_chunk<T>(*static_cast<Kernel*>(k), in, out, n,
+                                                           std::make_index_sequence<1 + sizeof...(rest)>());
+                                   }});
+  });
+}
 
 /// `y = f(inputs...)` element by element, with broadcasting, for floating-point tensors of one dtype.
 /// f is called with floats or doubles and must be pure: `map("mul", [](auto a, auto b) { return a * b; }, a, b)`.

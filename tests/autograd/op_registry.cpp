@@ -27,6 +27,32 @@ Cases arithmetic_cases() {
   };
 }
 
+const Tensor kMask = Tensor::of<std::int32_t>({3, 1}, {1, 0, 1});
+
+Cases elementwise_cases() {
+  return {
+      {"exp", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return exp(x[0]); }},
+      {"tanh", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return tanh(x[0]); }},
+      {"sigmoid", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sigmoid(x[0]); }},
+      {"relu", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return relu(x[0]); }},
+      {"silu", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return silu(x[0]); }},
+      {"gelu", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return gelu(x[0]); }},
+      {"gelu_erf", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return gelu_erf(x[0]); }},
+      {"abs", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return abs(x[0]); }},
+      {"log", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return log(x[0]); }, Domain::positive},
+      {"sqrt", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sqrt(x[0]); }, Domain::positive},
+      {"rsqrt", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return rsqrt(x[0]); }, Domain::positive},
+      {"pow", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return pow(x[0], 3); }},
+      {"pow", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return pow(x[0], -0.5); }, Domain::positive},
+      {"pow", {{2, 3, 4}, {3, 1}}, {{2, 0, 4}, {0, 1}}, [](Vars x) { return pow(x[0], x[1]); }, Domain::positive},
+      {"maximum", {{2, 3, 4}, {3, 1}}, {{2, 0, 4}, {0, 1}}, [](Vars x) { return maximum(x[0], x[1]); }},
+      {"minimum", {{2, 3, 4}, {3, 1}}, {{2, 0, 4}, {0, 1}}, [](Vars x) { return minimum(x[0], x[1]); }},
+      {"clamp", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return clamp(x[0], -0.2, 0.2); }},
+      {"clamp", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return clamp(x[0], -2, 0.2); }},
+      {"where", {{2, 3, 4}, {3, 1}}, {{2, 3, 0}, {3, 1}}, [](Vars x) { return where(kMask, x[0], x[1]); }},
+  };
+}
+
 Cases reduction_cases() {
   return {
       {"sum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sum(x[0]); }},
@@ -136,7 +162,8 @@ std::string_view name(Layout layout) {
 
 std::vector<OpCase> op_registry() {
   Cases all;
-  for (const auto& group : {arithmetic_cases, reduction_cases, product_cases, shape_cases, fused_cases})
+  for (const auto& group :
+       {arithmetic_cases, elementwise_cases, reduction_cases, product_cases, shape_cases, fused_cases})
     std::ranges::move(group(), std::back_inserter(all));
   return all;
 }

@@ -11,8 +11,8 @@ Tensor spread(const Tensor& dy, const Axes& axes, const Shape& shape) {
 }
 
 Tensor scaled(const Tensor& x, double factor) {
-  return map(
-      "mean", [factor](auto v) { return v * static_cast<decltype(v)>(factor); }, x);
+  auto scale = [factor](auto v) { return v * static_cast<decltype(v)>(factor); };
+  return map("mean", scale, x);
 }
 
 }  // namespace

@@ -2,13 +2,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include <braid/autograd/gradcheck.h>
+#include <braid/core/map.h>
 #include <braid/core/random.h>
 #include <braid/core/tensor.h>
 
 namespace braid::testing {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// Standard normal numbers; `seed` tells them apart.
 inline Tensor normal(const Shape& shape, std::uint64_t seed = 0, DType dtype = DType::f64) {
@@ -28,13 +36,40 @@ inline Tensor i32(const Shape& shape, std::initializer_list<std::int32_t> values
 inline void expect_close(const Tensor& actual, const Tensor& expected, double tolerance = 1e-12) {
   ASSERT_EQ(actual.shape(), expected.shape());
   const std::vector<double> a = actual.to_vector<double>(), e = expected.to_vector<double>();
-  for (std::size_t i = 0; i < e.size(); ++i)
+  for (std::size_t i = 0; i < e.size(); ++i) {
+    if (a[i] == e[i]) continue;  // infinities have no difference
     ASSERT_NEAR(a[i], e[i], tolerance * std::max(1.0, std::abs(e[i]))) << "at element " << i;
+  }
 }
 
 inline void expect_values(const Var& actual, const Shape& shape, const std::vector<double>& expected,
                           double tolerance = 1e-12) {
   expect_close(actual.value(), Tensor::of<double>(shape, std::span(expected)), tolerance);
+}
+
+/// `op(x)` is `reference(x)` for every element, in f64 and f32, for sizes that do and do not fill vectors, and for a
+/// strided x. Arguments lie in (low, high).
+inline void expect_elementwise(Var (*op)(const Var&), double (*reference)(double), double low = -6, double high = 6) {
+  for (const DType dtype : {DType::f64, DType::f32})
+    for (const std::int64_t n : {0, 1, 7, 64, 1003}) {
+      Rng rng(static_cast<std::uint64_t>(n));
+      const Tensor x = map(
+          "scale", [=](auto u) { return static_cast<decltype(u)>(low + (high - low) * u); }, rand({3, n}, rng, dtype));
+      const Tensor expected = map(
+          "reference", [=](auto v) { return static_cast<decltype(v)>(reference(v)); }, x);
+      const double tolerance = dtype == DType::f64 ? 1e-14 : 5e-7;
+      expect_close(op(x).value(), expected, tolerance);
+      expect_close(op(x.transpose()).value(), expected.transpose(), tolerance);
+    }
+}
+
+/// `op(x)` and the gradient there, for a cotangent of one.
+inline std::pair<double, double> value_and_slope(const std::function<Var(const Var&)>& op, double at,
+                                                 DType dtype = DType::f64) {
+  Tape tape;
+  const Var x = tape.watch(scalar(at, dtype)), y = op(x);
+  tape.backward(y);
+  return {y.value().item(), tape.gradient(x).item()};
 }
 
 /// f(inputs) passes gradcheck.

@@ -1,0 +1,21 @@
+#include <braid/autograd/ops/clamp.h>
+
+#include <braid/core/map.h>
+
+namespace braid {
+
+Var clamp(const Var& x, double low, double high) {
+  check_value(low <= high, "clamp: low must not exceed high but they are {} and {}", low, high);
+  auto clamped = [low, high](auto x) {
+    using T = decltype(x);
+    return x < T(low) ? T(low) : x > T(high) ? T(high) : x;
+  };
+  auto vjp = [low, high](auto dy, auto x) {
+    using T = decltype(x);
+    return x < T(low) || x > T(high) ? T{0} : dy;
+  };
+  return record("clamp", map("clamp", clamped, x.value()), {x},
+                [vjp, x = x.value()](const Tensor& dy) { return map("clamp", vjp, dy, x); });
+}
+
+}  // namespace braid

@@ -1,0 +1,32 @@
+#include <braid/autograd/ops/maximum.h>
+
+#include <cmath>
+#include <functional>
+
+#include <braid/core/map.h>
+#include <braid/core/reduce.h>
+
+namespace braid {
+namespace {
+
+/// Records `y = choose(a, b)`; the cotangent goes to the chosen one.
+template <class Better>
+Var choose(const char* op, const Var& a, const Var& b, Better better) {
+  auto pick = [better](auto a, auto b) { return better(a, b) || std::isnan(a) ? a : b; };
+  auto vjp = [better](auto dy, auto mine, auto other) {
+    return mine == other ? dy / 2 : better(other, mine) ? decltype(dy){0} : dy;
+  };
+  return record(op, map(op, pick, a.value(), b.value()), {a, b},
+                [op, vjp, a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
+                  return std::vector{needs[0] ? sum_to(map(op, vjp, dy, a, b), a.shape()) : Tensor(),
+                                     needs[1] ? sum_to(map(op, vjp, dy, b, a), b.shape()) : Tensor()};
+                });
+}
+
+}  // namespace
+
+Var maximum(const Var& a, const Var& b) { return choose("maximum", a, b, std::greater<>()); }
+
+Var minimum(const Var& a, const Var& b) { return choose("minimum", a, b, std::less<>()); }
+
+}  // namespace braid

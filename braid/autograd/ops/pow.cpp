@@ -1,0 +1,45 @@
+#include <braid/autograd/ops/pow.h>
+
+#include <cmath>
+
+#include <braid/core/map.h>
+#include <braid/core/reduce.h>
+
+namespace braid {
+namespace {
+
+/// `x^p`; small whole powers without the cost of std::pow.
+template <class T>
+T power(T x, T p) {
+  return p == 1 ? x : p == 2 ? x * x : p == 3 ? x * x * x : std::pow(x, p);
+}
+
+/// d(a^b)/da = b a^(b - 1); 0 where b = 0, also at a = 0.
+constexpr auto kBaseVjp = [](auto dy, auto a, auto b) { return b == 0 ? decltype(a){0} : dy * b * power(a, b - 1); };
+
+/// d(a^b)/db = a^b log(a); 0 where a = 0 and b >= 0, where a^b does not depend on b or has no derivative.
+constexpr auto kExponentVjp = [](auto dy, auto a, auto b) {
+  return a == 0 && b >= 0 ? decltype(a){0} : dy * std::pow(a, b) * std::log(a);
+};
+
+}  // namespace
+
+Var pow(const Var& x, double p) {
+  auto forward = [p](auto x) { return power(x, static_cast<decltype(x)>(p)); };
+  Tensor y = map("pow", forward, x.value());
+  return record("pow", std::move(y), {x}, [x = x.value(), p](const Tensor& dy) {
+    auto vjp = [p](auto dy, auto x) { return kBaseVjp(dy, x, static_cast<decltype(x)>(p)); };
+    return map("pow", vjp, dy, x);
+  });
+}
+
+Var pow(const Var& a, const Var& b) {
+  auto forward = [](auto a, auto b) { return std::pow(a, b); };
+  Tensor y = map("pow", forward, a.value(), b.value());
+  return record("pow", std::move(y), {a, b}, [a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
+    return std::vector{needs[0] ? sum_to(map("pow", kBaseVjp, dy, a, b), a.shape()) : Tensor(),
+                       needs[1] ? sum_to(map("pow", kExponentVjp, dy, a, b), b.shape()) : Tensor()};
+  });
+}
+
+}  // namespace braid

@@ -1,0 +1,20 @@
+#include <braid/autograd/ops/where.h>
+
+#include <braid/core/map.h>
+#include <braid/core/reduce.h>
+
+namespace braid {
+
+Var where(const Tensor& mask, const Var& a, const Var& b) {
+  const Tensor m = mask.to(a.dtype());
+  auto choose = [](auto m, auto a, auto b) { return m != 0 ? a : b; };
+  return record("where", map("where", choose, m, a.value(), b.value()), {a, b},
+                [m, a = a.shape(), b = b.shape()](const Tensor& dy, const Needs& needs) {
+                  auto chosen = [](auto dy, auto m) { return m != 0 ? dy : decltype(dy){0}; };
+                  auto others = [](auto dy, auto m) { return m != 0 ? decltype(dy){0} : dy; };
+                  return std::vector{needs[0] ? sum_to(map("where", chosen, dy, m), a) : Tensor(),
+                                     needs[1] ? sum_to(map("where", others, dy, m), b) : Tensor()};
+                });
+}
+
+}  // namespace braid

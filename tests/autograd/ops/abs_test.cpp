@@ -1,0 +1,34 @@
+#include <braid/autograd/ops/abs.h>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_gradients;
+using testing::expect_values;
+using testing::f64;
+using testing::i32;
+using testing::kInfinity;
+using testing::kNaN;
+using ::testing::ThrowsMessage;
+using testing::value_and_slope;
+
+TEST(Abs, DropsTheSign) {
+  expect_values(abs(f64({4}, {-2, 0, 3, -kInfinity})), {4}, {2, 0, 3, kInfinity});
+  EXPECT_TRUE(std::isnan(abs(scalar(kNaN)).value().item()));
+}
+
+TEST(Abs, HasNoSlopeAtZero) { EXPECT_EQ(value_and_slope(abs, 0), std::pair(0.0, 0.0)); }
+
+TEST(Abs, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return abs(x[0]); }, {f64({4}, {-2, -0.3, 0.1, 3})});
+}
+
+TEST(Abs, RejectsIntegers) {
+  EXPECT_THAT([] { abs(zeros({2}, DType::i32)); },
+              ThrowsMessage<DTypeError>("abs: expected a floating-point tensor but has dtype i32"));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,37 @@
+#include <braid/autograd/ops/clamp.h>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_gradients;
+using testing::expect_values;
+using testing::f64;
+using testing::gradients;
+using testing::kInfinity;
+using testing::kNaN;
+using ::testing::ThrowsMessage;
+
+TEST(Clamp, MovesElementsIntoTheRange) {
+  expect_values(clamp(f64({5}, {-kInfinity, -1, 0.5, 2, 3}), -1, 2), {5}, {-1, -1, 0.5, 2, 2});
+  EXPECT_TRUE(std::isnan(clamp(scalar(kNaN), 0, 1).value().item()));
+}
+
+TEST(Clamp, PassesTheGradientOnInsideAndAtTheBounds) {
+  const auto grads =
+      gradients([](auto x) { return clamp(x[0], -1, 2); }, {f64({5}, {-2, -1, 0, 2, 3})}, f64({5}, {1, 2, 3, 4, 5}));
+  expect_values(grads[0], {5}, {0, 2, 3, 4, 0});
+}
+
+TEST(Clamp, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return clamp(x[0], -0.5, 0.5); }, {f64({4}, {-2, -0.3, 0.1, 3})});
+}
+
+TEST(Clamp, RejectsBoundsInTheWrongOrder) {
+  EXPECT_THAT([] { clamp(zeros({2}), 2, 1); },
+              ThrowsMessage<ValueError>("clamp: low must not exceed high but they are 2 and 1"));
+}
+
+}  // namespace
+}  // namespace braid

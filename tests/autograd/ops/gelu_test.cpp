@@ -1,0 +1,64 @@
+#include <braid/autograd/ops/gelu.h>
+
+#include <numbers>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_close;
+using testing::expect_elementwise;
+using testing::expect_gradients;
+using testing::f64;
+using testing::i32;
+using testing::kNaN;
+using testing::normal;
+using ::testing::ThrowsMessage;
+using testing::value_and_slope;
+
+double tanh_reference(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+}
+
+double erf_reference(double x) { return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2)); }
+
+TEST(Gelu, MatchesTheFormula) { expect_elementwise(gelu, tanh_reference, -8, 8); }
+
+TEST(Gelu, IsZeroOrTheIdentityFarOut) {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const double x : {50.0, 1e15, 1e30}) {
+      EXPECT_EQ(value_and_slope(gelu, -x, dtype), std::pair(0.0, 0.0));
+      EXPECT_EQ(value_and_slope(gelu, x, dtype).second, 1.0);
+      EXPECT_NEAR(value_and_slope(gelu, x, dtype).first / x, 1, 1e-7);
+    }
+}
+
+TEST(Gelu, PassesNaNOn) {
+  EXPECT_TRUE(std::isnan(value_and_slope(gelu, kNaN).first));
+  EXPECT_TRUE(std::isnan(value_and_slope(gelu, kNaN).second));
+}
+
+TEST(Gelu, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return gelu(x[0]); }, {normal({3, 5})});
+  expect_gradients([](auto x) { return gelu(x[0]); }, {f64({4}, {-6, -3, 3, 6})});
+}
+
+TEST(Gelu, RejectsIntegers) {
+  EXPECT_THAT([] { gelu(zeros({2}, DType::i32)); },
+              ThrowsMessage<DTypeError>("gelu: expected a floating-point tensor but has dtype i32"));
+}
+
+TEST(GeluErf, MatchesTheFormula) { expect_elementwise(gelu_erf, erf_reference, -8, 8); }
+
+TEST(GeluErf, IsCloseToTheApproximation) {
+  const Tensor x = normal({100});
+  expect_close(gelu(x).value(), gelu_erf(x).value(), 5e-4);
+}
+
+TEST(GeluErf, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return gelu_erf(x[0]); }, {normal({3, 5})});
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,56 @@
+#include <braid/autograd/ops/maximum.h>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_gradients;
+using testing::expect_values;
+using testing::f64;
+using testing::gradients;
+using testing::kNaN;
+using testing::normal;
+using ::testing::ThrowsMessage;
+
+const auto kMaximum = [](std::span<const Var> x) { return maximum(x[0], x[1]); };
+const auto kMinimum = [](std::span<const Var> x) { return minimum(x[0], x[1]); };
+const Tensor kA = f64({3}, {1, 5, 2}), kB = f64({2, 1}, {2, 4});
+
+TEST(Maximum, ChoosesTheLargerElement) { expect_values(maximum(kA, kB), {2, 3}, {2, 5, 2, 4, 5, 4}); }
+
+TEST(Maximum, SplitsTheGradientOfTies) {
+  const auto grads = gradients(kMaximum, {f64({3}, {1, 2, 3}), f64({3}, {3, 2, 1})}, f64({3}, {10, 10, 10}));
+  expect_values(grads[0], {3}, {0, 5, 10});
+  expect_values(grads[1], {3}, {10, 5, 0});
+}
+
+TEST(Maximum, PassesNaNOn) {
+  EXPECT_TRUE(std::isnan(maximum(scalar(kNaN), scalar(1)).value().item()));
+  EXPECT_TRUE(std::isnan(maximum(scalar(1), scalar(kNaN)).value().item()));
+}
+
+TEST(Maximum, GradientsPassGradcheck) { expect_gradients(kMaximum, {normal({2, 1, 3}, 1), normal({4, 1}, 2)}); }
+
+TEST(Maximum, RejectsShapesThatDoNotBroadcast) {
+  EXPECT_THAT([] { maximum(zeros({2}), zeros({3})); },
+              ThrowsMessage<ShapeError>("maximum: shapes [2] and [3] do not broadcast"));
+}
+
+TEST(Minimum, ChoosesTheSmallerElement) { expect_values(minimum(kA, kB), {2, 3}, {1, 2, 2, 1, 4, 2}); }
+
+TEST(Minimum, SplitsTheGradientOfTies) {
+  const auto grads = gradients(kMinimum, {f64({3}, {1, 2, 3}), f64({3}, {3, 2, 1})}, f64({3}, {10, 10, 10}));
+  expect_values(grads[0], {3}, {10, 5, 0});
+  expect_values(grads[1], {3}, {0, 5, 10});
+}
+
+TEST(Minimum, GradientsPassGradcheck) { expect_gradients(kMinimum, {normal({2, 1, 3}, 1), normal({4, 1}, 2)}); }
+
+TEST(Minimum, RejectsMixedDtypes) {
+  EXPECT_THAT([] { minimum(zeros({2}), zeros({2}, DType::f64)); },
+              ThrowsMessage<DTypeError>("minimum: inputs must have the same dtype but have f32 and f64"));
+}
+
+}  // namespace
+}  // namespace braid

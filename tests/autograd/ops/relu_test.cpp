@@ -1,0 +1,35 @@
+#include <braid/autograd/ops/relu.h>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_gradients;
+using testing::expect_values;
+using testing::f64;
+using testing::i32;
+using testing::kInfinity;
+using testing::kNaN;
+using ::testing::ThrowsMessage;
+using testing::value_and_slope;
+
+TEST(Relu, KeepsWhatIsPositive) {
+  expect_values(relu(f64({2, 3}, {-2, -0.5, 0, 0.5, 2, kInfinity})), {2, 3}, {0, 0, 0, 0.5, 2, kInfinity});
+}
+
+TEST(Relu, PassesNaNOn) { EXPECT_TRUE(std::isnan(relu(scalar(kNaN)).value().item())); }
+
+TEST(Relu, HasNoSlopeAtZero) { EXPECT_EQ(value_and_slope(relu, 0), std::pair(0.0, 0.0)); }
+
+TEST(Relu, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return relu(x[0]); }, {f64({5}, {-2, -0.3, 0.1, 1, 3})});
+}
+
+TEST(Relu, RejectsIntegers) {
+  EXPECT_THAT([] { relu(zeros({2}, DType::i32)); },
+              ThrowsMessage<DTypeError>("relu: expected a floating-point tensor but has dtype i32"));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,42 @@
+#include <braid/autograd/ops/sigmoid.h>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_elementwise;
+using testing::expect_gradients;
+using testing::f64;
+using testing::i32;
+using testing::kInfinity;
+using testing::kNaN;
+using testing::normal;
+using ::testing::ThrowsMessage;
+using testing::value_and_slope;
+
+double reference(double x) { return 1 / (1 + std::exp(-x)); }
+
+TEST(Sigmoid, MatchesTheFormula) { expect_elementwise(sigmoid, reference, -30, 30); }
+
+TEST(Sigmoid, HasNoSlopeFarOut) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    EXPECT_EQ(value_and_slope(sigmoid, -1000, dtype), std::pair(0.0, 0.0));
+    EXPECT_EQ(value_and_slope(sigmoid, 1000, dtype), std::pair(1.0, 0.0));
+    EXPECT_EQ(value_and_slope(sigmoid, -kInfinity, dtype), std::pair(0.0, 0.0));
+    EXPECT_EQ(value_and_slope(sigmoid, kInfinity, dtype), std::pair(1.0, 0.0));
+    EXPECT_TRUE(std::isnan(value_and_slope(sigmoid, kNaN, dtype).first));
+  }
+}
+
+TEST(Sigmoid, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return sigmoid(x[0]); }, {normal({3, 5})});
+}
+
+TEST(Sigmoid, RejectsIntegers) {
+  EXPECT_THAT([] { sigmoid(zeros({2}, DType::i32)); },
+              ThrowsMessage<DTypeError>("sigmoid: expected a floating-point tensor but has dtype i32"));
+}
+
+}  // namespace
+}  // namespace braid

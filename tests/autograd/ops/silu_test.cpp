@@ -1,0 +1,38 @@
+#include <braid/autograd/ops/silu.h>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_elementwise;
+using testing::expect_gradients;
+using testing::f64;
+using testing::i32;
+using testing::normal;
+using ::testing::ThrowsMessage;
+using testing::value_and_slope;
+
+double reference(double x) { return x / (1 + std::exp(-x)); }
+
+TEST(Silu, MatchesTheFormula) { expect_elementwise(silu, reference, -20, 20); }
+
+TEST(Silu, IsZeroOrTheIdentityFarOut) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    EXPECT_EQ(value_and_slope(silu, -1000, dtype), std::pair(0.0, 0.0));
+    EXPECT_EQ(value_and_slope(silu, 1000, dtype), std::pair(1000.0, 1.0));
+  }
+}
+
+TEST(Silu, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return silu(x[0]); }, {normal({3, 5})});
+  expect_gradients([](auto x) { return silu(x[0]); }, {f64({4}, {-20, -5, 5, 20})});
+}
+
+TEST(Silu, RejectsIntegers) {
+  EXPECT_THAT([] { silu(zeros({2}, DType::i32)); },
+              ThrowsMessage<DTypeError>("silu: expected a floating-point tensor but has dtype i32"));
+}
+
+}  // namespace
+}  // namespace braid

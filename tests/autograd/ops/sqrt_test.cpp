@@ -1,0 +1,44 @@
+#include <braid/autograd/ops/sqrt.h>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_elementwise;
+using testing::expect_gradients;
+using testing::f64;
+using testing::i32;
+using testing::kInfinity;
+using ::testing::ThrowsMessage;
+using testing::value_and_slope;
+
+double reciprocal_sqrt(double x) { return 1 / std::sqrt(x); }
+
+TEST(Sqrt, MatchesTheStandardLibrary) { expect_elementwise(sqrt, std::sqrt, 0, 10); }
+
+TEST(Sqrt, OfZeroHasAnInfiniteSlopeAndBelowItIsNaN) {
+  EXPECT_EQ(value_and_slope(sqrt, 0), std::pair(0.0, kInfinity));
+  EXPECT_TRUE(std::isnan(value_and_slope(sqrt, -1).first));
+}
+
+TEST(Sqrt, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return sqrt(x[0]); }, {f64({2, 2}, {0.3, 0.7, 1, 9})});
+}
+
+TEST(Sqrt, RejectsIntegers) {
+  EXPECT_THAT([] { sqrt(zeros({2}, DType::i32)); },
+              ThrowsMessage<DTypeError>("sqrt: expected a floating-point tensor but has dtype i32"));
+}
+
+TEST(Rsqrt, IsTheReciprocalSquareRoot) {
+  expect_elementwise(rsqrt, reciprocal_sqrt, 0.01, 10);
+  EXPECT_EQ(value_and_slope(rsqrt, 0).first, kInfinity);
+}
+
+TEST(Rsqrt, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return rsqrt(x[0]); }, {f64({2, 2}, {0.3, 0.7, 1, 9})});
+}
+
+}  // namespace
+}  // namespace braid

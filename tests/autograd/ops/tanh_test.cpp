@@ -1,0 +1,41 @@
+#include <braid/autograd/ops/tanh.h>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_elementwise;
+using testing::expect_gradients;
+using testing::f64;
+using testing::i32;
+using testing::kInfinity;
+using testing::kNaN;
+using testing::normal;
+using ::testing::ThrowsMessage;
+using testing::value_and_slope;
+
+TEST(Tanh, MatchesTheStandardLibrary) {
+  expect_elementwise(tanh, std::tanh, -12, 12);
+  expect_elementwise(tanh, std::tanh, -1e-3, 1e-3);
+}
+
+TEST(Tanh, EndsAtOne) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    EXPECT_EQ(value_and_slope(tanh, kInfinity, dtype), std::pair(1.0, 0.0));
+    EXPECT_EQ(value_and_slope(tanh, -kInfinity, dtype), std::pair(-1.0, 0.0));
+    EXPECT_TRUE(std::isnan(value_and_slope(tanh, kNaN, dtype).first));
+  }
+}
+
+TEST(Tanh, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return tanh(x[0]); }, {normal({3, 5})});
+}
+
+TEST(Tanh, RejectsIntegers) {
+  EXPECT_THAT([] { tanh(zeros({2}, DType::i32)); },
+              ThrowsMessage<DTypeError>("tanh: expected a floating-point tensor but has dtype i32"));
+}
+
+}  // namespace
+}  // namespace braid

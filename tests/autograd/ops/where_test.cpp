@@ -1,0 +1,49 @@
+#include <braid/autograd/ops/where.h>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_gradients;
+using testing::expect_values;
+using testing::f64;
+using testing::gradients;
+using testing::i32;
+using testing::kNaN;
+using testing::normal;
+using ::testing::ThrowsMessage;
+
+const Tensor kMask = i32({3}, {1, 0, -2});
+
+TEST(Where, ChoosesByTheMask) {
+  const Tensor a = f64({3}, {1, 2, 3}), b = f64({2, 1}, {10, 20});
+  expect_values(where(kMask, a, b), {2, 3}, {1, 10, 3, 1, 20, 3});
+  expect_values(where(kMask.to(DType::f32), a, b), {2, 3}, {1, 10, 3, 1, 20, 3});
+}
+
+TEST(Where, BroadcastsTheMask) {
+  expect_values(where(i32({2, 1}, {0, 1}), f64({1}, {1}), f64({3}, {5, 6, 7})), {2, 3}, {5, 6, 7, 1, 1, 1});
+}
+
+TEST(Where, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return where(kMask, x[0], x[1]); }, {normal({2, 3}, 1), normal({3}, 2)});
+  expect_gradients([](auto x) { return where(kMask, x[0], x[1]); }, {normal({}, 1), normal({2, 1}, 2)});
+}
+
+TEST(Where, NaNThatIsNotChosenDoesNoHarm) {
+  const auto grads = gradients([](auto x) { return where(kMask, x[0], x[1]); },
+                               {f64({3}, {1, kNaN, 3}), f64({3}, {kNaN, 2, kNaN})}, f64({3}, {1, 2, 3}));
+  expect_values(grads[0], {3}, {1, 0, 3});
+  expect_values(grads[1], {3}, {0, 2, 0});
+}
+
+TEST(Where, RejectsShapesThatDoNotBroadcastAndMixedDtypes) {
+  EXPECT_THAT([] { where(kMask, zeros({2}), zeros({2})); },
+              ThrowsMessage<ShapeError>("where: shapes [3] and [2] do not broadcast"));
+  EXPECT_THAT([] { where(kMask, zeros({3}), zeros({3}, DType::f64)); },
+              ThrowsMessage<DTypeError>("where: inputs must have the same dtype but have f32 and f64"));
+}
+
+}  // namespace
+}  // namespace braid
