@@ -18,8 +18,6 @@
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/log.h>
 #include <braid/autograd/ops/matmul.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/rms_norm.h>
 #include <braid/autograd/ops/maximum.h>
 #include <braid/autograd/ops/mse_loss.h>
 #include <braid/autograd/ops/pow.h>
