@@ -95,6 +95,9 @@ Cases fused_cases() {
   return {
       {"rms_norm", {{2, 3, 5}, {5}}, {{2, 0, 5}, {5}}, [](Vars x) { return rms_norm(x[0], x[1]); }},
       {"rms_norm", {{2, 3, 5}}, {{2, 3, 0}}, [](Vars x) { return rms_norm(x[0]); }},
+      {"layer_norm", {{2, 3, 5}, {5}, {5}}, {{2, 0, 5}, {5}, {5}}, [](Vars x) { return layer_norm(x[0], x[1], x[2]); }},
+      {"rotary_embedding", {{2, 3, 2, 6}}, {{2, 0, 2, 6}}, [](Vars x) { return rotary_embedding(x[0], 100, 2); }},
+      {"mse_loss", {{2, 3}, {2, 3}}, {{2, 0}, {2, 0}}, [](Vars x) { return mse_loss(x[0], x[1]); }},
       {"causal_attention",
        {{2, 5, 2, 3}, {2, 5, 2, 3}, {2, 5, 2, 3}},
        {{2, 0, 2, 3}, {2, 0, 2, 3}, {2, 0, 2, 3}},

@@ -1,0 +1,71 @@
+#include <braid/autograd/ops/layer_norm.h>
+
+#include <braid/autograd/kernels/layer_norm.h>
+#include <braid/autograd/kernels/rows.h>
+#include <braid/core/reduce.h>
+
+namespace braid {
+namespace {
+
+using kernels::Rows;
+
+struct Normalized {
+  Tensor y;           // [..., C]
+  Tensor mean, rstd;  // [rows]
+};
+
+Normalized forward(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  const Rows rows(x.shape());
+  Tensor y(x.shape(), x.dtype()), mean({rows.count}, x.dtype()), rstd({rows.count}, x.dtype());
+  dispatch_float("layer_norm", x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T *py = y.mutable_data<T>(), *pmean = mean.mutable_data<T>(), *prstd = rstd.mutable_data<T>();
+    rows.for_each_block([&](std::int64_t first, std::int64_t count, std::int64_t) {
+      const std::int64_t at = first * rows.width;
+      kernels::layer_norm({count, rows.width, x.data<T>() + at, weight.data<T>(), bias.data<T>()}, eps, py + at,
+                          {pmean + first, prstd + first});
+    });
+  });
+  return {y, mean, rstd};
+}
+
+/// dweight and dbias are summed in each block of rows, then over the blocks in order.
+std::vector<Tensor> backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                             const Tensor& rstd) {
+  const Rows rows(x.shape());
+  Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, x.dtype());
+  Tensor dbiases(dweights.shape(), x.dtype());
+  dispatch_float("layer_norm", x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T *pdx = dx.mutable_data<T>(), *pdweights = dweights.mutable_data<T>(), *pdbiases = dbiases.mutable_data<T>();
+    rows.for_each_block([&](std::int64_t first, std::int64_t count, std::int64_t block) {
+      const std::int64_t at = first * rows.width, sums = block * rows.width;
+      kernels::layer_norm_vjp({count, rows.width, x.data<T>() + at, weight.data<T>(), nullptr},
+                              {mean.data<T>() + first, rstd.data<T>() + first}, dy.data<T>() + at,
+                              {pdx + at, pdweights + sums, pdbiases + sums});
+    });
+  });
+  return {dx, reduce_sum(dweights, {0}), reduce_sum(dbiases, {0})};
+}
+
+void check_parameter(const char* name, const Var& x, const Var& parameter) {
+  check_same_dtype("layer_norm", x.value(), parameter.value());
+  check_shape(parameter.shape() == Shape{x.size(-1)}, "layer_norm: {} must have shape [{}] to match x {} but has {}",
+              name, x.size(-1), x.shape(), parameter.shape());
+}
+
+}  // namespace
+
+Var layer_norm(const Var& x, const Var& weight, const Var& bias, double eps) {
+  check_shape(x.rank() >= 1, "layer_norm: x must have at least one axis but has shape {}", x.shape());
+  check_parameter("weight", x, weight);
+  check_parameter("bias", x, bias);
+  const Tensor rows = x.value().contiguous(), scale = weight.value().contiguous();
+  auto [y, mean, rstd] = forward(rows, scale, bias.value().contiguous(), eps);
+  return record("layer_norm", y, {x, weight, bias},
+                [x = rows, weight = scale, mean = mean, rstd = rstd](const Tensor& dy) {
+                  return backward(dy.contiguous(), x, weight, mean, rstd);
+                });
+}
+
+}  // namespace braid

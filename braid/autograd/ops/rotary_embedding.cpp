@@ -1,0 +1,67 @@
+#include <braid/autograd/ops/rotary_embedding.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+
+#include <braid/autograd/kernels/rotary.h>
+#include <braid/core/parallel.h>
+
+namespace braid {
+namespace {
+
+struct Angles {
+  Tensor cosine, sine;  // [T, D / 2]
+};
+
+/// Each position turns on from the one before; every 64 positions start anew, which keeps the error below 1e-13.
+Angles angles(std::int64_t length, std::int64_t pairs, double base, std::int64_t offset, DType dtype) {
+  Angles result{Tensor({length, pairs}, dtype), Tensor({length, pairs}, dtype)};
+  dispatch_float("rotary_embedding", dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T *cosine = result.cosine.mutable_data<T>(), *sine = result.sine.mutable_data<T>();
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      const double frequency = std::pow(base, -static_cast<double>(i) / static_cast<double>(pairs));
+      const std::complex<double> step = std::polar(1.0, frequency);
+      std::complex<double> turn;
+      for (std::int64_t t = 0; t < length; ++t) {
+        turn = t % 64 == 0 ? std::polar(1.0, static_cast<double>(offset + t) * frequency) : turn * step;
+        cosine[t * pairs + i] = static_cast<T>(turn.real());
+        sine[t * pairs + i] = static_cast<T>(turn.imag());
+      }
+    }
+  });
+  return result;
+}
+
+/// A rotation is orthogonal: its vjp is the inverse.
+Tensor rotate(const Tensor& x, const Angles& by, bool inverse) {
+  const std::int64_t length = x.size(1), heads = x.size(2), depth = x.size(3), row = heads * depth;
+  Tensor y(x.shape(), x.dtype());
+  dispatch_float("rotary_embedding", x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T *from = x.data<T>(), *cosine = by.cosine.data<T>(), *sine = by.sine.data<T>();
+    T* to = y.mutable_data<T>();
+    const std::int64_t block = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(row, 1));
+    parallel_for(x.size(0) * length, block, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t angle = i % length * (depth / 2);
+        kernels::rotate({depth / 2, cosine + angle, sine + angle}, inverse, heads, from + i * row, to + i * row);
+      }
+    });
+  });
+  return y;
+}
+
+}  // namespace
+
+Var rotary_embedding(const Var& x, double base, std::int64_t offset) {
+  check_shape(x.rank() == 4 && x.size(3) % 2 == 0,
+              "rotary_embedding: x must have shape [B, T, H, D] with an even D but has {}", x.shape());
+  check_value(base > 0, "rotary_embedding: base must be positive but is {}", base);
+  const Angles by = angles(x.size(1), x.size(3) / 2, base, offset, x.dtype());
+  return record("rotary_embedding", rotate(x.value().contiguous(), by, false), {x},
+                [by](const Tensor& dy) { return rotate(dy.contiguous(), by, true); });
+}
+
+}  // namespace braid

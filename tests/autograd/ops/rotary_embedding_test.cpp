@@ -1,0 +1,95 @@
+#include <braid/autograd/ops/rotary_embedding.h>
+
+#include <cmath>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_close;
+using testing::expect_gradients;
+using testing::gradients;
+using testing::normal;
+using ::testing::ThrowsMessage;
+
+/// x [B, T, H, D], by the definition.
+Tensor reference(const Tensor& x, double base, std::int64_t offset) {
+  Tensor y(x.shape(), DType::f64);
+  double* out = y.mutable_data<double>();
+  for (std::int64_t b = 0; b < x.size(0); ++b)
+    for (std::int64_t t = 0; t < x.size(1); ++t)
+      for (std::int64_t h = 0; h < x.size(2); ++h)
+        for (std::int64_t i = 0; i < x.size(3); i += 2) {
+          const double frequency = std::pow(base, -static_cast<double>(i) / static_cast<double>(x.size(3)));
+          const double angle = static_cast<double>(offset + t) * frequency;
+          const double a = x.at({b, t, h, i}), c = x.at({b, t, h, i + 1});
+          *out++ = a * std::cos(angle) - c * std::sin(angle);
+          *out++ = a * std::sin(angle) + c * std::cos(angle);
+        }
+  return y;
+}
+
+const auto kRotary = [](std::span<const Var> x) { return rotary_embedding(x[0]); };
+
+TEST(RotaryEmbedding, MatchesTheReference) {
+  for (const std::int64_t depth : {2, 6, 32, 38}) {
+    const Tensor x = normal({2, 5, 3, depth}, 1);
+    expect_close(rotary_embedding(x).value(), reference(x, 10000, 0));
+    expect_close(rotary_embedding(x, 500, 7).value(), reference(x, 500, 7));
+    expect_close(rotary_embedding(x.to(DType::f32)).value(), reference(x, 10000, 0), 1e-6);
+  }
+}
+
+TEST(RotaryEmbedding, MatchesTheReferenceAtLatePositions) {
+  const Tensor x = normal({1, 150, 1, 4}, 1);
+  expect_close(rotary_embedding(x, 10000, 100000).value(), reference(x, 10000, 100000), 1e-10);
+}
+
+TEST(RotaryEmbedding, ContinuesASequenceAtAnOffset) {
+  const Tensor x = normal({1, 9, 2, 8}, 1);
+  expect_close(rotary_embedding(x.slice(1, 4, 9), 10000, 4).value(), rotary_embedding(x).value().slice(1, 4, 9));
+}
+
+TEST(RotaryEmbedding, MakesProductsDependOnTheDistanceOnly) {
+  const Tensor q = normal({1, 1, 1, 8}, 1), k = normal({1, 1, 1, 8}, 2);
+  const auto product = [&](std::int64_t q_position, std::int64_t k_position) {
+    const Tensor a = rotary_embedding(q, 10000, q_position).value(), b = rotary_embedding(k, 10000, k_position).value();
+    double sum = 0;
+    for (std::int64_t i = 0; i < 8; ++i) sum += a.at({0, 0, 0, i}) * b.at({0, 0, 0, i});
+    return sum;
+  };
+  EXPECT_NEAR(product(5, 2), product(105, 102), 1e-12);
+  EXPECT_GT(std::abs(product(5, 2) - product(5, 3)), 1e-3);
+}
+
+TEST(RotaryEmbedding, GradientsPassGradcheck) {
+  for (const std::int64_t depth : {2, 6, 34}) expect_gradients(kRotary, {normal({2, 3, 2, depth}, 1)});
+}
+
+TEST(RotaryEmbedding, TakesZeroSizes) {
+  for (const Shape& shape : {Shape{0, 3, 2, 4}, Shape{2, 0, 2, 4}, Shape{2, 3, 0, 4}, Shape{2, 3, 2, 0}})
+    EXPECT_EQ(gradients(kRotary, {normal(shape, 1)}, normal(shape, 2))[0].shape(), shape);
+}
+
+TEST(RotaryEmbedding, RejectsWhatItCannotRotate) {
+  EXPECT_THAT(
+      [] {
+        rotary_embedding(normal({1, 3, 2, 5}));
+      },
+      ThrowsMessage<ShapeError>(
+          "rotary_embedding: x must have shape [B, T, H, D] with an even D but has [1, 3, 2, 5]"));
+  EXPECT_THAT(
+      [] {
+        rotary_embedding(normal({3, 2, 4}));
+      },
+      ThrowsMessage<ShapeError>("rotary_embedding: x must have shape [B, T, H, D] with an even D but has [3, 2, 4]"));
+  EXPECT_THAT(
+      [] {
+        rotary_embedding(normal({1, 3, 2, 4}), -1);
+      },
+      ThrowsMessage<ValueError>("rotary_embedding: base must be positive but is -1"));
+}
+
+}  // namespace
+}  // namespace braid
