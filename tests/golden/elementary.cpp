@@ -6,10 +6,33 @@ namespace braid::golden {
 namespace {
 
 double eps(const Arguments& a) { return a.config.number("eps"); }
+Var composed_rms_norm(const Var& x, const Var& weight, double eps) {
+  return x / sqrt(mean(x * x, {-1}, true) + eps) * weight;
+}
+
+Var composed_layer_norm(const Var& x, const Var& weight, const Var& bias, double eps) {
+  return composed_rms_norm(x - mean(x, {-1}, true), weight, eps) + bias;
+}
 
 std::vector<Module> norms() {
   return {
-      {"rms_norm", {path("fused", [](const Arguments& a) { return rms_norm(a["x"], a["weight"], eps(a)); })}},
+      {"rms_norm",
+       {path("fused", [](const Arguments& a) { return rms_norm(a["x"], a["weight"], eps(a)); }),
+        path("composed", [](const Arguments& a) { return composed_rms_norm(a["x"], a["weight"], eps(a)); })}},
+      {"layer_norm",
+       {path("fused", [](const Arguments& a) { return layer_norm(a["x"], a["weight"], a["bias"], eps(a)); }),
+        path("composed",
+             [](const Arguments& a) { return composed_layer_norm(a["x"], a["weight"], a["bias"], eps(a)); })}},
+  };
+}
+
+std::vector<Module> activations() {
+  return {
+      {"gelu_erf", {path("op", [](const Arguments& a) { return gelu_erf(a["x"]); })}},
+      {"gelu_tanh", {path("op", [](const Arguments& a) { return gelu(a["x"]); })}},
+      {"silu",
+       {path("op", [](const Arguments& a) { return silu(a["x"]); }),
+        path("composed", [](const Arguments& a) { return a["x"] * sigmoid(a["x"]); })}},
   };
 }
 
@@ -35,7 +58,7 @@ std::vector<Module> arithmetic() {
 
 std::vector<Module> elementary_modules() {
   std::vector<Module> all;
-  for (const auto group : {norms, products, arithmetic})
+  for (const auto group : {norms, activations, products, arithmetic})
     for (Module& module : group()) all.push_back(std::move(module));
   return all;
 }
