@@ -52,3 +52,4 @@
 #include <braid/core/storage.h>
 #include <braid/core/strided.h>
 #include <braid/core/tensor.h>
+#include <braid/mhc/fused_mhc.h>

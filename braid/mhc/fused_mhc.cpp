@@ -1,0 +1,154 @@
+#include <braid/mhc/fused_mhc.h>
+
+#include <braid/mhc/kernels/mhc.h>
+
+namespace braid::mhc {
+namespace {
+
+using kernels::MhcCotangents, kernels::MhcGradients, kernels::MhcParams, kernels::MhcSaved, kernels::MhcSizes,
+    kernels::MhcWrite;
+
+/// Tensors that the kernels take as one write; undefined when there is none.
+struct Write {
+  Tensor x, maps, f;  // [..., n, C], [..., m], [..., C]
+
+  template <class T>
+  MhcWrite<T> kernel() const {
+    if (!x.defined()) return {};
+    return {x.data<T>(), maps.data<T>(), f.data<T>()};
+  }
+};
+
+struct Params {
+  Tensor phi, alpha, bias;
+
+  template <class T>
+  MhcParams<T> kernel() const {
+    return {phi.data<T>(), alpha.data<T>(), bias.data<T>()};
+  }
+};
+
+template <class T>
+const T* data_or_null(const Tensor& t) {
+  return t.defined() ? t.data<T>() : nullptr;
+}
+
+template <class T>
+T* mutable_or_null(Tensor& t) {
+  return t.defined() ? t.mutable_data<T>() : nullptr;
+}
+
+Shape lead_of(const Tensor& x) { return x.shape().axes(0, x.rank() - 2); }
+
+MhcSizes sizes_of(const Tensor& x, const FusedMhc& c) {
+  return {lead_of(x).numel(), x.size(-2), x.size(-1), c.iterations, c.rows_last, c.eps};
+}
+
+void check_params(const Tensor& x, const FusedMhc& c) {
+  check_shape(x.rank() >= 2, "ManifoldConstrainedHC: x must have shape [..., n, C] but has {}", x.shape());
+  const std::int64_t n = x.size(-2), width = n * x.size(-1), m = n * (n + 2);
+  const auto expect = [&](const char* name, const Var& param, const Shape& shape) {
+    check_shape(param.shape() == shape, "ManifoldConstrainedHC: {} must have shape {} to match x {} but has {}", name,
+                shape, x.shape(), param.shape());
+    check_same_dtype("ManifoldConstrainedHC", x, param.value());
+  };
+  expect("phi", c.phi, {width, m});
+  expect("alpha", c.alpha, {3});
+  expect("bias", c.bias, {m});
+}
+
+struct Forward {
+  Tensor u, x, maps, z, r;
+};
+
+Forward forward(const MhcSizes& s, const Params& params, const Write& before, const Tensor& x) {
+  const Tensor& like = before.x.defined() ? before.x : x;
+  const Shape lead = lead_of(like);
+  const auto make = [&](const Shape& tail) { return Tensor(lead.concat(tail), like.dtype()); };
+  Forward out{make({s.channels}), before.x.defined() ? make({s.n, s.channels}) : Tensor(), make({s.maps()}),
+              make({s.maps()}), make({})};
+  dispatch_float("ManifoldConstrainedHC", like.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    // The kernel reads a given x and writes one of its own making.
+    T* stream = before.x.defined() ? out.x.mutable_data<T>() : const_cast<T*>(x.data<T>());
+    kernels::mhc_forward<T>(s, params.kernel<T>(), before.kernel<T>(), stream, out.z.mutable_data<T>(),
+                            out.r.mutable_data<T>(), out.maps.mutable_data<T>(), out.u.mutable_data<T>());
+  });
+  if (!before.x.defined()) out.x = x;
+  return out;
+}
+
+/// Cotangents of x (that of the write before, when there is one), maps, f, phi, alpha, bias.
+std::vector<Tensor> backward(const MhcSizes& s, const Params& params, const Write& before, const Forward& saved,
+                             std::span<const Tensor> dys) {
+  const Tensor du = dys[0].contiguous(), dy = dys[1].contiguous(), dmaps = dys[2].contiguous();
+  const auto like = [](const Tensor& t) { return t.defined() ? Tensor(t.shape(), t.dtype()) : Tensor(); };
+  Tensor dx = like(saved.x), dphi = like(params.phi), dalpha = like(params.alpha), dbias = like(params.bias);
+  Tensor dmaps_before = like(before.maps), df = like(before.f);
+  dispatch_float("ManifoldConstrainedHC", dx.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    kernels::mhc_backward<T>(s, params.kernel<T>(), before.kernel<T>(),
+                             {saved.x.data<T>(), saved.z.data<T>(), saved.r.data<T>(), saved.maps.data<T>()},
+                             {data_or_null<T>(dy), data_or_null<T>(dmaps), data_or_null<T>(du)},
+                             {dx.mutable_data<T>(), dphi.mutable_data<T>(), dalpha.mutable_data<T>(),
+                              dbias.mutable_data<T>(), mutable_or_null<T>(dmaps_before), mutable_or_null<T>(df)});
+  });
+  return {dx, dmaps_before, df, dphi, dalpha, dbias};
+}
+
+}  // namespace
+
+Var FusedStream::read(const FusedMhc& c) {
+  check_params(x_.value(), c);
+  const bool pending = f_.value().defined();
+  check<Error>(pending || !maps_.value().defined(), "FusedStream: read() again without write()");
+  const MhcSizes sizes = sizes_of(x_.value(), c);
+  const Params params{c.phi.value().contiguous(), c.alpha.value().contiguous(), c.bias.value().contiguous()};
+  const Tensor x = x_.value().contiguous();
+  const Write before = pending ? Write{x, maps_.value(), f_.value().contiguous()} : Write{};
+  Forward out = forward(sizes, params, before, x);
+  std::vector<Var> inputs{x_};
+  if (pending) inputs.insert(inputs.end(), {maps_, f_});
+  inputs.insert(inputs.end(), {c.phi, c.alpha, c.bias});
+  const std::vector<Var> results = record(pending ? "mhc_write_read" : "mhc_read", {out.u, out.x, out.maps}, inputs,
+                                          [=](std::span<const Tensor> dys, const Needs&) {
+                                            std::vector<Tensor> dxs = backward(sizes, params, before, out, dys);
+                                            if (!before.x.defined()) dxs.erase(dxs.begin() + 1, dxs.begin() + 3);
+                                            return dxs;
+                                          });
+  x_ = results[1];
+  maps_ = results[2];
+  f_ = Var();
+  return results[0];
+}
+
+void FusedStream::write(const Var& f) {
+  const Shape expected = x_.shape().without(-2);
+  check_shape(f.shape() == expected, "ManifoldConstrainedHC: the layer's output must have shape {} but has {}",
+              expected, f.shape());
+  check<Error>(maps_.value().defined(), "FusedStream: write() without read()");
+  f_ = f;
+}
+
+Var FusedStream::streams() const {
+  if (!maps_.value().defined()) return x_;
+  check<Error>(f_.value().defined(), "FusedStream: streams() between read() and write()");
+  const Write write{x_.value(), maps_.value(), f_.value().contiguous()};
+  const MhcSizes sizes{lead_of(write.x).numel(), write.x.size(-2), write.x.size(-1), 0, true, 0};
+  Tensor y(write.x.shape(), write.x.dtype());
+  dispatch_float("ManifoldConstrainedHC", y.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    kernels::mhc_write<T>(sizes, write.kernel<T>(), y.mutable_data<T>());
+  });
+  return record("mhc_write", y, {x_, maps_, f_}, [sizes, write](const Tensor& dy_in) {
+    const Tensor dy = dy_in.contiguous();
+    Tensor dmaps(write.maps.shape(), dy.dtype()), df(write.f.shape(), dy.dtype());
+    dispatch_float("ManifoldConstrainedHC", dy.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::mhc_write_vjp<T>(sizes, write.kernel<T>(), dy.data<T>(), dmaps.mutable_data<T>(), df.mutable_data<T>());
+    });
+    return std::vector{dy, dmaps, df};
+  });
+}
+
+}  // namespace braid::mhc

@@ -1,0 +1,26 @@
+#pragma once
+#include <cstdint>
+
+#include <braid/mhc/kernels/mhc.h>
+
+namespace braid::mhc::kernels {
+
+/// The kernels over tokens [begin, end), as compiled for one SIMD target.
+template <class T>
+struct MhcTiles {
+  void (*write)(const MhcSizes&, const MhcWrite<T>&, T* y, std::int64_t begin, std::int64_t end);
+  void (*write_vjp)(const MhcSizes&, const MhcWrite<T>&, const T* dy, T* dmaps, T* df, std::int64_t begin,
+                    std::int64_t end);
+  void (*forward)(const MhcSizes&, const MhcParams<T>&, const MhcWrite<T>& before, T* x, T* z, T* r, T* maps, T* u,
+                  std::int64_t begin, std::int64_t end);
+  /// Also dz [tokens, m] and, added to sums [3 + m], the tile's dalpha and dbias.
+  void (*backward)(const MhcSizes&, const MhcParams<T>&, const MhcWrite<T>& before, const MhcSaved<T>&,
+                   const MhcCotangents<T>&, const MhcGradients<T>&, T* dz, T* sums, std::int64_t begin,
+                   std::int64_t end);
+};
+
+/// Those of the best target that this processor has.
+template <class T>
+MhcTiles<T> mhc_tiles();
+
+}  // namespace braid::mhc::kernels
