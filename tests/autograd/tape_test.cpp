@@ -1,0 +1,262 @@
+#include <braid/autograd/tape.h>
+
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/core/map.h>
+#include <tests/support.h>
+
+namespace braid {
+namespace {
+
+using testing::ElementsAre;
+
+Tensor vector(std::initializer_list<double> values) {
+  return Tensor::of<double>({static_cast<std::int64_t>(values.size())}, values);
+}
+
+std::vector<double> gradient(const Tape& tape, const Var& x) { return tape.gradient(x).to_vector<double>(); }
+
+/// `x` twice, handing out one cotangent for both.
+std::vector<Var> halves(const Var& x) {
+  const Tensor half = map(
+      "halves", [](auto v) { return v / 2; }, x.value());
+  return record("halves", std::vector{half, half}, std::span(&x, 1), [](std::span<const Tensor> dys, const Needs&) {
+    Tensor dx;
+    for (const Tensor& dy : dys) {
+      if (!dy.defined()) continue;
+      const Tensor term = map(
+          "halves", [](auto v) { return v / 2; }, dy);
+      dx = dx.defined() ? map(
+                              "halves", [](auto a, auto b) { return a + b; }, dx, term)
+                        : term;
+    }
+    return std::vector{dx};
+  });
+}
+
+TEST(Tape, PropagatesThroughAGraph) {
+  Tape tape;
+  const Var x = tape.watch(vector({2, 3})), y = tape.watch(vector({5, 7}));
+  const Var z = x * y + x * x;
+  tape.backward(z, vector({1, 10}));
+  EXPECT_THAT(gradient(tape, x), ElementsAre(9, 130));
+  EXPECT_THAT(gradient(tape, y), ElementsAre(2, 30));
+}
+
+TEST(Tape, UsesOneAsTheCotangentOfAScalar) {
+  Tape tape;
+  const Var x = tape.watch(vector({3}));
+  tape.backward(x * x);
+  EXPECT_THAT(gradient(tape, x), ElementsAre(6));
+}
+
+TEST(Tape, ConstantsAreNotRecorded) {
+  Tape tape;
+  const Var a = vector({1, 2}), x = tape.watch(vector({3, 4}));
+  EXPECT_FALSE((a * a).requires_grad());
+  EXPECT_EQ(tape.size(), 1U);
+  EXPECT_TRUE((a * x).requires_grad());
+  EXPECT_EQ(tape.size(), 2U);
+}
+
+TEST(Tape, DetachCutsTheGradient) {
+  Tape tape;
+  const Var x = tape.watch(vector({3}));
+  tape.backward(x * detach(x));
+  EXPECT_THAT(gradient(tape, x), ElementsAre(3));
+}
+
+TEST(Tape, GivesZerosForWhatTheOutputDoesNotDependOn) {
+  Tape tape;
+  const Var x = tape.watch(vector({3})), unused = tape.watch(ones({2, 2}, DType::f32));
+  tape.backward(x * x);
+  EXPECT_TRUE(identical(tape.gradient(unused), zeros({2, 2}, DType::f32)));
+}
+
+TEST(Tape, AConstantOutputHasNoGradients) {
+  Tape tape;
+  const Var x = tape.watch(vector({3}));
+  tape.backward(Var(scalar(1)));
+  EXPECT_THAT(gradient(tape, x), ElementsAre(0));
+}
+
+TEST(Tape, AWatchedOutputGetsItsOwnCotangent) {
+  Tape tape;
+  const Var x = tape.watch(vector({3, 4}));
+  tape.backward(x, vector({5, 6}));
+  EXPECT_THAT(gradient(tape, x), ElementsAre(5, 6));
+}
+
+TEST(Tape, AddsTheCotangentsOfAllUses) {
+  Tape tape;
+  const Var x = tape.watch(vector({1}));
+  tape.backward(x + x + x + x + x);
+  EXPECT_THAT(gradient(tape, x), ElementsAre(5));
+}
+
+TEST(Tape, ACotangentHandedOutTwiceIsNotCorrupted) {
+  // add's vjp returns dy itself for both inputs; a gets more later, which must not reach b or the caller's tensor.
+  Tape tape;
+  const Var a = tape.watch(vector({1, 2})), b = tape.watch(vector({3, 4}));
+  const Var squared = a * a, y = a + b;
+  const Tensor dy = vector({1, 1});
+  const Var outputs[] = {y, squared};
+  const Tensor dys[] = {dy, dy};
+  tape.backward(outputs, dys);
+  EXPECT_THAT(gradient(tape, a), ElementsAre(3, 5));
+  EXPECT_THAT(gradient(tape, b), ElementsAre(1, 1));
+  EXPECT_THAT(dy.to_vector<double>(), ElementsAre(1, 1));
+}
+
+TEST(Tape, OpsMayHaveSeveralOutputs) {
+  Tape tape;
+  const Var x = tape.watch(vector({8}));
+  const std::vector<Var> y = halves(x);
+  tape.backward(y[0] * y[1]);
+  EXPECT_THAT(gradient(tape, x), ElementsAre(4));
+}
+
+TEST(Tape, AnUnusedOutputHasAnUndefinedCotangent) {
+  for (const std::size_t used : {0U, 1U}) {
+    Tape tape;
+    const Var x = tape.watch(vector({8}));
+    tape.backward(halves(x)[used]);
+    EXPECT_THAT(gradient(tape, x), ElementsAre(0.5));
+  }
+}
+
+TEST(Tape, BackwardTakesSeveralOutputs) {
+  Tape tape;
+  const Var x = tape.watch(vector({2})), constant = vector({1});
+  const Var ys[] = {x * x, x * 3.0, constant, x};
+  const Tensor dys[] = {vector({1}), vector({10}), vector({100}), Tensor()};
+  tape.backward(ys, dys);
+  EXPECT_THAT(gradient(tape, x), ElementsAre(34));
+}
+
+TEST(Tape, VjpsMaySkipWhatIsNotNeeded) {
+  Tape tape;
+  const Var x = tape.watch(vector({2})), constant = vector({3});
+  const Var y = record("op", vector({1}), {constant, x}, [](const Tensor& dy, const Needs& needs) {
+    EXPECT_FALSE(needs[0]);
+    EXPECT_TRUE(needs[1]);
+    return std::vector{Tensor(), dy};
+  });
+  tape.backward(y);
+  EXPECT_THAT(gradient(tape, x), ElementsAre(1));
+}
+
+TEST(Tape, VjpsMayReturnAConstantVar) {
+  Tape tape;
+  const Var x = tape.watch(vector({3}));
+  tape.backward(record("square", vector({9}), {x}, [x = x.value()](const Tensor& dy) { return 2 * Var(dy) * x; }));
+  EXPECT_THAT(gradient(tape, x), ElementsAre(6));
+}
+
+TEST(Tape, LongChainsDoNotOverflowTheStack) {
+  Tape tape;
+  const Var x = tape.watch(scalar(1));
+  Var y = x;
+  for (int i = 0; i < 200'000; ++i) y = y + x;
+  tape.backward(y);
+  EXPECT_EQ(tape.gradient(x).item(), 200'001);
+}
+
+TEST(Tape, AnAbandonedLongChainDoesNotOverflowTheStack) {
+  Var y = Tape().watch(scalar(1));
+  for (int i = 0; i < 200'000; ++i) y = -y;
+  EXPECT_EQ(y.value().item(), 1);
+}
+
+TEST(Tape, AVariableKeepsItsTapeAlive) {
+  Var y;
+  {
+    Tape tape;
+    y = tape.watch(scalar(2)) * 2.0;
+  }
+  EXPECT_EQ((y * y).value().item(), 16);
+}
+
+TEST(Tape, FreesWhatVjpsSavedWhileItRunsBackward) {
+  Tape tape;
+  Var y = tape.watch(ones({1 << 20}));
+  for (int i = 0; i < 10; ++i) y = y / 2.0;  // each saves its output, 4 MB
+  const std::int64_t live = memory_stats().live_bytes;
+  const Tensor dy = y.value();
+  reset_peak_memory();
+  tape.backward(y, dy);
+  EXPECT_LE(memory_stats().peak_bytes, live + (2 << 22) + 4096);  // a cotangent comes, a cotangent goes
+  EXPECT_LE(memory_stats().live_bytes, live - 8 * (1 << 22));
+}
+
+TEST(Tape, RejectsInputsOnDifferentTapes) {
+  Tape first, second;
+  const Var x = first.watch(vector({1})), y = second.watch(vector({1}));
+  EXPECT_EQ(message_of([&] { x + y; }), "add: inputs are on different tapes");
+  EXPECT_EQ(message_of([&] { first.backward(y); }), "backward: y is on another tape");
+  EXPECT_EQ(message_of([&] { first.gradient(y); }), "gradient: the variable is not on this tape");
+  EXPECT_EQ(message_of([&] { first.gradient(Var(ones({1}))); }), "gradient: the variable is not on this tape");
+}
+
+TEST(Tape, RunsBackwardOnce) {
+  Tape tape;
+  const Var x = tape.watch(vector({1})), y = x * x;
+  EXPECT_EQ(message_of([&] { tape.gradient(x); }), "gradient: run backward first");
+  tape.backward(y);
+  EXPECT_EQ(message_of([&] { tape.backward(y); }), "backward: this tape has run backward already");
+  EXPECT_EQ(message_of([&] { x + y; }), "add: this tape has run backward; record on a new one");
+  EXPECT_EQ(message_of([&] { tape.watch(vector({1})); }), "watch: this tape has run backward; record on a new one");
+}
+
+TEST(Tape, KnowsTheGradientsOfWhatItWatchesOnly) {
+  Tape tape;
+  const Var x = tape.watch(vector({1, 2})), y = x * x;
+  tape.backward(y, vector({1, 1}));
+  EXPECT_EQ(message_of([&] { tape.gradient(y); }),
+            "gradient: this [2] variable is the result of an op; only watched ones have a gradient");
+}
+
+TEST(Tape, ChecksCotangents) {
+  Tape tape;
+  const Var x = tape.watch(vector({1, 2}));
+  EXPECT_EQ(message_of([&] { tape.backward(x); }), "backward: y has shape [2]; give its cotangent, or a scalar");
+  EXPECT_EQ(message_of([&] { tape.backward(x, vector({1})); }), "backward: dy must have shape [2] but has [1]");
+  EXPECT_EQ(message_of([&] { tape.backward(x, ones({2})); }),
+            "backward: inputs must have the same dtype but have f64 and f32");
+  EXPECT_EQ(message_of([&] { tape.backward(std::span(&x, 1), {}); }),
+            "backward: 1 outputs need 1 cotangents but got 0");
+}
+
+TEST(Tape, ChecksWhatVjpsReturn) {
+  const auto error = [](auto vjp) {
+    Tape tape;
+    const Var x = tape.watch(vector({1, 2}));
+    const Var y = record("mine", vector({1}), {x}, vjp);
+    return message_of([&] { tape.backward(y); });
+  };
+  EXPECT_EQ(error([](const Tensor& dy) { return dy; }), "mine: the vjp returned shape [1] for input 0 of shape [2]");
+  EXPECT_EQ(error([](const Tensor& dy) {
+              return std::vector{dy, dy};
+            }),
+            "mine: the vjp returned 2 cotangents for 1 inputs");
+}
+
+TEST(Tape, WatchesFloatingPointOnly) {
+  EXPECT_EQ(message_of([] { Tape().watch(ones({2}, DType::i32)); }),
+            "Tape::watch: expected a floating-point tensor but has dtype i32");
+}
+
+TEST(Var, IsWrittenInPlaceOffTheTapeOnly) {
+  Tape tape;
+  Var constant = vector({1}), watched = tape.watch(vector({1}));
+  constant.mutable_value().mutable_data<double>()[0] = 5;
+  EXPECT_EQ(constant.value().item(), 5);
+  EXPECT_EQ(message_of([&] { watched.mutable_value(); }), "Var::mutable_value: this variable is on a tape");
+}
+
+}  // namespace
+}  // namespace braid
