@@ -9,6 +9,7 @@
 #include <braid/autograd/ops/clamp.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/cross_entropy.h>
+#include <braid/autograd/ops/embedding.h>
 #include <braid/autograd/ops/exp.h>
 #include <braid/autograd/ops/gelu.h>
 #include <braid/autograd/ops/layer_norm.h>

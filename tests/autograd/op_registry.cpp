@@ -93,6 +93,10 @@ Cases shape_cases() {
 Cases fused_cases() {
   const Tensor targets = Tensor::of<std::int32_t>({2, 3}, {0, 4, 2, -100, 1, 3});
   return {
+      {"embedding",
+       {{4, 3}},
+       {{4, 0}},
+       [](Vars x) { return embedding(x[0], Tensor::of<std::int32_t>({2, 3}, {3, 0, 1, 1, 3, 1})); }},
       {"rms_norm", {{2, 3, 5}, {5}}, {{2, 0, 5}, {5}}, [](Vars x) { return rms_norm(x[0], x[1]); }},
       {"rms_norm", {{2, 3, 5}}, {{2, 3, 0}}, [](Vars x) { return rms_norm(x[0]); }},
       {"layer_norm", {{2, 3, 5}, {5}, {5}}, {{2, 0, 5}, {5}, {5}}, [](Vars x) { return layer_norm(x[0], x[1], x[2]); }},
