@@ -1,12 +1,12 @@
 #pragma once
 #include <cstdint>
 
-namespace braid::kernels {
+namespace braid {
 
 /// Vectorised functions over `n` contiguous elements, for the machine that the program runs on. NaN and infinities
 /// give what std:: gives.
 template <class T>
-struct Elementwise {
+struct ElementwiseKernels {
   using Forward = void (*)(const T* x, T* y, std::int64_t n);
   using Vjp = void (*)(const T* dy, const T* x, T* dx, std::int64_t n);
 
@@ -19,6 +19,6 @@ struct Elementwise {
 
 /// T is float or double.
 template <class T>
-const Elementwise<T>& elementwise();
+const ElementwiseKernels<T>& elementwise_kernels();
 
-}  // namespace braid::kernels
+}  // namespace braid

@@ -1,0 +1,60 @@
+#pragma once
+#include <utility>
+
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/nn/attention.h>
+#include <braid/nn/mlp.h>
+#include <braid/nn/rms_norm.h>
+
+namespace braid::nn {
+
+/// The plain connection around a sublayer, `x + layer(x)`.
+///
+/// A connection says what runs between the sublayers of a transformer (its Stream), how the embedding opens it and how
+/// it closes into what the head reads, and how one sublayer acts on it. Hyper-connections have this interface too.
+struct Residual {
+  using Stream = Var;  // [B, T, C]
+
+  Var open(const Var& embedding) const { return embedding; }
+  Var operator()(const Var& x, auto&& layer) const { return x + layer(x); }
+  Var close(const Var& x) const { return x; }
+
+  void params(auto&&) {}
+};
+
+/// A connection around `body(norm(x))`. The body's parameters are named as the sublayer's own.
+template <class Body, class Connection>
+struct Sublayer {
+  RMSNorm norm;
+  Body body;
+  Connection connection;
+
+  auto operator()(const typename Connection::Stream& x) const {
+    return connection(x, [&](const Var& h) { return body(norm(h)); });
+  }
+
+  void params(auto&& visit) {
+    visit("norm", norm);
+    body.params(visit);
+    visit("connection", connection);
+  }
+};
+
+/// A pre-norm transformer block: attention, then the MLP, each behind its norm and inside its connection.
+///
+///     nn::TransformerBlock<> block{{nn::RMSNorm(64), nn::MultiHeadAttention(64, 4, rng), {}},
+///                                  {nn::RMSNorm(64), nn::MLP(64, 256, rng), {}}};
+template <class Connection = Residual>
+struct TransformerBlock {
+  Sublayer<MultiHeadAttention, Connection> attention;
+  Sublayer<MLP, Connection> mlp;
+
+  auto operator()(const typename Connection::Stream& x) const { return mlp(attention(x)); }
+
+  void params(auto&& visit) {
+    visit("attention", attention);
+    visit("mlp", mlp);
+  }
+};
+
+}  // namespace braid::nn

@@ -1,0 +1,27 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include <braid/autograd/params.h>
+
+namespace braid::nn {
+
+/// The Euclidean norm of all elements of `grads` together. Sums in f64 over fixed blocks, added in order.
+double global_norm(std::span<const Tensor* const> grads);
+
+/// Multiplies each tensor by `factor`, in place where nobody shares its storage.
+void scale_in_place(std::span<Tensor* const> grads, double factor);
+
+/// Scales `grads` (a module of gradients) in place by min(1, max_norm / (norm + 1e-6)), as PyTorch does, and returns
+/// the norm that it had. A norm of NaN scales nothing. Throws ValueError unless max_norm > 0.
+template <Parametric M>
+double clip_grad_norm(M& grads, double max_norm) {
+  check_value(max_norm > 0, "clip_grad_norm: max_norm must be positive but is {}", max_norm);
+  std::vector<Tensor*> tensors;
+  for_each_param(grads, [&](const std::string&, Var& grad) { tensors.push_back(&grad.mutable_value()); });
+  const double norm = global_norm(std::vector<const Tensor*>(tensors.begin(), tensors.end()));
+  if (const double factor = max_norm / (norm + 1e-6); factor < 1) scale_in_place(tensors, factor);
+  return norm;
+}
+
+}  // namespace braid::nn

@@ -1,0 +1,18 @@
+#pragma once
+#include <braid/autograd/tape.h>
+#include <braid/core/random.h>
+
+namespace braid::nn {
+
+/// One row of `weight` for each id: ids [...] i32 -> [..., channels]. Rows start from N(0, 1).
+struct Embedding {
+  Var weight;  // [count, channels]
+
+  Embedding(std::int64_t count, std::int64_t channels, Rng& rng, DType dtype = DType::f32);
+
+  Var operator()(const Tensor& ids) const;
+
+  void params(auto&& visit) { visit("weight", weight); }
+};
+
+}  // namespace braid::nn

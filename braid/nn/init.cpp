@@ -1,0 +1,58 @@
+#include <braid/nn/init.h>
+
+#include <cmath>
+
+#include <braid/core/map.h>
+
+namespace braid::nn::init {
+namespace {
+
+struct Fans {
+  double in, out;
+};
+
+Fans fans(const char* name, const Shape& shape) {
+  check_shape(shape.rank() >= 2, "{}: shape must have at least 2 axes to have fans but is {}", name, shape);
+  const auto field = static_cast<double>(shape.axes(2, shape.rank()).numel());
+  return {static_cast<double>(shape[1]) * field, static_cast<double>(shape[0]) * field};
+}
+
+/// The standard deviation of U(-bound, bound) is bound / sqrt(3).
+const double kSqrt3 = std::sqrt(3.0);
+
+double xavier_std(const char* name, const Shape& shape, double gain) {
+  const auto [in, out] = fans(name, shape);
+  return gain * std::sqrt(2 / (in + out));
+}
+
+double kaiming_std(const char* name, const Shape& shape, double gain) { return gain / std::sqrt(fans(name, shape).in); }
+
+}  // namespace
+
+Tensor normal(const Shape& shape, double std, Rng& rng, DType dtype) {
+  return map(
+      "normal", [std](auto z) { return static_cast<decltype(z)>(std) * z; }, randn(shape, rng, dtype));
+}
+
+Tensor uniform(const Shape& shape, double bound, Rng& rng, DType dtype) {
+  return map(
+      "uniform", [bound](auto u) { return static_cast<decltype(u)>(bound) * (2 * u - 1); }, rand(shape, rng, dtype));
+}
+
+Tensor xavier_normal(const Shape& shape, Rng& rng, DType dtype, double gain) {
+  return normal(shape, xavier_std("xavier_normal", shape, gain), rng, dtype);
+}
+
+Tensor xavier_uniform(const Shape& shape, Rng& rng, DType dtype, double gain) {
+  return uniform(shape, kSqrt3 * xavier_std("xavier_uniform", shape, gain), rng, dtype);
+}
+
+Tensor kaiming_normal(const Shape& shape, Rng& rng, DType dtype, double gain) {
+  return normal(shape, kaiming_std("kaiming_normal", shape, gain), rng, dtype);
+}
+
+Tensor kaiming_uniform(const Shape& shape, Rng& rng, DType dtype, double gain) {
+  return uniform(shape, kSqrt3 * kaiming_std("kaiming_uniform", shape, gain), rng, dtype);
+}
+
+}  // namespace braid::nn::init

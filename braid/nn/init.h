@@ -1,0 +1,23 @@
+#pragma once
+#include <braid/core/random.h>
+#include <braid/core/tensor.h>
+
+/// Values that parameters start from. Fans are those of a weight [out, in, ...]: fan_in = in * ..., fan_out = out * ...
+/// Each throws ShapeError when it needs fans and the shape has fewer than two axes.
+namespace braid::nn::init {
+
+/// N(0, std^2).
+Tensor normal(const Shape& shape, double std, Rng& rng, DType dtype = DType::f32);
+/// U(-bound, bound).
+Tensor uniform(const Shape& shape, double bound, Rng& rng, DType dtype = DType::f32);
+
+/// Keep the variance of activations and of gradients: std = gain * sqrt(2 / (fan_in + fan_out)).
+/// Glorot, Bengio: Understanding the difficulty of training deep feedforward neural networks, 2010.
+Tensor xavier_normal(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1);
+Tensor xavier_uniform(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1);
+
+/// Keep the variance of activations: std = gain / sqrt(fan_in); sqrt(2) suits relu. arXiv:1502.01852.
+Tensor kaiming_normal(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1.4142135623730951);
+Tensor kaiming_uniform(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1.4142135623730951);
+
+}  // namespace braid::nn::init

@@ -1,0 +1,38 @@
+#include <braid/nn/saving.h>
+
+#include <set>
+
+#include <fmt/ranges.h>
+
+namespace braid::nn {
+namespace {
+
+/// Why `tensor` cannot become `target`; empty if it can.
+std::string misfit(const std::string& name, const Tensor& target, const Tensor& tensor) {
+  if (tensor.shape() != target.shape())
+    return fmt::format("{} must have shape {} but has {}", name, target.shape(), tensor.shape());
+  if ((tensor.dtype() == DType::i32) != (target.dtype() == DType::i32))
+    return fmt::format("{} must be {} but is {}", name, braid::name(target.dtype()), braid::name(tensor.dtype()));
+  return {};
+}
+
+}  // namespace
+
+void assign_by_name(const std::string& source, const std::vector<std::pair<std::string, Tensor*>>& targets,
+                    const NamedTensors& tensors) {
+  std::vector<std::string> problems;
+  std::set<std::string> wanted;
+  for (const auto& [name, target] : targets) {
+    wanted.insert(name);
+    if (const auto found = tensors.find(name); found == tensors.end())
+      problems.push_back(name + " is missing");
+    else if (const std::string problem = misfit(name, *target, found->second); !problem.empty())
+      problems.push_back(problem);
+  }
+  for (const auto& [name, tensor] : tensors)
+    if (!wanted.contains(name)) problems.push_back(name + " is unexpected");
+  check<Error>(problems.empty(), "{}: {}", source, fmt::join(problems, ", "));
+  for (const auto& [name, target] : targets) *target = tensors.at(name).to(target->dtype());
+}
+
+}  // namespace braid::nn

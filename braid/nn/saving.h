@@ -1,0 +1,49 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <braid/autograd/params.h>
+#include <braid/core/safetensors.h>
+
+namespace braid::nn {
+
+using NamedTensors = std::map<std::string, Tensor>;
+
+/// Gives each target the tensor of its name, converted to the target's dtype. Throws Error that begins with `source`
+/// and lists every name that is missing, unexpected or of another shape; then no target has changed.
+void assign_by_name(const std::string& source, const std::vector<std::pair<std::string, Tensor*>>& targets,
+                    const NamedTensors& tensors);
+
+/// The module's parameters by name.
+template <Parametric M>
+NamedTensors to_tensors(const M& module) {
+  NamedTensors tensors;
+  for_each_param(module, [&](const std::string& name, const Var& p) { tensors.emplace(name, p.value()); });
+  return tensors;
+}
+
+/// Sets the module's parameters from tensors of their names, by the rules of assign_by_name.
+template <Parametric M>
+void from_tensors(M& module, const NamedTensors& tensors, const std::string& source = "from_tensors") {
+  std::vector<std::pair<std::string, Tensor*>> targets;
+  for_each_param(module, [&](const std::string& name, Var& p) { targets.emplace_back(name, &p.mutable_value()); });
+  assign_by_name(source, targets, tensors);
+}
+
+/// Writes the module's parameters as safetensors under their names: `blocks.0.attention.q.weight`.
+template <Parametric M>
+void save_module(const std::filesystem::path& path, const M& module) {
+  save_safetensors(path, to_tensors(module));
+}
+
+/// Reads what save_module wrote into a module of the same structure. Throws FileError when the file cannot be read or
+/// is damaged, Error listing all names that do not fit; then the module has not changed.
+template <Parametric M>
+void load_module(const std::filesystem::path& path, M& module) {
+  from_tensors(module, load_safetensors(path).tensors, "load_module: " + path.string());
+}
+
+}  // namespace braid::nn

@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+
+namespace braid::nn {
+
+/// The learning rate of a step, counted from 0.
+using Schedule = std::function<double(std::int64_t step)>;
+
+Schedule constant_lr(double lr);
+
+struct WarmupCosineSettings {
+  double peak = 1e-3;
+  double floor = 0;           ///< what it ends at
+  std::int64_t warmup = 0;    ///< steps of linear growth, the last of which has the peak
+  std::int64_t total = 1000;  ///< all steps, those of the warm-up included
+};
+
+/// Grows linearly to `peak`, then falls along half a cosine to `floor`, where it stays after `total` steps.
+/// arXiv:1608.03983. Throws ValueError unless 0 <= warmup <= total and 0 <= floor <= peak.
+Schedule warmup_cosine(const WarmupCosineSettings& settings);
+
+}  // namespace braid::nn

@@ -1,0 +1,35 @@
+#pragma once
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <braid/autograd/params.h>
+
+namespace braid::nn {
+
+/// Layers one after the other, parameters named by position: `0.weight`, `2.weight`.
+/// A layer is a module or any callable, so activations need no wrapper:
+///
+///     nn::Sequential model(nn::Linear(2, 16, rng), [](const Var& x) { return relu(x); }, nn::Linear(16, 1, rng));
+template <class... Layers>
+struct Sequential {
+  std::tuple<Layers...> layers;
+
+  explicit Sequential(Layers... layers) : layers(std::move(layers)...) {}
+
+  Var operator()(Var x) const {
+    std::apply([&](const auto&... layer) { ((x = layer(x)), ...); }, layers);
+    return x;
+  }
+
+  void params(auto&& visit) {
+    int position = 0;
+    auto each = [&](auto& layer) {
+      if constexpr (Parametric<std::remove_reference_t<decltype(layer)>>) visit(std::to_string(position), layer);
+      ++position;
+    };
+    std::apply([&](auto&... layer) { (each(layer), ...); }, layers);
+  }
+};
+
+}  // namespace braid::nn

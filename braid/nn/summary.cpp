@@ -1,0 +1,44 @@
+#include <braid/nn/summary.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include <fmt/format.h>
+
+namespace braid::nn {
+namespace {
+
+/// 10646784 -> 10,646,784
+std::string with_commas(std::int64_t n) {
+  std::string grouped;
+  const std::string digits = std::to_string(n);
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) grouped += ',';
+    grouped += digits[i];
+  }
+  return grouped;
+}
+
+}  // namespace
+
+std::string format_summary(const std::vector<ParameterRow>& rows) {
+  std::vector<std::array<std::string, 3>> lines{{"parameter", "shape", "count"}};
+  std::int64_t total = 0;
+  for (const auto& [name, shape] : rows) {
+    total += shape.numel();
+    lines.push_back({name, to_string(shape), with_commas(shape.numel())});
+  }
+  lines.push_back({"total", "", with_commas(total)});
+
+  std::array<std::size_t, 3> widths{};
+  for (const auto& line : lines)
+    for (std::size_t i = 0; i < 3; ++i) widths[i] = std::max(widths[i], line[i].size());
+  std::string table;
+  for (const auto& [name, shape, count] : lines)
+    fmt::format_to(std::back_inserter(table), "{:<{}}  {:<{}}  {:>{}}\n", name, widths[0], shape, widths[1], count,
+                   widths[2]);
+  return table;
+}
+
+}  // namespace braid::nn

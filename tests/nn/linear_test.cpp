@@ -1,0 +1,52 @@
+#include <braid/nn/linear.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/transpose.h>
+
+#include "tests/nn/module_checks.h"
+
+namespace braid::nn {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Linear, IsAProductAndABias) {
+  Rng rng(1);
+  const Linear layer(3, 2, rng, {.dtype = DType::f64});
+  const Tensor x = randn({4, 5, 3}, rng, DType::f64);
+  expect_close(layer(x).value(), (matmul(x, transpose(layer.weight)) + layer.bias).value());
+}
+
+TEST(Linear, NamesItsParametersAndTrainsThem) {
+  Rng rng(2);
+  const Tensor x = randn({4, 3}, rng, DType::f64);
+  const Linear with_bias(3, 2, rng, {.dtype = DType::f64}), without(3, 2, rng, {.bias = false, .dtype = DType::f64});
+  EXPECT_THAT(parameter_names(with_bias), ElementsAre("weight", "bias"));
+  EXPECT_THAT(parameter_names(without), ElementsAre("weight"));
+  for (const Linear& layer : {with_bias, without}) expect_gradients(layer, [&](const Linear& m) { return m(x); });
+}
+
+TEST(Linear, StartsWithinOneOverTheRootOfItsInputs) {
+  Rng rng(3);
+  const Linear layer(100, 50, rng);
+  EXPECT_EQ(layer.weight.dtype(), DType::f32);
+  const auto values = layer.weight.value().to_vector<double>();
+  const auto [low, high] = std::ranges::minmax(values);
+  EXPECT_GE(low, -0.1);
+  EXPECT_LE(high, 0.1);
+  EXPECT_LT(low, -0.099);
+  EXPECT_GT(high, 0.099);
+}
+
+TEST(Linear, RejectsEmptySizes) {
+  Rng rng;
+  expect_error<ValueError>([&] { Linear(0, 3, rng); }, "Linear: in and out must be at least 1 but are 0 and 3");
+}
+
+}  // namespace
+}  // namespace braid::nn

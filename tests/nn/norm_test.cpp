@@ -1,0 +1,59 @@
+#include <gtest/gtest.h>
+
+#include <braid/autograd/ops/sqrt.h>
+#include <braid/autograd/ops/sum.h>
+#include <braid/nn/layer_norm.h>
+#include <braid/nn/rms_norm.h>
+
+#include "tests/nn/module_checks.h"
+
+namespace braid::nn {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(RMSNorm, DividesByTheRootMeanSquare) {
+  Rng rng(1);
+  RMSNorm norm(4, {.dtype = DType::f64});
+  norm.weight = randn({4}, rng, DType::f64);
+  const Var x = randn({3, 4}, rng, DType::f64);
+  expect_close(norm(x).value(), (x * rsqrt(mean(x * x, {-1}, true) + 1e-5) * norm.weight).value());
+}
+
+TEST(LayerNorm, SubtractsTheMeanAndDividesByTheDeviation) {
+  Rng rng(2);
+  LayerNorm norm(4, {.eps = 1e-3, .dtype = DType::f64});
+  norm.weight = randn({4}, rng, DType::f64);
+  norm.bias = randn({4}, rng, DType::f64);
+  const Var x = randn({3, 4}, rng, DType::f64);
+  const Var centered = x - mean(x, {-1}, true);
+  expect_close(norm(x).value(),
+               (centered * rsqrt(mean(centered * centered, {-1}, true) + 1e-3) * norm.weight + norm.bias).value());
+}
+
+TEST(Norms, NameTheirParametersAndTrainThem) {
+  Rng rng(3);
+  const Tensor x = randn({3, 4}, rng, DType::f64);
+  const RMSNorm rms(4, {.dtype = DType::f64});
+  const LayerNorm layer(4, {.dtype = DType::f64});
+  EXPECT_THAT(parameter_names(rms), ElementsAre("weight"));
+  EXPECT_THAT(parameter_names(layer), ElementsAre("weight", "bias"));
+  expect_gradients(rms, [&](const RMSNorm& m) { return m(x); });
+  expect_gradients(layer, [&](const LayerNorm& m) { return m(x); });
+}
+
+TEST(Norms, StartAsPlainNormalization) {
+  EXPECT_THAT(RMSNorm(2).weight.value().to_vector<float>(), ElementsAre(1, 1));
+  EXPECT_THAT(LayerNorm(2).weight.value().to_vector<float>(), ElementsAre(1, 1));
+  EXPECT_THAT(LayerNorm(2).bias.value().to_vector<float>(), ElementsAre(0, 0));
+}
+
+TEST(Norms, RejectBadSettings) {
+  expect_error<ValueError>([] { RMSNorm(0); }, "RMSNorm: channels must be at least 1 but is 0");
+  expect_error<ValueError>([] { LayerNorm(0); }, "LayerNorm: channels must be at least 1 but is 0");
+  expect_error<ValueError>([] { RMSNorm(2, {.eps = -1}); }, "RMSNorm: eps must be at least 0 but is -1");
+  expect_error<ValueError>([] { LayerNorm(2, {.eps = -1}); }, "LayerNorm: eps must be at least 0 but is -1");
+}
+
+}  // namespace
+}  // namespace braid::nn

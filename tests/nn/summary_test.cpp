@@ -1,0 +1,24 @@
+#include <braid/nn/summary.h>
+
+#include <gtest/gtest.h>
+
+#include <braid/nn/linear.h>
+#include <braid/nn/sequential.h>
+
+#include "tests/nn/module_checks.h"
+
+namespace braid::nn {
+namespace {
+
+TEST(Summary, ListsNamesShapesCountsAndTheTotal) {
+  Rng rng;
+  EXPECT_EQ(summary(Sequential(Linear(50, 1200, rng), Linear(1200, 1, rng, {.bias = false}))),
+            "parameter  shape        count\n"
+            "0.weight   [1200, 50]  60,000\n"
+            "0.bias     [1200]       1,200\n"
+            "1.weight   [1, 1200]    1,200\n"
+            "total                  62,400\n");
+}
+
+}  // namespace
+}  // namespace braid::nn

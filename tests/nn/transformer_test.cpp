@@ -1,0 +1,144 @@
+#include <braid/nn/transformer.h>
+
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include <braid/autograd/ops/causal_attention.h>
+#include <braid/autograd/ops/gelu.h>
+#include <braid/autograd/ops/linear.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/rms_norm.h>
+
+#include "tests/nn/module_checks.h"
+
+namespace braid::nn {
+namespace {
+
+constexpr TransformerConfig kSmall{
+    .vocab = 7, .context = 5, .channels = 8, .layers = 2, .heads = 2, .mlp_ratio = 2, .dtype = DType::f64};
+
+/// Two streams with a learned gate: a connection that has parameters and a stream of its own.
+struct TwoStreams {
+  using Stream = std::pair<Var, Var>;
+  Var gate;
+
+  Stream open(const Var& embedding) const { return {embedding, embedding}; }
+  Stream operator()(const Stream& s, auto&& layer) const { return {s.second, s.first + gate * layer(s.second)}; }
+  Var close(const Stream& s) const { return s.first + s.second; }
+
+  void params(auto&& visit) { visit("gate", gate); }
+};
+
+TwoStreams make_two_streams(int index) { return {full({}, 1 + 0.1 * index, DType::f64)}; }
+
+/// Parameters of order one, for checks that the small ones of a fresh model would pass by chance.
+template <class Model>
+Model stirred(Model model, Rng& rng) {
+  for_each_param(model,
+                 [&](const std::string&, Var& p) { p = (p + 0.3 * Var(randn(p.shape(), rng, p.dtype()))).value(); });
+  return model;
+}
+
+Tensor random_tokens(Rng& rng) { return randint(0, kSmall.vocab, {2, 4}, rng); }
+
+Var reference_attention(const MultiHeadAttention& m, const Var& x) {
+  auto split = [&](const Var& y) { return reshape(y, {2, 4, 2, 4}); };
+  const Var y =
+      causal_attention(split(linear(x, m.q.weight)), split(linear(x, m.k.weight)), split(linear(x, m.v.weight)));
+  return linear(reshape(y, {2, 4, 8}), m.o.weight);
+}
+
+Var reference_mlp(const MLP& m, const Var& x) {
+  return linear(gelu(linear(x, m.up.weight, m.up.bias)), m.down.weight, m.down.bias);
+}
+
+TEST(Transformer, AddsAttentionAndMlpBehindTheirNorms) {
+  Rng rng(1);
+  const auto model = stirred(Transformer<>(kSmall, rng), rng);
+  const Tensor tokens = random_tokens(rng);
+  Var x = model.embedding(tokens) + model.positions.value().slice(0, 0, 4);
+  for (const auto& [attention, mlp] : model.blocks) {
+    x = x + reference_attention(attention.body, rms_norm(x, attention.norm.weight));
+    x = x + reference_mlp(mlp.body, rms_norm(x, mlp.norm.weight));
+  }
+  expect_close(model.logits(tokens).value(), linear(rms_norm(x, model.norm.weight), model.head.weight).value());
+}
+
+TEST(Transformer, NamesItsParameters) {
+  Rng rng(2);
+  TransformerConfig config = kSmall;
+  config.layers = 1;
+  EXPECT_THAT(parameter_names(Transformer<TwoStreams>(config, rng, make_two_streams)),
+              testing::ElementsAre(
+                  "embedding.weight", "positions", "blocks.0.attention.norm.weight", "blocks.0.attention.q.weight",
+                  "blocks.0.attention.k.weight", "blocks.0.attention.v.weight", "blocks.0.attention.o.weight",
+                  "blocks.0.attention.connection.gate", "blocks.0.mlp.norm.weight", "blocks.0.mlp.up.weight",
+                  "blocks.0.mlp.up.bias", "blocks.0.mlp.down.weight", "blocks.0.mlp.down.bias",
+                  "blocks.0.mlp.connection.gate", "norm.weight", "head.weight"));
+}
+
+TEST(Transformer, TrainsAllParameters) {
+  Rng rng(3);
+  const Tensor tokens = random_tokens(rng), targets = random_tokens(rng);
+  const auto loss = [&](const auto& m) { return m.loss(tokens, targets); };
+  expect_gradients(stirred(Transformer<>(kSmall, rng), rng), loss);
+  expect_gradients(stirred(Transformer<TwoStreams>(kSmall, rng, make_two_streams), rng), loss);
+}
+
+TEST(Transformer, GivesEachSublayerAConnectionOfItsOwn) {
+  Rng rng(4);
+  const Transformer<TwoStreams> model(kSmall, rng, make_two_streams);
+  EXPECT_DOUBLE_EQ(model.blocks[0].attention.connection.gate.value().item(), 1.0);
+  EXPECT_DOUBLE_EQ(model.blocks[1].mlp.connection.gate.value().item(), 1.3);
+}
+
+TEST(Transformer, IsCausal) {
+  Rng rng(5);
+  const auto model = stirred(Transformer<>(kSmall, rng), rng);
+  const Tensor tokens = random_tokens(rng);
+  expect_close(model.logits(tokens).value().slice(1, 0, 3), model.logits(tokens.slice(1, 0, 3).clone()).value(), 1e-14);
+}
+
+TEST(Transformer, StartsCloseToGuessing) {
+  Rng rng(6);
+  const Transformer<> model({.vocab = 65, .context = 16, .channels = 32, .layers = 2, .heads = 2}, rng);
+  const Tensor tokens = randint(0, 65, {4, 16}, rng), targets = randint(0, 65, {4, 16}, rng);
+  EXPECT_NEAR(model.loss(tokens, targets).value().item(), std::log(65.0), 0.05);
+}
+
+TEST(Transformer, StartsWithResidualProjectionsScaledByDepth) {
+  Rng rng(7);
+  const Transformer<> model({.channels = 64, .layers = 8}, rng);
+  auto deviation = [](const Linear& layer) {
+    const auto w = layer.weight.value().to_vector<double>();
+    return std::sqrt(std::inner_product(w.begin(), w.end(), w.begin(), 0.0) / static_cast<double>(w.size()));
+  };
+  EXPECT_NEAR(deviation(model.blocks[3].attention.body.q), 0.02, 0.001);
+  EXPECT_NEAR(deviation(model.blocks[3].mlp.body.up), 0.02, 0.001);
+  EXPECT_NEAR(deviation(model.blocks[3].attention.body.o), 0.005, 0.0003);
+  EXPECT_NEAR(deviation(model.blocks[3].mlp.body.down), 0.005, 0.0003);
+}
+
+TEST(Transformer, RejectsBadSettingsAndTokens) {
+  auto build = [](TransformerConfig config) {
+    Rng rng;
+    return Transformer<>(config, rng);
+  };
+  expect_error<ValueError>([&] { build({.channels = 10, .heads = 4}); },
+                           "Transformer: heads must divide channels but channels is 10 and heads is 4");
+  expect_error<ValueError>([&] { build({.vocab = 0}); }, "Transformer: vocab must be at least 1 but is 0");
+  expect_error<ValueError>([&] { build({.layers = 0}); }, "Transformer: layers must be at least 1 but is 0");
+  const Transformer<> model = build(kSmall);
+  expect_error<ShapeError>(
+      [&] {
+        model.logits(zeros({2, 6}, DType::i32));
+      },
+      "Transformer: tokens must have shape [B, T <= 5] but have [2, 6]");
+  expect_error<ShapeError>([&] { model.logits(zeros({4}, DType::i32)); },
+                           "Transformer: tokens must have shape [B, T <= 5] but have [4]");
+}
+
+}  // namespace
+}  // namespace braid::nn
