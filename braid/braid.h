@@ -12,13 +12,19 @@
 #include <braid/autograd/ops/clamp.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/cross_entropy.h>
+#include <braid/autograd/ops/dropout.h>
+#include <braid/autograd/ops/einsum.h>
 #include <braid/autograd/ops/embedding.h>
 #include <braid/autograd/ops/exp.h>
+#include <braid/autograd/ops/gather.h>
 #include <braid/autograd/ops/gelu.h>
+#include <braid/autograd/ops/index_select.h>
 #include <braid/autograd/ops/layer_norm.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/log.h>
+#include <braid/autograd/ops/logsumexp.h>
 #include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/max.h>
 #include <braid/autograd/ops/maximum.h>
 #include <braid/autograd/ops/mse_loss.h>
 #include <braid/autograd/ops/pow.h>
@@ -29,6 +35,7 @@
 #include <braid/autograd/ops/sigmoid.h>
 #include <braid/autograd/ops/silu.h>
 #include <braid/autograd/ops/slice.h>
+#include <braid/autograd/ops/softmax.h>
 #include <braid/autograd/ops/sqrt.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/autograd/ops/tanh.h>

@@ -56,10 +56,43 @@ Cases elementwise_cases() {
 Cases reduction_cases() {
   return {
       {"sum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sum(x[0]); }},
-      {"sum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sum(x[0], {0, 2}); }},
+      {"sum",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return sum(x[0], {0, 2});
+       }},
       {"sum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sum(x[0], {1}, true); }},
-      {"mean", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return mean(x[0], {0, -1}); }},
+      {"mean",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return mean(x[0], {0, -1});
+       }},
       {"mean", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return mean(x[0], {1}, true); }},
+      {"max",
+       {{2, 3, 4}},
+       {{0, 3, 4}},
+       [](Vars x) {
+         return max(x[0], {1, 2});
+       }},
+      {"min", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return min(x[0], {2}, true); }},
+      {"logsumexp",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return logsumexp(x[0], {0, 2});
+       }},
+      {"logsumexp", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return logsumexp(x[0], {2}, true); }},
+      {"softmax", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return softmax(x[0]); }},
+      {"softmax",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return softmax(x[0], {0, 2});
+       }},
+      {"log_softmax", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return log_softmax(x[0]); }},
+      {"log_softmax", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return log_softmax(x[0], 1); }},
   };
 }
 
@@ -69,6 +102,9 @@ Cases product_cases() {
       {"matmul", {{2, 1, 3, 4}, {3, 4, 2}}, {{2, 1, 0, 4}, {3, 4, 2}}, [](Vars x) { return matmul(x[0], x[1]); }},
       {"matmul", {{2, 3, 4}, {4, 5}}, {{0, 3, 4}, {4, 5}}, [](Vars x) { return matmul(x[0], x[1]); }},
       {"matmul", {{4, 3}, {2, 4}}, {{0, 3}, {2, 0}}, [](Vars x) { return matmul(transpose(x[0]), transpose(x[1])); }},
+      {"einsum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return einsum("ijk->ki", {x[0]}); }},
+      {"einsum", {{2, 3, 4}, {2, 4, 2}}, {{2, 0, 4}, {2, 4, 2}}, [](Vars x) { return einsum("bij,bjk->kbi", x); }},
+      {"einsum", {{3, 3}, {3, 2}}, {{0, 0}, {0, 2}}, [](Vars x) { return einsum("ii,ij->ij", x); }},
       {"linear", {{2, 3, 4}, {5, 4}}, {{2, 0, 4}, {5, 4}}, [](Vars x) { return linear(x[0], x[1]); }},
       {"linear", {{3, 4}, {5, 4}, {5}}, {{0, 4}, {5, 4}, {5}}, [](Vars x) { return linear(x[0], x[1], x[2]); }},
   };
@@ -76,27 +112,64 @@ Cases product_cases() {
 
 Cases shape_cases() {
   return {
-      {"reshape", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return reshape(x[0], Shape{4, x[0].size(1), 2}); }},
+      {"reshape",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return reshape(x[0], Shape{4, x[0].size(1), 2});
+       }},
       {"transpose", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return transpose(x[0]); }},
       {"transpose", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return transpose(x[0], 0, 2); }},
-      {"permute", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return permute(x[0], {1, -1, 0}); }},
+      {"permute",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return permute(x[0], {1, -1, 0});
+       }},
       {"slice", {{2, 5, 4}}, {{0, 5, 4}}, [](Vars x) { return slice(x[0], 1, 1, 4); }},
       {"slice", {{2, 5, 4}}, {{2, 5, 0}}, [](Vars x) { return slice(x[0], 1, 2, 2); }},
-      {"concat", {{2, 3, 4}, {2, 1, 4}}, {{2, 0, 4}, {2, 1, 4}}, [](Vars x) { return concat({x[0], x[1]}, 1); }},
-      {"stack", {{2, 3}, {2, 3}}, {{2, 0}, {2, 0}}, [](Vars x) { return stack({x[0], x[1]}, -1); }},
-      {"broadcast_to", {{2, 1, 3}}, {{0, 1, 3}}, [](Vars x) { return broadcast_to(x[0], {4, x[0].size(0), 5, 3}); }},
+      {"concat",
+       {{2, 3, 4}, {2, 1, 4}},
+       {{2, 0, 4}, {2, 1, 4}},
+       [](Vars x) {
+         return concat({x[0], x[1]}, 1);
+       }},
+      {"stack",
+       {{2, 3}, {2, 3}},
+       {{2, 0}, {2, 0}},
+       [](Vars x) {
+         return stack({x[0], x[1]}, -1);
+       }},
+      {"broadcast_to",
+       {{2, 1, 3}},
+       {{0, 1, 3}},
+       [](Vars x) {
+         return broadcast_to(x[0], {4, x[0].size(0), 5, 3});
+       }},
       {"expand_dims", {{2, 3}}, {{2, 0}}, [](Vars x) { return expand_dims(x[0], 1); }},
       {"squeeze", {{2, 1, 3}}, {{0, 1, 3}}, [](Vars x) { return squeeze(x[0], 1); }},
+  };
+}
+
+Cases indexing_cases() {
+  const Tensor ids = Tensor::of<std::int32_t>({2, 3}, {3, 0, 1, 1, 3, 1}), list = ids.select(0, 0);
+  const Tensor each = Tensor::of<std::int32_t>({2, 2, 1}, {1, 0, 2, 2}), none = zeros({2, 2, 0}, DType::i32);
+  const auto ids_for = [=](Vars x) { return x[0].size(2) == 0 ? none : each; };
+  return {
+      {"embedding", {{4, 3}}, {{4, 0}}, [=](Vars x) { return embedding(x[0], ids); }},
+      {"index_select", {{2, 4, 3}}, {{2, 4, 0}}, [=](Vars x) { return index_select(x[0], 1, list); }},
+      {"gather", {{2, 3, 1}}, {{2, 3, 0}}, [=](Vars x) { return gather(x[0], 1, ids_for(x)); }},
+      {"scatter_add",
+       {{2, 3, 1}, {2, 2, 1}},
+       {{2, 3, 0}, {2, 2, 0}},
+       [=](Vars x) { return scatter_add(x[0], 1, ids_for(x), x[1]); }},
+      {"dropout", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return dropout(x[0], 0.4, Rng(1)); }},
   };
 }
 
 Cases fused_cases() {
   const Tensor targets = Tensor::of<std::int32_t>({2, 3}, {0, 4, 2, -100, 1, 3});
   return {
-      {"embedding",
-       {{4, 3}},
-       {{4, 0}},
-       [](Vars x) { return embedding(x[0], Tensor::of<std::int32_t>({2, 3}, {3, 0, 1, 1, 3, 1})); }},
       {"rms_norm", {{2, 3, 5}, {5}}, {{2, 0, 5}, {5}}, [](Vars x) { return rms_norm(x[0], x[1]); }},
       {"rms_norm", {{2, 3, 5}}, {{2, 3, 0}}, [](Vars x) { return rms_norm(x[0]); }},
       {"layer_norm", {{2, 3, 5}, {5}, {5}}, {{2, 0, 5}, {5}, {5}}, [](Vars x) { return layer_norm(x[0], x[1], x[2]); }},
@@ -170,7 +243,7 @@ std::string_view name(Layout layout) {
 std::vector<OpCase> op_registry() {
   Cases all;
   for (const auto& group :
-       {arithmetic_cases, elementwise_cases, reduction_cases, product_cases, shape_cases, fused_cases})
+       {arithmetic_cases, elementwise_cases, reduction_cases, product_cases, shape_cases, indexing_cases, fused_cases})
     std::ranges::move(group(), std::back_inserter(all));
   return all;
 }

@@ -9,8 +9,8 @@
 #include <braid/autograd/kernels/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid {
-namespace HWY_NAMESPACE {
+namespace braid::kernels::HWY_NAMESPACE {
+namespace {
 
 struct Exp {
   template <class D, class V>
@@ -105,7 +105,7 @@ void vjp(const T* dy, const T* x, T* dx, std::int64_t n) {
 }
 
 template <class T>
-ElementwiseKernels<T> kernels() {
+Elementwise<T> table() {
   return {.exp = forward<Exp, T>,
           .log = forward<Log, T>,
           .tanh = forward<Tanh, T>,
@@ -116,30 +116,30 @@ ElementwiseKernels<T> kernels() {
           .gelu_vjp = vjp<GeluVjp, T>};
 }
 
-ElementwiseKernels<float> kernels_f32() { return kernels<float>(); }
-ElementwiseKernels<double> kernels_f64() { return kernels<double>(); }
+Elementwise<float> table_f32() { return table<float>(); }
+Elementwise<double> table_f64() { return table<double>(); }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace braid
+}  // namespace
+}  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace braid {
+namespace braid::kernels {
 
-HWY_EXPORT(kernels_f32);
-HWY_EXPORT(kernels_f64);
+HWY_EXPORT(table_f32);
+HWY_EXPORT(table_f64);
 
 template <>
-const ElementwiseKernels<float>& elementwise_kernels() {
-  static const ElementwiseKernels<float> kernels = HWY_DYNAMIC_DISPATCH(kernels_f32)();
-  return kernels;
+const Elementwise<float>& elementwise() {
+  static const Elementwise<float> table = HWY_DYNAMIC_DISPATCH(table_f32)();
+  return table;
 }
 
 template <>
-const ElementwiseKernels<double>& elementwise_kernels() {
-  static const ElementwiseKernels<double> kernels = HWY_DYNAMIC_DISPATCH(kernels_f64)();
-  return kernels;
+const Elementwise<double>& elementwise() {
+  static const Elementwise<double> table = HWY_DYNAMIC_DISPATCH(table_f64)();
+  return table;
 }
 
-}  // namespace braid
+}  // namespace braid::kernels
 #endif

@@ -1,12 +1,12 @@
 #pragma once
 #include <cstdint>
 
-namespace braid {
+namespace braid::kernels {
 
 /// Vectorised functions over `n` contiguous elements, for the machine that the program runs on. NaN and infinities
 /// give what std:: gives.
 template <class T>
-struct ElementwiseKernels {
+struct Elementwise {
   using Forward = void (*)(const T* x, T* y, std::int64_t n);
   using Vjp = void (*)(const T* dy, const T* x, T* dx, std::int64_t n);
 
@@ -19,6 +19,6 @@ struct ElementwiseKernels {
 
 /// T is float or double.
 template <class T>
-const ElementwiseKernels<T>& elementwise_kernels();
+const Elementwise<T>& elementwise();
 
-}  // namespace braid
+}  // namespace braid::kernels

@@ -7,18 +7,15 @@
 #define BRAID_AUTOGRAD_KERNELS_MATH_INL_H_
 #endif
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
-HWY_BEFORE_NAMESPACE();
-namespace braid {
-namespace HWY_NAMESPACE {
+#include <braid/autograd/kernels/vector-inl.h>
 
-namespace hn = hwy::HWY_NAMESPACE;
+HWY_BEFORE_NAMESPACE();
+namespace braid::kernels::HWY_NAMESPACE {
 
 // Highway's functions assume arguments inside their ranges. These give what std:: gives for all arguments, NaN and
 // infinities included, within 3 ulp.
@@ -62,34 +59,15 @@ HWY_INLINE V sigmoid(D d, V x) {
   return hn::Div(one, hn::Add(one, exp(d, hn::Neg(x))));
 }
 
-/// The first `n` elements, n less than a vector; the other lanes are zero. Nothing behind them is read.
-template <class D, class T>
-HWY_INLINE hn::Vec<D> load_first(D d, const T* x, std::int64_t n) {
-  HWY_ALIGN T lanes[hn::MaxLanes(d)] = {};
-  std::copy_n(x, n, lanes);
-  return hn::Load(d, lanes);
-}
-
-/// Stores the first `n` lanes.
-template <class D, class T>
-HWY_INLINE void store_first(D d, hn::Vec<D> v, T* y, std::int64_t n) {
-  HWY_ALIGN T lanes[hn::MaxLanes(d)];
-  hn::Store(v, d, lanes);
-  std::copy_n(lanes, n, y);
-}
-
 /// `y[i] = f(d, x[i]...)` for n elements.
 template <class F, class T, class... In>
-HWY_INLINE void transform(F f, std::int64_t n, T* HWY_RESTRICT y, const In* HWY_RESTRICT... x) {
+HWY_INLINE void transform(F f, std::int64_t n, T* y, const In*... x) {
   const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(f(d, hn::LoadU(d, x + i)...), d, y + i);
-  if (i < n) store_first(d, f(d, load_first(d, x + i, n - i)...), y + i, n - i);
+  for_each_vector(d, n,
+                  [&](std::int64_t i, auto part) HWY_ATTR { part.store(f(d, part.load(d, x + i)...), d, y + i); });
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace braid
+}  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // BRAID_AUTOGRAD_KERNELS_MATH_INL_H_

@@ -48,9 +48,9 @@ void expect_error(const Var& weight, const Tensor& ids, const char* message) {
 
 TEST(Embedding, RejectsBadTablesAndIds) {
   const Tensor ids = Tensor::of<std::int32_t>({2}, {0, 3});
-  expect_error<ValueError>(zeros({3, 2}), ids, "embedding: ids[1] is 3 but must be in [0, 3)");
+  expect_error<ValueError>(zeros({3, 2}), ids, "embedding: ids must lie in [0, 3) but the one at [1] is 3");
   expect_error<ShapeError>(zeros({3}), ids, "embedding: weight must have shape [V, C] but has [3]");
-  expect_error<DTypeError>(zeros({3, 2}), zeros({2}), "embedding: ids must be i32 but are f32");
+  expect_error<DTypeError>(zeros({3, 2}), zeros({2}), "embedding: ids must have dtype i32 but have f32");
 }
 
 }  // namespace

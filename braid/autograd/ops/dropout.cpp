@@ -1,0 +1,25 @@
+#include <braid/autograd/ops/dropout.h>
+
+#include <braid/core/map.h>
+
+namespace braid {
+namespace {
+
+/// x / (1 - p) where rng's next draw keeps it, else 0: the op and, on dy, its vjp.
+Tensor drop(const Tensor& x, double p, Rng rng) {
+  auto keep = [p](auto x, auto u) {
+    using T = decltype(x);
+    return u < T(p) ? T{0} : x * T(1 / (1 - p));
+  };
+  return map("dropout", keep, x, rand(x.shape(), rng, x.dtype()));
+}
+
+}  // namespace
+
+Var dropout(const Var& x, double p, Rng rng) {
+  check_value(0 <= p && p < 1, "dropout: p must lie in [0, 1) but is {}", p);
+  if (p == 0) return x;
+  return record("dropout", drop(x.value(), p, rng), {x}, [p, rng](const Tensor& dy) { return drop(dy, p, rng); });
+}
+
+}  // namespace braid

@@ -1,0 +1,10 @@
+#pragma once
+#include <braid/autograd/tape.h>
+
+namespace braid {
+
+/// The positions `ids` of an axis, in that order, repeats allowed. x [.., n, ..], ids i32 [m] -> [.., m, ..].
+/// Throws ShapeError, DTypeError, or ValueError when an id is not in [0, n).
+Var index_select(const Var& x, int axis, const Tensor& ids);
+
+}  // namespace braid

@@ -1,0 +1,12 @@
+#pragma once
+#include <braid/autograd/tape.h>
+#include <braid/core/reduce.h>
+
+namespace braid {
+
+/// `log(sum(exp(x)))` over `axes` (none given: all), which disappear unless `keep_dims`; the largest x is subtracted
+/// first, so that nothing overflows. -inf where there is nothing to sum or all x are -inf. Throws ShapeError on an axis
+/// that is not there or is given twice, DTypeError for i32.
+Var logsumexp(const Var& x, const Axes& axes = {}, bool keep_dims = false);
+
+}  // namespace braid

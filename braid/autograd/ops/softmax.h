@@ -1,0 +1,17 @@
+#pragma once
+#include <braid/autograd/tape.h>
+#include <braid/core/reduce.h>
+
+namespace braid {
+
+/// `exp(x) / sum(exp(x))` along an axis or several; the largest x is subtracted first, so that nothing overflows.
+/// NaN where all x along the axes are -inf. Throws ShapeError on an axis that is not there or is given twice,
+/// DTypeError for i32.
+Var softmax(const Var& x, int axis = -1);
+Var softmax(const Var& x, const Axes& axes);
+
+/// `log(softmax(x))`, precise where softmax is close to 0.
+Var log_softmax(const Var& x, int axis = -1);
+Var log_softmax(const Var& x, const Axes& axes);
+
+}  // namespace braid

@@ -1,0 +1,145 @@
+#include <braid/autograd/ops/einsum.h>
+
+#include <map>
+#include <string>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_close;
+using testing::expect_gradients;
+using testing::f64;
+using testing::normal;
+using ::testing::ThrowsMessage;
+
+/// The sum over all values of all letters, one product at a time: what the text says, literally.
+Tensor naive(const std::string& text, const std::vector<Tensor>& operands) {
+  const std::size_t arrow = text.find("->");
+  const std::string out = text.substr(arrow + 2);
+  std::vector<std::string> in{""};
+  for (const char c : text.substr(0, arrow)) c == ',' ? in.emplace_back() : in.back() += c;
+  std::map<char, std::int64_t> size, index;
+  for (std::size_t k = 0; k < in.size(); ++k)
+    for (std::size_t axis = 0; axis < in[k].size(); ++axis)
+      size[in[k][axis]] = operands[k].size(static_cast<int>(axis));
+  const auto offset = [&](const std::string& letters) {
+    std::int64_t at = 0;
+    for (const char c : letters) at = at * size[c] + index[c];
+    return at;
+  };
+  std::vector<std::int64_t> sizes;
+  for (const char c : out) sizes.push_back(size[c]);
+  Tensor y = zeros(Shape(sizes), DType::f64);
+  const std::function<void(std::map<char, std::int64_t>::const_iterator)> visit = [&](auto letter) {
+    if (letter == size.cend()) {
+      double product = 1;
+      for (std::size_t k = 0; k < in.size(); ++k) product *= operands[k].to_vector<double>()[offset(in[k])];
+      y.mutable_data<double>()[offset(out)] += product;
+      return;
+    }
+    for (index[letter->first] = 0; index[letter->first] < letter->second; ++index[letter->first])
+      visit(std::next(letter));
+  };
+  visit(size.cbegin());
+  return y;
+}
+
+struct Case {
+  std::string text;
+  std::vector<Shape> shapes;
+};
+
+class Einsum : public ::testing::TestWithParam<Case> {
+ protected:
+  std::vector<Tensor> inputs() const {
+    std::vector<Tensor> list;
+    for (const Shape& shape : GetParam().shapes) list.push_back(normal(shape, list.size()));
+    return list;
+  }
+};
+
+TEST_P(Einsum, MatchesTheSumOfProducts) {
+  const std::vector<Tensor> x = inputs();
+  expect_close(einsum(GetParam().text, std::vector<Var>(x.begin(), x.end())).value(), naive(GetParam().text, x));
+}
+
+TEST_P(Einsum, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return einsum(GetParam().text, x); }, inputs());
+}
+
+INSTANTIATE_TEST_SUITE_P(OneOperand, Einsum,
+                         ::testing::Values(Case{"ij->ji", {{2, 3}}}, Case{"ijk->kij", {{2, 3, 4}}},
+                                           Case{"ijk->ik", {{2, 3, 4}}}, Case{"ijk->", {{2, 3, 4}}}, Case{"->", {{}}},
+                                           Case{"ii->i", {{3, 3}}}, Case{"ii->", {{3, 3}}}, Case{"iji->j", {{3, 2, 3}}},
+                                           Case{"iii->i", {{2, 2, 2}}}, Case{"iijj->ji", {{2, 2, 3, 3}}}));
+INSTANTIATE_TEST_SUITE_P(
+    TwoOperands, Einsum,
+    ::testing::Values(Case{"ij,jk->ik", {{2, 3}, {3, 4}}}, Case{"bij,bjk->bik", {{2, 2, 3}, {2, 3, 4}}},
+                      Case{"ij,kj->ki", {{2, 3}, {4, 3}}}, Case{"bhqd,bhkd->bhqk", {{2, 2, 3, 2}, {2, 2, 4, 2}}},
+                      Case{"btij,btjc->btic", {{2, 3, 2, 2}, {2, 3, 2, 3}}}, Case{"i,j->ij", {{2}, {3}}},
+                      Case{"i,i->", {{3}, {3}}}, Case{"bi,bi->b", {{2, 3}, {2, 3}}},
+                      Case{"ij,ij->ij", {{2, 3}, {2, 3}}}, Case{"ij,j->ij", {{2, 3}, {3}}},
+                      Case{"ij,k->ik", {{2, 3}, {2}}}, Case{"ij,kl->", {{2, 3}, {2, 2}}},
+                      Case{"aijk,kjb->bia", {{2, 2, 3, 2}, {2, 3, 2}}}, Case{"ij,->ji", {{2, 3}, {}}},
+                      Case{"ii,ij->ij", {{3, 3}, {3, 2}}}, Case{"ij,jj->i", {{2, 3}, {3, 3}}}));
+
+TEST(EinsumEdges, IgnoresSpaces) {
+  const Tensor a = normal({2, 3}, 1), b = normal({3, 4}, 2);
+  expect_close(einsum(" ij, jk -> ik", {a, b}).value(), einsum("ij,jk->ik", {a, b}).value());
+}
+
+TEST(EinsumEdges, SumsOverNothingAreZero) {
+  expect_close(einsum("ij,jk->ik", {zeros({2, 0}), zeros({0, 3})}).value(), zeros({2, 3}));
+  expect_close(einsum("ij->i", {zeros({2, 0})}).value(), zeros({2}));
+  EXPECT_EQ(einsum("ij,jk->ik", {zeros({0, 2}), zeros({2, 3})}).shape(), (Shape{0, 3}));
+}
+
+void expect_value_error(const char* text, const char* message) {
+  EXPECT_THAT([&] { einsum(text, {zeros({2, 3})}); }, ThrowsMessage<ValueError>(message));
+}
+
+TEST(EinsumErrors, NameWhatIsNotUnderstood) {
+  expect_value_error("ij", "einsum: 'ij' must name the output after ->");
+  expect_value_error("i1->i", "einsum: 'i1->i' must name axes by letters but has '1'");
+  expect_value_error("...i->i", "einsum: '...i->i' must name axes by letters but has '.'");
+  expect_value_error("ij->k", "einsum: output axis 'k' of 'ij->k' is in no operand");
+  expect_value_error("ij->ii", "einsum: output axis 'i' of 'ij->ii' is given twice");
+  expect_value_error("ij,jk->ik", "einsum: 'ij,jk->ik' names 2 operands but got 1");
+}
+
+TEST(EinsumErrors, CountOperands) {
+  const Var x = zeros({2});
+  EXPECT_THAT(
+      [&] {
+        einsum("i,i,i->i", {x, x, x});
+      },
+      ThrowsMessage<ValueError>("einsum: expected 1 or 2 operands but got 3"));
+}
+
+TEST(EinsumErrors, NameTheOperandThatDoesNotFit) {
+  EXPECT_THAT(
+      [] {
+        einsum("ij,jk->ik", {zeros({2, 3}), zeros({4, 5})});
+      },
+      ThrowsMessage<ShapeError>("einsum: axis 'j' has size 3 and, in operand 1 of shape [4, 5], size 4"));
+  EXPECT_THAT(
+      [] {
+        einsum("ijk->i", {zeros({2, 3})});
+      },
+      ThrowsMessage<ShapeError>("einsum: operand 0 must have the axes 'ijk' but has shape [2, 3]"));
+  EXPECT_THAT(
+      [] {
+        einsum("ii->i", {zeros({2, 3})});
+      },
+      ThrowsMessage<ShapeError>("einsum: axis 'i' has size 2 and, in operand 0 of shape [2, 3], size 3"));
+  EXPECT_THAT(
+      [] {
+        einsum("i,i->i", {zeros({2}), zeros({2}, DType::f64)});
+      },
+      ThrowsMessage<DTypeError>("einsum: inputs must have the same dtype but have f32 and f64"));
+}
+
+}  // namespace
+}  // namespace braid

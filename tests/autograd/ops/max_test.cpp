@@ -1,0 +1,68 @@
+#include <braid/autograd/ops/max.h>
+
+#include "support.h"
+
+namespace braid {
+namespace {
+
+using testing::expect_gradients;
+using testing::expect_values;
+using testing::f64;
+using testing::gradients;
+using testing::kNaN;
+using testing::normal;
+using ::testing::ThrowsMessage;
+
+const Tensor kX = f64({2, 3}, {1, 5, 3, 4, -2, 6});
+
+TEST(Max, FindsTheLargestElement) {
+  expect_values(max(kX), {}, {6});
+  expect_values(max(kX, {0}), {3}, {4, 5, 6});
+  expect_values(max(kX, {1}, true), {2, 1}, {5, 6});
+}
+
+TEST(Max, PassesNaNOn) { EXPECT_TRUE(std::isnan(max(f64({3}, {1, kNaN, 2})).value().item())); }
+
+TEST(Max, SplitsTheGradientOfTies) {
+  const auto grads =
+      gradients([](auto x) { return max(x[0], {1}); }, {f64({2, 3}, {1, 7, 7, 2, 1, 0})}, f64({2}, {10, 20}));
+  expect_values(grads[0], {2, 3}, {0, 5, 5, 20, 0, 0});
+}
+
+TEST(Max, GradientsPassGradcheck) {
+  for (const Axes& axes : {Axes{}, Axes{1}, Axes{2, 0}})
+    for (const bool keep_dims : {false, true})
+      expect_gradients([&](auto x) { return max(x[0], axes, keep_dims); }, {normal({2, 3, 4})});
+}
+
+TEST(Max, RejectsAnEmptyChoice) {
+  EXPECT_THAT(
+      [] {
+        max(zeros({2, 0}), {1});
+      },
+      ThrowsMessage<ShapeError>("max: shape [2, 0] has no elements to choose from"));
+  EXPECT_EQ(max(zeros({2, 0}), {0}).shape(), Shape{0});
+}
+
+TEST(Min, FindsTheSmallestElement) {
+  expect_values(min(kX), {}, {-2});
+  expect_values(min(kX, {0}), {3}, {1, -2, 3});
+  expect_values(min(kX, {1}, true), {2, 1}, {1, -2});
+}
+
+TEST(Min, SplitsTheGradientOfTies) {
+  const auto grads = gradients([](auto x) { return min(x[0]); }, {f64({4}, {1, 0, 0, 2})}, f64({}, {10}));
+  expect_values(grads[0], {4}, {0, 5, 5, 0});
+}
+
+TEST(Min, GradientsPassGradcheck) {
+  for (const Axes& axes : {Axes{}, Axes{1}, Axes{2, 0}})
+    expect_gradients([&](auto x) { return min(x[0], axes); }, {normal({2, 3, 4})});
+}
+
+TEST(Min, RejectsAnEmptyChoice) {
+  EXPECT_THAT([] { min(zeros({0})); }, ThrowsMessage<ShapeError>("min: shape [0] has no elements to choose from"));
+}
+
+}  // namespace
+}  // namespace braid
