@@ -60,6 +60,9 @@
 #include <braid/core/storage.h>
 #include <braid/core/strided.h>
 #include <braid/core/tensor.h>
+#include <braid/mhc/connection.h>
+#include <braid/mhc/constraint.h>
+#include <braid/mhc/evaluation_cache.h>
 #include <braid/mhc/fused_mhc.h>
 #include <braid/nn/attention.h>
 #include <braid/nn/block.h>
@@ -81,3 +84,17 @@
 #include <braid/nn/sequential.h>
 #include <braid/nn/summary.h>
 #include <braid/nn/transformer.h>
+#include <braid/mhc/history_buffer.h>
+#include <braid/mhc/hyper_connection.h>
+#include <braid/mhc/manifold_constrained_hc.h>
+#include <braid/mhc/manifold_hyper_connection.h>
+#include <braid/mhc/mhc_block.h>
+#include <braid/mhc/mhc_layer.h>
+#include <braid/mhc/mhc_skip.h>
+#include <braid/mhc/projections.h>
+#include <braid/mhc/residual_connection.h>
+#include <braid/mhc/rewire.h>
+#include <braid/mhc/sinkhorn.h>
+#include <braid/mhc/stream_maps.h>
+#include <braid/mhc/streams.h>
+#include <braid/mhc/telemetry.h>

@@ -1,0 +1,65 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <braid/autograd/tape.h>
+
+namespace braid::mhc {
+
+struct StreamMaps;
+
+/// What one connection did to its streams. Gains and errors are of H_res, a maximum over rows or columns, averaged
+/// over tokens; arXiv:2512.24880, section 3.1, looks at the same gains.
+struct ConnectionStats {
+  double forward_gain = 1;            ///< max |row sum|: how much a signal that all streams share can grow
+  double backward_gain = 1;           ///< max |column sum|: the same for a gradient
+  double composed_forward_gain = 1;   ///< of the product from the first connection up to this one
+  double composed_backward_gain = 1;  ///< of the product from this connection up to the last one
+  double row_error = 0;               ///< max |row sum - 1|
+  double column_error = 0;            ///< max |column sum - 1|
+  std::optional<double> saturation;   ///< share of sigmoid gates below 0.01 or above 0.99; none without gates
+  std::optional<double> similarity;   ///< mean cosine between streams, 1: they are copies; none for one stream
+};
+
+/// While one is alive, the connections that this thread evaluates report to it, in order. Meant for one forward pass:
+///
+///     mhc::Telemetry telemetry;
+///     model(tokens);
+///     fmt::print("{}", mhc::table(telemetry.connections()));
+///
+/// Without one, a connection pays for reading one thread-local pointer.
+class Telemetry {
+ public:
+  Telemetry();
+  ~Telemetry();
+  Telemetry(const Telemetry&) = delete;
+  Telemetry& operator=(const Telemetry&) = delete;
+
+  /// The newest one alive on this thread, or null.
+  static Telemetry* active();
+
+  /// Called by connections. x [..., n, C] is what the connection was given.
+  void record(const StreamMaps& maps, const Var& x);
+
+  /// One entry a connection, in the order of evaluation. Throws ShapeError when they cannot be composed because they
+  /// have different numbers of streams or tokens.
+  std::vector<ConnectionStats> connections() const;
+
+ private:
+  struct Record {
+    ConnectionStats stats;
+    Tensor h_res;  // f64 [tokens or 1, n, n]
+  };
+  std::vector<Record> records_;
+  Telemetry* outer_;
+};
+
+/// For people: a line a connection.
+std::string table(std::span<const ConnectionStats> connections);
+/// For programs: a JSON object a line, `{"step": 100, "connection": 0, "forward_gain": 1.0, ...}`; null for none.
+std::string json_lines(std::span<const ConnectionStats> connections, std::int64_t step);
+
+}  // namespace braid::mhc

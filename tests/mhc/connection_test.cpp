@@ -1,0 +1,148 @@
+#include <braid/mhc/connection.h>
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <braid/mhc/mhc_block.h>
+#include <tests/mhc/support.h>
+
+namespace braid::mhc {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+const std::vector<std::string> kNames = {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip"};
+
+/// Layers between connections, as a transformer has them.
+struct Network {
+  std::vector<Connection> connections;
+  std::vector<TestLayer> layers;
+
+  Network(const ConnectionConfig& config, std::int64_t channels, int depth, Rng& rng) {
+    for (int index = 0; index < depth; ++index) {
+      connections.emplace_back(config, channels, index, rng);
+      layers.emplace_back(channels, rng);
+    }
+  }
+
+  Var operator()(const Var& x) const {
+    Connection::Stream stream = connections.front().open(x);
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      stream = connections[i](stream, [&](const Var& h) { return layers[i](rms_norm(h, 1e-5)); });
+    return connections.back().close(stream);
+  }
+
+  void params(auto&& visit) {
+    visit("connections", connections);
+    visit("layers", layers);
+  }
+};
+
+ConnectionConfig config_of(const std::string& name) { return {.kind = connection_kind(name), .dtype = DType::f64}; }
+
+TEST(Connection, IsKnownByName) {
+  for (const std::string& text : kNames) {
+    EXPECT_EQ(name(connection_kind(text)), text);
+    Rng rng(1);
+    EXPECT_EQ(Connection(config_of(text), 8, 0, rng).kind(), connection_kind(text));
+  }
+  EXPECT_THAT([] { connection_kind("mch"); },
+              ThrowsMessage<ValueError>(
+                  HasSubstr("connection must be one of residual, hc, mhc, manifold, mhc-layer, skip but is 'mch'")));
+}
+
+TEST(Connection, RunsEveryKindFromOpenToClose) {
+  Rng rng(1);
+  for (const std::string& text : kNames) {
+    const Network network(config_of(text), 8, 5, rng);
+    for (const Shape& shape : {Shape{8}, Shape{2, 8}, Shape{2, 3, 8}})
+      EXPECT_EQ(network(random(shape, rng)).shape(), shape) << text;
+  }
+}
+
+TEST(Connection, PassesGradcheckForEveryKindWithEveryParameterReached) {
+  for (const std::string& text : kNames) {
+    Rng rng(1);
+    Network network(config_of(text), 4, 3, rng);
+    randomize(network, rng);
+    const Tensor x = random({2, 4}, rng);
+    const GradcheckResult result = gradcheck_module(network, [&](const Network& m) { return m(x); });
+    EXPECT_TRUE(result.ok) << text << ": " << result.message;
+    const GradcheckResult input = gradcheck([&](std::span<const Var> in) { return network(in[0]); }, {x});
+    EXPECT_TRUE(input.ok) << text << ": " << input.message;
+  }
+}
+
+TEST(Connection, StartsLikeTheResidualNetworkWhereThatIsTheDefault) {
+  for (const std::string text : {"hc", "mhc", "skip"}) {
+    Rng rng(1), same(1);
+    const Tensor x = random({2, 8}, rng);
+    const Network network(config_of(text), 8, 6, rng);
+    Network residual(config_of("residual"), 8, 6, same);
+    residual.layers = network.layers;
+    const double bound = text == "skip" ? 1e-2 : 1e-13;  // exp(-10) a skipped state
+    EXPECT_LT(largest_difference(network(x).value(), residual(x).value()), bound) << text;
+  }
+}
+
+TEST(Connection, NamesTheParametersOfItsModule) {
+  Rng rng(1);
+  EXPECT_THAT(param_names(Network(config_of("mhc"), 4, 1, rng)), Contains("connections.0.phi"));
+  EXPECT_THAT(param_names(Network(config_of("skip"), 4, 1, rng)), Contains("connections.0.mixing_logits"));
+}
+
+TEST(Connection, PassesItsSettingsOn) {
+  Rng rng(1);
+  ConnectionConfig config = config_of("mhc");
+  config.streams = 3;
+  config.sinkhorn_iterations = 5;
+  config.phi_std = 0.02;
+  const Connection c(config, 8, 0, rng);
+  const auto& mhc = std::get<ManifoldConstrainedHC>(c.module);
+  EXPECT_EQ(mhc.streams, 3);
+  EXPECT_EQ(mhc.settings.sinkhorn_iterations, 5);
+  EXPECT_EQ(mhc.phi.dtype(), DType::f64);
+  EXPECT_GT(largest_difference(mhc.phi.value(), zeros(mhc.phi.shape(), DType::f64)), 1e-3);
+  const Connection manifold(config_of("manifold"), 8, 0, rng);
+  EXPECT_EQ(std::get<ManifoldHyperConnection>(manifold.module).expansion(), 2);
+  const Connection hc(config_of("hc"), 8, 6, rng);
+  EXPECT_EQ(std::get<HyperConnection>(hc.module).b_pre.value().at({2}), 1);  // 6 mod 4
+}
+
+TEST(Connection, ReportsBadSettingsInTheWordsOfItsModule) {
+  Rng rng(1);
+  for (const std::string text : {"hc", "mhc", "manifold", "mhc-layer"}) {
+    ConnectionConfig config = config_of(text);
+    config.streams = 0;
+    EXPECT_THAT([&] { Connection(config, 8, 0, rng); }, ThrowsMessage<ValueError>(HasSubstr("must be >= 1 but is 0")));
+  }
+}
+
+TEST(Connection, CutsTheHistoryOfSkipWhenAskedTo) {
+  Rng rng(1);
+  ConnectionConfig config = config_of("skip");
+  config.detach_history = true;
+  const Network network(config, 4, 1, rng);
+  const auto alone = [&](const Var& x) { return network.layers[0](rms_norm(x, 1e-5)); };
+  const Tensor x = random({2, 4}, rng), dy = random({2, 4}, rng);
+  EXPECT_LT(largest_difference(vjp(network, dy, x)[0], vjp(alone, dy, x)[0]), 1e-15);
+}
+
+TEST(Connection, ProjectsSkipWeightsAfterAStep) {
+  Rng rng(1);
+  ConnectionConfig config = config_of("skip");
+  config.skip.projection = SkipProjection::post_step;
+  Network network(config, 4, 3, rng);
+  randomize(network, rng);
+  project(network);
+  for (const Connection& c : network.connections)
+    EXPECT_NEAR(sum(std::get<MHCSkip>(c.module).mixing_logits).value().item(), 1, 1e-14);
+}
+
+}  // namespace
+}  // namespace braid::mhc

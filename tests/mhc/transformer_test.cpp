@@ -1,0 +1,61 @@
+// The reference transformer with every connection behind its one switch.
+#include <braid/nn/transformer.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <braid/mhc/connection.h>
+#include <braid/mhc/mhc_block.h>
+#include <braid/nn/optim/adam.h>
+#include <tests/mhc/support.h>
+
+namespace braid::mhc {
+namespace {
+
+using testing::Contains;
+using Model = nn::Transformer<Connection>;
+
+nn::TransformerConfig small() {
+  return {.vocab = 11, .context = 8, .channels = 8, .layers = 2, .heads = 2, .dtype = DType::f64};
+}
+
+Model make(const char* connection, Rng& rng) {
+  const ConnectionConfig config{.kind = connection_kind(connection), .dtype = DType::f64};
+  return Model(small(), rng, [&](int index) { return Connection(config, 8, index, rng); });
+}
+
+TEST(TransformerConnections, TrainUnderEveryConnection) {
+  for (const char* connection : {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip"}) {
+    Rng rng(1);
+    Model model = make(connection, rng);
+    const Tensor tokens = randint(0, 11, {2, 8}, rng), targets = randint(0, 11, {2, 8}, rng);
+    nn::AdamW optimizer({.lr = 3e-3});
+    const auto step = value_and_grad([&](const Model& m) { return m.loss(tokens, targets); });
+    const double before = step(model).first;
+    for (int i = 0; i < 30; ++i) {
+      optimizer.step(model, step(model).second);
+      project(model);
+    }
+    EXPECT_LT(step(model).first, before - 0.1) << connection;
+  }
+}
+
+TEST(TransformerConnections, StartEqualToTheResidualTransformerWithMHCAndHC) {
+  Rng rng(1);
+  const nn::Transformer<> residual(small(), rng);
+  const Tensor tokens = randint(0, 11, {2, 8}, rng);
+  for (const char* connection : {"residual", "hc", "mhc"}) {
+    Rng same(1);
+    EXPECT_LT(largest_difference(make(connection, same).logits(tokens).value(), residual.logits(tokens).value()), 1e-13)
+        << connection;
+  }
+}
+
+TEST(TransformerConnections, NameTheirParametersBelowTheirSublayer) {
+  Rng rng(1);
+  EXPECT_THAT(param_names(make("mhc", rng)), Contains("blocks.1.mlp.connection.phi"));
+  EXPECT_THAT(param_names(make("manifold", rng)), Contains("blocks.0.attention.connection.h_res_raw"));
+}
+
+}  // namespace
+}  // namespace braid::mhc
