@@ -7,7 +7,7 @@ std::vector<Module> all_modules() {
   for (const auto group : {
            attention_modules,
            elementary_modules,
-           transformer_modules,
+           hyper_connection_modules,
        }) {
     for (Module& module : group()) all.push_back(std::move(module));
   }

@@ -8,7 +8,7 @@ namespace braid::golden {
 // The modules that cases can name, by group.
 std::vector<Module> attention_modules();
 std::vector<Module> elementary_modules();
-std::vector<Module> transformer_modules();
+std::vector<Module> hyper_connection_modules();
 
 /// All of them.
 std::vector<Module> all_modules();
