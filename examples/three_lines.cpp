@@ -1,0 +1,55 @@
+// Hyper-connections in a stack that exists already: open the streams, connect each layer, close the streams.
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <braid/braid.h>
+
+#include "common/no_options.h"
+
+using namespace braid;
+
+/// What was there: layers of any kind, here MLPs, and `x = x + layer(x)` between them.
+struct Plain {
+  std::vector<nn::MLP> layers;
+
+  Var operator()(Var x) const {
+    for (const nn::MLP& layer : layers) x = x + layer(x);
+    return x;
+  }
+  void params(auto&& visit) { visit("layers", layers); }
+};
+
+/// The same layers behind hyper-connections.
+struct Connected {
+  std::vector<nn::MLP> layers;
+  std::vector<mhc::ManifoldConstrainedHC> connections;
+
+  Var operator()(Var x) const {
+    x = mhc::expand_streams(x, connections.front().streams);                           // 1. open
+    for (std::size_t i = 0; i < layers.size(); ++i) x = connections[i](x, layers[i]);  // 2. connect
+    return mhc::reduce_streams(x);                                                     // 3. close
+  }
+  void params(auto&& visit) {
+    visit("layers", layers);
+    visit("connections", connections);
+  }
+};
+
+int main(int argc, char** argv) {
+  examples::no_options(argc, argv, "How to put hyper-connections into an existing stack of layers.");
+  Rng rng(1);
+  Plain plain;
+  Connected connected;
+  for (int i = 0; i < 8; ++i) {
+    plain.layers.emplace_back(16, 64, rng);
+    connected.connections.emplace_back(16, /*streams=*/4, rng);
+  }
+  connected.layers = plain.layers;
+
+  // mHC starts as the residual network that it replaces.
+  const Tensor x = randn({5, 16}, rng);
+  const Tensor difference = abs(connected(x) - plain(x)).value();
+  fmt::print("residual: {} parameters, mHC: {} parameters\n", num_params(plain), num_params(connected));
+  fmt::print("largest difference of their outputs: {:.1e}\n", reduce_max(difference).item());
+}
