@@ -2,85 +2,32 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/attention.cpp"
 #include <hwy/foreach_target.h>
 
-#include <braid/autograd/kernels/block_product-inl.h>
-#include <braid/autograd/kernels/vector-inl.h>
+#include <hwy/contrib/math/math-inl.h>
 
-// Every operand is first copied to contiguous rows, padded with zeros to whole tiles: the tails are handled there and
-// nowhere else, and blocks stay in the first-level cache whatever the stride. It costs length * depth copies a head
-// against length^2 * depth products. Keys of the padding come after every query, so the causal mask hides them.
+#include <braid/autograd/kernels/block_product-inl.h>
+#include <braid/autograd/kernels/packing-inl.h>
+#include <braid/autograd/kernels/vector-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
 constexpr std::int64_t kBlock = kAttentionBlock;
+static_assert(kBlock == kPanel);
 
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
-}
-
-/// Hands out consecutive pieces of the scratch memory, aligned for any vector.
-template <class T>
-struct Arena {
-  T* next;
-
-  T* take(std::int64_t n) {
-    T* piece = next;
-    next += round_up(n, 16);
-    return piece;
-  }
-};
-
-/// to [round_up(rows, tile), width] = factor * from [rows, depth], zeros around.
-template <class T>
-void pack_rows(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t depth, T factor, T* to,
-               std::int64_t width) {
-  const hn::ScalableTag<T> d;
-  const auto scale = hn::Set(d, factor);
-  for (std::int64_t i = 0; i < rows; ++i)
-    for_each_vector(d, depth, [&](std::int64_t j, auto part) HWY_ATTR {
-      hn::Store(hn::Mul(part.load(d, from + i * stride + j), scale), d, to + i * width + j);
-    });
-  std::fill(to + rows * width, to + round_up(rows, kTileRows) * width, T{0});
-}
-
-/// to [depth, kBlock] = the transpose of from [rows, depth], zeros behind.
-template <class T>
-void pack_columns(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t depth, T* to) {
-  for (std::int64_t j = 0; j < depth; ++j) {
-    for (std::int64_t i = 0; i < rows; ++i) to[j * kBlock + i] = from[i * stride + j];
-    std::fill(to + j * kBlock + rows, to + (j + 1) * kBlock, T{0});
-  }
-}
-
-/// to [rows, depth] = factors[i] * from [rows, width]
-template <class T, class Factor>
-void unpack_rows(const T* from, std::int64_t width, std::int64_t rows, std::int64_t depth, Factor factor, T* to,
-                 std::int64_t stride) {
-  const hn::ScalableTag<T> d;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const auto scale = hn::Set(d, factor(i));
-    for_each_vector(d, depth, [&](std::int64_t j, auto part) HWY_ATTR {
-      part.store(hn::Mul(hn::Load(d, from + i * width + j), scale), d, to + i * stride + j);
-    });
-  }
-}
-
-/// How far a tile of queries sees into the block of keys with the same index.
+/// What queries see of a block of keys: all of it, or on the diagonal the keys up to their own position.
 struct Diagonal {
   bool on;
 
-  /// Keys of a query tile, rounded up to whole vectors / exactly; queries of a key tile begin at.
-  std::int64_t columns(std::int64_t tile, std::int64_t lanes) const {
-    return on ? round_up(tile + kTileRows, std::max(lanes, kTileRows)) : kBlock;
-  }
+  /// How many keys a tile of queries sees, exactly and rounded up to whole vectors.
   std::int64_t keys(std::int64_t tile) const { return on ? tile + kTileRows : kBlock; }
+  std::int64_t columns(std::int64_t tile, std::int64_t lanes) const { return round_up(keys(tile), lanes); }
+  /// The first query that sees a tile of keys.
   std::int64_t first_query(std::int64_t tile) const { return on ? tile : 0; }
 };
 
@@ -89,23 +36,16 @@ template <class T>
 void softmax_rows(std::int64_t rows, std::int64_t before, T* scores, std::int64_t row_step, T* tops, T* sums) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = hn::Lanes(d);
-  const auto lowest = hn::Set(d, -std::numeric_limits<T>::infinity());
   for (std::int64_t i = 0; i < rows; ++i, scores += row_step) {
     const std::int64_t seen = before + i + 1;
-    auto largest = lowest;
-    for_each_vector(d, seen, [&](std::int64_t j, auto part) HWY_ATTR {
-      largest = hn::Max(largest, part.or_else(d, hn::Load(d, scores + j), lowest));
-    });
-    tops[i] = max_lanes(d, largest);
+    tops[i] = max_element(d, seen, scores);
     const auto top = hn::Set(d, tops[i]);
-    auto total = hn::Zero(d);
-    for_each_vector(d, seen, [&](std::int64_t j, auto part) HWY_ATTR {
-      const auto p = part.or_else(d, exp_or_nan(d, hn::Sub(hn::Load(d, scores + j), top)), hn::Zero(d));
-      total = hn::Add(total, p);
+    sums[i] = sum_vectors(d, seen, [&](std::int64_t j, auto part) HWY_ATTR {
+      const auto p = part.or_else(d, exp_to_one(d, hn::Sub(hn::Load(d, scores + j), top)), hn::Zero(d));
       hn::Store(p, d, scores + j);
+      return p;
     });
     std::fill(scores + round_up(seen, lanes), scores + before + round_up(i + 1, std::max(lanes, kTileRows)), T{0});
-    sums[i] = sum_lanes(d, total);
   }
 }
 
@@ -157,7 +97,7 @@ void softmax_vjp_rows(std::int64_t rows, Diagonal diagonal, const T* logsumexp, 
     const auto shift = hn::Set(d, logsumexp[i]), offset = hn::Set(d, delta[i]);
     const std::int64_t seen = diagonal.on ? i + 1 : kBlock;
     for_each_vector(d, seen, [&](std::int64_t j, auto part) HWY_ATTR {
-      const auto p = part.or_else(d, exp_or_nan(d, hn::Sub(hn::Load(d, s + j), shift)), hn::Zero(d));
+      const auto p = part.or_else(d, exp_to_one(d, hn::Sub(hn::Load(d, s + j), shift)), hn::Zero(d));
       const auto ds = hn::Mul(p, hn::Sub(hn::Load(d, dp + j), offset));
       hn::Store(p, d, s + j);
       hn::Store(part.or_else(d, ds, hn::Zero(d)), d, dp + j);
@@ -173,11 +113,9 @@ template <class T>
 void dot_rows(const T* a, const T* b, std::int64_t stride, std::int64_t rows, std::int64_t depth, T* delta) {
   const hn::ScalableTag<T> d;
   for (std::int64_t i = 0; i < rows; ++i, a += stride, b += stride) {
-    auto sum = hn::Zero(d);
-    for_each_vector(d, depth, [&](std::int64_t j, auto part) HWY_ATTR {
-      sum = hn::MulAdd(part.load(d, a + j), part.load(d, b + j), sum);
+    delta[i] = sum_vectors(d, depth, [&](std::int64_t j, auto part) HWY_ATTR {
+      return hn::Mul(part.load(d, a + j), part.load(d, b + j));
     });
-    delta[i] = sum_lanes(d, sum);
   }
 }
 

@@ -15,17 +15,16 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-inline constexpr std::int64_t kTileRows = 4;
-/// 4 x 4 sums, 4 vectors of b and one of a fill the 32 registers of AVX-512 well; others have 16.
-inline constexpr int kTileVectors = HWY_TARGET == HWY_AVX3 ? 4 : 2;
+// 8 x 2 sums hide the latency of two multiply-adds a cycle and, with 2 vectors of b and one of a, fit the 32 registers
+// of AVX-512; other targets have 16.
+inline constexpr std::int64_t kTileRows = HWY_TARGET == HWY_AVX3 ? 8 : 4;
+inline constexpr int kTileVectors = 2;
 
 /// A matrix read one element at a time: element (i, p) at data[i * row_step + p * column_step].
 template <class T>
 struct Scalars {
   const T* data;
   std::int64_t row_step, column_step;
-
-  const T* row(std::int64_t i) const { return data + i * row_step; }
 };
 
 /// A row-major matrix read or written in whole vectors.
@@ -35,7 +34,7 @@ struct Panel {
   std::int64_t row_step;
 };
 
-/// c [4, kVectors] = a [4, depth] b [depth, kVectors], added to what c holds if `add`.
+/// c [kTileRows, kVectors] = a [kTileRows, depth] b [depth, kVectors], added to what c holds if `add`.
 template <int kVectors, class T>
 HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b, Panel<T> c, bool add) {
   const hn::ScalableTag<T> d;
@@ -58,7 +57,8 @@ HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b
     for (int j = 0; j < kVectors; ++j) hn::Store(sums[i][j], d, c.data + i * c.row_step + j * lanes);
 }
 
-/// c [4, columns] = a [4, depth] b [depth, columns] (+ c if `add`); columns are a multiple of the vector length.
+/// c [kTileRows, columns] = a [kTileRows, depth] b [depth, columns] (+ c if `add`); columns are a multiple of the
+/// vector length.
 template <class T>
 HWY_INLINE void multiply_rows(std::int64_t columns, std::int64_t depth, Scalars<T> a, Panel<const T> b, Panel<T> c,
                               bool add) {
@@ -69,10 +69,7 @@ HWY_INLINE void multiply_rows(std::int64_t columns, std::int64_t depth, Scalars<
     j += kVectors * lanes;
   };
   while (j + kTileVectors * lanes <= columns) next.template operator()<kTileVectors>();
-  const std::int64_t rest = (columns - j) / lanes;
-  if (rest == 3) next.template operator()<3>();
-  if (rest == 2) next.template operator()<2>();
-  if (rest == 1) next.template operator()<1>();
+  if (j < columns) next.template operator()<1>();
 }
 
 }  // namespace braid::kernels::HWY_NAMESPACE

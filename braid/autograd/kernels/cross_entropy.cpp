@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/cross_entropy.cpp"
@@ -15,57 +14,50 @@ namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
 template <class T>
-void forward(const LogitRows<T>& in, T* result) {
+void forward(const LabelledRows<T>& in, T* logsumexp, T* losses) {
   const hn::ScalableTag<T> d;
-  const auto lowest = hn::Set(d, -std::numeric_limits<T>::infinity());
   const T* x = in.logits;
   for (std::int64_t row = 0; row < in.rows; ++row, x += in.width) {
-    auto largest = lowest;
-    for_each_vector(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
-      largest = hn::Max(largest, part.or_else(d, part.load(d, x + i), lowest));
-    });
-    const T top = max_lanes(d, largest);
+    const T top = max_element(d, in.width, x);
     const auto shift = hn::Set(d, top);
-    auto sums = hn::Zero(d);
-    for_each_vector(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
-      const auto p = exp_or_nan(d, hn::Sub(part.load(d, x + i), shift));
-      sums = hn::Add(sums, part.or_else(d, p, hn::Zero(d)));
+    const T sum = sum_vectors(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
+      return part.or_else(d, exp_to_one(d, hn::Sub(part.load(d, x + i), shift)), hn::Zero(d));
     });
-    result[row] = top + std::log(sum_lanes(d, sums));
+    const T log_sum = std::log(sum);
+    logsumexp[row] = top + log_sum;
+    const std::int32_t target = in.targets[row];
+    losses[row] = target == in.ignored ? T{0} : top - x[target] + log_sum;
   }
 }
 
 template <class T>
-void vjp(const LogitRows<T>& in, const T* logsumexp, const std::int32_t* targets, std::int32_t ignored, double scale,
-         T* dlogits) {
+void vjp(const LabelledRows<T>& in, const T* logsumexp, double scale, T* dlogits) {
   const hn::ScalableTag<T> d;
   const auto factor = hn::Set(d, static_cast<T>(scale));
   const T* x = in.logits;
   for (std::int64_t row = 0; row < in.rows; ++row, x += in.width, dlogits += in.width) {
-    if (targets[row] == ignored) {
+    if (in.targets[row] == in.ignored) {
       std::fill_n(dlogits, in.width, T{0});
       continue;
     }
     const auto shift = hn::Set(d, logsumexp[row]);
     for_each_vector(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
-      const auto p = exp_or_nan(d, hn::Sub(part.load(d, x + i), shift));
+      const auto p = exp_to_one(d, hn::Sub(part.load(d, x + i), shift));
       part.store(hn::Mul(p, factor), d, dlogits + i);
     });
-    dlogits[targets[row]] -= static_cast<T>(scale);
+    dlogits[in.targets[row]] -= static_cast<T>(scale);
   }
 }
 
-void forward_f32(const LogitRows<float>& in, float* result) { forward(in, result); }
-void forward_f64(const LogitRows<double>& in, double* result) { forward(in, result); }
+void forward_f32(const LabelledRows<float>& in, float* logsumexp, float* losses) { forward(in, logsumexp, losses); }
+void forward_f64(const LabelledRows<double>& in, double* logsumexp, double* losses) { forward(in, logsumexp, losses); }
 
-void vjp_f32(const LogitRows<float>& in, const float* logsumexp, const std::int32_t* targets, std::int32_t ignored,
-             double scale, float* dlogits) {
-  vjp(in, logsumexp, targets, ignored, scale, dlogits);
+void vjp_f32(const LabelledRows<float>& in, const float* logsumexp, double scale, float* dlogits) {
+  vjp(in, logsumexp, scale, dlogits);
 }
 
-void vjp_f64(const LogitRows<double>& in, const double* logsumexp, const std::int32_t* targets, std::int32_t ignored,
-             double scale, double* dlogits) {
-  vjp(in, logsumexp, targets, ignored, scale, dlogits);
+void vjp_f64(const LabelledRows<double>& in, const double* logsumexp, double scale, double* dlogits) {
+  vjp(in, logsumexp, scale, dlogits);
 }
 
 }  // namespace
@@ -80,17 +72,20 @@ HWY_EXPORT(forward_f64);
 HWY_EXPORT(vjp_f32);
 HWY_EXPORT(vjp_f64);
 
-void logsumexp(const LogitRows<float>& in, float* result) { HWY_DYNAMIC_DISPATCH(forward_f32)(in, result); }
-void logsumexp(const LogitRows<double>& in, double* result) { HWY_DYNAMIC_DISPATCH(forward_f64)(in, result); }
-
-void cross_entropy_vjp(const LogitRows<float>& in, const float* logsumexp, const std::int32_t* targets,
-                       std::int32_t ignored, double scale, float* dlogits) {
-  HWY_DYNAMIC_DISPATCH(vjp_f32)(in, logsumexp, targets, ignored, scale, dlogits);
+void cross_entropy(const LabelledRows<float>& in, float* logsumexp, float* losses) {
+  HWY_DYNAMIC_DISPATCH(forward_f32)(in, logsumexp, losses);
 }
 
-void cross_entropy_vjp(const LogitRows<double>& in, const double* logsumexp, const std::int32_t* targets,
-                       std::int32_t ignored, double scale, double* dlogits) {
-  HWY_DYNAMIC_DISPATCH(vjp_f64)(in, logsumexp, targets, ignored, scale, dlogits);
+void cross_entropy(const LabelledRows<double>& in, double* logsumexp, double* losses) {
+  HWY_DYNAMIC_DISPATCH(forward_f64)(in, logsumexp, losses);
+}
+
+void cross_entropy_vjp(const LabelledRows<float>& in, const float* logsumexp, double scale, float* dlogits) {
+  HWY_DYNAMIC_DISPATCH(vjp_f32)(in, logsumexp, scale, dlogits);
+}
+
+void cross_entropy_vjp(const LabelledRows<double>& in, const double* logsumexp, double scale, double* dlogits) {
+  HWY_DYNAMIC_DISPATCH(vjp_f64)(in, logsumexp, scale, dlogits);
 }
 
 }  // namespace braid::kernels

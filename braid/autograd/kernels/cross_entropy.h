@@ -3,21 +3,22 @@
 
 namespace braid::kernels {
 
-/// Rows of logits. T is float or double.
+/// Rows of logits and the class that each should have. T is float or double.
 template <class T>
-struct LogitRows {
+struct LabelledRows {
   std::int64_t rows, width;
-  const T* logits;  // [rows, width]
+  const T* logits;              // [rows, width]
+  const std::int32_t* targets;  // [rows]
+  std::int32_t ignored;         // the target of rows that do not count
 };
 
-/// result [rows] = log(sum(exp(logits))), shifted by each row's maximum.
-void logsumexp(const LogitRows<float>& in, float* result);
-void logsumexp(const LogitRows<double>& in, double* result);
+/// logsumexp [rows] = log(sum(exp(logits))), losses [rows] = logsumexp - logits[target], zero for rows that do not
+/// count.
+void cross_entropy(const LabelledRows<float>& in, float* logsumexp, float* losses);
+void cross_entropy(const LabelledRows<double>& in, double* logsumexp, double* losses);
 
-/// dlogits [rows, width] = scale * (exp(logits - logsumexp) - onehot(target)); rows whose target is `ignored` are zero.
-void cross_entropy_vjp(const LogitRows<float>& in, const float* logsumexp, const std::int32_t* targets,
-                       std::int32_t ignored, double scale, float* dlogits);
-void cross_entropy_vjp(const LogitRows<double>& in, const double* logsumexp, const std::int32_t* targets,
-                       std::int32_t ignored, double scale, double* dlogits);
+/// dlogits [rows, width] = scale * (exp(logits - logsumexp) - onehot(target)), zero for rows that do not count.
+void cross_entropy_vjp(const LabelledRows<float>& in, const float* logsumexp, double scale, float* dlogits);
+void cross_entropy_vjp(const LabelledRows<double>& in, const double* logsumexp, double scale, double* dlogits);
 
 }  // namespace braid::kernels

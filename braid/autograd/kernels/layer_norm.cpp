@@ -18,17 +18,15 @@ void forward(const LayerNormRows<T>& in, double eps, T* y, const LayerNormMoment
   const hn::ScalableTag<T> d;
   const T *x = in.x, count = static_cast<T>(in.width);
   for (std::int64_t row = 0; row < in.rows; ++row, x += in.width, y += in.width) {
-    auto sums = hn::Zero(d), squares = hn::Zero(d);
-    for_each_vector(d, in.width,
-                    [&](std::int64_t i, auto part) HWY_ATTR { sums = hn::Add(sums, part.load(d, x + i)); });
-    moments.mean[row] = sum_lanes(d, sums) / count;
+    const T sum = sum_vectors(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR { return part.load(d, x + i); });
+    moments.mean[row] = sum / count;
     const auto mean = hn::Set(d, moments.mean[row]);
     // A second pass over the row, which is in the first-level cache: E[x^2] - mean^2 would cancel.
-    for_each_vector(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
+    const T squares = sum_vectors(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto centred = part.or_else(d, hn::Sub(part.load(d, x + i), mean), hn::Zero(d));
-      squares = hn::MulAdd(centred, centred, squares);
+      return hn::Mul(centred, centred);
     });
-    moments.rstd[row] = 1 / std::sqrt(sum_lanes(d, squares) / count + static_cast<T>(eps));
+    moments.rstd[row] = 1 / std::sqrt(squares / count + static_cast<T>(eps));
     const auto scale = hn::Set(d, moments.rstd[row]);
     for_each_vector(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto normalised = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);

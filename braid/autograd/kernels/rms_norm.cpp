@@ -18,12 +18,11 @@ void forward(const RmsNormRows<T>& in, double eps, T* y, T* rstd) {
   const hn::ScalableTag<T> d;
   const T* x = in.x;
   for (std::int64_t row = 0; row < in.rows; ++row, x += in.width, y += in.width) {
-    auto squares = hn::Zero(d);
-    for_each_vector(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
+    const T squares = sum_vectors(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto v = part.load(d, x + i);
-      squares = hn::MulAdd(v, v, squares);
+      return hn::Mul(v, v);
     });
-    rstd[row] = 1 / std::sqrt(sum_lanes(d, squares) / static_cast<T>(in.width) + static_cast<T>(eps));
+    rstd[row] = 1 / std::sqrt(squares / static_cast<T>(in.width) + static_cast<T>(eps));
     const auto scale = hn::Set(d, rstd[row]);
     for_each_vector(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto normalised = hn::Mul(part.load(d, x + i), scale);
@@ -40,14 +39,12 @@ void vjp(const RmsNormRows<T>& in, const T* rstd, const T* dy, T* dx, T* dweight
   std::fill_n(dweight, in.width, T{0});
   for (std::int64_t row = 0; row < in.rows; ++row, dy += in.width, x += in.width, dx += in.width) {
     const auto scale = hn::Set(d, rstd[row]);
-    auto dots = hn::Zero(d);
-    for_each_vector(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
+    const T dot = sum_vectors(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto dyx = hn::Mul(part.load(d, dy + i), part.load(d, x + i));
-      dots = hn::MulAdd(dyx, part.load(d, in.weight + i), dots);
       part.store(hn::MulAdd(dyx, scale, part.load(d, dweight + i)), d, dweight + i);
+      return hn::Mul(dyx, part.load(d, in.weight + i));
     });
-    const T cubed = rstd[row] * rstd[row] * rstd[row];
-    const auto pull = hn::Set(d, cubed * sum_lanes(d, dots) / static_cast<T>(in.width));
+    const auto pull = hn::Set(d, rstd[row] * rstd[row] * rstd[row] * dot / static_cast<T>(in.width));
     for_each_vector(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto g = hn::Mul(part.load(d, dy + i), part.load(d, in.weight + i));
       part.store(hn::NegMulAdd(part.load(d, x + i), pull, hn::Mul(g, scale)), d, dx + i);

@@ -1,5 +1,8 @@
 #include <braid/autograd/ops/cross_entropy.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include <braid/autograd/kernels/cross_entropy.h>
 #include <braid/autograd/kernels/rows.h>
 
@@ -30,41 +33,50 @@ std::int64_t count_targets(const Tensor& targets, std::int64_t classes, std::int
   return count;
 }
 
+/// What the loss is computed from.
+struct Labelled {
+  Tensor logits;   // [..., V]
+  Tensor targets;  // [...]
+  std::int32_t ignore_index;
+  std::int64_t count;  // of the targets that are not ignored
+
+  template <class T>
+  kernels::LabelledRows<T> rows(std::int64_t first, std::int64_t n) const {
+    const std::int64_t width = logits.size(-1);
+    return {n, width, logits.data<T>() + first * width, targets.data<std::int32_t>() + first, ignore_index};
+  }
+};
+
 struct Loss {
   Tensor mean;       // []
   Tensor logsumexp;  // [rows]
 };
 
-Loss forward(const Tensor& logits, const Tensor& targets, std::int32_t ignore_index, std::int64_t count) {
-  const Rows rows(logits.shape());
-  Tensor logsumexp({rows.count}, logits.dtype());
-  return dispatch_float("cross_entropy", logits.dtype(), [&](auto zero) {
+Loss forward(const Labelled& in) {
+  const Rows rows(in.logits.shape());
+  const DType dtype = in.logits.dtype();
+  Tensor logsumexp({rows.count}, dtype), losses({rows.count}, dtype);
+  return dispatch_float("cross_entropy", dtype, [&](auto zero) {
     using T = decltype(zero);
-    const T* x = logits.data<T>();
-    T* lse = logsumexp.mutable_data<T>();
+    T *lse = logsumexp.mutable_data<T>(), *loss = losses.mutable_data<T>();
     rows.for_each_block([&](std::int64_t first, std::int64_t n, std::int64_t) {
-      kernels::logsumexp({n, rows.width, x + first * rows.width}, lse + first);
+      kernels::cross_entropy(in.rows<T>(first, n), lse + first, loss + first);
     });
-    double sum = 0;
-    const std::int32_t* target = targets.data<std::int32_t>();
-    for (std::int64_t row = 0; row < rows.count; ++row)
-      if (target[row] != ignore_index) sum += static_cast<double>(lse[row]) - x[row * rows.width + target[row]];
-    return Loss{scalar(count == 0 ? 0 : sum / static_cast<double>(count), logits.dtype()), logsumexp};
+    const double sum = std::accumulate(loss, loss + rows.count, 0.0);
+    return Loss{scalar(sum / static_cast<double>(std::max<std::int64_t>(in.count, 1)), dtype), logsumexp};
   });
 }
 
-/// dlogits = scale * (softmax(logits) - onehot(targets)), zero where the target is ignored.
-Tensor backward(double scale, const Tensor& logits, const Tensor& logsumexp, const Tensor& targets,
-                std::int32_t ignore_index) {
-  const Rows rows(logits.shape());
-  Tensor dlogits(logits.shape(), logits.dtype());
-  dispatch_float("cross_entropy", logits.dtype(), [&](auto zero) {
+/// dlogits = dy / count * (softmax(logits) - onehot(targets)), zero where the target is ignored.
+Tensor backward(double dy, const Labelled& in, const Tensor& logsumexp) {
+  const Rows rows(in.logits.shape());
+  Tensor dlogits(in.logits.shape(), in.logits.dtype());
+  const double scale = dy / static_cast<double>(std::max<std::int64_t>(in.count, 1));
+  dispatch_float("cross_entropy", dlogits.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* dx = dlogits.mutable_data<T>();
     rows.for_each_block([&](std::int64_t first, std::int64_t n, std::int64_t) {
-      const std::int64_t at = first * rows.width;
-      kernels::cross_entropy_vjp({n, rows.width, logits.data<T>() + at}, logsumexp.data<T>() + first,
-                                 targets.data<std::int32_t>() + first, ignore_index, scale, dx + at);
+      kernels::cross_entropy_vjp(in.rows<T>(first, n), logsumexp.data<T>() + first, scale, dx + first * rows.width);
     });
   });
   return dlogits;
@@ -80,14 +92,12 @@ Var cross_entropy(const Var& logits, const Tensor& targets, std::int32_t ignore_
   check_shape(targets.shape() == logits.shape().without(-1),
               "cross_entropy: targets must have shape {} to match logits {} but have {}", logits.shape().without(-1),
               logits.shape(), targets.shape());
-  const Tensor x = logits.value().contiguous(), ids = targets.contiguous();
+  const Tensor ids = targets.contiguous();
   const std::int64_t count = count_targets(ids, logits.size(-1), ignore_index);
-  auto [loss, logsumexp] = forward(x, ids, ignore_index, count);
-  return record("cross_entropy", loss, {logits},
-                [x, ids, logsumexp = logsumexp, ignore_index, count](const Tensor& dy) {
-                  const double scale = count == 0 ? 0 : dy.item() / static_cast<double>(count);
-                  return backward(scale, x, logsumexp, ids, ignore_index);
-                });
+  const Labelled in{logits.value().contiguous(), ids, ignore_index, count};
+  const Loss loss = forward(in);
+  return record("cross_entropy", loss.mean, {logits},
+                [in, logsumexp = loss.logsumexp](const Tensor& dy) { return backward(dy.item(), in, logsumexp); });
 }
 
 }  // namespace braid

@@ -1,0 +1,73 @@
+#include <hwy/targets.h>
+
+#include <braid/autograd/ops.h>
+#include <tests/autograd/ops/support.h>
+
+namespace braid {
+namespace {
+
+using testing::expect_close;
+using testing::gradients;
+using testing::normal;
+
+/// Makes kernels run as on a processor that has this SIMD target at best.
+class TargetGuard {
+ public:
+  explicit TargetGuard(std::int64_t target) { hwy::GetChosenTarget().Update(target); }
+  ~TargetGuard() { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
+  TargetGuard(const TargetGuard&) = delete;
+  TargetGuard& operator=(const TargetGuard&) = delete;
+};
+
+struct FusedOp {
+  const char* name;
+  std::vector<Shape> shapes;
+  GradcheckFunction f;
+};
+
+const Tensor kTargets = [] {
+  Rng rng(5);
+  return randint(0, 67, {40}, rng);
+}();
+
+const std::vector<FusedOp> kFusedOps{
+    {"rms_norm", {{40, 67}, {67}}, [](auto x) { return rms_norm(x[0], x[1]); }},
+    {"layer_norm", {{40, 67}, {67}, {67}}, [](auto x) { return layer_norm(x[0], x[1], x[2]); }},
+    {"cross_entropy", {{40, 67}}, [](auto x) { return cross_entropy(x[0], kTargets); }},
+    {"rotary_embedding", {{2, 9, 3, 38}}, [](auto x) { return rotary_embedding(x[0]); }},
+    {"causal_attention",
+     {{1, 90, 2, 21}, {1, 90, 2, 21}, {1, 90, 2, 21}},
+     [](auto x) { return causal_attention(x[0], x[1], x[2]); }},
+};
+
+/// The value of the op, then its gradients.
+std::vector<Tensor> results(const FusedOp& op, DType dtype) {
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < op.shapes.size(); ++i) inputs.push_back(normal(op.shapes[i], i, dtype));
+  std::vector<Tensor> all{op.f(std::vector<Var>(inputs.begin(), inputs.end())).value()};
+  const Tensor dy = normal(all.front().shape(), 9, dtype);
+  for (const Tensor& grad : gradients(op.f, inputs, dy)) all.push_back(grad);
+  return all;
+}
+
+class Kernels : public ::testing::TestWithParam<FusedOp> {};
+
+// One program serves every x86-64 machine: each target that it was built for and that runs here gives the same numbers.
+TEST_P(Kernels, AgreeOnEverySimdTarget) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const std::vector<Tensor> expected = results(GetParam(), dtype);
+    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+      SCOPED_TRACE(hwy::TargetName(target));
+      const TargetGuard guard(target);
+      const std::vector<Tensor> actual = results(GetParam(), dtype);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        expect_close(actual[i], expected[i], dtype == DType::f32 ? 1e-5 : 1e-13);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fused, Kernels, ::testing::ValuesIn(kFusedOps),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+}  // namespace
+}  // namespace braid
