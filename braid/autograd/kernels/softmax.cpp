@@ -13,33 +13,19 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
-template <class T>
-T row_max(const T* x, std::int64_t n) {
-  const hn::ScalableTag<T> d;
-  const auto lowest = hn::Set(d, -std::numeric_limits<T>::infinity());
-  auto largest = lowest;
-  for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
-    largest = hn::Max(largest, part.or_else(d, part.load(d, x + i), lowest));
-  });
-  return max_lanes(d, largest);
-}
-
 /// The sum over i of f(i, part), a vector each.
 template <class T, class F>
 T row_sum(std::int64_t n, F f) {
   const hn::ScalableTag<T> d;
-  auto sums = hn::Zero(d);
-  for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
-    sums = hn::Add(sums, part.or_else(d, f(i, part), hn::Zero(d)));
-  });
-  return sum_lanes(d, sums);
+  return sum_vectors(d, n,
+                     [&](std::int64_t i, auto part) HWY_ATTR { return part.or_else(d, f(i, part), hn::Zero(d)); });
 }
 
 /// `log(sum(exp(x)))`; -inf when all elements are.
 template <class T>
 T row_logsumexp(const T* x, std::int64_t n) {
   const hn::ScalableTag<T> d;
-  const T top = row_max(x, n), shift = std::isinf(top) ? 0 : top;
+  const T top = max_element(d, n, x), shift = std::isinf(top) ? 0 : top;
   const auto s = hn::Set(d, shift);
   return shift + std::log(row_sum<T>(
                      n, [&](std::int64_t i, auto part) HWY_ATTR { return exp(d, hn::Sub(part.load(d, x + i), s)); }));
@@ -49,9 +35,9 @@ template <class T>
 void softmax_rows(std::int64_t rows, std::int64_t width, const T* x, T* y) {
   const hn::ScalableTag<T> d;
   for (std::int64_t row = 0; row < rows; ++row, x += width, y += width) {
-    const auto top = hn::Set(d, row_max(x, width));
+    const auto top = hn::Set(d, max_element(d, width, x));
     const T sum = row_sum<T>(width, [&](std::int64_t i, auto part) HWY_ATTR {
-      const auto e = exp_or_nan(d, hn::Sub(part.load(d, x + i), top));
+      const auto e = exp_to_one(d, hn::Sub(part.load(d, x + i), top));
       part.store(e, d, y + i);
       return e;
     });
@@ -81,9 +67,9 @@ template <class T>
 void log_softmax_rows(std::int64_t rows, std::int64_t width, const T* x, T* y) {
   const hn::ScalableTag<T> d;
   for (std::int64_t row = 0; row < rows; ++row, x += width, y += width) {
-    const auto top = hn::Set(d, row_max(x, width));
+    const auto top = hn::Set(d, max_element(d, width, x));
     const T sum = row_sum<T>(
-        width, [&](std::int64_t i, auto part) HWY_ATTR { return exp_or_nan(d, hn::Sub(part.load(d, x + i), top)); });
+        width, [&](std::int64_t i, auto part) HWY_ATTR { return exp_to_one(d, hn::Sub(part.load(d, x + i), top)); });
     const auto log_sum = hn::Set(d, std::log(sum));
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
       part.store(hn::Sub(hn::Sub(part.load(d, x + i), top), log_sum), d, y + i);
@@ -99,7 +85,7 @@ void log_softmax_rows_vjp(std::int64_t rows, std::int64_t width, const T* dy, co
     const auto sum =
         hn::Set(d, row_sum<T>(width, [&](std::int64_t i, auto part) HWY_ATTR { return part.load(d, dy + i); }));
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-      part.store(hn::NegMulAdd(exp_or_nan(d, part.load(d, y + i)), sum, part.load(d, dy + i)), d, dx + i);
+      part.store(hn::NegMulAdd(exp_to_one(d, part.load(d, y + i)), sum, part.load(d, dy + i)), d, dx + i);
     });
   }
 }
@@ -117,7 +103,7 @@ void logsumexp_rows_vjp(std::int64_t rows, std::int64_t width, const T* dy, cons
     const auto shift = hn::Set(d, y[row] == -std::numeric_limits<T>::infinity() ? 0 : y[row]);
     const auto scale = hn::Set(d, dy[row]);
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-      part.store(hn::Mul(scale, exp_or_nan(d, hn::Sub(part.load(d, x + i), shift))), d, dx + i);
+      part.store(hn::Mul(scale, exp_to_one(d, hn::Sub(part.load(d, x + i), shift))), d, dx + i);
     });
   }
 }
