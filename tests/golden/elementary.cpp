@@ -6,6 +6,8 @@ namespace braid::golden {
 namespace {
 
 double eps(const Arguments& a) { return a.config.number("eps"); }
+int axis(const Arguments& a) { return static_cast<int>(a.config.integer("axis")); }
+
 Var composed_rms_norm(const Var& x, const Var& weight, double eps) {
   return x / sqrt(mean(x * x, {-1}, true) + eps) * weight;
 }
@@ -23,6 +25,12 @@ std::vector<Module> norms() {
        {path("fused", [](const Arguments& a) { return layer_norm(a["x"], a["weight"], a["bias"], eps(a)); }),
         path("composed",
              [](const Arguments& a) { return composed_layer_norm(a["x"], a["weight"], a["bias"], eps(a)); })}},
+      {"softmax",
+       {path("fused", [](const Arguments& a) { return softmax(a["x"], axis(a)); }),
+        path("composed", [](const Arguments& a) { return exp(a["x"] - logsumexp(a["x"], {axis(a)}, true)); })}},
+      {"log_softmax",
+       {path("fused", [](const Arguments& a) { return log_softmax(a["x"], axis(a)); }),
+        path("composed", [](const Arguments& a) { return a["x"] - logsumexp(a["x"], {axis(a)}, true); })}},
   };
 }
 
@@ -38,6 +46,7 @@ std::vector<Module> activations() {
 
 std::vector<Module> products() {
   return {
+      {"embedding", {path("op", [](const Arguments& a) { return embedding(a["weight"], a["ids"].value()); })}},
       {"linear",
        {path("fused", [](const Arguments& a) { return linear(a["x"], a["weight"], a["bias"]); }),
         path("composed",
@@ -46,11 +55,25 @@ std::vector<Module> products() {
   };
 }
 
+Outputs reductions(const Arguments& a) {
+  const std::vector<double> axes_of_case = a.config.numbers("axes");
+  const Axes axes(axes_of_case.begin(), axes_of_case.end());
+  const Var& x = a["x"];
+  return {{"y", mean(x, axes)}, {"sum", sum(x, axes)}, {"max", max(x, axes)}};
+}
+
+Var composed_cross_entropy(const Arguments& a) {
+  const Var log_p = log_softmax(reshape(a["logits"], {-1, a["logits"].size(-1)}));
+  return -mean(gather(log_p, 1, a["targets"].value().reshape({-1, 1})));
+}
+
 std::vector<Module> arithmetic() {
   return {
       {"broadcast_arithmetic", {path("ops", [](const Arguments& a) { return (a["a"] * a["b"] - a["a"]) / a["c"]; })}},
       {"cross_entropy",
-       {path("fused", [](const Arguments& a) { return cross_entropy(a["logits"], a["targets"].value()); })}},
+       {path("fused", [](const Arguments& a) { return cross_entropy(a["logits"], a["targets"].value()); }),
+        path("composed", composed_cross_entropy)}},
+      {"reductions", {differentiated("ops", reductions)}},
   };
 }
 

@@ -11,8 +11,8 @@
 namespace braid::golden {
 namespace {
 
-/// Parameters are named in the cases as in the modules. A lambda: a function would bring std::bind into reach.
-constexpr auto kSame = [](const std::string& path) { return path; };
+/// Parameters are named in the cases as in the modules.
+std::string same(const std::string& path) { return path; }
 
 int iterations(const Arguments& a) { return static_cast<int>(a.config.integer("sinkhorn_iterations")); }
 
@@ -31,7 +31,7 @@ mhc::ManifoldHyperConnection manifold(const Arguments& a) {
   mhc::ManifoldHyperConnection module(
       a.config.integer("dims"), rng,
       {.expansion = a.config.integer("expansion"), .sinkhorn_iterations = iterations(a), .dtype = a.dtype()});
-  bind(module, a, kSame);
+  set_params(module, a, same);
   return module;
 }
 
@@ -50,7 +50,7 @@ std::vector<Module> manifold_hyper_connections() {
 Var mhc_layer(const Arguments& a) {
   mhc::MHCLayer module(a.config.integer("n"), a.config.integer("C"),
                        {.sinkhorn_iterations = iterations(a), .eps = a.config.number("eps"), .dtype = a.dtype()});
-  bind(module, a, kSame);
+  set_params(module, a, same);
   return module(a["x"]);
 }
 
@@ -60,7 +60,7 @@ Var tanh_layer(const Arguments& a, const Var& u) { return tanh(linear(u, transpo
 Var hyper_connection(const Arguments& a) {
   mhc::HyperConnection module(a.config.integer("dim"), a.config.integer("n"), 0,
                               {.eps = a.config.number("eps"), .dtype = a.dtype()});
-  bind(module, a, kSame);
+  set_params(module, a, same);
   return module(a["x"], [&](const Var& u) { return tanh_layer(a, u); });
 }
 
@@ -69,7 +69,7 @@ Outputs manifold_constrained_hc(const Arguments& a) {
   mhc::ManifoldConstrainedHC module(
       a.config.integer("dim"), a.config.integer("n"), rng,
       {.sinkhorn_iterations = iterations(a), .exact = exact(a), .eps = a.config.number("eps"), .dtype = a.dtype()});
-  bind(module, a, kSame);
+  set_params(module, a, same);
   const mhc::StreamMaps maps = module.maps(a["x"]);
   return {{"y", module(a["x"], [&](const Var& u) { return tanh_layer(a, u); })},
           {"h_pre", maps.h_pre},
@@ -83,7 +83,7 @@ Var mhc_skip(const Arguments& a) {
                        .constraint = mhc::make_constraint(a.config.text("constraint"), settings),
                        .max_history = a.config.integer("max_history"),
                        .dtype = a.dtype()});
-  bind(module, a, kSame);
+  set_params(module, a, same);
   std::vector<Var> history;
   for (std::int64_t k = 0; k < a.config.integer("history"); ++k) history.push_back(a["history." + std::to_string(k)]);
   return module(a["x"], history);

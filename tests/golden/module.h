@@ -60,7 +60,7 @@ struct Module {
 
 /// Replaces the parameters of a module by arguments; `name_of` maps a parameter's path to the argument's name.
 template <Parametric M>
-void bind(M& module, const Arguments& arguments, const std::function<std::string(const std::string&)>& name_of) {
+void set_params(M& module, const Arguments& arguments, const std::function<std::string(const std::string&)>& name_of) {
   for_each_param(module, [&](const std::string& path, Var& param) {
     const Var& argument = arguments[name_of(path)];
     check_shape(argument.shape() == param.shape(), "{}: expected shape {} but the case has {}", path, param.shape(),
@@ -69,8 +69,8 @@ void bind(M& module, const Arguments& arguments, const std::function<std::string
   });
 }
 template <Parametric M>
-void bind(M& module, const Arguments& arguments) {
-  bind(module, arguments, [](const std::string& path) { return path; });
+void set_params(M& module, const Arguments& arguments) {
+  set_params(module, arguments, [](const std::string& path) { return path; });
 }
 
 }  // namespace braid::golden

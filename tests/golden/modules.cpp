@@ -8,6 +8,7 @@ std::vector<Module> all_modules() {
            attention_modules,
            elementary_modules,
            hyper_connection_modules,
+           transformer_modules,
        }) {
     for (Module& module : group()) all.push_back(std::move(module));
   }

@@ -9,6 +9,7 @@ namespace braid::golden {
 std::vector<Module> attention_modules();
 std::vector<Module> elementary_modules();
 std::vector<Module> hyper_connection_modules();
+std::vector<Module> transformer_modules();
 
 /// All of them.
 std::vector<Module> all_modules();
