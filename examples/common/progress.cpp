@@ -1,0 +1,61 @@
+#include "progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include <fmt/core.h>
+
+namespace braid::examples {
+namespace {
+
+constexpr int kBarWidth = 24;
+constexpr std::chrono::milliseconds kRedraw{100};
+constexpr std::chrono::seconds kPlainLine{10};
+
+}  // namespace
+
+std::string human_duration(double seconds) {
+  const auto s = static_cast<std::int64_t>(std::llround(std::max(0.0, seconds)));
+  if (s < 60) return fmt::format("{}s", s);
+  if (s < 3600) return fmt::format("{}m{:02}s", s / 60, s % 60);
+  return fmt::format("{}h{:02}m", s / 3600, s % 3600 / 60);
+}
+
+Progress::Progress(std::string unit, std::int64_t total, std::int64_t done)
+    : unit_(std::move(unit)), total_(total), first_(done), done_(done), terminal_(isatty(STDOUT_FILENO) == 1) {}
+
+std::string Progress::line(const std::string& status) const {
+  const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double per_step = done_ > first_ ? elapsed / static_cast<double>(done_ - first_) : 0;
+  const auto filled = static_cast<int>(kBarWidth * done_ / std::max<std::int64_t>(total_, 1));
+  const std::string bar =
+      terminal_ ? fmt::format(" [{:-<{}}]", std::string(static_cast<std::size_t>(filled), '#'), kBarWidth) : "";
+  return fmt::format("{} {}/{}{} {} | {} left", unit_, done_, total_, bar, status,
+                     human_duration(per_step * static_cast<double>(total_ - done_)));
+}
+
+void Progress::update(std::int64_t done, const std::string& status) {
+  done_ = done;
+  const auto now = Clock::now();
+  const bool last = done_ == total_;
+  if (!last && now - shown_ < (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kPlainLine))) return;
+  shown_ = now;
+  drawn_ = terminal_;
+  fmt::print("{}{}{}", terminal_ ? "\r\x1b[K" : "", line(status), terminal_ ? "" : "\n");
+  std::fflush(stdout);
+}
+
+void Progress::message(const std::string& text) {
+  fmt::print("{}{}\n", drawn_ ? "\r\x1b[K" : "", text);
+  std::fflush(stdout);
+}
+
+void Progress::finish() {
+  if (drawn_) fmt::print("\n");
+  drawn_ = false;
+}
+
+}  // namespace braid::examples

@@ -1,0 +1,35 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace braid::examples {
+
+/// Shows how far long work is: one line that is redrawn on a terminal, a plain line now and then elsewhere.
+class Progress {
+ public:
+  /// `done` of `total` steps are done already (a resumed run).
+  Progress(std::string unit, std::int64_t total, std::int64_t done = 0);
+
+  /// Call after each step; `status` follows the bar, e.g. "loss 2.31".
+  void update(std::int64_t done, const std::string& status);
+  /// Prints a line of its own without disturbing the bar.
+  void message(const std::string& line);
+  /// Ends the redrawn line.
+  void finish();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string line(const std::string& status) const;
+
+  std::string unit_;
+  std::int64_t total_, first_, done_;
+  bool terminal_, drawn_ = false;
+  Clock::time_point start_ = Clock::now(), shown_{};
+};
+
+/// `3m05s`, `42s`, `1h02m`.
+std::string human_duration(double seconds);
+
+}  // namespace braid::examples

@@ -1,0 +1,24 @@
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace braid::examples {
+
+/// The folder of the running program.
+std::filesystem::path program_folder();
+
+/// The commit of the checkout that the program was built in; "unknown" outside one.
+std::string git_commit();
+
+/// Processor, cores, threads in use, system and compiler: what a result depends on beside its configuration.
+nlohmann::ordered_json machine_info();
+
+/// `20260131-142501`, local time: names a new results folder.
+std::string time_stamp();
+
+/// Runs a plot script that is installed beside the program. Returns false, with the reason on stderr, when it cannot.
+bool run_plot_script(const std::string& script, const std::filesystem::path& in, const std::filesystem::path& out);
+
+}  // namespace braid::examples

@@ -1,0 +1,135 @@
+#include "corpus.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include <braid/core/error.h>
+
+#include "../common/run_info.h"
+
+namespace braid::train_lm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char32_t kReplacement = 0xFFFD;
+
+/// Code points of UTF-8 text; a byte that fits nowhere becomes U+FFFD.
+std::vector<char32_t> decode_utf8(const std::string& text) {
+  std::vector<char32_t> points;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i++]);
+    const int more = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : -1;
+    char32_t point = more < 0 ? kReplacement : more == 0 ? lead : lead & (0x3Fu >> more);
+    for (int k = 0; k < more; ++k) {
+      if (i >= text.size() || (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) {
+        point = kReplacement;
+        break;
+      }
+      point = point << 6 | (static_cast<unsigned char>(text[i++]) & 0x3Fu);
+    }
+    points.push_back(point);
+  }
+  return points;
+}
+
+void append_utf8(std::string& text, char32_t point) {
+  const auto put = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
+  if (point < 0x80) return put(point);
+  const int more = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+  put((more == 1 ? 0xC0u : more == 2 ? 0xE0u : 0xF0u) | point >> (6 * more));
+  for (int k = more - 1; k >= 0; --k) put(0x80u | (point >> (6 * k) & 0x3Fu));
+}
+
+std::string read_file(const fs::path& path) {
+  std::error_code none;
+  check<FileError>(fs::is_regular_file(path, none), "--text: {} is not a file that can be read", path.string());
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  check<FileError>(file.good() || content.tellp() == 0, "--text: {} cannot be read", path.string());
+  return content.str();
+}
+
+/// The regular files of a folder with one of the endings (any when there are none), in the order of their names.
+std::string read_folder(const fs::path& folder, const std::vector<std::string>& endings) {
+  std::vector<fs::path> files;
+  std::error_code none;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, none))
+    if (entry.is_regular_file() && !entry.is_symlink() &&
+        (endings.empty() || std::ranges::count(endings, entry.path().extension().string()) > 0))
+      files.push_back(entry.path());
+  std::ranges::sort(files);
+  std::string text;
+  for (const fs::path& file : files) text += read_file(file);
+  return text;
+}
+
+}  // namespace
+
+std::string read_text(const fs::path& path) {
+  if (!path.empty()) return read_file(path);
+  std::string text = read_folder("/usr/share/common-licenses", {});
+  if (text.empty()) text = read_folder(examples::program_folder() / "../../braid", {".h", ".cpp"});
+  check<FileError>(!text.empty(), "--text: this system has no licence texts to learn from; name a text file");
+  return text;
+}
+
+Corpus::Corpus(const std::string& text, std::int64_t context) : context_(context) {
+  const std::vector<char32_t> points = decode_utf8(text);
+  characters_ = points;
+  std::ranges::sort(characters_);
+  characters_.erase(std::ranges::unique(characters_).begin(), characters_.end());
+  for (const char32_t point : points)
+    ids_.push_back(static_cast<std::int32_t>(std::ranges::lower_bound(characters_, point) - characters_.begin()));
+  train_size_ = size() * 9 / 10;
+  check_value(size() - train_size_ > context,
+              "--text: {} characters are too few: a tenth of them must exceed --context {}", size(), context);
+}
+
+std::string Corpus::alphabet() const {
+  std::string text;
+  for (const char32_t point : characters_) append_utf8(text, point);
+  return text;
+}
+
+std::string Corpus::decode(std::span<const std::int32_t> ids) const {
+  std::string text;
+  for (const std::int32_t id : ids) append_utf8(text, characters_[static_cast<std::size_t>(id)]);
+  return text;
+}
+
+Batch Corpus::windows(std::span<const std::int64_t> starts) const {
+  const Shape shape{static_cast<std::int64_t>(starts.size()), context_};
+  Batch batch{Tensor(shape, DType::i32), Tensor(shape, DType::i32)};
+  auto* tokens = batch.tokens.mutable_data<std::int32_t>();
+  auto* targets = batch.targets.mutable_data<std::int32_t>();
+  for (const std::int64_t start : starts) {
+    tokens = std::copy_n(ids_.begin() + start, context_, tokens);
+    targets = std::copy_n(ids_.begin() + start + 1, context_, targets);
+  }
+  return batch;
+}
+
+Batch Corpus::sample(std::int64_t batch, Rng& rng) const {
+  std::vector<std::int64_t> starts(static_cast<std::size_t>(batch));
+  for (std::int64_t& start : starts) start = rng.below(train_size_ - context_);
+  return windows(starts);
+}
+
+std::vector<Batch> Corpus::held_out(std::int64_t batch) const {
+  std::vector<Batch> batches;
+  std::vector<std::int64_t> starts;
+  for (std::int64_t start = train_size_; start + context_ < size(); start += context_) {
+    starts.push_back(start);
+    if (static_cast<std::int64_t>(starts.size()) == batch || start + 2 * context_ >= size()) {
+      batches.push_back(windows(starts));
+      starts.clear();
+    }
+  }
+  return batches;
+}
+
+}  // namespace braid::train_lm
