@@ -1,4 +1,4 @@
-"""Writes cases of every single module at shapes that make_golden.py leaves out: leading axes 0 to 3 deep, sizes of 1,
+"""Writes cases of every module at shapes that make_golden.py leaves out: leading axes 0 to 3 deep, sizes of 1,
 odd sizes, up to 64 streams.
 
     python3 make_shapes.py OUT_DIR [--seed N]
@@ -9,7 +9,7 @@ import math
 import torch
 
 import reference as ref
-from make_golden import Writer
+from make_golden import Writer, transformer
 
 LEADS = ((), (1,), (5,), (2, 3), (2, 1, 3))
 CHANNELS = (1, 3, 17, 33)
@@ -128,13 +128,20 @@ def skip(w):
         w.case(f"simplex_projection_n{n}", {}, {"v": w.randn(n)}, {}, lambda i, p: ref.simplex_projection(i["v"]))
 
 
+def transformers(w):
+    transformer(w, c=12, layers=1, heads=3, vocab=5, context=13, n=3, tag="_c12")
+    transformer(w, c=33, layers=3, heads=1, vocab=40, context=3, n=2, tag="_c33")
+    transformer(w, c=4, layers=2, heads=4, vocab=3, context=1, n=1, tag="_c4")
+    transformer(w, c=24, layers=2, heads=2, vocab=17, context=20, n=8, tag="_c24")
+
+
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("folder")
     args.add_argument("--seed", type=int, default=1)
     args = args.parse_args()
     w = Writer(args.folder, args.seed)
-    for group in (norms_and_activations, products_and_losses, sinkhorn, manifold_hyper_connection, stream_modules, skip):
+    for group in (norms_and_activations, products_and_losses, sinkhorn, manifold_hyper_connection, stream_modules, skip, transformers):
         group(w)
     print(f"{w.count} cases in {w.folder}")
 
