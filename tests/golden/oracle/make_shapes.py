@@ -99,7 +99,8 @@ def stream_modules(w):
             w.case(f"mhc_layer_{end}", {"n": n, "C": c, "sinkhorn_iterations": 20, "eps": 1e-5}, {"x": w.randn(*lead, n, c)},
                    {"h_pre_raw": w.randn(n), "h_post_raw": w.randn(n), "h_res_raw": w.randn(n, n), "rms_weight": w.randn(c)},
                    lambda i, p: ref.mhc_layer(p, i["x"], 20, 1e-5))
-            hc = {"theta_pre": w.randn(c), "theta_post": w.randn(c), "theta_res": w.randn(n, c), "alpha": w.randn(3), "b_pre": w.randn(n), "b_post": w.randn(n), "b_res": w.randn(n, n)}
+            hc = {"theta_pre": w.randn(c), "theta_post": w.randn(c), "theta_res": w.randn(n, c), "alpha": w.randn(3, scale=1 / n), "b_pre": w.randn(n, scale=1 / n),
+                  "b_post": w.randn(n), "b_res": w.randn(n, n, scale=1 / n)}
             w.case(f"hyper_connection_{end}", {"n": n, "dim": c, "eps": 1e-6, "layer": "tanh(h @ w)"}, {"x": w.randn(*lead, n, c)}, {**hc, **layer},
                    lambda i, p: ref.hyper_connection(p, i["x"], lambda h: torch.tanh(h @ p["w"])))
             if n * c > 600:  # phi alone would be n c n (n + 2) numbers
@@ -132,7 +133,7 @@ def transformers(w):
     transformer(w, c=12, layers=1, heads=3, vocab=5, context=13, n=3, tag="_c12")
     transformer(w, c=33, layers=3, heads=1, vocab=40, context=3, n=2, tag="_c33")
     transformer(w, c=4, layers=2, heads=4, vocab=3, context=1, n=1, tag="_c4")
-    transformer(w, c=24, layers=2, heads=2, vocab=17, context=20, n=8, tag="_c24")
+    transformer(w, c=24, layers=2, heads=2, vocab=17, context=20, n=4, tag="_c24")
 
 
 def main():
