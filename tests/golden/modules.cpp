@@ -7,7 +7,11 @@ std::vector<Module> all_modules() {
   for (const auto group : {
            attention_modules,
            elementary_modules,
-           hyper_connection_modules,
+           manifold_hyper_connection_modules,
+           mhc_layer_modules,
+           sinkhorn_modules,
+           skip_modules,
+           stream_modules,
            transformer_modules,
        }) {
     for (Module& module : group()) all.push_back(std::move(module));

@@ -1,0 +1,82 @@
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/linear.h>
+#include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/rms_norm.h>
+#include <braid/autograd/ops/tanh.h>
+#include <braid/autograd/ops/transpose.h>
+#include <braid/mhc/fused_mhc.h>
+#include <braid/mhc/hyper_connection.h>
+#include <braid/mhc/manifold_constrained_hc.h>
+
+#include <tests/golden/modules.h>
+#include <tests/golden/sinkhorn.h>
+
+namespace braid::golden {
+namespace {
+
+/// The layer inside: tanh(h w).
+auto layer_of(const Arguments& a) {
+  return [w = a["w"]](const Var& h) { return tanh(linear(h, transpose(w))); };
+}
+
+Var hyper_connection(const Arguments& a) {
+  mhc::HyperConnection module(a.config.integer("dim"), a.config.integer("n"), 0,
+                              {.eps = a.config.number("eps"), .dtype = a.dtype()});
+  set_params(module, a);
+  return module(a["x"], layer_of(a));
+}
+
+mhc::ManifoldConstrainedHC manifold_constrained_hc(const Arguments& a) {
+  Rng rng;
+  mhc::ManifoldConstrainedHC module(a.config.integer("dim"), a.config.integer("n"), rng,
+                                    {.sinkhorn_iterations = static_cast<int>(a.config.integer("sinkhorn_iterations")),
+                                     .exact = exact_marginal(a.config),
+                                     .eps = a.config.number("eps"),
+                                     .dtype = a.dtype()});
+  set_params(module, a);
+  return module;
+}
+
+Outputs with_maps(const Var& y, const mhc::StreamMaps& maps) {
+  return {{"y", y}, {"h_pre", maps.h_pre}, {"h_post", maps.h_post}, {"h_res", maps.h_res}};
+}
+
+Outputs composed(const Arguments& a) {
+  const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a);
+  return with_maps(module(a["x"], layer_of(a)), module.maps(a["x"]));
+}
+
+/// One connection alone: nothing to be written before it, its own write at the end.
+Outputs fused(const Arguments& a) {
+  const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a);
+  mhc::FusedStream stream(a["x"]);
+  const Var u = stream.read({.phi = module.phi,
+                             .alpha = module.alpha,
+                             .bias = module.bias,
+                             .iterations = module.settings.sinkhorn_iterations,
+                             .rows_last = module.settings.exact == mhc::Marginal::rows,
+                             .eps = module.settings.eps});
+  stream.write(layer_of(a)(u));
+  return with_maps(stream.streams(), module.maps(a["x"]));
+}
+
+/// Of h = alpha (rms_norm(x_flat) phi) + bias, what the Sinkhorn-Knopp iteration is given.
+double largest_residual_logit(const Case& golden) {
+  const Tensor &x = golden.tensor("in.x"), &phi = golden.tensor("param.phi");
+  const std::int64_t n = x.size(-2), tokens = x.numel() / phi.size(0);
+  const Var h = matmul(rms_norm(x.reshape({tokens, phi.size(0)}), golden.config.number("eps")), phi) *
+                    golden.tensor("param.alpha").slice(0, 2, 3) +
+                golden.tensor("param.bias");
+  return largest(h.value().slice(1, 2 * n, h.size(1)));
+}
+
+}  // namespace
+
+std::vector<Module> stream_modules() {
+  return {{"hyper_connection", {path("module", hyper_connection)}},
+          {"manifold_constrained_hc",
+           {differentiated("composed", composed), differentiated("fused", fused)},
+           largest_residual_logit}};
+}
+
+}  // namespace braid::golden
