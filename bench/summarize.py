@@ -29,10 +29,14 @@ def readable(value):
     return f"{value * 1e9:.3g} n" if value else "0 "
 
 
+def counter(key, value):
+    return f"{key} {value:.0%}" if key.startswith("share") else f"{key} {readable(value)}".rstrip()
+
+
 def table(records):
     width = max(len(record["name"]) for record in records)
     for record in records:
-        counters = [f"{key} {readable(value)}".rstrip() for key, value in record.items() if key not in ("name", "seconds")]
+        counters = [counter(key, value) for key, value in record.items() if key not in ("name", "seconds")]
         print(f"{record['name']:<{width}}  {readable(record['seconds']) + 's':>8}  {'  '.join(counters)}")
 
 

@@ -1,0 +1,84 @@
+// f32 matrix products at the shapes of transformers, as shares of the multiply-add peak measured in the same run.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <bench/machine.h>
+#include <benchmark/benchmark.h>
+#include <braid/core/matmul.h>
+#include <braid/core/random.h>
+#include <fmt/core.h>
+
+namespace braid::bench {
+namespace {
+
+/// a [m, k] b [k, n]; transposed operands lie in memory as [k, m] and [n, k].
+struct Product {
+  std::int64_t m, n, k;
+  bool transpose_a = false, transpose_b = false;
+
+  Tensor a(Rng& rng) const { return transpose_a ? randn({k, m}, rng).transpose() : randn({m, k}, rng); }
+  Tensor b(Rng& rng) const { return transpose_b ? randn({n, k}, rng).transpose() : randn({k, n}, rng); }
+};
+
+std::string name(const Product& p) {
+  return fmt::format("{}x{}x{}{}{}", p.m, p.n, p.k, p.transpose_a ? "/aT" : "", p.transpose_b ? "/bT" : "");
+}
+
+/// y = x w^T, dx = dy w, dw = dy^T x for x [tokens, in] and w [out, in].
+void add_linear(std::vector<Product>& products, std::int64_t tokens, std::int64_t in, std::int64_t out) {
+  products.push_back({tokens, out, in, false, true});
+  products.push_back({tokens, in, out});
+  products.push_back({out, in, tokens, true, false});
+}
+
+/// The largest error of three rows against f64, relative to sqrt(k), the size of an element.
+double error(const Product& p, const Tensor& a, const Tensor& b) {
+  const Tensor c = matrix_product(a, b);
+  double worst = 0;
+  for (const std::int64_t row : {std::int64_t{0}, p.m / 2, p.m - 1}) {
+    const std::vector<double> actual = c.slice(0, row, row + 1).to_vector<double>();
+    const Tensor expected = matrix_product(a.slice(0, row, row + 1).to(DType::f64), b.to(DType::f64));
+    for (std::int64_t j = 0; j < p.n; ++j)
+      worst = std::max(worst, std::abs(actual[static_cast<std::size_t>(j)] - expected.data<double>()[j]));
+  }
+  return worst / std::sqrt(static_cast<double>(p.k));
+}
+
+void run(benchmark::State& state, const Product& p) {
+  Rng rng(1);
+  const Tensor a = p.a(rng), b = p.b(rng);
+  if (error(p, a, b) > 1e-5) return state.SkipWithError("the product differs from the one in f64");
+  for (auto _ : state) benchmark::DoNotOptimize(matrix_product(a, b));
+  const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  using benchmark::Counter;
+  state.counters["flops"] = Counter(flops, Counter::kIsIterationInvariantRate);
+  state.counters["share_of_peak"] = Counter(flops / machine().flops, Counter::kIsIterationInvariantRate);
+}
+
+std::vector<Product> transformer_products() {
+  std::vector<Product> products{{512, 3072, 768}};
+  add_linear(products, 512, 768, 3072);
+  for (const auto& [tokens, channels] : {std::pair{768, 128}, {2048, 384}}) {
+    add_linear(products, tokens, channels, channels);
+    add_linear(products, tokens, channels, 4 * channels);
+    add_linear(products, tokens, channels, 65);
+  }
+  return products;
+}
+
+}  // namespace
+}  // namespace braid::bench
+
+int main(int argc, char** argv) {
+  using namespace braid::bench;
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  for (const Product& product : transformer_products())
+    benchmark::RegisterBenchmark(("gemm/" + name(product)).c_str(),
+                                 [product](benchmark::State& state) { run(state, product); })
+        ->UseRealTime()
+        ->Unit(benchmark::kMicrosecond);
+  benchmark::RunSpecifiedBenchmarks();
+}
