@@ -5,8 +5,8 @@
 #include <iterator>
 #include <map>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <tests/autograd/op_registry.h>
 

@@ -74,9 +74,8 @@ TEST_P(EveryOp, GivesF32ForF32) {
   EXPECT_THAT(y.value().to_vector<double>(), testing::Pointwise(testing::DoubleNear(2e-5), expected));
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, EveryOp, testing::ValuesIn(op_registry()), [](const auto& tested) {
-  return tested.param.op + "_" + std::to_string(tested.index);
-});
+INSTANTIATE_TEST_SUITE_P(Registry, EveryOp, testing::ValuesIn(op_registry()),
+                         [](const auto& tested) { return tested.param.op + "_" + std::to_string(tested.index); });
 
 }  // namespace
 }  // namespace braid
