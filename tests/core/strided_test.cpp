@@ -49,6 +49,21 @@ TEST(Strided, CopiesFourByteElementsToo) {
     }
 }
 
+TEST(Strided, CopiesTransposedViewsOfAnySize) {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const std::int64_t rows : {1, 15, 16, 33})
+      for (const std::int64_t columns : {2, 16, 40}) {
+        const Tensor t = arange(3 * rows * columns, dtype);
+        for (const Tensor& view :
+             {t.reshape({rows, columns, 3}).permute({2, 1, 0}), t.reshape({3, rows, columns}).permute({0, 2, 1}),
+              t.reshape({rows, 3, columns}).permute({2, 1, 0}), t.reshape({rows, 3, columns}).permute({1, 2, 0})}) {
+          std::vector<double> expected;
+          for (const auto& index : indices(view.shape())) expected.push_back(at(view, index));
+          EXPECT_EQ(view.to_vector<double>(), expected) << to_string(view.shape());
+        }
+      }
+}
+
 TEST(Strided, CopiesMoreThanABlockTheSameOnAnyNumberOfThreads) {
   const Tensor t = arange(3 * 129 * 131).reshape({3, 129, 131}).transpose();
   Tensor one;

@@ -17,15 +17,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 
-// Highway's functions assume arguments inside their ranges. These give what std:: gives for all arguments, NaN and
-// infinities included, within 3 ulp.
+// What std:: gives for all arguments, NaN and infinities included, within 3 ulp; results of exp below the smallest
+// normal number are 0. Highway's functions assume arguments inside their ranges, and its Exp takes twice the time.
 
 template <class D, class V>
 HWY_INLINE V exp(D d, V x) {
-  using T = hn::TFromD<D>;
-  // Beyond these the result is 0 or infinite, and Highway's power of two would wrap around.
-  const V low = hn::Set(d, T{sizeof(T) == 4 ? -110 : -1010}), high = hn::Set(d, T{sizeof(T) == 4 ? 90 : 720});
-  const V y = hn::Exp(d, hn::Min(hn::Max(x, low), high));
+  const V high = hn::Set(d, static_cast<hn::TFromD<D>>(sizeof(hn::TFromD<D>) == 4 ? 88.72283 : 709.782712893384));
+  const V y = hn::IfThenElse(hn::Gt(x, high), hn::Inf(d), exp_to_one(d, x));  // which holds up to there
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 

@@ -2,10 +2,9 @@
 
 #include <braid/core/parallel.h>
 
+#include <tests/autograd/ops/support.h>
 #include <cmath>
 #include <limits>
-
-#include "support.h"
 
 namespace braid {
 namespace {

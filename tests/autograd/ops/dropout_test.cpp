@@ -1,12 +1,11 @@
 #include <braid/autograd/ops/dropout.h>
 
-#include "support.h"
+#include <tests/autograd/ops/support.h>
 
 namespace braid {
 namespace {
 
 using testing::expect_gradients;
-using testing::f64;
 using testing::gradients;
 using testing::normal;
 using ::testing::ThrowsMessage;

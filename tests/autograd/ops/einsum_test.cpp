@@ -1,9 +1,8 @@
 #include <braid/autograd/ops/einsum.h>
 
+#include <tests/autograd/ops/support.h>
 #include <map>
 #include <string>
-
-#include "support.h"
 
 namespace braid {
 namespace {

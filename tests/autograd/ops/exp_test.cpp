@@ -1,13 +1,12 @@
 #include <braid/autograd/ops/exp.h>
 
-#include "support.h"
+#include <tests/autograd/ops/support.h>
 
 namespace braid {
 namespace {
 
 using testing::expect_elementwise;
 using testing::expect_gradients;
-using testing::f64;
 using testing::i32;
 using testing::kInfinity;
 using testing::kNaN;

@@ -1,11 +1,12 @@
 #include <braid/autograd/ops/gather.h>
 
-#include "support.h"
+#include <tests/autograd/ops/support.h>
 
 namespace braid {
 namespace {
 
 using testing::expect_gradients;
+using testing::expect_same_bits_on_any_threads;
 using testing::expect_values;
 using testing::f64;
 using testing::gradients;
@@ -79,6 +80,15 @@ TEST(ScatterAdd, GradientsPassGradcheck) {
     const Tensor ids = ids_of(shape, Shape{2, 3, 4}[axis]);
     expect_gradients([&](auto x) { return scatter_add(x[0], axis, ids, x[1]); },
                      {normal({2, 3, 4}, 1), normal(shape, 2)});
+  }
+}
+
+TEST(ScatterAdd, GivesTheSameBitsForAnyNumberOfThreads) {
+  for (const int axis : {0, 1}) {
+    const Shape shape = Shape{10, 10, 200}.with(axis, 300);
+    const Tensor ids = ids_of(shape, 10);
+    expect_same_bits_on_any_threads([&](auto x) { return scatter_add(x[0], axis, ids, x[1]); },
+                                    {normal({10, 10, 200}, 1, DType::f32), normal(shape, 2, DType::f32)});
   }
 }
 

@@ -1,8 +1,7 @@
 #include <braid/autograd/ops/gelu.h>
 
+#include <tests/autograd/ops/support.h>
 #include <numbers>
-
-#include "support.h"
 
 namespace braid {
 namespace {

@@ -1,11 +1,12 @@
 #include <braid/autograd/ops/index_select.h>
 
-#include "support.h"
+#include <tests/autograd/ops/support.h>
 
 namespace braid {
 namespace {
 
 using testing::expect_gradients;
+using testing::expect_same_bits_on_any_threads;
 using testing::expect_values;
 using testing::f64;
 using testing::gradients;
@@ -34,6 +35,14 @@ TEST(IndexSelect, RepeatedIdsAddTheirGradients) {
 TEST(IndexSelect, GradientsPassGradcheck) {
   for (const int axis : {0, 1, -1})
     expect_gradients([&](auto x) { return index_select(x[0], axis, i32({4}, {1, 0, 1, 1})); }, {normal({2, 3, 70})});
+}
+
+TEST(IndexSelect, GivesTheSameBitsForAnyNumberOfThreads) {
+  Rng rng(3);
+  const Tensor ids = randint(0, 10, {500}, rng);
+  for (const int axis : {0, 1})
+    expect_same_bits_on_any_threads([&](auto x) { return index_select(x[0], axis, ids); },
+                                    {normal({10, 10, 200}, 1, DType::f32)});
 }
 
 TEST(IndexSelect, RejectsIdsOutOfRange) {

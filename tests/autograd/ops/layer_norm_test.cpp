@@ -2,9 +2,8 @@
 
 #include <braid/core/parallel.h>
 
+#include <tests/autograd/ops/support.h>
 #include <cmath>
-
-#include "support.h"
 
 namespace braid {
 namespace {

@@ -3,14 +3,14 @@
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/transpose.h>
-
-#include "support.h"
+#include <tests/autograd/ops/support.h>
 
 namespace braid {
 namespace {
 
 using testing::expect_close;
 using testing::expect_gradients;
+using testing::expect_same_bits_on_any_threads;
 using testing::gradients;
 using testing::normal;
 using ::testing::ThrowsMessage;
@@ -44,6 +44,11 @@ TEST(Linear, GradientsPassGradcheck) {
 TEST(Linear, GradientsOfAStridedInputPassGradcheck) {
   expect_gradients([](auto x) { return linear(transpose(x[0], 0, 1), transpose(x[1]), x[2]); },
                    {normal({3, 2, 5}, 1), normal({5, 4}, 2), normal({4}, 3)});
+}
+
+TEST(Linear, GivesTheSameBitsForAnyNumberOfThreads) {
+  expect_same_bits_on_any_threads(
+      kLinear, {normal({300, 70}, 1, DType::f32), normal({130, 70}, 2, DType::f32), normal({130}, 3, DType::f32)});
 }
 
 TEST(Linear, NoRowsGiveNoOutputAndZeroGradients) {

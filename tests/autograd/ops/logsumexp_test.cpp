@@ -3,8 +3,7 @@
 #include <braid/autograd/ops/exp.h>
 #include <braid/autograd/ops/log.h>
 #include <braid/autograd/ops/sum.h>
-
-#include "support.h"
+#include <tests/autograd/ops/support.h>
 
 namespace braid {
 namespace {

@@ -1,14 +1,14 @@
 #include <braid/autograd/ops/matmul.h>
 
 #include <braid/autograd/ops/transpose.h>
-
-#include "support.h"
+#include <tests/autograd/ops/support.h>
 
 namespace braid {
 namespace {
 
 using testing::expect_close;
 using testing::expect_gradients;
+using testing::expect_same_bits_on_any_threads;
 using testing::f64;
 using testing::normal;
 using ::testing::ThrowsMessage;
@@ -58,6 +58,10 @@ TEST(Matmul, GradientsOfBroadcastOperandsPassGradcheck) {
 TEST(Matmul, GradientsOfStridedOperandsPassGradcheck) {
   expect_gradients([](auto x) { return matmul(transpose(x[0]), transpose(x[1])); },
                    {normal({4, 3}, 1), normal({2, 2, 4}, 2)});
+}
+
+TEST(Matmul, GivesTheSameBitsForAnyNumberOfThreads) {
+  expect_same_bits_on_any_threads(kMatmul, {normal({7, 40, 50}, 1, DType::f32), normal({7, 50, 60}, 2, DType::f32)});
 }
 
 TEST(Matmul, SumsOverNoElementsAreZero) {

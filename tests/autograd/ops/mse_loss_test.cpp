@@ -1,11 +1,10 @@
 #include <braid/autograd/ops/mse_loss.h>
 
-#include "support.h"
+#include <tests/autograd/ops/support.h>
 
 namespace braid {
 namespace {
 
-using testing::expect_close;
 using testing::expect_gradients;
 using testing::f64;
 using testing::gradients;

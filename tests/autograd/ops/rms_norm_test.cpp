@@ -3,9 +3,8 @@
 #include <braid/core/parallel.h>
 #include <braid/core/reduce.h>
 
+#include <tests/autograd/ops/support.h>
 #include <cmath>
-
-#include "support.h"
 
 namespace braid {
 namespace {

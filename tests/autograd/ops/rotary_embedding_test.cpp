@@ -1,8 +1,7 @@
 #include <braid/autograd/ops/rotary_embedding.h>
 
+#include <tests/autograd/ops/support.h>
 #include <cmath>
-
-#include "support.h"
 
 namespace braid {
 namespace {

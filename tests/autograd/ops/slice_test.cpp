@@ -1,8 +1,7 @@
 #include <braid/autograd/ops/slice.h>
 
 #include <braid/autograd/ops/transpose.h>
-
-#include "support.h"
+#include <tests/autograd/ops/support.h>
 
 namespace braid {
 namespace {

@@ -1,14 +1,14 @@
 #include <braid/autograd/ops/softmax.h>
 
 #include <braid/autograd/ops/log.h>
-
-#include "support.h"
+#include <tests/autograd/ops/support.h>
 
 namespace braid {
 namespace {
 
 using testing::expect_close;
 using testing::expect_gradients;
+using testing::expect_same_bits_on_any_threads;
 using testing::expect_values;
 using testing::f64;
 using testing::i32;
@@ -67,6 +67,10 @@ TEST(Softmax, GradientsPassGradcheck) {
   for (const std::int64_t n : {1, 2, 7, 33}) expect_gradients([](auto x) { return softmax(x[0]); }, {normal({3, n})});
   expect_gradients([](auto x) { return softmax(x[0], 0); }, {normal({3, 2, 4})});
   expect_gradients([](auto x) { return softmax(x[0], {0, 2}); }, {normal({3, 2, 4})});
+}
+
+TEST(Softmax, GivesTheSameBitsForAnyNumberOfThreads) {
+  expect_same_bits_on_any_threads([](auto x) { return softmax(x[0], {0, 2}); }, {normal({50, 60, 70}, 1, DType::f32)});
 }
 
 TEST(Softmax, RejectsAnAxisThatIsNotThere) {

@@ -1,6 +1,6 @@
 #include <braid/autograd/ops/sum.h>
 
-#include "support.h"
+#include <tests/autograd/ops/support.h>
 
 namespace braid {
 namespace {

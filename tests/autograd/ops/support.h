@@ -12,6 +12,7 @@
 #include <braid/core/map.h>
 #include <braid/core/random.h>
 #include <braid/core/tensor.h>
+#include <tests/support.h>
 
 namespace braid::testing {
 
@@ -87,6 +88,23 @@ inline std::vector<Tensor> gradients(const GradcheckFunction& f, const std::vect
   std::vector<Tensor> grads;
   for (const Var& v : x) grads.push_back(tape.gradient(v));
   return grads;
+}
+
+/// The gradients of f and its value are the same bits on 1, 2 and 3 threads.
+inline void expect_same_bits_on_any_threads(const GradcheckFunction& f, const std::vector<Tensor>& inputs) {
+  const auto run = [&](int threads) {
+    const WithThreads with_threads(threads);
+    const std::vector<Var> constants(inputs.begin(), inputs.end());
+    const Tensor y = f(constants).value();
+    std::vector<Tensor> results = gradients(f, inputs, normal(y.shape(), 99, y.dtype()));
+    results.push_back(y);
+    return results;
+  };
+  const std::vector<Tensor> expected = run(1);
+  for (const int threads : {2, 3}) {
+    const std::vector<Tensor> results = run(threads);
+    for (std::size_t i = 0; i < results.size(); ++i) EXPECT_TRUE(identical(results[i], expected[i])) << "result " << i;
+  }
 }
 
 }  // namespace braid::testing

@@ -1,6 +1,6 @@
 #include <braid/autograd/ops/transpose.h>
 
-#include "support.h"
+#include <tests/autograd/ops/support.h>
 
 namespace braid {
 namespace {

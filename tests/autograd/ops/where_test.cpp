@@ -1,6 +1,6 @@
 #include <braid/autograd/ops/where.h>
 
-#include "support.h"
+#include <tests/autograd/ops/support.h>
 
 namespace braid {
 namespace {
