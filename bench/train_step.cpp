@@ -1,8 +1,9 @@
-// One training step of the reference transformer: forward, backward, clipping, AdamW. Prints one JSON line.
+// One training step of the reference transformer: forward, backward, clipping, AdamW. One JSON line a connection.
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,40 +17,65 @@ namespace {
 using namespace braid;
 
 struct Options {
-  std::string connection = "residual";
-  std::int64_t channels = 384, context = 256, batch = 8, vocab = 65;
-  int layers = 6, heads = 6, streams = 4, steps = 10, threads = 2;
+  std::string connection = "mhc", path = "automatic";
+  std::int64_t channels = 384, context = 256, batch = 8, vocab = 65, streams = 4;
+  int layers = 6, heads = 6, steps = 10, threads = 2;
+  bool compare = false;
 };
 
-struct Measurement {
-  double ms_per_step, loss;
-  std::int64_t system_allocations;  // after the first step
-};
+constexpr int kWarmUp = 2;
 
-template <class Model>
-Measurement train(Model model, const Options& o, Rng& rng) {
-  const Tensor tokens = randint(0, o.vocab, {o.batch, o.context}, rng);
-  const Tensor targets = randint(0, o.vocab, {o.batch, o.context}, rng);
-  auto gradients = value_and_grad([](const Model& m, const Tensor& x, const Tensor& y) { return m.loss(x, y); });
-  nn::AdamW optimizer({.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1, .decays = nn::decay_everything});
+/// A model in training with one kind of connection.
+class Run {
+ public:
+  Run(const Options& o, const std::string& connection)
+      : name(connection),
+        tokens_(randint(0, o.vocab, {o.batch, o.context}, rng_)),
+        targets_(randint(0, o.vocab, {o.batch, o.context}, rng_)),
+        model_(make_model(o, connection, rng_)) {}
 
-  constexpr int kWarmUp = 2;
-  std::vector<double> ms;
-  std::int64_t allocations = 0;
-  double last_loss = 0;
-  for (int step = 0; step < o.steps + kWarmUp; ++step) {
+  void step() {
     const auto start = std::chrono::steady_clock::now();
-    auto [loss, grads] = gradients(model, tokens, targets);
+    auto [loss, grads] = value_and_grad([](const Model& m, const Tensor& x, const Tensor& y) { return m.loss(x, y); })(
+        model_, tokens_, targets_);
     nn::clip_grad_norm(grads, 1.0);
-    optimizer.step(model, grads);
+    optimizer_.step(model_, grads);
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
-    if (step == 0) allocations = memory_stats().system_allocations;
-    if (step >= kWarmUp) ms.push_back(elapsed.count());
-    last_loss = loss;
+    ms_.push_back(elapsed.count());
+    loss_ = loss;
   }
-  std::ranges::nth_element(ms, ms.begin() + static_cast<std::ptrdiff_t>(ms.size() / 2));
-  return {ms[ms.size() / 2], last_loss, memory_stats().system_allocations - allocations};
-}
+
+  /// Of the steps after the warm-up.
+  double median_ms() const {
+    std::vector<double> ms(ms_.begin() + kWarmUp, ms_.end());
+    std::ranges::sort(ms);
+    return ms[ms.size() / 2];
+  }
+  double loss() const { return loss_; }
+
+  const std::string name;
+
+ private:
+  using Model = nn::Transformer<mhc::Connection>;
+
+  static Model make_model(const Options& o, const std::string& connection, Rng& rng) {
+    const nn::TransformerConfig sizes{
+        .vocab = o.vocab, .context = o.context, .channels = o.channels, .layers = o.layers, .heads = o.heads};
+    const mhc::ConnectionConfig config{.kind = mhc::connection_kind(connection),
+                                       .streams = o.streams,
+                                       .path = o.path == "reference" ? mhc::Path::reference
+                                               : o.path == "fused"   ? mhc::Path::fused
+                                                                     : mhc::Path::automatic};
+    return Model(sizes, rng, [&](int index) { return mhc::Connection(config, o.channels, index, rng); });
+  }
+
+  Rng rng_{0};
+  Tensor tokens_, targets_;
+  Model model_;
+  nn::AdamW optimizer_{{.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1, .decays = nn::decay_everything}};
+  std::vector<double> ms_;
+  double loss_ = 0;
+};
 
 /// Of the matrix products of a step, connections left out.
 double flops_per_step(const Options& o) {
@@ -58,33 +84,42 @@ double flops_per_step(const Options& o) {
   return static_cast<double>(o.batch) * t * (6 * weights + 6 * o.layers * c * t);
 }
 
-void print(const Options& o, const Measurement& m) {
+/// `allocations` were asked of the system after the first step; `residual_ms` is 0 when there is nothing to compare.
+void print(const Options& o, const Run& run, std::int64_t allocations, double residual_ms) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
+  const double ms = run.median_ms();
   fmt::print(R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
              R"("batch": {}, "vocab": {}, "streams": {}, "steps": {}, "threads": {}, "dtype": "f32", )"
-             R"("ms_per_step": {:.2f}, "tokens_per_s": {:.0f}, "gflops": {:.1f}, "loss": {:.4f}, "peak_rss_mb": {}, )"
+             R"("ms_per_step": {:.2f}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, "loss": {:.4f}, "peak_rss_mb": {}, )"
              R"("system_allocations_after_first_step": {}}})"
              "\n",
-             o.connection, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, o.steps, o.threads,
-             m.ms_per_step, 1e3 * static_cast<double>(o.batch * o.context) / m.ms_per_step,
-             flops_per_step(o) / m.ms_per_step / 1e6, m.loss, usage.ru_maxrss / 1024, m.system_allocations);
+             run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, o.steps, o.threads, ms,
+             residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
+             1e3 * static_cast<double>(o.batch * o.context) / ms, flops_per_step(o) / ms / 1e6, run.loss(),
+             usage.ru_maxrss / 1024, allocations);
 }
 
-Measurement run(const Options& o) {
-  Rng rng(0);
-  const nn::TransformerConfig config{
-      .vocab = o.vocab, .context = o.context, .channels = o.channels, .layers = o.layers, .heads = o.heads};
-  return train(nn::Transformer<>(config, rng), o, rng);
+/// The connections take their steps in turn, so that what else the machine does falls on all of them.
+void measure(const Options& o) {
+  const std::vector<std::string> connections =
+      o.compare ? std::vector<std::string>{"residual", "hc", "mhc"} : std::vector{o.connection};
+  std::vector<std::unique_ptr<Run>> runs;
+  for (const std::string& connection : connections) runs.push_back(std::make_unique<Run>(o, connection));
+  std::int64_t allocations = 0;
+  for (int step = 0; step < o.steps + kWarmUp; ++step) {
+    for (const auto& run : runs) run->step();
+    if (step == 0) allocations = memory_stats().system_allocations;
+  }
+  allocations = memory_stats().system_allocations - allocations;
+  for (const auto& run : runs) print(o, *run, allocations, o.compare ? runs.front()->median_ms() : 0);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  Options o;
-  CLI::App app("Times one training step of the reference transformer and prints one JSON line.");
-  app.add_option("--connection", o.connection, "what connects the sublayers")
-      ->check(CLI::IsMember({"residual"}))
+void add_options(CLI::App& app, Options& o) {
+  app.add_option("--connection", o.connection, "residual, hc, mhc, manifold, mhc-layer or skip")->capture_default_str();
+  app.add_flag("--compare", o.compare, "residual, hc and mhc in turn, with their ratio to residual");
+  app.add_option("--path", o.path, "of mhc")
+      ->check(CLI::IsMember({"automatic", "reference", "fused"}))
       ->capture_default_str();
   app.add_option("--channels", o.channels)->capture_default_str();
   app.add_option("--layers", o.layers)->capture_default_str();
@@ -95,17 +130,28 @@ int main(int argc, char** argv) {
   app.add_option("--streams", o.streams)->capture_default_str();
   app.add_option("--steps", o.steps, "timed steps, of which the median counts")->capture_default_str();
   app.add_option("--threads", o.threads)->capture_default_str();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  CLI::App app("Times one training step of the reference transformer and prints one JSON line a connection.");
+  add_options(app, o);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "train_step: {}\n", error.what());
+    return 2;
   }
   try {
     check_value(o.steps >= 1 && o.batch >= 1, "--steps and --batch must be at least 1");
     set_num_threads(o.threads);
-    print(o, run(o));
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "train_step: {}\n", e.what());
+    measure(o);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "train_step: {}\n", error.what());
     return 2;
   }
 }

@@ -63,6 +63,7 @@
 #include <braid/mhc/connection.h>
 #include <braid/mhc/constraint.h>
 #include <braid/mhc/evaluation_cache.h>
+#include <braid/mhc/dispatch.h>
 #include <braid/mhc/fused_mhc.h>
 #include <braid/nn/attention.h>
 #include <braid/nn/block.h>

@@ -20,7 +20,8 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
       return HyperConnection(channels, n, index, {.dynamic = config.dynamic, .dtype = config.dtype});
     case ConnectionKind::mhc:
       return ManifoldConstrainedHC(
-          channels, n, rng, {.sinkhorn_iterations = iterations, .phi_std = config.phi_std, .dtype = config.dtype});
+          channels, n, rng,
+          {.sinkhorn_iterations = iterations, .phi_std = config.phi_std, .path = config.path, .dtype = config.dtype});
     case ConnectionKind::manifold:
       return ManifoldHyperConnection(channels, rng,
                                      {.expansion = n, .sinkhorn_iterations = iterations, .dtype = config.dtype});
@@ -59,11 +60,14 @@ Connection::Connection(const ConnectionConfig& config, std::int64_t channels, st
 Connection::Stream Connection::open(const Var& embedding) const {
   if (const auto* skip = std::get_if<MHCSkip>(&module))
     return {embedding, HistoryBuffer(skip->settings.max_history, detach_history)};
-  return {std::visit([&](const auto& m) { return open_with(m, embedding); }, module), {}};
+  const Var x = std::visit([&](const auto& m) { return open_with(m, embedding); }, module);
+  if (kind() == ConnectionKind::mhc) return {{}, {}, FusedStream(x)};
+  return {x};
 }
 
 Var Connection::close(const Stream& stream) const {
-  return std::visit([&](const auto& m) { return close_with(m, stream.x); }, module);
+  const Var x = stream.fused ? stream.fused->streams() : stream.x;
+  return std::visit([&](const auto& m) { return close_with(m, x); }, module);
 }
 
 void Connection::project() {

@@ -28,6 +28,7 @@ struct ConnectionConfig {
   bool dynamic = true;          ///< hc
   MHCSkipSettings skip = {};    ///< skip; its dtype is ours
   bool detach_history = false;  ///< skip
+  Path path = Path::automatic;  ///< mhc
   DType dtype = DType::f32;
 };
 
@@ -38,8 +39,9 @@ struct ConnectionConfig {
 /// mhc-layer puts the sublayer behind the MHCLayer's RMS norm, initialised like a residual network.
 struct Connection {
   struct Stream {
-    Var x;                                 // [..., C] or [..., n, C]
-    std::optional<HistoryBuffer> history;  // skip only
+    Var x;                                      // [..., C] or [..., n, C]
+    std::optional<HistoryBuffer> history = {};  // skip only
+    std::optional<FusedStream> fused = {};      // mhc only, instead of x
   };
   using Module = std::variant<ResidualConnection, HyperConnection, ManifoldConstrainedHC, ManifoldHyperConnection,
                               MHCLayer, MHCSkip>;
@@ -69,7 +71,11 @@ struct Connection {
 
  private:
   static Stream step(const auto& connection, const Stream& stream, auto& layer) {
-    return {connection(stream.x, layer), {}};
+    return {connection(stream.x, layer)};
+  }
+  static Stream step(const ManifoldConstrainedHC& connection, Stream stream, auto& layer) {
+    connection.step(*stream.fused, layer);
+    return stream;
   }
   static Stream step(const MHCSkip& skip, Stream stream, auto& layer) {
     stream.history->append(stream.x);

@@ -123,10 +123,10 @@ Var FusedStream::read(const FusedMhc& c) {
 }
 
 void FusedStream::write(const Var& f) {
-  const Shape expected = x_.shape().without(-2);
-  check_shape(f.shape() == expected, "ManifoldConstrainedHC: the layer's output must have shape {} but has {}",
-              expected, f.shape());
   check<Error>(maps_.value().defined(), "FusedStream: write() without read()");
+  const Shape expected = x_.shape().without(-2);
+  check_shape(f.shape() == expected, "ManifoldConstrainedHC: y must have shape {} to match x {} but has {}", expected,
+              x_.shape(), f.shape());
   f_ = f;
 }
 

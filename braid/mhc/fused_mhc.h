@@ -21,6 +21,9 @@ class FusedStream {
   /// x [..., n, C], nothing to be written.
   explicit FusedStream(Var x) : x_(std::move(x)) {}
 
+  /// [..., n, C]
+  const Shape& shape() const { return x_.shape(); }
+
   /// Finishes the pending write and reads the layer's input u [..., C] by the next connection's maps. The stream then
   /// waits for the layer's output.
   Var read(const FusedMhc& connection);

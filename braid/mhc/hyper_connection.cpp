@@ -31,7 +31,7 @@ HyperConnection::HyperConnection(std::int64_t channels, std::int64_t streams, st
 
 StreamMaps HyperConnection::maps(const Var& x) const {
   const std::int64_t n = streams();
-  check_streams("HyperConnection", x, n, channels);
+  check_streams("HyperConnection", x.shape(), n, channels);
   if (!settings.dynamic) return {b_pre, b_post, b_res, /*gated=*/false};
   // One product for all three maps: rows of theta are pre, post, res_0 .. res_{n-1}.
   const Var theta = concat({expand_dims(theta_pre, 0), expand_dims(theta_post, 0), theta_res}, 0);

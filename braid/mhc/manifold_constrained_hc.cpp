@@ -41,7 +41,7 @@ ManifoldConstrainedHC::ManifoldConstrainedHC(std::int64_t channels, std::int64_t
 
 StreamMaps ManifoldConstrainedHC::maps(const Var& x) const {
   const std::int64_t n = streams;
-  check_streams("ManifoldConstrainedHC", x, n, channels);
+  check_streams("ManifoldConstrainedHC", x.shape(), n, channels);
   const Shape lead = x.shape().axes(0, x.rank() - 2);
   const Var flat = reshape(x, {lead.numel(), n * channels});
   const Var h =

@@ -1,5 +1,7 @@
 #pragma once
 #include <braid/core/random.h>
+#include <braid/mhc/dispatch.h>
+#include <braid/mhc/fused_mhc.h>
 #include <braid/mhc/sinkhorn.h>
 #include <braid/mhc/stream_maps.h>
 
@@ -11,6 +13,7 @@ struct ManifoldConstrainedHCSettings {
   double eps = 1e-6;   ///< of the RMS norm in front of the maps
   double phi_std = 0;  ///< phi ~ N(0, phi_std^2); see symmetry below
   StreamReduction reduction = StreamReduction::mean;
+  Path path = Path::automatic;
   DType dtype = DType::f32;
 };
 
@@ -45,7 +48,26 @@ struct ManifoldConstrainedHC {
   StreamMaps maps(const Var& x) const;
 
   /// `layer` maps [..., C] to [..., C]; anything callable.
-  Var operator()(const Var& x, auto&& layer) const { return connect(maps(x), x, layer); }
+  Var operator()(const Var& x, auto&& layer) const {
+    FusedStream stream(x);
+    step(stream, layer);
+    return stream.streams();
+  }
+
+  /// The same on streams whose last write may be pending: where connections follow each other, the fused path does the
+  /// write of one and the read of the next in one pass.
+  void step(FusedStream& stream, auto&& layer) const {
+    check_streams("ManifoldConstrainedHC", stream.shape(), streams, channels);
+    if (path() == Path::fused) {
+      stream.write(layer(stream.read(fused())));
+    } else {
+      const Var x = stream.streams();
+      stream = FusedStream(connect(maps(x), x, layer));
+    }
+  }
+
+  /// Which implementation runs now; telemetry looks at the maps, which only the reference has.
+  Path path() const { return Telemetry::active() ? Path::reference : choose_path(settings.path); }
 
   Var open(const Var& embedding) const { return expand_streams(embedding, streams); }
   Var close(const Var& x) const { return reduce_streams(x, settings.reduction); }
@@ -54,6 +76,11 @@ struct ManifoldConstrainedHC {
     visit("phi", phi);
     visit("alpha", alpha);
     visit("bias", bias);
+  }
+
+ private:
+  FusedMhc fused() const {
+    return {phi, alpha, bias, settings.sinkhorn_iterations, settings.exact == Marginal::rows, settings.eps};
   }
 };
 

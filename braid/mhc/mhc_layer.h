@@ -53,7 +53,7 @@ struct MHCLayer {
 
   /// `f` maps [..., C] to [..., C]; anything callable.
   Var operator()(const Var& x, auto&& f) const {
-    check_streams("MHCLayer", x, streams(), channels());
+    check_streams("MHCLayer", x.shape(), streams(), channels());
     return connect(maps(), x, [&](const Var& u) { return f(norm(u)); });
   }
 

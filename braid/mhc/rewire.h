@@ -24,7 +24,7 @@ struct Rewired {
 ///
 ///     auto block = mhc::rewire(nn::MLP(64, 256, rng), mhc::ManifoldConstrainedHC(64, 4, rng));
 template <class Layer, class Connection>
-requires requires { typename Connection::Stream; }
+  requires requires { typename Connection::Stream; }
 Rewired<Layer, Connection> rewire(Layer layer, Connection connection) {
   return {std::move(layer), std::move(connection)};
 }

@@ -40,9 +40,9 @@ Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& 
   return matmul(h_res, x) + expand_dims(h_post, -1) * expand_dims(y, -2);
 }
 
-void check_streams(const char* op, const Var& x, std::int64_t n, std::int64_t channels) {
-  check_shape(x.rank() >= 2 && x.size(-2) == n && x.size(-1) == channels,
-              "{}: x must have shape [..., {}, {}] (streams, channels) but has {}", op, n, channels, x.shape());
+void check_streams(const char* op, const Shape& x, std::int64_t n, std::int64_t channels) {
+  check_shape(x.rank() >= 2 && x[-2] == n && x[-1] == channels,
+              "{}: x must have shape [..., {}, {}] (streams, channels) but has {}", op, n, channels, x);
 }
 
 }  // namespace braid::mhc

@@ -25,7 +25,7 @@ Var read_streams(const Var& h_pre, const Var& x);
 /// Throws ShapeError when a shape does not fit x.
 Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& y);
 
-/// Throws ShapeError naming `op` unless x is [..., n, C].
-void check_streams(const char* op, const Var& x, std::int64_t n, std::int64_t channels);
+/// Throws ShapeError naming `op` unless the shape of x is [..., n, C].
+void check_streams(const char* op, const Shape& x, std::int64_t n, std::int64_t channels);
 
 }  // namespace braid::mhc
