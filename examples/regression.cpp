@@ -1,7 +1,9 @@
 // Fits a curve with a small network: tensors, a module, a gradient, an optimizer.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <braid/braid.h>
+
+#include "common/no_options.h"
 
 using namespace braid;
 
@@ -14,15 +16,15 @@ struct Curve {
   }
 };
 
-int main() {
+int main(int argc, char** argv) {
+  examples::no_options(argc, argv, "Fits a curve with a small network.");
   Rng rng(1);
   const Tensor x = (rand({256, 1}, rng) * 6.0 - 3.0).value();
   const Tensor y = (tanh(2.0 * x) * x).value();
 
   Curve model{nn::Linear(1, 32, rng), nn::Linear(32, 1, rng)};
   nn::AdamW optimizer({.lr = 0.01});
-  auto step = value_and_grad(
-      [](const Curve& m, const Tensor& x, const Tensor& y) { return mse_loss(m(x), y); });
+  auto step = value_and_grad([](const Curve& m, const Tensor& x, const Tensor& y) { return mse_loss(m(x), y); });
 
   for (int i = 0; i <= 500; ++i) {
     auto [loss, grads] = step(model, x, y);  // grads is a Curve of gradients
