@@ -33,13 +33,15 @@ std::size_t round_up(std::size_t bytes) {
   return std::max<std::size_t>(64, (bytes + step - 1) / step * step);
 }
 
+thread_local int cache_bypasses = 0;
+
 class CachingAllocator {
  public:
   std::byte* allocate(std::size_t capacity) {
     const std::scoped_lock lock(mutex_);
     auto& blocks = free_[capacity];
     std::byte* block = nullptr;
-    if (blocks.empty()) {
+    if (blocks.empty() || cache_bypasses > 0) {
       block = allocate_from_system(capacity);
       ++stats_.system_allocations;
     } else {
@@ -95,6 +97,9 @@ Storage::Storage(std::size_t bytes) : data_(nullptr), capacity_(round_up(bytes))
 }
 
 Storage::~Storage() { allocator().deallocate(data_, capacity_); }
+
+BypassCache::BypassCache() { ++cache_bypasses; }
+BypassCache::~BypassCache() { --cache_bypasses; }
 
 MemoryStats memory_stats() { return allocator().stats(); }
 void reset_peak_memory() { allocator().reset_peak(); }

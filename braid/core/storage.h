@@ -18,6 +18,17 @@ void reset_peak_memory();
 /// Gives cached blocks back to the system.
 void release_cached_memory();
 
+/// While one is alive, storages that this thread makes come fresh from the system. For tensors that outlive a training
+/// step in which they are made, as an optimizer's moments: from the cache they would take blocks that every later step
+/// needs.
+class BypassCache {
+ public:
+  BypassCache();
+  ~BypassCache();
+  BypassCache(const BypassCache&) = delete;
+  BypassCache& operator=(const BypassCache&) = delete;
+};
+
 /// A 64-byte aligned block from the caching allocator: freed blocks are kept by size and handed out again,
 /// so that a training step allocates nothing new after the first.
 class Storage {

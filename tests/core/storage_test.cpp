@@ -45,6 +45,19 @@ TEST(Storage, TheSecondRoundOfTheSameAllocationsAsksNothingOfTheSystem) {
   EXPECT_EQ(after.cached_bytes, before.cached_bytes);
 }
 
+TEST(Storage, BypassesTheCacheOnRequest) {
+  step();
+  const MemoryStats before = memory_stats();
+  {
+    const BypassCache fresh;
+    const Storage storage(10);
+    EXPECT_EQ(memory_stats().system_allocations, before.system_allocations + 1);
+    EXPECT_EQ(memory_stats().cached_bytes, before.cached_bytes);
+  }
+  step();
+  EXPECT_EQ(memory_stats().system_allocations, before.system_allocations + 1);
+}
+
 TEST(Storage, CountsLiveAndPeakBytes) {
   const std::int64_t live = memory_stats().live_bytes;
   reset_peak_memory();

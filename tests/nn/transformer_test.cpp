@@ -10,6 +10,8 @@
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rms_norm.h>
+#include <braid/nn/clip.h>
+#include <braid/nn/optim/adam.h>
 
 #include "tests/nn/module_checks.h"
 
@@ -119,6 +121,23 @@ TEST(Transformer, StartsWithResidualProjectionsScaledByDepth) {
   EXPECT_NEAR(deviation(model.blocks[3].mlp.body.up), 0.02, 0.001);
   EXPECT_NEAR(deviation(model.blocks[3].attention.body.o), 0.005, 0.0003);
   EXPECT_NEAR(deviation(model.blocks[3].mlp.body.down), 0.005, 0.0003);
+}
+
+TEST(Transformer, TrainsWithoutNewMemoryAfterTheFirstStep) {
+  Rng rng(8);
+  Transformer<> model({.vocab = 65, .context = 64, .channels = 128, .layers = 2, .heads = 4}, rng);
+  const Tensor tokens = randint(0, 65, {4, 64}, rng), targets = randint(0, 65, {4, 64}, rng);
+  AdamW optimizer;
+  auto step = [&] {
+    auto [loss, grads] = value_and_grad([&](const Transformer<>& m) { return m.loss(tokens, targets); })(model);
+    clip_grad_norm(grads, 1);
+    optimizer.step(model, grads);
+    return loss;
+  };
+  const double first = step();
+  const std::int64_t allocations = memory_stats().system_allocations;
+  for (int i = 0; i < 3; ++i) EXPECT_LT(step(), first);
+  EXPECT_EQ(memory_stats().system_allocations, allocations);
 }
 
 TEST(Transformer, RejectsBadSettingsAndTokens) {

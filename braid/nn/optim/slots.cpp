@@ -18,6 +18,7 @@ bool is_fresh(const NamedTensors& state) {
 
 void Slots::add(const std::string& name, const Tensor& value) {
   names_.push_back(name);
+  const BypassCache fresh;
   for (auto& kind : tensors_) kind.push_back(zeros(value.shape(), value.dtype()));
 }
 
