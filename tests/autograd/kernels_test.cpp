@@ -19,7 +19,7 @@ class TargetGuard {
   TargetGuard& operator=(const TargetGuard&) = delete;
 };
 
-struct FusedOp {
+struct VectorOp {
   const char* name;
   std::vector<Shape> shapes;
   GradcheckFunction f;
@@ -30,7 +30,16 @@ const Tensor kTargets = [] {
   return randint(0, 67, {40}, rng);
 }();
 
-const std::vector<FusedOp> kFusedOps{
+const std::vector<VectorOp> kOps{
+    {"exp", {{3, 67}}, [](auto x) { return exp(x[0]); }},
+    {"log", {{3, 67}}, [](auto x) { return log(x[0] * x[0]); }},
+    {"tanh", {{3, 67}}, [](auto x) { return tanh(x[0]); }},
+    {"sigmoid", {{3, 67}}, [](auto x) { return sigmoid(x[0]); }},
+    {"silu", {{3, 67}}, [](auto x) { return silu(x[0]); }},
+    {"gelu", {{3, 67}}, [](auto x) { return gelu(x[0]); }},
+    {"softmax", {{3, 67}}, [](auto x) { return softmax(x[0]); }},
+    {"log_softmax", {{3, 67}}, [](auto x) { return log_softmax(x[0]); }},
+    {"logsumexp", {{3, 67}}, [](auto x) { return logsumexp(x[0], {1}); }},
     {"rms_norm", {{40, 67}, {67}}, [](auto x) { return rms_norm(x[0], x[1]); }},
     {"layer_norm", {{40, 67}, {67}, {67}}, [](auto x) { return layer_norm(x[0], x[1], x[2]); }},
     {"cross_entropy", {{40, 67}}, [](auto x) { return cross_entropy(x[0], kTargets); }},
@@ -41,7 +50,7 @@ const std::vector<FusedOp> kFusedOps{
 };
 
 /// The value of the op, then its gradients.
-std::vector<Tensor> results(const FusedOp& op, DType dtype) {
+std::vector<Tensor> results(const VectorOp& op, DType dtype) {
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < op.shapes.size(); ++i) inputs.push_back(normal(op.shapes[i], i, dtype));
   std::vector<Tensor> all{op.f(std::vector<Var>(inputs.begin(), inputs.end())).value()};
@@ -50,7 +59,7 @@ std::vector<Tensor> results(const FusedOp& op, DType dtype) {
   return all;
 }
 
-class Kernels : public ::testing::TestWithParam<FusedOp> {};
+class Kernels : public ::testing::TestWithParam<VectorOp> {};
 
 // One program serves every x86-64 machine: each target that it was built for and that runs here gives the same numbers.
 TEST_P(Kernels, AgreeOnEverySimdTarget) {
@@ -66,7 +75,7 @@ TEST_P(Kernels, AgreeOnEverySimdTarget) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fused, Kernels, ::testing::ValuesIn(kFusedOps),
+INSTANTIATE_TEST_SUITE_P(Ops, Kernels, ::testing::ValuesIn(kOps),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace

@@ -130,15 +130,13 @@ HWY_EXPORT(table_f32);
 HWY_EXPORT(table_f64);
 
 template <>
-const Elementwise<float>& elementwise() {
-  static const Elementwise<float> table = HWY_DYNAMIC_DISPATCH(table_f32)();
-  return table;
+Elementwise<float> elementwise() {
+  return HWY_DYNAMIC_DISPATCH(table_f32)();
 }
 
 template <>
-const Elementwise<double>& elementwise() {
-  static const Elementwise<double> table = HWY_DYNAMIC_DISPATCH(table_f64)();
-  return table;
+Elementwise<double> elementwise() {
+  return HWY_DYNAMIC_DISPATCH(table_f64)();
 }
 
 }  // namespace braid::kernels

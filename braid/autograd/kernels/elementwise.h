@@ -19,6 +19,6 @@ struct Elementwise {
 
 /// T is float or double.
 template <class T>
-const Elementwise<T>& elementwise();
+Elementwise<T> elementwise();
 
 }  // namespace braid::kernels

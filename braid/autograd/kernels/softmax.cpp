@@ -132,15 +132,13 @@ HWY_EXPORT(table_f32);
 HWY_EXPORT(table_f64);
 
 template <>
-const Softmax<float>& softmax() {
-  static const Softmax<float> table = HWY_DYNAMIC_DISPATCH(table_f32)();
-  return table;
+Softmax<float> softmax() {
+  return HWY_DYNAMIC_DISPATCH(table_f32)();
 }
 
 template <>
-const Softmax<double>& softmax() {
-  static const Softmax<double> table = HWY_DYNAMIC_DISPATCH(table_f64)();
-  return table;
+Softmax<double> softmax() {
+  return HWY_DYNAMIC_DISPATCH(table_f64)();
 }
 
 }  // namespace braid::kernels

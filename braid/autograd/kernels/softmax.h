@@ -22,6 +22,6 @@ struct Softmax {
 
 /// T is float or double.
 template <class T>
-const Softmax<T>& softmax();
+Softmax<T> softmax();
 
 }  // namespace braid::kernels
