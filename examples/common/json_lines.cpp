@@ -1,7 +1,5 @@
 #include "json_lines.h"
 
-#include <string>
-
 #include <braid/core/atomic_file.h>
 #include <braid/core/error.h>
 
@@ -11,25 +9,22 @@ JsonLines::JsonLines(const std::filesystem::path& path) : path_(path), file_(pat
   check<FileError>(file_.good(), "{} cannot be written", path.string());
 }
 
-void JsonLines::append(const nlohmann::ordered_json& line) {
-  file_ << line.dump() << std::endl;
+void JsonLines::append(const nlohmann::ordered_json& line) { append_lines(line.dump() + "\n"); }
+
+void JsonLines::append_lines(const std::string& lines) {
+  file_ << lines << std::flush;
   check<FileError>(file_.good(), "{} cannot be written", path_.string());
 }
 
-std::vector<nlohmann::ordered_json> read_json_lines(const std::filesystem::path& path) {
-  std::vector<nlohmann::ordered_json> lines;
+void rewind_json_lines(const std::filesystem::path& path, std::int64_t step) {
+  if (!std::filesystem::exists(path)) return;
+  std::string kept;
   std::ifstream file(path);
   for (std::string text; std::getline(file, text);) {
-    auto line = nlohmann::ordered_json::parse(text, nullptr, false);
-    if (!line.is_discarded()) lines.push_back(std::move(line));
+    const auto line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (line.is_object() && line.value("step", std::int64_t{0}) <= step) kept += text + "\n";
   }
-  return lines;
-}
-
-void write_json_lines(const std::filesystem::path& path, const std::vector<nlohmann::ordered_json>& lines) {
-  write_file_atomically(path, [&](std::ostream& file) {
-    for (const auto& line : lines) file << line.dump() << "\n";
-  });
+  write_file_atomically(path, [&](std::ostream& out) { out << kept; });
 }
 
 }  // namespace braid::examples

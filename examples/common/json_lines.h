@@ -1,7 +1,8 @@
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <vector>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -14,16 +15,16 @@ class JsonLines {
   explicit JsonLines(const std::filesystem::path& path);
 
   void append(const nlohmann::ordered_json& line);
+  /// Whole lines, or none.
+  void append_lines(const std::string& lines);
 
  private:
   std::filesystem::path path_;
   std::ofstream file_;
 };
 
-/// The objects of a file; a last line that a killed program left unfinished is skipped. Empty when there is no file.
-std::vector<nlohmann::ordered_json> read_json_lines(const std::filesystem::path& path);
-
-/// Replaces the file by these lines, at once.
-void write_json_lines(const std::filesystem::path& path, const std::vector<nlohmann::ordered_json>& lines);
+/// Drops the objects whose "step" is past `step`, at once: they belong to steps that will be taken again. A last line
+/// that a killed program left unfinished goes too. Does nothing when there is no file.
+void rewind_json_lines(const std::filesystem::path& path, std::int64_t step);
 
 }  // namespace braid::examples

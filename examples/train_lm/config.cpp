@@ -1,5 +1,9 @@
 #include "config.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
@@ -10,49 +14,71 @@
 namespace braid::train_lm {
 namespace {
 
-void add_options(CLI::App& app, Config& c) {
-  app.option_defaults()->take_last();
-  app.add_option("--text", c.text, "text file to learn (default: the system's licence texts)");
-  app.add_option("--connection", c.connection, "what joins a sublayer to the stream")
-      ->check(CLI::IsMember({"residual", "manifold"}))
-      ->capture_default_str();
-  const auto count = [&app](const char* flag, std::int64_t& value, const char* help, std::int64_t least = 1) {
-    app.add_option(flag, value, help)->check(CLI::Range(least, std::int64_t{1} << 40))->capture_default_str();
-  };
+/// On resumption; the text is compared by its characters.
+constexpr std::array<std::string_view, 5> kMayChange = {"text", "steps", "warmup", "eval_every", "telemetry_every"};
+
+constexpr std::int64_t kMost = std::int64_t{1} << 31;
+
+void add_count(CLI::App& app, const char* flag, std::int64_t& value, const char* help, std::int64_t least = 1) {
+  app.add_option(flag, value, help)->check(CLI::Range(least, kMost))->capture_default_str();
+}
+
+void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
   const auto number = [&app](const char* flag, double& value, const char* help) {
     app.add_option(flag, value, help)->check(CLI::NonNegativeNumber)->capture_default_str();
   };
-  count("--layers", c.layers, "transformer blocks");
-  count("--channels", c.channels, "channels of the residual stream");
-  count("--heads", c.heads, "attention heads; must divide channels");
-  count("--context", c.context, "characters that the model sees");
-  count("--batch", c.batch, "windows of text a step");
-  count("--steps", c.steps, "training steps");
-  app.add_option("--warmup", c.warmup, "steps until the learning rate is reached (default: a twentieth of --steps)")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-  number("--lr", c.lr, "learning rate, decays by a cosine to --min-lr");
-  number("--min-lr", c.min_lr, "learning rate at the end");
-  number("--weight-decay", c.weight_decay, "of matrices");
-  number("--clip", c.clip, "largest norm of the gradient");
-  app.add_option("--seed", c.seed, "of initialisation, batches and sample")->capture_default_str();
+  add_count(app, "--layers", t.layers, "transformer blocks");
+  add_count(app, "--channels", t.channels, "channels of the residual stream");
+  add_count(app, "--heads", t.heads, "attention heads; must divide channels");
+  add_count(app, "--context", t.context, "characters that the model sees");
+  add_count(app, "--batch", t.batch, "windows of text a step");
+  add_count(app, "--steps", t.steps, "training steps");
+  app.add_option("--warmup", t.warmup, "steps until the learning rate is reached (default: a twentieth of --steps)")
+      ->check(CLI::Range(std::int64_t{0}, kMost));
+  number("--lr", t.lr, "learning rate, decays by a cosine to --min-lr");
+  number("--min-lr", t.min_lr, "learning rate at the end");
+  number("--weight-decay", t.weight_decay, "of matrices");
+  number("--clip", t.clip, "largest norm of the gradient");
+  app.add_option("--seed", t.seed, "of initialisation, batches and sample")->capture_default_str();
+}
+
+void add_flags(CLI::App& app, Config& c) {
+  app.option_defaults()->take_last();
+  app.add_option("--text", c.text, "text file to learn (default: the system's licence texts)");
+  app.add_option("--connection", c.training.connection.kind,
+                 "what joins a sublayer to the stream: residual, hc, mhc, manifold, mhc-layer or skip")
+      ->capture_default_str();
+  examples::add_connection_flags(app, c.training.connection);
+  add_training_flags(app, c.training);
   app.add_option("--threads", c.threads, "threads (0: all cores); results do not depend on them")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  count("--eval-every", c.eval_every, "steps between evaluations on the held-out tenth");
-  count("--checkpoint-every", c.checkpoint_every, "steps between checkpoints");
+  add_count(app, "--eval-every", c.eval_every, "steps between evaluations on the held-out tenth");
+  add_count(app, "--checkpoint-every", c.checkpoint_every, "steps between checkpoints");
+  add_count(app, "--telemetry-every", c.telemetry_every, "steps between lines in telemetry.jsonl (0: none)", 0);
   app.add_option("--out", c.out, "results folder (default: runs/CONNECTION-TIME)");
   app.add_flag("--resume", c.resume, "continue the run in --out from its checkpoint, bit for bit");
-  count("--sample", c.sample, "characters to generate at the end", 0);
+  add_count(app, "--sample", c.sample, "characters to generate at the end", 0);
+}
+
+void check_settings(const examples::TrainerSettings& t) {
+  check_value(t.warmup <= t.steps, "--warmup: {} steps are more than --steps {}", t.warmup, t.steps);
+  check_value(t.min_lr <= t.lr, "--min-lr: {} exceeds --lr {}", t.min_lr, t.lr);
+  check_value(t.channels % t.heads == 0, "--heads: {} heads do not divide {} channels", t.heads, t.channels);
+  examples::connection_config(t.connection);
 }
 
 }  // namespace
 
 Config parse(int argc, char** argv) {
+  constexpr std::int64_t kUnset = -1;
   Config config;
+  examples::TrainerSettings& training = config.training;
+  training.warmup = kUnset;
   CLI::App app(
       "Trains a small transformer on the characters of a text; writes config.json, metrics.jsonl, loss.png and "
       "checkpoint.safetensors into --out and prints a sample.");
-  add_options(app, config);
+  add_flags(app, config);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
@@ -62,39 +88,37 @@ Config parse(int argc, char** argv) {
     std::exit(2);
   }
   check_value(!config.resume || !config.out.empty(), "--resume: give the run's folder with --out");
-  if (config.warmup < 0) config.warmup = config.steps / 20;
-  check_value(config.warmup <= config.steps, "--warmup: {} steps are more than --steps {}", config.warmup,
-              config.steps);
-  check_value(config.min_lr <= config.lr, "--min-lr: {} exceeds --lr {}", config.min_lr, config.lr);
-  check_value(config.channels % config.heads == 0, "--heads: {} heads do not divide {} channels", config.heads,
-              config.channels);
-  if (config.out.empty()) config.out = "runs/" + config.connection + "-" + examples::time_stamp();
+  if (training.warmup == kUnset) training.warmup = training.steps / 20;
+  check_settings(training);
+  if (config.out.empty()) config.out = "runs/" + training.connection.kind + "-" + examples::time_stamp();
   return config;
 }
 
 nlohmann::ordered_json to_json(const Config& c) {
-  return {{"text", c.text},
-          {"connection", c.connection},
-          {"layers", c.layers},
-          {"channels", c.channels},
-          {"heads", c.heads},
-          {"context", c.context},
-          {"batch", c.batch},
-          {"steps", c.steps},
-          {"warmup", c.warmup},
-          {"lr", c.lr},
-          {"min_lr", c.min_lr},
-          {"weight_decay", c.weight_decay},
-          {"clip", c.clip},
-          {"seed", c.seed},
-          {"eval_every", c.eval_every}};
+  const examples::TrainerSettings& t = c.training;
+  nlohmann::ordered_json json{{"text", c.text}};
+  json.update(examples::to_json(t.connection));
+  json.update({{"layers", t.layers},
+               {"channels", t.channels},
+               {"heads", t.heads},
+               {"context", t.context},
+               {"batch", t.batch},
+               {"steps", t.steps},
+               {"warmup", t.warmup},
+               {"lr", t.lr},
+               {"min_lr", t.min_lr},
+               {"weight_decay", t.weight_decay},
+               {"clip", t.clip},
+               {"seed", t.seed},
+               {"eval_every", c.eval_every},
+               {"telemetry_every", c.telemetry_every}});
+  return json;
 }
 
 void check_same_run(const nlohmann::json& earlier, const Config& config) {
   const nlohmann::json now = to_json(config);
   for (const auto& [key, value] : now.items()) {
-    // The text is compared by its characters.
-    if (key == "text" || key == "steps" || key == "warmup" || key == "eval_every") continue;
+    if (std::ranges::count(kMayChange, key) > 0) continue;
     check_value(earlier.contains(key) && earlier[key] == value,
                 "--resume: the run was started with {} {} but now has {}", key,
                 earlier.value(key, nlohmann::json()).dump(), value.dump());

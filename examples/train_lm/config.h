@@ -5,18 +5,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "../common/trainer.h"
+
 namespace braid::train_lm {
 
 /// Everything that a run depends on. Flags have the same names.
 struct Config {
   std::string text;  ///< empty: the licence texts of the system, else the sources of this repository
-  std::string connection = "residual";
-  std::int64_t layers = 4, channels = 128, heads = 4, context = 64, batch = 12;
-  std::int64_t steps = 2000, eval_every = 250, checkpoint_every = 250;
-  std::int64_t warmup = -1;  ///< a twentieth of the steps, once parsed
-  double lr = 1e-3, min_lr = 1e-4, weight_decay = 0.1, clip = 1.0;
-  std::uint64_t seed = 1;
-  int threads = 0;  ///< 0: all
+  examples::TrainerSettings training;
+  std::int64_t eval_every = 250, checkpoint_every = 250;
+  std::int64_t telemetry_every = 0;  ///< 0: never
+  int threads = 0;                   ///< 0: all
   std::filesystem::path out;
   bool resume = false;
   std::int64_t sample = 400;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -14,14 +15,17 @@
 #include "../common/json_lines.h"
 #include "../common/progress.h"
 #include "../common/run_info.h"
+#include "../common/trainer.h"
+#include "checkpoint.h"
 #include "config.h"
-#include "corpus.h"
-#include "trainer.h"
+#include "sample.h"
 
 namespace braid::train_lm {
 namespace {
 
 namespace fs = std::filesystem;
+using examples::Corpus;
+using examples::Trainer;
 using Json = nlohmann::ordered_json;
 
 volatile std::sig_atomic_t interrupted = 0;
@@ -31,17 +35,19 @@ struct Folder {
   fs::path path;
   fs::path config() const { return path / "config.json"; }
   fs::path metrics() const { return path / "metrics.jsonl"; }
+  fs::path telemetry() const { return path / "telemetry.jsonl"; }
   fs::path checkpoint() const { return path / "checkpoint.safetensors"; }
   fs::path picture() const { return path / "loss.png"; }
 };
 
 /// Reads the checkpoint of a run that is resumed; nothing has been written when this throws.
-void open_run(const Config& config, const Folder& folder, Trainer& trainer) {
+void open_run(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
   if (config.resume) {
     check<FileError>(fs::exists(folder.config()), "--resume: {} holds no run", folder.path.string());
-    if (fs::exists(folder.checkpoint())) trainer.load(folder.checkpoint());
-    check_value(trainer.step() <= config.steps, "--resume: the run is at step {} already, past --steps {}",
-                trainer.step(), config.steps);
+    if (fs::exists(folder.checkpoint()))
+      trainer.restore(load_checkpoint(folder.checkpoint(), trainer.state(), config, corpus));
+    check_value(trainer.step() <= config.training.steps, "--resume: the run is at step {} already, past --steps {}",
+                trainer.step(), config.training.steps);
     return;
   }
   check_value(!fs::exists(folder.config()), "--out: {} holds a run; continue it with --resume or name another folder",
@@ -58,37 +64,37 @@ void write_config(const Config& config, const Folder& folder) {
   write_file_atomically(folder.config(), [&](std::ostream& file) { file << json.dump(2) << "\n"; });
 }
 
-/// Lines after the checkpoint belong to steps that will be taken again.
-void rewind_metrics(const Folder& folder, std::int64_t step) {
-  auto lines = examples::read_json_lines(folder.metrics());
-  std::erase_if(lines, [&](const Json& line) { return line.value("step", std::int64_t{0}) > step; });
-  examples::write_json_lines(folder.metrics(), lines);
+Json metrics_line(std::int64_t step, const examples::StepResult& result, std::optional<double> held_out, double speed) {
+  Json line{{"step", step}, {"train_loss", result.loss}};
+  if (held_out) line["val_loss"] = *held_out;
+  line["grad_norm"] = result.grad_norm;
+  line["tokens_per_s"] = static_cast<std::int64_t>(speed);
+  return line;
 }
 
-void train(const Config& config, const Folder& folder, Trainer& trainer) {
+void train(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
+  const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
+  const auto due = [&](std::int64_t every) { return trainer.step() % every == 0 || trainer.step() == steps; };
   examples::JsonLines metrics(folder.metrics());
-  examples::Progress progress("step", config.steps, trainer.step());
-  const double tokens = static_cast<double>(config.batch * config.context);
-  std::string held_out;
-  while (trainer.step() < config.steps && interrupted == 0) {
+  examples::Progress progress("step", steps, trainer.step());
+  while (trainer.step() < steps && interrupted == 0) {
     const auto start = std::chrono::steady_clock::now();
-    const StepResult result = trainer.train_step();
-    const double speed = tokens / std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const std::int64_t step = trainer.step();
+    const examples::StepResult result = trainer.train_step();
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    const double speed = static_cast<double>(tokens) / elapsed.count();
 
-    Json line{{"step", step}, {"train_loss", result.loss}};
-    if (step % config.eval_every == 0 || step == config.steps) {
-      const double loss = trainer.evaluate();
-      line["val_loss"] = loss;
-      held_out = fmt::format(", held out {:.4f}", loss);
-      progress.message(fmt::format("step {:>6}  train loss {:.4f}  held-out loss {:.4f}", step, result.loss, loss));
+    std::optional<double> held_out;
+    if (due(config.eval_every)) {
+      held_out = trainer.evaluate();
+      progress.message(
+          fmt::format("step {:>6}  train loss {:.4f}  held-out loss {:.4f}", trainer.step(), result.loss, *held_out));
     }
-    line["grad_norm"] = result.grad_norm;
-    line["tokens_per_s"] = static_cast<std::int64_t>(speed);
-    metrics.append(line);
-    if (step % config.checkpoint_every == 0 || step == config.steps || interrupted != 0)
-      trainer.save(folder.checkpoint());
-    progress.update(step, fmt::format("loss {:.4f}{} | {:.1f}k tokens/s", result.loss, held_out, speed / 1000));
+    metrics.append(metrics_line(trainer.step(), result, held_out, speed));
+    if (config.telemetry_every > 0 && due(config.telemetry_every))
+      examples::JsonLines(folder.telemetry()).append_lines(mhc::json_lines(trainer.telemetry(), trainer.step()));
+    if (due(config.checkpoint_every) || interrupted != 0)
+      save_checkpoint(folder.checkpoint(), trainer.state(), config, corpus);
+    progress.update(trainer.step(), fmt::format("loss {:.4f} | {:.1f}k tokens/s", result.loss, speed / 1000));
   }
   progress.finish();
 }
@@ -96,24 +102,28 @@ void train(const Config& config, const Folder& folder, Trainer& trainer) {
 int run(const Config& config) {
   if (config.threads > 0) set_num_threads(config.threads);
   const Folder folder{config.out};
-  const Corpus corpus(read_text(config.text), config.context);
-  Trainer trainer(config, corpus);
-  open_run(config, folder, trainer);
+  const Corpus corpus(examples::read_text(config.text), config.training.context);
+  Trainer trainer(config.training, corpus);
+  open_run(config, folder, corpus, trainer);
   write_config(config, folder);
-  rewind_metrics(folder, trainer.step());
+  for (const fs::path& lines : {folder.metrics(), folder.telemetry()})
+    examples::rewind_json_lines(lines, trainer.step());
 
   fmt::print("{}\n{}\n", to_json(config).dump(), nn::summary(trainer.model()));
   fmt::print("text: {} characters, {} distinct; {} held out. Results: {}\n", corpus.size(), corpus.vocab(),
              corpus.size() - corpus.train_size(), folder.path.string());
   if (config.resume) fmt::print("resumed at step {}\n", trainer.step());
-  train(config, folder, trainer);
+  train(config, folder, corpus, trainer);
   if (examples::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
     fmt::print("picture: {}\n", folder.picture().string());
   if (interrupted != 0) {
     fmt::print("interrupted at step {}; continue with --resume --out {}\n", trainer.step(), folder.path.string());
     return 130;
   }
-  if (config.sample > 0) fmt::print("\n--- sample ---\n{}\n", trainer.generate(config.sample));
+  if (config.sample > 0) {
+    const Rng rng = Rng(config.training.seed, ~std::uint64_t{0}).split();  // apart from the draws of training
+    fmt::print("\n--- sample ---\n{}\n", sample_text(trainer.model(), corpus, config.sample, rng));
+  }
   return 0;
 }
 

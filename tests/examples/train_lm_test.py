@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|bad-input|kill}"""
+"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|bad-input|kill}"""
 import json
 import pathlib
 import random
@@ -55,41 +55,91 @@ def tensors(out):
     return data[8 + length:]
 
 
+CONNECTIONS = {
+    "residual": [],
+    "hc": [],
+    "mhc": ["--streams", 3],
+    "manifold": ["--sinkhorn-iterations", 5],
+    "mhc-layer": ["--streams", 2],
+    "skip": ["--skip-constraint", "doubly_stochastic", "--skip-projection", "post_step", "--skip-init", "uniform"],
+}
+
+
+def connections(program, folder):
+    """Each connection learns, and resumes bit for bit; the learning rate is constant so that --steps may change."""
+    text = write_text(folder)
+    for name, settings in CONNECTIONS.items():
+        flags = ["--text", text, *TINY, "--lr", 5e-3, "--min-lr", 5e-3, "--connection", name, *settings, "--telemetry-every", 20]
+        whole, broken = folder / f"{name}-whole", folder / f"{name}-broken"
+        for out, more in ((whole, ["--steps", 40]), (broken, ["--steps", 20]), (broken, ["--steps", 40, "--resume"])):
+            result = run(program, *flags, "--out", out, *more)
+            check(result.returncode == 0, f"{name}: {result.stderr}")
+        config = json.loads((whole / "config.json").read_text())
+        saved = dict(zip(settings[::2], settings[1::2]))
+        for flag, value in saved.items():
+            check(config[flag[2:].replace("-", "_")] == value, f"{name}: config.json has another {flag}")
+        check(tensors(whole) == tensors(broken), f"{name}: resumption changed the parameters")
+        check(losses(whole) == losses(broken), f"{name}: resumption changed the metrics")
+        check(losses(whole)[-1] < 0.9 * losses(whole)[0], f"{name}: the loss must fall")
+        stats = (whole / "telemetry.jsonl").read_bytes()
+        check(stats == (broken / "telemetry.jsonl").read_bytes(), f"{name}: resumption changed the telemetry")
+        seen = [(line["step"], line["connection"]) for line in map(json.loads, stats.splitlines())]
+        check(seen == [(20, 0), (20, 1), (40, 0), (40, 1)], f"{name}: telemetry.jsonl has lines for {seen}")
+
+
+def losses(out):
+    return [json.loads(line)["train_loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
 def bad_input(program, folder):
     text, out = write_text(folder), folder / "run"
-    flags = ["--text", text, *TINY, "--steps", 10, "--out", out]
+    flags = ["--text", text, *TINY, "--connection", "mhc", "--phi-std", 0.5, "--steps", 10, "--out", out]
     check(run(program, *flags).returncode == 0, "the good run failed")
     before = {p.name: p.read_bytes() for p in out.iterdir()}
     short = folder / "short.txt"
     short.write_text("too short")
     new = folder / "new"
-    cases = {
-        "missing file": ["--text", folder / "none.txt", "--out", new],
-        "text shorter than a context": ["--text", short, "--out", new],
-        "heads": ["--text", text, "--channels", 10, "--heads", 3, "--out", new],
-        "unknown flag": ["--colour", "red", "--out", new],
-        "not a number": ["--steps", "many", "--out", new],
-        "no layers": ["--layers", 0, "--out", new],
-        "unknown connection": ["--connection", "hyper", "--out", new],
-        "existing run": flags,
-        "resume of nothing": ["--text", text, *TINY, "--resume", "--out", new],
-        "resume of another run": [*flags, "--resume", "--seed", 7],
-    }
-    for name, case in cases.items():
-        refused(name, run(program, *case))
+    cases = [
+        ("none.txt is not a file", ["--text", folder / "none.txt", "--out", new]),
+        ("9 characters are too few", ["--text", short, "--out", new]),
+        ("3 heads do not divide 10 channels", ["--text", text, "--channels", 10, "--heads", 3, "--out", new]),
+        ("--colour", ["--colour", "red", "--out", new]),
+        ("--steps", ["--steps", "many", "--out", new]),
+        ("--layers", ["--layers", 0, "--out", new]),
+        ("one of residual, hc, mhc, manifold, mhc-layer, skip but is 'mch'", ["--connection", "mch", "--out", new]),
+        ("--streams: Value 0 not in range", ["--connection", "mhc", "--streams", 0, "--out", new]),
+        ("expansion 3", ["--text", text, *TINY, "--connection", "manifold", "--streams", 3, "--out", new]),
+        ("--sinkhorn-iterations", ["--connection", "mhc", "--sinkhorn-iterations", 0, "--out", new]),
+        ("--phi-std", ["--connection", "mhc", "--phi-std", -1, "--out", new]),
+        ("one of residual, hc, mhc but is 'free'", ["--connection", "skip", "--skip-mode", "free", "--out", new]),
+        ("one of simplex, identity, doubly_stochastic but is 'ball'", ["--skip-constraint", "ball", "--out", new]),
+        ("one of identity, uniform, zeros but is 'random'", ["--skip-init", "random", "--out", new]),
+        ("one of forward, post_step, none but is 'late'", ["--skip-projection", "late", "--out", new]),
+        ("epsilon must be in [0, 1) but is 1", ["--skip-constraint", "identity", "--skip-epsilon", 1, "--out", new]),
+        ("temperature must be > 0 but is -1", ["--skip-temperature", -1, "--out", new]),
+        ("--max-history", ["--connection", "skip", "--max-history", 0, "--out", new]),
+        ("holds a run", flags),
+        ("holds no run", ["--text", text, *TINY, "--resume", "--out", new]),
+        ("with seed 1 but now has 7", [*flags, "--resume", "--seed", 7]),
+        ("with phi_std 0.5 but now has 0.25", [*flags, "--resume", "--phi-std", 0.25]),
+        ('with connection "mhc" but now has "hc"', [*flags, "--resume", "--connection", "hc"]),
+    ]
+    for expected, case in cases:
+        refused(expected, run(program, *case))
     checkpoint = out / "checkpoint.safetensors"
     for damaged in (before[checkpoint.name][:-3], before[checkpoint.name][:40], b"", b"\xff" * 64):
         checkpoint.write_bytes(damaged)
-        refused("damaged checkpoint", run(program, *flags, "--resume"))
+        refused("checkpoint.safetensors", run(program, *flags, "--resume"))
         check(checkpoint.read_bytes() == damaged, "the damaged checkpoint was touched")
     checkpoint.write_bytes(before[checkpoint.name])
     check(before == {p.name: p.read_bytes() for p in out.iterdir()}, "files of the existing run changed")
     check(not new.exists(), "a folder was made for a run that was refused")
 
 
-def refused(name, result):
-    check(result.returncode == 2, f"{name}: exit code {result.returncode}, expected 2\n{result.stderr}")
-    check(result.stderr.count("\n") == 1 and result.stderr.startswith("train_lm: "), f"{name}: {result.stderr!r}")
+def refused(expected, result):
+    check(result.returncode == 2, f"exit code {result.returncode} instead of 2 and '{expected}'\n{result.stderr}")
+    check(result.stderr.count("\n") == 1 and result.stderr.startswith("train_lm: "), f"not one line: {result.stderr!r}")
+    check(expected in result.stderr, f"expected '{expected}', got {result.stderr!r}")
 
 
 def kill(program, folder, kills=20):
@@ -116,4 +166,4 @@ def kill(program, folder, kills=20):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"outputs": outputs, "bad-input": bad_input, "kill": kill}[case](program, pathlib.Path(name))
+        {"outputs": outputs, "connections": connections, "bad-input": bad_input, "kill": kill}[case](program, pathlib.Path(name))

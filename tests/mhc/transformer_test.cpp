@@ -51,6 +51,20 @@ TEST(TransformerConnections, StartEqualToTheResidualTransformerWithMHCAndHC) {
   }
 }
 
+TEST(TransformerConnections, TakeNoWeightDecayUnderTheDefaultRule) {
+  for (const char* connection : {"hc", "mhc", "manifold", "mhc-layer", "skip"}) {
+    Rng rng(1);
+    int seen = 0;
+    for_each_param(make(connection, rng), [&](const std::string& name, const Var& p) {
+      if (name.find(".connection.") == std::string::npos) return;
+      EXPECT_FALSE(nn::decay_weights_only(name, p.value())) << connection << ": " << name;
+      ++seen;
+    });
+    EXPECT_GT(seen, 0) << connection;
+  }
+  EXPECT_TRUE(nn::decay_weights_only("blocks.0.attention.q.weight", zeros({8, 8})));
+}
+
 TEST(TransformerConnections, NameTheirParametersBelowTheirSublayer) {
   Rng rng(1);
   EXPECT_THAT(param_names(make("mhc", rng)), Contains("blocks.1.mlp.connection.phi"));

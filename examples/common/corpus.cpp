@@ -7,9 +7,9 @@
 
 #include <braid/core/error.h>
 
-#include "../common/run_info.h"
+#include "run_info.h"
 
-namespace braid::train_lm {
+namespace braid::examples {
 namespace {
 
 namespace fs = std::filesystem;
@@ -72,7 +72,7 @@ std::string read_folder(const fs::path& folder, const std::vector<std::string>& 
 std::string read_text(const fs::path& path) {
   if (!path.empty()) return read_file(path);
   std::string text = read_folder("/usr/share/common-licenses", {});
-  if (text.empty()) text = read_folder(examples::program_folder() / "../../braid", {".h", ".cpp"});
+  if (text.empty()) text = read_folder(program_folder() / "../../braid", {".h", ".cpp"});
   check<FileError>(!text.empty(), "--text: this system has no licence texts to learn from; name a text file");
   return text;
 }
@@ -93,6 +93,12 @@ std::string Corpus::alphabet() const {
   std::string text;
   for (const char32_t point : characters_) append_utf8(text, point);
   return text;
+}
+
+std::optional<std::int32_t> Corpus::id(char32_t character) const {
+  const auto found = std::ranges::lower_bound(characters_, character);
+  if (found == characters_.end() || *found != character) return std::nullopt;
+  return static_cast<std::int32_t>(found - characters_.begin());
 }
 
 std::string Corpus::decode(std::span<const std::int32_t> ids) const {
@@ -132,4 +138,4 @@ std::vector<Batch> Corpus::held_out(std::int64_t batch) const {
   return batches;
 }
 
-}  // namespace braid::train_lm
+}  // namespace braid::examples

@@ -1,13 +1,14 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <braid/core/random.h>
 #include <braid/core/tensor.h>
 
-namespace braid::train_lm {
+namespace braid::examples {
 
 /// Inputs and the characters that follow them, both [batch, context] i32.
 struct Batch {
@@ -23,6 +24,8 @@ class Corpus {
   std::int64_t vocab() const { return static_cast<std::int64_t>(characters_.size()); }
   /// The distinct characters, in the order of their ids, as UTF-8.
   std::string alphabet() const;
+  /// Of a character, if the text has it.
+  std::optional<std::int32_t> id(char32_t character) const;
   std::string decode(std::span<const std::int32_t> ids) const;
   std::int64_t train_size() const { return train_size_; }
   std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }
@@ -44,4 +47,4 @@ class Corpus {
 /// Throws FileError when it cannot be read.
 std::string read_text(const std::filesystem::path& path);
 
-}  // namespace braid::train_lm
+}  // namespace braid::examples

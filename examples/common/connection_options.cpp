@@ -1,0 +1,86 @@
+#include "connection_options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace braid::examples {
+namespace {
+
+using Kind = mhc::ConnectionKind;
+
+std::int64_t streams_of(const ConnectionOptions& o, Kind kind) {
+  return o.streams.value_or(kind == Kind::manifold ? 2 : 4);
+}
+
+void add_skip_flags(CLI::App& app, ConnectionOptions& o) {
+  const auto choice = [&app](const char* flag, std::string& value, const char* help) {
+    app.add_option(flag, value, help)->capture_default_str();
+  };
+  const auto number = [&app](const char* flag, double& value, const char* help) {
+    app.add_option(flag, value, help)->capture_default_str();
+  };
+  choice("--skip-mode", o.skip_mode, "skip: residual, hc (free weights) or mhc (constrained weights)");
+  choice("--skip-constraint", o.skip_constraint, "skip: simplex, identity or doubly_stochastic");
+  choice("--skip-init", o.skip_init, "skip: identity, uniform or zeros");
+  choice("--skip-projection", o.skip_projection, "skip: forward, post_step or none");
+  number("--skip-epsilon", o.skip_epsilon, "skip: least weight of the current state under constraint identity");
+  number("--skip-temperature", o.skip_temperature, "skip: logits are divided by it");
+  app.add_option("--max-history", o.max_history, "skip: states that are mixed")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_flag("--detach-history", o.detach_history, "skip: no gradient through earlier states");
+}
+
+}  // namespace
+
+void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
+  app.add_option("--streams", o.streams, "hc, mhc, mhc-layer: residual streams (4); manifold: channel groups (2)")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--sinkhorn-iterations", o.sinkhorn_iterations, "mhc, manifold, mhc-layer: normalisations")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--phi-std", o.phi_std, "mhc: initial scale of the dynamic maps; 0 keeps all streams equal")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_flag("--hc-static", o.hc_static, "hc: maps that do not depend on the token");
+  add_skip_flags(app, o);
+}
+
+mhc::ConnectionConfig connection_config(const ConnectionOptions& o) {
+  const Kind kind = mhc::connection_kind(o.kind);
+  return {.kind = kind,
+          .streams = streams_of(o, kind),
+          .sinkhorn_iterations = o.sinkhorn_iterations,
+          .phi_std = o.phi_std,
+          .dynamic = !o.hc_static,
+          .skip = {.mode = mhc::skip_mode(o.skip_mode),
+                   .constraint = mhc::make_constraint(o.skip_constraint,
+                                                      {.epsilon = o.skip_epsilon, .temperature = o.skip_temperature}),
+                   .init = mhc::skip_init(o.skip_init),
+                   .projection = mhc::skip_projection(o.skip_projection),
+                   .max_history = o.max_history},
+          .detach_history = o.detach_history};
+}
+
+nlohmann::ordered_json to_json(const ConnectionOptions& o) {
+  nlohmann::ordered_json json{{"connection", o.kind}};
+  const Kind kind = mhc::connection_kind(o.kind);
+  if (kind == Kind::skip) {
+    json["skip_mode"] = o.skip_mode;
+    json["skip_constraint"] = o.skip_constraint;
+    json["skip_init"] = o.skip_init;
+    json["skip_projection"] = o.skip_projection;
+    json["skip_epsilon"] = o.skip_epsilon;
+    json["skip_temperature"] = o.skip_temperature;
+    json["max_history"] = o.max_history;
+    json["detach_history"] = o.detach_history;
+  } else if (kind != Kind::residual) {
+    json["streams"] = streams_of(o, kind);
+  }
+  if (kind == Kind::hc) json["hc_static"] = o.hc_static;
+  if (kind == Kind::mhc) json["phi_std"] = o.phi_std;
+  if (kind == Kind::mhc || kind == Kind::manifold || kind == Kind::mhc_layer)
+    json["sinkhorn_iterations"] = o.sinkhorn_iterations;
+  return json;
+}
+
+}  // namespace braid::examples

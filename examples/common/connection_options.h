@@ -1,0 +1,37 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <braid/mhc/connection.h>
+
+namespace CLI {
+class App;
+}
+
+namespace braid::examples {
+
+/// mhc::ConnectionConfig as flags give it: choices by their names.
+struct ConnectionOptions {
+  std::string kind = "residual";
+  std::optional<std::int64_t> streams;
+  int sinkhorn_iterations = 20;
+  double phi_std = 0.02;
+  bool hc_static = false;
+  std::string skip_mode = "mhc", skip_constraint = "simplex", skip_init = "identity", skip_projection = "forward";
+  double skip_epsilon = 0.1, skip_temperature = 1;
+  std::int64_t max_history = 4;
+  bool detach_history = false;
+};
+
+/// Every setting but the kind as a flag of its own. The app keeps pointers to `options`.
+void add_connection_flags(CLI::App& app, ConnectionOptions& options);
+
+/// Throws ValueError that lists the names when a choice has another one, and on values out of their range.
+mhc::ConnectionConfig connection_config(const ConnectionOptions& options);
+
+/// The kind, under the key "connection", and the settings that concern it.
+nlohmann::ordered_json to_json(const ConnectionOptions& options);
+
+}  // namespace braid::examples

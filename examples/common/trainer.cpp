@@ -1,0 +1,64 @@
+#include "trainer.h"
+
+#include <braid/autograd/value_and_grad.h>
+#include <braid/mhc/mhc_block.h>
+#include <braid/nn/clip.h>
+
+namespace braid::examples {
+namespace {
+
+TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
+  const nn::TransformerConfig sizes{.vocab = vocab,
+                                    .context = s.context,
+                                    .channels = s.channels,
+                                    .layers = static_cast<int>(s.layers),
+                                    .heads = static_cast<int>(s.heads)};
+  const mhc::ConnectionConfig connection = connection_config(s.connection);
+  Rng rng(s.seed);
+  Rng connection_rng = Rng(s.seed, std::uint64_t{1} << 63).split();  // leaves the draws of rng as they are
+  Model model(sizes, rng, [&](int index) { return mhc::Connection(connection, s.channels, index, connection_rng); });
+  const nn::AdamW optimizer({.lr = s.lr, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = s.weight_decay});
+  return {std::move(model), optimizer, rng};
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainerSettings& settings, const Corpus& corpus)
+    : settings_(settings),
+      corpus_(corpus),
+      state_(initial_state(settings, corpus.vocab())),
+      learning_rate_(nn::warmup_cosine(
+          {.peak = settings.lr, .floor = settings.min_lr, .warmup = settings.warmup, .total = settings.steps})) {}
+
+StepResult Trainer::train_step() {
+  auto& [model, optimizer, rng, step] = state_;
+  const Batch batch = corpus_.sample(settings_.batch, rng);
+  auto loss_and_grads = value_and_grad(
+      [](const Model& m, const Tensor& tokens, const Tensor& targets) { return m.loss(tokens, targets); });
+  auto [loss, grads] = loss_and_grads(model, batch.tokens, batch.targets);
+  const double norm = nn::clip_grad_norm(grads, settings_.clip);
+  optimizer.set_lr(learning_rate_(step));
+  optimizer.step(model, grads);
+  mhc::project(model);
+  ++step;
+  return {loss, norm};
+}
+
+double Trainer::evaluate() const {
+  double total = 0;
+  std::int64_t count = 0;
+  for (const Batch& batch : corpus_.held_out(4 * settings_.batch)) {
+    const std::int64_t tokens = batch.tokens.numel();
+    total += model().loss(batch.tokens, batch.targets).value().item() * static_cast<double>(tokens);
+    count += tokens;
+  }
+  return total / static_cast<double>(count);
+}
+
+std::vector<mhc::ConnectionStats> Trainer::telemetry() const {
+  const mhc::Telemetry telemetry;
+  model().logits(corpus_.held_out(settings_.batch).front().tokens);
+  return telemetry.connections();
+}
+
+}  // namespace braid::examples

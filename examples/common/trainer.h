@@ -1,0 +1,67 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include <braid/core/random.h>
+#include <braid/mhc/connection.h>
+#include <braid/mhc/telemetry.h>
+#include <braid/nn/optim/adam.h>
+#include <braid/nn/schedule.h>
+#include <braid/nn/transformer.h>
+
+#include "connection_options.h"
+#include "corpus.h"
+
+namespace braid::examples {
+
+using Model = nn::Transformer<mhc::Connection>;
+
+/// What is learned from a text, and how: with the text, all that a run's numbers depend on.
+struct TrainerSettings {
+  ConnectionOptions connection;
+  std::int64_t layers = 4, channels = 128, heads = 4, context = 64, batch = 12;
+  std::int64_t steps = 2000, warmup = 100;
+  double lr = 1e-3, min_lr = 1e-4, weight_decay = 0.1, clip = 1.0;
+  std::uint64_t seed = 1;
+};
+
+/// All that training changes.
+struct TrainerState {
+  Model model;
+  nn::AdamW optimizer;
+  Rng rng;  ///< draws the batches
+  std::int64_t step = 0;
+};
+
+/// What one training step told.
+struct StepResult {
+  double loss, grad_norm;
+};
+
+/// Trains a character-level transformer on a corpus, which must outlive it. With one seed, models that differ in their
+/// connections alone start from the same weights and see the same batches.
+class Trainer {
+ public:
+  /// Throws ValueError when a setting is out of its range.
+  Trainer(const TrainerSettings& settings, const Corpus& corpus);
+
+  const TrainerState& state() const { return state_; }
+  void restore(TrainerState state) { state_ = std::move(state); }
+  std::int64_t step() const { return state_.step; }
+  const Model& model() const { return state_.model; }
+
+  /// One batch: forward, backward, clipping, AdamW, and the connections' projections.
+  StepResult train_step();
+  /// The mean loss over the held-out part.
+  double evaluate() const;
+  /// What the connections do to the first held-out batch.
+  std::vector<mhc::ConnectionStats> telemetry() const;
+
+ private:
+  TrainerSettings settings_;
+  const Corpus& corpus_;
+  TrainerState state_;
+  nn::Schedule learning_rate_;
+};
+
+}  // namespace braid::examples

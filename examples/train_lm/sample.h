@@ -1,0 +1,12 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "../common/trainer.h"
+
+namespace braid::train_lm {
+
+/// Continues a line break by `length` characters drawn at temperature 0.8.
+std::string sample_text(const examples::Model& model, const examples::Corpus& corpus, std::int64_t length, Rng rng);
+
+}  // namespace braid::train_lm
