@@ -2,7 +2,7 @@
 
 namespace braid::nn {
 
-void check_config(const TransformerConfig& config) {
+const TransformerConfig& checked(const TransformerConfig& config) {
   auto positive = [](const char* setting, std::int64_t value) {
     check_value(value >= 1, "Transformer: {} must be at least 1 but is {}", setting, value);
   };
@@ -15,6 +15,7 @@ void check_config(const TransformerConfig& config) {
   check_value(config.channels % config.heads == 0,
               "Transformer: heads must divide channels but channels is {} and heads is {}", config.channels,
               config.heads);
+  return config;
 }
 
 }  // namespace braid::nn

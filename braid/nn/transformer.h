@@ -20,8 +20,8 @@ struct TransformerConfig {
   DType dtype = DType::f32;
 };
 
-/// Throws ValueError naming the first setting that is out of its range.
-void check_config(const TransformerConfig& config);
+/// The same config; throws ValueError naming the first setting that is out of its range.
+const TransformerConfig& checked(const TransformerConfig& config);
 
 /// The reference transformer, a decoder that predicts the next token: learned positions, pre-norm blocks with RMSNorm
 /// (eps 1e-5), causal attention without biases, a GELU MLP with biases, and a head with weights of its own.
@@ -40,7 +40,7 @@ struct Transformer {
   /// `make_connection(i)` makes the connection of sublayer i: attention and MLP in turn, 2 * layers in all.
   template <class MakeConnection>
   Transformer(const TransformerConfig& config, Rng& rng, MakeConnection make_connection)
-      : embedding((check_config(config), config.vocab), config.channels, rng, config.dtype),
+      : embedding(checked(config).vocab, config.channels, rng, config.dtype),
         norm(config.channels, {.dtype = config.dtype}),
         head(config.channels, config.vocab, rng, {.bias = false, .dtype = config.dtype}) {
     const double std = 0.02, residual_std = std / std::sqrt(2.0 * config.layers);

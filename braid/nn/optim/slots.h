@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <braid/nn/optim/update.h>
+#include <braid/nn/saving.h>
 
 namespace braid::nn {
 

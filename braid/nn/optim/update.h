@@ -6,7 +6,6 @@
 
 #include <braid/autograd/params.h>
 #include <braid/nn/multi_tensor.h>
-#include <braid/nn/saving.h>
 
 namespace braid::nn {
 
