@@ -47,6 +47,8 @@ Var close_with(const MHCSkip&, const Var& x) { return x; }
 
 std::string_view name(ConnectionKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
 
+std::span<const std::string_view> connection_names() { return kNames; }
+
 ConnectionKind connection_kind(std::string_view name) {
   const auto found = std::ranges::find(kNames, name);
   check_value(found != kNames.end(), "connection_kind: connection must be one of {} but is '{}'",

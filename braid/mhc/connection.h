@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <span>
 #include <string_view>
 #include <variant>
 
@@ -16,6 +17,8 @@ enum class ConnectionKind { residual, hc, mhc, manifold, mhc_layer, skip };
 
 /// `residual`, `hc`, `mhc`, `manifold`, `mhc-layer`, `skip`, as on command lines.
 std::string_view name(ConnectionKind kind);
+/// All names, in this order.
+std::span<const std::string_view> connection_names();
 /// The kind of that name. Throws ValueError listing the names.
 ConnectionKind connection_kind(std::string_view name);
 

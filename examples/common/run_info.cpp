@@ -15,6 +15,7 @@
 
 #include <fmt/chrono.h>
 
+#include <braid/core/error.h>
 #include <braid/core/parallel.h>
 
 namespace braid::examples {
@@ -63,6 +64,12 @@ nlohmann::ordered_json machine_info() {
 std::string time_stamp() {
   return fmt::format("{:%Y%m%d-%H%M%S}",
                      fmt::localtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+}
+
+void make_results_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check<FileError>(!error, "--out: {} cannot be made: {}", folder.string(), error.message());
 }
 
 bool run_plot_script(const std::string& script, const fs::path& in, const fs::path& out) {

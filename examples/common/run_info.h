@@ -18,6 +18,9 @@ nlohmann::ordered_json machine_info();
 /// `20260131-142501`, local time: names a new results folder.
 std::string time_stamp();
 
+/// Makes the folder that --out names, with its parents. Throws FileError when it cannot.
+void make_results_folder(const std::filesystem::path& folder);
+
 /// Runs a plot script that is installed beside the program. Returns false, with the reason on stderr, when it cannot.
 bool run_plot_script(const std::string& script, const std::filesystem::path& in, const std::filesystem::path& out);
 

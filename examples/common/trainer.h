@@ -18,7 +18,7 @@ using Model = nn::Transformer<mhc::Connection>;
 
 /// What is learned from a text, and how: with the text, all that a run's numbers depend on.
 struct TrainerSettings {
-  ConnectionOptions connection;
+  ConnectionOptions connection = {};
   std::int64_t layers = 4, channels = 128, heads = 4, context = 64, batch = 12;
   std::int64_t steps = 2000, warmup = 100;
   double lr = 1e-3, min_lr = 1e-4, weight_decay = 0.1, clip = 1.0;

@@ -55,9 +55,7 @@ void open_run(const Config& config, const Folder& folder, const Corpus& corpus, 
 }
 
 void write_config(const Config& config, const Folder& folder) {
-  std::error_code error;
-  fs::create_directories(folder.path, error);
-  check<FileError>(!error, "--out: {} cannot be made: {}", folder.path.string(), error.message());
+  examples::make_results_folder(folder.path);
   Json json = to_json(config);
   json["git_commit"] = examples::git_commit();
   json["machine"] = examples::machine_info();

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|bad-input|kill}"""
 import json
 import pathlib
@@ -9,24 +9,9 @@ import sys
 import tempfile
 import time
 
+from program import check, check_refused, run, write_text
+
 TINY = ["--layers", "1", "--channels", "16", "--heads", "2", "--context", "16", "--batch", "4", "--warmup", "5", "--sample", "20"]
-
-
-def write_text(folder):
-    """About 12,000 characters that a small model can learn."""
-    words = "the quick brown fox jumps over the lazy dog while seven wizards brew potions".split()
-    text = folder / "text.txt"
-    text.write_text(" ".join(random.Random(1).choice(words) for _ in range(2000)))
-    return text
-
-
-def run(program, *flags):
-    return subprocess.run([program, *map(str, flags)], capture_output=True, text=True, timeout=120)
-
-
-def check(condition, message):
-    if not condition:
-        sys.exit(f"FAILED: {message}")
 
 
 def outputs(program, folder):
@@ -125,21 +110,15 @@ def bad_input(program, folder):
         ('with connection "mhc" but now has "hc"', [*flags, "--resume", "--connection", "hc"]),
     ]
     for expected, case in cases:
-        refused(expected, run(program, *case))
+        check_refused(expected, run(program, *case))
     checkpoint = out / "checkpoint.safetensors"
     for damaged in (before[checkpoint.name][:-3], before[checkpoint.name][:40], b"", b"\xff" * 64):
         checkpoint.write_bytes(damaged)
-        refused("checkpoint.safetensors", run(program, *flags, "--resume"))
+        check_refused("checkpoint.safetensors", run(program, *flags, "--resume"))
         check(checkpoint.read_bytes() == damaged, "the damaged checkpoint was touched")
     checkpoint.write_bytes(before[checkpoint.name])
     check(before == {p.name: p.read_bytes() for p in out.iterdir()}, "files of the existing run changed")
     check(not new.exists(), "a folder was made for a run that was refused")
-
-
-def refused(expected, result):
-    check(result.returncode == 2, f"exit code {result.returncode} instead of 2 and '{expected}'\n{result.stderr}")
-    check(result.stderr.count("\n") == 1 and result.stderr.startswith("train_lm: "), f"not one line: {result.stderr!r}")
-    check(expected in result.stderr, f"expected '{expected}', got {result.stderr!r}")
 
 
 def kill(program, folder, kills=20):

@@ -1,0 +1,168 @@
+// Trains one small language model under every connection and compares loss, time and gains; `--help` lists the flags.
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+
+#include <braid/core/atomic_file.h>
+#include <braid/core/parallel.h>
+
+#include "common/json_lines.h"
+#include "common/progress.h"
+#include "common/run_info.h"
+#include "common/trainer.h"
+
+namespace {
+
+using namespace braid;
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kEvaluations = 8;
+
+struct Options {
+  fs::path text, out;
+  examples::TrainerSettings training{
+      .layers = 4, .channels = 48, .context = 32, .batch = 8, .steps = 400, .lr = 3e-3, .min_lr = 3e-4};
+  int threads = 0;
+};
+
+/// A model in training and what was seen of it.
+struct Entry {
+  std::string connection;
+  examples::Trainer trainer;
+  std::vector<double> ms;  // of each step
+  double held_out = 0;
+};
+
+/// What a line of the table tells.
+struct Result {
+  std::string connection;
+  std::int64_t parameters;
+  double held_out, ms, forward_gain, backward_gain;
+};
+
+Options parse(int argc, char** argv) {
+  Options o;
+  CLI::App app(
+      "Trains one small language model under every connection, on the same batches; prints a table and writes "
+      "metrics.jsonl, results.json and loss.png into --out.");
+  app.option_defaults()->take_last();
+  app.add_option("--text", o.text, "text file to learn (default: the system's licence texts)");
+  app.add_option("--steps", o.training.steps, "training steps of each")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--seed", o.training.seed, "of initialisation and batches")->capture_default_str();
+  app.add_option("--threads", o.threads, "threads (0: all cores)")->check(CLI::Range(0, 1024))->capture_default_str();
+  app.add_option("--out", o.out, "results folder (default: runs/compare-TIME)");
+  examples::add_connection_flags(app, o.training.connection);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    std::exit(app.exit(help));
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "compare_connections: {}\n", error.what());
+    std::exit(2);
+  }
+  o.training.warmup = o.training.steps / 20;
+  if (o.out.empty()) o.out = "runs/compare-" + examples::time_stamp();
+  check_value(!fs::exists(o.out / "metrics.jsonl"), "--out: {} holds results; name another folder", o.out.string());
+  return o;
+}
+
+std::vector<Entry> make_entries(const Options& o, const examples::Corpus& corpus) {
+  std::vector<Entry> entries;
+  examples::TrainerSettings settings = o.training;
+  for (const std::string_view name : mhc::connection_names()) {
+    settings.connection.kind = name;
+    entries.push_back({settings.connection.kind, examples::Trainer(settings, corpus), {}});
+  }
+  return entries;
+}
+
+/// One step of `entry`; returns its line for metrics.jsonl.
+Json advance(Entry& entry, bool evaluate) {
+  const auto start = std::chrono::steady_clock::now();
+  const examples::StepResult result = entry.trainer.train_step();
+  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+  entry.ms.push_back(elapsed.count());
+  Json line{{"connection", entry.connection}, {"step", entry.trainer.step()}, {"train_loss", result.loss}};
+  if (evaluate) line["val_loss"] = entry.held_out = entry.trainer.evaluate();
+  return line;
+}
+
+/// All models take each step together, so that whatever else the machine does slows all of them alike.
+void train(std::vector<Entry>& entries, std::int64_t steps, const fs::path& metrics_file) {
+  examples::JsonLines metrics(metrics_file);
+  examples::Progress progress("step", steps);
+  const std::int64_t every = std::max<std::int64_t>(1, steps / kEvaluations);
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    for (Entry& entry : entries) metrics.append(advance(entry, step % every == 0 || step == steps));
+    progress.update(step, fmt::format("of {} models", entries.size()));
+  }
+  progress.finish();
+}
+
+Result summarize(Entry& entry) {
+  const auto middle = entry.ms.begin() + static_cast<std::ptrdiff_t>(entry.ms.size() / 2);
+  std::ranges::nth_element(entry.ms, middle);
+  const std::vector<mhc::ConnectionStats> stats = entry.trainer.telemetry();
+  return {entry.connection, num_params(entry.trainer.model()),  entry.held_out,
+          *middle,          stats.back().composed_forward_gain, stats.front().composed_backward_gain};
+}
+
+void print_table(const std::vector<Result>& results) {
+  fmt::print("\n{:<12}{:>12}{:>15}{:>9}{:>12}{:>15}{:>15}\n", "connection", "parameters", "held-out loss", "ms/step",
+             "x residual", "forward gain", "backward gain");
+  for (const Result& r : results)
+    fmt::print("{:<12}{:>12}{:>15.4f}{:>9.1f}{:>12.2f}{:>15.4g}{:>15.4g}\n", r.connection, r.parameters, r.held_out,
+               r.ms, r.ms / results.front().ms, r.forward_gain, r.backward_gain);
+  fmt::print(
+      "\nGains are of the product of all residual maps on held-out text (skip: of its window of states), time is the "
+      "median step.\n");
+}
+
+void write_results(const Options& o, const std::vector<Result>& results) {
+  Json json{{"steps", o.training.steps},
+            {"seed", o.training.seed},
+            {"git_commit", examples::git_commit()},
+            {"machine", examples::machine_info()},
+            {"results", Json::array()}};
+  for (const Result& r : results)
+    json["results"].push_back({{"connection", r.connection},
+                               {"parameters", r.parameters},
+                               {"held_out_loss", r.held_out},
+                               {"ms_per_step", r.ms},
+                               {"forward_gain", r.forward_gain},
+                               {"backward_gain", r.backward_gain}});
+  write_file_atomically(o.out / "results.json", [&](std::ostream& file) { file << json.dump(2) << "\n"; });
+}
+
+void run(const Options& o) {
+  if (o.threads > 0) set_num_threads(o.threads);
+  const examples::Corpus corpus(examples::read_text(o.text), o.training.context);
+  std::vector<Entry> entries = make_entries(o, corpus);
+  examples::make_results_folder(o.out);
+  train(entries, o.training.steps, o.out / "metrics.jsonl");
+
+  std::vector<Result> results;
+  for (Entry& entry : entries) results.push_back(summarize(entry));
+  print_table(results);
+  write_results(o, results);
+  if (examples::run_plot_script("compare_connections.py", o.out / "metrics.jsonl", o.out / "loss.png"))
+    fmt::print("picture: {}\n", (o.out / "loss.png").string());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(parse(argc, argv));
+  } catch (const Error& error) {
+    fmt::print(stderr, "compare_connections: {}\n", error.what());
+    return 2;
+  }
+}

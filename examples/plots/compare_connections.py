@@ -1,0 +1,60 @@
+#!/usr/bin/python3 -B
+"""Draws the loss under every connection: compare_connections.py metrics.jsonl loss.png"""
+import json
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+from plot_loss import smoothed
+
+# Okabe and Ito's colours, which readers with any colour vision can tell apart, and a marker each.
+STYLES = [("#000000", "o"), ("#e69f00", "s"), ("#0072b2", "D"), ("#cc79a7", "v"), ("#009e73", "^"), ("#d55e00", "X")]
+
+
+def read_runs(source):
+    """The lines of each connection, in the order of their first appearance."""
+    runs = {}
+    with open(source) as file:
+        for line in map(json.loads, file):
+            runs.setdefault(line["connection"], []).append(line)
+    return runs
+
+
+def draw_losses(axes, runs, held_out):
+    for (name, run), (color, marker) in zip(runs.items(), STYLES):
+        axes.plot([line["step"] for line in run], smoothed([line["train_loss"] for line in run]), color=color, linewidth=0.7, alpha=0.5)
+        axes.plot(*zip(*held_out[name].items()), marker + "-", color=color, linewidth=1.4, markersize=5, markerfacecolor="white",
+                  label=f"{name}: {list(held_out[name].values())[-1]:.3f}")
+    axes.set_ylim(top=max(max(losses.values()) for losses in held_out.values()) + 0.3)
+    axes.set(xlabel="step", ylabel="cross-entropy [nats per character]", title="Loss (thin: training, moving average)")
+    axes.legend(title="held out, at the end")
+
+
+def draw_differences(axes, held_out):
+    """On a scale that is linear up to 0.01 and logarithmic beyond, because connections differ by much and by little."""
+    baseline = held_out["residual"]
+    for losses, (color, marker) in zip(held_out.values(), STYLES):
+        difference = [losses[step] - baseline[step] for step in baseline]
+        axes.plot(list(baseline), difference, marker + "-", color=color, linewidth=1.4, markersize=5, markerfacecolor="white")
+    axes.set_yscale("symlog", linthresh=0.01)
+    axes.set(xlabel="step", ylabel="held-out loss minus residual's", title="Against residual (lower is better)")
+
+
+def main(source, picture):
+    runs = read_runs(source)
+    held_out = {name: {line["step"]: line["val_loss"] for line in run if "val_loss" in line} for name, run in runs.items()}
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
+    draw_losses(left, runs, held_out)
+    draw_differences(right, held_out)
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+    figure.savefig(picture, dpi=130)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

@@ -1,0 +1,39 @@
+#!/usr/bin/python3 -B
+"""Runs compare_connections as a user would: compare_connections_test.py PROGRAM"""
+import json
+import pathlib
+import sys
+import tempfile
+
+from program import check, check_refused, run, write_text
+
+NAMES = ["residual", "hc", "mhc", "manifold", "mhc-layer", "skip"]
+
+
+def main(program, folder):
+    text, out = write_text(folder), folder / "out"
+    flags = ["--text", text, "--steps", 8, "--out", out]
+    result = run(program, *flags)
+    check(result.returncode == 0, result.stderr)
+    table = [line.split() for line in result.stdout.splitlines() if line.split()[:1] and line.split()[0] in NAMES]
+    check([row[0] for row in table] == NAMES and table[0][4] == "1.00", f"the table is\n{result.stdout}")
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    check([(line["connection"], line["step"]) for line in lines] == [(name, s) for s in range(1, 9) for name in NAMES], "metrics.jsonl")
+    first = {line["connection"]: line["train_loss"] for line in lines[:6]}
+    for name in ("hc", "mhc", "skip"):
+        check(abs(first[name] - first["residual"]) < 1e-3, f"{name} starts at {first[name]}, residual at {first['residual']}")
+    results = json.loads((out / "results.json").read_text())["results"]
+    check([r["held_out_loss"] for r in results] == [line["val_loss"] for line in lines[-6:]], "results.json has other losses")
+    check((out / "loss.png").read_bytes().startswith(b"\x89PNG"), "loss.png is no picture")
+
+    new = ["--out", folder / "new"]
+    check_refused("holds results", run(program, *flags))
+    check_refused("--steps", run(program, "--steps", 0, *new))
+    check_refused("none.txt is not a file", run(program, "--text", folder / "none.txt", *new))
+    check_refused("one of simplex, identity, doubly_stochastic but is 'ball'", run(program, "--skip-constraint", "ball", *new))
+    check(not (folder / "new").exists(), "a folder was made for a run that was refused")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as name:
+        main(sys.argv[1], pathlib.Path(name))
