@@ -17,7 +17,8 @@ namespace {
 /// On resumption; the text is compared by its characters.
 constexpr std::array<std::string_view, 5> kMayChange = {"text", "steps", "warmup", "eval_every", "telemetry_every"};
 
-constexpr std::int64_t kMost = std::int64_t{1} << 31;
+/// Of anything that is counted: products of two and their bytes stay below 2^63.
+constexpr std::int64_t kMost = std::int64_t{1} << 24;
 
 void add_count(CLI::App& app, const char* flag, std::int64_t& value, const char* help, std::int64_t least = 1) {
   app.add_option(flag, value, help)->check(CLI::Range(least, kMost))->capture_default_str();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <new>
 #include <optional>
 
 #include <fmt/core.h>
@@ -134,6 +135,9 @@ int main(int argc, char** argv) {
     return braid::train_lm::run(braid::train_lm::parse(argc, argv));
   } catch (const braid::Error& error) {
     fmt::print(stderr, "train_lm: {}\n", error.what());
+    return 2;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "train_lm: a model and batches of these sizes do not fit into memory\n");
     return 2;
   }
 }
