@@ -11,8 +11,7 @@ enum class Path { automatic, reference, fused };
 std::string_view name(Path path);
 
 /// What runs when a module asks for `wanted`: `reference` or `fused`, never `automatic`. The environment variable
-/// BRAID_MHC_PATH, read once, overrules every module, for debugging. `automatic` is the fused path: it was faster at
-/// every size measured, from one token of one stream on (`bench_mhc`).
+/// BRAID_MHC_PATH, read once, overrules every module, for debugging. `automatic` is the fused path.
 /// Throws ValueError when the variable names no path.
 Path choose_path(Path wanted);
 
