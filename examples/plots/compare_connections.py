@@ -26,27 +26,27 @@ def read_runs(source):
 def draw_losses(axes, runs, held_out):
     for (name, run), (color, marker) in zip(runs.items(), STYLES):
         axes.plot([line["step"] for line in run], smoothed([line["train_loss"] for line in run]), color=color, linewidth=0.7, alpha=0.5)
-        axes.plot(*zip(*held_out[name].items()), marker + "-", color=color, linewidth=1.4, markersize=5, markerfacecolor="white",
-                  label=f"{name}: {list(held_out[name].values())[-1]:.3f}")
+        axes.plot(*zip(*held_out[name].items()), marker + "-", color=color, linewidth=1.4, markersize=5, markerfacecolor="white")
     axes.set_ylim(top=max(max(losses.values()) for losses in held_out.values()) + 0.3)
     axes.set(xlabel="step", ylabel="cross-entropy [nats per character]", title="Loss (thin: training, moving average)")
-    axes.legend(title="held out, at the end")
 
 
 def draw_differences(axes, held_out):
     """On a scale that is linear up to 0.01 and logarithmic beyond, because connections differ by much and by little."""
     baseline = held_out["residual"]
-    for losses, (color, marker) in zip(held_out.values(), STYLES):
+    for (name, losses), (color, marker) in zip(held_out.items(), STYLES):
         difference = [losses[step] - baseline[step] for step in baseline]
-        axes.plot(list(baseline), difference, marker + "-", color=color, linewidth=1.4, markersize=5, markerfacecolor="white")
+        axes.plot(list(baseline), difference, marker + "-", color=color, linewidth=1.4, markersize=5, markerfacecolor="white",
+                  label=f"{name}: {list(losses.values())[-1]:.3f}")
     axes.set_yscale("symlog", linthresh=0.01)
     axes.set(xlabel="step", ylabel="held-out loss minus residual's", title="Against residual (lower is better)")
+    axes.legend(title="held out, at the end", loc="center left", bbox_to_anchor=(1.02, 0.5))
 
 
 def main(source, picture):
     runs = read_runs(source)
     held_out = {name: {line["step"]: line["val_loss"] for line in run if "val_loss" in line} for name, run in runs.items()}
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained")
     draw_losses(left, runs, held_out)
     draw_differences(right, held_out)
     for axes in (left, right):
