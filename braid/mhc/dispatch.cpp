@@ -13,13 +13,16 @@ constexpr std::array<std::string_view, 3> kNames = {"automatic", "reference", "f
 
 Path path_from_environment() {
   const char* variable = std::getenv("BRAID_MHC_PATH");
-  if (variable == nullptr) return Path::automatic;
-  const auto found = std::ranges::find(kNames, std::string_view(variable));
-  check_value(found != kNames.end(), "BRAID_MHC_PATH: expected automatic, reference or fused but it is '{}'", variable);
-  return static_cast<Path>(found - kNames.begin());
+  return variable == nullptr ? Path::automatic : path_named(variable);
 }
 
 }  // namespace
+
+Path path_named(std::string_view name) {
+  const auto found = std::ranges::find(kNames, name);
+  check_value(found != kNames.end(), "path_named: path must be automatic, reference or fused but is '{}'", name);
+  return static_cast<Path>(found - kNames.begin());
+}
 
 std::string_view name(Path path) { return kNames[static_cast<std::size_t>(path)]; }
 

@@ -7,6 +7,7 @@
 #include <braid/autograd/gradcheck.h>
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/core/random.h>
+#include <braid/mhc/dispatch.h>
 
 namespace braid::mhc {
 namespace {
@@ -115,6 +116,28 @@ TEST_P(FusedMhcTest, GradientsPassGradcheck) {
         gradcheck([&](std::span<const Var> v) { return two_sublayers(v, rows_last); }, inputs_of(GetParam(), rng));
     EXPECT_TRUE(result.ok) << result.message;
   }
+}
+
+TEST(FusedStream, RejectsStepsOutOfOrderAndShapesThatDoNotFit) {
+  Rng rng(9);
+  const std::vector<Tensor> v = inputs_of({2, 4, 3}, rng);
+  const Var phi = v[1], alpha = v[2], bias = v[3];
+  const FusedMhc connection{phi, alpha, bias, 20, true, 1e-6};
+  FusedStream stream(v[0]);
+  EXPECT_THROW(stream.write(v[0].select(1, 0)), Error);
+  const Var u = stream.read(connection);
+  EXPECT_THROW(stream.read(connection), Error);
+  EXPECT_THROW(stream.streams(), Error);
+  EXPECT_THROW(stream.write(v[0]), ShapeError);
+  stream.write(u);
+  EXPECT_EQ(stream.streams().shape(), v[0].shape());
+  EXPECT_THROW(FusedStream(v[0]).read({alpha, alpha, bias, 20, true, 1e-6}), ShapeError);
+  EXPECT_THROW(FusedStream(v[0].to(DType::f32)).read(connection), DTypeError);
+}
+
+TEST(FusedStream, ParsesPathsByName) {
+  EXPECT_EQ(path_named("reference"), Path::reference);
+  EXPECT_THROW(path_named("fast"), ValueError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, FusedMhcTest,
