@@ -1,215 +1,184 @@
 #include <braid/mhc/kernels/sinkhorn.h>
 
 #include <algorithm>
-#include <cmath>
-#include <type_traits>
-#include <vector>
+
+#include <hwy/aligned_allocator.h>
 
 #include <braid/core/parallel.h>
 
-namespace braid::mhc::kernels {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "braid/mhc/kernels/sinkhorn.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <braid/mhc/kernels/sinkhorn-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::HWY_NAMESPACE {
 namespace {
 
-// All code below normalises rows first and columns last. The other order is the same problem transposed, so only
-// reading and writing a matrix know of it.
-//
-// Range: exp(logits) overflows, and after one half-step a whole column may still underflow. So the first two half-steps
-// run in log space. From there on every row and column holds an entry of at least 1/n^2, hence every sum lies in
-// [1/n^2, n] and plain divisions are safe.
+using kernels::SinkhornProblem;
 
-// `N` is int, or a std::integral_constant for which the compiler unrolls.
-template <class T, class N>
-void read_matrix(const T* in, N n, bool transposed, T* w) {
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) w[i * n + j] = transposed ? in[j * n + i] : in[i * n + j];
-}
+/// A matrix a lane, from and to matrices behind each other. kN is n, or 0 when it is known at run time only.
+template <class T, int kN>
+class Lanes {
+ public:
+  using D = hn::ScalableTag<T>;
 
-/// Half-step 1 in log space: log_p = logits - logsumexp over each row, and p = exp(log_p).
-template <class T, class N>
-void log_softmax_rows(const T* logits, N n, T* log_p, T* p) {
-  for (int i = 0; i < n; ++i) {
-    const T* z = logits + i * n;
-    T top = z[0], poison = 0;
-    for (int j = 0; j < n; ++j) {
-      top = z[j] > top ? z[j] : top;
-      poison += z[j] * 0;  // NaN once a logit is NaN or infinite
-    }
-    T sum = poison;
-    for (int j = 0; j < n; ++j) sum += p[i * n + j] = std::exp(z[j] - top);
-    const T shift = top + std::log(sum);
-    for (int j = 0; j < n; ++j) {
-      log_p[i * n + j] = z[j] - shift;
-      p[i * n + j] /= sum;
+  explicit Lanes(const SinkhornProblem& problem)
+      : problem_(problem),
+        solver_(d_, problem.n, problem.iterations, problem.rows_last),
+        lanes_(static_cast<int64_t>(hn::Lanes(d_))),
+        buffer_(hwy::AllocateAligned<T>(static_cast<size_t>(
+            (3 * entries() + SinkhornLanes<D, kN>::workspace_vectors(problem.n, problem.iterations)) * lanes_))) {}
+
+  void forward(const T* logits, T* out, int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; b += lanes_) {
+      enter(logits + b * entries(), end - b, part(0));
+      solver_.forward(part(0));
+      leave(part(0), end - b, out + b * entries());
     }
   }
-}
 
-/// dlogits = g - p * (row sums of g), in place.
-template <class T, class N>
-void log_softmax_rows_vjp(const T* p, N n, T* g) {
-  for (int i = 0; i < n; ++i) {
-    T sum = 0;
-    for (int j = 0; j < n; ++j) sum += g[i * n + j];
-    for (int j = 0; j < n; ++j) g[i * n + j] -= p[i * n + j] * sum;
+  void vjp(const T* logits, const T* dy, T* dlogits, int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; b += lanes_) {
+      enter(logits + b * entries(), end - b, part(0));
+      enter(dy + b * entries(), end - b, part(1));
+      solver_.backward(part(0), part(1), part(3));
+      leave(part(1), end - b, dlogits + b * entries());
+    }
   }
-}
 
-/// Half-step 2, out of log space: the softmax of each column. `line` has room for n numbers.
-template <class T, class N>
-void softmax_columns(const T* log_p, N n, T* line, T* p) {
-  std::copy_n(log_p, n, line);
-  for (int i = 1; i < n; ++i)
-    for (int j = 0; j < n; ++j) line[j] = std::max(line[j], log_p[i * n + j]);
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) p[i * n + j] = std::exp(log_p[i * n + j] - line[j]);
-  std::fill_n(line, n, T{0});
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) line[j] += p[i * n + j];
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) p[i * n + j] /= line[j];
-}
+ private:
+  int64_t entries() const { return kN != 0 ? kN * kN : int64_t{problem_.n} * problem_.n; }
+  T* part(int64_t i) { return buffer_.get() + i * entries() * lanes_; }
 
-/// dlog_p = p * (g - column sums of g p), in place.
-template <class T, class N>
-void softmax_columns_vjp(const T* p, N n, T* line, T* g) {
-  std::fill_n(line, n, T{0});
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) line[j] += g[i * n + j] * p[i * n + j];
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) g[i * n + j] = p[i * n + j] * (g[i * n + j] - line[j]);
-}
-
-/// y = v / s for the sums s of v's rows. y may be v.
-template <class T, class N>
-void normalize_rows(const T* v, N n, T* s, T* y) {
-  for (int i = 0; i < n; ++i) {
-    T sum = 0;
-    for (int j = 0; j < n; ++j) sum += v[i * n + j];
-    s[i] = sum;
-    for (int j = 0; j < n; ++j) y[i * n + j] = v[i * n + j] / sum;
+  /// Lanes past the last matrix compute on zeros.
+  void enter(const T* matrices, int64_t count, T* vectors) {
+    if constexpr (kN == 4)
+      if (count >= lanes_) return transpose(matrices, vectors);
+    if (count < lanes_) std::fill_n(vectors, entries() * lanes_, T{0});
+    for (int64_t b = 0; b < std::min(count, lanes_); ++b)
+      for (int64_t e = 0; e < entries(); ++e) vectors[e * lanes_ + b] = matrices[b * entries() + e];
   }
-}
 
-/// dv = (g - row sums of g y) / s, in place.
-template <class T, class N>
-void normalize_rows_vjp(const T* y, const T* s, N n, T* g) {
-  for (int i = 0; i < n; ++i) {
-    T dot = 0;
-    for (int j = 0; j < n; ++j) dot += g[i * n + j] * y[i * n + j];
-    for (int j = 0; j < n; ++j) g[i * n + j] = (g[i * n + j] - dot) / s[i];
+  void leave(const T* vectors, int64_t count, T* matrices) {
+    if constexpr (kN == 4)
+      if (count >= lanes_) return transpose_back(vectors, matrices);
+    for (int64_t b = 0; b < std::min(count, lanes_); ++b)
+      for (int64_t e = 0; e < entries(); ++e) matrices[b * entries() + e] = vectors[e * lanes_ + b];
   }
-}
 
-/// The same for columns.
-template <class T, class N>
-void normalize_columns(const T* v, N n, T* s, T* y) {
-  std::fill_n(s, n, T{0});
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) s[j] += v[i * n + j];
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) y[i * n + j] = v[i * n + j] / s[j];
-}
+  /// [lanes, 16] -> [16, lanes] in registers: taking every fourth number twice is a transposition.
+  void transpose(const T* from, T* to) {
+    T* columns = part(2);  // [column, matrix, row]
+    hn::Vec<D> v[4];
+    for (int64_t i = 0; i < 4; ++i) {
+      hn::LoadInterleaved4(d_, from + i * 4 * lanes_, v[0], v[1], v[2], v[3]);
+      for (int64_t j = 0; j < 4; ++j) hn::Store(v[j], d_, columns + (j * 4 + i) * lanes_);
+    }
+    for (int64_t j = 0; j < 4; ++j) {
+      hn::LoadInterleaved4(d_, columns + j * 4 * lanes_, v[0], v[1], v[2], v[3]);
+      for (int64_t i = 0; i < 4; ++i) hn::Store(v[i], d_, to + (i * 4 + j) * lanes_);
+    }
+  }
 
-template <class T, class N>
-void normalize_columns_vjp(const T* y, const T* s, N n, T* line, T* g) {
-  std::fill_n(line, n, T{0});
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) line[j] += g[i * n + j] * y[i * n + j];
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) g[i * n + j] = (g[i * n + j] - line[j]) / s[j];
-}
+  void transpose_back(const T* from, T* to) {
+    T* columns = part(2);
+    hn::Vec<D> v[4];
+    for (int64_t j = 0; j < 4; ++j) {
+      for (int64_t i = 0; i < 4; ++i) v[i] = hn::Load(d_, from + (i * 4 + j) * lanes_);
+      hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d_, columns + j * 4 * lanes_);
+    }
+    for (int64_t i = 0; i < 4; ++i) {
+      for (int64_t j = 0; j < 4; ++j) v[j] = hn::Load(d_, columns + (j * 4 + i) * lanes_);
+      hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d_, to + i * 4 * lanes_);
+    }
+  }
 
-/// One thread's buffers. `keep` half-steps are remembered; the forward pass needs none and overwrites one.
-template <class T>
-struct Workspace {
-  std::vector<T> w, log_p, line;  // [n, n], [n, n], [n]
-  std::vector<T> y, s;            // the result of each half-step [keep, n, n], its sums [keep, n]
-
-  Workspace(std::int64_t n, std::int64_t keep) : w(n * n), log_p(n * n), line(n), y(keep * n * n), s(keep * n) {}
+  const D d_;
+  const SinkhornProblem problem_;
+  SinkhornLanes<D, kN> solver_;
+  int64_t lanes_;
+  hwy::AlignedFreeUniquePtr<T[]> buffer_;  // logits, cotangents, a transposition's columns, the solver's workspace
 };
 
-/// Normalises ws.w; the last n * n numbers of ws.y receive the result.
-template <class T, class N>
-void iterate(int iterations, N n, bool keep, Workspace<T>& ws) {
-  const int step = keep ? n * n : 0;
-  T* y = ws.y.data();
-  T* s = ws.s.data();
-  log_softmax_rows(ws.w.data(), n, ws.log_p.data(), y);
-  softmax_columns(ws.log_p.data(), n, ws.line.data(), y + step);
-  y += step;
-  for (int k = 1; k < iterations; ++k) {
-    normalize_rows(y, n, s, y + step);
-    y += step;
-    s += keep ? n : 0;
-    normalize_columns(y, n, s, y + step);
-    y += step;
-    s += keep ? n : 0;
-  }
+template <class T>
+void forward(const SinkhornProblem& p, const T* logits, T* out, int64_t begin, int64_t end) {
+  if (p.n == 4)
+    Lanes<T, 4>(p).forward(logits, out, begin, end);
+  else
+    Lanes<T, 0>(p).forward(logits, out, begin, end);
 }
 
-/// Pulls ws.w, the cotangent of the result, back to the logits in place, newest half-step first.
-template <class T, class N>
-void iterate_vjp(std::int64_t iterations, N n, Workspace<T>& ws) {
-  T* g = ws.w.data();
-  T* line = ws.line.data();
-  const T* y = ws.y.data() + (2 * iterations - 1) * n * n;
-  const T* s = ws.s.data() + (2 * iterations - 2) * n;
-  for (int k = 1; k < iterations; ++k) {
-    s -= n;
-    normalize_columns_vjp(y, s, n, line, g);
-    y -= n * n;
-    s -= n;
-    normalize_rows_vjp(y, s, n, g);
-    y -= n * n;
-  }
-  softmax_columns_vjp(y, n, line, g);
-  log_softmax_rows_vjp(y - n * n, n, g);
+template <class T>
+void vjp(const SinkhornProblem& p, const T* logits, const T* dy, T* dlogits, int64_t begin, int64_t end) {
+  if (p.n == 4)
+    Lanes<T, 4>(p).vjp(logits, dy, dlogits, begin, end);
+  else
+    Lanes<T, 0>(p).vjp(logits, dy, dlogits, begin, end);
 }
 
-/// Calls body(n, begin, end) for blocks of matrices of about 2^15 divisions each; n is a constant where that pays.
-template <class Body>
-void for_each_block(const SinkhornProblem& p, Body body) {
+void forward_f32(const SinkhornProblem& p, const float* logits, float* out, int64_t begin, int64_t end) {
+  forward(p, logits, out, begin, end);
+}
+
+void forward_f64(const SinkhornProblem& p, const double* logits, double* out, int64_t begin, int64_t end) {
+  forward(p, logits, out, begin, end);
+}
+
+void vjp_f32(const SinkhornProblem& p, const float* logits, const float* dy, float* dlogits, int64_t begin,
+             int64_t end) {
+  vjp(p, logits, dy, dlogits, begin, end);
+}
+
+void vjp_f64(const SinkhornProblem& p, const double* logits, const double* dy, double* dlogits, int64_t begin,
+             int64_t end) {
+  vjp(p, logits, dy, dlogits, begin, end);
+}
+
+}  // namespace
+}  // namespace braid::mhc::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace braid::mhc {
+namespace {
+
+HWY_EXPORT(forward_f32);
+HWY_EXPORT(forward_f64);
+HWY_EXPORT(vjp_f32);
+HWY_EXPORT(vjp_f64);
+
+/// Calls f(begin, end) for blocks of about 2^18 entries' normalisations, in multiples of the 16 lanes of an AVX-512
+/// vector of floats.
+template <class F>
+void for_each_block(const kernels::SinkhornProblem& p, F f) {
+  constexpr std::int64_t kLanes = 16, kWork = 1 << 14;
   const std::int64_t work = std::int64_t{2} * p.n * p.n * p.iterations;
-  const std::int64_t block = std::max<std::int64_t>(1, 32768 / work);
-  parallel_for(p.matrices, block, [&](std::int64_t begin, std::int64_t end) {
-    if (p.n == 4)
-      body(std::integral_constant<int, 4>(), begin, end);
-    else
-      body(p.n, begin, end);
-  });
+  parallel_for(p.matrices, kLanes * std::max<std::int64_t>(1, kWork / work), f);
 }
 
 }  // namespace
 
-template <class T>
-void sinkhorn_forward(const SinkhornProblem& p, const T* logits, T* out) {
-  for_each_block(p, [&](auto n, std::int64_t begin, std::int64_t end) {
-    Workspace<T> ws(n, 1);
-    for (std::int64_t b = begin; b < end; ++b) {
-      read_matrix(logits + b * n * n, n, p.rows_last, ws.w.data());
-      iterate(p.iterations, n, false, ws);
-      read_matrix(ws.y.data(), n, p.rows_last, out + b * n * n);
-    }
-  });
+namespace kernels {
+
+void sinkhorn_forward(const SinkhornProblem& p, const float* logits, float* out) {
+  for_each_block(p, [&](auto... range) { HWY_DYNAMIC_DISPATCH(forward_f32)(p, logits, out, range...); });
 }
 
-template <class T>
-void sinkhorn_vjp(const SinkhornProblem& p, const T* logits, const T* dy, T* dlogits) {
-  for_each_block(p, [&](auto n, std::int64_t begin, std::int64_t end) {
-    Workspace<T> ws(n, std::int64_t{2} * p.iterations);
-    for (std::int64_t b = begin; b < end; ++b) {
-      read_matrix(logits + b * n * n, n, p.rows_last, ws.w.data());
-      iterate(p.iterations, n, true, ws);
-      read_matrix(dy + b * n * n, n, p.rows_last, ws.w.data());
-      iterate_vjp(p.iterations, n, ws);
-      read_matrix(ws.w.data(), n, p.rows_last, dlogits + b * n * n);
-    }
-  });
+void sinkhorn_forward(const SinkhornProblem& p, const double* logits, double* out) {
+  for_each_block(p, [&](auto... range) { HWY_DYNAMIC_DISPATCH(forward_f64)(p, logits, out, range...); });
 }
 
-template void sinkhorn_forward(const SinkhornProblem&, const float*, float*);
-template void sinkhorn_forward(const SinkhornProblem&, const double*, double*);
-template void sinkhorn_vjp(const SinkhornProblem&, const float*, const float*, float*);
-template void sinkhorn_vjp(const SinkhornProblem&, const double*, const double*, double*);
+void sinkhorn_vjp(const SinkhornProblem& p, const float* logits, const float* dy, float* dlogits) {
+  for_each_block(p, [&](auto... range) { HWY_DYNAMIC_DISPATCH(vjp_f32)(p, logits, dy, dlogits, range...); });
+}
 
-}  // namespace braid::mhc::kernels
+void sinkhorn_vjp(const SinkhornProblem& p, const double* logits, const double* dy, double* dlogits) {
+  for_each_block(p, [&](auto... range) { HWY_DYNAMIC_DISPATCH(vjp_f64)(p, logits, dy, dlogits, range...); });
+}
+
+}  // namespace kernels
+}  // namespace braid::mhc
+#endif  // HWY_ONCE

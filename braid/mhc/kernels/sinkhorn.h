@@ -11,12 +11,12 @@ struct SinkhornProblem {
   bool rows_last;  // the marginal that is normalised last; else columns
 };
 
-/// out[b] = Sinkhorn-Knopp of exp(logits[b]); both contiguous [matrices, n, n]. T is float or double.
-template <class T>
-void sinkhorn_forward(const SinkhornProblem& problem, const T* logits, T* out);
+/// out[b] = Sinkhorn-Knopp of exp(logits[b]); both contiguous [matrices, n, n].
+void sinkhorn_forward(const SinkhornProblem& problem, const float* logits, float* out);
+void sinkhorn_forward(const SinkhornProblem& problem, const double* logits, double* out);
 
-/// dlogits from the cotangent dy of the output. Recomputes the iterates: 2 n^2 numbers an iteration, a thread's own.
-template <class T>
-void sinkhorn_vjp(const SinkhornProblem& problem, const T* logits, const T* dy, T* dlogits);
+/// dlogits from the cotangent dy of the output. Recomputes the iterates and keeps n sums a half-step, in cache.
+void sinkhorn_vjp(const SinkhornProblem& problem, const float* logits, const float* dy, float* dlogits);
+void sinkhorn_vjp(const SinkhornProblem& problem, const double* logits, const double* dy, double* dlogits);
 
 }  // namespace braid::mhc::kernels
