@@ -115,7 +115,7 @@ void measure(const Options& o) {
 void add_options(CLI::App& app, Options& o) {
   app.add_option("--connection", o.connection, "residual, hc, mhc, manifold, mhc-layer or skip")->capture_default_str();
   app.add_flag("--compare", o.compare, "residual, hc and mhc in turn, with their ratio to residual");
-  app.add_option("--path", o.path, "of mhc: automatic, reference or fused")->capture_default_str();
+  app.add_option("--path", o.path, "automatic, reference or fused")->capture_default_str();
   app.add_option("--channels", o.channels)->capture_default_str();
   app.add_option("--layers", o.layers)->capture_default_str();
   app.add_option("--heads", o.heads)->capture_default_str();

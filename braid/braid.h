@@ -64,7 +64,11 @@
 #include <braid/mhc/constraint.h>
 #include <braid/mhc/dispatch.h>
 #include <braid/mhc/evaluation_cache.h>
+#include <braid/mhc/fused_groups.h>
+#include <braid/mhc/fused_hyper_connection.h>
 #include <braid/mhc/fused_mhc.h>
+#include <braid/mhc/fused_mhc_layer.h>
+#include <braid/mhc/fused_streams.h>
 #include <braid/mhc/history_buffer.h>
 #include <braid/mhc/hyper_connection.h>
 #include <braid/mhc/manifold_constrained_hc.h>
@@ -79,6 +83,7 @@
 #include <braid/mhc/stream_maps.h>
 #include <braid/mhc/streams.h>
 #include <braid/mhc/telemetry.h>
+#include <braid/mhc/weighted_sum.h>
 #include <braid/nn/attention.h>
 #include <braid/nn/block.h>
 #include <braid/nn/clip.h>

@@ -17,19 +17,25 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
   switch (config.kind) {
     case ConnectionKind::residual: break;
     case ConnectionKind::hc:
-      return HyperConnection(channels, n, index, {.dynamic = config.dynamic, .dtype = config.dtype});
+      return HyperConnection(channels, n, index,
+                             {.dynamic = config.dynamic, .path = config.path, .dtype = config.dtype});
     case ConnectionKind::mhc:
       return ManifoldConstrainedHC(
           channels, n, rng,
           {.sinkhorn_iterations = iterations, .phi_std = config.phi_std, .path = config.path, .dtype = config.dtype});
     case ConnectionKind::manifold:
-      return ManifoldHyperConnection(channels, rng,
-                                     {.expansion = n, .sinkhorn_iterations = iterations, .dtype = config.dtype});
+      return ManifoldHyperConnection(
+          channels, rng,
+          {.expansion = n, .sinkhorn_iterations = iterations, .path = config.path, .dtype = config.dtype});
     case ConnectionKind::mhc_layer:
       return MHCLayer(n, channels,
-                      {.sinkhorn_iterations = iterations, .init = MHCLayerInit::residual, .dtype = config.dtype});
+                      {.sinkhorn_iterations = iterations,
+                       .init = MHCLayerInit::residual,
+                       .path = config.path,
+                       .dtype = config.dtype});
     case ConnectionKind::skip: {
       MHCSkipSettings skip = config.skip;
+      skip.path = config.path;
       skip.dtype = config.dtype;
       return MHCSkip(skip);
     }

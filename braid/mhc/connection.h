@@ -31,7 +31,7 @@ struct ConnectionConfig {
   bool dynamic = true;          ///< hc
   MHCSkipSettings skip = {};    ///< skip; its dtype is ours
   bool detach_history = false;  ///< skip
-  Path path = Path::automatic;  ///< mhc
+  Path path = Path::automatic;  ///< all but residual; see choose_path
   DType dtype = DType::f32;
 };
 

@@ -33,12 +33,20 @@ StreamMaps HyperConnection::maps(const Var& x) const {
   const std::int64_t n = streams();
   check_streams("HyperConnection", x.shape(), n, channels);
   if (!settings.dynamic) return {b_pre, b_post, b_res, /*gated=*/false};
-  // One product for all three maps: rows of theta are pre, post, res_0 .. res_{n-1}.
-  const Var theta = concat({expand_dims(theta_pre, 0), expand_dims(theta_post, 0), theta_res}, 0);
-  const Var t = tanh(linear(rms_norm(x, settings.eps), theta));  // [..., n, 2 + n]
+  const Var t = tanh(linear(rms_norm(x, settings.eps), theta()));  // [..., n, 2 + n]: one product for all three maps
   const auto a = [&](int map) { return slice(alpha, 0, map, map + 1); };
   return {a(0) * squeeze(slice(t, -1, 0, 1), -1) + b_pre, a(1) * squeeze(slice(t, -1, 1, 2), -1) + b_post,
           a(2) * transpose(slice(t, -1, 2, 2 + n)) + b_res, /*gated=*/false};
+}
+
+LayerInput HyperConnection::fused_read(const Var& x) const {
+  const std::int64_t n = streams();
+  check_streams("HyperConnection", x.shape(), n, channels);
+  return open_layer({theta(), alpha, concat({b_pre, b_post, reshape(b_res, {n * n})}, 0), settings.eps}, x);
+}
+
+Var HyperConnection::theta() const {
+  return concat({expand_dims(theta_pre, 0), expand_dims(theta_post, 0), theta_res}, 0);
 }
 
 }  // namespace braid::mhc

@@ -1,4 +1,6 @@
 #pragma once
+#include <braid/mhc/dispatch.h>
+#include <braid/mhc/fused_hyper_connection.h>
 #include <braid/mhc/stream_maps.h>
 
 namespace braid::mhc {
@@ -7,6 +9,7 @@ struct HyperConnectionSettings {
   bool dynamic = true;  ///< maps depend on the token; else they are b_pre, b_post, b_res
   double eps = 1e-6;    ///< of the RMS norm in front of the maps
   StreamReduction reduction = StreamReduction::mean;
+  Path path = Path::automatic;
   DType dtype = DType::f32;
 };
 
@@ -40,7 +43,14 @@ struct HyperConnection {
   StreamMaps maps(const Var& x) const;
 
   /// `layer` maps [..., C] to [..., C]; anything callable.
-  Var operator()(const Var& x, auto&& layer) const { return connect(maps(x), x, layer); }
+  Var operator()(const Var& x, auto&& layer) const {
+    if (!settings.dynamic || path() == Path::reference) return connect(maps(x), x, layer, path());
+    const auto [u, write] = fused_read(x);
+    return write(layer(u));
+  }
+
+  /// Which implementation runs now; telemetry looks at the maps, which only the reference has.
+  Path path() const { return Telemetry::active() ? Path::reference : choose_path(settings.path); }
 
   Var open(const Var& embedding) const { return expand_streams(embedding, streams()); }
   Var close(const Var& x) const { return reduce_streams(x, settings.reduction); }
@@ -56,6 +66,10 @@ struct HyperConnection {
     visit("b_post", b_post);
     visit("b_res", b_res);
   }
+
+ private:
+  LayerInput fused_read(const Var& x) const;
+  Var theta() const;  // [2 + n, C]: pre, post, res_0, ..
 };
 
 }  // namespace braid::mhc

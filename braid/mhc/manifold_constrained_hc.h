@@ -62,7 +62,7 @@ struct ManifoldConstrainedHC {
       stream.write(layer(stream.read(fused())));
     } else {
       const Var x = stream.streams();
-      stream = FusedStream(connect(maps(x), x, layer));
+      stream = FusedStream(connect(maps(x), x, layer, Path::reference));
     }
   }
 

@@ -6,6 +6,7 @@
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sigmoid.h>
+#include <braid/mhc/fused_groups.h>
 #include <braid/mhc/sinkhorn.h>
 #include <braid/nn/init.h>
 
@@ -13,7 +14,7 @@ namespace braid::mhc {
 
 ManifoldHyperConnection::ManifoldHyperConnection(std::int64_t dims, Rng& rng,
                                                  const ManifoldHyperConnectionSettings& settings)
-    : dims(dims), sinkhorn_iterations(settings.sinkhorn_iterations) {
+    : dims(dims), sinkhorn_iterations(settings.sinkhorn_iterations), wanted_path(settings.path) {
   const std::int64_t e = settings.expansion;
   check_value(e >= 1, "ManifoldHyperConnection: expansion must be >= 1 but is {}", e);
   check_value(dims >= 1 && dims % e == 0,
@@ -37,6 +38,7 @@ Var ManifoldHyperConnection::h_post() const {
 }
 
 Var ManifoldHyperConnection::pre_scale(const Var& x) const {
+  if (path() == Path::fused) return reshape(scale_groups(h_pre(), split(x)), x.shape());
   return reshape(split(x) * expand_dims(h_pre(), -1), x.shape());
 }
 
@@ -45,8 +47,10 @@ Var ManifoldHyperConnection::post_combine(const Var& x, const Var& layer_output)
   check_shape(layer_output.shape() == x.shape(),
               "ManifoldHyperConnection: layer_output must have the shape {} of x but has {}", x.shape(),
               layer_output.shape());
+  const Var f = reshape(layer_output, groups.shape());
+  if (path() == Path::fused) return reshape(mix_groups(residual_map(), h_post(), groups, f), x.shape());
   const Var mixed = matmul(h_res(), groups * expand_dims(h_pre(), -1));
-  return reshape((reshape(layer_output, groups.shape()) + mixed) * expand_dims(h_post(), -1), x.shape());
+  return reshape((f + mixed) * expand_dims(h_post(), -1), x.shape());
 }
 
 Var ManifoldHyperConnection::split(const Var& x) const {
@@ -55,8 +59,8 @@ Var ManifoldHyperConnection::split(const Var& x) const {
   return reshape(x, x.shape().with(-1, expansion()).inserted(x.rank(), dims / expansion()));
 }
 
-StreamMaps ManifoldHyperConnection::residual_maps() const {
-  return {h_pre(), h_post(), expand_dims(h_post(), -1) * h_res() * h_pre()};
-}
+Var ManifoldHyperConnection::residual_map() const { return expand_dims(h_post(), -1) * h_res() * h_pre(); }
+
+StreamMaps ManifoldHyperConnection::residual_maps() const { return {h_pre(), h_post(), residual_map()}; }
 
 }  // namespace braid::mhc

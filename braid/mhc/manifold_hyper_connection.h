@@ -2,6 +2,7 @@
 #include <concepts>
 
 #include <braid/core/random.h>
+#include <braid/mhc/dispatch.h>
 #include <braid/mhc/evaluation_cache.h>
 #include <braid/mhc/stream_maps.h>
 
@@ -10,6 +11,7 @@ namespace braid::mhc {
 struct ManifoldHyperConnectionSettings {
   std::int64_t expansion = 2;  ///< how many groups the channels are split into
   int sinkhorn_iterations = 20;
+  Path path = Path::automatic;
   DType dtype = DType::f32;
 };
 
@@ -36,6 +38,7 @@ struct ManifoldHyperConnection {
   Var h_post_raw, h_post_bias;  // [expansion], zeros at the start
   std::int64_t dims;
   int sinkhorn_iterations;
+  Path wanted_path;
 
   /// Throws ValueError unless expansion divides dims and sinkhorn_iterations >= 1.
   ManifoldHyperConnection(std::int64_t dims, Rng& rng, const ManifoldHyperConnectionSettings& settings = {});
@@ -61,6 +64,9 @@ struct ManifoldHyperConnection {
     return post_combine(x, layer(pre_scale(x)));
   }
 
+  /// Which implementation runs now.
+  Path path() const { return choose_path(wanted_path); }
+
   Var open(const Var& embedding) const { return embedding; }
   Var close(const Var& x) const { return x; }
 
@@ -74,7 +80,8 @@ struct ManifoldHyperConnection {
 
  private:
   Var split(const Var& x) const;     // [..., dims] -> [..., expansion, dims / expansion]
-  StreamMaps residual_maps() const;  // with H_post H_res H_pre, which is what x passes, as h_res
+  Var residual_map() const;          // H_post H_res H_pre: what x passes
+  StreamMaps residual_maps() const;  // the same as h_res
 
   EvaluationCache<1> h_res_cache_;
   EvaluationCache<2> h_pre_cache_, h_post_cache_;

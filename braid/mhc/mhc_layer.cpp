@@ -4,6 +4,7 @@
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rms_norm.h>
 #include <braid/autograd/ops/sigmoid.h>
+#include <braid/mhc/fused_mhc_layer.h>
 #include <braid/mhc/manifold_constrained_hc.h>
 
 namespace braid::mhc {
@@ -31,6 +32,13 @@ Var MHCLayer::mixing_matrix() const {
 }
 
 StreamMaps MHCLayer::maps() const { return {sigmoid(h_pre_raw), 2 * sigmoid(h_post_raw), mixing_matrix()}; }
+
+Var MHCLayer::operator()(const Var& x) const {
+  if (path() == Path::reference || Telemetry::active()) return (*this)(x, [](const Var& u) { return u; });
+  check_streams("MHCLayer", x.shape(), streams(), channels());
+  const StreamMaps m = maps();
+  return fused_mhc_layer(m.h_pre, m.h_post, m.h_res, rms_weight, x, settings.eps);
+}
 
 Var MHCLayer::norm(const Var& u) const { return rms_norm(u, rms_weight, settings.eps); }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <braid/core/random.h>
+#include <braid/mhc/dispatch.h>
 #include <braid/mhc/evaluation_cache.h>
 #include <braid/mhc/sinkhorn.h>
 #include <braid/mhc/stream_maps.h>
@@ -16,6 +17,7 @@ struct MHCLayerSettings {
   int sinkhorn_iterations = 20;
   double eps = 1e-5;
   MHCLayerInit init = MHCLayerInit::identity;
+  Path path = Path::automatic;
   DType dtype = DType::f32;
 };
 
@@ -47,15 +49,17 @@ struct MHCLayer {
   StreamMaps maps() const;
 
   /// x [..., n, C] -> [..., n, C]. Throws ShapeError on other shapes.
-  Var operator()(const Var& x) const {
-    return (*this)(x, [](const Var& u) { return u; });
-  }
+  Var operator()(const Var& x) const;
 
   /// `f` maps [..., C] to [..., C]; anything callable.
   Var operator()(const Var& x, auto&& f) const {
     check_streams("MHCLayer", x.shape(), streams(), channels());
-    return connect(maps(), x, [&](const Var& u) { return f(norm(u)); });
+    return connect(
+        maps(), x, [&](const Var& u) { return f(norm(u)); }, path());
   }
+
+  /// Which implementation runs now.
+  Path path() const { return choose_path(settings.path); }
 
   Var open(const Var& embedding) const { return expand_streams(embedding, streams()); }
   Var close(const Var& x) const { return reduce_streams(x); }

@@ -11,6 +11,7 @@
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/slice.h>
 #include <braid/mhc/stream_maps.h>
+#include <braid/mhc/weighted_sum.h>
 
 namespace braid::mhc {
 namespace {
@@ -105,6 +106,7 @@ Var MHCSkip::operator()(const Var& x, std::span<const Var> history) const {
   if (Telemetry* telemetry = Telemetry::active())
     telemetry->record(companion_maps(alpha, settings.max_history), stack(states, -2));
   if (settings.mode == SkipMode::residual) return x + states.back();
+  if (path() == Path::fused) return weighted_sum(x, alpha, states);
   Var y = x;
   for (std::int64_t i = 0; i < k; ++i)
     y = y + squeeze(slice(alpha, 0, i, i + 1), 0) * states[static_cast<std::size_t>(i)];

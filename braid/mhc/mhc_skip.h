@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include <braid/mhc/constraint.h>
+#include <braid/mhc/dispatch.h>
 #include <braid/mhc/history_buffer.h>
 
 namespace braid::mhc {
@@ -38,6 +39,7 @@ struct MHCSkipSettings {
   SkipInit init = SkipInit::identity;
   SkipProjection projection = SkipProjection::forward;
   std::int64_t max_history = 4;
+  Path path = Path::automatic;
   DType dtype = DType::f32;
 };
 
@@ -62,6 +64,9 @@ struct MHCSkip {
 
   /// The weights [k] of the last k states, oldest first. Throws ValueError unless k is in [1, max_history].
   Var weights(std::int64_t k) const;
+
+  /// Which implementation runs now.
+  Path path() const { return choose_path(settings.path); }
 
   /// Brings the parameters back onto the constraint's set if the projection policy is post_step. Call after each
   /// optimizer step, or mhc::project(model) for all of them.

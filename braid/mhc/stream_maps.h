@@ -1,6 +1,7 @@
 #pragma once
 #include <utility>
 
+#include <braid/mhc/fused_streams.h>
 #include <braid/mhc/streams.h>
 #include <braid/mhc/telemetry.h>
 
@@ -19,9 +20,14 @@ struct StreamMaps {
 /// `out = H_res x + H_post^T layer(H_pre x)`, x [..., n, C]: what all hyper-connections on streams have in common.
 /// `layer` maps [..., C] to [..., C]; anything callable.
 template <class Layer>
-Var connect(const StreamMaps& maps, const Var& x, Layer&& layer) {
+Var connect(const StreamMaps& maps, const Var& x, Layer&& layer, Path path = Path::automatic) {
   if (Telemetry* telemetry = Telemetry::active()) telemetry->record(maps, x);
-  return write_streams(maps.h_res, maps.h_post, x, std::forward<Layer>(layer)(read_streams(maps.h_pre, x)));
+  if (choose_path(path) == Path::fused) {
+    const auto [u, write] = open_layer(maps.h_pre, maps.h_post, maps.h_res, x);
+    return write(std::forward<Layer>(layer)(u));
+  }
+  const Var u = read_streams(maps.h_pre, x, Path::reference);
+  return write_streams(maps.h_res, maps.h_post, x, std::forward<Layer>(layer)(u), Path::reference);
 }
 
 }  // namespace braid::mhc

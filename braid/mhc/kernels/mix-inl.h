@@ -78,8 +78,9 @@ void mix(int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x, 
   });
 }
 
-/// products_ij = <g_i, x_j>: g [n, C], x [m, C], products [n, m] with rows `row_step` apart.
-template <class T>
+/// products_ij = <g_i, x_j> (+ products_ij when `accumulate`): g [n, C], x [m, C], products [n, m] with rows `row_step`
+/// apart.
+template <bool accumulate = false, class T>
 void inner_products(int64_t n, int64_t m, int64_t channels, const T* g, const T* x, T* products, int64_t row_step) {
   in_fours(n, [&](auto rows, int64_t i) {
     in_fours(m, [&](auto columns, int64_t j) {
@@ -102,7 +103,10 @@ void inner_products(int64_t n, int64_t m, int64_t channels, const T* g, const T*
           for (int k = 0; k < kColumns; ++k) total[r][k] += hn::GetLane(hn::SumOfLanes(d, sum[r][k]));
       });
       for (int r = 0; r < kRows; ++r)
-        for (int k = 0; k < kColumns; ++k) products[(i + r) * row_step + j + k] = total[r][k];
+        for (int k = 0; k < kColumns; ++k) {
+          T& product = products[(i + r) * row_step + j + k];
+          product = accumulate ? product + total[r][k] : total[r][k];
+        }
     });
   });
 }

@@ -1,0 +1,16 @@
+#pragma once
+#include <braid/autograd/tape.h>
+
+namespace braid::mhc {
+
+// Maps of n groups of channels, x [..., n, C], the same for all tokens, in one pass each, forward and vjp.
+// ManifoldHyperConnection's reference path composes the same of ops.
+
+/// `y_i = scale_i x_i`, scale [n]. Throws ShapeError unless scale fits x.
+Var scale_groups(const Var& scale, const Var& x);
+
+/// `y_i = sum_j mixing_ij x_j + scale_i f_i`: mixing [n, n], scale [n], f and x of one shape.
+/// Throws ShapeError unless all fit x.
+Var mix_groups(const Var& mixing, const Var& scale, const Var& x, const Var& f);
+
+}  // namespace braid::mhc

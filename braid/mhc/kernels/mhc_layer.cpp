@@ -1,0 +1,127 @@
+#include <braid/mhc/kernels/mhc_layer.h>
+
+#include <cmath>
+#include <vector>
+
+#include <braid/mhc/kernels/tiles.h>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "braid/mhc/kernels/mhc_layer.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <braid/mhc/kernels/mix-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::HWY_NAMESPACE {
+namespace {
+
+using kernels::LayerForward, kernels::LayerVjp;
+
+/// f = u scale weight
+template <class T>
+void scale_channels(int64_t channels, const T* u, T scale, const T* weight, T* f) {
+  for (int64_t c = 0; c < channels; ++c) f[c] = u[c] * scale * weight[c];
+}
+
+template <class T>
+void forward_tile(const LayerForward<T>& c, int64_t begin, int64_t end) {
+  const auto [tokens, n, channels] = c.sizes;
+  const int64_t width = n * channels;
+  std::vector<T> f(static_cast<size_t>(channels));
+  for (int64_t t = begin; t < end; ++t) {
+    const T* x = c.x + t * width;
+    T squares = 0;
+    mix(1, n, channels, {c.params.h_pre, 0, 1}, x, {}, f.data());
+    inner_products(1, 1, channels, f.data(), f.data(), &squares, 1);
+    c.rstd[t] = static_cast<T>(1 / std::sqrt(static_cast<double>(squares) / static_cast<double>(channels) + c.eps));
+    scale_channels(channels, f.data(), c.rstd[t], c.params.weight, f.data());
+    mix(n, n, channels, {c.params.h_res, n, 1}, x, Outer<T>{c.params.h_post, f.data()}, c.y + t * width);
+  }
+}
+
+/// With g = df weight: du = rstd g - u rstd^3 <g, u> / C, which replaces df; adds to dweight.
+template <class T>
+void norm_vjp(int64_t channels, const T* u, T rstd, const T* weight, T* df, T* dweight) {
+  T dot = 0;
+  for (int64_t c = 0; c < channels; ++c) dweight[c] += df[c] * u[c] * rstd;
+  for (int64_t c = 0; c < channels; ++c) df[c] *= weight[c];
+  inner_products(1, 1, channels, df, u, &dot, 1);
+  const T pull = rstd * rstd * rstd * dot / static_cast<T>(channels);
+  for (int64_t c = 0; c < channels; ++c) df[c] = rstd * df[c] - u[c] * pull;
+}
+
+/// sums: dh_pre [n], dh_post [n], dh_res [n, n], dweight [C] of the tile.
+template <class T>
+void vjp_tile(const LayerVjp<T>& c, T* sums, int64_t begin, int64_t end) {
+  const auto [tokens, n, channels] = c.sizes;
+  const int64_t width = n * channels;
+  std::vector<T> u(static_cast<size_t>(channels)), f(static_cast<size_t>(channels));
+  for (int64_t t = begin; t < end; ++t) {
+    const T *x = c.x + t * width, *dy = c.dy + t * width;
+    mix(1, n, channels, {c.params.h_pre, 0, 1}, x, {}, u.data());
+    scale_channels(channels, u.data(), c.rstd[t], c.params.weight, f.data());
+    inner_products<true>(n, 1, channels, dy, f.data(), sums + n, 1);
+    inner_products<true>(n, n, channels, dy, x, sums + 2 * n, n);
+    T* du = f.data();
+    mix(1, n, channels, {c.params.h_post, 0, 1}, dy, {}, du);
+    norm_vjp(channels, u.data(), c.rstd[t], c.params.weight, du, sums + n * (n + 2));
+    inner_products<true>(n, 1, channels, x, du, sums, 1);
+    mix(n, n, channels, {c.params.h_res, 1, n}, dy, Outer<T>{c.params.h_pre, du}, c.dx + t * width);
+  }
+}
+
+void forward_f32(const LayerForward<float>& c, int64_t begin, int64_t end) { forward_tile(c, begin, end); }
+void forward_f64(const LayerForward<double>& c, int64_t begin, int64_t end) { forward_tile(c, begin, end); }
+
+void vjp_f32(const LayerVjp<float>& c, float* sums, int64_t begin, int64_t end) { vjp_tile(c, sums, begin, end); }
+void vjp_f64(const LayerVjp<double>& c, double* sums, int64_t begin, int64_t end) { vjp_tile(c, sums, begin, end); }
+
+}  // namespace
+}  // namespace braid::mhc::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace braid::mhc {
+namespace {
+
+HWY_EXPORT(forward_f32);
+HWY_EXPORT(forward_f64);
+HWY_EXPORT(vjp_f32);
+HWY_EXPORT(vjp_f64);
+
+template <class T, class F>
+void vjp_by_tiles(const kernels::LayerVjp<T>& c, F tile) {
+  const kernels::Tiles tiles = kernels::tiles_of<T>(c.sizes);
+  const std::int64_t n = c.sizes.n, m = n * (n + 2);
+  kernels::TileSums<T> sums(tiles, m + c.sizes.channels);
+  tiles.for_each([&](std::int64_t begin, std::int64_t end) { tile(c, sums.row(begin), begin, end); });
+  sums.add_up(0, n, c.dh_pre);
+  sums.add_up(n, n, c.dh_post);
+  sums.add_up(2 * n, n * n, c.dh_res);
+  sums.add_up(m, c.sizes.channels, c.dweight);
+}
+
+}  // namespace
+
+namespace kernels {
+
+void mhc_layer(const LayerForward<float>& c) {
+  tiles_of<float>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(forward_f32)(c, range...); });
+}
+
+void mhc_layer(const LayerForward<double>& c) {
+  tiles_of<double>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(forward_f64)(c, range...); });
+}
+
+void mhc_layer_vjp(const LayerVjp<float>& c) {
+  vjp_by_tiles(c, [](auto... arguments) { HWY_DYNAMIC_DISPATCH(vjp_f32)(arguments...); });
+}
+
+void mhc_layer_vjp(const LayerVjp<double>& c) {
+  vjp_by_tiles(c, [](auto... arguments) { HWY_DYNAMIC_DISPATCH(vjp_f64)(arguments...); });
+}
+
+}  // namespace kernels
+}  // namespace braid::mhc
+#endif  // HWY_ONCE

@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+
+namespace braid::mhc::kernels {
+
+struct StreamSizes {
+  std::int64_t tokens, n, channels;
+
+  std::int64_t width() const { return n * channels; }
+};
+
+/// A map of the streams, or its gradient: one for all tokens (step 0) or one a token, `step` numbers apart.
+template <class T>
+struct StreamMap {
+  T* data = nullptr;
+  std::int64_t step = 0;
+
+  T* at(std::int64_t token) const { return data + token * step; }
+};
+
+/// u = sum_i h_pre_i x_i
+template <class T>
+struct StreamRead {
+  StreamSizes sizes;
+  StreamMap<const T> h_pre;  // [n]
+  const T* x;                // [tokens, n, C]
+  T* u;                      // [tokens, C]
+};
+
+/// y_i = sum_j h_res_ij x_j + h_post_i f
+template <class T>
+struct StreamWrite {
+  StreamSizes sizes;
+  StreamMap<const T> h_res, h_post;  // [n, n], [n]
+  const T *x, *f;                    // [tokens, n, C], [tokens, C]
+  T* y;                              // [tokens, n, C]
+};
+
+/// The vjp of both, in one pass: df = H_post dy, dx_j = sum_i h_res_ij dy_i + h_pre_j du, dh_post_i = <dy_i, f>,
+/// dh_res_ij = <dy_i, x_j>, dh_pre_i = <du, x_i>. Null is a cotangent that is zero, and a gradient that nobody wants;
+/// gradients of maps are added to what is there.
+template <class T>
+struct StreamVjp {
+  StreamSizes sizes;
+  StreamMap<const T> h_pre, h_res, h_post;
+  const T *x, *f;
+  const T *du, *dy;                      // [tokens, C], [tokens, n, C]
+  StreamMap<T> dh_pre, dh_res, dh_post;  // of the sizes of the maps
+  T *dx, *df;
+};
+
+void stream_read(const StreamRead<float>& call);
+void stream_read(const StreamRead<double>& call);
+void stream_write(const StreamWrite<float>& call);
+void stream_write(const StreamWrite<double>& call);
+/// Gradients of maps for all tokens are summed tile by tile, then in the order of the tiles.
+void stream_vjp(const StreamVjp<float>& call);
+void stream_vjp(const StreamVjp<double>& call);
+
+}  // namespace braid::mhc::kernels

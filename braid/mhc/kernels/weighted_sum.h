@@ -1,0 +1,34 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+namespace braid::mhc::kernels {
+
+/// y = x + sum_k weights_k states_k over `size` numbers.
+template <class T>
+struct WeightedSum {
+  std::int64_t size;
+  const T* weights;  // [K]
+  const T* x;
+  std::span<const T* const> states;  // K of them
+  T* y;
+};
+
+/// Its vjp, in one pass: dstates_k = weights_k dy (null where nobody wants it), dweights_k = <dy, states_k> (null when
+/// nobody wants them), summed block by block, then in the order of the blocks. dx is dy.
+template <class T>
+struct WeightedSumVjp {
+  std::int64_t size;
+  const T* weights;
+  std::span<const T* const> states;
+  const T* dy;
+  std::span<T* const> dstates;
+  T* dweights;
+};
+
+void weighted_sum(const WeightedSum<float>& call);
+void weighted_sum(const WeightedSum<double>& call);
+void weighted_sum_vjp(const WeightedSumVjp<float>& call);
+void weighted_sum_vjp(const WeightedSumVjp<double>& call);
+
+}  // namespace braid::mhc::kernels
