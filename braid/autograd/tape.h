@@ -54,8 +54,9 @@ class Needs {
 };
 
 /// Maps the cotangents of an op's outputs to those of its inputs, in order. An undefined cotangent stands for zero.
-/// Runs at most once, then what it captured is freed. It captures tensors, never tracked variables.
-using Vjp = std::function<std::vector<Tensor>(std::span<const Tensor> dys, const Needs& needs)>;
+/// Runs at most once, then what it captured is freed. It captures tensors, never tracked variables. The cotangents are
+/// its own: it may move them out and, where they are unshared, write into them.
+using Vjp = std::function<std::vector<Tensor>(std::span<Tensor> dys, const Needs& needs)>;
 
 /// The ops of one evaluation in execution order, and after backward() the gradients of what it watched.
 ///

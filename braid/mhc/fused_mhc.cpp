@@ -78,52 +78,69 @@ Forward forward(const MhcSizes& s, const Params& params, const Write& before, co
   return out;
 }
 
-/// Cotangents of x (that of the write before, when there is one), maps, f, phi, alpha, bias.
+/// Where dx goes: to the memory of dy, which is used but once, if the kernel can work in place and nobody else holds
+/// it.
+Tensor room_for_dx(const Tensor& x, Tensor& dy) {
+  const bool in_place = dy.defined() && dy.unshared() && dy.is_contiguous() && x.size(-2) <= 4;
+  return in_place ? std::move(dy) : Tensor(x.shape(), x.dtype());
+}
+
+/// Cotangents of x (that of the write before, when there is one), its post, f, phi, alpha, bias.
 std::vector<Tensor> backward(const MhcSizes& s, const Params& params, const Write& before, const Forward& saved,
-                             std::span<const Tensor> dys) {
-  const Tensor du = dys[0].contiguous(), dy = dys[1].contiguous(), dmaps = dys[2].contiguous();
+                             std::span<Tensor> dys) {
+  const Tensor du = dys[0].contiguous(), dpost = dys[2].contiguous();
+  const bool written = dys[1].defined();
+  Tensor dx = room_for_dx(saved.x, dys[1]);
+  const Tensor dy = dys[1].contiguous();  // undefined where dx has its memory
   const auto like = [](const Tensor& t) { return t.defined() ? Tensor(t.shape(), t.dtype()) : Tensor(); };
-  Tensor dx = like(saved.x), dphi = like(params.phi), dalpha = like(params.alpha), dbias = like(params.bias);
-  Tensor dmaps_before = like(before.maps), df = like(before.f);
+  Tensor dphi = like(params.phi), dalpha = like(params.alpha), dbias = like(params.bias), df = like(before.f);
+  Tensor dpost_before = before.x.defined() ? Tensor(lead_of(before.x).concat({s.n}), dx.dtype()) : Tensor();
   dispatch_float("ManifoldConstrainedHC", dx.dtype(), [&](auto zero) {
     using T = decltype(zero);
+    T* dx_data = dx.mutable_data<T>();
+    const T* dy_data = written && !dy.defined() ? dx_data : data_or_null<T>(dy);
     kernels::mhc_backward<T>(s, params.kernel<T>(), before.kernel<T>(),
                              {saved.x.data<T>(), saved.z.data<T>(), saved.r.data<T>(), saved.maps.data<T>()},
-                             {data_or_null<T>(dy), data_or_null<T>(dmaps), data_or_null<T>(du)},
-                             {dx.mutable_data<T>(), dphi.mutable_data<T>(), dalpha.mutable_data<T>(),
-                              dbias.mutable_data<T>(), mutable_or_null<T>(dmaps_before), mutable_or_null<T>(df)});
+                             {dy_data, data_or_null<T>(dpost), data_or_null<T>(du)},
+                             {dx_data, dphi.mutable_data<T>(), dalpha.mutable_data<T>(), dbias.mutable_data<T>(),
+                              mutable_or_null<T>(dpost_before), mutable_or_null<T>(df)});
   });
-  return {dx, dmaps_before, df, dphi, dalpha, dbias};
+  return {dx, dpost_before, df, dphi, dalpha, dbias};
 }
+
+/// The view of the post maps [..., n] in maps [..., n (n + 2)]: all of the maps that the write has cotangents for.
+Tensor post_of(const Tensor& maps, std::int64_t n) { return maps.slice(-1, n, 2 * n); }
 
 }  // namespace
 
 Var FusedStream::read(const FusedMhc& c) {
   check_params(x_.value(), c);
   const bool pending = f_.value().defined();
-  check<Error>(pending || !maps_.value().defined(), "FusedStream: read() again without write()");
+  check<Error>(pending || !maps_.defined(), "FusedStream: read() again without write()");
   const MhcSizes sizes = sizes_of(x_.value(), c);
   const Params params{c.phi.value().contiguous(), c.alpha.value().contiguous(), c.bias.value().contiguous()};
   const Tensor x = x_.value().contiguous();
-  const Write before = pending ? Write{x, maps_.value(), f_.value().contiguous()} : Write{};
+  const Write before = pending ? Write{x, maps_, f_.value().contiguous()} : Write{};
   Forward out = forward(sizes, params, before, x);
   std::vector<Var> inputs{x_};
-  if (pending) inputs.insert(inputs.end(), {maps_, f_});
+  if (pending) inputs.insert(inputs.end(), {post_, f_});
   inputs.insert(inputs.end(), {c.phi, c.alpha, c.bias});
-  const std::vector<Var> results = record(pending ? "mhc_write_read" : "mhc_read", {out.u, out.x, out.maps}, inputs,
-                                          [=](std::span<const Tensor> dys, const Needs&) {
-                                            std::vector<Tensor> dxs = backward(sizes, params, before, out, dys);
-                                            if (!before.x.defined()) dxs.erase(dxs.begin() + 1, dxs.begin() + 3);
-                                            return dxs;
-                                          });
+  const std::vector<Var> results =
+      record(pending ? "mhc_write_read" : "mhc_read", {out.u, out.x, post_of(out.maps, sizes.n)}, inputs,
+             [=](std::span<Tensor> dys, const Needs&) {
+               std::vector<Tensor> dxs = backward(sizes, params, before, out, dys);
+               if (!before.x.defined()) dxs.erase(dxs.begin() + 1, dxs.begin() + 3);
+               return dxs;
+             });
   x_ = results[1];
-  maps_ = results[2];
+  post_ = results[2];
+  maps_ = out.maps;
   f_ = Var();
   return results[0];
 }
 
 void FusedStream::write(const Var& f) {
-  check<Error>(maps_.value().defined(), "FusedStream: write() without read()");
+  check<Error>(maps_.defined(), "FusedStream: write() without read()");
   const Shape expected = x_.shape().without(-2);
   check_shape(f.shape() == expected, "ManifoldConstrainedHC: y must have shape {} to match x {} but has {}", expected,
               x_.shape(), f.shape());
@@ -131,23 +148,23 @@ void FusedStream::write(const Var& f) {
 }
 
 Var FusedStream::streams() const {
-  if (!maps_.value().defined()) return x_;
+  if (!maps_.defined()) return x_;
   check<Error>(f_.value().defined(), "FusedStream: streams() between read() and write()");
-  const Write write{x_.value(), maps_.value(), f_.value().contiguous()};
+  const Write write{x_.value(), maps_, f_.value().contiguous()};
   const MhcSizes sizes{lead_of(write.x).numel(), write.x.size(-2), write.x.size(-1), 0, true, 0};
   Tensor y(write.x.shape(), write.x.dtype());
   dispatch_float("ManifoldConstrainedHC", y.dtype(), [&](auto zero) {
     using T = decltype(zero);
     kernels::mhc_write<T>(sizes, write.kernel<T>(), y.mutable_data<T>());
   });
-  return record("mhc_write", y, {x_, maps_, f_}, [sizes, write](const Tensor& dy_in) {
+  return record("mhc_write", y, {x_, post_, f_}, [sizes, write](const Tensor& dy_in) {
     const Tensor dy = dy_in.contiguous();
-    Tensor dmaps(write.maps.shape(), dy.dtype()), df(write.f.shape(), dy.dtype());
+    Tensor dpost(post_of(write.maps, sizes.n).shape(), dy.dtype()), df(write.f.shape(), dy.dtype());
     dispatch_float("ManifoldConstrainedHC", dy.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      kernels::mhc_write_vjp<T>(sizes, write.kernel<T>(), dy.data<T>(), dmaps.mutable_data<T>(), df.mutable_data<T>());
+      kernels::mhc_write_vjp<T>(sizes, write.kernel<T>(), dy.data<T>(), dpost.mutable_data<T>(), df.mutable_data<T>());
     });
-    return std::vector{dy, dmaps, df};
+    return std::vector{dy, dpost, df};
   });
 }
 

@@ -34,8 +34,10 @@ class FusedStream {
 
  private:
   // On the tape, the cotangent of x_ after a read() is that of the write that follows: the vjp of the read adds
-  // H_res^T itself, in one pass with its other terms. Hence x_ must not leave this class once maps_ is there.
-  Var x_, maps_, f_;
+  // H_res^T itself and finds the cotangent of H_res, in one pass with its other terms. Hence x_ must not leave this
+  // class once maps_ is there, and of the maps only post_ is on the tape.
+  Var x_, post_, f_;
+  Tensor maps_;  // [..., n (n + 2)]: pre, post, res
 };
 
 }  // namespace braid::mhc

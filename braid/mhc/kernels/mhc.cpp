@@ -19,6 +19,10 @@ std::int64_t tile_of(const MhcSizes& s) {
   return std::clamp(fits / kLanes * kLanes, kLanes, 4 * kLanes);
 }
 
+/// Tokens whose share of the parameters' gradients is summed by one thread: enough that these sums, m numbers for each
+/// of the nC of a token, are a tenth of the streams.
+constexpr std::int64_t kGroup = 256;
+
 /// A buffer that lives as long as the call, from the caching allocator.
 template <class T>
 class Scratch {
@@ -29,6 +33,16 @@ class Scratch {
  private:
   Tensor tensor_;
 };
+
+/// total [size] = the sum of `count` rows, added in their order.
+template <class T>
+void sum_rows(const T* rows, std::int64_t count, std::int64_t row_step, std::int64_t size, T* total) {
+  parallel_for(size, 4096, [&](std::int64_t begin, std::int64_t end) {
+    std::fill(total + begin, total + end, T{0});
+    for (std::int64_t row = 0; row < count; ++row)
+      for (std::int64_t i = begin; i < end; ++i) total[i] += rows[row * row_step + i];
+  });
+}
 
 }  // namespace
 
@@ -45,20 +59,24 @@ template <class T>
 void mhc_backward(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<T>& before, const MhcSaved<T>& saved,
                   const MhcCotangents<T>& cotangents, const MhcGradients<T>& grads) {
   const MhcTiles<T> tiles = mhc_tiles<T>();
-  const std::int64_t tile = tile_of<T>(s), count = (s.tokens + tile - 1) / tile, m = s.maps();
-  Scratch<T> dz_buffer(s.tokens * m), sums_buffer(count * (3 + m));
-  T *dz = dz_buffer.data(), *sums = sums_buffer.data();
-  std::fill_n(sums, count * (3 + m), T{0});
-  parallel_for(s.tokens, tile, [&](std::int64_t begin, std::int64_t end) {
-    tiles.backward(s, params, before, saved, cotangents, grads, dz, sums + begin / tile * (3 + m), begin, end);
+  const std::int64_t tile = tile_of<T>(s), m = s.maps(), width = s.width();
+  const std::int64_t group = (kGroup + tile - 1) / tile * tile, groups = (s.tokens + group - 1) / group;
+  const std::int64_t sums_size = width * m + 3 + m;
+  Scratch<T> sums(groups * sums_size);
+  T* const all_sums = sums.data();
+  parallel_for(s.tokens, group, [&](std::int64_t begin, std::int64_t end) {
+    Scratch<T> room(tile * (width + 2 * m + 1));
+    T *const products = room.data(), *const dz = products + tile * width, *const dmaps = dz + tile * m;
+    T* const dphi = all_sums + begin / group * sums_size;
+    std::fill_n(dphi, sums_size, T{0});
+    const MhcWorkspace<T> workspace{
+        products, dz, dmaps, dmaps + tile * m, dphi, dphi + width * m, dphi + width * m + 3};
+    for (std::int64_t t = begin; t < end; t += tile)
+      tiles.backward(s, params, before, saved, cotangents, grads, workspace, t, std::min(t + tile, end));
   });
-  gemm<T>(true, false, s.width(), m, s.tokens, 1, saved.x, s.width(), dz, m, 0, grads.dphi, m);
-  std::fill_n(grads.dalpha, 3, T{0});
-  std::fill_n(grads.dbias, m, T{0});
-  for (std::int64_t i = 0; i < count; ++i, sums += 3 + m) {
-    for (std::int64_t e = 0; e < 3; ++e) grads.dalpha[e] += sums[e];
-    for (std::int64_t e = 0; e < m; ++e) grads.dbias[e] += sums[3 + e];
-  }
+  sum_rows(all_sums, groups, sums_size, width * m, grads.dphi);
+  sum_rows(all_sums + width * m, groups, sums_size, std::int64_t{3}, grads.dalpha);
+  sum_rows(all_sums + width * m + 3, groups, sums_size, m, grads.dbias);
 }
 
 template <class T>
@@ -69,10 +87,10 @@ void mhc_write(const MhcSizes& s, const MhcWrite<T>& write, T* y) {
 }
 
 template <class T>
-void mhc_write_vjp(const MhcSizes& s, const MhcWrite<T>& write, const T* dy, T* dmaps, T* df) {
+void mhc_write_vjp(const MhcSizes& s, const MhcWrite<T>& write, const T* dy, T* dpost, T* df) {
   const MhcTiles<T> tiles = mhc_tiles<T>();
   parallel_for(s.tokens, tile_of<T>(s),
-               [&](std::int64_t begin, std::int64_t end) { tiles.write_vjp(s, write, dy, dmaps, df, begin, end); });
+               [&](std::int64_t begin, std::int64_t end) { tiles.write_vjp(s, write, dy, dpost, df, begin, end); });
 }
 
 template void mhc_forward(const MhcSizes&, const MhcParams<float>&, const MhcWrite<float>&, float*, float*, float*,

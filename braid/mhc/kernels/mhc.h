@@ -43,18 +43,18 @@ struct MhcSaved {
 template <class T>
 struct MhcCotangents {
   const T* dy;     // [tokens, n, C], of this connection's own write
-  const T* dmaps;  // [tokens, m], of post and res
+  const T* dpost;  // [tokens, n], of post
   const T* du;     // [tokens, C], of the layer's input
 };
 
 /// Gradients; those of the write before are not touched when there is none.
 template <class T>
 struct MhcGradients {
-  T* dx;            // [tokens, n, C], of x: the cotangent of the write before
+  T* dx;            // [tokens, n, C], of x: the cotangent of the write before; may be dy itself when n <= 4
   T* dphi;          // [nC, m]
   T* dalpha;        // [3]
   T* dbias;         // [m]
-  T* dmaps_before;  // [tokens, m]
+  T* dpost_before;  // [tokens, n]
   T* df;            // [tokens, C]
 };
 
@@ -64,7 +64,7 @@ template <class T>
 void mhc_forward(const MhcSizes& sizes, const MhcParams<T>& params, const MhcWrite<T>& before, T* x, T* z, T* r,
                  T* maps, T* u);
 
-/// Its vjp, in one pass as well; partial sums of the parameters' gradients are added in the order of the tiles.
+/// Its vjp, in one pass over x and dy as well; partial sums of the parameters' gradients are added in order.
 template <class T>
 void mhc_backward(const MhcSizes& sizes, const MhcParams<T>& params, const MhcWrite<T>& before,
                   const MhcSaved<T>& saved, const MhcCotangents<T>& cotangents, const MhcGradients<T>& gradients);
@@ -73,9 +73,9 @@ void mhc_backward(const MhcSizes& sizes, const MhcParams<T>& params, const MhcWr
 template <class T>
 void mhc_write(const MhcSizes& sizes, const MhcWrite<T>& write, T* y);
 
-/// df = H_post dy, dmaps: post <dy_i, f>, res <dy_i, x_j>, pre 0. The cotangent of x is left to the connection that
-/// made the maps, which has it in one pass with its own terms.
+/// df = H_post dy and dpost_i = <dy_i, f>. The cotangents of x and H_res are left to the connection that made the maps:
+/// it reads x and dy anyway and has both in one pass with its own terms.
 template <class T>
-void mhc_write_vjp(const MhcSizes& sizes, const MhcWrite<T>& write, const T* dy, T* dmaps, T* df);
+void mhc_write_vjp(const MhcSizes& sizes, const MhcWrite<T>& write, const T* dy, T* dpost, T* df);
 
 }  // namespace braid::mhc::kernels

@@ -18,16 +18,15 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::HWY_NAMESPACE {
 
 using kernels::MhcCotangents, kernels::MhcGradients, kernels::MhcParams, kernels::MhcSaved, kernels::MhcSizes,
-    kernels::MhcTiles, kernels::MhcWrite;
+    kernels::MhcTiles, kernels::MhcWorkspace, kernels::MhcWrite;
 
 /// The matrices of one token's maps.
 template <class T>
 struct TokenMaps {
-  const T *pre, *post;    // [n]
-  Coefficients<T> res;    // [n, n]
-  Coefficients<T> res_t;  // its transpose
+  const T *pre, *post;  // [n]
+  Coefficients<T> res;  // [n, n]
 
-  TokenMaps(const T* maps, int64_t n) : pre(maps), post(maps + n), res{maps + 2 * n, n, 1}, res_t{maps + 2 * n, 1, n} {}
+  TokenMaps(const T* maps, int64_t n) : pre(maps), post(maps + n), res{maps + 2 * n, n, 1} {}
 };
 
 template <class T>
@@ -40,14 +39,11 @@ void write_tile(const MhcSizes& s, const MhcWrite<T>& w, T* y, int64_t begin, in
 }
 
 template <class T>
-void write_vjp_tile(const MhcSizes& s, const MhcWrite<T>& w, const T* dy, T* dmaps, T* df, int64_t begin, int64_t end) {
+void write_vjp_tile(const MhcSizes& s, const MhcWrite<T>& w, const T* dy, T* dpost, T* df, int64_t begin, int64_t end) {
   for (int64_t t = begin; t < end; ++t) {
     const TokenMaps<T> maps(w.maps + t * s.maps(), s.n);
-    const T *g = dy + t * s.width(), *f = w.f + t * s.channels;
-    T* dm = dmaps + t * s.maps();
-    std::fill_n(dm, s.n, T{0});
-    inner_products(s.n, 1, s.channels, g, f, dm + s.n, 1);
-    inner_products(s.n, s.n, s.channels, g, w.x + t * s.width(), dm + 2 * s.n, s.n);
+    const T* g = dy + t * s.width();
+    inner_products(s.n, 1, s.channels, g, w.f + t * s.channels, dpost + t * s.n, 1);
     mix(1, s.n, s.channels, {maps.post, 0, 1}, g, {}, df + t * s.channels);
   }
 }
@@ -73,44 +69,80 @@ void forward_tile(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<
     mix(1, s.n, s.channels, {maps + t * s.maps(), 0, 1}, x + t * s.width(), {}, u + t * s.channels);
 }
 
-/// dmaps of a tile: what the write gave for post and res, and pre: <du, x_i>.
+/// The terms of one token's dx; null stands for zero.
 template <class T>
-void complete_dmaps(const MhcSizes& s, const MhcSaved<T>& saved, const MhcCotangents<T>& c, T* dmaps, int64_t begin,
-                    int64_t end) {
-  if (c.dmaps != nullptr)
-    std::copy(c.dmaps + begin * s.maps(), c.dmaps + end * s.maps(), dmaps);
-  else
-    std::fill_n(dmaps, (end - begin) * s.maps(), T{0});
-  if (c.du == nullptr) return;
-  for (int64_t t = begin; t < end; ++t)
-    inner_products(s.n, 1, s.channels, saved.x + t * s.width(), c.du + t * s.channels, dmaps + (t - begin) * s.maps(),
-                   1);
+struct StreamCotangent {
+  const T* products;  // [n, C], dz phi^T
+  T scale;
+  const T *x, *maps;  // [n, C], [m]
+  const T* du;        // [C]
+  const T* dy;        // [n, C]
+};
+
+/// dx = dz phi^T - scale x + H_pre^T du + H_res^T dy. dx may be dy when n <= 4: dy is then read before dx is written.
+template <class T>
+void stream_cotangent(const MhcSizes& s, const StreamCotangent<T>& terms, T* dx) {
+  const TokenMaps<T> maps(terms.maps, s.n);
+  over_channels<T>(s.channels, [&](auto d, int64_t begin, int64_t end) {
+    using V = hn::Vec<decltype(d)>;
+    const auto at = [&](const T* rows, int64_t i, int64_t c) { return hn::LoadU(d, rows + i * s.channels + c); };
+    const V minus_scale = hn::Set(d, -terms.scale);
+    in_fours(s.n, [&](auto group, int64_t i) {
+      constexpr int kRows = decltype(group)::value;
+      for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
+        V sum[kRows];
+        for (int r = 0; r < kRows; ++r)
+          sum[r] = hn::MulAdd(minus_scale, at(terms.x, i + r, c), at(terms.products, i + r, c));
+        if (terms.du != nullptr) {
+          const V du = at(terms.du, 0, c);
+          for (int r = 0; r < kRows; ++r) sum[r] = hn::MulAdd(hn::Set(d, maps.pre[i + r]), du, sum[r]);
+        }
+        for (int64_t j = 0; terms.dy != nullptr && j < s.n; ++j) {
+          const V dy = at(terms.dy, j, c);
+          for (int r = 0; r < kRows; ++r) sum[r] = hn::MulAdd(hn::Set(d, maps.res.at(j, i + r)), dy, sum[r]);
+        }
+        for (int r = 0; r < kRows; ++r) hn::StoreU(sum[r], d, dx + (i + r) * s.channels + c);
+      }
+    });
+  });
 }
 
-/// One tile: dz (kept for dphi), dx and the gradients of the write before; sums [3 + m] are dalpha and dbias.
+/// dmaps [tile, m]: pre <du, x_i>, post as given, res <dy_i, x_j>.
+template <class T>
+void collect_dmaps(const MhcSizes& s, const MhcSaved<T>& saved, const MhcCotangents<T>& c, T* dmaps, int64_t begin,
+                   int64_t end) {
+  std::fill_n(dmaps, (end - begin) * s.maps(), T{0});
+  for (int64_t t = begin; t < end; ++t, dmaps += s.maps()) {
+    const T* x = saved.x + t * s.width();
+    if (c.du != nullptr) inner_products(s.n, 1, s.channels, x, c.du + t * s.channels, dmaps, 1);
+    if (c.dpost != nullptr) std::copy_n(c.dpost + t * s.n, s.n, dmaps + s.n);
+    if (c.dy != nullptr) inner_products(s.n, s.n, s.channels, c.dy + t * s.width(), x, dmaps + 2 * s.n, s.n);
+  }
+}
+
+/// One tile: dx, the gradients of the write before, and what it adds to those of the parameters.
 template <class T, int kN>
 void backward_tile(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<T>& before, const MhcSaved<T>& saved,
-                   const MhcCotangents<T>& c, const MhcGradients<T>& grads, T* dz, T* sums, int64_t begin,
+                   const MhcCotangents<T>& c, const MhcGradients<T>& grads, const MhcWorkspace<T>& w, int64_t begin,
                    int64_t end) {
   const int64_t count = end - begin, m = s.maps(), width = s.width();
-  std::vector<T> dmaps(static_cast<size_t>(count * m)), scale(static_cast<size_t>(count));
-  complete_dmaps(s, saved, c, dmaps.data(), begin, end);
+  collect_dmaps(s, saved, c, w.dmaps, begin, end);
   MapLanes<T, kN> lanes(s, params);
-  for (int64_t t = begin; t < end; t += lanes.lanes())
-    lanes.backward(std::min(lanes.lanes(), end - t), saved.z + t * m, saved.r + t, dmaps.data() + (t - begin) * m,
-                   dz + t * m, scale.data() + (t - begin), sums, sums + 3);
-  // dx = dz phi^T - scale x + H_pre^T du + H_res^T dy
-  gemm_serial<T>(false, true, count, width, m, 1, dz + begin * m, m, params.phi, m, 0, grads.dx + begin * width, width);
+  for (int64_t i = 0; i < count; i += lanes.lanes())
+    lanes.backward(std::min(lanes.lanes(), count - i), saved.z + (begin + i) * m, saved.r + begin + i, w.dmaps + i * m,
+                   w.dz + i * m, w.scale + i, w.dalpha, w.dbias);
+  gemm_serial<T>(true, false, width, m, count, 1, saved.x + begin * width, width, w.dz, m, 1, w.dphi, m);
+  gemm_serial<T>(false, true, count, width, m, 1, w.dz, m, params.phi, m, 0, w.products, width);
   for (int64_t t = begin; t < end; ++t) {
-    const TokenMaps<T> maps(saved.maps + t * m, s.n);
-    T* dx = grads.dx + t * width;
-    const T minus_scale = -scale[static_cast<size_t>(t - begin)];
-    mix<true>(1, 1, width, {&minus_scale, 0, 0}, saved.x + t * width, {}, dx);
-    const Outer<T> read{maps.pre, c.du == nullptr ? nullptr : c.du + t * s.channels};
-    mix<true>(s.n, c.dy == nullptr ? 0 : s.n, s.channels, maps.res_t, c.dy == nullptr ? nullptr : c.dy + t * width,
-              read, dx);
+    const StreamCotangent<T> terms{w.products + (t - begin) * width,
+                                   w.scale[t - begin],
+                                   saved.x + t * width,
+                                   saved.maps + t * m,
+                                   c.du == nullptr ? nullptr : c.du + t * s.channels,
+                                   c.dy == nullptr ? nullptr : c.dy + t * width};
+    stream_cotangent(s, terms, grads.dx + t * width);
   }
-  if (before.x != nullptr) write_vjp_tile(s, before, grads.dx, grads.dmaps_before, grads.df, begin, end);
+  if (before.x != nullptr) write_vjp_tile(s, before, grads.dx, grads.dpost_before, grads.df, begin, end);
 }
 
 /// Loops are unrolled for n = 4, the paper's.
