@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+
+#include <hwy/cache_control.h>
 
 #include <braid/core/gemm.h>
 
@@ -13,6 +14,7 @@
 
 #include <braid/mhc/kernels/maps-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
+#include <braid/mhc/kernels/thin-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::HWY_NAMESPACE {
@@ -29,11 +31,19 @@ struct TokenMaps {
   TokenMaps(const T* maps, int64_t n) : pre(maps), post(maps + n), res{maps + 2 * n, n, 1} {}
 };
 
+/// Asks for the streams of the next token while this one is worked on: their rows are too short for the processor to
+/// guess what comes.
+template <class T>
+void prefetch_next(const MhcSizes& s, const T* x) {
+  for (int64_t i = 0; i < s.width(); i += 64 / static_cast<int64_t>(sizeof(T))) hwy::Prefetch(x + s.width() + i);
+}
+
 template <class T>
 void write_tile(const MhcSizes& s, const MhcWrite<T>& w, T* y, int64_t begin, int64_t end) {
   for (int64_t t = begin; t < end; ++t) {
     const TokenMaps<T> maps(w.maps + t * s.maps(), s.n);
     const Outer<T> layer{maps.post, w.f + t * s.channels};
+    prefetch_next(s, w.x + t * s.width());
     mix(s.n, s.n, s.channels, maps.res, w.x + t * s.width(), layer, y + t * s.width());
   }
 }
@@ -55,12 +65,21 @@ T root_mean_square(const T* x, int64_t width, double eps) {
   return static_cast<T>(std::sqrt(static_cast<double>(squares) / static_cast<double>(width) + eps));
 }
 
+/// c [rows, m] = a b or, to accumulate, c += a b for the m = n (n + 2) columns of the maps.
+template <int kN, class T>
+void multiply_maps(int64_t rows, int64_t depth, int64_t m, Factor<T> a, const T* b, bool accumulate, T* c) {
+  if constexpr (kN != 0) return multiply_thin<kN*(kN + 2)>(rows, depth, a, b, accumulate, c);
+  const bool transposed = a.row_step == 1;
+  gemm_serial<T>(transposed, false, rows, m, depth, 1, a.data, transposed ? a.depth_step : a.row_step, b, m,
+                 accumulate ? 1 : 0, c, m);
+}
+
 template <class T, int kN>
 void forward_tile(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<T>& before, T* x, T* z, T* r, T* maps,
                   T* u, int64_t begin, int64_t end) {
   if (before.x != nullptr) write_tile(s, before, x, begin, end);
-  gemm_serial<T>(false, false, end - begin, s.maps(), s.width(), 1, x + begin * s.width(), s.width(), params.phi,
-                 s.maps(), 0, z + begin * s.maps(), s.maps());
+  multiply_maps<kN, T>(end - begin, s.width(), s.maps(), {x + begin * s.width(), s.width(), 1}, params.phi, false,
+                       z + begin * s.maps());
   for (int64_t t = begin; t < end; ++t) r[t] = root_mean_square(x + t * s.width(), s.width(), s.eps);
   MapLanes<T, kN> lanes(s, params);
   for (int64_t t = begin; t < end; t += lanes.lanes())
@@ -114,6 +133,8 @@ void collect_dmaps(const MhcSizes& s, const MhcSaved<T>& saved, const MhcCotange
   std::fill_n(dmaps, (end - begin) * s.maps(), T{0});
   for (int64_t t = begin; t < end; ++t, dmaps += s.maps()) {
     const T* x = saved.x + t * s.width();
+    prefetch_next(s, x);
+    if (c.dy != nullptr) prefetch_next(s, c.dy + t * s.width());
     if (c.du != nullptr) inner_products(s.n, 1, s.channels, x, c.du + t * s.channels, dmaps, 1);
     if (c.dpost != nullptr) std::copy_n(c.dpost + t * s.n, s.n, dmaps + s.n);
     if (c.dy != nullptr) inner_products(s.n, s.n, s.channels, c.dy + t * s.width(), x, dmaps + 2 * s.n, s.n);
@@ -131,7 +152,7 @@ void backward_tile(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite
   for (int64_t i = 0; i < count; i += lanes.lanes())
     lanes.backward(std::min(lanes.lanes(), count - i), saved.z + (begin + i) * m, saved.r + begin + i, w.dmaps + i * m,
                    w.dz + i * m, w.scale + i, w.dalpha, w.dbias);
-  gemm_serial<T>(true, false, width, m, count, 1, saved.x + begin * width, width, w.dz, m, 1, w.dphi, m);
+  multiply_maps<kN, T>(width, count, m, {saved.x + begin * width, 1, width}, w.dz, true, w.dphi);
   gemm_serial<T>(false, true, count, width, m, 1, w.dz, m, params.phi, m, 0, w.products, width);
   for (int64_t t = begin; t < end; ++t) {
     const StreamCotangent<T> terms{w.products + (t - begin) * width,
