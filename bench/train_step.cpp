@@ -20,8 +20,14 @@ struct Options {
   std::string connection = "mhc", path = "automatic";
   std::int64_t channels = 384, context = 256, batch = 8, vocab = 65, streams = 4;
   int layers = 6, heads = 6, steps = 10, threads = 2;
+  std::int64_t keep_every = 1;
   bool compare = false;
 };
+
+/// 0 asks for the plan.
+std::int64_t keep_every(const Options& o) {
+  return o.keep_every == 0 ? mhc::keep_interval(o.streams, 2 * o.layers) : o.keep_every;
+}
 
 constexpr int kWarmUp = 2;
 
@@ -61,8 +67,10 @@ class Run {
   static Model make_model(const Options& o, const std::string& connection, Rng& rng) {
     const nn::TransformerConfig sizes{
         .vocab = o.vocab, .context = o.context, .channels = o.channels, .layers = o.layers, .heads = o.heads};
-    const mhc::ConnectionConfig config{
-        .kind = mhc::connection_kind(connection), .streams = o.streams, .path = mhc::path_named(o.path)};
+    const mhc::ConnectionConfig config{.kind = mhc::connection_kind(connection),
+                                       .streams = o.streams,
+                                       .path = mhc::path_named(o.path),
+                                       .keep_every = keep_every(o)};
     return Model(sizes, rng, [&](int index) { return mhc::Connection(config, o.channels, index, rng); });
   }
 
@@ -86,15 +94,16 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const double ms = run.median_ms();
-  fmt::print(R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
-             R"("batch": {}, "vocab": {}, "streams": {}, "steps": {}, "threads": {}, "dtype": "f32", )"
-             R"("ms_per_step": {:.2f}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, "loss": {:.4f}, "peak_rss_mb": {}, )"
-             R"("system_allocations_after_first_step": {}}})"
-             "\n",
-             run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, o.steps, o.threads, ms,
-             residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
-             1e3 * static_cast<double>(o.batch * o.context) / ms, flops_per_step(o) / ms / 1e6, run.loss(),
-             usage.ru_maxrss / 1024, allocations);
+  fmt::print(
+      R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
+      R"("batch": {}, "vocab": {}, "streams": {}, "keep_every": {}, "steps": {}, "threads": {}, "dtype": "f32", )"
+      R"("ms_per_step": {:.2f}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, "loss": {:.4f}, "peak_rss_mb": {}, )"
+      R"("system_allocations_after_first_step": {}}})"
+      "\n",
+      run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, keep_every(o), o.steps,
+      o.threads, ms, residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
+      1e3 * static_cast<double>(o.batch * o.context) / ms, flops_per_step(o) / ms / 1e6, run.loss(),
+      usage.ru_maxrss / 1024, allocations);
 }
 
 /// The connections take their steps in turn, so that what else the machine does falls on all of them.
@@ -123,6 +132,10 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--batch", o.batch)->capture_default_str();
   app.add_option("--vocab", o.vocab)->capture_default_str();
   app.add_option("--streams", o.streams)->capture_default_str();
+  app.add_option("--keep-every", o.keep_every,
+                 "of mhc: keep the streams at so many sublayers, recompute the rest; 0: planned")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--steps", o.steps, "timed steps, of which the median counts")->capture_default_str();
   app.add_option("--threads", o.threads)->capture_default_str();
 }

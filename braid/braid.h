@@ -71,6 +71,7 @@
 #include <braid/mhc/fused_streams.h>
 #include <braid/mhc/history_buffer.h>
 #include <braid/mhc/hyper_connection.h>
+#include <braid/mhc/kept_stream.h>
 #include <braid/mhc/manifold_constrained_hc.h>
 #include <braid/mhc/manifold_hyper_connection.h>
 #include <braid/mhc/mhc_block.h>

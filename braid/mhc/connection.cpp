@@ -20,9 +20,12 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
       return HyperConnection(channels, n, index,
                              {.dynamic = config.dynamic, .path = config.path, .dtype = config.dtype});
     case ConnectionKind::mhc:
-      return ManifoldConstrainedHC(
-          channels, n, rng,
-          {.sinkhorn_iterations = iterations, .phi_std = config.phi_std, .path = config.path, .dtype = config.dtype});
+      return ManifoldConstrainedHC(channels, n, rng,
+                                   {.sinkhorn_iterations = iterations,
+                                    .phi_std = config.phi_std,
+                                    .path = config.path,
+                                    .keep_every = config.keep_every,
+                                    .dtype = config.dtype});
     case ConnectionKind::manifold:
       return ManifoldHyperConnection(
           channels, rng,
@@ -69,7 +72,8 @@ Connection::Stream Connection::open(const Var& embedding) const {
   if (const auto* skip = std::get_if<MHCSkip>(&module))
     return {embedding, HistoryBuffer(skip->settings.max_history, detach_history)};
   const Var x = std::visit([&](const auto& m) { return open_with(m, embedding); }, module);
-  if (kind() == ConnectionKind::mhc) return {{}, {}, FusedStream(x)};
+  if (const auto* mhc = std::get_if<ManifoldConstrainedHC>(&module))
+    return {{}, {}, FusedStream(x, mhc->settings.keep_every)};
   return {x};
 }
 

@@ -32,6 +32,7 @@ struct ConnectionConfig {
   MHCSkipSettings skip = {};    ///< skip; its dtype is ours
   bool detach_history = false;  ///< skip
   Path path = Path::automatic;  ///< all but residual; see choose_path
+  std::int64_t keep_every = 1;  ///< mhc: streams kept for the backward pass; see FusedStream and keep_interval()
   DType dtype = DType::f32;
 };
 

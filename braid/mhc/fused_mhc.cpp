@@ -8,14 +8,14 @@ namespace {
 using kernels::MhcCotangents, kernels::MhcGradients, kernels::MhcParams, kernels::MhcSaved, kernels::MhcSizes,
     kernels::MhcWrite;
 
-/// Tensors that the kernels take as one write; undefined when there is none.
+/// Tensors that the kernels take as one write; undefined when there is none. The backward pass needs no x.
 struct Write {
-  Tensor x, maps, f;  // [..., n, C], [..., m], [..., C]
+  Tensor maps, f, x = {};  // [..., m], [..., C], [..., n, C]
 
   template <class T>
   MhcWrite<T> kernel() const {
-    if (!x.defined()) return {};
-    return {x.data<T>(), maps.data<T>(), f.data<T>()};
+    if (!f.defined()) return {};
+    return {x.defined() ? x.data<T>() : nullptr, maps.data<T>(), f.data<T>()};
   }
 };
 
@@ -61,6 +61,12 @@ struct Forward {
   Tensor u, x, maps, z, r;
 };
 
+/// What the backward pass needs again.
+struct Saved {
+  Tensor maps, z, r;
+  std::shared_ptr<KeptStream> stream;
+};
+
 Forward forward(const MhcSizes& s, const Params& params, const Write& before, const Tensor& x) {
   const Tensor& like = before.x.defined() ? before.x : x;
   const Shape lead = lead_of(like);
@@ -86,21 +92,22 @@ Tensor room_for_dx(const Tensor& x, Tensor& dy) {
 }
 
 /// Cotangents of x (that of the write before, when there is one), its post, f, phi, alpha, bias.
-std::vector<Tensor> backward(const MhcSizes& s, const Params& params, const Write& before, const Forward& saved,
+std::vector<Tensor> backward(const MhcSizes& s, const Params& params, const Write& before, const Saved& saved,
                              std::span<Tensor> dys) {
+  const Tensor& x = saved.stream->x();
   const Tensor du = dys[0].contiguous(), dpost = dys[2].contiguous();
   const bool written = dys[1].defined();
-  Tensor dx = room_for_dx(saved.x, dys[1]);
+  Tensor dx = room_for_dx(x, dys[1]);
   const Tensor dy = dys[1].contiguous();  // undefined where dx has its memory
   const auto like = [](const Tensor& t) { return t.defined() ? Tensor(t.shape(), t.dtype()) : Tensor(); };
   Tensor dphi = like(params.phi), dalpha = like(params.alpha), dbias = like(params.bias), df = like(before.f);
-  Tensor dpost_before = before.x.defined() ? Tensor(lead_of(before.x).concat({s.n}), dx.dtype()) : Tensor();
+  Tensor dpost_before = before.f.defined() ? Tensor(lead_of(x).concat({s.n}), dx.dtype()) : Tensor();
   dispatch_float("ManifoldConstrainedHC", dx.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* dx_data = dx.mutable_data<T>();
     const T* dy_data = written && !dy.defined() ? dx_data : data_or_null<T>(dy);
     kernels::mhc_backward<T>(s, params.kernel<T>(), before.kernel<T>(),
-                             {saved.x.data<T>(), saved.z.data<T>(), saved.r.data<T>(), saved.maps.data<T>()},
+                             {x.data<T>(), saved.z.data<T>(), saved.r.data<T>(), saved.maps.data<T>()},
                              {dy_data, data_or_null<T>(dpost), data_or_null<T>(du)},
                              {dx_data, dphi.mutable_data<T>(), dalpha.mutable_data<T>(), dbias.mutable_data<T>(),
                               mutable_or_null<T>(dpost_before), mutable_or_null<T>(df)});
@@ -113,6 +120,10 @@ Tensor post_of(const Tensor& maps, std::int64_t n) { return maps.slice(-1, n, 2 
 
 }  // namespace
 
+FusedStream::FusedStream(Var x, std::int64_t keep_every) : x_(std::move(x)), keep_every_(keep_every) {
+  check_value(keep_every >= 1, "FusedStream: keep_every must be >= 1 but is {}", keep_every);
+}
+
 Var FusedStream::read(const FusedMhc& c) {
   check_params(x_.value(), c);
   const bool pending = f_.value().defined();
@@ -120,18 +131,20 @@ Var FusedStream::read(const FusedMhc& c) {
   const MhcSizes sizes = sizes_of(x_.value(), c);
   const Params params{c.phi.value().contiguous(), c.alpha.value().contiguous(), c.bias.value().contiguous()};
   const Tensor x = x_.value().contiguous();
-  const Write before = pending ? Write{x, maps_, f_.value().contiguous()} : Write{};
-  Forward out = forward(sizes, params, before, x);
+  const Write before = pending ? Write{maps_, f_.value().contiguous()} : Write{};
+  Forward out = forward(sizes, params, {before.maps, before.f, pending ? x : Tensor()}, x);
+  const bool keep = !pending || kept_->distance() + 1 == keep_every_;
+  kept_ = keep ? std::make_shared<KeptStream>(out.x) : std::make_shared<KeptStream>(kept_, before.maps, before.f);
   std::vector<Var> inputs{x_};
   if (pending) inputs.insert(inputs.end(), {post_, f_});
   inputs.insert(inputs.end(), {c.phi, c.alpha, c.bias});
-  const std::vector<Var> results =
-      record(pending ? "mhc_write_read" : "mhc_read", {out.u, out.x, post_of(out.maps, sizes.n)}, inputs,
-             [=](std::span<Tensor> dys, const Needs&) {
-               std::vector<Tensor> dxs = backward(sizes, params, before, out, dys);
-               if (!before.x.defined()) dxs.erase(dxs.begin() + 1, dxs.begin() + 3);
-               return dxs;
-             });
+  const std::vector<Var> results = record(
+      pending ? "mhc_write_read" : "mhc_read", {out.u, out.x, post_of(out.maps, sizes.n)}, inputs,
+      [sizes, params, before, saved = Saved{out.maps, out.z, out.r, kept_}](std::span<Tensor> dys, const Needs&) {
+        std::vector<Tensor> dxs = backward(sizes, params, before, saved, dys);
+        if (!before.f.defined()) dxs.erase(dxs.begin() + 1, dxs.begin() + 3);
+        return dxs;
+      });
   x_ = results[1];
   post_ = results[2];
   maps_ = out.maps;
@@ -150,13 +163,9 @@ void FusedStream::write(const Var& f) {
 Var FusedStream::streams() const {
   if (!maps_.defined()) return x_;
   check<Error>(f_.value().defined(), "FusedStream: streams() between read() and write()");
-  const Write write{x_.value(), maps_, f_.value().contiguous()};
-  const MhcSizes sizes{lead_of(write.x).numel(), write.x.size(-2), write.x.size(-1), 0, true, 0};
-  Tensor y(write.x.shape(), write.x.dtype());
-  dispatch_float("ManifoldConstrainedHC", y.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::mhc_write<T>(sizes, write.kernel<T>(), y.mutable_data<T>());
-  });
+  const Write write{maps_, f_.value().contiguous()};
+  const MhcSizes sizes{lead_of(x_.value()).numel(), x_.size(-2), x_.size(-1), 0, true, 0};
+  const Tensor y = fused_write(x_.value(), write.maps, write.f);
   return record("mhc_write", y, {x_, post_, f_}, [sizes, write](const Tensor& dy_in) {
     const Tensor dy = dy_in.contiguous();
     Tensor dpost(post_of(write.maps, sizes.n).shape(), dy.dtype()), df(write.f.shape(), dy.dtype());

@@ -1,5 +1,6 @@
 #pragma once
 #include <braid/autograd/tape.h>
+#include <braid/mhc/kept_stream.h>
 
 namespace braid::mhc {
 
@@ -15,11 +16,14 @@ struct FusedMhc {
 
 /// Streams on their way through fused connections: x and its maps, with the write of the last layer's output still to
 /// be done, so that it happens in one pass with the maps and the read of the next connection (arXiv:2512.24880, 4.3).
-/// Values and gradients are those of ManifoldConstrainedHC's composed path; nothing but z and r is saved beside them.
+/// Values and gradients are those of ManifoldConstrainedHC's composed path; nothing but z, r and the maps is saved
+/// beside the streams, and of these every `keep_every`-th: the rest is written again in the backward pass, from the
+/// layers' outputs, bit for bit.
 class FusedStream {
  public:
-  /// x [..., n, C], nothing to be written.
-  explicit FusedStream(Var x) : x_(std::move(x)) {}
+  /// x [..., n, C], nothing to be written. keep_interval() plans `keep_every`; 1 keeps all.
+  /// Throws ValueError unless keep_every >= 1.
+  explicit FusedStream(Var x, std::int64_t keep_every = 1);
 
   /// [..., n, C]
   const Shape& shape() const { return x_.shape(); }
@@ -38,6 +42,8 @@ class FusedStream {
   // class once maps_ is there, and of the maps only post_ is on the tape.
   Var x_, post_, f_;
   Tensor maps_;  // [..., n (n + 2)]: pre, post, res
+  std::int64_t keep_every_;
+  std::shared_ptr<KeptStream> kept_;  // the newest, x_
 };
 
 }  // namespace braid::mhc

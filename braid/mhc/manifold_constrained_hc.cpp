@@ -31,6 +31,8 @@ ManifoldConstrainedHC::ManifoldConstrainedHC(std::int64_t channels, std::int64_t
   check_value(streams >= 1, "ManifoldConstrainedHC: streams must be >= 1 but is {}", streams);
   check_value(settings.sinkhorn_iterations >= 1, "ManifoldConstrainedHC: sinkhorn_iterations must be >= 1 but is {}",
               settings.sinkhorn_iterations);
+  check_value(settings.keep_every >= 1, "ManifoldConstrainedHC: keep_every must be >= 1 but is {}",
+              settings.keep_every);
   check_value(settings.phi_std >= 0, "ManifoldConstrainedHC: phi_std must be >= 0 but is {}", settings.phi_std);
   const Shape shape{streams * channels, streams * (streams + 2)};
   phi = settings.phi_std > 0 ? nn::init::normal(shape, settings.phi_std, rng, settings.dtype)

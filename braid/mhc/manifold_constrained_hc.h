@@ -14,6 +14,7 @@ struct ManifoldConstrainedHCSettings {
   double phi_std = 0;  ///< phi ~ N(0, phi_std^2); see symmetry below
   StreamReduction reduction = StreamReduction::mean;
   Path path = Path::automatic;
+  std::int64_t keep_every = 1;  ///< of the fused path in a stack: see FusedStream
   DType dtype = DType::f32;
 };
 

@@ -135,6 +135,65 @@ TEST(FusedStream, RejectsStepsOutOfOrderAndShapesThatDoNotFit) {
   EXPECT_THROW(FusedStream(v[0].to(DType::f32)).read(connection), DTypeError);
 }
 
+/// Gradients of sum(streams^2) / 2 after `depth` sublayers, and the most memory that was alive on the way.
+std::pair<std::vector<Tensor>, std::int64_t> deep_gradients(std::int64_t keep_every, const Sizes& sizes,
+                                                            int depth = 7) {
+  Rng rng(11);
+  std::vector<Tensor> inputs = inputs_of(sizes, rng);
+  reset_peak_memory();
+  const std::int64_t before = memory_stats().live_bytes;
+  Tape tape;
+  std::vector<Var> v;
+  for (const Tensor& input : inputs) v.push_back(tape.watch(input));
+  {
+    FusedStream stream(v[0], keep_every);
+    for (int layer = 0; layer < depth; ++layer) {
+      const Var u = stream.read({v[1], v[2], v[3], 5, true, 1e-6});
+      stream.write(u * v[4]);
+    }
+    const Var y = stream.streams();
+    tape.backward(y, y.value());
+  }
+  std::vector<Tensor> grads;
+  for (const Var& input : v) grads.push_back(tape.gradient(input));
+  return {grads, memory_stats().peak_bytes - before};
+}
+
+TEST(FusedStream, RecomputesStreamsWithTheSameBits) {
+  for (const Sizes sizes : {Sizes{70, 4, 3}, Sizes{5, 3, 9}, Sizes{2, 6, 5}, Sizes{0, 4, 2}}) {
+    const auto kept = deep_gradients(1, sizes).first;
+    for (const std::int64_t every : {2, 3, 7, 100}) {
+      const auto recomputed = deep_gradients(every, sizes).first;
+      for (std::size_t i = 0; i < kept.size(); ++i)
+        EXPECT_EQ(kept[i].to_vector<double>(), recomputed[i].to_vector<double>()) << "input " << i;
+    }
+  }
+}
+
+TEST(FusedStream, KeepsLessWhenItRecomputes) {
+  const Sizes sizes{128, 4, 128};
+  const auto peak = [&](std::int64_t keep_every) {
+    return static_cast<double>(deep_gradients(keep_every, sizes, 24).second);
+  };
+  EXPECT_LT(peak(4), 0.7 * peak(1));
+}
+
+TEST(FusedStream, PlansAtTheLeastMemory) {
+  // Kept: n C of a token at every k-th of L sublayers; recomputed at once: (n + 2) C at each of k.
+  for (const std::int64_t n : {1, 2, 4, 8})
+    for (const std::int64_t depth : {1, 7, 12, 48, 200}) {
+      const auto memory = [&](std::int64_t k) {
+        return static_cast<double>(n * depth) / static_cast<double>(k) + static_cast<double>((n + 2) * k);
+      };
+      const std::int64_t planned = keep_interval(n, depth);
+      EXPECT_LE(memory(planned), 1.02 * std::min(memory(planned + 1), memory(std::max<std::int64_t>(1, planned - 1))));
+    }
+  EXPECT_EQ(keep_interval(4, 0), 1);
+  EXPECT_THROW(keep_interval(0, 1), ValueError);
+  EXPECT_THROW(keep_interval(4, -1), ValueError);
+  EXPECT_THROW(FusedStream(zeros({1, 2, 3}), 0), ValueError);
+}
+
 TEST(FusedStream, ParsesPathsByName) {
   EXPECT_EQ(path_named("reference"), Path::reference);
   EXPECT_THROW(path_named("fast"), ValueError);

@@ -22,7 +22,8 @@ struct MhcParams {
   const T* bias;   // [m]
 };
 
-/// The write of the sublayer before: its stream, maps and layer output. x is null when there is none.
+/// The write of the sublayer before: its stream, maps and layer output; all null when there is none. Backward passes do
+/// not read x.
 template <class T>
 struct MhcWrite {
   const T* x = nullptr;     // [tokens, n, C]

@@ -163,7 +163,7 @@ void backward_tile(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite
                                    c.dy == nullptr ? nullptr : c.dy + t * width};
     stream_cotangent(s, terms, grads.dx + t * width);
   }
-  if (before.x != nullptr) write_vjp_tile(s, before, grads.dx, grads.dpost_before, grads.df, begin, end);
+  if (before.f != nullptr) write_vjp_tile(s, before, grads.dx, grads.dpost_before, grads.df, begin, end);
 }
 
 /// Loops are unrolled for n = 4, the paper's.
