@@ -7,11 +7,12 @@
 namespace braid::golden {
 namespace {
 
-mhc::ManifoldHyperConnection connection(const Arguments& a) {
+mhc::ManifoldHyperConnection connection(const Arguments& a, mhc::Path path) {
   Rng rng;
   mhc::ManifoldHyperConnection module(a.config.integer("dims"), rng,
                                       {.expansion = a.config.integer("expansion"),
                                        .sinkhorn_iterations = static_cast<int>(a.config.integer("sinkhorn_iterations")),
+                                       .path = path,
                                        .dtype = a.dtype()});
   set_params(module, a);
   return module;
@@ -20,27 +21,33 @@ mhc::ManifoldHyperConnection connection(const Arguments& a) {
 /// `x w`
 Var layer(const Arguments& a, const Var& x) { return linear(x, transpose(a["w"])); }
 
-Var pre_scale(const Arguments& a) { return connection(a).pre_scale(a["x"]); }
-Var post_combine(const Arguments& a) { return connection(a).post_combine(a["x"], a["layer_output"]); }
-Var legacy(const Arguments& a) { return connection(a)(a["x"], layer(a, a["x"])); }
+Var pre_scale(const Arguments& a, mhc::Path path) { return connection(a, path).pre_scale(a["x"]); }
+Var post_combine(const Arguments& a, mhc::Path path) {
+  return connection(a, path).post_combine(a["x"], a["layer_output"]);
+}
 
-Var two_stage(const Arguments& a) {
-  const mhc::ManifoldHyperConnection module = connection(a);
+Var legacy(const Arguments& a, mhc::Path path) { return connection(a, path)(a["x"], layer(a, a["x"])); }
+
+Var two_stage(const Arguments& a, mhc::Path path) {
+  const mhc::ManifoldHyperConnection module = connection(a, path);
   return module.post_combine(a["x"], layer(a, module.pre_scale(a["x"])));
 }
 
-Var around_a_layer(const Arguments& a) {
-  return connection(a)(a["x"], [&](const Var& x) { return layer(a, x); });
+Var around_a_layer(const Arguments& a, mhc::Path path) {
+  return connection(a, path)(a["x"], [&](const Var& x) { return layer(a, x); });
 }
 
 }  // namespace
 
 std::vector<Module> manifold_hyper_connection_modules() {
+  std::vector<Path> two_stages = both_paths(two_stage);
+  for (const Path& path : both_paths(around_a_layer))
+    two_stages.push_back({path.name + " around a layer", path.evaluate});
   return {
-      {"mhconn_legacy", {path("module", legacy)}},
-      {"mhconn_post_combine", {path("module", post_combine)}},
-      {"mhconn_pre_scale", {path("module", pre_scale)}},
-      {"mhconn_two_stage", {path("two stages", two_stage), path("around a layer", around_a_layer)}},
+      {"mhconn_legacy", both_paths(legacy)},
+      {"mhconn_post_combine", both_paths(post_combine)},
+      {"mhconn_pre_scale", both_paths(pre_scale)},
+      {"mhconn_two_stage", two_stages},
   };
 }
 

@@ -5,10 +5,11 @@
 namespace braid::golden {
 namespace {
 
-Var mhc_layer(const Arguments& a) {
+Var mhc_layer(const Arguments& a, mhc::Path path) {
   mhc::MHCLayer module(a.config.integer("n"), a.config.integer("C"),
                        {.sinkhorn_iterations = static_cast<int>(a.config.integer("sinkhorn_iterations")),
                         .eps = a.config.number("eps"),
+                        .path = path,
                         .dtype = a.dtype()});
   set_params(module, a);
   return module(a["x"]);
@@ -16,6 +17,6 @@ Var mhc_layer(const Arguments& a) {
 
 }  // namespace
 
-std::vector<Module> mhc_layer_modules() { return {{"mhc_layer", {path("module", mhc_layer)}}}; }
+std::vector<Module> mhc_layer_modules() { return {{"mhc_layer", both_paths(mhc_layer)}}; }
 
 }  // namespace braid::golden

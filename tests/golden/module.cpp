@@ -41,4 +41,11 @@ Path path(std::string name, std::function<Var(const Arguments&)> call) {
   });
 }
 
+std::vector<Path> both_paths(const std::function<Var(const Arguments&, mhc::Path)>& call) {
+  std::vector<Path> paths;
+  for (const mhc::Path which : {mhc::Path::reference, mhc::Path::fused})
+    paths.push_back(path(std::string(mhc::name(which)), [=](const Arguments& a) { return call(a, which); }));
+  return paths;
+}
+
 }  // namespace braid::golden

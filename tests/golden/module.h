@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <braid/autograd/params.h>
+#include <braid/mhc/dispatch.h>
 
 #include <tests/golden/golden_case.h>
 
@@ -43,6 +44,8 @@ struct Path {
 Path differentiated(std::string name, std::function<Outputs(const Arguments&)> call);
 /// The same for a module whose only output is y.
 Path path(std::string name, std::function<Var(const Arguments&)> call);
+/// A module of mhc on both of its paths.
+std::vector<Path> both_paths(const std::function<Var(const Arguments&, mhc::Path)>& call);
 
 /// The largest difference that passes, relative as check.h says.
 struct Tolerance {

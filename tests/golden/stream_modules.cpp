@@ -19,19 +19,20 @@ auto layer_of(const Arguments& a) {
   return [w = a["w"]](const Var& h) { return tanh(linear(h, transpose(w))); };
 }
 
-Var hyper_connection(const Arguments& a) {
+Var hyper_connection(const Arguments& a, mhc::Path path) {
   mhc::HyperConnection module(a.config.integer("dim"), a.config.integer("n"), 0,
-                              {.eps = a.config.number("eps"), .dtype = a.dtype()});
+                              {.eps = a.config.number("eps"), .path = path, .dtype = a.dtype()});
   set_params(module, a);
   return module(a["x"], layer_of(a));
 }
 
-mhc::ManifoldConstrainedHC manifold_constrained_hc(const Arguments& a) {
+mhc::ManifoldConstrainedHC manifold_constrained_hc(const Arguments& a, mhc::Path path) {
   Rng rng;
   mhc::ManifoldConstrainedHC module(a.config.integer("dim"), a.config.integer("n"), rng,
                                     {.sinkhorn_iterations = static_cast<int>(a.config.integer("sinkhorn_iterations")),
                                      .exact = exact_marginal(a.config),
                                      .eps = a.config.number("eps"),
+                                     .path = path,
                                      .dtype = a.dtype()});
   set_params(module, a);
   return module;
@@ -42,13 +43,13 @@ Outputs with_maps(const Var& y, const mhc::StreamMaps& maps) {
 }
 
 Outputs composed(const Arguments& a) {
-  const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a);
+  const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a, mhc::Path::reference);
   return with_maps(module(a["x"], layer_of(a)), module.maps(a["x"]));
 }
 
 /// One connection alone: nothing to be written before it, its own write at the end.
 Outputs fused(const Arguments& a) {
-  const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a);
+  const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a, mhc::Path::fused);
   mhc::FusedStream stream(a["x"]);
   const Var u = stream.read({.phi = module.phi,
                              .alpha = module.alpha,
@@ -73,7 +74,7 @@ double largest_residual_logit(const Case& golden) {
 }  // namespace
 
 std::vector<Module> stream_modules() {
-  return {{"hyper_connection", {path("module", hyper_connection)}},
+  return {{"hyper_connection", both_paths(hyper_connection)},
           {"manifold_constrained_hc",
            {differentiated("composed", composed), differentiated("fused", fused)},
            largest_residual_logit}};

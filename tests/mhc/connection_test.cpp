@@ -43,7 +43,7 @@ struct Network {
   }
 };
 
-ConnectionConfig config_of(const std::string& name) { return {.kind = connection_kind(name), .dtype = DType::f64}; }
+ConnectionConfig config_of(std::string_view name) { return {.kind = connection_kind(name), .dtype = DType::f64}; }
 
 TEST(Connection, IsKnownByName) {
   for (const std::string& text : kNames) {
@@ -112,6 +112,21 @@ TEST(Connection, PassesItsSettingsOn) {
   EXPECT_EQ(std::get<ManifoldHyperConnection>(manifold.module).expansion(), 2);
   const Connection hc(config_of("hc"), 8, 6, rng);
   EXPECT_EQ(std::get<HyperConnection>(hc.module).b_pre.value().at({2}), 1);  // 6 mod 4
+}
+
+TEST(Connection, PassesThePathOnToEveryKind) {
+  Rng rng(1);
+  for (const std::string_view text : connection_names())
+    for (const Path wanted : {Path::reference, Path::fused}) {
+      ConnectionConfig config = config_of(text);
+      config.path = wanted;
+      const auto expect_path = [&](const auto& module) {
+        if constexpr (requires { module.path(); }) {
+          EXPECT_EQ(module.path(), choose_path(wanted)) << text;
+        }
+      };
+      std::visit(expect_path, Connection(config, 8, 0, rng).module);
+    }
 }
 
 TEST(Connection, ReportsBadSettingsInTheWordsOfItsModule) {

@@ -69,9 +69,9 @@ T root_mean_square(const T* x, int64_t width, double eps) {
 template <int kN, class T>
 void multiply_maps(int64_t rows, int64_t depth, int64_t m, Factor<T> a, const T* b, bool accumulate, T* c) {
   if constexpr (kN != 0) return multiply_thin<kN*(kN + 2)>(rows, depth, a, b, accumulate, c);
-  const bool transposed = a.row_step == 1;
-  gemm_serial<T>(transposed, false, rows, m, depth, 1, a.data, transposed ? a.depth_step : a.row_step, b, m,
-                 accumulate ? 1 : 0, c, m);
+  const bool transposed = a.depth_step != 1;  // with one column both steps are 1, and rows lie behind each other
+  gemm_serial<T>(transposed, false, rows, m, depth, 1, a.data, transposed ? a.depth_step : std::max(a.row_step, depth),
+                 b, m, accumulate ? 1 : 0, c, m);
 }
 
 template <class T, int kN>

@@ -1,0 +1,35 @@
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <braid/autograd/tape.h>
+
+namespace braid::bench {
+
+using Vars = std::span<const Var>;
+using Function = std::function<Var(Vars)>;
+
+/// What one call moves or computes at least.
+struct Work {
+  double bytes = 0;
+  double flops = 0;
+};
+
+/// A fused op and its composition of plain ops, on random inputs.
+struct OpBench {
+  std::string name;
+  std::vector<Shape> shapes;
+  Function fused, composed;
+  Work forward, vjp;
+  std::string sizes = {};  ///< in the title; empty: the shape of the first input
+};
+
+/// Forward and vjp of both, as bytes/s or FLOP/s and shares of what the machine gives; the first compares the two.
+void add_benchmarks(OpBench op);
+
+/// A main(): adds benchmarks, then runs those that the arguments choose. Returns the exit code.
+int run_benchmarks(int argc, char** argv, const std::function<void()>& add);
+
+}  // namespace braid::bench

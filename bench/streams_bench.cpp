@@ -1,0 +1,81 @@
+// Reading and writing streams, and the connections that consist of it, forward and vjp, as shares of copy bandwidth.
+// Each stands beside its composition of plain ops, which it is first compared with. Bytes are what cannot be avoided:
+// every tensor that is read or written once.
+#include <bench/op_bench.h>
+#include <braid/autograd/ops.h>
+#include <braid/mhc/fused_groups.h>
+#include <braid/mhc/fused_mhc_layer.h>
+#include <braid/mhc/stream_maps.h>
+#include <braid/mhc/weighted_sum.h>
+#include <fmt/core.h>
+
+namespace braid::bench {
+namespace {
+
+using mhc::Path;
+
+Var composed_mhc_layer(Vars v) {
+  const auto norm = [&](const Var& u) { return rms_norm(u, v[3]); };
+  return mhc::connect({v[0], v[1], v[2]}, v[4], norm, Path::reference);
+}
+
+Var composed_mix_groups(Vars v) { return matmul(v[0], v[2]) + expand_dims(v[1], -1) * v[3]; }
+
+Var composed_weighted_sum(Vars v) {
+  Var y = v[0];
+  for (int k = 0; k < 4; ++k) y = y + slice(v[1], 0, k, k + 1) * v[static_cast<std::size_t>(2 + k)];
+  return y;
+}
+
+/// n streams of C channels, f32. Sizes are counted in rows of C numbers a token.
+std::vector<OpBench> stream_benches(std::int64_t tokens, std::int64_t n, std::int64_t channels) {
+  const Shape x{tokens, n, channels}, state{tokens, channels}, maps{tokens, n}, mixing{tokens, n, n};
+  const auto rows = [=](std::int64_t count) { return Work{4.0 * static_cast<double>(tokens * channels * count)}; };
+  return {
+      {"stream_read",
+       {maps, x},
+       [](Vars v) { return mhc::stream_read(v[0], v[1]); },
+       [](Vars v) { return mhc::read_streams(v[0], v[1], Path::reference); },
+       rows(n + 1),
+       rows(2 * n + 1)},
+      {"stream_write",
+       {mixing, maps, x, state},
+       [](Vars v) { return mhc::stream_write(v[0], v[1], v[2], v[3]); },
+       [](Vars v) { return mhc::write_streams(v[0], v[1], v[2], v[3], Path::reference); },
+       rows(2 * n + 1),
+       rows(3 * n + 2)},
+      {"mhc_layer",
+       {{n}, {n}, {n, n}, {channels}, x},
+       [](Vars v) { return mhc::fused_mhc_layer(v[0], v[1], v[2], v[3], v[4]); },
+       composed_mhc_layer,
+       rows(2 * n),
+       rows(3 * n)},
+      {"mix_groups",
+       {{n, n}, {n}, x, x},
+       [](Vars v) { return mhc::mix_groups(v[0], v[1], v[2], v[3]); },
+       composed_mix_groups,
+       rows(3 * n),
+       rows(5 * n)},
+      {"weighted_sum",
+       {state, {4}, state, state, state, state},
+       [](Vars v) { return mhc::weighted_sum(v[0], v[1], v.subspan(2)); },
+       composed_weighted_sum,
+       rows(6),
+       rows(9)},
+  };
+}
+
+void add_stream_benchmarks() {
+  for (const auto& [tokens, channels] : {std::pair{16384, 512}, {1, 512}, {2048, 128}})
+    for (OpBench& op : stream_benches(tokens, 4, channels)) {
+      op.sizes = fmt::format("{}x4x{}", tokens, channels);
+      add_benchmarks(std::move(op));
+    }
+}
+
+}  // namespace
+}  // namespace braid::bench
+
+int main(int argc, char** argv) {
+  return braid::bench::run_benchmarks(argc, argv, braid::bench::add_stream_benchmarks);
+}

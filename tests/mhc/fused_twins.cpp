@@ -1,0 +1,170 @@
+#include <tests/mhc/fused_twins.h>
+
+#include <braid/mhc/fused_groups.h>
+#include <braid/mhc/fused_mhc_layer.h>
+#include <braid/mhc/hyper_connection.h>
+#include <braid/mhc/manifold_constrained_hc.h>
+#include <braid/mhc/manifold_hyper_connection.h>
+#include <braid/mhc/mhc_layer.h>
+#include <braid/mhc/mhc_skip.h>
+#include <braid/mhc/weighted_sum.h>
+#include <tests/mhc/support.h>
+
+namespace braid::mhc {
+namespace {
+
+using Vars = std::span<const Var>;
+
+Shape streams(const TwinSizes& s) { return s.lead.concat({s.n, s.channels}); }
+Shape states(const TwinSizes& s) { return s.lead.concat({s.channels}); }
+
+/// One map for all tokens or one a token.
+Shape map_shape(const TwinSizes& s, const Shape& tail, bool per_token) {
+  return per_token ? s.lead.concat(tail) : tail;
+}
+
+/// The maps of a layer on streams: entries of H_res are of order 1 / sqrt(n), so that sums stay of order one.
+std::vector<Tensor> random_maps(const TwinSizes& s, bool per_token, Rng& rng) {
+  const double scale = 1 / std::sqrt(static_cast<double>(s.n));
+  return {random(map_shape(s, {s.n}, per_token), rng, scale), random(map_shape(s, {s.n}, per_token), rng),
+          random(map_shape(s, {s.n, s.n}, per_token), rng, scale)};
+}
+
+Var layer(const Var& u) { return 0.5 * u * u + u; }
+
+Twin read_twin(const TwinSizes& s, bool per_token, Rng& rng) {
+  return {{random_maps(s, per_token, rng)[0], random(streams(s), rng)},
+          [](Vars v) { return stream_read(v[0], v[1]); },
+          [](Vars v) { return read_streams(v[0], v[1], Path::reference); }};
+}
+
+Twin write_twin(const TwinSizes& s, bool per_token, Rng& rng) {
+  const std::vector<Tensor> maps = random_maps(s, per_token, rng);
+  return {{maps[2], maps[1], random(streams(s), rng), random(states(s), rng)},
+          [](Vars v) { return stream_write(v[0], v[1], v[2], v[3]); },
+          [](Vars v) { return write_streams(v[0], v[1], v[2], v[3], Path::reference); }};
+}
+
+Twin connect_twin(const TwinSizes& s, bool per_token, Rng& rng) {
+  std::vector<Tensor> inputs = random_maps(s, per_token, rng);
+  inputs.push_back(random(streams(s), rng));
+  const auto along = [](Path path) {
+    return [path](Vars v) { return connect({v[0], v[1], v[2]}, v[3], layer, path); };
+  };
+  return {inputs, along(Path::fused), along(Path::reference)};
+}
+
+Twin mix_groups_twin(const TwinSizes& s, Rng& rng) {
+  const std::vector<Tensor> maps = random_maps(s, false, rng);
+  return {{maps[2], maps[1], random(streams(s), rng), random(streams(s), rng)},
+          [](Vars v) { return mix_groups(v[0], v[1], v[2], scale_groups(v[1], v[3])); },
+          [](Vars v) {
+            const Var scale = expand_dims(v[1], -1);
+            return matmul(v[0], v[2]) + scale * (scale * v[3]);
+          }};
+}
+
+Twin sinkhorn_twin(const TwinSizes& s, Marginal exact, Rng& rng) {
+  const int iterations = 1 + static_cast<int>(rng.below(20));
+  return {{random(s.lead.concat({s.n, s.n}), rng, 2)},
+          [=](Vars v) { return sinkhorn_knopp(v[0], iterations, exact); },
+          [=](Vars v) { return sinkhorn_knopp_composed(v[0], iterations, exact); }};
+}
+
+/// `call(module, x)` on both paths; `make(path)` gives the module, whose parameters are inputs behind x.
+template <class Make, class Call>
+Twin module_twin(const Tensor& x, Rng& rng, Make make, Call call) {
+  std::vector<Tensor> inputs{x};
+  for_each_param(make(Path::fused), [&](const std::string&, const Var& p) {
+    const double fan = static_cast<double>(p.rank() == 2 ? p.size(0) : 1);
+    inputs.push_back(random(p.shape(), rng, 1 / std::sqrt(fan)));
+  });
+  const auto along = [=](Path path) {
+    return [=](Vars v) {
+      auto module = make(path);
+      auto next = v.begin() + 1;
+      for_each_param(module, [&](const std::string&, Var& p) { p = *next++; });
+      return call(std::as_const(module), v[0]);
+    };
+  };
+  return {inputs, along(Path::fused), along(Path::reference)};
+}
+
+Twin hyper_twin(const TwinSizes& s, bool dynamic, Rng& rng) {
+  const auto make = [=](Path path) {
+    return HyperConnection(s.channels, s.n, 0, {.dynamic = dynamic, .path = path, .dtype = DType::f64});
+  };
+  return module_twin(random(streams(s), rng), rng, make, [](const auto& m, const Var& x) { return m(x, layer); });
+}
+
+/// Two in a row, so that the write of one and the read of the next run in one pass.
+Twin constrained_twin(const TwinSizes& s, Rng& rng) {
+  const auto make = [=](Path path) {
+    Rng unused;
+    return std::vector(2, ManifoldConstrainedHC(s.channels, s.n, unused, {.path = path, .dtype = DType::f64}));
+  };
+  const auto call = [](const auto& pair, const Var& x) {
+    FusedStream stream(x);
+    for (const ManifoldConstrainedHC& connection : pair) connection.step(stream, layer);
+    return stream.streams();
+  };
+  return module_twin(random(streams(s), rng), rng, make, call);
+}
+
+Twin mhc_layer_twin(const TwinSizes& s, bool with_layer, Rng& rng) {
+  const auto make = [=](Path path) { return MHCLayer(s.n, s.channels, {.path = path, .dtype = DType::f64}); };
+  const auto call = [=](const MHCLayer& m, const Var& x) { return with_layer ? m(x, layer) : m(x); };
+  return module_twin(random(streams(s), rng), rng, make, call);
+}
+
+Twin manifold_twin(const TwinSizes& s, Rng& rng) {
+  const auto make = [=](Path path) {
+    Rng unused;
+    return ManifoldHyperConnection(s.n * s.channels, unused, {.expansion = s.n, .path = path, .dtype = DType::f64});
+  };
+  const Tensor x = random(s.lead.concat({s.n * s.channels}), rng);
+  return module_twin(x, rng, make, [](const auto& m, const Var& v) { return m(v, layer); });
+}
+
+/// A history of n states, of which at most five are mixed.
+Twin skip_twin(const TwinSizes& s, Rng& rng) {
+  const auto make = [](Path path) {
+    return MHCSkip({.mode = SkipMode::hc, .max_history = 5, .path = path, .dtype = DType::f64});
+  };
+  const auto call = [](const MHCSkip& m, const Var& x) {
+    std::vector<Var> history;
+    for (std::int64_t i = 0; i < x.size(-2); ++i) history.push_back(squeeze(slice(x, -2, i, i + 1), -2));
+    return m(layer(history.back()), history);
+  };
+  return module_twin(random(streams(s), rng), rng, make, call);
+}
+
+}  // namespace
+
+std::vector<TwinFamily> twin_families() {
+  constexpr std::int64_t kLargestPhi = 100'000;
+  std::vector<TwinFamily> families;
+  for (const bool flag : {false, true}) {
+    const auto add = [&](const char* name, const char* variant, auto make, bool without_channels) {
+      const auto with_flag = [=](const TwinSizes& s, Rng& rng) { return make(s, flag, rng); };
+      families.push_back({std::string(name) + "_" + (flag ? "" : "no_") + variant, with_flag, without_channels});
+    };
+    add("stream_read", "map_per_token", read_twin, true);
+    add("stream_write", "map_per_token", write_twin, true);
+    add("connect", "map_per_token", connect_twin, true);
+    add("hyper_connection", "dynamics", hyper_twin, false);
+    add("mhc_layer", "layer_inside", mhc_layer_twin, false);
+  }
+  const auto sinkhorn = [](Marginal exact) {
+    return [exact](const TwinSizes& s, Rng& rng) { return sinkhorn_twin(s, exact, rng); };
+  };
+  families.push_back({"sinkhorn_columns", sinkhorn(Marginal::columns)});
+  families.push_back({"sinkhorn_rows", sinkhorn(Marginal::rows)});
+  families.push_back({"mix_groups", mix_groups_twin});
+  families.push_back({"manifold", manifold_twin, false});
+  families.push_back({"skip", skip_twin});
+  families.push_back({"manifold_constrained", constrained_twin, false, kLargestPhi});
+  return families;
+}
+
+}  // namespace braid::mhc

@@ -1,0 +1,37 @@
+#pragma once
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <braid/autograd/gradcheck.h>
+#include <braid/core/random.h>
+
+namespace braid::mhc {
+
+/// The sizes of one call.
+struct TwinSizes {
+  Shape lead;  // [...] in front of [n, C]
+  std::int64_t n, channels;
+};
+
+/// A fused op and what it must equal, on inputs of f64.
+struct Twin {
+  std::vector<Tensor> inputs;
+  GradcheckFunction fused, composed;
+};
+
+/// A fused op by name, at any sizes; smooth, and of order one.
+struct TwinFamily {
+  std::string name;
+  std::function<Twin(const TwinSizes&, Rng&)> make;
+  bool without_channels = true;        ///< C = 0 is allowed
+  std::int64_t largest_parameter = 0;  ///< of n^2 (n + 2) C, which is phi's size; 0: no limit
+};
+
+inline void PrintTo(const TwinFamily& family, std::ostream* out) { *out << family.name; }
+
+/// One for every fused op and module.
+std::vector<TwinFamily> twin_families();
+
+}  // namespace braid::mhc

@@ -1,0 +1,188 @@
+// Every fused op beside its composed twin: the same values and gradients at random shapes and on views, gradients by
+// central differences, the same bits for any number of threads.
+#include <tests/mhc/fused_twins.h>
+
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <braid/core/parallel.h>
+#include <braid/mhc/fused_groups.h>
+#include <braid/mhc/fused_mhc_layer.h>
+#include <braid/mhc/fused_streams.h>
+#include <braid/mhc/weighted_sum.h>
+#include <tests/mhc/support.h>
+
+namespace braid::mhc {
+namespace {
+
+/// The value and the gradient of every input for a cotangent.
+std::vector<Tensor> evaluate(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy) {
+  Tape tape;
+  std::vector<Var> vars;
+  for (const Tensor& input : inputs) vars.push_back(tape.watch(input));
+  const Var y = f(vars);
+  tape.backward(y, dy);
+  std::vector<Tensor> results{y.value()};
+  for (const Var& v : vars) results.push_back(tape.gradient(v));
+  return results;
+}
+
+Tensor cotangent_for(const Twin& twin, Rng& rng) {
+  return random(twin.fused(std::vector<Var>(twin.inputs.begin(), twin.inputs.end())).shape(), rng);
+}
+
+std::vector<Tensor> converted(const std::vector<Tensor>& tensors, DType dtype) {
+  std::vector<Tensor> result;
+  for (const Tensor& t : tensors) result.push_back(t.to(dtype));
+  return result;
+}
+
+/// The largest difference of a tensor relative to its scale, which is at least 1, and for a gradient that sums many
+/// terms of order 1 at least the root of their number: what they add up to unless they cancel by an identity, as they
+/// do for a scale in front of a norm. Infinite when a number is not finite.
+double error(const Tensor& got, const Tensor& expected, const Tensor& y) {
+  const double terms = static_cast<double>(y.numel()) / static_cast<double>(std::max<std::int64_t>(1, got.numel()));
+  double scale = std::max(1.0, std::sqrt(terms));
+  for (const double v : expected.to_vector<double>()) scale = std::max(scale, std::abs(v));
+  for (const double v : got.to_vector<double>())
+    if (!std::isfinite(v)) return std::numeric_limits<double>::infinity();
+  return largest_difference(got, expected) / scale;
+}
+
+std::string name_of_result(std::size_t i) { return i == 0 ? "value" : fmt::format("gradient of input {}", i - 1); }
+
+void expect_agreement_in_f64(const Twin& twin, const Tensor& dy) {
+  const std::vector<Tensor> got = evaluate(twin.fused, twin.inputs, dy),
+                            expected = evaluate(twin.composed, twin.inputs, dy);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_LE(error(got[i], expected[i], got[0]), 1e-12) << name_of_result(i);
+}
+
+/// Against the twin in f64 on the same rounded inputs. What the twin itself misses in f32 is granted to the kernel.
+void expect_agreement_in_f32(const Twin& twin, const Tensor& dy) {
+  const std::vector<Tensor> rounded = converted(twin.inputs, DType::f32);
+  const Tensor dy32 = dy.to(DType::f32);
+  const std::vector<Tensor> got = evaluate(twin.fused, rounded, dy32),
+                            composed = evaluate(twin.composed, rounded, dy32),
+                            exact = evaluate(twin.composed, converted(rounded, DType::f64), dy32.to(DType::f64));
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_LE(error(got[i], exact[i], got[0]), std::max(1e-5, error(composed[i], exact[i], got[0])))
+        << name_of_result(i);
+}
+
+/// A number from 0 to a bound, which is one of several: each pair holds for draws of [0, 1) below its share.
+std::int64_t draw(Rng& rng, std::initializer_list<std::pair<double, std::int64_t>> bounds) {
+  const double u = rng.uniform();
+  for (const auto& [share, bound] : bounds)
+    if (u < share) return rng.below(bound + 1);
+  return 0;
+}
+
+/// Small, odd and empty sizes often, and sometimes more streams, channels or tokens than a tile, vector or unrolled
+/// loop.
+TwinSizes random_sizes(const TwinFamily& family, Rng& rng) {
+  constexpr std::int64_t kElements = 40'000;
+  for (;;) {
+    const std::int64_t n = std::max<std::int64_t>(1, draw(rng, {{0.7, 5}, {0.95, 16}, {1.0, 64}}));
+    const std::int64_t channels = draw(rng, {{0.2, 2}, {0.6, 20}, {0.9, 100}, {1.0, 1500}});
+    const std::int64_t tokens = draw(rng, {{0.2, 1}, {0.7, 7}, {0.9, 60}, {1.0, 700}});
+    if (channels == 0 && !family.without_channels) continue;
+    if (tokens * n * std::max(n, channels) > kElements) continue;
+    if (family.largest_parameter != 0 && n * n * (n + 2) * channels > family.largest_parameter) continue;
+    if (tokens % 2 == 0 && rng.uniform() < 0.3) return {{2, tokens / 2}, n, channels};
+    return {tokens == 1 && rng.uniform() < 0.3 ? Shape{} : Shape{tokens}, n, channels};
+  }
+}
+
+class FusedTwins : public testing::TestWithParam<TwinFamily> {};
+
+TEST_P(FusedTwins, AgreeAtRandomShapes) {
+  constexpr int kShapes = 150;  // 2,400 in all
+  Rng rng(11);
+  for (int shape = 0; shape < kShapes && !HasFailure(); ++shape) {
+    const TwinSizes sizes = random_sizes(GetParam(), rng);
+    SCOPED_TRACE(fmt::format("lead {}, n = {}, C = {}", sizes.lead, sizes.n, sizes.channels));
+    const Twin twin = GetParam().make(sizes, rng);
+    const Tensor dy = cotangent_for(twin, rng);
+    expect_agreement_in_f64(twin, dy);
+    expect_agreement_in_f32(twin, dy);
+  }
+}
+
+TEST_P(FusedTwins, PassGradcheck) {
+  Rng rng(12);
+  for (const TwinSizes& sizes : {TwinSizes{{}, 1, 1}, {{3}, 2, 3}, {{2, 1}, 4, 5}, {{2}, 5, 2}}) {
+    const Twin twin = GetParam().make(sizes, rng);
+    const GradcheckResult result = gradcheck(twin.fused, twin.inputs);
+    EXPECT_TRUE(result.ok) << result.message;
+  }
+}
+
+TEST_P(FusedTwins, TakeViewsOfInputsAndCotangents) {
+  Rng rng(13);
+  const Twin twin = GetParam().make({{3, 2}, 4, 5}, rng);
+  const auto reversed = [](const Tensor& t) {  // the same values with the axes in memory in reverse order
+    std::vector<int> axes;
+    for (int axis = t.rank() - 1; axis >= 0; --axis) axes.push_back(axis);
+    return t.permute(axes).clone().permute(axes);
+  };
+  std::vector<Tensor> views;
+  for (const Tensor& input : twin.inputs) views.push_back(reversed(input));
+  const Tensor dy = cotangent_for(twin, rng);
+  const std::vector<Tensor> expected = evaluate(twin.fused, twin.inputs, dy),
+                            got = evaluate(twin.fused, views, reversed(dy));
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(identical(got[i].contiguous(), expected[i].contiguous()));
+}
+
+TEST_P(FusedTwins, GiveTheSameBitsForAnyNumberOfThreads) {
+  Rng rng(14);
+  const int before = num_threads();
+  for (const TwinSizes& sizes : {TwinSizes{{611}, 4, 9}, {{70}, 3, 300}}) {
+    const Twin twin = GetParam().make(sizes, rng);
+    const Tensor dy = cotangent_for(twin, rng);
+    set_num_threads(1);
+    const std::vector<Tensor> expected = evaluate(twin.fused, twin.inputs, dy);
+    for (const int threads : {2, 3}) {
+      set_num_threads(threads);
+      const std::vector<Tensor> got = evaluate(twin.fused, twin.inputs, dy);
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(identical(got[i], expected[i]));
+    }
+  }
+  set_num_threads(before);
+}
+
+TEST(FusedOps, RejectShapesThatDoNotFitX) {
+  using testing::HasSubstr, testing::ThrowsMessage;
+  const Var x = zeros({2, 4, 8}), map = zeros({4}), matrix = zeros({4, 4}), state = zeros({2, 8}), none = zeros({3});
+  const auto expect = [](auto call, const char* text) {
+    EXPECT_THAT(call, ThrowsMessage<ShapeError>(HasSubstr(text)));
+  };
+  expect([&] { stream_read(none, x); },
+         "stream_read: h_pre must have shape [4] or [2, 4] to match x [2, 4, 8] but has [3]");
+  expect([&] { stream_write(map, map, x, state); }, "stream_write: h_res must have shape [4, 4] or [2, 4, 4]");
+  expect([&] { stream_write(matrix, none, x, state); }, "stream_write: h_post must have shape [4] or [2, 4]");
+  expect([&] { stream_write(matrix, map, x, x); }, "stream_write: f must have shape [2, 8] to match x [2, 4, 8]");
+  expect([&] { open_layer(none, map, matrix, x); }, "open_layer: h_pre must have shape [4] or [2, 4]");
+  expect([&] { open_layer(map, map, matrix, x).write(x); }, "close_layer: f must have shape [2, 8]");
+  expect([&] { fused_mhc_layer(map, map, matrix, map, x); }, "fused_mhc_layer: weight must have shape [8]");
+  expect([&] { scale_groups(none, x); }, "scale_groups: scale must have shape [4] to match x [2, 4, 8] but has [3]");
+  expect([&] { mix_groups(matrix, map, x, state); }, "mix_groups: f must have shape [2, 4, 8]");
+  expect([&] { weighted_sum(x, none, std::vector{x}); }, "weighted_sum: weights must have shape [1], one a state");
+  expect([&] { weighted_sum(x, zeros({1}), std::vector{state}); }, "weighted_sum: states[0] must have the shape");
+}
+
+TEST(FusedOps, RejectTypesThatDoNotFitX) {
+  const Var x = zeros({2, 4, 8}), map = zeros({4}, DType::f64), matrix = zeros({4, 4}, DType::f64);
+  EXPECT_THROW(stream_read(map, x), DTypeError);
+  EXPECT_THROW(open_layer(map, map, matrix, x), DTypeError);
+  EXPECT_THROW(scale_groups(map, x), DTypeError);
+  EXPECT_THROW(stream_read(zeros({4}, DType::i32), zeros({4, 8}, DType::i32)), DTypeError);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, FusedTwins, testing::ValuesIn(twin_families()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace braid::mhc
