@@ -27,24 +27,27 @@ std::string human_duration(double seconds) {
 Progress::Progress(std::string unit, std::int64_t total, std::int64_t done)
     : unit_(std::move(unit)), total_(total), first_(done), done_(done), terminal_(isatty(STDOUT_FILENO) == 1) {}
 
-std::string Progress::line(const std::string& status) const {
+double Progress::seconds_left() const {
   const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
-  const double per_step = done_ > first_ ? elapsed / static_cast<double>(done_ - first_) : 0;
+  return done_ > first_ ? elapsed / static_cast<double>(done_ - first_) * static_cast<double>(total_ - done_) : 0;
+}
+
+std::string Progress::line(const std::string& status, double seconds_left) const {
   const auto filled = static_cast<int>(kBarWidth * done_ / std::max<std::int64_t>(total_, 1));
   const std::string bar =
       terminal_ ? fmt::format(" [{:-<{}}]", std::string(static_cast<std::size_t>(filled), '#'), kBarWidth) : "";
-  return fmt::format("{} {}/{}{} {} | {} left", unit_, done_, total_, bar, status,
-                     human_duration(per_step * static_cast<double>(total_ - done_)));
+  return fmt::format("{} {}/{}{} {} | {} left", unit_, done_, total_, bar, status, human_duration(seconds_left));
 }
 
-void Progress::update(std::int64_t done, const std::string& status) {
+void Progress::update(std::int64_t done, const std::string& status, std::optional<double> seconds_left) {
   done_ = done;
   const auto now = Clock::now();
   const bool last = done_ == total_;
   if (!last && now - shown_ < (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kPlainLine))) return;
   shown_ = now;
   drawn_ = terminal_;
-  fmt::print("{}{}{}", terminal_ ? "\r\x1b[K" : "", line(status), terminal_ ? "" : "\n");
+  const std::string text = line(status, seconds_left ? *seconds_left : this->seconds_left());
+  fmt::print("{}{}{}", terminal_ ? "\r\x1b[K" : "", text, terminal_ ? "" : "\n");
   std::fflush(stdout);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace braid::examples {
@@ -11,8 +12,9 @@ class Progress {
   /// `done` of `total` steps are done already (a resumed run).
   Progress(std::string unit, std::int64_t total, std::int64_t done = 0);
 
-  /// Call after each step; `status` follows the bar, e.g. "loss 2.31".
-  void update(std::int64_t done, const std::string& status);
+  /// Call after each step; `status` follows the bar, e.g. "loss 2.31". Without `seconds_left`, what is left goes at the
+  /// pace so far.
+  void update(std::int64_t done, const std::string& status, std::optional<double> seconds_left = {});
   /// Prints a line of its own without disturbing the bar.
   void message(const std::string& line);
   /// Ends the redrawn line.
@@ -21,7 +23,8 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::string line(const std::string& status) const;
+  std::string line(const std::string& status, double seconds_left) const;
+  double seconds_left() const;
 
   std::string unit_;
   std::int64_t total_, first_, done_;

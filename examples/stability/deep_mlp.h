@@ -1,0 +1,75 @@
+#pragma once
+#include <vector>
+
+#include <braid/mhc/connection.h>
+#include <braid/nn/block.h>
+
+#include "config.h"
+
+namespace braid::stability {
+
+/// What a step learns from.
+struct Batch {
+  Tensor inputs, targets;
+};
+
+/// A deep stack of small MLPs, each behind its norm and inside its connection: a transformer without attention.
+/// The layers that write into the stream start smaller by sqrt(sublayers), as in nn::Transformer.
+struct DeepMlp {
+  using Sublayer = nn::Sublayer<nn::MLP, mhc::Connection>;
+
+  nn::Linear in;
+  std::vector<Sublayer> sublayers;
+  nn::RMSNorm norm;
+  nn::Linear head;
+
+  DeepMlp(const TaskConfig& sizes, const mhc::ConnectionConfig& connection, Rng& rng, Rng& connection_rng);
+
+  Var embed(const Tensor& inputs) const { return in(inputs); }
+  Var predict(const Var& state) const { return head(norm(state)); }
+  void each_sublayer(auto&& visit) const {
+    for (const Sublayer& sublayer : sublayers) visit(sublayer);
+  }
+
+  void params(auto&& visit) {
+    visit("in", in);
+    visit("sublayers", sublayers);
+    visit("norm", norm);
+    visit("head", head);
+  }
+};
+
+/// Regression: the outputs of a fixed random network, `W2 tanh(W1 x)`, for normal x; mean squared error.
+class TeacherStudent {
+ public:
+  using Model = DeepMlp;
+
+  TeacherStudent(const TaskConfig& sizes, Rng& rng);
+
+  Model model(const mhc::ConnectionConfig& connection, Rng& rng, Rng& connection_rng) const;
+  Batch sample(Rng& rng) const;
+  static Var loss(const Var& prediction, const Tensor& targets);
+
+ private:
+  TaskConfig sizes_;
+  Var first_, second_;  // [hidden, features], [outputs, hidden]
+};
+
+/// Classification: normal clouds around random centres, four centres a class, so that no plane separates the classes;
+/// cross entropy.
+class Clusters {
+ public:
+  using Model = DeepMlp;
+
+  Clusters(const TaskConfig& sizes, Rng& rng);
+
+  Model model(const mhc::ConnectionConfig& connection, Rng& rng, Rng& connection_rng) const;
+  Batch sample(Rng& rng) const;
+  static Var loss(const Var& prediction, const Tensor& targets);
+
+ private:
+  TaskConfig sizes_;
+  Tensor centres_;  // [centres, features]
+};
+
+}  // namespace braid::stability

@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <braid/mhc/connection.h>
+
+namespace braid::stability {
+
+enum class Task { mlp_regression, mlp_classification, transformer };
+inline constexpr std::size_t kTasks = 3;
+
+/// `deep_mlp_regression`, `deep_mlp_classification`, `deep_transformer`: the tables of a configuration.
+std::string_view name(Task task);
+/// All names, in the order of the enumerators.
+std::span<const std::string_view> task_names();
+
+/// What connects the sublayers: over streams, or over the history of the stream.
+enum class Mode { residual, hc, mhc, skip_residual, skip_hc, skip_mhc };
+
+/// `residual`, `hc`, `mhc`, `skip-residual`, `skip-hc`, `skip-mhc`.
+std::string_view name(Mode mode);
+std::span<const std::string_view> mode_names();
+
+/// The settings of connections that ablations vary. A mode ignores those that do not concern it.
+struct Variant {
+  std::int64_t streams = 4;               ///< hc, mhc
+  std::int64_t sinkhorn_iterations = 20;  ///< mhc
+  std::int64_t max_history = 4;           ///< skip-*
+  std::string init = "identity";          ///< skip-hc, skip-mhc
+  std::string constraint = "simplex";     ///< skip-mhc
+};
+
+/// One training run; sizes and steps are those of its task in the configuration.
+struct RunSettings {
+  Task task;
+  Mode mode;
+  Variant variant;
+  double learning_rate;
+  std::uint64_t seed;
+};
+
+/// Names a run and its file: `deep_mlp_regression.mhc.n4.i20.lr0.003.seed1`. Runs that are the same have the same id.
+std::string id(const RunSettings& run);
+
+/// The settings of the variant that concern the mode: `n4.i20`; empty for residual.
+std::string label(Mode mode, const Variant& variant);
+
+mhc::ConnectionConfig connection_config(Mode mode, const Variant& variant);
+
+}  // namespace braid::stability
