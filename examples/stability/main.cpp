@@ -34,7 +34,7 @@ struct Options {
   std::string config;
   fs::path out;
   int jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  std::string command;
+  std::string command;  ///< that starts or continues this experiment
 };
 
 Options parse(int argc, char** argv) {
@@ -58,8 +58,10 @@ Options parse(int argc, char** argv) {
     std::exit(2);
   }
   for (int i = 0; i < argc; ++i) o.command += (i > 0 ? " " : "") + std::string(argv[i]);
-  if (o.out.empty())
+  if (o.out.empty()) {
     o.out = fmt::format("runs/stability-{}-{}", fs::path(o.config).stem().string(), examples::time_stamp());
+    o.command += " --out " + o.out.string();
+  }
   return o;
 }
 
@@ -146,7 +148,7 @@ int run(const Options& o) {
 
   const Outcome outcome = run_jobs(jobs, o.jobs, runs.size());
   if (outcome.interrupted) {
-    fmt::print("interrupted; to continue: {} --out {}\n", o.command, folder.path.string());
+    fmt::print("interrupted; to continue: {}\n", o.command);
     return 130;
   }
   const std::vector<Result> results = read_results(folder, runs);
