@@ -75,9 +75,10 @@ Twin sinkhorn_twin(const TwinSizes& s, Marginal exact, Rng& rng) {
 template <class Make, class Call>
 Twin module_twin(const Tensor& x, Rng& rng, Make make, Call call) {
   std::vector<Tensor> inputs{x};
-  for_each_param(make(Path::fused), [&](const std::string&, const Var& p) {
-    const double fan = static_cast<double>(p.rank() == 2 ? p.size(0) : 1);
-    inputs.push_back(random(p.shape(), rng, 1 / std::sqrt(fan)));
+  for_each_param(make(Path::fused), [&](const std::string& name, const Var& p) {
+    const bool dotted_with_x = name.starts_with("theta");  // the others that sum over channels are columns
+    const auto terms = static_cast<double>(dotted_with_x ? p.size(-1) : p.rank() == 2 ? p.size(0) : 1);
+    inputs.push_back(random(p.shape(), rng, 1 / std::sqrt(terms)));
   });
   const auto along = [=](Path path) {
     return [=](Vars v) {
