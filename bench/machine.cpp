@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <braid/core/parallel.h>
+#include <braid/core/tensor.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/machine.cpp"
@@ -69,22 +70,32 @@ double measure_flops() {
   return operations * threads / seconds;
 }
 
-double measure_copy_bytes() {
-  constexpr std::int64_t kBytes = 64 << 20, kBlock = 64 << 10;
-  const std::vector<char> from(kBytes, 1);
-  std::vector<char> to(kBytes);
+/// Tensors, because they lie in huge pages as the operands of all ops do.
+double copy_rate(Tensor& to, const Tensor& from, std::int64_t bytes) {
+  constexpr std::int64_t kBlock = 64 << 10;
+  std::byte* target = to.mutable_bytes();
   const double seconds = shortest([&] {
-    parallel_for(kBytes, kBlock, [&](std::int64_t begin, std::int64_t end) {
-      std::memcpy(to.data() + begin, from.data() + begin, static_cast<std::size_t>(end - begin));
+    parallel_for(bytes, kBlock, [&](std::int64_t begin, std::int64_t end) {
+      std::memcpy(target + begin, from.bytes() + begin, static_cast<std::size_t>(end - begin));
     });
   });
-  return 2.0 * kBytes / seconds;
+  return 2.0 * static_cast<double>(bytes) / seconds;
+}
+
+Machine measure() {
+  constexpr std::int64_t kLargest = 256 << 20, kSmallest = 1 << 20;
+  const Tensor from = ones({kLargest / 4});
+  Tensor to = zeros({kLargest / 4});
+  const double slowest = copy_rate(to, from, kLargest);
+  std::int64_t bytes = kLargest;
+  while (bytes > kSmallest && copy_rate(to, from, bytes / 2) < 1.15 * slowest) bytes /= 2;
+  return {measure_flops(), slowest, 2 * bytes};
 }
 
 }  // namespace
 
 const Machine& machine() {
-  static const Machine measured{measure_flops(), measure_copy_bytes()};
+  static const Machine measured = measure();
   return measured;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <bench/statistics.h>
 #include <benchmark/benchmark.h>
 #include <braid/autograd/tape.h>
 #include <braid/core/parallel.h>
@@ -145,24 +146,16 @@ void measure(benchmark::State& state, const Function& f, std::int64_t matrices, 
       benchmark::Counter(static_cast<double>(matrices), benchmark::Counter::kIsIterationInvariantRate);
 }
 
-double percentile(std::vector<double> values, double share) {
-  std::ranges::sort(values);
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
-}
-
 template <int kN>
 void add_benchmarks(std::int64_t matrices) {
   for (const Form& form : forms<kN>())
     for (const bool backward : {false, true}) {
       const std::string title = fmt::format("sinkhorn/{}x{}x{}/{}/{}", matrices, kN, kN,
                                             backward ? "forward_backward" : "forward", form.name);
-      benchmark::RegisterBenchmark(
-          title.c_str(),
-          [f = form.f, matrices, backward](benchmark::State& state) { measure(state, f, matrices, kN, backward); })
-          ->Unit(benchmark::kMillisecond)
-          ->UseRealTime()
-          ->ComputeStatistics("p10", [](const std::vector<double>& v) { return percentile(v, 0.1); })
-          ->ComputeStatistics("p90", [](const std::vector<double>& v) { return percentile(v, 0.9); });
+      auto run = [f = form.f, matrices, backward](benchmark::State& state) {
+        measure(state, f, matrices, kN, backward);
+      };
+      with_percentiles(benchmark::RegisterBenchmark(title.c_str(), run))->Unit(benchmark::kMillisecond)->UseRealTime();
     }
 }
 

@@ -1,25 +1,43 @@
 #!/usr/bin/python3
-"""Prints Google Benchmark results as a table and appends them as JSON lines, one file a program."""
+"""Prints Google Benchmark results as a table, the forms of an operation beside each other, and appends them as JSON
+lines, one file a program."""
 
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
 STANDARD = {"name", "family_index", "per_family_instance_index", "run_name", "run_type", "repetitions", "threads",
             "aggregate_name", "aggregate_unit", "iterations", "real_time", "cpu_time", "time_unit", "label"}
+FORMS = {"fused", "composed", "scalar"}  # of one operation
+NOT_SHOWN = {"name", "seconds", "p10", "p90", "calls"}
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
-def medians(results):
-    """One record a benchmark: name, seconds, and the program's own counters such as bytes_per_second."""
+def plain(name):
+    """Without what Google Benchmark adds to tell how it measured."""
+    return re.sub(r"(/min_time:[^/]*|/repeats:\d+|/iterations:\d+|/real_time|/manual_time)+$", "", name)
+
+
+def records_of(results):
+    """One record a benchmark: name, median, p10 and p90 of a call in seconds, and the program's own counters."""
+    records = {}
     for run in results["benchmarks"]:
         if run.get("error_occurred"):
             sys.exit(f"{run['run_name']}: {run['error_message']}")
-        if run.get("aggregate_name") == "median":
+        statistic = run.get("aggregate_name")
+        if statistic not in ("median", "p10", "p90"):
+            continue
+        record = records.setdefault(run["run_name"], {"name": plain(run["run_name"])})
+        seconds = run["real_time"] * SECONDS[run["time_unit"]] / run.get("calls", 1)
+        if statistic == "median":
             counters = {key: value for key, value in run.items() if key not in STANDARD}
-            yield {"name": run["run_name"], "seconds": run["real_time"] * SECONDS[run["time_unit"]], **counters}
+            record.update({"seconds": seconds, **counters})
+        else:
+            record[statistic] = seconds
+    return list(records.values())
 
 
 def readable(value):
@@ -33,11 +51,37 @@ def counter(key, value):
     return f"{key} {value:.0%}" if key.startswith("share") else f"{key} {readable(value)}".rstrip()
 
 
-def table(records):
-    width = max(len(record["name"]) for record in records)
+def forms_of(records):
+    """{name without its form: {form: record}}; "" is the form of those that have but one."""
+    groups = {}
     for record in records:
-        counters = [counter(key, value) for key, value in record.items() if key not in ("name", "seconds")]
-        print(f"{record['name']:<{width}}  {readable(record['seconds']) + 's':>8}  {'  '.join(counters)}")
+        name, _, form = record["name"].rpartition("/")
+        if form not in FORMS:
+            name, form = record["name"], ""
+        groups.setdefault(name, {})[form] = record
+    return groups
+
+
+def spread(record):
+    if "p10" not in record:
+        return ""
+    return f"({readable(record['p10'])}s .. {readable(record['p90'])}s)"
+
+
+def line(forms):
+    """The time of the first form, how many times as long the others take, and the counters of the first."""
+    (_, first), *others = forms.items()
+    slower = "  ".join(f"{name} {readable(other['seconds']) + 's':>8} {other['seconds'] / first['seconds']:>6.1f}x"
+                       for name, other in others)
+    counters = "  ".join(counter(key, value) for key, value in first.items() if key not in NOT_SHOWN)
+    return [f"{readable(first['seconds']) + 's':>8}", spread(first), slower, counters]
+
+
+def table(records):
+    rows = [[name, *line(forms)] for name, forms in forms_of(records).items()]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths) if width).rstrip())
 
 
 def commit():
@@ -54,7 +98,7 @@ def main():
     arguments.out.mkdir(parents=True, exist_ok=True)
     for path in arguments.results:
         results = json.loads(path.read_text())
-        records = list(medians(results))
+        records = records_of(results)
         print(f"\n{path.stem}")
         table(records)
         about = {"date": results["context"]["date"], "commit": commit(), "cpus": results["context"]["num_cpus"]}

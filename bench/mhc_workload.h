@@ -1,0 +1,41 @@
+#pragma once
+#include <bench/mhc_operations.h>
+
+namespace braid::bench {
+
+enum class Mode {
+  throughput,  ///< many calls over buffers that do not fit into any cache together
+  latency,     ///< one call after the other on the same buffers
+};
+
+enum class Pass { forward, forward_backward };
+
+/// An operation ready to be called: fused and composed, each call on the next buffers of a ring that holds inputs as
+/// well as results.
+class Workload {
+ public:
+  Workload(const MhcOperation& operation, Mode mode);
+
+  /// What differs between the fused and the composed path, or nothing.
+  std::string difference() const;
+
+  /// `calls()` calls. Small ones run side by side, a thread each; a large one uses all threads itself.
+  void run(mhc::Path path, Pass pass);
+  std::int64_t calls() const { return calls_; }
+
+ private:
+  struct Buffers {
+    Tensors inputs;
+    Tensor dy;
+    Tensors results;
+  };
+
+  const MhcForm& form(mhc::Path path) const { return path == mhc::Path::fused ? fused_ : composed_; }
+
+  MhcForm fused_, composed_;
+  std::vector<Buffers> ring_;
+  std::size_t next_ = 0;
+  std::int64_t calls_;
+};
+
+}  // namespace braid::bench
