@@ -125,7 +125,7 @@ def finish(figure, grid, xlabel, ylabel, title, picture):
     for axes in grid[:, 0]:
         axes.set_ylabel(ylabel)
     handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper")
+    grid[0][-1].legend(handles, labels, loc="upper left", bbox_to_anchor=(1.02, 1))
     figure.suptitle(title)
     figure.savefig(picture, dpi=110)
     plt.close(figure)
