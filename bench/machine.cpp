@@ -45,50 +45,63 @@ namespace {
 
 HWY_EXPORT(multiply_add);
 
-/// The shortest of 10 runs, in seconds.
+/// The shortest and the median of `count` runs, in seconds.
+struct Runs {
+  double shortest, median;
+};
+
 template <class F>
-double shortest(F f) {
-  double best = 1e9;
-  for (int run = 0; run < 10; ++run) {
+Runs time(int count, F f) {
+  std::vector<double> seconds;
+  for (int run = 0; run < count; ++run) {
     const auto start = std::chrono::steady_clock::now();
     f();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  return best;
+  std::ranges::sort(seconds);
+  return {seconds.front(), seconds[seconds.size() / 2]};
 }
 
 double measure_flops() {
   const int threads = num_threads();
   std::vector<float> sinks(static_cast<std::size_t>(threads));
   double operations = 0;
-  const double seconds = shortest([&] {
+  const Runs runs = time(10, [&] {
     parallel_for(threads, 1, [&](std::int64_t thread, std::int64_t) {
       const double done = HWY_DYNAMIC_DISPATCH(multiply_add)(2'000'000, &sinks[static_cast<std::size_t>(thread)]);
       if (thread == 0) operations = done;
     });
   });
-  return operations * threads / seconds;
+  return operations * threads / runs.shortest;
 }
 
-/// Tensors, because they lie in huge pages as the operands of all ops do.
-double copy_rate(Tensor& to, const Tensor& from, std::int64_t bytes) {
-  constexpr std::int64_t kBlock = 64 << 10;
-  std::byte* target = to.mutable_bytes();
-  const double seconds = shortest([&] {
-    parallel_for(bytes, kBlock, [&](std::int64_t begin, std::int64_t end) {
-      std::memcpy(target + begin, from.bytes() + begin, static_cast<std::size_t>(end - begin));
+/// A copy of up to 256 MiB. Of tensors, because they lie in huge pages as the operands of all ops do.
+class Copy {
+ public:
+  static constexpr std::int64_t kLargest = 256 << 20;
+
+  Runs time(int count, std::int64_t bytes) {
+    constexpr std::int64_t kBlock = 64 << 10;
+    std::byte* to = to_.mutable_bytes();
+    return bench::time(count, [&] {
+      parallel_for(bytes, kBlock, [&](std::int64_t begin, std::int64_t end) {
+        std::memcpy(to + begin, from_.bytes() + begin, static_cast<std::size_t>(end - begin));
+      });
     });
-  });
-  return 2.0 * static_cast<double>(bytes) / seconds;
-}
+  }
+  /// Read and written per second at best.
+  double rate(std::int64_t bytes) { return 2.0 * static_cast<double>(bytes) / time(10, bytes).shortest; }
+
+ private:
+  Tensor from_ = ones({kLargest / 4}), to_ = zeros({kLargest / 4});
+};
 
 Machine measure() {
-  constexpr std::int64_t kLargest = 256 << 20, kSmallest = 1 << 20;
-  const Tensor from = ones({kLargest / 4});
-  Tensor to = zeros({kLargest / 4});
-  const double slowest = copy_rate(to, from, kLargest);
-  std::int64_t bytes = kLargest;
-  while (bytes > kSmallest && copy_rate(to, from, bytes / 2) < 1.15 * slowest) bytes /= 2;
+  constexpr std::int64_t kSmallest = 1 << 20;
+  Copy copy;
+  const double slowest = copy.rate(Copy::kLargest);
+  std::int64_t bytes = Copy::kLargest;
+  while (bytes > kSmallest && copy.rate(bytes / 2) < 1.15 * slowest) bytes /= 2;
   return {measure_flops(), slowest, 2 * bytes};
 }
 
@@ -97,6 +110,12 @@ Machine measure() {
 const Machine& machine() {
   static const Machine measured = measure();
   return measured;
+}
+
+double copy_bytes_now() {
+  static Copy copy;
+  const std::int64_t bytes = machine().cache_bytes / 2;
+  return 2.0 * static_cast<double>(bytes) / copy.time(5, bytes).median;
 }
 
 }  // namespace braid::bench

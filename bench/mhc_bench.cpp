@@ -69,25 +69,29 @@ class Workbench {
       release_cached_memory();
       workload_ = std::make_unique<Workload>(wanted->operation, wanted->mode);
       difference_ = workload_->difference();
+      copy_bytes_ = copy_bytes_now();
       current_ = wanted;
     }
     return *workload_;
   }
   /// Between the paths of the current workload; empty when they agree.
   const std::string& difference() const { return difference_; }
+  /// Copy bandwidth when the current workload began.
+  double copy_bytes() const { return copy_bytes_; }
 
  private:
   std::shared_ptr<const Case> current_;
   std::unique_ptr<Workload> workload_;
   std::string difference_;
+  double copy_bytes_ = 0;
 };
 
 /// `calls` is how many calls one iteration makes: its time is that of all of them.
-void report(benchmark::State& state, double calls, double bytes) {
+void report(benchmark::State& state, double calls, double bytes, double copy_bytes) {
   using benchmark::Counter;
   state.counters["calls"] = calls;
   state.counters["bytes_per_second"] = Counter(calls * bytes, Counter::kIsIterationInvariantRate);
-  state.counters["share_of_copy"] = Counter(calls * bytes / machine().copy_bytes, Counter::kIsIterationInvariantRate);
+  state.counters["share_of_copy"] = Counter(calls * bytes / copy_bytes, Counter::kIsIterationInvariantRate);
 }
 
 void measure(benchmark::State& state, Workbench& bench, const std::shared_ptr<const Case>& c, mhc::Path path,
@@ -98,7 +102,7 @@ void measure(benchmark::State& state, Workbench& bench, const std::shared_ptr<co
   for (auto _ : state) workload.run(path, pass);
   const MhcTraffic& bytes = c->operation.bytes;
   report(state, static_cast<double>(workload.calls()),
-         pass == Pass::forward ? bytes.forward : bytes.forward + bytes.vjp);
+         pass == Pass::forward ? bytes.forward : bytes.forward + bytes.vjp, bench.copy_bytes());
 }
 
 void add_benchmarks(const std::shared_ptr<Workbench>& bench, const std::shared_ptr<const Case>& c) {

@@ -75,7 +75,8 @@ def draw_speedups(records, picture):
             axes.axhline(1, color="#999999", linewidth=0.8)
             axes.set_title(f"{run_title}: {title}", fontsize="medium")
     label_powers(grid[0][0].xaxis, {key.C for key in records if key.n == 4 and key.C})
-    label_powers(grid[0][0].yaxis, [1, 2, 4, 8, 16, 32, 64])
+    top = grid[0][0].get_ylim()[1]
+    label_powers(grid[0][0].yaxis, [2**k for k in range(10) if 2**k < top])
     finish(figure, grid, "channels C of a stream", "composed time / fused time", "Speed-up of the fused paths, n = 4 streams, f32", picture)
 
 
@@ -84,7 +85,7 @@ def draw_times(records, picture):
     def microseconds(_, record):
         return 1e6 * record["seconds"]
 
-    figure, grid = plt.subplots(2, 3, figsize=(12.5, 7.4), sharex=True, layout="constrained")
+    figure, grid = plt.subplots(2, 3, figsize=(12.5, 7.4), sharex=True, sharey=True, layout="constrained")
     for axes, (op, (label, _, _)) in zip(grid.flat, STYLES.items()):
         where = {"B": 4096, "C": 0} if op == "sinkhorn_knopp" else {"B": 64, "C": 512}
         for path, (color, marker) in PATHS.items():
