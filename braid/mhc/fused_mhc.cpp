@@ -1,12 +1,13 @@
 #include <braid/mhc/fused_mhc.h>
 
 #include <braid/mhc/kernels/mhc.h>
+#include <braid/mhc/kernels/tiles.h>
 
 namespace braid::mhc {
 namespace {
 
-using kernels::MhcCotangents, kernels::MhcGradients, kernels::MhcParams, kernels::MhcSaved, kernels::MhcSizes,
-    kernels::MhcWrite;
+using kernels::data_or_null, kernels::mutable_or_null, kernels::MhcCotangents, kernels::MhcGradients,
+    kernels::MhcParams, kernels::MhcSaved, kernels::MhcSizes, kernels::MhcWrite;
 
 /// Tensors that the kernels take as one write; undefined when there is none. The backward pass needs no x.
 struct Write {
@@ -27,16 +28,6 @@ struct Params {
     return {phi.data<T>(), alpha.data<T>(), bias.data<T>()};
   }
 };
-
-template <class T>
-const T* data_or_null(const Tensor& t) {
-  return t.defined() ? t.data<T>() : nullptr;
-}
-
-template <class T>
-T* mutable_or_null(Tensor& t) {
-  return t.defined() ? t.mutable_data<T>() : nullptr;
-}
 
 Shape lead_of(const Tensor& x) { return x.shape().axes(0, x.rank() - 2); }
 
