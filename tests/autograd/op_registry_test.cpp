@@ -11,6 +11,9 @@
 #include <gtest/gtest.h>
 
 namespace braid {
+
+static void PrintTo(const OpCase& op_case, std::ostream* out) { *out << op_case.op; }
+
 namespace {
 
 /// What a regular expression's first group matches in the files of braid/autograd/ops that end in `extension`.

@@ -16,6 +16,8 @@ struct Sizes {
   std::int64_t tokens, n, channels;
 };
 
+void PrintTo(const Sizes& s, std::ostream* out) { *out << s.tokens << " tokens, n " << s.n << ", C " << s.channels; }
+
 /// Two connections around f(u) = u * w + u, so that the boundary between them runs too.
 Var two_sublayers(std::span<const Var> v, bool rows_last) {
   FusedStream stream(v[0]);

@@ -50,6 +50,8 @@ struct Case {
   std::vector<Shape> shapes;
 };
 
+void PrintTo(const Case& einsum, std::ostream* out) { *out << einsum.text; }
+
 class Einsum : public ::testing::TestWithParam<Case> {
  protected:
   std::vector<Tensor> inputs() const {
