@@ -62,7 +62,7 @@ Tensor write(const Tensor& h_res, const Tensor& h_post, const Tensor& x, const T
 }
 
 /// What the vjps share: inputs that are at hand, cotangents that came, and undefined for all else.
-struct Saved {
+struct StreamTensors {
   Tensor h_pre = {}, h_res = {}, h_post = {}, x = {}, f = {};
 };
 
@@ -75,13 +75,14 @@ struct Wanted {
 };
 
 /// Gradients with the names of what they belong to.
-Saved backward(const Saved& in, const Shape& shape, const Cotangents& cotangents, const Wanted& wanted) {
+StreamTensors backward(const StreamTensors& in, const Shape& shape, const Cotangents& cotangents,
+                       const Wanted& wanted) {
   const StreamSizes s = sizes_of(shape);
   const Tensor du = cotangents.du.contiguous(), dy = cotangents.dy.contiguous();
   const DType dtype = du.defined() ? du.dtype() : dy.dtype();
   const auto sums = [&](bool want, const Tensor& map) { return want ? zeros(map.shape(), dtype) : Tensor(); };
-  Saved d{sums(wanted.h_pre, in.h_pre), sums(wanted.h_res, in.h_res), sums(wanted.h_post, in.h_post),
-          wanted.x ? Tensor(shape, dtype) : Tensor(), wanted.f ? Tensor(shape.without(-2), dtype) : Tensor()};
+  StreamTensors d{sums(wanted.h_pre, in.h_pre), sums(wanted.h_res, in.h_res), sums(wanted.h_post, in.h_post),
+                  wanted.x ? Tensor(shape, dtype) : Tensor(), wanted.f ? Tensor(shape.without(-2), dtype) : Tensor()};
   dispatch_float("stream_vjp", dtype, [&](auto zero) {
     using T = decltype(zero);
     kernels::stream_vjp(kernels::StreamVjp<T>{s, map_of<T>(in.h_pre, s.n), map_of<T>(in.h_res, s.n * s.n),
@@ -102,9 +103,9 @@ bool fits_streams(const Var& map, const Shape& tail, const Var& x) {
 Var stream_read(const Var& h_pre, const Var& x) {
   check_streams_of("stream_read", x);
   check_map("stream_read", "h_pre", h_pre, {x.size(-2)}, x);
-  const Saved in{.h_pre = h_pre.value().contiguous(), .x = x.value().contiguous()};
+  const StreamTensors in{.h_pre = h_pre.value().contiguous(), .x = x.value().contiguous()};
   return record("stream_read", read(in.h_pre, in.x), {h_pre, x}, [in](const Tensor& du, const Needs& needs) {
-    const Saved d = backward(in, in.x.shape(), {.du = du}, {.h_pre = needs[0], .x = needs[1]});
+    const StreamTensors d = backward(in, in.x.shape(), {.du = du}, {.h_pre = needs[0], .x = needs[1]});
     return std::vector{d.h_pre, d.x};
   });
 }
@@ -115,14 +116,15 @@ Var stream_write(const Var& h_res, const Var& h_post, const Var& x, const Var& f
   check_map("stream_write", "h_res", h_res, {n, n}, x);
   check_map("stream_write", "h_post", h_post, {n}, x);
   check_layer_output("stream_write", f, x);
-  const Saved in{.h_res = h_res.value().contiguous(),
-                 .h_post = h_post.value().contiguous(),
-                 .x = x.value().contiguous(),
-                 .f = f.value().contiguous()};
+  const StreamTensors in{.h_res = h_res.value().contiguous(),
+                         .h_post = h_post.value().contiguous(),
+                         .x = x.value().contiguous(),
+                         .f = f.value().contiguous()};
   return record("stream_write", write(in.h_res, in.h_post, in.x, in.f), {h_res, h_post, x, f},
                 [in](const Tensor& dy, const Needs& needs) {
-                  const Saved d = backward(in, in.x.shape(), {.dy = dy},
-                                           {.h_res = needs[0], .h_post = needs[1], .x = needs[2], .f = needs[3]});
+                  const StreamTensors d =
+                      backward(in, in.x.shape(), {.dy = dy},
+                               {.h_res = needs[0], .h_post = needs[1], .x = needs[2], .f = needs[3]});
                   return std::vector{d.h_res, d.h_post, d.x, d.f};
                 });
 }
@@ -133,11 +135,13 @@ LayerInput open_layer(const Var& h_pre, const Var& h_post, const Var& h_res, con
   check_map("open_layer", "h_pre", h_pre, {n}, x);
   check_map("open_layer", "h_post", h_post, {n}, x);
   check_map("open_layer", "h_res", h_res, {n, n}, x);
-  const Saved in{.h_pre = h_pre.value().contiguous(), .h_res = h_res.value().contiguous(), .x = x.value().contiguous()};
+  const StreamTensors in{
+      .h_pre = h_pre.value().contiguous(), .h_res = h_res.value().contiguous(), .x = x.value().contiguous()};
   const std::vector<Var> out = record("open_layer", {read(in.h_pre, in.x), in.x}, std::vector{h_pre, h_res, x},
                                       [in](std::span<const Tensor> dys, const Needs& needs) {
-                                        const Saved d = backward(in, in.x.shape(), {.du = dys[0], .dy = dys[1]},
-                                                                 {.h_pre = needs[0], .h_res = needs[1], .x = needs[2]});
+                                        const StreamTensors d =
+                                            backward(in, in.x.shape(), {.du = dys[0], .dy = dys[1]},
+                                                     {.h_pre = needs[0], .h_res = needs[1], .x = needs[2]});
                                         return std::vector{d.h_pre, d.h_res, d.x};
                                       });
   return {out[0], PendingWrite(in.h_res, h_post, out[1])};
@@ -146,10 +150,10 @@ LayerInput open_layer(const Var& h_pre, const Var& h_post, const Var& h_res, con
 Var PendingWrite::operator()(const Var& f) const {
   check_layer_output("close_layer", f, x_);
   const Tensor x = x_.value().contiguous();
-  const Saved in{.h_post = h_post_.value().contiguous(), .f = f.value().contiguous()};
+  const StreamTensors in{.h_post = h_post_.value().contiguous(), .f = f.value().contiguous()};
   return record("close_layer", write(h_res_, in.h_post, x, in.f), {h_post_, x_, f},
                 [in, shape = x.shape()](const Tensor& dy, const Needs& needs) {
-                  const Saved d = backward(in, shape, {.dy = dy}, {.h_post = needs[0], .f = needs[2]});
+                  const StreamTensors d = backward(in, shape, {.dy = dy}, {.h_post = needs[0], .f = needs[2]});
                   return std::vector{d.h_post, dy, d.f};
                 });
 }

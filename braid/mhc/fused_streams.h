@@ -1,4 +1,6 @@
 #pragma once
+#include <utility>
+
 #include <braid/autograd/tape.h>
 
 namespace braid::mhc {

@@ -21,6 +21,8 @@ void mix_tile(const GroupMix<T>& c, int64_t begin, int64_t end) {
   const int64_t width = n * channels;
   for (int64_t t = begin; t < end; ++t) {
     const T* f = c.f + t * width;
+    prefetch(f + width, width);
+    if (c.x != nullptr) prefetch(c.x + (t + 1) * width, width);
     T* y = c.y + t * width;
     for (int64_t i = 0; i < n; ++i) mix(1, 1, channels, {c.scale + i, 0, 0}, f + i * channels, {}, y + i * channels);
     if (c.x != nullptr) mix<true>(n, n, channels, {c.mixing, n, 1}, c.x + t * width, {}, y);
@@ -34,6 +36,8 @@ void vjp_tile(const GroupMixVjp<T>& c, T* sums, int64_t begin, int64_t end) {
   const int64_t width = n * channels;
   for (int64_t t = begin; t < end; ++t) {
     const T *dy = c.dy + t * width, *f = c.f + t * width;
+    prefetch(dy + width, width);
+    prefetch(f + width, width);
     for (int64_t at = 0, i = 0; i < n; ++i, at += channels) {
       inner_products<true>(1, 1, channels, dy + at, f + at, sums + i, 1);
       mix(1, 1, channels, {c.scale + i, 0, 0}, dy + at, {}, c.df + t * width + at);

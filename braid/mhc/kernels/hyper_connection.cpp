@@ -50,7 +50,10 @@ template <class T>
 void read_tile(const HyperRead<T>& c, int64_t begin, int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t m = maps_of(c.sizes), width = n * channels;
-  for (int64_t t = begin; t < end; ++t) normalized_products(c, c.x + t * width, c.s + t * m, c.rstd + t * n);
+  for (int64_t t = begin; t < end; ++t) {
+    prefetch(c.x + (t + 1) * width, width);
+    normalized_products(c, c.x + t * width, c.s + t * m, c.rstd + t * n);
+  }
   std::vector<T> maps = tanh_of(c.s + begin * m, (end - begin) * m);
   for (int64_t t = begin; t < end; ++t) {
     T* h = maps.data() + (t - begin) * m;
@@ -60,6 +63,14 @@ void read_tile(const HyperRead<T>& c, int64_t begin, int64_t end) {
     std::copy_n(h + 2 * n, n * n, c.h_res + t * n * n);
     mix(1, n, channels, {h, 0, 1}, c.x + t * width, {}, c.u + t * channels);
   }
+}
+
+template <class T>
+void prefetch_token(const HyperReadVjp<T>& c, int64_t t) {
+  const int64_t width = c.sizes.width();
+  prefetch(c.x + t * width, width);
+  prefetch(c.dx + t * width, width);
+  if (c.dy != nullptr) prefetch(c.dy + t * width, width);
 }
 
 /// dh [m] of one token: <du, x_i> | dh_post | <dy_i, x_j>.
@@ -85,25 +96,25 @@ void tanh_vjp(const StreamSizes& sizes, const T* alpha, const T* tanh_s, T* dh, 
 }
 
 /// With a_kj = ds_kj rstd_j: dtheta_k += sum_j a_kj x_j, and
-/// dx_j = sum_k a_kj theta_k - x_j rstd_j^2 / C sum_k ds_kj s_kj + h_pre_j du + sum_i h_res_ij dy_i. ds becomes a.
+/// dx_j = sum_k a_kj theta_k - x_j rstd_j^2 / C sum_k ds_kj s_kj + h_pre_j du + sum_i h_res_ij dy_i.
+/// ds [m] becomes a; `pull` has room for n numbers.
 template <class T>
-void token_vjp(const HyperReadVjp<T>& c, int64_t t, T* ds, T* dtheta) {
+void token_vjp(const HyperReadVjp<T>& c, int64_t t, T* ds, T* pull, T* dtheta) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t m = maps_of(c.sizes), width = n * channels;
   const T *x = c.x + t * width, *rstd = c.rstd + t * n, *s = c.s + t * m;
-  std::vector<T> pull(static_cast<size_t>(n), T{0});
+  std::fill_n(pull, n, T{0});
   for (int64_t e = 0; e < m; ++e) {
-    pull[static_cast<size_t>(e % n)] -= ds[e] * s[e];
+    pull[e % n] -= ds[e] * s[e];
     ds[e] *= rstd[e % n];
   }
-  for (int64_t j = 0; j < n; ++j) pull[static_cast<size_t>(j)] *= rstd[j] * rstd[j] / static_cast<T>(channels);
+  for (int64_t j = 0; j < n; ++j) pull[j] *= rstd[j] * rstd[j] / static_cast<T>(channels);
   mix<true>(n + 2, n, channels, {ds, n, 1}, x, {}, dtheta);
   T* dx = c.dx + t * width;
   const Outer<T> read{c.h_pre + t * n, c.du == nullptr ? nullptr : c.du + t * channels};
   mix(n, n + 2, channels, {ds, 1, n}, c.params.theta, read, dx);
   if (c.dy != nullptr) mix<true>(n, n, channels, {c.h_res + t * n * n, 1, n}, c.dy + t * width, {}, dx);
-  for (int64_t j = 0; j < n; ++j)
-    mix<true>(1, 1, channels, {&pull[static_cast<size_t>(j)], 0, 0}, x + j * channels, {}, dx + j * channels);
+  for (int64_t j = 0; j < n; ++j) mix<true>(1, 1, channels, {pull + j, 0, 0}, x + j * channels, {}, dx + j * channels);
 }
 
 /// sums: dtheta [2 + n, C], dalpha [3], dbias [m] of the tile.
@@ -111,11 +122,12 @@ template <class T>
 void vjp_tile(const HyperReadVjp<T>& c, T* sums, int64_t begin, int64_t end) {
   const int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
   const std::vector<T> tanh_s = tanh_of(c.s + begin * m, (end - begin) * m);
-  std::vector<T> ds(static_cast<size_t>(m));
+  std::vector<T> ds(static_cast<size_t>(m)), pull(static_cast<size_t>(c.sizes.n));
   for (int64_t t = begin; t < end; ++t) {
+    prefetch_token(c, t + 1);
     map_gradients(c, t, ds.data());
     tanh_vjp(c.sizes, c.params.alpha, tanh_s.data() + (t - begin) * m, ds.data(), sums + thetas, sums + thetas + 3);
-    token_vjp(c, t, ds.data(), sums);
+    token_vjp(c, t, ds.data(), pull.data(), sums);
   }
 }
 

@@ -32,6 +32,8 @@ void forward_tile(const LayerForward<T>& c, int64_t begin, int64_t end) {
   for (int64_t t = begin; t < end; ++t) {
     const T* x = c.x + t * width;
     T squares = 0;
+    prefetch(x + width, width);
+    prefetch(c.y + (t + 1) * width, width);
     mix(1, n, channels, {c.params.h_pre, 0, 1}, x, {}, f.data());
     inner_products(1, 1, channels, f.data(), f.data(), &squares, 1);
     c.rstd[t] = static_cast<T>(1 / std::sqrt(static_cast<double>(squares) / static_cast<double>(channels) + c.eps));
@@ -59,6 +61,9 @@ void vjp_tile(const LayerVjp<T>& c, T* sums, int64_t begin, int64_t end) {
   std::vector<T> u(static_cast<size_t>(channels)), f(static_cast<size_t>(channels));
   for (int64_t t = begin; t < end; ++t) {
     const T *x = c.x + t * width, *dy = c.dy + t * width;
+    prefetch(x + width, width);
+    prefetch(dy + width, width);
+    prefetch(c.dx + (t + 1) * width, width);
     mix(1, n, channels, {c.params.h_pre, 0, 1}, x, {}, u.data());
     scale_channels(channels, u.data(), c.rstd[t], c.params.weight, f.data());
     inner_products<true>(n, 1, channels, dy, f.data(), sums + n, 1);

@@ -18,17 +18,24 @@ using kernels::StreamRead, kernels::StreamVjp, kernels::StreamWrite;
 template <class T>
 void read_tile(const StreamRead<T>& c, int64_t begin, int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
-  for (int64_t t = begin; t < end; ++t)
-    mix(1, n, channels, {c.h_pre.at(t), 0, 1}, c.x + t * n * channels, {}, c.u + t * channels);
+  for (int64_t t = begin; t < end; ++t) {
+    const T* x = c.x + t * n * channels;
+    prefetch(x + n * channels, n * channels);
+    mix(1, n, channels, {c.h_pre.at(t), 0, 1}, x, {}, c.u + t * channels);
+  }
 }
 
 template <class T>
 void write_tile(const StreamWrite<T>& c, int64_t begin, int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t width = n * channels;
-  for (int64_t t = begin; t < end; ++t)
-    mix(n, n, channels, {c.h_res.at(t), n, 1}, c.x + t * width, Outer<T>{c.h_post.at(t), c.f + t * channels},
-        c.y + t * width);
+  for (int64_t t = begin; t < end; ++t) {
+    const T* x = c.x + t * width;
+    prefetch(x + width, width);
+    prefetch(c.f + (t + 1) * channels, channels);
+    prefetch(c.y + (t + 1) * width, width);
+    mix(n, n, channels, {c.h_res.at(t), n, 1}, x, Outer<T>{c.h_post.at(t), c.f + t * channels}, c.y + t * width);
+  }
 }
 
 template <class T>
@@ -42,6 +49,9 @@ void vjp_tile(const StreamVjp<T>& c, int64_t begin, int64_t end) {
   const int64_t width = n * channels;
   for (int64_t t = begin; t < end; ++t) {
     const T *du = at(c.du, t * channels), *dy = at(c.dy, t * width), *x = at(c.x, t * width);
+    prefetch(at(c.x, (t + 1) * width), width);
+    prefetch(at(c.dy, (t + 1) * width), width);
+    prefetch(at(c.dx, (t + 1) * width), width);
     if (du != nullptr && c.dh_pre.data != nullptr) inner_products<true>(n, 1, channels, x, du, c.dh_pre.at(t), 1);
     if (dy != nullptr && c.dh_res.data != nullptr) inner_products<true>(n, n, channels, dy, x, c.dh_res.at(t), n);
     if (dy != nullptr && c.dh_post.data != nullptr)
