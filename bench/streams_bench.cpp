@@ -1,23 +1,14 @@
-// Reading and writing streams, and the connections that consist of it, forward and vjp, as shares of copy bandwidth.
-// Each stands beside its composition of plain ops, which it is first compared with. Bytes are what cannot be avoided:
-// every tensor that is read or written once.
+// What ManifoldHyperConnection and MHCSkip do to their streams, forward and vjp, as shares of copy bandwidth, beside
+// their composition of plain ops, which they are first compared with. bench_mhc has the other connections. Bytes are
+// what cannot be avoided: every tensor that is read or written once.
 #include <bench/op_bench.h>
 #include <braid/autograd/ops.h>
 #include <braid/mhc/fused_groups.h>
-#include <braid/mhc/fused_mhc_layer.h>
-#include <braid/mhc/stream_maps.h>
 #include <braid/mhc/weighted_sum.h>
 #include <fmt/core.h>
 
 namespace braid::bench {
 namespace {
-
-using mhc::Path;
-
-Var composed_mhc_layer(Vars v) {
-  const auto norm = [&](const Var& u) { return rms_norm(u, v[3]); };
-  return mhc::connect({v[0], v[1], v[2]}, v[4], norm, Path::reference);
-}
 
 Var composed_mix_groups(Vars v) { return matmul(v[0], v[2]) + expand_dims(v[1], -1) * v[3]; }
 
@@ -29,27 +20,9 @@ Var composed_weighted_sum(Vars v) {
 
 /// n streams of C channels, f32. Sizes are counted in rows of C numbers a token.
 std::vector<OpBench> stream_benches(std::int64_t tokens, std::int64_t n, std::int64_t channels) {
-  const Shape x{tokens, n, channels}, state{tokens, channels}, maps{tokens, n}, mixing{tokens, n, n};
+  const Shape x{tokens, n, channels}, state{tokens, channels};
   const auto rows = [=](std::int64_t count) { return Work{4.0 * static_cast<double>(tokens * channels * count)}; };
   return {
-      {"stream_read",
-       {maps, x},
-       [](Vars v) { return mhc::stream_read(v[0], v[1]); },
-       [](Vars v) { return mhc::read_streams(v[0], v[1], Path::reference); },
-       rows(n + 1),
-       rows(2 * n + 1)},
-      {"stream_write",
-       {mixing, maps, x, state},
-       [](Vars v) { return mhc::stream_write(v[0], v[1], v[2], v[3]); },
-       [](Vars v) { return mhc::write_streams(v[0], v[1], v[2], v[3], Path::reference); },
-       rows(2 * n + 1),
-       rows(3 * n + 2)},
-      {"mhc_layer",
-       {{n}, {n}, {n, n}, {channels}, x},
-       [](Vars v) { return mhc::fused_mhc_layer(v[0], v[1], v[2], v[3], v[4]); },
-       composed_mhc_layer,
-       rows(2 * n),
-       rows(3 * n)},
       {"mix_groups",
        {{n, n}, {n}, x, x},
        [](Vars v) { return mhc::mix_groups(v[0], v[1], v[2], v[3]); },

@@ -38,11 +38,9 @@ template <class T>
 void normalized_products(const HyperRead<T>& c, const T* x, T* s, T* rstd) {
   const auto [tokens, n, channels] = c.sizes;
   inner_products(n + 2, n, channels, c.params.theta, x, s, n);
-  for (int64_t j = 0; j < n; ++j) {
-    T squares = 0;
-    inner_products(1, 1, channels, x + j * channels, x + j * channels, &squares, 1);
-    rstd[j] = static_cast<T>(1 / std::sqrt(static_cast<double>(squares) / static_cast<double>(channels) + c.eps));
-  }
+  squares_of(n, channels, x, rstd);
+  for (int64_t j = 0; j < n; ++j)
+    rstd[j] = static_cast<T>(1 / std::sqrt(static_cast<double>(rstd[j]) / static_cast<double>(channels) + c.eps));
   for (int64_t e = 0; e < n * (n + 2); ++e) s[e] *= rstd[e % n];
 }
 
@@ -95,26 +93,54 @@ void tanh_vjp(const StreamSizes& sizes, const T* alpha, const T* tanh_s, T* dh, 
   }
 }
 
-/// With a_kj = ds_kj rstd_j: dtheta_k += sum_j a_kj x_j, and
-/// dx_j = sum_k a_kj theta_k - x_j rstd_j^2 / C sum_k ds_kj s_kj + h_pre_j du + sum_i h_res_ij dy_i.
+/// dx_j = pull_j x_j + h_pre_j du + sum_k a_kj theta_k + sum_i h_res_ij dy_i of one token.
+template <class T>
+void stream_cotangent(const HyperReadVjp<T>& c, int64_t t, const T* pull, const T* a) {
+  const auto [tokens, n, channels] = c.sizes;
+  const T *x = c.x + t * n * channels, *h_pre = c.h_pre + t * n;
+  const T *du = c.du == nullptr ? nullptr : c.du + t * channels,
+          *dy = c.dy == nullptr ? nullptr : c.dy + t * n * channels;
+  const Coefficients<T> theta_to_x{a, 1, n}, dy_to_x{c.h_res + t * n * n, 1, n};
+  const T* theta = c.params.theta;
+  T* dx = c.dx + t * n * channels;
+  over_channels<T>(channels, [&, n = n, channels = channels](auto d, int64_t begin, int64_t end) {
+    using V = hn::Vec<decltype(d)>;
+    in_fours(n, [&](auto group, int64_t j) {
+      constexpr int kRows = decltype(group)::value;
+      for (int64_t at = begin; at < end; at += static_cast<int64_t>(hn::Lanes(d))) {
+        V sum[kRows];
+        const auto add = [&](const T* from, auto coefficient) {
+          const V v = hn::LoadU(d, from + at);
+          for (int r = 0; r < kRows; ++r) sum[r] = hn::MulAdd(hn::Set(d, coefficient(j + r)), v, sum[r]);
+        };
+        for (int r = 0; r < kRows; ++r)
+          sum[r] = hn::Mul(hn::Set(d, pull[j + r]), hn::LoadU(d, x + (j + r) * channels + at));
+        if (du != nullptr) add(du, [&](int64_t row) { return h_pre[row]; });
+        for (int64_t k = 0; k < n + 2; ++k)
+          add(theta + k * channels, [&](int64_t row) { return theta_to_x.at(row, k); });
+        for (int64_t i = 0; dy != nullptr && i < n; ++i)
+          add(dy + i * channels, [&](int64_t row) { return dy_to_x.at(row, i); });
+        for (int r = 0; r < kRows; ++r) hn::StoreU(sum[r], d, dx + (j + r) * channels + at);
+      }
+    });
+  });
+}
+
+/// With a_kj = ds_kj rstd_j: dtheta_k += sum_j a_kj x_j, and dx as above with pull_j = -rstd_j^2 / C sum_k ds_kj s_kj.
 /// ds [m] becomes a; `pull` has room for n numbers.
 template <class T>
 void token_vjp(const HyperReadVjp<T>& c, int64_t t, T* ds, T* pull, T* dtheta) {
   const auto [tokens, n, channels] = c.sizes;
-  const int64_t m = maps_of(c.sizes), width = n * channels;
-  const T *x = c.x + t * width, *rstd = c.rstd + t * n, *s = c.s + t * m;
+  const int64_t m = maps_of(c.sizes);
+  const T *rstd = c.rstd + t * n, *s = c.s + t * m;
   std::fill_n(pull, n, T{0});
   for (int64_t e = 0; e < m; ++e) {
     pull[e % n] -= ds[e] * s[e];
     ds[e] *= rstd[e % n];
   }
   for (int64_t j = 0; j < n; ++j) pull[j] *= rstd[j] * rstd[j] / static_cast<T>(channels);
-  mix<true>(n + 2, n, channels, {ds, n, 1}, x, {}, dtheta);
-  T* dx = c.dx + t * width;
-  const Outer<T> read{c.h_pre + t * n, c.du == nullptr ? nullptr : c.du + t * channels};
-  mix(n, n + 2, channels, {ds, 1, n}, c.params.theta, read, dx);
-  if (c.dy != nullptr) mix<true>(n, n, channels, {c.h_res + t * n * n, 1, n}, c.dy + t * width, {}, dx);
-  for (int64_t j = 0; j < n; ++j) mix<true>(1, 1, channels, {pull + j, 0, 0}, x + j * channels, {}, dx + j * channels);
+  mix<true>(n + 2, n, channels, {ds, n, 1}, c.x + t * n * channels, {}, dtheta);
+  stream_cotangent(c, t, pull, ds);
 }
 
 /// sums: dtheta [2 + n, C], dalpha [3], dbias [m] of the tile.

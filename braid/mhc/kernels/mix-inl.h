@@ -86,6 +86,27 @@ void mix(int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x, 
   });
 }
 
+/// squares_i = <x_i, x_i>: x [n, C].
+template <class T>
+void squares_of(int64_t n, int64_t channels, const T* x, T* squares) {
+  in_fours(n, [&](auto rows, int64_t i) {
+    constexpr int kRows = decltype(rows)::value;
+    T total[kRows] = {};
+    over_channels<T>(channels, [&](auto d, int64_t begin, int64_t end) {
+      using V = hn::Vec<decltype(d)>;
+      V sum[kRows];
+      for (V& s : sum) s = hn::Zero(d);
+      for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d)))
+        for (int r = 0; r < kRows; ++r) {
+          const V v = hn::LoadU(d, x + (i + r) * channels + c);
+          sum[r] = hn::MulAdd(v, v, sum[r]);
+        }
+      for (int r = 0; r < kRows; ++r) total[r] += hn::GetLane(hn::SumOfLanes(d, sum[r]));
+    });
+    for (int r = 0; r < kRows; ++r) squares[i + r] = total[r];
+  });
+}
+
 /// products_ij = <g_i, x_j> (+ products_ij when `accumulate`): g [n, C], x [m, C], products [n, m] with rows `row_step`
 /// apart.
 template <bool accumulate = false, class T>
