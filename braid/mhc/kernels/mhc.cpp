@@ -34,11 +34,23 @@ class Scratch {
   Tensor tensor_;
 };
 
-/// total [size] = the sum of `count` rows, added in their order.
+/// Where a group of tokens sums the gradients of the parameters: [nC, m], [3], [m].
 template <class T>
-void sum_rows(const T* rows, std::int64_t count, std::int64_t row_step, std::int64_t size, T* total) {
+struct ParamSums {
+  T *dphi, *dalpha, *dbias;
+};
+
+template <class T>
+void clear(const ParamSums<T>& sums, const MhcSizes& s) {
+  std::fill_n(sums.dphi, s.width() * s.maps(), T{0});
+  std::fill_n(sums.dalpha, 3, T{0});
+  std::fill_n(sums.dbias, s.maps(), T{0});
+}
+
+/// total [size] += `count` rows, in their order.
+template <class T>
+void add_rows(const T* rows, std::int64_t count, std::int64_t row_step, std::int64_t size, T* total) {
   parallel_for(size, 4096, [&](std::int64_t begin, std::int64_t end) {
-    std::fill(total + begin, total + end, T{0});
     for (std::int64_t row = 0; row < count; ++row)
       for (std::int64_t i = begin; i < end; ++i) total[i] += rows[row * row_step + i];
   });
@@ -61,22 +73,28 @@ void mhc_backward(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<
   const MhcTiles<T> tiles = mhc_tiles<T>();
   const std::int64_t tile = tile_of<T>(s), m = s.maps(), width = s.width();
   const std::int64_t group = (kGroup + tile - 1) / tile * tile, groups = (s.tokens + group - 1) / group;
-  const std::int64_t sums_size = width * m + 3 + m;
-  Scratch<T> sums(groups * sums_size);
-  T* const all_sums = sums.data();
+  const std::int64_t size = width * m + 3 + m;
+  Scratch<T> room_for_sums(std::max<std::int64_t>(0, groups - 1) * size);
+  T* const rows = room_for_sums.data();
+  // The first group sums in place, each other one in a row of its own.
+  const auto sums_of = [&](std::int64_t index) -> ParamSums<T> {
+    if (index == 0) return {grads.dphi, grads.dalpha, grads.dbias};
+    T* row = rows + (index - 1) * size;
+    return {row, row + width * m, row + width * m + 3};
+  };
+  clear(sums_of(0), s);
   parallel_for(s.tokens, group, [&](std::int64_t begin, std::int64_t end) {
+    const ParamSums<T> sums = sums_of(begin / group);
+    if (begin != 0) clear(sums, s);
     Scratch<T> room(tile * (width + 2 * m + 1));
     T *const products = room.data(), *const dz = products + tile * width, *const dmaps = dz + tile * m;
-    T* const dphi = all_sums + begin / group * sums_size;
-    std::fill_n(dphi, sums_size, T{0});
-    const MhcWorkspace<T> workspace{
-        products, dz, dmaps, dmaps + tile * m, dphi, dphi + width * m, dphi + width * m + 3};
+    const MhcWorkspace<T> workspace{products, dz, dmaps, dmaps + tile * m, sums.dphi, sums.dalpha, sums.dbias};
     for (std::int64_t t = begin; t < end; t += tile)
       tiles.backward(s, params, before, saved, cotangents, grads, workspace, t, std::min(t + tile, end));
   });
-  sum_rows(all_sums, groups, sums_size, width * m, grads.dphi);
-  sum_rows(all_sums + width * m, groups, sums_size, std::int64_t{3}, grads.dalpha);
-  sum_rows(all_sums + width * m + 3, groups, sums_size, m, grads.dbias);
+  add_rows(rows, groups - 1, size, width * m, grads.dphi);
+  add_rows(rows + width * m, groups - 1, size, std::int64_t{3}, grads.dalpha);
+  add_rows(rows + width * m + 3, groups - 1, size, m, grads.dbias);
 }
 
 template <class T>
