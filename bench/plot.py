@@ -64,7 +64,7 @@ def draw_speedups(records, picture):
         composed = records.get(key._replace(path="composed"))
         return composed["seconds"] / record["seconds"] if composed else float("nan")
 
-    modes = [("latency", 1, "one call, B = 1 token"), ("throughput", 64, "many calls of B = 64 tokens, out of cache")]
+    modes = [("latency", 1, "B = 1 token, in cache"), ("throughput", 64, "B = 64 tokens, out of cache")]
     figure, grid = plt.subplots(2, 2, figsize=(11, 7.4), sharex=True, sharey=True, layout="constrained")
     for row, (mode, tokens, title) in zip(grid, modes):
         for axes, (run, run_title) in zip(row, PASSES.items()):
@@ -75,6 +75,7 @@ def draw_speedups(records, picture):
             axes.axhline(1, color="#999999", linewidth=0.8)
             axes.set_title(f"{run_title}: {title}", fontsize="medium")
     label_powers(grid[0][0].xaxis, {key.C for key in records if key.n == 4 and key.C})
+    grid[0][-1].legend(loc="upper left", bbox_to_anchor=(1.02, 1))
     top = grid[0][0].get_ylim()[1]
     label_powers(grid[0][0].yaxis, [2**k for k in range(10) if 2**k < top])
     finish(figure, grid, "channels C of a stream", "composed time / fused time", "Speed-up of the fused paths, n = 4 streams, f32", picture)
@@ -85,7 +86,7 @@ def draw_times(records, picture):
     def microseconds(_, record):
         return 1e6 * record["seconds"]
 
-    figure, grid = plt.subplots(2, 3, figsize=(12.5, 7.4), sharex=True, sharey=True, layout="constrained")
+    figure, grid = plt.subplots(2, 3, figsize=(11, 7.4), sharex=True, sharey=True, layout="constrained")
     for axes, (op, (label, _, _)) in zip(grid.flat, STYLES.items()):
         where = {"B": 4096, "C": 0} if op == "sinkhorn_knopp" else {"B": 64, "C": 512}
         for path, (color, marker) in PATHS.items():
@@ -98,6 +99,7 @@ def draw_times(records, picture):
         axes.set_yscale("log")
         axes.set_title(f"{label}, {where['B']} {'matrices' if op == 'sinkhorn_knopp' else 'tokens'}", fontsize="medium")
     label_powers(grid[0][0].xaxis, {key.n for key in records})
+    grid[0][0].legend(loc="upper left", fontsize="small")
     finish(figure, grid, "streams n", "time of a call [µs]", "Time, C = 512, f32, many calls out of cache (bands: 10th to 90th percentile)", picture)
 
 
@@ -112,9 +114,11 @@ def draw_shares(records, picture):
                 points = curve(records, "C", lambda _, record: 100 * record["share_of_copy"], op=op, B=64, n=4, mode="throughput", run=run, path=path)
                 plot(axes, points, color, marker, line=line, label=f"{label}, {path}")
         axes.axhline(100, color="#999999", linewidth=0.8)
+        axes.annotate("a copy", (0, 100), xycoords=("axes fraction", "data"), xytext=(4, 3), textcoords="offset points", fontsize="small", color="#666666")
         axes.set_title(title, fontsize="medium")
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, max(110, axes.get_ylim()[1]))
     label_powers(grid[0][0].xaxis, {key.C for key in records if key.n == 4 and key.C})
+    grid[0][-1].legend(loc="upper left", bbox_to_anchor=(1.02, 1))
     finish(figure, grid, "channels C of a stream", "unavoidable bytes / copy bandwidth [%]", "Share of copy bandwidth, n = 4 streams, 64 tokens a call, f32, out of cache", picture)
 
 
@@ -125,8 +129,6 @@ def finish(figure, grid, xlabel, ylabel, title, picture):
         axes.set_xlabel(xlabel)
     for axes in grid[:, 0]:
         axes.set_ylabel(ylabel)
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    grid[0][-1].legend(handles, labels, loc="upper left", bbox_to_anchor=(1.02, 1))
     figure.suptitle(title)
     figure.savefig(picture, dpi=110)
     plt.close(figure)
