@@ -11,7 +11,7 @@
 namespace braid::bench {
 namespace {
 
-constexpr std::int64_t kCallsInFlight = 16, kLargeCall = 1024;  // tokens
+constexpr std::int64_t kCallsInFlight = 8, kLargeCall = 1024;  // tokens
 
 std::int64_t bytes_of(const Shape& shape) { return 4 * shape.numel(); }
 
@@ -61,6 +61,12 @@ std::string Workload::difference() const {
   if (const double e = error(fused_.forward(buffers.inputs), composed[0]); !(e <= 1e-4))
     return fmt::format("the fused path differs from the composed one by {:.1e} without a tape", e);
   return "";
+}
+
+void Workload::warm_up(Pass pass) {
+  if (warm_ == pass) return;
+  for (std::size_t done = 0; done < ring_.size(); done += static_cast<std::size_t>(calls_)) run(mhc::Path::fused, pass);
+  warm_ = pass;
 }
 
 void Workload::run(mhc::Path path, Pass pass) {

@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include <bench/mhc_operations.h>
 
 namespace braid::bench {
@@ -19,6 +21,9 @@ class Workload {
   /// What differs between the fused and the composed path, or nothing.
   std::string difference() const;
 
+  /// Fills the ring with results, so that what follows finds memory for its own; once a pass.
+  void warm_up(Pass pass);
+
   /// `calls()` calls. Small ones run side by side, a thread each; a large one uses all threads itself.
   void run(mhc::Path path, Pass pass);
   std::int64_t calls() const { return calls_; }
@@ -35,6 +40,7 @@ class Workload {
   MhcForm fused_, composed_;
   std::vector<Buffers> ring_;
   std::size_t next_ = 0;
+  std::optional<Pass> warm_;
   std::int64_t calls_;
 };
 
