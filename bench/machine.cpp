@@ -45,34 +45,33 @@ namespace {
 
 HWY_EXPORT(multiply_add);
 
-/// The shortest and the median of `count` runs, in seconds.
-struct Runs {
-  double shortest, median;
-};
-
+/// In seconds.
 template <class F>
-Runs time(int count, F f) {
-  std::vector<double> seconds;
-  for (int run = 0; run < count; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    f();
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  std::ranges::sort(seconds);
-  return {seconds.front(), seconds[seconds.size() / 2]};
+double time(F f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The shortest of 10 runs.
+template <class F>
+double shortest(F f) {
+  double best = 1e9;
+  for (int run = 0; run < 10; ++run) best = std::min(best, time(f));
+  return best;
 }
 
 double measure_flops() {
   const int threads = num_threads();
   std::vector<float> sinks(static_cast<std::size_t>(threads));
   double operations = 0;
-  const Runs runs = time(10, [&] {
+  const double seconds = shortest([&] {
     parallel_for(threads, 1, [&](std::int64_t thread, std::int64_t) {
       const double done = HWY_DYNAMIC_DISPATCH(multiply_add)(2'000'000, &sinks[static_cast<std::size_t>(thread)]);
       if (thread == 0) operations = done;
     });
   });
-  return operations * threads / runs.shortest;
+  return operations * threads / seconds;
 }
 
 /// A copy of up to 128 MiB. Of tensors, because they lie in huge pages as the operands of all ops do.
@@ -80,17 +79,19 @@ class Copy {
  public:
   static constexpr std::int64_t kLargest = 128 << 20;
 
-  Runs time(int count, std::int64_t bytes) {
+  double time(std::int64_t bytes) {
     constexpr std::int64_t kBlock = 64 << 10;
     std::byte* to = to_.mutable_bytes();
-    return bench::time(count, [&] {
+    return bench::time([&] {
       parallel_for(bytes, kBlock, [&](std::int64_t begin, std::int64_t end) {
         std::memcpy(to + begin, from_.bytes() + begin, static_cast<std::size_t>(end - begin));
       });
     });
   }
   /// Read and written per second at best.
-  double rate(std::int64_t bytes) { return 2.0 * static_cast<double>(bytes) / time(10, bytes).shortest; }
+  double rate(std::int64_t bytes) {
+    return 2.0 * static_cast<double>(bytes) / shortest([&] { time(bytes); });
+  }
 
  private:
   Tensor from_ = ones({kLargest / 4}), to_ = zeros({kLargest / 4});
@@ -119,7 +120,7 @@ const Machine& machine() {
 
 double copy_bytes_now() {
   const std::int64_t bytes = machine().cache_bytes / 2;
-  return 2.0 * static_cast<double>(bytes) / copier().time(5, bytes).median;
+  return 2.0 * static_cast<double>(bytes) / copier().time(bytes);
 }
 
 }  // namespace braid::bench

@@ -69,21 +69,17 @@ class Workbench {
       release_cached_memory();
       workload_ = std::make_unique<Workload>(wanted->operation, wanted->mode);
       difference_ = workload_->difference();
-      copy_bytes_ = copy_bytes_now();
       current_ = wanted;
     }
     return *workload_;
   }
   /// Between the paths of the current workload; empty when they agree.
   const std::string& difference() const { return difference_; }
-  /// Copy bandwidth when the current workload began.
-  double copy_bytes() const { return copy_bytes_; }
 
  private:
   std::shared_ptr<const Case> current_;
   std::unique_ptr<Workload> workload_;
   std::string difference_;
-  double copy_bytes_ = 0;
 };
 
 /// `calls` is how many calls one iteration makes: its time is that of all of them.
@@ -100,10 +96,11 @@ void measure(benchmark::State& state, Workbench& bench, const std::shared_ptr<co
   if (!bench.difference().empty()) return state.SkipWithError(bench.difference().c_str());
   workload.warm_up(pass);
   workload.run(path, pass);  // for memory that only this path needs
+  const double copy_bytes = c->mode == Mode::latency ? machine().copy_bytes : copy_bytes_now();
   for (auto _ : state) workload.run(path, pass);
   const MhcTraffic& bytes = c->operation.bytes;
   report(state, static_cast<double>(workload.calls()),
-         pass == Pass::forward ? bytes.forward : bytes.forward + bytes.vjp, bench.copy_bytes());
+         pass == Pass::forward ? bytes.forward : bytes.forward + bytes.vjp, copy_bytes);
 }
 
 void add_benchmarks(const std::shared_ptr<Workbench>& bench, const std::shared_ptr<const Case>& c) {
