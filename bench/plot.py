@@ -130,7 +130,7 @@ def finish(figure, grid, xlabel, ylabel, title, picture):
     for axes in grid[:, 0]:
         axes.set_ylabel(ylabel)
     figure.suptitle(title)
-    figure.savefig(picture, dpi=110)
+    figure.savefig(picture, dpi=90)
     plt.close(figure)
 
 
