@@ -40,6 +40,14 @@ def last_run(source):
     return found
 
 
+def missing(records):
+    """What the pictures need and a run with a filter left out."""
+    there = {f"{key.op}/B{key.B}/{key.mode}" for key in records}
+    needed = {f"{op}/B{tokens}/{mode}" for op in STYLES
+              for mode, tokens in (("latency", 1), ("throughput", 4096 if op == "sinkhorn_knopp" else 64))}
+    return sorted(needed - there)
+
+
 def curve(records, axis, value, **wanted):
     """The points (axis, value(key, record)) of the records whose keys match, in order."""
     matches = ((key, record) for key, record in records.items()
@@ -140,6 +148,9 @@ def main():
     parser.add_argument("--out", required=True, type=pathlib.Path, help="folder of the pictures")
     arguments = parser.parse_args()
     records = last_run(arguments.results)
+    if absent := missing(records):
+        print(f"No pictures: the last run has no {absent[0]}")
+        return
     arguments.out.mkdir(parents=True, exist_ok=True)
     pictures = {"mhc_speedup.png": draw_speedups, "mhc_time.png": draw_times, "mhc_share_of_copy.png": draw_shares}
     for name, draw in pictures.items():
