@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config.h"
+#include "folder.h"
 
 namespace braid::stability {
 
@@ -18,18 +19,6 @@ struct Result {
   double first_loss, final_loss;  ///< the mean of the last tenth; NaN where it was
   double forward_gain, backward_gain, row_error, column_error;
   std::optional<double> similarity = {};  ///< none for one stream
-};
-
-/// The results folder and what lies in it.
-struct Folder {
-  std::filesystem::path path;
-  std::filesystem::path config() const { return path / "config.toml"; }
-  std::filesystem::path info() const { return path / "run_info.json"; }
-  std::filesystem::path runs() const { return path / "runs"; }
-  std::filesystem::path run(const std::string& id) const { return runs() / (id + ".jsonl"); }
-  std::filesystem::path figures() const { return path / "figures"; }
-  std::filesystem::path summary() const { return path / "summary.csv"; }
-  std::filesystem::path report() const { return path / "report.md"; }
 };
 
 /// Of the runs whose files are there, in the order of `plan`. Throws FileError on a damaged file.

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <ostream>
 #include <sstream>
 
@@ -17,6 +16,7 @@
 
 #include "deep_mlp.h"
 #include "deep_transformer.h"
+#include "losses.h"
 #include "probe.h"
 
 namespace braid::stability {
@@ -40,42 +40,6 @@ Json settings_line(const RunSettings& run, const TaskConfig& sizes) {
 nn::Schedule warmup(double rate, const TaskConfig& sizes) {
   return nn::warmup_cosine({.peak = rate, .floor = rate, .warmup = sizes.warmup, .total = sizes.steps});
 }
-
-/// The losses of a run: when has it diverged, and where did it end.
-class Losses {
- public:
-  explicit Losses(double divergence) : divergence_(divergence) {}
-
-  void add(double loss) { losses_.push_back(loss); }
-
-  /// Why the run has diverged by now; empty when it has not.
-  std::string diverged() const {
-    if (!std::isfinite(losses_.back())) return "loss not finite";
-    if (losses_.back() > divergence_ * losses_.front())
-      return fmt::format("loss above {} times its start", divergence_);
-    return "";
-  }
-
-  /// The mean of the last tenth; of a run that has diverged, the last.
-  double final_loss() const {
-    const auto count = diverged().empty() ? std::max<std::size_t>(1, losses_.size() / 10) : 1;
-    return std::accumulate(losses_.end() - static_cast<std::ptrdiff_t>(count), losses_.end(), 0.0) /
-           static_cast<double>(count);
-  }
-
-  Json result_line() const {
-    const std::string why = diverged();
-    return {{"result", why.empty() ? "trained" : "diverged"},
-            {"reason", why},
-            {"steps", losses_.size()},
-            {"first_loss", losses_.front()},
-            {"final_loss", final_loss()}};
-  }
-
- private:
-  double divergence_;
-  std::vector<double> losses_;
-};
 
 template <class Model>
 double gradient_norm(const Model& grads) {
@@ -108,7 +72,7 @@ class Training {
     for (std::int64_t step = 1; step <= steps; ++step) {
       const auto [loss, grads] = loss_and_grads(data_.sample(batch_rng_));
       losses_.add(loss);
-      const bool last = step == steps || !losses_.diverged().empty();
+      const bool last = step == steps || losses_.diverged();
       Json line{{"step", step}, {"loss", loss}, {"gradient_norm", gradient_norm(grads)}};
       // Maps that are not finite have no gains.
       if (std::isfinite(loss) && (last || step == 1 || step % config_.probe_every == 0)) {
@@ -121,7 +85,7 @@ class Training {
       optimizer_.step(model_, grads);
       mhc::project(model_);
     }
-    Json result = losses_.result_line();
+    Json result = losses_.result();
     result.update(summary(probe_));
     out << result << "\n";
   }

@@ -88,7 +88,8 @@ def smoke(program, folder):
     for out, jobs in ((two, 2), (one, 1)):
         result = run(program, config, "--out", out, "--jobs", jobs)
         check(result.returncode == 0, result.stderr)
-    check(f"runs, 0 finished already; 1 at a time" in result.stdout and "this takes about" in result.stdout, f"no plan in {result.stdout}")
+    check("runs, 1 at a time" in result.stdout and "\n0 runs are finished already; the others take about" in result.stdout,
+          f"no plan in {result.stdout}")
     check("\r" not in result.stdout, "a bar is drawn although this is no terminal")
     check(runs_of(one) == runs_of(two), "another number of jobs changed the lines")
     check((one / "summary.csv").read_bytes() == (two / "summary.csv").read_bytes(), "another number of jobs changed summary.csv")
@@ -202,7 +203,7 @@ def kill(program, folder):
     os.kill(children_of(parent)[0], signal.SIGKILL)
     out, err = parent.communicate(timeout=120)
     check(parent.returncode == 1 and "killed by signal 9" in err, f"exit code {parent.returncode}, {err!r}")
-    check(f"{len(kept)} finished already" in out, f"finished runs were not found: {out}")
+    check(f"{len(kept)} runs are finished already" in out, f"finished runs were not found: {out}")
     missing = set(runs_of(whole)) - set(path.name for path in finished())
     check(len(missing) == 1 and f"{len(runs_of(whole)) - 1} of {len(runs_of(whole))} runs" in (broken / "report.md").read_text(),
           f"a killed child lost {missing}")

@@ -1,0 +1,17 @@
+#pragma once
+#include <span>
+#include <string>
+
+#include "results.h"
+
+namespace braid::stability {
+
+// Results as Markdown.
+
+/// For each task the modes at the shown learning rate, what that says about them, and how many runs diverged.
+std::string overview(const Config& config, std::span<const Result> results);
+
+/// Losses and gains at every learning rate, and the ablations.
+std::string details(const Config& config, std::span<const Result> results);
+
+}  // namespace braid::stability
