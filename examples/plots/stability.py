@@ -15,6 +15,8 @@ from stability_data import TASKS, Results, band
 # Okabe and Ito's colours, which readers with any colour vision can tell apart; connections over the history are dashed.
 STYLES = {"residual": ("#000000", "-", "o"), "hc": ("#d55e00", "-", "s"), "mhc": ("#0072b2", "-", "D"),
           "skip-residual": ("#999999", "--", "o"), "skip-hc": ("#e69f00", "--", "s"), "skip-mhc": ("#56b4e9", "--", "D")}
+# Curves of the first of each kind often lie below others: they are wide, so that one sees them on both sides.
+WIDTHS = {"residual": 3.4, "skip-residual": 2.8}
 
 
 def title(results, task):
@@ -32,16 +34,20 @@ def panels(results, rows=1):
     return figure, axes
 
 
-def finish(figure, axes, path):
-    """A legend of all modes beside the panels, a grid, the file."""
+def finish(figure, axes, path, ticks={}):
+    """A legend of all modes beside the panels, a grid, the file; `ticks` are those of the x axes that have their own."""
     known = {}
     for axis in axes.flat:
         axis.grid(alpha=0.3)
+        axis.set_axisbelow(True)
         for scale in (axis.xaxis, axis.yaxis):
             if scale.get_scale() == "log":
                 scale.set_major_locator(LogLocator(subs=(1, 2, 5)))
                 scale.set_major_formatter("{x:g}")
                 scale.set_minor_formatter(NullFormatter())
+        if axis in ticks:
+            axis.set_xticks(ticks[axis], [f"{tick:g}" for tick in ticks[axis]])
+            axis.minorticks_off()
         for handle, label in zip(*axis.get_legend_handles_labels()):
             known.setdefault(label, handle)
     axes[0][-1].legend(known.values(), known.keys(), title="connection", loc="upper left", bbox_to_anchor=(1.02, 1))
@@ -54,7 +60,7 @@ def draw_band(axis, mode, xs, rows):
     color, line, _ = STYLES[mode]
     median, low, high = band(rows)
     xs = list(xs)[: len(median)]
-    axis.plot(xs, median, line, color=color, linewidth=1.6, label=mode)
+    axis.plot(xs, median, line, color=color, linewidth=WIDTHS.get(mode, 1.6), label=mode)
     axis.fill_between(xs, low, high, color=color, alpha=0.15, linewidth=0)
 
 
@@ -97,6 +103,7 @@ def draw_by_depth(results, path, keys):
 def draw_divergence(results, path):
     """Rates of several modes are often the same: markers differ in size, so that none hides another."""
     figure, axes = panels(results)
+    ticks = {}
     for axis, task in zip(axes[0], results.tasks()):
         table = results.config[task]
         rates = sorted(table["learning_rates"])
@@ -104,11 +111,12 @@ def draw_divergence(results, path):
             color, line, marker = STYLES[mode]
             groups = [results.compared(task, mode, rate) for rate in rates]
             share = [sum(run.diverged for run in group) / len(group) if group else math.nan for group in groups]
-            axis.plot(rates, share, line, marker=marker, color=color, linewidth=1.5, markersize=11 - 1.6 * order, markerfacecolor="none",
+            axis.plot(rates, share, line, marker=marker, color=color, linewidth=1.5, markersize=13 - 1.6 * order, markerfacecolor="none",
                       label=mode)
         axis.set_title(f"{task.replace('_', ' ')}\n{len(table['seeds'])} seeds at each learning rate", fontsize=10)
         axis.set(xlabel="learning rate", ylabel="share of runs that diverged", xscale="log", ylim=(-0.05, 1.05))
-    finish(figure, axes, path)
+        ticks[axis] = rates
+    finish(figure, axes, path, ticks)
 
 
 # The lists of a configuration's [ablations]: the setting of a connection, and the modes that it concerns.
@@ -137,7 +145,9 @@ def draw_ablations(results, path):
             start = 0 if key == "final_loss" else 1  # a gain of 1 changes nothing: bars on the logarithmic axis leave from there
             axis.barh(position, median - start, left=start, color=STYLES[mode][0], label=mode)
             axis.plot([low, high], [position, position], color="#555555", linewidth=2)
+            axis.annotate(f"{median:.3g}", (high, position), xytext=(4, 0), textcoords="offset points", va="center", fontsize=7)
         axis.set(xlabel=name)
+        axis.margins(x=0.12)
         if key != "final_loss":
             axis.set_xscale("log")
             axis.axvline(1, color="#555555", linewidth=0.8)

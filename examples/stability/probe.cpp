@@ -36,7 +36,12 @@ Json to_json(const Probe& probe) {
 }
 
 Json summary(const Probe& probe) {
-  if (probe.connections.empty()) return Json::object();
+  if (probe.connections.empty())
+    return {{"forward_gain", nullptr},
+            {"backward_gain", nullptr},
+            {"row_error", nullptr},
+            {"column_error", nullptr},
+            {"similarity", nullptr}};
   const auto worst = [&](double mhc::ConnectionStats::*member) {
     return std::invoke(member, std::ranges::max(probe.connections, {}, member));
   };

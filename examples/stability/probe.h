@@ -53,7 +53,8 @@ Probe probe(const Model& model, const Model& grads, const Tensor& inputs) {
 
 nlohmann::ordered_json to_json(const Probe& probe);
 
-/// The gains of all connections together, the worst errors, and the similarity of the streams in front of the last one.
+/// The gains of all connections together, the worst errors, and the similarity of the streams in front of the last one;
+/// null before the first probe.
 nlohmann::ordered_json summary(const Probe& probe);
 
 }  // namespace braid::stability

@@ -48,7 +48,9 @@ void write_report(const Folder& folder, const Config& config, std::span<const Re
                "A run has *diverged* when its loss is not finite or exceeds {} times its first loss; it stops "
                "there. Gains are those of the product of all residual maps at a run's last probe: forward the "
                "largest absolute row sum, backward the largest absolute column sum, averaged over tokens. "
-               "Errors are the largest of any map.\n\n",
+               "Errors are the largest of any map. The residual map of skip-* acts on its window of K states: where "
+               "only "
+               "the newest is used, K states become copies of it and the backward gain is K.\n\n",
                config.divergence)
         << overview(config, results) << figure_links(folder) << details(config, results)
         << "Each run's lines are in `runs/`, one line a run in `summary.csv`, the configuration in `config.toml`.\n";
