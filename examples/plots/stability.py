@@ -42,9 +42,11 @@ def finish(figure, axes, path, ticks={}):
         axis.set_axisbelow(True)
         for scale in (axis.xaxis, axis.yaxis):
             if scale.get_scale() == "log":
-                scale.set_major_locator(LogLocator(subs=(1, 2, 5)))
-                scale.set_major_formatter("{x:g}")
+                low, high = scale.get_view_interval()
                 scale.set_minor_formatter(NullFormatter())
+                if high < 1e4 * low:  # else 1, 10, 100, ... as by default
+                    scale.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                    scale.set_major_formatter("{x:g}")
         if axis in ticks:
             axis.set_xticks(ticks[axis], [f"{tick:g}" for tick in ticks[axis]])
             axis.minorticks_off()
@@ -147,7 +149,7 @@ def draw_ablations(results, path):
             axis.plot([low, high], [position, position], color="#555555", linewidth=2)
             axis.annotate(f"{median:.3g}", (high, position), xytext=(4, 0), textcoords="offset points", va="center", fontsize=7)
         axis.set(xlabel=name)
-        axis.margins(x=0.12)
+        axis.margins(x=0.28)
         if key != "final_loss":
             axis.set_xscale("log")
             axis.axvline(1, color="#555555", linewidth=0.8)
