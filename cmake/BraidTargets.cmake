@@ -8,11 +8,19 @@ function(braid_options target)
     -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion $<$<BOOL:${BRAID_WERROR}>:-Werror>)
 endfunction()
 
+# With GCC only: Clang's precompiled headers hold times, which a compiler cache gets wrong; and the build without them
+# shows that every source includes what it needs.
+function(braid_precompile target)
+  if(ARGN AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
 # braid_add_library(core HEADERS tensor.h ... SOURCES tensor.cpp ... PUBLIC fmt::fmt PRIVATE hwy::hwy ...)
 # One folder, one target: braid_core, alias braid::core. HEADERS are the public ones, which get installed;
-# PUBLIC and PRIVATE are what it links.
+# PUBLIC and PRIVATE are what it links; PRECOMPILED are headers that most sources include anyway.
 function(braid_add_library folder)
-  cmake_parse_arguments(ARG "" "" "HEADERS;SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILED" ${ARGN})
   set(target braid_${folder})
   if(NOT ARG_SOURCES)
     add_library(${target} INTERFACE)
@@ -27,6 +35,7 @@ function(braid_add_library folder)
   braid_options(${target})
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS})
   target_link_libraries(${target} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
+  braid_precompile(${target} ${ARG_PRECOMPILED})
   # Run-time dispatch between x86-64, AVX2 and AVX-512; the levels between them cost build time and serve few machines.
   target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")
   set_target_properties(${target} PROPERTIES
@@ -34,15 +43,12 @@ function(braid_add_library folder)
   install(TARGETS ${target} EXPORT braidTargets FILE_SET HEADERS)
 endfunction()
 
-# braid_compile_quickly(core_tests HEADERS <gtest/gtest.h> ...): for what is not the library, which runs for moments and
-# compiles for seconds. HEADERS are precompiled, which pays from about five sources on.
-function(braid_compile_quickly target)
+# braid_compile_quickly(core_tests -O0 HEADERS <gtest/gtest.h> ...): for what is not the library, which runs for moments
+# and compiles for seconds. HEADERS are precompiled, which pays from about five sources on.
+function(braid_compile_quickly target optimization)
   cmake_parse_arguments(ARG "" "" "HEADERS" ${ARGN})
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-  # Clang's precompiled headers hold times, which a compiler cache gets wrong.
-  if(ARG_HEADERS AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    target_precompile_headers(${target} PRIVATE ${ARG_HEADERS})
-  endif()
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${optimization}>)
+  braid_precompile(${target} ${ARG_HEADERS})
 endfunction()
 
 # braid_add_program(train_lm SOURCES train_lm.cpp ... LINK CLI11::CLI11 ...): a program in <build>/bin.
