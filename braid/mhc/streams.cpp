@@ -1,23 +1,76 @@
 #include <braid/mhc/streams.h>
 
+#include <algorithm>
+
 #include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sum.h>
+#include <braid/core/parallel.h>
 #include <braid/mhc/fused_streams.h>
 
 namespace braid::mhc {
+namespace {
+
+/// Tokens that one thread takes at a time: 128 KiB of streams or so.
+std::int64_t tokens_at_a_time(std::int64_t n, std::int64_t channels) {
+  return std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, n * channels));
+}
+
+/// [..., C] -> [..., n, C]: scale times x in every stream.
+Tensor spread(const Tensor& x_in, std::int64_t n, double scale) {
+  const Tensor x = x_in.contiguous();
+  Tensor y(x.shape().inserted(x.rank() - 1, n), x.dtype());
+  const std::int64_t channels = x.size(-1);
+  dispatch_float("expand_streams", x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T *from = x.data<T>(), factor = static_cast<T>(scale);
+    T* to = y.mutable_data<T>();
+    parallel_for(x.shape().without(-1).numel(), tokens_at_a_time(n, channels),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t t = begin; t < end; ++t)
+                     for (std::int64_t i = 0; i < n; ++i)
+                       for (std::int64_t c = 0; c < channels; ++c)
+                         to[(t * n + i) * channels + c] = factor * from[t * channels + c];
+                 });
+  });
+  return y;
+}
+
+/// [..., n, C] -> [..., C]: scale times the sum of the streams.
+Tensor collect(const Tensor& x_in, double scale) {
+  const Tensor x = x_in.contiguous();
+  Tensor y = zeros(x.shape().without(-2), x.dtype());
+  const std::int64_t n = x.size(-2), channels = x.size(-1);
+  dispatch_float("reduce_streams", x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T *from = x.data<T>(), factor = static_cast<T>(scale);
+    T* to = y.mutable_data<T>();
+    parallel_for(y.shape().without(-1).numel(), tokens_at_a_time(n, channels),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t t = begin; t < end; ++t)
+                     for (std::int64_t i = 0; i < n; ++i)
+                       for (std::int64_t c = 0; c < channels; ++c)
+                         to[t * channels + c] += factor * from[(t * n + i) * channels + c];
+                 });
+  });
+  return y;
+}
+
+}  // namespace
 
 Var expand_streams(const Var& x, std::int64_t n) {
   check_value(n >= 1, "expand_streams: n must be >= 1 but is {}", n);
   check_shape(x.rank() >= 1, "expand_streams: x must have shape [..., C] but is a scalar");
-  return broadcast_to(expand_dims(x, -2), x.shape().inserted(x.rank() - 1, n));
+  return record("expand_streams", spread(x.value(), n, 1), {x}, [](const Tensor& dy) { return collect(dy, 1); });
 }
 
 Var reduce_streams(const Var& x, StreamReduction how) {
   check_shape(x.rank() >= 2, "reduce_streams: x must have shape [..., n, C] but has {}", x.shape());
-  return how == StreamReduction::mean ? mean(x, {-2}) : sum(x, {-2});
+  const std::int64_t n = x.size(-2);
+  const double scale = how == StreamReduction::mean ? 1 / static_cast<double>(n) : 1;
+  return record("reduce_streams", collect(x.value(), scale), {x},
+                [n, scale](const Tensor& dy) { return spread(dy, n, scale); });
 }
 
 Var read_streams(const Var& h_pre, const Var& x, Path path) {
