@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <braid/autograd/ops/broadcast_to.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/sum.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc {
@@ -30,6 +33,20 @@ TEST(Streams, CopiesReduceToWhatOpenedThem) {
   Rng rng(1);
   const Tensor x = random({3, 5}, rng);
   EXPECT_LT(largest_difference(reduce_streams(expand_streams(x, 4)).value(), x), 1e-15);
+}
+
+TEST(Streams, OpenAndCloseAsTheOpsTheyStandFor) {
+  Rng rng(2);
+  for (const Shape& shape : {Shape{0, 3, 5}, Shape{2, 4, 0}, Shape{1, 1}, Shape{7, 3, 17}, Shape{700, 4, 33}}) {
+    const Tensor x = random(shape, rng), row = x.select(-2, 0), strided = x.transpose();
+    const std::int64_t n = shape[-2];
+    const auto values = [](const Var& v) { return v.value().contiguous().to_vector<double>(); };
+    EXPECT_EQ(values(expand_streams(row, n)), values(broadcast_to(expand_dims(row, -2), shape)));
+    EXPECT_LT(largest_difference(reduce_streams(x).value(), mean(x, {-2}).value()), 1e-15);
+    EXPECT_LT(largest_difference(reduce_streams(x, StreamReduction::sum).value(), sum(x, {-2}).value()), 1e-14);
+    if (shape[-1] == 0) continue;  // no streams
+    EXPECT_LT(largest_difference(reduce_streams(strided).value(), mean(strided, {-2}).value()), 1e-14);
+  }
 }
 
 TEST(Streams, AreReadAndWrittenByTheEquations) {
@@ -67,11 +84,13 @@ TEST(Streams, PassGradcheck) {
         f, {random(maps.concat({4, 4}), rng), random(maps.concat({4}), rng), random(maps.concat({4}), rng), x, y});
     EXPECT_TRUE(result.ok) << result.message;
   }
-  const auto open_and_close = [](std::span<const Var> in) {
-    return reduce_streams(expand_streams(in[0], 3) * in[1], StreamReduction::sum);
-  };
-  const GradcheckResult result = gradcheck(open_and_close, {random({2, 5}, rng), random({3, 5}, rng)});
-  EXPECT_TRUE(result.ok) << result.message;
+  for (const StreamReduction how : {StreamReduction::mean, StreamReduction::sum}) {
+    const auto open_and_close = [how](std::span<const Var> in) {
+      return reduce_streams(expand_streams(in[0], 3) * in[1], how);
+    };
+    const GradcheckResult result = gradcheck(open_and_close, {random({2, 5}, rng), random({3, 5}, rng)});
+    EXPECT_TRUE(result.ok) << result.message;
+  }
 }
 
 TEST(Streams, RejectShapesThatDoNotFit) {
