@@ -6,15 +6,17 @@
 #include <braid/core/parallel.h>
 #include <braid/core/tensor.h>
 #include <braid/mhc/kernels/mhc_tiles.h>
+#include <braid/mhc/kernels/panels.h>
+#include <braid/mhc/kernels/tiles.h>
 
 namespace braid::mhc::kernels {
 namespace {
 
-/// Tokens a tile: the stream of a tile and of its gradient should stay in the second-level cache, and a tile should
-/// fill the SIMD lanes of the maps, which take 16 tokens at a time.
+/// Tokens a tile: the streams of a tile and of the next, their gradients and phi should stay in the second-level cache
+/// together, and a tile should fill the SIMD lanes of the maps, which take 16 tokens at a time.
 template <class T>
 std::int64_t tile_of(const MhcSizes& s) {
-  constexpr std::int64_t kBytes = 256 * 1024, kLanes = 16;
+  constexpr std::int64_t kBytes = 128 * 1024, kLanes = 16;
   const std::int64_t fits = kBytes / std::max<std::int64_t>(1, s.width() * static_cast<std::int64_t>(sizeof(T)));
   return std::clamp(fits / kLanes * kLanes, kLanes, 4 * kLanes);
 }
@@ -22,6 +24,24 @@ std::int64_t tile_of(const MhcSizes& s) {
 /// Tokens whose share of the parameters' gradients is summed by one thread: enough that these sums, m numbers for each
 /// of the nC of a token, are a tenth of the streams.
 constexpr std::int64_t kGroup = 256;
+
+/// At least `tokens`, in whole tiles.
+template <class T>
+std::int64_t whole_tiles(const MhcSizes& s, std::int64_t tokens) {
+  const std::int64_t tile = tile_of<T>(s);
+  return std::max<std::int64_t>(1, (tokens + tile - 1) / tile) * tile;
+}
+
+/// Calls f(range) for ranges of `tokens` tokens, on all threads.
+template <class T, class F>
+void for_ranges(const MhcSizes& s, std::int64_t tokens, F&& f) {
+  parallel_for(s.tokens, whole_tiles<T>(s, tokens), [&](std::int64_t begin, std::int64_t end) {
+    f(MhcRange{begin, end, tile_of<T>(s)});
+  });
+}
+
+/// Where nothing is summed the ranges may depend on the number of threads: long ones, but some for every thread.
+std::int64_t shared_evenly(const MhcSizes& s) { return std::min(kGroup, s.tokens / (4 * num_threads())); }
 
 /// A buffer that lives as long as the call, from the caching allocator.
 template <class T>
@@ -34,27 +54,73 @@ class Scratch {
   Tensor tensor_;
 };
 
-/// Where a group of tokens sums the gradients of the parameters: [nC, m], [3], [m].
 template <class T>
-struct ParamSums {
-  T *dphi, *dalpha, *dbias;
+class TileRoom {
+ public:
+  explicit TileRoom(const MhcSizes& s)
+      : tile_(tile_of<T>(s)),
+        step_(MhcWorkspace<T>::product_step(s)),
+        m_(s.maps()),
+        scratch_(tile_ * (step_ + 2 * m_ + 1)) {}
+
+  MhcWorkspace<T> workspace() {
+    T *const products = scratch_.data(), *const dz = products + tile_ * step_, *const dmaps = dz + tile_ * m_;
+    return {products, dz, dmaps, dmaps + tile_ * m_};
+  }
+
+ private:
+  std::int64_t tile_, step_, m_;
+  Scratch<T> scratch_;
 };
 
 template <class T>
-void clear(const ParamSums<T>& sums, const MhcSizes& s) {
-  std::fill_n(sums.dphi, s.width() * s.maps(), T{0});
-  std::fill_n(sums.dalpha, 3, T{0});
-  std::fill_n(sums.dbias, s.maps(), T{0});
-}
+class PhiPanels {
+ public:
+  PhiPanels(const MhcSizes& s, const T* phi) : scratch_(panels_size(s.width(), s.maps())) {
+    T* const panels = scratch_.data();
+    for_panels(s.width(), s.maps(), [&](std::int64_t packed, std::int64_t i) { panels[packed] = phi[i]; });
+  }
+  const T* data() { return scratch_.data(); }
 
-/// total [size] += `count` rows, in their order.
+ private:
+  Scratch<T> scratch_;
+};
+
+/// Sums of the parameters' gradients, a row for every group of tokens, dphi in panels.
 template <class T>
-void add_rows(const T* rows, std::int64_t count, std::int64_t row_step, std::int64_t size, T* total) {
-  parallel_for(size, 4096, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = 0; row < count; ++row)
-      for (std::int64_t i = begin; i < end; ++i) total[i] += rows[row * row_step + i];
-  });
-}
+class GroupSums {
+ public:
+  GroupSums(const MhcSizes& s, std::int64_t groups)
+      : s_(s),
+        groups_(groups),
+        dphi_size_(panels_size(s.width(), s.maps())),
+        size_(dphi_size_ + 3 + s.maps()),
+        rows_(groups * size_) {}
+
+  /// Zeros for one group.
+  MhcParamSums<T> start(std::int64_t group) {
+    T* row = rows_.data() + group * size_;
+    std::fill_n(row, size_, T{0});
+    return {row, row + dphi_size_, row + dphi_size_ + 3};
+  }
+
+  /// Adds the rows in the order of the groups.
+  void add_up(const MhcGradients<T>& total) {
+    T* const rows = rows_.data();
+    parallel_for(size_, 4096, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t group = 1; group < groups_; ++group)
+        for (std::int64_t i = begin; i < end; ++i) rows[i] += rows[group * size_ + i];
+    });
+    for_panels(s_.width(), s_.maps(), [&](std::int64_t packed, std::int64_t i) { total.dphi[i] = rows[packed]; });
+    std::copy_n(rows + dphi_size_, 3, total.dalpha);
+    std::copy_n(rows + dphi_size_ + 3, s_.maps(), total.dbias);
+  }
+
+ private:
+  const MhcSizes& s_;
+  std::int64_t groups_, dphi_size_, size_;
+  Scratch<T> rows_;
+};
 
 }  // namespace
 
@@ -62,8 +128,10 @@ template <class T>
 void mhc_forward(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<T>& before, T* x, T* z, T* r, T* maps,
                  T* u) {
   const MhcTiles<T> tiles = mhc_tiles<T>();
-  parallel_for(s.tokens, tile_of<T>(s), [&](std::int64_t begin, std::int64_t end) {
-    tiles.forward(s, params, before, x, z, r, maps, u, begin, end);
+  const bool past = before.x != nullptr && past_caches(x, s.tokens * s.width(), s.channels);
+  for_ranges<T>(s, shared_evenly(s), [&](const MhcRange& range) {
+    Scratch<T> room(past ? range.tile * s.width() : 0);
+    tiles.forward(s, params, before, {x, z, r, maps, u}, past ? room.data() : nullptr, range);
   });
 }
 
@@ -71,44 +139,36 @@ template <class T>
 void mhc_backward(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<T>& before, const MhcSaved<T>& saved,
                   const MhcCotangents<T>& cotangents, const MhcGradients<T>& grads) {
   const MhcTiles<T> tiles = mhc_tiles<T>();
-  const std::int64_t tile = tile_of<T>(s), m = s.maps(), width = s.width();
-  const std::int64_t group = (kGroup + tile - 1) / tile * tile, groups = (s.tokens + group - 1) / group;
-  const std::int64_t size = width * m + 3 + m;
-  Scratch<T> room_for_sums(std::max<std::int64_t>(0, groups - 1) * size);
-  T* const rows = room_for_sums.data();
-  // The first group sums in place, each other one in a row of its own.
-  const auto sums_of = [&](std::int64_t index) -> ParamSums<T> {
-    if (index == 0) return {grads.dphi, grads.dalpha, grads.dbias};
-    T* row = rows + (index - 1) * size;
-    return {row, row + width * m, row + width * m + 3};
-  };
-  clear(sums_of(0), s);
-  parallel_for(s.tokens, group, [&](std::int64_t begin, std::int64_t end) {
-    const ParamSums<T> sums = sums_of(begin / group);
-    if (begin != 0) clear(sums, s);
-    Scratch<T> room(tile * (width + 2 * m + 1));
-    T *const products = room.data(), *const dz = products + tile * width, *const dmaps = dz + tile * m;
-    const MhcWorkspace<T> workspace{products, dz, dmaps, dmaps + tile * m, sums.dphi, sums.dalpha, sums.dbias};
-    for (std::int64_t t = begin; t < end; t += tile)
-      tiles.backward(s, params, before, saved, cotangents, grads, workspace, t, std::min(t + tile, end));
+  if (s.tokens < kPanel) {  // too few for panels to pay
+    std::fill_n(grads.dphi, s.width() * s.maps(), T{0});
+    std::fill_n(grads.dalpha, 3, T{0});
+    std::fill_n(grads.dbias, s.maps(), T{0});
+    return tiles.backward(s, params, nullptr, before, saved, cotangents, grads,
+                          {grads.dphi, grads.dalpha, grads.dbias}, TileRoom<T>(s).workspace(),
+                          {0, s.tokens, tile_of<T>(s)});
+  }
+  const std::int64_t group = whole_tiles<T>(s, kGroup);
+  PhiPanels<T> phi(s, params.phi);
+  GroupSums<T> sums(s, (s.tokens + group - 1) / group);
+  for_ranges<T>(s, kGroup, [&](const MhcRange& range) {
+    TileRoom<T> room(s);
+    tiles.backward(s, params, phi.data(), before, saved, cotangents, grads, sums.start(range.begin / group),
+                   room.workspace(), range);
   });
-  add_rows(rows, groups - 1, size, width * m, grads.dphi);
-  add_rows(rows + width * m, groups - 1, size, std::int64_t{3}, grads.dalpha);
-  add_rows(rows + width * m + 3, groups - 1, size, m, grads.dbias);
+  sums.add_up(grads);
 }
 
 template <class T>
 void mhc_write(const MhcSizes& s, const MhcWrite<T>& write, T* y) {
   const MhcTiles<T> tiles = mhc_tiles<T>();
-  parallel_for(s.tokens, tile_of<T>(s),
-               [&](std::int64_t begin, std::int64_t end) { tiles.write(s, write, y, begin, end); });
+  for_ranges<T>(s, shared_evenly(s), [&](const MhcRange& range) { tiles.write(s, write, y, range); });
 }
 
 template <class T>
 void mhc_write_vjp(const MhcSizes& s, const MhcWrite<T>& write, const T* dy, T* dpost, T* df) {
   const MhcTiles<T> tiles = mhc_tiles<T>();
-  parallel_for(s.tokens, tile_of<T>(s),
-               [&](std::int64_t begin, std::int64_t end) { tiles.write_vjp(s, write, dy, dpost, df, begin, end); });
+  for_ranges<T>(s, shared_evenly(s),
+                [&](const MhcRange& range) { tiles.write_vjp(s, write, dy, dpost, df, range); });
 }
 
 template void mhc_forward(const MhcSizes&, const MhcParams<float>&, const MhcWrite<float>&, float*, float*, float*,

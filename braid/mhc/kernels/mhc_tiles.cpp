@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <hwy/cache_control.h>
-
 #include <braid/core/gemm.h>
+#include <braid/mhc/kernels/tiles.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/mhc_tiles.cpp"
@@ -14,13 +13,14 @@
 
 #include <braid/mhc/kernels/maps-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
+#include <braid/mhc/kernels/product_vjp-inl.h>
 #include <braid/mhc/kernels/thin-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::HWY_NAMESPACE {
 
-using kernels::MhcCotangents, kernels::MhcGradients, kernels::MhcParams, kernels::MhcSaved, kernels::MhcSizes,
-    kernels::MhcTiles, kernels::MhcWorkspace, kernels::MhcWrite;
+using kernels::MhcCotangents, kernels::MhcGradients, kernels::MhcParams, kernels::MhcRange, kernels::MhcResults,
+    kernels::MhcParamSums, kernels::MhcSaved, kernels::MhcSizes, kernels::MhcTiles, kernels::MhcWorkspace, kernels::MhcWrite;
 
 /// The matrices of one token's maps.
 template <class T>
@@ -31,99 +31,125 @@ struct TokenMaps {
   TokenMaps(const T* maps, int64_t n) : pre(maps), post(maps + n), res{maps + 2 * n, n, 1} {}
 };
 
-/// Asks for the streams of the next token while this one is worked on: their rows are too short for the processor to
-/// guess what comes.
+/// y = H_res x + H_post^T f of one token.
 template <class T>
-void prefetch_next(const MhcSizes& s, const T* x) {
-  for (int64_t i = 0; i < s.width(); i += 64 / static_cast<int64_t>(sizeof(T))) hwy::Prefetch(x + s.width() + i);
+void write_token(const MhcSizes& s, const MhcWrite<T>& w, int64_t t, Store where, T* y) {
+  const TokenMaps<T> maps(w.maps + t * s.maps(), s.n);
+  const Outer<T> layer{maps.post, w.f + t * s.channels};
+  mix_to(where, s.n, s.n, s.channels, maps.res, w.x + t * s.width(), layer, y);
 }
 
 template <class T>
-void write_tile(const MhcSizes& s, const MhcWrite<T>& w, T* y, int64_t begin, int64_t end) {
-  for (int64_t t = begin; t < end; ++t) {
-    const TokenMaps<T> maps(w.maps + t * s.maps(), s.n);
-    const Outer<T> layer{maps.post, w.f + t * s.channels};
-    prefetch_next(s, w.x + t * s.width());
-    mix(s.n, s.n, s.channels, maps.res, w.x + t * s.width(), layer, y + t * s.width());
+void write_range(const MhcSizes& s, const MhcWrite<T>& w, T* y, const MhcRange& range) {
+  const Store where = store_for(y, s.tokens * s.width(), s.channels);
+  for (int64_t t = range.begin; t < range.end; ++t) write_token(s, w, t, where, y + t * s.width());
+  hwy::FlushStream();
+}
+
+/// df = H_post dy, dpost_i = <dy_i, f> of one token.
+template <class T>
+void write_vjp_token(const MhcSizes& s, const MhcWrite<T>& w, int64_t t, const T* dy, T* dpost, T* df) {
+  const TokenMaps<T> maps(w.maps + t * s.maps(), s.n);
+  inner_products(s.n, 1, s.channels, dy, w.f + t * s.channels, dpost + t * s.n, 1);
+  mix(1, s.n, s.channels, {maps.post, 0, 1}, dy, {}, df + t * s.channels);
+}
+
+template <class T>
+void write_vjp_range(const MhcSizes& s, const MhcWrite<T>& w, const T* dy, T* dpost, T* df, const MhcRange& range) {
+  for (int64_t t = range.begin; t < range.end; ++t) {
+    prefetch(dy + (t + 1) * s.width(), s.width());
+    write_vjp_token(s, w, t, dy + t * s.width(), dpost, df);
   }
 }
 
+/// sqrt(mean(x^2) + eps) of one token.
 template <class T>
-void write_vjp_tile(const MhcSizes& s, const MhcWrite<T>& w, const T* dy, T* dpost, T* df, int64_t begin, int64_t end) {
-  for (int64_t t = begin; t < end; ++t) {
-    const TokenMaps<T> maps(w.maps + t * s.maps(), s.n);
-    const T* g = dy + t * s.width();
-    inner_products(s.n, 1, s.channels, g, w.f + t * s.channels, dpost + t * s.n, 1);
-    mix(1, s.n, s.channels, {maps.post, 0, 1}, g, {}, df + t * s.channels);
-  }
-}
-
-template <class T>
-T root_mean_square(const T* x, int64_t width, double eps) {
+T root_mean_square(const MhcSizes& s, const T* x) {
   T squares = 0;
-  inner_products(1, 1, width, x, x, &squares, 1);
-  return static_cast<T>(std::sqrt(static_cast<double>(squares) / static_cast<double>(width) + eps));
+  in_fours(s.n, [&](auto rows, int64_t i) {
+    T of_row[decltype(rows)::value];
+    squares_of(rows, s.channels, x + i * s.channels, of_row);
+    for (const T square : of_row) squares += square;
+  });
+  return static_cast<T>(std::sqrt(static_cast<double>(squares) / static_cast<double>(s.width()) + s.eps));
 }
 
-/// c [rows, m] = a b or, to accumulate, c += a b for the m = n (n + 2) columns of the maps.
+/// Calls f(begin, end, end of the next tile) for each tile.
+template <class F>
+void for_tiles(const MhcRange& range, F&& f) {
+  for (int64_t begin = range.begin; begin < range.end; begin += range.tile) {
+    const int64_t end = std::min(begin + range.tile, range.end);
+    f(begin, end, std::min(end + range.tile, range.end));
+  }
+}
+
+/// z [rows, m] = x phi
 template <int kN, class T>
-void multiply_maps(int64_t rows, int64_t depth, int64_t m, Factor<T> a, const T* b, bool accumulate, T* c) {
-  if constexpr (kN != 0) return multiply_thin<kN*(kN + 2)>(rows, depth, a, b, accumulate, c);
-  const bool transposed = a.depth_step != 1;  // with one column both steps are 1, and rows lie behind each other
-  gemm_serial<T>(transposed, false, rows, m, depth, 1, a.data, transposed ? a.depth_step : std::max(a.row_step, depth),
-                 b, m, accumulate ? 1 : 0, c, m);
+void multiply_maps(const MhcSizes& s, int64_t rows, const T* x, const T* phi, T* z, Ahead<T> ahead) {
+  if constexpr (kN != 0)
+    multiply_thin<kN*(kN + 2)>(rows, s.width(), x, phi, z, ahead);
+  else
+    gemm_serial<T>(false, false, rows, s.maps(), s.width(), 1, x, s.width(), phi, s.maps(), 0, z, s.maps());
+}
+
+/// The pending write of one tile: the new streams, in `room` as well when there is one.
+template <class T>
+void write_tile(const MhcSizes& s, const MhcWrite<T>& w, T* x, T* room, int64_t begin, int64_t end) {
+  for (int64_t t = begin; t < end; ++t) {
+    T *x_t = x + t * s.width(), *cached = room == nullptr ? x_t : room + (t - begin) * s.width();
+    write_token(s, w, t, Store::cached, cached);
+    if (room != nullptr) copy_past_caches(s.width(), cached, x_t);
+  }
+}
+
+/// z, r, the maps and u of one tile, whose streams x [count, nC] are at hand, while the next one is fetched.
+template <int kN, class T>
+void read_tile(const MhcSizes& s, const MhcParams<T>& params, MapLanes<T, kN>& lanes, const T* x, Ahead<T> next,
+               const MhcResults<T>& out, int64_t begin, int64_t end) {
+  const int64_t m = s.maps(), width = s.width();
+  multiply_maps<kN>(s, end - begin, x, params.phi, out.z + begin * m, next);
+  for (int64_t t = begin; t < end; ++t) out.r[t] = root_mean_square(s, x + (t - begin) * width);
+  for (int64_t t = begin; t < end; t += lanes.lanes())
+    lanes.forward(std::min(lanes.lanes(), end - t), out.z + t * m, out.r + t, out.maps + t * m);
+  for (int64_t t = begin; t < end; ++t)
+    mix(1, s.n, s.channels, {out.maps + t * m, 0, 1}, x + (t - begin) * width, {}, out.u + t * s.channels);
 }
 
 template <class T, int kN>
-void forward_tile(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<T>& before, T* x, T* z, T* r, T* maps,
-                  T* u, int64_t begin, int64_t end) {
-  if (before.x != nullptr) write_tile(s, before, x, begin, end);
-  multiply_maps<kN, T>(end - begin, s.width(), s.maps(), {x + begin * s.width(), s.width(), 1}, params.phi, false,
-                       z + begin * s.maps());
-  for (int64_t t = begin; t < end; ++t) r[t] = root_mean_square(x + t * s.width(), s.width(), s.eps);
+void forward_range(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<T>& before, const MhcResults<T>& out,
+                   T* room, const MhcRange& range) {
+  const T* source = before.x != nullptr ? before.x : out.x;
   MapLanes<T, kN> lanes(s, params);
-  for (int64_t t = begin; t < end; t += lanes.lanes())
-    lanes.forward(std::min(lanes.lanes(), end - t), z + t * s.maps(), r + t, maps + t * s.maps());
-  for (int64_t t = begin; t < end; ++t)
-    mix(1, s.n, s.channels, {maps + t * s.maps(), 0, 1}, x + t * s.width(), {}, u + t * s.channels);
+  for_tiles(range, [&](int64_t begin, int64_t end, int64_t next_end) {
+    if (before.x != nullptr) write_tile(s, before, out.x, room, begin, end);
+    const Ahead<T> next(source + end * s.width(), nullptr, (next_end - end) * s.width());
+    read_tile(s, params, lanes, room != nullptr ? room : out.x + begin * s.width(), next, out, begin, end);
+  });
+  hwy::FlushStream();
 }
 
-/// The terms of one token's dx; null stands for zero.
+/// What a token's dx starts from.
 template <class T>
-struct StreamCotangent {
-  const T* products;  // [n, C], dz phi^T
+struct NormCotangent {
+  const T *products, *x;  // [n, C], dz phi^T; [n, C]
   T scale;
-  const T *x, *maps;  // [n, C], [m]
-  const T* du;        // [C]
-  const T* dy;        // [n, C]
+  int64_t channels;
+
+  template <class D>
+  hn::Vec<D> operator()(D d, int64_t row, int64_t c) const {
+    const int64_t at = row * channels + c;
+    return hn::NegMulAdd(hn::Set(d, scale), hn::LoadU(d, x + at), hn::LoadU(d, products + at));
+  }
 };
 
-/// dx = dz phi^T - scale x + H_pre^T du + H_res^T dy. dx may be dy when n <= 4: dy is then read before dx is written.
+/// dx = dz phi^T - scale x + H_pre^T du + H_res^T dy of one token. dx may be dy when n <= 4.
 template <class T>
-void stream_cotangent(const MhcSizes& s, const StreamCotangent<T>& terms, T* dx) {
-  const TokenMaps<T> maps(terms.maps, s.n);
-  over_channels<T>(s.channels, [&](auto d, int64_t begin, int64_t end) {
-    using V = hn::Vec<decltype(d)>;
-    const auto at = [&](const T* rows, int64_t i, int64_t c) { return hn::LoadU(d, rows + i * s.channels + c); };
-    const V minus_scale = hn::Set(d, -terms.scale);
-    in_fours(s.n, [&](auto group, int64_t i) {
-      constexpr int kRows = decltype(group)::value;
-      for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
-        V sum[kRows];
-        for (int r = 0; r < kRows; ++r)
-          sum[r] = hn::MulAdd(minus_scale, at(terms.x, i + r, c), at(terms.products, i + r, c));
-        if (terms.du != nullptr) {
-          const V du = at(terms.du, 0, c);
-          for (int r = 0; r < kRows; ++r) sum[r] = hn::MulAdd(hn::Set(d, maps.pre[i + r]), du, sum[r]);
-        }
-        for (int64_t j = 0; terms.dy != nullptr && j < s.n; ++j) {
-          const V dy = at(terms.dy, j, c);
-          for (int r = 0; r < kRows; ++r) sum[r] = hn::MulAdd(hn::Set(d, maps.res.at(j, i + r)), dy, sum[r]);
-        }
-        for (int r = 0; r < kRows; ++r) hn::StoreU(sum[r], d, dx + (i + r) * s.channels + c);
-      }
-    });
-  });
+void stream_cotangent(const MhcSizes& s, const NormCotangent<T>& start, const T* token_maps, const T* du, const T* dy,
+                      Store where, T* dx) {
+  const TokenMaps<T> maps(token_maps, s.n);
+  const auto mix = where == Store::cached ? &mix_from<Store::cached, T, NormCotangent<T>>
+                                          : &mix_from<Store::past_caches, T, NormCotangent<T>>;
+  mix(start, s.n, dy == nullptr ? 0 : s.n, s.channels, {maps.res.data, 1, s.n}, dy, {maps.pre, du}, dx);
 }
 
 /// dmaps [tile, m]: pre <du, x_i>, post as given, res <dy_i, x_j>.
@@ -133,47 +159,59 @@ void collect_dmaps(const MhcSizes& s, const MhcSaved<T>& saved, const MhcCotange
   std::fill_n(dmaps, (end - begin) * s.maps(), T{0});
   for (int64_t t = begin; t < end; ++t, dmaps += s.maps()) {
     const T* x = saved.x + t * s.width();
-    prefetch_next(s, x);
-    if (c.dy != nullptr) prefetch_next(s, c.dy + t * s.width());
     if (c.du != nullptr) inner_products(s.n, 1, s.channels, x, c.du + t * s.channels, dmaps, 1);
     if (c.dpost != nullptr) std::copy_n(c.dpost + t * s.n, s.n, dmaps + s.n);
     if (c.dy != nullptr) inner_products(s.n, s.n, s.channels, c.dy + t * s.width(), x, dmaps + 2 * s.n, s.n);
   }
 }
 
-/// One tile: dx, the gradients of the write before, and what it adds to those of the parameters.
+/// products = dz phi^T and dphi += x^T dz of one tile, while the next one is fetched.
+template <class T>
+void products_of_tile(const MhcSizes& s, const T* phi, const T* phi_panels, const T* x, const MhcWorkspace<T>& w,
+                      T* dphi, int64_t count, Ahead<T> next) {
+  const int64_t m = s.maps(), width = s.width(), step = w.product_step(s);
+  if (phi_panels != nullptr)
+    return product_vjp<T>({count, width, m, x, w.dz, phi_panels, dphi, w.products, step}, next);
+  gemm_serial<T>(true, false, width, m, count, 1, x, width, w.dz, m, 1, dphi, m);
+  gemm_serial<T>(false, true, count, width, m, 1, w.dz, m, phi, m, 0, w.products, step);
+}
+
+/// dx of each token, the gradients of the write before, and what the tiles add to those of the parameters.
 template <class T, int kN>
-void backward_tile(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<T>& before, const MhcSaved<T>& saved,
-                   const MhcCotangents<T>& c, const MhcGradients<T>& grads, const MhcWorkspace<T>& w, int64_t begin,
-                   int64_t end) {
-  const int64_t count = end - begin, m = s.maps(), width = s.width();
-  collect_dmaps(s, saved, c, w.dmaps, begin, end);
+void backward_range(const MhcSizes& s, const MhcParams<T>& params, const T* phi_panels, const MhcWrite<T>& before,
+                    const MhcSaved<T>& saved, const MhcCotangents<T>& c, const MhcGradients<T>& grads,
+                    const MhcParamSums<T>& sums, const MhcWorkspace<T>& w, const MhcRange& range) {
+  const int64_t m = s.maps(), width = s.width();
+  // dx stays in cache where it is read again, by the write before, or lies there already as dy.
+  const bool read_again = before.f != nullptr || grads.dx == c.dy;
+  const Store where = read_again ? Store::cached : store_for(grads.dx, s.tokens * width, s.channels);
+  const auto at = [](const T* rows, int64_t offset) { return rows == nullptr ? nullptr : rows + offset; };
   MapLanes<T, kN> lanes(s, params);
-  for (int64_t i = 0; i < count; i += lanes.lanes())
-    lanes.backward(std::min(lanes.lanes(), count - i), saved.z + (begin + i) * m, saved.r + begin + i, w.dmaps + i * m,
-                   w.dz + i * m, w.scale + i, w.dalpha, w.dbias);
-  multiply_maps<kN, T>(width, count, m, {saved.x + begin * width, 1, width}, w.dz, true, w.dphi);
-  gemm_serial<T>(false, true, count, width, m, 1, w.dz, m, params.phi, m, 0, w.products, width);
-  for (int64_t t = begin; t < end; ++t) {
-    const StreamCotangent<T> terms{w.products + (t - begin) * width,
-                                   w.scale[t - begin],
-                                   saved.x + t * width,
-                                   saved.maps + t * m,
-                                   c.du == nullptr ? nullptr : c.du + t * s.channels,
-                                   c.dy == nullptr ? nullptr : c.dy + t * width};
-    stream_cotangent(s, terms, grads.dx + t * width);
-  }
-  if (before.f != nullptr) write_vjp_tile(s, before, grads.dx, grads.dpost_before, grads.df, begin, end);
+  for_tiles(range, [&](int64_t begin, int64_t end, int64_t next_end) {
+    collect_dmaps(s, saved, c, w.dmaps, begin, end);
+    for (int64_t t = begin, i = 0; t < end; t += lanes.lanes(), i += lanes.lanes())
+      lanes.backward(std::min(lanes.lanes(), end - t), saved.z + t * m, saved.r + t, w.dmaps + i * m, w.dz + i * m,
+                     w.scale + i, sums.dalpha, sums.dbias);
+    const Ahead<T> next(saved.x + end * width, at(c.dy, end * width), (next_end - end) * width);
+    products_of_tile(s, params.phi, phi_panels, saved.x + begin * width, w, sums.dphi, end - begin, next);
+    for (int64_t t = begin, i = 0; t < end; ++t, ++i) {
+      const NormCotangent<T> start{w.products + i * w.product_step(s), saved.x + t * width, w.scale[i], s.channels};
+      T* dx = grads.dx + t * width;
+      stream_cotangent(s, start, saved.maps + t * m, at(c.du, t * s.channels), at(c.dy, t * width), where, dx);
+      if (before.f != nullptr) write_vjp_token(s, before, t, dx, grads.dpost_before, grads.df);
+    }
+  });
+  hwy::FlushStream();
 }
 
 /// Loops are unrolled for n = 4, the paper's.
 template <class T>
 MhcTiles<T> tiles_for_all_n() {
   return {
-      &write_tile<T>,
-      &write_vjp_tile<T>,
-      [](const MhcSizes& s, auto... args) { (s.n == 4 ? &forward_tile<T, 4> : &forward_tile<T, 0>)(s, args...); },
-      [](const MhcSizes& s, auto... args) { (s.n == 4 ? &backward_tile<T, 4> : &backward_tile<T, 0>)(s, args...); },
+      &write_range<T>,
+      &write_vjp_range<T>,
+      [](const MhcSizes& s, auto... args) { (s.n == 4 ? &forward_range<T, 4> : &forward_range<T, 0>)(s, args...); },
+      [](const MhcSizes& s, auto... args) { (s.n == 4 ? &backward_range<T, 4> : &backward_range<T, 0>)(s, args...); },
   };
 }
 

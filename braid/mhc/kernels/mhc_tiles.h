@@ -5,25 +5,45 @@
 
 namespace braid::mhc::kernels {
 
-/// Room for one tile, and the sums over the tiles of one group, to which a tile adds.
-template <class T>
-struct MhcWorkspace {
-  T *products, *dz, *dmaps, *scale;  // [tile, nC], [tile, m], [tile, m], [tile]
-  T *dphi, *dalpha, *dbias;          // [nC, m], [3], [m]
+/// Tokens [begin, end), worked on in tiles of `tile` that stay in cache.
+struct MhcRange {
+  std::int64_t begin, end, tile;
 };
 
-/// The kernels over tokens [begin, end), as compiled for one SIMD target.
+/// What the forward pass leaves.
+template <class T>
+struct MhcResults {
+  T *x, *z, *r, *maps, *u;  // as in mhc_forward
+};
+
+/// Gradients of the parameters, to which each tile adds.
+template <class T>
+struct MhcParamSums {
+  T *dphi, *dalpha, *dbias;  // [nC, m] or its panels, [3], [m]
+};
+
+/// Room for one tile of the backward pass.
+template <class T>
+struct MhcWorkspace {
+  T *products, *dz, *dmaps, *scale;  // [tile, product_step()], [tile, m], [tile, m], [tile]
+
+  /// Rows of `products` lie a little more than a token apart: were it as far as those of x, a processor would take the
+  /// load of an x for one of the product just stored.
+  static std::int64_t product_step(const MhcSizes& s) { return s.width() + 16; }
+};
+
+/// The kernels over a range of tokens, as compiled for one SIMD target.
 template <class T>
 struct MhcTiles {
-  void (*write)(const MhcSizes&, const MhcWrite<T>&, T* y, std::int64_t begin, std::int64_t end);
-  void (*write_vjp)(const MhcSizes&, const MhcWrite<T>&, const T* dy, T* dpost, T* df, std::int64_t begin,
-                    std::int64_t end);
-  void (*forward)(const MhcSizes&, const MhcParams<T>&, const MhcWrite<T>& before, T* x, T* z, T* r, T* maps, T* u,
-                  std::int64_t begin, std::int64_t end);
-  /// Gradients of the parameters go to the workspace.
-  void (*backward)(const MhcSizes&, const MhcParams<T>&, const MhcWrite<T>& before, const MhcSaved<T>&,
-                   const MhcCotangents<T>&, const MhcGradients<T>&, const MhcWorkspace<T>&, std::int64_t begin,
-                   std::int64_t end);
+  void (*write)(const MhcSizes&, const MhcWrite<T>&, T* y, const MhcRange&);
+  void (*write_vjp)(const MhcSizes&, const MhcWrite<T>&, const T* dy, T* dpost, T* df, const MhcRange&);
+  /// `room` [tile, nC] holds the streams of a tile while x goes past the caches; else it is null.
+  void (*forward)(const MhcSizes&, const MhcParams<T>&, const MhcWrite<T>& before, const MhcResults<T>&, T* room,
+                  const MhcRange&);
+  /// `phi_panels` is null when the tokens are too few for it to pay; then the sum of dphi has no panels either.
+  void (*backward)(const MhcSizes&, const MhcParams<T>&, const T* phi_panels, const MhcWrite<T>& before,
+                   const MhcSaved<T>&, const MhcCotangents<T>&, const MhcGradients<T>&, const MhcParamSums<T>&,
+                   const MhcWorkspace<T>&, const MhcRange&);
 };
 
 /// Those of the best target that this processor has.

@@ -29,13 +29,15 @@ template <class T>
 void write_tile(const StreamWrite<T>& c, int64_t begin, int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t width = n * channels;
+  const Store where = store_for(c.y, tokens * width, channels);
   for (int64_t t = begin; t < end; ++t) {
     const T* x = c.x + t * width;
     prefetch(x + width, width);
     prefetch(c.f + (t + 1) * channels, channels);
-    prefetch(c.y + (t + 1) * width, width);
-    mix(n, n, channels, {c.h_res.at(t), n, 1}, x, Outer<T>{c.h_post.at(t), c.f + t * channels}, c.y + t * width);
+    mix_to(where, n, n, channels, {c.h_res.at(t), n, 1}, x, Outer<T>{c.h_post.at(t), c.f + t * channels},
+           c.y + t * width);
   }
+  hwy::FlushStream();
 }
 
 template <class T>
@@ -47,11 +49,11 @@ template <class T>
 void vjp_tile(const StreamVjp<T>& c, int64_t begin, int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t width = n * channels;
+  const Store where = store_for(c.dx, tokens * width, channels);
   for (int64_t t = begin; t < end; ++t) {
     const T *du = at(c.du, t * channels), *dy = at(c.dy, t * width), *x = at(c.x, t * width);
     prefetch(at(c.x, (t + 1) * width), width);
     prefetch(at(c.dy, (t + 1) * width), width);
-    prefetch(at(c.dx, (t + 1) * width), width);
     if (du != nullptr && c.dh_pre.data != nullptr) inner_products<true>(n, 1, channels, x, du, c.dh_pre.at(t), 1);
     if (dy != nullptr && c.dh_res.data != nullptr) inner_products<true>(n, n, channels, dy, x, c.dh_res.at(t), n);
     if (dy != nullptr && c.dh_post.data != nullptr)
@@ -59,8 +61,9 @@ void vjp_tile(const StreamVjp<T>& c, int64_t begin, int64_t end) {
     const int64_t written = dy == nullptr ? 0 : n;
     if (c.df != nullptr) mix(1, written, channels, {c.h_post.at(t), 0, 1}, dy, {}, c.df + t * channels);
     if (c.dx != nullptr)
-      mix(n, written, channels, {c.h_res.at(t), 1, n}, dy, Outer<T>{c.h_pre.at(t), du}, c.dx + t * width);
+      mix_to(where, n, written, channels, {c.h_res.at(t), 1, n}, dy, Outer<T>{c.h_pre.at(t), du}, c.dx + t * width);
   }
+  hwy::FlushStream();
 }
 
 void read_f32(const StreamRead<float>& c, int64_t begin, int64_t end) { read_tile(c, begin, end); }

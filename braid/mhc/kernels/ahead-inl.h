@@ -1,0 +1,53 @@
+// Included once per SIMD target.
+
+#if defined(BRAID_MHC_KERNELS_AHEAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BRAID_MHC_KERNELS_AHEAD_INL_H_
+#undef BRAID_MHC_KERNELS_AHEAD_INL_H_
+#else
+#define BRAID_MHC_KERNELS_AHEAD_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::HWY_NAMESPACE {
+
+/// What the next tile will read, asked for a cache line at a time while this one is computed on, so that memory and
+/// arithmetic overlap.
+template <class T>
+class Ahead {
+ public:
+  Ahead() = default;
+  /// `count` numbers of each range, one after the other; null is left out.
+  Ahead(const T* first, const T* second, int64_t count) : at_(first), second_(second), count_(count), left_(count) {
+    if (first == nullptr) at_ = std::exchange(second_, nullptr);
+    if (at_ == nullptr) left_ = 0;
+  }
+
+  HWY_INLINE void line() {
+    if (left_ <= 0) return;
+    hwy::Prefetch(at_);
+    at_ += kLine;
+    left_ -= kLine;
+    if (left_ <= 0 && second_ != nullptr) {
+      at_ = std::exchange(second_, nullptr);
+      left_ = count_;
+    }
+  }
+
+ private:
+  static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+
+  const T *at_ = nullptr, *second_ = nullptr;
+  int64_t count_ = 0, left_ = 0;
+};
+
+}  // namespace braid::mhc::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard
