@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
 
 HWY_BEFORE_NAMESPACE();

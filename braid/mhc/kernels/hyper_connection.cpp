@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include <braid/autograd/kernels/math-inl.h>
+#include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
 
 HWY_BEFORE_NAMESPACE();

@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include <braid/mhc/kernels/maps-inl.h>
+#include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
 #include <braid/mhc/kernels/product_vjp-inl.h>
 #include <braid/mhc/kernels/thin-inl.h>

@@ -13,7 +13,7 @@
 #include <hwy/highway.h>
 
 #include <braid/mhc/kernels/ahead-inl.h>
-#include <braid/mhc/kernels/mix-inl.h>
+#include <braid/mhc/kernels/channels-inl.h>
 #include <braid/mhc/kernels/panels.h>
 
 HWY_BEFORE_NAMESPACE();
