@@ -25,9 +25,7 @@ using Vars = std::span<const Var>;
 struct Sinkhorn {
   Path path;
 
-  Var operator()(Vars in) const {
-    return path == Path::fused ? mhc::sinkhorn_knopp(in[0]) : mhc::sinkhorn_knopp_composed(in[0]);
-  }
+  Var operator()(Vars in) const { return mhc::sinkhorn_knopp(in[0], 20, mhc::Marginal::columns, path); }
   void params(auto&&) {}
 };
 

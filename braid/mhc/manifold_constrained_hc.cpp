@@ -53,7 +53,8 @@ StreamMaps ManifoldConstrainedHC::maps(const Var& x) const {
     return reshape(logits, lead.concat(shape));
   };
   return {sigmoid(group(0, 0, n, {n})), 2 * sigmoid(group(1, n, 2 * n, {n})),
-          sinkhorn_knopp(group(2, 2 * n, n * (n + 2), {n, n}), settings.sinkhorn_iterations, settings.exact)};
+          sinkhorn_knopp(group(2, 2 * n, n * (n + 2), {n, n}), settings.sinkhorn_iterations, settings.exact,
+                         settings.path)};
 }
 
 }  // namespace braid::mhc

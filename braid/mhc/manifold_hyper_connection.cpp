@@ -26,7 +26,8 @@ ManifoldHyperConnection::ManifoldHyperConnection(std::int64_t dims, Rng& rng,
 }
 
 Var ManifoldHyperConnection::h_res() const {
-  return h_res_cache_.get({h_res_raw}, [&] { return sinkhorn_knopp(h_res_raw, sinkhorn_iterations); });
+  return h_res_cache_.get(
+      {h_res_raw}, [&] { return sinkhorn_knopp(h_res_raw, sinkhorn_iterations, Marginal::columns, wanted_path); });
 }
 
 Var ManifoldHyperConnection::h_pre() const {

@@ -28,7 +28,9 @@ MHCLayer::MHCLayer(std::int64_t n, std::int64_t channels, const MHCLayerSettings
 }
 
 Var MHCLayer::mixing_matrix() const {
-  return mixing_cache_.get({h_res_raw}, [&] { return sinkhorn_knopp(h_res_raw, settings.sinkhorn_iterations); });
+  return mixing_cache_.get({h_res_raw}, [&] {
+    return sinkhorn_knopp(h_res_raw, settings.sinkhorn_iterations, Marginal::columns, settings.path);
+  });
 }
 
 StreamMaps MHCLayer::maps() const { return {sigmoid(h_pre_raw), 2 * sigmoid(h_post_raw), mixing_matrix()}; }

@@ -40,22 +40,22 @@ Tensor backward(const Tensor& cotangent, const Tensor& logits, int iterations, M
   });
 }
 
-}  // namespace
-
-Var sinkhorn_knopp(const Var& logits, int iterations, Marginal exact) {
-  check_arguments(logits, iterations);
-  return record(
-      "sinkhorn_knopp", forward(logits.value(), iterations, exact), {logits},
-      [z = logits.value(), iterations, exact](const Tensor& dy) { return backward(dy, z, iterations, exact); });
-}
-
-Var sinkhorn_knopp_composed(const Var& logits, int iterations, Marginal exact) {
-  check_arguments(logits, iterations);
+Var composed(const Var& logits, int iterations, Marginal exact) {
   const int first = exact == Marginal::columns ? -1 : -2;
   Var log_p = logits;
   for (int k = 0; k < iterations; ++k)
     for (const int axis : {first, -3 - first}) log_p = log_p - logsumexp(log_p, {axis}, true);
   return exp(log_p);
+}
+
+}  // namespace
+
+Var sinkhorn_knopp(const Var& logits, int iterations, Marginal exact, Path path) {
+  check_arguments(logits, iterations);
+  if (choose_path(path) == Path::reference) return composed(logits, iterations, exact);
+  return record(
+      "sinkhorn_knopp", forward(logits.value(), iterations, exact), {logits},
+      [z = logits.value(), iterations, exact](const Tensor& dy) { return backward(dy, z, iterations, exact); });
 }
 
 }  // namespace braid::mhc

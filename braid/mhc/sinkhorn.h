@@ -1,5 +1,6 @@
 #pragma once
 #include <braid/autograd/tape.h>
+#include <braid/mhc/dispatch.h>
 
 namespace braid::mhc {
 
@@ -16,9 +17,9 @@ enum class Marginal {
 /// that of the truncated iteration, saves the logits only and recomputes the iterates. A matrix with a NaN or infinite
 /// logit becomes NaN. Throws ShapeError unless the last two axes are equal and not empty, ValueError unless
 /// iterations >= 1, DTypeError for i32. Sinkhorn and Knopp 1967; arXiv:2512.24880.
-Var sinkhorn_knopp(const Var& logits, int iterations = 20, Marginal exact = Marginal::columns);
-
-/// The same composed of logsumexp steps, entirely in log space: the reference for the kernel.
-Var sinkhorn_knopp_composed(const Var& logits, int iterations = 20, Marginal exact = Marginal::columns);
+///
+/// The reference path is composed of logsumexp steps, entirely in log space.
+Var sinkhorn_knopp(const Var& logits, int iterations = 20, Marginal exact = Marginal::columns,
+                   Path path = Path::automatic);
 
 }  // namespace braid::mhc

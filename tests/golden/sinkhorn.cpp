@@ -11,12 +11,13 @@ mhc::Marginal exact_marginal(const Config& config) {
 }
 
 std::vector<Module> sinkhorn_modules() {
-  const auto with = [](const char* name, Var (*normalise)(const Var&, int, mhc::Marginal)) {
-    return path(name, [normalise](const Arguments& a) {
-      return normalise(a["logits"], static_cast<int>(a.config.integer("iterations")), exact_marginal(a.config));
+  const auto with = [](const char* name, mhc::Path which) {
+    return path(name, [which](const Arguments& a) {
+      return mhc::sinkhorn_knopp(a["logits"], static_cast<int>(a.config.integer("iterations")),
+                                 exact_marginal(a.config), which);
     });
   };
-  return {{"sinkhorn", {with("kernel", mhc::sinkhorn_knopp), with("composed", mhc::sinkhorn_knopp_composed)}}};
+  return {{"sinkhorn", {with("kernel", mhc::Path::fused), with("composed", mhc::Path::reference)}}};
 }
 
 }  // namespace braid::golden

@@ -68,7 +68,7 @@ Twin sinkhorn_twin(const TwinSizes& s, Marginal exact, Rng& rng) {
   const int iterations = 1 + static_cast<int>(rng.below(20));
   return {{random(s.lead.concat({s.n, s.n}), rng, 2)},
           [=](Vars v) { return sinkhorn_knopp(v[0], iterations, exact); },
-          [=](Vars v) { return sinkhorn_knopp_composed(v[0], iterations, exact); }};
+          [=](Vars v) { return sinkhorn_knopp(v[0], iterations, exact, Path::reference); }};
 }
 
 /// `call(module, x)` on both paths; `make(path)` gives the module, whose parameters are inputs behind x.

@@ -32,7 +32,8 @@ HWY_INLINE void in_fours(int64_t n, F&& f) {
   if (n - i == 1) f(std::integral_constant<int, 1>(), i);
 }
 
-/// Calls `f(d, begin, end)` for the channels that fill whole vectors, of at most kCap lanes, then for the rest one by one.
+/// Calls `f(d, begin, end)` for the channels that fill whole vectors, of at most kCap lanes, then for the rest one by
+/// one.
 template <class T, size_t kCap = HWY_MAX_BYTES / sizeof(T), class F>
 HWY_INLINE void over_channels(int64_t channels, F&& f) {
   const hn::CappedTag<T, kCap> d;

@@ -143,9 +143,8 @@ void mhc_backward(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<
     std::fill_n(grads.dphi, s.width() * s.maps(), T{0});
     std::fill_n(grads.dalpha, 3, T{0});
     std::fill_n(grads.dbias, s.maps(), T{0});
-    return tiles.backward(s, params, nullptr, before, saved, cotangents, grads,
-                          {grads.dphi, grads.dalpha, grads.dbias}, TileRoom<T>(s).workspace(),
-                          {0, s.tokens, tile_of<T>(s)});
+    return tiles.backward(s, params, nullptr, before, saved, cotangents, grads, {grads.dphi, grads.dalpha, grads.dbias},
+                          TileRoom<T>(s).workspace(), {0, s.tokens, tile_of<T>(s)});
   }
   const std::int64_t group = whole_tiles<T>(s, kGroup);
   PhiPanels<T> phi(s, params.phi);
@@ -167,8 +166,7 @@ void mhc_write(const MhcSizes& s, const MhcWrite<T>& write, T* y) {
 template <class T>
 void mhc_write_vjp(const MhcSizes& s, const MhcWrite<T>& write, const T* dy, T* dpost, T* df) {
   const MhcTiles<T> tiles = mhc_tiles<T>();
-  for_ranges<T>(s, shared_evenly(s),
-                [&](const MhcRange& range) { tiles.write_vjp(s, write, dy, dpost, df, range); });
+  for_ranges<T>(s, shared_evenly(s), [&](const MhcRange& range) { tiles.write_vjp(s, write, dy, dpost, df, range); });
 }
 
 template void mhc_forward(const MhcSizes&, const MhcParams<float>&, const MhcWrite<float>&, float*, float*, float*,

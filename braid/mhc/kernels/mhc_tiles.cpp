@@ -11,8 +11,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <braid/mhc/kernels/maps-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
+#include <braid/mhc/kernels/maps-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
 #include <braid/mhc/kernels/product_vjp-inl.h>
 #include <braid/mhc/kernels/thin-inl.h>
@@ -21,7 +21,8 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::HWY_NAMESPACE {
 
 using kernels::MhcCotangents, kernels::MhcGradients, kernels::MhcParams, kernels::MhcRange, kernels::MhcResults,
-    kernels::MhcParamSums, kernels::MhcSaved, kernels::MhcSizes, kernels::MhcTiles, kernels::MhcWorkspace, kernels::MhcWrite;
+    kernels::MhcParamSums, kernels::MhcSaved, kernels::MhcSizes, kernels::MhcTiles, kernels::MhcWorkspace,
+    kernels::MhcWrite;
 
 /// The matrices of one token's maps.
 template <class T>

@@ -55,8 +55,8 @@ struct FromRows {
   }
 };
 
-/// Rows [row, row + kRows) of mix() at the channels [begin, end). With kColumns = 4 = m, the paper's n, the coefficients
-/// stay in registers. (A function, not a lambda: what a lambda captures is read again after every store.)
+/// Rows [row, row + kRows) of mix() at the channels [begin, end). With kColumns = 4 = m, the paper's n, the
+/// coefficients stay in registers. (A function, not a lambda: what a lambda captures is read again after every store.)
 template <Store kStore, int kRows, int kColumns, class D, class T, class Start>
 HWY_INLINE void mix_rows(D d, int64_t begin, int64_t end, int64_t row, int64_t m, int64_t channels, Coefficients<T> a,
                          const T* x, Outer<T> outer, Start start, T* y) {
@@ -83,8 +83,8 @@ HWY_INLINE void mix_rows(D d, int64_t begin, int64_t end, int64_t row, int64_t m
   }
 }
 
-/// y_i = start_i + outer.rows_i outer.vector + sum_j a_ij x_j. x [m, C], y [n, C]. y may be x or what it starts from when
-/// n <= 4: all is then read before it is written.
+/// y_i = start_i + outer.rows_i outer.vector + sum_j a_ij x_j. x [m, C], y [n, C]. y may be x or what it starts from
+/// when n <= 4: all is then read before it is written.
 template <Store kStore, class T, class Start>
 void mix_from(Start start, int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x, Outer<T> outer,
               T* y) {

@@ -20,9 +20,8 @@ namespace braid::mhc::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-
-/// kRows rows of c = a b; a [rows, depth], b [depth, kColumns], c [rows, kColumns]. All sums stay in registers: kParts of
-/// every one, over every kParts-th term, so that a few rows need not wait for one multiply-add after the other.
+/// kRows rows of c = a b; a [rows, depth], b [depth, kColumns], c [rows, kColumns]. All sums stay in registers: kParts
+/// of every one, over every kParts-th term, so that a few rows need not wait for one multiply-add after the other.
 template <int kRows, int kParts, int kColumns, class T>
 HWY_INLINE void multiply_rows(int64_t depth, const T* a, const T* b, T* c, Ahead<T>& ahead) {
   const hn::ScalableTag<T> d;

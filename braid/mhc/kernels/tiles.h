@@ -36,8 +36,8 @@ Tiles tiles_of(const StreamSizes& s) {
   return {s.tokens, s.width() * static_cast<std::int64_t>(sizeof(T))};
 }
 
-/// Whether a result of `size` numbers, rows of `channels`, is better written past the caches: they are too small to hold
-/// it until it is read, and every row is made of whole lines.
+/// Whether a result of `size` numbers, rows of `channels`, is better written past the caches: they are too small to
+/// hold it until it is read, and every row is made of whole lines.
 template <class T>
 bool past_caches(const T* result, std::int64_t size, std::int64_t channels) {
   constexpr std::int64_t kLine = 64, kBytes = std::int64_t{8} << 20, kNumber = sizeof(T);
