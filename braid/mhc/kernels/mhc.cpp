@@ -18,7 +18,7 @@ template <class T>
 std::int64_t tile_of(const MhcSizes& s) {
   constexpr std::int64_t kBytes = 128 * 1024, kLanes = 16;
   const std::int64_t fits = kBytes / std::max<std::int64_t>(1, s.width() * static_cast<std::int64_t>(sizeof(T)));
-  return std::clamp(fits / kLanes * kLanes, kLanes, 4 * kLanes);
+  return std::clamp(fits / kLanes * kLanes, kLanes, 2 * kLanes);
 }
 
 /// Tokens whose share of the parameters' gradients is summed by one thread: enough that these sums, m numbers for each

@@ -40,7 +40,7 @@ Tiles tiles_of(const StreamSizes& s) {
 /// hold it until it is read, and every row is made of whole lines.
 template <class T>
 bool past_caches(const T* result, std::int64_t size, std::int64_t channels) {
-  constexpr std::int64_t kLine = 64, kBytes = std::int64_t{8} << 20, kNumber = sizeof(T);
+  constexpr std::int64_t kLine = 64, kBytes = std::int64_t{4} << 20, kNumber = sizeof(T);
   return size * kNumber >= kBytes && channels * kNumber % kLine == 0 &&
          reinterpret_cast<std::uintptr_t>(result) % kLine == 0;
 }
