@@ -68,7 +68,6 @@ template <class T>
 void prefetch_token(const HyperReadVjp<T>& c, int64_t t) {
   const int64_t width = c.sizes.width();
   prefetch(c.x + t * width, width);
-  prefetch(c.dx + t * width, width);
   if (c.dy != nullptr) prefetch(c.dy + t * width, width);
 }
 
@@ -94,43 +93,36 @@ void tanh_vjp(const StreamSizes& sizes, const T* alpha, const T* tanh_s, T* dh, 
   }
 }
 
-/// dx_j = pull_j x_j + h_pre_j du + sum_k a_kj theta_k + sum_i h_res_ij dy_i of one token.
+/// What a token's dx starts from: its streams, each times a number.
 template <class T>
-void stream_cotangent(const HyperReadVjp<T>& c, int64_t t, const T* pull, const T* a) {
+struct FromScaledRows {
+  const T *rows, *scale;  // [n, C], [n]
+  int64_t channels;
+
+  template <class D>
+  hn::Vec<D> operator()(D d, int64_t row, int64_t c) const {
+    return hn::Mul(hn::Set(d, scale[row]), hn::LoadU(d, rows + row * channels + c));
+  }
+};
+
+/// dx_j = pull_j x_j + h_pre_j du + sum_k a_kj theta_k + sum_i h_res_ij dy_i of one token. `room` [n, C] takes the sum
+/// without the last term.
+template <class T>
+void stream_cotangent(const HyperReadVjp<T>& c, int64_t t, const T* pull, const T* a, T* room) {
   const auto [tokens, n, channels] = c.sizes;
-  const T *x = c.x + t * n * channels, *h_pre = c.h_pre + t * n;
-  const T *du = c.du == nullptr ? nullptr : c.du + t * channels,
-          *dy = c.dy == nullptr ? nullptr : c.dy + t * n * channels;
-  const Coefficients<T> theta_to_x{a, 1, n}, dy_to_x{c.h_res + t * n * n, 1, n};
-  const T* theta = c.params.theta;
-  T* dx = c.dx + t * n * channels;
-  over_channels<T>(channels, [&, n = n, channels = channels](auto d, int64_t begin, int64_t end) {
-    using V = hn::Vec<decltype(d)>;
-    in_fours(n, [&](auto group, int64_t j) {
-      constexpr int kRows = decltype(group)::value;
-      for (int64_t at = begin; at < end; at += static_cast<int64_t>(hn::Lanes(d))) {
-        V sum[kRows];
-        const auto add = [&](const T* from, auto coefficient) {
-          const V v = hn::LoadU(d, from + at);
-          for (int r = 0; r < kRows; ++r) sum[r] = hn::MulAdd(hn::Set(d, coefficient(j + r)), v, sum[r]);
-        };
-        for (int r = 0; r < kRows; ++r)
-          sum[r] = hn::Mul(hn::Set(d, pull[j + r]), hn::LoadU(d, x + (j + r) * channels + at));
-        if (du != nullptr) add(du, [&](int64_t row) { return h_pre[row]; });
-        for (int64_t k = 0; k < n + 2; ++k)
-          add(theta + k * channels, [&](int64_t row) { return theta_to_x.at(row, k); });
-        for (int64_t i = 0; dy != nullptr && i < n; ++i)
-          add(dy + i * channels, [&](int64_t row) { return dy_to_x.at(row, i); });
-        for (int r = 0; r < kRows; ++r) hn::StoreU(sum[r], d, dx + (j + r) * channels + at);
-      }
-    });
-  });
+  const int64_t width = n * channels;
+  const Outer<T> read{c.h_pre + t * n, c.du == nullptr ? nullptr : c.du + t * channels};
+  mix_from<Store::cached>(FromScaledRows<T>{c.x + t * width, pull, channels}, n, n + 2, channels, {a, 1, n},
+                          c.params.theta, read, room);
+  const T* dy = c.dy == nullptr ? nullptr : c.dy + t * width;
+  mix_from_to(store_for(c.dx, tokens * width, channels), FromRows<T>{room, channels}, n, dy == nullptr ? 0 : n,
+              channels, {c.h_res + t * n * n, 1, n}, dy, {}, c.dx + t * width);
 }
 
 /// With a_kj = ds_kj rstd_j: dtheta_k += sum_j a_kj x_j, and dx as above with pull_j = -rstd_j^2 / C sum_k ds_kj s_kj.
-/// ds [m] becomes a; `pull` has room for n numbers.
+/// ds [m] becomes a; `pull` has room for n numbers, `room` for n C.
 template <class T>
-void token_vjp(const HyperReadVjp<T>& c, int64_t t, T* ds, T* pull, T* dtheta) {
+void token_vjp(const HyperReadVjp<T>& c, int64_t t, T* ds, T* pull, T* room, T* dtheta) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t m = maps_of(c.sizes);
   const T *rstd = c.rstd + t * n, *s = c.s + t * m;
@@ -141,7 +133,7 @@ void token_vjp(const HyperReadVjp<T>& c, int64_t t, T* ds, T* pull, T* dtheta) {
   }
   for (int64_t j = 0; j < n; ++j) pull[j] *= rstd[j] * rstd[j] / static_cast<T>(channels);
   mix<true>(n + 2, n, channels, {ds, n, 1}, c.x + t * n * channels, {}, dtheta);
-  stream_cotangent(c, t, pull, ds);
+  stream_cotangent(c, t, pull, ds, room);
 }
 
 /// sums: dtheta [2 + n, C], dalpha [3], dbias [m] of the tile.
@@ -149,13 +141,15 @@ template <class T>
 void vjp_tile(const HyperReadVjp<T>& c, T* sums, int64_t begin, int64_t end) {
   const int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
   const std::vector<T> tanh_s = tanh_of(c.s + begin * m, (end - begin) * m);
-  std::vector<T> ds(static_cast<size_t>(m)), pull(static_cast<size_t>(c.sizes.n));
+  std::vector<T> ds(static_cast<size_t>(m)), pull(static_cast<size_t>(c.sizes.n)),
+      room(static_cast<size_t>(c.sizes.width()));
   for (int64_t t = begin; t < end; ++t) {
     prefetch_token(c, t + 1);
     map_gradients(c, t, ds.data());
     tanh_vjp(c.sizes, c.params.alpha, tanh_s.data() + (t - begin) * m, ds.data(), sums + thetas, sums + thetas + 3);
-    token_vjp(c, t, ds.data(), pull.data(), sums);
+    token_vjp(c, t, ds.data(), pull.data(), room.data(), sums);
   }
+  hwy::FlushStream();
 }
 
 void read_f32(const HyperRead<float>& c, int64_t begin, int64_t end) { read_tile(c, begin, end); }

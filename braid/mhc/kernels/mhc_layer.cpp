@@ -29,18 +29,19 @@ template <class T>
 void forward_tile(const LayerForward<T>& c, int64_t begin, int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t width = n * channels;
+  const Store where = store_for(c.y, tokens * width, channels);
   std::vector<T> f(static_cast<size_t>(channels));
   for (int64_t t = begin; t < end; ++t) {
     const T* x = c.x + t * width;
     T squares = 0;
     prefetch(x + width, width);
-    prefetch(c.y + (t + 1) * width, width);
     mix(1, n, channels, {c.params.h_pre, 0, 1}, x, {}, f.data());
     inner_products(1, 1, channels, f.data(), f.data(), &squares, 1);
     c.rstd[t] = static_cast<T>(1 / std::sqrt(static_cast<double>(squares) / static_cast<double>(channels) + c.eps));
     scale_channels(channels, f.data(), c.rstd[t], c.params.weight, f.data());
-    mix(n, n, channels, {c.params.h_res, n, 1}, x, Outer<T>{c.params.h_post, f.data()}, c.y + t * width);
+    mix_to(where, n, n, channels, {c.params.h_res, n, 1}, x, Outer<T>{c.params.h_post, f.data()}, c.y + t * width);
   }
+  hwy::FlushStream();
 }
 
 /// With g = df weight: du = rstd g - u rstd^3 <g, u> / C, which replaces df; adds to dweight.
@@ -59,12 +60,12 @@ template <class T>
 void vjp_tile(const LayerVjp<T>& c, T* sums, int64_t begin, int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t width = n * channels;
+  const Store where = store_for(c.dx, tokens * width, channels);
   std::vector<T> u(static_cast<size_t>(channels)), f(static_cast<size_t>(channels));
   for (int64_t t = begin; t < end; ++t) {
     const T *x = c.x + t * width, *dy = c.dy + t * width;
     prefetch(x + width, width);
     prefetch(dy + width, width);
-    prefetch(c.dx + (t + 1) * width, width);
     mix(1, n, channels, {c.params.h_pre, 0, 1}, x, {}, u.data());
     scale_channels(channels, u.data(), c.rstd[t], c.params.weight, f.data());
     inner_products<true>(n, 1, channels, dy, f.data(), sums + n, 1);
@@ -73,8 +74,9 @@ void vjp_tile(const LayerVjp<T>& c, T* sums, int64_t begin, int64_t end) {
     mix(1, n, channels, {c.params.h_post, 0, 1}, dy, {}, du);
     norm_vjp(channels, u.data(), c.rstd[t], c.params.weight, du, sums + n * (n + 2));
     inner_products<true>(n, 1, channels, x, du, sums, 1);
-    mix(n, n, channels, {c.params.h_res, 1, n}, dy, Outer<T>{c.params.h_pre, du}, c.dx + t * width);
+    mix_to(where, n, n, channels, {c.params.h_res, 1, n}, dy, Outer<T>{c.params.h_pre, du}, c.dx + t * width);
   }
+  hwy::FlushStream();
 }
 
 void forward_f32(const LayerForward<float>& c, int64_t begin, int64_t end) { forward_tile(c, begin, end); }

@@ -149,9 +149,7 @@ template <class T>
 void stream_cotangent(const MhcSizes& s, const NormCotangent<T>& start, const T* token_maps, const T* du, const T* dy,
                       Store where, T* dx) {
   const TokenMaps<T> maps(token_maps, s.n);
-  const auto mix = where == Store::cached ? &mix_from<Store::cached, T, NormCotangent<T>>
-                                          : &mix_from<Store::past_caches, T, NormCotangent<T>>;
-  mix(start, s.n, dy == nullptr ? 0 : s.n, s.channels, {maps.res.data, 1, s.n}, dy, {maps.pre, du}, dx);
+  mix_from_to(where, start, s.n, dy == nullptr ? 0 : s.n, s.channels, {maps.res.data, 1, s.n}, dy, {maps.pre, du}, dx);
 }
 
 /// dmaps [tile, m]: pre <du, x_i>, post as given, res <dy_i, x_j>.

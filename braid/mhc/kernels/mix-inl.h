@@ -107,13 +107,17 @@ void mix(int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x, 
     mix_from<Store::cached>(FromZero(), n, m, channels, a, x, outer, y);
 }
 
-/// mix() to a y that may go past the caches.
+/// The same to a y that may go past the caches.
+template <class T, class Start>
+void mix_from_to(Store where, Start start, int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x,
+                 Outer<T> outer, T* y) {
+  const auto mix = where == Store::cached ? &mix_from<Store::cached, T, Start> : &mix_from<Store::past_caches, T, Start>;
+  mix(start, n, m, channels, a, x, outer, y);
+}
+
 template <class T>
 void mix_to(Store where, int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x, Outer<T> outer, T* y) {
-  if (where == Store::cached)
-    mix(n, m, channels, a, x, outer, y);
-  else
-    mix_from<Store::past_caches>(FromZero(), n, m, channels, a, x, outer, y);
+  mix_from_to(where, FromZero(), n, m, channels, a, x, outer, y);
 }
 
 }  // namespace braid::mhc::HWY_NAMESPACE
