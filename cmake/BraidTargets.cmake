@@ -37,7 +37,7 @@ function(braid_add_library folder)
   target_link_libraries(${target} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
   braid_precompile(${target} ${ARG_PRECOMPILED})
   # Run-time dispatch between x86-64, AVX2 and AVX-512; the levels between them cost build time and serve few machines.
-  target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4)")
+  target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${folder} INSTALL_RPATH $ORIGIN VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
   install(TARGETS ${target} EXPORT braidTargets FILE_SET HEADERS)

@@ -32,9 +32,9 @@ Constraint identity_constraint(double epsilon, double temperature) {
           [=](const Tensor& w) { return project_identity(w, epsilon); }};
 }
 
-Constraint doubly_stochastic_constraint(double temperature) {
+Constraint doubly_stochastic_constraint(double temperature, Path path) {
   check_temperature("doubly_stochastic", temperature);
-  return {"doubly_stochastic", true, [=](const Var& z) { return doubly_stochastic(z, temperature); },
+  return {"doubly_stochastic", true, [=](const Var& z) { return doubly_stochastic(z, temperature, 20, path); },
           birkhoff_projection};
 }
 
@@ -43,7 +43,7 @@ Constraint make_constraint(std::string_view name, const ConstraintSettings& sett
   if (name == "identity") return identity_constraint(settings.epsilon, settings.temperature);
   check_value(name == "doubly_stochastic",
               "make_constraint: constraint must be one of simplex, identity, doubly_stochastic but is '{}'", name);
-  return doubly_stochastic_constraint(settings.temperature);
+  return doubly_stochastic_constraint(settings.temperature, settings.path);
 }
 
 }  // namespace braid::mhc

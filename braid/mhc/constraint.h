@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <braid/autograd/tape.h>
+#include <braid/mhc/dispatch.h>
 
 namespace braid::mhc {
 
@@ -28,11 +29,12 @@ Constraint identity_constraint(double epsilon = 0.1, double temperature = 1);
 
 /// The k states are mixed by a doubly stochastic matrix, Sinkhorn-Knopp of z / temperature with exact rows.
 /// Throws ValueError unless temperature > 0.
-Constraint doubly_stochastic_constraint(double temperature = 1);
+Constraint doubly_stochastic_constraint(double temperature = 1, Path path = Path::automatic);
 
 struct ConstraintSettings {
   double epsilon = 0.1;
   double temperature = 1;
+  Path path = Path::automatic;  ///< of Sinkhorn-Knopp
 };
 
 /// One of the above by its name: simplex, identity, doubly_stochastic. Throws ValueError listing them for another.

@@ -11,7 +11,7 @@ namespace braid::mhc {
 struct ManifoldHyperConnectionSettings {
   std::int64_t expansion = 2;  ///< how many groups the channels are split into
   int sinkhorn_iterations = 20;
-  Path path = Path::automatic;
+  Path path = Path::automatic;  ///< fixed with the first call
   DType dtype = DType::f32;
 };
 

@@ -17,7 +17,7 @@ struct MHCLayerSettings {
   int sinkhorn_iterations = 20;
   double eps = 1e-5;
   MHCLayerInit init = MHCLayerInit::identity;
-  Path path = Path::automatic;
+  Path path = Path::automatic;  ///< fixed with the first call
   DType dtype = DType::f32;
 };
 

@@ -18,7 +18,8 @@ enum class Marginal {
 /// logit becomes NaN. Throws ShapeError unless the last two axes are equal and not empty, ValueError unless
 /// iterations >= 1, DTypeError for i32. Sinkhorn and Knopp 1967; arXiv:2512.24880.
 ///
-/// The reference path is composed of logsumexp steps, entirely in log space.
+/// The reference path is composed of logsumexp steps, entirely in log space. It saves every step, and -inf is a weight
+/// of 0 to it.
 Var sinkhorn_knopp(const Var& logits, int iterations = 20, Marginal exact = Marginal::columns,
                    Path path = Path::automatic);
 

@@ -98,15 +98,16 @@ Twin hyper_twin(const TwinSizes& s, bool dynamic, Rng& rng) {
   return module_twin(random(streams(s), rng), rng, make, [](const auto& m, const Var& x) { return m(x, layer); });
 }
 
-/// Two in a row, so that the write of one and the read of the next run in one pass.
-Twin constrained_twin(const TwinSizes& s, Rng& rng) {
+/// With two in a row the write of one and the read of the next run in one pass.
+Twin constrained_twin(const TwinSizes& s, std::size_t connections, Rng& rng) {
   const auto make = [=](Path path) {
     Rng unused;
-    return std::vector(2, ManifoldConstrainedHC(s.channels, s.n, unused, {.path = path, .dtype = DType::f64}));
+    return std::vector(connections,
+                       ManifoldConstrainedHC(s.channels, s.n, unused, {.path = path, .dtype = DType::f64}));
   };
-  const auto call = [](const auto& pair, const Var& x) {
+  const auto call = [](const auto& all, const Var& x) {
     FusedStream stream(x);
-    for (const ManifoldConstrainedHC& connection : pair) connection.step(stream, layer);
+    for (const ManifoldConstrainedHC& connection : all) connection.step(stream, layer);
     return stream.streams();
   };
   return module_twin(random(streams(s), rng), rng, make, call);
@@ -164,7 +165,11 @@ std::vector<TwinFamily> twin_families() {
   families.push_back({"mix_groups", mix_groups_twin});
   families.push_back({"manifold", manifold_twin, false});
   families.push_back({"skip", skip_twin});
-  families.push_back({"manifold_constrained", constrained_twin, false, kLargestPhi});
+  const auto constrained = [](std::size_t connections) {
+    return [connections](const TwinSizes& s, Rng& rng) { return constrained_twin(s, connections, rng); };
+  };
+  families.push_back({"manifold_constrained", constrained(1), false, kLargestPhi});
+  families.push_back({"manifold_constrained_twice", constrained(2), false, kLargestPhi});
   return families;
 }
 

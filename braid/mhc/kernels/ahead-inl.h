@@ -1,4 +1,4 @@
-// Included once per SIMD target.
+// Fetching the next tile. Included once per SIMD target.
 
 #if defined(BRAID_MHC_KERNELS_AHEAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_MHC_KERNELS_AHEAD_INL_H_
@@ -7,7 +7,6 @@
 #define BRAID_MHC_KERNELS_AHEAD_INL_H_
 #endif
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -24,27 +23,30 @@ class Ahead {
  public:
   Ahead() = default;
   /// `count` numbers of each range, one after the other; null is left out.
-  Ahead(const T* first, const T* second, int64_t count) : at_(first), second_(second), count_(count), left_(count) {
-    if (first == nullptr) at_ = std::exchange(second_, nullptr);
-    if (at_ == nullptr) left_ = 0;
+  Ahead(const T* first, const T* second, int64_t count)
+      : at_(address(first)), second_(address(second)), bytes_(count * static_cast<int64_t>(sizeof(T))), left_(bytes_) {
+    if (at_ == 0) at_ = std::exchange(second_, 0);
+    if (at_ == 0) left_ = 0;
   }
 
   HWY_INLINE void line() {
     if (left_ <= 0) return;
-    hwy::Prefetch(at_);
+    hwy::Prefetch(reinterpret_cast<const char*>(at_));
     at_ += kLine;
     left_ -= kLine;
-    if (left_ <= 0 && second_ != nullptr) {
-      at_ = std::exchange(second_, nullptr);
-      left_ = count_;
+    if (left_ <= 0 && second_ != 0) {
+      at_ = std::exchange(second_, 0);
+      left_ = bytes_;
     }
   }
 
  private:
-  static constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+  static constexpr int64_t kLine = 64;
 
-  const T *at_ = nullptr, *second_ = nullptr;
-  int64_t count_ = 0, left_ = 0;
+  static std::uintptr_t address(const T* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
+  std::uintptr_t at_ = 0, second_ = 0;
+  int64_t bytes_ = 0, left_ = 0;
 };
 
 }  // namespace braid::mhc::HWY_NAMESPACE

@@ -26,7 +26,7 @@ HWY_INLINE void sums_of_lanes(D d, const V* v, int count, bool add, T* sums) {
   for (int i = 0; i < count; ++i) sums[i] = hn::GetLane(hn::SumOfLanes(d, v[i])) + (add ? sums[i] : T{0});
 }
 
-#if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
+#if HWY_TARGET == HWY_SCALAR
 
 template <class D, class V, class T>
 HWY_INLINE void sums_of_four(D d, const V* v, bool add, T* sums) {
@@ -51,7 +51,8 @@ template <class D, class V, class T>
 HWY_INLINE void sums_of_four(D d, const V* v, bool add, T* sums) {
   if constexpr (sizeof(T) == 4 && hn::MaxLanes(D()) >= 4) {
     const hn::Repartition<uint64_t, D> pairs;
-    const auto half = [d](V a, V b) { return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)); };
+    const auto half = [d](V a, V b)
+                          HWY_ATTR { return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)); };
     const auto ab = hn::BitCast(pairs, half(v[0], v[1])), cd = hn::BitCast(pairs, half(v[2], v[3]));
     const V blocks = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, ab, cd)),
                              hn::BitCast(d, hn::InterleaveUpper(pairs, ab, cd)));  // in every 128 bits one of each
@@ -93,6 +94,18 @@ void squares_of(int64_t n, int64_t channels, const T* x, T* squares) {
   });
 }
 
+/// <x, x>: x [n, C].
+template <class T>
+T sum_of_squares(int64_t n, int64_t channels, const T* x) {
+  T total = 0;
+  for (int64_t first = 0; first < n; first += 4) {
+    T squares[4] = {};
+    squares_of(std::min<int64_t>(4, n - first), channels, x + first * channels, squares);
+    for (const T square : squares) total += square;
+  }
+  return total;
+}
+
 /// <g_r, x_k> for kRows and kColumns rows at the channels [begin, end).
 template <int kRows, int kColumns, class D, class T>
 HWY_INLINE void products_of_rows(D d, int64_t begin, int64_t end, int64_t channels, const T* g, const T* x, bool add,
@@ -109,7 +122,10 @@ HWY_INLINE void products_of_rows(D d, int64_t begin, int64_t end, int64_t channe
       for (int k = 0; k < kColumns; ++k) sum[r][k] = hn::MulAdd(left, right[k], sum[r][k]);
     }
   }
-  if (kRows == 4 && kColumns == 1 && row_step == 1) return sums_of_four(d, &sum[0][0], add, products);
+  if constexpr (kRows == 4 && kColumns == 1) {
+    const V column[4] = {sum[0][0], sum[1][0], sum[2][0], sum[3][0]};
+    if (row_step == 1) return sums_of_four(d, column, add, products);
+  }
   for (int r = 0; r < kRows; ++r)
     if constexpr (kColumns == 4)
       sums_of_four(d, sum[r], add, products + r * row_step);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include <braid/core/gemm.h>
 #include <braid/core/parallel.h>
 #include <braid/core/tensor.h>
 #include <braid/mhc/kernels/mhc_tiles.h>
@@ -22,7 +21,7 @@ std::int64_t tile_of(const MhcSizes& s) {
 }
 
 /// Tokens whose share of the parameters' gradients is summed by one thread: enough that these sums, m numbers for each
-/// of the nC of a token, are a tenth of the streams.
+/// of the nC of a token, are a tenth of the streams at n = 4.
 constexpr std::int64_t kGroup = 256;
 
 /// At least `tokens`, in whole tiles.
@@ -32,16 +31,17 @@ std::int64_t whole_tiles(const MhcSizes& s, std::int64_t tokens) {
   return std::max<std::int64_t>(1, (tokens + tile - 1) / tile) * tile;
 }
 
-/// Calls f(range) for ranges of `tokens` tokens, on all threads.
+/// Calls f(range) for ranges of `tokens` tokens, whole tiles, on all threads.
 template <class T, class F>
 void for_ranges(const MhcSizes& s, std::int64_t tokens, F&& f) {
-  parallel_for(s.tokens, whole_tiles<T>(s, tokens), [&](std::int64_t begin, std::int64_t end) {
-    f(MhcRange{begin, end, tile_of<T>(s)});
-  });
+  parallel_for(s.tokens, tokens, [&](std::int64_t begin, std::int64_t end) { f(MhcRange{begin, end, tile_of<T>(s)}); });
 }
 
 /// Where nothing is summed the ranges may depend on the number of threads: long ones, but some for every thread.
-std::int64_t shared_evenly(const MhcSizes& s) { return std::min(kGroup, s.tokens / (4 * num_threads())); }
+template <class T>
+std::int64_t shared_evenly(const MhcSizes& s) {
+  return whole_tiles<T>(s, std::min(kGroup, s.tokens / (4 * num_threads())));
+}
 
 /// A buffer that lives as long as the call, from the caching allocator.
 template <class T>
@@ -54,6 +54,7 @@ class Scratch {
   Tensor tensor_;
 };
 
+/// Memory for the workspace of one thread.
 template <class T>
 class TileRoom {
  public:
@@ -73,6 +74,7 @@ class TileRoom {
   Scratch<T> scratch_;
 };
 
+/// What the last panel lacks in rows is neither set nor read.
 template <class T>
 class PhiPanels {
  public:
@@ -94,7 +96,7 @@ class GroupSums {
       : s_(s),
         groups_(groups),
         dphi_size_(panels_size(s.width(), s.maps())),
-        size_(dphi_size_ + 3 + s.maps()),
+        size_((dphi_size_ + 3 + s.maps() + kPanel - 1) / kPanel * kPanel),
         rows_(groups * size_) {}
 
   /// Zeros for one group.
@@ -129,7 +131,7 @@ void mhc_forward(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<T
                  T* u) {
   const MhcTiles<T> tiles = mhc_tiles<T>();
   const bool past = before.x != nullptr && past_caches(x, s.tokens * s.width(), s.channels);
-  for_ranges<T>(s, shared_evenly(s), [&](const MhcRange& range) {
+  for_ranges<T>(s, shared_evenly<T>(s), [&](const MhcRange& range) {
     Scratch<T> room(past ? range.tile * s.width() : 0);
     tiles.forward(s, params, before, {x, z, r, maps, u}, past ? room.data() : nullptr, range);
   });
@@ -138,21 +140,23 @@ void mhc_forward(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<T
 template <class T>
 void mhc_backward(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<T>& before, const MhcSaved<T>& saved,
                   const MhcCotangents<T>& cotangents, const MhcGradients<T>& grads) {
+  constexpr std::int64_t kFew = 16;  // tokens for which panels do not pay
   const MhcTiles<T> tiles = mhc_tiles<T>();
-  if (s.tokens < kPanel) {  // too few for panels to pay
+  if (s.tokens < kFew) {
     std::fill_n(grads.dphi, s.width() * s.maps(), T{0});
     std::fill_n(grads.dalpha, 3, T{0});
     std::fill_n(grads.dbias, s.maps(), T{0});
-    return tiles.backward(s, params, nullptr, before, saved, cotangents, grads, {grads.dphi, grads.dalpha, grads.dbias},
-                          TileRoom<T>(s).workspace(), {0, s.tokens, tile_of<T>(s)});
-  }
-  const std::int64_t group = whole_tiles<T>(s, kGroup);
-  PhiPanels<T> phi(s, params.phi);
-  GroupSums<T> sums(s, (s.tokens + group - 1) / group);
-  for_ranges<T>(s, kGroup, [&](const MhcRange& range) {
     TileRoom<T> room(s);
-    tiles.backward(s, params, phi.data(), before, saved, cotangents, grads, sums.start(range.begin / group),
-                   room.workspace(), range);
+    return tiles.backward(s, {params, nullptr, before, saved, cotangents, grads},
+                          {grads.dphi, grads.dalpha, grads.dbias}, room.workspace(), {0, s.tokens, tile_of<T>(s)});
+  }
+  PhiPanels<T> phi(s, params.phi);
+  const MhcBackward<T> call{params, phi.data(), before, saved, cotangents, grads};
+  const std::int64_t group = whole_tiles<T>(s, kGroup);
+  GroupSums<T> sums(s, (s.tokens + group - 1) / group);
+  for_ranges<T>(s, group, [&](const MhcRange& range) {
+    TileRoom<T> room(s);
+    tiles.backward(s, call, sums.start(range.begin / group), room.workspace(), range);
   });
   sums.add_up(grads);
 }
@@ -160,13 +164,14 @@ void mhc_backward(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<
 template <class T>
 void mhc_write(const MhcSizes& s, const MhcWrite<T>& write, T* y) {
   const MhcTiles<T> tiles = mhc_tiles<T>();
-  for_ranges<T>(s, shared_evenly(s), [&](const MhcRange& range) { tiles.write(s, write, y, range); });
+  for_ranges<T>(s, shared_evenly<T>(s), [&](const MhcRange& range) { tiles.write(s, write, y, range); });
 }
 
 template <class T>
 void mhc_write_vjp(const MhcSizes& s, const MhcWrite<T>& write, const T* dy, T* dpost, T* df) {
   const MhcTiles<T> tiles = mhc_tiles<T>();
-  for_ranges<T>(s, shared_evenly(s), [&](const MhcRange& range) { tiles.write_vjp(s, write, dy, dpost, df, range); });
+  for_ranges<T>(s, shared_evenly<T>(s),
+                [&](const MhcRange& range) { tiles.write_vjp(s, write, dy, dpost, df, range); });
 }
 
 template void mhc_forward(const MhcSizes&, const MhcParams<float>&, const MhcWrite<float>&, float*, float*, float*,

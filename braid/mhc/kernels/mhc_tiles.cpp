@@ -11,6 +11,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <braid/mhc/kernels/ahead-inl.h>
+#include <braid/mhc/kernels/channels-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/maps-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
@@ -20,9 +22,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::HWY_NAMESPACE {
 
-using kernels::MhcCotangents, kernels::MhcGradients, kernels::MhcParams, kernels::MhcRange, kernels::MhcResults,
-    kernels::MhcParamSums, kernels::MhcSaved, kernels::MhcSizes, kernels::MhcTiles, kernels::MhcWorkspace,
-    kernels::MhcWrite;
+using kernels::MhcBackward, kernels::MhcCotangents, kernels::MhcGradients, kernels::MhcParams, kernels::MhcRange,
+    kernels::MhcResults, kernels::MhcParamSums, kernels::MhcSaved, kernels::MhcSizes, kernels::MhcTiles,
+    kernels::MhcWorkspace, kernels::MhcWrite;
 
 /// The matrices of one token's maps.
 template <class T>
@@ -38,6 +40,7 @@ template <class T>
 void write_token(const MhcSizes& s, const MhcWrite<T>& w, int64_t t, Store where, T* y) {
   const TokenMaps<T> maps(w.maps + t * s.maps(), s.n);
   const Outer<T> layer{maps.post, w.f + t * s.channels};
+  prefetch(w.x + (t + 1) * s.width(), s.width());
   mix_to(where, s.n, s.n, s.channels, maps.res, w.x + t * s.width(), layer, y);
 }
 
@@ -67,13 +70,8 @@ void write_vjp_range(const MhcSizes& s, const MhcWrite<T>& w, const T* dy, T* dp
 /// sqrt(mean(x^2) + eps) of one token.
 template <class T>
 T root_mean_square(const MhcSizes& s, const T* x) {
-  T squares = 0;
-  in_fours(s.n, [&](auto rows, int64_t i) {
-    T of_row[decltype(rows)::value];
-    squares_of(rows, s.channels, x + i * s.channels, of_row);
-    for (const T square : of_row) squares += square;
-  });
-  return static_cast<T>(std::sqrt(static_cast<double>(squares) / static_cast<double>(s.width()) + s.eps));
+  const auto squares = static_cast<double>(sum_of_squares(s.n, s.channels, x));
+  return static_cast<T>(std::sqrt(squares / static_cast<double>(s.width()) + s.eps));
 }
 
 /// Calls f(begin, end, end of the next tile) for each tile.
@@ -104,7 +102,7 @@ void write_tile(const MhcSizes& s, const MhcWrite<T>& w, T* x, T* room, int64_t 
   }
 }
 
-/// z, r, the maps and u of one tile, whose streams x [count, nC] are at hand, while the next one is fetched.
+/// z, r, the maps and u of one tile, whose streams x [count, nC] are at hand; for n = 4 `next` is fetched meanwhile.
 template <int kN, class T>
 void read_tile(const MhcSizes& s, const MhcParams<T>& params, MapLanes<T, kN>& lanes, const T* x, Ahead<T> next,
                const MhcResults<T>& out, int64_t begin, int64_t end) {
@@ -154,52 +152,61 @@ void stream_cotangent(const MhcSizes& s, const NormCotangent<T>& start, const T*
 
 /// dmaps [tile, m]: pre <du, x_i>, post as given, res <dy_i, x_j>.
 template <class T>
-void collect_dmaps(const MhcSizes& s, const MhcSaved<T>& saved, const MhcCotangents<T>& c, T* dmaps, int64_t begin,
-                   int64_t end) {
+void collect_dmaps(const MhcSizes& s, const T* x, const MhcCotangents<T>& c, T* dmaps, int64_t begin, int64_t end) {
   std::fill_n(dmaps, (end - begin) * s.maps(), T{0});
   for (int64_t t = begin; t < end; ++t, dmaps += s.maps()) {
-    const T* x = saved.x + t * s.width();
-    if (c.du != nullptr) inner_products(s.n, 1, s.channels, x, c.du + t * s.channels, dmaps, 1);
+    const T* x_t = x + t * s.width();
+    if (c.du != nullptr) inner_products(s.n, 1, s.channels, x_t, c.du + t * s.channels, dmaps, 1);
     if (c.dpost != nullptr) std::copy_n(c.dpost + t * s.n, s.n, dmaps + s.n);
-    if (c.dy != nullptr) inner_products(s.n, s.n, s.channels, c.dy + t * s.width(), x, dmaps + 2 * s.n, s.n);
+    if (c.dy != nullptr) inner_products(s.n, s.n, s.channels, c.dy + t * s.width(), x_t, dmaps + 2 * s.n, s.n);
   }
 }
 
-/// products = dz phi^T and dphi += x^T dz of one tile, while the next one is fetched.
+/// products = dz phi^T and dphi += x^T dz of one tile; with panels, `next` is fetched meanwhile.
 template <class T>
-void products_of_tile(const MhcSizes& s, const T* phi, const T* phi_panels, const T* x, const MhcWorkspace<T>& w,
-                      T* dphi, int64_t count, Ahead<T> next) {
-  const int64_t m = s.maps(), width = s.width(), step = w.product_step(s);
-  if (phi_panels != nullptr)
-    return product_vjp<T>({count, width, m, x, w.dz, phi_panels, dphi, w.products, step}, next);
+void products_of_tile(const MhcSizes& s, const MhcBackward<T>& c, const MhcWorkspace<T>& w, T* dphi, int64_t begin,
+                      int64_t end, Ahead<T> next) {
+  const int64_t count = end - begin, m = s.maps(), width = s.width(), step = w.product_step(s);
+  const T* x = c.saved.x + begin * width;
+  if (c.phi_panels != nullptr)
+    return product_vjp<T>({count, width, m, x, w.dz, c.phi_panels, dphi, w.products, step}, next);
   gemm_serial<T>(true, false, width, m, count, 1, x, width, w.dz, m, 1, dphi, m);
-  gemm_serial<T>(false, true, count, width, m, 1, w.dz, m, phi, m, 0, w.products, step);
+  gemm_serial<T>(false, true, count, width, m, 1, w.dz, m, c.params.phi, m, 0, w.products, step);
 }
 
-/// dx of each token, the gradients of the write before, and what the tiles add to those of the parameters.
+/// dx of one tile, and from it the gradients of the write before.
+template <class T>
+void dx_of_tile(const MhcSizes& s, const MhcBackward<T>& c, const MhcWorkspace<T>& w, int64_t begin, int64_t end) {
+  const MhcGradients<T>& grads = c.gradients;
+  const T *du = c.cotangents.du, *dy = c.cotangents.dy;
+  const int64_t width = s.width();
+  // It stays in cache where it is read again, by the write before, or lies there already as dy.
+  const bool in_cache = c.before.f != nullptr || grads.dx == dy;
+  const Store where = in_cache ? Store::cached : store_for(grads.dx, s.tokens * width, s.channels);
+  for (int64_t t = begin, i = 0; t < end; ++t, ++i) {
+    const NormCotangent<T> start{w.products + i * w.product_step(s), c.saved.x + t * width, w.scale[i], s.channels};
+    T* dx = grads.dx + t * width;
+    stream_cotangent(s, start, c.saved.maps + t * s.maps(), du == nullptr ? nullptr : du + t * s.channels,
+                     dy == nullptr ? nullptr : dy + t * width, where, dx);
+    if (c.before.f != nullptr) write_vjp_token(s, c.before, t, dx, grads.dpost_before, grads.df);
+  }
+}
+
+/// The gradients of each token, and what the tokens add to those of the parameters.
 template <class T, int kN>
-void backward_range(const MhcSizes& s, const MhcParams<T>& params, const T* phi_panels, const MhcWrite<T>& before,
-                    const MhcSaved<T>& saved, const MhcCotangents<T>& c, const MhcGradients<T>& grads,
-                    const MhcParamSums<T>& sums, const MhcWorkspace<T>& w, const MhcRange& range) {
+void backward_range(const MhcSizes& s, const MhcBackward<T>& c, const MhcParamSums<T>& sums, const MhcWorkspace<T>& w,
+                    const MhcRange& range) {
   const int64_t m = s.maps(), width = s.width();
-  // dx stays in cache where it is read again, by the write before, or lies there already as dy.
-  const bool read_again = before.f != nullptr || grads.dx == c.dy;
-  const Store where = read_again ? Store::cached : store_for(grads.dx, s.tokens * width, s.channels);
-  const auto at = [](const T* rows, int64_t offset) { return rows == nullptr ? nullptr : rows + offset; };
-  MapLanes<T, kN> lanes(s, params);
+  const T *x = c.saved.x, *dy = c.cotangents.dy;
+  MapLanes<T, kN> lanes(s, c.params);
   for_tiles(range, [&](int64_t begin, int64_t end, int64_t next_end) {
-    collect_dmaps(s, saved, c, w.dmaps, begin, end);
+    collect_dmaps(s, x, c.cotangents, w.dmaps, begin, end);
     for (int64_t t = begin, i = 0; t < end; t += lanes.lanes(), i += lanes.lanes())
-      lanes.backward(std::min(lanes.lanes(), end - t), saved.z + t * m, saved.r + t, w.dmaps + i * m, w.dz + i * m,
+      lanes.backward(std::min(lanes.lanes(), end - t), c.saved.z + t * m, c.saved.r + t, w.dmaps + i * m, w.dz + i * m,
                      w.scale + i, sums.dalpha, sums.dbias);
-    const Ahead<T> next(saved.x + end * width, at(c.dy, end * width), (next_end - end) * width);
-    products_of_tile(s, params.phi, phi_panels, saved.x + begin * width, w, sums.dphi, end - begin, next);
-    for (int64_t t = begin, i = 0; t < end; ++t, ++i) {
-      const NormCotangent<T> start{w.products + i * w.product_step(s), saved.x + t * width, w.scale[i], s.channels};
-      T* dx = grads.dx + t * width;
-      stream_cotangent(s, start, saved.maps + t * m, at(c.du, t * s.channels), at(c.dy, t * width), where, dx);
-      if (before.f != nullptr) write_vjp_token(s, before, t, dx, grads.dpost_before, grads.df);
-    }
+    const Ahead<T> next(x + end * width, dy == nullptr ? nullptr : dy + end * width, (next_end - end) * width);
+    products_of_tile(s, c, w, sums.dphi, begin, end, next);
+    dx_of_tile(s, c, w, begin, end);
   });
   hwy::FlushStream();
 }

@@ -32,6 +32,18 @@ struct MhcWorkspace {
   static std::int64_t product_step(const MhcSizes& s) { return s.width() + 16; }
 };
 
+/// A backward pass. `phi_panels` is null when the tokens are too few for it to pay; then the sum of dphi has no panels
+/// either.
+template <class T>
+struct MhcBackward {
+  const MhcParams<T>& params;
+  const T* phi_panels;
+  const MhcWrite<T>& before;
+  const MhcSaved<T>& saved;
+  const MhcCotangents<T>& cotangents;
+  const MhcGradients<T>& gradients;
+};
+
 /// The kernels over a range of tokens, as compiled for one SIMD target.
 template <class T>
 struct MhcTiles {
@@ -40,10 +52,8 @@ struct MhcTiles {
   /// `room` [tile, nC] holds the streams of a tile while x goes past the caches; else it is null.
   void (*forward)(const MhcSizes&, const MhcParams<T>&, const MhcWrite<T>& before, const MhcResults<T>&, T* room,
                   const MhcRange&);
-  /// `phi_panels` is null when the tokens are too few for it to pay; then the sum of dphi has no panels either.
-  void (*backward)(const MhcSizes&, const MhcParams<T>&, const T* phi_panels, const MhcWrite<T>& before,
-                   const MhcSaved<T>&, const MhcCotangents<T>&, const MhcGradients<T>&, const MhcParamSums<T>&,
-                   const MhcWorkspace<T>&, const MhcRange&);
+  void (*backward)(const MhcSizes&, const MhcBackward<T>&, const MhcParamSums<T>&, const MhcWorkspace<T>&,
+                   const MhcRange&);
 };
 
 /// Those of the best target that this processor has.

@@ -56,7 +56,8 @@ struct FromRows {
 };
 
 /// Rows [row, row + kRows) of mix() at the channels [begin, end). With kColumns = 4 = m, the paper's n, the
-/// coefficients stay in registers. (A function, not a lambda: what a lambda captures is read again after every store.)
+/// coefficients stay in registers, where there are 32. (A function, not a lambda: what a lambda captures is read again
+/// after every store.)
 template <Store kStore, int kRows, int kColumns, class D, class T, class Start>
 HWY_INLINE void mix_rows(D d, int64_t begin, int64_t end, int64_t row, int64_t m, int64_t channels, Coefficients<T> a,
                          const T* x, Outer<T> outer, Start start, T* y) {
@@ -83,17 +84,17 @@ HWY_INLINE void mix_rows(D d, int64_t begin, int64_t end, int64_t row, int64_t m
   }
 }
 
-/// y_i = start_i + outer.rows_i outer.vector + sum_j a_ij x_j. x [m, C], y [n, C]. y may be x or what it starts from
-/// when n <= 4: all is then read before it is written.
+/// y_i = start_i + outer.rows_i outer.vector + sum_j a_ij x_j. x [m, C], y [n, C]. y may be what it starts from, and x
+/// when n <= 4: all of a channel is then read before it is written.
 template <Store kStore, class T, class Start>
 void mix_from(Start start, int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x, Outer<T> outer,
               T* y) {
   over_channels<T>(channels, [=](auto d, int64_t begin, int64_t end) {
     in_fours(n, [=](auto rows, int64_t row) {
       constexpr int kRows = decltype(rows)::value;
-      const auto mix = m == 4 ? &mix_rows<kStore, kRows, 4, decltype(d), T, Start>
+      const auto run = m == 4 ? &mix_rows<kStore, kRows, 4, decltype(d), T, Start>
                               : &mix_rows<kStore, kRows, 0, decltype(d), T, Start>;
-      mix(d, begin, end, row, m, channels, a, x, outer, start, y);
+      run(d, begin, end, row, m, channels, a, x, outer, start, y);
     });
   });
 }
@@ -111,8 +112,9 @@ void mix(int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x, 
 template <class T, class Start>
 void mix_from_to(Store where, Start start, int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x,
                  Outer<T> outer, T* y) {
-  const auto mix = where == Store::cached ? &mix_from<Store::cached, T, Start> : &mix_from<Store::past_caches, T, Start>;
-  mix(start, n, m, channels, a, x, outer, y);
+  const auto run =
+      where == Store::cached ? &mix_from<Store::cached, T, Start> : &mix_from<Store::past_caches, T, Start>;
+  run(start, n, m, channels, a, x, outer, y);
 }
 
 template <class T>

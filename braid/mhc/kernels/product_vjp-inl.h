@@ -1,5 +1,5 @@
-// Both matrix products of the maps' vjp, from one look at x: lanes along the width of the streams, so that no lane is
-// wasted on the n (n + 2) columns of phi. Included once per SIMD target.
+// Both matrix products of the maps' vjp, from one pass over x while it is in cache: lanes along the width of the
+// streams, so that no lane is wasted on the n (n + 2) columns of phi. Included once per SIMD target.
 
 #if defined(BRAID_MHC_KERNELS_PRODUCT_VJP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_MHC_KERNELS_PRODUCT_VJP_INL_H_
@@ -43,10 +43,12 @@ HWY_INLINE void add_columns(D d, const ProductVjp<T>& v, int64_t p, int64_t colu
     phi[k] = hn::LoadU(d, v.phi + at + k * kPanel);
     dphi[k] = hn::LoadU(d, v.dphi + at + k * kPanel);
   }
-  const T *x = v.x + p, *dz = v.dz + column;
-  T* product = v.products + p;
-  for (int64_t t = 0; t < tokens; ++t, x += width, dz += m, product += product_step) {
-    const V x_t = hn::LoadU(d, x);
+  const T *const x = v.x + p, *const dz_columns = v.dz + column;
+  T* const products = v.products + p;
+  for (int64_t t = 0; t < tokens; ++t) {
+    const T* dz = dz_columns + t * m;
+    T* product = products + t * product_step;
+    const V x_t = hn::LoadU(d, x + t * width);
     V sum[2] = {column == 0 ? hn::Zero(d) : hn::LoadU(d, product), hn::Zero(d)};  // two shorter chains of additions
     for (int k = 0; k < kColumns; ++k) {
       const V g = hn::Set(d, dz[k]);
