@@ -143,7 +143,7 @@ void mhc_backward(const MhcSizes& s, const MhcParams<T>& params, const MhcWrite<
   constexpr std::int64_t kFew = 16;  // tokens for which panels do not pay
   const MhcTiles<T> tiles = mhc_tiles<T>();
   if (s.tokens < kFew) {
-    std::fill_n(grads.dphi, s.width() * s.maps(), T{0});
+    if (s.tokens == 0) std::fill_n(grads.dphi, s.width() * s.maps(), T{0});
     std::fill_n(grads.dalpha, 3, T{0});
     std::fill_n(grads.dbias, s.maps(), T{0});
     TileRoom<T> room(s);

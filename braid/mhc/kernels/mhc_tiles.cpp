@@ -162,7 +162,8 @@ void collect_dmaps(const MhcSizes& s, const T* x, const MhcCotangents<T>& c, T* 
   }
 }
 
-/// products = dz phi^T and dphi += x^T dz of one tile; with panels, `next` is fetched meanwhile.
+/// products = dz phi^T and dphi += x^T dz of one tile, while `next` is fetched. Without panels the tile is the only one
+/// and its dphi the whole of it.
 template <class T>
 void products_of_tile(const MhcSizes& s, const MhcBackward<T>& c, const MhcWorkspace<T>& w, T* dphi, int64_t begin,
                       int64_t end, Ahead<T> next) {
@@ -170,8 +171,8 @@ void products_of_tile(const MhcSizes& s, const MhcBackward<T>& c, const MhcWorks
   const T* x = c.saved.x + begin * width;
   if (c.phi_panels != nullptr)
     return product_vjp<T>({count, width, m, x, w.dz, c.phi_panels, dphi, w.products, step}, next);
-  gemm_serial<T>(true, false, width, m, count, 1, x, width, w.dz, m, 1, dphi, m);
-  gemm_serial<T>(false, true, count, width, m, 1, w.dz, m, c.params.phi, m, 0, w.products, step);
+  gemm<T>(true, false, width, m, count, 1, x, width, w.dz, m, 0, dphi, m);
+  gemm<T>(false, true, count, width, m, 1, w.dz, m, c.params.phi, m, 0, w.products, step);
 }
 
 /// dx of one tile, and from it the gradients of the write before.

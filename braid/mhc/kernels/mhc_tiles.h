@@ -32,8 +32,8 @@ struct MhcWorkspace {
   static std::int64_t product_step(const MhcSizes& s) { return s.width() + 16; }
 };
 
-/// A backward pass. `phi_panels` is null when the tokens are too few for it to pay; then the sum of dphi has no panels
-/// either.
+/// A backward pass. `phi_panels` is null when the tokens are too few for it to pay: at most one tile, whose dphi [nC,
+/// m] is written and not added to.
 template <class T>
 struct MhcBackward {
   const MhcParams<T>& params;
