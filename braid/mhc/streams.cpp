@@ -1,38 +1,35 @@
 #include <braid/mhc/streams.h>
 
-#include <algorithm>
-
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sum.h>
-#include <braid/core/parallel.h>
 #include <braid/mhc/fused_streams.h>
+#include <braid/mhc/kernels/tiles.h>
 
 namespace braid::mhc {
 namespace {
 
-/// Tokens that one thread takes at a time: 128 KiB of streams or so.
-std::int64_t tokens_at_a_time(std::int64_t n, std::int64_t channels) {
-  return std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, n * channels));
+/// Calls f(row of one stream of a token, row of the token) for x [..., n, C], by their offsets, on all threads.
+template <class T, class F>
+void for_stream_rows(const Shape& x, F&& f) {
+  const kernels::StreamSizes s = kernels::sizes_of(x);
+  kernels::tiles_of<T>(s).for_each([&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin * s.n; row < end * s.n; ++row) f(row * s.channels, row / s.n * s.channels);
+  });
 }
 
 /// [..., C] -> [..., n, C]: scale times x in every stream.
 Tensor spread(const Tensor& x_in, std::int64_t n, double scale) {
   const Tensor x = x_in.contiguous();
   Tensor y(x.shape().inserted(x.rank() - 1, n), x.dtype());
-  const std::int64_t channels = x.size(-1);
   dispatch_float("expand_streams", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T *from = x.data<T>(), factor = static_cast<T>(scale);
     T* to = y.mutable_data<T>();
-    parallel_for(x.shape().without(-1).numel(), tokens_at_a_time(n, channels),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t t = begin; t < end; ++t)
-                     for (std::int64_t i = 0; i < n; ++i)
-                       for (std::int64_t c = 0; c < channels; ++c)
-                         to[(t * n + i) * channels + c] = factor * from[t * channels + c];
-                 });
+    for_stream_rows<T>(y.shape(), [=, channels = x.size(-1)](std::int64_t stream, std::int64_t token) {
+      for (std::int64_t c = 0; c < channels; ++c) to[stream + c] = factor * from[token + c];
+    });
   });
   return y;
 }
@@ -41,18 +38,13 @@ Tensor spread(const Tensor& x_in, std::int64_t n, double scale) {
 Tensor collect(const Tensor& x_in, double scale) {
   const Tensor x = x_in.contiguous();
   Tensor y = zeros(x.shape().without(-2), x.dtype());
-  const std::int64_t n = x.size(-2), channels = x.size(-1);
   dispatch_float("reduce_streams", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T *from = x.data<T>(), factor = static_cast<T>(scale);
     T* to = y.mutable_data<T>();
-    parallel_for(y.shape().without(-1).numel(), tokens_at_a_time(n, channels),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t t = begin; t < end; ++t)
-                     for (std::int64_t i = 0; i < n; ++i)
-                       for (std::int64_t c = 0; c < channels; ++c)
-                         to[t * channels + c] += factor * from[(t * n + i) * channels + c];
-                 });
+    for_stream_rows<T>(x.shape(), [=, channels = x.size(-1)](std::int64_t stream, std::int64_t token) {
+      for (std::int64_t c = 0; c < channels; ++c) to[token + c] += factor * from[stream + c];
+    });
   });
   return y;
 }
