@@ -21,7 +21,6 @@ void read_tile(const StreamRead<T>& c, int64_t begin, int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
   for (int64_t t = begin; t < end; ++t) {
     const T* x = c.x + t * n * channels;
-    prefetch(x + n * channels, n * channels);
     mix(1, n, channels, {c.h_pre.at(t), 0, 1}, x, {}, c.u + t * channels);
   }
 }
@@ -33,8 +32,6 @@ void write_tile(const StreamWrite<T>& c, int64_t begin, int64_t end) {
   const Store where = store_for(c.y, tokens * width, channels);
   for (int64_t t = begin; t < end; ++t) {
     const T* x = c.x + t * width;
-    prefetch(x + width, width);
-    prefetch(c.f + (t + 1) * channels, channels);
     mix_to(where, n, n, channels, {c.h_res.at(t), n, 1}, x, Outer<T>{c.h_post.at(t), c.f + t * channels},
            c.y + t * width);
   }
