@@ -10,8 +10,8 @@
 #include <braid/mhc/hyper_connection.h>
 #include <braid/mhc/manifold_constrained_hc.h>
 #include <braid/mhc/mhc_layer.h>
-#include <braid/mhc/sinkhorn.h>
-#include <braid/mhc/streams.h>
+#include <braid/mhc/ops/expand_reduce.h>
+#include <braid/mhc/ops/sinkhorn.h>
 #include <fmt/core.h>
 
 namespace braid::bench {

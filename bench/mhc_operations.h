@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <braid/core/tensor.h>
-#include <braid/mhc/dispatch.h>
+#include <braid/mhc/path.h>
 
 namespace braid::bench {
 

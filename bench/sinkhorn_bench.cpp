@@ -11,7 +11,7 @@
 #include <braid/autograd/tape.h>
 #include <braid/core/parallel.h>
 #include <braid/core/random.h>
-#include <braid/mhc/sinkhorn.h>
+#include <braid/mhc/ops/sinkhorn.h>
 #include <fmt/core.h>
 
 namespace braid::bench {

@@ -3,8 +3,8 @@
 // what cannot be avoided: every tensor that is read or written once.
 #include <bench/op_bench.h>
 #include <braid/autograd/ops.h>
-#include <braid/mhc/fused_groups.h>
-#include <braid/mhc/weighted_sum.h>
+#include <braid/mhc/ops/group_mix.h>
+#include <braid/mhc/ops/weighted_sum.h>
 #include <fmt/core.h>
 
 namespace braid::bench {

@@ -33,7 +33,9 @@ function(braid_add_library folder)
   add_library(${target} ${ARG_SOURCES})
   add_library(braid::${folder} ALIAS ${target})
   braid_options(${target})
-  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS})
+  # By their paths in include/, whose links to the folders spell <braid/core/tensor.h> in the tree as installed.
+  list(TRANSFORM ARG_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/braid/${folder}/)
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${ARG_HEADERS})
   target_link_libraries(${target} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
   braid_precompile(${target} ${ARG_PRECOMPILED})
   # Run-time dispatch between x86-64, AVX2 and AVX-512; the levels between them cost build time and serve few machines.

@@ -1,7 +1,7 @@
 #include "trainer.h"
 
 #include <braid/autograd/value_and_grad.h>
-#include <braid/mhc/mhc_block.h>
+#include <braid/mhc/history/mhc_block.h>
 #include <braid/nn/clip.h>
 
 namespace braid::examples {

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <braid/autograd/value_and_grad.h>
-#include <braid/mhc/mhc_block.h>
+#include <braid/mhc/history/mhc_block.h>
 #include <braid/nn/optim/adam.h>
 #include <braid/nn/schedule.h>
 

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include <braid/core/safetensors_header.h>
+#include <braid/core/detail/safetensors_header.h>
 
 namespace braid {
 namespace {

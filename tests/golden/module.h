@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <braid/autograd/params.h>
-#include <braid/mhc/dispatch.h>
+#include <braid/mhc/path.h>
 
 #include <tests/golden/golden_case.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/mhc/sinkhorn.h>
+#include <braid/mhc/ops/sinkhorn.h>
 
 #include <tests/golden/golden_case.h>
 

@@ -1,5 +1,5 @@
-#include <braid/mhc/mhc_skip.h>
-#include <braid/mhc/projections.h>
+#include <braid/mhc/history/mhc_skip.h>
+#include <braid/mhc/ops/projections.h>
 
 #include <tests/golden/modules.h>
 

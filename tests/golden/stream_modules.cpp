@@ -4,9 +4,9 @@
 #include <braid/autograd/ops/rms_norm.h>
 #include <braid/autograd/ops/tanh.h>
 #include <braid/autograd/ops/transpose.h>
-#include <braid/mhc/fused_mhc.h>
 #include <braid/mhc/hyper_connection.h>
 #include <braid/mhc/manifold_constrained_hc.h>
+#include <braid/mhc/ops/mhc_read.h>
 
 #include <tests/golden/modules.h>
 #include <tests/golden/sinkhorn.h>

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <braid/mhc/mhc_block.h>
+#include <braid/mhc/history/mhc_block.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc {

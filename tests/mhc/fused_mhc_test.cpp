@@ -1,4 +1,4 @@
-#include <braid/mhc/fused_mhc.h>
+#include <braid/mhc/ops/mhc_read.h>
 
 #include <cmath>
 
@@ -7,7 +7,7 @@
 #include <braid/autograd/gradcheck.h>
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/core/random.h>
-#include <braid/mhc/dispatch.h>
+#include <braid/mhc/path.h>
 
 namespace braid::mhc {
 namespace {

@@ -1,13 +1,13 @@
 #include <tests/mhc/fused_twins.h>
 
-#include <braid/mhc/fused_groups.h>
-#include <braid/mhc/fused_mhc_layer.h>
+#include <braid/mhc/history/mhc_skip.h>
 #include <braid/mhc/hyper_connection.h>
 #include <braid/mhc/manifold_constrained_hc.h>
 #include <braid/mhc/manifold_hyper_connection.h>
 #include <braid/mhc/mhc_layer.h>
-#include <braid/mhc/mhc_skip.h>
-#include <braid/mhc/weighted_sum.h>
+#include <braid/mhc/ops/group_mix.h>
+#include <braid/mhc/ops/mhc_layer.h>
+#include <braid/mhc/ops/weighted_sum.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc {

@@ -9,11 +9,11 @@
 #include <hwy/targets.h>
 
 #include <braid/core/parallel.h>
-#include <braid/mhc/fused_groups.h>
-#include <braid/mhc/fused_mhc_layer.h>
-#include <braid/mhc/fused_streams.h>
 #include <braid/mhc/kernels/tiles.h>
-#include <braid/mhc/weighted_sum.h>
+#include <braid/mhc/ops/group_mix.h>
+#include <braid/mhc/ops/mhc_layer.h>
+#include <braid/mhc/ops/read_write.h>
+#include <braid/mhc/ops/weighted_sum.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc {

@@ -6,8 +6,8 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
-#include <braid/mhc/projections.h>
-#include <braid/mhc/sinkhorn.h>
+#include <braid/mhc/ops/projections.h>
+#include <braid/mhc/ops/sinkhorn.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc {

@@ -1,4 +1,4 @@
-#include <braid/mhc/streams.h>
+#include <braid/mhc/ops/expand_reduce.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

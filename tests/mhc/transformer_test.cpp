@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <braid/mhc/connection.h>
-#include <braid/mhc/mhc_block.h>
+#include <braid/mhc/history/mhc_block.h>
 #include <braid/nn/optim/adam.h>
 #include <tests/mhc/support.h>
 

@@ -1,0 +1,143 @@
+#include <braid/autograd/kernels/elementwise.h>
+
+#include <numbers>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "braid/autograd/kernels/elementwise.cpp"
+#include <hwy/foreach_target.h>
+
+#include <braid/core/kernels/math-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::kernels::HWY_NAMESPACE {
+namespace {
+
+struct Exp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return exp(d, x);
+  }
+};
+
+struct Log {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return log(d, x);
+  }
+};
+
+struct Tanh {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return tanh(d, x);
+  }
+};
+
+struct Sigmoid {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return sigmoid(d, x);
+  }
+};
+
+/// y = x s with s = sigmoid(x)
+struct Silu {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::Mul(x, sigmoid(d, x));
+  }
+};
+
+/// dx = dy s (1 + x (1 - s))
+struct SiluVjp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V x) const {
+    const V one = hn::Set(d, hn::TFromD<D>{1}), s = sigmoid(d, x);
+    return hn::Mul(hn::Mul(dy, s), hn::MulAdd(x, hn::Sub(one, s), one));
+  }
+};
+
+/// The argument of gelu's sigmoid and its derivative: (1 + tanh(u)) / 2 = sigmoid(2 u), where
+/// u = sqrt(2 / pi) (x + 0.044715 x^3). Far out, where the sigmoid is 0 or 1, x is clamped to keep x^3 finite.
+template <class D, class V>
+struct GeluArgument {
+  using T = hn::TFromD<D>;
+  static constexpr T kTwoSqrt2OverPi = static_cast<T>(2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
+  static constexpr T kCubic = static_cast<T>(0.044715);
+  V x, square;
+
+  HWY_INLINE GeluArgument(D d, V unclamped) : x(clamp(d, unclamped, -40, 40)), square(hn::Mul(x, x)) {}
+  HWY_INLINE V value(D d) const {
+    const V slope = hn::MulAdd(square, hn::Set(d, kTwoSqrt2OverPi * kCubic), hn::Set(d, kTwoSqrt2OverPi));
+    return hn::Mul(x, slope);
+  }
+  HWY_INLINE V derivative(D d) const {
+    return hn::MulAdd(square, hn::Set(d, 3 * kTwoSqrt2OverPi * kCubic), hn::Set(d, kTwoSqrt2OverPi));
+  }
+};
+
+/// y = x s with s = sigmoid(2 u)
+struct Gelu {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::Mul(x, sigmoid(d, GeluArgument<D, V>(d, x).value(d)));
+  }
+};
+
+/// dx = dy s (1 + x (1 - s) 2 u')
+struct GeluVjp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V x) const {
+    const GeluArgument<D, V> u(d, x);
+    const V one = hn::Set(d, hn::TFromD<D>{1}), s = sigmoid(d, u.value(d));
+    return hn::Mul(hn::Mul(dy, s), hn::MulAdd(hn::Mul(u.x, u.derivative(d)), hn::Sub(one, s), one));
+  }
+};
+
+template <class F, class T>
+void forward(const T* x, T* y, std::int64_t n) {
+  transform(F{}, n, y, x);
+}
+
+template <class F, class T>
+void vjp(const T* dy, const T* x, T* dx, std::int64_t n) {
+  transform(F{}, n, dx, dy, x);
+}
+
+template <class T>
+Elementwise<T> table() {
+  return {.exp = forward<Exp, T>,
+          .log = forward<Log, T>,
+          .tanh = forward<Tanh, T>,
+          .sigmoid = forward<Sigmoid, T>,
+          .silu = forward<Silu, T>,
+          .silu_vjp = vjp<SiluVjp, T>,
+          .gelu = forward<Gelu, T>,
+          .gelu_vjp = vjp<GeluVjp, T>};
+}
+
+Elementwise<float> table_f32() { return table<float>(); }
+Elementwise<double> table_f64() { return table<double>(); }
+
+}  // namespace
+}  // namespace braid::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace braid::kernels {
+
+HWY_EXPORT(table_f32);
+HWY_EXPORT(table_f64);
+
+template <>
+Elementwise<float> elementwise() {
+  return HWY_DYNAMIC_DISPATCH(table_f32)();
+}
+
+template <>
+Elementwise<double> elementwise() {
+  return HWY_DYNAMIC_DISPATCH(table_f64)();
+}
+
+}  // namespace braid::kernels
+#endif

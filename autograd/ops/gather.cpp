@@ -1,0 +1,38 @@
+#include <braid/autograd/ops/gather.h>
+
+#include <braid/core/detail/indexing.h>
+
+namespace braid {
+namespace {
+
+void check_inputs(const char* op, const Tensor& x, int axis, const Tensor& ids) {
+  check_shape(ids.rank() == x.rank() && ids.shape().with(axis, 0) == x.shape().with(axis, 0),
+              "{}: ids must have the shape of x {} except along axis {} but have {}", op, x.shape(), axis, ids.shape());
+  kernels::check_ids(op, ids, x.size(axis));
+}
+
+}  // namespace
+
+Var gather(const Var& x, int axis, const Tensor& ids) {
+  check_inputs("gather", x.value(), axis, ids);
+  return record("gather", kernels::gather_elements(x.value(), axis, ids), {x},
+                [shape = x.shape(), axis, ids](const Tensor& dy) {
+                  Tensor dx = zeros(shape, dy.dtype());
+                  kernels::add_elements(dx, axis, ids, dy);
+                  return dx;
+                });
+}
+
+Var scatter_add(const Var& x, int axis, const Tensor& ids, const Var& src) {
+  check_same_dtype("scatter_add", x.value(), src.value());
+  check_inputs("scatter_add", x.value(), axis, ids);
+  check_shape(src.shape() == ids.shape(), "scatter_add: src must have the shape {} of ids but has {}", ids.shape(),
+              src.shape());
+  Tensor y = x.value().clone();
+  kernels::add_elements(y, axis, ids, src.value());
+  return record("scatter_add", std::move(y), {x, src}, [axis, ids](const Tensor& dy, const Needs& needs) {
+    return std::vector{needs[0] ? dy : Tensor(), needs[1] ? kernels::gather_elements(dy, axis, ids) : Tensor()};
+  });
+}
+
+}  // namespace braid

@@ -1,0 +1,145 @@
+#include <braid/core/detail/strided.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <braid/core/parallel.h>
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kBlock = 16384;  // elements
+
+/// The view with neighbouring axes that step evenly merged, so that inner loops are as long as can be.
+struct Walk {
+  int rank = 0;
+  Strides sizes{}, strides{};
+
+  Walk(const Shape& shape, const Strides& view_strides) {
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      const std::int64_t size = shape[axis], stride = view_strides[static_cast<std::size_t>(axis)];
+      if (size == 1) continue;
+      if (rank > 0 && last(strides) == size * stride) {
+        last(sizes) *= size;
+        last(strides) = stride;
+      } else {
+        sizes[static_cast<std::size_t>(rank)] = size;
+        strides[static_cast<std::size_t>(rank)] = stride;
+        ++rank;
+      }
+    }
+    if (rank == 0) {
+      rank = 1;
+      sizes[0] = 1;
+    }
+  }
+
+  std::int64_t& last(Strides& values) { return values[static_cast<std::size_t>(rank - 1)]; }
+};
+
+template <class Word>
+void gather(const Word* view, const Walk& walk, std::int64_t begin, std::int64_t end, Word* out) {
+  const auto inner = static_cast<std::size_t>(walk.rank - 1);
+  Strides index{};
+  std::int64_t offset = 0;
+  for (std::size_t axis = inner + 1, rest = static_cast<std::size_t>(begin); axis-- > 0;) {
+    index[axis] = static_cast<std::int64_t>(rest) % walk.sizes[axis];
+    rest /= static_cast<std::size_t>(walk.sizes[axis]);
+    offset += index[axis] * walk.strides[axis];
+  }
+  const std::int64_t step = walk.strides[inner];
+  while (begin < end) {
+    const std::int64_t run = std::min(end - begin, walk.sizes[inner] - index[inner]);
+    const Word* row = view + offset;
+    if (step == 1)
+      std::copy_n(row, run, out);
+    else if (step == 0)
+      std::fill_n(out, run, *row);
+    else
+      for (std::int64_t i = 0; i < run; ++i) out[i] = row[i * step];
+    out += run;
+    begin += run;
+    offset -= index[inner] * step;
+    index[inner] = 0;
+    for (std::size_t axis = inner; axis-- > 0;) {
+      offset += walk.strides[axis];
+      if (++index[axis] < walk.sizes[axis]) break;
+      offset -= walk.sizes[axis] * walk.strides[axis];
+      index[axis] = 0;
+    }
+  }
+}
+
+constexpr std::int64_t kTile = 16;  // a cache line of 4-byte elements
+
+/// Copies out[j * out_step + i] = in[i * in_step + j] for i < columns, j < rows, at most a tile. Through a buffer, so
+/// that each cache line of both sides is used up at once: steps are often powers of two that share few cache sets.
+template <class Word>
+void copy_tile(const Word* in, std::int64_t in_step, std::int64_t rows, std::int64_t columns, Word* out,
+               std::int64_t out_step) {
+  Word tile[kTile][kTile];
+  for (std::int64_t i = 0; i < columns; ++i)
+    for (std::int64_t j = 0; j < rows; ++j) tile[j][i] = in[i * in_step + j];
+  for (std::int64_t j = 0; j < rows; ++j) std::copy_n(tile[j], columns, out + j * out_step);
+}
+
+/// The whole of a view whose axis `unit` has step 1 but is not the last: strips of kTile rows along that axis.
+template <class Word>
+void transpose(const Word* view, const Walk& walk, std::size_t unit, Word* out) {
+  const auto inner = static_cast<std::size_t>(walk.rank - 1);
+  Strides out_strides{};
+  std::int64_t numel = 1;
+  for (std::size_t axis = inner + 1; axis-- > 0; numel *= walk.sizes[axis]) out_strides[axis] = numel;
+  const std::int64_t rows = walk.sizes[unit], columns = walk.sizes[inner], strips = (rows + kTile - 1) / kTile;
+  const std::int64_t block = std::max<std::int64_t>(1, kBlock / (kTile * columns));
+  parallel_for(numel / (rows * columns) * strips, block, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t strip = begin; strip < end; ++strip) {
+      const std::int64_t first = strip % strips * kTile;
+      const Word* from = view + first;
+      Word* to = out + first * out_strides[unit];
+      std::int64_t rest = strip / strips;
+      for (std::size_t axis = inner; axis-- > 0;) {
+        if (axis == unit) continue;
+        from += rest % walk.sizes[axis] * walk.strides[axis];
+        to += rest % walk.sizes[axis] * out_strides[axis];
+        rest /= walk.sizes[axis];
+      }
+      for (std::int64_t i = 0; i < columns; i += kTile)
+        copy_tile(from + i * walk.strides[inner], walk.strides[inner], std::min(kTile, rows - first),
+                  std::min(kTile, columns - i), to + i, out_strides[unit]);
+    }
+  });
+}
+
+/// Calls f with the bytes as words of an element's size.
+template <class F>
+void with_words(const std::byte* view, std::byte* out, std::size_t item, F f) {
+  if (item == sizeof(std::uint32_t))
+    f(reinterpret_cast<const std::uint32_t*>(view), reinterpret_cast<std::uint32_t*>(out));
+  else
+    f(reinterpret_cast<const std::uint64_t*>(view), reinterpret_cast<std::uint64_t*>(out));
+}
+
+}  // namespace
+
+void gather_strided(const std::byte* view, const Strides& strides, const Shape& shape, std::size_t item,
+                    std::int64_t begin, std::int64_t end, std::byte* out) {
+  if (begin >= end) return;
+  const Walk walk(shape, strides);
+  with_words(view, out, item, [&](const auto* from, auto* to) { gather(from, walk, begin, end, to); });
+}
+
+void copy_strided(const std::byte* view, const Strides& strides, const Shape& shape, std::size_t item, std::byte* out) {
+  if (shape.numel() == 0) return;
+  const Walk walk(shape, strides);
+  const auto* first = walk.strides.begin();
+  const auto unit = static_cast<std::size_t>(std::find(first, first + walk.rank - 1, 1) - first);
+  const std::size_t last = static_cast<std::size_t>(walk.rank - 1);
+  if (unit < last && walk.strides[last] != 1)
+    return with_words(view, out, item, [&](const auto* from, auto* to) { transpose(from, walk, unit, to); });
+  parallel_for(shape.numel(), kBlock, [&](std::int64_t begin, std::int64_t end) {
+    gather_strided(view, strides, shape, item, begin, end, out + static_cast<std::size_t>(begin) * item);
+  });
+}
+
+}  // namespace braid

@@ -1,0 +1,146 @@
+// Walking contiguous rows with vectors of any length, tails included. Compiled once for each SIMD target.
+#if defined(BRAID_CORE_KERNELS_VECTOR_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BRAID_CORE_KERNELS_VECTOR_INL_H_
+#undef BRAID_CORE_KERNELS_VECTOR_INL_H_
+#else
+#define BRAID_CORE_KERNELS_VECTOR_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// A whole vector's elements.
+struct Whole {
+  template <class D, class T = hn::TFromD<D>>
+  HWY_INLINE hn::Vec<D> load(D d, const T* from) const {
+    return hn::LoadU(d, from);
+  }
+  template <class D, class T = hn::TFromD<D>>
+  HWY_INLINE void store(hn::Vec<D> v, D d, T* to) const {
+    hn::StoreU(v, d, to);
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> or_else(D, hn::Vec<D> v, hn::Vec<D>) const {
+    return v;
+  }
+};
+
+/// The first `count` elements of a vector; the others are zero and memory behind them is not touched.
+struct Part {
+  std::size_t count;
+
+  template <class D, class T = hn::TFromD<D>>
+  HWY_INLINE hn::Vec<D> load(D d, const T* from) const {
+#if HWY_MEM_OPS_MIGHT_FAULT
+    HWY_ALIGN T lanes[hn::MaxLanes(d)] = {};
+    std::copy_n(from, count, lanes);
+    return hn::Load(d, lanes);
+#else
+    return hn::MaskedLoad(hn::FirstN(d, count), d, from);
+#endif
+  }
+  template <class D, class T = hn::TFromD<D>>
+  HWY_INLINE void store(hn::Vec<D> v, D d, T* to) const {
+#if HWY_MEM_OPS_MIGHT_FAULT
+    HWY_ALIGN T lanes[hn::MaxLanes(d)];
+    hn::Store(v, d, lanes);
+    std::copy_n(lanes, count, to);
+#else
+    hn::BlendedStore(v, hn::FirstN(d, count), d, to);
+#endif
+  }
+  /// `v` with the elements of `other` behind the first `count`.
+  template <class D>
+  HWY_INLINE hn::Vec<D> or_else(D d, hn::Vec<D> v, hn::Vec<D> other) const {
+    return hn::IfThenElse(hn::FirstN(d, count), v, other);
+  }
+};
+
+/// Calls f(i, part) for the vectors of a row of n elements: part is Whole or, for the last, Part.
+template <class D, class F>
+HWY_INLINE void for_each_vector(D d, std::int64_t n, F f) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) f(i, Whole{});
+  if (i < n) f(i, Part{static_cast<std::size_t>(n - i)});
+}
+
+/// Combines value(i, part) over the vectors of a row, in four chains that hide the latency of combine(a, b).
+/// Elements behind the row must be neutral.
+template <class D, class Combine, class Value>
+HWY_INLINE hn::Vec<D> combine_vectors(D d, std::int64_t n, hn::Vec<D> neutral, Combine combine, Value value) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  auto a = neutral, b = neutral, c = neutral, e = neutral;
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    a = combine(a, value(i, Whole{}));
+    b = combine(b, value(i + lanes, Whole{}));
+    c = combine(c, value(i + 2 * lanes, Whole{}));
+    e = combine(e, value(i + 3 * lanes, Whole{}));
+  }
+  for_each_vector(d, n - i, [&](std::int64_t j, auto part) HWY_ATTR { a = combine(a, value(i + j, part)); });
+  return combine(combine(a, b), combine(c, e));
+}
+
+template <class D>
+HWY_INLINE hn::TFromD<D> sum_lanes(D d, hn::Vec<D> v) {
+  return hn::GetLane(hn::SumOfLanes(d, v));
+}
+
+/// The sum of value(i, part) over a row. Elements behind the row must be zero.
+template <class D, class Value>
+HWY_INLINE hn::TFromD<D> sum_vectors(D d, std::int64_t n, Value value) {
+  const auto add = [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
+  return sum_lanes(d, combine_vectors(d, n, hn::Zero(d), add, value));
+}
+
+/// The largest element of a row, -infinity for an empty one.
+template <class D>
+HWY_INLINE hn::TFromD<D> max_element(D d, std::int64_t n, const hn::TFromD<D>* x) {
+  const auto lowest = hn::Set(d, -std::numeric_limits<hn::TFromD<D>>::infinity());
+  const auto max = [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); };
+  const auto largest = combine_vectors(d, n, lowest, max, [&](std::int64_t i, auto part) HWY_ATTR {
+    return part.or_else(d, part.load(d, x + i), lowest);
+  });
+  return hn::GetLane(hn::MaxOfLanes(d, largest));
+}
+
+/// exp(x) for x <= 1, as softmax needs it: NaN stays NaN, results below the smallest normal number are zero.
+/// With x = q log(2) + r, |r| <= log(2) / 2: exp(x) = 2^q exp(r), where adding 1.5 * 2^(mantissa bits) rounds to q and
+/// leaves it in the lowest bits, and exp(r) is its Taylor polynomial. Error below 2 units in the last place.
+template <class D>
+HWY_INLINE hn::Vec<D> exp_to_one(D d, hn::Vec<D> x) {
+  using T = hn::TFromD<D>;
+  const hn::RebindToSigned<D> di;
+  constexpr bool kSingle = sizeof(T) == 4;
+  constexpr int kMantissa = kSingle ? 23 : 52;
+  // log(2) in two parts: the first has zeros behind, so that q times it is exact.
+  constexpr T kLn2High = static_cast<T>(kSingle ? 0.693359375 : 0.693145751953125);
+  constexpr T kLn2Low = static_cast<T>(kSingle ? -2.12194440054690583e-4 : 1.42860682030941723212e-6);
+  constexpr T kLowest = static_cast<T>(kSingle ? -87.3365 : -708.396);
+  const auto magic = hn::Set(d, static_cast<T>(kSingle ? 0x1.8p23 : 0x1.8p52));
+  const auto shifted = hn::MulAdd(x, hn::Set(d, static_cast<T>(1.442695040888963407)), magic);
+  const auto q = hn::Sub(shifted, magic);
+  const auto r = hn::NegMulAdd(q, hn::Set(d, kLn2Low), hn::NegMulAdd(q, hn::Set(d, kLn2High), x));
+  constexpr double kInverseFactorials[] = {
+      1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
+      1.0 / 720,        1.0 / 120,       1.0 / 24,       1.0 / 6,       1.0 / 2,      1.0,         1.0};
+  constexpr int kFirst = kSingle ? 6 : 0;
+  auto y = hn::Set(d, static_cast<T>(kInverseFactorials[kFirst]));
+  for (int i = kFirst + 1; i < 14; ++i) y = hn::MulAdd(y, r, hn::Set(d, static_cast<T>(kInverseFactorials[i])));
+  const auto exponent = hn::ShiftLeft<kMantissa>(hn::BitCast(di, shifted));
+  const auto scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, y), exponent));
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, kLowest)), hn::Zero(d), scaled);
+}
+
+}  // namespace braid::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,51 @@
+#include <braid/core/map.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <braid/core/detail/strided.h>
+#include <braid/core/parallel.h>
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kBlock = 8192;  // elements that a thread takes at a time
+constexpr std::int64_t kChunk = 1024;  // elements of a buffer: 8 KB at most
+
+}  // namespace
+
+Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, MapKernel kernel) {
+  Shape shape = inputs[0]->shape();
+  for (const Tensor* x : inputs.subspan(1)) {
+    check_same_dtype(op, *inputs[0], *x);
+    shape = broadcast_shapes(op, shape, x->shape());
+  }
+  std::vector<Tensor> views;
+  for (const Tensor* x : inputs) views.push_back(x->broadcast_to(shape));
+  const bool direct = std::ranges::all_of(views, &Tensor::is_contiguous);
+
+  Tensor y(shape, inputs[0]->dtype());
+  std::byte* out = y.mutable_bytes();
+  const std::size_t item = size_of(y.dtype());
+  parallel_for(shape.numel(), kBlock, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<const std::byte*> in(views.size());
+    std::vector<std::byte> buffer(direct ? 0 : views.size() * kChunk * item);
+    const std::int64_t chunk = direct ? end - begin : kChunk;
+    for (std::int64_t i = begin; i < end; i += chunk) {
+      const std::int64_t n = std::min(chunk, end - i);
+      for (std::size_t k = 0; k < views.size(); ++k) {
+        if (views[k].is_contiguous()) {
+          in[k] = views[k].bytes() + static_cast<std::size_t>(i) * item;
+        } else {
+          std::byte* gathered = buffer.data() + k * kChunk * item;
+          gather_strided(views[k].bytes(), views[k].strides(), shape, item, i, i + n, gathered);
+          in[k] = gathered;
+        }
+      }
+      kernel.call(kernel.callable, in.data(), out + static_cast<std::size_t>(i) * item, n);
+    }
+  });
+  return y;
+}
+
+}  // namespace braid

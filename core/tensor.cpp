@@ -1,0 +1,156 @@
+#include <braid/core/tensor.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <braid/core/detail/strided.h>
+
+namespace braid {
+
+Tensor::Tensor(const Shape& shape, DType dtype)
+    : storage_(std::make_shared<Storage>(static_cast<std::size_t>(shape.numel()) * size_of(dtype))),
+      shape_(shape),
+      strides_(contiguous_strides(shape)),
+      dtype_(dtype) {}
+
+template <class T>
+Tensor Tensor::of(const Shape& shape, std::span<const T> values) {
+  check_shape(shape.numel() == static_cast<std::int64_t>(values.size()),
+              "Tensor::of: shape {} needs {} values but has {}", shape, shape.numel(), values.size());
+  Tensor t(shape, dtype_of<T>());
+  std::ranges::copy(values, t.mutable_data<T>());
+  return t;
+}
+
+bool Tensor::is_contiguous() const {
+  if (shape_.numel() == 0) return true;
+  std::int64_t step = 1;
+  for (int axis = rank() - 1; axis >= 0; --axis) {
+    if (shape_[axis] != 1 && strides_[static_cast<std::size_t>(axis)] != step) return false;
+    step *= shape_[axis];
+  }
+  return true;
+}
+
+const std::byte* Tensor::bytes() const {
+  check<Error>(defined(), "Tensor::data: the tensor is undefined");
+  return storage_->data() + byte_offset();
+}
+
+template <class T>
+const T* Tensor::data() const {
+  check_dtype(dtype_ == dtype_of<T>(), "Tensor::data: asked for {} but the tensor is {}", name(dtype_of<T>()),
+              name(dtype_));
+  return reinterpret_cast<const T*>(bytes());
+}
+
+template <class T>
+T* Tensor::mutable_data() {
+  return const_cast<T*>((mutable_bytes(), data<T>()));
+}
+
+std::byte* Tensor::mutable_bytes() {
+  check<Error>(defined(), "Tensor::mutable_data: the tensor is undefined");
+  check<Error>(unshared(), "Tensor::mutable_data: the storage of this {} tensor is shared; write to a clone()", shape_);
+  return storage_->data() + byte_offset();
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  const Tensor t = to(dtype_of<T>()).contiguous();
+  return {t.data<T>(), t.data<T>() + t.numel()};
+}
+
+double Tensor::item() const {
+  check_shape(numel() == 1, "Tensor::item: expected one element but the shape is {}", shape_);
+  return dispatch(dtype_, [&](auto zero) { return static_cast<double>(*data<decltype(zero)>()); });
+}
+
+double Tensor::at(std::initializer_list<std::int64_t> index) const {
+  check_shape(static_cast<int>(index.size()) == rank(), "Tensor::at: expected {} indices for shape {} but got {}",
+              rank(), shape_, index.size());
+  Tensor t = *this;
+  for (const std::int64_t position : index) t = t.select(0, position);
+  return t.item();
+}
+
+Tensor Tensor::clone() const {
+  Tensor copy(shape_, dtype_);
+  copy_strided(bytes(), strides_, shape_, size_of(dtype_), copy.mutable_bytes());
+  return copy;
+}
+
+Tensor Tensor::contiguous() const { return !defined() || is_contiguous() ? *this : clone(); }
+
+Tensor Tensor::to(DType dtype) const {
+  if (dtype == dtype_) return *this;
+  const Tensor source = contiguous();
+  Tensor out(shape_, dtype);
+  dispatch(dtype_, [&](auto from) {
+    dispatch(dtype, [&](auto to) {
+      const auto* x = source.data<decltype(from)>();
+      std::transform(x, x + numel(), out.mutable_data<decltype(to)>(),
+                     [](auto v) { return static_cast<decltype(to)>(v); });
+    });
+  });
+  return out;
+}
+
+Tensor full(const Shape& shape, double value, DType dtype) {
+  Tensor t(shape, dtype);
+  dispatch(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    std::fill_n(t.mutable_data<T>(), t.numel(), static_cast<T>(value));
+  });
+  return t;
+}
+
+Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
+Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
+Tensor scalar(double value, DType dtype) { return full({}, value, dtype); }
+
+Tensor arange(std::int64_t n, DType dtype) {
+  Tensor t({n}, dtype);
+  dispatch(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T* x = t.mutable_data<T>();
+    for (std::int64_t i = 0; i < n; ++i) x[i] = static_cast<T>(i);
+  });
+  return t;
+}
+
+Tensor eye(std::int64_t n, DType dtype) {
+  Tensor t = zeros({n, n}, dtype);
+  dispatch(dtype, [&](auto zero) {
+    auto* x = t.mutable_data<decltype(zero)>();
+    for (std::int64_t i = 0; i < n; ++i) x[i * n + i] = 1;
+  });
+  return t;
+}
+
+void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
+  check_dtype(a.dtype() == b.dtype(), "{}: inputs must have the same dtype but have {} and {}", op, name(a.dtype()),
+              name(b.dtype()));
+}
+
+bool identical(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape() || a.dtype() != b.dtype() || a.defined() != b.defined()) return false;
+  if (!a.defined()) return true;
+  const Tensor x = a.contiguous(), y = b.contiguous();
+  return std::memcmp(x.bytes(), y.bytes(), static_cast<std::size_t>(x.numel()) * size_of(x.dtype())) == 0;
+}
+
+template Tensor Tensor::of(const Shape&, std::span<const float>);
+template Tensor Tensor::of(const Shape&, std::span<const double>);
+template Tensor Tensor::of(const Shape&, std::span<const std::int32_t>);
+template const float* Tensor::data() const;
+template const double* Tensor::data() const;
+template const std::int32_t* Tensor::data() const;
+template float* Tensor::mutable_data();
+template double* Tensor::mutable_data();
+template std::int32_t* Tensor::mutable_data();
+template std::vector<float> Tensor::to_vector() const;
+template std::vector<double> Tensor::to_vector() const;
+template std::vector<std::int32_t> Tensor::to_vector() const;
+
+}  // namespace braid

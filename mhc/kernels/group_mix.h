@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+
+#include <braid/mhc/kernels/read_write.h>
+
+namespace braid::mhc::kernels {
+
+/// y_i = sum_j mixing_ij x_j + scale_i f_i on n groups of C channels, with one set of maps for all tokens.
+/// mixing and x are null when there is no such term.
+template <class T>
+struct GroupMix {
+  StreamSizes sizes;
+  const T *mixing, *scale;  // [n, n], [n]
+  const T *x, *f;           // [tokens, n, C]
+  T* y;                     // [tokens, n, C]
+};
+
+/// Its vjp, in one pass: dx_j = sum_i mixing_ij dy_i, df_i = scale_i dy_i, dmixing_ij = <dy_i, x_j>,
+/// dscale_i = <dy_i, f_i>, the last two summed tile by tile, then in the order of the tiles.
+template <class T>
+struct GroupMixVjp {
+  StreamSizes sizes;
+  const T *mixing, *scale, *x, *f, *dy;
+  T *dmixing, *dscale, *dx, *df;
+};
+
+void group_mix(const GroupMix<float>& call);
+void group_mix(const GroupMix<double>& call);
+void group_mix_vjp(const GroupMixVjp<float>& call);
+void group_mix_vjp(const GroupMixVjp<double>& call);
+
+}  // namespace braid::mhc::kernels

@@ -1,0 +1,207 @@
+#include <braid/mhc/kernels/hyper_read.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <braid/mhc/kernels/tiles.h>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "braid/mhc/kernels/hyper_read.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <braid/core/kernels/math-inl.h>
+#include <braid/mhc/kernels/inner_products-inl.h>
+#include <braid/mhc/kernels/mix-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::HWY_NAMESPACE {
+namespace {
+
+using kernels::HyperRead, kernels::HyperReadVjp, kernels::StreamSizes;
+
+int64_t maps_of(const StreamSizes& s) { return s.n * (s.n + 2); }
+
+/// Which alpha an entry of the maps has.
+int64_t group(const StreamSizes& s, int64_t entry) { return entry < s.n ? 0 : entry < 2 * s.n ? 1 : 2; }
+
+template <class T>
+std::vector<T> tanh_of(const T* s, int64_t size) {
+  std::vector<T> t(static_cast<size_t>(size));
+  const auto f = [](auto d, auto v) { return braid::kernels::HWY_NAMESPACE::tanh(d, v); };
+  braid::kernels::HWY_NAMESPACE::transform(f, size, t.data(), s);
+  return t;
+}
+
+/// s [m] and rstd [n] of one token.
+template <class T>
+void normalized_products(const HyperRead<T>& c, const T* x, T* s, T* rstd) {
+  const auto [tokens, n, channels] = c.sizes;
+  inner_products(n + 2, n, channels, c.params.theta, x, s, n);
+  squares_of(n, channels, x, rstd);
+  for (int64_t j = 0; j < n; ++j)
+    rstd[j] = static_cast<T>(1 / std::sqrt(static_cast<double>(rstd[j]) / static_cast<double>(channels) + c.eps));
+  for (int64_t e = 0; e < n * (n + 2); ++e) s[e] *= rstd[e % n];
+}
+
+template <class T>
+void read_tile(const HyperRead<T>& c, int64_t begin, int64_t end) {
+  const auto [tokens, n, channels] = c.sizes;
+  const int64_t m = maps_of(c.sizes), width = n * channels;
+  for (int64_t t = begin; t < end; ++t) {
+    prefetch(c.x + (t + 1) * width, width);
+    normalized_products(c, c.x + t * width, c.s + t * m, c.rstd + t * n);
+  }
+  std::vector<T> maps = tanh_of(c.s + begin * m, (end - begin) * m);
+  for (int64_t t = begin; t < end; ++t) {
+    T* h = maps.data() + (t - begin) * m;
+    for (int64_t e = 0; e < m; ++e) h[e] = c.params.alpha[group(c.sizes, e)] * h[e] + c.params.bias[e];
+    std::copy_n(h, n, c.h_pre + t * n);
+    std::copy_n(h + n, n, c.h_post + t * n);
+    std::copy_n(h + 2 * n, n * n, c.h_res + t * n * n);
+    mix(1, n, channels, {h, 0, 1}, c.x + t * width, {}, c.u + t * channels);
+  }
+}
+
+template <class T>
+void prefetch_token(const HyperReadVjp<T>& c, int64_t t) {
+  const int64_t width = c.sizes.width();
+  prefetch(c.x + t * width, width);
+  if (c.dy != nullptr) prefetch(c.dy + t * width, width);
+}
+
+/// dh [m] of one token: <du, x_i> | dh_post | <dy_i, x_j>.
+template <class T>
+void map_gradients(const HyperReadVjp<T>& c, int64_t t, T* dh) {
+  const auto [tokens, n, channels] = c.sizes;
+  const T* x = c.x + t * n * channels;
+  std::fill_n(dh, maps_of(c.sizes), T{0});
+  if (c.du != nullptr) inner_products(n, 1, channels, x, c.du + t * channels, dh, 1);
+  if (c.dh_post != nullptr) std::copy_n(c.dh_post + t * n, n, dh + n);
+  if (c.dy != nullptr) inner_products(n, n, channels, c.dy + t * n * channels, x, dh + 2 * n, n);
+}
+
+/// dh to ds = alpha dh (1 - tanh(s)^2), in place; adds to dalpha and dbias.
+template <class T>
+void tanh_vjp(const StreamSizes& sizes, const T* alpha, const T* tanh_s, T* dh, T* dalpha, T* dbias) {
+  for (int64_t e = 0; e < maps_of(sizes); ++e) {
+    const int64_t a = group(sizes, e);
+    dbias[e] += dh[e];
+    dalpha[a] += dh[e] * tanh_s[e];
+    dh[e] *= alpha[a] * (1 - tanh_s[e] * tanh_s[e]);
+  }
+}
+
+/// What a token's dx starts from: its streams, each times a number.
+template <class T>
+struct FromScaledRows {
+  const T *rows, *scale;  // [n, C], [n]
+  int64_t channels;
+
+  template <class D>
+  hn::Vec<D> operator()(D d, int64_t row, int64_t c) const {
+    return hn::Mul(hn::Set(d, scale[row]), hn::LoadU(d, rows + row * channels + c));
+  }
+};
+
+/// dx_j = pull_j x_j + h_pre_j du + sum_k a_kj theta_k + sum_i h_res_ij dy_i of one token. `room` [n, C] takes the sum
+/// without the last term.
+template <class T>
+void stream_cotangent(const HyperReadVjp<T>& c, int64_t t, const T* pull, const T* a, T* room) {
+  const auto [tokens, n, channels] = c.sizes;
+  const int64_t width = n * channels;
+  const Outer<T> read{c.h_pre + t * n, c.du == nullptr ? nullptr : c.du + t * channels};
+  mix_from<Store::cached>(FromScaledRows<T>{c.x + t * width, pull, channels}, n, n + 2, channels, {a, 1, n},
+                          c.params.theta, read, room);
+  const T* dy = c.dy == nullptr ? nullptr : c.dy + t * width;
+  mix_from_to(store_for(c.dx, tokens * width, channels), FromRows<T>{room, channels}, n, dy == nullptr ? 0 : n,
+              channels, {c.h_res + t * n * n, 1, n}, dy, {}, c.dx + t * width);
+}
+
+/// With a_kj = ds_kj rstd_j: dtheta_k += sum_j a_kj x_j, and dx as above with pull_j = -rstd_j^2 / C sum_k ds_kj s_kj.
+/// ds [m] becomes a; `pull` has room for n numbers, `room` for n C.
+template <class T>
+void token_vjp(const HyperReadVjp<T>& c, int64_t t, T* ds, T* pull, T* room, T* dtheta) {
+  const auto [tokens, n, channels] = c.sizes;
+  const int64_t m = maps_of(c.sizes);
+  const T *rstd = c.rstd + t * n, *s = c.s + t * m;
+  std::fill_n(pull, n, T{0});
+  for (int64_t e = 0; e < m; ++e) {
+    pull[e % n] -= ds[e] * s[e];
+    ds[e] *= rstd[e % n];
+  }
+  for (int64_t j = 0; j < n; ++j) pull[j] *= rstd[j] * rstd[j] / static_cast<T>(channels);
+  mix<true>(n + 2, n, channels, {ds, n, 1}, c.x + t * n * channels, {}, dtheta);
+  stream_cotangent(c, t, pull, ds, room);
+}
+
+/// sums: dtheta [2 + n, C], dalpha [3], dbias [m] of the tile.
+template <class T>
+void vjp_tile(const HyperReadVjp<T>& c, T* sums, int64_t begin, int64_t end) {
+  const int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
+  const std::vector<T> tanh_s = tanh_of(c.s + begin * m, (end - begin) * m);
+  std::vector<T> ds(static_cast<size_t>(m)), pull(static_cast<size_t>(c.sizes.n)),
+      room(static_cast<size_t>(c.sizes.width()));
+  for (int64_t t = begin; t < end; ++t) {
+    prefetch_token(c, t + 1);
+    map_gradients(c, t, ds.data());
+    tanh_vjp(c.sizes, c.params.alpha, tanh_s.data() + (t - begin) * m, ds.data(), sums + thetas, sums + thetas + 3);
+    token_vjp(c, t, ds.data(), pull.data(), room.data(), sums);
+  }
+  hwy::FlushStream();
+}
+
+void read_f32(const HyperRead<float>& c, int64_t begin, int64_t end) { read_tile(c, begin, end); }
+void read_f64(const HyperRead<double>& c, int64_t begin, int64_t end) { read_tile(c, begin, end); }
+
+void vjp_f32(const HyperReadVjp<float>& c, float* sums, int64_t begin, int64_t end) { vjp_tile(c, sums, begin, end); }
+void vjp_f64(const HyperReadVjp<double>& c, double* sums, int64_t begin, int64_t end) { vjp_tile(c, sums, begin, end); }
+
+}  // namespace
+}  // namespace braid::mhc::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace braid::mhc {
+namespace {
+
+HWY_EXPORT(read_f32);
+HWY_EXPORT(read_f64);
+HWY_EXPORT(vjp_f32);
+HWY_EXPORT(vjp_f64);
+
+template <class T, class F>
+void vjp_by_tiles(const kernels::HyperReadVjp<T>& c, F tile) {
+  const kernels::Tiles tiles = kernels::tiles_of<T>(c.sizes);
+  const std::int64_t n = c.sizes.n, m = n * (n + 2), thetas = (n + 2) * c.sizes.channels;
+  kernels::TileSums<T> sums(tiles, thetas + 3 + m);
+  tiles.for_each([&](std::int64_t begin, std::int64_t end) { tile(c, sums.row(begin), begin, end); });
+  sums.add_up(0, thetas, c.dtheta);
+  sums.add_up(thetas, 3, c.dalpha);
+  sums.add_up(thetas + 3, m, c.dbias);
+}
+
+}  // namespace
+
+namespace kernels {
+
+void hyper_read(const HyperRead<float>& c) {
+  tiles_of<float>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(read_f32)(c, range...); });
+}
+
+void hyper_read(const HyperRead<double>& c) {
+  tiles_of<double>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(read_f64)(c, range...); });
+}
+
+void hyper_read_vjp(const HyperReadVjp<float>& c) {
+  vjp_by_tiles(c, [](auto... arguments) { HWY_DYNAMIC_DISPATCH(vjp_f32)(arguments...); });
+}
+
+void hyper_read_vjp(const HyperReadVjp<double>& c) {
+  vjp_by_tiles(c, [](auto... arguments) { HWY_DYNAMIC_DISPATCH(vjp_f64)(arguments...); });
+}
+
+}  // namespace kernels
+}  // namespace braid::mhc
+#endif  // HWY_ONCE

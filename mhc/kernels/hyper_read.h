@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+
+#include <braid/mhc/kernels/read_write.h>
+
+namespace braid::mhc::kernels {
+
+/// The parameters of the maps of a hyper-connection (arXiv:2409.19606); m = n (n + 2), in the order pre | post | res.
+template <class T>
+struct HyperParams {
+  const T* theta;  // [2 + n, C]: pre, post, res_0, ..
+  const T* alpha;  // [3]: pre, post, res
+  const T* bias;   // [m]
+};
+
+/// With s_kj = <theta_k, x_j> rstd_j, rstd_j = 1 / sqrt(mean(x_j^2) + eps): maps = alpha tanh(s) + bias, u = H_pre x.
+template <class T>
+struct HyperRead {
+  StreamSizes sizes;
+  double eps;
+  HyperParams<T> params;
+  const T* x;                 // [tokens, n, C]
+  T *s, *rstd;                // [tokens, m], [tokens, n]
+  T *h_pre, *h_post, *h_res;  // [tokens, n], [tokens, n], [tokens, n, n]
+  T* u;                       // [tokens, C]
+};
+
+/// Its vjp, with that of the residual path H_res x, in one pass over tiles that stay in cache. Null cotangents are
+/// zero.
+template <class T>
+struct HyperReadVjp {
+  StreamSizes sizes;
+  HyperParams<T> params;
+  const T *x, *s, *rstd, *h_pre, *h_res;
+  const T *du, *dy, *dh_post;  // [tokens, C], [tokens, n, C], [tokens, n]
+  T* dx;                       // [tokens, n, C]
+  T *dtheta, *dalpha, *dbias;  // summed tile by tile, then in the order of the tiles
+};
+
+void hyper_read(const HyperRead<float>& call);
+void hyper_read(const HyperRead<double>& call);
+void hyper_read_vjp(const HyperReadVjp<float>& call);
+void hyper_read_vjp(const HyperReadVjp<double>& call);
+
+}  // namespace braid::mhc::kernels

@@ -1,0 +1,55 @@
+// Fetching the next tile. Included once per SIMD target.
+
+#if defined(BRAID_MHC_KERNELS_PREFETCH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BRAID_MHC_KERNELS_PREFETCH_INL_H_
+#undef BRAID_MHC_KERNELS_PREFETCH_INL_H_
+#else
+#define BRAID_MHC_KERNELS_PREFETCH_INL_H_
+#endif
+
+#include <cstdint>
+#include <utility>
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::HWY_NAMESPACE {
+
+/// What the next tile will read, asked for a cache line at a time while this one is computed on, so that memory and
+/// arithmetic overlap.
+template <class T>
+class Ahead {
+ public:
+  Ahead() = default;
+  /// `count` numbers of each range, one after the other; null is left out.
+  Ahead(const T* first, const T* second, int64_t count)
+      : at_(address(first)), second_(address(second)), bytes_(count * static_cast<int64_t>(sizeof(T))), left_(bytes_) {
+    if (at_ == 0) at_ = std::exchange(second_, 0);
+    if (at_ == 0) left_ = 0;
+  }
+
+  HWY_INLINE void line() {
+    if (left_ <= 0) return;
+    hwy::Prefetch(reinterpret_cast<const char*>(at_));
+    at_ += kLine;
+    left_ -= kLine;
+    if (left_ <= 0 && second_ != 0) {
+      at_ = std::exchange(second_, 0);
+      left_ = bytes_;
+    }
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+
+  static std::uintptr_t address(const T* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
+  std::uintptr_t at_ = 0, second_ = 0;
+  int64_t bytes_ = 0, left_ = 0;
+};
+
+}  // namespace braid::mhc::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard

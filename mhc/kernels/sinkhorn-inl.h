@@ -1,0 +1,256 @@
+// Sinkhorn-Knopp on as many small matrices at once as a SIMD vector has lanes. Included once per SIMD target.
+
+#if defined(BRAID_MHC_KERNELS_SINKHORN_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BRAID_MHC_KERNELS_SINKHORN_INL_H_
+#undef BRAID_MHC_KERNELS_SINKHORN_INL_H_
+#else
+#define BRAID_MHC_KERNELS_SINKHORN_INL_H_
+#endif
+
+#include <cstdint>
+
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <braid/core/kernels/vector-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using braid::kernels::HWY_NAMESPACE::exp_to_one;
+
+/// 1 / x. AVX-512 divides 16 floats in 10 cycles but guesses a reciprocal to 14 bits in 2; a Newton step makes that 24.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V reciprocal(D d, V x) {
+  const V one = hn::Set(d, 1);
+  if constexpr (sizeof(hn::TFromD<D>) == 4 && HWY_TARGET <= HWY_AVX3) {
+    const V y = hn::ApproximateReciprocal(x);
+    return hn::MulAdd(y, hn::NegMulAdd(x, y, one), y);
+  }
+  return hn::Div(one, x);
+}
+
+/// The entries of a matrix [kN, kN] in registers: AVX-512 has room for two of n = 4.
+template <class D, int kN>
+class Entries {
+ public:
+  using T = hn::TFromD<D>;
+  using V = hn::Vec<D>;
+
+  Entries(D d, T* p) : d_(d), p_(p) {
+    for (int64_t e = 0; e < kN * kN; ++e) v_[e] = hn::Load(d, p + e * static_cast<int64_t>(hn::Lanes(d)));
+  }
+  HWY_INLINE V get(int64_t entry) const { return v_[entry]; }
+  HWY_INLINE void set(int64_t entry, V v) { v_[entry] = v; }
+  /// Back to where they came from.
+  void leave() const {
+    for (int64_t e = 0; e < kN * kN; ++e) hn::Store(v_[e], d_, p_ + e * static_cast<int64_t>(hn::Lanes(d_)));
+  }
+
+ private:
+  D d_;
+  T* p_;
+  V v_[kN * kN];
+};
+
+/// Where n is known at run time only, they stay in memory.
+template <class D>
+class Entries<D, 0> {
+ public:
+  using T = hn::TFromD<D>;
+  using V = hn::Vec<D>;
+
+  Entries(D d, T* p) : d_(d), p_(p) {}
+  HWY_INLINE V get(int64_t entry) const { return hn::Load(d_, p_ + entry * static_cast<int64_t>(hn::Lanes(d_))); }
+  HWY_INLINE void set(int64_t entry, V v) { hn::Store(v, d_, p_ + entry * static_cast<int64_t>(hn::Lanes(d_))); }
+  void leave() const {}
+
+ private:
+  D d_;
+  T* p_;
+};
+
+enum class Lines { rows, columns };
+
+/// Matrices [n, n], lane by lane: entry (i, j) of all of them is the vector at (i n + j) Lanes(d).
+/// Half-steps normalise alternate axes; the first two work on logarithms, so that logits of any size survive
+/// (after them every sum lies in [1 / n^2, n]); the rest divide. kN is n, or 0 when it is known at run time only.
+template <class D, int kN>
+class SinkhornLanes {
+ public:
+  using T = hn::TFromD<D>;
+  using V = hn::Vec<D>;
+
+  /// `rows_last`: row sums are exact, columns are normalised first.
+  SinkhornLanes(D d, int64_t n, int iterations, bool rows_last)
+      : d_(d), n_(n), iterations_(iterations), rows_last_(rows_last) {}
+
+  /// Vectors of workspace that backward() needs beside p and g.
+  static int64_t workspace_vectors(int64_t n, int iterations) { return n * n + 2 * (iterations - 1) * n; }
+
+  /// Logits to doubly stochastic matrices, in place.
+  void forward(T* p) const {
+    if (rows_last_)
+      normalize<Lines::columns, Lines::rows>(p);
+    else
+      normalize<Lines::rows, Lines::columns>(p);
+  }
+
+  /// p: the logits (overwritten); g: the cotangent of the result, replaced by that of the logits.
+  void backward(T* p, T* g, T* workspace) const {
+    if (rows_last_)
+      normalize_vjp<Lines::columns, Lines::rows>(p, g, workspace);
+    else
+      normalize_vjp<Lines::rows, Lines::columns>(p, g, workspace);
+  }
+
+ private:
+  template <Lines first, Lines second>
+  void normalize(T* p) const {
+    const V poison = nan_unless_finite(p);
+    log_softmax<first>(p);
+    softmax<second>(p, poison);
+    Entries<D, kN> entries(d_, p);
+    for (int k = 1; k < iterations_; ++k) {
+      divide_by_sums<first>(entries, nullptr);
+      divide_by_sums<second>(entries, nullptr);
+    }
+    entries.leave();
+  }
+
+  /// With l = log p the vjp of every half-step is dl -= p (sums of dl along its lines), and that of p = exp(l) is
+  /// dl = p dp. Of the iterates only the sums are kept: multiplying by them undoes the division.
+  template <Lines first, Lines second>
+  void normalize_vjp(T* p, T* g, T* workspace) const {
+    const int64_t step = n() * lanes();
+    T* log_p = workspace;  // after the first half-step
+    T* sums = workspace + n() * step;
+    const V poison = nan_unless_finite(p);
+    log_softmax<first>(p);
+    for (int64_t e = 0; e < n() * n(); ++e) store(log_p, e, load(p, e));
+    softmax<second>(p, poison);
+    {
+      Entries<D, kN> y(d_, p);
+      for (int k = 1; k < iterations_; ++k, sums += 2 * step) {
+        divide_by_sums<first>(y, sums);
+        divide_by_sums<second>(y, sums + step);
+      }
+      Entries<D, kN> dl(d_, g);
+      for (int64_t e = 0; e < n() * n(); ++e) dl.set(e, hn::Mul(dl.get(e), y.get(e)));
+      for (int k = 1; k < iterations_; ++k) {
+        sums -= 2 * step;
+        undo_division<second>(y, dl, sums + step);
+        undo_division<first>(y, dl, sums);
+      }
+      y.leave();
+      dl.leave();
+    }
+    Entries<D, 0> y(d_, p), dl(d_, g);
+    subtract_share<second>(y, dl);
+    for (int64_t e = 0; e < n() * n(); ++e) store(p, e, exp_to_one(d_, load(log_p, e)));
+    subtract_share<first>(y, dl);
+  }
+
+  int64_t n() const { return kN != 0 ? kN : n_; }
+  int64_t lanes() const { return static_cast<int64_t>(hn::Lanes(d_)); }
+
+  V load(const T* p, int64_t entry) const { return hn::Load(d_, p + entry * lanes()); }
+  void store(T* p, int64_t entry, V v) const { hn::Store(v, d_, p + entry * lanes()); }
+
+  /// The place of the k-th entry of a row or column.
+  template <Lines lines>
+  int64_t entry(int64_t line, int64_t k) const {
+    return lines == Lines::rows ? line * n() + k : k * n() + line;
+  }
+
+  /// x - x is 0 but for NaN and infinities, of which -inf would be an ordinary logit: weight 0.
+  V nan_unless_finite(const T* x) const {
+    V sum = hn::Zero(d_);
+    for (int64_t e = 0; e < n() * n(); ++e) sum = hn::Add(sum, hn::Sub(load(x, e), load(x, e)));
+    return sum;
+  }
+
+  template <Lines lines>
+  V line_max(const T* l, int64_t line) const {
+    V top = load(l, entry<lines>(line, 0));
+    for (int64_t k = 1; k < n(); ++k) top = hn::Max(top, load(l, entry<lines>(line, k)));
+    return top;
+  }
+
+  template <Lines lines>
+  HWY_INLINE V line_sum(const auto& p, int64_t line) const {
+    V sum = p.get(entry<lines>(line, 0));
+    for (int64_t k = 1; k < n(); ++k) sum = hn::Add(sum, p.get(entry<lines>(line, k)));
+    return sum;
+  }
+
+  /// l -= logsumexp(l) along each line.
+  template <Lines lines>
+  void log_softmax(T* l) const {
+    for (int64_t i = 0; i < n(); ++i) {
+      const V top = line_max<lines>(l, i);
+      V sum = hn::Zero(d_);
+      for (int64_t k = 0; k < n(); ++k) sum = hn::Add(sum, exp_to_one(d_, hn::Sub(load(l, entry<lines>(i, k)), top)));
+      const V log_sum = hn::Add(top, hn::Log(d_, sum));
+      for (int64_t k = 0; k < n(); ++k) store(l, entry<lines>(i, k), hn::Sub(load(l, entry<lines>(i, k)), log_sum));
+    }
+  }
+
+  /// l <- exp(l) / sum(exp(l)) along each line; NaN when `poison` is.
+  template <Lines lines>
+  void softmax(T* l, V poison) const {
+    for (int64_t i = 0; i < n(); ++i) {
+      const V top = line_max<lines>(l, i);
+      V sum = poison;
+      for (int64_t k = 0; k < n(); ++k) {
+        const V p = exp_to_one(d_, hn::Sub(load(l, entry<lines>(i, k)), top));
+        store(l, entry<lines>(i, k), p);
+        sum = hn::Add(sum, p);
+      }
+      const V inverse = hn::Div(hn::Set(d_, 1), sum);
+      for (int64_t k = 0; k < n(); ++k) store(l, entry<lines>(i, k), hn::Mul(load(l, entry<lines>(i, k)), inverse));
+    }
+  }
+
+  template <Lines lines>
+  HWY_INLINE void divide_by_sums(Entries<D, kN>& p, T* sums) const {
+    for (int64_t i = 0; i < n(); ++i) {
+      const V sum = line_sum<lines>(p, i), inverse = reciprocal(d_, sum);
+      if (sums != nullptr) store(sums, i, sum);
+      for (int64_t k = 0; k < n(); ++k) p.set(entry<lines>(i, k), hn::Mul(p.get(entry<lines>(i, k)), inverse));
+    }
+  }
+
+  /// The vjp of divide_by_sums; p becomes what it was before.
+  template <Lines lines>
+  HWY_INLINE void undo_division(Entries<D, kN>& p, Entries<D, kN>& dl, const T* sums) const {
+    subtract_share<lines>(p, dl);
+    for (int64_t i = 0; i < n(); ++i) {
+      const V sum = load(sums, i);
+      for (int64_t k = 0; k < n(); ++k) p.set(entry<lines>(i, k), hn::Mul(p.get(entry<lines>(i, k)), sum));
+    }
+  }
+
+  /// dl -= p sum(dl) along each line.
+  template <Lines lines>
+  HWY_INLINE void subtract_share(const auto& p, auto& dl) const {
+    for (int64_t i = 0; i < n(); ++i) {
+      const V sum = line_sum<lines>(dl, i);
+      for (int64_t k = 0; k < n(); ++k) {
+        const int64_t e = entry<lines>(i, k);
+        dl.set(e, hn::NegMulAdd(p.get(e), sum, dl.get(e)));
+      }
+    }
+  }
+
+  D d_;
+  int64_t n_;
+  int iterations_;
+  bool rows_last_;
+};
+
+}  // namespace braid::mhc::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard

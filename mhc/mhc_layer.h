@@ -1,0 +1,93 @@
+#pragma once
+#include <braid/core/random.h>
+#include <braid/mhc/detail/evaluation_cache.h>
+#include <braid/mhc/ops/sinkhorn.h>
+#include <braid/mhc/path.h>
+#include <braid/mhc/stream_maps.h>
+
+namespace braid::mhc {
+
+/// What the maps of an MHCLayer are at the start.
+enum class MHCLayerInit {
+  identity,  ///< out = x but for 1e-5: raw gates and off-diagonal h_res_raw at -12, the diagonal at 0
+  residual,  ///< out = x + layer of the streams' mean, nearly: H_pre = 1/n, H_post = 1, H_res = sinkhorn_knopp(4 I)
+};
+
+struct MHCLayerSettings {
+  int sinkhorn_iterations = 20;
+  double eps = 1e-5;
+  MHCLayerInit init = MHCLayerInit::identity;
+  Path path = Path::automatic;  ///< fixed with the first call
+  DType dtype = DType::f32;
+};
+
+/// A static manifold-constrained hyper-connection whose layer is an RMS norm, as in GPU packages. x [..., n, C]:
+///
+///     u = rms_norm(sum_i sigmoid(h_pre_raw_i) x_i, rms_weight, eps)
+///     out_i = sum_j M_ij x_j + 2 sigmoid(h_post_raw_i) u        M = sinkhorn_knopp(h_res_raw), columns exact
+///
+/// Around a further layer, `layer(x, f)` puts f(u) in the place of u: static mHC with a built-in norm. As the
+/// connection of a network it wants `MHCLayerInit::residual`, because a gate of sigmoid(-12) lets nearly no gradient
+/// through. Differs from arXiv:2512.24880: maps don't depend on the token, and columns are normalised last.
+///
+/// On constants (evaluation) M is computed once and reused until h_res_raw's bits change.
+struct MHCLayer {
+  using Stream = Var;
+
+  Var h_pre_raw, h_post_raw;  // [n]
+  Var h_res_raw;              // [n, n]
+  Var rms_weight;             // [C], ones at the start
+  MHCLayerSettings settings;
+
+  /// Throws ValueError unless streams, channels, sinkhorn_iterations >= 1.
+  MHCLayer(std::int64_t streams, std::int64_t channels, const MHCLayerSettings& settings = {});
+
+  std::int64_t streams() const { return h_pre_raw.size(0); }
+  std::int64_t channels() const { return rms_weight.size(0); }
+
+  Var mixing_matrix() const;  ///< M [n, n], doubly stochastic
+  StreamMaps maps() const;
+
+  /// x [..., n, C] -> [..., n, C]. Throws ShapeError on other shapes.
+  Var operator()(const Var& x) const;
+
+  /// `f` maps [..., C] to [..., C]; anything callable.
+  Var operator()(const Var& x, auto&& f) const {
+    check_streams("MHCLayer", x.shape(), streams(), channels());
+    return connect(
+        maps(), x, [&](const Var& u) { return f(norm(u)); }, path());
+  }
+
+  /// Which implementation runs now.
+  Path path() const { return choose_path(settings.path); }
+
+  Var open(const Var& embedding) const { return expand_streams(embedding, streams()); }
+  Var close(const Var& x) const { return reduce_streams(x); }
+
+  void params(auto&& visit) {
+    visit("h_pre_raw", h_pre_raw);
+    visit("h_post_raw", h_post_raw);
+    visit("h_res_raw", h_res_raw);
+    visit("rms_weight", rms_weight);
+  }
+
+ private:
+  Var norm(const Var& u) const;
+
+  EvaluationCache<1> mixing_cache_;
+};
+
+/// An MHCLayer for sequences whose last axis holds the streams beside each other: [B, S, n C] -> [B, S, n C].
+/// Parameters are named as the layer's own. Throws ShapeError unless the last axis has size n C.
+struct FlatMHCLayer {
+  MHCLayer layer;
+
+  FlatMHCLayer(std::int64_t streams, std::int64_t channels, const MHCLayerSettings& settings = {})
+      : layer(streams, channels, settings) {}
+
+  Var operator()(const Var& x) const;
+
+  void params(auto&& visit) { layer.params(visit); }
+};
+
+}  // namespace braid::mhc

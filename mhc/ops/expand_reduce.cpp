@@ -1,0 +1,97 @@
+#include <braid/mhc/ops/expand_reduce.h>
+
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/sum.h>
+#include <braid/mhc/kernels/tiles.h>
+#include <braid/mhc/ops/read_write.h>
+
+namespace braid::mhc {
+namespace {
+
+/// Calls f(row of one stream of a token, row of the token) for x [..., n, C], by their offsets, on all threads.
+template <class T, class F>
+void for_stream_rows(const Shape& x, F&& f) {
+  const kernels::StreamSizes s = kernels::sizes_of(x);
+  kernels::tiles_of<T>(s).for_each([&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin * s.n; row < end * s.n; ++row) f(row * s.channels, row / s.n * s.channels);
+  });
+}
+
+/// [..., C] -> [..., n, C]: scale times x in every stream.
+Tensor spread(const Tensor& x_in, std::int64_t n, double scale) {
+  const Tensor x = x_in.contiguous();
+  Tensor y(x.shape().inserted(x.rank() - 1, n), x.dtype());
+  dispatch_float("expand_streams", x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T *from = x.data<T>(), factor = static_cast<T>(scale);
+    T* to = y.mutable_data<T>();
+    for_stream_rows<T>(y.shape(), [=, channels = x.size(-1)](std::int64_t stream, std::int64_t token) {
+      for (std::int64_t c = 0; c < channels; ++c) to[stream + c] = factor * from[token + c];
+    });
+  });
+  return y;
+}
+
+/// [..., n, C] -> [..., C]: scale times the sum of the streams.
+Tensor collect(const Tensor& x_in, double scale) {
+  const Tensor x = x_in.contiguous();
+  Tensor y = zeros(x.shape().without(-2), x.dtype());
+  dispatch_float("reduce_streams", x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T *from = x.data<T>(), factor = static_cast<T>(scale);
+    T* to = y.mutable_data<T>();
+    for_stream_rows<T>(x.shape(), [=, channels = x.size(-1)](std::int64_t stream, std::int64_t token) {
+      for (std::int64_t c = 0; c < channels; ++c) to[token + c] += factor * from[stream + c];
+    });
+  });
+  return y;
+}
+
+}  // namespace
+
+Var expand_streams(const Var& x, std::int64_t n) {
+  check_value(n >= 1, "expand_streams: n must be >= 1 but is {}", n);
+  check_shape(x.rank() >= 1, "expand_streams: x must have shape [..., C] but is a scalar");
+  return record("expand_streams", spread(x.value(), n, 1), {x}, [](const Tensor& dy) { return collect(dy, 1); });
+}
+
+Var reduce_streams(const Var& x, StreamReduction how) {
+  check_shape(x.rank() >= 2, "reduce_streams: x must have shape [..., n, C] but has {}", x.shape());
+  const std::int64_t n = x.size(-2);
+  const double scale = how == StreamReduction::mean ? 1 / static_cast<double>(n) : 1;
+  return record("reduce_streams", collect(x.value(), scale), {x},
+                [n, scale](const Tensor& dy) { return spread(dy, n, scale); });
+}
+
+Var read_streams(const Var& h_pre, const Var& x, Path path) {
+  check_shape(x.rank() >= 2 && h_pre.rank() >= 1 && h_pre.size(-1) == x.size(-2),
+              "read_streams: h_pre must have one entry for each stream of x {} but has shape {}", x.shape(),
+              h_pre.shape());
+  if (choose_path(path) == Path::fused && fits_streams(h_pre, {x.size(-2)}, x)) return stream_read(h_pre, x);
+  return sum(expand_dims(h_pre, -1) * x, {-2});
+}
+
+Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& y, Path path) {
+  check_shape(x.rank() >= 2, "write_streams: x must have shape [..., n, C] but has {}", x.shape());
+  const std::int64_t n = x.size(-2);
+  check_shape(h_res.rank() >= 2 && h_res.size(-1) == n && h_res.size(-2) == n,
+              "write_streams: h_res must have shape [..., {}, {}] to match x {} but has {}", n, n, x.shape(),
+              h_res.shape());
+  check_shape(h_post.rank() >= 1 && h_post.size(-1) == n,
+              "write_streams: h_post must have shape [..., {}] to match x {} but has {}", n, x.shape(), h_post.shape());
+  const Shape expected = x.shape().without(-2);
+  check_shape(y.shape() == expected, "write_streams: y must have shape {} to match x {} but has {}", expected,
+              x.shape(), y.shape());
+  const bool fits = fits_streams(h_res, {n, n}, x) && fits_streams(h_post, {n}, x);
+  if (choose_path(path) == Path::fused && fits) return stream_write(h_res, h_post, x, y);
+  return matmul(h_res, x) + expand_dims(h_post, -1) * expand_dims(y, -2);
+}
+
+void check_streams(const char* op, const Shape& x, std::int64_t n, std::int64_t channels) {
+  check_shape(x.rank() >= 2 && x[-2] == n && x[-1] == channels,
+              "{}: x must have shape [..., {}, {}] (streams, channels) but has {}", op, n, channels, x);
+}
+
+}  // namespace braid::mhc

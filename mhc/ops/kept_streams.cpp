@@ -1,0 +1,36 @@
+#include <braid/mhc/ops/kept_streams.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <braid/mhc/kernels/mhc_read.h>
+
+namespace braid::mhc {
+
+KeptStream::KeptStream(std::shared_ptr<KeptStream> before, Tensor maps, Tensor f)
+    : before_(std::move(before)), maps_(std::move(maps)), f_(std::move(f)) {}
+
+const Tensor& KeptStream::x() {
+  if (!x_.defined()) x_ = fused_write(before_->x(), maps_, f_);
+  return x_;
+}
+
+Tensor fused_write(const Tensor& x, const Tensor& maps, const Tensor& f) {
+  Tensor y(x.shape(), x.dtype());
+  dispatch_float("ManifoldConstrainedHC", y.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const kernels::MhcWrite<T> write{x.data<T>(), maps.data<T>(), f.data<T>()};
+    kernels::mhc_write<T>({f.numel() / std::max<std::int64_t>(1, f.size(-1)), x.size(-2), x.size(-1), 0, true, 0},
+                          write, y.mutable_data<T>());
+  });
+  return y;
+}
+
+std::int64_t keep_interval(std::int64_t streams, std::int64_t sublayers) {
+  check_value(streams >= 1, "keep_interval: streams must be >= 1 but is {}", streams);
+  check_value(sublayers >= 0, "keep_interval: sublayers must be >= 0 but is {}", sublayers);
+  const double n = static_cast<double>(streams), depth = static_cast<double>(sublayers);
+  return std::max<std::int64_t>(1, std::llround(std::sqrt(n * depth / (n + 2))));
+}
+
+}  // namespace braid::mhc

@@ -1,0 +1,117 @@
+#include <braid/mhc/ops/projections.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/softmax.h>
+#include <braid/core/map.h>
+#include <braid/core/reduce.h>
+#include <braid/mhc/ops/sinkhorn.h>
+
+namespace braid::mhc {
+namespace {
+
+void check_temperature(const char* op, double temperature) {
+  check_value(temperature > 0, "{}: temperature must be > 0 but is {}", op, temperature);
+}
+
+/// Projects one line of n numbers. `sorted` is a buffer.
+template <class T>
+void project_line(const T* v, std::int64_t n, std::vector<T>& sorted, T* y) {
+  if (!std::all_of(v, v + n, [](T x) { return std::isfinite(x); })) {
+    std::fill_n(y, n, std::numeric_limits<T>::quiet_NaN());
+    return;
+  }
+  // The projection ignores a shift of all entries; with the largest at 0, sums lose nothing to large offsets.
+  const T top = *std::max_element(v, v + n);
+  sorted.assign(v, v + n);
+  std::ranges::sort(sorted, std::greater());
+  T sum = 0, theta = 0;
+  for (std::int64_t k = 0; k < n; ++k) {
+    const T u = sorted[static_cast<std::size_t>(k)] - top;
+    sum += u;
+    const T candidate = (sum - 1) / static_cast<T>(k + 1);
+    if (u <= candidate) break;
+    theta = candidate;
+  }
+  for (std::int64_t i = 0; i < n; ++i) y[i] = std::max(v[i] - top - theta, T{0});
+}
+
+Tensor project_lines(const Tensor& input) {
+  const Tensor v = input.contiguous();
+  return dispatch_float("simplex_projection", v.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    Tensor y(v.shape(), v.dtype());
+    std::vector<T> sorted;
+    const std::int64_t n = v.size(-1);
+    const T* from = v.data<T>();
+    T* to = y.mutable_data<T>();
+    for (std::int64_t i = 0; i < v.numel(); i += n) project_line(from + i, n, sorted, to + i);
+    return y;
+  });
+}
+
+/// On the support S of y, `dv = dy - mean of dy over S`; 0 elsewhere.
+Tensor project_lines_vjp(const Tensor& dy, const Tensor& y) {
+  const Tensor support = map(
+      "simplex_projection", [](auto y) { return y > 0 ? y / y : y * 0; }, y);
+  const auto times = [](auto a, auto b) { return a * b; };
+  const Tensor total = reduce_sum(map("simplex_projection", times, dy, support), {-1}, true);
+  const Tensor count = reduce_sum(support, {-1}, true);
+  const auto centre = [](auto dy, auto s, auto total, auto count) { return s * (dy - total / count); };
+  return map("simplex_projection", centre, dy, support, total, count);
+}
+
+}  // namespace
+
+Var simplex_softmax(const Var& logits, double temperature) {
+  check_temperature("simplex_softmax", temperature);
+  return softmax(logits / temperature, -1);
+}
+
+Var identity_preserving(const Var& logits, double epsilon, double temperature) {
+  check_value(epsilon >= 0 && epsilon < 1, "identity_preserving: epsilon must be in [0, 1) but is {}", epsilon);
+  check_temperature("identity_preserving", temperature);
+  const std::int64_t n = logits.size(-1);
+  const Var last = eye(n, logits.dtype()).select(0, n - 1);
+  return (1 - epsilon) * softmax(logits / temperature, -1) + epsilon * last;
+}
+
+Var doubly_stochastic(const Var& logits, double temperature, int iterations, Path path) {
+  check_temperature("doubly_stochastic", temperature);
+  return sinkhorn_knopp(logits / temperature, iterations, Marginal::rows, path);
+}
+
+Var simplex_projection(const Var& v) {
+  check_shape(v.rank() >= 1 && v.size(-1) >= 1, "simplex_projection: v must have shape [..., n] with n >= 1 but has {}",
+              v.shape());
+  Tensor y = project_lines(v.value());
+  return record("simplex_projection", y, {v}, [y](const Tensor& dy) { return project_lines_vjp(dy, y); });
+}
+
+Tensor birkhoff_projection(const Tensor& v) {
+  check_shape(v.rank() == 2 && v.size(0) == v.size(1) && v.size(0) >= 1,
+              "birkhoff_projection: v must have shape [n, n] with n >= 1 but has {}", v.shape());
+  // Dykstra: each projection is handed what it took away the last time.
+  const auto plus = [](auto a, auto b) { return a + b; };
+  const auto minus = [](auto a, auto b) { return a - b; };
+  Tensor x = v.to(DType::f64), row_debt = zeros(v.shape(), DType::f64), column_debt = row_debt;
+  for (int sweep = 0; sweep < 10000; ++sweep) {
+    const Tensor before = x, from_rows = map("birkhoff_projection", plus, x, row_debt);
+    x = project_lines(from_rows);
+    row_debt = map("birkhoff_projection", minus, from_rows, x);
+    const Tensor from_columns = map("birkhoff_projection", plus, x, column_debt);
+    x = project_lines(from_columns.transpose()).transpose();
+    column_debt = map("birkhoff_projection", minus, from_columns, x);
+    const Tensor moved = map(
+        "birkhoff_projection", [](auto a, auto b) { return std::abs(a - b); }, x, before);
+    if (!(reduce_max(moved).item() > 1e-10)) break;  // NaN ends it too
+  }
+  return x.to(v.dtype()).contiguous();
+}
+
+}  // namespace braid::mhc

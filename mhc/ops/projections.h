@@ -1,0 +1,29 @@
+#pragma once
+#include <braid/autograd/tape.h>
+#include <braid/mhc/path.h>
+
+namespace braid::mhc {
+
+// Maps onto sets of mixing weights. Weights stand in the last axis; leading axes are batches.
+
+/// `softmax(logits / temperature)`: onto the probability simplex. Throws ValueError unless temperature > 0.
+Var simplex_softmax(const Var& logits, double temperature = 1);
+
+/// `(1 - epsilon) softmax(logits / temperature)` with epsilon more on the last entry, the current state: weights sum
+/// to 1 and the last is at least epsilon. Throws ValueError unless epsilon is in [0, 1) and temperature > 0.
+Var identity_preserving(const Var& logits, double epsilon, double temperature = 1);
+
+/// Sinkhorn-Knopp of logits / temperature [..., n, n], rows exact. Throws as sinkhorn_knopp, and ValueError unless
+/// temperature > 0.
+Var doubly_stochastic(const Var& logits, double temperature = 1, int iterations = 20, Path path = Path::automatic);
+
+/// The nearest point of the probability simplex (Euclidean): `max(v - theta, 0)` with theta such that the sum is 1.
+/// A line with NaN or Inf becomes NaN. Throws ShapeError when there is nothing to project. Held, Wolfe, Crowder 1974.
+Var simplex_projection(const Var& v);
+
+/// The doubly stochastic matrix nearest to v [n, n] (Euclidean), by Dykstra's alternating projections onto the matrices
+/// with rows, and with columns, in the simplex, until a sweep moves no entry by 1e-10. Not differentiable: for
+/// parameters. NaN becomes NaN. Boyle, Dykstra 1986.
+Tensor birkhoff_projection(const Tensor& v);
+
+}  // namespace braid::mhc

@@ -1,0 +1,61 @@
+#include <braid/mhc/ops/sinkhorn.h>
+
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/exp.h>
+#include <braid/autograd/ops/logsumexp.h>
+#include <braid/mhc/kernels/sinkhorn.h>
+
+namespace braid::mhc {
+namespace {
+
+void check_arguments(const Var& logits, int iterations) {
+  const Shape& shape = logits.shape();
+  check_shape(shape.rank() >= 2 && shape[-1] == shape[-2] && shape[-1] >= 1,
+              "sinkhorn_knopp: logits must have shape [..., n, n] with n >= 1 but has {}", shape);
+  check_value(iterations >= 1, "sinkhorn_knopp: iterations must be >= 1 but is {}", iterations);
+}
+
+kernels::SinkhornProblem problem_of(const Shape& shape, int iterations, Marginal exact) {
+  const std::int64_t n = shape[-1];
+  return {shape.numel() / (n * n), static_cast<int>(n), iterations, exact == Marginal::rows};
+}
+
+Tensor forward(const Tensor& logits, int iterations, Marginal exact) {
+  return dispatch_float("sinkhorn_knopp", logits.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const Tensor z = logits.contiguous();
+    Tensor p(z.shape(), z.dtype());
+    kernels::sinkhorn_forward(problem_of(z.shape(), iterations, exact), z.data<T>(), p.mutable_data<T>());
+    return p;
+  });
+}
+
+Tensor backward(const Tensor& cotangent, const Tensor& logits, int iterations, Marginal exact) {
+  return dispatch_float("sinkhorn_knopp", logits.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const Tensor z = logits.contiguous(), dy = cotangent.contiguous();
+    Tensor dz(z.shape(), z.dtype());
+    kernels::sinkhorn_vjp(problem_of(z.shape(), iterations, exact), z.data<T>(), dy.data<T>(), dz.mutable_data<T>());
+    return dz;
+  });
+}
+
+Var composed(const Var& logits, int iterations, Marginal exact) {
+  const int first = exact == Marginal::columns ? -1 : -2;
+  Var log_p = logits;
+  for (int k = 0; k < iterations; ++k)
+    for (const int axis : {first, -3 - first}) log_p = log_p - logsumexp(log_p, {axis}, true);
+  return exp(log_p);
+}
+
+}  // namespace
+
+Var sinkhorn_knopp(const Var& logits, int iterations, Marginal exact, Path path) {
+  check_arguments(logits, iterations);
+  if (choose_path(path) == Path::reference) return composed(logits, iterations, exact);
+  return record(
+      "sinkhorn_knopp", forward(logits.value(), iterations, exact), {logits},
+      [z = logits.value(), iterations, exact](const Tensor& dy) { return backward(dy, z, iterations, exact); });
+}
+
+}  // namespace braid::mhc

@@ -1,0 +1,56 @@
+#pragma once
+#include <braid/nn/detail/slots.h>
+
+namespace braid::nn {
+
+/// How weight decay acts: as a gradient of 1/2 weight_decay |p|^2 that passes through the moments, or on the parameter.
+enum class WeightDecay { in_gradient, decoupled };
+
+struct AdamSettings {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  DecayRule decays = decay_weights_only;
+};
+
+/// Adam: with m and v the moving averages of g and g^2, each divided by 1 - beta^t to correct its start at zero,
+/// `p -= lr * m / (sqrt(v) + eps)`; AdamW also has `p -= lr * weight_decay * p`. arXiv:1412.6980, arXiv:1711.05101.
+/// The same arithmetic as PyTorch's, in one pass over all parameters.
+template <WeightDecay kDecay>
+class AdamOptimizer {
+ public:
+  /// Throws ValueError unless lr, eps and weight_decay are finite and at least 0 and the betas are in [0, 1).
+  explicit AdamOptimizer(AdamSettings settings = {});
+
+  double lr() const { return settings_.lr; }
+  void set_lr(double lr);
+  std::int64_t steps() const { return slots_.steps(); }
+
+  /// Updates the model in place; a parameter that shares its storage gets its own first.
+  template <Parametric M>
+  void step(M& model, const M& grads) {
+    apply(match_updates(kName, model, grads));
+  }
+
+  /// `step`, and `first_moment.*` and `second_moment.*` for each parameter.
+  NamedTensors state() const { return slots_.state(); }
+  template <Parametric M>
+  void load_state(M& model, const NamedTensors& state) {
+    slots_.load(kName, named_params(model), state);
+  }
+
+ private:
+  static constexpr const char* kName = kDecay == WeightDecay::decoupled ? "AdamW" : "Adam";
+
+  void apply(const std::vector<Update>& updates);
+
+  AdamSettings settings_;
+  Slots slots_{{"first_moment", "second_moment"}};
+};
+
+using Adam = AdamOptimizer<WeightDecay::in_gradient>;
+using AdamW = AdamOptimizer<WeightDecay::decoupled>;
+
+}  // namespace braid::nn

@@ -1,0 +1,45 @@
+#pragma once
+#include <braid/nn/detail/slots.h>
+
+namespace braid::nn {
+
+struct SGDSettings {
+  double lr = 1e-2;
+  double momentum = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  DecayRule decays = decay_weights_only;
+};
+
+/// Stochastic gradient descent: `g = grad + weight_decay p`, `u = momentum u + g`, `p -= lr u`;
+/// with nesterov `p -= lr (g + momentum u)`. The same arithmetic as PyTorch's, in one pass over all parameters.
+class SGD {
+ public:
+  /// Throws ValueError unless lr and weight_decay are finite and at least 0 and momentum is in [0, 1).
+  explicit SGD(SGDSettings settings = {});
+
+  double lr() const { return settings_.lr; }
+  void set_lr(double lr);
+  std::int64_t steps() const { return slots_.steps(); }
+
+  /// Updates the model in place; a parameter that shares its storage gets its own first.
+  template <Parametric M>
+  void step(M& model, const M& grads) {
+    apply(match_updates("SGD", model, grads));
+  }
+
+  /// `step`, and with momentum `velocity.*` for each parameter.
+  NamedTensors state() const { return slots_.state(); }
+  template <Parametric M>
+  void load_state(M& model, const NamedTensors& state) {
+    slots_.load("SGD", named_params(model), state);
+  }
+
+ private:
+  void apply(const std::vector<Update>& updates);
+
+  SGDSettings settings_;
+  Slots slots_;
+};
+
+}  // namespace braid::nn
