@@ -1,4 +1,4 @@
-// How kernels walk over rows and channels, and where their results go.
+// Loops of kernels over rows and channels, and the stores of their results.
 // Included once per SIMD target.
 
 #if defined(BRAID_MHC_KERNELS_CHANNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -18,13 +18,13 @@
 #include <braid/mhc/kernels/tiles.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Calls `f(std::integral_constant<I>, first)` for groups of I = 4 rows, then one of the 1 to 3 that are left.
 template <class F>
-HWY_INLINE void in_fours(int64_t n, F&& f) {
+HWY_INLINE void by_fours(int64_t n, F&& f) {
   int64_t i = 0;
   for (; i + 4 <= n; i += 4) f(std::integral_constant<int, 4>(), i);
   if (n - i == 3) f(std::integral_constant<int, 3>(), i);
@@ -42,42 +42,33 @@ HWY_INLINE void over_channels(int64_t channels, F&& f) {
   if (whole != channels) f(hn::CappedTag<T, 1>(), whole, channels);
 }
 
-/// Asks for the `count` numbers of the next token while this one is worked on: rows are too short for the processor to
-/// guess what comes. It pays where a token is gone over more than once; one pass over the streams is faster without.
-template <class T>
-void prefetch(const T* next, int64_t count) {
-  const auto first = reinterpret_cast<std::uintptr_t>(next);  // may lie behind the last token: not a pointer to add to
-  for (std::uintptr_t line = 0; next != nullptr && line < static_cast<size_t>(count) * sizeof(T); line += 64)
-    hwy::Prefetch(reinterpret_cast<const char*>(first + line));
-}
-
-/// Where results go. Past the caches, where kernels::past_caches() allows it, their lines need not be read first: a
-/// third of what a write would move. A kernel that stores so calls hwy::FlushStream() before its block of tokens ends.
-enum class Store { cached, past_caches };
+/// How results are stored. Past the caches, where non_temporal() allows it, their lines need not be read first: a
+/// third of what a write would move. A kernel that stores so calls hwy::FlushStream() before its tile ends.
+enum class Store { cached, non_temporal };
 
 template <Store kStore, class D, class T>
 HWY_INLINE void store(D d, hn::Vec<D> v, T* p) {
-  if constexpr (kStore == Store::past_caches && hn::MaxLanes(D()) > 1)
+  if constexpr (kStore == Store::non_temporal && hn::MaxLanes(D()) > 1)
     hn::Stream(v, d, p);
   else
     hn::StoreU(v, d, p);
 }
 
-/// For rows that kernels::past_caches() allows: whole lines, hence whole vectors.
+/// For rows that non_temporal() allows: whole lines, hence whole vectors.
 template <class T>
-void copy_past_caches(int64_t count, const T* from, T* to) {
+void copy_non_temporal(int64_t count, const T* from, T* to) {
   const hn::CappedTag<T, 64 / sizeof(T)> d;
   for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d)))
-    store<Store::past_caches>(d, hn::LoadU(d, from + i), to + i);
+    store<Store::non_temporal>(d, hn::LoadU(d, from + i), to + i);
 }
 
-/// Where a result of `size` numbers in rows of `channels` should go.
+/// How to store a result of `size` elements in rows of `channels`.
 template <class T>
 Store store_for(const T* result, int64_t size, int64_t channels) {
-  return kernels::past_caches(result, size, channels) ? Store::past_caches : Store::cached;
+  return non_temporal(result, size, channels) ? Store::non_temporal : Store::cached;
 }
 
-}  // namespace braid::mhc::HWY_NAMESPACE
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // include guard

@@ -1,5 +1,8 @@
 #include <braid/mhc/kernels/group_mix.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include <braid/mhc/kernels/tiles.h>
 
 #undef HWY_TARGET_INCLUDE
@@ -9,12 +12,11 @@
 
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
+#include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
-
-using kernels::GroupMix, kernels::GroupMixVjp;
 
 template <class T>
 void mix_tile(const GroupMix<T>& c, int64_t begin, int64_t end) {
@@ -49,55 +51,45 @@ void vjp_tile(const GroupMixVjp<T>& c, T* sums, int64_t begin, int64_t end) {
   }
 }
 
-void mix_f32(const GroupMix<float>& c, int64_t begin, int64_t end) { mix_tile(c, begin, end); }
-void mix_f64(const GroupMix<double>& c, int64_t begin, int64_t end) { mix_tile(c, begin, end); }
+template <class T>
+void mix_groups(const GroupMix<T>& c) {
+  tiles_of<T>(c.sizes).for_each([&](int64_t begin, int64_t end) { mix_tile(c, begin, end); });
+}
 
-void vjp_f32(const GroupMixVjp<float>& c, float* sums, int64_t begin, int64_t end) { vjp_tile(c, sums, begin, end); }
-void vjp_f64(const GroupMixVjp<double>& c, double* sums, int64_t begin, int64_t end) { vjp_tile(c, sums, begin, end); }
+template <class T>
+void vjp(const GroupMixVjp<T>& c) {
+  const Tiles tiles = tiles_of<T>(c.sizes);
+  const int64_t n = c.sizes.n;
+  PartialSums<T> sums(tiles.count(), n * (n + 1));
+  tiles.for_each([&](int64_t begin, int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
+  const T* total = sums.add_up();
+  std::copy_n(total, n, c.dscale);
+  if (c.x != nullptr) std::copy_n(total + n, n * n, c.dmixing);
+}
+
+template <class T>
+GroupMixKernels<T> table() {
+  return {.mix = mix_groups<T>, .vjp = vjp<T>};
+}
+
+std::tuple<GroupMixKernels<float>, GroupMixKernels<double>> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
-}  // namespace braid::mhc::HWY_NAMESPACE
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace braid::mhc {
-namespace {
+namespace braid::mhc::kernels {
 
-HWY_EXPORT(mix_f32);
-HWY_EXPORT(mix_f64);
-HWY_EXPORT(vjp_f32);
-HWY_EXPORT(vjp_f64);
+HWY_EXPORT(tables);
 
-template <class T, class F>
-void vjp_by_tiles(const kernels::GroupMixVjp<T>& c, F tile) {
-  const kernels::Tiles tiles = kernels::tiles_of<T>(c.sizes);
-  const std::int64_t n = c.sizes.n;
-  kernels::TileSums<T> sums(tiles, n * (n + 1));
-  tiles.for_each([&](std::int64_t begin, std::int64_t end) { tile(c, sums.row(begin), begin, end); });
-  sums.add_up(0, n, c.dscale);
-  if (c.x != nullptr) sums.add_up(n, n * n, c.dmixing);
+template <class T>
+GroupMixKernels<T> group_mix_kernels() {
+  return std::get<GroupMixKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
 }
 
-}  // namespace
+template GroupMixKernels<float> group_mix_kernels();
+template GroupMixKernels<double> group_mix_kernels();
 
-namespace kernels {
-
-void group_mix(const GroupMix<float>& c) {
-  tiles_of<float>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(mix_f32)(c, range...); });
-}
-
-void group_mix(const GroupMix<double>& c) {
-  tiles_of<double>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(mix_f64)(c, range...); });
-}
-
-void group_mix_vjp(const GroupMixVjp<float>& c) {
-  vjp_by_tiles(c, [](auto... arguments) { HWY_DYNAMIC_DISPATCH(vjp_f32)(arguments...); });
-}
-
-void group_mix_vjp(const GroupMixVjp<double>& c) {
-  vjp_by_tiles(c, [](auto... arguments) { HWY_DYNAMIC_DISPATCH(vjp_f64)(arguments...); });
-}
-
-}  // namespace kernels
-}  // namespace braid::mhc
+}  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

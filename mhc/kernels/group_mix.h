@@ -24,9 +24,14 @@ struct GroupMixVjp {
   T *dmixing, *dscale, *dx, *df;
 };
 
-void group_mix(const GroupMix<float>& call);
-void group_mix(const GroupMix<double>& call);
-void group_mix_vjp(const GroupMixVjp<float>& call);
-void group_mix_vjp(const GroupMixVjp<double>& call);
+/// The kernels for the best instruction set of this processor. T is float or double.
+template <class T>
+struct GroupMixKernels {
+  void (*mix)(const GroupMix<T>&);
+  void (*vjp)(const GroupMixVjp<T>&);
+};
+
+template <class T>
+GroupMixKernels<T> group_mix_kernels();
 
 }  // namespace braid::mhc::kernels

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include <braid/mhc/kernels/tiles.h>
@@ -14,12 +15,11 @@
 #include <braid/core/kernels/math-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
+#include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
-
-using kernels::HyperRead, kernels::HyperReadVjp, kernels::StreamSizes;
 
 int64_t maps_of(const StreamSizes& s) { return s.n * (s.n + 2); }
 
@@ -93,7 +93,7 @@ void tanh_vjp(const StreamSizes& sizes, const T* alpha, const T* tanh_s, T* dh, 
   }
 }
 
-/// What a token's dx starts from: its streams, each times a number.
+/// The initial value of a token's dx: its streams, each times a factor.
 template <class T>
 struct FromScaledRows {
   const T *rows, *scale;  // [n, C], [n]
@@ -105,24 +105,24 @@ struct FromScaledRows {
   }
 };
 
-/// dx_j = pull_j x_j + h_pre_j du + sum_k a_kj theta_k + sum_i h_res_ij dy_i of one token. `room` [n, C] takes the sum
-/// without the last term.
+/// dx_j = pull_j x_j + h_pre_j du + sum_k a_kj theta_k + sum_i h_res_ij dy_i of one token. `scratch` [n, C] takes the
+/// sum without the last term.
 template <class T>
-void stream_cotangent(const HyperReadVjp<T>& c, int64_t t, const T* pull, const T* a, T* room) {
+void stream_cotangent(const HyperReadVjp<T>& c, int64_t t, const T* pull, const T* a, T* scratch) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t width = n * channels;
   const Outer<T> read{c.h_pre + t * n, c.du == nullptr ? nullptr : c.du + t * channels};
   mix_from<Store::cached>(FromScaledRows<T>{c.x + t * width, pull, channels}, n, n + 2, channels, {a, 1, n},
-                          c.params.theta, read, room);
+                          c.params.theta, read, scratch);
   const T* dy = c.dy == nullptr ? nullptr : c.dy + t * width;
-  mix_from_to(store_for(c.dx, tokens * width, channels), FromRows<T>{room, channels}, n, dy == nullptr ? 0 : n,
+  mix_from_to(store_for(c.dx, tokens * width, channels), FromRows<T>{scratch, channels}, n, dy == nullptr ? 0 : n,
               channels, {c.h_res + t * n * n, 1, n}, dy, {}, c.dx + t * width);
 }
 
 /// With a_kj = ds_kj rstd_j: dtheta_k += sum_j a_kj x_j, and dx as above with pull_j = -rstd_j^2 / C sum_k ds_kj s_kj.
-/// ds [m] becomes a; `pull` has room for n numbers, `room` for n C.
+/// ds [m] becomes a; `pull` [n] and `scratch` [n, C] are overwritten.
 template <class T>
-void token_vjp(const HyperReadVjp<T>& c, int64_t t, T* ds, T* pull, T* room, T* dtheta) {
+void token_vjp(const HyperReadVjp<T>& c, int64_t t, T* ds, T* pull, T* scratch, T* dtheta) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t m = maps_of(c.sizes);
   const T *rstd = c.rstd + t * n, *s = c.s + t * m;
@@ -133,7 +133,7 @@ void token_vjp(const HyperReadVjp<T>& c, int64_t t, T* ds, T* pull, T* room, T* 
   }
   for (int64_t j = 0; j < n; ++j) pull[j] *= rstd[j] * rstd[j] / static_cast<T>(channels);
   mix<true>(n + 2, n, channels, {ds, n, 1}, c.x + t * n * channels, {}, dtheta);
-  stream_cotangent(c, t, pull, ds, room);
+  stream_cotangent(c, t, pull, ds, scratch);
 }
 
 /// sums: dtheta [2 + n, C], dalpha [3], dbias [m] of the tile.
@@ -142,66 +142,56 @@ void vjp_tile(const HyperReadVjp<T>& c, T* sums, int64_t begin, int64_t end) {
   const int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
   const std::vector<T> tanh_s = tanh_of(c.s + begin * m, (end - begin) * m);
   std::vector<T> ds(static_cast<size_t>(m)), pull(static_cast<size_t>(c.sizes.n)),
-      room(static_cast<size_t>(c.sizes.width()));
+      scratch(static_cast<size_t>(c.sizes.width()));
   for (int64_t t = begin; t < end; ++t) {
     prefetch_token(c, t + 1);
     map_gradients(c, t, ds.data());
     tanh_vjp(c.sizes, c.params.alpha, tanh_s.data() + (t - begin) * m, ds.data(), sums + thetas, sums + thetas + 3);
-    token_vjp(c, t, ds.data(), pull.data(), room.data(), sums);
+    token_vjp(c, t, ds.data(), pull.data(), scratch.data(), sums);
   }
   hwy::FlushStream();
 }
 
-void read_f32(const HyperRead<float>& c, int64_t begin, int64_t end) { read_tile(c, begin, end); }
-void read_f64(const HyperRead<double>& c, int64_t begin, int64_t end) { read_tile(c, begin, end); }
+template <class T>
+void read(const HyperRead<T>& c) {
+  tiles_of<T>(c.sizes).for_each([&](int64_t begin, int64_t end) { read_tile(c, begin, end); });
+}
 
-void vjp_f32(const HyperReadVjp<float>& c, float* sums, int64_t begin, int64_t end) { vjp_tile(c, sums, begin, end); }
-void vjp_f64(const HyperReadVjp<double>& c, double* sums, int64_t begin, int64_t end) { vjp_tile(c, sums, begin, end); }
+template <class T>
+void vjp(const HyperReadVjp<T>& c) {
+  const Tiles tiles = tiles_of<T>(c.sizes);
+  const int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
+  PartialSums<T> sums(tiles.count(), thetas + 3 + m);
+  tiles.for_each([&](int64_t begin, int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
+  const T* total = sums.add_up();
+  std::copy_n(total, thetas, c.dtheta);
+  std::copy_n(total + thetas, 3, c.dalpha);
+  std::copy_n(total + thetas + 3, m, c.dbias);
+}
+
+template <class T>
+HyperReadKernels<T> table() {
+  return {.read = read<T>, .vjp = vjp<T>};
+}
+
+std::tuple<HyperReadKernels<float>, HyperReadKernels<double>> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
-}  // namespace braid::mhc::HWY_NAMESPACE
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace braid::mhc {
-namespace {
+namespace braid::mhc::kernels {
 
-HWY_EXPORT(read_f32);
-HWY_EXPORT(read_f64);
-HWY_EXPORT(vjp_f32);
-HWY_EXPORT(vjp_f64);
+HWY_EXPORT(tables);
 
-template <class T, class F>
-void vjp_by_tiles(const kernels::HyperReadVjp<T>& c, F tile) {
-  const kernels::Tiles tiles = kernels::tiles_of<T>(c.sizes);
-  const std::int64_t n = c.sizes.n, m = n * (n + 2), thetas = (n + 2) * c.sizes.channels;
-  kernels::TileSums<T> sums(tiles, thetas + 3 + m);
-  tiles.for_each([&](std::int64_t begin, std::int64_t end) { tile(c, sums.row(begin), begin, end); });
-  sums.add_up(0, thetas, c.dtheta);
-  sums.add_up(thetas, 3, c.dalpha);
-  sums.add_up(thetas + 3, m, c.dbias);
+template <class T>
+HyperReadKernels<T> hyper_read_kernels() {
+  return std::get<HyperReadKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
 }
 
-}  // namespace
+template HyperReadKernels<float> hyper_read_kernels();
+template HyperReadKernels<double> hyper_read_kernels();
 
-namespace kernels {
-
-void hyper_read(const HyperRead<float>& c) {
-  tiles_of<float>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(read_f32)(c, range...); });
-}
-
-void hyper_read(const HyperRead<double>& c) {
-  tiles_of<double>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(read_f64)(c, range...); });
-}
-
-void hyper_read_vjp(const HyperReadVjp<float>& c) {
-  vjp_by_tiles(c, [](auto... arguments) { HWY_DYNAMIC_DISPATCH(vjp_f32)(arguments...); });
-}
-
-void hyper_read_vjp(const HyperReadVjp<double>& c) {
-  vjp_by_tiles(c, [](auto... arguments) { HWY_DYNAMIC_DISPATCH(vjp_f64)(arguments...); });
-}
-
-}  // namespace kernels
-}  // namespace braid::mhc
+}  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

@@ -37,9 +37,14 @@ struct HyperReadVjp {
   T *dtheta, *dalpha, *dbias;  // summed tile by tile, then in the order of the tiles
 };
 
-void hyper_read(const HyperRead<float>& call);
-void hyper_read(const HyperRead<double>& call);
-void hyper_read_vjp(const HyperReadVjp<float>& call);
-void hyper_read_vjp(const HyperReadVjp<double>& call);
+/// The kernels for the best instruction set of this processor. T is float or double.
+template <class T>
+struct HyperReadKernels {
+  void (*read)(const HyperRead<T>&);
+  void (*vjp)(const HyperReadVjp<T>&);
+};
+
+template <class T>
+HyperReadKernels<T> hyper_read_kernels();
 
 }  // namespace braid::mhc::kernels

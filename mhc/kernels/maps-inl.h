@@ -17,7 +17,7 @@
 #include <braid/mhc/kernels/sinkhorn-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -35,7 +35,7 @@ class MapLanes {
   using D = hn::ScalableTag<T>;
   using V = hn::Vec<D>;
 
-  MapLanes(const kernels::MhcSizes& sizes, const kernels::MhcParams<T>& params)
+  MapLanes(const MHCSizes& sizes, const MHCParams<T>& params)
       : sizes_(sizes),
         params_(params),
         sinkhorn_(d_, sizes.n, sizes.iterations, sizes.rows_last),
@@ -50,21 +50,21 @@ class MapLanes {
     T* h = logits(count, z, r);
     for (int64_t e = 0; e < 2 * n(); ++e) store(h, e, map_of(h, e));
     sinkhorn_.forward(h + 2 * n() * lanes_);
-    leave(h, count, maps);
+    unpack(h, count, maps);
   }
 
   /// dmaps [count, m] -> dz [count, m] and scale [count], with dx_flat = dz phi^T - scale x_flat;
   /// adds to dalpha [3] and dbias [m].
   void backward(int64_t count, const T* z, const T* r, const T* dmaps, T* dz, T* scale, T* dalpha, T* dbias) {
     T* h = logits(count, z, r);
-    T* dh = enter(dmaps, count, 2);
+    T* dh = pack(dmaps, count, 2);
     const V one = hn::Set(d_, 1);
     for (int64_t e = 0; e < 2 * n(); ++e) {  // pre: p (1 - p); post, q = 2 s: q (1 - q / 2) = 2 s (1 - s)
       const V s = sigmoid(d_, load(h, e)), slope = hn::Mul(s, hn::Sub(one, s));
       store(dh, e, hn::Mul(load(dh, e), e < n() ? slope : hn::Add(slope, slope)));
     }
     sinkhorn_.backward(h + 2 * n() * lanes_, dh + 2 * n() * lanes_, buffer_.get() + (3 * m() + 2) * lanes_);
-    const T* normed = buffer_.get() + m() * lanes_;  // z / r, left there by logits()
+    const T* normed = buffer_.get() + m() * lanes_;  // z / r, by logits()
     const V inverse_r = load(buffer_.get(), 3 * m());
     V sum = hn::Zero(d_);  // sum of alpha dh z / r
     for (int64_t e = 0; e < m(); ++e) {
@@ -74,7 +74,7 @@ class MapLanes {
       sum = hn::MulAdd(alpha(e), product, sum);
       store(dh, e, hn::Mul(hn::Mul(alpha(e), g), inverse_r));
     }
-    leave(dh, count, dz);
+    unpack(dh, count, dz);
     T* scales = buffer_.get() + (3 * m() + 1) * lanes_;
     const V width = hn::Set(d_, static_cast<T>(sizes_.width()));
     hn::Store(hn::Div(hn::Mul(sum, hn::Mul(inverse_r, inverse_r)), width), d_, scales);
@@ -94,8 +94,8 @@ class MapLanes {
     return entry < n() ? s : hn::Add(s, s);
   }
 
-  /// Rows of m numbers a token to vectors, in one of three buffers.
-  T* enter(const T* rows, int64_t count, int64_t slot) {
+  /// Rows [count, m] to vectors [m, lanes], in one of three buffers.
+  T* pack(const T* rows, int64_t count, int64_t slot) {
     T* vectors = buffer_.get() + slot * m() * lanes_;
     if (count < lanes_) std::fill_n(vectors, m() * lanes_, T{0});
     for (int64_t t = 0; t < count; ++t)
@@ -103,14 +103,14 @@ class MapLanes {
     return vectors;
   }
 
-  void leave(const T* vectors, int64_t count, T* rows) const {
+  void unpack(const T* vectors, int64_t count, T* rows) const {
     for (int64_t t = 0; t < count; ++t)
       for (int64_t e = 0; e < m(); ++e) rows[t * m() + e] = vectors[e * lanes_ + t];
   }
 
-  /// h = alpha z / r + bias; leaves z / r in the second buffer and 1 / r behind the third.
+  /// h = alpha z / r + bias; the second buffer then holds z / r, and 1 / r lies behind the third.
   T* logits(int64_t count, const T* z, const T* r) {
-    T* normed = enter(z, count, 1);
+    T* normed = pack(z, count, 1);
     T* inverse_r = buffer_.get() + 3 * m() * lanes_;
     for (int64_t t = 0; t < lanes_; ++t) inverse_r[t] = t < count ? 1 / r[t] : T{1};
     const V inverse = hn::Load(d_, inverse_r);
@@ -123,14 +123,14 @@ class MapLanes {
   }
 
   const D d_;
-  const kernels::MhcSizes& sizes_;
-  const kernels::MhcParams<T>& params_;
+  const MHCSizes& sizes_;
+  const MHCParams<T>& params_;
   SinkhornLanes<D, kN> sinkhorn_;
   int64_t lanes_;
   hwy::AlignedFreeUniquePtr<T[]> buffer_;
 };
 
-}  // namespace braid::mhc::HWY_NAMESPACE
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // include guard

@@ -12,12 +12,11 @@
 
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
+#include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
-
-using kernels::LayerForward, kernels::LayerVjp;
 
 /// f = u scale weight
 template <class T>
@@ -26,7 +25,7 @@ void scale_channels(int64_t channels, const T* u, T scale, const T* weight, T* f
 }
 
 template <class T>
-void forward_tile(const LayerForward<T>& c, int64_t begin, int64_t end) {
+void forward_tile(const MHCLayer<T>& c, int64_t begin, int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t width = n * channels;
   const Store where = store_for(c.y, tokens * width, channels);
@@ -57,7 +56,7 @@ void norm_vjp(int64_t channels, const T* u, T rstd, const T* weight, T* df, T* d
 
 /// sums: dh_pre [n], dh_post [n], dh_res [n, n], dweight [C] of the tile.
 template <class T>
-void vjp_tile(const LayerVjp<T>& c, T* sums, int64_t begin, int64_t end) {
+void vjp_tile(const MHCLayerVjp<T>& c, T* sums, int64_t begin, int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t width = n * channels;
   const Store where = store_for(c.dx, tokens * width, channels);
@@ -79,57 +78,47 @@ void vjp_tile(const LayerVjp<T>& c, T* sums, int64_t begin, int64_t end) {
   hwy::FlushStream();
 }
 
-void forward_f32(const LayerForward<float>& c, int64_t begin, int64_t end) { forward_tile(c, begin, end); }
-void forward_f64(const LayerForward<double>& c, int64_t begin, int64_t end) { forward_tile(c, begin, end); }
+template <class T>
+void forward(const MHCLayer<T>& c) {
+  tiles_of<T>(c.sizes).for_each([&](int64_t begin, int64_t end) { forward_tile(c, begin, end); });
+}
 
-void vjp_f32(const LayerVjp<float>& c, float* sums, int64_t begin, int64_t end) { vjp_tile(c, sums, begin, end); }
-void vjp_f64(const LayerVjp<double>& c, double* sums, int64_t begin, int64_t end) { vjp_tile(c, sums, begin, end); }
+template <class T>
+void vjp(const MHCLayerVjp<T>& c) {
+  const Tiles tiles = tiles_of<T>(c.sizes);
+  const int64_t n = c.sizes.n, m = n * (n + 2);
+  PartialSums<T> sums(tiles.count(), m + c.sizes.channels);
+  tiles.for_each([&](int64_t begin, int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
+  const T* total = sums.add_up();
+  std::copy_n(total, n, c.dh_pre);
+  std::copy_n(total + n, n, c.dh_post);
+  std::copy_n(total + 2 * n, n * n, c.dh_res);
+  std::copy_n(total + m, c.sizes.channels, c.dweight);
+}
+
+template <class T>
+MHCLayerKernels<T> table() {
+  return {.forward = forward<T>, .vjp = vjp<T>};
+}
+
+std::tuple<MHCLayerKernels<float>, MHCLayerKernels<double>> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
-}  // namespace braid::mhc::HWY_NAMESPACE
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace braid::mhc {
-namespace {
+namespace braid::mhc::kernels {
 
-HWY_EXPORT(forward_f32);
-HWY_EXPORT(forward_f64);
-HWY_EXPORT(vjp_f32);
-HWY_EXPORT(vjp_f64);
+HWY_EXPORT(tables);
 
-template <class T, class F>
-void vjp_by_tiles(const kernels::LayerVjp<T>& c, F tile) {
-  const kernels::Tiles tiles = kernels::tiles_of<T>(c.sizes);
-  const std::int64_t n = c.sizes.n, m = n * (n + 2);
-  kernels::TileSums<T> sums(tiles, m + c.sizes.channels);
-  tiles.for_each([&](std::int64_t begin, std::int64_t end) { tile(c, sums.row(begin), begin, end); });
-  sums.add_up(0, n, c.dh_pre);
-  sums.add_up(n, n, c.dh_post);
-  sums.add_up(2 * n, n * n, c.dh_res);
-  sums.add_up(m, c.sizes.channels, c.dweight);
+template <class T>
+MHCLayerKernels<T> mhc_layer_kernels() {
+  return std::get<MHCLayerKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
 }
 
-}  // namespace
+template MHCLayerKernels<float> mhc_layer_kernels();
+template MHCLayerKernels<double> mhc_layer_kernels();
 
-namespace kernels {
-
-void mhc_layer(const LayerForward<float>& c) {
-  tiles_of<float>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(forward_f32)(c, range...); });
-}
-
-void mhc_layer(const LayerForward<double>& c) {
-  tiles_of<double>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(forward_f64)(c, range...); });
-}
-
-void mhc_layer_vjp(const LayerVjp<float>& c) {
-  vjp_by_tiles(c, [](auto... arguments) { HWY_DYNAMIC_DISPATCH(vjp_f32)(arguments...); });
-}
-
-void mhc_layer_vjp(const LayerVjp<double>& c) {
-  vjp_by_tiles(c, [](auto... arguments) { HWY_DYNAMIC_DISPATCH(vjp_f64)(arguments...); });
-}
-
-}  // namespace kernels
-}  // namespace braid::mhc
+}  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

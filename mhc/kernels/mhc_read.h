@@ -1,11 +1,13 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/mhc/kernels/read_write.h>
+
 namespace braid::mhc::kernels {
 
-/// One manifold-constrained hyper-connection (arXiv:2512.24880) over a batch of tokens. Its maps stand in one row of
-/// m = n (n + 2) numbers a token, in the order of phi's columns: pre [n], post [n], res [n, n].
-struct MhcSizes {
+/// One manifold-constrained hyper-connection (arXiv:2512.24880) over a batch of tokens. The maps of a token are a row
+/// of m = n (n + 2) values in the order of phi's columns: pre [n], post [n], res [n, n].
+struct MHCSizes {
   std::int64_t tokens, n, channels;
   int iterations;
   bool rows_last;
@@ -16,67 +18,56 @@ struct MhcSizes {
 };
 
 template <class T>
-struct MhcParams {
+struct MHCParams {
   const T* phi;    // [nC, m]
   const T* alpha;  // [3]: pre, post, res
   const T* bias;   // [m]
 };
 
-/// The write of the sublayer before: its stream, maps and layer output; all null when there is none. Backward passes do
-/// not read x.
+/// The write that an earlier connection of any kind still owes: y = H_res x + H_post^T f. All null when there is none.
 template <class T>
-struct MhcWrite {
-  const T* x = nullptr;     // [tokens, n, C]
-  const T* maps = nullptr;  // [tokens, m]
-  const T* f = nullptr;     // [tokens, C]
+struct MHCWrite {
+  const T* x = nullptr;              // [tokens, n, C]; not read by the vjp
+  StreamMap<const T> h_post, h_res;  // [n], [n, n]; the vjp does not read h_res
+  const T* f = nullptr;              // [tokens, C]
 };
 
-/// What the backward pass needs again.
+/// One pass over tiles of tokens that stay in cache: the pending write, then z = x_flat phi,
+/// r = sqrt(mean(x_flat^2) + eps), the maps by sigmoid and Sinkhorn-Knopp, and the layer's input u = H_pre x.
 template <class T>
-struct MhcSaved {
-  const T* x;     // [tokens, n, C]
-  const T* z;     // [tokens, m], x_flat phi
-  const T* r;     // [tokens], sqrt(mean(x_flat^2) + eps)
-  const T* maps;  // [tokens, m]
+struct MHCRead {
+  MHCSizes sizes;
+  MHCParams<T> params;
+  MHCWrite<T> before;
+  const T* x;           // [tokens, n, C]; null when a write is pending, whose result is then read
+  T* written;           // [tokens, n, C], the result of the pending write; null when there is none
+  T *z, *r, *maps, *u;  // [tokens, m], [tokens], [tokens, m], [tokens, C]
 };
 
-/// Cotangents of what follows; null stands for zero.
+/// Its vjp, in one pass over x and dy: dx is the cotangent of the streams that were read, with the terms of this
+/// connection's own write. Null cotangents are zero. Of the write before, dh_post and df follow from dx; its x and
+/// H_res are left to the read that made the maps. The gradients of the parameters are summed group by group, then in
+/// the order of the groups.
 template <class T>
-struct MhcCotangents {
-  const T* dy;     // [tokens, n, C], of this connection's own write
-  const T* dpost;  // [tokens, n], of post
-  const T* du;     // [tokens, C], of the layer's input
+struct MHCReadVjp {
+  MHCSizes sizes;
+  MHCParams<T> params;
+  MHCWrite<T> before;
+  const T *x, *z, *r, *maps;      // x as read, and the results of the forward pass
+  const T *dy, *dh_post, *du;     // [tokens, n, C] of this connection's write, [tokens, n], [tokens, C]
+  T* dx;                          // [tokens, n, C]; may be dy itself when n <= 4
+  T *dphi, *dalpha, *dbias;       // [nC, m], [3], [m]
+  T *dh_post_before, *df_before;  // [tokens, n] whatever the step of h_post, [tokens, C]; not touched without a write
 };
 
-/// Gradients; those of the write before are not touched when there is none.
+/// The kernels for the best instruction set of this processor. T is float or double.
 template <class T>
-struct MhcGradients {
-  T* dx;            // [tokens, n, C], of x: the cotangent of the write before; may be dy itself when n <= 4
-  T* dphi;          // [nC, m]
-  T* dalpha;        // [3]
-  T* dbias;         // [m]
-  T* dpost_before;  // [tokens, n]
-  T* df;            // [tokens, C]
+struct MHCReadKernels {
+  void (*read)(const MHCRead<T>&);
+  void (*vjp)(const MHCReadVjp<T>&);
 };
 
-/// One pass over tiles of tokens that stay in cache: x = H_res x' + H_post^T f of the write before (else x is given),
-/// z, r, the maps by sigmoid and Sinkhorn-Knopp, and the layer's input u = H_pre x.
 template <class T>
-void mhc_forward(const MhcSizes& sizes, const MhcParams<T>& params, const MhcWrite<T>& before, T* x, T* z, T* r,
-                 T* maps, T* u);
-
-/// Its vjp, in one pass over x and dy as well; partial sums of the parameters' gradients are added in order.
-template <class T>
-void mhc_backward(const MhcSizes& sizes, const MhcParams<T>& params, const MhcWrite<T>& before,
-                  const MhcSaved<T>& saved, const MhcCotangents<T>& cotangents, const MhcGradients<T>& gradients);
-
-/// y = H_res x + H_post^T f without anything after it: the last write of a stack.
-template <class T>
-void mhc_write(const MhcSizes& sizes, const MhcWrite<T>& write, T* y);
-
-/// df = H_post dy and dpost_i = <dy_i, f>. The cotangents of x and H_res are left to the connection that made the maps:
-/// it reads x and dy anyway and has both in one pass with its own terms.
-template <class T>
-void mhc_write_vjp(const MhcSizes& sizes, const MhcWrite<T>& write, const T* dy, T* dpost, T* df);
+MHCReadKernels<T> mhc_read_kernels();
 
 }  // namespace braid::mhc::kernels

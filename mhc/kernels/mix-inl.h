@@ -16,7 +16,7 @@
 #include <braid/mhc/kernels/channels-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -36,7 +36,7 @@ struct Outer {
   const T* vector = nullptr;  // [C]; null: no such term
 };
 
-/// What a mixture starts from: nothing, or rows that are there.
+/// The initial value of a mixture: zero, or given rows.
 struct FromZero {
   template <class D>
   hn::Vec<D> operator()(D d, int64_t, int64_t) const {
@@ -90,7 +90,7 @@ template <Store kStore, class T, class Start>
 void mix_from(Start start, int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x, Outer<T> outer,
               T* y) {
   over_channels<T>(channels, [=](auto d, int64_t begin, int64_t end) {
-    in_fours(n, [=](auto rows, int64_t row) {
+    by_fours(n, [=](auto rows, int64_t row) {
       constexpr int kRows = decltype(rows)::value;
       const auto run = m == 4 ? &mix_rows<kStore, kRows, 4, decltype(d), T, Start>
                               : &mix_rows<kStore, kRows, 0, decltype(d), T, Start>;
@@ -108,12 +108,12 @@ void mix(int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x, 
     mix_from<Store::cached>(FromZero(), n, m, channels, a, x, outer, y);
 }
 
-/// The same to a y that may go past the caches.
+/// The same with a y that may be stored past the caches.
 template <class T, class Start>
 void mix_from_to(Store where, Start start, int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x,
                  Outer<T> outer, T* y) {
   const auto run =
-      where == Store::cached ? &mix_from<Store::cached, T, Start> : &mix_from<Store::past_caches, T, Start>;
+      where == Store::cached ? &mix_from<Store::cached, T, Start> : &mix_from<Store::non_temporal, T, Start>;
   run(start, n, m, channels, a, x, outer, y);
 }
 
@@ -122,7 +122,7 @@ void mix_to(Store where, int64_t n, int64_t m, int64_t channels, Coefficients<T>
   mix_from_to(where, FromZero(), n, m, channels, a, x, outer, y);
 }
 
-}  // namespace braid::mhc::HWY_NAMESPACE
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // include guard

@@ -7,20 +7,20 @@
 namespace braid::mhc::kernels {
 
 /// A tall matrix [rows, columns] cut into panels of 16 rows, each of them transposed: vectors lie along the rows, and
-/// what one of them meets in all columns lies together. The last panel may be filled in part.
+/// those of all columns lie together. Rows that the last panel lacks are neither set nor read.
 constexpr std::int64_t kPanel = 16;
 
 inline std::int64_t panels_of(std::int64_t rows) { return (rows + kPanel - 1) / kPanel; }
 
-/// Numbers that the panels take.
+/// Elements that the panels take.
 inline std::int64_t panels_size(std::int64_t rows, std::int64_t columns) { return panels_of(rows) * kPanel * columns; }
 
-/// Where the number at a row and a column lies.
+/// The offset of the element at a row and a column.
 inline std::int64_t panel_offset(std::int64_t row, std::int64_t column, std::int64_t columns) {
   return (row / kPanel * columns + column) * kPanel + row % kPanel;
 }
 
-/// Calls f(index in the panels, index in the matrix) for every number, on all threads.
+/// Calls f(index in the panels, index in the matrix) for every element, on all threads.
 template <class F>
 void for_panels(std::int64_t rows, std::int64_t columns, F&& f) {
   parallel_for(panels_of(rows), 32, [&](std::int64_t first, std::int64_t last) {

@@ -1,4 +1,4 @@
-// Fetching the next tile. Included once per SIMD target.
+// Prefetching the next token or tile. Included once per SIMD target.
 
 #if defined(BRAID_MHC_KERNELS_PREFETCH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_MHC_KERNELS_PREFETCH_INL_H_
@@ -7,6 +7,7 @@
 #define BRAID_MHC_KERNELS_PREFETCH_INL_H_
 #endif
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -14,22 +15,30 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 
-/// What the next tile will read, asked for a cache line at a time while this one is computed on, so that memory and
-/// arithmetic overlap.
+/// Prefetches the `count` elements of the next token while this one is worked on: rows are too short for the processor
+/// to guess what comes. It pays where a token is gone over more than once; one pass over the streams is faster without.
 template <class T>
-class Ahead {
+void prefetch(const T* next, int64_t count) {
+  const auto first = reinterpret_cast<std::uintptr_t>(next);  // may lie behind the last token: not a pointer to add to
+  for (std::uintptr_t line = 0; next != nullptr && line < static_cast<size_t>(count) * sizeof(T); line += 64)
+    hwy::Prefetch(reinterpret_cast<const char*>(first + line));
+}
+
+/// Prefetches the next tile, a cache line at a time, while this one is computed on, so that memory and arithmetic
+/// overlap.
+template <class T>
+class Prefetcher {
  public:
-  Ahead() = default;
-  /// `count` numbers of each range, one after the other; null is left out.
-  Ahead(const T* first, const T* second, int64_t count)
+  /// `count` elements of each range, one range after the other; null is left out.
+  Prefetcher(const T* first, const T* second, int64_t count)
       : at_(address(first)), second_(address(second)), bytes_(count * static_cast<int64_t>(sizeof(T))), left_(bytes_) {
     if (at_ == 0) at_ = std::exchange(second_, 0);
     if (at_ == 0) left_ = 0;
   }
 
-  HWY_INLINE void line() {
+  HWY_INLINE void next_line() {
     if (left_ <= 0) return;
     hwy::Prefetch(reinterpret_cast<const char*>(at_));
     at_ += kLine;
@@ -49,7 +58,7 @@ class Ahead {
   int64_t bytes_ = 0, left_ = 0;
 };
 
-}  // namespace braid::mhc::HWY_NAMESPACE
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // include guard

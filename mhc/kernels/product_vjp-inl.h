@@ -17,7 +17,7 @@
 #include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -33,11 +33,10 @@ struct ProductVjp {
 
 /// The terms of kColumns columns at the lanes from p on: their phi and dphi stay in registers for all tokens.
 template <int kColumns, class D, class T>
-HWY_INLINE void add_columns(D d, const ProductVjp<T>& v, int64_t p, int64_t column, Ahead<T>& ahead) {
+HWY_INLINE void add_columns(D d, const ProductVjp<T>& v, int64_t p, int64_t column, Prefetcher<T>& prefetcher) {
   using V = hn::Vec<D>;
   const int64_t tokens = v.tokens, width = v.width, m = v.m, product_step = v.product_step;
-  constexpr int64_t kPanel = kernels::kPanel;
-  const int64_t at = kernels::panel_offset(p, column, m);
+  const int64_t at = panel_offset(p, column, m);
   V phi[kColumns], dphi[kColumns];
   for (int k = 0; k < kColumns; ++k) {
     phi[k] = hn::LoadU(d, v.phi + at + k * kPanel);
@@ -56,26 +55,26 @@ HWY_INLINE void add_columns(D d, const ProductVjp<T>& v, int64_t p, int64_t colu
       sum[k % 2] = hn::MulAdd(g, phi[k], sum[k % 2]);
     }
     hn::StoreU(hn::Add(sum[0], sum[1]), d, product);
-    ahead.line();
+    prefetcher.next_line();
   }
   for (int k = 0; k < kColumns; ++k) hn::StoreU(dphi[k], d, v.dphi + at + k * kPanel);
 }
 
-/// Fetches `ahead` meanwhile.
+/// Both products of a tile while the next is prefetched.
 template <class T>
-void product_vjp(const ProductVjp<T>& v, Ahead<T> ahead) {
+void product_vjp(const ProductVjp<T>& v, Prefetcher<T> prefetcher) {
   constexpr int kMany = HWY_MAX_BYTES >= 64 ? 12 : 4;  // as many columns as the registers hold twice
-  over_channels<T, kernels::kPanel>(v.width, [&](auto d, int64_t begin, int64_t end) {
+  over_channels<T, kPanel>(v.width, [&](auto d, int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; p += static_cast<int64_t>(hn::Lanes(d))) {
       int64_t column = 0;
-      for (; column + kMany <= v.m; column += kMany) add_columns<kMany>(d, v, p, column, ahead);
-      in_fours(v.m - column,
-               [&](auto group, int64_t i) { add_columns<decltype(group)::value>(d, v, p, column + i, ahead); });
+      for (; column + kMany <= v.m; column += kMany) add_columns<kMany>(d, v, p, column, prefetcher);
+      by_fours(v.m - column,
+               [&](auto group, int64_t i) { add_columns<decltype(group)::value>(d, v, p, column + i, prefetcher); });
     }
   });
 }
 
-}  // namespace braid::mhc::HWY_NAMESPACE
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // include guard

@@ -1,5 +1,8 @@
 #include <braid/mhc/kernels/read_write.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include <braid/mhc/kernels/tiles.h>
 
 #undef HWY_TARGET_INCLUDE
@@ -9,12 +12,11 @@
 
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
+#include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
-
-using kernels::StreamRead, kernels::StreamVjp, kernels::StreamWrite;
 
 template <class T>
 void read_tile(const StreamRead<T>& c, int64_t begin, int64_t end) {
@@ -64,76 +66,60 @@ void vjp_tile(const StreamVjp<T>& c, int64_t begin, int64_t end) {
   hwy::FlushStream();
 }
 
-void read_f32(const StreamRead<float>& c, int64_t begin, int64_t end) { read_tile(c, begin, end); }
-void read_f64(const StreamRead<double>& c, int64_t begin, int64_t end) { read_tile(c, begin, end); }
-void write_f32(const StreamWrite<float>& c, int64_t begin, int64_t end) { write_tile(c, begin, end); }
-void write_f64(const StreamWrite<double>& c, int64_t begin, int64_t end) { write_tile(c, begin, end); }
-void vjp_f32(const StreamVjp<float>& c, int64_t begin, int64_t end) { vjp_tile(c, begin, end); }
-void vjp_f64(const StreamVjp<double>& c, int64_t begin, int64_t end) { vjp_tile(c, begin, end); }
+template <class T>
+void read(const StreamRead<T>& c) {
+  tiles_of<T>(c.sizes).for_each([&](int64_t begin, int64_t end) { read_tile(c, begin, end); });
+}
 
-}  // namespace
-}  // namespace braid::mhc::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
+template <class T>
+void write(const StreamWrite<T>& c) {
+  tiles_of<T>(c.sizes).for_each([&](int64_t begin, int64_t end) { write_tile(c, begin, end); });
+}
 
-#if HWY_ONCE
-namespace braid::mhc {
-namespace {
-
-HWY_EXPORT(read_f32);
-HWY_EXPORT(read_f64);
-HWY_EXPORT(write_f32);
-HWY_EXPORT(write_f64);
-HWY_EXPORT(vjp_f32);
-HWY_EXPORT(vjp_f64);
-
-/// Calls tile(call, begin, end) with the gradients of maps for all tokens led into the tile's row of sums.
-template <class T, class F>
-void vjp_by_tiles(const kernels::StreamVjp<T>& call, F tile) {
-  const kernels::Tiles tiles = kernels::tiles_of<T>(call.sizes);
-  const std::int64_t n = call.sizes.n;
-  kernels::TileSums<T> sums(tiles, n * (n + 2));
-  const auto shared = [](const kernels::StreamMap<T>& map) { return map.data != nullptr && map.step == 0; };
-  tiles.for_each([&](std::int64_t begin, std::int64_t end) {
-    kernels::StreamVjp<T> c = call;
-    T* row = sums.row(begin);
+/// The gradients of maps for all tokens are led into the tile's row of sums.
+template <class T>
+void vjp(const StreamVjp<T>& call) {
+  const Tiles tiles = tiles_of<T>(call.sizes);
+  const int64_t n = call.sizes.n;
+  const auto shared = [](const StreamMap<T>& map) { return map.data != nullptr && map.step == 0; };
+  PartialSums<T> sums(tiles.count(), n * (n + 2));
+  tiles.for_each([&](int64_t begin, int64_t end) {
+    StreamVjp<T> c = call;
+    T* row = sums.row(tiles.index(begin));
     if (shared(call.dh_pre)) c.dh_pre.data = row;
     if (shared(call.dh_post)) c.dh_post.data = row + n;
     if (shared(call.dh_res)) c.dh_res.data = row + 2 * n;
-    tile(c, begin, end);
+    vjp_tile(c, begin, end);
   });
-  if (shared(call.dh_pre)) sums.add_up(0, n, call.dh_pre.data);
-  if (shared(call.dh_post)) sums.add_up(n, n, call.dh_post.data);
-  if (shared(call.dh_res)) sums.add_up(2 * n, n * n, call.dh_res.data);
+  const T* total = sums.add_up();
+  if (shared(call.dh_pre)) std::copy_n(total, n, call.dh_pre.data);
+  if (shared(call.dh_post)) std::copy_n(total + n, n, call.dh_post.data);
+  if (shared(call.dh_res)) std::copy_n(total + 2 * n, n * n, call.dh_res.data);
 }
+
+template <class T>
+ReadWriteKernels<T> table() {
+  return {.read = read<T>, .write = write<T>, .vjp = vjp<T>};
+}
+
+std::tuple<ReadWriteKernels<float>, ReadWriteKernels<double>> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
 
-namespace kernels {
+#if HWY_ONCE
+namespace braid::mhc::kernels {
 
-void stream_read(const StreamRead<float>& c) {
-  tiles_of<float>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(read_f32)(c, range...); });
+HWY_EXPORT(tables);
+
+template <class T>
+ReadWriteKernels<T> read_write_kernels() {
+  return std::get<ReadWriteKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
 }
 
-void stream_read(const StreamRead<double>& c) {
-  tiles_of<double>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(read_f64)(c, range...); });
-}
+template ReadWriteKernels<float> read_write_kernels();
+template ReadWriteKernels<double> read_write_kernels();
 
-void stream_write(const StreamWrite<float>& c) {
-  tiles_of<float>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(write_f32)(c, range...); });
-}
-
-void stream_write(const StreamWrite<double>& c) {
-  tiles_of<double>(c.sizes).for_each([&](auto... range) { HWY_DYNAMIC_DISPATCH(write_f64)(c, range...); });
-}
-
-void stream_vjp(const StreamVjp<float>& call) {
-  vjp_by_tiles(call, [](const auto& c, auto... range) { HWY_DYNAMIC_DISPATCH(vjp_f32)(c, range...); });
-}
-
-void stream_vjp(const StreamVjp<double>& call) {
-  vjp_by_tiles(call, [](const auto& c, auto... range) { HWY_DYNAMIC_DISPATCH(vjp_f64)(c, range...); });
-}
-
-}  // namespace kernels
-}  // namespace braid::mhc
+}  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

@@ -9,7 +9,7 @@ struct StreamSizes {
   std::int64_t width() const { return n * channels; }
 };
 
-/// A map of the streams, or its gradient: one for all tokens (step 0) or one a token, `step` numbers apart.
+/// A map of the streams, or its gradient: one for all tokens (step 0) or one per token, `step` elements apart.
 template <class T>
 struct StreamMap {
   T* data = nullptr;
@@ -37,24 +37,28 @@ struct StreamWrite {
 };
 
 /// The vjp of both, in one pass: df = H_post dy, dx_j = sum_i h_res_ij dy_i + h_pre_j du, dh_post_i = <dy_i, f>,
-/// dh_res_ij = <dy_i, x_j>, dh_pre_i = <du, x_i>. Null is a cotangent that is zero, and a gradient that nobody wants;
-/// gradients of maps are added to what is there.
+/// dh_res_ij = <dy_i, x_j>, dh_pre_i = <du, x_i>. Null is a cotangent that is zero, and a gradient that nobody wants.
+/// Gradients of maps per token are added to what is there; those of maps for all tokens are summed tile by tile, then
+/// in the order of the tiles.
 template <class T>
 struct StreamVjp {
   StreamSizes sizes;
-  StreamMap<const T> h_pre, h_res, h_post;
-  const T *x, *f;
-  const T *du, *dy;                      // [tokens, C], [tokens, n, C]
-  StreamMap<T> dh_pre, dh_res, dh_post;  // of the sizes of the maps
-  T *dx, *df;
+  StreamMap<const T> h_pre = {}, h_res = {}, h_post = {};
+  const T *x = nullptr, *f = nullptr;
+  const T *du = nullptr, *dy = nullptr;                 // [tokens, C], [tokens, n, C]
+  StreamMap<T> dh_pre = {}, dh_res = {}, dh_post = {};  // of the sizes of the maps
+  T *dx = nullptr, *df = nullptr;
 };
 
-void stream_read(const StreamRead<float>& call);
-void stream_read(const StreamRead<double>& call);
-void stream_write(const StreamWrite<float>& call);
-void stream_write(const StreamWrite<double>& call);
-/// Gradients of maps for all tokens are summed tile by tile, then in the order of the tiles.
-void stream_vjp(const StreamVjp<float>& call);
-void stream_vjp(const StreamVjp<double>& call);
+/// The kernels for the best instruction set of this processor. T is float or double.
+template <class T>
+struct ReadWriteKernels {
+  void (*read)(const StreamRead<T>&);
+  void (*write)(const StreamWrite<T>&);
+  void (*vjp)(const StreamVjp<T>&);
+};
+
+template <class T>
+ReadWriteKernels<T> read_write_kernels();
 
 }  // namespace braid::mhc::kernels

@@ -15,7 +15,7 @@
 #include <braid/core/kernels/vector-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using braid::kernels::HWY_NAMESPACE::exp_to_one;
@@ -43,8 +43,7 @@ class Entries {
   }
   HWY_INLINE V get(int64_t entry) const { return v_[entry]; }
   HWY_INLINE void set(int64_t entry, V v) { v_[entry] = v; }
-  /// Back to where they came from.
-  void leave() const {
+  void store() const {
     for (int64_t e = 0; e < kN * kN; ++e) hn::Store(v_[e], d_, p_ + e * static_cast<int64_t>(hn::Lanes(d_)));
   }
 
@@ -64,7 +63,7 @@ class Entries<D, 0> {
   Entries(D d, T* p) : d_(d), p_(p) {}
   HWY_INLINE V get(int64_t entry) const { return hn::Load(d_, p_ + entry * static_cast<int64_t>(hn::Lanes(d_))); }
   HWY_INLINE void set(int64_t entry, V v) { hn::Store(v, d_, p_ + entry * static_cast<int64_t>(hn::Lanes(d_))); }
-  void leave() const {}
+  void store() const {}
 
  private:
   D d_;
@@ -74,7 +73,7 @@ class Entries<D, 0> {
 enum class Lines { rows, columns };
 
 /// Matrices [n, n], lane by lane: entry (i, j) of all of them is the vector at (i n + j) Lanes(d).
-/// Half-steps normalise alternate axes; the first two work on logarithms, so that logits of any size survive
+/// Half-steps normalize alternate axes; the first two work on logarithms, so that logits of any size survive
 /// (after them every sum lies in [1 / n^2, n]); the rest divide. kN is n, or 0 when it is known at run time only.
 template <class D, int kN>
 class SinkhornLanes {
@@ -82,7 +81,7 @@ class SinkhornLanes {
   using T = hn::TFromD<D>;
   using V = hn::Vec<D>;
 
-  /// `rows_last`: row sums are exact, columns are normalised first.
+  /// `rows_last`: row sums are exact, columns are normalized first.
   SinkhornLanes(D d, int64_t n, int iterations, bool rows_last)
       : d_(d), n_(n), iterations_(iterations), rows_last_(rows_last) {}
 
@@ -116,7 +115,7 @@ class SinkhornLanes {
       divide_by_sums<first>(entries, nullptr);
       divide_by_sums<second>(entries, nullptr);
     }
-    entries.leave();
+    entries.store();
   }
 
   /// With l = log p the vjp of every half-step is dl -= p (sums of dl along its lines), and that of p = exp(l) is
@@ -143,8 +142,8 @@ class SinkhornLanes {
         undo_division<second>(y, dl, sums + step);
         undo_division<first>(y, dl, sums);
       }
-      y.leave();
-      dl.leave();
+      y.store();
+      dl.store();
     }
     Entries<D, 0> y(d_, p), dl(d_, g);
     subtract_share<second>(y, dl);
@@ -158,7 +157,7 @@ class SinkhornLanes {
   V load(const T* p, int64_t entry) const { return hn::Load(d_, p + entry * lanes()); }
   void store(T* p, int64_t entry, V v) const { hn::Store(v, d_, p + entry * lanes()); }
 
-  /// The place of the k-th entry of a row or column.
+  /// The index of the k-th entry of a row or column.
   template <Lines lines>
   int64_t entry(int64_t line, int64_t k) const {
     return lines == Lines::rows ? line * n() + k : k * n() + line;
@@ -250,7 +249,7 @@ class SinkhornLanes {
   bool rows_last_;
 };
 
-}  // namespace braid::mhc::HWY_NAMESPACE
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // include guard

@@ -1,10 +1,11 @@
 #include <braid/mhc/kernels/sinkhorn.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include <hwy/aligned_allocator.h>
 
-#include <braid/core/parallel.h>
+#include <braid/mhc/kernels/tiles.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/sinkhorn.cpp"
@@ -14,18 +15,16 @@
 #include <braid/mhc/kernels/sinkhorn-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
-using kernels::SinkhornProblem;
-
-/// A matrix a lane, from and to matrices behind each other. kN is n, or 0 when it is known at run time only.
+/// One matrix per lane, from and to contiguous matrices. kN is n, or 0 when it is known at run time only.
 template <class T, int kN>
-class Lanes {
+class Matrices {
  public:
   using D = hn::ScalableTag<T>;
 
-  explicit Lanes(const SinkhornProblem& problem)
+  explicit Matrices(const SinkhornProblem& problem)
       : problem_(problem),
         solver_(d_, problem.n, problem.iterations, problem.rows_last),
         lanes_(static_cast<int64_t>(hn::Lanes(d_))),
@@ -34,18 +33,18 @@ class Lanes {
 
   void forward(const T* logits, T* out, int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; b += lanes_) {
-      enter(logits + b * entries(), end - b, part(0));
+      pack(logits + b * entries(), end - b, part(0));
       solver_.forward(part(0));
-      leave(part(0), end - b, out + b * entries());
+      unpack(part(0), end - b, out + b * entries());
     }
   }
 
   void vjp(const T* logits, const T* dy, T* dlogits, int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; b += lanes_) {
-      enter(logits + b * entries(), end - b, part(0));
-      enter(dy + b * entries(), end - b, part(1));
+      pack(logits + b * entries(), end - b, part(0));
+      pack(dy + b * entries(), end - b, part(1));
       solver_.backward(part(0), part(1), part(3));
-      leave(part(1), end - b, dlogits + b * entries());
+      unpack(part(1), end - b, dlogits + b * entries());
     }
   }
 
@@ -54,7 +53,7 @@ class Lanes {
   T* part(int64_t i) { return buffer_.get() + i * entries() * lanes_; }
 
   /// Lanes past the last matrix compute on zeros.
-  void enter(const T* matrices, int64_t count, T* vectors) {
+  void pack(const T* matrices, int64_t count, T* vectors) {
     if constexpr (kN == 4)
       if (count >= lanes_) return transpose(matrices, vectors);
     if (count < lanes_) std::fill_n(vectors, entries() * lanes_, T{0});
@@ -62,14 +61,14 @@ class Lanes {
       for (int64_t e = 0; e < entries(); ++e) vectors[e * lanes_ + b] = matrices[b * entries() + e];
   }
 
-  void leave(const T* vectors, int64_t count, T* matrices) {
+  void unpack(const T* vectors, int64_t count, T* matrices) {
     if constexpr (kN == 4)
       if (count >= lanes_) return transpose_back(vectors, matrices);
     for (int64_t b = 0; b < std::min(count, lanes_); ++b)
       for (int64_t e = 0; e < entries(); ++e) matrices[b * entries() + e] = vectors[e * lanes_ + b];
   }
 
-  /// [lanes, 16] -> [16, lanes] in registers: taking every fourth number twice is a transposition.
+  /// [lanes, 16] -> [16, lanes] in registers: taking every fourth element twice is a transposition.
   void transpose(const T* from, T* to) {
     T* columns = part(2);  // [column, matrix, row]
     hn::Vec<D> v[4];
@@ -103,82 +102,56 @@ class Lanes {
   hwy::AlignedFreeUniquePtr<T[]> buffer_;  // logits, cotangents, a transposition's columns, the solver's workspace
 };
 
-template <class T>
-void forward(const SinkhornProblem& p, const T* logits, T* out, int64_t begin, int64_t end) {
-  if (p.n == 4)
-    Lanes<T, 4>(p).forward(logits, out, begin, end);
-  else
-    Lanes<T, 0>(p).forward(logits, out, begin, end);
+/// Blocks of about 2^18 entries' normalizations, in multiples of the 16 lanes of an AVX-512 vector of floats.
+Tiles blocks_of(const SinkhornProblem& p) {
+  constexpr int64_t kLanes = 16, kWork = 1 << 14;
+  const int64_t work = int64_t{2} * p.n * p.n * p.iterations;
+  return {p.matrices, kLanes * std::max<int64_t>(1, kWork / work)};
 }
 
 template <class T>
-void vjp(const SinkhornProblem& p, const T* logits, const T* dy, T* dlogits, int64_t begin, int64_t end) {
-  if (p.n == 4)
-    Lanes<T, 4>(p).vjp(logits, dy, dlogits, begin, end);
-  else
-    Lanes<T, 0>(p).vjp(logits, dy, dlogits, begin, end);
+void forward(const SinkhornProblem& p, const T* logits, T* out) {
+  blocks_of(p).for_each([&](int64_t begin, int64_t end) {
+    if (p.n == 4)
+      Matrices<T, 4>(p).forward(logits, out, begin, end);
+    else
+      Matrices<T, 0>(p).forward(logits, out, begin, end);
+  });
 }
 
-void forward_f32(const SinkhornProblem& p, const float* logits, float* out, int64_t begin, int64_t end) {
-  forward(p, logits, out, begin, end);
+template <class T>
+void vjp(const SinkhornProblem& p, const T* logits, const T* dy, T* dlogits) {
+  blocks_of(p).for_each([&](int64_t begin, int64_t end) {
+    if (p.n == 4)
+      Matrices<T, 4>(p).vjp(logits, dy, dlogits, begin, end);
+    else
+      Matrices<T, 0>(p).vjp(logits, dy, dlogits, begin, end);
+  });
 }
 
-void forward_f64(const SinkhornProblem& p, const double* logits, double* out, int64_t begin, int64_t end) {
-  forward(p, logits, out, begin, end);
+template <class T>
+SinkhornKernels<T> table() {
+  return {.forward = forward<T>, .vjp = vjp<T>};
 }
 
-void vjp_f32(const SinkhornProblem& p, const float* logits, const float* dy, float* dlogits, int64_t begin,
-             int64_t end) {
-  vjp(p, logits, dy, dlogits, begin, end);
-}
-
-void vjp_f64(const SinkhornProblem& p, const double* logits, const double* dy, double* dlogits, int64_t begin,
-             int64_t end) {
-  vjp(p, logits, dy, dlogits, begin, end);
-}
+std::tuple<SinkhornKernels<float>, SinkhornKernels<double>> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
-}  // namespace braid::mhc::HWY_NAMESPACE
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace braid::mhc {
-namespace {
+namespace braid::mhc::kernels {
 
-HWY_EXPORT(forward_f32);
-HWY_EXPORT(forward_f64);
-HWY_EXPORT(vjp_f32);
-HWY_EXPORT(vjp_f64);
+HWY_EXPORT(tables);
 
-/// Calls f(begin, end) for blocks of about 2^18 entries' normalisations, in multiples of the 16 lanes of an AVX-512
-/// vector of floats.
-template <class F>
-void for_each_block(const kernels::SinkhornProblem& p, F f) {
-  constexpr std::int64_t kLanes = 16, kWork = 1 << 14;
-  const std::int64_t work = std::int64_t{2} * p.n * p.n * p.iterations;
-  parallel_for(p.matrices, kLanes * std::max<std::int64_t>(1, kWork / work), f);
+template <class T>
+SinkhornKernels<T> sinkhorn_kernels() {
+  return std::get<SinkhornKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
 }
 
-}  // namespace
+template SinkhornKernels<float> sinkhorn_kernels();
+template SinkhornKernels<double> sinkhorn_kernels();
 
-namespace kernels {
-
-void sinkhorn_forward(const SinkhornProblem& p, const float* logits, float* out) {
-  for_each_block(p, [&](auto... range) { HWY_DYNAMIC_DISPATCH(forward_f32)(p, logits, out, range...); });
-}
-
-void sinkhorn_forward(const SinkhornProblem& p, const double* logits, double* out) {
-  for_each_block(p, [&](auto... range) { HWY_DYNAMIC_DISPATCH(forward_f64)(p, logits, out, range...); });
-}
-
-void sinkhorn_vjp(const SinkhornProblem& p, const float* logits, const float* dy, float* dlogits) {
-  for_each_block(p, [&](auto... range) { HWY_DYNAMIC_DISPATCH(vjp_f32)(p, logits, dy, dlogits, range...); });
-}
-
-void sinkhorn_vjp(const SinkhornProblem& p, const double* logits, const double* dy, double* dlogits) {
-  for_each_block(p, [&](auto... range) { HWY_DYNAMIC_DISPATCH(vjp_f64)(p, logits, dy, dlogits, range...); });
-}
-
-}  // namespace kernels
-}  // namespace braid::mhc
+}  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

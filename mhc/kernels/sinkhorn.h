@@ -3,20 +3,24 @@
 
 namespace braid::mhc::kernels {
 
-/// A batch of square matrices and how they are normalised.
+/// A batch of square matrices and how they are normalized.
 struct SinkhornProblem {
   std::int64_t matrices;
   int n;
   int iterations;
-  bool rows_last;  // the marginal that is normalised last; else columns
+  bool rows_last;  // the marginal that is normalized last; else columns
 };
 
-/// out[b] = Sinkhorn-Knopp of exp(logits[b]); both contiguous [matrices, n, n].
-void sinkhorn_forward(const SinkhornProblem& problem, const float* logits, float* out);
-void sinkhorn_forward(const SinkhornProblem& problem, const double* logits, double* out);
+/// The kernels for the best instruction set of this processor. T is float or double.
+template <class T>
+struct SinkhornKernels {
+  /// out[b] = Sinkhorn-Knopp of exp(logits[b]); both contiguous [matrices, n, n].
+  void (*forward)(const SinkhornProblem&, const T* logits, T* out);
+  /// dlogits from the cotangent dy of the output. Recomputes the iterates and keeps n sums per half-step, in cache.
+  void (*vjp)(const SinkhornProblem&, const T* logits, const T* dy, T* dlogits);
+};
 
-/// dlogits from the cotangent dy of the output. Recomputes the iterates and keeps n sums a half-step, in cache.
-void sinkhorn_vjp(const SinkhornProblem& problem, const float* logits, const float* dy, float* dlogits);
-void sinkhorn_vjp(const SinkhornProblem& problem, const double* logits, const double* dy, double* dlogits);
+template <class T>
+SinkhornKernels<T> sinkhorn_kernels();
 
 }  // namespace braid::mhc::kernels

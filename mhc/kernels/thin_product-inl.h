@@ -16,14 +16,14 @@
 #include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// kRows rows of c = a b; a [rows, depth], b [depth, kColumns], c [rows, kColumns]. All sums stay in registers: kParts
 /// of every one, over every kParts-th term, so that a few rows need not wait for one multiply-add after the other.
 template <int kRows, int kParts, int kColumns, class T>
-HWY_INLINE void multiply_rows(int64_t depth, const T* a, const T* b, T* c, Ahead<T>& ahead) {
+HWY_INLINE void multiply_rows(int64_t depth, const T* a, const T* b, T* c, Prefetcher<T>& prefetcher) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(d)), kVectors = (kColumns + kLanes - 1) / kLanes;
@@ -47,7 +47,7 @@ HWY_INLINE void multiply_rows(int64_t depth, const T* a, const T* b, T* c, Ahead
   int64_t p = 0;
   for (; p + kSteps <= depth; p += kSteps) {
     for (int step = 0; step < kSteps; ++step) add_term(p + step, step % kParts);
-    for (int line = 0; line < kLines; ++line) ahead.line();
+    for (int line = 0; line < kLines; ++line) prefetcher.next_line();
   }
   for (; p < depth; ++p) add_term(p, 0);
   for (int r = 0; r < kRows; ++r)
@@ -64,15 +64,15 @@ HWY_INLINE void multiply_rows(int64_t depth, const T* a, const T* b, T* c, Ahead
 
 /// c = a b, as many rows at a time as the registers hold.
 template <int kColumns, class T>
-void multiply_thin(int64_t rows, int64_t depth, const T* a, const T* b, T* c, Ahead<T> ahead) {
+void multiply_thin(int64_t rows, int64_t depth, const T* a, const T* b, T* c, Prefetcher<T> prefetcher) {
   constexpr int kRows = HWY_MAX_BYTES >= 64 ? 8 : 4;
   int64_t i = 0;
   for (; i + kRows <= rows; i += kRows)
-    multiply_rows<kRows, 1, kColumns>(depth, a + i * depth, b, c + i * kColumns, ahead);
-  for (; i < rows; ++i) multiply_rows<1, 4, kColumns>(depth, a + i * depth, b, c + i * kColumns, ahead);
+    multiply_rows<kRows, 1, kColumns>(depth, a + i * depth, b, c + i * kColumns, prefetcher);
+  for (; i < rows; ++i) multiply_rows<1, 4, kColumns>(depth, a + i * depth, b, c + i * kColumns, prefetcher);
 }
 
-}  // namespace braid::mhc::HWY_NAMESPACE
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // include guard

@@ -8,69 +8,76 @@
 
 namespace braid::mhc::kernels {
 
-/// Tokens cut into tiles by shape alone: about 256 KiB of streams each, the unit of work of a thread and of sums.
-class Tiles {
- public:
-  Tiles(std::int64_t tokens, std::int64_t bytes_per_token)
-      : tokens_(tokens),
-        size_(std::clamp<std::int64_t>(256 * 1024 / std::max<std::int64_t>(1, bytes_per_token), 16, 256)) {}
+/// Tokens (or elements) cut into tiles of `size`: the unit of work of a thread and of partial sums.
+struct Tiles {
+  std::int64_t total, size;
 
-  std::int64_t count() const { return (tokens_ + size_ - 1) / size_; }
-  std::int64_t index(std::int64_t begin) const { return begin / size_; }
+  std::int64_t count() const { return (total + size - 1) / size; }
+  /// The index of the tile that begins at a token.
+  std::int64_t index(std::int64_t begin) const { return begin / size; }
 
   /// Calls f(begin, end) for every tile, on all threads.
   template <class F>
   void for_each(F&& f) const {
-    parallel_for(tokens_, size_, f);
+    parallel_for(total, size, f);
   }
-
- private:
-  std::int64_t tokens_, size_;
 };
 
 /// Of x [..., n, C].
 inline StreamSizes sizes_of(const Shape& x) { return {x.axes(0, x.rank() - 2).numel(), x[-2], x[-1]}; }
 
+/// Tiles of about 256 KiB of streams.
 template <class T>
 Tiles tiles_of(const StreamSizes& s) {
-  return {s.tokens, s.width() * static_cast<std::int64_t>(sizeof(T))};
+  const std::int64_t token_bytes = std::max<std::int64_t>(1, s.width() * static_cast<std::int64_t>(sizeof(T)));
+  return {s.tokens, std::clamp<std::int64_t>(256 * 1024 / token_bytes, 16, 256)};
 }
 
-/// From this size on results are better written past the caches. Two cores with 2 MiB of second-level cache each train
-/// 2 to 3 % faster with streams of 4 MiB written so.
-constexpr std::int64_t kPastCaches = std::int64_t{4} << 20;
+/// From this size on results are better stored past the caches. Two cores with 2 MiB of second-level cache each train
+/// 2 to 3 % faster with streams of 4 MiB stored so.
+constexpr std::int64_t kNonTemporalBytes = std::int64_t{4} << 20;
 
-/// Whether a result of `size` numbers in rows of `channels` should be: if it is large and its rows are whole lines.
+/// Whether to store a result of `size` elements in rows of `channels` so: it is large and its rows are whole cache
+/// lines.
 template <class T>
-bool past_caches(const T* result, std::int64_t size, std::int64_t channels) {
-  constexpr std::int64_t kLine = 64, kNumber = sizeof(T);
-  return size * kNumber >= kPastCaches && channels * kNumber % kLine == 0 &&
+bool non_temporal(const T* result, std::int64_t size, std::int64_t channels) {
+  constexpr std::int64_t kLine = 64, kElement = sizeof(T);
+  return size * kElement >= kNonTemporalBytes && channels * kElement % kLine == 0 &&
          reinterpret_cast<std::uintptr_t>(result) % kLine == 0;
 }
 
-/// Sums over all tokens, taken tile by tile: one row a tile, added in the order of the tiles.
+/// Sums over all tokens, taken tile by tile and added in the order of the tiles, whoever computed them.
 template <class T>
-class TileSums {
+class PartialSums {
  public:
-  TileSums(const Tiles& tiles, std::int64_t width)
-      : tiles_(tiles), width_(width), rows_(zeros({tiles.count(), width}, dtype_of<T>())) {
-    data_ = rows_.template mutable_data<T>();
+  /// `width` sums for each of the tiles.
+  PartialSums(std::int64_t tiles, std::int64_t width)
+      : tiles_(tiles),
+        stride_((width + 15) / 16 * 16),  // 64-byte aligned like the tensor
+        rows_({std::max<std::int64_t>(1, tiles), stride_}, dtype_of<T>()),
+        data_(rows_.template mutable_data<T>()) {
+    if (tiles == 0) row(0);
   }
 
-  /// The row of the tile that begins at a token.
-  T* row(std::int64_t begin) { return data_ + tiles_.index(begin) * width_; }
+  /// The sums of one tile, all zero.
+  T* row(std::int64_t tile) {
+    T* const sums = data_ + tile * stride_;
+    std::fill_n(sums, stride_, T{0});
+    return sums;
+  }
 
-  /// total [size]: the sums of `size` columns from `column` on.
-  void add_up(std::int64_t column, std::int64_t size, T* total) const {
-    std::fill_n(total, size, T{0});
-    for (std::int64_t tile = 0; tile < tiles_.count(); ++tile)
-      for (std::int64_t i = 0; i < size; ++i) total[i] += data_[tile * width_ + column + i];
+  /// Adds the rows of the tiles, each of which was asked for; returns [width].
+  const T* add_up() {
+    parallel_for(stride_, 4096, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t tile = 1; tile < tiles_; ++tile)
+        for (std::int64_t i = begin; i < end; ++i) data_[i] += data_[tile * stride_ + i];
+    });
+    return data_;
   }
 
  private:
-  Tiles tiles_;
-  std::int64_t width_;
-  Tensor rows_;  // [tiles, width]
+  std::int64_t tiles_, stride_;
+  Tensor rows_;  // [tiles, stride]
   T* data_;
 };
 

@@ -1,6 +1,7 @@
 #include <braid/mhc/kernels/weighted_sum.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include <braid/mhc/kernels/tiles.h>
 
@@ -13,10 +14,8 @@
 #include <braid/mhc/kernels/mix-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
-
-using kernels::WeightedSum, kernels::WeightedSumVjp;
 
 template <class T>
 void sum_row(const WeightedSum<T>& c, int64_t begin, int64_t end) {
@@ -35,80 +34,61 @@ void vjp_row(const WeightedSumVjp<T>& c, T* dweights, int64_t begin, int64_t end
   }
 }
 
-void sum_f32(const WeightedSum<float>& c, int64_t begin, int64_t end) { sum_row(c, begin, end); }
-void sum_f64(const WeightedSum<double>& c, int64_t begin, int64_t end) { sum_row(c, begin, end); }
-
-void vjp_f32(const WeightedSumVjp<float>& c, float* sums, int64_t begin, int64_t end) { vjp_row(c, sums, begin, end); }
-void vjp_f64(const WeightedSumVjp<double>& c, double* sums, int64_t begin, int64_t end) {
-  vjp_row(c, sums, begin, end);
+/// Tiles of 256 KiB of elements.
+template <class T>
+Tiles tiles_of(int64_t size) {
+  return {size, 256 * 1024 / static_cast<int64_t>(sizeof(T))};
 }
 
+/// Calls f(begin, end) for the rows of a tile, which stay in the first-level cache while the states are gone through.
+template <class F>
+void for_rows(int64_t first, int64_t last, F f) {
+  constexpr int64_t kRow = 1024;
+  for (int64_t begin = first; begin < last; begin += kRow) f(begin, std::min(begin + kRow, last));
+}
+
+template <class T>
+void sum(const WeightedSum<T>& c) {
+  tiles_of<T>(c.size).for_each([&](int64_t first, int64_t last) {
+    for_rows(first, last, [&](int64_t begin, int64_t end) { sum_row(c, begin, end); });
+  });
+}
+
+template <class T>
+void vjp(const WeightedSumVjp<T>& c) {
+  const Tiles tiles = tiles_of<T>(c.size);
+  const auto count = static_cast<int64_t>(c.states.size());
+  PartialSums<T> sums(tiles.count(), count);
+  tiles.for_each([&](int64_t first, int64_t last) {
+    T* dweights = sums.row(tiles.index(first));
+    for_rows(first, last, [&](int64_t begin, int64_t end) { vjp_row(c, dweights, begin, end); });
+  });
+  if (c.dweights != nullptr) std::copy_n(sums.add_up(), count, c.dweights);
+}
+
+template <class T>
+WeightedSumKernels<T> table() {
+  return {.sum = sum<T>, .vjp = vjp<T>};
+}
+
+std::tuple<WeightedSumKernels<float>, WeightedSumKernels<double>> tables() { return {table<float>(), table<double>()}; }
+
 }  // namespace
-}  // namespace braid::mhc::HWY_NAMESPACE
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace braid::mhc {
-namespace {
+namespace braid::mhc::kernels {
 
-HWY_EXPORT(sum_f32);
-HWY_EXPORT(sum_f64);
-HWY_EXPORT(vjp_f32);
-HWY_EXPORT(vjp_f64);
-
-// Rows of numbers that stay in the first-level cache while the states are gone through.
-constexpr std::int64_t kRow = 1024;
+HWY_EXPORT(tables);
 
 template <class T>
-kernels::Tiles tiles_of(std::int64_t size) {
-  return {(size + kRow - 1) / kRow, kRow * static_cast<std::int64_t>(sizeof(T))};
+WeightedSumKernels<T> weighted_sum_kernels() {
+  return std::get<WeightedSumKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
 }
 
-/// Calls f(begin, end) for the rows [first, last).
-template <class F>
-void for_rows(std::int64_t size, std::int64_t first, std::int64_t last, F f) {
-  for (std::int64_t row = first; row < last; ++row) f(row * kRow, std::min(size, (row + 1) * kRow));
-}
+template WeightedSumKernels<float> weighted_sum_kernels();
+template WeightedSumKernels<double> weighted_sum_kernels();
 
-template <class T, class F>
-void sum_by_tiles(const kernels::WeightedSum<T>& c, F sum) {
-  tiles_of<T>(c.size).for_each([&](std::int64_t first, std::int64_t last) {
-    for_rows(c.size, first, last, [&](std::int64_t begin, std::int64_t end) { sum(c, begin, end); });
-  });
-}
-
-template <class T, class F>
-void vjp_by_tiles(const kernels::WeightedSumVjp<T>& c, F vjp) {
-  const kernels::Tiles tiles = tiles_of<T>(c.size);
-  const auto count = static_cast<std::int64_t>(c.states.size());
-  kernels::TileSums<T> sums(tiles, count);
-  tiles.for_each([&](std::int64_t first, std::int64_t last) {
-    T* row = sums.row(first);
-    for_rows(c.size, first, last, [&](std::int64_t begin, std::int64_t end) { vjp(c, row, begin, end); });
-  });
-  if (c.dweights != nullptr) sums.add_up(0, count, c.dweights);
-}
-
-}  // namespace
-
-namespace kernels {
-
-void weighted_sum(const WeightedSum<float>& c) {
-  sum_by_tiles(c, [](const auto&... arguments) { HWY_DYNAMIC_DISPATCH(sum_f32)(arguments...); });
-}
-
-void weighted_sum(const WeightedSum<double>& c) {
-  sum_by_tiles(c, [](const auto&... arguments) { HWY_DYNAMIC_DISPATCH(sum_f64)(arguments...); });
-}
-
-void weighted_sum_vjp(const WeightedSumVjp<float>& c) {
-  vjp_by_tiles(c, [](const auto&... arguments) { HWY_DYNAMIC_DISPATCH(vjp_f32)(arguments...); });
-}
-
-void weighted_sum_vjp(const WeightedSumVjp<double>& c) {
-  vjp_by_tiles(c, [](const auto&... arguments) { HWY_DYNAMIC_DISPATCH(vjp_f64)(arguments...); });
-}
-
-}  // namespace kernels
-}  // namespace braid::mhc
+}  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

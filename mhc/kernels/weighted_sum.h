@@ -4,7 +4,7 @@
 
 namespace braid::mhc::kernels {
 
-/// y = x + sum_k weights_k states_k over `size` numbers.
+/// y = x + sum_k weights_k states_k over `size` elements.
 template <class T>
 struct WeightedSum {
   std::int64_t size;
@@ -26,9 +26,14 @@ struct WeightedSumVjp {
   T* dweights;
 };
 
-void weighted_sum(const WeightedSum<float>& call);
-void weighted_sum(const WeightedSum<double>& call);
-void weighted_sum_vjp(const WeightedSumVjp<float>& call);
-void weighted_sum_vjp(const WeightedSumVjp<double>& call);
+/// The kernels for the best instruction set of this processor. T is float or double.
+template <class T>
+struct WeightedSumKernels {
+  void (*sum)(const WeightedSum<T>&);
+  void (*vjp)(const WeightedSumVjp<T>&);
+};
+
+template <class T>
+WeightedSumKernels<T> weighted_sum_kernels();
 
 }  // namespace braid::mhc::kernels

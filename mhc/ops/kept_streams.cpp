@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <braid/mhc/kernels/mhc_read.h>
+#include <braid/mhc/kernels/tiles.h>
 
 namespace braid::mhc {
 
@@ -19,9 +19,11 @@ Tensor fused_write(const Tensor& x, const Tensor& maps, const Tensor& f) {
   Tensor y(x.shape(), x.dtype());
   dispatch_float("ManifoldConstrainedHC", y.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const kernels::MhcWrite<T> write{x.data<T>(), maps.data<T>(), f.data<T>()};
-    kernels::mhc_write<T>({f.numel() / std::max<std::int64_t>(1, f.size(-1)), x.size(-2), x.size(-1), 0, true, 0},
-                          write, y.mutable_data<T>());
+    const kernels::StreamSizes s = kernels::sizes_of(x.shape());
+    const std::int64_t m = maps.size(-1);
+    const T* h = maps.data<T>();
+    kernels::read_write_kernels<T>().write(
+        {s, {h + 2 * s.n, m}, {h + s.n, m}, x.data<T>(), f.data<T>(), y.mutable_data<T>()});
   });
   return y;
 }

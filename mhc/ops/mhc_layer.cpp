@@ -10,7 +10,7 @@ struct Params {
   Tensor h_pre, h_post, h_res, weight;
 
   template <class T>
-  kernels::LayerParams<T> kernel() const {
+  kernels::MHCLayerParams<T> kernel() const {
     return {h_pre.data<T>(), h_post.data<T>(), h_res.data<T>(), weight.data<T>()};
   }
 };
@@ -24,8 +24,8 @@ Forward forward(const Params& params, const Tensor& x, double eps) {
   Tensor y(x.shape(), x.dtype()), rstd({s.tokens}, x.dtype());
   dispatch_float("fused_mhc_layer", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::mhc_layer(
-        kernels::LayerForward<T>{s, eps, params.kernel<T>(), x.data<T>(), y.mutable_data<T>(), rstd.mutable_data<T>()});
+    kernels::mhc_layer_kernels<T>().forward(
+        {s, eps, params.kernel<T>(), x.data<T>(), y.mutable_data<T>(), rstd.mutable_data<T>()});
   });
   return {y, rstd};
 }
@@ -38,10 +38,10 @@ std::vector<Tensor> backward(const Tensor& cotangent, const Params& params, cons
          dweight = like(params.weight), dx = like(x);
   dispatch_float("fused_mhc_layer", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::mhc_layer_vjp(kernels::LayerVjp<T>{kernels::sizes_of(x.shape()), params.kernel<T>(), x.data<T>(),
-                                                rstd.data<T>(), dy.data<T>(), dx.mutable_data<T>(),
-                                                dh_pre.mutable_data<T>(), dh_post.mutable_data<T>(),
-                                                dh_res.mutable_data<T>(), dweight.mutable_data<T>()});
+    kernels::mhc_layer_kernels<T>().vjp({kernels::sizes_of(x.shape()), params.kernel<T>(), x.data<T>(), rstd.data<T>(),
+                                         dy.data<T>(), dx.mutable_data<T>(), dh_pre.mutable_data<T>(),
+                                         dh_post.mutable_data<T>(), dh_res.mutable_data<T>(),
+                                         dweight.mutable_data<T>()});
   });
   return {dh_pre, dh_post, dh_res, dweight, dx};
 }

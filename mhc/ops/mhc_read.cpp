@@ -6,17 +6,18 @@
 namespace braid::mhc {
 namespace {
 
-using kernels::data_or_null, kernels::mutable_or_null, kernels::MhcCotangents, kernels::MhcGradients,
-    kernels::MhcParams, kernels::MhcSaved, kernels::MhcSizes, kernels::MhcWrite;
+using kernels::data_or_null, kernels::mutable_or_null, kernels::MHCParams, kernels::MHCSizes, kernels::MHCWrite;
 
 /// Tensors that the kernels take as one write; undefined when there is none. The backward pass needs no x.
 struct Write {
   Tensor maps, f, x = {};  // [..., m], [..., C], [..., n, C]
 
   template <class T>
-  MhcWrite<T> kernel() const {
+  MHCWrite<T> kernel(std::int64_t n) const {
     if (!f.defined()) return {};
-    return {x.defined() ? x.data<T>() : nullptr, maps.data<T>(), f.data<T>()};
+    const T* h = maps.data<T>();
+    const std::int64_t m = maps.size(-1);
+    return {data_or_null<T>(x), {h + n, m}, {h + 2 * n, m}, f.data<T>()};
   }
 };
 
@@ -24,14 +25,14 @@ struct Params {
   Tensor phi, alpha, bias;
 
   template <class T>
-  MhcParams<T> kernel() const {
+  MHCParams<T> kernel() const {
     return {phi.data<T>(), alpha.data<T>(), bias.data<T>()};
   }
 };
 
 Shape lead_of(const Tensor& x) { return x.shape().axes(0, x.rank() - 2); }
 
-MhcSizes sizes_of(const Tensor& x, const FusedMhc& c) {
+MHCSizes sizes_of(const Tensor& x, const FusedMhc& c) {
   return {lead_of(x).numel(), x.size(-2), x.size(-1), c.iterations, c.rows_last, c.eps};
 }
 
@@ -58,7 +59,7 @@ struct Saved {
   std::shared_ptr<KeptStream> stream;
 };
 
-Forward forward(const MhcSizes& s, const Params& params, const Write& before, const Tensor& x) {
+Forward forward(const MHCSizes& s, const Params& params, const Write& before, const Tensor& x) {
   const Tensor& like = before.x.defined() ? before.x : x;
   const Shape lead = lead_of(like);
   const auto make = [&](const Shape& tail) { return Tensor(lead.concat(tail), like.dtype()); };
@@ -66,10 +67,9 @@ Forward forward(const MhcSizes& s, const Params& params, const Write& before, co
               make({s.maps()}), make({})};
   dispatch_float("ManifoldConstrainedHC", like.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    // The kernel reads a given x and writes one of its own making.
-    T* stream = before.x.defined() ? out.x.mutable_data<T>() : const_cast<T*>(x.data<T>());
-    kernels::mhc_forward<T>(s, params.kernel<T>(), before.kernel<T>(), stream, out.z.mutable_data<T>(),
-                            out.r.mutable_data<T>(), out.maps.mutable_data<T>(), out.u.mutable_data<T>());
+    kernels::mhc_read_kernels<T>().read({s, params.kernel<T>(), before.kernel<T>(s.n), data_or_null<T>(x),
+                                         mutable_or_null<T>(out.x), out.z.mutable_data<T>(), out.r.mutable_data<T>(),
+                                         out.maps.mutable_data<T>(), out.u.mutable_data<T>()});
   });
   if (!before.x.defined()) out.x = x;
   return out;
@@ -83,7 +83,7 @@ Tensor room_for_dx(const Tensor& x, Tensor& dy) {
 }
 
 /// Cotangents of x (that of the write before, when there is one), its post, f, phi, alpha, bias.
-std::vector<Tensor> backward(const MhcSizes& s, const Params& params, const Write& before, const Saved& saved,
+std::vector<Tensor> backward(const MHCSizes& s, const Params& params, const Write& before, const Saved& saved,
                              std::span<Tensor> dys) {
   const Tensor& x = saved.stream->x();
   const Tensor du = dys[0].contiguous(), dpost = dys[2].contiguous();
@@ -97,11 +97,22 @@ std::vector<Tensor> backward(const MhcSizes& s, const Params& params, const Writ
     using T = decltype(zero);
     T* dx_data = dx.mutable_data<T>();
     const T* dy_data = written && !dy.defined() ? dx_data : data_or_null<T>(dy);
-    kernels::mhc_backward<T>(s, params.kernel<T>(), before.kernel<T>(),
-                             {x.data<T>(), saved.z.data<T>(), saved.r.data<T>(), saved.maps.data<T>()},
-                             {dy_data, data_or_null<T>(dpost), data_or_null<T>(du)},
-                             {dx_data, dphi.mutable_data<T>(), dalpha.mutable_data<T>(), dbias.mutable_data<T>(),
-                              mutable_or_null<T>(dpost_before), mutable_or_null<T>(df)});
+    kernels::mhc_read_kernels<T>().vjp({.sizes = s,
+                                        .params = params.kernel<T>(),
+                                        .before = before.kernel<T>(s.n),
+                                        .x = x.data<T>(),
+                                        .z = saved.z.data<T>(),
+                                        .r = saved.r.data<T>(),
+                                        .maps = saved.maps.data<T>(),
+                                        .dy = dy_data,
+                                        .dh_post = data_or_null<T>(dpost),
+                                        .du = data_or_null<T>(du),
+                                        .dx = dx_data,
+                                        .dphi = dphi.mutable_data<T>(),
+                                        .dalpha = dalpha.mutable_data<T>(),
+                                        .dbias = dbias.mutable_data<T>(),
+                                        .dh_post_before = mutable_or_null<T>(dpost_before),
+                                        .df_before = mutable_or_null<T>(df)});
   });
   return {dx, dpost_before, df, dphi, dalpha, dbias};
 }
@@ -119,7 +130,7 @@ Var FusedStream::read(const FusedMhc& c) {
   check_params(x_.value(), c);
   const bool pending = f_.value().defined();
   check<Error>(pending || !maps_.defined(), "FusedStream: read() again without write()");
-  const MhcSizes sizes = sizes_of(x_.value(), c);
+  const MHCSizes sizes = sizes_of(x_.value(), c);
   const Params params{c.phi.value().contiguous(), c.alpha.value().contiguous(), c.bias.value().contiguous()};
   const Tensor x = x_.value().contiguous();
   const Write before = pending ? Write{maps_, f_.value().contiguous()} : Write{};
@@ -155,14 +166,20 @@ Var FusedStream::streams() const {
   if (!maps_.defined()) return x_;
   check<Error>(f_.value().defined(), "FusedStream: streams() between read() and write()");
   const Write write{maps_, f_.value().contiguous()};
-  const MhcSizes sizes{lead_of(x_.value()).numel(), x_.size(-2), x_.size(-1), 0, true, 0};
+  const kernels::StreamSizes sizes = kernels::sizes_of(x_.shape());
   const Tensor y = fused_write(x_.value(), write.maps, write.f);
   return record("mhc_write", y, {x_, post_, f_}, [sizes, write](const Tensor& dy_in) {
     const Tensor dy = dy_in.contiguous();
-    Tensor dpost(post_of(write.maps, sizes.n).shape(), dy.dtype()), df(write.f.shape(), dy.dtype());
+    Tensor dpost = zeros(post_of(write.maps, sizes.n).shape(), dy.dtype()), df(write.f.shape(), dy.dtype());
     dispatch_float("ManifoldConstrainedHC", dy.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      kernels::mhc_write_vjp<T>(sizes, write.kernel<T>(), dy.data<T>(), dpost.mutable_data<T>(), df.mutable_data<T>());
+      const MHCWrite<T> w = write.kernel<T>(sizes.n);
+      kernels::read_write_kernels<T>().vjp({.sizes = sizes,
+                                            .h_post = w.h_post,
+                                            .f = w.f,
+                                            .dy = dy.data<T>(),
+                                            .dh_post = {dpost.mutable_data<T>(), sizes.n},
+                                            .df = df.mutable_data<T>()});
     });
     return std::vector{dy, dpost, df};
   });

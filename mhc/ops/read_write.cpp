@@ -45,7 +45,7 @@ Tensor read(const Tensor& h_pre, const Tensor& x) {
   Tensor u(x.shape().without(-2), x.dtype());
   dispatch_float("stream_read", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::stream_read({s, map_of<T>(h_pre, s.n), x.data<T>(), u.mutable_data<T>()});
+    kernels::read_write_kernels<T>().read({s, map_of<T>(h_pre, s.n), x.data<T>(), u.mutable_data<T>()});
   });
   return u;
 }
@@ -55,7 +55,7 @@ Tensor write(const Tensor& h_res, const Tensor& h_post, const Tensor& x, const T
   Tensor y(x.shape(), x.dtype());
   dispatch_float("stream_write", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::stream_write(
+    kernels::read_write_kernels<T>().write(
         {s, map_of<T>(h_res, s.n * s.n), map_of<T>(h_post, s.n), x.data<T>(), f.data<T>(), y.mutable_data<T>()});
   });
   return y;
@@ -85,11 +85,11 @@ StreamTensors backward(const StreamTensors& in, const Shape& shape, const Cotang
                   wanted.x ? Tensor(shape, dtype) : Tensor(), wanted.f ? Tensor(shape.without(-2), dtype) : Tensor()};
   dispatch_float("stream_vjp", dtype, [&](auto zero) {
     using T = decltype(zero);
-    kernels::stream_vjp(kernels::StreamVjp<T>{s, map_of<T>(in.h_pre, s.n), map_of<T>(in.h_res, s.n * s.n),
-                                              map_of<T>(in.h_post, s.n), data_or_null<T>(in.x), data_or_null<T>(in.f),
-                                              data_or_null<T>(du), data_or_null<T>(dy), gradient_of<T>(d.h_pre, s.n),
-                                              gradient_of<T>(d.h_res, s.n * s.n), gradient_of<T>(d.h_post, s.n),
-                                              mutable_or_null<T>(d.x), mutable_or_null<T>(d.f)});
+    kernels::read_write_kernels<T>().vjp({s, map_of<T>(in.h_pre, s.n), map_of<T>(in.h_res, s.n * s.n),
+                                          map_of<T>(in.h_post, s.n), data_or_null<T>(in.x), data_or_null<T>(in.f),
+                                          data_or_null<T>(du), data_or_null<T>(dy), gradient_of<T>(d.h_pre, s.n),
+                                          gradient_of<T>(d.h_res, s.n * s.n), gradient_of<T>(d.h_post, s.n),
+                                          mutable_or_null<T>(d.x), mutable_or_null<T>(d.f)});
   });
   return d;
 }

@@ -17,8 +17,8 @@ Tensor forward(const Tensor& x, const Tensor& weights, const std::vector<Tensor>
   Tensor y(x.shape(), x.dtype());
   dispatch_float("weighted_sum", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::weighted_sum(
-        kernels::WeightedSum<T>{x.numel(), weights.data<T>(), x.data<T>(), pointers<T>(states), y.mutable_data<T>()});
+    kernels::weighted_sum_kernels<T>().sum(
+        {x.numel(), weights.data<T>(), x.data<T>(), pointers<T>(states), y.mutable_data<T>()});
   });
   return y;
 }
@@ -33,8 +33,8 @@ std::vector<Tensor> backward(const Tensor& cotangent, const Tensor& weights, con
     using T = decltype(zero);
     std::vector<T*> dstates;
     for (std::size_t k = 0; k < states.size(); ++k) dstates.push_back(kernels::mutable_or_null<T>(d[2 + k]));
-    kernels::weighted_sum_vjp(kernels::WeightedSumVjp<T>{dy.numel(), weights.data<T>(), pointers<T>(states),
-                                                         dy.data<T>(), dstates, kernels::mutable_or_null<T>(d[1])});
+    kernels::weighted_sum_kernels<T>().vjp(
+        {dy.numel(), weights.data<T>(), pointers<T>(states), dy.data<T>(), dstates, kernels::mutable_or_null<T>(d[1])});
   });
   return d;
 }

@@ -1,0 +1,181 @@
+// The read of a manifold-constrained hyper-connection and its vjp, tile by tile of tokens that stay in cache.
+// Included once per SIMD target.
+
+#if defined(BRAID_MHC_KERNELS_MHC_READ_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BRAID_MHC_KERNELS_MHC_READ_TILE_INL_H_
+#undef BRAID_MHC_KERNELS_MHC_READ_TILE_INL_H_
+#else
+#define BRAID_MHC_KERNELS_MHC_READ_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include <hwy/highway.h>
+
+#include <braid/core/gemm.h>
+#include <braid/mhc/kernels/channels-inl.h>
+#include <braid/mhc/kernels/inner_products-inl.h>
+#include <braid/mhc/kernels/maps-inl.h>
+#include <braid/mhc/kernels/mhc_read.h>
+#include <braid/mhc/kernels/mix-inl.h>
+#include <braid/mhc/kernels/prefetch-inl.h>
+#include <braid/mhc/kernels/product_vjp-inl.h>
+#include <braid/mhc/kernels/thin_product-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// sqrt(mean(x^2) + eps) of one token.
+template <class T>
+T root_mean_square(const MHCSizes& s, const T* x) {
+  const auto squares = static_cast<double>(sum_of_squares(s.n, s.channels, x));
+  return static_cast<T>(std::sqrt(squares / static_cast<double>(s.width()) + s.eps));
+}
+
+/// z [rows, m] = x phi
+template <int kN, class T>
+void multiply_maps(const MHCSizes& s, int64_t rows, const T* x, const T* phi, T* z, Prefetcher<T> next) {
+  if constexpr (kN != 0)
+    multiply_thin<kN*(kN + 2)>(rows, s.width(), x, phi, z, next);
+  else
+    gemm_serial<T>(false, false, rows, s.maps(), s.width(), 1, x, s.width(), phi, s.maps(), 0, z, s.maps());
+}
+
+/// The pending write of one tile. With `cached` [tile, nC] the new streams are there as well, and stored past the
+/// caches.
+template <class T>
+void write_tile(const MHCRead<T>& c, T* cached, int64_t begin, int64_t end) {
+  const MHCSizes& s = c.sizes;
+  const int64_t width = s.width();
+  for (int64_t t = begin; t < end; ++t) {
+    T *written = c.written + t * width, *y = cached == nullptr ? written : cached + (t - begin) * width;
+    prefetch(c.before.x + (t + 1) * width, width);
+    mix(s.n, s.n, s.channels, {c.before.h_res.at(t), s.n, 1}, c.before.x + t * width,
+        {c.before.h_post.at(t), c.before.f + t * s.channels}, y);
+    if (cached != nullptr) copy_non_temporal(width, y, written);
+  }
+}
+
+/// z, r, the maps and u of one tile with the streams x [count, nC]; for n = 4 `next` is prefetched meanwhile.
+template <int kN, class T>
+void read_tile(const MHCRead<T>& c, MapLanes<T, kN>& lanes, const T* x, Prefetcher<T> next, int64_t begin,
+               int64_t end) {
+  const MHCSizes& s = c.sizes;
+  const int64_t m = s.maps(), width = s.width();
+  multiply_maps<kN>(s, end - begin, x, c.params.phi, c.z + begin * m, next);
+  for (int64_t t = begin; t < end; ++t) c.r[t] = root_mean_square(s, x + (t - begin) * width);
+  for (int64_t t = begin; t < end; t += lanes.lanes())
+    lanes.forward(std::min(lanes.lanes(), end - t), c.z + t * m, c.r + t, c.maps + t * m);
+  for (int64_t t = begin; t < end; ++t)
+    mix(1, s.n, s.channels, {c.maps + t * m, 0, 1}, x + (t - begin) * width, {}, c.u + t * s.channels);
+}
+
+/// The buffers of one tile of the vjp.
+template <class T>
+struct TileBuffers {
+  T *products, *dz, *dmaps, *scale;  // [tile, product_step()], [tile, m], [tile, m], [tile]
+
+  /// Rows of `products` lie a little more than a token apart: were it as far as those of x, a processor would take the
+  /// load of an x for one of the product just stored.
+  static int64_t product_step(const MHCSizes& s) { return s.width() + 16; }
+
+  static int64_t size(const MHCSizes& s, int64_t tile) { return tile * (product_step(s) + 2 * s.maps() + 1); }
+
+  TileBuffers(const MHCSizes& s, int64_t tile, T* scratch)
+      : products(scratch),
+        dz(products + tile * product_step(s)),
+        dmaps(dz + tile * s.maps()),
+        scale(dmaps + tile * s.maps()) {}
+};
+
+/// phi and the sums of the parameters' gradients, to which each tile adds. Without panels of phi, which do not pay for
+/// a few tokens, there is at most one tile, whose dphi is written and not added to.
+template <class T>
+struct ParamSums {
+  const T* phi_panels;       // null: none
+  T *dphi, *dalpha, *dbias;  // [nC, m], in panels as phi; [3]; [m]
+};
+
+/// The initial value of a token's dx: dz phi^T - scale x.
+template <class T>
+struct NormCotangent {
+  const T *products, *x;  // [n, C], dz phi^T; [n, C]
+  T scale;
+  int64_t channels;
+
+  template <class D>
+  hn::Vec<D> operator()(D d, int64_t row, int64_t c) const {
+    const int64_t at = row * channels + c;
+    return hn::NegMulAdd(hn::Set(d, scale), hn::LoadU(d, x + at), hn::LoadU(d, products + at));
+  }
+};
+
+/// dmaps [tile, m]: pre <du, x_i>, post as given, res <dy_i, x_j>.
+template <class T>
+void collect_dmaps(const MHCReadVjp<T>& c, T* dmaps, int64_t begin, int64_t end) {
+  const MHCSizes& s = c.sizes;
+  std::fill_n(dmaps, (end - begin) * s.maps(), T{0});
+  for (int64_t t = begin; t < end; ++t, dmaps += s.maps()) {
+    const T* x = c.x + t * s.width();
+    if (c.du != nullptr) inner_products(s.n, 1, s.channels, x, c.du + t * s.channels, dmaps, 1);
+    if (c.dh_post != nullptr) std::copy_n(c.dh_post + t * s.n, s.n, dmaps + s.n);
+    if (c.dy != nullptr) inner_products(s.n, s.n, s.channels, c.dy + t * s.width(), x, dmaps + 2 * s.n, s.n);
+  }
+}
+
+/// products = dz phi^T and dphi += x^T dz of one tile, while `next` is prefetched.
+template <class T>
+void products_of_tile(const MHCReadVjp<T>& c, const TileBuffers<T>& tile, const ParamSums<T>& sums, int64_t begin,
+                      int64_t end, Prefetcher<T> next) {
+  const MHCSizes& s = c.sizes;
+  const int64_t count = end - begin, m = s.maps(), width = s.width(), step = tile.product_step(s);
+  const T* x = c.x + begin * width;
+  if (sums.phi_panels != nullptr)
+    return product_vjp<T>({count, width, m, x, tile.dz, sums.phi_panels, sums.dphi, tile.products, step}, next);
+  gemm<T>(true, false, width, m, count, 1, x, width, tile.dz, m, 0, sums.dphi, m);
+  gemm<T>(false, true, count, width, m, 1, tile.dz, m, c.params.phi, m, 0, tile.products, step);
+}
+
+/// dx = dz phi^T - scale x + H_pre^T du + H_res^T dy of one tile, and from it the vjp of the write before:
+/// dh_post_i = <dx_i, f>, df = H_post dx.
+template <class T>
+void dx_of_tile(const MHCReadVjp<T>& c, const TileBuffers<T>& tile, int64_t begin, int64_t end) {
+  const MHCSizes& s = c.sizes;
+  const MHCWrite<T>& before = c.before;
+  const int64_t n = s.n, channels = s.channels, width = s.width();
+  // It stays in cache where it is read again, by the write before, or lies there already as dy.
+  const bool in_cache = before.f != nullptr || c.dx == c.dy;
+  const Store where = in_cache ? Store::cached : store_for(c.dx, s.tokens * width, channels);
+  for (int64_t t = begin, i = 0; t < end; ++t, ++i) {
+    const NormCotangent<T> start{tile.products + i * tile.product_step(s), c.x + t * width, tile.scale[i], channels};
+    const T *h_pre = c.maps + t * s.maps(), *h_res = h_pre + 2 * n;
+    const T *du = c.du == nullptr ? nullptr : c.du + t * channels, *dy = c.dy == nullptr ? nullptr : c.dy + t * width;
+    T* dx = c.dx + t * width;
+    mix_from_to(where, start, n, dy == nullptr ? 0 : n, channels, {h_res, 1, n}, dy, {h_pre, du}, dx);
+    if (before.f == nullptr) continue;
+    inner_products(n, 1, channels, dx, before.f + t * channels, c.dh_post_before + t * n, 1);
+    mix(1, n, channels, {before.h_post.at(t), 0, 1}, dx, {}, c.df_before + t * channels);
+  }
+}
+
+/// The gradients of each token, and what the tokens add to those of the parameters.
+template <int kN, class T>
+void vjp_tile(const MHCReadVjp<T>& c, MapLanes<T, kN>& lanes, const TileBuffers<T>& tile, const ParamSums<T>& sums,
+              Prefetcher<T> next, int64_t begin, int64_t end) {
+  const int64_t m = c.sizes.maps();
+  collect_dmaps(c, tile.dmaps, begin, end);
+  for (int64_t t = begin, i = 0; t < end; t += lanes.lanes(), i += lanes.lanes())
+    lanes.backward(std::min(lanes.lanes(), end - t), c.z + t * m, c.r + t, tile.dmaps + i * m, tile.dz + i * m,
+                   tile.scale + i, sums.dalpha, sums.dbias);
+  products_of_tile(c, tile, sums, begin, end, next);
+  dx_of_tile(c, tile, begin, end);
+}
+
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard
