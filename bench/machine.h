@@ -13,7 +13,7 @@ struct Machine {
 /// Measured at the first call.
 const Machine& machine();
 
-/// Copy bandwidth past the caches as it is now, of one copy: on a shared machine it changes by the second.
+/// Copy bandwidth of memory as it is now, of one copy: on a shared machine it changes by the second.
 double copy_bytes_now();
 
 }  // namespace braid::bench

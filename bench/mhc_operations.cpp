@@ -90,7 +90,7 @@ MhcForm form_of(Module module) {
           [shared](const Tensors& inputs, const Tensor& dy) { return evaluate(*shared, inputs, dy); }};
 }
 
-/// Of f32 numbers per token.
+/// Of f32 values per token.
 MhcTraffic traffic(std::int64_t tokens, std::int64_t forward, std::int64_t vjp) {
   return {4.0 * static_cast<double>(tokens * forward), 4.0 * static_cast<double>(tokens * vjp)};
 }

@@ -12,7 +12,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-# Okabe and Ito's colours, which readers with any colour vision can tell apart, and a marker each.
+# Okabe and Ito's colors, which readers with any color vision can tell apart, and a marker each.
 STYLES = {
     "mhc": ("mHC connection", "#0072b2", "D"),
     "hyper_connection": ("hyper-connection", "#e69f00", "s"),

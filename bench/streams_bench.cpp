@@ -18,7 +18,7 @@ Var composed_weighted_sum(Vars v) {
   return y;
 }
 
-/// n streams of C channels, f32. Sizes are counted in rows of C numbers a token.
+/// n streams of C channels, f32. Sizes are counted in rows of C values per token.
 std::vector<OpBench> stream_benches(std::int64_t tokens, std::int64_t n, std::int64_t channels) {
   const Shape x{tokens, n, channels}, state{tokens, channels};
   const auto rows = [=](std::int64_t count) { return Work{4.0 * static_cast<double>(tokens * channels * count)}; };

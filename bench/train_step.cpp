@@ -17,7 +17,7 @@ namespace {
 using namespace braid;
 
 struct Options {
-  std::string connection = "mhc", path = "automatic";
+  std::string connection = "mhc", path{mhc::name(mhc::default_path())};
   std::int64_t channels = 384, context = 256, batch = 8, vocab = 65, streams = 4;
   int layers = 6, heads = 6, steps = 10, threads = 2;
   std::int64_t keep_every = 1;
@@ -124,7 +124,7 @@ void measure(const Options& o) {
 void add_options(CLI::App& app, Options& o) {
   app.add_option("--connection", o.connection, "residual, hc, mhc, manifold, mhc-layer or skip")->capture_default_str();
   app.add_flag("--compare", o.compare, "residual, hc and mhc in turn, with their ratio to residual");
-  app.add_option("--path", o.path, "automatic, reference or fused")->capture_default_str();
+  app.add_option("--path", o.path, "fused or reference")->capture_default_str();
   app.add_option("--channels", o.channels)->capture_default_str();
   app.add_option("--layers", o.layers)->capture_default_str();
   app.add_option("--heads", o.heads)->capture_default_str();

@@ -46,7 +46,8 @@ function(braid_add_library folder)
 endfunction()
 
 # braid_compile_quickly(core_tests -O0 HEADERS <gtest/gtest.h> ...): for what is not the library, which runs for moments
-# and compiles for seconds. HEADERS are precompiled, which pays from about five sources on.
+# and compiles for seconds. Of an inline function that program and library both contain, the linker keeps the program's
+# copy, so what runs hot loops takes -O1. HEADERS are precompiled, which pays from about five sources on.
 function(braid_compile_quickly target optimization)
   cmake_parse_arguments(ARG "" "" "HEADERS" ${ARGN})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${optimization}>)

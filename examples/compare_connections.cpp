@@ -51,11 +51,11 @@ Options parse(int argc, char** argv) {
       "Trains one small language model under every connection, on the same batches; prints a table and writes "
       "metrics.jsonl, results.json and loss.png into --out.");
   app.option_defaults()->take_last();
-  app.add_option("--text", o.text, "text file to learn (default: the system's licence texts)");
+  app.add_option("--text", o.text, "text file to learn (default: the system's license texts)");
   app.add_option("--steps", o.training.steps, "training steps of each")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  app.add_option("--seed", o.training.seed, "of initialisation and batches")->capture_default_str();
+  app.add_option("--seed", o.training.seed, "of initialization and batches")->capture_default_str();
   app.add_option("--threads", o.threads, "threads (0: all cores)")->check(CLI::Range(0, 1024))->capture_default_str();
   app.add_option("--out", o.out, "results folder (default: runs/compare-TIME)");
   examples::add_connection_flags(app, o.training.connection);

@@ -25,10 +25,10 @@ struct Connected {
   std::vector<nn::MLP> layers;
   std::vector<mhc::ManifoldConstrainedHC> connections;
 
-  Var operator()(Var x) const {
-    x = mhc::expand_streams(x, connections.front().streams);                           // 1. open
+  Var operator()(const Var& embedding) const {
+    mhc::Streams x = connections.front().open(embedding);                              // 1. open
     for (std::size_t i = 0; i < layers.size(); ++i) x = connections[i](x, layers[i]);  // 2. connect
-    return mhc::reduce_streams(x);                                                     // 3. close
+    return connections.back().close(x);                                                // 3. close
   }
   void params(auto&& visit) {
     visit("layers", layers);

@@ -1,15 +1,21 @@
 #include <braid/mhc/connection.h>
 
-#include <algorithm>
 #include <array>
 
-#include <fmt/ranges.h>
+#include <braid/core/detail/enum_named.h>
 
 namespace braid::mhc {
 namespace {
 
 // In the order of ConnectionKind and of Connection::Module.
 constexpr std::array<std::string_view, 6> kNames = {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip"};
+
+template <ConnectionKind kind, class M>
+constexpr bool kIs = std::is_same_v<std::variant_alternative_t<static_cast<std::size_t>(kind), Connection::Module>, M>;
+static_assert(kIs<ConnectionKind::residual, ResidualConnection> && kIs<ConnectionKind::hc, HyperConnection> &&
+              kIs<ConnectionKind::mhc, ManifoldConstrainedHC> &&
+              kIs<ConnectionKind::manifold, ManifoldHyperConnection> && kIs<ConnectionKind::mhc_layer, MHCLayer> &&
+              kIs<ConnectionKind::skip, MHCSkip> && std::variant_size_v<Connection::Module> == kNames.size());
 
 Connection::Module make_module(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng) {
   const std::int64_t n = config.streams.value_or(config.kind == ConnectionKind::manifold ? 2 : 4);
@@ -46,12 +52,6 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
   return ResidualConnection();
 }
 
-Var open_with(const auto& connection, const Var& embedding) { return connection.open(embedding); }
-Var open_with(const MHCSkip&, const Var& embedding) { return embedding; }
-
-Var close_with(const auto& connection, const Var& x) { return connection.close(x); }
-Var close_with(const MHCSkip&, const Var& x) { return x; }
-
 }  // namespace
 
 std::string_view name(ConnectionKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
@@ -59,27 +59,24 @@ std::string_view name(ConnectionKind kind) { return kNames[static_cast<std::size
 std::span<const std::string_view> connection_names() { return kNames; }
 
 ConnectionKind connection_kind(std::string_view name) {
-  const auto found = std::ranges::find(kNames, name);
-  check_value(found != kNames.end(), "connection_kind: connection must be one of {} but is '{}'",
-              fmt::join(kNames, ", "), name);
-  return static_cast<ConnectionKind>(found - kNames.begin());
+  return braid::detail::enum_named<ConnectionKind>("connection_kind: connection", kNames, name);
 }
 
 Connection::Connection(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng)
-    : module(make_module(config, channels, index, rng)), detach_history(config.detach_history) {}
+    : module(make_module(config, channels, index, rng)) {}
 
 Connection::Stream Connection::open(const Var& embedding) const {
-  if (const auto* skip = std::get_if<MHCSkip>(&module))
-    return {embedding, HistoryBuffer(skip->settings.max_history, detach_history)};
-  const Var x = std::visit([&](const auto& m) { return open_with(m, embedding); }, module);
-  if (const auto* mhc = std::get_if<ManifoldConstrainedHC>(&module))
-    return {{}, {}, FusedStream(x, mhc->settings.keep_every)};
-  return {x};
+  return std::visit([&](const auto& m) -> Stream { return m.open(embedding); }, module);
 }
 
 Var Connection::close(const Stream& stream) const {
-  const Var x = stream.fused ? stream.fused->streams() : stream.x;
-  return std::visit([&](const auto& m) { return close_with(m, x); }, module);
+  return std::visit([&](const auto& m) { return m.close(stream_of(m, stream)); }, module);
+}
+
+Var value(const Connection::Stream& stream) {
+  if (const auto* streams = std::get_if<Streams>(&stream)) return streams->value();
+  if (const auto* history = std::get_if<History>(&stream)) return history->x;
+  return std::get<Var>(stream);
 }
 
 void Connection::project() {

@@ -29,29 +29,24 @@ struct ConnectionConfig {
   int sinkhorn_iterations = 20;
   double phi_std = 0;           ///< mhc; see ManifoldConstrainedHC
   bool dynamic = true;          ///< hc
-  MHCSkipSettings skip = {};    ///< skip; its dtype is ours
-  bool detach_history = false;  ///< skip
-  Path path = Path::automatic;  ///< all but residual; see choose_path
-  std::int64_t keep_every = 1;  ///< mhc: streams kept for the backward pass; see FusedStream and keep_interval()
+  MHCSkipSettings skip = {};    ///< skip; its path and dtype are ours
+  Path path = default_path();   ///< all but residual
+  std::int64_t keep_every = 1;  ///< mhc: streams kept for the backward pass; see Streams and keep_interval()
   DType dtype = DType::f32;
 };
 
 /// Any of the connections, chosen at run time: one switch for `nn::Transformer<mhc::Connection>`.
 ///
-/// x [..., C] on the outside. Streams run between open() and close(): n copies of the embedding, reduced by their mean
-/// (hc, mhc, mhc-layer); the channels as they are (residual, manifold); the state and its history (skip).
-/// mhc-layer puts the sublayer behind the MHCLayer's RMS norm, initialised like a residual network.
+/// x [..., C] on the outside. mhc-layer puts the sublayer behind the MHCLayer's RMS norm, initialized like a residual
+/// network.
 struct Connection {
-  struct Stream {
-    Var x;                                      // [..., C] or [..., n, C]
-    std::optional<HistoryBuffer> history = {};  // skip only
-    std::optional<FusedStream> fused = {};      // mhc only, instead of x
-  };
   using Module = std::variant<ResidualConnection, HyperConnection, ManifoldConstrainedHC, ManifoldHyperConnection,
                               MHCLayer, MHCSkip>;
+  /// What runs between open() and close(): the channels as they are (residual, manifold), n streams that start as
+  /// copies of the embedding and are reduced by their mean (hc, mhc, mhc-layer), or the state and its history (skip).
+  using Stream = std::variant<Var, Streams, History>;
 
   Module module;
-  bool detach_history = false;
 
   /// For sublayer `index` of a network of width `channels`. Throws ValueError as the module's constructor does.
   Connection(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng);
@@ -59,12 +54,12 @@ struct Connection {
   ConnectionKind kind() const { return static_cast<ConnectionKind>(module.index()); }
 
   Stream open(const Var& embedding) const;
-  Var close(const Stream& stream) const;
-
-  /// `layer` maps [..., C] to [..., C]; anything callable.
+  /// `layer` maps [..., C] to [..., C]; anything callable. Throws Error when a connection of another kind made the
+  /// stream.
   Stream operator()(const Stream& stream, auto&& layer) const {
-    return std::visit([&](const auto& m) { return step(m, stream, layer); }, module);
+    return std::visit([&](const auto& m) -> Stream { return m(stream_of(m, stream), layer); }, module);
   }
+  Var close(const Stream& stream) const;
 
   void params(auto&& visit) {
     std::visit([&](auto& m) { m.params(visit); }, module);
@@ -74,18 +69,15 @@ struct Connection {
   void project();
 
  private:
-  static Stream step(const auto& connection, const Stream& stream, auto& layer) {
-    return {connection(stream.x, layer)};
-  }
-  static Stream step(const ManifoldConstrainedHC& connection, Stream stream, auto& layer) {
-    connection.step(*stream.fused, layer);
-    return stream;
-  }
-  static Stream step(const MHCSkip& skip, Stream stream, auto& layer) {
-    stream.history->append(stream.x);
-    stream.x = skip(layer(stream.x), *stream.history);
-    return stream;
+  template <class M>
+  static const typename M::Stream& stream_of(const M&, const Stream& stream) {
+    const auto* mine = std::get_if<typename M::Stream>(&stream);
+    check<Error>(mine != nullptr, "Connection: the stream was made by a connection of another kind");
+    return *mine;
   }
 };
+
+/// The states that run between sublayers, without what came before: [..., C] or [..., n, C].
+Var value(const Connection::Stream& stream);
 
 }  // namespace braid::mhc

@@ -39,10 +39,12 @@ StreamMaps HyperConnection::maps(const Var& x) const {
           a(2) * transpose(slice(t, -1, 2, 2 + n)) + b_res, /*gated=*/false};
 }
 
-LayerInput HyperConnection::fused_read(const Var& x) const {
+Var HyperConnection::read(Streams& x) const {
   const std::int64_t n = streams();
   check_streams("HyperConnection", x.shape(), n, channels);
-  return open_layer({theta(), alpha, concat({b_pre, b_post, reshape(b_res, {n * n})}, 0), settings.eps}, x);
+  if (!settings.dynamic || settings.path == Path::reference) return x.read(maps(x.settle()), settings.path);
+  const Var bias = concat({b_pre, b_post, reshape(b_res, {n * n})}, 0);
+  return x.read(detail::HyperMaps{theta(), alpha, bias, settings.eps});
 }
 
 Var HyperConnection::theta() const {

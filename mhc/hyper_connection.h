@@ -1,7 +1,5 @@
 #pragma once
-#include <braid/mhc/ops/hyper_read.h>
-#include <braid/mhc/path.h>
-#include <braid/mhc/stream_maps.h>
+#include <braid/mhc/streams.h>
 
 namespace braid::mhc {
 
@@ -9,7 +7,7 @@ struct HyperConnectionSettings {
   bool dynamic = true;  ///< maps depend on the token; else they are b_pre, b_post, b_res
   double eps = 1e-6;    ///< of the RMS norm in front of the maps
   StreamReduction reduction = StreamReduction::mean;
-  Path path = Path::automatic;
+  Path path = default_path();
   DType dtype = DType::f32;
 };
 
@@ -20,9 +18,9 @@ struct HyperConnectionSettings {
 ///     h_res_ij = alpha_2 tanh(theta_res_i . x'_j) + b_res_ij
 ///
 /// Differences from the paper: an RMS norm without weight (theta absorbs it) where the paper leaves the norm open, one
-/// alpha a map, and streams reduced by their mean unless settings say sum. No decay belongs on alpha and b_*.
+/// alpha per map, and streams reduced by their mean unless settings say sum. No decay belongs on alpha and b_*.
 struct HyperConnection {
-  using Stream = Var;
+  using Stream = Streams;
 
   Var theta_pre, theta_post;  // [C], zeros at the start: static; undefined when static
   Var theta_res;              // [n, C], zeros at the start
@@ -39,21 +37,21 @@ struct HyperConnection {
 
   std::int64_t streams() const { return b_pre.size(0); }
 
-  /// For x [..., n, C]: one set a token, or one for all when static. Throws ShapeError on other shapes of x.
+  /// For x [..., n, C]: one set per token, or one for all when static. Throws ShapeError on other shapes of x.
   StreamMaps maps(const Var& x) const;
 
+  /// The input of the next layer, read from x by the maps.
+  Var read(Streams& x) const;
+
   /// `layer` maps [..., C] to [..., C]; anything callable.
-  Var operator()(const Var& x, auto&& layer) const {
-    if (!settings.dynamic || path() == Path::reference) return connect(maps(x), x, layer, path());
-    const auto [u, write] = fused_read(x);
-    return write(layer(u));
+  Streams operator()(Streams x, auto&& layer) const {
+    x.write(layer(read(x)));
+    return x;
   }
+  Var operator()(const Var& x, auto&& layer) const { return (*this)(Streams(x), layer).value(); }
 
-  /// Which implementation runs now; telemetry looks at the maps, which only the reference has.
-  Path path() const { return Telemetry::active() ? Path::reference : choose_path(settings.path); }
-
-  Var open(const Var& embedding) const { return expand_streams(embedding, streams()); }
-  Var close(const Var& x) const { return reduce_streams(x, settings.reduction); }
+  Streams open(const Var& embedding) const { return Streams(expand_streams(embedding, streams())); }
+  Var close(const Streams& x) const { return reduce_streams(x.value(), settings.reduction); }
 
   void params(auto&& visit) {
     if (settings.dynamic) {
@@ -68,7 +66,6 @@ struct HyperConnection {
   }
 
  private:
-  LayerInput fused_read(const Var& x) const;
   Var theta() const;  // [2 + n, C]: pre, post, res_0, ..
 };
 

@@ -14,7 +14,7 @@ namespace braid::mhc {
 
 ManifoldHyperConnection::ManifoldHyperConnection(std::int64_t dims, Rng& rng,
                                                  const ManifoldHyperConnectionSettings& settings)
-    : dims(dims), sinkhorn_iterations(settings.sinkhorn_iterations), wanted_path(settings.path) {
+    : dims(dims), sinkhorn_iterations(settings.sinkhorn_iterations), path(settings.path) {
   const std::int64_t e = settings.expansion;
   check_value(e >= 1, "ManifoldHyperConnection: expansion must be >= 1 but is {}", e);
   check_value(dims >= 1 && dims % e == 0,
@@ -26,8 +26,8 @@ ManifoldHyperConnection::ManifoldHyperConnection(std::int64_t dims, Rng& rng,
 }
 
 Var ManifoldHyperConnection::h_res() const {
-  return h_res_cache_.get(
-      {h_res_raw}, [&] { return sinkhorn_knopp(h_res_raw, sinkhorn_iterations, Marginal::columns, wanted_path); });
+  return h_res_cache_.get({h_res_raw},
+                          [&] { return sinkhorn_knopp(h_res_raw, sinkhorn_iterations, Marginal::columns, path); });
 }
 
 Var ManifoldHyperConnection::h_pre() const {
@@ -39,7 +39,7 @@ Var ManifoldHyperConnection::h_post() const {
 }
 
 Var ManifoldHyperConnection::pre_scale(const Var& x) const {
-  if (path() == Path::fused) return reshape(scale_groups(h_pre(), split(x)), x.shape());
+  if (path == Path::fused) return reshape(scale_groups(h_pre(), split(x)), x.shape());
   return reshape(split(x) * expand_dims(h_pre(), -1), x.shape());
 }
 
@@ -49,7 +49,7 @@ Var ManifoldHyperConnection::post_combine(const Var& x, const Var& layer_output)
               "ManifoldHyperConnection: layer_output must have the shape {} of x but has {}", x.shape(),
               layer_output.shape());
   const Var f = reshape(layer_output, groups.shape());
-  if (path() == Path::fused) return reshape(mix_groups(residual_map(), h_post(), groups, f), x.shape());
+  if (path == Path::fused) return reshape(mix_groups(residual_map(), h_post(), groups, f), x.shape());
   const Var mixed = matmul(h_res(), groups * expand_dims(h_pre(), -1));
   return reshape((f + mixed) * expand_dims(h_post(), -1), x.shape());
 }

@@ -3,15 +3,15 @@
 
 #include <braid/core/random.h>
 #include <braid/mhc/detail/evaluation_cache.h>
-#include <braid/mhc/path.h>
-#include <braid/mhc/stream_maps.h>
+#include <braid/mhc/ops/read_write.h>
+#include <braid/mhc/telemetry.h>
 
 namespace braid::mhc {
 
 struct ManifoldHyperConnectionSettings {
   std::int64_t expansion = 2;  ///< how many groups the channels are split into
   int sinkhorn_iterations = 20;
-  Path path = Path::automatic;  ///< fixed with the first call
+  Path path = default_path();
   DType dtype = DType::f32;
 };
 
@@ -26,7 +26,7 @@ struct ManifoldHyperConnectionSettings {
 /// x, f [..., dims]. Around a layer: `y = post_combine(x, layer(pre_scale(x)))`.
 ///
 /// This is the equation of published packages, not arXiv:2512.24880's eq. 3: the residual path passes H_pre and H_post
-/// too, so that at the default initialisation every sublayer halves it. ManifoldConstrainedHC is the paper's.
+/// too, so that at the default initialization every sublayer halves it. ManifoldConstrainedHC is the paper's.
 ///
 /// On constants (evaluation) the maps are computed once and reused until a parameter's bits change.
 /// Methods throw ShapeError unless the last axis has size dims.
@@ -38,7 +38,7 @@ struct ManifoldHyperConnection {
   Var h_post_raw, h_post_bias;  // [expansion], zeros at the start
   std::int64_t dims;
   int sinkhorn_iterations;
-  Path wanted_path;
+  Path path;
 
   /// Throws ValueError unless expansion divides dims and sinkhorn_iterations >= 1.
   ManifoldHyperConnection(std::int64_t dims, Rng& rng, const ManifoldHyperConnectionSettings& settings = {});
@@ -63,9 +63,6 @@ struct ManifoldHyperConnection {
     if (Telemetry* telemetry = Telemetry::active()) telemetry->record(residual_maps(), split(x));
     return post_combine(x, layer(pre_scale(x)));
   }
-
-  /// Which implementation runs now.
-  Path path() const { return choose_path(wanted_path); }
 
   Var open(const Var& embedding) const { return embedding; }
   Var close(const Var& x) const { return x; }

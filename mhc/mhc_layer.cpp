@@ -6,6 +6,7 @@
 #include <braid/autograd/ops/sigmoid.h>
 #include <braid/mhc/manifold_constrained_hc.h>
 #include <braid/mhc/ops/mhc_layer.h>
+#include <braid/mhc/telemetry.h>
 
 namespace braid::mhc {
 
@@ -36,13 +37,17 @@ Var MHCLayer::mixing_matrix() const {
 StreamMaps MHCLayer::maps() const { return {sigmoid(h_pre_raw), 2 * sigmoid(h_post_raw), mixing_matrix()}; }
 
 Var MHCLayer::operator()(const Var& x) const {
-  if (path() == Path::reference || Telemetry::active()) return (*this)(x, [](const Var& u) { return u; });
+  if (settings.path == Path::reference) return (*this)(x, [](const Var& u) { return u; });
   check_streams("MHCLayer", x.shape(), streams(), channels());
   const StreamMaps m = maps();
-  return fused_mhc_layer(m.h_pre, m.h_post, m.h_res, rms_weight, x, settings.eps);
+  if (Telemetry* telemetry = Telemetry::active()) telemetry->record(m, x);
+  return mhc_layer(m.h_pre, m.h_post, m.h_res, rms_weight, x, settings.eps);
 }
 
-Var MHCLayer::norm(const Var& u) const { return rms_norm(u, rms_weight, settings.eps); }
+Var MHCLayer::read(Streams& x) const {
+  check_streams("MHCLayer", x.shape(), streams(), channels());
+  return rms_norm(x.read(maps(), settings.path), rms_weight, settings.eps);
+}
 
 Var FlatMHCLayer::operator()(const Var& x) const {
   const std::int64_t n = layer.streams(), channels = layer.channels();

@@ -2,8 +2,7 @@
 #include <braid/core/random.h>
 #include <braid/mhc/detail/evaluation_cache.h>
 #include <braid/mhc/ops/sinkhorn.h>
-#include <braid/mhc/path.h>
-#include <braid/mhc/stream_maps.h>
+#include <braid/mhc/streams.h>
 
 namespace braid::mhc {
 
@@ -17,7 +16,7 @@ struct MHCLayerSettings {
   int sinkhorn_iterations = 20;
   double eps = 1e-5;
   MHCLayerInit init = MHCLayerInit::identity;
-  Path path = Path::automatic;  ///< fixed with the first call
+  Path path = default_path();
   DType dtype = DType::f32;
 };
 
@@ -28,11 +27,11 @@ struct MHCLayerSettings {
 ///
 /// Around a further layer, `layer(x, f)` puts f(u) in the place of u: static mHC with a built-in norm. As the
 /// connection of a network it wants `MHCLayerInit::residual`, because a gate of sigmoid(-12) lets nearly no gradient
-/// through. Differs from arXiv:2512.24880: maps don't depend on the token, and columns are normalised last.
+/// through. Differs from arXiv:2512.24880: maps don't depend on the token, and columns are normalized last.
 ///
 /// On constants (evaluation) M is computed once and reused until h_res_raw's bits change.
 struct MHCLayer {
-  using Stream = Var;
+  using Stream = Streams;
 
   Var h_pre_raw, h_post_raw;  // [n]
   Var h_res_raw;              // [n, n]
@@ -52,17 +51,17 @@ struct MHCLayer {
   Var operator()(const Var& x) const;
 
   /// `f` maps [..., C] to [..., C]; anything callable.
-  Var operator()(const Var& x, auto&& f) const {
-    check_streams("MHCLayer", x.shape(), streams(), channels());
-    return connect(
-        maps(), x, [&](const Var& u) { return f(norm(u)); }, path());
+  Streams operator()(Streams x, auto&& f) const {
+    x.write(f(read(x)));
+    return x;
   }
+  Var operator()(const Var& x, auto&& f) const { return (*this)(Streams(x), f).value(); }
 
-  /// Which implementation runs now.
-  Path path() const { return choose_path(settings.path); }
+  /// The input of the next layer: the norm of what the maps read from x.
+  Var read(Streams& x) const;
 
-  Var open(const Var& embedding) const { return expand_streams(embedding, streams()); }
-  Var close(const Var& x) const { return reduce_streams(x); }
+  Streams open(const Var& embedding) const { return Streams(expand_streams(embedding, streams())); }
+  Var close(const Streams& x) const { return reduce_streams(x.value()); }
 
   void params(auto&& visit) {
     visit("h_pre_raw", h_pre_raw);
@@ -72,8 +71,6 @@ struct MHCLayer {
   }
 
  private:
-  Var norm(const Var& u) const;
-
   EvaluationCache<1> mixing_cache_;
 };
 

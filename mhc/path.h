@@ -3,18 +3,19 @@
 
 namespace braid::mhc {
 
-/// Which implementation of a connection runs: the one composed of ops, which is the source of truth, or the fused
-/// kernels, which match it to rounding.
-enum class Path { automatic, reference, fused };
+/// Which implementation of a connection runs. Both compute the same to rounding, forward and backward.
+enum class Path {
+  fused,      ///< kernels with hand-written vjps
+  reference,  ///< composed of ops: the source of truth
+};
 
-/// `automatic`, `reference`, `fused`.
+/// `fused`, `reference`.
 std::string_view name(Path path);
 /// The path of that name. Throws ValueError listing the names.
 Path path_named(std::string_view name);
 
-/// What runs when a module asks for `wanted`: `reference` or `fused`, never `automatic`. The environment variable
-/// BRAID_MHC_PATH, read once, overrules every module, for debugging. `automatic` is the fused path.
-/// Throws ValueError when the variable names no path.
-Path choose_path(Path wanted);
+/// The path of settings that do not choose one: that which the environment variable BRAID_MHC_PATH names, read once, or
+/// the fused one. Throws ValueError when the variable names no path.
+Path default_path();
 
 }  // namespace braid::mhc

@@ -1,7 +1,8 @@
 #pragma once
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/reshape.h>
-#include <braid/mhc/stream_maps.h>
+#include <braid/mhc/ops/read_write.h>
+#include <braid/mhc/telemetry.h>
 
 namespace braid::mhc {
 

@@ -12,7 +12,8 @@ struct Rewired {
   Layer layer;
   Connection connection;
 
-  auto operator()(const typename Connection::Stream& x) const { return connection(x, layer); }
+  /// x: what the connection takes, its Stream or a Var.
+  auto operator()(const auto& x) const { return connection(x, layer); }
 
   void params(auto&& visit) {
     if constexpr (Parametric<Layer>) visit("layer", layer);

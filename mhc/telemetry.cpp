@@ -8,7 +8,7 @@
 
 #include <braid/core/matmul.h>
 #include <braid/core/reduce.h>
-#include <braid/mhc/stream_maps.h>
+#include <braid/mhc/ops/read_write.h>
 
 namespace braid::mhc {
 namespace {

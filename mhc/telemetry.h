@@ -44,7 +44,7 @@ class Telemetry {
   /// Called by connections. x [..., n, C] is what the connection was given.
   void record(const StreamMaps& maps, const Var& x);
 
-  /// One entry a connection, in the order of evaluation. Throws ShapeError when they cannot be composed because they
+  /// One entry per connection, in the order of evaluation. Throws ShapeError when they cannot be composed because they
   /// have different numbers of streams or tokens.
   std::vector<ConnectionStats> connections() const;
 
@@ -57,9 +57,9 @@ class Telemetry {
   Telemetry* outer_;
 };
 
-/// For people: a line a connection.
+/// For people: one line per connection.
 std::string table(std::span<const ConnectionStats> connections);
-/// For programs: a JSON object a line, `{"step": 100, "connection": 0, "forward_gain": 1.0, ...}`; null for none.
+/// For programs: one JSON object per line, `{"step": 100, "connection": 0, "forward_gain": 1.0, ...}`; null for none.
 std::string json_lines(std::span<const ConnectionStats> connections, std::int64_t step);
 
 }  // namespace braid::mhc

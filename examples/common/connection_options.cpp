@@ -35,7 +35,7 @@ void add_skip_flags(CLI::App& app, ConnectionOptions& o) {
 void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
   app.add_option("--streams", o.streams, "hc, mhc, mhc-layer: residual streams (4); manifold: channel groups (2)")
       ->check(CLI::Range(1, 64));
-  app.add_option("--sinkhorn-iterations", o.sinkhorn_iterations, "mhc, manifold, mhc-layer: normalisations")
+  app.add_option("--sinkhorn-iterations", o.sinkhorn_iterations, "mhc, manifold, mhc-layer: normalizations")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--phi-std", o.phi_std, "mhc: initial scale of the dynamic maps; 0 keeps all streams equal")
@@ -57,8 +57,8 @@ mhc::ConnectionConfig connection_config(const ConnectionOptions& o) {
                                                       {.epsilon = o.skip_epsilon, .temperature = o.skip_temperature}),
                    .init = mhc::skip_init(o.skip_init),
                    .projection = mhc::skip_projection(o.skip_projection),
-                   .max_history = o.max_history},
-          .detach_history = o.detach_history};
+                   .max_history = o.max_history,
+                   .detach_history = o.detach_history}};
 }
 
 nlohmann::ordered_json to_json(const ConnectionOptions& o) {

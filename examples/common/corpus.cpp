@@ -73,7 +73,7 @@ std::string read_text(const fs::path& path) {
   if (!path.empty()) return read_file(path);
   std::string text = read_folder("/usr/share/common-licenses", {});
   if (text.empty()) text = read_folder(program_folder() / "../../braid", {".h", ".cpp"});
-  check<FileError>(!text.empty(), "--text: this system has no licence texts to learn from; name a text file");
+  check<FileError>(!text.empty(), "--text: this system has no license texts to learn from; name a text file");
   return text;
 }
 

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 
 from plot_loss import smoothed
 
-# Okabe and Ito's colours, which readers with any colour vision can tell apart, and a marker each.
+# Okabe and Ito's colors, which readers with any color vision can tell apart, and a marker each.
 STYLES = [("#000000", "o"), ("#e69f00", "s"), ("#0072b2", "D"), ("#cc79a7", "v"), ("#009e73", "^"), ("#d55e00", "X")]
 
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from stability_data import TASKS, Results, band
 
-# Okabe and Ito's colours, which readers with any colour vision can tell apart; connections over the history are dashed.
+# Okabe and Ito's colors, which readers with any color vision can tell apart; connections over the history are dashed.
 STYLES = {"residual": ("#000000", "-", "o"), "hc": ("#d55e00", "-", "s"), "mhc": ("#0072b2", "-", "D"),
           "skip-residual": ("#999999", "--", "o"), "skip-hc": ("#e69f00", "--", "s"), "skip-mhc": ("#56b4e9", "--", "D")}
 # Curves of the first of each kind often lie below others: they are wide, so that one sees them on both sides.

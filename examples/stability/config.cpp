@@ -25,7 +25,7 @@ std::vector<std::uint64_t> read_seeds(TableReader& in) {
   return {seeds.begin(), seeds.end()};
 }
 
-/// Some forty numbers a channel and token for each sublayer, n times as many with n streams: an order of magnitude.
+/// Some forty values per channel and token for each sublayer, n times as many with n streams: an order of magnitude.
 double memory(const TaskConfig& t, std::int64_t streams) {
   const auto tokens = static_cast<double>(t.batch * std::max<std::int64_t>(t.context, 1));
   const auto width = static_cast<double>(t.channels * (4 * streams + 24) + 4 * t.hidden);

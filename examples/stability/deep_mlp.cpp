@@ -15,8 +15,8 @@ namespace {
 constexpr std::int64_t kFeatures = 16;
 constexpr std::int64_t kOutputs = 8;  // of the teacher; classes
 constexpr std::int64_t kTeacherHidden = 32;
-constexpr std::int64_t kCentres = 4 * kOutputs;
-constexpr double kCloud = 0.5;  // standard deviation; the centres are N(0, 1)
+constexpr std::int64_t kCenters = 4 * kOutputs;
+constexpr double kCloud = 0.5;  // standard deviation; the centers are N(0, 1)
 
 }  // namespace
 
@@ -48,18 +48,18 @@ Batch TeacherStudent::sample(Rng& rng) const {
 
 Var TeacherStudent::loss(const Var& prediction, const Tensor& targets) { return mse_loss(prediction, targets); }
 
-Clusters::Clusters(const TaskConfig& sizes, Rng& rng) : sizes_(sizes), centres_(randn({kCentres, kFeatures}, rng)) {}
+Clusters::Clusters(const TaskConfig& sizes, Rng& rng) : sizes_(sizes), centers_(randn({kCenters, kFeatures}, rng)) {}
 
 DeepMlp Clusters::model(const mhc::ConnectionConfig& connection, Rng& rng, Rng& connection_rng) const {
   return {sizes_, connection, rng, connection_rng};
 }
 
 Batch Clusters::sample(Rng& rng) const {
-  const Tensor centre = randint(0, kCentres, {sizes_.batch}, rng);
-  const Var x = embedding(centres_, centre) + kCloud * Var(randn({sizes_.batch, kFeatures}, rng));
-  Tensor labels(centre.shape(), DType::i32);
+  const Tensor center = randint(0, kCenters, {sizes_.batch}, rng);
+  const Var x = embedding(centers_, center) + kCloud * Var(randn({sizes_.batch, kFeatures}, rng));
+  Tensor labels(center.shape(), DType::i32);
   auto* label = labels.mutable_data<std::int32_t>();
-  for (const std::int32_t c : centre.to_vector<std::int32_t>()) *label++ = c % static_cast<std::int32_t>(kOutputs);
+  for (const std::int32_t c : center.to_vector<std::int32_t>()) *label++ = c % static_cast<std::int32_t>(kOutputs);
   return {x.value(), labels};
 }
 

@@ -55,7 +55,7 @@ class TeacherStudent {
   Var first_, second_;  // [hidden, features], [outputs, hidden]
 };
 
-/// Classification: normal clouds around random centres, four centres a class, so that no plane separates the classes;
+/// Classification: normal clouds around random centers, four centers a class, so that no plane separates the classes;
 /// cross entropy.
 class Clusters {
  public:
@@ -69,7 +69,7 @@ class Clusters {
 
  private:
   TaskConfig sizes_;
-  Tensor centres_;  // [centres, features]
+  Tensor centers_;  // [centers, features]
 };
 
 }  // namespace braid::stability

@@ -14,7 +14,7 @@ Json value(const std::optional<double>& number) { return number ? Json(*number) 
 }  // namespace
 
 double activation_norm(const mhc::Connection::Stream& stream) {
-  const Tensor x = (stream.fused ? stream.fused->streams() : stream.x).value();
+  const Tensor x = mhc::value(stream).value();
   const Tensor* all = &x;
   return nn::global_norm({&all, 1}) / std::sqrt(static_cast<double>(x.numel()));
 }

@@ -67,7 +67,7 @@ class Training {
         optimizer_({.lr = run.learning_rate, .beta1 = kBeta1, .beta2 = kBeta2}),
         losses_(config.divergence) {}
 
-  /// Writes a line a step and the result.
+  /// Writes one line per step and the result.
   void run(std::int64_t steps, std::ostream& out) {
     for (std::int64_t step = 1; step <= steps; ++step) {
       const auto [loss, grads] = loss_and_grads(data_.sample(batch_rng_));

@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, kTasks> kTaskNames = {"deep_mlp_regressio
 constexpr std::array<std::string_view, 6> kModeNames = {"residual",      "hc",      "mhc",
                                                         "skip-residual", "skip-hc", "skip-mhc"};
 
-/// Sets the streams of mhc apart, which would stay copies for ever; see ManifoldConstrainedHC.
+/// Sets the streams of mhc apart, which would stay copies forever; see ManifoldConstrainedHC.
 constexpr double kPhiStd = 0.02;
 
 mhc::ConnectionConfig skip_config(mhc::SkipMode mode, const Variant& v) {

@@ -40,12 +40,12 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
   number("--min-lr", t.min_lr, "learning rate at the end");
   number("--weight-decay", t.weight_decay, "of matrices");
   number("--clip", t.clip, "largest norm of the gradient");
-  app.add_option("--seed", t.seed, "of initialisation, batches and sample")->capture_default_str();
+  app.add_option("--seed", t.seed, "of initialization, batches and sample")->capture_default_str();
 }
 
 void add_flags(CLI::App& app, Config& c) {
   app.option_defaults()->take_last();
-  app.add_option("--text", c.text, "text file to learn (default: the system's licence texts)");
+  app.add_option("--text", c.text, "text file to learn (default: the system's license texts)");
   app.add_option("--connection", c.training.connection.kind,
                  "what joins a sublayer to the stream: residual, hc, mhc, manifold, mhc-layer or skip")
       ->capture_default_str();

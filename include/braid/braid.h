@@ -34,7 +34,6 @@
 #include <braid/mhc/ops/expand_reduce.h>
 #include <braid/mhc/ops/group_mix.h>
 #include <braid/mhc/ops/hyper_read.h>
-#include <braid/mhc/ops/kept_streams.h>
 #include <braid/mhc/ops/mhc_layer.h>
 #include <braid/mhc/ops/mhc_read.h>
 #include <braid/mhc/ops/projections.h>
@@ -44,7 +43,7 @@
 #include <braid/mhc/path.h>
 #include <braid/mhc/residual_connection.h>
 #include <braid/mhc/rewire.h>
-#include <braid/mhc/stream_maps.h>
+#include <braid/mhc/streams.h>
 #include <braid/mhc/telemetry.h>
 #include <braid/nn/attention.h>
 #include <braid/nn/block.h>

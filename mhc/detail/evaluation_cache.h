@@ -9,7 +9,7 @@
 namespace braid::mhc {
 
 /// Remembers what is computed from N small parameters while they are constants, until their bits change.
-/// Bits are compared, not identities, because optimizers write in place; a few dozen numbers cost nothing.
+/// Bits are compared, not identities, because optimizers write in place; a few dozen values cost nothing.
 /// Copies start empty. Safe to use from several threads.
 template <std::size_t N>
 class EvaluationCache {

@@ -29,12 +29,12 @@ Constraint identity_constraint(double epsilon = 0.1, double temperature = 1);
 
 /// The k states are mixed by a doubly stochastic matrix, Sinkhorn-Knopp of z / temperature with exact rows.
 /// Throws ValueError unless temperature > 0.
-Constraint doubly_stochastic_constraint(double temperature = 1, Path path = Path::automatic);
+Constraint doubly_stochastic_constraint(double temperature = 1, Path path = default_path());
 
 struct ConstraintSettings {
   double epsilon = 0.1;
   double temperature = 1;
-  Path path = Path::automatic;  ///< of Sinkhorn-Knopp
+  Path path = default_path();  ///< of Sinkhorn-Knopp
 };
 
 /// One of the above by its name: simplex, identity, doubly_stochastic. Throws ValueError listing them for another.

@@ -27,4 +27,10 @@ class HistoryBuffer {
   std::vector<Var> states_;
 };
 
+/// What runs through a stack with skip connections: the state, and those before it.
+struct History {
+  Var x;
+  HistoryBuffer earlier;
+};
+
 }  // namespace braid::mhc

@@ -31,13 +31,12 @@ struct MHCBlock {
 template <class Layer>
 struct SkipStack {
   std::vector<MHCBlock<Layer>> blocks;
-  bool detach_history = false;  ///< gradients flow through the layers only
 
-  Var operator()(Var x) const {
+  Var operator()(const Var& x) const {
     if (blocks.empty()) return x;
-    HistoryBuffer history(blocks.front().skip.settings.max_history, detach_history);
-    for (const MHCBlock<Layer>& block : blocks) x = block(x, history);
-    return x;
+    History state = blocks.front().skip.open(x);
+    for (const MHCBlock<Layer>& block : blocks) state = block.skip(std::move(state), block.layer);
+    return state.x;
   }
 
   void params(auto&& visit) { visit("blocks", blocks); }
@@ -47,9 +46,8 @@ struct SkipStack {
 ///
 ///     mhc::SkipStack<nn::MLP> stack = mhc::wrap_layers(std::move(mlps), {.mode = mhc::SkipMode::mhc});
 template <class Layer>
-SkipStack<Layer> wrap_layers(std::vector<Layer> layers, const MHCSkipSettings& settings = {},
-                             bool detach_history = false) {
-  SkipStack<Layer> stack{{}, detach_history};
+SkipStack<Layer> wrap_layers(std::vector<Layer> layers, const MHCSkipSettings& settings = {}) {
+  SkipStack<Layer> stack;
   for (Layer& layer : layers) stack.blocks.push_back({std::move(layer), MHCSkip(settings)});
   return stack;
 }

@@ -2,27 +2,20 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
-
-#include <fmt/ranges.h>
 
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/slice.h>
+#include <braid/core/detail/enum_named.h>
+#include <braid/mhc/ops/read_write.h>
 #include <braid/mhc/ops/weighted_sum.h>
-#include <braid/mhc/stream_maps.h>
+#include <braid/mhc/telemetry.h>
 
 namespace braid::mhc {
 namespace {
 
-/// The enumerator at the position of `name` among `names`.
-template <class Enum, std::size_t N>
-Enum parse(const char* what, std::string_view name, const std::array<std::string_view, N>& names) {
-  const auto found = std::ranges::find(names, name);
-  check_value(found != names.end(), "MHCSkip: {} must be one of {} but is '{}'", what, fmt::join(names, ", "), name);
-  return static_cast<Enum>(found - names.begin());
-}
+using braid::detail::enum_named;
 
 /// Whether the parameters are weights; else they are logits.
 bool has_raw_weights(const MHCSkipSettings& s) {
@@ -71,13 +64,18 @@ StreamMaps companion_maps(const Var& weights, std::int64_t size) {
 
 }  // namespace
 
-SkipMode skip_mode(std::string_view name) { return parse<SkipMode, 3>("mode", name, {"residual", "hc", "mhc"}); }
-
-SkipProjection skip_projection(std::string_view name) {
-  return parse<SkipProjection, 3>("projection", name, {"forward", "post_step", "none"});
+SkipMode skip_mode(std::string_view name) {
+  return enum_named<SkipMode>("MHCSkip: mode", std::to_array<std::string_view>({"residual", "hc", "mhc"}), name);
 }
 
-SkipInit skip_init(std::string_view name) { return parse<SkipInit, 3>("init", name, {"identity", "uniform", "zeros"}); }
+SkipProjection skip_projection(std::string_view name) {
+  constexpr auto kNames = std::to_array<std::string_view>({"forward", "post_step", "none"});
+  return enum_named<SkipProjection>("MHCSkip: projection", kNames, name);
+}
+
+SkipInit skip_init(std::string_view name) {
+  return enum_named<SkipInit>("MHCSkip: init", std::to_array<std::string_view>({"identity", "uniform", "zeros"}), name);
+}
 
 MHCSkip::MHCSkip(const MHCSkipSettings& settings) : settings(settings) {
   check_value(settings.max_history >= 1, "MHCSkip: max_history must be >= 1 but is {}", settings.max_history);
@@ -106,7 +104,7 @@ Var MHCSkip::operator()(const Var& x, std::span<const Var> history) const {
   if (Telemetry* telemetry = Telemetry::active())
     telemetry->record(companion_maps(alpha, settings.max_history), stack(states, -2));
   if (settings.mode == SkipMode::residual) return x + states.back();
-  if (path() == Path::fused) return weighted_sum(x, alpha, states);
+  if (settings.path == Path::fused) return weighted_sum(x, alpha, states);
   Var y = x;
   for (std::int64_t i = 0; i < k; ++i)
     y = y + squeeze(slice(alpha, 0, i, i + 1), 0) * states[static_cast<std::size_t>(i)];

@@ -39,7 +39,8 @@ struct MHCSkipSettings {
   SkipInit init = SkipInit::identity;
   SkipProjection projection = SkipProjection::forward;
   std::int64_t max_history = 4;
-  Path path = Path::automatic;
+  bool detach_history = false;  ///< of a connection: no gradient flows through earlier states
+  Path path = default_path();
   DType dtype = DType::f32;
 };
 
@@ -51,6 +52,8 @@ struct MHCSkipSettings {
 /// In spirit of DenseNet-like aggregation and mHC's constraint (arXiv:2512.24880), along depth instead of across
 /// streams; published as a package, not a paper. No decay belongs on mixing_logits: decayed logits drift to uniform.
 struct MHCSkip {
+  using Stream = History;
+
   Var mixing_logits;  // [max_history], or [max_history, max_history] for a matrix constraint; undefined in mode
                       // residual
   MHCSkipSettings settings;
@@ -65,8 +68,17 @@ struct MHCSkip {
   /// The weights [k] of the last k states, oldest first. Throws ValueError unless k is in [1, max_history].
   Var weights(std::int64_t k) const;
 
-  /// Which implementation runs now.
-  Path path() const { return choose_path(settings.path); }
+  /// As the connection between sublayers: the state joins the history, and `layer` acts on it.
+  History operator()(History state, auto&& layer) const {
+    state.earlier.append(state.x);
+    state.x = (*this)(layer(state.x), state.earlier);
+    return state;
+  }
+
+  History open(const Var& embedding) const {
+    return {embedding, HistoryBuffer(settings.max_history, settings.detach_history)};
+  }
+  Var close(const History& state) const { return state.x; }
 
   /// Brings the parameters back onto the constraint's set if the projection policy is post_step. Call after each
   /// optimizer step, or mhc::project(model) for all of them.

@@ -3,7 +3,7 @@
 #include <braid/mhc/kernels/hyper_read.h>
 #include <braid/mhc/kernels/tiles.h>
 
-namespace braid::mhc {
+namespace braid::mhc::detail {
 namespace {
 
 using kernels::data_or_null;
@@ -21,8 +21,8 @@ struct Forward {
   Tensor u, h_pre, h_post, h_res, s, rstd;  // [..., C], [..., n], [..., n], [..., n, n], [..., m], [..., n]
 };
 
-void check_params(const FusedHyperConnection& c, const Var& x) {
-  check_shape(x.rank() >= 2, "HyperConnection: x must have shape [..., n, C] but has {}", x.shape());
+void check_params(const HyperMaps& c, const Var& x) {
+  check_streams("HyperConnection", x);
   const std::int64_t n = x.size(-2);
   const auto expect = [&](const char* name, const Var& param, const Shape& shape) {
     check_shape(param.shape() == shape, "HyperConnection: {} must have shape {} to match x {} but has {}", name, shape,
@@ -66,15 +66,15 @@ std::vector<Tensor> backward(const Params& params, const Tensor& x, const Forwar
 
 }  // namespace
 
-LayerInput open_layer(const FusedHyperConnection& c, const Var& x) {
+LayerRead hyper_read(const HyperMaps& c, const Var& x) {
   check_params(c, x);
   const Params params{c.theta.value().contiguous(), c.alpha.value().contiguous(), c.bias.value().contiguous()};
   const Tensor streams = x.value().contiguous();
   const Forward out = forward(params, c.eps, streams);
   const std::vector<Var> results =
-      record("hyper_connection_read", {out.u, streams, out.h_post}, std::vector{c.theta, c.alpha, c.bias, x},
+      record("hyper_read", {out.u, streams, out.h_post}, std::vector{c.theta, c.alpha, c.bias, x},
              [=](std::span<const Tensor> dys, const Needs&) { return backward(params, streams, out, dys); });
-  return {results[0], PendingWrite(out.h_res, results[2], results[1])};
+  return {results[0], {out.h_pre, results[2], out.h_res, /*gated=*/false}, results[1]};
 }
 
-}  // namespace braid::mhc
+}  // namespace braid::mhc::detail

@@ -9,7 +9,7 @@ namespace braid::mhc {
 ///
 /// h_pre [n], h_post [n], h_res [n, n], weight [C]. Throws ShapeError unless all fit x. MHCLayer's reference path is
 /// its composed twin.
-Var fused_mhc_layer(const Var& h_pre, const Var& h_post, const Var& h_res, const Var& weight, const Var& x,
-                    double eps = 1e-5);
+Var mhc_layer(const Var& h_pre, const Var& h_post, const Var& h_res, const Var& weight, const Var& x,
+              double eps = 1e-5);
 
 }  // namespace braid::mhc

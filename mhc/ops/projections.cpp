@@ -19,7 +19,7 @@ void check_temperature(const char* op, double temperature) {
   check_value(temperature > 0, "{}: temperature must be > 0 but is {}", op, temperature);
 }
 
-/// Projects one line of n numbers. `sorted` is a buffer.
+/// Projects one line of n values. `sorted` is scratch memory.
 template <class T>
 void project_line(const T* v, std::int64_t n, std::vector<T>& sorted, T* y) {
   if (!std::all_of(v, v + n, [](T x) { return std::isfinite(x); })) {
@@ -62,8 +62,8 @@ Tensor project_lines_vjp(const Tensor& dy, const Tensor& y) {
   const auto times = [](auto a, auto b) { return a * b; };
   const Tensor total = reduce_sum(map("simplex_projection", times, dy, support), {-1}, true);
   const Tensor count = reduce_sum(support, {-1}, true);
-  const auto centre = [](auto dy, auto s, auto total, auto count) { return s * (dy - total / count); };
-  return map("simplex_projection", centre, dy, support, total, count);
+  const auto center = [](auto dy, auto s, auto total, auto count) { return s * (dy - total / count); };
+  return map("simplex_projection", center, dy, support, total, count);
 }
 
 }  // namespace

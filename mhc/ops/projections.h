@@ -15,7 +15,7 @@ Var identity_preserving(const Var& logits, double epsilon, double temperature = 
 
 /// Sinkhorn-Knopp of logits / temperature [..., n, n], rows exact. Throws as sinkhorn_knopp, and ValueError unless
 /// temperature > 0.
-Var doubly_stochastic(const Var& logits, double temperature = 1, int iterations = 20, Path path = Path::automatic);
+Var doubly_stochastic(const Var& logits, double temperature = 1, int iterations = 20, Path path = default_path());
 
 /// The nearest point of the probability simplex (Euclidean): `max(v - theta, 0)` with theta such that the sum is 1.
 /// A line with NaN or Inf becomes NaN. Throws ShapeError when there is nothing to project. Held, Wolfe, Crowder 1974.

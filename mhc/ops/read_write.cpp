@@ -1,35 +1,29 @@
 #include <braid/mhc/ops/read_write.h>
 
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/sum.h>
+#include <braid/mhc/detail/stream_map.h>
 #include <braid/mhc/kernels/read_write.h>
 #include <braid/mhc/kernels/tiles.h>
 
 namespace braid::mhc {
 namespace {
 
-using kernels::data_or_null, kernels::mutable_or_null, kernels::sizes_of, kernels::StreamMap, kernels::StreamSizes;
+using detail::gradient_of, detail::map_of, detail::stepped;
+using kernels::data_or_null, kernels::mutable_or_null, kernels::sizes_of;
 
-Shape lead_of(const Shape& x) { return x.axes(0, x.rank() - 2); }
+Shape lead_of(const Var& x) { return x.shape().axes(0, x.rank() - 2); }
 
-/// [n] is one map for all tokens unless x itself is one token, where it does not matter.
-template <class T>
-StreamMap<const T> map_of(const Tensor& map, std::int64_t size) {
-  if (!map.defined()) return {};
-  return {map.data<T>(), map.numel() == size ? 0 : size};
-}
-
-template <class T>
-StreamMap<T> gradient_of(Tensor& map, std::int64_t size) {
-  if (!map.defined()) return {};
-  return {map.mutable_data<T>(), map.numel() == size ? 0 : size};
-}
-
-void check_streams_of(const char* op, const Var& x) {
-  check_shape(x.rank() >= 2, "{}: x must have shape [..., n, C] but has {}", op, x.shape());
+/// Whether a map of shape `tail` for x is one for all tokens or one per token, which is what the kernels take.
+bool fits(const Var& map, const Shape& tail, const Var& x) {
+  return map.shape() == tail || map.shape() == lead_of(x).concat(tail);
 }
 
 void check_map(const char* op, const char* name, const Var& map, const Shape& tail, const Var& x) {
-  check_shape(fits_streams(map, tail, x), "{}: {} must have shape {} or {} to match x {} but has {}", op, name, tail,
-              lead_of(x.shape()).concat(tail), x.shape(), map.shape());
+  check_shape(fits(map, tail, x), "{}: {} must have shape {} or {} to match x {} but has {}", op, name, tail,
+              lead_of(x).concat(tail), x.shape(), map.shape());
   check_same_dtype(op, map.value(), x.value());
 }
 
@@ -41,24 +35,12 @@ void check_layer_output(const char* op, const Var& f, const Var& x) {
 }
 
 Tensor read(const Tensor& h_pre, const Tensor& x) {
-  const StreamSizes s = sizes_of(x.shape());
   Tensor u(x.shape().without(-2), x.dtype());
-  dispatch_float("stream_read", x.dtype(), [&](auto zero) {
+  dispatch_float("read_streams", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::read_write_kernels<T>().read({s, map_of<T>(h_pre, s.n), x.data<T>(), u.mutable_data<T>()});
+    kernels::read_write_kernels<T>().read({sizes_of(x.shape()), map_of<T>(h_pre, 1), x.data<T>(), u.mutable_data<T>()});
   });
   return u;
-}
-
-Tensor write(const Tensor& h_res, const Tensor& h_post, const Tensor& x, const Tensor& f) {
-  const StreamSizes s = sizes_of(x.shape());
-  Tensor y(x.shape(), x.dtype());
-  dispatch_float("stream_write", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::read_write_kernels<T>().write(
-        {s, map_of<T>(h_res, s.n * s.n), map_of<T>(h_post, s.n), x.data<T>(), f.data<T>(), y.mutable_data<T>()});
-  });
-  return y;
 }
 
 /// What the vjps share: inputs that are at hand, cotangents that came, and undefined for all else.
@@ -77,50 +59,38 @@ struct Wanted {
 /// Gradients with the names of what they belong to.
 StreamTensors backward(const StreamTensors& in, const Shape& shape, const Cotangents& cotangents,
                        const Wanted& wanted) {
-  const StreamSizes s = sizes_of(shape);
   const Tensor du = cotangents.du.contiguous(), dy = cotangents.dy.contiguous();
   const DType dtype = du.defined() ? du.dtype() : dy.dtype();
   const auto sums = [&](bool want, const Tensor& map) { return want ? zeros(map.shape(), dtype) : Tensor(); };
   StreamTensors d{sums(wanted.h_pre, in.h_pre), sums(wanted.h_res, in.h_res), sums(wanted.h_post, in.h_post),
                   wanted.x ? Tensor(shape, dtype) : Tensor(), wanted.f ? Tensor(shape.without(-2), dtype) : Tensor()};
-  dispatch_float("stream_vjp", dtype, [&](auto zero) {
+  dispatch_float("write_streams", dtype, [&](auto zero) {
     using T = decltype(zero);
-    kernels::read_write_kernels<T>().vjp({s, map_of<T>(in.h_pre, s.n), map_of<T>(in.h_res, s.n * s.n),
-                                          map_of<T>(in.h_post, s.n), data_or_null<T>(in.x), data_or_null<T>(in.f),
-                                          data_or_null<T>(du), data_or_null<T>(dy), gradient_of<T>(d.h_pre, s.n),
-                                          gradient_of<T>(d.h_res, s.n * s.n), gradient_of<T>(d.h_post, s.n),
+    kernels::read_write_kernels<T>().vjp({sizes_of(shape), map_of<T>(in.h_pre, 1), map_of<T>(in.h_res, 2),
+                                          map_of<T>(in.h_post, 1), data_or_null<T>(in.x), data_or_null<T>(in.f),
+                                          data_or_null<T>(du), data_or_null<T>(dy), gradient_of<T>(d.h_pre, 1),
+                                          gradient_of<T>(d.h_res, 2), gradient_of<T>(d.h_post, 1),
                                           mutable_or_null<T>(d.x), mutable_or_null<T>(d.f)});
   });
   return d;
 }
 
-}  // namespace
-
-bool fits_streams(const Var& map, const Shape& tail, const Var& x) {
-  return map.shape() == tail || map.shape() == lead_of(x.shape()).concat(tail);
-}
-
-Var stream_read(const Var& h_pre, const Var& x) {
-  check_streams_of("stream_read", x);
-  check_map("stream_read", "h_pre", h_pre, {x.size(-2)}, x);
-  const StreamTensors in{.h_pre = h_pre.value().contiguous(), .x = x.value().contiguous()};
-  return record("stream_read", read(in.h_pre, in.x), {h_pre, x}, [in](const Tensor& du, const Needs& needs) {
+Var fused_read(const Var& h_pre, const Var& x) {
+  check_same_dtype("read_streams", h_pre.value(), x.value());
+  const StreamTensors in{.h_pre = stepped(h_pre.value(), 1), .x = x.value().contiguous()};
+  return record("read_streams", read(in.h_pre, in.x), {h_pre, x}, [in](const Tensor& du, const Needs& needs) {
     const StreamTensors d = backward(in, in.x.shape(), {.du = du}, {.h_pre = needs[0], .x = needs[1]});
     return std::vector{d.h_pre, d.x};
   });
 }
 
-Var stream_write(const Var& h_res, const Var& h_post, const Var& x, const Var& f) {
-  check_streams_of("stream_write", x);
-  const std::int64_t n = x.size(-2);
-  check_map("stream_write", "h_res", h_res, {n, n}, x);
-  check_map("stream_write", "h_post", h_post, {n}, x);
-  check_layer_output("stream_write", f, x);
-  const StreamTensors in{.h_res = h_res.value().contiguous(),
-                         .h_post = h_post.value().contiguous(),
+Var fused_write(const Var& h_res, const Var& h_post, const Var& x, const Var& f) {
+  for (const Var& other : {h_res, h_post, f}) check_same_dtype("write_streams", other.value(), x.value());
+  const StreamTensors in{.h_res = stepped(h_res.value(), 2),
+                         .h_post = stepped(h_post.value(), 1),
                          .x = x.value().contiguous(),
                          .f = f.value().contiguous()};
-  return record("stream_write", write(in.h_res, in.h_post, in.x, in.f), {h_res, h_post, x, f},
+  return record("write_streams", detail::write_streams(in.h_res, in.h_post, in.x, in.f), {h_res, h_post, x, f},
                 [in](const Tensor& dy, const Needs& needs) {
                   const StreamTensors d =
                       backward(in, in.x.shape(), {.dy = dy},
@@ -129,33 +99,80 @@ Var stream_write(const Var& h_res, const Var& h_post, const Var& x, const Var& f
                 });
 }
 
-LayerInput open_layer(const Var& h_pre, const Var& h_post, const Var& h_res, const Var& x) {
-  check_streams_of("open_layer", x);
-  const std::int64_t n = x.size(-2);
-  check_map("open_layer", "h_pre", h_pre, {n}, x);
-  check_map("open_layer", "h_post", h_post, {n}, x);
-  check_map("open_layer", "h_res", h_res, {n, n}, x);
-  const StreamTensors in{
-      .h_pre = h_pre.value().contiguous(), .h_res = h_res.value().contiguous(), .x = x.value().contiguous()};
-  const std::vector<Var> out = record("open_layer", {read(in.h_pre, in.x), in.x}, std::vector{h_pre, h_res, x},
-                                      [in](std::span<const Tensor> dys, const Needs& needs) {
-                                        const StreamTensors d =
-                                            backward(in, in.x.shape(), {.du = dys[0], .dy = dys[1]},
-                                                     {.h_pre = needs[0], .h_res = needs[1], .x = needs[2]});
-                                        return std::vector{d.h_pre, d.h_res, d.x};
-                                      });
-  return {out[0], PendingWrite(in.h_res, h_post, out[1])};
+}  // namespace
+
+Var read_streams(const Var& h_pre, const Var& x, Path path) {
+  detail::check_streams("read_streams", x);
+  check_shape(h_pre.rank() >= 1 && h_pre.size(-1) == x.size(-2),
+              "read_streams: h_pre must have one entry for each stream of x {} but has shape {}", x.shape(),
+              h_pre.shape());
+  if (path == Path::fused && fits(h_pre, {x.size(-2)}, x)) return fused_read(h_pre, x);
+  return sum(expand_dims(h_pre, -1) * x, {-2});
 }
 
-Var PendingWrite::operator()(const Var& f) const {
-  check_layer_output("close_layer", f, x_);
-  const Tensor x = x_.value().contiguous();
-  const StreamTensors in{.h_post = h_post_.value().contiguous(), .f = f.value().contiguous()};
-  return record("close_layer", write(h_res_, in.h_post, x, in.f), {h_post_, x_, f},
-                [in, shape = x.shape()](const Tensor& dy, const Needs& needs) {
+Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& f, Path path) {
+  detail::check_streams("write_streams", x);
+  const std::int64_t n = x.size(-2);
+  check_shape(h_res.rank() >= 2 && h_res.size(-1) == n && h_res.size(-2) == n,
+              "write_streams: h_res must have shape [..., {}, {}] to match x {} but has {}", n, n, x.shape(),
+              h_res.shape());
+  check_shape(h_post.rank() >= 1 && h_post.size(-1) == n,
+              "write_streams: h_post must have shape [..., {}] to match x {} but has {}", n, x.shape(), h_post.shape());
+  check_layer_output("write_streams", f, x);
+  const bool fused = path == Path::fused && fits(h_res, {n, n}, x) && fits(h_post, {n}, x);
+  if (fused) return fused_write(h_res, h_post, x, f);
+  return matmul(h_res, x) + expand_dims(h_post, -1) * expand_dims(f, -2);
+}
+
+void check_streams(const char* op, const Shape& x, std::int64_t n, std::int64_t channels) {
+  check_shape(x.rank() >= 2 && x[-2] == n && x[-1] == channels,
+              "{}: x must have shape [..., {}, {}] (streams, channels) but has {}", op, n, channels, x);
+}
+
+namespace detail {
+
+LayerRead read_deferring_write(const StreamMaps& maps, const Var& x) {
+  check_streams("read_streams", x);
+  const std::int64_t n = x.size(-2);
+  check_map("read_streams", "h_pre", maps.h_pre, {n}, x);
+  check_map("read_streams", "h_post", maps.h_post, {n}, x);
+  check_map("read_streams", "h_res", maps.h_res, {n, n}, x);
+  const StreamTensors in{
+      .h_pre = stepped(maps.h_pre.value(), 1), .h_res = stepped(maps.h_res.value(), 2), .x = x.value().contiguous()};
+  const std::vector<Var> out =
+      record("read_streams", {read(in.h_pre, in.x), in.x}, std::vector{maps.h_pre, maps.h_res, x},
+             [in](std::span<const Tensor> dys, const Needs& needs) {
+               const StreamTensors d = backward(in, in.x.shape(), {.du = dys[0], .dy = dys[1]},
+                                                {.h_pre = needs[0], .h_res = needs[1], .x = needs[2]});
+               return std::vector{d.h_pre, d.h_res, d.x};
+             });
+  return {out[0], {in.h_pre, maps.h_post, in.h_res, maps.gated}, out[1]};
+}
+
+Var write_deferred(const LayerRead& read, const Var& f) {
+  const auto& [h_pre, h_post, h_res, gated] = read.maps;
+  check_layer_output("write_streams", f, read.x);
+  const StreamTensors in{.h_post = stepped(h_post.value(), 1), .f = f.value().contiguous()};
+  return record("write_streams", write_streams(h_res.value(), in.h_post, read.x.value(), in.f), {h_post, read.x, f},
+                [in, shape = read.x.shape()](const Tensor& dy, const Needs& needs) {
                   const StreamTensors d = backward(in, shape, {.dy = dy}, {.h_post = needs[0], .f = needs[2]});
                   return std::vector{d.h_post, dy, d.f};
                 });
 }
 
+Tensor write_streams(const Tensor& h_res, const Tensor& h_post, const Tensor& x, const Tensor& f) {
+  Tensor y(x.shape(), x.dtype());
+  dispatch_float("write_streams", x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    kernels::read_write_kernels<T>().write({sizes_of(x.shape()), map_of<T>(h_res, 2), map_of<T>(h_post, 1), x.data<T>(),
+                                            f.data<T>(), y.mutable_data<T>()});
+  });
+  return y;
+}
+
+void check_streams(const char* op, const Var& x) {
+  check_shape(x.rank() >= 2, "{}: x must have shape [..., n, C] but has {}", op, x.shape());
+}
+
+}  // namespace detail
 }  // namespace braid::mhc

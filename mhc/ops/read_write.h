@@ -1,52 +1,65 @@
 #pragma once
-#include <utility>
+#include <memory>
 
 #include <braid/autograd/tape.h>
+#include <braid/mhc/path.h>
 
 namespace braid::mhc {
 
-// Reading and writing streams x [..., n, C] in one pass each, forward and vjp. A map is one for all tokens ([n], [n,
-// n]) or one a token ([..., n], [..., n, n]). The composed twins are read_streams and write_streams on Path::reference.
+// Reading from and writing to streams x [..., n, C], in one pass each on the fused path, forward and vjp. A map is one
+// for all tokens ([n], [n, n]) or one per token ([..., n], [..., n, n]); other maps that broadcast against the leading
+// axes of x are welcome on the reference path.
 
-/// `u = sum_i h_pre_i x_i`, [..., C]. Throws ShapeError unless h_pre fits x.
-Var stream_read(const Var& h_pre, const Var& x);
+/// What a layer reads: `u = sum_i h_pre_i x_i`. h_pre [n] or [..., n], x [..., n, C] -> [..., C].
+/// Throws ShapeError when h_pre does not fit x.
+Var read_streams(const Var& h_pre, const Var& x, Path path = default_path());
 
-/// `y_i = sum_j h_res_ij x_j + h_post_i f`, f [..., C] -> [..., n, C]. Throws ShapeError unless all fit x.
-Var stream_write(const Var& h_res, const Var& h_post, const Var& x, const Var& f);
+/// The streams after a layer with output f: `y_i = sum_j h_res_ij x_j + h_post_i f`.
+/// h_res [n, n] or [..., n, n], h_post [n] or [..., n], x [..., n, C], f [..., C] -> [..., n, C].
+/// Throws ShapeError when a shape does not fit x.
+Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& f, Path path = default_path());
 
-/// Whether a map of shape `tail` for x is one for all tokens or one a token, which is what the above take.
-bool fits_streams(const Var& map, const Shape& tail, const Var& x);
+/// The three maps of a hyper-connection on n streams.
+struct StreamMaps {
+  Var h_pre;   // [n] or [..., n], what the layer reads
+  Var h_post;  // [n] or [..., n], where its output goes
+  Var h_res;   // [n, n] or [..., n, n], how the streams mix
 
-/// What is left to do once a layer has read its input: out = H_res x + H_post^T f.
-///
-/// Its vjp leaves x and H_res to that of the read, which has both at hand and adds all terms of dx in one pass: on the
-/// tape, the cotangent of this x is that of out. Hence x comes from a read that knows, and goes nowhere else.
-class PendingWrite {
- public:
-  /// h_res [n, n] or [..., n, n], h_post [n] or [..., n], x [..., n, C].
-  PendingWrite(Tensor h_res, Var h_post, Var x)
-      : h_res_(std::move(h_res)), h_post_(std::move(h_post)), x_(std::move(x)) {}
-
-  /// The streams behind a layer with output f [..., C]; at most once. Throws ShapeError unless f fits.
-  Var operator()(const Var& f) const;
-
- private:
-  Tensor h_res_;
-  Var h_post_, x_;
+  /// Whether h_pre and h_post / 2 are sigmoids, which telemetry watches for saturation.
+  bool gated = true;
 };
 
-/// The input of a layer on streams, and what to do with its output.
-struct LayerInput {
+namespace detail {
+
+class KeptStreams;
+
+/// A layer's input with all that the write of its output needs later.
+///
+/// Where the write is deferred, its vjp leaves x and H_res to the vjp of the read, which has both at hand and adds all
+/// terms of dx in one pass: on the tape, the cotangent of `x` is that of the written streams. Hence h_pre and h_res are
+/// constants here, and x goes nowhere but to the write.
+struct LayerRead {
   Var u;  // [..., C]
-  PendingWrite write;
+  StreamMaps maps;
+  Var x;                                   // [..., n, C]
+  std::shared_ptr<KeptStreams> kept = {};  // x for vjps, of reads that recompute it
 };
 
-/// Both ends of `H_res x + H_post^T layer(H_pre x)`, in as few passes as reading and writing alone:
-///
-///     const auto [u, write] = open_layer(h_pre, h_post, h_res, x);
-///     return write(layer(u));
-///
-/// Throws ShapeError unless the maps fit x.
-LayerInput open_layer(const Var& h_pre, const Var& h_post, const Var& h_res, const Var& x);
+/// `u = H_pre x` on the fused path, with the write deferred. Throws ShapeError unless the maps fit x.
+LayerRead read_deferring_write(const StreamMaps& maps, const Var& x);
+
+/// The deferred write, `H_res x + H_post^T f`. f [..., C] -> [..., n, C].
+Var write_deferred(const LayerRead& read, const Var& f);
+
+/// The kernel behind all fused writes, on tensors. Maps are contiguous but for the step from token to token.
+Tensor write_streams(const Tensor& h_res, const Tensor& h_post, const Tensor& x, const Tensor& f);
+
+/// Throws ShapeError naming `op` unless x has shape [..., n, C].
+void check_streams(const char* op, const Var& x);
+
+}  // namespace detail
+
+/// Throws ShapeError naming `op` unless the shape of x is [..., n, C].
+void check_streams(const char* op, const Shape& x, std::int64_t n, std::int64_t channels);
 
 }  // namespace braid::mhc

@@ -4,13 +4,13 @@
 
 namespace braid::mhc {
 
-/// The marginal that a truncated normalisation leaves exact, because it is normalised last. The other one converges.
+/// The marginal that a truncated normalization leaves exact, because it is normalized last. The other one converges.
 enum class Marginal {
   columns,  ///< rows first, columns last: the published packages
   rows,     ///< columns first, rows last: arXiv:2512.24880, eq. 9; the forward gain is exactly 1
 };
 
-/// Sinkhorn-Knopp: exp(logits), then `iterations` times a normalisation of rows and of columns to sum 1.
+/// Sinkhorn-Knopp: exp(logits), then `iterations` times a normalization of rows and of columns to sum 1.
 /// logits [..., n, n] -> [..., n, n]: doubly stochastic at convergence, entries in [0, 1].
 ///
 /// Works for logits of any finite size, forward and backward (the first two half-steps run in log space). The vjp is
@@ -21,6 +21,6 @@ enum class Marginal {
 /// The reference path is composed of logsumexp steps, entirely in log space. It saves every step, and -inf is a weight
 /// of 0 to it.
 Var sinkhorn_knopp(const Var& logits, int iterations = 20, Marginal exact = Marginal::columns,
-                   Path path = Path::automatic);
+                   Path path = default_path());
 
 }  // namespace braid::mhc

@@ -88,7 +88,7 @@ def bad_input(program, folder):
         ("none.txt is not a file", ["--text", folder / "none.txt", "--out", new]),
         ("9 characters are too few", ["--text", short, "--out", new]),
         ("3 heads do not divide 10 channels", ["--text", text, "--channels", 10, "--heads", 3, "--out", new]),
-        ("--colour", ["--colour", "red", "--out", new]),
+        ("--color", ["--color", "red", "--out", new]),
         ("--steps", ["--steps", "many", "--out", new]),
         ("--layers", ["--layers", 0, "--out", new]),
         ("one of residual, hc, mhc, manifold, mhc-layer, skip but is 'mch'", ["--connection", "mch", "--out", new]),

@@ -36,7 +36,7 @@ bool selected(const fs::path& file, const std::vector<std::string>& prefixes) {
          std::ranges::any_of(prefixes, [&](const std::string& prefix) { return name.starts_with(prefix); });
 }
 
-/// Prints a line a case and the sum; returns how many failed.
+/// Prints one line per case and the sum; returns how many failed.
 int run(const std::vector<fs::path>& files) {
   const std::vector<Module> modules = all_modules();
   int failed = 0;

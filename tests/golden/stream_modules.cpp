@@ -6,7 +6,6 @@
 #include <braid/autograd/ops/transpose.h>
 #include <braid/mhc/hyper_connection.h>
 #include <braid/mhc/manifold_constrained_hc.h>
-#include <braid/mhc/ops/mhc_read.h>
 
 #include <tests/golden/modules.h>
 #include <tests/golden/sinkhorn.h>
@@ -42,23 +41,14 @@ Outputs with_maps(const Var& y, const mhc::StreamMaps& maps) {
   return {{"y", y}, {"h_pre", maps.h_pre}, {"h_post", maps.h_post}, {"h_res", maps.h_res}};
 }
 
-Outputs composed(const Arguments& a) {
-  const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a, mhc::Path::reference);
-  return with_maps(module(a["x"], layer_of(a)), module.maps(a["x"]));
-}
-
-/// One connection alone: nothing to be written before it, its own write at the end.
-Outputs fused(const Arguments& a) {
-  const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a, mhc::Path::fused);
-  mhc::FusedStream stream(a["x"]);
-  const Var u = stream.read({.phi = module.phi,
-                             .alpha = module.alpha,
-                             .bias = module.bias,
-                             .iterations = module.settings.sinkhorn_iterations,
-                             .rows_last = module.settings.exact == mhc::Marginal::rows,
-                             .eps = module.settings.eps});
-  stream.write(layer_of(a)(u));
-  return with_maps(stream.streams(), module.maps(a["x"]));
+std::vector<Path> constrained_paths() {
+  std::vector<Path> paths;
+  for (const mhc::Path which : {mhc::Path::reference, mhc::Path::fused})
+    paths.push_back(differentiated(std::string(mhc::name(which)), [=](const Arguments& a) {
+      const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a, which);
+      return with_maps(module(a["x"], layer_of(a)), module.maps(a["x"]));
+    }));
+  return paths;
 }
 
 /// Of h = alpha (rms_norm(x_flat) phi) + bias, what the Sinkhorn-Knopp iteration is given.
@@ -75,9 +65,7 @@ double largest_residual_logit(const Case& golden) {
 
 std::vector<Module> stream_modules() {
   return {{"hyper_connection", both_paths(hyper_connection)},
-          {"manifold_constrained_hc",
-           {differentiated("composed", composed), differentiated("fused", fused)},
-           largest_residual_logit}};
+          {"manifold_constrained_hc", constrained_paths(), largest_residual_logit}};
 }
 
 }  // namespace braid::golden

@@ -121,9 +121,12 @@ TEST(Connection, PassesThePathOnToEveryKind) {
       ConnectionConfig config = config_of(text);
       config.path = wanted;
       const auto expect_path = [&](const auto& module) {
-        if constexpr (requires { module.path(); }) {
-          EXPECT_EQ(module.path(), choose_path(wanted)) << text;
-        }
+        if constexpr (requires { module.settings.path; })
+          EXPECT_EQ(module.settings.path, wanted) << text;
+        else if constexpr (requires { module.path; })
+          EXPECT_EQ(module.path, wanted) << text;
+        else
+          EXPECT_EQ(text, "residual");
       };
       std::visit(expect_path, Connection(config, 8, 0, rng).module);
     }
@@ -138,10 +141,17 @@ TEST(Connection, ReportsBadSettingsInTheWordsOfItsModule) {
   }
 }
 
+TEST(Connection, RefusesAStreamOfAnotherKind) {
+  Rng rng(1);
+  const Connection residual(config_of("residual"), 8, 0, rng), mhc(config_of("mhc"), 8, 0, rng);
+  EXPECT_THAT([&] { mhc(residual.open(zeros({8}, DType::f64)), [](const Var& h) { return h; }); },
+              ThrowsMessage<Error>(HasSubstr("the stream was made by a connection of another kind")));
+}
+
 TEST(Connection, CutsTheHistoryOfSkipWhenAskedTo) {
   Rng rng(1);
   ConnectionConfig config = config_of("skip");
-  config.detach_history = true;
+  config.skip.detach_history = true;
   const Network network(config, 4, 1, rng);
   const auto alone = [&](const Var& x) { return network.layers[0](rms_norm(x, 1e-5)); };
   const Tensor x = random({2, 4}, rng), dy = random({2, 4}, rng);

@@ -18,7 +18,7 @@ using Vars = std::span<const Var>;
 Shape streams(const TwinSizes& s) { return s.lead.concat({s.n, s.channels}); }
 Shape states(const TwinSizes& s) { return s.lead.concat({s.channels}); }
 
-/// One map for all tokens or one a token.
+/// One map for all tokens or one per token.
 Shape map_shape(const TwinSizes& s, const Shape& tail, bool per_token) {
   return per_token ? s.lead.concat(tail) : tail;
 }
@@ -34,14 +34,14 @@ Var layer(const Var& u) { return 0.5 * u * u + u; }
 
 Twin read_twin(const TwinSizes& s, bool per_token, Rng& rng) {
   return {{random_maps(s, per_token, rng)[0], random(streams(s), rng)},
-          [](Vars v) { return stream_read(v[0], v[1]); },
+          [](Vars v) { return read_streams(v[0], v[1], Path::fused); },
           [](Vars v) { return read_streams(v[0], v[1], Path::reference); }};
 }
 
 Twin write_twin(const TwinSizes& s, bool per_token, Rng& rng) {
   const std::vector<Tensor> maps = random_maps(s, per_token, rng);
   return {{maps[2], maps[1], random(streams(s), rng), random(states(s), rng)},
-          [](Vars v) { return stream_write(v[0], v[1], v[2], v[3]); },
+          [](Vars v) { return write_streams(v[0], v[1], v[2], v[3], Path::fused); },
           [](Vars v) { return write_streams(v[0], v[1], v[2], v[3], Path::reference); }};
 }
 
@@ -49,7 +49,11 @@ Twin connect_twin(const TwinSizes& s, bool per_token, Rng& rng) {
   std::vector<Tensor> inputs = random_maps(s, per_token, rng);
   inputs.push_back(random(streams(s), rng));
   const auto along = [](Path path) {
-    return [path](Vars v) { return connect({v[0], v[1], v[2]}, v[3], layer, path); };
+    return [path](Vars v) {
+      Streams x(v[3]);
+      x.write(layer(x.read({v[0], v[1], v[2]}, path)));
+      return x.value();
+    };
   };
   return {inputs, along(Path::fused), along(Path::reference)};
 }
@@ -106,9 +110,9 @@ Twin constrained_twin(const TwinSizes& s, std::size_t connections, Rng& rng) {
                        ManifoldConstrainedHC(s.channels, s.n, unused, {.path = path, .dtype = DType::f64}));
   };
   const auto call = [](const auto& all, const Var& x) {
-    FusedStream stream(x);
-    for (const ManifoldConstrainedHC& connection : all) connection.step(stream, layer);
-    return stream.streams();
+    Streams streams(x);
+    for (const ManifoldConstrainedHC& connection : all) streams = connection(streams, layer);
+    return streams.value();
   };
   return module_twin(random(streams(s), rng), rng, make, call);
 }
@@ -151,9 +155,9 @@ std::vector<TwinFamily> twin_families() {
       const auto with_flag = [=](const TwinSizes& s, Rng& rng) { return make(s, flag, rng); };
       families.push_back({std::string(name) + "_" + (flag ? "" : "no_") + variant, with_flag, without_channels});
     };
-    add("stream_read", "map_per_token", read_twin, true);
-    add("stream_write", "map_per_token", write_twin, true);
-    add("connect", "map_per_token", connect_twin, true);
+    add("read_streams", "map_per_token", read_twin, true);
+    add("write_streams", "map_per_token", write_twin, true);
+    add("streams", "map_per_token", connect_twin, true);
     add("hyper_connection", "dynamics", hyper_twin, false);
     add("mhc_layer", "layer_inside", mhc_layer_twin, false);
   }

@@ -12,8 +12,8 @@
 #include <braid/mhc/kernels/tiles.h>
 #include <braid/mhc/ops/group_mix.h>
 #include <braid/mhc/ops/mhc_layer.h>
-#include <braid/mhc/ops/read_write.h>
 #include <braid/mhc/ops/weighted_sum.h>
+#include <braid/mhc/streams.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc {
@@ -195,26 +195,27 @@ TEST(FusedOps, RejectShapesThatDoNotFitX) {
   const auto expect = [](auto call, const char* text) {
     EXPECT_THAT(call, ThrowsMessage<ShapeError>(HasSubstr(text)));
   };
-  expect([&] { stream_read(none, x); },
-         "stream_read: h_pre must have shape [4] or [2, 4] to match x [2, 4, 8] but has [3]");
-  expect([&] { stream_write(map, map, x, state); }, "stream_write: h_res must have shape [4, 4] or [2, 4, 4]");
-  expect([&] { stream_write(matrix, none, x, state); }, "stream_write: h_post must have shape [4] or [2, 4]");
-  expect([&] { stream_write(matrix, map, x, x); }, "stream_write: f must have shape [2, 8] to match x [2, 4, 8]");
-  expect([&] { open_layer(none, map, matrix, x); }, "open_layer: h_pre must have shape [4] or [2, 4]");
-  expect([&] { open_layer(map, map, matrix, x).write(x); }, "close_layer: f must have shape [2, 8]");
-  expect([&] { fused_mhc_layer(map, map, matrix, map, x); }, "fused_mhc_layer: weight must have shape [8]");
+  const auto read = [&](const Var& pre, const Var& post, const Var& res) {
+    return Streams(x).read({pre, post, res}, Path::fused);
+  };
+  expect([&] { read(none, map, matrix); },
+         "read_streams: h_pre must have shape [4] or [2, 4] to match x [2, 4, 8] but has [3]");
+  expect([&] { read(map, none, matrix); }, "read_streams: h_post must have shape [4] or [2, 4]");
+  expect([&] { read(map, map, map); }, "read_streams: h_res must have shape [4, 4] or [2, 4, 4]");
+  expect([&] { mhc_layer(map, map, matrix, map, x); }, "mhc_layer: weight must have shape [8]");
   expect([&] { scale_groups(none, x); }, "scale_groups: scale must have shape [4] to match x [2, 4, 8] but has [3]");
   expect([&] { mix_groups(matrix, map, x, state); }, "mix_groups: f must have shape [2, 4, 8]");
-  expect([&] { weighted_sum(x, none, std::vector{x}); }, "weighted_sum: weights must have shape [1], one a state");
+  expect([&] { weighted_sum(x, none, std::vector{x}); }, "weighted_sum: weights must have shape [1], one per state");
   expect([&] { weighted_sum(x, zeros({1}), std::vector{state}); }, "weighted_sum: states[0] must have the shape");
 }
 
 TEST(FusedOps, RejectTypesThatDoNotFitX) {
   const Var x = zeros({2, 4, 8}), map = zeros({4}, DType::f64), matrix = zeros({4, 4}, DType::f64);
-  EXPECT_THROW(stream_read(map, x), DTypeError);
-  EXPECT_THROW(open_layer(map, map, matrix, x), DTypeError);
+  EXPECT_THROW(read_streams(map, x, Path::fused), DTypeError);
+  EXPECT_THROW(write_streams(matrix, map, x, zeros({2, 8}), Path::fused), DTypeError);
+  EXPECT_THROW(Streams(x).read({map, map, matrix}, Path::fused), DTypeError);
   EXPECT_THROW(scale_groups(map, x), DTypeError);
-  EXPECT_THROW(stream_read(zeros({4}, DType::i32), zeros({4, 8}, DType::i32)), DTypeError);
+  EXPECT_THROW(read_streams(zeros({4}, DType::i32), zeros({4, 8}, DType::i32), Path::fused), DTypeError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, FusedTwins, testing::ValuesIn(twin_families()),

@@ -74,10 +74,10 @@ TEST(HyperConnection, EqualsAResidualConnectionAtTheStart) {
   Rng rng(1);
   const TestLayer layer(6, rng);
   const Tensor x = random({2, 6}, rng);
-  Var streams = x, residual = x;
+  Streams streams = HyperConnection(6, 3, 0, {.dtype = DType::f64}).open(x);
+  Var residual = x;
   for (std::int64_t index = 0; index < 5; ++index) {
     const HyperConnection c(6, 3, index, {.dtype = DType::f64});
-    if (index == 0) streams = c.open(x);
     streams = c(streams, layer);
     residual = residual + layer(residual);
     EXPECT_LT(largest_difference(c.close(streams).value(), residual.value()), 1e-13);

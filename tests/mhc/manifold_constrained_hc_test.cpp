@@ -70,12 +70,12 @@ TEST(ManifoldConstrainedHC, EqualsThePreNormResidualNetworkAtTheStart) {
   Rng rng(1);
   for (const std::int64_t n : {1, 2, 3, 4, 8, 64}) {
     const Tensor x = random({2, 6}, rng);
-    Var residual = x, streams;
+    Streams streams(expand_streams(x, n));
+    Var residual = x;
     for (int depth = 0; depth < 6; ++depth) {
       const TestLayer body(6, rng);
       const auto layer = [&](const Var& h) { return body(rms_norm(h, 1e-5)); };
       const ManifoldConstrainedHC c(6, n, rng, {.dtype = DType::f64});
-      if (depth == 0) streams = c.open(x);
       streams = c(streams, layer);
       residual = residual + layer(residual);
       EXPECT_LT(largest_difference(c.close(streams).value(), residual.value()), 1e-13) << n << " streams";
@@ -183,7 +183,7 @@ TEST(ManifoldConstrainedHC, RejectsSettingsAndInputsThatDoNotFit) {
       [&] {
         c(zeros({2, 4}, DType::f64), [](const Var&) { return zeros({5}, DType::f64); });
       },
-      ThrowsMessage<ShapeError>(HasSubstr("y must have shape [4] to match x [2, 4] but has [5]")));
+      ThrowsMessage<ShapeError>(HasSubstr("f must have shape [4] to match streams [2, 4] but has [5]")));
 }
 
 }  // namespace

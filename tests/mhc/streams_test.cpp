@@ -1,117 +1,217 @@
-#include <braid/mhc/ops/expand_reduce.h>
+#include <braid/mhc/streams.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <braid/autograd/ops/broadcast_to.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/sum.h>
+#include <braid/mhc/connection.h>
+#include <braid/nn/transformer.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-TEST(Streams, OpenAsCopies) {
-  const Tensor x = Tensor::of<double>({2, 2}, {1, 2, 3, 4});
-  const Var streams = expand_streams(x, 3);
-  EXPECT_EQ(streams.shape(), Shape({2, 3, 2}));
-  EXPECT_THAT(streams.value().to_vector<double>(), ElementsAre(1, 2, 1, 2, 1, 2, 3, 4, 3, 4, 3, 4));
-  EXPECT_EQ(expand_streams(Tensor::of<double>({2}, {1, 2}), 3).shape(), Shape({3, 2}));
+/// The parameters of one manifold-constrained hyper-connection for n streams of C channels, of order one.
+struct Constrained {
+  Var phi, alpha, bias;
+
+  Constrained(std::int64_t n, std::int64_t channels, Rng& rng)
+      : phi(random({n * channels, n * (n + 2)}, rng, 0.3)), alpha(random({3}, rng)), bias(random({n * (n + 2)}, rng)) {}
+
+  detail::MHCMaps maps() const { return {phi, alpha, bias, 5, true, 1e-6}; }
+  void params(auto&& visit) {
+    visit("phi", phi);
+    visit("alpha", alpha);
+    visit("bias", bias);
+  }
+};
+
+TEST(Streams, RefuseStepsOutOfOrderAndShapesThatDoNotFit) {
+  Rng rng(9);
+  const Constrained c(4, 3, rng);
+  const Tensor start = random({2, 4, 3}, rng);
+  Streams x(start);
+  EXPECT_THAT([&] { x.write(start.select(1, 0)); }, ThrowsMessage<Error>(HasSubstr("write: called without read()")));
+  const Var u = x.read(c.maps());
+  EXPECT_THROW(x.read(c.maps()), Error);
+  EXPECT_THAT([&] { x.value(); }, ThrowsMessage<Error>(HasSubstr("value: called between read() and write()")));
+  EXPECT_THAT([&] { x.write(start); },
+              ThrowsMessage<ShapeError>(HasSubstr("f must have shape [2, 3] to match streams [2, 4, 3] but has")));
+  x.write(u);
+  EXPECT_THROW(x.write(u), Error);
+  EXPECT_EQ(x.value().shape(), start.shape());
+  EXPECT_THROW(Streams(start).read(detail::MHCMaps{c.alpha, c.alpha, c.bias, 20, true, 1e-6}), ShapeError);
+  EXPECT_THROW(Streams(start.to(DType::f32)).read(c.maps()), DTypeError);
+  EXPECT_THROW(Streams(zeros({3})), ShapeError);
+  EXPECT_THROW(Streams(start, 0), ValueError);
 }
 
-TEST(Streams, ReduceByMeanOrSum) {
-  const Tensor x = Tensor::of<double>({1, 2, 2}, {1, 2, 3, 5});
-  EXPECT_THAT(reduce_streams(x).value().to_vector<double>(), ElementsAre(2, 3.5));
-  EXPECT_THAT(reduce_streams(x, StreamReduction::sum).value().to_vector<double>(), ElementsAre(4, 7));
+Var layer(const Var& u) { return tanh(u); }
+
+/// Reads and writes by kinds of maps in turn, so that every write is owed to every kind of read.
+Var through_all_kinds(std::span<const Var> v, Path path) {
+  const std::int64_t n = v[0].size(-2), channels = v[0].size(-1);
+  Rng rng(3);
+  HyperConnection hyper(channels, n, 0, {.path = path, .dtype = DType::f64});
+  ManifoldConstrainedHC constrained(channels, n, rng, {.path = path, .dtype = DType::f64});
+  MHCLayer fixed(n, channels, {.init = MHCLayerInit::residual, .path = path, .dtype = DType::f64});
+  const auto move = [&](auto& module) {
+    for_each_param(module, [&](const std::string&, Var& p) { p = p + 0.1 * Var(random(p.shape(), rng)); });
+  };
+  move(hyper);
+  move(constrained);
+  move(fixed);
+  constrained.phi = v[1];
+  hyper.b_post = v[2];
+  fixed.h_post_raw = v[3];
+  Streams x(v[0]);
+  x = constrained(constrained(x, layer), layer);
+  x = constrained(hyper(x, layer), layer);
+  x = constrained(fixed(x, layer), layer);
+  x = fixed(hyper(x, layer), layer);
+  return hyper(x, layer).value();
 }
 
-TEST(Streams, CopiesReduceToWhatOpenedThem) {
-  Rng rng(1);
-  const Tensor x = random({3, 5}, rng);
-  EXPECT_LT(largest_difference(reduce_streams(expand_streams(x, 4)).value(), x), 1e-15);
-}
-
-TEST(Streams, OpenAndCloseAsTheOpsTheyStandFor) {
-  Rng rng(2);
-  for (const Shape& shape : {Shape{0, 3, 5}, Shape{2, 4, 0}, Shape{1, 1}, Shape{7, 3, 17}, Shape{700, 4, 33}}) {
-    const Tensor x = random(shape, rng), row = x.select(-2, 0), strided = x.transpose();
-    const std::int64_t n = shape[-2];
-    const auto values = [](const Var& v) { return v.value().contiguous().to_vector<double>(); };
-    EXPECT_EQ(values(expand_streams(row, n)), values(broadcast_to(expand_dims(row, -2), shape)));
-    EXPECT_LT(largest_difference(reduce_streams(x).value(), mean(x, {-2}).value()), 1e-15);
-    EXPECT_LT(largest_difference(reduce_streams(x, StreamReduction::sum).value(), sum(x, {-2}).value()), 1e-14);
-    if (shape[-1] == 0) continue;  // no streams
-    EXPECT_LT(largest_difference(reduce_streams(strided).value(), mean(strided, {-2}).value()), 1e-14);
+TEST(Streams, PassFromAnyConnectionToAnyOther) {
+  Rng rng(4);
+  for (const Shape& shape : {Shape{3, 4, 5}, Shape{4, 3}, Shape{2, 2, 3, 4}, Shape{0, 4, 2}}) {
+    const std::int64_t n = shape[-2], width = n * shape[-1];
+    const std::vector<Tensor> inputs{random(shape, rng, 0.2), random({width, n * (n + 2)}, rng, 0.3),
+                                     random({n}, rng, 0.3), random({n}, rng, 0.3)};
+    const std::vector<Var> v(inputs.begin(), inputs.end());
+    const Tensor fused = through_all_kinds(v, Path::fused).value();
+    const Tensor composed = through_all_kinds(v, Path::reference).value();
+    const double size = largest_difference(composed, zeros(shape, DType::f64));
+    EXPECT_LE(largest_difference(fused, composed), 1e-12 * size);
+    const GradcheckResult result = gradcheck([](auto in) { return through_all_kinds(in, Path::fused); }, inputs);
+    EXPECT_TRUE(result.ok) << result.message;
   }
 }
 
-TEST(Streams, AreReadAndWrittenByTheEquations) {
-  Rng rng(1);
-  for (const bool per_token : {false, true}) {
-    const Shape lead = per_token ? Shape{2, 3} : Shape{};
-    const Tensor x = random({2, 3, 4, 5}, rng), y = random({2, 3, 5}, rng);
-    const Tensor pre = random(lead.concat({4}), rng), post = random(lead.concat({4}), rng);
-    const Tensor res = random(lead.concat({4, 4}), rng);
-    const Tensor u = read_streams(pre, x).value(), out = write_streams(res, post, x, y).value();
-    const Tensor p = pre.broadcast_to({2, 3, 4}), q = post.broadcast_to({2, 3, 4}), m = res.broadcast_to({2, 3, 4, 4});
-    for (std::int64_t c = 0; c < 5; ++c) {
-      double read = 0;
-      for (std::int64_t i = 0; i < 4; ++i) {
-        read += p.at({1, 2, i}) * x.at({1, 2, i, c});
-        double written = q.at({1, 2, i}) * y.at({1, 2, c});
-        for (std::int64_t j = 0; j < 4; ++j) written += m.at({1, 2, i, j}) * x.at({1, 2, j, c});
-        EXPECT_NEAR(out.at({1, 2, i, c}), written, 1e-14);
-      }
-      EXPECT_NEAR(u.at({1, 2, c}), read, 1e-14);
+TEST(Streams, AreValuesWhoseCopiesGoTheirOwnWays) {
+  Rng rng(5);
+  const Constrained c(3, 4, rng);
+  const auto f = [&](std::span<const Var> v) {
+    Streams x(v[0]);
+    const Var u = x.read(c.maps());
+    Streams other = x;
+    x.write(layer(u));
+    other.write(u * u);
+    const Var between = x.value();  // looked at, and gone on from
+    const Var next = x.read(c.maps());
+    x.write(next);
+    return x.value() * between + other.value();
+  };
+  const GradcheckResult result = gradcheck(f, {random({2, 3, 4}, rng)});
+  EXPECT_TRUE(result.ok) << result.message;
+}
+
+/// Gradients of sum(streams^2) / 2 after `depth` sublayers, and the most memory that was alive on the way.
+std::pair<std::vector<Tensor>, std::int64_t> deep_gradients(std::int64_t keep_every, const Shape& shape,
+                                                            int depth = 7) {
+  Rng rng(11);
+  const Constrained parameters(shape[-2], shape[-1], rng);
+  const Tensor start = random(shape, rng), weight = random({shape[-1]}, rng);
+  reset_peak_memory();
+  const std::int64_t before = memory_stats().live_bytes;
+  Tape tape;
+  std::vector<Var> watched{tape.watch(start), tape.watch(weight)};
+  Constrained c = parameters;
+  for_each_param(c, [&](const std::string&, Var& p) { watched.push_back(p = tape.watch(p.value())); });
+  {
+    Streams x(watched[0], keep_every);
+    for (int i = 0; i < depth; ++i) {
+      const Var u = x.read(c.maps());
+      x.write(u * watched[1]);
+    }
+    const Var y = x.value();
+    tape.backward(y, y.value());
+  }
+  std::vector<Tensor> grads;
+  for (const Var& v : watched) grads.push_back(tape.gradient(v));
+  return {grads, memory_stats().peak_bytes - before};
+}
+
+TEST(Streams, AreRecomputedWithTheSameBits) {
+  for (const Shape& shape : {Shape{70, 4, 3}, Shape{5, 3, 9}, Shape{2, 6, 5}, Shape{0, 4, 2}}) {
+    const auto kept = deep_gradients(1, shape).first;
+    for (const std::int64_t every : {2, 3, 7, 100}) {
+      const auto recomputed = deep_gradients(every, shape).first;
+      for (std::size_t i = 0; i < kept.size(); ++i)
+        EXPECT_EQ(kept[i].to_vector<double>(), recomputed[i].to_vector<double>()) << "input " << i;
     }
   }
 }
 
-TEST(Streams, PassGradcheck) {
-  Rng rng(1);
-  for (const Shape& lead : {Shape{}, Shape{3}, Shape{2, 3}}) {
-    const Tensor x = random({2, 3, 4, 5}, rng), y = random({2, 3, 5}, rng);
-    const bool fits = lead.rank() != 1;  // [3] broadcasts along the last leading axis
-    const Shape maps = fits ? lead : Shape{1, 3};
-    const auto f = [](std::span<const Var> in) {
-      return write_streams(in[0], in[1], in[3], in[4] + read_streams(in[2], in[3]));
-    };
-    const GradcheckResult result = gradcheck(
-        f, {random(maps.concat({4, 4}), rng), random(maps.concat({4}), rng), random(maps.concat({4}), rng), x, y});
-    EXPECT_TRUE(result.ok) << result.message;
-  }
-  for (const StreamReduction how : {StreamReduction::mean, StreamReduction::sum}) {
-    const auto open_and_close = [how](std::span<const Var> in) {
-      return reduce_streams(expand_streams(in[0], 3) * in[1], how);
-    };
-    const GradcheckResult result = gradcheck(open_and_close, {random({2, 5}, rng), random({3, 5}, rng)});
-    EXPECT_TRUE(result.ok) << result.message;
-  }
+TEST(Streams, TakeLessMemoryWhenRecomputed) {
+  const auto peak = [](std::int64_t keep_every) {
+    return static_cast<double>(deep_gradients(keep_every, {128, 4, 128}, 24).second);
+  };
+  EXPECT_LT(peak(4), 0.7 * peak(1));
 }
 
-TEST(Streams, RejectShapesThatDoNotFit) {
-  const Var x = zeros({2, 4, 8});
-  EXPECT_THAT([&] { expand_streams(x, 0); }, ThrowsMessage<ValueError>(HasSubstr("n must be >= 1 but is 0")));
-  EXPECT_THAT([&] { expand_streams(scalar(1), 2); },
-              ThrowsMessage<ShapeError>(HasSubstr("x must have shape [..., C]")));
-  EXPECT_THAT([&] { reduce_streams(zeros({4})); },
-              ThrowsMessage<ShapeError>(HasSubstr("reduce_streams: x must have shape [..., n, C] but has [4]")));
-  EXPECT_THAT([&] { read_streams(zeros({3}), x); },
-              ThrowsMessage<ShapeError>(HasSubstr("one entry for each stream of x [2, 4, 8] but has shape [3]")));
-  const Var res = zeros({4, 4}), post = zeros({4}), y = zeros({2, 8});
-  EXPECT_THAT(
-      [&] {
-        write_streams(zeros({4, 3}), post, x, y);
-      },
-      ThrowsMessage<ShapeError>(HasSubstr("h_res must have shape [..., 4, 4] to match x [2, 4, 8] but has [4, 3]")));
-  EXPECT_THAT([&] { write_streams(res, zeros({5}), x, y); },
-              ThrowsMessage<ShapeError>(HasSubstr("h_post must have shape [..., 4] to match x [2, 4, 8] but has [5]")));
-  EXPECT_THAT([&] { write_streams(res, post, x, x); },
-              ThrowsMessage<ShapeError>(HasSubstr("y must have shape [2, 8] to match x [2, 4, 8] but has [2, 4, 8]")));
+TEST(Streams, ArePlannedAtTheLeastMemory) {
+  // Kept: n C of a token at every k-th of L sublayers; recomputed at once: (n + 2) C at each of k.
+  for (const std::int64_t n : {1, 2, 4, 8})
+    for (const std::int64_t depth : {1, 7, 12, 48, 200}) {
+      const auto memory = [&](std::int64_t k) {
+        return static_cast<double>(n * depth) / static_cast<double>(k) + static_cast<double>((n + 2) * k);
+      };
+      const std::int64_t planned = keep_interval(n, depth);
+      EXPECT_LE(memory(planned), 1.02 * std::min(memory(planned + 1), memory(std::max<std::int64_t>(1, planned - 1))));
+    }
+  EXPECT_EQ(keep_interval(4, 0), 1);
+  EXPECT_THROW(keep_interval(0, 1), ValueError);
+  EXPECT_THROW(keep_interval(4, -1), ValueError);
+}
+
+/// The ops that a forward pass records on a tape.
+template <class Model>
+std::size_t recorded(const Model& model, const Tensor& tokens) {
+  Tape tape;
+  Model traced = model;
+  for_each_param(traced, [&](const std::string&, Var& p) { p = tape.watch(p.value()); });
+  const Var logits = traced.logits(tokens);
+  return tape.size();
+}
+
+TEST(Streams, TakeTheFusedBoundaryInEveryFormOfANetwork) {
+  const nn::TransformerConfig sizes{.vocab = 11, .context = 8, .channels = 8, .layers = 2, .heads = 2};
+  const auto model = [&]<class C>(std::type_identity<C>, std::int64_t keep_every) {
+    Rng rng(1);
+    return nn::Transformer<C>(sizes, rng, [&](int index) -> C {
+      if constexpr (std::is_same_v<C, Connection>)
+        return Connection({.kind = ConnectionKind::mhc, .phi_std = 0.02, .keep_every = keep_every}, 8, index, rng);
+      else
+        return C(8, 4, rng, {.phi_std = 0.02, .keep_every = keep_every});
+    });
+  };
+  const auto any = model(std::type_identity<Connection>(), 1);
+  const auto one = model(std::type_identity<ManifoldConstrainedHC>(), 1);
+  Rng rng(2);
+  const Tensor tokens = randint(0, 11, {2, 8}, rng), targets = randint(0, 11, {2, 8}, rng);
+  EXPECT_EQ(recorded(any, tokens), recorded(one, tokens));
+  EXPECT_TRUE(identical(any.logits(tokens).value(), one.logits(tokens).value()));
+
+  const auto bits = [&](const auto& m) {
+    const auto grads = value_and_grad([&](const auto& net) { return net.loss(tokens, targets); })(m).second;
+    std::vector<Tensor> all;
+    for_each_param(grads, [&](const std::string&, const Var& g) { all.push_back(g.value()); });
+    return all;
+  };
+  const auto kept = bits(one), planned = bits(model(std::type_identity<ManifoldConstrainedHC>(), 3));
+  for (std::size_t i = 0; i < kept.size(); ++i) EXPECT_TRUE(identical(kept[i], planned[i]));
+
+  // The three lines, with the transformer's own sublayers.
+  Streams x = one.blocks.front().attention.connection.open(one.embedding(tokens) + one.positions);
+  for (const auto& block : one.blocks) {
+    x = block.attention.connection(x, [&](const Var& h) { return block.attention.body(block.attention.norm(h)); });
+    x = block.mlp.connection(x, [&](const Var& h) { return block.mlp.body(block.mlp.norm(h)); });
+  }
+  const Var y = one.head(one.norm(one.blocks.back().mlp.connection.close(x)));
+  EXPECT_TRUE(identical(y.value(), one.logits(tokens).value()));
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST(Telemetry, MeasuresHowAlikeStreamsAre) {
   EXPECT_EQ(similarity(ones({1, 4}, DType::f64)), std::nullopt);
 }
 
-TEST(Telemetry, HearsEveryKindOfConnection) {
+TEST(Telemetry, ObservesEveryKindOfConnection) {
   Rng rng(1);
   const Tensor x = random({2, 3, 8}, rng);
   for (const char* kind : {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip"}) {
@@ -90,6 +90,22 @@ TEST(Telemetry, HearsEveryKindOfConnection) {
     ASSERT_THAT(stats, SizeIs(5)) << kind;
     const double gain = std::string(kind) == "manifold" ? std::pow(0.5, 5) : 1;  // it halves the residual
     EXPECT_NEAR(stats.back().composed_forward_gain, gain, 1e-3) << kind;
+  }
+}
+
+TEST(Telemetry, ChangesNothing) {
+  for (const char* kind : {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip"}) {
+    Rng rng(1);
+    const Connection c(ConnectionConfig{.kind = connection_kind(kind), .phi_std = 0.1}, 8, 0, rng);
+    const Tensor x = randn({2, 3, 8}, rng);
+    const auto run = [&] {
+      Connection::Stream stream = c.open(x);
+      for (int i = 0; i < 3; ++i) stream = c(stream, [](const Var& h) { return tanh(h); });
+      return c.close(stream).value();
+    };
+    const Tensor alone = run();
+    const Telemetry telemetry;
+    EXPECT_TRUE(identical(run(), alone)) << kind;
   }
 }
 

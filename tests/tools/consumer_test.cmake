@@ -1,15 +1,37 @@
-# Installs braid into a fresh prefix, then configures, builds and runs a project that knows nothing but that prefix.
+# Uses braid as other projects do, in a folder that knows nothing else of it. HOW is one of:
+#   package       installs into a fresh prefix and finds it there
+#   subdirectory  adds this source tree to a project of its own, and builds the first room only
+#   tarball       the same with a tree that went through a tar file
 
-set(work ${BUILD_DIR}/consumer)
+set(work ${BUILD_DIR}/consumer-${HOW})
 file(REMOVE_RECURSE ${work})
+file(MAKE_DIRECTORY ${work})
 
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${work}/prefix)
-run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${work}/build -G Ninja
-    -D CMAKE_PREFIX_PATH=${work}/prefix -D CMAKE_CXX_COMPILER=${CXX_COMPILER} -D CMAKE_CXX_FLAGS=${CXX_FLAGS}
-    -D BRAID_VERSION=${VERSION})
-run(${CMAKE_COMMAND} --build ${work}/build)
+set(settings -G Ninja -D CMAKE_CXX_COMPILER=${CXX_COMPILER} -D CMAKE_CXX_FLAGS=${CXX_FLAGS})
+if(HOW STREQUAL package)
+  run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${work}/prefix)
+  file(GLOB_RECURSE installed ${work}/prefix/include/*)
+  foreach(header ${installed})
+    if(IS_SYMLINK ${header})
+      message(FATAL_ERROR "${header} is a link")
+    endif()
+  endforeach()
+  list(APPEND settings -D CMAKE_PREFIX_PATH=${work}/prefix -D BRAID_VERSION=${VERSION})
+elseif(HOW STREQUAL tarball)
+  file(GLOB tree RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/*)
+  list(FILTER tree EXCLUDE REGEX "^(build.*|bench-results|runs|out)$")
+  run(${CMAKE_COMMAND} -E chdir ${SOURCE_DIR} ${CMAKE_COMMAND} -E tar czf ${work}/braid.tar.gz ${tree})
+  file(MAKE_DIRECTORY ${work}/braid)
+  run(${CMAKE_COMMAND} -E chdir ${work}/braid ${CMAKE_COMMAND} -E tar xzf ${work}/braid.tar.gz)
+  list(APPEND settings -D BRAID_SOURCE_DIR=${work}/braid)
+else()
+  list(APPEND settings -D BRAID_SOURCE_DIR=${SOURCE_DIR})
+endif()
+
+run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer -B ${work}/build ${settings})
+run(${CMAKE_COMMAND} --build ${work}/build --target consumer)
 run(${work}/build/consumer)

@@ -58,7 +58,7 @@ TEST(MHCBlock, DetachesTheHistoryWhenAskedTo) {
   const std::vector<TestLayer> list = layers(1, rng);
   const Tensor x = random({2, 3}, rng);
   const auto through_layer = vjp([&](const Var& v) { return list[0](v); }, ones({2, 3}, DType::f64), x)[0];
-  const auto stack = wrap_layers(list, {.dtype = DType::f64}, /*detach_history=*/true);
+  const auto stack = wrap_layers(list, {.detach_history = true, .dtype = DType::f64});
   EXPECT_LT(
       largest_difference(vjp([&](const Var& v) { return stack(v); }, ones({2, 3}, DType::f64), x)[0], through_layer),
       1e-15);

@@ -7,7 +7,7 @@
 #include <braid/autograd/gradcheck.h>
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/core/random.h>
-#include <braid/mhc/path.h>
+#include <braid/mhc/streams.h>
 
 namespace braid::mhc {
 namespace {
@@ -20,12 +20,13 @@ void PrintTo(const Sizes& s, std::ostream* out) { *out << s.tokens << " tokens, 
 
 /// Two connections around f(u) = u * w + u, so that the boundary between them runs too.
 Var two_sublayers(std::span<const Var> v, bool rows_last) {
-  FusedStream stream(v[0]);
+  Streams x(v[0]);
   for (std::size_t layer : {0u, 1u}) {
-    const Var u = stream.read({v[1 + 4 * layer], v[2 + 4 * layer], v[3 + 4 * layer], 20, rows_last, 1e-6});
-    stream.write(u * v[4 + 4 * layer] + u);
+    const std::span<const Var> p = v.subspan(1 + 4 * layer, 4);
+    const Var u = x.read(detail::MHCMaps{p[0], p[1], p[2], 20, rows_last, 1e-6});
+    x.write(u * p[3] + u);
   }
-  return stream.streams();
+  return x.value();
 }
 
 std::vector<Tensor> inputs_of(const Sizes& s, Rng& rng) {
@@ -91,9 +92,9 @@ void naive_sublayer(Matrix& x, std::span<const Tensor> p, bool rows_last) {
   x = y;
 }
 
-class FusedMhcTest : public testing::TestWithParam<Sizes> {};
+class MHCReadTest : public testing::TestWithParam<Sizes> {};
 
-TEST_P(FusedMhcTest, MatchesScalarLoops) {
+TEST_P(MHCReadTest, MatchesScalarLoops) {
   const auto [tokens, n, channels] = GetParam();
   Rng rng(7);
   for (const bool rows_last : {false, true}) {
@@ -111,7 +112,7 @@ TEST_P(FusedMhcTest, MatchesScalarLoops) {
   }
 }
 
-TEST_P(FusedMhcTest, GradientsPassGradcheck) {
+TEST_P(MHCReadTest, GradientsPassGradcheck) {
   Rng rng(8);
   for (const bool rows_last : {false, true}) {
     const auto result =
@@ -120,88 +121,7 @@ TEST_P(FusedMhcTest, GradientsPassGradcheck) {
   }
 }
 
-TEST(FusedStream, RejectsStepsOutOfOrderAndShapesThatDoNotFit) {
-  Rng rng(9);
-  const std::vector<Tensor> v = inputs_of({2, 4, 3}, rng);
-  const Var phi = v[1], alpha = v[2], bias = v[3];
-  const FusedMhc connection{phi, alpha, bias, 20, true, 1e-6};
-  FusedStream stream(v[0]);
-  EXPECT_THROW(stream.write(v[0].select(1, 0)), Error);
-  const Var u = stream.read(connection);
-  EXPECT_THROW(stream.read(connection), Error);
-  EXPECT_THROW(stream.streams(), Error);
-  EXPECT_THROW(stream.write(v[0]), ShapeError);
-  stream.write(u);
-  EXPECT_EQ(stream.streams().shape(), v[0].shape());
-  EXPECT_THROW(FusedStream(v[0]).read({alpha, alpha, bias, 20, true, 1e-6}), ShapeError);
-  EXPECT_THROW(FusedStream(v[0].to(DType::f32)).read(connection), DTypeError);
-}
-
-/// Gradients of sum(streams^2) / 2 after `depth` sublayers, and the most memory that was alive on the way.
-std::pair<std::vector<Tensor>, std::int64_t> deep_gradients(std::int64_t keep_every, const Sizes& sizes,
-                                                            int depth = 7) {
-  Rng rng(11);
-  std::vector<Tensor> inputs = inputs_of(sizes, rng);
-  reset_peak_memory();
-  const std::int64_t before = memory_stats().live_bytes;
-  Tape tape;
-  std::vector<Var> v;
-  for (const Tensor& input : inputs) v.push_back(tape.watch(input));
-  {
-    FusedStream stream(v[0], keep_every);
-    for (int layer = 0; layer < depth; ++layer) {
-      const Var u = stream.read({v[1], v[2], v[3], 5, true, 1e-6});
-      stream.write(u * v[4]);
-    }
-    const Var y = stream.streams();
-    tape.backward(y, y.value());
-  }
-  std::vector<Tensor> grads;
-  for (const Var& input : v) grads.push_back(tape.gradient(input));
-  return {grads, memory_stats().peak_bytes - before};
-}
-
-TEST(FusedStream, RecomputesStreamsWithTheSameBits) {
-  for (const Sizes sizes : {Sizes{70, 4, 3}, Sizes{5, 3, 9}, Sizes{2, 6, 5}, Sizes{0, 4, 2}}) {
-    const auto kept = deep_gradients(1, sizes).first;
-    for (const std::int64_t every : {2, 3, 7, 100}) {
-      const auto recomputed = deep_gradients(every, sizes).first;
-      for (std::size_t i = 0; i < kept.size(); ++i)
-        EXPECT_EQ(kept[i].to_vector<double>(), recomputed[i].to_vector<double>()) << "input " << i;
-    }
-  }
-}
-
-TEST(FusedStream, KeepsLessWhenItRecomputes) {
-  const Sizes sizes{128, 4, 128};
-  const auto peak = [&](std::int64_t keep_every) {
-    return static_cast<double>(deep_gradients(keep_every, sizes, 24).second);
-  };
-  EXPECT_LT(peak(4), 0.7 * peak(1));
-}
-
-TEST(FusedStream, PlansAtTheLeastMemory) {
-  // Kept: n C of a token at every k-th of L sublayers; recomputed at once: (n + 2) C at each of k.
-  for (const std::int64_t n : {1, 2, 4, 8})
-    for (const std::int64_t depth : {1, 7, 12, 48, 200}) {
-      const auto memory = [&](std::int64_t k) {
-        return static_cast<double>(n * depth) / static_cast<double>(k) + static_cast<double>((n + 2) * k);
-      };
-      const std::int64_t planned = keep_interval(n, depth);
-      EXPECT_LE(memory(planned), 1.02 * std::min(memory(planned + 1), memory(std::max<std::int64_t>(1, planned - 1))));
-    }
-  EXPECT_EQ(keep_interval(4, 0), 1);
-  EXPECT_THROW(keep_interval(0, 1), ValueError);
-  EXPECT_THROW(keep_interval(4, -1), ValueError);
-  EXPECT_THROW(FusedStream(zeros({1, 2, 3}), 0), ValueError);
-}
-
-TEST(FusedStream, ParsesPathsByName) {
-  EXPECT_EQ(path_named("reference"), Path::reference);
-  EXPECT_THROW(path_named("fast"), ValueError);
-}
-
-INSTANTIATE_TEST_SUITE_P(Shapes, FusedMhcTest,
+INSTANTIATE_TEST_SUITE_P(Shapes, MHCReadTest,
                          testing::Values(Sizes{0, 4, 8}, Sizes{1, 1, 1}, Sizes{1, 4, 5}, Sizes{2, 2, 3}, Sizes{3, 3, 7},
                                          Sizes{5, 5, 9}, Sizes{70, 4, 3}, Sizes{2, 7, 17}, Sizes{1, 9, 2}));
 

@@ -1,0 +1,68 @@
+#include <braid/mhc/ops/read_write.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tests/mhc/support.h>
+
+namespace braid::mhc {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(ReadWrite, FollowsTheEquations) {
+  Rng rng(1);
+  for (const bool per_token : {false, true}) {
+    const Shape lead = per_token ? Shape{2, 3} : Shape{};
+    const Tensor x = random({2, 3, 4, 5}, rng), y = random({2, 3, 5}, rng);
+    const Tensor pre = random(lead.concat({4}), rng), post = random(lead.concat({4}), rng);
+    const Tensor res = random(lead.concat({4, 4}), rng);
+    const Tensor u = read_streams(pre, x).value(), out = write_streams(res, post, x, y).value();
+    const Tensor p = pre.broadcast_to({2, 3, 4}), q = post.broadcast_to({2, 3, 4}), m = res.broadcast_to({2, 3, 4, 4});
+    for (std::int64_t c = 0; c < 5; ++c) {
+      double read = 0;
+      for (std::int64_t i = 0; i < 4; ++i) {
+        read += p.at({1, 2, i}) * x.at({1, 2, i, c});
+        double written = q.at({1, 2, i}) * y.at({1, 2, c});
+        for (std::int64_t j = 0; j < 4; ++j) written += m.at({1, 2, i, j}) * x.at({1, 2, j, c});
+        EXPECT_NEAR(out.at({1, 2, i, c}), written, 1e-14);
+      }
+      EXPECT_NEAR(u.at({1, 2, c}), read, 1e-14);
+    }
+  }
+}
+
+TEST(ReadWrite, PassesGradcheck) {
+  Rng rng(1);
+  for (const Shape& lead : {Shape{}, Shape{3}, Shape{2, 3}}) {
+    const Tensor x = random({2, 3, 4, 5}, rng), y = random({2, 3, 5}, rng);
+    const bool fits = lead.rank() != 1;  // [3] broadcasts along the last leading axis
+    const Shape maps = fits ? lead : Shape{1, 3};
+    const auto f = [](std::span<const Var> in) {
+      return write_streams(in[0], in[1], in[3], in[4] + read_streams(in[2], in[3]));
+    };
+    const GradcheckResult result = gradcheck(
+        f, {random(maps.concat({4, 4}), rng), random(maps.concat({4}), rng), random(maps.concat({4}), rng), x, y});
+    EXPECT_TRUE(result.ok) << result.message;
+  }
+}
+
+TEST(ReadWrite, RejectsShapesThatDoNotFit) {
+  const Var x = zeros({2, 4, 8});
+  EXPECT_THAT([&] { read_streams(zeros({3}), x); },
+              ThrowsMessage<ShapeError>(HasSubstr("one entry for each stream of x [2, 4, 8] but has shape [3]")));
+  const Var res = zeros({4, 4}), post = zeros({4}), f = zeros({2, 8});
+  EXPECT_THAT(
+      [&] {
+        write_streams(zeros({4, 3}), post, x, f);
+      },
+      ThrowsMessage<ShapeError>(HasSubstr("h_res must have shape [..., 4, 4] to match x [2, 4, 8] but has [4, 3]")));
+  EXPECT_THAT([&] { write_streams(res, zeros({5}), x, f); },
+              ThrowsMessage<ShapeError>(HasSubstr("h_post must have shape [..., 4] to match x [2, 4, 8] but has [5]")));
+  EXPECT_THAT([&] { write_streams(res, post, x, x); },
+              ThrowsMessage<ShapeError>(HasSubstr("f must have shape [2, 8] to match x [2, 4, 8] but has [2, 4, 8]")));
+}
+
+}  // namespace
+}  // namespace braid::mhc
