@@ -27,6 +27,8 @@ class Var {
   DType dtype() const { return value_.dtype(); }
   int rank() const { return value_.rank(); }
   std::int64_t size(int axis) const { return value_.size(axis); }
+  /// The only element. Throws ShapeError when there are more or none.
+  double item() const { return value_.item(); }
   bool requires_grad() const { return tape_ != nullptr; }
 
   /// For optimizers and initialisers, which update parameters in place. Throws Error when on a tape.

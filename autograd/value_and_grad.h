@@ -26,7 +26,7 @@ auto value_and_grad(F f) {
                 loss.shape());
     tape.backward(loss);
     for_each_param(traced, [&](const std::string&, Var& p) { p = tape.gradient(p); });
-    return std::pair<double, P>(loss.value().item(), std::move(traced));
+    return std::pair<double, P>(loss.item(), std::move(traced));
   };
 }
 

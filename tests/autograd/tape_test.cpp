@@ -169,7 +169,7 @@ TEST(Tape, LongChainsDoNotOverflowTheStack) {
 TEST(Tape, AnAbandonedLongChainDoesNotOverflowTheStack) {
   Var y = Tape().watch(scalar(1));
   for (int i = 0; i < 200'000; ++i) y = -y;
-  EXPECT_EQ(y.value().item(), 1);
+  EXPECT_EQ(y.item(), 1);
 }
 
 TEST(Tape, AVariableKeepsItsTapeAlive) {
@@ -178,7 +178,7 @@ TEST(Tape, AVariableKeepsItsTapeAlive) {
     Tape tape;
     y = tape.watch(scalar(2)) * 2.0;
   }
-  EXPECT_EQ((y * y).value().item(), 16);
+  EXPECT_EQ((y * y).item(), 16);
 }
 
 TEST(Tape, FreesWhatVjpsSavedWhileItRunsBackward) {
@@ -254,7 +254,7 @@ TEST(Var, IsWrittenInPlaceOffTheTapeOnly) {
   Tape tape;
   Var constant = vector({1}), watched = tape.watch(vector({1}));
   constant.mutable_value().mutable_data<double>()[0] = 5;
-  EXPECT_EQ(constant.value().item(), 5);
+  EXPECT_EQ(constant.item(), 5);
   EXPECT_EQ(message_of([&] { watched.mutable_value(); }), "Var::mutable_value: this variable is on a tape");
 }
 

@@ -45,12 +45,12 @@ TEST(ValueAndGrad, LeavesTheModuleAsItWas) {
 TEST(ValueAndGrad, DifferentiatesVariablesAndVectors) {
   const auto [square, dx] = value_and_grad([](const Var& x) { return x * x; })(Var(scalar(3)));
   EXPECT_EQ(square, 9);
-  EXPECT_EQ(dx.value().item(), 6);
+  EXPECT_EQ(dx.item(), 6);
   const std::vector<Var> xs{Var(scalar(2)), Var(scalar(5))};
   const auto [product, dxs] = value_and_grad([](const std::vector<Var>& x) { return x[0] * x[1]; })(xs);
   EXPECT_EQ(product, 10);
-  EXPECT_EQ(dxs[0].value().item(), 5);
-  EXPECT_EQ(dxs[1].value().item(), 2);
+  EXPECT_EQ(dxs[0].item(), 5);
+  EXPECT_EQ(dxs[1].item(), 2);
 }
 
 TEST(ValueAndGrad, GivesZerosForUnusedParameters) {
