@@ -74,7 +74,7 @@ TEST(Softmax, GivesTheSameBitsForAnyNumberOfThreads) {
 }
 
 TEST(Softmax, RejectsAnAxisThatIsNotThere) {
-  EXPECT_THAT([] { softmax(zeros({2, 3}), 2); }, ThrowsMessage<ShapeError>("Shape: [2, 3] has no axis 2"));
+  EXPECT_THAT([] { softmax(zeros({2, 3}), 2); }, ThrowsMessage<ShapeError>("softmax: x [2, 3] has no axis 2"));
   EXPECT_THAT(
       [] {
         softmax(zeros({2, 3}), {1, -1});
