@@ -53,5 +53,11 @@ TEST(Pow, RejectsShapesThatDoNotBroadcastAndMixedDtypes) {
               ThrowsMessage<DTypeError>("pow: inputs must have the same dtype but have f32 and f64"));
 }
 
+TEST(Pow, TakesANumberToThePowersOfATensor) {
+  expect_values(pow(2, f64({3}, {-1, 0, 3})), {3}, {0.5, 1, 8});
+  EXPECT_EQ(pow(2.0, ones({2})).dtype(), DType::f32);
+  expect_gradients([](auto x) { return pow(2.5, x[0]); }, {f64({3}, {-1, 0, 3})});
+}
+
 }  // namespace
 }  // namespace braid
