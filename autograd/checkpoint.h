@@ -8,15 +8,6 @@ namespace braid {
 
 namespace detail {
 
-/// Calls `visit(Var&)` for every variable in the arguments, in order; settings have none.
-template <class... Args, class Visit>
-void for_each_var(std::tuple<Args...>& args, Visit visit) {
-  auto visit_arg = [&]<class T>(T& arg) {
-    if constexpr (Parametric<T>) for_each_param(arg, [&](const std::string&, Var& v) { visit(v); });
-  };
-  std::apply([&](Args&... arg) { (visit_arg(arg), ...); }, args);
-}
-
 /// The cotangents of the variables in `args` (all constants) for the cotangent `dy` of `f(args...)`.
 template <class F, class... Args>
 std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const Tensor& dy, const Needs& needs) {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -56,6 +57,19 @@ void for_each_param(const P& node, Visit&& visit) {
   // A module states its parameters once, in a non-const member; this visitor does not write through it.
   for_each_param(const_cast<P&>(node), [&](const std::string& path, Var& param) { visit(path, std::as_const(param)); });
 }
+
+namespace detail {
+
+/// Calls `visit(Var&)` for every variable in a tuple, in order; fields that are not Parametric have none.
+template <class... Fields, class Visit>
+void for_each_var(std::tuple<Fields...>& fields, Visit visit) {
+  auto visit_field = [&]<class T>(T& field) {
+    if constexpr (Parametric<T>) for_each_param(field, [&](const std::string&, Var& v) { visit(v); });
+  };
+  std::apply([&](Fields&... field) { (visit_field(field), ...); }, fields);
+}
+
+}  // namespace detail
 
 /// A parameter and its path.
 struct NamedParam {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include <fmt/ranges.h>
 
@@ -20,13 +21,6 @@ bool all_finite(const Tensor& t) {
     const auto* data = x.data<decltype(zero)>();
     return std::all_of(data, data + x.numel(), [](auto v) { return std::isfinite(v); });
   });
-}
-
-void check_finite(const char* op, const char* direction, std::span<const Tensor> results,
-                  std::span<const Shape> inputs) {
-  if (finite_checks == 0 || std::ranges::all_of(results, all_finite)) return;
-  throw NonFiniteError(
-      fmt::format("{}: {} produced NaN or Inf from inputs of shapes {}", op, direction, fmt::join(inputs, ", ")));
 }
 
 /// `sum += term`, in place only when nobody else holds the sum: an op may hand out one cotangent twice.
@@ -48,33 +42,47 @@ void accumulate(Tensor& sum, Tensor term) {
   }
 }
 
-}  // namespace
-
-namespace detail {
-
 using ValueId = std::uint32_t;
+
+struct Input {
+  std::optional<ValueId> id;  // nullopt: a constant
+  Shape shape;
+  DType dtype;
+};
+
+void check_finite(const char* op, const char* direction, std::span<const Tensor> results,
+                  std::span<const Input> inputs) {
+  if (finite_checks == 0 || std::ranges::all_of(results, all_finite)) return;
+  throw NonFiniteError(fmt::format("{}: {} produced NaN or Inf from inputs of shapes {}", op, direction,
+                                   fmt::join(inputs | std::views::transform(&Input::shape), ", ")));
+}
 
 struct Node {
   const char* op;
-  std::vector<std::optional<ValueId>> inputs;  // nullopt: a constant
-  std::vector<Shape> input_shapes;
+  std::vector<Input> inputs;
   ValueId first_output;
   std::vector<Shape> output_shapes;
   Vjp vjp;  // empty: a leaf
 };
+
+enum class Stage { recording, running_backward, done };
+
+}  // namespace
+
+namespace detail {
 
 struct TapeState {
   std::vector<Node> nodes;
   std::vector<Tensor> grads;     // by ValueId, once backward has run
   std::vector<ValueId> watched;  // ascending
   ValueId num_values = 0;
-  bool done = false;
+  Stage stage = Stage::recording;
 
   static const std::shared_ptr<TapeState>& of(const Var& v) { return v.tape_; }
   static ValueId id(const Var& v) { return v.id_; }
 
   static std::vector<Var> push(const std::shared_ptr<TapeState>& self, Node node, std::vector<Tensor> outputs) {
-    check<Error>(!self->done, "{}: this tape has run backward; record on a new one", node.op);
+    check<Error>(self->stage == Stage::recording, "{}: this tape has run backward; record on a new one", node.op);
     node.first_output = self->num_values;
     std::vector<Var> vars;
     for (Tensor& output : outputs) {
@@ -94,17 +102,20 @@ struct TapeState {
     const std::span dys = std::span(grads).subspan(node.first_output, node.output_shapes.size());
     if (!node.vjp || std::ranges::none_of(dys, &Tensor::defined)) return;
     std::vector<bool> needed;
-    for (const auto& input : node.inputs) needed.push_back(input.has_value());
+    for (const Input& input : node.inputs) needed.push_back(input.id.has_value());
     std::vector<Tensor> dxs = node.vjp(dys, Needs(std::move(needed)));
     std::ranges::fill(dys, Tensor());
     check<Error>(dxs.size() == node.inputs.size(), "{}: the vjp returned {} cotangents for {} inputs", node.op,
                  dxs.size(), node.inputs.size());
-    check_finite(node.op, "vjp", dxs, node.input_shapes);
+    check_finite(node.op, "vjp", dxs, node.inputs);
     for (std::size_t i = 0; i < dxs.size(); ++i) {
-      if (!node.inputs[i] || !dxs[i].defined()) continue;
-      check_shape(dxs[i].shape() == node.input_shapes[i], "{}: the vjp returned shape {} for input {} of shape {}",
-                  node.op, dxs[i].shape(), i, node.input_shapes[i]);
-      accumulate(grads[*node.inputs[i]], std::move(dxs[i]));
+      const auto& [id, shape, dtype] = node.inputs[i];
+      if (!id || !dxs[i].defined()) continue;
+      check_shape(dxs[i].shape() == shape, "{}: the vjp returned shape {} for input {} of shape {}", node.op,
+                  dxs[i].shape(), i, shape);
+      check_dtype(dxs[i].dtype() == dtype, "{}: the vjp returned dtype {} for input {} of dtype {}", node.op,
+                  name(dxs[i].dtype()), i, name(dtype));
+      accumulate(grads[*id], std::move(dxs[i]));
     }
   }
 };
@@ -112,6 +123,13 @@ struct TapeState {
 }  // namespace detail
 
 using detail::TapeState;
+
+Var::operator Tensor() const {
+  check<Error>(!requires_grad(),
+               "Var: this {} variable is on a tape, but a Tensor has no gradient; write detach(x) or x.value()",
+               shape());
+  return value_;
+}
 
 Tensor& Var::mutable_value() {
   check<Error>(!requires_grad(), "Var::mutable_value: this variable is on a tape");
@@ -122,7 +140,7 @@ Tape::Tape() : state_(std::make_shared<TapeState>()) {}
 
 Var Tape::watch(const Tensor& value) {
   check_dtype(value.dtype() != DType::i32, "Tape::watch: expected a floating-point tensor but has dtype i32");
-  Var v = std::move(TapeState::push(state_, {"watch", {}, {}, 0, {}, nullptr}, {value}).front());
+  Var v = std::move(TapeState::push(state_, {"watch", {}, 0, {}, nullptr}, {value}).front());
   state_->watched.push_back(TapeState::id(v));
   return v;
 }
@@ -137,7 +155,7 @@ void Tape::backward(const Var& y, Tensor dy) {
 
 void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys) {
   TapeState& state = *state_;
-  check<Error>(!state.done, "backward: this tape has run backward already");
+  check<Error>(state.stage == Stage::recording, "backward: this tape has run backward already");
   check_shape(ys.size() == dys.size(), "backward: {} outputs need {} cotangents but got {}", ys.size(), ys.size(),
               dys.size());
   for (std::size_t i = 0; i < ys.size(); ++i) {
@@ -146,18 +164,20 @@ void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys) {
                 ys[i].shape(), dys[i].shape());
     check<Error>(!ys[i].requires_grad() || TapeState::of(ys[i]) == state_, "backward: y is on another tape");
   }
-  state.done = true;
+  state.stage = Stage::running_backward;  // and so it stays when a vjp throws
   state.grads.assign(state.num_values, Tensor());
   for (std::size_t i = 0; i < ys.size(); ++i)
     if (ys[i].requires_grad() && dys[i].defined()) accumulate(state.grads[TapeState::id(ys[i])], dys[i]);
   while (!state.nodes.empty()) state.step_back();
+  state.stage = Stage::done;
 }
 
 Tensor Tape::gradient(const Var& watched) const {
   check<Error>(TapeState::of(watched) == state_, "gradient: the variable is not on this tape");
   check<Error>(std::ranges::binary_search(state_->watched, TapeState::id(watched)),
                "gradient: this {} variable is the result of an op; only watched ones have a gradient", watched.shape());
-  check<Error>(state_->done, "gradient: run backward first");
+  check<Error>(state_->stage != Stage::recording, "gradient: run backward first");
+  check<Error>(state_->stage == Stage::done, "gradient: there is none, because backward threw an exception");
   const Tensor& grad = state_->grads[TapeState::id(watched)];
   return grad.defined() ? grad : zeros(watched.shape(), watched.dtype());
 }
@@ -166,18 +186,15 @@ std::size_t Tape::size() const { return state_->nodes.size(); }
 
 std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp) {
   std::shared_ptr<TapeState> tape;
-  detail::Node node{op, {}, {}, 0, {}, std::move(vjp)};
+  Node node{op, {}, 0, {}, std::move(vjp)};
   for (const Var& input : inputs) {
-    node.input_shapes.push_back(input.shape());
-    if (!input.requires_grad()) {
-      node.inputs.emplace_back();
-      continue;
-    }
+    node.inputs.push_back({std::nullopt, input.shape(), input.dtype()});
+    if (!input.requires_grad()) continue;
     check<Error>(!tape || tape == TapeState::of(input), "{}: inputs are on different tapes", op);
     tape = TapeState::of(input);
-    node.inputs.emplace_back(TapeState::id(input));
+    node.inputs.back().id = TapeState::id(input);
   }
-  check_finite(op, "forward", outputs, node.input_shapes);
+  check_finite(op, "forward", outputs, node.inputs);
   if (!tape) return {outputs.begin(), outputs.end()};
   return TapeState::push(tape, std::move(node), std::move(outputs));
 }

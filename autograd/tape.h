@@ -17,17 +17,26 @@ namespace detail {
 struct TapeState;
 }
 
-/// A tensor that may be recorded on a tape. Cheap to copy; constants (not on a tape) convert from Tensor.
+/// What ops take and return: a tensor that is a constant or recorded on a tape. A value, cheap to copy. Constants and
+/// Tensors convert to each other, so that ops compute with plain Tensors as well: `Tensor y = exp(a) + 2 * b;`.
 class Var {
  public:
   Var() = default;
-  Var(Tensor value) : value_(std::move(value)) {}  // NOLINT: a tensor is a constant
+  Var(Tensor value) : value_(std::move(value)) {}
+  /// Throws Error on a tape, where a gradient would get lost unseen: write `detach(x)` or `x.value()` to drop it.
+  operator Tensor() const;
   const Tensor& value() const { return value_; }
   const Shape& shape() const { return value_.shape(); }
   DType dtype() const { return value_.dtype(); }
   int rank() const { return value_.rank(); }
   std::int64_t size(int axis) const { return value_.size(axis); }
+  /// The only element. Throws ShapeError when there are more or none.
+  double item() const { return value_.item(); }
+  /// True on a tape.
   bool requires_grad() const { return tape_ != nullptr; }
+
+  /// `x[i]` is `select(x, 0, i)`.
+  Var operator[](std::int64_t position) const;
 
   /// For optimizers and initialisers, which update parameters in place. Throws Error when on a tape.
   Tensor& mutable_value();
@@ -53,7 +62,8 @@ class Needs {
   std::vector<bool> flags_;
 };
 
-/// Maps the cotangents of an op's outputs to those of its inputs, in order. An undefined cotangent stands for zero.
+/// Maps the cotangents of an op's outputs to those of its inputs, in order. An undefined cotangent stands for zero;
+/// others have the shape and dtype of what they belong to.
 /// Runs at most once, then what it captured is freed. It captures tensors, never tracked variables. The cotangents are
 /// its own: it may move them out and, where they are unshared, write into them.
 using Vjp = std::function<std::vector<Tensor>(std::span<Tensor> dys, const Needs& needs)>;
@@ -65,7 +75,7 @@ using Vjp = std::function<std::vector<Tensor>(std::span<Tensor> dys, const Needs
 ///     tape.backward(sum(w * w));
 ///     Tensor dw = tape.gradient(w);
 ///
-/// First-order only: a vjp runs on plain tensors. One backward() a tape.
+/// First-order only: a vjp runs on constants. One backward() a tape.
 class Tape {
  public:
   Tape();
@@ -79,8 +89,8 @@ class Tape {
   /// The same for several outputs at once; undefined cotangents are zero.
   void backward(std::span<const Var> ys, std::span<const Tensor> dys);
 
-  /// The gradient of a watched variable; zeros when y does not depend on it. Throws Error before backward() and
-  /// for the result of an op.
+  /// The gradient of a watched variable; zeros when y does not depend on it. Throws Error before backward(), when
+  /// backward() threw, and for the result of an op.
   Tensor gradient(const Var& watched) const;
 
   /// How many ops are recorded.
@@ -97,8 +107,8 @@ class Tape {
 /// Throws Error when the inputs are on different tapes.
 std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp);
 
-/// For one output. `vjp(dy)` or `vjp(dy, needs)` returns one cotangent an input: a vector of tensors, or a Tensor or
-/// constant Var when there is one.
+/// For one output. `vjp(dy)` or `vjp(dy, needs)` returns one cotangent an input, Tensors or constant Vars: a vector of
+/// them, or the only one.
 template <class F>
   requires(!std::is_convertible_v<F, Vjp>)
 Var record(const char* op, Tensor output, std::span<const Var> inputs, F vjp) {
@@ -109,12 +119,13 @@ Var record(const char* op, Tensor output, std::span<const Var> inputs, F vjp) {
       else
         return vjp(dys.front());
     };
-    if constexpr (std::is_same_v<decltype(call()), std::vector<Tensor>>)
-      return call();
-    else if constexpr (std::is_same_v<decltype(call()), Var>)
-      return {call().value()};
+    auto dxs = call();
+    if constexpr (std::is_same_v<decltype(dxs), std::vector<Tensor>>)
+      return dxs;
+    else if constexpr (std::is_same_v<decltype(dxs), std::vector<Var>>)
+      return {dxs.begin(), dxs.end()};
     else
-      return {call()};
+      return {std::move(dxs)};
   };
   return std::move(record(op, std::vector<Tensor>{std::move(output)}, inputs, Vjp(std::move(adapted))).front());
 }

@@ -2,11 +2,28 @@
 #include <array>
 #include <concepts>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <braid/autograd/params.h>
 
 namespace braid {
+
+namespace detail {
+
+/// What a function to differentiate returned: the loss and whatever came with it.
+template <class Result>
+auto loss_and_aux(Result result) {
+  if constexpr (std::is_convertible_v<Result, Var>) {
+    return std::tuple<Var>(std::move(result));
+  } else {
+    static_assert(
+        requires { std::tuple_size<Result>::value; }, "f must return a Var, or a pair or tuple with it first");
+    return std::tuple_cat(std::move(result));
+  }
+}
+
+}  // namespace detail
 
 /// Returns a function that computes `f(params, args...)`, a scalar, and its gradient, shaped like `params`
 /// (a Var, a module, or a vector of these):
@@ -14,19 +31,35 @@ namespace braid {
 ///     auto step = value_and_grad([](const Model& m, const Tensor& x, const Tensor& y) { return mse_loss(m(x), y); });
 ///     auto [loss, grads] = step(model, x, y);
 ///
-/// Throws ShapeError when f returns more than a scalar.
+/// f may return more than the loss, as a pair or tuple that begins with it. The rest comes back behind the gradients,
+/// its variables (also those of modules and vectors) as constants:
+///
+///     auto step = value_and_grad([](const Model& m, const Tensor& x, const Tensor& ids) {
+///       const Var logits = m(x);
+///       return std::pair(cross_entropy(logits, ids), logits);
+///     });
+///     auto [loss, grads, logits] = step(model, x, ids);
+///
+/// Throws ShapeError when the loss is more than a scalar.
 template <class F>
 auto value_and_grad(F f) {
   return [f = std::move(f)]<Parametric P>(const P& params, const auto&... args) {
     Tape tape;
     P traced = params;  // copies the structure, shares the storage
     for_each_param(traced, [&](const std::string&, Var& p) { p = tape.watch(p.value()); });
-    const Var loss = f(std::as_const(traced), args...);
+    auto results = detail::loss_and_aux(f(std::as_const(traced), args...));
+    const Var loss = std::get<0>(results);
     check_shape(loss.value().numel() == 1, "value_and_grad: f must return a scalar but returned shape {}",
                 loss.shape());
     tape.backward(loss);
     for_each_param(traced, [&](const std::string&, Var& p) { p = tape.gradient(p); });
-    return std::pair<double, P>(loss.value().item(), std::move(traced));
+    detail::for_each_var(results, [](Var& v) { v = detach(v); });
+    return std::apply(
+        [&]<class... Aux>(const Var&, Aux&... aux) {
+          using Result = std::conditional_t<sizeof...(Aux) == 0, std::pair<double, P>, std::tuple<double, P, Aux...>>;
+          return Result(loss.item(), std::move(traced), std::move(aux)...);
+        },
+        results);
   };
 }
 

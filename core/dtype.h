@@ -21,12 +21,17 @@ constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, std::int32_t>) return DType::i32;
 }
 
+/// Throws DTypeError naming `op` for i32.
+inline void check_floating(const char* op, DType dtype) {
+  check_dtype(dtype != DType::i32, "{}: expected a floating-point tensor but has dtype {}", op, name(dtype));
+}
+
 /// Calls `f(T{})` with the floating-point type of `dtype`; throws DTypeError naming `op` for i32.
 /// The one place to extend when a floating-point type is added.
 template <class F>
 decltype(auto) dispatch_float(const char* op, DType dtype, F&& f) {
   if (dtype == DType::f32) return f(float{});
-  check_dtype(dtype == DType::f64, "{}: expected a floating-point tensor but has dtype {}", op, name(dtype));
+  check_floating(op, dtype);
   return f(double{});
 }
 

@@ -15,6 +15,8 @@ constexpr std::int64_t kChunk = 1024;  // elements of a buffer: 8 KB at most
 }  // namespace
 
 Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, MapKernel kernel) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    check<Error>(inputs[i]->defined(), "{}: input {} is undefined", op, i);
   Shape shape = inputs[0]->shape();
   for (const Tensor* x : inputs.subspan(1)) {
     check_same_dtype(op, *inputs[0], *x);

@@ -44,13 +44,13 @@ std::vector<std::int64_t> matrix_offsets(const Tensor& t, const Shape& lead) {
   return offsets;
 }
 
-Shape product_shape(const Tensor& a, const Tensor& b) {
-  check_same_dtype("matmul", a, b);
-  check_shape(a.rank() >= 2 && b.rank() >= 2, "matmul: inputs must have at least 2 axes but have shapes {} and {}",
+Shape product_shape(const char* op, const Tensor& a, const Tensor& b) {
+  check_same_dtype(op, a, b);
+  check_shape(a.rank() >= 2 && b.rank() >= 2, "{}: inputs must have at least 2 axes but have shapes {} and {}", op,
               a.shape(), b.shape());
-  check_shape(a.size(-1) == b.size(-2), "matmul: the last axis of {} does not match the second-last axis of {}",
+  check_shape(a.size(-1) == b.size(-2), "{}: the last axis of {} does not match the second-last axis of {}", op,
               a.shape(), b.shape());
-  const Shape lead = broadcast_shapes("matmul", a.shape().axes(0, a.rank() - 2), b.shape().axes(0, b.rank() - 2));
+  const Shape lead = broadcast_shapes(op, a.shape().axes(0, a.rank() - 2), b.shape().axes(0, b.rank() - 2));
   return lead.concat({a.size(-2), b.size(-1)});
 }
 
@@ -89,18 +89,18 @@ void multiply(const Tensor& a_in, const Tensor& b_in, T beta, Tensor& c) {
 
 }  // namespace
 
-Tensor matrix_product(const Tensor& a, const Tensor& b) {
-  Tensor c(product_shape(a, b), a.dtype());
-  dispatch_float("matmul", a.dtype(), [&](auto zero) { multiply(a, b, zero, c); });
+Tensor matrix_product(const Tensor& a, const Tensor& b, const char* op) {
+  Tensor c(product_shape(op, a, b), a.dtype());
+  dispatch_float(op, a.dtype(), [&](auto zero) { multiply(a, b, zero, c); });
   return c;
 }
 
-void accumulate_product(const Tensor& a, const Tensor& b, Tensor& c) {
-  const Shape shape = product_shape(a, b);
-  check_same_dtype("matmul", a, c);
-  check_shape(c.shape() == shape && c.is_contiguous(), "matmul: c must be contiguous with shape {} but has {}", shape,
+void accumulate_product(const Tensor& a, const Tensor& b, Tensor& c, const char* op) {
+  const Shape shape = product_shape(op, a, b);
+  check_same_dtype(op, a, c);
+  check_shape(c.shape() == shape && c.is_contiguous(), "{}: c must be contiguous with shape {} but has {}", op, shape,
               c.shape());
-  dispatch_float("matmul", a.dtype(), [&](auto zero) { multiply(a, b, decltype(zero){1}, c); });
+  dispatch_float(op, a.dtype(), [&](auto zero) { multiply(a, b, decltype(zero){1}, c); });
 }
 
 }  // namespace braid

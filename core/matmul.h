@@ -5,10 +5,10 @@ namespace braid {
 
 /// Products of the matrices in the last two axes; leading axes broadcast. a [..., m, k], b [..., k, n] -> [..., m, n].
 /// Transposed views are read in place. A vector is a matrix with a row (a) or a column (b) of one: rank 1 is an error.
-/// Throws ShapeError or DTypeError.
-Tensor matrix_product(const Tensor& a, const Tensor& b);
+/// Throws ShapeError or DTypeError naming `op`.
+Tensor matrix_product(const Tensor& a, const Tensor& b, const char* op = "matmul");
 
 /// `c += a b` for c that nobody shares and that has the product's shape.
-void accumulate_product(const Tensor& a, const Tensor& b, Tensor& c);
+void accumulate_product(const Tensor& a, const Tensor& b, Tensor& c, const char* op = "matmul");
 
 }  // namespace braid

@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
-#include <stdexcept>
-#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include <braid/core/error.h>
 
 namespace braid {
 namespace {
@@ -66,9 +66,8 @@ int default_num_threads() {
   const std::string_view digits(text);
   int count = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-  if (error != std::errc() || end != digits.data() + digits.size() || count < 1) {
-    throw std::invalid_argument("BRAID_NUM_THREADS: must be a whole number >= 1 but is '" + std::string(digits) + "'");
-  }
+  check_value(error == std::errc() && end == digits.data() + digits.size() && count >= 1,
+              "BRAID_NUM_THREADS: must be a whole number >= 1 but is '{}'", digits);
   return count;
 }
 
@@ -174,15 +173,15 @@ class Pool {
 }  // namespace
 
 void set_num_threads(int count) {
-  if (count < 1) throw std::invalid_argument("set_num_threads: count must be >= 1 but is " + std::to_string(count));
-  if (inside_block()) throw std::logic_error("set_num_threads: must not be called inside a parallel_for");
+  check_value(count >= 1, "set_num_threads: count must be >= 1 but is {}", count);
+  check<Error>(!inside_block(), "set_num_threads: must not be called inside a parallel_for");
   Pool::instance().resize(count);
 }
 
 int num_threads() { return Pool::instance().num_threads(); }
 
 void detail::run_blocks(int64_t n, int64_t block, BlockBody body) {
-  if (block < 1) throw std::invalid_argument("parallel_for: block must be >= 1 but is " + std::to_string(block));
+  check_value(block >= 1, "parallel_for: block must be >= 1 but is {}", block);
   const Job job{n, block, n / block + (n % block > 0), body};
   if (job.blocks > 1 && !inside_block() && num_threads() > 1) return Pool::instance().run(job);
   for (int64_t index = 0; index < job.blocks; ++index) job.run_block(index);

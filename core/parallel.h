@@ -7,7 +7,7 @@
 namespace braid {
 
 /// Sets how many threads work on a parallel_for, the calling one included.
-/// Throws std::invalid_argument unless count >= 1, std::logic_error inside a block that runs in parallel.
+/// Throws ValueError unless count >= 1, Error inside a block that runs in parallel.
 void set_num_threads(int count);
 
 /// The number of threads: BRAID_NUM_THREADS from the environment, else the number of hardware threads, until it is set.
@@ -29,7 +29,7 @@ void run_blocks(int64_t n, int64_t block, BlockBody body);
 /// The blocks depend on n and block only, never on the number of threads. Returns when all blocks are done.
 /// The first exception of f reaches the caller and skips the blocks not yet begun. Inside a block that runs in
 /// parallel, a further parallel_for runs on its own thread; calls from several user threads run one after the other.
-/// Throws std::invalid_argument unless block >= 1.
+/// Throws ValueError unless block >= 1.
 template <class F>
 void parallel_for(int64_t n, int64_t block, F&& f) {
   using Body = std::remove_reference_t<F>;

@@ -34,9 +34,9 @@ double unit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-
 
 /// Fills element i from words that only (key, draw, i) determine.
 template <class F>
-Tensor generate(const Shape& shape, DType dtype, std::uint64_t key, std::uint64_t draw, F f) {
+Tensor generate(const char* op, const Shape& shape, DType dtype, std::uint64_t key, std::uint64_t draw, F f) {
   Tensor t(shape, dtype);
-  dispatch_float("random", dtype, [&](auto zero) {
+  dispatch_float(op, dtype, [&](auto zero) {
     using T = decltype(zero);
     T* out = t.mutable_data<T>();
     parallel_for(t.numel(), 4096, [&](std::int64_t begin, std::int64_t end) {
@@ -66,7 +66,7 @@ std::int64_t Rng::below(std::int64_t n) {
 double Rng::uniform() { return unit(bits()); }
 
 Tensor rand(const Shape& shape, Rng& rng, DType dtype) {
-  return generate(shape, dtype, rng.key_, rng.draws_++, [](const Words& w, auto zero) {
+  return generate("rand", shape, dtype, rng.key_, rng.draws_++, [](const Words& w, auto zero) {
     // f32 keeps 24 bits, so that rounding never reaches 1.
     if constexpr (sizeof(zero) == 4)
       return static_cast<float>(w[0] >> 8) * 0x1p-24f;
@@ -76,7 +76,7 @@ Tensor rand(const Shape& shape, Rng& rng, DType dtype) {
 }
 
 Tensor randn(const Shape& shape, Rng& rng, DType dtype) {
-  return generate(shape, dtype, rng.key_, rng.draws_++, [](const Words& w, auto zero) {
+  return generate("randn", shape, dtype, rng.key_, rng.draws_++, [](const Words& w, auto zero) {
     const double radius = std::sqrt(-2 * std::log1p(-unit(join(w[0], w[1]))));
     return static_cast<decltype(zero)>(radius * std::cos(2 * std::numbers::pi * unit(join(w[2], w[3]))));
   });

@@ -13,7 +13,7 @@ namespace {
 std::vector<bool> reduced_mask(const char* op, const Shape& shape, const Axes& axes) {
   std::vector<bool> reduced(static_cast<std::size_t>(shape.rank()), axes.empty());
   for (const int given : axes) {
-    const auto axis = static_cast<std::size_t>(shape.index(given));
+    const auto axis = static_cast<std::size_t>(shape.index(given, op));
     check_shape(!reduced[axis], "{}: axis {} of shape {} is given twice", op, given, shape);
     reduced[axis] = true;
   }
@@ -125,13 +125,13 @@ Shape reduced_shape(const char* op, const Shape& shape, const Axes& axes, bool k
   return Shape(sizes);
 }
 
-Tensor reduce_sum(const Tensor& x, const Axes& axes, bool keep_dims) {
-  const std::vector<bool> reduced = reduced_mask("sum", x.shape(), axes);
-  Tensor y(reduced_shape("sum", x.shape(), axes, keep_dims), x.dtype());
+Tensor reduce_sum(const Tensor& x, const Axes& axes, bool keep_dims, const char* op) {
+  const std::vector<bool> reduced = reduced_mask(op, x.shape(), axes);
+  Tensor y(reduced_shape(op, x.shape(), axes, keep_dims), x.dtype());
   const std::int64_t n = y.numel() == 0 ? 0 : x.numel() / y.numel();
   // All reduced axes in front of kept ones: add rows instead of transposing.
   const bool leading = y.numel() > 1 && std::ranges::is_sorted(reduced, std::greater<>()) && x.is_contiguous();
-  dispatch_float("sum", x.dtype(), [&](auto zero) {
+  dispatch_float(op, x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* out = y.mutable_data<T>();
     if (leading)

@@ -1,17 +1,27 @@
 #pragma once
-#include <span>
+#include <concepts>
+#include <initializer_list>
+#include <iterator>
 #include <vector>
 
 #include <braid/core/tensor.h>
 
 namespace braid {
 
-/// A set of axes of a tensor. Empty means all axes; negative axes count from the end.
-using Axes = std::vector<int>;
+/// A set of axes of a tensor, negative ones counted from the end: `sum(x, {0, 2})`, or `sum(x, 1)` for a single one.
+/// Empty means all axes.
+struct Axes : std::vector<int> {
+  Axes() = default;
+  template <std::same_as<int> T>  // not of a bool, which would be keep_dims in the wrong place
+  Axes(T axis) : vector{axis} {}
+  Axes(std::initializer_list<int> axes) : vector(axes) {}
+  template <std::input_iterator It>
+  Axes(It begin, It end) : vector(begin, end) {}
+};
 
 /// Sums over `axes`, which disappear unless `keep_dims`. Partial sums are added in the order of fixed blocks.
-/// Throws ShapeError on an axis that is not there or is given twice, DTypeError for i32.
-Tensor reduce_sum(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);
+/// Throws ShapeError on an axis that is not there or is given twice, DTypeError for i32; the messages name `op`.
+Tensor reduce_sum(const Tensor& x, const Axes& axes = {}, bool keep_dims = false, const char* op = "sum");
 /// The largest (smallest) element along `axes`; NaN if there is one. Throws ShapeError when there is none to choose
 /// from.
 Tensor reduce_max(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);

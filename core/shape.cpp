@@ -9,14 +9,14 @@
 
 namespace braid {
 
-Shape::Shape(std::span<const std::int64_t> sizes) {
-  check_shape(sizes.size() <= kMaxRank, "Shape: at most {} axes are supported but got {}", kMaxRank, sizes.size());
+Shape::Shape(std::span<const std::int64_t> sizes, const char* op) {
+  check_shape(sizes.size() <= kMaxRank, "{}: at most {} axes are supported but got {}", op, kMaxRank, sizes.size());
   // Sizes of 0 left out, so that strides and bytes fit into 63 bits as well.
   std::int64_t room = std::int64_t{1} << 59;
   for (const std::int64_t size : sizes) {
-    check_shape(size >= 0, "Shape: sizes must not be negative but got {}", size);
+    check_shape(size >= 0, "{}: sizes must not be negative but got {}", op, size);
     room /= std::max<std::int64_t>(size, 1);
-    check_shape(room > 0, "Shape: [{}] has more than 2^59 elements", fmt::join(sizes, ", "));
+    check_shape(room > 0, "{}: [{}] has more than 2^59 elements", op, fmt::join(sizes, ", "));
   }
   rank_ = static_cast<int>(sizes.size());
   std::ranges::copy(sizes, sizes_.begin());
@@ -24,8 +24,8 @@ Shape::Shape(std::span<const std::int64_t> sizes) {
 
 std::int64_t Shape::numel() const { return std::accumulate(begin(), end(), std::int64_t{1}, std::multiplies<>()); }
 
-int Shape::index(int axis) const {
-  check_shape(-rank_ <= axis && axis < rank_, "Shape: {} has no axis {}", *this, axis);
+int Shape::index(int axis, const char* op, const char* argument) const {
+  check_shape(-rank_ <= axis && axis < rank_, "{}: {} {} has no axis {}", op, argument, *this, axis);
   return axis < 0 ? axis + rank_ : axis;
 }
 

@@ -16,16 +16,17 @@ class Shape {
 
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
-  /// Throws ShapeError on a negative size, more than kMaxRank axes or more than 2^59 elements.
-  explicit Shape(std::span<const std::int64_t> sizes);
+  /// Throws ShapeError naming `op` on a negative size, more than kMaxRank axes or more than 2^59 elements.
+  explicit Shape(std::span<const std::int64_t> sizes, const char* op = "Shape");
 
   int rank() const { return rank_; }
   /// The number of elements; 1 for a scalar.
   std::int64_t numel() const;
   /// The size of an axis; negative axes count from the end. Throws ShapeError when there is no such axis.
   std::int64_t operator[](int axis) const { return sizes_[static_cast<std::size_t>(index(axis))]; }
-  /// `axis` in [0, rank), counted from the end when negative. Throws ShapeError when there is no such axis.
-  int index(int axis) const;
+  /// `axis` in [0, rank), counted from the end when negative. Throws ShapeError when there is no such axis; the message
+  /// names the op that was called and its argument that has this shape.
+  int index(int axis, const char* op = "Shape", const char* argument = "x") const;
 
   const std::int64_t* begin() const { return sizes_.data(); }
   const std::int64_t* end() const { return sizes_.data() + rank_; }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/ranges.h>
+
 #include <braid/core/detail/strided.h>
 
 namespace braid {
@@ -70,7 +72,12 @@ double Tensor::at(std::initializer_list<std::int64_t> index) const {
   check_shape(static_cast<int>(index.size()) == rank(), "Tensor::at: expected {} indices for shape {} but got {}",
               rank(), shape_, index.size());
   Tensor t = *this;
-  for (const std::int64_t position : index) t = t.select(0, position);
+  for (const std::int64_t position : index) {
+    const std::int64_t size = t.size(0);
+    check_shape(-size <= position && position < size, "Tensor::at: shape {} has no element [{}]", shape_,
+                fmt::join(index, ", "));
+    t = t.select(0, position);
+  }
   return t.item();
 }
 
@@ -110,6 +117,7 @@ Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
 Tensor scalar(double value, DType dtype) { return full({}, value, dtype); }
 
 Tensor arange(std::int64_t n, DType dtype) {
+  check_value(n >= 0, "arange: n must not be negative but is {}", n);
   Tensor t({n}, dtype);
   dispatch(dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -120,6 +128,7 @@ Tensor arange(std::int64_t n, DType dtype) {
 }
 
 Tensor eye(std::int64_t n, DType dtype) {
+  check_value(n >= 0, "eye: n must not be negative but is {}", n);
   Tensor t = zeros({n, n}, dtype);
   dispatch(dtype, [&](auto zero) {
     auto* x = t.mutable_data<decltype(zero)>();

@@ -33,7 +33,7 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   const Strides& strides() const { return strides_; }
   int rank() const { return shape_.rank(); }
-  std::int64_t size(int axis) const { return shape_[axis]; }
+  std::int64_t size(int axis) const { return shape_.begin()[shape_.index(axis, "size")]; }
   std::int64_t numel() const { return defined() ? shape_.numel() : 0; }
   DType dtype() const { return dtype_; }
   bool is_contiguous() const;
@@ -55,7 +55,7 @@ class Tensor {
   std::vector<T> to_vector() const;
   /// The only element. Throws ShapeError unless numel() is 1.
   double item() const;
-  /// The element at an index, one entry an axis.
+  /// The element at an index, one entry an axis; negative entries count from the end.
   double at(std::initializer_list<std::int64_t> index) const;
 
   // Views: they share the storage.

@@ -14,12 +14,12 @@ Shape infer_sizes(const Shape& from, std::span<const std::int64_t> sizes) {
   const auto unknown = std::ranges::find(result, -1);
   if (unknown != result.end()) {
     *unknown = 1;
-    const std::int64_t known = Shape(result).numel();
+    const std::int64_t known = Shape(result, "reshape").numel();
     check_shape(known > 0 && from.numel() % known == 0,
                 "reshape: no size for the axis given as -1 fits {} elements into {}", from.numel(), Shape(result));
     *unknown = from.numel() / known;
   }
-  const Shape shape(result);
+  const Shape shape(result, "reshape");
   check_shape(shape.numel() == from.numel(), "reshape: {} elements of shape {} do not fit into shape {}", from.numel(),
               from, shape);
   return shape;
@@ -42,7 +42,7 @@ Tensor Tensor::permute(std::span<const int> axes) const {
   Strides strides{};
   std::vector<bool> seen(axes.size());
   for (const int given : axes) {
-    const int axis = shape_.index(given);
+    const int axis = shape_.index(given, "permute");
     check_shape(!seen[at_index(axis)], "permute: axis {} of shape {} is given twice", axis, shape_);
     seen[at_index(axis)] = true;
     strides[sizes.size()] = strides_[at_index(axis)];
@@ -54,12 +54,12 @@ Tensor Tensor::permute(std::span<const int> axes) const {
 Tensor Tensor::transpose(int axis_a, int axis_b) const {
   std::vector<int> axes(at_index(rank()));
   for (int i = 0; i < rank(); ++i) axes[at_index(i)] = i;
-  std::swap(axes[at_index(shape_.index(axis_a))], axes[at_index(shape_.index(axis_b))]);
+  std::swap(axes[at_index(shape_.index(axis_a, "transpose"))], axes[at_index(shape_.index(axis_b, "transpose"))]);
   return permute(axes);
 }
 
 Tensor Tensor::slice(int axis, std::int64_t begin, std::int64_t end) const {
-  const int i = shape_.index(axis);
+  const int i = shape_.index(axis, "slice");
   const std::int64_t size = shape_[i], first = begin < 0 ? begin + size : begin, last = end < 0 ? end + size : end;
   check_shape(0 <= first && first <= last && last <= size, "slice: [{}, {}) is not inside axis {} of shape {}", begin,
               end, axis, shape_);
@@ -67,9 +67,9 @@ Tensor Tensor::slice(int axis, std::int64_t begin, std::int64_t end) const {
 }
 
 Tensor Tensor::select(int axis, std::int64_t position) const {
-  const int i = shape_.index(axis);
-  check_shape(-shape_[i] <= position && position < shape_[i], "select: axis {} of shape {} has no position {}", axis,
-              shape_, position);
+  const int i = shape_.index(axis, "select");
+  check_shape(-shape_[i] <= position && position < shape_[i], "select: x {} has no position {} on axis {}", shape_,
+              position, axis);
   const std::int64_t first = position < 0 ? position + shape_[i] : position;
   return slice(i, first, first + 1).squeeze(i);
 }
@@ -89,7 +89,8 @@ Tensor Tensor::broadcast_to(const Shape& shape) const {
 Tensor Tensor::expand_dims(int axis) const {
   const int i = axis < 0 ? axis + rank() + 1 : axis;
   check_shape(0 <= i && i <= rank(), "expand_dims: shape {} has no place {} for an axis", shape_, axis);
-  const Shape shape = shape_.inserted(i, 1);  // throws when there are kMaxRank axes already
+  check_shape(rank() < Shape::kMaxRank, "expand_dims: x {} has {} axes already", shape_, rank());
+  const Shape shape = shape_.inserted(i, 1);
   Strides strides = strides_;
   std::copy_backward(strides.begin() + i, strides.end() - 1, strides.end());
   strides[at_index(i)] = 0;
@@ -97,7 +98,7 @@ Tensor Tensor::expand_dims(int axis) const {
 }
 
 Tensor Tensor::squeeze(int axis) const {
-  const int i = shape_.index(axis);
+  const int i = shape_.index(axis, "squeeze");
   check_shape(shape_[i] == 1, "squeeze: axis {} of shape {} must have size 1", axis, shape_);
   Strides strides = strides_;
   std::copy(strides.begin() + i + 1, strides.end(), strides.begin() + i);

@@ -51,7 +51,7 @@ void two_stages() {
   const auto [loss, grads] = step(model, x, target);
   fmt::print("loss {:.4f}\n", loss);
   for_each_param(grads, [](const std::string& name, const Var& grad) {
-    fmt::print("  |d {:<22}| = {:.2e}\n", name, std::sqrt(sum(grad * grad).value().item()));
+    fmt::print("  |d {:<22}| = {:.2e}\n", name, std::sqrt(sum(grad * grad).item()));
   });
   fmt::print("\n");
 }

@@ -32,4 +32,14 @@ inline Var operator*(double a, const Var& b) { return mul(scalar(a, b.dtype()), 
 inline Var operator/(const Var& a, double b) { return div(a, scalar(b, a.dtype())); }
 inline Var operator/(double a, const Var& b) { return div(scalar(a, b.dtype()), b); }
 
+// `x += y` makes x the sum: the tensor it held is not written to, and copies of x keep it.
+inline Var& operator+=(Var& x, const Var& y) { return x = x + y; }
+inline Var& operator-=(Var& x, const Var& y) { return x = x - y; }
+inline Var& operator*=(Var& x, const Var& y) { return x = x * y; }
+inline Var& operator/=(Var& x, const Var& y) { return x = x / y; }
+inline Var& operator+=(Var& x, double y) { return x = x + y; }
+inline Var& operator-=(Var& x, double y) { return x = x - y; }
+inline Var& operator*=(Var& x, double y) { return x = x * y; }
+inline Var& operator/=(Var& x, double y) { return x = x / y; }
+
 }  // namespace braid

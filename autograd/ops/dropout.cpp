@@ -18,6 +18,7 @@ Tensor drop(const Tensor& x, double p, Rng rng) {
 
 Var dropout(const Var& x, double p, Rng rng) {
   check_value(0 <= p && p < 1, "dropout: p must lie in [0, 1) but is {}", p);
+  check_floating("dropout", x.dtype());
   if (p == 0) return x;
   return record("dropout", drop(x.value(), p, rng), {x}, [p, rng](const Tensor& dy) { return drop(dy, p, rng); });
 }

@@ -52,6 +52,8 @@ Summation parse(std::string_view text) {
   for (const char c : known + parsed.out)
     check_value(std::isalpha(static_cast<unsigned char>(c)) != 0, "einsum: '{}' must name axes by letters but has '{}'",
                 text, c);
+  check_value(parsed.out.size() <= Shape::kMaxRank, "einsum: the output '{}' must have at most {} axes", parsed.out,
+              Shape::kMaxRank);
   for (const char c : parsed.out) {
     check_value(has(known, c), "einsum: output axis '{}' of '{}' is in no operand", c, text);
     check_value(std::ranges::count(parsed.out, c) == 1, "einsum: output axis '{}' of '{}' is given twice", c, text);
@@ -64,6 +66,7 @@ void check_operands(std::string_view text, const Summation& parsed, std::span<co
               operands.size());
   check_value(parsed.operands.size() == operands.size(), "einsum: '{}' names {} operands but got {}", text,
               parsed.operands.size(), operands.size());
+  check_floating("einsum", operands[0].dtype());
   std::string seen;
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < operands.size(); ++i) {

@@ -6,6 +6,7 @@ namespace braid {
 namespace {
 
 void check_inputs(const char* op, const Tensor& x, int axis, const Tensor& ids) {
+  x.shape().index(axis, op);
   check_shape(ids.rank() == x.rank() && ids.shape().with(axis, 0) == x.shape().with(axis, 0),
               "{}: ids must have the shape of x {} except along axis {} but have {}", op, x.shape(), axis, ids.shape());
   kernels::check_ids(op, ids, x.size(axis));

@@ -68,4 +68,10 @@ Var layer_norm(const Var& x, const Var& weight, const Var& bias, double eps) {
                 });
 }
 
+Var layer_norm(const Var& x, double eps) {
+  check_shape(x.rank() >= 1, "layer_norm: x must have at least one axis but has shape {}", x.shape());
+  const Shape weight{x.size(-1)};
+  return layer_norm(x, ones(weight, x.dtype()), zeros(weight, x.dtype()), eps);
+}
+
 }  // namespace braid

@@ -7,4 +7,7 @@ namespace braid {
 /// x [..., C], weight [C], bias [C] -> [..., C]. Throws ShapeError unless weight and bias match x. arXiv:1607.06450.
 Var layer_norm(const Var& x, const Var& weight, const Var& bias, double eps = 1e-5);
 
+/// The same without weight and bias.
+Var layer_norm(const Var& x, double eps = 1e-5);
+
 }  // namespace braid

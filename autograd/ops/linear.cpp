@@ -30,7 +30,7 @@ Tensor vjp_bias(const Tensor& dy) { return reduce_sum(as_rows(dy), {0}); }
 
 Var linear(const Var& x, const Var& weight) {
   check_inputs(x.value(), weight.value());
-  const Tensor y = matrix_product(as_rows(x.value()), weight.value().transpose());
+  const Tensor y = matrix_product(as_rows(x.value()), weight.value().transpose(), "linear");
   return record(
       "linear", y.reshape(x.shape().with(-1, weight.size(0))), {x, weight},
       [x = x.value(), weight = weight.value()](const Tensor& dy, const Needs& needs) {
@@ -45,7 +45,7 @@ Var linear(const Var& x, const Var& weight, const Var& bias) {
               Shape{weight.size(0)}, weight.shape(), bias.shape());
   const Tensor rows = as_rows(x.value());
   Tensor y = bias.value().broadcast_to({rows.size(0), weight.size(0)}).clone();
-  accumulate_product(rows, weight.value().transpose(), y);
+  accumulate_product(rows, weight.value().transpose(), y, "linear");
   return record("linear", y.reshape(x.shape().with(-1, weight.size(0))), {x, weight, bias},
                 [x = x.value(), weight = weight.value()](const Tensor& dy, const Needs& needs) {
                   return std::vector{needs[0] ? vjp_x(dy, weight, x.shape()) : Tensor(),

@@ -3,14 +3,37 @@
 #include <braid/core/detail/write_slice.h>
 
 namespace braid {
+namespace {
+
+/// The cotangent of x, given that of its positions from `first` on.
+Tensor padded(const Tensor& dy, const Shape& x, int axis, std::int64_t first) {
+  Tensor dx = zeros(x, dy.dtype());
+  write_slice(dx, axis, first, dy);
+  return dx;
+}
+
+/// `position` counted from the front.
+std::int64_t from_front(const Var& x, int axis, std::int64_t position) {
+  return position < 0 ? position + x.size(axis) : position;
+}
+
+}  // namespace
 
 Var slice(const Var& x, int axis, std::int64_t begin, std::int64_t end) {
-  const std::int64_t first = begin < 0 ? begin + x.size(axis) : begin;
-  return record("slice", x.value().slice(axis, begin, end), {x}, [shape = x.shape(), axis, first](const Tensor& dy) {
-    Tensor dx = zeros(shape, dy.dtype());
-    write_slice(dx, axis, first, dy);
-    return dx;
-  });
+  Tensor y = x.value().slice(axis, begin, end);
+  return record("slice", std::move(y), {x},
+                [shape = x.shape(), axis, first = from_front(x, axis, begin)](const Tensor& dy) {
+                  return padded(dy, shape, axis, first);
+                });
 }
+
+Var select(const Var& x, int axis, std::int64_t position) {
+  Tensor y = x.value().select(axis, position);
+  return record("select", std::move(y), {x},
+                [shape = x.shape(), axis = x.shape().index(axis), first = from_front(x, axis, position)](
+                    const Tensor& dy) { return padded(dy.expand_dims(axis), shape, axis, first); });
+}
+
+Var Var::operator[](std::int64_t position) const { return select(*this, 0, position); }
 
 }  // namespace braid

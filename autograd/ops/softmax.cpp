@@ -36,8 +36,4 @@ Var log_softmax(const Var& x, const Axes& axes) {
   });
 }
 
-Var softmax(const Var& x, int axis) { return softmax(x, Axes{axis}); }
-
-Var log_softmax(const Var& x, int axis) { return log_softmax(x, Axes{axis}); }
-
 }  // namespace braid

@@ -4,14 +4,12 @@
 
 namespace braid {
 
-/// `exp(x) / sum(exp(x))` along an axis or several; the largest x is subtracted first, so that nothing overflows.
+/// `exp(x) / sum(exp(x))` along `axes` ({}: all); the largest x is subtracted first, so that nothing overflows.
 /// NaN where all x along the axes are -inf. Throws ShapeError on an axis that is not there or is given twice,
 /// DTypeError for i32.
-Var softmax(const Var& x, int axis = -1);
-Var softmax(const Var& x, const Axes& axes);
+Var softmax(const Var& x, const Axes& axes = -1);
 
 /// `log(softmax(x))`, precise where softmax is close to 0.
-Var log_softmax(const Var& x, int axis = -1);
-Var log_softmax(const Var& x, const Axes& axes);
+Var log_softmax(const Var& x, const Axes& axes = -1);
 
 }  // namespace braid

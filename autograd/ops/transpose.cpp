@@ -9,7 +9,7 @@ Var transpose(const Var& x, int axis_a, int axis_b) {
 
 Var permute(const Var& x, const Axes& axes) {
   Tensor y = x.value().permute(axes);
-  Axes inverse(axes.size());
+  Axes inverse = axes;
   for (std::size_t i = 0; i < axes.size(); ++i)
     inverse[static_cast<std::size_t>(x.shape().index(axes[i]))] = static_cast<int>(i);
   return record("permute", std::move(y), {x}, [inverse](const Tensor& dy) { return dy.permute(inverse); });

@@ -49,7 +49,7 @@ double Trainer::evaluate() const {
   std::int64_t count = 0;
   for (const Batch& batch : corpus_.held_out(4 * settings_.batch)) {
     const std::int64_t tokens = batch.tokens.numel();
-    total += model().loss(batch.tokens, batch.targets).value().item() * static_cast<double>(tokens);
+    total += model().loss(batch.tokens, batch.targets).item() * static_cast<double>(tokens);
     count += tokens;
   }
   return total / static_cast<double>(count);

@@ -45,11 +45,16 @@ Cases elementwise_cases() {
       {"pow", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return pow(x[0], 3); }},
       {"pow", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return pow(x[0], -0.5); }, Domain::positive},
       {"pow", {{2, 3, 4}, {3, 1}}, {{2, 0, 4}, {0, 1}}, [](Vars x) { return pow(x[0], x[1]); }, Domain::positive},
+      {"pow", {{2, 3}}, {{2, 0}}, [](Vars x) { return pow(1.5, x[0]); }},
       {"maximum", {{2, 3, 4}, {3, 1}}, {{2, 0, 4}, {0, 1}}, [](Vars x) { return maximum(x[0], x[1]); }},
       {"minimum", {{2, 3, 4}, {3, 1}}, {{2, 0, 4}, {0, 1}}, [](Vars x) { return minimum(x[0], x[1]); }},
+      {"maximum", {{2, 3}}, {{2, 0}}, [](Vars x) { return maximum(x[0], 0.1) * maximum(-0.1, x[0]); }},
+      {"minimum", {{2, 3}}, {{2, 0}}, [](Vars x) { return minimum(x[0], 0.1) * minimum(-0.1, x[0]); }},
       {"clamp", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return clamp(x[0], -0.2, 0.2); }},
       {"clamp", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return clamp(x[0], -2, 0.2); }},
       {"where", {{2, 3, 4}, {3, 1}}, {{2, 3, 0}, {3, 1}}, [](Vars x) { return where(kMask, x[0], x[1]); }},
+      {"where", {{3, 4}}, {{3, 0}}, [](Vars x) { return where(kMask, x[0], 0.0) - where(kMask, 0.0, x[0]); }},
+      {"cast", {{2, 3}}, {{2, 0}}, [](Vars x) { return cast(x[0], x[0].dtype()); }},
   };
 }
 
@@ -62,21 +67,21 @@ Cases reduction_cases() {
        [](Vars x) {
          return sum(x[0], {0, 2});
        }},
-      {"sum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sum(x[0], {1}, true); }},
+      {"sum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sum(x[0], 1, true); }},
       {"mean",
        {{2, 3, 4}},
        {{2, 0, 4}},
        [](Vars x) {
          return mean(x[0], {0, -1});
        }},
-      {"mean", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return mean(x[0], {1}, true); }},
+      {"mean", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return mean(x[0], 1, true); }},
       {"max",
        {{2, 3, 4}},
        {{0, 3, 4}},
        [](Vars x) {
          return max(x[0], {1, 2});
        }},
-      {"min", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return min(x[0], {2}, true); }},
+      {"min", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return min(x[0], 2, true); }},
       {"logsumexp",
        {{2, 3, 4}},
        {{2, 0, 4}},
@@ -128,6 +133,8 @@ Cases shape_cases() {
        }},
       {"slice", {{2, 5, 4}}, {{0, 5, 4}}, [](Vars x) { return slice(x[0], 1, 1, 4); }},
       {"slice", {{2, 5, 4}}, {{2, 5, 0}}, [](Vars x) { return slice(x[0], 1, 2, 2); }},
+      {"select", {{2, 5, 4}}, {{2, 5, 0}}, [](Vars x) { return select(x[0], 1, -2); }},
+      {"select", {{2, 3}}, {{2, 0}}, [](Vars x) { return x[0][1]; }},
       {"concat",
        {{2, 3, 4}, {2, 1, 4}},
        {{2, 0, 4}, {2, 1, 4}},
@@ -173,6 +180,7 @@ Cases fused_cases() {
       {"rms_norm", {{2, 3, 5}, {5}}, {{2, 0, 5}, {5}}, [](Vars x) { return rms_norm(x[0], x[1]); }},
       {"rms_norm", {{2, 3, 5}}, {{2, 3, 0}}, [](Vars x) { return rms_norm(x[0]); }},
       {"layer_norm", {{2, 3, 5}, {5}, {5}}, {{2, 0, 5}, {5}, {5}}, [](Vars x) { return layer_norm(x[0], x[1], x[2]); }},
+      {"layer_norm", {{2, 3, 5}}, {{2, 0, 5}}, [](Vars x) { return layer_norm(x[0]); }},
       {"rotary_embedding", {{2, 3, 2, 6}}, {{2, 0, 2, 6}}, [](Vars x) { return rotary_embedding(x[0], 100, 2); }},
       {"mse_loss", {{2, 3}, {2, 3}}, {{2, 0}, {2, 0}}, [](Vars x) { return mse_loss(x[0], x[1]); }},
       {"causal_attention",

@@ -153,8 +153,28 @@ TEST(Tape, VjpsMaySkipWhatIsNotNeeded) {
 TEST(Tape, VjpsMayReturnAConstantVar) {
   Tape tape;
   const Var x = tape.watch(vector({3}));
-  tape.backward(record("square", vector({9}), {x}, [x = x.value()](const Tensor& dy) { return 2 * Var(dy) * x; }));
+  tape.backward(record("square", vector({9}), {x}, [x = x.value()](const Tensor& dy) { return 2 * dy * x; }));
   EXPECT_THAT(gradient(tape, x), ElementsAre(6));
+}
+
+TEST(Tape, VjpsMayReturnConstantVars) {
+  Tape tape;
+  const Var x = tape.watch(vector({3})), y = tape.watch(vector({5}));
+  const auto product = [](const Var& a, const Var& b) {
+    return record("product", a.value() * b.value(), {a, b}, [a = a.value(), b = b.value()](const Tensor& dy) {
+      return std::vector{dy * b, dy * a};
+    });
+  };
+  tape.backward(product(x, y));
+  EXPECT_THAT(gradient(tape, x), ElementsAre(5));
+  EXPECT_THAT(gradient(tape, y), ElementsAre(3));
+}
+
+TEST(Tape, RejectsAVjpThatReturnsATrackedVariable) {
+  Tape tape;
+  const Var x = tape.watch(vector({3})), y = record("mine", x.value(), {x}, [x](const Tensor&) { return x; });
+  EXPECT_EQ(message_of([&] { tape.backward(y); }),
+            "Var: this [1] variable is on a tape, but a Tensor has no gradient; write detach(x) or x.value()");
 }
 
 TEST(Tape, LongChainsDoNotOverflowTheStack) {
@@ -169,7 +189,7 @@ TEST(Tape, LongChainsDoNotOverflowTheStack) {
 TEST(Tape, AnAbandonedLongChainDoesNotOverflowTheStack) {
   Var y = Tape().watch(scalar(1));
   for (int i = 0; i < 200'000; ++i) y = -y;
-  EXPECT_EQ(y.value().item(), 1);
+  EXPECT_EQ(y.item(), 1);
 }
 
 TEST(Tape, AVariableKeepsItsTapeAlive) {
@@ -178,7 +198,7 @@ TEST(Tape, AVariableKeepsItsTapeAlive) {
     Tape tape;
     y = tape.watch(scalar(2)) * 2.0;
   }
-  EXPECT_EQ((y * y).value().item(), 16);
+  EXPECT_EQ((y * y).item(), 16);
 }
 
 TEST(Tape, FreesWhatVjpsSavedWhileItRunsBackward) {
@@ -212,6 +232,15 @@ TEST(Tape, RunsBackwardOnce) {
   EXPECT_EQ(message_of([&] { tape.watch(vector({1})); }), "watch: this tape has run backward; record on a new one");
 }
 
+TEST(Tape, HasNoGradientsWhenAVjpThrew) {
+  Tape tape;
+  const Var x = tape.watch(vector({1}));
+  const Var y = record("mine", vector({1}), {x}, [](const Tensor&) -> Tensor { throw Error("no"); });
+  EXPECT_EQ(message_of([&] { tape.backward(x * y); }), "no");
+  EXPECT_EQ(message_of([&] { tape.gradient(x); }), "gradient: there is none, because backward threw an exception");
+  EXPECT_EQ(message_of([&] { tape.backward(y); }), "backward: this tape has run backward already");
+}
+
 TEST(Tape, KnowsTheGradientsOfWhatItWatchesOnly) {
   Tape tape;
   const Var x = tape.watch(vector({1, 2})), y = x * x;
@@ -243,6 +272,8 @@ TEST(Tape, ChecksWhatVjpsReturn) {
               return std::vector{dy, dy};
             }),
             "mine: the vjp returned 2 cotangents for 1 inputs");
+  EXPECT_EQ(error([](const Tensor&) { return ones({2}, DType::f32); }),
+            "mine: the vjp returned dtype f32 for input 0 of dtype f64");
 }
 
 TEST(Tape, WatchesFloatingPointOnly) {
@@ -254,8 +285,25 @@ TEST(Var, IsWrittenInPlaceOffTheTapeOnly) {
   Tape tape;
   Var constant = vector({1}), watched = tape.watch(vector({1}));
   constant.mutable_value().mutable_data<double>()[0] = 5;
-  EXPECT_EQ(constant.value().item(), 5);
+  EXPECT_EQ(constant.item(), 5);
   EXPECT_EQ(message_of([&] { watched.mutable_value(); }), "Var::mutable_value: this variable is on a tape");
+}
+
+TEST(Var, ConstantsConvertToTensors) {
+  const Var x = vector({1, 2});
+  const Tensor t = x;
+  EXPECT_EQ(t.bytes(), x.value().bytes());
+  EXPECT_FALSE(Tensor(Var()).defined());
+  const std::vector<Tensor> list{x, -x, vector({3})};
+  EXPECT_EQ(list[1].at({1}), -2);
+}
+
+TEST(Var, OnATapeDoesNotTurnIntoATensor) {
+  Tape tape;
+  const Var x = tape.watch(ones({2, 3}));
+  EXPECT_EQ(message_of([&] { const Tensor t = x * 2; }),
+            "Var: this [2, 3] variable is on a tape, but a Tensor has no gradient; write detach(x) or x.value()");
+  EXPECT_TRUE(identical(detach(x), x.value()));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST(Map, ErrorsNameTheOp) {
             "axpy: inputs must have the same dtype but have f32 and f64");
   EXPECT_EQ(message_of([] { axpy(ones({2}, DType::i32), ones({2}, DType::i32)); }),
             "axpy: expected a floating-point tensor but has dtype i32");
-  EXPECT_THROW(axpy(Tensor(), ones({2})), Error);
+  EXPECT_EQ(message_of([] { axpy(ones({2}), Tensor()); }), "axpy: input 1 is undefined");
 }
 
 }  // namespace

@@ -126,12 +126,12 @@ TEST(Parallel, RejectsBadArguments) {
   EXPECT_EQ(message_of([] { set_num_threads(0); }), "set_num_threads: count must be >= 1 but is 0");
   EXPECT_EQ(message_of([] { parallel_for(1, 0, [](int64_t, int64_t) {}); }),
             "parallel_for: block must be >= 1 but is 0");
-  EXPECT_THROW(set_num_threads(-1), std::invalid_argument);
+  EXPECT_THROW(set_num_threads(-1), ValueError);
 }
 
 TEST(Parallel, RejectsANewNumberOfThreadsInsideABlock) {
   const WithThreads with_threads(2);
-  EXPECT_THROW(parallel_for(2, 1, [](int64_t, int64_t) { set_num_threads(3); }), std::logic_error);
+  EXPECT_THROW(parallel_for(2, 1, [](int64_t, int64_t) { set_num_threads(3); }), Error);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <type_traits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,6 +40,14 @@ void expect_reductions(const Tensor& x, const Axes& axes) {
   EXPECT_EQ(reduce_sum(x, axes).shape(), reduced_shape("sum", x.shape(), axes, false));
   EXPECT_EQ(reduce_sum(x, axes).to_vector<double>(), sum.to_vector<double>());
   EXPECT_EQ(reduce_max(x, axes).to_vector<double>(), max.to_vector<double>());
+}
+
+TEST(Reduce, TakesOneAxisAsANumber) {
+  const Tensor x = ones({2, 3});
+  EXPECT_EQ(reduce_sum(x, 0).shape(), Shape{3});
+  EXPECT_EQ(reduce_sum(x, -1, true).shape(), (Shape{2, 1}));
+  EXPECT_EQ(reduce_sum(x, {}, true).shape(), (Shape{1, 1}));
+  EXPECT_FALSE((std::is_convertible_v<bool, Axes>));
 }
 
 TEST(Reduce, MatchesNaiveLoopsOverAnyAxes) {
@@ -121,7 +130,8 @@ TEST(Reduce, SumToIsTheVjpOfBroadcasting) {
 
 TEST(Reduce, ErrorsNameTheOp) {
   EXPECT_EQ(message_of([] { reduce_sum(ones({2, 3}), {1, -1}); }), "sum: axis -1 of shape [2, 3] is given twice");
-  EXPECT_EQ(message_of([] { reduce_max(ones({2, 3}), {2}); }), "Shape: [2, 3] has no axis 2");
+  EXPECT_EQ(message_of([] { reduce_max(ones({2, 3}), {2}); }), "max: x [2, 3] has no axis 2");
+  EXPECT_EQ(message_of([] { reduce_sum(ones({2, 3}), 2, false, "mean"); }), "mean: x [2, 3] has no axis 2");
   EXPECT_EQ(message_of([] { reduce_sum(ones({2}, DType::i32)); }),
             "sum: expected a floating-point tensor but has dtype i32");
   EXPECT_EQ(message_of([] { reduce_max(ones({2}, DType::i32)); }),

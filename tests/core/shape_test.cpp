@@ -23,9 +23,9 @@ TEST(Shape, CountsNegativeAxesFromTheEnd) {
 }
 
 TEST(Shape, RejectsAxesThatAreNotThere) {
-  EXPECT_EQ(message_of([] { Shape({2, 3}).index(2); }), "Shape: [2, 3] has no axis 2");
-  EXPECT_EQ(message_of([] { Shape({2, 3}).index(-3); }), "Shape: [2, 3] has no axis -3");
-  EXPECT_EQ(message_of([] { Shape{}.index(0); }), "Shape: [] has no axis 0");
+  EXPECT_EQ(message_of([] { Shape({2, 3}).index(2); }), "Shape: x [2, 3] has no axis 2");
+  EXPECT_EQ(message_of([] { Shape({2, 3}).index(-3); }), "Shape: x [2, 3] has no axis -3");
+  EXPECT_EQ(message_of([] { Shape{}.index(0); }), "Shape: x [] has no axis 0");
 }
 
 TEST(Shape, RejectsNegativeSizesAndTooManyAxes) {

@@ -81,6 +81,10 @@ TEST(Tensor, ChecksWhatItIsAskedFor) {
   const Tensor t = ones({2, 3});
   EXPECT_EQ(message_of([&] { t.item(); }), "Tensor::item: expected one element but the shape is [2, 3]");
   EXPECT_EQ(message_of([&] { t.at({1}); }), "Tensor::at: expected 2 indices for shape [2, 3] but got 1");
+  EXPECT_EQ(message_of([&] { t.at({1, -4}); }), "Tensor::at: shape [2, 3] has no element [1, -4]");
+  EXPECT_EQ(message_of([&] { t.size(2); }), "size: x [2, 3] has no axis 2");
+  EXPECT_EQ(message_of([] { arange(-1); }), "arange: n must not be negative but is -1");
+  EXPECT_EQ(message_of([] { eye(-1); }), "eye: n must not be negative but is -1");
   EXPECT_EQ(message_of([] {
               Tensor::of<float>({2, 2}, {1, 2, 3});
             }),

@@ -131,12 +131,12 @@ TEST(Views, ErrorsNameTheShapes) {
   const auto error = [](auto call) { return message_of(call); };
   EXPECT_EQ(error([&] { t.permute({0, 1}); }), "permute: expected 3 axes for shape [2, 3, 4] but got 2");
   EXPECT_EQ(error([&] { t.permute({0, 1, 1}); }), "permute: axis 1 of shape [2, 3, 4] is given twice");
-  EXPECT_EQ(error([&] { t.transpose(0, 3); }), "Shape: [2, 3, 4] has no axis 3");
+  EXPECT_EQ(error([&] { t.transpose(0, 3); }), "transpose: x [2, 3, 4] has no axis 3");
   EXPECT_EQ(error([&] { t.slice(1, 2, 5); }), "slice: [2, 5) is not inside axis 1 of shape [2, 3, 4]");
   EXPECT_EQ(error([&] { t.slice(1, 2, 1); }), "slice: [2, 1) is not inside axis 1 of shape [2, 3, 4]");
   EXPECT_EQ(error([&] { t.slice(1, -4, 2); }), "slice: [-4, 2) is not inside axis 1 of shape [2, 3, 4]");
-  EXPECT_EQ(error([&] { t.select(0, 2); }), "select: axis 0 of shape [2, 3, 4] has no position 2");
-  EXPECT_EQ(error([&] { zeros({0}).select(0, 0); }), "select: axis 0 of shape [0] has no position 0");
+  EXPECT_EQ(error([&] { t.select(0, 2); }), "select: x [2, 3, 4] has no position 2 on axis 0");
+  EXPECT_EQ(error([&] { zeros({0}).select(0, 0); }), "select: x [0] has no position 0 on axis 0");
   EXPECT_EQ(error([&] { t.broadcast_to({2, 3, 5}); }), "broadcast_to: shape [2, 3, 4] does not broadcast to [2, 3, 5]");
   EXPECT_EQ(error([&] { t.broadcast_to({4}); }), "broadcast_to: shape [2, 3, 4] does not broadcast to [4]");
   EXPECT_EQ(error([&] { t.expand_dims(4); }), "expand_dims: shape [2, 3, 4] has no place 4 for an axis");
@@ -150,7 +150,7 @@ TEST(Views, ErrorsNameTheShapes) {
               zeros({0}).reshape({-1, 0});
             }),
             "reshape: no size for the axis given as -1 fits 0 elements into [1, 0]");
-  EXPECT_EQ(error([&] { t.reshape({-1, -1}); }), "Shape: sizes must not be negative but got -1");
+  EXPECT_EQ(error([&] { t.reshape({-1, -1}); }), "reshape: sizes must not be negative but got -1");
 }
 
 }  // namespace

@@ -45,8 +45,8 @@ TEST(ClipGradNorm, ScalesASharedGradientOnceForEachParameter) {
   const Tensor same = Tensor::of<double>({1}, {4});
   std::vector<Var> grads{same, same};
   EXPECT_DOUBLE_EQ(clip_grad_norm(grads, 1), std::sqrt(32.0));
-  EXPECT_DOUBLE_EQ(grads[0].value().item(), 4 / (std::sqrt(32.0) + 1e-6));
-  EXPECT_DOUBLE_EQ(grads[1].value().item(), 4 / (std::sqrt(32.0) + 1e-6));
+  EXPECT_DOUBLE_EQ(grads[0].item(), 4 / (std::sqrt(32.0) + 1e-6));
+  EXPECT_DOUBLE_EQ(grads[1].item(), 4 / (std::sqrt(32.0) + 1e-6));
 }
 
 TEST(ClipGradNorm, ReadsViews) {

@@ -92,8 +92,8 @@ TEST(Transformer, TrainsAllParameters) {
 TEST(Transformer, GivesEachSublayerAConnectionOfItsOwn) {
   Rng rng(4);
   const Transformer<TwoStreams> model(kSmall, rng, make_two_streams);
-  EXPECT_DOUBLE_EQ(model.blocks[0].attention.connection.gate.value().item(), 1.0);
-  EXPECT_DOUBLE_EQ(model.blocks[1].mlp.connection.gate.value().item(), 1.3);
+  EXPECT_DOUBLE_EQ(model.blocks[0].attention.connection.gate.item(), 1.0);
+  EXPECT_DOUBLE_EQ(model.blocks[1].mlp.connection.gate.item(), 1.3);
 }
 
 TEST(Transformer, IsCausal) {
@@ -107,7 +107,7 @@ TEST(Transformer, StartsCloseToGuessing) {
   Rng rng(6);
   const Transformer<> model({.vocab = 65, .context = 16, .channels = 32, .layers = 2, .heads = 2}, rng);
   const Tensor tokens = randint(0, 65, {4, 16}, rng), targets = randint(0, 65, {4, 16}, rng);
-  EXPECT_NEAR(model.loss(tokens, targets).value().item(), std::log(65.0), 0.05);
+  EXPECT_NEAR(model.loss(tokens, targets).item(), std::log(65.0), 0.05);
 }
 
 TEST(Transformer, StartsWithResidualProjectionsScaledByDepth) {

@@ -96,5 +96,15 @@ TEST(LayerNorm, RejectsParametersThatDoNotFit) {
               ThrowsMessage<ShapeError>("layer_norm: x must have at least one axis but has shape []"));
 }
 
+TEST(LayerNorm, RunsWithoutParameters) {
+  const Tensor x = normal({5, 7}), weight = ones({7}, DType::f64), bias = zeros({7}, DType::f64);
+  expect_close(layer_norm(x).value(), reference(x, weight, bias, 1e-5));
+  expect_close(layer_norm(x, 0.5).value(), reference(x, weight, bias, 0.5));
+  expect_gradients([](auto x) { return layer_norm(x[0]); }, {normal({2, 3, 7})});
+  EXPECT_EQ(layer_norm(zeros({0, 4})).shape(), (Shape{0, 4}));
+  EXPECT_THAT([] { layer_norm(normal({})); },
+              ThrowsMessage<ShapeError>("layer_norm: x must have at least one axis but has shape []"));
+}
+
 }  // namespace
 }  // namespace braid

@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/maximum.h>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <tests/autograd/ops/support.h>
 
 namespace braid {
@@ -26,8 +27,8 @@ TEST(Maximum, SplitsTheGradientOfTies) {
 }
 
 TEST(Maximum, PassesNaNOn) {
-  EXPECT_TRUE(std::isnan(maximum(scalar(kNaN), scalar(1)).value().item()));
-  EXPECT_TRUE(std::isnan(maximum(scalar(1), scalar(kNaN)).value().item()));
+  EXPECT_TRUE(std::isnan(maximum(scalar(kNaN), scalar(1)).item()));
+  EXPECT_TRUE(std::isnan(maximum(scalar(1), scalar(kNaN)).item()));
 }
 
 TEST(Maximum, GradientsPassGradcheck) { expect_gradients(kMaximum, {normal({2, 1, 3}, 1), normal({4, 1}, 2)}); }
@@ -50,6 +51,19 @@ TEST(Minimum, GradientsPassGradcheck) { expect_gradients(kMinimum, {normal({2, 1
 TEST(Minimum, RejectsMixedDtypes) {
   EXPECT_THAT([] { minimum(zeros({2}), zeros({2}, DType::f64)); },
               ThrowsMessage<DTypeError>("minimum: inputs must have the same dtype but have f32 and f64"));
+}
+
+TEST(Maximum, TakesNumbers) {
+  expect_values(maximum(kA, 2), {3}, {2, 5, 2});
+  expect_values(maximum(2.5, kA), {3}, {2.5, 5, 2.5});
+  EXPECT_EQ(maximum(ones({2}), 0.0).dtype(), DType::f32);
+  expect_gradients([](auto x) { return maximum(x[0], 0.0) * maximum(0.5, x[0]); }, {f64({3}, {-1, 0.2, 3})});
+}
+
+TEST(Minimum, TakesNumbers) {
+  expect_values(minimum(kA, 2.0), {3}, {1, 2, 2});
+  expect_values(minimum(0, kA), {3}, {0, 0, 0});
+  expect_gradients([](auto x) { return minimum(x[0], 1) * minimum(0.5, x[0]); }, {f64({3}, {-1, 0.2, 3})});
 }
 
 }  // namespace

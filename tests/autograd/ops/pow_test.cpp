@@ -23,7 +23,7 @@ TEST(Pow, MatchesTheStandardLibrary) {
 
 TEST(Pow, TakesNegativeNumbersToWholePowers) {
   expect_values(pow(f64({2}, {-2, -3}), 3), {2}, {-8, -27});
-  EXPECT_TRUE(std::isnan(pow(scalar(-2), 0.5).value().item()));
+  EXPECT_TRUE(std::isnan(pow(scalar(-2), 0.5).item()));
 }
 
 TEST(Pow, HasNoSlopeWhereThePowerIsZero) {
@@ -51,6 +51,12 @@ TEST(Pow, RejectsShapesThatDoNotBroadcastAndMixedDtypes) {
               ThrowsMessage<ShapeError>("pow: shapes [2] and [3] do not broadcast"));
   EXPECT_THAT([] { pow(zeros({2}), zeros({2}, DType::f64)); },
               ThrowsMessage<DTypeError>("pow: inputs must have the same dtype but have f32 and f64"));
+}
+
+TEST(Pow, TakesANumberToThePowersOfATensor) {
+  expect_values(pow(2, f64({3}, {-1, 0, 3})), {3}, {0.5, 1, 8});
+  EXPECT_EQ(pow(2.0, ones({2})).dtype(), DType::f32);
+  expect_gradients([](auto x) { return pow(2.5, x[0]); }, {f64({3}, {-1, 0, 3})});
 }
 
 }  // namespace

@@ -40,7 +40,32 @@ TEST(Slice, TheGradientOfNothingIsZero) {
 TEST(Slice, RejectsPositionsOutsideTheAxis) {
   EXPECT_THAT([] { slice(kX, 1, 1, 4); },
               ThrowsMessage<ShapeError>("slice: [1, 4) is not inside axis 1 of shape [2, 3]"));
-  EXPECT_THAT([] { slice(kX, 2, 0, 1); }, ThrowsMessage<ShapeError>("Shape: [2, 3] has no axis 2"));
+  EXPECT_THAT([] { slice(kX, 2, 0, 1); }, ThrowsMessage<ShapeError>("slice: x [2, 3] has no axis 2"));
+}
+
+TEST(Select, TakesOnePositionOfAnAxis) {
+  expect_values(select(kX, 1, 0), {2}, {1, 4});
+  expect_values(select(kX, -1, -1), {2}, {3, 6});
+  expect_values(Var(kX)[1], {3}, {4, 5, 6});
+  expect_values(Var(kX)[-2][0], {}, {1});
+}
+
+TEST(Select, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return select(x[0], 1, -2); }, {normal({3, 4, 2})});
+  expect_gradients([](auto x) { return select(transpose(x[0]), -1, 1); }, {normal({3, 4, 2})});
+  expect_gradients([](auto x) { return x[0][0][-1]; }, {normal({3, 4})});
+}
+
+TEST(Select, TheGradientIsZeroElsewhere) {
+  const auto grads = gradients([](auto x) { return x[0][-1]; }, {kX}, f64({3}, {7, 8, 9}));
+  expect_values(grads[0], {2, 3}, {0, 0, 0, 7, 8, 9});
+}
+
+TEST(Select, RejectsPositionsOutsideTheAxis) {
+  EXPECT_THAT([] { Var{kX}[5]; }, ThrowsMessage<ShapeError>("select: x [2, 3] has no position 5 on axis 0"));
+  EXPECT_THAT([] { select(kX, -1, -4); }, ThrowsMessage<ShapeError>("select: x [2, 3] has no position -4 on axis -1"));
+  EXPECT_THAT([] { select(kX, 2, 0); }, ThrowsMessage<ShapeError>("select: x [2, 3] has no axis 2"));
+  EXPECT_THAT([] { Var{scalar(1)}[0]; }, ThrowsMessage<ShapeError>("select: x [] has no axis 0"));
 }
 
 }  // namespace

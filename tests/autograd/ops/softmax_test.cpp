@@ -44,7 +44,7 @@ TEST(Softmax, RunsAlongAnyAxes) {
   expect_close(softmax(x, 1).value(), reference(columns).reshape({4, 6, 5}).permute({0, 2, 1}));
   const Tensor planes = x.permute({1, 0, 2}).reshape({5, 24});
   expect_close(softmax(x, {2, 0}).value(), reference(planes).reshape({5, 4, 6}).permute({1, 0, 2}));
-  expect_close(softmax(x, Axes{}).value(), reference(x.reshape({1, 120})).reshape({4, 5, 6}));
+  expect_close(softmax(x, {}).value(), reference(x.reshape({1, 120})).reshape({4, 5, 6}));
 }
 
 TEST(Softmax, LargeArgumentsDoNotOverflow) {
@@ -74,7 +74,7 @@ TEST(Softmax, GivesTheSameBitsForAnyNumberOfThreads) {
 }
 
 TEST(Softmax, RejectsAnAxisThatIsNotThere) {
-  EXPECT_THAT([] { softmax(zeros({2, 3}), 2); }, ThrowsMessage<ShapeError>("Shape: [2, 3] has no axis 2"));
+  EXPECT_THAT([] { softmax(zeros({2, 3}), 2); }, ThrowsMessage<ShapeError>("softmax: x [2, 3] has no axis 2"));
   EXPECT_THAT(
       [] {
         softmax(zeros({2, 3}), {1, -1});
@@ -101,9 +101,7 @@ TEST(LogSoftmax, KeepsDigitsWhereSoftmaxVanishes) {
   expect_values(log_softmax(f64({2}, {1e300, 1e300})), {2}, {-std::log(2), -std::log(2)});
 }
 
-TEST(LogSoftmax, OfMinusInfinitiesIsNaN) {
-  EXPECT_TRUE(std::isnan(log_softmax(f64({1}, {-kInfinity})).value().item()));
-}
+TEST(LogSoftmax, OfMinusInfinitiesIsNaN) { EXPECT_TRUE(std::isnan(log_softmax(f64({1}, {-kInfinity})).item())); }
 
 TEST(LogSoftmax, GradientsPassGradcheck) {
   for (const std::int64_t n : {1, 2, 7, 33})

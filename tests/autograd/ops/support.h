@@ -70,7 +70,7 @@ inline std::pair<double, double> value_and_slope(const std::function<Var(const V
   Tape tape;
   const Var x = tape.watch(scalar(at, dtype)), y = op(x);
   tape.backward(y);
-  return {y.value().item(), tape.gradient(x).item()};
+  return {y.item(), tape.gradient(x).item()};
 }
 
 /// f(inputs) passes gradcheck.

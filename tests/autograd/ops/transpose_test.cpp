@@ -24,7 +24,7 @@ TEST(Transpose, GradientsPassGradcheck) {
 }
 
 TEST(Transpose, RejectsAnAxisThatIsNotThere) {
-  EXPECT_THAT([] { transpose(kX, 0, 2); }, ThrowsMessage<ShapeError>("Shape: [2, 3] has no axis 2"));
+  EXPECT_THAT([] { transpose(kX, 0, 2); }, ThrowsMessage<ShapeError>("transpose: x [2, 3] has no axis 2"));
 }
 
 TEST(Permute, PutsTheAxesInTheGivenOrder) {

@@ -45,5 +45,14 @@ TEST(Where, RejectsShapesThatDoNotBroadcastAndMixedDtypes) {
               ThrowsMessage<DTypeError>("where: inputs must have the same dtype but have f32 and f64"));
 }
 
+TEST(Where, TakesNumbers) {
+  const Tensor x = f64({3}, {5, 6, 7});
+  expect_values(where(kMask, x, 0), {3}, {5, 0, 7});
+  expect_values(where(kMask, 0.5, x), {3}, {0.5, 6, 0.5});
+  EXPECT_EQ(where(kMask, ones({3}), 0.0).dtype(), DType::f32);
+  expect_gradients([](auto x) { return where(kMask, x[0], 0.0); }, {x});
+  expect_gradients([](auto x) { return where(kMask, 1, x[0]); }, {x});
+}
+
 }  // namespace
 }  // namespace braid

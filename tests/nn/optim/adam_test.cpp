@@ -184,7 +184,7 @@ TEST(AdamW, FollowsTheLearningRateThatIsSet) {
   optimizer.set_lr(0.25);
   EXPECT_EQ(optimizer.lr(), 0.25);
   optimizer.step(p, Var(ones({1}, DType::f64)));
-  EXPECT_DOUBLE_EQ(p.value().item(), -0.25);
+  EXPECT_DOUBLE_EQ(p.item(), -0.25);
 }
 
 TEST(Adam, RejectsBadSettings) {

@@ -1,0 +1,20 @@
+#pragma once
+#include <iosfwd>
+#include <string>
+
+#include <braid/autograd/tape.h>
+#include <braid/core/format.h>
+
+namespace braid {
+
+/// A variable as its value is printed, and whether it is on a tape: `[1. 2.] f32, on a tape`.
+std::string to_string(const Var& x, const FormatOptions& options = {});
+
+std::ostream& operator<<(std::ostream& out, const Var& x);
+
+}  // namespace braid
+
+template <>
+struct fmt::formatter<braid::Var> : fmt::formatter<std::string> {
+  fmt::format_context::iterator format(const braid::Var& x, fmt::format_context& context) const;
+};

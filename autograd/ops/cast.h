@@ -1,0 +1,10 @@
+#pragma once
+#include <braid/autograd/tape.h>
+
+namespace braid {
+
+/// x converted to `dtype`; x itself when it has that dtype. The gradient is converted back. Integers have no gradient:
+/// `cast(x, DType::i32)` is a constant, which truncates towards zero.
+Var cast(const Var& x, DType dtype);
+
+}  // namespace braid

@@ -1,0 +1,66 @@
+#include <braid/autograd/ops/arithmetic.h>
+
+#include <tests/autograd/ops/support.h>
+
+namespace braid {
+namespace {
+
+using testing::expect_gradients;
+using testing::expect_values;
+using testing::f64;
+using testing::normal;
+using ::testing::ThrowsMessage;
+
+const Tensor kA = f64({2}, {6, 8}), kB = f64({2}, {2, 4});
+
+TEST(Arithmetic, ComputesWithPlainTensors) {
+  const Tensor sum = kA + kB, scaled = 2 * kA * kB, mixed = 2.0 * Var(kA) + kB;
+  expect_values(sum, {2}, {8, 12});
+  expect_values(scaled, {2}, {24, 64});
+  expect_values(mixed, {2}, {14, 20});
+}
+
+TEST(Arithmetic, CompoundAssignmentRebinds) {
+  Var x = kA;
+  const Var before = x;
+  x += kB;
+  expect_values(x, {2}, {8, 12});
+  x -= Var(kB);
+  x *= kB;
+  expect_values(x, {2}, {12, 32});
+  x /= kB;
+  expect_values(x, {2}, {6, 8});
+  expect_values(before, {2}, {6, 8});
+}
+
+TEST(Arithmetic, CompoundAssignmentTakesNumbersOfAnyType) {
+  Var x = kA.to(DType::f32);
+  ((((x += 2) -= 1.0F) *= 3.0) /= 2) += 0;
+  expect_values(x, {2}, {10.5, 13.5});
+  EXPECT_EQ(x.dtype(), DType::f32);
+}
+
+TEST(Arithmetic, CompoundAssignmentPassesGradcheck) {
+  const auto f = [](auto x) {
+    Var y = x[0];
+    y *= x[1];
+    y += x[0];
+    y -= 3;
+    y /= x[1];
+    return y *= y;
+  };
+  expect_gradients(f, {normal({2, 3}, 1), f64({3}, {1, -2, 0.5})});
+}
+
+TEST(Arithmetic, CompoundAssignmentBroadcasts) {
+  Var x = kA;
+  x += zeros({3, 1}, DType::f64);
+  EXPECT_EQ(x.shape(), (Shape{3, 2}));
+  EXPECT_THAT([&] { x -= ones({5}, DType::f64); },
+              ThrowsMessage<ShapeError>("sub: shapes [3, 2] and [5] do not broadcast"));
+  EXPECT_THAT([&] { x *= ones({2}); },
+              ThrowsMessage<DTypeError>("mul: inputs must have the same dtype but have f64 and f32"));
+}
+
+}  // namespace
+}  // namespace braid
