@@ -1,7 +1,7 @@
 #include <braid/autograd/ops/causal_attention.h>
 
 #include <braid/autograd/kernels/attention.h>
-#include <braid/autograd/kernels/scratch.h>
+#include <braid/core/kernels/scratch.h>
 #include <braid/core/reduce.h>
 
 namespace braid {
