@@ -1,6 +1,6 @@
 #include <braid/autograd/ops/slice.h>
 
-#include <braid/core/detail/write_slice.h>
+#include <braid/core/detail/indexing.h>
 
 namespace braid {
 
@@ -8,7 +8,7 @@ Var slice(const Var& x, int axis, std::int64_t begin, std::int64_t end) {
   const std::int64_t first = begin < 0 ? begin + x.size(axis) : begin;
   return record("slice", x.value().slice(axis, begin, end), {x}, [shape = x.shape(), axis, first](const Tensor& dy) {
     Tensor dx = zeros(shape, dy.dtype());
-    write_slice(dx, axis, first, dy);
+    detail::write_slice(dx, axis, first, dy);
     return dx;
   });
 }
