@@ -15,51 +15,47 @@ namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
 template <class T>
-void forward(const LabeledRows<T>& in, T* logsumexp, T* losses) {
-  in.rows.for_each_block([&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-    const hn::ScalableTag<T> d;
-    const std::int64_t width = in.rows.width;
-    for (std::int64_t row = begin; row < end; ++row) {
-      const T* x = in.logits + row * width;
-      const T max = max_element(d, width, x);
-      const auto shift = hn::Set(d, max);
-      const T sum = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-        return part.or_else(d, exp_to_one(d, hn::Sub(part.load(d, x + i), shift)), hn::Zero(d));
-      });
-      const T log_sum = std::log(sum);
-      logsumexp[row] = max + log_sum;
-      const std::int32_t target = in.targets[row];
-      losses[row] = target == in.ignored ? T{0} : max - x[target] + log_sum;
-    }
-  });
+void forward(const LabeledRows<T>& in, std::int64_t begin, std::int64_t end, T* logsumexp, T* losses) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t width = in.width;
+  for (std::int64_t row = begin; row < end; ++row) {
+    const T* x = in.logits + row * width;
+    const T max = max_element(d, width, x);
+    const auto shift = hn::Set(d, max);
+    const T sum = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      return part.or_else(d, exp_to_one(d, hn::Sub(part.load(d, x + i), shift)), hn::Zero(d));
+    });
+    const T log_sum = std::log(sum);
+    logsumexp[row] = max + log_sum;
+    const std::int32_t target = in.targets[row];
+    losses[row] = target == in.ignored ? T{0} : max - x[target] + log_sum;
+  }
 }
 
 template <class T>
-void vjp(const LabeledRows<T>& in, const T* logsumexp, double scale, T* dlogits) {
-  in.rows.for_each_block([&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-    const hn::ScalableTag<T> d;
-    const std::int64_t width = in.rows.width;
-    const auto factor = hn::Set(d, static_cast<T>(scale));
-    for (std::int64_t row = begin; row < end; ++row) {
-      const T* x = in.logits + row * width;
-      T* dx = dlogits + row * width;
-      if (in.targets[row] == in.ignored) {
-        std::fill_n(dx, width, T{0});
-        continue;
-      }
-      const auto shift = hn::Set(d, logsumexp[row]);
-      for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-        const auto p = exp_to_one(d, hn::Sub(part.load(d, x + i), shift));
-        part.store(hn::Mul(p, factor), d, dx + i);
-      });
-      dx[in.targets[row]] -= static_cast<T>(scale);
+void vjp(const LabeledRows<T>& in, std::int64_t begin, std::int64_t end, const T* logsumexp, double scale, T* dlogits) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t width = in.width;
+  const auto factor = hn::Set(d, static_cast<T>(scale));
+  for (std::int64_t row = begin; row < end; ++row) {
+    const T* x = in.logits + row * width;
+    T* dx = dlogits + row * width;
+    if (in.targets[row] == in.ignored) {
+      std::fill_n(dx, width, T{0});
+      continue;
     }
-  });
+    const auto shift = hn::Set(d, logsumexp[row]);
+    for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto p = exp_to_one(d, hn::Sub(part.load(d, x + i), shift));
+      part.store(hn::Mul(p, factor), d, dx + i);
+    });
+    dx[in.targets[row]] -= static_cast<T>(scale);
+  }
 }
 
 template <class T>
 CrossEntropyKernels<T> table() {
-  return {.forward = forward<T>, .vjp = vjp<T>};
+  return {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
 }
 
 std::tuple<CrossEntropyKernels<float>, CrossEntropyKernels<double>> tables() {

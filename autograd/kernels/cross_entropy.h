@@ -7,8 +7,7 @@ namespace braid::kernels {
 
 /// Rows of logits and the class that each should have. T is float or double.
 template <class T>
-struct LabeledRows {
-  Rows rows;
+struct LabeledRows : Rows {
   const T* logits;              // [rows, width]
   const std::int32_t* targets;  // [rows]
   std::int32_t ignored;         // the target of rows that do not count

@@ -15,70 +15,67 @@ namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
 template <class T>
-void forward(const LayerNormRows<T>& in, double eps, T* y, const LayerNormMoments<T>& moments) {
-  in.rows.for_each_block([&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-    const hn::ScalableTag<T> d;
-    const std::int64_t width = in.rows.width;
-    const T count = static_cast<T>(width);
-    for (std::int64_t row = begin; row < end; ++row) {
-      const T* x = in.x + row * width;
-      T* out = y + row * width;
-      const T sum = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR { return part.load(d, x + i); });
-      moments.mean[row] = sum / count;
-      const auto mean = hn::Set(d, moments.mean[row]);
-      // A second pass over the row, which is in the first-level cache: E[x^2] - mean^2 would cancel.
-      const T squares = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-        const auto centered = part.or_else(d, hn::Sub(part.load(d, x + i), mean), hn::Zero(d));
-        return hn::Mul(centered, centered);
-      });
-      moments.rstd[row] = 1 / std::sqrt(squares / count + static_cast<T>(eps));
-      const auto scale = hn::Set(d, moments.rstd[row]);
-      for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-        const auto normalized = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
-        part.store(hn::MulAdd(normalized, part.load(d, in.weight + i), part.load(d, in.bias + i)), d, out + i);
-      });
-    }
-  });
+void forward(const LayerNormRows<T>& in, std::int64_t begin, std::int64_t end, double eps, T* y,
+             LayerNormMoments<T> moments) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t width = in.width;
+  const T count = static_cast<T>(width);
+  for (std::int64_t row = begin; row < end; ++row) {
+    const T* x = in.x + row * width;
+    T* out = y + row * width;
+    const T sum = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR { return part.load(d, x + i); });
+    moments.mean[row] = sum / count;
+    const auto mean = hn::Set(d, moments.mean[row]);
+    // A second pass over the row, which is in the first-level cache: E[x^2] - mean^2 would cancel.
+    const T squares = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto centered = part.or_else(d, hn::Sub(part.load(d, x + i), mean), hn::Zero(d));
+      return hn::Mul(centered, centered);
+    });
+    moments.rstd[row] = 1 / std::sqrt(squares / count + static_cast<T>(eps));
+    const auto scale = hn::Set(d, moments.rstd[row]);
+    for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto normalized = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
+      part.store(hn::MulAdd(normalized, part.load(d, in.weight + i), part.load(d, in.bias + i)), d, out + i);
+    });
+  }
 }
 
 /// With n = (x - mean) rstd, g = dy weight: dx = rstd (g - mean(g) - n mean(g n)), dweight = sum over rows of dy n,
 /// dbias = sum over rows of dy.
 template <class T>
-void vjp(const LayerNormRows<T>& in, const LayerNormMoments<const T>& moments, const T* dy,
-         const LayerNormCotangents<T>& out) {
-  in.rows.for_each_block([&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-    const hn::ScalableTag<T> d;
-    const std::int64_t width = in.rows.width, sums = begin / in.rows.block * width;
-    const T count = static_cast<T>(width);
-    T *dweight = out.dweight + sums, *dbias = out.dbias + sums;
-    std::fill_n(dweight, width, T{0});
-    std::fill_n(dbias, width, T{0});
-    for (std::int64_t row = begin; row < end; ++row) {
-      const T *x = in.x + row * width, *cotangents = dy + row * width;
-      T* dx = out.dx + row * width;
-      const auto mean = hn::Set(d, moments.mean[row]), scale = hn::Set(d, moments.rstd[row]);
-      auto gs = hn::Zero(d), dots = hn::Zero(d);
-      for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-        const auto cotangent = part.load(d, cotangents + i), n = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
-        const auto g = hn::Mul(cotangent, part.load(d, in.weight + i));
-        gs = hn::Add(gs, g);
-        dots = hn::MulAdd(g, n, dots);
-        part.store(hn::MulAdd(cotangent, n, part.load(d, dweight + i)), d, dweight + i);
-        part.store(hn::Add(cotangent, part.load(d, dbias + i)), d, dbias + i);
-      });
-      const auto g_mean = hn::Set(d, sum_lanes(d, gs) / count), dot_mean = hn::Set(d, sum_lanes(d, dots) / count);
-      for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-        const auto n = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
-        const auto centered = hn::Sub(hn::Mul(part.load(d, cotangents + i), part.load(d, in.weight + i)), g_mean);
-        part.store(hn::Mul(scale, hn::NegMulAdd(n, dot_mean, centered)), d, dx + i);
-      });
-    }
-  });
+void vjp(const LayerNormRows<T>& in, std::int64_t begin, std::int64_t end, LayerNormMoments<const T> moments,
+         const T* dy, LayerNormCotangents<T> out) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t width = in.width, sums = begin / in.block * width;
+  const T count = static_cast<T>(width);
+  T *dweight = out.dweight + sums, *dbias = out.dbias + sums;
+  std::fill_n(dweight, width, T{0});
+  std::fill_n(dbias, width, T{0});
+  for (std::int64_t row = begin; row < end; ++row) {
+    const T *x = in.x + row * width, *cotangents = dy + row * width;
+    T* dx = out.dx + row * width;
+    const auto mean = hn::Set(d, moments.mean[row]), scale = hn::Set(d, moments.rstd[row]);
+    auto gs = hn::Zero(d), dots = hn::Zero(d);
+    for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto cotangent = part.load(d, cotangents + i), n = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
+      const auto g = hn::Mul(cotangent, part.load(d, in.weight + i));
+      gs = hn::Add(gs, g);
+      dots = hn::MulAdd(g, n, dots);
+      part.store(hn::MulAdd(cotangent, n, part.load(d, dweight + i)), d, dweight + i);
+      part.store(hn::Add(cotangent, part.load(d, dbias + i)), d, dbias + i);
+    });
+    const auto g_mean = hn::Set(d, sum_lanes(d, gs) / count), dot_mean = hn::Set(d, sum_lanes(d, dots) / count);
+    for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto n = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
+      const auto centered = hn::Sub(hn::Mul(part.load(d, cotangents + i), part.load(d, in.weight + i)), g_mean);
+      part.store(hn::Mul(scale, hn::NegMulAdd(n, dot_mean, centered)), d, dx + i);
+    });
+  }
 }
 
 template <class T>
 LayerNormKernels<T> table() {
-  return {.forward = forward<T>, .vjp = vjp<T>};
+  return {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
 }
 
 std::tuple<LayerNormKernels<float>, LayerNormKernels<double>> tables() { return {table<float>(), table<double>()}; }

@@ -7,8 +7,7 @@ namespace braid::kernels {
 
 /// The inputs of layer normalization. T is float or double.
 template <class T>
-struct LayerNormRows {
-  Rows rows;
+struct LayerNormRows : Rows {
   const T* x;              // [rows, width]
   const T *weight, *bias;  // [width]; the vjp does not read the bias
 };
@@ -30,9 +29,8 @@ struct LayerNormCotangents {
 template <class T>
 struct LayerNormKernels {
   /// rstd = 1 / sqrt(variance(x) + eps), y [rows, width] = (x - mean) * rstd * weight + bias.
-  void (*forward)(const LayerNormRows<T>& in, double eps, T* y, const LayerNormMoments<T>& moments);
-  void (*vjp)(const LayerNormRows<T>& in, const LayerNormMoments<const T>& moments, const T* dy,
-              const LayerNormCotangents<T>& out);
+  void (*forward)(const LayerNormRows<T>& in, double eps, T* y, LayerNormMoments<T> moments);
+  void (*vjp)(const LayerNormRows<T>& in, LayerNormMoments<const T> moments, const T* dy, LayerNormCotangents<T> out);
 };
 
 template <class T>

@@ -15,56 +15,53 @@ namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
 template <class T>
-void forward(const RMSNormRows<T>& in, double eps, T* y, T* rstd) {
-  in.rows.for_each_block([&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-    const hn::ScalableTag<T> d;
-    const std::int64_t width = in.rows.width;
-    for (std::int64_t row = begin; row < end; ++row) {
-      const T* x = in.x + row * width;
-      T* out = y + row * width;
-      const T squares = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-        const auto v = part.load(d, x + i);
-        return hn::Mul(v, v);
-      });
-      rstd[row] = 1 / std::sqrt(squares / static_cast<T>(width) + static_cast<T>(eps));
-      const auto scale = hn::Set(d, rstd[row]);
-      for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-        const auto normalized = hn::Mul(part.load(d, x + i), scale);
-        part.store(hn::Mul(normalized, part.load(d, in.weight + i)), d, out + i);
-      });
-    }
-  });
+void forward(const RMSNormRows<T>& in, std::int64_t begin, std::int64_t end, double eps, T* y, T* rstd) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t width = in.width;
+  for (std::int64_t row = begin; row < end; ++row) {
+    const T* x = in.x + row * width;
+    T* out = y + row * width;
+    const T squares = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto v = part.load(d, x + i);
+      return hn::Mul(v, v);
+    });
+    rstd[row] = 1 / std::sqrt(squares / static_cast<T>(width) + static_cast<T>(eps));
+    const auto scale = hn::Set(d, rstd[row]);
+    for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto normalized = hn::Mul(part.load(d, x + i), scale);
+      part.store(hn::Mul(normalized, part.load(d, in.weight + i)), d, out + i);
+    });
+  }
 }
 
 /// With g = dy weight: dx = rstd g - x rstd^3 mean(g x), dweight = sum over rows of dy x rstd.
 template <class T>
-void vjp(const RMSNormRows<T>& in, const T* rstd, const T* dy, T* dx, T* dweight) {
-  in.rows.for_each_block([&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-    const hn::ScalableTag<T> d;
-    const std::int64_t width = in.rows.width;
-    T* sums = dweight + begin / in.rows.block * width;
-    std::fill_n(sums, width, T{0});
-    for (std::int64_t row = begin; row < end; ++row) {
-      const T *x = in.x + row * width, *cotangent = dy + row * width;
-      T* out = dx + row * width;
-      const auto scale = hn::Set(d, rstd[row]);
-      const T dot = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-        const auto dyx = hn::Mul(part.load(d, cotangent + i), part.load(d, x + i));
-        part.store(hn::MulAdd(dyx, scale, part.load(d, sums + i)), d, sums + i);
-        return hn::Mul(dyx, part.load(d, in.weight + i));
-      });
-      const auto pull = hn::Set(d, rstd[row] * rstd[row] * rstd[row] * dot / static_cast<T>(width));
-      for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-        const auto g = hn::Mul(part.load(d, cotangent + i), part.load(d, in.weight + i));
-        part.store(hn::NegMulAdd(part.load(d, x + i), pull, hn::Mul(g, scale)), d, out + i);
-      });
-    }
-  });
+void vjp(const RMSNormRows<T>& in, std::int64_t begin, std::int64_t end, const T* rstd, const T* dy, T* dx,
+         T* dweight) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t width = in.width;
+  T* sums = dweight + begin / in.block * width;
+  std::fill_n(sums, width, T{0});
+  for (std::int64_t row = begin; row < end; ++row) {
+    const T *x = in.x + row * width, *cotangent = dy + row * width;
+    T* out = dx + row * width;
+    const auto scale = hn::Set(d, rstd[row]);
+    const T dot = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto dyx = hn::Mul(part.load(d, cotangent + i), part.load(d, x + i));
+      part.store(hn::MulAdd(dyx, scale, part.load(d, sums + i)), d, sums + i);
+      return hn::Mul(dyx, part.load(d, in.weight + i));
+    });
+    const auto pull = hn::Set(d, rstd[row] * rstd[row] * rstd[row] * dot / static_cast<T>(width));
+    for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto g = hn::Mul(part.load(d, cotangent + i), part.load(d, in.weight + i));
+      part.store(hn::NegMulAdd(part.load(d, x + i), pull, hn::Mul(g, scale)), d, out + i);
+    });
+  }
 }
 
 template <class T>
 RMSNormKernels<T> table() {
-  return {.forward = forward<T>, .vjp = vjp<T>};
+  return {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
 }
 
 std::tuple<RMSNormKernels<float>, RMSNormKernels<double>> tables() { return {table<float>(), table<double>()}; }

@@ -7,8 +7,7 @@ namespace braid::kernels {
 
 /// The inputs of RMS normalization. T is float or double.
 template <class T>
-struct RMSNormRows {
-  Rows rows;
+struct RMSNormRows : Rows {
   const T* x;       // [rows, width]
   const T* weight;  // [width]
 };

@@ -22,13 +22,13 @@ struct Rows {
   explicit Rows(const Shape& shape) : Rows(shape.without(-1).numel(), shape[-1]) {}
 
   std::int64_t blocks() const { return (count + block - 1) / block; }
-
-  /// Calls f(begin, end) for the rows [begin, end) of each block, on all threads.
-  template <class F>
-  void for_each_block(F&& f) const {
-    parallel_for(count, block, f);
-  }
 };
+
+/// Calls a kernel over the rows [begin, end) of `in`, which is Rows or derives from it, for each block on all threads.
+template <auto kKernel, class In, class... Args>
+void for_all_rows(const In& in, Args... args) {
+  parallel_for(in.count, in.block, [&](std::int64_t begin, std::int64_t end) { kKernel(in, begin, end, args...); });
+}
 
 /// The number of elements of a tensor along some axes, or along all if none are given.
 inline std::int64_t elements_along(const Shape& shape, const Axes& axes) {

@@ -23,103 +23,114 @@ T row_sum(std::int64_t n, F f) {
 }
 
 template <class T>
-void softmax(std::int64_t n, const T* x, T* y) {
+void softmax(const Rows& rows, std::int64_t begin, std::int64_t end, const T* x, T* y) {
   const hn::ScalableTag<T> d;
-  const auto max = hn::Set(d, max_element(d, n, x));
-  const T sum = row_sum<T>(n, [&](std::int64_t i, auto part) HWY_ATTR {
-    const auto e = exp_to_one(d, hn::Sub(part.load(d, x + i), max));
-    part.store(e, d, y + i);
-    return e;
-  });
-  const auto scale = hn::Set(d, 1 / sum);
-  for_each_vector(
-      d, n, [&](std::int64_t i, auto part) HWY_ATTR { part.store(hn::Mul(part.load(d, y + i), scale), d, y + i); });
+  const std::int64_t n = rows.width;
+  x += begin * n;
+  y += begin * n;
+  for (std::int64_t row = begin; row < end; ++row, x += n, y += n) {
+    const auto max = hn::Set(d, max_element(d, n, x));
+    const T sum = row_sum<T>(n, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto e = exp_to_one(d, hn::Sub(part.load(d, x + i), max));
+      part.store(e, d, y + i);
+      return e;
+    });
+    const auto scale = hn::Set(d, 1 / sum);
+    for_each_vector(
+        d, n, [&](std::int64_t i, auto part) HWY_ATTR { part.store(hn::Mul(part.load(d, y + i), scale), d, y + i); });
+  }
 }
 
 /// dx = y (dy - sum(dy y))
 template <class T>
-void softmax_vjp(std::int64_t n, const T* dy, const T* y, T* dx) {
+void softmax_vjp(const Rows& rows, std::int64_t begin, std::int64_t end, const T* dy, const T* y, T* dx) {
   const hn::ScalableTag<T> d;
-  const auto mean = hn::Set(d, row_sum<T>(n, [&](std::int64_t i, auto part) HWY_ATTR {
-                              return hn::Mul(part.load(d, dy + i), part.load(d, y + i));
-                            }));
-  for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
-    part.store(hn::Mul(part.load(d, y + i), hn::Sub(part.load(d, dy + i), mean)), d, dx + i);
-  });
+  const std::int64_t n = rows.width;
+  dy += begin * n;
+  y += begin * n;
+  dx += begin * n;
+  for (std::int64_t row = begin; row < end; ++row, dy += n, y += n, dx += n) {
+    const auto mean = hn::Set(d, row_sum<T>(n, [&](std::int64_t i, auto part) HWY_ATTR {
+                                return hn::Mul(part.load(d, dy + i), part.load(d, y + i));
+                              }));
+    for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
+      part.store(hn::Mul(part.load(d, y + i), hn::Sub(part.load(d, dy + i), mean)), d, dx + i);
+    });
+  }
 }
 
 /// y = (x - max) - log(sum(exp(x - max))): in this order large x keep their digits.
 template <class T>
-void log_softmax(std::int64_t n, const T* x, T* y) {
+void log_softmax(const Rows& rows, std::int64_t begin, std::int64_t end, const T* x, T* y) {
   const hn::ScalableTag<T> d;
-  const auto max = hn::Set(d, max_element(d, n, x));
-  const T sum = row_sum<T>(
-      n, [&](std::int64_t i, auto part) HWY_ATTR { return exp_to_one(d, hn::Sub(part.load(d, x + i), max)); });
-  const auto log_sum = hn::Set(d, std::log(sum));
-  for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
-    part.store(hn::Sub(hn::Sub(part.load(d, x + i), max), log_sum), d, y + i);
-  });
+  const std::int64_t n = rows.width;
+  x += begin * n;
+  y += begin * n;
+  for (std::int64_t row = begin; row < end; ++row, x += n, y += n) {
+    const auto max = hn::Set(d, max_element(d, n, x));
+    const T sum = row_sum<T>(
+        n, [&](std::int64_t i, auto part) HWY_ATTR { return exp_to_one(d, hn::Sub(part.load(d, x + i), max)); });
+    const auto log_sum = hn::Set(d, std::log(sum));
+    for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
+      part.store(hn::Sub(hn::Sub(part.load(d, x + i), max), log_sum), d, y + i);
+    });
+  }
 }
 
 /// dx = dy - exp(y) sum(dy)
 template <class T>
-void log_softmax_vjp(std::int64_t n, const T* dy, const T* y, T* dx) {
+void log_softmax_vjp(const Rows& rows, std::int64_t begin, std::int64_t end, const T* dy, const T* y, T* dx) {
   const hn::ScalableTag<T> d;
-  const auto sum = hn::Set(d, row_sum<T>(n, [&](std::int64_t i, auto part) HWY_ATTR { return part.load(d, dy + i); }));
-  for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
-    part.store(hn::NegMulAdd(exp_to_one(d, part.load(d, y + i)), sum, part.load(d, dy + i)), d, dx + i);
-  });
-}
-
-/// Calls kRow(width, x...) for every row of the matrices x.
-template <auto kRow, class... Pointers>
-void for_each_row(const Rows& rows, Pointers... x) {
-  rows.for_each_block([&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-    for (std::int64_t at = begin * rows.width; at < end * rows.width; at += rows.width) kRow(rows.width, x + at...);
-  });
+  const std::int64_t n = rows.width;
+  dy += begin * n;
+  y += begin * n;
+  dx += begin * n;
+  for (std::int64_t row = begin; row < end; ++row, dy += n, y += n, dx += n) {
+    const auto sum =
+        hn::Set(d, row_sum<T>(n, [&](std::int64_t i, auto part) HWY_ATTR { return part.load(d, dy + i); }));
+    for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
+      part.store(hn::NegMulAdd(exp_to_one(d, part.load(d, y + i)), sum, part.load(d, dy + i)), d, dx + i);
+    });
+  }
 }
 
 /// y = log(sum(exp(x))), -infinity when all elements are.
 template <class T>
-void logsumexp(const Rows& rows, const T* x, T* y) {
-  rows.for_each_block([&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-    const hn::ScalableTag<T> d;
-    for (std::int64_t row = begin; row < end; ++row) {
-      const T* in = x + row * rows.width;
-      const T max = max_element(d, rows.width, in), shift = std::isinf(max) ? 0 : max;
-      const auto s = hn::Set(d, shift);
-      y[row] = shift + std::log(row_sum<T>(rows.width, [&](std::int64_t i, auto part) HWY_ATTR {
-                 return exp(d, hn::Sub(part.load(d, in + i), s));
-               }));
-    }
-  });
+void logsumexp(const Rows& rows, std::int64_t begin, std::int64_t end, const T* x, T* y) {
+  const hn::ScalableTag<T> d;
+  for (std::int64_t row = begin; row < end; ++row) {
+    const T* in = x + row * rows.width;
+    const T max = max_element(d, rows.width, in), shift = std::isinf(max) ? 0 : max;
+    const auto s = hn::Set(d, shift);
+    y[row] = shift + std::log(row_sum<T>(rows.width, [&](std::int64_t i, auto part) HWY_ATTR {
+               return exp(d, hn::Sub(part.load(d, in + i), s));
+             }));
+  }
 }
 
 /// dx = dy exp(x - y), 0 in a row of -infinity.
 template <class T>
-void logsumexp_vjp(const Rows& rows, const T* dy, const T* x, const T* y, T* dx) {
-  rows.for_each_block([&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-    const hn::ScalableTag<T> d;
-    for (std::int64_t row = begin; row < end; ++row) {
-      const T* in = x + row * rows.width;
-      T* out = dx + row * rows.width;
-      const auto shift = hn::Set(d, y[row] == -std::numeric_limits<T>::infinity() ? 0 : y[row]);
-      const auto scale = hn::Set(d, dy[row]);
-      for_each_vector(d, rows.width, [&](std::int64_t i, auto part) HWY_ATTR {
-        part.store(hn::Mul(scale, exp_to_one(d, hn::Sub(part.load(d, in + i), shift))), d, out + i);
-      });
-    }
-  });
+void logsumexp_vjp(const Rows& rows, std::int64_t begin, std::int64_t end, const T* dy, const T* x, const T* y, T* dx) {
+  const hn::ScalableTag<T> d;
+  for (std::int64_t row = begin; row < end; ++row) {
+    const T* in = x + row * rows.width;
+    T* out = dx + row * rows.width;
+    const auto shift = hn::Set(d, y[row] == -std::numeric_limits<T>::infinity() ? 0 : y[row]);
+    const auto scale = hn::Set(d, dy[row]);
+    for_each_vector(d, rows.width, [&](std::int64_t i, auto part) HWY_ATTR {
+      part.store(hn::Mul(scale, exp_to_one(d, hn::Sub(part.load(d, in + i), shift))), d, out + i);
+    });
+  }
 }
 
 template <class T>
 SoftmaxKernels<T> table() {
-  return {.softmax = for_each_row<softmax<T>>,
-          .softmax_vjp = for_each_row<softmax_vjp<T>>,
-          .log_softmax = for_each_row<log_softmax<T>>,
-          .log_softmax_vjp = for_each_row<log_softmax_vjp<T>>,
-          .logsumexp = logsumexp<T>,
-          .logsumexp_vjp = logsumexp_vjp<T>};
+  return {.softmax = for_all_rows<softmax<T>>,
+          .softmax_vjp = for_all_rows<softmax_vjp<T>>,
+          .log_softmax = for_all_rows<log_softmax<T>>,
+          .log_softmax_vjp = for_all_rows<log_softmax_vjp<T>>,
+          .logsumexp = for_all_rows<logsumexp<T>>,
+          .logsumexp_vjp = for_all_rows<logsumexp_vjp<T>>};
 }
 
 std::tuple<SoftmaxKernels<float>, SoftmaxKernels<double>> tables() { return {table<float>(), table<double>()}; }
