@@ -18,8 +18,8 @@ template <class T>
 void forward(const LabeledRows<T>& in, std::int64_t begin, std::int64_t end, T* logsumexp, T* losses) {
   const hn::ScalableTag<T> d;
   const std::int64_t width = in.width;
-  for (std::int64_t row = begin; row < end; ++row) {
-    const T* x = in.logits + row * width;
+  const T* x = in.logits + begin * width;
+  for (std::int64_t row = begin; row < end; ++row, x += width) {
     const T max = max_element(d, width, x);
     const auto shift = hn::Set(d, max);
     const T sum = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
@@ -37,19 +37,19 @@ void vjp(const LabeledRows<T>& in, std::int64_t begin, std::int64_t end, const T
   const hn::ScalableTag<T> d;
   const std::int64_t width = in.width;
   const auto factor = hn::Set(d, static_cast<T>(scale));
-  for (std::int64_t row = begin; row < end; ++row) {
-    const T* x = in.logits + row * width;
-    T* dx = dlogits + row * width;
+  const T* x = in.logits + begin * width;
+  dlogits += begin * width;
+  for (std::int64_t row = begin; row < end; ++row, x += width, dlogits += width) {
     if (in.targets[row] == in.ignored) {
-      std::fill_n(dx, width, T{0});
+      std::fill_n(dlogits, width, T{0});
       continue;
     }
     const auto shift = hn::Set(d, logsumexp[row]);
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto p = exp_to_one(d, hn::Sub(part.load(d, x + i), shift));
-      part.store(hn::Mul(p, factor), d, dx + i);
+      part.store(hn::Mul(p, factor), d, dlogits + i);
     });
-    dx[in.targets[row]] -= static_cast<T>(scale);
+    dlogits[in.targets[row]] -= static_cast<T>(scale);
   }
 }
 

@@ -20,9 +20,9 @@ void forward(const LayerNormRows<T>& in, std::int64_t begin, std::int64_t end, d
   const hn::ScalableTag<T> d;
   const std::int64_t width = in.width;
   const T count = static_cast<T>(width);
-  for (std::int64_t row = begin; row < end; ++row) {
-    const T* x = in.x + row * width;
-    T* out = y + row * width;
+  const T* x = in.x + begin * width;
+  y += begin * width;
+  for (std::int64_t row = begin; row < end; ++row, x += width, y += width) {
     const T sum = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR { return part.load(d, x + i); });
     moments.mean[row] = sum / count;
     const auto mean = hn::Set(d, moments.mean[row]);
@@ -35,7 +35,7 @@ void forward(const LayerNormRows<T>& in, std::int64_t begin, std::int64_t end, d
     const auto scale = hn::Set(d, moments.rstd[row]);
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto normalized = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
-      part.store(hn::MulAdd(normalized, part.load(d, in.weight + i), part.load(d, in.bias + i)), d, out + i);
+      part.store(hn::MulAdd(normalized, part.load(d, in.weight + i), part.load(d, in.bias + i)), d, y + i);
     });
   }
 }
@@ -51,13 +51,14 @@ void vjp(const LayerNormRows<T>& in, std::int64_t begin, std::int64_t end, Layer
   T *dweight = out.dweight + sums, *dbias = out.dbias + sums;
   std::fill_n(dweight, width, T{0});
   std::fill_n(dbias, width, T{0});
-  for (std::int64_t row = begin; row < end; ++row) {
-    const T *x = in.x + row * width, *cotangents = dy + row * width;
-    T* dx = out.dx + row * width;
+  const T* x = in.x + begin * width;
+  T* dx = out.dx + begin * width;
+  dy += begin * width;
+  for (std::int64_t row = begin; row < end; ++row, dy += width, x += width, dx += width) {
     const auto mean = hn::Set(d, moments.mean[row]), scale = hn::Set(d, moments.rstd[row]);
     auto gs = hn::Zero(d), dots = hn::Zero(d);
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-      const auto cotangent = part.load(d, cotangents + i), n = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
+      const auto cotangent = part.load(d, dy + i), n = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
       const auto g = hn::Mul(cotangent, part.load(d, in.weight + i));
       gs = hn::Add(gs, g);
       dots = hn::MulAdd(g, n, dots);
@@ -67,7 +68,7 @@ void vjp(const LayerNormRows<T>& in, std::int64_t begin, std::int64_t end, Layer
     const auto g_mean = hn::Set(d, sum_lanes(d, gs) / count), dot_mean = hn::Set(d, sum_lanes(d, dots) / count);
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto n = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
-      const auto centered = hn::Sub(hn::Mul(part.load(d, cotangents + i), part.load(d, in.weight + i)), g_mean);
+      const auto centered = hn::Sub(hn::Mul(part.load(d, dy + i), part.load(d, in.weight + i)), g_mean);
       part.store(hn::Mul(scale, hn::NegMulAdd(n, dot_mean, centered)), d, dx + i);
     });
   }

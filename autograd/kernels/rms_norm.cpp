@@ -18,9 +18,9 @@ template <class T>
 void forward(const RMSNormRows<T>& in, std::int64_t begin, std::int64_t end, double eps, T* y, T* rstd) {
   const hn::ScalableTag<T> d;
   const std::int64_t width = in.width;
-  for (std::int64_t row = begin; row < end; ++row) {
-    const T* x = in.x + row * width;
-    T* out = y + row * width;
+  const T* x = in.x + begin * width;
+  y += begin * width;
+  for (std::int64_t row = begin; row < end; ++row, x += width, y += width) {
     const T squares = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto v = part.load(d, x + i);
       return hn::Mul(v, v);
@@ -29,7 +29,7 @@ void forward(const RMSNormRows<T>& in, std::int64_t begin, std::int64_t end, dou
     const auto scale = hn::Set(d, rstd[row]);
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto normalized = hn::Mul(part.load(d, x + i), scale);
-      part.store(hn::Mul(normalized, part.load(d, in.weight + i)), d, out + i);
+      part.store(hn::Mul(normalized, part.load(d, in.weight + i)), d, y + i);
     });
   }
 }
@@ -40,21 +40,22 @@ void vjp(const RMSNormRows<T>& in, std::int64_t begin, std::int64_t end, const T
          T* dweight) {
   const hn::ScalableTag<T> d;
   const std::int64_t width = in.width;
-  T* sums = dweight + begin / in.block * width;
-  std::fill_n(sums, width, T{0});
-  for (std::int64_t row = begin; row < end; ++row) {
-    const T *x = in.x + row * width, *cotangent = dy + row * width;
-    T* out = dx + row * width;
+  const T* x = in.x + begin * width;
+  dy += begin * width;
+  dx += begin * width;
+  dweight += begin / in.block * width;
+  std::fill_n(dweight, width, T{0});
+  for (std::int64_t row = begin; row < end; ++row, x += width, dy += width, dx += width) {
     const auto scale = hn::Set(d, rstd[row]);
     const T dot = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-      const auto dyx = hn::Mul(part.load(d, cotangent + i), part.load(d, x + i));
-      part.store(hn::MulAdd(dyx, scale, part.load(d, sums + i)), d, sums + i);
+      const auto dyx = hn::Mul(part.load(d, dy + i), part.load(d, x + i));
+      part.store(hn::MulAdd(dyx, scale, part.load(d, dweight + i)), d, dweight + i);
       return hn::Mul(dyx, part.load(d, in.weight + i));
     });
     const auto pull = hn::Set(d, rstd[row] * rstd[row] * rstd[row] * dot / static_cast<T>(width));
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-      const auto g = hn::Mul(part.load(d, cotangent + i), part.load(d, in.weight + i));
-      part.store(hn::NegMulAdd(part.load(d, x + i), pull, hn::Mul(g, scale)), d, out + i);
+      const auto g = hn::Mul(part.load(d, dy + i), part.load(d, in.weight + i));
+      part.store(hn::NegMulAdd(part.load(d, x + i), pull, hn::Mul(g, scale)), d, dx + i);
     });
   }
 }

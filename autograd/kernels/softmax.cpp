@@ -98,13 +98,13 @@ void log_softmax_vjp(const Rows& rows, std::int64_t begin, std::int64_t end, con
 template <class T>
 void logsumexp(const Rows& rows, std::int64_t begin, std::int64_t end, const T* x, T* y) {
   const hn::ScalableTag<T> d;
-  for (std::int64_t row = begin; row < end; ++row) {
-    const T* in = x + row * rows.width;
-    const T max = max_element(d, rows.width, in), shift = std::isinf(max) ? 0 : max;
+  const std::int64_t n = rows.width;
+  x += begin * n;
+  for (std::int64_t row = begin; row < end; ++row, x += n) {
+    const T max = max_element(d, n, x), shift = std::isinf(max) ? 0 : max;
     const auto s = hn::Set(d, shift);
-    y[row] = shift + std::log(row_sum<T>(rows.width, [&](std::int64_t i, auto part) HWY_ATTR {
-               return exp(d, hn::Sub(part.load(d, in + i), s));
-             }));
+    y[row] = shift + std::log(row_sum<T>(n, [&](std::int64_t i, auto part)
+                                                HWY_ATTR { return exp(d, hn::Sub(part.load(d, x + i), s)); }));
   }
 }
 
@@ -112,13 +112,14 @@ void logsumexp(const Rows& rows, std::int64_t begin, std::int64_t end, const T* 
 template <class T>
 void logsumexp_vjp(const Rows& rows, std::int64_t begin, std::int64_t end, const T* dy, const T* x, const T* y, T* dx) {
   const hn::ScalableTag<T> d;
-  for (std::int64_t row = begin; row < end; ++row) {
-    const T* in = x + row * rows.width;
-    T* out = dx + row * rows.width;
+  const std::int64_t n = rows.width;
+  x += begin * n;
+  dx += begin * n;
+  for (std::int64_t row = begin; row < end; ++row, x += n, dx += n) {
     const auto shift = hn::Set(d, y[row] == -std::numeric_limits<T>::infinity() ? 0 : y[row]);
     const auto scale = hn::Set(d, dy[row]);
-    for_each_vector(d, rows.width, [&](std::int64_t i, auto part) HWY_ATTR {
-      part.store(hn::Mul(scale, exp_to_one(d, hn::Sub(part.load(d, in + i), shift))), d, out + i);
+    for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
+      part.store(hn::Mul(scale, exp_to_one(d, hn::Sub(part.load(d, x + i), shift))), d, dx + i);
     });
   }
 }
