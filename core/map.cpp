@@ -40,7 +40,7 @@ Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, MapKern
           in[k] = views[k].bytes() + static_cast<std::size_t>(i) * item;
         } else {
           std::byte* gathered = buffer.data() + k * kChunk * item;
-          gather_strided(views[k].bytes(), views[k].strides(), shape, item, i, i + n, gathered);
+          detail::gather_strided(views[k].bytes(), views[k].strides(), shape, item, i, i + n, gathered);
           in[k] = gathered;
         }
       }

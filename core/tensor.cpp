@@ -83,7 +83,7 @@ double Tensor::at(std::initializer_list<std::int64_t> index) const {
 
 Tensor Tensor::clone() const {
   Tensor copy(shape_, dtype_);
-  copy_strided(bytes(), strides_, shape_, size_of(dtype_), copy.mutable_bytes());
+  detail::copy_strided(bytes(), strides_, shape_, size_of(dtype_), copy.mutable_bytes());
   return copy;
 }
 

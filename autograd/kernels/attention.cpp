@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/attention.cpp"
@@ -20,7 +21,7 @@ namespace {
 constexpr std::int64_t kBlock = kAttentionBlock;
 static_assert(kBlock == kPanel);
 
-/// What queries see of a block of keys: all of it, or on the diagonal the keys up to their own position.
+/// The part of a block of keys that queries see: all of it, or on the diagonal the keys up to their own position.
 struct Diagonal {
   bool on;
 
@@ -31,17 +32,17 @@ struct Diagonal {
   std::int64_t first_query(std::int64_t tile) const { return on ? tile : 0; }
 };
 
-/// Turns scores into exp(score - top of the row) in place; masked keys become 0. `before` keys precede the block.
+/// Replaces scores by exp(score - maximum of the row); masked keys become 0. `before` keys precede the block.
 template <class T>
-void softmax_rows(std::int64_t rows, std::int64_t before, T* scores, std::int64_t row_step, T* tops, T* sums) {
+void softmax_rows(std::int64_t rows, std::int64_t before, T* scores, std::int64_t row_step, T* maxima, T* sums) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = hn::Lanes(d);
   for (std::int64_t i = 0; i < rows; ++i, scores += row_step) {
     const std::int64_t seen = before + i + 1;
-    tops[i] = max_element(d, seen, scores);
-    const auto top = hn::Set(d, tops[i]);
+    maxima[i] = max_element(d, seen, scores);
+    const auto max = hn::Set(d, maxima[i]);
     sums[i] = sum_vectors(d, seen, [&](std::int64_t j, auto part) HWY_ATTR {
-      const auto p = part.or_else(d, exp_to_one(d, hn::Sub(hn::Load(d, scores + j), top)), hn::Zero(d));
+      const auto p = part.or_else(d, exp_to_one(d, hn::Sub(hn::Load(d, scores + j), max)), hn::Zero(d));
       hn::Store(p, d, scores + j);
       return p;
     });
@@ -56,7 +57,7 @@ void forward(const AttentionHead<T>& head, std::int64_t first, std::int64_t last
   const std::int64_t end = std::min(last * kBlock, head.length), padded = round_up(end, kBlock);
   Arena<T> arena{scratch};
   T *keys = arena.take(padded * depth), *values = arena.take(padded * width), *queries = arena.take(kBlock * width);
-  T *scores = arena.take(kBlock * padded), *sums = arena.take(kBlock), *tops = arena.take(kBlock);
+  T *scores = arena.take(kBlock * padded), *sums = arena.take(kBlock), *maxima = arena.take(kBlock);
   T* result = arena.take(kBlock * width);
   for (std::int64_t row = 0; row < end; row += kBlock) {
     const std::int64_t rows = std::min(kBlock, end - row), at = row * head.stride;
@@ -73,7 +74,7 @@ void forward(const AttentionHead<T>& head, std::int64_t first, std::int64_t last
         multiply_rows<T>(diagonal.columns(i, lanes), depth, {queries + i * width, width, 1},
                          {keys + key * depth, kBlock}, {scores + i * padded + key, padded}, false);
     }
-    softmax_rows(round_up(rows, kTileRows), row, scores, padded, tops, sums);
+    softmax_rows(round_up(rows, kTileRows), row, scores, padded, maxima, sums);
     for (std::int64_t key = 0; key <= row; key += kBlock) {
       const Diagonal diagonal{key == row};
       for (std::int64_t i = 0; i < rows; i += kTileRows)
@@ -83,7 +84,7 @@ void forward(const AttentionHead<T>& head, std::int64_t first, std::int64_t last
     unpack_rows(
         result, width, rows, depth, [&](std::int64_t i) { return 1 / sums[i]; }, y + row * head.stride, head.stride);
     for_each_vector(d, rows, [&](std::int64_t i, auto part) HWY_ATTR {
-      part.store(hn::Add(hn::Load(d, tops + i), hn::Log(d, hn::Load(d, sums + i))), d, logsumexp + row + i);
+      part.store(hn::Add(hn::Load(d, maxima + i), hn::Log(d, hn::Load(d, sums + i))), d, logsumexp + row + i);
     });
   }
 }
@@ -199,25 +200,12 @@ void vjp(const AttentionHead<T>& head, std::int64_t first, std::int64_t last, co
       at.dq, at.width, length, depth, [scale](std::int64_t) { return scale; }, out.dq, stride);
 }
 
-void forward_f32(const AttentionHead<float>& head, std::int64_t first, std::int64_t last, float* y, float* logsumexp,
-                 float* scratch) {
-  forward(head, first, last, y, logsumexp, scratch);
+template <class T>
+AttentionKernels<T> table() {
+  return {.forward = forward<T>, .vjp = vjp<T>};
 }
 
-void forward_f64(const AttentionHead<double>& head, std::int64_t first, std::int64_t last, double* y, double* logsumexp,
-                 double* scratch) {
-  forward(head, first, last, y, logsumexp, scratch);
-}
-
-void vjp_f32(const AttentionHead<float>& head, std::int64_t first, std::int64_t last,
-             const AttentionCotangents<float>& out, float* scratch) {
-  vjp(head, first, last, out, scratch);
-}
-
-void vjp_f64(const AttentionHead<double>& head, std::int64_t first, std::int64_t last,
-             const AttentionCotangents<double>& out, double* scratch) {
-  vjp(head, first, last, out, scratch);
-}
+std::tuple<AttentionKernels<float>, AttentionKernels<double>> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
@@ -225,11 +213,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace braid::kernels {
-
-HWY_EXPORT(forward_f32);
-HWY_EXPORT(forward_f64);
-HWY_EXPORT(vjp_f32);
-HWY_EXPORT(vjp_f64);
 
 std::int64_t attention_scratch(std::int64_t length, std::int64_t depth) {
   const std::int64_t block = kAttentionBlock, rows = (length + block - 1) / block * block,
@@ -239,25 +222,15 @@ std::int64_t attention_scratch(std::int64_t length, std::int64_t depth) {
   return std::max(forward, vjp);
 }
 
-void attention(const AttentionHead<float>& head, std::int64_t first, std::int64_t last, float* y, float* logsumexp,
-               float* scratch) {
-  HWY_DYNAMIC_DISPATCH(forward_f32)(head, first, last, y, logsumexp, scratch);
+HWY_EXPORT(tables);
+
+template <class T>
+AttentionKernels<T> attention_kernels() {
+  return std::get<AttentionKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
 }
 
-void attention(const AttentionHead<double>& head, std::int64_t first, std::int64_t last, double* y, double* logsumexp,
-               double* scratch) {
-  HWY_DYNAMIC_DISPATCH(forward_f64)(head, first, last, y, logsumexp, scratch);
-}
-
-void attention_vjp(const AttentionHead<float>& head, std::int64_t first, std::int64_t last,
-                   const AttentionCotangents<float>& out, float* scratch) {
-  HWY_DYNAMIC_DISPATCH(vjp_f32)(head, first, last, out, scratch);
-}
-
-void attention_vjp(const AttentionHead<double>& head, std::int64_t first, std::int64_t last,
-                   const AttentionCotangents<double>& out, double* scratch) {
-  HWY_DYNAMIC_DISPATCH(vjp_f64)(head, first, last, out, scratch);
-}
+template AttentionKernels<float> attention_kernels();
+template AttentionKernels<double> attention_kernels();
 
 }  // namespace braid::kernels
 #endif

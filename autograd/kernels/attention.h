@@ -10,11 +10,11 @@ inline constexpr std::int64_t kAttentionBlock = 64;
 template <class T>
 struct AttentionHead {
   std::int64_t length, depth;
-  std::int64_t stride;  // between rows of q, k, v and their like
+  std::int64_t stride;  // between rows of q, k, v, y and their cotangents
   const T *q, *k, *v;   // [length, depth]
 };
 
-/// What attention_vjp reads and writes beside the head.
+/// The arrays that the vjp reads and writes beside the head's.
 template <class T>
 struct AttentionCotangents {
   const T *y, *dy;     // [length, depth]
@@ -22,19 +22,20 @@ struct AttentionCotangents {
   T *dq, *dk, *dv;     // [length, depth]
 };
 
-/// Elements of 64-byte aligned scratch memory that either function needs.
+/// Elements of 64-byte aligned scratch memory that each kernel needs.
 std::int64_t attention_scratch(std::int64_t length, std::int64_t depth);
 
-/// y [length, depth] and logsumexp [length] for the query blocks [first, last).
-void attention(const AttentionHead<float>& head, std::int64_t first, std::int64_t last, float* y, float* logsumexp,
-               float* scratch);
-void attention(const AttentionHead<double>& head, std::int64_t first, std::int64_t last, double* y, double* logsumexp,
-               double* scratch);
+/// The kernels for the best instruction set of this processor. T is float or double.
+template <class T>
+struct AttentionKernels {
+  /// y [length, depth] and logsumexp [length] for the query blocks [first, last).
+  void (*forward)(const AttentionHead<T>& head, std::int64_t first, std::int64_t last, T* y, T* logsumexp, T* scratch);
+  /// dk and dv of the key blocks [first, last); dq [length, depth] receives their share only.
+  void (*vjp)(const AttentionHead<T>& head, std::int64_t first, std::int64_t last, const AttentionCotangents<T>& out,
+              T* scratch);
+};
 
-/// dk and dv of the key blocks [first, last); dq [length, depth] receives their share only.
-void attention_vjp(const AttentionHead<float>& head, std::int64_t first, std::int64_t last,
-                   const AttentionCotangents<float>& out, float* scratch);
-void attention_vjp(const AttentionHead<double>& head, std::int64_t first, std::int64_t last,
-                   const AttentionCotangents<double>& out, double* scratch);
+template <class T>
+AttentionKernels<T> attention_kernels();
 
 }  // namespace braid::kernels

@@ -1,24 +1,29 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/autograd/kernels/rows.h>
+
 namespace braid::kernels {
 
 /// Rows of logits and the class that each should have. T is float or double.
 template <class T>
-struct LabelledRows {
-  std::int64_t rows, width;
+struct LabeledRows : Rows {
   const T* logits;              // [rows, width]
   const std::int32_t* targets;  // [rows]
   std::int32_t ignored;         // the target of rows that do not count
 };
 
-/// logsumexp [rows] = log(sum(exp(logits))), losses [rows] = logsumexp - logits[target], zero for rows that do not
-/// count.
-void cross_entropy(const LabelledRows<float>& in, float* logsumexp, float* losses);
-void cross_entropy(const LabelledRows<double>& in, double* logsumexp, double* losses);
+/// The kernels for the best instruction set of this processor. T is float or double.
+template <class T>
+struct CrossEntropyKernels {
+  /// logsumexp [rows] = log(sum(exp(logits))), losses [rows] = logsumexp - logits[target], zero for rows that do not
+  /// count.
+  void (*forward)(const LabeledRows<T>& in, T* logsumexp, T* losses);
+  /// dlogits [rows, width] = scale * (exp(logits - logsumexp) - onehot(target)), zero for rows that do not count.
+  void (*vjp)(const LabeledRows<T>& in, const T* logsumexp, double scale, T* dlogits);
+};
 
-/// dlogits [rows, width] = scale * (exp(logits - logsumexp) - onehot(target)), zero for rows that do not count.
-void cross_entropy_vjp(const LabelledRows<float>& in, const float* logsumexp, double scale, float* dlogits);
-void cross_entropy_vjp(const LabelledRows<double>& in, const double* logsumexp, double scale, double* dlogits);
+template <class T>
+CrossEntropyKernels<T> cross_entropy_kernels();
 
 }  // namespace braid::kernels

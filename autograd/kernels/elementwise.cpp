@@ -1,6 +1,7 @@
 #include <braid/autograd/kernels/elementwise.h>
 
 #include <numbers>
+#include <tuple>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/elementwise.cpp"
@@ -105,7 +106,7 @@ void vjp(const T* dy, const T* x, T* dx, std::int64_t n) {
 }
 
 template <class T>
-Elementwise<T> table() {
+ElementwiseKernels<T> table() {
   return {.exp = forward<Exp, T>,
           .log = forward<Log, T>,
           .tanh = forward<Tanh, T>,
@@ -116,8 +117,7 @@ Elementwise<T> table() {
           .gelu_vjp = vjp<GeluVjp, T>};
 }
 
-Elementwise<float> table_f32() { return table<float>(); }
-Elementwise<double> table_f64() { return table<double>(); }
+std::tuple<ElementwiseKernels<float>, ElementwiseKernels<double>> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
@@ -126,18 +126,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace braid::kernels {
 
-HWY_EXPORT(table_f32);
-HWY_EXPORT(table_f64);
+HWY_EXPORT(tables);
 
-template <>
-Elementwise<float> elementwise() {
-  return HWY_DYNAMIC_DISPATCH(table_f32)();
+template <class T>
+ElementwiseKernels<T> elementwise_kernels() {
+  return std::get<ElementwiseKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
 }
 
-template <>
-Elementwise<double> elementwise() {
-  return HWY_DYNAMIC_DISPATCH(table_f64)();
-}
+template ElementwiseKernels<float> elementwise_kernels();
+template ElementwiseKernels<double> elementwise_kernels();
 
 }  // namespace braid::kernels
 #endif

@@ -3,10 +3,10 @@
 
 namespace braid::kernels {
 
-/// Vectorised functions over `n` contiguous elements, for the machine that the program runs on. NaN and infinities
-/// give what std:: gives.
+/// The kernels for the best instruction set of this processor, over `n` contiguous elements. NaN and infinities give
+/// what std:: gives. T is float or double.
 template <class T>
-struct Elementwise {
+struct ElementwiseKernels {
   using Forward = void (*)(const T* x, T* y, std::int64_t n);
   using Vjp = void (*)(const T* dy, const T* x, T* dx, std::int64_t n);
 
@@ -17,8 +17,7 @@ struct Elementwise {
   Vjp gelu_vjp;
 };
 
-/// T is float or double.
 template <class T>
-Elementwise<T> elementwise();
+ElementwiseKernels<T> elementwise_kernels();
 
 }  // namespace braid::kernels

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/layer_norm.cpp"
@@ -14,23 +15,27 @@ namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
 template <class T>
-void forward(const LayerNormRows<T>& in, double eps, T* y, const LayerNormMoments<T>& moments) {
+void forward(const LayerNormRows<T>& in, std::int64_t begin, std::int64_t end, double eps, T* y,
+             LayerNormMoments<T> moments) {
   const hn::ScalableTag<T> d;
-  const T *x = in.x, count = static_cast<T>(in.width);
-  for (std::int64_t row = 0; row < in.rows; ++row, x += in.width, y += in.width) {
-    const T sum = sum_vectors(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR { return part.load(d, x + i); });
+  const std::int64_t width = in.width;
+  const T count = static_cast<T>(width);
+  const T* x = in.x + begin * width;
+  y += begin * width;
+  for (std::int64_t row = begin; row < end; ++row, x += width, y += width) {
+    const T sum = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR { return part.load(d, x + i); });
     moments.mean[row] = sum / count;
     const auto mean = hn::Set(d, moments.mean[row]);
     // A second pass over the row, which is in the first-level cache: E[x^2] - mean^2 would cancel.
-    const T squares = sum_vectors(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
-      const auto centred = part.or_else(d, hn::Sub(part.load(d, x + i), mean), hn::Zero(d));
-      return hn::Mul(centred, centred);
+    const T squares = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto centered = part.or_else(d, hn::Sub(part.load(d, x + i), mean), hn::Zero(d));
+      return hn::Mul(centered, centered);
     });
     moments.rstd[row] = 1 / std::sqrt(squares / count + static_cast<T>(eps));
     const auto scale = hn::Set(d, moments.rstd[row]);
-    for_each_vector(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
-      const auto normalised = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
-      part.store(hn::MulAdd(normalised, part.load(d, in.weight + i), part.load(d, in.bias + i)), d, y + i);
+    for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto normalized = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
+      part.store(hn::MulAdd(normalized, part.load(d, in.weight + i), part.load(d, in.bias + i)), d, y + i);
     });
   }
 }
@@ -38,50 +43,43 @@ void forward(const LayerNormRows<T>& in, double eps, T* y, const LayerNormMoment
 /// With n = (x - mean) rstd, g = dy weight: dx = rstd (g - mean(g) - n mean(g n)), dweight = sum over rows of dy n,
 /// dbias = sum over rows of dy.
 template <class T>
-void vjp(const LayerNormRows<T>& in, const LayerNormMoments<const T>& moments, const T* dy,
-         const LayerNormCotangents<T>& out) {
+void vjp(const LayerNormRows<T>& in, std::int64_t begin, std::int64_t end, LayerNormMoments<const T> moments,
+         const T* dy, LayerNormCotangents<T> out) {
   const hn::ScalableTag<T> d;
-  const T *x = in.x, count = static_cast<T>(in.width);
-  T* dx = out.dx;
-  std::fill_n(out.dweight, in.width, T{0});
-  std::fill_n(out.dbias, in.width, T{0});
-  for (std::int64_t row = 0; row < in.rows; ++row, dy += in.width, x += in.width, dx += in.width) {
+  const std::int64_t width = in.width, sums = begin / in.block * width;
+  const T count = static_cast<T>(width);
+  T *dweight = out.dweight + sums, *dbias = out.dbias + sums;
+  std::fill_n(dweight, width, T{0});
+  std::fill_n(dbias, width, T{0});
+  const T* x = in.x + begin * width;
+  T* dx = out.dx + begin * width;
+  dy += begin * width;
+  for (std::int64_t row = begin; row < end; ++row, dy += width, x += width, dx += width) {
     const auto mean = hn::Set(d, moments.mean[row]), scale = hn::Set(d, moments.rstd[row]);
     auto gs = hn::Zero(d), dots = hn::Zero(d);
-    for_each_vector(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
+    for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto cotangent = part.load(d, dy + i), n = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
       const auto g = hn::Mul(cotangent, part.load(d, in.weight + i));
       gs = hn::Add(gs, g);
       dots = hn::MulAdd(g, n, dots);
-      part.store(hn::MulAdd(cotangent, n, part.load(d, out.dweight + i)), d, out.dweight + i);
-      part.store(hn::Add(cotangent, part.load(d, out.dbias + i)), d, out.dbias + i);
+      part.store(hn::MulAdd(cotangent, n, part.load(d, dweight + i)), d, dweight + i);
+      part.store(hn::Add(cotangent, part.load(d, dbias + i)), d, dbias + i);
     });
     const auto g_mean = hn::Set(d, sum_lanes(d, gs) / count), dot_mean = hn::Set(d, sum_lanes(d, dots) / count);
-    for_each_vector(d, in.width, [&](std::int64_t i, auto part) HWY_ATTR {
+    for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto n = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
-      const auto centred = hn::Sub(hn::Mul(part.load(d, dy + i), part.load(d, in.weight + i)), g_mean);
-      part.store(hn::Mul(scale, hn::NegMulAdd(n, dot_mean, centred)), d, dx + i);
+      const auto centered = hn::Sub(hn::Mul(part.load(d, dy + i), part.load(d, in.weight + i)), g_mean);
+      part.store(hn::Mul(scale, hn::NegMulAdd(n, dot_mean, centered)), d, dx + i);
     });
   }
 }
 
-void forward_f32(const LayerNormRows<float>& in, double eps, float* y, const LayerNormMoments<float>& moments) {
-  forward(in, eps, y, moments);
+template <class T>
+LayerNormKernels<T> table() {
+  return {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
 }
 
-void forward_f64(const LayerNormRows<double>& in, double eps, double* y, const LayerNormMoments<double>& moments) {
-  forward(in, eps, y, moments);
-}
-
-void vjp_f32(const LayerNormRows<float>& in, const LayerNormMoments<const float>& moments, const float* dy,
-             const LayerNormCotangents<float>& out) {
-  vjp(in, moments, dy, out);
-}
-
-void vjp_f64(const LayerNormRows<double>& in, const LayerNormMoments<const double>& moments, const double* dy,
-             const LayerNormCotangents<double>& out) {
-  vjp(in, moments, dy, out);
-}
+std::tuple<LayerNormKernels<float>, LayerNormKernels<double>> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
@@ -90,28 +88,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace braid::kernels {
 
-HWY_EXPORT(forward_f32);
-HWY_EXPORT(forward_f64);
-HWY_EXPORT(vjp_f32);
-HWY_EXPORT(vjp_f64);
+HWY_EXPORT(tables);
 
-void layer_norm(const LayerNormRows<float>& in, double eps, float* y, const LayerNormMoments<float>& moments) {
-  HWY_DYNAMIC_DISPATCH(forward_f32)(in, eps, y, moments);
+template <class T>
+LayerNormKernels<T> layer_norm_kernels() {
+  return std::get<LayerNormKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
 }
 
-void layer_norm(const LayerNormRows<double>& in, double eps, double* y, const LayerNormMoments<double>& moments) {
-  HWY_DYNAMIC_DISPATCH(forward_f64)(in, eps, y, moments);
-}
-
-void layer_norm_vjp(const LayerNormRows<float>& in, const LayerNormMoments<const float>& moments, const float* dy,
-                    const LayerNormCotangents<float>& out) {
-  HWY_DYNAMIC_DISPATCH(vjp_f32)(in, moments, dy, out);
-}
-
-void layer_norm_vjp(const LayerNormRows<double>& in, const LayerNormMoments<const double>& moments, const double* dy,
-                    const LayerNormCotangents<double>& out) {
-  HWY_DYNAMIC_DISPATCH(vjp_f64)(in, moments, dy, out);
-}
+template LayerNormKernels<float> layer_norm_kernels();
+template LayerNormKernels<double> layer_norm_kernels();
 
 }  // namespace braid::kernels
 #endif

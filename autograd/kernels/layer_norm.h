@@ -1,35 +1,39 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/autograd/kernels/rows.h>
+
 namespace braid::kernels {
 
-/// Rows to normalise. T is float or double.
+/// The inputs of layer normalization. T is float or double.
 template <class T>
-struct LayerNormRows {
-  std::int64_t rows, width;
+struct LayerNormRows : Rows {
   const T* x;              // [rows, width]
-  const T *weight, *bias;  // [width]
+  const T *weight, *bias;  // [width]; the vjp does not read the bias
 };
 
-/// What the vjp needs of each row.
+/// The mean and the inverse standard deviation of each row, which the vjp needs.
 template <class T>
 struct LayerNormMoments {
   T *mean, *rstd;  // [rows]
 };
 
-/// rstd = 1 / sqrt(variance(x) + eps), y [rows, width] = (x - mean) * rstd * weight + bias.
-void layer_norm(const LayerNormRows<float>& in, double eps, float* y, const LayerNormMoments<float>& moments);
-void layer_norm(const LayerNormRows<double>& in, double eps, double* y, const LayerNormMoments<double>& moments);
-
-/// What the vjp gives: dx [rows, width], and these rows' dweight and dbias [width].
+/// The results of the vjp.
 template <class T>
 struct LayerNormCotangents {
-  T *dx, *dweight, *dbias;
+  T* dx;               // [rows, width]
+  T *dweight, *dbias;  // [blocks, width], the sums over each block of rows
 };
 
-void layer_norm_vjp(const LayerNormRows<float>& in, const LayerNormMoments<const float>& moments, const float* dy,
-                    const LayerNormCotangents<float>& out);
-void layer_norm_vjp(const LayerNormRows<double>& in, const LayerNormMoments<const double>& moments, const double* dy,
-                    const LayerNormCotangents<double>& out);
+/// The kernels for the best instruction set of this processor. T is float or double.
+template <class T>
+struct LayerNormKernels {
+  /// rstd = 1 / sqrt(variance(x) + eps), y [rows, width] = (x - mean) * rstd * weight + bias.
+  void (*forward)(const LayerNormRows<T>& in, double eps, T* y, LayerNormMoments<T> moments);
+  void (*vjp)(const LayerNormRows<T>& in, LayerNormMoments<const T> moments, const T* dy, LayerNormCotangents<T> out);
+};
+
+template <class T>
+LayerNormKernels<T> layer_norm_kernels();
 
 }  // namespace braid::kernels

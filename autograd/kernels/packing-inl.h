@@ -1,5 +1,5 @@
-// Copies between strided rows and the contiguous blocks that block_product-inl.h multiplies. Padded with zeros to whole
-// tiles: tails of vectors are handled here and nowhere else. Compiled once for each SIMD target.
+// Copies between strided rows and the contiguous blocks that block_product-inl.h multiplies. They pad with zeros to
+// whole tiles, so that tails of vectors are handled here and nowhere else. Compiled once for each SIMD target.
 #if defined(BRAID_AUTOGRAD_KERNELS_PACKING_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_AUTOGRAD_KERNELS_PACKING_INL_H_
 #undef BRAID_AUTOGRAD_KERNELS_PACKING_INL_H_
@@ -49,7 +49,7 @@ void pack_rows(const T* from, std::int64_t stride, std::int64_t rows, std::int64
 }
 
 #if HWY_TARGET != HWY_SCALAR
-/// Transposes 4 rows of 4 numbers; the rows of `to` are kPanel apart.
+/// Transposes 4 rows of 4 elements; the rows of `to` are kPanel apart.
 HWY_INLINE void transpose_square(const float* from, std::int64_t stride, float* to) {
   const hn::FixedTag<float, 4> d;
   const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + stride);

@@ -1,22 +1,27 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/autograd/kernels/rows.h>
+
 namespace braid::kernels {
 
-/// Rows to normalise. T is float or double.
+/// The inputs of RMS normalization. T is float or double.
 template <class T>
-struct RmsNormRows {
-  std::int64_t rows, width;
+struct RMSNormRows : Rows {
   const T* x;       // [rows, width]
   const T* weight;  // [width]
 };
 
-/// rstd [rows] = 1 / sqrt(mean(x^2) + eps), y [rows, width] = x * rstd * weight.
-void rms_norm(const RmsNormRows<float>& in, double eps, float* y, float* rstd);
-void rms_norm(const RmsNormRows<double>& in, double eps, double* y, double* rstd);
+/// The kernels for the best instruction set of this processor. T is float or double.
+template <class T>
+struct RMSNormKernels {
+  /// rstd [rows] = 1 / sqrt(mean(x^2) + eps), y [rows, width] = x * rstd * weight.
+  void (*forward)(const RMSNormRows<T>& in, double eps, T* y, T* rstd);
+  /// dx [rows, width] and, of each block of rows, dweight [blocks, width] from the cotangent dy of y.
+  void (*vjp)(const RMSNormRows<T>& in, const T* rstd, const T* dy, T* dx, T* dweight);
+};
 
-/// dx [rows, width] and these rows' dweight [width] from the cotangent dy of y.
-void rms_norm_vjp(const RmsNormRows<float>& in, const float* rstd, const float* dy, float* dx, float* dweight);
-void rms_norm_vjp(const RmsNormRows<double>& in, const double* rstd, const double* dy, double* dx, double* dweight);
+template <class T>
+RMSNormKernels<T> rms_norm_kernels();
 
 }  // namespace braid::kernels

@@ -3,16 +3,22 @@
 
 namespace braid::kernels {
 
-/// Angles of one position, shared by its heads. T is float or double.
+/// The angles of each position, shared by its heads. T is float or double.
 template <class T>
 struct Rotation {
-  std::int64_t pairs;
-  const T *cosine, *sine;  // [pairs]
+  std::int64_t length, heads, pairs;
+  const T *cosine, *sine;  // [length, pairs]
 };
 
-/// Turns the pairs of adjacent elements in each of `heads` rows: y = (a cos - b sin, a sin + b cos) for x = (a, b).
-/// `inverse` turns them back. x, y [heads, 2 pairs].
-void rotate(const Rotation<float>& by, bool inverse, std::int64_t heads, const float* x, float* y);
-void rotate(const Rotation<double>& by, bool inverse, std::int64_t heads, const double* x, double* y);
+/// The kernels for the best instruction set of this processor. T is float or double.
+template <class T>
+struct RotaryKernels {
+  /// Rotates the pairs of adjacent elements: y = (a cos - b sin, a sin + b cos) for x = (a, b); `inverse` rotates back.
+  /// x, y [batch, length, heads, 2 pairs].
+  void (*rotate)(const Rotation<T>& by, bool inverse, std::int64_t batch, const T* x, T* y);
+};
+
+template <class T>
+RotaryKernels<T> rotary_kernels();
 
 }  // namespace braid::kernels

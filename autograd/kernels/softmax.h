@@ -1,14 +1,14 @@
 #pragma once
-#include <cstdint>
+#include <braid/autograd/kernels/rows.h>
 
 namespace braid::kernels {
 
-/// Vectorised kernels over contiguous rows [rows, width], for the machine that the program runs on. They subtract the
-/// row's maximum, so that nothing overflows. Rows of width 0 are left alone.
+/// The kernels for the best instruction set of this processor, over contiguous x, y, dy, dx [rows, width]. They
+/// subtract the maximum of each row, so that nothing overflows. T is float or double.
 template <class T>
-struct Softmax {
-  using Forward = void (*)(std::int64_t rows, std::int64_t width, const T* x, T* y);
-  using Vjp = void (*)(std::int64_t rows, std::int64_t width, const T* dy, const T* y, T* dx);
+struct SoftmaxKernels {
+  using Forward = void (*)(const Rows& rows, const T* x, T* y);
+  using Vjp = void (*)(const Rows& rows, const T* dy, const T* y, T* dx);
 
   Forward softmax;
   Vjp softmax_vjp;
@@ -16,12 +16,11 @@ struct Softmax {
   Vjp log_softmax_vjp;
 
   Forward logsumexp;  // y [rows]
-  /// dy [rows], x [rows, width], y [rows] -> dx [rows, width]
-  void (*logsumexp_vjp)(std::int64_t rows, std::int64_t width, const T* dy, const T* x, const T* y, T* dx);
+  /// dy [rows], x [rows, width], y [rows] -> dx [rows, width].
+  void (*logsumexp_vjp)(const Rows& rows, const T* dy, const T* x, const T* y, T* dx);
 };
 
-/// T is float or double.
 template <class T>
-Softmax<T> softmax();
+SoftmaxKernels<T> softmax_kernels();
 
 }  // namespace braid::kernels

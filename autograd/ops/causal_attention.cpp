@@ -58,11 +58,12 @@ Attended forward(const Tensor& q, const Tensor& k, const Tensor& v) {
   dispatch_float("causal_attention", q.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T *py = y.mutable_data<T>(), *lse = logsumexp.mutable_data<T>();
+    const auto kernel = kernels::attention_kernels<T>();
     Scratch<T> scratch(kernels::attention_scratch(tasks.length, tasks.depth));
     tasks.for_each([&](const Task& task) {
       scratch.lend([&](T* buffer) {
-        kernels::attention(tasks.head_at<T>(task.offset, q, k, v), task.first, task.last, py + task.offset,
-                           lse + task.head * tasks.length, buffer);
+        kernel.forward(tasks.head_at<T>(task.offset, q, k, v), task.first, task.last, py + task.offset,
+                       lse + task.head * tasks.length, buffer);
       });
     });
   });
@@ -79,15 +80,14 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& q, const Tensor& k,
   dispatch_float("causal_attention", q.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T *pdq = dqs.mutable_data<T>(), *pdk = dk.mutable_data<T>(), *pdv = dv.mutable_data<T>();
+    const auto kernel = kernels::attention_kernels<T>();
     Scratch<T> scratch(kernels::attention_scratch(tasks.length, tasks.depth));
     tasks.for_each([&](const Task& task) {
       const std::int64_t at = task.offset;
       const kernels::AttentionCotangents<T> out{
           result.y.data<T>() + at,           dy.data<T>() + at, result.logsumexp.data<T>() + task.head * tasks.length,
           pdq + task.chunk * q.numel() + at, pdk + at,          pdv + at};
-      scratch.lend([&](T* buffer) {
-        kernels::attention_vjp(tasks.head_at<T>(at, q, k, v), task.first, task.last, out, buffer);
-      });
+      scratch.lend([&](T* buffer) { kernel.vjp(tasks.head_at<T>(at, q, k, v), task.first, task.last, out, buffer); });
     });
   });
   return {tasks.chunks == 1 ? dqs.select(0, 0) : reduce_sum(dqs, {0}), dk, dv};

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <braid/autograd/ops/reshape.h>
-#include <braid/core/detail/write_slice.h>
+#include <braid/core/detail/indexing.h>
 
 namespace braid {
 namespace {
@@ -27,7 +27,7 @@ Var join(const char* op, std::span<const Var> parts, int axis) {
   Tensor y(shape, parts.front().dtype());
   std::vector<std::int64_t> bounds{0};  // part i has the positions [bounds[i], bounds[i + 1])
   for (const Var& part : parts) {
-    write_slice(y, axis, bounds.back(), part.value());
+    detail::write_slice(y, axis, bounds.back(), part.value());
     bounds.push_back(bounds.back() + part.size(axis));
   }
   return record(op, std::move(y), parts, [bounds, axis](const Tensor& dy) {

@@ -4,12 +4,9 @@
 #include <numeric>
 
 #include <braid/autograd/kernels/cross_entropy.h>
-#include <braid/autograd/kernels/rows.h>
 
 namespace braid {
 namespace {
-
-using kernels::Rows;
 
 /// The index of element `at` of a row-major tensor, `[1, 2]` or `[3]`.
 Shape index_of(std::int64_t at, const Shape& shape) {
@@ -33,17 +30,16 @@ std::int64_t count_targets(const Tensor& targets, std::int64_t classes, std::int
   return count;
 }
 
-/// What the loss is computed from.
-struct Labelled {
+/// The inputs of the loss.
+struct Labeled {
   Tensor logits;   // [..., V]
   Tensor targets;  // [...]
   std::int32_t ignore_index;
   std::int64_t count;  // of the targets that are not ignored
 
   template <class T>
-  kernels::LabelledRows<T> rows(std::int64_t first, std::int64_t n) const {
-    const std::int64_t width = logits.size(-1);
-    return {n, width, logits.data<T>() + first * width, targets.data<std::int32_t>() + first, ignore_index};
+  kernels::LabeledRows<T> rows() const {
+    return {kernels::Rows(logits.shape()), logits.data<T>(), targets.data<std::int32_t>(), ignore_index};
   }
 };
 
@@ -52,32 +48,25 @@ struct Loss {
   Tensor logsumexp;  // [rows]
 };
 
-Loss forward(const Labelled& in) {
-  const Rows rows(in.logits.shape());
+Loss forward(const Labeled& in) {
   const DType dtype = in.logits.dtype();
-  Tensor logsumexp({rows.count}, dtype), losses({rows.count}, dtype);
+  Tensor logsumexp({in.targets.numel()}, dtype), losses({in.targets.numel()}, dtype);
   return dispatch_float("cross_entropy", dtype, [&](auto zero) {
     using T = decltype(zero);
-    T *lse = logsumexp.mutable_data<T>(), *loss = losses.mutable_data<T>();
-    rows.for_each_block([&](std::int64_t first, std::int64_t n, std::int64_t) {
-      kernels::cross_entropy(in.rows<T>(first, n), lse + first, loss + first);
-    });
-    const double sum = std::accumulate(loss, loss + rows.count, 0.0);
+    T* loss = losses.mutable_data<T>();
+    kernels::cross_entropy_kernels<T>().forward(in.rows<T>(), logsumexp.mutable_data<T>(), loss);
+    const double sum = std::accumulate(loss, loss + losses.numel(), 0.0);
     return Loss{scalar(sum / static_cast<double>(std::max<std::int64_t>(in.count, 1)), dtype), logsumexp};
   });
 }
 
 /// dlogits = dy / count * (softmax(logits) - onehot(targets)), zero where the target is ignored.
-Tensor backward(double dy, const Labelled& in, const Tensor& logsumexp) {
-  const Rows rows(in.logits.shape());
+Tensor backward(double dy, const Labeled& in, const Tensor& logsumexp) {
   Tensor dlogits(in.logits.shape(), in.logits.dtype());
   const double scale = dy / static_cast<double>(std::max<std::int64_t>(in.count, 1));
   dispatch_float("cross_entropy", dlogits.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    T* dx = dlogits.mutable_data<T>();
-    rows.for_each_block([&](std::int64_t first, std::int64_t n, std::int64_t) {
-      kernels::cross_entropy_vjp(in.rows<T>(first, n), logsumexp.data<T>() + first, scale, dx + first * rows.width);
-    });
+    kernels::cross_entropy_kernels<T>().vjp(in.rows<T>(), logsumexp.data<T>(), scale, dlogits.mutable_data<T>());
   });
   return dlogits;
 }
@@ -94,7 +83,7 @@ Var cross_entropy(const Var& logits, const Tensor& targets, std::int32_t ignore_
               logits.shape(), targets.shape());
   const Tensor ids = targets.contiguous();
   const std::int64_t count = count_targets(ids, logits.size(-1), ignore_index);
-  const Labelled in{logits.value().contiguous(), ids, ignore_index, count};
+  const Labeled in{logits.value().contiguous(), ids, ignore_index, count};
   const Loss loss = forward(in);
   return record("cross_entropy", loss.mean, {logits},
                 [in, logsumexp = loss.logsumexp](const Tensor& dy) { return backward(dy.item(), in, logsumexp); });

@@ -13,23 +13,24 @@
 namespace braid {
 namespace {
 
-using kernels::arranged;
-using kernels::contract;
-using kernels::has;
-using kernels::Lettered;
-using kernels::select;
-using kernels::sum_lonely;
+using detail::align_to;
+using detail::contains;
+using detail::contract;
+using detail::filter;
+using detail::LabeledTensor;
+using detail::sum_unshared;
 
 /// The cotangent of x, whose product with `other` (nothing for one operand) gave y: dy and `other` contracted to x's
-/// letters; those that only x has were summed over, so that the result is repeated along them.
-Tensor vjp(const Lettered& dy, const std::optional<Lettered>& other, const std::string& letters, const Shape& shape) {
-  const std::string known = dy.letters + (other ? other->letters : "");
-  const std::string reached = select(letters, [&](char c) { return has(known, c); });
-  const Tensor dx = other ? contract(dy, *other, reached) : arranged(dy, reached);
-  return arranged({reached, dx}, letters).broadcast_to(shape);
+/// labels; those that only x has were summed over, so that the result is repeated along them.
+Tensor vjp(const LabeledTensor& dy, const std::optional<LabeledTensor>& other, const std::string& labels,
+           const Shape& shape) {
+  const std::string known = dy.labels + (other ? other->labels : "");
+  const std::string reached = filter(labels, [&](char c) { return contains(known, c); });
+  const Tensor dx = other ? contract(dy, *other, reached) : align_to(dy, reached);
+  return align_to({reached, dx}, labels).broadcast_to(shape);
 }
 
-/// What the text says.
+/// The labels of the operands and of the output.
 struct Summation {
   std::vector<std::string> operands;
   std::string out;
@@ -37,7 +38,7 @@ struct Summation {
 
 Summation parse(std::string_view text) {
   Summation parsed;
-  const std::string compact = select(std::string(text), [](char c) { return c != ' '; });
+  const std::string compact = filter(std::string(text), [](char c) { return c != ' '; });
   const std::size_t arrow = compact.find("->");
   check_value(arrow != std::string::npos, "einsum: '{}' must name the output after ->", text);
   parsed.operands.emplace_back();
@@ -55,7 +56,7 @@ Summation parse(std::string_view text) {
   check_value(parsed.out.size() <= Shape::kMaxRank, "einsum: the output '{}' must have at most {} axes", parsed.out,
               Shape::kMaxRank);
   for (const char c : parsed.out) {
-    check_value(has(known, c), "einsum: output axis '{}' of '{}' is in no operand", c, text);
+    check_value(contains(known, c), "einsum: output axis '{}' of '{}' is in no operand", c, text);
     check_value(std::ranges::count(parsed.out, c) == 1, "einsum: output axis '{}' of '{}' is given twice", c, text);
   }
   return parsed;
@@ -108,18 +109,18 @@ Var einsum(std::string_view text, std::span<const Var> operands) {
   check_operands(text, parsed, operands);
   const std::string out = parsed.out;
   const Var x = take_diagonals(operands[0], parsed.operands[0]);
-  const Lettered a{parsed.operands[0], x.value()};
+  const LabeledTensor a{parsed.operands[0], x.value()};
   if (operands.size() == 1) {
-    return record("einsum", arranged(sum_lonely(a, out), out), {x},
-                  [out, in = a.letters, shape = x.shape()](const Tensor& dy) {
+    return record("einsum", align_to(sum_unshared(a, out), out), {x},
+                  [out, in = a.labels, shape = x.shape()](const Tensor& dy) {
                     return vjp({out, dy}, std::nullopt, in, shape);
                   });
   }
   const Var y = take_diagonals(operands[1], parsed.operands[1]);
-  const Lettered b{parsed.operands[1], y.value()};
+  const LabeledTensor b{parsed.operands[1], y.value()};
   return record("einsum", contract(a, b, out), {x, y}, [out, a, b](const Tensor& dy, const Needs& needs) {
-    return std::vector{needs[0] ? vjp({out, dy}, b, a.letters, a.tensor.shape()) : Tensor(),
-                       needs[1] ? vjp({out, dy}, a, b.letters, b.tensor.shape()) : Tensor()};
+    return std::vector{needs[0] ? vjp({out, dy}, b, a.labels, a.tensor.shape()) : Tensor(),
+                       needs[1] ? vjp({out, dy}, a, b.labels, b.tensor.shape()) : Tensor()};
   });
 }
 

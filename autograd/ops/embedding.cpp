@@ -8,12 +8,12 @@ Var embedding(const Var& weight, const Tensor& ids) {
   check_shape(weight.rank() == 2, "embedding: weight must have shape [V, C] but has {}", weight.shape());
   check_shape(ids.rank() < Shape::kMaxRank, "embedding: ids must have at most {} axes but have shape {}",
               Shape::kMaxRank - 1, ids.shape());
-  kernels::check_ids("embedding", ids, weight.size(0));
-  const Tensor rows = kernels::select_slices(weight.value(), 0, ids);  // [ids, C]
+  detail::check_ids("embedding", ids, weight.size(0));
+  const Tensor rows = detail::index_select(weight.value(), 0, ids);  // [ids, C]
   return record("embedding", rows.reshape(ids.shape().concat({weight.size(1)})), {weight},
                 [shape = weight.shape(), ids](const Tensor& dy) {
                   Tensor dweight = zeros(shape, dy.dtype());
-                  kernels::add_slices(dweight, 0, ids, dy);
+                  detail::index_add(dweight, 0, ids, dy);
                   return dweight;
                 });
 }

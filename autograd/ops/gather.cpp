@@ -9,19 +9,18 @@ void check_inputs(const char* op, const Tensor& x, int axis, const Tensor& ids) 
   x.shape().index(axis, op);
   check_shape(ids.rank() == x.rank() && ids.shape().with(axis, 0) == x.shape().with(axis, 0),
               "{}: ids must have the shape of x {} except along axis {} but have {}", op, x.shape(), axis, ids.shape());
-  kernels::check_ids(op, ids, x.size(axis));
+  detail::check_ids(op, ids, x.size(axis));
 }
 
 }  // namespace
 
 Var gather(const Var& x, int axis, const Tensor& ids) {
   check_inputs("gather", x.value(), axis, ids);
-  return record("gather", kernels::gather_elements(x.value(), axis, ids), {x},
-                [shape = x.shape(), axis, ids](const Tensor& dy) {
-                  Tensor dx = zeros(shape, dy.dtype());
-                  kernels::add_elements(dx, axis, ids, dy);
-                  return dx;
-                });
+  return record("gather", detail::gather(x.value(), axis, ids), {x}, [shape = x.shape(), axis, ids](const Tensor& dy) {
+    Tensor dx = zeros(shape, dy.dtype());
+    detail::scatter_add(dx, axis, ids, dy);
+    return dx;
+  });
 }
 
 Var scatter_add(const Var& x, int axis, const Tensor& ids, const Var& src) {
@@ -30,9 +29,9 @@ Var scatter_add(const Var& x, int axis, const Tensor& ids, const Var& src) {
   check_shape(src.shape() == ids.shape(), "scatter_add: src must have the shape {} of ids but has {}", ids.shape(),
               src.shape());
   Tensor y = x.value().clone();
-  kernels::add_elements(y, axis, ids, src.value());
+  detail::scatter_add(y, axis, ids, src.value());
   return record("scatter_add", std::move(y), {x, src}, [axis, ids](const Tensor& dy, const Needs& needs) {
-    return std::vector{needs[0] ? dy : Tensor(), needs[1] ? kernels::gather_elements(dy, axis, ids) : Tensor()};
+    return std::vector{needs[0] ? dy : Tensor(), needs[1] ? detail::gather(dy, axis, ids) : Tensor()};
   });
 }
 

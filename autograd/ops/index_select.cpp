@@ -6,11 +6,11 @@ namespace braid {
 
 Var index_select(const Var& x, int axis, const Tensor& ids) {
   check_shape(ids.rank() == 1, "index_select: ids must have one axis but have shape {}", ids.shape());
-  kernels::check_ids("index_select", ids, x.shape()[x.shape().index(axis, "index_select")]);
-  return record("index_select", kernels::select_slices(x.value(), axis, ids), {x},
+  detail::check_ids("index_select", ids, x.shape()[x.shape().index(axis, "index_select")]);
+  return record("index_select", detail::index_select(x.value(), axis, ids), {x},
                 [shape = x.shape(), axis, ids](const Tensor& dy) {
                   Tensor dx = zeros(shape, dy.dtype());
-                  kernels::add_slices(dx, axis, ids, dy);
+                  detail::index_add(dx, axis, ids, dy);
                   return dx;
                 });
 }

@@ -1,7 +1,6 @@
 #include <braid/autograd/ops/layer_norm.h>
 
 #include <braid/autograd/kernels/layer_norm.h>
-#include <braid/autograd/kernels/rows.h>
 #include <braid/core/reduce.h>
 
 namespace braid {
@@ -19,12 +18,8 @@ Normalized forward(const Tensor& x, const Tensor& weight, const Tensor& bias, do
   Tensor y(x.shape(), x.dtype()), mean({rows.count}, x.dtype()), rstd({rows.count}, x.dtype());
   dispatch_float("layer_norm", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    T *py = y.mutable_data<T>(), *pmean = mean.mutable_data<T>(), *prstd = rstd.mutable_data<T>();
-    rows.for_each_block([&](std::int64_t first, std::int64_t count, std::int64_t) {
-      const std::int64_t at = first * rows.width;
-      kernels::layer_norm({count, rows.width, x.data<T>() + at, weight.data<T>(), bias.data<T>()}, eps, py + at,
-                          {pmean + first, prstd + first});
-    });
+    kernels::layer_norm_kernels<T>().forward({rows, x.data<T>(), weight.data<T>(), bias.data<T>()}, eps,
+                                             y.mutable_data<T>(), {mean.mutable_data<T>(), rstd.mutable_data<T>()});
   });
   return {y, mean, rstd};
 }
@@ -37,13 +32,9 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& x, const Tensor& we
   Tensor dbiases(dweights.shape(), x.dtype());
   dispatch_float("layer_norm", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    T *pdx = dx.mutable_data<T>(), *pdweights = dweights.mutable_data<T>(), *pdbiases = dbiases.mutable_data<T>();
-    rows.for_each_block([&](std::int64_t first, std::int64_t count, std::int64_t block) {
-      const std::int64_t at = first * rows.width, sums = block * rows.width;
-      kernels::layer_norm_vjp({count, rows.width, x.data<T>() + at, weight.data<T>(), nullptr},
-                              {mean.data<T>() + first, rstd.data<T>() + first}, dy.data<T>() + at,
-                              {pdx + at, pdweights + sums, pdbiases + sums});
-    });
+    kernels::layer_norm_kernels<T>().vjp({rows, x.data<T>(), weight.data<T>(), nullptr},
+                                         {mean.data<T>(), rstd.data<T>()}, dy.data<T>(),
+                                         {dx.mutable_data<T>(), dweights.mutable_data<T>(), dbiases.mutable_data<T>()});
   });
   return {dx, reduce_sum(dweights, {0}), reduce_sum(dbiases, {0})};
 }

@@ -1,6 +1,6 @@
 #include <braid/autograd/ops/logsumexp.h>
 
-#include <braid/autograd/kernels/rows_along.h>
+#include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/kernels/softmax.h>
 
 namespace braid {
@@ -13,10 +13,7 @@ Tensor forward(const RowsAlong& along, const Tensor& x, const Shape& shape) {
   Tensor y(shape, x.dtype());
   dispatch_float("logsumexp", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    T* out = y.mutable_data<T>();
-    along.for_each_block([&](std::int64_t row, std::int64_t n) {
-      kernels::softmax<T>().logsumexp(n, along.width, in.data<T>() + row * along.width, out + row);
-    });
+    kernels::softmax_kernels<T>().logsumexp(along, in.data<T>(), y.mutable_data<T>());
   });
   return y;
 }
@@ -26,12 +23,8 @@ Tensor backward(const RowsAlong& along, const Tensor& dy, const Tensor& x, const
   Tensor dx(in.shape(), in.dtype());
   dispatch_float("logsumexp", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    T* out = dx.mutable_data<T>();
-    along.for_each_block([&](std::int64_t row, std::int64_t n) {
-      const std::int64_t at = row * along.width;
-      kernels::softmax<T>().logsumexp_vjp(n, along.width, dy_rows.data<T>() + row, in.data<T>() + at, y.data<T>() + row,
-                                          out + at);
-    });
+    kernels::softmax_kernels<T>().logsumexp_vjp(along, dy_rows.data<T>(), in.data<T>(), y.data<T>(),
+                                                dx.mutable_data<T>());
   });
   return along.restore(dx);
 }

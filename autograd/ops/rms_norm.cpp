@@ -1,7 +1,6 @@
 #include <braid/autograd/ops/rms_norm.h>
 
 #include <braid/autograd/kernels/rms_norm.h>
-#include <braid/autograd/kernels/rows.h>
 #include <braid/core/reduce.h>
 
 namespace braid {
@@ -19,11 +18,8 @@ Normalized forward(const Tensor& x, const Tensor& weight, double eps) {
   Tensor y(x.shape(), x.dtype()), rstd({rows.count}, x.dtype());
   dispatch_float("rms_norm", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    T *py = y.mutable_data<T>(), *prstd = rstd.mutable_data<T>();
-    rows.for_each_block([&](std::int64_t first, std::int64_t count, std::int64_t) {
-      const std::int64_t at = first * rows.width;
-      kernels::rms_norm({count, rows.width, x.data<T>() + at, weight.data<T>()}, eps, py + at, prstd + first);
-    });
+    kernels::rms_norm_kernels<T>().forward({rows, x.data<T>(), weight.data<T>()}, eps, y.mutable_data<T>(),
+                                           rstd.mutable_data<T>());
   });
   return {y, rstd};
 }
@@ -39,12 +35,8 @@ Cotangents backward(const Tensor& dy, const Tensor& x, const Tensor& weight, con
   Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, x.dtype());
   dispatch_float("rms_norm", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    T *pdx = dx.mutable_data<T>(), *pdweights = dweights.mutable_data<T>();
-    rows.for_each_block([&](std::int64_t first, std::int64_t count, std::int64_t block) {
-      const std::int64_t at = first * rows.width;
-      kernels::rms_norm_vjp({count, rows.width, x.data<T>() + at, weight.data<T>()}, rstd.data<T>() + first,
-                            dy.data<T>() + at, pdx + at, pdweights + block * rows.width);
-    });
+    kernels::rms_norm_kernels<T>().vjp({rows, x.data<T>(), weight.data<T>()}, rstd.data<T>(), dy.data<T>(),
+                                       dx.mutable_data<T>(), dweights.mutable_data<T>());
   });
   return {dx, reduce_sum(dweights, {0})};
 }

@@ -1,11 +1,9 @@
 #include <braid/autograd/ops/rotary_embedding.h>
 
-#include <algorithm>
 #include <cmath>
 #include <complex>
 
 #include <braid/autograd/kernels/rotary.h>
-#include <braid/core/parallel.h>
 
 namespace braid {
 namespace {
@@ -36,19 +34,11 @@ Angles angles(std::int64_t length, std::int64_t pairs, double base, std::int64_t
 
 /// A rotation is orthogonal: its vjp is the inverse.
 Tensor rotate(const Tensor& x, const Angles& by, bool inverse) {
-  const std::int64_t length = x.size(1), heads = x.size(2), depth = x.size(3), row = heads * depth;
   Tensor y(x.shape(), x.dtype());
   dispatch_float("rotary_embedding", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const T *from = x.data<T>(), *cosine = by.cosine.data<T>(), *sine = by.sine.data<T>();
-    T* to = y.mutable_data<T>();
-    const std::int64_t block = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(row, 1));
-    parallel_for(x.size(0) * length, block, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t angle = i % length * (depth / 2);
-        kernels::rotate({depth / 2, cosine + angle, sine + angle}, inverse, heads, from + i * row, to + i * row);
-      }
-    });
+    const kernels::Rotation<T> rotation{x.size(1), x.size(2), x.size(3) / 2, by.cosine.data<T>(), by.sine.data<T>()};
+    kernels::rotary_kernels<T>().rotate(rotation, inverse, x.size(0), x.data<T>(), y.mutable_data<T>());
   });
   return y;
 }

@@ -1,6 +1,6 @@
 #include <braid/autograd/ops/slice.h>
 
-#include <braid/core/detail/write_slice.h>
+#include <braid/core/detail/indexing.h>
 
 namespace braid {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 /// The cotangent of x, given that of its positions from `first` on.
 Tensor padded(const Tensor& dy, const Shape& x, int axis, std::int64_t first) {
   Tensor dx = zeros(x, dy.dtype());
-  write_slice(dx, axis, first, dy);
+  detail::write_slice(dx, axis, first, dy);
   return dx;
 }
 

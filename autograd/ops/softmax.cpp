@@ -1,38 +1,46 @@
 #include <braid/autograd/ops/softmax.h>
 
-#include <braid/autograd/kernels/rows_along.h>
+#include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/kernels/softmax.h>
 
 namespace braid {
+namespace {
 
-using kernels::map_rows;
 using kernels::RowsAlong;
+
+/// A tensor shaped like the inputs, computed row by row with the kernel that `choose` takes from the table.
+template <class Choose, class... Inputs>
+Tensor map_rows(const char* op, const RowsAlong& along, Choose choose, const Inputs&... inputs) {
+  const auto run = [&](const Tensor& first, const auto&... rest) {
+    Tensor y(first.shape(), first.dtype());
+    dispatch_float(op, first.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      choose(kernels::softmax_kernels<T>())(along, first.data<T>(), rest.template data<T>()..., y.mutable_data<T>());
+    });
+    return along.restore(y);
+  };
+  return run(along.lay_out(inputs)...);
+}
+
+}  // namespace
 
 Var softmax(const Var& x, const Axes& axes) {
   const RowsAlong along("softmax", x.shape(), axes);
-  auto forward = []<class T>(std::int64_t rows, std::int64_t width, const T* x, T* y) {
-    kernels::softmax<T>().softmax(rows, width, x, y);
-  };
-  Tensor y = map_rows("softmax", along, forward, x.value());
+  Tensor y = map_rows(
+      "softmax", along, [](auto kernels) { return kernels.softmax; }, x.value());
   return record("softmax", y, {x}, [along, y](const Tensor& dy) {
-    auto vjp = []<class T>(std::int64_t rows, std::int64_t width, const T* dy, const T* y, T* dx) {
-      kernels::softmax<T>().softmax_vjp(rows, width, dy, y, dx);
-    };
-    return map_rows("softmax", along, vjp, dy, y);
+    return map_rows(
+        "softmax", along, [](auto kernels) { return kernels.softmax_vjp; }, dy, y);
   });
 }
 
 Var log_softmax(const Var& x, const Axes& axes) {
   const RowsAlong along("log_softmax", x.shape(), axes);
-  auto forward = []<class T>(std::int64_t rows, std::int64_t width, const T* x, T* y) {
-    kernels::softmax<T>().log_softmax(rows, width, x, y);
-  };
-  Tensor y = map_rows("log_softmax", along, forward, x.value());
+  Tensor y = map_rows(
+      "log_softmax", along, [](auto kernels) { return kernels.log_softmax; }, x.value());
   return record("log_softmax", y, {x}, [along, y](const Tensor& dy) {
-    auto vjp = []<class T>(std::int64_t rows, std::int64_t width, const T* dy, const T* y, T* dx) {
-      kernels::softmax<T>().log_softmax_vjp(rows, width, dy, y, dx);
-    };
-    return map_rows("log_softmax", along, vjp, dy, y);
+    return map_rows(
+        "log_softmax", along, [](auto kernels) { return kernels.log_softmax_vjp; }, dy, y);
   });
 }
 

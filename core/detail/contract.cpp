@@ -7,12 +7,12 @@
 #include <braid/core/matmul.h>
 #include <braid/core/reduce.h>
 
-namespace braid::kernels {
+namespace braid::detail {
 namespace {
 
-/// [.., i, .., j, .., k..] -> [.., i, j, k] with the axes of three groups of letters joined to one each.
-Tensor joined(const Lettered& x, const std::array<std::string, 3>& groups) {
-  const Tensor view = arranged(x, groups[0] + groups[1] + groups[2]);
+/// x with three axes: each holds the axes of one group of labels.
+Tensor flatten_groups(const LabeledTensor& x, const std::array<std::string, 3>& groups) {
+  const Tensor view = align_to(x, groups[0] + groups[1] + groups[2]);
   std::vector<std::int64_t> sizes;
   int first = 0;
   for (const std::string& group : groups) {
@@ -23,53 +23,55 @@ Tensor joined(const Lettered& x, const std::array<std::string, 3>& groups) {
   return view.reshape(sizes);
 }
 
-Shape sizes_of(const std::string& letters, const Lettered& a, const Lettered& b) {
+Shape sizes_of(const std::string& labels, const LabeledTensor& a, const LabeledTensor& b) {
   std::vector<std::int64_t> sizes;
-  for (const char c : letters) {
-    const Lettered& owner = has(a.letters, c) ? a : b;
-    sizes.push_back(owner.tensor.size(static_cast<int>(owner.letters.find(c))));
+  for (const char c : labels) {
+    const LabeledTensor& owner = contains(a.labels, c) ? a : b;
+    sizes.push_back(owner.tensor.size(static_cast<int>(owner.labels.find(c))));
   }
   return Shape(sizes);
 }
 
 }  // namespace
 
-Lettered sum_lonely(const Lettered& x, const std::string& kept) {
-  Axes lonely;
-  for (std::size_t axis = 0; axis < x.letters.size(); ++axis)
-    if (!has(kept, x.letters[axis])) lonely.push_back(static_cast<int>(axis));
-  if (lonely.empty()) return x;
-  return {select(x.letters, [&](char c) { return has(kept, c); }), reduce_sum(x.tensor, lonely)};
+LabeledTensor sum_unshared(const LabeledTensor& x, const std::string& shared) {
+  Axes unshared;
+  for (std::size_t axis = 0; axis < x.labels.size(); ++axis)
+    if (!contains(shared, x.labels[axis])) unshared.push_back(static_cast<int>(axis));
+  if (unshared.empty()) return x;
+  return {filter(x.labels, [&](char c) { return contains(shared, c); }), reduce_sum(x.tensor, unshared)};
 }
 
-Tensor arranged(const Lettered& x, const std::string& letters) {
+Tensor align_to(const LabeledTensor& x, const std::string& labels) {
   Axes order;
-  for (const char c : letters)
-    if (has(x.letters, c)) order.push_back(static_cast<int>(x.letters.find(c)));
+  for (const char c : labels)
+    if (contains(x.labels, c)) order.push_back(static_cast<int>(x.labels.find(c)));
   Tensor view = x.tensor.permute(order);
-  for (std::size_t axis = 0; axis < letters.size(); ++axis)
-    if (!has(x.letters, letters[axis])) view = view.expand_dims(static_cast<int>(axis));
+  for (std::size_t axis = 0; axis < labels.size(); ++axis)
+    if (!contains(x.labels, labels[axis])) view = view.expand_dims(static_cast<int>(axis));
   return view;
 }
 
-// Letters in both and in the output count matrices, those in both only are contracted.
-Tensor contract(const Lettered& a_in, const Lettered& b_in, const std::string& out) {
-  const Lettered a = sum_lonely(a_in, b_in.letters + out), b = sum_lonely(b_in, a_in.letters + out);
-  const std::string shared = select(a.letters, [&](char c) { return has(b.letters, c); });
-  const std::string batch = select(shared, [&](char c) { return has(out, c); });
-  const std::string inner = select(shared, [&](char c) { return !has(out, c); });
-  const std::string rows = select(a.letters, [&](char c) { return !has(shared, c); });
-  const std::string columns = select(b.letters, [&](char c) { return !has(shared, c); });
+// Labels that are in both operands and in the output are batch axes of a matrix product; those in both only are
+// contracted.
+Tensor contract(const LabeledTensor& a_in, const LabeledTensor& b_in, const std::string& out) {
+  const LabeledTensor a = sum_unshared(a_in, b_in.labels + out), b = sum_unshared(b_in, a_in.labels + out);
+  const std::string shared = filter(a.labels, [&](char c) { return contains(b.labels, c); });
+  const std::string batch = filter(shared, [&](char c) { return contains(out, c); });
+  const std::string inner = filter(shared, [&](char c) { return !contains(out, c); });
+  const std::string rows = filter(a.labels, [&](char c) { return !contains(shared, c); });
+  const std::string columns = filter(b.labels, [&](char c) { return !contains(shared, c); });
   constexpr auto multiply = [](auto x, auto y) { return x * y; };
-  if (inner.empty()) return map("einsum", multiply, arranged(a, out), arranged(b, out));
+  if (inner.empty()) return map("einsum", multiply, align_to(a, out), align_to(b, out));
   if (rows.empty() && columns.empty()) {  // dot products: matrices of one element are not worth a call each
     const std::string all = out + inner;
-    const Tensor products = map("einsum", multiply, arranged(a, all), arranged(b, all));
-    return sum_lonely({all, products}, out).tensor;
+    const Tensor products = map("einsum", multiply, align_to(a, all), align_to(b, all));
+    return sum_unshared({all, products}, out).tensor;
   }
-  const Tensor product = matrix_product(joined(a, {batch, rows, inner}), joined(b, {batch, inner, columns}));
-  const std::string letters = batch + rows + columns;
-  return arranged({letters, product.reshape(sizes_of(letters, a, b))}, out);
+  const Tensor product =
+      matrix_product(flatten_groups(a, {batch, rows, inner}), flatten_groups(b, {batch, inner, columns}));
+  const std::string labels = batch + rows + columns;
+  return align_to({labels, product.reshape(sizes_of(labels, a, b))}, out);
 }
 
-}  // namespace braid::kernels
+}  // namespace braid::detail

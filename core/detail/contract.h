@@ -5,31 +5,31 @@
 
 #include <braid/core/tensor.h>
 
-namespace braid::kernels {
+namespace braid::detail {
 
-/// A tensor whose axes have letters, each once.
-struct Lettered {
-  std::string letters;
+/// An operand of einsum: a letter labels each axis, and no two axes have the same.
+struct LabeledTensor {
+  std::string labels;
   Tensor tensor;
 };
 
-inline bool has(const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; }
+inline bool contains(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
 
-/// The letters of `letters` that satisfy a condition, in their order.
+/// The labels that satisfy a condition, in their order.
 template <class Condition>
-std::string select(const std::string& letters, Condition condition) {
-  std::string selected;
-  std::ranges::copy_if(letters, std::back_inserter(selected), condition);
-  return selected;
+std::string filter(const std::string& labels, Condition condition) {
+  std::string kept;
+  std::ranges::copy_if(labels, std::back_inserter(kept), condition);
+  return kept;
 }
 
-/// Summed over the letters not in `kept`.
-Lettered sum_lonely(const Lettered& x, const std::string& kept);
+/// The sum of x over the axes whose labels `shared` does not contain.
+LabeledTensor sum_unshared(const LabeledTensor& x, const std::string& shared);
 
-/// A view with the axes in the order of `letters`; those that x does not have get size 1.
-Tensor arranged(const Lettered& x, const std::string& letters);
+/// A view with the axes in the order of `labels`; those that x does not have get size 1.
+Tensor align_to(const LabeledTensor& x, const std::string& labels);
 
-/// The product of two tensors whose axes `out` names, in that order; all other letters are summed over.
-Tensor contract(const Lettered& a, const Lettered& b, const std::string& out);
+/// The product of two tensors, with the axes `out` in that order and summed over all others.
+Tensor contract(const LabeledTensor& a, const LabeledTensor& b, const std::string& out);
 
-}  // namespace braid::kernels
+}  // namespace braid::detail

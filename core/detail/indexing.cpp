@@ -3,34 +3,35 @@
 #include <algorithm>
 #include <vector>
 
+#include <braid/core/detail/strided.h>
 #include <braid/core/parallel.h>
 
-namespace braid::kernels {
+namespace braid::detail {
 namespace {
 
 constexpr std::int64_t kBlock = 16384;  // elements that a thread takes at a time
 
-/// A contiguous tensor around an axis.
-struct Around {
+/// The sizes of a tensor seen as [outer, size, inner] around an axis.
+struct AxisSizes {
   std::int64_t outer, size, inner;
 
-  Around(const Shape& shape, int axis)
+  AxisSizes(const Shape& shape, int axis)
       : outer(shape.axes(0, shape.index(axis)).numel()),
         size(shape[axis]),
         inner(shape.axes(shape.index(axis) + 1, shape.rank()).numel()) {}
 };
 
-/// Calls f(o, begin, end) for each outer index and strips [begin, end) of the inner ones, on all threads. Nobody else
-/// works on a strip, so that sums along the axis have an order. `n` is how many positions f visits in each.
+/// Calls f(o, begin, end) for each outer index and strips [begin, end) of the inner ones, on all threads. Only one
+/// thread works on a strip, so that sums along the axis have an order. f visits `n` positions of the axis in each.
 template <class F>
-void for_each_strip(const Around& view, std::int64_t n, F f) {
-  const std::int64_t width = std::min<std::int64_t>(64, std::max<std::int64_t>(1, view.inner));
-  const std::int64_t strips = (view.inner + width - 1) / width;
+void for_each_strip(const AxisSizes& sizes, std::int64_t n, F f) {
+  const std::int64_t width = std::min<std::int64_t>(64, std::max<std::int64_t>(1, sizes.inner));
+  const std::int64_t strips = (sizes.inner + width - 1) / width;
   const std::int64_t block = std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, n * width));
-  parallel_for(view.outer * strips, block, [&](std::int64_t first, std::int64_t last) {
+  parallel_for(sizes.outer * strips, block, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       const std::int64_t begin = i % strips * width;
-      f(i / strips, begin, std::min(begin + width, view.inner));
+      f(i / strips, begin, std::min(begin + width, sizes.inner));
     }
   });
 }
@@ -51,17 +52,17 @@ void check_ids(const char* op, const Tensor& ids, std::int64_t size) {
   check_value(false, "{}: ids must lie in [0, {}) but the one at {} is {}", op, size, Shape(at), *bad);
 }
 
-Tensor select_slices(const Tensor& x, int axis, const Tensor& ids) {
+Tensor index_select(const Tensor& x, int axis, const Tensor& ids) {
   const Tensor from = x.contiguous(), list = ids.contiguous();
   const std::int64_t n = ids.numel();
-  const Around view(x.shape(), axis);
+  const AxisSizes sizes(x.shape(), axis);
   Tensor y(x.shape().with(axis, n), x.dtype());
-  const std::size_t bytes = static_cast<std::size_t>(view.inner) * size_of(x.dtype());
+  const std::size_t bytes = static_cast<std::size_t>(sizes.inner) * size_of(x.dtype());
   std::byte* out = y.mutable_bytes();
-  const std::int64_t block = std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, view.inner));
-  parallel_for(view.outer * n, block, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t block = std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, sizes.inner));
+  parallel_for(sizes.outer * n, block, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t slice = i / n * view.size + list.data<std::int32_t>()[i % n];
+      const std::int64_t slice = i / n * sizes.size + list.data<std::int32_t>()[i % n];
       std::copy_n(from.bytes() + static_cast<std::size_t>(slice) * bytes, bytes,
                   out + static_cast<std::size_t>(i) * bytes);
     }
@@ -69,59 +70,77 @@ Tensor select_slices(const Tensor& x, int axis, const Tensor& ids) {
   return y;
 }
 
-void add_slices(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
+void index_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
   const Tensor from = src.contiguous(), list = ids.contiguous();
   const std::int64_t n = ids.numel();
-  const Around view(out.shape(), axis);
-  dispatch_float("add_slices", out.dtype(), [&](auto zero) {
+  const AxisSizes sizes(out.shape(), axis);
+  dispatch_float("index_add", out.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* sums = out.mutable_data<T>();
-    for_each_strip(view, n, [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
+    for_each_strip(sizes, n, [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
       for (std::int64_t j = 0; j < n; ++j) {
-        T* to = sums + (o * view.size + list.data<std::int32_t>()[j]) * view.inner;
-        const T* term = from.data<T>() + (o * n + j) * view.inner;
+        T* to = sums + (o * sizes.size + list.data<std::int32_t>()[j]) * sizes.inner;
+        const T* term = from.data<T>() + (o * n + j) * sizes.inner;
         for (std::int64_t i = begin; i < end; ++i) to[i] += term[i];
       }
     });
   });
 }
 
-Tensor gather_elements(const Tensor& x, int axis, const Tensor& ids) {
+Tensor gather(const Tensor& x, int axis, const Tensor& ids) {
   const Tensor from = x.contiguous(), list = ids.contiguous();
-  const Around view(x.shape(), axis);
+  const AxisSizes sizes(x.shape(), axis);
   const std::int64_t n = ids.size(axis);
   Tensor y(ids.shape(), x.dtype());
   dispatch_float("gather", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* out = y.mutable_data<T>();
-    for_each_strip(view, n, [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
-      const T* slices = from.data<T>() + o * view.size * view.inner;
+    for_each_strip(sizes, n, [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
+      const T* slices = from.data<T>() + o * sizes.size * sizes.inner;
       for (std::int64_t j = 0; j < n; ++j) {
-        const std::int64_t at = (o * n + j) * view.inner;
+        const std::int64_t at = (o * n + j) * sizes.inner;
         const std::int32_t* id = list.data<std::int32_t>() + at;
-        for (std::int64_t i = begin; i < end; ++i) out[at + i] = slices[id[i] * view.inner + i];
+        for (std::int64_t i = begin; i < end; ++i) out[at + i] = slices[id[i] * sizes.inner + i];
       }
     });
   });
   return y;
 }
 
-void add_elements(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
+void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
   const Tensor from = src.contiguous(), list = ids.contiguous();
-  const Around view(out.shape(), axis);
+  const AxisSizes sizes(out.shape(), axis);
   const std::int64_t n = ids.size(axis);
   dispatch_float("scatter_add", out.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* sums = out.mutable_data<T>();
-    for_each_strip(view, n, [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
-      T* slices = sums + o * view.size * view.inner;
+    for_each_strip(sizes, n, [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
+      T* slices = sums + o * sizes.size * sizes.inner;
       for (std::int64_t j = 0; j < n; ++j) {
-        const std::int64_t at = (o * n + j) * view.inner;
+        const std::int64_t at = (o * n + j) * sizes.inner;
         const std::int32_t* id = list.data<std::int32_t>() + at;
-        for (std::int64_t i = begin; i < end; ++i) slices[id[i] * view.inner + i] += from.data<T>()[at + i];
+        for (std::int64_t i = begin; i < end; ++i) slices[id[i] * sizes.inner + i] += from.data<T>()[at + i];
       }
     });
   });
 }
 
-}  // namespace braid::kernels
+void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src) {
+  const AxisSizes sizes(src.shape(), axis);
+  const std::int64_t run = sizes.size * sizes.inner, pitch = out.size(axis) * sizes.inner;  // elements
+  if (run == 0) return;
+  const std::size_t item = size_of(src.dtype());
+  const bool contiguous = src.is_contiguous();
+  std::byte* first = out.mutable_bytes() + static_cast<std::size_t>(begin * sizes.inner) * item;
+  parallel_for(sizes.outer, std::max<std::int64_t>(1, kBlock / run), [&](std::int64_t run_begin, std::int64_t run_end) {
+    for (std::int64_t r = run_begin; r < run_end; ++r) {
+      std::byte* to = first + static_cast<std::size_t>(r * pitch) * item;
+      if (contiguous)
+        std::copy_n(src.bytes() + static_cast<std::size_t>(r * run) * item, static_cast<std::size_t>(run) * item, to);
+      else
+        gather_strided(src.bytes(), src.strides(), src.shape(), item, r * run, (r + 1) * run, to);
+    }
+  });
+}
+
+}  // namespace braid::detail

@@ -82,8 +82,8 @@ class Parser {
                           fields.contains("shape") && fields.contains("data_offsets");
     require(complete, "tensor '{}': expected dtype, shape and data_offsets but got {}", name, fields.dump());
     const StoredType type = stored_type(name, fields["dtype"]);
-    const Shape shape = checked_shape(name, numbers(name, "shape", fields["shape"]));
-    const auto offsets = numbers(name, "data_offsets", fields["data_offsets"]);
+    const Shape shape = checked_shape(name, integers(name, "shape", fields["shape"]));
+    const auto offsets = integers(name, "data_offsets", fields["data_offsets"]);
     require(offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= data_bytes_,
             "tensor '{}': data_offsets must be [begin, end] within {} bytes but are [{}]", name, data_bytes_,
             fmt::join(offsets, ", "));
@@ -100,7 +100,7 @@ class Parser {
     return *type;
   }
 
-  std::vector<std::uint64_t> numbers(const std::string& name, const char* field, const json& array) const {
+  std::vector<std::uint64_t> integers(const std::string& name, const char* field, const json& array) const {
     const bool ok =
         array.is_array() && std::ranges::all_of(array, [](const json& v) { return v.is_number_unsigned(); });
     require(ok, "tensor '{}': {} must hold non-negative integers but is {}", name, field, array.dump());

@@ -5,17 +5,18 @@
 
 #include <braid/core/parallel.h>
 
-namespace braid {
+namespace braid::detail {
 namespace {
 
 constexpr std::int64_t kBlock = 16384;  // elements
 
-/// The view with neighbouring axes that step evenly merged, so that inner loops are as long as can be.
-struct Walk {
+/// The sizes and strides of a view with coalesced axes: neighbors that step evenly are one, so that inner loops are
+/// long.
+struct Layout {
   int rank = 0;
   Strides sizes{}, strides{};
 
-  Walk(const Shape& shape, const Strides& view_strides) {
+  Layout(const Shape& shape, const Strides& view_strides) {
     for (int axis = 0; axis < shape.rank(); ++axis) {
       const std::int64_t size = shape[axis], stride = view_strides[static_cast<std::size_t>(axis)];
       if (size == 1) continue;
@@ -38,18 +39,18 @@ struct Walk {
 };
 
 template <class Word>
-void gather(const Word* view, const Walk& walk, std::int64_t begin, std::int64_t end, Word* out) {
-  const auto inner = static_cast<std::size_t>(walk.rank - 1);
+void gather(const Word* view, const Layout& layout, std::int64_t begin, std::int64_t end, Word* out) {
+  const auto inner = static_cast<std::size_t>(layout.rank - 1);
   Strides index{};
   std::int64_t offset = 0;
   for (std::size_t axis = inner + 1, rest = static_cast<std::size_t>(begin); axis-- > 0;) {
-    index[axis] = static_cast<std::int64_t>(rest) % walk.sizes[axis];
-    rest /= static_cast<std::size_t>(walk.sizes[axis]);
-    offset += index[axis] * walk.strides[axis];
+    index[axis] = static_cast<std::int64_t>(rest) % layout.sizes[axis];
+    rest /= static_cast<std::size_t>(layout.sizes[axis]);
+    offset += index[axis] * layout.strides[axis];
   }
-  const std::int64_t step = walk.strides[inner];
+  const std::int64_t step = layout.strides[inner];
   while (begin < end) {
-    const std::int64_t run = std::min(end - begin, walk.sizes[inner] - index[inner]);
+    const std::int64_t run = std::min(end - begin, layout.sizes[inner] - index[inner]);
     const Word* row = view + offset;
     if (step == 1)
       std::copy_n(row, run, out);
@@ -62,9 +63,9 @@ void gather(const Word* view, const Walk& walk, std::int64_t begin, std::int64_t
     offset -= index[inner] * step;
     index[inner] = 0;
     for (std::size_t axis = inner; axis-- > 0;) {
-      offset += walk.strides[axis];
-      if (++index[axis] < walk.sizes[axis]) break;
-      offset -= walk.sizes[axis] * walk.strides[axis];
+      offset += layout.strides[axis];
+      if (++index[axis] < layout.sizes[axis]) break;
+      offset -= layout.sizes[axis] * layout.strides[axis];
       index[axis] = 0;
     }
   }
@@ -85,12 +86,12 @@ void copy_tile(const Word* in, std::int64_t in_step, std::int64_t rows, std::int
 
 /// The whole of a view whose axis `unit` has step 1 but is not the last: strips of kTile rows along that axis.
 template <class Word>
-void transpose(const Word* view, const Walk& walk, std::size_t unit, Word* out) {
-  const auto inner = static_cast<std::size_t>(walk.rank - 1);
+void transpose(const Word* view, const Layout& layout, std::size_t unit, Word* out) {
+  const auto inner = static_cast<std::size_t>(layout.rank - 1);
   Strides out_strides{};
   std::int64_t numel = 1;
-  for (std::size_t axis = inner + 1; axis-- > 0; numel *= walk.sizes[axis]) out_strides[axis] = numel;
-  const std::int64_t rows = walk.sizes[unit], columns = walk.sizes[inner], strips = (rows + kTile - 1) / kTile;
+  for (std::size_t axis = inner + 1; axis-- > 0; numel *= layout.sizes[axis]) out_strides[axis] = numel;
+  const std::int64_t rows = layout.sizes[unit], columns = layout.sizes[inner], strips = (rows + kTile - 1) / kTile;
   const std::int64_t block = std::max<std::int64_t>(1, kBlock / (kTile * columns));
   parallel_for(numel / (rows * columns) * strips, block, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t strip = begin; strip < end; ++strip) {
@@ -100,12 +101,12 @@ void transpose(const Word* view, const Walk& walk, std::size_t unit, Word* out) 
       std::int64_t rest = strip / strips;
       for (std::size_t axis = inner; axis-- > 0;) {
         if (axis == unit) continue;
-        from += rest % walk.sizes[axis] * walk.strides[axis];
-        to += rest % walk.sizes[axis] * out_strides[axis];
-        rest /= walk.sizes[axis];
+        from += rest % layout.sizes[axis] * layout.strides[axis];
+        to += rest % layout.sizes[axis] * out_strides[axis];
+        rest /= layout.sizes[axis];
       }
       for (std::int64_t i = 0; i < columns; i += kTile)
-        copy_tile(from + i * walk.strides[inner], walk.strides[inner], std::min(kTile, rows - first),
+        copy_tile(from + i * layout.strides[inner], layout.strides[inner], std::min(kTile, rows - first),
                   std::min(kTile, columns - i), to + i, out_strides[unit]);
     }
   });
@@ -125,21 +126,21 @@ void with_words(const std::byte* view, std::byte* out, std::size_t item, F f) {
 void gather_strided(const std::byte* view, const Strides& strides, const Shape& shape, std::size_t item,
                     std::int64_t begin, std::int64_t end, std::byte* out) {
   if (begin >= end) return;
-  const Walk walk(shape, strides);
-  with_words(view, out, item, [&](const auto* from, auto* to) { gather(from, walk, begin, end, to); });
+  const Layout layout(shape, strides);
+  with_words(view, out, item, [&](const auto* from, auto* to) { gather(from, layout, begin, end, to); });
 }
 
 void copy_strided(const std::byte* view, const Strides& strides, const Shape& shape, std::size_t item, std::byte* out) {
   if (shape.numel() == 0) return;
-  const Walk walk(shape, strides);
-  const auto* first = walk.strides.begin();
-  const auto unit = static_cast<std::size_t>(std::find(first, first + walk.rank - 1, 1) - first);
-  const std::size_t last = static_cast<std::size_t>(walk.rank - 1);
-  if (unit < last && walk.strides[last] != 1)
-    return with_words(view, out, item, [&](const auto* from, auto* to) { transpose(from, walk, unit, to); });
+  const Layout layout(shape, strides);
+  const auto* first = layout.strides.begin();
+  const auto unit = static_cast<std::size_t>(std::find(first, first + layout.rank - 1, 1) - first);
+  const std::size_t last = static_cast<std::size_t>(layout.rank - 1);
+  if (unit < last && layout.strides[last] != 1)
+    return with_words(view, out, item, [&](const auto* from, auto* to) { transpose(from, layout, unit, to); });
   parallel_for(shape.numel(), kBlock, [&](std::int64_t begin, std::int64_t end) {
     gather_strided(view, strides, shape, item, begin, end, out + static_cast<std::size_t>(begin) * item);
   });
 }
 
-}  // namespace braid
+}  // namespace braid::detail

@@ -3,7 +3,7 @@
 
 #include <braid/core/shape.h>
 
-namespace braid {
+namespace braid::detail {
 
 /// Copies elements [begin, end), counted row-major, of a strided view into contiguous memory.
 /// Axes of stride 0 repeat their element; `item` is the size of an element in bytes.
@@ -13,4 +13,4 @@ void gather_strided(const std::byte* view, const Strides& strides, const Shape& 
 /// The whole view, by all threads.
 void copy_strided(const std::byte* view, const Strides& strides, const Shape& shape, std::size_t item, std::byte* out);
 
-}  // namespace braid
+}  // namespace braid::detail

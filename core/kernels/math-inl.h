@@ -1,5 +1,5 @@
-// Vector mathematics for the kernels, compiled once for each instruction set: include it after hwy/foreach_target.h.
-
+// Elementary functions of vectors, for autograd's elementwise functions and softmax and the maps of mhc. Included after
+// hwy/foreach_target.h and compiled once for each SIMD target.
 #if defined(BRAID_CORE_KERNELS_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_CORE_KERNELS_MATH_INL_H_
 #undef BRAID_CORE_KERNELS_MATH_INL_H_
@@ -17,13 +17,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 
-// What std:: gives for all arguments, NaN and infinities included, within 3 ulp; results of exp below the smallest
+// The results of std:: for all arguments, NaN and infinities included, within 3 ulp; results of exp below the smallest
 // normal number are 0. Highway's functions assume arguments inside their ranges, and its Exp takes twice the time.
 
 template <class D, class V>
 HWY_INLINE V exp(D d, V x) {
   const V high = hn::Set(d, static_cast<hn::TFromD<D>>(sizeof(hn::TFromD<D>) == 4 ? 88.72283 : 709.782712893384));
-  const V y = hn::IfThenElse(hn::Gt(x, high), hn::Inf(d), exp_to_one(d, x));  // which holds up to there
+  const V y = hn::IfThenElse(hn::Gt(x, high), hn::Inf(d), exp_to_one(d, x));  // accurate up to `high`
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 

@@ -1,4 +1,5 @@
-// Walking contiguous rows with vectors of any length, tails included. Compiled once for each SIMD target.
+// Loops over contiguous rows with vectors of any length, tails included: what the kernels of autograd, nn and mhc are
+// built from. Included after hwy/foreach_target.h and compiled once for each SIMD target.
 #if defined(BRAID_CORE_KERNELS_VECTOR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_CORE_KERNELS_VECTOR_INL_H_
 #undef BRAID_CORE_KERNELS_VECTOR_INL_H_
@@ -16,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// A whole vector's elements.
+/// Access to all elements of a vector.
 struct Whole {
   template <class D, class T = hn::TFromD<D>>
   HWY_INLINE hn::Vec<D> load(D d, const T* from) const {
@@ -32,7 +33,7 @@ struct Whole {
   }
 };
 
-/// The first `count` elements of a vector; the others are zero and memory behind them is not touched.
+/// Access to the first `count` elements of a vector: the others load as zero, and memory behind is not touched.
 struct Part {
   std::size_t count;
 

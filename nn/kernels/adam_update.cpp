@@ -1,5 +1,7 @@
 #include <braid/nn/kernels/adam_update.h>
 
+#include <tuple>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/nn/kernels/adam_update.cpp"
 #include <hwy/foreach_target.h>
@@ -29,13 +31,12 @@ void update(const AdamCoefficients& c, const T* grad, T* p, T* m, T* v, std::int
   });
 }
 
-void update_f32(const AdamCoefficients& c, const float* grad, float* p, float* m, float* v, std::int64_t n) {
-  update(c, grad, p, m, v, n);
+template <class T>
+AdamKernels<T> table() {
+  return {.update = update<T>};
 }
 
-void update_f64(const AdamCoefficients& c, const double* grad, double* p, double* m, double* v, std::int64_t n) {
-  update(c, grad, p, m, v, n);
-}
+std::tuple<AdamKernels<float>, AdamKernels<double>> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
@@ -44,16 +45,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace braid::kernels {
 
-HWY_EXPORT(update_f32);
-HWY_EXPORT(update_f64);
+HWY_EXPORT(tables);
 
-void adam_update(const AdamCoefficients& c, const float* grad, float* p, float* m, float* v, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(update_f32)(c, grad, p, m, v, n);
+template <class T>
+AdamKernels<T> adam_kernels() {
+  return std::get<AdamKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
 }
 
-void adam_update(const AdamCoefficients& c, const double* grad, double* p, double* m, double* v, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(update_f64)(c, grad, p, m, v, n);
-}
+template AdamKernels<float> adam_kernels();
+template AdamKernels<double> adam_kernels();
 
 }  // namespace braid::kernels
 #endif

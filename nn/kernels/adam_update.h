@@ -3,7 +3,7 @@
 
 namespace braid::kernels {
 
-/// What one step of Adam multiplies by; see adam_update.
+/// The factors of one step of Adam; see AdamKernels.
 struct AdamCoefficients {
   double beta1, beta2, eps;
   double step_size = 0;        ///< lr / (1 - beta1^t)
@@ -12,9 +12,15 @@ struct AdamCoefficients {
   double penalty = 0;          ///< weight_decay where it is a gradient
 };
 
-/// For each element: g = grad + penalty p, m += (1 - beta1) (g - m), v = beta2 v + (1 - beta2) g^2,
-/// p = keep p - step_size m / (sqrt(v) / sqrt_correction + eps).
-void adam_update(const AdamCoefficients& c, const float* grad, float* p, float* m, float* v, std::int64_t n);
-void adam_update(const AdamCoefficients& c, const double* grad, double* p, double* m, double* v, std::int64_t n);
+/// The kernels for the best instruction set of this processor. T is float or double.
+template <class T>
+struct AdamKernels {
+  /// For each of n elements: g = grad + penalty p, m += (1 - beta1) (g - m), v = beta2 v + (1 - beta2) g^2,
+  /// p = keep p - step_size m / (sqrt(v) / sqrt_correction + eps).
+  void (*update)(const AdamCoefficients& c, const T* grad, T* p, T* m, T* v, std::int64_t n);
+};
+
+template <class T>
+AdamKernels<T> adam_kernels();
 
 }  // namespace braid::kernels

@@ -61,7 +61,7 @@ std::vector<Tensor> results(const VectorOp& op, DType dtype) {
 
 class Kernels : public ::testing::TestWithParam<VectorOp> {};
 
-// One program serves every x86-64 machine: each target that it was built for and that runs here gives the same numbers.
+// One program serves every x86-64 machine: all targets that it was built for and that run here agree.
 TEST_P(Kernels, AgreeOnEverySimdTarget) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const std::vector<Tensor> expected = results(GetParam(), dtype);

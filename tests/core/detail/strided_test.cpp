@@ -32,8 +32,8 @@ TEST(Strided, GathersAnyRangeOfAView) {
     for (const std::int64_t begin : {std::int64_t{0}, n / 3, n / 2, n})
       for (const std::int64_t end : {begin, (begin + n) / 2, n}) {
         std::vector<double> out(static_cast<std::size_t>(end - begin));
-        gather_strided(view.bytes(), view.strides(), view.shape(), sizeof(double), begin, end,
-                       reinterpret_cast<std::byte*>(out.data()));
+        detail::gather_strided(view.bytes(), view.strides(), view.shape(), sizeof(double), begin, end,
+                               reinterpret_cast<std::byte*>(out.data()));
         EXPECT_EQ(out, std::vector<double>(expected.begin() + begin, expected.begin() + end))
             << to_string(view.shape());
       }
