@@ -47,25 +47,31 @@ void for_tiles(int64_t begin, int64_t end, int64_t tile, F&& f) {
   for (; begin < end; begin += tile) f(begin, std::min(begin + tile, end), std::min(begin + 2 * tile, end));
 }
 
+/// All tiles of a group of tokens. With `cached` [tile, nC] for their streams, those go past the caches.
+template <int kN, class T>
+void read_group(const MHCRead<T>& c, T* cached, int64_t first, int64_t last) {
+  const bool pending = c.before.f != nullptr;
+  const int64_t width = c.sizes.width();
+  const T *source = pending ? c.before.x : c.x, *streams = pending ? c.written : c.x;
+  MapLanes<T, kN> lanes(c.sizes, c.params);
+  for_tiles(first, last, tile_size<T>(c.sizes), [&](int64_t begin, int64_t end, int64_t next_end) {
+    if (pending) write_tile(c, cached, begin, end);
+    const Prefetcher<T> next(source + end * width, nullptr, (next_end - end) * width);
+    read_tile(c, lanes, cached != nullptr ? cached : streams + begin * width, next, begin, end);
+  });
+  hwy::FlushStream();
+}
+
 template <int kN, class T>
 void read_n(const MHCRead<T>& c) {
   const MHCSizes& s = c.sizes;
-  const int64_t width = s.width(), tile = tile_size<T>(s);
-  const bool pending = c.before.f != nullptr, past = pending && non_temporal(c.written, s.tokens * width, s.channels);
-  const T *source = pending ? c.before.x : c.x, *streams = pending ? c.written : c.x;
-  Scratch<T> scratch(past ? tile * width : 0);
   // Nothing is summed, so the groups may depend on the number of threads: long ones, but some for every thread.
-  groups_of<T>(s, std::min(kGroup, s.tokens / (4 * num_threads()))).for_each([&](int64_t first, int64_t last) {
-    scratch.lend([&](T* buffer) {
-      MapLanes<T, kN> lanes(s, c.params);
-      for_tiles(first, last, tile, [&](int64_t begin, int64_t end, int64_t next_end) {
-        if (pending) write_tile(c, past ? buffer : nullptr, begin, end);
-        const Prefetcher<T> next(source + end * width, nullptr, (next_end - end) * width);
-        read_tile(c, lanes, past ? buffer : streams + begin * width, next, begin, end);
-      });
-      hwy::FlushStream();
-    });
-  });
+  const Tiles groups = groups_of<T>(s, std::min(kGroup, s.tokens / (4 * num_threads())));
+  if (c.before.f == nullptr || !non_temporal(c.written, s.tokens * s.width(), s.channels))
+    return groups.for_each([&](int64_t first, int64_t last) { read_group<kN, T>(c, nullptr, first, last); });
+  Scratch<T> scratch(tile_size<T>(s) * s.width());
+  groups.for_each(
+      [&](int64_t first, int64_t last) { scratch.lend([&](T* cached) { read_group<kN>(c, cached, first, last); }); });
 }
 
 /// All tiles of a group of tokens.
@@ -98,7 +104,7 @@ void vjp_n(const MHCReadVjp<T>& c) {
   }
   Tensor panels({dphi_size}, dtype_of<T>());
   T* const phi = panels.mutable_data<T>();
-  for_panels(width, m, [&](int64_t packed, int64_t i) { phi[packed] = c.params.phi[i]; });
+  pack_panels(width, m, c.params.phi, phi);
   const Tiles groups = groups_of<T>(s, kGroup);
   PartialSums<T> sums(groups.count(), dphi_size + 3 + m);
   groups.for_each([&](int64_t first, int64_t last) {
@@ -106,7 +112,7 @@ void vjp_n(const MHCReadVjp<T>& c) {
     scratch.lend([&](T* buffer) { vjp_group<kN>(c, {phi, dphi, dalpha, dalpha + 3}, buffer, first, last); });
   });
   const T* total = sums.add_up();
-  for_panels(width, m, [&](int64_t packed, int64_t i) { c.dphi[i] = total[packed]; });
+  unpack_panels(width, m, total, c.dphi);
   std::copy_n(total + dphi_size, 3, c.dalpha);
   std::copy_n(total + dphi_size + 3, m, c.dbias);
 }
