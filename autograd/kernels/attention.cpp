@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/attention.cpp"
@@ -205,7 +204,7 @@ AttentionKernels<T> table() {
   return {.forward = forward<T>, .vjp = vjp<T>};
 }
 
-std::tuple<AttentionKernels<float>, AttentionKernels<double>> tables() { return {table<float>(), table<double>()}; }
+Tables<AttentionKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
@@ -224,13 +223,7 @@ std::int64_t attention_scratch(std::int64_t length, std::int64_t depth) {
 
 HWY_EXPORT(tables);
 
-template <class T>
-AttentionKernels<T> attention_kernels() {
-  return std::get<AttentionKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template AttentionKernels<float> attention_kernels();
-template AttentionKernels<double> attention_kernels();
+Tables<AttentionKernels> attention_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::kernels
 #endif

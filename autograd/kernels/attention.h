@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/core/kernels/tables.h>
+
 namespace braid::kernels {
 
 /// Queries and keys are taken in blocks of this many rows.
@@ -35,7 +37,6 @@ struct AttentionKernels {
               T* scratch);
 };
 
-template <class T>
-AttentionKernels<T> attention_kernels();
+Tables<AttentionKernels> attention_kernels();
 
 }  // namespace braid::kernels

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/cross_entropy.cpp"
@@ -58,9 +57,7 @@ CrossEntropyKernels<T> table() {
   return {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
 }
 
-std::tuple<CrossEntropyKernels<float>, CrossEntropyKernels<double>> tables() {
-  return {table<float>(), table<double>()};
-}
+Tables<CrossEntropyKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
@@ -71,13 +68,7 @@ namespace braid::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-CrossEntropyKernels<T> cross_entropy_kernels() {
-  return std::get<CrossEntropyKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template CrossEntropyKernels<float> cross_entropy_kernels();
-template CrossEntropyKernels<double> cross_entropy_kernels();
+Tables<CrossEntropyKernels> cross_entropy_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::kernels
 #endif

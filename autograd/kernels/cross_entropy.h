@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include <braid/autograd/kernels/rows.h>
+#include <braid/core/kernels/tables.h>
 
 namespace braid::kernels {
 
@@ -23,7 +24,6 @@ struct CrossEntropyKernels {
   void (*vjp)(const LabeledRows<T>& in, const T* logsumexp, double scale, T* dlogits);
 };
 
-template <class T>
-CrossEntropyKernels<T> cross_entropy_kernels();
+Tables<CrossEntropyKernels> cross_entropy_kernels();
 
 }  // namespace braid::kernels

@@ -1,7 +1,6 @@
 #include <braid/autograd/kernels/elementwise.h>
 
 #include <numbers>
-#include <tuple>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/elementwise.cpp"
@@ -117,7 +116,7 @@ ElementwiseKernels<T> table() {
           .gelu_vjp = vjp<GeluVjp, T>};
 }
 
-std::tuple<ElementwiseKernels<float>, ElementwiseKernels<double>> tables() { return {table<float>(), table<double>()}; }
+Tables<ElementwiseKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
@@ -128,13 +127,7 @@ namespace braid::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-ElementwiseKernels<T> elementwise_kernels() {
-  return std::get<ElementwiseKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template ElementwiseKernels<float> elementwise_kernels();
-template ElementwiseKernels<double> elementwise_kernels();
+Tables<ElementwiseKernels> elementwise_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::kernels
 #endif

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/core/kernels/tables.h>
+
 namespace braid::kernels {
 
 /// The kernels for the best instruction set of this processor, over `n` contiguous elements. NaN and infinities give
@@ -17,7 +19,6 @@ struct ElementwiseKernels {
   Vjp gelu_vjp;
 };
 
-template <class T>
-ElementwiseKernels<T> elementwise_kernels();
+Tables<ElementwiseKernels> elementwise_kernels();
 
 }  // namespace braid::kernels

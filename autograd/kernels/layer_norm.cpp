@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/layer_norm.cpp"
@@ -79,7 +78,7 @@ LayerNormKernels<T> table() {
   return {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
 }
 
-std::tuple<LayerNormKernels<float>, LayerNormKernels<double>> tables() { return {table<float>(), table<double>()}; }
+Tables<LayerNormKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
@@ -90,13 +89,7 @@ namespace braid::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-LayerNormKernels<T> layer_norm_kernels() {
-  return std::get<LayerNormKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template LayerNormKernels<float> layer_norm_kernels();
-template LayerNormKernels<double> layer_norm_kernels();
+Tables<LayerNormKernels> layer_norm_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::kernels
 #endif

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include <braid/autograd/kernels/rows.h>
+#include <braid/core/kernels/tables.h>
 
 namespace braid::kernels {
 
@@ -33,7 +34,6 @@ struct LayerNormKernels {
   void (*vjp)(const LayerNormRows<T>& in, LayerNormMoments<const T> moments, const T* dy, LayerNormCotangents<T> out);
 };
 
-template <class T>
-LayerNormKernels<T> layer_norm_kernels();
+Tables<LayerNormKernels> layer_norm_kernels();
 
 }  // namespace braid::kernels

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/rms_norm.cpp"
@@ -65,7 +64,7 @@ RMSNormKernels<T> table() {
   return {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
 }
 
-std::tuple<RMSNormKernels<float>, RMSNormKernels<double>> tables() { return {table<float>(), table<double>()}; }
+Tables<RMSNormKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
@@ -76,13 +75,7 @@ namespace braid::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-RMSNormKernels<T> rms_norm_kernels() {
-  return std::get<RMSNormKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template RMSNormKernels<float> rms_norm_kernels();
-template RMSNormKernels<double> rms_norm_kernels();
+Tables<RMSNormKernels> rms_norm_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::kernels
 #endif

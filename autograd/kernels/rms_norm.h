@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include <braid/autograd/kernels/rows.h>
+#include <braid/core/kernels/tables.h>
 
 namespace braid::kernels {
 
@@ -21,7 +22,6 @@ struct RMSNormKernels {
   void (*vjp)(const RMSNormRows<T>& in, const T* rstd, const T* dy, T* dx, T* dweight);
 };
 
-template <class T>
-RMSNormKernels<T> rms_norm_kernels();
+Tables<RMSNormKernels> rms_norm_kernels();
 
 }  // namespace braid::kernels

@@ -1,7 +1,6 @@
 #include <braid/autograd/kernels/rotary.h>
 
 #include <algorithm>
-#include <tuple>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/rotary.cpp"
@@ -54,7 +53,7 @@ RotaryKernels<T> table() {
   return {.rotate = rotate<T>};
 }
 
-std::tuple<RotaryKernels<float>, RotaryKernels<double>> tables() { return {table<float>(), table<double>()}; }
+Tables<RotaryKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
@@ -65,13 +64,7 @@ namespace braid::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-RotaryKernels<T> rotary_kernels() {
-  return std::get<RotaryKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template RotaryKernels<float> rotary_kernels();
-template RotaryKernels<double> rotary_kernels();
+Tables<RotaryKernels> rotary_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::kernels
 #endif

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/core/kernels/tables.h>
+
 namespace braid::kernels {
 
 /// The angles of each position, shared by its heads. T is float or double.
@@ -18,7 +20,6 @@ struct RotaryKernels {
   void (*rotate)(const Rotation<T>& by, bool inverse, std::int64_t batch, const T* x, T* y);
 };
 
-template <class T>
-RotaryKernels<T> rotary_kernels();
+Tables<RotaryKernels> rotary_kernels();
 
 }  // namespace braid::kernels

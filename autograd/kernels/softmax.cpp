@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <tuple>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/softmax.cpp"
@@ -134,7 +133,7 @@ SoftmaxKernels<T> table() {
           .logsumexp_vjp = for_all_rows<logsumexp_vjp<T>>};
 }
 
-std::tuple<SoftmaxKernels<float>, SoftmaxKernels<double>> tables() { return {table<float>(), table<double>()}; }
+Tables<SoftmaxKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
@@ -145,13 +144,7 @@ namespace braid::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-SoftmaxKernels<T> softmax_kernels() {
-  return std::get<SoftmaxKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template SoftmaxKernels<float> softmax_kernels();
-template SoftmaxKernels<double> softmax_kernels();
+Tables<SoftmaxKernels> softmax_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::kernels
 #endif

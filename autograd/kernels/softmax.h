@@ -1,5 +1,6 @@
 #pragma once
 #include <braid/autograd/kernels/rows.h>
+#include <braid/core/kernels/tables.h>
 
 namespace braid::kernels {
 
@@ -20,7 +21,6 @@ struct SoftmaxKernels {
   void (*logsumexp_vjp)(const Rows& rows, const T* dy, const T* x, const T* y, T* dx);
 };
 
-template <class T>
-SoftmaxKernels<T> softmax_kernels();
+Tables<SoftmaxKernels> softmax_kernels();
 
 }  // namespace braid::kernels

@@ -58,7 +58,7 @@ Attended forward(const Tensor& q, const Tensor& k, const Tensor& v) {
   dispatch_float("causal_attention", q.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T *py = y.mutable_data<T>(), *lse = logsumexp.mutable_data<T>();
-    const auto kernel = kernels::attention_kernels<T>();
+    const auto kernel = kernels::attention_kernels().of<T>();
     Scratch<T> scratch(kernels::attention_scratch(tasks.length, tasks.depth));
     tasks.for_each([&](const Task& task) {
       scratch.lend([&](T* buffer) {
@@ -80,7 +80,7 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& q, const Tensor& k,
   dispatch_float("causal_attention", q.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T *pdq = dqs.mutable_data<T>(), *pdk = dk.mutable_data<T>(), *pdv = dv.mutable_data<T>();
-    const auto kernel = kernels::attention_kernels<T>();
+    const auto kernel = kernels::attention_kernels().of<T>();
     Scratch<T> scratch(kernels::attention_scratch(tasks.length, tasks.depth));
     tasks.for_each([&](const Task& task) {
       const std::int64_t at = task.offset;

@@ -54,7 +54,7 @@ Loss forward(const Labeled& in) {
   return dispatch_float("cross_entropy", dtype, [&](auto zero) {
     using T = decltype(zero);
     T* loss = losses.mutable_data<T>();
-    kernels::cross_entropy_kernels<T>().forward(in.rows<T>(), logsumexp.mutable_data<T>(), loss);
+    kernels::cross_entropy_kernels().of<T>().forward(in.rows<T>(), logsumexp.mutable_data<T>(), loss);
     const double sum = std::accumulate(loss, loss + losses.numel(), 0.0);
     return Loss{scalar(sum / static_cast<double>(std::max<std::int64_t>(in.count, 1)), dtype), logsumexp};
   });
@@ -66,7 +66,7 @@ Tensor backward(double dy, const Labeled& in, const Tensor& logsumexp) {
   const double scale = dy / static_cast<double>(std::max<std::int64_t>(in.count, 1));
   dispatch_float("cross_entropy", dlogits.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::cross_entropy_kernels<T>().vjp(in.rows<T>(), logsumexp.data<T>(), scale, dlogits.mutable_data<T>());
+    kernels::cross_entropy_kernels().of<T>().vjp(in.rows<T>(), logsumexp.data<T>(), scale, dlogits.mutable_data<T>());
   });
   return dlogits;
 }

@@ -23,10 +23,10 @@ constexpr auto kNormalPdf = [](auto x) {
 }  // namespace
 
 Var gelu(const Var& x) {
-  auto kernel = []<class T>(const T* x, T* y, std::int64_t n) { kernels::elementwise_kernels<T>().gelu(x, y, n); };
+  auto kernel = []<class T>(const T* x, T* y, std::int64_t n) { kernels::elementwise_kernels().of<T>().gelu(x, y, n); };
   return record("gelu", map_chunks("gelu", kernel, x.value()), {x}, [x = x.value()](const Tensor& dy) {
     auto vjp = []<class T>(const T* dy, const T* x, T* dx, std::int64_t n) {
-      kernels::elementwise_kernels<T>().gelu_vjp(dy, x, dx, n);
+      kernels::elementwise_kernels().of<T>().gelu_vjp(dy, x, dx, n);
     };
     return map_chunks("gelu", vjp, dy, x);
   });

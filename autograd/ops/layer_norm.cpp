@@ -18,8 +18,9 @@ Normalized forward(const Tensor& x, const Tensor& weight, const Tensor& bias, do
   Tensor y(x.shape(), x.dtype()), mean({rows.count}, x.dtype()), rstd({rows.count}, x.dtype());
   dispatch_float("layer_norm", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::layer_norm_kernels<T>().forward({rows, x.data<T>(), weight.data<T>(), bias.data<T>()}, eps,
-                                             y.mutable_data<T>(), {mean.mutable_data<T>(), rstd.mutable_data<T>()});
+    kernels::layer_norm_kernels().of<T>().forward({rows, x.data<T>(), weight.data<T>(), bias.data<T>()}, eps,
+                                                  y.mutable_data<T>(),
+                                                  {mean.mutable_data<T>(), rstd.mutable_data<T>()});
   });
   return {y, mean, rstd};
 }
@@ -32,9 +33,9 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& x, const Tensor& we
   Tensor dbiases(dweights.shape(), x.dtype());
   dispatch_float("layer_norm", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::layer_norm_kernels<T>().vjp({rows, x.data<T>(), weight.data<T>(), nullptr},
-                                         {mean.data<T>(), rstd.data<T>()}, dy.data<T>(),
-                                         {dx.mutable_data<T>(), dweights.mutable_data<T>(), dbiases.mutable_data<T>()});
+    kernels::layer_norm_kernels().of<T>().vjp(
+        {rows, x.data<T>(), weight.data<T>(), nullptr}, {mean.data<T>(), rstd.data<T>()}, dy.data<T>(),
+        {dx.mutable_data<T>(), dweights.mutable_data<T>(), dbiases.mutable_data<T>()});
   });
   return {dx, reduce_sum(dweights, {0}), reduce_sum(dbiases, {0})};
 }

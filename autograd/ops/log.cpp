@@ -6,7 +6,7 @@
 namespace braid {
 
 Var log(const Var& x) {
-  auto kernel = []<class T>(const T* x, T* y, std::int64_t n) { kernels::elementwise_kernels<T>().log(x, y, n); };
+  auto kernel = []<class T>(const T* x, T* y, std::int64_t n) { kernels::elementwise_kernels().of<T>().log(x, y, n); };
   return record("log", map_chunks("log", kernel, x.value()), {x}, [x = x.value()](const Tensor& dy) {
     auto vjp = [](auto dy, auto x) { return dy / x; };
     return map("log", vjp, dy, x);

@@ -13,7 +13,7 @@ Tensor forward(const RowsAlong& along, const Tensor& x, const Shape& shape) {
   Tensor y(shape, x.dtype());
   dispatch_float("logsumexp", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::softmax_kernels<T>().logsumexp(along, in.data<T>(), y.mutable_data<T>());
+    kernels::softmax_kernels().of<T>().logsumexp(along, in.data<T>(), y.mutable_data<T>());
   });
   return y;
 }
@@ -23,8 +23,8 @@ Tensor backward(const RowsAlong& along, const Tensor& dy, const Tensor& x, const
   Tensor dx(in.shape(), in.dtype());
   dispatch_float("logsumexp", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::softmax_kernels<T>().logsumexp_vjp(along, dy_rows.data<T>(), in.data<T>(), y.data<T>(),
-                                                dx.mutable_data<T>());
+    kernels::softmax_kernels().of<T>().logsumexp_vjp(along, dy_rows.data<T>(), in.data<T>(), y.data<T>(),
+                                                     dx.mutable_data<T>());
   });
   return along.restore(dx);
 }

@@ -18,8 +18,8 @@ Normalized forward(const Tensor& x, const Tensor& weight, double eps) {
   Tensor y(x.shape(), x.dtype()), rstd({rows.count}, x.dtype());
   dispatch_float("rms_norm", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::rms_norm_kernels<T>().forward({rows, x.data<T>(), weight.data<T>()}, eps, y.mutable_data<T>(),
-                                           rstd.mutable_data<T>());
+    kernels::rms_norm_kernels().of<T>().forward({rows, x.data<T>(), weight.data<T>()}, eps, y.mutable_data<T>(),
+                                                rstd.mutable_data<T>());
   });
   return {y, rstd};
 }
@@ -35,8 +35,8 @@ Cotangents backward(const Tensor& dy, const Tensor& x, const Tensor& weight, con
   Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, x.dtype());
   dispatch_float("rms_norm", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::rms_norm_kernels<T>().vjp({rows, x.data<T>(), weight.data<T>()}, rstd.data<T>(), dy.data<T>(),
-                                       dx.mutable_data<T>(), dweights.mutable_data<T>());
+    kernels::rms_norm_kernels().of<T>().vjp({rows, x.data<T>(), weight.data<T>()}, rstd.data<T>(), dy.data<T>(),
+                                            dx.mutable_data<T>(), dweights.mutable_data<T>());
   });
   return {dx, reduce_sum(dweights, {0})};
 }

@@ -38,7 +38,7 @@ Tensor rotate(const Tensor& x, const Angles& by, bool inverse) {
   dispatch_float("rotary_embedding", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const kernels::Rotation<T> rotation{x.size(1), x.size(2), x.size(3) / 2, by.cosine.data<T>(), by.sine.data<T>()};
-    kernels::rotary_kernels<T>().rotate(rotation, inverse, x.size(0), x.data<T>(), y.mutable_data<T>());
+    kernels::rotary_kernels().of<T>().rotate(rotation, inverse, x.size(0), x.data<T>(), y.mutable_data<T>());
   });
   return y;
 }

@@ -15,7 +15,8 @@ Tensor map_rows(const char* op, const RowsAlong& along, Choose choose, const Inp
     Tensor y(first.shape(), first.dtype());
     dispatch_float(op, first.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      choose(kernels::softmax_kernels<T>())(along, first.data<T>(), rest.template data<T>()..., y.mutable_data<T>());
+      choose(kernels::softmax_kernels().of<T>())(along, first.data<T>(), rest.template data<T>()...,
+                                                 y.mutable_data<T>());
     });
     return along.restore(y);
   };

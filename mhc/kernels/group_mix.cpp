@@ -1,7 +1,6 @@
 #include <braid/mhc/kernels/group_mix.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include <braid/mhc/kernels/tiles.h>
 
@@ -72,7 +71,7 @@ GroupMixKernels<T> table() {
   return {.mix = mix_groups<T>, .vjp = vjp<T>};
 }
 
-std::tuple<GroupMixKernels<float>, GroupMixKernels<double>> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<GroupMixKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE
@@ -83,13 +82,7 @@ namespace braid::mhc::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-GroupMixKernels<T> group_mix_kernels() {
-  return std::get<GroupMixKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template GroupMixKernels<float> group_mix_kernels();
-template GroupMixKernels<double> group_mix_kernels();
+braid::kernels::Tables<GroupMixKernels> group_mix_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

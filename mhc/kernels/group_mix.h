@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/core/kernels/tables.h>
 #include <braid/mhc/kernels/read_write.h>
 
 namespace braid::mhc::kernels {
@@ -31,7 +32,6 @@ struct GroupMixKernels {
   void (*vjp)(const GroupMixVjp<T>&);
 };
 
-template <class T>
-GroupMixKernels<T> group_mix_kernels();
+braid::kernels::Tables<GroupMixKernels> group_mix_kernels();
 
 }  // namespace braid::mhc::kernels

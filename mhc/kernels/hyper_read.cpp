@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 #include <vector>
 
 #include <braid/mhc/kernels/tiles.h>
@@ -174,7 +173,7 @@ HyperReadKernels<T> table() {
   return {.read = read<T>, .vjp = vjp<T>};
 }
 
-std::tuple<HyperReadKernels<float>, HyperReadKernels<double>> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<HyperReadKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE
@@ -185,13 +184,7 @@ namespace braid::mhc::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-HyperReadKernels<T> hyper_read_kernels() {
-  return std::get<HyperReadKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template HyperReadKernels<float> hyper_read_kernels();
-template HyperReadKernels<double> hyper_read_kernels();
+braid::kernels::Tables<HyperReadKernels> hyper_read_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

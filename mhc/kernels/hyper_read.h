@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/core/kernels/tables.h>
 #include <braid/mhc/kernels/read_write.h>
 
 namespace braid::mhc::kernels {
@@ -44,7 +45,6 @@ struct HyperReadKernels {
   void (*vjp)(const HyperReadVjp<T>&);
 };
 
-template <class T>
-HyperReadKernels<T> hyper_read_kernels();
+braid::kernels::Tables<HyperReadKernels> hyper_read_kernels();
 
 }  // namespace braid::mhc::kernels

@@ -101,7 +101,7 @@ MHCLayerKernels<T> table() {
   return {.forward = forward<T>, .vjp = vjp<T>};
 }
 
-std::tuple<MHCLayerKernels<float>, MHCLayerKernels<double>> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<MHCLayerKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE
@@ -112,13 +112,7 @@ namespace braid::mhc::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-MHCLayerKernels<T> mhc_layer_kernels() {
-  return std::get<MHCLayerKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template MHCLayerKernels<float> mhc_layer_kernels();
-template MHCLayerKernels<double> mhc_layer_kernels();
+braid::kernels::Tables<MHCLayerKernels> mhc_layer_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/core/kernels/tables.h>
 #include <braid/mhc/kernels/read_write.h>
 
 namespace braid::mhc::kernels {
@@ -38,7 +39,6 @@ struct MHCLayerKernels {
   void (*vjp)(const MHCLayerVjp<T>&);
 };
 
-template <class T>
-MHCLayerKernels<T> mhc_layer_kernels();
+braid::kernels::Tables<MHCLayerKernels> mhc_layer_kernels();
 
 }  // namespace braid::mhc::kernels

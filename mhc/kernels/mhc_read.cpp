@@ -1,7 +1,6 @@
 #include <braid/mhc/kernels/mhc_read.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/tensor.h>
@@ -126,7 +125,7 @@ MHCReadKernels<T> table() {
   };
 }
 
-std::tuple<MHCReadKernels<float>, MHCReadKernels<double>> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<MHCReadKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE
@@ -137,13 +136,7 @@ namespace braid::mhc::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-MHCReadKernels<T> mhc_read_kernels() {
-  return std::get<MHCReadKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template MHCReadKernels<float> mhc_read_kernels();
-template MHCReadKernels<double> mhc_read_kernels();
+braid::kernels::Tables<MHCReadKernels> mhc_read_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

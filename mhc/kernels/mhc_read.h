@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/core/kernels/tables.h>
 #include <braid/mhc/kernels/read_write.h>
 
 namespace braid::mhc::kernels {
@@ -67,7 +68,6 @@ struct MHCReadKernels {
   void (*vjp)(const MHCReadVjp<T>&);
 };
 
-template <class T>
-MHCReadKernels<T> mhc_read_kernels();
+braid::kernels::Tables<MHCReadKernels> mhc_read_kernels();
 
 }  // namespace braid::mhc::kernels

@@ -1,7 +1,6 @@
 #include <braid/mhc/kernels/read_write.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include <braid/mhc/kernels/tiles.h>
 
@@ -102,7 +101,7 @@ ReadWriteKernels<T> table() {
   return {.read = read<T>, .write = write<T>, .vjp = vjp<T>};
 }
 
-std::tuple<ReadWriteKernels<float>, ReadWriteKernels<double>> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<ReadWriteKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE
@@ -113,13 +112,7 @@ namespace braid::mhc::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-ReadWriteKernels<T> read_write_kernels() {
-  return std::get<ReadWriteKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template ReadWriteKernels<float> read_write_kernels();
-template ReadWriteKernels<double> read_write_kernels();
+braid::kernels::Tables<ReadWriteKernels> read_write_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/core/kernels/tables.h>
+
 namespace braid::mhc::kernels {
 
 struct StreamSizes {
@@ -58,7 +60,6 @@ struct ReadWriteKernels {
   void (*vjp)(const StreamVjp<T>&);
 };
 
-template <class T>
-ReadWriteKernels<T> read_write_kernels();
+braid::kernels::Tables<ReadWriteKernels> read_write_kernels();
 
 }  // namespace braid::mhc::kernels

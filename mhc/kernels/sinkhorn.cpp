@@ -1,7 +1,6 @@
 #include <braid/mhc/kernels/sinkhorn.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include <hwy/aligned_allocator.h>
 
@@ -134,7 +133,7 @@ SinkhornKernels<T> table() {
   return {.forward = forward<T>, .vjp = vjp<T>};
 }
 
-std::tuple<SinkhornKernels<float>, SinkhornKernels<double>> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<SinkhornKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE
@@ -145,13 +144,7 @@ namespace braid::mhc::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-SinkhornKernels<T> sinkhorn_kernels() {
-  return std::get<SinkhornKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template SinkhornKernels<float> sinkhorn_kernels();
-template SinkhornKernels<double> sinkhorn_kernels();
+braid::kernels::Tables<SinkhornKernels> sinkhorn_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/core/kernels/tables.h>
+
 namespace braid::mhc::kernels {
 
 /// A batch of square matrices and how they are normalized.
@@ -20,7 +22,6 @@ struct SinkhornKernels {
   void (*vjp)(const SinkhornProblem&, const T* logits, const T* dy, T* dlogits);
 };
 
-template <class T>
-SinkhornKernels<T> sinkhorn_kernels();
+braid::kernels::Tables<SinkhornKernels> sinkhorn_kernels();
 
 }  // namespace braid::mhc::kernels

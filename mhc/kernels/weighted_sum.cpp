@@ -1,7 +1,6 @@
 #include <braid/mhc/kernels/weighted_sum.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include <braid/mhc/kernels/tiles.h>
 
@@ -71,7 +70,7 @@ WeightedSumKernels<T> table() {
   return {.sum = sum<T>, .vjp = vjp<T>};
 }
 
-std::tuple<WeightedSumKernels<float>, WeightedSumKernels<double>> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<WeightedSumKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE
@@ -82,13 +81,7 @@ namespace braid::mhc::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-WeightedSumKernels<T> weighted_sum_kernels() {
-  return std::get<WeightedSumKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template WeightedSumKernels<float> weighted_sum_kernels();
-template WeightedSumKernels<double> weighted_sum_kernels();
+braid::kernels::Tables<WeightedSumKernels> weighted_sum_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <span>
 
+#include <braid/core/kernels/tables.h>
+
 namespace braid::mhc::kernels {
 
 /// y = x + sum_k weights_k states_k over `size` elements.
@@ -33,7 +35,6 @@ struct WeightedSumKernels {
   void (*vjp)(const WeightedSumVjp<T>&);
 };
 
-template <class T>
-WeightedSumKernels<T> weighted_sum_kernels();
+braid::kernels::Tables<WeightedSumKernels> weighted_sum_kernels();
 
 }  // namespace braid::mhc::kernels

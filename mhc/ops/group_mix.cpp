@@ -25,8 +25,8 @@ Tensor forward(const Inputs& in) {
   Tensor y(in.f.shape(), in.f.dtype());
   dispatch_float("mix_groups", in.f.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::group_mix_kernels<T>().mix({in.sizes(), data_or_null<T>(in.mixing), in.scale.data<T>(),
-                                         data_or_null<T>(in.x), in.f.data<T>(), y.mutable_data<T>()});
+    kernels::group_mix_kernels().of<T>().mix({in.sizes(), data_or_null<T>(in.mixing), in.scale.data<T>(),
+                                              data_or_null<T>(in.x), in.f.data<T>(), y.mutable_data<T>()});
   });
   return y;
 }
@@ -37,10 +37,10 @@ Inputs backward(const Tensor& cotangent, const Inputs& in) {
   Inputs d{like(in.mixing), like(in.scale), like(in.x), like(in.f)};
   dispatch_float("mix_groups", dy.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::group_mix_kernels<T>().vjp({in.sizes(), data_or_null<T>(in.mixing), in.scale.data<T>(),
-                                         data_or_null<T>(in.x), in.f.data<T>(), dy.data<T>(),
-                                         mutable_or_null<T>(d.mixing), d.scale.mutable_data<T>(),
-                                         mutable_or_null<T>(d.x), d.f.mutable_data<T>()});
+    kernels::group_mix_kernels().of<T>().vjp({in.sizes(), data_or_null<T>(in.mixing), in.scale.data<T>(),
+                                              data_or_null<T>(in.x), in.f.data<T>(), dy.data<T>(),
+                                              mutable_or_null<T>(d.mixing), d.scale.mutable_data<T>(),
+                                              mutable_or_null<T>(d.x), d.f.mutable_data<T>()});
   });
   return d;
 }

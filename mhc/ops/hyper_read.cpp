@@ -40,10 +40,10 @@ Forward forward(const Params& params, double eps, const Tensor& x) {
   Forward out{make({s.channels}), make({s.n}), make({s.n}), make({s.n, s.n}), make({s.n * (s.n + 2)}), make({s.n})};
   dispatch_float("HyperConnection", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::hyper_read_kernels<T>().read({s, eps, params.kernel<T>(), x.data<T>(), out.s.mutable_data<T>(),
-                                           out.rstd.mutable_data<T>(), out.h_pre.mutable_data<T>(),
-                                           out.h_post.mutable_data<T>(), out.h_res.mutable_data<T>(),
-                                           out.u.mutable_data<T>()});
+    kernels::hyper_read_kernels().of<T>().read({s, eps, params.kernel<T>(), x.data<T>(), out.s.mutable_data<T>(),
+                                                out.rstd.mutable_data<T>(), out.h_pre.mutable_data<T>(),
+                                                out.h_post.mutable_data<T>(), out.h_res.mutable_data<T>(),
+                                                out.u.mutable_data<T>()});
   });
   return out;
 }
@@ -55,11 +55,11 @@ std::vector<Tensor> backward(const Params& params, const Tensor& x, const Forwar
   Tensor dtheta = like(params.theta), dalpha = like(params.alpha), dbias = like(params.bias), dx = like(x);
   dispatch_float("HyperConnection", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::hyper_read_kernels<T>().vjp({kernels::sizes_of(x.shape()), params.kernel<T>(), x.data<T>(),
-                                          saved.s.data<T>(), saved.rstd.data<T>(), saved.h_pre.data<T>(),
-                                          saved.h_res.data<T>(), data_or_null<T>(du), data_or_null<T>(dy),
-                                          data_or_null<T>(dh_post), dx.mutable_data<T>(), dtheta.mutable_data<T>(),
-                                          dalpha.mutable_data<T>(), dbias.mutable_data<T>()});
+    kernels::hyper_read_kernels().of<T>().vjp({kernels::sizes_of(x.shape()), params.kernel<T>(), x.data<T>(),
+                                               saved.s.data<T>(), saved.rstd.data<T>(), saved.h_pre.data<T>(),
+                                               saved.h_res.data<T>(), data_or_null<T>(du), data_or_null<T>(dy),
+                                               data_or_null<T>(dh_post), dx.mutable_data<T>(), dtheta.mutable_data<T>(),
+                                               dalpha.mutable_data<T>(), dbias.mutable_data<T>()});
   });
   return {dtheta, dalpha, dbias, dx};
 }

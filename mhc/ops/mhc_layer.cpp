@@ -24,7 +24,7 @@ Forward forward(const Params& params, const Tensor& x, double eps) {
   Tensor y(x.shape(), x.dtype()), rstd({s.tokens}, x.dtype());
   dispatch_float("mhc_layer", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::mhc_layer_kernels<T>().forward(
+    kernels::mhc_layer_kernels().of<T>().forward(
         {s, eps, params.kernel<T>(), x.data<T>(), y.mutable_data<T>(), rstd.mutable_data<T>()});
   });
   return {y, rstd};
@@ -38,10 +38,10 @@ std::vector<Tensor> backward(const Tensor& cotangent, const Params& params, cons
          dweight = like(params.weight), dx = like(x);
   dispatch_float("mhc_layer", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::mhc_layer_kernels<T>().vjp({kernels::sizes_of(x.shape()), params.kernel<T>(), x.data<T>(), rstd.data<T>(),
-                                         dy.data<T>(), dx.mutable_data<T>(), dh_pre.mutable_data<T>(),
-                                         dh_post.mutable_data<T>(), dh_res.mutable_data<T>(),
-                                         dweight.mutable_data<T>()});
+    kernels::mhc_layer_kernels().of<T>().vjp({kernels::sizes_of(x.shape()), params.kernel<T>(), x.data<T>(),
+                                              rstd.data<T>(), dy.data<T>(), dx.mutable_data<T>(),
+                                              dh_pre.mutable_data<T>(), dh_post.mutable_data<T>(),
+                                              dh_res.mutable_data<T>(), dweight.mutable_data<T>()});
   });
   return {dh_pre, dh_post, dh_res, dweight, dx};
 }

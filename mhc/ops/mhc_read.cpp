@@ -71,9 +71,9 @@ Forward forward(const MHCSizes& s, const Params& params, const Write& before, co
   Forward out{make({s.channels}), {}, make({s.n + 2, s.n}), make({s.maps()}), make({})};
   dispatch_float(kOp, like.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::mhc_read_kernels<T>().read({s, params.kernel<T>(), before.kernel<T>(), data_or_null<T>(x),
-                                         mutable_or_null<T>(written), out.z.mutable_data<T>(), out.r.mutable_data<T>(),
-                                         out.maps.mutable_data<T>(), out.u.mutable_data<T>()});
+    kernels::mhc_read_kernels().of<T>().read(
+        {s, params.kernel<T>(), before.kernel<T>(), data_or_null<T>(x), mutable_or_null<T>(written),
+         out.z.mutable_data<T>(), out.r.mutable_data<T>(), out.maps.mutable_data<T>(), out.u.mutable_data<T>()});
   });
   out.x = before.f.defined() ? std::move(written) : x;
   return out;
@@ -112,11 +112,11 @@ std::vector<Tensor> backward(const MHCSizes& s, const Params& params, const Writ
     using T = decltype(zero);
     T* dx_data = dx.mutable_data<T>();
     const T* dy_data = written && !dy.defined() ? dx_data : data_or_null<T>(dy);
-    kernels::mhc_read_kernels<T>().vjp({s, params.kernel<T>(), before.kernel<T>(), x.data<T>(), saved.z.data<T>(),
-                                        saved.r.data<T>(), saved.maps.data<T>(), dy_data, data_or_null<T>(dh_post),
-                                        data_or_null<T>(du), dx_data, dphi.mutable_data<T>(), dalpha.mutable_data<T>(),
-                                        dbias.mutable_data<T>(), mutable_or_null<T>(dh_post_before),
-                                        mutable_or_null<T>(df)});
+    kernels::mhc_read_kernels().of<T>().vjp({s, params.kernel<T>(), before.kernel<T>(), x.data<T>(), saved.z.data<T>(),
+                                             saved.r.data<T>(), saved.maps.data<T>(), dy_data, data_or_null<T>(dh_post),
+                                             data_or_null<T>(du), dx_data, dphi.mutable_data<T>(),
+                                             dalpha.mutable_data<T>(), dbias.mutable_data<T>(),
+                                             mutable_or_null<T>(dh_post_before), mutable_or_null<T>(df)});
   });
   return {dx, summed_like(before.h_post, dh_post_before), df, dphi, dalpha, dbias};
 }

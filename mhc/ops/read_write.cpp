@@ -38,7 +38,8 @@ Tensor read(const Tensor& h_pre, const Tensor& x) {
   Tensor u(x.shape().without(-2), x.dtype());
   dispatch_float("read_streams", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::read_write_kernels<T>().read({sizes_of(x.shape()), map_of<T>(h_pre, 1), x.data<T>(), u.mutable_data<T>()});
+    kernels::read_write_kernels().of<T>().read(
+        {sizes_of(x.shape()), map_of<T>(h_pre, 1), x.data<T>(), u.mutable_data<T>()});
   });
   return u;
 }
@@ -66,11 +67,11 @@ StreamTensors backward(const StreamTensors& in, const Shape& shape, const Cotang
                   wanted.x ? Tensor(shape, dtype) : Tensor(), wanted.f ? Tensor(shape.without(-2), dtype) : Tensor()};
   dispatch_float("write_streams", dtype, [&](auto zero) {
     using T = decltype(zero);
-    kernels::read_write_kernels<T>().vjp({sizes_of(shape), map_of<T>(in.h_pre, 1), map_of<T>(in.h_res, 2),
-                                          map_of<T>(in.h_post, 1), data_or_null<T>(in.x), data_or_null<T>(in.f),
-                                          data_or_null<T>(du), data_or_null<T>(dy), gradient_of<T>(d.h_pre, 1),
-                                          gradient_of<T>(d.h_res, 2), gradient_of<T>(d.h_post, 1),
-                                          mutable_or_null<T>(d.x), mutable_or_null<T>(d.f)});
+    kernels::read_write_kernels().of<T>().vjp({sizes_of(shape), map_of<T>(in.h_pre, 1), map_of<T>(in.h_res, 2),
+                                               map_of<T>(in.h_post, 1), data_or_null<T>(in.x), data_or_null<T>(in.f),
+                                               data_or_null<T>(du), data_or_null<T>(dy), gradient_of<T>(d.h_pre, 1),
+                                               gradient_of<T>(d.h_res, 2), gradient_of<T>(d.h_post, 1),
+                                               mutable_or_null<T>(d.x), mutable_or_null<T>(d.f)});
   });
   return d;
 }
@@ -164,8 +165,8 @@ Tensor write_streams(const Tensor& h_res, const Tensor& h_post, const Tensor& x,
   Tensor y(x.shape(), x.dtype());
   dispatch_float("write_streams", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::read_write_kernels<T>().write({sizes_of(x.shape()), map_of<T>(h_res, 2), map_of<T>(h_post, 1), x.data<T>(),
-                                            f.data<T>(), y.mutable_data<T>()});
+    kernels::read_write_kernels().of<T>().write({sizes_of(x.shape()), map_of<T>(h_res, 2), map_of<T>(h_post, 1),
+                                                 x.data<T>(), f.data<T>(), y.mutable_data<T>()});
   });
   return y;
 }

@@ -25,7 +25,8 @@ Tensor forward(const Tensor& logits, int iterations, Marginal exact) {
     using T = decltype(zero);
     const Tensor z = logits.contiguous();
     Tensor p(z.shape(), z.dtype());
-    kernels::sinkhorn_kernels<T>().forward(problem_of(z.shape(), iterations, exact), z.data<T>(), p.mutable_data<T>());
+    kernels::sinkhorn_kernels().of<T>().forward(problem_of(z.shape(), iterations, exact), z.data<T>(),
+                                                p.mutable_data<T>());
     return p;
   });
 }
@@ -35,8 +36,8 @@ Tensor backward(const Tensor& cotangent, const Tensor& logits, int iterations, M
     using T = decltype(zero);
     const Tensor z = logits.contiguous(), dy = cotangent.contiguous();
     Tensor dz(z.shape(), z.dtype());
-    kernels::sinkhorn_kernels<T>().vjp(problem_of(z.shape(), iterations, exact), z.data<T>(), dy.data<T>(),
-                                       dz.mutable_data<T>());
+    kernels::sinkhorn_kernels().of<T>().vjp(problem_of(z.shape(), iterations, exact), z.data<T>(), dy.data<T>(),
+                                            dz.mutable_data<T>());
     return dz;
   });
 }

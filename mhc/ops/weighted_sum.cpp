@@ -17,7 +17,7 @@ Tensor forward(const Tensor& x, const Tensor& weights, const std::vector<Tensor>
   Tensor y(x.shape(), x.dtype());
   dispatch_float("weighted_sum", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::weighted_sum_kernels<T>().sum(
+    kernels::weighted_sum_kernels().of<T>().sum(
         {x.numel(), weights.data<T>(), x.data<T>(), pointers<T>(states), y.mutable_data<T>()});
   });
   return y;
@@ -33,7 +33,7 @@ std::vector<Tensor> backward(const Tensor& cotangent, const Tensor& weights, con
     using T = decltype(zero);
     std::vector<T*> dstates;
     for (std::size_t k = 0; k < states.size(); ++k) dstates.push_back(kernels::mutable_or_null<T>(d[2 + k]));
-    kernels::weighted_sum_kernels<T>().vjp(
+    kernels::weighted_sum_kernels().of<T>().vjp(
         {dy.numel(), weights.data<T>(), pointers<T>(states), dy.data<T>(), dstates, kernels::mutable_or_null<T>(d[1])});
   });
   return d;

@@ -1,7 +1,5 @@
 #include <braid/nn/kernels/adam_update.h>
 
-#include <tuple>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/nn/kernels/adam_update.cpp"
 #include <hwy/foreach_target.h>
@@ -36,7 +34,7 @@ AdamKernels<T> table() {
   return {.update = update<T>};
 }
 
-std::tuple<AdamKernels<float>, AdamKernels<double>> tables() { return {table<float>(), table<double>()}; }
+Tables<AdamKernels> tables() { return {table<float>(), table<double>()}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
@@ -47,13 +45,7 @@ namespace braid::kernels {
 
 HWY_EXPORT(tables);
 
-template <class T>
-AdamKernels<T> adam_kernels() {
-  return std::get<AdamKernels<T>>(HWY_DYNAMIC_DISPATCH(tables)());
-}
-
-template AdamKernels<float> adam_kernels();
-template AdamKernels<double> adam_kernels();
+Tables<AdamKernels> adam_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
 }  // namespace braid::kernels
 #endif

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include <braid/core/kernels/tables.h>
+
 namespace braid::kernels {
 
 /// The factors of one step of Adam; see AdamKernels.
@@ -20,7 +22,6 @@ struct AdamKernels {
   void (*update)(const AdamCoefficients& c, const T* grad, T* p, T* m, T* v, std::int64_t n);
 };
 
-template <class T>
-AdamKernels<T> adam_kernels();
+Tables<AdamKernels> adam_kernels();
 
 }  // namespace braid::kernels

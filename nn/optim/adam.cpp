@@ -49,10 +49,10 @@ void AdamOptimizer<kDecay>::apply(const std::vector<Update>& updates) {
     const auto [i, begin, end] = block;
     dispatch_float(kName, updates[i].value->dtype(), [&](auto zero) {
       using T = decltype(zero);
-      kernels::adam_kernels<T>().update(coefficients[i], updates[i].grad.template data<T>() + begin,
-                                        updates[i].value->template mutable_data<T>() + begin,
-                                        slots_.at(0, i).template mutable_data<T>() + begin,
-                                        slots_.at(1, i).template mutable_data<T>() + begin, end - begin);
+      kernels::adam_kernels().of<T>().update(coefficients[i], updates[i].grad.template data<T>() + begin,
+                                             updates[i].value->template mutable_data<T>() + begin,
+                                             slots_.at(0, i).template mutable_data<T>() + begin,
+                                             slots_.at(1, i).template mutable_data<T>() + begin, end - begin);
     });
   });
 }
