@@ -4,13 +4,13 @@
 
 namespace braid::mhc {
 
-/// The marginal that a truncated normalisation leaves exact, because it is normalised last. The other one converges.
+/// The marginal that a truncated normalization leaves exact, because it is normalized last. The other one converges.
 enum class Marginal {
   columns,  ///< rows first, columns last: the published packages
   rows,     ///< columns first, rows last: arXiv:2512.24880, eq. 9; the forward gain is exactly 1
 };
 
-/// Sinkhorn-Knopp: exp(logits), then `iterations` times a normalisation of rows and of columns to sum 1.
+/// Sinkhorn-Knopp: exp(logits), then `iterations` times a normalization of rows and of columns to sum 1.
 /// logits [..., n, n] -> [..., n, n]: doubly stochastic at convergence, entries in [0, 1].
 ///
 /// Works for logits of any finite size, forward and backward (the first two half-steps run in log space). The vjp is

@@ -43,7 +43,7 @@ std::vector<Tensor> backward(const Tensor& cotangent, const Tensor& weights, con
 
 Var weighted_sum(const Var& x, const Var& weights, std::span<const Var> states) {
   const Shape expected{static_cast<std::int64_t>(states.size())};
-  check_shape(weights.shape() == expected, "weighted_sum: weights must have shape {}, one a state, but has {}",
+  check_shape(weights.shape() == expected, "weighted_sum: weights must have shape {}, one per state, but has {}",
               expected, weights.shape());
   check_same_dtype("weighted_sum", x.value(), weights.value());
   std::vector<Var> inputs{x, weights};

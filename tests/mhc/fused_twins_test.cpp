@@ -205,7 +205,7 @@ TEST(FusedOps, RejectShapesThatDoNotFitX) {
   expect([&] { fused_mhc_layer(map, map, matrix, map, x); }, "fused_mhc_layer: weight must have shape [8]");
   expect([&] { scale_groups(none, x); }, "scale_groups: scale must have shape [4] to match x [2, 4, 8] but has [3]");
   expect([&] { mix_groups(matrix, map, x, state); }, "mix_groups: f must have shape [2, 4, 8]");
-  expect([&] { weighted_sum(x, none, std::vector{x}); }, "weighted_sum: weights must have shape [1], one a state");
+  expect([&] { weighted_sum(x, none, std::vector{x}); }, "weighted_sum: weights must have shape [1], one per state");
   expect([&] { weighted_sum(x, zeros({1}), std::vector{state}); }, "weighted_sum: states[0] must have the shape");
 }
 
