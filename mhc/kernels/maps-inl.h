@@ -13,6 +13,7 @@
 
 #include <hwy/aligned_allocator.h>
 
+#include <braid/core/kernels/math-inl.h>
 #include <braid/mhc/kernels/mhc_read.h>
 #include <braid/mhc/kernels/sinkhorn-inl.h>
 
@@ -20,13 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-template <class D, class V = hn::Vec<D>>
-V sigmoid(D d, V x) {
-  const V one = hn::Set(d, 1), e = hn::Exp(d, hn::Neg(hn::Abs(x)));
-  const V y = hn::Div(hn::IfThenElse(hn::Ge(x, hn::Zero(d)), one, e), hn::Add(one, e));
-  return hn::IfThenElse(hn::IsNaN(x), x, y);
-}
+using braid::kernels::HWY_NAMESPACE::sigmoid;
 
 /// Tokens as lanes: entry e of the maps of all of them is one vector. Lanes past the last token compute on zeros.
 template <class T, int kN>

@@ -40,8 +40,8 @@ struct StreamWrite {
 
 /// The vjp of both, in one pass: df = H_post dy, dx_j = sum_i h_res_ij dy_i + h_pre_j du, dh_post_i = <dy_i, f>,
 /// dh_res_ij = <dy_i, x_j>, dh_pre_i = <du, x_i>. Null is a cotangent that is zero, and a gradient that nobody wants.
-/// Gradients of maps per token are added to what is there; those of maps for all tokens are summed tile by tile, then
-/// in the order of the tiles.
+/// Gradients of maps per token are added to the values there; those of maps for all tokens are summed tile by tile,
+/// then in the order of the tiles.
 template <class T>
 struct StreamVjp {
   StreamSizes sizes;

@@ -53,7 +53,7 @@ class Entries {
   V v_[kN * kN];
 };
 
-/// Where n is known at run time only, they stay in memory.
+/// The entries stay in memory if n is known at run time only.
 template <class D>
 class Entries<D, 0> {
  public:

@@ -33,12 +33,11 @@ Tiles tiles_of(const StreamSizes& s) {
   return {s.tokens, std::clamp<std::int64_t>(256 * 1024 / token_bytes, 16, 256)};
 }
 
-/// From this size on results are better stored past the caches. Two cores with 2 MiB of second-level cache each train
-/// 2 to 3 % faster with streams of 4 MiB stored so.
+/// From this size on, results are better stored past the caches (non-temporally). Two cores with 2 MiB of second-level
+/// cache each train 2 to 3 % faster with streams of 4 MiB stored so.
 constexpr std::int64_t kNonTemporalBytes = std::int64_t{4} << 20;
 
-/// Whether to store a result of `size` elements in rows of `channels` so: it is large and its rows are whole cache
-/// lines.
+/// True for a result of `size` elements in rows of `channels` that is large and has rows of whole cache lines.
 template <class T>
 bool non_temporal(const T* result, std::int64_t size, std::int64_t channels) {
   constexpr std::int64_t kLine = 64, kElement = sizeof(T);
@@ -81,7 +80,7 @@ class PartialSums {
   T* data_;
 };
 
-/// For kernels, null is what is not given or not wanted.
+/// The data of a tensor for a kernel; null if the tensor is undefined: not given, or not wanted.
 template <class T>
 const T* data_or_null(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;

@@ -39,7 +39,7 @@ Tiles tiles_of(int64_t size) {
   return {size, 256 * 1024 / static_cast<int64_t>(sizeof(T))};
 }
 
-/// Calls f(begin, end) for the rows of a tile, which stay in the first-level cache while the states are gone through.
+/// Calls f(begin, end) for the rows of a tile, which stay in the first-level cache from state to state.
 template <class F>
 void for_rows(int64_t first, int64_t last, F f) {
   constexpr int64_t kRow = 1024;
