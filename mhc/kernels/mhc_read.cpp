@@ -92,20 +92,20 @@ void vjp_n(const MHCReadVjp<T>& c) {
   constexpr int64_t kFew = 16;  // tokens for which panels do not pay
   const MHCSizes& s = c.sizes;
   const int64_t width = s.width(), m = s.maps(), dphi_size = panels_size(width, m);
-  Scratch<T> scratch(TileBuffers<T>::size(s, tile_size<T>(s)));
+  const int64_t tile_elements = TileBuffers<T>::size(s, tile_size<T>(s));
   if (s.tokens < kFew) {
     if (s.tokens == 0) std::fill_n(c.dphi, width * m, T{0});
     std::fill_n(c.dalpha, 3, T{0});
     std::fill_n(c.dbias, m, T{0});
-    return scratch.lend([&](T* buffer) {
-      vjp_group<kN>(c, {nullptr, c.dphi, c.dalpha, c.dbias}, buffer, 0, s.tokens);
-    });
+    Tensor buffer({tile_elements}, dtype_of<T>());
+    return vjp_group<kN>(c, {nullptr, c.dphi, c.dalpha, c.dbias}, buffer.mutable_data<T>(), 0, s.tokens);
   }
   Tensor panels({dphi_size}, dtype_of<T>());
   T* const phi = panels.mutable_data<T>();
   pack_panels(width, m, c.params.phi, phi);
   const Tiles groups = groups_of<T>(s, kGroup);
   PartialSums<T> sums(groups.count(), dphi_size + 3 + m);
+  Scratch<T> scratch(tile_elements);
   groups.for_each([&](int64_t first, int64_t last) {
     T *dphi = sums.row(groups.index(first)), *dalpha = dphi + dphi_size;
     scratch.lend([&](T* buffer) { vjp_group<kN>(c, {phi, dphi, dalpha, dalpha + 3}, buffer, first, last); });
