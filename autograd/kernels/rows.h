@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <vector>
 
 #include <braid/core/parallel.h>
 #include <braid/core/reduce.h>
@@ -39,7 +40,8 @@ inline std::int64_t elements_along(const Shape& shape, const Axes& axes) {
 
 /// The rows of a tensor along some of its axes, for kernels that want them contiguous.
 struct RowsAlong : Rows {
-  Axes order, inverse;  // the permutation that moves these axes to the end, and the one that moves them back
+  std::vector<int> order;    // the permutation that moves these axes to the end
+  std::vector<int> inverse;  // the one that moves them back
 
   /// No axes are all axes. Throws ShapeError naming `op` on an axis that is not there or is given twice.
   RowsAlong(const char* op, const Shape& shape, const Axes& axes)
