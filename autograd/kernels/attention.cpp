@@ -200,11 +200,9 @@ void vjp(const AttentionHead<T>& head, std::int64_t first, std::int64_t last, co
 }
 
 template <class T>
-AttentionKernels<T> table() {
-  return {.forward = forward<T>, .vjp = vjp<T>};
-}
+constexpr AttentionKernels<T> kTable = {.forward = forward<T>, .vjp = vjp<T>};
 
-Tables<AttentionKernels> tables() { return {table<float>(), table<double>()}; }
+Tables<AttentionKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

@@ -53,11 +53,9 @@ void vjp(const LabeledRows<T>& in, std::int64_t begin, std::int64_t end, const T
 }
 
 template <class T>
-CrossEntropyKernels<T> table() {
-  return {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
-}
+constexpr CrossEntropyKernels<T> kTable = {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
 
-Tables<CrossEntropyKernels> tables() { return {table<float>(), table<double>()}; }
+Tables<CrossEntropyKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

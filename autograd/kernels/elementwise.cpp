@@ -105,18 +105,16 @@ void vjp(const T* dy, const T* x, T* dx, std::int64_t n) {
 }
 
 template <class T>
-ElementwiseKernels<T> table() {
-  return {.exp = forward<Exp, T>,
-          .log = forward<Log, T>,
-          .tanh = forward<Tanh, T>,
-          .sigmoid = forward<Sigmoid, T>,
-          .silu = forward<Silu, T>,
-          .silu_vjp = vjp<SiluVjp, T>,
-          .gelu = forward<Gelu, T>,
-          .gelu_vjp = vjp<GeluVjp, T>};
-}
+constexpr ElementwiseKernels<T> kTable = {.exp = forward<Exp, T>,
+                                          .log = forward<Log, T>,
+                                          .tanh = forward<Tanh, T>,
+                                          .sigmoid = forward<Sigmoid, T>,
+                                          .silu = forward<Silu, T>,
+                                          .silu_vjp = vjp<SiluVjp, T>,
+                                          .gelu = forward<Gelu, T>,
+                                          .gelu_vjp = vjp<GeluVjp, T>};
 
-Tables<ElementwiseKernels> tables() { return {table<float>(), table<double>()}; }
+Tables<ElementwiseKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

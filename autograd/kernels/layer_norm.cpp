@@ -74,11 +74,9 @@ void vjp(const LayerNormRows<T>& in, std::int64_t begin, std::int64_t end, Layer
 }
 
 template <class T>
-LayerNormKernels<T> table() {
-  return {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
-}
+constexpr LayerNormKernels<T> kTable = {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
 
-Tables<LayerNormKernels> tables() { return {table<float>(), table<double>()}; }
+Tables<LayerNormKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

@@ -60,11 +60,9 @@ void vjp(const RMSNormRows<T>& in, std::int64_t begin, std::int64_t end, const T
 }
 
 template <class T>
-RMSNormKernels<T> table() {
-  return {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
-}
+constexpr RMSNormKernels<T> kTable = {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
 
-Tables<RMSNormKernels> tables() { return {table<float>(), table<double>()}; }
+Tables<RMSNormKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

@@ -49,11 +49,9 @@ void rotate(const Rotation<T>& by, bool inverse, std::int64_t batch, const T* x,
 }
 
 template <class T>
-RotaryKernels<T> table() {
-  return {.rotate = rotate<T>};
-}
+constexpr RotaryKernels<T> kTable = {.rotate = rotate<T>};
 
-Tables<RotaryKernels> tables() { return {table<float>(), table<double>()}; }
+Tables<RotaryKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

@@ -124,16 +124,14 @@ void logsumexp_vjp(const Rows& rows, std::int64_t begin, std::int64_t end, const
 }
 
 template <class T>
-SoftmaxKernels<T> table() {
-  return {.softmax = for_all_rows<softmax<T>>,
-          .softmax_vjp = for_all_rows<softmax_vjp<T>>,
-          .log_softmax = for_all_rows<log_softmax<T>>,
-          .log_softmax_vjp = for_all_rows<log_softmax_vjp<T>>,
-          .logsumexp = for_all_rows<logsumexp<T>>,
-          .logsumexp_vjp = for_all_rows<logsumexp_vjp<T>>};
-}
+constexpr SoftmaxKernels<T> kTable = {.softmax = for_all_rows<softmax<T>>,
+                                      .softmax_vjp = for_all_rows<softmax_vjp<T>>,
+                                      .log_softmax = for_all_rows<log_softmax<T>>,
+                                      .log_softmax_vjp = for_all_rows<log_softmax_vjp<T>>,
+                                      .logsumexp = for_all_rows<logsumexp<T>>,
+                                      .logsumexp_vjp = for_all_rows<logsumexp_vjp<T>>};
 
-Tables<SoftmaxKernels> tables() { return {table<float>(), table<double>()}; }
+Tables<SoftmaxKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

@@ -67,11 +67,9 @@ void vjp(const GroupMixVjp<T>& c) {
 }
 
 template <class T>
-GroupMixKernels<T> table() {
-  return {.mix = mix_groups<T>, .vjp = vjp<T>};
-}
+constexpr GroupMixKernels<T> kTable = {.mix = mix_groups<T>, .vjp = vjp<T>};
 
-braid::kernels::Tables<GroupMixKernels> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<GroupMixKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

@@ -169,11 +169,9 @@ void vjp(const HyperReadVjp<T>& c) {
 }
 
 template <class T>
-HyperReadKernels<T> table() {
-  return {.read = read<T>, .vjp = vjp<T>};
-}
+constexpr HyperReadKernels<T> kTable = {.read = read<T>, .vjp = vjp<T>};
 
-braid::kernels::Tables<HyperReadKernels> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<HyperReadKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

@@ -97,11 +97,9 @@ void vjp(const MHCLayerVjp<T>& c) {
 }
 
 template <class T>
-MHCLayerKernels<T> table() {
-  return {.forward = forward<T>, .vjp = vjp<T>};
-}
+constexpr MHCLayerKernels<T> kTable = {.forward = forward<T>, .vjp = vjp<T>};
 
-braid::kernels::Tables<MHCLayerKernels> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<MHCLayerKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

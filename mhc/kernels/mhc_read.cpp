@@ -118,14 +118,12 @@ void vjp_n(const MHCReadVjp<T>& c) {
 
 /// Loops are unrolled for n = 4, the paper's.
 template <class T>
-MHCReadKernels<T> table() {
-  return {
-      .read = [](const MHCRead<T>& c) { c.sizes.n == 4 ? read_n<4>(c) : read_n<0>(c); },
-      .vjp = [](const MHCReadVjp<T>& c) { c.sizes.n == 4 ? vjp_n<4>(c) : vjp_n<0>(c); },
-  };
-}
+constexpr MHCReadKernels<T> kTable = {
+    .read = [](const MHCRead<T>& c) { c.sizes.n == 4 ? read_n<4>(c) : read_n<0>(c); },
+    .vjp = [](const MHCReadVjp<T>& c) { c.sizes.n == 4 ? vjp_n<4>(c) : vjp_n<0>(c); },
+};
 
-braid::kernels::Tables<MHCReadKernels> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<MHCReadKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

@@ -97,11 +97,9 @@ void vjp(const StreamVjp<T>& call) {
 }
 
 template <class T>
-ReadWriteKernels<T> table() {
-  return {.read = read<T>, .write = write<T>, .vjp = vjp<T>};
-}
+constexpr ReadWriteKernels<T> kTable = {.read = read<T>, .write = write<T>, .vjp = vjp<T>};
 
-braid::kernels::Tables<ReadWriteKernels> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<ReadWriteKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

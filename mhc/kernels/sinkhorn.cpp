@@ -129,11 +129,9 @@ void vjp(const SinkhornProblem& p, const T* logits, const T* dy, T* dlogits) {
 }
 
 template <class T>
-SinkhornKernels<T> table() {
-  return {.forward = forward<T>, .vjp = vjp<T>};
-}
+constexpr SinkhornKernels<T> kTable = {.forward = forward<T>, .vjp = vjp<T>};
 
-braid::kernels::Tables<SinkhornKernels> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<SinkhornKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

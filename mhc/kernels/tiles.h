@@ -80,15 +80,4 @@ class PartialSums {
   T* data_;
 };
 
-/// The data of a tensor for a kernel; null if the tensor is undefined: not given, or not wanted.
-template <class T>
-const T* data_or_null(const Tensor& t) {
-  return t.defined() ? t.data<T>() : nullptr;
-}
-
-template <class T>
-T* mutable_or_null(Tensor& t) {
-  return t.defined() ? t.mutable_data<T>() : nullptr;
-}
-
 }  // namespace braid::mhc::kernels

@@ -66,11 +66,9 @@ void vjp(const WeightedSumVjp<T>& c) {
 }
 
 template <class T>
-WeightedSumKernels<T> table() {
-  return {.sum = sum<T>, .vjp = vjp<T>};
-}
+constexpr WeightedSumKernels<T> kTable = {.sum = sum<T>, .vjp = vjp<T>};
 
-braid::kernels::Tables<WeightedSumKernels> tables() { return {table<float>(), table<double>()}; }
+braid::kernels::Tables<WeightedSumKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

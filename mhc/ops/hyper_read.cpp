@@ -1,20 +1,14 @@
 #include <braid/mhc/ops/hyper_read.h>
 
+#include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/kernels/hyper_read.h>
 #include <braid/mhc/kernels/tiles.h>
 
 namespace braid::mhc::detail {
 namespace {
 
-using kernels::data_or_null;
-
 struct Params {
   Tensor theta, alpha, bias;
-
-  template <class T>
-  kernels::HyperParams<T> kernel() const {
-    return {theta.data<T>(), alpha.data<T>(), bias.data<T>()};
-  }
 };
 
 struct Forward {
@@ -24,42 +18,51 @@ struct Forward {
 void check_params(const HyperMaps& c, const Var& x) {
   check_streams("HyperConnection", x);
   const std::int64_t n = x.size(-2);
-  const auto expect = [&](const char* name, const Var& param, const Shape& shape) {
-    check_shape(param.shape() == shape, "HyperConnection: {} must have shape {} to match x {} but has {}", name, shape,
-                x.shape(), param.shape());
-    check_same_dtype("HyperConnection", x.value(), param.value());
-  };
-  expect("theta", c.theta, {n + 2, x.size(-1)});
-  expect("alpha", c.alpha, {3});
-  expect("bias", c.bias, {n * (n + 2)});
+  check_argument("HyperConnection", "theta", c.theta, {n + 2, x.size(-1)}, x);
+  check_argument("HyperConnection", "alpha", c.alpha, {3}, x);
+  check_argument("HyperConnection", "bias", c.bias, {n * (n + 2)}, x);
 }
 
-Forward forward(const Params& params, double eps, const Tensor& x) {
+Forward forward(const Params& p, double eps, const Tensor& x) {
   const kernels::StreamSizes s = kernels::sizes_of(x.shape());
-  const auto make = [&](const Shape& tail) { return Tensor(x.shape().axes(0, x.rank() - 2).concat(tail), x.dtype()); };
+  const auto make = [&](const Shape& tail) { return Tensor(lead_of(x.shape()).concat(tail), x.dtype()); };
   Forward out{make({s.channels}), make({s.n}), make({s.n}), make({s.n, s.n}), make({s.n * (s.n + 2)}), make({s.n})};
   dispatch_float("HyperConnection", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::hyper_read_kernels().of<T>().read({s, eps, params.kernel<T>(), x.data<T>(), out.s.mutable_data<T>(),
-                                                out.rstd.mutable_data<T>(), out.h_pre.mutable_data<T>(),
-                                                out.h_post.mutable_data<T>(), out.h_res.mutable_data<T>(),
-                                                out.u.mutable_data<T>()});
+    kernels::hyper_read_kernels().of<T>().read({s,
+                                                eps,
+                                                {In{p.theta}, In{p.alpha}, In{p.bias}},
+                                                In{x},
+                                                Out{out.s},
+                                                Out{out.rstd},
+                                                Out{out.h_pre},
+                                                Out{out.h_post},
+                                                Out{out.h_res},
+                                                Out{out.u}});
   });
   return out;
 }
 
 /// Cotangents of theta, alpha, bias, x.
-std::vector<Tensor> backward(const Params& params, const Tensor& x, const Forward& saved, std::span<const Tensor> dys) {
+std::vector<Tensor> backward(const Params& p, const Tensor& x, const Forward& saved, std::span<const Tensor> dys) {
   const Tensor du = dys[0].contiguous(), dy = dys[1].contiguous(), dh_post = dys[2].contiguous();
-  const auto like = [](const Tensor& t) { return Tensor(t.shape(), t.dtype()); };
-  Tensor dtheta = like(params.theta), dalpha = like(params.alpha), dbias = like(params.bias), dx = like(x);
+  Tensor dtheta = like(p.theta), dalpha = like(p.alpha), dbias = like(p.bias), dx = like(x);
   dispatch_float("HyperConnection", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::hyper_read_kernels().of<T>().vjp({kernels::sizes_of(x.shape()), params.kernel<T>(), x.data<T>(),
-                                               saved.s.data<T>(), saved.rstd.data<T>(), saved.h_pre.data<T>(),
-                                               saved.h_res.data<T>(), data_or_null<T>(du), data_or_null<T>(dy),
-                                               data_or_null<T>(dh_post), dx.mutable_data<T>(), dtheta.mutable_data<T>(),
-                                               dalpha.mutable_data<T>(), dbias.mutable_data<T>()});
+    kernels::hyper_read_kernels().of<T>().vjp({kernels::sizes_of(x.shape()),
+                                               {In{p.theta}, In{p.alpha}, In{p.bias}},
+                                               In{x},
+                                               In{saved.s},
+                                               In{saved.rstd},
+                                               In{saved.h_pre},
+                                               In{saved.h_res},
+                                               In{du},
+                                               In{dy},
+                                               In{dh_post},
+                                               Out{dx},
+                                               Out{dtheta},
+                                               Out{dalpha},
+                                               Out{dbias}});
   });
   return {dtheta, dalpha, dbias, dx};
 }

@@ -1,18 +1,16 @@
 #include <braid/mhc/ops/mhc_layer.h>
 
+#include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/kernels/mhc_layer.h>
 #include <braid/mhc/kernels/tiles.h>
 
 namespace braid::mhc {
 namespace {
 
+using detail::check_argument, detail::In, detail::like, detail::Out;
+
 struct Params {
   Tensor h_pre, h_post, h_res, weight;
-
-  template <class T>
-  kernels::MHCLayerParams<T> kernel() const {
-    return {h_pre.data<T>(), h_post.data<T>(), h_res.data<T>(), weight.data<T>()};
-  }
 };
 
 struct Forward {
@@ -24,8 +22,8 @@ Forward forward(const Params& params, const Tensor& x, double eps) {
   Tensor y(x.shape(), x.dtype()), rstd({s.tokens}, x.dtype());
   dispatch_float("mhc_layer", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::mhc_layer_kernels().of<T>().forward(
-        {s, eps, params.kernel<T>(), x.data<T>(), y.mutable_data<T>(), rstd.mutable_data<T>()});
+    const kernels::MHCLayerParams<T> maps{In{params.h_pre}, In{params.h_post}, In{params.h_res}, In{params.weight}};
+    kernels::mhc_layer_kernels().of<T>().forward({s, eps, maps, In{x}, Out{y}, Out{rstd}});
   });
   return {y, rstd};
 }
@@ -33,15 +31,13 @@ Forward forward(const Params& params, const Tensor& x, double eps) {
 /// Cotangents of h_pre, h_post, h_res, weight, x.
 std::vector<Tensor> backward(const Tensor& cotangent, const Params& params, const Tensor& x, const Tensor& rstd) {
   const Tensor dy = cotangent.contiguous();
-  const auto like = [](const Tensor& t) { return Tensor(t.shape(), t.dtype()); };
   Tensor dh_pre = like(params.h_pre), dh_post = like(params.h_post), dh_res = like(params.h_res),
          dweight = like(params.weight), dx = like(x);
   dispatch_float("mhc_layer", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::mhc_layer_kernels().of<T>().vjp({kernels::sizes_of(x.shape()), params.kernel<T>(), x.data<T>(),
-                                              rstd.data<T>(), dy.data<T>(), dx.mutable_data<T>(),
-                                              dh_pre.mutable_data<T>(), dh_post.mutable_data<T>(),
-                                              dh_res.mutable_data<T>(), dweight.mutable_data<T>()});
+    const kernels::MHCLayerParams<T> maps{In{params.h_pre}, In{params.h_post}, In{params.h_res}, In{params.weight}};
+    kernels::mhc_layer_kernels().of<T>().vjp({kernels::sizes_of(x.shape()), maps, In{x}, In{rstd}, In{dy}, Out{dx},
+                                              Out{dh_pre}, Out{dh_post}, Out{dh_res}, Out{dweight}});
   });
   return {dh_pre, dh_post, dh_res, dweight, dx};
 }
@@ -51,14 +47,12 @@ std::vector<Tensor> backward(const Tensor& cotangent, const Params& params, cons
 Var mhc_layer(const Var& h_pre, const Var& h_post, const Var& h_res, const Var& weight, const Var& x, double eps) {
   check_shape(x.rank() >= 2, "mhc_layer: x must have shape [..., n, C] but has {}", x.shape());
   const std::int64_t n = x.size(-2);
-  const auto contiguous = [&](const char* name, const Var& param, const Shape& shape) {
-    check_shape(param.shape() == shape, "mhc_layer: {} must have shape {} to match x {} but has {}", name, shape,
-                x.shape(), param.shape());
-    check_same_dtype("mhc_layer", x.value(), param.value());
-    return param.value().contiguous();
-  };
-  const Params params{contiguous("h_pre", h_pre, {n}), contiguous("h_post", h_post, {n}),
-                      contiguous("h_res", h_res, {n, n}), contiguous("weight", weight, {x.size(-1)})};
+  check_argument("mhc_layer", "h_pre", h_pre, {n}, x);
+  check_argument("mhc_layer", "h_post", h_post, {n}, x);
+  check_argument("mhc_layer", "h_res", h_res, {n, n}, x);
+  check_argument("mhc_layer", "weight", weight, {x.size(-1)}, x);
+  const Params params{h_pre.value().contiguous(), h_post.value().contiguous(), h_res.value().contiguous(),
+                      weight.value().contiguous()};
   const Tensor streams = x.value().contiguous();
   const Forward out = forward(params, streams, eps);
   return record("mhc_layer", out.y, {h_pre, h_post, h_res, weight, x},

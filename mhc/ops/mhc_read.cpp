@@ -1,15 +1,15 @@
 #include <braid/mhc/ops/mhc_read.h>
 
 #include <braid/core/reduce.h>
+#include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/detail/kept_streams.h>
-#include <braid/mhc/detail/stream_map.h>
 #include <braid/mhc/kernels/mhc_read.h>
 #include <braid/mhc/kernels/tiles.h>
 
 namespace braid::mhc::detail {
 namespace {
 
-using kernels::data_or_null, kernels::mutable_or_null, kernels::MHCSizes;
+using kernels::MHCSizes;
 
 constexpr const char* kOp = "ManifoldConstrainedHC";
 
@@ -18,7 +18,7 @@ struct Params {
 
   template <class T>
   kernels::MHCParams<T> kernel() const {
-    return {phi.data<T>(), alpha.data<T>(), bias.data<T>()};
+    return {In{phi}, In{alpha}, In{bias}};
   }
 };
 
@@ -29,28 +29,21 @@ struct Write {
   template <class T>
   kernels::MHCWrite<T> kernel() const {
     if (!f.defined()) return {};
-    return {data_or_null<T>(x), map_of<T>(h_post, 1), map_of<T>(h_res, 2), f.data<T>()};
+    return {In{x}, map_in<T>(h_post, 1), map_in<T>(h_res, 2), In{f}};
   }
   Write without_x() const { return {{}, h_post, h_res, f}; }
 };
 
-Shape lead_of(const Tensor& x) { return x.shape().axes(0, x.rank() - 2); }
-
 MHCSizes sizes_of(const Tensor& x, const MHCMaps& m) {
-  return {lead_of(x).numel(), x.size(-2), x.size(-1), m.iterations, m.rows_last, m.eps};
+  return {lead_of(x.shape()).numel(), x.size(-2), x.size(-1), m.iterations, m.rows_last, m.eps};
 }
 
 void check_params(const MHCMaps& m, const Var& x) {
   check_streams(kOp, x);
   const std::int64_t n = x.size(-2), width = n * x.size(-1), columns = n * (n + 2);
-  const auto expect = [&](const char* name, const Var& param, const Shape& shape) {
-    check_shape(param.shape() == shape, "{}: {} must have shape {} to match x {} but has {}", kOp, name, shape,
-                x.shape(), param.shape());
-    check_same_dtype(kOp, x.value(), param.value());
-  };
-  expect("phi", m.phi, {width, columns});
-  expect("alpha", m.alpha, {3});
-  expect("bias", m.bias, {columns});
+  check_argument(kOp, "phi", m.phi, {width, columns}, x);
+  check_argument(kOp, "alpha", m.alpha, {3}, x);
+  check_argument(kOp, "bias", m.bias, {columns}, x);
 }
 
 /// Rows of maps are pre [n], post [n], res [n, n]: [..., n + 2, n].
@@ -64,16 +57,14 @@ struct Forward {
 
 /// On `x`, or on what the write makes of its own.
 Forward forward(const MHCSizes& s, const Params& params, const Write& before, const Tensor& x) {
-  const Tensor& like = before.f.defined() ? before.x : x;
-  const Shape lead = lead_of(like);
-  const auto make = [&](const Shape& tail) { return Tensor(lead.concat(tail), like.dtype()); };
+  const Tensor& streams = before.f.defined() ? before.x : x;
+  const auto make = [&](const Shape& tail) { return Tensor(lead_of(streams.shape()).concat(tail), streams.dtype()); };
   Tensor written = before.f.defined() ? make({s.n, s.channels}) : Tensor();
   Forward out{make({s.channels}), {}, make({s.n + 2, s.n}), make({s.maps()}), make({})};
-  dispatch_float(kOp, like.dtype(), [&](auto zero) {
+  dispatch_float(kOp, streams.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::mhc_read_kernels().of<T>().read(
-        {s, params.kernel<T>(), before.kernel<T>(), data_or_null<T>(x), mutable_or_null<T>(written),
-         out.z.mutable_data<T>(), out.r.mutable_data<T>(), out.maps.mutable_data<T>(), out.u.mutable_data<T>()});
+    kernels::mhc_read_kernels().of<T>().read({s, params.kernel<T>(), before.kernel<T>(), In{x}, Out{written},
+                                              Out{out.z}, Out{out.r}, Out{out.maps}, Out{out.u}});
   });
   out.x = before.f.defined() ? std::move(written) : x;
   return out;
@@ -105,18 +96,15 @@ std::vector<Tensor> backward(const MHCSizes& s, const Params& params, const Writ
   const bool written = dys[1].defined();
   Tensor dx = memory_for_dx(x, dys[1]);
   const Tensor dy = dys[1].contiguous();  // undefined where dx has its memory
-  const auto like = [](const Tensor& t) { return t.defined() ? Tensor(t.shape(), t.dtype()) : Tensor(); };
   Tensor dphi = like(params.phi), dalpha = like(params.alpha), dbias = like(params.bias), df = like(before.f);
-  Tensor dh_post_before = before.f.defined() ? Tensor(lead_of(x).concat({s.n}), dx.dtype()) : Tensor();
+  Tensor dh_post_before = before.f.defined() ? Tensor(lead_of(x.shape()).concat({s.n}), dx.dtype()) : Tensor();
   dispatch_float(kOp, dx.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* dx_data = dx.mutable_data<T>();
-    const T* dy_data = written && !dy.defined() ? dx_data : data_or_null<T>(dy);
-    kernels::mhc_read_kernels().of<T>().vjp({s, params.kernel<T>(), before.kernel<T>(), x.data<T>(), saved.z.data<T>(),
-                                             saved.r.data<T>(), saved.maps.data<T>(), dy_data, data_or_null<T>(dh_post),
-                                             data_or_null<T>(du), dx_data, dphi.mutable_data<T>(),
-                                             dalpha.mutable_data<T>(), dbias.mutable_data<T>(),
-                                             mutable_or_null<T>(dh_post_before), mutable_or_null<T>(df)});
+    const T* dy_data = written && !dy.defined() ? dx_data : static_cast<const T*>(In{dy});
+    kernels::mhc_read_kernels().of<T>().vjp({s, params.kernel<T>(), before.kernel<T>(), In{x}, In{saved.z}, In{saved.r},
+                                             In{saved.maps}, dy_data, In{dh_post}, In{du}, dx_data, Out{dphi},
+                                             Out{dalpha}, Out{dbias}, Out{dh_post_before}, Out{df}});
   });
   return {dx, summed_like(before.h_post, dh_post_before), df, dphi, dalpha, dbias};
 }

@@ -4,26 +4,24 @@
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sum.h>
-#include <braid/mhc/detail/stream_map.h>
+#include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/kernels/read_write.h>
 #include <braid/mhc/kernels/tiles.h>
 
 namespace braid::mhc {
 namespace {
 
-using detail::gradient_of, detail::map_of, detail::stepped;
-using kernels::data_or_null, kernels::mutable_or_null, kernels::sizes_of;
-
-Shape lead_of(const Var& x) { return x.shape().axes(0, x.rank() - 2); }
+using detail::In, detail::lead_of, detail::map_in, detail::map_out, detail::Out, detail::stepped;
+using kernels::sizes_of;
 
 /// Whether a map of shape `tail` for x is one for all tokens or one per token, which is what the kernels take.
 bool fits(const Var& map, const Shape& tail, const Var& x) {
-  return map.shape() == tail || map.shape() == lead_of(x).concat(tail);
+  return map.shape() == tail || map.shape() == lead_of(x.shape()).concat(tail);
 }
 
 void check_map(const char* op, const char* name, const Var& map, const Shape& tail, const Var& x) {
   check_shape(fits(map, tail, x), "{}: {} must have shape {} or {} to match x {} but has {}", op, name, tail,
-              lead_of(x).concat(tail), x.shape(), map.shape());
+              lead_of(x.shape()).concat(tail), x.shape(), map.shape());
   check_same_dtype(op, map.value(), x.value());
 }
 
@@ -38,8 +36,7 @@ Tensor read(const Tensor& h_pre, const Tensor& x) {
   Tensor u(x.shape().without(-2), x.dtype());
   dispatch_float("read_streams", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::read_write_kernels().of<T>().read(
-        {sizes_of(x.shape()), map_of<T>(h_pre, 1), x.data<T>(), u.mutable_data<T>()});
+    kernels::read_write_kernels().of<T>().read({sizes_of(x.shape()), map_in<T>(h_pre, 1), In{x}, Out{u}});
   });
   return u;
 }
@@ -67,11 +64,9 @@ StreamTensors backward(const StreamTensors& in, const Shape& shape, const Cotang
                   wanted.x ? Tensor(shape, dtype) : Tensor(), wanted.f ? Tensor(shape.without(-2), dtype) : Tensor()};
   dispatch_float("write_streams", dtype, [&](auto zero) {
     using T = decltype(zero);
-    kernels::read_write_kernels().of<T>().vjp({sizes_of(shape), map_of<T>(in.h_pre, 1), map_of<T>(in.h_res, 2),
-                                               map_of<T>(in.h_post, 1), data_or_null<T>(in.x), data_or_null<T>(in.f),
-                                               data_or_null<T>(du), data_or_null<T>(dy), gradient_of<T>(d.h_pre, 1),
-                                               gradient_of<T>(d.h_res, 2), gradient_of<T>(d.h_post, 1),
-                                               mutable_or_null<T>(d.x), mutable_or_null<T>(d.f)});
+    kernels::read_write_kernels().of<T>().vjp(
+        {sizes_of(shape), map_in<T>(in.h_pre, 1), map_in<T>(in.h_res, 2), map_in<T>(in.h_post, 1), In{in.x}, In{in.f},
+         In{du}, In{dy}, map_out<T>(d.h_pre, 1), map_out<T>(d.h_res, 2), map_out<T>(d.h_post, 1), Out{d.x}, Out{d.f}});
   });
   return d;
 }
@@ -165,8 +160,8 @@ Tensor write_streams(const Tensor& h_res, const Tensor& h_post, const Tensor& x,
   Tensor y(x.shape(), x.dtype());
   dispatch_float("write_streams", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    kernels::read_write_kernels().of<T>().write({sizes_of(x.shape()), map_of<T>(h_res, 2), map_of<T>(h_post, 1),
-                                                 x.data<T>(), f.data<T>(), y.mutable_data<T>()});
+    kernels::read_write_kernels().of<T>().write(
+        {sizes_of(x.shape()), map_in<T>(h_res, 2), map_in<T>(h_post, 1), In{x}, In{f}, Out{y}});
   });
   return y;
 }

@@ -1,6 +1,6 @@
 #include <braid/mhc/ops/weighted_sum.h>
 
-#include <braid/mhc/kernels/tiles.h>
+#include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/kernels/weighted_sum.h>
 
 namespace braid::mhc {
@@ -32,9 +32,9 @@ std::vector<Tensor> backward(const Tensor& cotangent, const Tensor& weights, con
   dispatch_float("weighted_sum", dy.dtype(), [&](auto zero) {
     using T = decltype(zero);
     std::vector<T*> dstates;
-    for (std::size_t k = 0; k < states.size(); ++k) dstates.push_back(kernels::mutable_or_null<T>(d[2 + k]));
+    for (std::size_t k = 0; k < states.size(); ++k) dstates.push_back(detail::Out{d[2 + k]});
     kernels::weighted_sum_kernels().of<T>().vjp(
-        {dy.numel(), weights.data<T>(), pointers<T>(states), dy.data<T>(), dstates, kernels::mutable_or_null<T>(d[1])});
+        {dy.numel(), weights.data<T>(), pointers<T>(states), dy.data<T>(), dstates, detail::Out{d[1]}});
   });
   return d;
 }

@@ -30,11 +30,9 @@ void update(const AdamCoefficients& c, const T* grad, T* p, T* m, T* v, std::int
 }
 
 template <class T>
-AdamKernels<T> table() {
-  return {.update = update<T>};
-}
+constexpr AdamKernels<T> kTable = {.update = update<T>};
 
-Tables<AdamKernels> tables() { return {table<float>(), table<double>()}; }
+Tables<AdamKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

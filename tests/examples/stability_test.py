@@ -121,7 +121,7 @@ def bad_input(program, folder):
         ("divergence: expected a number from 1 to 1000000, got 0.5", "divergence = 3.0", "divergence = 0.5"),
         ("probe_every: expected an integer from 1 to 1000000, got 1.5", "probe_every = 4", "probe_every = 1.5"),
         ("probe_every: expected an integer from 1 to 1000000, got nothing", "probe_every = 4", ""),
-        ("color: expected one of the keys divergence, ", "probe_every = 4", "probe_every = 4\ncolour = 1"),
+        ("color: expected one of the keys divergence, ", "probe_every = 4", "probe_every = 4\ncolor = 1"),
         ("deep_mlp_regression.sublayer: expected one of the keys sublayers, ", "steps = 10", "steps = 10\nsublayer = 4"),
         ("deep_mlp_regression.sublayers: expected an integer from 1 to 1000, got 0", "sublayers = 4", "sublayers = 0"),
         ("deep_mlp_regression.sublayers: expected an integer from 1 to 1000, got 'four'", "sublayers = 4", 'sublayers = "four"'),
