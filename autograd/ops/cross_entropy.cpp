@@ -38,8 +38,8 @@ struct Labeled {
   std::int64_t count;  // of the targets that are not ignored
 
   template <class T>
-  kernels::LabeledRows<T> rows() const {
-    return {kernels::Rows(logits.shape()), logits.data<T>(), targets.data<std::int32_t>(), ignore_index};
+  operator kernels::LabeledRows<T>() const {
+    return {kernels::Rows(logits.shape()), kernels::In{logits}, kernels::In{targets}, ignore_index};
   }
 };
 
@@ -54,7 +54,7 @@ Loss forward(const Labeled& in) {
   return dispatch_float("cross_entropy", dtype, [&](auto zero) {
     using T = decltype(zero);
     T* loss = losses.mutable_data<T>();
-    kernels::cross_entropy_kernels().of<T>().forward(in.rows<T>(), logsumexp.mutable_data<T>(), loss);
+    kernels::cross_entropy_kernels().of<T>().forward(in, logsumexp.mutable_data<T>(), loss);
     const double sum = std::accumulate(loss, loss + losses.numel(), 0.0);
     return Loss{scalar(sum / static_cast<double>(std::max<std::int64_t>(in.count, 1)), dtype), logsumexp};
   });
@@ -64,9 +64,8 @@ Loss forward(const Labeled& in) {
 Tensor backward(double dy, const Labeled& in, const Tensor& logsumexp) {
   Tensor dlogits(in.logits.shape(), in.logits.dtype());
   const double scale = dy / static_cast<double>(std::max<std::int64_t>(in.count, 1));
-  dispatch_float("cross_entropy", dlogits.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::cross_entropy_kernels().of<T>().vjp(in.rows<T>(), logsumexp.data<T>(), scale, dlogits.mutable_data<T>());
+  kernels::cross_entropy_kernels().dispatch("cross_entropy", dlogits.dtype(), [&](const auto& kernel) {
+    kernel.vjp(in, kernels::In{logsumexp}, scale, kernels::Out{dlogits});
   });
   return dlogits;
 }

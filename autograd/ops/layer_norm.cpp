@@ -6,7 +6,7 @@
 namespace braid {
 namespace {
 
-using kernels::Rows;
+using kernels::In, kernels::Out, kernels::Rows;
 
 struct Normalized {
   Tensor y;           // [..., C]
@@ -16,11 +16,8 @@ struct Normalized {
 Normalized forward(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   const Rows rows(x.shape());
   Tensor y(x.shape(), x.dtype()), mean({rows.count}, x.dtype()), rstd({rows.count}, x.dtype());
-  dispatch_float("layer_norm", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::layer_norm_kernels().of<T>().forward({rows, x.data<T>(), weight.data<T>(), bias.data<T>()}, eps,
-                                                  y.mutable_data<T>(),
-                                                  {mean.mutable_data<T>(), rstd.mutable_data<T>()});
+  kernels::layer_norm_kernels().dispatch("layer_norm", x.dtype(), [&](const auto& kernel) {
+    kernel.forward({rows, In{x}, In{weight}, In{bias}}, eps, Out{y}, {Out{mean}, Out{rstd}});
   });
   return {y, mean, rstd};
 }
@@ -31,11 +28,9 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& x, const Tensor& we
   const Rows rows(x.shape());
   Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, x.dtype());
   Tensor dbiases(dweights.shape(), x.dtype());
-  dispatch_float("layer_norm", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::layer_norm_kernels().of<T>().vjp(
-        {rows, x.data<T>(), weight.data<T>(), nullptr}, {mean.data<T>(), rstd.data<T>()}, dy.data<T>(),
-        {dx.mutable_data<T>(), dweights.mutable_data<T>(), dbiases.mutable_data<T>()});
+  kernels::layer_norm_kernels().dispatch("layer_norm", x.dtype(), [&](const auto& kernel) {
+    kernel.vjp({rows, In{x}, In{weight}, nullptr}, {In{mean}, In{rstd}}, In{dy},
+               {Out{dx}, Out{dweights}, Out{dbiases}});
   });
   return {dx, reduce_sum(dweights, {0}), reduce_sum(dbiases, {0})};
 }

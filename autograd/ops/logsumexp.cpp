@@ -6,25 +6,21 @@
 namespace braid {
 namespace {
 
-using kernels::RowsAlong;
+using kernels::In, kernels::Out, kernels::RowsAlong;
 
 Tensor forward(const RowsAlong& along, const Tensor& x, const Shape& shape) {
   const Tensor in = along.lay_out(x);
   Tensor y(shape, x.dtype());
-  dispatch_float("logsumexp", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::softmax_kernels().of<T>().logsumexp(along, in.data<T>(), y.mutable_data<T>());
-  });
+  kernels::softmax_kernels().dispatch("logsumexp", x.dtype(),
+                                      [&](const auto& kernel) { kernel.logsumexp(along, In{in}, Out{y}); });
   return y;
 }
 
 Tensor backward(const RowsAlong& along, const Tensor& dy, const Tensor& x, const Tensor& y) {
   const Tensor in = along.lay_out(x), dy_rows = dy.contiguous();
   Tensor dx(in.shape(), in.dtype());
-  dispatch_float("logsumexp", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::softmax_kernels().of<T>().logsumexp_vjp(along, dy_rows.data<T>(), in.data<T>(), y.data<T>(),
-                                                     dx.mutable_data<T>());
+  kernels::softmax_kernels().dispatch("logsumexp", x.dtype(), [&](const auto& kernel) {
+    kernel.logsumexp_vjp(along, In{dy_rows}, In{in}, In{y}, Out{dx});
   });
   return along.restore(dx);
 }

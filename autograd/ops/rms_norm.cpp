@@ -6,7 +6,7 @@
 namespace braid {
 namespace {
 
-using kernels::Rows;
+using kernels::In, kernels::Out, kernels::Rows;
 
 struct Normalized {
   Tensor y;     // [..., C]
@@ -16,10 +16,8 @@ struct Normalized {
 Normalized forward(const Tensor& x, const Tensor& weight, double eps) {
   const Rows rows(x.shape());
   Tensor y(x.shape(), x.dtype()), rstd({rows.count}, x.dtype());
-  dispatch_float("rms_norm", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::rms_norm_kernels().of<T>().forward({rows, x.data<T>(), weight.data<T>()}, eps, y.mutable_data<T>(),
-                                                rstd.mutable_data<T>());
+  kernels::rms_norm_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
+    kernel.forward({rows, In{x}, In{weight}}, eps, Out{y}, Out{rstd});
   });
   return {y, rstd};
 }
@@ -33,10 +31,8 @@ struct Cotangents {
 Cotangents backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd) {
   const Rows rows(x.shape());
   Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, x.dtype());
-  dispatch_float("rms_norm", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::rms_norm_kernels().of<T>().vjp({rows, x.data<T>(), weight.data<T>()}, rstd.data<T>(), dy.data<T>(),
-                                            dx.mutable_data<T>(), dweights.mutable_data<T>());
+  kernels::rms_norm_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
+    kernel.vjp({rows, In{x}, In{weight}}, In{rstd}, In{dy}, Out{dx}, Out{dweights});
   });
   return {dx, reduce_sum(dweights, {0})};
 }

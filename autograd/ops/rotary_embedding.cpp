@@ -8,6 +8,8 @@
 namespace braid {
 namespace {
 
+using kernels::In, kernels::Out;
+
 struct Angles {
   Tensor cosine, sine;  // [T, D / 2]
 };
@@ -35,10 +37,8 @@ Angles angles(std::int64_t length, std::int64_t pairs, double base, std::int64_t
 /// A rotation is orthogonal: its vjp is the inverse.
 Tensor rotate(const Tensor& x, const Angles& by, bool inverse) {
   Tensor y(x.shape(), x.dtype());
-  dispatch_float("rotary_embedding", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const kernels::Rotation<T> rotation{x.size(1), x.size(2), x.size(3) / 2, by.cosine.data<T>(), by.sine.data<T>()};
-    kernels::rotary_kernels().of<T>().rotate(rotation, inverse, x.size(0), x.data<T>(), y.mutable_data<T>());
+  kernels::rotary_kernels().dispatch("rotary_embedding", x.dtype(), [&](const auto& kernel) {
+    kernel.rotate({x.size(1), x.size(2), x.size(3) / 2, In{by.cosine}, In{by.sine}}, inverse, x.size(0), In{x}, Out{y});
   });
   return y;
 }

@@ -6,18 +6,15 @@
 namespace braid {
 namespace {
 
-using kernels::RowsAlong;
+using kernels::In, kernels::Out, kernels::RowsAlong;
 
 /// A tensor shaped like the inputs, computed row by row with the kernel that `choose` takes from the table.
 template <class Choose, class... Inputs>
 Tensor map_rows(const char* op, const RowsAlong& along, Choose choose, const Inputs&... inputs) {
   const auto run = [&](const Tensor& first, const auto&... rest) {
     Tensor y(first.shape(), first.dtype());
-    dispatch_float(op, first.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      choose(kernels::softmax_kernels().of<T>())(along, first.data<T>(), rest.template data<T>()...,
-                                                 y.mutable_data<T>());
-    });
+    kernels::softmax_kernels().dispatch(
+        op, y.dtype(), [&](const auto& kernels) { choose(kernels)(along, In{first}, In{rest}..., Out{y}); });
     return along.restore(y);
   };
   return run(along.lay_out(inputs)...);

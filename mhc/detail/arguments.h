@@ -14,25 +14,7 @@ inline void check_argument(const char* op, const char* name, const Var& argument
   check_same_dtype(op, argument.value(), x.value());
 }
 
-/// The elements of a tensor; null when it is undefined: not given, or not wanted.
-struct In {
-  const Tensor& tensor;
-
-  template <class T>
-  operator const T*() const {
-    return tensor.defined() ? tensor.data<T>() : nullptr;
-  }
-};
-
-/// The same for writing.
-struct Out {
-  Tensor& tensor;
-
-  template <class T>
-  operator T*() const {
-    return tensor.defined() ? tensor.mutable_data<T>() : nullptr;
-  }
-};
+using braid::kernels::In, braid::kernels::Out;
 
 /// Of the same shape and dtype, uninitialized; undefined when `t` is.
 inline Tensor like(const Tensor& t) { return t.defined() ? Tensor(t.shape(), t.dtype()) : Tensor(); }
@@ -55,15 +37,28 @@ inline Tensor stepped(const Tensor& map, int axes) {
 }
 
 /// A stepped() map, or one map with `axes` axes for all tokens, or null when undefined; and the same for writing.
-template <class T>
-kernels::StreamMap<const T> map_in(const Tensor& map, int axes) {
-  const bool shared = !map.defined() || map.rank() == axes;
-  return {In{map}, shared ? 0 : map.strides()[static_cast<std::size_t>(map.rank() - axes - 1)]};
-}
+struct MapIn {
+  const Tensor& map;
+  int axes;
 
-template <class T>
-kernels::StreamMap<T> map_out(Tensor& map, int axes) {
-  return {Out{map}, map_in<T>(map, axes).step};
-}
+  std::int64_t step() const {
+    const bool shared = !map.defined() || map.rank() == axes;
+    return shared ? 0 : map.strides()[static_cast<std::size_t>(map.rank() - axes - 1)];
+  }
+  template <class T>
+  operator kernels::StreamMap<const T>() const {
+    return {In{map}, step()};
+  }
+};
+
+struct MapOut {
+  Tensor& map;
+  int axes;
+
+  template <class T>
+  operator kernels::StreamMap<T>() const {
+    return {Out{map}, MapIn{map, axes}.step()};
+  }
+};
 
 }  // namespace braid::mhc::detail

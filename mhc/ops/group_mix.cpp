@@ -18,9 +18,8 @@ struct Inputs {
 
 Tensor forward(const Inputs& in) {
   Tensor y(in.f.shape(), in.f.dtype());
-  dispatch_float("mix_groups", in.f.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::group_mix_kernels().of<T>().mix({in.sizes(), In{in.mixing}, In{in.scale}, In{in.x}, In{in.f}, Out{y}});
+  kernels::group_mix_kernels().dispatch("mix_groups", in.f.dtype(), [&](const auto& kernel) {
+    kernel.mix({in.sizes(), In{in.mixing}, In{in.scale}, In{in.x}, In{in.f}, Out{y}});
   });
   return y;
 }
@@ -28,10 +27,9 @@ Tensor forward(const Inputs& in) {
 Inputs backward(const Tensor& cotangent, const Inputs& in) {
   const Tensor dy = cotangent.contiguous();
   Inputs d{like(in.mixing), like(in.scale), like(in.x), like(in.f)};
-  dispatch_float("mix_groups", dy.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::group_mix_kernels().of<T>().vjp({in.sizes(), In{in.mixing}, In{in.scale}, In{in.x}, In{in.f}, In{dy},
-                                              Out{d.mixing}, Out{d.scale}, Out{d.x}, Out{d.f}});
+  kernels::group_mix_kernels().dispatch("mix_groups", dy.dtype(), [&](const auto& kernel) {
+    kernel.vjp({in.sizes(), In{in.mixing}, In{in.scale}, In{in.x}, In{in.f}, In{dy}, Out{d.mixing}, Out{d.scale},
+                Out{d.x}, Out{d.f}});
   });
   return d;
 }

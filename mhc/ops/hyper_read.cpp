@@ -9,6 +9,11 @@ namespace {
 
 struct Params {
   Tensor theta, alpha, bias;
+
+  template <class T>
+  operator kernels::HyperParams<T>() const {
+    return {In{theta}, In{alpha}, In{bias}};
+  }
 };
 
 struct Forward {
@@ -27,18 +32,9 @@ Forward forward(const Params& p, double eps, const Tensor& x) {
   const kernels::StreamSizes s = kernels::sizes_of(x.shape());
   const auto make = [&](const Shape& tail) { return Tensor(lead_of(x.shape()).concat(tail), x.dtype()); };
   Forward out{make({s.channels}), make({s.n}), make({s.n}), make({s.n, s.n}), make({s.n * (s.n + 2)}), make({s.n})};
-  dispatch_float("HyperConnection", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::hyper_read_kernels().of<T>().read({s,
-                                                eps,
-                                                {In{p.theta}, In{p.alpha}, In{p.bias}},
-                                                In{x},
-                                                Out{out.s},
-                                                Out{out.rstd},
-                                                Out{out.h_pre},
-                                                Out{out.h_post},
-                                                Out{out.h_res},
-                                                Out{out.u}});
+  kernels::hyper_read_kernels().dispatch("HyperConnection", x.dtype(), [&](const auto& kernel) {
+    kernel.read(
+        {s, eps, p, In{x}, Out{out.s}, Out{out.rstd}, Out{out.h_pre}, Out{out.h_post}, Out{out.h_res}, Out{out.u}});
   });
   return out;
 }
@@ -47,22 +43,9 @@ Forward forward(const Params& p, double eps, const Tensor& x) {
 std::vector<Tensor> backward(const Params& p, const Tensor& x, const Forward& saved, std::span<const Tensor> dys) {
   const Tensor du = dys[0].contiguous(), dy = dys[1].contiguous(), dh_post = dys[2].contiguous();
   Tensor dtheta = like(p.theta), dalpha = like(p.alpha), dbias = like(p.bias), dx = like(x);
-  dispatch_float("HyperConnection", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::hyper_read_kernels().of<T>().vjp({kernels::sizes_of(x.shape()),
-                                               {In{p.theta}, In{p.alpha}, In{p.bias}},
-                                               In{x},
-                                               In{saved.s},
-                                               In{saved.rstd},
-                                               In{saved.h_pre},
-                                               In{saved.h_res},
-                                               In{du},
-                                               In{dy},
-                                               In{dh_post},
-                                               Out{dx},
-                                               Out{dtheta},
-                                               Out{dalpha},
-                                               Out{dbias}});
+  kernels::hyper_read_kernels().dispatch("HyperConnection", x.dtype(), [&](const auto& kernel) {
+    kernel.vjp({kernels::sizes_of(x.shape()), p, In{x}, In{saved.s}, In{saved.rstd}, In{saved.h_pre}, In{saved.h_res},
+                In{du}, In{dy}, In{dh_post}, Out{dx}, Out{dtheta}, Out{dalpha}, Out{dbias}});
   });
   return {dtheta, dalpha, dbias, dx};
 }

@@ -11,33 +11,34 @@ using detail::check_argument, detail::In, detail::like, detail::Out;
 
 struct Params {
   Tensor h_pre, h_post, h_res, weight;
+
+  template <class T>
+  operator kernels::MHCLayerParams<T>() const {
+    return {In{h_pre}, In{h_post}, In{h_res}, In{weight}};
+  }
 };
 
 struct Forward {
   Tensor y, rstd;  // [..., n, C], [tokens]
 };
 
-Forward forward(const Params& params, const Tensor& x, double eps) {
+Forward forward(const Params& p, const Tensor& x, double eps) {
   const kernels::StreamSizes s = kernels::sizes_of(x.shape());
   Tensor y(x.shape(), x.dtype()), rstd({s.tokens}, x.dtype());
-  dispatch_float("mhc_layer", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const kernels::MHCLayerParams<T> maps{In{params.h_pre}, In{params.h_post}, In{params.h_res}, In{params.weight}};
-    kernels::mhc_layer_kernels().of<T>().forward({s, eps, maps, In{x}, Out{y}, Out{rstd}});
+  kernels::mhc_layer_kernels().dispatch("mhc_layer", x.dtype(), [&](const auto& kernel) {
+    kernel.forward({s, eps, p, In{x}, Out{y}, Out{rstd}});
   });
   return {y, rstd};
 }
 
 /// Cotangents of h_pre, h_post, h_res, weight, x.
-std::vector<Tensor> backward(const Tensor& cotangent, const Params& params, const Tensor& x, const Tensor& rstd) {
+std::vector<Tensor> backward(const Tensor& cotangent, const Params& p, const Tensor& x, const Tensor& rstd) {
   const Tensor dy = cotangent.contiguous();
-  Tensor dh_pre = like(params.h_pre), dh_post = like(params.h_post), dh_res = like(params.h_res),
-         dweight = like(params.weight), dx = like(x);
-  dispatch_float("mhc_layer", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const kernels::MHCLayerParams<T> maps{In{params.h_pre}, In{params.h_post}, In{params.h_res}, In{params.weight}};
-    kernels::mhc_layer_kernels().of<T>().vjp({kernels::sizes_of(x.shape()), maps, In{x}, In{rstd}, In{dy}, Out{dx},
-                                              Out{dh_pre}, Out{dh_post}, Out{dh_res}, Out{dweight}});
+  Tensor dh_pre = like(p.h_pre), dh_post = like(p.h_post), dh_res = like(p.h_res), dweight = like(p.weight),
+         dx = like(x);
+  kernels::mhc_layer_kernels().dispatch("mhc_layer", x.dtype(), [&](const auto& kernel) {
+    kernel.vjp({kernels::sizes_of(x.shape()), p, In{x}, In{rstd}, In{dy}, Out{dx}, Out{dh_pre}, Out{dh_post},
+                Out{dh_res}, Out{dweight}});
   });
   return {dh_pre, dh_post, dh_res, dweight, dx};
 }

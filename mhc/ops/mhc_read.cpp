@@ -17,7 +17,7 @@ struct Params {
   Tensor phi, alpha, bias;
 
   template <class T>
-  kernels::MHCParams<T> kernel() const {
+  operator kernels::MHCParams<T>() const {
     return {In{phi}, In{alpha}, In{bias}};
   }
 };
@@ -27,9 +27,8 @@ struct Write {
   Tensor x, h_post, h_res, f;  // [..., n, C], [..., n], [..., n, n], [..., C]
 
   template <class T>
-  kernels::MHCWrite<T> kernel() const {
-    if (!f.defined()) return {};
-    return {In{x}, map_in<T>(h_post, 1), map_in<T>(h_res, 2), In{f}};
+  operator kernels::MHCWrite<T>() const {
+    return {In{x}, MapIn{h_post, 1}, MapIn{h_res, 2}, In{f}};
   }
   Write without_x() const { return {{}, h_post, h_res, f}; }
 };
@@ -56,15 +55,13 @@ struct Forward {
 };
 
 /// On `x`, or on what the write makes of its own.
-Forward forward(const MHCSizes& s, const Params& params, const Write& before, const Tensor& x) {
+Forward forward(const MHCSizes& s, const Params& p, const Write& before, const Tensor& x) {
   const Tensor& streams = before.f.defined() ? before.x : x;
   const auto make = [&](const Shape& tail) { return Tensor(lead_of(streams.shape()).concat(tail), streams.dtype()); };
   Tensor written = before.f.defined() ? make({s.n, s.channels}) : Tensor();
   Forward out{make({s.channels}), {}, make({s.n + 2, s.n}), make({s.maps()}), make({})};
-  dispatch_float(kOp, streams.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::mhc_read_kernels().of<T>().read({s, params.kernel<T>(), before.kernel<T>(), In{x}, Out{written},
-                                              Out{out.z}, Out{out.r}, Out{out.maps}, Out{out.u}});
+  kernels::mhc_read_kernels().dispatch(kOp, streams.dtype(), [&](const auto& kernel) {
+    kernel.read({s, p, before, In{x}, Out{written}, Out{out.z}, Out{out.r}, Out{out.maps}, Out{out.u}});
   });
   out.x = before.f.defined() ? std::move(written) : x;
   return out;
@@ -89,22 +86,19 @@ Tensor summed_like(const Tensor& h_post, const Tensor& per_token) {
 }
 
 /// Cotangents of x (that of the write before, when there is one), its h_post and f, phi, alpha, bias.
-std::vector<Tensor> backward(const MHCSizes& s, const Params& params, const Write& before, const Saved& saved,
+std::vector<Tensor> backward(const MHCSizes& s, const Params& p, const Write& before, const Saved& saved,
                              std::span<Tensor> dys) {
   const Tensor& x = saved.streams->x();
   const Tensor du = dys[0].contiguous(), dh_post = dys[2].contiguous();
   const bool written = dys[1].defined();
   Tensor dx = memory_for_dx(x, dys[1]);
   const Tensor dy = dys[1].contiguous();  // undefined where dx has its memory
-  Tensor dphi = like(params.phi), dalpha = like(params.alpha), dbias = like(params.bias), df = like(before.f);
+  Tensor dphi = like(p.phi), dalpha = like(p.alpha), dbias = like(p.bias), df = like(before.f);
   Tensor dh_post_before = before.f.defined() ? Tensor(lead_of(x.shape()).concat({s.n}), dx.dtype()) : Tensor();
-  dispatch_float(kOp, dx.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    T* dx_data = dx.mutable_data<T>();
-    const T* dy_data = written && !dy.defined() ? dx_data : static_cast<const T*>(In{dy});
-    kernels::mhc_read_kernels().of<T>().vjp({s, params.kernel<T>(), before.kernel<T>(), In{x}, In{saved.z}, In{saved.r},
-                                             In{saved.maps}, dy_data, In{dh_post}, In{du}, dx_data, Out{dphi},
-                                             Out{dalpha}, Out{dbias}, Out{dh_post_before}, Out{df}});
+  const Tensor& dy_in = written && !dy.defined() ? dx : dy;
+  kernels::mhc_read_kernels().dispatch(kOp, dx.dtype(), [&](const auto& kernel) {
+    kernel.vjp({s, p, before, In{x}, In{saved.z}, In{saved.r}, In{saved.maps}, In{dy_in}, In{dh_post}, In{du}, Out{dx},
+                Out{dphi}, Out{dalpha}, Out{dbias}, Out{dh_post_before}, Out{df}});
   });
   return {dx, summed_like(before.h_post, dh_post_before), df, dphi, dalpha, dbias};
 }

@@ -11,7 +11,7 @@
 namespace braid::mhc {
 namespace {
 
-using detail::In, detail::lead_of, detail::map_in, detail::map_out, detail::Out, detail::stepped;
+using detail::In, detail::lead_of, detail::MapIn, detail::MapOut, detail::Out, detail::stepped;
 using kernels::sizes_of;
 
 /// Whether a map of shape `tail` for x is one for all tokens or one per token, which is what the kernels take.
@@ -34,39 +34,30 @@ void check_layer_output(const char* op, const Var& f, const Var& x) {
 
 Tensor read(const Tensor& h_pre, const Tensor& x) {
   Tensor u(x.shape().without(-2), x.dtype());
-  dispatch_float("read_streams", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::read_write_kernels().of<T>().read({sizes_of(x.shape()), map_in<T>(h_pre, 1), In{x}, Out{u}});
+  kernels::read_write_kernels().dispatch("read_streams", x.dtype(), [&](const auto& kernel) {
+    kernel.read({sizes_of(x.shape()), MapIn{h_pre, 1}, In{x}, Out{u}});
   });
   return u;
 }
 
-/// What the vjps share: inputs that are at hand, cotangents that came, and undefined for all else.
+/// The inputs that are at hand, or the gradients that are wanted; undefined for all else.
 struct StreamTensors {
   Tensor h_pre = {}, h_res = {}, h_post = {}, x = {}, f = {};
 };
 
-struct Cotangents {
-  Tensor du = {}, dy = {};
-};
+/// A gradient that a kernel adds to, and one that it writes, if they are wanted.
+Tensor zeros_if(bool wanted, const Tensor& t) { return wanted ? zeros(t.shape(), t.dtype()) : Tensor(); }
+Tensor like_if(bool wanted, const Tensor& t) { return wanted ? detail::like(t) : Tensor(); }
 
-struct Wanted {
-  bool h_pre = false, h_res = false, h_post = false, x = false, f = false;
-};
-
-/// Gradients with the names of what they belong to.
-StreamTensors backward(const StreamTensors& in, const Shape& shape, const Cotangents& cotangents,
-                       const Wanted& wanted) {
-  const Tensor du = cotangents.du.contiguous(), dy = cotangents.dy.contiguous();
-  const DType dtype = du.defined() ? du.dtype() : dy.dtype();
-  const auto sums = [&](bool want, const Tensor& map) { return want ? zeros(map.shape(), dtype) : Tensor(); };
-  StreamTensors d{sums(wanted.h_pre, in.h_pre), sums(wanted.h_res, in.h_res), sums(wanted.h_post, in.h_post),
-                  wanted.x ? Tensor(shape, dtype) : Tensor(), wanted.f ? Tensor(shape.without(-2), dtype) : Tensor()};
-  dispatch_float("write_streams", dtype, [&](auto zero) {
-    using T = decltype(zero);
-    kernels::read_write_kernels().of<T>().vjp(
-        {sizes_of(shape), map_in<T>(in.h_pre, 1), map_in<T>(in.h_res, 2), map_in<T>(in.h_post, 1), In{in.x}, In{in.f},
-         In{du}, In{dy}, map_out<T>(d.h_pre, 1), map_out<T>(d.h_res, 2), map_out<T>(d.h_post, 1), Out{d.x}, Out{d.f}});
+/// Fills the gradients d of a read with cotangent du and of a write with cotangent dy, undefined where there is none.
+StreamTensors backward(const StreamTensors& in, const Tensor& read_cotangent, const Tensor& write_cotangent,
+                       StreamTensors d) {
+  const Tensor du = read_cotangent.contiguous(), dy = write_cotangent.contiguous(),
+               &streams = in.x.defined() ? in.x : dy;
+  kernels::read_write_kernels().dispatch("write_streams", streams.dtype(), [&](const auto& kernel) {
+    kernel.vjp({sizes_of(streams.shape()), MapIn{in.h_pre, 1}, MapIn{in.h_res, 2}, MapIn{in.h_post, 1}, In{in.x},
+                In{in.f}, In{du}, In{dy}, MapOut{d.h_pre, 1}, MapOut{d.h_res, 2}, MapOut{d.h_post, 1}, Out{d.x},
+                Out{d.f}});
   });
   return d;
 }
@@ -75,7 +66,7 @@ Var fused_read(const Var& h_pre, const Var& x) {
   check_same_dtype("read_streams", h_pre.value(), x.value());
   const StreamTensors in{.h_pre = stepped(h_pre.value(), 1), .x = x.value().contiguous()};
   return record("read_streams", read(in.h_pre, in.x), {h_pre, x}, [in](const Tensor& du, const Needs& needs) {
-    const StreamTensors d = backward(in, in.x.shape(), {.du = du}, {.h_pre = needs[0], .x = needs[1]});
+    const StreamTensors d = backward(in, du, {}, {.h_pre = zeros_if(needs[0], in.h_pre), .x = like_if(needs[1], in.x)});
     return std::vector{d.h_pre, d.x};
   });
 }
@@ -88,9 +79,11 @@ Var fused_write(const Var& h_res, const Var& h_post, const Var& x, const Var& f)
                          .f = f.value().contiguous()};
   return record("write_streams", detail::write_streams(in.h_res, in.h_post, in.x, in.f), {h_res, h_post, x, f},
                 [in](const Tensor& dy, const Needs& needs) {
-                  const StreamTensors d =
-                      backward(in, in.x.shape(), {.dy = dy},
-                               {.h_res = needs[0], .h_post = needs[1], .x = needs[2], .f = needs[3]});
+                  const StreamTensors d = backward(in, {}, dy,
+                                                   {.h_res = zeros_if(needs[0], in.h_res),
+                                                    .h_post = zeros_if(needs[1], in.h_post),
+                                                    .x = like_if(needs[2], in.x),
+                                                    .f = like_if(needs[3], in.f)});
                   return std::vector{d.h_res, d.h_post, d.x, d.f};
                 });
 }
@@ -138,8 +131,10 @@ LayerRead read_deferring_write(const StreamMaps& maps, const Var& x) {
   const std::vector<Var> out =
       record("read_streams", {read(in.h_pre, in.x), in.x}, std::vector{maps.h_pre, maps.h_res, x},
              [in](std::span<const Tensor> dys, const Needs& needs) {
-               const StreamTensors d = backward(in, in.x.shape(), {.du = dys[0], .dy = dys[1]},
-                                                {.h_pre = needs[0], .h_res = needs[1], .x = needs[2]});
+               const StreamTensors d = backward(in, dys[0], dys[1],
+                                                {.h_pre = zeros_if(needs[0], in.h_pre),
+                                                 .h_res = zeros_if(needs[1], in.h_res),
+                                                 .x = like_if(needs[2], in.x)});
                return std::vector{d.h_pre, d.h_res, d.x};
              });
   return {out[0], {in.h_pre, maps.h_post, in.h_res, maps.gated}, out[1]};
@@ -150,18 +145,17 @@ Var write_deferred(const LayerRead& read, const Var& f) {
   check_layer_output("write_streams", f, read.x);
   const StreamTensors in{.h_post = stepped(h_post.value(), 1), .f = f.value().contiguous()};
   return record("write_streams", write_streams(h_res.value(), in.h_post, read.x.value(), in.f), {h_post, read.x, f},
-                [in, shape = read.x.shape()](const Tensor& dy, const Needs& needs) {
-                  const StreamTensors d = backward(in, shape, {.dy = dy}, {.h_post = needs[0], .f = needs[2]});
+                [in](const Tensor& dy, const Needs& needs) {
+                  const StreamTensors d =
+                      backward(in, {}, dy, {.h_post = zeros_if(needs[0], in.h_post), .f = like_if(needs[2], in.f)});
                   return std::vector{d.h_post, dy, d.f};
                 });
 }
 
 Tensor write_streams(const Tensor& h_res, const Tensor& h_post, const Tensor& x, const Tensor& f) {
   Tensor y(x.shape(), x.dtype());
-  dispatch_float("write_streams", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::read_write_kernels().of<T>().write(
-        {sizes_of(x.shape()), map_in<T>(h_res, 2), map_in<T>(h_post, 1), In{x}, In{f}, Out{y}});
+  kernels::read_write_kernels().dispatch("write_streams", x.dtype(), [&](const auto& kernel) {
+    kernel.write({sizes_of(x.shape()), MapIn{h_res, 2}, MapIn{h_post, 1}, In{x}, In{f}, Out{y}});
   });
   return y;
 }

@@ -3,6 +3,7 @@
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/exp.h>
 #include <braid/autograd/ops/logsumexp.h>
+#include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/kernels/sinkhorn.h>
 
 namespace braid::mhc {
@@ -21,25 +22,21 @@ kernels::SinkhornProblem problem_of(const Shape& shape, int iterations, Marginal
 }
 
 Tensor forward(const Tensor& logits, int iterations, Marginal exact) {
-  return dispatch_float("sinkhorn_knopp", logits.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const Tensor z = logits.contiguous();
-    Tensor p(z.shape(), z.dtype());
-    kernels::sinkhorn_kernels().of<T>().forward(problem_of(z.shape(), iterations, exact), z.data<T>(),
-                                                p.mutable_data<T>());
-    return p;
+  const Tensor z = logits.contiguous();
+  Tensor p = detail::like(z);
+  kernels::sinkhorn_kernels().dispatch("sinkhorn_knopp", z.dtype(), [&](const auto& kernel) {
+    kernel.forward(problem_of(z.shape(), iterations, exact), detail::In{z}, detail::Out{p});
   });
+  return p;
 }
 
 Tensor backward(const Tensor& cotangent, const Tensor& logits, int iterations, Marginal exact) {
-  return dispatch_float("sinkhorn_knopp", logits.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const Tensor z = logits.contiguous(), dy = cotangent.contiguous();
-    Tensor dz(z.shape(), z.dtype());
-    kernels::sinkhorn_kernels().of<T>().vjp(problem_of(z.shape(), iterations, exact), z.data<T>(), dy.data<T>(),
-                                            dz.mutable_data<T>());
-    return dz;
+  const Tensor z = logits.contiguous(), dy = cotangent.contiguous();
+  Tensor dz = detail::like(z);
+  kernels::sinkhorn_kernels().dispatch("sinkhorn_knopp", z.dtype(), [&](const auto& kernel) {
+    kernel.vjp(problem_of(z.shape(), iterations, exact), detail::In{z}, detail::In{dy}, detail::Out{dz});
   });
+  return dz;
 }
 
 Var composed(const Var& logits, int iterations, Marginal exact) {
