@@ -23,6 +23,11 @@ class Var {
  public:
   Var() = default;
   Var(Tensor value) : value_(std::move(value)) {}
+  Var(const Var&) = default;
+  Var(Var&&) = default;
+  // Not to temporaries: `x[0] = y` would assign to a copy.
+  Var& operator=(const Var&) & = default;
+  Var& operator=(Var&&) & = default;
   /// Throws Error on a tape, where a gradient would get lost unseen: write `detach(x)` or `x.value()` to drop it.
   operator Tensor() const;
   const Tensor& value() const { return value_; }
@@ -38,7 +43,7 @@ class Var {
   /// `x[i]` is `select(x, 0, i)`.
   Var operator[](std::int64_t position) const;
 
-  /// For optimizers and initialisers, which update parameters in place. Throws Error when on a tape.
+  /// For optimizers and initializers, which update parameters in place. Throws Error when on a tape.
   Tensor& mutable_value();
 
  private:
@@ -75,7 +80,7 @@ using Vjp = std::function<std::vector<Tensor>(std::span<Tensor> dys, const Needs
 ///     tape.backward(sum(w * w));
 ///     Tensor dw = tape.gradient(w);
 ///
-/// First-order only: a vjp runs on constants. One backward() a tape.
+/// First-order only: a vjp runs on constants. One backward() per tape.
 class Tape {
  public:
   Tape();
@@ -107,7 +112,7 @@ class Tape {
 /// Throws Error when the inputs are on different tapes.
 std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp);
 
-/// For one output. `vjp(dy)` or `vjp(dy, needs)` returns one cotangent an input, Tensors or constant Vars: a vector of
+/// For one output. `vjp(dy)` or `vjp(dy, needs)` returns one cotangent per input, Tensors or constant Vars: a vector of
 /// them, or the only one.
 template <class F>
   requires(!std::is_convertible_v<F, Vjp>)

@@ -19,9 +19,13 @@ auto loss_and_aux(Result result) {
   } else {
     static_assert(
         requires { std::tuple_size<Result>::value; }, "f must return a Var, or a pair or tuple with it first");
-    return std::tuple_cat(std::move(result));
+    return std::apply([](auto... fields) { return std::tuple<decltype(fields)...>(std::move(fields)...); }, result);
   }
 }
+
+/// Whether vjp() finds the cotangent of an argument.
+template <class T>
+constexpr bool kDifferentiated = std::same_as<T, Tensor> || std::same_as<T, Var>;
 
 }  // namespace detail
 
@@ -63,21 +67,21 @@ auto value_and_grad(F f) {
   };
 }
 
-/// The cotangents of the Tensors among `args`, in order, given the cotangent `dy` of `f(args...)`.
+/// The cotangents of the Tensors and Vars among `args`, in order, given the cotangent `dy` of `f(args...)`.
 /// Other arguments (settings, modules) are passed on as they are.
 template <class F, class... Args>
 auto vjp(F&& f, const Tensor& dy, const Args&... args) {
   Tape tape;
   std::vector<Var> watched;
   auto lift = [&]<class T>(const T& arg) {
-    if constexpr (std::same_as<T, Tensor>)
-      return watched.emplace_back(tape.watch(arg));
+    if constexpr (detail::kDifferentiated<T>)
+      return watched.emplace_back(tape.watch(Var(arg).value()));
     else
       return arg;
   };
   const auto lifted = std::tuple{lift(args)...};  // braces: evaluated left to right
   tape.backward(std::apply(f, lifted), dy);
-  std::array<Tensor, (std::size_t{std::same_as<Args, Tensor>} + ...)> grads;
+  std::array<Tensor, (std::size_t{detail::kDifferentiated<Args>} + ...)> grads;
   for (std::size_t i = 0; i < grads.size(); ++i) grads[i] = tape.gradient(watched[i]);
   return grads;
 }

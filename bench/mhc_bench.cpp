@@ -18,20 +18,20 @@ namespace braid::bench {
 namespace {
 
 struct Case {
-  MhcOperation operation;
+  MHCOperation operation;
   Mode mode;
 };
 
-std::vector<Case> cases_of(const std::vector<std::pair<Mode, MhcSizes>>& grid) {
+std::vector<Case> cases_of(const std::vector<std::pair<Mode, MHCSizes>>& grid) {
   std::vector<Case> cases;
   for (const auto& [mode, sizes] : grid)
-    for (MhcOperation& operation : stream_operations(sizes)) cases.push_back({std::move(operation), mode});
+    for (MHCOperation& operation : stream_operations(sizes)) cases.push_back({std::move(operation), mode});
   return cases;
 }
 
 /// Lines through C 512 and n = 4 for 64 tokens and for one, two sizes of a training step, and Sinkhorn's n.
 std::vector<Case> usual_cases() {
-  std::vector<std::pair<Mode, MhcSizes>> grid;
+  std::vector<std::pair<Mode, MHCSizes>> grid;
   for (const auto& [mode, tokens] : {std::pair{Mode::throughput, 64}, {Mode::latency, 1}}) {
     for (const int channels : {64, 128, 256, 512, 1024, 2048}) grid.push_back({mode, {tokens, 4, channels}});
     for (const int streams : {1, 2, 8, 16}) grid.push_back({mode, {tokens, streams, 512}});
@@ -46,7 +46,7 @@ std::vector<Case> usual_cases() {
 
 /// Everything up to streams of 256 MiB a call.
 std::vector<Case> all_cases() {
-  std::vector<std::pair<Mode, MhcSizes>> grid;
+  std::vector<std::pair<Mode, MHCSizes>> grid;
   for (const auto& [mode, tokens] : {std::pair{Mode::throughput, 64}, {Mode::throughput, 4096}, {Mode::latency, 1}})
     for (const int streams : {1, 2, 3, 4, 6, 8, 16, 32})
       for (const int channels : {64, 128, 256, 384, 512, 768, 1024, 2048})
@@ -98,7 +98,7 @@ void measure(benchmark::State& state, Workbench& bench, const std::shared_ptr<co
   workload.run(path, pass);  // for memory that only this path needs
   const double copy_bytes = c->mode == Mode::latency ? machine().copy_bytes : copy_bytes_now();
   for (auto _ : state) workload.run(path, pass);
-  const MhcTraffic& bytes = c->operation.bytes;
+  const MHCTraffic& bytes = c->operation.bytes;
   report(state, static_cast<double>(workload.calls()),
          pass == Pass::forward ? bytes.forward : bytes.forward + bytes.vjp, copy_bytes);
 }

@@ -77,7 +77,7 @@ Tensors evaluate(Module module, const Tensors& inputs, const Tensor& dy) {
 
 /// Parameters move away from their start, where maps do not depend on x and gradients vanish.
 template <class Module>
-MhcForm form_of(Module module) {
+MHCForm form_of(Module module) {
   Rng rng(3);
   for_each_param(module, [&](const std::string&, Var& param) {
     param = param + 0.02 * Var(randn(param.shape(), rng, param.dtype()));
@@ -91,16 +91,16 @@ MhcForm form_of(Module module) {
 }
 
 /// Of f32 values per token.
-MhcTraffic traffic(std::int64_t tokens, std::int64_t forward, std::int64_t vjp) {
+MHCTraffic traffic(std::int64_t tokens, std::int64_t forward, std::int64_t vjp) {
   return {4.0 * static_cast<double>(tokens * forward), 4.0 * static_cast<double>(tokens * vjp)};
 }
 
-std::string name(const char* operation, const MhcSizes& s) {
+std::string name(const char* operation, const MHCSizes& s) {
   return fmt::format("{}/B{}/n{}/C{}", operation, s.tokens, s.streams, s.channels);
 }
 
 /// Forward: h_pre, x -> u. Vjp: h_pre, x, du -> dh_pre, dx.
-MhcOperation read_operation(const MhcSizes& s) {
+MHCOperation read_operation(const MHCSizes& s) {
   const auto [B, n, C] = s;
   return {name("stream_read", s),
           {{B, n}, {B, n, C}},
@@ -110,7 +110,7 @@ MhcOperation read_operation(const MhcSizes& s) {
 }
 
 /// Forward: h_res, h_post, x, f -> y. Vjp: the same and dy -> dh_res, dh_post, dx, df.
-MhcOperation write_operation(const MhcSizes& s) {
+MHCOperation write_operation(const MHCSizes& s) {
   const auto [B, n, C] = s;
   const std::int64_t maps = n * n + n;
   return {name("stream_write", s),
@@ -122,32 +122,32 @@ MhcOperation write_operation(const MhcSizes& s) {
 
 /// A layer stands between the read and the write, so x passes twice: x -> u, then x, f -> out. On the way back
 /// dy, f -> df, then dy, x, du -> dx. The maps can be computed again from what passes.
-MhcOperation connection_operation(const char* operation, const MhcSizes& s, std::function<MhcForm(Path)> form) {
+MHCOperation connection_operation(const char* operation, const MHCSizes& s, std::function<MHCForm(Path)> form) {
   const auto [B, n, C] = s;
   return {
       name(operation, s), {{B, n, C}}, {B, n, C}, traffic(B, 3 * n * C + 2 * C, 4 * n * C + 3 * C), std::move(form)};
 }
 
 /// The layer is known, so x -> out and dy, x -> dx suffice.
-MhcOperation norm_layer_operation(const MhcSizes& s) {
+MHCOperation norm_layer_operation(const MHCSizes& s) {
   const auto [B, n, C] = s;
   return {name("mhc_layer", s), {{B, n, C}}, {B, n, C}, traffic(B, 2 * n * C, 3 * n * C), [s](Path path) {
             return form_of(NormLayer{{s.streams, s.channels, {.init = mhc::MHCLayerInit::residual, .path = path}}});
           }};
 }
 
-MhcForm manifold_form(const MhcSizes& s, Path path) {
+MHCForm manifold_form(const MHCSizes& s, Path path) {
   Rng rng(4);
   return form_of(AroundIdentity<mhc::ManifoldConstrainedHC>{{s.channels, s.streams, rng, {.path = path}}});
 }
 
-MhcForm hyper_form(const MhcSizes& s, Path path) {
+MHCForm hyper_form(const MHCSizes& s, Path path) {
   return form_of(AroundIdentity<mhc::HyperConnection>{{s.channels, s.streams, 0, {.path = path}}});
 }
 
 }  // namespace
 
-MhcOperation sinkhorn_operation(std::int64_t tokens, std::int64_t n) {
+MHCOperation sinkhorn_operation(std::int64_t tokens, std::int64_t n) {
   return {fmt::format("sinkhorn_knopp/B{}/n{}", tokens, n),
           {{tokens, n, n}},
           {tokens, n, n},
@@ -155,7 +155,7 @@ MhcOperation sinkhorn_operation(std::int64_t tokens, std::int64_t n) {
           [](Path path) { return form_of(Sinkhorn{path}); }};
 }
 
-std::vector<MhcOperation> stream_operations(const MhcSizes& s) {
+std::vector<MHCOperation> stream_operations(const MHCSizes& s) {
   return {connection_operation("mhc", s, [s](Path path) { return manifold_form(s, path); }),
           connection_operation("hyper_connection", s, [s](Path path) { return hyper_form(s, path); }),
           norm_layer_operation(s), read_operation(s), write_operation(s)};

@@ -16,7 +16,7 @@ constexpr std::int64_t kCallsInFlight = 8, kLargeCall = 1024;  // tokens
 std::int64_t bytes_of(const Shape& shape) { return 4 * shape.numel(); }
 
 /// So many that inputs and outputs together pass the size from which on copying is as slow as it gets.
-std::int64_t ring_size(const MhcOperation& operation, std::int64_t calls) {
+std::int64_t ring_size(const MHCOperation& operation, std::int64_t calls) {
   std::int64_t bytes = bytes_of(operation.output);
   for (const Shape& shape : operation.inputs) bytes += bytes_of(shape);
   return std::max(2 * calls, machine().cache_bytes / bytes + 1);
@@ -36,7 +36,7 @@ double error(const Tensor& actual, const Tensor& expected) {
 
 }  // namespace
 
-Workload::Workload(const MhcOperation& operation, Mode mode)
+Workload::Workload(const MHCOperation& operation, Mode mode)
     : fused_(operation.form(mhc::Path::fused)), composed_(operation.form(mhc::Path::reference)) {
   calls_ = mode == Mode::latency || operation.output[0] >= kLargeCall ? 1 : kCallsInFlight;
   Rng rng(1);
@@ -70,7 +70,7 @@ void Workload::warm_up(Pass pass) {
 }
 
 void Workload::run(mhc::Path path, Pass pass) {
-  const MhcForm& wanted = form(path);
+  const MHCForm& wanted = form(path);
   const auto call = [&](std::int64_t index) {
     Buffers& buffers = ring_[(next_ + static_cast<std::size_t>(index)) % ring_.size()];
     buffers.results = pass == Pass::forward ? Tensors{wanted.forward(buffers.inputs)}

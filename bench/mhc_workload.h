@@ -16,7 +16,7 @@ enum class Pass { forward, forward_backward };
 /// well as results.
 class Workload {
  public:
-  Workload(const MhcOperation& operation, Mode mode);
+  Workload(const MHCOperation& operation, Mode mode);
 
   /// What differs between the fused and the composed path, or nothing.
   std::string difference() const;
@@ -35,9 +35,9 @@ class Workload {
     Tensors results;
   };
 
-  const MhcForm& form(mhc::Path path) const { return path == mhc::Path::fused ? fused_ : composed_; }
+  const MHCForm& form(mhc::Path path) const { return path == mhc::Path::fused ? fused_ : composed_; }
 
-  MhcForm fused_, composed_;
+  MHCForm fused_, composed_;
   std::vector<Buffers> ring_;
   std::size_t next_ = 0;
   std::optional<Pass> warm_;

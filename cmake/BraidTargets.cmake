@@ -16,6 +16,12 @@ function(braid_precompile target)
   endif()
 endfunction()
 
+function(braid_install target)
+  if(BRAID_INSTALL)
+    install(TARGETS ${target} EXPORT braidTargets FILE_SET HEADERS)
+  endif()
+endfunction()
+
 # braid_add_library(core HEADERS tensor.h ... SOURCES tensor.cpp ... PUBLIC fmt::fmt PRIVATE hwy::hwy ...)
 # One folder, one target: braid_core, alias braid::core. HEADERS are the public ones, which get installed;
 # PUBLIC and PRIVATE are what it links; PRECOMPILED are headers that most sources include anyway.
@@ -27,7 +33,7 @@ function(braid_add_library folder)
     add_library(braid::${folder} ALIAS ${target})
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder})
     target_link_libraries(${target} INTERFACE ${ARG_PUBLIC})
-    install(TARGETS ${target} EXPORT braidTargets)
+    braid_install(${target})
     return()
   endif()
   add_library(${target} ${ARG_SOURCES})
@@ -38,11 +44,14 @@ function(braid_add_library folder)
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${ARG_HEADERS})
   target_link_libraries(${target} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
   braid_precompile(${target} ${ARG_PRECOMPILED})
+  # Without any optimization, GCC 12 rejects Highway's AVX-512 intrinsics, some of whose arguments must be constants.
+  target_compile_options(${target} PRIVATE
+    $<$<AND:$<CXX_COMPILER_ID:GNU>,$<OR:$<CONFIG:Debug>,$<STREQUAL:$<CONFIG>,>>>:-Og>)
   # Run-time dispatch between x86-64, AVX2 and AVX-512; the levels between them cost build time and serve few machines.
   target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${folder} INSTALL_RPATH $ORIGIN VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-  install(TARGETS ${target} EXPORT braidTargets FILE_SET HEADERS)
+  braid_install(${target})
 endfunction()
 
 # braid_compile_quickly(core_tests -O0 HEADERS <gtest/gtest.h> ...): for what is not the library, which runs for moments

@@ -15,6 +15,7 @@ struct Axes : std::vector<int> {
   template <std::same_as<int> T>  // not of a bool, which would be keep_dims in the wrong place
   Axes(T axis) : vector{axis} {}
   Axes(std::initializer_list<int> axes) : vector(axes) {}
+  Axes(std::vector<int> axes) : vector(std::move(axes)) {}
   template <std::input_iterator It>
   Axes(It begin, It end) : vector(begin, end) {}
 };

@@ -18,7 +18,7 @@ namespace braid {
 class Tensor {
  public:
   Tensor() = default;
-  /// Elements are uninitialised.
+  /// Elements are uninitialized.
   Tensor(const Shape& shape, DType dtype);
 
   /// `Tensor::of<float>({2, 2}, {1, 2, 3, 4})`: copies `values`, row-major.
@@ -55,7 +55,7 @@ class Tensor {
   std::vector<T> to_vector() const;
   /// The only element. Throws ShapeError unless numel() is 1.
   double item() const;
-  /// The element at an index, one entry an axis; negative entries count from the end.
+  /// The element at an index, one entry per axis; negative entries count from the end.
   double at(std::initializer_list<std::int64_t> index) const;
 
   // Views: they share the storage.

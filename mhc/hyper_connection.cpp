@@ -44,7 +44,7 @@ Var HyperConnection::read(Streams& x) const {
   check_streams("HyperConnection", x.shape(), n, channels);
   if (!settings.dynamic || settings.path == Path::reference) return x.read(maps(x.settle()), settings.path);
   const Var bias = concat({b_pre, b_post, reshape(b_res, {n * n})}, 0);
-  return x.read(detail::HyperMaps{theta(), alpha, bias, settings.eps});
+  return x.read(HyperMaps{theta(), alpha, bias, settings.eps});
 }
 
 Var HyperConnection::theta() const {

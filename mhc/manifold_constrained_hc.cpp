@@ -61,7 +61,7 @@ Var ManifoldConstrainedHC::read(Streams& x) const {
   check_streams("ManifoldConstrainedHC", x.shape(), streams, channels);
   if (settings.path == Path::reference) return x.read(maps(x.settle()), Path::reference);
   const bool rows_last = settings.exact == Marginal::rows;
-  return x.read(detail::MHCMaps{phi, alpha, bias, settings.sinkhorn_iterations, rows_last, settings.eps});
+  return x.read(MHCMaps{phi, alpha, bias, settings.sinkhorn_iterations, rows_last, settings.eps});
 }
 
 }  // namespace braid::mhc

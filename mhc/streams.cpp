@@ -16,7 +16,7 @@ Streams::Streams(Var x, std::int64_t keep_every)
 
 Var Streams::value() const {
   if (!reading()) return last_.x;
-  check<Error>(owed(), "Streams::value: called between read() and write()");
+  check<Error>(owed(), "Streams: read() must be followed by write()");
   const StreamMaps& maps = last_.maps;
   return path_ == Path::fused ? detail::write_deferred(last_, f_)
                               : write_streams(maps.h_res, maps.h_post, last_.x, f_, path_);
@@ -35,18 +35,16 @@ Var Streams::read(const StreamMaps& maps, Path path) {
               path);
 }
 
-Var Streams::read(const detail::HyperMaps& maps) { return hold(detail::hyper_read(maps, settle()), Path::fused); }
+Var Streams::read(const HyperMaps& maps) { return hold(detail::hyper_read(maps, settle()), Path::fused); }
 
-Var Streams::read(const detail::MHCMaps& maps) {
+Var Streams::read(const MHCMaps& maps) {
   const bool fuse = owed() && path_ == Path::fused;
   return hold(fuse ? detail::mhc_read(maps, last_, f_, keep_every_) : detail::mhc_read(maps, settle()), Path::fused);
 }
 
 void Streams::write(const Var& f) {
-  check<Error>(reading() && !owed(), "Streams::write: called without read()");
-  const Shape expected = shape().without(-2);
-  check_shape(f.shape() == expected, "Streams::write: f must have shape {} to match streams {} but has {}", expected,
-              shape(), f.shape());
+  check<Error>(reading() && !owed(), "Streams: write() must follow read()");
+  detail::check_layer_output("Streams::write", f, last_.x);
   f_ = f;
   if (path_ == Path::reference) settle();
 }

@@ -14,7 +14,8 @@ namespace braid::mhc {
 ///     Var y = reduce_streams(x.value());
 ///
 /// A write waits for the next read, so that the two and the maps between them can be one pass over the streams
-/// (arXiv:2512.24880, 4.3). A value: copies share their tensors, and go their own ways.
+/// (arXiv:2512.24880, 4.3). A value: copies share their tensors, and go their own ways. checkpoint() takes value(), a
+/// Var.
 class Streams {
  public:
   /// x [..., n, C]. On the fused path, manifold-constrained connections save every keep_every-th of their streams for
@@ -32,8 +33,8 @@ class Streams {
   /// The input [..., C] of the next layer, read by maps that are given, or computed from the streams on the way.
   /// The streams then wait for the layer's output. Throws Error when they do already, ShapeError unless the maps fit.
   Var read(const StreamMaps& maps, Path path = default_path());
-  Var read(const detail::HyperMaps& maps);
-  Var read(const detail::MHCMaps& maps);
+  Var read(const HyperMaps& maps);
+  Var read(const MHCMaps& maps);
 
   /// Owes the write of the layer's output f [..., C]: the streams become H_res x + H_post^T f.
   /// Throws Error without a read() before it, ShapeError unless f fits.

@@ -11,7 +11,8 @@ std::int64_t checked_channels(std::int64_t channels, int heads, bool rotary) {
   check_value(channels >= 1 && heads >= 1 && channels % heads == 0,
               "MultiHeadAttention: heads must divide channels but channels is {} and heads is {}", channels, heads);
   check_value(!rotary || channels / heads % 2 == 0,
-              "MultiHeadAttention: rotary needs an even number of channels a head but there are {}", channels / heads);
+              "MultiHeadAttention: rotary needs an even number of channels per head but there are {}",
+              channels / heads);
   return channels;
 }
 

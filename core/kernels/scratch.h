@@ -14,14 +14,7 @@ namespace braid::kernels {
 template <class T>
 class Scratch {
  public:
-  explicit Scratch(std::int64_t elements)
-      : stride_((elements + 15) / 16 * 16),  // 64-byte aligned like the tensor
-        buffers_({num_threads(), stride_}, dtype_of<T>()),
-        first_(buffers_.mutable_data<T>()),
-        free_(static_cast<std::size_t>(num_threads())),
-        available_(num_threads()) {
-    std::iota(free_.begin(), free_.end(), 0);
-  }
+  explicit Scratch(std::int64_t elements) : Scratch(elements, num_threads()) {}
 
   /// Calls f(buffer) with a buffer that nobody else uses meanwhile.
   template <class F>
@@ -34,6 +27,15 @@ class Scratch {
   }
 
  private:
+  Scratch(std::int64_t elements, int threads)
+      : stride_((elements + 15) / 16 * 16),  // 64-byte aligned like the tensor
+        buffers_({threads, stride_}, dtype_of<T>()),
+        first_(buffers_.mutable_data<T>()),
+        free_(static_cast<std::size_t>(threads)),
+        available_(threads) {
+    std::iota(free_.begin(), free_.end(), 0);
+  }
+
   int take() {
     const std::scoped_lock lock(mutex_);
     const int index = free_.back();

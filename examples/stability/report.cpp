@@ -53,7 +53,7 @@ void write_report(const Folder& folder, const Config& config, std::span<const Re
                "the newest is used, K states become copies of it and the backward gain is K.\n\n",
                config.divergence)
         << overview(config, results) << figure_links(folder) << details(config, results)
-        << "Each run's lines are in `runs/`, one line a run in `summary.csv`, the configuration in `config.toml`.\n";
+        << "Each run's lines are in `runs/`, one line per run in `summary.csv`, the configuration in `config.toml`.\n";
   });
 }
 

@@ -22,32 +22,35 @@ inline Tensor like(const Tensor& t) { return t.defined() ? Tensor(t.shape(), t.d
 /// x [..., n, C] without its last two axes.
 inline Shape lead_of(const Shape& x) { return x.axes(0, x.rank() - 2); }
 
+/// From token to token of a map with `axes` axes per token: the stride of the innermost leading axis that has several
+/// positions; 0 for one map.
+inline std::int64_t step_of(const Tensor& map, int axes) {
+  for (int axis = map.rank() - axes - 1; axis >= 0; --axis)
+    if (map.size(axis) > 1) return map.strides()[static_cast<std::size_t>(axis)];
+  return 0;
+}
+
 /// The map as kernels take it: its last `axes` axes row-major, and one step from token to token, as in rows that hold
 /// several maps of a token.
 inline Tensor stepped(const Tensor& map, int axes) {
-  const Strides rows = contiguous_strides(map.shape());
-  const int lead = map.rank() - axes;
-  const auto at = [](const Strides& s, int axis) { return s[static_cast<std::size_t>(axis)]; };
-  for (int axis = 0; axis < map.rank(); ++axis) {
-    const std::int64_t wanted =
-        axis < lead ? at(map.strides(), lead - 1) * (at(rows, axis) / at(rows, lead - 1)) : at(rows, axis);
-    if (map.size(axis) != 1 && at(map.strides(), axis) != wanted) return map.contiguous();
+  if (map.numel() == 0) return map;
+  std::int64_t expected = 1;
+  for (int axis = map.rank() - 1; axis >= 0; --axis) {
+    if (axis == map.rank() - axes - 1) expected = step_of(map, axes);
+    if (map.size(axis) != 1 && map.strides()[static_cast<std::size_t>(axis)] != expected) return map.clone();
+    expected *= map.size(axis);
   }
   return map;
 }
 
-/// A stepped() map, or one map with `axes` axes for all tokens, or null when undefined; and the same for writing.
+/// A stepped() map as an argument, null when it is undefined; and the same for writing.
 struct MapIn {
   const Tensor& map;
   int axes;
 
-  std::int64_t step() const {
-    const bool shared = !map.defined() || map.rank() == axes;
-    return shared ? 0 : map.strides()[static_cast<std::size_t>(map.rank() - axes - 1)];
-  }
   template <class T>
   operator kernels::StreamMap<const T>() const {
-    return {In{map}, step()};
+    return {In{map}, map.defined() ? step_of(map, axes) : 0};
   }
 };
 
@@ -57,7 +60,7 @@ struct MapOut {
 
   template <class T>
   operator kernels::StreamMap<T>() const {
-    return {Out{map}, MapIn{map, axes}.step()};
+    return {Out{map}, map.defined() ? step_of(map, axes) : 0};
   }
 };
 

@@ -43,7 +43,7 @@ HWY_INLINE void over_channels(int64_t channels, F&& f) {
 }
 
 /// How results are stored. Past the caches, where non_temporal() allows it, their lines need not be read first: a
-/// third of what a write would move. A kernel that stores so calls hwy::FlushStream() before its tile ends.
+/// third of what a write would move. A kernel that stores so calls hwy::FlushStream() before its block of work ends.
 enum class Store { cached, non_temporal };
 
 template <Store kStore, class D, class T>

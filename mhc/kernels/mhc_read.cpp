@@ -46,7 +46,7 @@ void for_tiles(int64_t begin, int64_t end, int64_t tile, F&& f) {
   for (; begin < end; begin += tile) f(begin, std::min(begin + tile, end), std::min(begin + 2 * tile, end));
 }
 
-/// All tiles of a group of tokens. With `cached` [tile, nC] for their streams, those go past the caches.
+/// All tiles of a group of tokens. With `cached` [tile, nC] for their streams, those are stored by non-temporal stores.
 template <int kN, class T>
 void read_group(const MHCRead<T>& c, T* cached, int64_t first, int64_t last) {
   const bool pending = c.before.f != nullptr;

@@ -108,7 +108,7 @@ void mix(int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x, 
     mix_from<Store::cached>(FromZero(), n, m, channels, a, x, outer, y);
 }
 
-/// The same with a y that may be stored past the caches.
+/// The same with a y that may be stored by non-temporal stores.
 template <class T, class Start>
 void mix_from_to(Store where, Start start, int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x,
                  Outer<T> outer, T* y) {

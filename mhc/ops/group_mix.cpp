@@ -3,6 +3,7 @@
 #include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/kernels/group_mix.h>
 #include <braid/mhc/kernels/tiles.h>
+#include <braid/mhc/ops/read_write.h>
 
 namespace braid::mhc {
 namespace {
@@ -37,7 +38,7 @@ Inputs backward(const Tensor& cotangent, const Inputs& in) {
 }  // namespace
 
 Var scale_groups(const Var& scale, const Var& x) {
-  check_shape(x.rank() >= 2, "scale_groups: x must have shape [..., n, C] but has {}", x.shape());
+  detail::check_streams("scale_groups", x);
   check_argument("scale_groups", "scale", scale, {x.size(-2)}, x);
   const Inputs in{.scale = scale.value().contiguous(), .f = x.value().contiguous()};
   return record("scale_groups", forward(in), {scale, x}, [in](const Tensor& dy) {
@@ -47,7 +48,7 @@ Var scale_groups(const Var& scale, const Var& x) {
 }
 
 Var mix_groups(const Var& mixing, const Var& scale, const Var& x, const Var& f) {
-  check_shape(x.rank() >= 2, "mix_groups: x must have shape [..., n, C] but has {}", x.shape());
+  detail::check_streams("mix_groups", x);
   const std::int64_t n = x.size(-2);
   check_argument("mix_groups", "mixing", mixing, {n, n}, x);
   check_argument("mix_groups", "scale", scale, {n}, x);

@@ -1,7 +1,7 @@
 #pragma once
 #include <braid/mhc/ops/read_write.h>
 
-namespace braid::mhc::detail {
+namespace braid::mhc {
 
 /// The parameters behind the dynamic maps of a hyper-connection.
 struct HyperMaps {
@@ -11,8 +11,11 @@ struct HyperMaps {
   double eps;
 };
 
+namespace detail {
+
 /// The maps of HyperConnection and the read by them in one pass over x [..., n, C], with the write deferred: its vjp
 /// passes over x once as well. Throws ShapeError unless the parameters fit x.
 LayerRead hyper_read(const HyperMaps& maps, const Var& x);
 
-}  // namespace braid::mhc::detail
+}  // namespace detail
+}  // namespace braid::mhc

@@ -3,6 +3,7 @@
 #include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/kernels/mhc_layer.h>
 #include <braid/mhc/kernels/tiles.h>
+#include <braid/mhc/ops/read_write.h>
 
 namespace braid::mhc {
 namespace {
@@ -46,7 +47,7 @@ std::vector<Tensor> backward(const Tensor& cotangent, const Params& p, const Ten
 }  // namespace
 
 Var mhc_layer(const Var& h_pre, const Var& h_post, const Var& h_res, const Var& weight, const Var& x, double eps) {
-  check_shape(x.rank() >= 2, "mhc_layer: x must have shape [..., n, C] but has {}", x.shape());
+  detail::check_streams("mhc_layer", x);
   const std::int64_t n = x.size(-2);
   check_argument("mhc_layer", "h_pre", h_pre, {n}, x);
   check_argument("mhc_layer", "h_post", h_post, {n}, x);

@@ -1,7 +1,7 @@
 #pragma once
 #include <braid/mhc/ops/read_write.h>
 
-namespace braid::mhc::detail {
+namespace braid::mhc {
 
 /// The parameters and settings behind the maps of one manifold-constrained hyper-connection.
 struct MHCMaps {
@@ -13,6 +13,8 @@ struct MHCMaps {
   double eps;
 };
 
+namespace detail {
+
 /// The maps of x [..., n, C] and the read by them in one pass, with the write deferred (arXiv:2512.24880, 4.3).
 /// Values and gradients are those of ManifoldConstrainedHC's composed maps; only z, r and the maps are saved beside
 /// the streams. Throws ShapeError unless the parameters fit x.
@@ -23,4 +25,5 @@ LayerRead mhc_read(const MHCMaps& maps, const Var& x);
 /// from the layers' outputs, bit for bit.
 LayerRead mhc_read(const MHCMaps& maps, const LayerRead& before, const Var& f, std::int64_t keep_every);
 
-}  // namespace braid::mhc::detail
+}  // namespace detail
+}  // namespace braid::mhc

@@ -25,13 +25,6 @@ void check_map(const char* op, const char* name, const Var& map, const Shape& ta
   check_same_dtype(op, map.value(), x.value());
 }
 
-void check_layer_output(const char* op, const Var& f, const Var& x) {
-  const Shape expected = x.shape().without(-2);
-  check_shape(f.shape() == expected, "{}: f must have shape {} to match x {} but has {}", op, expected, x.shape(),
-              f.shape());
-  check_same_dtype(op, f.value(), x.value());
-}
-
 Tensor read(const Tensor& h_pre, const Tensor& x) {
   Tensor u(x.shape().without(-2), x.dtype());
   kernels::read_write_kernels().dispatch("read_streams", x.dtype(), [&](const auto& kernel) {
@@ -107,7 +100,7 @@ Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& 
               h_res.shape());
   check_shape(h_post.rank() >= 1 && h_post.size(-1) == n,
               "write_streams: h_post must have shape [..., {}] to match x {} but has {}", n, x.shape(), h_post.shape());
-  check_layer_output("write_streams", f, x);
+  detail::check_layer_output("write_streams", f, x);
   const bool fused = path == Path::fused && fits(h_res, {n, n}, x) && fits(h_post, {n}, x);
   if (fused) return fused_write(h_res, h_post, x, f);
   return matmul(h_res, x) + expand_dims(h_post, -1) * expand_dims(f, -2);
@@ -142,7 +135,6 @@ LayerRead read_deferring_write(const StreamMaps& maps, const Var& x) {
 
 Var write_deferred(const LayerRead& read, const Var& f) {
   const auto& [h_pre, h_post, h_res, gated] = read.maps;
-  check_layer_output("write_streams", f, read.x);
   const StreamTensors in{.h_post = stepped(h_post.value(), 1), .f = f.value().contiguous()};
   return record("write_streams", write_streams(h_res.value(), in.h_post, read.x.value(), in.f), {h_post, read.x, f},
                 [in](const Tensor& dy, const Needs& needs) {
@@ -162,6 +154,13 @@ Tensor write_streams(const Tensor& h_res, const Tensor& h_post, const Tensor& x,
 
 void check_streams(const char* op, const Var& x) {
   check_shape(x.rank() >= 2, "{}: x must have shape [..., n, C] but has {}", op, x.shape());
+}
+
+void check_layer_output(const char* op, const Var& f, const Var& x) {
+  const Shape expected = x.shape().without(-2);
+  check_shape(f.shape() == expected, "{}: f must have shape {} to match x {} but has {}", op, expected, x.shape(),
+              f.shape());
+  check_same_dtype(op, f.value(), x.value());
 }
 
 }  // namespace detail

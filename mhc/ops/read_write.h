@@ -48,7 +48,7 @@ struct LayerRead {
 /// `u = H_pre x` on the fused path, with the write deferred. Throws ShapeError unless the maps fit x.
 LayerRead read_deferring_write(const StreamMaps& maps, const Var& x);
 
-/// The deferred write, `H_res x + H_post^T f`. f [..., C] -> [..., n, C].
+/// The deferred write, `H_res x + H_post^T f`, of an f that fits. f [..., C] -> [..., n, C].
 Var write_deferred(const LayerRead& read, const Var& f);
 
 /// The kernel behind all fused writes, on tensors. Maps are contiguous but for the step from token to token.
@@ -56,6 +56,9 @@ Tensor write_streams(const Tensor& h_res, const Tensor& h_post, const Tensor& x,
 
 /// Throws ShapeError naming `op` unless x has shape [..., n, C].
 void check_streams(const char* op, const Var& x);
+
+/// Throws ShapeError or DTypeError naming `op` unless f [..., C] fits streams x [..., n, C].
+void check_layer_output(const char* op, const Var& f, const Var& x);
 
 }  // namespace detail
 

@@ -27,7 +27,7 @@ enum class Domain {
 
 /// One call of an op at a point where it is smooth.
 struct OpCase {
-  std::string op;                   // a function of braid/autograd/ops
+  std::string op;                   // a function of autograd/ops
   std::vector<Shape> shapes;        // of its inputs
   std::vector<Shape> empty_shapes;  // the same with an axis of size 0
   GradcheckFunction f;

@@ -16,7 +16,7 @@ static void PrintTo(const OpCase& op_case, std::ostream* out) { *out << op_case.
 
 namespace {
 
-/// What a regular expression's first group matches in the files of braid/autograd/ops that end in `extension`.
+/// What a regular expression's first group matches in the files of autograd/ops that end in `extension`.
 std::set<std::string> names_in_sources(const char* extension, const std::regex& pattern) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(BRAID_OPS_DIR)) {

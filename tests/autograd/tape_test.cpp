@@ -12,6 +12,8 @@
 namespace braid {
 namespace {
 
+static_assert(std::is_copy_assignable_v<Var> && !std::is_assignable_v<Var, Var>);  // not x[0] = y
+
 using testing::ElementsAre;
 
 Tensor vector(std::initializer_list<double> values) {

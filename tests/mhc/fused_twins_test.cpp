@@ -131,7 +131,7 @@ TEST_P(FusedTwins, AgreeOnEverySimdTarget) {
   }
 }
 
-TEST_P(FusedTwins, AgreeWhereResultsGoPastTheCaches) {
+TEST_P(FusedTwins, AgreeWhereStoresAreNonTemporal) {
   Rng rng(16);
   for (const TwinSizes& sizes : {TwinSizes{{2049}, 4, 128}, {{1031}, 5, 208}}) {
     SCOPED_TRACE(fmt::format("lead {}, n = {}, C = {}", sizes.lead, sizes.n, sizes.channels));

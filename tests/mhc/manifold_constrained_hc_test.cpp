@@ -183,7 +183,7 @@ TEST(ManifoldConstrainedHC, RejectsSettingsAndInputsThatDoNotFit) {
       [&] {
         c(zeros({2, 4}, DType::f64), [](const Var&) { return zeros({5}, DType::f64); });
       },
-      ThrowsMessage<ShapeError>(HasSubstr("f must have shape [4] to match streams [2, 4] but has [5]")));
+      ThrowsMessage<ShapeError>(HasSubstr("f must have shape [4] to match x [2, 4] but has [5]")));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct Constrained {
   Constrained(std::int64_t n, std::int64_t channels, Rng& rng)
       : phi(random({n * channels, n * (n + 2)}, rng, 0.3)), alpha(random({3}, rng)), bias(random({n * (n + 2)}, rng)) {}
 
-  detail::MHCMaps maps() const { return {phi, alpha, bias, 5, true, 1e-6}; }
+  MHCMaps maps() const { return {phi, alpha, bias, 5, true, 1e-6}; }
   void params(auto&& visit) {
     visit("phi", phi);
     visit("alpha", alpha);
@@ -33,16 +33,17 @@ TEST(Streams, RefuseStepsOutOfOrderAndShapesThatDoNotFit) {
   const Constrained c(4, 3, rng);
   const Tensor start = random({2, 4, 3}, rng);
   Streams x(start);
-  EXPECT_THAT([&] { x.write(start.select(1, 0)); }, ThrowsMessage<Error>(HasSubstr("write: called without read()")));
+  EXPECT_THAT([&] { x.write(start.select(1, 0)); }, ThrowsMessage<Error>(HasSubstr("write() must follow read()")));
   const Var u = x.read(c.maps());
   EXPECT_THROW(x.read(c.maps()), Error);
-  EXPECT_THAT([&] { x.value(); }, ThrowsMessage<Error>(HasSubstr("value: called between read() and write()")));
+  EXPECT_THAT([&] { x.value(); }, ThrowsMessage<Error>(HasSubstr("read() must be followed by write()")));
   EXPECT_THAT([&] { x.write(start); },
-              ThrowsMessage<ShapeError>(HasSubstr("f must have shape [2, 3] to match streams [2, 4, 3] but has")));
+              ThrowsMessage<ShapeError>(HasSubstr("f must have shape [2, 3] to match x [2, 4, 3] but has")));
+  EXPECT_THROW(x.write(start.select(1, 0).to(DType::f32)), DTypeError);
   x.write(u);
   EXPECT_THROW(x.write(u), Error);
   EXPECT_EQ(x.value().shape(), start.shape());
-  EXPECT_THROW(Streams(start).read(detail::MHCMaps{c.alpha, c.alpha, c.bias, 20, true, 1e-6}), ShapeError);
+  EXPECT_THROW(Streams(start).read(MHCMaps{c.alpha, c.alpha, c.bias, 20, true, 1e-6}), ShapeError);
   EXPECT_THROW(Streams(start.to(DType::f32)).read(c.maps()), DTypeError);
   EXPECT_THROW(Streams(zeros({3})), ShapeError);
   EXPECT_THROW(Streams(start, 0), ValueError);

@@ -100,7 +100,7 @@ TEST(MultiHeadAttention, RejectsBadSettingsAndInputs) {
   expect_error<ValueError>([&] { MultiHeadAttention(8, 0, rng); },
                            "MultiHeadAttention: heads must divide channels but channels is 8 and heads is 0");
   expect_error<ValueError>([&] { MultiHeadAttention(6, 2, rng, {.rotary = true}); },
-                           "MultiHeadAttention: rotary needs an even number of channels a head but there are 3");
+                           "MultiHeadAttention: rotary needs an even number of channels per head but there are 3");
   expect_error<ShapeError>(
       [&] {
         MultiHeadAttention(8, 2, rng)(zeros({3, 8}));

@@ -1,6 +1,6 @@
 # Uses braid as other projects do, in a folder that knows nothing else of it. HOW is one of:
 #   package       installs into a fresh prefix and finds it there
-#   subdirectory  adds this source tree to a project of its own, and builds the first room only
+#   subdirectory  adds this source tree to a project of its own, and builds the first room and a kernel only
 #   tarball       the same with a tree that went through a tar file
 
 set(work ${BUILD_DIR}/consumer-${HOW})
@@ -35,3 +35,7 @@ endif()
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer -B ${work}/build ${settings})
 run(${CMAKE_COMMAND} --build ${work}/build --target consumer)
 run(${work}/build/consumer)
+if(HOW STREQUAL subdirectory)  # and a kernel, without a build type
+  run(${CMAKE_COMMAND} --build ${work}/build
+      --target braid/autograd/CMakeFiles/braid_autograd.dir/kernels/elementwise.cpp.o)
+endif()

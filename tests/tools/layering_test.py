@@ -25,6 +25,9 @@ class Layering(unittest.TestCase):
         self.assertEqual(self.offenders(lambda path, name: name.startswith("hwy/") and (
             path.parent.name != "kernels" or not path.name.endswith((".cpp", "-inl.h")))), [])
 
+    def test_kernels_know_of_no_ops(self):
+        self.assertEqual(self.offenders(lambda path, name: path.parent.name == "kernels" and "/ops/" in name), [])
+
     def test_only_gemm_knows_of_onednn(self):
         self.assertEqual(self.offenders(lambda path, name: name.startswith(("dnnl", "oneapi/")) and
                                         str(path) != "core/gemm.cpp"), [])

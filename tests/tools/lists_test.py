@@ -9,7 +9,7 @@ from repository import LAYERS, ROOT, includes, sources
 
 
 def listed(folder):
-    """The files that a folder's CMakeLists.txt names below HEADERS and SOURCES, one a line."""
+    """The files that a folder's CMakeLists.txt names below HEADERS and SOURCES, one per line."""
     text = (ROOT / folder / "CMakeLists.txt").read_text()
     lists = re.findall(r"^  (?:HEADERS|SOURCES)\n((?:    .*\n)*)", text, re.MULTILINE)
     return [name for block in lists for name in block.split()]

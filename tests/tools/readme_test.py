@@ -14,7 +14,9 @@ BLOCK = re.compile(r"^(?:<!-- (examples/\w+\.cpp) -->\n)?```cpp\n(.*?)^```$", re
 
 class Readme(unittest.TestCase):
     def test_every_block_stands_in_the_example_that_it_names(self):
-        for example, code in BLOCK.findall((ROOT / "README.md").read_text()):
+        blocks = BLOCK.findall((ROOT / "README.md").read_text())
+        self.assertGreater(len(blocks), 3)
+        for example, code in blocks:
             with self.subTest(code.partition("\n")[0]):
                 self.assertTrue(example, "the line above the block must be <!-- examples/NAME.cpp -->")
                 self.assertIn(code, (ROOT / example).read_text())

@@ -9,8 +9,9 @@ LAYERS = ["core", "autograd", "nn", "mhc"]
 
 def sources(folder):
     """All C++ files below a folder, as paths relative to the root."""
-    found = (ROOT / folder).rglob("*")
-    return sorted(path.relative_to(ROOT) for path in found if path.suffix in (".h", ".cpp"))
+    found = sorted(path.relative_to(ROOT) for path in (ROOT / folder).rglob("*") if path.suffix in (".h", ".cpp"))
+    assert found, f"no sources in {folder}"
+    return found
 
 
 def includes(path):

@@ -23,7 +23,7 @@ Var two_sublayers(std::span<const Var> v, bool rows_last) {
   Streams x(v[0]);
   for (std::size_t layer : {0u, 1u}) {
     const std::span<const Var> p = v.subspan(1 + 4 * layer, 4);
-    const Var u = x.read(detail::MHCMaps{p[0], p[1], p[2], 20, rows_last, 1e-6});
+    const Var u = x.read(MHCMaps{p[0], p[1], p[2], 20, rows_last, 1e-6});
     x.write(u * p[3] + u);
   }
   return x.value();

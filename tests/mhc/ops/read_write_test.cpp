@@ -48,6 +48,22 @@ TEST(ReadWrite, PassesGradcheck) {
   }
 }
 
+TEST(ReadWrite, TakesMapsOfAnyStrides) {
+  Rng rng(5);
+  const Tensor x = random({3, 1, 4, 5}, rng), f = random({3, 1, 5}, rng), rows = random({3, 6, 4}, rng);
+  const Tensor pre = random({1, 3, 4}, rng).transpose(0, 1), one = random({4}, rng);
+  const Tensor res = rows.slice(1, 2, 6).expand_dims(1), post = rows.select(1, 1).expand_dims(1);
+  for (const Tensor& h : {pre, post, one.broadcast_to({3, 1, 4})}) {
+    const auto clone = [](const Tensor& t) { return t.clone(); };
+    EXPECT_TRUE(identical(read_streams(h, x).value(), read_streams(clone(h), x).value()));
+    EXPECT_TRUE(identical(write_streams(res, h, x, f).value(), write_streams(clone(res), clone(h), x, f).value()));
+    const auto write = [](const Var& a, const Var& b, const Var& c, const Var& d) { return write_streams(a, b, c, d); };
+    const auto grads = vjp(write, x, res, h, x, f), expected = vjp(write, x, clone(res), clone(h), x, f);
+    for (std::size_t i = 0; i < grads.size(); ++i) EXPECT_TRUE(identical(grads[i], expected[i])) << "input " << i;
+  }
+  EXPECT_EQ(read_streams(zeros({3, 0}), zeros({3, 0, 5})).shape(), Shape({3, 5}));
+}
+
 TEST(ReadWrite, RejectsShapesThatDoNotFit) {
   const Var x = zeros({2, 4, 8});
   EXPECT_THAT([&] { read_streams(zeros({3}), x); },
