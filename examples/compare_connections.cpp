@@ -96,7 +96,7 @@ Json advance(Entry& entry, bool evaluate) {
 
 /// All models take each step together, so that whatever else the machine does slows all of them alike.
 void train(std::vector<Entry>& entries, std::int64_t steps, const fs::path& metrics_file) {
-  examples::JsonLines metrics(metrics_file);
+  examples::JSONLines metrics(metrics_file);
   examples::Progress progress("step", steps);
   const std::int64_t every = std::max<std::int64_t>(1, steps / kEvaluations);
   for (std::int64_t step = 1; step <= steps; ++step) {

@@ -5,13 +5,13 @@
 
 namespace braid::examples {
 
-JsonLines::JsonLines(const std::filesystem::path& path) : path_(path), file_(path, std::ios::app) {
+JSONLines::JSONLines(const std::filesystem::path& path) : path_(path), file_(path, std::ios::app) {
   check<FileError>(file_.good(), "{} cannot be written", path.string());
 }
 
-void JsonLines::append(const nlohmann::ordered_json& line) { append_lines(line.dump() + "\n"); }
+void JSONLines::append(const nlohmann::ordered_json& line) { append_lines(line.dump() + "\n"); }
 
-void JsonLines::append_lines(const std::string& lines) {
+void JSONLines::append_lines(const std::string& lines) {
   file_ << lines << std::flush;
   check<FileError>(file_.good(), "{} cannot be written", path_.string());
 }

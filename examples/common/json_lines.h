@@ -9,10 +9,10 @@
 namespace braid::examples {
 
 /// A file with one JSON object a line; each line is whole on disk before the next is written.
-class JsonLines {
+class JSONLines {
  public:
   /// Continues the file with the lines that it holds, or starts it. Throws FileError when it cannot be written.
-  explicit JsonLines(const std::filesystem::path& path);
+  explicit JSONLines(const std::filesystem::path& path);
 
   void append(const nlohmann::ordered_json& line);
   /// Whole lines, or none.

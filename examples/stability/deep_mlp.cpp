@@ -20,7 +20,7 @@ constexpr double kCloud = 0.5;  // standard deviation; the centers are N(0, 1)
 
 }  // namespace
 
-DeepMlp::DeepMlp(const TaskConfig& sizes, const mhc::ConnectionConfig& connection, Rng& rng, Rng& connection_rng)
+DeepMLP::DeepMLP(const TaskConfig& sizes, const mhc::ConnectionConfig& connection, Rng& rng, Rng& connection_rng)
     : in(kFeatures, sizes.channels, rng), norm(sizes.channels), head(sizes.channels, kOutputs, rng) {
   const double scale = 1 / std::sqrt(static_cast<double>(sizes.sublayers));
   for (std::int64_t i = 0; i < sizes.sublayers; ++i) {
@@ -37,7 +37,7 @@ TeacherStudent::TeacherStudent(const TaskConfig& sizes, Rng& rng)
       first_(nn::init::kaiming_normal({kTeacherHidden, kFeatures}, rng)),
       second_(nn::init::kaiming_normal({kOutputs, kTeacherHidden}, rng)) {}
 
-DeepMlp TeacherStudent::model(const mhc::ConnectionConfig& connection, Rng& rng, Rng& connection_rng) const {
+DeepMLP TeacherStudent::model(const mhc::ConnectionConfig& connection, Rng& rng, Rng& connection_rng) const {
   return {sizes_, connection, rng, connection_rng};
 }
 
@@ -50,7 +50,7 @@ Var TeacherStudent::loss(const Var& prediction, const Tensor& targets) { return 
 
 Clusters::Clusters(const TaskConfig& sizes, Rng& rng) : sizes_(sizes), centers_(randn({kCenters, kFeatures}, rng)) {}
 
-DeepMlp Clusters::model(const mhc::ConnectionConfig& connection, Rng& rng, Rng& connection_rng) const {
+DeepMLP Clusters::model(const mhc::ConnectionConfig& connection, Rng& rng, Rng& connection_rng) const {
   return {sizes_, connection, rng, connection_rng};
 }
 

@@ -15,7 +15,7 @@ struct Batch {
 
 /// A deep stack of small MLPs, each behind its norm and inside its connection: a transformer without attention.
 /// The layers that write into the stream start smaller by sqrt(sublayers), as in nn::Transformer.
-struct DeepMlp {
+struct DeepMLP {
   using Sublayer = nn::Sublayer<nn::MLP, mhc::Connection>;
 
   nn::Linear in;
@@ -23,7 +23,7 @@ struct DeepMlp {
   nn::RMSNorm norm;
   nn::Linear head;
 
-  DeepMlp(const TaskConfig& sizes, const mhc::ConnectionConfig& connection, Rng& rng, Rng& connection_rng);
+  DeepMLP(const TaskConfig& sizes, const mhc::ConnectionConfig& connection, Rng& rng, Rng& connection_rng);
 
   Var embed(const Tensor& inputs) const { return in(inputs); }
   Var predict(const Var& state) const { return head(norm(state)); }
@@ -42,7 +42,7 @@ struct DeepMlp {
 /// Regression: the outputs of a fixed random network, `W2 tanh(W1 x)`, for normal x; mean squared error.
 class TeacherStudent {
  public:
-  using Model = DeepMlp;
+  using Model = DeepMLP;
 
   TeacherStudent(const TaskConfig& sizes, Rng& rng);
 
@@ -59,7 +59,7 @@ class TeacherStudent {
 /// cross entropy.
 class Clusters {
  public:
-  using Model = DeepMlp;
+  using Model = DeepMLP;
 
   Clusters(const TaskConfig& sizes, Rng& rng);
 

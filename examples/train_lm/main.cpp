@@ -74,7 +74,7 @@ Json metrics_line(std::int64_t step, const examples::StepResult& result, std::op
 void train(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
   const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
   const auto due = [&](std::int64_t every) { return trainer.step() % every == 0 || trainer.step() == steps; };
-  examples::JsonLines metrics(folder.metrics());
+  examples::JSONLines metrics(folder.metrics());
   examples::Progress progress("step", steps, trainer.step());
   while (trainer.step() < steps && interrupted == 0) {
     const auto start = std::chrono::steady_clock::now();
@@ -90,7 +90,7 @@ void train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
     }
     metrics.append(metrics_line(trainer.step(), result, held_out, speed));
     if (config.telemetry_every > 0 && due(config.telemetry_every))
-      examples::JsonLines(folder.telemetry()).append_lines(mhc::json_lines(trainer.telemetry(), trainer.step()));
+      examples::JSONLines(folder.telemetry()).append_lines(mhc::json_lines(trainer.telemetry(), trainer.step()));
     if (due(config.checkpoint_every) || interrupted != 0)
       save_checkpoint(folder.checkpoint(), trainer.state(), config, corpus);
     progress.update(trainer.step(), fmt::format("loss {:.4f} | {:.1f}k tokens/s", result.loss, speed / 1000));
