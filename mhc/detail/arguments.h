@@ -22,12 +22,13 @@ inline Tensor like(const Tensor& t) { return t.defined() ? Tensor(t.shape(), t.d
 /// x [..., n, C] without its last two axes.
 inline Shape lead_of(const Shape& x) { return x.axes(0, x.rank() - 2); }
 
-/// From token to token of a map with `axes` axes per token: the stride of the innermost leading axis that has several
-/// positions; 0 for one map.
+/// From token to token of a map with `axes` axes per token, 0 for one map for all tokens: the stride of the innermost
+/// leading axis that matters. Where none does, any step will do that does not say "for all".
 inline std::int64_t step_of(const Tensor& map, int axes) {
-  for (int axis = map.rank() - axes - 1; axis >= 0; --axis)
-    if (map.size(axis) > 1) return map.strides()[static_cast<std::size_t>(axis)];
-  return 0;
+  const int lead = map.rank() - axes;
+  for (int axis = lead - 1; axis >= 0; --axis)
+    if (map.size(axis) != 1) return map.strides()[static_cast<std::size_t>(axis)];
+  return lead == 0 ? 0 : map.numel();
 }
 
 /// The map as kernels take it: its last `axes` axes row-major, and one step from token to token, as in rows that hold
