@@ -37,7 +37,7 @@ class Streams {
   Var read(const MHCMaps& maps);
 
   /// Owes the write of the layer's output f [..., C]: the streams become H_res x + H_post^T f.
-  /// Throws Error without a read() before it, ShapeError unless f fits.
+  /// Throws Error without a read() before it, ShapeError or DTypeError unless f fits.
   void write(const Var& f);
 
  private:

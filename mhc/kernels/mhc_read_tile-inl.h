@@ -45,8 +45,8 @@ void multiply_maps(const MHCSizes& s, int64_t rows, const T* x, const T* phi, T*
     gemm_serial<T>(false, false, rows, s.maps(), s.width(), 1, x, s.width(), phi, s.maps(), 0, z, s.maps());
 }
 
-/// The pending write of one tile. With `cached` [tile, nC] the new streams are there as well, and stored past the
-/// caches.
+/// The pending write of one tile. With `cached` [tile, nC] the new streams are there as well, and stored by
+/// non-temporal stores.
 template <class T>
 void write_tile(const MHCRead<T>& c, T* cached, int64_t begin, int64_t end) {
   const MHCSizes& s = c.sizes;
