@@ -27,7 +27,8 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
                              {.dynamic = config.dynamic, .path = config.path, .dtype = config.dtype});
     case ConnectionKind::mhc:
       return ManifoldConstrainedHC(channels, n, rng,
-                                   {.sinkhorn_iterations = iterations,
+                                   {.mixing = config.mixing,
+                                    .mixing_settings = {.iterations = iterations},
                                     .phi_std = config.phi_std,
                                     .path = config.path,
                                     .keep_every = config.keep_every,

@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <variant>
 
@@ -27,11 +28,12 @@ struct ConnectionConfig {
   ConnectionKind kind = ConnectionKind::residual;
   std::optional<std::int64_t> streams = {};  ///< the expansion for manifold, which defaults to 2; else 4
   int sinkhorn_iterations = 20;
-  double phi_std = 0;           ///< mhc; see ManifoldConstrainedHC
-  bool dynamic = true;          ///< hc
-  MHCSkipSettings skip = {};    ///< skip; its path and dtype are ours
-  Path path = default_path();   ///< all but residual
-  std::int64_t keep_every = 1;  ///< mhc: streams kept for the backward pass; see Streams and keep_interval()
+  std::string mixing = "sinkhorn";  ///< mhc; see Mixing
+  double phi_std = 0;               ///< mhc; see ManifoldConstrainedHC
+  bool dynamic = true;              ///< hc
+  MHCSkipSettings skip = {};        ///< skip; its path and dtype are ours
+  Path path = default_path();       ///< all but residual
+  std::int64_t keep_every = 1;      ///< mhc: streams kept for the backward pass; see Streams and keep_interval()
   DType dtype = DType::f32;
 };
 

@@ -1,13 +1,14 @@
 #pragma once
+#include <string>
+
 #include <braid/core/random.h>
-#include <braid/mhc/ops/sinkhorn.h>
 #include <braid/mhc/streams.h>
 
 namespace braid::mhc {
 
 struct ManifoldConstrainedHCSettings {
-  int sinkhorn_iterations = 20;
-  Marginal exact = Marginal::rows;
+  std::string mixing = "sinkhorn";  ///< what makes H_res of its logits: see Mixing
+  MixingSettings mixing_settings = {};
   double eps = 1e-6;   ///< of the RMS norm in front of the maps
   double phi_std = 0;  ///< phi ~ N(0, phi_std^2); see symmetry below
   StreamReduction reduction = StreamReduction::mean;
@@ -19,26 +20,29 @@ struct ManifoldConstrainedHCSettings {
 /// Manifold-constrained hyper-connections (mHC), arXiv:2512.24880, eq. 3, 7-9:
 /// `out = H_res x + H_post^T layer(H_pre x)` on n streams x [..., n, C], with maps of the token
 ///
-///     h = alpha (x_flat phi) / r + bias,   r = sqrt(mean(x_flat^2) + eps),   columns of phi: pre n | post n | res n^2
-///     H_pre = sigmoid(h_pre)   H_post = 2 sigmoid(h_post)   H_res = sinkhorn_knopp(h_res), doubly stochastic
+///     h = alpha (x_flat phi) / r + bias,   r = sqrt(mean(x_flat^2) + eps),   columns of phi: pre n | post n | mixing
+///     H_pre = sigmoid(h_pre)   H_post = 2 sigmoid(h_post)   H_res = mixing(h_mixing)
+///
+/// where the mixing is the paper's Sinkhorn-Knopp, which makes H_res doubly stochastic, or another one by name.
 ///
 /// Differences from the paper: the RMS norm's weight is folded into phi, and the division by r follows the product, as
 /// in the paper's own kernels (eq. 14-19); the initialization below, which the paper leaves open.
 ///
-/// At the start phi = 0, alpha = 0.01 and the bias makes H_pre = 1/n, H_post = 1 and H_res near the identity. A network
-/// of copied streams reduced by their mean then *equals* the pre-norm residual network. Symmetry: copies of one stream
-/// get equal gradients, so phi = 0 trains them as copies forever; a small phi_std (0.02) sets them apart.
-/// No decay belongs on alpha and bias.
+/// At the start phi = 0, alpha = 0.01 and the bias makes H_pre = 1/n, H_post = 1 and H_res the identity or near it.
+/// Where its rows sum to 1, a network of copied streams reduced by their mean then *equals* the pre-norm residual
+/// network. Symmetry: copies of one stream get equal gradients, so phi = 0 trains them as copies forever; a small
+/// phi_std (0.02) sets them apart. No decay belongs on alpha and bias.
 struct ManifoldConstrainedHC {
   using Stream = Streams;
 
-  Var phi;    // [n C, n (n + 2)]
-  Var alpha;  // [3]: pre, post, res
-  Var bias;   // [n (n + 2)]
+  Var phi;    // [n C, 2 n + m], m = mixing.logits()
+  Var alpha;  // [3]: pre, post and, where it has logits, mixing
+  Var bias;   // [2 n + m]
   std::int64_t channels, streams;
   ManifoldConstrainedHCSettings settings;
+  Mixing mixing;
 
-  /// Throws ValueError unless channels, streams, sinkhorn_iterations >= 1.
+  /// Throws ValueError unless channels, streams >= 1 and there is such a mixing of so many streams.
   ManifoldConstrainedHC(std::int64_t channels, std::int64_t streams, Rng& rng,
                         const ManifoldConstrainedHCSettings& settings = {});
 
@@ -67,7 +71,7 @@ struct ManifoldConstrainedHC {
   }
 };
 
-/// The bias with H_pre = 1/n, H_post = 1 and H_res = sinkhorn_knopp(4 I): [pre n | post n | res n^2].
-Tensor residual_like_bias(std::int64_t streams, DType dtype);
+/// The bias with H_pre = 1/n, H_post = 1 and the start of the mixing: [pre n | post n | mixing].
+Tensor residual_like_bias(const Mixing& mixing, DType dtype);
 
 }  // namespace braid::mhc

@@ -17,7 +17,7 @@ MHCLayer::MHCLayer(std::int64_t n, std::int64_t channels, const MHCLayerSettings
               settings.sinkhorn_iterations);
   rms_weight = ones({channels}, settings.dtype);
   if (settings.init == MHCLayerInit::residual) {
-    const Tensor start = residual_like_bias(n, settings.dtype);
+    const Tensor start = residual_like_bias(Mixing("sinkhorn", n), settings.dtype);
     h_pre_raw = start.slice(0, 0, n).clone();
     h_post_raw = start.slice(0, n, 2 * n).clone();
     h_res_raw = start.slice(0, 2 * n, n * (n + 2)).reshape({n, n}).clone();

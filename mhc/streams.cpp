@@ -37,9 +37,17 @@ Var Streams::read(const StreamMaps& maps, Path path) {
 
 Var Streams::read(const HyperMaps& maps) { return hold(detail::hyper_read(maps, settle()), Path::fused); }
 
-Var Streams::read(const MHCMaps& maps) {
+Var Streams::read(const MHCMaps& maps) { return hold(mhc_read(maps, {}), Path::fused); }
+
+Streams::SinglePass Streams::read(const MHCMaps& maps, const Var& pre) {
+  detail::LayerRead read = mhc_read(maps, pre);
+  const Var h_pre = read.maps.h_pre;
+  return {hold(std::move(read), Path::fused), h_pre};
+}
+
+detail::LayerRead Streams::mhc_read(const MHCMaps& maps, const Var& pre) {
   const bool fuse = owed() && path_ == Path::fused;
-  return hold(fuse ? detail::mhc_read(maps, last_, f_, keep_every_) : detail::mhc_read(maps, settle()), Path::fused);
+  return fuse ? detail::mhc_read(maps, last_, f_, keep_every_, pre) : detail::mhc_read(maps, settle(), pre);
 }
 
 void Streams::write(const Var& f) {

@@ -36,6 +36,14 @@ class Streams {
   Var read(const HyperMaps& maps);
   Var read(const MHCMaps& maps);
 
+  struct SinglePass {
+    Var u;      // [..., C], the layer's input
+    Var h_pre;  // [..., n], for the read after the next write
+  };
+  /// The input of the next layer, read by `pre` ([n] or [..., n]), which the read before has left; the maps are for the
+  /// write and for the next read (single pass, arXiv:2609.19969).
+  SinglePass read(const MHCMaps& maps, const Var& pre);
+
   /// Owes the write of the layer's output f [..., C]: the streams become H_res x + H_post^T f.
   /// Throws Error without a read() before it, ShapeError or DTypeError unless f fits.
   void write(const Var& f);
@@ -43,6 +51,7 @@ class Streams {
  private:
   bool reading() const { return last_.maps.h_res.value().defined(); }
   bool owed() const { return f_.value().defined(); }
+  detail::LayerRead mhc_read(const MHCMaps& maps, const Var& pre);
   Var hold(detail::LayerRead read, Path path);
 
   detail::LayerRead last_;  // x and, from a read until its write is done, the maps

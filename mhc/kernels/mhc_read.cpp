@@ -47,12 +47,12 @@ void for_tiles(int64_t begin, int64_t end, int64_t tile, F&& f) {
 }
 
 /// All tiles of a group of tokens. With `cached` [tile, nC] for their streams, those are stored by non-temporal stores.
-template <int kN, class T>
+template <class T>
 void read_group(const MHCRead<T>& c, T* cached, int64_t first, int64_t last) {
   const bool pending = c.before.f != nullptr;
   const int64_t width = c.sizes.width();
   const T *source = pending ? c.before.x : c.x, *streams = pending ? c.written : c.x;
-  MapLanes<T, kN> lanes(c.sizes, c.params);
+  MapLanes<T> lanes(c.sizes, c.params);
   for_tiles(first, last, tile_size<T>(c.sizes), [&](int64_t begin, int64_t end, int64_t next_end) {
     if (pending) write_tile(c, cached, begin, end);
     const Prefetcher<T> next(source + end * width, nullptr, (next_end - end) * width);
@@ -61,25 +61,25 @@ void read_group(const MHCRead<T>& c, T* cached, int64_t first, int64_t last) {
   hwy::FlushStream();
 }
 
-template <int kN, class T>
-void read_n(const MHCRead<T>& c) {
+template <class T>
+void read(const MHCRead<T>& c) {
   const MHCSizes& s = c.sizes;
   // Nothing is summed, so the groups may depend on the number of threads: long ones, but some for every thread.
   const Tiles groups = groups_of<T>(s, std::min(kGroup, s.tokens / (4 * num_threads())));
   if (c.before.f == nullptr || !non_temporal(c.written, s.tokens * s.width(), s.channels))
-    return groups.for_each([&](int64_t first, int64_t last) { read_group<kN, T>(c, nullptr, first, last); });
+    return groups.for_each([&](int64_t first, int64_t last) { read_group<T>(c, nullptr, first, last); });
   Scratch<T> scratch(tile_size<T>(s) * s.width());
   groups.for_each(
-      [&](int64_t first, int64_t last) { scratch.lend([&](T* cached) { read_group<kN>(c, cached, first, last); }); });
+      [&](int64_t first, int64_t last) { scratch.lend([&](T* cached) { read_group(c, cached, first, last); }); });
 }
 
 /// All tiles of a group of tokens.
-template <int kN, class T>
+template <class T>
 void vjp_group(const MHCReadVjp<T>& c, const ParamSums<T>& sums, T* scratch, int64_t first, int64_t last) {
   const MHCSizes& s = c.sizes;
   const int64_t width = s.width(), tile = tile_size<T>(s);
   const TileBuffers<T> buffers(s, tile, scratch);
-  MapLanes<T, kN> lanes(s, c.params);
+  MapLanes<T> lanes(s, c.params);
   for_tiles(first, last, tile, [&](int64_t begin, int64_t end, int64_t next_end) {
     const T* dy = c.dy == nullptr ? nullptr : c.dy + end * width;
     vjp_tile(c, lanes, buffers, sums, Prefetcher<T>(c.x + end * width, dy, (next_end - end) * width), begin, end);
@@ -87,41 +87,37 @@ void vjp_group(const MHCReadVjp<T>& c, const ParamSums<T>& sums, T* scratch, int
   hwy::FlushStream();
 }
 
-template <int kN, class T>
-void vjp_n(const MHCReadVjp<T>& c) {
+template <class T>
+void vjp(const MHCReadVjp<T>& c) {
   constexpr int64_t kFew = 16;  // tokens for which panels do not pay
   const MHCSizes& s = c.sizes;
-  const int64_t width = s.width(), m = s.maps(), dphi_size = panels_size(width, m);
+  const int64_t width = s.width(), m = s.columns(), dphi_size = panels_size(width, m);
   const int64_t tile_elements = TileBuffers<T>::size(s, tile_size<T>(s));
   if (s.tokens < kFew) {
     if (s.tokens == 0) std::fill_n(c.dphi, width * m, T{0});
-    std::fill_n(c.dalpha, 3, T{0});
+    std::fill_n(c.dalpha, s.groups(), T{0});
     std::fill_n(c.dbias, m, T{0});
     Tensor buffer({tile_elements}, dtype_of<T>());
-    return vjp_group<kN>(c, {nullptr, c.dphi, c.dalpha, c.dbias}, buffer.mutable_data<T>(), 0, s.tokens);
+    return vjp_group(c, {nullptr, c.dphi, c.dalpha, c.dbias}, buffer.mutable_data<T>(), 0, s.tokens);
   }
   Tensor panels({dphi_size}, dtype_of<T>());
   T* const phi = panels.mutable_data<T>();
   pack_panels(width, m, c.params.phi, phi);
   const Tiles groups = groups_of<T>(s, kGroup);
-  PartialSums<T> sums(groups.count(), dphi_size + 3 + m);
+  PartialSums<T> sums(groups.count(), dphi_size + s.groups() + m);
   Scratch<T> scratch(tile_elements);
   groups.for_each([&](int64_t first, int64_t last) {
     T *dphi = sums.row(groups.index(first)), *dalpha = dphi + dphi_size;
-    scratch.lend([&](T* buffer) { vjp_group<kN>(c, {phi, dphi, dalpha, dalpha + 3}, buffer, first, last); });
+    scratch.lend([&](T* buffer) { vjp_group(c, {phi, dphi, dalpha, dalpha + s.groups()}, buffer, first, last); });
   });
   const T* total = sums.add_up();
   unpack_panels(width, m, total, c.dphi);
-  std::copy_n(total + dphi_size, 3, c.dalpha);
-  std::copy_n(total + dphi_size + 3, m, c.dbias);
+  std::copy_n(total + dphi_size, s.groups(), c.dalpha);
+  std::copy_n(total + dphi_size + s.groups(), m, c.dbias);
 }
 
-/// Loops are unrolled for n = 4, the paper's.
 template <class T>
-constexpr MHCReadKernels<T> kTable = {
-    .read = [](const MHCRead<T>& c) { c.sizes.n == 4 ? read_n<4>(c) : read_n<0>(c); },
-    .vjp = [](const MHCReadVjp<T>& c) { c.sizes.n == 4 ? vjp_n<4>(c) : vjp_n<0>(c); },
-};
+constexpr MHCReadKernels<T> kTable = {.read = read<T>, .vjp = vjp<T>};
 
 braid::kernels::Tables<MHCReadKernels> tables() { return {kTable<float>, kTable<double>}; }
 

@@ -3,26 +3,35 @@
 
 #include <braid/core/kernels/tables.h>
 #include <braid/mhc/kernels/read_write.h>
+#include <braid/mhc/mixings/kernels.h>
 
 namespace braid::mhc::kernels {
 
-/// One manifold-constrained hyper-connection (arXiv:2512.24880) over a batch of tokens. The maps of a token are a row
-/// of m = n (n + 2) values in the order of phi's columns: pre [n], post [n], res [n, n].
+/// One hyper-connection with dynamic maps over a batch of tokens (arXiv:2512.24880). From z [columns], in the order of
+/// phi's columns pre [n], post [n or 0], mixing [its logits], follow the maps of a token, a row of pre [n], post [n],
+/// res [n, n]: sigmoid(h) + pre_eps, post_magnitude sigmoid(h) + post_eps, and the mixing of h, where h = alpha z / r +
+/// bias.
 struct MHCSizes {
   std::int64_t tokens, n, channels;
-  int iterations;
-  bool rows_last;
-  double eps;
+  mixings::Problem mixing;
+  bool reads_only = false;  ///< no post: nothing is written
+  double eps, pre_eps, post_eps, post_magnitude;
 
+  std::int64_t gates() const { return reads_only ? n : 2 * n; }
+  std::int64_t columns() const { return gates() + mixing.logits; }
   std::int64_t maps() const { return n * (n + 2); }
   std::int64_t width() const { return n * channels; }
+  /// Which alpha a column has, and how many there are.
+  std::int64_t group(std::int64_t column) const { return column < n ? 0 : column < gates() ? 1 : 2; }
+  std::int64_t groups() const { return columns() == 0 ? 0 : group(columns() - 1) + 1; }
 };
 
 template <class T>
 struct MHCParams {
-  const T* phi;    // [nC, m]
-  const T* alpha;  // [3]: pre, post, res
-  const T* bias;   // [m]
+  mixings::Kernels<T> mixing;
+  const T* phi;    // [nC, columns]
+  const T* alpha;  // [groups]: pre, post, mixing
+  const T* bias;   // [columns]
 };
 
 /// The write that an earlier connection of any kind still owes: y = H_res x + H_post^T f. All null when there is none.
@@ -34,15 +43,17 @@ struct MHCWrite {
 };
 
 /// One pass over tiles of tokens that stay in cache: the pending write, then z = x_flat phi,
-/// r = sqrt(mean(x_flat^2) + eps), the maps by sigmoid and Sinkhorn-Knopp, and the layer's input u = H_pre x.
+/// r = sqrt(mean(x_flat^2) + eps), the maps, and the layer's input u = H_pre x. With `pre` given, u is read by it
+/// (single pass, arXiv:2609.19969), and H_pre left to whoever reads next.
 template <class T>
 struct MHCRead {
   MHCSizes sizes;
   MHCParams<T> params;
   MHCWrite<T> before;
-  const T* x;           // [tokens, n, C]; null when a write is pending, whose result is then read
-  T* written;           // [tokens, n, C], the result of the pending write; null when there is none
-  T *z, *r, *maps, *u;  // [tokens, m], [tokens], [tokens, m], [tokens, C]
+  StreamMap<const T> pre;  // [n]; null: read by H_pre
+  const T* x;              // [tokens, n, C]; null when a write is pending, whose result is then read
+  T* written;              // [tokens, n, C], the result of the pending write; null when there is none
+  T *z, *r, *maps, *u;     // [tokens, columns], [tokens], [tokens, maps], [tokens, C]
 };
 
 /// Its vjp, in one pass over x and dy: dx is the cotangent of the streams that were read, with the terms of this
@@ -54,10 +65,13 @@ struct MHCReadVjp {
   MHCSizes sizes;
   MHCParams<T> params;
   MHCWrite<T> before;
+  StreamMap<const T> pre;         // as given
   const T *x, *z, *r, *maps;      // x as read, and the results of the forward pass
-  const T *dy, *dh_post, *du;     // [tokens, n, C] of this connection's write, [tokens, n], [tokens, C]
+  const T *dy, *du;               // [tokens, n, C] of this connection's write, [tokens, C]
+  const T *dh_pre, *dh_post;      // [tokens, n]; that of H_pre only where `pre` is given
   T* dx;                          // [tokens, n, C]; may be dy itself when n <= 4
-  T *dphi, *dalpha, *dbias;       // [nC, m], [3], [m]
+  T* dpre;                        // [tokens, n] whatever the step of `pre`; not touched without it
+  T *dphi, *dalpha, *dbias;       // [nC, columns], [groups], [columns]
   T *dh_post_before, *df_before;  // [tokens, n] whatever the step of h_post, [tokens, C]; not touched without a write
 };
 

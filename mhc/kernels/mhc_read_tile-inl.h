@@ -36,15 +36,6 @@ T root_mean_square(const MHCSizes& s, const T* x) {
   return static_cast<T>(std::sqrt(squares / static_cast<double>(s.width()) + s.eps));
 }
 
-/// z [rows, m] = x phi
-template <int kN, class T>
-void multiply_maps(const MHCSizes& s, int64_t rows, const T* x, const T* phi, T* z, Prefetcher<T> next) {
-  if constexpr (kN != 0)
-    multiply_thin<kN*(kN + 2)>(rows, s.width(), x, phi, z, next);
-  else
-    gemm_serial<T>(false, false, rows, s.maps(), s.width(), 1, x, s.width(), phi, s.maps(), 0, z, s.maps());
-}
-
 /// The pending write of one tile. With `cached` [tile, nC] the new streams are there as well, and stored by
 /// non-temporal stores.
 template <class T>
@@ -60,35 +51,35 @@ void write_tile(const MHCRead<T>& c, T* cached, int64_t begin, int64_t end) {
   }
 }
 
-/// z, r, the maps and u of one tile with the streams x [count, nC]; for n = 4 `next` is prefetched meanwhile.
-template <int kN, class T>
-void read_tile(const MHCRead<T>& c, MapLanes<T, kN>& lanes, const T* x, Prefetcher<T> next, int64_t begin,
-               int64_t end) {
+/// z, r, the maps and u of one tile with the streams x [count, nC]; `next` is prefetched meanwhile.
+template <class T>
+void read_tile(const MHCRead<T>& c, MapLanes<T>& lanes, const T* x, Prefetcher<T> next, int64_t begin, int64_t end) {
   const MHCSizes& s = c.sizes;
-  const int64_t m = s.maps(), width = s.width();
-  multiply_maps<kN>(s, end - begin, x, c.params.phi, c.z + begin * m, next);
+  const int64_t columns = s.columns(), m = s.maps(), width = s.width();
+  multiply_thin({end - begin, width, columns, x, c.params.phi, c.z + begin * columns}, next);
   for (int64_t t = begin; t < end; ++t) c.r[t] = root_mean_square(s, x + (t - begin) * width);
   for (int64_t t = begin; t < end; t += lanes.lanes())
-    lanes.forward(std::min(lanes.lanes(), end - t), c.z + t * m, c.r + t, c.maps + t * m);
+    lanes.forward(std::min(lanes.lanes(), end - t), c.z + t * columns, c.r + t, c.maps + t * m);
+  const StreamMap<const T> pre = c.pre.data != nullptr ? c.pre : StreamMap<const T>{c.maps, m};
   for (int64_t t = begin; t < end; ++t)
-    mix(1, s.n, s.channels, {c.maps + t * m, 0, 1}, x + (t - begin) * width, {}, c.u + t * s.channels);
+    mix(1, s.n, s.channels, {pre.at(t), 0, 1}, x + (t - begin) * width, {}, c.u + t * s.channels);
 }
 
 /// The buffers of one tile of the vjp.
 template <class T>
 struct TileBuffers {
-  T *products, *dz, *dmaps, *scale;  // [tile, product_step()], [tile, m], [tile, m], [tile]
+  T *products, *dz, *dmaps, *scale;  // [tile, product_step()], [tile, columns], [tile, maps], [tile]
 
   /// Rows of `products` lie a little more than a token apart: were it as far as those of x, a processor would take the
   /// load of an x for one of the product just stored.
   static int64_t product_step(const MHCSizes& s) { return s.width() + 16; }
 
-  static int64_t size(const MHCSizes& s, int64_t tile) { return tile * (product_step(s) + 2 * s.maps() + 1); }
+  static int64_t size(const MHCSizes& s, int64_t tile) { return tile * (product_step(s) + s.columns() + s.maps() + 1); }
 
   TileBuffers(const MHCSizes& s, int64_t tile, T* scratch)
       : products(scratch),
         dz(products + tile * product_step(s)),
-        dmaps(dz + tile * s.maps()),
+        dmaps(dz + tile * s.columns()),
         scale(dmaps + tile * s.maps()) {}
 };
 
@@ -97,7 +88,7 @@ struct TileBuffers {
 template <class T>
 struct ParamSums {
   const T* phi_panels;       // null: none
-  T *dphi, *dalpha, *dbias;  // [nC, m], in panels as phi; [3]; [m]
+  T *dphi, *dalpha, *dbias;  // [nC, columns], in panels as phi; [groups]; [columns]
 };
 
 /// The initial value of a token's dx: dz phi^T - scale x.
@@ -114,14 +105,20 @@ struct NormCotangent {
   }
 };
 
-/// dmaps [tile, m]: pre <du, x_i>, post as given, res <dy_i, x_j>.
+/// dmaps [tile, maps]: pre <du, x_i> or as given, post as given, res <dy_i, x_j>.
 template <class T>
 void collect_dmaps(const MHCReadVjp<T>& c, T* dmaps, int64_t begin, int64_t end) {
   const MHCSizes& s = c.sizes;
   std::fill_n(dmaps, (end - begin) * s.maps(), T{0});
   for (int64_t t = begin; t < end; ++t, dmaps += s.maps()) {
     const T* x = c.x + t * s.width();
-    if (c.du != nullptr) inner_products(s.n, 1, s.channels, x, c.du + t * s.channels, dmaps, 1);
+    T* dread = dmaps;  // of what u was read by
+    if (c.pre.data != nullptr) {
+      dread = c.dpre + t * s.n;
+      std::fill_n(dread, s.n, T{0});
+      if (c.dh_pre != nullptr) std::copy_n(c.dh_pre + t * s.n, s.n, dmaps);
+    }
+    if (c.du != nullptr) inner_products(s.n, 1, s.channels, x, c.du + t * s.channels, dread, 1);
     if (c.dh_post != nullptr) std::copy_n(c.dh_post + t * s.n, s.n, dmaps + s.n);
     if (c.dy != nullptr) inner_products(s.n, s.n, s.channels, c.dy + t * s.width(), x, dmaps + 2 * s.n, s.n);
   }
@@ -132,7 +129,7 @@ template <class T>
 void products_of_tile(const MHCReadVjp<T>& c, const TileBuffers<T>& tile, const ParamSums<T>& sums, int64_t begin,
                       int64_t end, Prefetcher<T> next) {
   const MHCSizes& s = c.sizes;
-  const int64_t count = end - begin, m = s.maps(), width = s.width(), step = tile.product_step(s);
+  const int64_t count = end - begin, m = s.columns(), width = s.width(), step = tile.product_step(s);
   const T* x = c.x + begin * width;
   if (sums.phi_panels != nullptr)
     return product_vjp<T>({count, width, m, x, tile.dz, sums.phi_panels, sums.dphi, tile.products, step}, next);
@@ -152,7 +149,8 @@ void dx_of_tile(const MHCReadVjp<T>& c, const TileBuffers<T>& tile, int64_t begi
   const Store where = in_cache ? Store::cached : store_for(c.dx, s.tokens * width, channels);
   for (int64_t t = begin, i = 0; t < end; ++t, ++i) {
     const NormCotangent<T> start{tile.products + i * tile.product_step(s), c.x + t * width, tile.scale[i], channels};
-    const T *h_pre = c.maps + t * s.maps(), *h_res = h_pre + 2 * n;
+    const T* maps = c.maps + t * s.maps();
+    const T *h_pre = c.pre.data != nullptr ? c.pre.at(t) : maps, *h_res = maps + 2 * n;
     const T *du = c.du == nullptr ? nullptr : c.du + t * channels, *dy = c.dy == nullptr ? nullptr : c.dy + t * width;
     T* dx = c.dx + t * width;
     mix_from_to(where, start, n, dy == nullptr ? 0 : n, channels, {h_res, 1, n}, dy, {h_pre, du}, dx);
@@ -163,14 +161,14 @@ void dx_of_tile(const MHCReadVjp<T>& c, const TileBuffers<T>& tile, int64_t begi
 }
 
 /// The gradients of each token, and what the tokens add to those of the parameters.
-template <int kN, class T>
-void vjp_tile(const MHCReadVjp<T>& c, MapLanes<T, kN>& lanes, const TileBuffers<T>& tile, const ParamSums<T>& sums,
+template <class T>
+void vjp_tile(const MHCReadVjp<T>& c, MapLanes<T>& lanes, const TileBuffers<T>& tile, const ParamSums<T>& sums,
               Prefetcher<T> next, int64_t begin, int64_t end) {
-  const int64_t m = c.sizes.maps();
+  const int64_t columns = c.sizes.columns(), m = c.sizes.maps();
   collect_dmaps(c, tile.dmaps, begin, end);
   for (int64_t t = begin, i = 0; t < end; t += lanes.lanes(), i += lanes.lanes())
-    lanes.backward(std::min(lanes.lanes(), end - t), c.z + t * m, c.r + t, tile.dmaps + i * m, tile.dz + i * m,
-                   tile.scale + i, sums.dalpha, sums.dbias);
+    lanes.backward(std::min(lanes.lanes(), end - t), c.z + t * columns, c.r + t, c.maps + t * m, tile.dmaps + i * m,
+                   tile.dz + i * columns, tile.scale + i, sums.dalpha, sums.dbias);
   products_of_tile(c, tile, sums, begin, end, next);
   dx_of_tile(c, tile, begin, end);
 }

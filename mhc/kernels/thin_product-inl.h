@@ -13,6 +13,7 @@
 
 #include <hwy/highway.h>
 
+#include <braid/core/gemm.h>
 #include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -20,56 +21,82 @@ namespace braid::mhc::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// kRows rows of c = a b; a [rows, depth], b [depth, kColumns], c [rows, kColumns]. All sums stay in registers: kParts
-/// of every one, over every kParts-th term, so that a few rows need not wait for one multiply-add after the other.
-template <int kRows, int kParts, int kColumns, class T>
-HWY_INLINE void multiply_rows(int64_t depth, const T* a, const T* b, T* c, Prefetcher<T>& prefetcher) {
+/// c = a b; a [rows, depth], b [depth, columns], c [rows, columns].
+template <class T>
+struct ThinProduct {
+  int64_t rows, depth, columns;
+  const T *a, *b;
+  T* c;
+};
+
+/// kRows rows of it, from `row` on, of kVectors vectors. All sums stay in registers: kParts of every one, over every
+/// kParts-th term, so that a few rows need not wait for one multiply-add after the other.
+template <int kRows, int kParts, int kVectors, class T>
+HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher<T>& prefetcher) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
-  constexpr int kLanes = static_cast<int>(hn::MaxLanes(d)), kVectors = (kColumns + kLanes - 1) / kLanes;
-  const auto last = hn::FirstN(d, kColumns - (kVectors - 1) * kLanes);  // lanes of the last vector that are columns
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
+  const int64_t depth = p.depth, columns = p.columns;
+  const T *a = p.a + row * depth, *b = p.b;
+  // Lanes of the last vector that are columns.
+  const auto last = hn::FirstN(d, static_cast<size_t>(columns - (kVectors - 1) * kLanes));
   V sum[kParts][kRows][kVectors];
   for (auto& part : sum)
-    for (auto& row : part)
-      for (V& s : row) s = hn::Zero(d);
-  const auto add_term = [&](int64_t p, int part) {
+    for (auto& sums : part)
+      for (V& s : sums) s = hn::Zero(d);
+  const auto add_term = [&](int64_t i, int part) {
     V right[kVectors];
     for (int v = 0; v < kVectors; ++v) {
-      const T* row = b + p * kColumns + v * kLanes;
-      right[v] = v + 1 < kVectors ? hn::LoadU(d, row) : hn::MaskedLoad(last, d, row);
+      const T* from = b + i * columns + v * kLanes;
+      right[v] = v + 1 < kVectors ? hn::LoadU(d, from) : hn::MaskedLoad(last, d, from);
     }
     for (int r = 0; r < kRows; ++r) {
-      const V left = hn::Set(d, a[r * depth + p]);
+      const V left = hn::Set(d, a[r * depth + i]);
       for (int v = 0; v < kVectors; ++v) sum[part][r][v] = hn::MulAdd(left, right[v], sum[part][r][v]);
     }
   };
   constexpr int kSteps = 4, kLines = std::max(1, kSteps * kRows * static_cast<int>(sizeof(T)) / 64);
-  int64_t p = 0;
-  for (; p + kSteps <= depth; p += kSteps) {
-    for (int step = 0; step < kSteps; ++step) add_term(p + step, step % kParts);
+  int64_t i = 0;
+  for (; i + kSteps <= depth; i += kSteps) {
+    for (int step = 0; step < kSteps; ++step) add_term(i + step, step % kParts);
     for (int line = 0; line < kLines; ++line) prefetcher.next_line();
   }
-  for (; p < depth; ++p) add_term(p, 0);
+  for (; i < depth; ++i) add_term(i, 0);
   for (int r = 0; r < kRows; ++r)
     for (int v = 0; v < kVectors; ++v) {
       V total = sum[0][r][v];
       for (int part = 1; part < kParts; ++part) total = hn::Add(total, sum[part][r][v]);
-      T* row = c + r * kColumns + v * kLanes;
+      T* to = p.c + (row + r) * columns + v * kLanes;
       if (v + 1 < kVectors)
-        hn::StoreU(total, d, row);
+        hn::StoreU(total, d, to);
       else
-        hn::BlendedStore(total, last, d, row);
+        hn::BlendedStore(total, last, d, to);
     }
 }
 
-/// c = a b, as many rows at a time as the registers hold.
-template <int kColumns, class T>
-void multiply_thin(int64_t rows, int64_t depth, const T* a, const T* b, T* c, Prefetcher<T> prefetcher) {
-  constexpr int kRows = HWY_MAX_BYTES >= 64 ? 8 : 4;
+/// As many rows at a time as the registers hold.
+template <int kVectors, class T>
+void multiply_thin_n(const ThinProduct<T>& p, Prefetcher<T> prefetcher) {
+  constexpr int kRows = (HWY_MAX_BYTES >= 64 ? 2 : 1) * (kVectors <= 3 || HWY_MAX_BYTES >= 64 ? 4 : 2);
   int64_t i = 0;
-  for (; i + kRows <= rows; i += kRows)
-    multiply_rows<kRows, 1, kColumns>(depth, a + i * depth, b, c + i * kColumns, prefetcher);
-  for (; i < rows; ++i) multiply_rows<1, 4, kColumns>(depth, a + i * depth, b, c + i * kColumns, prefetcher);
+  for (; i + kRows <= p.rows; i += kRows) multiply_rows<kRows, 1, kVectors>(p, i, prefetcher);
+  for (; i < p.rows; ++i) multiply_rows<1, kVectors <= 3 ? 4 : 2, kVectors>(p, i, prefetcher);
+}
+
+/// The product, while what the prefetcher has comes near.
+template <class T>
+void multiply_thin(const ThinProduct<T>& p, Prefetcher<T> prefetcher) {
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(hn::ScalableTag<T>()));
+  switch ((p.columns + kLanes - 1) / kLanes) {
+    case 1: return multiply_thin_n<1>(p, prefetcher);
+    case 2: return multiply_thin_n<2>(p, prefetcher);
+    case 3: return multiply_thin_n<3>(p, prefetcher);
+    case 4: return multiply_thin_n<4>(p, prefetcher);
+    case 5: return multiply_thin_n<5>(p, prefetcher);
+    case 6: return multiply_thin_n<6>(p, prefetcher);
+    default:
+      gemm_serial<T>(false, false, p.rows, p.columns, p.depth, 1, p.a, p.depth, p.b, p.columns, 0, p.c, p.columns);
+  }
 }
 
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

@@ -1,5 +1,15 @@
 #include <braid/mhc/ops/mhc_read.h>
 
+#include <algorithm>
+#include <iterator>
+
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/sigmoid.h>
+#include <braid/autograd/ops/slice.h>
+#include <braid/autograd/ops/sqrt.h>
+#include <braid/autograd/ops/sum.h>
 #include <braid/core/reduce.h>
 #include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/detail/kept_streams.h>
@@ -11,14 +21,15 @@ namespace {
 
 using kernels::MHCSizes;
 
-constexpr const char* kOp = "ManifoldConstrainedHC";
+constexpr const char* kOp = "mhc_read";
 
 struct Params {
+  Mixing mixing;
   Tensor phi, alpha, bias;
 
   template <class T>
   operator kernels::MHCParams<T>() const {
-    return {In{phi}, In{alpha}, In{bias}};
+    return {mixing.kernels().of<T>(), In{phi}, In{alpha}, In{bias}};
   }
 };
 
@@ -34,15 +45,24 @@ struct Write {
 };
 
 MHCSizes sizes_of(const Tensor& x, const MHCMaps& m) {
-  return {lead_of(x.shape()).numel(), x.size(-2), x.size(-1), m.iterations, m.rows_last, m.eps};
+  return {lead_of(x.shape()).numel(),
+          x.size(-2),
+          x.size(-1),
+          m.mixing.problem(),
+          m.reads_only,
+          m.eps,
+          m.pre_eps,
+          m.post_eps,
+          m.post_magnitude};
 }
 
 void check_params(const MHCMaps& m, const Var& x) {
   check_streams(kOp, x);
-  const std::int64_t n = x.size(-2), width = n * x.size(-1), columns = n * (n + 2);
-  check_argument(kOp, "phi", m.phi, {width, columns}, x);
-  check_argument(kOp, "alpha", m.alpha, {3}, x);
-  check_argument(kOp, "bias", m.bias, {columns}, x);
+  check_shape(x.size(-2) == m.mixing.n(), "{}: x must have shape [..., {}, C] to match the mixing but has {}", kOp,
+              m.mixing.n(), x.shape());
+  check_argument(kOp, "phi", m.phi, {m.mixing.n() * x.size(-1), m.columns()}, x);
+  check_argument(kOp, "alpha", m.alpha, {m.groups()}, x);
+  check_argument(kOp, "bias", m.bias, {m.columns()}, x);
 }
 
 /// Rows of maps are pre [n], post [n], res [n, n]: [..., n + 2, n].
@@ -55,13 +75,13 @@ struct Forward {
 };
 
 /// On `x`, or on what the write makes of its own.
-Forward forward(const MHCSizes& s, const Params& p, const Write& before, const Tensor& x) {
+Forward forward(const MHCSizes& s, const Params& p, const Write& before, const Tensor& pre, const Tensor& x) {
   const Tensor& streams = before.f.defined() ? before.x : x;
   const auto make = [&](const Shape& tail) { return Tensor(lead_of(streams.shape()).concat(tail), streams.dtype()); };
   Tensor written = before.f.defined() ? make({s.n, s.channels}) : Tensor();
-  Forward out{make({s.channels}), {}, make({s.n + 2, s.n}), make({s.maps()}), make({})};
+  Forward out{make({s.channels}), {}, make({s.n + 2, s.n}), make({s.columns()}), make({})};
   kernels::mhc_read_kernels().dispatch(kOp, streams.dtype(), [&](const auto& kernel) {
-    kernel.read({s, p, before, In{x}, Out{written}, Out{out.z}, Out{out.r}, Out{out.maps}, Out{out.u}});
+    kernel.read({s, p, before, MapIn{pre, 1}, In{x}, Out{written}, Out{out.z}, Out{out.r}, Out{out.maps}, Out{out.u}});
   });
   out.x = before.f.defined() ? std::move(written) : x;
   return out;
@@ -79,70 +99,93 @@ Tensor memory_for_dx(const Tensor& x, Tensor& dy) {
   return in_place ? std::move(dy) : Tensor(x.shape(), x.dtype());
 }
 
-/// The cotangent of h_post from that per token.
-Tensor summed_like(const Tensor& h_post, const Tensor& per_token) {
-  if (!h_post.defined() || h_post.rank() == per_token.rank()) return per_token;
-  return reduce_sum(per_token.reshape({-1, h_post.size(0)}), {0});
+/// The cotangent of a map from that per token.
+Tensor summed_like(const Tensor& map, const Tensor& per_token) {
+  if (!map.defined() || map.rank() == per_token.rank()) return per_token;
+  return reduce_sum(per_token.reshape({-1, map.size(0)}), {0});
 }
 
-/// Cotangents of x (that of the write before, when there is one), its h_post and f, phi, alpha, bias.
-std::vector<Tensor> backward(const MHCSizes& s, const Params& p, const Write& before, const Saved& saved,
-                             std::span<Tensor> dys) {
+/// Cotangents of x (that of the write before, when there is one), its h_post and f, pre, phi, alpha, bias; undefined
+/// for what was not given.
+std::vector<Tensor> backward(const MHCSizes& s, const Params& p, const Write& before, const Tensor& pre,
+                             const Saved& saved, std::span<Tensor> dys) {
   const Tensor& x = saved.streams->x();
-  const Tensor du = dys[0].contiguous(), dh_post = dys[2].contiguous();
+  const Tensor du = dys[0].contiguous(), dh_post = dys[2].contiguous(), dh_pre = dys[3].contiguous();
   const bool written = dys[1].defined();
   Tensor dx = memory_for_dx(x, dys[1]);
   const Tensor dy = dys[1].contiguous();  // undefined where dx has its memory
-  Tensor dphi = like(p.phi), dalpha = like(p.alpha), dbias = like(p.bias), df = like(before.f);
-  Tensor dh_post_before = before.f.defined() ? Tensor(lead_of(x.shape()).concat({s.n}), dx.dtype()) : Tensor();
   const Tensor& dy_in = written && !dy.defined() ? dx : dy;
+  const auto per_token = [&](const Tensor& map) {
+    return map.defined() ? Tensor(lead_of(x.shape()).concat({s.n}), dx.dtype()) : Tensor();
+  };
+  Tensor dphi = like(p.phi), dalpha = like(p.alpha), dbias = like(p.bias), df = like(before.f),
+         dh_post_before = per_token(before.h_post), dpre = per_token(pre);
   kernels::mhc_read_kernels().dispatch(kOp, dx.dtype(), [&](const auto& kernel) {
-    kernel.vjp({s, p, before, In{x}, In{saved.z}, In{saved.r}, In{saved.maps}, In{dy_in}, In{dh_post}, In{du}, Out{dx},
-                Out{dphi}, Out{dalpha}, Out{dbias}, Out{dh_post_before}, Out{df}});
+    kernel.vjp({s, p, before, MapIn{pre, 1}, In{x}, In{saved.z}, In{saved.r}, In{saved.maps}, In{dy_in}, In{du},
+                In{dh_pre}, In{dh_post}, Out{dx}, Out{dpre}, Out{dphi}, Out{dalpha}, Out{dbias}, Out{dh_post_before},
+                Out{df}});
   });
-  return {dx, summed_like(before.h_post, dh_post_before), df, dphi, dalpha, dbias};
+  return {dx, summed_like(before.h_post, dh_post_before), df, summed_like(pre, dpre), dphi, dalpha, dbias};
 }
 
-Params params_of(const MHCMaps& m) {
-  return {m.phi.value().contiguous(), m.alpha.value().contiguous(), m.bias.value().contiguous()};
-}
-
-/// `inputs` are what stands before phi, alpha and bias: x, and h_post and f of the write before when there is one.
-LayerRead record_read(const MHCMaps& m, const MHCSizes& sizes, const Params& params, const Write& before,
-                      const Forward& out, std::shared_ptr<KeptStreams> kept, std::vector<Var> inputs) {
-  inputs.insert(inputs.end(), {m.phi, m.alpha, m.bias});
+/// `x` or, with a write that is owed, `before` and f.
+LayerRead read(const MHCMaps& m, const Var& x, const LayerRead* before, const Var& f, const Var& pre,
+               std::int64_t keep_every) {
+  check_params(m, x);
+  const MHCSizes sizes = sizes_of(x.value(), m);
+  const Params params{m.mixing, m.phi.value().contiguous(), m.alpha.value().contiguous(), m.bias.value().contiguous()};
+  const Tensor read_by = pre.value().defined() ? stepped(pre.value(), 1) : Tensor();
+  const Write write = before == nullptr ? Write{}
+                                        : Write{x.value(), stepped(before->maps.h_post.value(), 1),
+                                                before->maps.h_res.value(), f.value().contiguous()};
+  const Forward out = forward(sizes, params, write, read_by, before == nullptr ? x.value().contiguous() : Tensor());
+  const bool keep = before == nullptr || before->kept == nullptr || before->kept->distance() + 1 == keep_every;
+  auto kept = keep ? std::make_shared<KeptStreams>(out.x)
+                   : std::make_shared<KeptStreams>(before->kept, write.h_res, write.h_post, write.f);
+  const Var none;
+  const std::vector<Var> all{x, before == nullptr ? none : before->maps.h_post, f, pre, m.phi, m.alpha, m.bias};
+  std::vector<Var> inputs;
+  std::ranges::copy_if(all, std::back_inserter(inputs), [](const Var& v) { return v.value().defined(); });
   const std::vector<Var> results =
-      record(before.f.defined() ? "mhc_write_read" : "mhc_read", {out.u, out.x, out.h_post()}, inputs,
-             [sizes, params, before = before.without_x(), saved = Saved{out.maps, out.z, out.r, kept}](
+      record(before == nullptr ? "mhc_read" : "mhc_write_read", {out.u, out.x, out.h_post(), out.h_pre()}, inputs,
+             [sizes, params, before = write.without_x(), read_by, saved = Saved{out.maps, out.z, out.r, kept}](
                  std::span<Tensor> dys, const Needs&) {
-               std::vector<Tensor> dxs = backward(sizes, params, before, saved, dys);
-               if (!before.f.defined()) dxs.erase(dxs.begin() + 1, dxs.begin() + 3);
+               std::vector<Tensor> dxs = backward(sizes, params, before, read_by, saved, dys);
+               std::erase_if(dxs, [](const Tensor& t) { return !t.defined(); });
                return dxs;
              });
-  return {results[0], {out.h_pre(), results[2], out.h_res()}, results[1], std::move(kept)};
+  const Var h_pre = pre.value().defined() ? results[3] : Var(out.h_pre());
+  return {results[0], {h_pre, results[2], out.h_res()}, results[1], std::move(kept)};
 }
 
 }  // namespace
 
-LayerRead mhc_read(const MHCMaps& m, const Var& x) {
-  check_params(m, x);
-  const MHCSizes sizes = sizes_of(x.value(), m);
-  const Params params = params_of(m);
-  const Forward out = forward(sizes, params, {}, x.value().contiguous());
-  return record_read(m, sizes, params, {}, out, std::make_shared<KeptStreams>(out.x), {x});
-}
+LayerRead mhc_read(const MHCMaps& m, const Var& x, const Var& pre) { return read(m, x, nullptr, {}, pre, 1); }
 
-LayerRead mhc_read(const MHCMaps& m, const LayerRead& before, const Var& f, std::int64_t keep_every) {
-  check_params(m, before.x);
-  const MHCSizes sizes = sizes_of(before.x.value(), m);
-  const Params params = params_of(m);
-  const Write write{before.x.value(), stepped(before.maps.h_post.value(), 1), before.maps.h_res.value(),
-                    f.value().contiguous()};
-  const Forward out = forward(sizes, params, write, {});
-  const bool keep = before.kept == nullptr || before.kept->distance() + 1 == keep_every;
-  auto kept = keep ? std::make_shared<KeptStreams>(out.x)
-                   : std::make_shared<KeptStreams>(before.kept, write.h_res, write.h_post, write.f);
-  return record_read(m, sizes, params, write, out, std::move(kept), {before.x, before.maps.h_post, f});
+LayerRead mhc_read(const MHCMaps& m, const LayerRead& before, const Var& f, std::int64_t keep_every, const Var& pre) {
+  return read(m, before.x, &before, f, pre, keep_every);
 }
 
 }  // namespace braid::mhc::detail
+
+namespace braid::mhc {
+
+StreamMaps compose_maps(const MHCMaps& m, const Var& x) {
+  detail::check_params(m, x);
+  const std::int64_t n = m.mixing.n();
+  const Shape lead = detail::lead_of(x.shape());
+  const Var flat = reshape(x, {lead.numel(), m.phi.size(0)});
+  const Var h = matmul(flat, m.phi) / sqrt(mean(flat * flat, {-1}, true) + m.eps);  // [tokens, columns], alpha = 1
+  const auto logits = [&](std::int64_t map, std::int64_t begin, std::int64_t end) {
+    const Var g = slice(m.alpha, 0, map, map + 1) * slice(h, -1, begin, end) + slice(m.bias, 0, begin, end);
+    return reshape(g, lead.concat({end - begin}));
+  };
+  const Var h_pre = sigmoid(logits(0, 0, n)) + m.pre_eps;
+  const Var h_post = m.reads_only ? Var(zeros(h_pre.shape(), x.dtype()))
+                                  : m.post_magnitude * sigmoid(logits(1, n, 2 * n)) + m.post_eps;
+  const Var mixing_logits =
+      m.mixing.logits() > 0 ? logits(m.groups() - 1, m.gates(), m.columns()) : Var(zeros(lead.concat({0}), x.dtype()));
+  return {h_pre, h_post, m.mixing(mixing_logits, Path::reference)};
+}
+
+}  // namespace braid::mhc

@@ -1,14 +1,9 @@
 #pragma once
 #include <braid/autograd/tape.h>
+#include <braid/mhc/mixings/settings.h>
 #include <braid/mhc/path.h>
 
 namespace braid::mhc {
-
-/// The marginal that a truncated normalization leaves exact, because it is normalized last. The other one converges.
-enum class Marginal {
-  columns,  ///< rows first, columns last: the published packages
-  rows,     ///< columns first, rows last: arXiv:2512.24880, eq. 9; the forward gain is exactly 1
-};
 
 /// Sinkhorn-Knopp: exp(logits), then `iterations` times a normalization of rows and of columns to sum 1.
 /// logits [..., n, n] -> [..., n, n]: doubly stochastic at convergence, entries in [0, 1].

@@ -17,6 +17,7 @@ class Config {
   Config() = default;
   explicit Config(std::map<std::string, std::string> json) : json_(std::move(json)) {}
 
+  bool has(const std::string& key) const { return json_.contains(key); }
   std::int64_t integer(const std::string& key) const;
   double number(const std::string& key) const;
   std::string text(const std::string& key) const;

@@ -9,6 +9,7 @@ std::vector<Module> all_modules() {
            elementary_modules,
            manifold_hyper_connection_modules,
            mhc_layer_modules,
+           mixing_modules,
            sinkhorn_modules,
            skip_modules,
            stream_modules,

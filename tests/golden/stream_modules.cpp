@@ -27,14 +27,30 @@ Var hyper_connection(const Arguments& a, mhc::Path path) {
 
 mhc::ManifoldConstrainedHC manifold_constrained_hc(const Arguments& a, mhc::Path path) {
   Rng rng;
-  mhc::ManifoldConstrainedHC module(a.config.integer("dim"), a.config.integer("n"), rng,
-                                    {.sinkhorn_iterations = static_cast<int>(a.config.integer("sinkhorn_iterations")),
-                                     .exact = exact_marginal(a.config),
-                                     .eps = a.config.number("eps"),
-                                     .path = path,
-                                     .dtype = a.dtype()});
+  mhc::ManifoldConstrainedHC module(
+      a.config.integer("dim"), a.config.integer("n"), rng,
+      {.mixing_settings = {.iterations = static_cast<int>(a.config.integer("sinkhorn_iterations")),
+                           .exact = exact_marginal(a.config)},
+       .eps = a.config.number("eps"),
+       .path = path,
+       .dtype = a.dtype()});
   set_params(module, a);
   return module;
+}
+
+/// mHC with any mixing.
+std::vector<Path> mixed_paths() {
+  std::vector<Path> paths;
+  for (const mhc::Path which : {mhc::Path::reference, mhc::Path::fused})
+    paths.push_back(differentiated(std::string(mhc::name(which)), [=](const Arguments& a) -> Outputs {
+      Rng rng;
+      mhc::ManifoldConstrainedHC module(
+          a.config.integer("dim"), a.config.integer("n"), rng,
+          {.mixing = a.config.text("kind"), .eps = a.config.number("eps"), .path = which, .dtype = a.dtype()});
+      set_params(module, a);
+      return {{"y", module(a["x"], layer_of(a))}, {"h_res", module.maps(a["x"]).h_res}};
+    }));
+  return paths;
 }
 
 Outputs with_maps(const Var& y, const mhc::StreamMaps& maps) {
@@ -65,7 +81,8 @@ double largest_residual_logit(const Case& golden) {
 
 std::vector<Module> stream_modules() {
   return {{"hyper_connection", both_paths(hyper_connection)},
-          {"manifold_constrained_hc", constrained_paths(), largest_residual_logit}};
+          {"manifold_constrained_hc", constrained_paths(), largest_residual_logit},
+          {"mixed_hc", mixed_paths()}};
 }
 
 }  // namespace braid::golden

@@ -105,7 +105,7 @@ TEST(Connection, PassesItsSettingsOn) {
   const Connection c(config, 8, 0, rng);
   const auto& mhc = std::get<ManifoldConstrainedHC>(c.module);
   EXPECT_EQ(mhc.streams, 3);
-  EXPECT_EQ(mhc.settings.sinkhorn_iterations, 5);
+  EXPECT_EQ(mhc.settings.mixing_settings.iterations, 5);
   EXPECT_EQ(mhc.phi.dtype(), DType::f64);
   EXPECT_GT(largest_difference(mhc.phi.value(), zeros(mhc.phi.shape(), DType::f64)), 1e-3);
   const Connection manifold(config_of("manifold"), 8, 0, rng);

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <braid/core/matmul.h>
+#include <braid/mhc/ops/sinkhorn.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc {
@@ -23,7 +24,7 @@ using testing::ThrowsMessage;
 
 ManifoldConstrainedHC make(std::int64_t channels, std::int64_t streams, Marginal exact = Marginal::rows) {
   Rng rng(2);
-  ManifoldConstrainedHC connection(channels, streams, rng, {.exact = exact, .dtype = DType::f64});
+  ManifoldConstrainedHC connection(channels, streams, rng, {.mixing_settings = {.exact = exact}, .dtype = DType::f64});
   randomize(connection, rng);
   return connection;
 }
@@ -165,12 +166,13 @@ TEST(ManifoldConstrainedHC, RejectsSettingsAndInputsThatDoNotFit) {
   const auto call = [](std::int64_t channels, std::int64_t streams, int iterations, double phi_std = 0) {
     return [=] {
       Rng rng(1);
-      ManifoldConstrainedHC(channels, streams, rng, {.sinkhorn_iterations = iterations, .phi_std = phi_std});
+      ManifoldConstrainedHC(channels, streams, rng,
+                            {.mixing_settings = {.iterations = iterations}, .phi_std = phi_std});
     };
   };
   EXPECT_THAT(call(4, 0, 20), ThrowsMessage<ValueError>(HasSubstr("streams must be >= 1 but is 0")));
   EXPECT_THAT(call(0, 4, 20), ThrowsMessage<ValueError>(HasSubstr("channels must be >= 1 but is 0")));
-  EXPECT_THAT(call(4, 4, 0), ThrowsMessage<ValueError>(HasSubstr("sinkhorn_iterations must be >= 1 but is 0")));
+  EXPECT_THAT(call(4, 4, 0), ThrowsMessage<ValueError>(HasSubstr("iterations must be >= 1 but is 0")));
   EXPECT_THAT(call(4, 4, 20, -1), ThrowsMessage<ValueError>(HasSubstr("phi_std must be >= 0 but is -1")));
   const ManifoldConstrainedHC c = make(4, 2);
   EXPECT_THAT(

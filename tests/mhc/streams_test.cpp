@@ -16,11 +16,15 @@ using testing::ThrowsMessage;
 /// The parameters of one manifold-constrained hyper-connection for n streams of C channels, of order one.
 struct Constrained {
   Var phi, alpha, bias;
+  Mixing mixing;
 
   Constrained(std::int64_t n, std::int64_t channels, Rng& rng)
-      : phi(random({n * channels, n * (n + 2)}, rng, 0.3)), alpha(random({3}, rng)), bias(random({n * (n + 2)}, rng)) {}
+      : phi(random({n * channels, n * (n + 2)}, rng, 0.3)),
+        alpha(random({3}, rng)),
+        bias(random({n * (n + 2)}, rng)),
+        mixing("sinkhorn", n, {.iterations = 5}) {}
 
-  MHCMaps maps() const { return {phi, alpha, bias, 5, true, 1e-6}; }
+  MHCMaps maps() const { return {phi, alpha, bias, mixing, 1e-6}; }
   void params(auto&& visit) {
     visit("phi", phi);
     visit("alpha", alpha);
@@ -43,7 +47,7 @@ TEST(Streams, RefuseStepsOutOfOrderAndShapesThatDoNotFit) {
   x.write(u);
   EXPECT_THROW(x.write(u), Error);
   EXPECT_EQ(x.value().shape(), start.shape());
-  EXPECT_THROW(Streams(start).read(MHCMaps{c.alpha, c.alpha, c.bias, 20, true, 1e-6}), ShapeError);
+  EXPECT_THROW(Streams(start).read(MHCMaps{c.alpha, c.alpha, c.bias, c.mixing, 1e-6}), ShapeError);
   EXPECT_THROW(Streams(start.to(DType::f32)).read(c.maps()), DTypeError);
   EXPECT_THROW(Streams(zeros({3})), ShapeError);
   EXPECT_THROW(Streams(start, 0), ValueError);

@@ -21,9 +21,10 @@ void PrintTo(const Sizes& s, std::ostream* out) { *out << s.tokens << " tokens, 
 /// Two connections around f(u) = u * w + u, so that the boundary between them runs too.
 Var two_sublayers(std::span<const Var> v, bool rows_last) {
   Streams x(v[0]);
+  const Mixing mixing("sinkhorn", x.shape()[-2], {.exact = rows_last ? Marginal::rows : Marginal::columns});
   for (std::size_t layer : {0u, 1u}) {
     const std::span<const Var> p = v.subspan(1 + 4 * layer, 4);
-    const Var u = x.read(MHCMaps{p[0], p[1], p[2], 20, rows_last, 1e-6});
+    const Var u = x.read(MHCMaps{p[0], p[1], p[2], mixing, 1e-6});
     x.write(u * p[3] + u);
   }
   return x.value();

@@ -1,10 +1,10 @@
 // Sinkhorn-Knopp on as many small matrices at once as a SIMD vector has lanes. Included once per SIMD target.
 
-#if defined(BRAID_MHC_KERNELS_SINKHORN_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef BRAID_MHC_KERNELS_SINKHORN_INL_H_
-#undef BRAID_MHC_KERNELS_SINKHORN_INL_H_
+#if defined(BRAID_MHC_MIXINGS_SINKHORN_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BRAID_MHC_MIXINGS_SINKHORN_INL_H_
+#undef BRAID_MHC_MIXINGS_SINKHORN_INL_H_
 #else
-#define BRAID_MHC_KERNELS_SINKHORN_INL_H_
+#define BRAID_MHC_MIXINGS_SINKHORN_INL_H_
 #endif
 
 #include <cstdint>
@@ -13,9 +13,10 @@
 #include <hwy/highway.h>
 
 #include <braid/core/kernels/vector-inl.h>
+#include <braid/mhc/mixings/settings.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::kernels::HWY_NAMESPACE {
+namespace braid::mhc::mixings::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 using braid::kernels::HWY_NAMESPACE::exp_to_one;
@@ -74,16 +75,20 @@ enum class Lines { rows, columns };
 
 /// Matrices [n, n], lane by lane: entry (i, j) of all of them is the vector at (i n + j) Lanes(d).
 /// Half-steps normalize alternate axes; the first two work on logarithms, so that logits of any size survive
-/// (after them every sum lies in [1 / n^2, n]); the rest divide. kN is n, or 0 when it is known at run time only.
+/// (after them every sum lies in [1 / n^2, n]); the rest divide. With eps, only the first does: its softmax + eps is
+/// what the rest divides by sums + eps. kN is n, or 0 when it is known at run time only.
 template <class D, int kN>
 class SinkhornLanes {
  public:
   using T = hn::TFromD<D>;
   using V = hn::Vec<D>;
 
-  /// `rows_last`: row sums are exact, columns are normalized first.
-  SinkhornLanes(D d, int64_t n, int iterations, bool rows_last)
-      : d_(d), n_(n), iterations_(iterations), rows_last_(rows_last) {}
+  SinkhornLanes(D d, int64_t n, const MixingSettings& settings)
+      : d_(d),
+        n_(n),
+        iterations_(settings.iterations),
+        rows_last_(settings.exact == Marginal::rows),
+        eps_(static_cast<T>(settings.eps)) {}
 
   /// Vectors of workspace that backward() needs beside p and g.
   static int64_t workspace_vectors(int64_t n, int iterations) { return n * n + 2 * (iterations - 1) * n; }
@@ -108,8 +113,15 @@ class SinkhornLanes {
   template <Lines first, Lines second>
   void normalize(T* p) const {
     const V poison = nan_unless_finite(p);
-    log_softmax<first>(p);
-    softmax<second>(p, poison);
+    if (eps_ != 0) {
+      softmax_with_eps<first>(p, poison);
+      Entries<D, kN> entries(d_, p);
+      divide_by_sums<second>(entries, nullptr);
+      entries.store();
+    } else {
+      log_softmax<first>(p);
+      softmax<second>(p, poison);
+    }
     Entries<D, kN> entries(d_, p);
     for (int k = 1; k < iterations_; ++k) {
       divide_by_sums<first>(entries, nullptr);
@@ -122,6 +134,7 @@ class SinkhornLanes {
   /// dl = p dp. Of the iterates only the sums are kept: multiplying by them undoes the division.
   template <Lines first, Lines second>
   void normalize_vjp(T* p, T* g, T* workspace) const {
+    if (eps_ != 0) return normalize_with_eps_vjp<first, second>(p, g, workspace);
     const int64_t step = n() * lanes();
     T* log_p = workspace;  // after the first half-step
     T* sums = workspace + n() * step;
@@ -149,6 +162,33 @@ class SinkhornLanes {
     subtract_share<second>(y, dl);
     for (int64_t e = 0; e < n() * n(); ++e) store(p, e, exp_to_one(d_, load(log_p, e)));
     subtract_share<first>(y, dl);
+  }
+
+  /// The same with eps, where the first half-step is a softmax: dl = s (dp - <s, dp>), s = p - eps.
+  template <Lines first, Lines second>
+  void normalize_with_eps_vjp(T* p, T* g, T* sums) const {
+    const int64_t step = n() * lanes();
+    softmax_with_eps<first>(p, nan_unless_finite(p));
+    Entries<D, kN> y(d_, p);
+    divide_by_sums<second>(y, sums);
+    for (int k = 1; k < iterations_; ++k) {
+      divide_by_sums<first>(y, sums + (2 * k - 1) * step);
+      divide_by_sums<second>(y, sums + 2 * k * step);
+    }
+    Entries<D, kN> dl(d_, g);
+    for (int64_t e = 0; e < n() * n(); ++e) dl.set(e, hn::Mul(dl.get(e), y.get(e)));
+    for (int k = iterations_ - 1; k > 0; --k) {
+      undo_division<second>(y, dl, sums + 2 * k * step);
+      undo_division<first>(y, dl, sums + (2 * k - 1) * step);
+    }
+    undo_division<second>(y, dl, sums);
+    for (int64_t e = 0; e < n() * n(); ++e) {
+      const V s = hn::Sub(y.get(e), hn::Set(d_, eps_));
+      dl.set(e, hn::Div(hn::Mul(s, dl.get(e)), y.get(e)));
+      y.set(e, s);
+    }
+    subtract_share<first>(y, dl);
+    dl.store();
   }
 
   int64_t n() const { return kN != 0 ? kN : n_; }
@@ -212,10 +252,17 @@ class SinkhornLanes {
     }
   }
 
+  /// l <- softmax(l) + eps along each line.
+  template <Lines lines>
+  void softmax_with_eps(T* l, V poison) const {
+    softmax<lines>(l, poison);
+    for (int64_t e = 0; e < n() * n(); ++e) store(l, e, hn::Add(load(l, e), hn::Set(d_, eps_)));
+  }
+
   template <Lines lines>
   HWY_INLINE void divide_by_sums(Entries<D, kN>& p, T* sums) const {
     for (int64_t i = 0; i < n(); ++i) {
-      const V sum = line_sum<lines>(p, i), inverse = reciprocal(d_, sum);
+      const V sum = hn::Add(line_sum<lines>(p, i), hn::Set(d_, eps_)), inverse = reciprocal(d_, sum);
       if (sums != nullptr) store(sums, i, sum);
       for (int64_t k = 0; k < n(); ++k) p.set(entry<lines>(i, k), hn::Mul(p.get(entry<lines>(i, k)), inverse));
     }
@@ -247,9 +294,10 @@ class SinkhornLanes {
   int64_t n_;
   int iterations_;
   bool rows_last_;
+  T eps_;
 };
 
-}  // namespace braid::mhc::kernels::HWY_NAMESPACE
+}  // namespace braid::mhc::mixings::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // include guard

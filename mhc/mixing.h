@@ -1,0 +1,44 @@
+#pragma once
+#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/path.h>
+
+namespace braid::mhc {
+
+/// A map from m logits to the matrix H_res [n, n] that mixes n streams, with its vjp: Sinkhorn-Knopp or what papers put
+/// in its place. docs/mixings.md compares them, mhc/mixings/ has one file each, with formula and source.
+///
+///     Mixing mixing("cayley", 4);
+///     Var h_res = mixing(logits);  // [.., mixing.logits()] -> [.., 4, 4]
+class Mixing {
+ public:
+  /// Throws ValueError when there is no mixing of that name, or none for n, or a setting is out of range.
+  Mixing(std::string_view name, std::int64_t n, const MixingSettings& settings = {});
+
+  std::string_view name() const { return family_->name; }
+  const mixings::Traits& traits() const { return family_->traits; }
+  std::int64_t n() const { return problem_.n; }
+  /// How many logits a matrix is made of; may be 0.
+  std::int64_t logits() const { return problem_.logits; }
+  const MixingSettings& settings() const { return problem_.settings; }
+
+  /// logits [.., m] -> [.., n, n]. The reference path is composed of other ops, the fused one is a kernel with a
+  /// hand-written vjp. Throws ShapeError on another last axis, DTypeError for i32.
+  Var operator()(const Var& logits, Path path = default_path()) const;
+
+  /// Logits [m] (f64) of the identity, or of the matrix that comes as close as training can still leave.
+  Tensor identity() const;
+  /// Logits [m] (f64) to start training from: identity(), unless the gradient is zero there.
+  Tensor start() const;
+
+  const mixings::Problem& problem() const { return problem_; }
+  braid::kernels::Tables<mixings::Kernels> kernels() const { return family_->kernels(); }
+
+ private:
+  const mixings::Family* family_;
+  mixings::Problem problem_;
+};
+
+/// All names.
+std::vector<std::string_view> mixing_names();
+
+}  // namespace braid::mhc

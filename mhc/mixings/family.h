@@ -1,0 +1,43 @@
+#pragma once
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <braid/autograd/tape.h>
+#include <braid/mhc/mixings/kernels.h>
+
+namespace braid::mhc::mixings {
+
+/// What holds for every matrix of a family, to rounding.
+struct Traits {
+  bool rows = false;        ///< rows sum to 1: equal streams stay equal
+  bool columns = false;     ///< columns sum to 1: the mean of the streams stays
+  bool orthogonal = false;  ///< H H^T = 1: norms stay
+  bool negative = false;    ///< entries may be negative
+};
+
+/// All that makes one mixing, which is one file; list.cpp names them all.
+struct Family {
+  std::string_view name;
+  Traits traits;
+  std::string_view sizes;          ///< the n there are, in words: "n = 2, 4, 8, ..."
+  bool (*exists)(std::int64_t n);  ///< for n >= 1
+  std::int64_t (*logits)(std::int64_t n, const MixingSettings&);
+  std::vector<double> (*identity)(const Problem&);  ///< logits of the identity, or of what comes close
+  std::vector<double> (*start)(const Problem&);     ///< where training starts; null: at `identity`
+  Var (*composed)(const Var& logits,
+                  const Problem&);  ///< [.., m] -> [.., n, n], made of other ops: the source of truth
+  braid::kernels::Tables<Kernels> (*kernels)();
+};
+
+// What several of them are made of.
+
+/// [.., n n] -> [.., n, n]
+Var square(const Var& logits, std::int64_t n);
+/// Logits [n n]: `value` on the diagonal, else 0.
+std::vector<double> diagonal_logits(std::int64_t n, double value);
+
+/// Every mixing, in the order of help texts.
+std::span<const Family* const> families();
+
+}  // namespace braid::mhc::mixings

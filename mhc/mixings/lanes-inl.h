@@ -1,0 +1,89 @@
+// What the kernels of all mixings are built on: logits and matrices of as many tokens as a vector has lanes.
+// Included once per SIMD target.
+
+#if defined(BRAID_MHC_MIXINGS_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BRAID_MHC_MIXINGS_LANES_INL_H_
+#undef BRAID_MHC_MIXINGS_LANES_INL_H_
+#else
+#define BRAID_MHC_MIXINGS_LANES_INL_H_
+#endif
+
+#include <cstdint>
+
+#include <hwy/highway.h>
+
+#include <braid/core/kernels/math-inl.h>
+#include <braid/mhc/mixings/kernels.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::mixings::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// A mixing derives from it, and adds forward(logits, h, workspace), vjp(logits, h, dh, dlogits, workspace) and
+/// workspace(). kN is n, or 0 when it is known at run time only.
+template <class D, int kN>
+class Lanes {
+ public:
+  using T = hn::TFromD<D>;
+  using V = hn::Vec<D>;
+
+  explicit Lanes(const Problem& problem) : problem_(problem) {}
+
+  /// How many vectors of workspace it needs.
+  int64_t workspace() const { return 0; }
+
+ protected:
+  int64_t n() const { return kN != 0 ? kN : problem_.n; }
+  HWY_INLINE V load(const T* p, int64_t entry) const { return hn::Load(d_, p + entry * lanes()); }
+  HWY_INLINE void store(T* p, int64_t entry, V v) const { hn::Store(v, d_, p + entry * lanes()); }
+  HWY_INLINE V set(double value) const { return hn::Set(d_, static_cast<T>(value)); }
+  static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+
+  /// y <- softmax(l) over `count` entries from `first` on; NaN when one is NaN or infinite.
+  HWY_INLINE void softmax(const T* l, int64_t first, int64_t count, T* y) const {
+    V top = load(l, first), sum = hn::Zero(d_);
+    for (int64_t k = 1; k < count; ++k) top = hn::Max(top, load(l, first + k));
+    for (int64_t k = 0; k < count; ++k) {
+      const V v = load(l, first + k), e = braid::kernels::HWY_NAMESPACE::exp_to_one(d_, hn::Sub(v, top));
+      sum = hn::Add(sum, hn::Add(e, hn::Sub(v, v)));
+      store(y, first + k, e);
+    }
+    const V inverse = hn::Div(set(1), sum);
+    for (int64_t k = 0; k < count; ++k) store(y, first + k, hn::Mul(load(y, first + k), inverse));
+  }
+
+  /// dl = y (dy - <y, dy>)
+  HWY_INLINE void softmax_vjp(const T* y, const T* dy, int64_t first, int64_t count, T* dl) const {
+    V sum = hn::Zero(d_);
+    for (int64_t k = 0; k < count; ++k) sum = hn::MulAdd(load(y, first + k), load(dy, first + k), sum);
+    for (int64_t k = 0; k < count; ++k)
+      store(dl, first + k, hn::Mul(load(y, first + k), hn::Sub(load(dy, first + k), sum)));
+  }
+
+  const D d_{};
+  const Problem& problem_;
+};
+
+/// The table of a mixing, with loops unrolled for n = 4.
+template <template <class, int> class M, class T>
+constexpr Kernels<T> kernels_of() {
+  using D = hn::ScalableTag<T>;
+  return {
+      .forward =
+          [](const Problem& p, const T* logits, T* h, T* workspace) {
+            p.n == 4 ? M<D, 4>(p).forward(logits, h, workspace) : M<D, 0>(p).forward(logits, h, workspace);
+          },
+      .vjp =
+          [](const Problem& p, const T* logits, const T* h, const T* dh, T* dlogits, T* workspace) {
+            p.n == 4 ? M<D, 4>(p).vjp(logits, h, dh, dlogits, workspace)
+                     : M<D, 0>(p).vjp(logits, h, dh, dlogits, workspace);
+          },
+      .workspace = [](const Problem& p) { return M<D, 0>(p).workspace(); },
+  };
+}
+
+}  // namespace braid::mhc::mixings::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard

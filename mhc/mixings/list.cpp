@@ -1,0 +1,22 @@
+#include <braid/autograd/ops/reshape.h>
+#include <braid/mhc/mixings/family.h>
+
+namespace braid::mhc::mixings {
+
+// One file each.
+extern const Family sinkhorn, rows;
+
+std::span<const Family* const> families() {
+  static constexpr const Family* kAll[] = {&sinkhorn, &rows};
+  return kAll;
+}
+
+Var square(const Var& logits, std::int64_t n) { return reshape(logits, logits.shape().without(-1).concat({n, n})); }
+
+std::vector<double> diagonal_logits(std::int64_t n, double value) {
+  std::vector<double> logits(static_cast<std::size_t>(n * n), 0.0);
+  for (std::int64_t i = 0; i < n; ++i) logits[static_cast<std::size_t>(i * (n + 1))] = value;
+  return logits;
+}
+
+}  // namespace braid::mhc::mixings

@@ -1,0 +1,64 @@
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/softmax.h>
+#include <braid/mhc/mixings/family.h>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "braid/mhc/mixings/rows.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <braid/mhc/mixings/lanes-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::mixings::HWY_NAMESPACE {
+namespace {
+
+template <class D, int kN>
+class Rows : public Lanes<D, kN> {
+  using Base = Lanes<D, kN>;
+  using Base::n, Base::softmax, Base::softmax_vjp;
+  using typename Base::T;
+
+ public:
+  using Base::Base;
+
+  void forward(const T* logits, T* h, T*) const {
+    for (int64_t i = 0; i < n(); ++i) softmax(logits, i * n(), n(), h);
+  }
+
+  void vjp(const T*, const T* h, const T* dh, T* dlogits, T*) const {
+    for (int64_t i = 0; i < n(); ++i) softmax_vjp(h, dh, i * n(), n(), dlogits);
+  }
+};
+
+braid::kernels::Tables<Kernels> tables() { return {kernels_of<Rows, float>(), kernels_of<Rows, double>()}; }
+
+}  // namespace
+}  // namespace braid::mhc::mixings::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace braid::mhc::mixings {
+namespace {
+
+HWY_EXPORT(tables);
+
+}  // namespace
+
+/// Rows that sum to 1, by softmax: `h_ij = exp(l_ij) / sum_k exp(l_ik)`. One marginal alone bounds the spectral norm of
+/// any product by sqrt(n) (OpenReview 1BC0eYN2uS).
+extern const Family rows;
+const Family rows = {
+    .name = "rows",
+    .traits = {.rows = true},
+    .sizes = "n >= 1",
+    .exists = [](std::int64_t) { return true; },
+    .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },
+    .identity = [](const Problem& p) { return diagonal_logits(p.n, 4); },
+    .start = nullptr,
+    .composed = [](const Var& l, const Problem& p) { return softmax(square(l, p.n)); },
+    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+};
+
+}  // namespace braid::mhc::mixings
+#endif  // HWY_ONCE

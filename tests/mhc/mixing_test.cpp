@@ -1,0 +1,162 @@
+#include <braid/mhc/mixing.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <braid/core/matmul.h>
+#include <braid/mhc/manifold_constrained_hc.h>
+#include <tests/mhc/support.h>
+#include <tests/support.h>
+
+namespace braid::mhc {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+/// The mixing of that name for n streams, where it exists and is not too large to be differenced.
+std::optional<Mixing> mixing_for(std::string_view name, std::int64_t n) {
+  for (const mixings::Family* family : mixings::families())
+    if (family->name == name && (!family->exists(n) || family->logits(n, {}) > 600)) return std::nullopt;
+  return Mixing(name, n);
+}
+
+/// Facts that hold for every mixing of n streams.
+class EveryMixing : public testing::TestWithParam<std::string_view> {
+ protected:
+  /// Calls f(mixing) for some n.
+  template <class F>
+  void for_sizes(F f) const {
+    for (const std::int64_t n : {1, 2, 3, 4, 5, 8, 16})
+      if (const auto mixing = mixing_for(GetParam(), n)) {
+        SCOPED_TRACE(n);
+        f(*mixing);
+      }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Mixings, EveryMixing, testing::ValuesIn(mixing_names()),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(EveryMixing, PassesGradcheckOnBothPaths) {
+  Rng rng(1);
+  for_sizes([&](const Mixing& mixing) {
+    const Tensor logits = random({2, 3, mixing.logits()}, rng);
+    for (const Path path : {Path::fused, Path::reference}) {
+      const auto f = [&](std::span<const Var> v) { return mixing(v[0], path); };
+      if (mixing.n() >= 8 && path == Path::reference) continue;
+      const GradcheckResult result = gradcheck(f, {logits});
+      EXPECT_TRUE(result.ok) << name(path) << ": " << result.message;
+    }
+  });
+}
+
+TEST_P(EveryMixing, IsTheSameOnBothPathsForAnyNumberOfMatrices) {
+  Rng rng(2);
+  for_sizes([&](const Mixing& mixing) {
+    for (const double scale : {1.0, 3.0})
+      for (const Shape& lead : {Shape{}, Shape{1}, Shape{7}, Shape{3, 11}, Shape{0}, Shape{257}}) {
+        if (mixing.n() > 4 && lead.numel() > 33) continue;
+        const Tensor logits = random(lead.concat({mixing.logits()}), rng, scale);
+        const Tensor cotangent = random(lead.concat({mixing.n(), mixing.n()}), rng);
+        const auto both = [&](Path path) {
+          return value_and_grad([&](const Var& l) { return sum(mixing(l, path) * cotangent); })(Var(logits));
+        };
+        const auto [fused, dfused] = both(Path::fused);
+        const auto [composed, dcomposed] = both(Path::reference);
+        EXPECT_LT(largest_difference(mixing(logits, Path::fused).value(), mixing(logits, Path::reference).value()),
+                  1e-12);
+        EXPECT_LT(largest_difference(dfused.value(), dcomposed.value()), 1e-11);
+      }
+  });
+}
+
+TEST_P(EveryMixing, HasTheTraitsThatItSays) {
+  Rng rng(3);
+  for_sizes([&](const Mixing& mixing) {
+    const auto& traits = mixing.traits();
+    const Tensor h = mixing(random({500, mixing.logits()}, rng, 2), Path::fused).value();
+    if (traits.rows) {
+      EXPECT_LT(marginal_error(h, -1), 1e-12);
+    }
+    if (traits.columns) {
+      EXPECT_LT(marginal_error(h, -2), 1e-12);
+    }
+    if (traits.orthogonal) {
+      const Tensor one = eye(mixing.n()).to(DType::f64).broadcast_to(h.shape()).contiguous();
+      EXPECT_LT(largest_difference(matrix_product(h, h.transpose()), one), 1e-12);
+    }
+    if (!traits.negative) {
+      for (const double entry : h.to_vector<double>()) ASSERT_GE(entry, -1e-15);
+    }
+  });
+}
+
+TEST_P(EveryMixing, LearnsFromItsStart) {
+  Rng rng(4);
+  for_sizes([&](const Mixing& mixing) {
+    if (mixing.logits() == 0 || mixing.n() == 1) return;
+    const Tensor cotangent = random({mixing.n(), mixing.n()}, rng);
+    const auto grad =
+        value_and_grad([&](const Var& l) { return sum(mixing(l, Path::fused) * cotangent); })(Var(mixing.start()))
+            .second;
+    double largest = 0;
+    for (const double g : grad.value().to_vector<double>()) largest = std::max(largest, std::abs(g));
+    EXPECT_GT(largest, 1e-5);
+  });
+}
+
+TEST_P(EveryMixing, DoesNotDependOnTheNumberOfThreads) {
+  Rng rng(5);
+  for_sizes([&](const Mixing& mixing) {
+    if (mixing.n() > 4) return;
+    const Tensor logits = random({1003, mixing.logits()}, rng).to(DType::f32);
+    const Tensor cotangent = random({1003, mixing.n(), mixing.n()}, rng).to(DType::f32);
+    const auto run = [&](int threads) {
+      const WithThreads with(threads);
+      const auto [y, grad] =
+          value_and_grad([&](const Var& l) { return sum(mixing(l, Path::fused) * cotangent); })(Var(logits));
+      return std::pair(mixing(logits, Path::fused).value(), grad.value());
+    };
+    const auto [y1, g1] = run(1);
+    const auto [y3, g3] = run(3);
+    EXPECT_TRUE(identical(y1, y3));
+    EXPECT_TRUE(identical(g1, g3));
+  });
+}
+
+TEST_P(EveryMixing, TurnsNaNIntoNaNOfThatMatrixOnly) {
+  Rng rng(6);
+  for_sizes([&](const Mixing& mixing) {
+    if (mixing.logits() == 0) return;
+    Tensor logits = random({9, mixing.logits()}, rng);
+    logits.mutable_data<double>()[4 * mixing.logits()] = NAN;
+    const std::vector<double> h = mixing(logits, Path::fused).value().to_vector<double>();
+    const auto entries = static_cast<std::size_t>(mixing.n() * mixing.n());
+    for (std::size_t b = 0; b < 9; ++b) {
+      const bool finite = std::all_of(h.begin() + b * entries, h.begin() + (b + 1) * entries,
+                                      [](double v) { return std::isfinite(v); });
+      EXPECT_EQ(finite, b != 4) << "matrix " << b;
+    }
+  });
+}
+
+TEST(Mixing, SaysWhichNamesAndSizesThereAre) {
+  EXPECT_THAT([] { Mixing("sinkhorm", 4); },
+              ThrowsMessage<ValueError>(HasSubstr("Mixing: name must be one of sinkhorn, ")));
+  EXPECT_THAT([] { Mixing("sinkhorn", 0); },
+              ThrowsMessage<ValueError>("Mixing: sinkhorn is there for n >= 1 but n is 0"));
+  EXPECT_THAT(
+      [] {
+        Mixing("rows", 3)(zeros({2, 8}));
+      },
+      ThrowsMessage<ShapeError>("Mixing: logits must have shape [.., 9] for rows at n = 3 but has [2, 8]"));
+}
+
+}  // namespace
+}  // namespace braid::mhc
