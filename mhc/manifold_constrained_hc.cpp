@@ -1,22 +1,20 @@
 #include <braid/mhc/manifold_constrained_hc.h>
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <vector>
 
+#include <braid/autograd/ops/concat.h>
 #include <braid/nn/init.h>
 
 namespace braid::mhc {
 
-Tensor residual_like_bias(const Mixing& mixing, DType dtype) {
-  const std::int64_t n = mixing.n();
+Tensor mean_logits(std::int64_t n, DType dtype) {
   // logit(1/n) = -log(n - 1). For one stream that is infinite; the sigmoid of 40 rounds to 1 in f64.
-  const double pre = n == 1 ? 40 : -std::log(static_cast<double>(n - 1));
-  std::vector<double> bias(static_cast<std::size_t>(2 * n), 0.0);
-  std::fill_n(bias.begin(), n, pre);
-  std::ranges::copy(mixing.start().to_vector<double>(), std::back_inserter(bias));
-  return Tensor::of<double>({2 * n + mixing.logits()}, bias).to(dtype);
+  return full({n}, n == 1 ? 40 : -std::log(static_cast<double>(n - 1)), dtype);
+}
+
+Tensor residual_like_bias(const Mixing& mixing, DType dtype) {
+  const Tensor pre = mean_logits(mixing.n(), DType::f64), post = zeros({mixing.n()}, DType::f64);
+  return concat({pre, post, mixing.start()}, 0).value().to(dtype);
 }
 
 ManifoldConstrainedHC::ManifoldConstrainedHC(std::int64_t channels, std::int64_t streams, Rng& rng,
@@ -43,8 +41,7 @@ StreamMaps ManifoldConstrainedHC::maps(const Var& x) const {
 
 Var ManifoldConstrainedHC::read(Streams& x) const {
   check_streams("ManifoldConstrainedHC", x.shape(), streams, channels);
-  if (settings.path == Path::reference) return x.read(maps(x.settle()), Path::reference);
-  return x.read(MHCMaps{phi, alpha, bias, mixing, settings.eps});
+  return x.read({phi, alpha, bias, mixing, settings.eps}, settings.path);
 }
 
 }  // namespace braid::mhc

@@ -71,6 +71,9 @@ struct ManifoldConstrainedHC {
   }
 };
 
+/// Logits [n] whose sigmoids are 1/n.
+Tensor mean_logits(std::int64_t n, DType dtype);
+
 /// The bias with H_pre = 1/n, H_post = 1 and the start of the mixing: [pre n | post n | mixing].
 Tensor residual_like_bias(const Mixing& mixing, DType dtype);
 

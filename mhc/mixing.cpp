@@ -5,7 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <braid/mhc/detail/arguments.h>
-#include <braid/mhc/mixings/batch.h>
+#include <braid/mhc/kernels/mixing_batch.h>
+#include <braid/mhc/mixings/family.h>
 
 namespace braid::mhc {
 namespace {
@@ -16,33 +17,37 @@ const mixings::Family* family_of(std::string_view name, std::int64_t n) {
   const auto all = mixings::families();
   const auto found = std::ranges::find(all, name, &mixings::Family::name);
   check_value(found != all.end(), "Mixing: name must be one of {} but is '{}'", fmt::join(mixing_names(), ", "), name);
-  check_value(n >= 1 && (*found)->exists(n), "Mixing: {} is there for {} but n is {}", name, (*found)->sizes, n);
+  check_value(n >= 1, "Mixing: streams must be >= 1 but is {}", n);
+  check_value((*found)->exists(n), "Mixing: {} is there for {} but n is {}", name, (*found)->sizes, n);
   return *found;
 }
 
-void check_settings(const MixingSettings& s) {
+const MixingSettings& checked(const MixingSettings& s) {
   check_value(s.iterations >= 1, "Mixing: iterations must be >= 1 but is {}", s.iterations);
   check_value(s.eps >= 0, "Mixing: eps must be >= 0 but is {}", s.eps);
   check_value(s.gamma >= 0 && s.gamma <= 1, "Mixing: gamma must be in [0, 1] but is {}", s.gamma);
   check_value(s.block >= 1, "Mixing: block must be >= 1 but is {}", s.block);
+  return s;
 }
 
 Tensor forward(const Mixing& mixing, const Tensor& logits_in) {
   const Tensor logits = logits_in.contiguous();
+  const braid::kernels::Tables<mixings::Kernels> tables = mixing.family().kernels();
   const std::int64_t n = mixing.n();
   const Shape lead = logits.shape().without(-1);
   Tensor h(lead.concat({n, n}), logits.dtype());
-  mixings::batch_kernels().dispatch("Mixing", h.dtype(), [&]<class T>(const mixings::BatchKernels<T>& batch) {
-    batch.forward({mixing.problem(), mixing.kernels().of<T>(), lead.numel()}, In{logits}, Out{h});
+  kernels::batch_kernels().dispatch("Mixing", h.dtype(), [&]<class T>(const kernels::BatchKernels<T>& batch) {
+    batch.forward({mixings::problem_of(mixing), tables.of<T>(), lead.numel()}, In{logits}, Out{h});
   });
   return h;
 }
 
 Tensor backward(const Mixing& mixing, const Tensor& logits_in, const Tensor& h, const Tensor& cotangent) {
   const Tensor logits = logits_in.contiguous(), dh = cotangent.contiguous();
+  const braid::kernels::Tables<mixings::Kernels> tables = mixing.family().kernels();
   Tensor dlogits = detail::like(logits);
-  mixings::batch_kernels().dispatch("Mixing", h.dtype(), [&]<class T>(const mixings::BatchKernels<T>& batch) {
-    batch.vjp({mixing.problem(), mixing.kernels().of<T>(), logits.shape().without(-1).numel()}, In{logits}, In{h},
+  kernels::batch_kernels().dispatch("Mixing", h.dtype(), [&]<class T>(const kernels::BatchKernels<T>& batch) {
+    batch.vjp({mixings::problem_of(mixing), tables.of<T>(), logits.shape().without(-1).numel()}, In{logits}, In{h},
               In{dh}, Out{dlogits});
   });
   return dlogits;
@@ -50,26 +55,28 @@ Tensor backward(const Mixing& mixing, const Tensor& logits_in, const Tensor& h, 
 
 }  // namespace
 
-Mixing::Mixing(std::string_view name, std::int64_t n, const MixingSettings& settings) : family_(family_of(name, n)) {
-  check_settings(settings);
-  problem_ = {n, family_->logits(n, settings), settings};
-}
+Mixing::Mixing(std::string_view name, std::int64_t n, const MixingSettings& settings)
+    : family_(family_of(name, n)), n_(n), logits_(family_->logits(n, checked(settings))), settings_(settings) {}
+
+std::string_view Mixing::name() const { return family_->name; }
+
+const MixingTraits& Mixing::traits() const { return family_->traits; }
 
 Var Mixing::operator()(const Var& logits, Path path) const {
-  check_shape(logits.rank() >= 1 && logits.size(-1) == problem_.logits,
-              "Mixing: logits must have shape [.., {}] for {} at n = {} but has {}", problem_.logits, name(), n(),
+  check_shape(logits.rank() >= 1 && logits.size(-1) == logits_,
+              "Mixing: logits must have shape [.., {}] for {} at n = {} but has {}", logits_, name(), n(),
               logits.shape());
-  if (path == Path::reference) return family_->composed(logits, problem_);
+  if (path == Path::reference) return family_->composed(logits, mixings::problem_of(*this));
   const Tensor h = forward(*this, logits.value());
   return record(family_->name.data(), h, {logits},
                 [mixing = *this, z = logits.value(), h](const Tensor& dh) { return backward(mixing, z, h, dh); });
 }
 
-Tensor Mixing::identity() const { return Tensor::of<double>({problem_.logits}, family_->identity(problem_)); }
+Tensor Mixing::identity() const { return Tensor::of<double>({logits_}, family_->identity(mixings::problem_of(*this))); }
 
 Tensor Mixing::start() const {
   if (family_->start == nullptr) return identity();
-  return Tensor::of<double>({problem_.logits}, family_->start(problem_));
+  return Tensor::of<double>({logits_}, family_->start(mixings::problem_of(*this)));
 }
 
 std::vector<std::string_view> mixing_names() {

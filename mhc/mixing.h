@@ -1,8 +1,24 @@
 #pragma once
-#include <braid/mhc/mixings/family.h>
+#include <string_view>
+#include <vector>
+
+#include <braid/autograd/tape.h>
+#include <braid/mhc/mixing_settings.h>
 #include <braid/mhc/path.h>
 
 namespace braid::mhc {
+
+namespace mixings {
+struct Family;
+}
+
+/// What holds for every matrix of a mixing, to rounding.
+struct MixingTraits {
+  bool rows = false;        ///< rows sum to 1: equal streams stay equal
+  bool columns = false;     ///< columns sum to 1: the mean of the streams stays
+  bool orthogonal = false;  ///< H H^T = 1: norms stay
+  bool negative = false;    ///< entries may be negative
+};
 
 /// A map from m logits to the matrix H_res [n, n] that mixes n streams, with its vjp: Sinkhorn-Knopp or what papers put
 /// in its place. docs/mixings.md compares them, mhc/mixings/ has one file each, with formula and source.
@@ -14,12 +30,12 @@ class Mixing {
   /// Throws ValueError when there is no mixing of that name, or none for n, or a setting is out of range.
   Mixing(std::string_view name, std::int64_t n, const MixingSettings& settings = {});
 
-  std::string_view name() const { return family_->name; }
-  const mixings::Traits& traits() const { return family_->traits; }
-  std::int64_t n() const { return problem_.n; }
+  std::string_view name() const;
+  const MixingTraits& traits() const;
+  std::int64_t n() const { return n_; }
   /// How many logits a matrix is made of; may be 0.
-  std::int64_t logits() const { return problem_.logits; }
-  const MixingSettings& settings() const { return problem_.settings; }
+  std::int64_t logits() const { return logits_; }
+  const MixingSettings& settings() const { return settings_; }
 
   /// logits [.., m] -> [.., n, n]. The reference path is composed of other ops, the fused one is a kernel with a
   /// hand-written vjp. Throws ShapeError on another last axis, DTypeError for i32.
@@ -30,12 +46,13 @@ class Mixing {
   /// Logits [m] (f64) to start training from: identity(), unless the gradient is zero there.
   Tensor start() const;
 
-  const mixings::Problem& problem() const { return problem_; }
-  braid::kernels::Tables<mixings::Kernels> kernels() const { return family_->kernels(); }
+  /// For the library alone.
+  const mixings::Family& family() const { return *family_; }
 
  private:
   const mixings::Family* family_;
-  mixings::Problem problem_;
+  std::int64_t n_, logits_;
+  MixingSettings settings_;
 };
 
 /// All names.

@@ -37,9 +37,17 @@ Var Streams::read(const StreamMaps& maps, Path path) {
 
 Var Streams::read(const HyperMaps& maps) { return hold(detail::hyper_read(maps, settle()), Path::fused); }
 
-Var Streams::read(const MHCMaps& maps) { return hold(mhc_read(maps, {}), Path::fused); }
+Var Streams::read(const MHCMaps& maps, Path path) {
+  if (path == Path::reference) return read(compose_maps(maps, settle()), path);
+  return hold(mhc_read(maps, {}), path);
+}
 
-Streams::SinglePass Streams::read(const MHCMaps& maps, const Var& pre) {
+Streams::SinglePass Streams::read(const MHCMaps& maps, const Var& pre, Path path) {
+  if (path == Path::reference) {
+    StreamMaps composed = compose_maps(maps, settle());
+    const Var h_pre = std::exchange(composed.h_pre, pre);
+    return {read(composed, path), h_pre};
+  }
   detail::LayerRead read = mhc_read(maps, pre);
   const Var h_pre = read.maps.h_pre;
   return {hold(std::move(read), Path::fused), h_pre};

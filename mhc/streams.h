@@ -34,7 +34,7 @@ class Streams {
   /// The streams then wait for the layer's output. Throws Error when they do already, ShapeError unless the maps fit.
   Var read(const StreamMaps& maps, Path path = default_path());
   Var read(const HyperMaps& maps);
-  Var read(const MHCMaps& maps);
+  Var read(const MHCMaps& maps, Path path = default_path());
 
   struct SinglePass {
     Var u;      // [..., C], the layer's input
@@ -42,7 +42,7 @@ class Streams {
   };
   /// The input of the next layer, read by `pre` ([n] or [..., n]), which the read before has left; the maps are for the
   /// write and for the next read (single pass, arXiv:2609.19969).
-  SinglePass read(const MHCMaps& maps, const Var& pre);
+  SinglePass read(const MHCMaps& maps, const Var& pre, Path path = default_path());
 
   /// Owes the write of the layer's output f [..., C]: the streams become H_res x + H_post^T f.
   /// Throws Error without a read() before it, ShapeError or DTypeError unless f fits.

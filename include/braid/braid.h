@@ -32,6 +32,7 @@
 #include <braid/mhc/manifold_constrained_hc.h>
 #include <braid/mhc/manifold_hyper_connection.h>
 #include <braid/mhc/mhc_layer.h>
+#include <braid/mhc/mixing.h>
 #include <braid/mhc/ops/expand_reduce.h>
 #include <braid/mhc/ops/group_mix.h>
 #include <braid/mhc/ops/hyper_read.h>
@@ -42,6 +43,10 @@
 #include <braid/mhc/ops/sinkhorn.h>
 #include <braid/mhc/ops/weighted_sum.h>
 #include <braid/mhc/path.h>
+#include <braid/mhc/released/deepseek_v4.h>
+#include <braid/mhc/released/hunyuan_v4.h>
+#include <braid/mhc/released/single_pass.h>
+#include <braid/mhc/released/weighted_head.h>
 #include <braid/mhc/residual_connection.h>
 #include <braid/mhc/rewire.h>
 #include <braid/mhc/streams.h>

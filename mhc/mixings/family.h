@@ -3,23 +3,15 @@
 #include <string_view>
 #include <vector>
 
-#include <braid/autograd/tape.h>
+#include <braid/mhc/mixing.h>
 #include <braid/mhc/mixings/kernels.h>
 
 namespace braid::mhc::mixings {
 
-/// What holds for every matrix of a family, to rounding.
-struct Traits {
-  bool rows = false;        ///< rows sum to 1: equal streams stay equal
-  bool columns = false;     ///< columns sum to 1: the mean of the streams stays
-  bool orthogonal = false;  ///< H H^T = 1: norms stay
-  bool negative = false;    ///< entries may be negative
-};
-
 /// All that makes one mixing, which is one file; list.cpp names them all.
 struct Family {
   std::string_view name;
-  Traits traits;
+  MixingTraits traits;
   std::string_view sizes;          ///< the n there are, in words: "n = 2, 4, 8, ..."
   bool (*exists)(std::int64_t n);  ///< for n >= 1
   std::int64_t (*logits)(std::int64_t n, const MixingSettings&);
@@ -29,6 +21,8 @@ struct Family {
                   const Problem&);  ///< [.., m] -> [.., n, n], made of other ops: the source of truth
   braid::kernels::Tables<Kernels> (*kernels)();
 };
+
+inline Problem problem_of(const Mixing& m) { return {m.n(), m.logits(), m.settings()}; }
 
 // What several of them are made of.
 

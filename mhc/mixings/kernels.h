@@ -1,6 +1,6 @@
 #pragma once
 #include <braid/core/kernels/tables.h>
-#include <braid/mhc/mixings/settings.h>
+#include <braid/mhc/mixing_settings.h>
 
 namespace braid::mhc::mixings {
 

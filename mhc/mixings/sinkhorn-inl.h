@@ -13,7 +13,7 @@
 #include <hwy/highway.h>
 
 #include <braid/core/kernels/vector-inl.h>
-#include <braid/mhc/mixings/settings.h>
+#include <braid/mhc/mixing_settings.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::mixings::HWY_NAMESPACE {

@@ -15,6 +15,7 @@
 #include <braid/mhc/detail/kept_streams.h>
 #include <braid/mhc/kernels/mhc_read.h>
 #include <braid/mhc/kernels/tiles.h>
+#include <braid/mhc/mixings/family.h>
 
 namespace braid::mhc::detail {
 namespace {
@@ -24,12 +25,12 @@ using kernels::MHCSizes;
 constexpr const char* kOp = "mhc_read";
 
 struct Params {
-  Mixing mixing;
+  braid::kernels::Tables<mixings::Kernels> mixing;
   Tensor phi, alpha, bias;
 
   template <class T>
   operator kernels::MHCParams<T>() const {
-    return {mixing.kernels().of<T>(), In{phi}, In{alpha}, In{bias}};
+    return {mixing.of<T>(), In{phi}, In{alpha}, In{bias}};
   }
 };
 
@@ -48,7 +49,7 @@ MHCSizes sizes_of(const Tensor& x, const MHCMaps& m) {
   return {lead_of(x.shape()).numel(),
           x.size(-2),
           x.size(-1),
-          m.mixing.problem(),
+          mixings::problem_of(m.mixing),
           m.reads_only,
           m.eps,
           m.pre_eps,
@@ -133,7 +134,8 @@ LayerRead read(const MHCMaps& m, const Var& x, const LayerRead* before, const Va
                std::int64_t keep_every) {
   check_params(m, x);
   const MHCSizes sizes = sizes_of(x.value(), m);
-  const Params params{m.mixing, m.phi.value().contiguous(), m.alpha.value().contiguous(), m.bias.value().contiguous()};
+  const Params params{m.mixing.family().kernels(), m.phi.value().contiguous(), m.alpha.value().contiguous(),
+                      m.bias.value().contiguous()};
   const Tensor read_by = pre.value().defined() ? stepped(pre.value(), 1) : Tensor();
   const Write write = before == nullptr ? Write{}
                                         : Write{x.value(), stepped(before->maps.h_post.value(), 1),
@@ -160,6 +162,14 @@ LayerRead read(const MHCMaps& m, const Var& x, const LayerRead* before, const Va
 
 }  // namespace
 
+Var normalized_products(const MHCMaps& m, const Var& x) {
+  check_params(m, x);
+  const Shape lead = lead_of(x.shape());
+  const Var flat = reshape(x, {lead.numel(), m.phi.size(0)});
+  const Var h = matmul(flat, m.phi) / sqrt(mean(flat * flat, {-1}, true) + m.eps);
+  return reshape(h, lead.concat({m.columns()}));
+}
+
 LayerRead mhc_read(const MHCMaps& m, const Var& x, const Var& pre) { return read(m, x, nullptr, {}, pre, 1); }
 
 LayerRead mhc_read(const MHCMaps& m, const LayerRead& before, const Var& f, std::int64_t keep_every, const Var& pre) {
@@ -171,21 +181,17 @@ LayerRead mhc_read(const MHCMaps& m, const LayerRead& before, const Var& f, std:
 namespace braid::mhc {
 
 StreamMaps compose_maps(const MHCMaps& m, const Var& x) {
-  detail::check_params(m, x);
   const std::int64_t n = m.mixing.n();
-  const Shape lead = detail::lead_of(x.shape());
-  const Var flat = reshape(x, {lead.numel(), m.phi.size(0)});
-  const Var h = matmul(flat, m.phi) / sqrt(mean(flat * flat, {-1}, true) + m.eps);  // [tokens, columns], alpha = 1
+  const Var h = detail::normalized_products(m, x);  // alpha = 1
   const auto logits = [&](std::int64_t map, std::int64_t begin, std::int64_t end) {
-    const Var g = slice(m.alpha, 0, map, map + 1) * slice(h, -1, begin, end) + slice(m.bias, 0, begin, end);
-    return reshape(g, lead.concat({end - begin}));
+    return slice(m.alpha, 0, map, map + 1) * slice(h, -1, begin, end) + slice(m.bias, 0, begin, end);
   };
-  const Var h_pre = sigmoid(logits(0, 0, n)) + m.pre_eps;
-  const Var h_post = m.reads_only ? Var(zeros(h_pre.shape(), x.dtype()))
-                                  : m.post_magnitude * sigmoid(logits(1, n, 2 * n)) + m.post_eps;
-  const Var mixing_logits =
-      m.mixing.logits() > 0 ? logits(m.groups() - 1, m.gates(), m.columns()) : Var(zeros(lead.concat({0}), x.dtype()));
-  return {h_pre, h_post, m.mixing(mixing_logits, Path::reference)};
+  const auto none = [&](std::int64_t columns) -> Var {
+    return zeros(detail::lead_of(x.shape()).concat({columns}), x.dtype());
+  };
+  return {sigmoid(logits(0, 0, n)) + m.pre_eps,
+          m.reads_only ? none(n) : m.post_magnitude * sigmoid(logits(1, n, 2 * n)) + m.post_eps,
+          m.mixing(m.mixing.logits() > 0 ? logits(m.groups() - 1, m.gates(), m.columns()) : none(0), Path::reference)};
 }
 
 }  // namespace braid::mhc

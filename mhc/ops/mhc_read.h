@@ -10,9 +10,9 @@ namespace braid::mhc {
 ///     H_pre = sigmoid(h_pre) + pre_eps     H_post = post_magnitude sigmoid(h_post) + post_eps    H_res =
 ///     mixing(h_mixing)
 struct MHCMaps {
-  const Var& phi;    // [n C, columns()]
-  const Var& alpha;  // [groups()]: pre, post and, where it has logits, mixing
-  const Var& bias;   // [columns()]
+  Var phi;    // [n C, columns()]
+  Var alpha;  // [groups()]: pre, post and, where it has logits, mixing
+  Var bias;   // [columns()]
   const Mixing& mixing;
   double eps;
   double pre_eps = 0, post_eps = 0, post_magnitude = 2;
@@ -27,6 +27,9 @@ struct MHCMaps {
 StreamMaps compose_maps(const MHCMaps& maps, const Var& x);
 
 namespace detail {
+
+/// (x_flat phi) / r, composed of other ops: [..., columns()].
+Var normalized_products(const MHCMaps& maps, const Var& x);
 
 /// The maps of x [..., n, C] and the read by them in one pass, with the write deferred (arXiv:2512.24880, 4.3).
 /// Values and gradients are those of compose_maps(); only z, r and the maps are saved beside the streams. With `pre`

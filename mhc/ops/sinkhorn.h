@@ -1,6 +1,6 @@
 #pragma once
 #include <braid/autograd/tape.h>
-#include <braid/mhc/mixings/settings.h>
+#include <braid/mhc/mixing_settings.h>
 #include <braid/mhc/path.h>
 
 namespace braid::mhc {

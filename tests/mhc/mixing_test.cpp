@@ -10,6 +10,7 @@
 
 #include <braid/core/matmul.h>
 #include <braid/mhc/manifold_constrained_hc.h>
+#include <braid/mhc/mixings/family.h>
 #include <tests/mhc/support.h>
 #include <tests/support.h>
 
@@ -150,7 +151,7 @@ TEST(Mixing, SaysWhichNamesAndSizesThereAre) {
   EXPECT_THAT([] { Mixing("sinkhorm", 4); },
               ThrowsMessage<ValueError>(HasSubstr("Mixing: name must be one of sinkhorn, ")));
   EXPECT_THAT([] { Mixing("sinkhorn", 0); },
-              ThrowsMessage<ValueError>("Mixing: sinkhorn is there for n >= 1 but n is 0"));
+              ThrowsMessage<ValueError>("Mixing: streams must be >= 1 but is 0"));
   EXPECT_THAT(
       [] {
         Mixing("rows", 3)(zeros({2, 8}));

@@ -16,8 +16,8 @@ def listed(folder):
 
 
 def is_public(path):
-    """Headers in kernels/ and detail/ are for the library alone."""
-    return path.suffix == ".h" and not {"kernels", "detail"} & set(path.parts)
+    """Headers in kernels/, detail/ and mixings/ are for the library alone."""
+    return path.suffix == ".h" and not {"kernels", "detail", "mixings"} & set(path.parts)
 
 
 def included(path):

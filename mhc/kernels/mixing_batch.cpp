@@ -1,4 +1,4 @@
-#include <braid/mhc/mixings/batch.h>
+#include <braid/mhc/kernels/mixing_batch.h>
 
 #include <algorithm>
 
@@ -7,12 +7,12 @@
 #include <braid/mhc/kernels/tiles.h>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "braid/mhc/mixings/batch.cpp"
+#define HWY_TARGET_INCLUDE "braid/mhc/kernels/mixing_batch.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace braid::mhc::mixings::HWY_NAMESPACE {
+namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -91,7 +91,7 @@ class Lanes {
         workspace_(dh_ + matrices_.size()) {}
 
   void forward(const T* logits, T* h, int64_t begin, int64_t end) {
-    const Problem& p = batch_.problem;
+    const mixings::Problem& p = batch_.problem;
     for (int64_t b = begin; b < end; b += Rows<T>::lanes()) {
       logits_.pack(logits + b * p.logits, end - b, l_);
       batch_.mixing.forward(p, l_, h_, workspace_);
@@ -100,7 +100,7 @@ class Lanes {
   }
 
   void vjp(const T* logits, const T* h, const T* dh, T* dlogits, int64_t begin, int64_t end) {
-    const Problem& p = batch_.problem;
+    const mixings::Problem& p = batch_.problem;
     for (int64_t b = begin; b < end; b += Rows<T>::lanes()) {
       logits_.pack(logits + b * p.logits, end - b, l_);
       matrices_.pack(h + b * p.entries(), end - b, h_);
@@ -119,7 +119,7 @@ class Lanes {
 
 /// Blocks of some thousand multiplications, in multiples of the 16 lanes of an AVX-512 vector of floats.
 template <class T>
-kernels::Tiles blocks_of(const Batch<T>& b) {
+Tiles blocks_of(const Batch<T>& b) {
   constexpr int64_t kLanes = 16, kWork = 1 << 14;
   return {b.matrices, kLanes * std::max<int64_t>(1, kWork / (40 * b.problem.entries()))};
 }
@@ -141,15 +141,15 @@ constexpr BatchKernels<T> kTable = {
 braid::kernels::Tables<BatchKernels> tables() { return {kTable<float>, kTable<double>}; }
 
 }  // namespace
-}  // namespace braid::mhc::mixings::HWY_NAMESPACE
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace braid::mhc::mixings {
+namespace braid::mhc::kernels {
 
 HWY_EXPORT(tables);
 
 braid::kernels::Tables<BatchKernels> batch_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
 
-}  // namespace braid::mhc::mixings
+}  // namespace braid::mhc::kernels
 #endif  // HWY_ONCE

@@ -1,12 +1,12 @@
 #pragma once
 #include <braid/mhc/mixings/kernels.h>
 
-namespace braid::mhc::mixings {
+namespace braid::mhc::kernels {
 
 template <class T>
 struct Batch {
-  const Problem& problem;
-  Kernels<T> mixing;
+  mixings::Problem problem;
+  mixings::Kernels<T> mixing;
   std::int64_t matrices;
 };
 
@@ -20,4 +20,4 @@ struct BatchKernels {
 
 braid::kernels::Tables<BatchKernels> batch_kernels();
 
-}  // namespace braid::mhc::mixings
+}  // namespace braid::mhc::kernels

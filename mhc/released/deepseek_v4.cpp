@@ -1,0 +1,25 @@
+#include <braid/mhc/released/deepseek_v4.h>
+
+namespace braid::mhc {
+
+DeepSeekV4Connection::DeepSeekV4Connection(std::int64_t channels, std::int64_t streams, Rng& rng,
+                                           const DeepSeekV4Settings& s)
+    : maps{.fn = {},
+           .base = {},
+           .scale = {},
+           .mixing = Mixing("sinkhorn", streams, {.iterations = s.sinkhorn_iterations, .eps = s.hc_eps}),
+           .norm_eps = s.norm_eps,
+           .pre_eps = s.hc_eps,
+           .post_magnitude = s.post_magnitude},
+      channels(channels),
+      settings(s) {
+  check_value(channels >= 1, "DeepSeekV4Connection: channels must be >= 1 but is {}", channels);
+  maps.initialize(channels, s.init, s.fn_std, rng, s.dtype);
+}
+
+Var DeepSeekV4Connection::read(Streams& x) const {
+  check_streams("DeepSeekV4Connection", x.shape(), streams(), channels);
+  return x.read(maps.maps(), settings.path);
+}
+
+}  // namespace braid::mhc

@@ -1,0 +1,26 @@
+#include <braid/mhc/released/hunyuan_v4.h>
+
+namespace braid::mhc {
+
+HunyuanV4Connection::HunyuanV4Connection(std::int64_t channels, std::int64_t streams, Rng& rng,
+                                         const HunyuanV4Settings& s)
+    : maps{.fn = {},
+           .base = {},
+           .scale = {},
+           .mixing = Mixing("identity", streams),
+           .norm_eps = s.norm_eps,
+           .pre_eps = s.hc_eps,
+           .post_eps = s.hc_eps,
+           .post_magnitude = s.post_magnitude},
+      channels(channels),
+      settings(s) {
+  check_value(channels >= 1, "HunyuanV4Connection: channels must be >= 1 but is {}", channels);
+  maps.initialize(channels, s.init, s.fn_std, rng, s.dtype);
+}
+
+Var HunyuanV4Connection::read(Streams& x) const {
+  check_streams("HunyuanV4Connection", x.shape(), streams(), channels);
+  return x.read(maps.maps(), settings.path);
+}
+
+}  // namespace braid::mhc

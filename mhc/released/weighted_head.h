@@ -1,0 +1,46 @@
+#pragma once
+#include <braid/mhc/released/checkpoint_maps.h>
+#include <braid/mhc/streams.h>
+
+namespace braid::mhc {
+
+struct WeightedHeadSettings {
+  bool softmax = false;    ///< weights that sum to 1, without hc_eps, in place of the models' sigmoids
+  double hc_eps = 1e-6;    ///< added to the weights
+  double norm_eps = 1e-6;  ///< of the RMS norm in front of them
+  Path path = default_path();
+  DType dtype = DType::f32;
+};
+
+/// The reduction of the streams in front of the last norm of DeepSeek-V4 and Hunyuan-V4, a read by weights of the
+/// token:
+///
+///     y = sum_i (sigmoid(hc_scale w + hc_base) + hc_eps)_i x_i,   w = (x_flat hc_fn^T) / sqrt(mean(x_flat^2) +
+///     norm_eps)
+///
+/// It starts as the mean of the streams (to n hc_eps): hc_fn = 0, hc_scale = 0.01.
+struct WeightedHead {
+  Var hc_fn;     // [n, n C]
+  Var hc_base;   // [n]
+  Var hc_scale;  // [1]
+  std::int64_t channels;
+  WeightedHeadSettings settings;
+
+  /// Throws ValueError unless channels and streams >= 1.
+  WeightedHead(std::int64_t channels, std::int64_t streams, const WeightedHeadSettings& settings = {});
+
+  std::int64_t streams() const { return hc_base.size(0); }
+
+  /// x [..., n, C] -> [..., C]. On the fused path, a write that is owed, the weights and the sum are one pass. Throws
+  /// ShapeError on other shapes of x.
+  Var operator()(Streams x) const;
+  Var operator()(const Var& x) const { return (*this)(Streams(x)); }
+
+  void params(auto&& visit) {
+    visit("hc_fn", hc_fn);
+    visit("hc_base", hc_base);
+    visit("hc_scale", hc_scale);
+  }
+};
+
+}  // namespace braid::mhc
