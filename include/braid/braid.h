@@ -45,6 +45,7 @@
 #include <braid/mhc/path.h>
 #include <braid/mhc/released/deepseek_v4.h>
 #include <braid/mhc/released/hunyuan_v4.h>
+#include <braid/mhc/released/load_save.h>
 #include <braid/mhc/released/single_pass.h>
 #include <braid/mhc/released/weighted_head.h>
 #include <braid/mhc/residual_connection.h>

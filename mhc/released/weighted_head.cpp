@@ -12,24 +12,23 @@ WeightedHead::WeightedHead(std::int64_t channels, std::int64_t streams, const We
   check_value(channels >= 1, "WeightedHead: channels must be >= 1 but is {}", channels);
   check_value(streams >= 1, "WeightedHead: streams must be >= 1 but is {}", streams);
   const DType dtype = settings.dtype;
-  hc_fn = zeros({streams, streams * channels}, dtype);
-  hc_base = settings.softmax ? zeros({streams}, dtype) : mean_logits(streams, dtype);
-  hc_scale = full({1}, 0.01, dtype);
+  fn = zeros({streams, streams * channels}, dtype);
+  base = settings.softmax ? zeros({streams}, dtype) : mean_logits(streams, dtype);
+  scale = full({1}, 0.01, dtype);
 }
 
 Var WeightedHead::operator()(Streams x) const {
   check_streams("WeightedHead", x.shape(), streams(), channels);
   const Mixing none("identity", streams());
-  const MHCMaps maps{.phi = transpose(hc_fn),
-                     .alpha = hc_scale,
-                     .bias = hc_base,
+  const MHCMaps maps{.phi = transpose(fn),
+                     .alpha = scale,
+                     .bias = base,
                      .mixing = none,
                      .eps = settings.norm_eps,
                      .pre_eps = settings.hc_eps,
                      .reads_only = true};
   if (!settings.softmax) return x.read(maps, settings.path);
-  return read_streams(softmax(hc_scale * detail::normalized_products(maps, x.settle()) + hc_base), x.settle(),
-                      settings.path);
+  return read_streams(softmax(scale * detail::normalized_products(maps, x.settle()) + base), x.settle(), settings.path);
 }
 
 }  // namespace braid::mhc

@@ -15,21 +15,22 @@ struct WeightedHeadSettings {
 /// The reduction of the streams in front of the last norm of DeepSeek-V4 and Hunyuan-V4, a read by weights of the
 /// token:
 ///
-///     y = sum_i (sigmoid(hc_scale w + hc_base) + hc_eps)_i x_i,   w = (x_flat hc_fn^T) / sqrt(mean(x_flat^2) +
+///     y = sum_i (sigmoid(scale w + base) + hc_eps)_i x_i,   w = (x_flat fn^T) / sqrt(mean(x_flat^2) +
 ///     norm_eps)
 ///
-/// It starts as the mean of the streams (to n hc_eps): hc_fn = 0, hc_scale = 0.01.
+/// In checkpoints, the parameters' names begin with hc_. It starts as the mean of the streams (to n hc_eps): fn = 0,
+/// scale = 0.01.
 struct WeightedHead {
-  Var hc_fn;     // [n, n C]
-  Var hc_base;   // [n]
-  Var hc_scale;  // [1]
+  Var fn;     // [n, n C]
+  Var base;   // [n]
+  Var scale;  // [1]
   std::int64_t channels;
   WeightedHeadSettings settings;
 
   /// Throws ValueError unless channels and streams >= 1.
   WeightedHead(std::int64_t channels, std::int64_t streams, const WeightedHeadSettings& settings = {});
 
-  std::int64_t streams() const { return hc_base.size(0); }
+  std::int64_t streams() const { return base.size(0); }
 
   /// x [..., n, C] -> [..., C]. On the fused path, a write that is owed, the weights and the sum are one pass. Throws
   /// ShapeError on other shapes of x.
@@ -37,9 +38,9 @@ struct WeightedHead {
   Var operator()(const Var& x) const { return (*this)(Streams(x)); }
 
   void params(auto&& visit) {
-    visit("hc_fn", hc_fn);
-    visit("hc_base", hc_base);
-    visit("hc_scale", hc_scale);
+    visit("fn", fn);
+    visit("base", base);
+    visit("scale", scale);
   }
 };
 

@@ -47,7 +47,7 @@ Var weighted_head(const Arguments& a, mhc::Path path) {
   mhc::WeightedHead module(
       a.config.integer("dim"), a.config.integer("n"),
       {.hc_eps = a.config.number("hc_eps"), .norm_eps = a.config.number("norm_eps"), .path = path, .dtype = a.dtype()});
-  set_params(module, a);
+  set_params(module, a, [](const std::string& name) { return "hc_" + name; });
   return module(a["x"]);
 }
 
