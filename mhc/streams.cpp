@@ -35,6 +35,8 @@ Var Streams::read(const StreamMaps& maps, Path path) {
               path);
 }
 
+Var Streams::read(const GatedMaps& maps) { return hold(detail::gated_read(maps, settle()), maps.path); }
+
 Var Streams::read(const HyperMaps& maps) { return hold(detail::hyper_read(maps, settle()), Path::fused); }
 
 Var Streams::read(const MHCMaps& maps, Path path) {

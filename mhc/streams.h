@@ -1,5 +1,6 @@
 #pragma once
 #include <braid/mhc/ops/expand_reduce.h>
+#include <braid/mhc/ops/gated_read.h>
 #include <braid/mhc/ops/hyper_read.h>
 #include <braid/mhc/ops/mhc_read.h>
 #include <braid/mhc/ops/read_write.h>
@@ -33,6 +34,7 @@ class Streams {
   /// The input [..., C] of the next layer, read by maps that are given, or computed from the streams on the way.
   /// The streams then wait for the layer's output. Throws Error when they do already, ShapeError unless the maps fit.
   Var read(const StreamMaps& maps, Path path = default_path());
+  Var read(const GatedMaps& maps);
   Var read(const HyperMaps& maps);
   Var read(const MHCMaps& maps, Path path = default_path());
 

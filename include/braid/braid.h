@@ -24,6 +24,7 @@
 #include <braid/core/storage.h>
 #include <braid/core/tensor.h>
 #include <braid/mhc/connection.h>
+#include <braid/mhc/gated_residual.h>
 #include <braid/mhc/history/constraint.h>
 #include <braid/mhc/history/history_buffer.h>
 #include <braid/mhc/history/mhc_block.h>
@@ -34,6 +35,7 @@
 #include <braid/mhc/mhc_layer.h>
 #include <braid/mhc/mixing.h>
 #include <braid/mhc/ops/expand_reduce.h>
+#include <braid/mhc/ops/gated_read.h>
 #include <braid/mhc/ops/group_mix.h>
 #include <braid/mhc/ops/hyper_read.h>
 #include <braid/mhc/ops/mhc_layer.h>

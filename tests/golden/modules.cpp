@@ -11,6 +11,7 @@ std::vector<Module> all_modules() {
            manifold_hyper_connection_modules,
            mhc_layer_modules,
            mixing_modules,
+           released_models,
            sinkhorn_modules,
            skip_modules,
            stream_modules,

@@ -12,6 +12,7 @@ std::vector<Module> elementary_modules();
 std::vector<Module> manifold_hyper_connection_modules();
 std::vector<Module> mhc_layer_modules();
 std::vector<Module> mixing_modules();
+std::vector<Module> released_models();
 std::vector<Module> sinkhorn_modules();
 std::vector<Module> skip_modules();
 std::vector<Module> stream_modules();

@@ -1,5 +1,6 @@
 #include <tests/mhc/fused_twins.h>
 
+#include <braid/mhc/gated_residual.h>
 #include <braid/mhc/history/mhc_skip.h>
 #include <braid/mhc/hyper_connection.h>
 #include <braid/mhc/manifold_constrained_hc.h>
@@ -80,7 +81,8 @@ template <class Make, class Call>
 Twin module_twin(const Tensor& x, Rng& rng, Make make, Call call) {
   std::vector<Tensor> inputs{x};
   for_each_param(make(Path::fused), [&](const std::string& name, const Var& p) {
-    const bool dotted_with_x = name.starts_with("theta");  // the others that sum over channels are columns
+    const bool dotted_with_x = name.starts_with("theta") || name.find("_weight") != std::string::npos;
+    // The others that sum over channels are columns.
     const auto terms = static_cast<double>(dotted_with_x ? p.size(-1) : p.rank() == 2 ? p.size(0) : 1);
     inputs.push_back(random(p.shape(), rng, 1 / std::sqrt(terms)));
   });
@@ -100,6 +102,30 @@ Twin hyper_twin(const TwinSizes& s, bool dynamic, Rng& rng) {
     return HyperConnection(s.channels, s.n, 0, {.dynamic = dynamic, .path = path, .dtype = DType::f64});
   };
   return module_twin(random(streams(s), rng), rng, make, [](const auto& m, const Var& x) { return m(x, layer); });
+}
+
+/// Two in a row and the head behind them.
+struct GatedNetwork {
+  GatedResidual first, second;
+  GatedHead head;
+
+  Var operator()(const Var& x) const { return head(second(first(Streams(x), layer), layer)); }
+  void params(auto&& visit) {
+    visit("first", first);
+    visit("second", second);
+    visit("head", head);
+  }
+};
+
+Twin gated_twin(const TwinSizes& s, Rng& rng) {
+  const std::int64_t rank = 1 + rng.below(5);
+  const auto make = [=](Path path) {
+    Rng unused;
+    const GatedResidualSettings settings{.rank = rank, .norm_eps = 1e-2, .path = path, .dtype = DType::f64};
+    const GatedResidual residual(s.channels, s.n, unused, settings);
+    return GatedNetwork{residual, residual, GatedHead(s.channels, s.n, unused, settings)};
+  };
+  return module_twin(random(streams(s), rng), rng, make, [](const auto& m, const Var& x) { return m(x); });
 }
 
 /// With two in a row the write of one and the read of the next run in one pass.
@@ -166,6 +192,7 @@ std::vector<TwinFamily> twin_families() {
   };
   families.push_back({"sinkhorn_columns", sinkhorn(Marginal::columns)});
   families.push_back({"sinkhorn_rows", sinkhorn(Marginal::rows)});
+  families.push_back({"gated_residual", gated_twin, false});
   families.push_back({"mix_groups", mix_groups_twin});
   families.push_back({"manifold", manifold_twin, false});
   families.push_back({"skip", skip_twin});

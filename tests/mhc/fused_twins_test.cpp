@@ -110,7 +110,7 @@ void expect_agreement(const TwinFamily& family, int shapes, Rng& rng) {
 
 TEST_P(FusedTwins, AgreeAtRandomShapes) {
   Rng rng(11);
-  expect_agreement(GetParam(), 150, rng);  // 2,550 shapes in all
+  expect_agreement(GetParam(), 150, rng);  // 2,700 shapes in all
 }
 
 /// Makes the kernels run as on an older processor.

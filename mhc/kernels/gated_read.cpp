@@ -1,0 +1,284 @@
+#include <braid/mhc/kernels/gated_read.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <braid/core/gemm.h>
+#include <braid/core/kernels/scratch.h>
+#include <braid/mhc/kernels/tiles.h>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "braid/mhc/kernels/gated_read.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <braid/core/kernels/math-inl.h>
+#include <braid/mhc/kernels/channels-inl.h>
+#include <braid/mhc/kernels/inner_products-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::kernels::HWY_NAMESPACE {
+namespace {
+
+using braid::kernels::Scratch;
+using braid::kernels::HWY_NAMESPACE::sigmoid;
+using braid::kernels::HWY_NAMESPACE::transform;
+
+/// The buffers of one tile.
+template <class T>
+struct TileBuffers {
+  T *normed, *gates, *h, *dz;  // [tile, nC], [tile, nC], [tile, rank], [tile, rows]
+
+  static int64_t size(const GatedSizes& s, int64_t tile) { return tile * (2 * s.width() + s.rank + s.rows()); }
+
+  TileBuffers(const GatedSizes& s, int64_t tile, T* scratch)
+      : normed(scratch), gates(normed + tile * s.width()), h(gates + tile * s.width()), dz(h + tile * s.rank) {}
+};
+
+/// Tokens per tile: enough that the products do not wait for their weights.
+template <class T>
+int64_t tile_size(const GatedSizes& s) {
+  return std::max<int64_t>(64, tiles_of<T>({s.tokens, s.n, s.channels}).size);
+}
+
+/// Tokens whose share of the parameters' gradients is summed by one thread, in whole tiles: enough that these sums take
+/// no more than a quarter of the memory of the streams.
+template <class T>
+Tiles groups_of(const GatedSizes& s) {
+  const int64_t tile = tile_size<T>(s), tokens = std::max<int64_t>(256, 4 * (s.rank + s.rows() + 1));
+  return {s.tokens, (tokens + tile - 1) / tile * tile};
+}
+
+struct Silu {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V v) const {
+    return hn::Mul(v, sigmoid(d, v));
+  }
+};
+
+/// dv = dy s (1 + v (1 - s)), s = sigmoid(v)
+struct SiluVjp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V v, V dy) const {
+    const V s = sigmoid(d, v);
+    return hn::Mul(hn::Mul(dy, s), hn::MulAdd(v, hn::Sub(hn::Set(d, 1), s), hn::Set(d, 1)));
+  }
+};
+
+struct TwiceSigmoid {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V v) const {
+    const V s = sigmoid(d, v);
+    return hn::Add(s, s);
+  }
+};
+
+/// dv = 2 dy s (1 - s)
+struct TwiceSigmoidVjp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V v, V dy) const {
+    const V s = sigmoid(d, v);
+    return hn::Mul(hn::Add(dy, dy), hn::Mul(s, hn::Sub(hn::Set(d, 1), s)));
+  }
+};
+
+/// normed = x rstd (1 + norm) of one stream, at the channels [begin, end).
+template <class D, class T>
+HWY_INLINE void normalize(D d, int64_t begin, int64_t end, const T* x, T rstd, const T* norm, T* normed) {
+  const auto scale = hn::Set(d, rstd);
+  for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
+    const auto v = hn::Mul(scale, hn::LoadU(d, x + c));
+    hn::StoreU(hn::MulAdd(v, hn::LoadU(d, norm + c), v), d, normed + c);
+  }
+}
+
+template <class T>
+void normalize_tile(const GatedSizes& s, const GatedParams<T>& p, int64_t count, const T* x, const T* rstd, T* normed) {
+  for (int64_t row = 0; row < count * s.n; ++row)
+    over_channels<T>(s.channels, [=](auto d, int64_t begin, int64_t end) {
+      normalize(d, begin, end, x + row * s.channels, rstd[row], p.norm + row % s.n * s.channels,
+                normed + row * s.channels);
+    });
+}
+
+/// The gates of a tile before their sigmoid: h = silu(z_low), gates = h up^T.
+template <class T>
+void gate_logits(const GatedSizes& s, const GatedParams<T>& p, int64_t count, const T* z, const TileBuffers<T>& tile) {
+  const int64_t width = s.width(), rank = s.rank;
+  for (int64_t t = 0; t < count; ++t) transform(Silu(), rank, tile.h + t * rank, z + t * s.rows());
+  gemm_serial<T>(false, true, count, width, rank, 1, tile.h, rank, p.up, rank, 0, tile.gates, width);
+}
+
+/// u = share sum_i sigmoid(gates_i) normed_i of one token, at the channels [begin, end).
+template <class D, class T>
+HWY_INLINE void gated_sum(D d, int64_t begin, int64_t end, int64_t n, int64_t channels, T share, const T* gates,
+                          const T* normed, T* u) {
+  for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
+    auto sum = hn::Zero(d);
+    for (int64_t at = c; at < n * channels; at += channels)
+      sum = hn::MulAdd(sigmoid(d, hn::LoadU(d, gates + at)), hn::LoadU(d, normed + at), sum);
+    hn::StoreU(hn::Mul(hn::Set(d, share), sum), d, u + c);
+  }
+}
+
+template <class T>
+void read_tile(const GatedRead<T>& c, const TileBuffers<T>& tile, int64_t begin, int64_t end) {
+  const GatedSizes& s = c.sizes;
+  const int64_t count = end - begin, n = s.n, channels = s.channels, rows = s.rows(), width = s.width();
+  const T *x = c.x + begin * width, share = T{1} / static_cast<T>(n);
+  T *rstd = c.rstd + begin * n, *z = c.z + begin * rows;
+  squares_of(count * n, channels, x, rstd);
+  std::transform(rstd, rstd + count * n, rstd, [&](T squares) {
+    return static_cast<T>(1 / std::sqrt(static_cast<double>(squares) / static_cast<double>(channels) + s.eps));
+  });
+  normalize_tile(s, c.params, count, x, rstd, tile.normed);
+  gemm_serial<T>(false, true, count, rows, width, share, tile.normed, width, c.params.in, width, 0, z, rows);
+  gate_logits(s, c.params, count, z, tile);
+  for (int64_t t = 0; t < count; ++t) {
+    const T *gates = tile.gates + t * width, *normed = tile.normed + t * width;
+    T* u = c.u + (begin + t) * channels;
+    over_channels<T>(channels, [=](auto d, int64_t first, int64_t last) {
+      gated_sum(d, first, last, n, channels, share, gates, normed, u);
+    });
+    if (s.writes) transform(TwiceSigmoid(), n, c.post + (begin + t) * n, z + t * rows + s.rank);
+  }
+}
+
+/// With q = share du: dnormed_i = q g_i, and in place of the gates' logits their cotangents q normed_i g_i (1 - g_i),
+/// of one token, at the channels [begin, end).
+template <class D, class T>
+HWY_INLINE void gated_sum_vjp(D d, int64_t begin, int64_t end, int64_t n, int64_t channels, T share, const T* du,
+                              const T* normed, T* gates, T* dnormed) {
+  for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
+    const auto q = hn::Mul(hn::Set(d, share), hn::LoadU(d, du + c));
+    for (int64_t at = c; at < n * channels; at += channels) {
+      const auto g = sigmoid(d, hn::LoadU(d, gates + at)), dn = hn::Mul(q, g);
+      hn::StoreU(dn, d, dnormed + at);
+      hn::StoreU(hn::Mul(hn::Mul(dn, hn::LoadU(d, normed + at)), hn::Sub(hn::Set(d, 1), g)), d, gates + at);
+    }
+  }
+}
+
+/// The norm of one stream backwards: dnorm += dnormed x rstd, and dnormed becomes
+/// dx = rstd (1 + norm) dnormed - pull x (+ dy), at the channels [begin, end).
+template <class D, class T>
+HWY_INLINE void normalize_vjp(D d, int64_t begin, int64_t end, const T* x, T rstd, T pull, const T* norm, const T* dy,
+                              T* dnormed, T* dnorm) {
+  const auto scale = hn::Set(d, rstd), back = hn::Set(d, pull);
+  for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
+    const auto v = hn::LoadU(d, x + c), g = hn::Mul(scale, hn::LoadU(d, dnormed + c));
+    hn::StoreU(hn::MulAdd(g, v, hn::LoadU(d, dnorm + c)), d, dnorm + c);
+    const auto through = hn::NegMulAdd(back, v, hn::MulAdd(g, hn::LoadU(d, norm + c), g));
+    hn::StoreU(dy == nullptr ? through : hn::Add(through, hn::LoadU(d, dy + c)), d, dnormed + c);
+  }
+}
+
+/// dx of the streams of a tile, in place of the cotangents of the normed ones, with pull = rstd^2 <dnormed, normed> /
+/// C.
+template <class T>
+void normalize_tile_vjp(const GatedReadVjp<T>& c, const T* normed, T* dnorm, int64_t begin, int64_t end) {
+  const auto [tokens, n, channels, rank, writes, eps] = c.sizes;
+  for (int64_t row = begin * n; row < end * n; ++row, normed += channels) {
+    const T *x = c.x + row * channels, *dy = c.dy == nullptr ? nullptr : c.dy + row * channels, rstd = c.rstd[row];
+    const T* weight = c.params.norm + row % n * channels;
+    T *dx = c.dx + row * channels, *dweight = dnorm + row % n * channels, product = 0;
+    inner_products(1, 1, channels, dx, normed, &product, 1);
+    const T pull = rstd * rstd * product / static_cast<T>(channels);
+    over_channels<T>(channels, [=](auto d, int64_t first, int64_t last) {
+      normalize_vjp(d, first, last, x, rstd, pull, weight, dy, dx, dweight);
+    });
+  }
+}
+
+/// The sums of the parameters' gradients, to which each tile adds.
+template <class T>
+struct ParamSums {
+  T *dnorm, *din, *dup;
+};
+
+/// dz of a tile from dgates [count, nC], which adds to dup.
+template <class T>
+void gate_logits_vjp(const GatedReadVjp<T>& c, const TileBuffers<T>& tile, T* dup, int64_t begin, int64_t end) {
+  const GatedSizes& s = c.sizes;
+  const int64_t count = end - begin, rank = s.rank, rows = s.rows(), width = s.width();
+  gemm_serial<T>(true, false, width, rank, count, 1, tile.gates, width, tile.h, rank, 1, dup, rank);
+  gemm_serial<T>(false, false, count, rank, width, 1, tile.gates, width, c.params.up, rank, 0, tile.dz, rows);
+  for (int64_t t = 0; t < count; ++t) {
+    const T* z = c.z + (begin + t) * rows;
+    T* dz = tile.dz + t * rows;
+    transform(SiluVjp(), rank, dz, z, dz);
+    if (s.writes) transform(TwiceSigmoidVjp(), s.n, dz + rank, z + rank, c.dpost + (begin + t) * s.n);
+  }
+}
+
+/// dx holds the cotangents of the normed streams until the last step.
+template <class T>
+void vjp_tile(const GatedReadVjp<T>& c, const TileBuffers<T>& tile, const ParamSums<T>& sums, int64_t begin,
+              int64_t end) {
+  const GatedSizes& s = c.sizes;
+  const int64_t count = end - begin, n = s.n, channels = s.channels, rows = s.rows(), width = s.width();
+  const T share = T{1} / static_cast<T>(n);
+  T* const dnormed = c.dx + begin * width;
+  normalize_tile(s, c.params, count, c.x + begin * width, c.rstd + begin * n, tile.normed);
+  gate_logits(s, c.params, count, c.z + begin * rows, tile);
+  for (int64_t t = 0; t < count; ++t) {
+    const T *du = c.du + (begin + t) * channels, *normed = tile.normed + t * width;
+    T *gates = tile.gates + t * width, *dn = dnormed + t * width;
+    over_channels<T>(channels, [=](auto d, int64_t first, int64_t last) {
+      gated_sum_vjp(d, first, last, n, channels, share, du, normed, gates, dn);
+    });
+  }
+  gate_logits_vjp(c, tile, sums.dup, begin, end);
+  gemm_serial<T>(true, false, rows, width, count, share, tile.dz, rows, tile.normed, width, 1, sums.din, width);
+  gemm_serial<T>(false, false, count, width, rows, share, tile.dz, rows, c.params.in, width, 1, dnormed, width);
+  normalize_tile_vjp(c, tile.normed, sums.dnorm, begin, end);
+}
+
+template <class T>
+void read(const GatedRead<T>& c) {
+  const Tiles tiles{c.sizes.tokens, tile_size<T>(c.sizes)};
+  Scratch<T> scratch(TileBuffers<T>::size(c.sizes, tiles.size));
+  tiles.for_each([&](int64_t begin, int64_t end) {
+    scratch.lend([&](T* buffer) { read_tile(c, TileBuffers<T>(c.sizes, tiles.size, buffer), begin, end); });
+  });
+}
+
+template <class T>
+void vjp(const GatedReadVjp<T>& c) {
+  const GatedSizes& s = c.sizes;
+  const int64_t width = s.width(), in = s.rows() * width, up = width * s.rank, tile = tile_size<T>(s);
+  const Tiles groups = groups_of<T>(s);
+  PartialSums<T> all(groups.count(), width + in + up);
+  Scratch<T> scratch(TileBuffers<T>::size(s, tile));
+  groups.for_each([&](int64_t first, int64_t last) {
+    T* const row = all.row(groups.index(first));
+    const ParamSums<T> sums{row, row + width, row + width + in};
+    scratch.lend([&](T* buffer) {
+      for (int64_t begin = first; begin < last; begin += tile)
+        vjp_tile(c, TileBuffers<T>(s, tile, buffer), sums, begin, std::min(begin + tile, last));
+    });
+  });
+  const T* total = all.add_up();
+  std::copy_n(total, width, c.dnorm);
+  std::copy_n(total + width, in, c.din);
+  std::copy_n(total + width + in, up, c.dup);
+}
+
+template <class T>
+constexpr GatedReadKernels<T> kTable = {.read = read<T>, .vjp = vjp<T>};
+
+braid::kernels::Tables<GatedReadKernels> tables() { return {kTable<float>, kTable<double>}; }
+
+}  // namespace
+}  // namespace braid::mhc::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace braid::mhc::kernels {
+
+HWY_EXPORT(tables);
+
+braid::kernels::Tables<GatedReadKernels> gated_read_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
+
+}  // namespace braid::mhc::kernels
+#endif  // HWY_ONCE
