@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/softmax.h>
+#include <braid/mhc/mixings/family.h>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "braid/mhc/mixings/permutations.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <braid/mhc/mixings/lanes-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::mixings::HWY_NAMESPACE {
+namespace {
+
+constexpr int kMost = 6;
+constexpr std::array<int64_t, kMost + 1> kFactorials = {1, 1, 2, 6, 24, 120, 720};
+
+/// All permutations of kMost numbers in lexicographic order. The first n! of them permute the last n numbers alone.
+constexpr auto kOrders = [] {
+  std::array<std::array<int8_t, kMost>, kFactorials[kMost]> orders{};
+  std::array<int8_t, kMost> order{};
+  std::iota(order.begin(), order.end(), int8_t{0});
+  for (auto& o : orders) {
+    o = order;
+    std::next_permutation(order.begin(), order.end());
+  }
+  return orders;
+}();
+
+/// The column of the one in row i of the k-th permutation matrix of n rows.
+constexpr int64_t column(int64_t n, int64_t k, int64_t i) {
+  const int64_t fixed = kMost - n;
+  return kOrders[static_cast<std::size_t>(k)][static_cast<std::size_t>(fixed + i)] - fixed;
+}
+
+template <class D, int kN>
+class Permutations : public Lanes<D, kN> {
+  using Base = Lanes<D, kN>;
+  using Base::load, Base::n, Base::set, Base::softmax, Base::softmax_vjp, Base::store;
+  using typename Base::T, typename Base::V;
+
+ public:
+  using Base::Base;
+
+  int64_t workspace() const { return count(); }
+
+  void forward(const T* logits, T* h, T* weights) const {
+    softmax(logits, 0, count(), weights);
+    for (int64_t e = 0; e < n() * n(); ++e) store(h, e, set(0));
+    for (int64_t k = 0; k < count(); ++k) {
+      const V weight = load(weights, k);
+      for (int64_t i = 0; i < n(); ++i) store(h, entry(k, i), hn::Add(load(h, entry(k, i)), weight));
+    }
+  }
+
+  /// The cotangent of the weight of a permutation is the sum of dh over its ones.
+  void vjp(const T* logits, const T*, const T* dh, T* dlogits, T* weights) const {
+    softmax(logits, 0, count(), weights);
+    for (int64_t k = 0; k < count(); ++k) {
+      V sum = load(dh, entry(k, 0));
+      for (int64_t i = 1; i < n(); ++i) sum = hn::Add(sum, load(dh, entry(k, i)));
+      store(dlogits, k, sum);
+    }
+    softmax_vjp(weights, dlogits, 0, count(), dlogits);
+  }
+
+ private:
+  int64_t count() const { return kFactorials[static_cast<std::size_t>(n())]; }
+  int64_t entry(int64_t k, int64_t i) const { return i * n() + column(n(), k, i); }
+};
+
+braid::kernels::Tables<Kernels> tables() {
+  return {kernels_of<Permutations, float>(), kernels_of<Permutations, double>()};
+}
+
+}  // namespace
+}  // namespace braid::mhc::mixings::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace braid::mhc::mixings {
+namespace {
+
+HWY_EXPORT(tables);
+
+std::int64_t factorial(std::int64_t n) { return n == 0 ? 1 : n * factorial(n - 1); }
+
+/// Softmax times the permutation matrices [n!, n n].
+Var composed(const Var& logits, const Problem& p) {
+  std::vector<double> ones;
+  std::vector<std::int64_t> columns(static_cast<std::size_t>(p.n));
+  std::iota(columns.begin(), columns.end(), 0);
+  do {
+    for (const std::int64_t one : columns)
+      for (std::int64_t j = 0; j < p.n; ++j) ones.push_back(j == one ? 1 : 0);
+  } while (std::next_permutation(columns.begin(), columns.end()));
+  const Tensor matrices = Tensor::of<double>({p.logits, p.entries()}, ones).to(logits.dtype());
+  const Shape lead = logits.shape().without(-1);
+  return reshape(matmul(reshape(softmax(logits), lead.concat({1, p.logits})), matrices), lead.concat({p.n, p.n}));
+}
+
+std::vector<double> identity(const Problem& p) {
+  std::vector<double> logits(static_cast<std::size_t>(p.logits), -8.0);
+  logits[0] = 0;
+  return logits;
+}
+
+}  // namespace
+
+/// mHC-lite, arXiv:2601.05732: `h = sum_k softmax(l)_k P_k`, a convex combination of all n! permutation matrices in
+/// lexicographic order, P_0 the identity. Doubly stochastic to rounding, and all of those matrices, by Birkhoff's
+/// theorem; but the logits grow as n!, so that n ends at 6.
+extern const Family permutations;
+const Family permutations = {
+    .name = "permutations",
+    .traits = {.rows = true, .columns = true},
+    .sizes = "1 <= n <= 6 (n! logits)",
+    .exists = [](std::int64_t n) { return n <= 6; },
+    .logits = [](std::int64_t n, const MixingSettings&) { return factorial(n); },
+    .identity = identity,
+    .start = nullptr,
+    .composed = composed,
+    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+};
+
+}  // namespace braid::mhc::mixings
+#endif  // HWY_ONCE
