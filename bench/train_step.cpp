@@ -17,7 +17,7 @@ namespace {
 using namespace braid;
 
 struct Options {
-  std::string connection = "mhc", path{mhc::name(mhc::default_path())};
+  std::string connection = "mhc", mixing = "sinkhorn", path{mhc::name(mhc::default_path())};
   std::int64_t channels = 384, context = 256, batch = 8, vocab = 65, streams = 4;
   int layers = 6, heads = 6, steps = 10, threads = 2;
   std::int64_t keep_every = 1;
@@ -69,6 +69,7 @@ class Run {
         .vocab = o.vocab, .context = o.context, .channels = o.channels, .layers = o.layers, .heads = o.heads};
     const mhc::ConnectionConfig config{.kind = mhc::connection_kind(connection),
                                        .streams = o.streams,
+                                       .mixing = o.mixing,
                                        .path = mhc::path_named(o.path),
                                        .keep_every = keep_every(o)};
     return Model(sizes, rng, [&](int index) { return mhc::Connection(config, o.channels, index, rng); });
@@ -109,7 +110,7 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
 /// The connections take their steps in turn, so that what else the machine does falls on all of them.
 void measure(const Options& o) {
   const std::vector<std::string> connections =
-      o.compare ? std::vector<std::string>{"residual", "hc", "mhc"} : std::vector{o.connection};
+      o.compare ? std::vector<std::string>{"residual", "hc", "mhc", "single-pass"} : std::vector{o.connection};
   std::vector<std::unique_ptr<Run>> runs;
   for (const std::string& connection : connections) runs.push_back(std::make_unique<Run>(o, connection));
   std::int64_t allocations = 0;
@@ -122,8 +123,11 @@ void measure(const Options& o) {
 }
 
 void add_options(CLI::App& app, Options& o) {
-  app.add_option("--connection", o.connection, "residual, hc, mhc, manifold, mhc-layer or skip")->capture_default_str();
-  app.add_flag("--compare", o.compare, "residual, hc and mhc in turn, with their ratio to residual");
+  app.add_option("--connection", o.connection, "the kind by its name: residual, hc, mhc, single-pass, ..")
+      ->capture_default_str();
+  app.add_option("--mixing", o.mixing, "of mhc: what makes H_res of its logits: sinkhorn, newton, ..")
+      ->capture_default_str();
+  app.add_flag("--compare", o.compare, "residual, hc, mhc and single-pass in turn, with their ratio to residual");
   app.add_option("--path", o.path, "fused or reference")->capture_default_str();
   app.add_option("--channels", o.channels)->capture_default_str();
   app.add_option("--layers", o.layers)->capture_default_str();
@@ -132,8 +136,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--batch", o.batch)->capture_default_str();
   app.add_option("--vocab", o.vocab)->capture_default_str();
   app.add_option("--streams", o.streams)->capture_default_str();
-  app.add_option("--keep-every", o.keep_every,
-                 "of mhc: keep the streams at so many sublayers, recompute the rest; 0: planned")
+  app.add_option("--keep-every", o.keep_every, "keep the streams at so many sublayers, recompute the rest; 0: planned")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--steps", o.steps, "timed steps, of which the median counts")->capture_default_str();

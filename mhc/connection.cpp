@@ -8,17 +8,34 @@ namespace braid::mhc {
 namespace {
 
 // In the order of ConnectionKind and of Connection::Module.
-constexpr std::array<std::string_view, 6> kNames = {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip"};
+constexpr std::array<std::string_view, 10> kNames = {
+    "residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4", "gated", "single-pass"};
+constexpr std::array<std::string_view, 6> kHeads = {"own", "mean", "sum", "weighted", "softmax", "gated"};
 
 template <ConnectionKind kind, class M>
 constexpr bool kIs = std::is_same_v<std::variant_alternative_t<static_cast<std::size_t>(kind), Connection::Module>, M>;
 static_assert(kIs<ConnectionKind::residual, ResidualConnection> && kIs<ConnectionKind::hc, HyperConnection> &&
               kIs<ConnectionKind::mhc, ManifoldConstrainedHC> &&
               kIs<ConnectionKind::manifold, ManifoldHyperConnection> && kIs<ConnectionKind::mhc_layer, MHCLayer> &&
-              kIs<ConnectionKind::skip, MHCSkip> && std::variant_size_v<Connection::Module> == kNames.size());
+              kIs<ConnectionKind::skip, MHCSkip> && kIs<ConnectionKind::deepseek_v4, DeepSeekV4Connection> &&
+              kIs<ConnectionKind::hunyuan_v4, HunyuanV4Connection> && kIs<ConnectionKind::gated, GatedResidual> &&
+              kIs<ConnectionKind::single_pass, SinglePassConnection> &&
+              std::variant_size_v<Connection::Module> == kNames.size());
+
+std::int64_t streams_of(const ConnectionConfig& config) {
+  return config.streams.value_or(config.kind == ConnectionKind::manifold ? 2 : 4);
+}
+
+DeepSeekV4Settings deepseek_settings(const ConnectionConfig& config) {
+  return {.sinkhorn_iterations = config.sinkhorn_iterations,
+          .fn_std = config.phi_std,
+          .path = config.path,
+          .keep_every = config.keep_every,
+          .dtype = config.dtype};
+}
 
 Connection::Module make_module(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng) {
-  const std::int64_t n = config.streams.value_or(config.kind == ConnectionKind::manifold ? 2 : 4);
+  const std::int64_t n = streams_of(config);
   const int iterations = config.sinkhorn_iterations;
   switch (config.kind) {
     case ConnectionKind::residual: break;
@@ -49,9 +66,53 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
       skip.dtype = config.dtype;
       return MHCSkip(skip);
     }
+    case ConnectionKind::deepseek_v4: return DeepSeekV4Connection(channels, n, rng, deepseek_settings(config));
+    case ConnectionKind::hunyuan_v4:
+      return HunyuanV4Connection(
+          channels, n, rng,
+          {.fn_std = config.phi_std, .path = config.path, .keep_every = config.keep_every, .dtype = config.dtype});
+    case ConnectionKind::gated: return GatedResidual(channels, n, rng, {.path = config.path, .dtype = config.dtype});
+    case ConnectionKind::single_pass: return SinglePassConnection(channels, n, rng, deepseek_settings(config));
   }
   return ResidualConnection();
 }
+
+/// Whether open() makes streams [.., n, C].
+bool has_streams(ConnectionKind kind) {
+  return kind != ConnectionKind::residual && kind != ConnectionKind::manifold && kind != ConnectionKind::skip;
+}
+
+Connection::Head make_head(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng) {
+  if (!has_streams(config.kind)) return {};
+  const std::int64_t n = streams_of(config);
+  if (config.head >= StreamHead::weighted) {
+    check_value(config.sublayers > index,
+                "Connection: head {} needs the number of sublayers, but that is {} at sublayer {}",
+                kHeads[static_cast<std::size_t>(config.head)], config.sublayers, index);
+    if (index + 1 != config.sublayers) return {};
+  }
+  switch (config.head) {
+    case StreamHead::own: return {};
+    case StreamHead::mean: return StreamReduction::mean;
+    case StreamHead::sum: return StreamReduction::sum;
+    case StreamHead::gated: return GatedHead(channels, n, rng, {.path = config.path, .dtype = config.dtype});
+    case StreamHead::weighted:
+    case StreamHead::softmax: break;
+  }
+  const bool softmax = config.head == StreamHead::softmax;
+  return WeightedHead(channels, n, {.softmax = softmax, .path = config.path, .dtype = config.dtype});
+}
+
+/// The streams of a kind that has some.
+auto& streams_in(auto& stream) {
+  auto* single_pass = std::get_if<SinglePassStreams>(&stream);
+  return single_pass != nullptr ? single_pass->x : std::get<Streams>(stream);
+}
+
+Var reduce(StreamReduction how, const Streams& x) { return reduce_streams(x.value(), how); }
+Var reduce(const WeightedHead& head, const Streams& x) { return head(x); }
+Var reduce(const GatedHead& head, const Streams& x) { return head(x); }
+Var reduce(std::monostate, const Streams&) { return {}; }
 
 }  // namespace
 
@@ -63,19 +124,37 @@ ConnectionKind connection_kind(std::string_view name) {
   return braid::detail::enum_named<ConnectionKind>("connection_kind: connection", kNames, name);
 }
 
+std::span<const std::string_view> stream_head_names() { return kHeads; }
+
+StreamHead stream_head(std::string_view name) {
+  return braid::detail::enum_named<StreamHead>("stream_head: head", kHeads, name);
+}
+
 Connection::Connection(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng)
-    : module(make_module(config, channels, index, rng)) {}
+    : module(make_module(config, channels, index, rng)), head(make_head(config, channels, index, rng)) {
+  if (config.stream_embedding && index == 0 && has_streams(config.kind))
+    stream_embedding = zeros({streams_of(config), channels}, config.dtype);
+}
 
 Connection::Stream Connection::open(const Var& embedding) const {
-  return std::visit([&](const auto& m) -> Stream { return m.open(embedding); }, module);
+  Stream stream = std::visit([&](const auto& m) -> Stream { return m.open(embedding); }, module);
+  if (stream_embedding.value().defined()) streams_in(stream).add(stream_embedding);
+  return stream;
 }
 
 Var Connection::close(const Stream& stream) const {
-  return std::visit([&](const auto& m) { return m.close(stream_of(m, stream)); }, module);
+  return std::visit(
+      [&](const auto& m) {
+        const auto& mine = stream_of(m, stream);
+        if (std::holds_alternative<std::monostate>(head)) return m.close(mine);
+        return std::visit([&](const auto& h) { return reduce(h, streams_in(stream)); }, head);
+      },
+      module);
 }
 
 Var value(const Connection::Stream& stream) {
   if (const auto* streams = std::get_if<Streams>(&stream)) return streams->value();
+  if (const auto* single_pass = std::get_if<SinglePassStreams>(&stream)) return single_pass->x.value();
   if (const auto* history = std::get_if<History>(&stream)) return history->x;
   return std::get<Var>(stream);
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/mhc/telemetry.h>
 
 namespace braid::mhc {
@@ -27,6 +28,8 @@ const Var& Streams::settle() {
   f_ = Var();
   return last_.x;
 }
+
+void Streams::add(const Var& each) { last_.x = settle() + each; }
 
 Var Streams::read(const StreamMaps& maps, Path path) {
   const Var& x = settle();

@@ -31,6 +31,9 @@ class Streams {
   /// The same, once and for all: nothing is owed then.
   const Var& settle();
 
+  /// Adds one vector to each stream of every token, [n, C]. Throws Error between read() and write().
+  void add(const Var& each);
+
   /// The input [..., C] of the next layer, read by maps that are given, or computed from the streams on the way.
   /// The streams then wait for the layer's output. Throws Error when they do already, ShapeError unless the maps fit.
   Var read(const StreamMaps& maps, Path path = default_path());

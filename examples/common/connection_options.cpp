@@ -1,5 +1,7 @@
 #include "connection_options.h"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 
 namespace braid::examples {
@@ -33,14 +35,21 @@ void add_skip_flags(CLI::App& app, ConnectionOptions& o) {
 }  // namespace
 
 void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
-  app.add_option("--streams", o.streams, "hc, mhc, mhc-layer: residual streams (4); manifold: channel groups (2)")
+  app.add_option("--streams", o.streams, "residual streams (4); manifold: channel groups (2)")
       ->check(CLI::Range(1, 64));
-  app.add_option("--sinkhorn-iterations", o.sinkhorn_iterations, "mhc, manifold, mhc-layer: normalizations")
+  app.add_option("--sinkhorn-iterations", o.sinkhorn_iterations,
+                 "mhc, manifold, mhc-layer, deepseek-v4, single-pass: normalizations")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--phi-std", o.phi_std, "mhc: initial scale of the dynamic maps; 0 keeps all streams equal")
+  app.add_option(
+         "--phi-std", o.phi_std,
+         "mhc, deepseek-v4, hunyuan-v4, single-pass: initial scale of the dynamic maps; 0 keeps all streams equal")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--head", o.head,
+                 "how streams become one state: own, mean, sum, weighted (DeepSeek-V4), softmax or gated (Qwen4-exp)")
+      ->capture_default_str();
+  app.add_flag("--stream-embedding", o.stream_embedding, "adds a learned vector to each stream at the start");
   app.add_flag("--hc-static", o.hc_static, "hc: maps that do not depend on the token");
   add_skip_flags(app, o);
 }
@@ -58,7 +67,9 @@ mhc::ConnectionConfig connection_config(const ConnectionOptions& o) {
                    .init = mhc::skip_init(o.skip_init),
                    .projection = mhc::skip_projection(o.skip_projection),
                    .max_history = o.max_history,
-                   .detach_history = o.detach_history}};
+                   .detach_history = o.detach_history},
+          .head = mhc::stream_head(o.head),
+          .stream_embedding = o.stream_embedding};
 }
 
 nlohmann::ordered_json to_json(const ConnectionOptions& o) {
@@ -76,10 +87,17 @@ nlohmann::ordered_json to_json(const ConnectionOptions& o) {
   } else if (kind != Kind::residual) {
     json["streams"] = streams_of(o, kind);
   }
+  const auto is_one_of = [&](std::initializer_list<Kind> kinds) {
+    return std::ranges::find(kinds, kind) != kinds.end();
+  };
   if (kind == Kind::hc) json["hc_static"] = o.hc_static;
-  if (kind == Kind::mhc) json["phi_std"] = o.phi_std;
-  if (kind == Kind::mhc || kind == Kind::manifold || kind == Kind::mhc_layer)
+  if (is_one_of({Kind::mhc, Kind::deepseek_v4, Kind::hunyuan_v4, Kind::single_pass})) json["phi_std"] = o.phi_std;
+  if (is_one_of({Kind::mhc, Kind::manifold, Kind::mhc_layer, Kind::deepseek_v4, Kind::single_pass}))
     json["sinkhorn_iterations"] = o.sinkhorn_iterations;
+  if (!is_one_of({Kind::residual, Kind::manifold, Kind::skip})) {
+    json["head"] = o.head;
+    json["stream_embedding"] = o.stream_embedding;
+  }
   return json;
 }
 

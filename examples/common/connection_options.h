@@ -19,6 +19,8 @@ struct ConnectionOptions {
   int sinkhorn_iterations = 20;
   double phi_std = 0.02;
   bool hc_static = false;
+  std::string head = "own";
+  bool stream_embedding = false;
   std::string skip_mode = "mhc", skip_constraint = "simplex", skip_init = "identity", skip_projection = "forward";
   double skip_epsilon = 0.1, skip_temperature = 1;
   std::int64_t max_history = 4;

@@ -13,7 +13,8 @@ TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
                                     .channels = s.channels,
                                     .layers = static_cast<int>(s.layers),
                                     .heads = static_cast<int>(s.heads)};
-  const mhc::ConnectionConfig connection = connection_config(s.connection);
+  mhc::ConnectionConfig connection = connection_config(s.connection);
+  connection.sublayers = 2 * s.layers;
   Rng rng(s.seed);
   Rng connection_rng = Rng(s.seed, std::uint64_t{1} << 63).split();  // leaves the draws of rng as they are
   Model model(sizes, rng, [&](int index) { return mhc::Connection(connection, s.channels, index, connection_rng); });

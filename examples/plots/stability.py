@@ -14,7 +14,9 @@ from stability_data import TASKS, Results, band
 
 # Okabe and Ito's colors, which readers with any color vision can tell apart; connections over the history are dashed.
 STYLES = {"residual": ("#000000", "-", "o"), "hc": ("#d55e00", "-", "s"), "mhc": ("#0072b2", "-", "D"),
-          "skip-residual": ("#999999", "--", "o"), "skip-hc": ("#e69f00", "--", "s"), "skip-mhc": ("#56b4e9", "--", "D")}
+          "skip-residual": ("#999999", "--", "o"), "skip-hc": ("#e69f00", "--", "s"), "skip-mhc": ("#56b4e9", "--", "D"),
+          "deepseek-v4": ("#009e73", "-", "^"), "hunyuan-v4": ("#cc79a7", "-", "v"), "gated": ("#882255", "-", "P"),
+          "single-pass": ("#44aa99", "-", "X")}
 # Curves of the first of each kind often lie below others: they are wide, so that one sees them on both sides.
 WIDTHS = {"residual": 3.4, "skip-residual": 2.8}
 
@@ -123,7 +125,7 @@ def draw_divergence(results, path):
 
 # The lists of a configuration's [ablations]: the setting of a connection, and the modes that it concerns.
 ABLATIONS = {"streams": ("streams", ["hc", "mhc"]), "sinkhorn_iterations": ("sinkhorn_iterations", ["mhc"]),
-             "max_history": ("max_history", ["skip-hc", "skip-mhc"]), "constraints": ("constraint", ["skip-mhc"]),
+             "mixings": ("mixing", ["mhc"]), "max_history": ("max_history", ["skip-hc", "skip-mhc"]), "constraints": ("constraint", ["skip-mhc"]),
              "inits": ("init", ["skip-hc", "skip-mhc"])}
 
 

@@ -60,9 +60,15 @@ TaskConfig read_task(TableReader in, Task task, std::int64_t streams) {
   return t;
 }
 
+std::string read_mixing(TableReader& in) {
+  const std::vector<std::string_view> names = mhc::mixing_names();
+  return std::string(names[in.choice("mixing", names)]);
+}
+
 Variant read_connection(TableReader in) {
   Variant v{.streams = in.integer("streams", 1, kMostStreams),
             .sinkhorn_iterations = in.integer("sinkhorn_iterations", 1, 1000),
+            .mixing = in.has("mixing") ? read_mixing(in) : "sinkhorn",
             .max_history = in.integer("max_history", 1, 1024),
             .init = std::string(kInits[in.choice("init", kInits)]),
             .constraint = std::string(kConstraints[in.choice("constraint", kConstraints)])};
@@ -90,6 +96,7 @@ Ablations read_ablations(TableReader in, const Config& config) {
   a.streams = counts("streams", kMostStreams);
   a.sinkhorn_iterations = counts("sinkhorn_iterations", 1000);
   a.max_history = counts("max_history", 1024);
+  a.mixings = read_names(in, "mixings", mhc::mixing_names());
   a.constraints = read_names(in, "constraints", kConstraints);
   a.inits = read_names(in, "inits", kInits);
   in.finish();

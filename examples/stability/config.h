@@ -26,7 +26,7 @@ struct Ablations {
   double learning_rate;
   std::vector<std::uint64_t> seeds;
   std::vector<std::int64_t> streams, sinkhorn_iterations, max_history;
-  std::vector<std::string> constraints, inits;
+  std::vector<std::string> mixings, constraints, inits;
 };
 
 struct Config {

@@ -41,6 +41,7 @@ std::vector<Ablation> ablations(const Config& config) {
   const Ablations& a = *config.ablations;
   add(list, config, "streams", a.streams, &Variant::streams, {Mode::hc, Mode::mhc});
   add(list, config, "sinkhorn_iterations", a.sinkhorn_iterations, &Variant::sinkhorn_iterations, {Mode::mhc});
+  add(list, config, "mixing", a.mixings, &Variant::mixing, {Mode::mhc});
   add(list, config, "max_history", a.max_history, &Variant::max_history, {Mode::skip_hc, Mode::skip_mhc});
   add(list, config, "constraint", a.constraints, &Variant::constraint, {Mode::skip_mhc});
   add(list, config, "init", a.inits, &Variant::init, {Mode::skip_hc, Mode::skip_mhc});

@@ -9,8 +9,9 @@ namespace {
 
 constexpr std::array<std::string_view, kTasks> kTaskNames = {"deep_mlp_regression", "deep_mlp_classification",
                                                              "deep_transformer"};
-constexpr std::array<std::string_view, 6> kModeNames = {"residual",      "hc",      "mhc",
-                                                        "skip-residual", "skip-hc", "skip-mhc"};
+constexpr std::array<std::string_view, 10> kModeNames = {"residual", "hc",         "mhc",         "skip-residual",
+                                                         "skip-hc",  "skip-mhc",   "deepseek-v4", "hunyuan-v4",
+                                                         "gated",    "single-pass"};
 
 /// Sets the streams of mhc apart, which would stay copies forever; see ManifoldConstrainedHC.
 constexpr double kPhiStd = 0.02;
@@ -34,8 +35,14 @@ std::span<const std::string_view> mode_names() { return kModeNames; }
 std::string label(Mode mode, const Variant& v) {
   switch (mode) {
     case Mode::residual: break;
-    case Mode::hc: return fmt::format("n{}", v.streams);
-    case Mode::mhc: return fmt::format("n{}.i{}", v.streams, v.sinkhorn_iterations);
+    case Mode::hc:
+    case Mode::hunyuan_v4:
+    case Mode::gated: return fmt::format("n{}", v.streams);
+    case Mode::mhc:
+      if (v.mixing != "sinkhorn") return fmt::format("n{}.{}", v.streams, v.mixing);
+      [[fallthrough]];
+    case Mode::deepseek_v4:
+    case Mode::single_pass: return fmt::format("n{}.i{}", v.streams, v.sinkhorn_iterations);
     case Mode::skip_residual: return fmt::format("k{}", v.max_history);
     case Mode::skip_hc: return fmt::format("k{}.{}", v.max_history, v.init);
     case Mode::skip_mhc: return fmt::format("k{}.{}.{}", v.max_history, v.init, v.constraint);
@@ -50,14 +57,21 @@ std::string id(const RunSettings& run) {
 }
 
 mhc::ConnectionConfig connection_config(Mode mode, const Variant& v) {
+  const auto streams = [&](mhc::ConnectionKind kind) -> mhc::ConnectionConfig {
+    return {.kind = kind,
+            .streams = v.streams,
+            .sinkhorn_iterations = static_cast<int>(v.sinkhorn_iterations),
+            .mixing = v.mixing,
+            .phi_std = kPhiStd};
+  };
   switch (mode) {
     case Mode::residual: break;
-    case Mode::hc: return {.kind = mhc::ConnectionKind::hc, .streams = v.streams};
-    case Mode::mhc:
-      return {.kind = mhc::ConnectionKind::mhc,
-              .streams = v.streams,
-              .sinkhorn_iterations = static_cast<int>(v.sinkhorn_iterations),
-              .phi_std = kPhiStd};
+    case Mode::hc: return streams(mhc::ConnectionKind::hc);
+    case Mode::mhc: return streams(mhc::ConnectionKind::mhc);
+    case Mode::deepseek_v4: return streams(mhc::ConnectionKind::deepseek_v4);
+    case Mode::hunyuan_v4: return streams(mhc::ConnectionKind::hunyuan_v4);
+    case Mode::gated: return streams(mhc::ConnectionKind::gated);
+    case Mode::single_pass: return streams(mhc::ConnectionKind::single_pass);
     case Mode::skip_residual: return skip_config(mhc::SkipMode::residual, v);
     case Mode::skip_hc: return skip_config(mhc::SkipMode::hc, v);
     case Mode::skip_mhc: return skip_config(mhc::SkipMode::mhc, v);

@@ -17,16 +17,29 @@ std::string_view name(Task task);
 std::span<const std::string_view> task_names();
 
 /// What connects the sublayers: over streams, or over the history of the stream.
-enum class Mode { residual, hc, mhc, skip_residual, skip_hc, skip_mhc };
+enum class Mode {
+  residual,
+  hc,
+  mhc,
+  skip_residual,
+  skip_hc,
+  skip_mhc,
+  deepseek_v4,
+  hunyuan_v4,
+  gated,
+  single_pass,
+};
 
-/// `residual`, `hc`, `mhc`, `skip-residual`, `skip-hc`, `skip-mhc`.
+/// `residual`, `hc`, `mhc`, `skip-residual`, `skip-hc`, `skip-mhc`, `deepseek-v4`, `hunyuan-v4`, `gated`,
+/// `single-pass`.
 std::string_view name(Mode mode);
 std::span<const std::string_view> mode_names();
 
 /// The settings of connections that ablations vary. A mode ignores those that do not concern it.
 struct Variant {
-  std::int64_t streams = 4;               ///< hc, mhc
-  std::int64_t sinkhorn_iterations = 20;  ///< mhc
+  std::int64_t streams = 4;               ///< all but residual and skip-*
+  std::int64_t sinkhorn_iterations = 20;  ///< mhc, deepseek-v4, single-pass
+  std::string mixing = "sinkhorn";        ///< mhc
   std::int64_t max_history = 4;           ///< skip-*
   std::string init = "identity";          ///< skip-hc, skip-mhc
   std::string constraint = "simplex";     ///< skip-mhc

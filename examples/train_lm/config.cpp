@@ -47,7 +47,9 @@ void add_flags(CLI::App& app, Config& c) {
   app.option_defaults()->take_last();
   app.add_option("--text", c.text, "text file to learn (default: the system's license texts)");
   app.add_option("--connection", c.training.connection.kind,
-                 "what joins a sublayer to the stream: residual, hc, mhc, manifold, mhc-layer or skip")
+                 "what joins a sublayer to the stream: residual, hc, mhc, manifold, mhc-layer, skip, deepseek-v4, "
+                 "hunyuan-v4, gated or "
+                 "single-pass")
       ->capture_default_str();
   examples::add_connection_flags(app, c.training.connection);
   add_training_flags(app, c.training);

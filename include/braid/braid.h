@@ -24,7 +24,7 @@
 #include <braid/core/storage.h>
 #include <braid/core/tensor.h>
 #include <braid/mhc/connection.h>
-#include <braid/mhc/gated_residual.h>
+#include <braid/mhc/released/gated_residual.h>
 #include <braid/mhc/history/constraint.h>
 #include <braid/mhc/history/history_buffer.h>
 #include <braid/mhc/history/mhc_block.h>

@@ -1,7 +1,7 @@
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/tanh.h>
 #include <braid/autograd/ops/transpose.h>
-#include <braid/mhc/gated_residual.h>
+#include <braid/mhc/released/gated_residual.h>
 
 #include <tests/golden/modules.h>
 

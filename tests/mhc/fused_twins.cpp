@@ -1,6 +1,6 @@
 #include <tests/mhc/fused_twins.h>
 
-#include <braid/mhc/gated_residual.h>
+#include <braid/mhc/released/gated_residual.h>
 #include <braid/mhc/history/mhc_skip.h>
 #include <braid/mhc/hyper_connection.h>
 #include <braid/mhc/manifold_constrained_hc.h>

@@ -1,4 +1,4 @@
-#include <braid/mhc/gated_residual.h>
+#include <braid/mhc/released/gated_residual.h>
 
 #include <cmath>
 #include <utility>

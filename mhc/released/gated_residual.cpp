@@ -1,4 +1,4 @@
-#include <braid/mhc/gated_residual.h>
+#include <braid/mhc/released/gated_residual.h>
 
 #include <braid/autograd/ops/concat.h>
 #include <braid/nn/init.h>
