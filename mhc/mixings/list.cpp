@@ -4,10 +4,10 @@
 namespace braid::mhc::mixings {
 
 // One file each.
-extern const Family sinkhorn, permutations, transport, rows;
+extern const Family sinkhorn, newton, permutations, transport, rows;
 
 std::span<const Family* const> families() {
-  static constexpr const Family* kAll[] = {&sinkhorn, &permutations, &transport, &rows};
+  static constexpr const Family* kAll[] = {&sinkhorn, &newton, &permutations, &transport, &rows};
   return kAll;
 }
 
