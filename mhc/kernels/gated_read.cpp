@@ -24,29 +24,30 @@ using braid::kernels::Scratch;
 using braid::kernels::HWY_NAMESPACE::sigmoid;
 using braid::kernels::HWY_NAMESPACE::transform;
 
-/// The buffers of one tile.
+/// What is made of the tokens on the way, those of one tile or all.
 template <class T>
-struct TileBuffers {
-  T *normed, *gates, *h, *dz;  // [tile, nC], [tile, nC], [tile, rank], [tile, rows]
+struct Buffers {
+  T *normed, *gates, *h, *dz;  // [tokens, nC], [tokens, nC], [tokens, rank], [tokens, rows]
 
-  static int64_t size(const GatedSizes& s, int64_t tile) { return tile * (2 * s.width() + s.rank + s.rows()); }
+  static int64_t size(const GatedSizes& s, int64_t tokens) { return tokens * (2 * s.width() + s.rank + s.rows()); }
 
-  TileBuffers(const GatedSizes& s, int64_t tile, T* scratch)
-      : normed(scratch), gates(normed + tile * s.width()), h(gates + tile * s.width()), dz(h + tile * s.rank) {}
+  Buffers(const GatedSizes& s, int64_t tokens, T* scratch)
+      : normed(scratch), gates(normed + tokens * s.width()), h(gates + tokens * s.width()), dz(h + tokens * s.rank) {}
+
+  Buffers from(const GatedSizes& s, int64_t token) const {
+    Buffers later = *this;
+    later.normed += token * s.width();
+    later.gates += token * s.width();
+    later.h += token * s.rank;
+    later.dz += token * s.rows();
+    return later;
+  }
 };
 
-/// Tokens per tile: enough that the products do not wait for their weights.
+/// Tiles of enough tokens that the products do not wait for their weights.
 template <class T>
-int64_t tile_size(const GatedSizes& s) {
-  return std::max<int64_t>(64, tiles_of<T>({s.tokens, s.n, s.channels}).size);
-}
-
-/// Tokens whose share of the parameters' gradients is summed by one thread, in whole tiles: enough that these sums take
-/// no more than a quarter of the memory of the streams.
-template <class T>
-Tiles groups_of(const GatedSizes& s) {
-  const int64_t tile = tile_size<T>(s), tokens = std::max<int64_t>(256, 4 * (s.rank + s.rows() + 1));
-  return {s.tokens, (tokens + tile - 1) / tile * tile};
+Tiles tiles_for(const GatedSizes& s) {
+  return {s.tokens, std::max<int64_t>(64, tiles_of<T>({s.tokens, s.n, s.channels}).size)};
 }
 
 struct Silu {
@@ -103,7 +104,7 @@ void normalize_tile(const GatedSizes& s, const GatedParams<T>& p, int64_t count,
 
 /// The gates of a tile before their sigmoid: h = silu(z_low), gates = h up^T.
 template <class T>
-void gate_logits(const GatedSizes& s, const GatedParams<T>& p, int64_t count, const T* z, const TileBuffers<T>& tile) {
+void gate_logits(const GatedSizes& s, const GatedParams<T>& p, int64_t count, const T* z, const Buffers<T>& tile) {
   const int64_t width = s.width(), rank = s.rank;
   for (int64_t t = 0; t < count; ++t) transform(Silu(), rank, tile.h + t * rank, z + t * s.rows());
   gemm_serial<T>(false, true, count, width, rank, 1, tile.h, rank, p.up, rank, 0, tile.gates, width);
@@ -122,7 +123,7 @@ HWY_INLINE void gated_sum(D d, int64_t begin, int64_t end, int64_t n, int64_t ch
 }
 
 template <class T>
-void read_tile(const GatedRead<T>& c, const TileBuffers<T>& tile, int64_t begin, int64_t end) {
+void read_tile(const GatedRead<T>& c, const Buffers<T>& tile, int64_t begin, int64_t end) {
   const GatedSizes& s = c.sizes;
   const int64_t count = end - begin, n = s.n, channels = s.channels, rows = s.rows(), width = s.width();
   const T *x = c.x + begin * width, share = T{1} / static_cast<T>(n);
@@ -190,18 +191,11 @@ void normalize_tile_vjp(const GatedReadVjp<T>& c, const T* normed, T* dnorm, int
   }
 }
 
-/// The sums of the parameters' gradients, to which each tile adds.
+/// dz of a tile from dgates [count, nC].
 template <class T>
-struct ParamSums {
-  T *dnorm, *din, *dup;
-};
-
-/// dz of a tile from dgates [count, nC], which adds to dup.
-template <class T>
-void gate_logits_vjp(const GatedReadVjp<T>& c, const TileBuffers<T>& tile, T* dup, int64_t begin, int64_t end) {
+void gate_logits_vjp(const GatedReadVjp<T>& c, const Buffers<T>& tile, int64_t begin, int64_t end) {
   const GatedSizes& s = c.sizes;
   const int64_t count = end - begin, rank = s.rank, rows = s.rows(), width = s.width();
-  gemm_serial<T>(true, false, width, rank, count, 1, tile.gates, width, tile.h, rank, 1, dup, rank);
   gemm_serial<T>(false, false, count, rank, width, 1, tile.gates, width, c.params.up, rank, 0, tile.dz, rows);
   for (int64_t t = 0; t < count; ++t) {
     const T* z = c.z + (begin + t) * rows;
@@ -213,8 +207,7 @@ void gate_logits_vjp(const GatedReadVjp<T>& c, const TileBuffers<T>& tile, T* du
 
 /// dx holds the cotangents of the normed streams until the last step.
 template <class T>
-void vjp_tile(const GatedReadVjp<T>& c, const TileBuffers<T>& tile, const ParamSums<T>& sums, int64_t begin,
-              int64_t end) {
+void vjp_tile(const GatedReadVjp<T>& c, const Buffers<T>& tile, T* dnorm, int64_t begin, int64_t end) {
   const GatedSizes& s = c.sizes;
   const int64_t count = end - begin, n = s.n, channels = s.channels, rows = s.rows(), width = s.width();
   const T share = T{1} / static_cast<T>(n);
@@ -228,40 +221,35 @@ void vjp_tile(const GatedReadVjp<T>& c, const TileBuffers<T>& tile, const ParamS
       gated_sum_vjp(d, first, last, n, channels, share, du, normed, gates, dn);
     });
   }
-  gate_logits_vjp(c, tile, sums.dup, begin, end);
-  gemm_serial<T>(true, false, rows, width, count, share, tile.dz, rows, tile.normed, width, 1, sums.din, width);
+  gate_logits_vjp(c, tile, begin, end);
   gemm_serial<T>(false, false, count, width, rows, share, tile.dz, rows, c.params.in, width, 1, dnormed, width);
-  normalize_tile_vjp(c, tile.normed, sums.dnorm, begin, end);
+  normalize_tile_vjp(c, tile.normed, dnorm, begin, end);
 }
 
 template <class T>
 void read(const GatedRead<T>& c) {
-  const Tiles tiles{c.sizes.tokens, tile_size<T>(c.sizes)};
-  Scratch<T> scratch(TileBuffers<T>::size(c.sizes, tiles.size));
+  const Tiles tiles = tiles_for<T>(c.sizes);
+  Scratch<T> scratch(Buffers<T>::size(c.sizes, tiles.size));
   tiles.for_each([&](int64_t begin, int64_t end) {
-    scratch.lend([&](T* buffer) { read_tile(c, TileBuffers<T>(c.sizes, tiles.size, buffer), begin, end); });
+    scratch.lend([&](T* buffer) { read_tile(c, Buffers<T>(c.sizes, tiles.size, buffer), begin, end); });
   });
 }
 
+/// The products for the parameters follow for all tokens at once: tile by tile they would wait for their own sums.
 template <class T>
 void vjp(const GatedReadVjp<T>& c) {
   const GatedSizes& s = c.sizes;
-  const int64_t width = s.width(), in = s.rows() * width, up = width * s.rank, tile = tile_size<T>(s);
-  const Tiles groups = groups_of<T>(s);
-  PartialSums<T> all(groups.count(), width + in + up);
-  Scratch<T> scratch(TileBuffers<T>::size(s, tile));
-  groups.for_each([&](int64_t first, int64_t last) {
-    T* const row = all.row(groups.index(first));
-    const ParamSums<T> sums{row, row + width, row + width + in};
-    scratch.lend([&](T* buffer) {
-      for (int64_t begin = first; begin < last; begin += tile)
-        vjp_tile(c, TileBuffers<T>(s, tile, buffer), sums, begin, std::min(begin + tile, last));
-    });
-  });
-  const T* total = all.add_up();
-  std::copy_n(total, width, c.dnorm);
-  std::copy_n(total + width, in, c.din);
-  std::copy_n(total + width + in, up, c.dup);
+  const int64_t tokens = s.tokens, rank = s.rank, rows = s.rows(), width = s.width();
+  const Tiles tiles = tiles_for<T>(s);
+  PartialSums<T> dnorm(tiles.count(), width);
+  Tensor memory({Buffers<T>::size(s, tokens)}, dtype_of<T>());
+  const Buffers<T> all(s, tokens, memory.mutable_data<T>());
+  tiles.for_each(
+      [&](int64_t begin, int64_t end) { vjp_tile(c, all.from(s, begin), dnorm.row(tiles.index(begin)), begin, end); });
+  std::copy_n(dnorm.add_up(), width, c.dnorm);
+  gemm<T>(true, false, width, rank, tokens, 1, all.gates, width, all.h, rank, 0, c.dup, rank);
+  gemm<T>(true, false, rows, width, tokens, T{1} / static_cast<T>(s.n), all.dz, rows, all.normed, width, 0, c.din,
+          width);
 }
 
 template <class T>

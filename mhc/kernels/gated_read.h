@@ -34,8 +34,8 @@ struct GatedRead {
   T* post;          // [tokens, n]; not touched without a write
 };
 
-/// Its vjp, with that of the residual path, which passes x on, tile by tile of tokens that stay in cache; the gates are
-/// computed anew. The gradients of the parameters are summed group by group, then in the order of the groups.
+/// Its vjp, with that of the residual path, which passes x on, tile by tile of tokens that stay in cache. The gates are
+/// computed anew; they and the normed streams are kept for the products of all tokens that give din and dup.
 template <class T>
 struct GatedReadVjp {
   GatedSizes sizes;

@@ -29,7 +29,7 @@ GatedResidual::GatedResidual(std::int64_t channels, std::int64_t streams, Rng& r
 
 Var GatedResidual::read(Streams& x) const {
   check_streams("GatedResidual", x.shape(), streams, channels);
-  const Var in = concat({gates.down, inject}, 0);  // one product for the gates of both
+  const Var in = concat({gates.down, inject}, 0);  // one product for gates and post
   return x.read(GatedMaps{gates.norm, in, gates.up, settings.norm_eps, settings.path});
 }
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <braid/mhc/manifold_constrained_hc.h>
+#include <braid/mhc/telemetry.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc {
@@ -193,6 +194,18 @@ TEST(GatedResidual, SetsCopiesApartUnlessWhatFollowsTreatsThemAlike) {
     });
     const Tensor inject = step(c).second.inject.value();
     EXPECT_EQ(largest_difference(inject.select(0, 0), inject.select(0, 1)) < 1e-15, !with_head);
+  }
+}
+
+TEST(GatedResidual, TellsTelemetryThatStreamsAreNotMixed) {
+  Rng rng(1);
+  for (const Path path : {Path::reference, Path::fused}) {
+    const Telemetry telemetry;
+    make<GatedResidual>(5, 3, path)(random({2, 3, 5}, rng), TestLayer(5, rng));
+    const ConnectionStats stats = telemetry.connections().at(0);
+    EXPECT_EQ(stats.forward_gain, 1);
+    EXPECT_EQ(stats.row_error, 0);
+    EXPECT_FALSE(stats.saturation.has_value());  // its gates are not those of a map of streams
   }
 }
 
