@@ -16,7 +16,8 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-const std::vector<std::string> kNames = {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip"};
+const std::vector<std::string> kNames = {"residual", "hc",          "mhc",        "manifold", "mhc-layer",
+                                         "skip",     "deepseek-v4", "hunyuan-v4", "gated",    "single-pass"};
 
 /// Layers between connections, as a transformer has them.
 struct Network {
@@ -53,7 +54,8 @@ TEST(Connection, IsKnownByName) {
   }
   EXPECT_THAT([] { connection_kind("mch"); },
               ThrowsMessage<ValueError>(
-                  HasSubstr("connection must be one of residual, hc, mhc, manifold, mhc-layer, skip but is 'mch'")));
+                  HasSubstr("connection must be one of residual, hc, mhc, manifold, mhc-layer, skip, deepseek-v4, "
+                            "hunyuan-v4, gated, single-pass but is 'mch'")));
 }
 
 TEST(Connection, RunsEveryKindFromOpenToClose) {
@@ -134,7 +136,7 @@ TEST(Connection, PassesThePathOnToEveryKind) {
 
 TEST(Connection, ReportsBadSettingsInTheWordsOfItsModule) {
   Rng rng(1);
-  for (const std::string text : {"hc", "mhc", "manifold", "mhc-layer"}) {
+  for (const std::string text : {"hc", "mhc", "manifold", "mhc-layer", "deepseek-v4", "hunyuan-v4", "gated", "single-pass"}) {
     ConnectionConfig config = config_of(text);
     config.streams = 0;
     EXPECT_THAT([&] { Connection(config, 8, 0, rng); }, ThrowsMessage<ValueError>(HasSubstr("must be >= 1 but is 0")));
