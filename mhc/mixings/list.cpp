@@ -4,11 +4,12 @@
 namespace braid::mhc::mixings {
 
 // One file each.
-extern const Family sinkhorn, kronecker, circulant, cayley, quaternion, isometric, rows, diagonal, identity;
+extern const Family sinkhorn, kronecker, circulant, orthostochastic, cayley, quaternion, isometric, rows, diagonal,
+    identity;
 
 std::span<const Family* const> families() {
-  static constexpr const Family* kAll[] = {&sinkhorn,  &kronecker, &circulant, &cayley,  &quaternion,
-                                           &isometric, &rows,      &diagonal,  &identity};
+  static constexpr const Family* kAll[] = {&sinkhorn,   &kronecker, &circulant, &orthostochastic, &cayley,
+                                           &quaternion, &isometric, &rows,      &diagonal,        &identity};
   return kAll;
 }
 
