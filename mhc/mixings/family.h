@@ -30,6 +30,11 @@ inline Problem problem_of(const Mixing& m) { return {m.n(), m.logits(), m.settin
 Var square(const Var& logits, std::int64_t n);
 /// Logits [n n]: `value` on the diagonal, else 0.
 std::vector<double> diagonal_logits(std::int64_t n, double value);
+/// Logits [m], all 0.
+std::vector<double> zero_logits(const Problem& problem);
+/// Cayley's rotation `(I - A)(I + A)^-1` of the skew A [size, size] whose entries above the diagonal are the logits,
+/// row by row: [.., size (size - 1) / 2] -> [.., size, size]
+Var cayley_rotation(const Var& logits, std::int64_t size);
 
 /// Every mixing, in the order of help texts.
 std::span<const Family* const> families();

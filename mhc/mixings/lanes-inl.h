@@ -39,6 +39,8 @@ class Lanes {
   HWY_INLINE void store(T* p, int64_t entry, V v) const { hn::Store(v, d_, p + entry * lanes()); }
   HWY_INLINE V set(double value) const { return hn::Set(d_, static_cast<T>(value)); }
   static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+  /// 0, but NaN for NaN and infinities.
+  static HWY_INLINE V poison(V v) { return hn::Sub(v, v); }
 
   /// y <- softmax(l) over `count` entries from `first` on; NaN when one is NaN or infinite.
   HWY_INLINE void softmax(const T* l, int64_t first, int64_t count, T* y) const {
@@ -46,7 +48,7 @@ class Lanes {
     for (int64_t k = 1; k < count; ++k) top = hn::Max(top, load(l, first + k));
     for (int64_t k = 0; k < count; ++k) {
       const V v = load(l, first + k), e = braid::kernels::HWY_NAMESPACE::exp_to_one(d_, hn::Sub(v, top));
-      sum = hn::Add(sum, hn::Add(e, hn::Sub(v, v)));
+      sum = hn::Add(sum, hn::Add(e, poison(v)));
       store(y, first + k, e);
     }
     const V inverse = hn::Div(set(1), sum);

@@ -1,0 +1,92 @@
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/concat.h>
+#include <braid/autograd/ops/index_select.h>
+#include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/transpose.h>
+#include <braid/mhc/mixings/family.h>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "braid/mhc/mixings/cayley.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <braid/mhc/mixings/cayley-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::mixings::HWY_NAMESPACE {
+namespace {
+
+template <class D, int kN>
+class Cayley : public CayleyLanes<D, kN, kN> {
+  using Base = CayleyLanes<D, kN, kN>;
+  using Base::inverse, Base::inverse_vjp, Base::lanes, Base::n, Base::scale_and_shift;
+  using typename Base::T;
+
+ public:
+  explicit Cayley(const Problem& p) : Base(p, p.n) {}
+
+  int64_t workspace() const { return 2 * n() * n(); }
+
+  void forward(const T* logits, T* h, T* workspace) const {
+    inverse(logits, h, workspace);
+    scale_and_shift(h, 2, -1, h);
+  }
+
+  void vjp(const T*, const T* h, const T* dh, T* dlogits, T* workspace) const {
+    scale_and_shift(h, 1, 1, workspace);
+    inverse_vjp(workspace, dh, dlogits, workspace + n() * n() * lanes());
+  }
+};
+
+braid::kernels::Tables<Kernels> tables() { return {kernels_of<Cayley, float>(), kernels_of<Cayley, double>()}; }
+
+}  // namespace
+}  // namespace braid::mhc::mixings::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace braid::mhc::mixings {
+namespace {
+
+HWY_EXPORT(tables);
+
+/// The column of A above the diagonal entry (k, k): [.., k, 1].
+Var column(const Var& logits, std::int64_t size, std::int64_t k) {
+  Tensor ids({k}, DType::i32);
+  for (std::int64_t i = 0; i < k; ++i)
+    ids.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(i * (2 * size - i - 1) / 2 + k - i - 1);
+  return expand_dims(index_select(logits, -1, ids), -1);
+}
+
+}  // namespace
+
+/// The inverse of I + A grows by one row and column after the other; cayley-inl.h has the formula.
+Var cayley_rotation(const Var& logits, std::int64_t size) {
+  Var p = zeros(logits.shape().without(-1).concat({0, 0}), logits.dtype());
+  for (std::int64_t k = 0; k < size; ++k) {
+    const Var a = column(logits, size, k), u = matmul(p, a), w = matmul(transpose(a), p);
+    const Var r = 1 / (1 + matmul(w, a)), scaled = r * u;
+    p = concat({concat({p - matmul(scaled, w), -scaled}, -1), concat({r * w, r}, -1)}, -2);
+  }
+  return 2 * p - eye(size, logits.dtype());
+}
+
+/// Rotations by Cayley's map: `H = (I - A)(I + A)^-1`, A skew with the logits above its diagonal; solved exactly, where
+/// JPmHC (arXiv:2602.18308) iterates. Orthogonal to rounding; entries may be negative, rows do not sum to 1, and -1 is
+/// no eigenvalue. Starts at the identity.
+extern const Family cayley;
+const Family cayley = {
+    .name = "cayley",
+    .traits = {.orthogonal = true, .negative = true},
+    .sizes = "n >= 1",
+    .exists = [](std::int64_t) { return true; },
+    .logits = [](std::int64_t n, const MixingSettings&) { return n * (n - 1) / 2; },
+    .identity = zero_logits,
+    .start = nullptr,
+    .composed = [](const Var& logits, const Problem& p) { return cayley_rotation(logits, p.n); },
+    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+};
+
+}  // namespace braid::mhc::mixings
+#endif  // HWY_ONCE

@@ -1,0 +1,102 @@
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/index_select.h>
+#include <braid/autograd/ops/slice.h>
+#include <braid/autograd/ops/softmax.h>
+#include <braid/mhc/mixings/family.h>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "braid/mhc/mixings/circulant.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <braid/mhc/mixings/lanes-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::mixings::HWY_NAMESPACE {
+namespace {
+
+template <class D, int kN>
+class Circulant : public Lanes<D, kN> {
+  using Base = Lanes<D, kN>;
+  using Base::load, Base::n, Base::set, Base::softmax, Base::softmax_vjp, Base::store;
+  using typename Base::T, typename Base::V;
+
+ public:
+  using Base::Base;
+
+  int64_t workspace() const { return 2 * n(); }
+
+  void forward(const T* logits, T* h, T* workspace) const {
+    softmax(logits, 0, n(), workspace);
+    for (int64_t k = 0; k < n(); ++k) {
+      const V c = hn::MulAdd(set(gamma()), load(workspace, k), set(k == 0 ? 1 - gamma() : 0));
+      for (int64_t i = 0; i < n(); ++i) store(h, entry(i, k), c);
+    }
+  }
+
+  /// dc_k = sum_i dh_i,i+k
+  void vjp(const T* logits, const T*, const T* dh, T* dlogits, T* workspace) const {
+    T *y = workspace, *dy = workspace + n() * this->lanes();
+    for (int64_t k = 0; k < n(); ++k) {
+      V dc = set(0);
+      for (int64_t i = 0; i < n(); ++i) dc = hn::Add(dc, load(dh, entry(i, k)));
+      store(dy, k, hn::Mul(set(gamma()), dc));
+    }
+    softmax(logits, 0, n(), y);
+    softmax_vjp(y, dy, 0, n(), dlogits);
+  }
+
+ private:
+  double gamma() const { return this->problem_.settings.gamma; }
+  int64_t entry(int64_t i, int64_t k) const { return i * n() + (i + k < n() ? i + k : i + k - n()); }
+};
+
+braid::kernels::Tables<Kernels> tables() { return {kernels_of<Circulant, float>(), kernels_of<Circulant, double>()}; }
+
+}  // namespace
+}  // namespace braid::mhc::mixings::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace braid::mhc::mixings {
+namespace {
+
+HWY_EXPORT(tables);
+
+Var composed(const Var& logits, const Problem& p) {
+  Tensor ids({p.n * p.n}, DType::i32);
+  for (std::int64_t i = 0; i < p.n; ++i)
+    for (std::int64_t j = 0; j < p.n; ++j)
+      ids.mutable_data<std::int32_t>()[i * p.n + j] = static_cast<std::int32_t>((j - i + p.n) % p.n);
+  const double gamma = p.settings.gamma;
+  const Var c = gamma * softmax(logits) + (1 - gamma) * select(eye(p.n, logits.dtype()), 0, 0);
+  return square(index_select(c, -1, ids), p.n);
+}
+
+std::vector<double> identity_logits(const Problem& p) {
+  std::vector<double> logits(static_cast<std::size_t>(p.n), 0.0);
+  logits[0] = 4;
+  return logits;
+}
+
+}  // namespace
+
+/// Mixtures of cyclic shifts (github.com/contactsebi/circulant-hyper-connections): `H_ij = c_(j - i) mod n`,
+/// `c = (1 - gamma) e_0 + gamma softmax(l)`. Doubly stochastic to rounding; all commute, the discrete Fourier transform
+/// of c is the spectrum, and that of a product is the product of theirs. Starts `gamma (n - 1) / (e^4 + n - 1)` from
+/// the identity: .052 at n = 4, gamma = 1.
+extern const Family circulant;
+const Family circulant = {
+    .name = "circulant",
+    .traits = {.rows = true, .columns = true},
+    .sizes = "n >= 1",
+    .exists = [](std::int64_t) { return true; },
+    .logits = [](std::int64_t n, const MixingSettings&) { return n; },
+    .identity = identity_logits,
+    .start = nullptr,
+    .composed = composed,
+    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+};
+
+}  // namespace braid::mhc::mixings
+#endif  // HWY_ONCE

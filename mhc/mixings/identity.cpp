@@ -1,0 +1,69 @@
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/sum.h>
+#include <braid/mhc/mixings/family.h>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "braid/mhc/mixings/identity.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <braid/mhc/mixings/lanes-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::mixings::HWY_NAMESPACE {
+namespace {
+
+template <class D, int kN>
+class Identity : public Lanes<D, kN> {
+  using Base = Lanes<D, kN>;
+  using Base::n, Base::set, Base::store;
+  using typename Base::T;
+
+ public:
+  using Base::Base;
+
+  void forward(const T*, T* h, T*) const {
+    for (int64_t i = 0; i < n(); ++i)
+      for (int64_t j = 0; j < n(); ++j) store(h, i * n() + j, set(i == j ? 1 : 0));
+  }
+
+  void vjp(const T*, const T*, const T*, T*, T*) const {}
+};
+
+braid::kernels::Tables<Kernels> tables() { return {kernels_of<Identity, float>(), kernels_of<Identity, double>()}; }
+
+}  // namespace
+}  // namespace braid::mhc::mixings::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace braid::mhc::mixings {
+namespace {
+
+HWY_EXPORT(tables);
+
+/// An empty sum takes the logits' place on the tape.
+Var composed(const Var& logits, const Problem& p) {
+  return expand_dims(sum(logits, {-1}, true), -1) + eye(p.n, logits.dtype());
+}
+
+}  // namespace
+
+/// No mixing: `H = I`, without logits ("iHC", arXiv:2607.28611). Streams differ by what is read from and written to
+/// them alone.
+extern const Family identity;
+const Family identity = {
+    .name = "identity",
+    .traits = {.rows = true, .columns = true, .orthogonal = true},
+    .sizes = "n >= 1",
+    .exists = [](std::int64_t) { return true; },
+    .logits = [](std::int64_t, const MixingSettings&) { return std::int64_t{0}; },
+    .identity = zero_logits,
+    .start = nullptr,
+    .composed = composed,
+    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+};
+
+}  // namespace braid::mhc::mixings
+#endif  // HWY_ONCE
