@@ -35,10 +35,14 @@ class Newton : public Lanes<D, kN> {
  public:
   explicit Newton(const Problem& p) : Base(p), solver_(p) {}
 
-  int64_t workspace() const { return 2 * n() * n() + solver_.workspace(); }
+  /// An f64 vector has the bytes of a vector of T, but for HWY_SCALAR, where both have one lane.
+  int64_t workspace() const {
+    constexpr int64_t kWider = sizeof(double) / sizeof(T);
+    return (2 * n() * n() + solver_.workspace()) * kWider * wide_lanes() / lanes();
+  }
 
   void forward(const T* logits, T* h, T* workspace) const {
-    auto* r = reinterpret_cast<double*>(workspace);  // as many f64 vectors: they have half the lanes
+    auto* r = reinterpret_cast<double*>(workspace);
     double *t = r + size(), *rest = t + size();
     for (int64_t part = 0; part < lanes(); part += wide_lanes()) {
       widen(logits + part, r);
