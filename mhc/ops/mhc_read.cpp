@@ -133,6 +133,10 @@ std::vector<Tensor> backward(const MHCSizes& s, const Params& p, const Write& be
 LayerRead read(const MHCMaps& m, const Var& x, const LayerRead* before, const Var& f, const Var& pre,
                std::int64_t keep_every) {
   check_params(m, x);
+  if (pre.value().defined() && pre.rank() > 1)
+    check_argument(kOp, "pre", pre, lead_of(x.shape()).concat({m.mixing.n()}), x);
+  else if (pre.value().defined())
+    check_argument(kOp, "pre", pre, {m.mixing.n()}, x);
   const MHCSizes sizes = sizes_of(x.value(), m);
   const Params params{m.mixing.family().kernels(), m.phi.value().contiguous(), m.alpha.value().contiguous(),
                       m.bias.value().contiguous()};

@@ -1,14 +1,18 @@
 #include <tests/mhc/fused_twins.h>
 
-#include <braid/mhc/released/gated_residual.h>
 #include <braid/mhc/history/mhc_skip.h>
 #include <braid/mhc/hyper_connection.h>
 #include <braid/mhc/manifold_constrained_hc.h>
 #include <braid/mhc/manifold_hyper_connection.h>
 #include <braid/mhc/mhc_layer.h>
+#include <braid/mhc/mixings/family.h>
 #include <braid/mhc/ops/group_mix.h>
 #include <braid/mhc/ops/mhc_layer.h>
 #include <braid/mhc/ops/weighted_sum.h>
+#include <braid/mhc/released/gated_residual.h>
+#include <braid/mhc/released/hunyuan_v4.h>
+#include <braid/mhc/released/single_pass.h>
+#include <braid/mhc/released/weighted_head.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc {
@@ -81,7 +85,8 @@ template <class Make, class Call>
 Twin module_twin(const Tensor& x, Rng& rng, Make make, Call call) {
   std::vector<Tensor> inputs{x};
   for_each_param(make(Path::fused), [&](const std::string& name, const Var& p) {
-    const bool dotted_with_x = name.starts_with("theta") || name.find("_weight") != std::string::npos;
+    const bool dotted_with_x =
+        name.starts_with("theta") || name.find("_weight") != std::string::npos || name.ends_with("fn");
     // The others that sum over channels are columns.
     const auto terms = static_cast<double>(dotted_with_x ? p.size(-1) : p.rank() == 2 ? p.size(0) : 1);
     inputs.push_back(random(p.shape(), rng, 1 / std::sqrt(terms)));
@@ -129,16 +134,58 @@ Twin gated_twin(const TwinSizes& s, Rng& rng) {
 }
 
 /// With two in a row the write of one and the read of the next run in one pass.
-Twin constrained_twin(const TwinSizes& s, std::size_t connections, Rng& rng) {
+Twin constrained_twin(const TwinSizes& s, const std::string& mixing, std::size_t connections, Rng& rng) {
   const auto make = [=](Path path) {
     Rng unused;
-    return std::vector(connections,
-                       ManifoldConstrainedHC(s.channels, s.n, unused, {.path = path, .dtype = DType::f64}));
+    return std::vector(connections, ManifoldConstrainedHC(s.channels, s.n, unused,
+                                                          {.mixing = mixing, .path = path, .dtype = DType::f64}));
   };
   const auto call = [](const auto& all, const Var& x) {
     Streams streams(x);
     for (const ManifoldConstrainedHC& connection : all) streams = connection(streams, layer);
     return streams.value();
+  };
+  return module_twin(random(streams(s), rng), rng, make, call);
+}
+
+/// Two connections of a released model and its head.
+template <class Connection>
+struct Released {
+  std::vector<Connection> connections;
+  WeightedHead head;
+
+  void params(auto&& visit) {
+    visit("connections", connections);
+    visit("head", head);
+  }
+};
+
+template <class Connection>
+Twin released_twin(const TwinSizes& s, Rng& rng) {
+  const auto make = [=](Path path) {
+    Rng unused;
+    const Connection connection(s.channels, s.n, unused, {.hc_eps = 1e-3, .path = path, .dtype = DType::f64});
+    return Released<Connection>{{connection, connection},
+                                WeightedHead(s.channels, s.n, {.path = path, .dtype = DType::f64})};
+  };
+  const auto call = [](const auto& model, const Var& x) {
+    Streams streams(x);
+    for (const Connection& connection : model.connections) streams = connection(streams, layer);
+    return model.head(streams);
+  };
+  return module_twin(random(streams(s), rng), rng, make, call);
+}
+
+/// Three in a row: the first reads stream 0, the others what the one before has left.
+Twin single_pass_twin(const TwinSizes& s, Rng& rng) {
+  const auto make = [=](Path path) {
+    Rng unused;
+    return std::vector(3, SinglePassConnection(s.channels, s.n, unused, {.path = path, .dtype = DType::f64}));
+  };
+  const auto call = [](const auto& all, const Var& x) {
+    SinglePassStreams streams = all.front().first(Streams(x));
+    for (const SinglePassConnection& connection : all) streams = connection(streams, layer);
+    return all.back().close(streams);
   };
   return module_twin(random(streams(s), rng), rng, make, call);
 }
@@ -196,11 +243,19 @@ std::vector<TwinFamily> twin_families() {
   families.push_back({"mix_groups", mix_groups_twin});
   families.push_back({"manifold", manifold_twin, false});
   families.push_back({"skip", skip_twin});
-  const auto constrained = [](std::size_t connections) {
-    return [connections](const TwinSizes& s, Rng& rng) { return constrained_twin(s, connections, rng); };
+  const auto constrained = [](std::string_view mixing, std::size_t connections) {
+    return [mixing = std::string(mixing), connections](const TwinSizes& s, Rng& rng) {
+      return constrained_twin(s, mixing, connections, rng);
+    };
   };
-  families.push_back({"manifold_constrained", constrained(1), false, kLargestPhi});
-  families.push_back({"manifold_constrained_twice", constrained(2), false, kLargestPhi});
+  families.push_back({"manifold_constrained", constrained("sinkhorn", 1), false, kLargestPhi});
+  for (const mixings::Family* mixing : mixings::families())
+    families.push_back({fmt::format("manifold_constrained_{}", mixing->name), constrained(mixing->name, 2), false,
+                        kLargestPhi, [mixing](std::int64_t n) { return mixing->exists(n) && n <= 16; }, 5e-5});
+  const auto any = [](std::int64_t) { return true; };
+  families.push_back({"deepseek_v4", released_twin<DeepSeekV4Connection>, false, kLargestPhi, any, 5e-5});
+  families.push_back({"hunyuan_v4", released_twin<HunyuanV4Connection>, false, kLargestPhi, any, 5e-5});
+  families.push_back({"single_pass", single_pass_twin, false, kLargestPhi, any, 5e-5});
   return families;
 }
 

@@ -27,6 +27,8 @@ struct TwinFamily {
   std::function<Twin(const TwinSizes&, Rng&)> make;
   bool without_channels = true;        ///< C = 0 is allowed
   std::int64_t largest_parameter = 0;  ///< of n^2 (n + 2) C, which is phi's size; 0: no limit
+  std::function<bool(std::int64_t)> takes = [](std::int64_t) { return true; };  ///< whether it exists for n streams
+  double f32 = 1e-5;  ///< the largest error in f32; more for two connections, whose layers square what they read
 };
 
 inline void PrintTo(const TwinFamily& family, std::ostream* out) { *out << family.name; }

@@ -63,12 +63,13 @@ void expect_agreement_in_f64(const Twin& twin, const Tensor& dy) {
 }
 
 /// Against the twin in f64 on the same rounded inputs, so that the errors are those of one side.
-void expect_agreement_in_f32(const Twin& twin, const Tensor& dy) {
+void expect_agreement_in_f32(const Twin& twin, const Tensor& dy, double tolerance) {
   const std::vector<Tensor> rounded = converted(twin.inputs, DType::f32);
   const Tensor dy32 = dy.to(DType::f32);
   const std::vector<Tensor> got = evaluate(twin.fused, rounded, dy32),
                             exact = evaluate(twin.composed, converted(rounded, DType::f64), dy32.to(DType::f64));
-  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_LE(error(got[i], exact[i], got[0]), 1e-5) << name_of_result(i);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_LE(error(got[i], exact[i], got[0]), tolerance) << name_of_result(i);
 }
 
 /// A number from 0 to a bound, which is one of several: each pair holds for draws of [0, 1) below its share.
@@ -87,6 +88,7 @@ TwinSizes random_sizes(const TwinFamily& family, Rng& rng) {
     const std::int64_t n = std::max<std::int64_t>(1, draw(rng, {{0.7, 5}, {0.95, 16}, {1.0, 64}}));
     const std::int64_t channels = draw(rng, {{0.2, 2}, {0.6, 20}, {0.9, 100}, {1.0, 1500}});
     const std::int64_t tokens = draw(rng, {{0.2, 1}, {0.7, 7}, {0.9, 60}, {1.0, 700}});
+    if (!family.takes(n)) continue;
     if (channels == 0 && !family.without_channels) continue;
     if (tokens * n * std::max(n, channels) > kElements) continue;
     if (family.largest_parameter != 0 && n * n * (n + 2) * channels > family.largest_parameter) continue;
@@ -104,13 +106,13 @@ void expect_agreement(const TwinFamily& family, int shapes, Rng& rng) {
     const Twin twin = family.make(sizes, rng);
     const Tensor dy = cotangent_for(twin, rng);
     expect_agreement_in_f64(twin, dy);
-    expect_agreement_in_f32(twin, dy);
+    expect_agreement_in_f32(twin, dy, family.f32);
   }
 }
 
 TEST_P(FusedTwins, AgreeAtRandomShapes) {
   Rng rng(11);
-  expect_agreement(GetParam(), 150, rng);  // 2,700 shapes in all
+  expect_agreement(GetParam(), 150, rng);  // 5,550 shapes in all
 }
 
 /// Makes the kernels run as on an older processor.
@@ -134,6 +136,7 @@ TEST_P(FusedTwins, AgreeOnEverySimdTarget) {
 TEST_P(FusedTwins, AgreeWhereStoresAreNonTemporal) {
   Rng rng(16);
   for (const TwinSizes& sizes : {TwinSizes{{2049}, 4, 128}, {{1031}, 5, 208}}) {
+    if (!GetParam().takes(sizes.n)) continue;
     SCOPED_TRACE(fmt::format("lead {}, n = {}, C = {}", sizes.lead, sizes.n, sizes.channels));
     ASSERT_GE(4 * sizes.lead.numel() * sizes.n * sizes.channels, kernels::kNonTemporalBytes);
     const Twin twin = GetParam().make(sizes, rng);
@@ -142,7 +145,7 @@ TEST_P(FusedTwins, AgreeWhereStoresAreNonTemporal) {
     for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
       SCOPED_TRACE(hwy::TargetName(target));
       const TargetGuard guard(target);
-      expect_agreement_in_f32(twin, dy);
+      expect_agreement_in_f32(twin, dy, GetParam().f32);
     }
   }
 }
@@ -150,6 +153,7 @@ TEST_P(FusedTwins, AgreeWhereStoresAreNonTemporal) {
 TEST_P(FusedTwins, PassGradcheck) {
   Rng rng(12);
   for (const TwinSizes& sizes : {TwinSizes{{}, 1, 1}, {{3}, 2, 3}, {{2, 1}, 4, 5}, {{2}, 5, 2}}) {
+    if (!GetParam().takes(sizes.n)) continue;
     const Twin twin = GetParam().make(sizes, rng);
     const GradcheckResult result = gradcheck(twin.fused, twin.inputs);
     EXPECT_TRUE(result.ok) << result.message;
@@ -176,6 +180,7 @@ TEST_P(FusedTwins, GiveTheSameBitsForAnyNumberOfThreads) {
   Rng rng(14);
   const int before = num_threads();
   for (const TwinSizes& sizes : {TwinSizes{{611}, 4, 9}, {{70}, 3, 300}}) {
+    if (!GetParam().takes(sizes.n)) continue;
     const Twin twin = GetParam().make(sizes, rng);
     const Tensor dy = cotangent_for(twin, rng);
     set_num_threads(1);

@@ -150,8 +150,7 @@ TEST_P(EveryMixing, TurnsNaNIntoNaNOfThatMatrixOnly) {
 TEST(Mixing, SaysWhichNamesAndSizesThereAre) {
   EXPECT_THAT([] { Mixing("sinkhorm", 4); },
               ThrowsMessage<ValueError>(HasSubstr("Mixing: name must be one of sinkhorn, ")));
-  EXPECT_THAT([] { Mixing("sinkhorn", 0); },
-              ThrowsMessage<ValueError>("Mixing: streams must be >= 1 but is 0"));
+  EXPECT_THAT([] { Mixing("sinkhorn", 0); }, ThrowsMessage<ValueError>("Mixing: streams must be >= 1 but is 0"));
   EXPECT_THAT(
       [] {
         Mixing("rows", 3)(zeros({2, 8}));
