@@ -1,10 +1,11 @@
 // Trains one small language model under every connection and compares loss, time and gains; `--help` lists the flags.
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <braid/core/atomic_file.h>
@@ -21,18 +22,18 @@ using namespace braid;
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kEvaluations = 8;
-
 struct Options {
   fs::path text, out;
   examples::TrainerSettings training{
       .layers = 4, .channels = 48, .context = 32, .batch = 8, .steps = 400, .lr = 3e-3, .min_lr = 3e-4};
+  std::vector<std::string> connections = {"all"}, mixings;
+  std::int64_t evaluations = 8;
   int threads = 0;
 };
 
 /// A model in training and what was seen of it.
 struct Entry {
-  std::string connection;
+  std::string connection;  // mhc+MIXING with --mixings
   examples::Trainer trainer;
   std::vector<double> ms;  // of each step
   double held_out = 0;
@@ -42,23 +43,49 @@ struct Entry {
 struct Result {
   std::string connection;
   std::int64_t parameters;
-  double held_out, ms, forward_gain, backward_gain;
+  double held_out, ms;
+  std::vector<mhc::ConnectionStats> stats;
+
+  double forward_gain() const { return stats.back().composed_forward_gain; }
+  double backward_gain() const { return stats.front().composed_backward_gain; }
 };
 
-Options parse(int argc, char** argv) {
-  Options o;
-  CLI::App app(
-      "Trains one small language model under every connection, on the same batches; prints a table and writes "
-      "metrics.jsonl, results.json and loss.png into --out.");
-  app.option_defaults()->take_last();
+/// The names that a list on the command line chooses; `all` means all.
+template <class Names>
+std::vector<std::string> chosen(std::string_view flag, const std::vector<std::string>& list, const Names& all) {
+  if (list.size() == 1 && list.front() == "all") return {all.begin(), all.end()};
+  for (const std::string& name : list)
+    check_value(std::ranges::find(all, name) != all.end(), "{}: must be all or some of {} but has '{}'", flag,
+                fmt::join(all, ", "), name);
+  return list;
+}
+
+void add_flags(CLI::App& app, Options& o) {
+  const auto list = [&app](const char* flag, std::vector<std::string>& names, const char* help) {
+    app.add_option(flag, names, help)->delimiter(',')->take_all()->type_name("NAME,..")->default_str("");
+  };
   app.add_option("--text", o.text, "text file to learn (default: the system's license texts)");
+  list("--connections", o.connections, "what to compare, or all (default: all)");
+  list("--mixings", o.mixings, "mhc once with each of these mixings, or all (default: as --mixing says)");
   app.add_option("--steps", o.training.steps, "training steps of each")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--evaluations", o.evaluations, "on the held-out text during training")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--seed", o.training.seed, "of initialization and batches")->capture_default_str();
   app.add_option("--threads", o.threads, "threads (0: all cores)")->check(CLI::Range(0, 1024))->capture_default_str();
   app.add_option("--out", o.out, "results folder (default: runs/compare-TIME)");
   examples::add_connection_flags(app, o.training.connection);
+}
+
+Options parse(int argc, char** argv) {
+  Options o;
+  CLI::App app(
+      "Trains one small language model under each connection, on the same batches; prints a table and writes "
+      "metrics.jsonl, results.json and loss.png into --out.");
+  app.option_defaults()->take_last();
+  add_flags(app, o);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
@@ -68,6 +95,9 @@ Options parse(int argc, char** argv) {
     std::exit(2);
   }
   o.training.warmup = o.training.steps / 20;
+  o.connections = chosen("--connections", o.connections, mhc::connection_names());
+  if (!o.mixings.empty())
+    o.mixings = chosen("--mixings", o.mixings, mhc::mixing_names(o.training.connection.streams.value_or(4)));
   if (o.out.empty()) o.out = "runs/compare-" + examples::time_stamp();
   check_value(!fs::exists(o.out / "metrics.jsonl"), "--out: {} holds results; name another folder", o.out.string());
   return o;
@@ -76,9 +106,17 @@ Options parse(int argc, char** argv) {
 std::vector<Entry> make_entries(const Options& o, const examples::Corpus& corpus) {
   std::vector<Entry> entries;
   examples::TrainerSettings settings = o.training;
-  for (const std::string_view name : mhc::connection_names()) {
-    settings.connection.kind = name;
-    entries.push_back({settings.connection.kind, examples::Trainer(settings, corpus), {}});
+  const auto add = [&](const std::string& name) { entries.push_back({name, examples::Trainer(settings, corpus), {}}); };
+  for (const std::string& kind : o.connections) {
+    settings.connection.kind = kind;
+    if (kind != "mhc" || o.mixings.empty()) {
+      add(kind);
+      continue;
+    }
+    for (const std::string& mixing : o.mixings) {
+      settings.connection.mixing = mixing;
+      add(kind + "+" + mixing);
+    }
   }
   return entries;
 }
@@ -95,10 +133,10 @@ Json advance(Entry& entry, bool evaluate) {
 }
 
 /// All models take each step together, so that whatever else the machine does slows all of them alike.
-void train(std::vector<Entry>& entries, std::int64_t steps, const fs::path& metrics_file) {
+void train(std::vector<Entry>& entries, std::int64_t steps, std::int64_t evaluations, const fs::path& metrics_file) {
   examples::JSONLines metrics(metrics_file);
   examples::Progress progress("step", steps);
-  const std::int64_t every = std::max<std::int64_t>(1, steps / kEvaluations);
+  const std::int64_t every = std::max<std::int64_t>(1, steps / evaluations);
   for (std::int64_t step = 1; step <= steps; ++step) {
     for (Entry& entry : entries) metrics.append(advance(entry, step % every == 0 || step == steps));
     progress.update(step, fmt::format("of {} models", entries.size()));
@@ -109,17 +147,24 @@ void train(std::vector<Entry>& entries, std::int64_t steps, const fs::path& metr
 Result summarize(Entry& entry) {
   const auto middle = entry.ms.begin() + static_cast<std::ptrdiff_t>(entry.ms.size() / 2);
   std::ranges::nth_element(entry.ms, middle);
-  const std::vector<mhc::ConnectionStats> stats = entry.trainer.telemetry();
-  return {entry.connection, num_params(entry.trainer.model()),  entry.held_out,
-          *middle,          stats.back().composed_forward_gain, stats.front().composed_backward_gain};
+  return {entry.connection, num_params(entry.trainer.model()), entry.held_out, *middle, entry.trainer.telemetry()};
 }
 
+/// Of one quantity, what each connection in the order of depth has.
+Json by_depth(const Result& r, const auto& quantity) {
+  Json values = Json::array();
+  for (const mhc::ConnectionStats& stats : r.stats) values.push_back(std::invoke(quantity, stats));
+  return values;
+}
+
+Json similarity(const mhc::ConnectionStats& s) { return s.similarity ? Json(*s.similarity) : Json(); }
+
 void print_table(const std::vector<Result>& results) {
-  fmt::print("\n{:<12}{:>12}{:>15}{:>9}{:>12}{:>15}{:>15}\n", "connection", "parameters", "held-out loss", "ms/step",
-             "x residual", "forward gain", "backward gain");
+  fmt::print("\n{:<20}{:>12}{:>15}{:>9}{:>16}{:>15}{:>15}\n", "connection", "parameters", "held-out loss", "ms/step",
+             "x " + results.front().connection, "forward gain", "backward gain");
   for (const Result& r : results)
-    fmt::print("{:<12}{:>12}{:>15.4f}{:>9.1f}{:>12.2f}{:>15.4g}{:>15.4g}\n", r.connection, r.parameters, r.held_out,
-               r.ms, r.ms / results.front().ms, r.forward_gain, r.backward_gain);
+    fmt::print("{:<20}{:>12}{:>15.4f}{:>9.1f}{:>16.2f}{:>15.4g}{:>15.4g}\n", r.connection, r.parameters, r.held_out,
+               r.ms, r.ms / results.front().ms, r.forward_gain(), r.backward_gain());
   fmt::print(
       "\nGains are of the product of all residual maps on held-out text (skip: of its window of states), time is the "
       "median step.\n");
@@ -136,8 +181,12 @@ void write_results(const Options& o, const std::vector<Result>& results) {
                                {"parameters", r.parameters},
                                {"held_out_loss", r.held_out},
                                {"ms_per_step", r.ms},
-                               {"forward_gain", r.forward_gain},
-                               {"backward_gain", r.backward_gain}});
+                               {"forward_gain", r.forward_gain()},
+                               {"backward_gain", r.backward_gain()},
+                               {"by_depth",
+                                {{"forward_gain", by_depth(r, &mhc::ConnectionStats::composed_forward_gain)},
+                                 {"backward_gain", by_depth(r, &mhc::ConnectionStats::composed_backward_gain)},
+                                 {"similarity", by_depth(r, similarity)}}}});
   write_file_atomically(o.out / "results.json", [&](std::ostream& file) { file << json.dump(2) << "\n"; });
 }
 
@@ -146,7 +195,7 @@ void run(const Options& o) {
   const examples::Corpus corpus(examples::read_text(o.text), o.training.context);
   std::vector<Entry> entries = make_entries(o, corpus);
   examples::make_results_folder(o.out);
-  train(entries, o.training.steps, o.out / "metrics.jsonl");
+  train(entries, o.training.steps, o.evaluations, o.out / "metrics.jsonl");
 
   std::vector<Result> results;
   for (Entry& entry : entries) results.push_back(summarize(entry));

@@ -85,4 +85,11 @@ std::vector<std::string_view> mixing_names() {
   return names;
 }
 
+std::vector<std::string_view> mixing_names(std::int64_t n) {
+  std::vector<std::string_view> names;
+  for (const mixings::Family* family : mixings::families())
+    if (family->exists(n)) names.push_back(family->name);
+  return names;
+}
+
 }  // namespace braid::mhc

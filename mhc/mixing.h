@@ -57,5 +57,7 @@ class Mixing {
 
 /// All names.
 std::vector<std::string_view> mixing_names();
+/// Of those that are there for n streams.
+std::vector<std::string_view> mixing_names(std::int64_t n);
 
 }  // namespace braid::mhc

@@ -41,6 +41,8 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
                  "mhc, manifold, mhc-layer, deepseek-v4, single-pass: normalizations")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  app.add_option("--mixing", o.mixing, "mhc: what makes H_res of its logits: sinkhorn, newton, ..; docs/mixings.md")
+      ->capture_default_str();
   app.add_option(
          "--phi-std", o.phi_std,
          "mhc, deepseek-v4, hunyuan-v4, single-pass: initial scale of the dynamic maps; 0 keeps all streams equal")
@@ -56,9 +58,11 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
 
 mhc::ConnectionConfig connection_config(const ConnectionOptions& o) {
   const Kind kind = mhc::connection_kind(o.kind);
+  if (kind == Kind::mhc) mhc::Mixing(o.mixing, streams_of(o, kind));  // or throws
   return {.kind = kind,
           .streams = streams_of(o, kind),
           .sinkhorn_iterations = o.sinkhorn_iterations,
+          .mixing = o.mixing,
           .phi_std = o.phi_std,
           .dynamic = !o.hc_static,
           .skip = {.mode = mhc::skip_mode(o.skip_mode),
@@ -91,6 +95,7 @@ nlohmann::ordered_json to_json(const ConnectionOptions& o) {
     return std::ranges::find(kinds, kind) != kinds.end();
   };
   if (kind == Kind::hc) json["hc_static"] = o.hc_static;
+  if (kind == Kind::mhc) json["mixing"] = o.mixing;
   if (is_one_of({Kind::mhc, Kind::deepseek_v4, Kind::hunyuan_v4, Kind::single_pass})) json["phi_std"] = o.phi_std;
   if (is_one_of({Kind::mhc, Kind::manifold, Kind::mhc_layer, Kind::deepseek_v4, Kind::single_pass}))
     json["sinkhorn_iterations"] = o.sinkhorn_iterations;

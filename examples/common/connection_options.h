@@ -17,6 +17,7 @@ struct ConnectionOptions {
   std::string kind = "residual";
   std::optional<std::int64_t> streams;
   int sinkhorn_iterations = 20;
+  std::string mixing = "sinkhorn";
   double phi_std = 0.02;
   bool hc_static = false;
   std::string head = "own";

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""Draws the loss under every connection: compare_connections.py metrics.jsonl loss.png"""
+"""Draws the loss under each connection: compare_connections.py metrics.jsonl loss.png"""
+import itertools
 import json
 import sys
 
@@ -10,8 +11,12 @@ import matplotlib.pyplot as plt
 
 from plot_loss import smoothed
 
-# Okabe and Ito's colors, which readers with any color vision can tell apart, and a marker each.
-STYLES = [("#000000", "o"), ("#e69f00", "s"), ("#0072b2", "D"), ("#cc79a7", "v"), ("#009e73", "^"), ("#d55e00", "X")]
+# Okabe and Ito's colors, which readers with any color vision can tell apart, and a marker each; of 42 pairs none comes twice.
+COLORS, MARKERS = ("#000000", "#e69f00", "#0072b2", "#cc79a7", "#009e73", "#d55e00"), ("o", "s", "D", "v", "^", "X", "P")
+
+
+def styled(runs):
+    return zip(runs.items(), itertools.cycle(COLORS), itertools.cycle(MARKERS))
 
 
 def read_runs(source):
@@ -24,7 +29,7 @@ def read_runs(source):
 
 
 def draw_losses(axes, runs, held_out):
-    for (name, run), (color, marker) in zip(runs.items(), STYLES):
+    for (name, run), color, marker in styled(runs):
         axes.plot([line["step"] for line in run], smoothed([line["train_loss"] for line in run]), color=color, linewidth=0.7, alpha=0.5)
         axes.plot(*zip(*held_out[name].items()), marker + "-", color=color, linewidth=1.4, markersize=5, markerfacecolor="white")
     axes.set_ylim(top=max(max(losses.values()) for losses in held_out.values()) + 0.3)
@@ -33,13 +38,14 @@ def draw_losses(axes, runs, held_out):
 
 def draw_differences(axes, held_out):
     """On a scale that is linear up to 0.01 and logarithmic beyond, because connections differ by much and by little."""
-    baseline = held_out["residual"]
-    for (name, losses), (color, marker) in zip(held_out.items(), STYLES):
+    first = next(iter(held_out))
+    baseline = held_out[first]
+    for (name, losses), color, marker in styled(held_out):
         difference = [losses[step] - baseline[step] for step in baseline]
         axes.plot(list(baseline), difference, marker + "-", color=color, linewidth=1.4, markersize=5, markerfacecolor="white",
                   label=f"{name}: {list(losses.values())[-1]:.3f}")
     axes.set_yscale("symlog", linthresh=0.01)
-    axes.set(xlabel="step", ylabel="held-out loss minus residual's", title="Against residual (lower is better)")
+    axes.set(xlabel="step", ylabel=f"held-out loss minus that of {first}", title=f"Against {first} (lower is better)")
     axes.legend(title="held out, at the end", loc="center left", bbox_to_anchor=(1.02, 0.5))
 
 

@@ -7,7 +7,7 @@ import tempfile
 
 from program import check, check_refused, run, write_text
 
-NAMES = ["residual", "hc", "mhc", "manifold", "mhc-layer", "skip"]
+NAMES = ["residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4", "gated", "single-pass"]
 
 
 def main(program, folder):
@@ -19,16 +19,25 @@ def main(program, folder):
     check([row[0] for row in table] == NAMES and table[0][4] == "1.00", f"the table is\n{result.stdout}")
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     check([(line["connection"], line["step"]) for line in lines] == [(name, s) for s in range(1, 9) for name in NAMES], "metrics.jsonl")
-    first = {line["connection"]: line["train_loss"] for line in lines[:6]}
+    first = {line["connection"]: line["train_loss"] for line in lines[:len(NAMES)]}
     for name in ("hc", "mhc", "skip"):
         check(abs(first[name] - first["residual"]) < 1e-3, f"{name} starts at {first[name]}, residual at {first['residual']}")
     results = json.loads((out / "results.json").read_text())["results"]
-    check([r["held_out_loss"] for r in results] == [line["val_loss"] for line in lines[-6:]], "results.json has other losses")
+    check([r["held_out_loss"] for r in results] == [line["val_loss"] for line in lines[-len(NAMES):]], "results.json has other losses")
     check((out / "loss.png").read_bytes().startswith(b"\x89PNG"), "loss.png is no picture")
+
+    some = ["--text", text, "--steps", 2, "--evaluations", 1, "--out", folder / "some"]
+    check(run(program, *some, "--connections", "mhc,residual", "--mixings", "rows,sinkhorn").returncode == 0, "mixings")
+    results = json.loads((folder / "some/results.json").read_text())["results"]
+    check([r["connection"] for r in results] == ["mhc+rows", "mhc+sinkhorn", "residual"], "results.json has other entries")
+    check([len(values) for values in results[0]["by_depth"].values()] == [8, 8, 8], "results.json has other depths")
 
     new = ["--out", folder / "new"]
     check_refused("holds results", run(program, *flags))
     check_refused("--steps", run(program, "--steps", 0, *new))
+    check_refused("some of residual, hc, ", run(program, "--connections", "residual,none", *new))
+    check_refused("some of sinkhorn, ", run(program, "--mixings", "none", *new))
+    check_refused("name must be one of sinkhorn, ", run(program, "--mixing", "none", *new))
     check_refused("none.txt is not a file", run(program, "--text", folder / "none.txt", *new))
     check_refused("one of simplex, identity, doubly_stochastic but is 'ball'", run(program, "--skip-constraint", "ball", *new))
     check(not (folder / "new").exists(), "a folder was made for a run that was refused")

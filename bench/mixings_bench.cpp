@@ -1,0 +1,32 @@
+// Every mixing, forward and vjp, on 4096 matrices and one thread, so that times are costs of a matrix: the kernel
+// beside its composition of plain ops, which it is first compared with. bench_sinkhorn and bench_mhc have what
+// surrounds them.
+#include <bench/op_bench.h>
+#include <braid/core/parallel.h>
+#include <braid/mhc/mixing.h>
+#include <fmt/core.h>
+
+namespace braid::bench {
+namespace {
+
+constexpr std::int64_t kMatrices = 4096;
+
+void add_mixings() {
+  set_num_threads(1);
+  for (const std::int64_t n : {4, 2, 8})
+    for (const std::string_view name : mhc::mixing_names(n)) {
+      const mhc::Mixing mixing(name, n);
+      add_benchmarks({.name = fmt::format("mixings/{}", name),
+                      .shapes = {{kMatrices, mixing.logits()}},
+                      .fused = [mixing](Vars v) { return mixing(v[0], mhc::Path::fused); },
+                      .composed = [mixing](Vars v) { return mixing(v[0], mhc::Path::reference); },
+                      .forward = {},
+                      .vjp = {},
+                      .sizes = fmt::format("{}x{}x{}", kMatrices, n, n)});
+    }
+}
+
+}  // namespace
+}  // namespace braid::bench
+
+int main(int argc, char** argv) { return braid::bench::run_benchmarks(argc, argv, braid::bench::add_mixings); }
