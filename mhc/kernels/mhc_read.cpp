@@ -24,7 +24,7 @@ using braid::kernels::Scratch;
 /// cache together, and a tile should fill the SIMD lanes of the maps, which take 16 tokens at a time.
 template <class T>
 int64_t tile_size(const MHCSizes& s) {
-  constexpr int64_t kBytes = 128 * 1024, kLanes = 16;
+  constexpr int64_t kBytes = 128 * 1024, kLanes = kMostTokens / 2;
   const int64_t fits = kBytes / std::max<int64_t>(1, s.width() * static_cast<int64_t>(sizeof(T)));
   return std::clamp(fits / kLanes * kLanes, kLanes, 2 * kLanes);
 }
@@ -100,7 +100,7 @@ void vjp(const MHCReadVjp<T>& c) {
     Tensor buffer({tile_elements}, dtype_of<T>());
     return vjp_group(c, {nullptr, c.dphi, c.dalpha, c.dbias}, buffer.mutable_data<T>(), 0, s.tokens);
   }
-  Tensor panels({dphi_size}, dtype_of<T>());
+  Tensor panels = zeros({dphi_size}, dtype_of<T>());
   T* const phi = panels.mutable_data<T>();
   pack_panels(width, m, c.params.phi, phi);
   const Tiles groups = groups_of<T>(s, kGroup);

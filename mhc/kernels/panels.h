@@ -7,7 +7,7 @@
 namespace braid::mhc::kernels {
 
 /// A tall matrix [rows, columns] cut into panels of 16 rows, each of them transposed: vectors lie along the rows, and
-/// those of all columns lie together. Rows that the last panel lacks are neither set nor read.
+/// those of all columns lie together. Rows that the last panel lacks are not set.
 constexpr std::int64_t kPanel = 16;
 
 inline std::int64_t panels_of(std::int64_t rows) { return (rows + kPanel - 1) / kPanel; }

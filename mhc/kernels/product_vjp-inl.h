@@ -8,6 +8,7 @@
 #define BRAID_MHC_KERNELS_PRODUCT_VJP_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstdint>
 
 #include <hwy/highway.h>
@@ -21,6 +22,9 @@ namespace braid::mhc::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// The most tokens of one call.
+constexpr int64_t kMostTokens = 32;
+
 /// z = x phi of some tokens, backwards: dphi += x^T dz and products = dz phi^T.
 template <class T>
 struct ProductVjp {
@@ -31,47 +35,76 @@ struct ProductVjp {
   int64_t product_step;
 };
 
-/// The terms of kColumns columns at the lanes from p on: their phi and dphi stay in registers for all tokens.
-template <int kColumns, class D, class T>
-HWY_INLINE void add_columns(D d, const ProductVjp<T>& v, int64_t p, int64_t column, Prefetcher<T>& prefetcher) {
-  using V = hn::Vec<D>;
-  const int64_t tokens = v.tokens, width = v.width, m = v.m, product_step = v.product_step;
-  const int64_t at = panel_offset(p, column, m);
-  V phi[kColumns], dphi[kColumns];
-  for (int k = 0; k < kColumns; ++k) {
-    phi[k] = hn::LoadU(d, v.phi + at + k * kPanel);
-    dphi[k] = hn::LoadU(d, v.dphi + at + k * kPanel);
-  }
-  const T *const x = v.x + p, *const dz_columns = v.dz + column;
-  T* const products = v.products + p;
-  for (int64_t t = 0; t < tokens; ++t) {
-    const T* dz = dz_columns + t * m;
-    T* product = products + t * product_step;
-    const V x_t = hn::LoadU(d, x + t * width);
-    V sum[2] = {column == 0 ? hn::Zero(d) : hn::LoadU(d, product), hn::Zero(d)};  // two shorter chains of additions
-    for (int k = 0; k < kColumns; ++k) {
-      const V g = hn::Set(d, dz[k]);
-      dphi[k] = hn::MulAdd(g, x_t, dphi[k]);
-      sum[k % 2] = hn::MulAdd(g, phi[k], sum[k % 2]);
+/// A panel's worth of one row of a matrix in vectors, of which as many rows stay in registers as there are.
+template <class D>
+struct PanelRow {
+  static constexpr int kVectors = kPanel / static_cast<int>(hn::MaxLanes(D()));
+  static constexpr int kRows = std::max(1, (HWY_MAX_BYTES >= 64 ? 24 : 12) / kVectors);
+
+  hn::Vec<D> v[kVectors];
+};
+
+/// kRows rows of to [rows, kPanel], a row `to_step` apart: to += sum_t a_(t, row) b_t, where a_(t, row) lies at
+/// t a_step + row a_row and b_t [kPanel] at b + t kPanel.
+template <bool accumulate, int kRows, class D, class T>
+HWY_INLINE void multiply_panel_rows(D d, int64_t terms, const T* a, int64_t a_step, int64_t a_row, const T* b, T* to,
+                                    int64_t to_step) {
+  constexpr int kVectors = PanelRow<D>::kVectors, kLanes = static_cast<int>(hn::MaxLanes(d));
+  PanelRow<D> sum[kRows];
+  for (int r = 0; r < kRows; ++r)
+    for (int k = 0; k < kVectors; ++k)
+      sum[r].v[k] = accumulate ? hn::LoadU(d, to + r * to_step + k * kLanes) : hn::Zero(d);
+  for (int64_t t = 0; t < terms; ++t) {
+    PanelRow<D> right;
+    for (int k = 0; k < kVectors; ++k) right.v[k] = hn::LoadU(d, b + t * kPanel + k * kLanes);
+    for (int r = 0; r < kRows; ++r) {
+      const auto left = hn::Set(d, a[t * a_step + r * a_row]);
+      for (int k = 0; k < kVectors; ++k) sum[r].v[k] = hn::MulAdd(left, right.v[k], sum[r].v[k]);
     }
-    hn::StoreU(hn::Add(sum[0], sum[1]), d, product);
-    prefetcher.next_line();
   }
-  for (int k = 0; k < kColumns; ++k) hn::StoreU(dphi[k], d, v.dphi + at + k * kPanel);
+  for (int r = 0; r < kRows; ++r)
+    for (int k = 0; k < kVectors; ++k) hn::StoreU(sum[r].v[k], d, to + r * to_step + k * kLanes);
 }
 
-/// Both products of a tile while the next is prefetched.
+/// All `rows` of it.
+template <bool accumulate, class D, class T>
+void multiply_panel(D d, int64_t rows, int64_t terms, const T* a, int64_t a_step, int64_t a_row, const T* b, T* to,
+                    int64_t to_step) {
+  constexpr int kRows = PanelRow<D>::kRows;
+  int64_t row = 0;
+  for (; row + kRows <= rows; row += kRows)
+    multiply_panel_rows<accumulate, kRows>(d, terms, a + row * a_row, a_step, a_row, b, to + row * to_step, to_step);
+  by_fours(rows - row, [&](auto group, int64_t i) {
+    i += row;
+    multiply_panel_rows<accumulate, decltype(group)::value>(d, terms, a + i * a_row, a_step, a_row, b, to + i * to_step,
+                                                            to_step);
+  });
+}
+
+/// Both products of a tile while the next is prefetched. Rows of x lie a power of two apart, where a first-level cache
+/// has room for eight: what a panel needs of them is copied first.
 template <class T>
 void product_vjp(const ProductVjp<T>& v, Prefetcher<T> prefetcher) {
-  constexpr int kMany = HWY_MAX_BYTES >= 64 ? 12 : 4;  // as many columns as the registers hold twice
-  over_channels<T, kPanel>(v.width, [&](auto d, int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; p += static_cast<int64_t>(hn::Lanes(d))) {
-      int64_t column = 0;
-      for (; column + kMany <= v.m; column += kMany) add_columns<kMany>(d, v, p, column, prefetcher);
-      by_fours(v.m - column,
-               [&](auto group, int64_t i) { add_columns<decltype(group)::value>(d, v, p, column + i, prefetcher); });
+  const hn::CappedTag<T, kPanel> d;
+  HWY_ALIGN T columns[kMostTokens * kPanel];
+  for (int64_t p = 0; p < v.width; p += kPanel) {
+    const bool whole = p + kPanel <= v.width;
+    const int64_t size = whole ? kPanel : v.width - p;
+    for (int64_t t = 0; t < v.tokens; ++t) {
+      const T* from = v.x + t * v.width + p;
+      T* to = columns + t * kPanel;
+      if (whole)
+        std::copy_n(from, kPanel, to);
+      else
+        std::fill(std::copy_n(from, size, to), to + kPanel, T{0});
+      prefetcher.next_line();
     }
-  });
+    multiply_panel<true>(d, v.m, v.tokens, v.dz, v.m, 1, columns, v.dphi + p * v.m, kPanel);
+    multiply_panel<false>(d, v.tokens, v.m, v.dz, 1, v.m, v.phi + p * v.m, whole ? v.products + p : columns,
+                          whole ? v.product_step : kPanel);
+    for (int64_t t = 0; !whole && t < v.tokens; ++t)
+      std::copy_n(columns + t * kPanel, size, v.products + t * v.product_step + p);
+  }
 }
 
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE
