@@ -99,7 +99,8 @@ Convergence sinkhorn_convergence(const Tensor& logits, int iterations) {
 
 Convergence newton_convergence(const Tensor& logits, int steps) {
   std::vector<Newton> solvers;
-  for (std::int64_t b = 0; b < logits.size(0); ++b) solvers.emplace_back(logits.data<double>() + b * kN * kN);
+  for (std::int64_t e = 0; e < logits.numel(); e += std::int64_t{kN * kN})
+    solvers.emplace_back(logits.data<double>() + e);
   Convergence convergence;
   for (int k = 0; k <= steps; ++k) {
     std::vector<double> errors;

@@ -98,6 +98,8 @@ Options parse(int argc, char** argv) {
   o.connections = chosen("--connections", o.connections, mhc::connection_names());
   if (!o.mixings.empty())
     o.mixings = chosen("--mixings", o.mixings, mhc::mixing_names(o.training.connection.streams.value_or(4)));
+  check_value(o.mixings.empty() || std::ranges::find(o.connections, "mhc") != o.connections.end(),
+              "--mixings: are those of mhc, which --connections does not name");
   if (o.out.empty()) o.out = "runs/compare-" + examples::time_stamp();
   check_value(!fs::exists(o.out / "metrics.jsonl"), "--out: {} holds results; name another folder", o.out.string());
   return o;
