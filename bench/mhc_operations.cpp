@@ -12,6 +12,7 @@
 #include <braid/mhc/mhc_layer.h>
 #include <braid/mhc/ops/expand_reduce.h>
 #include <braid/mhc/ops/sinkhorn.h>
+#include <braid/mhc/released/single_pass.h>
 #include <fmt/core.h>
 
 namespace braid::bench {
@@ -141,6 +142,11 @@ MHCForm manifold_form(const MHCSizes& s, Path path) {
   return form_of(AroundIdentity<mhc::ManifoldConstrainedHC>{{s.channels, s.streams, rng, {.path = path}}});
 }
 
+MHCForm single_pass_form(const MHCSizes& s, Path path) {
+  Rng rng(4);
+  return form_of(AroundIdentity<mhc::SinglePassConnection>{{s.channels, s.streams, rng, {.path = path}}});
+}
+
 MHCForm hyper_form(const MHCSizes& s, Path path) {
   return form_of(AroundIdentity<mhc::HyperConnection>{{s.channels, s.streams, 0, {.path = path}}});
 }
@@ -157,6 +163,7 @@ MHCOperation sinkhorn_operation(std::int64_t tokens, std::int64_t n) {
 
 std::vector<MHCOperation> stream_operations(const MHCSizes& s) {
   return {connection_operation("mhc", s, [s](Path path) { return manifold_form(s, path); }),
+          connection_operation("single_pass", s, [s](Path path) { return single_pass_form(s, path); }),
           connection_operation("hyper_connection", s, [s](Path path) { return hyper_form(s, path); }),
           norm_layer_operation(s), read_operation(s), write_operation(s)};
 }
