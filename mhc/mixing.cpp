@@ -26,7 +26,7 @@ const MixingSettings& checked(const MixingSettings& s) {
   check_value(s.iterations >= 1, "Mixing: iterations must be >= 1 but is {}", s.iterations);
   check_value(s.eps >= 0, "Mixing: eps must be >= 0 but is {}", s.eps);
   check_value(s.gamma >= 0 && s.gamma <= 1, "Mixing: gamma must be in [0, 1] but is {}", s.gamma);
-  check_value(s.block >= 1, "Mixing: block must be >= 1 but is {}", s.block);
+  check_value(s.block >= 1 && s.block <= 64, "Mixing: block must be in [1, 64] but is {}", s.block);
   return s;
 }
 
@@ -60,7 +60,7 @@ Mixing::Mixing(std::string_view name, std::int64_t n, const MixingSettings& sett
 
 std::string_view Mixing::name() const { return family_->name; }
 
-const MixingTraits& Mixing::traits() const { return family_->traits; }
+MixingTraits Mixing::traits() const { return family_->traits(settings_); }
 
 Var Mixing::operator()(const Var& logits, Path path) const {
   check_shape(logits.rank() >= 1 && logits.size(-1) == logits_,

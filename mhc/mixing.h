@@ -31,7 +31,7 @@ class Mixing {
   Mixing(std::string_view name, std::int64_t n, const MixingSettings& settings = {});
 
   std::string_view name() const;
-  const MixingTraits& traits() const;
+  MixingTraits traits() const;
   std::int64_t n() const { return n_; }
   /// How many logits a matrix is made of; may be 0.
   std::int64_t logits() const { return logits_; }

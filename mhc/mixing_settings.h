@@ -9,7 +9,7 @@ enum class Marginal {
   rows,     ///< columns first, rows last: arXiv:2512.24880, eq. 9; the forward gain is exactly 1
 };
 
-/// Settings that do not concern a mixing are ignored by it.
+/// Settings that do not concern a mixing have no effect on it.
 struct MixingSettings {
   int iterations = 20;              ///< sinkhorn: normalizations of rows and of columns
   Marginal exact = Marginal::rows;  ///< sinkhorn

@@ -42,23 +42,19 @@ Var Streams::read(const GatedMaps& maps) { return hold(detail::gated_read(maps, 
 
 Var Streams::read(const HyperMaps& maps) { return hold(detail::hyper_read(maps, settle()), Path::fused); }
 
-Var Streams::read(const MHCMaps& maps, Path path) {
-  if (path == Path::reference) return read(compose_maps(maps, settle()), path);
-  return hold(mhc_read(maps, {}), path);
-}
+Var Streams::read(const MHCMaps& maps, Path path) { return hold(read_by(maps, {}, path), path, !maps.reads_only); }
 
 Streams::SinglePass Streams::read(const MHCMaps& maps, const Var& pre, Path path) {
-  if (path == Path::reference) {
-    StreamMaps composed = compose_maps(maps, settle());
-    const Var h_pre = std::exchange(composed.h_pre, pre);
-    return {read(composed, path), h_pre};
-  }
-  detail::LayerRead read = mhc_read(maps, pre);
+  detail::LayerRead read = read_by(maps, pre, path);
   const Var h_pre = read.maps.h_pre;
-  return {hold(std::move(read), Path::fused), h_pre};
+  return {hold(std::move(read), path), h_pre};
 }
 
-detail::LayerRead Streams::mhc_read(const MHCMaps& maps, const Var& pre) {
+detail::LayerRead Streams::read_by(const MHCMaps& maps, const Var& pre, Path path) {
+  if (path == Path::reference) {
+    const StreamMaps composed = compose_maps(maps, settle());
+    return {read_streams(pre.value().defined() ? pre : composed.h_pre, last_.x, path), composed, last_.x};
+  }
   const bool fuse = owed() && path_ == Path::fused;
   return fuse ? detail::mhc_read(maps, last_, f_, keep_every_, pre) : detail::mhc_read(maps, settle(), pre);
 }
@@ -70,8 +66,9 @@ void Streams::write(const Var& f) {
   if (path_ == Path::reference) settle();
 }
 
-Var Streams::hold(detail::LayerRead read, Path path) {
-  if (Telemetry* telemetry = Telemetry::active()) telemetry->record(read.maps, read.x);
+Var Streams::hold(detail::LayerRead read, Path path, bool observed) {
+  if (Telemetry* telemetry = Telemetry::active(); telemetry != nullptr && observed)
+    telemetry->record(read.maps, read.x);
   last_ = std::move(read);
   f_ = Var();
   path_ = path;

@@ -56,8 +56,8 @@ class Streams {
  private:
   bool reading() const { return last_.maps.h_res.value().defined(); }
   bool owed() const { return f_.value().defined(); }
-  detail::LayerRead mhc_read(const MHCMaps& maps, const Var& pre);
-  Var hold(detail::LayerRead read, Path path);
+  detail::LayerRead read_by(const MHCMaps& maps, const Var& pre, Path path);
+  Var hold(detail::LayerRead read, Path path, bool observed = true);
 
   detail::LayerRead last_;  // x and, from a read until its write is done, the maps
   Var f_;                   // the layer's output while its write is owed

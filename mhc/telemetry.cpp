@@ -47,7 +47,7 @@ std::optional<double> saturation(const StreamMaps& maps) {
   const Tensor& pre = maps.h_pre.value();
   const Tensor& post = maps.h_post.value();
   if (!maps.gated || pre.numel() == 0) return std::nullopt;
-  const std::int64_t saturated = count_saturated(pre, 1) + count_saturated(post, 2);
+  const std::int64_t saturated = count_saturated(pre, 1) + count_saturated(post, maps.post_magnitude);
   return static_cast<double>(saturated) / static_cast<double>(pre.numel() + post.numel());
 }
 

@@ -60,15 +60,18 @@ TaskConfig read_task(TableReader in, Task task, std::int64_t streams) {
   return t;
 }
 
-std::string read_mixing(TableReader& in) {
-  const std::vector<std::string_view> names = mhc::mixing_names();
+/// One that exists for so many streams.
+std::string read_mixing(TableReader& in, std::int64_t streams) {
+  if (!in.has("mixing")) return "sinkhorn";
+  const std::vector<std::string_view> names = mhc::mixing_names(streams);
   return std::string(names[in.choice("mixing", names)]);
 }
 
 Variant read_connection(TableReader in) {
-  Variant v{.streams = in.integer("streams", 1, kMostStreams),
+  const std::int64_t streams = in.integer("streams", 1, kMostStreams);
+  Variant v{.streams = streams,
             .sinkhorn_iterations = in.integer("sinkhorn_iterations", 1, 1000),
-            .mixing = in.has("mixing") ? read_mixing(in) : "sinkhorn",
+            .mixing = read_mixing(in, streams),
             .max_history = in.integer("max_history", 1, 1024),
             .init = std::string(kInits[in.choice("init", kInits)]),
             .constraint = std::string(kConstraints[in.choice("constraint", kConstraints)])};
@@ -94,9 +97,14 @@ Ablations read_ablations(TableReader in, const Config& config) {
   a.learning_rate = in.number("learning_rate", kLeastRate, kMostRate);
   a.seeds = read_seeds(in);
   a.streams = counts("streams", kMostStreams);
+  for (const std::int64_t n : a.streams)
+    if (const auto names = mhc::mixing_names(n); std::ranges::count(names, config.connection.mixing) == 0)
+      in.fail("streams", "numbers for which there is the mixing " + config.connection.mixing, std::to_string(n));
   a.sinkhorn_iterations = counts("sinkhorn_iterations", 1000);
+  if (!a.sinkhorn_iterations.empty() && config.connection.mixing != "sinkhorn")
+    in.fail("sinkhorn_iterations", "no list, as the connection's mixing is another", config.connection.mixing);
   a.max_history = counts("max_history", 1024);
-  a.mixings = read_names(in, "mixings", mhc::mixing_names());
+  a.mixings = read_names(in, "mixings", mhc::mixing_names(config.connection.streams));
   a.constraints = read_names(in, "constraints", kConstraints);
   a.inits = read_names(in, "inits", kInits);
   in.finish();

@@ -22,7 +22,7 @@ struct MHCSizes {
   std::int64_t maps() const { return n * (n + 2); }
   std::int64_t width() const { return n * channels; }
   /// Which alpha a column has, and how many there are.
-  std::int64_t group(std::int64_t column) const { return column < n ? 0 : column < gates() ? 1 : 2; }
+  std::int64_t group(std::int64_t column) const { return column < n ? 0 : column < gates() ? 1 : gates() / n; }
   std::int64_t groups() const { return columns() == 0 ? 0 : group(columns() - 1) + 1; }
 };
 

@@ -77,7 +77,7 @@ HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher<T
 /// As many rows at a time as the registers hold.
 template <int kVectors, class T>
 void multiply_thin_n(const ThinProduct<T>& p, Prefetcher<T> prefetcher) {
-  constexpr int kRows = (HWY_MAX_BYTES >= 64 ? 2 : 1) * (kVectors <= 3 || HWY_MAX_BYTES >= 64 ? 4 : 2);
+  constexpr int kRows = std::min(8, (HWY_MAX_BYTES >= 64 ? 24 : 12) / kVectors);
   int64_t i = 0;
   for (; i + kRows <= p.rows; i += kRows) multiply_rows<kRows, 1, kVectors>(p, i, prefetcher);
   for (; i < p.rows; ++i) multiply_rows<1, kVectors <= 3 ? 4 : 2, kVectors>(p, i, prefetcher);

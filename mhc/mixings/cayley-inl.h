@@ -89,7 +89,7 @@ class CayleyLanes : public Lanes<D, kN> {
  private:
   int64_t above_diagonal(int64_t i, int64_t j) const { return i * (2 * size() - i - 1) / 2 + j - i - 1; }
 
-  /// Where entries of A are beyond 1 / sqrt(epsilon), rounding says more about Q than they do.
+  /// Logits count up to a bound, beyond which products of them would swallow the 1 in I + A, and at last overflow.
   HWY_INLINE V bounded(V l) const {
     constexpr T kBound = static_cast<T>(sizeof(T) == 4 ? 0x1p10 : 0x1p24);
     return hn::Add(braid::kernels::HWY_NAMESPACE::clamp(this->d_, l, -kBound, kBound), poison(l));

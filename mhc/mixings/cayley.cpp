@@ -76,9 +76,9 @@ Var cayley_rotation(const Var& logits, std::int64_t size) {
 /// JPmHC (arXiv:2602.18308) iterates. Orthogonal to rounding; entries may be negative, rows do not sum to 1, and -1 is
 /// no eigenvalue. Starts at the identity.
 extern const Family cayley;
-const Family cayley = {
+constinit const Family cayley = {
     .name = "cayley",
-    .traits = {.orthogonal = true, .negative = true},
+    .traits = [](const MixingSettings&) { return MixingTraits{.orthogonal = true, .negative = true}; },
     .sizes = "n >= 1",
     .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * (n - 1) / 2; },

@@ -86,9 +86,9 @@ std::vector<double> identity_logits(const Problem& p) {
 /// of c is the spectrum, and that of a product is the product of theirs. Starts `gamma (n - 1) / (e^4 + n - 1)` from
 /// the identity: .052 at n = 4, gamma = 1.
 extern const Family circulant;
-const Family circulant = {
+constinit const Family circulant = {
     .name = "circulant",
-    .traits = {.rows = true, .columns = true},
+    .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .sizes = "n >= 1",
     .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n; },

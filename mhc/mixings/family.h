@@ -11,7 +11,7 @@ namespace braid::mhc::mixings {
 /// All that makes one mixing, which is one file; list.cpp names them all.
 struct Family {
   std::string_view name;
-  MixingTraits traits;
+  MixingTraits (*traits)(const MixingSettings&);
   std::string_view sizes;          ///< the n there are, in words: "n = 2, 4, 8, ..."
   bool (*exists)(std::int64_t n);  ///< for n >= 1
   std::int64_t (*logits)(std::int64_t n, const MixingSettings&);

@@ -53,9 +53,9 @@ Var composed(const Var& logits, const Problem& p) {
 /// No mixing: `H = I`, without logits ("iHC", arXiv:2607.28611). Streams differ by what is read from and written to
 /// them alone.
 extern const Family identity;
-const Family identity = {
+constinit const Family identity = {
     .name = "identity",
-    .traits = {.rows = true, .columns = true, .orthogonal = true},
+    .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true, .orthogonal = true}; },
     .sizes = "n >= 1",
     .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t, const MixingSettings&) { return std::int64_t{0}; },

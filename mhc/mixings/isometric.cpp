@@ -126,9 +126,12 @@ Var composed(const Var& logits, const Problem& p) {
 /// size n - 1. Orthogonal, rows and columns sum to 1, all to rounding; entries may be negative. Starts at the identity,
 /// to rounding.
 extern const Family isometric;
-const Family isometric = {
+constinit const Family isometric = {
     .name = "isometric",
-    .traits = {.rows = true, .columns = true, .orthogonal = true, .negative = true},
+    .traits =
+        [](const MixingSettings&) {
+          return MixingTraits{.rows = true, .columns = true, .orthogonal = true, .negative = true};
+        },
     .sizes = "n >= 1",
     .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return (n - 1) * (n - 2) / 2; },

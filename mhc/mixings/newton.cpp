@@ -217,9 +217,9 @@ Var composed(const Var& logits, const Problem& p) {
 ///
 /// After 500 steps, which takes logits of some 1000, the rows still sum to 1, but columns need not.
 extern const Family newton;
-const Family newton = {
+constinit const Family newton = {
     .name = "newton",
-    .traits = {.rows = true, .columns = true},
+    .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .sizes = "n >= 1",
     .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },

@@ -123,9 +123,9 @@ std::vector<double> start(const Problem& p) {
 /// exactly 0: entries off the diagonal of Q have squares of no slope, and those on it do not move. Ours is random, .10
 /// from the identity at n = 4 and s = 2.
 extern const Family orthostochastic;
-const Family orthostochastic = {
+constinit const Family orthostochastic = {
     .name = "orthostochastic",
-    .traits = {.rows = true, .columns = true},
+    .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .sizes = "n >= 1",
     .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings& s) { return n * s.block * (n * s.block - 1) / 2; },

@@ -117,9 +117,9 @@ std::vector<double> identity(const Problem& p) {
 /// lexicographic order, P_0 the identity. Doubly stochastic to rounding, and all of those matrices, by Birkhoff's
 /// theorem; but the logits grow as n!, so that n ends at 6.
 extern const Family permutations;
-const Family permutations = {
+constinit const Family permutations = {
     .name = "permutations",
-    .traits = {.rows = true, .columns = true},
+    .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .sizes = "1 <= n <= 6 (n! logits)",
     .exists = [](std::int64_t n) { return n <= 6; },
     .logits = [](std::int64_t n, const MixingSettings&) { return factorial(n); },

@@ -139,9 +139,9 @@ Var composed(const Var& logits, const Problem&) {
 /// `q = v / |v|, v = (1 + l_0, l_1, l_2, l_3)` and r of l_4 .. l_7 alike. That is all of SO(4). Orthogonal to rounding;
 /// entries may be negative, and rows do not sum to 1. Starts at the identity, bit for bit.
 extern const Family quaternion;
-const Family quaternion = {
+constinit const Family quaternion = {
     .name = "quaternion",
-    .traits = {.orthogonal = true, .negative = true},
+    .traits = [](const MixingSettings&) { return MixingTraits{.orthogonal = true, .negative = true}; },
     .sizes = "n = 4",
     .exists = [](std::int64_t n) { return n == 4; },
     .logits = [](std::int64_t, const MixingSettings&) { return std::int64_t{8}; },

@@ -48,9 +48,9 @@ HWY_EXPORT(tables);
 /// Rows that sum to 1, by softmax: `h_ij = exp(l_ij) / sum_k exp(l_ik)`. One marginal alone bounds the spectral norm of
 /// any product by sqrt(n) (OpenReview 1BC0eYN2uS).
 extern const Family rows;
-const Family rows = {
+constinit const Family rows = {
     .name = "rows",
-    .traits = {.rows = true},
+    .traits = [](const MixingSettings&) { return MixingTraits{.rows = true}; },
     .sizes = "n >= 1",
     .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },

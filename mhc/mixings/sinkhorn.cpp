@@ -83,9 +83,13 @@ Var composed(const Var& logits, const Problem& p) {
 
 /// Sinkhorn-Knopp, arXiv:2512.24880: exp(l), rows and columns normalized in turn. See ops/sinkhorn.h.
 extern const Family sinkhorn;
-const Family sinkhorn = {
+constinit const Family sinkhorn = {
     .name = "sinkhorn",
-    .traits = {.rows = true},
+    .traits =
+        [](const MixingSettings& s) {
+          return MixingTraits{.rows = s.exact == Marginal::rows && s.eps == 0,
+                              .columns = s.exact == Marginal::columns && s.eps == 0};
+        },
     .sizes = "n >= 1",
     .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },

@@ -177,9 +177,9 @@ std::vector<double> identity(const Problem& p) {
 /// others as some -1e-7, and the sums stay exact. Logits 0 are not the identity. The gradient jumps where max and min
 /// change sides, and early entries move most of the matrix.
 extern const Family transport;
-const Family transport = {
+constinit const Family transport = {
     .name = "transport",
-    .traits = {.rows = true, .columns = true, .negative = true},
+    .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true, .negative = true}; },
     .sizes = "n >= 1",
     .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return (n - 1) * (n - 1); },

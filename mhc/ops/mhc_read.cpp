@@ -161,7 +161,7 @@ LayerRead read(const MHCMaps& m, const Var& x, const LayerRead* before, const Va
                return dxs;
              });
   const Var h_pre = pre.value().defined() ? results[3] : Var(out.h_pre());
-  return {results[0], {h_pre, results[2], out.h_res()}, results[1], std::move(kept)};
+  return {results[0], {h_pre, results[2], out.h_res(), true, m.post_magnitude}, results[1], std::move(kept)};
 }
 
 }  // namespace
@@ -195,7 +195,8 @@ StreamMaps compose_maps(const MHCMaps& m, const Var& x) {
   };
   return {sigmoid(logits(0, 0, n)) + m.pre_eps,
           m.reads_only ? none(n) : m.post_magnitude * sigmoid(logits(1, n, 2 * n)) + m.post_eps,
-          m.mixing(m.mixing.logits() > 0 ? logits(m.groups() - 1, m.gates(), m.columns()) : none(0), Path::reference)};
+          m.mixing(m.mixing.logits() > 0 ? logits(m.groups() - 1, m.gates(), m.columns()) : none(0), Path::reference),
+          true, m.post_magnitude};
 }
 
 }  // namespace braid::mhc

@@ -134,7 +134,7 @@ LayerRead read_deferring_write(const StreamMaps& maps, const Var& x) {
 }
 
 Var write_deferred(const LayerRead& read, const Var& f) {
-  const auto& [h_pre, h_post, h_res, gated] = read.maps;
+  const Var &h_post = read.maps.h_post, &h_res = read.maps.h_res;
   const StreamTensors in{.h_post = stepped(h_post.value(), 1), .f = f.value().contiguous()};
   return record("write_streams", write_streams(h_res.value(), in.h_post, read.x.value(), in.f), {h_post, read.x, f},
                 [in](const Tensor& dy, const Needs& needs) {

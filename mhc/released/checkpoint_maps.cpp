@@ -9,7 +9,12 @@
 
 namespace braid::mhc {
 
-void CheckpointMaps::initialize(std::int64_t channels, ReleasedInit init, double fn_std, Rng& rng, DType dtype) {
+void CheckpointMaps::initialize(const char* op, std::int64_t channels, ReleasedInit init, double fn_std, Rng& rng,
+                                DType dtype) {
+  check_value(channels >= 1, "{}: channels must be >= 1 but is {}", op, channels);
+  check_value(pre_eps >= 0, "{}: hc_eps must be >= 0 but is {}", op, pre_eps);
+  check_value(norm_eps >= 0, "{}: norm_eps must be >= 0 but is {}", op, norm_eps);
+  check_value(fn_std >= 0, "{}: fn_std must be >= 0 but is {}", op, fn_std);
   const std::int64_t n = mixing.n(), rows = 2 * n + mixing.logits();
   const bool published = init == ReleasedInit::published;
   const double std = published ? 0.02 : fn_std;

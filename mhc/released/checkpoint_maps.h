@@ -19,7 +19,10 @@ struct CheckpointMaps {
   Mixing mixing;
   double norm_eps, pre_eps, post_eps = 0, post_magnitude = 2;
 
-  void initialize(std::int64_t channels, ReleasedInit init, double fn_std, Rng& rng, DType dtype);
+  /// Sets the parameters for so many channels; see ReleasedInit. Throws ValueError that begins with `op` unless
+  /// channels
+  /// >= 1 and the eps and fn_std are at least 0.
+  void initialize(const char* op, std::int64_t channels, ReleasedInit init, double fn_std, Rng& rng, DType dtype);
 
   /// The same maps with the parameters in the order of the kernels.
   MHCMaps maps() const;
@@ -31,8 +34,8 @@ struct CheckpointMaps {
   }
 };
 
-/// phi [n C, 2 n + n^2] of fn, or bias of base [2 n + n^2] (rows are then scalars): the comb block transposed. Its own
-/// inverse but for the transposition of fn.
+/// The rows of fn [2 n + n^2, n C] or base [2 n + n^2] with the comb block transposed, as H_res has them. Its own
+/// inverse.
 Var comb_transposed(const Var& rows, std::int64_t n);
 
 }  // namespace braid::mhc

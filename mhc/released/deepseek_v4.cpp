@@ -13,8 +13,8 @@ DeepSeekV4Connection::DeepSeekV4Connection(std::int64_t channels, std::int64_t s
            .post_magnitude = s.post_magnitude},
       channels(channels),
       settings(s) {
-  check_value(channels >= 1, "DeepSeekV4Connection: channels must be >= 1 but is {}", channels);
-  maps.initialize(channels, s.init, s.fn_std, rng, s.dtype);
+  check_value(s.keep_every >= 1, "DeepSeekV4Connection: keep_every must be >= 1 but is {}", s.keep_every);
+  maps.initialize("DeepSeekV4Connection", channels, s.init, s.fn_std, rng, s.dtype);
 }
 
 Var DeepSeekV4Connection::read(Streams& x) const {

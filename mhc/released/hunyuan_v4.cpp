@@ -14,8 +14,8 @@ HunyuanV4Connection::HunyuanV4Connection(std::int64_t channels, std::int64_t str
            .post_magnitude = s.post_magnitude},
       channels(channels),
       settings(s) {
-  check_value(channels >= 1, "HunyuanV4Connection: channels must be >= 1 but is {}", channels);
-  maps.initialize(channels, s.init, s.fn_std, rng, s.dtype);
+  check_value(s.keep_every >= 1, "HunyuanV4Connection: keep_every must be >= 1 but is {}", s.keep_every);
+  maps.initialize("HunyuanV4Connection", channels, s.init, s.fn_std, rng, s.dtype);
 }
 
 Var HunyuanV4Connection::read(Streams& x) const {

@@ -147,10 +147,26 @@ TEST_P(EveryMixing, TurnsNaNIntoNaNOfThatMatrixOnly) {
   });
 }
 
+TEST(Mixing, HasTraitsThatDependOnItsSettings) {
+  EXPECT_TRUE(Mixing("sinkhorn", 4).traits().rows);
+  EXPECT_FALSE(Mixing("sinkhorn", 4, {.exact = Marginal::columns}).traits().rows);
+  EXPECT_TRUE(Mixing("sinkhorn", 4, {.exact = Marginal::columns}).traits().columns);
+  EXPECT_FALSE(Mixing("sinkhorn", 4, {.eps = 1e-3}).traits().rows);
+}
+
 TEST(Mixing, SaysWhichNamesAndSizesThereAre) {
   EXPECT_THAT([] { Mixing("sinkhorm", 4); },
               ThrowsMessage<ValueError>(HasSubstr("Mixing: name must be one of sinkhorn, ")));
   EXPECT_THAT([] { Mixing("sinkhorn", 0); }, ThrowsMessage<ValueError>("Mixing: streams must be >= 1 but is 0"));
+  EXPECT_THAT([] { Mixing("kronecker", 3); },
+              ThrowsMessage<ValueError>("Mixing: kronecker is there for n = 1, 2, 4, 8, .. but n is 3"));
+  EXPECT_THAT([] { Mixing("circulant", 4, {.gamma = 2}); },
+              ThrowsMessage<ValueError>("Mixing: gamma must be in [0, 1] but is 2"));
+  EXPECT_THAT([] { Mixing("orthostochastic", 4, {.block = 65}); },
+              ThrowsMessage<ValueError>("Mixing: block must be in [1, 64] but is 65"));
+  EXPECT_THAT([] { Mixing("sinkhorn", 4, {.eps = -1}); },
+              ThrowsMessage<ValueError>("Mixing: eps must be >= 0 but is -1"));
+  EXPECT_THROW(Mixing("sinkhorn", 2)(zeros({4}, DType::i32)), DTypeError);
   EXPECT_THAT(
       [] {
         Mixing("rows", 3)(zeros({2, 8}));

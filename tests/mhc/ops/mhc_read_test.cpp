@@ -126,5 +126,23 @@ INSTANTIATE_TEST_SUITE_P(Shapes, MHCReadTest,
                          testing::Values(Sizes{0, 4, 8}, Sizes{1, 1, 1}, Sizes{1, 4, 5}, Sizes{2, 2, 3}, Sizes{3, 3, 7},
                                          Sizes{5, 5, 9}, Sizes{70, 4, 3}, Sizes{2, 7, 17}, Sizes{1, 9, 2}));
 
+TEST(MHCRead, ReadsWithoutAWriteByAMixingWithLogits) {
+  Rng rng(5);
+  const Mixing mixing("sinkhorn", 4);
+  const auto read = [&](Path path) {
+    return [&mixing, path](std::span<const Var> v) {
+      return Streams(v[0]).read(
+          {.phi = v[1], .alpha = v[2], .bias = v[3], .mixing = mixing, .eps = 1e-6, .reads_only = true}, path);
+    };
+  };
+  const std::vector<Tensor> inputs{randn({3, 4, 5}, rng, DType::f64), randn({20, 20}, rng, DType::f64),
+                                   randn({2}, rng, DType::f64), randn({20}, rng, DType::f64)};
+  const std::vector<Var> v(inputs.begin(), inputs.end());
+  EXPECT_TRUE(gradcheck(read(Path::fused), inputs).ok);
+  const std::vector<double> fused = read(Path::fused)(v).value().to_vector<double>(),
+                            composed = read(Path::reference)(v).value().to_vector<double>();
+  for (std::size_t i = 0; i < fused.size(); ++i) EXPECT_NEAR(fused[i], composed[i], 1e-13);
+}
+
 }  // namespace
 }  // namespace braid::mhc
