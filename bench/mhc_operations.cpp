@@ -165,7 +165,9 @@ std::vector<MHCOperation> stream_operations(const MHCSizes& s) {
   return {connection_operation("mhc", s, [s](Path path) { return manifold_form(s, path); }),
           connection_operation("single_pass", s, [s](Path path) { return single_pass_form(s, path); }),
           connection_operation("hyper_connection", s, [s](Path path) { return hyper_form(s, path); }),
-          norm_layer_operation(s), read_operation(s), write_operation(s)};
+          norm_layer_operation(s),
+          read_operation(s),
+          write_operation(s)};
 }
 
 }  // namespace braid::bench

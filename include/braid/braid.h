@@ -24,7 +24,6 @@
 #include <braid/core/storage.h>
 #include <braid/core/tensor.h>
 #include <braid/mhc/connection.h>
-#include <braid/mhc/released/gated_residual.h>
 #include <braid/mhc/history/constraint.h>
 #include <braid/mhc/history/history_buffer.h>
 #include <braid/mhc/history/mhc_block.h>
@@ -46,6 +45,7 @@
 #include <braid/mhc/ops/weighted_sum.h>
 #include <braid/mhc/path.h>
 #include <braid/mhc/released/deepseek_v4.h>
+#include <braid/mhc/released/gated_residual.h>
 #include <braid/mhc/released/hunyuan_v4.h>
 #include <braid/mhc/released/load_save.h>
 #include <braid/mhc/released/single_pass.h>
