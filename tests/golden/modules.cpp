@@ -6,7 +6,6 @@ std::vector<Module> all_modules() {
   std::vector<Module> all;
   for (const auto group : {
            attention_modules,
-           checkpoint_maps_modules,
            elementary_modules,
            manifold_hyper_connection_modules,
            mhc_layer_modules,

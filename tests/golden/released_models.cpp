@@ -1,7 +1,11 @@
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/tanh.h>
 #include <braid/autograd/ops/transpose.h>
+#include <braid/mhc/released/deepseek_v4.h>
 #include <braid/mhc/released/gated_residual.h>
+#include <braid/mhc/released/hunyuan_v4.h>
+#include <braid/mhc/released/single_pass.h>
+#include <braid/mhc/released/weighted_head.h>
 
 #include <tests/golden/modules.h>
 
@@ -9,8 +13,56 @@ namespace braid::golden {
 namespace {
 
 /// The layer inside: tanh(h w).
-auto layer_of(const Arguments& a) {
-  return [w = a["w"]](const Var& h) { return tanh(linear(h, transpose(w))); };
+auto layer_of(const Var& w) {
+  return [w](const Var& h) { return tanh(linear(h, transpose(w))); };
+}
+
+mhc::DeepSeekV4Settings deepseek_settings(const Arguments& a, mhc::Path path) {
+  return {.sinkhorn_iterations = static_cast<int>(a.config.integer("sinkhorn_iterations")),
+          .hc_eps = a.config.number("hc_eps"),
+          .norm_eps = a.config.number("norm_eps"),
+          .path = path,
+          .dtype = a.dtype()};
+}
+
+Var deepseek_v4(const Arguments& a, mhc::Path path) {
+  Rng rng;
+  mhc::DeepSeekV4Connection module(a.config.integer("dim"), a.config.integer("n"), rng, deepseek_settings(a, path));
+  set_params(module, a);
+  return module(a["x"], layer_of(a["w"]));
+}
+
+Var hunyuan_v4(const Arguments& a, mhc::Path path) {
+  Rng rng;
+  mhc::HunyuanV4Connection module(a.config.integer("dim"), a.config.integer("n"), rng,
+                                  {.post_magnitude = a.config.number("magnitude"),
+                                   .hc_eps = a.config.number("hc_eps"),
+                                   .norm_eps = a.config.number("norm_eps"),
+                                   .path = path,
+                                   .dtype = a.dtype()});
+  set_params(module, a);
+  return module(a["x"], layer_of(a["w"]));
+}
+
+Var weighted_head(const Arguments& a, mhc::Path path) {
+  mhc::WeightedHead module(
+      a.config.integer("dim"), a.config.integer("n"),
+      {.hc_eps = a.config.number("hc_eps"), .norm_eps = a.config.number("norm_eps"), .path = path, .dtype = a.dtype()});
+  set_params(module, a, [](const std::string& name) { return "hc_" + name; });
+  return module(a["x"]);
+}
+
+/// Sites 0, 1, .. one after the other.
+Var single_pass(const Arguments& a, mhc::Path path) {
+  Rng rng;
+  mhc::SinglePassConnection module(a.config.integer("dim"), a.config.integer("n"), rng, deepseek_settings(a, path));
+  mhc::SinglePassStreams x = module.first(mhc::Streams(a["x"]));
+  for (std::int64_t site = 0; site < a.config.integer("depth"); ++site) {
+    const std::string prefix = std::to_string(site) + ".";
+    set_params(module, a, [&](const std::string& name) { return prefix + name; });
+    x = module(x, layer_of(a[prefix + "w"]));
+  }
+  return module.close(x);
 }
 
 /// A gated residual or its head, with the parameters of the case.
@@ -25,7 +77,7 @@ M gated(const Arguments& a, mhc::Path path) {
 }
 
 Var qwen4_gated_residual(const Arguments& a, mhc::Path path) {
-  return gated<mhc::GatedResidual>(a, path)(a["x"], layer_of(a));
+  return gated<mhc::GatedResidual>(a, path)(a["x"], layer_of(a["w"]));
 }
 
 Var qwen4_head(const Arguments& a, mhc::Path path) { return gated<mhc::GatedHead>(a, path)(a["x"]); }
@@ -33,7 +85,12 @@ Var qwen4_head(const Arguments& a, mhc::Path path) { return gated<mhc::GatedHead
 }  // namespace
 
 std::vector<Module> released_models() {
-  return {{"qwen4_gated_residual", both_paths(qwen4_gated_residual)}, {"qwen4_head", both_paths(qwen4_head)}};
+  return {{"deepseek_v4", both_paths(deepseek_v4)},
+          {"hunyuan_v4", both_paths(hunyuan_v4)},
+          {"weighted_head", both_paths(weighted_head)},
+          {"single_pass", both_paths(single_pass)},
+          {"qwen4_gated_residual", both_paths(qwen4_gated_residual)},
+          {"qwen4_head", both_paths(qwen4_head)}};
 }
 
 }  // namespace braid::golden
