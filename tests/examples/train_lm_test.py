@@ -43,10 +43,14 @@ def tensors(out):
 CONNECTIONS = {
     "residual": [],
     "hc": [],
-    "mhc": ["--streams", 3],
+    "mhc": ["--streams", 3, "--mixing", "newton"],
     "manifold": ["--sinkhorn-iterations", 5],
     "mhc-layer": ["--streams", 2],
     "skip": ["--skip-constraint", "doubly_stochastic", "--skip-projection", "post_step", "--skip-init", "uniform"],
+    "deepseek-v4": ["--sinkhorn-iterations", 5, "--head", "weighted"],
+    "hunyuan-v4": ["--head", "softmax"],
+    "gated": ["--head", "gated"],
+    "single-pass": ["--streams", 2],
 }
 
 
@@ -91,7 +95,13 @@ def bad_input(program, folder):
         ("--color", ["--color", "red", "--out", new]),
         ("--steps", ["--steps", "many", "--out", new]),
         ("--layers", ["--layers", 0, "--out", new]),
-        ("one of residual, hc, mhc, manifold, mhc-layer, skip but is 'mch'", ["--connection", "mch", "--out", new]),
+        ("hunyuan-v4, gated, single-pass but is 'mch'", ["--connection", "mch", "--out", new]),
+        ("rows, diagonal, identity but is 'sinkhorm'", ["--connection", "mhc", "--mixing", "sinkhorm", "--out", new]),
+        ("kronecker is there for n = 1, 2, 4, 8, .. but n is 3",
+         ["--connection", "mhc", "--mixing", "kronecker", "--streams", 3, "--out", new]),
+        ("quaternion is there for n = 4 but n is 8", ["--connection", "mhc", "--mixing", "quaternion", "--streams", 8, "--out", new]),
+        ("permutations is there for 1 <= n <= 6", ["--connection", "mhc", "--mixing", "permutations", "--streams", 9, "--out", new]),
+        ("one of own, mean, sum, weighted, softmax, gated but is 'last'", ["--connection", "mhc", "--head", "last", "--out", new]),
         ("--streams: Value 0 not in range", ["--connection", "mhc", "--streams", 0, "--out", new]),
         ("expansion 3", ["--text", text, *TINY, "--connection", "manifold", "--streams", 3, "--out", new]),
         ("--sinkhorn-iterations", ["--connection", "mhc", "--sinkhorn-iterations", 0, "--out", new]),
