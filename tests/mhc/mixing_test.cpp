@@ -57,6 +57,20 @@ TEST_P(EveryMixing, PassesGradcheckOnBothPaths) {
   });
 }
 
+TEST_P(EveryMixing, PassesGradcheckInTheModule) {
+  Rng rng(8);
+  for_sizes([&](const Mixing& mixing) {
+    const std::int64_t n = mixing.n();
+    if (n == 1 || n > 8) return;
+    ManifoldConstrainedHC connection(2, n, rng, {.mixing = std::string(GetParam()), .dtype = DType::f64});
+    randomize(connection, rng);
+    const Tensor x = random({2, n, 2}, rng);
+    const GradcheckResult result =
+        gradcheck_module(connection, [&](const auto& m) { return m(x, [](const Var& u) { return tanh(u); }); });
+    EXPECT_TRUE(result.ok) << result.message;
+  });
+}
+
 TEST_P(EveryMixing, IsTheSameOnBothPathsForAnyNumberOfMatrices) {
   Rng rng(2);
   for_sizes([&](const Mixing& mixing) {
