@@ -34,6 +34,19 @@ DeepSeekV4Settings deepseek_settings(const ConnectionConfig& config) {
           .dtype = config.dtype};
 }
 
+/// Whether open() makes streams [.., n, C].
+bool has_streams(ConnectionKind kind) {
+  return kind != ConnectionKind::residual && kind != ConnectionKind::manifold && kind != ConnectionKind::skip;
+}
+
+/// Throws ValueError when a head is asked for that has no place.
+const ConnectionConfig& checked(const ConnectionConfig& config, std::int64_t index) {
+  check_value(config.head < StreamHead::weighted || !has_streams(config.kind) || config.sublayers > index,
+              "Connection: head {} needs the number of sublayers, but that is {} at sublayer {}",
+              kHeads[static_cast<std::size_t>(config.head)], config.sublayers, index);
+  return config;
+}
+
 Connection::Module make_module(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng) {
   const std::int64_t n = streams_of(config);
   const int iterations = config.sinkhorn_iterations;
@@ -77,20 +90,10 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
   return ResidualConnection();
 }
 
-/// Whether open() makes streams [.., n, C].
-bool has_streams(ConnectionKind kind) {
-  return kind != ConnectionKind::residual && kind != ConnectionKind::manifold && kind != ConnectionKind::skip;
-}
-
 Connection::Head make_head(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng) {
   if (!has_streams(config.kind)) return {};
   const std::int64_t n = streams_of(config);
-  if (config.head >= StreamHead::weighted) {
-    check_value(config.sublayers > index,
-                "Connection: head {} needs the number of sublayers, but that is {} at sublayer {}",
-                kHeads[static_cast<std::size_t>(config.head)], config.sublayers, index);
-    if (index + 1 != config.sublayers) return {};
-  }
+  if (config.head >= StreamHead::weighted && index + 1 != config.sublayers) return {};
   switch (config.head) {
     case StreamHead::own: return {};
     case StreamHead::mean: return StreamReduction::mean;
@@ -131,7 +134,7 @@ StreamHead stream_head(std::string_view name) {
 }
 
 Connection::Connection(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng)
-    : module(make_module(config, channels, index, rng)), head(make_head(config, channels, index, rng)) {
+    : module(make_module(checked(config, index), channels, index, rng)), head(make_head(config, channels, index, rng)) {
   if (config.stream_embedding && index == 0 && has_streams(config.kind))
     stream_embedding = zeros({streams_of(config), channels}, config.dtype);
 }

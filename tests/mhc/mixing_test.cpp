@@ -145,19 +145,31 @@ TEST_P(EveryMixing, DoesNotDependOnTheNumberOfThreads) {
   });
 }
 
-TEST_P(EveryMixing, TurnsNaNIntoNaNOfThatMatrixOnly) {
+/// Whether there is a number in each of `count` parts that is not finite.
+std::vector<bool> with_nan(const Tensor& t, std::int64_t count) {
+  const std::vector<double> values = t.to_vector<double>();
+  std::vector<bool> found(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i])) found[i / (values.size() / found.size())] = true;
+  return found;
+}
+
+TEST_P(EveryMixing, TurnsNaNAndInfinitiesIntoNaNOfThatMatrixOnly) {
   Rng rng(6);
   for_sizes([&](const Mixing& mixing) {
-    if (mixing.logits() == 0) return;
-    Tensor logits = random({9, mixing.logits()}, rng);
-    logits.mutable_data<double>()[4 * mixing.logits()] = NAN;
-    const std::vector<double> h = mixing(logits, Path::fused).value().to_vector<double>();
-    const auto entries = static_cast<std::size_t>(mixing.n() * mixing.n());
-    for (std::size_t b = 0; b < 9; ++b) {
-      const bool finite = std::all_of(h.begin() + b * entries, h.begin() + (b + 1) * entries,
-                                      [](double v) { return std::isfinite(v); });
-      EXPECT_EQ(finite, b != 4) << "matrix " << b;
-    }
+    const Tensor cotangent = random({9, mixing.n(), mixing.n()}, rng);
+    for (const DType dtype : {DType::f32, DType::f64})
+      for (std::int64_t logit = 0; logit < mixing.logits() && mixing.n() <= 4; ++logit)
+        for (const double bad : {NAN, INFINITY, -INFINITY}) {
+          Tensor logits = random({9, mixing.logits()}, rng);
+          logits.mutable_data<double>()[4 * mixing.logits() + logit] = bad;
+          const auto loss = [&](const Var& l) { return sum(mixing(l, Path::fused) * cotangent.to(dtype)); };
+          const Tensor gradient = value_and_grad(loss)(Var(logits.to(dtype))).second.value();
+          const std::vector<bool> expected{false, false, false, false, true, false, false, false, false};
+          EXPECT_EQ(with_nan(mixing(logits.to(dtype), Path::fused).value(), 9), expected) << logit << " " << bad;
+          const std::vector<bool> of_gradient = with_nan(gradient, 9);
+          for (std::size_t b = 0; b < 9; ++b) EXPECT_TRUE(b == 4 || !of_gradient[b]) << logit << " " << bad;
+        }
   });
 }
 
