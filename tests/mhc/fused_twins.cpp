@@ -251,7 +251,8 @@ std::vector<TwinFamily> twin_families() {
   families.push_back({"manifold_constrained", constrained("sinkhorn", 1), false, kLargestPhi});
   for (const mixings::Family* mixing : mixings::families())
     families.push_back({fmt::format("manifold_constrained_{}", mixing->name), constrained(mixing->name, 2), false,
-                        kLargestPhi, [mixing](std::int64_t n) { return mixing->exists(n) && n <= 16; }, 5e-5});
+                        kLargestPhi, [mixing](std::int64_t n) { return mixing->exists(n) && n <= 16; }, 5e-5,
+                        mixing->name == "sinkhorn"});
   const auto any = [](std::int64_t) { return true; };
   families.push_back({"deepseek_v4", released_twin<DeepSeekV4Connection>, false, kLargestPhi, any, 5e-5});
   families.push_back({"hunyuan_v4", released_twin<HunyuanV4Connection>, false, kLargestPhi, any, 5e-5});

@@ -39,12 +39,11 @@ struct Chain {
 
 TEST(SinglePassConnection, PassesGradcheckAlongAChainOnBothPaths) {
   Rng rng(1);
-  for (const Path path : {Path::fused, Path::reference})
-    for (const std::int64_t n : {2, 4}) {
-      const Chain chain(random({2, n, 3}, rng), 3, path, 1, rng);
-      const GradcheckResult result = gradcheck_module(chain, [](const auto& c) { return c(); });
-      EXPECT_TRUE(result.ok) << result.message;
-    }
+  for (const Path path : {Path::fused, Path::reference}) {
+    const Chain chain(random({2, 2, 3}, rng), 3, path, 1, rng);
+    const GradcheckResult result = gradcheck_module(chain, [](const auto& c) { return c(); });
+    EXPECT_TRUE(result.ok) << result.message;
+  }
 }
 
 TEST(SinglePassConnection, IsTheSameOnBothPathsAndWhenStreamsAreWrittenAgain) {
