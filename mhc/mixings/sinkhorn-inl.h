@@ -115,14 +115,12 @@ class SinkhornLanes {
     const V poison = nan_unless_finite(p);
     if (eps_ != 0) {
       softmax_with_eps<first>(p, poison);
-      Entries<D, kN> entries(d_, p);
-      divide_by_sums<second>(entries, nullptr);
-      entries.store();
     } else {
       log_softmax<first>(p);
       softmax<second>(p, poison);
     }
     Entries<D, kN> entries(d_, p);
+    if (eps_ != 0) divide_by_sums<second>(entries, nullptr);
     for (int k = 1; k < iterations_; ++k) {
       divide_by_sums<first>(entries, nullptr);
       divide_by_sums<second>(entries, nullptr);
