@@ -7,6 +7,7 @@
 #include <braid/autograd/gradcheck.h>
 #include <braid/autograd/ops.h>
 #include <braid/autograd/params.h>
+#include <braid/autograd/probe.h>
 #include <braid/autograd/tape.h>
 #include <braid/autograd/value_and_grad.h>
 #include <braid/core/atomic_file.h>
