@@ -87,7 +87,7 @@ std::string to_string(const Verification& verification) {
   for (const Comparison& c : verification.table) width = std::max(width, c.name.size());
   std::string text;
   for (const auto& [name, error, ok] : verification.table) {
-    text += fmt::format("{:<{}}  {:7.1e}{}\n", name, width, error, ok ? "" : "  differs");
+    text += fmt::format("{:<{}}  {:>7.1e}{}\n", name, width, error, ok ? "" : "  differs");
     agree += ok;
   }
   text += fmt::format("{} of {} agree within {:.0e}\n", agree, verification.table.size(), verification.tolerance);

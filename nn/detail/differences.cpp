@@ -117,11 +117,11 @@ std::string Differences::first_gradient() const {
     }
     const Candidate* nearest = best(gradients);
     if (nearest == nullptr || nearest->error <= tolerance_) continue;
+    const std::vector<std::string>& users = nearest->value->users;
     return fmt::format(
-        "first gradient that differs (from the output back): that of {}, the output of {}, off by {:.1e}; it "
-        "comes "
-        "from {}",
-        part.title, op_of(*nearest), nearest->error, fmt::join(nearest->value->users, ", "));
+        "first gradient that differs (from the output back): that of {}, the output of {}, off by {:.1e}; {}",
+        part.title, op_of(*nearest), nearest->error,
+        users.empty() ? "nothing takes it" : fmt::format("it comes from {}", fmt::join(users, ", ")));
   }
   return fmt::format("no gradient of the {} parts differs: look at the vjps before them", parts_.size());
 }

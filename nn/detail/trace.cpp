@@ -1,5 +1,7 @@
 #include <braid/nn/detail/trace.h>
 
+#include <algorithm>
+
 #include <braid/autograd/tape.h>
 
 namespace braid::nn::detail {
@@ -14,7 +16,12 @@ void Trace::recorded(const RecordedOp& op, std::span<const Var>, std::vector<Ten
 }
 
 void Trace::propagates(const RecordedOp& op, std::span<Tensor> dys) {
-  for (std::size_t i = 0; i < dys.size(); ++i) values_[op.first_output + i].cotangent = dys[i];
+  const std::span made = std::span(values_).subspan(op.first_output, op.outputs);
+  const bool handed = std::ranges::any_of(made, &TracedValue::deferred);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    made[i].cotangent = dys[i];
+    made[i].deferred |= handed && !dys[i].defined();
+  }
 }
 
 }  // namespace braid::nn::detail

@@ -13,7 +13,7 @@ struct TracedValue {
   std::size_t number;  // of the op, from 1 on
   Tensor value;
   Tensor cotangent{};                // undefined: zero
-  bool deferred = false;             // the vjp of another op computes its cotangent
+  bool deferred = false;             // its cotangent is left to the vjp of the op that made it
   std::vector<std::string> users{};  // the ops that take it: 'linear' (#3)
 };
 
