@@ -33,7 +33,11 @@ class Differences {
     bool hidden = false;  // without a match, but something computed from it has one
   };
 
-  std::vector<Candidate> candidates(const Tensor& part) const;
+  /// The values of as many elements, except those whose error is seen at once to be above `limit`.
+  std::vector<Candidate> candidates(const Tensor& part, double limit) const;
+  /// The values that a part is, with the errors of their cotangents.
+  std::vector<Candidate> gradients(const Part& part) const;
+  std::string gradient_line(const Part& part, const Candidate& gradient) const;
   std::string closest(const Part& part) const;
   std::string op_of(const Candidate& candidate) const;  // op 'linear' (#3 of 40)
   std::string sources(const Part& part) const;
