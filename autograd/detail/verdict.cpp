@@ -76,7 +76,8 @@ std::string describe(const CheckedDerivative& c, double tolerance) {
 
 std::string without_influence(const std::vector<CheckedDerivative>& all) {
   std::map<std::string, bool> moves;
-  for (const CheckedDerivative& c : all) moves[c.input] |= std::abs(c.numeric) > c.uncertainty;
+  for (const CheckedDerivative& c : all)
+    moves[c.input] |= std::abs(c.numeric) > c.uncertainty || c.verdict != Verdict::right;
   std::string sentences;
   for (const auto& [input, does] : moves)
     if (!does) sentences += fmt::format("\nf does not depend on {}", input);
