@@ -66,6 +66,7 @@ class Blame {
   std::vector<std::size_t> inputs_of(const Recording::Op& op, bool deferred) const;
   Directions directions_of(const std::vector<Trial>& trials);
   void rest_writers_of(const Recording::Op& op, Directions& directions) const;
+  void move_all_else(Directions& directions);
   std::set<ValueId> flowing(const std::vector<Trial>& trials) const;
   std::string place_of(std::size_t op) const;
   std::string wrong_input(std::size_t op, std::size_t input);
@@ -207,14 +208,19 @@ std::vector<Outcome> Blame::run(const std::vector<Trial>& trials, const Directio
   return outcomes;
 }
 
+/// Values that no vjp answers for may still move constants.
+void Blame::move_all_else(Directions& directions) {
+  for (ValueId value = 0; value < base_.makers.size(); ++value)
+    if (const Tensor& x = base_.value(value); x.dtype() == DType::f64)
+      directions.try_emplace(value, random_direction(x, rng_));
+}
+
 std::optional<std::size_t> Blame::wrong_op() {
   std::optional<std::size_t> last;
   bool first = true;
   for (const std::vector<Trial>& round : rounds()) {
     Directions directions = directions_of(round);
-    for (const Recording::Op& op : base_.ops)  // variables that no op has as an input still may move constants
-      if (op.inputs.empty() && first)
-        directions.try_emplace(op.first_output, random_direction(op.results.front(), rng_));
+    if (first) move_all_else(directions);
     first = false;
     const std::vector<Outcome> outcomes = run(round, directions);
     std::vector<Trial> suspects;
