@@ -16,10 +16,10 @@ and as JSON in the metadata `case`, the file's name; `parts`, each part in the o
 computed from; `buffers`, their names; and everything that forward() was given beside tensors.
 """
 import argparse
+import contextlib
 import copy
 import ctypes
 import importlib
-import importlib.util
 import inspect
 import json
 import os
@@ -30,6 +30,8 @@ import sys
 try:
     import torch
 except ImportError:
+    if __name__ != "__main__":
+        raise
     sys.exit(print("record_case: needs torch: pip install torch", file=sys.stderr) or 2)
 
 RESERVED = ("case", "parts", "buffers")
@@ -38,6 +40,15 @@ KINDS = {torch.float64: "F64", torch.float32: "F32", torch.int64: "I64"}
 
 class CaseError(Exception):
     """Why there is no case to record, in a line."""
+
+
+@contextlib.contextmanager
+def blaming(what):
+    """Whatever is raised becomes a CaseError: `what` raised it."""
+    try:
+        yield
+    except Exception as error:
+        raise CaseError(f"{what} raised {type(error).__name__}: {error}".partition("\n")[0]) from error
 
 
 def save_safetensors(path, tensors, metadata):
@@ -51,8 +62,7 @@ def save_safetensors(path, tensors, metadata):
         offset += len(blob)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    path = pathlib.Path(path)
-    half = path.with_name(path.name + ".part")
+    half = pathlib.Path(f"{path}.part")
     half.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blobs))
     os.replace(half, path)
 
@@ -82,11 +92,6 @@ def convert(name, t, dtype):
     return t.contiguous()
 
 
-def flat(value):
-    """Whether a value is no list of tensors, but one setting."""
-    return not any(isinstance(leaf, torch.Tensor) for _, leaf in leaves("", value))
-
-
 def bind(module, inputs, kwargs):
     """The tensors and the settings among the arguments of forward(), by name, and how to call it with other tensors."""
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
@@ -99,20 +104,20 @@ def bind(module, inputs, kwargs):
         kind = bound.signature.parameters[name].kind
         named = value.items() if kind == inspect.Parameter.VAR_KEYWORD else [(name, value)]
         for name, value in named:
-            if flat(value):
+            found = {n: leaf for n, leaf in leaves(name, value) if isinstance(leaf, torch.Tensor)}
+            tensors.update(found)
+            if not found:
                 settings[name] = value
-            else:
-                tensors.update((n, leaf) for n, leaf in leaves(name, value) if isinstance(leaf, torch.Tensor))
 
     def rebuild(value, given):
         if isinstance(value, torch.Tensor):
             return next(given)
         if isinstance(value, dict):
             return type(value)((key, rebuild(item, given)) for key, item in value.items())
-        if isinstance(value, (tuple, list)):
-            items = [rebuild(item, given) for item in value]
-            return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-        return value
+        if not isinstance(value, (tuple, list)):
+            return value
+        items = [rebuild(item, given) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
 
     def call(module, given):
         given = iter(given)
@@ -129,10 +134,6 @@ class Parts:
         self.values, self.gradients, self.sources = {}, {}, {}
         self.owners = {}  # of nodes of the graph
         self.handles = [part.register_forward_hook(self.hook(name)) for name, part in module.named_modules() if name]
-
-    def close(self):
-        for handle in self.handles:
-            handle.remove()
 
     def hook(self, path):
         def after_forward(_module, _args, output):
@@ -172,12 +173,10 @@ def run(module, call, tensors):
         p.requires_grad_(p.is_floating_point())
     inputs = {name: t.clone().requires_grad_(t.is_floating_point()) for name, t in tensors.items()}
     parts = Parts(module)
-    try:
-        # Clones, for a module that changes its inputs in place.
-        output = call(module, [t.clone() for t in inputs.values()])
-    except Exception as error:
-        raise CaseError(f"forward() raised {type(error).__name__}: {error}".partition("\n")[0]) from error
-    parts.close()
+    with blaming("forward()"):
+        output = call(module, [t.clone() for t in inputs.values()])  # clones: it may change its inputs in place
+    for handle in parts.handles:
+        handle.remove()
     outputs = {name: leaf for name, leaf in leaves("y", output, first="{}{}" if isinstance(output, (tuple, list)) else "{1}")
                if leaf is not None}
     for name, leaf in outputs.items():
@@ -186,14 +185,11 @@ def run(module, call, tensors):
     return module, inputs, outputs, parts
 
 
-def same_bits(a, b):
-    return a.shape == b.shape and a.dtype == b.dtype and torch.equal(a.isnan(), b.isnan()) and torch.equal(a.nan_to_num(), b.nan_to_num())
-
-
 def check_deterministic(outputs, parts, again, parts_again):
+    bits = lambda t: t.detach().flatten().view(torch.uint8)
     for kind, one, other in (("part", parts.values, parts_again.values), ("output", outputs, again)):
         for name, value in one.items():
-            if name not in other or not same_bits(value.detach(), other[name].detach()):
+            if name not in other or not torch.equal(bits(value), bits(other[name])):
                 raise CaseError(f"{kind} '{name}' differs between two runs: make the module deterministic, e.g. by eval()")
 
 
@@ -212,19 +208,11 @@ def backward(outputs, seed, dtype):
     return {"cotangent": cotangents["y"]} if list(outputs) == ["y"] else {f"cotangent.{n}": c for n, c in cotangents.items()}
 
 
-def gradient(t):
-    if t.grad is None:
-        return torch.zeros_like(t)
-    return t.grad.to_dense() if t.grad.is_sparse else t.grad
-
-
 def record(module, tensors, call, seed, dtype):
     """All tensors of the case, and the parts and buffers among its settings."""
     tensors = {name: convert(f"in.{name}", t, dtype) if t.is_floating_point() else t.detach() for name, t in tensors.items()}
-    try:
+    with blaming("copying the module"):
         module = copy.deepcopy(module).to("cpu", dtype)
-    except Exception as error:
-        raise CaseError(f"the module cannot be copied: {error}".partition("\n")[0]) from error
     buffers = {name: b.detach().clone() for name, b in module.named_buffers() if b.is_floating_point()}
     check = run(module, call, tensors)
     module, inputs, outputs, parts = run(module, call, tensors)
@@ -236,8 +224,9 @@ def record(module, tensors, call, seed, dtype):
     case = {**collect("in", inputs, dtype), **collect("param", {**params, **buffers}, dtype),
             **collect("out", outputs, dtype), **backward(outputs, seed, dtype), **collect("part", parts.values, dtype),
             **collect("part_grad", parts.gradients, dtype)}
-    differentiated = {name: gradient(t) for name, t in {**inputs, **params}.items() if t.is_floating_point()}
-    case.update(collect("grad", differentiated, dtype))
+    gradients = {name: torch.zeros_like(t) if t.grad is None else t.grad.to_dense()
+                 for name, t in {**inputs, **params}.items() if t.is_floating_point()}
+    case.update(collect("grad", gradients, dtype))
     return case, {"parts": [[name, *sources] for name, sources in parts.sources.items()], "buffers": list(buffers)}
 
 
@@ -267,27 +256,17 @@ def load_function(target):
     place, _, name = target.rpartition(":")
     if not place or not name:
         raise CaseError(f"expected FILE.py:FUNCTION or MODULE:FUNCTION but got '{target}'")
-    try:
-        if place.endswith(".py"):
-            sys.path.insert(0, str(pathlib.Path(place).resolve().parent))
-            spec = importlib.util.spec_from_file_location(pathlib.Path(place).stem, place)
-            source = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(source)
-        else:
-            sys.path.insert(0, os.getcwd())
-            source = importlib.import_module(place)
-        return getattr(source, name)
-    except Exception as error:
-        raise CaseError(f"{target}: {type(error).__name__}: {error}".partition("\n")[0]) from error
+    file = pathlib.Path(place) if place.endswith(".py") else None
+    sys.path.insert(0, str(file.resolve().parent) if file else os.getcwd())
+    with blaming(f"importing {place}"):
+        return getattr(importlib.import_module(file.stem if file else place), name)
 
 
 def make_case(target, seed):
     function = load_function(target)
     torch.manual_seed(seed)
-    try:
+    with blaming(target):
         made = function()
-    except Exception as error:
-        raise CaseError(f"{target} raised {type(error).__name__}: {error}".partition("\n")[0]) from error
     if not isinstance(made, tuple) or len(made) not in (2, 3) or not isinstance(made[0], torch.nn.Module):
         raise CaseError(f"{target} must return (module, inputs) or (module, inputs, kwargs)")
     return made if len(made) == 3 else (*made, {})

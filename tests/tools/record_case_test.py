@@ -184,7 +184,7 @@ class RecordCase(unittest.TestCase):
     def test_errors_are_one_line_and_exit_code_2(self):
         (self.folder / "mine.py").write_text("def nothing():\n    return 1\ndef fails():\n    raise ValueError('two\\nlines')\n")
         for args, expected in (([], "required"), (["mine.py", "--out", "x"], "FILE.py:FUNCTION"),
-                               (["none.py:f", "--out", "x"], "FileNotFoundError"), (["mine:f", "--out", "x"], "AttributeError"),
+                               (["none.py:f", "--out", "x"], "ModuleNotFoundError"), (["mine:f", "--out", "x"], "AttributeError"),
                                (["mine.py:nothing", "--out", "x"], "must return (module, inputs)"),
                                (["mine.py:fails", "--out", "x"], "mine.py:fails raised ValueError: two")):
             result = self.command(*args)
