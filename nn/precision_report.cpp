@@ -49,6 +49,31 @@ double max_ulps(Part error, Part exact, DType dtype) {
   return worst;
 }
 
+/// Where the gradient of a parameter stands among all.
+struct Place {
+  std::size_t begin, size;
+  Part in(const Flat& flat) const { return Part(flat).subspan(begin, size); }
+};
+
+/// What each kind of op adds: the ops, the worst of each row, and the remainder.
+void find_causes(PrecisionReport& report, detail::Rounding& rounding, const Flat& error,
+                 const std::vector<Place>& places) {
+  const double size = norm(rounding.exact().gradient);
+  Flat rest = error;
+  for (const std::string& kind : rounding.kinds()) {
+    const Flat change = rounding.change(kind);
+    rest = minus(rest, change);
+    report.ops.push_back({kind, ratio(norm(change), size), share_of(change, error)});
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      Row& row = report.rows[i];
+      const double share = share_of(places[i].in(change), places[i].in(error));
+      if (share > row.share) std::tie(row.worst_op, row.share) = std::tie(kind, share);
+    }
+  }
+  std::ranges::stable_sort(report.ops, std::greater(), &PrecisionReport::Op::share);
+  report.remainder = ratio(norm(rest), norm(error));
+}
+
 /// The largest first, what is not a number before it.
 bool worse(double a, double b) { return std::isnan(a) ? !std::isnan(b) : a > b; }
 
@@ -56,45 +81,26 @@ bool worse(double a, double b) { return std::isnan(a) ? !std::isnan(b) : a > b; 
 
 PrecisionReport detail::precision_report(const LossFunction& loss, const std::vector<NamedParam>& params, DType dtype) {
   check<Error>(!params.empty(), "precision_report: the module has no parameters");
-  PrecisionReport report{.dtype = dtype};
   std::vector<Tensor> low;
-  for (const NamedParam& param : params) {
-    low.push_back(param.param->value().to(dtype));
-    report.rows.push_back({.name = param.name});
-  }
-  const auto for_each_row = [&](auto visit) {
-    std::size_t begin = 0;
-    for (std::size_t i = 0; i < low.size(); ++i) {
-      const auto size = static_cast<std::size_t>(low[i].numel());
-      visit(report.rows[i], [&](const Flat& flat) { return Part(flat).subspan(begin, size); });
-      begin += size;
-    }
-  };
-
+  for (const NamedParam& param : params) low.push_back(param.param->value().to(dtype));
   Rounding rounding(loss, low);
   const Evaluation &measured = rounding.measured(), &exact = rounding.exact();
   const Flat error = minus(measured.gradient, exact.gradient);
-  const double size = norm(exact.gradient);
-  Flat rest = error;
-  for (const std::string& kind : rounding.kinds()) {
-    const Flat change = rounding.change(kind);
-    rest = minus(rest, change);
-    report.ops.push_back({kind, ratio(norm(change), size), share_of(change, error)});
-    for_each_row([&](Row& row, auto part) {
-      const double share = share_of(part(change), part(error));
-      if (share > row.share) std::tie(row.worst_op, row.share) = std::tie(kind, share);
-    });
+  PrecisionReport report{
+      .dtype = dtype,
+      .loss = exact.loss.item(),
+      .loss_error = ratio(std::abs(measured.loss.item() - exact.loss.item()), std::abs(exact.loss.item())),
+      .relative_error = ratio(norm(error), norm(exact.gradient))};
+  std::vector<Place> places;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < low.size(); ++i) {
+    const Place place{begin, static_cast<std::size_t>(low[i].numel())};
+    places.push_back(place);
+    begin += place.size;
+    const Part off = place.in(error), truth = place.in(exact.gradient);
+    report.rows.push_back({params[i].name, norm(truth), ratio(norm(off), norm(truth)), max_ulps(off, truth, dtype)});
   }
-  std::ranges::stable_sort(report.ops, std::greater(), &PrecisionReport::Op::share);
-  for_each_row([&](Row& row, auto part) {
-    row.gradient = norm(part(exact.gradient));
-    row.relative_error = ratio(norm(part(error)), row.gradient);
-    row.max_ulps = max_ulps(part(error), part(exact.gradient), dtype);
-  });
-  report.loss = exact.loss.item();
-  report.loss_error = ratio(std::abs(measured.loss.item() - report.loss), std::abs(report.loss));
-  report.relative_error = ratio(norm(error), size);
-  report.remainder = ratio(norm(rest), norm(error));
+  find_causes(report, rounding, error, places);
   return report;
 }
 

@@ -14,7 +14,8 @@ namespace braid::nn {
 /// How far the gradients of a model are from those of the same model in f64, and which ops are to blame. Errors are
 /// relative in the 2-norm, |g - g64| / |g64|. An op adds what its own rounding, forward and backward, changes in the
 /// gradients, and its share of the error is the projection of that on the error: the shares add up to 1, but for what
-/// is not linear in the rounding. `accumulate` is the sum of the cotangents of what several ops have read.
+/// is not linear in the rounding, and one below 0 makes up for others. `accumulate` is the sum of the cotangents of
+/// what several ops have read.
 struct PrecisionReport {
   struct Row {
     std::string name;

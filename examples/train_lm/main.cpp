@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <new>
 #include <optional>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -74,27 +75,27 @@ Json metrics_line(std::int64_t step, const examples::StepResult& result, std::op
 
 /// A line for all gradients, one for each op and one for each parameter.
 std::string json_lines(const nn::PrecisionReport& r, std::int64_t step) {
-  std::string text = Json{{"step", step},
-                          {"dtype", name(r.dtype)},
-                          {"loss", r.loss},
-                          {"loss_error", r.loss_error},
-                          {"relative_error", r.relative_error},
-                          {"remainder", r.remainder}}
-                         .dump() +
-                     "\n";
+  std::vector<Json> lines;
+  lines.push_back({{"dtype", name(r.dtype)},
+                   {"loss", r.loss},
+                   {"loss_error", r.loss_error},
+                   {"relative_error", r.relative_error},
+                   {"remainder", r.remainder}});
   for (const auto& op : r.ops)
-    text +=
-        Json{{"step", step}, {"op", op.name}, {"relative_error", op.relative_error}, {"share", op.share}}.dump() + "\n";
+    lines.push_back({{"op", op.name}, {"relative_error", op.relative_error}, {"share", op.share}});
   for (const auto& row : r.rows)
-    text += Json{{"step", step},
-                 {"parameter", row.name},
-                 {"gradient", row.gradient},
-                 {"relative_error", row.relative_error},
-                 {"max_ulps", row.max_ulps},
-                 {"worst_op", row.worst_op},
-                 {"share", row.share}}
-                .dump() +
-            "\n";
+    lines.push_back({{"parameter", row.name},
+                     {"gradient", row.gradient},
+                     {"relative_error", row.relative_error},
+                     {"max_ulps", row.max_ulps},
+                     {"worst_op", row.worst_op},
+                     {"share", row.share}});
+  std::string text;
+  for (const Json& line : lines) {
+    Json stamped{{"step", step}};
+    stamped.update(line);
+    text += stamped.dump() + "\n";
+  }
   return text;
 }
 
