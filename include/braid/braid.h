@@ -3,6 +3,7 @@
 // All of braid.
 
 #include <braid/autograd/checkpoint.h>
+#include <braid/autograd/derivative.h>
 #include <braid/autograd/format.h>
 #include <braid/autograd/gradcheck.h>
 #include <braid/autograd/ops.h>

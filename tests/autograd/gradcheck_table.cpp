@@ -51,7 +51,6 @@ int main(int argc, char** argv) {
   CLI::App app("Worst relative error of every op's gradient in f64, by the layout of its inputs");
   braid::GradcheckOptions options;
   app.add_option("--tolerance", options.tolerance, "largest error that passes")->capture_default_str();
-  app.add_option("--step", options.step, "of the central differences")->capture_default_str();
   app.add_option("--seed", options.seed, "of the output's cotangent")->capture_default_str();
   try {
     app.parse(argc, argv);
