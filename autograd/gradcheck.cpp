@@ -18,6 +18,8 @@ namespace {
 
 using namespace detail;
 
+constexpr double kCoarse = 1e4;  // rounding of that amplification is not f64's
+
 /// A line through the inputs along which the derivative is taken.
 struct Line {
   std::string input, where;                                // in words
@@ -86,7 +88,7 @@ class Gradcheck {
   Rng rng_;
   Tensor y_, dy_;
   std::vector<Tensor> gradients_;
-  double amplification_ = 1;  // of rounding errors, from those of the outputs alone to those measured
+  Rounding rounding_;
   GradcheckResult result_;
 };
 
@@ -139,19 +141,20 @@ double roughness(std::span<const double> g, std::size_t apart) {
   return sizes[sizes.size() / 2] / (0.6745 * std::sqrt(70.0));
 }
 
-/// The rounding error of f, compared with that of storing its outputs. Values are as close together as those of f32, so
-/// that rounding to f32 shows too; where f bends even there, they are closer.
+/// The rounding error of f, compared with that of storing its outputs: the roughness of values that are far enough
+/// apart to show the stairs of a coarse rounding. Where f bends at that distance, they come closer.
 void Gradcheck::measure_rounding() {
   Line line;
   for (std::size_t i = 0; i < inputs_.size(); ++i) line.directions.emplace_back(i, random_direction(inputs_[i], rng_));
   const double stored = std::numeric_limits<double>::epsilon() * root_square_sum(dy_, y_);
-  for (const double step : {0x1p-24, 0x1p-40}) {
+  for (const double step : {0x1p-10, 0x1p-24, 0x1p-40}) {
     std::array<double, 13> g{};
     for (std::size_t i = 0; i < g.size(); ++i)
       g[i] = dot(dy_, moved(evaluate(line, static_cast<double>(i) * step), y_, -1));
     const double fine = roughness(g, 1), coarse = roughness(g, 2);
-    if (stored > 0) amplification_ = std::max(1.0, fine / stored);
-    if (!(coarse > 4 * fine)) return;  // what bends would be 16 times as large
+    if (stored > 0) rounding_.amplification = std::max(1.0, fine / stored);
+    rounding_.least = rounding_.amplification > kCoarse ? fine : 0;
+    if (!(coarse > 4 * fine)) return;  // what bends shows 16 times as much
   }
 }
 
@@ -208,7 +211,7 @@ Derivative Gradcheck::derivative_along(const Line& line, double scale, double fl
     step = (line.from + step) - line.from;  // as far as it really gets
     Movement movement;
     movement.add(dy_, evaluate(line, step), y_, evaluate(line, -step));
-    movement.feed(extrapolation, step, line.scale, amplification_);
+    movement.feed(extrapolation, step, line.scale, rounding_);
     return extrapolation;
   };
   const auto certain = [&](const Derivative& d) {
@@ -238,8 +241,10 @@ CheckedDerivative Gradcheck::check(const Line& line) const {
   // What moves the output by less than half of its digits cannot be told from 0.
   const double negligible = 1e-8 * root_square_sum(dy_, y_) / line.scale;
   if (checked.verdict == Verdict::undecidable &&
-      std::abs(checked.analytic) + std::abs(checked.numeric) + checked.uncertainty <= negligible)
+      std::abs(checked.analytic) + std::abs(checked.numeric) + checked.uncertainty <= negligible) {
     checked.verdict = Verdict::right;
+    checked.relative_error = 0;
+  }
   return checked;
 }
 
@@ -275,12 +280,12 @@ void Gradcheck::summarize(const std::vector<Line>& lines) {
     result_.message += fmt::format("\n{} derivatives: {} wrong, {} undecidable, {} at kinks", result_.derivatives,
                                    result_.wrong, result_.undecidable, result_.kinks);
   result_.message += without_influence(result_.checked);
-  if (amplification_ > 1e4)
+  if (rounding_.amplification > kCoarse)
     result_.message += fmt::format("\nf rounds to {:.0e} of its values: does it compute in f32 somewhere?",
-                                   amplification_ * std::numeric_limits<double>::epsilon());
+                                   rounding_.amplification * std::numeric_limits<double>::epsilon());
   if (!result_.ok && options_.blame)
     result_.message +=
-        fmt::format("\n{}", blame(f_, inputs_, dy_, {options_.tolerance, amplification_, options_.seed}));
+        fmt::format("\n{}", blame(f_, inputs_, dy_, {options_.tolerance, rounding_.amplification, options_.seed}));
 }
 
 }  // namespace

@@ -168,11 +168,11 @@ void Blame::follow(const Trial& trial, Course& course, const Replay& above, cons
       }
     }
   }
-  numeric.feed(course.numeric, step, 1, options_.amplification);
+  numeric.feed(course.numeric, step, 1, {options_.amplification});
   if (!op.deferral || trial.inputs.front() != op.deferral->input) return;
   Movement deferred;
   add(deferred, op.dxs[op.deferral->input], op, op.deferral->output);
-  deferred.feed(course.deferred, step, 1, options_.amplification);
+  deferred.feed(course.deferred, step, 1, {options_.amplification});
 }
 
 std::vector<Outcome> Blame::run(const std::vector<Trial>& trials, const Directions& directions, double fineness) {

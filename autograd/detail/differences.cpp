@@ -96,10 +96,11 @@ void Movement::add(const Tensor& dy, const Tensor& above, const Tensor& y, const
   }
 }
 
-void Movement::feed(Extrapolation& extrapolation, double step, double scale, double amplification) const {
+void Movement::feed(Extrapolation& extrapolation, double step, double scale, const Rounding& rounding) const {
   // What is done to the inputs first is rounded too, and that moves f as the inputs would.
   const double slope = std::max(std::abs(up), std::abs(down)) / step;
-  extrapolation.add(step, up, down, amplification * kEpsilon * (std::sqrt(square_noise) + scale * slope));
+  const double noise = rounding.amplification * kEpsilon * (std::sqrt(square_noise) + scale * slope);
+  extrapolation.add(step, up, down, std::max(noise, rounding.least));
 }
 
 std::string element_name(const Shape& shape, std::int64_t flat) {

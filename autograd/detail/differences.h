@@ -39,14 +39,19 @@ double dot(const Tensor& a, const Tensor& b);
 /// sqrt(sum((a * b)^2))
 double root_square_sum(const Tensor& a, const Tensor& b);
 
+/// How f rounds.
+struct Rounding {
+  double amplification = 1;  ///< how much more than storing the outputs does
+  double least = 0;          ///< the error of <dy, y> where f is so coarse that outputs need not move at all
+};
+
 /// How far <dy, y> moved, from y(0) up to y(step) and from y(-step), and the rounding error of that. Only elements that
 /// move count. Adds up over several outputs.
 struct Movement {
   double up = 0, down = 0, square_noise = 0;
   void add(const Tensor& dy, const Tensor& above, const Tensor& y, const Tensor& below);
-  /// Feeds an extrapolation; `scale` is that of what was moved, `amplification` how much more than its outputs f
-  /// rounds.
-  void feed(Extrapolation& extrapolation, double step, double scale, double amplification) const;
+  /// Feeds an extrapolation; `scale` is that of what was moved.
+  void feed(Extrapolation& extrapolation, double step, double scale, const Rounding& rounding) const;
 };
 
 /// `element [1, 2]`
