@@ -1,6 +1,7 @@
 #include <tests/random_programs/shrink.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -55,7 +56,7 @@ using Candidates = std::vector<Program>;
 /// Results dropped, and values as inputs in place of what they are made of, the last ones first.
 void add_shorter(const Program& program, Candidates& candidates) {
   for (const int result : results_of(program))
-    if (results_of(program).size() > 1) candidates.push_back(without_unused_inputs(without(program, result)));
+    if (program[at(result)].op != nullptr) candidates.push_back(without_unused_inputs(without(program, result)));
   const std::vector<Var> values = values_of(program);
   for (int i = static_cast<int>(program.size()) - 1; i >= 0; --i) {
     if (program[at(i)].op == nullptr || !is_used(program, i)) continue;
@@ -122,15 +123,23 @@ void add_simpler_settings(const Program& program, Candidates& candidates) {
   }
 }
 
-/// How much there is to read.
-std::size_t length(const Program& program) { return test_text(program, {}, "").size(); }
+/// Calls first, then the elements of inputs, then what there is to read.
+std::array<std::size_t, 3> size_of(const Program& program) {
+  std::array<std::size_t, 3> size{0, 0, test_text(program, {}, "").size()};
+  for (const Value& value : program)
+    if (value.op == nullptr)
+      size[1] += static_cast<std::size_t>(value.input.numel());
+    else
+      ++size[0];
+  return size;
+}
 
 }  // namespace
 
 Program shrunk(const Program& program, Fault fault) {
   Program smallest = program;
   const auto improves = [&](const Program& candidate) {
-    if (length(candidate) >= length(smallest)) return false;
+    if (candidate.empty() || size_of(candidate) >= size_of(smallest)) return false;
     const auto failure = fault == Fault::bits ? check_bits(candidate) : check_program(candidate);
     return failure && failure->fault == fault;
   };
