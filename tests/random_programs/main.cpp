@@ -30,7 +30,7 @@ struct Flags {
 /// Counts and shows what was done; may be called by all threads.
 class Report {
  public:
-  explicit Report(std::uint64_t total) : total_(total), progress_("checked", static_cast<std::int64_t>(total)) {}
+  explicit Report(std::uint64_t total) : progress_("checked", static_cast<std::int64_t>(total)) {}
 
   void done() {
     const std::lock_guard lock(mutex_);
@@ -53,7 +53,7 @@ class Report {
 
  private:
   std::mutex mutex_;
-  std::uint64_t total_, done_ = 0, failed_ = 0;
+  std::uint64_t done_ = 0, failed_ = 0;
   examples::Progress progress_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
