@@ -67,9 +67,11 @@
 #include <braid/nn/mlp.h>
 #include <braid/nn/optim/adam.h>
 #include <braid/nn/optim/sgd.h>
+#include <braid/nn/recorded_case.h>
 #include <braid/nn/rms_norm.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/schedule.h>
 #include <braid/nn/sequential.h>
 #include <braid/nn/summary.h>
 #include <braid/nn/transformer.h>
+#include <braid/nn/verify.h>
