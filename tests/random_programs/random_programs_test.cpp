@@ -1,3 +1,4 @@
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -129,6 +130,13 @@ TEST(RandomPrograms, FindAnErrorInSinglePrecision) {
   EXPECT_EQ(smallest.size(), 2);
   EXPECT_THAT(test_text(smallest, check_program(smallest).value(), "Wrong"),
               HasSubstr("EXPECT_LE(largest_difference(single"));
+}
+
+TEST(RandomPrograms, FindNanInSinglePrecisionAlone) {
+  const Planted planted_op(planted([](const Var& x) { return x.dtype() == DType::f32 ? x * NAN : x * x; }));
+  const auto found = check_program(planted_op.program);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->fault, Fault::single);
 }
 
 TEST(RandomPrograms, FindResultsThatDependOnTheThreads) {
