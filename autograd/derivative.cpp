@@ -14,8 +14,7 @@ constexpr double kSmallestStep = 1e-15;  // of the scale
 }  // namespace
 
 bool Derivative::has_kink() const {
-  const double size = std::max(std::abs(left), std::abs(right));
-  return std::abs(right - left) > std::max(10 * one_sided_error, 1e-3 * size);
+  return high - low > std::max(10 * bound_error, 1e-3 * std::max(std::abs(low), std::abs(high)));
 }
 
 void Extrapolation::Limit::add(double step, double quotient, double noise) {
@@ -41,19 +40,19 @@ void Extrapolation::Limit::add(double step, double quotient, double noise) {
   noises = std::move(next_noises);
 }
 
-void Extrapolation::add(double step, double up, double down, double noise) {
-  central_.add(step, (up + down) / (2 * step), noise / (2 * step));
-  right_.add(step, up / step, noise / step);
-  left_.add(step, down / step, noise / step);
+void Extrapolation::add(double step, const Moves& moves) {
+  central_.add(step, (moves.up + moves.down) / (2 * step), moves.noise / (2 * step));
+  up_.add(step, moves.up / step, moves.noise / step);
+  down_.add(step, moves.down / step, moves.noise / step);
+  low_.add(step, moves.low / step, moves.bound_noise / step);
+  high_.add(step, moves.high / step, moves.bound_noise / step);
 }
 
 Derivative Extrapolation::best() const {
-  Derivative d{central_.value, central_.error, left_.value, right_.value, std::max(left_.error, right_.error)};
-  if (!std::isfinite(d.value)) {
-    const Limit& side = std::isfinite(right_.value) ? right_ : left_;
-    d = {side.value, side.error, side.value, side.value, side.error};
-  }
-  return d;
+  if (std::isfinite(central_.value))
+    return {central_.value, central_.error, low_.value, high_.value, std::max(low_.error, high_.error)};
+  const Limit& side = std::isfinite(up_.value) ? up_ : down_;
+  return {side.value, side.error, side.value, side.value, side.error};
 }
 
 bool Extrapolation::exhausted() const {
@@ -78,11 +77,11 @@ Derivative derivative(const std::function<double(double)>& f, double x, double n
   Extrapolation extrapolation;
   const auto add = [&](double step) -> const Extrapolation& {
     step = (x + step) - x;  // what x + step really is away from x
-    const double above = f(x + step), below = f(x - step);
+    const double above = f(x + step), below = f(x - step), up = above - y, down = y - below;
     // What f does to x first is rounded too, and that moves f as x would.
     const double size = std::max({std::abs(above), std::abs(y), std::abs(below)});
-    const double slope = std::max(std::abs(above - y), std::abs(y - below)) / step;
-    extrapolation.add(step, above - y, y - below, noise * (size + std::abs(x) * slope));
+    const double error = noise * (size + std::abs(x) * std::max(std::abs(up), std::abs(down)) / step);
+    extrapolation.add(step, {up, down, error, std::min(up, down), std::max(up, down), error});
     return extrapolation;
   };
   return descend(x == 0 ? 1 : std::abs(x), add, [](const Derivative&) { return false; });

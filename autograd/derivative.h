@@ -9,20 +9,26 @@ namespace braid {
 struct Derivative {
   double value = std::numeric_limits<double>::quiet_NaN();
   double error = std::numeric_limits<double>::infinity();  ///< an estimate of |value - truth|, on the safe side
-  /// The one-sided derivatives and an estimate of their errors.
-  double left = value, right = value, one_sided_error = error;
+  /// The bounds of the one-sided derivatives, and an estimate of their errors.
+  double low = value, high = value, bound_error = error;
 
-  /// Whether the one-sided derivatives differ by more than they are uncertain: the point is not differentiable.
+  /// Whether the bounds differ by more than they are uncertain: the point is not differentiable.
   bool has_kink() const;
+};
+
+/// How far f moved by a step up and by a step down, f(step) - f(0) and f(0) - f(-step), and the rounding error of that.
+struct Moves {
+  double up = 0, down = 0, noise = 0;
+  /// The same for bounds: where f is a sum of terms, `low` has of each the smaller one of up and down.
+  double low = 0, high = 0, bound_noise = 0;
 };
 
 /// Extrapolates difference quotients to step 0 (Richardson's scheme; of its values the one that agrees best with its
 /// neighbors counts: Ridders, Advances in Engineering Software 4, 1982).
 class Extrapolation {
  public:
-  /// How far f moved: up = f(step) - f(0) and down = f(0) - f(-step), and the rounding error of each difference.
   /// Steps fall from call to call. A quotient that is not finite starts anew: the step left the domain of f.
-  void add(double step, double up, double down, double noise);
+  void add(double step, const Moves& moves);
 
   /// The best so far. Where f is finite on one side only, the value is that of this side.
   Derivative best() const;
@@ -38,7 +44,7 @@ class Extrapolation {
     void add(double step, double quotient, double noise);
   };
 
-  Limit central_{2}, right_{1}, left_{1};
+  Limit central_{2}, up_{1}, down_{1}, low_{1}, high_{1};
 };
 
 /// Calls add(step) of an Extrapolation at falling steps, from `scale` / 20 on, until `done(best)` or no smaller step

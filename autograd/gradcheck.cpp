@@ -18,8 +18,6 @@ namespace {
 
 using namespace detail;
 
-constexpr double kCoarse = 1e4;  // rounding of that amplification is not f64's
-
 /// A line through the inputs along which the derivative is taken.
 struct Line {
   std::string input, where;                                // in words
@@ -71,6 +69,7 @@ class Gradcheck {
   bool diagnosed();
   bool fails(const std::string& sentence);
   void measure_rounding();
+  double amplification() const;
   std::vector<Line> all_lines();
   void add_lines(std::vector<Line>& lines, std::size_t input);
   Line joint_line(const std::string& name, const std::string& group);
@@ -88,7 +87,7 @@ class Gradcheck {
   Rng rng_;
   Tensor y_, dy_;
   std::vector<Tensor> gradients_;
-  Rounding rounding_;
+  Tensor noise_;  // the rounding error of each element of y
   GradcheckResult result_;
 };
 
@@ -131,31 +130,49 @@ bool Gradcheck::diagnosed() {
   return false;
 }
 
+using Sequence = std::array<double, 13>;
+
 /// The standard deviation of what is not smooth in values at equal distances, from the median of their fourth
 /// differences, of which a kink reaches less than half (More and Wild, SIAM J. Sci. Comput. 33, 2011).
-double roughness(std::span<const double> g, std::size_t apart) {
-  std::vector<double> sizes;
-  for (std::size_t i = 0; i + 4 * apart < g.size(); ++i)
-    sizes.push_back(std::abs(g[i] - 4 * g[i + apart] + 6 * g[i + 2 * apart] - 4 * g[i + 3 * apart] + g[i + 4 * apart]));
-  std::ranges::nth_element(sizes, sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2));
-  return sizes[sizes.size() / 2] / (0.6745 * std::sqrt(70.0));
+double roughness(const Sequence& g, std::size_t apart) {
+  std::array<double, 9> sizes{};
+  const std::size_t count = g.size() - 4 * apart;
+  for (std::size_t i = 0; i < count; ++i)
+    sizes[i] = std::abs(g[i] - 4 * g[i + apart] + 6 * g[i + 2 * apart] - 4 * g[i + 3 * apart] + g[i + 4 * apart]);
+  std::nth_element(sizes.begin(), sizes.begin() + count / 2, sizes.begin() + count);
+  return sizes[count / 2] / (0.6745 * std::sqrt(70.0));
 }
 
-/// The rounding error of f, compared with that of storing its outputs: the roughness of values that are far enough
-/// apart to show the stairs of a coarse rounding. Where f bends at that distance, they come closer.
+/// The rounding error of each output: the roughness of values that are far enough apart to show the stairs of a coarse
+/// rounding. Where f bends at that distance, they come closer.
 void Gradcheck::measure_rounding() {
   Line line;
   for (std::size_t i = 0; i < inputs_.size(); ++i) line.directions.emplace_back(i, random_direction(inputs_[i], rng_));
-  const double stored = std::numeric_limits<double>::epsilon() * root_square_sum(dy_, y_);
+  noise_ = full(y_.shape(), std::numeric_limits<double>::quiet_NaN(), DType::f64);
+  double* noise = noise_.mutable_data<double>();
   for (const double step : {0x1p-10, 0x1p-24, 0x1p-40}) {
-    std::array<double, 13> g{};
-    for (std::size_t i = 0; i < g.size(); ++i)
-      g[i] = dot(dy_, moved(evaluate(line, static_cast<double>(i) * step), y_, -1));
-    const double fine = roughness(g, 1), coarse = roughness(g, 2);
-    if (stored > 0) rounding_.amplification = std::max(1.0, fine / stored);
-    rounding_.least = rounding_.amplification > kCoarse ? fine : 0;
-    if (!(coarse > 4 * fine)) return;  // what bends shows 16 times as much
+    std::array<Tensor, Sequence().size()> y;
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = evaluate(line, static_cast<double>(i) * step).contiguous();
+    bool smooth = false;
+    for (std::int64_t element = 0; element < y_.numel(); ++element) {
+      if (!std::isnan(noise[element])) continue;
+      Sequence g{};
+      for (std::size_t i = 0; i < g.size(); ++i) g[i] = y[i].data<double>()[element];
+      const double fine = roughness(g, 1);
+      const bool bends = roughness(g, 2) > 4 * fine;  // what bends shows 16 times as much
+      if (!bends || step == 0x1p-40) noise[element] = fine;
+      smooth |= bends;
+    }
+    if (!smooth) break;
   }
+  for (std::int64_t element = 0; element < y_.numel(); ++element)
+    if (std::isnan(noise[element])) noise[element] = 0;  // at a bound of the domain
+}
+
+/// How much larger the rounding error of the outputs is than that of storing them.
+double Gradcheck::amplification() const {
+  const double stored = std::numeric_limits<double>::epsilon() * root_square_sum(dy_, y_);
+  return stored > 0 ? std::max(1.0, root_square_sum(dy_, noise_) / stored) : 1;
 }
 
 /// One line an element, or random ones when there are too many elements.
@@ -210,8 +227,8 @@ Derivative Gradcheck::derivative_along(const Line& line, double scale, double fl
   const auto add = [&](double step) -> const Extrapolation& {
     step = (line.from + step) - line.from;  // as far as it really gets
     Movement movement;
-    movement.add(dy_, evaluate(line, step), y_, evaluate(line, -step));
-    movement.feed(extrapolation, step, line.scale, rounding_);
+    movement.add(dy_, evaluate(line, step), y_, evaluate(line, -step), noise_);
+    extrapolation.add(step, movement.moves(step, line.scale));
     return extrapolation;
   };
   const auto certain = [&](const Derivative& d) {
@@ -238,9 +255,11 @@ CheckedDerivative Gradcheck::check(const Line& line) const {
     checked.verdict = judge(checked.analytic, numeric, floor, options_.tolerance);
     if (checked.verdict != Verdict::wrong || result_.wrong >= 8) break;
   }
-  // What moves the output by less than half of its digits cannot be told from 0.
-  const double negligible = 1e-8 * root_square_sum(dy_, y_) / line.scale;
-  if (checked.verdict == Verdict::undecidable &&
+  // A derivative that moves the output by less than its last digits is zero; by less than half of its digits, it
+  // cannot be told from zero.
+  const double size = root_square_sum(dy_, y_) / line.scale;
+  const double negligible = (checked.verdict == Verdict::wrong ? 1e-13 : 1e-8) * size;
+  if ((checked.verdict == Verdict::wrong || checked.verdict == Verdict::undecidable) &&
       std::abs(checked.analytic) + std::abs(checked.numeric) + checked.uncertainty <= negligible) {
     checked.verdict = Verdict::right;
     checked.relative_error = 0;
@@ -280,12 +299,12 @@ void Gradcheck::summarize(const std::vector<Line>& lines) {
     result_.message += fmt::format("\n{} derivatives: {} wrong, {} undecidable, {} at kinks", result_.derivatives,
                                    result_.wrong, result_.undecidable, result_.kinks);
   result_.message += without_influence(result_.checked);
-  if (rounding_.amplification > kCoarse)
+  if (amplification() > kCoarse)
     result_.message += fmt::format("\nf rounds to {:.0e} of its values: does it compute in f32 somewhere?",
-                                   rounding_.amplification * std::numeric_limits<double>::epsilon());
+                                   amplification() * std::numeric_limits<double>::epsilon());
   if (!result_.ok && options_.blame)
     result_.message +=
-        fmt::format("\n{}", blame(f_, inputs_, dy_, {options_.tolerance, rounding_.amplification, options_.seed}));
+        fmt::format("\n{}", blame(f_, inputs_, dy_, {options_.tolerance, amplification(), options_.seed}));
 }
 
 }  // namespace

@@ -153,7 +153,9 @@ std::set<ValueId> Blame::flowing(const std::vector<Trial>& trials) const {
 void Blame::follow(const Trial& trial, Course& course, const Replay& above, const Replay& below, double step) const {
   const auto add = [&](Movement& movement, const Tensor& dy, const Recording::Op& op, std::size_t output) {
     const auto value = static_cast<ValueId>(op.first_output + output);
-    if (dy.defined()) movement.add(dy, above.computed(value), op.results[output], below.computed(value));
+    if (dy.defined())
+      movement.add(dy, above.computed(value), op.results[output], below.computed(value), Tensor(),
+                   options_.amplification);
   };
   const Recording::Op& op = base_.ops[trial.op];
   Movement numeric;
@@ -168,11 +170,11 @@ void Blame::follow(const Trial& trial, Course& course, const Replay& above, cons
       }
     }
   }
-  numeric.feed(course.numeric, step, 1, {options_.amplification});
+  course.numeric.add(step, numeric.moves(step, 1));
   if (!op.deferral || trial.inputs.front() != op.deferral->input) return;
   Movement deferred;
   add(deferred, op.dxs[op.deferral->input], op, op.deferral->output);
-  deferred.feed(course.deferred, step, 1, {options_.amplification});
+  course.deferred.add(step, deferred.moves(step, 1));
 }
 
 std::vector<Outcome> Blame::run(const std::vector<Trial>& trials, const Directions& directions, double fineness) {

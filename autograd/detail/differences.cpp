@@ -83,24 +83,29 @@ double root_square_sum(const Tensor& a, const Tensor& b) {
       std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0, std::plus<>(), square));
 }
 
-void Movement::add(const Tensor& dy, const Tensor& above, const Tensor& y, const Tensor& below) {
-  const Tensor weights = dy.contiguous(), values[] = {above.contiguous(), y.contiguous(), below.contiguous()};
-  const double *w = weights.data<double>(), *high = values[0].data<double>(), *mid = values[1].data<double>(),
-               *low = values[2].data<double>();
+void Movement::add(const Tensor& dy, const Tensor& above, const Tensor& y, const Tensor& below, const Tensor& noise_of,
+                   double amplification) {
+  const Tensor weights = dy.contiguous(), noises = noise_of.contiguous(),
+               values[] = {above.contiguous(), y.contiguous(), below.contiguous()};
+  const double *w = weights.data<double>(), *n = noises.defined() ? noises.data<double>() : nullptr,
+               *top = values[0].data<double>(), *middle = values[1].data<double>(), *bottom = values[2].data<double>();
   for (std::int64_t i = 0; i < weights.numel(); ++i) {
-    if (high[i] == mid[i] && low[i] == mid[i]) continue;
-    up += w[i] * (high[i] - mid[i]);
-    down += w[i] * (mid[i] - low[i]);
-    const double size = w[i] * std::max({std::abs(high[i]), std::abs(mid[i]), std::abs(low[i])});
-    square_noise += size * size;
+    const double stored = kEpsilon * std::max({std::abs(top[i]), std::abs(middle[i]), std::abs(bottom[i])});
+    const double error = n == nullptr ? amplification * stored : std::max(stored, n[i]);
+    if (top[i] == middle[i] && bottom[i] == middle[i] && error <= kCoarse * stored) continue;
+    const double rise = w[i] * (top[i] - middle[i]), fall = w[i] * (middle[i] - bottom[i]);
+    up += rise;
+    down += fall;
+    low += std::min(rise, fall);
+    high += std::max(rise, fall);
+    noise += std::abs(w[i]) * error;
+    square_noise += w[i] * w[i] * error * error;
   }
 }
 
-void Movement::feed(Extrapolation& extrapolation, double step, double scale, const Rounding& rounding) const {
-  // What is done to the inputs first is rounded too, and that moves f as the inputs would.
-  const double slope = std::max(std::abs(up), std::abs(down)) / step;
-  const double noise = rounding.amplification * kEpsilon * (std::sqrt(square_noise) + scale * slope);
-  extrapolation.add(step, up, down, std::max(noise, rounding.least));
+Moves Movement::moves(double step, double scale) const {
+  const double before = kEpsilon * scale * std::max(std::abs(up), std::abs(down)) / step;
+  return {up, down, std::sqrt(square_noise) + before, low, high, noise + before};
 }
 
 std::string element_name(const Shape& shape, std::int64_t flat) {

@@ -39,19 +39,19 @@ double dot(const Tensor& a, const Tensor& b);
 /// sqrt(sum((a * b)^2))
 double root_square_sum(const Tensor& a, const Tensor& b);
 
-/// How f rounds.
-struct Rounding {
-  double amplification = 1;  ///< how much more than storing the outputs does
-  double least = 0;          ///< the error of <dy, y> where f is so coarse that outputs need not move at all
-};
+/// Rounding errors so much larger than that of storing a value are not f64's.
+inline constexpr double kCoarse = 1e4;
 
-/// How far <dy, y> moved, from y(0) up to y(step) and from y(-step), and the rounding error of that. Only elements that
-/// move count. Adds up over several outputs.
+/// The moves of <dy, y> from y(0) up to y(step) and from y(-step). Adds up over several outputs.
 struct Movement {
-  double up = 0, down = 0, square_noise = 0;
-  void add(const Tensor& dy, const Tensor& above, const Tensor& y, const Tensor& below);
-  /// Feeds an extrapolation; `scale` is that of what was moved.
-  void feed(Extrapolation& extrapolation, double step, double scale, const Rounding& rounding) const;
+  double up = 0, down = 0, low = 0, high = 0, noise = 0, square_noise = 0;
+
+  /// Elements that do not move have no rounding error, but in f so coarse that they need not.
+  /// `noise`: the rounding error of each element of y, or else that of storing it, `amplification` times.
+  void add(const Tensor& dy, const Tensor& above, const Tensor& y, const Tensor& below, const Tensor& noise,
+           double amplification = 1);
+  /// What is done to the inputs first is rounded too, and that moves y as the inputs would: `scale` is theirs.
+  Moves moves(double step, double scale) const;
 };
 
 /// `element [1, 2]`

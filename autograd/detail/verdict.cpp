@@ -56,9 +56,8 @@ Verdict judge(double analytic, const Derivative& numeric, double floor, double t
     const bool certain = numeric.error <= tolerance * std::max(std::abs(numeric.value), floor);
     return certain ? Verdict::wrong : Verdict::undecidable;
   }
-  const auto [low, high] = std::minmax(numeric.left, numeric.right);
-  const double slack = allowed + numeric.one_sided_error;
-  if (numeric.has_kink() && low - slack <= analytic && analytic <= high + slack) return Verdict::kink;
+  const double slack = allowed + numeric.bound_error;
+  if (numeric.has_kink() && numeric.low - slack <= analytic && analytic <= numeric.high + slack) return Verdict::kink;
   const double error = std::abs(analytic - numeric.value);
   if (error > allowed + numeric.error) return Verdict::wrong;
   return error <= allowed && numeric.error <= allowed ? Verdict::right : Verdict::undecidable;

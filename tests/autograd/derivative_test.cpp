@@ -88,11 +88,11 @@ TEST_P(EveryFunction, TheDerivativeIsRightToNineDigitsWhereF64AllowsIt) {
 INSTANTIATE_TEST_SUITE_P(Known, EveryFunction, testing::ValuesIn(kFunctions),
                          [](const auto& tested) { return "number_" + std::to_string(tested.index); });
 
-TEST(Derivative, OneSidedDerivativesShowAKink) {
+TEST(Derivative, BoundsOfOneSidedDerivativesShowAKink) {
   const Derivative kink = derivative([](double x) { return std::abs(x) + 2 * x; }, 0);
   EXPECT_TRUE(kink.has_kink());
-  EXPECT_NEAR(kink.left, 1, 1e-12);
-  EXPECT_NEAR(kink.right, 3, 1e-12);
+  EXPECT_NEAR(kink.low, 1, 1e-12);
+  EXPECT_NEAR(kink.high, 3, 1e-12);
   EXPECT_FALSE(derivative([](double x) { return x * x * x + x; }, 0).has_kink());
 }
 
