@@ -1,7 +1,6 @@
 #include <braid/autograd/gradcheck.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cmath>
 #include <limits>
@@ -11,7 +10,9 @@
 
 #include <braid/autograd/detail/blame.h>
 #include <braid/autograd/detail/differences.h>
+#include <braid/autograd/detail/rounding.h>
 #include <braid/autograd/detail/verdict.h>
+#include <braid/core/map.h>
 
 namespace braid {
 namespace {
@@ -49,9 +50,9 @@ class Gradcheck {
   }
 
   GradcheckResult run() {
-    differentiate();
     if (diagnosed()) return result_;
-    measure_rounding();
+    differentiate();
+    noise_ = rounding_errors([this, line = joint_line("", "")](double t) { return evaluate(line, t); });
     const std::vector<Line> lines = all_lines();
     for (const Line& line : lines) {
       count(check(line));
@@ -66,9 +67,9 @@ class Gradcheck {
 
  private:
   void differentiate();
+  std::vector<Tensor> gradients_at(const std::vector<Tensor>& inputs, const Tensor& dy) const;
   bool diagnosed();
   bool fails(const std::string& sentence);
-  void measure_rounding();
   double amplification() const;
   std::vector<Line> all_lines();
   void add_lines(std::vector<Line>& lines, std::size_t input);
@@ -86,22 +87,38 @@ class Gradcheck {
   std::vector<std::string> names_;
   Rng rng_;
   Tensor y_, dy_;
-  std::vector<Tensor> gradients_;
+  std::vector<Tensor> gradients_, jumps_;
   Tensor noise_;  // the rounding error of each element of y
   GradcheckResult result_;
 };
 
-/// The gradients of <dy, f(inputs)>, the way users get them.
+/// The gradients of <dy, f(inputs)>, the way users get them, and how far they jump when inputs change in their last
+/// bits: by rounding, or at a kink, where the chain rule need not hold.
 void Gradcheck::differentiate() {
+  dy_ = random_signs(y_.shape(), rng_);
+  gradients_ = gradients_at(inputs_, dy_);
+  for (const Tensor& gradient : gradients_) jumps_.push_back(zeros(gradient.shape(), DType::f64));
+  constexpr double kLastBits = 0x1p-45;
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    std::vector<Tensor> nearby;
+    for (const Tensor& x : inputs_) nearby.push_back(moved(x, random_direction(x, rng_), kLastBits));
+    const std::vector<Tensor> there = gradients_at(nearby, moved(dy_, random_direction(dy_, rng_), kLastBits));
+    for (std::size_t i = 0; i < jumps_.size(); ++i) {
+      const auto larger = [](auto jump, auto g, auto h) { return std::max(jump, std::abs(g - h)); };
+      jumps_[i] = map("gradcheck", larger, jumps_[i], gradients_[i], there[i]);
+    }
+  }
+}
+
+std::vector<Tensor> Gradcheck::gradients_at(const std::vector<Tensor>& inputs, const Tensor& dy) const {
   Tape tape;
   std::vector<Var> watched;
-  for (const Tensor& input : inputs_) watched.push_back(tape.watch(input));
+  for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
   const Var y = f_(watched);
-  check_f64(y.value(), "the output of f");
-  y_ = y.value();
-  dy_ = random_signs(y.shape(), rng_);
-  tape.backward(y, dy_);
-  for (const Var& input : watched) gradients_.push_back(tape.gradient(input));
+  tape.backward(y, dy);
+  std::vector<Tensor> gradients;
+  for (const Var& input : watched) gradients.push_back(tape.gradient(input));
+  return gradients;
 }
 
 bool Gradcheck::fails(const std::string& sentence) {
@@ -116,6 +133,8 @@ bool Gradcheck::diagnosed() {
   for (const Tensor& input : inputs_) before.push_back(input.clone());
   const std::vector<Var> point(inputs_.begin(), inputs_.end());
   const Tensor first = f_(point).value(), again = f_(point).value();
+  check_f64(first, "the output of f");
+  y_ = first;
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     if (!identical(inputs_[i], before[i])) return fails(fmt::format("f changes {}, which it may only read", names_[i]));
   if (first.shape() != again.shape() || !identical(first, again))
@@ -128,45 +147,6 @@ bool Gradcheck::diagnosed() {
     return fails(fmt::format("f returns {} in {} of its output {}", *odd,
                              element_name(first.shape(), odd - values.begin()), first.shape()));
   return false;
-}
-
-using Sequence = std::array<double, 13>;
-
-/// The standard deviation of what is not smooth in values at equal distances, from the median of their fourth
-/// differences, of which a kink reaches less than half (More and Wild, SIAM J. Sci. Comput. 33, 2011).
-double roughness(const Sequence& g, std::size_t apart) {
-  std::array<double, 9> sizes{};
-  const std::size_t count = g.size() - 4 * apart;
-  for (std::size_t i = 0; i < count; ++i)
-    sizes[i] = std::abs(g[i] - 4 * g[i + apart] + 6 * g[i + 2 * apart] - 4 * g[i + 3 * apart] + g[i + 4 * apart]);
-  std::nth_element(sizes.begin(), sizes.begin() + count / 2, sizes.begin() + count);
-  return sizes[count / 2] / (0.6745 * std::sqrt(70.0));
-}
-
-/// The rounding error of each output: the roughness of values that are far enough apart to show the stairs of a coarse
-/// rounding. Where f bends at that distance, they come closer.
-void Gradcheck::measure_rounding() {
-  Line line;
-  for (std::size_t i = 0; i < inputs_.size(); ++i) line.directions.emplace_back(i, random_direction(inputs_[i], rng_));
-  noise_ = full(y_.shape(), std::numeric_limits<double>::quiet_NaN(), DType::f64);
-  double* noise = noise_.mutable_data<double>();
-  for (const double step : {0x1p-10, 0x1p-24, 0x1p-40}) {
-    std::array<Tensor, Sequence().size()> y;
-    for (std::size_t i = 0; i < y.size(); ++i) y[i] = evaluate(line, static_cast<double>(i) * step).contiguous();
-    bool smooth = false;
-    for (std::int64_t element = 0; element < y_.numel(); ++element) {
-      if (!std::isnan(noise[element])) continue;
-      Sequence g{};
-      for (std::size_t i = 0; i < g.size(); ++i) g[i] = y[i].data<double>()[element];
-      const double fine = roughness(g, 1);
-      const bool bends = roughness(g, 2) > 4 * fine;  // what bends shows 16 times as much
-      if (!bends || step == 0x1p-40) noise[element] = fine;
-      smooth |= bends;
-    }
-    if (!smooth) break;
-  }
-  for (std::int64_t element = 0; element < y_.numel(); ++element)
-    if (std::isnan(noise[element])) noise[element] = 0;  // at a bound of the domain
 }
 
 /// How much larger the rounding error of the outputs is than that of storing them.
@@ -239,28 +219,31 @@ Derivative Gradcheck::derivative_along(const Line& line, double scale, double fl
 
 CheckedDerivative Gradcheck::check(const Line& line) const {
   CheckedDerivative checked{line.input, line.where};
-  double norm = 0;
+  double norm = 0, jump = 0;
   for (const auto& [input, direction] : line.directions) {
     checked.analytic += dot(gradients_[input], direction);
     norm = std::hypot(norm, root_square_sum(gradients_[input], direction));
+    jump += 4 * dot(jumps_[input], map(
+                                       "gradcheck", [](auto v) { return std::abs(v); }, direction));
   }
   if (!std::isfinite(norm)) norm = 0;
   const double floor = 1e-3 * std::max(line.largest, norm);
   // Coarse steps may all miss what is narrow or near: a wrong gradient has to be wrong at fine ones as well.
   for (const double fineness : {1.0, 1e-3, 1e-6}) {
-    const Derivative numeric = derivative_along(line, fineness * line.scale, floor);
+    Derivative numeric = derivative_along(line, fineness * line.scale, floor);
     checked.numeric = numeric.value;
     checked.uncertainty = numeric.error;
     checked.relative_error = relative_error(checked.analytic, numeric, floor);
+    if (std::isfinite(jump)) numeric.error += jump;
     checked.verdict = judge(checked.analytic, numeric, floor, options_.tolerance);
     if (checked.verdict != Verdict::wrong || result_.wrong >= 8) break;
   }
-  // A derivative that moves the output by less than its last digits is zero; by less than half of its digits, it
-  // cannot be told from zero.
-  const double size = root_square_sum(dy_, y_) / line.scale;
-  const double negligible = (checked.verdict == Verdict::wrong ? 1e-13 : 1e-8) * size;
-  if ((checked.verdict == Verdict::wrong || checked.verdict == Verdict::undecidable) &&
-      std::abs(checked.analytic) + std::abs(checked.numeric) + checked.uncertainty <= negligible) {
+  if (checked.verdict != Verdict::undecidable) return checked;
+  // What moves the output by less than half of its digits cannot be told from zero.
+  const double negligible = 1e-8 * root_square_sum(dy_, y_) / line.scale;
+  if (jump > negligible) {
+    checked.verdict = Verdict::kink;
+  } else if (std::abs(checked.analytic) + std::abs(checked.numeric) + checked.uncertainty <= negligible) {
     checked.verdict = Verdict::right;
     checked.relative_error = 0;
   }
@@ -290,7 +273,7 @@ CheckedDerivative Gradcheck::wrong_element(const std::pair<std::size_t, Tensor>&
 void Gradcheck::summarize(const std::vector<Line>& lines) {
   const auto worst = std::ranges::max_element(result_.checked, {}, severity);
   result_.ok = result_.wrong == 0;
-  result_.worst = severity(*worst).second;
+  for (const CheckedDerivative& c : result_.checked) result_.worst = std::max(result_.worst, severity(c).error);
   result_.message = fmt::format("gradcheck: {}", describe(*worst, options_.tolerance));
   const auto& directions = lines[static_cast<std::size_t>(worst - result_.checked.begin())].directions;
   if (!result_.ok && directions.size() == 1 && directions.front().second.numel() > options_.max_elements)

@@ -26,8 +26,9 @@ Tensor scales(const Tensor& x) {
   double* data = t.mutable_data<double>();
   const std::int64_t count = t.numel();
   const double squares = std::inner_product(data, data + count, data, 0.0);
-  const double floor = 0.1 * std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(count, 1)));
-  std::transform(data, data + count, data, [=](double v) { return floor == 0 ? 1.0 : std::max(std::abs(v), floor); });
+  const double size = std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(count, 1)));
+  std::transform(data, data + count, data,
+                 [=](double v) { return size < 1e-12 ? 1.0 : std::max(std::abs(v), 0.1 * size); });
   return t;
 }
 
@@ -92,7 +93,10 @@ void Movement::add(const Tensor& dy, const Tensor& above, const Tensor& y, const
   for (std::int64_t i = 0; i < weights.numel(); ++i) {
     const double stored = kEpsilon * std::max({std::abs(top[i]), std::abs(middle[i]), std::abs(bottom[i])});
     const double error = n == nullptr ? amplification * stored : std::max(stored, n[i]);
-    if (top[i] == middle[i] && bottom[i] == middle[i] && error <= kCoarse * stored) continue;
+    if (top[i] == middle[i] && bottom[i] == middle[i] && error <= kCoarse * stored) {
+      resting_noise += std::abs(w[i]) * error;
+      continue;
+    }
     const double rise = w[i] * (top[i] - middle[i]), fall = w[i] * (middle[i] - bottom[i]);
     up += rise;
     down += fall;
@@ -104,6 +108,7 @@ void Movement::add(const Tensor& dy, const Tensor& above, const Tensor& y, const
 }
 
 Moves Movement::moves(double step, double scale) const {
+  if (square_noise == 0) return {up, down, resting_noise, low, high, resting_noise};
   const double before = kEpsilon * scale * std::max(std::abs(up), std::abs(down)) / step;
   return {up, down, std::sqrt(square_noise) + before, low, high, noise + before};
 }

@@ -15,7 +15,7 @@ namespace braid::detail {
 Tensor random_signs(const Shape& shape, Rng& rng);
 
 /// How far each element of x may move for differences: its size, at least a tenth of x's root mean square; 1 where all
-/// are 0.
+/// are next to 0.
 Tensor scales(const Tensor& x);
 
 /// A direction in which each element moves by its scale.
@@ -44,9 +44,9 @@ inline constexpr double kCoarse = 1e4;
 
 /// The moves of <dy, y> from y(0) up to y(step) and from y(-step). Adds up over several outputs.
 struct Movement {
-  double up = 0, down = 0, low = 0, high = 0, noise = 0, square_noise = 0;
+  double up = 0, down = 0, low = 0, high = 0, noise = 0, square_noise = 0, resting_noise = 0;
 
-  /// Elements that do not move have no rounding error, but in f so coarse that they need not.
+  /// Elements that do not move have no rounding error, unless none moves or f is so coarse that they need not.
   /// `noise`: the rounding error of each element of y, or else that of storing it, `amplification` times.
   void add(const Tensor& dy, const Tensor& above, const Tensor& y, const Tensor& below, const Tensor& noise,
            double amplification = 1);

@@ -63,9 +63,9 @@ Verdict judge(double analytic, const Derivative& numeric, double floor, double t
   return error <= allowed && numeric.error <= allowed ? Verdict::right : Verdict::undecidable;
 }
 
-std::pair<bool, double> severity(const CheckedDerivative& c) {
-  const bool wrong = c.verdict == Verdict::wrong;
-  return {wrong, wrong || c.verdict == Verdict::right ? c.relative_error : 0.0};
+Severity severity(const CheckedDerivative& c) {
+  const bool wrong = c.verdict == Verdict::wrong, decided = wrong || c.verdict == Verdict::right;
+  return {wrong, c.where.starts_with("element"), decided ? c.relative_error : 0};
 }
 
 std::string describe(const CheckedDerivative& c, double tolerance) {

@@ -1,6 +1,6 @@
 #pragma once
+#include <compare>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <braid/autograd/derivative.h>
@@ -13,8 +13,14 @@ double relative_error(double analytic, const Derivative& numeric, double floor);
 
 Verdict judge(double analytic, const Derivative& numeric, double floor, double tolerance);
 
-/// The worst derivative has the largest: what is decided counts by its error, what is wrong before what is right.
-std::pair<bool, double> severity(const CheckedDerivative& checked);
+/// The worst derivative has the largest: what is wrong before what is right, single elements before directions, then by
+/// the error of what is decided.
+struct Severity {
+  bool wrong, element;
+  double error;
+  auto operator<=>(const Severity&) const = default;
+};
+Severity severity(const CheckedDerivative& checked);
 
 /// `input 0, element [1]: analytic .., numeric .. +- .., relative error .., tolerance ..`
 std::string describe(const CheckedDerivative& checked, double tolerance);

@@ -1,0 +1,57 @@
+#include <braid/autograd/detail/rounding.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace braid::detail {
+namespace {
+
+using Sequence = std::array<double, 13>;
+
+/// The standard deviation of what is not smooth in values at equal distances, from the median of their fourth
+/// differences, of which a kink reaches less than half (More and Wild, SIAM J. Sci. Comput. 33, 2011).
+double roughness(const Sequence& g, std::size_t apart) {
+  std::array<double, 9> sizes{};
+  const std::size_t count = g.size() - 4 * apart;
+  for (std::size_t i = 0; i < count; ++i)
+    sizes[i] = std::abs(g[i] - 4 * g[i + apart] + 6 * g[i + 2 * apart] - 4 * g[i + 3 * apart] + g[i + 4 * apart]);
+  std::nth_element(sizes.begin(), sizes.begin() + count / 2, sizes.begin() + count);
+  return sizes[count / 2] / (0.6745 * std::sqrt(70.0));
+}
+
+/// The distances of the values. They are to be far enough apart to show the stairs of a coarse rounding; where y bends
+/// at that distance, they come closer.
+constexpr std::array kSteps{0x1p-10, 0x1p-24, 0x1p-40};
+
+/// Fills in the errors that are still NaN and returns whether some are to be measured with smaller steps.
+bool measure(const std::array<Tensor, Sequence().size()>& y, bool last, Tensor& errors) {
+  double* error = errors.mutable_data<double>();
+  bool again = false;
+  for (std::int64_t element = 0; element < errors.numel(); ++element) {
+    if (!std::isnan(error[element])) continue;
+    Sequence g{};
+    for (std::size_t i = 0; i < g.size(); ++i) g[i] = y[i].data<double>()[element];
+    const double fine = roughness(g, 1);
+    const bool bends = roughness(g, 2) > 4 * fine;                     // what bends shows 16 times as much
+    if (!bends || last) error[element] = std::isnan(fine) ? 0 : fine;  // NaN: at a bound of the domain
+    again |= bends;
+  }
+  return again;
+}
+
+}  // namespace
+
+Tensor rounding_errors(const std::function<Tensor(double t)>& y) {
+  Tensor errors;
+  for (const double step : kSteps) {
+    std::array<Tensor, Sequence().size()> values;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = y(static_cast<double>(i) * step).contiguous();
+    if (!errors.defined()) errors = full(values.front().shape(), std::numeric_limits<double>::quiet_NaN(), DType::f64);
+    if (!measure(values, step == kSteps.back(), errors)) break;
+  }
+  return errors;
+}
+
+}  // namespace braid::detail

@@ -1,0 +1,11 @@
+#pragma once
+#include <functional>
+
+#include <braid/core/tensor.h>
+
+namespace braid::detail {
+
+/// The rounding error of each element of y(t), f64, near t = 0: what is not smooth in it.
+Tensor rounding_errors(const std::function<Tensor(double t)>& y);
+
+}  // namespace braid::detail
