@@ -44,7 +44,12 @@ struct Lines {
 template <std::int64_t kWidth, class T>
 void pack_strip(Lines<T> x, std::int64_t lines, std::int64_t depth, T* to) {
   if (lines == kWidth && x.line_step == 1) {
-    for (std::int64_t p = 0; p < depth; ++p) std::copy_n(x.data + p * x.depth_step, kWidth, to + p * kWidth);
+    const hn::ScalableTag<T> d;
+    for (std::int64_t p = 0; p < depth; ++p) {
+      for_each_vector(d, kWidth, [&](std::int64_t i, auto part) HWY_ATTR {
+        part.store(part.load(d, x.data + p * x.depth_step + i), d, to + p * kWidth + i);
+      });
+    }
     return;
   }
   constexpr std::int64_t kSide = kSquare<T>;
