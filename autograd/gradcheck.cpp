@@ -1,147 +1,298 @@
 #include <braid/autograd/gradcheck.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cmath>
 #include <limits>
+#include <map>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
-#include <braid/core/random.h>
+#include <braid/autograd/detail/blame.h>
+#include <braid/autograd/detail/differences.h>
+#include <braid/autograd/detail/verdict.h>
 
 namespace braid {
 namespace {
 
-/// A line through an input along which the derivative is taken.
+using namespace detail;
+
+constexpr double kCoarse = 1e4;  // rounding of that amplification is not f64's
+
+/// A line through the inputs along which the derivative is taken.
 struct Line {
-  Tensor direction;   // like the input
-  double step;        // between the points
-  std::string where;  // in words
+  std::string input, where;                                // in words
+  std::vector<std::pair<std::size_t, Tensor>> directions;  // of the inputs that move
+  double scale = 1;                                        // steps are relative to it
+  double from = 0;                                         // the value of the only element that moves
+  double largest = 0;                                      // gradient of that input
 };
-
-/// Signs with sizes in [0.5, 1.5): never so small that an error hides.
-Tensor random_signs(const Shape& shape, Rng& rng) {
-  Tensor t = rand(shape, rng, DType::f64);
-  double* x = t.mutable_data<double>();
-  std::transform(x, x + t.numel(), x, [](double u) { return u < 0.5 ? u - 1.5 : u + 0.5; });
-  return t;
-}
-
-/// `x + t * direction`
-Tensor moved(const Tensor& x, const Tensor& direction, double t) {
-  Tensor y = x.clone();
-  const Tensor d = direction.contiguous();
-  double* out = y.mutable_data<double>();
-  for (std::int64_t i = 0; i < y.numel(); ++i) out[i] += t * d.data<double>()[i];
-  return y;
-}
-
-std::string element_name(const Shape& shape, std::int64_t flat) {
-  std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    index[static_cast<std::size_t>(axis)] = flat % shape[axis];
-    flat /= shape[axis];
-  }
-  return fmt::format("element [{}]", fmt::join(index, ", "));
-}
-
-/// One line an element, or random ones when there are too many elements.
-std::vector<Line> lines_through(const Tensor& x, const GradcheckOptions& options, Rng& rng) {
-  std::vector<Line> lines;
-  if (x.numel() > options.max_elements) {
-    for (int i = 0; i < options.directions; ++i)
-      lines.push_back({random_signs(x.shape(), rng), options.step, fmt::format("random direction {}", i)});
-    return lines;
-  }
-  const std::vector<double> values = x.to_vector<double>();
-  for (std::int64_t i = 0; i < x.numel(); ++i) {
-    Tensor unit = zeros(x.shape(), DType::f64);
-    unit.mutable_data<double>()[i] = 1;
-    const double size = std::abs(values[static_cast<std::size_t>(i)]);
-    lines.push_back({unit, options.step * std::max(1.0, size), element_name(x.shape(), i)});
-  }
-  return lines;
-}
-
-double dot(const Tensor& a, const Tensor& b) {
-  const Tensor x = a.contiguous(), y = b.contiguous();
-  double sum = 0;
-  for (std::int64_t i = 0; i < x.numel(); ++i) sum += x.data<double>()[i] * y.data<double>()[i];
-  return sum;
-}
-
-/// d/dt <dy, y(t)> at 0: (8 (y(h) - y(-h)) - (y(2h) - y(-2h))) / 12h, which misses h^4 y'''''/30. Differences are taken
-/// element by element, so that outputs that do not move add no rounding error.
-double central_difference(const std::function<Tensor(double)>& y, const Tensor& dy, double h) {
-  const Tensor near = moved(y(h), y(-h), -1), far = moved(y(2 * h), y(-2 * h), -1);
-  return (8 * dot(dy, near) - dot(dy, far)) / (12 * h);
-}
-
-double relative_error(double analytic, double numeric, double scale) {
-  if (!std::isfinite(analytic) || !std::isfinite(numeric)) return std::numeric_limits<double>::infinity();
-  return std::abs(analytic - numeric) / std::max({std::abs(analytic), std::abs(numeric), scale});
-}
-
-double gradient_scale(const Tensor& gradient) {
-  double largest = 0;
-  for (const double g : gradient.to_vector<double>()) largest = std::max(largest, std::abs(g));
-  return std::clamp(largest, 1e-3, 1.0);
-}
-
-/// Counts a comparison and keeps the worst.
-void compare(GradcheckResult& result, const GradcheckOptions& options, const std::string& where, double analytic,
-             double numeric, double scale) {
-  const double error = relative_error(analytic, numeric, scale);
-  if (result.derivatives++ > 0 && error <= result.worst) return;
-  result.worst = error;
-  result.ok = error <= options.tolerance;
-  result.message =
-      fmt::format("gradcheck: {}: analytic {:.10g}, numeric {:.10g}, relative error {:.3g}, tolerance {:.3g}", where,
-                  analytic, numeric, error, options.tolerance);
-}
 
 void check_f64(const Tensor& x, const std::string& what) {
   check_dtype(x.dtype() == DType::f64, "gradcheck: {} must be f64 but is {}", what, name(x.dtype()));
 }
 
+/// `blocks.3.mlp.up.weight` belongs to `blocks.3`, `norm.weight` to `norm`.
+std::string group_of(const std::string& name) {
+  const std::size_t first = name.find('.');
+  if (first == name.npos) return "";
+  const bool numbered = first + 1 < name.size() && std::isdigit(static_cast<unsigned char>(name[first + 1])) != 0;
+  return name.substr(0, numbered ? name.find('.', first + 1) : first);
+}
+
+class Gradcheck {
+ public:
+  Gradcheck(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options,
+            const std::vector<std::string>& names)
+      : f_(f), inputs_(inputs), options_(options), names_(names), rng_(options.seed) {
+    for (std::size_t i = names_.size(); i < inputs.size(); ++i) names_.push_back(fmt::format("input {}", i));
+    for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], names_[i]);
+  }
+
+  GradcheckResult run() {
+    differentiate();
+    if (diagnosed()) return result_;
+    measure_rounding();
+    const std::vector<Line> lines = all_lines();
+    for (const Line& line : lines) {
+      count(check(line));
+      if (options_.progress) options_.progress(result_.derivatives, static_cast<std::int64_t>(lines.size()));
+    }
+    if (lines.empty())
+      result_.message = "gradcheck: no elements to compare";
+    else
+      summarize(lines);
+    return result_;
+  }
+
+ private:
+  void differentiate();
+  bool diagnosed();
+  bool fails(const std::string& sentence);
+  void measure_rounding();
+  std::vector<Line> all_lines();
+  void add_lines(std::vector<Line>& lines, std::size_t input);
+  Line joint_line(const std::string& name, const std::string& group);
+  Tensor evaluate(const Line& line, double t) const;
+  Derivative derivative_along(const Line& line, double scale, double floor) const;
+  CheckedDerivative check(const Line& line) const;
+  void count(CheckedDerivative checked);
+  CheckedDerivative wrong_element(const std::pair<std::size_t, Tensor>& moves) const;
+  void summarize(const std::vector<Line>& lines);
+
+  const GradcheckFunction& f_;
+  const std::vector<Tensor>& inputs_;
+  const GradcheckOptions& options_;
+  std::vector<std::string> names_;
+  Rng rng_;
+  Tensor y_, dy_;
+  std::vector<Tensor> gradients_;
+  Rounding rounding_;
+  GradcheckResult result_;
+};
+
 /// The gradients of <dy, f(inputs)>, the way users get them.
-std::vector<Tensor> analytic_gradients(const GradcheckFunction& f, const std::vector<Tensor>& inputs, Rng& rng,
-                                       Tensor& dy) {
+void Gradcheck::differentiate() {
   Tape tape;
   std::vector<Var> watched;
-  for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
-  const Var y = f(watched);
+  for (const Tensor& input : inputs_) watched.push_back(tape.watch(input));
+  const Var y = f_(watched);
   check_f64(y.value(), "the output of f");
-  dy = random_signs(y.shape(), rng);
-  tape.backward(y, dy);
-  std::vector<Tensor> gradients;
-  for (const Var& input : watched) gradients.push_back(tape.gradient(input));
-  return gradients;
+  y_ = y.value();
+  dy_ = random_signs(y.shape(), rng_);
+  tape.backward(y, dy_);
+  for (const Var& input : watched) gradients_.push_back(tape.gradient(input));
+}
+
+bool Gradcheck::fails(const std::string& sentence) {
+  result_.ok = false;
+  result_.worst = std::numeric_limits<double>::infinity();
+  result_.message = fmt::format("gradcheck: {}", sentence);
+  return true;
+}
+
+bool Gradcheck::diagnosed() {
+  std::vector<Tensor> before;
+  for (const Tensor& input : inputs_) before.push_back(input.clone());
+  const std::vector<Var> point(inputs_.begin(), inputs_.end());
+  const Tensor first = f_(point).value(), again = f_(point).value();
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    if (!identical(inputs_[i], before[i])) return fails(fmt::format("f changes {}, which it may only read", names_[i]));
+  if (first.shape() != again.shape() || !identical(first, again))
+    return fails(
+        "f is not deterministic: two calls with the same inputs differ; when it draws random numbers, as dropout does, "
+        "give each call a copy of one Rng");
+  const std::vector<double> values = first.to_vector<double>();
+  const auto odd = std::ranges::find_if_not(values, [](double v) { return std::isfinite(v); });
+  if (odd != values.end())
+    return fails(fmt::format("f returns {} in {} of its output {}", *odd,
+                             element_name(first.shape(), odd - values.begin()), first.shape()));
+  return false;
+}
+
+/// The standard deviation of what is not smooth in values at equal distances, from the median of their fourth
+/// differences, of which a kink reaches less than half (More and Wild, SIAM J. Sci. Comput. 33, 2011).
+double roughness(std::span<const double> g, std::size_t apart) {
+  std::vector<double> sizes;
+  for (std::size_t i = 0; i + 4 * apart < g.size(); ++i)
+    sizes.push_back(std::abs(g[i] - 4 * g[i + apart] + 6 * g[i + 2 * apart] - 4 * g[i + 3 * apart] + g[i + 4 * apart]));
+  std::ranges::nth_element(sizes, sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2));
+  return sizes[sizes.size() / 2] / (0.6745 * std::sqrt(70.0));
+}
+
+/// The rounding error of f, compared with that of storing its outputs: the roughness of values that are far enough
+/// apart to show the stairs of a coarse rounding. Where f bends at that distance, they come closer.
+void Gradcheck::measure_rounding() {
+  Line line;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) line.directions.emplace_back(i, random_direction(inputs_[i], rng_));
+  const double stored = std::numeric_limits<double>::epsilon() * root_square_sum(dy_, y_);
+  for (const double step : {0x1p-10, 0x1p-24, 0x1p-40}) {
+    std::array<double, 13> g{};
+    for (std::size_t i = 0; i < g.size(); ++i)
+      g[i] = dot(dy_, moved(evaluate(line, static_cast<double>(i) * step), y_, -1));
+    const double fine = roughness(g, 1), coarse = roughness(g, 2);
+    if (stored > 0) rounding_.amplification = std::max(1.0, fine / stored);
+    rounding_.least = rounding_.amplification > kCoarse ? fine : 0;
+    if (!(coarse > 4 * fine)) return;  // what bends shows 16 times as much
+  }
+}
+
+/// One line an element, or random ones when there are too many elements.
+void Gradcheck::add_lines(std::vector<Line>& lines, std::size_t input) {
+  const Tensor& x = inputs_[input];
+  if (x.numel() > options_.max_elements) {
+    for (int i = 0; i < options_.directions; ++i)
+      lines.push_back({names_[input], fmt::format("random direction {}", i), {{input, random_direction(x, rng_)}}});
+    return;
+  }
+  const std::vector<double> values = x.to_vector<double>(), sizes = scales(x).to_vector<double>(),
+                            gradient = gradients_[input].to_vector<double>();
+  double largest = 0;
+  for (const double g : gradient)
+    if (std::isfinite(g)) largest = std::max(largest, std::abs(g));
+  for (std::int64_t i = 0; i < x.numel(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    lines.push_back(
+        {names_[input], element_name(x.shape(), i), {{input, unit(x.shape(), i)}}, sizes[at], values[at], largest});
+  }
+}
+
+/// All inputs of a group together.
+Line Gradcheck::joint_line(const std::string& name, const std::string& group) {
+  Line line{name, "random direction", {}};
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    if (group.empty() || group_of(names_[i]) == group)
+      line.directions.emplace_back(i, random_direction(inputs_[i], rng_));
+  return line;
+}
+
+std::vector<Line> Gradcheck::all_lines() {
+  std::vector<Line> lines;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) add_lines(lines, i);
+  std::map<std::string, int> groups;
+  for (const std::string& name : names_) ++groups[group_of(name)];
+  for (const auto& [group, members] : groups)
+    if (!group.empty() && members > 1) lines.push_back(joint_line(group, group));
+  if (inputs_.size() > 1 && !lines.empty()) lines.push_back(joint_line("all together", ""));
+  return lines;
+}
+
+Tensor Gradcheck::evaluate(const Line& line, double t) const {
+  std::vector<Var> point(inputs_.begin(), inputs_.end());
+  for (const auto& [input, direction] : line.directions) point[input] = moved(inputs_[input], direction, t);
+  return f_(point).value();
+}
+
+/// Stops when the derivative is certain enough for a verdict.
+Derivative Gradcheck::derivative_along(const Line& line, double scale, double floor) const {
+  Extrapolation extrapolation;
+  const auto add = [&](double step) -> const Extrapolation& {
+    step = (line.from + step) - line.from;  // as far as it really gets
+    Movement movement;
+    movement.add(dy_, evaluate(line, step), y_, evaluate(line, -step));
+    movement.feed(extrapolation, step, line.scale, rounding_);
+    return extrapolation;
+  };
+  const auto certain = [&](const Derivative& d) {
+    return d.error <= 0.1 * options_.tolerance * std::max(std::abs(d.value), floor);
+  };
+  return descend(scale, add, certain);
+}
+
+CheckedDerivative Gradcheck::check(const Line& line) const {
+  CheckedDerivative checked{line.input, line.where};
+  double norm = 0;
+  for (const auto& [input, direction] : line.directions) {
+    checked.analytic += dot(gradients_[input], direction);
+    norm = std::hypot(norm, root_square_sum(gradients_[input], direction));
+  }
+  if (!std::isfinite(norm)) norm = 0;
+  const double floor = 1e-3 * std::max(line.largest, norm);
+  // Coarse steps may all miss what is narrow or near: a wrong gradient has to be wrong at fine ones as well.
+  for (const double fineness : {1.0, 1e-3, 1e-6}) {
+    const Derivative numeric = derivative_along(line, fineness * line.scale, floor);
+    checked.numeric = numeric.value;
+    checked.uncertainty = numeric.error;
+    checked.relative_error = relative_error(checked.analytic, numeric, floor);
+    checked.verdict = judge(checked.analytic, numeric, floor, options_.tolerance);
+    if (checked.verdict != Verdict::wrong || result_.wrong >= 8) break;
+  }
+  // What moves the output by less than half of its digits cannot be told from 0.
+  const double negligible = 1e-8 * root_square_sum(dy_, y_) / line.scale;
+  if (checked.verdict == Verdict::undecidable &&
+      std::abs(checked.analytic) + std::abs(checked.numeric) + checked.uncertainty <= negligible) {
+    checked.verdict = Verdict::right;
+    checked.relative_error = 0;
+  }
+  return checked;
+}
+
+void Gradcheck::count(CheckedDerivative checked) {
+  ++result_.derivatives;
+  result_.wrong += checked.verdict == Verdict::wrong;
+  result_.undecidable += checked.verdict == Verdict::undecidable;
+  result_.kinks += checked.verdict == Verdict::kink;
+  result_.checked.push_back(std::move(checked));
+}
+
+/// One element of a direction along which the gradient is wrong.
+CheckedDerivative Gradcheck::wrong_element(const std::pair<std::size_t, Tensor>& moves) const {
+  const auto& [input, direction] = moves;
+  const auto part = [&](std::int64_t begin, std::int64_t end) {
+    return check({names_[input], element_name(direction.shape(), begin), {{input, only(direction, begin, end)}}});
+  };
+  const auto wrong = [&](std::int64_t begin, std::int64_t end) { return part(begin, end).verdict == Verdict::wrong; };
+  const std::int64_t element = bisect(direction.numel(), wrong);
+  return part(element, element + 1);
+}
+
+/// The worst derivative that is decided comes first, and the vjp at fault last.
+void Gradcheck::summarize(const std::vector<Line>& lines) {
+  const auto worst = std::ranges::max_element(result_.checked, {}, severity);
+  result_.ok = result_.wrong == 0;
+  result_.worst = severity(*worst).second;
+  result_.message = fmt::format("gradcheck: {}", describe(*worst, options_.tolerance));
+  const auto& directions = lines[static_cast<std::size_t>(worst - result_.checked.begin())].directions;
+  if (!result_.ok && directions.size() == 1 && directions.front().second.numel() > options_.max_elements)
+    result_.message += fmt::format("\nthere {}", describe(wrong_element(directions.front()), options_.tolerance));
+  if (result_.wrong + result_.undecidable + result_.kinks > 0)
+    result_.message += fmt::format("\n{} derivatives: {} wrong, {} undecidable, {} at kinks", result_.derivatives,
+                                   result_.wrong, result_.undecidable, result_.kinks);
+  result_.message += without_influence(result_.checked);
+  if (rounding_.amplification > kCoarse)
+    result_.message += fmt::format("\nf rounds to {:.0e} of its values: does it compute in f32 somewhere?",
+                                   rounding_.amplification * std::numeric_limits<double>::epsilon());
+  if (!result_.ok && options_.blame)
+    result_.message +=
+        fmt::format("\n{}", blame(f_, inputs_, dy_, {options_.tolerance, rounding_.amplification, options_.seed}));
 }
 
 }  // namespace
 
 GradcheckResult gradcheck(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
                           const GradcheckOptions& options, const std::vector<std::string>& names) {
-  const auto name_of = [&](std::size_t i) { return i < names.size() ? names[i] : fmt::format("input {}", i); };
-  for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], name_of(i));
-  Rng rng(options.seed);
-  Tensor dy;
-  const std::vector<Tensor> gradients = analytic_gradients(f, inputs, rng, dy);
-  GradcheckResult result{.message = "gradcheck: no elements to compare"};
-  std::vector<Var> point(inputs.begin(), inputs.end());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const double scale = gradient_scale(gradients[i]);
-    for (const Line& line : lines_through(inputs[i], options, rng)) {
-      const auto y = [&](double t) {
-        point[i] = moved(inputs[i], line.direction, t);
-        return f(point).value();
-      };
-      compare(result, options, name_of(i) + ", " + line.where, dot(gradients[i], line.direction),
-              central_difference(y, dy, line.step), scale);
-    }
-    point[i] = inputs[i];
-  }
-  return result;
+  return Gradcheck(f, inputs, options, names).run();
 }
 
 }  // namespace braid

@@ -42,8 +42,6 @@ void accumulate(Tensor& sum, Tensor term) {
   }
 }
 
-using ValueId = std::uint32_t;
-
 struct Input {
   std::optional<ValueId> id;  // nullopt: a constant
   Shape shape;
@@ -63,6 +61,7 @@ struct Node {
   ValueId first_output;
   std::vector<Shape> output_shapes;
   Vjp vjp;  // empty: a leaf
+  std::optional<Deferral> deferral;
 };
 
 enum class Stage { recording, running_backward, done };
@@ -77,13 +76,24 @@ struct TapeState {
   std::vector<ValueId> watched;  // ascending
   ValueId num_values = 0;
   Stage stage = Stage::recording;
+  Probe* probe = nullptr;
 
   static const std::shared_ptr<TapeState>& of(const Var& v) { return v.tape_; }
   static ValueId id(const Var& v) { return v.id_; }
 
-  static std::vector<Var> push(const std::shared_ptr<TapeState>& self, Node node, std::vector<Tensor> outputs) {
+  /// The newest node, as probes see it.
+  static RecordedOp description(const Node& node, std::size_t index, std::size_t outputs) {
+    RecordedOp op{index, node.op, {}, node.first_output, outputs, node.deferral};
+    for (const Input& input : node.inputs) op.inputs.push_back(input.id);
+    return op;
+  }
+
+  static std::vector<Var> push(const std::shared_ptr<TapeState>& self, Node node, std::span<const Var> inputs,
+                               std::vector<Tensor> outputs) {
     check<Error>(self->stage == Stage::recording, "{}: this tape has run backward; record on a new one", node.op);
     node.first_output = self->num_values;
+    if (self->probe != nullptr)
+      self->probe->recorded(description(node, self->nodes.size(), outputs.size()), inputs, outputs);
     std::vector<Var> vars;
     for (Tensor& output : outputs) {
       node.output_shapes.push_back(output.shape());
@@ -103,8 +113,13 @@ struct TapeState {
     if (!node.vjp || std::ranges::none_of(dys, &Tensor::defined)) return;
     std::vector<bool> needed;
     for (const Input& input : node.inputs) needed.push_back(input.id.has_value());
+    const auto told = [&](auto tell) {
+      if (probe != nullptr) tell(description(node, nodes.size(), dys.size()));
+    };
+    told([&](const RecordedOp& op) { probe->propagates(op, dys); });
     std::vector<Tensor> dxs = node.vjp(dys, Needs(std::move(needed)));
     std::ranges::fill(dys, Tensor());
+    told([&](const RecordedOp& op) { probe->propagated(op, dxs); });
     check<Error>(dxs.size() == node.inputs.size(), "{}: the vjp returned {} cotangents for {} inputs", node.op,
                  dxs.size(), node.inputs.size());
     check_finite(node.op, "vjp", dxs, node.inputs);
@@ -136,11 +151,11 @@ Tensor& Var::mutable_value() {
   return value_;
 }
 
-Tape::Tape() : state_(std::make_shared<TapeState>()) {}
+Tape::Tape(Probe* probe) : state_(std::make_shared<TapeState>()) { state_->probe = probe; }
 
 Var Tape::watch(const Tensor& value) {
   check_dtype(value.dtype() != DType::i32, "Tape::watch: expected a floating-point tensor but has dtype i32");
-  Var v = std::move(TapeState::push(state_, {"watch", {}, 0, {}, nullptr}, {value}).front());
+  Var v = std::move(TapeState::push(state_, {"watch", {}, 0, {}, nullptr, {}}, {}, {value}).front());
   state_->watched.push_back(TapeState::id(v));
   return v;
 }
@@ -184,9 +199,10 @@ Tensor Tape::gradient(const Var& watched) const {
 
 std::size_t Tape::size() const { return state_->nodes.size(); }
 
-std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp) {
+std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp,
+                        std::optional<Deferral> deferral) {
   std::shared_ptr<TapeState> tape;
-  Node node{op, {}, 0, {}, std::move(vjp)};
+  Node node{op, {}, 0, {}, std::move(vjp), deferral};
   for (const Var& input : inputs) {
     node.inputs.push_back({std::nullopt, input.shape(), input.dtype()});
     if (!input.requires_grad()) continue;
@@ -196,7 +212,14 @@ std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<c
   }
   check_finite(op, "forward", outputs, node.inputs);
   if (!tape) return {outputs.begin(), outputs.end()};
-  return TapeState::push(tape, std::move(node), std::move(outputs));
+  return TapeState::push(tape, std::move(node), inputs, std::move(outputs));
+}
+
+bool detail::opens_checkpoints(std::span<const Var> inputs) {
+  return std::ranges::any_of(inputs, [](const Var& v) {
+    const auto& tape = TapeState::of(v);
+    return tape && tape->probe != nullptr && tape->probe->opens_checkpoints();
+  });
 }
 
 CheckFinite::CheckFinite() { ++finite_checks; }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <braid/autograd/probe.h>
 #include <braid/core/tensor.h>
 
 namespace braid {
@@ -51,7 +52,7 @@ class Var {
   friend class Tape;
   Tensor value_;
   std::shared_ptr<detail::TapeState> tape_;
-  std::uint32_t id_ = 0;
+  ValueId id_ = 0;
 };
 
 /// The same value as a constant: no gradient flows through it.
@@ -83,7 +84,8 @@ using Vjp = std::function<std::vector<Tensor>(std::span<Tensor> dys, const Needs
 /// First-order only: a vjp runs on constants. One backward() per tape.
 class Tape {
  public:
-  Tape();
+  /// `probe` sees what is recorded and propagated.
+  explicit Tape(Probe* probe = nullptr);
 
   /// `value` as a variable whose gradient will be known.
   Var watch(const Tensor& value);
@@ -110,7 +112,8 @@ class Tape {
 ///     return record("square", y, {x}, [x = x.value()](const Tensor& dy) { return 2 * dy * x; });
 ///
 /// Throws Error when the inputs are on different tapes.
-std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp);
+std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp,
+                        std::optional<Deferral> deferral = {});
 
 /// For one output. `vjp(dy)` or `vjp(dy, needs)` returns one cotangent per input, Tensors or constant Vars: a vector of
 /// them, or the only one.

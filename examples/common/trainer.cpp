@@ -56,6 +56,12 @@ double Trainer::evaluate() const {
   return total / static_cast<double>(count);
 }
 
+nn::PrecisionReport Trainer::precision() const {
+  Rng rng = state_.rng;
+  const Batch batch = corpus_.sample(settings_.batch, rng);
+  return nn::precision_report(model(), [&](const Model& m) { return m.loss(batch.tokens, batch.targets); });
+}
+
 std::vector<mhc::ConnectionStats> Trainer::telemetry() const {
   const mhc::Telemetry telemetry;
   model().logits(corpus_.held_out(settings_.batch).front().tokens);

@@ -6,6 +6,7 @@
 #include <braid/mhc/connection.h>
 #include <braid/mhc/telemetry.h>
 #include <braid/nn/optim/adam.h>
+#include <braid/nn/precision_report.h>
 #include <braid/nn/schedule.h>
 #include <braid/nn/transformer.h>
 
@@ -54,6 +55,8 @@ class Trainer {
   StepResult train_step();
   /// The mean loss over the held-out part.
   double evaluate() const;
+  /// How precise the gradients of the next step are; it changes nothing.
+  nn::PrecisionReport precision() const;
   /// What the connections do to the first held-out batch.
   std::vector<mhc::ConnectionStats> telemetry() const;
 

@@ -15,7 +15,8 @@ namespace braid::train_lm {
 namespace {
 
 /// On resumption; the text is compared by its characters.
-constexpr std::array<std::string_view, 5> kMayChange = {"text", "steps", "warmup", "eval_every", "telemetry_every"};
+constexpr std::array<std::string_view, 6> kMayChange = {"text",       "steps",           "warmup",
+                                                        "eval_every", "telemetry_every", "check_gradients"};
 
 /// Of anything that is counted: products of two and their bytes stay below 2^63.
 constexpr std::int64_t kMost = std::int64_t{1} << 24;
@@ -59,6 +60,8 @@ void add_flags(CLI::App& app, Config& c) {
   add_count(app, "--eval-every", c.eval_every, "steps between evaluations on the held-out tenth");
   add_count(app, "--checkpoint-every", c.checkpoint_every, "steps between checkpoints");
   add_count(app, "--telemetry-every", c.telemetry_every, "steps between lines in telemetry.jsonl (0: none)", 0);
+  add_count(app, "--check-gradients", c.check_gradients,
+            "steps between comparisons of the f32 gradients with f64, printed and in gradients.jsonl (0: none)", 0);
   app.add_option("--out", c.out, "results folder (default: runs/CONNECTION-TIME)");
   app.add_flag("--resume", c.resume, "continue the run in --out from its checkpoint, bit for bit");
   add_count(app, "--sample", c.sample, "characters to generate at the end", 0);
@@ -114,7 +117,8 @@ nlohmann::ordered_json to_json(const Config& c) {
                {"clip", t.clip},
                {"seed", t.seed},
                {"eval_every", c.eval_every},
-               {"telemetry_every", c.telemetry_every}});
+               {"telemetry_every", c.telemetry_every},
+               {"check_gradients", c.check_gradients}});
   return json;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <new>
 #include <optional>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -37,6 +38,7 @@ struct Folder {
   fs::path config() const { return path / "config.json"; }
   fs::path metrics() const { return path / "metrics.jsonl"; }
   fs::path telemetry() const { return path / "telemetry.jsonl"; }
+  fs::path gradients() const { return path / "gradients.jsonl"; }
   fs::path checkpoint() const { return path / "checkpoint.safetensors"; }
   fs::path picture() const { return path / "loss.png"; }
 };
@@ -71,12 +73,47 @@ Json metrics_line(std::int64_t step, const examples::StepResult& result, std::op
   return line;
 }
 
+/// A line for all gradients, one for each op and one for each parameter.
+std::string json_lines(const nn::PrecisionReport& r, std::int64_t step) {
+  std::vector<Json> lines;
+  lines.push_back({{"dtype", name(r.dtype)},
+                   {"loss", r.loss},
+                   {"loss_error", r.loss_error},
+                   {"relative_error", r.relative_error},
+                   {"remainder", r.remainder}});
+  for (const auto& op : r.ops)
+    lines.push_back({{"op", op.name}, {"relative_error", op.relative_error}, {"share", op.share}});
+  for (const auto& row : r.rows)
+    lines.push_back({{"parameter", row.name},
+                     {"gradient", row.gradient},
+                     {"relative_error", row.relative_error},
+                     {"max_ulps", row.max_ulps},
+                     {"worst_op", row.worst_op},
+                     {"share", row.share}});
+  std::string text;
+  for (const Json& line : lines) {
+    Json stamped{{"step", step}};
+    stamped.update(line);
+    text += stamped.dump() + "\n";
+  }
+  return text;
+}
+
+/// Of the step that comes next.
+void check_gradients(const Folder& folder, const Trainer& trainer, examples::Progress& progress) {
+  const nn::PrecisionReport report = trainer.precision();
+  progress.message(fmt::format("step {:>6}  gradients\n{}", trainer.step() + 1, report.table(10)));
+  examples::JSONLines(folder.gradients()).append_lines(json_lines(report, trainer.step() + 1));
+}
+
 void train(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
   const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
   const auto due = [&](std::int64_t every) { return trainer.step() % every == 0 || trainer.step() == steps; };
   examples::JSONLines metrics(folder.metrics());
   examples::Progress progress("step", steps, trainer.step());
   while (trainer.step() < steps && interrupted == 0) {
+    if (config.check_gradients > 0 && (trainer.step() + 1) % config.check_gradients == 0)
+      check_gradients(folder, trainer, progress);
     const auto start = std::chrono::steady_clock::now();
     const examples::StepResult result = trainer.train_step();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
@@ -105,7 +142,7 @@ int run(const Config& config) {
   Trainer trainer(config.training, corpus);
   open_run(config, folder, corpus, trainer);
   write_config(config, folder);
-  for (const fs::path& lines : {folder.metrics(), folder.telemetry()})
+  for (const fs::path& lines : {folder.metrics(), folder.telemetry(), folder.gradients()})
     examples::rewind_json_lines(lines, trainer.step());
 
   fmt::print("{}\n{}\n", to_json(config).dump(), nn::summary(trainer.model()));

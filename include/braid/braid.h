@@ -3,10 +3,12 @@
 // All of braid.
 
 #include <braid/autograd/checkpoint.h>
+#include <braid/autograd/derivative.h>
 #include <braid/autograd/format.h>
 #include <braid/autograd/gradcheck.h>
 #include <braid/autograd/ops.h>
 #include <braid/autograd/params.h>
+#include <braid/autograd/probe.h>
 #include <braid/autograd/tape.h>
 #include <braid/autograd/value_and_grad.h>
 #include <braid/core/atomic_file.h>
@@ -65,9 +67,12 @@
 #include <braid/nn/mlp.h>
 #include <braid/nn/optim/adam.h>
 #include <braid/nn/optim/sgd.h>
+#include <braid/nn/recorded_case.h>
+#include <braid/nn/precision_report.h>
 #include <braid/nn/rms_norm.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/schedule.h>
 #include <braid/nn/sequential.h>
 #include <braid/nn/summary.h>
 #include <braid/nn/transformer.h>
+#include <braid/nn/verify.h>

@@ -58,9 +58,9 @@ LayerRead hyper_read(const HyperMaps& c, const Var& x) {
   const Tensor streams = x.value().contiguous();
   const Forward out = forward(params, c.eps, streams);
   const std::vector<Var> results =
-      record("hyper_read", {out.u, streams, out.h_post}, std::vector{c.theta, c.alpha, c.bias, x},
+      record("hyper_read", {out.u, streams, out.h_post, out.h_res}, std::vector{c.theta, c.alpha, c.bias, x},
              [=](std::span<const Tensor> dys, const Needs&) { return backward(params, streams, out, dys); });
-  return {results[0], {out.h_pre, results[2], out.h_res, /*gated=*/false}, results[1]};
+  return {results[0], {out.h_pre, results[2], results[3], /*gated=*/false}, results[1]};
 }
 
 }  // namespace braid::mhc::detail

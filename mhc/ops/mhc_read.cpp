@@ -111,7 +111,7 @@ Tensor summed_like(const Tensor& map, const Tensor& per_token) {
 std::vector<Tensor> backward(const MHCSizes& s, const Params& p, const Write& before, const Tensor& pre,
                              const Saved& saved, std::span<Tensor> dys) {
   const Tensor& x = saved.streams->x();
-  const Tensor du = dys[0].contiguous(), dh_post = dys[2].contiguous(), dh_pre = dys[3].contiguous();
+  const Tensor du = dys[0].contiguous(), dh_post = dys[2].contiguous(), dh_pre = dys[4].contiguous();
   const bool written = dys[1].defined();
   Tensor dx = memory_for_dx(x, dys[1]);
   const Tensor dy = dys[1].contiguous();  // undefined where dx has its memory
@@ -152,16 +152,18 @@ LayerRead read(const MHCMaps& m, const Var& x, const LayerRead* before, const Va
   const std::vector<Var> all{x, before == nullptr ? none : before->maps.h_post, f, pre, m.phi, m.alpha, m.bias};
   std::vector<Var> inputs;
   std::ranges::copy_if(all, std::back_inserter(inputs), [](const Var& v) { return v.value().defined(); });
+  const auto vjp = [sizes, params, before = write.without_x(), read_by, saved = Saved{out.maps, out.z, out.r, kept}](
+                       std::span<Tensor> dys, const Needs&) {
+    std::vector<Tensor> dxs = backward(sizes, params, before, read_by, saved, dys);
+    std::erase_if(dxs, [](const Tensor& t) { return !t.defined(); });
+    return dxs;
+  };
+  const std::vector<Tensor> outputs{out.u, out.x, out.h_post(), out.h_res(), out.h_pre()};
   const std::vector<Var> results =
-      record(before == nullptr ? "mhc_read" : "mhc_write_read", {out.u, out.x, out.h_post(), out.h_pre()}, inputs,
-             [sizes, params, before = write.without_x(), read_by, saved = Saved{out.maps, out.z, out.r, kept}](
-                 std::span<Tensor> dys, const Needs&) {
-               std::vector<Tensor> dxs = backward(sizes, params, before, read_by, saved, dys);
-               std::erase_if(dxs, [](const Tensor& t) { return !t.defined(); });
-               return dxs;
-             });
-  const Var h_pre = pre.value().defined() ? results[3] : Var(out.h_pre());
-  return {results[0], {h_pre, results[2], out.h_res(), true, m.post_magnitude}, results[1], std::move(kept)};
+      before == nullptr ? record("mhc_read", outputs, inputs, vjp)
+                        : record("mhc_write_read", outputs, inputs, vjp, Deferral{.input = 0, .output = 1});
+  const Var h_pre = pre.value().defined() ? results[4] : Var(out.h_pre());
+  return {results[0], {h_pre, results[2], results[3], true, m.post_magnitude}, results[1], std::move(kept)};
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ LayerRead read_deferring_write(const StreamMaps& maps, const Var& x) {
   const StreamTensors in{
       .h_pre = stepped(maps.h_pre.value(), 1), .h_res = stepped(maps.h_res.value(), 2), .x = x.value().contiguous()};
   const std::vector<Var> out =
-      record("read_streams", {read(in.h_pre, in.x), in.x}, std::vector{maps.h_pre, maps.h_res, x},
+      record("read_streams", {read(in.h_pre, in.x), in.x, in.h_res}, std::vector{maps.h_pre, maps.h_res, x},
              [in](std::span<const Tensor> dys, const Needs& needs) {
                const StreamTensors d = backward(in, dys[0], dys[1],
                                                 {.h_pre = zeros_if(needs[0], in.h_pre),
@@ -130,18 +130,19 @@ LayerRead read_deferring_write(const StreamMaps& maps, const Var& x) {
                                                  .x = like_if(needs[2], in.x)});
                return std::vector{d.h_pre, d.h_res, d.x};
              });
-  return {out[0], {in.h_pre, maps.h_post, in.h_res, maps.gated}, out[1]};
+  return {out[0], {in.h_pre, maps.h_post, out[2], maps.gated}, out[1]};
 }
 
 Var write_deferred(const LayerRead& read, const Var& f) {
   const Var &h_post = read.maps.h_post, &h_res = read.maps.h_res;
   const StreamTensors in{.h_post = stepped(h_post.value(), 1), .f = f.value().contiguous()};
-  return record("write_streams", write_streams(h_res.value(), in.h_post, read.x.value(), in.f), {h_post, read.x, f},
-                [in](const Tensor& dy, const Needs& needs) {
-                  const StreamTensors d =
-                      backward(in, {}, dy, {.h_post = zeros_if(needs[0], in.h_post), .f = like_if(needs[2], in.f)});
-                  return std::vector{d.h_post, dy, d.f};
-                });
+  const auto vjp = [in](std::span<Tensor> dys, const Needs& needs) {
+    const StreamTensors d =
+        backward(in, {}, dys[0], {.h_post = zeros_if(needs[0], in.h_post), .f = like_if(needs[2], in.f)});
+    return std::vector{d.h_post, dys[0], d.f};
+  };
+  const Tensor y = write_streams(h_res.value(), in.h_post, read.x.value(), in.f);
+  return record("write_streams", {y}, std::vector{h_post, read.x, f}, vjp, Deferral{.input = 1, .output = 0}).front();
 }
 
 Tensor write_streams(const Tensor& h_res, const Tensor& h_post, const Tensor& x, const Tensor& f) {

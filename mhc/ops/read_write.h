@@ -37,8 +37,9 @@ class KeptStreams;
 /// A layer's input with all that the write of its output needs later.
 ///
 /// Where the write is deferred, its vjp leaves x and H_res to the vjp of the read, which has both at hand and adds all
-/// terms of dx in one pass: on the tape, the cotangent of `x` is that of the written streams. Hence h_pre (but where
-/// the next layer reads by it) and h_res are constants here, and x goes nowhere but to the write.
+/// terms of dx in one pass: on the tape, the cotangent of `x` is that of the written streams (a Deferral). Hence h_pre
+/// is a constant here (but where the next layer reads by it), h_res gets no cotangent, and x goes nowhere but to the
+/// write.
 struct LayerRead {
   Var u;  // [..., C]
   StreamMaps maps;

@@ -1,5 +1,5 @@
-// Prints the worst gradcheck error of every op, by the layout of its inputs. Exit code 1 when one is above the
-// tolerance.
+// Prints the worst gradcheck error of every op, by the layout of its inputs, or what gradcheck says of it at random
+// points. Exit code 1 when one is above the tolerance.
 
 #include <algorithm>
 #include <iterator>
@@ -44,6 +44,31 @@ bool print_table(const std::map<std::string, Errors>& table, double tolerance) {
   return ok;
 }
 
+/// Prints what gradcheck says of every op at random points, kinks included, and returns whether none was wrong.
+bool check_points(std::int64_t points, const GradcheckOptions& options) {
+  std::map<std::string, GradcheckResult> sums;
+  for (const OpCase& op_case : op_registry()) {
+    GradcheckResult& sum = sums[op_case.op];
+    for (std::int64_t point = 0; point < points; ++point) {
+      const GradcheckResult result =
+          gradcheck(op_case.f, make_random_inputs(op_case, static_cast<std::uint64_t>(point)), options);
+      if (!result) fmt::print(stderr, "{}, point {}: {}\n", op_case.op, point, result.message);
+      sum.ok &= result.ok;
+      sum.worst = std::max(sum.worst, result.worst);
+      sum.derivatives += result.derivatives;
+      sum.wrong += result.wrong + (!result.ok && result.wrong == 0);
+      sum.undecidable += result.undecidable;
+      sum.kinks += result.kinks;
+    }
+  }
+  fmt::print("{:<18}{:>12}{:>12}{:>12}{:>12}{:>12}\n", "op", "derivatives", "wrong", "undecidable", "at kinks",
+             "worst");
+  for (const auto& [op, sum] : sums)
+    fmt::print("{:<18}{:>12}{:>12}{:>12}{:>12}{:>12.1e}\n", op, sum.derivatives, sum.wrong, sum.undecidable, sum.kinks,
+               sum.worst);
+  return std::ranges::all_of(sums, [](const auto& sum) { return sum.second.ok; });
+}
+
 }  // namespace
 }  // namespace braid
 
@@ -51,10 +76,13 @@ int main(int argc, char** argv) {
   CLI::App app("Worst relative error of every op's gradient in f64, by the layout of its inputs");
   braid::GradcheckOptions options;
   app.add_option("--tolerance", options.tolerance, "largest error that passes")->capture_default_str();
-  app.add_option("--step", options.step, "of the central differences")->capture_default_str();
   app.add_option("--seed", options.seed, "of the output's cotangent")->capture_default_str();
+  std::int64_t points = 0;
+  app.add_option("--points", points, "check every case at so many random points instead, kinks included")
+      ->check(CLI::NonNegativeNumber);
   try {
     app.parse(argc, argv);
+    if (points > 0) return braid::check_points(points, options) ? 0 : 1;
     return braid::print_table(braid::worst_errors(options), options.tolerance) ? 0 : 1;
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);

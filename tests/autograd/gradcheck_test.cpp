@@ -1,12 +1,13 @@
 #include <braid/autograd/gradcheck.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops.h>
 #include <braid/core/map.h>
 #include <braid/core/random.h>
 
@@ -127,12 +128,143 @@ TEST(Gradcheck, RejectsWhatIsNotF64) {
             "gradcheck: the output of f must be f64 but is f32");
 }
 
+TEST(Gradcheck, CountsKinksApart) {
+  const Tensor at_zero = Tensor::of<double>({3}, {0, 1, -1});
+  const auto kinks = [](const GradcheckFunction& f, const Tensor& x) {
+    const GradcheckResult result = gradcheck(f, {x});
+    EXPECT_TRUE(result) << result.message;
+    return result.kinks;
+  };
+  EXPECT_EQ(kinks([](auto x) { return relu(x[0]); }, at_zero), 1);
+  EXPECT_EQ(kinks([](auto x) { return abs(x[0]); }, at_zero), 1);
+  EXPECT_EQ(kinks([](auto x) { return clamp(x[0], 0, 1); }, at_zero), 2);
+  EXPECT_EQ(kinks([](auto x) { return max(x[0]); }, ones({4}, DType::f64)), 4);
+  EXPECT_EQ(kinks([](auto x) { return x[0] * x[0] * x[0]; }, at_zero), 0);
+}
+
+TEST(Gradcheck, OutsideTheOneSidedDerivativesIsWrongAtAKinkToo) {
+  const auto f = [](auto x) {
+    return record("relu", relu(x[0]).value(), {x[0]}, [](const Tensor& dy) { return 1.5 * dy; });
+  };
+  EXPECT_FALSE(gradcheck(f, {zeros({1}, DType::f64)}));
+}
+
+TEST(Gradcheck, NeedsNoStepForAnyScale) {
+  Rng rng(3);
+  const Tensor x = randn({6}, rng, DType::f64);
+  for (const double in : {1e-6, 1.0, 1e6})
+    for (const double out : {1e-8, 1.0, 1e8})
+      for (const double error : {0.0, 1e-4}) {
+        const auto f = [=](auto x) { return out * cube(tanh(x[0] * (1 / in)) + 2, 1 + error); };
+        const GradcheckResult result = gradcheck(f, {Tensor(Var(x) * in)});
+        EXPECT_EQ(result.ok, error == 0) << in << " " << out << " " << result.message;
+        EXPECT_EQ(result.undecidable, 0);
+      }
+}
+
+TEST(Gradcheck, SteepPlacesNeedSmallSteps) {
+  const auto f = [](auto x) { return tanh(1e6 * (x[0] - 1.0)); };
+  const GradcheckResult result = gradcheck(f, {Tensor::of<double>({2}, {1 + 1e-7, 1 - 3e-7})}, {.tolerance = 1e-5});
+  EXPECT_TRUE(result) << result.message;
+  EXPECT_EQ(result.undecidable, 0);
+}
+
+TEST(Gradcheck, RoundingMakesDerivativesUndecidableNotWrong) {
+  const auto f = [](auto x) { return (x[0] + 1e12) - 1e12; };
+  const GradcheckResult result = gradcheck(f, {points()});
+  EXPECT_TRUE(result) << result.message;
+  EXPECT_GT(result.undecidable, 0);
+  EXPECT_THAT(result.message, HasSubstr(" undecidable"));
+}
+
+TEST(Gradcheck, SaysThatAFunctionRoundsToF32) {
+  const auto f = [](auto x) { return cast(cast(exp(x[0]), DType::f32), DType::f64); };
+  EXPECT_THAT(gradcheck(f, {points()}).message, HasSubstr("of its values: does it compute in f32 somewhere?"));
+}
+
+TEST(Gradcheck, SaysThatAFunctionIsNotDeterministic) {
+  std::uint64_t calls = 0;
+  const auto f = [&](auto x) { return dropout(x[0], 0.5, Rng(++calls)); };
+  const GradcheckResult result = gradcheck(f, {ones({20}, DType::f64)});
+  EXPECT_FALSE(result);
+  EXPECT_THAT(result.message, StartsWith("gradcheck: f is not deterministic: two calls with the same inputs differ"));
+}
+
+TEST(Gradcheck, SaysThatAFunctionChangesItsInputs) {
+  const auto f = [](auto x) {
+    const_cast<double*>(x[0].value().template data<double>())[1] += 1;
+    return x[0] * 2.0;
+  };
+  EXPECT_EQ(gradcheck(f, {points().clone()}).message, "gradcheck: f changes input 0, which it may only read");
+}
+
+TEST(Gradcheck, SaysWhereAFunctionReturnsNan) {
+  EXPECT_EQ(gradcheck([](auto x) { return log(x[0]); }, {Tensor::of<double>({2, 1}, {1, -1})}).message,
+            "gradcheck: f returns nan in element [1, 0] of its output [2, 1]");
+  EXPECT_EQ(gradcheck([](auto x) { return 1.0 / x[0]; }, {zeros({1}, DType::f64)}).message,
+            "gradcheck: f returns inf in element [0] of its output [1]");
+}
+
+TEST(Gradcheck, SaysThatAnInputHasNoInfluence) {
+  const GradcheckResult unused = gradcheck([](auto x) { return x[0] * 2.0; }, {points(), points()});
+  EXPECT_TRUE(unused);
+  EXPECT_THAT(unused.message, HasSubstr("\nf does not depend on input 1"));
+  const GradcheckResult shifted =
+      gradcheck([](auto x) { return softmax(x[0] + x[1]); }, {points(), ones({2, 1}, DType::f64)});
+  EXPECT_TRUE(shifted) << shifted.message;
+  EXPECT_THAT(shifted.message, HasSubstr("\nf does not depend on input 1"));
+}
+
+TEST(Gradcheck, NamesTheWrongElementOfALargeInput) {
+  const auto f = [](auto x) {
+    const auto vjp = [](const Tensor& dy) {
+      Tensor dx = dy.clone();
+      dx.mutable_data<double>()[1234] *= 2;
+      return dx;
+    };
+    return record("identity", x[0].value().clone(), {x[0]}, vjp);
+  };
+  const GradcheckResult result = gradcheck(f, {ones({40, 50}, DType::f64)});
+  EXPECT_FALSE(result);
+  EXPECT_THAT(result.message, HasSubstr("\nthere input 0, element [24, 34]: analytic "));
+}
+
+TEST(Gradcheck, ReportsProgressAndATable) {
+  std::int64_t calls = 0, last = 0, all = 0;
+  const GradcheckOptions options{.progress = [&](std::int64_t done, std::int64_t total) {
+    ++calls;
+    last = done;
+    all = total;
+  }};
+  const Polynomial module{ones({3}, DType::f64), full({3}, 0.5, DType::f64)};
+  const GradcheckResult result = gradcheck_module(
+      module, [](const Polynomial& m) { return m(points()); }, options);
+  EXPECT_EQ(calls, 7);
+  EXPECT_EQ(last, 7);
+  EXPECT_EQ(all, 7);
+  const std::string table = result.table();
+  EXPECT_EQ(std::ranges::count(table, '\n'), 4);
+  EXPECT_THAT(table, HasSubstr("\nlinear "));
+  EXPECT_THAT(table, HasSubstr("\nall together "));
+  EXPECT_THAT(table, testing::EndsWith("  right\n"));
+}
+
+TEST(Gradcheck, GroupsOfParametersAreCheckedTogether) {
+  const auto f = [](auto x) { return x[0] * x[1] * x[2] * x[3]; };
+  const std::vector<Tensor> x(4, points());
+  const GradcheckResult result = gradcheck(f, x, {}, {"blocks.0.a.weight", "blocks.0.b", "blocks.1.a", "head.weight"});
+  std::vector<std::string> together;
+  for (const CheckedDerivative& c : result.checked)
+    if (c.where == "random direction") together.push_back(c.input);
+  EXPECT_THAT(together, testing::ElementsAre("blocks.0", "all together"));
+}
+
 TEST(Gradcheck, ChecksTheParametersOfAModuleByName) {
   const Polynomial module{ones({3}, DType::f64), full({3}, 0.5, DType::f64)};
   const Tensor x = points();
   const GradcheckResult right = gradcheck_module(module, [&](const Polynomial& m) { return m(x); });
   EXPECT_TRUE(right) << right.message;
-  EXPECT_EQ(right.derivatives, 6);
+  EXPECT_EQ(right.derivatives, 7);  // one along both
   const auto frozen = [&](const Polynomial& m) { return m.linear * x + detach(m.cubic) * x; };
   EXPECT_THAT(gradcheck_module(module, frozen).message, StartsWith("gradcheck: cubic, element ["));
 }

@@ -1,6 +1,7 @@
 #include <tests/autograd/op_registry.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -21,8 +22,8 @@ Cases arithmetic_cases() {
       {"sub", {{2, 3}}, {{2, 0}}, [](Vars x) { return 2.0 - (x[0] - 3.0); }},
       {"mul", {{2, 3, 4}, {3, 1}}, {{2, 0, 4}, {0, 1}}, [](Vars x) { return x[0] * x[1]; }},
       {"mul", {{2, 3}}, {{2, 0}}, [](Vars x) { return 2.0 * x[0] * x[0]; }},
-      {"div", {{2, 3, 4}, {3, 1}}, {{2, 0, 4}, {0, 1}}, [](Vars x) { return x[0] / x[1]; }},
-      {"div", {{2, 3}}, {{2, 0}}, [](Vars x) { return 2.0 / (x[0] / 3.0); }},
+      {"div", {{2, 3, 4}, {3, 1}}, {{2, 0, 4}, {0, 1}}, [](Vars x) { return x[0] / x[1]; }, Domain::nonzero},
+      {"div", {{2, 3}}, {{2, 0}}, [](Vars x) { return 2.0 / (x[0] / 3.0); }, Domain::nonzero},
       {"neg", {{2, 3}}, {{2, 0}}, [](Vars x) { return -x[0]; }},
   };
 }
@@ -203,6 +204,20 @@ Tensor random_values(const Shape& shape, Domain domain, Rng& rng) {
   return t;
 }
 
+/// From a grid that has the kinks of the cases on it, or anything of any size.
+Tensor anywhere(const Shape& shape, Domain domain, bool on_grid, Rng& rng) {
+  constexpr std::array kGrid{0.0, 0.1, -0.1, 0.2, -0.2, 1.0, -1.0, -2.0};
+  const Tensor places = rand(shape, rng, DType::f64), sizes = rand({1}, rng, DType::f64);
+  const double scale = std::pow(10, 2 * sizes.data<double>()[0] - 1);
+  Tensor t(shape, DType::f64);
+  std::transform(places.data<double>(), places.data<double>() + t.numel(), t.mutable_data<double>(), [&](double u) {
+    double v = on_grid ? kGrid[static_cast<std::size_t>(u * kGrid.size())] : scale * (2 * u - 1);
+    if (domain == Domain::positive) v = std::abs(v);
+    return v == 0 && domain != Domain::away_from_zero ? 0.5 : v;
+  });
+  return t;
+}
+
 Tensor transposed(const Tensor& x) {
   std::vector<int> reverse;
   for (int axis = x.rank() - 1; axis >= 0; --axis) reverse.push_back(axis);
@@ -261,6 +276,15 @@ std::vector<Tensor> make_inputs(const OpCase& op_case, Layout layout) {
   std::vector<Tensor> inputs;
   for (const Shape& shape : layout == Layout::zero_size ? op_case.empty_shapes : op_case.shapes)
     inputs.push_back(laid_out(random_values(shape, op_case.domain, rng), layout, op_case.broadcast_axis));
+  return inputs;
+}
+
+std::vector<Tensor> make_random_inputs(const OpCase& op_case, std::uint64_t point) {
+  Rng rng(point);
+  const Layout layout = kLayouts[point / 2 % (kLayouts.size() - 1)];
+  std::vector<Tensor> inputs;
+  for (const Shape& shape : op_case.shapes)
+    inputs.push_back(laid_out(anywhere(shape, op_case.domain, point % 2 == 1, rng), layout, op_case.broadcast_axis));
   return inputs;
 }
 

@@ -21,7 +21,8 @@ inline constexpr std::array kLayouts{Layout::contiguous, Layout::transposed, Lay
 std::string_view name(Layout layout);
 
 enum class Domain {
-  away_from_zero,  ///< signed, sizes in [0.25, 1.25): kinks and poles at 0 are far
+  away_from_zero,  ///< signed, sizes in [0.25, 1.25): kinks at 0 are far
+  nonzero,         ///< the same, and 0 is a pole
   positive,
 };
 
@@ -40,5 +41,9 @@ std::vector<OpCase> op_registry();
 
 /// The inputs of a case in f64, the same in every call.
 std::vector<Tensor> make_inputs(const OpCase& op_case, Layout layout);
+
+/// Inputs anywhere in the domain of the op: near and on its kinks, with ties (from a grid of few values, every second
+/// point), of any size.
+std::vector<Tensor> make_random_inputs(const OpCase& op_case, std::uint64_t point);
 
 }  // namespace braid

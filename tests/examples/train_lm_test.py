@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|bad-input|kill}"""
+"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|gradients|bad-input|kill}"""
 import json
 import pathlib
 import random
@@ -76,6 +76,36 @@ def connections(program, folder):
         check(seen == [(20, 0), (20, 1), (40, 0), (40, 1)], f"{name}: telemetry.jsonl has lines for {seen}")
 
 
+def gradients(program, folder):
+    """--check-gradients reports and changes nothing."""
+    text = write_text(folder)
+    flags = ["--text", text, *TINY, "--lr", 5e-3, "--min-lr", 5e-3, "--connection", "mhc"]
+    plain, whole, broken = folder / "plain", folder / "whole", folder / "broken"
+    checked = ["--check-gradients", 8]
+    for out, more in ((plain, ["--steps", 20]), (whole, ["--steps", 20, *checked]), (broken, ["--steps", 10, *checked]),
+                      (broken, ["--steps", 20, *checked, "--resume", "--threads", 1])):
+        result = run(program, *flags, "--out", out, *more)
+        check(result.returncode == 0, result.stderr)
+        check(result.stdout.count("f32 beside f64") == (0 if out == plain else 2 if out == whole else 1), "a table for each check")
+    check(tensors(plain) == tensors(whole), "looking at the gradients changed the parameters")
+    check(losses(plain) == losses(whole), "looking at the gradients changed the losses")
+    check(not (plain / "gradients.jsonl").exists(), "a report that nobody asked for")
+    text = (whole / "gradients.jsonl").read_text()
+    check(text == (broken / "gradients.jsonl").read_text(), "resumption or threads changed the report")
+    lines = [json.loads(line) for line in text.splitlines()]
+    whole_gradient = [line for line in lines if "remainder" in line]
+    check([line["step"] for line in whole_gradient] == [8, 16], "a line for each check")
+    for line in whole_gradient:
+        check(line["dtype"] == "f32" and 1e-9 < line["relative_error"] < 1e-4 and line["remainder"] < 1e-3, f"{line}")
+    loss = json.loads((whole / "metrics.jsonl").read_text().splitlines()[7])["train_loss"]
+    check(abs(whole_gradient[0]["loss"] - loss) < 1e-5, "the batch must be that of the step")
+    ops = {line["op"] for line in lines if "op" in line}
+    check({"linear", "mhc_read", "mhc_write_read"} <= ops, f"ops {ops}")
+    rows = [line for line in lines if line.get("parameter") == "blocks.0.attention.q.weight"]
+    check([row["step"] for row in rows] == [8, 16], "a line for each parameter")
+    check(all(row["worst_op"] in ops and row["max_ulps"] > 0 for row in rows), f"{rows}")
+
+
 def losses(out):
     return [json.loads(line)["train_loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
 
@@ -92,6 +122,7 @@ def bad_input(program, folder):
         ("none.txt is not a file", ["--text", folder / "none.txt", "--out", new]),
         ("9 characters are too few", ["--text", short, "--out", new]),
         ("3 heads do not divide 10 channels", ["--text", text, "--channels", 10, "--heads", 3, "--out", new]),
+        ("--check-gradients: Value -1 not in range", ["--check-gradients", -1, "--out", new]),
         ("--color", ["--color", "red", "--out", new]),
         ("--steps", ["--steps", "many", "--out", new]),
         ("--layers", ["--layers", 0, "--out", new]),
@@ -155,4 +186,4 @@ def kill(program, folder, kills=20):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"outputs": outputs, "connections": connections, "bad-input": bad_input, "kill": kill}[case](program, pathlib.Path(name))
+        {"outputs": outputs, "connections": connections, "gradients": gradients, "bad-input": bad_input, "kill": kill}[case](program, pathlib.Path(name))

@@ -6,9 +6,6 @@
 
 namespace braid::golden {
 
-/// `max|a - b| / max(1, max|b|)`; NaN when a difference is. The reference is b.
-double relative_error(const Tensor& a, const Tensor& b);
-
 /// The worst relative error over all tensors and paths in each dtype, and why the case failed: empty when it passed.
 struct Verdict {
   double f64 = 0, f32 = 0;
@@ -18,6 +15,6 @@ struct Verdict {
 /// Evaluates every path of the module that the case's name stands for, in f64 and in f32, and compares all out.*,
 /// grad.* and final.* of the case. f32 gets ten times the tolerance where logits go beyond +-20, since their rounding
 /// alone changes exp(logit) by 1e-6.
-Verdict check_case(const Case& golden, const std::vector<Module>& modules);
+Verdict check_case(const RecordedCase& golden, const std::vector<Module>& modules);
 
 }  // namespace braid::golden

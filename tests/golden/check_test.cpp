@@ -9,14 +9,14 @@
 namespace braid::golden {
 namespace {
 
-Config scale(const std::string& json) {
+nn::CaseSettings scale(const std::string& json) {
   std::map<std::string, std::string> settings;
   settings["scale"] = json;
-  return Config(settings);
+  return nn::CaseSettings(settings);
 }
 
 /// y = scale * x * weight with all that a case file holds.
-Case product_case() {
+RecordedCase product_case() {
   const auto f64 = [](std::initializer_list<double> values) { return Tensor::of<double>({2}, values); };
   return {"product_n2",
           scale("2.0"),
@@ -28,13 +28,13 @@ Case product_case() {
            {"grad.weight", f64({2, -60})}}};
 }
 
-Var product(const Arguments& a) { return a["x"] * a["weight"] * a.config.number("scale"); }
+Var product(const CaseInputs& a) { return a["x"] * a["weight"] * a.settings.number("scale"); }
 
-std::vector<Module> products(std::function<Var(const Arguments&)> call = product) {
+std::vector<Module> products(std::function<Var(const CaseInputs&)> call = product) {
   return {{"product", {path("op", std::move(call))}}};
 }
 
-std::string complaint(const Case& golden, const std::vector<Module>& modules = products()) {
+std::string complaint(const RecordedCase& golden, const std::vector<Module>& modules = products()) {
   return check_case(golden, modules).why;
 }
 
@@ -46,32 +46,32 @@ TEST(Golden, PassesWhatIsRight) {
 }
 
 TEST(Golden, FailsAWrongOutput) {
-  Case golden = product_case();
+  RecordedCase golden = product_case();
   golden.tensors["out.y"] = Tensor::of<double>({2}, {1, -24 - 24e-9});
   EXPECT_EQ(complaint(golden), "f64 op: out.y is off by 1.0e-09, more than 1e-10");
 }
 
 TEST(Golden, FailsAWrongGradient) {
-  Case golden = product_case();
+  RecordedCase golden = product_case();
   golden.tensors["grad.x"] = Tensor::of<double>({2}, {1.5, 80});
   EXPECT_EQ(complaint(golden), "f64 op: grad.x is off by 6.3e-03, more than 1e-10");
 }
 
 TEST(Golden, FailsWhatIsNotANumber) {
-  Case golden = product_case();
+  RecordedCase golden = product_case();
   golden.tensors["in.x"] = Tensor::of<double>({2}, {1, NAN});
-  EXPECT_EQ(complaint(golden), "f64 op: grad.weight is off by nan, more than 1e-10");
+  EXPECT_EQ(complaint(golden), "f64 op: out.y is off by nan, more than 1e-10");
   EXPECT_TRUE(std::isnan(check_case(golden, products()).f64));
 }
 
 TEST(Golden, FailsAWrongShape) {
-  Case golden = product_case();
+  RecordedCase golden = product_case();
   golden.tensors["out.y"] = golden.tensors["out.y"].reshape({1, 2});
   EXPECT_EQ(complaint(golden), "f64 op: out.y must have shape [1, 2] but has [2]");
 }
 
 TEST(Golden, FailsWhatOnlyOneSideHas) {
-  Case golden = product_case();
+  RecordedCase golden = product_case();
   golden.tensors["out.z"] = scalar(1, DType::f64);
   EXPECT_EQ(complaint(golden), "f64 op: 'out.z' was not computed");
   golden = product_case();
@@ -80,29 +80,29 @@ TEST(Golden, FailsWhatOnlyOneSideHas) {
 }
 
 TEST(Golden, FailsACaseWithoutWhatItsModuleReads) {
-  Case golden = product_case();
+  RecordedCase golden = product_case();
   golden.tensors.erase("param.weight");
   EXPECT_EQ(complaint(golden), "f64 op: the file must have 'in.weight' or 'param.weight'");
   golden = product_case();
   golden.tensors.erase("cotangent");
   EXPECT_EQ(complaint(golden), "f64 op: the file must have 'cotangent'");
   golden = product_case();
-  golden.config = Config();
+  golden.settings = nn::CaseSettings();
   EXPECT_EQ(complaint(golden), "f64 op: the metadata must have 'scale'");
-  golden.config = scale("\"two\"");
+  golden.settings = scale("\"two\"");
   EXPECT_EQ(complaint(golden), "f64 op: the metadata's 'scale' must be a number but is \"two\"");
 }
 
 TEST(Golden, FailsAnUnknownModule) {
   for (const char* name : {"produc_n2", "products", "hyper_product"}) {
-    Case golden = product_case();
+    RecordedCase golden = product_case();
     golden.name = name;
     EXPECT_EQ(complaint(golden), "no module of this name");
   }
 }
 
 TEST(Golden, PrefersTheLongestName) {
-  std::vector<Module> modules = products([](const Arguments& a) { return a["x"]; });
+  std::vector<Module> modules = products([](const CaseInputs& a) { return a["x"]; });
   modules.push_back({"product_n2", products()[0].paths});
   EXPECT_EQ(complaint(product_case(), modules), "");
 }
@@ -110,24 +110,17 @@ TEST(Golden, PrefersTheLongestName) {
 TEST(Golden, ChecksEveryPathInBothTypes) {
   std::vector<Module> modules = products();
   modules[0].paths.push_back(
-      path("fused", [](const Arguments& a) { return product(a) + (a.dtype() == DType::f32 ? 1e-3 : 0); }));
+      path("fused", [](const CaseInputs& a) { return product(a) + (a.dtype() == DType::f32 ? 1e-3 : 0); }));
   EXPECT_EQ(complaint(product_case(), modules), "f32 fused: out.y is off by 4.2e-05, more than 2e-05");
 }
 
 TEST(Golden, GivesFarLogitsMoreRoomInF32) {
-  const auto off = [](const Arguments& a) { return product(a) + (a.dtype() == DType::f32 ? 1e-3 : 0); };
+  const auto off = [](const CaseInputs& a) { return product(a) + (a.dtype() == DType::f32 ? 1e-3 : 0); };
   std::vector<Module> modules = products(off);
-  modules[0].largest_logit = [](const Case&) { return 21.0; };
+  modules[0].largest_logit = [](const RecordedCase&) { return 21.0; };
   EXPECT_EQ(complaint(product_case(), modules), "");
-  modules[0].largest_logit = [](const Case&) { return 20.0; };
+  modules[0].largest_logit = [](const RecordedCase&) { return 20.0; };
   EXPECT_NE(complaint(product_case(), modules), "");
-}
-
-TEST(Golden, RelatesErrorsToLargeReferencesOnly) {
-  const auto f64 = [](std::initializer_list<double> values) { return Tensor::of<double>({2}, values); };
-  EXPECT_DOUBLE_EQ(relative_error(f64({0.25, 0}), f64({0, 0})), 0.25);
-  EXPECT_DOUBLE_EQ(relative_error(f64({1, 5}), f64({0, 4})), 0.25);
-  EXPECT_TRUE(std::isnan(relative_error(f64({NAN, 9}), f64({0, 4}))));
 }
 
 }  // namespace

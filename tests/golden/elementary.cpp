@@ -5,8 +5,8 @@
 namespace braid::golden {
 namespace {
 
-double eps(const Arguments& a) { return a.config.number("eps"); }
-int axis(const Arguments& a) { return static_cast<int>(a.config.integer("axis")); }
+double eps(const CaseInputs& a) { return a.settings.number("eps"); }
+int axis(const CaseInputs& a) { return static_cast<int>(a.settings.integer("axis")); }
 
 Var composed_rms_norm(const Var& x, const Var& weight, double eps) {
   return x / sqrt(mean(x * x, {-1}, true) + eps) * weight;
@@ -19,59 +19,59 @@ Var composed_layer_norm(const Var& x, const Var& weight, const Var& bias, double
 std::vector<Module> norms() {
   return {
       {"rms_norm",
-       {path("fused", [](const Arguments& a) { return rms_norm(a["x"], a["weight"], eps(a)); }),
-        path("composed", [](const Arguments& a) { return composed_rms_norm(a["x"], a["weight"], eps(a)); })}},
+       {path("fused", [](const CaseInputs& a) { return rms_norm(a["x"], a["weight"], eps(a)); }),
+        path("composed", [](const CaseInputs& a) { return composed_rms_norm(a["x"], a["weight"], eps(a)); })}},
       {"layer_norm",
-       {path("fused", [](const Arguments& a) { return layer_norm(a["x"], a["weight"], a["bias"], eps(a)); }),
+       {path("fused", [](const CaseInputs& a) { return layer_norm(a["x"], a["weight"], a["bias"], eps(a)); }),
         path("composed",
-             [](const Arguments& a) { return composed_layer_norm(a["x"], a["weight"], a["bias"], eps(a)); })}},
+             [](const CaseInputs& a) { return composed_layer_norm(a["x"], a["weight"], a["bias"], eps(a)); })}},
       {"softmax",
-       {path("fused", [](const Arguments& a) { return softmax(a["x"], axis(a)); }),
-        path("composed", [](const Arguments& a) { return exp(a["x"] - logsumexp(a["x"], {axis(a)}, true)); })}},
+       {path("fused", [](const CaseInputs& a) { return softmax(a["x"], axis(a)); }),
+        path("composed", [](const CaseInputs& a) { return exp(a["x"] - logsumexp(a["x"], {axis(a)}, true)); })}},
       {"log_softmax",
-       {path("fused", [](const Arguments& a) { return log_softmax(a["x"], axis(a)); }),
-        path("composed", [](const Arguments& a) { return a["x"] - logsumexp(a["x"], {axis(a)}, true); })}},
+       {path("fused", [](const CaseInputs& a) { return log_softmax(a["x"], axis(a)); }),
+        path("composed", [](const CaseInputs& a) { return a["x"] - logsumexp(a["x"], {axis(a)}, true); })}},
   };
 }
 
 std::vector<Module> activations() {
   return {
-      {"gelu_erf", {path("op", [](const Arguments& a) { return gelu_erf(a["x"]); })}},
-      {"gelu_tanh", {path("op", [](const Arguments& a) { return gelu(a["x"]); })}},
+      {"gelu_erf", {path("op", [](const CaseInputs& a) { return gelu_erf(a["x"]); })}},
+      {"gelu_tanh", {path("op", [](const CaseInputs& a) { return gelu(a["x"]); })}},
       {"silu",
-       {path("op", [](const Arguments& a) { return silu(a["x"]); }),
-        path("composed", [](const Arguments& a) { return a["x"] * sigmoid(a["x"]); })}},
+       {path("op", [](const CaseInputs& a) { return silu(a["x"]); }),
+        path("composed", [](const CaseInputs& a) { return a["x"] * sigmoid(a["x"]); })}},
   };
 }
 
 std::vector<Module> products() {
   return {
-      {"embedding", {path("op", [](const Arguments& a) { return embedding(a["weight"], a["ids"].value()); })}},
+      {"embedding", {path("op", [](const CaseInputs& a) { return embedding(a["weight"], a["ids"].value()); })}},
       {"linear",
-       {path("fused", [](const Arguments& a) { return linear(a["x"], a["weight"], a["bias"]); }),
+       {path("fused", [](const CaseInputs& a) { return linear(a["x"], a["weight"], a["bias"]); }),
         path("composed",
-             [](const Arguments& a) { return sum(expand_dims(a["x"], -2) * a["weight"], {-1}) + a["bias"]; })}},
-      {"matmul_broadcast", {path("op", [](const Arguments& a) { return matmul(a["a"], a["b"]); })}},
+             [](const CaseInputs& a) { return sum(expand_dims(a["x"], -2) * a["weight"], {-1}) + a["bias"]; })}},
+      {"matmul_broadcast", {path("op", [](const CaseInputs& a) { return matmul(a["a"], a["b"]); })}},
   };
 }
 
-Outputs reductions(const Arguments& a) {
-  const std::vector<double> axes_of_case = a.config.numbers("axes");
+Outputs reductions(const CaseInputs& a) {
+  const std::vector<double> axes_of_case = a.settings.numbers("axes");
   const Axes axes(axes_of_case.begin(), axes_of_case.end());
   const Var& x = a["x"];
   return {{"y", mean(x, axes)}, {"sum", sum(x, axes)}, {"max", max(x, axes)}};
 }
 
-Var composed_cross_entropy(const Arguments& a) {
+Var composed_cross_entropy(const CaseInputs& a) {
   const Var log_p = log_softmax(reshape(a["logits"], {-1, a["logits"].size(-1)}));
   return -mean(gather(log_p, 1, a["targets"].value().reshape({-1, 1})));
 }
 
 std::vector<Module> arithmetic() {
   return {
-      {"broadcast_arithmetic", {path("ops", [](const Arguments& a) { return (a["a"] * a["b"] - a["a"]) / a["c"]; })}},
+      {"broadcast_arithmetic", {path("ops", [](const CaseInputs& a) { return (a["a"] * a["b"] - a["a"]) / a["c"]; })}},
       {"cross_entropy",
-       {path("fused", [](const Arguments& a) { return cross_entropy(a["logits"], a["targets"].value()); }),
+       {path("fused", [](const CaseInputs& a) { return cross_entropy(a["logits"], a["targets"].value()); }),
         path("composed", composed_cross_entropy)}},
       {"reductions", {differentiated("ops", reductions)}},
   };

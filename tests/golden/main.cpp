@@ -24,7 +24,7 @@ std::vector<fs::path> case_files(const std::string& folder) {
 
 Verdict check_file(const fs::path& file, const std::vector<Module>& modules) {
   try {
-    return check_case(load_case(file), modules);
+    return check_case(nn::load_case(file), modules);
   } catch (const Error& error) {
     return {NAN, NAN, error.what()};
   }

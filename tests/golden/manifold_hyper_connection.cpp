@@ -7,33 +7,34 @@
 namespace braid::golden {
 namespace {
 
-mhc::ManifoldHyperConnection connection(const Arguments& a, mhc::Path path) {
+mhc::ManifoldHyperConnection connection(const CaseInputs& a, mhc::Path path) {
   Rng rng;
-  mhc::ManifoldHyperConnection module(a.config.integer("dims"), rng,
-                                      {.expansion = a.config.integer("expansion"),
-                                       .sinkhorn_iterations = static_cast<int>(a.config.integer("sinkhorn_iterations")),
-                                       .path = path,
-                                       .dtype = a.dtype()});
-  set_params(module, a);
+  mhc::ManifoldHyperConnection module(
+      a.settings.integer("dims"), rng,
+      {.expansion = a.settings.integer("expansion"),
+       .sinkhorn_iterations = static_cast<int>(a.settings.integer("sinkhorn_iterations")),
+       .path = path,
+       .dtype = a.dtype()});
+  nn::set_params(module, a);
   return module;
 }
 
 /// `x w`
-Var layer(const Arguments& a, const Var& x) { return linear(x, transpose(a["w"])); }
+Var layer(const CaseInputs& a, const Var& x) { return linear(x, transpose(a["w"])); }
 
-Var pre_scale(const Arguments& a, mhc::Path path) { return connection(a, path).pre_scale(a["x"]); }
-Var post_combine(const Arguments& a, mhc::Path path) {
+Var pre_scale(const CaseInputs& a, mhc::Path path) { return connection(a, path).pre_scale(a["x"]); }
+Var post_combine(const CaseInputs& a, mhc::Path path) {
   return connection(a, path).post_combine(a["x"], a["layer_output"]);
 }
 
-Var legacy(const Arguments& a, mhc::Path path) { return connection(a, path)(a["x"], layer(a, a["x"])); }
+Var legacy(const CaseInputs& a, mhc::Path path) { return connection(a, path)(a["x"], layer(a, a["x"])); }
 
-Var two_stage(const Arguments& a, mhc::Path path) {
+Var two_stage(const CaseInputs& a, mhc::Path path) {
   const mhc::ManifoldHyperConnection module = connection(a, path);
   return module.post_combine(a["x"], layer(a, module.pre_scale(a["x"])));
 }
 
-Var around_a_layer(const Arguments& a, mhc::Path path) {
+Var around_a_layer(const CaseInputs& a, mhc::Path path) {
   return connection(a, path)(a["x"], [&](const Var& x) { return layer(a, x); });
 }
 
@@ -41,8 +42,7 @@ Var around_a_layer(const Arguments& a, mhc::Path path) {
 
 std::vector<Module> manifold_hyper_connection_modules() {
   std::vector<Path> two_stages = both_paths(two_stage);
-  for (const Path& path : both_paths(around_a_layer))
-    two_stages.push_back({path.name + " around a layer", path.evaluate});
+  for (const Path& path : both_paths(around_a_layer)) two_stages.push_back({path.name + " around a layer", path.check});
   return {
       {"mhconn_legacy", both_paths(legacy)},
       {"mhconn_post_combine", both_paths(post_combine)},

@@ -5,13 +5,13 @@
 namespace braid::golden {
 namespace {
 
-Var mhc_layer(const Arguments& a, mhc::Path path) {
-  mhc::MHCLayer module(a.config.integer("n"), a.config.integer("C"),
-                       {.sinkhorn_iterations = static_cast<int>(a.config.integer("sinkhorn_iterations")),
-                        .eps = a.config.number("eps"),
+Var mhc_layer(const CaseInputs& a, mhc::Path path) {
+  mhc::MHCLayer module(a.settings.integer("n"), a.settings.integer("C"),
+                       {.sinkhorn_iterations = static_cast<int>(a.settings.integer("sinkhorn_iterations")),
+                        .eps = a.settings.number("eps"),
                         .path = path,
                         .dtype = a.dtype()});
-  set_params(module, a);
+  nn::set_params(module, a);
   return module(a["x"]);
 }
 

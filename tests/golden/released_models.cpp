@@ -17,49 +17,51 @@ auto layer_of(const Var& w) {
   return [w](const Var& h) { return tanh(linear(h, transpose(w))); };
 }
 
-mhc::DeepSeekV4Settings deepseek_settings(const Arguments& a, mhc::Path path) {
-  return {.sinkhorn_iterations = static_cast<int>(a.config.integer("sinkhorn_iterations")),
-          .hc_eps = a.config.number("hc_eps"),
-          .norm_eps = a.config.number("norm_eps"),
+mhc::DeepSeekV4Settings deepseek_settings(const CaseInputs& a, mhc::Path path) {
+  return {.sinkhorn_iterations = static_cast<int>(a.settings.integer("sinkhorn_iterations")),
+          .hc_eps = a.settings.number("hc_eps"),
+          .norm_eps = a.settings.number("norm_eps"),
           .path = path,
           .dtype = a.dtype()};
 }
 
-Var deepseek_v4(const Arguments& a, mhc::Path path) {
+Var deepseek_v4(const CaseInputs& a, mhc::Path path) {
   Rng rng;
-  mhc::DeepSeekV4Connection module(a.config.integer("dim"), a.config.integer("n"), rng, deepseek_settings(a, path));
-  set_params(module, a);
+  mhc::DeepSeekV4Connection module(a.settings.integer("dim"), a.settings.integer("n"), rng, deepseek_settings(a, path));
+  nn::set_params(module, a);
   return module(a["x"], layer_of(a["w"]));
 }
 
-Var hunyuan_v4(const Arguments& a, mhc::Path path) {
+Var hunyuan_v4(const CaseInputs& a, mhc::Path path) {
   Rng rng;
-  mhc::HunyuanV4Connection module(a.config.integer("dim"), a.config.integer("n"), rng,
-                                  {.post_magnitude = a.config.number("magnitude"),
-                                   .hc_eps = a.config.number("hc_eps"),
-                                   .norm_eps = a.config.number("norm_eps"),
+  mhc::HunyuanV4Connection module(a.settings.integer("dim"), a.settings.integer("n"), rng,
+                                  {.post_magnitude = a.settings.number("magnitude"),
+                                   .hc_eps = a.settings.number("hc_eps"),
+                                   .norm_eps = a.settings.number("norm_eps"),
                                    .path = path,
                                    .dtype = a.dtype()});
-  set_params(module, a);
+  nn::set_params(module, a);
   return module(a["x"], layer_of(a["w"]));
 }
 
-Var weighted_head(const Arguments& a, mhc::Path path) {
-  mhc::WeightedHead module(
-      a.config.integer("dim"), a.config.integer("n"),
-      {.hc_eps = a.config.number("hc_eps"), .norm_eps = a.config.number("norm_eps"), .path = path, .dtype = a.dtype()});
-  set_params(module, a, [](const std::string& name) { return "hc_" + name; });
+Var weighted_head(const CaseInputs& a, mhc::Path path) {
+  mhc::WeightedHead module(a.settings.integer("dim"), a.settings.integer("n"),
+                           {.hc_eps = a.settings.number("hc_eps"),
+                            .norm_eps = a.settings.number("norm_eps"),
+                            .path = path,
+                            .dtype = a.dtype()});
+  nn::set_params(module, a, [](const std::string& name) { return "hc_" + name; });
   return module(a["x"]);
 }
 
 /// Sites 0, 1, .. one after the other.
-Var single_pass(const Arguments& a, mhc::Path path) {
+Var single_pass(const CaseInputs& a, mhc::Path path) {
   Rng rng;
-  mhc::SinglePassConnection module(a.config.integer("dim"), a.config.integer("n"), rng, deepseek_settings(a, path));
+  mhc::SinglePassConnection module(a.settings.integer("dim"), a.settings.integer("n"), rng, deepseek_settings(a, path));
   mhc::SinglePassStreams x = module.first(mhc::Streams(a["x"]));
-  for (std::int64_t site = 0; site < a.config.integer("depth"); ++site) {
+  for (std::int64_t site = 0; site < a.settings.integer("depth"); ++site) {
     const std::string prefix = std::to_string(site) + ".";
-    set_params(module, a, [&](const std::string& name) { return prefix + name; });
+    nn::set_params(module, a, [&](const std::string& name) { return prefix + name; });
     x = module(x, layer_of(a[prefix + "w"]));
   }
   return module.close(x);
@@ -67,20 +69,22 @@ Var single_pass(const Arguments& a, mhc::Path path) {
 
 /// A gated residual or its head, with the parameters of the case.
 template <class M>
-M gated(const Arguments& a, mhc::Path path) {
+M gated(const CaseInputs& a, mhc::Path path) {
   Rng rng;
-  M module(
-      a.config.integer("dim"), a.config.integer("n"), rng,
-      {.rank = a.config.integer("rank"), .norm_eps = a.config.number("norm_eps"), .path = path, .dtype = a.dtype()});
-  set_params(module, a);
+  M module(a.settings.integer("dim"), a.settings.integer("n"), rng,
+           {.rank = a.settings.integer("rank"),
+            .norm_eps = a.settings.number("norm_eps"),
+            .path = path,
+            .dtype = a.dtype()});
+  nn::set_params(module, a);
   return module;
 }
 
-Var qwen4_gated_residual(const Arguments& a, mhc::Path path) {
+Var qwen4_gated_residual(const CaseInputs& a, mhc::Path path) {
   return gated<mhc::GatedResidual>(a, path)(a["x"], layer_of(a["w"]));
 }
 
-Var qwen4_head(const Arguments& a, mhc::Path path) { return gated<mhc::GatedHead>(a, path)(a["x"]); }
+Var qwen4_head(const CaseInputs& a, mhc::Path path) { return gated<mhc::GatedHead>(a, path)(a["x"]); }
 
 }  // namespace
 

@@ -4,17 +4,17 @@
 
 namespace braid::golden {
 
-mhc::Marginal exact_marginal(const Config& config) {
-  const std::string exact = config.text("exact");
+mhc::Marginal exact_marginal(const nn::CaseSettings& settings) {
+  const std::string exact = settings.text("exact");
   check<FileError>(exact == "columns" || exact == "rows", "exact must be columns or rows but is '{}'", exact);
   return exact == "rows" ? mhc::Marginal::rows : mhc::Marginal::columns;
 }
 
 std::vector<Module> sinkhorn_modules() {
   const auto with = [](const char* name, mhc::Path which) {
-    return path(name, [which](const Arguments& a) {
-      return mhc::sinkhorn_knopp(a["logits"], static_cast<int>(a.config.integer("iterations")),
-                                 exact_marginal(a.config), which);
+    return path(name, [which](const CaseInputs& a) {
+      return mhc::sinkhorn_knopp(a["logits"], static_cast<int>(a.settings.integer("iterations")),
+                                 exact_marginal(a.settings), which);
     });
   };
   return {{"sinkhorn", {with("kernel", mhc::Path::fused), with("composed", mhc::Path::reference)}}};

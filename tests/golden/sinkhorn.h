@@ -1,11 +1,10 @@
 #pragma once
 #include <braid/mhc/ops/sinkhorn.h>
-
-#include <tests/golden/golden_case.h>
+#include <braid/nn/recorded_case.h>
 
 namespace braid::golden {
 
 /// The setting `exact`: "columns" or "rows".
-mhc::Marginal exact_marginal(const Config& config);
+mhc::Marginal exact_marginal(const nn::CaseSettings& settings);
 
 }  // namespace braid::golden

@@ -6,39 +6,39 @@
 namespace braid::golden {
 namespace {
 
-mhc::MHCSkip skip(const Arguments& a, mhc::Path path) {
-  const mhc::ConstraintSettings settings{.epsilon = a.config.number("epsilon"),
-                                         .temperature = a.config.number("temperature")};
-  mhc::MHCSkip module({.mode = mhc::skip_mode(a.config.text("mode")),
-                       .constraint = mhc::make_constraint(a.config.text("constraint"), settings),
-                       .max_history = a.config.integer("max_history"),
+mhc::MHCSkip skip(const CaseInputs& a, mhc::Path path) {
+  const mhc::ConstraintSettings settings{.epsilon = a.settings.number("epsilon"),
+                                         .temperature = a.settings.number("temperature")};
+  mhc::MHCSkip module({.mode = mhc::skip_mode(a.settings.text("mode")),
+                       .constraint = mhc::make_constraint(a.settings.text("constraint"), settings),
+                       .max_history = a.settings.integer("max_history"),
                        .path = path,
                        .dtype = a.dtype()});
-  set_params(module, a);
+  nn::set_params(module, a);
   return module;
 }
 
 /// Given the whole history at once.
-Var on_a_list(const Arguments& a, mhc::Path path) {
+Var on_a_list(const CaseInputs& a, mhc::Path path) {
   std::vector<Var> history;
-  for (std::int64_t k = 0; k < a.config.integer("history"); ++k) history.push_back(a[fmt::format("history.{}", k)]);
+  for (std::int64_t k = 0; k < a.settings.integer("history"); ++k) history.push_back(a[fmt::format("history.{}", k)]);
   return skip(a, path)(a["x"], history);
 }
 
 /// Given a buffer that forgets what is too old.
-Var on_a_buffer(const Arguments& a, mhc::Path path) {
-  mhc::HistoryBuffer history(a.config.integer("max_history"));
-  for (std::int64_t k = 0; k < a.config.integer("history"); ++k) history.append(a[fmt::format("history.{}", k)]);
+Var on_a_buffer(const CaseInputs& a, mhc::Path path) {
+  mhc::HistoryBuffer history(a.settings.integer("max_history"));
+  for (std::int64_t k = 0; k < a.settings.integer("history"); ++k) history.append(a[fmt::format("history.{}", k)]);
   return skip(a, path)(a["x"], history);
 }
 
-Var simplex_projection(const Arguments& a) { return mhc::simplex_projection(a["v"]); }
+Var simplex_projection(const CaseInputs& a) { return mhc::simplex_projection(a["v"]); }
 
 }  // namespace
 
 std::vector<Module> skip_modules() {
   std::vector<Path> paths = both_paths(on_a_list);
-  for (const Path& path : both_paths(on_a_buffer)) paths.push_back({path.name + " from a buffer", path.evaluate});
+  for (const Path& path : both_paths(on_a_buffer)) paths.push_back({path.name + " from a buffer", path.check});
   return {{"mhc_skip", paths}, {"simplex_projection", {path("op", simplex_projection)}}};
 }
 

@@ -14,27 +14,27 @@ namespace braid::golden {
 namespace {
 
 /// The layer inside: tanh(h w).
-auto layer_of(const Arguments& a) {
+auto layer_of(const CaseInputs& a) {
   return [w = a["w"]](const Var& h) { return tanh(linear(h, transpose(w))); };
 }
 
-Var hyper_connection(const Arguments& a, mhc::Path path) {
-  mhc::HyperConnection module(a.config.integer("dim"), a.config.integer("n"), 0,
-                              {.eps = a.config.number("eps"), .path = path, .dtype = a.dtype()});
-  set_params(module, a);
+Var hyper_connection(const CaseInputs& a, mhc::Path path) {
+  mhc::HyperConnection module(a.settings.integer("dim"), a.settings.integer("n"), 0,
+                              {.eps = a.settings.number("eps"), .path = path, .dtype = a.dtype()});
+  nn::set_params(module, a);
   return module(a["x"], layer_of(a));
 }
 
-mhc::ManifoldConstrainedHC manifold_constrained_hc(const Arguments& a, mhc::Path path) {
+mhc::ManifoldConstrainedHC manifold_constrained_hc(const CaseInputs& a, mhc::Path path) {
   Rng rng;
   mhc::ManifoldConstrainedHC module(
-      a.config.integer("dim"), a.config.integer("n"), rng,
-      {.mixing_settings = {.iterations = static_cast<int>(a.config.integer("sinkhorn_iterations")),
-                           .exact = exact_marginal(a.config)},
-       .eps = a.config.number("eps"),
+      a.settings.integer("dim"), a.settings.integer("n"), rng,
+      {.mixing_settings = {.iterations = static_cast<int>(a.settings.integer("sinkhorn_iterations")),
+                           .exact = exact_marginal(a.settings)},
+       .eps = a.settings.number("eps"),
        .path = path,
        .dtype = a.dtype()});
-  set_params(module, a);
+  nn::set_params(module, a);
   return module;
 }
 
@@ -42,12 +42,12 @@ mhc::ManifoldConstrainedHC manifold_constrained_hc(const Arguments& a, mhc::Path
 std::vector<Path> mixed_paths() {
   std::vector<Path> paths;
   for (const mhc::Path which : {mhc::Path::reference, mhc::Path::fused})
-    paths.push_back(differentiated(std::string(mhc::name(which)), [=](const Arguments& a) -> Outputs {
+    paths.push_back(differentiated(std::string(mhc::name(which)), [=](const CaseInputs& a) -> Outputs {
       Rng rng;
       mhc::ManifoldConstrainedHC module(
-          a.config.integer("dim"), a.config.integer("n"), rng,
-          {.mixing = a.config.text("kind"), .eps = a.config.number("eps"), .path = which, .dtype = a.dtype()});
-      set_params(module, a);
+          a.settings.integer("dim"), a.settings.integer("n"), rng,
+          {.mixing = a.settings.text("kind"), .eps = a.settings.number("eps"), .path = which, .dtype = a.dtype()});
+      nn::set_params(module, a);
       return {{"y", module(a["x"], layer_of(a))}, {"h_res", module.maps(a["x"]).h_res}};
     }));
   return paths;
@@ -60,7 +60,7 @@ Outputs with_maps(const Var& y, const mhc::StreamMaps& maps) {
 std::vector<Path> constrained_paths() {
   std::vector<Path> paths;
   for (const mhc::Path which : {mhc::Path::reference, mhc::Path::fused})
-    paths.push_back(differentiated(std::string(mhc::name(which)), [=](const Arguments& a) {
+    paths.push_back(differentiated(std::string(mhc::name(which)), [=](const CaseInputs& a) {
       const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a, which);
       return with_maps(module(a["x"], layer_of(a)), module.maps(a["x"]));
     }));
@@ -68,10 +68,10 @@ std::vector<Path> constrained_paths() {
 }
 
 /// Of h = alpha (rms_norm(x_flat) phi) + bias, what the Sinkhorn-Knopp iteration is given.
-double largest_residual_logit(const Case& golden) {
+double largest_residual_logit(const RecordedCase& golden) {
   const Tensor &x = golden.tensor("in.x"), &phi = golden.tensor("param.phi");
   const std::int64_t n = x.size(-2), tokens = x.numel() / phi.size(0);
-  const Var h = matmul(rms_norm(x.reshape({tokens, phi.size(0)}), golden.config.number("eps")), phi) *
+  const Var h = matmul(rms_norm(x.reshape({tokens, phi.size(0)}), golden.settings.number("eps")), phi) *
                     golden.tensor("param.alpha").slice(0, 2, 3) +
                 golden.tensor("param.bias");
   return largest(h.value().slice(1, 2 * n, h.size(1)));

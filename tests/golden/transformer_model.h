@@ -11,19 +11,19 @@ namespace braid::golden {
 /// `blocks.0.attention.q.weight` -> `blocks.0.attn.wq`: a parameter's path -> its name in the cases.
 std::string golden_name(const std::string& path);
 
-nn::TransformerConfig transformer_config(const Case& golden);
+nn::TransformerConfig transformer_config(const RecordedCase& golden);
 
 /// Calls `f(model)` with the reference transformer of the case, whose connection is a setting. Its parameters are still
 /// to be replaced.
 template <class F>
-auto with_transformer(const Case& golden, F f) {
-  const std::string connection = golden.config.text("connection");
+auto with_transformer(const RecordedCase& golden, F f) {
+  const std::string connection = golden.settings.text("connection");
   const nn::TransformerConfig config = transformer_config(golden);
   Rng rng;
   if (connection == "residual") return f(nn::Transformer<>(config, rng));
   const mhc::ConnectionConfig settings{.kind = mhc::connection_kind(connection),
-                                       .streams = golden.config.integer("n"),
-                                       .sinkhorn_iterations = static_cast<int>(golden.config.integer("iterations")),
+                                       .streams = golden.settings.integer("n"),
+                                       .sinkhorn_iterations = static_cast<int>(golden.settings.integer("iterations")),
                                        .dtype = config.dtype};
   const auto connect = [&](int index) { return mhc::Connection(settings, config.channels, index, rng); };
   return f(nn::Transformer<mhc::Connection>(config, rng, connect));

@@ -7,6 +7,7 @@
 #include <braid/mhc/connection.h>
 #include <braid/mhc/history/mhc_block.h>
 #include <braid/nn/optim/adam.h>
+#include <braid/nn/precision_report.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc {
@@ -69,6 +70,29 @@ TEST(TransformerConnections, NameTheirParametersBelowTheirSublayer) {
   Rng rng(1);
   EXPECT_THAT(param_names(make("mhc", rng)), Contains("blocks.1.mlp.connection.phi"));
   EXPECT_THAT(param_names(make("manifold", rng)), Contains("blocks.0.attention.connection.h_res_raw"));
+}
+
+// The errors of single ops explain that of the gradient although the vjps of writes leave a part to those of reads.
+TEST(TransformerConnections, ExplainTheErrorsOfTheirGradients) {
+  for (const std::string_view connection : connection_names()) {
+    Rng rng(1);
+    const ConnectionConfig config{
+        .kind = connection_kind(connection), .phi_std = 0.1, .path = Path::fused, .keep_every = 2};
+    nn::TransformerConfig sizes = small();
+    sizes.dtype = DType::f32;
+    const Model model(sizes, rng, [&](int index) { return Connection(config, 8, index, rng); });
+    const Tensor tokens = randint(0, 11, {2, 8}, rng), targets = randint(0, 11, {2, 8}, rng);
+    const auto report = nn::precision_report(model, [&](const Model& m) { return m.loss(tokens, targets); });
+    EXPECT_GT(report.relative_error, 1e-8) << connection;
+    EXPECT_LT(report.relative_error, 1e-5) << connection;
+    EXPECT_LT(report.remainder, 1e-4) << connection;
+    EXPECT_EQ(report.rows.size(), param_names(model).size());
+    if (connection == "mhc") {
+      const auto named = [](const char* op) { return testing::Field(&nn::PrecisionReport::Op::name, op); };
+      EXPECT_THAT(report.ops, Contains(named("mhc_write_read")));
+      EXPECT_THAT(report.ops, Contains(named("write_streams")));
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,91 @@
+#include <braid/autograd/derivative.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace braid {
+namespace {
+
+constexpr std::size_t kOrders = 7;
+// Neither is a ratio of small numbers, so that no period of f fits the steps.
+constexpr double kFirstStep = 0.0473, kRatio = 0.43, kLeap = 0.06;
+constexpr double kSmallestStep = 1e-15;  // of the scale
+
+}  // namespace
+
+bool Derivative::has_kink() const {
+  const double size = std::max(std::abs(left), std::abs(right));
+  return std::abs(right - left) > std::max(10 * one_sided_error, 1e-3 * size);
+}
+
+void Extrapolation::Limit::add(double step, double quotient, double noise) {
+  if (!std::isfinite(quotient)) {
+    *this = Limit{power};
+    return;
+  }
+  std::vector<double> next{quotient}, next_noises{noise};
+  for (std::size_t order = 1; order <= std::min(row.size(), kOrders); ++order) {
+    const double finer = next[order - 1], coarser = row[order - 1];
+    const double ratio = std::pow(steps[steps.size() - order] / step, power) - 1;
+    const double limit = finer + (finer - coarser) / ratio;
+    next.push_back(limit);
+    next_noises.push_back(next_noises[order - 1] + (next_noises[order - 1] + noises[order - 1]) / ratio);
+    const double estimate = std::max(std::abs(limit - finer), std::abs(limit - coarser)) + 3 * next_noises[order];
+    if (estimate <= error) {
+      value = limit;
+      error = estimate;
+    }
+  }
+  steps.push_back(step);
+  row = std::move(next);
+  noises = std::move(next_noises);
+}
+
+void Extrapolation::add(double step, double up, double down, double noise) {
+  central_.add(step, (up + down) / (2 * step), noise / (2 * step));
+  right_.add(step, up / step, noise / step);
+  left_.add(step, down / step, noise / step);
+}
+
+Derivative Extrapolation::best() const {
+  Derivative d{central_.value, central_.error, left_.value, right_.value, std::max(left_.error, right_.error)};
+  if (!std::isfinite(d.value)) {
+    const Limit& side = std::isfinite(right_.value) ? right_ : left_;
+    d = {side.value, side.error, side.value, side.value, side.error};
+  }
+  return d;
+}
+
+bool Extrapolation::exhausted() const {
+  return !central_.noises.empty() && 3 * central_.noises.front() > central_.error;
+}
+
+Derivative descend(double scale, const std::function<const Extrapolation&(double step)>& add,
+                   const std::function<bool(const Derivative&)>& done) {
+  Derivative best;
+  int rungs = 0;
+  for (double step = kFirstStep * scale; step > kSmallestStep * scale;) {
+    const Extrapolation& found = add(step);
+    best = found.best();
+    if (++rungs >= 2 && (done(best) || found.exhausted())) break;
+    step *= rungs >= 3 && !(best.error < 0.3 * std::abs(best.value)) ? kLeap : kRatio;
+  }
+  return best;
+}
+
+Derivative derivative(const std::function<double(double)>& f, double x, double noise) {
+  const double y = f(x);
+  Extrapolation extrapolation;
+  const auto add = [&](double step) -> const Extrapolation& {
+    step = (x + step) - x;  // what x + step really is away from x
+    const double above = f(x + step), below = f(x - step);
+    // What f does to x first is rounded too, and that moves f as x would.
+    const double size = std::max({std::abs(above), std::abs(y), std::abs(below)});
+    const double slope = std::max(std::abs(above - y), std::abs(y - below)) / step;
+    extrapolation.add(step, above - y, y - below, noise * (size + std::abs(x) * slope));
+    return extrapolation;
+  };
+  return descend(x == 0 ? 1 : std::abs(x), add, [](const Derivative&) { return false; });
+}
+
+}  // namespace braid

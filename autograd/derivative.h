@@ -1,0 +1,53 @@
+#pragma once
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace braid {
+
+/// A derivative found from differences, and how far it can be trusted.
+struct Derivative {
+  double value = std::numeric_limits<double>::quiet_NaN();
+  double error = std::numeric_limits<double>::infinity();  ///< an estimate of |value - truth|, on the safe side
+  /// The one-sided derivatives and an estimate of their errors.
+  double left = value, right = value, one_sided_error = error;
+
+  /// Whether the one-sided derivatives differ by more than they are uncertain: the point is not differentiable.
+  bool has_kink() const;
+};
+
+/// Extrapolates difference quotients to step 0 (Richardson's scheme; of its values the one that agrees best with its
+/// neighbors counts: Ridders, Advances in Engineering Software 4, 1982).
+class Extrapolation {
+ public:
+  /// How far f moved: up = f(step) - f(0) and down = f(0) - f(-step), and the rounding error of each difference.
+  /// Steps fall from call to call. A quotient that is not finite starts anew: the step left the domain of f.
+  void add(double step, double up, double down, double noise);
+
+  /// The best so far. Where f is finite on one side only, the value is that of this side.
+  Derivative best() const;
+  /// Whether smaller steps can only be worse, since the rounding error grows as they fall.
+  bool exhausted() const;
+
+ private:
+  /// Values at falling steps and their limit at 0, of an error that is a series in step^power.
+  struct Limit {
+    int power;
+    std::vector<double> steps = {}, row = {}, noises = {};  // row: the last one of the scheme, by order
+    double value = std::numeric_limits<double>::quiet_NaN(), error = std::numeric_limits<double>::infinity();
+    void add(double step, double quotient, double noise);
+  };
+
+  Limit central_{2}, right_{1}, left_{1};
+};
+
+/// Calls add(step) of an Extrapolation at falling steps, from `scale` / 20 on, until `done(best)` or no smaller step
+/// can help. `add` returns the best so far.
+Derivative descend(double scale, const std::function<const Extrapolation&(double step)>& add,
+                   const std::function<bool(const Derivative&)>& done);
+
+/// f'(x) as exactly as f64 allows. `noise` is the relative rounding error of a value of f.
+Derivative derivative(const std::function<double(double)>& f, double x,
+                      double noise = std::numeric_limits<double>::epsilon());
+
+}  // namespace braid

@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <braid/autograd/derivative.h>
+#include <braid/core/random.h>
+#include <braid/core/tensor.h>
+
+// Tensors of f64 in differences. Functions of it take any layout.
+
+namespace braid::detail {
+
+/// Signs with sizes in [0.5, 1.5): never so small that an error hides.
+Tensor random_signs(const Shape& shape, Rng& rng);
+
+/// How far each element of x may move for differences: its size, at least a tenth of x's root mean square; 1 where all
+/// are 0.
+Tensor scales(const Tensor& x);
+
+/// A direction in which each element moves by its scale.
+Tensor random_direction(const Tensor& x, Rng& rng);
+
+/// 1 at one element, 0 elsewhere.
+Tensor unit(const Shape& shape, std::int64_t flat);
+
+/// The elements from `begin` to `end` of x, row-major; 0 elsewhere.
+Tensor only(const Tensor& x, std::int64_t begin, std::int64_t end);
+
+/// Finds one of `count` elements for which `wrong` holds, given that it holds for all together, by halving.
+std::int64_t bisect(std::int64_t count, const std::function<bool(std::int64_t begin, std::int64_t end)>& wrong);
+
+/// `x + t * direction`
+Tensor moved(const Tensor& x, const Tensor& direction, double t);
+
+/// sum(a * b); undefined ones are zero.
+double dot(const Tensor& a, const Tensor& b);
+
+/// sqrt(sum((a * b)^2))
+double root_square_sum(const Tensor& a, const Tensor& b);
+
+/// How f rounds.
+struct Rounding {
+  double amplification = 1;  ///< how much more than storing the outputs does
+  double least = 0;          ///< the error of <dy, y> where f is so coarse that outputs need not move at all
+};
+
+/// How far <dy, y> moved, from y(0) up to y(step) and from y(-step), and the rounding error of that. Only elements that
+/// move count. Adds up over several outputs.
+struct Movement {
+  double up = 0, down = 0, square_noise = 0;
+  void add(const Tensor& dy, const Tensor& above, const Tensor& y, const Tensor& below);
+  /// Feeds an extrapolation; `scale` is that of what was moved.
+  void feed(Extrapolation& extrapolation, double step, double scale, const Rounding& rounding) const;
+};
+
+/// `element [1, 2]`
+std::string element_name(const Shape& shape, std::int64_t flat);
+
+}  // namespace braid::detail

@@ -1,0 +1,40 @@
+#pragma once
+#include <vector>
+
+#include <braid/autograd/tape.h>
+
+namespace braid::detail {
+
+/// Keeps what an evaluation put on its tape, and the cotangents on their way back.
+class Recording : public Probe {
+ public:
+  struct Op : RecordedOp {
+    std::vector<Tensor> constants;  // inputs that are not on the tape; undefined for the others
+    std::vector<Tensor> results;    // outputs
+    std::vector<Tensor> dys, dxs;   // empty when no cotangent came
+  };
+
+  explicit Recording(bool opens_checkpoints = false) : opens_(opens_checkpoints) {}
+
+  void recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) override {
+    Op& kept = ops.emplace_back(Op{op, {}, outputs, {}, {}});
+    for (const Var& input : inputs) kept.constants.push_back(input.requires_grad() ? Tensor() : input.value());
+    for (std::size_t i = 0; i < outputs.size(); ++i) makers.push_back(op.index);
+  }
+  void propagates(const RecordedOp& op, std::span<Tensor> dys) override {
+    ops[op.index].dys.assign(dys.begin(), dys.end());
+  }
+  void propagated(const RecordedOp& op, std::vector<Tensor>& dxs) override { ops[op.index].dxs = dxs; }
+  bool opens_checkpoints() const override { return opens_; }
+
+  const Op& maker(ValueId value) const { return ops[makers[value]]; }
+  const Tensor& value(ValueId id) const { return maker(id).results[id - maker(id).first_output]; }
+
+  std::vector<Op> ops;
+  std::vector<std::size_t> makers;  // the op of each value
+
+ private:
+  bool opens_;
+};
+
+}  // namespace braid::detail

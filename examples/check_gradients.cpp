@@ -1,0 +1,110 @@
+// Verifies every gradient of a whole transformer in f64, 10 million parameters by default; `--help` lists the flags.
+#include <chrono>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <braid/braid.h>
+
+#include "common/connection_options.h"
+#include "common/progress.h"
+
+namespace {
+
+using namespace braid;
+using Model = nn::Transformer<mhc::Connection>;
+
+struct Options {
+  examples::ConnectionOptions connection;
+  std::int64_t layers = 6, channels = 384, heads = 6, context = 16, batch = 2, vocab = 65;
+  GradcheckOptions checks = {.max_elements = 4, .directions = 2};
+  std::uint64_t seed = 1;
+  int threads = 0;
+};
+
+Options parse(int argc, char** argv) {
+  Options o;
+  o.connection.kind = "mhc";
+  CLI::App app("Compares the gradients of a transformer with differences, parameter by parameter, in f64.");
+  app.add_option("--connection", o.connection.kind, "the kind by its name: residual, hc, mhc, ..")
+      ->capture_default_str();
+  examples::add_connection_flags(app, o.connection);
+  app.add_option("--layers", o.layers)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--channels", o.channels)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--heads", o.heads)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--context", o.context)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--batch", o.batch)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--vocab", o.vocab)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--tolerance", o.checks.tolerance, "the largest relative error that is right")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--directions", o.checks.directions, "random directions for each large parameter")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--seed", o.seed, "of weights, tokens and directions")->capture_default_str();
+  app.add_option("--threads", o.threads, "0: as many as processors")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    std::exit(app.exit(help));
+  } catch (const CLI::ParseError& error) {
+    throw ValueError(error.what());
+  }
+  o.checks.seed = o.seed;
+  return o;
+}
+
+Model make_model(const Options& o, Rng& rng) {
+  const nn::TransformerConfig sizes{.vocab = o.vocab,
+                                    .context = o.context,
+                                    .channels = o.channels,
+                                    .layers = static_cast<int>(o.layers),
+                                    .heads = static_cast<int>(o.heads),
+                                    .dtype = DType::f64};
+  mhc::ConnectionConfig connection = examples::connection_config(o.connection);
+  connection.dtype = DType::f64;
+  connection.sublayers = 2 * o.layers;
+  return Model(sizes, rng, [&](int index) { return mhc::Connection(connection, o.channels, index, rng); });
+}
+
+int run(Options o) {
+  if (o.threads > 0) set_num_threads(o.threads);
+  Rng rng(o.seed);
+  const Model model = make_model(o, rng);
+  const Tensor tokens = randint(0, o.vocab, {o.batch, o.context}, rng),
+               targets = randint(0, o.vocab, {o.batch, o.context}, rng);
+  fmt::print("{} parameters, {} tokens\n", num_params(model), tokens.numel());
+
+  std::optional<examples::Progress> progress;
+  o.checks.progress = [&](std::int64_t done, std::int64_t total) {
+    if (!progress) progress.emplace("derivative", total);
+    progress->update(done, "");
+  };
+  const auto start = std::chrono::steady_clock::now();
+  const GradcheckResult result = gradcheck_module(
+      model, [&](const Model& m) { return m.loss(tokens, targets); }, o.checks);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  if (progress) progress->finish();
+
+  fmt::print("{}{}", result.table(), result.ok ? "" : result.message + "\n");
+  fmt::print("{} derivatives: {} wrong, {} undecidable, {} at kinks; worst relative error {:.1e}; {}\n",
+             result.derivatives, result.wrong, result.undecidable, result.kinks, result.worst,
+             examples::human_duration(elapsed.count()));
+  return result.ok ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(parse(argc, argv));
+  } catch (const Error& error) {
+    fmt::print(stderr, "check_gradients: {}\n", error.what());
+    return 2;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "check_gradients: a model of these sizes does not fit into memory\n");
+    return 2;
+  }
+}

@@ -1,0 +1,64 @@
+// A network whose gradient is wrong, and how gradcheck finds the line at fault.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <braid/braid.h>
+
+#include "common/no_options.h"
+
+using namespace braid;
+
+/// How much of the vjp of scaled_norm is written.
+enum class Draft { first, second };
+
+/// `y = g x / sqrt(mean(x^2))` over the rows of x [rows, channels], g [channels].
+Var scaled_norm(const Var& x, const Var& g, Draft draft) {
+  const Tensor rstd = Tensor(rsqrt(mean(x.value() * x.value(), {-1}, true)));  // [rows, 1]
+  const Tensor normalized = Tensor(x.value() * rstd);
+  const auto vjp = [=, g = g.value()](const Tensor& dy) {
+    Tensor dx = Tensor(dy * g * rstd);
+    if (draft == Draft::second)  // x is in the mean as well
+      dx = Tensor(dx - normalized * mean(dx * normalized, {-1}, true));
+    return std::vector<Tensor>{dx, Tensor(sum(dy * normalized, 0))};
+  };
+  return record("scaled_norm", Tensor(normalized * g.value()), {x, g}, vjp);
+}
+
+/// A feed-forward layer behind a norm.
+struct FeedForward {
+  Var g;  // [channels]
+  nn::Linear up, down;
+  Draft draft;
+
+  Var operator()(const Var& x) const { return x + down(gelu(up(scaled_norm(x, g, draft)))); }
+  void params(auto&& visit) {
+    visit("g", g);
+    visit("up", up);
+    visit("down", down);
+  }
+};
+
+struct Network {
+  std::vector<FeedForward> layers;
+
+  Var operator()(Var x) const {
+    for (const FeedForward& layer : layers) x = layer(x);
+    return mean(x * x);
+  }
+  void params(auto&& visit) { visit("layers", layers); }
+};
+
+int main(int argc, char** argv) {
+  examples::no_options(argc, argv, "How gradcheck finds the line at fault in a network whose gradient is wrong.");
+  for (const Draft draft : {Draft::first, Draft::second}) {
+    Rng rng(1);
+    Network network;
+    for (int i = 0; i < 6; ++i)
+      network.layers.push_back({ones({8}, DType::f64), nn::Linear(8, 32, rng, {.dtype = DType::f64}),
+                                nn::Linear(32, 8, rng, {.dtype = DType::f64}), draft});
+    const Tensor x = randn({4, 8}, rng, DType::f64);
+    const GradcheckResult result = gradcheck_module(network, [&](const Network& n) { return n(x); });
+    fmt::print("{}\n{}\n\n", draft == Draft::first ? "the first draft" : "the second", result.message);
+  }
+}

@@ -1,0 +1,103 @@
+#include <braid/nn/recorded_case.h>
+
+#include <nlohmann/json.hpp>
+
+namespace braid::nn {
+
+template <class T>
+T CaseSettings::get(const std::string& key, const char* type) const {
+  const auto found = json_.find(key);
+  check<FileError>(found != json_.end(), "the metadata must have '{}'", key);
+  try {
+    return nlohmann::json::parse(found->second).get<T>();
+  } catch (const nlohmann::json::exception&) {
+    throw FileError(fmt::format("the metadata's '{}' must be {} but is {}", key, type, found->second));
+  }
+}
+
+std::int64_t CaseSettings::integer(const std::string& key) const { return get<std::int64_t>(key, "an integer"); }
+double CaseSettings::number(const std::string& key) const { return get<double>(key, "a number"); }
+std::string CaseSettings::text(const std::string& key) const { return get<std::string>(key, "a string"); }
+std::vector<double> CaseSettings::numbers(const std::string& key) const {
+  return get<std::vector<double>>(key, "a list of numbers");
+}
+std::vector<std::string> CaseSettings::texts(const std::string& key) const {
+  return get<std::vector<std::string>>(key, "a list of strings");
+}
+std::vector<std::vector<std::string>> CaseSettings::lists(const std::string& key) const {
+  return get<std::vector<std::vector<std::string>>>(key, "a list of lists of strings");
+}
+
+const Tensor& RecordedCase::tensor(const std::string& key) const {
+  const auto found = tensors.find(key);
+  check<FileError>(found != tensors.end(), "the file must have '{}'", key);
+  return found->second;
+}
+
+NamedTensors RecordedCase::group(const std::string& prefix) const {
+  NamedTensors found;
+  for (const auto& [key, tensor] : tensors)
+    if (key.starts_with(prefix)) found.emplace(key.substr(prefix.size()), tensor);
+  return found;
+}
+
+namespace {
+
+/// Each entry of the setting `parts` is a name and those of its sources, which come before it.
+std::vector<RecordedPart> recorded_parts(const RecordedCase& recorded) {
+  std::vector<RecordedPart> parts;
+  std::set<std::string> known;
+  for (const std::vector<std::string>& names : recorded.settings.lists("parts")) {
+    check<FileError>(!names.empty(), "the metadata's 'parts' must name each part");
+    recorded.tensor("part." + names[0]);
+    parts.push_back({names[0], {names.begin() + 1, names.end()}});
+    for (const std::string& source : parts.back().sources)
+      check<FileError>(known.contains(source), "part '{}' must come after its source '{}'", names[0], source);
+    known.insert(names[0]);
+  }
+  return parts;
+}
+
+}  // namespace
+
+RecordedCase load_case(const std::filesystem::path& path) {
+  SafetensorsFile file = load_safetensors(path);
+  RecordedCase recorded{path.stem().string(), CaseSettings(std::move(file.metadata)), std::move(file.tensors)};
+  try {
+    if (recorded.settings.has("case")) recorded.name = recorded.settings.text("case");
+    if (recorded.settings.has("parts")) recorded.parts = recorded_parts(recorded);
+    if (recorded.settings.has("buffers"))
+      for (const std::string& name : recorded.settings.texts("buffers")) recorded.buffers.insert(name);
+  } catch (const FileError& error) {
+    throw FileError(fmt::format("load_case: {}: {}", path.string(), error.what()));
+  }
+  return recorded;
+}
+
+RecordedCase to_dtype(RecordedCase recorded, DType dtype) {
+  for (auto& [key, tensor] : recorded.tensors)
+    if (tensor.dtype() != DType::i32) tensor = tensor.to(dtype);
+  return recorded;
+}
+
+CaseInputs::CaseInputs(const RecordedCase& recorded, Tape& tape) : settings(recorded.settings) {
+  for (const char* prefix : {"in.", "param."})
+    for (const auto& [name, tensor] : recorded.group(prefix)) {
+      const bool constant = tensor.dtype() == DType::i32 || recorded.buffers.contains(name);
+      variables_[name] = constant ? Var(tensor) : tape.watch(tensor);
+    }
+}
+
+const Var& CaseInputs::operator[](const std::string& name) const {
+  const auto found = variables_.find(name);
+  check<FileError>(found != variables_.end(), "the file must have 'in.{}' or 'param.{}'", name, name);
+  return found->second;
+}
+
+DType CaseInputs::dtype() const {
+  for (const auto& [name, variable] : variables_)
+    if (variable.dtype() != DType::i32) return variable.dtype();
+  return DType::f64;
+}
+
+}  // namespace braid::nn

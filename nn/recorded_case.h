@@ -1,0 +1,96 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <braid/nn/saving.h>
+
+namespace braid::nn {
+
+/// The settings of a recorded case: JSON values by name. All throw FileError when there is none or it has another type.
+class CaseSettings {
+ public:
+  CaseSettings() = default;
+  explicit CaseSettings(std::map<std::string, std::string> json) : json_(std::move(json)) {}
+
+  bool has(const std::string& key) const { return json_.contains(key); }
+  std::int64_t integer(const std::string& key) const;
+  double number(const std::string& key) const;
+  std::string text(const std::string& key) const;
+  std::vector<double> numbers(const std::string& key) const;
+  std::vector<std::string> texts(const std::string& key) const;
+  std::vector<std::vector<std::string>> lists(const std::string& key) const;
+
+ private:
+  template <class T>
+  T get(const std::string& key, const char* type) const;
+
+  std::map<std::string, std::string> json_;
+};
+
+/// What a submodule returned on the way, `part.NAME`, and the gradient that reached it, `part_grad.NAME`.
+struct RecordedPart {
+  std::string name;
+  std::vector<std::string> sources;  // the parts that it was computed from directly
+};
+
+/// One call of a module as other code computed it: inputs `in.*`, parameters `param.*`, outputs `out.*`, the cotangents
+/// of outputs, and the gradients `grad.*` of inputs and parameters. docs/verify.md tells how to record one.
+struct RecordedCase {
+  std::string name;
+  CaseSettings settings;
+  NamedTensors tensors;
+  std::vector<RecordedPart> parts{};  // in the order of execution
+  std::set<std::string> buffers{};    // the `param.*` without gradients, which a port need not have
+
+  /// Throws FileError when there is none.
+  const Tensor& tensor(const std::string& key) const;
+  /// Those whose names start with `prefix`, by the rest: `group("param.")`.
+  NamedTensors group(const std::string& prefix) const;
+};
+
+/// The name is the setting `case`, or else the file's stem. Throws FileError.
+RecordedCase load_case(const std::filesystem::path& path);
+
+/// The same with all floating-point tensors in `dtype`.
+RecordedCase to_dtype(RecordedCase recorded, DType dtype);
+
+/// What a recorded case gives to a module: `in.*` and `param.*` by the rest of their names, on the tape where they are
+/// floating point and no buffers.
+class CaseInputs {
+ public:
+  CaseInputs(const RecordedCase& recorded, Tape& tape);
+
+  /// Throws FileError when the case has no such tensor.
+  const Var& operator[](const std::string& name) const;
+  const std::map<std::string, Var>& all() const { return variables_; }
+  /// The dtype of the floating-point tensors.
+  DType dtype() const;
+
+  const CaseSettings& settings;
+
+ private:
+  std::map<std::string, Var> variables_;
+};
+
+/// `name_of` of a parameter's path is its name in the case.
+using NameOf = std::function<std::string(const std::string&)>;
+
+/// Replaces the parameters of a module by those of a case. Throws FileError when one is missing, ShapeError when one
+/// has another shape.
+template <Parametric M>
+void set_params(M& module, const CaseInputs& inputs, const NameOf& name_of = std::identity()) {
+  for_each_param(module, [&](const std::string& path, Var& param) {
+    const Var& input = inputs[name_of(path)];
+    check_shape(input.shape() == param.shape(), "{}: expected shape {} but the case has {}", path, param.shape(),
+                input.shape());
+    param = input;
+  });
+}
+
+}  // namespace braid::nn

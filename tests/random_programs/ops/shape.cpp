@@ -1,0 +1,117 @@
+#include <algorithm>
+
+#include <braid/autograd/ops.h>
+#include <tests/random_programs/table.h>
+
+namespace braid::programs {
+namespace {
+
+/// One of few shapes with as many elements: flat, with an axis of size 1, two axes joined, or all in reverse order.
+std::optional<Settings> another_shape(Shapes x, Rng& rng) {
+  const Shape& shape = x[0];
+  std::vector<std::int64_t> sizes(shape.begin(), shape.end());
+  const std::int64_t how = rng.below(4);
+  if (how == 0) {
+    sizes = {shape.numel()};
+  } else if (how == 1) {
+    sizes.insert(sizes.begin() + rng.below(shape.rank() + 1), 1);
+  } else if (how == 2 && shape.rank() > 1) {
+    const auto axis = static_cast<std::size_t>(rng.below(shape.rank() - 1));
+    sizes[axis] *= sizes[axis + 1];
+    sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
+  } else {
+    std::ranges::reverse(sizes);
+  }
+  return Settings{list(sizes)};
+}
+
+std::optional<Settings> two_axes(Shapes x, Rng& rng) { return Settings{axis_of(x[0], rng), axis_of(x[0], rng)}; }
+
+std::optional<Settings> permutation(Shapes x, Rng& rng) {
+  std::vector<std::int64_t> axes;
+  for (int axis = 0; axis < x[0].rank(); ++axis)
+    axes.insert(axes.begin() + rng.below(axis + 1), rng.below(2) == 0 ? axis : axis - x[0].rank());
+  return Settings{list(axes)};
+}
+
+std::optional<Settings> range(Shapes x, Rng& rng) {
+  const Setting axis = axis_of(x[0], rng);
+  const std::int64_t size = x[0][axis.integer()], begin = rng.below(size + 1);
+  return Settings{axis, integer(begin), integer(begin + rng.below(size - begin + 1))};
+}
+
+std::optional<Settings> position(Shapes x, Rng& rng) {
+  const Setting axis = axis_of(x[0], rng);
+  const std::int64_t size = x[0][axis.integer()];
+  if (size == 0) return std::nullopt;
+  return Settings{axis, integer(rng.below(2 * size) - size)};
+}
+
+std::optional<Settings> new_axis(Shapes x, Rng& rng) { return Settings{integer(rng.below(x[0].rank() + 2) - 1)}; }
+
+std::optional<Settings> unit_axis(Shapes x, Rng& rng) {
+  const Setting axis = axis_of(x[0], rng);
+  if (x[0][axis.integer()] != 1) return std::nullopt;
+  return Settings{axis};
+}
+
+std::optional<Settings> larger_shape(Shapes x, Rng& rng) {
+  Shape shape = x[0];
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape[axis] == 1) shape = shape.with(axis, rng.below(4));
+  if (rng.below(2) == 0) shape = shape.inserted(0, 1 + rng.below(3));
+  return Settings{list({shape.begin(), shape.end()})};
+}
+
+/// Two or three values that differ along one axis; x itself may be among them twice.
+std::vector<int> parts(Builder& b) {
+  const int x = b.any(has_axes);
+  if (x == kNone) return {kNone};
+  const int axis = static_cast<int>(b.rng().below(b.shape(x).rank()));
+  const int y = b.of_shape(b.shape(x).with(axis, b.rng().below(4)));
+  return b.rng().below(2) == 0 ? std::vector{x, y} : std::vector{y, x, x};
+}
+
+/// The axis along which the shapes may differ, if they can stand in a row.
+std::optional<Settings> common_axis(Shapes x, Rng& rng) {
+  const Setting axis = axis_of(x[0], rng);
+  for (const Shape& shape : x)
+    if (shape.rank() != x[0].rank() || shape.with(axis.integer(), 1) != x[0].with(axis.integer(), 1))
+      return std::nullopt;
+  return Settings{axis};
+}
+
+std::vector<int> equals(Builder& b) {
+  const int x = b.any();
+  return {x, b.of_shape(b.shape(x)), x};
+}
+
+std::optional<Settings> new_axis_of_equals(Shapes x, Rng& rng) {
+  if (std::ranges::any_of(x, [&](const Shape& shape) { return shape != x[0]; })) return std::nullopt;
+  return new_axis(x, rng);
+}
+
+}  // namespace
+
+std::vector<Op> shape_ops() {
+  return {
+      {"reshape", one(), another_shape, [](Vars x, const Settings& s) { return reshape(x[0], s[0].shape()); },
+       "reshape($0, Shape#0)"},
+      {"transpose", one(has_axes), two_axes,
+       [](Vars x, const Settings& s) { return transpose(x[0], s[0].integer(), s[1].integer()); }},
+      {"permute", one(), permutation, [](Vars x, const Settings& s) { return permute(x[0], s[0].axes()); }},
+      {"slice", one(has_axes), range,
+       [](Vars x, const Settings& s) { return slice(x[0], s[0].integer(), s[1].integer(), s[2].integer()); }},
+      {"select", one(has_axes), position,
+       [](Vars x, const Settings& s) { return select(x[0], s[0].integer(), s[1].integer()); }},
+      {"concat", parts, common_axis, [](Vars x, const Settings& s) { return concat(x, s[0].integer()); },
+       "concat({$*}, #0)"},
+      {"stack", equals, new_axis_of_equals, [](Vars x, const Settings& s) { return stack(x, s[0].integer()); },
+       "stack({$*}, #0)"},
+      {"broadcast_to", one(), larger_shape, [](Vars x, const Settings& s) { return broadcast_to(x[0], s[0].shape()); }},
+      {"expand_dims", one(), new_axis, [](Vars x, const Settings& s) { return expand_dims(x[0], s[0].integer()); }},
+      {"squeeze", one(has_axes), unit_axis, [](Vars x, const Settings& s) { return squeeze(x[0], s[0].integer()); }},
+  };
+}
+
+}  // namespace braid::programs

@@ -1,0 +1,172 @@
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <braid/autograd/ops.h>
+#include <braid/core/map.h>
+#include <braid/core/parallel.h>
+#include <tests/random_programs/modules.h>
+#include <tests/random_programs/print.h>
+#include <tests/random_programs/shrink.h>
+#include <tests/random_programs/table.h>
+
+namespace braid::programs {
+namespace {
+
+using testing::HasSubstr;
+
+/// The functions that the headers of a folder declare, and that return variables.
+std::set<std::string> declared_in(const std::string& folder) {
+  static const std::regex pattern(R"(\n(?:inline )?(?:Var|StreamMaps|std::vector<Var>) (?!operator)(\w+)\()");
+  static const std::regex internal(R"(namespace detail \{[^]*?\}  // namespace detail)");
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(BRAID_SOURCE_DIR "/" + folder)) {
+    if (entry.path().extension() != ".h") continue;
+    std::ifstream file(entry.path());
+    const std::string text = std::regex_replace(std::string(std::istreambuf_iterator<char>(file), {}), internal, "");
+    for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match)
+      names.insert((*match)[1]);
+  }
+  return names;
+}
+
+TEST(RandomPrograms, KnowEveryOpThatTheHeadersDeclare) {
+  std::set<std::string> declared = declared_in("autograd/ops");
+  declared.merge(declared_in("mhc/ops"));
+  declared.insert("Mixing");
+  std::set<std::string> known;
+  for (const Op& op : all_ops()) known.insert(op.name);
+  EXPECT_EQ(known, declared);
+}
+
+TEST(RandomPrograms, CallEveryRowOfTheTable) {
+  std::set<const Op*> missing;
+  for (const Op& op : all_ops()) missing.insert(&op);
+  for (std::uint64_t index = 0; index < 3000; ++index)
+    for (const Value& value : random_program(all_ops(), 1, index)) missing.erase(value.op);
+  for (const Op* op : missing) ADD_FAILURE() << op->name << " " << op->code;
+}
+
+TEST(RandomPrograms, DependOnSeedAndIndexAlone) {
+  const auto text = [](std::uint64_t seed, std::uint64_t index) {
+    return test_text(random_program(all_ops(), seed, index), {}, "");
+  };
+  EXPECT_EQ(text(1, 7), text(1, 7));
+  EXPECT_NE(text(1, 7), text(1, 8));
+  EXPECT_NE(text(1, 7), text(2, 7));
+}
+
+TEST(RandomPrograms, LayInputsOutInEveryWay) {
+  const Tensor x = arange(6, DType::f64).reshape({2, 3});
+  for (const Layout layout : {Layout::transposed, Layout::sliced}) {
+    const Tensor view = laid_out(x, layout, DType::f32);
+    EXPECT_FALSE(view.is_contiguous());
+    EXPECT_TRUE(identical(view.to(DType::f64).contiguous(), x));
+  }
+  const Tensor rows = laid_out(x.slice(0, 1, 2).broadcast_to({2, 3}).clone(), Layout::broadcast, DType::f64);
+  EXPECT_EQ(rows.strides()[0], 0);
+  EXPECT_EQ(rows.to_vector<double>(), (std::vector<double>{3, 4, 5, 3, 4, 5}));
+}
+
+/// The table with one more op, and the first program that calls it among others.
+struct Planted {
+  std::vector<Op> ops;
+  Program program;
+
+  explicit Planted(Op op) : ops(all_ops().begin(), all_ops().end()) {
+    ops.push_back(std::move(op));
+    const auto calls_it = [&](const Value& value) { return value.op == &ops.back(); };
+    for (std::uint64_t index = 0; program.size() < 8 || std::ranges::none_of(program, calls_it); ++index)
+      program = random_program(ops, 1, index);
+  }
+};
+
+Op planted(Var (*apply)(const Var&)) {
+  return {"square", one(not_empty), none, [=](Vars x, const Settings&) { return apply(x[0]); }};
+}
+
+Var with_wrong_vjp(const Var& x) {
+  return record("square", Tensor(x.value() * x.value()), {x},
+                [x = x.value()](const Tensor& dy) { return Tensor(Var(dy) * x); });
+}
+
+TEST(RandomPrograms, ShrinkAWrongVjpToOneStatement) {
+  const Planted planted_op(planted(with_wrong_vjp));
+  const auto found = check_program(planted_op.program);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->fault, Fault::gradient);
+  const Program smallest = shrunk(planted_op.program, found->fault);
+  Failure failure = check_program(smallest).value();
+  EXPECT_THAT(failure.message, HasSubstr("input 0"));
+  failure.message = "why";
+  EXPECT_EQ(test_text(smallest, failure, "Wrong"), R"(// why
+TEST(RandomPrograms, Wrong) {
+  const auto f = [](std::span<const Var> x) -> Var {
+    const Var v1 = square(x[0]);
+    return v1;
+  };
+  const auto inputs = [](DType dtype) -> std::vector<Tensor> {
+    return {
+            Tensor::of<double>({}, {1}).to(dtype)};
+  };
+  const GradcheckResult result = gradcheck(f, inputs(DType::f64));
+  EXPECT_TRUE(result) << result.message;
+}
+)");
+}
+
+TEST(RandomPrograms, FindAnErrorInSinglePrecision) {
+  const Planted planted_op(planted([](const Var& x) { return x.dtype() == DType::f32 ? x * x * 1.001 : x * x; }));
+  const auto found = check_program(planted_op.program);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->fault, Fault::single);
+  const Program smallest = shrunk(planted_op.program, found->fault);
+  EXPECT_EQ(smallest.size(), 2);
+  EXPECT_THAT(test_text(smallest, check_program(smallest).value(), "Wrong"),
+              HasSubstr("EXPECT_LE(largest_difference(single"));
+}
+
+TEST(RandomPrograms, FindNanInSinglePrecisionAlone) {
+  const Planted planted_op(planted([](const Var& x) { return x.dtype() == DType::f32 ? x * NAN : x * x; }));
+  const auto found = check_program(planted_op.program);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->fault, Fault::single);
+}
+
+TEST(RandomPrograms, FindResultsThatDependOnTheThreads) {
+  const Planted planted_op(planted([](const Var& x) { return x * static_cast<double>(num_threads()); }));
+  const auto found = check_bits(planted_op.program);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(shrunk(planted_op.program, found->fault).size(), 2);
+}
+
+TEST(RandomPrograms, FindWhatThrows) {
+  const Planted planted_op(planted([](const Var& x) {
+    braid::check<Error>(!x.requires_grad(), "square: not on a tape");
+    return x * x;
+  }));
+  const auto found = check_program(planted_op.program);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->fault, Fault::error);
+  EXPECT_EQ(found->message, "square: not on a tape");
+}
+
+TEST(RandomModules, TakeTurns) {
+  std::set<std::string> kinds;
+  for (std::uint64_t index = 0; index < module_kinds(); ++index) {
+    const std::string text = module_text(1, index);
+    kinds.insert(text.substr(0, text.find('[')));
+  }
+  EXPECT_EQ(kinds.size(), module_kinds());
+  EXPECT_TRUE(kinds.contains("single-pass sinkhorn"));
+  EXPECT_TRUE(kinds.contains("mhc cayley"));
+}
+
+}  // namespace
+}  // namespace braid::programs
