@@ -1,4 +1,5 @@
-// f32 matrix products at the shapes of transformers, as shares of the multiply-add peak measured in the same run.
+// Matrix products at the shapes of transformers, in f32 and f64, as shares of the multiply-add peak of their type
+// measured in the same run.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -18,8 +19,12 @@ struct Product {
   std::int64_t m, n, k;
   bool transpose_a = false, transpose_b = false;
 
-  Tensor a(Rng& rng) const { return transpose_a ? randn({k, m}, rng).transpose() : randn({m, k}, rng); }
-  Tensor b(Rng& rng) const { return transpose_b ? randn({n, k}, rng).transpose() : randn({k, n}, rng); }
+  Tensor a(Rng& rng, DType dtype) const {
+    return transpose_a ? randn({k, m}, rng, dtype).transpose() : randn({m, k}, rng, dtype);
+  }
+  Tensor b(Rng& rng, DType dtype) const {
+    return transpose_b ? randn({n, k}, rng, dtype).transpose() : randn({k, n}, rng, dtype);
+  }
 };
 
 std::string name(const Product& p) {
@@ -33,28 +38,34 @@ void add_linear(std::vector<Product>& products, std::int64_t tokens, std::int64_
   products.push_back({out, in, tokens, true, false});
 }
 
-/// The largest error of three rows against f64, relative to sqrt(k), the size of an element.
+/// The largest error of three rows against plain sums in f64, relative to sqrt(k), the size of an element.
 double error(const Product& p, const Tensor& a, const Tensor& b) {
+  const auto n = static_cast<std::size_t>(p.n), k = static_cast<std::size_t>(p.k);
   const Tensor c = matrix_product(a, b);
+  const std::vector<double> right = b.to_vector<double>();
   double worst = 0;
   for (const std::int64_t row : {std::int64_t{0}, p.m / 2, p.m - 1}) {
+    const std::vector<double> left = a.slice(0, row, row + 1).to_vector<double>();
     const std::vector<double> actual = c.slice(0, row, row + 1).to_vector<double>();
-    const Tensor expected = matrix_product(a.slice(0, row, row + 1).to(DType::f64), b.to(DType::f64));
-    for (std::int64_t j = 0; j < p.n; ++j)
-      worst = std::max(worst, std::abs(actual[static_cast<std::size_t>(j)] - expected.data<double>()[j]));
+    std::vector<double> expected(n);
+    for (std::size_t i = 0; i < k; ++i)
+      for (std::size_t j = 0; j < n; ++j) expected[j] += left[i] * right[i * n + j];
+    for (std::size_t j = 0; j < n; ++j) worst = std::max(worst, std::abs(actual[j] - expected[j]));
   }
   return worst / std::sqrt(static_cast<double>(p.k));
 }
 
-void run(benchmark::State& state, const Product& p) {
+void run(benchmark::State& state, const Product& p, DType dtype) {
+  const bool f32 = dtype == DType::f32;
   Rng rng(1);
-  const Tensor a = p.a(rng), b = p.b(rng);
-  if (error(p, a, b) > 1e-5) return state.SkipWithError("the product differs from the one in f64");
+  const Tensor a = p.a(rng, dtype), b = p.b(rng, dtype);
+  if (error(p, a, b) > (f32 ? 1e-5 : 1e-13)) return state.SkipWithError("the product differs from plain sums in f64");
   for (auto _ : state) benchmark::DoNotOptimize(matrix_product(a, b));
   const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const double peak = f32 ? machine().flops : machine().flops_f64;
   using benchmark::Counter;
   state.counters["flops"] = Counter(flops, Counter::kIsIterationInvariantRate);
-  state.counters["share_of_peak"] = Counter(flops / machine().flops, Counter::kIsIterationInvariantRate);
+  state.counters["share_of_peak"] = Counter(flops / peak, Counter::kIsIterationInvariantRate);
 }
 
 std::vector<Product> transformer_products() {
@@ -75,10 +86,11 @@ int main(int argc, char** argv) {
   using namespace braid::bench;
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  for (const Product& product : transformer_products())
-    benchmark::RegisterBenchmark(("gemm/" + name(product)).c_str(),
-                                 [product](benchmark::State& state) { run(state, product); })
-        ->UseRealTime()
-        ->Unit(benchmark::kMicrosecond);
+  for (const braid::DType dtype : {braid::DType::f32, braid::DType::f64})
+    for (const Product& product : transformer_products())
+      benchmark::RegisterBenchmark(fmt::format("gemm/{}/{}", braid::name(dtype), name(product)).c_str(),
+                                   [=](benchmark::State& state) { run(state, product, dtype); })
+          ->UseRealTime()
+          ->Unit(benchmark::kMicrosecond);
   benchmark::RunSpecifiedBenchmarks();
 }

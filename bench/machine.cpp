@@ -21,12 +21,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 /// Runs `rounds` multiply-adds in each of 12 independent chains, which hide the latency and fit 16 registers.
 /// Returns how many operations that were; `sink` keeps the compiler from leaving them out.
-double multiply_add(std::int64_t rounds, float* sink) {
+template <class T>
+double multiply_add(std::int64_t rounds, double* sink) {
   constexpr int kChains = 12;
-  const hn::ScalableTag<float> d;
+  const hn::ScalableTag<T> d;
   hn::Vec<decltype(d)> sums[kChains];
   for (auto& sum : sums) sum = hn::Zero(d);
-  const auto a = hn::Set(d, 0.999f), b = hn::Set(d, 1e-3f);
+  const auto a = hn::Set(d, static_cast<T>(0.999)), b = hn::Set(d, static_cast<T>(1e-3));
   for (std::int64_t round = 0; round < rounds; ++round)
     for (auto& sum : sums) sum = hn::MulAdd(sum, a, b);
   auto total = hn::Zero(d);
@@ -34,6 +35,9 @@ double multiply_add(std::int64_t rounds, float* sink) {
   *sink = hn::GetLane(hn::SumOfLanes(d, total));
   return 2.0 * kChains * static_cast<double>(hn::Lanes(d)) * static_cast<double>(rounds);
 }
+
+double multiply_add_f32(std::int64_t rounds, double* sink) { return multiply_add<float>(rounds, sink); }
+double multiply_add_f64(std::int64_t rounds, double* sink) { return multiply_add<double>(rounds, sink); }
 
 }  // namespace
 }  // namespace braid::bench::HWY_NAMESPACE
@@ -43,7 +47,8 @@ HWY_AFTER_NAMESPACE();
 namespace braid::bench {
 namespace {
 
-HWY_EXPORT(multiply_add);
+HWY_EXPORT(multiply_add_f32);
+HWY_EXPORT(multiply_add_f64);
 
 /// In seconds.
 template <class F>
@@ -61,13 +66,13 @@ double shortest(F f) {
   return best;
 }
 
-double measure_flops() {
+double measure_flops(double (*multiply_add)(std::int64_t rounds, double* sink)) {
   const int threads = num_threads();
-  std::vector<float> sinks(static_cast<std::size_t>(threads));
+  std::vector<double> sinks(static_cast<std::size_t>(threads));
   double operations = 0;
   const double seconds = shortest([&] {
     parallel_for(threads, 1, [&](std::int64_t thread, std::int64_t) {
-      const double done = HWY_DYNAMIC_DISPATCH(multiply_add)(2'000'000, &sinks[static_cast<std::size_t>(thread)]);
+      const double done = multiply_add(2'000'000, &sinks[static_cast<std::size_t>(thread)]);
       if (thread == 0) operations = done;
     });
   });
@@ -108,7 +113,8 @@ Machine measure() {
   const double slowest = copy.rate(Copy::kLargest);
   std::int64_t bytes = Copy::kLargest;
   while (bytes > kSmallest && copy.rate(bytes / 2) < 1.15 * slowest) bytes /= 2;
-  return {measure_flops(), slowest, 2 * bytes};
+  return {measure_flops(HWY_DYNAMIC_DISPATCH(multiply_add_f32)), measure_flops(HWY_DYNAMIC_DISPATCH(multiply_add_f64)),
+          slowest, 2 * bytes};
 }
 
 }  // namespace

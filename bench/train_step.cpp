@@ -17,7 +17,7 @@ namespace {
 using namespace braid;
 
 struct Options {
-  std::string connection = "mhc", mixing = "sinkhorn", path{mhc::name(mhc::default_path())};
+  std::string connection = "mhc", mixing = "sinkhorn", path{mhc::name(mhc::default_path())}, dtype = "f32";
   std::int64_t channels = 384, context = 256, batch = 8, vocab = 65, streams = 4;
   int layers = 6, heads = 6, steps = 10, threads = 2;
   std::int64_t keep_every = 1;
@@ -72,7 +72,8 @@ class Run {
                                        .mixing = o.mixing,
                                        .path = mhc::path_named(o.path),
                                        .keep_every = keep_every(o)};
-    return Model(sizes, rng, [&](int index) { return mhc::Connection(config, o.channels, index, rng); });
+    const Model model(sizes, rng, [&](int index) { return mhc::Connection(config, o.channels, index, rng); });
+    return nn::to_dtype(model, o.dtype == "f64" ? DType::f64 : DType::f32);
   }
 
   Rng rng_{0};
@@ -95,16 +96,16 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const double ms = run.median_ms();
-  fmt::print(
-      R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
-      R"("batch": {}, "vocab": {}, "streams": {}, "keep_every": {}, "steps": {}, "threads": {}, "dtype": "f32", )"
-      R"("ms_per_step": {:.2f}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, "loss": {:.4f}, "peak_rss_mb": {}, )"
-      R"("system_allocations_after_first_step": {}}})"
-      "\n",
-      run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, keep_every(o), o.steps,
-      o.threads, ms, residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
-      1e3 * static_cast<double>(o.batch * o.context) / ms, flops_per_step(o) / ms / 1e6, run.loss(),
-      usage.ru_maxrss / 1024, allocations);
+  fmt::print(R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
+             R"("batch": {}, "vocab": {}, "streams": {}, "keep_every": {}, "steps": {}, "threads": {}, "dtype": "{}", )"
+             R"("ms_per_step": {:.2f}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, "loss": {:.4f}, "peak_rss_mb": {}, )"
+             R"("system_allocations_after_first_step": {}}})"
+             "\n",
+             run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, keep_every(o), o.steps,
+             o.threads, o.dtype, ms,
+             residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
+             1e3 * static_cast<double>(o.batch * o.context) / ms, flops_per_step(o) / ms / 1e6, run.loss(),
+             usage.ru_maxrss / 1024, allocations);
 }
 
 /// The connections take their steps in turn, so that what else the machine does falls on all of them.
@@ -129,6 +130,9 @@ void add_options(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_flag("--compare", o.compare, "residual, hc, mhc and single-pass in turn, with their ratio to residual");
   app.add_option("--path", o.path, "fused or reference")->capture_default_str();
+  app.add_option("--dtype", o.dtype, "of parameters and activations: f32 or f64")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str();
   app.add_option("--channels", o.channels)->capture_default_str();
   app.add_option("--layers", o.layers)->capture_default_str();
   app.add_option("--heads", o.heads)->capture_default_str();

@@ -9,8 +9,8 @@
 
 #include <hwy/contrib/math/math-inl.h>
 
-#include <braid/autograd/kernels/block_product-inl.h>
 #include <braid/autograd/kernels/packing-inl.h>
+#include <braid/core/kernels/block_product-inl.h>
 #include <braid/core/kernels/vector-inl.h>
 
 HWY_BEFORE_NAMESPACE();

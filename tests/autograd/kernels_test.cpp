@@ -1,7 +1,6 @@
-#include <hwy/targets.h>
-
 #include <braid/autograd/ops.h>
 #include <tests/autograd/ops/support.h>
+#include <tests/target_guard.h>
 
 namespace braid {
 namespace {
@@ -9,15 +8,6 @@ namespace {
 using testing::expect_close;
 using testing::gradients;
 using testing::normal;
-
-/// Makes kernels run as on a processor that has this SIMD target at best.
-class TargetGuard {
- public:
-  explicit TargetGuard(std::int64_t target) { hwy::GetChosenTarget().Update(target); }
-  ~TargetGuard() { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
-  TargetGuard(const TargetGuard&) = delete;
-  TargetGuard& operator=(const TargetGuard&) = delete;
-};
 
 struct VectorOp {
   const char* name;

@@ -6,7 +6,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <braid/core/parallel.h>
 #include <braid/mhc/kernels/tiles.h>
@@ -15,6 +14,7 @@
 #include <braid/mhc/ops/weighted_sum.h>
 #include <braid/mhc/streams.h>
 #include <tests/mhc/support.h>
+#include <tests/target_guard.h>
 
 namespace braid::mhc {
 namespace {
@@ -120,15 +120,6 @@ TEST_P(FusedTwins, AgreeAtRandomShapes) {
   Rng rng(11);
   expect_agreement(GetParam(), kShapes, rng);
 }
-
-/// Makes the kernels run as on an older processor.
-class TargetGuard {
- public:
-  explicit TargetGuard(std::int64_t target) { hwy::GetChosenTarget().Update(target); }
-  ~TargetGuard() { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
-  TargetGuard(const TargetGuard&) = delete;
-  TargetGuard& operator=(const TargetGuard&) = delete;
-};
 
 TEST_P(FusedTwins, AgreeOnEverySimdTarget) {
   Rng rng(15);

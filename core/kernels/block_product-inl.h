@@ -1,10 +1,10 @@
 // Products of small matrices that lie in the first-level cache, register tile by register tile. Compiled once for each
 // SIMD target.
-#if defined(BRAID_AUTOGRAD_KERNELS_BLOCK_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef BRAID_AUTOGRAD_KERNELS_BLOCK_PRODUCT_INL_H_
-#undef BRAID_AUTOGRAD_KERNELS_BLOCK_PRODUCT_INL_H_
+#if defined(BRAID_CORE_KERNELS_BLOCK_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BRAID_CORE_KERNELS_BLOCK_PRODUCT_INL_H_
+#undef BRAID_CORE_KERNELS_BLOCK_PRODUCT_INL_H_
 #else
-#define BRAID_AUTOGRAD_KERNELS_BLOCK_PRODUCT_INL_H_
+#define BRAID_CORE_KERNELS_BLOCK_PRODUCT_INL_H_
 #endif
 
 #include <cstdint>
@@ -15,10 +15,15 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 8 x 2 sums hide the latency of two multiply-adds a cycle and, with 2 vectors of b and one of a, fit the 32 registers
-// of AVX-512; other targets have 16.
-inline constexpr std::int64_t kTileRows = HWY_TARGET == HWY_AVX3 ? 8 : 4;
+// AVX-512 and NEON have 32 registers, other targets 16.
+inline constexpr bool kManyRegisters = HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3);
+// 4 x 2 sums hide the latency of two multiply-adds a cycle and, with 2 vectors of b and one of a, fit the registers.
+inline constexpr std::int64_t kTileRows = kManyRegisters ? 8 : 4;
 inline constexpr int kTileVectors = 2;
+
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
 
 /// A matrix read one element at a time: element (i, p) at data[i * row_step + p * column_step].
 template <class T>
@@ -34,26 +39,26 @@ struct Panel {
   std::int64_t row_step;
 };
 
-/// c [kTileRows, kVectors] = a [kTileRows, depth] b [depth, kVectors], added to what c holds if `add`.
-template <int kVectors, class T>
+/// c [kRows, kVectors] = a [kRows, depth] b [depth, kVectors], added to what c holds if `add`.
+template <std::int64_t kRows, int kVectors, class T>
 HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b, Panel<T> c, bool add) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const std::int64_t lanes = hn::Lanes(d);
-  V sums[kTileRows][kVectors];
-  for (int i = 0; i < kTileRows; ++i)
+  V sums[kRows][kVectors];
+  for (int i = 0; i < kRows; ++i)
     for (int j = 0; j < kVectors; ++j)
       sums[i][j] = add ? hn::Load(d, c.data + i * c.row_step + j * lanes) : hn::Zero(d);
   const T *pa = a.data, *pb = b.data;
   for (std::int64_t p = 0; p < depth; ++p, pa += a.column_step, pb += b.row_step) {
     V row[kVectors];
     for (int j = 0; j < kVectors; ++j) row[j] = hn::Load(d, pb + j * lanes);
-    for (int i = 0; i < kTileRows; ++i) {
+    for (int i = 0; i < kRows; ++i) {
       const V factor = hn::Set(d, pa[i * a.row_step]);
       for (int j = 0; j < kVectors; ++j) sums[i][j] = hn::MulAdd(factor, row[j], sums[i][j]);
     }
   }
-  for (int i = 0; i < kTileRows; ++i)
+  for (int i = 0; i < kRows; ++i)
     for (int j = 0; j < kVectors; ++j) hn::Store(sums[i][j], d, c.data + i * c.row_step + j * lanes);
 }
 
@@ -65,7 +70,7 @@ HWY_INLINE void multiply_rows(std::int64_t columns, std::int64_t depth, Scalars<
   const std::int64_t lanes = hn::Lanes(hn::ScalableTag<T>());
   std::int64_t j = 0;
   const auto next = [&]<int kVectors>() HWY_ATTR {
-    multiply_tile<kVectors>(depth, a, {b.data + j, b.row_step}, {c.data + j, c.row_step}, add);
+    multiply_tile<kTileRows, kVectors>(depth, a, {b.data + j, b.row_step}, {c.data + j, c.row_step}, add);
     j += kVectors * lanes;
   };
   while (j + kTileVectors * lanes <= columns) next.template operator()<kTileVectors>();
