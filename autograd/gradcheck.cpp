@@ -238,10 +238,10 @@ CheckedDerivative Gradcheck::check(const Line& line) const {
     checked.verdict = judge(checked.analytic, numeric, floor, options_.tolerance);
     if (checked.verdict != Verdict::wrong || result_.wrong >= 8) break;
   }
-  // What moves the output by less than half of its digits cannot be told from 0.
-  const double negligible = 1e-8 * root_square_sum(dy_, y_) / line.scale;
-  if (checked.verdict == Verdict::undecidable &&
-      std::abs(checked.analytic) + std::abs(checked.numeric) + checked.uncertainty <= negligible) {
+  // What moves the output by less than it is rounded cannot be told from 0, nor can, where the differences are
+  // uncertain, what moves less than half of its digits.
+  const double negligible = (checked.verdict == Verdict::undecidable ? 1e-8 : 1e-15) * root_square_sum(dy_, y_);
+  if ((std::abs(checked.analytic) + std::abs(checked.numeric) + checked.uncertainty) * line.scale <= negligible) {
     checked.verdict = Verdict::right;
     checked.relative_error = 0;
   }
