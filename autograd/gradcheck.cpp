@@ -44,7 +44,7 @@ class Gradcheck {
  public:
   Gradcheck(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options,
             const std::vector<std::string>& names)
-      : f_(f), inputs_(inputs), options_(options), names_(names), rng_(options.seed) {
+      : f_(f), inputs_(inputs), options_(options), names_(names), rng_(Rng(options.seed).split()) {
     for (std::size_t i = names_.size(); i < inputs.size(); ++i) names_.push_back(fmt::format("input {}", i));
     for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], names_[i]);
   }

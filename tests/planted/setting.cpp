@@ -1,0 +1,158 @@
+#include <tests/planted/setting.h>
+
+#include <algorithm>
+
+#include <braid/autograd/detail/differences.h>
+#include <braid/autograd/ops.h>
+#include <braid/mhc/ops/mhc_read.h>
+#include <braid/mhc/ops/sinkhorn.h>
+
+namespace braid::planted {
+namespace {
+
+using Vars = std::span<const Var>;
+
+const Shape kX{2, 4, kChannels}, kXs{2, 4, kStreams, kChannels};  // [B, T, C], [B, T, n, C]
+
+/// Inputs of `connections` connections after the streams: the layer's bias, phi, alpha, bias.
+std::vector<Shape> shapes_of_mhc(int connections) {
+  const std::int64_t columns = kStreams * (kStreams + 2);
+  std::vector<Shape> shapes{kXs};
+  for (int i = 0; i < connections; ++i)
+    shapes.insert(shapes.end(), {kX, {kStreams * kChannels, columns}, {3}, {columns}});
+  return shapes;
+}
+
+/// The streams behind some connections around layers that add a bias.
+Var mhc_connections(Vars x) {
+  const mhc::Mixing mixing("sinkhorn", kStreams, {.iterations = kSinkhornIterations});
+  mhc::Streams streams(x[0]);
+  for (std::size_t i = 1; i < x.size(); i += 4)
+    streams.write(streams.read({x[i + 1], x[i + 2], x[i + 3], mixing, kEps}, mhc::Path::fused) + x[i]);
+  return streams.value();
+}
+
+/// The same with given maps: h_pre, h_post, h_res.
+Var static_connection(Vars x) {
+  mhc::Streams streams(x[0]);
+  streams.write(streams.read({x[2], x[3], x[4]}, mhc::Path::fused) + x[1]);
+  return streams.value();
+}
+
+const std::vector<Shape> kStaticShapes{kXs, kX, {kStreams}, {kStreams}, {kStreams, kStreams}};
+
+std::vector<Alone> all_alone() {
+  const Shape heads{2, 4, 2, 4}, w{kChannels}, m{kChannels, kChannels};
+  return {
+      {"add", {kX, w}, [](Vars x) { return x[0] + x[1]; }},
+      {"sub", {kX, w}, [](Vars x) { return x[0] - x[1]; }},
+      {"mul", {kX, kX}, [](Vars x) { return x[0] * x[1]; }},
+      {"div", {kX, w}, [](Vars x) { return x[0] / x[1]; }},
+      {"exp", {kX}, [](Vars x) { return exp(x[0]); }},
+      {"tanh", {kX}, [](Vars x) { return tanh(x[0]); }},
+      {"sigmoid", {kX}, [](Vars x) { return sigmoid(x[0]); }},
+      {"gelu", {kX}, [](Vars x) { return gelu(x[0]); }},
+      {"silu", {kX}, [](Vars x) { return silu(x[0]); }},
+      {"sum", {kX}, [](Vars x) { return sum(x[0], -1); }},
+      {"softmax", {kX}, [](Vars x) { return softmax(x[0], -1); }},
+      {"logsumexp", {kX}, [](Vars x) { return logsumexp(x[0], -1); }},
+      {"matmul", {kX, m}, [](Vars x) { return matmul(x[0], x[1]); }},
+      {"einsum",
+       {kX, m},
+       [](Vars x) {
+         return einsum("btc,cd->btd", {x[0], x[1]});
+       }},
+      {"transpose", {m}, [](Vars x) { return transpose(x[0], -2, -1); }},
+      {"concat",
+       {kX, kX},
+       [](Vars x) {
+         return concat({x[0], x[1]}, -1);
+       }},
+      {"slice", {kX}, [](Vars x) { return slice(x[0], -1, 2, 6); }},
+      {"embedding", {{11, kChannels}}, [](Vars x) { return embedding(x[0], tokens()); }},
+      {"reshape",
+       {kX},
+       [](Vars x) {
+         return reshape(x[0], {2, 4, 2, 4});
+       }},
+      {"linear", {kX, m, w}, [](Vars x) { return linear(x[0], x[1], x[2]); }},
+      {"rms_norm", {kX, w}, [](Vars x) { return rms_norm(x[0], x[1], kEps); }},
+      {"layer_norm", {kX, w, w}, [](Vars x) { return layer_norm(x[0], x[1], x[2], kEps); }},
+      {"causal_attention", {heads, heads, heads}, [](Vars x) { return causal_attention(x[0], x[1], x[2]); }},
+      {"rotary_embedding", {heads}, [](Vars x) { return rotary_embedding(x[0]); }},
+      {"cross_entropy", {{2, 4, 11}}, [](Vars x) { return cross_entropy(x[0], tokens()); }},
+      {"reduce_streams", {kXs}, [](Vars x) { return mhc::reduce_streams(x[0]); }},
+      {"sinkhorn",
+       {{2, kStreams, kStreams}},
+       [](Vars x) { return mhc::sinkhorn_knopp(x[0], kSinkhornIterations, mhc::Marginal::columns, mhc::Path::fused); }},
+      {"read_streams", kStaticShapes, static_connection},
+      {"write_streams", kStaticShapes, static_connection},
+      {"mhc_read", shapes_of_mhc(1), mhc_connections},
+      {"mhc_write_read", shapes_of_mhc(2), mhc_connections},
+  };
+}
+
+Var swap_halves(const Var& x) {
+  const std::int64_t half = x.size(-1) / 2;
+  return concat({slice(x, -1, half, 2 * half), slice(x, -1, 0, half)}, -1);
+}
+
+}  // namespace
+
+Tensor tokens() { return Tensor::of<std::int32_t>({2, 4}, {3, 1, 4, 1, 5, 9, 1, 4}); }
+
+const Alone& alone(std::string_view op) {
+  static const std::vector<Alone> all = all_alone();
+  const auto found = std::ranges::find(all, op, &Alone::op);
+  check_value(found != all.end(), "alone: there is no case for op '{}'", op);
+  return *found;
+}
+
+std::vector<Tensor> inputs_of(const Alone& alone) {
+  Rng rng(11);
+  std::vector<Tensor> inputs;
+  for (const Shape& shape : alone.shapes) inputs.push_back((0.5 * Var(detail::random_signs(shape, rng))).value());
+  return inputs;
+}
+
+Detour::Detour(int index, Rng& rng)
+    : index(index),
+      connection({.kind = index % 4 == 3 ? mhc::ConnectionKind::mhc_layer : mhc::ConnectionKind::mhc,
+                  .streams = kStreams,
+                  .sinkhorn_iterations = kSinkhornIterations,
+                  .stream_embedding = true,
+                  .path = mhc::Path::fused,
+                  .dtype = DType::f64},
+                 kChannels, index, rng),
+      vector(zeros({kChannels}, DType::f64)),
+      matrix(zeros({kChannels, kChannels}, DType::f64)) {}
+
+Var Detour::detour(const Var& x) const {
+  switch (index) {
+    case 0: return layer_norm(x, vector, 2 * vector);
+    case 1: return x / (1 + exp(-x)) + vector;
+    case 2: return matmul(tanh(x), transpose(matrix, -2, -1));
+    case 3: return einsum("btc,cd->btd", {x, matrix}) * sigmoid(x);
+    case 4: return swap_halves(x) - vector;
+    case 5: return x - logsumexp(x, -1, true);
+    case 6: return silu(x) * vector;
+    case 7: return softmax(x, -1) * (x + vector);
+    case 8: return reshape(rotary_embedding(reshape(x, {2, 4, 2, kChannels / 2})), x.shape());
+    case 9: return x * sum(x * x, -1, true);
+    case 10: return matmul(x, matrix) + vector;
+    default: return x + vector;
+  }
+}
+
+Transformer transformer() {
+  Rng rng(2);
+  Transformer model(
+      {.vocab = 11, .context = 4, .channels = kChannels, .layers = 6, .heads = 2, .mlp_ratio = 2, .dtype = DType::f64},
+      rng, [&](int index) { return Detour(index, rng); });
+  for_each_param(model, [&](const std::string&, Var& p) { p = p + 0.5 * Var(randn(p.shape(), rng, DType::f64)); });
+  return model;
+}
+
+Var loss(const Transformer& model) { return model.loss(tokens(), tokens()); }
+
+}  // namespace braid::planted
