@@ -59,7 +59,7 @@ Verdict judge(double analytic, const Derivative& numeric, double floor, double t
   const double slack = allowed + numeric.bound_error;
   if (numeric.has_kink() && numeric.low - slack <= analytic && analytic <= numeric.high + slack) return Verdict::kink;
   const double error = std::abs(analytic - numeric.value);
-  if (error > allowed + numeric.error) return Verdict::wrong;
+  if (error > allowed + 3 * numeric.error) return Verdict::wrong;
   return error <= allowed && numeric.error <= allowed ? Verdict::right : Verdict::undecidable;
 }
 

@@ -141,7 +141,7 @@ std::optional<Failure> check_program(const Program& program) {
     const GradcheckFunction f = function_of(program);
     const std::vector<Tensor> inputs = inputs_of(program);
     if (auto failure = check_single(f, inputs_of(program, DType::f32), inputs)) return failure;
-    return check_gradients(f, inputs, {.blame = false});
+    return check_gradients(f, inputs, {.max_elements = 6, .directions = 3, .blame = false});
   } catch (const std::exception& error) {
     return Failure{Fault::error, error.what()};
   }
