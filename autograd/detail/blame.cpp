@@ -74,6 +74,7 @@ class Blame {
   std::string place_of(std::size_t op) const;
   std::string wrong_input(std::size_t op, std::size_t input);
   void follow(const Trial& trial, Course& course, const Replay& above, const Replay& below, double step) const;
+  double rounding_of(const Trial& trial) const;
   std::vector<Outcome> run(const std::vector<Trial>& trials, const Directions& directions, double fineness = 1);
   bool is_wrong(const Trial& trial, const Directions& directions) {
     return run({trial}, directions).front().verdict == Verdict::wrong;
@@ -93,9 +94,10 @@ class Blame {
 /// The inputs on the tape that an op's own vjp answers for, or that it leaves to the op before.
 std::vector<std::size_t> Blame::inputs_of(const Recording::Op& op, bool deferred) const {
   std::vector<std::size_t> list;
-  for (std::size_t i = 0; i < op.inputs.size() && !op.dxs.empty(); ++i)
-    if (op.inputs[i] && base_.value(*op.inputs[i]).dtype() == DType::f64 &&
-        (op.deferral && op.deferral->input == i) == deferred)
+  const auto is_f64 = [](const Tensor& t) { return t.dtype() == DType::f64; };
+  if (op.dxs.empty() || !std::ranges::all_of(op.results, is_f64)) return list;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i)
+    if (op.inputs[i] && is_f64(base_.value(*op.inputs[i])) && (op.deferral && op.deferral->input == i) == deferred)
       list.push_back(i);
   return list;
 }
@@ -180,6 +182,14 @@ void Blame::follow(const Trial& trial, Course& course, const Replay& above, cons
   course.deferred.add(step, deferred.moves(step, 1));
 }
 
+/// What cannot be told from 0.
+double Blame::rounding_of(const Trial& trial) const {
+  const Recording::Op& op = base_.ops[trial.op];
+  double size = 0;
+  for (std::size_t i = 0; i < op.dys.size(); ++i) size = std::hypot(size, root_square_sum(op.dys[i], op.results[i]));
+  return 1e-15 * size;
+}
+
 std::vector<Outcome> Blame::run(const std::vector<Trial>& trials, const Directions& directions, double fineness) {
   std::vector<Course> courses(trials.size());
   for (std::size_t t = 0; t < trials.size(); ++t) {
@@ -208,7 +218,9 @@ std::vector<Outcome> Blame::run(const std::vector<Trial>& trials, const Directio
     const Derivative numeric = c.numeric.best(), deferred = c.deferred.best();
     const double analytic = c.analytic + (std::isfinite(deferred.value) ? deferred.value : 0);
     const double floor = std::max(c.floor(), std::isfinite(deferred.value) ? 1e-3 * std::abs(deferred.value) : 0);
-    outcomes.push_back({analytic, numeric, judge(analytic, numeric, floor, options_.tolerance)});
+    Verdict verdict = judge(analytic, numeric, floor, options_.tolerance);
+    if (std::abs(analytic) + std::abs(numeric.value) <= rounding_of(trials[outcomes.size()])) verdict = Verdict::right;
+    outcomes.push_back({analytic, numeric, verdict});
   }
   return outcomes;
 }

@@ -25,7 +25,7 @@ struct Options {
 struct Finding {
   bool found, blamed;
   std::size_t place, ops;  // of the planted op, among all
-  int passes;              // forward passes that it took to find the op
+  int passes;              // forward passes on a tape
   std::string message;
 };
 
@@ -34,7 +34,7 @@ Finding judged(const GradcheckResult& result, const Error& error, const Planting
       fmt::format("first wrong vjp: op '{}' (#{} of {}), ", error.op, planting.place(), planting.ops());
   const std::string last_line = result.message.substr(result.message.rfind('\n') + 1);
   return {!result.ok,     last_line.starts_with(expected), planting.place(),
-          planting.ops(), planting.evaluations() - 1,      result.message};
+          planting.ops(), planting.evaluations(),          result.message};
 }
 
 Finding find_alone(const Error& error, std::uint64_t seed) {
@@ -47,9 +47,7 @@ Finding find_alone(const Error& error, std::uint64_t seed) {
   return judged(gradcheck(f, inputs_of(setting), {.seed = seed}), error, planting);
 }
 
-GradcheckResult check(const Transformer& model, const std::function<Var(const Transformer&)>& f, std::uint64_t seed) {
-  return gradcheck_module(model, f, {.max_elements = 4, .directions = 1, .seed = seed});
-}
+GradcheckOptions brief(std::uint64_t seed) { return {.max_elements = 4, .directions = 1, .seed = seed}; }
 
 std::vector<Tensor> gradients(const Transformer& model) {
   std::vector<Tensor> all;
@@ -85,7 +83,12 @@ Finding find_in_transformer(const Error& error, std::size_t start, std::uint64_t
     planting.restart();
     return loss(m);
   };
-  return judged(check(model, f, seed), error, planting);
+  GradcheckOptions options = brief(seed);
+  int own = 0;  // passes of gradcheck itself, which ends with the derivatives
+  options.progress = [&](std::int64_t, std::int64_t) { own = planting.evaluations(); };
+  Finding finding = judged(gradcheck_module(model, f, options), error, planting);
+  finding.passes -= own;
+  return finding;
 }
 
 /// Prints a row and returns whether the error was found, and only it.
@@ -109,7 +112,7 @@ bool report_all(const Options& options) {
              options.markdown
                  ? "| error | op | alone | in the transformer | passes |\n|---|---|---|---|---|\n"
                  : "error, op, what gradcheck says of it alone and in the transformer, forward passes of blame\n");
-  const GradcheckResult sound = check(transformer(), loss, options.seed);
+  const GradcheckResult sound = gradcheck_module(transformer(), loss, brief(options.seed));
   if (!sound) fmt::print(stderr, "without an error: {}\n", sound.message);
   std::size_t tried = 0, right = 0;
   for (std::size_t i = 0; i < errors.size(); ++i) {

@@ -69,6 +69,11 @@ TEST(Blame, TellsBothValuesOfTheElement) {
   EXPECT_NEAR(analytic / numeric, 1.5, 1e-6);
 }
 
+TEST(Blame, PassesOverOpsOfF32) {
+  const auto f = [](auto x) { return concat({twice(x[0], 2), cast(cast(x[1], DType::f32) * 2.0, DType::f64)}, 0); };
+  EXPECT_THAT(last_line(gradcheck(f, {normal({3}), normal({3})})), HasSubstr("op 'twice' (#1 of 5), input 0 [3]"));
+}
+
 TEST(Blame, TheWrongOpNearestToTheOutputComesFirst) {
   const auto f = [](auto x) { return twice(tanh(twice(exp(twice(x[0], 3)), 2))); };
   EXPECT_THAT(last_line(gradcheck(f, {normal({3})})), HasSubstr("op 'twice' (#3 of 5)"));
