@@ -287,7 +287,7 @@ void Gradcheck::summarize(const std::vector<Line>& lines) {
     result_.message += fmt::format("\n{} derivatives: {} wrong, {} undecidable, {} at kinks", result_.derivatives,
                                    result_.wrong, result_.undecidable, result_.kinks);
   result_.message += without_influence(result_.checked);
-  if (amplification() > kCoarse)
+  if (amplification() > 1e4)
     result_.message += fmt::format("\nf rounds to {:.0e} of its values: does it compute in f32 somewhere?",
                                    amplification() * std::numeric_limits<double>::epsilon());
   if (!result_.ok && options_.blame)

@@ -93,24 +93,20 @@ void Movement::add(const Tensor& dy, const Tensor& above, const Tensor& y, const
   for (std::int64_t i = 0; i < weights.numel(); ++i) {
     const double stored = kEpsilon * std::max({std::abs(top[i]), std::abs(middle[i]), std::abs(bottom[i])});
     const double error = n == nullptr ? amplification * stored : std::max(stored, n[i]);
-    if (top[i] == middle[i] && bottom[i] == middle[i] && error <= kCoarse * stored) {
-      resting_noise += std::abs(w[i]) * error;
-      continue;
-    }
+    square_noise += w[i] * w[i] * error * error;  // also of what does not move: it may be too little to see
+    if (top[i] == middle[i] && bottom[i] == middle[i]) continue;
     const double rise = w[i] * (top[i] - middle[i]), fall = w[i] * (middle[i] - bottom[i]);
     up += rise;
     down += fall;
     low += std::min(rise, fall);
     high += std::max(rise, fall);
     noise += std::abs(w[i]) * error;
-    square_noise += w[i] * w[i] * error * error;
   }
 }
 
 Moves Movement::moves(double step, double scale) const {
-  if (square_noise == 0) return {up, down, resting_noise, low, high, resting_noise};
-  const double before = kEpsilon * scale * std::max(std::abs(up), std::abs(down)) / step;
-  return {up, down, std::sqrt(square_noise) + before, low, high, noise + before};
+  const double error = std::sqrt(square_noise) + kEpsilon * scale * std::max(std::abs(up), std::abs(down)) / step;
+  return {up, down, error, low, high, noise + error};
 }
 
 std::string element_name(const Shape& shape, std::int64_t flat) {

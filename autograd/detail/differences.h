@@ -39,14 +39,10 @@ double dot(const Tensor& a, const Tensor& b);
 /// sqrt(sum((a * b)^2))
 double root_square_sum(const Tensor& a, const Tensor& b);
 
-/// Rounding errors so much larger than that of storing a value are not f64's.
-inline constexpr double kCoarse = 1e4;
-
 /// The moves of <dy, y> from y(0) up to y(step) and from y(-step). Adds up over several outputs.
 struct Movement {
-  double up = 0, down = 0, low = 0, high = 0, noise = 0, square_noise = 0, resting_noise = 0;
+  double up = 0, down = 0, low = 0, high = 0, noise = 0, square_noise = 0;
 
-  /// Elements that do not move have no rounding error, unless none moves or f is so coarse that they need not.
   /// `noise`: the rounding error of each element of y, or else that of storing it, `amplification` times.
   void add(const Tensor& dy, const Tensor& above, const Tensor& y, const Tensor& below, const Tensor& noise,
            double amplification = 1);
