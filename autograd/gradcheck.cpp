@@ -230,18 +230,20 @@ CheckedDerivative Gradcheck::check(const Line& line) const {
   }
   if (!std::isfinite(norm)) norm = 0;
   const double floor = 1e-3 * std::max(line.largest, norm);
-  // Coarse steps may all miss what is narrow or near: a wrong gradient has to be wrong at fine ones as well.
+  // Coarse steps may all miss what is narrow or near. So what is wrong has to stay wrong at finer ones, as far as these
+  // are certain enough to tell.
+  double difference = std::numeric_limits<double>::infinity();
   for (const double fineness : {1.0, 1e-3, 1e-6}) {
     Derivative numeric = derivative_along(line, fineness * line.scale, floor);
     const double uncertainty = numeric.error;
+    if (!(uncertainty < 0.1 * difference) && fineness < 1) continue;
     if (std::isfinite(jump)) numeric.error += jump;
+    checked.numeric = numeric.value;
+    checked.uncertainty = uncertainty;
+    checked.relative_error = relative_error(checked.analytic, numeric, floor);
     checked.verdict = judge(checked.analytic, numeric, floor, options_.tolerance);
-    if (checked.verdict != Verdict::wrong || fineness == 1 || uncertainty < checked.uncertainty) {
-      checked.numeric = numeric.value;
-      checked.uncertainty = uncertainty;
-      checked.relative_error = relative_error(checked.analytic, numeric, floor);
-    }
     if (checked.verdict != Verdict::wrong || result_.wrong >= 8) break;
+    difference = std::abs(checked.analytic - checked.numeric);
   }
   if (checked.verdict != Verdict::undecidable) return checked;
   // What moves the output by less than half of its digits cannot be told from zero.
