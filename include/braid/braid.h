@@ -67,8 +67,8 @@
 #include <braid/nn/mlp.h>
 #include <braid/nn/optim/adam.h>
 #include <braid/nn/optim/sgd.h>
-#include <braid/nn/recorded_case.h>
 #include <braid/nn/precision_report.h>
+#include <braid/nn/recorded_case.h>
 #include <braid/nn/rms_norm.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/schedule.h>
