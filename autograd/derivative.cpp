@@ -44,8 +44,9 @@ void Extrapolation::add(double step, const Moves& moves) {
   central_.add(step, (moves.up + moves.down) / (2 * step), moves.noise / (2 * step));
   up_.add(step, moves.up / step, moves.noise / step);
   down_.add(step, moves.down / step, moves.noise / step);
-  low_.add(step, moves.low / step, moves.bound_noise / step);
-  high_.add(step, moves.high / step, moves.bound_noise / step);
+  const bool inside = std::isfinite(moves.up + moves.down);  // or else the bounds would be those of one side alone
+  low_.add(step, inside ? moves.low / step : NAN, moves.bound_noise / step);
+  high_.add(step, inside ? moves.high / step : NAN, moves.bound_noise / step);
 }
 
 Derivative Extrapolation::best() const {

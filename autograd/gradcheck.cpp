@@ -1,17 +1,18 @@
 #include <braid/autograd/gradcheck.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <limits>
-#include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include <braid/autograd/detail/blame.h>
 #include <braid/autograd/detail/differences.h>
+#include <braid/autograd/detail/lines.h>
 #include <braid/autograd/detail/rounding.h>
 #include <braid/autograd/detail/verdict.h>
+#include <braid/autograd/ops/abs.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -19,25 +20,8 @@ namespace {
 
 using namespace detail;
 
-/// A line through the inputs along which the derivative is taken.
-struct Line {
-  std::string input, where;                                // in words
-  std::vector<std::pair<std::size_t, Tensor>> directions;  // of the inputs that move
-  double scale = 1;                                        // steps are relative to it
-  double from = 0;                                         // the value of the only element that moves
-  double largest = 0;                                      // gradient of that input
-};
-
 void check_f64(const Tensor& x, const std::string& what) {
   check_dtype(x.dtype() == DType::f64, "gradcheck: {} must be f64 but is {}", what, name(x.dtype()));
-}
-
-/// `blocks.3.mlp.up.weight` belongs to `blocks.3`, `norm.weight` to `norm`.
-std::string group_of(const std::string& name) {
-  const std::size_t first = name.find('.');
-  if (first == name.npos) return "";
-  const bool numbered = first + 1 < name.size() && std::isdigit(static_cast<unsigned char>(name[first + 1])) != 0;
-  return name.substr(0, numbered ? name.find('.', first + 1) : first);
 }
 
 class Gradcheck {
@@ -50,10 +34,8 @@ class Gradcheck {
   }
 
   GradcheckResult run() {
-    if (diagnosed()) return result_;
-    differentiate();
-    noise_ = rounding_errors([this, line = joint_line("", "")](double t) { return evaluate(line, t); });
-    const std::vector<Line> lines = all_lines();
+    if (diagnosed() || !differentiated()) return result_;
+    const std::vector<Line> lines = through().all(rng_);
     for (const Line& line : lines) {
       count(check(line));
       if (options_.progress) options_.progress(result_.derivatives, static_cast<std::int64_t>(lines.size()));
@@ -66,45 +48,63 @@ class Gradcheck {
   }
 
  private:
-  void differentiate();
-  std::vector<Tensor> gradients_at(const std::vector<Tensor>& inputs, const Tensor& dy) const;
   bool diagnosed();
+  bool differentiated();
+  std::vector<Tensor> gradients_at(const std::vector<Tensor>& inputs, const Tensor& dy) const;
+  void measure_jumps();
+  Lines through() const { return {inputs_, names_, gradients_, options_}; }
   bool fails(const std::string& sentence);
   double amplification() const;
-  std::vector<Line> all_lines();
-  void add_lines(std::vector<Line>& lines, std::size_t input);
-  Line joint_line(const std::string& name, const std::string& group);
+  std::vector<Tensor> point_on(const Line& line, double t) const;
   Tensor evaluate(const Line& line, double t) const;
   Derivative derivative_along(const Line& line, double scale, double floor) const;
-  CheckedDerivative check(const Line& line) const;
+
+  /// What the gradients say of a line.
+  struct Analytic {
+    double value = 0;
+    double floor = 0;  // smaller derivatives are compared with this one
+    double jump = 0;   // how uncertain the value is
+  };
+  Analytic analytic_along(const Line& line) const;
+  CheckedDerivative check(const Line& line);
+  bool is_wrong_beside(const Line& line);
+  void find_points_beside();
   void count(CheckedDerivative checked);
-  CheckedDerivative wrong_element(const std::pair<std::size_t, Tensor>& moves) const;
+  CheckedDerivative wrong_element(const std::pair<std::size_t, Tensor>& moves);
   void summarize(const std::vector<Line>& lines);
 
   const GradcheckFunction& f_;
-  const std::vector<Tensor>& inputs_;
+  std::vector<Tensor> inputs_;
   const GradcheckOptions& options_;
   std::vector<std::string> names_;
   Rng rng_;
-  Tensor y_, dy_;
-  std::vector<Tensor> gradients_, jumps_;
-  Tensor noise_;  // the rounding error of each element of y
+  Tensor y_, dy_, noise_;                  // noise: the rounding error of each element of y
+  std::vector<Tensor> gradients_, jumps_;  // jumps: how much gradients change with the last bits of the inputs
+  std::optional<std::vector<Gradcheck>> beside_;
   GradcheckResult result_;
 };
 
-/// The gradients of <dy, f(inputs)>, the way users get them, and how far they jump when inputs change in their last
-/// bits: by rounding, or at a kink, where the chain rule need not hold.
-void Gradcheck::differentiate() {
+/// The gradients of <dy, f(inputs)>, the way users get them; false when they are not the same twice.
+bool Gradcheck::differentiated() {
   dy_ = random_signs(y_.shape(), rng_);
   gradients_ = gradients_at(inputs_, dy_);
+  const std::vector<Tensor> again = gradients_at(inputs_, dy_);
+  for (std::size_t i = 0; i < again.size(); ++i)
+    if (!identical(gradients_[i], again[i]))
+      return !fails(fmt::format("the gradient of {} is not deterministic: two backward passes differ", names_[i]));
+  measure_jumps();
+  noise_ = rounding_errors([&, line = through().all_inputs(rng_)](double t) { return evaluate(line, t); });
+  return true;
+}
+
+/// How far gradients jump when inputs change in their last bits: by rounding, or at a kink, where the chain rule need
+/// not hold.
+void Gradcheck::measure_jumps() {
   for (const Tensor& gradient : gradients_) jumps_.push_back(zeros(gradient.shape(), DType::f64));
-  std::vector<Tensor> directions;
-  for (const Tensor& x : inputs_) directions.push_back(random_direction(x, rng_));
+  const Line line = through().all_inputs(rng_);
   const Tensor turn = random_direction(dy_, rng_);
   for (const double last_bits : {0x1p-45, -0x1p-45}) {
-    std::vector<Tensor> nearby;
-    for (std::size_t i = 0; i < inputs_.size(); ++i) nearby.push_back(moved(inputs_[i], directions[i], last_bits));
-    const std::vector<Tensor> there = gradients_at(nearby, moved(dy_, turn, last_bits));
+    const std::vector<Tensor> there = gradients_at(point_on(line, last_bits), moved(dy_, turn, last_bits));
     for (std::size_t i = 0; i < jumps_.size(); ++i) {
       const auto larger = [](auto jump, auto g, auto h) { return std::max(jump, std::abs(g - h)); };
       jumps_[i] = map("gradcheck", larger, jumps_[i], gradients_[i], there[i]);
@@ -157,50 +157,15 @@ double Gradcheck::amplification() const {
   return stored > 0 ? std::max(1.0, root_square_sum(dy_, noise_) / stored) : 1;
 }
 
-/// One line an element, or random ones when there are too many elements.
-void Gradcheck::add_lines(std::vector<Line>& lines, std::size_t input) {
-  const Tensor& x = inputs_[input];
-  if (x.numel() > options_.max_elements) {
-    for (int i = 0; i < options_.directions; ++i)
-      lines.push_back({names_[input], fmt::format("random direction {}", i), {{input, random_direction(x, rng_)}}});
-    return;
-  }
-  const std::vector<double> values = x.to_vector<double>(), sizes = scales(x).to_vector<double>(),
-                            gradient = gradients_[input].to_vector<double>();
-  double largest = 0;
-  for (const double g : gradient)
-    if (std::isfinite(g)) largest = std::max(largest, std::abs(g));
-  for (std::int64_t i = 0; i < x.numel(); ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    lines.push_back(
-        {names_[input], element_name(x.shape(), i), {{input, unit(x.shape(), i)}}, sizes[at], values[at], largest});
-  }
-}
-
-/// All inputs of a group together.
-Line Gradcheck::joint_line(const std::string& name, const std::string& group) {
-  Line line{name, "random direction", {}};
-  for (std::size_t i = 0; i < inputs_.size(); ++i)
-    if (group.empty() || group_of(names_[i]) == group)
-      line.directions.emplace_back(i, random_direction(inputs_[i], rng_));
-  return line;
-}
-
-std::vector<Line> Gradcheck::all_lines() {
-  std::vector<Line> lines;
-  for (std::size_t i = 0; i < inputs_.size(); ++i) add_lines(lines, i);
-  std::map<std::string, int> groups;
-  for (const std::string& name : names_) ++groups[group_of(name)];
-  for (const auto& [group, members] : groups)
-    if (!group.empty() && members > 1) lines.push_back(joint_line(group, group));
-  if (inputs_.size() > 1 && !lines.empty()) lines.push_back(joint_line("all together", ""));
-  return lines;
+std::vector<Tensor> Gradcheck::point_on(const Line& line, double t) const {
+  std::vector<Tensor> point = inputs_;
+  for (const auto& [input, direction] : line.directions) point[input] = moved(inputs_[input], direction, t);
+  return point;
 }
 
 Tensor Gradcheck::evaluate(const Line& line, double t) const {
-  std::vector<Var> point(inputs_.begin(), inputs_.end());
-  for (const auto& [input, direction] : line.directions) point[input] = moved(inputs_[input], direction, t);
-  return f_(point).value();
+  const std::vector<Tensor> point = point_on(line, t);
+  return f_(std::vector<Var>(point.begin(), point.end())).value();
 }
 
 /// Stops when the derivative is certain enough for a verdict.
@@ -219,17 +184,22 @@ Derivative Gradcheck::derivative_along(const Line& line, double scale, double fl
   return descend(scale, add, certain);
 }
 
-CheckedDerivative Gradcheck::check(const Line& line) const {
-  CheckedDerivative checked{line.input, line.where};
-  double norm = 0, jump = 0;
+Gradcheck::Analytic Gradcheck::analytic_along(const Line& line) const {
+  Analytic sum;
+  double norm = 0;
   for (const auto& [input, direction] : line.directions) {
-    checked.analytic += dot(gradients_[input], direction);
-    norm = std::hypot(norm, root_square_sum(gradients_[input], direction));
-    jump += 4 * dot(jumps_[input], map(
-                                       "gradcheck", [](auto v) { return std::abs(v); }, direction));
+    const Tensor& gradient = gradients_[input];
+    sum.value += dot(gradient, direction);
+    norm = std::hypot(norm, root_square_sum(gradient, direction));
+    sum.jump += 4 * dot(jumps_[input], Tensor(abs(direction)));
   }
-  if (!std::isfinite(norm)) norm = 0;
-  const double floor = 1e-3 * std::max(line.largest, norm);
+  sum.floor = 1e-3 * std::max(line.largest, std::isfinite(norm) ? norm : 0);
+  return sum;
+}
+
+CheckedDerivative Gradcheck::check(const Line& line) {
+  const auto [analytic, floor, jump] = analytic_along(line);
+  CheckedDerivative checked{line.input, line.where, analytic};
   // Coarse steps may all miss what is narrow or near. So what is wrong has to stay wrong at finer ones, as far as these
   // are certain enough to tell.
   double difference = std::numeric_limits<double>::infinity();
@@ -240,21 +210,38 @@ CheckedDerivative Gradcheck::check(const Line& line) const {
     if (std::isfinite(jump)) numeric.error += jump;
     checked.numeric = numeric.value;
     checked.uncertainty = uncertainty;
-    checked.relative_error = relative_error(checked.analytic, numeric, floor);
-    checked.verdict = judge(checked.analytic, numeric, floor, options_.tolerance);
-    if (checked.verdict != Verdict::wrong || result_.wrong >= 8) break;
-    difference = std::abs(checked.analytic - checked.numeric);
+    checked.relative_error = relative_error(analytic, numeric, floor);
+    checked.verdict = judge(analytic, numeric, floor, options_.tolerance);
+    if (checked.verdict != Verdict::wrong) break;
+    difference = std::abs(analytic - checked.numeric);
   }
   if (checked.verdict != Verdict::undecidable) return checked;
   // What moves the output by less than half of its digits cannot be told from zero.
-  const double negligible = 1e-8 * root_square_sum(dy_, y_) / line.scale;
+  const double negligible = 1e-8 * root_square_sum(dy_, y_) / std::max(line.scale, 1.0);
   if (jump > negligible) {
-    checked.verdict = Verdict::kink;
-  } else if (std::abs(checked.analytic) + std::abs(checked.numeric) + checked.uncertainty <= negligible) {
+    checked.verdict = is_wrong_beside(line) ? Verdict::wrong : Verdict::kink;
+  } else if (std::abs(analytic) + std::abs(checked.numeric) + checked.uncertainty <= negligible) {
     checked.verdict = Verdict::right;
     checked.relative_error = 0;
   }
   return checked;
+}
+
+/// Where several kinks meet, the gradient of right vjps need not lie between the one-sided derivatives. A little away,
+/// on either side, it has to be right.
+bool Gradcheck::is_wrong_beside(const Line& line) {
+  if (!beside_) find_points_beside();
+  return std::ranges::any_of(*beside_, [&](Gradcheck& point) { return point.check(line).verdict == Verdict::wrong; });
+}
+
+void Gradcheck::find_points_beside() {
+  beside_.emplace();
+  const Line line = through().all_inputs(rng_);
+  for (const double distance : {0x1p-10, -0x1p-10}) {
+    Gradcheck point(f_, point_on(line, distance), options_, names_);
+    point.beside_.emplace();  // it has none of its own
+    if (!point.diagnosed() && point.differentiated()) beside_->push_back(std::move(point));
+  }
 }
 
 void Gradcheck::count(CheckedDerivative checked) {
@@ -266,14 +253,12 @@ void Gradcheck::count(CheckedDerivative checked) {
 }
 
 /// One element of a direction along which the gradient is wrong.
-CheckedDerivative Gradcheck::wrong_element(const std::pair<std::size_t, Tensor>& moves) const {
+CheckedDerivative Gradcheck::wrong_element(const std::pair<std::size_t, Tensor>& moves) {
   const auto& [input, direction] = moves;
-  const auto part = [&](std::int64_t begin, std::int64_t end) {
-    return check({names_[input], element_name(direction.shape(), begin), {{input, only(direction, begin, end)}}});
+  const auto wrong = [&](std::int64_t begin, std::int64_t end) {
+    return check({names_[input], "", {{input, only(direction, begin, end)}}}).verdict == Verdict::wrong;
   };
-  const auto wrong = [&](std::int64_t begin, std::int64_t end) { return part(begin, end).verdict == Verdict::wrong; };
-  const std::int64_t element = bisect(direction.numel(), wrong);
-  return part(element, element + 1);
+  return check(through().element(input, bisect(direction.numel(), wrong)));
 }
 
 /// The worst derivative that is decided comes first, and the vjp at fault last.

@@ -11,7 +11,7 @@
 
 namespace braid {
 
-/// There is no step to choose: inputs of any size and functions of any scale work with the defaults.
+/// There is no step to choose: inputs of size 1e-6 to 1e6 and functions of any scale work with the defaults.
 struct GradcheckOptions {
   double tolerance = 1e-6;          ///< the largest relative error that is right
   std::int64_t max_elements = 256;  ///< inputs with more elements are checked along random directions
@@ -26,7 +26,7 @@ enum class Verdict {
   right,
   wrong,
   undecidable,  ///< the differences are less certain than the tolerance asks for
-  kink,         ///< not differentiable there; the analytic value lies between the one-sided derivatives
+  kink,  ///< not differentiable there; the analytic value lies between the one-sided derivatives, or is right beside
 };
 std::string_view name(Verdict verdict);
 
@@ -67,7 +67,8 @@ using GradcheckFunction = std::function<Var(std::span<const Var>)>;
 ///
 ///     first wrong vjp: op 'rms_norm' (#37 of 112), input 1 [8], element [3]: analytic 0.25, numeric 0.5
 ///
-/// An f that is not deterministic, changes its inputs or returns NaN fails with a sentence that says so.
+/// An f that is not deterministic, forward or backward, changes its inputs or returns NaN fails with a sentence that
+/// says so.
 /// `names` are the words for the inputs in messages, else `input 0`, ... Throws DTypeError unless all is f64.
 GradcheckResult gradcheck(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
                           const GradcheckOptions& options = {}, const std::vector<std::string>& names = {});

@@ -73,13 +73,15 @@ Tensor moved(const Tensor& x, const Tensor& direction, double t) {
 double dot(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return 0;
   const Tensor x = a.contiguous(), y = b.contiguous();
-  return std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0);
+  const auto product = [](double p, double q) { return q == 0 ? 0 : p * q; };  // NaN too where b does not go
+  return std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0, std::plus<>(),
+                            product);
 }
 
 double root_square_sum(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return 0;
   const Tensor x = a.contiguous(), y = b.contiguous();
-  const auto square = [](double p, double q) { return p * p * q * q; };
+  const auto square = [](double p, double q) { return q == 0 ? 0 : p * p * q * q; };
   return std::sqrt(
       std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0, std::plus<>(), square));
 }

@@ -11,7 +11,7 @@
 
 namespace braid::detail {
 
-/// Signs with sizes in [0.5, 1.5): never so small that an error hides.
+/// Signs with sizes in [1, 1.5]: never so small that an error hides.
 Tensor random_signs(const Shape& shape, Rng& rng);
 
 /// How far each element of x may move for differences: its size, at least a tenth of x's root mean square; 1 where all
@@ -33,7 +33,7 @@ std::int64_t bisect(std::int64_t count, const std::function<bool(std::int64_t be
 /// `x + t * direction`
 Tensor moved(const Tensor& x, const Tensor& direction, double t);
 
-/// sum(a * b); undefined ones are zero.
+/// sum(a * b) over the elements where b is not 0; undefined ones are zero.
 double dot(const Tensor& a, const Tensor& b);
 
 /// sqrt(sum((a * b)^2))

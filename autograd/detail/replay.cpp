@@ -15,14 +15,14 @@ void Replay::run(const GradcheckFunction& f, const std::vector<Tensor>& inputs, 
   std::vector<Var> watched;
   for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
   f(watched);
-  check<Error>(computed_.size() == base_.makers.size(), "gradcheck: f recorded {} values at first but now {}",
-               base_.makers.size(), computed_.size());
+  check<Error>(computed_.size() == base_.makers.size(), "f recorded {} values at first but now {}", base_.makers.size(),
+               computed_.size());
 }
 
 void Replay::recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) {
   const bool known = op.index < base_.ops.size() && std::string_view(base_.ops[op.index].name) == op.name &&
                      base_.ops[op.index].results.size() == outputs.size();
-  check<Error>(known, "gradcheck: f records other ops when its values change, first '{}' (#{})", op.name, op.index);
+  check<Error>(known, "f records other ops when its values change, first '{}' (#{})", op.name, op.index);
   const Recording::Op& before = base_.ops[op.index];
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i].requires_grad() && inputs[i].value().defined() && before.constants[i].defined() &&

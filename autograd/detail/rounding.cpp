@@ -17,6 +17,7 @@ double roughness(const Sequence& g, std::size_t apart) {
   const std::size_t count = g.size() - 4 * apart;
   for (std::size_t i = 0; i < count; ++i)
     sizes[i] = std::abs(g[i] - 4 * g[i + apart] + 6 * g[i + 2 * apart] - 4 * g[i + 3 * apart] + g[i + 4 * apart]);
+  if (!std::ranges::all_of(sizes, [](double v) { return std::isfinite(v); })) return NAN;
   std::nth_element(sizes.begin(), sizes.begin() + count / 2, sizes.begin() + count);
   return sizes[count / 2] / (0.6745 * std::sqrt(70.0));
 }
@@ -34,9 +35,10 @@ bool measure(const std::array<Tensor, Sequence().size()>& y, bool last, Tensor& 
     Sequence g{};
     for (std::size_t i = 0; i < g.size(); ++i) g[i] = y[i].data<double>()[element];
     const double fine = roughness(g, 1);
-    const bool bends = roughness(g, 2) > 4 * fine;                     // what bends shows 16 times as much
-    if (!bends || last) error[element] = std::isnan(fine) ? 0 : fine;  // NaN: at a bound of the domain
-    again |= bends;
+    // What bends shows 16 times as much at twice the distance; where it is NaN, y has left its domain.
+    const bool unclear = std::isnan(fine) || roughness(g, 2) > 4 * fine;
+    if (!unclear || last) error[element] = std::isnan(fine) ? 0 : fine;
+    again |= unclear;
   }
   return again;
 }

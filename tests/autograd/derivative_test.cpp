@@ -44,7 +44,7 @@ const std::vector<Function> kFunctions{
     {"x log x", [](double x) { return x * std::log(x); }, [](double x) { return 1 + std::log(x); }, 1e-3, 10},
     {"log(e^x + e^-3x + 1)", [](double x) { return std::log(std::exp(x) + std::exp(-3 * x) + 1); },
      [](double x) { return (std::exp(x) - 3 * std::exp(-3 * x)) / (std::exp(x) + std::exp(-3 * x) + 1); }, -5, 5},
-    {"1 + 1e-4 sin x", [](double x) { return 1 + 1e-4 * std::sin(x); }, [](double x) { return 1e-4 * std::cos(x); }, -3,
+    {"1 + 1e-2 sin x", [](double x) { return 1 + 1e-2 * std::sin(x); }, [](double x) { return 1e-2 * std::cos(x); }, -3,
      3},
     {"atan(100 (x - 0.3))", [](double x) { return std::atan(100 * (x - 0.3)); },
      [](double x) { return 100 / (1 + std::pow(100 * (x - 0.3), 2)); }, 0, 1},
@@ -62,8 +62,8 @@ class EveryFunction : public testing::TestWithParam<Function> {
       const double x = function.low > 0 ? function.low * std::pow(function.high / function.low, u)
                                         : function.low + (function.high - function.low) * u;
       const double truth = function.derivative(x);
-      // f is known to eps |f|, and steps are at most of the size of x.
-      const double allowed = 1e-15 * (std::abs(function.f(x)) / std::abs(x * truth) + 1);
+      // f is known to eps |f|, x to eps |x|, and steps are at most of the size of x.
+      const double allowed = 1e-15 * (std::abs(function.f(x) / (truth * x)) + 1);
       visit(derivative(function.f, x), truth, allowed);
     }
   }
@@ -78,11 +78,13 @@ TEST_P(EveryFunction, TheEstimateCoversTheError) {
 }
 
 TEST_P(EveryFunction, TheDerivativeIsRightToNineDigitsWhereF64AllowsIt) {
+  int points = 0;
   at_points(GetParam(), [&](const Derivative& found, double truth, double allowed) {
-    if (allowed < 1e-12) {
-      EXPECT_NEAR(found.value / truth, 1, 1e-9);
-    }
+    if (allowed > 1e-12) return;
+    ++points;
+    EXPECT_NEAR(found.value / truth, 1, 1e-9);
   });
+  EXPECT_GE(points, kPoints / 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Known, EveryFunction, testing::ValuesIn(kFunctions),

@@ -110,6 +110,30 @@ TEST(Gradcheck, NanIsAnInfiniteError) {
   EXPECT_TRUE(std::isinf(result.worst));
 }
 
+TEST(Gradcheck, NamesTheElementThatIsNan) {
+  const auto f = [](auto x) {
+    return record("nan", x[0].value().clone(), {x[0]}, [](const Tensor& dy) {
+      Tensor dx = dy.clone();
+      dx.mutable_data<double>()[3] = std::numeric_limits<double>::quiet_NaN();
+      return dx;
+    });
+  };
+  const GradcheckResult result = gradcheck([&](auto x) { return f(std::vector{tanh(x[0])}); }, {ones({5}, DType::f64)});
+  EXPECT_EQ(result.wrong, 1);
+  EXPECT_THAT(result.message, StartsWith("gradcheck: input 0, element [3]: analytic nan"));
+  EXPECT_THAT(result.message,
+              HasSubstr("\nfirst wrong vjp: op 'nan' (#2 of 2), input 0 [5], element [3]: analytic nan"));
+}
+
+TEST(Gradcheck, SaysThatAGradientIsNotDeterministic) {
+  int calls = 0;
+  const auto f = [&](auto x) {
+    return record("forgetful", x[0].value().clone(), {x[0]}, [&](const Tensor& dy) { return (1 + ++calls % 2) * dy; });
+  };
+  EXPECT_EQ(gradcheck(f, {points()}).message,
+            "gradcheck: the gradient of input 0 is not deterministic: two backward passes differ");
+}
+
 TEST(Gradcheck, RejectsWhatIsNotF64) {
   const auto thrown = [](const auto& call) -> std::string {
     try {
@@ -147,6 +171,23 @@ TEST(Gradcheck, OutsideTheOneSidedDerivativesIsWrongAtAKinkToo) {
     return record("relu", relu(x[0]).value(), {x[0]}, [](const Tensor& dy) { return 1.5 * dy; });
   };
   EXPECT_FALSE(gradcheck(f, {zeros({1}, DType::f64)}));
+}
+
+TEST(Gradcheck, AtAKinkTheGradientHasToBeRightOnEitherSide) {
+  const auto f = [](auto x) {
+    return record("relu", relu(x[0]).value(), {x[0]}, [x = x[0].value()](const Tensor& dy) {
+      return map(
+          "relu", [](auto dy, auto x) { return x >= 0 ? static_cast<decltype(dy)>(1.5) * dy : 0 * dy; }, dy, x);
+    });
+  };
+  EXPECT_FALSE(gradcheck(f, {zeros({1}, DType::f64)}));
+}
+
+TEST(Gradcheck, SeveralKindsOfKinksMayMeet) {
+  const auto f = [](auto x) { return max(min(x[0], {0}, true) * x[1], {1}); };
+  const GradcheckResult result = gradcheck(f, {ones({2, 2}, DType::f64), ones({1, 2}, DType::f64)});
+  EXPECT_TRUE(result) << result.message;
+  EXPECT_GT(result.kinks, 0);
 }
 
 TEST(Gradcheck, NeedsNoStepForAnyScale) {

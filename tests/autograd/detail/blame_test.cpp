@@ -135,6 +135,15 @@ TEST(Blame, WorksOnModulesByName) {
   EXPECT_THAT(last_line(result), HasSubstr("op 'twice' (#2 of 4), input 0 [2, 3], element [0, 0]: "));
 }
 
+TEST(Blame, GivesUpWhenTheOpsDependOnValues) {
+  const auto f = [](auto x) {
+    const Var y = twice(x[0], 2);
+    return y.value().data<double>()[0] == 2 ? exp(y) : y * y;
+  };
+  EXPECT_THAT(last_line(gradcheck(f, {ones({1}, DType::f64)})),
+              testing::StartsWith("no vjp can be blamed: f records other ops when its values change, first '"));
+}
+
 TEST(Blame, IsSilentWhenItIsNotWanted) {
   const GradcheckResult result = gradcheck([](auto x) { return twice(x[0], 2); }, {normal({3})}, {.blame = false});
   EXPECT_FALSE(result);
