@@ -84,7 +84,8 @@ CaseInputs::CaseInputs(const RecordedCase& recorded, Tape& tape) : settings(reco
   for (const char* prefix : {"in.", "param."})
     for (const auto& [name, tensor] : recorded.group(prefix)) {
       const bool constant = tensor.dtype() == DType::i32 || recorded.buffers.contains(name);
-      variables_[name] = constant ? Var(tensor) : tape.watch(tensor);
+      const bool added = variables_.emplace(name, constant ? Var(tensor) : tape.watch(tensor)).second;
+      check<FileError>(added, "'{}' must be an input or a parameter but is both", name);
     }
 }
 

@@ -160,9 +160,13 @@ std::optional<Failure> check_bits(const GradcheckFunction& f, const std::vector<
 }
 
 std::optional<Failure> check_bits(const Program& program) {
-  for (const DType dtype : {DType::f32, DType::f64})
-    if (auto failure = check_bits(function_of(program), inputs_of(program, dtype))) return failure;
-  return std::nullopt;
+  try {
+    for (const DType dtype : {DType::f32, DType::f64})
+      if (auto failure = check_bits(function_of(program), inputs_of(program, dtype))) return failure;
+    return std::nullopt;
+  } catch (const std::exception& error) {
+    return Failure{Fault::error, error.what()};
+  }
 }
 
 }  // namespace braid::programs

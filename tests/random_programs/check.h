@@ -30,12 +30,12 @@ double largest_difference(const Tensor& a, const Tensor& b);
 std::optional<Failure> check_single(const GradcheckFunction& f, const std::vector<Tensor>& f32_inputs,
                                     const std::vector<Tensor>& f64_inputs);
 
-/// gradcheck(), but for gradients that are rounding errors next to the others.
+/// gradcheck()
 std::optional<Failure> check_gradients(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
                                        const GradcheckOptions& options = {},
                                        const std::vector<std::string>& names = {});
 
-/// Gradients against differences, also a little away where they differ, and f32 against f64.
+/// Gradients against differences, and f32 against f64.
 std::optional<Failure> check_program(const Program& program);
 
 /// The same bits in a second run and on three threads. Sets the number of threads of the process.

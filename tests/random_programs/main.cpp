@@ -66,11 +66,11 @@ void run_program(std::uint64_t seed, std::uint64_t index, bool bits, Report& rep
     const auto failure = check_it(program);
     if (!failure) return;
     const Program smallest = shrunk(program, failure->fault);
-    report.failure(
-        fmt::format("{}: {}\n{}", flags, failure->message,
-                    test_text(smallest, check_it(smallest).value(), fmt::format("Seed{}Index{}", seed, index))));
+    report.failure(fmt::format(
+        "{}: {}\n{}", flags, failure->message,
+        test_text(smallest, check_it(smallest).value_or(*failure), fmt::format("Seed{}Index{}", seed, index))));
   } catch (const std::exception& error) {
-    report.failure(fmt::format("{}: the program could not be drawn: {}", flags, error.what()));
+    report.failure(fmt::format("{}: drawing or shrinking it threw: {}", flags, error.what()));
   }
 }
 
