@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <braid/autograd/params.h>
-#include <braid/nn/detail/rounding.h>
+#include <braid/nn/detail/op_rounding.h>
 
 namespace braid::nn {
 

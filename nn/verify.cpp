@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <braid/nn/detail/differences.h>
+#include <braid/nn/detail/mismatch.h>
 #include <braid/nn/detail/trace.h>
 
 namespace braid::nn {
@@ -110,9 +110,9 @@ Verification verify(const RecordedCase& recorded, const CaseCall& call, const Ve
   const double tolerance = options.tolerance.value_or(default_tolerance(options.dtype));
   Verification verification = compare(converted, results, tolerance);
   if (!verification && !recorded.parts.empty()) {
-    const Differences differences(converted, trace, tolerance);
+    const Mismatch mismatch(converted, trace, tolerance);
     verification.message +=
-        fmt::format("\n{}", outputs_agree(verification) ? differences.first_gradient() : differences.first_part());
+        fmt::format("\n{}", outputs_agree(verification) ? mismatch.first_gradient() : mismatch.first_part());
   }
   return verification;
 }

@@ -16,9 +16,9 @@ struct Candidate {
 
 /// Where a module leaves its recorded parts. Parts and values are paired by their elements alone, in the order of rows
 /// or with axes permuted, so that neither names nor shapes need to be those of the recorded code.
-class Differences {
+class Mismatch {
  public:
-  Differences(const RecordedCase& recorded, const Trace& trace, double tolerance);
+  Mismatch(const RecordedCase& recorded, const Trace& trace, double tolerance);
 
   /// A line about the first part that no op has computed although its sources are all right.
   std::string first_part() const;

@@ -1,4 +1,4 @@
-#include <braid/nn/detail/differences.h>
+#include <braid/nn/detail/mismatch.h>
 
 #include <algorithm>
 #include <array>
@@ -65,7 +65,7 @@ std::string quoted(const std::vector<std::string>& names) { return fmt::format("
 
 }  // namespace
 
-Differences::Differences(const RecordedCase& recorded, const Trace& trace, double tolerance)
+Mismatch::Mismatch(const RecordedCase& recorded, const Trace& trace, double tolerance)
     : recorded_(recorded), trace_(trace), tolerance_(tolerance) {
   std::set<std::string> shown;  // of whatever is computed from these, something has a match
   for (const RecordedPart& part : recorded.parts) {
@@ -80,7 +80,7 @@ Differences::Differences(const RecordedCase& recorded, const Trace& trace, doubl
   }
 }
 
-std::vector<Candidate> Differences::candidates(const Tensor& part, double limit) const {
+std::vector<Candidate> Mismatch::candidates(const Tensor& part, double limit) const {
   std::vector<Candidate> found;
   for (const TracedValue& value : trace_.values()) {
     if (value.value.numel() != part.numel() || corners_differ(value.value, part, limit)) continue;
@@ -93,7 +93,7 @@ std::vector<Candidate> Differences::candidates(const Tensor& part, double limit)
 }
 
 /// The nearest output of an op that is no other part.
-std::string Differences::closest(const Part& part) const {
+std::string Mismatch::closest(const Part& part) const {
   std::vector<Candidate> near = candidates(recorded_.tensor("part." + part.recorded.name), kNoLimit);
   std::erase_if(near, [&](const Candidate& c) {
     const auto is_it = [&](const Candidate& match) { return match.value == c.value; };
@@ -105,16 +105,16 @@ std::string Differences::closest(const Part& part) const {
   return fmt::format("closest is the output of {}, off by {:.1e}", op_of(*nearest), nearest->error);
 }
 
-std::string Differences::op_of(const Candidate& candidate) const {
+std::string Mismatch::op_of(const Candidate& candidate) const {
   return fmt::format("op '{}' (#{} of {})", candidate.value->op, candidate.value->number, trace_.ops());
 }
 
-std::string Differences::sources(const Part& part) const {
+std::string Mismatch::sources(const Part& part) const {
   if (part.recorded.sources.empty()) return "";
   return fmt::format(", computed from {}", quoted(part.recorded.sources));
 }
 
-std::string Differences::first_part() const {
+std::string Mismatch::first_part() const {
   std::vector<std::string> unseen;
   for (const Part& part : parts_) {
     if (!part.matches.empty() || part.hidden) continue;
@@ -131,7 +131,7 @@ std::string Differences::first_part() const {
   return fmt::format("first part that differs: {}, for which no op has an output of its size", quoted(unseen));
 }
 
-std::vector<Candidate> Differences::gradients(const Part& part) const {
+std::vector<Candidate> Mismatch::gradients(const Part& part) const {
   std::vector<Candidate> found;
   const auto expected = recorded_.tensors.find("part_grad." + part.recorded.name);
   if (expected == recorded_.tensors.end()) return found;
@@ -144,7 +144,7 @@ std::vector<Candidate> Differences::gradients(const Part& part) const {
   return found;
 }
 
-std::string Differences::first_gradient() const {
+std::string Mismatch::first_gradient() const {
   std::string doubtful;
   for (const Part& part : parts_ | std::views::reverse) {
     const std::vector<Candidate> found = gradients(part);
@@ -164,7 +164,7 @@ std::string Differences::first_gradient() const {
   return fmt::format("no gradient of the {} parts differs: look at the vjps before them", parts_.size());
 }
 
-std::string Differences::gradient_line(const Part& part, const Candidate& gradient) const {
+std::string Mismatch::gradient_line(const Part& part, const Candidate& gradient) const {
   const std::vector<std::string>& users = gradient.value->users;
   return fmt::format(
       "first gradient that differs (from the output back): that of {}, the output of {}, off by {:.1e}; {}", part.title,

@@ -1,4 +1,4 @@
-#include <braid/nn/detail/rounding.h>
+#include <braid/nn/detail/op_rounding.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,31 +13,15 @@ namespace {
 
 constexpr const char* kAccumulate = "accumulate";
 
-class Keep : public Probe {
- public:
-  explicit Keep(std::vector<OpTrace>& traces) : traces_(traces) {}
-  void recorded(const RecordedOp& op, std::span<const Var>, std::vector<Tensor>& outputs) override {
-    traces_.push_back({op.name, outputs, {}, {}});
-  }
-  void propagates(const RecordedOp& op, std::span<Tensor> dys) override {
-    traces_[op.index].dys.assign(dys.begin(), dys.end());
-  }
-  void propagated(const RecordedOp& op, std::vector<Tensor>& dxs) override { traces_[op.index].dxs = dxs; }
-  bool opens_checkpoints() const override { return true; }
-
- private:
-  std::vector<OpTrace>& traces_;
-};
-
 /// Shows each result of an op beside what was kept of it.
 class Follow : public Probe {
  public:
-  explicit Follow(std::vector<OpTrace>& traces) : traces_(traces) {}
+  explicit Follow(std::vector<Recording::Op>& traces) : traces_(traces) {}
   void recorded(const RecordedOp& op, std::span<const Var>, std::vector<Tensor>& outputs) override {
-    const std::string_view before = op.index < traces_.size() ? std::string_view(traces_[op.index].op) : "none";
+    const std::string_view before = op.index < traces_.size() ? std::string_view(traces_[op.index].name) : "none";
     check<Error>(before == op.name, "precision_report: op {} is {} in f64 but was {}; {}", op.index, op.name, before,
                  kRule);
-    visit(op.name, traces_[op.index].outputs, outputs);
+    visit(op.name, traces_[op.index].results, outputs);
     ops_ = op.index + 1;
   }
   void propagates(const RecordedOp& op, std::span<Tensor> dys) override {
@@ -58,7 +42,7 @@ class Follow : public Probe {
 
   virtual void visit(std::string_view op, std::vector<Tensor>& kept, std::span<Tensor> results) const = 0;
 
-  std::vector<OpTrace>& traces_;
+  std::vector<Recording::Op>& traces_;
   std::size_t ops_ = 0;
 };
 
@@ -96,7 +80,7 @@ class Compare : public Follow {
 /// Adds the errors of one kind.
 class Inject : public Follow {
  public:
-  Inject(std::vector<OpTrace>& errors, const std::string& kind) : Follow(errors), kind_(kind) {}
+  Inject(std::vector<Recording::Op>& errors, const std::string& kind) : Follow(errors), kind_(kind) {}
 
  private:
   void visit(std::string_view op, std::vector<Tensor>& errors, std::span<Tensor> results) const override {
@@ -134,8 +118,9 @@ std::vector<double> differences(const std::vector<double>& low, const std::vecto
 }  // namespace
 
 Rounding::Rounding(LossFunction loss, std::span<const Tensor> low) : loss_(std::move(loss)) {
-  Keep keep(traces_);
-  measured_ = evaluate(loss_, low, &keep);
+  Recording recording(/*opens_checkpoints=*/true);
+  measured_ = evaluate(loss_, low, &recording);
+  traces_ = std::move(recording.ops);
   const Tensor again = loss_(std::vector<Var>(low.begin(), low.end()), low.front().dtype()).value();
   check<Error>(identical(measured_.loss, again), "precision_report: the loss is not deterministic: {} and then {}",
                measured_.loss.item(), again.item());
@@ -152,9 +137,9 @@ std::vector<std::string> Rounding::kinds() const {
   const auto add = [&](const std::string& kind, const std::vector<Tensor>& errors) {
     if (std::ranges::any_of(errors, &Tensor::defined) && std::ranges::count(kinds, kind) == 0) kinds.push_back(kind);
   };
-  for (const OpTrace& trace : traces_) {
-    add(trace.op, trace.outputs);
-    add(trace.op, trace.dxs);
+  for (const Recording::Op& trace : traces_) {
+    add(trace.name, trace.results);
+    add(trace.name, trace.dxs);
     add(kAccumulate, trace.dys);
   }
   const bool sums = std::ranges::any_of(last_sums_, [](double e) { return e != 0; });

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <braid/autograd/tape.h>
+#include <braid/autograd/detail/recording.h>
 
 namespace braid::nn::detail {
 
@@ -16,11 +16,7 @@ struct Evaluation {
   std::vector<double> gradient;  // of all parameters, one after the other
 };
 
-/// What an op computed and, later, the errors in that; undefined where there are none.
-struct OpTrace {
-  std::string op;
-  std::vector<Tensor> outputs, dys, dxs;
-};
+using braid::detail::Recording;
 
 /// The rounding errors of each op of an evaluation, forward and backward: what it computes in f64 from what it got in
 /// low precision is the truth.
@@ -41,7 +37,8 @@ class Rounding {
  private:
   LossFunction loss_;
   std::vector<Tensor> params_;  // f64
-  std::vector<OpTrace> traces_;
+  std::vector<Recording::Op>
+      traces_;  // what ops computed in low precision, then the errors in that: undefined for none
   Evaluation measured_, exact_;
   std::vector<double> last_sums_;  // the errors of summing the gradients themselves, which probes do not see
 };
