@@ -125,15 +125,6 @@ TEST(Gradcheck, NamesTheElementThatIsNan) {
               HasSubstr("\nfirst wrong vjp: op 'nan' (#2 of 2), input 0 [5], element [3]: analytic nan"));
 }
 
-TEST(Gradcheck, SaysThatAGradientIsNotDeterministic) {
-  int calls = 0;
-  const auto f = [&](auto x) {
-    return record("forgetful", x[0].value().clone(), {x[0]}, [&](const Tensor& dy) { return (1 + ++calls % 2) * dy; });
-  };
-  EXPECT_EQ(gradcheck(f, {points()}).message,
-            "gradcheck: the gradient of input 0 is not deterministic: two backward passes differ");
-}
-
 TEST(Gradcheck, RejectsWhatIsNotF64) {
   const auto thrown = [](const auto& call) -> std::string {
     try {
@@ -216,44 +207,6 @@ TEST(Gradcheck, RoundingMakesDerivativesUndecidableNotWrong) {
   EXPECT_TRUE(result) << result.message;
   EXPECT_GT(result.undecidable, 0);
   EXPECT_THAT(result.message, HasSubstr(" undecidable"));
-}
-
-TEST(Gradcheck, SaysThatAFunctionRoundsToF32) {
-  const auto f = [](auto x) { return cast(cast(exp(x[0]), DType::f32), DType::f64); };
-  EXPECT_THAT(gradcheck(f, {points()}).message, HasSubstr("of its values: does it compute in f32 somewhere?"));
-}
-
-TEST(Gradcheck, SaysThatAFunctionIsNotDeterministic) {
-  std::uint64_t calls = 0;
-  const auto f = [&](auto x) { return dropout(x[0], 0.5, Rng(++calls)); };
-  const GradcheckResult result = gradcheck(f, {ones({20}, DType::f64)});
-  EXPECT_FALSE(result);
-  EXPECT_THAT(result.message, StartsWith("gradcheck: f is not deterministic: two calls with the same inputs differ"));
-}
-
-TEST(Gradcheck, SaysThatAFunctionChangesItsInputs) {
-  const auto f = [](auto x) {
-    const_cast<double*>(x[0].value().template data<double>())[1] += 1;
-    return x[0] * 2.0;
-  };
-  EXPECT_EQ(gradcheck(f, {points().clone()}).message, "gradcheck: f changes input 0, which it may only read");
-}
-
-TEST(Gradcheck, SaysWhereAFunctionReturnsNan) {
-  EXPECT_EQ(gradcheck([](auto x) { return log(x[0]); }, {Tensor::of<double>({2, 1}, {1, -1})}).message,
-            "gradcheck: f returns nan in element [1, 0] of its output [2, 1]");
-  EXPECT_EQ(gradcheck([](auto x) { return 1.0 / x[0]; }, {zeros({1}, DType::f64)}).message,
-            "gradcheck: f returns inf in element [0] of its output [1]");
-}
-
-TEST(Gradcheck, SaysThatAnInputHasNoInfluence) {
-  const GradcheckResult unused = gradcheck([](auto x) { return x[0] * 2.0; }, {points(), points()});
-  EXPECT_TRUE(unused);
-  EXPECT_THAT(unused.message, HasSubstr("\nf does not depend on input 1"));
-  const GradcheckResult shifted =
-      gradcheck([](auto x) { return softmax(x[0] + x[1]); }, {points(), ones({2, 1}, DType::f64)});
-  EXPECT_TRUE(shifted) << shifted.message;
-  EXPECT_THAT(shifted.message, HasSubstr("\nf does not depend on input 1"));
 }
 
 TEST(Gradcheck, NamesTheWrongElementOfALargeInput) {
