@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
@@ -22,24 +23,25 @@ std::string group_of(const std::string& name) {
 
 }  // namespace
 
-Line Lines::element(std::size_t input, std::int64_t element) const {
+std::vector<Line> Lines::elements(std::size_t input, std::int64_t begin, std::int64_t end) const {
   const Tensor& x = inputs_[input];
+  const std::vector<double> values = x.to_vector<double>(), sizes = scales(x).to_vector<double>();
   double largest = 0;
   for (const double g : gradients_[input].to_vector<double>())
     if (std::isfinite(g)) largest = std::max(largest, std::abs(g));
-  const auto at = static_cast<std::size_t>(element);
-  return {names_[input],
-          element_name(x.shape(), element),
-          {{input, unit(x.shape(), element)}},
-          scales(x).to_vector<double>()[at],
-          x.to_vector<double>()[at],
-          largest};
+  std::vector<Line> lines;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    lines.push_back(
+        {names_[input], element_name(x.shape(), i), {{input, unit(x.shape(), i)}}, sizes[at], values[at], largest});
+  }
+  return lines;
 }
 
 void Lines::add_input(std::vector<Line>& lines, std::size_t input, Rng& rng) const {
   const Tensor& x = inputs_[input];
   if (x.numel() <= options_.max_elements)
-    for (std::int64_t i = 0; i < x.numel(); ++i) lines.push_back(element(input, i));
+    std::ranges::move(elements(input, 0, x.numel()), std::back_inserter(lines));
   else
     for (int i = 0; i < options_.directions; ++i)
       lines.push_back({names_[input], fmt::format("random direction {}", i), {{input, random_direction(x, rng)}}});

@@ -27,11 +27,12 @@ class Lines {
   /// Every element of every input, or random directions where there are too many; then one direction for each group of
   /// inputs and one for all.
   std::vector<Line> all(Rng& rng) const;
-  Line element(std::size_t input, std::int64_t element) const;
+  Line element(std::size_t input, std::int64_t element) const { return elements(input, element, element + 1).front(); }
   /// A random direction in which all inputs move.
   Line all_inputs(Rng& rng) const { return joint("all together", "", rng); }
 
  private:
+  std::vector<Line> elements(std::size_t input, std::int64_t begin, std::int64_t end) const;
   void add_input(std::vector<Line>& lines, std::size_t input, Rng& rng) const;
   Line joint(const std::string& name, const std::string& group, Rng& rng) const;
 
