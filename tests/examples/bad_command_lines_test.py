@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""Command lines that are wrong, of every program and of ./dev: exit code 2, one line on stderr, nothing written.
+"""Command lines that are wrong, of every program and of ./dev: exit code 2, one line on stderr, nothing written. So
+does a stdout that is full.
 
 usage: bad_command_lines_test.py BIN DEV
 """
@@ -109,6 +110,12 @@ def main(bin, dev):
             if sorted(folder.rglob("*")) != before:
                 wrong.append(f"{program} {arguments} {environment}: wrote files")
                 break
+        for program in [*FLAGS, *EXAMPLES, "golden", "mixing_facts"]:
+            if os.path.exists(f"{bin}/{program}"):
+                with open("/dev/full", "w") as full:
+                    result = subprocess.run([f"{bin}/{program}", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+                if (result.returncode, result.stderr) != (2, f"{program}: stdout: not everything could be written\n"):
+                    wrong.append(f"{program} --help >/dev/full: {result.returncode} {result.stderr!r}")
     check(not wrong, "\n".join(wrong))
     check(count >= 250, f"only {count} command lines")
     print(f"{count} command lines refused")

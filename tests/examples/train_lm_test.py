@@ -1,8 +1,9 @@
 #!/usr/bin/python3 -B
-"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|bad-input|integrity|nonfinite|signals|kill}"""
+"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|bad-input|integrity|nonfinite|shell|signals|kill}"""
 import json
 import pathlib
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -27,11 +28,39 @@ def outputs(program, folder):
     check(lines[-1]["val_loss"] < 0.8 * lines[0]["train_loss"], "the loss must fall")
     config = json.loads((out / "config.json").read_text())
     check({"git_commit", "machine", "steps", "seed"} <= set(config), f"config.json has {set(config)}")
+    head = subprocess.run(["git", "-C", pathlib.Path(program).parent, "rev-parse", "HEAD"], capture_output=True, text=True)
+    check(config["git_commit"] == (head.stdout.strip() or "unknown"), f"config.json has the commit {config['git_commit']}")
     check((out / "loss.png").read_bytes().startswith(b"\x89PNG"), "loss.png is no picture")
     check(not [p for p in out.iterdir() if "tmp" in p.name], "a temporary file is left")
     again = run(program, "--text", text, *TINY, "--steps", 120, "--out", folder / "again", "--threads", 1)
     check(again.returncode == 0, again.stderr)
     check(tensors(out) == tensors(folder / "again"), "another number of threads changed the parameters")
+
+
+def shell(program, folder):
+    """A folder whose name is a command is a folder; a packed commit and that of a worktree are found."""
+    copy = folder / "quote'; touch wrong; '" / "bin"
+    copy.mkdir(parents=True)
+    copied = shutil.copy(program, copy)
+    git, commit = copy.parent / ".git", "0123456789" * 4
+
+    def commit_seen(name):
+        result = subprocess.run([copied, "--text", write_text(folder), *TINY, "--steps", "5", "--out", folder / name], capture_output=True,
+                                text=True, cwd=folder)
+        check(result.returncode == 0 and not (folder / "wrong").exists(), f"{name}: {result.stderr}")
+        return json.loads((folder / name / "config.json").read_text())["git_commit"]
+
+    check(commit_seen("outside") == "unknown", "a commit outside a checkout")
+    git.mkdir()
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "packed-refs").write_text(f"# pack-refs with: peeled\n{commit} refs/heads/main\n")
+    check(commit_seen("packed") == commit, "the packed commit was not found")
+    git.rename(folder / "main.git")
+    (folder / "main.git/worktree").mkdir()
+    (folder / "main.git/worktree/HEAD").write_text("ref: refs/heads/main\n")
+    (folder / "main.git/worktree/commondir").write_text("..\n")
+    git.write_text(f"gitdir: {folder}/main.git/worktree\n")
+    check(commit_seen("worktree") == commit, "the commit of the worktree was not found")
 
 
 def tensors(out):
@@ -250,4 +279,4 @@ if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
         {"outputs": outputs, "connections": connections, "bad-input": bad_input, "integrity": integrity, "nonfinite": nonfinite,
-         "signals": signals, "kill": kill}[case](program, pathlib.Path(name))
+         "shell": shell, "signals": signals, "kill": kill}[case](program, pathlib.Path(name))
