@@ -68,10 +68,8 @@ TEST(RecordedCase, TakesNumbersForWhatTheyAre) {
     EXPECT_EQ(complaint(json), std::string("the metadata's 'heads' must be an integer but is ") + json);
   EXPECT_EQ(complaint("0"), "the metadata's 'heads' must be an integer from 1 to 4 but is 0");
   EXPECT_EQ(complaint("5"), "the metadata's 'heads' must be an integer from 1 to 4 but is 5");
-  EXPECT_EQ(message_of([] {
-              CaseSettings({{"eps", "true"}}).number("eps");
-            }),
-            "the metadata's 'eps' must be a number but is true");
+  const CaseSettings eps(std::map<std::string, std::string>{{"eps", "true"}});
+  EXPECT_EQ(message_of([&] { eps.number("eps"); }), "the metadata's 'eps' must be a number but is true");
 }
 
 TEST(RecordedCase, SaysWhatIsDamaged) {
