@@ -3,11 +3,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -17,6 +19,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tests/failing_allocations.h>
 #include <tests/support.h>
 
 namespace braid {
@@ -76,6 +79,23 @@ TEST(Parallel, ThrowsTheExceptionOfABlockAndStaysUsable) {
                 "block 20");
       EXPECT_EQ(blocks_of(50, 1).size(), 50U);
     }
+  }
+}
+
+TEST(Parallel, BringsTheFailureOfAnyAllocationToTheCaller) {
+  const WithThreads with_threads(4);
+  const std::int64_t live = memory_stats().live_bytes;
+  for (int failures = 0; failures < 50; ++failures) {
+    release_cached_memory();
+    const FailingAllocations faults({.after = failures, .times = 1 << 20});
+    std::vector<Tensor> tensors(50);
+    const auto allocate = [&](int64_t begin, int64_t) {
+      tensors[static_cast<size_t>(begin)] = Tensor({8}, DType::f32);
+    };
+    EXPECT_THROW(parallel_for(50, 1, allocate), std::bad_alloc);
+    EXPECT_EQ(std::ranges::count_if(tensors, &Tensor::defined), failures);
+    tensors.clear();
+    EXPECT_EQ(memory_stats().live_bytes, live);
   }
 }
 
