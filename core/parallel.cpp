@@ -1,11 +1,14 @@
 #include <braid/core/parallel.h>
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -79,10 +82,12 @@ int default_num_threads() {
 class Pool {
  public:
   static Pool& instance() {
-    static Pool pool;
+    static Pool pool(default_num_threads());
+    [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, [] { instance().begin_anew(); });
     return pool;
   }
 
+  explicit Pool(int num_threads) : num_threads_(num_threads) {}
   ~Pool() { stop_workers(); }
 
   int num_threads() const { return num_threads_.load(std::memory_order_relaxed); }
@@ -110,6 +115,10 @@ class Pool {
   }
 
  private:
+  /// In the child of a fork, where no worker is and somebody else may have held the mutex: nothing of the parent's is
+  /// joined, unlocked or destroyed.
+  void begin_anew() { std::construct_at(this, num_threads()); }
+
   static constexpr uint32_t kOpen = 1U << 31;  // the other bits of the gate count the workers inside
 
   void start_workers() {
@@ -161,7 +170,7 @@ class Pool {
   }
 
   std::mutex mutex_;  // held by the user thread whose job runs
-  std::atomic<int> num_threads_{default_num_threads()};
+  std::atomic<int> num_threads_;
   std::vector<std::thread> workers_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> failed_{false};
