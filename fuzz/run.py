@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-SEEDS = pathlib.Path(__file__).parent / "corpus"
+SEEDS = pathlib.Path(__file__).resolve().parent / "corpus"
+SYMBOLS = "external_symbolizer_path=/usr/bin/addr2line:print_stacktrace=1"
 
 
 def start(build, target, seconds, log, scratch):
@@ -21,7 +22,7 @@ def start(build, target, seconds, log, scratch):
         folder.mkdir(parents=True, exist_ok=True)
     options = [f"-max_total_time={seconds}", f"-artifact_prefix={crashes}/{target}-", "-print_final_stats=1", "-timeout=20",
                "-rss_limit_mb=4096", "-reload=1"]
-    environment = {**os.environ, "TMPDIR": scratch, "BRAID_NUM_THREADS": "1"}
+    environment = {**os.environ, "TMPDIR": scratch, "BRAID_NUM_THREADS": "1", "ASAN_OPTIONS": SYMBOLS, "UBSAN_OPTIONS": SYMBOLS}
     return subprocess.Popen([build / "bin" / f"fuzz_{target}", *options, found, SEEDS / target], stdout=log, stderr=log, cwd=scratch,
                             env=environment)
 
@@ -29,6 +30,12 @@ def start(build, target, seconds, log, scratch):
 def last(pattern, text):
     found = re.findall(pattern, text)
     return int(found[-1]) if found else 0
+
+
+def story(log):
+    """What of a log tells why an input crashed."""
+    lines = [line for line in log.splitlines() if re.search(r"ERROR|SUMMARY|runtime error|what\(\)|^broken|in .*braid", line)]
+    return "\n".join(line[:200] for line in lines[:16])
 
 
 def fuzz(build, target, seconds, scratch):
@@ -44,7 +51,7 @@ def fuzz(build, target, seconds, scratch):
     print(f"{target:<18}{executions:>10} executions  {coverage:>6} edges covered  {len(failed)} crashes", flush=True)
     inputs = [path for text in failed for path in re.findall(r"Test unit written to (\S+)", text)]
     for text in failed:
-        print("\n".join(text.splitlines()[-30:]), file=sys.stderr)
+        print(story(text), file=sys.stderr)
     return inputs or [f"{target}: ended without an input"] * bool(failed)
 
 
@@ -52,7 +59,7 @@ def main():
     build, seconds, *targets = sys.argv[1:]
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as scratch:
-        crashes = [crash for target in targets for crash in fuzz(pathlib.Path(build), target, seconds, scratch)]
+        crashes = [crash for target in targets for crash in fuzz(pathlib.Path(build).resolve(), target, seconds, scratch)]
     for crash in crashes:
         print(f"crash: {crash}", file=sys.stderr)
     sys.exit(1 if crashes else 0)
