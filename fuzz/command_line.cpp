@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::istringstream lines(fuzz::text_of(data, size));
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("-h") || line.starts_with("--h")) return -1;  // ends the program
-    arguments.push_back(line.substr(0, line.find('\0')));
+    arguments.push_back(line);
   }
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());

@@ -44,8 +44,8 @@ class Program {
   DType dtype() { return std::array{DType::f32, DType::f64, DType::i32}[bytes_.byte() % 3]; }
   mhc::Path path() { return flag() ? mhc::Path::fused : mhc::Path::reference; }
   double number() {
-    constexpr double kInf = std::numeric_limits<double>::infinity();
-    constexpr std::array kNumbers{0.0, 1.0, -1.0, 0.5, -3.0, 1e-5, 1e30, -1e300, kInf, -kInf, kInf - kInf, 1e-310};
+    constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+    constexpr std::array kNumbers{0.0, 1.0, -1.0, 0.5, -3.0, 1e-5, 1e30, -1e300, kInf, -kInf, kNaN, 1e-310};
     const std::uint8_t choice = bytes_.byte();
     return choice < 200 ? kNumbers[choice % kNumbers.size()] : bytes_.bits<double>();
   }
