@@ -34,7 +34,7 @@ def last(pattern, text):
 
 def story(log):
     """What of a log tells why an input crashed."""
-    lines = [line for line in log.splitlines() if re.search(r"ERROR|SUMMARY|runtime error|what\(\)|^broken|in .*braid", line)]
+    lines = [line for line in log.splitlines() if re.search(r"ERROR|SUMMARY|runtime error|what\(\)|^broken|#\d.* in .*braid", line)]
     return "\n".join(line[:200] for line in lines[:16])
 
 
@@ -49,10 +49,10 @@ def fuzz(build, target, seconds, scratch):
     coverage = max(last(r" cov: (\d+)", text) for text in texts)
     failed = [text for text, process in zip(texts, processes) if process.returncode != 0]
     print(f"{target:<18}{executions:>10} executions  {coverage:>6} edges covered  {len(failed)} crashes", flush=True)
-    inputs = [path for text in failed for path in re.findall(r"Test unit written to (\S+)", text)]
+    inputs = {path for text in failed for path in re.findall(r"Test unit written to (\S+)", text)}
     for text in failed:
         print(story(text), file=sys.stderr)
-    return inputs or [f"{target}: ended without an input"] * bool(failed)
+    return sorted(inputs) or [f"{target}: ended without an input"] * bool(failed)
 
 
 def main():
