@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <bench/benchmark_main.h>
 #include <bench/machine.h>
-#include <benchmark/benchmark.h>
 #include <braid/core/matmul.h>
 #include <braid/core/random.h>
 #include <fmt/core.h>
@@ -73,12 +73,11 @@ std::vector<Product> transformer_products() {
 
 int main(int argc, char** argv) {
   using namespace braid::bench;
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  for (const Product& product : transformer_products())
-    benchmark::RegisterBenchmark(("gemm/" + name(product)).c_str(),
-                                 [product](benchmark::State& state) { run(state, product); })
-        ->UseRealTime()
-        ->Unit(benchmark::kMicrosecond);
-  benchmark::RunSpecifiedBenchmarks();
+  return benchmark_main("bench_gemm", argc, argv, [] {
+    for (const Product& product : transformer_products())
+      benchmark::RegisterBenchmark(("gemm/" + name(product)).c_str(),
+                                   [product](benchmark::State& state) { run(state, product); })
+          ->UseRealTime()
+          ->Unit(benchmark::kMicrosecond);
+  });
 }

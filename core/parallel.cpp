@@ -60,14 +60,16 @@ struct Job {
   }
 };
 
+constexpr int kMostThreads = 1024;
+
 int default_num_threads() {
   const char* const text = std::getenv("BRAID_NUM_THREADS");
   if (text == nullptr) return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const std::string_view digits(text);
   int count = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-  check_value(error == std::errc() && end == digits.data() + digits.size() && count >= 1,
-              "BRAID_NUM_THREADS: must be a whole number >= 1 but is '{}'", digits);
+  check_value(error == std::errc() && end == digits.data() + digits.size() && count >= 1 && count <= kMostThreads,
+              "BRAID_NUM_THREADS: must be a whole number from 1 to {} but is '{}'", kMostThreads, digits);
   return count;
 }
 

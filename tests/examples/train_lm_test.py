@@ -1,8 +1,9 @@
 #!/usr/bin/python3 -B
-"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|bad-input|kill}"""
+"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|bad-input|integrity|nonfinite|signals|kill}"""
 import json
 import pathlib
 import random
+import signal
 import struct
 import subprocess
 import sys
@@ -131,6 +132,99 @@ def bad_input(program, folder):
     check(not new.exists(), "a folder was made for a run that was refused")
 
 
+def flipped(data, rng):
+    at = rng.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1:]
+
+
+def integrity(program, folder, attacks=40):
+    """Damaged checkpoints are refused, or the one before is used; another text or configuration is refused."""
+    text, out = write_text(folder), folder / "run"
+    flags = ["--text", text, *TINY, "--checkpoint-every", 10, "--steps", 20, "--out", out]
+    check(run(program, *flags).returncode == 0, "the good run failed")
+    last, previous = out / "checkpoint.safetensors", out / "checkpoint.previous.safetensors"
+    whole = {path: path.read_bytes() for path in (last, previous)}
+    rng = random.Random(1)
+    for attack in range(attacks):
+        for path in whole:
+            path.write_bytes(flipped(whole[path], rng) if attack % 2 else whole[path][:rng.randrange(len(whole[path]))])
+        check_refused("checkpoint.safetensors", run(program, *flags, "--resume"))
+    last.write_bytes(whole[last])
+    final = tensors(out)
+    for damage in ("flip", "truncate", "remove"):
+        previous.write_bytes(whole[previous])
+        data = whole[last]
+        last.unlink() if damage == "remove" else last.write_bytes(flipped(data, rng) if damage == "flip" else data[:-9])
+        result = run(program, *flags, "--resume")
+        check(result.returncode == 0 and "going on from" in result.stdout and "previous" in result.stdout and
+              "resumed at step 10" in result.stdout, f"{damage}: {result.stdout} {result.stderr}")
+        check(tensors(out) == final, f"{damage}: the older checkpoint led elsewhere")
+    config = (out / "config.json").read_bytes()
+    other = folder / "other.txt"
+    other.write_text(text.read_text()[::-1])  # of equal length, with the same characters
+    check_refused("another text", run(program, *flags, "--resume", "--text", other))
+    for path in whole:
+        path.unlink()
+    check_refused("another text", run(program, *flags, "--resume", "--text", other))
+    check_refused("with seed 1 but now has 2", run(program, *flags, "--resume", "--seed", 2))
+    check((out / "config.json").read_bytes() == config, "config.json was rewritten")
+    metrics = out / "metrics.jsonl"
+    lines = metrics.read_text()
+    for bad in ('{"step": "one"}', "[1]", "1", "nonsense", '{"step": 1.5}', "{}"):
+        metrics.write_text(f"{bad}\n{lines}")
+        check_refused("metrics.jsonl: line 1 must be an object with an integer step", run(program, *flags, "--resume"))
+        check(metrics.read_text() == f"{bad}\n{lines}", "metrics.jsonl was touched")
+    (out / "config.json").write_text("[]")
+    check_refused("config.json", run(program, *flags, "--resume"))
+
+
+def nonfinite(program, folder):
+    text = write_text(folder)
+    base = ["--text", text, *TINY, "--steps", 40, "--checkpoint-every", 1, "--eval-every", 100, "--warmup", 0, "--lr", "1e30"]
+    result = run(program, *base, "--out", folder / "stop")
+    check(result.returncode == 3 and result.stderr.count("\n") == 1, f"exit code {result.returncode}: {result.stderr}")
+    check("train_lm: step " in result.stderr and "is not finite" in result.stderr and "--lr" in result.stderr, result.stderr)
+    floats = struct.iter_unpack("<f", tensors(folder / "stop")[:4 * (len(tensors(folder / "stop")) // 4)])
+    check(all(value == value and abs(value) != float("inf") for (value,) in floats), "the checkpoint is not finite")
+    result = run(program, *base, "--out", folder / "skip", "--on-nonfinite", "skip")
+    check("left out: " in result.stdout and "is not finite" in result.stdout, result.stdout)
+    check(result.returncode == 3 and "step 40: the held-out loss is not finite" in result.stderr, result.stderr)
+
+
+def start_long_run(program, text, out, **options):
+    command = [program, "--text", text, *TINY, "--steps", "100000", "--checkpoint-every", "100000", "--out", out]
+    process = subprocess.Popen(list(map(str, command)), text=True, **options)
+    while not (out / "metrics.jsonl").exists() or (out / "metrics.jsonl").read_text().count("\n") < 5:
+        check(process.poll() is None, "the run ended early")
+        time.sleep(0.01)
+    return process
+
+
+def signals(program, folder):
+    """Each signal saves; nobody reading stdout changes nothing; one process a folder."""
+    text = write_text(folder)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        out = folder / number.name
+        process = start_long_run(program, text, out, stdout=subprocess.PIPE)
+        check_refused(f"--out: {out} is in use by another process", run(program, "--text", text, *TINY, "--resume", "--out", out))
+        process.send_signal(number)
+        stdout, _ = process.communicate(timeout=60)
+        check(process.returncode == 130 and "interrupted at step" in stdout, f"{number.name}: {process.returncode} {stdout}")
+        check((out / "checkpoint.safetensors").exists(), f"{number.name}: nothing was saved")
+    out = folder / "pipe"
+    process = start_long_run(program, text, out, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    time.sleep(0.3)
+    check(process.poll() is None, "a closed pipe ended training")
+    process.send_signal(signal.SIGTERM)
+    check(process.wait(timeout=60) == 130 and (out / "checkpoint.safetensors").exists(), "a closed pipe lost the checkpoint")
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([program, "--text", str(text), *TINY, "--steps", "10", "--out", str(folder / "full")],
+                                stdout=full, stderr=subprocess.PIPE, text=True)
+    check(result.returncode == 2 and result.stderr == "train_lm: stdout: not everything could be written\n", result.stderr)
+    check((folder / "full/checkpoint.safetensors").exists(), "a full stdout lost the checkpoint")
+
+
 def kill(program, folder, kills=20):
     text = write_text(folder)
     flags = [*TINY, "--steps", "4000", "--eval-every", "500", "--checkpoint-every", "20", "--sample", "0"]
@@ -155,4 +249,5 @@ def kill(program, folder, kills=20):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"outputs": outputs, "connections": connections, "bad-input": bad_input, "kill": kill}[case](program, pathlib.Path(name))
+        {"outputs": outputs, "connections": connections, "bad-input": bad_input, "integrity": integrity, "nonfinite": nonfinite,
+         "signals": signals, "kill": kill}[case](program, pathlib.Path(name))
