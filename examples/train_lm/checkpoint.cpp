@@ -110,7 +110,9 @@ std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, co
       if (damage.empty()) damage = error.what();
       continue;
     }
-    check_same_run(nlohmann::json::parse(entry(file, "config")), entry(file, "text_checksum"), config, corpus);
+    const auto earlier = nlohmann::json::parse(entry(file, "config"), nullptr, /*allow_exceptions=*/false);
+    check<FileError>(earlier.is_object(), "{}: the checkpoint's 'config' must be a JSON object", path.string());
+    check_same_run(earlier, entry(file, "text_checksum"), config, corpus);
     check_instruction_set(entry(file, "instruction_set"), config);
     check_finite(file, config);
     if (path != last(folder)) examples::say("{}going on from {}\n", damage.empty() ? "" : damage + "; ", path.string());
