@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <bench/benchmark_main.h>
 #include <bench/machine.h>
-#include <benchmark/benchmark.h>
 #include <braid/core/matmul.h>
 #include <braid/core/random.h>
 #include <fmt/core.h>
@@ -84,13 +84,12 @@ std::vector<Product> transformer_products() {
 
 int main(int argc, char** argv) {
   using namespace braid::bench;
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  for (const braid::DType dtype : {braid::DType::f32, braid::DType::f64})
-    for (const Product& product : transformer_products())
-      benchmark::RegisterBenchmark(fmt::format("gemm/{}/{}", braid::name(dtype), name(product)).c_str(),
-                                   [=](benchmark::State& state) { run(state, product, dtype); })
-          ->UseRealTime()
-          ->Unit(benchmark::kMicrosecond);
-  benchmark::RunSpecifiedBenchmarks();
+  return benchmark_main("bench_gemm", argc, argv, [] {
+    for (const braid::DType dtype : {braid::DType::f32, braid::DType::f64})
+      for (const Product& product : transformer_products())
+        benchmark::RegisterBenchmark(fmt::format("gemm/{}/{}", braid::name(dtype), name(product)).c_str(),
+                                     [=](benchmark::State& state) { run(state, product, dtype); })
+            ->UseRealTime()
+            ->Unit(benchmark::kMicrosecond);
+  });
 }

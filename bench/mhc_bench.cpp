@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include <bench/benchmark_main.h>
 #include <bench/machine.h>
 #include <bench/mhc_workload.h>
 #include <bench/statistics.h>
-#include <benchmark/benchmark.h>
 #include <braid/core/storage.h>
 #include <fmt/core.h>
 
@@ -134,9 +134,9 @@ bool take_full(int& argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace braid::bench;
   const bool full = take_full(argc, argv);
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  const auto bench = std::make_shared<Workbench>();
-  for (Case& c : full ? all_cases() : usual_cases()) add_benchmarks(bench, std::make_shared<const Case>(std::move(c)));
-  benchmark::RunSpecifiedBenchmarks();
+  return benchmark_main("bench_mhc", argc, argv, [&] {
+    const auto bench = std::make_shared<Workbench>();
+    for (Case& c : full ? all_cases() : usual_cases())
+      add_benchmarks(bench, std::make_shared<const Case>(std::move(c)));
+  });
 }

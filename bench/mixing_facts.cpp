@@ -1,13 +1,12 @@
 // What each mixing does at n = 4, in f64: errors of rows, columns and orthogonality on random logits, its start, and
 // how fast the iterative ones converge. Prints JSON, of which plot_mixings.py makes the tables of docs/mixings.md.
-#include <exception>
-
 #include <nlohmann/json.hpp>
 
 #include <bench/mixing_convergence.h>
 #include <braid/autograd/ops.h>
 #include <braid/core/random.h>
 #include <braid/mhc/mixing.h>
+#include <examples/common/run_main.h>
 #include <fmt/core.h>
 
 namespace braid::bench {
@@ -71,14 +70,11 @@ Json convergence() {
 }  // namespace
 }  // namespace braid::bench
 
-int main() {
+int main(int argc, char** argv) {
   using namespace braid::bench;
-  try {
+  return braid::examples::run_main("mixing_facts", "What is known of each mixing, as JSON.", argc, argv, [] {
     Json json{{"deviations", kDeviations}, {"mixings", Json::array()}, {"convergence", convergence()}};
     for (const std::string_view name : braid::mhc::mixing_names(kN)) json["mixings"].push_back(facts(name));
     fmt::print("{}\n", json.dump(1));
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "mixing_facts: {}\n", error.what());
-    return 1;
-  }
+  });
 }

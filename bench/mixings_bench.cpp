@@ -1,6 +1,7 @@
 // Every mixing, forward and vjp, on 4096 matrices and one thread, so that times are costs of a matrix: the kernel
 // beside its composition of plain ops, which it is first compared with. bench_sinkhorn and bench_mhc have what
 // surrounds them.
+#include <bench/benchmark_main.h>
 #include <bench/op_bench.h>
 #include <braid/core/parallel.h>
 #include <braid/mhc/mixing.h>
@@ -29,4 +30,6 @@ void add_mixings() {
 }  // namespace
 }  // namespace braid::bench
 
-int main(int argc, char** argv) { return braid::bench::run_benchmarks(argc, argv, braid::bench::add_mixings); }
+int main(int argc, char** argv) {
+  return braid::bench::benchmark_main("bench_mixings", argc, argv, braid::bench::add_mixings);
+}

@@ -129,12 +129,4 @@ void add_benchmarks(OpBench op) {
   }
 }
 
-int run_benchmarks(int argc, char** argv, const std::function<void()>& add) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  add();
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
-}
-
 }  // namespace braid::bench

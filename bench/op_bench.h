@@ -29,7 +29,4 @@ struct OpBench {
 /// Forward and vjp of both, as bytes/s or FLOP/s and shares of what the machine gives; the first compares the two.
 void add_benchmarks(OpBench op);
 
-/// A main(): adds benchmarks, then runs those that the arguments choose. Returns the exit code.
-int run_benchmarks(int argc, char** argv, const std::function<void()>& add);
-
 }  // namespace braid::bench

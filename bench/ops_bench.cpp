@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <bench/benchmark_main.h>
 #include <bench/op_bench.h>
 #include <braid/autograd/ops.h>
 #include <braid/core/random.h>
@@ -76,4 +77,6 @@ void add_op_benchmarks() {
 }  // namespace
 }  // namespace braid::bench
 
-int main(int argc, char** argv) { return braid::bench::run_benchmarks(argc, argv, braid::bench::add_op_benchmarks); }
+int main(int argc, char** argv) {
+  return braid::bench::benchmark_main("bench_ops", argc, argv, braid::bench::add_op_benchmarks);
+}

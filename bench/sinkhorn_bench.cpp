@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <bench/benchmark_main.h>
 #include <bench/statistics.h>
-#include <benchmark/benchmark.h>
 #include <braid/autograd/tape.h>
 #include <braid/core/parallel.h>
 #include <braid/core/random.h>
@@ -164,9 +164,8 @@ void add_benchmarks(std::int64_t matrices) {
 }  // namespace braid::bench
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  braid::bench::add_benchmarks<4>(65536);
-  braid::bench::add_benchmarks<8>(8192);
-  benchmark::RunSpecifiedBenchmarks();
+  return braid::bench::benchmark_main("bench_sinkhorn", argc, argv, [] {
+    braid::bench::add_benchmarks<4>(65536);
+    braid::bench::add_benchmarks<8>(8192);
+  });
 }

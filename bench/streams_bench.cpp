@@ -1,6 +1,7 @@
 // What ManifoldHyperConnection and MHCSkip do to their streams, forward and vjp, as shares of copy bandwidth, beside
 // their composition of plain ops, which they are first compared with. bench_mhc has the other connections. Bytes are
 // what cannot be avoided: every tensor that is read or written once.
+#include <bench/benchmark_main.h>
 #include <bench/op_bench.h>
 #include <braid/autograd/ops.h>
 #include <braid/mhc/ops/group_mix.h>
@@ -50,5 +51,5 @@ void add_stream_benchmarks() {
 }  // namespace braid::bench
 
 int main(int argc, char** argv) {
-  return braid::bench::run_benchmarks(argc, argv, braid::bench::add_stream_benchmarks);
+  return braid::bench::benchmark_main("bench_streams", argc, argv, braid::bench::add_stream_benchmarks);
 }

@@ -12,6 +12,9 @@
 
 #include <braid/braid.h>
 
+#include <examples/common/memory.h>
+#include <examples/common/run_main.h>
+
 namespace {
 
 using namespace braid;
@@ -112,6 +115,12 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
 void measure(const Options& o) {
   const std::vector<std::string> connections =
       o.compare ? std::vector<std::string>{"residual", "hc", "mhc", "single-pass"} : std::vector{o.connection};
+  examples::check_memory({.vocab = o.vocab,
+                          .context = o.context,
+                          .channels = o.channels,
+                          .layers = o.layers,
+                          .batch = o.batch,
+                          .streams = connections.back() == "residual" ? 1 : o.streams});
   std::vector<std::unique_ptr<Run>> runs;
   for (const std::string& connection : connections) runs.push_back(std::make_unique<Run>(o, connection));
   std::int64_t allocations = 0;
@@ -133,40 +142,32 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--dtype", o.dtype, "of parameters and activations: f32 or f64")
       ->check(CLI::IsMember({"f32", "f64"}))
       ->capture_default_str();
-  app.add_option("--channels", o.channels)->capture_default_str();
-  app.add_option("--layers", o.layers)->capture_default_str();
-  app.add_option("--heads", o.heads)->capture_default_str();
-  app.add_option("--context", o.context)->capture_default_str();
-  app.add_option("--batch", o.batch)->capture_default_str();
-  app.add_option("--vocab", o.vocab)->capture_default_str();
-  app.add_option("--streams", o.streams)->capture_default_str();
+  app.add_option("--channels", o.channels)->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--layers", o.layers)->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--heads", o.heads)->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--context", o.context)->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--batch", o.batch)->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--vocab", o.vocab)->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--streams", o.streams)->check(CLI::Range(1, 64))->capture_default_str();
   app.add_option("--keep-every", o.keep_every, "keep the streams at so many sublayers, recompute the rest; 0: planned")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--steps", o.steps, "timed steps, of which the median counts")->capture_default_str();
-  app.add_option("--threads", o.threads)->capture_default_str();
+  app.add_option("--steps", o.steps, "timed steps, of which the median counts")
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str();
+  app.add_option("--threads", o.threads)->check(CLI::Range(1, 1024))->capture_default_str();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options o;
-  CLI::App app("Times one training step of the reference transformer and prints one JSON line a connection.");
-  add_options(app, o);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "train_step: {}\n", error.what());
-    return 2;
-  }
-  try {
-    check_value(o.steps >= 1 && o.batch >= 1, "--steps and --batch must be at least 1");
+  return examples::run_main("train_step", [&] {
+    Options o;
+    CLI::App app("Times one training step of the reference transformer and prints one JSON line a connection.");
+    add_options(app, o);
+    examples::parse_command_line(app, argc, argv);
     set_num_threads(o.threads);
     measure(o);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "train_step: {}\n", error.what());
-    return 2;
-  }
+    return 0;
+  });
 }

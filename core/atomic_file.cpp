@@ -1,42 +1,159 @@
 #include <braid/core/atomic_file.h>
 
 #include <fcntl.h>
-#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <ostream>
+#include <random>
+#include <streambuf>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
+#include <braid/core/detail/file_system.h>
 #include <braid/core/error.h>
 
 namespace braid {
 namespace {
 
 namespace fs = std::filesystem;
+using detail::file_system;
 
-[[noreturn]] void fail(const fs::path& path, const char* what) {
-  throw FileError(fmt::format("write_file_atomically: {}: {}: {}", path.string(), what, std::strerror(errno)));
+/// A call again until no signal interrupts it.
+auto uninterrupted(auto call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
 }
 
-void write_stream(const fs::path& path, const std::function<void(std::ostream&)>& write) {
-  errno = 0;
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  if (!out) fail(path, "cannot be created");
-  write(out);
-  out.close();
-  if (!out) fail(path, "cannot be written");
-}
+/// An open file or folder; errors name `path`, which it is for.
+class Descriptor {
+ public:
+  Descriptor(const fs::path& path, const std::string& name, int flags, const char* failure)
+      : path_(path), file_(uninterrupted([&] { return file_system().open(name.c_str(), flags | O_CLOEXEC); })) {
+    require(file_ >= 0, failure);
+  }
+  ~Descriptor() {
+    if (file_ >= 0) file_system().close(file_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
 
-/// Waits until the disk holds a file or folder. Some file systems cannot sync folders (EINVAL); nothing is to be done.
-void sync(const fs::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) fail(path, "cannot be opened for fsync");
-  const int error = ::fsync(file) == 0 || errno == EINVAL ? 0 : errno;
-  ::close(file);
-  errno = error;
-  if (error != 0) fail(path, "fsync failed");
+  void require(bool ok, const char* failure) const {
+    const int error = errno;
+    check<FileError>(ok, "write_file_atomically: {}: {}: {}", path_.string(), failure, std::strerror(error));
+  }
+
+  /// Returns whether all bytes were written.
+  bool write(const char* data, std::size_t bytes) const {
+    while (bytes > 0) {
+      const ssize_t written = uninterrupted([&] { return file_system().write(file_, data, bytes); });
+      if (written < 0) return false;
+      data += written;
+      bytes -= static_cast<std::size_t>(written);
+    }
+    return true;
+  }
+
+  /// Waits until the disk has it. Some file systems cannot sync folders (EINVAL); nothing is to be done.
+  void sync(const char* failure) const {
+    require(uninterrupted([&] { return file_system().fsync(file_); }) == 0 || errno == EINVAL, failure);
+  }
+
+  void close() {
+    const int file = std::exchange(file_, -1);  // closed even if that fails
+    require(file_system().close(file) == 0, "cannot be closed");
+  }
+
+ private:
+  const fs::path& path_;
+  int file_;
+};
+
+/// What a stream writes into a file. Remembers the first error.
+class Buffer : public std::streambuf {
+ public:
+  explicit Buffer(const Descriptor& file) : file_(file) { setp(bytes_.data(), bytes_.data() + bytes_.size()); }
+
+  void finish() {
+    sync();
+    errno = error_;
+    file_.require(error_ == 0, "cannot be written");
+  }
+
+ protected:
+  int sync() override {
+    put(pbase(), static_cast<std::size_t>(pptr() - pbase()));
+    setp(bytes_.data(), bytes_.data() + bytes_.size());
+    return error_ == 0 ? 0 : -1;
+  }
+
+  int_type overflow(int_type c) override {
+    if (sync() != 0) return traits_type::eof();
+    return traits_type::eq_int_type(c, traits_type::eof()) ? traits_type::not_eof(c)
+                                                           : sputc(traits_type::to_char_type(c));
+  }
+
+  std::streamsize xsputn(const char* data, std::streamsize n) override {
+    if (n <= epptr() - pptr()) return std::streambuf::xsputn(data, n);
+    if (sync() == 0) put(data, static_cast<std::size_t>(n));
+    return error_ == 0 ? n : 0;
+  }
+
+ private:
+  void put(const char* data, std::size_t n) {
+    if (error_ == 0 && !file_.write(data, n)) error_ = errno;
+  }
+
+  const Descriptor& file_;
+  int error_ = 0;
+  std::array<char, 16384> bytes_;
+};
+
+/// A new file beside `path`, removed unless it took its place.
+class Temporary {
+ public:
+  explicit Temporary(const fs::path& path)
+      : path_(path),
+        name_(fmt::format("{}.{:08x}{:08x}.tmp", path.string(), std::random_device()(), std::random_device()())),
+        file_(path, name_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "cannot be created") {}
+  ~Temporary() {
+    if (!name_.empty()) file_system().unlink(name_.c_str());
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+
+  void fill(const std::function<void(std::ostream&)>& write) {
+    Buffer buffer(file_);
+    std::ostream out(&buffer);
+    write(out);
+    buffer.finish();
+    errno = EIO;
+    file_.require(out.good(), "the stream failed");
+    file_.sync("fsync failed");
+    file_.close();
+  }
+
+  void replace() {
+    file_.require(file_system().rename(name_.c_str(), path_.c_str()) == 0, "cannot be replaced");
+    name_.clear();
+  }
+
+ private:
+  const fs::path& path_;
+  std::string name_;
+  Descriptor file_;
+};
+
+/// Whether a file's name is that of a Temporary.
+bool is_temporary(std::string_view name) {
+  constexpr std::size_t kTail = std::string_view(".0123456789abcdef.tmp").size();
+  if (name.size() <= kTail) return false;
+  const std::string_view tail = name.substr(name.size() - kTail);
+  return tail.front() == '.' && tail.find_first_not_of("0123456789abcdef", 1) == 17 && tail.ends_with(".tmp");
 }
 
 }  // namespace
@@ -47,16 +164,18 @@ void write_file_atomically(const fs::path& path, const std::function<void(std::o
   // Renaming over a device would replace it.
   check<FileError>(!fs::exists(status) || fs::is_regular_file(status),
                    "write_file_atomically: {}: must be a regular file but is something else", path.string());
-  const fs::path temporary = path.string() + ".tmp";
-  try {
-    write_stream(temporary, write);
-    sync(temporary);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) fail(path, "cannot be replaced");
-  } catch (...) {
-    fs::remove(temporary, ignored);
-    throw;
-  }
-  sync(path.has_parent_path() ? path.parent_path() : fs::path("."));
+  Temporary temporary(path);
+  temporary.fill(write);
+  temporary.replace();
+  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+  Descriptor(path, folder, O_RDONLY | O_DIRECTORY, "its folder cannot be opened").sync("fsync of its folder failed");
+}
+
+void remove_temporary_files(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error))
+    if (is_temporary(i->path().filename().string())) file_system().unlink(i->path().c_str());
+  check<FileError>(!error, "remove_temporary_files: {}: {}", folder.string(), error.message());
 }
 
 }  // namespace braid

@@ -86,7 +86,7 @@ class Printer {
       : shape_(tensor.shape()), options_(options), summarised_(tensor.numel() > options.threshold) {
     dispatch(tensor.dtype(), [&](auto zero) {
       std::vector<decltype(zero)> shown;
-      gather(tensor, shown);
+      if (tensor.numel() > 0) gather(tensor, shown);
       words_ = words(shown, options.precision);
     });
     std::size_t width = 0;

@@ -1,11 +1,14 @@
 #include <braid/core/parallel.h>
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -60,14 +63,16 @@ struct Job {
   }
 };
 
+constexpr int kMostThreads = 1024;
+
 int default_num_threads() {
   const char* const text = std::getenv("BRAID_NUM_THREADS");
   if (text == nullptr) return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const std::string_view digits(text);
   int count = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-  check_value(error == std::errc() && end == digits.data() + digits.size() && count >= 1,
-              "BRAID_NUM_THREADS: must be a whole number >= 1 but is '{}'", digits);
+  check_value(error == std::errc() && end == digits.data() + digits.size() && count >= 1 && count <= kMostThreads,
+              "BRAID_NUM_THREADS: must be a whole number from 1 to {} but is '{}'", kMostThreads, digits);
   return count;
 }
 
@@ -77,10 +82,12 @@ int default_num_threads() {
 class Pool {
  public:
   static Pool& instance() {
-    static Pool pool;
+    static Pool pool(default_num_threads());
+    [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, [] { instance().begin_anew(); });
     return pool;
   }
 
+  explicit Pool(int num_threads) : num_threads_(num_threads) {}
   ~Pool() { stop_workers(); }
 
   int num_threads() const { return num_threads_.load(std::memory_order_relaxed); }
@@ -108,6 +115,10 @@ class Pool {
   }
 
  private:
+  /// In the child of a fork, where no worker is and somebody else may have held the mutex: nothing of the parent's is
+  /// joined, unlocked or destroyed.
+  void begin_anew() { std::construct_at(this, num_threads()); }
+
   static constexpr uint32_t kOpen = 1U << 31;  // the other bits of the gate count the workers inside
 
   void start_workers() {
@@ -159,7 +170,7 @@ class Pool {
   }
 
   std::mutex mutex_;  // held by the user thread whose job runs
-  std::atomic<int> num_threads_{default_num_threads()};
+  std::atomic<int> num_threads_;
   std::vector<std::thread> workers_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> failed_{false};

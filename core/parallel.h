@@ -29,6 +29,7 @@ void run_blocks(int64_t n, int64_t block, BlockBody body);
 /// The blocks depend on n and block only, never on the number of threads. Returns when all blocks are done.
 /// The first exception of f reaches the caller and skips the blocks not yet begun. Inside a block that runs in
 /// parallel, a further parallel_for runs on its own thread; calls from several user threads run one after the other.
+/// A process that forks outside of a block may go on in the child, which gets threads of its own.
 /// Throws ValueError unless block >= 1.
 template <class F>
 void parallel_for(int64_t n, int64_t block, F&& f) {

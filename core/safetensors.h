@@ -15,8 +15,9 @@ struct SafetensorsFile {
 
 /// Reads a safetensors file: 8 bytes header length, a JSON header, the elements, little endian.
 /// F32, F64 and I32 are read as they are; I64 becomes i32, and values that do not fit are an error.
-/// Trusts nothing: names are unique, sizes match dtype and shape, and the tensors fill the file to its end without
-/// gaps or overlaps. Throws FileError naming the file, the tensor, what was expected and what was found.
+/// Trusts nothing: the file is a regular one, names are unique, sizes match dtype and shape, and the tensors fill the
+/// file to its end without gaps or overlaps. Throws FileError naming the file, the tensor, what was expected and what
+/// was found, of which it quotes 80 characters at most.
 SafetensorsFile load_safetensors(const std::filesystem::path& path);
 
 /// Writes a safetensors file, atomically (write_file_atomically): a reader never sees half of it.

@@ -73,7 +73,7 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
     check_shape(x == y || x == 1 || y == 1, "{}: shapes {} and {} do not broadcast", op, a, b);
     sizes[static_cast<std::size_t>(rank - i)] = x == 1 ? y : x;
   }
-  return Shape(sizes);
+  return Shape(sizes, op);
 }
 
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ", ")); }

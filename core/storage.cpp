@@ -1,5 +1,6 @@
 #include <braid/core/storage.h>
 
+#include <pthread.h>
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
@@ -9,7 +10,7 @@
 #include <mutex>
 #include <new>
 #include <unordered_map>
-#include <vector>
+#include <utility>
 
 namespace braid {
 namespace {
@@ -35,18 +36,22 @@ std::size_t round_up(std::size_t bytes) {
 
 thread_local int cache_bypasses = 0;
 
+/// A block that nobody uses holds the pointer to the next: to free memory takes no memory.
+struct FreeBlock {
+  FreeBlock* next;
+};
+
 class CachingAllocator {
  public:
   std::byte* allocate(std::size_t capacity) {
     const std::scoped_lock lock(mutex_);
-    auto& blocks = free_[capacity];
-    std::byte* block = nullptr;
-    if (blocks.empty() || cache_bypasses > 0) {
-      block = allocate_from_system(capacity);
+    FreeBlock*& first = free_[capacity];
+    std::byte* block = reinterpret_cast<std::byte*>(first);
+    if (block == nullptr || cache_bypasses > 0) {
+      block = allocate_or_make_room(capacity);
       ++stats_.system_allocations;
     } else {
-      block = blocks.back();
-      blocks.pop_back();
+      first = first->next;
       stats_.cached_bytes -= static_cast<std::int64_t>(capacity);
     }
     stats_.live_bytes += static_cast<std::int64_t>(capacity);
@@ -56,17 +61,15 @@ class CachingAllocator {
 
   void deallocate(std::byte* block, std::size_t capacity) {
     const std::scoped_lock lock(mutex_);
-    free_[capacity].push_back(block);
+    FreeBlock*& first = free_.find(capacity)->second;
+    first = new (block) FreeBlock{first};
     stats_.live_bytes -= static_cast<std::int64_t>(capacity);
     stats_.cached_bytes += static_cast<std::int64_t>(capacity);
   }
 
   void release() {
     const std::scoped_lock lock(mutex_);
-    for (auto& [capacity, blocks] : free_)
-      for (std::byte* block : blocks) ::operator delete(block, alignment(capacity));
-    free_.clear();
-    stats_.cached_bytes = 0;
+    release_locked();
   }
 
   MemoryStats stats() {
@@ -79,14 +82,35 @@ class CachingAllocator {
     stats_.peak_bytes = stats_.live_bytes;
   }
 
+  /// Around a fork, so that the child does not inherit a lock that another thread holds.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
  private:
+  std::byte* allocate_or_make_room(std::size_t capacity) {
+    try {
+      return allocate_from_system(capacity);
+    } catch (const std::bad_alloc&) {
+      release_locked();
+      return allocate_from_system(capacity);
+    }
+  }
+
+  void release_locked() {
+    for (auto& [capacity, first] : free_)
+      while (first != nullptr) ::operator delete(std::exchange(first, first->next), alignment(capacity));
+    stats_.cached_bytes = 0;
+  }
+
   std::mutex mutex_;
-  std::unordered_map<std::size_t, std::vector<std::byte*>> free_;
+  std::unordered_map<std::size_t, FreeBlock*> free_;  // by capacity; a capacity once used stays
   MemoryStats stats_;
 };
 
 CachingAllocator& allocator() {
   static auto* instance = new CachingAllocator;  // never destroyed: tensors with static lifetime may outlive it
+  [[maybe_unused]] static const int registered =
+      pthread_atfork([] { allocator().lock(); }, [] { allocator().unlock(); }, [] { allocator().unlock(); });
   return *instance;
 }
 

@@ -30,9 +30,11 @@ class BypassCache {
 };
 
 /// A 64-byte aligned block from the caching allocator: freed blocks are kept by size and handed out again,
-/// so that a training step allocates nothing new after the first.
+/// so that a training step allocates nothing new after the first. When the system has no more, all of them go back to
+/// it before it is asked once more.
 class Storage {
  public:
+  /// Throws std::bad_alloc.
   explicit Storage(std::size_t bytes);
   ~Storage();
   Storage(const Storage&) = delete;

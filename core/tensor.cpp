@@ -1,13 +1,35 @@
 #include <braid/core/tensor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <fmt/ranges.h>
 
 #include <braid/core/detail/strided.h>
 
 namespace braid {
+namespace {
+
+constexpr double kLowest = std::numeric_limits<std::int32_t>::min(),
+                 kLargest = std::numeric_limits<std::int32_t>::max();
+
+/// static_cast, which is undefined outside the range of integers, with a result there too.
+template <class To, class From>
+To convert(From value) {
+  if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>)
+    return std::isnan(value) ? To{0} : static_cast<To>(std::clamp(static_cast<double>(value), kLowest, kLargest));
+  else
+    return static_cast<To>(value);
+}
+
+/// The largest n for which T has 0, 1, ..., n.
+template <class T>
+constexpr std::int64_t kLastInteger =
+    (std::int64_t{1} << std::numeric_limits<T>::digits) - (std::is_integral_v<T> ? 1 : 0);
+
+}  // namespace
 
 Tensor::Tensor(const Shape& shape, DType dtype)
     : storage_(std::make_shared<Storage>(static_cast<std::size_t>(shape.numel()) * size_of(dtype))),
@@ -54,6 +76,9 @@ T* Tensor::mutable_data() {
 std::byte* Tensor::mutable_bytes() {
   check<Error>(defined(), "Tensor::mutable_data: the tensor is undefined");
   check<Error>(unshared(), "Tensor::mutable_data: the storage of this {} tensor is shared; write to a clone()", shape_);
+  for (int axis = 0; axis < rank(); ++axis)
+    check<Error>(strides_[static_cast<std::size_t>(axis)] != 0 || shape_[axis] <= 1 || numel() == 0,
+                 "Tensor::mutable_data: this {} tensor is broadcast along axis {}; write to a clone()", shape_, axis);
   return storage_->data() + byte_offset();
 }
 
@@ -96,14 +121,15 @@ Tensor Tensor::to(DType dtype) const {
   dispatch(dtype_, [&](auto from) {
     dispatch(dtype, [&](auto to) {
       const auto* x = source.data<decltype(from)>();
-      std::transform(x, x + numel(), out.mutable_data<decltype(to)>(),
-                     [](auto v) { return static_cast<decltype(to)>(v); });
+      std::transform(x, x + numel(), out.mutable_data<decltype(to)>(), convert<decltype(to), decltype(from)>);
     });
   });
   return out;
 }
 
 Tensor full(const Shape& shape, double value, DType dtype) {
+  check_value(dtype != DType::i32 || (kLowest <= value && value <= kLargest), "full: value must fit i32 but is {}",
+              value);
   Tensor t(shape, dtype);
   dispatch(dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -118,13 +144,15 @@ Tensor scalar(double value, DType dtype) { return full({}, value, dtype); }
 
 Tensor arange(std::int64_t n, DType dtype) {
   check_value(n >= 0, "arange: n must not be negative but is {}", n);
-  Tensor t({n}, dtype);
-  dispatch(dtype, [&](auto zero) {
+  return dispatch(dtype, [&](auto zero) {
     using T = decltype(zero);
+    check_value(n - 1 <= kLastInteger<T>, "arange: n must be at most {} for {} but is {}", kLastInteger<T> + 1,
+                name(dtype), n);
+    Tensor t({n}, dtype);
     T* x = t.mutable_data<T>();
     for (std::int64_t i = 0; i < n; ++i) x[i] = static_cast<T>(i);
+    return t;
   });
-  return t;
 }
 
 Tensor eye(std::int64_t n, DType dtype) {

@@ -41,7 +41,7 @@ class Tensor {
   /// The first element; step by strides() unless the tensor is contiguous. Throws DTypeError when T is not its type.
   template <class T>
   const T* data() const;
-  /// The same for writing. Throws Error when the storage is shared.
+  /// The same for writing. Throws Error when the storage is shared, or an element stands at several indices.
   template <class T>
   T* mutable_data();
   /// Untyped access, for kernels that dispatch on dtype() themselves.
@@ -80,7 +80,8 @@ class Tensor {
   Tensor contiguous() const;
   /// A row-major copy with storage of its own.
   Tensor clone() const;
-  /// Converted to `dtype`; itself when it has that dtype already.
+  /// Converted to `dtype`; itself when it has that dtype already. To i32, numbers lose their fraction, those outside
+  /// its range become its nearest end, and NaN becomes 0; to f32, they round, beyond its range to infinity.
   Tensor to(DType dtype) const;
 
  private:
@@ -98,8 +99,9 @@ class Tensor {
 // Factories.
 Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 Tensor ones(const Shape& shape, DType dtype = DType::f32);
+/// Throws ValueError for NaN and numbers outside the range of i32, if dtype is that.
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
-/// 0, 1, ..., n - 1.
+/// 0, 1, ..., n - 1. Throws ValueError unless the dtype has all integers up to there: f32 those up to 2^24.
 Tensor arange(std::int64_t n, DType dtype = DType::f32);
 /// The identity matrix [n, n].
 Tensor eye(std::int64_t n, DType dtype = DType::f32);

@@ -5,7 +5,7 @@
 
 #include <braid/braid.h>
 
-#include "common/no_options.h"
+#include "common/run_main.h"
 
 using namespace braid;
 
@@ -72,10 +72,14 @@ void transformer_block() {
              mhc::table(telemetry.connections()));
 }
 
-int main(int argc, char** argv) {
-  examples::no_options(argc, argv, "Four demos: Sinkhorn-Knopp, a module, its two stages, a transformer block.");
+void run() {
   sinkhorn();
   module_and_maps();
   two_stages();
   transformer_block();
+}
+
+int main(int argc, char** argv) {
+  return examples::run_main("basic_usage", "Four demos: Sinkhorn-Knopp, a module, its two stages, a transformer block.",
+                            argc, argv, run);
 }

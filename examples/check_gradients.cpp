@@ -7,7 +7,9 @@
 #include <braid/braid.h>
 
 #include "common/connection_options.h"
+#include "common/memory.h"
 #include "common/progress.h"
+#include "common/run_main.h"
 
 namespace {
 
@@ -29,34 +31,33 @@ Options parse(int argc, char** argv) {
   app.add_option("--connection", o.connection.kind, "the kind by its name: residual, hc, mhc, ..")
       ->capture_default_str();
   examples::add_connection_flags(app, o.connection);
-  app.add_option("--layers", o.layers)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--channels", o.channels)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--heads", o.heads)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--context", o.context)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--batch", o.batch)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--vocab", o.vocab)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--layers", o.layers)->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--channels", o.channels)->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--heads", o.heads)->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--context", o.context)->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--batch", o.batch)->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  app.add_option("--vocab", o.vocab)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--tolerance", o.checks.tolerance, "the largest relative error that is right")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--directions", o.checks.directions, "random directions for each large parameter")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
   app.add_option("--seed", o.seed, "of weights, tokens and directions")->capture_default_str();
-  app.add_option("--threads", o.threads, "0: as many as processors")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    std::exit(app.exit(help));
-  } catch (const CLI::ParseError& error) {
-    throw ValueError(error.what());
-  }
+  app.add_option("--threads", o.threads, "0: as many as processors")->check(CLI::Range(0, 1024))->capture_default_str();
+  examples::parse_command_line(app, argc, argv);
   o.checks.seed = o.seed;
   return o;
 }
 
 Model make_model(const Options& o, Rng& rng) {
+  examples::check_memory({.vocab = o.vocab,
+                          .context = o.context,
+                          .channels = o.channels,
+                          .layers = o.layers,
+                          .batch = o.batch,
+                          .streams = o.connection.streams.value_or(1),
+                          .bytes = 8});
   const nn::TransformerConfig sizes{.vocab = o.vocab,
                                     .context = o.context,
                                     .channels = o.channels,
@@ -98,13 +99,5 @@ int run(Options o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(parse(argc, argv));
-  } catch (const Error& error) {
-    fmt::print(stderr, "check_gradients: {}\n", error.what());
-    return 2;
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "check_gradients: a model of these sizes does not fit into memory\n");
-    return 2;
-  }
+  return examples::run_main("check_gradients", [&] { return run(parse(argc, argv)); });
 }

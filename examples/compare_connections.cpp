@@ -1,6 +1,7 @@
 // Trains one small language model under every connection and compares loss, time and gains; `--help` lists the flags.
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,7 +14,9 @@
 
 #include "common/json_lines.h"
 #include "common/progress.h"
+#include "common/run_folder.h"
 #include "common/run_info.h"
+#include "common/run_main.h"
 #include "common/trainer.h"
 
 namespace {
@@ -86,14 +89,7 @@ Options parse(int argc, char** argv) {
       "metrics.jsonl, results.json and loss.png into --out.");
   app.option_defaults()->take_last();
   add_flags(app, o);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    std::exit(app.exit(help));
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "compare_connections: {}\n", error.what());
-    std::exit(2);
-  }
+  examples::parse_command_line(app, argc, argv);
   o.training.warmup = o.training.steps / 20;
   o.connections = chosen("--connections", o.connections, mhc::connection_names());
   if (!o.mixings.empty())
@@ -101,6 +97,7 @@ Options parse(int argc, char** argv) {
   check_value(o.mixings.empty() || std::ranges::find(o.connections, "mhc") != o.connections.end(),
               "--mixings: are those of mhc, which --connections does not name");
   if (o.out.empty()) o.out = "runs/compare-" + examples::time_stamp();
+  examples::check_results_folder(o.out);
   check_value(!fs::exists(o.out / "metrics.jsonl"), "--out: {} holds results; name another folder", o.out.string());
   return o;
 }
@@ -128,6 +125,8 @@ Json advance(Entry& entry, bool evaluate) {
   const auto start = std::chrono::steady_clock::now();
   const examples::StepResult result = entry.trainer.train_step();
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+  check<examples::NonFiniteError>(result.nonfinite.empty(), "{}: step {}: {} is not finite", entry.connection,
+                                  entry.trainer.step(), result.nonfinite);
   entry.ms.push_back(elapsed.count());
   Json line{{"connection", entry.connection}, {"step", entry.trainer.step()}, {"train_loss", result.loss}};
   if (evaluate) line["val_loss"] = entry.held_out = entry.trainer.evaluate();
@@ -162,12 +161,12 @@ Json by_depth(const Result& r, const auto& quantity) {
 Json similarity(const mhc::ConnectionStats& s) { return s.similarity ? Json(*s.similarity) : Json(); }
 
 void print_table(const std::vector<Result>& results) {
-  fmt::print("\n{:<20}{:>12}{:>15}{:>9}{:>16}{:>15}{:>15}\n", "connection", "parameters", "held-out loss", "ms/step",
-             "x " + results.front().connection, "forward gain", "backward gain");
+  examples::say("\n{:<20}{:>12}{:>15}{:>9}{:>16}{:>15}{:>15}\n", "connection", "parameters", "held-out loss", "ms/step",
+                "x " + results.front().connection, "forward gain", "backward gain");
   for (const Result& r : results)
-    fmt::print("{:<20}{:>12}{:>15.4f}{:>9.1f}{:>16.2f}{:>15.4g}{:>15.4g}\n", r.connection, r.parameters, r.held_out,
-               r.ms, r.ms / results.front().ms, r.forward_gain(), r.backward_gain());
-  fmt::print(
+    examples::say("{:<20}{:>12}{:>15.4f}{:>9.1f}{:>16.2f}{:>15.4g}{:>15.4g}\n", r.connection, r.parameters, r.held_out,
+                  r.ms, r.ms / results.front().ms, r.forward_gain(), r.backward_gain());
+  examples::say(
       "\nGains are of the product of all residual maps on held-out text (skip: of its window of states), time is the "
       "median step.\n");
 }
@@ -197,6 +196,7 @@ void run(const Options& o) {
   const examples::Corpus corpus(examples::read_text(o.text), o.training.context);
   std::vector<Entry> entries = make_entries(o, corpus);
   examples::make_results_folder(o.out);
+  const examples::FolderLock lock(o.out);
   train(entries, o.training.steps, o.evaluations, o.out / "metrics.jsonl");
 
   std::vector<Result> results;
@@ -204,16 +204,15 @@ void run(const Options& o) {
   print_table(results);
   write_results(o, results);
   if (examples::run_plot_script("compare_connections.py", o.out / "metrics.jsonl", o.out / "loss.png"))
-    fmt::print("picture: {}\n", (o.out / "loss.png").string());
+    examples::say("picture: {}\n", (o.out / "loss.png").string());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads stdout any more
+  return examples::run_main("compare_connections", [&] {
     run(parse(argc, argv));
-  } catch (const Error& error) {
-    fmt::print(stderr, "compare_connections: {}\n", error.what());
-    return 2;
-  }
+    return 0;
+  });
 }

@@ -5,7 +5,7 @@
 
 #include <braid/braid.h>
 
-#include "common/no_options.h"
+#include "common/run_main.h"
 
 using namespace braid;
 
@@ -33,8 +33,7 @@ Var swiglu(const Var& a, const Var& b) {
 
 // Its use and its tests.
 
-int main(int argc, char** argv) {
-  examples::no_options(argc, argv, "A fused op with a hand-written vjp, verified by finite differences.");
+void run() {
   Rng rng(1);
   const Tensor a = randn({3, 5}, rng, DType::f64), b = randn({3, 5}, rng, DType::f64);
 
@@ -46,5 +45,10 @@ int main(int argc, char** argv) {
 
   const auto [da, db] = vjp(swiglu, ones({3, 5}, DType::f64), a, b);
   fmt::print("da =\n{}\ndb =\n{}\n", da, db);
-  return result.ok ? 0 : 1;
+  check<Error>(result.ok, "gradcheck: {}", result.message);
+}
+
+int main(int argc, char** argv) {
+  return examples::run_main("custom_op", "A fused op with a hand-written vjp, verified by finite differences.", argc,
+                            argv, run);
 }

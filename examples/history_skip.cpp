@@ -5,7 +5,7 @@
 
 #include <braid/braid.h>
 
-#include "common/no_options.h"
+#include "common/run_main.h"
 
 using namespace braid;
 
@@ -23,8 +23,7 @@ struct Layer {
   }
 };
 
-int main(int argc, char** argv) {
-  examples::no_options(argc, argv, "Skip connections over the history of a stack of layers.");
+void run() {
   Rng rng(1);
   std::vector<Layer> layers;
   for (int i = 0; i < 6; ++i) layers.emplace_back(rng);
@@ -58,4 +57,8 @@ int main(int argc, char** argv) {
     const auto states = std::min<std::int64_t>(static_cast<std::int64_t>(i) + 1, settings.max_history);
     fmt::print("  layer {}: {}\n", i, stack.blocks[i].skip.weights(states).value());
   }
+}
+
+int main(int argc, char** argv) {
+  return examples::run_main("history_skip", "Skip connections over the history of a stack of layers.", argc, argv, run);
 }

@@ -5,6 +5,7 @@
 #include <braid/braid.h>
 
 #include "common/run_info.h"
+#include "common/run_main.h"
 
 using namespace braid;
 
@@ -45,17 +46,12 @@ int run(const std::string& file, const std::string& mistake) {
 }
 
 int main(int argc, char** argv) {
-  CLI::App app("Verifies a port of a PyTorch module against a recorded call of the original.");
-  std::string file = (examples::program_folder() / "port_a_module.safetensors").string(), mistake;
-  app.add_option("CASE", file, "what tools/record_case.py wrote; or else the one beside this program");
-  app.add_option("--break", mistake, "a mistake to make: eps or heads")->check(CLI::IsMember({"eps", "heads"}));
-  try {
-    app.parse(argc, argv);
+  return examples::run_main("port_a_module", [&] {
+    CLI::App app("Verifies a port of a PyTorch module against a recorded call of the original.");
+    std::string file = (examples::program_folder() / "port_a_module.safetensors").string(), mistake;
+    app.add_option("CASE", file, "what tools/record_case.py wrote; or else the one beside this program");
+    app.add_option("--break", mistake, "a mistake to make: eps or heads")->check(CLI::IsMember({"eps", "heads"}));
+    examples::parse_command_line(app, argc, argv);
     return run(file, mistake);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "port_a_module: {}\n", error.what());
-    return 2;
-  }
+  });
 }

@@ -3,7 +3,7 @@
 
 #include <braid/braid.h>
 
-#include "common/no_options.h"
+#include "common/run_main.h"
 
 using namespace braid;
 
@@ -16,8 +16,7 @@ struct Curve {
   }
 };
 
-int main(int argc, char** argv) {
-  examples::no_options(argc, argv, "Fits a curve with a small network.");
+void run() {
   Rng rng(1);
   const Tensor x = (rand({256, 1}, rng) * 6.0 - 3.0).value();
   const Tensor y = (tanh(2.0 * x) * x).value();
@@ -31,4 +30,8 @@ int main(int argc, char** argv) {
     optimizer.step(model, grads);
     if (i % 100 == 0) fmt::print("step {:3}  loss {:.6f}\n", i, loss);
   }
+}
+
+int main(int argc, char** argv) {
+  return examples::run_main("regression", "Fits a curve with a small network.", argc, argv, run);
 }

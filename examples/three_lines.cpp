@@ -5,7 +5,7 @@
 
 #include <braid/braid.h>
 
-#include "common/no_options.h"
+#include "common/run_main.h"
 
 using namespace braid;
 
@@ -36,8 +36,7 @@ struct Connected {
   }
 };
 
-int main(int argc, char** argv) {
-  examples::no_options(argc, argv, "How to put hyper-connections into an existing stack of layers.");
+void run() {
   Rng rng(1);
   Plain plain;
   Connected connected;
@@ -52,4 +51,9 @@ int main(int argc, char** argv) {
   const Tensor difference = abs(connected(x) - plain(x)).value();
   fmt::print("residual: {} parameters, mHC: {} parameters\n", num_params(plain), num_params(connected));
   fmt::print("largest difference of their outputs: {:.1e}\n", reduce_max(difference).item());
+}
+
+int main(int argc, char** argv) {
+  return examples::run_main("three_lines", "How to put hyper-connections into an existing stack of layers.", argc, argv,
+                            run);
 }

@@ -5,7 +5,7 @@
 
 #include <braid/braid.h>
 
-#include "common/no_options.h"
+#include "common/run_main.h"
 
 using namespace braid;
 
@@ -49,8 +49,7 @@ struct Network {
   void params(auto&& visit) { visit("layers", layers); }
 };
 
-int main(int argc, char** argv) {
-  examples::no_options(argc, argv, "How gradcheck finds the line at fault in a network whose gradient is wrong.");
+void run() {
   for (const Draft draft : {Draft::first, Draft::second}) {
     Rng rng(1);
     Network network;
@@ -61,4 +60,9 @@ int main(int argc, char** argv) {
     const GradcheckResult result = gradcheck_module(network, [&](const Network& n) { return n(x); });
     fmt::print("{}\n{}\n\n", draft == Draft::first ? "the first draft" : "the second", result.message);
   }
+}
+
+int main(int argc, char** argv) {
+  return examples::run_main(
+      "wrong_gradient", "How gradcheck finds the line at fault in a network whose gradient is wrong.", argc, argv, run);
 }

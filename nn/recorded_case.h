@@ -19,7 +19,8 @@ class CaseSettings {
   explicit CaseSettings(std::map<std::string, std::string> json) : json_(std::move(json)) {}
 
   bool has(const std::string& key) const { return json_.contains(key); }
-  std::int64_t integer(const std::string& key) const;
+  /// From `least` to `most`.
+  std::int64_t integer(const std::string& key, std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX) const;
   double number(const std::string& key) const;
   std::string text(const std::string& key) const;
   std::vector<double> numbers(const std::string& key) const;
@@ -28,7 +29,7 @@ class CaseSettings {
 
  private:
   template <class T>
-  T get(const std::string& key, const char* type) const;
+  T get(const std::string& key, const std::string& type) const;
 
   std::map<std::string, std::string> json_;
 };

@@ -32,7 +32,9 @@ void assign_by_name(const std::string& source, const std::vector<std::pair<std::
   for (const auto& [name, tensor] : tensors)
     if (!wanted.contains(name)) problems.push_back(name + " is unexpected");
   check<Error>(problems.empty(), "{}: {}", source, fmt::join(problems, ", "));
-  for (const auto& [name, target] : targets) *target = tensors.at(name).to(target->dtype());
+  std::vector<Tensor> converted;
+  for (const auto& [name, target] : targets) converted.push_back(tensors.at(name).to(target->dtype()));
+  for (std::size_t i = 0; i < targets.size(); ++i) *targets[i].second = std::move(converted[i]);
 }
 
 }  // namespace braid::nn

@@ -38,7 +38,9 @@ Angles angles(std::int64_t length, std::int64_t pairs, double base, std::int64_t
 Tensor rotate(const Tensor& x, const Angles& by, bool inverse) {
   Tensor y(x.shape(), x.dtype());
   kernels::rotary_kernels().dispatch("rotary_embedding", x.dtype(), [&](const auto& kernel) {
-    kernel.rotate({x.size(1), x.size(2), x.size(3) / 2, In{by.cosine}, In{by.sine}}, inverse, x.size(0), In{x}, Out{y});
+    if (x.numel() > 0)
+      kernel.rotate({x.size(1), x.size(2), x.size(3) / 2, In{by.cosine}, In{by.sine}}, inverse, x.size(0), In{x},
+                    Out{y});
   });
   return y;
 }

@@ -25,6 +25,7 @@ struct AxisSizes {
 /// thread works on a strip, so that sums along the axis have an order. f visits `n` positions of the axis in each.
 template <class F>
 void for_each_strip(const AxisSizes& sizes, std::int64_t n, F f) {
+  if (n == 0) return;  // sizes.outer may be 2^59
   const std::int64_t width = std::min<std::int64_t>(64, std::max<std::int64_t>(1, sizes.inner));
   const std::int64_t strips = (sizes.inner + width - 1) / width;
   const std::int64_t block = std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, n * width));
@@ -57,6 +58,7 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& ids) {
   const std::int64_t n = ids.numel();
   const AxisSizes sizes(x.shape(), axis);
   Tensor y(x.shape().with(axis, n), x.dtype());
+  if (y.numel() == 0) return y;
   const std::size_t bytes = static_cast<std::size_t>(sizes.inner) * size_of(x.dtype());
   std::byte* out = y.mutable_bytes();
   const std::int64_t block = std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, sizes.inner));

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <braid/core/tensor.h>
@@ -25,6 +26,9 @@ struct SafetensorsHeader {
 /// Reads and checks the JSON text of a header before `data_bytes` bytes of elements. Throws FileError; its message
 /// starts with `where`.
 SafetensorsHeader parse_safetensors_header(const std::string& where, const std::string& text, std::uint64_t data_bytes);
+
+/// Text of a file as messages quote it: on one line, in printable ASCII, cut after 80 characters.
+std::string excerpt(std::string_view text);
 
 /// The JSON text of a header, padded with spaces to a multiple of 8 bytes. Throws ValueError for text that is not
 /// UTF-8.

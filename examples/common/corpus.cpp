@@ -5,32 +5,25 @@
 #include <map>
 #include <sstream>
 
+#include <braid/core/checksum.h>
 #include <braid/core/error.h>
 
 #include "run_info.h"
+#include "utf8.h"
 
 namespace braid::examples {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char32_t kReplacement = 0xFFFD;
-
-/// Code points of UTF-8 text; a byte that fits nowhere becomes U+FFFD.
+/// Code points of UTF-8 text.
 std::vector<char32_t> decode_utf8(const std::string& text) {
   std::vector<char32_t> points;
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i++]);
-    const int more = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : -1;
-    char32_t point = more < 0 ? kReplacement : more == 0 ? lead : lead & (0x3Fu >> more);
-    for (int k = 0; k < more; ++k) {
-      if (i >= text.size() || (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) {
-        point = kReplacement;
-        break;
-      }
-      point = point << 6 | (static_cast<unsigned char>(text[i++]) & 0x3Fu);
-    }
-    points.push_back(point);
+  for (std::size_t at = 0; at < text.size();) {
+    const auto point = next_code_point(text, at);
+    check_value(point.has_value(), "--text: must be UTF-8 but no character starts at offset {} with byte 0x{:02X}", at,
+                static_cast<unsigned char>(text[at]));
+    points.push_back(*point);
   }
   return points;
 }
@@ -63,7 +56,8 @@ std::string read_folder(const fs::path& folder, const std::vector<std::string>& 
       files.push_back(entry.path());
   std::ranges::sort(files);
   std::string text;
-  for (const fs::path& file : files) text += read_file(file);
+  for (const fs::path& file : files)
+    if (const std::string content = read_file(file); is_utf8(content)) text += content;
   return text;
 }
 
@@ -77,7 +71,7 @@ std::string read_text(const fs::path& path) {
   return text;
 }
 
-Corpus::Corpus(const std::string& text, std::int64_t context) : context_(context) {
+Corpus::Corpus(const std::string& text, std::int64_t context) : context_(context), checksum_(braid::checksum(text)) {
   const std::vector<char32_t> points = decode_utf8(text);
   characters_ = points;
   std::ranges::sort(characters_);

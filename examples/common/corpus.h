@@ -18,7 +18,7 @@ struct Batch {
 /// A text as ids of its characters (Unicode code points), the last tenth held out.
 class Corpus {
  public:
-  /// Throws ValueError when a tenth of the text is not longer than `context`.
+  /// Throws ValueError when the text is not UTF-8 or a tenth of it not longer than `context`.
   Corpus(const std::string& text, std::int64_t context);
 
   std::int64_t vocab() const { return static_cast<std::int64_t>(characters_.size()); }
@@ -27,6 +27,8 @@ class Corpus {
   /// Of a character, if the text has it.
   std::optional<std::int32_t> id(char32_t character) const;
   std::string decode(std::span<const std::int32_t> ids) const;
+  /// Of the text.
+  const std::string& checksum() const { return checksum_; }
   std::int64_t train_size() const { return train_size_; }
   std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }
 
@@ -39,6 +41,7 @@ class Corpus {
   Batch windows(std::span<const std::int64_t> starts) const;
 
   std::int64_t context_, train_size_;
+  std::string checksum_;
   std::vector<char32_t> characters_;
   std::vector<std::int32_t> ids_;
 };

@@ -1,6 +1,5 @@
 #include "json_lines.h"
 
-#include <braid/core/atomic_file.h>
 #include <braid/core/error.h>
 
 namespace braid::examples {
@@ -16,15 +15,18 @@ void JSONLines::append_lines(const std::string& lines) {
   check<FileError>(file_.good(), "{} cannot be written", path_.string());
 }
 
-void rewind_json_lines(const std::filesystem::path& path, std::int64_t step) {
-  if (!std::filesystem::exists(path)) return;
+std::string json_lines_until(const std::filesystem::path& path, std::int64_t step) {
   std::string kept;
   std::ifstream file(path);
-  for (std::string text; std::getline(file, text);) {
+  std::int64_t number = 0;
+  for (std::string text; std::getline(file, text) && !file.eof();) {
+    ++number;
     const auto line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (line.is_object() && line.value("step", std::int64_t{0}) <= step) kept += text + "\n";
+    check<FileError>(line.is_object() && line.contains("step") && line["step"].is_number_integer(),
+                     "{}: line {} must be an object with an integer step", path.string(), number);
+    if (line["step"] <= step) kept += text + "\n";
   }
-  write_file_atomically(path, [&](std::ostream& out) { out << kept; });
+  return kept;
 }
 
 }  // namespace braid::examples

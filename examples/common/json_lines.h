@@ -23,8 +23,9 @@ class JSONLines {
   std::ofstream file_;
 };
 
-/// Drops the objects whose "step" is past `step`, at once: they belong to steps that will be taken again. A last line
-/// that a killed program left unfinished goes too. Does nothing when there is no file.
-void rewind_json_lines(const std::filesystem::path& path, std::int64_t step);
+/// The lines of a file whose "step" is not past `step`; those past it belong to steps that will be taken again. A last
+/// line that a killed program left unfinished goes too. None when there is no file. Throws FileError naming the line
+/// that is no object with an integer step.
+std::string json_lines_until(const std::filesystem::path& path, std::int64_t step);
 
 }  // namespace braid::examples

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include <fmt/core.h>
-
 namespace braid::examples {
 namespace {
 
@@ -16,6 +14,11 @@ constexpr std::chrono::milliseconds kRedraw{100};
 constexpr std::chrono::seconds kPlainLine{10};
 
 }  // namespace
+
+void say(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
 
 std::string human_duration(double seconds) {
   const auto s = static_cast<std::int64_t>(std::llround(std::max(0.0, seconds)));
@@ -47,17 +50,13 @@ void Progress::update(std::int64_t done, const std::string& status, std::optiona
   shown_ = now;
   drawn_ = terminal_;
   const std::string text = line(status, seconds_left ? *seconds_left : this->seconds_left());
-  fmt::print("{}{}{}", terminal_ ? "\r\x1b[K" : "", text, terminal_ ? "" : "\n");
-  std::fflush(stdout);
+  say("{}{}{}", terminal_ ? "\r\x1b[K" : "", text, terminal_ ? "" : "\n");
 }
 
-void Progress::message(const std::string& text) {
-  fmt::print("{}{}\n", drawn_ ? "\r\x1b[K" : "", text);
-  std::fflush(stdout);
-}
+void Progress::message(const std::string& text) { say("{}{}\n", drawn_ ? "\r\x1b[K" : "", text); }
 
 void Progress::finish() {
-  if (drawn_) fmt::print("\n");
+  if (drawn_) say("\n");
   drawn_ = false;
 }
 

@@ -3,8 +3,20 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+
+#include <fmt/core.h>
 
 namespace braid::examples {
+
+/// Writes to stdout at once. What cannot be written is lost and work goes on; run_main tells it at the end.
+void say(const std::string& text);
+
+template <class... Args>
+  requires(sizeof...(Args) > 0)
+void say(fmt::format_string<Args...> text, Args&&... args) {
+  say(fmt::format(text, std::forward<Args>(args)...));
+}
 
 /// Shows how far long work is: one line that is redrawn on a terminal, a plain line now and then elsewhere.
 class Progress {

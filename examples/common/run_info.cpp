@@ -7,13 +7,12 @@
 
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <ctime>
 #include <fstream>
-#include <memory>
 #include <thread>
 
 #include <fmt/chrono.h>
+#include <hwy/targets.h>
 
 #include <braid/core/error.h>
 #include <braid/core/parallel.h>
@@ -23,12 +22,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string first_line_of(const std::string& command) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::array<char, 256> buffer{};
-  if (!pipe || !std::fgets(buffer.data(), buffer.size(), pipe.get())) return "";
-  const std::string line = buffer.data();
-  return line.substr(0, line.find('\n'));
+std::string first_line(const fs::path& file) {
+  std::string line;
+  std::getline(std::ifstream(file) >> std::ws, line);
+  return line;
+}
+
+/// The .git of the checkout around `folder`, or of a worktree what its .git file names.
+fs::path git_folder(fs::path folder) {
+  std::error_code none;
+  for (; !fs::exists(folder / ".git", none); folder = folder.parent_path())
+    if (folder == folder.parent_path()) return {};
+  const fs::path git = folder / ".git";
+  const std::string named = fs::is_regular_file(git, none) ? first_line(git) : "";
+  return named.starts_with("gitdir: ") ? folder / named.substr(8) : git;
+}
+
+/// The commit that a packed reference has, in lines of `commit name`.
+std::string packed(const fs::path& git, const std::string& reference) {
+  std::ifstream file(git / "packed-refs");
+  for (std::string line; std::getline(file, line);)
+    if (line.ends_with(" " + reference)) return line.substr(0, line.find(' '));
+  return "";
 }
 
 std::string processor() {
@@ -47,14 +62,26 @@ fs::path program_folder() {
 }
 
 std::string git_commit() {
-  const std::string commit = first_line_of("git -C '" + program_folder().string() + "' rev-parse HEAD 2>/dev/null");
-  return commit.empty() ? "unknown" : commit;
+  const fs::path git = git_folder(program_folder());
+  const std::string head = first_line(git / "HEAD"), common = first_line(git / "commondir");
+  if (!head.starts_with("ref: ")) return head.empty() ? "unknown" : head;
+  const fs::path references = common.empty() ? git : git / common;
+  const std::string commit = first_line(references / head.substr(5));
+  if (!commit.empty()) return commit;
+  const std::string found = packed(references, head.substr(5));
+  return found.empty() ? "unknown" : found;
+}
+
+std::string instruction_set() {
+  const std::int64_t targets = hwy::SupportedTargets();
+  return hwy::TargetName(targets & -targets);  // the best one is the lowest bit
 }
 
 nlohmann::ordered_json machine_info() {
   utsname system{};
   uname(&system);
   return {{"processor", processor()},
+          {"instruction_set", instruction_set()},
           {"cores", std::thread::hardware_concurrency()},
           {"threads", num_threads()},
           {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
@@ -64,12 +91,6 @@ nlohmann::ordered_json machine_info() {
 std::string time_stamp() {
   return fmt::format("{:%Y%m%d-%H%M%S}",
                      fmt::localtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
-}
-
-void make_results_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  check<FileError>(!error, "--out: {} cannot be made: {}", folder.string(), error.message());
 }
 
 bool run_plot_script(const std::string& script, const fs::path& in, const fs::path& out) {

@@ -12,14 +12,14 @@ std::filesystem::path program_folder();
 /// The commit of the checkout that the program was built in; "unknown" outside one.
 std::string git_commit();
 
+/// The best one that the processor has: bits of results depend on it.
+std::string instruction_set();
+
 /// Processor, cores, threads in use, system and compiler: what a result depends on beside its configuration.
 nlohmann::ordered_json machine_info();
 
 /// `20260131-142501`, local time: names a new results folder.
 std::string time_stamp();
-
-/// Makes the folder that --out names, with its parents. Throws FileError when it cannot.
-void make_results_folder(const std::filesystem::path& folder);
 
 /// Runs a plot script that is installed beside the program. Returns false, with the reason on stderr, when it cannot.
 bool run_plot_script(const std::string& script, const std::filesystem::path& in, const std::filesystem::path& out);

@@ -1,13 +1,24 @@
 #include "trainer.h"
 
+#include <array>
+#include <cmath>
+
 #include <braid/autograd/value_and_grad.h>
 #include <braid/mhc/history/mhc_block.h>
 #include <braid/nn/clip.h>
+
+#include "memory.h"
 
 namespace braid::examples {
 namespace {
 
 TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
+  check_memory({.vocab = vocab,
+                .context = s.context,
+                .channels = s.channels,
+                .layers = s.layers,
+                .batch = s.batch,
+                .streams = s.connection.kind == "residual" ? 1 : s.connection.streams.value_or(1)});
   const nn::TransformerConfig sizes{.vocab = vocab,
                                     .context = s.context,
                                     .channels = s.channels,
@@ -22,7 +33,22 @@ TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
   return {std::move(model), optimizer, rng};
 }
 
+std::string nonfinite_part(double loss, const Model& grads) {
+  if (!std::isfinite(loss)) return "the loss";
+  std::string first;
+  for_each_param(grads, [&](const std::string& name, const Var& grad) {
+    if (first.empty() && !is_finite(grad.value())) first = "the gradient of " + name;
+  });
+  return first;
+}
+
 }  // namespace
+
+bool is_finite(const Tensor& x) {
+  if (x.dtype() == DType::i32) return true;
+  const std::array<const Tensor*, 1> tensor{&x};
+  return std::isfinite(nn::global_norm(tensor));
+}
 
 Trainer::Trainer(const TrainerSettings& settings, const Corpus& corpus)
     : settings_(settings),
@@ -38,11 +64,12 @@ StepResult Trainer::train_step() {
       [](const Model& m, const Tensor& tokens, const Tensor& targets) { return m.loss(tokens, targets); });
   auto [loss, grads] = loss_and_grads(model, batch.tokens, batch.targets);
   const double norm = nn::clip_grad_norm(grads, settings_.clip);
-  optimizer.set_lr(learning_rate_(step));
+  ++step;
+  if (!std::isfinite(loss) || !std::isfinite(norm)) return {loss, norm, nonfinite_part(loss, grads)};
+  optimizer.set_lr(learning_rate_(step - 1));
   optimizer.step(model, grads);
   mhc::project(model);
-  ++step;
-  return {loss, norm};
+  return {loss, norm, ""};
 }
 
 double Trainer::evaluate() const {

@@ -17,6 +17,9 @@ namespace braid::examples {
 
 using Model = nn::Transformer<mhc::Connection>;
 
+/// Whether all elements are.
+bool is_finite(const Tensor& x);
+
 /// What is learned from a text, and how: with the text, all that a run's numbers depend on.
 struct TrainerSettings {
   ConnectionOptions connection = {};
@@ -37,13 +40,14 @@ struct TrainerState {
 /// What one training step told.
 struct StepResult {
   double loss, grad_norm;
+  std::string nonfinite;  ///< what is not: the loss, or the first such gradient; then the weights stay as they are
 };
 
 /// Trains a character-level transformer on a corpus, which must outlive it. With one seed, models that differ in their
 /// connections alone start from the same weights and see the same batches.
 class Trainer {
  public:
-  /// Throws ValueError when a setting is out of its range.
+  /// Throws ValueError when a setting is out of its range, or the model does not fit into memory.
   Trainer(const TrainerSettings& settings, const Corpus& corpus);
 
   const TrainerState& state() const { return state_; }

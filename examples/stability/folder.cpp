@@ -1,18 +1,15 @@
 #include "folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <fstream>
 #include <iterator>
 #include <ostream>
 
-#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include <braid/core/atomic_file.h>
 #include <braid/core/error.h>
 
+#include "../common/run_folder.h"
 #include "../common/run_info.h"
 
 namespace braid::stability {
@@ -26,15 +23,6 @@ std::string content(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The descriptor stays open, here and in children: when all have ended, the lock is gone.
-void lock(const fs::path& folder) {
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY);
-  check<FileError>(descriptor >= 0, "--out: {} cannot be opened", folder.string());
-  if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return;
-  fmt::print("waiting for another program that writes to {}\n", folder.string());
-  flock(descriptor, LOCK_EX);
-}
-
 }  // namespace
 
 Folder open_folder(const fs::path& path, const Config& config) {
@@ -45,9 +33,11 @@ Folder open_folder(const fs::path& path, const Config& config) {
   check_value(!there || content(folder.config()) == config.text,
               "--out: {} was made with another configuration; name another folder", path.string());
   examples::make_results_folder(folder.runs());
-  lock(path);
-  write_file_atomically(folder.config(), [&](std::ostream& file) { file << config.text; });
   return folder;
+}
+
+void write_config(const Folder& folder, const Config& config) {
+  write_file_atomically(folder.config(), [&](std::ostream& file) { file << config.text; });
 }
 
 void add_session(const Folder& folder, const std::string& command) {

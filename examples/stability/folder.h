@@ -18,9 +18,12 @@ struct Folder {
   std::filesystem::path report() const { return path / "report.md"; }
 };
 
-/// Makes the folder, or continues one that was made with the same configuration; then it is ours until this process and
-/// its children have ended. Throws ValueError, having written nothing, when it holds anything else.
+/// Makes the folder, or continues one that was made with the same configuration. Throws ValueError, having written
+/// nothing, when it holds anything else.
 Folder open_folder(const std::filesystem::path& path, const Config& config);
+
+/// Once the folder is locked: from then on it is one of this configuration.
+void write_config(const Folder& folder, const Config& config);
 
 /// Adds this start of the program to run_info.json: command, time, commit and machine. A folder that was continued has
 /// several.

@@ -1,4 +1,5 @@
 // Trains deep networks under every connection and shows which of them stay stable; `--help` lists the flags.
+#include <csignal>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -12,7 +13,9 @@
 #include <braid/core/parallel.h>
 
 #include "../common/progress.h"
+#include "../common/run_folder.h"
 #include "../common/run_info.h"
+#include "../common/run_main.h"
 #include "plan.h"
 #include "report.h"
 #include "run.h"
@@ -43,19 +46,14 @@ Options parse(int argc, char** argv) {
   app.add_option("--out", o.out, "results folder (default: runs/stability-CONFIG-TIME)");
   app.add_option("--jobs", o.jobs, "runs at a time, a process each; results do not depend on it (default: all cores)")
       ->check(CLI::Range(1, 1024));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    std::exit(app.exit(help));
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "stability: {}\n", error.what());
-    std::exit(2);
-  }
+  examples::parse_command_line(app, argc, argv);
   for (int i = 0; i < argc; ++i) o.command += (i > 0 ? " " : "") + std::string(argv[i]);
   if (o.out.empty()) {
     o.out = fmt::format("runs/stability-{}-{}", fs::path(o.config).stem().string(), examples::time_stamp());
     o.command += " --out " + o.out.string();
   }
+  examples::check_utf8("the command line", o.command);
+  examples::check_results_folder(o.out);
   return o;
 }
 
@@ -76,29 +74,30 @@ std::vector<Job> open_jobs(const Config& config, const std::vector<RunSettings>&
 }
 
 void print_plan(const Options& o, const Config& config, std::size_t runs) {
-  fmt::print("{}: {} runs, {} at a time\n", o.config, runs, o.jobs);
+  examples::say("{}: {} runs, {} at a time\n", o.config, runs, o.jobs);
   for (std::size_t task = 0; task < kTasks; ++task)
     if (const auto& t = config.tasks[task])
-      fmt::print("  {}: {} sublayers of {} channels, {} steps; modes {}; learning rates {}; seeds {}\n",
-                 task_names()[task], t->sublayers, t->channels, t->steps, t->modes.size(), t->learning_rates.size(),
-                 t->seeds.size());
-  fmt::print("a run has diverged when its loss is not finite or exceeds {} times its first loss; it stops there\n",
-             config.divergence);
-  fmt::print("results: {}\n", o.out.string());
-  std::fflush(stdout);
+      examples::say("  {}: {} sublayers of {} channels, {} steps; modes {}; learning rates {}; seeds {}\n",
+                    task_names()[task], t->sublayers, t->channels, t->steps, t->modes.size(), t->learning_rates.size(),
+                    t->seeds.size());
+  examples::say("a run has diverged when its loss is not finite or exceeds {} times its first loss; it stops there\n",
+                config.divergence);
+  examples::say("results: {}\n", o.out.string());
 }
 
 void print_estimate(const Options& o, const std::vector<Job>& jobs, std::size_t runs) {
   double seconds = 0;
   for (const Job& job : jobs) seconds += job.seconds / o.jobs;
-  fmt::print("{} runs are finished already; the others take about {}, less where they diverge\n", runs - jobs.size(),
-             examples::human_duration(seconds));
+  examples::say("{} runs are finished already; the others take about {}, less where they diverge\n", runs - jobs.size(),
+                examples::human_duration(seconds));
 }
 
 int run(const Options& o) {
   const Config config = read_config(o.config);
   const std::vector<RunSettings> runs = plan(config);
   const Folder folder = open_folder(o.out, config);
+  const examples::FolderLock lock(folder.path);
+  write_config(folder, config);
   add_session(folder, o.command);
   print_plan(o, config, runs.size());
   set_num_threads(1);  // runs are the parallel part
@@ -107,7 +106,7 @@ int run(const Options& o) {
 
   const Outcome outcome = run_jobs(jobs, o.jobs, runs.size());
   if (outcome.interrupted) {
-    fmt::print("interrupted; to continue: {}\n", o.command);
+    examples::say("interrupted; to continue: {}\n", o.command);
     return 130;
   }
   const std::vector<Result> results = read_results(folder, runs);
@@ -115,7 +114,7 @@ int run(const Options& o) {
   examples::make_results_folder(folder.figures());
   examples::run_plot_script("stability.py", folder.path, folder.figures());
   write_report(folder, config, results);
-  fmt::print("\n{}report: {}\n", overview(config, results), folder.report().string());
+  examples::say("\n{}report: {}\n", overview(config, results), folder.report().string());
   for (const std::string& lost : outcome.lost) fmt::print(stderr, "stability: lost: {}\n", lost);
   return outcome.lost.empty() ? 0 : 1;
 }
@@ -124,10 +123,7 @@ int run(const Options& o) {
 }  // namespace braid::stability
 
 int main(int argc, char** argv) {
-  try {
-    return braid::stability::run(braid::stability::parse(argc, argv));
-  } catch (const braid::Error& error) {
-    fmt::print(stderr, "stability: {}\n", error.what());
-    return 2;
-  }
+  using namespace braid::stability;
+  std::signal(SIGPIPE, SIG_IGN);  // work goes on when nobody reads stdout any more
+  return braid::examples::run_main("stability", [&] { return run(parse(argc, argv)); });
 }

@@ -1,46 +1,131 @@
 #include "checkpoint.h"
 
+#include <charconv>
+
+#include <braid/core/checksum.h>
 #include <braid/core/safetensors.h>
 #include <braid/nn/saving.h>
 
-namespace braid::train_lm {
+#include "../common/progress.h"
+#include "../common/run_info.h"
+#include "../common/run_main.h"
 
-void save_checkpoint(const std::filesystem::path& path, const examples::TrainerState& state, const Config& config,
-                     const examples::Corpus& corpus) {
-  nn::NamedTensors tensors;
-  for (const auto& [name, t] : nn::to_tensors(state.model)) tensors["model." + name] = t;
-  for (const auto& [name, t] : state.optimizer.state()) tensors["optimizer." + name] = t;
-  save_safetensors(path, tensors,
-                   {{"step", std::to_string(state.step)},
-                    {"rng_key", std::to_string(state.rng.key())},
-                    {"rng_draws", std::to_string(state.rng.draws())},
-                    {"alphabet", corpus.alphabet()},
-                    {"characters", std::to_string(corpus.size())},
-                    {"config", to_json(config).dump()}});
+namespace braid::train_lm {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Written first, so that there is always one that is whole: the newest that is there is the newest that was saved.
+fs::path next(const fs::path& folder) { return folder / "checkpoint.next.safetensors"; }
+fs::path last(const fs::path& folder) { return folder / "checkpoint.safetensors"; }
+fs::path previous(const fs::path& folder) { return folder / "checkpoint.previous.safetensors"; }
+
+const std::string& entry(const SafetensorsFile& file, const std::string& key) {
+  const auto found = file.metadata.find(key);
+  check<FileError>(found != file.metadata.end(), "the checkpoint has no '{}'", key);
+  return found->second;
 }
 
-examples::TrainerState load_checkpoint(const std::filesystem::path& path, const examples::TrainerState& like,
-                                       const Config& config, const examples::Corpus& corpus) {
-  const auto file = load_safetensors(path);
-  const auto entry = [&](const std::string& key) {
-    const auto found = file.metadata.find(key);
-    check<FileError>(found != file.metadata.end(), "{}: the checkpoint has no '{}'", path.string(), key);
-    return found->second;
-  };
-  check_same_run(nlohmann::json::parse(entry("config")), config);
-  check_value(entry("alphabet") == corpus.alphabet() && entry("characters") == std::to_string(corpus.size()),
-              "--resume: the run was started on another text");
+template <class T>
+T number(const SafetensorsFile& file, const std::string& key) {
+  const std::string& text = entry(file, key);
+  T value{};
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  check<FileError>(error == std::errc() && stop == text.data() + text.size(), "the checkpoint has {} '{}'", key, text);
+  return value;
+}
+
+/// Throws FileError when the file is damaged.
+SafetensorsFile load_verified(const fs::path& path) {
+  SafetensorsFile file = load_safetensors(path);
+  const auto stored = file.metadata.extract("checksum");
+  check<FileError>(!stored.empty(), "{}: the checkpoint has no checksum", path.string());
+  const std::string actual = checksum(file.tensors, file.metadata);
+  check<FileError>(stored.mapped() == actual, "{}: the checkpoint is damaged: its checksum must be {} but is {}",
+                   path.string(), stored.mapped(), actual);
+  return file;
+}
+
+void check_instruction_set(const std::string& earlier, const Config& config) {
+  const std::string now = examples::instruction_set();
+  check_value(config.allow_other_processor || earlier == now,
+              "--resume: the run was computed with {} but this processor has {}, which rounds differently; "
+              "--allow-other-processor goes on all the same",
+              earlier, now);
+}
+
+void check_finite(const SafetensorsFile& file, const Config& config) {
+  for (const auto& [name, tensor] : file.tensors)
+    check_value(config.allow_nonfinite || examples::is_finite(tensor),
+                "--resume: {} is not finite; --allow-nonfinite goes on all the same", name);
+}
+
+examples::TrainerState restored(const SafetensorsFile& file, const examples::TrainerState& like) {
   nn::NamedTensors parameters, moments;
   for (const auto& [name, t] : file.tensors) {
     if (name.starts_with("model.")) parameters[name.substr(6)] = t;
     if (name.starts_with("optimizer.")) moments[name.substr(10)] = t;
   }
   examples::TrainerState state = like;
-  nn::from_tensors(state.model, parameters, path.string());
+  nn::from_tensors(state.model, parameters, "--resume");
   state.optimizer.load_state(state.model, moments);
-  state.rng = Rng(std::stoull(entry("rng_key")), std::stoull(entry("rng_draws")));
-  state.step = std::stoll(entry("step"));
+  state.rng = Rng(number<std::uint64_t>(file, "rng_key"), number<std::uint64_t>(file, "rng_draws"));
+  state.step = number<std::int64_t>(file, "step");
   return state;
+}
+
+}  // namespace
+
+void save_checkpoint(const fs::path& folder, const examples::TrainerState& state, const Config& config,
+                     const examples::Corpus& corpus) {
+  nn::NamedTensors tensors;
+  for (const auto& [name, t] : nn::to_tensors(state.model)) tensors["model." + name] = t;
+  for (const auto& [name, t] : state.optimizer.state()) tensors["optimizer." + name] = t;
+  for (const auto& [name, t] : tensors)
+    check<examples::NonFiniteError>(config.allow_nonfinite || examples::is_finite(t),
+                                    "step {}: {} is not finite, so the checkpoint before it stays; try a smaller --lr",
+                                    state.step, name);
+  std::map<std::string, std::string> metadata{{"step", std::to_string(state.step)},
+                                              {"rng_key", std::to_string(state.rng.key())},
+                                              {"rng_draws", std::to_string(state.rng.draws())},
+                                              {"alphabet", corpus.alphabet()},
+                                              {"text_checksum", corpus.checksum()},
+                                              {"instruction_set", examples::instruction_set()},
+                                              {"config", to_json(config).dump()}};
+  metadata["checksum"] = checksum(tensors, metadata);
+  save_safetensors(next(folder), tensors, metadata);
+  if (fs::exists(last(folder))) fs::rename(last(folder), previous(folder));
+  fs::rename(next(folder), last(folder));
+}
+
+std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, const examples::TrainerState& like,
+                                                      const Config& config, const examples::Corpus& corpus) {
+  std::string damage;
+  for (const fs::path& path : {next(folder), last(folder), previous(folder)}) {
+    if (!fs::exists(path)) continue;
+    SafetensorsFile file;
+    try {
+      file = load_verified(path);
+    } catch (const FileError& error) {
+      if (damage.empty()) damage = error.what();
+      continue;
+    }
+    const auto earlier = nlohmann::json::parse(entry(file, "config"), nullptr, /*allow_exceptions=*/false);
+    check<FileError>(earlier.is_object(), "{}: the checkpoint's 'config' must be a JSON object", path.string());
+    check_same_run(earlier, entry(file, "text_checksum"), config, corpus);
+    check_instruction_set(entry(file, "instruction_set"), config);
+    check_finite(file, config);
+    if (path != last(folder)) examples::say("{}going on from {}\n", damage.empty() ? "" : damage + "; ", path.string());
+    return restored(file, like);
+  }
+  check<FileError>(damage.empty(), "{}", damage);
+  return std::nullopt;
+}
+
+void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum, const Config& config,
+                    const examples::Corpus& corpus) {
+  check_same_settings(earlier, config);
+  check_value(text_checksum == corpus.checksum(), "--resume: the run was started on another text");
 }
 
 }  // namespace braid::train_lm

@@ -1,18 +1,27 @@
 #pragma once
 #include <filesystem>
+#include <optional>
 
 #include "../common/trainer.h"
 #include "config.h"
 
 namespace braid::train_lm {
 
-/// Model, optimizer, step and generator, so that a run continues from them bit for bit.
-void save_checkpoint(const std::filesystem::path& path, const examples::TrainerState& state, const Config& config,
+/// Model, optimizer, step and generator, so that a run continues from them bit for bit, with a checksum of all of it,
+/// into checkpoint.safetensors of a run's folder; what was there becomes checkpoint.previous.safetensors. Throws
+/// NonFiniteError, and leaves the files as they are, when a tensor is not finite.
+void save_checkpoint(const std::filesystem::path& folder, const examples::TrainerState& state, const Config& config,
                      const examples::Corpus& corpus);
 
-/// The state saved there, for a run whose state now is `like`. Throws FileError or ValueError when the file is damaged
-/// or of another run.
-examples::TrainerState load_checkpoint(const std::filesystem::path& path, const examples::TrainerState& like,
-                                       const Config& config, const examples::Corpus& corpus);
+/// The newest state in the folder whose checksum is right, for a run whose state now is `like`; says when that is not
+/// the last one that was saved. None when there is no checkpoint. Throws FileError when all are damaged, ValueError
+/// when the run had another text, configuration or instruction set, or weights that are not finite.
+std::optional<examples::TrainerState> load_checkpoint(const std::filesystem::path& folder,
+                                                      const examples::TrainerState& like, const Config& config,
+                                                      const examples::Corpus& corpus);
+
+/// Throws ValueError unless the run that config.json or a checkpoint describes is the one of `config` and `corpus`.
+void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum, const Config& config,
+                    const examples::Corpus& corpus);
 
 }  // namespace braid::train_lm

@@ -9,7 +9,9 @@
 
 #include <braid/core/error.h>
 
+#include "../common/run_folder.h"
 #include "../common/run_info.h"
+#include "../common/run_main.h"
 
 namespace braid::train_lm {
 namespace {
@@ -26,8 +28,9 @@ void add_count(CLI::App& app, const char* flag, std::int64_t& value, const char*
 }
 
 void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
-  const auto number = [&app](const char* flag, double& value, const char* help) {
-    app.add_option(flag, value, help)->check(CLI::NonNegativeNumber)->capture_default_str();
+  // Up to what f32 holds, with room for products.
+  const auto number = [&app](const char* flag, double& value, const char* help, double least = 0) {
+    app.add_option(flag, value, help)->check(CLI::Range(least, 1e30))->capture_default_str();
   };
   add_count(app, "--layers", t.layers, "transformer blocks");
   add_count(app, "--channels", t.channels, "channels of the residual stream");
@@ -40,7 +43,7 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
   number("--lr", t.lr, "learning rate, decays by a cosine to --min-lr");
   number("--min-lr", t.min_lr, "learning rate at the end");
   number("--weight-decay", t.weight_decay, "of matrices");
-  number("--clip", t.clip, "largest norm of the gradient");
+  number("--clip", t.clip, "largest norm of the gradient", 1e-30);
   app.add_option("--seed", t.seed, "of initialization, batches and sample")->capture_default_str();
 }
 
@@ -65,6 +68,13 @@ void add_flags(CLI::App& app, Config& c) {
   app.add_option("--out", c.out, "results folder (default: runs/CONNECTION-TIME)");
   app.add_flag("--resume", c.resume, "continue the run in --out from its checkpoint, bit for bit");
   add_count(app, "--sample", c.sample, "characters to generate at the end", 0);
+  app.add_option_function<std::string>(
+         "--on-nonfinite", [&c](const std::string& choice) { c.skip_nonfinite = choice == "skip"; },
+         "at a loss or gradient that is not finite: stop (default), or skip the step")
+      ->check(CLI::IsMember({"stop", "skip"}));
+  app.add_flag("--allow-nonfinite", c.allow_nonfinite, "resume and save weights that are not finite");
+  app.add_flag("--allow-other-processor", c.allow_other_processor,
+               "resume although this processor has another instruction set, which rounds differently");
 }
 
 void check_settings(const examples::TrainerSettings& t) {
@@ -85,18 +95,13 @@ Config parse(int argc, char** argv) {
       "Trains a small transformer on the characters of a text; writes config.json, metrics.jsonl, loss.png and "
       "checkpoint.safetensors into --out and prints a sample.");
   add_flags(app, config);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    std::exit(app.exit(help));
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "train_lm: {}\n", error.what());
-    std::exit(2);
-  }
+  examples::parse_command_line(app, argc, argv);
   check_value(!config.resume || !config.out.empty(), "--resume: give the run's folder with --out");
   if (training.warmup == kUnset) training.warmup = training.steps / 20;
   check_settings(training);
   if (config.out.empty()) config.out = "runs/" + training.connection.kind + "-" + examples::time_stamp();
+  examples::check_utf8("--text", config.text);
+  examples::check_results_folder(config.out);
   return config;
 }
 
@@ -122,7 +127,7 @@ nlohmann::ordered_json to_json(const Config& c) {
   return json;
 }
 
-void check_same_run(const nlohmann::json& earlier, const Config& config) {
+void check_same_settings(const nlohmann::json& earlier, const Config& config) {
   const nlohmann::json now = to_json(config);
   for (const auto& [key, value] : now.items()) {
     if (std::ranges::count(kMayChange, key) > 0) continue;

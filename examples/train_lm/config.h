@@ -20,15 +20,18 @@ struct Config {
   std::filesystem::path out;
   bool resume = false;
   std::int64_t sample = 400;
+  bool skip_nonfinite = false;         ///< leave out steps whose loss or gradient is not finite, instead of ending
+  bool allow_nonfinite = false;        ///< resume and save weights that are not finite
+  bool allow_other_processor = false;  ///< resume where another instruction set rounds differently
 };
 
-/// Reads the command line. Exits with 0 after --help and with 2 and one line on stderr when it is wrong.
+/// Reads the command line. Throws ValueError or FileError when it is wrong.
 Config parse(int argc, char** argv);
 
 nlohmann::ordered_json to_json(const Config& config);
 
 /// Throws ValueError naming the first setting that makes `config` another run than the one saved as `earlier`;
 /// how long, how fast and how often it reports may change.
-void check_same_run(const nlohmann::json& earlier, const Config& config);
+void check_same_settings(const nlohmann::json& earlier, const Config& config);
 
 }  // namespace braid::train_lm

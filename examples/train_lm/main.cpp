@@ -1,10 +1,9 @@
 // Trains a small character-level transformer: the main example. `train_lm --help` lists the flags.
-#include <unistd.h>
-
 #include <chrono>
+#include <cmath>
 #include <csignal>
-#include <cstdio>
-#include <new>
+#include <fstream>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -16,7 +15,9 @@
 
 #include "../common/json_lines.h"
 #include "../common/progress.h"
+#include "../common/run_folder.h"
 #include "../common/run_info.h"
+#include "../common/run_main.h"
 #include "../common/trainer.h"
 #include "checkpoint.h"
 #include "config.h"
@@ -39,27 +40,50 @@ struct Folder {
   fs::path metrics() const { return path / "metrics.jsonl"; }
   fs::path telemetry() const { return path / "telemetry.jsonl"; }
   fs::path gradients() const { return path / "gradients.jsonl"; }
-  fs::path checkpoint() const { return path / "checkpoint.safetensors"; }
   fs::path picture() const { return path / "loss.png"; }
 };
 
-/// Reads the checkpoint of a run that is resumed; nothing has been written when this throws.
-void open_run(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
-  if (config.resume) {
-    check<FileError>(fs::exists(folder.config()), "--resume: {} holds no run", folder.path.string());
-    if (fs::exists(folder.checkpoint()))
-      trainer.restore(load_checkpoint(folder.checkpoint(), trainer.state(), config, corpus));
-    check_value(trainer.step() <= config.training.steps, "--resume: the run is at step {} already, past --steps {}",
-                trainer.step(), config.training.steps);
-    return;
-  }
-  check_value(!fs::exists(folder.config()), "--out: {} holds a run; continue it with --resume or name another folder",
+/// On SIGINT, SIGTERM and SIGHUP the step is finished and saved. A signal that is ignored, as under nohup, stays so.
+void catch_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    if (std::signal(signal, [](int) { interrupted = 1; }) == SIG_IGN) std::signal(signal, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads stdout any more
+}
+
+void check_folder(const Config& config, const Folder& folder) {
+  const bool holds_run = fs::exists(folder.config());
+  check<FileError>(holds_run || !config.resume, "--resume: {} holds no run", folder.path.string());
+  check_value(!holds_run || config.resume, "--out: {} holds a run; continue it with --resume or name another folder",
               folder.path.string());
 }
 
-void write_config(const Config& config, const Folder& folder) {
-  examples::make_results_folder(folder.path);
+/// Without a checkpoint the run is that which config.json describes, and starts again.
+void resume(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
+  if (auto state = load_checkpoint(folder.path, trainer.state(), config, corpus)) {
+    trainer.restore(std::move(*state));
+  } else {
+    std::ifstream file(folder.config());
+    const auto earlier = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+    check<FileError>(earlier.is_object() && earlier.contains("text_checksum") && earlier["text_checksum"].is_string(),
+                     "{}: must be the configuration of a run", folder.config().string());
+    check_same_run(earlier, earlier["text_checksum"], config, corpus);
+  }
+  check_value(trainer.step() <= config.training.steps, "--resume: the run is at step {} already, past --steps {}",
+              trainer.step(), config.training.steps);
+}
+
+/// Drops the lines of steps that will be taken again. Reads all before it writes.
+void rewind(const Folder& folder, std::int64_t step) {
+  std::vector<std::pair<fs::path, std::string>> kept;
+  for (const fs::path& path : {folder.metrics(), folder.telemetry(), folder.gradients()})
+    if (fs::exists(path)) kept.emplace_back(path, examples::json_lines_until(path, step));
+  for (const auto& [path, lines] : kept)
+    write_file_atomically(path, [&](std::ostream& file) { file << lines; });
+}
+
+void write_config(const Config& config, const Folder& folder, const Corpus& corpus) {
   Json json = to_json(config);
+  json["text_checksum"] = corpus.checksum();
   json["git_commit"] = examples::git_commit();
   json["machine"] = examples::machine_info();
   write_file_atomically(folder.config(), [&](std::ostream& file) { file << json.dump(2) << "\n"; });
@@ -106,11 +130,27 @@ void check_gradients(const Folder& folder, const Trainer& trainer, examples::Pro
   examples::JSONLines(folder.gradients()).append_lines(json_lines(report, trainer.step() + 1));
 }
 
+/// Ends the run, or says that the step was left out.
+void report_nonfinite(const Config& config, std::int64_t step, const std::string& what, examples::Progress& progress) {
+  check<examples::NonFiniteError>(
+      config.skip_nonfinite,
+      "step {}: {} is not finite; try a smaller --lr or --clip, a longer --warmup, or --on-nonfinite skip", step, what);
+  progress.message(fmt::format("step {:>6}  left out: {} is not finite", step, what));
+}
+
+double evaluate(const Trainer& trainer) {
+  const double loss = trainer.evaluate();
+  check<examples::NonFiniteError>(std::isfinite(loss), "step {}: the held-out loss is not finite; try a smaller --lr",
+                                  trainer.step());
+  return loss;
+}
+
 void train(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
   const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
   const auto due = [&](std::int64_t every) { return trainer.step() % every == 0 || trainer.step() == steps; };
   examples::JSONLines metrics(folder.metrics());
   examples::Progress progress("step", steps, trainer.step());
+  bool saved = true;
   while (trainer.step() < steps && interrupted == 0) {
     if (config.check_gradients > 0 && (trainer.step() + 1) % config.check_gradients == 0)
       check_gradients(folder, trainer, progress);
@@ -118,47 +158,57 @@ void train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
     const examples::StepResult result = trainer.train_step();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     const double speed = static_cast<double>(tokens) / elapsed.count();
+    if (!result.nonfinite.empty()) report_nonfinite(config, trainer.step(), result.nonfinite, progress);
 
     std::optional<double> held_out;
     if (due(config.eval_every)) {
-      held_out = trainer.evaluate();
+      held_out = evaluate(trainer);
       progress.message(
           fmt::format("step {:>6}  train loss {:.4f}  held-out loss {:.4f}", trainer.step(), result.loss, *held_out));
     }
     metrics.append(metrics_line(trainer.step(), result, held_out, speed));
     if (config.telemetry_every > 0 && due(config.telemetry_every))
       examples::JSONLines(folder.telemetry()).append_lines(mhc::json_lines(trainer.telemetry(), trainer.step()));
-    if (due(config.checkpoint_every) || interrupted != 0)
-      save_checkpoint(folder.checkpoint(), trainer.state(), config, corpus);
+    saved = due(config.checkpoint_every);
+    if (saved) save_checkpoint(folder.path, trainer.state(), config, corpus);
     progress.update(trainer.step(), fmt::format("loss {:.4f} | {:.1f}k tokens/s", result.loss, speed / 1000));
   }
+  if (!saved) save_checkpoint(folder.path, trainer.state(), config, corpus);
   progress.finish();
+}
+
+/// What a run starts from, on stdout.
+void introduce(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer) {
+  examples::say("{}\n{}\n", to_json(config).dump(), nn::summary(trainer.model()));
+  examples::say("text: {} characters, {} distinct; {} held out. Results: {}\n", corpus.size(), corpus.vocab(),
+                corpus.size() - corpus.train_size(), folder.path.string());
+  if (config.resume) examples::say("resumed at step {}\n", trainer.step());
 }
 
 int run(const Config& config) {
   if (config.threads > 0) set_num_threads(config.threads);
   const Folder folder{config.out};
+  check_folder(config, folder);
   const Corpus corpus(examples::read_text(config.text), config.training.context);
   Trainer trainer(config.training, corpus);
-  open_run(config, folder, corpus, trainer);
-  write_config(config, folder);
-  for (const fs::path& lines : {folder.metrics(), folder.telemetry(), folder.gradients()})
-    examples::rewind_json_lines(lines, trainer.step());
+  if (!config.resume) examples::make_results_folder(folder.path);
+  const examples::FolderLock lock(folder.path);
+  check_folder(config, folder);  // another process may have been faster
+  if (config.resume) resume(config, folder, corpus, trainer);
+  rewind(folder, trainer.step());
+  write_config(config, folder, corpus);
 
-  fmt::print("{}\n{}\n", to_json(config).dump(), nn::summary(trainer.model()));
-  fmt::print("text: {} characters, {} distinct; {} held out. Results: {}\n", corpus.size(), corpus.vocab(),
-             corpus.size() - corpus.train_size(), folder.path.string());
-  if (config.resume) fmt::print("resumed at step {}\n", trainer.step());
+  introduce(config, folder, corpus, trainer);
   train(config, folder, corpus, trainer);
   if (examples::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
-    fmt::print("picture: {}\n", folder.picture().string());
+    examples::say("picture: {}\n", folder.picture().string());
   if (interrupted != 0) {
-    fmt::print("interrupted at step {}; continue with --resume --out {}\n", trainer.step(), folder.path.string());
+    examples::say("interrupted at step {}; continue with --resume --out {}\n", trainer.step(), folder.path.string());
     return 130;
   }
   if (config.sample > 0) {
     const Rng rng = Rng(config.training.seed, ~std::uint64_t{0}).split();  // apart from the draws of training
-    fmt::print("\n--- sample ---\n{}\n", sample_text(trainer.model(), corpus, config.sample, rng));
+    examples::say("\n--- sample ---\n{}\n", sample_text(trainer.model(), corpus, config.sample, rng));
   }
   return 0;
 }
@@ -167,14 +217,7 @@ int run(const Config& config) {
 }  // namespace braid::train_lm
 
 int main(int argc, char** argv) {
-  std::signal(SIGINT, [](int) { braid::train_lm::interrupted = 1; });
-  try {
-    return braid::train_lm::run(braid::train_lm::parse(argc, argv));
-  } catch (const braid::Error& error) {
-    fmt::print(stderr, "train_lm: {}\n", error.what());
-    return 2;
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "train_lm: a model and batches of these sizes do not fit into memory\n");
-    return 2;
-  }
+  using namespace braid::train_lm;
+  catch_signals();
+  return braid::examples::run_main("train_lm", [&] { return run(parse(argc, argv)); });
 }

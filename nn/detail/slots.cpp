@@ -22,9 +22,12 @@ void Slots::add(const std::string& name, const Tensor& value) {
   for (auto& kind : tensors_) kind.push_back(zeros(value.shape(), value.dtype()));
 }
 
-void Slots::begin_step(const char* optimizer, const std::vector<Update>& updates) {
-  if (names_.empty())
-    for (const Update& u : updates) add(u.name, *u.value);
+void Slots::prepare_step(const char* optimizer, const std::vector<Update>& updates) {
+  if (names_.empty()) {
+    Slots fresh(kinds_);  // all of them or, when memory runs out, none
+    for (const Update& u : updates) fresh.add(u.name, *u.value);
+    *this = std::move(fresh);
+  }
   check<Error>(updates.size() == names_.size(), "{}: has the state of {} parameters but the model has {}", optimizer,
                names_.size(), updates.size());
   for (auto& kind : tensors_)
@@ -33,7 +36,6 @@ void Slots::begin_step(const char* optimizer, const std::vector<Update>& updates
       check<Error>(mine == models, "{}: has the state of {} but the model has {}", optimizer, mine, models);
     }
   for (auto& kind : tensors_) std::ranges::for_each(kind, make_writable);
-  ++steps_;
 }
 
 NamedTensors Slots::state() const {

@@ -16,9 +16,11 @@ class Slots {
 
   std::int64_t steps() const { return steps_; }
 
-  /// Counts a step, before which every tensor is there and writable. The first step decides which parameters there are;
-  /// throws Error naming the optimizer when a later one brings others.
-  void begin_step(const char* optimizer, const std::vector<Update>& updates);
+  /// Makes every tensor writable before a step. The first step decides which parameters there are; throws Error naming
+  /// the optimizer when a later one brings others.
+  void prepare_step(const char* optimizer, const std::vector<Update>& updates);
+  /// Counts a step that is done.
+  void count_step() { ++steps_; }
 
   /// The tensor of a kind, by the kind's position, for a parameter, by its position.
   Tensor& at(std::size_t kind, std::size_t parameter) { return tensors_[kind][parameter]; }

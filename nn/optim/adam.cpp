@@ -31,8 +31,8 @@ void AdamOptimizer<kDecay>::set_lr(double lr) {
 
 template <WeightDecay kDecay>
 void AdamOptimizer<kDecay>::apply(const std::vector<Update>& updates) {
-  slots_.begin_step(kName, updates);
-  const auto t = static_cast<double>(slots_.steps());
+  slots_.prepare_step(kName, updates);
+  const auto t = static_cast<double>(slots_.steps() + 1);
   kernels::AdamCoefficients base{.beta1 = settings_.beta1, .beta2 = settings_.beta2, .eps = settings_.eps};
   base.step_size = settings_.lr / (1 - std::pow(settings_.beta1, t));
   base.sqrt_correction = std::sqrt(1 - std::pow(settings_.beta2, t));
@@ -55,6 +55,7 @@ void AdamOptimizer<kDecay>::apply(const std::vector<Update>& updates) {
                                              slots_.at(1, i).template mutable_data<T>() + begin, end - begin);
     });
   });
+  slots_.count_step();
 }
 
 template class AdamOptimizer<WeightDecay::in_gradient>;

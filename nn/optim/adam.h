@@ -28,7 +28,8 @@ class AdamOptimizer {
   void set_lr(double lr);
   std::int64_t steps() const { return slots_.steps(); }
 
-  /// Updates the model in place; a parameter that shares its storage gets its own first.
+  /// Updates the model in place; a parameter that shares its storage gets its own first. When memory runs out, no
+  /// parameter has changed and no step is counted.
   template <Parametric M>
   void step(M& model, const M& grads) {
     apply(match_updates(kName, model, grads));

@@ -50,7 +50,7 @@ void SGD::set_lr(double lr) {
 }
 
 void SGD::apply(const std::vector<Update>& updates) {
-  slots_.begin_step("SGD", updates);
+  slots_.prepare_step("SGD", updates);
   std::vector<Coefficients> coefficients;
   for (const Update& u : updates) {
     make_writable(*u.value);
@@ -69,6 +69,7 @@ void SGD::apply(const std::vector<Update>& updates) {
         descend(coefficients[i], grad, p, slots_.at(0, i).mutable_data<T>() + begin, end - begin);
     });
   });
+  slots_.count_step();
 }
 
 }  // namespace braid::nn

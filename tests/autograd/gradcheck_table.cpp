@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <examples/common/run_main.h>
 #include <tests/autograd/op_registry.h>
 
 namespace braid {
@@ -73,21 +74,18 @@ bool check_points(std::int64_t points, const GradcheckOptions& options) {
 }  // namespace braid
 
 int main(int argc, char** argv) {
-  CLI::App app("Worst relative error of every op's gradient in f64, by the layout of its inputs");
-  braid::GradcheckOptions options;
-  app.add_option("--tolerance", options.tolerance, "largest error that passes")->capture_default_str();
-  app.add_option("--seed", options.seed, "of the output's cotangent")->capture_default_str();
-  std::int64_t points = 0;
-  app.add_option("--points", points, "check every case at so many random points instead, kinks included")
-      ->check(CLI::NonNegativeNumber);
-  try {
-    app.parse(argc, argv);
+  return braid::examples::run_main("gradcheck_table", [&] {
+    CLI::App app("Worst relative error of every op's gradient in f64, by the layout of its inputs");
+    braid::GradcheckOptions options;
+    app.add_option("--tolerance", options.tolerance, "largest error that passes")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    app.add_option("--seed", options.seed, "of the output's cotangent")->capture_default_str();
+    std::int64_t points = 0;
+    app.add_option("--points", points, "check every case at so many random points instead, kinks included")
+        ->check(CLI::Range(0, 1'000'000'000));
+    braid::examples::parse_command_line(app, argc, argv);
     if (points > 0) return braid::check_points(points, options) ? 0 : 1;
     return braid::print_table(braid::worst_errors(options), options.tolerance) ? 0 : 1;
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "gradcheck_table: {}\n", error.what());
-    return 2;
-  }
+  });
 }

@@ -3,19 +3,28 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 
+#include <braid/core/detail/file_system.h>
 #include <braid/core/error.h>
+#include <tests/support.h>
 
 namespace braid {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 /// Each test has an empty folder of its own.
 struct AtomicFile : testing::Test {
@@ -76,16 +85,135 @@ TEST_F(AtomicFile, KeepsTheOldFileWhenTheDiskIsFull) {
   }
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(message, "write_file_atomically: " + file.string() + ".tmp: cannot be written: File too large");
+  EXPECT_EQ(message, "write_file_atomically: " + file.string() + ": cannot be written: File too large");
   EXPECT_EQ(read(), "old");
   EXPECT_EQ(files(), 1);
 }
 
-TEST_F(AtomicFile, ReplacesATemporaryThatACrashLeft) {
-  std::ofstream(file.string() + ".tmp") << "a longer text that a crash left behind";
-  write("new");
-  EXPECT_EQ(read(), "new");
+TEST_F(AtomicFile, RemovesTemporariesThatCrashesLeft) {
+  const auto names = [&] {
+    std::set<std::string> found;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) found.insert(entry.path().filename());
+    return found;
+  };
+  const std::set<std::string> others = {"data", "data.tmp", "data.0123456789abcdeg.tmp", "0123456789abcdef.tmp"};
+  for (const std::string& name : others) std::ofstream(folder / name) << "text";
+  std::ofstream(folder / "data.0123456789abcdef.tmp") << "half";
+  std::ofstream(folder / "data.x.fedcba9876543210.tmp") << "half";
+  remove_temporary_files(folder);
+  EXPECT_EQ(names(), others);
+  EXPECT_EQ(message_of([&] { remove_temporary_files(folder / "missing"); }),
+            "remove_temporary_files: " + (folder / "missing").string() + ": No such file or directory");
+}
+
+TEST_F(AtomicFile, GivesEachWriterAFileOfItsOwn) {
+  write_file_atomically(file, [&](std::ostream& out) {
+    out << "outer";
+    write("inner");
+    EXPECT_EQ(read(), "inner");
+  });
+  EXPECT_EQ(read(), "outer");
   EXPECT_EQ(files(), 1);
+}
+
+TEST_F(AtomicFile, ReplacesALinkAndLeavesItsTarget) {
+  std::ofstream(folder / "target") << "target";
+  fs::create_symlink(folder / "target", file);
+  write("new");
+  EXPECT_FALSE(fs::is_symlink(file));
+  EXPECT_EQ(read(), "new");
+  EXPECT_EQ(fs::file_size(folder / "target"), 6U);
+}
+
+TEST_F(AtomicFile, WritesPiecesOfAllSizes) {
+  std::string expected;
+  write_file_atomically(file, [&](std::ostream& out) {
+    for (std::size_t size = 1; size < 200'000; size = size * 3 / 2 + 1) {
+      const std::string piece(size, static_cast<char>('a' + size % 26));
+      out << piece;
+      out.put('\n');
+      expected += piece + '\n';
+    }
+  });
+  EXPECT_EQ(read(), expected);
+}
+
+/// Lets a call fail: the one that comes after `left` others.
+struct FailingFileSystem : detail::FileSystem {
+  FailingFileSystem(int left, int error, bool write_short) : left(left), error(error), write_short(write_short) {}
+
+  int left;
+  int error;
+  bool write_short;  // a write that fails writes a byte instead, and the next one fails
+  int open_files = 0;
+
+  bool fails() {
+    if (left-- != 0) return false;
+    errno = error;
+    return true;
+  }
+
+  int open(const char* path, int flags) override {
+    const int opened = fails() ? -1 : FileSystem::open(path, flags);
+    if (opened >= 0) ++open_files;
+    return opened;
+  }
+  ssize_t write(int descriptor, const void* data, std::size_t bytes) override {
+    if (!fails()) return FileSystem::write(descriptor, data, bytes);
+    if (!write_short) return -1;
+    write_short = false;
+    left = 0;
+    return FileSystem::write(descriptor, data, 1);
+  }
+  int fsync(int descriptor) override { return fails() ? -1 : FileSystem::fsync(descriptor); }
+  int close(int descriptor) override {
+    --open_files;
+    const int closed = FileSystem::close(descriptor);
+    return fails() ? -1 : closed;
+  }
+  int rename(const char* from, const char* to) override { return fails() ? -1 : FileSystem::rename(from, to); }
+  int unlink(const char* path) override { return FileSystem::unlink(path); }  // the way back from failures
+};
+
+TEST_F(AtomicFile, LosesAndLeaksNothingWhicheverCallFails) {
+  const std::string text(100'000, 'x');
+  for (const int error : {ENOSPC, EIO, EDQUOT, EACCES})
+    for (const bool write_short : {false, true}) {
+      bool failed = true;
+      int calls = 0;
+      for (; failed; ++calls) {
+        write("old");
+        FailingFileSystem faults(calls, error, write_short);
+        const detail::WithFileSystem in_use(faults);
+        const std::string message = message_of([&] {
+          write_file_atomically(file, [&](std::ostream& out) { out << "new " << text << std::flush << text; });
+        });
+        failed = faults.left < 0;
+        EXPECT_EQ(faults.open_files, 0) << message;
+        EXPECT_EQ(files(), 1) << message;
+        const bool replaced = message.find("folder") != std::string::npos || message == "nothing was thrown";
+        EXPECT_EQ(read(), replaced ? "new " + text + text : "old") << message;
+        if (message != "nothing was thrown") {
+          EXPECT_THAT(message, AllOf(StartsWith("write_file_atomically: " + file.string() + ": "),
+                                     EndsWith(std::strerror(error)), Not(HasSubstr("\n"))));
+        } else {
+          EXPECT_TRUE(!failed || calls == 9);  // a folder that cannot be closed is no loss
+        }
+      }
+      EXPECT_GE(calls, 9);  // open, write three times, fsync, close, rename; open, fsync, close
+    }
+}
+
+TEST_F(AtomicFile, GoesOnAfterSignalsAndShortWrites) {
+  const std::string text(100'000, 'x');
+  for (const bool write_short : {false, true})
+    for (int calls = 0; calls < 3; ++calls) {  // open, write, fsync
+      FailingFileSystem faults(calls, EINTR, write_short);
+      const detail::WithFileSystem in_use(faults);
+      write(text);
+      EXPECT_EQ(read(), text);
+      EXPECT_LT(faults.left, 0);
+    }
 }
 
 TEST_F(AtomicFile, RejectsFoldersDevicesAndMissingFolders) {
@@ -100,7 +228,7 @@ TEST_F(AtomicFile, RejectsFoldersDevicesAndMissingFolders) {
   EXPECT_EQ(message(folder),
             "write_file_atomically: " + folder.string() + ": must be a regular file but is something else");
   EXPECT_EQ(message("/dev/null"), "write_file_atomically: /dev/null: must be a regular file but is something else");
-  EXPECT_THAT(message(folder / "missing" / "data"), HasSubstr("missing/data.tmp: cannot be created: No such file"));
+  EXPECT_THAT(message(folder / "missing" / "data"), HasSubstr("missing/data: cannot be created: No such file"));
 }
 
 }  // namespace

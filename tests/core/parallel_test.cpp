@@ -1,8 +1,15 @@
 #include <braid/core/parallel.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
+#include <new>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -12,6 +19,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tests/failing_allocations.h>
 #include <tests/support.h>
 
 namespace braid {
@@ -74,6 +82,23 @@ TEST(Parallel, ThrowsTheExceptionOfABlockAndStaysUsable) {
   }
 }
 
+TEST(Parallel, BringsTheFailureOfAnyAllocationToTheCaller) {
+  const WithThreads with_threads(4);
+  const std::int64_t live = memory_stats().live_bytes;
+  for (int failures = 0; failures < 50; ++failures) {
+    release_cached_memory();
+    const FailingAllocations faults({.after = failures, .times = 1 << 20});
+    std::vector<Tensor> tensors(50);
+    const auto allocate = [&](int64_t begin, int64_t) {
+      tensors[static_cast<size_t>(begin)] = Tensor({8}, DType::f32);
+    };
+    EXPECT_THROW(parallel_for(50, 1, allocate), std::bad_alloc);
+    EXPECT_EQ(std::ranges::count_if(tensors, &Tensor::defined), failures);
+    tensors.clear();
+    EXPECT_EQ(memory_stats().live_bytes, live);
+  }
+}
+
 TEST(Parallel, NestsOnTheThreadOfTheOuterBlock) {
   const WithThreads with_threads(4);
   std::atomic<int> visits = 0;
@@ -113,6 +138,66 @@ TEST(Parallel, WakesWorkersThatSleep) {
     });
     EXPECT_EQ(arrived, 2);
   }
+}
+
+/// How a child that runs `body` and then exit() ends: 0 for well.
+int status_of_child(const auto& body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // instead of waiting forever
+    body();
+    std::exit(0);  // with all destructors
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+void expect_that_threads_work() {
+  std::vector<int64_t> sums(64, 0);
+  for (int64_t round = 0; round < 100; ++round)
+    parallel_for(64, 1, [&](int64_t begin, int64_t) { sums[static_cast<size_t>(begin)] += round; });
+  if (sums != std::vector<int64_t>(64, 99 * 50)) std::abort();
+}
+
+TEST(Parallel, GoesOnInTheChildOfAFork) {
+  for (const int threads : {1, 2, 4}) {
+    const WithThreads with_threads(threads);
+    expect_that_threads_work();
+    EXPECT_EQ(status_of_child([] {}), 0);
+#ifndef __SANITIZE_THREAD__  // which does not know threads that start after a fork
+    EXPECT_EQ(status_of_child([=] {
+                if (num_threads() != threads) std::abort();
+                expect_that_threads_work();
+                set_num_threads(3);
+                expect_that_threads_work();
+                if (status_of_child(expect_that_threads_work) != 0) std::abort();
+              }),
+              0);
+#endif
+    expect_that_threads_work();
+  }
+}
+
+TEST(Parallel, ForksWhileAnotherThreadWorks) {
+#ifndef __SANITIZE_THREAD__
+  const WithThreads with_threads(3);
+  std::atomic<bool> done = false;
+  std::thread worker([&] {
+    while (!done) {
+      expect_that_threads_work();
+      for (int i = 0; i < 1000; ++i) const Tensor t({100}, DType::f32);
+    }
+  });
+  const auto body = [] {
+    expect_that_threads_work();
+    const Tensor t = ones({1000});
+  };
+  for (int round = 0; round < 50; ++round) EXPECT_EQ(status_of_child(body), 0);
+  done = true;
+  worker.join();
+#endif
 }
 
 TEST(Parallel, TakesCallablesByReference) {

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <braid/core/tensor.h>
+#include <tests/failing_allocations.h>
 
 namespace braid {
 namespace {
@@ -76,6 +78,29 @@ TEST(Storage, GivesCachedMemoryBackOnRequest) {
   const std::int64_t before = memory_stats().system_allocations;
   const Storage storage(1 << 20);
   EXPECT_EQ(memory_stats().system_allocations, before + 1);
+}
+
+TEST(Storage, GivesCachedMemoryBackBeforeItFails) {
+  { const Storage storage(1 << 20); }
+  EXPECT_GE(memory_stats().cached_bytes, 1 << 20);
+  const MemoryStats before = memory_stats();
+  EXPECT_THROW(Storage(std::size_t{1} << 62), std::bad_alloc);
+  EXPECT_EQ(memory_stats().cached_bytes, 0);
+  EXPECT_EQ(memory_stats().live_bytes, before.live_bytes);
+  EXPECT_EQ(memory_stats().peak_bytes, before.peak_bytes);
+  EXPECT_EQ(memory_stats().system_allocations, before.system_allocations);
+}
+
+TEST(Storage, AsksOnceMoreWithTheCacheGivenBack) {
+  for (const std::size_t bytes : {std::size_t{1} << 10, std::size_t{1} << 22}) {
+    {
+      const Storage storage(bytes);
+    }
+    const FailingAllocations one({.after = 0, .times = 1});
+    const Storage storage(2 * bytes);
+    EXPECT_EQ(memory_stats().cached_bytes, 0);
+    EXPECT_TRUE(one.failed());
+  }
 }
 
 TEST(Storage, RoundingWastesAnEighthAtMost) {

@@ -1,6 +1,8 @@
 #include <braid/core/tensor.h>
 
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -69,6 +71,43 @@ TEST(Tensor, RefusesToWriteToSharedStorage) {
   }
   t.mutable_data<float>()[1] = 3;
   EXPECT_THAT(t.to_vector<float>(), ElementsAre(2, 3, 1));
+}
+
+TEST(Tensor, RefusesToWriteWhereElementsShareMemory) {
+  Tensor t = ones({1, 2}).broadcast_to({1000, 2});  // nobody else has the storage
+  EXPECT_TRUE(t.unshared());
+  EXPECT_EQ(message_of([&] { t.mutable_data<float>(); }),
+            "Tensor::mutable_data: this [1000, 2] tensor is broadcast along axis 0; write to a clone()");
+  EXPECT_THROW(t.mutable_bytes(), Error);
+  t = ones({3}).broadcast_to({1, 3});
+  t.mutable_data<float>()[2] = 5;
+  EXPECT_THAT(t.to_vector<float>(), ElementsAre(1, 1, 5));
+  t = zeros({1, 0}).broadcast_to({7, 0});
+  t.mutable_data<float>();
+}
+
+TEST(Tensor, ConvertsEveryNumberToIntegers) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const int least = std::numeric_limits<int>::min(), most = std::numeric_limits<int>::max();
+  const Tensor x = Tensor::of<float>({9}, {nan, -nan, inf, -inf, 3e9F, -3e9F, 2147483648.0F, -2147483648.0F, -1.9F});
+  const auto expected = ElementsAre(0, 0, most, least, most, least, most, least, -1);
+  EXPECT_THAT(x.to(DType::i32).to_vector<std::int32_t>(), expected);
+  EXPECT_THAT(x.to(DType::f64).to_vector<std::int32_t>(), expected);
+  const Tensor edges = Tensor::of<double>({4}, {2147483647.9, 2147483647, -2147483648.9, 1e300});
+  EXPECT_THAT(edges.to(DType::i32).to_vector<std::int32_t>(), ElementsAre(most, most, least, most));
+  EXPECT_EQ(edges.to(DType::f32).at({3}), inf);
+}
+
+TEST(Tensor, FactoriesRefuseWhatTheTypeDoesNotHold) {
+  EXPECT_EQ(message_of([] { full({2}, 2147483648.0, DType::i32); }), "full: value must fit i32 but is 2147483648");
+  EXPECT_EQ(message_of([] { scalar(std::nan(""), DType::i32); }), "full: value must fit i32 but is nan");
+  EXPECT_EQ(full({}, -2147483648.0, DType::i32).item(), -2147483648.0);
+  EXPECT_EQ(message_of([] { arange(16777218); }), "arange: n must be at most 16777217 for f32 but is 16777218");
+  EXPECT_EQ(message_of([] { arange(2147483649, DType::i32); }),
+            "arange: n must be at most 2147483648 for i32 but is 2147483649");
+  EXPECT_EQ(message_of([] { arange(9007199254740994, DType::f64); }),
+            "arange: n must be at most 9007199254740993 for f64 but is 9007199254740994");
+  EXPECT_EQ(arange(16777217).at({-1}), 16777216);
 }
 
 TEST(Tensor, ChecksTheElementType) {

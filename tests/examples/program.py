@@ -14,7 +14,7 @@ def write_text(folder):
 
 
 def run(program, *flags):
-    return subprocess.run([program, *map(str, flags)], capture_output=True, text=True, timeout=120)
+    return subprocess.run([program, *map(str, flags)], capture_output=True, text=True, errors="replace", timeout=120)
 
 
 def check(condition, message):

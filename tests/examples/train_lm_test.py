@@ -1,8 +1,10 @@
 #!/usr/bin/python3 -B
-"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|gradients|bad-input|kill}"""
+"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|gradients|bad-input|integrity|nonfinite|shell|signals|kill}"""
 import json
 import pathlib
 import random
+import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -26,11 +28,39 @@ def outputs(program, folder):
     check(lines[-1]["val_loss"] < 0.8 * lines[0]["train_loss"], "the loss must fall")
     config = json.loads((out / "config.json").read_text())
     check({"git_commit", "machine", "steps", "seed"} <= set(config), f"config.json has {set(config)}")
+    head = subprocess.run(["git", "-C", pathlib.Path(program).parent, "rev-parse", "HEAD"], capture_output=True, text=True)
+    check(config["git_commit"] == (head.stdout.strip() or "unknown"), f"config.json has the commit {config['git_commit']}")
     check((out / "loss.png").read_bytes().startswith(b"\x89PNG"), "loss.png is no picture")
     check(not [p for p in out.iterdir() if "tmp" in p.name], "a temporary file is left")
     again = run(program, "--text", text, *TINY, "--steps", 120, "--out", folder / "again", "--threads", 1)
     check(again.returncode == 0, again.stderr)
     check(tensors(out) == tensors(folder / "again"), "another number of threads changed the parameters")
+
+
+def shell(program, folder):
+    """A folder whose name is a command is a folder; a packed commit and that of a worktree are found."""
+    copy = folder / "quote'; touch wrong; '" / "bin"
+    copy.mkdir(parents=True)
+    copied = shutil.copy(program, copy)
+    git, commit = copy.parent / ".git", "0123456789" * 4
+
+    def commit_seen(name):
+        result = subprocess.run([copied, "--text", write_text(folder), *TINY, "--steps", "5", "--out", folder / name], capture_output=True,
+                                text=True, cwd=folder)
+        check(result.returncode == 0 and not (folder / "wrong").exists(), f"{name}: {result.stderr}")
+        return json.loads((folder / name / "config.json").read_text())["git_commit"]
+
+    check(commit_seen("outside") == "unknown", "a commit outside a checkout")
+    git.mkdir()
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "packed-refs").write_text(f"# pack-refs with: peeled\n{commit} refs/heads/main\n")
+    check(commit_seen("packed") == commit, "the packed commit was not found")
+    git.rename(folder / "main.git")
+    (folder / "main.git/worktree").mkdir()
+    (folder / "main.git/worktree/HEAD").write_text("ref: refs/heads/main\n")
+    (folder / "main.git/worktree/commondir").write_text("..\n")
+    git.write_text(f"gitdir: {folder}/main.git/worktree\n")
+    check(commit_seen("worktree") == commit, "the commit of the worktree was not found")
 
 
 def tensors(out):
@@ -162,6 +192,99 @@ def bad_input(program, folder):
     check(not new.exists(), "a folder was made for a run that was refused")
 
 
+def flipped(data, rng):
+    at = rng.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1:]
+
+
+def integrity(program, folder, attacks=40):
+    """Damaged checkpoints are refused, or the one before is used; another text or configuration is refused."""
+    text, out = write_text(folder), folder / "run"
+    flags = ["--text", text, *TINY, "--checkpoint-every", 10, "--steps", 20, "--out", out]
+    check(run(program, *flags).returncode == 0, "the good run failed")
+    last, previous = out / "checkpoint.safetensors", out / "checkpoint.previous.safetensors"
+    whole = {path: path.read_bytes() for path in (last, previous)}
+    rng = random.Random(1)
+    for attack in range(attacks):
+        for path in whole:
+            path.write_bytes(flipped(whole[path], rng) if attack % 2 else whole[path][:rng.randrange(len(whole[path]))])
+        check_refused("checkpoint.safetensors", run(program, *flags, "--resume"))
+    last.write_bytes(whole[last])
+    final = tensors(out)
+    for damage in ("flip", "truncate", "remove"):
+        previous.write_bytes(whole[previous])
+        data = whole[last]
+        last.unlink() if damage == "remove" else last.write_bytes(flipped(data, rng) if damage == "flip" else data[:-9])
+        result = run(program, *flags, "--resume")
+        check(result.returncode == 0 and "going on from" in result.stdout and "previous" in result.stdout and
+              "resumed at step 10" in result.stdout, f"{damage}: {result.stdout} {result.stderr}")
+        check(tensors(out) == final, f"{damage}: the older checkpoint led elsewhere")
+    config = (out / "config.json").read_bytes()
+    other = folder / "other.txt"
+    other.write_text(text.read_text()[::-1])  # of equal length, with the same characters
+    check_refused("another text", run(program, *flags, "--resume", "--text", other))
+    for path in whole:
+        path.unlink()
+    check_refused("another text", run(program, *flags, "--resume", "--text", other))
+    check_refused("with seed 1 but now has 2", run(program, *flags, "--resume", "--seed", 2))
+    check((out / "config.json").read_bytes() == config, "config.json was rewritten")
+    metrics = out / "metrics.jsonl"
+    lines = metrics.read_text()
+    for bad in ('{"step": "one"}', "[1]", "1", "nonsense", '{"step": 1.5}', "{}"):
+        metrics.write_text(f"{bad}\n{lines}")
+        check_refused("metrics.jsonl: line 1 must be an object with an integer step", run(program, *flags, "--resume"))
+        check(metrics.read_text() == f"{bad}\n{lines}", "metrics.jsonl was touched")
+    (out / "config.json").write_text("[]")
+    check_refused("config.json", run(program, *flags, "--resume"))
+
+
+def nonfinite(program, folder):
+    text = write_text(folder)
+    base = ["--text", text, *TINY, "--steps", 40, "--checkpoint-every", 1, "--eval-every", 100, "--warmup", 0, "--lr", "1e30"]
+    result = run(program, *base, "--out", folder / "stop")
+    check(result.returncode == 3 and result.stderr.count("\n") == 1, f"exit code {result.returncode}: {result.stderr}")
+    check("train_lm: step " in result.stderr and "is not finite" in result.stderr and "--lr" in result.stderr, result.stderr)
+    floats = struct.iter_unpack("<f", tensors(folder / "stop")[:4 * (len(tensors(folder / "stop")) // 4)])
+    check(all(value == value and abs(value) != float("inf") for (value,) in floats), "the checkpoint is not finite")
+    result = run(program, *base, "--out", folder / "skip", "--on-nonfinite", "skip")
+    check("left out: " in result.stdout and "is not finite" in result.stdout, result.stdout)
+    check(result.returncode == 3 and "step 40: the held-out loss is not finite" in result.stderr, result.stderr)
+
+
+def start_long_run(program, text, out, **options):
+    command = [program, "--text", text, *TINY, "--steps", "100000", "--checkpoint-every", "100000", "--out", out]
+    process = subprocess.Popen(list(map(str, command)), text=True, **options)
+    while not (out / "metrics.jsonl").exists() or (out / "metrics.jsonl").read_text().count("\n") < 5:
+        check(process.poll() is None, "the run ended early")
+        time.sleep(0.01)
+    return process
+
+
+def signals(program, folder):
+    """Each signal saves; nobody reading stdout changes nothing; one process a folder."""
+    text = write_text(folder)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        out = folder / number.name
+        process = start_long_run(program, text, out, stdout=subprocess.PIPE)
+        check_refused(f"--out: {out} is in use by another process", run(program, "--text", text, *TINY, "--resume", "--out", out))
+        process.send_signal(number)
+        stdout, _ = process.communicate(timeout=60)
+        check(process.returncode == 130 and "interrupted at step" in stdout, f"{number.name}: {process.returncode} {stdout}")
+        check((out / "checkpoint.safetensors").exists(), f"{number.name}: nothing was saved")
+    out = folder / "pipe"
+    process = start_long_run(program, text, out, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    time.sleep(0.3)
+    check(process.poll() is None, "a closed pipe ended training")
+    process.send_signal(signal.SIGTERM)
+    check(process.wait(timeout=60) == 130 and (out / "checkpoint.safetensors").exists(), "a closed pipe lost the checkpoint")
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([program, "--text", str(text), *TINY, "--steps", "10", "--out", str(folder / "full")],
+                                stdout=full, stderr=subprocess.PIPE, text=True)
+    check(result.returncode == 2 and result.stderr == "train_lm: stdout: not everything could be written\n", result.stderr)
+    check((folder / "full/checkpoint.safetensors").exists(), "a full stdout lost the checkpoint")
+
+
 def kill(program, folder, kills=20):
     text = write_text(folder)
     flags = [*TINY, "--steps", "4000", "--eval-every", "500", "--checkpoint-every", "20", "--sample", "0"]
@@ -186,4 +309,5 @@ def kill(program, folder, kills=20):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"outputs": outputs, "connections": connections, "gradients": gradients, "bad-input": bad_input, "kill": kill}[case](program, pathlib.Path(name))
+        {"outputs": outputs, "connections": connections, "gradients": gradients, "bad-input": bad_input, "integrity": integrity, "nonfinite": nonfinite,
+         "shell": shell, "signals": signals, "kill": kill}[case](program, pathlib.Path(name))

@@ -23,7 +23,7 @@ Var composed_attention(const Var& q, const Var& k, const Var& v) {
 Path attention_with(const char* name, Var (*attend)(const Var&, const Var&, const Var&)) {
   return path(name, [attend](const CaseInputs& a) {
     const Var& x = a["x"];
-    const std::int64_t heads = a.settings.integer("heads");
+    const std::int64_t heads = size(a.settings, "heads");
     const auto head = [&](const char* weight) {
       return reshape(linear(x, a[weight]), {x.size(0), x.size(1), heads, x.size(2) / heads});
     };

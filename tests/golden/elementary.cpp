@@ -6,7 +6,7 @@ namespace braid::golden {
 namespace {
 
 double eps(const CaseInputs& a) { return a.settings.number("eps"); }
-int axis(const CaseInputs& a) { return static_cast<int>(a.settings.integer("axis")); }
+int axis(const CaseInputs& a) { return static_cast<int>(a.settings.integer("axis", -8, 7)); }
 
 Var composed_rms_norm(const Var& x, const Var& weight, double eps) {
   return x / sqrt(mean(x * x, {-1}, true) + eps) * weight;

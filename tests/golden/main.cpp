@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <examples/common/run_main.h>
 #include <tests/golden/check.h>
 #include <tests/golden/modules.h>
 
@@ -25,7 +26,7 @@ std::vector<fs::path> case_files(const std::string& folder) {
 Verdict check_file(const fs::path& file, const std::vector<Module>& modules) {
   try {
     return check_case(nn::load_case(file), modules);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     return {NAN, NAN, error.what()};
   }
 }
@@ -54,22 +55,17 @@ int run(const std::vector<fs::path>& files) {
 }  // namespace braid::golden
 
 int main(int argc, char** argv) {
-  using namespace braid::golden;
-  CLI::App app("Checks outputs and gradients of the library's modules against golden cases, in f64 and f32");
-  std::string folder;
-  std::vector<std::string> prefixes;
-  app.add_option("DIR", folder, "a folder of *.safetensors cases")->required()->check(CLI::ExistingDirectory);
-  app.add_option("--only", prefixes, "the cases whose file names start with one of these")->delimiter(',');
-  try {
-    app.parse(argc, argv);
-    std::vector<fs::path> files = case_files(folder);
-    std::erase_if(files, [&](const fs::path& file) { return !selected(file, prefixes); });
-    if (files.empty()) throw CLI::ValidationError(folder, "has no such *.safetensors files");
-    return run(files) == 0 ? 0 : 1;
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "golden: {}\n", error.what());
-    return 2;
-  }
+  using namespace braid;
+  return examples::run_main("golden", [&] {
+    CLI::App app("Checks outputs and gradients of the library's modules against golden cases, in f64 and f32");
+    std::string folder;
+    std::vector<std::string> prefixes;
+    app.add_option("DIR", folder, "a folder of *.safetensors cases")->required()->check(CLI::ExistingDirectory);
+    app.add_option("--only", prefixes, "the cases whose file names start with one of these")->delimiter(',');
+    examples::parse_command_line(app, argc, argv);
+    std::vector<golden::fs::path> files = golden::case_files(folder);
+    std::erase_if(files, [&](const golden::fs::path& file) { return !golden::selected(file, prefixes); });
+    check_value(!files.empty(), "{}: has no such *.safetensors files", folder);
+    return golden::run(files) == 0 ? 0 : 1;
+  });
 }

@@ -9,12 +9,11 @@ namespace {
 
 mhc::ManifoldHyperConnection connection(const CaseInputs& a, mhc::Path path) {
   Rng rng;
-  mhc::ManifoldHyperConnection module(
-      a.settings.integer("dims"), rng,
-      {.expansion = a.settings.integer("expansion"),
-       .sinkhorn_iterations = static_cast<int>(a.settings.integer("sinkhorn_iterations")),
-       .path = path,
-       .dtype = a.dtype()});
+  mhc::ManifoldHyperConnection module(size(a.settings, "dims"), rng,
+                                      {.expansion = streams(a.settings, "expansion"),
+                                       .sinkhorn_iterations = iterations(a.settings, "sinkhorn_iterations"),
+                                       .path = path,
+                                       .dtype = a.dtype()});
   nn::set_params(module, a);
   return module;
 }

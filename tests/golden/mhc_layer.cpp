@@ -6,8 +6,8 @@ namespace braid::golden {
 namespace {
 
 Var mhc_layer(const CaseInputs& a, mhc::Path path) {
-  mhc::MHCLayer module(a.settings.integer("n"), a.settings.integer("C"),
-                       {.sinkhorn_iterations = static_cast<int>(a.settings.integer("sinkhorn_iterations")),
+  mhc::MHCLayer module(streams(a.settings, "n"), size(a.settings, "C"),
+                       {.sinkhorn_iterations = iterations(a.settings, "sinkhorn_iterations"),
                         .eps = a.settings.number("eps"),
                         .path = path,
                         .dtype = a.dtype()});

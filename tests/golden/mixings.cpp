@@ -8,8 +8,8 @@ namespace {
 Var mixing(const CaseInputs& a, mhc::Path path) {
   mhc::MixingSettings settings;
   if (a.settings.has("gamma")) settings.gamma = a.settings.number("gamma");
-  if (a.settings.has("s")) settings.block = static_cast<int>(a.settings.integer("s"));
-  return mhc::Mixing(a.settings.text("kind"), a.settings.integer("n"), settings)(a["logits"], path);
+  if (a.settings.has("s")) settings.block = static_cast<int>(size(a.settings, "s"));
+  return mhc::Mixing(a.settings.text("kind"), streams(a.settings, "n"), settings)(a["logits"], path);
 }
 
 }  // namespace

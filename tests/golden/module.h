@@ -41,6 +41,13 @@ struct Module {
   Tolerance tolerance{};
 };
 
+/// Settings within what any case has, so that a wrong one fails its case and not the program.
+inline std::int64_t size(const nn::CaseSettings& settings, const char* key) { return settings.integer(key, 1, 4096); }
+inline std::int64_t streams(const nn::CaseSettings& settings, const char* key) { return settings.integer(key, 1, 64); }
+inline int iterations(const nn::CaseSettings& settings, const char* key) {
+  return static_cast<int>(settings.integer(key, 1, 10'000));
+}
+
 /// The largest |x|, 0 for no elements.
 double largest(const Tensor& x);
 

@@ -1,8 +1,10 @@
 #!/usr/bin/python3 -B
 """The golden program's exit codes and last line. usage: program_test.py PROGRAM"""
 
+import json
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -13,6 +15,17 @@ CASES = pathlib.Path(__file__).parent / "cases"
 
 def golden(*args):
     return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True)
+
+
+def write_with(case, path, key, value):
+    """A copy of a case with another setting."""
+    data = case.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    assert key in header["__metadata__"], key
+    header["__metadata__"] |= {key: value, "case": header["__metadata__"].get("case", json.dumps(case.stem))}
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + length:])
 
 
 class Program(unittest.TestCase):
@@ -34,6 +47,15 @@ class Program(unittest.TestCase):
         result = golden(self.folder)
         self.assertRegex(result.stdout, r"(?m)^a .* FAIL load_safetensors: .*expected 8 bytes")
         self.assertEqual((self.last_line(result), result.returncode), ("1 passed, 1 failed", 1))
+
+    def test_settings_out_of_range_fail_their_case_and_the_others_still_run(self):
+        wrong = [("transformer_mhc", "heads", "0"), ("transformer_mhc", "layers", "1000000000"), ("transformer_mhc", "layers", "4000"),
+                 ("transformer_mhc", "channels", "1e308"), ("transformer_mhc", "n", "9223372036854775807"),
+                 ("transformer_mhc", "vocab", "-1"), ("transformer_mhc", "iterations", "1e308"), ("transformer_mhc", "heads", "true")]
+        for number, (case, key, value) in enumerate(wrong):
+            write_with(CASES / f"{case}.safetensors", self.folder / f"{number}.safetensors", key, value)
+        result = golden(self.folder)
+        self.assertEqual((self.last_line(result), result.returncode), (f"1 passed, {len(wrong)} failed", 1))
 
     def test_the_module_is_that_of_the_case_not_of_the_file(self):
         (self.folder / "rms_norm.safetensors").rename(self.folder / "linear.safetensors")

@@ -18,7 +18,7 @@ auto layer_of(const Var& w) {
 }
 
 mhc::DeepSeekV4Settings deepseek_settings(const CaseInputs& a, mhc::Path path) {
-  return {.sinkhorn_iterations = static_cast<int>(a.settings.integer("sinkhorn_iterations")),
+  return {.sinkhorn_iterations = iterations(a.settings, "sinkhorn_iterations"),
           .hc_eps = a.settings.number("hc_eps"),
           .norm_eps = a.settings.number("norm_eps"),
           .path = path,
@@ -27,14 +27,14 @@ mhc::DeepSeekV4Settings deepseek_settings(const CaseInputs& a, mhc::Path path) {
 
 Var deepseek_v4(const CaseInputs& a, mhc::Path path) {
   Rng rng;
-  mhc::DeepSeekV4Connection module(a.settings.integer("dim"), a.settings.integer("n"), rng, deepseek_settings(a, path));
+  mhc::DeepSeekV4Connection module(size(a.settings, "dim"), streams(a.settings, "n"), rng, deepseek_settings(a, path));
   nn::set_params(module, a);
   return module(a["x"], layer_of(a["w"]));
 }
 
 Var hunyuan_v4(const CaseInputs& a, mhc::Path path) {
   Rng rng;
-  mhc::HunyuanV4Connection module(a.settings.integer("dim"), a.settings.integer("n"), rng,
+  mhc::HunyuanV4Connection module(size(a.settings, "dim"), streams(a.settings, "n"), rng,
                                   {.post_magnitude = a.settings.number("magnitude"),
                                    .hc_eps = a.settings.number("hc_eps"),
                                    .norm_eps = a.settings.number("norm_eps"),
@@ -45,7 +45,7 @@ Var hunyuan_v4(const CaseInputs& a, mhc::Path path) {
 }
 
 Var weighted_head(const CaseInputs& a, mhc::Path path) {
-  mhc::WeightedHead module(a.settings.integer("dim"), a.settings.integer("n"),
+  mhc::WeightedHead module(size(a.settings, "dim"), streams(a.settings, "n"),
                            {.hc_eps = a.settings.number("hc_eps"),
                             .norm_eps = a.settings.number("norm_eps"),
                             .path = path,
@@ -57,9 +57,9 @@ Var weighted_head(const CaseInputs& a, mhc::Path path) {
 /// Sites 0, 1, .. one after the other.
 Var single_pass(const CaseInputs& a, mhc::Path path) {
   Rng rng;
-  mhc::SinglePassConnection module(a.settings.integer("dim"), a.settings.integer("n"), rng, deepseek_settings(a, path));
+  mhc::SinglePassConnection module(size(a.settings, "dim"), streams(a.settings, "n"), rng, deepseek_settings(a, path));
   mhc::SinglePassStreams x = module.first(mhc::Streams(a["x"]));
-  for (std::int64_t site = 0; site < a.settings.integer("depth"); ++site) {
+  for (std::int64_t site = 0; site < size(a.settings, "depth"); ++site) {
     const std::string prefix = std::to_string(site) + ".";
     nn::set_params(module, a, [&](const std::string& name) { return prefix + name; });
     x = module(x, layer_of(a[prefix + "w"]));
@@ -71,11 +71,9 @@ Var single_pass(const CaseInputs& a, mhc::Path path) {
 template <class M>
 M gated(const CaseInputs& a, mhc::Path path) {
   Rng rng;
-  M module(a.settings.integer("dim"), a.settings.integer("n"), rng,
-           {.rank = a.settings.integer("rank"),
-            .norm_eps = a.settings.number("norm_eps"),
-            .path = path,
-            .dtype = a.dtype()});
+  M module(
+      size(a.settings, "dim"), streams(a.settings, "n"), rng,
+      {.rank = size(a.settings, "rank"), .norm_eps = a.settings.number("norm_eps"), .path = path, .dtype = a.dtype()});
   nn::set_params(module, a);
   return module;
 }

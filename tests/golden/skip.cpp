@@ -11,7 +11,7 @@ mhc::MHCSkip skip(const CaseInputs& a, mhc::Path path) {
                                          .temperature = a.settings.number("temperature")};
   mhc::MHCSkip module({.mode = mhc::skip_mode(a.settings.text("mode")),
                        .constraint = mhc::make_constraint(a.settings.text("constraint"), settings),
-                       .max_history = a.settings.integer("max_history"),
+                       .max_history = size(a.settings, "max_history"),
                        .path = path,
                        .dtype = a.dtype()});
   nn::set_params(module, a);
@@ -21,14 +21,14 @@ mhc::MHCSkip skip(const CaseInputs& a, mhc::Path path) {
 /// Given the whole history at once.
 Var on_a_list(const CaseInputs& a, mhc::Path path) {
   std::vector<Var> history;
-  for (std::int64_t k = 0; k < a.settings.integer("history"); ++k) history.push_back(a[fmt::format("history.{}", k)]);
+  for (std::int64_t k = 0; k < size(a.settings, "history"); ++k) history.push_back(a[fmt::format("history.{}", k)]);
   return skip(a, path)(a["x"], history);
 }
 
 /// Given a buffer that forgets what is too old.
 Var on_a_buffer(const CaseInputs& a, mhc::Path path) {
-  mhc::HistoryBuffer history(a.settings.integer("max_history"));
-  for (std::int64_t k = 0; k < a.settings.integer("history"); ++k) history.append(a[fmt::format("history.{}", k)]);
+  mhc::HistoryBuffer history(size(a.settings, "max_history"));
+  for (std::int64_t k = 0; k < size(a.settings, "history"); ++k) history.append(a[fmt::format("history.{}", k)]);
   return skip(a, path)(a["x"], history);
 }
 

@@ -19,7 +19,7 @@ auto layer_of(const CaseInputs& a) {
 }
 
 Var hyper_connection(const CaseInputs& a, mhc::Path path) {
-  mhc::HyperConnection module(a.settings.integer("dim"), a.settings.integer("n"), 0,
+  mhc::HyperConnection module(size(a.settings, "dim"), streams(a.settings, "n"), 0,
                               {.eps = a.settings.number("eps"), .path = path, .dtype = a.dtype()});
   nn::set_params(module, a);
   return module(a["x"], layer_of(a));
@@ -27,13 +27,12 @@ Var hyper_connection(const CaseInputs& a, mhc::Path path) {
 
 mhc::ManifoldConstrainedHC manifold_constrained_hc(const CaseInputs& a, mhc::Path path) {
   Rng rng;
-  mhc::ManifoldConstrainedHC module(
-      a.settings.integer("dim"), a.settings.integer("n"), rng,
-      {.mixing_settings = {.iterations = static_cast<int>(a.settings.integer("sinkhorn_iterations")),
-                           .exact = exact_marginal(a.settings)},
-       .eps = a.settings.number("eps"),
-       .path = path,
-       .dtype = a.dtype()});
+  mhc::ManifoldConstrainedHC module(size(a.settings, "dim"), streams(a.settings, "n"), rng,
+                                    {.mixing_settings = {.iterations = iterations(a.settings, "sinkhorn_iterations"),
+                                                         .exact = exact_marginal(a.settings)},
+                                     .eps = a.settings.number("eps"),
+                                     .path = path,
+                                     .dtype = a.dtype()});
   nn::set_params(module, a);
   return module;
 }
@@ -45,7 +44,7 @@ std::vector<Path> mixed_paths() {
     paths.push_back(differentiated(std::string(mhc::name(which)), [=](const CaseInputs& a) -> Outputs {
       Rng rng;
       mhc::ManifoldConstrainedHC module(
-          a.settings.integer("dim"), a.settings.integer("n"), rng,
+          size(a.settings, "dim"), streams(a.settings, "n"), rng,
           {.mixing = a.settings.text("kind"), .eps = a.settings.number("eps"), .path = which, .dtype = a.dtype()});
       nn::set_params(module, a);
       return {{"y", module(a["x"], layer_of(a))}, {"h_res", module.maps(a["x"]).h_res}};

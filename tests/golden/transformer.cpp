@@ -36,13 +36,17 @@ std::string golden_name(const std::string& path) {
 nn::TransformerConfig transformer_config(const RecordedCase& golden) {
   const nn::CaseSettings& settings = golden.settings;
   const Tensor& up = golden.tensor("param.blocks.0.mlp.w1");  // [ratio * C, C]
-  return {.vocab = settings.integer("vocab"),
-          .context = settings.integer("context"),
-          .channels = settings.integer("channels"),
-          .layers = static_cast<int>(settings.integer("layers")),
-          .heads = static_cast<int>(settings.integer("heads")),
-          .mlp_ratio = up.size(0) / up.size(1),
-          .dtype = up.dtype()};
+  const nn::TransformerConfig config{.vocab = size(settings, "vocab"),
+                                     .context = size(settings, "context"),
+                                     .channels = size(settings, "channels"),
+                                     .layers = static_cast<int>(size(settings, "layers")),
+                                     .heads = static_cast<int>(size(settings, "heads")),
+                                     .mlp_ratio = up.numel() / (up.size(-1) * up.size(-1)),
+                                     .dtype = up.dtype()};
+  const Shape expected{config.channels * config.mlp_ratio, config.channels};
+  check_shape(up.shape() == expected, "param.blocks.0.mlp.w1 must have shape {} but has {}", expected, up.shape());
+  golden.tensor(fmt::format("param.blocks.{}.mlp.w1", config.layers - 1));  // before a model of so many is made
+  return config;
 }
 
 namespace {

@@ -22,8 +22,8 @@ auto with_transformer(const RecordedCase& golden, F f) {
   Rng rng;
   if (connection == "residual") return f(nn::Transformer<>(config, rng));
   const mhc::ConnectionConfig settings{.kind = mhc::connection_kind(connection),
-                                       .streams = golden.settings.integer("n"),
-                                       .sinkhorn_iterations = static_cast<int>(golden.settings.integer("iterations")),
+                                       .streams = streams(golden.settings, "n"),
+                                       .sinkhorn_iterations = iterations(golden.settings, "iterations"),
                                        .dtype = config.dtype};
   const auto connect = [&](int index) { return mhc::Connection(settings, config.channels, index, rng); };
   return f(nn::Transformer<mhc::Connection>(config, rng, connect));

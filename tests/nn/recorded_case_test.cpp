@@ -59,6 +59,19 @@ TEST(RecordedCase, WatchesFloatsThatAreNoBuffers) {
   EXPECT_EQ(message_of([&] { inputs["z"]; }), "the file must have 'in.z' or 'param.z'");
 }
 
+TEST(RecordedCase, TakesNumbersForWhatTheyAre) {
+  const auto complaint = [](const std::string& json) {
+    const CaseSettings settings(std::map<std::string, std::string>{{"heads", json}});
+    return message_of([&] { settings.integer("heads", 1, 4); });
+  };
+  for (const char* json : {"1e308", "2.0", "true", "\"2\"", "[2]", "18446744073709551615", "1e999", "two"})
+    EXPECT_EQ(complaint(json), std::string("the metadata's 'heads' must be an integer but is ") + json);
+  EXPECT_EQ(complaint("0"), "the metadata's 'heads' must be an integer from 1 to 4 but is 0");
+  EXPECT_EQ(complaint("5"), "the metadata's 'heads' must be an integer from 1 to 4 but is 5");
+  const CaseSettings eps(std::map<std::string, std::string>{{"eps", "true"}});
+  EXPECT_EQ(message_of([&] { eps.number("eps"); }), "the metadata's 'eps' must be a number but is true");
+}
+
 TEST(RecordedCase, SaysWhatIsDamaged) {
   const auto damage = [](const std::string& key, const std::string& json) {
     const std::string message = message_of([&] { saved_and_loaded({{key, json}}); });

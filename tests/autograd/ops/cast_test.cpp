@@ -1,5 +1,7 @@
 #include <braid/autograd/ops/cast.h>
 
+#include <limits>
+
 #include <tests/autograd/ops/support.h>
 
 namespace braid {
@@ -16,6 +18,13 @@ TEST(Cast, Converts) {
   EXPECT_TRUE(identical(cast(f64({3}, {0.9, -2.9, 3}), DType::i32), i32({3}, {0, -2, 3})));
   EXPECT_TRUE(identical(cast(i32({2}, {7, -7}), DType::f64), f64({2}, {7, -7})));
   EXPECT_EQ(cast(zeros({2, 0}), DType::f64).shape(), (Shape{2, 0}));
+}
+
+TEST(Cast, GivesEveryNumberAnInteger) {
+  const Tensor x = f64({5}, {testing::kNaN, testing::kInfinity, -testing::kInfinity, 1e10, -1e10});
+  const int least = std::numeric_limits<int>::min(), most = std::numeric_limits<int>::max();
+  EXPECT_TRUE(identical(cast(x, DType::i32), i32({5}, {0, most, least, most, least})));
+  EXPECT_TRUE(identical(cast(x.to(DType::f32), DType::i32), i32({5}, {0, most, least, most, least})));
 }
 
 TEST(Cast, LeavesXOfThatDtypeAlone) {

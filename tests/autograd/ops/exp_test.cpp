@@ -1,5 +1,8 @@
 #include <braid/autograd/ops/exp.h>
 
+#include <cmath>
+#include <limits>
+
 #include <tests/autograd/ops/support.h>
 
 namespace braid {
@@ -24,6 +27,26 @@ TEST(Exp, GoesToZeroAndToInfinity) {
     EXPECT_EQ(value_and_slope(exp, kInfinity, dtype).first, kInfinity);
     EXPECT_TRUE(std::isnan(value_and_slope(exp, kNaN, dtype).first));
   }
+}
+
+template <class T>
+void expect_no_subnormals(double first, double last) {
+  const auto smallest = static_cast<double>(std::numeric_limits<T>::min());
+  for (double at = first; at > last; at -= 0.01) {
+    const auto x = static_cast<double>(static_cast<T>(at));
+    const double y = exp(scalar(x, dtype_of<T>())).item(), exact = std::exp(x);
+    if (exact > smallest * 1.001) {
+      EXPECT_NEAR(y / exact, 1, 1e-6) << x;
+    } else if (exact < smallest) {
+      EXPECT_EQ(y, 0) << x;
+    }
+  }
+  EXPECT_EQ(exp(scalar(smallest / 4, dtype_of<T>())).item(), 1);
+}
+
+TEST(Exp, FlushesSubnormalResultsToZero) {
+  expect_no_subnormals<float>(-85, -105);
+  expect_no_subnormals<double>(-706, -750);
 }
 
 TEST(Exp, GradientsPassGradcheck) {

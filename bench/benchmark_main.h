@@ -1,0 +1,21 @@
+#pragma once
+#include <functional>
+
+#include <benchmark/benchmark.h>
+#include <braid/core/error.h>
+#include <examples/common/run_main.h>
+
+namespace braid::bench {
+
+/// The main of a Google Benchmark program; `add` registers its benchmarks.
+inline int benchmark_main(const char* name, int argc, char** argv, const std::function<void()>& add) {
+  return examples::run_main(name, [&] {
+    benchmark::Initialize(&argc, argv);
+    check_value(argc == 1, "the argument {} is unknown", argc == 1 ? "" : argv[1]);
+    add();
+    benchmark::RunSpecifiedBenchmarks();
+    return 0;
+  });
+}
+
+}  // namespace braid::bench

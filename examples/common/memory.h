@@ -1,0 +1,16 @@
+#pragma once
+#include <cstdint>
+
+namespace braid::examples {
+
+/// What the memory that training a transformer takes depends on.
+struct TrainingSizes {
+  std::int64_t vocab, context, channels, layers, batch, streams;
+  double bytes = 4;  ///< of an element
+};
+
+/// Throws ValueError when training takes more memory than this process can have: at least four copies of every
+/// parameter (gradient and moments) and what the simplest layers keep for the backward pass.
+void check_memory(const TrainingSizes& sizes);
+
+}  // namespace braid::examples

@@ -1,0 +1,14 @@
+// The lines that a run has written: a resumed run keeps those up to its step.
+#include "../examples/common/json_lines.h"
+
+#include "target.h"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace braid;
+  return fuzz::accept_or_refuse([&] {
+    const std::string kept = examples::json_lines_until(fuzz::file_of({data, size}, ".jsonl"), 2);
+    const std::span bytes(reinterpret_cast<const std::uint8_t*>(kept.data()), kept.size());
+    fuzz::require(examples::json_lines_until(fuzz::file_of(bytes, ".jsonl"), 2) == kept,
+                  "lines that were kept are kept again");
+  });
+}

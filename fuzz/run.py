@@ -1,0 +1,69 @@
+#!/usr/bin/python3 -B
+"""Runs fuzz targets for some seconds each, as many processes at a time as there are cores: run.py BUILD SECONDS TARGET ..
+
+Starts from fuzz/corpus/TARGET; what is found on the way stays in BUILD/corpus/TARGET, from which the next run goes on. Prints
+one line a target, and exits with 1 after a crash, whose input is in BUILD/crashes.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+SEEDS = pathlib.Path(__file__).resolve().parent / "corpus"
+SYMBOLS = "external_symbolizer_path=/usr/bin/addr2line:print_stacktrace=1"
+
+
+def start(build, target, seconds, log, scratch):
+    """One process; all of a target share their finds through the folder."""
+    found, crashes = build / "corpus" / target, build / "crashes"
+    for folder in (found, crashes):
+        folder.mkdir(parents=True, exist_ok=True)
+    options = [f"-max_total_time={seconds}", f"-artifact_prefix={crashes}/{target}-", "-print_final_stats=1", "-timeout=20",
+               "-rss_limit_mb=4096", "-reload=1"]
+    environment = {**os.environ, "TMPDIR": scratch, "BRAID_NUM_THREADS": "1", "ASAN_OPTIONS": SYMBOLS, "UBSAN_OPTIONS": SYMBOLS}
+    return subprocess.Popen([build / "bin" / f"fuzz_{target}", *options, found, SEEDS / target], stdout=log, stderr=log, cwd=scratch,
+                            env=environment)
+
+
+def last(pattern, text):
+    found = re.findall(pattern, text)
+    return int(found[-1]) if found else 0
+
+
+def story(log):
+    """What of a log tells why an input crashed."""
+    lines = [line for line in log.splitlines() if re.search(r"ERROR|SUMMARY|runtime error|what\(\)|^broken|#\d.* in .*braid", line)]
+    return "\n".join(line[:200] for line in lines[:16])
+
+
+def fuzz(build, target, seconds, scratch):
+    """Prints the target's line; returns the inputs that crashed it."""
+    logs = [open(pathlib.Path(scratch) / f"{target}-{core}.log", "w+") for core in range(os.cpu_count())]
+    processes = [start(build, target, seconds, log, scratch) for log in logs]
+    for process in processes:
+        process.wait()
+    texts = [log.seek(0) or pathlib.Path(log.name).read_text(errors="replace") for log in logs]
+    executions = sum(last(r"stat::number_of_executed_units: +(\d+)", text) or last(r"\n#(\d+)", text) for text in texts)
+    coverage = max(last(r" cov: (\d+)", text) for text in texts)
+    failed = [text for text, process in zip(texts, processes) if process.returncode != 0]
+    print(f"{target:<18}{executions:>10} executions  {coverage:>6} edges covered  {len(failed)} crashes", flush=True)
+    inputs = {path for text in failed for path in re.findall(r"Test unit written to (\S+)", text)}
+    for text in failed:
+        print(story(text), file=sys.stderr)
+    return sorted(inputs) or [f"{target}: ended without an input"] * bool(failed)
+
+
+def main():
+    build, seconds, *targets = sys.argv[1:]
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as scratch:
+        crashes = [crash for target in targets for crash in fuzz(pathlib.Path(build).resolve(), target, seconds, scratch)]
+    for crash in crashes:
+        print(f"crash: {crash}", file=sys.stderr)
+    sys.exit(1 if crashes else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+// load_safetensors: what it accepts, save_safetensors writes and it reads again, the same.
+#include <braid/core/safetensors.h>
+
+#include "safetensors_mutator.h"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace braid;
+  return fuzz::accept_or_refuse([&] {
+    const SafetensorsFile file = load_safetensors(fuzz::file_of({data, size}, ".safetensors"));
+    const auto copy = std::filesystem::temp_directory_path() / fmt::format("{}.copy", getpid());
+    save_safetensors(copy, file.tensors, file.metadata);
+    const SafetensorsFile again = load_safetensors(copy);
+    fuzz::require(again.metadata == file.metadata, "metadata survive a round trip");
+    fuzz::require(std::ranges::equal(
+                      again.tensors, file.tensors,
+                      [](const auto& a, const auto& b) { return a.first == b.first && identical(a.second, b.second); }),
+                  "tensors survive a round trip");
+  });
+}

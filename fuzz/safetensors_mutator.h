@@ -1,0 +1,22 @@
+#pragma once
+#include "target.h"
+
+/// libFuzzer's own mutations.
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+/// Mutates a safetensors file: as bytes, or its header alone, whose length the first eight bytes then tell. Few
+/// mutations of bytes get past that length.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  std::uint64_t length = 0;
+  if (size >= sizeof(length)) std::memcpy(&length, data, sizeof(length));
+  if (seed % 4 == 0 || size < sizeof(length) || length > size - sizeof(length))
+    return LLVMFuzzerMutate(data, size, max_size);
+  std::uint8_t* header = data + sizeof(length);
+  const std::string elements(header + length, data + size);
+  if (elements.size() + sizeof(length) >= max_size) return LLVMFuzzerMutate(data, size, max_size);
+  length = LLVMFuzzerMutate(header, length, max_size - sizeof(length) - elements.size());
+  std::memcpy(data, &length, sizeof(length));
+  std::ranges::copy(elements, header + length);
+  return sizeof(length) + length + elements.size();
+}

@@ -1,0 +1,65 @@
+"""What the attacks on train_lm share: small runs over all connections, comparing their ends, telling how far it is."""
+
+import json
+import pathlib
+import shutil
+import struct
+import sys
+import time
+
+CONNECTIONS = ("residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4", "gated", "single-pass")
+
+# The learning rate is constant so that a run may be made longer.
+TINY = ["--layers", "1", "--channels", "16", "--heads", "2", "--context", "16", "--batch", "4", "--warmup", "0", "--sample", "0",
+        "--lr", "5e-3", "--min-lr", "5e-3", "--threads", "1"]
+
+
+def command(program, folder, out, connection, steps, *more):
+    return [str(program), "--text", str(folder / "text.txt"), *TINY, "--connection", connection, "--steps", str(steps), *more,
+            "--out", str(out)]
+
+
+def tensors(out):
+    """The bytes of all tensors of a run's checkpoint."""
+    data = (out / "checkpoint.safetensors").read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    return data[8 + length:]
+
+
+def metrics(out):
+    """All lines of metrics.jsonl but for the speed, which no two runs share."""
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "tokens_per_s"} for line in lines]
+
+
+def difference(whole, broken):
+    """What tells the ends of two runs apart; empty when nothing does."""
+    if tensors(whole) != tensors(broken):
+        return "the checkpoints differ"
+    if metrics(whole) != metrics(broken):
+        return "metrics.jsonl differs"
+    extra = {p.name for p in broken.iterdir()} ^ {p.name for p in whole.iterdir()}
+    return f"files are left or missing: {', '.join(sorted(extra))}" if extra else ""
+
+
+class Progress:
+    """A line every few seconds: how many of how many, the rate, the time left."""
+
+    def __init__(self, what, total):
+        self.what, self.total, self.start, self.told = what, total, time.monotonic(), 0.0
+
+    def update(self, done):
+        elapsed = time.monotonic() - self.start
+        if elapsed - self.told < 5 or done == 0:
+            return
+        self.told = elapsed
+        left = elapsed / done * (self.total - done)
+        print(f"{done}/{self.total} {self.what}, {done / elapsed:.1f}/s, {left:.0f} s left", file=sys.stderr, flush=True)
+
+
+def program_copy(name, folder):
+    """A copy of a program: builds do not touch it, and it has no plot scripts beside it, which take longer than its runs."""
+    program = pathlib.Path(name)
+    if not program.is_file():
+        sys.exit(f"{name} is no program")
+    return shutil.copy2(program, folder / program.name)

@@ -1,0 +1,72 @@
+#!/usr/bin/python3 -B
+"""What ./dev does before it builds anything."""
+
+import fcntl
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from repository import ROOT
+
+
+def dev(*args, script=ROOT / "dev", **environment):
+    return subprocess.run([script, *args], capture_output=True, text=True, env=os.environ | environment)
+
+
+class Dev(unittest.TestCase):
+    def copy(self):
+        """A checkout whose ./dev has nothing to build: its cmake is a script that prints its arguments."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        root = pathlib.Path(folder.name).resolve()
+        (root / "dev").write_bytes((ROOT / "dev").read_bytes())
+        (root / "bin").mkdir()
+        said = "echo $(basename $0) in $PWD; sleep 0.2; echo end"
+        for name, body in {"cmake": said, "ctest": said, "dpkg-query": "printf 'installed %s\\n' \"$@\""}.items():
+            (root / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
+        for script in (root / "dev", *(root / "bin").iterdir()):
+            script.chmod(0o755)
+        return root, {"PATH": f"{root}/bin:{os.environ['PATH']}"}
+
+    def test_works_through_a_link_and_with_CDPATH(self):
+        root, environment = self.copy()
+        (root / "link").symlink_to("dev")
+        with tempfile.TemporaryDirectory() as elsewhere:
+            link = pathlib.Path(elsewhere, "dev")
+            link.symlink_to(root / "dev")
+            result = subprocess.run([link, "test"], capture_output=True, text=True, cwd=elsewhere,
+                                    env=os.environ | environment | {"CDPATH": "/usr:."})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn(f"ctest in {root}\n", result.stdout)
+
+    def test_the_second_waits_for_the_first(self):
+        root, environment = self.copy()
+        lock = os.open(root, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = subprocess.Popen([root / "dev", "test"], stdout=subprocess.PIPE, text=True, env=os.environ | environment)
+        self.assertEqual(process.stdout.readline(), f"==> waiting for another ./dev in {root}\n")
+        self.assertIsNone(process.poll())
+        os.close(lock)
+        self.assertIn("ctest in", process.communicate(timeout=60)[0])
+        self.assertEqual(process.returncode, 0)
+
+    def test_two_builds_do_not_overlap(self):
+        root, environment = self.copy()
+        with (root / "log").open("w") as log:
+            both = [subprocess.Popen([root / "dev", "test"], stdout=log, env=os.environ | environment) for _ in range(2)]
+            self.assertEqual([process.wait(timeout=60) for process in both], [0, 0])
+        lines = [line for line in (root / "log").read_text().splitlines() if not line.startswith("==>")]
+        for begin, end in zip(lines[::2], lines[1::2]):
+            self.assertRegex(begin, "^(cmake|ctest) in")
+            self.assertEqual(end, "end")
+
+    def test_what_it_does_not_know_is_one_line_and_exit_code_2(self):
+        for args in (["nothing"], ["a\nb"], ["test", "("], ["test", "--preset", "x"], ["sanitize", ""], ["golden"], ["install"]):
+            result = dev(*args)
+            self.assertEqual((result.returncode, result.stderr.count("\n"), result.stdout), (2, 1, ""), args)
+
+
+if __name__ == "__main__":
+    unittest.main()
