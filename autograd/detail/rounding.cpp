@@ -22,36 +22,41 @@ double roughness(const Sequence& g, std::size_t apart) {
   return sizes[count / 2] / (0.6745 * std::sqrt(70.0));
 }
 
-/// The distances of the values. They are to be far enough apart to show the stairs of a coarse rounding; where y bends
-/// at that distance, they come closer.
-constexpr std::array kSteps{0x1p-10, 0x1p-24, 0x1p-40};
+/// The distances of the values. They are to be far enough apart to show the stairs of a coarse rounding. Rounding is
+/// the same at the first two, where kinks near by look smaller at the second; where y bends at both, they come closer.
+constexpr std::array kSteps{0x1p-10, 0x1p-14, 0x1p-24, 0x1p-40};
+constexpr std::size_t kAlways = 2;
 
-/// Fills in the errors that are still NaN and returns whether some are to be measured with smaller steps.
-bool measure(const std::array<Tensor, Sequence().size()>& y, bool last, Tensor& errors) {
+using Values = std::array<Tensor, Sequence().size()>;
+
+/// Fills in the errors that are NaN, which the last step leaves none of, or lowers what is there.
+void measure(const Values& y, std::size_t step, Tensor& errors) {
   double* error = errors.mutable_data<double>();
-  bool again = false;
   for (std::int64_t element = 0; element < errors.numel(); ++element) {
-    if (!std::isnan(error[element])) continue;
+    if (step >= kAlways && !std::isnan(error[element])) continue;
     Sequence g{};
     for (std::size_t i = 0; i < g.size(); ++i) g[i] = y[i].data<double>()[element];
     const double fine = roughness(g, 1);
     // What bends shows 16 times as much at twice the distance; where it is NaN, y has left its domain.
     const bool unclear = std::isnan(fine) || roughness(g, 2) > 4 * fine;
-    if (!unclear || last) error[element] = std::isnan(fine) ? 0 : fine;
-    again |= unclear;
+    if (!unclear || step + 1 == kSteps.size()) error[element] = std::fmin(error[element], std::isnan(fine) ? 0 : fine);
   }
-  return again;
+}
+
+bool any_nan(const Tensor& x) {
+  return std::ranges::any_of(x.to_vector<double>(), [](double v) { return std::isnan(v); });
 }
 
 }  // namespace
 
 Tensor rounding_errors(const std::function<Tensor(double t)>& y) {
   Tensor errors;
-  for (const double step : kSteps) {
-    std::array<Tensor, Sequence().size()> values;
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = y(static_cast<double>(i) * step).contiguous();
-    if (!errors.defined()) errors = full(values.front().shape(), std::numeric_limits<double>::quiet_NaN(), DType::f64);
-    if (!measure(values, step == kSteps.back(), errors)) break;
+  for (std::size_t step = 0; step < kSteps.size(); ++step) {
+    if (step >= kAlways && !any_nan(errors)) break;
+    Values values;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = y(static_cast<double>(i) * kSteps[step]).contiguous();
+    if (step == 0) errors = full(values.front().shape(), std::numeric_limits<double>::quiet_NaN(), DType::f64);
+    measure(values, step, errors);
   }
   return errors;
 }

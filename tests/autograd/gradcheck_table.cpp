@@ -10,6 +10,7 @@
 
 #include <examples/common/run_main.h>
 #include <tests/autograd/op_registry.h>
+#include <tests/verdict_table.h>
 
 namespace braid {
 namespace {
@@ -47,27 +48,16 @@ bool print_table(const std::map<std::string, Errors>& table, double tolerance) {
 
 /// Prints what gradcheck says of every op at random points, kinks included, and returns whether none was wrong.
 bool check_points(std::int64_t points, const GradcheckOptions& options) {
-  std::map<std::string, GradcheckResult> sums;
-  for (const OpCase& op_case : op_registry()) {
-    GradcheckResult& sum = sums[op_case.op];
+  VerdictTable table;
+  for (const OpCase& op_case : op_registry())
     for (std::int64_t point = 0; point < points; ++point) {
       const GradcheckResult result =
           gradcheck(op_case.f, make_random_inputs(op_case, static_cast<std::uint64_t>(point)), options);
       if (!result) fmt::print(stderr, "{}, point {}: {}\n", op_case.op, point, result.message);
-      sum.ok &= result.ok;
-      sum.worst = std::max(sum.worst, result.worst);
-      sum.derivatives += result.derivatives;
-      sum.wrong += result.wrong + (!result.ok && result.wrong == 0);
-      sum.undecidable += result.undecidable;
-      sum.kinks += result.kinks;
+      table.add(op_case.op, result);
     }
-  }
-  fmt::print("{:<18}{:>12}{:>12}{:>12}{:>12}{:>12}\n", "op", "derivatives", "wrong", "undecidable", "at kinks",
-             "worst");
-  for (const auto& [op, sum] : sums)
-    fmt::print("{:<18}{:>12}{:>12}{:>12}{:>12}{:>12.1e}\n", op, sum.derivatives, sum.wrong, sum.undecidable, sum.kinks,
-               sum.worst);
-  return std::ranges::all_of(sums, [](const auto& sum) { return sum.second.ok; });
+  fmt::print("{}", table.text());
+  return table.ok();
 }
 
 }  // namespace

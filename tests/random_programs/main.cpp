@@ -1,5 +1,5 @@
 // Draws random programs and small modules and checks their gradients and values, as tests/random_programs/check.h says.
-// A program that fails is printed as a C++ test, as small as it gets. Exit code 1 when one fails.
+// One that fails is printed as a C++ test, as small as it gets. Exit code 1 when one fails.
 
 #include <atomic>
 #include <chrono>
@@ -11,10 +11,12 @@
 
 #include <braid/core/parallel.h>
 #include <examples/common/progress.h>
+#include <examples/common/run_main.h>
 #include <tests/random_programs/modules.h>
 #include <tests/random_programs/print.h>
 #include <tests/random_programs/shrink.h>
 #include <tests/random_programs/table.h>
+#include <tests/verdict_table.h>
 
 namespace braid::programs {
 namespace {
@@ -74,10 +76,18 @@ void run_program(std::uint64_t seed, std::uint64_t index, bool bits, Report& rep
   }
 }
 
-void run_module(std::uint64_t seed, std::uint64_t index, Report& report) {
-  if (const auto failure = check_module(seed, index))
-    report.failure(
-        fmt::format("--seed {} --only-module {}: {}: {}", seed, index, module_text(seed, index), failure->message));
+CheckedModule run_module(std::uint64_t seed, std::uint64_t index, bool bits, Report& report) {
+  const ModulePlan plan = random_plan(seed, index);
+  const CheckedModule checked = check_module(plan, bits);
+  if (!checked.failure) return checked;
+  const ModulePlan smallest = shrunk(plan, [&](const ModulePlan& smaller) {
+    const auto failure = check_module(smaller, bits).failure;
+    return failure && failure->fault == checked.failure->fault;
+  });
+  report.failure(fmt::format(
+      "--seed {} --only-module {}: {}\n{}", seed, index, checked.failure->message,
+      test_text(smallest, check_module(smallest, bits).failure->message, fmt::format("Seed{}Index{}", seed, index))));
+  return checked;
 }
 
 /// Calls f(first), ..., f(first + count - 1) on `jobs` threads.
@@ -99,13 +109,20 @@ std::uint64_t run(const Flags& flags) {
     run_program(flags.seed, index, false, report);
     report.done();
   });
+  VerdictTable table;
+  std::mutex mutex;
+  const std::uint64_t first_module = flags.only_module.value_or(0);
+  for_each_index(first_module, flags.modules, flags.jobs, [&](std::uint64_t index) {
+    const CheckedModule checked = run_module(flags.seed, index, false, report);
+    report.done();
+    const std::lock_guard lock(mutex);
+    table.add(module_kinds()[index % module_kinds().size()], checked.gradients);
+  });
   // On several threads, which one process can only try alone.
   for (std::uint64_t i = 0; i < flags.count; i += kBitsEvery) run_program(flags.seed, flags.first + i, true, report);
-  for (std::uint64_t i = 0; i < flags.modules; ++i) {
-    run_module(flags.seed, flags.only_module.value_or(i), report);
-    report.done();
-  }
+  for (std::uint64_t i = 0; i < flags.modules; ++i) run_module(flags.seed, first_module + i, true, report);
   const std::uint64_t failed = report.finish();
+  if (flags.modules > 0) fmt::print("{}", table.text());
   fmt::print("{} programs, {} modules: {} failed\n", flags.count, flags.modules, failed);
   return failed;
 }
@@ -114,24 +131,21 @@ std::uint64_t run(const Flags& flags) {
 }  // namespace braid::programs
 
 int main(int argc, char** argv) {
-  CLI::App app("Checks gradients and values of random programs and modules");
-  braid::programs::Flags flags;
-  app.add_option("--seed", flags.seed, "of everything that is drawn")->capture_default_str();
-  app.add_option("--first", flags.first, "index of the first program")->capture_default_str();
-  app.add_option("--count", flags.count, "how many programs")->capture_default_str();
-  app.add_option("--modules", flags.modules, "how many modules")->capture_default_str();
-  app.add_option("--jobs", flags.jobs, "threads, a program on each")->capture_default_str()->check(CLI::Range(1, 256));
-  app.add_option("--only", flags.only, "the program of this index alone");
-  app.add_option("--only-module", flags.only_module, "the module of this index alone")->excludes("--only");
-  try {
-    app.parse(argc, argv);
+  return braid::examples::run_main("random_programs", [&] {
+    CLI::App app("Checks gradients and values of random programs and modules");
+    braid::programs::Flags flags;
+    app.add_option("--seed", flags.seed, "of everything that is drawn")->capture_default_str();
+    app.add_option("--first", flags.first, "index of the first program")->capture_default_str();
+    app.add_option("--count", flags.count, "how many programs")->capture_default_str();
+    app.add_option("--modules", flags.modules, "how many modules; every kind in turn")->capture_default_str();
+    app.add_option("--jobs", flags.jobs, "threads, a program on each")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 256));
+    app.add_option("--only", flags.only, "the program of this index alone");
+    app.add_option("--only-module", flags.only_module, "the module of this index alone")->excludes("--only");
+    braid::examples::parse_command_line(app, argc, argv);
     if (flags.only) flags.first = *flags.only, flags.count = 1, flags.modules = 0;
     if (flags.only_module) flags.count = 0, flags.modules = 1;
     return braid::programs::run(flags) == 0 ? 0 : 1;
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "random_programs: {}\n", error.what());
-    return 2;
-  }
+  });
 }

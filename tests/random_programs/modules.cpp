@@ -1,94 +1,48 @@
 #include <tests/random_programs/modules.h>
 
 #include <algorithm>
-
-#include <fmt/format.h>
+#include <cmath>
 
 #include <braid/mhc/connection.h>
-#include <braid/mhc/mixing.h>
 #include <braid/nn/block.h>
+#include <braid/nn/embedding.h>
+#include <braid/nn/layer_norm.h>
+#include <braid/nn/linear.h>
 
 namespace braid::programs {
 namespace {
 
-/// Each connection, mhc with each of the other mixings, and what goes without.
-const std::vector<std::pair<std::string, std::string>>& kinds() {
-  static const auto all = [] {
-    std::vector<std::pair<std::string, std::string>> kinds{{"attention", ""}, {"mlp", ""}};
-    for (const std::string_view name : mhc::connection_names()) kinds.emplace_back(name, "sinkhorn");
-    for (const std::string_view mixing : mhc::mixing_names())
-      if (mixing != "sinkhorn") kinds.emplace_back("mhc", mixing);
-    return kinds;
-  }();
-  return all;
-}
-
-/// All that a random module is made from.
-struct Plan {
-  std::string kind, mixing;
-  std::int64_t batch, tokens, heads, channels, blocks;
-  bool rotary, swiglu;
-  mhc::ConnectionConfig connection = {};
-};
-
-/// A number of streams that the mixing is there for.
-std::int64_t streams_for(const std::string& mixing, Rng& rng) {
-  std::int64_t n = 0;
-  do n = 1 + rng.below(4);
-  while (std::ranges::count(mhc::mixing_names(n), mixing) == 0);
-  return n;
-}
-
-mhc::ConnectionConfig draw_connection(const Plan& plan, Rng& rng) {
-  const mhc::ConnectionKind kind = mhc::connection_kind(plan.kind);
-  const bool divides = kind == mhc::ConnectionKind::manifold;  // the channels into groups
-  return {.kind = kind,
-          .streams = divides ? 1 + rng.below(2) : streams_for(plan.mixing, rng),
-          .sinkhorn_iterations = static_cast<int>(1 + rng.below(5)),
+mhc::ConnectionConfig connection_config(const ModulePlan& plan) {
+  return {.kind = mhc::connection_kind(plan.kind),
+          .streams = plan.streams,
+          .sinkhorn_iterations = static_cast<int>(plan.iterations),
           .mixing = plan.mixing,
-          .dynamic = rng.below(4) > 0,
-          .head = static_cast<mhc::StreamHead>(rng.below(std::ssize(mhc::stream_head_names()))),
-          .stream_embedding = rng.below(2) == 0,
+          .dynamic = plan.constant == 0,
+          .head = static_cast<mhc::StreamHead>(plan.head),
+          .stream_embedding = plan.stream_embedding != 0,
           .sublayers = 2 * plan.blocks,
-          .path = rng.below(4) == 0 ? mhc::Path::reference : mhc::Path::fused,
-          .keep_every = 1 + rng.below(2),
+          .path = plan.composed != 0 ? mhc::Path::reference : mhc::Path::fused,
+          .keep_every = plan.keep_every,
           .dtype = DType::f64};
 }
 
-Plan draw_plan(std::uint64_t index, Rng& rng) {
-  const auto& [kind, mixing] = kinds()[index % kinds().size()];
-  Plan plan{.kind = kind,
-            .mixing = mixing,
-            .batch = 1 + rng.below(2),
-            .tokens = 1 + rng.below(3),
-            .heads = 1 + rng.below(2),
-            .channels = 2,
-            .blocks = 1 + rng.below(2),
-            .rotary = rng.below(2) == 0,
-            .swiglu = rng.below(2) == 0};
-  plan.channels *= plan.heads;
-  if (!mixing.empty()) plan.connection = draw_connection(plan, rng);
-  return plan;
+nn::MultiHeadAttention attention(const ModulePlan& plan, Rng& rng) {
+  return {plan.channels(), static_cast<int>(plan.heads), rng, {.rotary = plan.rotary != 0, .dtype = DType::f64}};
 }
 
-nn::MultiHeadAttention attention(const Plan& plan, Rng& rng) {
-  return {plan.channels, static_cast<int>(plan.heads), rng, {.rotary = plan.rotary, .dtype = DType::f64}};
-}
-
-nn::MLP mlp(const Plan& plan, Rng& rng) {
-  const nn::Activation activation = plan.swiglu ? nn::Activation::swiglu : nn::Activation::gelu;
-  return {plan.channels, 1 + rng.below(4), rng, {.activation = activation, .dtype = DType::f64}};
+nn::MLP mlp(const ModulePlan& plan, Rng& rng) {
+  const nn::Activation activation = plan.swiglu != 0 ? nn::Activation::swiglu : nn::Activation::gelu;
+  return {plan.channels(), plan.hidden, rng, {.activation = activation, .dtype = DType::f64}};
 }
 
 /// Transformer blocks between the two ends of their connections.
 struct Blocks {
   std::vector<nn::TransformerBlock<mhc::Connection>> blocks;
 
-  Blocks(const Plan& plan, Rng& rng) {
-    const nn::RMSNorm norm(plan.channels, {.dtype = DType::f64});
-    const auto connection = [&](std::int64_t index) {
-      return mhc::Connection(plan.connection, plan.channels, index, rng);
-    };
+  Blocks(const ModulePlan& plan, Rng& rng) {
+    const nn::RMSNorm norm(plan.channels(), {.dtype = DType::f64});
+    const mhc::ConnectionConfig config = connection_config(plan);
+    const auto connection = [&](std::int64_t index) { return mhc::Connection(config, plan.channels(), index, rng); };
     for (std::int64_t i = 0; i < plan.blocks; ++i)
       blocks.push_back(
           {{norm, attention(plan, rng), connection(2 * i)}, {norm, mlp(plan, rng), connection(2 * i + 1)}});
@@ -103,21 +57,38 @@ struct Blocks {
   void params(auto&& visit) { visit("blocks", blocks); }
 };
 
-/// Normal values of this size, which f32 holds.
-Tensor random(const Shape& shape, double size, Rng& rng) {
+/// Its rows, added to x.
+struct Lookup {
+  nn::Embedding embedding;
+  Tensor tokens;
+
+  Lookup(const ModulePlan& plan, Rng& rng)
+      : embedding(3, plan.channels(), rng, DType::f64), tokens({plan.batch, plan.tokens}, DType::i32) {
+    for (std::int64_t i = 0; i < tokens.numel(); ++i)
+      tokens.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(rng.below(3));
+  }
+  Var operator()(const Var& x) const { return x + embedding(tokens); }
+  void params(auto&& visit) { visit("embedding", embedding); }
+};
+
+/// Normal values of this size, which f32 holds; those of odd plans on a grid of quarters.
+Tensor random(const Shape& shape, double size, const ModulePlan& plan, Rng& rng) {
   Tensor x = randn(shape, rng, DType::f32);
   float* values = x.mutable_data<float>();
-  std::transform(values, values + x.numel(), values, [&](float v) { return v * static_cast<float>(size); });
+  std::transform(values, values + x.numel(), values, [&](float v) {
+    const float scaled = v * static_cast<float>(size);
+    return plan.numbers % 2 == 0 ? scaled : std::round(scaled * 4) / 4;
+  });
   return x.to(DType::f64);
 }
 
 /// The inputs are x and values for the parameters.
 template <class Body>
-std::optional<Failure> check_body(const Body& body, const Plan& plan, Rng& rng) {
-  std::vector<Tensor> exact{random({plan.batch, plan.tokens, plan.channels}, 1, rng)}, single;
+CheckedModule check_body(const Body& body, const ModulePlan& plan, bool bits, Rng& rng) {
+  std::vector<Tensor> exact{random({plan.batch, plan.tokens, plan.channels()}, 1, plan, rng)}, single;
   std::vector<std::string> names{"x"};
   for_each_param(body, [&](const std::string& name, const Var& param) {
-    exact.push_back(random(param.shape(), 0.5, rng));
+    exact.push_back(random(param.shape(), 0.5, plan, rng));
     names.push_back(name);
   });
   for (const Tensor& x : exact) single.push_back(x.to(DType::f32));
@@ -127,40 +98,35 @@ std::optional<Failure> check_body(const Body& body, const Plan& plan, Rng& rng) 
     for_each_param(with_params, [&](const std::string&, Var& param) { param = *next++; });
     return std::as_const(with_params)(inputs.front());
   };
-  for (const auto& inputs : {single, exact})
-    if (auto failure = check_bits(f, inputs)) return failure;
-  if (auto failure = check_single(f, single, exact)) return failure;
-  return check_gradients(f, exact, {.max_elements = 4, .directions = 3}, names);
+  if (bits) {
+    const auto failure = check_bits(f, single);
+    return {failure ? failure : check_bits(f, exact)};
+  }
+  if (auto failure = check_single(f, single, exact)) return {failure};
+  const GradcheckResult result = gradcheck(f, exact, {.max_elements = 4, .directions = 3}, names);
+  return {result ? std::nullopt : std::optional(Failure{Fault::gradient, result.message}), result};
+}
+
+CheckedModule check(const ModulePlan& plan, bool bits) {
+  Rng rng(plan.numbers);
+  const std::int64_t channels = plan.channels();
+  if (plan.kind == "linear")
+    return check_body(nn::Linear(channels, plan.hidden, rng, {.dtype = DType::f64}), plan, bits, rng);
+  if (plan.kind == "layer_norm") return check_body(nn::LayerNorm(channels, {.dtype = DType::f64}), plan, bits, rng);
+  if (plan.kind == "rms_norm") return check_body(nn::RMSNorm(channels, {.dtype = DType::f64}), plan, bits, rng);
+  if (plan.kind == "embedding") return check_body(Lookup(plan, rng), plan, bits, rng);
+  if (plan.kind == "attention") return check_body(attention(plan, rng), plan, bits, rng);
+  if (plan.kind == "mlp") return check_body(mlp(plan, rng), plan, bits, rng);
+  return check_body(Blocks(plan, rng), plan, bits, rng);
 }
 
 }  // namespace
 
-std::uint64_t module_kinds() { return kinds().size(); }
-
-std::string module_text(std::uint64_t seed, std::uint64_t index) {
-  Rng rng(seed, index << 20);
-  const Plan p = draw_plan(index, rng);
-  const mhc::ConnectionConfig& c = p.connection;
-  std::string text = fmt::format("{} {}[{}, {}, {}], {} heads, rotary {}, swiglu {}", p.kind, p.mixing, p.batch,
-                                 p.tokens, p.channels, p.heads, p.rotary, p.swiglu);
-  if (p.mixing.empty()) return text;
-  return text + fmt::format(
-                    ", {} blocks, {} streams, {} iterations, head {}, {} path, keeps every {}, dynamic {}, stream "
-                    "embedding {}",
-                    p.blocks, c.streams.value_or(0), c.sinkhorn_iterations,
-                    mhc::stream_head_names()[static_cast<std::size_t>(c.head)], name(c.path), c.keep_every, c.dynamic,
-                    c.stream_embedding);
-}
-
-std::optional<Failure> check_module(std::uint64_t seed, std::uint64_t index) {
-  Rng rng(seed, index << 20);
-  const Plan plan = draw_plan(index, rng);
+CheckedModule check_module(const ModulePlan& plan, bool bits) {
   try {
-    if (plan.kind == "attention") return check_body(attention(plan, rng), plan, rng);
-    if (plan.kind == "mlp") return check_body(mlp(plan, rng), plan, rng);
-    return check_body(Blocks(plan, rng), plan, rng);
+    return check(plan, bits);
   } catch (const std::exception& error) {
-    return Failure{Fault::error, error.what()};
+    return {Failure{Fault::error, error.what()}};
   }
 }
 

@@ -157,15 +157,26 @@ TEST(RandomPrograms, FindWhatThrows) {
   EXPECT_EQ(found->message, "square: not on a tape");
 }
 
-TEST(RandomModules, TakeTurns) {
-  std::set<std::string> kinds;
-  for (std::uint64_t index = 0; index < module_kinds(); ++index) {
-    const std::string text = module_text(1, index);
-    kinds.insert(text.substr(0, text.find('[')));
-  }
-  EXPECT_EQ(kinds.size(), module_kinds());
-  EXPECT_TRUE(kinds.contains("single-pass sinkhorn"));
-  EXPECT_TRUE(kinds.contains("mhc cayley"));
+TEST(RandomModules, AreOfEveryKindInTurn) {
+  const auto kinds = module_kinds();
+  EXPECT_EQ(std::set<std::string>(kinds.begin(), kinds.end()).size(), kinds.size());
+  for (const char* const kind : {"layer_norm", "attention", "single-pass sinkhorn", "mhc cayley"})
+    EXPECT_THAT(kinds, testing::Contains(kind));
+  for (std::uint64_t index = 0; index < kinds.size(); ++index)
+    EXPECT_THAT(kinds[index], testing::StartsWith(random_plan(1, index).kind));
+}
+
+TEST(RandomModules, ShrinkToWhatTheFaultNeeds) {
+  ModulePlan plan = random_plan(1, 40);
+  plan.tokens = 3, plan.blocks = 2, plan.swiglu = 1, plan.numbers = 9;
+  const ModulePlan smallest = shrunk(plan, [](const ModulePlan& p) { return p.tokens > 1 && p.swiglu == 1; });
+  EXPECT_EQ(smallest, (ModulePlan{.kind = plan.kind, .mixing = plan.mixing, .tokens = 3, .swiglu = 1, .numbers = 9}));
+  EXPECT_EQ(test_text({.kind = "mlp", .tokens = 3, .swiglu = 1, .numbers = 9}, "why", "Wrong"), R"(// why
+TEST(RandomModules, Wrong) {
+  const auto failure = check_module({.kind = "mlp", .mixing = "", .tokens = 3, .swiglu = 1, .numbers = 9}).failure;
+  EXPECT_FALSE(failure) << failure->message;
+}
+)");
 }
 
 }  // namespace
