@@ -8,6 +8,7 @@
 #include <climits>
 #include <thread>
 
+#include <braid/core/atomic_file.h>
 #include <braid/core/error.h>
 
 #include "run_main.h"
@@ -40,12 +41,14 @@ FolderLock::FolderLock(const fs::path& folder)
     : file_(open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
   check<FileError>(file_ >= 0, "--out: {} cannot be locked", folder.string());
   constexpr int kTries = 100;
-  for (int i = 0; i < kTries; ++i) {
-    if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+  int tries = 0;
+  while (flock(file_, LOCK_EX | LOCK_NB) != 0 && ++tries < kTries)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (tries == kTries) {
+    close(file_);
+    throw FileError(fmt::format("--out: {} is in use by another process", folder.string()));
   }
-  close(file_);
-  throw FileError(fmt::format("--out: {} is in use by another process", folder.string()));
+  remove_temporary_files(folder);
 }
 
 FolderLock::~FolderLock() { close(file_); }

@@ -9,7 +9,8 @@ void check_results_folder(const std::filesystem::path& folder);
 /// Makes the folder that --out names, with its parents. Throws FileError when it cannot.
 void make_results_folder(const std::filesystem::path& folder);
 
-/// One process a folder: the lock is held while this, or a child process forked meanwhile, is alive.
+/// One process a folder: the lock is held while this, or a child process forked meanwhile, is alive. What a process
+/// that was killed left half-written is removed.
 class FolderLock {
  public:
   /// Throws FileError naming the folder when another process holds it. Waits a moment for one that is just ending.

@@ -1,5 +1,6 @@
 #include "run_info.h"
 
+#include <signal.h>
 #include <spawn.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -98,7 +99,15 @@ bool run_plot_script(const std::string& script, const fs::path& in, const fs::pa
   std::array<const char*, 4> arguments{path.c_str(), in.c_str(), out.c_str(), nullptr};
   pid_t child = 0;
   int status = 0;
-  const int error = posix_spawn(&child, path.c_str(), nullptr, nullptr, const_cast<char**>(arguments.data()), environ);
+  posix_spawnattr_t attributes;  // the script can be interrupted, whatever this thread blocks
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  const int error =
+      posix_spawn(&child, path.c_str(), nullptr, &attributes, const_cast<char**>(arguments.data()), environ);
+  posix_spawnattr_destroy(&attributes);
   if (error == 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
   fmt::print(stderr, "no picture: {} {} did not run (it needs /usr/bin/python3 with matplotlib)\n", path, in.string());
   return false;

@@ -37,6 +37,7 @@ Folder open_folder(const fs::path& path, const Config& config) {
 }
 
 void write_config(const Folder& folder, const Config& config) {
+  remove_temporary_files(folder.runs());
   write_file_atomically(folder.config(), [&](std::ostream& file) { file << config.text; });
 }
 

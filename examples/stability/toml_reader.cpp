@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <sstream>
 
@@ -50,8 +51,12 @@ std::optional<std::size_t> as_choice(const toml::node* node, std::span<const std
 toml::table read_toml(const std::string& file) {
   std::error_code none;
   check<FileError>(std::filesystem::is_regular_file(file, none), "{} is not a file that can be read", file);
+  std::ifstream stream(file);
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  const auto other = std::ranges::find_if(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
+  check_value(other == text.end(), "{}: line {}: expected ASCII", file, 1 + std::count(text.begin(), other, '\n'));
   try {
-    return toml::parse_file(file);
+    return toml::parse(text);
   } catch (const toml::parse_error& error) {
     std::string why(error.description());
     std::ranges::replace(why, '\n', ' ');

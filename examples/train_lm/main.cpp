@@ -21,6 +21,7 @@
 #include "../common/trainer.h"
 #include "checkpoint.h"
 #include "config.h"
+#include "interruption.h"
 #include "sample.h"
 
 namespace braid::train_lm {
@@ -31,8 +32,6 @@ using examples::Corpus;
 using examples::Trainer;
 using Json = nlohmann::ordered_json;
 
-volatile std::sig_atomic_t interrupted = 0;
-
 /// The files of a run.
 struct Folder {
   fs::path path;
@@ -42,13 +41,6 @@ struct Folder {
   fs::path gradients() const { return path / "gradients.jsonl"; }
   fs::path picture() const { return path / "loss.png"; }
 };
-
-/// On SIGINT, SIGTERM and SIGHUP the step is finished and saved. A signal that is ignored, as under nohup, stays so.
-void catch_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-    if (std::signal(signal, [](int) { interrupted = 1; }) == SIG_IGN) std::signal(signal, SIG_IGN);
-  std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads stdout any more
-}
 
 void check_folder(const Config& config, const Folder& folder) {
   const bool holds_run = fs::exists(folder.config());
@@ -77,8 +69,7 @@ void rewind(const Folder& folder, std::int64_t step) {
   std::vector<std::pair<fs::path, std::string>> kept;
   for (const fs::path& path : {folder.metrics(), folder.telemetry(), folder.gradients()})
     if (fs::exists(path)) kept.emplace_back(path, examples::json_lines_until(path, step));
-  for (const auto& [path, lines] : kept)
-    write_file_atomically(path, [&](std::ostream& file) { file << lines; });
+  for (const auto& [path, lines] : kept) write_file_atomically(path, [&](std::ostream& file) { file << lines; });
 }
 
 void write_config(const Config& config, const Folder& folder, const Corpus& corpus) {
@@ -151,7 +142,7 @@ void train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
   examples::JSONLines metrics(folder.metrics());
   examples::Progress progress("step", steps, trainer.step());
   bool saved = true;
-  while (trainer.step() < steps && interrupted == 0) {
+  while (trainer.step() < steps && !interrupted()) {
     if (config.check_gradients > 0 && (trainer.step() + 1) % config.check_gradients == 0)
       check_gradients(folder, trainer, progress);
     const auto start = std::chrono::steady_clock::now();
@@ -202,7 +193,7 @@ int run(const Config& config) {
   train(config, folder, corpus, trainer);
   if (examples::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
     examples::say("picture: {}\n", folder.picture().string());
-  if (interrupted != 0) {
+  if (interrupted()) {
     examples::say("interrupted at step {}; continue with --resume --out {}\n", trainer.step(), folder.path.string());
     return 130;
   }
@@ -218,6 +209,7 @@ int run(const Config& config) {
 
 int main(int argc, char** argv) {
   using namespace braid::train_lm;
-  catch_signals();
+  std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads stdout any more
+  catch_interrupts();
   return braid::examples::run_main("train_lm", [&] { return run(parse(argc, argv)); });
 }

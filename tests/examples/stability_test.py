@@ -117,6 +117,7 @@ def bad_input(program, folder):
     out = folder / "new"
     cases = [
         ("none.toml is not a file", None, None),
+        ("line 2: expected ASCII", "divergence = 3.0", "divergence = 3.0  # ×"),
         ("line 2: expected TOML", "divergence = 3.0", "divergence = = 3"),
         ("divergence: expected a number from 1 to 1000000, got 0.5", "divergence = 3.0", "divergence = 0.5"),
         ("probe_every: expected an integer from 1 to 1000000, got 1.5", "probe_every = 4", "probe_every = 1.5"),
