@@ -1,9 +1,11 @@
 #!/usr/bin/python3 -B
-"""Runs fuzz targets for some seconds each, as many processes at a time as there are cores: run.py BUILD SECONDS TARGET ..
+"""Runs fuzz targets for some seconds each, a process a core: several targets at a time, or several processes of one target:
+run.py BUILD SECONDS TARGET ..
 
 Starts from fuzz/corpus/TARGET; what is found on the way stays in BUILD/corpus/TARGET, from which the next run goes on. Prints
 one line a target, and exits with 1 after a crash, whose input is in BUILD/crashes.
 """
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -38,16 +40,16 @@ def story(log):
     return "\n".join(line[:200] for line in lines[:16])
 
 
-def fuzz(build, target, seconds, scratch):
+def fuzz(build, target, processes, seconds, scratch):
     """Prints the target's line; returns the inputs that crashed it."""
-    logs = [open(pathlib.Path(scratch) / f"{target}-{core}.log", "w+") for core in range(os.cpu_count())]
-    processes = [start(build, target, seconds, log, scratch) for log in logs]
-    for process in processes:
+    logs = [open(pathlib.Path(scratch) / f"{target}-{process}.log", "w+") for process in range(processes)]
+    running = [start(build, target, seconds, log, scratch) for log in logs]
+    for process in running:
         process.wait()
     texts = [log.seek(0) or pathlib.Path(log.name).read_text(errors="replace") for log in logs]
     executions = sum(last(r"stat::number_of_executed_units: +(\d+)", text) or last(r"\n#(\d+)", text) for text in texts)
     coverage = max(last(r" cov: (\d+)", text) for text in texts)
-    failed = [text for text, process in zip(texts, processes) if process.returncode != 0]
+    failed = [text for text, process in zip(texts, running) if process.returncode != 0]
     print(f"{target:<18}{executions:>10} executions  {coverage:>6} edges covered  {len(failed)} crashes", flush=True)
     inputs = {path for text in failed for path in re.findall(r"Test unit written to (\S+)", text)}
     for text in failed:
@@ -58,8 +60,11 @@ def fuzz(build, target, seconds, scratch):
 def main():
     build, seconds, *targets = sys.argv[1:]
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=memory) as scratch:
-        crashes = [crash for target in targets for crash in fuzz(pathlib.Path(build).resolve(), target, seconds, scratch)]
+    cores = os.cpu_count()
+    with tempfile.TemporaryDirectory(dir=memory) as scratch, concurrent.futures.ThreadPoolExecutor(cores) as pool:
+        found = pool.map(lambda target: fuzz(pathlib.Path(build).resolve(), target, max(1, cores // len(targets)), seconds, scratch),
+                         targets)
+        crashes = [crash for some in found for crash in some]
     for crash in crashes:
         print(f"crash: {crash}", file=sys.stderr)
     sys.exit(1 if crashes else 0)

@@ -10,6 +10,7 @@
 
 #include <braid/autograd/ops.h>
 #include <braid/autograd/value_and_grad.h>
+#include <examples/common/run_main.h>
 #include <tests/planted/errors.h>
 #include <tests/planted/setting.h>
 
@@ -129,18 +130,13 @@ bool report_all(const Options& options) {
 }  // namespace braid::planted
 
 int main(int argc, char** argv) {
-  CLI::App app("Plants errors in the vjps of braid's ops and lets gradcheck find them");
-  braid::planted::Options options;
-  app.add_option("--only", options.only, "errors with this in 'op: words'");
-  app.add_flag("--markdown", options.markdown, "the table for docs/verify.md");
-  app.add_option("--seed", options.seed, "of the directions, and of where errors are planted in the transformer");
-  try {
-    app.parse(argc, argv);
+  return braid::examples::run_main("planted_errors", [&] {
+    CLI::App app("Plants errors in the vjps of braid's ops and lets gradcheck find them");
+    braid::planted::Options options;
+    app.add_option("--only", options.only, "errors with this in 'op: words'");
+    app.add_flag("--markdown", options.markdown, "the table for docs/verify.md");
+    app.add_option("--seed", options.seed, "of the directions, and of where errors are planted in the transformer");
+    braid::examples::parse_command_line(app, argc, argv);
     return braid::planted::report_all(options) ? 0 : 1;
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "planted_errors: {}\n", error.what());
-    return 2;
-  }
+  });
 }
