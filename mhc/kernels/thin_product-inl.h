@@ -14,12 +14,15 @@
 #include <hwy/highway.h>
 
 #include <braid/core/gemm.h>
+#include <braid/core/kernels/vector-inl.h>
 #include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using braid::kernels::HWY_NAMESPACE::Part;
+using braid::kernels::HWY_NAMESPACE::Whole;
 
 /// c = a b; a [rows, depth], b [depth, columns], c [rows, columns].
 template <class T>
@@ -38,17 +41,15 @@ HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher<T
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
   const int64_t depth = p.depth, columns = p.columns;
   const T *a = p.a + row * depth, *b = p.b;
-  // Lanes of the last vector that are columns.
-  const auto last = hn::FirstN(d, static_cast<size_t>(columns - (kVectors - 1) * kLanes));
   V sum[kParts][kRows][kVectors];
   for (auto& part : sum)
     for (auto& sums : part)
       for (V& s : sums) s = hn::Zero(d);
-  const auto add_term = [&](int64_t i, int part) {
+  const auto add_term = [&](int64_t i, int part, auto last) HWY_ATTR {
     V right[kVectors];
     for (int v = 0; v < kVectors; ++v) {
       const T* from = b + i * columns + v * kLanes;
-      right[v] = v + 1 < kVectors ? hn::LoadU(d, from) : hn::MaskedLoad(last, d, from);
+      right[v] = v + 1 < kVectors ? hn::LoadU(d, from) : last.load(d, from);
     }
     for (int r = 0; r < kRows; ++r) {
       const V left = hn::Set(d, a[r * depth + i]);
@@ -57,11 +58,16 @@ HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher<T
   };
   constexpr int kSteps = 4, kLines = std::max(1, kSteps * kRows * static_cast<int>(sizeof(T)) / 64);
   int64_t i = 0;
-  for (; i + kSteps <= depth; i += kSteps) {
-    for (int step = 0; step < kSteps; ++step) add_term(i + step, step % kParts);
+  // The last vector of a row of b may hold elements of the next row, in lanes that are not stored; behind b nothing is
+  // read.
+  for (; (depth - i - kSteps + 1) * columns >= kVectors * kLanes; i += kSteps) {
+    for (int step = 0; step < kSteps; ++step) add_term(i + step, step % kParts, Whole{});
     for (int line = 0; line < kLines; ++line) prefetcher.next_line();
   }
-  for (; i < depth; ++i) add_term(i, 0);
+  const Part last{static_cast<size_t>(columns - (kVectors - 1) * kLanes)};
+  for (; i + kSteps <= depth; i += kSteps)
+    for (int step = 0; step < kSteps; ++step) add_term(i + step, step % kParts, last);
+  for (; i < depth; ++i) add_term(i, 0, last);
   for (int r = 0; r < kRows; ++r)
     for (int v = 0; v < kVectors; ++v) {
       V total = sum[0][r][v];
@@ -70,7 +76,7 @@ HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher<T
       if (v + 1 < kVectors)
         hn::StoreU(total, d, to);
       else
-        hn::BlendedStore(total, last, d, to);
+        last.store(total, d, to);
     }
 }
 
