@@ -24,8 +24,8 @@ class JSONLines {
 };
 
 /// The lines of a file whose "step" is not past `step`; those past it belong to steps that will be taken again. A last
-/// line that a killed program left unfinished goes too. None when there is no file. Throws FileError naming the line
-/// that is no object with an integer step.
+/// line that a killed program left unfinished goes too. Throws FileError when the file cannot be read, and naming the
+/// line that is no object with an integer step.
 std::string json_lines_until(const std::filesystem::path& path, std::int64_t step);
 
 }  // namespace braid::examples
