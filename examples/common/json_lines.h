@@ -8,7 +8,8 @@
 
 namespace braid::examples {
 
-/// A file with one JSON object a line; each line is whole on disk before the next is written.
+/// A file with one JSON object a line; the system has each line before the next is written. Nothing is synced: a power
+/// cut may take lines.
 class JSONLines {
  public:
   /// Continues the file with the lines that it holds, or starts it. Throws FileError when it cannot be written.
