@@ -1,13 +1,12 @@
 #include "corpus.h"
 
 #include <algorithm>
-#include <fstream>
-#include <map>
-#include <sstream>
 
 #include <braid/core/checksum.h>
 #include <braid/core/error.h>
 
+#include "memory.h"
+#include "read_file.h"
 #include "run_info.h"
 #include "utf8.h"
 
@@ -36,14 +35,12 @@ void append_utf8(std::string& text, char32_t point) {
   for (int k = more - 1; k >= 0; --k) put(0x80u | (point >> (6 * k) & 0x3Fu));
 }
 
-std::string read_file(const fs::path& path) {
+std::string read_named(const fs::path& path) {
   std::error_code none;
   check<FileError>(fs::is_regular_file(path, none), "--text: {} is not a file that can be read", path.string());
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  content << file.rdbuf();
-  check<FileError>(file.good() || content.tellp() == 0, "--text: {} cannot be read", path.string());
-  return content.str();
+  check_memory(fmt::format("--text: the characters of {}", path.string()),
+               4 * static_cast<double>(fs::file_size(path)));
+  return read_file(path);
 }
 
 /// The regular files of a folder with one of the endings (any when there are none), in the order of their names.
@@ -64,7 +61,7 @@ std::string read_folder(const fs::path& folder, const std::vector<std::string>& 
 }  // namespace
 
 std::string read_text(const fs::path& path) {
-  if (!path.empty()) return read_file(path);
+  if (!path.empty()) return read_named(path);
   std::string text = read_folder("/usr/share/common-licenses", {});
   if (text.empty()) text = read_folder(program_folder() / "../../braid", {".h", ".cpp"});
   check<FileError>(!text.empty(), "--text: this system has no license texts to learn from; name a text file");

@@ -1,6 +1,10 @@
 #include "json_lines.h"
 
+#include <sstream>
+
 #include <braid/core/error.h>
+
+#include "read_file.h"
 
 namespace braid::examples {
 
@@ -16,8 +20,8 @@ void JSONLines::append_lines(const std::string& lines) {
 }
 
 std::string json_lines_until(const std::filesystem::path& path, std::int64_t step) {
+  std::istringstream file(read_file(path));
   std::string kept;
-  std::ifstream file(path);
   std::int64_t number = 0;
   for (std::string text; std::getline(file, text) && !file.eof();) {
     ++number;

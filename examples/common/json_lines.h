@@ -8,7 +8,8 @@
 
 namespace braid::examples {
 
-/// A file with one JSON object a line; each line is whole on disk before the next is written.
+/// A file with one JSON object a line; the system has each line before the next is written. Nothing is synced: a power
+/// cut may take lines.
 class JSONLines {
  public:
   /// Continues the file with the lines that it holds, or starts it. Throws FileError when it cannot be written.
@@ -24,8 +25,8 @@ class JSONLines {
 };
 
 /// The lines of a file whose "step" is not past `step`; those past it belong to steps that will be taken again. A last
-/// line that a killed program left unfinished goes too. None when there is no file. Throws FileError naming the line
-/// that is no object with an integer step.
+/// line that a killed program left unfinished goes too. Throws FileError when the file cannot be read, and naming the
+/// line that is no object with an integer step.
 std::string json_lines_until(const std::filesystem::path& path, std::int64_t step);
 
 }  // namespace braid::examples

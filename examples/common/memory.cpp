@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
-#include <string>
 
 #include <braid/core/error.h>
 
@@ -51,11 +50,14 @@ double least_bytes(const TrainingSizes& s) {
 
 }  // namespace
 
+void check_memory(const std::string& what, double bytes) {
+  const double available = available_bytes();
+  check_value(bytes <= available, "{} take at least {:.3g} GB but {:.3g} GB of memory are free", what, bytes / 1e9,
+              available / 1e9);
+}
+
 void check_memory(const TrainingSizes& sizes) {
-  const double needed = least_bytes(sizes), available = available_bytes();
-  check_value(needed <= available,
-              "a model and batches of these sizes take at least {:.3g} GB but {:.3g} GB of memory are free",
-              needed / 1e9, available / 1e9);
+  check_memory("a model and batches of these sizes", least_bytes(sizes));
 }
 
 }  // namespace braid::examples

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 
 namespace braid::examples {
 
@@ -8,6 +9,9 @@ struct TrainingSizes {
   std::int64_t vocab, context, channels, layers, batch, streams;
   double bytes = 4;  ///< of an element
 };
+
+/// Throws ValueError, which begins with `what`, when this process cannot have `bytes` of memory.
+void check_memory(const std::string& what, double bytes);
 
 /// Throws ValueError when training takes more memory than this process can have: at least four copies of every
 /// parameter (gradient and moments) and what the simplest layers keep for the backward pass.

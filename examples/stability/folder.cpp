@@ -1,7 +1,6 @@
 #include "folder.h"
 
-#include <fstream>
-#include <iterator>
+#include <algorithm>
 #include <ostream>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +8,7 @@
 #include <braid/core/atomic_file.h>
 #include <braid/core/error.h>
 
+#include "../common/read_file.h"
 #include "../common/run_folder.h"
 #include "../common/run_info.h"
 
@@ -18,9 +18,13 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-std::string content(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+/// Whether nothing is there but what a start that was killed leaves.
+bool is_unused(const Folder& folder) {
+  return std::ranges::all_of(fs::directory_iterator(folder.path), [&](const fs::directory_entry& entry) {
+    const std::string name = entry.path().filename().string();
+    return name == ".lock" || name.starts_with("config.toml.") ||
+           (entry.path() == folder.runs() && fs::is_empty(entry));
+  });
 }
 
 }  // namespace
@@ -28,9 +32,9 @@ std::string content(const fs::path& path) {
 Folder open_folder(const fs::path& path, const Config& config) {
   const Folder folder{path};
   const bool there = fs::exists(folder.config());
-  check_value(there || !fs::exists(path) || (fs::is_directory(path) && fs::is_empty(path)),
+  check_value(there || !fs::exists(path) || (fs::is_directory(path) && is_unused(folder)),
               "--out: {} holds other files; name another folder", path.string());
-  check_value(!there || content(folder.config()) == config.text,
+  check_value(!there || examples::read_file(folder.config()) == config.text,
               "--out: {} was made with another configuration; name another folder", path.string());
   examples::make_results_folder(folder.runs());
   return folder;
@@ -42,8 +46,9 @@ void write_config(const Folder& folder, const Config& config) {
 }
 
 void add_session(const Folder& folder, const std::string& command) {
-  Json info = Json::parse(content(folder.info()), nullptr, /*allow_exceptions=*/false);
-  if (!info.is_object()) info = {{"sessions", Json::array()}};
+  const std::string before = fs::exists(folder.info()) ? examples::read_file(folder.info()) : "";
+  Json info = Json::parse(before, nullptr, /*allow_exceptions=*/false);
+  if (!info.is_object() || !info["sessions"].is_array()) info = {{"sessions", Json::array()}};
   info["sessions"].push_back({{"command", command},
                               {"started", examples::time_stamp()},
                               {"git_commit", examples::git_commit()},

@@ -1,14 +1,16 @@
 #include "results.h"
 
-#include <fstream>
 #include <limits>
 #include <ostream>
+#include <sstream>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include <braid/core/atomic_file.h>
 #include <braid/core/error.h>
+
+#include "../common/read_file.h"
 
 namespace braid::stability {
 namespace {
@@ -17,7 +19,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 std::string last_line(const fs::path& path) {
-  std::ifstream file(path);
+  std::istringstream file(examples::read_file(path));
   std::string last;
   for (std::string line; std::getline(file, line);) last = std::move(line);
   return last;

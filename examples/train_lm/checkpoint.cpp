@@ -98,6 +98,10 @@ void save_checkpoint(const fs::path& folder, const examples::TrainerState& state
   fs::rename(next(folder), last(folder));
 }
 
+bool has_checkpoint(const fs::path& folder) {
+  return fs::exists(next(folder)) || fs::exists(last(folder)) || fs::exists(previous(folder));
+}
+
 std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, const examples::TrainerState& like,
                                                       const Config& config, const examples::Corpus& corpus) {
   std::string damage;

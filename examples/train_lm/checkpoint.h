@@ -13,6 +13,9 @@ namespace braid::train_lm {
 void save_checkpoint(const std::filesystem::path& folder, const examples::TrainerState& state, const Config& config,
                      const examples::Corpus& corpus);
 
+/// Whether there is one, damaged or not.
+bool has_checkpoint(const std::filesystem::path& folder);
+
 /// The newest state in the folder whose checksum is right, for a run whose state now is `like`; says when that is not
 /// the last one that was saved. None when there is no checkpoint. Throws FileError when all are damaged, ValueError
 /// when the run had another text, configuration or instruction set, or weights that are not finite.

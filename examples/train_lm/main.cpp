@@ -2,7 +2,6 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <fstream>
 #include <initializer_list>
 #include <optional>
 #include <vector>
@@ -15,6 +14,7 @@
 
 #include "../common/json_lines.h"
 #include "../common/progress.h"
+#include "../common/read_file.h"
 #include "../common/run_folder.h"
 #include "../common/run_info.h"
 #include "../common/run_main.h"
@@ -43,9 +43,11 @@ struct Folder {
 };
 
 void check_folder(const Config& config, const Folder& folder) {
-  const bool holds_run = fs::exists(folder.config());
+  const bool holds_run = fs::exists(folder.config()) || has_checkpoint(folder.path);
   check<FileError>(holds_run || !config.resume, "--resume: {} holds no run", folder.path.string());
   check_value(!holds_run || config.resume, "--out: {} holds a run; continue it with --resume or name another folder",
+              folder.path.string());
+  check_value(holds_run || !fs::exists(folder.metrics()), "--out: {} holds other results; name another folder",
               folder.path.string());
 }
 
@@ -54,8 +56,8 @@ void resume(const Config& config, const Folder& folder, const Corpus& corpus, Tr
   if (auto state = load_checkpoint(folder.path, trainer.state(), config, corpus)) {
     trainer.restore(std::move(*state));
   } else {
-    std::ifstream file(folder.config());
-    const auto earlier = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+    const auto earlier =
+        nlohmann::json::parse(examples::read_file(folder.config()), nullptr, /*allow_exceptions=*/false);
     check<FileError>(earlier.is_object() && earlier.contains("text_checksum") && earlier["text_checksum"].is_string(),
                      "{}: must be the configuration of a run", folder.config().string());
     check_same_run(earlier, earlier["text_checksum"], config, corpus);
@@ -210,6 +212,8 @@ int run(const Config& config) {
 int main(int argc, char** argv) {
   using namespace braid::train_lm;
   std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads stdout any more
-  catch_interrupts();
-  return braid::examples::run_main("train_lm", [&] { return run(parse(argc, argv)); });
+  return braid::examples::run_main("train_lm", [&] {
+    catch_interrupts();
+    return run(parse(argc, argv));
+  });
 }

@@ -39,6 +39,7 @@ LINES = {
     "train_lm": [["--steps"], ["extra"], ["--color", "red"], ["--resume"], ["--resume", "--out", "none"],
                  ["--text", "none.txt", "--out", "new"], ["--text", ".", "--out", "new"], ["--out", "LONG"],
                  ["--out", "new/LONG"], ["--out", "NOT_UTF8"], ["--text", "NOT_UTF8", "--out", "new"], ["--out", "loop/new"],
+                 ["--text", "sparse.txt", "--out", "new"],
                  ["--out", "text.txt"], ["--out", "text.txt/new"], ["--out", "/proc/new"], ["--out", "/dev/null"],
                  ["--text", "loop", "--out", "new"], ["--text", "bytes.bin", "--out", "new"],
                  ["--text", "surrogate.txt", "--out", "new"], ["--text", "beyond.txt", "--out", "new"],
@@ -81,6 +82,8 @@ def command_lines():
 def prepare(folder):
     write_text(folder)
     (folder / "loop").symlink_to("loop")
+    (folder / "sparse.txt").touch()
+    os.truncate(folder / "sparse.txt", 1 << 42)
     (folder / "bytes.bin").write_bytes(bytes(range(256)) * 20)
     for name, encoded in {"surrogate": b"\xed\xa0\x80", "beyond": b"\xf4\x90\x80\x80", "overlong": b"\xc0\xaf"}.items():
         (folder / f"{name}.txt").write_bytes(b"good text " * 500 + encoded + b" good text" * 500)

@@ -13,8 +13,8 @@ def write_text(folder):
     return text
 
 
-def run(program, *flags):
-    return subprocess.run([program, *map(str, flags)], capture_output=True, text=True, errors="replace", timeout=120)
+def run(program, *flags, **options):
+    return subprocess.run([program, *map(str, flags)], capture_output=True, text=True, errors="replace", timeout=120, **options)
 
 
 def check(condition, message):

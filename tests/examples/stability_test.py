@@ -152,11 +152,19 @@ def bad_input(program, folder):
     check_refused("config", run(program, "--out", out))
     check_refused("holds other files", run(program, good, "--out", folder))
     check(not out.exists(), "a folder was made for a configuration that was refused")
+    (out / "runs").mkdir(parents=True)  # as a start that was killed leaves it
+    write(out, ".lock", "")
+    write(out, "config.toml.0123456789abcdef.tmp", "half")
     check(run(program, good, "--out", out).returncode == 0, "the good run failed")
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     check_refused("made with another configuration", run(program, write(folder, "other.toml", TINY + "\n"), "--out", out))
     check(before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}, "files of the existing results changed")
     results = [check_run(path, MODES) for path in (out / "runs").iterdir()]
+    first = min((out / "runs").iterdir())
+    first.unlink()
+    write(out, "run_info.json", '{"sessions": 1}')
+    os.mkfifo(first)  # whoever opened it would wait for a writer
+    check_refused(f"{first}: must be a regular file", run(program, good, "--out", out))
     check({"trained", "diverged"} == {result["result"] for _, _, result in results}, "learning rate 100 must diverge, 0.01 must not")
 
 

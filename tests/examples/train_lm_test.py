@@ -1,8 +1,10 @@
 #!/usr/bin/python3 -B
-"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|gradients|bad-input|integrity|nonfinite|shell|signals|kill}"""
+"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|gradients|bad-input|integrity|nonfinite|files|shell|signals|kill}"""
 import json
+import os
 import pathlib
 import random
+import resource
 import shutil
 import signal
 import struct
@@ -251,6 +253,38 @@ def nonfinite(program, folder):
     check(result.returncode == 3 and "step 40: the held-out loss is not finite" in result.stderr, result.stderr)
 
 
+def limited(what, limit):
+    return {"preexec_fn": lambda: resource.setrlimit(what, (limit, resource.getrlimit(what)[1]))}
+
+
+def files(program, folder):
+    """What is in the place of a run's files, and limits of the process, are one line; a run is not begun over another."""
+    text, out = write_text(folder), folder / "run"
+    flags = ["--text", text, *TINY, "--checkpoint-every", 1, "--steps", 10, "--out", out]
+    check(run(program, *flags).returncode == 0, "the good run failed")
+    config, metrics = out / "config.json", out / "metrics.jsonl"
+    before, lines = config.read_bytes(), metrics.read_text()
+    metrics.unlink()
+    os.mkfifo(metrics)  # whoever opened it would wait for a writer
+    check_refused(f"{metrics}: must be a regular file", run(program, *flags, "--resume"))
+    metrics.unlink()
+    metrics.write_text(lines)
+    config.unlink()
+    check_refused("holds a run", run(program, *flags))
+    check(run(program, *flags, "--resume").returncode == 0 and json.loads(config.read_text()) == json.loads(before), "resumed by the checkpoint")
+    for checkpoint in out.glob("*.safetensors"):
+        checkpoint.unlink()
+    config.unlink()
+    check_refused("holds other results", run(program, *flags))
+    check(metrics.read_text() == lines, "metrics.jsonl was touched")
+    os.mkfifo(config)
+    check_refused(f"{config}: must be a regular file", run(program, *flags, "--resume"))
+    small = [*flags[:-1], folder / "small"]
+    check_refused("File too large", run(program, *small, **limited(resource.RLIMIT_FSIZE, 4096)))
+    check((folder / "small/config.json").exists(), "it ended too early")
+    check_refused("train_lm: ", run(program, *flags[:-1], folder / "new", **limited(resource.RLIMIT_STACK, 1 << 47)))  # no thread starts
+
+
 def start_long_run(program, text, out, **options):
     command = [program, "--text", text, *TINY, "--steps", "100000", "--checkpoint-every", "100000", "--out", out]
     process = subprocess.Popen(list(map(str, command)), text=True, **options)
@@ -310,4 +344,4 @@ if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
         {"outputs": outputs, "connections": connections, "gradients": gradients, "bad-input": bad_input, "integrity": integrity, "nonfinite": nonfinite,
-         "shell": shell, "signals": signals, "kill": kill}[case](program, pathlib.Path(name))
+         "files": files, "shell": shell, "signals": signals, "kill": kill}[case](program, pathlib.Path(name))

@@ -1,4 +1,4 @@
-// Memory may run out at any allocation of a training run. The exception arrives where the step was called, all memory
+// Memory may run out at any tensor of a training run. The exception arrives where the step was called, all memory
 // comes back, and the model and its optimizer are those before the step or those after it.
 
 #include <filesystem>
