@@ -46,9 +46,13 @@ bool measure(const Values& y, std::size_t step, Tensor& errors) {
     };
     if (!is_left(step)) continue;
     const double fine = roughness(g, 1);
-    // What bends shows 16 times as much at twice the distance; where it is NaN, y has left its domain.
-    const bool unclear = std::isnan(fine) || roughness(g, 2) > 4 * fine;
-    if (!unclear || last) error[element] = std::fmin(error[element], std::isnan(fine) ? 0 : fine);
+    if (std::isnan(error[element])) {
+      // What bends shows 16 times as much at twice the distance; where it is NaN, y has left its domain.
+      const bool unclear = std::isnan(fine) || roughness(g, 2) > 4 * fine;
+      if (!unclear || last) error[element] = std::isnan(fine) ? 0 : fine;
+    } else if (std::ranges::adjacent_find(g) == g.end()) {  // else they may all be on one stair
+      error[element] = std::fmin(error[element], fine);
+    }
     again |= is_left(step + 1);
   }
   return again;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kRounding = std::numeric_limits<float>::epsilon();
 constexpr double kNoise = 4 * kRounding;  // of one disturbed run
-constexpr double kAllowed = 8;            // times what disturbed runs move
+constexpr double kAllowed = 50;           // times what disturbed runs move, which are blind for the inside of fused ops
 constexpr std::uint64_t kMoreRuns = 64;   // before a difference counts as one
 
 double largest(const Tensor& x) {
