@@ -61,5 +61,29 @@ TEST(GradcheckDiagnosis, SaysThatAnInputHasNoInfluence) {
   EXPECT_THAT(shifted.message, HasSubstr("\nf does not depend on input 1"));
 }
 
+// What random programs have shown to be hard: right gradients where differences mislead.
+
+TEST(GradcheckOfHardFunctions, AGradientThatIsAllRoundingIsNotWrong) {
+  const auto f = [](auto x) { return layer_norm(x[2], x[1], slice(rms_norm(x[0], x[0], 1e-5), 0, 2, 3), 1e-5); };
+  const std::vector<Tensor> inputs{ones({3}, DType::f64), Tensor::of<double>({1}, {0.8723975419998169}),
+                                   Tensor::of<double>({2, 2, 1}, {0, 0, -32.5, -33.75})};
+  const GradcheckResult result = gradcheck(f, inputs);
+  EXPECT_TRUE(result) << result.message;
+}
+
+TEST(GradcheckOfHardFunctions, PolesNearByAreNotRounding) {
+  const auto f = [](auto x) { return x[2] / log(abs(layer_norm(x[0], x[0], x[1], 1e-5))); };
+  const std::vector<Tensor> inputs{full({2}, 2.918778419494629, DType::f64), Tensor::of<double>({2}, {-0.5, 1.25}),
+                                   scalar(-0.019911590963602066, DType::f64)};
+  const GradcheckResult result = gradcheck(f, inputs);
+  EXPECT_TRUE(result) << result.message;
+}
+
+TEST(GradcheckOfHardFunctions, WhatCannotMoveTheFunctionIsNotWrong) {
+  const auto f = [](auto x) { return cross_entropy(x[0], Tensor::of<std::int32_t>({}, {0}), -1); };
+  const GradcheckResult result = gradcheck(f, {Tensor::of<double>({2}, {9.25, -53.25})});
+  EXPECT_TRUE(result) << result.message;
+}
+
 }  // namespace
 }  // namespace braid
