@@ -49,14 +49,13 @@ class Gradcheck {
  private:
   bool diagnosed();
   bool differentiated();
-  std::vector<Tensor> gradients_at(const std::vector<Tensor>& inputs, const Tensor& dy) const;
   void measure_jumps(int points);
   Lines through() const { return {inputs_, names_, gradients_, options_}; }
   bool fails(const std::string& sentence);
   double amplification() const;
   std::vector<Tensor> point_on(const Line& line, double t) const;
   Tensor evaluate(const Line& line, double t) const;
-  Derivative derivative_along(const Line& line, double scale, double floor) const;
+  Derivative derivative_along(const Line& line, double scale, double floor, const Tensor& noise) const;
 
   /// What the gradients say of a line.
   struct Analytic {
@@ -66,7 +65,8 @@ class Gradcheck {
   };
   Analytic analytic_along(const Line& line) const;
   CheckedDerivative check(const Line& line);
-  CheckedDerivative compare(const Line& line) const;
+  CheckedDerivative compare(const Line& line, const Tensor& noise) const;
+  CheckedDerivative compare_again(const Line& line);
   bool is_wrong_beside(const Line& line);
   void find_points_beside();
   void count(CheckedDerivative checked);
@@ -78,7 +78,8 @@ class Gradcheck {
   const GradcheckOptions& options_;
   std::vector<std::string> names_;
   Rng rng_;
-  Tensor y_, dy_, noise_;                  // noise: the rounding error of each element of y
+  Tensor y_, dy_;
+  Tensor noise_, noise_beside_kinks_;      // the rounding error of each element of y
   std::vector<Tensor> gradients_, jumps_;  // jumps: how much gradients change with the last bits of the inputs
   int jump_points_ = 0;                    // at how many points they were measured
   std::optional<std::vector<Gradcheck>> beside_;
@@ -88,8 +89,8 @@ class Gradcheck {
 /// The gradients of <dy, f(inputs)>, the way users get them; false when they are not the same twice.
 bool Gradcheck::differentiated() {
   dy_ = random_signs(y_.shape(), rng_);
-  gradients_ = gradients_at(inputs_, dy_);
-  const std::vector<Tensor> again = gradients_at(inputs_, dy_);
+  gradients_ = gradients_at(f_, inputs_, dy_);
+  const std::vector<Tensor> again = gradients_at(f_, inputs_, dy_);
   for (std::size_t i = 0; i < again.size(); ++i)
     if (!identical(gradients_[i], again[i]))
       return !fails(fmt::format("the gradient of {} is not deterministic: two backward passes differ", names_[i]));
@@ -107,23 +108,12 @@ void Gradcheck::measure_jumps(int points) {
   const Tensor turn = random_direction(dy_, rng_);
   for (; jump_points_ < points; ++jump_points_) {
     const double last_bits = (jump_points_ % 2 == 0 ? 0x1p-45 : -0x1p-45) * (1 + jump_points_ / 2);
-    const std::vector<Tensor> there = gradients_at(point_on(line, last_bits), moved(dy_, turn, last_bits));
+    const std::vector<Tensor> there = gradients_at(f_, point_on(line, last_bits), moved(dy_, turn, last_bits));
     for (std::size_t i = 0; i < jumps_.size(); ++i) {
       const auto larger = [](auto jump, auto g, auto h) { return std::max(jump, std::abs(g - h)); };
       jumps_[i] = map("gradcheck", larger, jumps_[i], gradients_[i], there[i]);
     }
   }
-}
-
-std::vector<Tensor> Gradcheck::gradients_at(const std::vector<Tensor>& inputs, const Tensor& dy) const {
-  Tape tape;
-  std::vector<Var> watched;
-  for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
-  const Var y = f_(watched);
-  tape.backward(y, dy);
-  std::vector<Tensor> gradients;
-  for (const Var& input : watched) gradients.push_back(tape.gradient(input));
-  return gradients;
 }
 
 bool Gradcheck::fails(const std::string& sentence) {
@@ -157,12 +147,12 @@ Tensor Gradcheck::evaluate(const Line& line, double t) const {
 }
 
 /// Stops when the derivative is certain enough for a verdict.
-Derivative Gradcheck::derivative_along(const Line& line, double scale, double floor) const {
+Derivative Gradcheck::derivative_along(const Line& line, double scale, double floor, const Tensor& noise) const {
   Extrapolation extrapolation;
   const auto add = [&](double step) -> const Extrapolation& {
     step = (line.from + step) - line.from;  // as far as it really gets
     Movement movement;
-    movement.add(dy_, evaluate(line, step), y_, evaluate(line, -step), noise_);
+    movement.add(dy_, evaluate(line, step), y_, evaluate(line, -step), noise);
     extrapolation.add(step, movement.moves(step, line.scale));
     return extrapolation;
   };
@@ -185,14 +175,9 @@ Gradcheck::Analytic Gradcheck::analytic_along(const Line& line) const {
   return sum;
 }
 
-/// Two points may miss how much a gradient that consists of rounding changes: before it is called wrong, there are
-/// more.
 CheckedDerivative Gradcheck::check(const Line& line) {
-  CheckedDerivative checked = compare(line);
-  if (checked.verdict == Verdict::wrong && jump_points_ < kManyJumpPoints) {
-    measure_jumps(kManyJumpPoints);
-    checked = compare(line);
-  }
+  CheckedDerivative checked = compare(line, noise_);
+  if (checked.verdict == Verdict::wrong) checked = compare_again(line);
   // Where f stands still, what moves it by less than rounding takes from the inputs cannot be told from zero.
   const bool still = checked.numeric == 0 && checked.uncertainty == 0;
   const double lost = std::numeric_limits<double>::epsilon() * line.scale;
@@ -213,15 +198,26 @@ CheckedDerivative Gradcheck::check(const Line& line) {
   return checked;
 }
 
+/// What looks wrong has to stay wrong: two points may miss how much a gradient that consists of rounding changes, and
+/// kinks or poles at some distance may look like coarse rounding.
+CheckedDerivative Gradcheck::compare_again(const Line& line) {
+  measure_jumps(kManyJumpPoints);
+  if (!noise_beside_kinks_.defined())
+    noise_beside_kinks_ =
+        rounding_errors_beside_kinks([&, all = through().all_inputs(rng_)](double t) { return evaluate(all, t); });
+  const CheckedDerivative checked = compare(line, noise_);
+  return checked.verdict == Verdict::wrong ? compare(line, noise_beside_kinks_) : checked;
+}
+
 /// What differences alone say.
-CheckedDerivative Gradcheck::compare(const Line& line) const {
+CheckedDerivative Gradcheck::compare(const Line& line, const Tensor& noise) const {
   const auto [analytic, floor, jump] = analytic_along(line);
   CheckedDerivative checked{line.input, line.where, analytic};
   // Coarse steps may all miss what is narrow or near. So what is wrong has to stay wrong at finer ones, as far as these
   // are certain enough to tell.
   double difference = std::numeric_limits<double>::infinity();
   for (const double fineness : {1.0, 1e-3, 1e-6}) {
-    Derivative numeric = derivative_along(line, fineness * line.scale, floor);
+    Derivative numeric = derivative_along(line, fineness * line.scale, floor, noise);
     const double uncertainty = numeric.error;
     if (!(uncertainty < 0.1 * difference) && fineness < 1) continue;
     if (std::isfinite(jump)) numeric.error += jump;

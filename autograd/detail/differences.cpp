@@ -120,4 +120,15 @@ std::string element_name(const Shape& shape, std::int64_t flat) {
   return fmt::format("element [{}]", fmt::join(index, ", "));
 }
 
+std::vector<Tensor> gradients_at(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy) {
+  Tape tape;
+  std::vector<Var> watched;
+  for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
+  const Var y = f(watched);
+  tape.backward(y, dy);
+  std::vector<Tensor> gradients;
+  for (const Var& input : watched) gradients.push_back(tape.gradient(input));
+  return gradients;
+}
+
 }  // namespace braid::detail

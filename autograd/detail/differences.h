@@ -4,6 +4,7 @@
 #include <string>
 
 #include <braid/autograd/derivative.h>
+#include <braid/autograd/gradcheck.h>
 #include <braid/core/random.h>
 #include <braid/core/tensor.h>
 
@@ -52,5 +53,8 @@ struct Movement {
 
 /// `element [1, 2]`
 std::string element_name(const Shape& shape, std::int64_t flat);
+
+/// The gradients of <dy, f(inputs)>, the way users get them.
+std::vector<Tensor> gradients_at(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy);
 
 }  // namespace braid::detail

@@ -22,52 +22,52 @@ double roughness(const Sequence& g, std::size_t apart) {
   return sizes[count / 2] / (0.6745 * std::sqrt(70.0));
 }
 
-/// The distances of the values. The first are far enough apart to show the stairs of f32. Rounding is the same at all
-/// of them, but kinks and poles near by look smaller at the closer ones. The others are for what bends even there.
-constexpr std::array kSteps{0x1p-10, 0x1p-14, 0x1p-19, 0x1p-24, 0x1p-40};
-constexpr std::size_t kStairs = 3;
+/// The distances of the values. They are to be far enough apart to show the stairs of a coarse rounding; where y bends
+/// at that distance, they come closer.
+constexpr std::array kSteps{0x1p-10, 0x1p-24, 0x1p-40};
+constexpr double kBesideKinks = 0x1p-19;
 
-/// Of what is stored: less is not looked at again.
-constexpr double kFine = 0x1p10 * std::numeric_limits<double>::epsilon();
-
-using Values = std::array<Tensor, Sequence().size()>;
-
-/// Fills in the errors that are NaN, which the last step leaves none of, and lowers those that are not fine. Returns
-/// whether any of them is left for the next step.
-bool measure(const Values& y, std::size_t step, Tensor& errors) {
-  const bool last = step + 1 == kSteps.size();
+/// Fills in the errors that are still NaN and returns whether some are to be measured with smaller steps.
+bool measure(const std::array<Tensor, Sequence().size()>& y, bool last, Tensor& errors) {
   double* error = errors.mutable_data<double>();
   bool again = false;
   for (std::int64_t element = 0; element < errors.numel(); ++element) {
+    if (!std::isnan(error[element])) continue;
     Sequence g{};
     for (std::size_t i = 0; i < g.size(); ++i) g[i] = y[i].data<double>()[element];
-    const auto is_left = [&](std::size_t at) {
-      return std::isnan(error[element]) || (at < kStairs && error[element] > kFine * std::abs(g.front()));
-    };
-    if (!is_left(step)) continue;
     const double fine = roughness(g, 1);
-    if (std::isnan(error[element])) {
-      // What bends shows 16 times as much at twice the distance; where it is NaN, y has left its domain.
-      const bool unclear = std::isnan(fine) || roughness(g, 2) > 4 * fine;
-      if (!unclear || last) error[element] = std::isnan(fine) ? 0 : fine;
-    } else if (std::ranges::adjacent_find(g) == g.end()) {  // else they may all be on one stair
-      error[element] = std::fmin(error[element], fine);
-    }
-    again |= is_left(step + 1);
+    // What bends shows 16 times as much at twice the distance; where it is NaN, y has left its domain.
+    const bool unclear = std::isnan(fine) || roughness(g, 2) > 4 * fine;
+    if (!unclear || last) error[element] = std::isnan(fine) ? 0 : fine;
+    again |= unclear;
   }
   return again;
 }
+
+std::array<Tensor, Sequence().size()> values_at(const std::function<Tensor(double t)>& y, double step) {
+  std::array<Tensor, Sequence().size()> values;
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = y(static_cast<double>(i) * step).contiguous();
+  return values;
+}
+
+Tensor unknown(const Shape& shape) { return full(shape, std::numeric_limits<double>::quiet_NaN(), DType::f64); }
 
 }  // namespace
 
 Tensor rounding_errors(const std::function<Tensor(double t)>& y) {
   Tensor errors;
-  for (std::size_t step = 0; step < kSteps.size(); ++step) {
-    Values values;
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = y(static_cast<double>(i) * kSteps[step]).contiguous();
-    if (step == 0) errors = full(values.front().shape(), std::numeric_limits<double>::quiet_NaN(), DType::f64);
-    if (!measure(values, step, errors)) break;
+  for (const double step : kSteps) {
+    const auto values = values_at(y, step);
+    if (!errors.defined()) errors = unknown(values.front().shape());
+    if (!measure(values, step == kSteps.back(), errors)) break;
   }
+  return errors;
+}
+
+Tensor rounding_errors_beside_kinks(const std::function<Tensor(double t)>& y) {
+  const auto values = values_at(y, kBesideKinks);
+  Tensor errors = unknown(values.front().shape());
+  measure(values, true, errors);
   return errors;
 }
 

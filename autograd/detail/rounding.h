@@ -8,4 +8,8 @@ namespace braid::detail {
 /// The rounding error of each element of y(t), f64, near t = 0: what is not smooth in it.
 Tensor rounding_errors(const std::function<Tensor(double t)>& y);
 
+/// The same from close by, where kinks and poles at some distance do not look like rounding; stairs that are wider than
+/// that distance do not show.
+Tensor rounding_errors_beside_kinks(const std::function<Tensor(double t)>& y);
+
 }  // namespace braid::detail
