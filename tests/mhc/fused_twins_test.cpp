@@ -98,10 +98,11 @@ TwinSizes random_sizes(const TwinFamily& family, Rng& rng) {
 }
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr int kShapes = 20;  // which takes as long
+constexpr bool kSlow = true;
 #else
-constexpr int kShapes = 80;  // of each family: 2,640 in all, 1,040 of them with mixings
+constexpr bool kSlow = false;
 #endif
+constexpr int kShapes = kSlow ? 20 : 80;  // of each family: 2,640 in all, 1,040 of them with mixings
 
 class FusedTwins : public testing::TestWithParam<TwinFamily> {};
 
@@ -140,10 +141,12 @@ TEST_P(FusedTwins, AgreeWhereStoresAreNonTemporal) {
     const Tensor dy = cotangent_for(twin, rng);
     expect_agreement_in_f64(twin, dy);
     for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+      if (kSlow && target == HWY_EMU128) continue;
       SCOPED_TRACE(hwy::TargetName(target));
       const TargetGuard guard(target);
       expect_agreement_in_f32(twin, dy, GetParam().f32);
     }
+    if (kSlow) break;
   }
 }
 
