@@ -108,7 +108,8 @@ void Gradcheck::measure_jumps(int points) {
   const Tensor turn = random_direction(dy_, rng_);
   for (; jump_points_ < points; ++jump_points_) {
     const double last_bits = (jump_points_ % 2 == 0 ? 0x1p-45 : -0x1p-45) * (1 + jump_points_ / 2);
-    const std::vector<Tensor> there = gradients_at(f_, point_on(line, last_bits), moved(dy_, turn, last_bits));
+    RoundsOtherwise probe(rng_.split());
+    const auto there = gradients_at(f_, point_on(line, last_bits), moved(dy_, turn, last_bits), &probe);
     for (std::size_t i = 0; i < jumps_.size(); ++i) {
       const auto larger = [](auto jump, auto g, auto h) { return std::max(jump, std::abs(g - h)); };
       jumps_[i] = map("gradcheck", larger, jumps_[i], gradients_[i], there[i]);

@@ -120,8 +120,9 @@ std::string element_name(const Shape& shape, std::int64_t flat) {
   return fmt::format("element [{}]", fmt::join(index, ", "));
 }
 
-std::vector<Tensor> gradients_at(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy) {
-  Tape tape;
+std::vector<Tensor> gradients_at(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
+                                 Probe* probe) {
+  Tape tape(probe);
   std::vector<Var> watched;
   for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
   const Var y = f(watched);

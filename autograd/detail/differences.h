@@ -55,6 +55,7 @@ struct Movement {
 std::string element_name(const Shape& shape, std::int64_t flat);
 
 /// The gradients of <dy, f(inputs)>, the way users get them.
-std::vector<Tensor> gradients_at(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy);
+std::vector<Tensor> gradients_at(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
+                                 Probe* probe = nullptr);
 
 }  // namespace braid::detail
