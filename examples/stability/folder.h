@@ -22,7 +22,8 @@ struct Folder {
 /// nothing, when it holds anything else.
 Folder open_folder(const std::filesystem::path& path, const Config& config);
 
-/// Once the folder is locked: from then on it is one of this configuration, without what a killed run left half-written.
+/// Once the folder is locked: from then on it is one of this configuration, without what a killed run left
+/// half-written.
 void write_config(const Folder& folder, const Config& config);
 
 /// Adds this start of the program to run_info.json: command, time, commit and machine. A folder that was continued has
