@@ -153,9 +153,10 @@ HWY_INLINE void gated_sum_vjp(D d, int64_t begin, int64_t end, int64_t n, int64_
   for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
     const auto q = hn::Mul(hn::Set(d, share), hn::LoadU(d, du + c));
     for (int64_t at = c; at < n * channels; at += channels) {
-      const auto g = sigmoid(d, hn::LoadU(d, gates + at)), dn = hn::Mul(q, g);
+      const auto logit = hn::LoadU(d, gates + at), dn = hn::Mul(q, sigmoid(d, logit));
       hn::StoreU(dn, d, dnormed + at);
-      hn::StoreU(hn::Mul(hn::Mul(dn, hn::LoadU(d, normed + at)), hn::Sub(hn::Set(d, 1), g)), d, gates + at);
+      const auto rest = sigmoid(d, hn::Neg(logit));  // 1 - g, which would cancel where g is near 1
+      hn::StoreU(hn::Mul(hn::Mul(dn, hn::LoadU(d, normed + at)), rest), d, gates + at);
     }
   }
 }
