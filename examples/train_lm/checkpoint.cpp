@@ -11,6 +11,7 @@
 #include <braid/core/safetensors.h>
 #include <braid/nn/saving.h>
 
+#include "../common/json_lines.h"
 #include "../common/progress.h"
 #include "../common/run_info.h"
 #include "../common/run_main.h"
@@ -112,6 +113,7 @@ void save_checkpoint(const fs::path& folder, const examples::TrainerState& state
                                               {"instruction_set", examples::instruction_set()},
                                               {"config", to_json(config).dump()}};
   metadata["checksum"] = checksum(tensors, metadata);
+  examples::sync_json_lines(folder);  // no power cut takes lines of steps that are not taken again
   save_safetensors(next(folder), tensors, metadata);
   if (fs::exists(last(folder))) move_file(last(folder), previous(folder));
   move_file(next(folder), last(folder));

@@ -8,8 +8,8 @@
 namespace braid::train_lm {
 
 /// Model, optimizer, step and generator, so that a run continues from them bit for bit, with a checksum of all of it,
-/// into checkpoint.safetensors of a run's folder; what was there becomes checkpoint.previous.safetensors.
-/// Throws NonFiniteError, and leaves the files as they are, when a tensor is not finite.
+/// into checkpoint.safetensors of a run's folder; what was there becomes checkpoint.previous.safetensors. The lines of
+/// the run are synced before. Throws NonFiniteError, and leaves the files as they are, when a tensor is not finite.
 void save_checkpoint(const std::filesystem::path& folder, const examples::TrainerState& state, const Config& config,
                      const examples::Corpus& corpus);
 

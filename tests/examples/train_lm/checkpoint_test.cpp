@@ -15,6 +15,8 @@
 #include <braid/core/safetensors.h>
 #include <tests/support.h>
 
+#include "../../../examples/common/json_lines.h"
+
 namespace braid::train_lm {
 namespace {
 
@@ -117,6 +119,15 @@ TEST_F(CheckpointFiles, AreNotPassedOverWhenTheyCannotBeRead) {
   fs::remove(last);
   fs::create_directory(last);
   EXPECT_THAT(message_of([&] { saved_step(); }), HasSubstr(last.string() + ": must be a regular file"));
+}
+
+TEST_F(CheckpointFiles, ComeAfterTheLinesOfTheirSteps) {
+  examples::JSONLines(folder / "metrics.jsonl").append({{"step", 3}});
+  FaultyFileSystem watched;
+  const detail::WithFileSystem in_use(watched);
+  save();
+  EXPECT_THAT(watched.calls, testing::ElementsAre("open metrics.jsonl", "fsync", StartsWith("open checkpoint.next."),
+                                                  "fsync", "open " + folder.filename().string(), "fsync"));
 }
 
 TEST_F(CheckpointFiles, WithOtherMetadataAreRefusedByNameInOneLine) {
