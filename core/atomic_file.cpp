@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <ostream>
 #include <random>
 #include <streambuf>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include <braid/core/detail/file_system.h>
+#include <braid/core/detail/output_file.h>
 #include <braid/core/error.h>
 
 namespace braid {
@@ -21,62 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using detail::file_system;
-
-/// A call again until no signal interrupts it.
-auto uninterrupted(auto call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
-
-/// An open file or folder; errors name `path`, which it is for.
-class Descriptor {
- public:
-  Descriptor(const fs::path& path, const std::string& name, int flags, const char* failure)
-      : path_(path), file_(uninterrupted([&] { return file_system().open(name.c_str(), flags | O_CLOEXEC); })) {
-    require(file_ >= 0, failure);
-  }
-  ~Descriptor() {
-    if (file_ >= 0) file_system().close(file_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  void require(bool ok, const char* failure) const {
-    const int error = errno;
-    check<FileError>(ok, "write_file_atomically: {}: {}: {}", path_.string(), failure, std::strerror(error));
-  }
-
-  /// Returns whether all bytes were written.
-  bool write(const char* data, std::size_t bytes) const {
-    while (bytes > 0) {
-      const ssize_t written = uninterrupted([&] { return file_system().write(file_, data, bytes); });
-      if (written < 0) return false;
-      data += written;
-      bytes -= static_cast<std::size_t>(written);
-    }
-    return true;
-  }
-
-  /// Waits until the disk has it. Some file systems cannot sync folders (EINVAL); nothing is to be done.
-  void sync(const char* failure) const {
-    require(uninterrupted([&] { return file_system().fsync(file_); }) == 0 || errno == EINVAL, failure);
-  }
-
-  void close() {
-    const int file = std::exchange(file_, -1);  // closed even if that fails
-    require(file_system().close(file) == 0, "cannot be closed");
-  }
-
- private:
-  const fs::path& path_;
-  int file_;
-};
+using detail::OutputFile;
 
 /// What a stream writes into a file. Remembers the first error.
 class Buffer : public std::streambuf {
  public:
-  explicit Buffer(const Descriptor& file) : file_(file) { setp(bytes_.data(), bytes_.data() + bytes_.size()); }
+  explicit Buffer(const OutputFile& file) : file_(file) { setp(bytes_.data(), bytes_.data() + bytes_.size()); }
 
   void finish() {
     sync();
@@ -108,7 +58,7 @@ class Buffer : public std::streambuf {
     if (error_ == 0 && !file_.write(data, n)) error_ = errno;
   }
 
-  const Descriptor& file_;
+  const OutputFile& file_;
   int error_ = 0;
   std::array<char, 16384> bytes_;
 };
@@ -116,10 +66,10 @@ class Buffer : public std::streambuf {
 /// A new file beside `path`, removed unless it took its place.
 class Temporary {
  public:
-  explicit Temporary(const fs::path& path)
+  Temporary(const std::string& where, const fs::path& path)
       : path_(path),
         name_(fmt::format("{}.{:08x}{:08x}.tmp", path.string(), std::random_device()(), std::random_device()())),
-        file_(path, name_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "cannot be created") {}
+        file_(where, name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "cannot be created") {}
   ~Temporary() {
     if (!name_.empty()) file_system().unlink(name_.c_str());
   }
@@ -145,7 +95,7 @@ class Temporary {
  private:
   const fs::path& path_;
   std::string name_;
-  Descriptor file_;
+  OutputFile file_;
 };
 
 /// Whether a file's name is that of a Temporary.
@@ -164,11 +114,14 @@ void write_file_atomically(const fs::path& path, const std::function<void(std::o
   // Renaming over a device would replace it.
   check<FileError>(!fs::exists(status) || fs::is_regular_file(status),
                    "write_file_atomically: {}: must be a regular file but is something else", path.string());
-  Temporary temporary(path);
+  std::string where = "write_file_atomically: " + path.string();
+  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+  Temporary temporary(where, path);
   temporary.fill(write);
   temporary.replace();
-  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
-  Descriptor(path, folder, O_RDONLY | O_DIRECTORY, "its folder cannot be opened").sync("fsync of its folder failed");
+  // From here on the new file is there: no allocation may fail.
+  OutputFile(std::move(where), folder.c_str(), O_RDONLY | O_DIRECTORY, "its folder cannot be opened")
+      .sync("fsync of its folder failed");
 }
 
 void remove_temporary_files(const fs::path& folder) {

@@ -18,6 +18,7 @@ std::atomic<FileSystem*>& in_use() {
 }  // namespace
 
 int FileSystem::open(const char* path, int flags) { return ::open(path, flags, 0666); }
+ssize_t FileSystem::read(int file, void* out, std::size_t bytes) { return ::read(file, out, bytes); }
 ssize_t FileSystem::write(int file, const void* data, std::size_t bytes) { return ::write(file, data, bytes); }
 int FileSystem::fsync(int file) { return ::fsync(file); }
 int FileSystem::close(int file) { return ::close(file); }

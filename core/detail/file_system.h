@@ -5,12 +5,14 @@
 
 namespace braid::detail {
 
-/// The calls to the operating system by which braid writes files: all of them, so that a test may let any one fail.
+/// The calls to the operating system by which braid reads and writes files: all of them, so that a test may let any one
+/// fail.
 /// They mean what POSIX says: -1 and errno for an error.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
   virtual int open(const char* path, int flags);  // what it creates has mode 0666 less the umask
+  virtual ssize_t read(int file, void* out, std::size_t bytes);
   virtual ssize_t write(int file, const void* data, std::size_t bytes);
   virtual int fsync(int file);
   virtual int close(int file);

@@ -7,7 +7,6 @@
 
 #include "memory.h"
 #include "read_file.h"
-#include "run_info.h"
 #include "utf8.h"
 
 namespace braid::examples {
@@ -43,14 +42,12 @@ std::string read_named(const fs::path& path) {
   return read_file(path);
 }
 
-/// The regular files of a folder with one of the endings (any when there are none), in the order of their names.
-std::string read_folder(const fs::path& folder, const std::vector<std::string>& endings) {
+/// The regular files of a folder, in the order of their names.
+std::string read_folder(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code none;
   for (const auto& entry : fs::recursive_directory_iterator(folder, none))
-    if (entry.is_regular_file() && !entry.is_symlink() &&
-        (endings.empty() || std::ranges::count(endings, entry.path().extension().string()) > 0))
-      files.push_back(entry.path());
+    if (entry.is_regular_file() && !entry.is_symlink()) files.push_back(entry.path());
   std::ranges::sort(files);
   std::string text;
   for (const fs::path& file : files)
@@ -62,8 +59,7 @@ std::string read_folder(const fs::path& folder, const std::vector<std::string>& 
 
 std::string read_text(const fs::path& path) {
   if (!path.empty()) return read_named(path);
-  std::string text = read_folder("/usr/share/common-licenses", {});
-  if (text.empty()) text = read_folder(program_folder() / "../../braid", {".h", ".cpp"});
+  std::string text = read_folder("/usr/share/common-licenses");
   check<FileError>(!text.empty(), "--text: this system has no license texts to learn from; name a text file");
   return text;
 }

@@ -46,7 +46,7 @@ class Corpus {
   std::vector<std::int32_t> ids_;
 };
 
-/// The text of a file; with an empty path the license texts that Debian ships, or else the sources of this repository.
+/// The text of a file; with an empty path the license texts that Debian ships.
 /// Throws FileError when it cannot be read.
 std::string read_text(const std::filesystem::path& path);
 

@@ -1,5 +1,7 @@
 #include "json_lines.h"
 
+#include <fcntl.h>
+
 #include <sstream>
 
 #include <braid/core/error.h>
@@ -8,27 +10,36 @@
 
 namespace braid::examples {
 
-JSONLines::JSONLines(const std::filesystem::path& path) : path_(path), file_(path, std::ios::app) {
-  check<FileError>(file_.good(), "{} cannot be written", path.string());
-}
+namespace fs = std::filesystem;
+
+JSONLines::JSONLines(const fs::path& path)
+    : file_(path.string(), path.c_str(), O_WRONLY | O_CREAT | O_APPEND, "cannot be written") {}
 
 void JSONLines::append(const nlohmann::ordered_json& line) { append_lines(line.dump() + "\n"); }
 
 void JSONLines::append_lines(const std::string& lines) {
-  file_ << lines << std::flush;
-  check<FileError>(file_.good(), "{} cannot be written", path_.string());
+  file_.require(file_.write(lines.data(), lines.size()), "cannot be written");
 }
 
-std::string json_lines_until(const std::filesystem::path& path, std::int64_t step) {
+void sync_json_lines(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".jsonl")
+      detail::OutputFile(entry.path().string(), entry.path().c_str(), O_RDONLY | O_NONBLOCK, "cannot be opened")
+          .sync("fsync failed");
+}
+
+KeptLines json_lines_until(const fs::path& path, std::int64_t step) {
   std::istringstream file(read_file(path));
-  std::string kept;
+  KeptLines kept;
   std::int64_t number = 0;
   for (std::string text; std::getline(file, text) && !file.eof();) {
     ++number;
     const auto line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
     check<FileError>(line.is_object() && line.contains("step") && line["step"].is_number_integer(),
                      "{}: line {} must be an object with an integer step", path.string(), number);
-    if (line["step"] <= step) kept += text + "\n";
+    if (line["step"] > step) continue;
+    kept.text += text + "\n";
+    kept.last_step = line["step"];
   }
   return kept;
 }

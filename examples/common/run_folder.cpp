@@ -4,8 +4,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstring>
 #include <thread>
 
 #include <braid/core/atomic_file.h>
@@ -14,6 +16,19 @@
 #include "run_main.h"
 
 namespace braid::examples {
+namespace {
+
+/// Returns 0, or why the file cannot be locked: EWOULDBLOCK when another process still holds it after a moment.
+int lock(int file) {
+  for (int tries = 0; tries < 100; ++tries) {
+    if (flock(file, LOCK_EX | LOCK_NB) == 0) return 0;
+    if (errno != EWOULDBLOCK && errno != EINTR) return errno;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return EWOULDBLOCK;
+}
+
+}  // namespace
 
 namespace fs = std::filesystem;
 
@@ -37,20 +52,14 @@ void make_results_folder(const fs::path& folder) {
   check<FileError>(!error, "--out: {} cannot be made: {}", folder.string(), error.message());
 }
 
+FolderLock::Descriptor::~Descriptor() { close(number); }
+
 FolderLock::FolderLock(const fs::path& folder)
-    : file_(open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
-  check<FileError>(file_ >= 0, "--out: {} cannot be locked", folder.string());
-  constexpr int kTries = 100;
-  int tries = 0;
-  while (flock(file_, LOCK_EX | LOCK_NB) != 0 && ++tries < kTries)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  if (tries == kTries) {
-    close(file_);
-    throw FileError(fmt::format("--out: {} is in use by another process", folder.string()));
-  }
+    : file_{open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)} {
+  const int error = file_.number < 0 ? errno : lock(file_.number);
+  check<FileError>(error != EWOULDBLOCK, "--out: {} is in use by another process", folder.string());
+  check<FileError>(error == 0, "--out: {} cannot be locked: {}", folder.string(), std::strerror(error));
   remove_temporary_files(folder);
 }
-
-FolderLock::~FolderLock() { close(file_); }
 
 }  // namespace braid::examples

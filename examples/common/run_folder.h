@@ -13,14 +13,18 @@ void make_results_folder(const std::filesystem::path& folder);
 /// that was killed left half-written is removed.
 class FolderLock {
  public:
-  /// Throws FileError naming the folder when another process holds it. Waits a moment for one that is just ending.
+  /// Throws FileError naming the folder when another process holds it or it cannot be locked. Waits a moment for a
+  /// process that is just ending.
   explicit FolderLock(const std::filesystem::path& folder);
-  ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  int file_;
+  struct Descriptor {
+    int number;
+    ~Descriptor();
+  };
+  Descriptor file_;
 };
 
 }  // namespace braid::examples

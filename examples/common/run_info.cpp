@@ -47,6 +47,15 @@ std::string packed(const fs::path& git, const std::string& reference) {
   return "";
 }
 
+/// What HEAD stands for, be it a commit or not.
+std::string head_of(const fs::path& git) {
+  const std::string head = first_line(git / "HEAD"), common = first_line(git / "commondir");
+  if (!head.starts_with("ref: ")) return head;
+  const fs::path references = common.empty() ? git : git / common;
+  const std::string commit = first_line(references / head.substr(5));
+  return commit.empty() ? packed(references, head.substr(5)) : commit;
+}
+
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
@@ -63,14 +72,9 @@ fs::path program_folder() {
 }
 
 std::string git_commit() {
-  const fs::path git = git_folder(program_folder());
-  const std::string head = first_line(git / "HEAD"), common = first_line(git / "commondir");
-  if (!head.starts_with("ref: ")) return head.empty() ? "unknown" : head;
-  const fs::path references = common.empty() ? git : git / common;
-  const std::string commit = first_line(references / head.substr(5));
-  if (!commit.empty()) return commit;
-  const std::string found = packed(references, head.substr(5));
-  return found.empty() ? "unknown" : found;
+  const std::string commit = head_of(git_folder(program_folder()));
+  const bool is_one = !commit.empty() && commit.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return is_one ? commit : "unknown";
 }
 
 std::string instruction_set() {

@@ -21,29 +21,37 @@
 namespace braid::stability {
 namespace {
 
-volatile sig_atomic_t interrupted = 0;
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  sigaction(signal, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
 
-/// While one is alive, SIGINT and SIGTERM end the waiting for children instead of the program.
-class CatchInterrupts {
+/// While one is alive, SIGCHLD and what interrupts, unless it is ignored (as under nohup), wait until they are asked
+/// for: none is missed, whenever it comes.
+class WaitingSignals {
  public:
-  CatchInterrupts() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = 1; };  // no SA_RESTART: wait() must return
-    sigaction(SIGINT, &action, &old_int_);
-    sigaction(SIGTERM, &action, &old_term_);
+  WaitingSignals() {
+    signal(SIGCHLD, SIG_DFL);  // where it is ignored nobody can wait for children
+    sigemptyset(&signals_);
+    for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP})
+      if (!is_ignored(signal)) sigaddset(&signals_, signal);
+    sigprocmask(SIG_BLOCK, &signals_, &before_);
   }
-  ~CatchInterrupts() { restore(); }
-  CatchInterrupts(const CatchInterrupts&) = delete;
-  CatchInterrupts& operator=(const CatchInterrupts&) = delete;
+  ~WaitingSignals() { restore(); }
+  WaitingSignals(const WaitingSignals&) = delete;
+  WaitingSignals& operator=(const WaitingSignals&) = delete;
 
-  void restore() const {
-    sigaction(SIGINT, &old_int_, nullptr);
-    sigaction(SIGTERM, &old_term_, nullptr);
+  void restore() const { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+  int next() const {
+    int signal = 0;
+    sigwait(&signals_, &signal);
+    return signal;
   }
 
  private:
-  struct sigaction old_int_ {
-  }, old_term_{};
+  sigset_t signals_, before_;
 };
 
 [[noreturn]] void be_child(const Job& job, pid_t parent) {
@@ -76,15 +84,15 @@ class Scheduler {
 
   Outcome run() {
     show();
-    while (interrupted == 0 && (next_ < jobs_.size() || !running_.empty())) {
+    while (!outcome_.interrupted && (next_ < jobs_.size() || !running_.empty())) {
       while (next_ < jobs_.size() && running_.size() < parallel_) start(jobs_[next_++]);
+      outcome_.interrupted = signals_.next() != SIGCHLD;
       int status = 0;
-      const pid_t child = wait(&status);
-      if (child > 0 && running_.contains(child)) finish(child, status);
+      for (pid_t child = 0; (child = waitpid(-1, &status, WNOHANG)) > 0;)  // one signal may stand for several
+        if (running_.contains(child)) finish(child, status);
     }
     stop();
     progress_.finish();
-    outcome_.interrupted = interrupted != 0;
     return outcome_;
   }
 
@@ -96,7 +104,7 @@ class Scheduler {
     const pid_t parent = getpid(), child = fork();
     check<Error>(child >= 0, "{}: no process can be started: {}", job.name, std::strerror(errno));
     if (child == 0) {
-      interrupts_.restore();
+      signals_.restore();
       be_child(job, parent);
     }
     running_[child] = &job;
@@ -131,7 +139,7 @@ class Scheduler {
   double seconds_left_ = 0, seconds_done_ = 0;
   std::map<pid_t, const Job*> running_;
   Outcome outcome_;
-  CatchInterrupts interrupts_;
+  WaitingSignals signals_;
   examples::Progress progress_;
   Clock::time_point start_ = Clock::now();
 };

@@ -15,7 +15,7 @@ struct Job {
 
 struct Outcome {
   std::vector<std::string> lost;  ///< jobs whose process failed or was killed, and why
-  bool interrupted = false;       ///< by SIGINT or SIGTERM: jobs were stopped or not begun
+  bool interrupted = false;       ///< by SIGINT, SIGTERM or SIGHUP: jobs were stopped or not begun
 };
 
 /// Runs each job in a child process, `parallel` at a time, and shows the progress of `total` jobs of which the others

@@ -8,8 +8,8 @@
 namespace braid::train_lm {
 
 /// Model, optimizer, step and generator, so that a run continues from them bit for bit, with a checksum of all of it,
-/// into checkpoint.safetensors of a run's folder; what was there becomes checkpoint.previous.safetensors. Throws
-/// NonFiniteError, and leaves the files as they are, when a tensor is not finite.
+/// into checkpoint.safetensors of a run's folder; what was there becomes checkpoint.previous.safetensors. The lines of
+/// the run are synced before. Throws NonFiniteError, and leaves the files as they are, when a tensor is not finite.
 void save_checkpoint(const std::filesystem::path& folder, const examples::TrainerState& state, const Config& config,
                      const examples::Corpus& corpus);
 
@@ -17,8 +17,9 @@ void save_checkpoint(const std::filesystem::path& folder, const examples::Traine
 bool has_checkpoint(const std::filesystem::path& folder);
 
 /// The newest state in the folder whose checksum is right, for a run whose state now is `like`; says when that is not
-/// the last one that was saved. None when there is no checkpoint. Throws FileError when all are damaged, ValueError
-/// when the run had another text, configuration or instruction set, or weights that are not finite.
+/// the last one that was saved. None when there is no checkpoint. Throws FileError when all are damaged or the
+/// newest cannot be read, ValueError when the run had another text, configuration or instruction set, or weights that
+/// are not finite.
 std::optional<examples::TrainerState> load_checkpoint(const std::filesystem::path& folder,
                                                       const examples::TrainerState& like, const Config& config,
                                                       const examples::Corpus& corpus);

@@ -133,7 +133,7 @@ void check_same_settings(const nlohmann::json& earlier, const Config& config) {
     if (std::ranges::count(kMayChange, key) > 0) continue;
     check_value(earlier.contains(key) && earlier[key] == value,
                 "--resume: the run was started with {} {} but now has {}", key,
-                earlier.value(key, nlohmann::json()).dump(), value.dump());
+                earlier.value(key, nlohmann::json()).dump().substr(0, 80), value.dump());
   }
 }
 

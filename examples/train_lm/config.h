@@ -11,7 +11,7 @@ namespace braid::train_lm {
 
 /// Everything that a run depends on. Flags have the same names.
 struct Config {
-  std::string text;  ///< empty: the license texts of the system, else the sources of this repository
+  std::string text;  ///< empty: the license texts of the system
   examples::TrainerSettings training;
   std::int64_t eval_every = 250, checkpoint_every = 250;
   std::int64_t telemetry_every = 0;  ///< 0: never

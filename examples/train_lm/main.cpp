@@ -3,6 +3,7 @@
 #include <cmath>
 #include <csignal>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -66,12 +67,16 @@ void resume(const Config& config, const Folder& folder, const Corpus& corpus, Tr
               trainer.step(), config.training.steps);
 }
 
-/// Drops the lines of steps that will be taken again. Reads all before it writes.
+/// Drops the lines of steps that will be taken again, and says when lines of earlier steps are missing. Reads all
+/// before it writes.
 void rewind(const Folder& folder, std::int64_t step) {
-  std::vector<std::pair<fs::path, std::string>> kept;
+  std::map<fs::path, examples::KeptLines> kept;
   for (const fs::path& path : {folder.metrics(), folder.telemetry(), folder.gradients()})
-    if (fs::exists(path)) kept.emplace_back(path, examples::json_lines_until(path, step));
-  for (const auto& [path, lines] : kept) write_file_atomically(path, [&](std::ostream& file) { file << lines; });
+    if (fs::exists(path)) kept[path] = examples::json_lines_until(path, step);
+  for (const auto& [path, lines] : kept) write_file_atomically(path, [&](std::ostream& file) { file << lines.text; });
+  if (const std::int64_t last = kept[folder.metrics()].last_step; last != step)
+    examples::say("{}: lines are missing: the last one is of step {} but the checkpoint of step {}\n",
+                  folder.metrics().string(), last, step);
 }
 
 void write_config(const Config& config, const Folder& folder, const Corpus& corpus) {

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -14,6 +15,7 @@
 
 #include <braid/core/detail/file_system.h>
 #include <braid/core/error.h>
+#include <tests/failing_allocations.h>
 #include <tests/support.h>
 
 namespace braid {
@@ -145,6 +147,7 @@ struct FailingFileSystem : detail::FileSystem {
   int left;
   int error;
   bool write_short;  // a write that fails writes a byte instead, and the next one fails
+  bool write_nothing = false;
   int open_files = 0;
 
   bool fails() {
@@ -160,6 +163,7 @@ struct FailingFileSystem : detail::FileSystem {
   }
   ssize_t write(int descriptor, const void* data, std::size_t bytes) override {
     if (!fails()) return FileSystem::write(descriptor, data, bytes);
+    if (write_nothing) return 0;
     if (!write_short) return -1;
     write_short = false;
     left = 0;
@@ -202,6 +206,41 @@ TEST_F(AtomicFile, LosesAndLeaksNothingWhicheverCallFails) {
       }
       EXPECT_GE(calls, 9);  // open, write three times, fsync, close, rename; open, fsync, close
     }
+}
+
+TEST_F(AtomicFile, FailsWhenNothingIsWritten) {
+  write("old");
+  FailingFileSystem faults(1, 0, false);
+  faults.write_nothing = true;
+  const detail::WithFileSystem in_use(faults);
+  EXPECT_EQ(message_of([&] { write("new"); }),
+            "write_file_atomically: " + file.string() + ": cannot be written: Input/output error");
+  EXPECT_EQ(read(), "old");
+}
+
+TEST_F(AtomicFile, LosesAndLeaksNothingWhicheverAllocationFails) {
+  for (const int times : {1, 1 << 20}) {
+    bool failed = true;
+    for (int allocations = 0; failed; ++allocations) {
+      write("old");
+      FailingFileSystem counts(-1, 0, false);
+      const detail::WithFileSystem in_use(counts);
+      bool threw = false;
+      {
+        const FailingAllocations faults({.after = allocations, .times = times, .all = true});
+        try {
+          write("new");
+        } catch (const std::bad_alloc&) {
+          threw = true;
+        }
+        failed = faults.failed();
+      }
+      EXPECT_EQ(threw, failed) << allocations;
+      EXPECT_EQ(counts.open_files, 0) << allocations;
+      EXPECT_EQ(files(), 1) << allocations;
+      EXPECT_EQ(read(), threw ? "old" : "new") << allocations;
+    }
+  }
 }
 
 TEST_F(AtomicFile, GoesOnAfterSignalsAndShortWrites) {

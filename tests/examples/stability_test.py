@@ -218,10 +218,11 @@ def kill(program, folder):
           f"a killed child lost {missing}")
 
     (broken / "runs" / kept.popitem()[0].name).unlink()
-    parent = start(command, broken)
-    parent.send_signal(signal.SIGTERM)
-    out, _ = parent.communicate(timeout=120)
-    check(parent.returncode == 130 and "interrupted; to continue" in out, f"exit code {parent.returncode}, {out!r}")
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        parent = start(command, broken)
+        parent.send_signal(number)
+        out, _ = parent.communicate(timeout=120)
+        check(parent.returncode == 130 and "interrupted; to continue" in out, f"{number.name}: exit code {parent.returncode}, {out!r}")
 
     check(run(*command).returncode == 0, "the continued experiment failed")
     check(runs_of(whole) == runs_of(broken), "interruptions changed the lines, or a temporary file is left")

@@ -57,6 +57,10 @@ def shell(program, folder):
     (git / "HEAD").write_text("ref: refs/heads/main\n")
     (git / "packed-refs").write_text(f"# pack-refs with: peeled\n{commit} refs/heads/main\n")
     check(commit_seen("packed") == commit, "the packed commit was not found")
+    for head in (b"\xff\xfe\n", b"deadbeef, not quite\n"):
+        (git / "HEAD").write_bytes(head)
+        check(commit_seen(f"damaged-{head[0]}") == "unknown", f"{head} was taken for a commit")
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
     git.rename(folder / "main.git")
     (folder / "main.git/worktree").mkdir()
     (folder / "main.git/worktree/HEAD").write_text("ref: refs/heads/main\n")
@@ -149,9 +153,12 @@ def bad_input(program, folder):
     before = {p.name: p.read_bytes() for p in out.iterdir()}
     short = folder / "short.txt"
     short.write_text("too short")
+    no_text = folder / "no_text.txt"
+    no_text.write_bytes("é".encode() + b"b\xffc" * 100)
     new = folder / "new"
     cases = [
         ("none.txt is not a file", ["--text", folder / "none.txt", "--out", new]),
+        ("--text: must be UTF-8 but no character starts at offset 3 with byte 0xFF", ["--text", no_text, "--out", new]),
         ("9 characters are too few", ["--text", short, "--out", new]),
         ("3 heads do not divide 10 channels", ["--text", text, "--channels", 10, "--heads", 3, "--out", new]),
         ("--check-gradients: Value -1 not in range", ["--check-gradients", -1, "--out", new]),
@@ -248,6 +255,11 @@ def nonfinite(program, folder):
     check("train_lm: step " in result.stderr and "is not finite" in result.stderr and "--lr" in result.stderr, result.stderr)
     floats = struct.iter_unpack("<f", tensors(folder / "stop")[:4 * (len(tensors(folder / "stop")) // 4)])
     check(all(value == value and abs(value) != float("inf") for (value,) in floats), "the checkpoint is not finite")
+    allow = [*base, "--weight-decay", "1e30", "--out", folder / "allow"]
+    check(run(program, *allow, "--allow-nonfinite").returncode == 3, "such weights have no finite loss")
+    check_refused(" is not finite; --allow-nonfinite goes on all the same", run(program, *allow, "--resume"))
+    result = run(program, *allow, "--resume", "--allow-nonfinite")
+    check(result.returncode == 3 and "resumed at step 1" in result.stdout, f"{result.stdout} {result.stderr}")
     result = run(program, *base, "--out", folder / "skip", "--on-nonfinite", "skip")
     check("left out: " in result.stdout and "is not finite" in result.stdout, result.stdout)
     check(result.returncode == 3 and "step 40: the held-out loss is not finite" in result.stderr, result.stderr)
@@ -269,6 +281,17 @@ def files(program, folder):
     check_refused(f"{metrics}: must be a regular file", run(program, *flags, "--resume"))
     metrics.unlink()
     metrics.write_text(lines)
+    os.truncate(metrics, len(lines) - 1)
+    result = run(program, *flags, "--resume")
+    check(f"{metrics}: lines are missing: the last one is of step 9 but the checkpoint of step 10\n" in result.stdout, result.stdout)
+    metrics.write_text(lines)
+    check("lines are missing" not in run(program, *flags, "--resume").stdout, "nothing was missing")
+    last, saved = out / "checkpoint.safetensors", folder / "saved"
+    last.rename(saved)
+    last.mkdir()
+    check_refused(f"{last}: must be a regular file but is something else", run(program, *flags, "--resume"))
+    last.rmdir()
+    saved.rename(last)
     config.unlink()
     check_refused("holds a run", run(program, *flags))
     check(run(program, *flags, "--resume").returncode == 0 and json.loads(config.read_text()) == json.loads(before), "resumed by the checkpoint")

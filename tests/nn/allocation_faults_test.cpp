@@ -1,6 +1,7 @@
-// Memory may run out at any tensor of a training run. The exception arrives where the step was called, all memory
+// Memory may run out at any allocation of a training run. The exception arrives where the step was called, all memory
 // comes back, and the model and its optimizer are those before the step or those after it.
 
+#include <array>
 #include <filesystem>
 #include <new>
 #include <string>
@@ -30,8 +31,9 @@ void expect_same(const NamedTensors& a, const NamedTensors& b) {
 
 template <class Optimizer>
 struct Training {
+  int layers = 2;
   Rng rng{1};
-  Transformer<> model{{.vocab = 11, .context = 6, .channels = 8, .layers = 2, .heads = 2}, rng};
+  Transformer<> model{{.vocab = 11, .context = 6, .channels = 8, .layers = layers, .heads = 2}, rng};
   Optimizer optimizer;
   Tensor tokens = randint(0, 11, {3, 6}, rng), targets = randint(0, 11, {3, 6}, rng);
 
@@ -48,24 +50,35 @@ struct Training {
   }
 };
 
-/// Lets each allocation of `act` fail, all later ones with it, until there are none left. `check` sees what was left.
-void for_each_failure(const auto& prepare, const auto& act, const auto& check) {
+struct Faults {
+  int times = 1 << 20;  // from the one that fails on
+  bool all = false;     // not only tensor storage
+};
+
+/// Lets each allocation of `act` fail, those after it with it, until there are none left. `check` sees what was left
+/// and whether it failed; when that is gone, all memory has come back.
+void for_each_failure(const auto& prepare, const auto& act, const auto& check, Faults which = {}) {
   int failures = 0;
   for (bool failed = true; failed; ++failures) {
-    auto run = prepare();
-    const std::int64_t live = memory_stats().live_bytes;
-    release_cached_memory();
-    {
-      const FailingAllocations faults({.after = failures, .times = 1 << 20});
-      try {
-        act(run);
-      } catch (const std::bad_alloc&) {
-        ASSERT_TRUE(faults.failed());
-      }
-      failed = faults.failed();
-    }
     SCOPED_TRACE(failures);
-    check(run, failed, memory_stats().live_bytes - live);
+    const std::int64_t live = memory_stats().live_bytes;
+    {
+      auto run = prepare();
+      bool threw = false;
+      release_cached_memory();
+      {
+        const FailingAllocations faults({.after = failures, .times = which.times, .all = which.all});
+        try {
+          act(run);
+        } catch (const std::bad_alloc&) {
+          threw = true;
+        }
+        failed = faults.failed();
+      }
+      ASSERT_TRUE(failed || !threw);
+      check(run, threw);
+    }
+    EXPECT_EQ(memory_stats().live_bytes, live);
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_GT(failures, 2);
@@ -93,15 +106,12 @@ TYPED_TEST(AllocationFaults, LeaveTheStateBeforeOrAfterAStep) {
       const WithThreads with_threads(threads);
       const auto before = this->after_steps(steps), after = this->after_steps(steps + 1);
       for_each_failure([&] { return this->after_steps(steps); }, [](auto& run) { run.step(); },
-                       [&](auto& run, bool failed, std::int64_t leaked) {
+                       [&](auto& run, bool failed) {
                          const auto& expected = failed ? before : after;
                          expect_same(to_tensors(run.model), to_tensors(expected.model));
                          EXPECT_EQ(run.optimizer.steps(), expected.optimizer.steps());
                          if (!failed) return;
-                         if (steps > 0) {
-                           expect_same(run.optimizer.state(), before.optimizer.state());
-                           EXPECT_EQ(leaked, 0);
-                         }
+                         if (steps > 0) expect_same(run.optimizer.state(), before.optimizer.state());
                          run.step();  // goes on as if nothing had been
                          expect_same(to_tensors(run.model), to_tensors(after.model));
                          expect_same(run.optimizer.state(), after.optimizer.state());
@@ -124,12 +134,55 @@ TYPED_TEST(AllocationFaults, LeaveTheOldFileOfASave) {
         return run;
       },
       [&](const auto& run) { save_safetensors(file, run.tensors()); },
-      [&](const auto& run, bool failed, std::int64_t leaked) {
+      [&](const auto& run, bool failed) {
         expect_same(load_safetensors(file).tensors, failed ? before.tensors() : run.tensors());
         EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
-        EXPECT_EQ(leaked, 0);
       });
   fs::remove_all(folder);
+}
+
+constexpr std::array<Faults, 2> kAnyKind = {{{.times = 1, .all = true}, {.all = true}}};
+
+struct AllocationFaultsOfAnyKind : testing::Test {
+  AllocationFaultsOfAnyKind() {
+    before.step();
+    after = before;
+    after.step();
+  }
+
+  const WithThreads one{1};
+  Training<AdamW> before{.layers = 1, .optimizer = AdamW({.lr = 0.1})}, after = before;
+};
+
+// oneDNN does not come back from a failure while it generates code, when it is first used: the steps before have done
+// that.
+TEST_F(AllocationFaultsOfAnyKind, LeaveTheStateBeforeOrAfterAStep) {
+  for (const Faults& faults : kAnyKind)
+    for_each_failure([&] { return before; }, [](auto& run) { run.step(); },
+                     [&](auto& run, bool failed) {
+                       expect_same(run.tensors(), (failed ? before : after).tensors());
+                       if (failed) run.step();  // goes on as if nothing had been
+                       expect_same(run.tensors(), after.tensors());
+                     },
+                     faults);
+}
+
+// A whole file is not loaded or saved like this: nlohmann::json allocates in its destructors, which are noexcept, so
+// that a failure there ends the process. What does without JSON is write_file_atomically, in core, and this.
+TEST_F(AllocationFaultsOfAnyKind, LeaveWhatIsLoadedAsItWasOrLoaded) {
+  const NamedTensors parameters = to_tensors(after.model), moments = after.optimizer.state();
+  for (const Faults& faults : kAnyKind) {
+    for_each_failure([&] { return before; }, [&](auto& run) { from_tensors(run.model, parameters); },
+                     [&](const auto& run, bool failed) {
+                       expect_same(to_tensors(run.model), to_tensors((failed ? before : after).model));
+                     },
+                     faults);
+    for_each_failure([&] { return before; }, [&](auto& run) { run.optimizer.load_state(run.model, moments); },
+                     [&](const auto& run, bool failed) {
+                       expect_same(run.optimizer.state(), (failed ? before : after).optimizer.state());
+                     },
+                     faults);
+  }
 }
 
 TEST(AllocationFaultsOfLoading, LeaveTheModule) {
@@ -142,12 +195,11 @@ TEST(AllocationFaultsOfLoading, LeaveTheModule) {
         return Linear(5, 4, other, {.dtype = DType::f64});
       },
       [&](Linear& module) { from_tensors(module, tensors); },
-      [&](const Linear& module, bool failed, std::int64_t leaked) {
+      [&](const Linear& module, bool failed) {
         Rng other(4);
         const Linear before(5, 4, other, {.dtype = DType::f64});
         const Tensor expected = failed ? before.weight.value() : saved.weight.value().to(DType::f64);
         EXPECT_TRUE(identical(module.weight.value(), expected));
-        EXPECT_EQ(leaked, 0);
       });
 }
 
