@@ -3,9 +3,10 @@
 import json
 import pathlib
 import shutil
-import struct
 import sys
 import time
+
+from tiny_run import tensors
 
 CONNECTIONS = ("residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4", "gated", "single-pass")
 
@@ -17,13 +18,6 @@ TINY = ["--layers", "1", "--channels", "16", "--heads", "2", "--context", "16", 
 def command(program, folder, out, connection, steps, *more):
     return [str(program), "--text", str(folder / "text.txt"), *TINY, "--connection", connection, "--steps", str(steps), *more,
             "--out", str(out)]
-
-
-def tensors(out):
-    """The bytes of all tensors of a run's checkpoint."""
-    data = (out / "checkpoint.safetensors").read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    return data[8 + length:]
 
 
 def metrics(out):

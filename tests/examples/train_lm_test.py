@@ -1,21 +1,14 @@
 #!/usr/bin/python3 -B
-"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|gradients|bad-input|integrity|nonfinite|files|shell|signals|kill}"""
+"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|gradients|bad-input|nonfinite}"""
 import json
-import os
 import pathlib
-import random
-import resource
-import shutil
-import signal
 import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 from program import check, check_refused, run, write_text
-
-TINY = ["--layers", "1", "--channels", "16", "--heads", "2", "--context", "16", "--batch", "4", "--warmup", "5", "--sample", "20"]
+from tiny_run import TINY, losses, tensors
 
 
 def outputs(program, folder):
@@ -37,43 +30,6 @@ def outputs(program, folder):
     again = run(program, "--text", text, *TINY, "--steps", 120, "--out", folder / "again", "--threads", 1)
     check(again.returncode == 0, again.stderr)
     check(tensors(out) == tensors(folder / "again"), "another number of threads changed the parameters")
-
-
-def shell(program, folder):
-    """A folder whose name is a command is a folder; a packed commit and that of a worktree are found."""
-    copy = folder / "quote'; touch wrong; '" / "bin"
-    copy.mkdir(parents=True)
-    copied = shutil.copy(program, copy)
-    git, commit = copy.parent / ".git", "0123456789" * 4
-
-    def commit_seen(name):
-        result = subprocess.run([copied, "--text", write_text(folder), *TINY, "--steps", "5", "--out", folder / name], capture_output=True,
-                                text=True, cwd=folder)
-        check(result.returncode == 0 and not (folder / "wrong").exists(), f"{name}: {result.stderr}")
-        return json.loads((folder / name / "config.json").read_text())["git_commit"]
-
-    check(commit_seen("outside") == "unknown", "a commit outside a checkout")
-    git.mkdir()
-    (git / "HEAD").write_text("ref: refs/heads/main\n")
-    (git / "packed-refs").write_text(f"# pack-refs with: peeled\n{commit} refs/heads/main\n")
-    check(commit_seen("packed") == commit, "the packed commit was not found")
-    for head in (b"\xff\xfe\n", b"deadbeef, not quite\n"):
-        (git / "HEAD").write_bytes(head)
-        check(commit_seen(f"damaged-{head[0]}") == "unknown", f"{head} was taken for a commit")
-    (git / "HEAD").write_text("ref: refs/heads/main\n")
-    git.rename(folder / "main.git")
-    (folder / "main.git/worktree").mkdir()
-    (folder / "main.git/worktree/HEAD").write_text("ref: refs/heads/main\n")
-    (folder / "main.git/worktree/commondir").write_text("..\n")
-    git.write_text(f"gitdir: {folder}/main.git/worktree\n")
-    check(commit_seen("worktree") == commit, "the commit of the worktree was not found")
-
-
-def tensors(out):
-    """The bytes of all tensors of a run's checkpoint; the header may differ in order or configuration."""
-    data = (out / "checkpoint.safetensors").read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    return data[8 + length:]
 
 
 CONNECTIONS = {
@@ -142,10 +98,6 @@ def gradients(program, folder):
     check(all(row["worst_op"] in ops and row["max_ulps"] > 0 for row in rows), f"{rows}")
 
 
-def losses(out):
-    return [json.loads(line)["train_loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
-
-
 def bad_input(program, folder):
     text, out = write_text(folder), folder / "run"
     flags = ["--text", text, *TINY, "--connection", "mhc", "--phi-std", 0.5, "--steps", 10, "--out", out]
@@ -201,52 +153,6 @@ def bad_input(program, folder):
     check(not new.exists(), "a folder was made for a run that was refused")
 
 
-def flipped(data, rng):
-    at = rng.randrange(len(data))
-    return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1:]
-
-
-def integrity(program, folder, attacks=40):
-    """Damaged checkpoints are refused, or the one before is used; another text or configuration is refused."""
-    text, out = write_text(folder), folder / "run"
-    flags = ["--text", text, *TINY, "--checkpoint-every", 10, "--steps", 20, "--out", out]
-    check(run(program, *flags).returncode == 0, "the good run failed")
-    last, previous = out / "checkpoint.safetensors", out / "checkpoint.previous.safetensors"
-    whole = {path: path.read_bytes() for path in (last, previous)}
-    rng = random.Random(1)
-    for attack in range(attacks):
-        for path in whole:
-            path.write_bytes(flipped(whole[path], rng) if attack % 2 else whole[path][:rng.randrange(len(whole[path]))])
-        check_refused("checkpoint.safetensors", run(program, *flags, "--resume"))
-    last.write_bytes(whole[last])
-    final = tensors(out)
-    for damage in ("flip", "truncate", "remove"):
-        previous.write_bytes(whole[previous])
-        data = whole[last]
-        last.unlink() if damage == "remove" else last.write_bytes(flipped(data, rng) if damage == "flip" else data[:-9])
-        result = run(program, *flags, "--resume")
-        check(result.returncode == 0 and "going on from" in result.stdout and "previous" in result.stdout and
-              "resumed at step 10" in result.stdout, f"{damage}: {result.stdout} {result.stderr}")
-        check(tensors(out) == final, f"{damage}: the older checkpoint led elsewhere")
-    config = (out / "config.json").read_bytes()
-    other = folder / "other.txt"
-    other.write_text(text.read_text()[::-1])  # of equal length, with the same characters
-    check_refused("another text", run(program, *flags, "--resume", "--text", other))
-    for path in whole:
-        path.unlink()
-    check_refused("another text", run(program, *flags, "--resume", "--text", other))
-    check_refused("with seed 1 but now has 2", run(program, *flags, "--resume", "--seed", 2))
-    check((out / "config.json").read_bytes() == config, "config.json was rewritten")
-    metrics = out / "metrics.jsonl"
-    lines = metrics.read_text()
-    for bad in ('{"step": "one"}', "[1]", "1", "nonsense", '{"step": 1.5}', "{}"):
-        metrics.write_text(f"{bad}\n{lines}")
-        check_refused("metrics.jsonl: line 1 must be an object with an integer step", run(program, *flags, "--resume"))
-        check(metrics.read_text() == f"{bad}\n{lines}", "metrics.jsonl was touched")
-    (out / "config.json").write_text("[]")
-    check_refused("config.json", run(program, *flags, "--resume"))
-
-
 def nonfinite(program, folder):
     text = write_text(folder)
     base = ["--text", text, *TINY, "--steps", 40, "--checkpoint-every", 1, "--eval-every", 100, "--warmup", 0, "--lr", "1e30"]
@@ -265,106 +171,8 @@ def nonfinite(program, folder):
     check(result.returncode == 3 and "step 40: the held-out loss is not finite" in result.stderr, result.stderr)
 
 
-def limited(what, limit):
-    return {"preexec_fn": lambda: resource.setrlimit(what, (limit, resource.getrlimit(what)[1]))}
-
-
-def files(program, folder):
-    """What is in the place of a run's files, and limits of the process, are one line; a run is not begun over another."""
-    text, out = write_text(folder), folder / "run"
-    flags = ["--text", text, *TINY, "--checkpoint-every", 1, "--steps", 10, "--out", out]
-    check(run(program, *flags).returncode == 0, "the good run failed")
-    config, metrics = out / "config.json", out / "metrics.jsonl"
-    before, lines = config.read_bytes(), metrics.read_text()
-    metrics.unlink()
-    os.mkfifo(metrics)  # whoever opened it would wait for a writer
-    check_refused(f"{metrics}: must be a regular file", run(program, *flags, "--resume"))
-    metrics.unlink()
-    metrics.write_text(lines)
-    os.truncate(metrics, len(lines) - 1)
-    result = run(program, *flags, "--resume")
-    check(f"{metrics}: lines are missing: the last one is of step 9 but the checkpoint of step 10\n" in result.stdout, result.stdout)
-    metrics.write_text(lines)
-    check("lines are missing" not in run(program, *flags, "--resume").stdout, "nothing was missing")
-    last, saved = out / "checkpoint.safetensors", folder / "saved"
-    last.rename(saved)
-    last.mkdir()
-    check_refused(f"{last}: must be a regular file but is something else", run(program, *flags, "--resume"))
-    last.rmdir()
-    saved.rename(last)
-    config.unlink()
-    check_refused("holds a run", run(program, *flags))
-    check(run(program, *flags, "--resume").returncode == 0 and json.loads(config.read_text()) == json.loads(before), "resumed by the checkpoint")
-    for checkpoint in out.glob("*.safetensors"):
-        checkpoint.unlink()
-    config.unlink()
-    check_refused("holds other results", run(program, *flags))
-    check(metrics.read_text() == lines, "metrics.jsonl was touched")
-    os.mkfifo(config)
-    check_refused(f"{config}: must be a regular file", run(program, *flags, "--resume"))
-    small = [*flags[:-1], folder / "small"]
-    check_refused("File too large", run(program, *small, **limited(resource.RLIMIT_FSIZE, 4096)))
-    check((folder / "small/config.json").exists(), "it ended too early")
-    check_refused("train_lm: ", run(program, *flags[:-1], folder / "new", **limited(resource.RLIMIT_STACK, 1 << 47)))  # no thread starts
-
-
-def start_long_run(program, text, out, **options):
-    command = [program, "--text", text, *TINY, "--steps", "100000", "--checkpoint-every", "100000", "--out", out]
-    process = subprocess.Popen(list(map(str, command)), text=True, **options)
-    while not (out / "metrics.jsonl").exists() or (out / "metrics.jsonl").read_text().count("\n") < 5:
-        check(process.poll() is None, "the run ended early")
-        time.sleep(0.01)
-    return process
-
-
-def signals(program, folder):
-    """Each signal saves; nobody reading stdout changes nothing; one process a folder."""
-    text = write_text(folder)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        out = folder / number.name
-        process = start_long_run(program, text, out, stdout=subprocess.PIPE)
-        check_refused(f"--out: {out} is in use by another process", run(program, "--text", text, *TINY, "--resume", "--out", out))
-        process.send_signal(number)
-        stdout, _ = process.communicate(timeout=60)
-        check(process.returncode == 130 and "interrupted at step" in stdout, f"{number.name}: {process.returncode} {stdout}")
-        check((out / "checkpoint.safetensors").exists(), f"{number.name}: nothing was saved")
-    out = folder / "pipe"
-    process = start_long_run(program, text, out, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    process.stdout.close()
-    time.sleep(0.3)
-    check(process.poll() is None, "a closed pipe ended training")
-    process.send_signal(signal.SIGTERM)
-    check(process.wait(timeout=60) == 130 and (out / "checkpoint.safetensors").exists(), "a closed pipe lost the checkpoint")
-    with open("/dev/full", "w") as full:
-        result = subprocess.run([program, "--text", str(text), *TINY, "--steps", "10", "--out", str(folder / "full")],
-                                stdout=full, stderr=subprocess.PIPE, text=True)
-    check(result.returncode == 2 and result.stderr == "train_lm: stdout: not everything could be written\n", result.stderr)
-    check((folder / "full/checkpoint.safetensors").exists(), "a full stdout lost the checkpoint")
-
-
-def kill(program, folder, kills=20):
-    text = write_text(folder)
-    flags = [*TINY, "--steps", "4000", "--eval-every", "500", "--checkpoint-every", "20", "--sample", "0"]
-    whole, broken = folder / "whole", folder / "broken"
-    check(run(program, "--text", text, *flags, "--out", whole).returncode == 0, "the uninterrupted run failed")
-    command = [program, "--text", str(text), *flags, "--out", str(broken)]
-    pause = random.Random(2)
-    for k in range(kills):
-        process = subprocess.Popen(command + (["--resume"] if (broken / "config.json").exists() else []), stdout=subprocess.DEVNULL)
-        time.sleep(pause.uniform(0.0, 0.12))
-        check(process.poll() is None, f"the run ended before kill {k + 1}")
-        process.kill()
-        process.wait()
-    result = run(*command, *(["--resume"] if (broken / "config.json").exists() else []))
-    check(result.returncode == 0, result.stderr)
-    check(tensors(whole) == tensors(broken), f"{kills} kills changed the final bits")
-    steps = [json.loads(line)["step"] for line in (broken / "metrics.jsonl").read_text().splitlines()]
-    check(steps == list(range(1, 4001)), "metrics.jsonl lost or repeated steps")
-    print(f"{kills} kills, same bits")
-
-
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"outputs": outputs, "connections": connections, "gradients": gradients, "bad-input": bad_input, "integrity": integrity, "nonfinite": nonfinite,
-         "files": files, "shell": shell, "signals": signals, "kill": kill}[case](program, pathlib.Path(name))
+        {"outputs": outputs, "connections": connections, "gradients": gradients, "bad-input": bad_input,
+         "nonfinite": nonfinite}[case](program, pathlib.Path(name))

@@ -1,0 +1,17 @@
+"""A run of train_lm that takes a moment, and what it leaves."""
+
+import json
+import struct
+
+TINY = ["--layers", "1", "--channels", "16", "--heads", "2", "--context", "16", "--batch", "4", "--warmup", "5", "--sample", "20"]
+
+
+def tensors(out):
+    """The bytes of all tensors of a run's checkpoint; the header may differ in order or configuration."""
+    data = (out / "checkpoint.safetensors").read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    return data[8 + length:]
+
+
+def losses(out):
+    return [json.loads(line)["train_loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
