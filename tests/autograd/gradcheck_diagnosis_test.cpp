@@ -85,5 +85,16 @@ TEST(GradcheckOfHardFunctions, WhatCannotMoveTheFunctionIsNotWrong) {
   EXPECT_TRUE(result) << result.message;
 }
 
+TEST(GradcheckOfHardFunctions, CurvatureHidesKinks) {
+  const auto f = [](auto x) {  // its gradient is half the slope of the first branch, which steps beyond 8e-6 see alone
+    const Var d = x[0] - 1;
+    return minimum(2 + 8e-9 * d - 1e-3 * d * d, 2);
+  };
+  const GradcheckResult result = gradcheck(f, {ones({1}, DType::f64)});
+  EXPECT_TRUE(result) << result.message;
+  const auto wrong = [&](auto x) { return f(x) + 1e-5 * (x[0] - x[0].value()); };
+  EXPECT_FALSE(gradcheck(wrong, {ones({1}, DType::f64)}));
+}
+
 }  // namespace
 }  // namespace braid
