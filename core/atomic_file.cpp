@@ -1,9 +1,12 @@
 #include <braid/core/atomic_file.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 
 #include <array>
 #include <cerrno>
+#include <cstring>
+#include <memory>
 #include <ostream>
 #include <random>
 #include <streambuf>
@@ -124,11 +127,14 @@ void write_file_atomically(const fs::path& path, const std::function<void(std::o
       .sync("fsync of its folder failed");
 }
 
+// fs::directory_iterator would end the process where memory runs out.
 void remove_temporary_files(const fs::path& folder) {
-  std::error_code error;
-  for (fs::directory_iterator i(folder, error), end; !error && i != end; i.increment(error))
-    if (is_temporary(i->path().filename().string())) file_system().unlink(i->path().c_str());
-  check<FileError>(!error, "remove_temporary_files: {}: {}", folder.string(), error.message());
+  const auto close = [](DIR* listing) { closedir(listing); };
+  const std::unique_ptr<DIR, decltype(close)> listing(opendir(folder.c_str()));
+  check<FileError>(listing != nullptr, "remove_temporary_files: {}: {}", folder.string(), std::strerror(errno));
+  for (const dirent* entry = nullptr; errno = 0, (entry = readdir(listing.get())) != nullptr;)
+    if (is_temporary(entry->d_name)) file_system().unlink((folder / entry->d_name).c_str());
+  check<FileError>(errno == 0, "remove_temporary_files: {}: {}", folder.string(), std::strerror(errno));
 }
 
 }  // namespace braid
