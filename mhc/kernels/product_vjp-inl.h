@@ -35,42 +35,39 @@ struct ProductVjp {
   int64_t product_step;
 };
 
-/// A panel's worth of one row of a matrix in vectors, of which as many rows stay in registers as there are.
+/// How many vectors a panel's worth of one row of a matrix takes, and how many such rows stay in registers.
 template <class D>
-struct PanelRow {
-  static constexpr int kVectors = kPanel / static_cast<int>(hn::MaxLanes(D()));
-  static constexpr int kRows = std::max(1, (HWY_MAX_BYTES >= 64 ? 24 : 12) / kVectors);
-
-  hn::Vec<D> v[kVectors];
-};
+inline constexpr int kPanelVectors = kPanel / static_cast<int>(hn::MaxLanes(D()));
+template <class D>
+inline constexpr int kPanelRows = std::max(1, (HWY_MAX_BYTES >= 64 ? 24 : 12) / kPanelVectors<D>);
 
 /// kRows rows of to [rows, kPanel], a row `to_step` apart: to += sum_t a_(t, row) b_t, where a_(t, row) lies at
 /// t a_step + row a_row and b_t [kPanel] at b + t kPanel.
 template <bool accumulate, int kRows, class D, class T>
 HWY_INLINE void multiply_panel_rows(D d, int64_t terms, const T* a, int64_t a_step, int64_t a_row, const T* b, T* to,
                                     int64_t to_step) {
-  constexpr int kVectors = PanelRow<D>::kVectors, kLanes = static_cast<int>(hn::MaxLanes(d));
-  PanelRow<D> sum[kRows];
+  constexpr int kVectors = kPanelVectors<D>, kLanes = static_cast<int>(hn::MaxLanes(d));
+  hn::Vec<D> sum[kRows][kVectors];
   for (int r = 0; r < kRows; ++r)
     for (int k = 0; k < kVectors; ++k)
-      sum[r].v[k] = accumulate ? hn::LoadU(d, to + r * to_step + k * kLanes) : hn::Zero(d);
+      sum[r][k] = accumulate ? hn::LoadU(d, to + r * to_step + k * kLanes) : hn::Zero(d);
   for (int64_t t = 0; t < terms; ++t) {
-    PanelRow<D> right;
-    for (int k = 0; k < kVectors; ++k) right.v[k] = hn::LoadU(d, b + t * kPanel + k * kLanes);
+    hn::Vec<D> right[kVectors];
+    for (int k = 0; k < kVectors; ++k) right[k] = hn::LoadU(d, b + t * kPanel + k * kLanes);
     for (int r = 0; r < kRows; ++r) {
       const auto left = hn::Set(d, a[t * a_step + r * a_row]);
-      for (int k = 0; k < kVectors; ++k) sum[r].v[k] = hn::MulAdd(left, right.v[k], sum[r].v[k]);
+      for (int k = 0; k < kVectors; ++k) sum[r][k] = hn::MulAdd(left, right[k], sum[r][k]);
     }
   }
   for (int r = 0; r < kRows; ++r)
-    for (int k = 0; k < kVectors; ++k) hn::StoreU(sum[r].v[k], d, to + r * to_step + k * kLanes);
+    for (int k = 0; k < kVectors; ++k) hn::StoreU(sum[r][k], d, to + r * to_step + k * kLanes);
 }
 
 /// All `rows` of it.
 template <bool accumulate, class D, class T>
 void multiply_panel(D d, int64_t rows, int64_t terms, const T* a, int64_t a_step, int64_t a_row, const T* b, T* to,
                     int64_t to_step) {
-  constexpr int kRows = PanelRow<D>::kRows;
+  constexpr int kRows = kPanelRows<D>;
   int64_t row = 0;
   for (; row + kRows <= rows; row += kRows)
     multiply_panel_rows<accumulate, kRows>(d, terms, a + row * a_row, a_step, a_row, b, to + row * to_step, to_step);
