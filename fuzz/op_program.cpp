@@ -1,5 +1,6 @@
 // Random programs: bytes choose inputs, then ops on what there is so far, then the tape runs backward. Any op may
 // refuse.
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -16,7 +17,14 @@ namespace {
 
 using namespace braid;
 
-constexpr std::int64_t kMostElements = 1024;
+constexpr double kMostElements = 1024;
+
+/// How many elements an op may make of a shape: a sum over an empty axis leaves the others.
+double elements_to_come(const Shape& shape) {
+  double elements = 1;
+  for (const std::int64_t size : shape) elements *= static_cast<double>(std::max<std::int64_t>(size, 1));
+  return elements;
+}
 
 class Program {
  public:
@@ -151,7 +159,7 @@ void Program::run() {
   while (!bytes_.empty() && values_.size() < 32)
     fuzz::accept_or_refuse([&] {
       const Var y = ops()[bytes_.byte() % ops().size()](*this);
-      if (y.value().numel() <= kMostElements) values_.push_back(y);
+      if (elements_to_come(y.shape()) <= kMostElements) values_.push_back(y);
     });
   tape_.backward(sum(values_.back()));
   for (const Var& w : watched_) {

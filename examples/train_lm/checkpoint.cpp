@@ -94,6 +94,12 @@ void move_file(const fs::path& from, const fs::path& to) {
   check<FileError>(done, "{}: cannot become {}: {}", from.string(), to.filename().string(), std::strerror(error));
 }
 
+/// The next one becomes the last one.
+void rotate(const fs::path& folder) {
+  if (fs::exists(last(folder))) move_file(last(folder), previous(folder));
+  move_file(next(folder), last(folder));
+}
+
 }  // namespace
 
 void save_checkpoint(const fs::path& folder, const examples::TrainerState& state, const Config& config,
@@ -115,8 +121,7 @@ void save_checkpoint(const fs::path& folder, const examples::TrainerState& state
   metadata["checksum"] = checksum(tensors, metadata);
   examples::sync_json_lines(folder);  // no power cut takes lines of steps that are not taken again
   save_safetensors(next(folder), tensors, metadata);
-  if (fs::exists(last(folder))) move_file(last(folder), previous(folder));
-  move_file(next(folder), last(folder));
+  rotate(folder);
 }
 
 bool has_checkpoint(const fs::path& folder) {
@@ -143,7 +148,9 @@ std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, co
     check_instruction_set(saved.entry("instruction_set"), config);
     check_finite(saved.file, config);
     if (path != last(folder)) examples::say("{}going on from {}\n", damage.empty() ? "" : damage + "; ", path.string());
-    return restored(saved, like);
+    examples::TrainerState state = restored(saved, like);
+    if (path == next(folder)) rotate(folder);  // which a process that was killed had still to do
+    return state;
   }
   check<FileError>(damage.empty(), "{}", damage);
   return std::nullopt;

@@ -17,9 +17,9 @@ void save_checkpoint(const std::filesystem::path& folder, const examples::Traine
 bool has_checkpoint(const std::filesystem::path& folder);
 
 /// The newest state in the folder whose checksum is right, for a run whose state now is `like`; says when that is not
-/// the last one that was saved. None when there is no checkpoint. Throws FileError when all are damaged or the
-/// newest cannot be read, ValueError when the run had another text, configuration or instruction set, or weights that
-/// are not finite.
+/// the last one that was saved, and ends a save that was cut short once the state was written. None when there is no
+/// checkpoint. Throws FileError when all are damaged or the newest cannot be read, ValueError when the run had another
+/// text, configuration or instruction set, or weights that are not finite.
 std::optional<examples::TrainerState> load_checkpoint(const std::filesystem::path& folder,
                                                       const examples::TrainerState& like, const Config& config,
                                                       const examples::Corpus& corpus);

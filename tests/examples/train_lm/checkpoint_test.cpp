@@ -99,6 +99,8 @@ TEST_F(CheckpointFiles, LoadWhicheverRenameFailed) {
       EXPECT_THAT(message_of([&] { save(); }), HasSubstr(": Input/output error"));
     }
     EXPECT_EQ(saved_step(), failing == 0 ? before : before + 1);
+    EXPECT_FALSE(fs::exists(folder / "checkpoint.next.safetensors"));
+    EXPECT_TRUE(fs::exists(last) && fs::exists(previous));
     trainer.restore(*load_checkpoint(folder, trainer.state(), config, corpus));
     save();
     EXPECT_EQ(saved_step(), trainer.step());
