@@ -15,7 +15,7 @@ import tempfile
 from attack import Progress, command, difference, program_copy
 from program import run, write_text
 
-EVERY = ["--checkpoint-every", "10"]
+EVERY = ["--checkpoint-every", "10", "--eval-every", "10"]  # also where a run of 20 steps ends
 
 
 def flip(data, chance):
