@@ -210,12 +210,14 @@ CheckedDerivative Gradcheck::check(const Line& line) {
 /// What looks wrong has to stay wrong: two points may miss how much a gradient that consists of rounding changes, and
 /// kinks or poles at some distance may look like coarse rounding.
 CheckedDerivative Gradcheck::compare_again(const Line& line) {
-  measure_jumps(kManyJumpPoints);
+  if (jump_points_ < kManyJumpPoints) {
+    measure_jumps(kManyJumpPoints);
+    if (const CheckedDerivative checked = compare(line, noise_); checked.verdict != Verdict::wrong) return checked;
+  }
   if (!noise_beside_kinks_.defined())
     noise_beside_kinks_ =
         rounding_errors_beside_kinks([&, all = through().all_inputs(rng_)](double t) { return evaluate(all, t); });
-  const CheckedDerivative checked = compare(line, noise_);
-  return checked.verdict == Verdict::wrong ? compare(line, noise_beside_kinks_) : checked;
+  return compare(line, noise_beside_kinks_);
 }
 
 /// What differences alone say.

@@ -6,8 +6,7 @@
 namespace braid::detail {
 
 /// The calls to the operating system by which braid reads and writes files: all of them, so that a test may let any one
-/// fail.
-/// They mean what POSIX says: -1 and errno for an error.
+/// fail. They mean what POSIX says: -1 and errno for an error.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
