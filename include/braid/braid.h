@@ -19,6 +19,7 @@
 #include <braid/core/gemm.h>
 #include <braid/core/map.h>
 #include <braid/core/matmul.h>
+#include <braid/core/npy.h>
 #include <braid/core/parallel.h>
 #include <braid/core/random.h>
 #include <braid/core/reduce.h>
