@@ -46,7 +46,7 @@ struct SavedRun {
   std::int64_t step = 0;
 };
 
-/// The model of the newest checkpoint in a run's folder. Throws FileError.
+/// The model of the newest checkpoint in a run's folder, which --init names. Throws FileError.
 SavedRun load_run(const std::filesystem::path& folder);
 
 }  // namespace braid::train_lm
