@@ -13,6 +13,7 @@
 #include <braid/autograd/value_and_grad.h>
 #include <braid/core/atomic_file.h>
 #include <braid/core/checksum.h>
+#include <braid/core/dlpack.h>
 #include <braid/core/dtype.h>
 #include <braid/core/error.h>
 #include <braid/core/format.h>
