@@ -77,6 +77,7 @@ void add_flags(CLI::App& app, Config& c) {
   add_count(app, "--telemetry-every", c.telemetry_every, "steps between lines in telemetry.jsonl (0: none)", 0);
   add_count(app, "--check-gradients", c.check_gradients,
             "steps between comparisons of the f32 gradients with f64, printed and in gradients.jsonl (0: none)", 0);
+  app.add_flag("--tensorboard", c.tensorboard, "write losses, norm, rate and speed as events for TensorBoard");
   app.add_option("--out", c.out, "results folder (default: runs/CONNECTION-TIME)");
   app.add_flag("--resume", c.resume, "continue the run in --out from its checkpoint, bit for bit");
   add_count(app, "--sample", c.sample, "characters to generate at the end", 0);
