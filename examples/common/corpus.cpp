@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include <braid/core/checksum.h>
+#include <braid/core/detail/utf8.h>
 #include <braid/core/error.h>
 
 #include "memory.h"
 #include "read_file.h"
-#include "utf8.h"
 
 namespace braid::examples {
 namespace {
@@ -18,20 +18,12 @@ namespace fs = std::filesystem;
 std::vector<char32_t> decode_utf8(const std::string& text) {
   std::vector<char32_t> points;
   for (std::size_t at = 0; at < text.size();) {
-    const auto point = next_code_point(text, at);
+    const auto point = detail::next_code_point(text, at);
     check_value(point.has_value(), "--text: must be UTF-8 but no character starts at offset {} with byte 0x{:02X}", at,
                 static_cast<unsigned char>(text[at]));
     points.push_back(*point);
   }
   return points;
-}
-
-void append_utf8(std::string& text, char32_t point) {
-  const auto put = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
-  if (point < 0x80) return put(point);
-  const int more = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
-  put((more == 1 ? 0xC0u : more == 2 ? 0xE0u : 0xF0u) | point >> (6 * more));
-  for (int k = more - 1; k >= 0; --k) put(0x80u | (point >> (6 * k) & 0x3Fu));
 }
 
 std::string read_named(const fs::path& path) {
@@ -51,7 +43,7 @@ std::string read_folder(const fs::path& folder) {
   std::ranges::sort(files);
   std::string text;
   for (const fs::path& file : files)
-    if (const std::string content = read_file(file); is_utf8(content)) text += content;
+    if (const std::string content = read_file(file); detail::is_utf8(content)) text += content;
   return text;
 }
 
@@ -78,7 +70,7 @@ Corpus::Corpus(const std::string& text, std::int64_t context) : context_(context
 
 std::string Corpus::alphabet() const {
   std::string text;
-  for (const char32_t point : characters_) append_utf8(text, point);
+  for (const char32_t point : characters_) detail::append_utf8(text, point);
   return text;
 }
 
@@ -90,7 +82,7 @@ std::optional<std::int32_t> Corpus::id(char32_t character) const {
 
 std::string Corpus::decode(std::span<const std::int32_t> ids) const {
   std::string text;
-  for (const std::int32_t id : ids) append_utf8(text, characters_[static_cast<std::size_t>(id)]);
+  for (const std::int32_t id : ids) detail::append_utf8(text, characters_[static_cast<std::size_t>(id)]);
   return text;
 }
 

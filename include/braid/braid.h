@@ -75,5 +75,6 @@
 #include <braid/nn/schedule.h>
 #include <braid/nn/sequential.h>
 #include <braid/nn/summary.h>
+#include <braid/nn/text/tokenizer.h>
 #include <braid/nn/transformer.h>
 #include <braid/nn/verify.h>
