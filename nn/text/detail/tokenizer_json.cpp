@@ -21,7 +21,8 @@ constexpr const char* kGPT2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\
 /// A value as messages quote it, which do not walk into what may be nested without end.
 std::string told(const json& value) {
   if (value.is_structured()) return value.is_object() ? "an object" : "a list";
-  return braid::detail::excerpt(value.dump());
+  const auto* text = value.get_ptr<const std::string*>();
+  return text == nullptr ? value.dump() : '"' + braid::detail::excerpt(*text) + '"';
 }
 
 /// A value of the file and the way to it.
