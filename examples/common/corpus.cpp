@@ -14,18 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Code points of UTF-8 text.
-std::vector<char32_t> decode_utf8(const std::string& text) {
-  std::vector<char32_t> points;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto point = detail::next_code_point(text, at);
-    check_value(point.has_value(), "--text: must be UTF-8 but no character starts at offset {} with byte 0x{:02X}", at,
-                static_cast<unsigned char>(text[at]));
-    points.push_back(*point);
-  }
-  return points;
-}
-
 std::string read_named(const fs::path& path) {
   std::error_code none;
   check<FileError>(fs::is_regular_file(path, none), "--text: {} is not a file that can be read", path.string());
@@ -56,34 +44,44 @@ std::string read_text(const fs::path& path) {
   return text;
 }
 
-Corpus::Corpus(const std::string& text, std::int64_t context) : context_(context), checksum_(braid::checksum(text)) {
-  const std::vector<char32_t> points = decode_utf8(text);
-  characters_ = points;
-  std::ranges::sort(characters_);
-  characters_.erase(std::ranges::unique(characters_).begin(), characters_.end());
-  for (const char32_t point : points)
-    ids_.push_back(static_cast<std::int32_t>(std::ranges::lower_bound(characters_, point) - characters_.begin()));
-  train_size_ = size() * 9 / 10;
-  check_value(size() - train_size_ > context,
-              "--text: {} characters are too few: a tenth of them must exceed --context {}", size(), context);
+Corpus read_corpus(const fs::path& text, const fs::path& tokenizer, std::int64_t context) {
+  const bool has_tokenizer = !tokenizer.empty();
+  if (text.extension() == ".bin") {
+    TokenFile file(text);
+    Vocabulary vocabulary =
+        has_tokenizer ? Vocabulary::of_tokenizer(tokenizer) : Vocabulary::of_numbers(file.highest_id() + 1);
+    return {std::move(file), std::move(vocabulary), context};
+  }
+  if (!has_tokenizer) return {read_text(text), context};
+  Vocabulary vocabulary = Vocabulary::of_tokenizer(tokenizer);
+  return {read_text(text), std::move(vocabulary), context};
 }
 
-std::string Corpus::alphabet() const {
-  std::string text;
-  for (const char32_t point : characters_) detail::append_utf8(text, point);
-  return text;
+Corpus::Corpus(Ids ids, Vocabulary vocabulary, std::string checksum, std::int64_t context)
+    : vocabulary_(std::move(vocabulary)),
+      checksum_(std::move(checksum)),
+      ids_(std::move(ids)),
+      context_(context),
+      size_(std::visit([](const auto& there) { return static_cast<std::int64_t>(there.size()); }, ids_)),
+      train_size_(size_ * 9 / 10) {
+  check_value(size_ - train_size_ > context, "--text: {} {} are too few: a tenth of them must exceed --context {}",
+              size_, vocabulary_.unit(), context);
 }
 
-std::optional<std::int32_t> Corpus::id(char32_t character) const {
-  const auto found = std::ranges::lower_bound(characters_, character);
-  if (found == characters_.end() || *found != character) return std::nullopt;
-  return static_cast<std::int32_t>(found - characters_.begin());
+Corpus::Corpus(const std::string& text, std::int64_t context)
+    : Corpus(text, Vocabulary::of_characters(text, "--text"), context) {}
+
+Corpus::Corpus(const std::string& text, Vocabulary vocabulary, std::int64_t context)
+    : Corpus(Ids(vocabulary.encode(text, "--text")), vocabulary, braid::checksum(text), context) {}
+
+Corpus::Corpus(TokenFile file, Vocabulary vocabulary, std::int64_t context)
+    : Corpus(Ids(file), std::move(vocabulary), braid::checksum(file.bytes()), context) {
+  const std::int64_t highest = file.highest_id();
+  check_value(highest < vocab(), "--text: must have ids below {}, as the tokenizer, but has {}", vocab(), highest);
 }
 
-std::string Corpus::decode(std::span<const std::int32_t> ids) const {
-  std::string text;
-  for (const std::int32_t id : ids) detail::append_utf8(text, characters_[static_cast<std::size_t>(id)]);
-  return text;
+std::string Corpus::tokenizer_checksum() const {
+  return vocabulary_.tokenizer_json().empty() ? "" : braid::checksum(vocabulary_.tokenizer_json());
 }
 
 Batch Corpus::windows(std::span<const std::int64_t> starts) const {
@@ -92,10 +90,15 @@ Batch Corpus::windows(std::span<const std::int64_t> starts) const {
   auto* tokens = batch.tokens.mutable_data<std::int32_t>();
   auto* targets = batch.targets.mutable_data<std::int32_t>();
   for (const std::int64_t start : starts) {
-    tokens = std::copy_n(ids_.begin() + start, context_, tokens);
-    targets = std::copy_n(ids_.begin() + start + 1, context_, targets);
+    tokens = copy(start, tokens);
+    targets = copy(start + 1, targets);
   }
   return batch;
+}
+
+std::int32_t* Corpus::copy(std::int64_t start, std::int32_t* out) const {
+  if (const auto* file = std::get_if<TokenFile>(&ids_)) return file->copy(start, context_, out);
+  return std::copy_n(std::get<std::vector<std::int32_t>>(ids_).begin() + start, context_, out);
 }
 
 Batch Corpus::sample(std::int64_t batch, Rng& rng) const {

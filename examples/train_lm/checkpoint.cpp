@@ -116,6 +116,7 @@ void save_checkpoint(const fs::path& folder, const examples::TrainerState& state
                                               {"rng_draws", std::to_string(state.rng.draws())},
                                               {"alphabet", corpus.alphabet()},
                                               {"text_checksum", corpus.checksum()},
+                                              {"tokenizer_checksum", corpus.tokenizer_checksum()},
                                               {"instruction_set", examples::instruction_set()},
                                               {"config", to_json(config).dump()}};
   metadata["checksum"] = checksum(tensors, metadata);
@@ -144,7 +145,7 @@ std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, co
     }
     const auto earlier = nlohmann::json::parse(saved.entry("config"), nullptr, /*allow_exceptions=*/false);
     check<FileError>(earlier.is_object(), "{}: the checkpoint's 'config' must be a JSON object", path.string());
-    check_same_run(earlier, saved.entry("text_checksum"), config, corpus);
+    check_same_run(earlier, saved.entry("text_checksum"), saved.entry("tokenizer_checksum"), config, corpus);
     check_instruction_set(saved.entry("instruction_set"), config);
     check_finite(saved.file, config);
     if (path != last(folder)) examples::say("{}going on from {}\n", damage.empty() ? "" : damage + "; ", path.string());
@@ -156,10 +157,12 @@ std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, co
   return std::nullopt;
 }
 
-void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum, const Config& config,
-                    const examples::Corpus& corpus) {
+void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum,
+                    const std::string& tokenizer_checksum, const Config& config, const examples::Corpus& corpus) {
   check_same_settings(earlier, config);
   check_value(text_checksum == corpus.checksum(), "--resume: the run was started on another text");
+  check_value(tokenizer_checksum == corpus.tokenizer_checksum(),
+              "--resume: the run was started with another tokenizer");
 }
 
 }  // namespace braid::train_lm

@@ -16,8 +16,8 @@
 namespace braid::train_lm {
 namespace {
 
-/// On resumption; the text is compared by its characters.
-constexpr std::array<std::string_view, 6> kMayChange = {"text",       "steps",           "warmup",
+/// On resumption; text and tokenizer are compared by what they hold.
+constexpr std::array<std::string_view, 7> kMayChange = {"text",       "tokenizer",       "steps",          "warmup",
                                                         "eval_every", "telemetry_every", "check_gradients"};
 
 /// Of anything that is counted: products of two and their bytes stay below 2^63.
@@ -35,7 +35,7 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
   add_count(app, "--layers", t.layers, "transformer blocks");
   add_count(app, "--channels", t.channels, "channels of the residual stream");
   add_count(app, "--heads", t.heads, "attention heads; must divide channels");
-  add_count(app, "--context", t.context, "characters that the model sees");
+  add_count(app, "--context", t.context, "characters or tokens that the model sees");
   add_count(app, "--batch", t.batch, "windows of text a step");
   add_count(app, "--steps", t.steps, "training steps");
   app.add_option("--warmup", t.warmup, "steps until the learning rate is reached (default: a twentieth of --steps)")
@@ -49,7 +49,11 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
 
 void add_flags(CLI::App& app, Config& c) {
   app.option_defaults()->take_last();
-  app.add_option("--text", c.text, "text file to learn (default: the system's license texts)");
+  app.add_option(
+      "--text", c.text,
+      "text file to learn (default: the system's license texts), or a .bin of token ids as nanoGPT and llm.c "
+      "write them");
+  app.add_option("--tokenizer", c.tokenizer, "tokenizer.json: learn its tokens instead of characters");
   app.add_option("--connection", c.training.connection.kind,
                  "what joins a sublayer to the stream: residual, hc, mhc, manifold, mhc-layer, skip, deepseek-v4, "
                  "hunyuan-v4, gated or "
@@ -67,7 +71,7 @@ void add_flags(CLI::App& app, Config& c) {
             "steps between comparisons of the f32 gradients with f64, printed and in gradients.jsonl (0: none)", 0);
   app.add_option("--out", c.out, "results folder (default: runs/CONNECTION-TIME)");
   app.add_flag("--resume", c.resume, "continue the run in --out from its checkpoint, bit for bit");
-  add_count(app, "--sample", c.sample, "characters to generate at the end", 0);
+  add_count(app, "--sample", c.sample, "characters or tokens to generate at the end", 0);
   app.add_option_function<std::string>(
          "--on-nonfinite", [&c](const std::string& choice) { c.skip_nonfinite = choice == "skip"; },
          "at a loss or gradient that is not finite: stop (default), or skip the step")
@@ -92,7 +96,8 @@ Config parse(int argc, char** argv) {
   examples::TrainerSettings& training = config.training;
   training.warmup = kUnset;
   CLI::App app(
-      "Trains a small transformer on the characters of a text; writes config.json, metrics.jsonl, loss.png and "
+      "Trains a small transformer on the characters or tokens of a text; writes config.json, metrics.jsonl, loss.png "
+      "and "
       "checkpoint.safetensors into --out and prints a sample.");
   add_flags(app, config);
   examples::parse_command_line(app, argc, argv);
@@ -101,13 +106,14 @@ Config parse(int argc, char** argv) {
   check_settings(training);
   if (config.out.empty()) config.out = "runs/" + training.connection.kind + "-" + examples::time_stamp();
   examples::check_utf8("--text", config.text);
+  examples::check_utf8("--tokenizer", config.tokenizer);
   examples::check_results_folder(config.out);
   return config;
 }
 
 nlohmann::ordered_json to_json(const Config& c) {
   const examples::TrainerSettings& t = c.training;
-  nlohmann::ordered_json json{{"text", c.text}};
+  nlohmann::ordered_json json{{"text", c.text}, {"tokenizer", c.tokenizer}};
   json.update(examples::to_json(t.connection));
   json.update({{"layers", t.layers},
                {"channels", t.channels},

@@ -11,7 +11,8 @@ namespace braid::train_lm {
 
 /// Everything that a run depends on. Flags have the same names.
 struct Config {
-  std::string text;  ///< empty: the license texts of the system
+  std::string text;       ///< empty: the license texts of the system
+  std::string tokenizer;  ///< empty: characters
   examples::TrainerSettings training;
   std::int64_t eval_every = 250, checkpoint_every = 250;
   std::int64_t telemetry_every = 0;  ///< 0: never

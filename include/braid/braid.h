@@ -71,6 +71,7 @@
 #include <braid/nn/precision_report.h>
 #include <braid/nn/recorded_case.h>
 #include <braid/nn/rms_norm.h>
+#include <braid/nn/sampling.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/schedule.h>
 #include <braid/nn/sequential.h>

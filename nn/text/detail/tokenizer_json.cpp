@@ -151,7 +151,6 @@ void read_added_tokens(const Part& part, const Vocabulary& vocabulary, Tokenizer
       add_token(file, added.id, added.text, token);
     else
       token["id"].require(known->second == added.id, fmt::format("must be {}, as in model.vocab,", known->second));
-    file.tokens[static_cast<std::size_t>(added.id)] = added.text;
     file.added.push_back(added);
   }
 }
