@@ -21,23 +21,6 @@ namespace {
 using detail::AddedTokens;
 using Ids = std::vector<std::int32_t>;
 
-/// Those that are found before normalization, or those found after it.
-AddedTokens added_tokens(const detail::TokenizerFile& file, bool normalized) {
-  std::vector<std::pair<std::string, std::int32_t>> tokens;
-  for (const detail::AddedToken& token : file.added)
-    if (token.normalized == normalized) tokens.emplace_back(token.text, token.id);
-  return AddedTokens(std::move(tokens));
-}
-
-std::array<std::int32_t, 256> byte_ids(const detail::TokenizerFile& file) {
-  std::array<std::int32_t, 256> ids{};
-  for (std::size_t byte = 0; byte < ids.size(); ++byte) {
-    const auto found = file.ids.find(std::string(1, static_cast<char>(byte)));
-    ids[byte] = found == file.ids.end() ? -1 : found->second;
-  }
-  return ids;
-}
-
 /// Unicode's normalization form C. Characters below U+0300, the first that combines with others, are in it already.
 std::string nfc(std::string_view text) {
   constexpr unsigned char kFirstByteOfU0300 = 0xCC;
@@ -51,6 +34,24 @@ std::string nfc(std::string_view text) {
   if (size == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
   check_value(size >= 0, "encode: {}", utf8proc_errmsg(size));
   return {reinterpret_cast<const char*>(normal), static_cast<std::size_t>(size)};
+}
+
+/// Those that are found before normalization, or those found after it.
+AddedTokens added_tokens(const detail::TokenizerFile& file, bool normalized) {
+  std::vector<std::pair<std::string, std::int32_t>> tokens;
+  for (const detail::AddedToken& token : file.added)
+    if (token.normalized == normalized)
+      tokens.emplace_back(normalized && file.nfc ? nfc(token.text) : token.text, token.id);
+  return AddedTokens(std::move(tokens));
+}
+
+std::array<std::int32_t, 256> byte_ids(const detail::TokenizerFile& file) {
+  std::array<std::int32_t, 256> ids{};
+  for (std::size_t byte = 0; byte < ids.size(); ++byte) {
+    const auto found = file.ids.find(std::string(1, static_cast<char>(byte)));
+    ids[byte] = found == file.ids.end() ? -1 : found->second;
+  }
+  return ids;
 }
 
 }  // namespace
