@@ -1,6 +1,6 @@
 #include <braid/nn/attention.h>
 
-#include <braid/autograd/ops/causal_attention.h>
+#include <braid/autograd/ops/attention.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rotary_embedding.h>
 
@@ -32,7 +32,7 @@ Var MultiHeadAttention::operator()(const Var& x) const {
   const Shape by_head{x.size(0), x.size(1), heads, x.size(2) / heads};
   auto split = [&](const Var& y) { return reshape(y, by_head); };
   auto rotate = [&](const Var& y) { return rotary ? rotary_embedding(y, rotary_base) : y; };
-  const Var mixed = causal_attention(rotate(split(q(x))), rotate(split(k(x))), split(v(x)));
+  const Var mixed = attention(rotate(split(q(x))), rotate(split(k(x))), split(v(x)));
   return o(reshape(mixed, x.shape()));
 }
 
