@@ -2,8 +2,7 @@
 
 #include <vector>
 
-#include <braid/autograd/ops/broadcast_to.h>
-#include <braid/autograd/ops/causal_attention.h>
+#include <braid/autograd/ops/attention.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/slice.h>
@@ -26,19 +25,6 @@ AttentionSettings completed(std::int64_t channels, int heads, AttentionSettings 
               "MultiHeadAttention: rotary needs an even number of channels per head but there are {}",
               *settings.head_size);
   return settings;
-}
-
-/// Causal attention of the last positions, by grouped queries.
-Var attention(const Var& q, const Var& k, const Var& v) {
-  const auto repeat = [&](const Var& y) {
-    if (y.size(2) == q.size(2)) return y;
-    const Shape each = y.shape().inserted(3, q.size(2) / y.size(2));
-    return reshape(broadcast_to(expand_dims(y, 3), each), y.shape().with(2, q.size(2)));
-  };
-  const std::int64_t before = k.size(1) - q.size(1);
-  if (before == 0) return causal_attention(q, repeat(k), repeat(v));
-  const Var padded = concat({zeros(q.shape().with(1, before), q.dtype()), q}, 1);
-  return slice(causal_attention(padded, repeat(k), repeat(v)), 1, before, k.size(1));
 }
 
 }  // namespace

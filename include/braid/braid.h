@@ -12,6 +12,7 @@
 #include <braid/autograd/tape.h>
 #include <braid/autograd/value_and_grad.h>
 #include <braid/core/atomic_file.h>
+#include <braid/core/batch_invariant.h>
 #include <braid/core/checksum.h>
 #include <braid/core/dtype.h>
 #include <braid/core/error.h>

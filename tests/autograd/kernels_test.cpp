@@ -37,9 +37,7 @@ const std::vector<VectorOp> kOps{
     {"rotary_embedding_halves",
      {{2, 9, 3, 38}},
      [](auto x) { return rotary_embedding(x[0], 10000, 0, RotaryLayout::halves); }},
-    {"causal_attention",
-     {{1, 90, 2, 21}, {1, 90, 2, 21}, {1, 90, 2, 21}},
-     [](auto x) { return causal_attention(x[0], x[1], x[2]); }},
+    {"attention", {{1, 90, 2, 21}, {1, 90, 2, 21}, {1, 90, 2, 21}}, [](auto x) { return attention(x[0], x[1], x[2]); }},
 };
 
 /// The value of the op, then its gradients.

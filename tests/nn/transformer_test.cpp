@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <braid/autograd/ops/causal_attention.h>
+#include <braid/autograd/ops/attention.h>
 #include <braid/autograd/ops/gelu.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/reshape.h>
@@ -48,8 +48,7 @@ Tensor random_tokens(Rng& rng) { return randint(0, kSmall.vocab, {2, 4}, rng); }
 
 Var reference_attention(const MultiHeadAttention& m, const Var& x) {
   auto split = [&](const Var& y) { return reshape(y, {2, 4, 2, 4}); };
-  const Var y =
-      causal_attention(split(linear(x, m.q.weight)), split(linear(x, m.k.weight)), split(linear(x, m.v.weight)));
+  const Var y = attention(split(linear(x, m.q.weight)), split(linear(x, m.k.weight)), split(linear(x, m.v.weight)));
   return linear(reshape(y, {2, 4, 8}), m.o.weight);
 }
 
