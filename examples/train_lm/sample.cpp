@@ -10,7 +10,7 @@
 namespace braid::train_lm {
 
 std::string sample_text(const examples::Model& model, const examples::Corpus& corpus, std::int64_t length, Rng rng) {
-  const std::int64_t context = model.positions.size(0);
+  const std::int64_t context = model.config.context;
   std::vector<std::int32_t> ids{corpus.vocabulary().start()};
   for (std::int64_t i = 0; i < length; ++i) {
     const auto seen = std::min<std::int64_t>(context, static_cast<std::int64_t>(ids.size()));

@@ -12,6 +12,7 @@
 #include <braid/autograd/tape.h>
 #include <braid/autograd/value_and_grad.h>
 #include <braid/core/atomic_file.h>
+#include <braid/core/batch_invariant.h>
 #include <braid/core/checksum.h>
 #include <braid/core/dtype.h>
 #include <braid/core/error.h>
@@ -63,12 +64,15 @@
 #include <braid/nn/convert.h>
 #include <braid/nn/embedding.h>
 #include <braid/nn/init.h>
+#include <braid/nn/kv_cache.h>
 #include <braid/nn/layer_norm.h>
 #include <braid/nn/linear.h>
 #include <braid/nn/mlp.h>
+#include <braid/nn/norm.h>
 #include <braid/nn/optim/adam.h>
 #include <braid/nn/optim/sgd.h>
 #include <braid/nn/precision_report.h>
+#include <braid/nn/pretrained.h>
 #include <braid/nn/recorded_case.h>
 #include <braid/nn/rms_norm.h>
 #include <braid/nn/sampling.h>
