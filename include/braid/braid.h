@@ -20,6 +20,7 @@
 #include <braid/core/gemm.h>
 #include <braid/core/map.h>
 #include <braid/core/matmul.h>
+#include <braid/core/npy.h>
 #include <braid/core/parallel.h>
 #include <braid/core/random.h>
 #include <braid/core/reduce.h>
@@ -58,6 +59,7 @@
 #include <braid/mhc/rewire.h>
 #include <braid/mhc/streams.h>
 #include <braid/mhc/telemetry.h>
+#include <braid/nn/accumulate.h>
 #include <braid/nn/attention.h>
 #include <braid/nn/block.h>
 #include <braid/nn/clip.h>
@@ -79,6 +81,7 @@
 #include <braid/nn/saving.h>
 #include <braid/nn/schedule.h>
 #include <braid/nn/sequential.h>
+#include <braid/nn/subset.h>
 #include <braid/nn/summary.h>
 #include <braid/nn/text/tokenizer.h>
 #include <braid/nn/transformer.h>
