@@ -23,16 +23,8 @@ TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
                 .layers = s.layers,
                 .batch = s.batch / s.blocks,
                 .streams = s.connection.kind == "residual" ? 1 : s.connection.streams.value_or(1)});
-  const nn::TransformerConfig sizes{.vocab = vocab,
-                                    .context = s.context,
-                                    .channels = s.channels,
-                                    .layers = static_cast<int>(s.layers),
-                                    .heads = static_cast<int>(s.heads)};
-  mhc::ConnectionConfig connection = connection_config(s.connection);
-  connection.sublayers = 2 * s.layers;
   Rng rng(s.seed);
-  Rng connection_rng = Rng(s.seed, std::uint64_t{1} << 63).split();  // leaves the draws of rng as they are
-  Model model(sizes, rng, [&](int index) { return mhc::Connection(connection, s.channels, index, connection_rng); });
+  Model model = make_model(s, vocab, rng);
   check_value(s.trained == Trained::all || !nn::subset(model, in_connection).parameters.empty(),
               "Trainer: a model with {} connections has none to train", s.connection.kind);
   const nn::AdamW optimizer({.lr = s.lr, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = s.weight_decay});
@@ -49,6 +41,18 @@ std::string nonfinite_part(double loss, const Parametric auto& grads) {
 }
 
 }  // namespace
+
+Model make_model(const TrainerSettings& s, std::int64_t vocab, Rng& rng) {
+  const nn::TransformerConfig sizes{.vocab = vocab,
+                                    .context = s.context,
+                                    .channels = s.channels,
+                                    .layers = static_cast<int>(s.layers),
+                                    .heads = static_cast<int>(s.heads)};
+  mhc::ConnectionConfig connection = connection_config(s.connection);
+  connection.sublayers = 2 * s.layers;
+  Rng connection_rng = Rng(s.seed, std::uint64_t{1} << 63).split();  // leaves the draws of rng as they are
+  return Model(sizes, rng, [&](int index) { return mhc::Connection(connection, s.channels, index, connection_rng); });
+}
 
 bool is_finite(const Tensor& x) {
   if (x.dtype() == DType::i32) return true;

@@ -37,6 +37,9 @@ struct TrainerSettings {
   std::uint64_t seed = 1;
 };
 
+/// With new weights, those of `rng` but for the connections, whose come from the seed.
+Model make_model(const TrainerSettings& settings, std::int64_t vocab, Rng& rng);
+
 /// All that training changes.
 struct TrainerState {
   Model model;
@@ -55,7 +58,7 @@ struct StepResult {
 /// Whether a parameter of a model belongs to one of its connections.
 bool in_connection(std::string_view path);
 
-/// Trains a character-level transformer on a corpus, which must outlive it. With one seed, models that differ in their
+/// Trains a transformer on a corpus, which must outlive it. With one seed, models that differ in their
 /// connections alone start from the same weights and see the same batches.
 class Trainer {
  public:

@@ -79,6 +79,7 @@ void save(const fs::path& path, const examples::TrainerState& state, const Confi
                                               {"rng_draws", std::to_string(state.rng.draws())},
                                               {"alphabet", corpus.alphabet()},
                                               {"text_checksum", corpus.checksum()},
+                                              {"tokenizer_checksum", corpus.tokenizer_checksum()},
                                               {"instruction_set", examples::instruction_set()},
                                               {"config", to_json(config).dump()}};
   if (state.best_held_out) metadata["best_held_out"] = fmt::format("{}", *state.best_held_out);
@@ -111,7 +112,7 @@ std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, co
                                                       const Config& config, const examples::Corpus& corpus) {
   const std::optional<Checkpoint> saved = newest_checkpoint(folder);
   if (!saved) return std::nullopt;
-  check_same_run(saved->config(), saved->entry("text_checksum"), config, corpus);
+  check_same_run(saved->config(), saved->entry("text_checksum"), saved->entry("tokenizer_checksum"), config, corpus);
   check_instruction_set(saved->entry("instruction_set"), config);
   check_finite(saved->file, config);
   if (saved->path != last_checkpoint(folder))
@@ -121,10 +122,12 @@ std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, co
   return state;
 }
 
-void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum, const Config& config,
-                    const examples::Corpus& corpus) {
+void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum,
+                    const std::string& tokenizer_checksum, const Config& config, const examples::Corpus& corpus) {
   check_same_settings(earlier, config);
   check_value(text_checksum == corpus.checksum(), "--resume: the run was started on another text");
+  check_value(tokenizer_checksum == corpus.tokenizer_checksum(),
+              "--resume: the run was started with another tokenizer");
 }
 
 }  // namespace braid::train_lm

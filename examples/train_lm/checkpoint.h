@@ -30,7 +30,7 @@ std::optional<examples::TrainerState> load_checkpoint(const std::filesystem::pat
                                                       const examples::Corpus& corpus);
 
 /// Throws ValueError unless the run that config.json or a checkpoint describes is the one of `config` and `corpus`.
-void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum, const Config& config,
-                    const examples::Corpus& corpus);
+void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum,
+                    const std::string& tokenizer_checksum, const Config& config, const examples::Corpus& corpus);
 
 }  // namespace braid::train_lm

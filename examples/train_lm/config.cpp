@@ -16,8 +16,8 @@
 namespace braid::train_lm {
 namespace {
 
-/// On resumption; the text is compared by its characters.
-constexpr std::array<std::string_view, 6> kMayChange = {"text",       "steps",           "warmup",
+/// On resumption; text and tokenizer are compared by what they hold.
+constexpr std::array<std::string_view, 7> kMayChange = {"text",       "tokenizer",       "steps",          "warmup",
                                                         "eval_every", "telemetry_every", "check_gradients"};
 
 /// Of anything that is counted: products of two and their bytes stay below 2^63.
@@ -35,7 +35,7 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
   add_count(app, "--layers", t.layers, "transformer blocks");
   add_count(app, "--channels", t.channels, "channels of the residual stream");
   add_count(app, "--heads", t.heads, "attention heads; must divide channels");
-  add_count(app, "--context", t.context, "characters that the model sees");
+  add_count(app, "--context", t.context, "characters or tokens that the model sees");
   add_count(app, "--batch", t.batch, "windows of text a step");
   add_count(app, "--blocks", t.blocks,
             "equal blocks of the batch whose gradients are computed one by one, in less memory; must divide it");
@@ -61,7 +61,11 @@ void add_flags(CLI::App& app, Config& c) {
          },
          "which parameters: all (default), or those of connections alone")
       ->check(CLI::IsMember({"all", "connections"}));
-  app.add_option("--text", c.text, "text file to learn (default: the system's license texts)");
+  app.add_option(
+      "--text", c.text,
+      "text file to learn (default: the system's license texts), or a .bin of token ids as nanoGPT and llm.c "
+      "write them");
+  app.add_option("--tokenizer", c.tokenizer, "tokenizer.json: learn its tokens instead of characters");
   app.add_option("--connection", c.training.connection.kind,
                  "what joins a sublayer to the stream: residual, hc, mhc, manifold, mhc-layer, skip, deepseek-v4, "
                  "hunyuan-v4, gated or "
@@ -80,7 +84,7 @@ void add_flags(CLI::App& app, Config& c) {
   app.add_flag("--tensorboard", c.tensorboard, "write losses, norm, rate and speed as events for TensorBoard");
   app.add_option("--out", c.out, "results folder (default: runs/CONNECTION-TIME)");
   app.add_flag("--resume", c.resume, "continue the run in --out from its checkpoint, bit for bit");
-  add_count(app, "--sample", c.sample, "characters to generate at the end", 0);
+  add_count(app, "--sample", c.sample, "characters or tokens to generate at the end", 0);
   app.add_option_function<std::string>(
          "--on-nonfinite", [&c](const std::string& choice) { c.skip_nonfinite = choice == "skip"; },
          "at a loss or gradient that is not finite: stop (default), or skip the step")
@@ -124,7 +128,8 @@ Config parse(int argc, char** argv) {
   examples::TrainerSettings& training = config.training;
   training.warmup = kUnset;
   CLI::App app(
-      "Trains a small transformer on the characters of a text; writes config.json, metrics.jsonl, loss.png and "
+      "Trains a small transformer on the characters or tokens of a text; writes config.json, metrics.jsonl, loss.png "
+      "and "
       "checkpoint.safetensors into --out and prints a sample.");
   add_flags(app, config);
   examples::parse_command_line(app, argc, argv);
@@ -135,6 +140,7 @@ Config parse(int argc, char** argv) {
   check_settings(training);
   if (config.out.empty()) config.out = "runs/" + training.connection.kind + "-" + examples::time_stamp();
   examples::check_utf8("--text", config.text);
+  examples::check_utf8("--tokenizer", config.tokenizer);
   examples::check_utf8("--init", config.init.string());
   examples::check_results_folder(config.out);
   return config;
@@ -142,7 +148,7 @@ Config parse(int argc, char** argv) {
 
 nlohmann::ordered_json to_json(const Config& c) {
   const examples::TrainerSettings& t = c.training;
-  nlohmann::ordered_json json{{"text", c.text}, {"init", c.init.string()}};
+  nlohmann::ordered_json json{{"text", c.text}, {"tokenizer", c.tokenizer}, {"init", c.init.string()}};
   json.update(examples::to_json(t.connection));
   json.update({{"layers", t.layers},
                {"channels", t.channels},

@@ -14,6 +14,7 @@ namespace braid::train_lm {
 /// Everything that a run depends on. Flags have the same names.
 struct Config {
   std::string text;                        ///< empty: the license texts of the system
+  std::string tokenizer;                   ///< empty: characters
   std::filesystem::path init;              ///< a run to start from; empty: from random weights
   std::shared_ptr<const SavedRun> origin;  ///< what is there
   examples::TrainerSettings training;

@@ -1,4 +1,4 @@
-// Trains a small character-level transformer: the main example. `train_lm --help` lists the flags.
+// Trains a small transformer on characters or tokens: the main example. `train_lm --help` lists the flags.
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -39,6 +39,7 @@ using Json = nlohmann::ordered_json;
 struct Folder {
   fs::path path;
   fs::path config() const { return path / "config.json"; }
+  fs::path tokenizer() const { return path / "tokenizer.json"; }
   fs::path metrics() const { return path / "metrics.jsonl"; }
   fs::path telemetry() const { return path / "telemetry.jsonl"; }
   fs::path gradients() const { return path / "gradients.jsonl"; }
@@ -63,9 +64,10 @@ bool resume(const Config& config, const Folder& folder, const Corpus& corpus, Tr
   } else {
     const auto earlier =
         nlohmann::json::parse(examples::read_file(folder.config()), nullptr, /*allow_exceptions=*/false);
-    check<FileError>(earlier.is_object() && earlier.contains("text_checksum") && earlier["text_checksum"].is_string(),
+    const auto is_text = [&](const char* key) { return earlier.contains(key) && earlier[key].is_string(); };
+    check<FileError>(earlier.is_object() && is_text("text_checksum") && is_text("tokenizer_checksum"),
                      "{}: must be the configuration of a run", folder.config().string());
-    check_same_run(earlier, earlier["text_checksum"], config, corpus);
+    check_same_run(earlier, earlier["text_checksum"], earlier["tokenizer_checksum"], config, corpus);
   }
   check_value(trainer.step() <= config.training.steps, "--resume: the run is at step {} already, past --steps {}",
               trainer.step(), config.training.steps);
@@ -88,8 +90,11 @@ void rewind(const Folder& folder, std::int64_t step) {
 void write_config(const Config& config, const Folder& folder, const Corpus& corpus) {
   Json json = to_json(config);
   json["text_checksum"] = corpus.checksum();
+  json["tokenizer_checksum"] = corpus.tokenizer_checksum();
   json["git_commit"] = examples::git_commit();
   json["machine"] = examples::machine_info();
+  if (const std::string& tokenizer = corpus.vocabulary().tokenizer_json(); !tokenizer.empty())
+    write_file_atomically(folder.tokenizer(), [&](std::ostream& file) { file << tokenizer; });
   write_file_atomically(folder.config(), [&](std::ostream& file) { file << json.dump(2) << "\n"; });
 }
 
@@ -218,8 +223,8 @@ void train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
 /// What a run starts from, on stdout.
 void introduce(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer) {
   examples::say("{}\n{}\n", to_json(config).dump(), nn::summary(trainer.model()));
-  examples::say("text: {} characters, {} distinct; {} held out. Results: {}\n", corpus.size(), corpus.vocab(),
-                corpus.size() - corpus.train_size(), folder.path.string());
+  examples::say("text: {} {} of {}; {} held out. Results: {}\n", corpus.size(), corpus.vocabulary().unit(),
+                corpus.vocab(), corpus.size() - corpus.train_size(), folder.path.string());
   if (config.resume) examples::say("resumed at step {}\n", trainer.step());
 }
 
@@ -227,7 +232,7 @@ int run(Config config) {
   if (config.threads > 0) set_num_threads(config.threads);
   const Folder folder{config.out};
   check_folder(config, folder);
-  const Corpus corpus(examples::read_text(config.text), config.training.context);
+  const Corpus corpus = examples::read_corpus(config.text, config.tokenizer, config.training.context);
   Trainer trainer(config.training, corpus);
   if (config.origin) start_from_origin(config, corpus, trainer);
   if (!config.resume) examples::make_results_folder(folder.path);

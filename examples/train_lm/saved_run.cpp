@@ -83,8 +83,11 @@ std::optional<Checkpoint> newest_checkpoint(const fs::path& folder) {
 
 SavedRun load_run(const fs::path& folder) {
   const std::optional<Checkpoint> saved = newest_checkpoint(folder);
-  check<FileError>(saved.has_value(), "--init: {} holds no checkpoint", folder.string());
-  SavedRun run{.training = {}, .alphabet = saved->entry("alphabet"), .parameters = saved->tensors("model.")};
+  check<FileError>(saved.has_value(), "{}: holds no checkpoint", folder.string());
+  SavedRun run{.training = {},
+               .alphabet = saved->entry("alphabet"),
+               .tokenizer_checksum = saved->entry("tokenizer_checksum"),
+               .parameters = saved->tensors("model.")};
   run.step = saved->number<std::int64_t>("step");
   const nlohmann::json config = saved->config();
   try {

@@ -41,12 +41,13 @@ std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& folder)
 /// What another run can start from: the model of a run.
 struct SavedRun {
   examples::TrainerSettings training;  ///< connection, layers, channels, heads and context
-  std::string alphabet;
+  std::string alphabet;                ///< empty when it reads tokens
+  std::string tokenizer_checksum;      ///< empty when it has no tokenizer
   nn::NamedTensors parameters;
   std::int64_t step = 0;
 };
 
-/// The model of the newest checkpoint in a run's folder, which --init names. Throws FileError.
+/// The model of the newest checkpoint in a run's folder. Throws FileError.
 SavedRun load_run(const std::filesystem::path& folder);
 
 }  // namespace braid::train_lm

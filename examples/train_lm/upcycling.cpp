@@ -20,8 +20,9 @@ std::map<std::string, Shape> connections_in(const nn::NamedTensors& parameters) 
 
 void start_from_origin(const Config& config, const examples::Corpus& corpus, examples::Trainer& trainer) {
   const SavedRun& origin = *config.origin;
-  check_value(origin.alphabet == corpus.alphabet(), "--init: the model of {} reads other characters than the text has",
-              config.init.string());
+  check_value(origin.alphabet == corpus.alphabet() && origin.tokenizer_checksum == corpus.tokenizer_checksum(),
+              "--init: the model of {} reads other {} than the text has", config.init.string(),
+              corpus.vocabulary().unit());
   nn::NamedTensors own = nn::to_tensors(trainer.model()), parameters = origin.parameters;
   if (connections_in(own) != connections_in(parameters)) {
     std::erase_if(parameters, [](const auto& entry) { return in_connection(entry.first); });

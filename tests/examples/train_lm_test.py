@@ -210,8 +210,8 @@ def upcycling(program, folder):
     for expected, case in [
             ("reads other characters than the text has", [*start, "--text", other, "--steps", 5]),
             ("--layers: the model of --init has 1 but the command line says 2", [*start, "--layers", 2]),
-            (f"--init: {folder / 'none'} holds no checkpoint", ["--text", text, "--init", folder / "none"]),
-            (f"--init: {empty} holds no checkpoint", ["--text", text, "--init", empty]),
+            ("none: holds no checkpoint", ["--text", text, "--init", folder / "none"]),
+            ("empty: holds no checkpoint", ["--text", text, "--init", empty]),
             ("--steps: must be at least 1 without --init but is 0", ["--text", text, "--steps", 0]),
             ("--train: residual connections have no parameters", ["--text", text, "--train", "connections"]),
             ("--train: some not in {all,connections}", ["--text", text, "--train", "some"])]:
