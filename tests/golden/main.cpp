@@ -1,5 +1,5 @@
 // Runs every golden case of a folder: files through the modules that they name, folders of models through
-// load_pretrained. Exit code 1 when a case failed.
+// load_pretrained, tokenizers on the texts beside them. Exit code 1 when a case failed.
 
 #include <algorithm>
 #include <array>
@@ -12,6 +12,7 @@
 #include <tests/golden/check.h>
 #include <tests/golden/modules.h>
 #include <tests/golden/pretrained.h>
+#include <tests/golden/tokenizer.h>
 
 namespace braid::golden {
 namespace {
@@ -29,7 +30,8 @@ struct Kind {
   bool (*is)(const fs::path& path);
   Verdict (*check)(const fs::path& path);
 };
-constexpr std::array kKinds{Kind{is_case_file, check_case_file}, Kind{is_pretrained, check_pretrained}};
+constexpr std::array kKinds{Kind{is_case_file, check_case_file}, Kind{is_pretrained, check_pretrained},
+                            Kind{is_tokenizer, check_tokenizer}};
 
 /// The kind of case that a file or folder is, or null.
 const Kind* kind_of(const fs::path& path) {
@@ -83,7 +85,7 @@ int main(int argc, char** argv) {
     CLI::App app("Checks outputs and gradients of the library's modules against golden cases, in f64 and f32");
     std::string folder;
     std::vector<std::string> prefixes;
-    app.add_option("DIR", folder, "a folder of *.safetensors cases and model folders")
+    app.add_option("DIR", folder, "a folder of *.safetensors cases, models and tokenizers")
         ->required()
         ->check(CLI::ExistingDirectory);
     app.add_option("--only", prefixes, "the cases whose names start with one of these")->delimiter(',');
