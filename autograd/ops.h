@@ -4,9 +4,9 @@
 
 #include <braid/autograd/ops/abs.h>
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/attention.h>
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/cast.h>
-#include <braid/autograd/ops/causal_attention.h>
 #include <braid/autograd/ops/clamp.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/cross_entropy.h>

@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 
+#include <braid/core/batch_invariant.h>
 #include <braid/core/kernels/packed_product.h>
 #include <braid/core/parallel.h>
 #include <braid/core/storage.h>
@@ -73,17 +74,21 @@ constexpr int64_t kRowsAtATime = 256;
   }
 }
 
+/// Whether a product goes to core/kernels.
+template <class T>
+bool is_packed() {
+  return !kInOneDnn<T> || BatchInvariant::active();
+}
+
 template <class T>
 void multiply(const Product<T>& p) {
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) return scale(p);
-  if constexpr (kInOneDnn<T>) {
-    multiply_in_onednn(p);
-  } else {
-    const kernels::PackedProductKernels<T> packed = kernels::packed_product_kernels().of<T>();
-    Storage scratch(static_cast<size_t>(packed.scratch(p.m, p.n, p.k)) * sizeof(T));
-    packed.multiply(p, reinterpret_cast<T*>(scratch.data()));
-  }
+  if constexpr (kInOneDnn<T>)
+    if (!is_packed<T>()) return multiply_in_onednn(p);
+  const kernels::PackedProductKernels<T> packed = kernels::packed_product_kernels().of<T>();
+  Storage scratch(static_cast<size_t>(packed.scratch(p.m, p.n, p.k)) * sizeof(T));
+  packed.multiply(p, reinterpret_cast<T*>(scratch.data()));
 }
 
 struct Tile {
@@ -111,6 +116,12 @@ Tile choose_tile(int64_t m, int64_t n, int64_t k) {
   return tile;
 }
 
+/// Few rows take the time of reading b: 256 or 512 KiB of it at a time, if there is twice as much.
+Tile choose_tile_of_few_rows(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kElements = 65536;
+  return {m, n * k < 2 * kElements ? n : ((kElements + k - 1) / k + 63) / 64 * 64};
+}
+
 }  // namespace
 
 template <class T>
@@ -123,7 +134,8 @@ template <class T>
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
           const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
-  const Tile tile = choose_tile(m, n, k);
+  const bool few_rows = is_packed<T>() && m <= kernels::packed_product_kernels().of<T>().few_rows;
+  const Tile tile = few_rows ? choose_tile_of_few_rows(m, n, k) : choose_tile(m, n, k);
   const int64_t across = (n + tile.columns - 1) / tile.columns;
   const int64_t down = (m + tile.rows - 1) / tile.rows;
   parallel_for(across * down, 1, [&](int64_t index, int64_t) {

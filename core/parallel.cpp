@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <braid/core/batch_invariant.h>
 #include <braid/core/error.h>
 
 namespace braid {
@@ -56,6 +57,7 @@ struct Job {
   int64_t block = 1;
   int64_t blocks = 0;
   detail::BlockBody body{};
+  bool batch_invariant = BatchInvariant::active();
 
   void run_block(int64_t index) const {
     const int64_t begin = index * block;
@@ -146,6 +148,7 @@ class Pool {
       seen = epoch_.load();
       if (stopping_.load()) return;
       if (!enter()) continue;
+      detail::set_batch_invariant(job_.batch_invariant);
       take_blocks();
       if (gate_.fetch_sub(1) == 1) gate_.notify_one();
     }

@@ -32,6 +32,15 @@ std::uint64_t join(std::uint32_t high, std::uint32_t low) { return std::uint64_t
 /// 53 random bits as a number in [0, 1).
 double unit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
+/// A number in [0, 1); f32 keeps 24 bits, so that rounding never reaches 1.
+template <class T>
+T uniform(const Words& w) {
+  if constexpr (sizeof(T) == 4)
+    return static_cast<float>(w[0] >> 8) * 0x1p-24f;
+  else
+    return unit(join(w[0], w[1]));
+}
+
 /// Fills element i from words that only (key, draw, i) determine.
 template <class F>
 Tensor generate(const char* op, const Shape& shape, DType dtype, std::uint64_t key, std::uint64_t draw, F f) {
@@ -65,14 +74,18 @@ std::int64_t Rng::below(std::int64_t n) {
 
 double Rng::uniform() { return unit(bits()); }
 
+template <class T>
+void rand_elements(const Rng& rng, std::int64_t first, std::int64_t n, T* out) {
+  for (std::int64_t i = 0; i < n; ++i)
+    out[i] = uniform<T>(philox(rng.key(), rng.draws(), static_cast<std::uint64_t>(first + i)));
+}
+
+template void rand_elements(const Rng&, std::int64_t, std::int64_t, float*);
+template void rand_elements(const Rng&, std::int64_t, std::int64_t, double*);
+
 Tensor rand(const Shape& shape, Rng& rng, DType dtype) {
-  return generate("rand", shape, dtype, rng.key_, rng.draws_++, [](const Words& w, auto zero) {
-    // f32 keeps 24 bits, so that rounding never reaches 1.
-    if constexpr (sizeof(zero) == 4)
-      return static_cast<float>(w[0] >> 8) * 0x1p-24f;
-    else
-      return unit(join(w[0], w[1]));
-  });
+  return generate("rand", shape, dtype, rng.key_, rng.draws_++,
+                  [](const Words& w, auto zero) { return uniform<decltype(zero)>(w); });
 }
 
 Tensor randn(const Shape& shape, Rng& rng, DType dtype) {

@@ -34,6 +34,9 @@ class Rng {
 
 /// Uniform in [0, 1).
 Tensor rand(const Shape& shape, Rng& rng, DType dtype = DType::f32);
+/// Elements [first, first + n) of what `rand` would make of a copy of this rng. T is float or double.
+template <class T>
+void rand_elements(const Rng& rng, std::int64_t first, std::int64_t n, T* out);
 /// Standard normal (Box-Muller).
 Tensor randn(const Shape& shape, Rng& rng, DType dtype = DType::f32);
 /// Integers in [low, high), i32. Throws ValueError unless low < high.

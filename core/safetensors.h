@@ -11,10 +11,12 @@ namespace braid {
 struct SafetensorsFile {
   std::map<std::string, Tensor> tensors;
   std::map<std::string, std::string> metadata;
+  std::map<std::string, std::string> skipped{};  ///< the dtypes, by name, of tensors that it holds besides
 };
 
 /// Reads a safetensors file: 8 bytes header length, a JSON header, the elements, little endian.
-/// F32, F64 and I32 are read as they are; I64 becomes i32, and values that do not fit are an error.
+/// F32, F64 and I32 are read as they are; F16 and BF16 become f32; BOOL and all other integers become i32, and values
+/// that do not fit are an error. What braid does not compute with, F8_*, F6_*, F4 and C64, is listed as skipped.
 /// Trusts nothing: the file is a regular one, names are unique, sizes match dtype and shape, and the tensors fill the
 /// file to its end without gaps or overlaps. Throws FileError naming the file, the tensor, what was expected and what
 /// was found, of which it quotes 80 characters at most.

@@ -1,39 +1,79 @@
 #include <braid/nn/attention.h>
 
-#include <braid/autograd/ops/causal_attention.h>
+#include <vector>
+
+#include <braid/autograd/ops/attention.h>
+#include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/rotary_embedding.h>
+#include <braid/autograd/ops/slice.h>
 
 namespace braid::nn {
 namespace {
 
-std::int64_t checked_channels(std::int64_t channels, int heads, bool rotary) {
-  check_value(channels >= 1 && heads >= 1 && channels % heads == 0,
+/// The settings with what they leave open.
+AttentionSettings completed(std::int64_t channels, int heads, AttentionSettings settings) {
+  check_value(channels >= 1 && heads >= 1 && (settings.head_size || channels % heads == 0),
               "MultiHeadAttention: heads must divide channels but channels is {} and heads is {}", channels, heads);
-  check_value(!rotary || channels / heads % 2 == 0,
+  if (!settings.head_size) settings.head_size = channels / heads;
+  if (!settings.kv_heads) settings.kv_heads = heads;
+  check_value(*settings.head_size >= 1, "MultiHeadAttention: head_size must be at least 1 but is {}",
+              *settings.head_size);
+  check_value(*settings.kv_heads >= 1 && heads % *settings.kv_heads == 0,
+              "MultiHeadAttention: kv_heads must divide heads but heads is {} and kv_heads is {}", heads,
+              *settings.kv_heads);
+  check_value(!settings.rotary || *settings.head_size % 2 == 0,
               "MultiHeadAttention: rotary needs an even number of channels per head but there are {}",
-              channels / heads);
-  return channels;
+              *settings.head_size);
+  return settings;
 }
 
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(std::int64_t channels, int heads, Rng& rng, const AttentionSettings& settings)
+    : MultiHeadAttention(completed(channels, heads, settings), channels, heads, rng) {}
+
+MultiHeadAttention::MultiHeadAttention(const AttentionSettings& settings, std::int64_t channels, int heads, Rng& rng)
     : heads(heads),
+      kv_heads(*settings.kv_heads),
       rotary(settings.rotary),
       rotary_base(settings.rotary_base),
-      q(checked_channels(channels, heads, rotary), channels, rng, {settings.bias, settings.dtype}),
-      k(channels, channels, rng, {settings.bias, settings.dtype}),
-      v(channels, channels, rng, {settings.bias, settings.dtype}),
-      o(channels, channels, rng, {settings.bias, settings.dtype}) {}
+      rotary_layout(settings.rotary_layout),
+      q(channels, heads * *settings.head_size, rng, {settings.bias, settings.dtype}),
+      k(channels, kv_heads * *settings.head_size, rng, {settings.bias, settings.dtype}),
+      v(channels, kv_heads * *settings.head_size, rng, {settings.bias, settings.dtype}),
+      o(heads * *settings.head_size, channels, rng, {settings.bias, settings.dtype}) {
+  if (!settings.qk_norm) return;
+  q_norm.emplace(*settings.head_size, NormSettings{settings.norm_eps, settings.dtype});
+  k_norm = q_norm;
+}
+
+MultiHeadAttention::Projected MultiHeadAttention::project(const Var& x, std::int64_t position) const {
+  check_shape(x.rank() == 3, "MultiHeadAttention: x must have shape [B, T, C] but has {}", x.shape());
+  const auto split = [&](const Var& y, int count) { return reshape(y, {x.size(0), x.size(1), count, head_size()}); };
+  const auto turn = [&](Var y, const std::optional<RMSNorm>& norm) {
+    if (norm) y = (*norm)(y);
+    return rotary ? rotary_embedding(y, rotary_base, position, rotary_layout) : y;
+  };
+  return {turn(split(q(x), heads), q_norm), turn(split(k(x), kv_heads), k_norm), split(v(x), kv_heads)};
+}
+
+Var MultiHeadAttention::output(const Var& mixed) const {
+  return o(reshape(mixed, {mixed.size(0), mixed.size(1), mixed.size(2) * mixed.size(3)}));
+}
 
 Var MultiHeadAttention::operator()(const Var& x) const {
-  check_shape(x.rank() == 3, "MultiHeadAttention: x must have shape [B, T, C] but has {}", x.shape());
-  const Shape by_head{x.size(0), x.size(1), heads, x.size(2) / heads};
-  auto split = [&](const Var& y) { return reshape(y, by_head); };
-  auto rotate = [&](const Var& y) { return rotary ? rotary_embedding(y, rotary_base) : y; };
-  const Var mixed = causal_attention(rotate(split(q(x))), rotate(split(k(x))), split(v(x)));
-  return o(reshape(mixed, x.shape()));
+  const auto [queries, keys, values] = project(x, 0);
+  return output(attention(queries, keys, values));
+}
+
+Var MultiHeadAttention::operator()(const Var& x, LayerCache& cache, std::int64_t position) const {
+  const auto [queries, keys, values] = project(x, position);
+  cache.write(position, keys.value(), values.value());
+  const std::int64_t length = position + x.size(1);
+  std::vector<Var> mixed;  // one sequence at a time, whose keys stand in one piece
+  for (std::int64_t b = 0; b < x.size(0); ++b)
+    mixed.push_back(attention(slice(queries, 0, b, b + 1), cache.keys(b, length), cache.values(b, length)));
+  return output(mixed.size() == 1 ? mixed.front() : concat(mixed, 0));
 }
 
 }  // namespace braid::nn

@@ -1,5 +1,10 @@
 #pragma once
+#include <optional>
+
+#include <braid/autograd/ops/rotary_embedding.h>
+#include <braid/nn/kv_cache.h>
 #include <braid/nn/linear.h>
+#include <braid/nn/rms_norm.h>
 
 namespace braid::nn {
 
@@ -7,28 +12,52 @@ struct AttentionSettings {
   bool bias = false;
   bool rotary = false;  ///< rotates queries and keys by their positions
   double rotary_base = 10000;
+  RotaryLayout rotary_layout = RotaryLayout::adjacent;
+  std::optional<int> kv_heads = {};            ///< of keys and values, each for several queries; or else `heads`
+  std::optional<std::int64_t> head_size = {};  ///< or else channels / heads
+  bool qk_norm = false;                        ///< an RMSNorm of each head's query and key, arXiv:2302.05442
+  double norm_eps = 1e-5;                      ///< of that
   DType dtype = DType::f32;
 };
 
-/// Causal multi-head self-attention, x [B, T, C] -> [B, T, C]: each head of C / heads channels mixes the values of the
-/// positions up to its own with weights softmax(q k^T / sqrt(C / heads)). arXiv:1706.03762.
+/// Causal multi-head self-attention, x [B, T, C] -> [B, T, C]: each head of D = C / heads channels mixes the values of
+/// the positions up to its own with weights softmax(q k^T / sqrt(D)). arXiv:1706.03762; grouped queries:
+/// arXiv:2305.13245.
 struct MultiHeadAttention {
-  int heads;
+  int heads, kv_heads;
   bool rotary;
   double rotary_base;
-  Linear q, k, v, o;  // each [C, C]
+  RotaryLayout rotary_layout;
+  Linear q, k, v, o;                      // [heads D, C], twice [kv_heads D, C], [C, heads D]
+  std::optional<RMSNorm> q_norm, k_norm;  // [D], qk_norm only
 
-  /// Throws ValueError unless `heads` divides `channels`, and with `rotary` into heads of an even size.
+  /// Throws ValueError unless `heads` divides `channels` or there is a head_size, kv_heads divides `heads`, and with
+  /// `rotary` heads have an even size.
   MultiHeadAttention(std::int64_t channels, int heads, Rng& rng, const AttentionSettings& settings = {});
 
+  std::int64_t head_size() const { return q.weight.size(0) / heads; }
   Var operator()(const Var& x) const;
+  /// The same for x that stands at `position` of sequences whose earlier keys and values the cache has; it gets those
+  /// of x. No gradient flows through the cache.
+  Var operator()(const Var& x, LayerCache& cache, std::int64_t position) const;
 
   void params(auto&& visit) {
     visit("q", q);
     visit("k", k);
     visit("v", v);
     visit("o", o);
+    if (q_norm) visit("q_norm", *q_norm);
+    if (k_norm) visit("k_norm", *k_norm);
   }
+
+ private:
+  struct Projected {
+    Var q, k, v;  // [B, T, heads, D], twice [B, T, kv_heads, D]
+  };
+
+  MultiHeadAttention(const AttentionSettings& completed, std::int64_t channels, int heads, Rng& rng);
+  Projected project(const Var& x, std::int64_t position) const;
+  Var output(const Var& mixed) const;
 };
 
 }  // namespace braid::nn

@@ -4,7 +4,7 @@
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/nn/attention.h>
 #include <braid/nn/mlp.h>
-#include <braid/nn/rms_norm.h>
+#include <braid/nn/norm.h>
 
 namespace braid::nn {
 
@@ -22,15 +22,15 @@ struct Residual {
   void params(auto&&) {}
 };
 
-/// A connection around `body(norm(x))`. The body's parameters are named as the sublayer's own.
+/// A connection around `body(norm(x), rest..)`. The body's parameters are named as the sublayer's own.
 template <class Body, class Connection>
 struct Sublayer {
-  RMSNorm norm;
+  Norm norm;
   Body body;
   Connection connection;
 
-  auto operator()(const typename Connection::Stream& x) const {
-    return connection(x, [&](const Var& h) { return body(norm(h)); });
+  auto operator()(const typename Connection::Stream& x, auto&&... rest) const {
+    return connection(x, [&](const Var& h) { return body(norm(h), rest...); });
   }
 
   void params(auto&& visit) {
@@ -50,6 +50,10 @@ struct TransformerBlock {
   Sublayer<MLP, Connection> mlp;
 
   auto operator()(const typename Connection::Stream& x) const { return mlp(attention(x)); }
+  /// Reads on where the cache ends, see MultiHeadAttention.
+  auto operator()(const typename Connection::Stream& x, LayerCache& cache, std::int64_t position) const {
+    return mlp(attention(x, cache, position));
+  }
 
   void params(auto&& visit) {
     visit("attention", attention);

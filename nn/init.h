@@ -20,4 +20,14 @@ Tensor xavier_uniform(const Shape& shape, Rng& rng, DType dtype = DType::f32, do
 Tensor kaiming_normal(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1.4142135623730951);
 Tensor kaiming_uniform(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1.4142135623730951);
 
+/// While one is alive, all of these give this thread zeros that take no memory, and draw nothing: for a module whose
+/// parameters are about to be replaced.
+class Placeholders {
+ public:
+  Placeholders();
+  ~Placeholders();
+  Placeholders(const Placeholders&) = delete;
+  Placeholders& operator=(const Placeholders&) = delete;
+};
+
 }  // namespace braid::nn::init

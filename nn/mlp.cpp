@@ -2,6 +2,7 @@
 
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/gelu.h>
+#include <braid/autograd/ops/relu.h>
 #include <braid/autograd/ops/silu.h>
 
 namespace braid::nn {
@@ -16,12 +17,21 @@ std::int64_t checked_channels(std::int64_t channels, std::int64_t hidden) {
 }  // namespace
 
 MLP::MLP(std::int64_t channels, std::int64_t hidden, Rng& rng, const MLPSettings& settings)
-    : up(checked_channels(channels, hidden), hidden, rng, {settings.bias, settings.dtype}),
+    : activation(settings.activation),
+      up(checked_channels(channels, hidden), hidden, rng, {settings.bias, settings.dtype}),
       down(hidden, channels, rng, {settings.bias, settings.dtype}) {
-  if (settings.activation == Activation::swiglu)
+  if (activation == Activation::swiglu)
     gate.emplace(channels, hidden, rng, LinearSettings{settings.bias, settings.dtype});
 }
 
-Var MLP::operator()(const Var& x) const { return down(gate ? silu((*gate)(x)) * up(x) : gelu(up(x))); }
+Var MLP::operator()(const Var& x) const {
+  switch (activation) {
+    case Activation::gelu: return down(gelu(up(x)));
+    case Activation::gelu_erf: return down(gelu_erf(up(x)));
+    case Activation::relu: return down(relu(up(x)));
+    case Activation::swiglu: break;
+  }
+  return down(silu((*gate)(x)) * up(x));
+}
 
 }  // namespace braid::nn

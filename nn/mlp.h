@@ -5,7 +5,12 @@
 
 namespace braid::nn {
 
-enum class Activation { gelu, swiglu };
+enum class Activation {
+  gelu,      ///< tanh approximation
+  gelu_erf,  ///< the exact form
+  relu,
+  swiglu,  ///< with a gate, arXiv:2002.05202
+};
 
 struct MLPSettings {
   Activation activation = Activation::gelu;
@@ -13,9 +18,10 @@ struct MLPSettings {
   DType dtype = DType::f32;
 };
 
-/// The feed-forward layer of a transformer, x [..., C] -> [..., C] by `hidden` channels:
-/// gelu: `down(gelu(up(x)))`, tanh approximation; swiglu: `down(silu(gate(x)) * up(x))`, arXiv:2002.05202.
+/// The feed-forward layer of a transformer, x [..., C] -> [..., C] by `hidden` channels: `down(activation(up(x)))`;
+/// swiglu: `down(silu(gate(x)) * up(x))`.
 struct MLP {
+  Activation activation;
   Linear up, down;             // [hidden, C], [C, hidden]
   std::optional<Linear> gate;  // [hidden, C], swiglu only
 

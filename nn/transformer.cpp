@@ -12,10 +12,79 @@ const TransformerConfig& checked(const TransformerConfig& config) {
   positive("layers", config.layers);
   positive("heads", config.heads);
   positive("mlp_ratio", config.mlp_ratio);
-  check_value(config.channels % config.heads == 0,
+  if (config.hidden) positive("hidden", *config.hidden);
+  if (config.head_size) positive("head_size", *config.head_size);
+  check_value(config.head_size || config.channels % config.heads == 0,
               "Transformer: heads must divide channels but channels is {} and heads is {}", config.channels,
               config.heads);
+  const int kv_heads = config.kv_heads.value_or(config.heads);
+  check_value(kv_heads >= 1 && config.heads % kv_heads == 0,
+              "Transformer: kv_heads must divide heads but heads is {} and kv_heads is {}", config.heads, kv_heads);
+  check_value(
+      config.positions != PositionKind::rotary || config.head_size.value_or(config.channels / config.heads) % 2 == 0,
+      "Transformer: rotary positions need an even head_size but it is {}",
+      config.head_size.value_or(config.channels / config.heads));
   return config;
 }
 
+namespace detail {
+
+NormSettings norm_settings(const TransformerConfig& config) { return {config.norm_eps, config.dtype}; }
+
+MultiHeadAttention make_attention(const TransformerConfig& config, Rng& rng) {
+  return {config.channels,
+          config.heads,
+          rng,
+          {.bias = config.attention_bias,
+           .rotary = config.positions == PositionKind::rotary,
+           .rotary_base = config.rotary_base,
+           .rotary_layout = RotaryLayout::halves,
+           .kv_heads = config.kv_heads,
+           .head_size = config.head_size,
+           .qk_norm = config.qk_norm,
+           .norm_eps = config.norm_eps,
+           .dtype = config.dtype}};
+}
+
+MLP make_mlp(const TransformerConfig& config, Rng& rng) {
+  const std::int64_t hidden = config.hidden.value_or(config.mlp_ratio * config.channels);
+  return {
+      config.channels, hidden, rng, {.activation = config.activation, .bias = config.mlp_bias, .dtype = config.dtype}};
+}
+
+void init_block(const TransformerConfig& config, MultiHeadAttention& attention, MLP& mlp, Rng& rng) {
+  const double std = 0.02, residual_std = std / std::sqrt(2.0 * config.layers);
+  const auto start = [&](Linear& layer, double scale) {
+    layer.weight = init::normal(layer.weight.shape(), scale, rng, config.dtype);
+    if (layer.has_bias()) layer.bias = zeros(layer.bias.shape(), config.dtype);
+  };
+  for (Linear* layer : {&attention.q, &attention.k, &attention.v, &mlp.up}) start(*layer, std);
+  if (mlp.gate) start(*mlp.gate, std);
+  for (Linear* layer : {&attention.o, &mlp.down}) start(*layer, residual_std);
+}
+
+KVCache make_cache(const TransformerConfig& config, std::int64_t batch, std::optional<std::int64_t> room) {
+  const std::int64_t tokens = room.value_or(config.context);
+  check_value(batch >= 1, "Transformer: a cache must be for at least 1 sequence but is for {}", batch);
+  check_value(tokens >= 1 && tokens <= config.context,
+              "Transformer: a cache must have room for 1 to {} tokens, the context, but has for {}", config.context,
+              tokens);
+  return {.batch = batch,
+          .room = tokens,
+          .length = 0,
+          .layers = std::vector<LayerCache>(static_cast<std::size_t>(config.layers))};
+}
+
+void check_room(const Tensor& tokens, const KVCache& cache, std::int64_t blocks) {
+  check_shape(std::ssize(cache.layers) == blocks, "Transformer: the cache must be of {} blocks but is of {}", blocks,
+              cache.layers.size());
+  check_shape(tokens.rank() == 2 && tokens.size(0) == cache.batch && tokens.size(1) >= 1,
+              "Transformer: tokens must have shape [{}, T >= 1] to match the cache but have {}", cache.batch,
+              tokens.shape());
+  check_shape(tokens.size(1) <= cache.room - cache.length,
+              "Transformer: the cache has room for {} tokens and holds {} but {} more came", cache.room, cache.length,
+              tokens.size(1));
+}
+
+}  // namespace detail
 }  // namespace braid::nn

@@ -1,8 +1,10 @@
 #pragma once
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include <braid/autograd/ops/cross_entropy.h>
+#include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/slice.h>
 #include <braid/nn/block.h>
 #include <braid/nn/embedding.h>
@@ -10,84 +12,142 @@
 
 namespace braid::nn {
 
+enum class PositionKind {
+  learned,  ///< a vector for each, added to the embedding
+  rotary,   ///< queries and keys turn by it, as halves of a head
+};
+
+/// The defaults are braid's own model. GPT-2, Llama and Qwen3 are others, which load_pretrained() fills in.
 struct TransformerConfig {
   std::int64_t vocab = 256;
   std::int64_t context = 64;  ///< the most tokens that it reads at once
   std::int64_t channels = 128;
   int layers = 4;
   int heads = 4;
-  std::int64_t mlp_ratio = 4;  ///< hidden channels of the MLP / channels
+  std::int64_t mlp_ratio = 4;                  ///< hidden channels of the MLP / channels
+  std::optional<std::int64_t> hidden = {};     ///< channels of the MLP, whatever mlp_ratio is
+  std::optional<int> kv_heads = {};            ///< of keys and values; or else `heads`
+  std::optional<std::int64_t> head_size = {};  ///< or else channels / heads
+  NormKind norm = NormKind::rms;
+  double norm_eps = 1e-5;
+  PositionKind positions = PositionKind::learned;
+  double rotary_base = 10000;
+  bool qk_norm = false;  ///< RMS norms of each head's queries and keys
+  Activation activation = Activation::gelu;
+  bool attention_bias = false;
+  bool mlp_bias = true;
+  bool tied_head = false;  ///< the head's weights are those of the embedding
   DType dtype = DType::f32;
 };
 
 /// The same config; throws ValueError naming the first setting that is out of its range.
 const TransformerConfig& checked(const TransformerConfig& config);
 
-/// The reference transformer, a decoder that predicts the next token: learned positions, pre-norm blocks with RMSNorm
-/// (eps 1e-5), causal attention without biases, a GELU MLP with biases, and a head with weights of its own.
-/// What connects the sublayers is a type: the plain residual or a hyper-connection. Starts as GPT-2 does: weights
-/// N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers), biases zero.
+namespace detail {
+NormSettings norm_settings(const TransformerConfig& config);
+MultiHeadAttention make_attention(const TransformerConfig& config, Rng& rng);
+MLP make_mlp(const TransformerConfig& config, Rng& rng);
+/// Draws the weights of a block as those of GPT-2, see Transformer.
+void init_block(const TransformerConfig& config, MultiHeadAttention& attention, MLP& mlp, Rng& rng);
+KVCache make_cache(const TransformerConfig& config, std::int64_t batch, std::optional<std::int64_t> room);
+/// Throws ShapeError unless the cache is of so many blocks and has room for the tokens.
+void check_room(const Tensor& tokens, const KVCache& cache, std::int64_t blocks);
+}  // namespace detail
+
+/// A decoder that predicts the next token: pre-norm blocks of causal attention and an MLP. By default the reference
+/// transformer: learned positions, RMSNorm (eps 1e-5), attention without biases, a GELU MLP with biases, and a head
+/// with weights of its own. What connects the sublayers is a type: the plain residual or a hyper-connection. Starts as
+/// GPT-2 does: weights N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers), biases zero.
 template <class Connection = Residual>
 struct Transformer {
-  Embedding embedding;  // [vocab, C]
-  Var positions;        // [context, C]
+  TransformerConfig config;  // the dtype is that at the start
+  Embedding embedding;       // [vocab, C]
+  Var positions;             // [context, C], learned ones only
   std::vector<TransformerBlock<Connection>> blocks;
-  RMSNorm norm;
-  Linear head;  // [vocab, C], no bias
+  Norm norm;
+  std::optional<Linear> head;  // [vocab, C], no bias; a tied head is the embedding
 
   Transformer(const TransformerConfig& config, Rng& rng) : Transformer(config, rng, [](int) { return Connection{}; }) {}
 
   /// `make_connection(i)` makes the connection of sublayer i: attention and MLP in turn, 2 * layers in all.
   template <class MakeConnection>
   Transformer(const TransformerConfig& config, Rng& rng, MakeConnection make_connection)
-      : embedding(checked(config).vocab, config.channels, rng, config.dtype),
-        norm(config.channels, {.dtype = config.dtype}),
-        head(config.channels, config.vocab, rng, {.bias = false, .dtype = config.dtype}) {
-    const double std = 0.02, residual_std = std / std::sqrt(2.0 * config.layers);
-    auto draw = [&](Var& weight, double scale) { weight = init::normal(weight.shape(), scale, rng, config.dtype); };
-    draw(embedding.weight, std);
-    draw(head.weight, std);
-    positions = init::normal({config.context, config.channels}, std, rng, config.dtype);
+      : config(checked(config)),
+        embedding(config.vocab, config.channels, rng, config.dtype),
+        norm(config.norm, config.channels, detail::norm_settings(config)) {
+    if (!config.tied_head)
+      head.emplace(config.channels, config.vocab, rng, LinearSettings{.bias = false, .dtype = config.dtype});
+    const double std = 0.02;
+    embedding.weight = init::normal(embedding.weight.shape(), std, rng, config.dtype);
+    if (head) head->weight = init::normal(head->weight.shape(), std, rng, config.dtype);
+    if (config.positions == PositionKind::learned)
+      positions = init::normal({config.context, config.channels}, std, rng, config.dtype);
     for (int i = 0; i < config.layers; ++i) {
       auto& [attention, mlp] = blocks.emplace_back(make_block(config, rng, make_connection, i));
-      for (Linear* layer : {&attention.body.q, &attention.body.k, &attention.body.v, &mlp.body.up})
-        draw(layer->weight, std);
-      for (Linear* layer : {&attention.body.o, &mlp.body.down}) draw(layer->weight, residual_std);
-      for (Linear* layer : {&mlp.body.up, &mlp.body.down}) layer->bias = zeros(layer->bias.shape(), config.dtype);
+      detail::init_block(config, attention.body, mlp.body, rng);
     }
   }
 
   /// tokens [B, T] i32, T at most the context -> [B, T, vocab].
   Var logits(const Tensor& tokens) const {
-    check_shape(tokens.rank() == 2 && tokens.size(1) <= positions.size(0),
-                "Transformer: tokens must have shape [B, T <= {}] but have {}", positions.size(0), tokens.shape());
-    const Var x = embedding(tokens) + slice(positions, 0, 0, tokens.size(1));
-    if (blocks.empty()) return head(norm(x));
-    auto stream = blocks.front().attention.connection.open(x);
-    for (const auto& block : blocks) stream = block(stream);
-    return head(norm(blocks.back().mlp.connection.close(stream)));
+    return predict(run(embed(tokens), [](const auto& block, const auto& stream) { return block(stream); }));
   }
 
   /// The mean cross entropy of targets [B, T] given tokens [B, T].
   Var loss(const Tensor& tokens, const Tensor& targets) const { return cross_entropy(logits(tokens), targets); }
 
+  /// A cache for `batch` sequences of up to `room` tokens, or else of the context. Throws ValueError for more.
+  KVCache make_cache(std::int64_t batch, std::optional<std::int64_t> room = {}) const {
+    return detail::make_cache(config, batch, room);
+  }
+
+  /// Reads on: tokens [B, T >= 1] behind those that the cache holds, which then holds them too -> the logits [B, vocab]
+  /// of the token after the last. With a BatchInvariant, the bits are those of logits() for all tokens at once.
+  /// Throws ShapeError unless tokens and cache fit each other; then the cache holds what it held.
+  Tensor next_logits(const Tensor& tokens, KVCache& cache) const {
+    detail::check_room(tokens, cache, std::ssize(blocks));
+    std::size_t layer = 0;
+    const Var x = run(embed(tokens, cache.length), [&](const auto& block, const auto& stream) {
+      return block(stream, cache.layers[layer++], cache.length);
+    });
+    const Tensor logits = predict(select(x, 1, -1));
+    cache.length += tokens.size(1);
+    return logits;
+  }
+
+  /// What the first connection opens: tokens [B, T] at the positions from `first` on -> [B, T, C].
+  Var embed(const Tensor& tokens, std::int64_t first = 0) const {
+    check_shape(tokens.rank() == 2 && tokens.size(1) <= config.context - first,
+                "Transformer: tokens must have shape [B, T <= {}] but have {}", config.context - first, tokens.shape());
+    const Var x = embedding(tokens);
+    return positions.value().defined() ? x + slice(positions, 0, first, first + tokens.size(1)) : x;
+  }
+  /// The head behind its norm: what the last connection closes [..., C] -> logits [..., vocab].
+  Var predict(const Var& x) const { return head ? (*head)(norm(x)) : linear(norm(x), embedding.weight); }
+
   void params(auto&& visit) {
     visit("embedding", embedding);
-    visit("positions", positions);
+    if (positions.value().defined()) visit("positions", positions);
     visit("blocks", blocks);
     visit("norm", norm);
-    visit("head", head);
+    if (head) visit("head", *head);
   }
 
  private:
+  /// What `step(block, stream)` of all blocks, one after the other, makes of x [B, T, C].
+  Var run(const Var& x, auto&& step) const {
+    if (blocks.empty()) return x;
+    auto stream = blocks.front().attention.connection.open(x);
+    for (const auto& block : blocks) stream = step(block, stream);
+    return blocks.back().mlp.connection.close(stream);
+  }
+
   template <class MakeConnection>
   static TransformerBlock<Connection> make_block(const TransformerConfig& config, Rng& rng,
                                                  MakeConnection& make_connection, int index) {
-    const auto [channels, dtype] = std::pair(config.channels, config.dtype);
-    return {{RMSNorm(channels, {.dtype = dtype}), MultiHeadAttention(channels, config.heads, rng, {.dtype = dtype}),
-             make_connection(2 * index)},
-            {RMSNorm(channels, {.dtype = dtype}), MLP(channels, config.mlp_ratio * channels, rng, {.dtype = dtype}),
-             make_connection(2 * index + 1)}};
+    const Norm norm(config.norm, config.channels, detail::norm_settings(config));
+    return {{norm, detail::make_attention(config, rng), make_connection(2 * index)},
+            {norm, detail::make_mlp(config, rng), make_connection(2 * index + 1)}};
   }
 };
 

@@ -1,7 +1,8 @@
 #include <braid/autograd/kernels/attention.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/attention.cpp"
@@ -20,183 +21,355 @@ namespace {
 constexpr std::int64_t kBlock = kAttentionBlock;
 static_assert(kBlock == kPanel);
 
-/// The part of a block of keys that queries see: all of it, or on the diagonal the keys up to their own position.
-struct Diagonal {
-  bool on;
+template <class T>
+constexpr T kHidden = -std::numeric_limits<T>::infinity();
 
-  /// How many keys a tile of queries sees, exactly and rounded up to whole vectors.
-  std::int64_t keys(std::int64_t tile) const { return on ? tile + kTileRows : kBlock; }
-  std::int64_t columns(std::int64_t tile, std::int64_t lanes) const { return round_up(keys(tile), lanes); }
-  /// The first query that sees a tile of keys.
-  std::int64_t first_query(std::int64_t tile) const { return on ? tile : 0; }
+template <class T>
+std::int64_t lanes_of() {
+  return hn::Lanes(hn::ScalableTag<T>());
+}
+
+/// The rows of a tensor like q or, with one head at a position, like k.
+template <class T, class U>
+GroupedRows<U> query_rows(const AttentionHeads<T>& in, U* data) {
+  return {data, in.depth, in.visible.group, in.query_stride};
+}
+template <class T, class U>
+GroupedRows<U> key_rows(const AttentionHeads<T>& in, U* data) {
+  return {data, in.depth, 1, in.key_stride};
+}
+
+/// What a tile of kTileRows rows sees of the block of keys that begins at `key`, from 0 to kBlock there; the columns
+/// are whole vectors. A row's own part of it is `of_row`.
+struct TileOfKeys {
+  Span keys, columns;
+
+  TileOfKeys(Span seen, std::int64_t key, std::int64_t lanes)
+      : keys{std::max<std::int64_t>(seen.begin - key, 0), std::min(seen.end - key, kBlock)},
+        columns{round_down(keys.begin, lanes), round_up(std::max<std::int64_t>(keys.end, 0), lanes)} {}
+
+  bool empty() const { return keys.end <= keys.begin; }
 };
 
-/// Replaces scores by exp(score - maximum of the row); masked keys become 0. `before` keys precede the block.
-template <class T>
-void softmax_rows(std::int64_t rows, std::int64_t before, T* scores, std::int64_t row_step, T* maxima, T* sums) {
-  const hn::ScalableTag<T> d;
-  const std::int64_t lanes = hn::Lanes(d);
-  for (std::int64_t i = 0; i < rows; ++i, scores += row_step) {
-    const std::int64_t seen = before + i + 1;
-    maxima[i] = max_element(d, seen, scores);
-    const auto max = hn::Set(d, maxima[i]);
-    sums[i] = sum_vectors(d, seen, [&](std::int64_t j, auto part) HWY_ATTR {
-      const auto p = part.or_else(d, exp_to_one(d, hn::Sub(hn::Load(d, scores + j), max)), hn::Zero(d));
-      hn::Store(p, d, scores + j);
-      return p;
-    });
-    std::fill(scores + round_up(seen, lanes), scores + before + round_up(i + 1, std::max(lanes, kTileRows)), T{0});
+/// Blocks of rows in tiles of kTileRows with what each tile sees.
+struct Tiles {
+  std::int64_t row, rows;
+  std::array<Span, kBlock / kTileRows> seen;
+
+  Tiles(const VisibleKeys& visible, std::int64_t row, std::int64_t rows) : row(row), rows(rows), seen{} {
+    for (std::int64_t i = 0; i < rows; i += kTileRows)
+      seen[static_cast<std::size_t>(i / kTileRows)] = visible.of_rows({row + i, row + std::min(i + kTileRows, rows)});
   }
-}
+
+  Span at(std::int64_t i) const { return seen[static_cast<std::size_t>(i / kTileRows)]; }
+  /// Calls f(i, tile) for the tiles that see some of a block of keys.
+  template <class F>
+  HWY_INLINE void for_each(std::int64_t key, std::int64_t lanes, F f) const {
+    for (std::int64_t i = 0; i < rows; i += kTileRows)
+      if (const TileOfKeys tile(at(i), key, lanes); !tile.empty()) f(i, tile);
+  }
+};
 
 template <class T>
-void forward(const AttentionHead<T>& head, std::int64_t first, std::int64_t last, T* y, T* logsumexp, T* scratch) {
-  const hn::ScalableTag<T> d;
-  const std::int64_t lanes = hn::Lanes(d), depth = head.depth, width = round_up(depth, lanes);
-  const std::int64_t end = std::min(last * kBlock, head.length), padded = round_up(end, kBlock);
-  Arena<T> arena{scratch};
-  T *keys = arena.take(padded * depth), *values = arena.take(padded * width), *queries = arena.take(kBlock * width);
-  T *scores = arena.take(kBlock * padded), *sums = arena.take(kBlock), *maxima = arena.take(kBlock);
-  T* result = arena.take(kBlock * width);
-  for (std::int64_t row = 0; row < end; row += kBlock) {
-    const std::int64_t rows = std::min(kBlock, end - row), at = row * head.stride;
-    pack_columns(head.k + at, head.stride, rows, depth, keys + row * depth);
-    pack_rows(head.v + at, head.stride, rows, depth, T{1}, values + row * width, width);
-  }
-  const T scale = 1 / std::sqrt(static_cast<T>(depth));
-  for (std::int64_t block = first; block < last; ++block) {
-    const std::int64_t row = block * kBlock, rows = std::min(kBlock, end - row);
-    pack_rows(head.q + row * head.stride, head.stride, rows, depth, scale, queries, width);
-    for (std::int64_t key = 0; key <= row; key += kBlock) {
-      const Diagonal diagonal{key == row};
-      for (std::int64_t i = 0; i < rows; i += kTileRows)
-        multiply_rows<T>(diagonal.columns(i, lanes), depth, {queries + i * width, width, 1},
-                         {keys + key * depth, kBlock}, {scores + i * padded + key, padded}, false);
-    }
-    softmax_rows(round_up(rows, kTileRows), row, scores, padded, maxima, sums);
-    for (std::int64_t key = 0; key <= row; key += kBlock) {
-      const Diagonal diagonal{key == row};
-      for (std::int64_t i = 0; i < rows; i += kTileRows)
-        multiply_rows<T>(width, diagonal.keys(i), {scores + i * padded + key, padded, 1}, {values + key * width, width},
-                         {result + i * width, width}, key > 0);
-    }
-    unpack_rows(
-        result, width, rows, depth, [&](std::int64_t i) { return 1 / sums[i]; }, y + row * head.stride, head.stride);
-    for_each_vector(d, rows, [&](std::int64_t i, auto part) HWY_ATTR {
-      part.store(hn::Add(hn::Load(d, maxima + i), hn::Log(d, hn::Load(d, sums + i))), d, logsumexp + row + i);
-    });
-  }
+const T* mask_of_row(const AttentionHeads<T>& in, std::int64_t row) {
+  const std::int64_t group = in.visible.group;
+  return in.mask + row % group * in.mask_head_stride + row / group * in.mask_query_stride;
 }
 
-/// p = exp(s - logsumexp) over s, ds = p * (dp - delta) over dp; masked keys become 0.
+/// Whether the mask hides a block of keys from all of the rows, of which it looks at as few as it can.
 template <class T>
-void softmax_vjp_rows(std::int64_t rows, Diagonal diagonal, const T* logsumexp, const T* delta, T* s, T* dp) {
+bool masked_out(const AttentionHeads<T>& in, Span rows, std::int64_t key) {
+  if (in.mask == nullptr) return false;
+  const std::int64_t end = std::min(key + kBlock, in.visible.keys);
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+    const T* mask = mask_of_row(in, row);
+    if (std::any_of(mask + key, mask + end, [](T m) { return m != kHidden<T>; })) return false;
+  }
+  return true;
+}
+
+/// scores [begin, end) += those of the mask; `scores` and `mask` begin at the same key.
+template <class T>
+HWY_INLINE void add_mask(const T* mask, std::int64_t begin, std::int64_t end, T* scores) {
+  const hn::ScalableTag<T> d;
+  for_each_vector(d, end - begin, [&](std::int64_t j, auto part) HWY_ATTR {
+    T* to = scores + begin + j;
+    hn::Store(hn::Add(hn::Load(d, to), part.load(d, mask + begin + j)), d, to);
+  });
+}
+
+/// factors [begin, end) = 1 / (1 - dropout) or, for what is dropped, 0. `factors` begins at `key`.
+template <class T>
+void draw_factors(const AttentionHeads<T>& in, std::int64_t row, std::int64_t key, Span keys, T* factors) {
+  const VisibleKeys& visible = in.visible;
+  const std::int64_t index = row % visible.group * visible.queries + row / visible.group;
+  rand_elements(in.rng, in.first_draw + index * visible.keys + key + keys.begin, keys.end - keys.begin,
+                factors + keys.begin);
+  const T dropout = static_cast<T>(in.dropout), kept = static_cast<T>(1 / (1 - in.dropout));
+  std::transform(factors + keys.begin, factors + keys.end, factors + keys.begin,
+                 [=](T u) { return u < dropout ? T{0} : kept; });
+}
+
+/// x [begin, end) *= factors
+template <class T>
+HWY_INLINE void multiply_by(const T* factors, std::int64_t begin, std::int64_t end, T* x) {
+  const hn::ScalableTag<T> d;
+  for_each_vector(d, end - begin, [&](std::int64_t j, auto part) HWY_ATTR {
+    T* to = x + begin + j;
+    part.store(hn::Mul(part.load(d, to), part.load(d, factors + begin + j)), d, to);
+  });
+}
+
+/// The keys and values that a task of the forward pass reads. Where several blocks of queries read them they are packed
+/// once for all; else block by block, when it is its turn, and values are read where they are if they fill vectors.
+template <class T>
+struct KeyBlocks {
+  const AttentionHeads<T>& in;
+  Span keys;  // begins with a block
+  bool shared;
+  std::int64_t width;
+  T *columns, *rows;  // [blocks, depth, kBlock], [blocks, kBlock, width]
+
+  KeyBlocks(const AttentionHeads<T>& in, Span keys, bool shared, Arena<T>& arena)
+      : in(in), keys(keys), shared(shared), width(round_up(in.depth, lanes_of<T>())) {
+    const std::int64_t blocks = shared ? (keys.end - keys.begin + kBlock - 1) / kBlock : 1;
+    columns = arena.take(blocks * kBlock * in.depth);
+    rows = arena.take(blocks * kBlock * width);
+    for (std::int64_t key = keys.begin; shared && key < keys.end; key += kBlock) {
+      pack_columns(in.k + key * in.key_stride, in.key_stride, length(key), in.depth, slot(columns, key, in.depth));
+      pack_rows(key_rows(in, in.v), key, length(key), T{1}, slot(rows, key, width), width);
+    }
+  }
+
+  std::int64_t length(std::int64_t key) const { return std::min(kBlock, keys.end - key); }
+  T* slot(T* blocks, std::int64_t key, std::int64_t size) const {
+    return shared ? blocks + (key - keys.begin) * size : blocks;
+  }
+
+  Panel<const T> k(std::int64_t key) const {
+    if (!shared) pack_columns(in.k + key * in.key_stride, in.key_stride, length(key), in.depth, columns);
+    return {slot(columns, key, in.depth), kBlock};
+  }
+  Panel<const T> v(std::int64_t key) const {
+    if (!shared && width == in.depth) return {in.v + key * in.key_stride, in.key_stride};
+    if (!shared) pack_rows(key_rows(in, in.v), key, length(key), T{1}, rows, width);
+    return {slot(rows, key, width), width};
+  }
+};
+
+/// Replaces the scores of a block of rows by exp(score - maximum of the row), which is 0 for hidden keys, and drops
+/// some after they have been summed. Each sum is one chain over whole vectors from key 0 on, so that it depends on
+/// nothing but what the row sees. `scores` begin at `key`.
+template <class T>
+void softmax_rows(const AttentionHeads<T>& in, const Tiles& tiles, std::int64_t key, Panel<T> scores, T* maxima,
+                  T* sums, T* factors) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = hn::Lanes(d);
-  for (std::int64_t i = 0; i < rows; ++i, s += kBlock, dp += kBlock) {
-    const auto shift = hn::Set(d, logsumexp[i]), offset = hn::Set(d, delta[i]);
-    const std::int64_t seen = diagonal.on ? i + 1 : kBlock;
-    for_each_vector(d, seen, [&](std::int64_t j, auto part) HWY_ATTR {
-      const auto p = part.or_else(d, exp_to_one(d, hn::Sub(hn::Load(d, s + j), shift)), hn::Zero(d));
-      const auto ds = hn::Mul(p, hn::Sub(hn::Load(d, dp + j), offset));
+  for (std::int64_t i = 0; i < tiles.rows; ++i) {
+    T* const s = scores.data + i * scores.row_step;
+    const Span seen = in.visible.of_row(tiles.row + i), tile = tiles.at(i);
+    const std::int64_t begin = seen.begin - key, end = seen.end - key;
+    const std::int64_t first = round_down(begin, lanes), last = std::max(first, round_up(end, lanes));
+    if (in.mask != nullptr) add_mask(mask_of_row(in, tiles.row + i) + key, first, end, s);
+    std::fill(s + first, s + std::min(begin, last), kHidden<T>);
+    std::fill(s + std::max(first, end), s + last, kHidden<T>);
+    maxima[i] = max_element(d, last - first, s + first);
+    const auto shift = hn::Set(d, maxima[i] == kHidden<T> ? T{0} : maxima[i]);
+    auto sum = hn::Zero(d);
+    for (std::int64_t j = first; j < last; j += lanes) {
+      const auto p = exp_to_one(d, hn::Sub(hn::Load(d, s + j), shift));
+      sum = hn::Add(sum, p);
       hn::Store(p, d, s + j);
-      hn::Store(part.or_else(d, ds, hn::Zero(d)), d, dp + j);
-    });
-    const std::int64_t written = round_up(seen, lanes), tile = diagonal.keys(i / kTileRows * kTileRows);
-    std::fill(s + written, s + std::max(written, tile), T{0});
-    std::fill(dp + written, dp + std::max(written, tile), T{0});
+    }
+    sums[i] = sum_lanes(d, sum);
+    std::fill(s + round_down(tile.begin - key, lanes), s + first, T{0});
+    std::fill(s + last, s + std::max(last, tile.end - key), T{0});
+    if (in.dropout == 0 || end <= begin) continue;
+    draw_factors(in, tiles.row + i, key, {begin, end}, factors);
+    multiply_by(factors, begin, end, s);
   }
 }
 
-/// delta [rows] = the dot products of the rows of a and b.
+/// y and logsumexp of a block of rows from their weighted sums of values; zero and infinity for a row that sees
+/// nothing.
 template <class T>
-void dot_rows(const T* a, const T* b, std::int64_t stride, std::int64_t rows, std::int64_t depth, T* delta) {
+void write_rows(const AttentionHeads<T>& in, const Tiles& tiles, const T* result, std::int64_t width, const T* maxima,
+                const T* sums, T* y, T* logsumexp) {
   const hn::ScalableTag<T> d;
-  for (std::int64_t i = 0; i < rows; ++i, a += stride, b += stride) {
-    delta[i] = sum_vectors(d, depth, [&](std::int64_t j, auto part) HWY_ATTR {
-      return hn::Mul(part.load(d, a + j), part.load(d, b + j));
-    });
+  const auto inverse = [&](std::int64_t i) { return sums[i] == T{0} ? T{0} : 1 / sums[i]; };
+  unpack_rows(result, width, inverse, query_rows(in, y), tiles.row, tiles.rows);
+  for_each_vector(d, tiles.rows, [&](std::int64_t i, auto part) HWY_ATTR {
+    const auto sum = hn::Load(d, sums + i), seen = hn::Add(hn::Load(d, maxima + i), hn::Log(d, sum));
+    part.store(hn::IfThenElse(hn::Eq(sum, hn::Zero(d)), hn::Inf(d), seen), d, logsumexp + tiles.row + i);
+  });
+}
+
+template <class T>
+void forward(const AttentionHeads<T>& in, std::int64_t first, std::int64_t last, T* y, T* logsumexp, T* scratch) {
+  const std::int64_t lanes = lanes_of<T>(), depth = in.depth, rows_end = std::min(last * kBlock, in.visible.rows());
+  const Span seen = in.visible.of_rows({first * kBlock, rows_end});
+  Arena<T> arena{scratch};
+  const KeyBlocks<T> blocks(in, {round_down(seen.begin, kBlock), seen.end}, last - first > 1, arena);
+  const std::int64_t width = blocks.width, padded = round_up(seen.end - blocks.keys.begin, kBlock);
+  T *queries = arena.take(kBlock * width), *result = arena.take(kBlock * width);
+  T *sums = arena.take(kBlock), *maxima = arena.take(kBlock), *factors = arena.take(padded);
+  T* const all_scores = arena.next;  // [rows, padded]
+  for (std::int64_t row = first * kBlock; row < rows_end; row += kBlock) {
+    const Tiles tiles(in.visible, row, std::min(kBlock, rows_end - row));
+    const Span all = in.visible.of_rows({row, row + tiles.rows});
+    const std::int64_t begin = round_down(all.begin, kBlock);
+    const auto rows_left = [&](std::int64_t i) { return std::min(kTileRows, tiles.rows - i); };
+    const auto scores = [&](std::int64_t i, std::int64_t key) { return all_scores + i * padded + key - begin; };
+    pack_rows(query_rows(in, in.q), row, tiles.rows, in.scale, queries, width);
+    for (std::int64_t key = begin; key < all.end; key += kBlock) {
+      if (masked_out(in, {row, row + tiles.rows}, key)) {
+        for (std::int64_t i = 0; i < tiles.rows; ++i) std::fill_n(scores(i, key), kBlock, T{0});
+        continue;
+      }
+      const Panel<const T> k = blocks.k(key);
+      tiles.for_each(key, lanes, [&](std::int64_t i, const TileOfKeys& tile) HWY_ATTR {
+        const auto [from, to] = tile.columns;
+        multiply_some_rows<T>(rows_left(i), to - from, depth, {queries + i * width, width, 1},
+                              {k.data + from, k.row_step}, {scores(i, key) + from, padded}, false);
+      });
+    }
+    softmax_rows(in, tiles, begin, {all_scores, padded}, maxima, sums, factors);
+    std::fill_n(result, round_up(tiles.rows, kTileRows) * width, T{0});
+    for (std::int64_t key = begin; key < all.end; key += kBlock) {
+      if (masked_out(in, {row, row + tiles.rows}, key)) continue;
+      const Panel<const T> v = blocks.v(key);
+      tiles.for_each(key, lanes, [&](std::int64_t i, const TileOfKeys& tile) HWY_ATTR {
+        const auto [from, to] = tile.keys;
+        multiply_some_rows<T>(rows_left(i), width, to - from, {scores(i, key) + from, padded, 1},
+                              {v.data + from * v.row_step, v.row_step}, {result + i * width, width}, true);
+      });
+    }
+    write_rows(in, tiles, result, width, maxima, sums, y, logsumexp);
   }
 }
 
-/// The operands of one head's vjp in scratch memory, rows padded to `width`.
+/// What the vjp of one block of rows and one of keys reads and writes in scratch memory, rows padded to `width`.
 template <class T>
 struct VjpScratch {
   std::int64_t width;
-  T *q, *dy, *dq;            // [length, width]; q is scaled by 1 / sqrt(depth)
-  T *logsumexp, *delta;      // [length]
+  T *q, *dy, *dq;            // [rows, width]; q is scaled
+  T *logsumexp, *delta;      // [rows]
   T *k, *dk, *dv;            // [block, width]
   T *k_columns, *v_columns;  // [depth, block]
   T *p, *ds;                 // [block, block]
+  T* factors;                // [block]
 
-  VjpScratch(Arena<T> arena, std::int64_t length, std::int64_t depth)
-      : width(round_up(depth, hn::Lanes(hn::ScalableTag<T>()))) {
-    const std::int64_t padded = round_up(length, kTileRows);
-    for (T** rows : {&q, &dy, &dq}) *rows = arena.take(padded * width);
+  VjpScratch(Arena<T> arena, std::int64_t rows, std::int64_t depth) : width(round_up(depth, lanes_of<T>())) {
+    const std::int64_t padded = round_up(rows, kTileRows);
+    for (T** matrix : {&q, &dy, &dq}) *matrix = arena.take(padded * width);
     for (T** line : {&logsumexp, &delta}) *line = arena.take(padded);
     for (T** block : {&k, &dk, &dv}) *block = arena.take(kBlock * width);
     for (T** columns : {&k_columns, &v_columns}) *columns = arena.take(depth * kBlock);
     for (T** square : {&p, &ds}) *square = arena.take(kBlock * kBlock);
+    factors = arena.take(kBlock);
   }
 };
 
-/// Adds the share of one block of queries, which begins at `row`, and one block of keys to dq, dk, dv:
+/// p = exp(s - logsumexp) over s, ds = p * (dp - delta) over dp, both 0 for hidden keys; p and dp after dropout.
+template <class T>
+void softmax_vjp_rows(const AttentionHeads<T>& in, const VjpScratch<T>& at, std::int64_t row, std::int64_t rows,
+                      std::int64_t key) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t lanes = hn::Lanes(d);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    T *const s = at.p + i * kBlock, *const dp = at.ds + i * kBlock;
+    const TileOfKeys seen(in.visible.of_row(row + i), key, lanes);
+    const auto [begin, end] = seen.empty() ? Span{0, 0} : seen.keys;
+    const auto [first, last] = seen.empty() ? Span{0, 0} : seen.columns;
+    if (in.mask != nullptr) add_mask(mask_of_row(in, row + i) + key, first, end, s);
+    if (in.dropout != 0) {
+      std::fill_n(at.factors, kBlock, T{0});
+      draw_factors(in, row + i, key, {begin, end}, at.factors);
+      multiply_by(at.factors, begin, end, dp);
+    }
+    const auto shift = hn::Set(d, at.logsumexp[row + i]), offset = hn::Set(d, at.delta[row + i]);
+    for (std::int64_t j = first; j < last; j += lanes) {
+      const auto p = exp_to_one(d, hn::Sub(hn::Load(d, s + j), shift));
+      hn::Store(hn::Mul(p, hn::Sub(hn::Load(d, dp + j), offset)), d, dp + j);
+      hn::Store(in.dropout == 0 ? p : hn::Mul(p, hn::Load(d, at.factors + j)), d, s + j);
+    }
+    for (T* line : {s, dp}) {
+      std::fill(line, line + begin, T{0});
+      std::fill(line + end, line + kBlock, T{0});
+    }
+  }
+}
+
+/// Adds the share of the rows [row, row + rows) and one block of keys to dq, dk, dv:
 /// p = exp(q k^T - logsumexp), ds = p * (dy v^T - delta), dq += ds k, dk += ds^T q, dv += p^T dy.
 template <class T>
-void vjp_block(const VjpScratch<T>& at, std::int64_t row, std::int64_t rows, std::int64_t keys, std::int64_t depth,
-               Diagonal diagonal) {
-  const std::int64_t lanes = hn::Lanes(hn::ScalableTag<T>()), width = at.width;
+void vjp_block(const AttentionHeads<T>& in, const VjpScratch<T>& at, std::int64_t row, std::int64_t rows,
+               std::int64_t key) {
+  const std::int64_t lanes = lanes_of<T>(), width = at.width, depth = in.depth;
   const T *q = at.q + row * width, *dy = at.dy + row * width;
-  for (std::int64_t i = 0; i < rows; i += kTileRows) {
-    const std::int64_t columns = diagonal.columns(i, lanes);
-    multiply_rows<T>(columns, depth, {q + i * width, width, 1}, {at.k_columns, kBlock}, {at.p + i * kBlock, kBlock},
-                     false);
-    multiply_rows<T>(columns, depth, {dy + i * width, width, 1}, {at.v_columns, kBlock}, {at.ds + i * kBlock, kBlock},
-                     false);
-  }
-  softmax_vjp_rows(rows, diagonal, at.logsumexp + row, at.delta + row, at.p, at.ds);
-  for (std::int64_t j = 0; j < keys; j += kTileRows) {
-    const std::int64_t first = diagonal.first_query(j);
+  const Tiles tiles(in.visible, row, rows);
+  tiles.for_each(key, lanes, [&](std::int64_t i, const TileOfKeys& tile) HWY_ATTR {
+    const auto [from, to] = tile.columns;
+    multiply_rows<T>(to - from, depth, {q + i * width, width, 1}, {at.k_columns + from, kBlock},
+                     {at.p + i * kBlock + from, kBlock}, false);
+    multiply_rows<T>(to - from, depth, {dy + i * width, width, 1}, {at.v_columns + from, kBlock},
+                     {at.ds + i * kBlock + from, kBlock}, false);
+  });
+  softmax_vjp_rows(in, at, row, rows, key);
+  for (std::int64_t j = 0; j < std::min(kBlock, in.visible.keys - key); j += kTileRows) {
+    const Span all = in.visible.rows_of({key + j, std::min(key + j + kTileRows, in.visible.keys)});
+    const std::int64_t first = std::max(all.begin - row, std::int64_t{0}), last = std::min(all.end - row, rows);
+    if (last <= first) continue;
     const auto share = [&](const T* weights, const T* x, T* sum) HWY_ATTR {
-      multiply_rows<T>(width, rows - first, {weights + first * kBlock + j, 1, kBlock}, {x + first * width, width},
+      multiply_rows<T>(width, last - first, {weights + first * kBlock + j, 1, kBlock}, {x + first * width, width},
                        {sum + j * width, width}, true);
     };
     share(at.p, dy, at.dv);
     share(at.ds, q, at.dk);
   }
-  for (std::int64_t i = 0; i < rows; i += kTileRows)
-    multiply_rows<T>(width, diagonal.keys(i), {at.ds + i * kBlock, kBlock, 1}, {at.k, width},
+  tiles.for_each(key, lanes, [&](std::int64_t i, const TileOfKeys& tile) HWY_ATTR {
+    const auto [from, to] = tile.keys;
+    multiply_rows<T>(width, to - from, {at.ds + i * kBlock + from, kBlock, 1}, {at.k + from * width, width},
                      {at.dq + (row + i) * width, width}, true);
+  });
 }
 
 template <class T>
-void vjp(const AttentionHead<T>& head, std::int64_t first, std::int64_t last, const AttentionCotangents<T>& out,
+void vjp(const AttentionHeads<T>& in, std::int64_t first, std::int64_t last, const AttentionCotangents<T>& out,
          T* scratch) {
-  const std::int64_t length = head.length, depth = head.depth, stride = head.stride;
-  const std::int64_t begin = first * kBlock, end = std::min(last * kBlock, length), tiles = round_up(length, kTileRows);
-  const VjpScratch<T> at({scratch}, length, depth);
-  const T scale = 1 / std::sqrt(static_cast<T>(depth));
-  pack_rows(head.q, stride, length, depth, scale, at.q, at.width);
-  pack_rows(out.dy, stride, length, depth, T{1}, at.dy, at.width);
-  std::fill_n(at.dq, tiles * at.width, T{0});
-  dot_rows(out.dy, out.y, stride, length, depth, at.delta);
-  std::fill(std::copy_n(out.logsumexp, length, at.logsumexp), at.logsumexp + tiles, T{0});
-  std::fill(at.delta + length, at.delta + tiles, T{0});
+  const hn::ScalableTag<T> d;
+  const std::int64_t depth = in.depth, rows = in.visible.rows(), end = std::min(last * kBlock, in.visible.keys);
+  const VjpScratch<T> at({scratch}, rows, depth);
+  const GroupedRows<const T> dy = query_rows(in, out.dy), y = query_rows(in, out.y);
+  pack_rows(query_rows(in, in.q), 0, rows, in.scale, at.q, at.width);
+  pack_rows(dy, 0, rows, T{1}, at.dy, at.width);
+  std::fill_n(at.dq, round_up(rows, kTileRows) * at.width, T{0});
+  std::copy_n(out.logsumexp, rows, at.logsumexp);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const T *a = dy[i], *b = y[i];
+    at.delta[i] = sum_vectors(d, depth, [&](std::int64_t j, auto part) HWY_ATTR {
+      return hn::Mul(part.load(d, a + j), part.load(d, b + j));
+    });
+  }
   const auto one = [](std::int64_t) { return T{1}; };
-  for (std::int64_t key = begin; key < end; key += kBlock) {
-    const std::int64_t keys = std::min(kBlock, length - key), from = key * stride;
-    pack_rows(head.k + from, stride, keys, depth, T{1}, at.k, at.width);
-    pack_columns(head.k + from, stride, keys, depth, at.k_columns);
-    pack_columns(head.v + from, stride, keys, depth, at.v_columns);
+  for (std::int64_t key = first * kBlock; key < end; key += kBlock) {
+    const std::int64_t keys = std::min(kBlock, end - key), from = key * in.key_stride;
+    pack_rows(key_rows(in, in.k), key, keys, T{1}, at.k, at.width);
+    pack_columns(in.k + from, in.key_stride, keys, depth, at.k_columns);
+    pack_columns(in.v + from, in.key_stride, keys, depth, at.v_columns);
     std::fill_n(at.dk, kBlock * at.width, T{0});
     std::fill_n(at.dv, kBlock * at.width, T{0});
-    for (std::int64_t row = key; row < length; row += kBlock)
-      vjp_block(at, row, std::min(kBlock, tiles - row), keys, depth, {row == key});
-    unpack_rows(at.dk, at.width, keys, depth, one, out.dk + from, stride);
-    unpack_rows(at.dv, at.width, keys, depth, one, out.dv + from, stride);
+    const Span reached = in.visible.rows_of({key, key + keys});
+    const std::int64_t rows_end = std::min(round_up(reached.end, kTileRows), rows);
+    for (std::int64_t row = round_down(reached.begin, kTileRows); row < rows_end; row += kBlock) {
+      const std::int64_t count = std::min(kBlock, rows_end - row);
+      if (!masked_out(in, {row, row + count}, key)) vjp_block(in, at, row, count, key);
+    }
+    unpack_rows(at.dk, at.width, one, key_rows(in, out.dk), key, keys);
+    unpack_rows(at.dv, at.width, one, key_rows(in, out.dv), key, keys);
   }
   unpack_rows(
-      at.dq, at.width, length, depth, [scale](std::int64_t) { return scale; }, out.dq, stride);
+      at.dq, at.width, [&](std::int64_t) { return in.scale; }, query_rows(in, out.dq), 0, rows);
 }
 
 template <class T>
@@ -210,13 +383,23 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace braid::kernels {
+namespace {
 
-std::int64_t attention_scratch(std::int64_t length, std::int64_t depth) {
-  const std::int64_t block = kAttentionBlock, rows = (length + block - 1) / block * block,
-                     width = (depth + 15) / 16 * 16;
-  const std::int64_t forward = rows * (2 * width + block) + 2 * block * (width + 1);
-  const std::int64_t vjp = rows * (3 * width + 2) + 5 * block * width + 2 * block * block;
-  return std::max(forward, vjp);
+constexpr std::int64_t round_to(std::int64_t n, std::int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+std::int64_t attention_scratch(const VisibleKeys& visible, std::int64_t depth, std::int64_t blocks) {
+  const std::int64_t width = round_to(depth, 16), keys = round_to(visible.keys, kAttentionBlock) + kAttentionBlock;
+  const std::int64_t rows = std::min(round_to(visible.rows(), 16), kAttentionBlock);
+  return 2 * width * (blocks > 1 ? keys : kAttentionBlock) + 2 * kAttentionBlock * (width + 1) + (rows + 1) * keys;
+}
+
+std::int64_t attention_vjp_scratch(const VisibleKeys& visible, std::int64_t depth) {
+  const std::int64_t width = round_to(depth, 16), block = kAttentionBlock;
+  return round_to(visible.rows(), 16) * (3 * width + 2) + block * (5 * width + 2 * block + 1);
 }
 
 HWY_EXPORT(tables);

@@ -1,39 +1,81 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include <braid/core/kernels/tables.h>
+#include <braid/core/random.h>
 
 namespace braid::kernels {
 
-/// Queries and keys are taken in blocks of this many rows.
+/// Rows of queries and keys are taken in blocks of this many, both counted from position 0: what a row sees is cut into
+/// the same blocks whatever other rows there are.
 inline constexpr std::int64_t kAttentionBlock = 64;
 
-/// One head of causal attention. T is float or double.
-template <class T>
-struct AttentionHead {
-  std::int64_t length, depth;
-  std::int64_t stride;  // between rows of q, k, v, y and their cotangents
-  const T *q, *k, *v;   // [length, depth]
+/// Consecutive positions.
+struct Span {
+  std::int64_t begin, end;
 };
 
-/// The arrays that the vjp reads and writes beside the head's.
+/// Which keys are seen from where. `group` query heads read one head of keys; row r is position r / group of the head
+/// r % group, so that all who read a block of keys are neighbors.
+struct VisibleKeys {
+  std::int64_t queries, keys, group;
+  bool causal;
+  std::int64_t window;  // 0: all
+
+  std::int64_t rows() const { return queries * group; }
+  /// The keys that a row sees.
+  Span of_row(std::int64_t row) const {
+    const std::int64_t end = causal ? std::clamp<std::int64_t>(row / group + keys - queries + 1, 0, keys) : keys;
+    return {window > 0 ? std::max<std::int64_t>(0, end - window) : 0, end};
+  }
+  /// The keys that some of rows [begin, end) see.
+  Span of_rows(Span rows) const { return {of_row(rows.begin).begin, of_row(rows.end - 1).end}; }
+  /// The rows that see some of these keys, which are not none.
+  Span rows_of(Span seen) const {
+    const auto position = [&](std::int64_t key) {
+      return std::clamp<std::int64_t>(key - keys + queries, 0, queries) * group;
+    };
+    return {causal ? position(seen.begin) : 0, window > 0 ? position(seen.end - 1 + window) : rows()};
+  }
+};
+
+/// A head of keys and values with the query heads that read it. T is float or double.
+template <class T>
+struct AttentionHeads {
+  VisibleKeys visible;
+  std::int64_t depth;
+  std::int64_t query_stride, key_stride;  // between positions of q, y, dq, .. and of k, v, dk, dv
+  const T *q, *k, *v;                     // [queries, group, depth], [keys, depth]
+  T scale;                                // of the scores
+  const T* mask;                          // added to them, or null
+  std::int64_t mask_head_stride, mask_query_stride;
+  double dropout;
+  Rng rng;
+  std::int64_t first_draw;  // of `rand([B, H, T_q, T_k])`, the element of the first head, query and key
+};
+
+/// The arrays that the vjp reads and writes beside those.
 template <class T>
 struct AttentionCotangents {
-  const T *y, *dy;     // [length, depth]
-  const T* logsumexp;  // [length]
-  T *dq, *dk, *dv;     // [length, depth]
+  const T *y, *dy;     // like q
+  const T* logsumexp;  // [rows]
+  T *dq, *dk, *dv;     // like q, k, v
 };
 
-/// Elements of 64-byte aligned scratch memory that each kernel needs.
-std::int64_t attention_scratch(std::int64_t length, std::int64_t depth);
+/// Elements of 64-byte aligned scratch memory that the kernels need for `blocks` blocks at a time, of queries in the
+/// forward pass.
+std::int64_t attention_scratch(const VisibleKeys& visible, std::int64_t depth, std::int64_t blocks);
+std::int64_t attention_vjp_scratch(const VisibleKeys& visible, std::int64_t depth);
 
 /// The kernels for the best instruction set of this processor. T is float or double.
 template <class T>
 struct AttentionKernels {
-  /// y [length, depth] and logsumexp [length] for the query blocks [first, last).
-  void (*forward)(const AttentionHead<T>& head, std::int64_t first, std::int64_t last, T* y, T* logsumexp, T* scratch);
-  /// dk and dv of the key blocks [first, last); dq [length, depth] receives their share only.
-  void (*vjp)(const AttentionHead<T>& head, std::int64_t first, std::int64_t last, const AttentionCotangents<T>& out,
+  /// y and logsumexp [rows] for the blocks of rows [first, last).
+  void (*forward)(const AttentionHeads<T>& heads, std::int64_t first, std::int64_t last, T* y, T* logsumexp,
+                  T* scratch);
+  /// dk and dv of the blocks of keys [first, last); dq receives their share only, for all rows.
+  void (*vjp)(const AttentionHeads<T>& heads, std::int64_t first, std::int64_t last, const AttentionCotangents<T>& out,
               T* scratch);
 };
 

@@ -32,16 +32,26 @@ struct Arena {
   }
 };
 
-/// to [round_up(rows, tile), width] = factor * from [rows, depth], zeros around.
+/// Rows of `depth` elements: `group` of them side by side at each position, positions `stride` apart.
 template <class T>
-void pack_rows(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t depth, T factor, T* to,
-               std::int64_t width) {
+struct GroupedRows {
+  T* data;
+  std::int64_t depth, group, stride;
+
+  T* operator[](std::int64_t row) const { return data + row / group * stride + row % group * depth; }
+};
+
+/// to [round_up(rows, tile), width] = factor * rows [first, first + rows) of from, zeros around.
+template <class T>
+void pack_rows(GroupedRows<const T> from, std::int64_t first, std::int64_t rows, T factor, T* to, std::int64_t width) {
   const hn::ScalableTag<T> d;
   const auto scale = hn::Set(d, factor);
-  for (std::int64_t i = 0; i < rows; ++i)
-    for_each_vector(d, depth, [&](std::int64_t j, auto part) HWY_ATTR {
-      hn::Store(hn::Mul(part.load(d, from + i * stride + j), scale), d, to + i * width + j);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const T* row = from[first + i];
+    for_each_vector(d, from.depth, [&](std::int64_t j, auto part) HWY_ATTR {
+      hn::Store(hn::Mul(part.load(d, row + j), scale), d, to + i * width + j);
     });
+  }
   std::fill(to + rows * width, to + round_up(rows, kTileRows) * width, T{0});
 }
 
@@ -60,15 +70,16 @@ void pack_columns(const T* from, std::int64_t stride, std::int64_t rows, std::in
   }
 }
 
-/// to [rows, depth] = factor(row) * from [rows, width]
+/// Rows [first, first + rows) of to = factor(row) * from [rows, width]
 template <class T, class Factor>
-void unpack_rows(const T* from, std::int64_t width, std::int64_t rows, std::int64_t depth, Factor factor, T* to,
-                 std::int64_t stride) {
+void unpack_rows(const T* from, std::int64_t width, Factor factor, GroupedRows<T> to, std::int64_t first,
+                 std::int64_t rows) {
   const hn::ScalableTag<T> d;
   for (std::int64_t i = 0; i < rows; ++i) {
     const auto scale = hn::Set(d, factor(i));
-    for_each_vector(d, depth, [&](std::int64_t j, auto part) HWY_ATTR {
-      part.store(hn::Mul(hn::Load(d, from + i * width + j), scale), d, to + i * stride + j);
+    T* row = to[first + i];
+    for_each_vector(d, to.depth, [&](std::int64_t j, auto part) HWY_ATTR {
+      part.store(hn::Mul(hn::Load(d, from + i * width + j), scale), d, row + j);
     });
   }
 }

@@ -15,25 +15,57 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// Where the two elements of pair i stand in a head.
+struct Adjacent {
+  std::int64_t pairs;
+  std::int64_t first(std::int64_t i) const { return 2 * i; }
+  std::int64_t second(std::int64_t i) const { return 2 * i + 1; }
+  template <class D, class T, class V>
+  HWY_INLINE void load(D d, const T* x, std::int64_t i, V& a, V& b) const {
+    hn::LoadInterleaved2(d, x + 2 * i, a, b);
+  }
+  template <class D, class T, class V>
+  HWY_INLINE void store(D d, V a, V b, std::int64_t i, T* y) const {
+    hn::StoreInterleaved2(a, b, d, y + 2 * i);
+  }
+};
+
+struct Halves {
+  std::int64_t pairs;
+  std::int64_t first(std::int64_t i) const { return i; }
+  std::int64_t second(std::int64_t i) const { return pairs + i; }
+  template <class D, class T, class V>
+  HWY_INLINE void load(D d, const T* x, std::int64_t i, V& a, V& b) const {
+    a = hn::LoadU(d, x + i);
+    b = hn::LoadU(d, x + pairs + i);
+  }
+  template <class D, class T, class V>
+  HWY_INLINE void store(D d, V a, V b, std::int64_t i, T* y) const {
+    hn::StoreU(a, d, y + i);
+    hn::StoreU(b, d, y + pairs + i);
+  }
+};
+
 /// All heads of one position; `direction` is 1 or, for the inverse, -1.
-template <class T>
+template <class Layout, class T>
 void rotate_heads(const Rotation<T>& by, std::int64_t position, T direction, const T* x, T* y) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = hn::Lanes(d), pairs = by.pairs;
+  const Layout at{pairs};
   const T *cosine = by.cosine + position * pairs, *sine = by.sine + position * pairs;
   const auto sign = hn::Set(d, direction);
   for (std::int64_t head = 0; head < by.heads; ++head, x += 2 * pairs, y += 2 * pairs) {
     std::int64_t i = 0;
     for (; i + lanes <= pairs; i += lanes) {
       hn::Vec<decltype(d)> a, b;
-      hn::LoadInterleaved2(d, x + 2 * i, a, b);
+      at.load(d, x, i, a, b);
       const auto c = hn::LoadU(d, cosine + i), s = hn::Mul(sign, hn::LoadU(d, sine + i));
-      hn::StoreInterleaved2(hn::NegMulAdd(b, s, hn::Mul(a, c)), hn::MulAdd(a, s, hn::Mul(b, c)), d, y + 2 * i);
+      at.store(d, hn::NegMulAdd(b, s, hn::Mul(a, c)), hn::MulAdd(a, s, hn::Mul(b, c)), i, y);
     }
     for (; i < pairs; ++i) {
-      const T a = x[2 * i], b = x[2 * i + 1], c = cosine[i], s = direction * sine[i];
-      y[2 * i] = a * c - b * s;
-      y[2 * i + 1] = a * s + b * c;
+      const T a = x[at.first(i)], b = x[at.second(i)], c = cosine[i], s = direction * sine[i];
+      y[at.first(i)] = a * c - b * s;
+      y[at.second(i)] = a * s + b * c;
     }
   }
 }
@@ -43,8 +75,9 @@ void rotate(const Rotation<T>& by, bool inverse, std::int64_t batch, const T* x,
   const std::int64_t width = by.heads * 2 * by.pairs;
   const std::int64_t block = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(width, 1));
   parallel_for(batch * by.length, block, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+    const auto rotate_row = by.halves ? rotate_heads<Halves, T> : rotate_heads<Adjacent, T>;
     for (std::int64_t row = begin; row < end; ++row)
-      rotate_heads(by, row % by.length, inverse ? T{-1} : T{1}, x + row * width, y + row * width);
+      rotate_row(by, row % by.length, inverse ? T{-1} : T{1}, x + row * width, y + row * width);
   });
 }
 

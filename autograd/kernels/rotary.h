@@ -9,13 +9,14 @@ namespace braid::kernels {
 template <class T>
 struct Rotation {
   std::int64_t length, heads, pairs;
+  bool halves;             // a pair is (i, pairs + i), or else (2i, 2i + 1)
   const T *cosine, *sine;  // [length, pairs]
 };
 
 /// The kernels for the best instruction set of this processor. T is float or double.
 template <class T>
 struct RotaryKernels {
-  /// Rotates the pairs of adjacent elements: y = (a cos - b sin, a sin + b cos) for x = (a, b); `inverse` rotates back.
+  /// Rotates the pairs of elements: y = (a cos - b sin, a sin + b cos) for x = (a, b); `inverse` rotates back.
   /// x, y [batch, length, heads, 2 pairs].
   void (*rotate)(const Rotation<T>& by, bool inverse, std::int64_t batch, const T* x, T* y);
 };

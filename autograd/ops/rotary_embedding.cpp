@@ -12,11 +12,16 @@ using kernels::In, kernels::Out;
 
 struct Angles {
   Tensor cosine, sine;  // [T, D / 2]
+  bool halves;
 };
 
+constexpr std::int64_t kTurns = 64;
+
 /// Each position turns on from the one before; every 64 positions start anew, which keeps the error below 1e-13.
-Angles angles(std::int64_t length, std::int64_t pairs, double base, std::int64_t offset, DType dtype) {
-  Angles result{Tensor({length, pairs}, dtype), Tensor({length, pairs}, dtype)};
+Angles angles(std::int64_t length, std::int64_t pairs, double base, std::int64_t offset, RotaryLayout layout,
+              DType dtype) {
+  Angles result{Tensor({length, pairs}, dtype), Tensor({length, pairs}, dtype), layout == RotaryLayout::halves};
+  const std::int64_t skipped = (offset % kTurns + kTurns) % kTurns;  // positions since the last fresh start
   dispatch_float("rotary_embedding", dtype, [&](auto zero) {
     using T = decltype(zero);
     T *cosine = result.cosine.mutable_data<T>(), *sine = result.sine.mutable_data<T>();
@@ -24,8 +29,10 @@ Angles angles(std::int64_t length, std::int64_t pairs, double base, std::int64_t
       const double frequency = std::pow(base, -static_cast<double>(i) / static_cast<double>(pairs));
       const std::complex<double> step = std::polar(1.0, frequency);
       std::complex<double> turn;
-      for (std::int64_t t = 0; t < length; ++t) {
-        turn = t % 64 == 0 ? std::polar(1.0, static_cast<double>(offset + t) * frequency) : turn * step;
+      for (std::int64_t t = -skipped; t < length; ++t) {
+        const bool fresh = (t + skipped) % kTurns == 0;
+        turn = fresh ? std::polar(1.0, static_cast<double>(offset + t) * frequency) : turn * step;
+        if (t < 0) continue;
         cosine[t * pairs + i] = static_cast<T>(turn.real());
         sine[t * pairs + i] = static_cast<T>(turn.imag());
       }
@@ -39,19 +46,19 @@ Tensor rotate(const Tensor& x, const Angles& by, bool inverse) {
   Tensor y(x.shape(), x.dtype());
   kernels::rotary_kernels().dispatch("rotary_embedding", x.dtype(), [&](const auto& kernel) {
     if (x.numel() > 0)
-      kernel.rotate({x.size(1), x.size(2), x.size(3) / 2, In{by.cosine}, In{by.sine}}, inverse, x.size(0), In{x},
-                    Out{y});
+      kernel.rotate({x.size(1), x.size(2), x.size(3) / 2, by.halves, In{by.cosine}, In{by.sine}}, inverse, x.size(0),
+                    In{x}, Out{y});
   });
   return y;
 }
 
 }  // namespace
 
-Var rotary_embedding(const Var& x, double base, std::int64_t offset) {
+Var rotary_embedding(const Var& x, double base, std::int64_t offset, RotaryLayout layout) {
   check_shape(x.rank() == 4 && x.size(3) % 2 == 0,
               "rotary_embedding: x must have shape [B, T, H, D] with an even D but has {}", x.shape());
   check_value(base > 0, "rotary_embedding: base must be positive but is {}", base);
-  const Angles by = angles(x.size(1), x.size(3) / 2, base, offset, x.dtype());
+  const Angles by = angles(x.size(1), x.size(3) / 2, base, offset, layout, x.dtype());
   return record("rotary_embedding", rotate(x.value().contiguous(), by, false), {x},
                 [by](const Tensor& dy) { return rotate(dy.contiguous(), by, true); });
 }

@@ -18,13 +18,16 @@ using nlohmann::json;
 constexpr const char* kMetadata = "__metadata__";
 constexpr std::size_t kMaxDepth = 3;  // {"x": {"shape": [...
 
-struct StoredType {
-  std::string_view name;
-  DType dtype;
-  std::uint64_t item;
-};
-constexpr std::array<StoredType, 4> kStoredTypes{
-    {{"F32", DType::f32, 4}, {"F64", DType::f64, 8}, {"I32", DType::i32, 4}, {"I64", DType::i32, 8}}};
+// In the order of StoredType.
+constexpr std::array<StoredTypeFacts, 22> kStoredTypes{{
+    {"BOOL", 8, DType::i32}, {"U8", 8, DType::i32},   {"I8", 8, DType::i32},    {"U16", 16, DType::i32},
+    {"I16", 16, DType::i32}, {"U32", 32, DType::i32}, {"I32", 32, DType::i32},  {"U64", 64, DType::i32},
+    {"I64", 64, DType::i32}, {"F16", 16, DType::f32}, {"BF16", 16, DType::f32}, {"F32", 32, DType::f32},
+    {"F64", 64, DType::f64}, {"F4", 4, {}},           {"F6_E2M3", 6, {}},       {"F6_E3M2", 6, {}},
+    {"F8_E4M3", 8, {}},      {"F8_E5M2", 8, {}},      {"F8_E8M0", 8, {}},       {"F8_E4M3FNUZ", 8, {}},
+    {"F8_E5M2FNUZ", 8, {}},  {"C64", 64, {}},
+}};
+static_assert(kStoredTypes[static_cast<std::size_t>(StoredType::c64)].name == "C64");
 
 std::string cut(std::string text) {
   constexpr std::size_t kMost = 80;
@@ -125,21 +128,23 @@ class Parser {
                           fields.contains("shape") && fields.contains("data_offsets");
     require(complete, where_, "tensor '{}': expected dtype, shape and data_offsets but got {}", name, fields);
     const StoredType type = stored_type(name, fields["dtype"]);
+    const auto& [type_name, bits, dtype] = facts(type);
     const Shape shape = checked_shape(name, integers(name, "shape", fields["shape"]));
     const auto offsets = integers(name, "data_offsets", fields["data_offsets"]);
     require(offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= data_bytes_, where_,
             "tensor '{}': data_offsets must be [begin, end] within {} bytes but are [{}]", name, data_bytes_, offsets);
-    const std::uint64_t bytes = static_cast<std::uint64_t>(shape.numel()) * type.item;
+    const auto count = static_cast<std::uint64_t>(shape.numel());
+    const std::uint64_t bytes = count / 8 * bits + (count % 8 * bits + 7) / 8;
     require(offsets[1] - offsets[0] == bytes, where_, "tensor '{}': {} {} must take {} bytes but data_offsets span {}",
-            name, type.name, shape, bytes, offsets[1] - offsets[0]);
-    return {name, type.dtype, type.item, shape, offsets[0], offsets[1]};
+            name, type_name, shape, bytes, offsets[1] - offsets[0]);
+    return {name, type, shape, offsets[0], offsets[1]};
   }
 
   StoredType stored_type(const std::string& name, const json& dtype) const {
-    const auto* type = std::ranges::find_if(kStoredTypes, [&](const StoredType& t) { return dtype == t.name; });
-    require(type != kStoredTypes.end(), where_, "tensor '{}': dtype must be F32, F64, I32 or I64 but is {}", name,
-            dtype);
-    return *type;
+    const auto* type = std::ranges::find_if(kStoredTypes, [&](const StoredTypeFacts& t) { return dtype == t.name; });
+    require(type != kStoredTypes.end(), where_, "tensor '{}': dtype must be one of the format's, as F32, but is {}",
+            name, dtype);
+    return static_cast<StoredType>(type - kStoredTypes.begin());
   }
 
   std::vector<std::uint64_t> integers(const std::string& name, const char* field, const json& array) const {
@@ -180,6 +185,8 @@ class Parser {
 
 }  // namespace
 
+const StoredTypeFacts& facts(StoredType type) { return kStoredTypes[static_cast<std::size_t>(type)]; }
+
 std::string excerpt(std::string_view text) {
   std::string json_text = printable(json(text));
   return cut(json_text.substr(1, json_text.size() - 2));
@@ -195,9 +202,7 @@ std::string format_safetensors_header(const SafetensorsHeader& header) {
   if (!header.metadata.empty()) object[kMetadata] = header.metadata;
   for (const StoredTensor& t : header.tensors) {
     check_value(t.name != kMetadata, "save_safetensors: a tensor must not be named {}", kMetadata);
-    const auto* type =
-        std::ranges::find_if(kStoredTypes, [&](const StoredType& s) { return s.dtype == t.dtype && s.item == t.item; });
-    object[t.name] = {{"dtype", type->name},
+    object[t.name] = {{"dtype", facts(t.type).name},
                       {"shape", std::vector<std::int64_t>(t.shape.begin(), t.shape.end())},
                       {"data_offsets", {t.begin, t.end}}};
   }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,11 +10,25 @@
 
 namespace braid::detail {
 
+/// The dtypes of the format.
+enum class StoredType : std::uint8_t {
+  // clang-format off
+  boolean, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64,
+  f4, f6_e2m3, f6_e3m2, f8_e4m3, f8_e5m2, f8_e8m0, f8_e4m3fnuz, f8_e5m2fnuz, c64,
+  // clang-format on
+};
+
+struct StoredTypeFacts {
+  std::string_view name;       // in files
+  std::uint64_t bits;          // of an element
+  std::optional<DType> dtype;  // in memory; none: braid does not compute with it
+};
+const StoredTypeFacts& facts(StoredType type);
+
 /// A tensor of a safetensors header: its elements take the bytes [begin, end) after the header.
 struct StoredTensor {
   std::string name;
-  DType dtype;         // in memory
-  std::uint64_t item;  // bytes of an element in the file: 8 for I64, which becomes i32
+  StoredType type;
   Shape shape;
   std::uint64_t begin, end;
 };

@@ -21,8 +21,9 @@ inline constexpr bool kManyRegisters = HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && HWY_
 inline constexpr std::int64_t kTileRows = kManyRegisters ? 8 : 4;
 inline constexpr int kTileVectors = 2;
 
+constexpr std::int64_t round_down(std::int64_t n, std::int64_t multiple) { return n / multiple * multiple; }
 constexpr std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
+  return round_down(n + multiple - 1, multiple);
 }
 
 /// A matrix read one element at a time: element (i, p) at data[i * row_step + p * column_step].
@@ -52,7 +53,7 @@ HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b
   const T *pa = a.data, *pb = b.data;
   for (std::int64_t p = 0; p < depth; ++p, pa += a.column_step, pb += b.row_step) {
     V row[kVectors];
-    for (int j = 0; j < kVectors; ++j) row[j] = hn::Load(d, pb + j * lanes);
+    for (int j = 0; j < kVectors; ++j) row[j] = hn::LoadU(d, pb + j * lanes);
     for (int i = 0; i < kRows; ++i) {
       const V factor = hn::Set(d, pa[i * a.row_step]);
       for (int j = 0; j < kVectors; ++j) sums[i][j] = hn::MulAdd(factor, row[j], sums[i][j]);
@@ -62,19 +63,32 @@ HWY_INLINE void multiply_tile(std::int64_t depth, Scalars<T> a, Panel<const T> b
     for (int j = 0; j < kVectors; ++j) hn::Store(sums[i][j], d, c.data + i * c.row_step + j * lanes);
 }
 
-/// c [kTileRows, columns] = a [kTileRows, depth] b [depth, columns] (+ c if `add`); columns are a multiple of the
-/// vector length.
-template <class T>
+/// c [kRows, columns] = a [kRows, depth] b [depth, columns] (+ c if `add`); columns are a multiple of the vector
+/// length.
+template <class T, std::int64_t kRows = kTileRows, int kMost = kTileVectors>
 HWY_INLINE void multiply_rows(std::int64_t columns, std::int64_t depth, Scalars<T> a, Panel<const T> b, Panel<T> c,
                               bool add) {
   const std::int64_t lanes = hn::Lanes(hn::ScalableTag<T>());
   std::int64_t j = 0;
   const auto next = [&]<int kVectors>() HWY_ATTR {
-    multiply_tile<kTileRows, kVectors>(depth, a, {b.data + j, b.row_step}, {c.data + j, c.row_step}, add);
+    multiply_tile<kRows, kVectors>(depth, a, {b.data + j, b.row_step}, {c.data + j, c.row_step}, add);
     j += kVectors * lanes;
   };
-  while (j + kTileVectors * lanes <= columns) next.template operator()<kTileVectors>();
+  while (j + kMost * lanes <= columns) next.template operator()<kMost>();
+  if constexpr (kMost > 2)
+    if (j + 2 * lanes <= columns) next.template operator()<2>();
   if (j < columns) next.template operator()<1>();
+}
+
+/// The same bits for the first `rows` of kTileRows, and maybe others, in less time where they are few: more vectors of
+/// each row hide the latency then.
+template <class T>
+HWY_INLINE void multiply_some_rows(std::int64_t rows, std::int64_t columns, std::int64_t depth, Scalars<T> a,
+                                   Panel<const T> b, Panel<T> c, bool add) {
+  if (rows > kTileRows / 2) return multiply_rows<T>(columns, depth, a, b, c, add);
+  if (rows > 2) return multiply_rows<T, 4, 4>(columns, depth, a, b, c, add);
+  if (rows > 1) return multiply_rows<T, 2, 4>(columns, depth, a, b, c, add);
+  multiply_rows<T, 1, 4>(columns, depth, a, b, c, add);
 }
 
 }  // namespace braid::kernels::HWY_NAMESPACE

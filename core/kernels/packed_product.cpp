@@ -70,18 +70,12 @@ void pack(Lines<T> x, std::int64_t lines, std::int64_t depth, T* to) {
     pack_strip<kWidth>(x.from(i, 0), std::min(kWidth, lines - i), depth, to + i * depth);
 }
 
-/// c [rows, columns] = alpha * sums + beta * c
-template <class T>
-HWY_INLINE void update(const T* sums, std::int64_t rows, std::int64_t columns, T alpha, T beta, T* c,
-                       std::int64_t ldc) {
+/// c = alpha * sums + beta * c for the elements of a vector.
+template <class T, class Elements>
+HWY_INLINE void update(Elements part, const T* sums, T alpha, T beta, T* c) {
   const hn::ScalableTag<T> d;
-  const auto scale = hn::Set(d, alpha), keep = hn::Set(d, beta);
-  for (std::int64_t i = 0; i < rows; ++i, c += ldc, sums += kColumns<T>) {
-    for_each_vector(d, columns, [&](std::int64_t j, auto part) HWY_ATTR {
-      const auto product = hn::Mul(scale, hn::Load(d, sums + j));
-      part.store(beta == T{0} ? product : hn::MulAdd(keep, part.load(d, c + j), product), d, c + j);
-    });
-  }
+  const auto product = hn::Mul(hn::Set(d, alpha), hn::Load(d, sums));
+  part.store(beta == T{0} ? product : hn::MulAdd(hn::Set(d, beta), part.load(d, c), product), d, c);
 }
 
 /// A strip of columns of c: a holds packed rows [m], b one strip.
@@ -91,7 +85,11 @@ void multiply_strip(const PackedProduct<T>& p, const T* a, const T* b) {
   HWY_ALIGN T sums[kRows * kWidth];
   for (std::int64_t i = 0; i < p.m; i += kRows) {
     multiply_tile<kRows, kCount, T>(p.k, {a + i * p.k, 1, kRows}, {b, kWidth}, {sums, kWidth}, false);
-    update(sums, std::min(kRows, p.m - i), p.n, p.alpha, p.beta, p.c + i * p.ldc, p.ldc);
+    for (std::int64_t row = 0; row < std::min(kRows, p.m - i); ++row) {
+      for_each_vector(hn::ScalableTag<T>(), p.n, [&](std::int64_t j, auto part) HWY_ATTR {
+        update(part, sums + row * kWidth + j, p.alpha, p.beta, p.c + (i + row) * p.ldc + j);
+      });
+    }
   }
 }
 
@@ -108,15 +106,96 @@ void multiply_packed(PackedProduct<T> p, const T* a, const T* b) {
   }
 }
 
+/// As many rows as are multiplied by a matrix that is read once and not packed.
+constexpr std::int64_t kFewRows = 8;
+
+/// Few rows, up to kCount, times whole vectors of columns.
+template <std::int64_t kCount, class T>
+struct FewRows {
+  static constexpr std::int64_t kLanes = hn::MaxLanes(hn::ScalableTag<T>());
+  static constexpr int kAcross = kCount <= 2 ? 4 : kCount <= 4 || kManyRegisters ? 2 : 1;  // as the registers hold
+  static constexpr std::int64_t kWidth = kAcross * kLanes;
+
+  /// sums [kCount, kLanes] = a [depth, kCount], of rows side by side, times columns of b.
+  static HWY_INLINE void multiply_columns(std::int64_t depth, const T* a, const T* b, std::int64_t ldb, T* sums) {
+    const hn::ScalableTag<T> d;
+    using V = hn::Vec<decltype(d)>;
+    V sum[kCount], column[kSquare<T>];
+    for (V& s : sum) s = hn::Zero(d);
+    const auto add = [&](std::int64_t p, V line) HWY_ATTR {
+      for (std::int64_t i = 0; i < kCount; ++i) sum[i] = hn::MulAdd(hn::Set(d, a[p * kCount + i]), line, sum[i]);
+    };
+    std::int64_t p = 0;
+    for (; p + kSquare<T> <= depth; p += kSquare<T>) {
+      load_columns(d, b + p, ldb, column);
+      for (std::int64_t i = 0; i < kSquare<T>; ++i) add(p + i, column[i]);
+    }
+    for (; p < depth; ++p) {
+      HWY_ALIGN T line[kLanes];
+      for (std::int64_t j = 0; j < kLanes; ++j) line[j] = b[j * ldb + p];
+      add(p, hn::Load(d, line));
+    }
+    for (std::int64_t i = 0; i < kCount; ++i) hn::Store(sum[i], d, sums + i * kLanes);
+  }
+
+  /// The first columns of c that fill vectors; returns how many. a [p.k, kCount], of which kDepth at a time are summed
+  /// as `multiply` does it.
+  static std::int64_t multiply(const PackedProduct<T>& p, const T* a) {
+    const std::int64_t width = p.transpose_b ? kLanes : kWidth;
+    HWY_ALIGN T sums[kCount * kWidth];
+    std::int64_t j = 0;
+    for (; j + width <= p.n; j += width) {
+      for (std::int64_t begin = 0; begin < p.k; begin += kDepth<T>) {
+        const std::int64_t depth = std::min(kDepth<T>, p.k - begin);
+        if (p.transpose_b)
+          multiply_columns(depth, a + begin * kCount, p.b + j * p.ldb + begin, p.ldb, sums);
+        else
+          multiply_tile<kCount, kAcross, T>(depth, {a + begin * kCount, 1, kCount}, {p.b + begin * p.ldb + j, p.ldb},
+                                            {sums, width}, false);
+        const T beta = begin == 0 ? p.beta : T{1};
+        for (std::int64_t i = 0; i < p.m; ++i)
+          for (std::int64_t v = 0; v < width; v += kLanes)
+            update(Whole{}, sums + i * width + v, p.alpha, beta, p.c + i * p.ldc + j + v);
+      }
+    }
+    return j;
+  }
+};
+
 template <class T>
-std::int64_t scratch(std::int64_t m, std::int64_t n, std::int64_t k) {
-  const std::int64_t depth = round_up(std::min(k, kDepth<T>), 16);
-  return depth * (round_up(std::min(m, kRowBlock), kRows) + round_up(std::min(n, kColumnBlock), kColumns<T>));
+Lines<T> rows_of_a(const PackedProduct<T>& p) {
+  return p.transpose_a ? Lines<T>{p.a, 1, p.lda} : Lines<T>{p.a, p.lda, 1};
+}
+
+/// The same bits for few rows, in the time that it takes to read b.
+template <class T>
+std::int64_t multiply_few_rows(const PackedProduct<T>& p, T* scratch) {
+  const auto with = [&]<std::int64_t kCount>() {
+    pack<kCount>(rows_of_a(p), p.m, p.k, scratch);
+    return FewRows<kCount, T>::multiply(p, scratch);
+  };
+  if (p.m == 1) return with.template operator()<1>();
+  if (p.m == 2) return with.template operator()<2>();
+  return p.m <= 4 ? with.template operator()<4>() : with.template operator()<kFewRows>();
 }
 
 template <class T>
-void multiply(const PackedProduct<T>& p, T* scratch) {
-  const Lines<T> a = p.transpose_a ? Lines<T>{p.a, 1, p.lda} : Lines<T>{p.a, p.lda, 1};
+std::int64_t scratch(std::int64_t m, std::int64_t n, std::int64_t k) {
+  const std::int64_t depth = round_up(std::min(k, kDepth<T>), 16);
+  const std::int64_t packed =
+      depth * (round_up(std::min(m, kRowBlock), kRows) + round_up(std::min(n, kColumnBlock), kColumns<T>));
+  return m <= kFewRows ? std::max(packed, kFewRows * k) : packed;
+}
+
+template <class T>
+void multiply(PackedProduct<T> p, T* scratch) {
+  if (p.m <= kFewRows) {
+    const std::int64_t done = multiply_few_rows(p, scratch);
+    p.n -= done;
+    p.b += p.transpose_b ? done * p.ldb : done;
+    p.c += done;
+  }
+  const Lines<T> a = rows_of_a(p);
   const Lines<T> b = p.transpose_b ? Lines<T>{p.b, p.ldb, 1} : Lines<T>{p.b, 1, p.ldb};
   T* const packed_a = scratch;
   T* const packed_b = scratch + round_up(std::min(p.m, kRowBlock), kRows) * round_up(std::min(p.k, kDepth<T>), 16);
@@ -138,7 +217,7 @@ void multiply(const PackedProduct<T>& p, T* scratch) {
 }
 
 template <class T>
-constexpr PackedProductKernels<T> kTable = {.scratch = scratch<T>, .multiply = multiply<T>};
+constexpr PackedProductKernels<T> kTable = {.scratch = scratch<T>, .multiply = multiply<T>, .few_rows = kFewRows};
 
 Tables<PackedProductKernels> tables() { return {kTable<float>, kTable<double>}; }
 

@@ -26,7 +26,9 @@ struct PackedProductKernels {
   /// How many elements of scratch memory, 64-byte aligned, `multiply` takes.
   std::int64_t (*scratch)(std::int64_t m, std::int64_t n, std::int64_t k);
   /// Each element of c is summed over k in one order, which does not depend on m and n.
-  void (*multiply)(const PackedProduct<T>& product, T* scratch);
+  void (*multiply)(PackedProduct<T> product, T* scratch);
+  /// Up to that many rows take the time of reading b.
+  std::int64_t few_rows;
 };
 
 Tables<PackedProductKernels> packed_product_kernels();

@@ -1,5 +1,5 @@
-// The transpose of squares of one 128-bit vector a row, of which packing of matrices is made. Compiled once for each
-// SIMD target.
+// The transpose of squares of one 128-bit vector a row, in memory, of which packing of matrices is made, and in
+// registers. Compiled once for each SIMD target.
 #if defined(BRAID_CORE_KERNELS_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_CORE_KERNELS_TRANSPOSE_INL_H_
 #undef BRAID_CORE_KERNELS_TRANSPOSE_INL_H_
@@ -24,6 +24,11 @@ template <class T>
 void transpose_square(const T* from, std::int64_t, T* to, std::int64_t) {
   *to = *from;
 }
+
+template <class T>
+HWY_INLINE void load_columns(hn::ScalableTag<T> d, const T* from, std::int64_t, hn::Vec<hn::ScalableTag<T>>* to) {
+  to[0] = hn::LoadU(d, from);
+}
 #else
 /// to [j, i] = from [i, j]; rows are `from_step` and `to_step` apart.
 HWY_INLINE void transpose_square(const float* from, std::int64_t from_step, float* to, std::int64_t to_step) {
@@ -43,6 +48,41 @@ HWY_INLINE void transpose_square(const double* from, std::int64_t from_step, dou
   const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_step);
   hn::StoreU(hn::InterleaveLower(d, a, b), d, to);
   hn::StoreU(hn::InterleaveUpper(d, a, b), d, to + to_step);
+}
+
+/// 128-bit blocks side by side, the first from x, the next ones `step` apart.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const T* x, std::int64_t step) {
+  if constexpr (hn::MaxLanes(d) <= static_cast<std::size_t>(kSquare<T>)) {
+    return hn::LoadU(d, x);
+  } else {
+    const hn::Half<D> half;
+    constexpr auto kBlocks = static_cast<std::int64_t>(hn::MaxLanes(half)) / kSquare<T>;
+    return hn::Combine(d, load_blocks(half, x + kBlocks * step, step), load_blocks(half, x, step));
+  }
+}
+
+/// to[j] = from [i, j] for as many rows i as a vector has lanes, and j < kSquare.
+HWY_INLINE void load_columns(hn::ScalableTag<float> d, const float* from, std::int64_t step,
+                             hn::Vec<hn::ScalableTag<float>>* to) {
+  const hn::ScalableTag<double> pairs;
+  const auto a = load_blocks(d, from, 4 * step), b = load_blocks(d, from + step, 4 * step);
+  const auto c = load_blocks(d, from + 2 * step, 4 * step), e = load_blocks(d, from + 3 * step, 4 * step);
+  const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));  // a0 b0 a1 b1
+  const auto ab_high = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
+  const auto ce_low = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
+  const auto ce_high = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
+  to[0] = hn::BitCast(d, hn::InterleaveLower(pairs, ab_low, ce_low));
+  to[1] = hn::BitCast(d, hn::InterleaveUpper(pairs, ab_low, ce_low));
+  to[2] = hn::BitCast(d, hn::InterleaveLower(pairs, ab_high, ce_high));
+  to[3] = hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ce_high));
+}
+
+HWY_INLINE void load_columns(hn::ScalableTag<double> d, const double* from, std::int64_t step,
+                             hn::Vec<hn::ScalableTag<double>>* to) {
+  const auto a = load_blocks(d, from, 2 * step), b = load_blocks(d, from + step, 2 * step);
+  to[0] = hn::InterleaveLower(d, a, b);
+  to[1] = hn::InterleaveUpper(d, a, b);
 }
 #endif
 

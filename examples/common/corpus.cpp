@@ -3,36 +3,16 @@
 #include <algorithm>
 
 #include <braid/core/checksum.h>
+#include <braid/core/detail/utf8.h>
 #include <braid/core/error.h>
 
 #include "memory.h"
 #include "read_file.h"
-#include "utf8.h"
 
 namespace braid::examples {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Code points of UTF-8 text.
-std::vector<char32_t> decode_utf8(const std::string& text) {
-  std::vector<char32_t> points;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto point = next_code_point(text, at);
-    check_value(point.has_value(), "--text: must be UTF-8 but no character starts at offset {} with byte 0x{:02X}", at,
-                static_cast<unsigned char>(text[at]));
-    points.push_back(*point);
-  }
-  return points;
-}
-
-void append_utf8(std::string& text, char32_t point) {
-  const auto put = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
-  if (point < 0x80) return put(point);
-  const int more = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
-  put((more == 1 ? 0xC0u : more == 2 ? 0xE0u : 0xF0u) | point >> (6 * more));
-  for (int k = more - 1; k >= 0; --k) put(0x80u | (point >> (6 * k) & 0x3Fu));
-}
 
 std::string read_named(const fs::path& path) {
   std::error_code none;
@@ -51,7 +31,7 @@ std::string read_folder(const fs::path& folder) {
   std::ranges::sort(files);
   std::string text;
   for (const fs::path& file : files)
-    if (const std::string content = read_file(file); is_utf8(content)) text += content;
+    if (const std::string content = read_file(file); detail::is_utf8(content)) text += content;
   return text;
 }
 
@@ -64,34 +44,44 @@ std::string read_text(const fs::path& path) {
   return text;
 }
 
-Corpus::Corpus(const std::string& text, std::int64_t context) : context_(context), checksum_(braid::checksum(text)) {
-  const std::vector<char32_t> points = decode_utf8(text);
-  characters_ = points;
-  std::ranges::sort(characters_);
-  characters_.erase(std::ranges::unique(characters_).begin(), characters_.end());
-  for (const char32_t point : points)
-    ids_.push_back(static_cast<std::int32_t>(std::ranges::lower_bound(characters_, point) - characters_.begin()));
-  train_size_ = size() * 9 / 10;
-  check_value(size() - train_size_ > context,
-              "--text: {} characters are too few: a tenth of them must exceed --context {}", size(), context);
+Corpus read_corpus(const fs::path& text, const fs::path& tokenizer, std::int64_t context) {
+  const bool has_tokenizer = !tokenizer.empty();
+  if (text.extension() == ".bin") {
+    TokenFile file(text);
+    Vocabulary vocabulary =
+        has_tokenizer ? Vocabulary::of_tokenizer(tokenizer) : Vocabulary::of_numbers(file.highest_id() + 1);
+    return {std::move(file), std::move(vocabulary), context};
+  }
+  if (!has_tokenizer) return {read_text(text), context};
+  Vocabulary vocabulary = Vocabulary::of_tokenizer(tokenizer);
+  return {read_text(text), std::move(vocabulary), context};
 }
 
-std::string Corpus::alphabet() const {
-  std::string text;
-  for (const char32_t point : characters_) append_utf8(text, point);
-  return text;
+Corpus::Corpus(Ids ids, Vocabulary vocabulary, std::string checksum, std::int64_t context)
+    : vocabulary_(std::move(vocabulary)),
+      checksum_(std::move(checksum)),
+      ids_(std::move(ids)),
+      context_(context),
+      size_(std::visit([](const auto& there) { return static_cast<std::int64_t>(there.size()); }, ids_)),
+      train_size_(size_ * 9 / 10) {
+  check_value(size_ - train_size_ > context, "--text: {} {} are too few: a tenth of them must exceed --context {}",
+              size_, vocabulary_.unit(), context);
 }
 
-std::optional<std::int32_t> Corpus::id(char32_t character) const {
-  const auto found = std::ranges::lower_bound(characters_, character);
-  if (found == characters_.end() || *found != character) return std::nullopt;
-  return static_cast<std::int32_t>(found - characters_.begin());
+Corpus::Corpus(const std::string& text, std::int64_t context)
+    : Corpus(text, Vocabulary::of_characters(text, "--text"), context) {}
+
+Corpus::Corpus(const std::string& text, Vocabulary vocabulary, std::int64_t context)
+    : Corpus(Ids(vocabulary.encode(text, "--text")), vocabulary, braid::checksum(text), context) {}
+
+Corpus::Corpus(TokenFile file, Vocabulary vocabulary, std::int64_t context)
+    : Corpus(Ids(file), std::move(vocabulary), braid::checksum(file.bytes()), context) {
+  const std::int64_t highest = file.highest_id();
+  check_value(highest < vocab(), "--text: must have ids below {}, as the tokenizer, but has {}", vocab(), highest);
 }
 
-std::string Corpus::decode(std::span<const std::int32_t> ids) const {
-  std::string text;
-  for (const std::int32_t id : ids) append_utf8(text, characters_[static_cast<std::size_t>(id)]);
-  return text;
+std::string Corpus::tokenizer_checksum() const {
+  return vocabulary_.tokenizer_json().empty() ? "" : braid::checksum(vocabulary_.tokenizer_json());
 }
 
 Batch Corpus::windows(std::span<const std::int64_t> starts) const {
@@ -100,10 +90,15 @@ Batch Corpus::windows(std::span<const std::int64_t> starts) const {
   auto* tokens = batch.tokens.mutable_data<std::int32_t>();
   auto* targets = batch.targets.mutable_data<std::int32_t>();
   for (const std::int64_t start : starts) {
-    tokens = std::copy_n(ids_.begin() + start, context_, tokens);
-    targets = std::copy_n(ids_.begin() + start + 1, context_, targets);
+    tokens = copy(start, tokens);
+    targets = copy(start + 1, targets);
   }
   return batch;
+}
+
+std::int32_t* Corpus::copy(std::int64_t start, std::int32_t* out) const {
+  if (const auto* file = std::get_if<TokenFile>(&ids_)) return file->copy(start, context_, out);
+  return std::copy_n(std::get<std::vector<std::int32_t>>(ids_).begin() + start, context_, out);
 }
 
 Batch Corpus::sample(std::int64_t batch, Rng& rng) const {

@@ -1,36 +1,44 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <braid/core/random.h>
 #include <braid/core/tensor.h>
 
+#include "token_file.h"
+#include "vocabulary.h"
+
 namespace braid::examples {
 
-/// Inputs and the characters that follow them, both [batch, context] i32.
+/// Inputs and the ids that follow them, both [batch, context] i32.
 struct Batch {
   Tensor tokens, targets;
 };
 
-/// A text as ids of its characters (Unicode code points), the last tenth held out.
+/// A text as ids of its characters (Unicode code points) or tokens, the last tenth held out.
 class Corpus {
  public:
-  /// Throws ValueError when the text is not UTF-8 or a tenth of it not longer than `context`.
+  /// Of characters. Throws ValueError when the text is not UTF-8 or a tenth of it not longer than `context`.
   Corpus(const std::string& text, std::int64_t context);
+  /// Of what the vocabulary has.
+  Corpus(const std::string& text, Vocabulary vocabulary, std::int64_t context);
+  /// Of a file of tokens; nothing of it is copied. Throws ValueError when it has ids that the vocabulary has not.
+  Corpus(TokenFile file, Vocabulary vocabulary, std::int64_t context);
 
-  std::int64_t vocab() const { return static_cast<std::int64_t>(characters_.size()); }
-  /// The distinct characters, in the order of their ids, as UTF-8.
-  std::string alphabet() const;
-  /// Of a character, if the text has it.
-  std::optional<std::int32_t> id(char32_t character) const;
-  std::string decode(std::span<const std::int32_t> ids) const;
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  std::int64_t vocab() const { return vocabulary_.size(); }
+  std::string alphabet() const { return vocabulary_.alphabet(); }
+  std::string decode(std::span<const std::int32_t> ids) const { return vocabulary_.decode(ids); }
   /// Of the text.
   const std::string& checksum() const { return checksum_; }
+  /// Of its tokenizer; empty when it has none.
+  std::string tokenizer_checksum() const;
   std::int64_t train_size() const { return train_size_; }
-  std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }
+  std::int64_t size() const { return size_; }
 
   /// Windows at random places of the training part.
   Batch sample(std::int64_t batch, Rng& rng) const;
@@ -38,16 +46,26 @@ class Corpus {
   std::vector<Batch> held_out(std::int64_t batch) const;
 
  private:
-  Batch windows(std::span<const std::int64_t> starts) const;
+  using Ids = std::variant<std::vector<std::int32_t>, TokenFile>;
 
-  std::int64_t context_, train_size_;
+  Corpus(Ids ids, Vocabulary vocabulary, std::string checksum, std::int64_t context);
+  Batch windows(std::span<const std::int64_t> starts) const;
+  /// Writes a window's ids and returns their end.
+  std::int32_t* copy(std::int64_t start, std::int32_t* out) const;
+
+  Vocabulary vocabulary_;
   std::string checksum_;
-  std::vector<char32_t> characters_;
-  std::vector<std::int32_t> ids_;
+  Ids ids_;
+  std::int64_t context_, size_, train_size_;
 };
 
 /// The text of a file; with an empty path the license texts that Debian ships.
 /// Throws FileError when it cannot be read.
 std::string read_text(const std::filesystem::path& path);
+
+/// What `text` and `tokenizer` name, which may be empty: a file of tokens when the name of the text ends in .bin, of as
+/// many as the tokenizer has or else the highest id tells; or a text in tokens, or in characters when there is no
+/// tokenizer. Throws what the constructors, TokenFile and Tokenizer do.
+Corpus read_corpus(const std::filesystem::path& text, const std::filesystem::path& tokenizer, std::int64_t context);
 
 }  // namespace braid::examples

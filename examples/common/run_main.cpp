@@ -12,10 +12,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <braid/core/detail/utf8.h>
 #include <braid/core/parallel.h>
 #include <braid/mhc/path.h>
-
-#include "utf8.h"
 
 namespace braid::examples {
 namespace {
@@ -28,7 +27,7 @@ std::string one_line(std::string_view text) {
   std::string line;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t start = at;
-    const auto point = next_code_point(text, at);
+    const auto point = detail::next_code_point(text, at);
     if (!point)
       ++at, line += '?';
     else if (*point < 0x20 || (*point >= 0x7F && *point < 0xA0))
@@ -131,7 +130,7 @@ void parse_command_line(CLI::App& app, int argc, char** argv) {
 }
 
 void check_utf8(std::string_view option, std::string_view text) {
-  check_value(is_utf8(text), "{}: must be UTF-8 but is '{}'", option, text);
+  check_value(detail::is_utf8(text), "{}: must be UTF-8 but is '{}'", option, text);
 }
 
 }  // namespace braid::examples

@@ -1,13 +1,10 @@
 #include "deep_transformer.h"
 
 #include <braid/autograd/ops/cross_entropy.h>
-#include <braid/autograd/ops/slice.h>
 
 namespace braid::stability {
 
-Var DeepTransformer::embed(const Tensor& tokens) const {
-  return network.embedding(tokens) + slice(network.positions, 0, 0, tokens.size(1));
-}
+Var DeepTransformer::embed(const Tensor& tokens) const { return network.embed(tokens); }
 
 NextCharacter::NextCharacter(const TaskConfig& sizes, Rng&)
     : sizes_(sizes), corpus_(examples::read_text({}), sizes.context) {}

@@ -12,7 +12,7 @@ struct DeepTransformer {
   nn::Transformer<mhc::Connection> network;
 
   Var embed(const Tensor& tokens) const;
-  Var predict(const Var& state) const { return network.head(network.norm(state)); }
+  Var predict(const Var& state) const { return network.predict(state); }
   void each_sublayer(auto&& visit) const {
     for (const auto& block : network.blocks) {
       visit(block.attention);

@@ -1,4 +1,4 @@
-// Trains a small character-level transformer: the main example. `train_lm --help` lists the flags.
+// Trains a small transformer on characters or tokens: the main example. `train_lm --help` lists the flags.
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -19,11 +19,13 @@
 #include "../common/run_folder.h"
 #include "../common/run_info.h"
 #include "../common/run_main.h"
+#include "../common/tensorboard.h"
 #include "../common/trainer.h"
 #include "checkpoint.h"
 #include "config.h"
 #include "interruption.h"
 #include "sample.h"
+#include "upcycling.h"
 
 namespace braid::train_lm {
 namespace {
@@ -37,9 +39,11 @@ using Json = nlohmann::ordered_json;
 struct Folder {
   fs::path path;
   fs::path config() const { return path / "config.json"; }
+  fs::path tokenizer() const { return path / "tokenizer.json"; }
   fs::path metrics() const { return path / "metrics.jsonl"; }
   fs::path telemetry() const { return path / "telemetry.jsonl"; }
   fs::path gradients() const { return path / "gradients.jsonl"; }
+  fs::path events() const { return path / "events.out.tfevents.braid"; }  // TensorBoard looks for tfevents
   fs::path picture() const { return path / "loss.png"; }
 };
 
@@ -52,29 +56,33 @@ void check_folder(const Config& config, const Folder& folder) {
               folder.path.string());
 }
 
-/// Without a checkpoint the run is that which config.json describes, and starts again.
-void resume(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
-  if (auto state = load_checkpoint(folder.path, trainer.state(), config, corpus)) {
+/// Returns whether there is a checkpoint. Without one the run is that which config.json describes, and starts again.
+bool resume(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
+  auto state = load_checkpoint(folder.path, trainer.state(), config, corpus);
+  if (state) {
     trainer.restore(std::move(*state));
   } else {
     const auto earlier =
         nlohmann::json::parse(examples::read_file(folder.config()), nullptr, /*allow_exceptions=*/false);
-    check<FileError>(earlier.is_object() && earlier.contains("text_checksum") && earlier["text_checksum"].is_string(),
+    const auto is_text = [&](const char* key) { return earlier.contains(key) && earlier[key].is_string(); };
+    check<FileError>(earlier.is_object() && is_text("text_checksum") && is_text("tokenizer_checksum"),
                      "{}: must be the configuration of a run", folder.config().string());
-    check_same_run(earlier, earlier["text_checksum"], config, corpus);
+    check_same_run(earlier, earlier["text_checksum"], earlier["tokenizer_checksum"], config, corpus);
   }
   check_value(trainer.step() <= config.training.steps, "--resume: the run is at step {} already, past --steps {}",
               trainer.step(), config.training.steps);
+  return state.has_value();
 }
 
-/// Drops the lines of steps that will be taken again, and says when lines of earlier steps are missing. Reads all
-/// before it writes.
+/// Drops the lines of steps that will be taken again, those past `step`, and says when lines of earlier steps are
+/// missing. Reads all before it writes.
 void rewind(const Folder& folder, std::int64_t step) {
   std::map<fs::path, examples::KeptLines> kept;
   for (const fs::path& path : {folder.metrics(), folder.telemetry(), folder.gradients()})
     if (fs::exists(path)) kept[path] = examples::json_lines_until(path, step);
+  if (fs::exists(folder.events())) kept[folder.events()].text = examples::events_until(folder.events(), step);
   for (const auto& [path, lines] : kept) write_file_atomically(path, [&](std::ostream& file) { file << lines.text; });
-  if (const std::int64_t last = kept[folder.metrics()].last_step; last != step)
+  if (const std::int64_t last = kept[folder.metrics()].last_step; step >= 0 && last != step)
     examples::say("{}: lines are missing: the last one is of step {} but the checkpoint of step {}\n",
                   folder.metrics().string(), last, step);
 }
@@ -82,8 +90,11 @@ void rewind(const Folder& folder, std::int64_t step) {
 void write_config(const Config& config, const Folder& folder, const Corpus& corpus) {
   Json json = to_json(config);
   json["text_checksum"] = corpus.checksum();
+  json["tokenizer_checksum"] = corpus.tokenizer_checksum();
   json["git_commit"] = examples::git_commit();
   json["machine"] = examples::machine_info();
+  if (const std::string& tokenizer = corpus.vocabulary().tokenizer_json(); !tokenizer.empty())
+    write_file_atomically(folder.tokenizer(), [&](std::ostream& file) { file << tokenizer; });
   write_file_atomically(folder.config(), [&](std::ostream& file) { file << json.dump(2) << "\n"; });
 }
 
@@ -93,6 +104,22 @@ Json metrics_line(std::int64_t step, const examples::StepResult& result, std::op
   line["grad_norm"] = result.grad_norm;
   line["tokens_per_s"] = static_cast<std::int64_t>(speed);
   return line;
+}
+
+/// The same for TensorBoard.
+examples::Scalars scalars(const Trainer& trainer, const examples::StepResult& result, std::optional<double> held_out,
+                          double speed) {
+  examples::Scalars list{{"loss/train", result.loss},
+                         {"gradient_norm", result.grad_norm},
+                         {"learning_rate", trainer.state().optimizer.lr()},
+                         {"tokens_per_s", speed}};
+  if (held_out) list.emplace_back("loss/held_out", *held_out);
+  return list;
+}
+
+examples::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats) {
+  return {{"gain/forward", stats.back().composed_forward_gain},
+          {"gain/backward", stats.front().composed_backward_gain}};
 }
 
 /// A line for all gradients, one for each op and one for each parameter.
@@ -143,12 +170,25 @@ double evaluate(const Trainer& trainer) {
   return loss;
 }
 
+/// The first line of a run that starts from the model of another one: what its connections change.
+void report_origin(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
+  const double before = held_out_of_origin(config, corpus), now = evaluate(trainer), difference = now - before;
+  examples::say("init: {} at step {} has the held-out loss {:.6f}; with {} connections it is {:.6f}, {:+.1e}{}\n",
+                config.init.string(), config.origin->step, before, config.training.connection.kind, now, difference,
+                std::abs(difference) > 0.01 * before ? ": they change what the model computes" : "");
+  examples::JSONLines(folder.metrics()).append({{"step", 0}, {"val_loss", now}, {"init_val_loss", before}});
+  if (config.tensorboard) examples::EventFile(folder.events()).append(0, {{"loss/held_out", now}});
+  save_if_best(folder.path, trainer.state(), now, config, corpus);
+}
+
 void train(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
   const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
   const auto due = [&](std::int64_t every) { return trainer.step() % every == 0 || trainer.step() == steps; };
   examples::JSONLines metrics(folder.metrics());
+  std::optional<examples::EventFile> events;
+  if (config.tensorboard) events.emplace(folder.events());
   examples::Progress progress("step", steps, trainer.step());
-  bool saved = true;
+  bool saved = has_checkpoint(folder.path) || config.init.empty();
   while (trainer.step() < steps && !interrupted()) {
     if (config.check_gradients > 0 && (trainer.step() + 1) % config.check_gradients == 0)
       check_gradients(folder, trainer, progress);
@@ -161,12 +201,17 @@ void train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
     std::optional<double> held_out;
     if (due(config.eval_every)) {
       held_out = evaluate(trainer);
+      save_if_best(folder.path, trainer.state(), *held_out, config, corpus);
       progress.message(
           fmt::format("step {:>6}  train loss {:.4f}  held-out loss {:.4f}", trainer.step(), result.loss, *held_out));
     }
     metrics.append(metrics_line(trainer.step(), result, held_out, speed));
-    if (config.telemetry_every > 0 && due(config.telemetry_every))
-      examples::JSONLines(folder.telemetry()).append_lines(mhc::json_lines(trainer.telemetry(), trainer.step()));
+    if (events) events->append(trainer.step(), scalars(trainer, result, held_out, speed));
+    if (config.telemetry_every > 0 && due(config.telemetry_every)) {
+      const std::vector<mhc::ConnectionStats> stats = trainer.telemetry();
+      examples::JSONLines(folder.telemetry()).append_lines(mhc::json_lines(stats, trainer.step()));
+      if (events) events->append(trainer.step(), scalars(stats));
+    }
     saved = due(config.checkpoint_every);
     if (saved) save_checkpoint(folder.path, trainer.state(), config, corpus);
     progress.update(trainer.step(), fmt::format("loss {:.4f} | {:.1f}k tokens/s", result.loss, speed / 1000));
@@ -178,25 +223,28 @@ void train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
 /// What a run starts from, on stdout.
 void introduce(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer) {
   examples::say("{}\n{}\n", to_json(config).dump(), nn::summary(trainer.model()));
-  examples::say("text: {} characters, {} distinct; {} held out. Results: {}\n", corpus.size(), corpus.vocab(),
-                corpus.size() - corpus.train_size(), folder.path.string());
+  examples::say("text: {} {} of {}; {} held out. Results: {}\n", corpus.size(), corpus.vocabulary().unit(),
+                corpus.vocab(), corpus.size() - corpus.train_size(), folder.path.string());
   if (config.resume) examples::say("resumed at step {}\n", trainer.step());
 }
 
-int run(const Config& config) {
+int run(Config config) {
   if (config.threads > 0) set_num_threads(config.threads);
   const Folder folder{config.out};
   check_folder(config, folder);
-  const Corpus corpus(examples::read_text(config.text), config.training.context);
+  const Corpus corpus = examples::read_corpus(config.text, config.tokenizer, config.training.context);
   Trainer trainer(config.training, corpus);
+  if (config.origin) start_from_origin(config, corpus, trainer);
   if (!config.resume) examples::make_results_folder(folder.path);
   const examples::FolderLock lock(folder.path);
   check_folder(config, folder);  // another process may have been faster
-  if (config.resume) resume(config, folder, corpus, trainer);
-  rewind(folder, trainer.step());
+  const bool resumed = config.resume && resume(config, folder, corpus, trainer);
+  rewind(folder, resumed ? trainer.step() : -1);
   write_config(config, folder, corpus);
 
   introduce(config, folder, corpus, trainer);
+  if (config.origin && !resumed) report_origin(config, folder, corpus, trainer);
+  config.origin.reset();  // its memory
   train(config, folder, corpus, trainer);
   if (examples::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
     examples::say("picture: {}\n", folder.picture().string());

@@ -56,8 +56,8 @@ std::vector<BadCall> binary_calls() {
   add_binary(calls, "concat", [](const Var& a, const Var& b) { return concat({a, b}, 0); });
   add_binary(calls, "stack", [](const Var& a, const Var& b) { return stack({a, b}, 0); });
   add_binary(calls, "einsum", [](const Var& a, const Var& b) { return einsum("ij,ij->i", {a, b}); });
-  add_binary(calls, "causal_attention", [](const Var& a, const Var& b) {
-    return causal_attention(reshape(a, {1, 1, 1, -1}), reshape(b, {1, 1, 1, -1}), reshape(a, {1, 1, 1, -1}));
+  add_binary(calls, "attention", [](const Var& a, const Var& b) {
+    return attention(reshape(a, {1, 1, 1, -1}), reshape(b, {1, 1, 1, -1}), reshape(a, {1, 1, 1, -1}));
   });
   return calls;
 }
@@ -171,7 +171,7 @@ std::vector<BadCall> other_calls() {
        [] {
          return einsum("abcde,fghij->abcdefghij", {ones({1, 1, 1, 1, 1}), ones({1, 1, 1, 1, 1})});
        }},
-      {"causal_attention", [] { return causal_attention(kX, kX, kX); }},
+      {"attention", [] { return attention(kX, kX, kX); }},
       {"rotary_embedding", [] { return rotary_embedding(kX); }},
       {"rotary_embedding",
        [] {

@@ -34,9 +34,10 @@ const std::vector<VectorOp> kOps{
     {"layer_norm", {{40, 67}, {67}, {67}}, [](auto x) { return layer_norm(x[0], x[1], x[2]); }},
     {"cross_entropy", {{40, 67}}, [](auto x) { return cross_entropy(x[0], kTargets); }},
     {"rotary_embedding", {{2, 9, 3, 38}}, [](auto x) { return rotary_embedding(x[0]); }},
-    {"causal_attention",
-     {{1, 90, 2, 21}, {1, 90, 2, 21}, {1, 90, 2, 21}},
-     [](auto x) { return causal_attention(x[0], x[1], x[2]); }},
+    {"rotary_embedding_halves",
+     {{2, 9, 3, 38}},
+     [](auto x) { return rotary_embedding(x[0], 10000, 0, RotaryLayout::halves); }},
+    {"attention", {{1, 90, 2, 21}, {1, 90, 2, 21}, {1, 90, 2, 21}}, [](auto x) { return attention(x[0], x[1], x[2]); }},
 };
 
 /// The value of the op, then its gradients.

@@ -183,11 +183,28 @@ Cases fused_cases() {
       {"layer_norm", {{2, 3, 5}, {5}, {5}}, {{2, 0, 5}, {5}, {5}}, [](Vars x) { return layer_norm(x[0], x[1], x[2]); }},
       {"layer_norm", {{2, 3, 5}}, {{2, 0, 5}}, [](Vars x) { return layer_norm(x[0]); }},
       {"rotary_embedding", {{2, 3, 2, 6}}, {{2, 0, 2, 6}}, [](Vars x) { return rotary_embedding(x[0], 100, 2); }},
+      {"rotary_embedding",
+       {{2, 3, 2, 6}},
+       {{2, 0, 2, 6}},
+       [](Vars x) { return rotary_embedding(x[0], 100, 2, RotaryLayout::halves); }},
       {"mse_loss", {{2, 3}, {2, 3}}, {{2, 0}, {2, 0}}, [](Vars x) { return mse_loss(x[0], x[1]); }},
-      {"causal_attention",
+      {"attention",
        {{2, 5, 2, 3}, {2, 5, 2, 3}, {2, 5, 2, 3}},
        {{2, 0, 2, 3}, {2, 0, 2, 3}, {2, 0, 2, 3}},
-       [](Vars x) { return causal_attention(x[0], x[1], x[2]); }},
+       [](Vars x) { return attention(x[0], x[1], x[2]); }},
+      {"attention",
+       {{2, 5, 4, 3}, {2, 7, 2, 3}, {2, 7, 2, 3}},
+       {{2, 5, 4, 3}, {2, 0, 2, 3}, {2, 0, 2, 3}},
+       [](Vars x) {
+         return attention(x[0], x[1], x[2], {.causal = false, .scale = 0.3, .mask = full({5, 1}, -0.5, x[0].dtype())});
+       }},
+      {"attention",
+       {{1, 9, 2, 3}, {1, 7, 1, 3}, {1, 7, 1, 3}},
+       {{1, 0, 2, 3}, {1, 7, 1, 3}, {1, 7, 1, 3}},
+       [](Vars x) {
+         Rng rng(3);
+         return attention(x[0], x[1], x[2], {.window = 3, .dropout = 0.25, .rng = &rng});
+       }},
       {"cross_entropy",
        {{2, 3, 5}},
        {{0, 3, 5}},

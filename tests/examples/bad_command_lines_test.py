@@ -18,10 +18,11 @@ BAD_COUNT = [*NOT_WHOLE, "0", "-1"]
 SIZES = ["--layers", "--channels", "--heads", "--context", "--batch"]
 OUTSIDE = {"NOT_UTF8": os.fsdecode(b"\xff\xfe"), "LONG": "x" * 300}
 
-TRAIN = {flag: BAD_COUNT for flag in [*SIZES, "--steps", "--eval-every", "--checkpoint-every"]}
+TRAIN = {flag: BAD_COUNT for flag in [*SIZES, "--steps", "--eval-every", "--checkpoint-every", "--blocks"]}
 TRAIN |= {flag: [*NOT_FINITE, "-1", "1e308"] for flag in ["--lr", "--weight-decay"]}
 TRAIN |= {"--clip": ["0", *NOT_FINITE], "--seed": [*NOT_WHOLE, "-1"], "--threads": ["-1", "1025"], "--warmup": ["-1", "2001"],
           "--sample": ["-1", "x"], "--min-lr": ["1", "nan"], "--on-nonfinite": ["", "go"], "--connection": ["", "mch", "a\nb"],
+          "--init": ["none", "loop", "NOT_UTF8"], "--train": ["", "none", "connections"], "--alpha": ["-1", "nan"],
           "--streams": ["0", "65"], "--skip-epsilon": ["nan", "1x"], "--skip-temperature": ["nan", "0"]}
 FLAGS = {
     "train_lm": TRAIN,
@@ -34,6 +35,8 @@ FLAGS = {
     "gradcheck_table": {"--tolerance": ["nan", "-1"], "--points": ["-1", "1e3"], "--seed": ["-1", "1.5"]},
     "port_a_module": {"--break": ["x"]},
     "stability": {"--jobs": BAD_COUNT},
+    "generate": {"--tokens": BAD_COUNT, "--temperature": ["0", "-1", *NOT_FINITE], "--top-k": [*NOT_WHOLE, "-1"], "--seed": [*NOT_WHOLE, "-1"],
+                 "--top-p": ["0", "1.1", *NOT_FINITE], "--threads": ["-1", "1025"], "--stop": [""]},
 }
 LINES = {
     "train_lm": [["--steps"], ["extra"], ["--color", "red"], ["--resume"], ["--resume", "--out", "none"],
@@ -41,18 +44,23 @@ LINES = {
                  ["--out", "new/LONG"], ["--out", "NOT_UTF8"], ["--text", "NOT_UTF8", "--out", "new"], ["--out", "loop/new"],
                  ["--text", "sparse.txt", "--out", "new"],
                  ["--out", "text.txt"], ["--out", "text.txt/new"], ["--out", "/proc/new"], ["--out", "/dev/null"],
-                 ["--text", "loop", "--out", "new"], ["--text", "bytes.bin", "--out", "new"],
+                 ["--text", "loop", "--out", "new"], ["--text", "bytes.dat", "--out", "new"], ["--text", "odd.bin", "--out", "new"],
+                 ["--text", "none.bin", "--out", "new"], ["--text", "loop.bin", "--out", "new"], ["--tokenizer", "none.json", "--out", "new"],
+                 ["--tokenizer", "text.txt", "--out", "new"], ["--tokenizer", "NOT_UTF8", "--out", "new"],
                  ["--text", "surrogate.txt", "--out", "new"], ["--text", "beyond.txt", "--out", "new"],
                  ["--text", "overlong.txt", "--out", "new"], ["--heads", "3", "--channels", "16", "--out", "new"],
                  ["--channels", "1048576", "--heads", "1", "--out", "new"], ["--batch", "16777216", "--out", "new"],
                  ["--layers", "16777216", "--out", "new"],
                  ["--connection", "mhc", "--mixing", "nan", "--out", "new"], ["--channels", "16777216", "--layers", "16777216", "--out", "new"]],
-    "compare_connections": [["extra"], ["--out", "LONG"], ["--out", "loop/x"], ["--text", "bytes.bin", "--out", "new"]],
+    "compare_connections": [["extra"], ["--out", "LONG"], ["--out", "loop/x"], ["--text", "bytes.dat", "--out", "new"]],
     "check_gradients": [["extra"], ["--channels", "16777216"], ["--channels", "5", "--heads", "2"]],
     "train_step": [["extra"], ["--channels", "16777216"], ["--batch", "16777216", "--context", "16777216"]],
     "gradcheck_table": [["extra"], ["--points"]],
     "port_a_module": [["none.safetensors"], ["text.txt"], ["loop"], ["a", "b"], ["new\nline"]],
-    "stability": [[], ["none.toml"], ["text.txt"], ["loop"], ["bytes.bin"], ["new\nline", "--out", "new"]],
+    "stability": [[], ["none.toml"], ["text.txt"], ["loop"], ["bytes.dat"], ["new\nline", "--out", "new"]],
+    "generate": [[], ["extra"], ["--model", "none"], ["--model", "."], ["--model", "text.txt"], ["--model", "loop"], ["--run", "none"], ["--run", "."],
+                 ["--run", "text.txt"], ["--run", "loop"], ["--model", ".", "--run", "."], ["--model", "new\nline"], ["--run", "NOT_UTF8"],
+                 ["--run", ".", "--prompt", "NOT_UTF8"], ["--run", ".", "--stop", "NOT_UTF8"]],
     "golden": [[], ["none"], ["text.txt"], ["."], [".", "--only"], ["loop"], ["new\nline"], [".", "extra"]],
     "mixing_facts": [["extra"], ["--x"]],
     "dev": [["nothing"], ["new\nline"], ["test", "--preset"], ["test", "--preset", "x"], ["test", "("], ["test", "a", "b"],
@@ -84,7 +92,9 @@ def prepare(folder):
     (folder / "loop").symlink_to("loop")
     (folder / "sparse.txt").touch()
     os.truncate(folder / "sparse.txt", 1 << 42)
-    (folder / "bytes.bin").write_bytes(bytes(range(256)) * 20)
+    (folder / "bytes.dat").write_bytes(bytes(range(256)) * 20)
+    (folder / "odd.bin").write_bytes(bytes(range(255)))
+    (folder / "loop.bin").symlink_to("loop.bin")
     for name, encoded in {"surrogate": b"\xed\xa0\x80", "beyond": b"\xf4\x90\x80\x80", "overlong": b"\xc0\xaf"}.items():
         (folder / f"{name}.txt").write_bytes(b"good text " * 500 + encoded + b" good text" * 500)
     (folder / "good.toml").write_text((pathlib.Path(__file__).parents[2] / "examples/stability/smoke.toml").read_text())

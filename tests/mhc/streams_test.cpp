@@ -215,7 +215,7 @@ TEST(Streams, TakeTheFusedBoundaryInEveryFormOfANetwork) {
     x = block.attention.connection(x, [&](const Var& h) { return block.attention.body(block.attention.norm(h)); });
     x = block.mlp.connection(x, [&](const Var& h) { return block.mlp.body(block.mlp.norm(h)); });
   }
-  const Var y = one.head(one.norm(one.blocks.back().mlp.connection.close(x)));
+  const Var y = one.predict(one.blocks.back().mlp.connection.close(x));
   EXPECT_TRUE(identical(y.value(), one.logits(tokens).value()));
 }
 

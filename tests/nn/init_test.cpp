@@ -43,6 +43,18 @@ TEST(Init, RepeatsForTheSameRng) {
   EXPECT_TRUE(identical(init::xavier_normal({3, 5}, a), init::xavier_normal({3, 5}, b)));
 }
 
+TEST(Init, GivesPlaceholdersThatDrawNothing) {
+  Rng a(4), b(4);
+  {
+    const init::Placeholders guard;
+    const Tensor x = init::normal({1 << 20, 1 << 20}, 1, a, DType::f64);
+    EXPECT_EQ(x.shape(), Shape({1 << 20, 1 << 20}));
+    EXPECT_EQ(x.at({5, 6}), 0);
+    EXPECT_EQ(init::kaiming_uniform({2, 3}, a).to_vector<float>(), std::vector<float>(6));
+  }
+  EXPECT_TRUE(identical(init::normal({3}, 1, a), init::normal({3}, 1, b)));
+}
+
 TEST(Init, NeedsFans) {
   Rng rng;
   expect_error<ShapeError>([&] { init::xavier_uniform({3}, rng); },

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <braid/autograd/ops/gelu.h>
+#include <braid/autograd/ops/relu.h>
 #include <braid/autograd/ops/silu.h>
 
 #include "tests/nn/module_checks.h"
@@ -17,6 +18,15 @@ TEST(MLP, AppliesGeluBetweenTwoProducts) {
   const MLP mlp(3, 5, rng, {.dtype = DType::f64});
   const Tensor x = randn({2, 4, 3}, rng, DType::f64);
   expect_close(mlp(x).value(), mlp.down(gelu(mlp.up(x))).value());
+}
+
+TEST(MLP, HasOtherActivations) {
+  Rng rng(2);
+  const Tensor x = randn({2, 4, 3}, rng, DType::f64);
+  const MLP exact(3, 5, rng, {.activation = Activation::gelu_erf, .dtype = DType::f64});
+  expect_close(exact(x).value(), exact.down(gelu_erf(exact.up(x))).value());
+  const MLP positive(3, 5, rng, {.activation = Activation::relu, .dtype = DType::f64});
+  expect_close(positive(x).value(), positive.down(relu(positive.up(x))).value());
 }
 
 TEST(MLP, GatesWithSilu) {

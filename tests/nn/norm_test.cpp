@@ -2,8 +2,7 @@
 
 #include <braid/autograd/ops/sqrt.h>
 #include <braid/autograd/ops/sum.h>
-#include <braid/nn/layer_norm.h>
-#include <braid/nn/rms_norm.h>
+#include <braid/nn/norm.h>
 
 #include "tests/nn/module_checks.h"
 
@@ -29,6 +28,20 @@ TEST(LayerNorm, SubtractsTheMeanAndDividesByTheDeviation) {
   const Var centered = x - mean(x, {-1}, true);
   expect_close(norm(x).value(),
                (centered * rsqrt(mean(centered * centered, {-1}, true) + 1e-3) * norm.weight + norm.bias).value());
+}
+
+TEST(Norm, IsOneOfTheTwo) {
+  Rng rng(4);
+  const Tensor x = randn({3, 4}, rng, DType::f64);
+  RMSNorm rms(4, {.eps = 1e-3, .dtype = DType::f64});
+  LayerNorm layer(4, {.eps = 1e-3, .dtype = DType::f64});
+  rms.weight = layer.weight = randn({4}, rng, DType::f64);
+  layer.bias = randn({4}, rng, DType::f64);
+  EXPECT_TRUE(identical(Norm(rms)(x).value(), rms(x).value()));
+  EXPECT_TRUE(identical(Norm(layer)(x).value(), layer(x).value()));
+  EXPECT_THAT(parameter_names(Norm(NormKind::rms, 4)), ElementsAre("weight"));
+  EXPECT_THAT(parameter_names(Norm(NormKind::layer, 4)), ElementsAre("weight", "bias"));
+  EXPECT_EQ(Norm(NormKind::layer, 4, {.eps = 0.5}).eps, 0.5);
 }
 
 TEST(Norms, NameTheirParametersAndTrainThem) {

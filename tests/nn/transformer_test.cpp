@@ -5,13 +5,14 @@
 
 #include <gtest/gtest.h>
 
-#include <braid/autograd/ops/causal_attention.h>
+#include <braid/autograd/ops/attention.h>
 #include <braid/autograd/ops/gelu.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rms_norm.h>
 #include <braid/nn/clip.h>
 #include <braid/nn/optim/adam.h>
+#include <braid/nn/saving.h>
 
 #include "tests/nn/module_checks.h"
 
@@ -47,8 +48,7 @@ Tensor random_tokens(Rng& rng) { return randint(0, kSmall.vocab, {2, 4}, rng); }
 
 Var reference_attention(const MultiHeadAttention& m, const Var& x) {
   auto split = [&](const Var& y) { return reshape(y, {2, 4, 2, 4}); };
-  const Var y =
-      causal_attention(split(linear(x, m.q.weight)), split(linear(x, m.k.weight)), split(linear(x, m.v.weight)));
+  const Var y = attention(split(linear(x, m.q.weight)), split(linear(x, m.k.weight)), split(linear(x, m.v.weight)));
   return linear(reshape(y, {2, 4, 8}), m.o.weight);
 }
 
@@ -65,7 +65,7 @@ TEST(Transformer, AddsAttentionAndMlpBehindTheirNorms) {
     x = x + reference_attention(attention.body, rms_norm(x, attention.norm.weight));
     x = x + reference_mlp(mlp.body, rms_norm(x, mlp.norm.weight));
   }
-  expect_close(model.logits(tokens).value(), linear(rms_norm(x, model.norm.weight), model.head.weight).value());
+  expect_close(model.logits(tokens).value(), linear(rms_norm(x, model.norm.weight), model.head->weight).value());
 }
 
 TEST(Transformer, NamesItsParameters) {
@@ -81,11 +81,89 @@ TEST(Transformer, NamesItsParameters) {
                   "blocks.0.mlp.connection.gate", "norm.weight", "head.weight"));
 }
 
+TransformerConfig gpt2() {
+  TransformerConfig config = kSmall;
+  config.norm = NormKind::layer;
+  config.attention_bias = config.tied_head = true;
+  return config;
+}
+
+TransformerConfig qwen3() {
+  TransformerConfig config = kSmall;
+  config.hidden = 5;
+  config.kv_heads = 1;
+  config.head_size = 6;
+  config.positions = PositionKind::rotary;
+  config.qk_norm = true;
+  config.activation = Activation::swiglu;
+  config.mlp_bias = false;
+  return config;
+}
+
+TEST(Transformer, NamesTheParametersThatItsSettingsAdd) {
+  Rng rng(2);
+  TransformerConfig config = gpt2();
+  config.layers = 1;
+  EXPECT_THAT(parameter_names(Transformer<>(config, rng)),
+              testing::ElementsAre(
+                  "embedding.weight", "positions", "blocks.0.attention.norm.weight", "blocks.0.attention.norm.bias",
+                  "blocks.0.attention.q.weight", "blocks.0.attention.q.bias", "blocks.0.attention.k.weight",
+                  "blocks.0.attention.k.bias", "blocks.0.attention.v.weight", "blocks.0.attention.v.bias",
+                  "blocks.0.attention.o.weight", "blocks.0.attention.o.bias", "blocks.0.mlp.norm.weight",
+                  "blocks.0.mlp.norm.bias", "blocks.0.mlp.up.weight", "blocks.0.mlp.up.bias",
+                  "blocks.0.mlp.down.weight", "blocks.0.mlp.down.bias", "norm.weight", "norm.bias"));
+  config = qwen3();
+  config.layers = 1;
+  EXPECT_THAT(
+      parameter_names(Transformer<>(config, rng)),
+      testing::ElementsAre("embedding.weight", "blocks.0.attention.norm.weight", "blocks.0.attention.q.weight",
+                           "blocks.0.attention.k.weight", "blocks.0.attention.v.weight", "blocks.0.attention.o.weight",
+                           "blocks.0.attention.q_norm.weight", "blocks.0.attention.k_norm.weight",
+                           "blocks.0.mlp.norm.weight", "blocks.0.mlp.up.weight", "blocks.0.mlp.gate.weight",
+                           "blocks.0.mlp.down.weight", "norm.weight", "head.weight"));
+}
+
+TEST(Transformer, GivesItsSettingsToItsModules) {
+  Rng rng(9);
+  TransformerConfig config = qwen3();
+  config.norm_eps = 0.25;
+  config.rotary_base = 123;
+  const Transformer<> model(config, rng);
+  const auto& [attention, mlp] = model.blocks[1];
+  EXPECT_EQ(attention.norm.eps, 0.25);
+  EXPECT_EQ(mlp.norm.eps, 0.25);
+  EXPECT_EQ(model.norm.eps, 0.25);
+  EXPECT_EQ(attention.body.q_norm->eps, 0.25);
+  EXPECT_EQ(attention.body.rotary_base, 123);
+  EXPECT_EQ(attention.body.rotary_layout, RotaryLayout::halves);
+  EXPECT_EQ(attention.body.kv_heads, 1);
+  EXPECT_EQ(attention.body.head_size(), 6);
+  EXPECT_EQ(mlp.body.activation, Activation::swiglu);
+  EXPECT_EQ(mlp.body.up.weight.shape(), Shape({5, 8}));
+}
+
+TEST(Transformer, TiesItsHeadToTheEmbedding) {
+  Rng rng(10);
+  const Tensor tokens = random_tokens(rng);
+  const auto tied = stirred(Transformer<>(gpt2(), rng), rng);
+  TransformerConfig config = gpt2();
+  config.tied_head = false;
+  Transformer<> untied(config, rng);
+  NamedTensors params = to_tensors(tied);
+  params["head.weight"] = params.at("embedding.weight");
+  from_tensors(untied, params);
+  EXPECT_TRUE(identical(tied.logits(tokens).value(), untied.logits(tokens).value()));
+}
+
 TEST(Transformer, TrainsAllParameters) {
   Rng rng(3);
   const Tensor tokens = random_tokens(rng), targets = random_tokens(rng);
   const auto loss = [&](const auto& m) { return m.loss(tokens, targets); };
   expect_gradients(stirred(Transformer<>(kSmall, rng), rng), loss);
+  expect_gradients(stirred(Transformer<>(qwen3(), rng), rng), loss);
+  TransformerConfig tied = gpt2();
+  tied.attention_bias = false;  // softmax is blind to a bias that all keys share
+  expect_gradients(stirred(Transformer<>(tied, rng), rng), loss);
   expect_gradients(stirred(Transformer<TwoStreams>(kSmall, rng, make_two_streams), rng), loss);
 }
 
@@ -149,6 +227,12 @@ TEST(Transformer, RejectsBadSettingsAndTokens) {
                            "Transformer: heads must divide channels but channels is 10 and heads is 4");
   expect_error<ValueError>([&] { build({.vocab = 0}); }, "Transformer: vocab must be at least 1 but is 0");
   expect_error<ValueError>([&] { build({.layers = 0}); }, "Transformer: layers must be at least 1 but is 0");
+  expect_error<ValueError>([&] { build({.hidden = 0}); }, "Transformer: hidden must be at least 1 but is 0");
+  expect_error<ValueError>([&] { build({.heads = 4, .kv_heads = 3}); },
+                           "Transformer: kv_heads must divide heads but heads is 4 and kv_heads is 3");
+  expect_error<ValueError>([&] { build({.head_size = 0}); }, "Transformer: head_size must be at least 1 but is 0");
+  expect_error<ValueError>([&] { build({.channels = 12, .positions = PositionKind::rotary}); },
+                           "Transformer: rotary positions need an even head_size but it is 3");
   const Transformer<> model = build(kSmall);
   expect_error<ShapeError>(
       [&] {

@@ -147,7 +147,7 @@ TEST(Verify, NamesWhatFollowsSwappedQueriesAndKeys) {
                         "'attention.k': closest is the output of op 'softmax'"));
   EXPECT_THAT(with_attention([](auto& a, const Var& x) {
                 const auto split = [&](const Var& y) { return reshape(y, {2, 6, 4, 4}); };
-                return a.o(reshape(causal_attention(split(a.k(x)), split(a.q(x)), split(a.v(x))), x.shape()));
+                return a.o(reshape(attention(split(a.k(x)), split(a.q(x)), split(a.v(x))), x.shape()));
               }).message,
               AllOf(HasSubstr("first part that differs: 'attention.o' [2, 6, 16], " + followed),
                     HasSubstr("; or before it 'attention.softmax', which no op gives by itself")));

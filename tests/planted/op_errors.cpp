@@ -121,11 +121,11 @@ Errors attention_errors() {
   const auto probabilities = [](const Var& scores) { return softmax(scores, -1); };
   const auto without_sum = [](const Var& s) { return exp(s) / detach(sum(exp(s), -1, true)); };
   return {
-      {"causal_attention", "mask off by one: the next token is seen",
+      {"attention", "mask off by one: the next token is seen",
        vjp_of([=](Vars x) { return attention(x, 1, probabilities); })},
-      {"causal_attention", "q's cotangent lacks 1 / sqrt(D)", scaled(0, 2)},
-      {"causal_attention", "cotangents of q and k exchanged", swapped(0, 1)},
-      {"causal_attention", "term -sum(dy y) of the softmax forgotten",
+      {"attention", "q's cotangent lacks 1 / sqrt(D)", scaled(0, 2)},
+      {"attention", "cotangents of q and k exchanged", swapped(0, 1)},
+      {"attention", "term -sum(dy y) of the softmax forgotten",
        vjp_of([=](Vars x) { return attention(x, 0, without_sum); })},
       {"rotary_embedding", "dy turned on, not back",
        changed(0, [](const Tensor&, const Call& c) { return rotary_embedding(c.dys[0]); })},

@@ -78,7 +78,7 @@ std::vector<Alone> all_alone() {
       {"linear", {kX, m, w}, [](Vars x) { return linear(x[0], x[1], x[2]); }},
       {"rms_norm", {kX, w}, [](Vars x) { return rms_norm(x[0], x[1], kEps); }},
       {"layer_norm", {kX, w, w}, [](Vars x) { return layer_norm(x[0], x[1], x[2], kEps); }},
-      {"causal_attention", {heads, heads, heads}, [](Vars x) { return causal_attention(x[0], x[1], x[2]); }},
+      {"attention", {heads, heads, heads}, [](Vars x) { return attention(x[0], x[1], x[2]); }},
       {"rotary_embedding", {heads}, [](Vars x) { return rotary_embedding(x[0]); }},
       {"cross_entropy", {{2, 4, 11}}, [](Vars x) { return cross_entropy(x[0], tokens()); }},
       {"reduce_streams", {kXs}, [](Vars x) { return mhc::reduce_streams(x[0]); }},

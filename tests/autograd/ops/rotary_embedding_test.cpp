@@ -50,6 +50,31 @@ TEST(RotaryEmbedding, ContinuesASequenceAtAnOffset) {
   expect_close(rotary_embedding(x.slice(1, 4, 9), 10000, 4).value(), rotary_embedding(x).value().slice(1, 4, 9));
 }
 
+TEST(RotaryEmbedding, HasTheSameBitsAtAnyOffset) {
+  const Tensor x = normal({1, 150, 2, 8}, 1);
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const std::int64_t begin : {1, 63, 64, 65, 149}) {
+      const Tensor whole = rotary_embedding(x.to(dtype), 10000, 7).value();
+      const Tensor tail = rotary_embedding(x.to(dtype).slice(1, begin, 150), 10000, 7 + begin).value();
+      EXPECT_TRUE(identical(tail, whole.slice(1, begin, 150))) << begin;
+    }
+}
+
+/// x [.., D], its pairs (2i, 2i + 1) moved to (i, D / 2 + i).
+Tensor in_halves(const Tensor& x) {
+  const std::int64_t pairs = x.size(3) / 2;
+  return x.reshape({x.size(0), x.size(1), x.size(2), pairs, 2}).transpose(3, 4).reshape(x.shape());
+}
+
+TEST(RotaryEmbedding, PairsTheHalvesOfAHead) {
+  for (const std::int64_t depth : {2, 6, 32, 38})
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const Tensor x = normal({2, 5, 3, depth}, 1).to(dtype);
+      const Tensor halves = rotary_embedding(in_halves(x), 500, 7, RotaryLayout::halves).value();
+      EXPECT_TRUE(identical(halves, in_halves(rotary_embedding(x, 500, 7).value())));
+    }
+}
+
 TEST(RotaryEmbedding, MakesProductsDependOnTheDistanceOnly) {
   const Tensor q = normal({1, 1, 1, 8}, 1), k = normal({1, 1, 1, 8}, 2);
   const auto product = [&](std::int64_t q_position, std::int64_t k_position) {
@@ -63,7 +88,11 @@ TEST(RotaryEmbedding, MakesProductsDependOnTheDistanceOnly) {
 }
 
 TEST(RotaryEmbedding, GradientsPassGradcheck) {
-  for (const std::int64_t depth : {2, 6, 34}) expect_gradients(kRotary, {normal({2, 3, 2, depth}, 1)});
+  const auto halves = [](std::span<const Var> x) { return rotary_embedding(x[0], 10000, 0, RotaryLayout::halves); };
+  for (const std::int64_t depth : {2, 6, 34}) {
+    expect_gradients(kRotary, {normal({2, 3, 2, depth}, 1)});
+    expect_gradients(halves, {normal({2, 3, 2, depth}, 1)});
+  }
 }
 
 TEST(RotaryEmbedding, TakesZeroSizes) {

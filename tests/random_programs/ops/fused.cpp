@@ -57,8 +57,7 @@ std::vector<Op> fused_ops() {
       {"rotary_embedding", heads, base_and_offset,
        [](Vars x, const Settings& s) { return rotary_embedding(x[0], s[0].number, s[1].integer()); }},
       {"mse_loss", two_equals, none, [](Vars x, const Settings&) { return mse_loss(x[0], x[1]); }},
-      {"causal_attention", queries_keys_values, none,
-       [](Vars x, const Settings&) { return causal_attention(x[0], x[1], x[2]); }},
+      {"attention", queries_keys_values, none, [](Vars x, const Settings&) { return attention(x[0], x[1], x[2]); }},
       {"cross_entropy", one(has_axes), targets,
        [](Vars x, const Settings& s) { return cross_entropy(x[0], s[0].ids, -1); }, "cross_entropy($0, #0, -1)"},
   };

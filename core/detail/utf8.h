@@ -1,9 +1,10 @@
 #pragma once
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
-namespace braid::examples {
+namespace braid::detail {
 
 /// The code point at text[at], behind which `at` moves; none, and `at` stays, where that is no UTF-8 of RFC 3629:
 /// no overlong forms, no surrogates, nothing above U+10FFFF.
@@ -11,4 +12,6 @@ std::optional<char32_t> next_code_point(std::string_view text, std::size_t& at);
 
 bool is_utf8(std::string_view text);
 
-}  // namespace braid::examples
+void append_utf8(std::string& text, char32_t point);
+
+}  // namespace braid::detail

@@ -1,8 +1,8 @@
-#include "utf8.h"
+#include <braid/core/detail/utf8.h>
 
 #include <array>
 
-namespace braid::examples {
+namespace braid::detail {
 
 std::optional<char32_t> next_code_point(std::string_view text, std::size_t& at) {
   constexpr std::array<char32_t, 4> kLeast = {0, 0x80, 0x800, 0x10000};  // with so many further bytes
@@ -25,4 +25,12 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-}  // namespace braid::examples
+void append_utf8(std::string& text, char32_t point) {
+  const auto put = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
+  if (point < 0x80) return put(point);
+  const int more = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+  put((more == 1 ? 0xC0u : more == 2 ? 0xE0u : 0xF0u) | point >> (6 * more));
+  for (int k = more - 1; k >= 0; --k) put(0x80u | (point >> (6 * k) & 0x3Fu));
+}
+
+}  // namespace braid::detail

@@ -1,0 +1,209 @@
+#include <braid/autograd/ops/attention.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <braid/autograd/kernels/attention.h>
+#include <braid/core/kernels/scratch.h>
+#include <braid/core/reduce.h>
+
+namespace braid {
+namespace {
+
+using kernels::kAttentionBlock;
+using kernels::Scratch;
+
+/// What the op computes from, all contiguous but the mask, whose last axis is.
+struct Inputs {
+  Tensor q;     // [B, T_q, H, D]
+  Tensor k, v;  // [B, T_k, H_kv, D]
+  Tensor mask;  // [B, H, T_q, T_k], or undefined
+  kernels::VisibleKeys visible;
+  double scale, dropout;
+  Rng rng;
+
+  std::int64_t batch() const { return q.size(0); }
+  std::int64_t key_heads() const { return k.size(2); }
+  std::int64_t depth() const { return q.size(3); }
+};
+
+/// One piece of work: a range of blocks, of queries or of keys, of one head of keys.
+struct Task {
+  std::int64_t batch, head, chunk;
+  std::int64_t first, last;  // blocks
+};
+
+/// How the work is cut, by the shapes alone: by heads of keys, and where there are fewer than 16 also along `length`.
+struct Tasks {
+  std::int64_t batch, heads, blocks, chunks;
+
+  Tasks(const Inputs& in, std::int64_t length)
+      : batch(in.batch()),
+        heads(in.key_heads()),
+        blocks((length + kAttentionBlock - 1) / kAttentionBlock),
+        chunks(std::clamp<std::int64_t>(16 / std::max<std::int64_t>(batch * heads, 1), 1,
+                                        std::max<std::int64_t>(blocks, 1))) {}
+
+  template <class F>
+  void for_each(F f) const {
+    parallel_for(batch * heads * chunks, 1, [&](std::int64_t index, std::int64_t) {
+      const std::int64_t chunk = index % chunks, head = index / chunks;
+      f(Task{head / heads, head % heads, chunk, chunk * blocks / chunks, (chunk + 1) * blocks / chunks});
+    });
+  }
+};
+
+/// Where a task's rows begin in tensors like q, like k, and of one number a row.
+struct Offsets {
+  std::int64_t query, key, row;
+
+  Offsets(const Inputs& in, const Task& task)
+      : query((task.batch * in.visible.queries * in.key_heads() + task.head) * in.visible.group * in.depth()),
+        key((task.batch * in.visible.keys * in.key_heads() + task.head) * in.depth()),
+        row((task.batch * in.key_heads() + task.head) * in.visible.rows()) {}
+};
+
+template <class T>
+kernels::AttentionHeads<T> heads_of(const Inputs& in, const Task& task) {
+  const Offsets at(in, task);
+  kernels::AttentionHeads<T> heads{.visible = in.visible,
+                                   .depth = in.depth(),
+                                   .query_stride = in.q.size(2) * in.depth(),
+                                   .key_stride = in.key_heads() * in.depth(),
+                                   .q = in.q.data<T>() + at.query,
+                                   .k = in.k.data<T>() + at.key,
+                                   .v = in.v.data<T>() + at.key,
+                                   .scale = static_cast<T>(in.scale),
+                                   .mask = nullptr,
+                                   .mask_head_stride = 0,
+                                   .mask_query_stride = 0,
+                                   .dropout = in.dropout,
+                                   .rng = in.rng,
+                                   .first_draw = at.row * in.visible.keys};
+  if (in.mask.defined()) {
+    const Strides& strides = in.mask.strides();
+    heads.mask = in.mask.data<T>() + task.batch * strides[0] + task.head * in.visible.group * strides[1];
+    heads.mask_head_stride = strides[1];
+    heads.mask_query_stride = strides[2];
+  }
+  return heads;
+}
+
+struct Attended {
+  Tensor y;          // [B, T_q, H, D]
+  Tensor logsumexp;  // [B, H_kv, T_q, H / H_kv]
+};
+
+Attended forward(const Inputs& in) {
+  const DType dtype = in.q.dtype();
+  if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(in.q.shape(), dtype), Tensor()};
+  const Tasks tasks(in, in.visible.rows());
+  Tensor y(in.q.shape(), dtype), logsumexp({tasks.batch, tasks.heads, in.visible.rows()}, dtype);
+  dispatch_float("attention", dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T *py = y.mutable_data<T>(), *lse = logsumexp.mutable_data<T>();
+    const auto kernel = kernels::attention_kernels().of<T>();
+    const std::int64_t blocks = (tasks.blocks + tasks.chunks - 1) / tasks.chunks;
+    Scratch<T> scratch(kernels::attention_scratch(in.visible, in.depth(), blocks));
+    tasks.for_each([&](const Task& task) {
+      const Offsets at(in, task);
+      scratch.lend([&](T* buffer) {
+        kernel.forward(heads_of<T>(in, task), task.first, task.last, py + at.query, lse + at.row, buffer);
+      });
+    });
+  });
+  return {y, logsumexp};
+}
+
+/// dv = p^T dy, ds = p * (dy v^T - sum(dy * y)), dq = scale ds k, dk = scale ds^T q with the probabilities p.
+/// A task has all of dk and dv of its keys; its share of dq is added to the others' in order.
+std::vector<Tensor> backward(const Tensor& dy, const Inputs& in, const Attended& result) {
+  const Shape &queries = in.q.shape(), &keys = in.k.shape();
+  const DType dtype = in.q.dtype();
+  if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(queries, dtype), zeros(keys, dtype), zeros(keys, dtype)};
+  const Tasks tasks(in, in.visible.keys);
+  Tensor dk(keys, dtype), dv(keys, dtype), dqs(queries.inserted(0, tasks.chunks), dtype);
+  dispatch_float("attention", dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T *pdq = dqs.mutable_data<T>(), *pdk = dk.mutable_data<T>(), *pdv = dv.mutable_data<T>();
+    const auto kernel = kernels::attention_kernels().of<T>();
+    Scratch<T> scratch(kernels::attention_vjp_scratch(in.visible, in.depth()));
+    tasks.for_each([&](const Task& task) {
+      const Offsets at(in, task);
+      const kernels::AttentionCotangents<T> out{.y = result.y.data<T>() + at.query,
+                                                .dy = dy.data<T>() + at.query,
+                                                .logsumexp = result.logsumexp.data<T>() + at.row,
+                                                .dq = pdq + task.chunk * in.q.numel() + at.query,
+                                                .dk = pdk + at.key,
+                                                .dv = pdv + at.key};
+      scratch.lend([&](T* buffer) { kernel.vjp(heads_of<T>(in, task), task.first, task.last, out, buffer); });
+    });
+  });
+  return {tasks.chunks == 1 ? dqs.select(0, 0) : reduce_sum(dqs, {0}), dk, dv};
+}
+
+/// The mask as what is added to the scores, [B, H, T_q, T_k], broadcast but along its last axis.
+Tensor additive(const Tensor& mask, const Shape& scores, DType dtype) {
+  if (!mask.defined()) return mask;
+  check_dtype(mask.dtype() == DType::i32 || mask.dtype() == dtype,
+              "attention: mask must have dtype i32 or {}, that of q, but has {}", name(dtype), name(mask.dtype()));
+  bool fits = mask.rank() <= 4;
+  for (int axis = -1; fits && axis >= -mask.rank(); --axis)
+    fits = mask.size(axis) == 1 || mask.size(axis) == scores[axis];
+  check_shape(fits, "attention: mask must broadcast to {} but has shape {}", scores, mask.shape());
+  Tensor rows = mask.broadcast_to(mask.rank() == 0 ? Shape{scores[3]} : mask.shape().with(-1, scores[3])).contiguous();
+  if (mask.dtype() == DType::i32) {
+    Tensor hidden(rows.shape(), dtype);
+    dispatch_float("attention", dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const std::int32_t* seen = rows.data<std::int32_t>();
+      std::transform(seen, seen + rows.numel(), hidden.mutable_data<T>(),
+                     [](std::int32_t s) { return s == 0 ? -std::numeric_limits<T>::infinity() : T{0}; });
+    });
+    rows = hidden;
+  }
+  return rows.broadcast_to(scores);
+}
+
+void check_inputs(const Var& q, const Var& k, const Var& v, const AttentionOptions& options) {
+  check_shape(q.rank() == 4, "attention: q must have shape [B, T_q, H, D] but has {}", q.shape());
+  check_shape(k.rank() == 4 && k.size(0) == q.size(0) && k.size(3) == q.size(3),
+              "attention: k must have shape [{}, T_k, H_kv, {}] to match q {} but has {}", q.size(0), q.size(3),
+              q.shape(), k.shape());
+  check_shape(k.size(2) == q.size(2) || (k.size(2) > 0 && q.size(2) % k.size(2) == 0),
+              "attention: the {} heads of k {} must divide the {} of q {}", k.size(2), k.shape(), q.size(2), q.shape());
+  check_shape(v.shape() == k.shape(), "attention: v must have shape {} to match k but has {}", k.shape(), v.shape());
+  check_same_dtype("attention", q.value(), k.value());
+  check_same_dtype("attention", q.value(), v.value());
+  check_floating("attention", q.dtype());
+  check_value(options.window >= 0, "attention: window must not be negative but is {}", options.window);
+  check_value(options.window == 0 || options.causal, "attention: window {} needs causal; write another as a mask",
+              options.window);
+  check_value(std::isfinite(options.scale), "attention: scale must be finite but is {}", options.scale);
+  check_value(0 <= options.dropout && options.dropout < 1, "attention: dropout must lie in [0, 1) but is {}",
+              options.dropout);
+  check_value(options.dropout == 0 || options.rng != nullptr, "attention: dropout {} needs rng", options.dropout);
+}
+
+}  // namespace
+
+Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options) {
+  check_inputs(q, k, v, options);
+  const std::int64_t heads = q.size(2), length = q.size(1), keys = k.size(1);
+  const double depth = static_cast<double>(q.size(3));
+  const Inputs in{.q = q.value().contiguous(),
+                  .k = k.value().contiguous(),
+                  .v = v.value().contiguous(),
+                  .mask = additive(options.mask, {q.size(0), heads, length, keys}, q.dtype()),
+                  .visible = {length, keys, heads == 0 ? 1 : heads / k.size(2), options.causal, options.window},
+                  .scale = options.scale == 0 ? 1 / std::sqrt(depth) : options.scale,
+                  .dropout = options.dropout,
+                  .rng = options.dropout == 0 ? Rng() : options.rng->split()};
+  const Attended result = forward(in);
+  return record("attention", result.y, {q, k, v},
+                [in, result](const Tensor& dy) { return backward(dy.contiguous(), in, result); });
+}
+
+}  // namespace braid

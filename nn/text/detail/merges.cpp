@@ -1,0 +1,82 @@
+#include <braid/nn/text/detail/merges.h>
+
+#include <cstddef>
+#include <queue>
+
+#include <braid/core/error.h>
+
+namespace braid::nn::detail {
+namespace {
+
+constexpr std::size_t kEnd = ~std::size_t{0};
+constexpr std::int32_t kGone = -1;
+
+/// A piece of a word, between its neighbors.
+struct Symbol {
+  std::int32_t id;  // kGone: merged into a symbol before it
+  std::size_t previous, next;
+};
+
+/// A pair that can be merged, as it was when it was found.
+struct Candidate {
+  std::int32_t rank;
+  std::size_t at;
+  std::int32_t merged;
+
+  bool operator<(const Candidate& other) const {  // the first to merge is the greatest
+    return rank != other.rank ? rank > other.rank : at > other.at;
+  }
+};
+
+std::uint64_t key(std::int32_t left, std::int32_t right) {
+  return static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right);
+}
+
+}  // namespace
+
+Merges::Merges(const std::array<std::int32_t, 256>& byte_ids, const std::vector<Merge>& merges) : byte_ids_(byte_ids) {
+  entries_.reserve(merges.size());
+  std::int32_t rank = 0;
+  for (const auto& [left, right, merged] : merges) entries_.insert_or_assign(key(left, right), Entry{rank++, merged});
+}
+
+const Merges::Entry* Merges::find(std::int32_t left, std::int32_t right) const {
+  const auto found = entries_.find(key(left, right));
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+void Merges::encode(std::string_view word, std::vector<std::int32_t>& ids) const {
+  std::vector<Symbol> symbols(word.size());
+  std::priority_queue<Candidate> candidates;
+  const auto consider = [&](std::size_t at) {
+    if (at == kEnd || symbols[at].next == kEnd) return;
+    if (const Entry* entry = find(symbols[at].id, symbols[symbols[at].next].id))
+      candidates.push({entry->rank, at, entry->merged});
+  };
+  for (std::size_t at = 0; at < word.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(word[at]);
+    check_value(byte_ids_[byte] >= 0, "encode: the byte 0x{:02X} is no token", byte);
+    symbols[at] = {byte_ids_[byte], at == 0 ? kEnd : at - 1, at + 1 == word.size() ? kEnd : at + 1};
+  }
+  for (std::size_t at = 0; at < word.size(); ++at) consider(at);
+
+  while (!candidates.empty()) {
+    const auto [rank, at, merged] = candidates.top();
+    candidates.pop();
+    Symbol& left = symbols[at];
+    if (left.id == kGone || left.next == kEnd) continue;
+    Symbol& right = symbols[left.next];
+    const Entry* entry = find(left.id, right.id);
+    if (entry == nullptr || entry->merged != merged) continue;  // one of the two has grown meanwhile
+    left.id = merged;
+    right.id = kGone;
+    left.next = right.next;
+    if (left.next != kEnd) symbols[left.next].previous = at;
+    consider(left.previous);
+    consider(at);
+  }
+  for (const Symbol& symbol : symbols)
+    if (symbol.id != kGone) ids.push_back(symbol.id);
+}
+
+}  // namespace braid::nn::detail

@@ -1,0 +1,110 @@
+#include <braid/nn/text/detail/pattern.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <new>
+
+#include <braid/core/error.h>
+
+namespace braid::nn::detail {
+namespace {
+
+bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+/// The part of an expression that is taken as it stands or replaced, and what stands for it.
+struct Piece {
+  std::size_t length;
+  std::string text;
+};
+
+/// Of what starts with a backslash.
+Piece escape(std::string_view rest) {
+  const char kind = rest.size() > 1 ? rest[1] : '\0';
+  if (kind == 's') return {2, "\\p{White_Space}"};  // PCRE2's \s has U+180E as well, which is none since Unicode 6.3
+  if (kind == 'S') return {2, "\\P{White_Space}"};
+  if ((kind == 'p' || kind == 'P') && rest.substr(2, 1) == "{") {
+    const std::size_t length = rest.find('}') + 1;  // a category such as {Lu}: PCRE2 has other ideas of scripts
+    check_value(length >= 5 && length <= 6, "has {}, which braid does not do",
+                rest.substr(0, std::max<std::size_t>(length, 3)));
+    return {length, std::string(rest.substr(0, length))};
+  }
+  const bool alike = kind != '\0' && (!is_alphanumeric(kind) || std::string_view("rntdDpP").find(kind) != rest.npos);
+  check_value(alike, "has {}, which braid does not do", rest.substr(0, 2));
+  return {2, std::string(rest.substr(0, 2))};
+}
+
+/// Of what starts with a parenthesis.
+Piece group(std::string_view rest) {
+  constexpr std::array<std::string_view, 7> kAlike = {"(?:", "(?=", "(?!", "(?>", "(?i:", "(?<=", "(?<!"};
+  const auto found = std::ranges::find_if(kAlike, [&](std::string_view start) { return rest.starts_with(start); });
+  if (found != kAlike.end()) return {found->size(), std::string(*found)};
+  check_value(!rest.starts_with("(?") && !rest.starts_with("(*"), "has {}, which braid does not do", rest.substr(0, 3));
+  return {1, "("};
+}
+
+/// Of anything else.
+Piece plain(std::string_view rest, bool in_class) {
+  for (const std::string_view unlike : in_class ? std::array{"[", "&&", "&&"} : std::array{"^", "$", "}+"})
+    check_value(!rest.starts_with(unlike), "has {}{}, which braid does not do", unlike, in_class ? " in brackets" : "");
+  const std::size_t length = rest.starts_with("[^") && !in_class ? 2 : 1;
+  return {length, std::string(rest.substr(0, length))};
+}
+
+/// The same expression for PCRE2. Throws ValueError at what the two read differently.
+std::string for_pcre2(std::string_view rest) {
+  std::string out;
+  for (bool in_class = false; !rest.empty();) {
+    const char c = rest[0];
+    const Piece piece = c == '\\' ? escape(rest) : c == '(' && !in_class ? group(rest) : plain(rest, in_class);
+    if (c == '[' || c == ']') in_class = c == '[';
+    out += piece.text;
+    rest.remove_prefix(piece.length);
+  }
+  return out;
+}
+
+std::string message_of(int code) {
+  std::array<PCRE2_UCHAR, 128> text{};
+  pcre2_get_error_message(code, text.data(), text.size());
+  return reinterpret_cast<const char*>(text.data());
+}
+
+PCRE2_SPTR bytes(std::string_view text) { return reinterpret_cast<PCRE2_SPTR>(text.data()); }
+
+}  // namespace
+
+Pattern::Pattern(const std::string& expression) {
+  const std::string translated = for_pcre2(expression);
+  int error = 0;
+  PCRE2_SIZE at = 0;
+  pcre2_code* code = pcre2_compile(bytes(translated), translated.size(),
+                                   PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr);
+  check_value(code != nullptr, "is no regular expression: {}", message_of(error));
+  code_ = std::shared_ptr<const void>(
+      code, [](const void* c) { pcre2_code_free(static_cast<pcre2_code*>(const_cast<void*>(c))); });
+  std::uint32_t matches_nothing = 0;
+  pcre2_pattern_info(code, PCRE2_INFO_MATCHEMPTY, &matches_nothing);
+  check_value(matches_nothing == 0, "matches the empty text");
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where it cannot, matching is slower
+}
+
+void Pattern::split(std::string_view text, const std::function<void(std::string_view)>& use) const {
+  const auto* code = static_cast<const pcre2_code*>(code_.get());
+  const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> match(pcre2_match_data_create(1, nullptr),
+                                                                             pcre2_match_data_free);
+  if (!match) throw std::bad_alloc();
+  const PCRE2_SIZE* place = pcre2_get_ovector_pointer(match.get());
+  for (std::size_t at = 0; at < text.size(); at = place[1]) {
+    const int found = pcre2_match(code, bytes(text), text.size(), at, PCRE2_NO_UTF_CHECK, match.get(), nullptr);
+    if (found == PCRE2_ERROR_NOMATCH) return use(text.substr(at));
+    check_value(found >= 0, "encode: the pattern of the pre_tokenizer ends at byte {}: {}", at, message_of(found));
+    if (place[0] > at) use(text.substr(at, place[0] - at));
+    use(text.substr(place[0], place[1] - place[0]));
+  }
+}
+
+}  // namespace braid::nn::detail

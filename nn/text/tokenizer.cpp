@@ -1,0 +1,184 @@
+#include <braid/nn/text/tokenizer.h>
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <new>
+#include <unordered_map>
+#include <utility>
+
+#include <braid/core/detail/regular_file.h>
+#include <braid/core/detail/utf8.h>
+#include <braid/core/error.h>
+#include <braid/nn/text/detail/added_tokens.h>
+#include <braid/nn/text/detail/tokenizer_json.h>
+
+namespace braid::nn {
+namespace {
+
+using detail::AddedTokens;
+using Ids = std::vector<std::int32_t>;
+
+/// Unicode's normalization form C. Characters below U+0300, the first that combines with others, are in it already.
+std::string nfc(std::string_view text) {
+  constexpr unsigned char kFirstByteOfU0300 = 0xCC;
+  const auto is_below = [](char c) { return static_cast<unsigned char>(c) < kFirstByteOfU0300; };
+  if (std::ranges::all_of(text, is_below)) return std::string(text);
+  utf8proc_uint8_t* normal = nullptr;
+  const utf8proc_ssize_t size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &normal, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owner(normal, std::free);
+  if (size == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
+  check_value(size >= 0, "encode: {}", utf8proc_errmsg(size));
+  return {reinterpret_cast<const char*>(normal), static_cast<std::size_t>(size)};
+}
+
+/// Those that are found before normalization, or those found after it.
+AddedTokens added_tokens(const detail::TokenizerFile& file, bool normalized) {
+  std::vector<std::pair<std::string, std::int32_t>> tokens;
+  for (const detail::AddedToken& token : file.added)
+    if (token.normalized == normalized)
+      tokens.emplace_back(normalized && file.nfc ? nfc(token.text) : token.text, token.id);
+  return AddedTokens(std::move(tokens));
+}
+
+std::array<std::int32_t, 256> byte_ids(const detail::TokenizerFile& file) {
+  std::array<std::int32_t, 256> ids{};
+  for (std::size_t byte = 0; byte < ids.size(); ++byte) {
+    const auto found = file.ids.find(std::string(1, static_cast<char>(byte)));
+    ids[byte] = found == file.ids.end() ? -1 : found->second;
+  }
+  return ids;
+}
+
+}  // namespace
+
+struct detail::TokenizerTables {
+  TokenizerFile file;
+  AddedTokens raw = added_tokens(file, false), normalized = added_tokens(file, true);
+  Merges merges{byte_ids(file), file.merges};
+};
+
+namespace {
+
+/// Encodes one text and remembers the ids of its words, most of which come again.
+class Encoder {
+ public:
+  explicit Encoder(const detail::TokenizerTables& tables) : tables_(tables) {}
+
+  Ids encode(std::string_view text) {
+    const auto token = [&](std::int32_t id) { ids_.push_back(id); };
+    tables_.raw.split(text, token, [&](std::string_view between) {
+      const std::string normal = tables_.file.nfc ? nfc(between) : "";
+      tables_.normalized.split(tables_.file.nfc ? normal : between, token,
+                               [&](std::string_view piece) { add_piece(piece); });
+    });
+    return std::move(ids_);
+  }
+
+ private:
+  void add_piece(std::string_view text) {
+    if (tables_.file.add_prefix_space && text[0] != ' ') return add_words(" " + std::string(text), 0);
+    add_words(text, 0);
+  }
+
+  /// Of what the first patterns left together.
+  void add_words(std::string_view text, std::size_t pattern) {
+    if (pattern == tables_.file.patterns.size()) return add_word(text);
+    tables_.file.patterns[pattern].split(text, [&](std::string_view piece) { add_words(piece, pattern + 1); });
+  }
+
+  void add_word(std::string_view word) {
+    constexpr std::size_t kMostWords = 1 << 17, kMostBytes = 64;
+    const auto known = words_.find(word);
+    if (known != words_.end()) {
+      ids_.insert(ids_.end(), known->second.begin(), known->second.end());
+      return;
+    }
+    const std::size_t before = ids_.size();
+    merge(word);
+    if (words_.size() < kMostWords && word.size() <= kMostBytes)
+      words_.emplace(word, Ids(ids_.begin() + static_cast<std::ptrdiff_t>(before), ids_.end()));
+  }
+
+  void merge(std::string_view word) {
+    if (tables_.file.ignore_merges)
+      if (const auto whole = tables_.file.ids.find(std::string(word)); whole != tables_.file.ids.end()) {
+        ids_.push_back(whole->second);
+        return;
+      }
+    tables_.merges.encode(word, ids_);
+  }
+
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+
+  const detail::TokenizerTables& tables_;
+  Ids ids_;
+  std::unordered_map<std::string, Ids, Hash, std::equal_to<>> words_;
+};
+
+}  // namespace
+
+Tokenizer Tokenizer::load(const std::filesystem::path& file) {
+  braid::detail::RegularFile source(file.string(), file);
+  std::string content(source.size(), '\0');
+  source.read(content.data(), content.size());
+  return parse(content, file.string());
+}
+
+Tokenizer Tokenizer::parse(std::string_view json, const std::string& where) {
+  return Tokenizer(
+      std::make_shared<detail::TokenizerTables>(detail::TokenizerTables{detail::parse_tokenizer(json, where)}));
+}
+
+std::int64_t Tokenizer::vocab() const { return static_cast<std::int64_t>(tables_->file.tokens.size()); }
+
+std::optional<std::int32_t> Tokenizer::id(std::string_view token) const {
+  const detail::TokenizerFile& file = tables_->file;
+  const auto added = std::ranges::find(file.added, token, &detail::AddedToken::text);
+  if (added != file.added.end()) return added->id;
+  const auto found = file.ids.find(std::string(token));
+  return found == file.ids.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::string_view> Tokenizer::token(std::int32_t id) const {
+  if (id < 0 || id >= vocab()) return std::nullopt;
+  return tables_->file.tokens[static_cast<std::size_t>(id)];
+}
+
+std::optional<std::int32_t> Tokenizer::eos() const {
+  for (const char* name : {"<|endoftext|>", "<|end_of_text|>", "</s>"})
+    for (const detail::AddedToken& token : tables_->file.added)
+      if (token.text == name) return token.id;
+  return std::nullopt;
+}
+
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  for (std::size_t at = 0; at < text.size();)
+    check_value(braid::detail::next_code_point(text, at).has_value(),
+                "encode: the text must be UTF-8 but no character starts at offset {} with byte 0x{:02X}", at,
+                static_cast<unsigned char>(text[at]));
+  Ids ids = Encoder(*tables_).encode(text);
+  if (options.add_special_tokens) {
+    ids.insert(ids.begin(), tables_->file.before.begin(), tables_->file.before.end());
+    ids.insert(ids.end(), tables_->file.after.begin(), tables_->file.after.end());
+  }
+  return ids;
+}
+
+std::string Tokenizer::decode(std::span<const std::int32_t> ids) const {
+  std::string text;
+  for (const std::int32_t id : ids) {
+    const auto bytes = token(id);
+    check_value(bytes.has_value(), "decode: {} is no token of the {} there are", id, vocab());
+    text += *bytes;
+  }
+  return text;
+}
+
+}  // namespace braid::nn

@@ -1,0 +1,291 @@
+#include <braid/autograd/ops/attention.h>
+
+#include <braid/autograd/ops.h>
+#include <braid/core/parallel.h>
+#include <tests/autograd/ops/support.h>
+#include <tests/target_guard.h>
+
+#include <cmath>
+#include <limits>
+
+namespace braid {
+namespace {
+
+using testing::expect_close;
+using testing::expect_gradients;
+using testing::expect_same_bits_on_any_threads;
+using testing::gradients;
+using testing::kInfinity;
+using testing::kNaN;
+using testing::normal;
+using ::testing::ThrowsMessage;
+
+constexpr std::uint64_t kSeed = 11;
+
+/// Sizes of q [B, T_q, H, D] and of k and v [B, T_k, H_kv, D].
+struct Sizes {
+  std::int64_t batch = 1, queries = 1, keys = 1, heads = 1, key_heads = 1, depth = 1;
+
+  Shape q() const { return {batch, queries, heads, depth}; }
+  Shape k() const { return {batch, keys, key_heads, depth}; }
+  Shape scores() const { return {batch, heads, queries, keys}; }
+  std::vector<Tensor> inputs(DType dtype = DType::f64) const {
+    return {normal(q(), 1, dtype), normal(k(), 2, dtype), normal(k(), 3, dtype)};
+  }
+};
+
+/// 1 where a query sees a key, by its position, the window and the mask, of which nothing but -infinity and, in i32, 0
+/// hides. [B, H, T_q, T_k]
+Tensor seen(const Sizes& n, const AttentionOptions& o) {
+  const Tensor mask = o.mask.defined() ? o.mask.broadcast_to(n.scores()) : Tensor();
+  std::vector<std::int32_t> all;
+  for (const std::vector<std::int64_t>& at : indices(n.scores())) {
+    const std::int64_t ahead = at[3] - (at[2] + n.keys - n.queries);  // of the query's own position
+    const bool hidden = o.mask.defined() && braid::at(mask, at) == (mask.dtype() == DType::i32 ? 0 : -kInfinity);
+    all.push_back((!o.causal || ahead <= 0) && (o.window == 0 || ahead > -o.window) && !hidden);
+  }
+  return Tensor::of<std::int32_t>(n.scores(), std::span<const std::int32_t>(all));
+}
+
+/// The op composed of others. Hidden scores are far below all others, and hidden weights zero.
+Var composed(const Sizes& n, std::span<const Var> x, const AttentionOptions& o) {
+  const DType dtype = x[0].dtype();
+  const Tensor visible = seen(n, o);
+  const Var grouped = reshape(x[0], {n.batch, n.queries, n.key_heads, n.heads / n.key_heads, n.depth});
+  const double scale = o.scale == 0 ? 1 / std::sqrt(static_cast<double>(n.depth)) : o.scale;
+  Var scores = scale * reshape(einsum("btkgd,bskd->bkgts", {grouped, x[1]}), n.scores());
+  if (o.mask.defined() && o.mask.dtype() != DType::i32)
+    scores = scores + map(
+                          "finite", [](auto m) { return std::isinf(m) ? decltype(m){0} : m; }, o.mask);
+  Var weights = where(visible, softmax(where(visible, scores, Var(full(Shape{}, -1e9, dtype)))), 0.0);
+  if (o.dropout > 0) weights = dropout(weights, o.dropout, Rng(kSeed).split());
+  const Var by_group = reshape(weights, {n.batch, n.key_heads, n.heads / n.key_heads, n.queries, n.keys});
+  return reshape(einsum("bkgts,bskd->btkgd", {by_group, x[2]}), n.q());
+}
+
+/// The op with the dropout that the composed one has.
+Var fused(std::span<const Var> x, AttentionOptions o) {
+  Rng rng(kSeed);
+  o.rng = &rng;
+  return attention(x[0], x[1], x[2], o);
+}
+
+/// Zeros and ones, every third zero.
+Tensor some(const Shape& shape) {
+  return map(
+             "some", [](auto u) { return u < decltype(u)(0.33) ? decltype(u){0} : decltype(u){1}; }, Tensor([&] {
+               Rng rng(5);
+               return rand(shape, rng);
+             }()))
+      .to(DType::i32);
+}
+
+/// Numbers, some of them -infinity.
+Tensor bias(const Shape& shape, DType dtype) {
+  return map(
+      "bias", [](auto u) { return u > decltype(u)(1.5) ? -std::numeric_limits<decltype(u)>::infinity() : u; },
+      normal(shape, 6, dtype));
+}
+
+/// Options of every kind, alone and together.
+std::vector<AttentionOptions> all_options(const Sizes& n, DType dtype) {
+  const auto [b, tq, tk, h, hk, d] = n;
+  return {{},
+          {.causal = false},
+          {.window = 1},
+          {.window = 7, .scale = 0.1},
+          {.window = 500},
+          {.causal = false, .mask = some({tq, tk})},
+          {.mask = some({b, 1, 1, tk})},
+          {.window = 7, .mask = bias({h, 1, tk}, dtype)},
+          {.causal = false, .mask = bias({tq, 1}, dtype)},
+          {.causal = false, .mask = some({b, h, tq, 1})},
+          {.mask = bias({b, 1, tq, tk}, dtype), .dropout = 0.3},
+          {.causal = false, .mask = full(Shape{}, 2, dtype)},
+          {.causal = false, .mask = zeros({1}, DType::i32)},
+          {.causal = false, .dropout = 0.5},
+          {.window = 9, .scale = -0.05, .mask = some({b, h, tq, tk}), .dropout = 0.1}};
+}
+
+/// The fused op and the composed one, values and gradients.
+void expect_twins(const Sizes& n, const AttentionOptions& o, DType dtype, double tolerance) {
+  const auto inputs = n.inputs(dtype);
+  const std::vector<Var> x(inputs.begin(), inputs.end());
+  expect_close(fused(x, o).value(), composed(n, x, o).value(), tolerance);
+  const Tensor dy = normal(n.q(), 4, dtype);
+  const auto actual = gradients([&](auto v) { return fused(v, o); }, inputs, dy);
+  const auto expected = gradients([&](auto v) { return composed(n, v, o); }, inputs, dy);
+  for (std::size_t i = 0; i < 3; ++i) expect_close(actual[i], expected[i], 10 * tolerance);
+}
+
+// Lengths around the blocks of 64 rows and their tiles.
+TEST(Attention, IsTheComposedOpForAllOptionsAtAllLengths) {
+  for (const std::int64_t queries : {0, 1, 63, 65, 130})
+    for (const std::int64_t keys : {0, 1, 63, 65, 130})
+      for (const std::int64_t key_heads : {1, 2, 4}) {
+        const Sizes n{1, queries, keys, 4, key_heads, 3};
+        const auto options = all_options(n, DType::f64);
+        for (std::size_t i = 0; i < options.size(); ++i) {
+          SCOPED_TRACE(::testing::Message()
+                       << queries << " queries, " << keys << " keys, " << key_heads << " heads, option " << i);
+          expect_twins(n, options[i], DType::f64, 1e-12);
+        }
+      }
+}
+
+// Depths around vectors, in f32 as well.
+TEST(Attention, IsTheComposedOpForAllDepths) {
+  for (const std::int64_t depth : {1, 5, 16, 20, 32, 64, 128, 256, 300}) {
+    const Sizes n{2, 70, 75, 2, 1, depth};
+    const auto options = all_options(n, DType::f32);
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      SCOPED_TRACE(::testing::Message() << "depth " << depth << ", option " << i);
+      expect_twins(n, options[i], DType::f32, 5e-6);
+      if (!options[i].mask.defined()) expect_twins(n, options[i], DType::f64, 1e-12);
+    }
+  }
+}
+
+TEST(Attention, GradientsPassGradcheck) {
+  for (const Sizes& n : {Sizes{1, 5, 7, 4, 2, 3}, Sizes{2, 7, 4, 2, 2, 5}, Sizes{1, 66, 66, 1, 1, 2}})
+    for (const AttentionOptions& o : all_options(n, DType::f64))
+      expect_gradients([&](auto x) { return fused(x, o); }, n.inputs());
+}
+
+/// The result for queries [begin, end), which are the last of that many, and the keys up to there.
+Tensor result_of(const std::vector<Tensor>& x, std::int64_t begin, std::int64_t end, const AttentionOptions& o) {
+  AttentionOptions own = o;
+  if (o.mask.defined()) own.mask = o.mask.slice(-2, begin, end).slice(-1, 0, end);
+  return attention(x[0].slice(1, begin, end), x[1].slice(1, 0, end), x[2].slice(1, 0, end), own);
+}
+
+TEST(Attention, GivesAQueryTheSameBitsWhateverOthersThereAre) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    const TargetGuard guard(target);
+    for (const DType dtype : {DType::f32, DType::f64})
+      for (const std::int64_t key_heads : {1, 2, 4})
+        for (const std::int64_t depth : {20, 32})
+          for (const AttentionOptions& o :
+               {AttentionOptions{}, {.window = 70}, {.mask = bias({1, 4, 200, 200}, dtype)}}) {
+            const auto x = Sizes{2, 200, 200, 4, key_heads, depth}.inputs(dtype);
+            const Tensor all = result_of(x, 0, 200, o);
+            for (const auto& [begin, end] :
+                 {std::pair{0, 1}, {1, 3}, {63, 64}, {64, 65}, {60, 67}, {130, 131}, {99, 199}, {199, 200}})
+              ASSERT_TRUE(identical(result_of(x, begin, end, o), all.slice(1, begin, end)))
+                  << hwy::TargetName(target) << ", " << key_heads << " heads, window " << o.window << ", queries "
+                  << begin << " to " << end;
+          }
+  }
+}
+
+TEST(Attention, GivesAQueryTheSameBitsWhateverKeysAreHidden) {
+  const Sizes n{1, 3, 150, 2, 1, 16};
+  const auto x = n.inputs(DType::f32);
+  Tensor mask = zeros({150}, DType::i32);
+  std::fill_n(mask.mutable_data<std::int32_t>(), 81, 1);
+  const Tensor masked = attention(x[0], x[1], x[2], {.causal = false, .mask = mask});
+  EXPECT_TRUE(identical(masked, attention(x[0], x[1].slice(1, 0, 81), x[2].slice(1, 0, 81), {.causal = false})));
+}
+
+TEST(Attention, LooksAtThePastOnly) {
+  auto x = Sizes{1, 100, 100, 2, 2, 8}.inputs(DType::f32);
+  const Tensor before = attention(x[0], x[1], x[2]);
+  for (const std::size_t input : {1, 2}) {
+    Tensor changed = x[input].clone();
+    std::fill_n(changed.mutable_data<float>() + 70 * 16, 30 * 16, 1e6f);
+    x[input] = changed;
+  }
+  const Tensor after = attention(x[0], x[1], x[2]);
+  EXPECT_TRUE(identical(before.slice(1, 0, 70), after.slice(1, 0, 70)));
+  EXPECT_FALSE(identical(before.slice(1, 70, 71), after.slice(1, 70, 71)));
+}
+
+TEST(Attention, GivesZerosAndNoGradientWhereNothingIsSeen) {
+  const Sizes n{1, 5, 3, 2, 2, 4};  // the first two queries stand before all keys
+  const auto x = n.inputs();
+  const auto op = [](auto v) { return attention(v[0], v[1], v[2]); };
+  const Tensor y = attention(x[0], x[1], x[2]).value();
+  EXPECT_TRUE(identical(y.slice(1, 0, 2).clone(), zeros({1, 2, 2, 4}, DType::f64)));
+  const Tensor dq = gradients(op, x, normal(n.q(), 4))[0];
+  EXPECT_TRUE(identical(dq.slice(1, 0, 2).clone(), zeros({1, 2, 2, 4}, DType::f64)));
+  Tensor dy = zeros(n.q(), DType::f64);
+  std::fill_n(dy.mutable_data<double>(), 2 * 8, 1.0);
+  for (const Tensor& grad : gradients(op, x, dy)) EXPECT_TRUE(identical(grad, zeros(grad.shape(), DType::f64)));
+}
+
+TEST(Attention, SurvivesLargeScores) {
+  const Tensor q = full({1, 3, 1, 4}, 1000), v = normal({1, 3, 1, 4}, 1, DType::f32);
+  const auto op = [](auto x) { return attention(x[0], x[1], x[2]); };
+  expect_close(attention(q, q, v).value().slice(1, 1, 2), v.slice(1, 0, 1).clone(), 10);
+  for (const Tensor& grad : gradients(op, {q, q, v}, v))
+    for (const double g : grad.to_vector<double>()) EXPECT_TRUE(std::isfinite(g));
+}
+
+TEST(Attention, PropagatesNaN) {
+  for (std::size_t input = 0; input < 3; ++input) {
+    auto x = Sizes{1, 70, 70, 1, 1, 8}.inputs(DType::f32);
+    x[input].mutable_data<float>()[66 * 8] = static_cast<float>(kNaN);
+    EXPECT_TRUE(std::isnan(attention(x[0], x[1], x[2]).value().at({0, 66, 0, 0})));
+    EXPECT_FALSE(std::isnan(attention(x[0], x[1], x[2]).value().at({0, 60, 0, 0})));
+  }
+}
+
+TEST(Attention, TakesZeroSizes) {
+  for (const Sizes& n : {Sizes{0, 3, 3, 2, 2, 4}, Sizes{2, 0, 3, 2, 2, 4}, Sizes{2, 3, 0, 2, 2, 4},
+                         Sizes{2, 3, 3, 0, 0, 4}, Sizes{2, 3, 3, 0, 2, 4}, Sizes{2, 3, 3, 2, 2, 0}}) {
+    const auto grads = gradients([](auto x) { return attention(x[0], x[1], x[2]); }, n.inputs(), normal(n.q(), 4));
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(identical(grads[i], zeros(i == 0 ? n.q() : n.k(), DType::f64)));
+  }
+}
+
+TEST(Attention, TakesADrawForDropoutOnly) {
+  const auto x = Sizes{1, 3, 3, 1, 1, 4}.inputs();
+  Rng rng(3);
+  attention(x[0], x[1], x[2], {.rng = &rng});
+  EXPECT_EQ(rng.draws(), 0U);
+  const Tensor first = attention(x[0], x[1], x[2], {.dropout = 0.5, .rng = &rng});
+  EXPECT_EQ(rng.draws(), 1U);
+  EXPECT_FALSE(identical(first, attention(x[0], x[1], x[2], {.dropout = 0.5, .rng = &rng})));
+}
+
+TEST(Attention, GivesTheSameBitsForAnyNumberOfThreads) {
+  for (const Sizes& n : {Sizes{2, 200, 200, 2, 2, 16}, Sizes{1, 130, 300, 6, 2, 8}, Sizes{1, 1, 500, 4, 2, 64}})
+    expect_same_bits_on_any_threads([](auto x) { return fused(x, {.dropout = 0.2}); }, n.inputs(DType::f32));
+}
+
+template <class E>
+void expect_error(const Sizes& n, const AttentionOptions& o, const char* text) {
+  const auto x = n.inputs();
+  EXPECT_THAT([&] { attention(x[0], x[1], x[2], o); }, ThrowsMessage<E>(text));
+}
+
+TEST(Attention, RejectsShapesThatDoNotFit) {
+  const Tensor q = normal({2, 3, 6, 4});
+  const auto rejects = [](const Tensor& q, const Tensor& k, const Tensor& v, const char* text) {
+    EXPECT_THAT([&] { attention(q, k, v); }, ThrowsMessage<ShapeError>(text));
+  };
+  rejects(normal({3, 2, 4}), q, q, "attention: q must have shape [B, T_q, H, D] but has [3, 2, 4]");
+  rejects(q, normal({2, 3, 6, 5}), q,
+          "attention: k must have shape [2, T_k, H_kv, 4] to match q [2, 3, 6, 4] but has [2, 3, 6, 5]");
+  rejects(q, normal({2, 3, 4, 4}), q, "attention: the 4 heads of k [2, 3, 4, 4] must divide the 6 of q [2, 3, 6, 4]");
+  rejects(q, normal({2, 5, 2, 4}), q, "attention: v must have shape [2, 5, 2, 4] to match k but has [2, 3, 6, 4]");
+}
+
+TEST(Attention, RejectsOptionsOutsideTheirRanges) {
+  const Sizes n{2, 3, 5, 2, 2, 4};
+  expect_error<ValueError>(n, {.window = -1}, "attention: window must not be negative but is -1");
+  expect_error<ValueError>(n, {.causal = false, .window = 2},
+                           "attention: window 2 needs causal; write another as a mask");
+  expect_error<ValueError>(n, {.scale = kInfinity}, "attention: scale must be finite but is inf");
+  expect_error<ValueError>(n, {.dropout = 1}, "attention: dropout must lie in [0, 1) but is 1");
+  expect_error<ValueError>(n, {.dropout = 0.5}, "attention: dropout 0.5 needs rng");
+  expect_error<DTypeError>(n, {.mask = ones({3, 5})},
+                           "attention: mask must have dtype i32 or f64, that of q, but has f32");
+  expect_error<ShapeError>(n, {.mask = ones({2, 2, 3, 4}, DType::i32)},
+                           "attention: mask must broadcast to [2, 2, 3, 5] but has shape [2, 2, 3, 4]");
+  expect_error<ShapeError>(n, {.mask = ones({1, 2, 2, 3, 5}, DType::i32)},
+                           "attention: mask must broadcast to [2, 2, 3, 5] but has shape [1, 2, 2, 3, 5]");
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,167 @@
+#!/usr/bin/python3 -B
+"""generate as a user runs it: generate_test.py GENERATE TRAIN_LM {runs|pretrained|bad-input}"""
+import json
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+from program import check, check_refused, run, write_text
+from tiny_run import TINY
+
+MODELS = pathlib.Path(__file__).parents[1] / "golden/models"
+BAD_NUMBERS = {"--tokens": ["0", "-1", "5x"], "--temperature": ["0", "-1", "nan", "inf"], "--top-k": ["-1", "1.5"], "--top-p": ["0", "1.1", "nan"],
+               "--seed": ["-1", "x"], "--threads": ["-1", "1025"]}
+SPEEDS = re.compile(r"\w+ read: (\d+) at [\d.]+/s; written: (\d+) at [\d.]+/s\n$")
+
+
+def generated(program, *flags):
+    """What is written, as bytes, and how many tokens were read and written."""
+    result = subprocess.run([program, *map(str, flags)], capture_output=True, timeout=120)
+    told = SPEEDS.search(result.stderr.decode())
+    check(result.returncode == 0 and told, f"{flags}: {result.returncode} {result.stderr}")
+    check(result.stdout.endswith(b"\n"), "no line break at the end")
+    result.stdout.decode()  # throws at what is no UTF-8
+    return result.stdout[:-1], int(told[1]), int(told[2])
+
+
+def train(program, folder, name, *flags):
+    result = run(program, *TINY, "--steps", 30, "--out", folder / name, *flags)
+    check(result.returncode == 0, f"{name}: {result.stderr}")
+    return folder / name
+
+
+def check_text(program, flags, prompt):
+    """The same text with and without a cache, and with another number of threads; others with another seed; its start up to a stop."""
+    flags = [*flags, "--prompt", prompt]
+    text, read, written = generated(program, *flags, "--tokens", 8)
+    check(written == 8, f"{written} tokens")
+    check(generated(program, *flags, "--tokens", 8, "--no-cache") == (text, read, written), "the cache changed the text")
+    check(generated(program, *flags, "--tokens", 8, "--threads", 1) == (text, read, written), "threads changed the text")
+    check(any(generated(program, *flags, "--tokens", 8, "--seed", seed)[0] != text for seed in range(2, 6)), "seeds change nothing")
+    greedy = generated(program, *flags, "--tokens", 8, "--greedy")
+    check(generated(program, *flags, "--tokens", 8, "--top-k", 1, "--seed", 5) == greedy, "the most likely is another one")
+    check(generated(program, *flags, "--tokens", 8, "--top-p", "1e-9", "--temperature", "0.1") == greedy, "the most likely is another one")
+    stop = text.decode()[2:4]
+    check(generated(program, *flags, "--tokens", 8, "--stop", stop)[0].decode() == text.decode()[:text.decode().index(stop)], "--stop")
+    return text, read
+
+
+def runs(program, trainer, folder):
+    """Characters, tokens of a text, token files with and without a tokenizer; several connections."""
+    text = write_text(folder)
+    for kind in ("residual", "mhc", "skip", "gated"):
+        characters = train(trainer, folder, kind, "--text", text, "--connection", kind)
+        _, read = check_text(program, ["--run", characters], "the qui")
+        check(read == 7, "characters of the prompt")
+    written, read, count = generated(program, "--run", characters, "--tokens", 1000)
+    check((read, count) == (1, 16) and len(written) == 16, "the context is full after 16 characters")
+
+    tokenizer = MODELS / "bpe/tokenizer.json"
+    words = train(trainer, folder, "tokens", "--text", text, "--tokenizer", tokenizer)
+    check((words / "tokenizer.json").read_bytes() == tokenizer.read_bytes(), "the tokenizer is not in the run's folder")
+    _, read = check_text(program, ["--run", words], "the quick")
+    check(1 < read < 9, f"{read} tokens")
+    again = ["--text", text, "--tokenizer", tokenizer, "--resume"]
+    train(trainer, folder, "tokens", *again)
+    other = folder / "other.json"
+    other.write_text(json.dumps(json.loads(tokenizer.read_text())))
+    check_refused("--resume: the run was started with another tokenizer",
+                  run(trainer, *TINY, "--steps", 30, "--out", words, *again, "--tokenizer", other))
+    (words / "tokenizer.json").write_text(other.read_text())
+    check_refused("tokenizer.json: is not the tokenizer that the run has learned", run(program, "--run", words))
+
+    ids = [int(id) for id in range(5, 305)] * 4
+    (folder / "ids.bin").write_bytes(struct.pack(f"<{len(ids)}H", *ids))
+    mapped = train(trainer, folder, "mapped", "--text", folder / "ids.bin", "--tokenizer", tokenizer)
+    check_text(program, ["--run", mapped], "the quick")
+    numbers = train(trainer, folder, "numbers", "--text", folder / "ids.bin")
+    written, read, count = generated(program, "--run", numbers, "--tokens", 5)
+    check(read == 1 and count == 5 and re.fullmatch(rb"(\d+ ){5}", written), f"{written}")
+    check_refused("--prompt: is text, but", run(program, "--run", numbers, "--prompt", "the"))
+
+
+def with_tokenizer(family, folder, letters="abcdefghijklmnopqrstuvwxyz ,.\n"):
+    """A copy of a golden model, of 61 ids, with a tokenizer of bytes: some letters, and parts of other characters."""
+    target = folder / family
+    shutil.copytree(MODELS / family, target)
+    written = {" ": "\u0120", "\n": "\u010a"}
+    vocab = {written.get(letter, letter): id for id, letter in enumerate(letters)}
+    vocab |= {character: len(vocab) + i for i, character in enumerate("\u00c3\u00a9\u00e6\u0139\u00a5\u00ff")}  # C3 A9, E6 97 A5, FF
+    (target / "tokenizer.json").write_text(json.dumps({
+        "added_tokens": [{"id": len(vocab), "content": "<|endoftext|>", "special": True}], "normalizer": None, "post_processor": None,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": vocab, "merges": []}}))
+    return target
+
+
+def pretrained(program, _, folder):
+    for family in ("gpt2", "llama", "llama-tied", "qwen3"):
+        model = with_tokenizer(family, folder)
+        flags = ["--model", model, "--prompt", "hello, \u00e9", "--seed", 3]
+        text, read, written = generated(program, *flags, "--tokens", 20)
+        check(read == 9 and written <= 20, f"{read} tokens read, {written} written")
+        check(generated(program, *flags, "--tokens", 20, "--no-cache") == (text, read, written), "the cache changed the text")
+        seen = b"".join(generated(program, "--model", model, "--seed", seed, "--temperature", 5, "--tokens", 30)[0] for seed in range(4))
+        check("\ufffd".encode() in seen, "bytes that are no characters must have been written")
+        end = len(json.loads((model / "tokenizer.json").read_text())["model"]["vocab"])
+        counts = [generated(program, *flags[:4], "--seed", seed, "--tokens", 22)[2] for seed in range(40)]
+        check(min(counts) < 22, f"{end} ended no text")
+        (model / "generation_config.json").write_text(json.dumps({"eos_token_id": list(range(61))}))
+        check(generated(program, *flags)[::2] == (b"", 1), "every token ends a text")
+
+
+def bad_input(program, trainer, folder):
+    text = write_text(folder)
+    good = train(trainer, folder, "good", "--text", text)
+    model = with_tokenizer("gpt2", folder)
+    bare = folder / "bare"
+    shutil.copytree(MODELS / "gpt2", bare)
+    damaged = folder / "damaged"
+    shutil.copytree(model, damaged)
+    (damaged / "tokenizer.json").write_text((model / "tokenizer.json").read_text().replace('"merges": []', '"merges": ["a zz"]'))
+    beyond = folder / "beyond"
+    shutil.copytree(model, beyond)
+    (beyond / "tokenizer.json").write_text((model / "tokenizer.json").read_text().replace('"a": 0', '"a": 61'))
+    cut = folder / "cut"
+    shutil.copytree(model, cut)
+    (cut / "model.safetensors").write_bytes((model / "model.safetensors").read_bytes()[:-100])
+    lost = folder / "lost"
+    shutil.copytree(good, lost)
+    for checkpoint in lost.glob("*.safetensors"):
+        checkpoint.write_bytes(checkpoint.read_bytes()[:-1])
+    empty = folder / "empty"
+    empty.mkdir()
+    for expected, case in [
+        ("--model, --run: give one of them", []),
+        ("--model, --run: give one of them", ["--model", model, "--run", good]),
+        ("none/tokenizer.json: cannot be opened", ["--model", folder / "none"]),
+        ("bare/tokenizer.json: cannot be opened", ["--model", bare]),
+        ("damaged/tokenizer.json: model.merges[0] is a merge of 'zz', which is no token", ["--model", damaged]),
+        ("cut/model.safetensors", ["--model", cut]),
+        ("holds no checkpoint", ["--run", folder / "none"]),
+        ("holds no checkpoint", ["--run", empty]),
+        ("holds no checkpoint", ["--run", model]),
+        ("lost/checkpoint.safetensors", ["--run", lost]),
+        ("--prompt: has 17 tokens but the context of the model 16", ["--run", good, "--prompt", "the quick brown f"]),
+        ("--prompt: has 33 tokens but the context of the model 32", ["--model", model, "--prompt", "a" * 33]),
+        ("--prompt: has the id 61 but the model knows 61", ["--model", beyond, "--prompt", "ab"]),
+        ("--prompt: 'Q' is none of the", ["--run", good, "--prompt", "the Quick"]),
+        ("encode: the byte 0x5A is no token", ["--model", model, "--prompt", "Z"]),
+        ("--prompt: must be UTF-8", ["--run", good, "--prompt", b"\xff"]),
+        ("--stop: must not be empty", ["--run", good, "--stop", ""]),
+        *((flag, ["--run", good, f"{flag}={value}"]) for flag, values in BAD_NUMBERS.items() for value in values),
+    ]:
+        result = subprocess.run([program, *[flag if isinstance(flag, bytes) else str(flag) for flag in case]], capture_output=True, timeout=60)
+        result.stderr = result.stderr.decode()
+        check_refused(expected, result)
+        check(result.stdout == b"", f"{case}: something was written")
+
+
+if __name__ == "__main__":
+    generate, train_lm, case = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as name:
+        {"runs": runs, "pretrained": pretrained, "bad-input": bad_input}[case](generate, train_lm, pathlib.Path(name))

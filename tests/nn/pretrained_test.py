@@ -1,0 +1,111 @@
+#!/usr/bin/python3 -B
+"""Models of transformers through load_pretrained and save_pretrained: the same tensors and logits on both sides.
+usage: pretrained_test.py PROGRAM, which is pretrained_copy; skipped without torch and transformers.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import torch
+    import transformers
+    from safetensors.torch import load_file, save_file
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)  # what ctest counts as skipped
+
+transformers.logging.set_verbosity_error()
+
+
+def gpt2(**settings):
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(
+        **{"vocab_size": 29, "n_positions": 20, "n_embd": 15, "n_layer": 3, "n_head": 5, "bos_token_id": 0, "eos_token_id": 0, **settings}))
+
+
+LLAMA = {"vocab_size": 31, "max_position_embeddings": 33, "hidden_size": 24, "intermediate_size": 17, "num_hidden_layers": 3,
+         "num_attention_heads": 6, "num_key_value_heads": 2}
+
+
+def llama(**settings):
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**LLAMA, **settings}))
+
+
+def qwen3(**settings):
+    return transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**{**LLAMA, "head_dim": 14, **settings}))
+
+
+def models():
+    for activation in ("gelu_new", "gelu", "relu", "gelu_pytorch_tanh"):
+        yield f"gpt2 {activation}", gpt2(activation_function=activation)
+    yield "gpt2 untied", gpt2(tie_word_embeddings=False, n_inner=11)
+    yield "llama", llama()
+    yield "llama one layer", llama(num_hidden_layers=1, num_key_value_heads=6, tie_word_embeddings=True)
+    yield "llama heads", llama(head_dim=10, num_key_value_heads=3, rope_parameters={"rope_type": "default", "rope_theta": 1e6})
+    yield "qwen3", qwen3(num_attention_heads=8, num_key_value_heads=1, tie_word_embeddings=True)
+    yield "qwen3 untied", qwen3()
+
+
+def perturbed(model):
+    """With parameters of order one, norms and biases too."""
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_((p + 0.2 * torch.randn(p.shape)).to(torch.bfloat16))  # so that every dtype holds the same
+    return model.eval()
+
+
+class Pretrained(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(1)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def copy(self, model, **saving):
+        """Saves the model, lets braid copy it, and gives the tokens, the copy's folder and braid's logits."""
+        there, back = self.folder / "there", self.folder / "back"
+        model.save_pretrained(there, **saving)
+        tokens = torch.randint(model.config.vocab_size, (2, 17))
+        save_file({"tokens": tokens}, there / "tokens.safetensors")
+        subprocess.run([PROGRAM, there, back], check=True)
+        return tokens, back, load_file(back / "logits.safetensors")
+
+    def check(self, model, **saving):
+        tokens, back, ours = self.copy(model, **saving)
+        theirs = model.float()
+        copied = transformers.AutoModelForCausalLM.from_pretrained(back).eval()
+        self.assertEqual(type(copied), type(model))
+        before, after = theirs.state_dict(), copied.state_dict()
+        self.assertEqual(before.keys(), after.keys())
+        for name, tensor in before.items():
+            self.assertTrue(torch.equal(tensor, after[name]), name)
+        with torch.no_grad():
+            expected = theirs(tokens).logits
+            self.assertTrue(torch.equal(copied(tokens).logits, expected))
+        scale = max(1, expected.abs().max().item())
+        for dtype in ("f32", "f64"):
+            self.assertLess((ours[dtype] - expected).abs().max().item() / scale, 2e-5, dtype)
+
+    def test_all_families_in_f32(self):
+        for name, model in models():
+            with self.subTest(name):
+                self.check(perturbed(model))
+
+    def test_shards_of_every_dtype(self):
+        for dtype in (torch.float16, torch.bfloat16):
+            for name, model in models():
+                with self.subTest(name, dtype=dtype):
+                    self.check(perturbed(model).to(dtype), max_shard_size="3KB")
+
+    def test_what_it_saves_has_a_configuration_that_says_all(self):
+        _, back, _ = self.copy(perturbed(qwen3(rms_norm_eps=1e-3)))
+        saved = json.loads((back / "config.json").read_text())
+        self.assertEqual((saved["model_type"], saved["rms_norm_eps"], saved["head_dim"]), ("qwen3", 1e-3, 14))
+        self.assertEqual(sorted(p.name for p in back.iterdir()), ["config.json", "logits.safetensors", "model.safetensors"])
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()

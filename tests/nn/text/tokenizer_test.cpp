@@ -1,0 +1,263 @@
+#include <braid/nn/text/tokenizer.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <braid/core/detail/utf8.h>
+#include <braid/core/error.h>
+#include <braid/core/random.h>
+#include <tests/support.h>
+
+namespace braid::nn {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Ids = std::vector<std::int32_t>;
+
+bool is_printable(int byte) { return (byte > 0x20 && byte < 0x7F) || (byte > 0xA0 && byte != 0xAD); }
+
+/// How GPT-2 writes bytes: those that are not printable as the characters from U+0100 on.
+std::string written(const std::string& bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    char32_t point = 0x100;
+    for (int earlier = 0; earlier < byte; ++earlier) point += is_printable(earlier) ? 0 : 1;
+    braid::detail::append_utf8(text, is_printable(byte) ? byte : point);
+  }
+  return text;
+}
+
+/// A file whose tokens are all bytes, by their values, and from 256 on what the merges make.
+json file_with(const std::vector<std::pair<std::string, std::string>>& merges = {}) {
+  json vocab = json::object(), list = json::array();
+  for (int byte = 0; byte < 256; ++byte) vocab[written(std::string(1, static_cast<char>(byte)))] = byte;
+  for (const auto& [left, right] : merges) {
+    list.push_back(written(left) + " " + written(right));
+    if (const std::string both = written(left + right); !vocab.contains(both)) vocab[both] = vocab.size();
+  }
+  json file =
+      json::parse(R"({"added_tokens": [], "normalizer": null, "post_processor": null, "decoder": {"type": "ByteLevel"},
+      "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}, "model": {"type": "BPE"}})");
+  file["model"].update({{"vocab", vocab}, {"merges", list}});
+  return file;
+}
+
+json added(int id, const std::string& content, bool normalized = false) {
+  return {{"id", id}, {"content", content}, {"special", true}, {"normalized", normalized}};
+}
+
+Tokenizer parse(const json& file) { return Tokenizer::parse(file.dump()); }
+Ids encode(const json& file, const std::string& text) { return parse(file).encode(text); }
+
+/// What is said about a file that `change` has been made to.
+std::string refusal(const std::function<void(json&)>& change) {
+  json file = file_with({{"a", "b"}});
+  change(file);
+  return message_of([&] { parse(file); });
+}
+
+TEST(Tokenizer, MergesTheFirstPairOfTheListAndOfEqualOnesTheLeftmost) {
+  const json file = file_with({{"b", "c"}, {"a", "b"}, {"a", "a"}, {"aa", "a"}, {"a", "bc"}});
+  EXPECT_THAT(encode(file, "abc"), ElementsAre(260));  // bc, then a bc; not ab
+  EXPECT_THAT(encode(file, "abab"), ElementsAre(257, 257));
+  EXPECT_THAT(encode(file, "aaaaa"), ElementsAre(258, 259));  // aa aa a, then aa aaa
+  EXPECT_THAT(encode(file, "aaab"), ElementsAre(258, 257));
+}
+
+TEST(Tokenizer, MergesLongWordsAsShortOnes) {
+  const json file = file_with({{"a", "a"}, {"aa", "aa"}, {"aaaa", "aaaa"}});
+  const Ids ids = encode(file, std::string(8 * 20000 + 5, 'a'));
+  EXPECT_EQ(ids.size(), 20002u);
+  EXPECT_EQ(std::ranges::count(ids, 258), 20000);
+  EXPECT_EQ(ids.back(), 'a');
+}
+
+TEST(Tokenizer, TakesMergesAsPairsToo) {
+  json file = file_with({{"x", "y"}});
+  file["model"]["merges"] = json::array({json::array({"x", "y"})});
+  EXPECT_THAT(encode(file, "xy"), ElementsAre(256));
+}
+
+TEST(Tokenizer, IgnoresMergesOfWordsThatAreTokensWhereTheFileSaysSo) {
+  json file = file_with({{"b", "c"}});
+  file["model"]["vocab"]["abc"] = 300;
+  EXPECT_THAT(encode(file, "abc abc"), ElementsAre('a', 256, ' ', 'a', 256));
+  file["model"]["ignore_merges"] = true;
+  EXPECT_THAT(encode(file, "abc abc"), ElementsAre(300, ' ', 'a', 256));
+}
+
+TEST(Tokenizer, FindsTheLongestAddedTokenFirst) {
+  json file = file_with({{"a", "<"}});
+  file["added_tokens"] = {added(300, "<a>"), added(301, "<a><b>"), added(302, "<a"), added(303, "\u00e9 ")};
+  EXPECT_THAT(encode(file, "<a><a><b><a<<a>x\u00e9 "), ElementsAre(300, 301, 302, '<', 300, 'x', 303));
+  EXPECT_EQ(parse(file).decode(Ids{301, 303, 302}), "<a><b>\u00e9 <a");
+  EXPECT_EQ(parse(file).vocab(), 304);
+  EXPECT_EQ(parse(file).token(280), std::nullopt);
+  EXPECT_EQ(parse(file).id("<a>"), 300);
+  EXPECT_EQ(parse(file).id("<a"), 302);
+  EXPECT_EQ(parse(file).id("<"), '<');
+  EXPECT_EQ(parse(file).id("<b"), std::nullopt);
+}
+
+TEST(Tokenizer, NormalizesBetweenAddedTokensThatAreNotNormalizedThemselves) {
+  json file = file_with();
+  file["normalizer"] = {{"type", "NFC"}};
+  file["added_tokens"] = {added(300, "e\u0301"), added(301, "\u2126", true)};
+  EXPECT_THAT(encode(file, "e\u0301"), ElementsAre(300));
+  EXPECT_THAT(encode(file, "\u2126\u03a9e\u0323"), ElementsAre(301, 301, 0xE1, 0xBA, 0xB9));
+  EXPECT_THAT(encode(file, "o\u0308"), ElementsAre(0xC3, 0xB6));
+  EXPECT_THAT(encode(file, std::string("\0o", 2)), ElementsAre(0, 'o'));
+  EXPECT_THAT(encode(file_with(), "o\u0308"), ElementsAre('o', 0xCC, 0x88));
+}
+
+TEST(Tokenizer, PutsASpaceBeforeEachPieceWhereTheFileSaysSo) {
+  json file = file_with();
+  file["pre_tokenizer"]["add_prefix_space"] = true;
+  file["added_tokens"] = {added(300, "<s>")};
+  EXPECT_THAT(encode(file, "a<s>b<s> c"), ElementsAre(' ', 'a', 300, ' ', 'b', 300, ' ', 'c'));
+  EXPECT_THAT(encode(file, ""), IsEmpty());
+}
+
+TEST(Tokenizer, CutsByEachStepOfASequence) {
+  json file = file_with({{"1", "2"}, {"a", "b"}, {"b", "1"}});
+  EXPECT_THAT(encode(file, "ab12"), ElementsAre(257, 256));
+  const json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  const auto steps = [&](const json& first) {
+    file["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", json::array({first, bytes})}};
+    return encode(file, "ab12");
+  };
+  EXPECT_THAT(steps({{"type", "Digits"}, {"individual_digits", true}}), ElementsAre(257, '1', '2'));
+  EXPECT_THAT(steps({{"type", "Digits"}, {"individual_digits", false}}), ElementsAre(257, 256));
+  EXPECT_THAT(steps({{"type", "Split"}, {"pattern", {{"Regex", "b1"}}}, {"behavior", "Isolated"}}),
+              ElementsAre('a', 258, '2'));
+  file["pre_tokenizer"] = bytes;
+  EXPECT_THAT(encode(file, "a b1"), ElementsAre('a', ' ', 258));
+}
+
+TEST(Tokenizer, PutsTheTokensOfATemplateAroundATextOnRequest) {
+  json file = file_with();
+  file["added_tokens"] = {added(300, "<s>"), added(301, "</s>")};
+  file["post_processor"] =
+      json::parse(R"({"type": "Sequence", "processors": [{"type": "ByteLevel"}, {"type": "TemplateProcessing",
+      "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "</s>"}}],
+      "special_tokens": {"<s>": {"ids": [300]}, "</s>": {"ids": [301, 301]}}}]})");
+  const Tokenizer tokenizer = parse(file);
+  EXPECT_THAT(tokenizer.encode("a"), ElementsAre(300, 'a', 301, 301));
+  EXPECT_THAT(tokenizer.encode("a", {.add_special_tokens = false}), ElementsAre('a'));
+  EXPECT_EQ(tokenizer.eos(), 301);
+  EXPECT_EQ(parse(file_with()).eos(), std::nullopt);
+}
+
+TEST(Tokenizer, RoundTripsEveryText) {
+  const Tokenizer tokenizer = parse(file_with({{"e", " "}, {" ", "t"}, {"\xE6", "\x97"}, {"\n", "\n"}}));
+  Rng rng(1);
+  for (int trial = 0; trial < 300; ++trial) {
+    std::string text;
+    for (auto n = rng.below(30); n > 0; --n) {
+      const auto point = static_cast<char32_t>(rng.below(3) == 0 ? rng.below(0x110000) : rng.below(0x80));
+      if (point >> 11 != 0x1B) braid::detail::append_utf8(text, point);
+    }
+    EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
+  }
+}
+
+TEST(Tokenizer, DecodesAnyBytes) {
+  const Tokenizer tokenizer = parse(file_with());
+  EXPECT_EQ(tokenizer.decode(Ids{0xFF, 0, 0xE6}), std::string("\xFF\0\xE6", 3));
+  EXPECT_EQ(message_of([&] { tokenizer.decode(Ids{1, 256}); }), "decode: 256 is no token of the 256 there are");
+  EXPECT_EQ(message_of([&] { tokenizer.decode(Ids{-1}); }), "decode: -1 is no token of the 256 there are");
+}
+
+TEST(Tokenizer, SaysWhereATextIsNoUTF8) {
+  const Tokenizer tokenizer = parse(file_with());
+  EXPECT_EQ(message_of([&] { tokenizer.encode("ab\xC3("); }),
+            "encode: the text must be UTF-8 but no character starts at offset 2 with byte 0xC3");
+  EXPECT_THROW(tokenizer.encode("\xED\xA0\x80"), ValueError);
+}
+
+TEST(Tokenizer, LeavesNoByteOut) {
+  json file = file_with();
+  file["model"]["vocab"].erase("a");
+  EXPECT_EQ(message_of([&] { encode(file, "bab"); }), "encode: the byte 0x61 is no token");
+}
+
+TEST(Tokenizer, RefusesWhatIsDamaged) {
+  EXPECT_EQ(message_of([] { Tokenizer::parse("{", "x.json"); }), "x.json: must be a JSON object with a model");
+  EXPECT_EQ(refusal([](json& f) { f["model"]["merges"].push_back("a zz"); }),
+            "tokenizer.json: model.merges[1] is a merge of 'zz', which is no token");
+  EXPECT_EQ(refusal([](json& f) { f["model"]["merges"].push_back("b a"); }),
+            "tokenizer.json: model.merges[1] is a merge of 'ba', which is no token");
+  EXPECT_EQ(refusal([](json& f) { f["model"]["merges"].push_back("a  b"); }),
+            "tokenizer.json: model.merges[1] must be two tokens with a space between them but is \"a  b\"");
+  EXPECT_EQ(refusal([](json& f) { f["model"]["vocab"]["xy"] = 7; }), "tokenizer.json: model.vocab has the id 7 twice");
+  for (const json& id : {json(-1), json(1.5), json("1"), json(1 << 24), json(1ull << 40), json()})
+    EXPECT_EQ(refusal([&](json& f) { f["model"]["vocab"]["xy"] = id; }),
+              "tokenizer.json: model.vocab.xy must be an id below 16777216 but is " + id.dump());
+  EXPECT_EQ(refusal([](json& f) { f["added_tokens"] = {added(5, "<s>")}; }),
+            "tokenizer.json: added_tokens[0] has the id 5 twice");
+  EXPECT_EQ(refusal([](json& f) { f["added_tokens"] = {added(5, "ab")}; }),
+            "tokenizer.json: added_tokens[0].id must be 256, as in model.vocab, but is 5");
+  EXPECT_EQ(refusal([](json& f) { f["model"]["vocab"] = json::object(); }),
+            "tokenizer.json: model.vocab must be an object of tokens but is an object");
+  EXPECT_THAT(refusal([](json& f) { f["model"]["merges"] = 1; }), HasSubstr("model.merges must be a list but is 1"));
+  EXPECT_THAT(refusal([](json& f) { f["added_tokens"] = {added(400, "")}; }), HasSubstr("content must not be empty"));
+}
+
+TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
+  const auto only = [](const std::string& path, const std::string& least, const std::string& is) {
+    return "tokenizer.json: " + path + " must be " + least + ", as braid does nothing else, but is " + is;
+  };
+  EXPECT_EQ(refusal([](json& f) { f["model"]["type"] = "Unigram"; }), only("model.type", "\"BPE\"", "\"Unigram\""));
+  EXPECT_EQ(refusal([](json& f) { f["model"]["dropout"] = 0.1; }), only("model.dropout", "0", "0.1"));
+  EXPECT_EQ(refusal([](json& f) { f["model"]["byte_fallback"] = true; }), only("model.byte_fallback", "false", "true"));
+  EXPECT_EQ(refusal([](json& f) { f["model"]["end_of_word_suffix"] = "</w>"; }),
+            only("model.end_of_word_suffix", "\"\"", "\"</w>\""));
+  EXPECT_EQ(refusal([](json& f) { f["decoder"]["type"] = "Metaspace"; }),
+            only("decoder.type", "\"ByteLevel\"", "\"Metaspace\""));
+  EXPECT_EQ(refusal([](json& f) {
+              f["normalizer"] = {{"type", "NFKC"}};
+            }),
+            "tokenizer.json: normalizer.type must be \"NFC\", as braid does no other, but is \"NFKC\"");
+  EXPECT_EQ(refusal([](json& f) {
+              f["post_processor"] = {{"type", "RobertaProcessing"}};
+            }),
+            only("post_processor.type", "\"ByteLevel\"", "\"RobertaProcessing\""));
+  EXPECT_THAT(refusal([](json& f) { f["pre_tokenizer"] = nullptr; }),
+              HasSubstr("pre_tokenizer must be, or end in, ByteLevel"));
+  EXPECT_THAT(refusal([](json& f) {
+                f["pre_tokenizer"] = {{"type", "Metaspace"}};
+              }),
+              HasSubstr("pre_tokenizer must be, or end in"));
+  EXPECT_EQ(refusal([](json& f) {
+              f["pre_tokenizer"] =
+                  json::parse(R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "behavior": "Isolated",
+                  "pattern": {"Regex": "\\w"}}, {"type": "ByteLevel", "add_prefix_space": false}]})");
+            }),
+            "tokenizer.json: pre_tokenizer.pretokenizers[0].pattern.Regex has \\w, which braid does not do");
+  EXPECT_EQ(refusal([](json& f) {
+              f["added_tokens"] = {added(300, "<s>")};
+              f["added_tokens"][0]["lstrip"] = true;
+            }),
+            only("added_tokens[0].lstrip", "false", "true"));
+}
+
+TEST(Tokenizer, RefusesWhatIsNestedWithoutEnd) {
+  const std::string deep(200000, '[');
+  EXPECT_EQ(message_of([&] { Tokenizer::parse("{\"model\": " + deep + std::string(deep.size(), ']') + "}"); }),
+            "tokenizer.json: model must be an object but is a list");
+}
+
+TEST(Tokenizer, NamesTheFileThatItCannotRead) {
+  EXPECT_THAT(message_of([] { Tokenizer::load("/none/tokenizer.json"); }),
+              HasSubstr("/none/tokenizer.json: cannot be opened"));
+}
+
+}  // namespace
+}  // namespace braid::nn
