@@ -4,19 +4,24 @@
 
 #include <braid/autograd/ops/abs.h>
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/binary_cross_entropy.h>
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/causal_attention.h>
 #include <braid/autograd/ops/clamp.h>
 #include <braid/autograd/ops/concat.h>
+#include <braid/autograd/ops/conv1d.h>
 #include <braid/autograd/ops/cross_entropy.h>
+#include <braid/autograd/ops/cumsum.h>
 #include <braid/autograd/ops/dropout.h>
 #include <braid/autograd/ops/einsum.h>
 #include <braid/autograd/ops/embedding.h>
 #include <braid/autograd/ops/exp.h>
 #include <braid/autograd/ops/gather.h>
 #include <braid/autograd/ops/gelu.h>
+#include <braid/autograd/ops/group_norm.h>
 #include <braid/autograd/ops/index_select.h>
+#include <braid/autograd/ops/kl_divergence.h>
 #include <braid/autograd/ops/layer_norm.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/log.h>
@@ -25,7 +30,9 @@
 #include <braid/autograd/ops/max.h>
 #include <braid/autograd/ops/maximum.h>
 #include <braid/autograd/ops/mse_loss.h>
+#include <braid/autograd/ops/norm.h>
 #include <braid/autograd/ops/pow.h>
+#include <braid/autograd/ops/reduction.h>
 #include <braid/autograd/ops/relu.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rms_norm.h>
@@ -34,8 +41,10 @@
 #include <braid/autograd/ops/silu.h>
 #include <braid/autograd/ops/slice.h>
 #include <braid/autograd/ops/softmax.h>
+#include <braid/autograd/ops/sort.h>
 #include <braid/autograd/ops/sqrt.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/autograd/ops/tanh.h>
 #include <braid/autograd/ops/transpose.h>
+#include <braid/autograd/ops/var.h>
 #include <braid/autograd/ops/where.h>
