@@ -6,12 +6,15 @@
 #include <braid/autograd/ops/argmax.h>
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/attention.h>
+#include <braid/autograd/ops/binary_cross_entropy.h>
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/clamp.h>
 #include <braid/autograd/ops/compare.h>
 #include <braid/autograd/ops/concat.h>
+#include <braid/autograd/ops/conv1d.h>
 #include <braid/autograd/ops/cross_entropy.h>
+#include <braid/autograd/ops/cumsum.h>
 #include <braid/autograd/ops/dropout.h>
 #include <braid/autograd/ops/einsum.h>
 #include <braid/autograd/ops/embedding.h>
@@ -20,7 +23,9 @@
 #include <braid/autograd/ops/flip.h>
 #include <braid/autograd/ops/gather.h>
 #include <braid/autograd/ops/gelu.h>
+#include <braid/autograd/ops/group_norm.h>
 #include <braid/autograd/ops/index_select.h>
+#include <braid/autograd/ops/kl_divergence.h>
 #include <braid/autograd/ops/layer_norm.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/log.h>
@@ -33,7 +38,9 @@
 #include <braid/autograd/ops/mse_loss.h>
 #include <braid/autograd/ops/one_hot.h>
 #include <braid/autograd/ops/pad.h>
+#include <braid/autograd/ops/norm.h>
 #include <braid/autograd/ops/pow.h>
+#include <braid/autograd/ops/reduction.h>
 #include <braid/autograd/ops/relu.h>
 #include <braid/autograd/ops/repeat.h>
 #include <braid/autograd/ops/reshape.h>
@@ -47,9 +54,11 @@
 #include <braid/autograd/ops/softmax.h>
 #include <braid/autograd/ops/softplus.h>
 #include <braid/autograd/ops/split.h>
+#include <braid/autograd/ops/sort.h>
 #include <braid/autograd/ops/sqrt.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/autograd/ops/tanh.h>
 #include <braid/autograd/ops/transpose.h>
 #include <braid/autograd/ops/tril.h>
+#include <braid/autograd/ops/var.h>
 #include <braid/autograd/ops/where.h>

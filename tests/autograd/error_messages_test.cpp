@@ -54,11 +54,17 @@ std::vector<BadCall> binary_calls() {
   add_binary(calls, "greater", [](const Var& a, const Var& b) { return greater(a, b); });
   add_binary(calls, "greater_equal", [](const Var& a, const Var& b) { return greater_equal(a, b); });
   add_binary(calls, "mse_loss", [](const Var& a, const Var& b) { return mse_loss(a, b); });
+  add_binary(calls, "binary_cross_entropy_with_logits",
+             [](const Var& a, const Var& b) { return binary_cross_entropy_with_logits(a, b); });
+  add_binary(calls, "kl_divergence", [](const Var& a, const Var& b) { return kl_divergence(a, b); });
+  add_binary(calls, "cross_entropy", [](const Var& a, const Var& b) { return cross_entropy(a, b); });
   add_binary(calls, "matmul", [](const Var& a, const Var& b) { return matmul(a, b); });
   add_binary(calls, "linear", [](const Var& a, const Var& b) { return linear(a, b); });
   add_binary(calls, "linear", [](const Var& a, const Var& b) { return linear(a, a, b); });
   add_binary(calls, "rms_norm", [](const Var& a, const Var& b) { return rms_norm(a, b); });
   add_binary(calls, "layer_norm", [](const Var& a, const Var& b) { return layer_norm(a, b, b); });
+  add_binary(calls, "group_norm", [](const Var& a, const Var& b) { return group_norm(a, 1, b, b); });
+  add_binary(calls, "conv1d", [](const Var& a, const Var& b) { return conv1d(expand_dims(a, 0), expand_dims(b, 0)); });
   add_binary(calls, "concat", [](const Var& a, const Var& b) { return concat({a, b}, 0); });
   add_binary(calls, "stack", [](const Var& a, const Var& b) { return stack({a, b}, 0); });
   add_binary(calls, "einsum", [](const Var& a, const Var& b) { return einsum("ij,ij->i", {a, b}); });
@@ -74,6 +80,9 @@ std::vector<BadCall> axis_calls() {
   add_along(calls, "mean", [](const Var& x, const Axes& axes) { return mean(x, axes); });
   add_along(calls, "max", [](const Var& x, const Axes& axes) { return max(x, axes); });
   add_along(calls, "min", [](const Var& x, const Axes& axes) { return min(x, axes); });
+  add_along(calls, "var", [](const Var& x, const Axes& axes) { return var(x, axes); });
+  add_along(calls, "stddev", [](const Var& x, const Axes& axes) { return stddev(x, axes); });
+  add_along(calls, "norm", [](const Var& x, const Axes& axes) { return norm(x, axes); });
   add_along(calls, "logsumexp", [](const Var& x, const Axes& axes) { return logsumexp(x, axes); });
   add_along(calls, "softmax", [](const Var& x, const Axes& axes) { return softmax(x, axes); });
   add_along(calls, "log_softmax", [](const Var& x, const Axes& axes) { return log_softmax(x, axes); });
@@ -186,6 +195,10 @@ std::vector<BadCall> indexing_calls() {
       {"one_hot", [] { return one_hot(kHighIds, 9); }},
       {"one_hot", [] { return one_hot(kX, 9); }},
       {"one_hot", [] { return one_hot(zeros(kRank8.shape(), DType::i32), 9); }},
+      {"sort", [] { return sort(kX, 2).values; }},
+      {"topk", [] { return topk(kX, 1, -3).values; }},
+      {"topk", [] { return topk(kX, 4).values; }},
+      {"cumsum", [] { return cumsum(kX, 2); }},
       {"scatter_add", [] { return scatter_add(kX, 2, kInt, kX); }},
       {"scatter_add", [] { return scatter_add(kX, 0, kInt, kY); }},
       {"scatter_add", [] { return scatter_add(kX, 0, kInt, kDouble); }},
@@ -216,9 +229,33 @@ std::vector<BadCall> other_calls() {
       {"linear", [=] { return linear(none, kX); }},
       {"rms_norm", [=] { return rms_norm(none); }},
       {"layer_norm", [=] { return layer_norm(none); }},
+      {"group_norm", [=] { return group_norm(none, 1); }},
+      {"group_norm", [] { return group_norm(kX, 2); }},
+      {"conv1d", [] { return conv1d(kX, kX); }},
+      {"conv1d",
+       [] {
+         return conv1d(ones({1, 2, 3}), ones({2, 3, 4}));
+       }},
+      {"conv1d",
+       [] {
+         return conv1d(ones({1, 2, 3}), ones({2, 3, 1}), kX);
+       }},
+      {"conv1d",
+       [] {
+         return conv1d(ones({1, 2, 3}), ones({2, 3, 1}), {.stride = 0});
+       }},
       {"einsum", [] { return einsum("ij", {kX}); }},
       {"einsum", [] { return einsum("ijk->i", {kX}); }},
       {"einsum", [] { return einsum("ij,jk->ik", {kX}); }},
+      {"einsum", [] { return einsum("->", {}); }},
+      {"einsum",
+       [] {
+         return einsum("...i,...i->i", {kX, ones({4, 3})});
+       }},
+      {"einsum",
+       [] {
+         return einsum("abcdefgh,abcdijkl,efghijkl->aei", {kRank8, kRank8, kRank8});
+       }},
       {"einsum",
        [] {
          return einsum("abcde,fghij->abcdefghij", {ones({1, 1, 1, 1, 1}), ones({1, 1, 1, 1, 1})});
@@ -230,7 +267,11 @@ std::vector<BadCall> other_calls() {
          return rotary_embedding(ones({1, 1, 1, 2}), -1);
        }},
       {"cross_entropy", [=] { return cross_entropy(none, kIds); }},
-      {"cross_entropy", [] { return cross_entropy(kX, kX); }},
+      {"cross_entropy", [] { return cross_entropy(kInt, kX); }},
+      {"cross_entropy", [] { return cross_entropy(kX, kIds, {.label_smoothing = 2}); }},
+      {"cross_entropy", [] { return cross_entropy(kX, kIds, {.class_weights = kX}); }},
+      {"binary_cross_entropy_with_logits",
+       [] { return binary_cross_entropy_with_logits(kX, kX, Reduction::mean, kY); }},
       {"cross_entropy", [] { return cross_entropy(kX, kInt); }},
       {"cross_entropy", [] { return cross_entropy(kX, kHighIds); }},
   };

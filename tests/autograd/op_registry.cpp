@@ -89,6 +89,22 @@ Cases reduction_cases() {
          return max(x[0], {1, 2});
        }},
       {"min", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return min(x[0], 2, true); }},
+      {"var",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return var(x[0], {0, -1});
+       }},
+      {"var", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return var(x[0], 1, true, 0); }},
+      {"stddev", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return stddev(x[0], 2, true); }},
+      {"norm",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return norm(x[0], {0, 2});
+       }},
+      {"norm", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return norm(x[0], 1, true); }},
+      {"cumsum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return cumsum(x[0], 1); }},
       {"logsumexp",
        {{2, 3, 4}},
        {{2, 0, 4}},
@@ -116,7 +132,19 @@ Cases product_cases() {
       {"matmul", {{4, 3}, {2, 4}}, {{0, 3}, {2, 0}}, [](Vars x) { return matmul(transpose(x[0]), transpose(x[1])); }},
       {"einsum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return einsum("ijk->ki", {x[0]}); }},
       {"einsum", {{2, 3, 4}, {2, 4, 2}}, {{2, 0, 4}, {2, 4, 2}}, [](Vars x) { return einsum("bij,bjk->kbi", x); }},
+      {"einsum",
+       {{2, 1, 3}, {4, 3}, {2, 4}},
+       {{2, 1, 0}, {4, 0}, {2, 4}},
+       [](Vars x) { return einsum("...i,...i,...->...", x); }},
       {"einsum", {{3, 3}, {3, 2}}, {{0, 0}, {0, 2}}, [](Vars x) { return einsum("ii,ij->ij", x); }},
+      {"conv1d",
+       {{2, 5, 3}, {2, 3, 3}, {2}},
+       {{0, 5, 3}, {2, 3, 3}, {2}},
+       [](Vars x) { return conv1d(x[0], x[1], x[2], {.stride = 2, .padding = 1}); }},
+      {"conv1d",
+       {{2, 5, 3}, {3, 1, 4}},
+       {{2, 0, 3}, {3, 1, 4}},
+       [](Vars x) { return conv1d(x[0], x[1], {.groups = 3, .causal = true}); }},
       {"linear", {{2, 3, 4}, {5, 4}}, {{2, 0, 4}, {5, 4}}, [](Vars x) { return linear(x[0], x[1]); }},
       {"linear", {{3, 4}, {5, 4}, {5}}, {{0, 4}, {5, 4}, {5}}, [](Vars x) { return linear(x[0], x[1], x[2]); }},
   };
@@ -210,6 +238,8 @@ Cases indexing_cases() {
        {{2, 3, 1}, {2, 2, 1}},
        {{2, 3, 0}, {2, 2, 0}},
        [=](Vars x) { return scatter_add(x[0], 1, ids_for(x), x[1]); }},
+      {"sort", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return sort(x[0], 1, true).values; }},
+      {"topk", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return topk(x[0], 2, 1).values; }},
       {"dropout", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return dropout(x[0], 0.4, Rng(1)); }},
   };
 }
@@ -221,6 +251,11 @@ Cases fused_cases() {
       {"rms_norm", {{2, 3, 5}}, {{2, 3, 0}}, [](Vars x) { return rms_norm(x[0]); }},
       {"layer_norm", {{2, 3, 5}, {5}, {5}}, {{2, 0, 5}, {5}, {5}}, [](Vars x) { return layer_norm(x[0], x[1], x[2]); }},
       {"layer_norm", {{2, 3, 5}}, {{2, 0, 5}}, [](Vars x) { return layer_norm(x[0]); }},
+      {"group_norm",
+       {{2, 4, 3}, {4}, {4}},
+       {{0, 4, 3}, {4}, {4}},
+       [](Vars x) { return group_norm(x[0], 2, x[1], x[2]); }},
+      {"group_norm", {{2, 4, 3}}, {{2, 4, 0}}, [](Vars x) { return group_norm(x[0], 2); }},
       {"rotary_embedding", {{2, 3, 2, 6}}, {{2, 0, 2, 6}}, [](Vars x) { return rotary_embedding(x[0], 100, 2); }},
       {"rotary_embedding",
        {{2, 3, 2, 6}},
@@ -248,6 +283,28 @@ Cases fused_cases() {
        {{2, 3, 5}},
        {{0, 3, 5}},
        [=](Vars x) { return cross_entropy(x[0], targets.slice(0, 0, x[0].size(0))); }},
+      {"cross_entropy",
+       {{2, 3, 5}},
+       {{0, 3, 5}},
+       [=](Vars x) {
+         return cross_entropy(x[0], targets.slice(0, 0, x[0].size(0)),
+                              {.reduction = Reduction::none,
+                               .label_smoothing = 0.1,
+                               .class_weights = (arange(5, x[0].dtype()) + 1) / 2});
+       }},
+      {"cross_entropy",
+       {{2, 5}, {2, 5}},
+       {{0, 5}, {0, 5}},
+       [](Vars x) { return cross_entropy(x[0], x[1], {.label_smoothing = 0.1}); }},
+      {"binary_cross_entropy_with_logits",
+       {{2, 3}, {2, 3}},
+       {{2, 0}, {2, 0}},
+       [](Vars x) { return binary_cross_entropy_with_logits(x[0], x[1]); }},
+      {"kl_divergence",
+       {{2, 3}, {2, 3}},
+       {{2, 0}, {2, 0}},
+       [](Vars x) { return kl_divergence(x[0], x[1]); },
+       Domain::positive},
   };
 }
 
