@@ -24,7 +24,7 @@ class JSONLines {
   detail::OutputFile file_;
 };
 
-/// Waits until the disk has all JSONLines files of a folder. Throws FileError.
+/// Waits until the disk has all JSONLines files of a folder, and TensorBoard's. Throws FileError.
 void sync_json_lines(const std::filesystem::path& folder);
 
 /// Lines of a file, and the "step" of the last one, 0 when there is none.

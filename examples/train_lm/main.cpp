@@ -19,6 +19,7 @@
 #include "../common/run_folder.h"
 #include "../common/run_info.h"
 #include "../common/run_main.h"
+#include "../common/tensorboard.h"
 #include "../common/trainer.h"
 #include "checkpoint.h"
 #include "config.h"
@@ -42,6 +43,7 @@ struct Folder {
   fs::path metrics() const { return path / "metrics.jsonl"; }
   fs::path telemetry() const { return path / "telemetry.jsonl"; }
   fs::path gradients() const { return path / "gradients.jsonl"; }
+  fs::path events() const { return path / "events.out.tfevents.braid"; }  // TensorBoard looks for tfevents
   fs::path picture() const { return path / "loss.png"; }
 };
 
@@ -78,6 +80,7 @@ void rewind(const Folder& folder, std::int64_t step) {
   std::map<fs::path, examples::KeptLines> kept;
   for (const fs::path& path : {folder.metrics(), folder.telemetry(), folder.gradients()})
     if (fs::exists(path)) kept[path] = examples::json_lines_until(path, step);
+  if (fs::exists(folder.events())) kept[folder.events()].text = examples::events_until(folder.events(), step);
   for (const auto& [path, lines] : kept) write_file_atomically(path, [&](std::ostream& file) { file << lines.text; });
   if (const std::int64_t last = kept[folder.metrics()].last_step; step >= 0 && last != step)
     examples::say("{}: lines are missing: the last one is of step {} but the checkpoint of step {}\n",
@@ -101,6 +104,22 @@ Json metrics_line(std::int64_t step, const examples::StepResult& result, std::op
   line["grad_norm"] = result.grad_norm;
   line["tokens_per_s"] = static_cast<std::int64_t>(speed);
   return line;
+}
+
+/// The same for TensorBoard.
+examples::Scalars scalars(const Trainer& trainer, const examples::StepResult& result, std::optional<double> held_out,
+                          double speed) {
+  examples::Scalars list{{"loss/train", result.loss},
+                         {"gradient_norm", result.grad_norm},
+                         {"learning_rate", trainer.state().optimizer.lr()},
+                         {"tokens_per_s", speed}};
+  if (held_out) list.emplace_back("loss/held_out", *held_out);
+  return list;
+}
+
+examples::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats) {
+  return {{"gain/forward", stats.back().composed_forward_gain},
+          {"gain/backward", stats.front().composed_backward_gain}};
 }
 
 /// A line for all gradients, one for each op and one for each parameter.
@@ -154,10 +173,12 @@ double evaluate(const Trainer& trainer) {
 /// The first line of a run that starts from the model of another one: what its connections change.
 void report_origin(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
   const double before = held_out_of_origin(config, corpus), now = evaluate(trainer), difference = now - before;
-  examples::say("init: {} at step {} has the held-out loss {:.6f}; with {} connections it is {:.6f}, {:+.1e}{}\n",
-                config.init.string(), config.origin->step, before, config.training.connection.kind, now, difference,
+  const std::string step = config.origin->step > 0 ? fmt::format(" at step {}", config.origin->step) : "";
+  examples::say("init: {}{} has the held-out loss {:.6f}; with {} connections it is {:.6f}, {:+.1e}{}\n",
+                config.init.string(), step, before, config.training.connection.kind, now, difference,
                 std::abs(difference) > 0.01 * before ? ": they change what the model computes" : "");
   examples::JSONLines(folder.metrics()).append({{"step", 0}, {"val_loss", now}, {"init_val_loss", before}});
+  if (config.tensorboard) examples::EventFile(folder.events()).append(0, {{"loss/held_out", now}});
   save_if_best(folder.path, trainer.state(), now, config, corpus);
 }
 
@@ -165,6 +186,8 @@ void train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
   const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
   const auto due = [&](std::int64_t every) { return trainer.step() % every == 0 || trainer.step() == steps; };
   examples::JSONLines metrics(folder.metrics());
+  std::optional<examples::EventFile> events;
+  if (config.tensorboard) events.emplace(folder.events());
   examples::Progress progress("step", steps, trainer.step());
   bool saved = has_checkpoint(folder.path) || config.init.empty();
   while (trainer.step() < steps && !interrupted()) {
@@ -184,8 +207,12 @@ void train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
           fmt::format("step {:>6}  train loss {:.4f}  held-out loss {:.4f}", trainer.step(), result.loss, *held_out));
     }
     metrics.append(metrics_line(trainer.step(), result, held_out, speed));
-    if (config.telemetry_every > 0 && due(config.telemetry_every))
-      examples::JSONLines(folder.telemetry()).append_lines(mhc::json_lines(trainer.telemetry(), trainer.step()));
+    if (events) events->append(trainer.step(), scalars(trainer, result, held_out, speed));
+    if (config.telemetry_every > 0 && due(config.telemetry_every)) {
+      const std::vector<mhc::ConnectionStats> stats = trainer.telemetry();
+      examples::JSONLines(folder.telemetry()).append_lines(mhc::json_lines(stats, trainer.step()));
+      if (events) events->append(trainer.step(), scalars(stats));
+    }
     saved = due(config.checkpoint_every);
     if (saved) save_checkpoint(folder.path, trainer.state(), config, corpus);
     progress.update(trainer.step(), fmt::format("loss {:.4f} | {:.1f}k tokens/s", result.loss, speed / 1000));

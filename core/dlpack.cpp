@@ -1,0 +1,107 @@
+#include <braid/core/dlpack.h>
+
+#include <dlpack/dlpack.h>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+namespace braid {
+namespace {
+
+/// What an exported tensor holds on to.
+struct Exported {
+  Tensor tensor;
+  std::array<std::int64_t, Shape::kMaxRank> sizes{}, strides{};
+  DLManagedTensor managed{};
+};
+
+DLDataType type_of(DType dtype) {
+  const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
+  return {static_cast<std::uint8_t>(dtype == DType::i32 ? kDLInt : kDLFloat), bits, /*lanes=*/1};
+}
+
+/// Copies the elements of a strided array, row-major. Strides may have any sign.
+template <class From, class To>
+void copy(const DLTensor& from, Tensor& to) {
+  const auto* first = static_cast<const std::byte*>(from.data) + from.byte_offset;
+  const Shape& shape = to.shape();
+  const int rank = shape.rank();
+  const Strides row_major = to.strides();
+  To* out = to.mutable_data<To>();
+  std::array<std::int64_t, Shape::kMaxRank> index{};
+  for (std::int64_t i = 0; i < shape.numel(); ++i) {
+    std::int64_t offset = 0;
+    for (int axis = 0; axis < rank; ++axis)
+      offset += index[static_cast<std::size_t>(axis)] *
+                (from.strides != nullptr ? from.strides[axis] : row_major[static_cast<std::size_t>(axis)]);
+    const From value = reinterpret_cast<const From*>(first)[offset];
+    check_value(std::is_floating_point_v<From> || std::in_range<std::int32_t>(static_cast<std::int64_t>(value)),
+                "from_dlpack: integers must fit 32 bits but one is {}", value);
+    out[i] = static_cast<To>(value);
+    for (int axis = rank; axis-- > 0 && ++index[static_cast<std::size_t>(axis)] == shape[axis];)
+      index[static_cast<std::size_t>(axis)] = 0;
+  }
+}
+
+/// The shape of a tensor that another library has made.
+Shape shape_of(const DLTensor& t) {
+  check_shape(t.ndim >= 0 && t.ndim <= static_cast<int>(Shape::kMaxRank),
+              "from_dlpack: must have 0 to {} axes but has {}", Shape::kMaxRank, t.ndim);
+  const std::span<const std::int64_t> sizes(t.shape, static_cast<std::size_t>(t.ndim));
+  for (const std::int64_t size : sizes)
+    check_shape(size >= 0, "from_dlpack: a size must not be negative but is {}", size);
+  return Shape(sizes);
+}
+
+}  // namespace
+
+void DeleteDLPack::operator()(DLManagedTensor* managed) const {
+  if (managed->deleter != nullptr) managed->deleter(managed);
+}
+
+DLPack to_dlpack(const Tensor& tensor) {
+  check_value(tensor.defined(), "to_dlpack: the tensor is undefined");
+  auto exported = std::make_unique<Exported>();
+  exported->tensor = tensor;
+  for (int axis = 0; axis < tensor.rank(); ++axis) {
+    exported->sizes[static_cast<std::size_t>(axis)] = tensor.shape()[axis];
+    exported->strides[static_cast<std::size_t>(axis)] = tensor.strides()[static_cast<std::size_t>(axis)];
+  }
+  exported->managed = {.dl_tensor = {.data = const_cast<std::byte*>(tensor.bytes()),
+                                     .device = {.device_type = kDLCPU, .device_id = 0},
+                                     .ndim = tensor.rank(),
+                                     .dtype = type_of(tensor.dtype()),
+                                     .shape = exported->sizes.data(),
+                                     .strides = exported->strides.data(),
+                                     .byte_offset = 0},
+                       .manager_ctx = exported.get(),
+                       .deleter = [](DLManagedTensor* self) { delete static_cast<Exported*>(self->manager_ctx); }};
+  return DLPack(&exported.release()->managed);
+}
+
+Tensor from_dlpack(DLPack managed) {
+  check_value(managed != nullptr, "from_dlpack: there is no tensor");
+  const DLTensor& t = managed->dl_tensor;
+  check_value(t.device.device_type == kDLCPU, "from_dlpack: must be on the CPU (device 1) but is on device {}",
+              static_cast<int>(t.device.device_type));
+  const auto is = [&](DLDataTypeCode code, int bits) {
+    return t.dtype.code == code && t.dtype.bits == bits && t.dtype.lanes == 1;
+  };
+  const bool is_float = is(kDLFloat, 32) || is(kDLFloat, 64), is_int = is(kDLInt, 32) || is(kDLInt, 64);
+  check_dtype(is_float || is_int, "from_dlpack: must be f32, f64, i32 or i64 but has code {}, {} bits and {} lanes",
+              int{t.dtype.code}, int{t.dtype.bits}, int{t.dtype.lanes});
+  Tensor tensor(shape_of(t), is_int ? DType::i32 : is(kDLFloat, 32) ? DType::f32 : DType::f64);
+  if (is(kDLFloat, 32))
+    copy<float, float>(t, tensor);
+  else if (is_float)
+    copy<double, double>(t, tensor);
+  else if (is(kDLInt, 32))
+    copy<std::int32_t, std::int32_t>(t, tensor);
+  else
+    copy<std::int64_t, std::int32_t>(t, tensor);
+  return tensor;
+}
+
+}  // namespace braid

@@ -1,0 +1,13 @@
+// TensorBoard's events of a run, as they are read when it is resumed: what is kept is kept again.
+#include "../examples/common/tensorboard.h"
+
+#include "target.h"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace braid;
+  return fuzz::accept_or_refuse([&] {
+    const std::string kept = examples::events_until(fuzz::file_of({data, size}, ".events"), 3);
+    const auto copy = fuzz::file_of({reinterpret_cast<const std::uint8_t*>(kept.data()), kept.size()}, ".copy");
+    fuzz::require(examples::events_until(copy, 3) == kept, "events that were kept stay");
+  });
+}
