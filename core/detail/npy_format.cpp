@@ -195,12 +195,12 @@ Tensor integers(const NpySource& source, const Shape& shape) {
 }
 
 /// A type of elements: what a header calls it, its bytes, and how it becomes a tensor.
-struct ElementType {
+struct NpyType {
   std::string_view descr;
   std::uint64_t item;
   Tensor (*read)(const NpySource&, const Shape&);
 };
-constexpr std::array<ElementType, 12> kTypes{{
+constexpr std::array<NpyType, 12> kTypes{{
     {"<f4", 4, as_it_is<float>},
     {"<f8", 8, as_it_is<double>},
     {"<i4", 4, as_it_is<std::int32_t>},
@@ -231,9 +231,9 @@ std::vector<int> reversed_axes(int rank) {
 Tensor read_npy(const NpySource& source) {
   const auto [header, bytes] = read_header(source);
   const Shape shape = checked_shape(source, header.shape);
-  const auto* type = std::ranges::find(kTypes, header.descr, &ElementType::descr);
+  const auto* type = std::ranges::find(kTypes, header.descr, &NpyType::descr);
   check<FileError>(type != kTypes.end(), "{}: dtype must be one of {} but is '{}'", source.where,
-                   fmt::join(kTypes | std::views::transform(&ElementType::descr), ", "), excerpt(header.descr));
+                   fmt::join(kTypes | std::views::transform(&NpyType::descr), ", "), excerpt(header.descr));
   const std::uint64_t expected = static_cast<std::uint64_t>(shape.numel()) * type->item;
   check<FileError>(bytes == expected, "{}: {} {} must take {} bytes but {} are there", source.where, type->descr, shape,
                    expected, bytes);

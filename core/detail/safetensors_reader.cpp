@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <braid/core/detail/half.h>
+
 namespace braid::detail {
 namespace {
 
@@ -50,16 +52,6 @@ Tensor integers(RegularFile& file, const StoredTensor& stored) {
     return static_cast<std::int32_t>(value);
   });
 }
-
-/// As if the bits were those of an f32 whose exponent is 112 too low; infinities and NaN have the largest one.
-float from_f16(std::uint16_t half) {
-  const std::uint32_t magnitude = static_cast<std::uint32_t>(half & 0x7fff) << 13;
-  const auto scaled = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112F);
-  const std::uint32_t bits = magnitude >= 0x0f800000 ? magnitude | 0x7f800000 : scaled;
-  return std::bit_cast<float>(bits | static_cast<std::uint32_t>(half & 0x8000) << 16);
-}
-
-float from_bf16(std::uint16_t upper) { return std::bit_cast<float>(static_cast<std::uint32_t>(upper) << 16); }
 
 Tensor as_it_is(RegularFile& file, const StoredTensor& stored, DType dtype) {
   Tensor tensor(stored.shape, dtype);

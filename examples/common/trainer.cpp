@@ -17,7 +17,7 @@ namespace {
 TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
   check_value(s.blocks >= 1 && s.batch % s.blocks == 0,
               "Trainer: blocks must divide the batch of {} windows but are {}", s.batch, s.blocks);
-  check_memory({.vocab = vocab,
+  check_memory({.vocab = s.architecture ? s.architecture->vocab : vocab,
                 .context = s.context,
                 .channels = s.channels,
                 .layers = s.layers,
@@ -43,11 +43,16 @@ std::string nonfinite_part(double loss, const Parametric auto& grads) {
 }  // namespace
 
 Model make_model(const TrainerSettings& s, std::int64_t vocab, Rng& rng) {
-  const nn::TransformerConfig sizes{.vocab = vocab,
-                                    .context = s.context,
-                                    .channels = s.channels,
-                                    .layers = static_cast<int>(s.layers),
-                                    .heads = static_cast<int>(s.heads)};
+  const nn::TransformerConfig sizes =
+      s.architecture.value_or(nn::TransformerConfig{.vocab = vocab,
+                                                    .context = s.context,
+                                                    .channels = s.channels,
+                                                    .layers = static_cast<int>(s.layers),
+                                                    .heads = static_cast<int>(s.heads)});
+  check_value(vocab <= sizes.vocab, "Trainer: the text has {} ids but the pretrained model only {}", vocab,
+              sizes.vocab);
+  check_value(s.context <= sizes.context, "Trainer: the context has {} tokens but the pretrained model reads only {}",
+              s.context, sizes.context);
   mhc::ConnectionConfig connection = connection_config(s.connection);
   connection.sublayers = 2 * s.layers;
   Rng connection_rng = Rng(s.seed, std::uint64_t{1} << 63).split();  // leaves the draws of rng as they are

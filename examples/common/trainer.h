@@ -30,6 +30,7 @@ enum class Trained { all, connections };
 struct TrainerSettings {
   ConnectionOptions connection = {};
   std::int64_t layers = 4, channels = 128, heads = 4, context = 64, batch = 12;
+  std::optional<nn::TransformerConfig> architecture = {};  ///< of a pretrained model, the sizes above are then its own
   std::int64_t blocks = 1;  ///< of equal size, which a batch is cut into: see nn::accumulate
   Trained trained = Trained::all;
   std::int64_t steps = 2000, warmup = 100;
@@ -37,7 +38,8 @@ struct TrainerSettings {
   std::uint64_t seed = 1;
 };
 
-/// With new weights, those of `rng` but for the connections, whose come from the seed.
+/// With new weights, those of `rng` but for the connections, whose come from the seed. Throws ValueError when a
+/// pretrained architecture has fewer ids than `vocab`, or reads fewer tokens at once than the context has.
 Model make_model(const TrainerSettings& settings, std::int64_t vocab, Rng& rng);
 
 /// All that training changes.

@@ -103,11 +103,6 @@ void save_if_best(const fs::path& folder, examples::TrainerState& state, double 
   save(best_checkpoint(folder), state, config, corpus);
 }
 
-bool has_checkpoint(const fs::path& folder) {
-  return fs::exists(next_checkpoint(folder)) || fs::exists(last_checkpoint(folder)) ||
-         fs::exists(previous_checkpoint(folder));
-}
-
 std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, const examples::TrainerState& like,
                                                       const Config& config, const examples::Corpus& corpus) {
   const std::optional<Checkpoint> saved = newest_checkpoint(folder);

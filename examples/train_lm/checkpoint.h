@@ -18,9 +18,6 @@ void save_checkpoint(const std::filesystem::path& folder, const examples::Traine
 void save_if_best(const std::filesystem::path& folder, examples::TrainerState& state, double held_out,
                   const Config& config, const examples::Corpus& corpus);
 
-/// Whether there is one, damaged or not.
-bool has_checkpoint(const std::filesystem::path& folder);
-
 /// The newest state in the folder whose checksum is right, for a run whose state now is `like`; says when that is not
 /// the last one that was saved, and ends a save that was cut short once the state was written. None when there is no
 /// checkpoint. Throws FileError when all are damaged or the newest cannot be read, ValueError when the run had another

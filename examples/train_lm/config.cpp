@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include <braid/core/error.h>
+#include <braid/nn/detail/pretrained_config.h>
 
 #include "../common/run_folder.h"
 #include "../common/run_info.h"
@@ -52,8 +53,8 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
 void add_flags(CLI::App& app, Config& c) {
   app.option_defaults()->take_last();
   app.add_option("--init", c.init,
-                 "start from the model of another run's folder, put into this run's connections: --alpha is 0 then "
-                 "unless given, and sizes are the model's");
+                 "start from the model in another run's folder, or in that of a pretrained GPT-2, Llama or Qwen3, put "
+                 "into this run's connections: --alpha is 0 then unless given; sizes and tokenizer are the model's");
   app.add_option_function<std::string>(
          "--train",
          [&c](const std::string& choice) {
@@ -94,10 +95,12 @@ void add_flags(CLI::App& app, Config& c) {
                "resume although this processor has another instruction set, which rounds differently");
 }
 
-/// Takes over the sizes of the model that the run starts from.
+/// Takes over the sizes of the model that the run starts from, and its tokenizer. A run that goes on has them itself.
 void start_from(Config& c, const CLI::App& app) {
-  c.origin = std::make_shared<SavedRun>(load_run(c.init));
+  const std::filesystem::path folder = c.resume && has_checkpoint(c.out) ? c.out : c.init;
+  c.origin = std::make_shared<SavedRun>(load_origin(folder));
   const examples::TrainerSettings& theirs = c.origin->training;
+  c.training.architecture = theirs.architecture;
   const auto adopt = [&](const char* flag, std::int64_t& mine, std::int64_t its) {
     check_value(app.count(flag) == 0 || mine == its, "{}: the model of --init has {} but the command line says {}",
                 flag, its, mine);
@@ -106,14 +109,18 @@ void start_from(Config& c, const CLI::App& app) {
   adopt("--layers", c.training.layers, theirs.layers);
   adopt("--channels", c.training.channels, theirs.channels);
   adopt("--heads", c.training.heads, theirs.heads);
-  adopt("--context", c.training.context, theirs.context);
+  if (!theirs.architecture) adopt("--context", c.training.context, theirs.context);
+  const std::filesystem::path tokenizer = folder / "tokenizer.json";
+  if (app.count("--tokenizer") == 0 && !c.text.ends_with(".bin") && std::filesystem::exists(tokenizer))
+    c.tokenizer = tokenizer.string();
   if (app.count("--alpha") == 0) c.training.connection.alpha = 0;
 }
 
 void check_settings(const examples::TrainerSettings& t) {
   check_value(t.warmup <= t.steps, "--warmup: {} steps are more than --steps {}", t.warmup, t.steps);
   check_value(t.min_lr <= t.lr, "--min-lr: {} exceeds --lr {}", t.min_lr, t.lr);
-  check_value(t.channels % t.heads == 0, "--heads: {} heads do not divide {} channels", t.heads, t.channels);
+  check_value(t.architecture || t.channels % t.heads == 0, "--heads: {} heads do not divide {} channels", t.heads,
+              t.channels);
   check_value(t.batch % t.blocks == 0, "--blocks: {} blocks do not divide a --batch of {}", t.blocks, t.batch);
   check_value(t.trained == examples::Trained::all || t.connection.kind != "residual",
               "--train: residual connections have no parameters to train");
@@ -167,6 +174,9 @@ nlohmann::ordered_json to_json(const Config& c) {
                {"eval_every", c.eval_every},
                {"telemetry_every", c.telemetry_every},
                {"check_gradients", c.check_gradients}});
+  if (t.architecture)
+    json["architecture"] =
+        nlohmann::ordered_json::parse(nn::detail::format_pretrained_config(*t.architecture, DType::f32));
   return json;
 }
 

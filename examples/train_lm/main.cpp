@@ -173,8 +173,9 @@ double evaluate(const Trainer& trainer) {
 /// The first line of a run that starts from the model of another one: what its connections change.
 void report_origin(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
   const double before = held_out_of_origin(config, corpus), now = evaluate(trainer), difference = now - before;
-  examples::say("init: {} at step {} has the held-out loss {:.6f}; with {} connections it is {:.6f}, {:+.1e}{}\n",
-                config.init.string(), config.origin->step, before, config.training.connection.kind, now, difference,
+  const std::string step = config.origin->step > 0 ? fmt::format(" at step {}", config.origin->step) : "";
+  examples::say("init: {}{} has the held-out loss {:.6f}; with {} connections it is {:.6f}, {:+.1e}{}\n",
+                config.init.string(), step, before, config.training.connection.kind, now, difference,
                 std::abs(difference) > 0.01 * before ? ": they change what the model computes" : "");
   examples::JSONLines(folder.metrics()).append({{"step", 0}, {"val_loss", now}, {"init_val_loss", before}});
   if (config.tensorboard) examples::EventFile(folder.events()).append(0, {{"loss/held_out", now}});

@@ -6,6 +6,8 @@
 #include <braid/core/checksum.h>
 #include <braid/core/detail/regular_file.h>
 #include <braid/core/detail/safetensors_header.h>
+#include <braid/nn/detail/pretrained_config.h>
+#include <braid/nn/pretrained.h>
 
 namespace braid::train_lm {
 namespace {
@@ -65,6 +67,11 @@ fs::path last_checkpoint(const fs::path& folder) { return folder / "checkpoint.s
 fs::path previous_checkpoint(const fs::path& folder) { return folder / "checkpoint.previous.safetensors"; }
 fs::path best_checkpoint(const fs::path& folder) { return folder / "best.safetensors"; }
 
+bool has_checkpoint(const fs::path& folder) {
+  return fs::exists(next_checkpoint(folder)) || fs::exists(last_checkpoint(folder)) ||
+         fs::exists(previous_checkpoint(folder));
+}
+
 std::optional<Checkpoint> newest_checkpoint(const fs::path& folder) {
   std::string damage;
   for (const fs::path& path : {next_checkpoint(folder), last_checkpoint(folder), previous_checkpoint(folder)}) {
@@ -97,11 +104,31 @@ SavedRun load_run(const fs::path& folder) {
                                      {"heads", &run.training.heads},
                                      {"context", &run.training.context}})
       *value = config.at(key).get<std::int64_t>();
+    if (config.contains("architecture"))
+      run.training.architecture =
+          nn::detail::parse_pretrained_config(saved->path.string(), config["architecture"].dump()).config;
   } catch (const nlohmann::json::exception& error) {
     throw FileError(fmt::format("{}: the checkpoint's 'config' is not that of a run: {}", saved->path.string(),
                                 excerpt(error.what())));
   }
   return run;
+}
+
+SavedRun load_origin(const fs::path& folder) {
+  if (has_checkpoint(folder)) return load_run(folder);
+  const bool pretrained = fs::exists(folder / "config.json");
+  check<FileError>(pretrained, "{}: holds neither the checkpoint of a run nor the config.json of a pretrained model",
+                   folder.string());
+  const nn::Transformer<> model = nn::load_pretrained(folder);
+  const nn::TransformerConfig& c = model.config;
+  SavedRun origin{.training = {}, .alphabet = "", .tokenizer_checksum = "", .parameters = nn::to_tensors(model)};
+  origin.pretrained = true;
+  origin.training.architecture = c;
+  origin.training.layers = c.layers;
+  origin.training.channels = c.channels;
+  origin.training.heads = c.heads;
+  origin.training.context = c.context;
+  return origin;
 }
 
 }  // namespace braid::train_lm

@@ -38,16 +38,23 @@ std::filesystem::path best_checkpoint(const std::filesystem::path& folder);
 /// all are damaged or the newest cannot be read.
 std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& folder);
 
-/// What another run can start from: the model of a run.
+/// Whether there is one, damaged or not.
+bool has_checkpoint(const std::filesystem::path& folder);
+
+/// What another run can start from: the model of a run, or a pretrained one.
 struct SavedRun {
-  examples::TrainerSettings training;  ///< connection, layers, channels, heads and context
+  examples::TrainerSettings training;  ///< connection, layers, channels, heads, context and architecture
   std::string alphabet;                ///< empty when it reads tokens
   std::string tokenizer_checksum;      ///< empty when it has no tokenizer
   nn::NamedTensors parameters;
   std::int64_t step = 0;
+  bool pretrained = false;  ///< the vocabulary is not known then
 };
 
 /// The model of the newest checkpoint in a run's folder. Throws FileError.
 SavedRun load_run(const std::filesystem::path& folder);
+
+/// The model in a run's folder, or in one as Hugging Face saves it. Throws FileError.
+SavedRun load_origin(const std::filesystem::path& folder);
 
 }  // namespace braid::train_lm

@@ -20,16 +20,21 @@ std::map<std::string, Shape> connections_in(const nn::NamedTensors& parameters) 
 
 void start_from_origin(const Config& config, const examples::Corpus& corpus, examples::Trainer& trainer) {
   const SavedRun& origin = *config.origin;
-  check_value(origin.alphabet == corpus.alphabet() && origin.tokenizer_checksum == corpus.tokenizer_checksum(),
-              "--init: the model of {} reads other {} than the text has", config.init.string(),
-              corpus.vocabulary().unit());
+  const std::string folder = config.init.string();
+  if (origin.pretrained)
+    check_value(corpus.alphabet().empty(),
+                "--init: the model of {} reads tokens: give --tokenizer, or a --text of them that ends in .bin",
+                folder);
+  else
+    check_value(origin.alphabet == corpus.alphabet() && origin.tokenizer_checksum == corpus.tokenizer_checksum(),
+                "--init: the model of {} reads other {} than the text has", folder, corpus.vocabulary().unit());
   nn::NamedTensors own = nn::to_tensors(trainer.model()), parameters = origin.parameters;
   if (connections_in(own) != connections_in(parameters)) {
     std::erase_if(parameters, [](const auto& entry) { return in_connection(entry.first); });
     std::erase_if(own, [](const auto& entry) { return !in_connection(entry.first); });
     parameters.merge(own);
   }
-  nn::from_tensors(trainer.state().model, parameters, "--init: " + config.init.string());
+  nn::from_tensors(trainer.state().model, parameters, "--init: " + folder);
 }
 
 double held_out_of_origin(const Config& config, const examples::Corpus& corpus) {

@@ -62,7 +62,7 @@ struct Npy : testing::Test {
   }
 
   /// Runs a script of Debian's Python in the folder; skips the test without numpy.
-  bool python(const std::string& script) const {
+  bool python([[maybe_unused]] const std::string& script) const {
 #ifdef BRAID_EMULATED
     return false;
 #else

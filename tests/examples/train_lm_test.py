@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|gradients|blocks|best|upcycling|bad-input|nonfinite}"""
+"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|gradients|blocks|best|upcycling|pretrained|bad-input|nonfinite}"""
 import json
 import pathlib
 import random
@@ -210,12 +210,42 @@ def upcycling(program, folder):
     for expected, case in [
             ("reads other characters than the text has", [*start, "--text", other, "--steps", 5]),
             ("--layers: the model of --init has 1 but the command line says 2", [*start, "--layers", 2]),
-            ("none: holds no checkpoint", ["--text", text, "--init", folder / "none"]),
-            ("empty: holds no checkpoint", ["--text", text, "--init", empty]),
+            ("none: holds neither the checkpoint of a run nor", ["--text", text, "--init", folder / "none"]),
+            ("empty: holds neither the checkpoint of a run nor", ["--text", text, "--init", empty]),
             ("--steps: must be at least 1 without --init but is 0", ["--text", text, "--steps", 0]),
             ("--train: residual connections have no parameters", ["--text", text, "--train", "connections"]),
             ("--train: some not in {all,connections}", ["--text", text, "--train", "some"])]:
         check_refused(expected, run(program, *case, "--out", new))
+    check(not new.exists(), "a folder was made for a run that was refused")
+
+
+def pretrained(program, folder):
+    """--init takes models as Hugging Face saves them, whose architecture the run keeps."""
+    models = pathlib.Path(__file__).parents[1] / "golden/models"
+    ids = folder / "ids.bin"
+    random.seed(3)
+    ids.write_bytes(struct.pack("<4000H", *(random.randrange(8) for _ in range(4000))))
+    flags = ["--text", ids, "--context", 8, "--batch", 4, "--sample", 0, "--connection", "mhc", "--lr", 1e-3, "--min-lr", 1e-3,
+             "--warmup", 0]
+    for model in ("gpt2", "llama", "llama-tied", "qwen3"):
+        source, zero, whole, broken = models / model, folder / f"{model}-0", folder / f"{model}-whole", folder / f"{model}-broken"
+        for out, more in ((zero, ["--steps", 0]), (whole, ["--steps", 12]), (broken, ["--steps", 5]), (broken, ["--steps", 12, "--resume"])):
+            result = run(program, *flags, "--init", source, "--out", out, *more)
+            check(result.returncode == 0, f"{model}: {result.stderr}")
+        line = json.loads((zero / "metrics.jsonl").read_text())
+        check(abs(line["val_loss"] - line["init_val_loss"]) < 1e-6 * line["val_loss"], f"{model}: {line}")
+        check(tensors(whole) == tensors(broken), f"{model}: resumption changed the bits")
+        check(losses(whole)[-1] < losses(whole)[0], f"{model}: the loss must fall: {losses(whole)}")
+        again = folder / f"{model}-again"  # from the run, whose checkpoint has the architecture
+        result = run(program, *flags, "--init", whole, "--steps", 0, "--out", again)
+        line = json.loads((again / "metrics.jsonl").read_text())
+        check(result.returncode == 0 and line["val_loss"] == line["init_val_loss"], f"{model}: {line} {result.stderr}")
+    text, new = write_text(folder), folder / "new"
+    for expected, case in [
+            ("reads tokens: give --tokenizer, or a --text of them that ends in .bin", ["--text", text]),
+            ("the context has 4096 tokens but the pretrained model reads only", ["--context", 128, "--context", 4096]),
+            ("the model of --init has", ["--channels", 8])]:
+        check_refused(expected, run(program, *flags, "--init", models / "gpt2", *case, "--out", new))
     check(not new.exists(), "a folder was made for a run that was refused")
 
 
@@ -296,4 +326,4 @@ if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
         {"outputs": outputs, "connections": connections, "gradients": gradients, "blocks": blocks, "best": best,
-         "upcycling": upcycling, "bad-input": bad_input, "nonfinite": nonfinite}[case](program, pathlib.Path(name))
+         "upcycling": upcycling, "pretrained": pretrained, "bad-input": bad_input, "nonfinite": nonfinite}[case](program, pathlib.Path(name))
