@@ -10,6 +10,7 @@
 #include <braid/autograd/ops/clamp.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/cross_entropy.h>
+#include <braid/autograd/ops/cumsum.h>
 #include <braid/autograd/ops/dropout.h>
 #include <braid/autograd/ops/einsum.h>
 #include <braid/autograd/ops/embedding.h>
@@ -25,6 +26,7 @@
 #include <braid/autograd/ops/max.h>
 #include <braid/autograd/ops/maximum.h>
 #include <braid/autograd/ops/mse_loss.h>
+#include <braid/autograd/ops/norm.h>
 #include <braid/autograd/ops/pow.h>
 #include <braid/autograd/ops/relu.h>
 #include <braid/autograd/ops/reshape.h>
@@ -34,8 +36,10 @@
 #include <braid/autograd/ops/silu.h>
 #include <braid/autograd/ops/slice.h>
 #include <braid/autograd/ops/softmax.h>
+#include <braid/autograd/ops/sort.h>
 #include <braid/autograd/ops/sqrt.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/autograd/ops/tanh.h>
 #include <braid/autograd/ops/transpose.h>
+#include <braid/autograd/ops/var.h>
 #include <braid/autograd/ops/where.h>

@@ -68,6 +68,9 @@ std::vector<BadCall> axis_calls() {
   add_along(calls, "mean", [](const Var& x, const Axes& axes) { return mean(x, axes); });
   add_along(calls, "max", [](const Var& x, const Axes& axes) { return max(x, axes); });
   add_along(calls, "min", [](const Var& x, const Axes& axes) { return min(x, axes); });
+  add_along(calls, "var", [](const Var& x, const Axes& axes) { return var(x, axes); });
+  add_along(calls, "stddev", [](const Var& x, const Axes& axes) { return stddev(x, axes); });
+  add_along(calls, "norm", [](const Var& x, const Axes& axes) { return norm(x, axes); });
   add_along(calls, "logsumexp", [](const Var& x, const Axes& axes) { return logsumexp(x, axes); });
   add_along(calls, "softmax", [](const Var& x, const Axes& axes) { return softmax(x, axes); });
   add_along(calls, "log_softmax", [](const Var& x, const Axes& axes) { return log_softmax(x, axes); });
@@ -145,6 +148,10 @@ std::vector<BadCall> indexing_calls() {
       {"gather", [] { return gather(kX, 2, kInt); }},
       {"gather", [] { return gather(kX, 0, kIds); }},
       {"gather", [] { return gather(kX, 0, kX); }},
+      {"sort", [] { return sort(kX, 2).values; }},
+      {"topk", [] { return topk(kX, 1, -3).values; }},
+      {"topk", [] { return topk(kX, 4).values; }},
+      {"cumsum", [] { return cumsum(kX, 2); }},
       {"scatter_add", [] { return scatter_add(kX, 2, kInt, kX); }},
       {"scatter_add", [] { return scatter_add(kX, 0, kInt, kY); }},
       {"scatter_add", [] { return scatter_add(kX, 0, kInt, kDouble); }},

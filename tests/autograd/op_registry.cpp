@@ -83,6 +83,22 @@ Cases reduction_cases() {
          return max(x[0], {1, 2});
        }},
       {"min", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return min(x[0], 2, true); }},
+      {"var",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return var(x[0], {0, -1});
+       }},
+      {"var", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return var(x[0], 1, true, 0); }},
+      {"stddev", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return stddev(x[0], 2, true); }},
+      {"norm",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return norm(x[0], {0, 2});
+       }},
+      {"norm", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return norm(x[0], 1, true); }},
+      {"cumsum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return cumsum(x[0], 1); }},
       {"logsumexp",
        {{2, 3, 4}},
        {{2, 0, 4}},
@@ -171,6 +187,8 @@ Cases indexing_cases() {
        {{2, 3, 1}, {2, 2, 1}},
        {{2, 3, 0}, {2, 2, 0}},
        [=](Vars x) { return scatter_add(x[0], 1, ids_for(x), x[1]); }},
+      {"sort", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return sort(x[0], 1, true).values; }},
+      {"topk", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return topk(x[0], 2, 1).values; }},
       {"dropout", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return dropout(x[0], 0.4, Rng(1)); }},
   };
 }
