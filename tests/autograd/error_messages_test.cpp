@@ -174,6 +174,15 @@ std::vector<BadCall> other_calls() {
       {"einsum", [] { return einsum("ij", {kX}); }},
       {"einsum", [] { return einsum("ijk->i", {kX}); }},
       {"einsum", [] { return einsum("ij,jk->ik", {kX}); }},
+      {"einsum", [] { return einsum("->", {}); }},
+      {"einsum",
+       [] {
+         return einsum("...i,...i->i", {kX, ones({4, 3})});
+       }},
+      {"einsum",
+       [] {
+         return einsum("abcdefgh,abcdijkl,efghijkl->aei", {kRank8, kRank8, kRank8});
+       }},
       {"einsum",
        [] {
          return einsum("abcde,fghij->abcdefghij", {ones({1, 1, 1, 1, 1}), ones({1, 1, 1, 1, 1})});
