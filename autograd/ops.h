@@ -4,6 +4,7 @@
 
 #include <braid/autograd/ops/abs.h>
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/binary_cross_entropy.h>
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/causal_attention.h>
@@ -18,6 +19,7 @@
 #include <braid/autograd/ops/gather.h>
 #include <braid/autograd/ops/gelu.h>
 #include <braid/autograd/ops/index_select.h>
+#include <braid/autograd/ops/kl_divergence.h>
 #include <braid/autograd/ops/layer_norm.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/log.h>
@@ -28,6 +30,7 @@
 #include <braid/autograd/ops/mse_loss.h>
 #include <braid/autograd/ops/norm.h>
 #include <braid/autograd/ops/pow.h>
+#include <braid/autograd/ops/reduction.h>
 #include <braid/autograd/ops/relu.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rms_norm.h>

@@ -48,6 +48,10 @@ std::vector<BadCall> binary_calls() {
   add_binary(calls, "where", [](const Var& a, const Var& b) { return where(kX, a, b); });
   add_binary(calls, "where", [](const Var& a, const Var& b) { return where(a, b, kX); });
   add_binary(calls, "mse_loss", [](const Var& a, const Var& b) { return mse_loss(a, b); });
+  add_binary(calls, "binary_cross_entropy_with_logits",
+             [](const Var& a, const Var& b) { return binary_cross_entropy_with_logits(a, b); });
+  add_binary(calls, "kl_divergence", [](const Var& a, const Var& b) { return kl_divergence(a, b); });
+  add_binary(calls, "cross_entropy", [](const Var& a, const Var& b) { return cross_entropy(a, b); });
   add_binary(calls, "matmul", [](const Var& a, const Var& b) { return matmul(a, b); });
   add_binary(calls, "linear", [](const Var& a, const Var& b) { return linear(a, b); });
   add_binary(calls, "linear", [](const Var& a, const Var& b) { return linear(a, a, b); });
@@ -194,7 +198,11 @@ std::vector<BadCall> other_calls() {
          return rotary_embedding(ones({1, 1, 1, 2}), -1);
        }},
       {"cross_entropy", [=] { return cross_entropy(none, kIds); }},
-      {"cross_entropy", [] { return cross_entropy(kX, kX); }},
+      {"cross_entropy", [] { return cross_entropy(kInt, kX); }},
+      {"cross_entropy", [] { return cross_entropy(kX, kIds, {.label_smoothing = 2}); }},
+      {"cross_entropy", [] { return cross_entropy(kX, kIds, {.class_weights = kX}); }},
+      {"binary_cross_entropy_with_logits",
+       [] { return binary_cross_entropy_with_logits(kX, kX, Reduction::mean, kY); }},
       {"cross_entropy", [] { return cross_entropy(kX, kInt); }},
       {"cross_entropy", [] { return cross_entropy(kX, kHighIds); }},
   };

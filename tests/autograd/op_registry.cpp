@@ -214,6 +214,28 @@ Cases fused_cases() {
        {{2, 3, 5}},
        {{0, 3, 5}},
        [=](Vars x) { return cross_entropy(x[0], targets.slice(0, 0, x[0].size(0))); }},
+      {"cross_entropy",
+       {{2, 3, 5}},
+       {{0, 3, 5}},
+       [=](Vars x) {
+         return cross_entropy(x[0], targets.slice(0, 0, x[0].size(0)),
+                              {.reduction = Reduction::none,
+                               .label_smoothing = 0.1,
+                               .class_weights = (arange(5, x[0].dtype()) + 1) / 2});
+       }},
+      {"cross_entropy",
+       {{2, 5}, {2, 5}},
+       {{0, 5}, {0, 5}},
+       [](Vars x) { return cross_entropy(x[0], x[1], {.label_smoothing = 0.1}); }},
+      {"binary_cross_entropy_with_logits",
+       {{2, 3}, {2, 3}},
+       {{2, 0}, {2, 0}},
+       [](Vars x) { return binary_cross_entropy_with_logits(x[0], x[1]); }},
+      {"kl_divergence",
+       {{2, 3}, {2, 3}},
+       {{2, 0}, {2, 0}},
+       [](Vars x) { return kl_divergence(x[0], x[1]); },
+       Domain::positive},
   };
 }
 

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include <braid/autograd/ops.h>
 #include <tests/random_programs/table.h>
 
@@ -45,6 +47,37 @@ std::optional<Settings> targets(Shapes x, Rng& rng) {
   return Settings{ids(classes)};
 }
 
+Setting reduction(Rng& rng) {
+  const auto choice = rng.below(4);
+  constexpr const char* kNames[] = {"mean", "sum", "none", "batch_mean"};
+  return {fmt::format("Reduction::{}", kNames[choice]), static_cast<double>(choice)};
+}
+
+Reduction reduction_of(const Setting& setting) { return static_cast<Reduction>(setting.integer()); }
+
+/// Targets, a reduction and a smoothing.
+std::optional<Settings> smoothed_targets(Shapes x, Rng& rng) {
+  std::optional<Settings> settings = targets(x, rng);
+  if (settings) settings->insert(settings->end(), {reduction(rng), real(pick({0, 0.125, 0.5}, rng))});
+  return settings;
+}
+
+CrossEntropySettings smoothed(const Setting& reduction, const Setting& smoothing) {
+  return {.reduction = reduction_of(reduction), .label_smoothing = smoothing.number, .ignore_index = -1};
+}
+
+std::optional<Settings> reduction_alone(Shapes, Rng& rng) { return Settings{reduction(rng)}; }
+
+std::vector<int> logits_and_shares(Builder& b) {
+  const int x = b.any(has_axes);
+  return x == kNone ? std::vector{kNone} : std::vector{x, b.of_shape(b.shape(x))};
+}
+
+std::vector<int> logs_and_probabilities(Builder& b) {
+  const int x = b.any();
+  return {x, b.positive(b.of_shape(b.shape(x)))};
+}
+
 }  // namespace
 
 std::vector<Op> fused_ops() {
@@ -61,6 +94,16 @@ std::vector<Op> fused_ops() {
        [](Vars x, const Settings&) { return causal_attention(x[0], x[1], x[2]); }},
       {"cross_entropy", one(has_axes), targets,
        [](Vars x, const Settings& s) { return cross_entropy(x[0], s[0].ids, -1); }, "cross_entropy($0, #0, -1)"},
+      {"cross_entropy", one(has_axes), smoothed_targets,
+       [](Vars x, const Settings& s) { return cross_entropy(x[0], s[0].ids, smoothed(s[1], s[2])); },
+       "cross_entropy($0, #0, {.reduction = #1, .label_smoothing = #2, .ignore_index = -1})"},
+      {"cross_entropy", logits_and_shares, reduction_alone,
+       [](Vars x, const Settings& s) { return cross_entropy(x[0], x[1], {.reduction = reduction_of(s[0])}); },
+       "cross_entropy($0, $1, {.reduction = #0})"},
+      {"binary_cross_entropy_with_logits", two_equals, reduction_alone,
+       [](Vars x, const Settings& s) { return binary_cross_entropy_with_logits(x[0], x[1], reduction_of(s[0])); }},
+      {"kl_divergence", logs_and_probabilities, reduction_alone,
+       [](Vars x, const Settings& s) { return kl_divergence(x[0], x[1], reduction_of(s[0])); }},
   };
 }
 
