@@ -10,6 +10,7 @@
 #include <braid/autograd/ops/causal_attention.h>
 #include <braid/autograd/ops/clamp.h>
 #include <braid/autograd/ops/concat.h>
+#include <braid/autograd/ops/conv1d.h>
 #include <braid/autograd/ops/cross_entropy.h>
 #include <braid/autograd/ops/cumsum.h>
 #include <braid/autograd/ops/dropout.h>
@@ -18,6 +19,7 @@
 #include <braid/autograd/ops/exp.h>
 #include <braid/autograd/ops/gather.h>
 #include <braid/autograd/ops/gelu.h>
+#include <braid/autograd/ops/group_norm.h>
 #include <braid/autograd/ops/index_select.h>
 #include <braid/autograd/ops/kl_divergence.h>
 #include <braid/autograd/ops/layer_norm.h>

@@ -57,6 +57,8 @@ std::vector<BadCall> binary_calls() {
   add_binary(calls, "linear", [](const Var& a, const Var& b) { return linear(a, a, b); });
   add_binary(calls, "rms_norm", [](const Var& a, const Var& b) { return rms_norm(a, b); });
   add_binary(calls, "layer_norm", [](const Var& a, const Var& b) { return layer_norm(a, b, b); });
+  add_binary(calls, "group_norm", [](const Var& a, const Var& b) { return group_norm(a, 1, b, b); });
+  add_binary(calls, "conv1d", [](const Var& a, const Var& b) { return conv1d(expand_dims(a, 0), expand_dims(b, 0)); });
   add_binary(calls, "concat", [](const Var& a, const Var& b) { return concat({a, b}, 0); });
   add_binary(calls, "stack", [](const Var& a, const Var& b) { return stack({a, b}, 0); });
   add_binary(calls, "einsum", [](const Var& a, const Var& b) { return einsum("ij,ij->i", {a, b}); });
@@ -175,6 +177,21 @@ std::vector<BadCall> other_calls() {
       {"linear", [=] { return linear(none, kX); }},
       {"rms_norm", [=] { return rms_norm(none); }},
       {"layer_norm", [=] { return layer_norm(none); }},
+      {"group_norm", [=] { return group_norm(none, 1); }},
+      {"group_norm", [] { return group_norm(kX, 2); }},
+      {"conv1d", [] { return conv1d(kX, kX); }},
+      {"conv1d",
+       [] {
+         return conv1d(ones({1, 2, 3}), ones({2, 3, 4}));
+       }},
+      {"conv1d",
+       [] {
+         return conv1d(ones({1, 2, 3}), ones({2, 3, 1}), kX);
+       }},
+      {"conv1d",
+       [] {
+         return conv1d(ones({1, 2, 3}), ones({2, 3, 1}), {.stride = 0});
+       }},
       {"einsum", [] { return einsum("ij", {kX}); }},
       {"einsum", [] { return einsum("ijk->i", {kX}); }},
       {"einsum", [] { return einsum("ij,jk->ik", {kX}); }},
