@@ -151,13 +151,16 @@ const std::vector<Program::Op>& Program::ops() {
       [](P p) { return mse_loss(p.x(), p.x()); },
       [](P p) { return rms_norm(p.x(), p.x(), p.number()); },
       [](P p) { return layer_norm(p.x(), p.x(), p.x()); },
-      [](P p) { return attention(p.x(), p.x(), p.x()); },
       [](P p) { return group_norm(p.x(), p.position(), p.number()); },
       [](P p) { return group_norm(p.x(), p.position(), p.x(), p.x()); },
       [](P p) { return conv1d(p.x(), p.x(), p.conv1d_settings()); },
       [](P p) { return conv1d(p.x(), p.x(), p.x(), p.conv1d_settings()); },
       [](P p) { return einsum("...i,i...->...", p.two()); },
       [](P p) { return einsum("ij,jk,...k->i...", p.some()); },
+      [](P p) {
+        return attention(p.x(), p.x(), p.x(),
+                         {.causal = p.flag(), .window = p.position(), .scale = p.number(), .mask = p.ids()});
+      },
       [](P p) { return rotary_embedding(p.x(), p.number(), p.position()); },
       [](P p) { return dropout(p.x(), p.number(), Rng(1)); },
       [](P p) { return mhc::sinkhorn_knopp(p.x(), p.bytes_.in(0, 9), mhc::Marginal::rows, p.path()); },

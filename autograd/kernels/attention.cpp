@@ -289,7 +289,7 @@ struct VjpScratch {
   std::int64_t width;
   T *q, *dy, *dq;            // [rows, width]; q is scaled
   T *logsumexp, *delta;      // [rows]
-  T *k, *dk, *dv;            // [block, width]
+  T *packed_k, *dk, *dv;     // [block, width]
   T *k_columns, *v_columns;  // [depth, block]
   T *p, *ds;                 // [block, block]
   T* factors;                // [block]
@@ -298,7 +298,7 @@ struct VjpScratch {
     const std::int64_t padded = round_up(rows, kTileRows);
     for (T** matrix : {&q, &dy, &dq}) *matrix = arena.take(padded * width);
     for (T** line : {&logsumexp, &delta}) *line = arena.take(padded);
-    for (T** block : {&k, &dk, &dv}) *block = arena.take(kBlock * width);
+    for (T** block : {&packed_k, &dk, &dv}) *block = arena.take(kBlock * width);
     for (T** columns : {&k_columns, &v_columns}) *columns = arena.take(depth * kBlock);
     for (T** square : {&p, &ds}) *square = arena.take(kBlock * kBlock);
     factors = arena.take(kBlock);
@@ -340,7 +340,7 @@ void softmax_vjp_rows(const AttentionHeads<T>& in, const VjpScratch<T>& at, std:
 /// p = exp(q k^T - logsumexp), ds = p * (dy v^T - delta), dq += ds k, dk += ds^T q, dv += p^T dy.
 template <class T>
 void vjp_block(const AttentionHeads<T>& in, const VjpScratch<T>& at, std::int64_t row, std::int64_t rows,
-               std::int64_t key) {
+               std::int64_t key, Panel<const T> k) {
   const std::int64_t lanes = lanes_of<T>(), width = at.width, depth = in.depth;
   const T *q = at.q + row * width, *dy = at.dy + row * width;
   const Tiles tiles(in.visible, row, rows);
@@ -365,7 +365,7 @@ void vjp_block(const AttentionHeads<T>& in, const VjpScratch<T>& at, std::int64_
   }
   tiles.for_each(key, lanes, [&](std::int64_t i, const TileOfKeys& tile) HWY_ATTR {
     const auto [from, to] = tile.keys;
-    multiply_rows<T>(width, to - from, {at.ds + i * kBlock + from, kBlock, 1}, {at.k + from * width, width},
+    multiply_rows<T>(width, to - from, {at.ds + i * kBlock + from, kBlock, 1}, {k.data + from * k.row_step, k.row_step},
                      {at.dq + (row + i) * width, width}, true);
   });
 }
@@ -390,7 +390,10 @@ void vjp(const AttentionHeads<T>& in, std::int64_t first, std::int64_t last, con
   const auto one = [](std::int64_t) { return T{1}; };
   for (std::int64_t key = first * kBlock; key < end; key += kBlock) {
     const std::int64_t keys = std::min(kBlock, end - key), from = key * in.key_stride;
-    pack_rows(key_rows(in, in.k), key, keys, T{1}, at.k, at.width);
+    const bool in_place = at.width == depth;
+    if (!in_place) pack_rows(key_rows(in, in.k), key, keys, T{1}, at.packed_k, at.width);
+    const Panel<const T> k =
+        in_place ? Panel<const T>{in.k + from, in.key_stride} : Panel<const T>{at.packed_k, at.width};
     pack_columns(in.k + from, in.key_stride, keys, depth, at.k_columns);
     pack_columns(in.v + from, in.key_stride, keys, depth, at.v_columns);
     std::fill_n(at.dk, kBlock * at.width, T{0});
@@ -399,7 +402,7 @@ void vjp(const AttentionHeads<T>& in, std::int64_t first, std::int64_t last, con
     const std::int64_t rows_end = std::min(round_up(reached.end, kTileRows), rows);
     for (std::int64_t row = round_down(reached.begin, kTileRows); row < rows_end; row += kBlock) {
       const std::int64_t count = std::min(kBlock, rows_end - row);
-      if (!masked_out(in, {row, row + count}, key)) vjp_block(in, at, row, count, key);
+      if (!masked_out(in, {row, row + count}, key)) vjp_block(in, at, row, count, key, k);
     }
     unpack_rows(at.dk, at.width, one, key_rows(in, out.dk), key, keys);
     unpack_rows(at.dv, at.width, one, key_rows(in, out.dv), key, keys);

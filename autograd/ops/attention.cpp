@@ -193,14 +193,15 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& 
   check_inputs(q, k, v, options);
   const std::int64_t heads = q.size(2), length = q.size(1), keys = k.size(1);
   const double depth = static_cast<double>(q.size(3));
-  const Inputs in{.q = q.value().contiguous(),
-                  .k = k.value().contiguous(),
-                  .v = v.value().contiguous(),
-                  .mask = additive(options.mask, {q.size(0), heads, length, keys}, q.dtype()),
-                  .visible = {length, keys, heads == 0 ? 1 : heads / k.size(2), options.causal, options.window},
-                  .scale = options.scale == 0 ? 1 / std::sqrt(depth) : options.scale,
-                  .dropout = options.dropout,
-                  .rng = options.dropout == 0 ? Rng() : options.rng->split()};
+  const Inputs in{
+      .q = q.value().contiguous(),
+      .k = k.value().contiguous(),
+      .v = v.value().contiguous(),
+      .mask = additive(options.mask, {q.size(0), heads, length, keys}, q.dtype()),
+      .visible = {length, keys, heads == 0 ? 1 : heads / k.size(2), options.causal, std::min(options.window, keys)},
+      .scale = options.scale == 0 ? 1 / std::sqrt(depth) : options.scale,
+      .dropout = options.dropout,
+      .rng = options.dropout == 0 ? Rng() : options.rng->split()};
   const Attended result = forward(in);
   return record("attention", result.y, {q, k, v},
                 [in, result](const Tensor& dy) { return backward(dy.contiguous(), in, result); });

@@ -46,9 +46,18 @@ Shape of_heads(std::int64_t channels, Rng& rng) { return {1 + rng.below(2), rng.
 
 std::vector<int> heads(Builder& b) { return {b.of_shape(of_heads(2 + 2 * b.rng().below(2), b.rng()))}; }
 
+/// Other lengths and more heads of queries than of keys.
 std::vector<int> queries_keys_values(Builder& b) {
-  const Shape shape = of_heads(1 + b.rng().below(3), b.rng());
-  return {b.bounded(b.of_shape(shape), 4), b.bounded(b.of_shape(shape), 4), b.of_shape(shape)};
+  const Shape keys = of_heads(1 + b.rng().below(3), b.rng());
+  const Shape queries = keys.with(1, b.rng().below(4)).with(2, keys[2] * (1 + b.rng().below(2)));
+  return {b.bounded(b.of_shape(queries), 4), b.bounded(b.of_shape(keys), 4), b.of_shape(keys)};
+}
+
+/// Whether causal, the window, the scale, and what is hidden.
+std::optional<Settings> attention_options(Shapes x, Rng& rng) {
+  const bool causal = rng.below(2) == 1;
+  return Settings{truth(causal), integer(causal ? rng.below(3) : 0), real(pick({0, 0.5}, rng)),
+                  ids(randint(0, 3, {x[0][1], x[1][1]}, rng))};
 }
 
 std::optional<Settings> base_and_offset(Shapes x, Rng& rng) {
@@ -112,6 +121,13 @@ std::vector<Op> fused_ops() {
        [](Vars x, const Settings& s) { return rotary_embedding(x[0], s[0].number, s[1].integer()); }},
       {"mse_loss", two_equals, none, [](Vars x, const Settings&) { return mse_loss(x[0], x[1]); }},
       {"attention", queries_keys_values, none, [](Vars x, const Settings&) { return attention(x[0], x[1], x[2]); }},
+      {"attention", queries_keys_values, attention_options,
+       [](Vars x, const Settings& s) {
+         return attention(
+             x[0], x[1], x[2],
+             {.causal = s[0].number != 0, .window = s[1].integer(), .scale = s[2].number, .mask = s[3].ids});
+       },
+       "attention($0, $1, $2, {.causal = #0, .window = #1, .scale = #2, .mask = #3})"},
       {"cross_entropy", one(has_axes), targets,
        [](Vars x, const Settings& s) { return cross_entropy(x[0], s[0].ids, -1); }, "cross_entropy($0, #0, -1)"},
       {"cross_entropy", one(has_axes), smoothed_targets,
