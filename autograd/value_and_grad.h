@@ -44,11 +44,11 @@ constexpr bool kDifferentiated = std::same_as<T, Tensor> || std::same_as<T, Var>
 ///     });
 ///     auto [loss, grads, logits] = step(model, x, ids);
 ///
-/// Throws ShapeError when the loss is more than a scalar.
+/// `probe` sees every op, as Profile does. Throws ShapeError when the loss is more than a scalar.
 template <class F>
-auto value_and_grad(F f) {
-  return [f = std::move(f)]<Parametric P>(const P& params, const auto&... args) {
-    Tape tape;
+auto value_and_grad(F f, Probe* probe = nullptr) {
+  return [f = std::move(f), probe]<Parametric P>(const P& params, const auto&... args) {
+    Tape tape(probe);
     P traced = params;  // copies the structure, shares the storage
     for_each_param(traced, [&](const std::string&, Var& p) { p = tape.watch(p.value()); });
     auto results = detail::loss_and_aux(f(std::as_const(traced), args...));

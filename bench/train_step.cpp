@@ -12,6 +12,7 @@
 
 #include <braid/braid.h>
 
+#include <bench/machine.h>
 #include <examples/common/memory.h>
 #include <examples/common/run_main.h>
 
@@ -24,7 +25,8 @@ struct Options {
   std::int64_t channels = 384, context = 256, batch = 8, vocab = 65, streams = 4;
   int layers = 6, heads = 6, steps = 10, threads = 2;
   std::int64_t keep_every = 1;
-  bool compare = false;
+  bool compare = false, profile = false;
+  std::string trace;
 };
 
 /// 0 asks for the plan.
@@ -43,12 +45,19 @@ class Run {
         targets_(randint(0, o.vocab, {o.batch, o.context}, rng_)),
         model_(make_model(o, connection, rng_)) {}
 
-  void step() {
+  void step(Profile* profile = nullptr) {
+    const auto lap = [&](const char* name) {
+      if (profile != nullptr) profile->lap(name);
+    };
     const auto start = std::chrono::steady_clock::now();
-    auto [loss, grads] = value_and_grad([](const Model& m, const Tensor& x, const Tensor& y) { return m.loss(x, y); })(
-        model_, tokens_, targets_);
+    if (profile != nullptr) profile->start();
+    auto [loss, grads] = value_and_grad([](const Model& m, const Tensor& x, const Tensor& y) { return m.loss(x, y); },
+                                        profile)(model_, tokens_, targets_);
+    lap("(return)");
     nn::clip_grad_norm(grads, 1.0);
+    lap("(clip)");
     optimizer_.step(model_, grads);
+    lap("(optimizer)");
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     ms_.push_back(elapsed.count());
     loss_ = loss;
@@ -132,6 +141,20 @@ void measure(const Options& o) {
   for (const auto& run : runs) print(o, *run, allocations, o.compare ? runs.front()->median_ms() : 0);
 }
 
+/// The timed steps of one connection once more, op by op.
+void profile(const Options& o) {
+  Run run(o, o.connection);
+  for (int step = 0; step < kWarmUp; ++step) run.step();
+  Profile profile;
+  for (int step = 0; step < o.steps; ++step) run.step(&profile);
+  const bench::Machine& machine = bench::machine();
+  fmt::print(stderr, "{}of the peak: {:.1f} GB/s copied, {:.0f} GFLOP/s\n",
+             profile.table({machine.copy_bytes, o.dtype == "f64" ? machine.flops_f64 : machine.flops}),
+             machine.copy_bytes / 1e9, (o.dtype == "f64" ? machine.flops_f64 : machine.flops) / 1e9);
+  if (!o.trace.empty())
+    write_file_atomically(o.trace, [&](std::ostream& file) { file << profile.chrome_trace() << "\n"; });
+}
+
 void add_options(CLI::App& app, Options& o) {
   app.add_option("--connection", o.connection, "the kind by its name: residual, hc, mhc, single-pass, ..")
       ->capture_default_str();
@@ -152,6 +175,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--keep-every", o.keep_every, "keep the streams at so many sublayers, recompute the rest; 0: planned")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_flag("--profile", o.profile, "print a table of the ops: time, share, bytes, share of bandwidth and of peak");
+  app.add_option("--trace", o.trace, "write the ops of the steps in Chrome's trace format")->needs("--profile");
   app.add_option("--steps", o.steps, "timed steps, of which the median counts")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
@@ -168,6 +193,7 @@ int main(int argc, char** argv) {
     examples::parse_command_line(app, argc, argv);
     set_num_threads(o.threads);
     measure(o);
+    if (o.profile) profile(o);
     return 0;
   });
 }

@@ -64,7 +64,7 @@ endfunction()
 # copy, so what runs hot loops takes -O1. HEADERS are precompiled, which pays from about five sources on.
 function(braid_compile_quickly target optimization)
   cmake_parse_arguments(ARG "" "" "HEADERS" ${ARGN})
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${optimization}>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:${optimization}>)
   braid_precompile(${target} ${ARG_HEADERS})
 endfunction()
 

@@ -9,6 +9,7 @@
 #include <braid/autograd/ops.h>
 #include <braid/autograd/params.h>
 #include <braid/autograd/probe.h>
+#include <braid/autograd/profile.h>
 #include <braid/autograd/tape.h>
 #include <braid/autograd/value_and_grad.h>
 #include <braid/core/atomic_file.h>
