@@ -21,8 +21,8 @@ double operations(std::string_view op, std::span<const Var> inputs, const Tensor
   const auto numel = static_cast<double>(y.numel());
   if (op == "linear") return 2 * numel * static_cast<double>(inputs[1].size(-1));
   if (op == "matmul") return 2 * numel * static_cast<double>(inputs[0].size(-1));
-  if (op == "causal_attention")  // half of the pairs of positions, one product for the scores and one for the values
-    return 2 * numel * static_cast<double>(inputs[1].size(1) + 1);
+  if (op == "attention")  // a product for the scores and one for the values, of causal pairs of positions
+    return 4 * numel * (static_cast<double>(inputs[1].size(1)) - static_cast<double>(inputs[0].size(1) - 1) / 2);
   return 0;
 }
 

@@ -23,19 +23,33 @@ Var composed_softmax(Vars x) {
   return e / sum(e, {-1}, true);
 }
 
-/// 1 where a query may look, 0 for the keys behind it. [T, T]
-Tensor causal_mask(std::int64_t length) {
-  Tensor mask = zeros({length, length}, DType::i32);
-  for (std::int64_t t = 0; t < length; ++t) std::fill_n(mask.mutable_data<std::int32_t>() + t * length, t + 1, 1);
-  return mask;
-}
+/// Attention of T_q queries, the last of T_k positions.
+struct AttentionSizes {
+  const char* name;
+  std::int64_t batch, queries, keys, heads, key_heads, depth;
+  AttentionOptions options = {};
 
-Var composed_attention(Vars x) {
-  const std::int64_t length = x[0].size(1), depth = x[0].size(3);
-  const auto heads_first = [](const Var& v) { return permute(v, {0, 2, 1, 3}); };
-  const Var scores = matmul(heads_first(x[0]), transpose(heads_first(x[1]))) / std::sqrt(static_cast<double>(depth));
-  const Var seen = where(causal_mask(length), scores, Var(full(Shape{}, -1e30)));
-  return heads_first(matmul(softmax(seen), heads_first(x[2])));
+  Shape q() const { return {batch, queries, heads, depth}; }
+  Shape k() const { return {batch, keys, key_heads, depth}; }
+
+  /// 1 where a query may look, 0 elsewhere. [T_q, T_k]
+  Tensor seen() const {
+    Tensor mask = zeros({queries, keys}, DType::i32);
+    for (std::int64_t t = 0; t < queries; ++t) {
+      const std::int64_t end = options.causal ? t + 1 + keys - queries : keys;
+      const std::int64_t begin = options.window > 0 ? std::max<std::int64_t>(0, end - options.window) : 0;
+      std::fill_n(mask.mutable_data<std::int32_t>() + t * keys + begin, end - begin, 1);
+    }
+    return mask;
+  }
+};
+
+Var composed_attention(Vars x, const AttentionSizes& n, const Tensor& seen) {
+  const std::int64_t group = n.heads / n.key_heads;
+  const Var q = reshape(x[0], {n.batch, n.queries, n.key_heads, group, n.depth});
+  const Var scores = einsum("btkgd,bskd->bkgts", {q, x[1]}) / std::sqrt(static_cast<double>(n.depth));
+  const Var weights = softmax(where(seen, scores, Var(full(Shape{}, -1e30))));
+  return reshape(einsum("bkgts,bskd->btkgd", {weights, x[2]}), n.q());
 }
 
 /// Ops on rows [rows, width] of f32: the forward pass reads x and writes y, the vjp reads dy and x and writes dx.
@@ -60,18 +74,34 @@ std::vector<OpBench> row_benches(std::int64_t rows, std::int64_t width) {
   };
 }
 
-/// Two products of the triangle of T (T + 1) / 2 scores in the forward pass, five in the vjp.
-OpBench attention_bench(const Shape& shape) {
-  const auto length = static_cast<double>(shape[1]);
-  const double product = static_cast<double>(shape[0] * shape[2] * shape[3]) * length * (length + 1);
-  return {"attention",        {shape, shape, shape}, [](Vars v) { return attention(v[0], v[1], v[2]); },
-          composed_attention, {0, 2 * product},      {0, 5 * product}};
+/// Two products of the scores that are seen in the forward pass, five in the vjp. A single query reads its keys and
+/// values.
+OpBench attention_bench(const AttentionSizes& n) {
+  const Tensor seen = n.seen();
+  const double pairs = sum(cast(seen, DType::f64)).item() * static_cast<double>(n.batch * n.heads);
+  const double product = 2 * pairs * static_cast<double>(n.depth), keys = 8.0 * static_cast<double>(n.k().numel());
+  const bool reads = n.queries == 1;
+  return {n.name,
+          {n.q(), n.k(), n.k()},
+          [n](Vars v) { return attention(v[0], v[1], v[2], n.options); },
+          [n, seen](Vars v) { return composed_attention(v, n, seen); },
+          {reads ? keys : 0, reads ? 0 : 2 * product},
+          {reads ? 2 * keys : 0, reads ? 0 : 5 * product}};
 }
 
 void add_op_benchmarks() {
   for (const auto& [rows, width] : {std::pair{2048, 384}, {16384, 1024}})
     for (OpBench& op : row_benches(rows, width)) add_benchmarks(std::move(op));
-  for (const Shape& shape : {Shape{12, 64, 4, 32}, Shape{8, 256, 6, 64}}) add_benchmarks(attention_bench(shape));
+  for (const AttentionSizes& sizes : std::initializer_list<AttentionSizes>{
+           {"attention", 12, 64, 64, 4, 4, 32},
+           {"attention", 8, 256, 256, 6, 6, 64},
+           {"attention_full", 8, 256, 256, 6, 6, 64, {.causal = false}},
+           {"attention_window", 8, 256, 256, 6, 6, 64, {.window = 64}},
+           {"attention_grouped", 8, 256, 256, 6, 2, 64},
+           {"attention_long", 1, 2048, 2048, 6, 6, 64},
+           {"attention_decode", 1, 1, 4096, 12, 4, 64},
+       })
+    add_benchmarks(attention_bench(sizes));
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ class Program {
   static const std::vector<Op>& ops();
 
   const Var& x() { return values_[bytes_.byte() % values_.size()]; }
+  std::vector<Var> two() { return {x(), x()}; }
   std::vector<Var> some() { return {x(), x(), x()}; }
   int axis() { return bytes_.in(-3, 3); }
   Axes axes() {
@@ -56,6 +57,13 @@ class Program {
     constexpr std::array kNumbers{0.0, 1.0, -1.0, 0.5, -3.0, 1e-5, 1e30, -1e300, kInf, -kInf, kNaN, 1e-310};
     const std::uint8_t choice = bytes_.byte();
     return choice < 200 ? kNumbers[choice % kNumbers.size()] : bytes_.bits<double>();
+  }
+  Reduction reduction() { return static_cast<Reduction>(bytes_.in(0, 3)); }
+  CrossEntropySettings loss_settings() {
+    return {reduction(), number(), flag() ? x().value() : Tensor(), bytes_.in(-2, 5)};
+  }
+  Conv1dSettings conv1d_settings() {
+    return {bytes_.in(0, 3), bytes_.in(0, 3), bytes_.in(0, 3), bytes_.in(-1, 3), flag()};
   }
   Tensor ids() {
     Tensor t(bytes_.shape(), DType::i32);
@@ -106,6 +114,12 @@ const std::vector<Program::Op>& Program::ops() {
       [](P p) { return max(p.x(), p.axes(), p.flag()); },
       [](P p) { return min(p.x(), p.axes(), p.flag()); },
       [](P p) { return logsumexp(p.x(), p.axes(), p.flag()); },
+      [](P p) { return var(p.x(), p.axes(), p.flag(), p.number()); },
+      [](P p) { return stddev(p.x(), p.axes(), p.flag(), p.number()); },
+      [](P p) { return norm(p.x(), p.axes(), p.flag()); },
+      [](P p) { return cumsum(p.x(), p.axis()); },
+      [](P p) { return sort(p.x(), p.axis(), p.flag()).values; },
+      [](P p) { return topk(p.x(), p.position(), p.axis()).values; },
       [](P p) { return softmax(p.x(), p.axes()); },
       [](P p) { return log_softmax(p.x(), p.axes()); },
       [](P p) { return matmul(p.x(), p.x()); },
@@ -130,10 +144,20 @@ const std::vector<Program::Op>& Program::ops() {
       [](P p) { return index_select(p.x(), p.axis(), p.ids()); },
       [](P p) { return embedding(p.x(), p.ids()); },
       [](P p) { return cross_entropy(p.x(), p.ids()); },
+      [](P p) { return cross_entropy(p.x(), p.ids(), p.loss_settings()); },
+      [](P p) { return cross_entropy(p.x(), p.x(), p.loss_settings()); },
+      [](P p) { return binary_cross_entropy_with_logits(p.x(), p.x(), p.reduction(), p.x().value()); },
+      [](P p) { return kl_divergence(p.x(), p.x(), p.reduction()); },
       [](P p) { return mse_loss(p.x(), p.x()); },
       [](P p) { return rms_norm(p.x(), p.x(), p.number()); },
       [](P p) { return layer_norm(p.x(), p.x(), p.x()); },
       [](P p) { return attention(p.x(), p.x(), p.x()); },
+      [](P p) { return group_norm(p.x(), p.position(), p.number()); },
+      [](P p) { return group_norm(p.x(), p.position(), p.x(), p.x()); },
+      [](P p) { return conv1d(p.x(), p.x(), p.conv1d_settings()); },
+      [](P p) { return conv1d(p.x(), p.x(), p.x(), p.conv1d_settings()); },
+      [](P p) { return einsum("...i,i...->...", p.two()); },
+      [](P p) { return einsum("ij,jk,...k->i...", p.some()); },
       [](P p) { return rotary_embedding(p.x(), p.number(), p.position()); },
       [](P p) { return dropout(p.x(), p.number(), Rng(1)); },
       [](P p) { return mhc::sinkhorn_knopp(p.x(), p.bytes_.in(0, 9), mhc::Marginal::rows, p.path()); },

@@ -72,8 +72,7 @@ struct Tiles {
 
 template <class T>
 const T* mask_of_row(const AttentionHeads<T>& in, std::int64_t row) {
-  const std::int64_t group = in.visible.group;
-  return in.mask + row % group * in.mask_head_stride + row / group * in.mask_query_stride;
+  return in.mask + in.visible.head(row) * in.mask_head_stride + in.visible.position(row) * in.mask_query_stride;
 }
 
 /// Whether the mask hides a block of keys from all of the rows, of which it looks at as few as it can.
@@ -86,6 +85,27 @@ bool masked_out(const AttentionHeads<T>& in, Span rows, std::int64_t key) {
     if (std::any_of(mask + key, mask + end, [](T m) { return m != kHidden<T>; })) return false;
   }
   return true;
+}
+
+/// x = value in the vectors [begin, end)
+template <class T>
+HWY_INLINE void fill_vectors(T value, std::int64_t begin, std::int64_t end, T* x) {
+  const hn::ScalableTag<T> d;
+  for (std::int64_t j = begin; j < end; j += lanes_of<T>()) hn::Store(hn::Set(d, value), d, x + j);
+}
+
+/// x = value outside of `seen` in the vectors that hold it, by whole vectors: loads would wait for parts to be written.
+template <class T>
+HWY_INLINE void hide_around(T value, Span seen, Span vectors, T* x) {
+  const hn::ScalableTag<T> d;
+  const auto hidden = hn::Set(d, value);
+  const auto first_n = [&](std::int64_t n) HWY_ATTR { return hn::FirstN(d, static_cast<std::size_t>(n)); };
+  T *const first = x + vectors.begin, *const last = x + vectors.end - lanes_of<T>();
+  if (vectors.end <= vectors.begin) return;
+  if (seen.end < vectors.end)
+    hn::Store(hn::IfThenElse(first_n(seen.end - (last - x)), hn::Load(d, last), hidden), d, last);
+  if (seen.begin > vectors.begin)
+    hn::Store(hn::IfThenElse(first_n(seen.begin - vectors.begin), hidden, hn::Load(d, first)), d, first);
 }
 
 /// scores [begin, end) += those of the mask; `scores` and `mask` begin at the same key.
@@ -102,7 +122,7 @@ HWY_INLINE void add_mask(const T* mask, std::int64_t begin, std::int64_t end, T*
 template <class T>
 void draw_factors(const AttentionHeads<T>& in, std::int64_t row, std::int64_t key, Span keys, T* factors) {
   const VisibleKeys& visible = in.visible;
-  const std::int64_t index = row % visible.group * visible.queries + row / visible.group;
+  const std::int64_t index = visible.head(row) * visible.queries + visible.position(row);
   rand_elements(in.rng, in.first_draw + index * visible.keys + key + keys.begin, keys.end - keys.begin,
                 factors + keys.begin);
   const T dropout = static_cast<T>(in.dropout), kept = static_cast<T>(1 / (1 - in.dropout));
@@ -120,8 +140,8 @@ HWY_INLINE void multiply_by(const T* factors, std::int64_t begin, std::int64_t e
   });
 }
 
-/// The keys and values that a task of the forward pass reads. Where several blocks of queries read them they are packed
-/// once for all; else block by block, when it is its turn, and values are read where they are if they fill vectors.
+/// The keys and values that a task of the forward pass reads. Columns of keys are packed: where several blocks of
+/// queries read them once for all, else when it is their turn; values only where their rows do not fill vectors.
 template <class T>
 struct KeyBlocks {
   const AttentionHeads<T>& in;
@@ -136,8 +156,8 @@ struct KeyBlocks {
     columns = arena.take(blocks * kBlock * in.depth);
     rows = arena.take(blocks * kBlock * width);
     for (std::int64_t key = keys.begin; shared && key < keys.end; key += kBlock) {
-      pack_columns(in.k + key * in.key_stride, in.key_stride, length(key), in.depth, slot(columns, key, in.depth));
-      pack_rows(key_rows(in, in.v), key, length(key), T{1}, slot(rows, key, width), width);
+      pack_k(key);
+      if (width != in.depth) pack_v(key);
     }
   }
 
@@ -145,14 +165,25 @@ struct KeyBlocks {
   T* slot(T* blocks, std::int64_t key, std::int64_t size) const {
     return shared ? blocks + (key - keys.begin) * size : blocks;
   }
+  void pack_k(std::int64_t key) const {
+    pack_columns(in.k + key * in.key_stride, in.key_stride, length(key), in.depth, slot(columns, key, in.depth));
+  }
+  void pack_v(std::int64_t key) const {
+    pack_rows(key_rows(in, in.v), key, length(key), T{1}, slot(rows, key, width), width);
+  }
 
-  Panel<const T> k(std::int64_t key) const {
-    if (!shared) pack_columns(in.k + key * in.key_stride, in.key_stride, length(key), in.depth, columns);
+  /// Whether a block of keys is best read where it is.
+  bool in_place(std::int64_t rows, std::int64_t key) const {
+    return !shared && rows <= kTileRows / 2 && length(key) == kBlock;
+  }
+  Panel<const T> k_rows(std::int64_t key) const { return {in.k + key * in.key_stride, in.key_stride}; }
+  Panel<const T> k_columns(std::int64_t key) const {
+    if (!shared) pack_k(key);
     return {slot(columns, key, in.depth), kBlock};
   }
   Panel<const T> v(std::int64_t key) const {
-    if (!shared && width == in.depth) return {in.v + key * in.key_stride, in.key_stride};
-    if (!shared) pack_rows(key_rows(in, in.v), key, length(key), T{1}, rows, width);
+    if (width == in.depth) return {in.v + key * in.key_stride, in.key_stride};
+    if (!shared) pack_v(key);
     return {slot(rows, key, width), width};
   }
 };
@@ -171,8 +202,7 @@ void softmax_rows(const AttentionHeads<T>& in, const Tiles& tiles, std::int64_t 
     const std::int64_t begin = seen.begin - key, end = seen.end - key;
     const std::int64_t first = round_down(begin, lanes), last = std::max(first, round_up(end, lanes));
     if (in.mask != nullptr) add_mask(mask_of_row(in, tiles.row + i) + key, first, end, s);
-    std::fill(s + first, s + std::min(begin, last), kHidden<T>);
-    std::fill(s + std::max(first, end), s + last, kHidden<T>);
+    hide_around(kHidden<T>, {begin, end}, {first, last}, s);
     maxima[i] = max_element(d, last - first, s + first);
     const auto shift = hn::Set(d, maxima[i] == kHidden<T> ? T{0} : maxima[i]);
     auto sum = hn::Zero(d);
@@ -182,8 +212,8 @@ void softmax_rows(const AttentionHeads<T>& in, const Tiles& tiles, std::int64_t 
       hn::Store(p, d, s + j);
     }
     sums[i] = sum_lanes(d, sum);
-    std::fill(s + round_down(tile.begin - key, lanes), s + first, T{0});
-    std::fill(s + last, s + std::max(last, tile.end - key), T{0});
+    fill_vectors(T{0}, round_down(tile.begin - key, lanes), first, s);
+    fill_vectors(T{0}, last, round_up(tile.end - key, lanes), s);
     if (in.dropout == 0 || end <= begin) continue;
     draw_factors(in, tiles.row + i, key, {begin, end}, factors);
     multiply_by(factors, begin, end, s);
@@ -226,7 +256,12 @@ void forward(const AttentionHeads<T>& in, std::int64_t first, std::int64_t last,
         for (std::int64_t i = 0; i < tiles.rows; ++i) std::fill_n(scores(i, key), kBlock, T{0});
         continue;
       }
-      const Panel<const T> k = blocks.k(key);
+      if (blocks.in_place(tiles.rows, key)) {
+        multiply_few_rows_transposed<T>(tiles.rows, kBlock, depth, {queries, width, 1}, blocks.k_rows(key),
+                                        {scores(0, key), padded});
+        continue;
+      }
+      const Panel<const T> k = blocks.k_columns(key);
       tiles.for_each(key, lanes, [&](std::int64_t i, const TileOfKeys& tile) HWY_ATTR {
         const auto [from, to] = tile.columns;
         multiply_some_rows<T>(rows_left(i), to - from, depth, {queries + i * width, width, 1},
@@ -294,8 +329,9 @@ void softmax_vjp_rows(const AttentionHeads<T>& in, const VjpScratch<T>& at, std:
       hn::Store(in.dropout == 0 ? p : hn::Mul(p, hn::Load(d, at.factors + j)), d, s + j);
     }
     for (T* line : {s, dp}) {
-      std::fill(line, line + begin, T{0});
-      std::fill(line + end, line + kBlock, T{0});
+      hide_around(T{0}, {begin, end}, {first, last}, line);
+      fill_vectors(T{0}, 0, first, line);
+      fill_vectors(T{0}, last, kBlock, line);
     }
   }
 }

@@ -24,19 +24,21 @@ struct VisibleKeys {
   std::int64_t window;  // 0: all
 
   std::int64_t rows() const { return queries * group; }
+  std::int64_t position(std::int64_t row) const { return group == 1 ? row : row / group; }  // divisions are slow
+  std::int64_t head(std::int64_t row) const { return group == 1 ? 0 : row % group; }
   /// The keys that a row sees.
   Span of_row(std::int64_t row) const {
-    const std::int64_t end = causal ? std::clamp<std::int64_t>(row / group + keys - queries + 1, 0, keys) : keys;
+    const std::int64_t end = causal ? std::clamp<std::int64_t>(position(row) + 1 + keys - queries, 0, keys) : keys;
     return {window > 0 ? std::max<std::int64_t>(0, end - window) : 0, end};
   }
   /// The keys that some of rows [begin, end) see.
   Span of_rows(Span rows) const { return {of_row(rows.begin).begin, of_row(rows.end - 1).end}; }
   /// The rows that see some of these keys, which are not none.
   Span rows_of(Span seen) const {
-    const auto position = [&](std::int64_t key) {
+    const auto row_of = [&](std::int64_t key) {
       return std::clamp<std::int64_t>(key - keys + queries, 0, queries) * group;
     };
-    return {causal ? position(seen.begin) : 0, window > 0 ? position(seen.end - 1 + window) : rows()};
+    return {causal ? row_of(seen.begin) : 0, window > 0 ? row_of(seen.end - 1 + window) : rows()};
   }
 };
 

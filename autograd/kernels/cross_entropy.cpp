@@ -32,10 +32,10 @@ void forward(const LabeledRows<T>& in, std::int64_t begin, std::int64_t end, T* 
 }
 
 template <class T>
-void vjp(const LabeledRows<T>& in, std::int64_t begin, std::int64_t end, const T* logsumexp, double scale, T* dlogits) {
+void vjp(const LabeledRows<T>& in, std::int64_t begin, std::int64_t end, const T* logsumexp, const T* scales,
+         T* dlogits) {
   const hn::ScalableTag<T> d;
   const std::int64_t width = in.width;
-  const auto factor = hn::Set(d, static_cast<T>(scale));
   const T* x = in.logits + begin * width;
   dlogits += begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width, dlogits += width) {
@@ -43,12 +43,12 @@ void vjp(const LabeledRows<T>& in, std::int64_t begin, std::int64_t end, const T
       std::fill_n(dlogits, width, T{0});
       continue;
     }
-    const auto shift = hn::Set(d, logsumexp[row]);
+    const auto shift = hn::Set(d, logsumexp[row]), scale = hn::Set(d, scales[row]);
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto p = exp_to_one(d, hn::Sub(part.load(d, x + i), shift));
-      part.store(hn::Mul(p, factor), d, dlogits + i);
+      part.store(hn::Mul(p, scale), d, dlogits + i);
     });
-    dlogits[in.targets[row]] -= static_cast<T>(scale);
+    dlogits[in.targets[row]] -= scales[row];
   }
 }
 

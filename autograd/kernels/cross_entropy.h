@@ -20,8 +20,9 @@ struct CrossEntropyKernels {
   /// logsumexp [rows] = log(sum(exp(logits))), losses [rows] = logsumexp - logits[target], zero for rows that do not
   /// count.
   void (*forward)(const LabeledRows<T>& in, T* logsumexp, T* losses);
-  /// dlogits [rows, width] = scale * (exp(logits - logsumexp) - onehot(target)), zero for rows that do not count.
-  void (*vjp)(const LabeledRows<T>& in, const T* logsumexp, double scale, T* dlogits);
+  /// dlogits [rows, width] = scales [rows] * (exp(logits - logsumexp) - onehot(target)), zero for rows that do not
+  /// count.
+  void (*vjp)(const LabeledRows<T>& in, const T* logsumexp, const T* scales, T* dlogits);
 };
 
 Tables<CrossEntropyKernels> cross_entropy_kernels();

@@ -38,7 +38,10 @@ struct GroupedRows {
   T* data;
   std::int64_t depth, group, stride;
 
-  T* operator[](std::int64_t row) const { return data + row / group * stride + row % group * depth; }
+  T* operator[](std::int64_t row) const {
+    if (group == 1) return data + row * stride;  // divisions are slow
+    return data + row / group * stride + row % group * depth;
+  }
 };
 
 /// to [round_up(rows, tile), width] = factor * rows [first, first + rows) of from, zeros around.

@@ -1,9 +1,14 @@
 #include <braid/autograd/ops/cross_entropy.h>
 
-#include <algorithm>
 #include <numeric>
 
+#include <braid/autograd/detail/reduce_losses.h>
 #include <braid/autograd/kernels/cross_entropy.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/exp.h>
+#include <braid/autograd/ops/softmax.h>
+#include <braid/autograd/ops/where.h>
+#include <braid/core/map.h>
 
 namespace braid {
 namespace {
@@ -16,26 +21,13 @@ Shape index_of(std::int64_t at, const Shape& shape) {
   return Shape(index);
 }
 
-/// How many targets count. Throws ValueError unless each is a class or ignored.
-std::int64_t count_targets(const Tensor& targets, std::int64_t classes, std::int32_t ignore_index) {
-  const std::int32_t* target = targets.data<std::int32_t>();
-  std::int64_t count = 0;
-  for (std::int64_t i = 0; i < targets.numel(); ++i) {
-    if (target[i] == ignore_index) continue;
-    check_value(0 <= target[i] && target[i] < classes,
-                "cross_entropy: targets must lie in [0, {}) or equal ignore_index {} but the one at {} is {}", classes,
-                ignore_index, index_of(i, targets.shape()), target[i]);
-    ++count;
-  }
-  return count;
-}
-
-/// The inputs of the loss.
+/// Rows with the classes that they should have.
 struct Labeled {
   Tensor logits;   // [..., V]
   Tensor targets;  // [...]
   std::int32_t ignore_index;
-  std::int64_t count;  // of the targets that are not ignored
+  Tensor weights = {};      // [...], those of the targets; 0 where they are ignored
+  double total_weight = 0;  // their sum
 
   template <class T>
   operator kernels::LabeledRows<T>() const {
@@ -43,49 +35,132 @@ struct Labeled {
   }
 };
 
-struct Loss {
-  Tensor mean;       // []
-  Tensor logsumexp;  // [rows]
-};
-
-Loss forward(const Labeled& in) {
-  const DType dtype = in.logits.dtype();
-  Tensor logsumexp({in.targets.numel()}, dtype), losses({in.targets.numel()}, dtype);
-  return dispatch_float("cross_entropy", dtype, [&](auto zero) {
+/// Throws ValueError unless each target is a class or ignored.
+Labeled label(const Tensor& logits, const Tensor& targets, const CrossEntropySettings& settings) {
+  Labeled in{logits.contiguous(), targets.contiguous(), settings.ignore_index};
+  const std::int64_t classes = logits.size(-1);
+  in.weights = Tensor(targets.shape(), logits.dtype());
+  const Tensor of_class = settings.class_weights.contiguous();
+  const std::int32_t* target = in.targets.data<std::int32_t>();
+  dispatch_float("cross_entropy", logits.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    T* loss = losses.mutable_data<T>();
-    kernels::cross_entropy_kernels().of<T>().forward(in, logsumexp.mutable_data<T>(), loss);
-    const double sum = std::accumulate(loss, loss + losses.numel(), 0.0);
-    return Loss{scalar(sum / static_cast<double>(std::max<std::int64_t>(in.count, 1)), dtype), logsumexp};
+    T* weight = in.weights.mutable_data<T>();
+    for (std::int64_t i = 0; i < targets.numel(); ++i) {
+      const bool counts = target[i] != settings.ignore_index;
+      check_value(!counts || (0 <= target[i] && target[i] < classes),
+                  "cross_entropy: targets must lie in [0, {}) or equal ignore_index {} but the one at {} is {}",
+                  classes, settings.ignore_index, index_of(i, targets.shape()), target[i]);
+      weight[i] = !counts ? T{0} : of_class.defined() ? of_class.data<T>()[target[i]] : T{1};
+      in.total_weight += static_cast<double>(weight[i]);
+    }
   });
+  return in;
 }
 
-/// dlogits = dy / count * (softmax(logits) - onehot(targets)), zero where the target is ignored.
-Tensor backward(double dy, const Labeled& in, const Tensor& logsumexp) {
+struct Losses {
+  Tensor weighted;   // [...]
+  Tensor logsumexp;  // [...]
+};
+
+Losses forward(const Labeled& in) {
+  Tensor logsumexp(in.targets.shape(), in.logits.dtype()), losses(logsumexp.shape(), logsumexp.dtype());
+  kernels::cross_entropy_kernels().dispatch("cross_entropy", losses.dtype(), [&](const auto& kernel) {
+    kernel.forward(in, kernels::Out{logsumexp}, kernels::Out{losses});
+  });
+  auto weigh = [](auto loss, auto weight) { return loss * weight; };
+  return {map("cross_entropy", weigh, losses, in.weights), logsumexp};
+}
+
+/// dlogits = dy weight / divisor * (softmax(logits) - onehot(targets)), zero where the target is ignored. dy is that of
+/// all losses, [...], or of their sum.
+Tensor backward(const Tensor& dy, const Labeled& in, const Tensor& logsumexp, double divisor) {
+  auto scale = [divisor](auto dy, auto weight) {
+    return static_cast<decltype(dy)>(static_cast<double>(dy) / divisor) * weight;
+  };
+  const Tensor scales = map("cross_entropy", scale, dy, in.weights);
   Tensor dlogits(in.logits.shape(), in.logits.dtype());
-  const double scale = dy / static_cast<double>(std::max<std::int64_t>(in.count, 1));
   kernels::cross_entropy_kernels().dispatch("cross_entropy", dlogits.dtype(), [&](const auto& kernel) {
-    kernel.vjp(in, kernels::In{logsumexp}, scale, kernels::Out{dlogits});
+    kernel.vjp(in, kernels::In{logsumexp}, kernels::In{scales}, kernels::Out{dlogits});
   });
   return dlogits;
 }
 
-}  // namespace
+/// The losses of classes without smoothing, reduced.
+Var hard_losses(const Var& logits, const Labeled& in, Reduction reduction) {
+  const Losses losses = forward(in);
+  const bool apart = reduction == Reduction::none;
+  const double divisor = detail::divisor(reduction, in.targets.shape(), in.total_weight);
+  const Tensor y = apart ? losses.weighted : dispatch_float("cross_entropy", losses.weighted.dtype(), [&](auto zero) {
+    const auto* loss = losses.weighted.data<decltype(zero)>();
+    return scalar(std::accumulate(loss, loss + losses.weighted.numel(), 0.0) / divisor, losses.weighted.dtype());
+  });
+  return record("cross_entropy", y, {logits}, [in, logsumexp = losses.logsumexp, divisor](const Tensor& dy) {
+    return backward(dy, in, logsumexp, divisor);
+  });
+}
 
-Var cross_entropy(const Var& logits, const Tensor& targets, std::int32_t ignore_index) {
-  check_shape(logits.rank() >= 1, "cross_entropy: logits must have at least one axis but have shape {}",
-              logits.shape());
-  check_dtype(targets.dtype() == DType::i32, "cross_entropy: targets must have dtype i32 but have {}",
-              name(targets.dtype()));
+/// The losses -sum(shares log_softmax(logits)) for shares of the classes, [..., V] or [V].
+Var soft_losses(const Var& logits, const Var& shares) {
+  const Tensor log_p = log_softmax(logits.value()), s = shares.value();
+  auto term = [](auto log_p, auto s) { return s == 0 ? s : -s * log_p; };  // 0 for a class that is masked by -infinity
+  // dlogits = dy (sum(s) softmax(logits) - s), ds = -dy log_softmax(logits)
+  return record("cross_entropy", reduce_sum(map("cross_entropy", term, log_p, s), {-1}), {logits, shares},
+                [log_p, s](const Tensor& dy, const Needs& needs) {
+                  auto vjp_logits = [](auto dy, auto p, auto s, auto sum) { return dy == 0 ? dy : dy * (sum * p - s); };
+                  auto vjp_shares = [](auto dy, auto log_p) { return -dy * log_p; };
+                  const Tensor rows = dy.expand_dims(-1), sums = reduce_sum(s, {-1}, true);
+                  return std::vector{
+                      needs[0] ? map("cross_entropy", vjp_logits, rows, exp(log_p).value(), s, sums) : Tensor(),
+                      needs[1] ? sum_to(map("cross_entropy", vjp_shares, rows, log_p), s.shape()) : Tensor()};
+                });
+}
+
+/// What smoothing gives to each class, [V].
+Tensor smooth_shares(const Var& logits, const CrossEntropySettings& settings) {
+  const double share = settings.label_smoothing / static_cast<double>(logits.size(-1));
+  const Tensor& weights = settings.class_weights;
+  return (weights.defined() ? Var(weights) : Var(ones({logits.size(-1)}, logits.dtype()))) * share;
+}
+
+Var with_probabilities(const Var& logits, const Var& targets, const CrossEntropySettings& settings) {
+  check_same_dtype("cross_entropy", logits.value(), targets.value());
+  check_shape(targets.shape() == logits.shape(),
+              "cross_entropy: probabilities must have shape {} to match logits but have {} (classes have dtype i32)",
+              logits.shape(), targets.shape());
+  Var shares = settings.class_weights.defined() ? targets * settings.class_weights : targets;
+  if (settings.label_smoothing > 0) shares = (1 - settings.label_smoothing) * shares + smooth_shares(logits, settings);
+  return detail::reduce_losses(soft_losses(logits, shares), settings.reduction);
+}
+
+Var with_classes(const Var& logits, const Tensor& targets, const CrossEntropySettings& settings) {
   check_shape(targets.shape() == logits.shape().without(-1),
               "cross_entropy: targets must have shape {} to match logits {} but have {}", logits.shape().without(-1),
               logits.shape(), targets.shape());
-  const Tensor ids = targets.contiguous();
-  const std::int64_t count = count_targets(ids, logits.size(-1), ignore_index);
-  const Labeled in{logits.value().contiguous(), ids, ignore_index, count};
-  const Loss loss = forward(in);
-  return record("cross_entropy", loss.mean, {logits},
-                [in, logsumexp = loss.logsumexp](const Tensor& dy) { return backward(dy.item(), in, logsumexp); });
+  const Labeled in = label(logits.value(), targets, settings);
+  if (settings.label_smoothing == 0) return hard_losses(logits, in, settings.reduction);
+  const Tensor counts = Var(targets.to(DType::f64)) - settings.ignore_index;
+  const Var smooth = where(counts, soft_losses(logits, smooth_shares(logits, settings)), 0.0);
+  const Var hard = hard_losses(logits, in, Reduction::none);
+  return detail::reduce_losses((1 - settings.label_smoothing) * hard + smooth, settings.reduction, in.total_weight);
+}
+
+}  // namespace
+
+Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropySettings& settings) {
+  check_floating("cross_entropy", logits.dtype());
+  check_shape(logits.rank() >= 1, "cross_entropy: logits must have at least one axis but have shape {}",
+              logits.shape());
+  const double smoothing = settings.label_smoothing;
+  check_value(0 <= smoothing && smoothing <= 1, "cross_entropy: label_smoothing must lie in [0, 1] but is {}",
+              smoothing);
+  if (const Tensor& weights = settings.class_weights; weights.defined()) {
+    check_same_dtype("cross_entropy", logits.value(), weights);
+    check_shape(weights.shape() == Shape{logits.size(-1)},
+                "cross_entropy: class_weights must have shape [{}] to match logits {} but have {}", logits.size(-1),
+                logits.shape(), weights.shape());
+  }
+  return targets.dtype() == DType::i32 ? with_classes(logits, targets.value(), settings)
+                                       : with_probabilities(logits, targets, settings);
 }
 
 }  // namespace braid

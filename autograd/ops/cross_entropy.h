@@ -1,11 +1,28 @@
 #pragma once
+#include <braid/autograd/ops/reduction.h>
 #include <braid/autograd/tape.h>
 
 namespace braid {
 
-/// Mean over the targets of `logsumexp(logits) - logits[target]`, the negative log-likelihood of a softmax.
-/// logits [..., V], targets [...] of dtype i32 -> a scalar. Targets equal to `ignore_index` do not count; when none
-/// counts, the loss and its gradient are zero. Throws ShapeError, DTypeError, or ValueError for a target out of range.
-Var cross_entropy(const Var& logits, const Tensor& targets, std::int32_t ignore_index = -100);
+struct CrossEntropySettings {
+  Reduction reduction = Reduction::mean;
+  double label_smoothing = 0;        ///< the share of each target that goes to all classes alike
+  Tensor class_weights = {};         ///< [V], of the dtype of the logits; ones if not given
+  std::int32_t ignore_index = -100;  ///< targets that do not count
+};
+
+/// The negative log-likelihood of a softmax, with PyTorch's meaning of all settings. logits [..., V] -> reduced from
+/// [...]. Targets are either
+/// - classes, i32 [...]: the loss is `w[target] (logsumexp(logits) - logits[target])` with class weights w. The mean
+///   divides by the sum of the weights of the targets that count; when none counts, it and its gradient are zero.
+/// - or probabilities p, of the dtype of the logits, [..., V], which may be on a tape: `sum(w p (logsumexp(logits) -
+///   logits))`, where p = 0 gives 0. The mean divides by their number, and ignore_index means nothing.
+/// Throws ShapeError, DTypeError, or ValueError for a class out of range or a smoothing that is not in [0, 1].
+Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropySettings& settings = {});
+
+/// The mean over classes that are not `ignore_index`.
+inline Var cross_entropy(const Var& logits, const Var& targets, std::int32_t ignore_index) {
+  return cross_entropy(logits, targets, CrossEntropySettings{.ignore_index = ignore_index});
+}
 
 }  // namespace braid

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/core/detail/contract.h>
 
@@ -20,6 +23,14 @@ using detail::filter;
 using detail::LabeledTensor;
 using detail::sum_unshared;
 
+/// An operand, or the product of some, with a label for each axis.
+struct Term {
+  std::string labels;
+  Var value;
+
+  operator LabeledTensor() const { return {labels, value.value()}; }
+};
+
 /// The cotangent of x, whose product with `other` (nothing for one operand) gave y: dy and `other` contracted to x's
 /// labels; those that only x has were summed over, so that the result is repeated along them.
 Tensor vjp(const LabeledTensor& dy, const std::optional<LabeledTensor>& other, const std::string& labels,
@@ -30,7 +41,28 @@ Tensor vjp(const LabeledTensor& dy, const std::optional<LabeledTensor>& other, c
   return align_to({reached, dx}, labels).broadcast_to(shape);
 }
 
-/// The labels of the operands and of the output.
+Var sum_and_permute(const Term& x, const std::string& out) {
+  return record("einsum", align_to(sum_unshared(x, out), out), {x.value},
+                [out, labels = x.labels, shape = x.value.shape()](const Tensor& dy) {
+                  return vjp({out, dy}, std::nullopt, labels, shape);
+                });
+}
+
+Term product(const Term& x, const Term& y, const std::string& out) {
+  const LabeledTensor a = x, b = y;
+  return {out,
+          record("einsum", contract(a, b, out), {x.value, y.value}, [out, a, b](const Tensor& dy, const Needs& needs) {
+            return std::vector{needs[0] ? vjp({out, dy}, b, a.labels, a.tensor.shape()) : Tensor(),
+                               needs[1] ? vjp({out, dy}, a, b.labels, b.tensor.shape()) : Tensor()};
+          })};
+}
+
+constexpr std::string_view kEllipsis = "...", kEllipsisLabels = "01234567";  // the last label is that of the last axis
+static_assert(kEllipsisLabels.size() == Shape::kMaxRank);
+
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+
+/// The letters of the operands and of the output, each with an ellipsis or without.
 struct Summation {
   std::vector<std::string> operands;
   std::string out;
@@ -49,79 +81,135 @@ Summation parse(std::string_view text) {
       parsed.operands.back() += c;
   parsed.out = compact.substr(arrow + 2);
   std::string known;
-  for (const std::string& letters : parsed.operands) known += letters;
-  for (const char c : known + parsed.out)
-    check_value(std::isalpha(static_cast<unsigned char>(c)) != 0, "einsum: '{}' must name axes by letters but has '{}'",
-                text, c);
-  check_value(parsed.out.size() <= Shape::kMaxRank, "einsum: the output '{}' must have at most {} axes", parsed.out,
-              Shape::kMaxRank);
-  for (const char c : parsed.out) {
+  for (std::size_t i = 0; i <= parsed.operands.size(); ++i) {
+    std::string letters = i < parsed.operands.size() ? parsed.operands[i] : parsed.out;
+    if (const std::size_t ellipsis = letters.find(kEllipsis); ellipsis != std::string::npos)
+      letters.erase(ellipsis, kEllipsis.size());
+    const auto other = std::ranges::find_if_not(letters, is_letter);
+    check_value(other == letters.end(), "einsum: '{}' must name axes by letters but has '{}'", text,
+                other == letters.end() ? ' ' : *other);
+    if (i < parsed.operands.size()) known += letters;
+  }
+  for (const char c : filter(parsed.out, is_letter)) {
     check_value(contains(known, c), "einsum: output axis '{}' of '{}' is in no operand", c, text);
     check_value(std::ranges::count(parsed.out, c) == 1, "einsum: output axis '{}' of '{}' is given twice", c, text);
   }
   return parsed;
 }
 
-void check_operands(std::string_view text, const Summation& parsed, std::span<const Var> operands) {
-  check_value(operands.size() == 1 || operands.size() == 2, "einsum: expected 1 or 2 operands but got {}",
-              operands.size());
-  check_value(parsed.operands.size() == operands.size(), "einsum: '{}' names {} operands but got {}", text,
-              parsed.operands.size(), operands.size());
-  check_floating("einsum", operands[0].dtype());
-  std::string seen;
-  std::vector<std::int64_t> sizes;
+/// `letters` with the labels of the last `axes` axes of an ellipsis in its place.
+std::string expand(std::string letters, std::size_t axes) {
+  if (const std::size_t at = letters.find(kEllipsis); at != std::string::npos)
+    letters.replace(at, kEllipsis.size(), kEllipsisLabels.substr(kEllipsisLabels.size() - axes));
+  return letters;
+}
+
+/// Replaces each ellipsis by labels, as many as the operands' ranks ask for.
+void expand_ellipses(Summation& parsed, std::span<const Var> operands) {
+  std::size_t most = 0;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    check_same_dtype("einsum", operands[0].value(), operands[i].value());
-    const std::string& letters = parsed.operands[i];
-    check_shape(static_cast<int>(letters.size()) == operands[i].rank(),
-                "einsum: operand {} must have the axes '{}' but has shape {}", i, letters, operands[i].shape());
-    for (std::size_t axis = 0; axis < letters.size(); ++axis) {
-      const std::int64_t size = operands[i].size(static_cast<int>(axis));
-      const std::size_t before = seen.find(letters[axis]);
-      check_shape(before == std::string::npos || sizes[before] == size,
-                  "einsum: axis '{}' has size {} and, in operand {} of shape {}, size {}", letters[axis],
-                  before == std::string::npos ? size : sizes[before], i, operands[i].shape(), size);
-      seen += letters[axis];
-      sizes.push_back(size);
-    }
+    std::string& letters = parsed.operands[i];
+    const auto rank = static_cast<std::size_t>(operands[i].rank());
+    const bool open = letters.find(kEllipsis) != std::string::npos;
+    const std::size_t named = letters.size() - (open ? kEllipsis.size() : 0);
+    check_shape(open ? named <= rank : named == rank, "einsum: operand {} must have the axes '{}' but has shape {}", i,
+                letters, operands[i].shape());
+    letters = expand(letters, rank - named);
+    most = std::max(most, rank - named);
   }
+  parsed.out = expand(parsed.out, most);
+  check_value(parsed.out.size() <= Shape::kMaxRank, "einsum: the output '{}' must have at most {} axes", parsed.out,
+              Shape::kMaxRank);
+}
+
+using Sizes = std::map<char, std::int64_t>;
+
+/// The size of each label. Those of an ellipsis broadcast.
+Sizes sizes_of(const Summation& parsed, std::span<const Var> operands) {
+  Sizes sizes;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    for (std::size_t axis = 0; axis < parsed.operands[i].size(); ++axis) {
+      const char label = parsed.operands[i][axis];
+      const std::int64_t size = operands[i].size(static_cast<int>(axis));
+      std::int64_t& known = sizes.try_emplace(label, size).first->second;
+      check_shape(known == size || (!is_letter(label) && (known == 1 || size == 1)),
+                  "einsum: axis '{}' has size {} and, in operand {} of shape {}, size {}",
+                  is_letter(label) ? std::string(1, label) : std::string(kEllipsis), known, i, operands[i].shape(),
+                  size);
+      if (known == 1) known = size;
+    }
+  return sizes;
+}
+
+/// x without the axes along which it broadcasts.
+Term squeeze_broadcast(Term x, const Sizes& sizes) {
+  for (int axis = x.value.rank() - 1; axis >= 0; --axis)
+    if (x.value.size(axis) != sizes.at(x.labels[static_cast<std::size_t>(axis)])) {
+      x.value = squeeze(x.value, axis);
+      x.labels.erase(static_cast<std::size_t>(axis), 1);
+    }
+  return x;
 }
 
 /// x with each letter once: a repeated axis is multiplied by the identity matrix and summed over, which leaves the
 /// diagonal.
-Var take_diagonals(Var x, std::string& letters) {
-  for (std::size_t axis = 0; axis < letters.size(); ++axis)
-    for (std::size_t twin; (twin = letters.find(letters[axis], axis + 1)) != std::string::npos;
-         letters.erase(twin, 1)) {
+Term take_diagonals(Term x) {
+  for (std::size_t axis = 0; axis < x.labels.size(); ++axis)
+    for (std::size_t twin; (twin = x.labels.find(x.labels[axis], axis + 1)) != std::string::npos;
+         x.labels.erase(twin, 1)) {
       Shape shape;
-      for (int i = 0; i < x.rank(); ++i) shape = shape.inserted(i, 1);
-      const std::int64_t n = x.size(static_cast<int>(axis));
+      for (int i = 0; i < x.value.rank(); ++i) shape = shape.inserted(i, 1);
+      const std::int64_t n = x.value.size(static_cast<int>(axis));
       shape = shape.with(static_cast<int>(axis), n).with(static_cast<int>(twin), n);
-      x = sum(x * eye(n, x.dtype()).reshape(shape), {static_cast<int>(twin)});
+      x.value = sum(x.value * eye(n, x.value.dtype()).reshape(shape), {static_cast<int>(twin)});
     }
   return x;
+}
+
+/// The labels that the product of two terms must keep, since the output or another term has them.
+std::string kept_labels(const std::vector<Term>& terms, std::size_t i, std::size_t j, const std::string& out) {
+  std::string wanted = out;
+  for (std::size_t other = 0; other < terms.size(); ++other)
+    if (other != i && other != j) wanted += terms[other].labels;
+  const std::string& a = terms[i].labels;
+  const std::string both = a + filter(terms[j].labels, [&](char c) { return !contains(a, c); });
+  return filter(both, [&](char c) { return contains(wanted, c); });
+}
+
+/// Puts the product with the fewest elements in the place of its factors.
+void contract_smallest_pair(std::vector<Term>& terms, const std::string& out, const Sizes& sizes) {
+  std::size_t first = 0, second = 0;
+  double fewest = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < terms.size(); ++i)
+    for (std::size_t j = i + 1; j < terms.size(); ++j) {
+      const std::string kept = kept_labels(terms, i, j, out);
+      double elements = 1;
+      for (const char c : kept) elements *= static_cast<double>(sizes.at(c));
+      if (kept.size() <= Shape::kMaxRank && elements < fewest) first = i, second = j, fewest = elements;
+    }
+  check_value(second > 0, "einsum: each product of two operands has more than {} axes", Shape::kMaxRank);
+  const std::string kept = terms.size() == 2 ? out : kept_labels(terms, first, second, out);
+  terms[first] = product(terms[first], terms[second], kept);
+  terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(second));
 }
 
 }  // namespace
 
 Var einsum(std::string_view text, std::span<const Var> operands) {
+  check_value(!operands.empty(), "einsum: there must be at least one operand");
   Summation parsed = parse(text);
-  check_operands(text, parsed, operands);
-  const std::string out = parsed.out;
-  const Var x = take_diagonals(operands[0], parsed.operands[0]);
-  const LabeledTensor a{parsed.operands[0], x.value()};
-  if (operands.size() == 1) {
-    return record("einsum", align_to(sum_unshared(a, out), out), {x},
-                  [out, in = a.labels, shape = x.shape()](const Tensor& dy) {
-                    return vjp({out, dy}, std::nullopt, in, shape);
-                  });
-  }
-  const Var y = take_diagonals(operands[1], parsed.operands[1]);
-  const LabeledTensor b{parsed.operands[1], y.value()};
-  return record("einsum", contract(a, b, out), {x, y}, [out, a, b](const Tensor& dy, const Needs& needs) {
-    return std::vector{needs[0] ? vjp({out, dy}, b, a.labels, a.tensor.shape()) : Tensor(),
-                       needs[1] ? vjp({out, dy}, a, b.labels, b.tensor.shape()) : Tensor()};
-  });
+  check_value(parsed.operands.size() == operands.size(), "einsum: '{}' names {} operands but got {}", text,
+              parsed.operands.size(), operands.size());
+  check_floating("einsum", operands[0].dtype());
+  for (const Var& x : operands) check_same_dtype("einsum", operands[0].value(), x.value());
+  expand_ellipses(parsed, operands);
+  const Sizes sizes = sizes_of(parsed, operands);
+  std::vector<Term> terms;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    terms.push_back(take_diagonals(squeeze_broadcast({parsed.operands[i], operands[i]}, sizes)));
+  if (terms.size() == 1) return sum_and_permute(terms[0], parsed.out);
+  while (terms.size() > 1) contract_smallest_pair(terms, parsed.out, sizes);
+  return terms[0].value;
 }
 
 }  // namespace braid

@@ -11,6 +11,8 @@
 
 #include <hwy/highway.h>
 
+#include <braid/core/kernels/transpose-inl.h>
+
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -80,15 +82,61 @@ HWY_INLINE void multiply_rows(std::int64_t columns, std::int64_t depth, Scalars<
   if (j < columns) next.template operator()<1>();
 }
 
-/// The same bits for the first `rows` of kTileRows, and maybe others, in less time where they are few: more vectors of
-/// each row hide the latency then.
+/// c [kRows, lanes] = a [kRows, depth] times the transpose of b, whose rows are one for each lane; the same bits as
+/// multiply_tile gives for columns of a panel, without packing one.
+template <std::int64_t kRows, class T>
+HWY_INLINE void multiply_transposed(std::int64_t depth, Scalars<T> a, Panel<const T> b, Panel<T> c) {
+  constexpr std::int64_t kSide = kSquare<T>, kLanes = hn::MaxLanes(hn::ScalableTag<T>());
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  V sums[kRows], columns[kSide];
+  for (V& sum : sums) sum = hn::Zero(d);
+  const auto add = [&](std::int64_t p, V column) HWY_ATTR {
+    for (std::int64_t i = 0; i < kRows; ++i)
+      sums[i] = hn::MulAdd(hn::Set(d, a.data[i * a.row_step + p * a.column_step]), column, sums[i]);
+  };
+  std::int64_t p = 0;
+  for (; p + kSide <= depth; p += kSide) {
+    load_columns(d, b.data + p, b.row_step, columns);
+    for (std::int64_t i = 0; i < kSide; ++i) add(p + i, columns[i]);
+  }
+  for (; p < depth; ++p) {
+    HWY_ALIGN T column[kLanes];
+    for (std::int64_t j = 0; j < kLanes; ++j) column[j] = b.data[j * b.row_step + p];
+    add(p, hn::Load(d, column));
+  }
+  for (std::int64_t i = 0; i < kRows; ++i) hn::Store(sums[i], d, c.data + i * c.row_step);
+}
+
+/// The same bits for the first `rows`, at most half a tile, in less time: more vectors of each hide the latency.
+template <class T>
+HWY_NOINLINE void multiply_few_rows(std::int64_t rows, std::int64_t columns, std::int64_t depth, Scalars<T> a,
+                                    Panel<const T> b, Panel<T> c, bool add) {
+  if (rows > 2) return multiply_rows<T, 4, 4>(columns, depth, a, b, c, add);
+  if (rows > 1) return multiply_rows<T, 2, 4>(columns, depth, a, b, c, add);
+  multiply_rows<T, 1, 4>(columns, depth, a, b, c, add);
+}
+
+/// multiply_transposed for whole vectors of columns of c.
+template <class T>
+HWY_NOINLINE void multiply_few_rows_transposed(std::int64_t rows, std::int64_t columns, std::int64_t depth,
+                                               Scalars<T> a, Panel<const T> b, Panel<T> c) {
+  const auto with = [&]<std::int64_t kRows>() HWY_ATTR {
+    const std::int64_t lanes = hn::Lanes(hn::ScalableTag<T>());
+    for (std::int64_t j = 0; j < columns; j += lanes)
+      multiply_transposed<kRows>(depth, a, {b.data + j * b.row_step, b.row_step}, {c.data + j, c.row_step});
+  };
+  if (rows > 2) return with.template operator()<4>();
+  if (rows > 1) return with.template operator()<2>();
+  with.template operator()<1>();
+}
+
+/// As many rows of a tile as there are, and maybe others.
 template <class T>
 HWY_INLINE void multiply_some_rows(std::int64_t rows, std::int64_t columns, std::int64_t depth, Scalars<T> a,
                                    Panel<const T> b, Panel<T> c, bool add) {
   if (rows > kTileRows / 2) return multiply_rows<T>(columns, depth, a, b, c, add);
-  if (rows > 2) return multiply_rows<T, 4, 4>(columns, depth, a, b, c, add);
-  if (rows > 1) return multiply_rows<T, 2, 4>(columns, depth, a, b, c, add);
-  multiply_rows<T, 1, 4>(columns, depth, a, b, c, add);
+  multiply_few_rows<T>(rows, columns, depth, a, b, c, add);
 }
 
 }  // namespace braid::kernels::HWY_NAMESPACE

@@ -116,28 +116,6 @@ struct FewRows {
   static constexpr int kAcross = kCount <= 2 ? 4 : kCount <= 4 || kManyRegisters ? 2 : 1;  // as the registers hold
   static constexpr std::int64_t kWidth = kAcross * kLanes;
 
-  /// sums [kCount, kLanes] = a [depth, kCount], of rows side by side, times columns of b.
-  static HWY_INLINE void multiply_columns(std::int64_t depth, const T* a, const T* b, std::int64_t ldb, T* sums) {
-    const hn::ScalableTag<T> d;
-    using V = hn::Vec<decltype(d)>;
-    V sum[kCount], column[kSquare<T>];
-    for (V& s : sum) s = hn::Zero(d);
-    const auto add = [&](std::int64_t p, V line) HWY_ATTR {
-      for (std::int64_t i = 0; i < kCount; ++i) sum[i] = hn::MulAdd(hn::Set(d, a[p * kCount + i]), line, sum[i]);
-    };
-    std::int64_t p = 0;
-    for (; p + kSquare<T> <= depth; p += kSquare<T>) {
-      load_columns(d, b + p, ldb, column);
-      for (std::int64_t i = 0; i < kSquare<T>; ++i) add(p + i, column[i]);
-    }
-    for (; p < depth; ++p) {
-      HWY_ALIGN T line[kLanes];
-      for (std::int64_t j = 0; j < kLanes; ++j) line[j] = b[j * ldb + p];
-      add(p, hn::Load(d, line));
-    }
-    for (std::int64_t i = 0; i < kCount; ++i) hn::Store(sum[i], d, sums + i * kLanes);
-  }
-
   /// The first columns of c that fill vectors; returns how many. a [p.k, kCount], of which kDepth at a time are summed
   /// as `multiply` does it.
   static std::int64_t multiply(const PackedProduct<T>& p, const T* a) {
@@ -147,11 +125,11 @@ struct FewRows {
     for (; j + width <= p.n; j += width) {
       for (std::int64_t begin = 0; begin < p.k; begin += kDepth<T>) {
         const std::int64_t depth = std::min(kDepth<T>, p.k - begin);
+        const Scalars<T> rows{a + begin * kCount, 1, kCount};
         if (p.transpose_b)
-          multiply_columns(depth, a + begin * kCount, p.b + j * p.ldb + begin, p.ldb, sums);
+          multiply_transposed<kCount, T>(depth, rows, {p.b + j * p.ldb + begin, p.ldb}, {sums, width});
         else
-          multiply_tile<kCount, kAcross, T>(depth, {a + begin * kCount, 1, kCount}, {p.b + begin * p.ldb + j, p.ldb},
-                                            {sums, width}, false);
+          multiply_tile<kCount, kAcross, T>(depth, rows, {p.b + begin * p.ldb + j, p.ldb}, {sums, width}, false);
         const T beta = begin == 0 ? p.beta : T{1};
         for (std::int64_t i = 0; i < p.m; ++i)
           for (std::int64_t v = 0; v < width; v += kLanes)

@@ -65,8 +65,10 @@
 #include <braid/nn/attention.h>
 #include <braid/nn/block.h>
 #include <braid/nn/clip.h>
+#include <braid/nn/conv1d.h>
 #include <braid/nn/convert.h>
 #include <braid/nn/embedding.h>
+#include <braid/nn/group_norm.h>
 #include <braid/nn/init.h>
 #include <braid/nn/kv_cache.h>
 #include <braid/nn/layer_norm.h>

@@ -81,7 +81,7 @@ class Encoder {
 
  private:
   void add_piece(std::string_view text) {
-    if (tables_.file.add_prefix_space && text[0] != ' ') return add_words(" " + std::string(text), 0);
+    if (tables_.file.add_prefix_space && text[0] != ' ') return add_words(std::string(1, ' ').append(text), 0);
     add_words(text, 0);
   }
 

@@ -33,6 +33,10 @@ const Tensor kMask = Tensor::of<std::int32_t>({3, 1}, {1, 0, 1});
 Cases elementwise_cases() {
   return {
       {"exp", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return exp(x[0]); }},
+      {"expm1", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return expm1(x[0]); }},
+      {"sin", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sin(x[0]); }},
+      {"cos", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return cos(x[0]); }},
+      {"softplus", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return softplus(x[0]); }},
       {"tanh", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return tanh(x[0]); }},
       {"sigmoid", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sigmoid(x[0]); }},
       {"relu", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return relu(x[0]); }},
@@ -41,6 +45,7 @@ Cases elementwise_cases() {
       {"gelu_erf", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return gelu_erf(x[0]); }},
       {"abs", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return abs(x[0]); }},
       {"log", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return log(x[0]); }, Domain::positive},
+      {"log1p", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return log1p(x[0]); }, Domain::positive},
       {"sqrt", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sqrt(x[0]); }, Domain::positive},
       {"rsqrt", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return rsqrt(x[0]); }, Domain::positive},
       {"pow", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return pow(x[0], 3); }},
@@ -55,6 +60,7 @@ Cases elementwise_cases() {
       {"clamp", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return clamp(x[0], -2, 0.2); }},
       {"where", {{2, 3, 4}, {3, 1}}, {{2, 3, 0}, {3, 1}}, [](Vars x) { return where(kMask, x[0], x[1]); }},
       {"where", {{3, 4}}, {{3, 0}}, [](Vars x) { return where(kMask, x[0], 0.0) - where(kMask, 0.0, x[0]); }},
+      {"masked_fill", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return masked_fill(x[0], kMask, 0.5); }},
       {"cast", {{2, 3}}, {{2, 0}}, [](Vars x) { return cast(x[0], x[0].dtype()); }},
   };
 }
@@ -83,6 +89,22 @@ Cases reduction_cases() {
          return max(x[0], {1, 2});
        }},
       {"min", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return min(x[0], 2, true); }},
+      {"var",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return var(x[0], {0, -1});
+       }},
+      {"var", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return var(x[0], 1, true, 0); }},
+      {"stddev", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return stddev(x[0], 2, true); }},
+      {"norm",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return norm(x[0], {0, 2});
+       }},
+      {"norm", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return norm(x[0], 1, true); }},
+      {"cumsum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return cumsum(x[0], 1); }},
       {"logsumexp",
        {{2, 3, 4}},
        {{2, 0, 4}},
@@ -110,7 +132,19 @@ Cases product_cases() {
       {"matmul", {{4, 3}, {2, 4}}, {{0, 3}, {2, 0}}, [](Vars x) { return matmul(transpose(x[0]), transpose(x[1])); }},
       {"einsum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return einsum("ijk->ki", {x[0]}); }},
       {"einsum", {{2, 3, 4}, {2, 4, 2}}, {{2, 0, 4}, {2, 4, 2}}, [](Vars x) { return einsum("bij,bjk->kbi", x); }},
+      {"einsum",
+       {{2, 1, 3}, {4, 3}, {2, 4}},
+       {{2, 1, 0}, {4, 0}, {2, 4}},
+       [](Vars x) { return einsum("...i,...i,...->...", x); }},
       {"einsum", {{3, 3}, {3, 2}}, {{0, 0}, {0, 2}}, [](Vars x) { return einsum("ii,ij->ij", x); }},
+      {"conv1d",
+       {{2, 5, 3}, {2, 3, 3}, {2}},
+       {{0, 5, 3}, {2, 3, 3}, {2}},
+       [](Vars x) { return conv1d(x[0], x[1], x[2], {.stride = 2, .padding = 1}); }},
+      {"conv1d",
+       {{2, 5, 3}, {3, 1, 4}},
+       {{2, 0, 3}, {3, 1, 4}},
+       [](Vars x) { return conv1d(x[0], x[1], {.groups = 3, .causal = true}); }},
       {"linear", {{2, 3, 4}, {5, 4}}, {{2, 0, 4}, {5, 4}}, [](Vars x) { return linear(x[0], x[1]); }},
       {"linear", {{3, 4}, {5, 4}, {5}}, {{0, 4}, {5, 4}, {5}}, [](Vars x) { return linear(x[0], x[1], x[2]); }},
   };
@@ -134,8 +168,40 @@ Cases shape_cases() {
        }},
       {"slice", {{2, 5, 4}}, {{0, 5, 4}}, [](Vars x) { return slice(x[0], 1, 1, 4); }},
       {"slice", {{2, 5, 4}}, {{2, 5, 0}}, [](Vars x) { return slice(x[0], 1, 2, 2); }},
+      {"slice", {{2, 5, 4}}, {{0, 5, 4}}, [](Vars x) { return slice(x[0], 1, 0, 5, 3); }},
+      {"slice", {{2, 5, 4}}, {{2, 5, 0}}, [](Vars x) { return slice(x[0], 1, -1, -5, -2); }},
       {"select", {{2, 5, 4}}, {{2, 5, 0}}, [](Vars x) { return select(x[0], 1, -2); }},
       {"select", {{2, 3}}, {{2, 0}}, [](Vars x) { return x[0][1]; }},
+      {"split",
+       {{2, 5, 4}},
+       {{0, 5, 4}},
+       [](Vars x) {
+         const auto parts = split(x[0], 1, {2, 1, 2});
+         return parts[2] * parts[1];
+       }},
+      {"chunk",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         const auto halves = chunk(x[0], -1, 2);
+         return halves[0] * halves[1];
+       }},
+      {"flip",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return flip(x[0], {0, -1});
+       }},
+      {"roll", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return roll(x[0], 1, -4); }},
+      {"pad", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return pad(x[0], 1, 2, 1, 0.5); }},
+      {"repeat",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return repeat(x[0], {2, 1, 3});
+       }},
+      {"tril", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return tril(x[0], 1); }},
+      {"triu", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return triu(x[0], -1); }},
       {"concat",
        {{2, 3, 4}, {2, 1, 4}},
        {{2, 0, 4}, {2, 1, 4}},
@@ -160,8 +226,9 @@ Cases shape_cases() {
 }
 
 Cases indexing_cases() {
-  const Tensor ids = Tensor::of<std::int32_t>({2, 3}, {3, 0, 1, 1, 3, 1}), list = ids.select(0, 0);
-  const Tensor each = Tensor::of<std::int32_t>({2, 2, 1}, {1, 0, 2, 2}), none = zeros({2, 2, 0}, DType::i32);
+  const Tensor ids = Tensor::of<std::int32_t>({2, 3}, {3, 0, 1, 1, 3, 1});
+  const Tensor list = Tensor::of<std::int32_t>({3}, {3, -4, 1});
+  const Tensor each = Tensor::of<std::int32_t>({2, 2, 1}, {1, -3, 2, -1}), none = zeros({2, 2, 0}, DType::i32);
   const auto ids_for = [=](Vars x) { return x[0].size(2) == 0 ? none : each; };
   return {
       {"embedding", {{4, 3}}, {{4, 0}}, [=](Vars x) { return embedding(x[0], ids); }},
@@ -171,6 +238,8 @@ Cases indexing_cases() {
        {{2, 3, 1}, {2, 2, 1}},
        {{2, 3, 0}, {2, 2, 0}},
        [=](Vars x) { return scatter_add(x[0], 1, ids_for(x), x[1]); }},
+      {"sort", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return sort(x[0], 1, true).values; }},
+      {"topk", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return topk(x[0], 2, 1).values; }},
       {"dropout", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return dropout(x[0], 0.4, Rng(1)); }},
   };
 }
@@ -182,6 +251,11 @@ Cases fused_cases() {
       {"rms_norm", {{2, 3, 5}}, {{2, 3, 0}}, [](Vars x) { return rms_norm(x[0]); }},
       {"layer_norm", {{2, 3, 5}, {5}, {5}}, {{2, 0, 5}, {5}, {5}}, [](Vars x) { return layer_norm(x[0], x[1], x[2]); }},
       {"layer_norm", {{2, 3, 5}}, {{2, 0, 5}}, [](Vars x) { return layer_norm(x[0]); }},
+      {"group_norm",
+       {{2, 4, 3}, {4}, {4}},
+       {{0, 4, 3}, {4}, {4}},
+       [](Vars x) { return group_norm(x[0], 2, x[1], x[2]); }},
+      {"group_norm", {{2, 4, 3}}, {{2, 4, 0}}, [](Vars x) { return group_norm(x[0], 2); }},
       {"rotary_embedding", {{2, 3, 2, 6}}, {{2, 0, 2, 6}}, [](Vars x) { return rotary_embedding(x[0], 100, 2); }},
       {"rotary_embedding",
        {{2, 3, 2, 6}},
@@ -209,6 +283,28 @@ Cases fused_cases() {
        {{2, 3, 5}},
        {{0, 3, 5}},
        [=](Vars x) { return cross_entropy(x[0], targets.slice(0, 0, x[0].size(0))); }},
+      {"cross_entropy",
+       {{2, 3, 5}},
+       {{0, 3, 5}},
+       [=](Vars x) {
+         return cross_entropy(x[0], targets.slice(0, 0, x[0].size(0)),
+                              {.reduction = Reduction::none,
+                               .label_smoothing = 0.1,
+                               .class_weights = (arange(5, x[0].dtype()) + 1) / 2});
+       }},
+      {"cross_entropy",
+       {{2, 5}, {2, 5}},
+       {{0, 5}, {0, 5}},
+       [](Vars x) { return cross_entropy(x[0], x[1], {.label_smoothing = 0.1}); }},
+      {"binary_cross_entropy_with_logits",
+       {{2, 3}, {2, 3}},
+       {{2, 0}, {2, 0}},
+       [](Vars x) { return binary_cross_entropy_with_logits(x[0], x[1]); }},
+      {"kl_divergence",
+       {{2, 3}, {2, 3}},
+       {{2, 0}, {2, 0}},
+       [](Vars x) { return kl_divergence(x[0], x[1]); },
+       Domain::positive},
   };
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <braid/core/batch_invariant.h>
 #include <braid/mhc/connection.h>
 #include <braid/mhc/history/mhc_block.h>
 #include <braid/nn/optim/adam.h>
@@ -93,6 +94,31 @@ TEST(TransformerConnections, ExplainTheErrorsOfTheirGradients) {
       EXPECT_THAT(report.ops, Contains(named("write_streams")));
     }
   }
+}
+
+// What a connection computes for a token depends on that token alone, so a cache of keys and values is enough.
+TEST(TransformerConnections, ReadOnFromACache) {
+  const std::int64_t length = 70;
+  for (const std::string_view connection : connection_names())
+    for (const Path path : {Path::fused, Path::reference}) {
+      Rng rng(1);
+      ConnectionConfig config{.kind = connection_kind(connection), .phi_std = 0.1, .path = path, .dtype = DType::f64};
+      nn::TransformerConfig sizes = small();
+      sizes.context = length;
+      Model model(sizes, rng, [&](int index) { return Connection(config, 8, index, rng); });
+      for_each_param(
+          model, [&](const std::string&, Var& p) { p = (p + 0.2 * Var(randn(p.shape(), rng, DType::f64))).value(); });
+      const Tensor tokens = randint(0, 11, {2, length}, rng);
+      const BatchInvariant same_bits;
+      const Tensor whole = model.logits(tokens).value();
+      nn::KVCache cache = model.make_cache(2);
+      for (const std::int64_t count : {1, 33, 1, 1, 34}) {
+        const std::int64_t end = cache.length + count;
+        const Tensor logits = model.next_logits(tokens.slice(1, cache.length, end).clone(), cache);
+        EXPECT_LT(largest_difference(logits, whole.select(1, end - 1).clone()), 1e-12) << connection << " " << end;
+        EXPECT_TRUE(identical(logits, whole.select(1, end - 1).clone())) << connection << " " << end;
+      }
+    }
 }
 
 }  // namespace

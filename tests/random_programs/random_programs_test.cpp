@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 /// The functions that the headers of a folder declare, and that return variables.
 std::set<std::string> declared_in(const std::string& folder) {
-  static const std::regex pattern(R"(\n(?:inline )?(?:Var|StreamMaps|std::vector<Var>) (?!operator)(\w+)\()");
+  static const std::regex pattern(R"(\n(?:inline )?(?:Var|Sorted|StreamMaps|std::vector<Var>) (?!operator)(\w+)\()");
   static const std::regex internal(R"(namespace detail \{[^]*?\}  // namespace detail)");
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(BRAID_SOURCE_DIR "/" + folder)) {

@@ -1,10 +1,12 @@
 #include <braid/autograd/ops/cross_entropy.h>
 
-#include <braid/core/parallel.h>
-
 #include <tests/autograd/ops/support.h>
 #include <cmath>
 #include <limits>
+#include <numeric>
+
+#include <braid/autograd/ops/softmax.h>
+#include <braid/core/parallel.h>
 
 namespace braid {
 namespace {
@@ -14,6 +16,8 @@ using testing::expect_gradients;
 using testing::f64;
 using testing::gradients;
 using testing::i32;
+using testing::kInfinity;
+using testing::kNaN;
 using testing::normal;
 using ::testing::ThrowsMessage;
 
@@ -134,9 +138,130 @@ TEST(CrossEntropy, RejectsTargetsThatDoNotFit) {
       [] {
         cross_entropy(normal({2, 5}), normal({2}));
       },
-      ThrowsMessage<DTypeError>("cross_entropy: targets must have dtype i32 but have f64"));
+      ThrowsMessage<ShapeError>("cross_entropy: probabilities must have shape [2, 5] to match logits but have [2] "
+                                "(classes have dtype i32)"));
+  EXPECT_THAT(
+      [] {
+        cross_entropy(normal({2, 5}), normal({2, 5}, 0, DType::f32));
+      },
+      ThrowsMessage<DTypeError>("cross_entropy: inputs must have the same dtype but have f64 and f32"));
   EXPECT_THAT([] { cross_entropy(normal({}), i32({}, {0})); },
               ThrowsMessage<ShapeError>("cross_entropy: logits must have at least one axis but have shape []"));
+}
+
+/// The losses of rows [rows, V] by PyTorch's formulas, and what the mean divides their sum by. Targets are classes
+/// [rows] or probabilities [rows, V].
+std::pair<std::vector<double>, double> general_reference(const Tensor& logits, const Tensor& targets,
+                                                         const CrossEntropySettings& settings) {
+  const bool classes = targets.dtype() == DType::i32;
+  const std::int64_t count = logits.size(1);
+  const auto weight = [&](std::int64_t c) {
+    return settings.class_weights.defined() ? settings.class_weights.at({c}) : 1.0;
+  };
+  std::vector<double> losses;
+  double divisor = 0;
+  for (std::int64_t i = 0; i < logits.size(0); ++i) {
+    const std::int64_t target = classes ? static_cast<std::int64_t>(targets.at({i})) : 0;
+    const bool counts = !classes || target != settings.ignore_index;
+    double total = 0, loss = 0;
+    for (std::int64_t c = 0; c < count; ++c) total += std::exp(logits.at({i, c}));
+    for (std::int64_t c = 0; counts && c < count; ++c) {
+      const double p = classes ? (c == target ? 1 : 0) : targets.at({i, c});
+      const double smoothed =
+          (1 - settings.label_smoothing) * p + settings.label_smoothing / static_cast<double>(count);
+      loss += weight(c) * smoothed * (std::log(total) - logits.at({i, c}));
+    }
+    losses.push_back(loss);
+    if (counts) divisor += classes ? weight(target) : 1;
+  }
+  return {losses, divisor};
+}
+
+std::vector<CrossEntropySettings> all_settings(const Tensor& class_weights) {
+  std::vector<CrossEntropySettings> all;
+  for (const double smoothing : {0.0, 0.1, 1.0})
+    for (const Tensor& weights : {Tensor(), class_weights})
+      for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none, Reduction::batch_mean})
+        all.push_back({reduction, smoothing, weights, 2});
+  return all;
+}
+
+const Tensor kWeights = f64({5}, {0.5, 2, 0, 1, 3});
+
+Tensor probabilities(const Shape& shape) { return Tensor(softmax(normal(shape, 3))); }
+
+TEST(CrossEntropySettings, MatchThePyTorchFormulas) {
+  const Tensor logits = normal({6, 5}, 1), classes = i32({6}, {0, 4, 2, 1, 2, 3});
+  for (const Tensor& targets : {classes, probabilities({6, 5})})
+    for (const CrossEntropySettings& settings : all_settings(kWeights)) {
+      const auto [losses, divisor] = general_reference(logits, targets, settings);
+      const Tensor actual = cross_entropy(logits, targets, settings).value();
+      if (settings.reduction == Reduction::none) {
+        expect_close(actual, Tensor::of<double>({6}, std::span(losses)), 1e-13);
+        continue;
+      }
+      const double sum = std::accumulate(losses.begin(), losses.end(), 0.0);
+      const double by = settings.reduction == Reduction::sum ? 1 : settings.reduction == Reduction::mean ? divisor : 6;
+      EXPECT_NEAR(actual.item(), sum / by, 1e-13);
+    }
+}
+
+TEST(CrossEntropySettings, GradientsPassGradcheck) {
+  const Tensor logits = normal({2, 3, 5}, 1), classes = i32({2, 3}, {0, 4, 2, 1, 2, 3});
+  for (const CrossEntropySettings& settings : all_settings(kWeights)) {
+    expect_gradients([&](auto x) { return cross_entropy(x[0], classes, settings); }, {logits});
+    expect_gradients([&](auto x) { return cross_entropy(x[0], x[1], settings); }, {logits, probabilities({2, 3, 5})});
+  }
+}
+
+TEST(CrossEntropySettings, LeaveOtherLayoutsAndSinglesAlike) {
+  const Tensor logits = normal({5, 6}, 1).transpose(), classes = i32({6}, {0, 4, 2, 1, 2, 3});
+  for (const Tensor& targets : {classes, probabilities({6, 5})})
+    for (const CrossEntropySettings& settings : all_settings(kWeights)) {
+      const Tensor expected = cross_entropy(logits.clone(), targets, settings).value();
+      expect_close(cross_entropy(logits, targets, settings).value(), expected, 0);
+      CrossEntropySettings single = settings;
+      if (single.class_weights.defined()) single.class_weights = single.class_weights.to(DType::f32);
+      const Tensor of_single = targets.dtype() == DType::i32 ? targets : targets.to(DType::f32);
+      expect_close(cross_entropy(logits.to(DType::f32), of_single, single).value().to(DType::f64), expected, 1e-6);
+    }
+}
+
+TEST(CrossEntropySettings, GiveIgnoredRowsNothingWhateverTheyHold) {
+  const Tensor logits = f64({2, 2}, {1, 2, kNaN, kInfinity}), targets = i32({2}, {1, -100});
+  for (const double smoothing : {0.0, 0.5}) {
+    const CrossEntropySettings settings{.reduction = Reduction::none, .label_smoothing = smoothing};
+    EXPECT_EQ(cross_entropy(logits, targets, settings).value().at({1}), 0);
+    const auto f = [&](auto x) { return cross_entropy(x[0], targets, {.label_smoothing = smoothing}); };
+    expect_close(gradients(f, {logits}, f64({}, {1}))[0].select(0, 1), f64({2}, {0, 0}));
+  }
+}
+
+TEST(CrossEntropySettings, LetProbabilitiesOfZeroMeetMaskedLogits) {
+  const Tensor logits = f64({1, 3}, {0, -kInfinity, 0}), p = f64({1, 3}, {0.25, 0, 0.75});
+  EXPECT_NEAR(cross_entropy(logits, p).item(), std::log(2), 1e-15);
+  expect_close(gradients([&](auto x) { return cross_entropy(x[0], p); }, {logits}, f64({}, {1}))[0],
+               f64({1, 3}, {0.25, 0, -0.25}));
+}
+
+TEST(CrossEntropySettings, AreZeroWhenNothingCounts) {
+  for (const double smoothing : {0.0, 0.5}) {
+    EXPECT_EQ(cross_entropy(normal({2, 5}), i32({2}, {-100, -100}), {.label_smoothing = smoothing}).item(), 0);
+    EXPECT_EQ(cross_entropy(normal({0, 5}), i32({0}, {}), {.label_smoothing = smoothing}).item(), 0);
+  }
+  EXPECT_EQ(cross_entropy(normal({0, 5}), normal({0, 5})).item(), 0);
+  EXPECT_EQ(cross_entropy(normal({2, 5}), i32({2}, {2, 2}), {.class_weights = kWeights}).item(), 0);
+}
+
+TEST(CrossEntropySettings, ThatAreWrongAreNamed) {
+  const Tensor logits = normal({2, 5}), targets = i32({2}, {0, 1});
+  EXPECT_THAT([&] { cross_entropy(logits, targets, {.label_smoothing = 1.5}); },
+              ThrowsMessage<ValueError>("cross_entropy: label_smoothing must lie in [0, 1] but is 1.5"));
+  EXPECT_THAT([&] { cross_entropy(logits, targets, {.class_weights = normal({4})}); },
+              ThrowsMessage<ShapeError>(
+                  "cross_entropy: class_weights must have shape [5] to match logits [2, 5] but have [4]"));
+  EXPECT_THAT([&] { cross_entropy(logits, targets, {.class_weights = ones({5})}); },
+              ThrowsMessage<DTypeError>("cross_entropy: inputs must have the same dtype but have f64 and f32"));
 }
 
 }  // namespace

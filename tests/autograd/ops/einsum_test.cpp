@@ -9,6 +9,7 @@ namespace {
 
 using testing::expect_close;
 using testing::expect_gradients;
+using testing::expect_same_bits_on_any_threads;
 using testing::f64;
 using testing::normal;
 using ::testing::ThrowsMessage;
@@ -86,6 +87,74 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"aijk,kjb->bia", {{2, 2, 3, 2}, {2, 3, 2}}}, Case{"ij,->ji", {{2, 3}, {}}},
                       Case{"ii,ij->ij", {{3, 3}, {3, 2}}}, Case{"ij,jj->i", {{2, 3}, {3, 3}}}));
 
+INSTANTIATE_TEST_SUITE_P(ManyOperands, Einsum,
+                         ::testing::Values(Case{"ij,jk,kl->il", {{2, 3}, {3, 4}, {4, 2}}},
+                                           Case{"i,j,ij->", {{2}, {3}, {2, 3}}}, Case{"i,i,i->i", {{3}, {3}, {3}}},
+                                           Case{"bi,bj,ijk->bk", {{2, 3}, {2, 2}, {3, 2, 4}}},
+                                           Case{"i,j,k->kji", {{2}, {3}, {2}}}, Case{",ij,->j", {{}, {2, 3}, {}}},
+                                           Case{"ii,ij,jj->j", {{2, 2}, {2, 3}, {3, 3}}},
+                                           Case{"ab,bc,cd,de,ea->", {{2, 3}, {3, 2}, {2, 3}, {3, 2}, {2, 2}}},
+                                           Case{"ij,kl,mn->nk", {{2, 2}, {2, 2}, {2, 3}}}));
+
+/// An einsum, and the same without ellipses for operands that are broadcast before.
+struct EllipsisCase {
+  std::string text, explicit_text;
+  std::vector<Shape> shapes, broadcast;
+};
+
+void PrintTo(const EllipsisCase& einsum, std::ostream* out) { *out << einsum.text; }
+
+class EinsumEllipsis : public ::testing::TestWithParam<EllipsisCase> {};
+
+TEST_P(EinsumEllipsis, StandsForTheAxesThatAreNotNamed) {
+  const EllipsisCase& einsum_case = GetParam();
+  std::vector<Tensor> x, broadcast;
+  for (std::size_t i = 0; i < einsum_case.shapes.size(); ++i) {
+    x.push_back(normal(einsum_case.shapes[i], i));
+    broadcast.push_back(x.back().broadcast_to(einsum_case.broadcast[i]).clone());
+  }
+  const auto f = [&](auto v) { return einsum(einsum_case.text, v); };
+  expect_close(f(std::vector<Var>(x.begin(), x.end())).value(), naive(einsum_case.explicit_text, broadcast));
+  expect_gradients(f, x);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, EinsumEllipsis,
+    ::testing::Values(
+        EllipsisCase{"...->...", "ab->ab", {{2, 3}}, {{2, 3}}},
+        EllipsisCase{"...ij->...ji", "ij->ji", {{2, 3}}, {{2, 3}}},
+        EllipsisCase{"...ij->j...i", "abij->jabi", {{2, 3, 2, 4}}, {{2, 3, 2, 4}}},
+        EllipsisCase{"i...i->...", "iai->a", {{3, 2, 3}}, {{3, 2, 3}}},
+        EllipsisCase{"...i->i", "abi->i", {{2, 3, 2}}, {{2, 3, 2}}}, EllipsisCase{"i->...i", "i->i", {{3}}, {{3}}},
+        EllipsisCase{
+            "...ij,...jk->...ik", "abij,abjk->abik", {{2, 3, 2, 4}, {2, 3, 4, 2}}, {{2, 3, 2, 4}, {2, 3, 4, 2}}},
+        EllipsisCase{"...ij,jk->...ik", "abij,jk->abik", {{2, 3, 2, 4}, {4, 2}}, {{2, 3, 2, 4}, {4, 2}}},
+        EllipsisCase{"...ij,...jk->...ik", "abij,abjk->abik", {{2, 1, 2, 4}, {3, 4, 2}}, {{2, 3, 2, 4}, {2, 3, 4, 2}}},
+        EllipsisCase{"...,...->...", "abc,abc->abc", {{2, 1, 3}, {4, 1}}, {{2, 4, 3}, {2, 4, 3}}},
+        EllipsisCase{"...i,...i->", "abi,abi->", {{2, 1, 3}, {1, 4, 3}}, {{2, 4, 3}, {2, 4, 3}}},
+        EllipsisCase{
+            "...i,...,i...->...", "abi,ab,iab->ab", {{2, 3, 2}, {1}, {2, 2, 1}}, {{2, 3, 2}, {2, 3}, {2, 2, 3}}},
+        EllipsisCase{"...i,...i->...i", "ai,ai->ai", {{1, 2}, {1, 2}}, {{1, 2}, {1, 2}}}));
+
+TEST(EinsumOrder, TakesTheSmallestProductFirst) {
+  // From left to right, the first product would have 2^34 elements.
+  const std::int64_t n = std::int64_t{1} << 17;
+  const Tensor u = normal({n}, 1), v = normal({n}, 2), x = normal({n}, 3);
+  expect_close(einsum("i,j,j->i", {u, v, x}).value(), einsum("i,->i", {u, einsum("j,j->", {v, x})}).value(), 1e-11);
+}
+
+TEST(EinsumOrder, GivesTheSameBitsForAnyNumberOfThreads) {
+  expect_same_bits_on_any_threads(
+      [](auto x) { return einsum("...ij,jk,...kl->...il", x); },
+      {normal({3, 65, 40}, 1, DType::f32), normal({40, 70}, 2, DType::f32), normal({3, 70, 33}, 3, DType::f32)});
+}
+
+TEST(EinsumEdges, EllipsesBroadcastToNothing) {
+  EXPECT_EQ(einsum("...i,...i->...", {zeros({0, 3}), zeros({1, 3})}).shape(), (Shape{0}));
+  expect_close(einsum("...i,...i->i", {ones({0, 3}), ones({1, 3})}).value(), zeros({3}));
+  expect_close(einsum("i,ij,...j->i...", {ones({2}), ones({2, 0}), ones({3, 0})}).value(), zeros({2, 3}));
+}
+
 TEST(EinsumEdges, IgnoresSpaces) {
   const Tensor a = normal({2, 3}, 1), b = normal({3, 4}, 2);
   expect_close(einsum(" ij, jk -> ik", {a, b}).value(), einsum("ij,jk->ik", {a, b}).value());
@@ -104,7 +173,8 @@ void expect_value_error(const char* text, const char* message) {
 TEST(EinsumErrors, NameWhatIsNotUnderstood) {
   expect_value_error("ij", "einsum: 'ij' must name the output after ->");
   expect_value_error("i1->i", "einsum: 'i1->i' must name axes by letters but has '1'");
-  expect_value_error("...i->i", "einsum: '...i->i' must name axes by letters but has '.'");
+  expect_value_error("..i->i", "einsum: '..i->i' must name axes by letters but has '.'");
+  expect_value_error("...i->......i", "einsum: '...i->......i' must name axes by letters but has '.'");
   expect_value_error("ij->k", "einsum: output axis 'k' of 'ij->k' is in no operand");
   expect_value_error("ij->ii", "einsum: output axis 'i' of 'ij->ii' is given twice");
   expect_value_error("ij,jk->ik", "einsum: 'ij,jk->ik' names 2 operands but got 1");
@@ -112,11 +182,22 @@ TEST(EinsumErrors, NameWhatIsNotUnderstood) {
 
 TEST(EinsumErrors, CountOperands) {
   const Var x = zeros({2});
+  EXPECT_THAT([] { einsum("->", std::span<const Var>()); },
+              ThrowsMessage<ValueError>("einsum: there must be at least one operand"));
   EXPECT_THAT(
       [&] {
-        einsum("i,i,i->i", {x, x, x});
+        einsum("i,i->i", {x, x, x});
       },
-      ThrowsMessage<ValueError>("einsum: expected 1 or 2 operands but got 3"));
+      ThrowsMessage<ValueError>("einsum: 'i,i->i' names 2 operands but got 3"));
+}
+
+TEST(EinsumErrors, RefuseProductsOfTooManyAxes) {
+  const Var x = ones({1, 1, 1, 1, 1, 1, 1, 1});
+  EXPECT_THAT(
+      [&] {
+        einsum("abcdefgh,abcdijkl,efghijkl->aei", {x, x, x});
+      },
+      ThrowsMessage<ValueError>("einsum: each product of two operands has more than 8 axes"));
 }
 
 TEST(EinsumErrors, NameTheOperandThatDoesNotFit) {
@@ -130,6 +211,21 @@ TEST(EinsumErrors, NameTheOperandThatDoesNotFit) {
         einsum("ijk->i", {zeros({2, 3})});
       },
       ThrowsMessage<ShapeError>("einsum: operand 0 must have the axes 'ijk' but has shape [2, 3]"));
+  EXPECT_THAT(
+      [] {
+        einsum("...ijk->i", {zeros({2, 3})});
+      },
+      ThrowsMessage<ShapeError>("einsum: operand 0 must have the axes '...ijk' but has shape [2, 3]"));
+  EXPECT_THAT(
+      [] {
+        einsum("...i,...i->i", {zeros({2, 3}), zeros({4, 3})});
+      },
+      ThrowsMessage<ShapeError>("einsum: axis '...' has size 2 and, in operand 1 of shape [4, 3], size 4"));
+  EXPECT_THAT(
+      [] {
+        einsum("i,i->i", {zeros({1}), zeros({2})});
+      },
+      ThrowsMessage<ShapeError>("einsum: axis 'i' has size 1 and, in operand 1 of shape [2], size 2"));
   EXPECT_THAT(
       [] {
         einsum("ii->i", {zeros({2, 3})});

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include <braid/autograd/ops.h>
 #include <tests/random_programs/table.h>
 
@@ -17,6 +19,22 @@ Operands normalized(int weights) {
 }
 
 std::optional<Settings> epsilon(Shapes, Rng& rng) { return Settings{real(pick({1e-5, 0.0625}, rng))}; }
+
+/// x [B, C, ...], perhaps with a weight and a bias of its channels.
+Operands channels_second(int weights) {
+  return [=](Builder& b) {
+    const int x = b.any(at_least_rank(2));
+    std::vector<int> operands{x};
+    for (int i = 0; x != kNone && i < weights; ++i) operands.push_back(b.of_shape({b.shape(x)[1]}));
+    return operands;
+  };
+}
+
+std::optional<Settings> groups_and_epsilon(Shapes x, Rng& rng) {
+  const std::int64_t groups = 1 + rng.below(2);
+  if (x[0][1] % groups != 0) return std::nullopt;
+  return Settings{integer(groups), real(pick({1e-5, 0.0625}, rng))};
+}
 
 std::vector<int> two_equals(Builder& b) {
   const int x = b.any();
@@ -45,6 +63,37 @@ std::optional<Settings> targets(Shapes x, Rng& rng) {
   return Settings{ids(classes)};
 }
 
+Setting reduction(Rng& rng) {
+  const auto choice = rng.below(4);
+  constexpr const char* kNames[] = {"mean", "sum", "none", "batch_mean"};
+  return {fmt::format("Reduction::{}", kNames[choice]), static_cast<double>(choice)};
+}
+
+Reduction reduction_of(const Setting& setting) { return static_cast<Reduction>(setting.integer()); }
+
+/// Targets, a reduction and a smoothing.
+std::optional<Settings> smoothed_targets(Shapes x, Rng& rng) {
+  std::optional<Settings> settings = targets(x, rng);
+  if (settings) settings->insert(settings->end(), {reduction(rng), real(pick({0, 0.125, 0.5}, rng))});
+  return settings;
+}
+
+CrossEntropySettings smoothed(const Setting& reduction, const Setting& smoothing) {
+  return {.reduction = reduction_of(reduction), .label_smoothing = smoothing.number, .ignore_index = -1};
+}
+
+std::optional<Settings> reduction_alone(Shapes, Rng& rng) { return Settings{reduction(rng)}; }
+
+std::vector<int> logits_and_shares(Builder& b) {
+  const int x = b.any(has_axes);
+  return x == kNone ? std::vector{kNone} : std::vector{x, b.of_shape(b.shape(x))};
+}
+
+std::vector<int> logs_and_probabilities(Builder& b) {
+  const int x = b.any();
+  return {x, b.positive(b.of_shape(b.shape(x)))};
+}
+
 }  // namespace
 
 std::vector<Op> fused_ops() {
@@ -54,12 +103,27 @@ std::vector<Op> fused_ops() {
       {"layer_norm", normalized(0), epsilon, [](Vars x, const Settings& s) { return layer_norm(x[0], s[0].number); }},
       {"layer_norm", normalized(2), epsilon,
        [](Vars x, const Settings& s) { return layer_norm(x[0], x[1], x[2], s[0].number); }},
+      {"group_norm", channels_second(0), groups_and_epsilon,
+       [](Vars x, const Settings& s) { return group_norm(x[0], s[0].integer(), s[1].number); }},
+      {"group_norm", channels_second(2), groups_and_epsilon,
+       [](Vars x, const Settings& s) { return group_norm(x[0], s[0].integer(), x[1], x[2], s[1].number); },
+       "group_norm($0, #0, $1, $2, #1)"},
       {"rotary_embedding", heads, base_and_offset,
        [](Vars x, const Settings& s) { return rotary_embedding(x[0], s[0].number, s[1].integer()); }},
       {"mse_loss", two_equals, none, [](Vars x, const Settings&) { return mse_loss(x[0], x[1]); }},
       {"attention", queries_keys_values, none, [](Vars x, const Settings&) { return attention(x[0], x[1], x[2]); }},
       {"cross_entropy", one(has_axes), targets,
        [](Vars x, const Settings& s) { return cross_entropy(x[0], s[0].ids, -1); }, "cross_entropy($0, #0, -1)"},
+      {"cross_entropy", one(has_axes), smoothed_targets,
+       [](Vars x, const Settings& s) { return cross_entropy(x[0], s[0].ids, smoothed(s[1], s[2])); },
+       "cross_entropy($0, #0, {.reduction = #1, .label_smoothing = #2, .ignore_index = -1})"},
+      {"cross_entropy", logits_and_shares, reduction_alone,
+       [](Vars x, const Settings& s) { return cross_entropy(x[0], x[1], {.reduction = reduction_of(s[0])}); },
+       "cross_entropy($0, $1, {.reduction = #0})"},
+      {"binary_cross_entropy_with_logits", two_equals, reduction_alone,
+       [](Vars x, const Settings& s) { return binary_cross_entropy_with_logits(x[0], x[1], reduction_of(s[0])); }},
+      {"kl_divergence", logs_and_probabilities, reduction_alone,
+       [](Vars x, const Settings& s) { return kl_divergence(x[0], x[1], reduction_of(s[0])); }},
   };
 }
 

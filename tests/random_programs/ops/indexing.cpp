@@ -12,15 +12,16 @@ std::optional<Settings> rows(Shapes x, Rng& rng) {
 
 std::optional<Settings> axis_and_list(Shapes x, Rng& rng) {
   const Setting axis = axis_of(x[0], rng);
-  if (x[0][axis.integer()] == 0) return std::nullopt;
-  return Settings{axis, ids(randint(0, x[0][axis.integer()], {rng.below(5)}, rng))};
+  const std::int64_t size = x[0][axis.integer()];
+  if (size == 0) return std::nullopt;
+  return Settings{axis, ids(randint(-size, size, {rng.below(5)}, rng))};
 }
 
 std::optional<Settings> axis_and_ids(Shapes x, Rng& rng) {
   const Setting axis = axis_of(x[0], rng);
   const std::int64_t size = x[0][axis.integer()];
   if (size == 0) return std::nullopt;
-  return Settings{axis, ids(randint(0, size, x[0].with(axis.integer(), rng.below(4)), rng))};
+  return Settings{axis, ids(randint(-size, size, x[0].with(axis.integer(), rng.below(4)), rng))};
 }
 
 std::vector<int> target_and_source(Builder& b) {
@@ -35,7 +36,25 @@ std::optional<Settings> axis_and_targets(Shapes x, Rng& rng) {
   const Setting axis = axis_of(x[0], rng);
   const std::int64_t size = x[0][axis.integer()];
   if (size == 0 || x[1].rank() != x[0].rank() || x[1].with(axis.integer(), size) != x[0]) return std::nullopt;
-  return Settings{axis, ids(randint(0, size, x[1], rng))};
+  return Settings{axis, ids(randint(-size, size, x[1], rng))};
+}
+
+std::optional<Settings> axis_and_direction(Shapes x, Rng& rng) {
+  return Settings{axis_of(x[0], rng), truth(rng.below(2) == 0)};
+}
+
+std::optional<Settings> count_and_axis(Shapes x, Rng& rng) {
+  const Setting axis = axis_of(x[0], rng);
+  return Settings{integer(rng.below(x[0][axis.integer()] + 1)), axis};
+}
+
+std::optional<Settings> axis_and_direction(Shapes x, Rng& rng) {
+  return Settings{axis_of(x[0], rng), truth(rng.below(2) == 0)};
+}
+
+std::optional<Settings> count_and_axis(Shapes x, Rng& rng) {
+  const Setting axis = axis_of(x[0], rng);
+  return Settings{integer(rng.below(x[0][axis.integer()] + 1)), axis};
 }
 
 std::optional<Settings> share_and_seed(Shapes, Rng& rng) {
@@ -54,6 +73,12 @@ std::vector<Op> indexing_ops() {
       {"scatter_add", target_and_source, axis_and_targets,
        [](Vars x, const Settings& s) { return scatter_add(x[0], s[0].integer(), s[1].ids, x[1]); },
        "scatter_add($0, #0, #1, $1)"},
+      {"sort", one(has_axes), axis_and_direction,
+       [](Vars x, const Settings& s) { return sort(x[0], s[0].integer(), s[1].number != 0).values; },
+       "sort($0, #0, #1).values"},
+      {"topk", one(has_axes), count_and_axis,
+       [](Vars x, const Settings& s) { return topk(x[0], s[0].integer(), s[1].integer()).values; },
+       "topk($0, #0, #1).values"},
       {"dropout", one(), share_and_seed,
        [](Vars x, const Settings& s) {
          return dropout(x[0], s[0].number, Rng(static_cast<std::uint64_t>(s[1].integer())));

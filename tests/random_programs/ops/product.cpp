@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <braid/autograd/ops.h>
 #include <tests/random_programs/table.h>
 
@@ -25,9 +27,38 @@ Operands layer(bool bias) {
   };
 }
 
-/// A letter for each axis: that of another axis of the size, or a new one. `sizes` has the size of each letter.
-std::string label(const Shape& shape, std::vector<std::int64_t>& sizes, Rng& rng) {
-  std::string text;
+/// x and the weight of a convolution of up to three taps, of each channel alone or of all; perhaps a bias.
+Operands convolution(bool bias) {
+  return [=](Builder& b) {
+    const int x = b.any(of_rank(3));
+    if (x == kNone || b.shape(x)[-1] == 0) return std::vector{kNone};
+    const std::int64_t in = b.shape(x)[-1], taps = 1 + b.rng().below(3);
+    const bool depthwise = b.rng().below(2) == 0;
+    const Shape weight{depthwise ? in : 1 + b.rng().below(3), depthwise ? 1 : in, taps};
+    std::vector<int> operands{x, b.of_shape(weight)};
+    if (bias) operands.push_back(b.of_shape({weight[0]}));
+    return operands;
+  };
+}
+
+/// Stride, dilation, groups, and padding or causal.
+std::optional<Settings> steps(Shapes x, Rng& rng) {
+  const bool causal = rng.below(2) == 0;
+  const std::int64_t dilation = 1 + rng.below(2), padding = causal ? 0 : rng.below(3);
+  if (!causal && dilation * (x[1][2] - 1) >= x[0][1] + 2 * padding) return std::nullopt;
+  return Settings{integer(1 + rng.below(2)), integer(dilation), integer(x[0][2] / x[1][1]), integer(padding),
+                  truth(causal)};
+}
+
+Conv1dSettings conv1d_settings(const Settings& s) {
+  return {s[0].integer(), s[1].integer(), s[2].integer(), s[3].integer(), s[4].number != 0};
+}
+
+/// An ellipsis for the first `hidden` axes and a letter for each other one: that of another axis of the size, or a new
+/// one. `sizes` has the size of each letter.
+std::string label(Shape shape, std::vector<std::int64_t>& sizes, int hidden, Rng& rng) {
+  std::string text = hidden > 0 ? "..." : "";
+  shape = shape.axes(hidden, shape.rank());
   for (const std::int64_t size : shape) {
     std::vector<std::size_t> known{sizes.size()};
     for (std::size_t i = 0; i < sizes.size(); ++i)
@@ -39,19 +70,31 @@ std::string label(const Shape& shape, std::vector<std::int64_t>& sizes, Rng& rng
   return text;
 }
 
+/// How many axes all shapes begin with alike.
+int shared_lead(Shapes x) {
+  int lead = 0;
+  const auto alike = [&](const Shape& shape) { return shape.rank() > lead && shape[lead] == x[0][lead]; };
+  while (std::ranges::all_of(x, alike)) ++lead;
+  return lead;
+}
+
 std::optional<Settings> summation(Shapes x, Rng& rng) {
   std::string text, out;
   std::vector<std::int64_t> sizes;
-  for (std::size_t i = 0; i < x.size(); ++i) text += (i > 0 ? "," : "") + label(x[i], sizes, rng);
+  const int hidden = rng.below(3) == 0 ? shared_lead(x) : 0;
+  for (std::size_t i = 0; i < x.size(); ++i) text += (i > 0 ? "," : "") + label(x[i], sizes, hidden, rng);
   for (std::size_t i = 0; i < sizes.size(); ++i)
     if (rng.below(2) == 0)
       out.insert(static_cast<std::size_t>(rng.below(std::ssize(out) + 1)), 1, static_cast<char>('a' + i));
+  if (hidden > 0 && rng.below(3) > 0) out.insert(static_cast<std::size_t>(rng.below(std::ssize(out) + 1)), "...");
   return Settings{{text + "->" + out}};
 }
 
 Var run_einsum(Vars x, const Settings& s) { return einsum(s[0].code, x); }
 
 std::vector<int> two(Builder& b) { return {b.any(has_axes), b.any(has_axes)}; }
+
+std::vector<int> three(Builder& b) { return {b.any(has_axes), b.any(has_axes), b.any(has_axes)}; }
 
 }  // namespace
 
@@ -60,8 +103,15 @@ std::vector<Op> product_ops() {
       {"matmul", factors, none, [](Vars x, const Settings&) { return matmul(x[0], x[1]); }},
       {"linear", layer(false), none, [](Vars x, const Settings&) { return linear(x[0], x[1]); }},
       {"linear", layer(true), none, [](Vars x, const Settings&) { return linear(x[0], x[1], x[2]); }},
+      {"conv1d", convolution(false), steps,
+       [](Vars x, const Settings& s) { return conv1d(x[0], x[1], conv1d_settings(s)); },
+       "conv1d($*, {#0, #1, #2, #3, #4})"},
+      {"conv1d", convolution(true), steps,
+       [](Vars x, const Settings& s) { return conv1d(x[0], x[1], x[2], conv1d_settings(s)); },
+       "conv1d($*, {#0, #1, #2, #3, #4})"},
       {"einsum", one(has_axes), summation, run_einsum, "einsum(\"#0\", {$*})"},
       {"einsum", two, summation, run_einsum, "einsum(\"#0\", {$*})"},
+      {"einsum", three, summation, run_einsum, "einsum(\"#0\", {$*})"},
   };
 }
 

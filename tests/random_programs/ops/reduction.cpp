@@ -19,6 +19,17 @@ std::optional<Settings> axes_with_elements(Shapes x, Rng& rng) {
   return Settings{list(axes), truth(rng.below(2) == 0)};
 }
 
+/// The same where at least two are.
+std::optional<Settings> axes_with_spread(Shapes x, Rng& rng) {
+  std::optional<Settings> settings = axes_with_elements(x, rng);
+  if (!settings || x[0].numel() < 2 * reduced_shape("var", x[0], (*settings)[0].axes(), false).numel())
+    return std::nullopt;
+  settings->push_back(real(pick({0, 1}, rng)));
+  return settings;
+}
+
+std::optional<Settings> one_axis(Shapes x, Rng& rng) { return Settings{axis_of(x[0], rng)}; }
+
 }  // namespace
 
 std::vector<Op> reduction_ops() {
@@ -30,6 +41,13 @@ std::vector<Op> reduction_ops() {
        [](Vars x, const Settings& s) { return max(x[0], s[0].axes(), s[1].number != 0); }},
       {"min", one(), axes_with_elements,
        [](Vars x, const Settings& s) { return min(x[0], s[0].axes(), s[1].number != 0); }},
+      {"var", one(), axes_with_spread,
+       [](Vars x, const Settings& s) { return var(x[0], s[0].axes(), s[1].number != 0, s[2].number); }},
+      {"stddev", one(), axes_with_spread,
+       [](Vars x, const Settings& s) { return stddev(x[0], s[0].axes(), s[1].number != 0, s[2].number); }},
+      {"norm", one(), axes_and_keep,
+       [](Vars x, const Settings& s) { return norm(x[0], s[0].axes(), s[1].number != 0); }},
+      {"cumsum", one(has_axes), one_axis, [](Vars x, const Settings& s) { return cumsum(x[0], s[0].integer()); }},
       {"logsumexp", one(), axes_with_elements,
        [](Vars x, const Settings& s) { return logsumexp(x[0], s[0].axes(), s[1].number != 0); }},
       {"softmax", one(), axes, [](Vars x, const Settings& s) { return softmax(x[0], s[0].axes()); }},

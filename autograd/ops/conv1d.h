@@ -1,0 +1,26 @@
+#pragma once
+#include <braid/autograd/tape.h>
+
+namespace braid {
+
+struct Conv1dSettings {
+  std::int64_t stride = 1;
+  std::int64_t dilation = 1;
+  std::int64_t groups = 1;   ///< each output sees the input channels of its group alone
+  std::int64_t padding = 0;  ///< zeros at both ends
+  bool causal = false;       ///< dilation (K - 1) zeros in front alone: y[t] sees no x behind position t stride
+};
+
+/// Convolution along a sequence, channels last as everywhere in braid (PyTorch has [B, C, T]):
+/// `y[b, t, o] = bias[o] + sum over k, c of weight[o, c, k] x[b, t stride + k dilation - front, c]`, 0 outside x, where
+/// c runs over the channels of o's group and `front` is the padding there. x [B, T, C], weight [out, C / groups, K] as
+/// in PyTorch, bias [out] -> [B, (T + all padding - dilation (K - 1) - 1) / stride + 1, out]. As many groups as
+/// channels and outputs (depthwise) run as a loop over the taps, others as matrix products. Throws ShapeError when
+/// shapes do not fit or the taps reach over more positions than x has with its padding, ValueError for settings out of
+/// range or groups that do not divide the channels.
+Var conv1d(const Var& x, const Var& weight, const Var& bias, const Conv1dSettings& settings = {});
+
+/// The same without a bias.
+Var conv1d(const Var& x, const Var& weight, const Conv1dSettings& settings = {});
+
+}  // namespace braid

@@ -1,0 +1,35 @@
+#include <braid/autograd/ops/cumsum.h>
+
+#include <braid/autograd/kernels/rows.h>
+
+namespace braid {
+namespace {
+
+/// The sums from the front, or those from the back for the vjp: x_j is in all y_i with i >= j.
+Tensor running_sums(const Tensor& x, int axis, bool from_the_back) {
+  const kernels::RowsAlong along("cumsum", x.shape(), {x.shape().index(axis, "cumsum")});
+  const Tensor rows = along.lay_out(x);
+  Tensor sums(rows.shape(), x.dtype());
+  dispatch_float("cumsum", x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T* y = sums.mutable_data<T>();
+    const std::int64_t first = from_the_back ? along.width - 1 : 0, step = from_the_back ? -1 : 1;
+    parallel_for(sums.numel() == 0 ? 0 : along.count, along.block, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        double sum = 0;
+        for (std::int64_t i = 0, at = row * along.width + first; i < along.width; ++i, at += step)
+          y[at] = static_cast<T>(sum += static_cast<double>(rows.data<T>()[at]));
+      }
+    });
+  });
+  return along.restore(sums);
+}
+
+}  // namespace
+
+Var cumsum(const Var& x, int axis) {
+  return record("cumsum", running_sums(x.value(), axis, false), {x},
+                [axis](const Tensor& dy) { return running_sums(dy, axis, true); });
+}
+
+}  // namespace braid

@@ -1,0 +1,38 @@
+#include <braid/autograd/ops/kl_divergence.h>
+
+#include <cmath>
+
+#include <braid/autograd/detail/reduce_losses.h>
+#include <braid/core/map.h>
+
+namespace braid {
+namespace {
+
+Tensor forward(const Tensor& log_q, const Tensor& p) {
+  auto loss = [](auto log_q, auto p) { return p == 0 ? p : p * (std::log(p) - log_q); };
+  return map("kl_divergence", loss, log_q, p);
+}
+
+/// dlog_q = -dy p, dp = dy (log(p) + 1 - log_q)
+std::vector<Tensor> backward(const Tensor& dy, const Tensor& log_q, const Tensor& p, const Needs& needs) {
+  auto vjp_q = [](auto dy, auto p) { return -dy * p; };
+  auto vjp_p = [](auto dy, auto log_q, auto p) { return dy * (std::log(p) + 1 - log_q); };
+  return {needs[0] ? map("kl_divergence", vjp_q, dy, p) : Tensor(),
+          needs[1] ? map("kl_divergence", vjp_p, dy, log_q, p) : Tensor()};
+}
+
+}  // namespace
+
+Var kl_divergence(const Var& log_probabilities, const Var& targets, Reduction reduction) {
+  check_floating("kl_divergence", log_probabilities.dtype());
+  check_same_dtype("kl_divergence", log_probabilities.value(), targets.value());
+  check_shape(targets.shape() == log_probabilities.shape(),
+              "kl_divergence: targets must have shape {} to match log_probabilities but have {}",
+              log_probabilities.shape(), targets.shape());
+  const Tensor log_q = log_probabilities.value(), p = targets.value();
+  const Var losses = record("kl_divergence", forward(log_q, p), {log_probabilities, targets},
+                            [log_q, p](const Tensor& dy, const Needs& needs) { return backward(dy, log_q, p, needs); });
+  return detail::reduce_losses(losses, reduction);
+}
+
+}  // namespace braid

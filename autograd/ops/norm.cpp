@@ -1,0 +1,34 @@
+#include <braid/autograd/ops/norm.h>
+
+#include <cmath>
+
+#include <braid/core/map.h>
+
+namespace braid {
+namespace {
+
+/// The norm with the axes kept. Elements are divided by the largest one before they are squared.
+Tensor forward(const Tensor& x, const Axes& axes) {
+  if (x.numel() == 0) return reduce_sum(x, axes, true, "norm");
+  auto scale_for = [](auto largest) { return largest == 0 || std::isinf(largest) ? decltype(largest){1} : largest; };
+  auto square = [](auto x, auto scale) { return x / scale * (x / scale); };
+  auto root = [](auto sum, auto scale) { return std::sqrt(sum) * scale; };
+  const Tensor sizes = map(
+      "norm", [](auto x) { return std::abs(x); }, x);
+  const Tensor scale = map("norm", scale_for, reduce_max(sizes, axes, true));
+  return map("norm", root, reduce_sum(map("norm", square, x, scale), axes, true), scale);
+}
+
+}  // namespace
+
+Var norm(const Var& x, const Axes& axes, bool keep_dims) {
+  const Tensor y = forward(x.value(), axes);
+  // dx = dy x / y
+  return record("norm", y.reshape(reduced_shape("norm", x.shape(), axes, keep_dims)), {x},
+                [x = x.value(), y](const Tensor& dy) {
+                  auto vjp = [](auto dy, auto x, auto y) { return y == 0 ? y : dy * (x / y); };
+                  return map("norm", vjp, dy.reshape(y.shape()), x, y);
+                });
+}
+
+}  // namespace braid

@@ -1,0 +1,57 @@
+#include <braid/autograd/ops/var.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <braid/core/map.h>
+
+namespace braid {
+namespace {
+
+struct Spread {
+  Tensor variance;  // with the axes kept
+  Tensor centered;  // x - mean(x)
+  double divisor;
+};
+
+/// Takes the mean off twice: what the first one, rounded, leaves of it may be as large as the deviations.
+Spread forward(const char* op, const Tensor& x, const Axes& axes, double correction) {
+  const Shape kept = reduced_shape(op, x.shape(), axes, true);
+  const double n = static_cast<double>(x.numel()) / static_cast<double>(std::max<std::int64_t>(kept.numel(), 1));
+  const double divisor = std::max(n - correction, 0.0);
+  auto center = [n](auto x, auto sum) { return x - sum / static_cast<decltype(x)>(n); };
+  Tensor centered = x;
+  for (int i = 0; i < 2; ++i) centered = map(op, center, centered, reduce_sum(centered, axes, true, op));
+  auto square = [](auto c) { return c * c; };
+  auto divide = [divisor](auto sum) { return sum / static_cast<decltype(sum)>(divisor); };
+  return {map(op, divide, reduce_sum(map(op, square, centered), axes, true)), centered, divisor};
+}
+
+}  // namespace
+
+Var var(const Var& x, const Axes& axes, bool keep_dims, double correction) {
+  const Spread spread = forward("var", x.value(), axes, correction);
+  const Tensor y = spread.variance.reshape(reduced_shape("var", x.shape(), axes, keep_dims));
+  // dx = dy 2 (x - mean) / divisor
+  return record("var", y, {x},
+                [centered = spread.centered, d = spread.divisor, kept = spread.variance.shape()](const Tensor& dy) {
+                  auto vjp = [d](auto dy, auto c) { return dy * (2 * c / static_cast<decltype(c)>(d)); };
+                  return map("var", vjp, dy.reshape(kept), centered);
+                });
+}
+
+Var stddev(const Var& x, const Axes& axes, bool keep_dims, double correction) {
+  const Spread spread = forward("stddev", x.value(), axes, correction);
+  const Tensor y = map(
+      "stddev", [](auto v) { return std::sqrt(v); }, spread.variance);
+  // dx = dy (x - mean) / (divisor y)
+  return record("stddev", y.reshape(reduced_shape("stddev", x.shape(), axes, keep_dims)), {x},
+                [centered = spread.centered, d = spread.divisor, y](const Tensor& dy) {
+                  auto vjp = [d](auto dy, auto c, auto y) {
+                    return y == 0 ? decltype(y){0} : dy * (c / (static_cast<decltype(c)>(d) * y));
+                  };
+                  return map("stddev", vjp, dy.reshape(y.shape()), centered, y);
+                });
+}
+
+}  // namespace braid

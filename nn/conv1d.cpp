@@ -1,0 +1,26 @@
+#include <braid/nn/conv1d.h>
+
+#include <cmath>
+
+#include <braid/nn/init.h>
+
+namespace braid::nn {
+
+Conv1d::Conv1d(std::int64_t in, std::int64_t out, std::int64_t taps, Rng& rng, const Conv1dSettings& settings,
+               const LinearSettings& parameters)
+    : settings(settings) {
+  const std::int64_t groups = settings.groups;
+  check_value(in >= 1 && out >= 1 && taps >= 1, "Conv1d: in, out and taps must be at least 1 but are {}, {} and {}", in,
+              out, taps);
+  check_value(groups >= 1 && in % groups == 0 && out % groups == 0,
+              "Conv1d: groups must divide the {} inputs and {} outputs but is {}", in, out, groups);
+  const double bound = 1 / std::sqrt(static_cast<double>(in / groups * taps));
+  weight = init::uniform({out, in / groups, taps}, bound, rng, parameters.dtype);
+  if (parameters.bias) bias = init::uniform({out}, bound, rng, parameters.dtype);
+}
+
+Var Conv1d::operator()(const Var& x) const {
+  return has_bias() ? conv1d(x, weight, bias, settings) : conv1d(x, weight, settings);
+}
+
+}  // namespace braid::nn
