@@ -23,4 +23,6 @@ def named_tensors(path):
 
 
 def losses(out):
-    return [json.loads(line)["train_loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+    """Of all steps; --init has a line before the first."""
+    lines = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
+    return [line["train_loss"] for line in lines if line["step"] > 0]

@@ -124,8 +124,8 @@ def best(program, folder):
     """best.safetensors is the checkpoint of the lowest held-out loss, and a resumed run knows how low that was."""
     text = folder / "text.txt"
     random.seed(2)
-    text.write_text("".join(random.choice("abcdefgh") for _ in range(1500)))  # nothing to learn but by heart
-    flags = ["--text", text, *TINY, "--channels", 64, "--lr", 3e-3, "--min-lr", 3e-3, "--warmup", 0, "--eval-every", 10]
+    text.write_text("".join(random.choice("abcdefgh") for _ in range(600)))  # nothing to learn but by heart
+    flags = ["--text", text, *TINY, "--channels", 64, "--lr", 1e-2, "--min-lr", 1e-2, "--warmup", 0, "--eval-every", 10]
     whole, broken = folder / "whole", folder / "broken"
     for out, more in ((whole, ["--steps", 300]), (broken, ["--steps", 200]), (broken, ["--steps", 300, "--resume"])):
         result = run(program, *flags, "--out", out, *more)
@@ -243,7 +243,7 @@ def pretrained(program, folder):
     text, new = write_text(folder), folder / "new"
     for expected, case in [
             ("reads tokens: give --tokenizer, or a --text of them that ends in .bin", ["--text", text]),
-            ("the context has 4096 tokens but the pretrained model reads only", ["--context", 128, "--context", 4096]),
+            ("the context has 33 tokens but the pretrained model reads only 32", ["--context", 33]),
             ("the model of --init has", ["--channels", 8])]:
         check_refused(expected, run(program, *flags, "--init", models / "gpt2", *case, "--out", new))
     check(not new.exists(), "a folder was made for a run that was refused")
