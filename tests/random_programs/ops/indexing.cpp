@@ -48,15 +48,6 @@ std::optional<Settings> count_and_axis(Shapes x, Rng& rng) {
   return Settings{integer(rng.below(x[0][axis.integer()] + 1)), axis};
 }
 
-std::optional<Settings> axis_and_direction(Shapes x, Rng& rng) {
-  return Settings{axis_of(x[0], rng), truth(rng.below(2) == 0)};
-}
-
-std::optional<Settings> count_and_axis(Shapes x, Rng& rng) {
-  const Setting axis = axis_of(x[0], rng);
-  return Settings{integer(rng.below(x[0][axis.integer()] + 1)), axis};
-}
-
 std::optional<Settings> share_and_seed(Shapes, Rng& rng) {
   return Settings{real(pick({0, 0.25, 0.5}, rng)), integer(rng.below(100))};
 }
