@@ -13,6 +13,7 @@
 
 #include <hwy/highway.h>
 
+#include <braid/core/batch_invariant.h>
 #include <braid/core/gemm.h>
 #include <braid/core/kernels/vector-inl.h>
 #include <braid/mhc/kernels/prefetch-inl.h>
@@ -84,8 +85,9 @@ HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher<T
 template <int kVectors, class T>
 void multiply_thin_n(const ThinProduct<T>& p, Prefetcher<T> prefetcher) {
   constexpr int kRows = std::min(8, (HWY_MAX_BYTES >= 64 ? 24 : 12) / kVectors);
+  const int64_t together = BatchInvariant::active() ? 0 : p.rows;  // sums of one row are not those of several
   int64_t i = 0;
-  for (; i + kRows <= p.rows; i += kRows) multiply_rows<kRows, 1, kVectors>(p, i, prefetcher);
+  for (; i + kRows <= together; i += kRows) multiply_rows<kRows, 1, kVectors>(p, i, prefetcher);
   for (; i < p.rows; ++i) multiply_rows<1, kVectors <= 3 ? 4 : 2, kVectors>(p, i, prefetcher);
 }
 

@@ -2,6 +2,7 @@
 """generate as a user runs it: generate_test.py GENERATE TRAIN_LM {runs|pretrained|bad-input}"""
 import json
 import pathlib
+import random
 import re
 import shutil
 import struct
@@ -9,13 +10,20 @@ import subprocess
 import sys
 import tempfile
 
-from program import check, check_refused, run, write_text
+from program import check, check_refused, run
 from tiny_run import TINY
 
 MODELS = pathlib.Path(__file__).parents[1] / "golden/models"
 BAD_NUMBERS = {"--tokens": ["0", "-1", "5x"], "--temperature": ["0", "-1", "nan", "inf"], "--top-k": ["-1", "1.5"], "--top-p": ["0", "1.1", "nan"],
                "--seed": ["-1", "x"], "--threads": ["-1", "1025"]}
 SPEEDS = re.compile(r"\w+ read: (\d+) at [\d.]+/s; written: (\d+) at [\d.]+/s\n$")
+
+
+def write_words(folder):
+    words, rng = "the quick brown fox jumps over the lazy dog while seven wizards brew potions".split(), random.Random(1)
+    text = folder / "text.txt"
+    text.write_text(" ".join(rng.choice(words) for _ in range(2000)))
+    return text
 
 
 def generated(program, *flags):
@@ -52,7 +60,7 @@ def check_text(program, flags, prompt):
 
 def runs(program, trainer, folder):
     """Characters, tokens of a text, token files with and without a tokenizer; several connections."""
-    text = write_text(folder)
+    text = write_words(folder)
     for kind in ("residual", "mhc", "skip", "gated"):
         characters = train(trainer, folder, kind, "--text", text, "--connection", kind)
         _, read = check_text(program, ["--run", characters], "the qui")
@@ -115,7 +123,7 @@ def pretrained(program, _, folder):
 
 
 def bad_input(program, trainer, folder):
-    text = write_text(folder)
+    text = write_words(folder)
     good = train(trainer, folder, "good", "--text", text)
     model = with_tokenizer("gpt2", folder)
     bare = folder / "bare"
