@@ -1,0 +1,148 @@
+// What the forward pass and the vjp of attention share: which keys tiles of rows see, masks and dropout. Compiled once
+// for each SIMD target.
+#if defined(BRAID_AUTOGRAD_KERNELS_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef BRAID_AUTOGRAD_KERNELS_ATTENTION_INL_H_
+#undef BRAID_AUTOGRAD_KERNELS_ATTENTION_INL_H_
+#else
+#define BRAID_AUTOGRAD_KERNELS_ATTENTION_INL_H_
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+
+#include <braid/autograd/kernels/attention.h>
+#include <braid/autograd/kernels/packing-inl.h>
+#include <braid/core/kernels/block_product-inl.h>
+#include <braid/core/kernels/vector-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::kernels::HWY_NAMESPACE {
+
+inline constexpr std::int64_t kBlock = kAttentionBlock;
+static_assert(kBlock == kPanel);
+
+template <class T>
+inline constexpr T kHidden = -std::numeric_limits<T>::infinity();
+
+template <class T>
+std::int64_t lanes_of() {
+  return hn::Lanes(hn::ScalableTag<T>());
+}
+
+/// The rows of a tensor like q or, with one head at a position, like k.
+template <class T, class U>
+GroupedRows<U> query_rows(const AttentionHeads<T>& in, U* data) {
+  return {data, in.depth, in.visible.group, in.query_stride};
+}
+template <class T, class U>
+GroupedRows<U> key_rows(const AttentionHeads<T>& in, U* data) {
+  return {data, in.depth, 1, in.key_stride};
+}
+
+/// What a tile of kTileRows rows sees of the block of keys that begins at `key`, from 0 to kBlock there; the columns
+/// are whole vectors. A row's own part of it is `of_row`.
+struct TileOfKeys {
+  Span keys, columns;
+
+  TileOfKeys(Span seen, std::int64_t key, std::int64_t lanes)
+      : keys{std::max<std::int64_t>(seen.begin - key, 0), std::min(seen.end - key, kBlock)},
+        columns{round_down(keys.begin, lanes), round_up(std::max<std::int64_t>(keys.end, 0), lanes)} {}
+
+  bool empty() const { return keys.end <= keys.begin; }
+};
+
+/// Blocks of rows in tiles of kTileRows with what each tile sees.
+struct Tiles {
+  std::int64_t row, rows;
+  std::array<Span, kBlock / kTileRows> seen;
+
+  Tiles(const VisibleKeys& visible, std::int64_t row, std::int64_t rows) : row(row), rows(rows), seen{} {
+    for (std::int64_t i = 0; i < rows; i += kTileRows)
+      seen[static_cast<std::size_t>(i / kTileRows)] = visible.of_rows({row + i, row + std::min(i + kTileRows, rows)});
+  }
+
+  Span at(std::int64_t i) const { return seen[static_cast<std::size_t>(i / kTileRows)]; }
+  /// Calls f(i, tile) for the tiles that see some of a block of keys.
+  template <class F>
+  HWY_INLINE void for_each(std::int64_t key, std::int64_t lanes, F f) const {
+    for (std::int64_t i = 0; i < rows; i += kTileRows)
+      if (const TileOfKeys tile(at(i), key, lanes); !tile.empty()) f(i, tile);
+  }
+};
+
+template <class T>
+const T* mask_of_row(const AttentionHeads<T>& in, std::int64_t row) {
+  return in.mask + in.visible.head(row) * in.mask_head_stride + in.visible.position(row) * in.mask_query_stride;
+}
+
+/// Whether the mask hides a block of keys from all of the rows, of which it looks at as few as it can.
+template <class T>
+bool masked_out(const AttentionHeads<T>& in, Span rows, std::int64_t key) {
+  if (in.mask == nullptr) return false;
+  const std::int64_t end = std::min(key + kBlock, in.visible.keys);
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+    const T* mask = mask_of_row(in, row);
+    if (std::any_of(mask + key, mask + end, [](T m) { return m != kHidden<T>; })) return false;
+  }
+  return true;
+}
+
+/// x = value in the vectors [begin, end)
+template <class T>
+HWY_INLINE void fill_vectors(T value, std::int64_t begin, std::int64_t end, T* x) {
+  const hn::ScalableTag<T> d;
+  for (std::int64_t j = begin; j < end; j += lanes_of<T>()) hn::Store(hn::Set(d, value), d, x + j);
+}
+
+/// x = value outside of `seen` in the vectors that hold it, by whole vectors: loads would wait for parts to be written.
+template <class T>
+HWY_INLINE void hide_around(T value, Span seen, Span vectors, T* x) {
+  const hn::ScalableTag<T> d;
+  const auto hidden = hn::Set(d, value);
+  const auto first_n = [&](std::int64_t n) HWY_ATTR { return hn::FirstN(d, static_cast<std::size_t>(n)); };
+  T *const first = x + vectors.begin, *const last = x + vectors.end - lanes_of<T>();
+  if (vectors.end <= vectors.begin) return;
+  if (seen.end < vectors.end)
+    hn::Store(hn::IfThenElse(first_n(seen.end - (last - x)), hn::Load(d, last), hidden), d, last);
+  if (seen.begin > vectors.begin)
+    hn::Store(hn::IfThenElse(first_n(seen.begin - vectors.begin), hidden, hn::Load(d, first)), d, first);
+}
+
+/// scores [begin, end) += those of the mask; `scores` and `mask` begin at the same key.
+template <class T>
+HWY_INLINE void add_mask(const T* mask, std::int64_t begin, std::int64_t end, T* scores) {
+  const hn::ScalableTag<T> d;
+  for_each_vector(d, end - begin, [&](std::int64_t j, auto part) HWY_ATTR {
+    T* to = scores + begin + j;
+    hn::Store(hn::Add(hn::Load(d, to), part.load(d, mask + begin + j)), d, to);
+  });
+}
+
+/// factors [begin, end) = 1 / (1 - dropout) or, for what is dropped, 0. `factors` begins at `key`.
+template <class T>
+void draw_factors(const AttentionHeads<T>& in, std::int64_t row, std::int64_t key, Span keys, T* factors) {
+  const VisibleKeys& visible = in.visible;
+  const std::int64_t index = visible.head(row) * visible.queries + visible.position(row);
+  rand_elements(in.rng, in.first_draw + index * visible.keys + key + keys.begin, keys.end - keys.begin,
+                factors + keys.begin);
+  const T dropout = static_cast<T>(in.dropout), kept = static_cast<T>(1 / (1 - in.dropout));
+  std::transform(factors + keys.begin, factors + keys.end, factors + keys.begin,
+                 [=](T u) { return u < dropout ? T{0} : kept; });
+}
+
+/// x [begin, end) *= factors
+template <class T>
+HWY_INLINE void multiply_by(const T* factors, std::int64_t begin, std::int64_t end, T* x) {
+  const hn::ScalableTag<T> d;
+  for_each_vector(d, end - begin, [&](std::int64_t j, auto part) HWY_ATTR {
+    T* to = x + begin + j;
+    part.store(hn::Mul(part.load(d, to), part.load(d, factors + begin + j)), d, to);
+  });
+}
+
+}  // namespace braid::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
