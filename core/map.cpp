@@ -14,7 +14,7 @@ constexpr std::int64_t kChunk = 1024;  // elements of a buffer: 8 KB at most
 
 }  // namespace
 
-Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, MapKernel kernel) {
+Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType out_dtype, MapKernel kernel) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
     check<Error>(inputs[i]->defined(), "{}: input {} is undefined", op, i);
   Shape shape = inputs[0]->shape();
@@ -26,9 +26,9 @@ Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, MapKern
   for (const Tensor* x : inputs) views.push_back(x->broadcast_to(shape));
   const bool direct = std::ranges::all_of(views, &Tensor::is_contiguous);
 
-  Tensor y(shape, inputs[0]->dtype());
+  Tensor y(shape, out_dtype);
   std::byte* out = y.mutable_bytes();
-  const std::size_t item = size_of(y.dtype());
+  const std::size_t item = size_of(inputs[0]->dtype()), out_item = size_of(out_dtype);
   parallel_for(shape.numel(), kBlock, [&](std::int64_t begin, std::int64_t end) {
     std::vector<const std::byte*> in(views.size());
     std::vector<std::byte> buffer(direct ? 0 : views.size() * kChunk * item);
@@ -44,7 +44,7 @@ Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, MapKern
           in[k] = gathered;
         }
       }
-      kernel.call(kernel.callable, in.data(), out + static_cast<std::size_t>(i) * item, n);
+      kernel.call(kernel.callable, in.data(), out + static_cast<std::size_t>(i) * out_item, n);
     }
   });
   return y;

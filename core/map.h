@@ -13,18 +13,28 @@ struct MapKernel {
   void (*call)(void* callable, const std::byte* const* in, std::byte* out, std::int64_t n);
 };
 
-/// Broadcasts `inputs` against each other and runs `kernel` over blocks of the result by all threads.
+/// Broadcasts `inputs` against each other and runs `kernel` over blocks of the result, of dtype `out`, by all threads.
 /// Inputs that are not contiguous reach the kernel through small buffers that stay in cache.
 /// Throws ShapeError or DTypeError naming `op` when shapes do not broadcast or dtypes differ.
-Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, MapKernel kernel);
+Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType out, MapKernel kernel);
 
 namespace detail {
 
-template <class T, class F, std::size_t... I>
+template <class T, class Y, class F, std::size_t... I>
 void map_loop(F& f, const std::byte* const* in, std::byte* out, std::int64_t n, std::index_sequence<I...>) {
   const std::array<const T*, sizeof...(I)> x{reinterpret_cast<const T*>(in[I])...};
-  T* y = reinterpret_cast<T*>(out);
+  Y* y = reinterpret_cast<Y*>(out);
   for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[I][i]...);
+}
+
+/// map for inputs of type T and results of type Y.
+template <class T, class Y, class F, class... Inputs>
+Tensor map_as(const char* op, F& f, const Inputs&... inputs) {
+  const std::array<const Tensor*, sizeof...(inputs)> all{&inputs...};
+  return map_blocks(op, all, dtype_of<Y>(),
+                    {&f, [](void* g, const std::byte* const* in, std::byte* out, std::int64_t n) {
+                       map_loop<T, Y>(*static_cast<F*>(g), in, out, n, std::make_index_sequence<sizeof...(inputs)>());
+                     }});
 }
 
 template <class T, class Kernel, std::size_t... I>
@@ -40,10 +50,11 @@ Tensor map_chunks(const char* op, Kernel kernel, const Tensor& first, const Inpu
   const std::array<const Tensor*, 1 + sizeof...(rest)> inputs{&first, &rest...};
   return dispatch_float(op, first.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    return map_blocks(op, inputs, {&kernel, [](void* k, const std::byte* const* in, std::byte* out, std::int64_t n) {
-                                     detail::call_chunk<T>(*static_cast<Kernel*>(k), in, out, n,
-                                                           std::make_index_sequence<1 + sizeof...(rest)>());
-                                   }});
+    return map_blocks(op, inputs, first.dtype(),
+                      {&kernel, [](void* k, const std::byte* const* in, std::byte* out, std::int64_t n) {
+                         detail::call_chunk<T>(*static_cast<Kernel*>(k), in, out, n,
+                                               std::make_index_sequence<1 + sizeof...(rest)>());
+                       }});
   });
 }
 
@@ -51,14 +62,26 @@ Tensor map_chunks(const char* op, Kernel kernel, const Tensor& first, const Inpu
 /// f is called with floats or doubles and must be pure: `map("mul", [](auto a, auto b) { return a * b; }, a, b)`.
 template <class F, class... Inputs>
 Tensor map(const char* op, F f, const Tensor& first, const Inputs&... rest) {
-  const std::array<const Tensor*, 1 + sizeof...(rest)> inputs{&first, &rest...};
   return dispatch_float(op, first.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    return map_blocks(op, inputs, {&f, [](void* g, const std::byte* const* in, std::byte* out, std::int64_t n) {
-                                     detail::map_loop<T>(*static_cast<F*>(g), in, out, n,
-                                                         std::make_index_sequence<1 + sizeof...(rest)>());
-                                   }});
+    return detail::map_as<T, T>(op, f, first, rest...);
   });
+}
+
+/// The same for tensors of any dtype: f is called with i32 too.
+template <class F, class... Inputs>
+Tensor map_any(const char* op, F f, const Tensor& first, const Inputs&... rest) {
+  return dispatch(first.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    return detail::map_as<T, T>(op, f, first, rest...);
+  });
+}
+
+/// i32, 1 where `f(inputs...)` holds and 0 elsewhere, for tensors of any dtype.
+template <class F, class... Inputs>
+Tensor map_truth(const char* op, F f, const Tensor& first, const Inputs&... rest) {
+  return dispatch(first.dtype(),
+                  [&](auto zero) { return detail::map_as<decltype(zero), std::int32_t>(op, f, first, rest...); });
 }
 
 }  // namespace braid

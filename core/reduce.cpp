@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 
 #include <braid/core/parallel.h>
 
@@ -20,52 +22,71 @@ std::vector<bool> reduced_mask(const char* op, const Shape& shape, const Axes& a
   return reduced;
 }
 
+/// What sums are added up in: integers so that nothing overflows.
+template <class T>
+using Sum = std::conditional_t<std::is_integral_v<T>, std::int64_t, T>;
+
+/// A sum as an element of the result.
+template <class T>
+T result(const char* op, Sum<T> sum) {
+  if constexpr (std::is_integral_v<T>) check_value(std::in_range<T>(sum), "{}: the sum {} does not fit i32", op, sum);
+  return static_cast<T>(sum);
+}
+
 /// 16 interleaved accumulators: vectorises and keeps rounding errors small.
 template <class T>
-T sum_block(const T* x, std::int64_t n) {
+Sum<T> sum_block(const T* x, std::int64_t n) {
   constexpr std::int64_t kLanes = 16;
-  T lanes[kLanes] = {};
+  Sum<T> lanes[kLanes] = {};
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
     for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane];
-  return std::accumulate(x + i, x + n, std::accumulate(lanes, lanes + kLanes, T{0}));
+  return std::accumulate(x + i, x + n, std::accumulate(lanes, lanes + kLanes, Sum<T>{0}));
 }
 
 /// Blocks of 4096, by all threads unless other rows keep them busy, added in order.
 template <class T>
-T sum_row(const T* x, std::int64_t n) {
+Sum<T> sum_row(const T* x, std::int64_t n) {
   constexpr std::int64_t kBlock = 4096;
   if (n <= kBlock) return sum_block(x, n);
-  std::vector<T> sums(static_cast<std::size_t>((n + kBlock - 1) / kBlock));
+  std::vector<Sum<T>> sums(static_cast<std::size_t>((n + kBlock - 1) / kBlock));
   parallel_for(n, kBlock, [&](std::int64_t begin, std::int64_t end) {
     sums[static_cast<std::size_t>(begin / kBlock)] = sum_block(x + begin, end - begin);
   });
-  return std::accumulate(sums.begin(), sums.end(), T{0});
+  return std::accumulate(sums.begin(), sums.end(), Sum<T>{0});
 }
 
 /// x [rows, n] -> [rows]
 template <class T>
-void sum_rows(const T* x, std::int64_t rows, std::int64_t n, T* y) {
+void sum_rows(const char* op, const T* x, std::int64_t rows, std::int64_t n, T* y) {
   parallel_for(rows, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(n, 1)),
                [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t row = begin; row < end; ++row) y[row] = sum_row(x + row * n, n);
+                 for (std::int64_t row = begin; row < end; ++row) y[row] = result<T>(op, sum_row(x + row * n, n));
                });
 }
 
-/// x [rows, n] -> [n]: a thread takes a strip of columns; groups of 64 rows are added up in double, so that rounding
+/// x [outer, rows, n] -> [outer, n]: in strips of columns; groups of 64 rows are added up in double, so that rounding
 /// errors do not grow with the number of rows.
 template <class T>
-void sum_columns(const T* x, std::int64_t rows, std::int64_t n, T* y) {
+void sum_columns(const char* op, const T* x, std::int64_t outer, std::int64_t rows, std::int64_t n, T* y) {
   constexpr std::int64_t kStrip = 64, kGroup = 64;
-  parallel_for(n, kStrip, [&](std::int64_t begin, std::int64_t end) {
-    double total[kStrip] = {};
+  const std::int64_t strips = (n + kStrip - 1) / kStrip;
+  const auto sum_strip = [&](const T* in, std::int64_t width, T* out) {
+    std::conditional_t<std::is_integral_v<T>, std::int64_t, double> total[kStrip] = {};
     for (std::int64_t first = 0; first < rows; first += kGroup) {
-      T group[kStrip] = {};
+      Sum<T> group[kStrip] = {};
       for (std::int64_t row = first; row < std::min(rows, first + kGroup); ++row)
-        for (std::int64_t c = begin; c < end; ++c) group[c - begin] += x[row * n + c];
-      for (std::int64_t c = 0; c < kStrip; ++c) total[c] += group[c];
+        for (std::int64_t c = 0; c < width; ++c) group[c] += in[row * n + c];
+      for (std::int64_t c = 0; c < width; ++c) total[c] += group[c];
     }
-    for (std::int64_t c = begin; c < end; ++c) y[c] = static_cast<T>(total[c - begin]);
+    for (std::int64_t c = 0; c < width; ++c) out[c] = result<T>(op, static_cast<Sum<T>>(total[c]));
+  };
+  const std::int64_t block = std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, rows * kStrip));
+  parallel_for(outer * strips, block, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t o = i / strips, c = i % strips * kStrip;
+      sum_strip(x + o * rows * n + c, std::min(kStrip, n - c), y + o * n + c);
+    }
   });
 }
 
@@ -104,7 +125,7 @@ Tensor select(const char* op, const Tensor& x, const Axes& axes, bool keep_dims,
   if (y.numel() == 0) return y;
   check_shape(x.numel() > 0, "{}: shape {} has no elements to choose from", op, x.shape());
   const Tensor rows = reduced_last(x, reduced_mask(op, x.shape(), axes));
-  dispatch_float(op, x.dtype(), [&](auto zero) {
+  dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     select_rows(rows.data<T>(), y.numel(), x.numel() / y.numel(), y.mutable_data<T>(), better);
   });
@@ -129,15 +150,19 @@ Tensor reduce_sum(const Tensor& x, const Axes& axes, bool keep_dims, const char*
   const std::vector<bool> reduced = reduced_mask(op, x.shape(), axes);
   Tensor y(reduced_shape(op, x.shape(), axes, keep_dims), x.dtype());
   const std::int64_t n = y.numel() == 0 ? 0 : x.numel() / y.numel();
-  // All reduced axes in front of kept ones: add rows instead of transposing.
-  const bool leading = y.numel() > 1 && std::ranges::is_sorted(reduced, std::greater<>()) && x.is_contiguous();
-  dispatch_float(op, x.dtype(), [&](auto zero) {
+  // Reduced axes that stand together in front of kept ones, with enough elements: add rows instead of transposing.
+  const auto first = std::ranges::find(reduced, true), last = std::find(first, reduced.end(), false);
+  const int inner_axis = static_cast<int>(last - reduced.begin());
+  const std::int64_t inner = x.shape().axes(inner_axis, x.rank()).numel();
+  const bool columns = std::find(last, reduced.end(), true) == reduced.end() && x.is_contiguous() && y.numel() > 1 &&
+                       (inner >= 16 || inner == y.numel());
+  dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* out = y.mutable_data<T>();
-    if (leading)
-      sum_columns(x.data<T>(), n, y.numel(), out);
+    if (columns)
+      sum_columns(op, x.data<T>(), y.numel() / inner, n, inner, out);
     else
-      sum_rows(reduced_last(x, reduced).data<T>(), y.numel(), n, out);
+      sum_rows(op, reduced_last(x, reduced).data<T>(), y.numel(), n, out);
   });
   return y;
 }

@@ -21,7 +21,8 @@ struct Axes : std::vector<int> {
 };
 
 /// Sums over `axes`, which disappear unless `keep_dims`. Partial sums are added in the order of fixed blocks.
-/// Throws ShapeError on an axis that is not there or is given twice, DTypeError for i32; the messages name `op`.
+/// Throws ShapeError on an axis that is not there or is given twice, ValueError when a sum does not fit i32; the
+/// messages name `op`.
 Tensor reduce_sum(const Tensor& x, const Axes& axes = {}, bool keep_dims = false, const char* op = "sum");
 /// The largest (smallest) element along `axes`; NaN if there is one. Throws ShapeError when there is none to choose
 /// from.

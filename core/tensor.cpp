@@ -29,6 +29,17 @@ template <class T>
 constexpr std::int64_t kLastInteger =
     (std::int64_t{1} << std::numeric_limits<T>::digits) - (std::is_integral_v<T> ? 1 : 0);
 
+Tensor filled(const char* op, const Shape& shape, double value, DType dtype) {
+  check_value(dtype != DType::i32 || (kLowest <= value && value <= kLargest && value == std::trunc(value)),
+              "{}: value must be an integer that fits i32 but is {}", op, value);
+  Tensor t(shape, dtype);
+  dispatch(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    std::fill_n(t.mutable_data<T>(), t.numel(), static_cast<T>(value));
+  });
+  return t;
+}
+
 }  // namespace
 
 Tensor::Tensor(const Shape& shape, DType dtype)
@@ -127,20 +138,10 @@ Tensor Tensor::to(DType dtype) const {
   return out;
 }
 
-Tensor full(const Shape& shape, double value, DType dtype) {
-  check_value(dtype != DType::i32 || (kLowest <= value && value <= kLargest), "full: value must fit i32 but is {}",
-              value);
-  Tensor t(shape, dtype);
-  dispatch(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    std::fill_n(t.mutable_data<T>(), t.numel(), static_cast<T>(value));
-  });
-  return t;
-}
-
+Tensor full(const Shape& shape, double value, DType dtype) { return filled("full", shape, value, dtype); }
 Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
-Tensor scalar(double value, DType dtype) { return full({}, value, dtype); }
+Tensor scalar(double value, DType dtype, const char* op) { return filled(op, {}, value, dtype); }
 
 Tensor arange(std::int64_t n, DType dtype) {
   check_value(n >= 0, "arange: n must not be negative but is {}", n);

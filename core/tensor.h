@@ -62,8 +62,9 @@ class Tensor {
   Tensor permute(std::span<const int> axes) const;
   Tensor permute(std::initializer_list<int> axes) const { return permute(std::span(axes.begin(), axes.size())); }
   Tensor transpose(int axis_a = -2, int axis_b = -1) const;
-  /// Elements [begin, end) of an axis; negative positions count from the end.
-  Tensor slice(int axis, std::int64_t begin, std::int64_t end) const;
+  /// Every `step`-th element of [begin, end) of an axis; negative positions count from the end. A negative step goes
+  /// back, from `begin` to the last one above `end`: `slice(0, -1, -n - 1, -1)` is all n in reverse order.
+  Tensor slice(int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
   /// One position of an axis, which disappears.
   Tensor select(int axis, std::int64_t position) const;
   Tensor broadcast_to(const Shape& shape) const;
@@ -99,14 +100,14 @@ class Tensor {
 // Factories.
 Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 Tensor ones(const Shape& shape, DType dtype = DType::f32);
-/// Throws ValueError for NaN and numbers outside the range of i32, if dtype is that.
+/// Throws ValueError for a value that i32 does not have, if dtype is that.
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
 /// 0, 1, ..., n - 1. Throws ValueError unless the dtype has all integers up to there: f32 those up to 2^24.
 Tensor arange(std::int64_t n, DType dtype = DType::f32);
 /// The identity matrix [n, n].
 Tensor eye(std::int64_t n, DType dtype = DType::f32);
-/// A scalar tensor.
-Tensor scalar(double value, DType dtype = DType::f32);
+/// A scalar tensor. Throws as full does, naming `op`.
+Tensor scalar(double value, DType dtype = DType::f32, const char* op = "scalar");
 
 /// Throws DTypeError naming `op` unless both have the same dtype.
 void check_same_dtype(const char* op, const Tensor& a, const Tensor& b);

@@ -58,12 +58,19 @@ Tensor Tensor::transpose(int axis_a, int axis_b) const {
   return permute(axes);
 }
 
-Tensor Tensor::slice(int axis, std::int64_t begin, std::int64_t end) const {
+Tensor Tensor::slice(int axis, std::int64_t begin, std::int64_t end, std::int64_t step) const {
   const int i = shape_.index(axis, "slice");
   const std::int64_t size = shape_[i], first = begin < 0 ? begin + size : begin, last = end < 0 ? end + size : end;
-  check_shape(0 <= first && first <= last && last <= size, "slice: [{}, {}) is not inside axis {} of shape {}", begin,
-              end, axis, shape_);
-  return view(shape_.with(i, last - first), strides_, offset_ + first * strides_[at_index(i)]);
+  check_value(step != 0, "slice: step must not be 0");
+  check_shape(step > 0 ? 0 <= first && first <= last && last <= size : -1 <= last && last <= first && first < size,
+              "slice: [{}, {}){} is not inside axis {} of shape {}", begin, end,
+              step == 1 ? "" : fmt::format(" by {}", step), axis, shape_);
+  if (first == last) return view(shape_.with(i, 0), strides_, offset_);
+  step = std::clamp(step, -size, size);  // beyond, only `first` is left as well
+  Strides strides = strides_;
+  strides[at_index(i)] *= step;
+  return view(shape_.with(i, (last - first - (step > 0 ? 1 : -1)) / step + 1), strides,
+              offset_ + first * strides_[at_index(i)]);
 }
 
 Tensor Tensor::select(int axis, std::int64_t position) const {

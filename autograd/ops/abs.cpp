@@ -2,13 +2,19 @@
 
 #include <cmath>
 
+#include <braid/core/detail/wrapping.h>
 #include <braid/core/map.h>
 
 namespace braid {
 
 Var abs(const Var& x) {
-  auto forward = [](auto x) { return std::abs(x); };
-  Tensor y = map("abs", forward, x.value());
+  auto forward = []<class T>(T x) {
+    if constexpr (std::is_integral_v<T>)
+      return x < 0 ? static_cast<T>(-detail::wrapping(x)) : x;
+    else
+      return std::abs(x);
+  };
+  Tensor y = map_any("abs", forward, x.value());
   return record("abs", std::move(y), {x}, [x = x.value()](const Tensor& dy) {
     auto vjp = [](auto dy, auto x) { return x < 0 ? -dy : x == 0 ? decltype(dy){0} : dy; };
     return map("abs", vjp, dy, x);

@@ -3,8 +3,9 @@
 
 namespace braid {
 
-// Elementwise arithmetic with numpy's broadcasting. All throw ShapeError when shapes do not broadcast and DTypeError
-// when dtypes differ; a number takes the dtype of the other operand.
+// Elementwise arithmetic with numpy's broadcasting. All throw ShapeError when shapes do not broadcast, DTypeError when
+// dtypes differ, and ValueError for a number that i32 does not have where the other operand, whose dtype it takes, is
+// i32. Integers wrap around where they overflow.
 
 /// `a + b`
 Var add(const Var& a, const Var& b);
@@ -12,7 +13,7 @@ Var add(const Var& a, const Var& b);
 Var sub(const Var& a, const Var& b);
 /// `a * b`
 Var mul(const Var& a, const Var& b);
-/// `a / b`
+/// `a / b`; of integers the part before the point, as in C++. Throws ValueError when an integer b is 0.
 Var div(const Var& a, const Var& b);
 /// `-x`
 Var neg(const Var& x);
@@ -23,14 +24,14 @@ inline Var operator*(const Var& a, const Var& b) { return mul(a, b); }
 inline Var operator/(const Var& a, const Var& b) { return div(a, b); }
 inline Var operator-(const Var& x) { return neg(x); }
 
-inline Var operator+(const Var& a, double b) { return add(a, scalar(b, a.dtype())); }
-inline Var operator+(double a, const Var& b) { return add(scalar(a, b.dtype()), b); }
-inline Var operator-(const Var& a, double b) { return sub(a, scalar(b, a.dtype())); }
-inline Var operator-(double a, const Var& b) { return sub(scalar(a, b.dtype()), b); }
-inline Var operator*(const Var& a, double b) { return mul(a, scalar(b, a.dtype())); }
-inline Var operator*(double a, const Var& b) { return mul(scalar(a, b.dtype()), b); }
-inline Var operator/(const Var& a, double b) { return div(a, scalar(b, a.dtype())); }
-inline Var operator/(double a, const Var& b) { return div(scalar(a, b.dtype()), b); }
+inline Var operator+(const Var& a, double b) { return add(a, scalar(b, a.dtype(), "add")); }
+inline Var operator+(double a, const Var& b) { return add(scalar(a, b.dtype(), "add"), b); }
+inline Var operator-(const Var& a, double b) { return sub(a, scalar(b, a.dtype(), "sub")); }
+inline Var operator-(double a, const Var& b) { return sub(scalar(a, b.dtype(), "sub"), b); }
+inline Var operator*(const Var& a, double b) { return mul(a, scalar(b, a.dtype(), "mul")); }
+inline Var operator*(double a, const Var& b) { return mul(scalar(a, b.dtype(), "mul"), b); }
+inline Var operator/(const Var& a, double b) { return div(a, scalar(b, a.dtype(), "div")); }
+inline Var operator/(double a, const Var& b) { return div(scalar(a, b.dtype(), "div"), b); }
 
 // `x += y` makes x the sum: the tensor it held is not written to, and copies of x keep it.
 inline Var& operator+=(Var& x, const Var& y) { return x = x + y; }

@@ -6,6 +6,7 @@ namespace braid {
 
 Var clamp(const Var& x, double low, double high) {
   check_value(low <= high, "clamp: low must not exceed high but they are {} and {}", low, high);
+  for (const double bound : {low, high}) scalar(bound, x.dtype(), "clamp");
   auto clamped = [low, high](auto x) {
     using T = decltype(x);
     return x < T(low) ? T(low) : x > T(high) ? T(high) : x;
@@ -14,7 +15,7 @@ Var clamp(const Var& x, double low, double high) {
     using T = decltype(x);
     return x < T(low) || x > T(high) ? T{0} : dy;
   };
-  return record("clamp", map("clamp", clamped, x.value()), {x},
+  return record("clamp", map_any("clamp", clamped, x.value()), {x},
                 [vjp, x = x.value()](const Tensor& dy) { return map("clamp", vjp, dy, x); });
 }
 

@@ -5,17 +5,18 @@
 namespace braid {
 namespace {
 
-void check_inputs(const char* op, const Tensor& x, int axis, const Tensor& ids) {
+/// ids counted from the front, when they fit x.
+Tensor checked_ids(const char* op, const Tensor& x, int axis, const Tensor& ids) {
   x.shape().index(axis, op);
   check_shape(ids.rank() == x.rank() && ids.shape().with(axis, 0) == x.shape().with(axis, 0),
               "{}: ids must have the shape of x {} except along axis {} but have {}", op, x.shape(), axis, ids.shape());
-  detail::check_ids(op, ids, x.size(axis));
+  return detail::from_front(op, ids, x.size(axis));
 }
 
 }  // namespace
 
-Var gather(const Var& x, int axis, const Tensor& ids) {
-  check_inputs("gather", x.value(), axis, ids);
+Var gather(const Var& x, int axis, const Tensor& given_ids) {
+  const Tensor ids = checked_ids("gather", x.value(), axis, given_ids);
   return record("gather", detail::gather(x.value(), axis, ids), {x}, [shape = x.shape(), axis, ids](const Tensor& dy) {
     Tensor dx = zeros(shape, dy.dtype());
     detail::scatter_add(dx, axis, ids, dy);
@@ -23,9 +24,9 @@ Var gather(const Var& x, int axis, const Tensor& ids) {
   });
 }
 
-Var scatter_add(const Var& x, int axis, const Tensor& ids, const Var& src) {
+Var scatter_add(const Var& x, int axis, const Tensor& given_ids, const Var& src) {
   check_same_dtype("scatter_add", x.value(), src.value());
-  check_inputs("scatter_add", x.value(), axis, ids);
+  const Tensor ids = checked_ids("scatter_add", x.value(), axis, given_ids);
   check_shape(src.shape() == ids.shape(), "scatter_add: src must have the shape {} of ids but has {}", ids.shape(),
               src.shape());
   Tensor y = x.value().clone();

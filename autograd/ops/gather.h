@@ -4,8 +4,8 @@
 namespace braid {
 
 /// One element of x for each id: `y[.., j, ..] = x[.., ids[.., j, ..], ..]` along an axis; y has the shape of ids.
-/// x [.., n, ..], ids i32 [.., m, ..] with the same other sizes. Throws ShapeError, DTypeError, or ValueError when an
-/// id is not in [0, n).
+/// x [.., n, ..], ids i32 [.., m, ..] with the same other sizes; negative ids count from the end. Throws ShapeError,
+/// DTypeError, or ValueError when an id is not in [-n, n).
 Var gather(const Var& x, int axis, const Tensor& ids);
 
 /// x with `src[.., j, ..]` added at `ids[.., j, ..]` along an axis; repeated ids add up, in their order.

@@ -4,9 +4,10 @@
 
 namespace braid {
 
-Var index_select(const Var& x, int axis, const Tensor& ids) {
-  check_shape(ids.rank() == 1, "index_select: ids must have one axis but have shape {}", ids.shape());
-  detail::check_ids("index_select", ids, x.shape()[x.shape().index(axis, "index_select")]);
+Var index_select(const Var& x, int axis, const Tensor& given_ids) {
+  check_shape(given_ids.rank() == 1, "index_select: ids must have one axis but have shape {}", given_ids.shape());
+  const std::int64_t size = x.shape()[x.shape().index(axis, "index_select")];
+  const Tensor ids = detail::from_front("index_select", given_ids, size);
   return record("index_select", detail::index_select(x.value(), axis, ids), {x},
                 [shape = x.shape(), axis, ids](const Tensor& dy) {
                   Tensor dx = zeros(shape, dy.dtype());

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include <braid/core/map.h>
 #include <braid/core/reduce.h>
@@ -12,11 +13,12 @@ namespace {
 /// Records `y = choose(a, b)`; the cotangent goes to the chosen one.
 template <class Better>
 Var choose(const char* op, const Var& a, const Var& b, Better better) {
-  auto pick = [better](auto a, auto b) { return better(a, b) || std::isnan(a) ? a : b; };
-  auto vjp = [better](auto dy, auto mine, auto other) {
-    return mine == other ? dy / 2 : better(other, mine) ? decltype(dy){0} : dy;
+  auto pick = [better](auto a, auto b) { return better(a, b) || a != a ? a : b; };
+  auto vjp = [better]<class T>(T dy, T mine, T other) {
+    if (std::isunordered(mine, other)) return std::numeric_limits<T>::quiet_NaN();
+    return mine == other ? dy / 2 : better(other, mine) ? T{0} : dy;
   };
-  return record(op, map(op, pick, a.value(), b.value()), {a, b},
+  return record(op, map_any(op, pick, a.value(), b.value()), {a, b},
                 [op, vjp, a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
                   return std::vector{needs[0] ? sum_to(map(op, vjp, dy, a, b), a.shape()) : Tensor(),
                                      needs[1] ? sum_to(map(op, vjp, dy, b, a), b.shape()) : Tensor()};

@@ -5,10 +5,10 @@
 namespace braid {
 namespace {
 
-/// The cotangent of x, given that of its positions from `first` on.
-Tensor padded(const Tensor& dy, const Shape& x, int axis, std::int64_t first) {
+/// The cotangent of x, given that of every `step`-th of its positions from `first` on.
+Tensor padded(const Tensor& dy, const Shape& x, int axis, std::int64_t first, std::int64_t step = 1) {
   Tensor dx = zeros(x, dy.dtype());
-  detail::write_slice(dx, axis, first, dy);
+  detail::write_slice(dx, axis, first, dy, step);
   return dx;
 }
 
@@ -19,11 +19,11 @@ std::int64_t from_front(const Var& x, int axis, std::int64_t position) {
 
 }  // namespace
 
-Var slice(const Var& x, int axis, std::int64_t begin, std::int64_t end) {
-  Tensor y = x.value().slice(axis, begin, end);
+Var slice(const Var& x, int axis, std::int64_t begin, std::int64_t end, std::int64_t step) {
+  Tensor y = x.value().slice(axis, begin, end, step);
   return record("slice", std::move(y), {x},
-                [shape = x.shape(), axis, first = from_front(x, axis, begin)](const Tensor& dy) {
-                  return padded(dy, shape, axis, first);
+                [shape = x.shape(), axis, first = from_front(x, axis, begin), step](const Tensor& dy) {
+                  return padded(dy, shape, axis, first, step);
                 });
 }
 

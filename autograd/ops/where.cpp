@@ -4,11 +4,20 @@
 #include <braid/core/reduce.h>
 
 namespace braid {
+namespace {
+
+/// The mask in another dtype. Compared with 0 first: numbers close to it would become 0.
+Tensor converted(const Tensor& mask, DType dtype) {
+  auto chosen = [](auto m) { return m != 0; };
+  return mask.dtype() == dtype ? mask : map_truth("where", chosen, mask).to(dtype);
+}
+
+}  // namespace
 
 Var where(const Tensor& mask, const Var& a, const Var& b) {
-  const Tensor m = mask.to(a.dtype());
+  const Tensor m = converted(mask, a.dtype());
   auto choose = [](auto m, auto a, auto b) { return m != 0 ? a : b; };
-  return record("where", map("where", choose, m, a.value(), b.value()), {a, b},
+  return record("where", map_any("where", choose, m, a.value(), b.value()), {a, b},
                 [m, a = a.shape(), b = b.shape()](const Tensor& dy, const Needs& needs) {
                   auto chosen = [](auto dy, auto m) { return m != 0 ? dy : decltype(dy){0}; };
                   auto others = [](auto dy, auto m) { return m != 0 ? decltype(dy){0} : dy; };

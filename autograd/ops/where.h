@@ -5,9 +5,9 @@ namespace braid {
 
 /// a where `mask` is not zero, else b, with broadcasting; the mask has any dtype. Elements not chosen get no gradient,
 /// so that NaN among them does no harm. A number takes the dtype of the other one. Throws ShapeError when shapes do not
-/// broadcast and DTypeError when the dtypes of a and b differ.
+/// broadcast, DTypeError when the dtypes of a and b differ, ValueError for a number that i32 does not have.
 Var where(const Tensor& mask, const Var& a, const Var& b);
-inline Var where(const Tensor& mask, const Var& a, double b) { return where(mask, a, scalar(b, a.dtype())); }
-inline Var where(const Tensor& mask, double a, const Var& b) { return where(mask, scalar(a, b.dtype()), b); }
+inline Var where(const Tensor& mask, const Var& a, double b) { return where(mask, a, scalar(b, a.dtype(), "where")); }
+inline Var where(const Tensor& mask, double a, const Var& b) { return where(mask, scalar(a, b.dtype(), "where"), b); }
 
 }  // namespace braid

@@ -1,9 +1,11 @@
 #include <braid/core/detail/indexing.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <braid/core/detail/strided.h>
+#include <braid/core/map.h>
 #include <braid/core/parallel.h>
 
 namespace braid::detail {
@@ -37,20 +39,49 @@ void for_each_strip(const AxisSizes& sizes, std::int64_t n, F f) {
   });
 }
 
-}  // namespace
-
-void check_ids(const char* op, const Tensor& ids, std::int64_t size) {
+/// Throws DTypeError unless ids are i32, ValueError unless they lie in [low, high); messages name `op`.
+void check_range(const char* op, const Tensor& ids, std::int64_t low, std::int64_t high) {
   check_dtype(ids.dtype() == DType::i32, "{}: ids must have dtype i32 but have {}", op, name(ids.dtype()));
   const Tensor list = ids.contiguous();
   const std::int32_t *begin = list.data<std::int32_t>(), *end = begin + list.numel();
-  const auto* bad = std::find_if(begin, end, [&](std::int32_t id) { return id < 0 || id >= size; });
+  const auto* bad = std::find_if(begin, end, [&](std::int32_t id) { return id < low || id >= high; });
   if (bad == end) return;
   std::vector<std::int64_t> at(static_cast<std::size_t>(ids.rank()));
   for (std::int64_t axis = ids.rank() - 1, rest = bad - begin; axis >= 0; --axis) {
     at[static_cast<std::size_t>(axis)] = rest % ids.size(static_cast<int>(axis));
     rest /= ids.size(static_cast<int>(axis));
   }
-  check_value(false, "{}: ids must lie in [0, {}) but the one at {} is {}", op, size, Shape(at), *bad);
+  check_value(false, "{}: ids must lie in [{}, {}) but the one at {} is {}", op, low, high, Shape(at), *bad);
+}
+
+/// write_slice for a contiguous src.
+void write_steps(Tensor& out, int axis, std::int64_t begin, const Tensor& src, std::int64_t step) {
+  if (src.numel() == 0) return;
+  const AxisSizes sizes(src.shape(), axis);
+  const std::int64_t run = sizes.size * sizes.inner, pitch = out.size(axis) * sizes.inner;  // elements
+  dispatch(src.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T* first = out.mutable_data<T>() + begin * sizes.inner;
+    parallel_for(sizes.outer, std::max<std::int64_t>(1, kBlock / run), [&](std::int64_t o, std::int64_t end) {
+      const T* from = src.data<T>() + o * run;
+      for (; o < end; ++o)
+        for (std::int64_t j = 0; j < sizes.size; ++j) {
+          T* to = first + o * pitch + j * step * sizes.inner;
+          for (std::int64_t i = 0; i < sizes.inner; ++i) to[i] = *from++;
+        }
+    });
+  });
+}
+
+}  // namespace
+
+void check_ids(const char* op, const Tensor& ids, std::int64_t size) { check_range(op, ids, 0, size); }
+
+Tensor from_front(const char* op, const Tensor& ids, std::int64_t size) {
+  if (size > std::numeric_limits<std::int32_t>::max()) return check_range(op, ids, 0, size), ids;
+  check_range(op, ids, -size, size);
+  auto counted = [n = static_cast<std::int32_t>(size)](std::int32_t id) { return id < 0 ? id + n : id; };
+  return map_as<std::int32_t, std::int32_t>(op, counted, ids);
 }
 
 Tensor index_select(const Tensor& x, int axis, const Tensor& ids) {
@@ -94,7 +125,7 @@ Tensor gather(const Tensor& x, int axis, const Tensor& ids) {
   const AxisSizes sizes(x.shape(), axis);
   const std::int64_t n = ids.size(axis);
   Tensor y(ids.shape(), x.dtype());
-  dispatch_float("gather", x.dtype(), [&](auto zero) {
+  dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* out = y.mutable_data<T>();
     for_each_strip(sizes, n, [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
@@ -127,7 +158,8 @@ void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
   });
 }
 
-void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src) {
+void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src, std::int64_t step) {
+  if (step != 1) return write_steps(out, axis, begin, src.contiguous(), step);
   const AxisSizes sizes(src.shape(), axis);
   const std::int64_t run = sizes.size * sizes.inner, pitch = out.size(axis) * sizes.inner;  // elements
   if (run == 0) return;

@@ -9,6 +9,9 @@ namespace braid::detail {
 /// Throws DTypeError unless ids are i32, ValueError unless they lie in [0, size); messages name `op`.
 void check_ids(const char* op, const Tensor& ids, std::int64_t size);
 
+/// ids, which may lie in [-size, size), with those below 0 counted from the end. Throws as check_ids does.
+Tensor from_front(const char* op, const Tensor& ids, std::int64_t size);
+
 /// x [outer..., size, inner...], ids [n] -> [outer..., n, inner...]
 Tensor index_select(const Tensor& x, int axis, const Tensor& ids);
 /// `out[.., ids[j], ..] += src[.., j, ..]`: the vjp of index_select.
@@ -19,7 +22,8 @@ Tensor gather(const Tensor& x, int axis, const Tensor& ids);
 /// `out[.., ids[.., j, ..], ..] += src[.., j, ..]`: the vjp of gather.
 void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src);
 
-/// `out[.., begin + j, ..] = src[.., j, ..]` for all positions j of src, whose other sizes and dtype are those of out.
-void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src);
+/// `out[.., begin + step j, ..] = src[.., j, ..]` for all positions j of src, whose other sizes and dtype are those of
+/// out.
+void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src, std::int64_t step = 1);
 
 }  // namespace braid::detail

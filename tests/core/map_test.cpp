@@ -56,6 +56,26 @@ TEST(Map, TakesOneToManyInputsOfEitherPrecision) {
   EXPECT_EQ(map("sqrt", root, scalar(2, DType::f64)).item(), std::sqrt(2.0));
 }
 
+TEST(Map, OfAnyDtypeTakesIntegers) {
+  const Tensor x = Tensor::of<std::int32_t>({3}, {1, -4, 7}), y = map_any("axpy", kAxpy, x, x.slice(0, 1, 2));
+  EXPECT_EQ(y.dtype(), DType::i32);
+  EXPECT_THAT(y.to_vector<int>(), testing::ElementsAre(-7, -12, -1));
+  EXPECT_EQ(map_any("axpy", kAxpy, scalar(0.5), scalar(1)).item(), 2.5);
+}
+
+TEST(Map, OfTruthsGivesIntegersForEveryDtype) {
+  Rng rng(4);
+  const auto positive = [](auto v) { return v > 0; };
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32}) {
+    const Tensor x = randint(-3, 3, {3, 5001}, rng).to(dtype).transpose();
+    const Tensor y = map_truth("positive", positive, x);
+    EXPECT_EQ(y.dtype(), DType::i32);
+    const std::vector<double> values = x.to_vector<double>();
+    const std::vector<int> truths = y.to_vector<int>();
+    for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(truths[i], values[i] > 0);
+  }
+}
+
 TEST(Map, GivesTheSameBitsForAnyNumberOfThreads) {
   Rng rng(3);
   const Tensor a = randn({50, 1001}, rng), b = randn({1001, 50}, rng).transpose();

@@ -99,8 +99,12 @@ TEST(Tensor, ConvertsEveryNumberToIntegers) {
 }
 
 TEST(Tensor, FactoriesRefuseWhatTheTypeDoesNotHold) {
-  EXPECT_EQ(message_of([] { full({2}, 2147483648.0, DType::i32); }), "full: value must fit i32 but is 2147483648");
-  EXPECT_EQ(message_of([] { scalar(std::nan(""), DType::i32); }), "full: value must fit i32 but is nan");
+  EXPECT_EQ(message_of([] { full({2}, 2147483648.0, DType::i32); }),
+            "full: value must be an integer that fits i32 but is 2147483648");
+  EXPECT_EQ(message_of([] { scalar(std::nan(""), DType::i32); }),
+            "scalar: value must be an integer that fits i32 but is nan");
+  EXPECT_EQ(message_of([] { scalar(0.5, DType::i32, "add"); }),
+            "add: value must be an integer that fits i32 but is 0.5");
   EXPECT_EQ(full({}, -2147483648.0, DType::i32).item(), -2147483648.0);
   EXPECT_EQ(message_of([] { arange(16777218); }), "arange: n must be at most 16777217 for f32 but is 16777218");
   EXPECT_EQ(message_of([] { arange(2147483649, DType::i32); }),

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,6 +39,37 @@ TEST(Views, SliceKeepsAPartOfAnAxis) {
   EXPECT_EQ(t.slice(1, 0, -1).shape(), (Shape{2, 2, 4}));
   EXPECT_EQ(t.slice(1, 3, 3).shape(), (Shape{2, 0, 4}));
   EXPECT_TRUE(t.slice(1, 3, 3).to_vector<float>().empty());
+}
+
+TEST(Views, SliceTakesSteps) {
+  const Tensor t = arange(7);
+  const auto values = [&](std::int64_t begin, std::int64_t end, std::int64_t step) {
+    const Tensor view = t.slice(0, begin, end, step);
+    EXPECT_TRUE(view.numel() == 0 || shares(view, t));
+    return view.to_vector<float>();
+  };
+  EXPECT_THAT(values(0, 7, 2), ElementsAre(0, 2, 4, 6));
+  EXPECT_THAT(values(0, 6, 2), ElementsAre(0, 2, 4));
+  EXPECT_THAT(values(1, -1, 3), ElementsAre(1, 4));
+  EXPECT_THAT(values(5, 6, 100), ElementsAre(5));
+  EXPECT_THAT(values(-1, -8, -1), ElementsAre(6, 5, 4, 3, 2, 1, 0));
+  EXPECT_THAT(values(6, 0, -2), ElementsAre(6, 4, 2));
+  EXPECT_THAT(values(5, -8, -2), ElementsAre(5, 3, 1));
+  EXPECT_THAT(values(3, 2, std::numeric_limits<std::int64_t>::min()), ElementsAre(3));
+  EXPECT_THAT(values(0, 1, std::numeric_limits<std::int64_t>::max()), ElementsAre(0));
+  EXPECT_THAT(values(3, 3, -1), ElementsAre());
+  EXPECT_THAT(zeros({0}).slice(0, -1, -1, -1).to_vector<float>(), ElementsAre());
+  EXPECT_THAT(t.slice(0, -1, -8, -2).slice(0, -1, -5, -3).to_vector<float>(), ElementsAre(0, 6));
+}
+
+TEST(Views, OfStepsGoBackAndForth) {
+  const Tensor t = counting();
+  const Tensor back = t.slice(2, -1, -5, -1).slice(0, -1, -3, -1);
+  EXPECT_EQ(back.at({0, 1, 0}), t.at({1, 1, 3}));
+  EXPECT_TRUE(identical(back.slice(0, -1, -3, -1).slice(2, -1, -5, -1), t));
+  EXPECT_TRUE(identical(back.reshape({24}), back.clone().reshape({24})));
+  EXPECT_TRUE(identical(back.transpose().clone(), back.clone().transpose().clone()));
+  EXPECT_TRUE(shares(t.slice(0, -1, -3, -1).slice(1, -1, -4, -1).reshape({6, 4}), t));  // both go back evenly
 }
 
 TEST(Views, SelectRemovesAnAxis) {
@@ -135,6 +168,11 @@ TEST(Views, ErrorsNameTheShapes) {
   EXPECT_EQ(error([&] { t.slice(1, 2, 5); }), "slice: [2, 5) is not inside axis 1 of shape [2, 3, 4]");
   EXPECT_EQ(error([&] { t.slice(1, 2, 1); }), "slice: [2, 1) is not inside axis 1 of shape [2, 3, 4]");
   EXPECT_EQ(error([&] { t.slice(1, -4, 2); }), "slice: [-4, 2) is not inside axis 1 of shape [2, 3, 4]");
+  EXPECT_EQ(error([&] { t.slice(1, 0, 1, 0); }), "slice: step must not be 0");
+  EXPECT_EQ(error([&] { t.slice(1, 0, 2, -1); }), "slice: [0, 2) by -1 is not inside axis 1 of shape [2, 3, 4]");
+  EXPECT_EQ(error([&] { t.slice(1, 3, 0, -1); }), "slice: [3, 0) by -1 is not inside axis 1 of shape [2, 3, 4]");
+  EXPECT_EQ(error([&] { t.slice(1, 2, -5, -1); }), "slice: [2, -5) by -1 is not inside axis 1 of shape [2, 3, 4]");
+  EXPECT_EQ(error([&] { t.slice(1, 0, 4, 2); }), "slice: [0, 4) by 2 is not inside axis 1 of shape [2, 3, 4]");
   EXPECT_EQ(error([&] { t.select(0, 2); }), "select: x [2, 3, 4] has no position 2 on axis 0");
   EXPECT_EQ(error([&] { zeros({0}).select(0, 0); }), "select: x [0] has no position 0 on axis 0");
   EXPECT_EQ(error([&] { t.broadcast_to({2, 3, 5}); }), "broadcast_to: shape [2, 3, 4] does not broadcast to [2, 3, 5]");

@@ -8,9 +8,12 @@ namespace {
 using testing::expect_gradients;
 using testing::expect_values;
 using testing::f64;
+using testing::i32;
 using testing::normal;
 using ::testing::ThrowsMessage;
 
+constexpr std::int32_t kLowest = std::numeric_limits<std::int32_t>::min(),
+                       kHighest = std::numeric_limits<std::int32_t>::max();
 const Tensor kA = f64({2}, {6, 8}), kB = f64({2}, {2, 4});
 
 TEST(Arithmetic, ComputesWithPlainTensors) {
@@ -18,6 +21,38 @@ TEST(Arithmetic, ComputesWithPlainTensors) {
   expect_values(sum, {2}, {8, 12});
   expect_values(scaled, {2}, {24, 64});
   expect_values(mixed, {2}, {14, 20});
+}
+
+TEST(Arithmetic, ComputesWithIntegers) {
+  const Tensor a = i32({4}, {7, -7, 6, 0}), b = i32({4}, {2, 2, -4, 5});
+  EXPECT_EQ((a + b).dtype(), DType::i32);
+  expect_values(a + b, {4}, {9, -5, 2, 5});
+  expect_values(a - b, {4}, {5, -9, 10, -5});
+  expect_values(a * b, {4}, {14, -14, -24, 0});
+  expect_values(a / b, {4}, {3, -3, -1, 0});  // as in C++
+  expect_values(-a, {4}, {-7, 7, -6, 0});
+  expect_values(1 - 2 * a / 3, {4}, {-3, 5, -3, 1});
+}
+
+TEST(Arithmetic, OfIntegersWrapsAround) {
+  const Tensor low = i32({}, {kLowest}), high = i32({}, {kHighest});
+  EXPECT_EQ((high + 1).item(), kLowest);
+  EXPECT_EQ((low - 1).item(), kHighest);
+  EXPECT_EQ((high * high).item(), 1);
+  EXPECT_EQ((low * -1).item(), kLowest);
+  EXPECT_EQ((-low).item(), kLowest);
+  EXPECT_EQ((low / -1).item(), kLowest);
+}
+
+TEST(Arithmetic, OfIntegersRejectsZeroDivisorsAndFractions) {
+  const Tensor a = i32({2}, {1, 2});
+  EXPECT_THAT([&] { a / i32({2}, {1, 0}); }, ThrowsMessage<ValueError>("div: integers must not be divided by 0"));
+  EXPECT_THAT([&] { a / 0; }, ThrowsMessage<ValueError>("div: integers must not be divided by 0"));
+  EXPECT_THAT([&] { a * 0.5; }, ThrowsMessage<ValueError>("mul: value must be an integer that fits i32 but is 0.5"));
+  EXPECT_THAT([&] { 1e10 + Var(a); },
+              ThrowsMessage<ValueError>("add: value must be an integer that fits i32 but is 10000000000"));
+  EXPECT_THAT([&] { a - zeros({2}); },
+              ThrowsMessage<DTypeError>("sub: inputs must have the same dtype but have i32 and f32"));
 }
 
 TEST(Arithmetic, CompoundAssignmentRebinds) {

@@ -9,6 +9,7 @@ using testing::expect_gradients;
 using testing::expect_values;
 using testing::f64;
 using testing::gradients;
+using testing::i32;
 using testing::kInfinity;
 using testing::kNaN;
 using ::testing::ThrowsMessage;
@@ -26,6 +27,12 @@ TEST(Clamp, PassesTheGradientOnInsideAndAtTheBounds) {
 
 TEST(Clamp, GradientsPassGradcheck) {
   expect_gradients([](auto x) { return clamp(x[0], -0.5, 0.5); }, {f64({4}, {-2, -0.3, 0.1, 3})});
+}
+
+TEST(Clamp, TakesIntegers) {
+  expect_values(clamp(i32({4}, {-5, 0, 2, 9}), -1, 2), {4}, {-1, 0, 2, 2});
+  EXPECT_THAT([] { clamp(i32({1}, {0}), 0, 0.5); },
+              ThrowsMessage<ValueError>("clamp: value must be an integer that fits i32 but is 0.5"));
 }
 
 TEST(Clamp, RejectsBoundsInTheWrongOrder) {

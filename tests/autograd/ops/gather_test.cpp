@@ -28,6 +28,18 @@ TEST(Gather, TakesOneElementForEachId) {
   expect_values(gather(kX.transpose(), -2, i32({1, 2}, {2, 0})), {1, 2}, {3, 4});
 }
 
+TEST(Gather, CountsNegativeIdsFromTheEnd) {
+  expect_values(gather(kX, 1, i32({2, 2}, {-1, 0, 1, -3})), {2, 2}, {3, 1, 5, 4});
+  const auto grads = gradients(
+      [](auto x) {
+        return gather(x[0], 1, i32({2, 2}, {-1, 2, 0, -3}));
+      },
+      {kX}, f64({2, 2}, {1, 2, 3, 4}));
+  expect_values(grads[0], {2, 3}, {0, 0, 3, 7, 0, 0});
+}
+
+TEST(Gather, TakesIntegers) { expect_values(gather(i32({3}, {7, 8, 9}), 0, i32({2}, {2, 0})), {2}, {9, 7}); }
+
 TEST(Gather, RepeatedIdsAddTheirGradients) {
   const auto grads = gradients(
       [](auto x) {
@@ -54,7 +66,7 @@ TEST(Gather, RejectsIdsThatDoNotFit) {
       [] {
         gather(kX, 0, i32({1, 3}, {0, 2, 0}));
       },
-      ThrowsMessage<ValueError>("gather: ids must lie in [0, 2) but the one at [0, 1] is 2"));
+      ThrowsMessage<ValueError>("gather: ids must lie in [-2, 2) but the one at [0, 1] is 2"));
   EXPECT_THAT(
       [] {
         gather(kX, 0, zeros({1, 3}));
@@ -66,6 +78,10 @@ TEST(ScatterAdd, AddsAtTheIds) {
   expect_values(scatter_add(kX, 1, i32({2, 2}, {1, 1, 0, 2}), f64({2, 2}, {10, 20, 30, 40})), {2, 3},
                 {1, 32, 3, 34, 5, 46});
   expect_values(scatter_add(kX, 0, i32({1, 3}, {1, 0, 1}), f64({1, 3}, {10, 20, 30})), {2, 3}, {1, 22, 3, 14, 5, 36});
+}
+
+TEST(ScatterAdd, CountsNegativeIdsFromTheEnd) {
+  expect_values(scatter_add(kX, 1, i32({2, 1}, {-1, -3}), f64({2, 1}, {10, 20})), {2, 3}, {1, 2, 13, 24, 5, 6});
 }
 
 TEST(ScatterAdd, LeavesItsInputAlone) {

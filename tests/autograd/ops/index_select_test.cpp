@@ -23,6 +23,16 @@ TEST(IndexSelect, TakesPositionsInTheGivenOrder) {
   EXPECT_EQ(index_select(kX, 0, zeros({0}, DType::i32)).shape(), (Shape{0, 3}));
 }
 
+TEST(IndexSelect, CountsNegativeIdsFromTheEnd) {
+  expect_values(index_select(kX, 1, i32({3}, {-1, 0, -3})), {2, 3}, {3, 1, 1, 6, 4, 4});
+  const auto grads = gradients(
+      [](auto x) {
+        return index_select(x[0], 0, i32({2}, {-1, 1}));
+      },
+      {kX}, f64({2, 3}, {1, 2, 3, 4, 5, 6}));
+  expect_values(grads[0], {2, 3}, {0, 0, 0, 5, 7, 9});
+}
+
 TEST(IndexSelect, RepeatedIdsAddTheirGradients) {
   const auto grads = gradients(
       [](auto x) {
@@ -50,9 +60,9 @@ TEST(IndexSelect, RejectsIdsOutOfRange) {
       [] {
         index_select(kX, 1, i32({3}, {0, 3, 1}));
       },
-      ThrowsMessage<ValueError>("index_select: ids must lie in [0, 3) but the one at [1] is 3"));
-  EXPECT_THAT([] { index_select(kX, 1, i32({1}, {-1})); },
-              ThrowsMessage<ValueError>("index_select: ids must lie in [0, 3) but the one at [0] is -1"));
+      ThrowsMessage<ValueError>("index_select: ids must lie in [-3, 3) but the one at [1] is 3"));
+  EXPECT_THAT([] { index_select(kX, 1, i32({1}, {-4})); },
+              ThrowsMessage<ValueError>("index_select: ids must lie in [-3, 3) but the one at [0] is -4"));
 }
 
 TEST(IndexSelect, RejectsIdsOfTheWrongKind) {

@@ -9,6 +9,7 @@ using testing::expect_gradients;
 using testing::expect_values;
 using testing::f64;
 using testing::gradients;
+using testing::i32;
 using testing::kNaN;
 using testing::normal;
 using ::testing::ThrowsMessage;
@@ -22,6 +23,22 @@ TEST(Max, FindsTheLargestElement) {
 }
 
 TEST(Max, PassesNaNOn) { EXPECT_TRUE(std::isnan(max(f64({3}, {1, kNaN, 2})).item())); }
+
+TEST(Max, TheGradientsOfAllThatIsReducedToNaNAreNaN) {
+  for (const auto& f : {GradcheckFunction([](auto x) { return max(x[0], 1); }),
+                        GradcheckFunction([](auto x) { return min(x[0], 1); })}) {
+    const auto grads = gradients(f, {f64({2, 2}, {1, kNaN, 2, 2})}, f64({2}, {10, 20}));
+    EXPECT_TRUE(std::isnan(grads[0].at({0, 0})) && std::isnan(grads[0].at({0, 1})));
+    expect_values(grads[0].slice(0, 1, 2), {1, 2}, {10, 10});
+  }
+}
+
+TEST(Max, TakesIntegers) {
+  const Tensor x = i32({2, 2}, {1, -2147483647 - 1, 2147483647, 4});
+  expect_values(max(x, 1), {2}, {1, 2147483647});
+  expect_values(min(x, 0), {2}, {1, -2147483648.0});
+  EXPECT_EQ(max(x).dtype(), DType::i32);
+}
 
 TEST(Max, SplitsTheGradientOfTies) {
   const auto grads =

@@ -10,6 +10,7 @@ using testing::expect_gradients;
 using testing::expect_values;
 using testing::f64;
 using testing::gradients;
+using testing::i32;
 using testing::kNaN;
 using testing::normal;
 using ::testing::ThrowsMessage;
@@ -29,6 +30,23 @@ TEST(Maximum, SplitsTheGradientOfTies) {
 TEST(Maximum, PassesNaNOn) {
   EXPECT_TRUE(std::isnan(maximum(scalar(kNaN), scalar(1)).item()));
   EXPECT_TRUE(std::isnan(maximum(scalar(1), scalar(kNaN)).item()));
+}
+
+TEST(Maximum, TheGradientsAtNaNAreNaN) {
+  for (const auto& f : {GradcheckFunction(kMaximum), GradcheckFunction(kMinimum)}) {
+    const auto grads = gradients(f, {f64({3}, {kNaN, 1, 1}), f64({3}, {1, kNaN, 2})}, f64({3}, {1, 1, 1}));
+    for (const Tensor& grad : grads) {
+      EXPECT_TRUE(std::isnan(grad.at({0})) && std::isnan(grad.at({1})));
+      EXPECT_FALSE(std::isnan(grad.at({2})));
+    }
+  }
+}
+
+TEST(Maximum, TakesIntegers) {
+  expect_values(maximum(i32({3}, {1, -5, 3}), 0), {3}, {1, 0, 3});
+  expect_values(minimum(i32({3}, {1, -5, 3}), i32({}, {2})), {3}, {1, -5, 2});
+  EXPECT_THAT([] { maximum(i32({1}, {1}), 0.5); },
+              ThrowsMessage<ValueError>("maximum: value must be an integer that fits i32 but is 0.5"));
 }
 
 TEST(Maximum, GradientsPassGradcheck) { expect_gradients(kMaximum, {normal({2, 1, 3}, 1), normal({4, 1}, 2)}); }

@@ -21,6 +21,22 @@ TEST(Slice, ShowsPartOfAnAxis) {
   EXPECT_EQ(slice(kX, 0, 1, 1).shape(), (Shape{0, 3}));
 }
 
+TEST(Slice, TakesEveryStepThPosition) {
+  expect_values(slice(kX, 1, 0, 3, 2), {2, 2}, {1, 3, 4, 6});
+  expect_values(slice(kX, 1, 2, 0, -1), {2, 2}, {3, 2, 6, 5});
+  expect_values(slice(kX, 1, -1, -4, -2), {2, 2}, {3, 1, 6, 4});
+  const auto grads = gradients([](auto x) { return slice(x[0], 1, -1, -4, -2); }, {kX}, f64({2, 2}, {1, 2, 3, 4}));
+  expect_values(grads[0], {2, 3}, {2, 0, 1, 4, 0, 3});
+}
+
+TEST(Slice, GradientsOfStepsPassGradcheck) {
+  for (const int axis : {0, 1, 2})
+    for (const std::int64_t step : {2, 3, 7}) {
+      expect_gradients([=](auto x) { return slice(x[0], axis, 1, 4, step); }, {normal({4, 5, 4})});
+      expect_gradients([=](auto x) { return transpose(slice(x[0], axis, 3, 0, -step)); }, {normal({4, 5, 4})});
+    }
+}
+
 TEST(Slice, TheGradientIsZeroElsewhere) {
   const auto grads = gradients([](auto x) { return slice(x[0], 1, 1, 2); }, {kX}, f64({2, 1}, {7, 8}));
   expect_values(grads[0], {2, 3}, {0, 7, 0, 0, 8, 0});
@@ -40,6 +56,7 @@ TEST(Slice, TheGradientOfNothingIsZero) {
 TEST(Slice, RejectsPositionsOutsideTheAxis) {
   EXPECT_THAT([] { slice(kX, 1, 1, 4); },
               ThrowsMessage<ShapeError>("slice: [1, 4) is not inside axis 1 of shape [2, 3]"));
+  EXPECT_THAT([] { slice(kX, 1, 0, 2, 0); }, ThrowsMessage<ValueError>("slice: step must not be 0"));
   EXPECT_THAT([] { slice(kX, 2, 0, 1); }, ThrowsMessage<ShapeError>("slice: x [2, 3] has no axis 2"));
 }
 

@@ -9,6 +9,7 @@ using testing::expect_close;
 using testing::expect_gradients;
 using testing::expect_values;
 using testing::f64;
+using testing::i32;
 using testing::normal;
 using ::testing::ThrowsMessage;
 
@@ -56,9 +57,11 @@ TEST(Sum, RejectsAnAxisThatIsNotThere) {
   EXPECT_THAT([] { sum(kX, {0, -2}); }, ThrowsMessage<ShapeError>("sum: axis -2 of shape [2, 3] is given twice"));
 }
 
-TEST(Sum, RejectsIntegers) {
-  EXPECT_THAT([] { sum(zeros({2}, DType::i32)); },
-              ThrowsMessage<DTypeError>("sum: expected a floating-point tensor but has dtype i32"));
+TEST(Sum, OfIntegersIsExactOrAnError) {
+  const Tensor x = i32({2, 2}, {2147483647, -1, -3, 2147483647});
+  expect_values(sum(x, 1), {2}, {2147483646, 2147483644});
+  EXPECT_EQ(sum(x, 1).dtype(), DType::i32);
+  EXPECT_THAT([&] { sum(x); }, ThrowsMessage<ValueError>("sum: the sum 4294967290 does not fit i32"));
 }
 
 TEST(Mean, DividesBySize) {

@@ -22,6 +22,13 @@ TEST(Where, ChoosesByTheMask) {
   expect_values(where(kMask.to(DType::f32), a, b), {2, 3}, {1, 10, 3, 1, 20, 3});
 }
 
+TEST(Where, TakesIntegersAndAMaskCloseToZero) {
+  expect_values(where(f64({2}, {0.5, 0}), i32({2}, {1, 2}), i32({}, {7})), {2}, {1, 7});
+  expect_values(where(f64({2}, {1e-300, -0.0}), ones({2}), 7), {2}, {1, 7});
+  expect_values(where(f64({1}, {kNaN}), ones({1}), 7), {1}, {1});
+  EXPECT_EQ(where(kMask, kMask, 3).dtype(), DType::i32);
+}
+
 TEST(Where, BroadcastsTheMask) {
   expect_values(where(i32({2, 1}, {0, 1}), f64({1}, {1}), f64({3}, {5, 6, 7})), {2, 3}, {5, 6, 7, 1, 1, 1});
 }

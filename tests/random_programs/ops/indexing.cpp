@@ -12,15 +12,16 @@ std::optional<Settings> rows(Shapes x, Rng& rng) {
 
 std::optional<Settings> axis_and_list(Shapes x, Rng& rng) {
   const Setting axis = axis_of(x[0], rng);
-  if (x[0][axis.integer()] == 0) return std::nullopt;
-  return Settings{axis, ids(randint(0, x[0][axis.integer()], {rng.below(5)}, rng))};
+  const std::int64_t size = x[0][axis.integer()];
+  if (size == 0) return std::nullopt;
+  return Settings{axis, ids(randint(-size, size, {rng.below(5)}, rng))};
 }
 
 std::optional<Settings> axis_and_ids(Shapes x, Rng& rng) {
   const Setting axis = axis_of(x[0], rng);
   const std::int64_t size = x[0][axis.integer()];
   if (size == 0) return std::nullopt;
-  return Settings{axis, ids(randint(0, size, x[0].with(axis.integer(), rng.below(4)), rng))};
+  return Settings{axis, ids(randint(-size, size, x[0].with(axis.integer(), rng.below(4)), rng))};
 }
 
 std::vector<int> target_and_source(Builder& b) {
@@ -35,7 +36,7 @@ std::optional<Settings> axis_and_targets(Shapes x, Rng& rng) {
   const Setting axis = axis_of(x[0], rng);
   const std::int64_t size = x[0][axis.integer()];
   if (size == 0 || x[1].rank() != x[0].rank() || x[1].with(axis.integer(), size) != x[0]) return std::nullopt;
-  return Settings{axis, ids(randint(0, size, x[1], rng))};
+  return Settings{axis, ids(randint(-size, size, x[1], rng))};
 }
 
 std::optional<Settings> share_and_seed(Shapes, Rng& rng) {
