@@ -1,41 +1,55 @@
 #pragma once
 
-// All differentiable operations.
+// All operations: those that give Vars are differentiable; comparisons, argmax and the like give constants.
 
 #include <braid/autograd/ops/abs.h>
+#include <braid/autograd/ops/argmax.h>
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/causal_attention.h>
 #include <braid/autograd/ops/clamp.h>
+#include <braid/autograd/ops/compare.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/cross_entropy.h>
 #include <braid/autograd/ops/dropout.h>
 #include <braid/autograd/ops/einsum.h>
 #include <braid/autograd/ops/embedding.h>
 #include <braid/autograd/ops/exp.h>
+#include <braid/autograd/ops/expm1.h>
+#include <braid/autograd/ops/flip.h>
 #include <braid/autograd/ops/gather.h>
 #include <braid/autograd/ops/gelu.h>
 #include <braid/autograd/ops/index_select.h>
 #include <braid/autograd/ops/layer_norm.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/log.h>
+#include <braid/autograd/ops/log1p.h>
 #include <braid/autograd/ops/logsumexp.h>
+#include <braid/autograd/ops/masked_fill.h>
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/max.h>
 #include <braid/autograd/ops/maximum.h>
 #include <braid/autograd/ops/mse_loss.h>
+#include <braid/autograd/ops/one_hot.h>
+#include <braid/autograd/ops/pad.h>
 #include <braid/autograd/ops/pow.h>
 #include <braid/autograd/ops/relu.h>
+#include <braid/autograd/ops/repeat.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rms_norm.h>
+#include <braid/autograd/ops/roll.h>
 #include <braid/autograd/ops/rotary_embedding.h>
 #include <braid/autograd/ops/sigmoid.h>
 #include <braid/autograd/ops/silu.h>
+#include <braid/autograd/ops/sin.h>
 #include <braid/autograd/ops/slice.h>
 #include <braid/autograd/ops/softmax.h>
+#include <braid/autograd/ops/softplus.h>
+#include <braid/autograd/ops/split.h>
 #include <braid/autograd/ops/sqrt.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/autograd/ops/tanh.h>
 #include <braid/autograd/ops/transpose.h>
+#include <braid/autograd/ops/tril.h>
 #include <braid/autograd/ops/where.h>

@@ -26,6 +26,28 @@ struct Log {
   }
 };
 
+struct Log1p {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return log1p(d, x);
+  }
+};
+
+struct Expm1 {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return expm1(d, x);
+  }
+};
+
+/// dx = dy e^x; not dy (y + 1), which is 0 where y rounds to -1
+struct Expm1Vjp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V x) const {
+    return hn::Mul(dy, exp(d, x));
+  }
+};
+
 struct Tanh {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
@@ -37,6 +59,22 @@ struct Sigmoid {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     return sigmoid(d, x);
+  }
+};
+
+/// y = max(x, 0) + log1p(e^-|x|)
+struct Softplus {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::Add(hn::Max(x, hn::Zero(d)), hn::Log1p(d, exp(d, hn::Neg(hn::Abs(x)))));
+  }
+};
+
+/// dx = dy sigmoid(x)
+struct SoftplusVjp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V x) const {
+    return hn::Mul(dy, sigmoid(d, x));
   }
 };
 
@@ -107,8 +145,13 @@ void vjp(const T* dy, const T* x, T* dx, std::int64_t n) {
 template <class T>
 constexpr ElementwiseKernels<T> kTable = {.exp = forward<Exp, T>,
                                           .log = forward<Log, T>,
+                                          .log1p = forward<Log1p, T>,
                                           .tanh = forward<Tanh, T>,
                                           .sigmoid = forward<Sigmoid, T>,
+                                          .expm1 = forward<Expm1, T>,
+                                          .expm1_vjp = vjp<Expm1Vjp, T>,
+                                          .softplus = forward<Softplus, T>,
+                                          .softplus_vjp = vjp<SoftplusVjp, T>,
                                           .silu = forward<Silu, T>,
                                           .silu_vjp = vjp<SiluVjp, T>,
                                           .gelu = forward<Gelu, T>,

@@ -12,7 +12,11 @@ struct ElementwiseKernels {
   using Forward = void (*)(const T* x, T* y, std::int64_t n);
   using Vjp = void (*)(const T* dy, const T* x, T* dx, std::int64_t n);
 
-  Forward exp, log, tanh, sigmoid;
+  Forward exp, log, log1p, tanh, sigmoid;
+  Forward expm1;
+  Vjp expm1_vjp;
+  Forward softplus;
+  Vjp softplus_vjp;
   Forward silu;
   Vjp silu_vjp;
   Forward gelu;  // the tanh approximation

@@ -36,6 +36,21 @@ HWY_INLINE V log(D d, V x) {
 }
 
 template <class D, class V>
+HWY_INLINE V log1p(D d, V x) {
+  const V pole = hn::Set(d, hn::TFromD<D>{-1}), infinity = hn::Inf(d);
+  const V special = hn::IfThenElse(hn::Eq(x, pole), hn::Neg(infinity), hn::IfThenElse(hn::Lt(x, pole), hn::NaN(d), x));
+  const auto regular = hn::And(hn::Gt(x, pole), hn::Lt(x, infinity));
+  return hn::IfThenElse(regular, hn::Log1p(d, x), special);
+}
+
+template <class D, class V>
+HWY_INLINE V expm1(D d, V x) {
+  const V high = hn::Set(d, hn::TFromD<D>{40});  // beyond it 1 is lost in the rounding of exp
+  const V y = hn::Expm1(d, hn::Min(hn::Max(x, hn::Neg(high)), high));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Gt(x, high), exp(d, x), y));
+}
+
+template <class D, class V>
 HWY_INLINE V tanh(D d, V x) {
   using T = hn::TFromD<D>;
   const V limit = hn::Set(d, T{sizeof(T) == 4 ? 10 : 20});  // beyond it the result rounds to +-1

@@ -47,6 +47,12 @@ std::vector<BadCall> binary_calls() {
   add_binary(calls, "minimum", [](const Var& a, const Var& b) { return minimum(a, b); });
   add_binary(calls, "where", [](const Var& a, const Var& b) { return where(kX, a, b); });
   add_binary(calls, "where", [](const Var& a, const Var& b) { return where(a, b, kX); });
+  add_binary(calls, "equal", [](const Var& a, const Var& b) { return equal(a, b); });
+  add_binary(calls, "not_equal", [](const Var& a, const Var& b) { return not_equal(a, b); });
+  add_binary(calls, "less", [](const Var& a, const Var& b) { return less(a, b); });
+  add_binary(calls, "less_equal", [](const Var& a, const Var& b) { return less_equal(a, b); });
+  add_binary(calls, "greater", [](const Var& a, const Var& b) { return greater(a, b); });
+  add_binary(calls, "greater_equal", [](const Var& a, const Var& b) { return greater_equal(a, b); });
   add_binary(calls, "mse_loss", [](const Var& a, const Var& b) { return mse_loss(a, b); });
   add_binary(calls, "matmul", [](const Var& a, const Var& b) { return matmul(a, b); });
   add_binary(calls, "linear", [](const Var& a, const Var& b) { return linear(a, b); });
@@ -71,6 +77,7 @@ std::vector<BadCall> axis_calls() {
   add_along(calls, "logsumexp", [](const Var& x, const Axes& axes) { return logsumexp(x, axes); });
   add_along(calls, "softmax", [](const Var& x, const Axes& axes) { return softmax(x, axes); });
   add_along(calls, "log_softmax", [](const Var& x, const Axes& axes) { return log_softmax(x, axes); });
+  add_along(calls, "flip", [](const Var& x, const Axes& axes) { return flip(x, axes); });
   add_along(calls, "permute", [](const Var& x, const Axes& axes) { return permute(x, axes); });
   return calls;
 }
@@ -111,6 +118,37 @@ std::vector<BadCall> shape_calls() {
       {"slice", [] { return slice(kX, 2, 0, 1); }},
       {"slice", [] { return slice(kX, 2, -1, 1); }},
       {"slice", [] { return slice(kX, 0, 1, 5); }},
+      {"slice", [] { return slice(kX, 0, 1, 5, 2); }},
+      {"slice", [] { return slice(kX, 0, 0, 1, -1); }},
+      {"slice", [] { return slice(kX, 0, 0, 1, 0); }},
+      {"split",
+       [] {
+         return split(kX, 1, {1, 1})[0];
+       }},
+      {"split", [] { return split(kX, 2, {3})[0]; }},
+      {"chunk", [] { return chunk(kX, 1, 2)[0]; }},
+      {"chunk", [] { return chunk(kX, 1, 0)[0]; }},
+      {"chunk", [] { return chunk(kX, 2, 1)[0]; }},
+      {"roll", [] { return roll(kX, 2, 1); }},
+      {"pad", [] { return pad(kX, 2, 1, 1); }},
+      {"pad", [] { return pad(kX, 0, -1, 1); }},
+      {"pad", [] { return pad(kInt, 0, 1, 1, 0.5); }},
+      {"repeat", [] { return repeat(kX, {2}); }},
+      {"repeat",
+       [] {
+         return repeat(kX, {2, -1});
+       }},
+      {"tril", [] { return tril(ones({2})); }},
+      {"triu", [] { return triu(ones({})); }},
+      {"masked_fill", [] { return masked_fill(kX, kY, 0); }},
+      {"masked_fill", [] { return masked_fill(ones({3}), kX, 0); }},
+      {"masked_fill", [] { return masked_fill(kInt, kX, 0.5); }},
+      {"argmax", [] { return argmax(kX, 2); }},
+      {"argmax",
+       [] {
+         return argmax(zeros({2, 0}), 1);
+       }},
+      {"argmin", [] { return argmin(kX, -3); }},
       {"select", [] { return select(kX, 2, 0); }},
       {"select", [] { return select(kX, -3, -1); }},
       {"select", [] { return Var(kX)[5]; }},
@@ -145,6 +183,9 @@ std::vector<BadCall> indexing_calls() {
       {"gather", [] { return gather(kX, 2, kInt); }},
       {"gather", [] { return gather(kX, 0, kIds); }},
       {"gather", [] { return gather(kX, 0, kX); }},
+      {"one_hot", [] { return one_hot(kHighIds, 9); }},
+      {"one_hot", [] { return one_hot(kX, 9); }},
+      {"one_hot", [] { return one_hot(zeros(kRank8.shape(), DType::i32), 9); }},
       {"scatter_add", [] { return scatter_add(kX, 2, kInt, kX); }},
       {"scatter_add", [] { return scatter_add(kX, 0, kInt, kY); }},
       {"scatter_add", [] { return scatter_add(kX, 0, kInt, kDouble); }},
@@ -163,6 +204,7 @@ std::vector<BadCall> other_calls() {
       {"maximum", [] { return maximum(kInt, 0.5); }},
       {"minimum", [] { return minimum(0.5, kInt); }},
       {"where", [] { return where(kInt, kInt, 0.5); }},
+      {"less", [] { return less(kInt, 0.5); }},
       {"sum", [] { return sum(full({2}, 2147483647, DType::i32)); }},
       {"mean", [] { return mean(kInt); }},
       {"dropout", [] { return dropout(kX, 1, Rng(0)); }},

@@ -44,6 +44,20 @@ TEST(HugeAxes, OfEmptyTensorsAreNotWalked) {
        }},
       {"stack", [](const Var& x) { return stack({x}, 0); }},
       {"slice", [](const Var& x) { return slice(x, 0, 1, kHuge) + 1; }},
+      {"slice by 2", [](const Var& x) { return slice(x, 0, 1, kHuge, 2) + 1; }},
+      {"split",
+       [](const Var& x) {
+         return split(x, 0, {kHuge / 2, kHuge / 2})[1];
+       }},
+      {"flip", [](const Var& x) { return flip(x, {}) * 2; }},
+      {"roll", [](const Var& x) { return roll(x, 0, 5); }},
+      {"pad", [](const Var& x) { return pad(slice(x, 0, 1, kHuge), 0, 0, 1); }},
+      {"repeat",
+       [](const Var& x) {
+         return repeat(x, {1, 5});
+       }},
+      {"tril", [](const Var& x) { return tril(x); }},
+      {"equal", [](const Var& x) { return where(equal(x, x), x, 0); }},
       {"index_select", [&](const Var& x) { return index_select(x, 1, none); }},
       {"index_select 0", [](const Var& x) { return index_select(x, 0, zeros({3}, DType::i32)); }},
       {"gather",

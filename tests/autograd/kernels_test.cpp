@@ -23,6 +23,9 @@ const Tensor kTargets = [] {
 const std::vector<VectorOp> kOps{
     {"exp", {{3, 67}}, [](auto x) { return exp(x[0]); }},
     {"log", {{3, 67}}, [](auto x) { return log(x[0] * x[0]); }},
+    {"log1p", {{3, 67}}, [](auto x) { return log1p(x[0] * x[0]); }},
+    {"expm1", {{3, 67}}, [](auto x) { return expm1(x[0]); }},
+    {"softplus", {{3, 67}}, [](auto x) { return softplus(x[0]); }},
     {"tanh", {{3, 67}}, [](auto x) { return tanh(x[0]); }},
     {"sigmoid", {{3, 67}}, [](auto x) { return sigmoid(x[0]); }},
     {"silu", {{3, 67}}, [](auto x) { return silu(x[0]); }},

@@ -33,6 +33,10 @@ const Tensor kMask = Tensor::of<std::int32_t>({3, 1}, {1, 0, 1});
 Cases elementwise_cases() {
   return {
       {"exp", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return exp(x[0]); }},
+      {"expm1", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return expm1(x[0]); }},
+      {"sin", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sin(x[0]); }},
+      {"cos", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return cos(x[0]); }},
+      {"softplus", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return softplus(x[0]); }},
       {"tanh", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return tanh(x[0]); }},
       {"sigmoid", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sigmoid(x[0]); }},
       {"relu", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return relu(x[0]); }},
@@ -41,6 +45,7 @@ Cases elementwise_cases() {
       {"gelu_erf", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return gelu_erf(x[0]); }},
       {"abs", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return abs(x[0]); }},
       {"log", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return log(x[0]); }, Domain::positive},
+      {"log1p", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return log1p(x[0]); }, Domain::positive},
       {"sqrt", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return sqrt(x[0]); }, Domain::positive},
       {"rsqrt", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return rsqrt(x[0]); }, Domain::positive},
       {"pow", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return pow(x[0], 3); }},
@@ -55,6 +60,7 @@ Cases elementwise_cases() {
       {"clamp", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return clamp(x[0], -2, 0.2); }},
       {"where", {{2, 3, 4}, {3, 1}}, {{2, 3, 0}, {3, 1}}, [](Vars x) { return where(kMask, x[0], x[1]); }},
       {"where", {{3, 4}}, {{3, 0}}, [](Vars x) { return where(kMask, x[0], 0.0) - where(kMask, 0.0, x[0]); }},
+      {"masked_fill", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return masked_fill(x[0], kMask, 0.5); }},
       {"cast", {{2, 3}}, {{2, 0}}, [](Vars x) { return cast(x[0], x[0].dtype()); }},
   };
 }
@@ -134,8 +140,40 @@ Cases shape_cases() {
        }},
       {"slice", {{2, 5, 4}}, {{0, 5, 4}}, [](Vars x) { return slice(x[0], 1, 1, 4); }},
       {"slice", {{2, 5, 4}}, {{2, 5, 0}}, [](Vars x) { return slice(x[0], 1, 2, 2); }},
+      {"slice", {{2, 5, 4}}, {{0, 5, 4}}, [](Vars x) { return slice(x[0], 1, 0, 5, 3); }},
+      {"slice", {{2, 5, 4}}, {{2, 5, 0}}, [](Vars x) { return slice(x[0], 1, -1, -5, -2); }},
       {"select", {{2, 5, 4}}, {{2, 5, 0}}, [](Vars x) { return select(x[0], 1, -2); }},
       {"select", {{2, 3}}, {{2, 0}}, [](Vars x) { return x[0][1]; }},
+      {"split",
+       {{2, 5, 4}},
+       {{0, 5, 4}},
+       [](Vars x) {
+         const auto parts = split(x[0], 1, {2, 1, 2});
+         return parts[2] * parts[1];
+       }},
+      {"chunk",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         const auto halves = chunk(x[0], -1, 2);
+         return halves[0] * halves[1];
+       }},
+      {"flip",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return flip(x[0], {0, -1});
+       }},
+      {"roll", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return roll(x[0], 1, -4); }},
+      {"pad", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return pad(x[0], 1, 2, 1, 0.5); }},
+      {"repeat",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
+         return repeat(x[0], {2, 1, 3});
+       }},
+      {"tril", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return tril(x[0], 1); }},
+      {"triu", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return triu(x[0], -1); }},
       {"concat",
        {{2, 3, 4}, {2, 1, 4}},
        {{2, 0, 4}, {2, 1, 4}},
@@ -160,8 +198,9 @@ Cases shape_cases() {
 }
 
 Cases indexing_cases() {
-  const Tensor ids = Tensor::of<std::int32_t>({2, 3}, {3, 0, 1, 1, 3, 1}), list = ids.select(0, 0);
-  const Tensor each = Tensor::of<std::int32_t>({2, 2, 1}, {1, 0, 2, 2}), none = zeros({2, 2, 0}, DType::i32);
+  const Tensor ids = Tensor::of<std::int32_t>({2, 3}, {3, 0, 1, 1, 3, 1});
+  const Tensor list = Tensor::of<std::int32_t>({3}, {3, -4, 1});
+  const Tensor each = Tensor::of<std::int32_t>({2, 2, 1}, {1, -3, 2, -1}), none = zeros({2, 2, 0}, DType::i32);
   const auto ids_for = [=](Vars x) { return x[0].size(2) == 0 ? none : each; };
   return {
       {"embedding", {{4, 3}}, {{4, 0}}, [=](Vars x) { return embedding(x[0], ids); }},

@@ -64,6 +64,12 @@ inline void expect_elementwise(Var (*op)(const Var&), double (*reference)(double
     }
 }
 
+/// `op(x)` in f64 is `reference(x)` to all but the last bits, however small that is.
+inline void expect_relatively_close(Var (*op)(const Var&), double (*reference)(double), double x) {
+  const double expected = reference(x);
+  EXPECT_NEAR(op(scalar(x, DType::f64)).item(), expected, 2e-15 * std::abs(expected)) << "at " << x;
+}
+
 /// `op(x)` and the gradient there, for a cotangent of one.
 inline std::pair<double, double> value_and_slope(const std::function<Var(const Var&)>& op, double at,
                                                  DType dtype = DType::f64) {

@@ -44,6 +44,8 @@ std::vector<Op> arithmetic_ops() {
       {"minimum", pair, none, [](Vars x, const Settings&) { return minimum(x[0], x[1]); }},
       {"minimum", one(), a_number, [](Vars x, const Settings& s) { return minimum(x[0], s[0].number); }},
       {"where", pair, mask, [](Vars x, const Settings& s) { return where(s[0].ids, x[0], x[1]); }, "where(#0, $0, $1)"},
+      {"masked_fill", one(), mask, [](Vars x, const Settings& s) { return masked_fill(x[0], s[0].ids, 0.25); },
+       "masked_fill($0, #0, 0.25)"},
       {"where", one(), mask, [](Vars x, const Settings& s) { return where(s[0].ids, 0.5, x[0]); },
        "where(#0, 0.5, $0)"},
   };
@@ -55,6 +57,11 @@ std::vector<Op> function_ops() {
   const auto base = [](Shapes, Rng& rng) { return Settings{real(pick({0.5, 1.5, 3}, rng))}; };
   return {
       {"exp", one_within(4), none, [](Vars x, const Settings&) { return exp(x[0]); }},
+      {"expm1", one_within(4), none, [](Vars x, const Settings&) { return expm1(x[0]); }},
+      {"sin", one(), none, [](Vars x, const Settings&) { return sin(x[0]); }},
+      {"cos", one(), none, [](Vars x, const Settings&) { return cos(x[0]); }},
+      {"softplus", one(), none, [](Vars x, const Settings&) { return softplus(x[0]); }},
+      {"log1p", positive(), none, [](Vars x, const Settings&) { return log1p(x[0]); }},
       {"tanh", one(), none, [](Vars x, const Settings&) { return tanh(x[0]); }},
       {"sigmoid", one(), none, [](Vars x, const Settings&) { return sigmoid(x[0]); }},
       {"relu", one(), none, [](Vars x, const Settings&) { return relu(x[0]); }},

@@ -40,6 +40,47 @@ std::optional<Settings> range(Shapes x, Rng& rng) {
   return Settings{axis, integer(begin), integer(begin + rng.below(size - begin + 1))};
 }
 
+/// The same with a step, forwards or backwards.
+std::optional<Settings> stepped_range(Shapes x, Rng& rng) {
+  const Setting axis = axis_of(x[0], rng);
+  const std::int64_t size = x[0][axis.integer()], begin = rng.below(size + 1), step = 1 + rng.below(3);
+  const std::int64_t end = begin + rng.below(size - begin + 1);
+  if (rng.below(2) == 0) return Settings{axis, integer(begin), integer(end), integer(step)};
+  return Settings{axis, integer(end - size - 1), integer(begin - size - 1), integer(-step)};
+}
+
+/// Two sizes that add up to that of an axis, and which part to take.
+std::optional<Settings> two_parts(Shapes x, Rng& rng) {
+  const Setting axis = axis_of(x[0], rng);
+  const std::int64_t size = x[0][axis.integer()], first = rng.below(size + 1);
+  return Settings{axis, integer(first), integer(size - first)};
+}
+
+std::optional<Settings> equal_parts(Shapes x, Rng& rng) {
+  const Setting axis = axis_of(x[0], rng);
+  const std::int64_t count = 1 + rng.below(3);
+  if (x[0][axis.integer()] % count != 0) return std::nullopt;
+  return Settings{axis, integer(count)};
+}
+
+std::optional<Settings> axes_to_flip(Shapes x, Rng& rng) { return Settings{list(some_axes(x[0], rng))}; }
+
+std::optional<Settings> axis_and_shift(Shapes x, Rng& rng) {
+  return Settings{axis_of(x[0], rng), integer(rng.below(13) - 6)};
+}
+
+std::optional<Settings> padding(Shapes x, Rng& rng) {
+  return Settings{axis_of(x[0], rng), integer(rng.below(3)), integer(rng.below(3)), number(rng)};
+}
+
+std::optional<Settings> counts(Shapes x, Rng& rng) {
+  std::vector<std::int64_t> values;
+  for (int axis = 0; axis < x[0].rank(); ++axis) values.push_back(rng.below(10) == 0 ? 0 : 1 + rng.below(2));
+  return Settings{list(values)};
+}
+
+std::optional<Settings> diagonal(Shapes, Rng& rng) { return Settings{integer(rng.below(5) - 2)}; }
+
 std::optional<Settings> position(Shapes x, Rng& rng) {
   const Setting axis = axis_of(x[0], rng);
   const std::int64_t size = x[0][axis.integer()];
@@ -102,6 +143,31 @@ std::vector<Op> shape_ops() {
       {"permute", one(), permutation, [](Vars x, const Settings& s) { return permute(x[0], s[0].axes()); }},
       {"slice", one(has_axes), range,
        [](Vars x, const Settings& s) { return slice(x[0], s[0].integer(), s[1].integer(), s[2].integer()); }},
+      {"slice", one(has_axes), stepped_range,
+       [](Vars x, const Settings& s) {
+         return slice(x[0], s[0].integer(), s[1].integer(), s[2].integer(), s[3].integer());
+       }},
+      {"split", one(has_axes), two_parts,
+       [](Vars x, const Settings& s) {
+         return split(x[0], s[0].integer(), {s[1].integer(), s[2].integer()})[1];
+       },
+       "split($0, #0, {#1, #2})[1]"},
+      {"chunk", one(has_axes), equal_parts,
+       [](Vars x, const Settings& s) {
+         const std::vector<Var> parts = chunk(x[0], s[0].integer(), s[1].integer());
+         return parts.back() - parts.front();
+       },
+       "chunk($0, #0, #1).back() - chunk($0, #0, #1).front()"},
+      {"flip", one(), axes_to_flip, [](Vars x, const Settings& s) { return flip(x[0], s[0].axes()); }},
+      {"roll", one(has_axes), axis_and_shift,
+       [](Vars x, const Settings& s) { return roll(x[0], s[0].integer(), s[1].integer()); }},
+      {"pad", one(has_axes), padding,
+       [](Vars x, const Settings& s) {
+         return pad(x[0], s[0].integer(), s[1].integer(), s[2].integer(), s[3].number);
+       }},
+      {"repeat", one(), counts, [](Vars x, const Settings& s) { return repeat(x[0], s[0].list); }},
+      {"tril", one(at_least_rank(2)), diagonal, [](Vars x, const Settings& s) { return tril(x[0], s[0].integer()); }},
+      {"triu", one(at_least_rank(2)), diagonal, [](Vars x, const Settings& s) { return triu(x[0], s[0].integer()); }},
       {"select", one(has_axes), position,
        [](Vars x, const Settings& s) { return select(x[0], s[0].integer(), s[1].integer()); }},
       {"concat", parts, common_axis, [](Vars x, const Settings& s) { return concat(x, s[0].integer()); },

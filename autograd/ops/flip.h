@@ -1,0 +1,11 @@
+#pragma once
+#include <braid/autograd/tape.h>
+#include <braid/core/reduce.h>
+
+namespace braid {
+
+/// A view with the positions of `axes` ({}: all) in reverse order. Throws ShapeError on an axis that is not there or is
+/// given twice.
+Var flip(const Var& x, const Axes& axes);
+
+}  // namespace braid

@@ -1,0 +1,12 @@
+#pragma once
+#include <braid/autograd/tape.h>
+
+namespace braid {
+
+/// The sine of x in radians, element by element; NaN at infinities. Throws DTypeError for i32.
+Var sin(const Var& x);
+
+/// The cosine; as sin otherwise.
+Var cos(const Var& x);
+
+}  // namespace braid

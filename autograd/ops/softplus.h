@@ -1,0 +1,10 @@
+#pragma once
+#include <braid/autograd/tape.h>
+
+namespace braid {
+
+/// `log(1 + e^x)`, element by element, computed as max(x, 0) + log1p(e^-|x|), so that nothing overflows. Throws
+/// DTypeError for i32.
+Var softplus(const Var& x);
+
+}  // namespace braid
