@@ -10,6 +10,6 @@ Var pow(const Var& x, double p);
 /// broadcast and DTypeError when dtypes differ.
 Var pow(const Var& a, const Var& b);
 /// `a^b` for a number that takes the dtype of b.
-inline Var pow(double a, const Var& b) { return pow(scalar(a, b.dtype()), b); }
+inline Var pow(double a, const Var& b) { return pow(scalar(a, b.dtype(), "pow"), b); }
 
 }  // namespace braid

@@ -27,6 +27,7 @@ Tensor repeated(Tensor x, const std::vector<std::int64_t>& counts) {
 
 /// dx = the sum of dy over the copies
 Tensor sum_of_copies(Tensor dy, const std::vector<std::int64_t>& counts, const Shape& x) {
+  if (dy.numel() == 0) return zeros(x, dy.dtype());
   for (int axis = 0; axis < x.rank(); ++axis) {
     const std::int64_t count = counts[static_cast<std::size_t>(axis)];
     if (count == 1) continue;
