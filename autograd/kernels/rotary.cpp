@@ -62,10 +62,12 @@ void rotate_heads(const Rotation<T>& by, std::int64_t position, T direction, con
       const auto c = hn::LoadU(d, cosine + i), s = hn::Mul(sign, hn::LoadU(d, sine + i));
       at.store(d, hn::NegMulAdd(b, s, hn::Mul(a, c)), hn::MulAdd(a, s, hn::Mul(b, c)), i, y);
     }
-    for (; i < pairs; ++i) {
-      const T a = x[at.first(i)], b = x[at.second(i)], c = cosine[i], s = direction * sine[i];
-      y[at.first(i)] = a * c - b * s;
-      y[at.second(i)] = a * s + b * c;
+    for (; i < pairs; ++i) {  // by the instructions of the others, so that a pair's bits do not depend on its place
+      const hn::CappedTag<T, 1> one;
+      const auto a = hn::Set(one, x[at.first(i)]), b = hn::Set(one, x[at.second(i)]);
+      const auto c = hn::Set(one, cosine[i]), s = hn::Set(one, direction * sine[i]);
+      y[at.first(i)] = hn::GetLane(hn::NegMulAdd(b, s, hn::Mul(a, c)));
+      y[at.second(i)] = hn::GetLane(hn::MulAdd(a, s, hn::Mul(b, c)));
     }
   }
 }

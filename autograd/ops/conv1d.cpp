@@ -253,8 +253,9 @@ Var conv1d(const Var& x, const Var& weight, const Conv1dSettings& settings) {
 
 Var conv1d(const Var& x, const Var& weight, const Var& bias, const Conv1dSettings& settings) {
   check_same_dtype("conv1d", weight.value(), bias.value());
-  check_shape(bias.rank() == 1 && weight.rank() == 3 && bias.size(0) == weight.size(0),
-              "conv1d: bias must have shape [out] to match weight {} but has {}", weight.shape(), bias.shape());
+  check_shape(weight.rank() == 3, "conv1d: weight must have shape [out, in / groups, K] but has {}", weight.shape());
+  check_shape(bias.shape() == Shape{weight.size(0)}, "conv1d: bias must have shape [{}] to match weight {} but has {}",
+              weight.size(0), weight.shape(), bias.shape());
   return convolve(x, weight, bias, settings);
 }
 
