@@ -270,7 +270,7 @@ Cases fused_cases() {
        {{2, 5, 4, 3}, {2, 7, 2, 3}, {2, 7, 2, 3}},
        {{2, 5, 4, 3}, {2, 0, 2, 3}, {2, 0, 2, 3}},
        [](Vars x) {
-         return attention(x[0], x[1], x[2], {.causal = false, .scale = 0.3, .mask = full({5, 1}, -0.5, x[0].dtype())});
+         return attention(x[0], x[1], x[2], {.causal = false, .scale = 0.3, .mask = full({5, 1}, -1, x[0].dtype())});
        }},
       {"attention",
        {{1, 9, 2, 3}, {1, 7, 1, 3}, {1, 7, 1, 3}},
