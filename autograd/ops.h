@@ -36,9 +36,9 @@
 #include <braid/autograd/ops/max.h>
 #include <braid/autograd/ops/maximum.h>
 #include <braid/autograd/ops/mse_loss.h>
+#include <braid/autograd/ops/norm.h>
 #include <braid/autograd/ops/one_hot.h>
 #include <braid/autograd/ops/pad.h>
-#include <braid/autograd/ops/norm.h>
 #include <braid/autograd/ops/pow.h>
 #include <braid/autograd/ops/reduction.h>
 #include <braid/autograd/ops/relu.h>
@@ -53,8 +53,8 @@
 #include <braid/autograd/ops/slice.h>
 #include <braid/autograd/ops/softmax.h>
 #include <braid/autograd/ops/softplus.h>
-#include <braid/autograd/ops/split.h>
 #include <braid/autograd/ops/sort.h>
+#include <braid/autograd/ops/split.h>
 #include <braid/autograd/ops/sqrt.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/autograd/ops/tanh.h>

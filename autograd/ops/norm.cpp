@@ -25,11 +25,10 @@ Var norm(const Var& x, const Axes& axes, bool keep_dims) {
   const Shape shape = reduced_shape("norm", x.shape(), axes, keep_dims);
   const Tensor y = forward(x.value(), axes);
   // dx = dy x / y
-  return record("norm", y.reshape(shape), {x},
-                [x = x.value(), y](const Tensor& dy) {
-                  auto vjp = [](auto dy, auto x, auto y) { return y == 0 ? y : dy * (x / y); };
-                  return map("norm", vjp, dy.reshape(y.shape()), x, y);
-                });
+  return record("norm", y.reshape(shape), {x}, [x = x.value(), y](const Tensor& dy) {
+    auto vjp = [](auto dy, auto x, auto y) { return y == 0 ? y : dy * (x / y); };
+    return map("norm", vjp, dy.reshape(y.shape()), x, y);
+  });
 }
 
 }  // namespace braid
