@@ -29,6 +29,7 @@ std::int64_t streams_of(const ConnectionConfig& config) {
 DeepSeekV4Settings deepseek_settings(const ConnectionConfig& config) {
   return {.sinkhorn_iterations = config.sinkhorn_iterations,
           .fn_std = config.phi_std,
+          .scale = config.alpha,
           .path = config.path,
           .keep_every = config.keep_every,
           .dtype = config.dtype};
@@ -60,6 +61,7 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
                                    {.mixing = config.mixing,
                                     .mixing_settings = {.iterations = iterations},
                                     .phi_std = config.phi_std,
+                                    .alpha = config.alpha,
                                     .path = config.path,
                                     .keep_every = config.keep_every,
                                     .dtype = config.dtype});
@@ -81,9 +83,12 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
     }
     case ConnectionKind::deepseek_v4: return DeepSeekV4Connection(channels, n, rng, deepseek_settings(config));
     case ConnectionKind::hunyuan_v4:
-      return HunyuanV4Connection(
-          channels, n, rng,
-          {.fn_std = config.phi_std, .path = config.path, .keep_every = config.keep_every, .dtype = config.dtype});
+      return HunyuanV4Connection(channels, n, rng,
+                                 {.fn_std = config.phi_std,
+                                  .scale = config.alpha,
+                                  .path = config.path,
+                                  .keep_every = config.keep_every,
+                                  .dtype = config.dtype});
     case ConnectionKind::gated: return GatedResidual(channels, n, rng, {.path = config.path, .dtype = config.dtype});
     case ConnectionKind::single_pass: return SinglePassConnection(channels, n, rng, deepseek_settings(config));
   }

@@ -50,6 +50,7 @@ struct ConnectionConfig {
   int sinkhorn_iterations = 20;              ///< mhc, manifold, mhc-layer, deepseek-v4, single-pass
   std::string mixing = "sinkhorn";           ///< mhc; see Mixing
   double phi_std = 0;                        ///< mhc, deepseek-v4, hunyuan-v4, single-pass; see ManifoldConstrainedHC
+  double alpha = 0.01;                       ///< the same; see ManifoldConstrainedHC's upcycling
   bool dynamic = true;                       ///< hc
   MHCSkipSettings skip = {};                 ///< skip; its path and dtype are ours
   StreamHead head = StreamHead::own;         ///< of kinds with streams, as are the next two

@@ -30,7 +30,7 @@ ManifoldConstrainedHC::ManifoldConstrainedHC(std::int64_t channels, std::int64_t
   const Shape shape{streams * channels, 2 * streams + mixing.logits()};
   phi = settings.phi_std > 0 ? nn::init::normal(shape, settings.phi_std, rng, settings.dtype)
                              : zeros(shape, settings.dtype);
-  alpha = full({mixing.logits() > 0 ? 3 : 2}, 0.01, settings.dtype);
+  alpha = full({mixing.logits() > 0 ? 3 : 2}, settings.alpha, settings.dtype);
   bias = residual_like_bias(mixing, settings.dtype);
 }
 

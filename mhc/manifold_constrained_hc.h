@@ -9,8 +9,9 @@ namespace braid::mhc {
 struct ManifoldConstrainedHCSettings {
   std::string mixing = "sinkhorn";  ///< what makes H_res of its logits: see Mixing
   MixingSettings mixing_settings = {};
-  double eps = 1e-6;   ///< of the RMS norm in front of the maps
-  double phi_std = 0;  ///< phi ~ N(0, phi_std^2); see symmetry below
+  double eps = 1e-6;    ///< of the RMS norm in front of the maps
+  double phi_std = 0;   ///< phi ~ N(0, phi_std^2); see symmetry below
+  double alpha = 0.01;  ///< at the start; 0 with phi_std > 0: see upcycling below
   StreamReduction reduction = StreamReduction::mean;
   Path path = default_path();
   std::int64_t keep_every = 1;  ///< on the fused path: see Streams
@@ -31,7 +32,8 @@ struct ManifoldConstrainedHCSettings {
 /// At the start phi = 0, alpha = 0.01 and the bias makes H_pre = 1/n, H_post = 1 and H_res the identity or near it.
 /// Where its rows sum to 1, a network of copied streams reduced by their mean then *equals* the pre-norm residual
 /// network. Symmetry: copies of one stream get equal gradients, so phi = 0 trains them as copies forever; a small
-/// phi_std (0.02) sets them apart. No decay belongs on alpha and bias.
+/// phi_std (0.02) sets them apart. No decay belongs on alpha and bias. Upcycling: alpha = 0 and a small phi_std keep
+/// the function of the residual network to rounding, and alpha, which has a gradient then, sets the copies apart.
 struct ManifoldConstrainedHC {
   using Stream = Streams;
 

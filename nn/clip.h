@@ -12,6 +12,14 @@ double global_norm(std::span<const Tensor* const> grads);
 /// Multiplies each tensor by `factor`, in place where nobody shares its storage.
 void scale_in_place(std::span<Tensor* const> grads, double factor);
 
+/// Multiplies a module of gradients by `factor`, in place.
+template <Parametric M>
+void scale_grads(M& grads, double factor) {
+  std::vector<Tensor*> tensors;
+  for_each_param(grads, [&](const std::string&, Var& grad) { tensors.push_back(&grad.mutable_value()); });
+  scale_in_place(tensors, factor);
+}
+
 /// Scales `grads` (a module of gradients) in place by min(1, max_norm / (norm + 1e-6)), as PyTorch does, and returns
 /// the norm that it had. A norm of NaN scales nothing. Throws ValueError unless max_norm > 0.
 template <Parametric M>

@@ -48,6 +48,9 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
          "mhc, deepseek-v4, hunyuan-v4, single-pass: initial scale of the dynamic maps; 0 keeps all streams equal")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--alpha", o.alpha, "the same: initial share of the dynamic maps; 0 starts as a residual network does")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--head", o.head,
                  "how streams become one state: own, mean, sum, weighted (DeepSeek-V4), softmax or gated (Qwen4-exp)")
       ->capture_default_str();
@@ -64,6 +67,7 @@ mhc::ConnectionConfig connection_config(const ConnectionOptions& o) {
           .sinkhorn_iterations = o.sinkhorn_iterations,
           .mixing = o.mixing,
           .phi_std = o.phi_std,
+          .alpha = o.alpha,
           .dynamic = !o.hc_static,
           .skip = {.mode = mhc::skip_mode(o.skip_mode),
                    .constraint = mhc::make_constraint(o.skip_constraint,
@@ -96,7 +100,10 @@ nlohmann::ordered_json to_json(const ConnectionOptions& o) {
   };
   if (kind == Kind::hc) json["hc_static"] = o.hc_static;
   if (kind == Kind::mhc) json["mixing"] = o.mixing;
-  if (is_one_of({Kind::mhc, Kind::deepseek_v4, Kind::hunyuan_v4, Kind::single_pass})) json["phi_std"] = o.phi_std;
+  if (is_one_of({Kind::mhc, Kind::deepseek_v4, Kind::hunyuan_v4, Kind::single_pass})) {
+    json["phi_std"] = o.phi_std;
+    json["alpha"] = o.alpha;
+  }
   if (is_one_of({Kind::mhc, Kind::manifold, Kind::mhc_layer, Kind::deepseek_v4, Kind::single_pass}))
     json["sinkhorn_iterations"] = o.sinkhorn_iterations;
   if (!is_one_of({Kind::residual, Kind::manifold, Kind::skip})) {
@@ -104,6 +111,33 @@ nlohmann::ordered_json to_json(const ConnectionOptions& o) {
     json["stream_embedding"] = o.stream_embedding;
   }
   return json;
+}
+
+ConnectionOptions connection_options(const nlohmann::json& json) {
+  ConnectionOptions o;
+  const auto read = [&](const char* key, auto& field) {
+    if (json.contains(key)) field = json.at(key).get<std::remove_reference_t<decltype(field)>>();
+  };
+  std::int64_t streams = 0;
+  read("connection", o.kind);
+  read("streams", streams);
+  if (json.contains("streams")) o.streams = streams;
+  read("sinkhorn_iterations", o.sinkhorn_iterations);
+  read("mixing", o.mixing);
+  read("phi_std", o.phi_std);
+  read("alpha", o.alpha);
+  read("hc_static", o.hc_static);
+  read("head", o.head);
+  read("stream_embedding", o.stream_embedding);
+  read("skip_mode", o.skip_mode);
+  read("skip_constraint", o.skip_constraint);
+  read("skip_init", o.skip_init);
+  read("skip_projection", o.skip_projection);
+  read("skip_epsilon", o.skip_epsilon);
+  read("skip_temperature", o.skip_temperature);
+  read("max_history", o.max_history);
+  read("detach_history", o.detach_history);
+  return o;
 }
 
 }  // namespace braid::examples

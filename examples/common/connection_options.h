@@ -18,7 +18,7 @@ struct ConnectionOptions {
   std::optional<std::int64_t> streams;
   int sinkhorn_iterations = 20;
   std::string mixing = "sinkhorn";
-  double phi_std = 0.02;
+  double phi_std = 0.02, alpha = 0.01;
   bool hc_static = false;
   std::string head = "own";
   bool stream_embedding = false;
@@ -33,6 +33,10 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& options);
 
 /// Throws ValueError that lists the names when a choice has another one, and on values out of their range.
 mhc::ConnectionConfig connection_config(const ConnectionOptions& options);
+
+/// The same from what to_json told; what is missing has its default. Throws nlohmann::json::exception on a value of
+/// another type.
+ConnectionOptions connection_options(const nlohmann::json& json);
 
 /// The kind, under the key "connection", and the settings that concern it.
 nlohmann::ordered_json to_json(const ConnectionOptions& options);

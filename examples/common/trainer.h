@@ -1,5 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <braid/core/random.h>
@@ -20,10 +23,15 @@ using Model = nn::Transformer<mhc::Connection>;
 /// Whether all elements are.
 bool is_finite(const Tensor& x);
 
+/// Which parameters are trained; the bits of the others stay.
+enum class Trained { all, connections };
+
 /// What is learned from a text, and how: with the text, all that a run's numbers depend on.
 struct TrainerSettings {
   ConnectionOptions connection = {};
   std::int64_t layers = 4, channels = 128, heads = 4, context = 64, batch = 12;
+  std::int64_t blocks = 1;  ///< of equal size, which a batch is cut into: see nn::accumulate
+  Trained trained = Trained::all;
   std::int64_t steps = 2000, warmup = 100;
   double lr = 1e-3, min_lr = 1e-4, weight_decay = 0.1, clip = 1.0;
   std::uint64_t seed = 1;
@@ -35,27 +43,33 @@ struct TrainerState {
   nn::AdamW optimizer;
   Rng rng;  ///< draws the batches
   std::int64_t step = 0;
+  std::optional<double> best_held_out = {};  ///< the lowest loss of an evaluation
 };
 
 /// What one training step told.
 struct StepResult {
-  double loss, grad_norm;
+  double loss = 0, grad_norm = 0;
   std::string nonfinite;  ///< what is not: the loss, or the first such gradient; then the weights stay as they are
 };
+
+/// Whether a parameter of a model belongs to one of its connections.
+bool in_connection(std::string_view path);
 
 /// Trains a character-level transformer on a corpus, which must outlive it. With one seed, models that differ in their
 /// connections alone start from the same weights and see the same batches.
 class Trainer {
  public:
-  /// Throws ValueError when a setting is out of its range, or the model does not fit into memory.
+  /// Throws ValueError when a setting is out of its range, no parameter is trained, or the model does not fit into
+  /// memory.
   Trainer(const TrainerSettings& settings, const Corpus& corpus);
 
   const TrainerState& state() const { return state_; }
+  TrainerState& state() { return state_; }
   void restore(TrainerState state) { state_ = std::move(state); }
   std::int64_t step() const { return state_.step; }
   const Model& model() const { return state_.model; }
 
-  /// One batch: forward, backward, clipping, AdamW, and the connections' projections.
+  /// One batch: forward and backward for each of its blocks, clipping, AdamW, and the connections' projections.
   StepResult train_step();
   /// The mean loss over the held-out part.
   double evaluate() const;
@@ -65,6 +79,10 @@ class Trainer {
   std::vector<mhc::ConnectionStats> telemetry() const;
 
  private:
+  /// Of `loss(parameters, tokens, targets)`.
+  template <Parametric P, class Loss>
+  StepResult descend(P& parameters, const Batch& batch, Loss loss);
+
   TrainerSettings settings_;
   const Corpus& corpus_;
   TrainerState state_;

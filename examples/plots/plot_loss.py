@@ -21,7 +21,8 @@ def smoothed(values, decay=0.95):
 def main(source, picture):
     with open(source) as file:
         lines = [json.loads(line) for line in file]
-    steps, losses = [line["step"] for line in lines], [line["train_loss"] for line in lines]
+    trained = [line for line in lines if "train_loss" in line]  # the first line of train_lm --init has none
+    steps, losses = [line["step"] for line in trained], [line["train_loss"] for line in trained]
     held_out = [(line["step"], line["val_loss"]) for line in lines if "val_loss" in line]
 
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")

@@ -1,64 +1,26 @@
 #include "checkpoint.h"
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 
 #include <braid/core/checksum.h>
 #include <braid/core/detail/file_system.h>
-#include <braid/core/detail/regular_file.h>
 #include <braid/core/detail/safetensors_header.h>
 #include <braid/core/safetensors.h>
 #include <braid/nn/saving.h>
+#include <braid/nn/subset.h>
 
 #include "../common/json_lines.h"
 #include "../common/progress.h"
 #include "../common/run_info.h"
 #include "../common/run_main.h"
+#include "saved_run.h"
 
 namespace braid::train_lm {
 namespace {
 
 namespace fs = std::filesystem;
 using detail::excerpt;
-
-// Written first, so that there is always one that is whole: the newest that is there is the newest that was saved.
-fs::path next(const fs::path& folder) { return folder / "checkpoint.next.safetensors"; }
-fs::path last(const fs::path& folder) { return folder / "checkpoint.safetensors"; }
-fs::path previous(const fs::path& folder) { return folder / "checkpoint.previous.safetensors"; }
-
-/// A checkpoint that verified.
-struct Checkpoint {
-  fs::path path;
-  SafetensorsFile file;
-
-  const std::string& entry(const std::string& key) const {
-    const auto found = file.metadata.find(key);
-    check<FileError>(found != file.metadata.end(), "{}: the checkpoint has no '{}'", path.string(), key);
-    return found->second;
-  }
-
-  template <class T>
-  T number(const std::string& key) const {
-    const std::string& text = entry(key);
-    T value{};
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    check<FileError>(error == std::errc() && stop == text.data() + text.size(),
-                     "{}: the checkpoint's '{}' must be a whole number but is '{}'", path.string(), key, excerpt(text));
-    return value;
-  }
-};
-
-/// Throws UnreadableFile when the file cannot be read, another FileError when it is damaged.
-SafetensorsFile load_verified(const fs::path& path) {
-  SafetensorsFile file = load_safetensors(path);
-  const auto stored = file.metadata.extract("checksum");
-  check<FileError>(!stored.empty(), "{}: the checkpoint has no checksum", path.string());
-  const std::string actual = checksum(file.tensors, file.metadata);
-  check<FileError>(stored.mapped() == actual, "{}: the checkpoint is damaged: its checksum must be {} but is {}",
-                   path.string(), excerpt(stored.mapped()), actual);
-  return file;
-}
 
 void check_instruction_set(const std::string& earlier, const Config& config) {
   const std::string now = examples::instruction_set();
@@ -74,17 +36,20 @@ void check_finite(const SafetensorsFile& file, const Config& config) {
                 "--resume: {} is not finite; --allow-nonfinite goes on all the same", excerpt(name));
 }
 
-examples::TrainerState restored(const Checkpoint& saved, const examples::TrainerState& like) {
-  nn::NamedTensors parameters, moments;
-  for (const auto& [name, t] : saved.file.tensors) {
-    if (name.starts_with("model.")) parameters[name.substr(6)] = t;
-    if (name.starts_with("optimizer.")) moments[name.substr(10)] = t;
-  }
+examples::TrainerState restored(const Checkpoint& saved, const examples::TrainerState& like, const Config& config) {
   examples::TrainerState state = like;
-  nn::from_tensors(state.model, parameters, "--resume");
-  state.optimizer.load_state(state.model, moments);
+  nn::from_tensors(state.model, saved.tensors("model."), "--resume");
+  const nn::NamedTensors moments = saved.tensors("optimizer.");
+  if (config.training.trained == examples::Trained::all) {
+    state.optimizer.load_state(state.model, moments);
+  } else {
+    nn::Subset connections = nn::subset(state.model, examples::in_connection);
+    state.optimizer.load_state(connections, moments);
+  }
   state.rng = Rng(saved.number<std::uint64_t>("rng_key"), saved.number<std::uint64_t>("rng_draws"));
   state.step = saved.number<std::int64_t>("step");
+  state.best_held_out.reset();
+  if (saved.file.metadata.contains("best_held_out")) state.best_held_out = saved.number<double>("best_held_out");
   return state;
 }
 
@@ -96,14 +61,12 @@ void move_file(const fs::path& from, const fs::path& to) {
 
 /// The next one becomes the last one.
 void rotate(const fs::path& folder) {
-  if (fs::exists(last(folder))) move_file(last(folder), previous(folder));
-  move_file(next(folder), last(folder));
+  if (fs::exists(last_checkpoint(folder))) move_file(last_checkpoint(folder), previous_checkpoint(folder));
+  move_file(next_checkpoint(folder), last_checkpoint(folder));
 }
 
-}  // namespace
-
-void save_checkpoint(const fs::path& folder, const examples::TrainerState& state, const Config& config,
-                     const examples::Corpus& corpus) {
+void save(const fs::path& path, const examples::TrainerState& state, const Config& config,
+          const examples::Corpus& corpus) {
   nn::NamedTensors tensors;
   for (const auto& [name, t] : nn::to_tensors(state.model)) tensors["model." + name] = t;
   for (const auto& [name, t] : state.optimizer.state()) tensors["optimizer." + name] = t;
@@ -118,42 +81,44 @@ void save_checkpoint(const fs::path& folder, const examples::TrainerState& state
                                               {"text_checksum", corpus.checksum()},
                                               {"instruction_set", examples::instruction_set()},
                                               {"config", to_json(config).dump()}};
+  if (state.best_held_out) metadata["best_held_out"] = fmt::format("{}", *state.best_held_out);
   metadata["checksum"] = checksum(tensors, metadata);
-  examples::sync_json_lines(folder);  // no power cut takes lines of steps that are not taken again
-  save_safetensors(next(folder), tensors, metadata);
+  examples::sync_json_lines(path.parent_path());  // no power cut takes lines of steps that are not taken again
+  save_safetensors(path, tensors, metadata);
+}
+
+}  // namespace
+
+void save_checkpoint(const fs::path& folder, const examples::TrainerState& state, const Config& config,
+                     const examples::Corpus& corpus) {
+  save(next_checkpoint(folder), state, config, corpus);
   rotate(folder);
 }
 
+void save_if_best(const fs::path& folder, examples::TrainerState& state, double held_out, const Config& config,
+                  const examples::Corpus& corpus) {
+  if (state.best_held_out && held_out >= *state.best_held_out) return;
+  state.best_held_out = held_out;
+  save(best_checkpoint(folder), state, config, corpus);
+}
+
 bool has_checkpoint(const fs::path& folder) {
-  return fs::exists(next(folder)) || fs::exists(last(folder)) || fs::exists(previous(folder));
+  return fs::exists(next_checkpoint(folder)) || fs::exists(last_checkpoint(folder)) ||
+         fs::exists(previous_checkpoint(folder));
 }
 
 std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, const examples::TrainerState& like,
                                                       const Config& config, const examples::Corpus& corpus) {
-  std::string damage;
-  for (const fs::path& path : {next(folder), last(folder), previous(folder)}) {
-    if (!fs::exists(path)) continue;
-    Checkpoint saved{path, {}};
-    try {
-      saved.file = load_verified(path);
-    } catch (const detail::UnreadableFile&) {
-      throw;  // it may be whole, and the next save would replace it
-    } catch (const FileError& error) {
-      if (damage.empty()) damage = error.what();
-      continue;
-    }
-    const auto earlier = nlohmann::json::parse(saved.entry("config"), nullptr, /*allow_exceptions=*/false);
-    check<FileError>(earlier.is_object(), "{}: the checkpoint's 'config' must be a JSON object", path.string());
-    check_same_run(earlier, saved.entry("text_checksum"), config, corpus);
-    check_instruction_set(saved.entry("instruction_set"), config);
-    check_finite(saved.file, config);
-    if (path != last(folder)) examples::say("{}going on from {}\n", damage.empty() ? "" : damage + "; ", path.string());
-    examples::TrainerState state = restored(saved, like);
-    if (path == next(folder)) rotate(folder);  // which a process that was killed had still to do
-    return state;
-  }
-  check<FileError>(damage.empty(), "{}", damage);
-  return std::nullopt;
+  const std::optional<Checkpoint> saved = newest_checkpoint(folder);
+  if (!saved) return std::nullopt;
+  check_same_run(saved->config(), saved->entry("text_checksum"), config, corpus);
+  check_instruction_set(saved->entry("instruction_set"), config);
+  check_finite(saved->file, config);
+  if (saved->path != last_checkpoint(folder))
+    examples::say("{}going on from {}\n", saved->damage.empty() ? "" : saved->damage + "; ", saved->path.string());
+  examples::TrainerState state = restored(*saved, like, config);
+  if (saved->path == next_checkpoint(folder)) rotate(folder);  // which a process that was killed had still to do
+  return state;
 }
 
 void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum, const Config& config,

@@ -13,6 +13,11 @@ namespace braid::train_lm {
 void save_checkpoint(const std::filesystem::path& folder, const examples::TrainerState& state, const Config& config,
                      const examples::Corpus& corpus);
 
+/// The same into best.safetensors, if no evaluation of the run had such a low held-out loss; which then is the best
+/// one.
+void save_if_best(const std::filesystem::path& folder, examples::TrainerState& state, double held_out,
+                  const Config& config, const examples::Corpus& corpus);
+
 /// Whether there is one, damaged or not.
 bool has_checkpoint(const std::filesystem::path& folder);
 

@@ -37,7 +37,9 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
   add_count(app, "--heads", t.heads, "attention heads; must divide channels");
   add_count(app, "--context", t.context, "characters that the model sees");
   add_count(app, "--batch", t.batch, "windows of text a step");
-  add_count(app, "--steps", t.steps, "training steps");
+  add_count(app, "--blocks", t.blocks,
+            "equal blocks of the batch whose gradients are computed one by one, in less memory; must divide it");
+  add_count(app, "--steps", t.steps, "training steps; 0 with --init: the held-out loss at its start", 0);
   app.add_option("--warmup", t.warmup, "steps until the learning rate is reached (default: a twentieth of --steps)")
       ->check(CLI::Range(std::int64_t{0}, kMost));
   number("--lr", t.lr, "learning rate, decays by a cosine to --min-lr");
@@ -49,6 +51,16 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
 
 void add_flags(CLI::App& app, Config& c) {
   app.option_defaults()->take_last();
+  app.add_option("--init", c.init,
+                 "start from the model of another run's folder, put into this run's connections: --alpha is 0 then "
+                 "unless given, and sizes are the model's");
+  app.add_option_function<std::string>(
+         "--train",
+         [&c](const std::string& choice) {
+           c.training.trained = choice == "all" ? examples::Trained::all : examples::Trained::connections;
+         },
+         "which parameters: all (default), or those of connections alone")
+      ->check(CLI::IsMember({"all", "connections"}));
   app.add_option("--text", c.text, "text file to learn (default: the system's license texts)");
   app.add_option("--connection", c.training.connection.kind,
                  "what joins a sublayer to the stream: residual, hc, mhc, manifold, mhc-layer, skip, deepseek-v4, "
@@ -77,10 +89,29 @@ void add_flags(CLI::App& app, Config& c) {
                "resume although this processor has another instruction set, which rounds differently");
 }
 
+/// Takes over the sizes of the model that the run starts from.
+void start_from(Config& c, const CLI::App& app) {
+  c.origin = std::make_shared<SavedRun>(load_run(c.init));
+  const examples::TrainerSettings& theirs = c.origin->training;
+  const auto adopt = [&](const char* flag, std::int64_t& mine, std::int64_t its) {
+    check_value(app.count(flag) == 0 || mine == its, "{}: the model of --init has {} but the command line says {}",
+                flag, its, mine);
+    mine = its;
+  };
+  adopt("--layers", c.training.layers, theirs.layers);
+  adopt("--channels", c.training.channels, theirs.channels);
+  adopt("--heads", c.training.heads, theirs.heads);
+  adopt("--context", c.training.context, theirs.context);
+  if (app.count("--alpha") == 0) c.training.connection.alpha = 0;
+}
+
 void check_settings(const examples::TrainerSettings& t) {
   check_value(t.warmup <= t.steps, "--warmup: {} steps are more than --steps {}", t.warmup, t.steps);
   check_value(t.min_lr <= t.lr, "--min-lr: {} exceeds --lr {}", t.min_lr, t.lr);
   check_value(t.channels % t.heads == 0, "--heads: {} heads do not divide {} channels", t.heads, t.channels);
+  check_value(t.batch % t.blocks == 0, "--blocks: {} blocks do not divide a --batch of {}", t.blocks, t.batch);
+  check_value(t.trained == examples::Trained::all || t.connection.kind != "residual",
+              "--train: residual connections have no parameters to train");
   examples::connection_config(t.connection);
 }
 
@@ -98,22 +129,26 @@ Config parse(int argc, char** argv) {
   examples::parse_command_line(app, argc, argv);
   check_value(!config.resume || !config.out.empty(), "--resume: give the run's folder with --out");
   if (training.warmup == kUnset) training.warmup = training.steps / 20;
+  check_value(training.steps > 0 || !config.init.empty(), "--steps: must be at least 1 without --init but is 0");
+  if (!config.init.empty()) start_from(config, app);
   check_settings(training);
   if (config.out.empty()) config.out = "runs/" + training.connection.kind + "-" + examples::time_stamp();
   examples::check_utf8("--text", config.text);
+  examples::check_utf8("--init", config.init.string());
   examples::check_results_folder(config.out);
   return config;
 }
 
 nlohmann::ordered_json to_json(const Config& c) {
   const examples::TrainerSettings& t = c.training;
-  nlohmann::ordered_json json{{"text", c.text}};
+  nlohmann::ordered_json json{{"text", c.text}, {"init", c.init.string()}};
   json.update(examples::to_json(t.connection));
   json.update({{"layers", t.layers},
                {"channels", t.channels},
                {"heads", t.heads},
                {"context", t.context},
                {"batch", t.batch},
+               {"blocks", t.blocks},
                {"steps", t.steps},
                {"warmup", t.warmup},
                {"lr", t.lr},
@@ -121,6 +156,7 @@ nlohmann::ordered_json to_json(const Config& c) {
                {"weight_decay", t.weight_decay},
                {"clip", t.clip},
                {"seed", t.seed},
+               {"train", t.trained == examples::Trained::all ? "all" : "connections"},
                {"eval_every", c.eval_every},
                {"telemetry_every", c.telemetry_every},
                {"check_gradients", c.check_gradients}});
@@ -128,12 +164,14 @@ nlohmann::ordered_json to_json(const Config& c) {
 }
 
 void check_same_settings(const nlohmann::json& earlier, const Config& config) {
-  const nlohmann::json now = to_json(config);
+  Config plain;  // what a setting was before there was a flag for it
+  plain.training.connection.kind = config.training.connection.kind;
+  const nlohmann::json now = to_json(config), usual = to_json(plain);
   for (const auto& [key, value] : now.items()) {
     if (std::ranges::count(kMayChange, key) > 0) continue;
-    check_value(earlier.contains(key) && earlier[key] == value,
-                "--resume: the run was started with {} {} but now has {}", key,
-                earlier.value(key, nlohmann::json()).dump().substr(0, 80), value.dump());
+    const nlohmann::json before = earlier.value(key, usual.value(key, nlohmann::json()));
+    check_value(before == value, "--resume: the run was started with {} {} but now has {}", key,
+                before.dump().substr(0, 80), value.dump());
   }
 }
 

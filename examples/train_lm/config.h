@@ -1,17 +1,21 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "../common/trainer.h"
+#include "saved_run.h"
 
 namespace braid::train_lm {
 
 /// Everything that a run depends on. Flags have the same names.
 struct Config {
-  std::string text;  ///< empty: the license texts of the system
+  std::string text;                        ///< empty: the license texts of the system
+  std::filesystem::path init;              ///< a run to start from; empty: from random weights
+  std::shared_ptr<const SavedRun> origin;  ///< what is there
   examples::TrainerSettings training;
   std::int64_t eval_every = 250, checkpoint_every = 250;
   std::int64_t telemetry_every = 0;  ///< 0: never

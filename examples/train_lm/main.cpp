@@ -24,6 +24,7 @@
 #include "config.h"
 #include "interruption.h"
 #include "sample.h"
+#include "upcycling.h"
 
 namespace braid::train_lm {
 namespace {
@@ -52,9 +53,10 @@ void check_folder(const Config& config, const Folder& folder) {
               folder.path.string());
 }
 
-/// Without a checkpoint the run is that which config.json describes, and starts again.
-void resume(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
-  if (auto state = load_checkpoint(folder.path, trainer.state(), config, corpus)) {
+/// Returns whether there is a checkpoint. Without one the run is that which config.json describes, and starts again.
+bool resume(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
+  auto state = load_checkpoint(folder.path, trainer.state(), config, corpus);
+  if (state) {
     trainer.restore(std::move(*state));
   } else {
     const auto earlier =
@@ -65,16 +67,17 @@ void resume(const Config& config, const Folder& folder, const Corpus& corpus, Tr
   }
   check_value(trainer.step() <= config.training.steps, "--resume: the run is at step {} already, past --steps {}",
               trainer.step(), config.training.steps);
+  return state.has_value();
 }
 
-/// Drops the lines of steps that will be taken again, and says when lines of earlier steps are missing. Reads all
-/// before it writes.
+/// Drops the lines of steps that will be taken again, those past `step`, and says when lines of earlier steps are
+/// missing. Reads all before it writes.
 void rewind(const Folder& folder, std::int64_t step) {
   std::map<fs::path, examples::KeptLines> kept;
   for (const fs::path& path : {folder.metrics(), folder.telemetry(), folder.gradients()})
     if (fs::exists(path)) kept[path] = examples::json_lines_until(path, step);
   for (const auto& [path, lines] : kept) write_file_atomically(path, [&](std::ostream& file) { file << lines.text; });
-  if (const std::int64_t last = kept[folder.metrics()].last_step; last != step)
+  if (const std::int64_t last = kept[folder.metrics()].last_step; step >= 0 && last != step)
     examples::say("{}: lines are missing: the last one is of step {} but the checkpoint of step {}\n",
                   folder.metrics().string(), last, step);
 }
@@ -143,12 +146,22 @@ double evaluate(const Trainer& trainer) {
   return loss;
 }
 
+/// The first line of a run that starts from the model of another one: what its connections change.
+void report_origin(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
+  const double before = held_out_of_origin(config, corpus), now = evaluate(trainer), difference = now - before;
+  examples::say("init: {} at step {} has the held-out loss {:.6f}; with {} connections it is {:.6f}, {:+.1e}{}\n",
+                config.init.string(), config.origin->step, before, config.training.connection.kind, now, difference,
+                std::abs(difference) > 0.01 * before ? ": they change what the model computes" : "");
+  examples::JSONLines(folder.metrics()).append({{"step", 0}, {"val_loss", now}, {"init_val_loss", before}});
+  save_if_best(folder.path, trainer.state(), now, config, corpus);
+}
+
 void train(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
   const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
   const auto due = [&](std::int64_t every) { return trainer.step() % every == 0 || trainer.step() == steps; };
   examples::JSONLines metrics(folder.metrics());
   examples::Progress progress("step", steps, trainer.step());
-  bool saved = true;
+  bool saved = has_checkpoint(folder.path) || config.init.empty();
   while (trainer.step() < steps && !interrupted()) {
     if (config.check_gradients > 0 && (trainer.step() + 1) % config.check_gradients == 0)
       check_gradients(folder, trainer, progress);
@@ -161,6 +174,7 @@ void train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
     std::optional<double> held_out;
     if (due(config.eval_every)) {
       held_out = evaluate(trainer);
+      save_if_best(folder.path, trainer.state(), *held_out, config, corpus);
       progress.message(
           fmt::format("step {:>6}  train loss {:.4f}  held-out loss {:.4f}", trainer.step(), result.loss, *held_out));
     }
@@ -183,20 +197,23 @@ void introduce(const Config& config, const Folder& folder, const Corpus& corpus,
   if (config.resume) examples::say("resumed at step {}\n", trainer.step());
 }
 
-int run(const Config& config) {
+int run(Config config) {
   if (config.threads > 0) set_num_threads(config.threads);
   const Folder folder{config.out};
   check_folder(config, folder);
   const Corpus corpus(examples::read_text(config.text), config.training.context);
   Trainer trainer(config.training, corpus);
+  if (config.origin) start_from_origin(config, corpus, trainer);
   if (!config.resume) examples::make_results_folder(folder.path);
   const examples::FolderLock lock(folder.path);
   check_folder(config, folder);  // another process may have been faster
-  if (config.resume) resume(config, folder, corpus, trainer);
-  rewind(folder, trainer.step());
+  const bool resumed = config.resume && resume(config, folder, corpus, trainer);
+  rewind(folder, resumed ? trainer.step() : -1);
   write_config(config, folder, corpus);
 
   introduce(config, folder, corpus, trainer);
+  if (config.origin && !resumed) report_origin(config, folder, corpus, trainer);
+  config.origin.reset();  // its memory
   train(config, folder, corpus, trainer);
   if (examples::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
     examples::say("picture: {}\n", folder.picture().string());

@@ -19,6 +19,7 @@
 #include <braid/core/gemm.h>
 #include <braid/core/map.h>
 #include <braid/core/matmul.h>
+#include <braid/core/npy.h>
 #include <braid/core/parallel.h>
 #include <braid/core/random.h>
 #include <braid/core/reduce.h>
@@ -57,6 +58,7 @@
 #include <braid/mhc/rewire.h>
 #include <braid/mhc/streams.h>
 #include <braid/mhc/telemetry.h>
+#include <braid/nn/accumulate.h>
 #include <braid/nn/attention.h>
 #include <braid/nn/block.h>
 #include <braid/nn/clip.h>
@@ -74,6 +76,7 @@
 #include <braid/nn/saving.h>
 #include <braid/nn/schedule.h>
 #include <braid/nn/sequential.h>
+#include <braid/nn/subset.h>
 #include <braid/nn/summary.h>
 #include <braid/nn/transformer.h>
 #include <braid/nn/verify.h>

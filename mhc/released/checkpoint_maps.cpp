@@ -9,8 +9,8 @@
 
 namespace braid::mhc {
 
-void CheckpointMaps::initialize(const char* op, std::int64_t channels, ReleasedInit init, double fn_std, Rng& rng,
-                                DType dtype) {
+void CheckpointMaps::initialize(const char* op, std::int64_t channels, ReleasedInit init, double fn_std,
+                                double scale_at_start, Rng& rng, DType dtype) {
   check_value(channels >= 1, "{}: channels must be >= 1 but is {}", op, channels);
   check_value(pre_eps >= 0, "{}: hc_eps must be >= 0 but is {}", op, pre_eps);
   check_value(norm_eps >= 0, "{}: norm_eps must be >= 0 but is {}", op, norm_eps);
@@ -21,7 +21,7 @@ void CheckpointMaps::initialize(const char* op, std::int64_t channels, ReleasedI
   const Shape shape{rows, n * channels};
   fn = std > 0 ? nn::init::normal(shape, std, rng, dtype) : zeros(shape, dtype);
   base = published ? zeros({rows}, dtype) : residual_like_bias(mixing, dtype);
-  scale = full({mixing.logits() > 0 ? 3 : 2}, published ? 1 : 0.01, dtype);
+  scale = full({mixing.logits() > 0 ? 3 : 2}, published ? 1 : scale_at_start, dtype);
 }
 
 MHCMaps CheckpointMaps::maps() const {

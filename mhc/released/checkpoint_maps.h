@@ -19,10 +19,10 @@ struct CheckpointMaps {
   Mixing mixing;
   double norm_eps, pre_eps, post_eps = 0, post_magnitude = 2;
 
-  /// Sets the parameters for so many channels; see ReleasedInit. Throws ValueError that begins with `op` unless
-  /// channels
-  /// >= 1 and the eps and fn_std are at least 0.
-  void initialize(const char* op, std::int64_t channels, ReleasedInit init, double fn_std, Rng& rng, DType dtype);
+  /// Sets the parameters for so many channels; fn_std and scale are of ReleasedInit::residual. Throws ValueError that
+  /// begins with `op` unless channels >= 1 and the eps and fn_std are at least 0.
+  void initialize(const char* op, std::int64_t channels, ReleasedInit init, double fn_std, double scale, Rng& rng,
+                  DType dtype);
 
   /// The same maps with the parameters in the order of the kernels.
   MHCMaps maps() const;

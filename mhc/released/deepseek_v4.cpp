@@ -14,7 +14,7 @@ DeepSeekV4Connection::DeepSeekV4Connection(std::int64_t channels, std::int64_t s
       channels(channels),
       settings(s) {
   check_value(s.keep_every >= 1, "DeepSeekV4Connection: keep_every must be >= 1 but is {}", s.keep_every);
-  maps.initialize("DeepSeekV4Connection", channels, s.init, s.fn_std, rng, s.dtype);
+  maps.initialize("DeepSeekV4Connection", channels, s.init, s.fn_std, s.scale, rng, s.dtype);
 }
 
 Var DeepSeekV4Connection::read(Streams& x) const {

@@ -10,7 +10,8 @@ struct DeepSeekV4Settings {
   double norm_eps = 1e-6;  ///< of the RMS norm in front of the maps (GLM-5-next: 1e-5)
   double post_magnitude = 2;
   ReleasedInit init = ReleasedInit::residual;
-  double fn_std = 0;  ///< with ReleasedInit::residual; see ManifoldConstrainedHC's phi_std
+  double fn_std = 0;    ///< with ReleasedInit::residual; see ManifoldConstrainedHC's phi_std
+  double scale = 0.01;  ///< with ReleasedInit::residual, at the start; see ManifoldConstrainedHC's alpha
   StreamReduction reduction = StreamReduction::mean;
   Path path = default_path();
   std::int64_t keep_every = 1;  ///< on the fused path: see Streams

@@ -15,7 +15,7 @@ HunyuanV4Connection::HunyuanV4Connection(std::int64_t channels, std::int64_t str
       channels(channels),
       settings(s) {
   check_value(s.keep_every >= 1, "HunyuanV4Connection: keep_every must be >= 1 but is {}", s.keep_every);
-  maps.initialize("HunyuanV4Connection", channels, s.init, s.fn_std, rng, s.dtype);
+  maps.initialize("HunyuanV4Connection", channels, s.init, s.fn_std, s.scale, rng, s.dtype);
 }
 
 Var HunyuanV4Connection::read(Streams& x) const {

@@ -18,10 +18,11 @@ BAD_COUNT = [*NOT_WHOLE, "0", "-1"]
 SIZES = ["--layers", "--channels", "--heads", "--context", "--batch"]
 OUTSIDE = {"NOT_UTF8": os.fsdecode(b"\xff\xfe"), "LONG": "x" * 300}
 
-TRAIN = {flag: BAD_COUNT for flag in [*SIZES, "--steps", "--eval-every", "--checkpoint-every"]}
+TRAIN = {flag: BAD_COUNT for flag in [*SIZES, "--steps", "--eval-every", "--checkpoint-every", "--blocks"]}
 TRAIN |= {flag: [*NOT_FINITE, "-1", "1e308"] for flag in ["--lr", "--weight-decay"]}
 TRAIN |= {"--clip": ["0", *NOT_FINITE], "--seed": [*NOT_WHOLE, "-1"], "--threads": ["-1", "1025"], "--warmup": ["-1", "2001"],
           "--sample": ["-1", "x"], "--min-lr": ["1", "nan"], "--on-nonfinite": ["", "go"], "--connection": ["", "mch", "a\nb"],
+          "--init": ["none", "loop", "NOT_UTF8"], "--train": ["", "none", "connections"], "--alpha": ["-1", "nan"],
           "--streams": ["0", "65"], "--skip-epsilon": ["nan", "1x"], "--skip-temperature": ["nan", "0"]}
 FLAGS = {
     "train_lm": TRAIN,

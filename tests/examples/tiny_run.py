@@ -13,5 +13,14 @@ def tensors(out):
     return data[8 + length:]
 
 
+def named_tensors(path):
+    """The bytes of each tensor of a file, and its metadata."""
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + length])
+    metadata = header.pop("__metadata__")
+    return {name: data[8 + length:][slice(*its["data_offsets"])] for name, its in header.items()}, metadata
+
+
 def losses(out):
     return [json.loads(line)["train_loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]

@@ -1,14 +1,15 @@
 #!/usr/bin/python3 -B
-"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|gradients|bad-input|nonfinite}"""
+"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|gradients|blocks|best|upcycling|bad-input|nonfinite}"""
 import json
 import pathlib
+import random
 import struct
 import subprocess
 import sys
 import tempfile
 
 from program import check, check_refused, run, write_text
-from tiny_run import TINY, losses, tensors
+from tiny_run import TINY, losses, named_tensors, tensors
 
 
 def outputs(program, folder):
@@ -98,6 +99,126 @@ def gradients(program, folder):
     check(all(row["worst_op"] in ops and row["max_ulps"] > 0 for row in rows), f"{rows}")
 
 
+def blocks(program, folder):
+    """What blocks give does not depend on threads or on a resumption, and is the whole batch's but for roundings."""
+    text = write_text(folder)
+    flags = ["--text", text, *TINY, "--batch", 6, "--lr", 5e-3, "--min-lr", 5e-3, "--connection", "mhc"]
+    outs = {name: folder / name for name in ("whole", "one", "six", "threads", "broken")}
+    cases = [("whole", ["--steps", 30]), ("one", ["--steps", 30, "--blocks", 1]), ("six", ["--steps", 30, "--blocks", 6]),
+             ("threads", ["--steps", 30, "--blocks", 6, "--threads", 1]), ("broken", ["--steps", 13, "--blocks", 6]),
+             ("broken", ["--steps", 30, "--blocks", 6, "--resume"])]
+    for name, more in cases:
+        result = run(program, *flags, "--out", outs[name], *more)
+        check(result.returncode == 0, f"{name}: {result.stderr}")
+    check(tensors(outs["whole"]) == tensors(outs["one"]), "one block must be the whole batch")
+    check(tensors(outs["whole"]) != tensors(outs["six"]), "six blocks round otherwise")
+    for name in ("threads", "broken"):
+        check(tensors(outs["six"]) == tensors(outs[name]) and losses(outs["six"]) == losses(outs[name]), f"{name} changed the bits")
+    for a, b in zip(losses(outs["whole"]), losses(outs["six"])):
+        check(abs(a - b) < 1e-4 * a, f"blocks changed a loss from {a} to {b}")
+    check_refused("with blocks 6 but now has 3", run(program, *flags, "--out", outs["six"], "--resume", "--steps", 40, "--blocks", 3))
+    check_refused("--blocks: 4 blocks do not divide a --batch of 6", run(program, *flags, "--out", folder / "new", "--blocks", 4))
+
+
+def best(program, folder):
+    """best.safetensors is the checkpoint of the lowest held-out loss, and a resumed run knows how low that was."""
+    text = folder / "text.txt"
+    random.seed(2)
+    text.write_text("".join(random.choice("abcdefgh") for _ in range(1500)))  # nothing to learn but by heart
+    flags = ["--text", text, *TINY, "--channels", 64, "--lr", 3e-3, "--min-lr", 3e-3, "--warmup", 0, "--eval-every", 10]
+    whole, broken = folder / "whole", folder / "broken"
+    for out, more in ((whole, ["--steps", 300]), (broken, ["--steps", 200]), (broken, ["--steps", 300, "--resume"])):
+        result = run(program, *flags, "--out", out, *more)
+        check(result.returncode == 0, result.stderr)
+    lines = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
+    held_out = {line["step"]: line["val_loss"] for line in lines if "val_loss" in line}
+    step = min(held_out, key=held_out.get)
+    check(step < 200, f"the held-out loss must rise in the end: {held_out}")
+    for out in (whole, broken):
+        _, metadata = named_tensors(out / "best.safetensors")
+        check((int(metadata["step"]), float(metadata["best_held_out"])) == (step, held_out[step]), f"{out.name}: {metadata}")
+        _, metadata = named_tensors(out / "checkpoint.safetensors")
+        check((int(metadata["step"]), float(metadata["best_held_out"])) == (300, held_out[step]), f"{out.name}: {metadata}")
+    check(named_tensors(whole / "best.safetensors")[0] == named_tensors(broken / "best.safetensors")[0], "the best model differs")
+    (broken / "best.safetensors").rename(broken / "checkpoint.safetensors")  # to go on from there
+    result = run(program, *flags, "--out", broken, "--steps", 300, "--resume")
+    check(f"resumed at step {step}" in result.stdout and result.returncode == 0, f"{result.stdout} {result.stderr}")
+    check(tensors(broken) == tensors(whole), "the best checkpoint led elsewhere")
+
+
+def upcycling(program, folder):
+    """--init puts the weights of a run into other connections: the same held-out loss, on which training goes on."""
+    text, source = write_text(folder), folder / "source"
+    flags = ["--text", text, *TINY, "--eval-every", 30]
+    check(run(program, *flags, "--steps", 60, "--lr", 1e-2, "--out", source).returncode == 0, "the first run failed")
+    weights, _ = named_tensors(source / "checkpoint.safetensors")
+    start = ["--text", text, "--init", source, "--sample", 0, "--batch", 4]
+
+    def started(name, *more):
+        result = run(program, *start, "--out", folder / name, *more)
+        check(result.returncode == 0, f"{name}: {result.stderr}")
+        line = json.loads((folder / name / "metrics.jsonl").read_text().splitlines()[0])
+        check(set(line) == {"step", "val_loss", "init_val_loss"} and line["step"] == 0, f"{name}: {line}")
+        check("at step 60 has the held-out loss" in result.stdout, f"{name}: {result.stdout}")
+        return result, line["val_loss"], line["init_val_loss"], named_tensors(folder / name / "checkpoint.safetensors")[0]
+
+    last = [json.loads(line) for line in (source / "metrics.jsonl").read_text().splitlines()][-1]["val_loss"]
+    for kind, bound in {"residual": 0, "hc": 1e-6, "mhc": 1e-6, "deepseek-v4": 1e-5, "hunyuan-v4": 1e-5, "single-pass": 1e-5,
+                        "skip": 1e-3, "mhc-layer": 1e-3, "gated": 1e-3}.items():
+        result, now, before, tensors_now = started(kind, "--connection", kind, "--steps", 0)
+        check(before == last, f"{kind}: the source has {last} but --init says {before}")
+        check(abs(now - before) <= bound * before and "change what" not in result.stdout, f"{kind}: {before} became {now}")
+        check(all(tensors_now[name] == data for name, data in weights.items() if name.startswith("model.")), f"{kind}: other weights")
+    result, now, before, _ = started("manifold", "--connection", "manifold", "--steps", 0)
+    check(abs(now - before) > 0.01 * before and "they change what the model computes" in result.stdout, f"{result.stdout}")
+    result, now, before, _ = started("dynamic", "--connection", "mhc", "--steps", 0, "--alpha", 1, "--phi-std", 1)
+    check(abs(now - before) > 1e-3 * before, "--alpha must be heard")
+
+    flags = ["--connection", "mhc", "--train", "connections", "--lr", 1e-2, "--min-lr", 1e-2, "--eval-every", 5]
+    _, _, _, frozen = started("frozen", *flags, "--steps", 20)
+    mine = [name for name in frozen if ".connection." in name]
+    check(len(mine) == 3 * 2 * 3, f"parameters and moments of connections alone are trained: {mine}")
+    for name, data in weights.items():
+        check(not name.startswith("model.") or frozen[name] == data, f"{name} changed")
+    _, _, _, start_of_mhc = started("start", "--connection", "mhc", "--steps", 0)
+    for name, data in start_of_mhc.items():
+        check(".connection." not in name or frozen[name] != data, f"{name} did not learn")
+    _, _, _, broken = started("broken", *flags, "--steps", 8)
+    result = run(program, *start, *flags, "--steps", 20, "--out", folder / "broken", "--resume")
+    check(result.returncode == 0 and "init:" not in result.stdout, f"{result.stdout} {result.stderr}")
+    check(tensors(folder / "broken") == tensors(folder / "frozen"), "resumption changed the bits")
+    metrics = (folder / "broken/metrics.jsonl").read_text().splitlines()
+    check([json.loads(line)["step"] for line in metrics] == list(range(21)), "metrics.jsonl lost or repeated steps")
+    for checkpoint in (folder / "broken").glob("*.safetensors"):
+        checkpoint.unlink()
+    result = run(program, *start, *flags, "--steps", 20, "--out", folder / "broken", "--resume")
+    check(result.returncode == 0 and "init:" in result.stdout, f"{result.stdout} {result.stderr}")
+    check(tensors(folder / "broken") == tensors(folder / "frozen"), "a run that starts again differs")
+
+    source = folder / "frozen"  # whose connections have learned
+    start[3] = source
+    result = run(program, *start, "--connection", "mhc", "--steps", 0, "--out", folder / "again")
+    line = json.loads((folder / "again/metrics.jsonl").read_text())
+    check(result.returncode == 0 and line["val_loss"] == line["init_val_loss"], f"connections of the same kind stay: {line}")
+
+    new = folder / "new"
+    other = folder / "other.txt"
+    other.write_text("abc" * 500)
+    empty = folder / "empty"
+    empty.mkdir()
+    start[3] = folder / "source"
+    for expected, case in [
+            ("reads other characters than the text has", [*start, "--text", other, "--steps", 5]),
+            ("--layers: the model of --init has 1 but the command line says 2", [*start, "--layers", 2]),
+            (f"--init: {folder / 'none'} holds no checkpoint", ["--text", text, "--init", folder / "none"]),
+            (f"--init: {empty} holds no checkpoint", ["--text", text, "--init", empty]),
+            ("--steps: must be at least 1 without --init but is 0", ["--text", text, "--steps", 0]),
+            ("--train: residual connections have no parameters", ["--text", text, "--train", "connections"]),
+            ("--train: some not in {all,connections}", ["--text", text, "--train", "some"])]:
+        check_refused(expected, run(program, *case, "--out", new))
+    check(not new.exists(), "a folder was made for a run that was refused")
+
+
 def bad_input(program, folder):
     text, out = write_text(folder), folder / "run"
     flags = ["--text", text, *TINY, "--connection", "mhc", "--phi-std", 0.5, "--steps", 10, "--out", out]
@@ -174,5 +295,5 @@ def nonfinite(program, folder):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"outputs": outputs, "connections": connections, "gradients": gradients, "bad-input": bad_input,
-         "nonfinite": nonfinite}[case](program, pathlib.Path(name))
+        {"outputs": outputs, "connections": connections, "gradients": gradients, "blocks": blocks, "best": best,
+         "upcycling": upcycling, "bad-input": bad_input, "nonfinite": nonfinite}[case](program, pathlib.Path(name))

@@ -121,6 +121,30 @@ TEST(Connection, StartsLikeTheResidualNetworkUnderEveryHead) {
   }
 }
 
+TEST(Connection, KeepsTheResidualFunctionWithAlphaZeroAndSetsTheStreamsApart) {
+  for (const auto& [text, bound] :
+       {std::pair("mhc", 1e-13), {"deepseek-v4", 1e-4}, {"hunyuan-v4", 1e-4}, {"single-pass", 1e-4}}) {
+    ConnectionConfig config = config_of(text);
+    config.phi_std = 0.02;
+    config.alpha = 0;
+    EXPECT_LT(distance_from_residual(config), bound) << text;
+    Rng rng(1);
+    Network network(config, 8, 6, rng);
+    const Tensor x = random({2, 8}, rng), cotangent = random({2, 8}, rng);
+    const auto step = value_and_grad([&](const Network& m) { return sum(m(x) * cotangent); });
+    for (int steps = 0; steps < 2; ++steps) {  // alpha moves with the first, phi with the second
+      const Network grads = step(network).second;
+      std::vector<Tensor> all;
+      for_each_param(grads, [&](const std::string&, const Var& g) { all.push_back(g.value()); });
+      std::size_t i = 0;
+      for_each_param(network, [&](const std::string&, Var& p) { p = p - 0.1 * all[i++]; });
+    }
+    const auto stream = network.connections[0](network.connections[0].open(x), network.layers[0]);
+    const Tensor streams = value(stream).value();
+    EXPECT_GT(largest_difference(streams.select(-2, 0), streams.select(-2, 1)), 1e-6) << text;
+  }
+}
+
 // Streams that differ, since equal ones make H_res, whose rows sum to 1, as good as any other.
 TEST(Connection, LearnsEveryParameterFromItsStart) {
   for (const std::string text : {"hc", "mhc", "deepseek-v4", "hunyuan-v4", "gated", "single-pass"})

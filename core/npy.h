@@ -1,0 +1,33 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <braid/core/tensor.h>
+
+namespace braid {
+
+/// Reads an array that numpy.save wrote: format 1.0, 2.0 or 3.0, little endian, in C or Fortran order.
+/// f4, f8 and i4 are read as they are; f2 becomes f32; booleans and other integers become i32, and values that do not
+/// fit are an error. The tensor is row-major. Trusts nothing: the array fills the file to its end.
+/// Throws FileError naming the file, what was expected and what was found.
+Tensor load_npy(const std::filesystem::path& path);
+
+/// Writes what numpy.load reads, in C order, atomically (write_file_atomically). Throws ValueError for an undefined
+/// tensor, FileError when writing fails.
+void save_npy(const std::filesystem::path& path, const Tensor& tensor);
+
+/// Reads the arrays that numpy.savez or numpy.savez_compressed wrote, under their names: a zip of .npy files, stored or
+/// deflated. Throws FileError naming the file and the array.
+std::map<std::string, Tensor> load_npz(const std::filesystem::path& path);
+
+struct SaveNpz {
+  bool compressed = false;
+};
+
+/// Writes what numpy.load reads as a mapping, atomically; equal tensors give equal bytes. Throws ValueError for an
+/// undefined tensor or a name that is empty or not UTF-8, FileError when writing fails.
+void save_npz(const std::filesystem::path& path, const std::map<std::string, Tensor>& tensors,
+              const SaveNpz& options = {});
+
+}  // namespace braid

@@ -1,0 +1,43 @@
+#include "upcycling.h"
+
+#include <map>
+
+#include <braid/nn/saving.h>
+
+namespace braid::train_lm {
+namespace {
+
+using examples::in_connection;
+
+std::map<std::string, Shape> connections_in(const nn::NamedTensors& parameters) {
+  std::map<std::string, Shape> shapes;
+  for (const auto& [name, tensor] : parameters)
+    if (in_connection(name)) shapes.emplace(name, tensor.shape());
+  return shapes;
+}
+
+}  // namespace
+
+void start_from_origin(const Config& config, const examples::Corpus& corpus, examples::Trainer& trainer) {
+  const SavedRun& origin = *config.origin;
+  check_value(origin.alphabet == corpus.alphabet(), "--init: the model of {} reads other characters than the text has",
+              config.init.string());
+  nn::NamedTensors own = nn::to_tensors(trainer.model()), parameters = origin.parameters;
+  if (connections_in(own) != connections_in(parameters)) {
+    std::erase_if(parameters, [](const auto& entry) { return in_connection(entry.first); });
+    std::erase_if(own, [](const auto& entry) { return !in_connection(entry.first); });
+    parameters.merge(own);
+  }
+  nn::from_tensors(trainer.state().model, parameters, "--init: " + config.init.string());
+}
+
+double held_out_of_origin(const Config& config, const examples::Corpus& corpus) {
+  examples::TrainerSettings settings = config.training;
+  settings.connection = config.origin->training.connection;
+  settings.trained = examples::Trained::all;
+  examples::Trainer origin(settings, corpus);
+  nn::from_tensors(origin.state().model, config.origin->parameters, "--init: " + config.init.string());
+  return origin.evaluate();
+}
+
+}  // namespace braid::train_lm

@@ -1,0 +1,14 @@
+#pragma once
+#include "../common/trainer.h"
+#include "config.h"
+
+namespace braid::train_lm {
+
+/// Gives the trainer's model the parameters of the run that --init names. Its connections start anew, unless those of
+/// the run have the same parameters. Throws ValueError when the run has read other characters than the text has.
+void start_from_origin(const Config& config, const examples::Corpus& corpus, examples::Trainer& trainer);
+
+/// The held-out loss of the run's own model, under its own connections.
+double held_out_of_origin(const Config& config, const examples::Corpus& corpus);
+
+}  // namespace braid::train_lm

@@ -1,0 +1,51 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <braid/autograd/params.h>
+
+namespace braid::nn {
+
+/// Some of a module's parameters, under their paths in it: what is trained where the rest is frozen. No gradients are
+/// computed but theirs:
+///
+///     Subset trained = subset(model, [](std::string_view path) { return path.starts_with("head."); });
+///     auto step = value_and_grad([&](const Subset& s) { return with(model, s).loss(tokens, targets); });
+///     auto [loss, grads] = step(trained);
+///     optimizer.step(trained, grads);
+///     model = with(model, trained);
+struct Subset {
+  std::vector<std::pair<std::string, Var>> parameters;
+
+  void params(auto&& visit) {
+    for (auto& [path, parameter] : parameters) visit(path, parameter);
+  }
+};
+
+/// The parameters of `module` whose paths `chosen` accepts; they share their storage.
+template <Parametric M>
+Subset subset(const M& module, const std::function<bool(std::string_view path)>& chosen) {
+  Subset some;
+  for_each_param(module, [&](const std::string& path, const Var& p) {
+    if (chosen(path)) some.parameters.emplace_back(path, p);
+  });
+  return some;
+}
+
+/// A copy of `module` with the parameters of `some` in the place of its own. Throws ValueError naming a path that the
+/// module does not have, or not in the order of `some`.
+template <Parametric M>
+M with(M module, const Subset& some) {
+  auto next = some.parameters.begin();
+  for_each_param(module, [&](const std::string& path, Var& p) {
+    if (next != some.parameters.end() && next->first == path) p = next++->second;
+  });
+  check_value(next == some.parameters.end(), "with: the module has no parameter {} in this place",
+              next == some.parameters.end() ? "" : next->first);
+  return module;
+}
+
+}  // namespace braid::nn
