@@ -95,7 +95,8 @@ TEST(Tokenizer, IgnoresMergesOfWordsThatAreTokensWhereTheFileSaysSo) {
 
 TEST(Tokenizer, FindsTheLongestAddedTokenFirst) {
   json file = file_with({{"a", "<"}});
-  file["added_tokens"] = {added(300, "<a>"), added(301, "<a><b>"), added(302, "<a"), added(303, "\u00e9 ")};
+  file["added_tokens"] =
+      json::array({added(300, "<a>"), added(301, "<a><b>"), added(302, "<a"), added(303, "\u00e9 ")});
   EXPECT_THAT(encode(file, "<a><a><b><a<<a>x\u00e9 "), ElementsAre(300, 301, 302, '<', 300, 'x', 303));
   EXPECT_EQ(parse(file).decode(Ids{301, 303, 302}), "<a><b>\u00e9 <a");
   EXPECT_EQ(parse(file).vocab(), 304);
@@ -109,7 +110,7 @@ TEST(Tokenizer, FindsTheLongestAddedTokenFirst) {
 TEST(Tokenizer, NormalizesBetweenAddedTokensThatAreNotNormalizedThemselves) {
   json file = file_with();
   file["normalizer"] = {{"type", "NFC"}};
-  file["added_tokens"] = {added(300, "e\u0301"), added(301, "\u2126", true)};
+  file["added_tokens"] = json::array({added(300, "e\u0301"), added(301, "\u2126", true)});
   EXPECT_THAT(encode(file, "e\u0301"), ElementsAre(300));
   EXPECT_THAT(encode(file, "\u2126\u03a9e\u0323"), ElementsAre(301, 301, 0xE1, 0xBA, 0xB9));
   EXPECT_THAT(encode(file, "o\u0308"), ElementsAre(0xC3, 0xB6));
@@ -120,7 +121,7 @@ TEST(Tokenizer, NormalizesBetweenAddedTokensThatAreNotNormalizedThemselves) {
 TEST(Tokenizer, PutsASpaceBeforeEachPieceWhereTheFileSaysSo) {
   json file = file_with();
   file["pre_tokenizer"]["add_prefix_space"] = true;
-  file["added_tokens"] = {added(300, "<s>")};
+  file["added_tokens"] = json::array({added(300, "<s>")});
   EXPECT_THAT(encode(file, "a<s>b<s> c"), ElementsAre(' ', 'a', 300, ' ', 'b', 300, ' ', 'c'));
   EXPECT_THAT(encode(file, ""), IsEmpty());
 }
@@ -143,7 +144,7 @@ TEST(Tokenizer, CutsByEachStepOfASequence) {
 
 TEST(Tokenizer, PutsTheTokensOfATemplateAroundATextOnRequest) {
   json file = file_with();
-  file["added_tokens"] = {added(300, "<s>"), added(301, "</s>")};
+  file["added_tokens"] = json::array({added(300, "<s>"), added(301, "</s>")});
   file["post_processor"] =
       json::parse(R"({"type": "Sequence", "processors": [{"type": "ByteLevel"}, {"type": "TemplateProcessing",
       "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "</s>"}}],
@@ -200,14 +201,15 @@ TEST(Tokenizer, RefusesWhatIsDamaged) {
   for (const json& id : {json(-1), json(1.5), json("1"), json(1 << 24), json(1ull << 40), json()})
     EXPECT_EQ(refusal([&](json& f) { f["model"]["vocab"]["xy"] = id; }),
               "tokenizer.json: model.vocab.xy must be an id below 16777216 but is " + id.dump());
-  EXPECT_EQ(refusal([](json& f) { f["added_tokens"] = {added(5, "<s>")}; }),
+  EXPECT_EQ(refusal([](json& f) { f["added_tokens"] = json::array({added(5, "<s>")}); }),
             "tokenizer.json: added_tokens[0] has the id 5 twice");
-  EXPECT_EQ(refusal([](json& f) { f["added_tokens"] = {added(5, "ab")}; }),
+  EXPECT_EQ(refusal([](json& f) { f["added_tokens"] = json::array({added(5, "ab")}); }),
             "tokenizer.json: added_tokens[0].id must be 256, as in model.vocab, but is 5");
   EXPECT_EQ(refusal([](json& f) { f["model"]["vocab"] = json::object(); }),
             "tokenizer.json: model.vocab must be an object of tokens but is an object");
   EXPECT_THAT(refusal([](json& f) { f["model"]["merges"] = 1; }), HasSubstr("model.merges must be a list but is 1"));
-  EXPECT_THAT(refusal([](json& f) { f["added_tokens"] = {added(400, "")}; }), HasSubstr("content must not be empty"));
+  EXPECT_THAT(refusal([](json& f) { f["added_tokens"] = json::array({added(400, "")}); }),
+              HasSubstr("content must not be empty"));
 }
 
 TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
@@ -242,7 +244,7 @@ TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
             }),
             "tokenizer.json: pre_tokenizer.pretokenizers[0].pattern.Regex has \\w, which braid does not do");
   EXPECT_EQ(refusal([](json& f) {
-              f["added_tokens"] = {added(300, "<s>")};
+              f["added_tokens"] = json::array({added(300, "<s>")});
               f["added_tokens"][0]["lstrip"] = true;
             }),
             only("added_tokens[0].lstrip", "false", "true"));
