@@ -163,6 +163,28 @@ const std::vector<Program::Op>& Program::ops() {
       },
       [](P p) { return rotary_embedding(p.x(), p.number(), p.position()); },
       [](P p) { return dropout(p.x(), p.number(), Rng(1)); },
+      [](P p) { return sin(p.x()); },
+      [](P p) { return cos(p.x()); },
+      [](P p) { return log1p(p.x()); },
+      [](P p) { return expm1(p.x()); },
+      [](P p) { return softplus(p.x()); },
+      [](P p) { return Var(less(p.x(), p.x())); },
+      [](P p) { return Var(argmax(p.x(), p.axis(), p.flag())); },
+      [](P p) { return Var(one_hot(p.ids(), p.bytes_.in(-1, 9), p.dtype())); },
+      [](P p) { return masked_fill(p.x(), p.ids(), p.number()); },
+      [](P p) { return tril(p.x(), p.position()); },
+      [](P p) { return triu(p.x(), p.position()); },
+      [](P p) { return flip(p.x(), p.axes()); },
+      [](P p) { return roll(p.x(), p.axis(), p.position()); },
+      [](P p) { return pad(p.x(), p.axis(), p.bytes_.in(-1, 5), p.bytes_.in(-1, 5), p.number()); },
+      [](P p) {
+        return repeat(p.x(), {p.bytes_.in(-1, 3), p.bytes_.in(0, 3)});
+      },
+      [](P p) {
+        return split(p.x(), p.axis(), {p.position(), p.position()}).back();
+      },
+      [](P p) { return chunk(p.x(), p.axis(), p.bytes_.in(-1, 5)).front(); },
+      [](P p) { return slice(p.x(), p.axis(), p.position(), p.position(), p.position()); },
       [](P p) { return mhc::sinkhorn_knopp(p.x(), p.bytes_.in(0, 9), mhc::Marginal::rows, p.path()); },
       [](P p) { return mhc::simplex_softmax(p.x(), p.number()); },
       [](P p) { return mhc::identity_preserving(p.x(), p.number(), p.number()); },

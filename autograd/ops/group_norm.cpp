@@ -25,6 +25,7 @@ Var group_norm(const Var& x, std::int64_t groups, double eps) {
   check_shape(x.rank() >= 2, "group_norm: x must have shape [B, C, ...] but has {}", x.shape());
   check_value(groups >= 1 && x.size(1) % groups == 0, "group_norm: groups must divide the channels of x {} but is {}",
               x.shape(), groups);
+  if (x.shape().numel() == 0) return x;  // any number of groups divides 0 channels, also one too large for `rows`
   const Shape rows{x.size(0) * groups, x.size(1) / groups * x.shape().axes(2, x.rank()).numel()};
   return reshape(layer_norm(reshape(x, rows), eps), x.shape());
 }

@@ -81,6 +81,7 @@ TEST(GroupNorm, TakesEmptyBatchesAndAxes) {
   EXPECT_EQ(group_norm(zeros({0, 4, 3}), 2, ones({4}), zeros({4})).shape(), (Shape{0, 4, 3}));
   EXPECT_EQ(group_norm(zeros({2, 4, 0}), 2, ones({4}), zeros({4})).shape(), (Shape{2, 4, 0}));
   EXPECT_EQ(group_norm(zeros({2, 0, 3}), 2).shape(), (Shape{2, 0, 3}));
+  EXPECT_EQ(group_norm(zeros({2, 0, 3}), std::int64_t{1} << 62).shape(), (Shape{2, 0, 3}));
 }
 
 TEST(GroupNorm, GivesTheSameBitsForAnyNumberOfThreads) {
