@@ -7,6 +7,7 @@
 
 #include <braid/core/batch_invariant.h>
 #include <braid/core/error.h>
+#include <braid/nn/transformer.h>
 #include <tests/nn/module_checks.h>
 #include <tests/support.h>
 
@@ -21,16 +22,21 @@ using Ids = std::vector<std::int32_t>;
 
 constexpr std::int64_t kVocab = 13, kContext = 40;
 
-/// A small model under any connection, whose weights are large enough for the tokens to matter.
+/// Makes the weights large enough for the tokens to matter.
+void stir(auto& model, Rng& rng) {
+  for_each_param(model, [&](const std::string&, Var& parameter) {
+    const Tensor& value = parameter.value();
+    parameter = value + 0.3 * randn(value.shape(), rng, value.dtype());
+  });
+}
+
+/// A small model under any connection.
 LanguageModel small_model(const std::string& kind) {
   Rng rng(3);
   examples::TrainerSettings settings{.layers = 2, .channels = 16, .heads = 2, .context = kContext};
   settings.connection.kind = kind;
   LanguageModel language{examples::make_model(settings, kVocab, rng), examples::Vocabulary::of_numbers(kVocab), {}};
-  for_each_param(language.model, [&](const std::string&, Var& parameter) {
-    const Tensor& value = parameter.value();
-    parameter = value + 0.3 * randn(value.shape(), rng, value.dtype());
-  });
+  stir(language.model, rng);
   return language;
 }
 
@@ -65,6 +71,47 @@ TEST(Generation, HasTheSameBitsWithAndWithoutACacheUnderEveryConnection) {
     EXPECT_THAT(with, SizeIs(30));
     EXPECT_GT(std::set<std::int32_t>(with.begin(), with.end()).size(), 3u);
   }
+}
+
+nn::Transformer<> of_family(nn::TransformerConfig config, DType dtype) {
+  config.vocab = kVocab;
+  config.context = 1001;
+  config.layers = 2;
+  config.dtype = dtype;
+  Rng rng(4);
+  nn::Transformer<> model(config, rng);
+  stir(model, rng);
+  return model;
+}
+
+TEST(Generation, OfAThousandTokensHasTheBitsOfNoCacheForEveryFamily) {
+  using enum nn::PositionKind;
+  const nn::TransformerConfig llama{.channels = 20,
+                                    .heads = 4,
+                                    .hidden = 27,
+                                    .kv_heads = 2,
+                                    .positions = rotary,
+                                    .activation = nn::Activation::swiglu,
+                                    .mlp_bias = false};
+  nn::TransformerConfig gpt2{.channels = 21, .heads = 3, .norm = nn::NormKind::layer, .attention_bias = true},
+      qwen3 = llama;
+  gpt2.tied_head = qwen3.tied_head = qwen3.qk_norm = true;
+  qwen3.head_size = 8;
+  const BatchInvariant with_or_without_cache;
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const nn::TransformerConfig& config : {gpt2, llama, qwen3}) {
+      const nn::Transformer<> model = of_family(config, dtype);
+      nn::KVCache cache = model.make_cache(1);
+      Rng rng(6);
+      Ids ids{1};
+      while (ids.size() <= 1000) {
+        const Tensor all = Tensor::of<std::int32_t>({1, std::ssize(ids)}, ids);
+        const Tensor logits = model.next_logits(all.slice(1, cache.length, all.size(1)).contiguous(), cache);
+        ASSERT_TRUE(identical(logits, model.logits(all).value().select(1, -1).contiguous())) << ids.size();
+        ids.push_back(nn::sample(logits.to(DType::f32), {}, rng));
+      }
+      EXPECT_EQ(std::set<std::int32_t>(ids.begin(), ids.end()).size(), kVocab);
+    }
 }
 
 TEST(Generation, DependsOnTheSeedAndNotOnThreads) {
