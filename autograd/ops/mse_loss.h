@@ -1,11 +1,12 @@
 #pragma once
+#include <braid/autograd/ops/reduction.h>
 #include <braid/autograd/tape.h>
 
 namespace braid {
 
-/// Mean squared error: `mean((prediction - target)^2)` over all elements, zero when there is none.
-/// prediction, target [...] -> a scalar. Throws ShapeError unless the shapes are equal: there is no broadcasting,
-/// which would hide a mistake.
-Var mse_loss(const Var& prediction, const Var& target);
+/// Squared error: `(prediction - target)^2`, by default the mean over all elements. prediction, target [...] -> reduced.
+/// Throws ShapeError unless the shapes are equal: there is no broadcasting, which would hide a mistake. Throws
+/// DTypeError for i32 and when dtypes differ.
+Var mse_loss(const Var& prediction, const Var& target, Reduction reduction = Reduction::mean);
 
 }  // namespace braid

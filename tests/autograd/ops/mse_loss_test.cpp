@@ -5,6 +5,7 @@
 namespace braid {
 namespace {
 
+using testing::expect_close;
 using testing::expect_gradients;
 using testing::f64;
 using testing::gradients;
@@ -19,7 +20,16 @@ TEST(MseLoss, IsTheMeanOfTheSquaredErrors) {
   EXPECT_FLOAT_EQ(static_cast<float>(mse_loss(prediction.to(DType::f32), target.to(DType::f32)).item()), 3.5f);
 }
 
+TEST(MseLoss, IsReducedAsAsked) {
+  const Tensor prediction = f64({2, 2}, {1, 2, 3, 4}), target = f64({2, 2}, {1, 4, 0, 3});
+  expect_close(mse_loss(prediction, target, Reduction::none).value(), f64({2, 2}, {0, 4, 9, 1}));
+  EXPECT_DOUBLE_EQ(mse_loss(prediction, target, Reduction::sum).item(), 14);
+  EXPECT_DOUBLE_EQ(mse_loss(prediction, target, Reduction::batch_mean).item(), 7);
+}
+
 TEST(MseLoss, GradientsPassGradcheck) {
+  expect_gradients([](auto x) { return mse_loss(x[0], x[1], Reduction::none); },
+                   {normal({2, 3}, 1), normal({2, 3}, 2)});
   expect_gradients(kMseLoss, {normal({2, 3}, 1), normal({2, 3}, 2)});
   expect_gradients(kMseLoss, {normal({}, 1), normal({}, 2)});
   expect_gradients(kMseLoss, {normal({9, 1000}, 1), normal({9, 1000}, 2)});
