@@ -36,7 +36,7 @@ struct Log1p {
 struct Expm1 {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    return expm1(d, x);
+    return hn::CopySign(expm1(d, x), x);  // -0 of -0
   }
 };
 

@@ -25,6 +25,7 @@ TEST(Expm1, IsPreciseCloseToZero) {
   for (double size = 1; size > 1e-300; size /= 7)
     for (const double x : {size, -size}) expect_relatively_close(expm1, std::expm1, x);
   EXPECT_EQ(expm1(scalar(0)).item(), 0);
+  for (const DType dtype : {DType::f32, DType::f64}) EXPECT_TRUE(std::signbit(expm1(scalar(-0.0, dtype)).item()));
 }
 
 TEST(Expm1, GoesToMinusOneAndToInfinity) {
