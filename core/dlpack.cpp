@@ -17,6 +17,13 @@ struct Exported {
   DLManagedTensor managed{};
 };
 
+/// PyTorch and others refuse such strides.
+bool goes_backward(const Tensor& tensor) {
+  for (int axis = 0; axis < tensor.rank(); ++axis)
+    if (tensor.strides()[static_cast<std::size_t>(axis)] < 0) return true;
+  return false;
+}
+
 DLDataType type_of(DType dtype) {
   const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
   return {static_cast<std::uint8_t>(dtype == DType::i32 ? kDLInt : kDLFloat), bits, /*lanes=*/1};
@@ -61,10 +68,10 @@ void DeleteDLPack::operator()(DLManagedTensor* managed) const {
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
-DLPack to_dlpack(const Tensor& tensor) {
-  check_value(tensor.defined(), "to_dlpack: the tensor is undefined");
+DLPack to_dlpack(const Tensor& given) {
+  check_value(given.defined(), "to_dlpack: the tensor is undefined");
   auto exported = std::make_unique<Exported>();
-  exported->tensor = tensor;
+  const Tensor& tensor = exported->tensor = goes_backward(given) ? given.clone() : given;
   for (int axis = 0; axis < tensor.rank(); ++axis) {
     exported->sizes[static_cast<std::size_t>(axis)] = tensor.shape()[axis];
     exported->strides[static_cast<std::size_t>(axis)] = tensor.strides()[static_cast<std::size_t>(axis)];

@@ -15,8 +15,9 @@ struct DeleteDLPack {
 using DLPack = std::unique_ptr<DLManagedTensor, DeleteDLPack>;
 
 /// A tensor as other libraries take it, without a copy: f32, f64 or i32 on the CPU, views with their strides. It keeps
-/// the storage alive; who writes through it writes into every tensor that shares that. DLPack 0.6,
-/// https://dmlc.github.io/dlpack. Throws ValueError for an undefined tensor.
+/// the storage alive; who writes through it writes into every tensor that shares that. A view with a negative stride,
+/// which few libraries take, is copied. DLPack 0.6, https://dmlc.github.io/dlpack. Throws ValueError for an undefined
+/// tensor.
 DLPack to_dlpack(const Tensor& tensor);
 
 /// A row-major copy of what another library has handed on, which is deleted then: f32, f64 or i32, or i64 of which

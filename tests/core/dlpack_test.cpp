@@ -42,6 +42,13 @@ TEST(DLPack, HasTheStridesOfAView) {
   EXPECT_THAT(std::vector(managed->dl_tensor.strides, managed->dl_tensor.strides + 3), ElementsAre(1, 4, 12));
 }
 
+TEST(DLPack, CopiesAViewThatGoesBackward) {
+  const DLPack managed = to_dlpack(arange(6).reshape({2, 3}).slice(1, 2, -4, -1));
+  EXPECT_THAT(std::vector(managed->dl_tensor.strides, managed->dl_tensor.strides + 2), ElementsAre(3, 1));
+  const auto* data = static_cast<const float*>(managed->dl_tensor.data);
+  EXPECT_THAT(std::vector(data, data + 6), ElementsAre(2, 1, 0, 5, 4, 3));
+}
+
 TEST(DLPack, KeepsTheStorageUntilItIsDeleted) {
   const std::int64_t before = memory_stats().live_bytes;
   Tensor x = arange(5000);
