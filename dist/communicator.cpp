@@ -1,13 +1,17 @@
 #include <braid/dist/communicator.h>
 
+#include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include <fmt/core.h>
 
@@ -23,13 +27,15 @@ namespace detail {
 
 void check_mpi(int result) {
   if (result == MPI_SUCCESS) return;
+  std::this_thread::sleep_for(std::chrono::seconds(1));
   std::string text(MPI_MAX_ERROR_STRING, '\0');
   int length = 0;
   MPI_Error_string(result, text.data(), &length);
   throw Error("dist: " + text.substr(0, static_cast<std::size_t>(length)));
 }
 
-Environment::Environment() {
+Environment::Environment() : its_stderr_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10)) {
+  setenv("OPAL_OUTPUT_STDERR_FD", fmt::format("{}", its_stderr_).c_str(), /*overwrite=*/0);
   int started = 0, level = 0;
   check_mpi(MPI_Initialized(&started));
   check<Error>(started == 0, "dist: one Communicator a process, and nobody else may start MPI");
@@ -43,6 +49,13 @@ Environment::Environment() {
 Environment::~Environment() {
   MPI_Comm_free(&comm);
   MPI_Finalize();
+  close(its_stderr_);
+}
+
+void Environment::silence() {
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  dup3(nowhere, its_stderr_, O_CLOEXEC);
+  close(nowhere);
 }
 
 }  // namespace detail
@@ -106,6 +119,7 @@ Communicator::Communicator(std::string program) : world_(std::make_unique<detail
   } catch (const std::exception& error) {
     fail(error.what(), 2);
   }
+  world_->mpi.silence();
 }
 
 Communicator::~Communicator() {

@@ -17,11 +17,16 @@ class Environment {
   /// Throws Error when it was started before.
   Environment();
   ~Environment();
+  /// From now on what Open MPI writes to stderr is lost: of peers that are gone, mostly, which it cannot know.
+  void silence();
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
   MPI_Comm comm = MPI_COMM_NULL;  ///< of all ranks, for this library alone
   int rank = 0, size = 1;
+
+ private:
+  int its_stderr_;
 };
 
 /// What a Communicator is made of.
@@ -31,7 +36,8 @@ struct World {
   Traffic traffic;
 };
 
-/// Throws Error with what MPI says of a result that is no success.
+/// Throws Error with what MPI says of a result that is no success, but not before the lifeline had time to end this
+/// process: a rank that is gone is the likeliest reason.
 void check_mpi(int result);
 
 /// Returns when `done()` holds; leaves the processor to others when that takes a while.
