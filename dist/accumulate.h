@@ -21,6 +21,7 @@ namespace braid::dist {
 ///     });
 ///     optimizer.step(model, grads);  // the same on every rank
 ///
+/// A rank that throws lets the others wait: let the exception end the Communicator, or call fail().
 /// Throws ShapeError when the loss is more than a scalar, ValueError when there are more ranks than blocks.
 template <Parametric M, class Loss>
 std::pair<double, M> accumulate(Communicator& ranks, std::int64_t blocks, const M& model, Loss&& loss) {

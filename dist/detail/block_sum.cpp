@@ -45,8 +45,9 @@ struct BlockSum::State {
     bool done = false;
   };
 
-  State(World& w, std::int64_t blocks)
-      : world(w), own(share(blocks, w.mpi.size, w.mpi.rank)), stages(plan(blocks, w.mpi.size, w.mpi.rank)) {}
+  State(World& w, std::int64_t blocks) : world(w), stages(w.plans[blocks]), own(share(blocks, w.mpi.size, w.mpi.rank)) {
+    if (stages.empty()) stages = plan(blocks, w.mpi.size, w.mpi.rank);
+  }
 
   void add(std::int64_t block, std::size_t index, const Tensor& value) {
     Term& term = terms[index];
@@ -80,8 +81,8 @@ struct BlockSum::State {
   }
 
   World& world;
+  std::vector<Stage>& stages;
   nn::BlockRange own;
-  std::vector<Stage> stages;
   std::vector<Term> terms;  // the loss is the last one
   std::vector<Group> groups;
   std::optional<Clock::time_point> first_sent;
@@ -89,7 +90,7 @@ struct BlockSum::State {
 
 BlockSum::BlockSum(Communicator& ranks, std::int64_t blocks, const std::vector<Tensor>& params)
     : state_(std::make_unique<State>(*ranks.world_, blocks)) {
-  auto& [world, own, stages, terms, groups, first_sent] = *state_;
+  auto& [world, stages, own, terms, groups, first_sent] = *state_;
   std::vector<Tensor> like = params;
   like.push_back(scalar(0, DType::f64));  // the loss
   terms.assign(like.size(), {nn::TreeSum<Var>(blocks), own.end - own.begin});

@@ -67,16 +67,19 @@ class Routes {
     return list;
   }
 
-  /// One of the two that have the sums below a node, by turns.
   Meeting meeting(const Node& at, int chunk) const {
     const auto [lower, upper] = below(at);
-    const bool low = chunk % (at.last - at.first + 1) <= lower.last - lower.first;
+    const bool low = goes_to_lower(at, lower, chunk);
     return {place(low ? upper : lower, chunk), place(low ? lower : upper, chunk)};
   }
 
   /// Where the sum over the whole of the node is, of a chunk.
-  Place place(const Node& at, int chunk) const {
-    return at.is_shared() ? meeting(at, chunk).to : Place{at.first, buffer_of_.at(at.blocks.begin)};
+  Place place(Node at, int chunk) const {
+    while (at.is_shared()) {
+      const auto [lower, upper] = below(at);
+      at = goes_to_lower(at, lower, chunk) ? lower : upper;
+    }
+    return {at.first, buffer_of_.at(at.blocks.begin)};
   }
 
   /// Whether a rank gets the total of a chunk at this node; it may have sent sums up at several.
@@ -92,6 +95,11 @@ class Routes {
  private:
   Node node(BlockRange blocks) const { return {blocks, rank_of(blocks.begin), rank_of(blocks.end - 1)}; }
   int rank_of(std::int64_t block) const { return static_cast<int>(((block + 1) * ranks_ - 1) / blocks_); }
+
+  /// The chunks of a node are dealt to its ranks by turns.
+  static bool goes_to_lower(const Node& at, const Node& lower, int chunk) {
+    return chunk % (at.last - at.first + 1) <= lower.last - lower.first;
+  }
 
   /// As nn::place_in_tree says.
   std::pair<Node, Node> below(const Node& at) const {
@@ -141,38 +149,33 @@ std::vector<Stage> plan(std::int64_t blocks, int ranks, int rank) {
   check_value(1 <= ranks && ranks <= blocks, "dist: {} blocks are too few for {} ranks", blocks, ranks);
   Routes routes(blocks, ranks);
   const std::vector<int> chunks = chunks_in_order(ranks);
-  const std::vector<Node>& nodes = routes.nodes(rank);
   const int height = routes.root().height();
-  std::vector<Stage> up(static_cast<std::size_t>(height) + 1), down = up;
-  for (Stage& stage : down) stage.adds = false;
-  for (const Node& node : nodes) {
-    Stage& rising = up[static_cast<std::size_t>(node.height())];
-    Stage& falling = down[static_cast<std::size_t>(height - node.height())];
+  std::vector<Stage> stages(2 * static_cast<std::size_t>(height) + 1);  // up from height 1, the root, down to height 1
+  const auto middle = static_cast<std::size_t>(height);
+  for (std::size_t i = middle; i < stages.size(); ++i) stages[i].adds = false;
+  for (const Node& node : routes.nodes(rank)) {
+    Stage& up = stages[static_cast<std::size_t>(node.height() - 1)];
+    Stage& down = stages[static_cast<std::size_t>(2 * height - node.height() + 1)];
     for (int position = 0; position < ranks; ++position) {
       const int chunk = chunks[static_cast<std::size_t>(position)];
       const auto [from, to] = routes.meeting(node, chunk);
+      if (from.rank != rank && to.rank != rank) continue;
+      const bool returns = routes.gets_total(from.rank, node, chunk);
       if (from.rank == to.rank) {
-        if (to.rank == rank) append(rising.locals, {to.buffer, from.buffer}, position);
-        continue;
-      }
-      const bool falls = routes.gets_total(from.rank, node, chunk);
-      if (from.rank == rank) {
-        append(rising.sends, {to.rank, from.buffer, to.buffer}, position);
-        if (falls) append(falling.receives, {to.rank}, position);
-      } else if (to.rank == rank) {
-        append(rising.receives, {from.rank, to.buffer, from.buffer}, position);
-        if (falls) append(falling.sends, {from.rank}, position);
+        append(up.locals, {to.buffer, from.buffer}, position);
+      } else if (from.rank == rank) {
+        append(up.sends, {to.rank, from.buffer, to.buffer}, position);
+        if (returns) append(down.receives, {to.rank}, position);
+      } else {
+        append(up.receives, {from.rank, to.buffer, from.buffer}, position);
+        if (returns) append(down.sends, {from.rank}, position);
       }
     }
   }
-  Stage turn{.adds = false};  // what this rank has of the total goes into its first buffer
   for (int position = 0; position < ranks; ++position)
-    if (const Place at = routes.place(routes.root(), chunks[static_cast<std::size_t>(position)]);
-        at.rank == rank && at.buffer != 0)
-      append(turn.locals, {0, at.buffer}, position);
-  std::vector<Stage> stages = std::move(up);
-  stages.push_back(std::move(turn));
-  std::ranges::move(down, std::back_inserter(stages));
+    if (const Place total = routes.place(routes.root(), chunks[static_cast<std::size_t>(position)]);
+        total.rank == rank && total.buffer != 0)
+      append(stages[middle].locals, {0, total.buffer}, position);
   std::erase_if(stages, is_empty);
   return stages;
 }

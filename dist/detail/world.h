@@ -1,13 +1,17 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include <mpi.h>
 
 #include <braid/dist/communicator.h>
 #include <braid/dist/detail/lifeline.h>
+#include <braid/dist/detail/plan.h>
 
 namespace braid::dist::detail {
 
@@ -34,6 +38,7 @@ struct World {
   Environment mpi;
   std::unique_ptr<Lifeline> lifeline;
   Traffic traffic;
+  std::map<std::int64_t, std::vector<Stage>> plans;  // by the number of blocks
 };
 
 /// Throws Error with what MPI says of a result that is no success, but not before the lifeline had time to end this
