@@ -2,6 +2,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -87,8 +88,13 @@ class Step {
   void sum_alone(const Model& gradients) {
     std::vector<Tensor> values;
     for_each_param(gradients, [&](const std::string&, const Var& g) { values.push_back(g.value().clone()); });
+    std::vector<Tensor> others;
+    for (const Tensor& value : values) others.push_back(value.clone());
+    auto start = Clock::now();
+    for (std::size_t i = 0; i < values.size(); ++i) add(others[i], values[i]);
+    add_ms.push_back(since(start));
     ranks_.any(false);
-    const auto start = Clock::now();
+    start = Clock::now();
     dist::detail::BlockSum sum(ranks_, ranks_.size(), values);
     sum.add_loss(ranks_.rank(), 0);
     for (std::size_t i = values.size(); i-- > 0;) sum.add_gradient(ranks_.rank(), i, std::exchange(values[i], {}));
@@ -103,7 +109,7 @@ class Step {
 
   std::int64_t parameters() const { return num_params(model_); }
 
-  std::vector<double> sum_ms, update_ms;
+  std::vector<double> sum_ms, update_ms, add_ms;
 
  private:
   Var loss(const Model& m, std::int64_t block) const {
@@ -111,6 +117,11 @@ class Step {
   }
   Gradients block_gradients(std::int64_t block) const {
     return value_and_grad([&](const Model& m) { return loss(m, block); })(model_);
+  }
+  static void add(Tensor& sum, const Tensor& term) {
+    const std::array<Tensor*, 1> sums{&sum};
+    const std::array<const Tensor*, 1> terms{&term};
+    nn::add_in_place(sums, terms);
   }
   Gradients own_gradients() const {
     const std::int64_t count = blocks_ / ranks_.size(), first = count * ranks_.rank();
@@ -160,19 +171,20 @@ void measure(const Options& o, dist::Communicator& ranks) {
     after.push_back(1e3 * (ranks.traffic().seconds_after - before.seconds_after));
     bytes.push_back(ranks.traffic().bytes_sent - before.bytes_sent);
     step.sum_alone(gradients->second);
-    if (i < 2) ms.clear(), beside.clear(), after.clear(), step.sum_ms.clear(), step.update_ms.clear();
+    if (i < 2)
+      ms.clear(), beside.clear(), after.clear(), step.sum_ms.clear(), step.update_ms.clear(), step.add_ms.clear();
   }
   if (ranks.rank() > 0) return;
   const double all = median(ms["ranks"]), compute = median(ms["without_sum"]), sum = median(step.sum_ms);
   fmt::print(
       R"({{"ranks": {}, "threads": {}, "connection": "{}", "channels": {}, "layers": {}, "context": {}, )"
       R"("batch": {}, "blocks": {}, "parameters": {}, "ms_alone": {:.2f}, "ms_ranks": {:.2f}, "ms_without_sum": {:.2f}, )"
-      R"("ms_plain_sum": {:.2f}, "ms_update": {:.2f}, "ms_sum_alone": {:.2f}, "ms_beside_backward": {:.2f}, )"
+      R"("ms_plain_sum": {:.2f}, "ms_update": {:.2f}, "ms_add": {:.2f}, "ms_sum_alone": {:.2f}, "ms_beside_backward": {:.2f}, )"
       R"("ms_after_backward": {:.2f}, "hidden": {:.3f}, "overhead": {:.4f}, "mb_sent": {:.2f}}})"
       "\n",
       ranks.size(), o.threads, o.connection, o.channels, o.layers, o.context, o.batch, o.blocks, step.parameters(),
-      median(ms["alone"]), all, compute, median(ms["plain_sum"]), median(step.update_ms), sum, median(beside),
-      median(after), 1 - median(after) / sum, all / compute - 1, bytes.back() / 1e6);
+      median(ms["alone"]), all, compute, median(ms["plain_sum"]), median(step.update_ms), median(step.add_ms), sum,
+      median(beside), median(after), 1 - median(after) / sum, all / compute - 1, bytes.back() / 1e6);
 }
 
 void add_options(CLI::App& app, Options& o) {

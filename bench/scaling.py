@@ -64,23 +64,32 @@ class Machine:
     """One rank alone, measured."""
     flops: float   # a second, in the products of a step
     update: float  # seconds a parameter, clipping and AdamW
+    add: float     # seconds an addition of two gradients' elements
 
 
-def exposed(model, network, ranks, backward):
-    """Seconds of the sum that nothing hides: recursive halving and doubling, beside the last block's backward pass. What
-    is left when that has ended is the embedding's gradient, at least."""
-    if ranks == 1:
-        return 0
-    stages, share = 2 * math.ceil(math.log2(ranks)), 1 - 1 / ranks
-    total = stages * network.latency * model.buckets + share * 2 * 4 * model.parameters / network.bandwidth
-    last = stages * network.latency + share * 2 * 4 * model.vocab * model.channels / network.bandwidth
-    return max(total - backward, last)
+def messages(network, ranks, parameters, buckets):
+    """Seconds of recursive halving and doubling."""
+    stages = 2 * math.ceil(math.log2(ranks))
+    return stages * network.latency * buckets + (1 - 1 / ranks) * 2 * 4 * parameters / network.bandwidth
+
+
+def exposed(model, machine, network, ranks):
+    """Seconds of the sum that nothing hides: the additions, and of the messages what goes beyond the last block's backward
+    pass, or the embedding's gradient, which comes when that has ended."""
+    backward = (1 - FORWARD) * model.flops / machine.flops
+    last = messages(network, ranks, model.vocab * model.channels, 1)
+    everything = messages(network, ranks, model.parameters, model.buckets)
+    return (1 - 1 / ranks) * machine.add * model.parameters + max(everything - backward, last)
 
 
 def efficiency(model, machine, network, ranks, blocks):
-    block = model.flops / machine.flops
-    busy = blocks * block + machine.update * model.parameters
-    return busy / (busy + exposed(model, network, ranks, (1 - FORWARD) * block))
+    busy = blocks * model.flops / machine.flops + machine.update * model.parameters
+    return busy / (busy + exposed(model, machine, network, ranks))
+
+
+def whole(machine):
+    """A rank of 64 threads, by assumption: products 64 times as fast, what memory bounds 8 times."""
+    return Machine(64 * machine.flops, machine.update / 8, machine.add / 8)
 
 
 def model_of(record):
@@ -95,8 +104,15 @@ def block_ms(record):
 def fitted(records):
     """The machine and what stands for its network, from the largest model on several ranks."""
     big = max((r for r in records if r["ranks"] > 1), key=lambda r: r["parameters"])
-    machine = Machine(model_of(big).flops / (1e-3 * block_ms(big)), 1e-3 * big["ms_update"] / big["parameters"])
+    machine = Machine(model_of(big).flops / (1e-3 * block_ms(big)), 1e-3 * big["ms_update"] / big["parameters"],
+                      1e-3 * big["ms_add"] / big["parameters"])
     return machine, Network(2e-6, (1 - 1 / big["ranks"]) * 2 * 4 * big["parameters"] / (1e-3 * big["ms_sum_alone"]))
+
+
+def on_one_machine(record, network):
+    """Milliseconds of a step: the processors that compute also copy the messages, so that nothing hides them."""
+    model = model_of(record)
+    return record["ms_without_sum"] + 1e3 * messages(network, record["ranks"], record["parameters"], model.buckets)
 
 
 def table(head, rows):
@@ -110,20 +126,20 @@ def draw(models, machine, out):
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    figure, axes = plt.subplots(1, len(models), figsize=(4 * len(models), 3.4), sharey=True)
+    figure, axes = plt.subplots(1, len(models), figsize=(4 * len(models), 3.8), sharey=True)
     for axis, model in zip(axes, models):
         for color, (name, network) in enumerate(NETWORKS.items()):
             for blocks, style in ((1, "-"), (8, "--")):
                 axis.plot(RANKS, [efficiency(model, machine, network, p, blocks) for p in RANKS], style, color=f"C{color}",
                           label=f"{name}, {blocks} block{'s' * (blocks > 1)} a rank")
         axis.set_xscale("log", base=2)
-        axis.set_title(str(model), fontsize=10)
+        axis.set_title(f"{model}, 64 threads a rank", fontsize=9)
         axis.set_xlabel("ranks")
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("part of a step that is not waiting")
     axes[0].set_ylim(0, 1.02)
-    axes[-1].legend(fontsize=7, loc="lower left")
-    figure.tight_layout()
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="lower center", ncol=3)
+    figure.tight_layout(rect=(0, 0.13, 1, 1))
     figure.savefig(out / "efficiency.png", dpi=110)
 
 
@@ -135,6 +151,7 @@ def main():
     records = [json.loads(line) for line in arguments.measured.read_text().splitlines()]
     machine, shared_memory = fitted(records)
     print(f"{machine.flops / 1e9:.1f} GFLOP/s a rank, {1e9 * machine.update:.2f} ns a parameter for the update, "
+          f"{1e9 * machine.add:.2f} ns for an addition, "
           f"{shared_memory.bandwidth / 1e9:.1f} GB/s between ranks\n")
     table(["measured, ms", "ranks x threads", "one process, as many threads", "ranks", "without the sum", "MPI_Allreduce", "over it",
            "sum alone", "beside backward", "after it", "hidden"],
@@ -143,17 +160,17 @@ def main():
             f"{100 * r['hidden']:.0f} %"] for r in records])
     table(["model against measurement, ms a step", "ranks", "model", "measured"],
           [[f"C {r['channels']} {r['connection']}", r["ranks"],
-            f"{r['ms_without_sum'] + 1e3 * exposed(model_of(r), shared_memory, r['ranks'], 1e-3 * (1 - FORWARD) * block_ms(r)):.1f}",
-            r["ms_ranks"]] for r in records])
+            f"{on_one_machine(r, shared_memory):.1f}", r["ms_ranks"]] for r in records])
     models = [Model(384, 6, 256), Model(768, 12, 512), Model(2048, 24, 1024)]
-    for blocks in (1, 8):
-        table([f"busy, %, {blocks} block{'s' * (blocks > 1)} a rank"] + [f"{p:,} ranks" for p in RANKS[1::2] + RANKS[-1:]],
-              [[f"{model}, {name}"] + [f"{100 * efficiency(model, machine, network, p, blocks):.0f}" for p in RANKS[1::2] + RANKS[-1:]]
+    shown = [2, 8, 64, 512, 4096]
+    for threads, rank in ((1, machine), (64, whole(machine))):
+        table([f"busy, %, {threads} thread{'s' * (threads > 1)} a rank"] + [f"{p:,} ranks" for p in shown],
+              [[f"{model}, {name}"] + [" / ".join(f"{100 * efficiency(model, rank, network, p, blocks):.0f}" for blocks in (1, 8)) for p in shown]
                for model in models for name, network in NETWORKS.items()])
-    table(["sharded optimizer state", "ns a parameter to gather weights", "to update", "sharding is faster"],
-          [[name, f"{4e9 / network.bandwidth:.2f}", f"{1e9 * machine.update:.2f}", "yes" if 4 / network.bandwidth < machine.update else "no"]
+    table(["ns a parameter", "to gather weights", "to update, 1 thread", "64 threads"],
+          [[name, f"{4e9 / network.bandwidth:.2f}", f"{1e9 * machine.update:.2f}", f"{1e9 * whole(machine).update:.2f}"]
            for name, network in NETWORKS.items()])
-    draw(models, machine, arguments.out)
+    draw(models, whole(machine), arguments.out)
 
 
 if __name__ == "__main__":

@@ -22,11 +22,9 @@ namespace {
 
 /// Collective operations that do not keep the processor while they wait.
 void complete(MPI_Request request) {
-  detail::await([&] {
-    int done = 0;
-    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-    return done != 0;
-  });
+  int done = 0;
+  for (const detail::Patience patience; check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE)), done == 0;)
+    patience.pause();
 }
 
 std::string broadcast_from(const detail::Environment& mpi, int root, const std::string& bytes) {

@@ -80,6 +80,12 @@ struct BlockSum::State {
     return all;
   }
 
+  std::size_t stages_done() const {
+    std::size_t count = 0;
+    for (const Group& group : groups) count += group.bucket ? group.bucket->stages_done() : 0;
+    return count;
+  }
+
   World& world;
   std::vector<Stage>& stages;
   nn::BlockRange own;
@@ -122,7 +128,11 @@ std::pair<double, std::vector<Tensor>> BlockSum::total() {
   Traffic& traffic = state_->world.traffic;
   {
     const Stopwatch watch(traffic.seconds_after);
-    await([&] { return state_->advance(); });
+    Patience patience;
+    for (std::size_t before = 0; !state_->advance(); before = state_->stages_done()) {
+      if (state_->stages_done() > before) patience.begin_anew();
+      patience.pause();
+    }
   }
   traffic.seconds_open += std::chrono::duration<double>(Clock::now() - *state_->first_sent).count();
   std::vector<Tensor> totals(state_->terms.size());

@@ -20,6 +20,8 @@ class Bucket {
   /// Goes on as far as it can without waiting; true when all is done.
   bool advance();
 
+  std::size_t stages_done() const { return stage_; }
+
   /// Their sums over all blocks.
   std::vector<Tensor> totals() const;
 

@@ -45,18 +45,23 @@ struct World {
 /// process: a rank that is gone is the likeliest reason.
 void check_mpi(int result);
 
-/// Returns when `done()` holds; leaves the processor to others when that takes a while.
-template <class Done>
-void await(Done done) {
-  using namespace std::chrono_literals;
-  const auto start = std::chrono::steady_clock::now();
-  while (!done()) {
-    const auto waited = std::chrono::steady_clock::now() - start;
+/// Between looks at what has not come yet: the longer it takes, the more of the processor is left to others.
+class Patience {
+ public:
+  void pause() const {
+    using namespace std::chrono_literals;
+    const auto waited = Clock::now() - since_;
     if (waited > 1ms)
-      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(waited / 20, 5ms));
+      std::this_thread::sleep_for(std::min<Clock::duration>(waited / 20, 5ms));
     else if (waited > 20us)
       std::this_thread::yield();
   }
-}
+  /// Something has come.
+  void begin_anew() { since_ = Clock::now(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point since_ = Clock::now();
+};
 
 }  // namespace braid::dist::detail

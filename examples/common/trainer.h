@@ -61,9 +61,9 @@ struct StepResult {
 /// Whether a parameter of a model belongs to one of its connections.
 bool in_connection(std::string_view path);
 
-/// Trains a transformer on a corpus, which must outlive it. With one seed, models that differ in their connections alone
-/// start from the same weights and see the same batches. Several ranks, each with a trainer in the same state, find
-/// what one alone finds.
+/// Trains a transformer on a corpus, which must outlive it. With one seed, models that differ in their connections
+/// alone start from the same weights and see the same batches. Several ranks, each with a trainer in the same state,
+/// find what one alone finds.
 class Trainer {
  public:
   /// Throws ValueError when a setting is out of its range, no parameter is trained, or the model does not fit into

@@ -2,8 +2,9 @@
 """Kills a random rank of train_lm at a random moment, again and again: kills.py PROGRAM [--kills N]
 
 Each time all ranks must be gone within 10 seconds, with one line that says which rank, and nothing else on stderr; until the
-ranks have found each other, half a second after the start, mpirun alone can tell, which is told to be quiet. Runs go on
-with other numbers of ranks and must end in the bits of a run that nobody touched. Exits with 1 when something was otherwise.
+ranks have found each other, half a second after the start, and when the last step is saved, mpirun alone can tell, which is
+told to be quiet. Runs go on with other numbers of ranks and must end in the bits of a run that nobody touched. Exits with 1
+when something was otherwise.
 """
 
 import argparse
@@ -30,7 +31,7 @@ SECONDS_UNTIL_GONE = 10
 class Kills:
     def __init__(self, program, folder, kills, seed):
         self.program, self.folder, self.kills, self.chance = program, folder, kills, random.Random(seed)
-        self.done = self.at_the_start = 0
+        self.done = self.at_the_ends = 0
         self.slowest, self.seconds = 0.0, 3.0  # seconds that a run takes
         self.progress = Progress("kills", kills)
 
@@ -59,8 +60,8 @@ class Kills:
         self.slowest = max(self.slowest, time.monotonic() - killed)
         if time.monotonic() - killed > SECONDS_UNTIL_GONE:
             return f"gone after {time.monotonic() - killed:.1f} s"
-        if errors == "" and output == "":
-            self.at_the_start += 1
+        if errors == "" and (output == "" or f"step {STEPS}/{STEPS}" in output):
+            self.at_the_ends += 1
         elif not re.fullmatch(rf"train_lm: rank {which}\b.* is gone: .*\n", errors):
             return f"rank {which} was killed, but stderr has {errors!r}"
         return ""
@@ -112,7 +113,7 @@ def main():
         write_text(folder)
         kills = Kills(without_plots(arguments.program, folder), folder, arguments.kills, arguments.seed)
         runs = kills.run()
-    print(f"{kills.done} kills of a rank ({kills.at_the_start} before all had joined), {runs} runs, one line each, all gone within "
+    print(f"{kills.done} kills of a rank ({kills.at_the_ends} before all had joined or after all had left), {runs} runs, one line each, all gone within "
           f"{kills.slowest:.1f} s, same bits")
 
 
