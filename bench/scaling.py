@@ -67,24 +67,33 @@ class Machine:
     add: float     # seconds an addition of two gradients' elements
 
 
-def messages(network, ranks, parameters, buckets):
-    """Seconds of recursive halving and doubling."""
-    stages = 2 * math.ceil(math.log2(ranks))
-    return stages * network.latency * buckets + (1 - 1 / ranks) * 2 * 4 * parameters / network.bandwidth
+def messages(network, ranks, parameters, buckets, ways):
+    """Seconds of recursive halving (one way) and doubling (the other)."""
+    return ways * (math.ceil(math.log2(ranks)) * network.latency * buckets + (1 - 1 / ranks) * 4 * parameters / network.bandwidth)
 
 
-def exposed(model, machine, network, ranks):
-    """Seconds of the sum that nothing hides: the additions, and of the messages what goes beyond the last block's backward
-    pass, or the embedding's gradient, which comes when that has ended."""
-    backward = (1 - FORWARD) * model.flops / machine.flops
-    last = messages(network, ranks, model.vocab * model.channels, 1)
-    everything = messages(network, ranks, model.parameters, model.buckets)
-    return (1 - 1 / ranks) * machine.add * model.parameters + max(everything - backward, last)
+def step(model, machine, network, ranks, blocks, sharded=False):
+    """Seconds. Nothing hides the additions, nor what of the messages goes beyond the last block's backward pass, or the
+    embedding's gradient, which comes when that has ended. Sharded: a rank updates its part of the parameters, and the parts
+    are gathered then, beside nothing."""
+    block, share, ways = model.flops / machine.flops, 1 - 1 / ranks, 1 if sharded else 2
+    everything = messages(network, ranks, model.parameters, model.buckets, ways)
+    last = messages(network, ranks, model.vocab * model.channels, 1, ways)
+    waiting = max(everything - (1 - FORWARD) * block, last)
+    update = machine.update * model.parameters
+    if sharded:
+        update, waiting = update / ranks, waiting + everything
+    return blocks * block + share * machine.add * model.parameters + waiting + update
 
 
 def efficiency(model, machine, network, ranks, blocks):
-    busy = blocks * model.flops / machine.flops + machine.update * model.parameters
-    return busy / (busy + exposed(model, machine, network, ranks))
+    return step(model, machine, network, 1, blocks) / step(model, machine, network, ranks, blocks)
+
+
+def crossover(model, machine, network):
+    """The fewest ranks for which sharded state is faster."""
+    faster = [p for p in RANKS[1:] if step(model, machine, network, p, 1, sharded=True) < step(model, machine, network, p, 1)]
+    return f"{faster[0]:,}" if faster else "-"
 
 
 def whole(machine):
@@ -112,7 +121,7 @@ def fitted(records):
 def on_one_machine(record, network):
     """Milliseconds of a step: the processors that compute also copy the messages, so that nothing hides them."""
     model = model_of(record)
-    return record["ms_without_sum"] + 1e3 * messages(network, record["ranks"], record["parameters"], model.buckets)
+    return record["ms_without_sum"] + 1e3 * messages(network, record["ranks"], record["parameters"], model.buckets, 2)
 
 
 def table(head, rows):
@@ -167,9 +176,9 @@ def main():
         table([f"busy, %, {threads} thread{'s' * (threads > 1)} a rank"] + [f"{p:,} ranks" for p in shown],
               [[f"{model}, {name}"] + [" / ".join(f"{100 * efficiency(model, rank, network, p, blocks):.0f}" for blocks in (1, 8)) for p in shown]
                for model in models for name, network in NETWORKS.items()])
-    table(["ns a parameter", "to gather weights", "to update, 1 thread", "64 threads"],
-          [[name, f"{4e9 / network.bandwidth:.2f}", f"{1e9 * machine.update:.2f}", f"{1e9 * whole(machine).update:.2f}"]
-           for name, network in NETWORKS.items()])
+    table(["sharding is faster from ranks, at threads a rank"] + [f"{name}, {threads}" for name in NETWORKS for threads in (1, 64)],
+          [[str(model)] + [crossover(model, rank, network) for network in NETWORKS.values() for rank in (machine, whole(machine))]
+           for model in models])
     draw(models, whole(machine), arguments.out)
 
 

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -47,6 +48,14 @@ std::string own_name() {
   return fmt::format("process {} on {}", getpid(), host.data());
 }
 
+/// A connection to each of thousands of ranks is more than a process may have open unless it asks.
+void allow_many_files() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 Lifeline::Lifeline(std::string program, int rank, int size,
@@ -56,6 +65,7 @@ Lifeline::Lifeline(std::string program, int rank, int size,
   check<Error>(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) == 0, "dist: no socket");
   wake_ = Socket(pair[0]), woken_ = Socket(pair[1]);
   if (rank == 0) {
+    allow_many_files();
     const Socket listener = Socket::listening();
     const std::string token = random_token();
     std::string rendezvous = fmt::format("{} {} {}", token, boot_id(), listener.port());

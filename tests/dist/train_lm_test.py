@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""train_lm over ranks as a user runs it: train_lm_test.py PROGRAM {bits|refused|failures}"""
+"""train_lm over ranks as a user runs it: train_lm_test.py PROGRAM {bits|starts|refused|failures}"""
 
 import itertools
 import json
@@ -15,13 +15,14 @@ import time
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
 from mpirun import run, start  # noqa: E402
 from program import check, write_text  # noqa: E402
-from tiny_run import losses, tensors  # noqa: E402
+from tiny_run import losses, named_tensors, tensors  # noqa: E402
 
 # Odd sizes; the learning rate is constant so that a run may be made longer.
 SIZES = ["--layers", 2, "--channels", 21, "--heads", 3, "--context", 13, "--batch", 8, "--blocks", 8, "--warmup", 0, "--lr", 5e-3,
          "--min-lr", 5e-3, "--sample", 0, "--eval-every", 20]
 CONNECTIONS = {"residual": [], "mhc": ["--streams", 3]}
 STEPS = 50
+MODELS = pathlib.Path(__file__).resolve().parents[1] / "golden/models"
 
 
 def without_plots(program, folder):
@@ -67,6 +68,45 @@ def bits(program, folder):
         check(losses(folder / out) == [line["train_loss"] for line in expected[1]], f"{out}: other losses than alone")
 
 
+def files_of(out):
+    """What a run wrote, but for its speed, the time, the machine and the order in which tensors stand."""
+    files = {path.name: path.read_bytes() for path in out.iterdir() if path.suffix not in (".safetensors", ".png") and path.name != ".lock"}
+    files |= {path.name: named_tensors(path)[0] for path in out.glob("*.safetensors")}
+    files["metrics.jsonl"] = end_of(out.parent, out.name)[1]
+    for name in ("config.json", "events.out.tfevents.braid"):
+        files[name] = len(files.get(name, b"")) if "events" in name else name in files
+    return files
+
+
+def starts(program, folder):
+    """From the model of a run or a pretrained one, on tokens, with connections alone: all files are those of one process."""
+    text, ids = write_text(folder), folder / "ids.bin"
+    ids.write_bytes(bytes(byte for i in range(4000) for byte in (i * i % 7, 0)))
+    more = ["--steps", 20, "--eval-every", 10, "--checkpoint-every", 10]
+    source = subprocess.run([program, "--text", text, *map(str, SIZES), "--steps", "10", "--out", folder / "source"], capture_output=True)
+    check(source.returncode == 0, source.stderr)
+    cases = {
+        "run": ["--text", text, *SIZES, "--init", folder / "source", "--train", "connections", "--telemetry-every", 10,
+                "--check-gradients", 10, "--tensorboard"],
+        "pretrained": ["--text", ids, "--init", MODELS / "qwen3", "--context", 8, *SIZES[8:]],
+        "tokens": ["--text", text, "--tokenizer", MODELS / "bpe/tokenizer.json", *SIZES],
+    }
+    for name, start in cases.items():
+        flags = [*start, *more, "--connection", "mhc"]
+        alone, three, resumed = folder / f"{name}-1", folder / f"{name}-3", folder / f"{name}-2-3"
+        result = subprocess.run([program, *map(str, flags), "--out", alone], capture_output=True, text=True)
+        check(result.returncode == 0, f"{name}: {result.stderr}")
+        for ranks, out, extra in ((3, three, []), (2, resumed, ["--steps", 10]), (3, resumed, ["--resume"])):
+            result = run("-n", ranks, program, *flags, "--out", out, *extra)
+            check(result.returncode == 0 and result.stderr == "", f"{name} on {ranks} ranks: {result.stderr}")
+        expected = files_of(alone)
+        check("best.safetensors" in expected, f"{name}: {expected.keys()}")
+        for out in (three, resumed):
+            found = files_of(out)
+            other = [file for file in expected | found if found.get(file) != expected.get(file)]
+            check(other == [], f"{out.name}: other {other} than alone")
+
+
 def lines_of(result):
     """What the program wrote to stderr; mpirun is told to be quiet."""
     return [line for line in result.stderr.splitlines() if line.startswith("train_lm: ")]
@@ -81,7 +121,11 @@ def refused(program, folder):
         binary.write(b"\0")
     flags = [*SIZES, "--steps", STEPS, "--out", folder / "out"]
     here, good = ["-n", 2, program, "--text", text, *flags], ["--text", text, *flags]
+    words, others = MODELS / "bpe/tokenizer.json", folder / "tokenizer.json"
+    others.write_text(words.read_text() + " ")
     cases = [
+        ("rank 2 has another tokenizer than rank 0: ",
+         [*here, "--tokenizer", words, ":", "-n", 1, program, *good, "--tokenizer", others]),
         ("rank 2 has another text than rank 0: ", [*here, ":", "-n", 1, program, "--text", other, *flags]),
         ('rank 2 has another seed than rank 0: 7 instead of 1', [*here, ":", "-n", 1, program, *good, "--seed", 7]),
         ('rank 2 has another connection than rank 0: "mhc" instead of "residual"', [*here, ":", "-n", 1, program, *good, "--connection", "mhc"]),
@@ -142,4 +186,4 @@ def failures(program, folder):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"bits": bits, "refused": refused, "failures": failures}[case](without_plots(program, pathlib.Path(name)), pathlib.Path(name))
+        {"bits": bits, "starts": starts, "refused": refused, "failures": failures}[case](without_plots(program, pathlib.Path(name)), pathlib.Path(name))
