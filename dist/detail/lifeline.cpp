@@ -164,6 +164,7 @@ void Lifeline::fail(const std::string& why, int code) {
   std::string line = why.substr(0, 4000);
   std::ranges::replace(line, '\n', ' ');
   if (rank_ == 0) end(line, code);
+  std::this_thread::sleep_for(200ms);  // where rank 0 fails alike, the line is its own
   peers_[0].socket.send(fmt::format("failed {} rank {}: {}\n", code, rank_, line));
   std::this_thread::sleep_for(5s);  // rank 0 tells all to end, or is gone itself: either ends this process
   end(fmt::format("rank {}: {}", rank_, line), code);

@@ -53,8 +53,7 @@ def bits(program, folder):
                                capture_output=True, text=True)
         check(alone.returncode == 0, alone.stderr)
         expected = end_of(folder, f"{connection}-alone")
-        threads = (1, 2, 3) if connection == "mhc" else (2,)
-        for ranks, threads in itertools.product((1, 2, 3, 4, 5, 8), threads):
+        for ranks, threads in itertools.product((1, 2, 3, 4, 5, 8), (1, 2, 3)):
             out = f"{connection}-{ranks}-{threads}"
             result = train(program, ranks, folder, connection, out, "--steps", STEPS, "--threads", threads)
             check(result.returncode == 0 and result.stderr == "", f"{out}: {result.stderr}")
@@ -159,7 +158,7 @@ def wait_for_lines(path, count):
 
 
 def failures(program, folder):
-    """A rank that is killed or whose numbers are not finite ends all, and the last checkpoint is whole; SIGTERM saves."""
+    """A rank that is killed, out of memory or not finite ends all, and the last checkpoint is whole; SIGTERM saves."""
     write_text(folder)
     check(train(program, 1, folder, "mhc", "whole", "--steps", 300).returncode == 0, "the unbroken run failed")
     more = ["--steps", 300, "--checkpoint-every", 5, "--eval-every", 20]
@@ -181,6 +180,12 @@ def failures(program, folder):
     check(result.returncode == 3 and len(lines_of(result)) == 1 and result.stderr.count("\n") == 1, f"{result.stderr}")
     check("is not finite" in result.stderr, result.stderr)
     check((folder / "nonfinite" / "checkpoint.safetensors").exists(), "no checkpoint is left")
+    limited = ["sh", "-c", 'ulimit -v 600000; exec "$0" "$@"', program]
+    if subprocess.run([*limited, "--help"], capture_output=True).returncode == 0:  # not under AddressSanitizer
+        large = ["--text", folder / "text.txt", "--layers", 4, "--channels", 512, "--heads", 2, "--context", 64, "--batch", 64,
+                 "--blocks", 8, "--steps", 2, "--threads", 1, "--out", folder / "large"]
+        result = run("-n", 2, program, *large, ":", "-n", 1, *limited, *large)
+        check(result.returncode == 2 and result.stderr == "train_lm: rank 2: what it was asked to do does not fit into memory\n", f"{result}")
 
 
 if __name__ == "__main__":
