@@ -7,7 +7,6 @@ told to be quiet. Runs go on with other numbers of ranks and must end in the bit
 when something was otherwise.
 """
 
-import argparse
 import os
 import pathlib
 import random
@@ -15,13 +14,11 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
-from attack import Progress, difference  # noqa: E402
+from attack import Progress, difference, killing  # noqa: E402
 from mpirun import run, start  # noqa: E402
-from program import write_text  # noqa: E402
 from train_lm_test import CONNECTIONS, SIZES, children, without_plots  # noqa: E402
 
 STEPS = 400
@@ -101,20 +98,11 @@ class Kills:
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="kills", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program", help="train_lm")
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", help="a folder for the runs, which keeps the one that failed (default: a temporary one)")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(arguments.out or temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder)
-        kills = Kills(without_plots(arguments.program, folder), folder, arguments.kills, arguments.seed)
+    with killing("kills", __doc__, 100) as asked:
+        kills = Kills(without_plots(asked.program, asked.folder), asked.folder, asked.kills, asked.seed)
         runs = kills.run()
-    print(f"{kills.done} kills of a rank ({kills.at_the_ends} before all had joined or after all had left), {runs} runs, one line each, all gone within "
-          f"{kills.slowest:.1f} s, same bits")
+    print(f"{kills.done} kills of a rank ({kills.at_the_ends} before all had joined or after all had left), {runs} runs, one line each, "
+          f"all gone within {kills.slowest:.1f} s, same bits")
 
 
 if __name__ == "__main__":
