@@ -160,13 +160,15 @@ void measure(const Options& o, dist::Communicator& ranks) {
     ms[name].push_back(Step::since(start));
   };
   std::vector<double> beside, after, bytes;
+  const auto plain = [&] { timed("plain_sum", true, [&] { step.plain_sum(); }); };
   for (int i = 0; i < o.steps + 2; ++i) {
     timed("alone", ranks.rank() == 0, [&] { step.alone(); });
     timed("without_sum", true, [&] { step.without_sum(); });
-    timed("plain_sum", true, [&] { step.plain_sum(); });
+    if (i % 2 == 0) plain();
     const dist::Traffic before = ranks.traffic();
     std::optional<Gradients> gradients;
     timed("ranks", true, [&] { gradients = step.over_ranks(); });
+    if (i % 2 == 1) plain();
     beside.push_back(1e3 * (ranks.traffic().seconds_beside - before.seconds_beside));
     after.push_back(1e3 * (ranks.traffic().seconds_after - before.seconds_after));
     bytes.push_back(ranks.traffic().bytes_sent - before.bytes_sent);
@@ -175,16 +177,20 @@ void measure(const Options& o, dist::Communicator& ranks) {
       ms.clear(), beside.clear(), after.clear(), step.sum_ms.clear(), step.update_ms.clear(), step.add_ms.clear();
   }
   if (ranks.rank() > 0) return;
-  const double all = median(ms["ranks"]), compute = median(ms["without_sum"]), sum = median(step.sum_ms);
+  std::vector<double> over_plain_sum;
+  for (std::size_t i = 0; i < ms["ranks"].size(); ++i)
+    over_plain_sum.push_back(ms["ranks"][i] / ms["plain_sum"][i] - 1);
+  const double sum = median(step.sum_ms);
   fmt::print(
       R"({{"ranks": {}, "threads": {}, "connection": "{}", "channels": {}, "layers": {}, "context": {}, )"
       R"("batch": {}, "blocks": {}, "parameters": {}, "ms_alone": {:.2f}, "ms_ranks": {:.2f}, "ms_without_sum": {:.2f}, )"
       R"("ms_plain_sum": {:.2f}, "ms_update": {:.2f}, "ms_add": {:.2f}, "ms_sum_alone": {:.2f}, "ms_beside_backward": {:.2f}, )"
-      R"("ms_after_backward": {:.2f}, "hidden": {:.3f}, "overhead": {:.4f}, "mb_sent": {:.2f}}})"
+      R"("ms_after_backward": {:.2f}, "hidden": {:.3f}, "over_plain_sum": {:.4f}, "mb_sent": {:.2f}}})"
       "\n",
       ranks.size(), o.threads, o.connection, o.channels, o.layers, o.context, o.batch, o.blocks, step.parameters(),
-      median(ms["alone"]), all, compute, median(ms["plain_sum"]), median(step.update_ms), median(step.add_ms), sum,
-      median(beside), median(after), 1 - median(after) / sum, all / compute - 1, bytes.back() / 1e6);
+      median(ms["alone"]), median(ms["ranks"]), median(ms["without_sum"]), median(ms["plain_sum"]),
+      median(step.update_ms), median(step.add_ms), sum, median(beside), median(after), 1 - median(after) / sum,
+      median(over_plain_sum), bytes.back() / 1e6);
 }
 
 void add_options(CLI::App& app, Options& o) {
