@@ -1,10 +1,7 @@
 #!/usr/bin/python3 -B
 """What a step of data parallel training takes over up to 4,096 ranks, from what dist_step measured and a network's numbers.
 
-    for p in 1 2; do mpirun -q -n $p build/bin/dist_step .. >> docs/scaling/measured.jsonl; done
-    bench/scaling.py docs/scaling/measured.jsonl --out docs/scaling
-
-Prints the tables of docs/scaling.md; draws efficiency.png.
+Reads docs/scaling/measured.jsonl, writes the tables of docs/scaling.md and draws docs/scaling/efficiency.png.
 """
 
 import argparse
@@ -13,6 +10,7 @@ import json
 import math
 import pathlib
 
+DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 RANKS = [2**k for k in range(13)]
 BUCKET_BYTES = 256 * 1024  # what dist/detail/block_sum.cpp has
 FORWARD = 1 / 3            # of the time of a block; the rest is its backward pass
@@ -125,13 +123,12 @@ def on_one_machine(record, network):
 
 
 def table(head, rows):
-    print("| " + " | ".join(head) + " |\n|---" + "|---:" * (len(head) - 1) + "|")
-    for row in rows:
-        print("| " + " | ".join(map(str, row)) + " |")
-    print()
+    under = ["---"] + ["---:"] * (len(head) - 1)
+    cells = [[f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row] for row in [head, under, *rows]]
+    return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
 
-def draw(models, machine, out):
+def draw(models, machine, path):
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
@@ -149,37 +146,46 @@ def draw(models, machine, out):
     axes[0].set_ylim(0, 1.02)
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, loc="lower center", ncol=3)
     figure.tight_layout(rect=(0, 0.13, 1, 1))
-    figure.savefig(out / "efficiency.png", dpi=110)
+    figure.savefig(path, dpi=110)
+
+
+def sections(records):
+    """The parts of docs/scaling.md that follow from measurements."""
+    machine, shared_memory = fitted(records)
+    measured = table(
+        ["measured, ms", "ranks x threads", "one process, as many threads", "ranks", "without the sum", "MPI_Allreduce", "over it",
+         "sum alone", "beside backward", "after it", "hidden"],
+        [[f"C {r['channels']} {r['connection']}", f"{r['ranks']} x {r['threads']}", r["ms_alone"], r["ms_ranks"], r["ms_without_sum"],
+          r["ms_plain_sum"], f"{100 * r['over_plain_sum']:+.1f} %", r["ms_sum_alone"], r["ms_beside_backward"], r["ms_after_backward"],
+          f"{100 * r['hidden']:.0f} %"] for r in records if r["ranks"] > 1])
+    check = table(["model against measurement, ms a step", "ranks", "model", "measured"],
+                  [[f"C {r['channels']} {r['connection']}", r["ranks"], on_one_machine(r, shared_memory), r["ms_ranks"]] for r in records])
+    numbers = (f"A thread: {machine.flops / 1e9:.1f} GFLOP/s, {1e9 * machine.update:.2f} ns a parameter for the update, "
+               f"{1e9 * machine.add:.2f} ns for an addition; {shared_memory.bandwidth / 1e9:.1f} GB/s between ranks.\n")
+    models = [Model(384, 6, 256), Model(768, 12, 512), Model(2048, 24, 1024)]
+    ranks = [2, 8, 64, 512, 4096]
+    busy = [
+        table([f"busy, %, {threads} thread{'s' * (threads > 1)} a rank"] + [f"{p:,} ranks" for p in ranks],
+              [[f"{model}, {name}"] + [" / ".join(f"{100 * efficiency(model, rank, network, p, blocks):.0f}" for blocks in (1, 8))
+                                       for p in ranks] for model in models for name, network in NETWORKS.items()])
+        for threads, rank in ((1, machine), (64, whole(machine)))]
+    sharded = table(
+        ["sharding is faster from ranks, at threads a rank"] + [f"{name}, {threads}" for name in NETWORKS for threads in (1, 64)],
+        [[str(model)] + [crossover(model, rank, network) for network in NETWORKS.values() for rank in (machine, whole(machine))]
+         for model in models])
+    draw(models, whole(machine), DOCS / "scaling/efficiency.png")
+    return {"measured": "\n".join([measured, numbers, check]), "on paper": "\n".join(busy), "sharded": sharded}
 
 
 def main():
     parser = argparse.ArgumentParser(prog="scaling", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("measured", type=pathlib.Path)
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
-    arguments = parser.parse_args()
-    records = [json.loads(line) for line in arguments.measured.read_text().splitlines()]
-    machine, shared_memory = fitted(records)
-    print(f"{machine.flops / 1e9:.1f} GFLOP/s a rank, {1e9 * machine.update:.2f} ns a parameter for the update, "
-          f"{1e9 * machine.add:.2f} ns for an addition, "
-          f"{shared_memory.bandwidth / 1e9:.1f} GB/s between ranks\n")
-    table(["measured, ms", "ranks x threads", "one process, as many threads", "ranks", "without the sum", "MPI_Allreduce", "over it",
-           "sum alone", "beside backward", "after it", "hidden"],
-          [[f"C {r['channels']} {r['connection']}", f"{r['ranks']} x {r['threads']}", r["ms_alone"], r["ms_ranks"], r["ms_without_sum"],
-            r["ms_plain_sum"], f"{100 * r['over_plain_sum']:+.1f} %", r["ms_sum_alone"], r["ms_beside_backward"], r["ms_after_backward"],
-            f"{100 * r['hidden']:.0f} %"] for r in records])
-    table(["model against measurement, ms a step", "ranks", "model", "measured"],
-          [[f"C {r['channels']} {r['connection']}", r["ranks"],
-            f"{on_one_machine(r, shared_memory):.1f}", r["ms_ranks"]] for r in records])
-    models = [Model(384, 6, 256), Model(768, 12, 512), Model(2048, 24, 1024)]
-    shown = [2, 8, 64, 512, 4096]
-    for threads, rank in ((1, machine), (64, whole(machine))):
-        table([f"busy, %, {threads} thread{'s' * (threads > 1)} a rank"] + [f"{p:,} ranks" for p in shown],
-              [[f"{model}, {name}"] + [" / ".join(f"{100 * efficiency(model, rank, network, p, blocks):.0f}" for blocks in (1, 8)) for p in shown]
-               for model in models for name, network in NETWORKS.items()])
-    table(["sharding is faster from ranks, at threads a rank"] + [f"{name}, {threads}" for name in NETWORKS for threads in (1, 64)],
-          [[str(model)] + [crossover(model, rank, network) for network in NETWORKS.values() for rank in (machine, whole(machine))]
-           for model in models])
-    draw(models, whole(machine), arguments.out)
+    parser.parse_args()
+    records = [json.loads(line) for line in (DOCS / "scaling/measured.jsonl").read_text().splitlines()]
+    text = (DOCS / "scaling.md").read_text()
+    for name, section in sections(records).items():
+        before, _, rest = text.partition(f"<!-- {name} -->\n")
+        text = f"{before}<!-- {name} -->\n{section}<!-- end -->{rest.partition('<!-- end -->')[2]}"
+    (DOCS / "scaling.md").write_text(text)
 
 
 if __name__ == "__main__":
