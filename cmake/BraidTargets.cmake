@@ -69,11 +69,17 @@ endfunction()
 
 # braid_compile_quickly(core_tests -O0 HEADERS <gtest/gtest.h> ...): for what is not the library, which runs for moments
 # and compiles for seconds. Of an inline function that program and library both contain, the linker keeps the program's
-# copy, so what runs hot loops takes -O1. HEADERS are precompiled, which pays from about five sources on.
+# copy, so what runs hot loops takes -O1. HEADERS are precompiled; HEADERS_OF another target with the same optimization
+# are those that it has.
 function(braid_compile_quickly target optimization)
-  cmake_parse_arguments(ARG "" "" "HEADERS" ${ARGN})
+  cmake_parse_arguments(ARG "" "HEADERS_OF" "HEADERS" ${ARGN})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:${optimization}>)
+  # CMake says -fPIC for libraries and -fPIE for programs, which cannot share headers.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   braid_precompile(${target} ${ARG_HEADERS})
+  if(ARG_HEADERS_OF AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_precompile_headers(${target} REUSE_FROM ${ARG_HEADERS_OF})
+  endif()
 endfunction()
 
 # braid_add_program(train_lm SOURCES train_lm.cpp ... LINK CLI11::CLI11 ...): a program in <build>/bin.

@@ -74,17 +74,20 @@ class Pretrained(unittest.TestCase):
 
     def check(self, model, **saving):
         tokens, back, ours = self.copy(model, **saving)
-        theirs = model.float()
-        copied = transformers.AutoModelForCausalLM.from_pretrained(back).eval()
+        # Read anew: the model in memory has its rotary frequencies in its own dtype too.
+        theirs, copied = (transformers.AutoModelForCausalLM.from_pretrained(self.folder / name, dtype=torch.float32).eval()
+                          for name in ("there", "back"))
         self.assertEqual(type(copied), type(model))
         before, after = theirs.state_dict(), copied.state_dict()
         self.assertEqual(before.keys(), after.keys())
         for name, tensor in before.items():
             self.assertTrue(torch.equal(tensor, after[name]), name)
         with torch.no_grad():
-            expected = theirs(tokens).logits
-            self.assertTrue(torch.equal(copied(tokens).logits, expected))
+            expected, again = theirs(tokens).logits, copied(tokens).logits
         scale = max(1, expected.abs().max().item())
+        # GPT-2's GELU has two names, under which transformers computes it differently.
+        bound = 2e-6 * scale if getattr(model.config, "activation_function", "") == "gelu_pytorch_tanh" else 0
+        self.assertLessEqual((again - expected).abs().max().item(), bound)
         for dtype in ("f32", "f64"):
             self.assertLess((ours[dtype] - expected).abs().max().item() / scale, 2e-5, dtype)
 

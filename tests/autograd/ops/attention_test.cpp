@@ -37,20 +37,22 @@ struct Sizes {
 /// 1 where a query sees a key, by its position, the window and the mask, of which nothing but -infinity and, in i32, 0
 /// hides. [B, H, T_q, T_k]
 Tensor seen(const Sizes& n, const AttentionOptions& o) {
-  const Tensor mask = o.mask.defined() ? o.mask.broadcast_to(n.scores()) : Tensor();
-  std::vector<std::int32_t> all;
-  for (const std::vector<std::int64_t>& at : indices(n.scores())) {
-    const std::int64_t ahead = at[3] - (at[2] + n.keys - n.queries);  // of the query's own position
-    const bool hidden = o.mask.defined() && braid::at(mask, at) == (mask.dtype() == DType::i32 ? 0 : -kInfinity);
-    all.push_back((!o.causal || ahead <= 0) && (o.window == 0 || ahead > -o.window) && !hidden);
+  const Tensor mask = o.mask.defined() ? o.mask.to(DType::f64).broadcast_to(n.scores()).clone() : Tensor();
+  const double hides = o.mask.defined() && o.mask.dtype() == DType::i32 ? 0 : -kInfinity;
+  Tensor all(n.scores(), DType::i32);
+  auto* sees = all.mutable_data<std::int32_t>();
+  for (std::int64_t i = 0; i < all.numel(); ++i) {
+    const std::int64_t query = i / n.keys % n.queries, key = i % n.keys;
+    const std::int64_t ahead = key - (query + n.keys - n.queries);  // of the query's own position
+    const bool hidden = mask.defined() && mask.data<double>()[i] == hides;
+    sees[i] = (!o.causal || ahead <= 0) && (o.window == 0 || ahead > -o.window) && !hidden;
   }
-  return Tensor::of<std::int32_t>(n.scores(), std::span<const std::int32_t>(all));
+  return all;
 }
 
 /// The op composed of others. Hidden scores are far below all others, and hidden weights zero.
-Var composed(const Sizes& n, std::span<const Var> x, const AttentionOptions& o) {
+Var composed(const Sizes& n, std::span<const Var> x, const AttentionOptions& o, const Tensor& visible) {
   const DType dtype = x[0].dtype();
-  const Tensor visible = seen(n, o);
   const Var grouped = reshape(x[0], {n.batch, n.queries, n.key_heads, n.heads / n.key_heads, n.depth});
   const double scale = o.scale == 0 ? 1 / std::sqrt(static_cast<double>(n.depth)) : o.scale;
   Var scores = scale * reshape(einsum("btkgd,bskd->bkgts", {grouped, x[1]}), n.scores());
@@ -111,10 +113,11 @@ std::vector<AttentionOptions> all_options(const Sizes& n, DType dtype) {
 void expect_twins(const Sizes& n, const AttentionOptions& o, DType dtype, double tolerance) {
   const auto inputs = n.inputs(dtype);
   const std::vector<Var> x(inputs.begin(), inputs.end());
-  expect_close(fused(x, o).value(), composed(n, x, o).value(), tolerance);
+  const Tensor visible = seen(n, o);
+  expect_close(fused(x, o).value(), composed(n, x, o, visible).value(), tolerance);
   const Tensor dy = normal(n.q(), 4, dtype);
   const auto actual = gradients([&](auto v) { return fused(v, o); }, inputs, dy);
-  const auto expected = gradients([&](auto v) { return composed(n, v, o); }, inputs, dy);
+  const auto expected = gradients([&](auto v) { return composed(n, v, o, visible); }, inputs, dy);
   for (std::size_t i = 0; i < 3; ++i) expect_close(actual[i], expected[i], 10 * tolerance);
 }
 
