@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ranges>
+#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -64,7 +65,13 @@ struct Node {
   std::optional<Deferral> deferral;
 };
 
-enum class Stage { recording, running_backward, done };
+struct Watched {
+  ValueId id;
+  Shape shape;
+  DType dtype;
+};
+
+enum class Stage { recording, running_backward, done, handed_over };
 
 }  // namespace
 
@@ -73,7 +80,7 @@ namespace detail {
 struct TapeState {
   std::vector<Node> nodes;
   std::vector<Tensor> grads;     // by ValueId, once backward has run
-  std::vector<ValueId> watched;  // ascending
+  std::vector<Watched> watched;  // ascending
   ValueId num_values = 0;
   Stage stage = Stage::recording;
   Probe* probe = nullptr;
@@ -103,6 +110,29 @@ struct TapeState {
     }
     self->nodes.push_back(std::move(node));
     return vars;
+  }
+
+  /// A watched variable, by its position, and the first node that reads it: when that is done, its gradient is final.
+  struct FirstReader {
+    std::size_t node, watched;
+    auto operator<=>(const FirstReader&) const = default;
+  };
+
+  /// In the order of the nodes, of which the first stands for none.
+  std::vector<FirstReader> first_readers() const {
+    std::vector<std::size_t> first(num_values, 0);
+    for (std::size_t k = nodes.size(); k-- > 0;)
+      for (const Input& input : nodes[k].inputs)
+        if (input.id) first[*input.id] = k;
+    std::vector<FirstReader> readers;
+    for (std::size_t i = 0; i < watched.size(); ++i) readers.push_back({first[watched[i].id], i});
+    std::ranges::sort(readers);
+    return readers;
+  }
+
+  void hand_over(std::size_t position, const GradientSink& sink) {
+    const auto& [id, shape, dtype] = watched[position];
+    sink(position, grads[id].defined() ? std::exchange(grads[id], Tensor()) : zeros(shape, dtype));
   }
 
   /// Runs the newest node's vjp and forgets the node.
@@ -156,7 +186,7 @@ Tape::Tape(Probe* probe) : state_(std::make_shared<TapeState>()) { state_->probe
 Var Tape::watch(const Tensor& value) {
   check_dtype(value.dtype() != DType::i32, "Tape::watch: expected a floating-point tensor but has dtype i32");
   Var v = std::move(TapeState::push(state_, {"watch", {}, 0, {}, nullptr, {}}, {}, {value}).front());
-  state_->watched.push_back(TapeState::id(v));
+  state_->watched.push_back({TapeState::id(v), value.shape(), value.dtype()});
   return v;
 }
 
@@ -168,7 +198,15 @@ void Tape::backward(const Var& y, Tensor dy) {
   backward(std::span(&y, 1), std::span(&dy, 1));
 }
 
-void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys) {
+void Tape::backward(const Var& y, const GradientSink& sink) {
+  check_shape(y.value().numel() == 1, "backward: y has shape {} but must be a scalar", y.shape());
+  const Tensor dy = ones(y.shape(), y.dtype());
+  backward(std::span(&y, 1), std::span(&dy, 1), &sink);
+}
+
+void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys) { backward(ys, dys, nullptr); }
+
+void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys, const GradientSink* sink) {
   TapeState& state = *state_;
   check<Error>(state.stage == Stage::recording, "backward: this tape has run backward already");
   check_shape(ys.size() == dys.size(), "backward: {} outputs need {} cotangents but got {}", ys.size(), ys.size(),
@@ -183,15 +221,21 @@ void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys) {
   state.grads.assign(state.num_values, Tensor());
   for (std::size_t i = 0; i < ys.size(); ++i)
     if (ys[i].requires_grad() && dys[i].defined()) accumulate(state.grads[TapeState::id(ys[i])], dys[i]);
-  while (!state.nodes.empty()) state.step_back();
-  state.stage = Stage::done;
+  auto readers = sink != nullptr ? state.first_readers() : std::vector<TapeState::FirstReader>();
+  while (!state.nodes.empty()) {
+    state.step_back();
+    for (; !readers.empty() && readers.back().node == state.nodes.size(); readers.pop_back())
+      state.hand_over(readers.back().watched, *sink);
+  }
+  state.stage = sink != nullptr ? Stage::handed_over : Stage::done;
 }
 
 Tensor Tape::gradient(const Var& watched) const {
   check<Error>(TapeState::of(watched) == state_, "gradient: the variable is not on this tape");
-  check<Error>(std::ranges::binary_search(state_->watched, TapeState::id(watched)),
+  check<Error>(std::ranges::binary_search(state_->watched, TapeState::id(watched), {}, &Watched::id),
                "gradient: this {} variable is the result of an op; only watched ones have a gradient", watched.shape());
   check<Error>(state_->stage != Stage::recording, "gradient: run backward first");
+  check<Error>(state_->stage != Stage::handed_over, "gradient: it was handed over by backward");
   check<Error>(state_->stage == Stage::done, "gradient: there is none, because backward threw an exception");
   const Tensor& grad = state_->grads[TapeState::id(watched)];
   return grad.defined() ? grad : zeros(watched.shape(), watched.dtype());

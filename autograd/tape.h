@@ -74,6 +74,9 @@ class Needs {
 /// its own: it may move them out and, where they are unshared, write into them.
 using Vjp = std::function<std::vector<Tensor>(std::span<Tensor> dys, const Needs& needs)>;
 
+/// Takes the gradient of the variable that was watched as number `watched`, zeros where y does not depend on it.
+using GradientSink = std::function<void(std::size_t watched, Tensor gradient)>;
+
 /// The ops of one evaluation in execution order, and after backward() the gradients of what it watched.
 ///
 ///     Tape tape;
@@ -93,17 +96,22 @@ class Tape {
   /// Propagates the cotangent of `y` (ones for a scalar) to everything watched. Runs each vjp once, last first,
   /// freeing what it saved. Throws ShapeError when dy does not fit y, Error when run twice or y is on another tape.
   void backward(const Var& y, Tensor dy = {});
+  /// The same for a scalar, which hands each gradient over as soon as it is final, while vjps of earlier ops are still
+  /// to run: gradient() has none then. Of variables that become final together, the last watched comes first.
+  void backward(const Var& y, const GradientSink& sink);
   /// The same for several outputs at once; undefined cotangents are zero.
   void backward(std::span<const Var> ys, std::span<const Tensor> dys);
 
   /// The gradient of a watched variable; zeros when y does not depend on it. Throws Error before backward(), when
-  /// backward() threw, and for the result of an op.
+  /// backward() threw or handed the gradients over, and for the result of an op.
   Tensor gradient(const Var& watched) const;
 
   /// How many ops are recorded.
   std::size_t size() const;
 
  private:
+  void backward(std::span<const Var> ys, std::span<const Tensor> dys, const GradientSink* sink);
+
   std::shared_ptr<detail::TapeState> state_;
 };
 

@@ -16,28 +16,36 @@ function(braid_precompile target)
   endif()
 endfunction()
 
-function(braid_install target)
+function(braid_install target export)
   if(BRAID_INSTALL)
-    install(TARGETS ${target} EXPORT braidTargets FILE_SET HEADERS)
+    install(TARGETS ${target} EXPORT ${export} FILE_SET HEADERS)
   endif()
 endfunction()
 
+add_custom_target(braid_libraries)
+
 # braid_add_library(core HEADERS tensor.h ... SOURCES tensor.cpp ... PUBLIC fmt::fmt PRIVATE hwy::hwy ...)
 # One folder, one target: braid_core, alias braid::core. HEADERS are the public ones, which get installed;
-# PUBLIC and PRIVATE are what it links; PRECOMPILED are headers that most sources include anyway.
+# PUBLIC and PRIVATE are what it links; PRECOMPILED are headers that most sources include anyway. A COMPONENT is for those
+# who ask find_package for it.
 function(braid_add_library folder)
-  cmake_parse_arguments(ARG "" "" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILED" ${ARGN})
+  cmake_parse_arguments(ARG "COMPONENT" "" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILED" ${ARGN})
   set(target braid_${folder})
+  set(export braidTargets)
+  if(ARG_COMPONENT)
+    set(export braid_${folder}Targets)
+  endif()
   if(NOT ARG_SOURCES)
     add_library(${target} INTERFACE)
     add_library(braid::${folder} ALIAS ${target})
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder})
     target_link_libraries(${target} INTERFACE ${ARG_PUBLIC})
-    braid_install(${target})
+    braid_install(${target} ${export})
     return()
   endif()
   add_library(${target} ${ARG_SOURCES})
   add_library(braid::${folder} ALIAS ${target})
+  add_dependencies(braid_libraries ${target})
   braid_options(${target})
   # By their paths in include/, whose links to the folders spell <braid/core/tensor.h> in the tree as installed.
   list(TRANSFORM ARG_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/braid/${folder}/)
@@ -56,7 +64,7 @@ function(braid_add_library folder)
     "HWY_DISABLED_TARGETS=(${disabled})")
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${folder} INSTALL_RPATH $ORIGIN VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-  braid_install(${target})
+  braid_install(${target} ${export})
 endfunction()
 
 # braid_compile_quickly(core_tests -O0 HEADERS <gtest/gtest.h> ...): for what is not the library, which runs for moments

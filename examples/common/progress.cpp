@@ -27,8 +27,12 @@ std::string human_duration(double seconds) {
   return fmt::format("{}h{:02}m", s / 3600, s % 3600 / 60);
 }
 
-Progress::Progress(std::string unit, std::int64_t total, std::int64_t done)
-    : unit_(std::move(unit)), total_(total), first_(done), done_(done), terminal_(isatty(STDOUT_FILENO) == 1) {}
+Progress::Progress(std::string unit, std::int64_t total, std::int64_t done, bool may_draw)
+    : unit_(std::move(unit)),
+      total_(total),
+      first_(done),
+      done_(done),
+      terminal_(may_draw && isatty(STDOUT_FILENO) == 1) {}
 
 double Progress::seconds_left() const {
   const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();

@@ -21,8 +21,9 @@ void say(fmt::format_string<Args...> text, Args&&... args) {
 /// Shows how far long work is: one line that is redrawn on a terminal, a plain line now and then elsewhere.
 class Progress {
  public:
-  /// `done` of `total` steps are done already (a resumed run).
-  Progress(std::string unit, std::int64_t total, std::int64_t done = 0);
+  /// `done` of `total` steps are done already (a resumed run). `may_draw`: unless the terminal is one that mpirun makes
+  /// up, whatever its own output goes to.
+  Progress(std::string unit, std::int64_t total, std::int64_t done = 0, bool may_draw = true);
 
   /// Call after each step; `status` follows the bar, e.g. "loss 2.31". Without `seconds_left`, what is left goes at the
   /// pace so far.

@@ -39,7 +39,7 @@ std::string one_line(std::string_view text) {
 }
 
 int failed(std::string_view name, std::string_view why, int code = 2) {
-  std::fputs((one_line(fmt::format("{}: {}", name, why)) + "\n").c_str(), stderr);
+  std::fputs(fmt::format("{}: {}\n", name, why).c_str(), stderr);
   return code;
 }
 
@@ -62,14 +62,9 @@ int guarded(std::string_view name, const std::function<int()>& body) {
     num_threads();
     mhc::default_path();
     return body();
-  } catch (const Finished&) {
-    return 0;
-  } catch (const NonFiniteError& error) {
-    return failed(name, error.what(), 3);
-  } catch (const std::bad_alloc&) {
-    return failed(name, "what it was asked to do does not fit into memory");
-  } catch (const std::exception& error) {
-    return failed(name, error.what());
+  } catch (...) {
+    const Failure failure = current_failure();
+    return failure.code == 0 ? 0 : failed(name, failure.why, failure.code);
   }
 }
 
@@ -99,6 +94,20 @@ void check_numbers(CLI::App& app) {
 }
 
 }  // namespace
+
+Failure current_failure() {
+  try {
+    throw;
+  } catch (const Finished&) {
+    return {"", 0};
+  } catch (const NonFiniteError& error) {
+    return {one_line(error.what()), 3};
+  } catch (const std::bad_alloc&) {
+    return {"what it was asked to do does not fit into memory", 2};
+  } catch (const std::exception& error) {
+    return {one_line(error.what()), 2};
+  }
+}
 
 int run_main(std::string_view name, const std::function<int()>& body) {
   reserve_standard_streams();

@@ -21,6 +21,15 @@ struct NonFiniteError : Error {
 /// whether stdout took everything is checked last; a reader that went away is no error.
 int run_main(std::string_view name, const std::function<int()>& body);
 
+/// What run_main has for an exception: a line without the program's name, and an exit code, 0 after --help.
+struct Failure {
+  std::string why;
+  int code;
+};
+
+/// Of the exception that is being handled.
+Failure current_failure();
+
 /// The main of a program that takes no arguments.
 int run_main(std::string_view name, std::string_view what_it_shows, int argc, char** argv,
              const std::function<void()>& body);

@@ -2,10 +2,10 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
+#include <utility>
 
-#include <braid/autograd/value_and_grad.h>
 #include <braid/mhc/history/mhc_block.h>
-#include <braid/nn/accumulate.h>
 #include <braid/nn/clip.h>
 #include <braid/nn/subset.h>
 
@@ -31,8 +31,16 @@ TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
   return {std::move(model), optimizer, rng};
 }
 
-std::string nonfinite_part(double loss, const Parametric auto& grads) {
-  if (!std::isfinite(loss)) return "the loss";
+/// Of the first block that a rank has found to be not finite, where there are several ranks: every one calls it.
+std::string where(std::optional<std::int64_t> block, const Ranks& ranks) {
+  if (ranks.size() == 1) return "";
+  const auto found = ranks.gather(block ? std::vector{static_cast<double>(*block)} : std::vector<double>());
+  for (std::size_t rank = 0; rank < found.size(); ++rank)
+    if (!found[rank].empty()) return fmt::format(" of block {} on rank {}", found[rank].front(), rank);
+  return "";
+}
+
+std::string nonfinite_part(const Parametric auto& grads) {
   std::string first;
   for_each_param(grads, [&](const std::string& name, const Var& grad) {
     if (first.empty() && !is_finite(grad.value())) first = "the gradient of " + name;
@@ -67,9 +75,10 @@ bool is_finite(const Tensor& x) {
 
 bool in_connection(std::string_view path) { return path.find(".connection.") != std::string_view::npos; }
 
-Trainer::Trainer(const TrainerSettings& settings, const Corpus& corpus)
+Trainer::Trainer(const TrainerSettings& settings, const Corpus& corpus, Ranks ranks)
     : settings_(settings),
       corpus_(corpus),
+      ranks_(std::move(ranks)),
       state_(initial_state(settings, corpus.vocab())),
       learning_rate_(nn::warmup_cosine(
           {.peak = settings.lr, .floor = settings.min_lr, .warmup = settings.warmup, .total = settings.steps})) {}
@@ -95,26 +104,35 @@ StepResult Trainer::train_step() {
 
 template <Parametric P, class Loss>
 StepResult Trainer::descend(P& parameters, const Batch& batch, Loss loss_of) {
-  const auto loss_and_grads = value_and_grad(loss_of);
   const std::int64_t size = settings_.batch / settings_.blocks;
-  auto [loss, grads] = nn::accumulate(settings_.blocks, [&](std::int64_t block) {
+  std::optional<std::int64_t> nonfinite_block;
+  auto [loss, grads] = ranks_.accumulate(settings_.blocks, parameters, [&](const P& p, std::int64_t block) {
     const auto part = [&](const Tensor& windows) { return windows.slice(0, block * size, (block + 1) * size); };
-    return loss_and_grads(parameters, part(batch.tokens), part(batch.targets));
+    const Var y = loss_of(p, part(batch.tokens), part(batch.targets));
+    if (!nonfinite_block && !std::isfinite(y.item())) nonfinite_block = block;
+    return y;
   });
   const double norm = nn::clip_grad_norm(grads, settings_.clip);
   ++state_.step;
-  if (!std::isfinite(loss) || !std::isfinite(norm)) return {loss, norm, nonfinite_part(loss, grads)};
+  if (!std::isfinite(loss)) return {loss, norm, "the loss" + where(nonfinite_block, ranks_)};
+  if (!std::isfinite(norm)) return {loss, norm, nonfinite_part(grads)};
   state_.optimizer.set_lr(learning_rate_(state_.step - 1));
   state_.optimizer.step(parameters, grads);
   return {loss, norm, ""};
 }
 
 double Trainer::evaluate() const {
+  const std::vector<Batch> batches = corpus_.held_out(4 * settings_.batch / settings_.blocks);
+  const auto ranks = static_cast<std::size_t>(ranks_.size());
+  std::vector<double> losses;  // of every so many batches
+  for (auto i = static_cast<std::size_t>(ranks_.rank()); i < batches.size(); i += ranks)
+    losses.push_back(model().loss(batches[i].tokens, batches[i].targets).item());
+  const std::vector<std::vector<double>> all = ranks_.gather(losses);
   double total = 0;
   std::int64_t count = 0;
-  for (const Batch& batch : corpus_.held_out(4 * settings_.batch / settings_.blocks)) {
-    const std::int64_t tokens = batch.tokens.numel();
-    total += model().loss(batch.tokens, batch.targets).item() * static_cast<double>(tokens);
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const std::int64_t tokens = batches[i].tokens.numel();
+    total += all[i % ranks][i / ranks] * static_cast<double>(tokens);
     count += tokens;
   }
   return total / static_cast<double>(count);

@@ -15,6 +15,7 @@
 
 #include "connection_options.h"
 #include "corpus.h"
+#include "ranks.h"
 
 namespace braid::examples {
 
@@ -60,13 +61,14 @@ struct StepResult {
 /// Whether a parameter of a model belongs to one of its connections.
 bool in_connection(std::string_view path);
 
-/// Trains a transformer on a corpus, which must outlive it. With one seed, models that differ in their
-/// connections alone start from the same weights and see the same batches.
+/// Trains a transformer on a corpus, which must outlive it. With one seed, models that differ in their connections
+/// alone start from the same weights and see the same batches. Several ranks, each with a trainer in the same state,
+/// find what one alone finds.
 class Trainer {
  public:
   /// Throws ValueError when a setting is out of its range, no parameter is trained, or the model does not fit into
   /// memory.
-  Trainer(const TrainerSettings& settings, const Corpus& corpus);
+  Trainer(const TrainerSettings& settings, const Corpus& corpus, Ranks ranks = {});
 
   const TrainerState& state() const { return state_; }
   TrainerState& state() { return state_; }
@@ -74,10 +76,13 @@ class Trainer {
   std::int64_t step() const { return state_.step; }
   const Model& model() const { return state_.model; }
 
+  // Where there are several ranks, each calls these two.
+
   /// One batch: forward and backward for each of its blocks, clipping, AdamW, and the connections' projections.
   StepResult train_step();
   /// The mean loss over the held-out part.
   double evaluate() const;
+
   /// How precise the gradients of the next step are; it changes nothing.
   nn::PrecisionReport precision() const;
   /// What the connections do to the first held-out batch.
@@ -90,6 +95,7 @@ class Trainer {
 
   TrainerSettings settings_;
   const Corpus& corpus_;
+  Ranks ranks_;
   TrainerState state_;
   nn::Schedule learning_rate_;
 };

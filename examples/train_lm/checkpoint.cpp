@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <sstream>
 
 #include <braid/core/checksum.h>
 #include <braid/core/detail/file_system.h>
@@ -36,16 +37,19 @@ void check_finite(const SafetensorsFile& file, const Config& config) {
                 "--resume: {} is not finite; --allow-nonfinite goes on all the same", excerpt(name));
 }
 
-examples::TrainerState restored(const Checkpoint& saved, const examples::TrainerState& like, const Config& config) {
-  examples::TrainerState state = like;
-  nn::from_tensors(state.model, saved.tensors("model."), "--resume");
-  const nn::NamedTensors moments = saved.tensors("optimizer.");
+void load_moments(examples::TrainerState& state, const nn::NamedTensors& moments, const Config& config) {
   if (config.training.trained == examples::Trained::all) {
     state.optimizer.load_state(state.model, moments);
   } else {
     nn::Subset connections = nn::subset(state.model, examples::in_connection);
     state.optimizer.load_state(connections, moments);
   }
+}
+
+examples::TrainerState restored(const Checkpoint& saved, const examples::TrainerState& like, const Config& config) {
+  examples::TrainerState state = like;
+  nn::from_tensors(state.model, saved.tensors("model."), "--resume");
+  load_moments(state, saved.tensors("optimizer."), config);
   state.rng = Rng(saved.number<std::uint64_t>("rng_key"), saved.number<std::uint64_t>("rng_draws"));
   state.step = saved.number<std::int64_t>("step");
   state.best_held_out.reset();
@@ -115,6 +119,19 @@ std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, co
   examples::TrainerState state = restored(*saved, like, config);
   if (saved->path == next_checkpoint(folder)) rotate(folder);  // which a process that was killed had still to do
   return state;
+}
+
+void share_state(examples::TrainerState& state, const Config& config, const examples::Ranks& ranks) {
+  if (ranks.size() == 1) return;
+  const nn::NamedTensors parameters = ranks.broadcast(nn::to_tensors(state.model));
+  const nn::NamedTensors moments = ranks.broadcast(state.optimizer.state());
+  std::istringstream numbers(ranks.broadcast(fmt::format("{} {} {}", state.step, state.rng.key(), state.rng.draws())));
+  std::uint64_t key = 0, draws = 0;
+  numbers >> state.step >> key >> draws;
+  if (ranks.is_first()) return;
+  nn::from_tensors(state.model, parameters);
+  load_moments(state, moments, config);
+  state.rng = Rng(key, draws);
 }
 
 void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum,

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -14,6 +15,7 @@
 #include <braid/nn/summary.h>
 
 #include "../common/json_lines.h"
+#include "../common/over_ranks.h"
 #include "../common/progress.h"
 #include "../common/read_file.h"
 #include "../common/run_folder.h"
@@ -24,6 +26,7 @@
 #include "checkpoint.h"
 #include "config.h"
 #include "interruption.h"
+#include "lines.h"
 #include "sample.h"
 #include "upcycling.h"
 
@@ -32,6 +35,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using examples::Corpus;
+using examples::Ranks;
 using examples::Trainer;
 using Json = nlohmann::ordered_json;
 
@@ -98,56 +102,6 @@ void write_config(const Config& config, const Folder& folder, const Corpus& corp
   write_file_atomically(folder.config(), [&](std::ostream& file) { file << json.dump(2) << "\n"; });
 }
 
-Json metrics_line(std::int64_t step, const examples::StepResult& result, std::optional<double> held_out, double speed) {
-  Json line{{"step", step}, {"train_loss", result.loss}};
-  if (held_out) line["val_loss"] = *held_out;
-  line["grad_norm"] = result.grad_norm;
-  line["tokens_per_s"] = static_cast<std::int64_t>(speed);
-  return line;
-}
-
-/// The same for TensorBoard.
-examples::Scalars scalars(const Trainer& trainer, const examples::StepResult& result, std::optional<double> held_out,
-                          double speed) {
-  examples::Scalars list{{"loss/train", result.loss},
-                         {"gradient_norm", result.grad_norm},
-                         {"learning_rate", trainer.state().optimizer.lr()},
-                         {"tokens_per_s", speed}};
-  if (held_out) list.emplace_back("loss/held_out", *held_out);
-  return list;
-}
-
-examples::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats) {
-  return {{"gain/forward", stats.back().composed_forward_gain},
-          {"gain/backward", stats.front().composed_backward_gain}};
-}
-
-/// A line for all gradients, one for each op and one for each parameter.
-std::string json_lines(const nn::PrecisionReport& r, std::int64_t step) {
-  std::vector<Json> lines;
-  lines.push_back({{"dtype", name(r.dtype)},
-                   {"loss", r.loss},
-                   {"loss_error", r.loss_error},
-                   {"relative_error", r.relative_error},
-                   {"remainder", r.remainder}});
-  for (const auto& op : r.ops)
-    lines.push_back({{"op", op.name}, {"relative_error", op.relative_error}, {"share", op.share}});
-  for (const auto& row : r.rows)
-    lines.push_back({{"parameter", row.name},
-                     {"gradient", row.gradient},
-                     {"relative_error", row.relative_error},
-                     {"max_ulps", row.max_ulps},
-                     {"worst_op", row.worst_op},
-                     {"share", row.share}});
-  std::string text;
-  for (const Json& line : lines) {
-    Json stamped{{"step", step}};
-    stamped.update(line);
-    text += stamped.dump() + "\n";
-  }
-  return text;
-}
-
 /// Of the step that comes next.
 void check_gradients(const Folder& folder, const Trainer& trainer, examples::Progress& progress) {
   const nn::PrecisionReport report = trainer.precision();
@@ -155,11 +109,15 @@ void check_gradients(const Folder& folder, const Trainer& trainer, examples::Pro
   examples::JSONLines(folder.gradients()).append_lines(json_lines(report, trainer.step() + 1));
 }
 
-/// Ends the run, or says that the step was left out.
-void report_nonfinite(const Config& config, std::int64_t step, const std::string& what, examples::Progress& progress) {
+/// Ends the run unless it shall leave out such steps.
+void check_nonfinite(const Config& config, std::int64_t step, const std::string& what) {
   check<examples::NonFiniteError>(
       config.skip_nonfinite,
       "step {}: {} is not finite; try a smaller --lr or --clip, a longer --warmup, or --on-nonfinite skip", step, what);
+}
+
+void report_nonfinite(const Config& config, std::int64_t step, const std::string& what, examples::Progress& progress) {
+  check_nonfinite(config, step, what);
   progress.message(fmt::format("step {:>6}  left out: {} is not finite", step, what));
 }
 
@@ -182,15 +140,16 @@ void report_origin(const Config& config, const Folder& folder, const Corpus& cor
   save_if_best(folder.path, trainer.state(), now, config, corpus);
 }
 
-void train(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
+/// Returns whether it was interrupted.
+bool train(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer, const Ranks& ranks) {
   const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
   const auto due = [&](std::int64_t every) { return trainer.step() % every == 0 || trainer.step() == steps; };
   examples::JSONLines metrics(folder.metrics());
   std::optional<examples::EventFile> events;
   if (config.tensorboard) events.emplace(folder.events());
-  examples::Progress progress("step", steps, trainer.step());
+  examples::Progress progress("step", steps, trainer.step(), /*may_draw=*/ranks.size() == 1);
   bool saved = has_checkpoint(folder.path) || config.init.empty();
-  while (trainer.step() < steps && !interrupted()) {
+  while (trainer.step() < steps && !ranks.any(interrupted())) {
     if (config.check_gradients > 0 && (trainer.step() + 1) % config.check_gradients == 0)
       check_gradients(folder, trainer, progress);
     const auto start = std::chrono::steady_clock::now();
@@ -219,6 +178,18 @@ void train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
   }
   if (!saved) save_checkpoint(folder.path, trainer.state(), config, corpus);
   progress.finish();
+  return ranks.any(interrupted());
+}
+
+/// The same on the other ranks, which write nothing.
+bool follow(const Config& config, Trainer& trainer, const Ranks& ranks) {
+  const std::int64_t steps = config.training.steps;
+  while (trainer.step() < steps && !ranks.any(interrupted())) {
+    const examples::StepResult result = trainer.train_step();
+    if (!result.nonfinite.empty()) check_nonfinite(config, trainer.step(), result.nonfinite);
+    if (trainer.step() % config.eval_every == 0 || trainer.step() == steps) evaluate(trainer);
+  }
+  return ranks.any(interrupted());
 }
 
 /// What a run starts from, on stdout.
@@ -229,27 +200,37 @@ void introduce(const Config& config, const Folder& folder, const Corpus& corpus,
   if (config.resume) examples::say("resumed at step {}\n", trainer.step());
 }
 
-int run(Config config) {
-  if (config.threads > 0) set_num_threads(config.threads);
+/// Throws where a rank would find other bits than rank 0.
+void check_same_everywhere(const Config& config, const Corpus& corpus, const Ranks& ranks) {
+  ranks.check_same("instruction set", examples::instruction_set());
+  ranks.check_same("text", corpus.checksum());
+  ranks.check_same("tokenizer", corpus.tokenizer_checksum());
+  Json mine = to_json(config);
+  mine["text"] = mine["tokenizer"] = "";  // where they are, is not what they say
+  mine["on_nonfinite"] = config.skip_nonfinite ? "skip" : "stop";
+  const Json first = Json::parse(ranks.broadcast(mine.dump()));
+  if (!ranks.any(mine != first)) return;
+  for (const auto& [key, value] : first.items()) ranks.check_same(key, mine.value(key, Json()).dump());
+}
+
+/// Rank 0, or the only one.
+int lead(Config config, const Corpus& corpus, Trainer& trainer, const Ranks& ranks) {
   const Folder folder{config.out};
-  check_folder(config, folder);
-  const Corpus corpus = examples::read_corpus(config.text, config.tokenizer, config.training.context);
-  Trainer trainer(config.training, corpus);
-  if (config.origin) start_from_origin(config, corpus, trainer);
   if (!config.resume) examples::make_results_folder(folder.path);
   const examples::FolderLock lock(folder.path);
   check_folder(config, folder);  // another process may have been faster
   const bool resumed = config.resume && resume(config, folder, corpus, trainer);
   rewind(folder, resumed ? trainer.step() : -1);
   write_config(config, folder, corpus);
+  share_state(trainer.state(), config, ranks);
 
   introduce(config, folder, corpus, trainer);
-  if (config.origin && !resumed) report_origin(config, folder, corpus, trainer);
+  if (ranks.any(config.origin && !resumed)) report_origin(config, folder, corpus, trainer);
   config.origin.reset();  // its memory
-  train(config, folder, corpus, trainer);
+  const bool stopped = train(config, folder, corpus, trainer, ranks);
   if (examples::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
     examples::say("picture: {}\n", folder.picture().string());
-  if (interrupted()) {
+  if (stopped) {
     examples::say("interrupted at step {}; continue with --resume --out {}\n", trainer.step(), folder.path.string());
     return 130;
   }
@@ -260,6 +241,23 @@ int run(Config config) {
   return 0;
 }
 
+int run(Config config, const Ranks& ranks) {
+  if (config.threads > 0) set_num_threads(config.threads);
+  check_value(config.training.blocks >= ranks.size(),
+              "--blocks: {} ranks need as many blocks, or more, but there are {}", ranks.size(),
+              config.training.blocks);
+  if (ranks.is_first()) check_folder(config, {config.out});
+  const Corpus corpus = examples::read_corpus(config.text, config.tokenizer, config.training.context);
+  check_same_everywhere(config, corpus, ranks);
+  Trainer trainer(config.training, corpus, ranks);
+  if (config.origin) start_from_origin(config, corpus, trainer);
+  if (ranks.is_first()) return lead(std::move(config), corpus, trainer, ranks);
+  config.origin.reset();
+  share_state(trainer.state(), config, ranks);
+  if (ranks.any(false)) evaluate(trainer);
+  return follow(config, trainer, ranks) ? 130 : 0;
+}
+
 }  // namespace
 }  // namespace braid::train_lm
 
@@ -268,6 +266,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads stdout any more
   return braid::examples::run_main("train_lm", [&] {
     catch_interrupts();
-    return run(parse(argc, argv));
+    return braid::examples::over_ranks(
+        "train_lm", [&](const braid::examples::Ranks& ranks) { return run(parse(argc, argv), ranks); });
   });
 }

@@ -1,11 +1,14 @@
 #include <braid/autograd/tape.h>
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/exp.h>
 #include <tests/support.h>
 
 namespace braid {
@@ -239,6 +242,45 @@ TEST(Tape, KnowsTheGradientsOfWhatItWatchesOnly) {
   tape.backward(y, vector({1, 1}));
   EXPECT_EQ(message_of([&] { tape.gradient(y); }),
             "gradient: this [2] variable is the result of an op; only watched ones have a gradient");
+}
+
+TEST(Tape, HandsGradientsOverAsSoonAsTheyAreFinal) {
+  Tape tape;
+  std::vector<std::string> order;
+  const auto noted = [&](const char* name, const Var& x) {
+    return record(name, x.value(), {x}, [&order, name](const Tensor& dy) {
+      order.push_back(name);
+      return dy;
+    });
+  };
+  const Var early = tape.watch(vector({2})), both = tape.watch(vector({3})), late = tape.watch(vector({5}));
+  const Var unread = tape.watch(ones({2, 3})), useless = tape.watch(vector({7, 7}));
+  const Var first = noted("first", early) * both;
+  static_cast<void>(exp(useless));
+  const Var second = noted("second", first) * late;
+  const Var y = noted("third", second * both);
+  std::vector<Tensor> gradients(5);
+  tape.backward(y, [&](std::size_t watched, Tensor gradient) {
+    order.push_back(std::to_string(watched));
+    gradients[watched] = std::move(gradient);
+  });
+  EXPECT_THAT(order, ElementsAre("third", "2", "second", "4", "1", "first", "0", "3"));
+  EXPECT_EQ(gradients[0].item(), 45);
+  EXPECT_EQ(gradients[1].item(), 60);
+  EXPECT_EQ(gradients[2].item(), 18);
+  EXPECT_TRUE(identical(gradients[3], zeros({2, 3})));
+  EXPECT_TRUE(identical(gradients[4], zeros({2}, DType::f64)));
+  EXPECT_EQ(message_of([&] { tape.gradient(early); }), "gradient: it was handed over by backward");
+}
+
+TEST(Tape, HandsGradientsOverOfAWatchedOutputAndOfNothing) {
+  Tape tape, empty;
+  std::vector<double> gradients;
+  const GradientSink sink = [&](std::size_t, const Tensor& gradient) { gradients.push_back(gradient.item()); };
+  tape.backward(tape.watch(scalar(3)), sink);
+  empty.backward(scalar(3), sink);
+  EXPECT_THAT(gradients, ElementsAre(1));
+  EXPECT_EQ(message_of([&] { Tape().backward(ones({2}), sink); }), "backward: y has shape [2] but must be a scalar");
 }
 
 TEST(Tape, ChecksCotangents) {

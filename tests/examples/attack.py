@@ -1,11 +1,15 @@
 """What the attacks on train_lm share: small runs over all connections, comparing their ends, telling how far it is."""
 
+import argparse
+import contextlib
 import json
 import pathlib
 import shutil
 import sys
+import tempfile
 import time
 
+from program import write_text
 from tiny_run import tensors
 
 CONNECTIONS = ("residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4", "gated", "single-pass")
@@ -57,3 +61,19 @@ def program_copy(name, folder):
     if not program.is_file():
         sys.exit(f"{name} is no program")
     return shutil.copy2(program, folder / program.name)
+
+
+@contextlib.contextmanager
+def killing(name, doc, kills):
+    """What the command line of a program that kills runs says, and in `folder` where they go; there is a text to learn there."""
+    parser = argparse.ArgumentParser(prog=name, description=doc)
+    parser.add_argument("program", help="train_lm")
+    parser.add_argument("--kills", type=int, default=kills)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", help="a folder for the runs, which keeps the one that failed (default: a temporary one)")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        arguments.folder = pathlib.Path(arguments.out or temporary)
+        arguments.folder.mkdir(parents=True, exist_ok=True)
+        write_text(arguments.folder)
+        yield arguments

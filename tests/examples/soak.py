@@ -4,19 +4,16 @@
 Over all connections in turn; a third of the kills each come anywhere in a run, while a checkpoint is being written, and while
 a run starts or is resumed. Prints `N kills, M runs, same bits` and exits with 1 when a run ended otherwise.
 """
-import argparse
 import collections
 import itertools
-import pathlib
 import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
-from attack import CONNECTIONS, Progress, command, difference, program_copy
-from program import run, write_text
+from attack import CONNECTIONS, Progress, command, difference, killing, program_copy
+from program import run
 
 STEPS = 400
 EVERY = ["--checkpoint-every", "10", "--eval-every", "100", "--telemetry-every", "50"]
@@ -96,17 +93,8 @@ class Soak:
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="soak", description=__doc__)
-    parser.add_argument("program", help="train_lm")
-    parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", help="a folder for the runs, which keeps the one that failed (default: a temporary one)")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(arguments.out or temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder)
-        soak = Soak(program_copy(arguments.program, folder), folder, arguments.kills, arguments.seed)
+    with killing("soak", __doc__, 1000) as asked:
+        soak = Soak(program_copy(asked.program, asked.folder), asked.folder, asked.kills, asked.seed)
         runs = soak.run()
     ways = ", ".join(f"{count} {way}" for way, count in soak.done.items())
     print(f"{soak.done.total()} kills ({ways}), {runs} runs over {len(CONNECTIONS)} connections, same bits")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""core <- autograd <- nn <- mhc: each folder includes only what stands to its left; SIMD and oneDNN stay where they live."""
+"""core <- autograd <- nn <- mhc <- dist: each folder includes only what stands to its left; SIMD and oneDNN stay where they live."""
 
 import unittest
 
@@ -31,6 +31,9 @@ class Layering(unittest.TestCase):
     def test_only_gemm_knows_of_onednn(self):
         self.assertEqual(self.offenders(lambda path, name: name.startswith(("dnnl", "oneapi/")) and
                                         str(path) != "core/gemm.cpp"), [])
+
+    def test_only_dist_knows_of_mpi(self):
+        self.assertEqual(self.offenders(lambda path, name: name == "mpi.h" and path.parts[:2] != ("dist", "detail")), [])
 
     def test_json_stays_out_of_headers(self):
         self.assertEqual(self.offenders(lambda path, name: name.startswith("nlohmann/") and path.suffix == ".h"), [])

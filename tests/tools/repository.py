@@ -4,7 +4,8 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LAYERS = ["core", "autograd", "nn", "mhc"]
+LAYERS = ["core", "autograd", "nn", "mhc", "dist"]
+OPTIONAL = ["dist"]  # not in braid.h
 
 
 def sources(folder):

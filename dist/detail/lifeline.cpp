@@ -1,0 +1,186 @@
+#include <braid/dist/detail/lifeline.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include <fmt/core.h>
+
+#include <braid/core/error.h>
+
+namespace braid::dist::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kPatience = 20s;  // until all ranks are connected
+constexpr int kLost = 2;         // exit code when a rank is gone
+
+// What goes over a connection, a line each: first who is there and its echo; then `failed CODE WHY`, or `bye`.
+constexpr const char* kBye = "bye";
+
+/// Tells machines apart, whatever they are called.
+std::string boot_id() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  return id;
+}
+
+std::string random_token() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
+}
+
+/// `process 4711 on host`
+std::string own_name() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return fmt::format("process {} on {}", getpid(), host.data());
+}
+
+/// A connection to each of thousands of ranks is more than a process may have open unless it asks.
+void allow_many_files() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+Lifeline::Lifeline(std::string program, int rank, int size,
+                   const std::function<std::string(const std::string&)>& broadcast)
+    : program_(std::move(program)), rank_(rank), size_(size) {
+  std::array<int, 2> pair{};
+  check<Error>(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) == 0, "dist: no socket");
+  wake_ = Socket(pair[0]), woken_ = Socket(pair[1]);
+  if (rank == 0) {
+    allow_many_files();
+    const Socket listener = Socket::listening();
+    const std::string token = random_token();
+    std::string rendezvous = fmt::format("{} {} {}", token, boot_id(), listener.port());
+    for (const std::string& address : own_addresses()) rendezvous += " " + address;
+    broadcast(rendezvous);
+    accept_all(listener, token);
+  } else {
+    connect(broadcast(""));
+  }
+  for (const Peer& peer : peers_) peer.socket.watch_machine();
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the threads of the program
+  thread_ = std::thread([this] { watch(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+/// Rank 0: hears `TOKEN RANK NAME` of each.
+void Lifeline::accept_all(const Socket& listener, const std::string& token) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (static_cast<int>(peers_.size()) + 1 < size_) {
+    check<Error>(std::chrono::steady_clock::now() < end, "dist: only {} of {} ranks have connected to rank 0",
+                 peers_.size() + 1, size_);
+    pollfd entry{listener.number(), POLLIN, 0};
+    poll(&entry, 1, 100);
+    Peer peer{.socket = listener.accepted()};
+    if (!peer.socket.is_open()) continue;
+    std::istringstream line(peer.socket.receive_line(2s));
+    std::string their_token;
+    if (!(line >> their_token >> peer.rank) || their_token != token || !peer.socket.send(token + "\n")) continue;
+    std::getline(line >> std::ws, peer.name);
+    peers_.push_back(std::move(peer));
+  }
+  std::ranges::sort(peers_, {}, &Peer::rank);
+}
+
+/// Another rank: tries the addresses of rank 0, of which a loopback is good on one machine only.
+void Lifeline::connect(const std::string& rendezvous) {
+  std::istringstream words(rendezvous);
+  std::string token, boot;
+  int port = 0;
+  words >> token >> boot >> port;
+  for (std::string address; words >> address;) {
+    if (address.starts_with("127.") && boot != boot_id()) continue;
+    Peer root{.name = "rank 0", .socket = Socket::connected(address, port, 2s)};
+    if (!root.socket.is_open() || !root.socket.send(fmt::format("{} {} {}\n", token, rank_, own_name()))) continue;
+    if (root.socket.receive_line(5s) != token) continue;
+    peers_.push_back(std::move(root));
+    return;
+  }
+  throw Error(fmt::format("dist: rank {} cannot connect to rank 0 at any of its addresses", rank_));
+}
+
+Lifeline::~Lifeline() {
+  if (rank_ == 0) {
+    thread_.join();  // ends when all others have said good-bye
+    return;
+  }
+  wake_.send("x");
+  thread_.join();
+  for (const Peer& peer : peers_) peer.socket.send(fmt::format("{}\n", kBye));
+}
+
+void Lifeline::watch() {
+  std::vector<pollfd> sockets{{woken_.number(), POLLIN, 0}};
+  for (const Peer& peer : peers_) sockets.push_back({peer.socket.number(), POLLIN, 0});
+  for (std::size_t there = peers_.size(); there > 0;) {
+    if (poll(sockets.data(), sockets.size(), -1) < 0) continue;
+    if (sockets[0].revents != 0) return;
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+      if (sockets[i + 1].revents == 0 || listen_to(peers_[i])) continue;
+      sockets[i + 1].fd = -1;  // which poll passes over
+      --there;
+    }
+  }
+}
+
+/// False after a good-bye.
+bool Lifeline::listen_to(Peer& peer) {
+  const bool is_there = peer.socket.receive(peer.unread);
+  if (const std::size_t length = peer.unread.find('\n'); length != std::string::npos) {
+    std::istringstream line(peer.unread.substr(0, length));
+    std::string word, why;
+    int code = 0;
+    line >> word >> code;
+    if (word == kBye) return false;
+    std::getline(line >> std::ws, why);
+    end(why, code);
+  }
+  if (is_there) return true;
+  const std::string who = peer.rank == 0 ? "rank 0" : fmt::format("rank {} ({})", peer.rank, peer.name);
+  end(rank_ <= 1 ? fmt::format("{} is gone: its process was killed or crashed", who) : "", kLost);
+}
+
+void Lifeline::fail(const std::string& why, int code) {
+  std::string line = why.substr(0, 4000);
+  std::ranges::replace(line, '\n', ' ');
+  if (rank_ == 0) end(line, code);
+  std::this_thread::sleep_for(200ms);  // where rank 0 fails alike, the line is its own
+  peers_[0].socket.send(fmt::format("failed {} rank {}: {}\n", code, rank_, line));
+  std::this_thread::sleep_for(5s);  // rank 0 tells all to end, or is gone itself: either ends this process
+  end(fmt::format("rank {}: {}", rank_, line), code);
+}
+
+/// The first line that comes is the only one.
+void Lifeline::end(const std::string& line, int code) {
+  ending_.lock();
+  if (!line.empty()) {
+    const std::string text = fmt::format("{}: {}\n", program_, line);
+    std::fflush(stdout);
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+  }
+  if (rank_ == 0)
+    for (const Peer& peer : peers_) peer.socket.send(fmt::format("failed {}\n", code));
+  _exit(code);
+}
+
+}  // namespace braid::dist::detail

@@ -1,0 +1,50 @@
+#include <braid/dist/detail/world.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include <braid/core/error.h>
+
+namespace braid::dist::detail {
+
+void check_mpi(int result) {
+  if (result == MPI_SUCCESS) return;
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  std::string text(MPI_MAX_ERROR_STRING, '\0');
+  int length = 0;
+  MPI_Error_string(result, text.data(), &length);
+  throw Error("dist: " + text.substr(0, static_cast<std::size_t>(length)));
+}
+
+Environment::Environment() : its_stderr_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10)) {
+  setenv("OPAL_OUTPUT_STDERR_FD", fmt::format("{}", its_stderr_).c_str(), /*overwrite=*/0);
+  int started = 0, level = 0;
+  check_mpi(MPI_Initialized(&started));
+  check<Error>(started == 0, "dist: one Communicator a process, and nobody else may start MPI");
+  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level));
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  check_mpi(MPI_Comm_rank(comm, &rank));
+  check_mpi(MPI_Comm_size(comm, &size));
+}
+
+Environment::~Environment() {
+  MPI_Comm_free(&comm);
+  MPI_Finalize();
+  close(its_stderr_);
+}
+
+void Environment::silence() {
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  dup3(nowhere, its_stderr_, O_CLOEXEC);
+  close(nowhere);
+}
+
+}  // namespace braid::dist::detail

@@ -1,0 +1,26 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "../common/tensorboard.h"
+#include "../common/trainer.h"
+
+namespace braid::train_lm {
+
+/// The line of a step in metrics.jsonl.
+nlohmann::ordered_json metrics_line(std::int64_t step, const examples::StepResult& result,
+                                    std::optional<double> held_out, double speed);
+
+/// The same for TensorBoard.
+examples::Scalars scalars(const examples::Trainer& trainer, const examples::StepResult& result,
+                          std::optional<double> held_out, double speed);
+examples::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats);
+
+/// A line for all gradients, one for each op and one for each parameter.
+std::string json_lines(const nn::PrecisionReport& report, std::int64_t step);
+
+}  // namespace braid::train_lm

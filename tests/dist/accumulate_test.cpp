@@ -1,0 +1,109 @@
+#include <braid/dist/accumulate.h>
+
+#include <gtest/gtest.h>
+
+#include <braid/autograd/ops.h>
+#include <braid/autograd/value_and_grad.h>
+#include <braid/core/random.h>
+#include <braid/nn/accumulate.h>
+#include <braid/nn/transformer.h>
+
+#include <tests/dist/ranks.h>
+#include <tests/support.h>
+
+namespace braid::dist {
+namespace {
+
+/// Parameters of odd sizes: larger than a bucket, small, of one element, of none, in another dtype, and unused.
+struct Odd {
+  Var large, bias, one, none, unused;
+
+  explicit Odd(Rng& rng, DType dtype)
+      : large(randn({301, 333}, rng, dtype)),
+        bias(randn({333}, rng, dtype)),
+        one(full({}, 0.7, dtype)),
+        none(zeros({0, 3}, dtype)),
+        unused(ones({17}, DType::f64)) {}
+
+  void params(auto&& visit) {
+    visit("large", large);
+    visit("bias", bias);
+    visit("one", one);
+    visit("none", none);
+    visit("unused", unused);
+  }
+};
+
+Var loss_of(const Odd& m, const Tensor& x) { return mean(tanh(matmul(x, m.large) + m.bias) * m.one) + sum(m.none); }
+
+/// On every rank: the loss and the gradients that the blocks have together, and those that one process finds alone.
+template <Parametric M, class Loss>
+void expect_the_bits_of_one_rank(const M& model, std::int64_t blocks, Loss loss) {
+  auto [expected_loss, expected] = nn::accumulate(
+      blocks, [&](std::int64_t block) { return value_and_grad([&](const M& m) { return loss(m, block); })(model); });
+  auto [actual_loss, actual] = accumulate(ranks(), blocks, model, loss);
+  EXPECT_EQ(actual_loss, expected_loss) << blocks << " blocks";
+  const std::vector<NamedParam> theirs = named_params(expected);
+  std::size_t i = 0;
+  for_each_param(actual, [&](const std::string& name, const Var& grad) {
+    EXPECT_TRUE(identical(grad.value(), theirs[i++].param->value())) << name << ", " << blocks << " blocks";
+  });
+}
+
+TEST(Accumulate, HasTheBitsOfOneRank) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    Rng rng(5);
+    const Odd model(rng, dtype);
+    for (std::int64_t blocks = ranks().size(); blocks <= ranks().size() + 9; ++blocks) {
+      const Tensor x = randn({blocks, 5, 301}, rng, dtype);
+      expect_the_bits_of_one_rank(model, blocks,
+                                  [&](const Odd& m, std::int64_t block) { return loss_of(m, x.select(0, block)); });
+    }
+  }
+}
+
+TEST(Accumulate, HasThemOnAnyNumberOfThreads) {
+  Rng rng(6);
+  const Odd model(rng, DType::f32);
+  const Tensor x = randn({8, 5, 301}, rng);
+  const auto loss = [&](const Odd& m, std::int64_t block) { return loss_of(m, x.select(0, block)); };
+  std::pair<double, Odd> first = accumulate(ranks(), 8, model, loss);
+  for (const int threads : {1, 2, 3}) {
+    const WithThreads with(threads + ranks().rank() % 2);
+    std::pair<double, Odd> again = accumulate(ranks(), 8, model, loss);
+    EXPECT_EQ(again.first, first.first);
+    EXPECT_TRUE(identical(again.second.large.value(), first.second.large.value()));
+  }
+}
+
+TEST(Accumulate, TrainsATransformer) {
+  Rng rng(7);
+  const nn::TransformerConfig sizes{.vocab = 11, .context = 7, .channels = 24, .layers = 2, .heads = 2};
+  const nn::Transformer<nn::Residual> model(sizes, rng);
+  const std::int64_t blocks = 13;
+  const Tensor tokens = randint(0, 11, {blocks, 2, 7}, rng), targets = randint(0, 11, {blocks, 2, 7}, rng);
+  expect_the_bits_of_one_rank(model, blocks, [&](const auto& m, std::int64_t block) {
+    return m.loss(tokens.select(0, block), targets.select(0, block));
+  });
+}
+
+TEST(Accumulate, MeasuresItsMessages) {
+  const Traffic before = ranks().traffic();
+  Rng rng(8);
+  accumulate(ranks(), 8, Odd(rng, DType::f32), [&](const Odd& m, std::int64_t) { return loss_of(m, ones({5, 301})); });
+  EXPECT_EQ(ranks().traffic().bytes_sent > before.bytes_sent, ranks().size() > 1);
+  EXPECT_GT(ranks().traffic().seconds_open, before.seconds_open);
+}
+
+TEST(Accumulate, RejectsMoreRanksThanBlocksAndLossesThatAreNoScalars) {
+  Rng rng(9);
+  const Odd model(rng, DType::f32);
+  const std::int64_t too_few = ranks().size() - 1;
+  EXPECT_EQ(message_of([&] { accumulate(ranks(), too_few, model, [](const Odd& m, std::int64_t) { return m.one; }); }),
+            fmt::format("dist: {} blocks are too few for {} ranks", too_few, ranks().size()));
+  EXPECT_EQ(message_of([&] { accumulate(ranks(), 8, model, [](const Odd& m, std::int64_t) { return m.bias; }); }),
+            "accumulate: the loss must be a scalar but has shape [333]");
+}
+
+}  // namespace
+}  // namespace braid::dist

@@ -1,0 +1,55 @@
+#include <braid/dist/communicator.h>
+
+#include <gtest/gtest.h>
+
+#include <fmt/core.h>
+
+#include <braid/core/error.h>
+
+#include <tests/dist/ranks.h>
+#include <tests/support.h>
+
+namespace braid::dist {
+namespace {
+
+TEST(Communicator, KnowsWhetherAnyRankSaysSo) {
+  EXPECT_FALSE(ranks().any(false));
+  EXPECT_TRUE(ranks().any(true));
+  for (int one = 0; one < ranks().size(); ++one) EXPECT_TRUE(ranks().any(ranks().rank() == one));
+}
+
+TEST(Communicator, BroadcastsTheBytesOfRank0) {
+  const std::string text("zero\0bytes too", 14);
+  EXPECT_EQ(ranks().broadcast(ranks().rank() == 0 ? text : "something longer than that"), text);
+  EXPECT_EQ(ranks().broadcast(ranks().rank() == 0 ? "" : "x"), "");
+  const std::string large(3'000'001, 'y');
+  EXPECT_EQ(ranks().broadcast(ranks().rank() == 0 ? large : ""), large);
+}
+
+TEST(Communicator, GathersTheBytesOfAllRanksInOrder) {
+  const std::vector<std::string> all = ranks().gather(std::string(static_cast<std::size_t>(ranks().rank()), 'r'));
+  ASSERT_EQ(static_cast<int>(all.size()), ranks().size());
+  for (std::size_t rank = 0; rank < all.size(); ++rank) EXPECT_EQ(all[rank], std::string(rank, 'r'));
+}
+
+TEST(Communicator, TellsEveryRankWhichOneDiffers) {
+  ranks().check_same("text", "a");
+  const int last = ranks().size() - 1;
+  const std::string message =
+      message_of([&] { ranks().check_same("instruction set", ranks().rank() == last ? "AVX2" : "AVX3"); });
+  EXPECT_EQ(message, last == 0
+                         ? "nothing was thrown"
+                         : fmt::format("rank {} has another instruction set than rank 0: AVX2 instead of AVX3", last));
+}
+
+TEST(Communicator, CountsTheRanksOnItsProcessors) {
+  EXPECT_EQ(ranks().sharing_processors(), ranks().size());  // on one machine, bound to no processor
+}
+
+TEST(Communicator, IsThereOnceAProcess) {
+  EXPECT_EQ(message_of([] { Communicator second("again"); }),
+            "dist: one Communicator a process, and nobody else may start MPI");
+}
+
+}  // namespace
+}  // namespace braid::dist

@@ -1,0 +1,53 @@
+// Ranks that end in the way that an argument names: ends WAY [RANK ..]. The ranks that are not named work on.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include <braid/autograd/ops.h>
+#include <braid/dist/accumulate.h>
+
+namespace {
+
+using namespace braid;
+
+void work(dist::Communicator& ranks) {
+  const Var model(ones({200, 300}));
+  dist::accumulate(ranks, ranks.size(), model, [](const Var& m, std::int64_t) { return mean(m * m); });
+}
+
+void end(std::string_view way, dist::Communicator& ranks) {
+  if (way == "killed") raise(SIGKILL);
+  if (way == "exits") _exit(0);
+  if (way == "crashes") std::abort();
+  if (way == "fails") ranks.fail("step 7: the loss\nis not finite", 3);
+  if (way == "throws") throw std::runtime_error("on its way");
+  if (way == "no-memory") throw std::bad_alloc();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view way = argv[1];
+  dist::Communicator ranks("ends");
+  bool ends = false;
+  for (int i = 2; i < argc; ++i) ends = ends || std::atoi(argv[i]) == ranks.rank();
+  for (int step = 0; step < 3; ++step) work(ranks);
+  try {
+    if (ends) end(way, ranks);
+    // The others wait for this one in the middle of a sum.
+    for (int step = 0; way != "none" && step < 1000000; ++step) work(ranks);
+  } catch (const std::exception& error) {
+    ranks.fail(error.what(), 2);
+  }
+  if (ranks.rank() == 0) fmt::print("done\n");
+  return 0;
+}
