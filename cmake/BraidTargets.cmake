@@ -8,11 +8,12 @@ function(braid_options target)
     -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion $<$<BOOL:${BRAID_WERROR}>:-Werror>)
 endfunction()
 
-# With GCC only: Clang's precompiled headers hold times, which a compiler cache gets wrong; and the build without them
-# shows that every source includes what it needs.
+# The preset clang builds without them, which shows that every source includes what it needs. Clang's hold times unless
+# told not to, which a compiler cache gets wrong.
 function(braid_precompile target)
-  if(ARGN AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    target_precompile_headers(${target} PRIVATE ${ARGN})
+  if(BRAID_PRECOMPILE)
+    target_precompile_headers(${target} ${ARGN})
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
   endif()
 endfunction()
 
@@ -51,7 +52,9 @@ function(braid_add_library folder)
   list(TRANSFORM ARG_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/braid/${folder}/)
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${ARG_HEADERS})
   target_link_libraries(${target} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
-  braid_precompile(${target} ${ARG_PRECOMPILED})
+  if(ARG_PRECOMPILED)
+    braid_precompile(${target} PRIVATE ${ARG_PRECOMPILED})
+  endif()
   # Without any optimization, GCC 12 rejects Highway's AVX-512 intrinsics, some of whose arguments must be constants.
   target_compile_options(${target} PRIVATE
     $<$<AND:$<CXX_COMPILER_ID:GNU>,$<OR:$<CONFIG:Debug>,$<STREQUAL:$<CONFIG>,>>>:-Og>)
@@ -76,9 +79,10 @@ function(braid_compile_quickly target optimization)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:${optimization}>)
   # CMake says -fPIC for libraries and -fPIE for programs, which cannot share headers.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  braid_precompile(${target} ${ARG_HEADERS})
-  if(ARG_HEADERS_OF AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    target_precompile_headers(${target} REUSE_FROM ${ARG_HEADERS_OF})
+  if(ARG_HEADERS)
+    braid_precompile(${target} PRIVATE ${ARG_HEADERS})
+  elseif(ARG_HEADERS_OF)
+    braid_precompile(${target} REUSE_FROM ${ARG_HEADERS_OF})
   endif()
 endfunction()
 

@@ -86,7 +86,7 @@ nn::Transformer<> of_family(nn::TransformerConfig config, DType dtype) {
 
 TEST(Generation, OfAThousandTokensHasTheBitsOfNoCacheForEveryFamily) {
   using enum nn::PositionKind;
-  const nn::TransformerConfig llama{.channels = 20,
+  const nn::TransformerConfig llama{.channels = 24,
                                     .heads = 4,
                                     .hidden = 27,
                                     .kv_heads = 2,
