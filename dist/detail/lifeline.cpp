@@ -10,7 +10,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <random>
 #include <sstream>
 
@@ -28,13 +27,6 @@ constexpr int kLost = 2;         // exit code when a rank is gone
 
 // What goes over a connection, a line each: first who is there and its echo; then `failed CODE WHY`, or `bye`.
 constexpr const char* kBye = "bye";
-
-/// Tells machines apart, whatever they are called.
-std::string boot_id() {
-  std::string id;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
-  return id;
-}
 
 std::string random_token() {
   std::random_device device;

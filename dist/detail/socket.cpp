@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
 
 #include <braid/core/error.h>
@@ -138,6 +139,12 @@ std::vector<std::string> own_addresses() {
     addresses.emplace_back(inet_ntop(AF_INET, &address->sin_addr, text.data(), text.size()));
   }
   return addresses;
+}
+
+std::string boot_id() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  return id;
 }
 
 }  // namespace braid::dist::detail

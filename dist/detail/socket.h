@@ -40,4 +40,7 @@ class Socket {
 /// The IPv4 addresses of this machine.
 std::vector<std::string> own_addresses();
 
+/// Tells machines apart, whatever they are called.
+std::string boot_id();
+
 }  // namespace braid::dist::detail
