@@ -61,14 +61,15 @@ LINES = {
     "generate": [[], ["extra"], ["--model", "none"], ["--model", "."], ["--model", "text.txt"], ["--model", "loop"], ["--run", "none"], ["--run", "."],
                  ["--run", "text.txt"], ["--run", "loop"], ["--model", ".", "--run", "."], ["--model", "new\nline"], ["--run", "NOT_UTF8"],
                  ["--run", ".", "--prompt", "NOT_UTF8"], ["--run", ".", "--stop", "NOT_UTF8"]],
+    "two_spirals": [["extra"], ["--out", "LONG"], ["--out", "loop/x"], ["--out", "text.txt/new"], ["--out"]],
     "golden": [[], ["none"], ["text.txt"], ["."], [".", "--only"], ["loop"], ["new\nline"], [".", "extra"]],
     "mixing_facts": [["extra"], ["--x"]],
     "dev": [["nothing"], ["new\nline"], ["test", "--preset"], ["test", "--preset", "x"], ["test", "("], ["test", "a", "b"],
             ["test", "--x"], ["test", ""], ["bench", "--x"], ["bench", "("], ["bench", "a", "b"], ["golden"], ["golden", "none"],
             ["golden", "a", "b"], ["stability", "huge"], ["sanitize", "x"], ["sanitize", "fast", "x"], ["sanitize", ""],
-            ["format", "x"], ["format", "--x"], ["install"], ["install", "a", "b"], ["install", "--x"], ["--x"]],
+            ["format", "x"], ["format", "--x"], ["docs", "x"], ["docs", "--x"], ["docs", "--check", "x"], ["install"], ["install", "a", "b"], ["install", "--x"], ["--x"]],
 }
-EXAMPLES = ["basic_usage", "custom_op", "history_skip", "regression", "three_lines", "wrong_gradient"]
+EXAMPLES = ["basic_usage", "custom_op", "gradients", "history_skip", "regression", "tensors", "three_lines", "transformer_block", "wrong_gradient"]
 BENCHMARKS = [f"bench_{name}" for name in ("gemm", "mhc", "mixings", "ops", "sinkhorn", "streams")]
 ENVIRONMENTS = [{"BRAID_NUM_THREADS": value} for value in ("0", "-1", "abc", "200000", "2x", "")] + [{"BRAID_MHC_PATH": "foo"}]
 

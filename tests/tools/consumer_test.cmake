@@ -35,6 +35,11 @@ endif()
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer -B ${work}/build ${settings})
 run(${CMAKE_COMMAND} --build ${work}/build --target consumer)
 run(${work}/build/consumer)
+if(HOW STREQUAL package)  # and the program that the manual begins with
+  run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/examples/first_program -B ${work}/first ${settings})
+  run(${CMAKE_COMMAND} --build ${work}/first)
+  run(${CMAKE_COMMAND} -E chdir ${work} ${work}/first/first_program)
+endif()
 if(HOW STREQUAL subdirectory)  # and a kernel, without a build type
   run(${CMAKE_COMMAND} --build ${work}/build
       --target braid/autograd/CMakeFiles/braid_autograd.dir/kernels/elementwise.cpp.o)
