@@ -1,0 +1,96 @@
+"""The public names of the library and their docstrings, as Doxygen finds them in the headers."""
+
+import collections
+import dataclasses
+import pathlib
+import re
+import subprocess
+import xml.etree.ElementTree as ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@dataclasses.dataclass
+class Name:
+    """A declaration: a type, a function, a field, an enumerator, .. with what is declared in it."""
+    node: ElementTree.Element
+    kind: str  # Doxygen's word: class, struct, concept, function, variable, typedef, enum, enumvalue
+    scope: str  # braid::nn
+    name: str
+    line: tuple  # (file, line)
+    members: list = dataclasses.field(default_factory=list)
+
+    @property
+    def path(self):
+        return f"{self.scope}::{self.name}"
+
+    @property
+    def docstring(self):
+        """The paragraphs of its description."""
+        return [paragraph for part in ("briefdescription", "detaileddescription") for paragraph in self.node.find(part) or ()
+                if "".join(paragraph.itertext()).strip()]
+
+
+def read_headers(folder):
+    """Runs Doxygen over the headers; XML comes into `folder`. Raises CalledProcessError for a docstring it cannot read."""
+    settings = (ROOT / "docs/site/Doxyfile").read_text() + f"\nOUTPUT_DIRECTORY = {folder}\n"
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    subprocess.run(["doxygen", "-"], input=settings, text=True, cwd=ROOT, check=True)
+    return public_names(pathlib.Path(folder) / "xml")
+
+
+def public_names(xml):
+    """{header: [Name, ..]} in the order of the lines; types have their public members."""
+    compounds = [node for path in xml.glob("*.xml") for node in ElementTree.parse(path).getroot().iter("compounddef")]
+    types, found = {}, []
+    for node in compounds:
+        if node.get("kind") in ("class", "struct", "concept") and node.get("prot", "public") == "public":
+            scope, _, name = node.findtext("compoundname").rpartition("::")
+            types[f"{scope}::{name}"] = Name(node, node.get("kind"), scope, name, line_of(node))
+    for node in compounds:
+        if node.get("kind") not in ("class", "struct", "namespace"):
+            continue
+        scope = node.findtext("compoundname")
+        if node.get("kind") != "namespace" and scope not in types:
+            continue
+        for member in node.iter("memberdef"):
+            if member.get("prot") == "public" and member.get("kind") != "friend":
+                found.append(Name(member, member.get("kind"), scope, member.findtext("name"), line_of(member)))
+                found[-1].members = [Name(value, "enumvalue", found[-1].path, value.findtext("name"), found[-1].line)
+                                     for value in member.iter("enumvalue")]
+    headers = collections.defaultdict(list)
+    for name in sorted([*types.values(), *found], key=lambda name: name.line):
+        place = types[name.scope].members if name.scope in types else headers[name.line[0]]
+        place.append(name)
+    return dict(sorted(headers.items()))
+
+
+def line_of(node):
+    location = node.find("location")
+    return location.get("file"), int(location.get("line"))
+
+
+def walk(names):
+    for name in names:
+        yield name
+        yield from walk(name.members)
+
+
+def is_convention(name):
+    """What the manual tells once for all: constructors, assignments, `params` and, in a connection, `Stream`, `open` and `close`;
+    and a field that is named as its type, such as `Path path` or `MixingSettings mixing_settings`."""
+    last = name.scope.rpartition("::")[2]
+    if name.name in (last, "~" + last, "operator=", "params") or name.scope.startswith("braid::mhc") and name.name in ("Stream", "open", "close"):
+        return True
+    own_type = "".join(name.node.findtext("type") or () if name.node.find("type") is None else name.node.find("type").itertext())
+    return name.kind == "variable" and re.sub(r"\W", "", own_type.rpartition("::")[2]).lower().endswith(name.name.replace("_", "").lower())
+
+
+def undescribed(headers):
+    """Names without a docstring. One overload speaks for all of a scope."""
+    described = collections.defaultdict(bool)
+    lines = {}
+    for name in walk(name for names in headers.values() for name in names):
+        described[name.path] |= bool(name.docstring) or is_convention(name)
+        lines.setdefault(name.path, "{}:{}".format(*name.line))
+    return [f"{lines[path]}: {path}" for path, there in described.items() if not there]
