@@ -19,6 +19,9 @@ SEARCHES = ("Sinkhorn", "gradcheck", "AdamW")
 HARNESS = """<!DOCTYPE html><meta charset="utf-8"><style>body { margin: 0 } iframe { border: 0; height: 900px }</style><iframe id="frame"></iframe>
 <pre id="seen"></pre><script>
 const frame = document.getElementById("frame"), seen = {wide: [], empty: [], pages: 0};
+const pushed = element => {  // there is more of it to the side, as of wide code
+  for (let e = element; e.localName != "article"; e = e.parentElement) if (/auto|scroll/.test(getComputedStyle(e).overflowX)) return true;
+};
 const open_page = (page, width) => new Promise(done => {
   frame.style.width = width + "px"; frame.onload = done; frame.src = page;
 });
@@ -30,6 +33,11 @@ const until = async (holds, tries) => { while (!holds() && tries-- > 0) await ne
     const all = frame.contentDocument.documentElement;
     seen.pages += 1;
     if (all.scrollWidth > width) seen.wide.push(`${page}: ${all.scrollWidth} pixels in a window of ${width}`);
+    for (const element of all.querySelectorAll("article *"))
+      if (element.getBoundingClientRect().right > width + 1 && !pushed(element)) {
+        seen.wide.push(`${page}: a <${element.localName}> ends outside a window of ${width}: ${element.textContent.slice(0, 60)}`);
+        break;
+      }
   }
   for (const words of SEARCHES) {
     await open_page("search.html?q=" + words, WIDTHS[0]);
@@ -106,14 +114,13 @@ def browse(site):
 def draw(site, folder):
     """Pictures for people to look at."""
     folder.mkdir(exist_ok=True)
-    phone = site / "phone.html"
+    frame = site / "frame.html"
     for page in SHOWN:
-        name, url = page.replace("/", "_"), (site / f"{page}.html").as_uri()
-        chromium(f"--window-size={WIDE},1000", f"--screenshot={folder / name}_wide.png", url)
-        chromium(f"--window-size={WIDE},1000", "--blink-settings=preferredColorScheme=0", f"--screenshot={folder / name}_dark.png", url)
-        phone.write_text(f'<body style="margin: 0"><iframe src="{url}" style="border: 0; width: {PHONE}px; height: 844px"></iframe>')
-        chromium(f"--window-size={PHONE},844", f"--screenshot={folder / name}_phone.png", phone.as_uri())
-    phone.unlink()
+        for name, width, height, theme in (("wide", WIDE, 1000, "light"), ("dark", WIDE, 1000, "dark"), ("phone", PHONE, 844, "light")):
+            frame.write_text(f'<body style="margin: 0"><iframe src="{page}.html" style="border: 0; width: {width}px; height: {height}px" '
+                             f'onload="this.contentDocument.body.dataset.theme = \'{theme}\'"></iframe>')
+            chromium(f"--window-size={width},{height}", f"--screenshot={folder}/{page.replace('/', '_')}_{name}.png", frame.as_uri())
+    frame.unlink()
 
 
 def main(folder):

@@ -19,6 +19,8 @@ class Name:
     name: str
     line: tuple  # (file, line)
     members: list = dataclasses.field(default_factory=list)
+    beside: "Name" = None  # what is declared before it on the same line, and after: `Linear q, k;  ///< for both`
+    after: "Name" = None
 
     @property
     def path(self):
@@ -26,16 +28,25 @@ class Name:
 
     @property
     def docstring(self):
-        """The paragraphs of its description."""
+        """The paragraphs of its description, or of that of a name on the same line: Doxygen gives it to one of them."""
+        return self.own_docstring or next((name.own_docstring for name in (*chain(self, "beside"), *chain(self, "after")) if name.own_docstring), [])
+
+    @property
+    def own_docstring(self):
         return [paragraph for part in ("briefdescription", "detaileddescription") for paragraph in self.node.find(part) or ()
                 if "".join(paragraph.itertext()).strip()]
 
 
-def read_headers(folder):
-    """Runs Doxygen over the headers; XML comes into `folder`. Raises CalledProcessError for a docstring it cannot read."""
+def chain(name, link):
+    while name := getattr(name, link):
+        yield name
+
+
+def read_headers(folder, root=ROOT):
+    """Runs Doxygen over the headers below `root`; XML comes into `folder`. Raises CalledProcessError for a docstring it cannot read."""
     settings = (ROOT / "docs/site/Doxyfile").read_text() + f"\nOUTPUT_DIRECTORY = {folder}\n"
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-    subprocess.run(["doxygen", "-"], input=settings, text=True, cwd=ROOT, check=True)
+    subprocess.run(["doxygen", "-"], input=settings, text=True, cwd=root, check=True)
     return public_names(pathlib.Path(folder) / "xml")
 
 
@@ -61,6 +72,8 @@ def public_names(xml):
     headers = collections.defaultdict(list)
     for name in sorted([*types.values(), *found], key=lambda name: name.line):
         place = types[name.scope].members if name.scope in types else headers[name.line[0]]
+        if place and (place[-1].kind, place[-1].line) == (name.kind, name.line):
+            name.beside, place[-1].after = place[-1], name
         place.append(name)
     return dict(sorted(headers.items()))
 
@@ -76,21 +89,28 @@ def walk(names):
         yield from walk(name.members)
 
 
+def is_one_line(name):
+    location = name.node.find("location")
+    return location.get("bodystart") == location.get("bodyend")
+
+
 def is_convention(name):
-    """What the manual tells once for all: constructors, assignments, `params` and, in a connection, `Stream`, `open` and `close`;
-    and a field that is named as its type, such as `Path path` or `MixingSettings mixing_settings`."""
+    """What the manual tells once for all: constructors, assignments, what modules and connections have in common (a call, which the
+    description of the module tells), and a field that is named as its type, such as `Path path` or `MixingSettings mixing_settings`."""
     last = name.scope.rpartition("::")[2]
-    if name.name in (last, "~" + last, "operator=", "params") or name.scope.startswith("braid::mhc") and name.name in ("Stream", "open", "close"):
+    if name.name in (last, "~" + last, "operator=", "operator()", "params", "Stream", "open", "close"):
         return True
     own_type = "".join(name.node.findtext("type") or () if name.node.find("type") is None else name.node.find("type").itertext())
     return name.kind == "variable" and re.sub(r"\W", "", own_type.rpartition("::")[2]).lower().endswith(name.name.replace("_", "").lower())
 
 
 def undescribed(headers):
-    """Names without a docstring. One overload speaks for all of a scope."""
+    """Names without a docstring. One overload speaks for all of a scope, and an enumeration of one line for its enumerators."""
     described = collections.defaultdict(bool)
     lines = {}
     for name in walk(name for names in headers.values() for name in names):
         described[name.path] |= bool(name.docstring) or is_convention(name)
+        if name.kind == "enum" and described[name.path] and is_one_line(name):
+            described |= {value.path: True for value in name.members}
         lines.setdefault(name.path, "{}:{}".format(*name.line))
     return [f"{lines[path]}: {path}" for path, there in described.items() if not there]

@@ -33,7 +33,7 @@ def section(header, names):
 
 
 def declarations(names):
-    """Overloads with the same description, or all but the first without one, stand together."""
+    """What has one description stands together: overloads, and the fields of a line."""
     names = [name for name in names if name.name != "params" and not name.node.findtext("argsstring", "").endswith("delete")]
     lines = []
     for (key, _), group in itertools.groupby(names, numbered(names)):
@@ -42,17 +42,18 @@ def declarations(names):
         directive = {"variable": "var", "typedef": "type", "enumvalue": "enumerator"}.get(key, key)
         head = f".. cpp:{directive}:: "
         lines += [head + first, *(" " * len(head) + other for other in others), ""]
-        body = [line for name in group for paragraph in name.docstring for line in paragraph_lines(paragraph)]
+        body = [line for paragraph in group[0].docstring for line in paragraph_lines(paragraph)]
         body += declarations(group[0].members)
         lines += ["   " + line if line else "" for line in body]
     return lines
 
 
 def numbered(names):
-    """Groups for itertools.groupby: a function without a docstring joins the overload before it."""
+    """Groups for itertools.groupby: who has no docstring joins the overload before it, or the field beside it."""
     numbers, last = {}, None
     for number, name in enumerate(names):
-        joins = last is not None and name.kind == "function" == last.kind and not name.docstring and name.name == last.name
+        joins = last is not None and (
+            name.beside is last or name.kind == "function" == last.kind and name.name == last.name and not name.docstring)
         numbers[id(name)] = numbers[id(last)] if joins else number
         last = name
     return lambda name: (directive_kind(name), numbers[id(name)])

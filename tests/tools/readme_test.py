@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Code in the docs is compiled code: each C++ block names the example it comes from and stands in it, word for word.
+"""Code in the docs is compiled code: each C++ block names the source it comes from and stands in it, word for word.
 
 A block is written as `<!-- examples/regression.cpp -->` on one line and ```cpp on the next.
 """
@@ -9,18 +9,27 @@ import unittest
 
 from repository import ROOT
 
-PAGES = "README.md", "docs/verify.md"
-BLOCK = re.compile(r"^(?:<!-- (examples/[\w/]+\.cpp) -->\n)?```cpp\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^(?:<!-- ((?:examples|bench)/[\w/]+\.\w+) -->\n)?```(cpp|cmake)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Readme(unittest.TestCase):
-    def test_every_block_stands_in_the_example_that_it_names(self):
-        blocks = [block for page in PAGES for block in BLOCK.findall((ROOT / page).read_text())]
-        self.assertGreater(len(blocks), 6)
-        for example, code in blocks:
-            with self.subTest(code.partition("\n")[0]):
-                self.assertTrue(example, "the line above the block must be <!-- examples/NAME.cpp -->")
-                self.assertIn(code, (ROOT / example).read_text())
+    def test_every_block_stands_in_the_source_that_it_names(self):
+        blocks = [(page.name, *block) for page in PAGES for block in BLOCK.findall(page.read_text())]
+        self.assertGreater(len(blocks), 40)
+        for page, source, language, code in blocks:
+            with self.subTest(f"{page}: {code.partition(chr(10))[0]}"):
+                if language == "cmake" and not source:
+                    continue  # lines for a project of the reader's
+                self.assertTrue(source, "the line above the block must be <!-- examples/NAME.cpp -->")
+                self.assertIn(code, (ROOT / source).read_text())
+
+    def test_code_is_marked_as_such(self):
+        """C++ in a block without a language would escape the test above."""
+        for page in PAGES:
+            for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+                if not language:
+                    self.assertNotRegex(block, r"(?m)^\s*(#include|const auto|auto |struct \w+ \{|return .*;$)", page.name)
 
 
 if __name__ == "__main__":
