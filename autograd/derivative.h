@@ -7,8 +7,8 @@ namespace braid {
 
 /// A derivative found from differences, and how far it can be trusted.
 struct Derivative {
-  double value = std::numeric_limits<double>::quiet_NaN();
-  double error = std::numeric_limits<double>::infinity();  ///< an estimate of |value - truth|, on the safe side
+  double value = std::numeric_limits<double>::quiet_NaN();  ///< the derivative; NaN when none was found
+  double error = std::numeric_limits<double>::infinity();   ///< an estimate of |value - truth|, on the safe side
   /// The bounds of the one-sided derivatives, and an estimate of their errors.
   double low = value, high = value, bound_error = error;
 
@@ -18,7 +18,7 @@ struct Derivative {
 
 /// How far f moved by a step up and by a step down, f(step) - f(0) and f(0) - f(-step), and the rounding error of that.
 struct Moves {
-  double up = 0, down = 0, noise = 0;
+  double up = 0, down = 0, noise = 0;  ///< the two moves, and the rounding error
   /// The same for bounds: where f is a sum of terms, `low` has of each the smaller one of up and down.
   double low = 0, high = 0, bound_noise = 0;
 };

@@ -22,36 +22,40 @@ struct GradcheckOptions {
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };
 
+/// What a comparison of an analytic derivative with differences comes to.
 enum class Verdict {
-  right,
-  wrong,
+  right,        ///< they agree within the tolerance
+  wrong,        ///< they differ by more, and the differences are certain enough to say so
   undecidable,  ///< the differences are less certain than the tolerance asks for
   kink,  ///< not differentiable there; the analytic value lies between the one-sided derivatives, or is right beside
 };
+/// `right`, `wrong`, ..
 std::string_view name(Verdict verdict);
 
 /// One derivative, analytic and numeric.
 struct CheckedDerivative {
-  std::string input = {}, where = {};
-  double analytic = 0, numeric = 0;
-  double uncertainty = 0;     ///< an estimate of the error of `numeric`
-  double relative_error = 0;  ///< of `analytic`; infinite when it is NaN or Inf
-  Verdict verdict = Verdict::right;
+  std::string input = {}, where = {};  ///< the input's name, and the element or direction
+  double analytic = 0, numeric = 0;    ///< by the vjp, and by differences
+  double uncertainty = 0;              ///< an estimate of the error of `numeric`
+  double relative_error = 0;           ///< of `analytic`; infinite when it is NaN or Inf
+  Verdict verdict = Verdict::right;    ///< what they come to
 };
 
+/// What gradcheck found.
 struct GradcheckResult {
-  bool ok = true;
-  double worst = 0;              ///< the largest relative error of what is right or wrong
-  std::int64_t derivatives = 0;  ///< how many were compared
-  std::int64_t wrong = 0, undecidable = 0, kinks = 0;
+  bool ok = true;                                      ///< no derivative is wrong, and f can be checked
+  double worst = 0;                                    ///< the largest relative error of what is right or wrong
+  std::int64_t derivatives = 0;                        ///< how many were compared
+  std::int64_t wrong = 0, undecidable = 0, kinks = 0;  ///< how many of each verdict
   std::string message = {};  ///< the worst one with both values; what is odd about f; when wrong, last the vjp at fault
-  std::vector<CheckedDerivative> checked = {};
-  explicit operator bool() const { return ok; }
+  std::vector<CheckedDerivative> checked = {};   ///< all that were compared
+  explicit operator bool() const { return ok; }  ///< ok
 
   /// A line for every input: how many derivatives, and the worst of them.
   std::string table() const;
 };
 
+/// What gradcheck takes: a function of its inputs in their order.
 using GradcheckFunction = std::function<Var(std::span<const Var>)>;
 
 /// Compares the gradients of `f` on a tape with derivatives that are extrapolated from differences in f64 and know

@@ -73,10 +73,11 @@ void for_each_var(std::tuple<Fields...>& fields, Visit visit) {
 
 /// A parameter and its path.
 struct NamedParam {
-  std::string name;
-  Var* param;
+  std::string name;  ///< its path
+  Var* param;        ///< where the module has it
 };
 
+/// The parameters of a module in order, with their paths.
 template <Parametric M>
 std::vector<NamedParam> named_params(M& module) {
   std::vector<NamedParam> list;
@@ -84,6 +85,7 @@ std::vector<NamedParam> named_params(M& module) {
   return list;
 }
 
+/// How many numbers a module learns.
 template <Parametric M>
 std::int64_t num_params(const M& module) {
   std::int64_t count = 0;

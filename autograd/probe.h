@@ -17,16 +17,16 @@ using ValueId = std::uint32_t;
 /// Some vjps are done in two parts. An op that writes `H x + ..` may leave the cotangents of H and x to the op that
 /// made them: what it returns as the cotangent of its input `input` is that of its own output `output`.
 struct Deferral {
-  std::size_t input, output;
+  std::size_t input, output;  ///< positions among the op's inputs and among its outputs
 };
 
 /// An op as it was recorded, or a watched variable, which has no inputs.
 struct RecordedOp {
-  std::size_t index = 0;  // on its tape, in the order of execution
-  const char* name = "";
-  std::vector<std::optional<ValueId>> inputs;  // nullopt: a constant
-  ValueId first_output = 0;
-  std::size_t outputs = 0;
+  std::size_t index = 0;                       ///< on its tape, in the order of execution
+  const char* name = "";                       ///< as record() was given it
+  std::vector<std::optional<ValueId>> inputs;  ///< nullopt: a constant
+  ValueId first_output = 0;                    ///< its outputs have this id and those that follow
+  std::size_t outputs = 0;                     ///< how many it has
   std::optional<Deferral> deferral;
 };
 

@@ -24,15 +24,15 @@ class Profile : public Probe {
   /// What the calls of one op took, or what a lap did. Bytes are those of its inputs and outputs, backward also of
   /// their cotangents, as if each were read or written once: the least an op moves. Operations are those of products.
   struct Row {
-    std::string name;
-    std::int64_t calls = 0;
-    double forward_s = 0, backward_s = 0;
-    double bytes = 0, operations = 0;
+    std::string name;                      ///< of the op or the lap
+    std::int64_t calls = 0;                ///< over all steps
+    double forward_s = 0, backward_s = 0;  ///< seconds over all steps
+    double bytes = 0, operations = 0;      ///< over all steps; see above
   };
 
   /// What the machine gives at best, to compare with; 0: not known.
   struct Peak {
-    double bytes_per_s = 0, operations_per_s = 0;
+    double bytes_per_s = 0, operations_per_s = 0;  ///< of memory, and of products
   };
 
   void recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) override;

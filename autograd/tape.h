@@ -31,11 +31,11 @@ class Var {
   Var& operator=(Var&&) & = default;
   /// Throws Error on a tape, where a gradient would get lost unseen: write `detach(x)` or `x.value()` to drop it.
   operator Tensor() const;
-  const Tensor& value() const { return value_; }
-  const Shape& shape() const { return value_.shape(); }
-  DType dtype() const { return value_.dtype(); }
-  int rank() const { return value_.rank(); }
-  std::int64_t size(int axis) const { return value_.size(axis); }
+  const Tensor& value() const { return value_; }                   ///< what it holds, without a gradient
+  const Shape& shape() const { return value_.shape(); }            ///< of the value
+  DType dtype() const { return value_.dtype(); }                   ///< of the value
+  int rank() const { return value_.rank(); }                       ///< how many axes it has
+  std::int64_t size(int axis) const { return value_.size(axis); }  ///< of an axis, negative ones counted from the end
   /// The only element. Throws ShapeError when there are more or none.
   double item() const { return value_.item(); }
   /// True on a tape.
@@ -62,7 +62,7 @@ inline Var detach(const Var& x) { return x.value(); }
 class Needs {
  public:
   explicit Needs(std::vector<bool> flags) : flags_(std::move(flags)) {}
-  bool operator[](std::size_t input) const { return flags_[input]; }
+  bool operator[](std::size_t input) const { return flags_[input]; }  ///< whether this one does
 
  private:
   std::vector<bool> flags_;
@@ -161,6 +161,7 @@ class CheckFinite {
   CheckFinite& operator=(const CheckFinite&) = delete;
 };
 
+/// Thrown where CheckFinite finds a NaN or an infinity.
 struct NonFiniteError : Error {
   using Error::Error;
 };

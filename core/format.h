@@ -12,7 +12,7 @@ struct FormatOptions {
   int precision = 4;              ///< most digits after the point
   std::int64_t edge_items = 3;    ///< elements shown at each end of an axis when summarised
   std::int64_t threshold = 1000;  ///< tensors with more elements are summarised
-  int line_width = 75;
+  int line_width = 75;            ///< characters, after which a row goes on in the next line
 };
 
 /// A tensor as numpy prints it, followed by its dtype and, where the brackets do not tell, its shape:

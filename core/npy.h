@@ -21,8 +21,9 @@ void save_npy(const std::filesystem::path& path, const Tensor& tensor);
 /// deflated. Throws FileError naming the file and the array.
 std::map<std::string, Tensor> load_npz(const std::filesystem::path& path);
 
+/// How save_npz writes.
 struct SaveNpz {
-  bool compressed = false;
+  bool compressed = false;  ///< deflated, as numpy.savez_compressed does
 };
 
 /// Writes what numpy.load reads as a mapping, atomically; equal tensors give equal bytes. Throws ValueError for an

@@ -22,8 +22,8 @@ class Rng {
   /// A number in [0, 1).
   double uniform();
 
-  std::uint64_t key() const { return key_; }
-  std::uint64_t draws() const { return draws_; }
+  std::uint64_t key() const { return key_; }      ///< the seed, or what split() drew
+  std::uint64_t draws() const { return draws_; }  ///< how many came before
 
  private:
   friend Tensor rand(const Shape&, Rng&, DType);

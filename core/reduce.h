@@ -27,6 +27,7 @@ Tensor reduce_sum(const Tensor& x, const Axes& axes = {}, bool keep_dims = false
 /// The largest (smallest) element along `axes`; NaN if there is one. Throws ShapeError when there is none to choose
 /// from.
 Tensor reduce_max(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);
+/// The smallest element; as reduce_max otherwise.
 Tensor reduce_min(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);
 
 /// The shape that a reduction over `axes` gives. Throws ShapeError naming `op`.

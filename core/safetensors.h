@@ -9,8 +9,8 @@ namespace braid {
 
 /// What a safetensors file holds: tensors by name and free text by key (`__metadata__`).
 struct SafetensorsFile {
-  std::map<std::string, Tensor> tensors;
-  std::map<std::string, std::string> metadata;
+  std::map<std::string, Tensor> tensors;         ///< by name
+  std::map<std::string, std::string> metadata;   ///< by key
   std::map<std::string, std::string> skipped{};  ///< the dtypes, by name, of tensors that it holds besides
 };
 

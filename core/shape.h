@@ -12,14 +12,14 @@ namespace braid {
 /// The sizes of a tensor's axes; `Shape{}` is a scalar's. At most kMaxRank axes, held in place.
 class Shape {
  public:
-  static constexpr int kMaxRank = 8;
+  static constexpr int kMaxRank = 8;  ///< the most axes
 
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
   /// Throws ShapeError naming `op` on a negative size, more than kMaxRank axes or more than 2^59 elements.
   explicit Shape(std::span<const std::int64_t> sizes, const char* op = "Shape");
 
-  int rank() const { return rank_; }
+  int rank() const { return rank_; }  ///< how many axes there are
   /// The number of elements; 1 for a scalar.
   std::int64_t numel() const;
   /// The size of an axis; negative axes count from the end. Throws ShapeError when there is no such axis.
@@ -28,14 +28,14 @@ class Shape {
   /// names the op that was called and its argument that has this shape.
   int index(int axis, const char* op = "Shape", const char* argument = "x") const;
 
-  const std::int64_t* begin() const { return sizes_.data(); }
-  const std::int64_t* end() const { return sizes_.data() + rank_; }
+  const std::int64_t* begin() const { return sizes_.data(); }        ///< the first size
+  const std::int64_t* end() const { return sizes_.data() + rank_; }  ///< behind the last one
 
   /// Copies with one axis resized, inserted (before `axis`) or removed, or the axes [first, last) only.
   Shape with(int axis, std::int64_t size) const;
-  Shape inserted(int axis, std::int64_t size) const;
-  Shape without(int axis) const;
-  Shape axes(int first, int last) const;
+  Shape inserted(int axis, std::int64_t size) const;  ///< a new axis before `axis`
+  Shape without(int axis) const;                      ///< that axis removed
+  Shape axes(int first, int last) const;              ///< those of [first, last) only
   /// This shape followed by `tail`.
   Shape concat(const Shape& tail) const;
 

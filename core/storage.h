@@ -12,6 +12,7 @@ struct MemoryStats {
   std::int64_t system_allocations = 0;  ///< requests that the cache could not serve
 };
 
+/// The counts of this process.
 MemoryStats memory_stats();
 /// Starts a new peak at the bytes that are live now.
 void reset_peak_memory();
@@ -40,7 +41,7 @@ class Storage {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
-  std::byte* data() { return data_; }
+  std::byte* data() { return data_; }  ///< its first byte
   const std::byte* data() const { return data_; }
 
  private:

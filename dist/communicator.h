@@ -12,7 +12,7 @@ class BlockSum;
 
 /// What the sums of this rank have cost.
 struct Traffic {
-  double bytes_sent = 0;
+  double bytes_sent = 0;      ///< to other ranks
   double seconds_beside = 0;  ///< on messages and additions between vjps, while more of them were to come
   double seconds_after = 0;   ///< on messages, additions and waiting when the last vjp had run
   double seconds_open = 0;    ///< from the first message of a sum to its last
@@ -32,8 +32,8 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  int rank() const;
-  int size() const;
+  int rank() const;  ///< of this process, from 0 on
+  int size() const;  ///< how many ranks there are
 
   // Every rank calls these, in the same order.
 
@@ -51,7 +51,7 @@ class Communicator {
   /// Ends all ranks with this exit code and one line, which rank 0 writes: the first that it hears of.
   [[noreturn]] void fail(const std::string& why, int code);
 
-  const Traffic& traffic() const;
+  const Traffic& traffic() const;  ///< of this rank since the beginning
 
  private:
   friend class detail::BlockSum;

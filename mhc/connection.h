@@ -18,6 +18,9 @@
 
 namespace braid::mhc {
 
+/// Which connection a Connection is: ResidualConnection, HyperConnection, ManifoldConstrainedHC,
+/// ManifoldHyperConnection, MHCLayer, MHCSkip, DeepSeekV4Connection, HunyuanV4Connection, GatedResidual,
+/// SinglePassConnection.
 enum class ConnectionKind { residual, hc, mhc, manifold, mhc_layer, skip, deepseek_v4, hunyuan_v4, gated, single_pass };
 
 /// `residual`, `hc`, `mhc`, `manifold`, `mhc-layer`, `skip`, `deepseek-v4`, `hunyuan-v4`, `gated`, `single-pass`, as on
@@ -30,9 +33,9 @@ ConnectionKind connection_kind(std::string_view name);
 
 /// How the streams become one state behind the last connection.
 enum class StreamHead {
-  own,  ///< what the connection's close() does: the mean; single-pass reads by its last H_pre
-  mean,
-  sum,
+  own,       ///< what the connection's close() does: the mean; single-pass reads by its last H_pre
+  mean,      ///< their mean
+  sum,       ///< their sum
   weighted,  ///< WeightedHead: DeepSeek-V4, Hunyuan-V4
   softmax,   ///< WeightedHead with weights that sum to 1
   gated,     ///< GatedHead: Qwen4-exp
@@ -66,6 +69,7 @@ struct ConnectionConfig {
 /// x [..., C] on the outside. mhc-layer puts the sublayer behind the MHCLayer's RMS norm, initialized like a residual
 /// network.
 struct Connection {
+  /// One of each, in the order of ConnectionKind.
   using Module =
       std::variant<ResidualConnection, HyperConnection, ManifoldConstrainedHC, ManifoldHyperConnection, MHCLayer,
                    MHCSkip, DeepSeekV4Connection, HunyuanV4Connection, GatedResidual, SinglePassConnection>;
@@ -77,12 +81,13 @@ struct Connection {
 
   Module module;
   Head head;
-  Var stream_embedding;  // [n, C], undefined without
+  Var stream_embedding;  ///< [n, C], undefined without
 
   /// For sublayer `index` of a network of width `channels`. Throws ValueError as the module's constructor does, and
   /// when a head with parameters is asked for without `sublayers`.
   Connection(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng);
 
+  /// Told by the module.
   ConnectionKind kind() const { return static_cast<ConnectionKind>(module.index()); }
 
   Stream open(const Var& embedding) const;

@@ -3,6 +3,7 @@
 
 namespace braid::mhc {
 
+/// Settings of HyperConnection.
 struct HyperConnectionSettings {
   bool dynamic = true;  ///< maps depend on the token; else they are b_pre, b_post, b_res
   double eps = 1e-6;    ///< of the RMS norm in front of the maps
@@ -22,20 +23,20 @@ struct HyperConnectionSettings {
 struct HyperConnection {
   using Stream = Streams;
 
-  Var theta_pre, theta_post;  // [C], zeros at the start: static; undefined when static
-  Var theta_res;              // [n, C], zeros at the start
-  Var alpha;                  // [3], 0.01 at the start
-  Var b_pre;                  // [n], one-hot at (layer_index mod n) at the start
-  Var b_post;                 // [n], ones at the start
-  Var b_res;                  // [n, n], the identity at the start
-  std::int64_t channels;
+  Var theta_pre, theta_post;  ///< [C], zeros at the start: static; undefined when static
+  Var theta_res;              ///< [n, C], zeros at the start
+  Var alpha;                  ///< [3], 0.01 at the start
+  Var b_pre;                  ///< [n], one-hot at (layer_index mod n) at the start
+  Var b_post;                 ///< [n], ones at the start
+  Var b_res;                  ///< [n, n], the identity at the start
+  std::int64_t channels;      ///< C, of each stream
   HyperConnectionSettings settings;
 
   /// Throws ValueError unless channels, streams >= 1 and layer_index >= 0.
   HyperConnection(std::int64_t channels, std::int64_t streams, std::int64_t layer_index,
                   const HyperConnectionSettings& settings = {});
 
-  std::int64_t streams() const { return b_pre.size(0); }
+  std::int64_t streams() const { return b_pre.size(0); }  ///< how many there are, n
 
   /// For x [..., n, C]: one set per token, or one for all when static. Throws ShapeError on other shapes of x.
   StreamMaps maps(const Var& x) const;

@@ -6,6 +6,7 @@
 
 namespace braid::mhc {
 
+/// Settings of ManifoldConstrainedHC.
 struct ManifoldConstrainedHCSettings {
   std::string mixing = "sinkhorn";  ///< what makes H_res of its logits: see Mixing
   MixingSettings mixing_settings = {};
@@ -37,10 +38,10 @@ struct ManifoldConstrainedHCSettings {
 struct ManifoldConstrainedHC {
   using Stream = Streams;
 
-  Var phi;    // [n C, 2 n + m], m = mixing.logits()
-  Var alpha;  // [3]: pre, post and, where it has logits, mixing
-  Var bias;   // [2 n + m]
-  std::int64_t channels, streams;
+  Var phi;                         ///< [n C, 2 n + m], m = mixing.logits()
+  Var alpha;                       ///< [3]: pre, post and, where it has logits, mixing
+  Var bias;                        ///< [2 n + m]
+  std::int64_t channels, streams;  ///< C of each stream, and how many there are
   ManifoldConstrainedHCSettings settings;
   Mixing mixing;
 

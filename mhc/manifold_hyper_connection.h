@@ -8,9 +8,10 @@
 
 namespace braid::mhc {
 
+/// Settings of ManifoldHyperConnection.
 struct ManifoldHyperConnectionSettings {
-  std::int64_t expansion = 2;  ///< how many groups the channels are split into
-  int sinkhorn_iterations = 20;
+  std::int64_t expansion = 2;    ///< how many groups the channels are split into
+  int sinkhorn_iterations = 20;  ///< normalizations of rows and columns
   Path path = default_path();
   DType dtype = DType::f32;
 };
@@ -33,17 +34,17 @@ struct ManifoldHyperConnectionSettings {
 struct ManifoldHyperConnection {
   using Stream = Var;
 
-  Var h_res_raw;                // [expansion, expansion], N(0, 1) / sqrt(expansion) at the start
-  Var h_pre_raw, h_pre_bias;    // [expansion], zeros at the start
-  Var h_post_raw, h_post_bias;  // [expansion], zeros at the start
-  std::int64_t dims;
-  int sinkhorn_iterations;
+  Var h_res_raw;                ///< [expansion, expansion], N(0, 1) / sqrt(expansion) at the start
+  Var h_pre_raw, h_pre_bias;    ///< [expansion], zeros at the start
+  Var h_post_raw, h_post_bias;  ///< [expansion], zeros at the start
+  std::int64_t dims;            ///< channels of all groups together
+  int sinkhorn_iterations;      ///< normalizations of rows and columns
   Path path;
 
   /// Throws ValueError unless expansion divides dims and sinkhorn_iterations >= 1.
   ManifoldHyperConnection(std::int64_t dims, Rng& rng, const ManifoldHyperConnectionSettings& settings = {});
 
-  std::int64_t expansion() const { return h_pre_raw.size(0); }
+  std::int64_t expansion() const { return h_pre_raw.size(0); }  ///< how many groups there are
 
   Var h_res() const;   ///< [expansion, expansion]
   Var h_pre() const;   ///< [expansion], in (0, 1)

@@ -12,9 +12,10 @@ enum class MHCLayerInit {
   residual,  ///< out = x + layer of the streams' mean, nearly: H_pre = 1/n, H_post = 1, H_res = sinkhorn_knopp(4 I)
 };
 
+/// Settings of MHCLayer.
 struct MHCLayerSettings {
-  int sinkhorn_iterations = 20;
-  double eps = 1e-5;
+  int sinkhorn_iterations = 20;  ///< normalizations of rows and columns
+  double eps = 1e-5;             ///< of the RMS norm
   MHCLayerInit init = MHCLayerInit::identity;
   Path path = default_path();
   DType dtype = DType::f32;
@@ -33,19 +34,19 @@ struct MHCLayerSettings {
 struct MHCLayer {
   using Stream = Streams;
 
-  Var h_pre_raw, h_post_raw;  // [n]
-  Var h_res_raw;              // [n, n]
-  Var rms_weight;             // [C], ones at the start
+  Var h_pre_raw, h_post_raw;  ///< [n]
+  Var h_res_raw;              ///< [n, n]
+  Var rms_weight;             ///< [C], ones at the start
   MHCLayerSettings settings;
 
   /// Throws ValueError unless streams, channels, sinkhorn_iterations >= 1.
   MHCLayer(std::int64_t streams, std::int64_t channels, const MHCLayerSettings& settings = {});
 
-  std::int64_t streams() const { return h_pre_raw.size(0); }
-  std::int64_t channels() const { return rms_weight.size(0); }
+  std::int64_t streams() const { return h_pre_raw.size(0); }    ///< how many there are, n
+  std::int64_t channels() const { return rms_weight.size(0); }  ///< C, of each stream
 
   Var mixing_matrix() const;  ///< M [n, n], doubly stochastic
-  StreamMaps maps() const;
+  StreamMaps maps() const;    ///< of all tokens
 
   /// x [..., n, C] -> [..., n, C]. Throws ShapeError on other shapes.
   Var operator()(const Var& x) const;

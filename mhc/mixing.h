@@ -30,12 +30,12 @@ class Mixing {
   /// Throws ValueError when there is no mixing of that name, or none for n, or a setting is out of range.
   Mixing(std::string_view name, std::int64_t n, const MixingSettings& settings = {});
 
-  std::string_view name() const;
-  MixingTraits traits() const;
-  std::int64_t n() const { return n_; }
+  std::string_view name() const;         ///< as it was made by
+  MixingTraits traits() const;           ///< what holds for its matrices
+  std::int64_t n() const { return n_; }  ///< rows and columns of a matrix
   /// How many logits a matrix is made of; may be 0.
   std::int64_t logits() const { return logits_; }
-  const MixingSettings& settings() const { return settings_; }
+  const MixingSettings& settings() const { return settings_; }  ///< as they were given
 
   /// logits [.., m] -> [.., n, n]. The reference path is composed of other ops, the fused one is a kernel with a
   /// hand-written vjp. Throws ShapeError on another last axis, DTypeError for i32.

@@ -41,9 +41,10 @@ class Streams {
   Var read(const HyperMaps& maps);
   Var read(const MHCMaps& maps, Path path = default_path());
 
+  /// What a single pass reads: the layer's input, and the weights for the next one.
   struct SinglePass {
-    Var u;      // [..., C], the layer's input
-    Var h_pre;  // [..., n], for the read after the next write
+    Var u;      ///< [..., C], the layer's input
+    Var h_pre;  ///< [..., n], for the read after the next write
   };
   /// The input of the next layer, read by `pre` ([n] or [..., n]), which the read before has left; the maps are for the
   /// write and for the next read (single pass, arXiv:2609.19969).

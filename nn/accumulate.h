@@ -13,13 +13,13 @@ namespace braid::nn {
 
 /// Blocks [begin, end) of a batch.
 struct BlockRange {
-  std::int64_t begin = 0, end = 0;
-  bool operator==(const BlockRange&) const = default;
+  std::int64_t begin = 0, end = 0;                     ///< the first block, and the one behind the last
+  bool operator==(const BlockRange&) const = default;  ///< the same blocks
 };
 
 /// Where a node of the summation tree hangs: the node above it, and the other one below that.
 struct TreePlace {
-  BlockRange parent, sibling;
+  BlockRange parent, sibling;  ///< the node above, and the other one below that
 };
 
 /// The tree over `blocks` blocks: `((0 + 1) + (2 + 3)) + ..`. A node of more than one block splits behind the largest
@@ -73,6 +73,7 @@ class TreeSum {
     parts_.insert_or_assign(node.begin, Part{node.end, std::move(value)});
   }
 
+  /// Whether all blocks are there.
   bool complete() const { return parts_.size() == 1 && parts_.begin()->second.end - parts_.begin()->first == blocks_; }
 
   /// The sum over all blocks. Throws Error unless they are all there.

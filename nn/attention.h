@@ -8,10 +8,11 @@
 
 namespace braid::nn {
 
+/// Settings of MultiHeadAttention.
 struct AttentionSettings {
-  bool bias = false;
-  bool rotary = false;  ///< rotates queries and keys by their positions
-  double rotary_base = 10000;
+  bool bias = false;           ///< of q, k, v and o
+  bool rotary = false;         ///< rotates queries and keys by their positions
+  double rotary_base = 10000;  ///< of the angles, see rotary_embedding
   RotaryLayout rotary_layout = RotaryLayout::adjacent;
   std::optional<int> kv_heads = {};            ///< of keys and values, each for several queries; or else `heads`
   std::optional<std::int64_t> head_size = {};  ///< or else channels / heads
@@ -24,18 +25,18 @@ struct AttentionSettings {
 /// the positions up to its own with weights softmax(q k^T / sqrt(D)). arXiv:1706.03762; grouped queries:
 /// arXiv:2305.13245.
 struct MultiHeadAttention {
-  int heads, kv_heads;
-  bool rotary;
-  double rotary_base;
+  int heads, kv_heads;  ///< of queries, and of keys and values
+  bool rotary;          ///< as the settings had it
+  double rotary_base;   ///< as the settings had it
   RotaryLayout rotary_layout;
-  Linear q, k, v, o;                      // [heads D, C], twice [kv_heads D, C], [C, heads D]
-  std::optional<RMSNorm> q_norm, k_norm;  // [D], qk_norm only
+  Linear q, k, v, o;                      ///< [heads D, C], twice [kv_heads D, C], [C, heads D]
+  std::optional<RMSNorm> q_norm, k_norm;  ///< [D], qk_norm only
 
   /// Throws ValueError unless `heads` divides `channels` or there is a head_size, kv_heads divides `heads`, and with
   /// `rotary` heads have an even size.
   MultiHeadAttention(std::int64_t channels, int heads, Rng& rng, const AttentionSettings& settings = {});
 
-  std::int64_t head_size() const { return q.weight.size(0) / heads; }
+  std::int64_t head_size() const { return q.weight.size(0) / heads; }  ///< D
   Var operator()(const Var& x) const;
   /// The same for x that stands at `position` of sequences whose earlier keys and values the cache has; it gets those
   /// of x. No gradient flows through the cache.

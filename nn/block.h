@@ -13,7 +13,7 @@ namespace braid::nn {
 /// A connection says what runs between the sublayers of a transformer (its Stream), how the embedding opens it and how
 /// it closes into what the head reads, and how one sublayer acts on it. Hyper-connections have this interface too.
 struct Residual {
-  using Stream = Var;  // [B, T, C]
+  using Stream = Var;  ///< [B, T, C]
 
   Var open(const Var& embedding) const { return embedding; }
   Var operator()(const Var& x, auto&& layer) const { return x + layer(x); }
@@ -46,8 +46,8 @@ struct Sublayer {
 ///                                  {nn::RMSNorm(64), nn::MLP(64, 256, rng), {}}};
 template <class Connection = Residual>
 struct TransformerBlock {
-  Sublayer<MultiHeadAttention, Connection> attention;
-  Sublayer<MLP, Connection> mlp;
+  Sublayer<MultiHeadAttention, Connection> attention;  ///< the first sublayer
+  Sublayer<MLP, Connection> mlp;                       ///< the second
 
   auto operator()(const typename Connection::Stream& x) const { return mlp(attention(x)); }
   /// Reads on where the cache ends, see MultiHeadAttention.

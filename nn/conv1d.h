@@ -8,15 +8,15 @@ namespace braid::nn {
 /// short causal filter of each channel that stands before linear attention and state space layers.
 /// Weight and bias start from U(-b, b) with b = 1/sqrt(K in / groups), as PyTorch's.
 struct Conv1d {
-  Var weight;  // [out, in / groups, K]
-  Var bias;    // [out], undefined without one
+  Var weight;  ///< [out, in / groups, K]
+  Var bias;    ///< [out], undefined without one
   Conv1dSettings settings;
 
   /// Throws ValueError unless the groups divide `in` and `out`.
   Conv1d(std::int64_t in, std::int64_t out, std::int64_t taps, Rng& rng, const Conv1dSettings& settings = {},
          const LinearSettings& parameters = {});
 
-  bool has_bias() const { return bias.value().defined(); }
+  bool has_bias() const { return bias.value().defined(); }  ///< whether there is one
   Var operator()(const Var& x) const;
 
   void params(auto&& visit) {

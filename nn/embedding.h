@@ -6,7 +6,7 @@ namespace braid::nn {
 
 /// One row of `weight` for each id: ids [...] i32 -> [..., channels]. Rows start from N(0, 1).
 struct Embedding {
-  Var weight;  // [count, channels]
+  Var weight;  ///< [count, channels]
 
   Embedding(std::int64_t count, std::int64_t channels, Rng& rng, DType dtype = DType::f32);
 

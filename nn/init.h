@@ -14,10 +14,12 @@ Tensor uniform(const Shape& shape, double bound, Rng& rng, DType dtype = DType::
 /// Keep the variance of activations and of gradients: std = gain * sqrt(2 / (fan_in + fan_out)).
 /// Glorot, Bengio: Understanding the difficulty of training deep feedforward neural networks, 2010.
 Tensor xavier_normal(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1);
+/// The same variance, uniform.
 Tensor xavier_uniform(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1);
 
 /// Keep the variance of activations: std = gain / sqrt(fan_in); sqrt(2) suits relu. arXiv:1502.01852.
 Tensor kaiming_normal(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1.4142135623730951);
+/// The same variance, uniform.
 Tensor kaiming_uniform(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1.4142135623730951);
 
 /// While one is alive, all of these give this thread zeros that take no memory, and draw nothing: for a module whose

@@ -15,7 +15,9 @@ class LayerCache {
 
   /// Views of what sequence `b` has at its first `length` positions, [1, length, kv_heads, D].
   Tensor keys(std::int64_t b, std::int64_t length) const { return rows(keys_, b, length); }
-  Tensor values(std::int64_t b, std::int64_t length) const { return rows(values_, b, length); }
+  Tensor values(std::int64_t b, std::int64_t length) const {
+    return rows(values_, b, length);
+  }  ///< the values of these
 
  private:
   static Tensor rows(const Tensor& all, std::int64_t b, std::int64_t length);
@@ -31,9 +33,9 @@ class LayerCache {
 ///
 /// Setting `length` to less forgets the last tokens. A value: a copy goes its own way.
 struct KVCache {
-  std::int64_t batch, room;        // sequences, and the most tokens of each
-  std::int64_t length = 0;         // tokens of each sequence that were read
-  std::vector<LayerCache> layers;  // by block
+  std::int64_t batch, room;        ///< sequences, and the most tokens of each
+  std::int64_t length = 0;         ///< tokens of each sequence that were read
+  std::vector<LayerCache> layers;  ///< by block
 };
 
 }  // namespace braid::nn

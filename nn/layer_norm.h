@@ -5,9 +5,9 @@ namespace braid::nn {
 
 /// Layer normalization over the last axis, `y = (x - mean) / sqrt(var + eps) * weight + bias`. arXiv:1607.06450.
 struct LayerNorm {
-  Var weight;  // [channels], ones at the start
-  Var bias;    // [channels], zeros at the start
-  double eps;
+  Var weight;  ///< [channels], ones at the start
+  Var bias;    ///< [channels], zeros at the start
+  double eps;  ///< added to the variance
 
   explicit LayerNorm(std::int64_t channels, const NormSettings& settings = {});
 

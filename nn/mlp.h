@@ -5,16 +5,18 @@
 
 namespace braid::nn {
 
+/// What stands between the two maps of an MLP.
 enum class Activation {
   gelu,      ///< tanh approximation
   gelu_erf,  ///< the exact form
-  relu,
-  swiglu,  ///< with a gate, arXiv:2002.05202
+  relu,      ///< max(x, 0)
+  swiglu,    ///< with a gate, arXiv:2002.05202
 };
 
+/// Settings of MLP.
 struct MLPSettings {
   Activation activation = Activation::gelu;
-  bool bias = true;
+  bool bias = true;  ///< of all maps
   DType dtype = DType::f32;
 };
 
@@ -22,8 +24,8 @@ struct MLPSettings {
 /// swiglu: `down(silu(gate(x)) * up(x))`.
 struct MLP {
   Activation activation;
-  Linear up, down;             // [hidden, C], [C, hidden]
-  std::optional<Linear> gate;  // [hidden, C], swiglu only
+  Linear up, down;             ///< [hidden, C], [C, hidden]
+  std::optional<Linear> gate;  ///< [hidden, C], swiglu only
 
   MLP(std::int64_t channels, std::int64_t hidden, Rng& rng, const MLPSettings& settings = {});
 

@@ -17,24 +17,26 @@ namespace braid::nn {
 /// is not linear in the rounding, and one below 0 makes up for others. `accumulate` is the sum of the cotangents of
 /// what several ops have read.
 struct PrecisionReport {
+  /// The gradient of a parameter.
   struct Row {
-    std::string name;
-    double gradient = 0;  ///< |g64|
-    double relative_error = 0;
+    std::string name;           ///< of the parameter
+    double gradient = 0;        ///< |g64|
+    double relative_error = 0;  ///< of this gradient
     double max_ulps = 0;        ///< see below
     std::string worst_op = {};  ///< what adds most; the op that made the first NaN or Inf; empty without an error
     double share = 0;           ///< its share of the error
   };
+  /// All calls of an op.
   struct Op {
-    std::string name;
+    std::string name;           ///< as it is recorded
     double relative_error = 0;  ///< of all gradients, when no other op rounds
-    double share = 0;
+    double share = 0;           ///< of the error
   };
 
   DType dtype = DType::f32;
-  double loss = 0;        ///< in f64
-  double loss_error = 0;  ///< relative
-  double relative_error = 0;
+  double loss = 0;             ///< in f64
+  double loss_error = 0;       ///< relative
+  double relative_error = 0;   ///< of all gradients together
   double remainder = 0;        ///< what the ops do not explain of the error, relative to it
   std::vector<Op> ops = {};    ///< the largest share first; those that do not round are left out
   std::vector<Row> rows = {};  ///< one per parameter, as the module has them

@@ -26,6 +26,7 @@ NamedParams own_params(Transformer<Connection>& model) {
 
 }  // namespace detail
 
+/// How load_pretrained reads.
 struct LoadPretrained {
   DType dtype = DType::f32;  ///< of the parameters, whatever the files have
 };
@@ -69,6 +70,7 @@ NamedTensors pretrained_tensors(const Transformer<Connection>& model) {
   return detail::pretrained_tensors(model.config, detail::own_params(copy));
 }
 
+/// How save_pretrained writes.
 struct SavePretrained {
   std::uint64_t max_shard_bytes = 5'000'000'000;  ///< a tensor that is larger gets a shard of its own
 };

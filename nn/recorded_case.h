@@ -18,14 +18,14 @@ class CaseSettings {
   CaseSettings() = default;
   explicit CaseSettings(std::map<std::string, std::string> json) : json_(std::move(json)) {}
 
-  bool has(const std::string& key) const { return json_.contains(key); }
+  bool has(const std::string& key) const { return json_.contains(key); }  ///< whether there is such a setting
   /// From `least` to `most`.
   std::int64_t integer(const std::string& key, std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX) const;
-  double number(const std::string& key) const;
-  std::string text(const std::string& key) const;
-  std::vector<double> numbers(const std::string& key) const;
-  std::vector<std::string> texts(const std::string& key) const;
-  std::vector<std::vector<std::string>> lists(const std::string& key) const;
+  double number(const std::string& key) const;                                ///< of JSON, a number
+  std::string text(const std::string& key) const;                             ///< a string
+  std::vector<double> numbers(const std::string& key) const;                  ///< a list of numbers
+  std::vector<std::string> texts(const std::string& key) const;               ///< a list of strings
+  std::vector<std::vector<std::string>> lists(const std::string& key) const;  ///< a list of lists of strings
 
  private:
   template <class T>
@@ -36,18 +36,19 @@ class CaseSettings {
 
 /// What a submodule returned on the way, `part.NAME`, and the gradient that reached it, `part_grad.NAME`.
 struct RecordedPart {
-  std::string name;
-  std::vector<std::string> sources;  // the parts that it was computed from directly
+  std::string name;                  ///< NAME
+  std::vector<std::string> sources;  ///< the parts that it was computed from directly
 };
 
-/// One call of a module as other code computed it: inputs `in.*`, parameters `param.*`, outputs `out.*`, the cotangents
-/// of outputs, and the gradients `grad.*` of inputs and parameters. docs/verify.md tells how to record one.
+/// One call of a module as other code computed it: inputs `in.NAME`, parameters `param.NAME`, outputs `out.NAME`, the
+/// cotangents of outputs, and the gradients `grad.NAME` of inputs and parameters. docs/verify.md tells how to record
+/// one.
 struct RecordedCase {
-  std::string name;
+  std::string name;  ///< see load_case
   CaseSettings settings;
   NamedTensors tensors;
-  std::vector<RecordedPart> parts{};  // in the order of execution
-  std::set<std::string> buffers{};    // the `param.*` without gradients, which a port need not have
+  std::vector<RecordedPart> parts{};  ///< in the order of execution
+  std::set<std::string> buffers{};    ///< the `param.NAME` without gradients, which a port need not have
 
   /// Throws FileError when there is none.
   const Tensor& tensor(const std::string& key) const;
@@ -61,15 +62,15 @@ RecordedCase load_case(const std::filesystem::path& path);
 /// The same with all floating-point tensors in `dtype`.
 RecordedCase to_dtype(RecordedCase recorded, DType dtype);
 
-/// What a recorded case gives to a module: `in.*` and `param.*` by the rest of their names, on the tape where they are
-/// floating point and no buffers.
+/// What a recorded case gives to a module: `in.NAME` and `param.NAME` by the rest of their names, on the tape where
+/// they are floating point and no buffers.
 class CaseInputs {
  public:
   CaseInputs(const RecordedCase& recorded, Tape& tape);
 
   /// Throws FileError when the case has no such tensor.
   const Var& operator[](const std::string& name) const;
-  const std::map<std::string, Var>& all() const { return variables_; }
+  const std::map<std::string, Var>& all() const { return variables_; }  ///< by name
   /// The dtype of the floating-point tensors.
   DType dtype() const;
 

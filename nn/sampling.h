@@ -6,8 +6,9 @@
 
 namespace braid::nn {
 
+/// How an id is drawn.
 struct SamplingSettings {
-  double temperature = 1;  ///< > 0; logits are divided by it
+  double temperature = 1;  ///< above 0; logits are divided by it
   std::int64_t top_k = 0;  ///< only so many of the most likely ids are drawn; 0: all
   double top_p = 1;        ///< in (0, 1]: and of these only the most likely whose probabilities add up to it
 };

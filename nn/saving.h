@@ -10,6 +10,7 @@
 
 namespace braid::nn {
 
+/// Tensors by name: parameters under their paths.
 using NamedTensors = std::map<std::string, Tensor>;
 
 /// Gives each target the tensor of its name, converted to the target's dtype. Throws Error that begins with `source`

@@ -7,10 +7,12 @@ namespace braid::nn {
 /// The learning rate of a step, counted from 0.
 using Schedule = std::function<double(std::int64_t step)>;
 
+/// The same rate at every step.
 Schedule constant_lr(double lr);
 
+/// Settings of warmup_cosine.
 struct WarmupCosineSettings {
-  double peak = 1e-3;
+  double peak = 1e-3;         ///< the highest rate
   double floor = 0;           ///< what it ends at
   std::int64_t warmup = 0;    ///< steps of linear growth, the last of which has the peak
   std::int64_t total = 1000;  ///< all steps, those of the warm-up included

@@ -18,7 +18,7 @@ namespace braid::nn {
 ///     optimizer.step(trained, grads);
 ///     model = with(model, trained);
 struct Subset {
-  std::vector<std::pair<std::string, Var>> parameters;
+  std::vector<std::pair<std::string, Var>> parameters;  ///< by path, in the module's order
 
   void params(auto&& visit) {
     for (auto& [path, parameter] : parameters) visit(path, parameter);

@@ -6,11 +6,13 @@
 
 namespace braid::nn {
 
+/// A line of a summary.
 struct ParameterRow {
-  std::string name;
+  std::string name;  ///< the parameter's path
   Shape shape;
 };
 
+/// The table that summary() gives.
 std::string format_summary(const std::vector<ParameterRow>& rows);
 
 /// A table of the module's parameters, their shapes and sizes, and the total.

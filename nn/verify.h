@@ -12,6 +12,7 @@
 
 namespace braid::nn {
 
+/// How verify compares.
 struct VerifyOptions {
   DType dtype = DType::f64;           ///< in which the module runs
   std::optional<double> tolerance{};  ///< of every error; or else 1e-10 in f64 and 2e-5 in f32
@@ -26,19 +27,19 @@ double relative_error(const Tensor& a, const Tensor& b);
 
 /// A tensor of the case and how far off it was computed: NaN when it was not, or not in its shape.
 struct Comparison {
-  std::string name;
-  double error;
-  bool ok;
+  std::string name;  ///< of the tensor in the case
+  double error;      ///< by relative_error
+  bool ok;           ///< within the tolerance
 };
 
 /// Whether a module agrees with a recorded case.
 struct Verification {
-  double tolerance = 0;
-  double worst = 0;                 // of all errors
-  std::string message{};            // what is wrong, the first difference first; empty when nothing is
-  std::vector<Comparison> table{};  // out.*, then grad.*
+  double tolerance = 0;             ///< the largest error that is right
+  double worst = 0;                 ///< of all errors
+  std::string message{};            ///< what is wrong, the first difference first; empty when nothing is
+  std::vector<Comparison> table{};  ///< out.*, then grad.*
 
-  explicit operator bool() const { return message.empty(); }
+  explicit operator bool() const { return message.empty(); }  ///< whether everything agrees
 };
 
 /// The table, a line per tensor, and the verdict.

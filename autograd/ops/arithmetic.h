@@ -18,10 +18,10 @@ Var div(const Var& a, const Var& b);
 /// `-x`
 Var neg(const Var& x);
 
-inline Var operator+(const Var& a, const Var& b) { return add(a, b); }
-inline Var operator-(const Var& a, const Var& b) { return sub(a, b); }
-inline Var operator*(const Var& a, const Var& b) { return mul(a, b); }
-inline Var operator/(const Var& a, const Var& b) { return div(a, b); }
+inline Var operator+(const Var& a, const Var& b) { return add(a, b); }  ///< add
+inline Var operator-(const Var& a, const Var& b) { return sub(a, b); }  ///< sub
+inline Var operator*(const Var& a, const Var& b) { return mul(a, b); }  ///< mul
+inline Var operator/(const Var& a, const Var& b) { return div(a, b); }  ///< div
 inline Var operator-(const Var& x) { return neg(x); }
 
 inline Var operator+(const Var& a, double b) { return add(a, scalar(b, a.dtype(), "add")); }
@@ -34,10 +34,10 @@ inline Var operator/(const Var& a, double b) { return div(a, scalar(b, a.dtype()
 inline Var operator/(double a, const Var& b) { return div(scalar(a, b.dtype(), "div"), b); }
 
 // `x += y` makes x the sum: the tensor it held is not written to, and copies of x keep it.
-inline Var& operator+=(Var& x, const Var& y) { return x = x + y; }
-inline Var& operator-=(Var& x, const Var& y) { return x = x - y; }
-inline Var& operator*=(Var& x, const Var& y) { return x = x * y; }
-inline Var& operator/=(Var& x, const Var& y) { return x = x / y; }
+inline Var& operator+=(Var& x, const Var& y) { return x = x + y; }  ///< x becomes x + y
+inline Var& operator-=(Var& x, const Var& y) { return x = x - y; }  ///< x becomes x - y
+inline Var& operator*=(Var& x, const Var& y) { return x = x * y; }  ///< x becomes x * y
+inline Var& operator/=(Var& x, const Var& y) { return x = x / y; }  ///< x becomes x / y
 inline Var& operator+=(Var& x, double y) { return x = x + y; }
 inline Var& operator-=(Var& x, double y) { return x = x - y; }
 inline Var& operator*=(Var& x, double y) { return x = x * y; }

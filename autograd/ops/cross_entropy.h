@@ -4,6 +4,7 @@
 
 namespace braid {
 
+/// What counts how much in a cross-entropy.
 struct CrossEntropySettings {
   Reduction reduction = Reduction::mean;
   double label_smoothing = 0;        ///< the share of each target that goes to all classes alike

@@ -5,8 +5,8 @@ namespace braid {
 
 /// Elements in order along an axis, and where they came from: `values = gather(x, axis, ids)`.
 struct Sorted {
-  Var values;
-  Tensor ids;  // i32, shaped like the values
+  Var values;  ///< the elements in order
+  Tensor ids;  ///< i32, shaped like the values
 };
 
 /// x in ascending or descending order along an axis. Equal elements keep their order; NaN is the largest, as in numpy

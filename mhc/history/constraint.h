@@ -11,7 +11,7 @@ namespace braid::mhc {
 /// A set of mixing weights for k states, oldest first, and the two ways onto it. A value: make your own and hand it to
 /// MHCSkip, no layer needs to know.
 struct Constraint {
-  std::string name;
+  std::string name;     ///< as it is chosen by
   bool matrix = false;  ///< logits are [k, k] and the last row mixes; else [k]
 
   /// Differentiable: logits [k] or [k, k] -> weights of the same shape.
@@ -31,9 +31,10 @@ Constraint identity_constraint(double epsilon = 0.1, double temperature = 1);
 /// Throws ValueError unless temperature > 0.
 Constraint doubly_stochastic_constraint(double temperature = 1, Path path = default_path());
 
+/// For all constraints; each takes what it has.
 struct ConstraintSettings {
-  double epsilon = 0.1;
-  double temperature = 1;
+  double epsilon = 0.1;        ///< identity: the least weight of the current state
+  double temperature = 1;      ///< logits are divided by it
   Path path = default_path();  ///< of Sinkhorn-Knopp
 };
 

@@ -14,12 +14,12 @@ class HistoryBuffer {
 
   /// Forgets the oldest state when full. Throws ShapeError unless x has the shape of the states before it.
   void append(const Var& x);
-  std::span<const Var> get() const { return states_; }
-  void clear() { states_.clear(); }
+  std::span<const Var> get() const { return states_; }  ///< the states, oldest first
+  void clear() { states_.clear(); }                     ///< forgets all of them
 
-  std::int64_t size() const { return static_cast<std::int64_t>(states_.size()); }
-  std::int64_t max_history() const { return max_history_; }
-  bool detach_history() const { return detach_history_; }
+  std::int64_t size() const { return static_cast<std::int64_t>(states_.size()); }  ///< how many are kept now
+  std::int64_t max_history() const { return max_history_; }                        ///< how many are kept at most
+  bool detach_history() const { return detach_history_; }                          ///< whether gradients stop at them
 
  private:
   std::int64_t max_history_;
@@ -29,8 +29,8 @@ class HistoryBuffer {
 
 /// What runs through a stack with skip connections: the state, and those before it.
 struct History {
-  Var x;
-  HistoryBuffer earlier;
+  Var x;                  ///< the state
+  HistoryBuffer earlier;  ///< those before it
 };
 
 }  // namespace braid::mhc

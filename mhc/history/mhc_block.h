@@ -30,7 +30,7 @@ struct MHCBlock {
 /// Layers one after the other that share a history, which every call starts anew.
 template <class Layer>
 struct SkipStack {
-  std::vector<MHCBlock<Layer>> blocks;
+  std::vector<MHCBlock<Layer>> blocks;  ///< in their order
 
   Var operator()(const Var& x) const {
     if (blocks.empty()) return x;

@@ -8,6 +8,7 @@
 
 namespace braid::mhc {
 
+/// What the weights of the states are.
 enum class SkipMode {
   residual,  ///< y = x + last state; no parameters
   hc,        ///< weights are the parameters themselves, unconstrained
@@ -30,16 +31,19 @@ enum class SkipInit {
 
 /// By name: residual, hc, mhc; forward, post_step, none; identity, uniform, zeros. Throw ValueError listing these.
 SkipMode skip_mode(std::string_view name);
+/// The projection of that name.
 SkipProjection skip_projection(std::string_view name);
+/// The start of that name.
 SkipInit skip_init(std::string_view name);
 
+/// Settings of MHCSkip.
 struct MHCSkipSettings {
   SkipMode mode = SkipMode::mhc;
   Constraint constraint = simplex_constraint();
   SkipInit init = SkipInit::identity;
   SkipProjection projection = SkipProjection::forward;
-  std::int64_t max_history = 4;
-  bool detach_history = false;  ///< of a connection: no gradient flows through earlier states
+  std::int64_t max_history = 4;  ///< the most states that are mixed
+  bool detach_history = false;   ///< of a connection: no gradient flows through earlier states
   Path path = default_path();
   DType dtype = DType::f32;
 };
@@ -54,7 +58,7 @@ struct MHCSkipSettings {
 struct MHCSkip {
   using Stream = History;
 
-  Var mixing_logits;  // [max_history], or [max_history, max_history] for a matrix constraint; undefined in mode
+  Var mixing_logits;  ///< [max_history], or [max_history, max_history] for a matrix constraint; undefined in mode
                       // residual
   MHCSkipSettings settings;
 

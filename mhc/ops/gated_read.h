@@ -8,10 +8,10 @@ namespace braid::mhc {
 ///
 ///     u = mean_i sigmoid(up silu(z_low))_i normed_i    post = 2 sigmoid(z_post)
 struct GatedMaps {
-  const Var& norm;  // [n C], the weights of the norms less 1
-  const Var& in;    // [r + n, n C], rows low | post; [r, n C] where nothing is written
-  const Var& up;    // [n C, r]
-  double eps;
+  const Var& norm;  ///< [n C], the weights of the norms less 1
+  const Var& in;    ///< [r + n, n C], rows low | post; [r, n C] where nothing is written
+  const Var& up;    ///< [n C, r]
+  double eps;       ///< of the norm
   Path path = default_path();
 };
 

@@ -5,10 +5,10 @@ namespace braid::mhc {
 
 /// The parameters behind the dynamic maps of a hyper-connection.
 struct HyperMaps {
-  const Var& theta;  // [2 + n, C], rows pre | post | res
-  const Var& alpha;  // [3]
-  const Var& bias;   // [n (n + 2)], pre | post | res
-  double eps;
+  const Var& theta;  ///< [2 + n, C], rows pre | post | res
+  const Var& alpha;  ///< [3]
+  const Var& bias;   ///< [n (n + 2)], pre | post | res
+  double eps;        ///< of the norm
 };
 
 namespace detail {

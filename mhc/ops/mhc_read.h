@@ -10,17 +10,19 @@ namespace braid::mhc {
 ///     H_pre = sigmoid(h_pre) + pre_eps     H_post = post_magnitude sigmoid(h_post) + post_eps    H_res =
 ///     mixing(h_mixing)
 struct MHCMaps {
-  Var phi;    // [n C, columns()]
-  Var alpha;  // [groups()]: pre, post and, where it has logits, mixing
-  Var bias;   // [columns()]
+  Var phi;    ///< [n C, columns()]
+  Var alpha;  ///< [groups()]: pre, post and, where it has logits, mixing
+  Var bias;   ///< [columns()]
   const Mixing& mixing;
-  double eps;
-  double pre_eps = 0, post_eps = 0, post_magnitude = 2;
-  bool reads_only = false;  ///< phi has no columns for post: nothing is written
+  double eps;                                            ///< of the norm
+  double pre_eps = 0, post_eps = 0, post_magnitude = 2;  ///< see above
+  bool reads_only = false;                               ///< phi has no columns for post: nothing is written
 
-  std::int64_t gates() const { return (reads_only ? 1 : 2) * mixing.n(); }
-  std::int64_t columns() const { return gates() + mixing.logits(); }
-  std::int64_t groups() const { return (reads_only ? 1 : 2) + (mixing.logits() > 0 ? 1 : 0); }
+  std::int64_t gates() const {
+    return (reads_only ? 1 : 2) * mixing.n();
+  }                                                                   ///< columns of phi that make H_pre and H_post
+  std::int64_t columns() const { return gates() + mixing.logits(); }  ///< all columns of phi
+  std::int64_t groups() const { return (reads_only ? 1 : 2) + (mixing.logits() > 0 ? 1 : 0); }  ///< elements of alpha
 };
 
 /// The maps of x [..., n, C], composed of other ops. Throws ShapeError unless the parameters fit x.

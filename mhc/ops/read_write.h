@@ -21,13 +21,13 @@ Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& 
 
 /// The three maps of a hyper-connection on n streams.
 struct StreamMaps {
-  Var h_pre;   // [n] or [..., n], what the layer reads; undefined where no map of streams says it
-  Var h_post;  // [n] or [..., n], where its output goes
-  Var h_res;   // [n, n] or [..., n, n], how the streams mix
+  Var h_pre;   ///< [n] or [..., n], what the layer reads; undefined where no map of streams says it
+  Var h_post;  ///< [n] or [..., n], where its output goes
+  Var h_res;   ///< [n, n] or [..., n, n], how the streams mix
 
   /// Whether h_pre and h_post / 2 are sigmoids, which telemetry watches for saturation.
   bool gated = true;
-  double post_magnitude = 2;  // in place of the 2
+  double post_magnitude = 2;  ///< in place of the 2
 };
 
 namespace detail {

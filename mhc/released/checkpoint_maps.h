@@ -13,11 +13,11 @@ enum class ReleasedInit {
 /// The parameters of dynamic maps as checkpoints of released models hold them: phi transposed, its rows in the order
 /// pre n | post n | comb n^2, where comb_ij says how much of stream i goes to stream j, the transpose of H_res.
 struct CheckpointMaps {
-  Var fn;     // [2 n + m, n C]
-  Var base;   // [2 n + m]
-  Var scale;  // [3], or [2] without mixing
+  Var fn;     ///< [2 n + m, n C]
+  Var base;   ///< [2 n + m]
+  Var scale;  ///< [3], or [2] without mixing
   Mixing mixing;
-  double norm_eps, pre_eps, post_eps = 0, post_magnitude = 2;
+  double norm_eps, pre_eps, post_eps = 0, post_magnitude = 2;  ///< as MHCMaps has them
 
   /// Sets the parameters for so many channels; fn_std and scale are of ReleasedInit::residual. Throws ValueError that
   /// begins with `op` unless channels >= 1 and the eps and fn_std are at least 0.

@@ -4,11 +4,12 @@
 
 namespace braid::mhc {
 
+/// Settings of DeepSeekV4Connection.
 struct DeepSeekV4Settings {
-  int sinkhorn_iterations = 20;
-  double hc_eps = 1e-6;    ///< added to H_pre, to the first softmax of H_res and to each of its divisors
-  double norm_eps = 1e-6;  ///< of the RMS norm in front of the maps (GLM-5-next: 1e-5)
-  double post_magnitude = 2;
+  int sinkhorn_iterations = 20;  ///< normalizations of rows and columns
+  double hc_eps = 1e-6;          ///< added to H_pre, to the first softmax of H_res and to each of its divisors
+  double norm_eps = 1e-6;        ///< of the RMS norm in front of the maps (GLM-5-next: 1e-5)
+  double post_magnitude = 2;     ///< H_post is so many times a sigmoid
   ReleasedInit init = ReleasedInit::residual;
   double fn_std = 0;    ///< with ReleasedInit::residual; see ManifoldConstrainedHC's phi_std
   double scale = 0.01;  ///< with ReleasedInit::residual, at the start; see ManifoldConstrainedHC's alpha
@@ -30,14 +31,14 @@ struct DeepSeekV4Settings {
 struct DeepSeekV4Connection {
   using Stream = Streams;
 
-  CheckpointMaps maps;  // fn, base, scale
-  std::int64_t channels;
+  CheckpointMaps maps;    // fn, base, scale
+  std::int64_t channels;  ///< C, of each stream
   DeepSeekV4Settings settings;
 
   /// Throws ValueError unless channels, streams and sinkhorn_iterations >= 1.
   DeepSeekV4Connection(std::int64_t channels, std::int64_t streams, Rng& rng, const DeepSeekV4Settings& settings = {});
 
-  std::int64_t streams() const { return maps.mixing.n(); }
+  std::int64_t streams() const { return maps.mixing.n(); }  ///< how many there are, n
 
   /// The input of the next layer, read from x [..., n, C] by the maps. Throws ShapeError on other shapes of x.
   Var read(Streams& x) const;

@@ -4,6 +4,7 @@
 
 namespace braid::mhc {
 
+/// Settings of GatedResidual and GatedHead.
 struct GatedResidualSettings {
   std::int64_t rank = 16;  ///< of the gates
   double norm_eps = 1e-6;  ///< of the streams' RMS norms
@@ -14,9 +15,9 @@ struct GatedResidualSettings {
 
 /// What the gates of n streams of C channels are made of, named as in the checkpoints of Qwen4-exp.
 struct GatedWeights {
-  Var norm;  // [n C], zeros at the start: the weights of the streams' RMS norms less 1
-  Var down;  // [r, n C], N(0, std^2) at the start
-  Var up;    // [n C, r], N(0, std^2) at the start
+  Var norm;  ///< [n C], zeros at the start: the weights of the streams' RMS norms less 1
+  Var down;  ///< [r, n C], N(0, std^2) at the start
+  Var up;    ///< [n C, r], N(0, std^2) at the start
 
   void params(auto&& visit) {
     visit("hc_norm.weight", norm);
@@ -41,9 +42,9 @@ struct GatedWeights {
 struct GatedResidual {
   using Stream = Streams;
 
-  GatedWeights gates;
-  Var inject;  // [n, n C], zeros at the start
-  std::int64_t channels, streams;
+  GatedWeights gates;              ///< of the read
+  Var inject;                      ///< [n, n C], zeros at the start
+  std::int64_t channels, streams;  ///< C of each stream, and how many there are
   GatedResidualSettings settings;
 
   /// Throws ValueError unless channels, streams, rank >= 1 and std >= 0.
@@ -71,8 +72,8 @@ struct GatedResidual {
 /// The head of Qwen4-exp, in front of its last norm: streams [..., n, C] become [..., C] as a layer reads them. It
 /// starts from half the mean of the normed streams.
 struct GatedHead {
-  GatedWeights gates;
-  std::int64_t channels, streams;
+  GatedWeights gates;              ///< of the read
+  std::int64_t channels, streams;  ///< C of each stream, and how many there are
   GatedResidualSettings settings;
 
   /// Throws ValueError unless channels, streams, rank >= 1 and std >= 0.

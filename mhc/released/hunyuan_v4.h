@@ -4,10 +4,11 @@
 
 namespace braid::mhc {
 
+/// Settings of HunyuanV4Connection.
 struct HunyuanV4Settings {
-  double post_magnitude = 2;
-  double hc_eps = 1e-6;    ///< added to H_pre and H_post
-  double norm_eps = 1e-6;  ///< of the RMS norm in front of the maps
+  double post_magnitude = 2;  ///< H_post is so many times a sigmoid
+  double hc_eps = 1e-6;       ///< added to H_pre and H_post
+  double norm_eps = 1e-6;     ///< of the RMS norm in front of the maps
   ReleasedInit init = ReleasedInit::residual;
   double fn_std = 0;    ///< with ReleasedInit::residual; see ManifoldConstrainedHC's phi_std
   double scale = 0.01;  ///< with ReleasedInit::residual, at the start; see ManifoldConstrainedHC's alpha
@@ -27,14 +28,14 @@ struct HunyuanV4Settings {
 struct HunyuanV4Connection {
   using Stream = Streams;
 
-  CheckpointMaps maps;  // fn [2 n, n C], base [2 n], scale [2]
-  std::int64_t channels;
+  CheckpointMaps maps;    // fn [2 n, n C], base [2 n], scale [2]
+  std::int64_t channels;  ///< C, of each stream
   HunyuanV4Settings settings;
 
   /// Throws ValueError unless channels and streams >= 1.
   HunyuanV4Connection(std::int64_t channels, std::int64_t streams, Rng& rng, const HunyuanV4Settings& settings = {});
 
-  std::int64_t streams() const { return maps.mixing.n(); }
+  std::int64_t streams() const { return maps.mixing.n(); }  ///< how many there are, n
 
   /// The input of the next layer, read from x [..., n, C] by the maps. Throws ShapeError on other shapes of x.
   Var read(Streams& x) const;

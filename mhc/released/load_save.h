@@ -9,6 +9,7 @@ namespace braid::mhc {
 
 /// How names are spelled: `layers.3.hc_attn_fn` in the checkpoints, `model.layers.3.attn_hc.fn` in transformers.
 enum class CheckpointNames { native, hugging_face };
+/// Which sublayer of a block a connection is around.
 enum class Sublayer { attention, mlp };
 
 /// What the names of one connection's parameters begin with: `layers.3.hc_attn_` or `model.layers.3.attn_hc.`.

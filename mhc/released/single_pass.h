@@ -5,8 +5,8 @@ namespace braid::mhc {
 
 /// Streams and the map by which the next layer reads them, which the connection before has made.
 struct SinglePassStreams {
-  Streams x;  // [..., n, C]
-  Var h_pre;  // [n] or [..., n]
+  Streams x;  ///< [..., n, C]
+  Var h_pre;  ///< [n] or [..., n]
 };
 
 /// The hyper-connection of DeepSeek-V4.1, arXiv:2609.19969: parameters and maps of DeepSeekV4Connection, but a layer
@@ -16,13 +16,13 @@ struct SinglePassStreams {
 struct SinglePassConnection {
   using Stream = SinglePassStreams;
 
-  DeepSeekV4Connection parameters;  // fn, base, scale
+  DeepSeekV4Connection parameters;  ///< fn, base, scale
 
   /// Throws ValueError unless channels, streams and sinkhorn_iterations >= 1.
   SinglePassConnection(std::int64_t channels, std::int64_t streams, Rng& rng, const DeepSeekV4Settings& settings = {})
       : parameters(channels, streams, rng, settings) {}
 
-  std::int64_t streams() const { return parameters.streams(); }
+  std::int64_t streams() const { return parameters.streams(); }  ///< how many there are, n
 
   /// The input of the next layer; leaves the map for the one after. Throws ShapeError on other shapes of x.
   Var read(SinglePassStreams& x) const;

@@ -4,6 +4,7 @@
 
 namespace braid::mhc {
 
+/// Settings of WeightedHead.
 struct WeightedHeadSettings {
   bool softmax = false;    ///< weights that sum to 1, without hc_eps, in place of the models' sigmoids
   double hc_eps = 1e-6;    ///< added to the weights
@@ -21,16 +22,16 @@ struct WeightedHeadSettings {
 /// In checkpoints, the parameters' names begin with hc_. It starts as the mean of the streams (to n hc_eps): fn = 0,
 /// scale = 0.01.
 struct WeightedHead {
-  Var fn;     // [n, n C]
-  Var base;   // [n]
-  Var scale;  // [1]
-  std::int64_t channels;
+  Var fn;                 ///< [n, n C]
+  Var base;               ///< [n]
+  Var scale;              ///< [1]
+  std::int64_t channels;  ///< C, of each stream
   WeightedHeadSettings settings;
 
   /// Throws ValueError unless channels and streams >= 1.
   WeightedHead(std::int64_t channels, std::int64_t streams, const WeightedHeadSettings& settings = {});
 
-  std::int64_t streams() const { return base.size(0); }
+  std::int64_t streams() const { return base.size(0); }  ///< how many there are, n
 
   /// x [..., n, C] -> [..., C]. On the fused path, a write that is owed, the weights and the sum are one pass. Throws
   /// ShapeError on other shapes of x.

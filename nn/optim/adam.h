@@ -6,13 +6,14 @@ namespace braid::nn {
 /// How weight decay acts: as a gradient of 1/2 weight_decay |p|^2 that passes through the moments, or on the parameter.
 enum class WeightDecay { in_gradient, decoupled };
 
+/// Settings of Adam and AdamW.
 struct AdamSettings {
-  double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 0;
-  DecayRule decays = decay_weights_only;
+  double lr = 1e-3;                       ///< the learning rate
+  double beta1 = 0.9;                     ///< of the average of gradients
+  double beta2 = 0.999;                   ///< of that of their squares
+  double eps = 1e-8;                      ///< added to the root
+  double weight_decay = 0;                ///< see WeightDecay
+  DecayRule decays = decay_weights_only;  ///< which parameters decay
 };
 
 /// Adam: with m and v the moving averages of g and g^2, each divided by 1 - beta^t to correct its start at zero,
@@ -24,9 +25,10 @@ class AdamOptimizer {
   /// Throws ValueError unless lr, eps and weight_decay are finite and at least 0 and the betas are in [0, 1).
   explicit AdamOptimizer(AdamSettings settings = {});
 
-  double lr() const { return settings_.lr; }
+  double lr() const { return settings_.lr; }  ///< the learning rate of the next step
+  /// Throws ValueError unless lr is finite and at least 0.
   void set_lr(double lr);
-  std::int64_t steps() const { return slots_.steps(); }
+  std::int64_t steps() const { return slots_.steps(); }  ///< how many were taken
 
   /// Updates the model in place; a parameter that shares its storage gets its own first. When memory runs out, no
   /// parameter has changed and no step is counted.
@@ -37,6 +39,7 @@ class AdamOptimizer {
 
   /// `step`, and `first_moment.*` and `second_moment.*` for each parameter.
   NamedTensors state() const { return slots_.state(); }
+  /// Continues from a state() of a model with the same parameters. Throws Error listing the names that do not fit.
   template <Parametric M>
   void load_state(M& model, const NamedTensors& state) {
     slots_.load(kName, named_params(model), state);
@@ -51,7 +54,9 @@ class AdamOptimizer {
   Slots slots_{{"first_moment", "second_moment"}};
 };
 
+/// With decay in the gradient, as arXiv:1412.6980 and PyTorch's Adam have it.
 using Adam = AdamOptimizer<WeightDecay::in_gradient>;
+/// With decoupled decay, arXiv:1711.05101.
 using AdamW = AdamOptimizer<WeightDecay::decoupled>;
 
 }  // namespace braid::nn

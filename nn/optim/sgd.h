@@ -3,12 +3,13 @@
 
 namespace braid::nn {
 
+/// Settings of SGD.
 struct SGDSettings {
-  double lr = 1e-2;
-  double momentum = 0;
-  bool nesterov = false;
-  double weight_decay = 0;
-  DecayRule decays = decay_weights_only;
+  double lr = 1e-2;                       ///< the learning rate
+  double momentum = 0;                    ///< the share of the velocity that stays
+  bool nesterov = false;                  ///< looks ahead along the velocity
+  double weight_decay = 0;                ///< adds so many times p to the gradient
+  DecayRule decays = decay_weights_only;  ///< which parameters decay
 };
 
 /// Stochastic gradient descent: `g = grad + weight_decay p`, `u = momentum u + g`, `p -= lr u`;
@@ -18,9 +19,10 @@ class SGD {
   /// Throws ValueError unless lr and weight_decay are finite and at least 0 and momentum is in [0, 1).
   explicit SGD(SGDSettings settings = {});
 
-  double lr() const { return settings_.lr; }
+  double lr() const { return settings_.lr; }  ///< the learning rate of the next step
+  /// Throws ValueError unless lr is finite and at least 0.
   void set_lr(double lr);
-  std::int64_t steps() const { return slots_.steps(); }
+  std::int64_t steps() const { return slots_.steps(); }  ///< how many were taken
 
   /// Updates the model in place; a parameter that shares its storage gets its own first. When memory runs out, no
   /// parameter has changed and no step is counted.
@@ -31,6 +33,7 @@ class SGD {
 
   /// `step`, and with momentum `velocity.*` for each parameter.
   NamedTensors state() const { return slots_.state(); }
+  /// Continues from a state() of a model with the same parameters. Throws Error listing the names that do not fit.
   template <Parametric M>
   void load_state(M& model, const NamedTensors& state) {
     slots_.load("SGD", named_params(model), state);

@@ -15,6 +15,7 @@ namespace detail {
 struct TokenizerTables;
 }
 
+/// What encode adds to a text.
 struct EncodeOptions {
   bool add_special_tokens = true;  ///< those that the file's post_processor puts around a text
 };
