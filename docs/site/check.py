@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """Looks at the built manual as its readers do: check.py build/docs. Follows every link that stays within it, and opens every page in
-Chromium, as wide as a screen and as narrow as a phone. Prints what is wrong; pictures of some pages come into screenshots/."""
+Chromium, as wide as a screen, as a tablet and as a phone. Prints what is wrong; pictures of some pages come into screenshots/."""
 
 import html.parser
 import json
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import urllib.parse
 
-WIDE, PHONE = 1300, 390
+WIDE, TABLET, PHONE = 1600, 1100, 390
 SHOWN = ("index", "start", "hyper_connections", "gallery", "reference/mhc")
 SEARCHES = ("Sinkhorn", "gradcheck", "AdamW")
 
@@ -95,7 +95,7 @@ def chromium(*arguments):
 def browse(site):
     """What is wrong with the pages in a browser."""
     pages = sorted(str(path.relative_to(site)) for path in site.rglob("*.html"))
-    values = {"PAGES": pages, "WIDTHS": [WIDE, PHONE], "SEARCHES": SEARCHES}
+    values = {"PAGES": pages, "WIDTHS": [WIDE, TABLET, PHONE], "SEARCHES": SEARCHES}
     harness = site / "check.html"
     harness.write_text(re.sub("|".join(values), lambda name: json.dumps(values[name[0]]), HARNESS))
     try:

@@ -9,7 +9,7 @@ import unittest
 
 from repository import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^(?:<!-- ((?:examples|bench)/[\w/]+\.\w+) -->\n)?```(cpp|cmake)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
