@@ -152,9 +152,9 @@ void profile(const Options& o) {
   Profile profile;
   for (int step = 0; step < o.steps; ++step) run.step(&profile);
   const bench::Machine& machine = bench::machine();
-  fmt::print(stderr, "{}of the peak: {:.1f} GB/s copied, {:.0f} GFLOP/s\n",
-             profile.table({machine.copy_bytes, o.dtype == "f64" ? machine.flops_f64 : machine.flops}),
-             machine.copy_bytes / 1e9, (o.dtype == "f64" ? machine.flops_f64 : machine.flops) / 1e9);
+  const double flops = machine.flops_of(o.dtype == "f64" ? DType::f64 : o.dtype == "bf16" ? DType::bf16 : DType::f32);
+  fmt::print(stderr, "{}of the peak: {:.1f} GB/s copied, {:.0f} GFLOP/s\n", profile.table({machine.copy_bytes, flops}),
+             machine.copy_bytes / 1e9, flops / 1e9);
   if (!o.trace.empty())
     write_file_atomically(o.trace, [&](std::ostream& file) { file << profile.chrome_trace() << "\n"; });
 }

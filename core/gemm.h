@@ -12,13 +12,13 @@ namespace braid {
 /// bfloat16 with a C of bfloat16 or float: products of bf16 are added up in f32, and rounded once.
 /// On x86-64, float is oneDNN's product unless BatchInvariant, as is bfloat16 where the processor has products of bf16
 /// (AVX512_BF16 or AMX, see bf16_products); all else is the packed product of core/kernels, with the bits of `gemm`.
-template <class T, class C>
+template <class T, class C = T>
 void gemm_serial(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Compute<T> alpha, const T* a,
                  int64_t lda, const T* b, int64_t ldb, Compute<T> beta, C* c, int64_t ldc);
 
 /// The same on all threads: c is cut into tiles by the shape alone and each tile is computed by one thread over all of
 /// k, so that the bits of c do not depend on the number of threads.
-template <class T, class C>
+template <class T, class C = T>
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Compute<T> alpha, const T* a, int64_t lda,
           const T* b, int64_t ldb, Compute<T> beta, C* c, int64_t ldc);
 

@@ -157,16 +157,17 @@ std::vector<Tensor> backward(const Tensor& given_dy, const Inputs& given, const 
 /// The mask as what is added to the scores, [B, H, T_q, T_k], broadcast but along its last axis.
 Tensor additive(const Tensor& mask, const Shape& scores, DType dtype) {
   if (!mask.defined()) return mask;
-  check_dtype(mask.dtype() == DType::i32 || mask.dtype() == dtype,
-              "attention: mask must have dtype i32 or {} but has {}", name(dtype), name(mask.dtype()));
+  const DType computed = compute_dtype(dtype);
+  check_dtype(mask.dtype() == DType::i32 || mask.dtype() == dtype || mask.dtype() == computed,
+              "attention: mask must have dtype i32 or {}, that of q, but has {}", name(dtype), name(mask.dtype()));
   bool fits = mask.rank() <= 4;
   for (int axis = -1; fits && axis >= -mask.rank(); --axis)
     fits = mask.size(axis) == 1 || mask.size(axis) == scores[axis];
   check_shape(fits, "attention: mask must broadcast to {} but has shape {}", scores, mask.shape());
   Tensor rows = mask.broadcast_to(mask.rank() == 0 ? Shape{scores[3]} : mask.shape().with(-1, scores[3])).contiguous();
   if (mask.dtype() == DType::i32) {
-    Tensor hidden(rows.shape(), dtype);
-    dispatch_float("attention", dtype, [&](auto zero) {
+    Tensor hidden(rows.shape(), computed);
+    dispatch_float("attention", computed, [&](auto zero) {
       using T = decltype(zero);
       const std::int32_t* seen = rows.data<std::int32_t>();
       std::transform(seen, seen + rows.numel(), hidden.mutable_data<T>(),
@@ -174,7 +175,7 @@ Tensor additive(const Tensor& mask, const Shape& scores, DType dtype) {
     });
     rows = hidden;
   }
-  return rows.broadcast_to(scores);
+  return rows.to(computed).broadcast_to(scores);
 }
 
 void check_inputs(const Var& q, const Var& k, const Var& v, const AttentionOptions& options) {
@@ -207,7 +208,7 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& 
       .q = q.value().contiguous(),
       .k = k.value().contiguous(),
       .v = v.value().contiguous(),
-      .mask = additive(options.mask, {q.size(0), heads, length, keys}, compute_dtype(q.dtype())),
+      .mask = additive(options.mask, {q.size(0), heads, length, keys}, q.dtype()),
       .visible = {length, keys, heads == 0 ? 1 : heads / k.size(2), options.causal, std::min(options.window, keys)},
       .scale = options.scale == 0 ? 1 / std::sqrt(depth) : options.scale,
       .dropout = options.dropout,

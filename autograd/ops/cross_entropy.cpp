@@ -41,7 +41,9 @@ Labeled label(const Tensor& logits, const Tensor& targets, const CrossEntropySet
   Labeled in{logits.contiguous(), targets.contiguous(), settings.ignore_index};
   const std::int64_t classes = logits.size(-1);
   in.weights = Tensor(targets.shape(), compute_dtype(logits.dtype()));
-  const Tensor of_class = settings.class_weights.contiguous();
+  const Tensor of_class = settings.class_weights.defined()
+                              ? settings.class_weights.to(in.weights.dtype()).contiguous()
+                              : Tensor();
   const std::int32_t* target = in.targets.data<std::int32_t>();
   dispatch_float("cross_entropy", in.weights.dtype(), [&](auto zero) {
     using T = decltype(zero);
@@ -155,16 +157,17 @@ Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropySetti
   check_value(0 <= smoothing && smoothing <= 1, "cross_entropy: label_smoothing must lie in [0, 1] but is {}",
               smoothing);
   if (const Tensor& weights = settings.class_weights; weights.defined()) {
-    check_dtype(weights.dtype() == compute_dtype(logits.dtype()),
-                "cross_entropy: class_weights must have dtype {} to match logits of {} but have {}",
-                name(compute_dtype(logits.dtype())), name(logits.dtype()), name(weights.dtype()));
+    check_parameter_dtype("cross_entropy", logits.value(), weights);
     check_shape(weights.shape() == Shape{logits.size(-1)},
                 "cross_entropy: class_weights must have shape [{}] to match logits {} but have {}", logits.size(-1),
                 logits.shape(), weights.shape());
   }
-  if (logits.dtype() == DType::bf16 && (targets.dtype() != DType::i32 || smoothing > 0))
+  if (logits.dtype() == DType::bf16 && (targets.dtype() != DType::i32 || smoothing > 0)) {
+    CrossEntropySettings wide = settings;
+    if (wide.class_weights.defined()) wide.class_weights = wide.class_weights.to(DType::f32);
     return cross_entropy(cast(logits, DType::f32), targets.dtype() == DType::i32 ? targets : cast(targets, DType::f32),
-                         settings);
+                         wide);
+  }
   return targets.dtype() == DType::i32 ? with_classes(logits, targets.value(), settings)
                                        : with_probabilities(logits, targets, settings);
 }

@@ -97,7 +97,7 @@ template <class S, class T = Compute<S>>
 void vjp_group(const MHCReadVjp<S>& c, const ParamSums<T>& sums, T* scratch, int64_t first, int64_t last) {
   const MHCSizes& s = c.sizes;
   const int64_t width = s.width(), tile = tile_size<S>(s);
-  const TileBuffers<T> buffers(s, tile, scratch);
+  const TileBuffers<S> buffers(s, tile, scratch);
   MapLanes<T> lanes(s, c.params);
   for_tiles(first, last, tile, [&](int64_t begin, int64_t end, int64_t next_end) {
     const S* dy = c.dy == nullptr ? nullptr : c.dy + end * width;
@@ -111,7 +111,7 @@ void vjp(const MHCReadVjp<S>& c) {
   constexpr int64_t kFew = 16;  // tokens for which panels do not pay
   const MHCSizes& s = c.sizes;
   const int64_t width = s.width(), m = s.columns(), dphi_size = panels_size(width, m);
-  const int64_t tile_elements = TileBuffers<T>::size(s, tile_size<S>(s));
+  const int64_t tile_elements = TileBuffers<S>::size(s, tile_size<S>(s));
   if (s.tokens < kFew) {
     if (s.tokens == 0) std::fill_n(c.dphi, width * m, T{0});
     std::fill_n(c.dalpha, s.groups(), T{0});

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include <hwy/highway.h>
 
@@ -78,7 +79,7 @@ void read_tile(const MHCRead<S>& c, MapLanes<T>& lanes, const T* x, Prefetcher<S
 }
 
 /// The buffers of one tile of the vjp.
-template <class T>
+template <class S, class T = Compute<S>>
 struct TileBuffers {
   T *products, *dz, *dmaps, *scale;  // [tile, product_step()], [tile, columns], [tile, maps], [tile]
   T* wide;                           // [tile, nC], see widen_tile
@@ -87,7 +88,9 @@ struct TileBuffers {
   /// load of an x for one of the product just stored.
   static int64_t product_step(const MHCSizes& s) { return s.width() + 16; }
 
-  static int64_t size(const MHCSizes& s, int64_t tile) { return tile * (product_step(s) + s.columns() + s.maps() + 1 + s.width()); }
+  static int64_t size(const MHCSizes& s, int64_t tile) {
+    return tile * (product_step(s) + s.columns() + s.maps() + 1 + (std::is_same_v<S, T> ? 0 : s.width()));
+  }
 
   TileBuffers(const MHCSizes& s, int64_t tile, T* scratch)
       : products(scratch),
@@ -141,7 +144,7 @@ void collect_dmaps(const MHCReadVjp<S>& c, T* dmaps, int64_t begin, int64_t end)
 
 /// products = dz phi^T and dphi += x^T dz of one tile, while `next` is prefetched.
 template <class S, class T = Compute<S>>
-void products_of_tile(const MHCReadVjp<S>& c, const TileBuffers<T>& tile, const ParamSums<T>& sums, int64_t begin,
+void products_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, const ParamSums<T>& sums, int64_t begin,
                       int64_t end, Prefetcher<S> next) {
   const MHCSizes& s = c.sizes;
   const int64_t count = end - begin, m = s.columns(), width = s.width(), step = tile.product_step(s);
@@ -156,7 +159,7 @@ void products_of_tile(const MHCReadVjp<S>& c, const TileBuffers<T>& tile, const 
 /// dx = dz phi^T - scale x + H_pre^T du + H_res^T dy of one tile, and from it the vjp of the write before:
 /// dh_post_i = <dx_i, f>, df = H_post dx.
 template <class S, class T = Compute<S>>
-void dx_of_tile(const MHCReadVjp<S>& c, const TileBuffers<T>& tile, int64_t begin, int64_t end) {
+void dx_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, int64_t begin, int64_t end) {
   const MHCSizes& s = c.sizes;
   const MHCWrite<S>& before = c.before;
   const int64_t n = s.n, channels = s.channels, width = s.width();
@@ -178,7 +181,7 @@ void dx_of_tile(const MHCReadVjp<S>& c, const TileBuffers<T>& tile, int64_t begi
 
 /// The gradients of each token, and what the tokens add to those of the parameters.
 template <class S, class T = Compute<S>>
-void vjp_tile(const MHCReadVjp<S>& c, MapLanes<T>& lanes, const TileBuffers<T>& tile, const ParamSums<T>& sums,
+void vjp_tile(const MHCReadVjp<S>& c, MapLanes<T>& lanes, const TileBuffers<S>& tile, const ParamSums<T>& sums,
               Prefetcher<S> next, int64_t begin, int64_t end) {
   const int64_t columns = c.sizes.columns(), m = c.sizes.maps();
   collect_dmaps(c, tile.dmaps, begin, end);
