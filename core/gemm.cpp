@@ -157,13 +157,38 @@ void multiply(const Product<bfloat16, float>& p) {
   multiply<float>({p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.alpha, a, a_columns, b, b_columns, p.beta, p.c, p.ldc});
 }
 
-/// Sums in f32 of a whole tile, rounded in the end.
+/// c = a b + row
+template <class T, class C>
+void multiply_onto(const C* row, Product<T, C> p) {
+  for (int64_t i = 0; i < p.m; ++i) std::copy_n(row, p.n, p.c + i * p.ldc);
+  p.beta = 1;
+  multiply(p);
+}
+
+/// The product of a whole tile, in f32.
+struct TileOfSums {
+  explicit TileOfSums(const Product<bfloat16, bfloat16>& p)
+      : p(p),
+        sums(p.m * p.n),
+        product{p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta, sums, p.n} {}
+  void round() { convert_rows<float, bfloat16>(p.m, p.n, sums, p.n, p.c, p.ldc); }
+
+  const Product<bfloat16, bfloat16>& p;
+  Floats sums;
+  Product<bfloat16, float> product;
+};
+
 void multiply(const Product<bfloat16, bfloat16>& p) {
-  Floats sums(p.m * p.n);
-  if (p.beta != 0) convert_rows<bfloat16, float>(p.m, p.n, p.c, p.ldc, sums, p.n);
-  multiply(Product<bfloat16, float>{p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta,
-                                    sums, p.n});
-  convert_rows<float, bfloat16>(p.m, p.n, sums, p.n, p.c, p.ldc);
+  TileOfSums tile(p);
+  if (p.beta != 0) convert_rows<bfloat16, float>(p.m, p.n, p.c, p.ldc, tile.sums, p.n);
+  multiply(tile.product);
+  tile.round();
+}
+
+void multiply_onto(const float* row, const Product<bfloat16, bfloat16>& p) {
+  TileOfSums tile(p);
+  multiply_onto(row, tile.product);
+  tile.round();
 }
 
 struct Tile {
@@ -216,7 +241,7 @@ void gemm_serial(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64
 
 template <class T, class C>
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Compute<T> alpha, const T* a, int64_t lda,
-          const T* b, int64_t ldb, Compute<T> beta, C* c, int64_t ldc) {
+          const T* b, int64_t ldb, Compute<T> beta, C* c, int64_t ldc, const Compute<T>* row) {
   if (m == 0 || n == 0) return;
   const bool few_rows = is_packed<Compute<T>>() && m <= kernels::packed_product_kernels().of<Compute<T>>().few_rows;
   const Tile tile = few_rows ? choose_tile_of_few_rows(m, n, k) : choose_tile(m, n, k);
@@ -225,9 +250,23 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C
   parallel_for(across * down, 1, [&](int64_t index, int64_t) {
     const int64_t i = index / across * tile.rows;
     const int64_t j = index % across * tile.columns;
-    multiply(Product<T, C>{transpose_a, transpose_b, std::min(tile.rows, m - i), std::min(tile.columns, n - j), k, alpha,
-                           a + (transpose_a ? i : i * lda), lda, b + (transpose_b ? j * ldb : j), ldb, beta,
-                           c + i * ldc + j, ldc});
+    const Product<T, C> product{transpose_a,
+                                transpose_b,
+                                std::min(tile.rows, m - i),
+                                std::min(tile.columns, n - j),
+                                k,
+                                alpha,
+                                a + (transpose_a ? i : i * lda),
+                                lda,
+                                b + (transpose_b ? j * ldb : j),
+                                ldb,
+                                beta,
+                                c + i * ldc + j,
+                                ldc};
+    if (row == nullptr)
+      multiply(product);
+    else
+      multiply_onto(row + j, product);
   });
 }
 
@@ -235,7 +274,7 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C
   template void gemm_serial(bool, bool, int64_t, int64_t, int64_t, Compute<T>, const T*, int64_t, const T*, int64_t, \
                             Compute<T>, C*, int64_t);                                                              \
   template void gemm(bool, bool, int64_t, int64_t, int64_t, Compute<T>, const T*, int64_t, const T*, int64_t,      \
-                     Compute<T>, C*, int64_t);
+                     Compute<T>, C*, int64_t, const Compute<T>*);
 BRAID_INSTANTIATE(float, float)
 BRAID_INSTANTIATE(double, double)
 BRAID_INSTANTIATE(bfloat16, bfloat16)

@@ -54,9 +54,9 @@ Shape product_shape(const char* op, const Tensor& a, const Tensor& b) {
   return lead.concat({a.size(-2), b.size(-1)});
 }
 
-/// c = a b + beta c, c contiguous with the product's shape.
+/// c = a b + beta c, or a b + row, c contiguous with the product's shape.
 template <class T, class C>
-void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c) {
+void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c, const Compute<T>* row = nullptr) {
   if (c.numel() == 0) return;
   // One matrix b for all rows of a: a single tall product.
   if (b_in.rank() == 2 && a_in.rank() > 2 && a_in.is_contiguous()) {
@@ -64,7 +64,7 @@ void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c
     const Operand b(b_in);
     gemm<T>(false, b.transposed, flat.size(0), b_in.size(1), flat.size(1), Compute<T>{1}, flat.data<T>(),
             std::max<std::int64_t>(1, flat.size(1)), b.tensor.template data<T>(), b.stride, beta, c.mutable_data<C>(),
-            std::max<std::int64_t>(1, c.size(-1)));
+            std::max<std::int64_t>(1, c.size(-1)), row);
     return;
   }
   const Operand a(a_in), b(b_in);
@@ -74,7 +74,7 @@ void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c
   const T *pa = a.tensor.template data<T>(), *pb = b.tensor.template data<T>();
   C* pc = c.mutable_data<C>();
   if (at_a.size() == 1) {
-    gemm<T>(a.transposed, b.transposed, m, n, k, Compute<T>{1}, pa, a.stride, pb, b.stride, beta, pc, ldc);
+    gemm<T>(a.transposed, b.transposed, m, n, k, Compute<T>{1}, pa, a.stride, pb, b.stride, beta, pc, ldc, row);
     return;
   }
   const std::int64_t block = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, m * n * k));
@@ -101,6 +101,20 @@ Tensor matrix_product(const Tensor& a, const Tensor& b, const char* op, std::opt
   Tensor c(product_shape(op, a, b), dtype.value_or(a.dtype()));
   check_parameter_dtype(op, a, c);
   multiply(op, a, b, 0, c);
+  return c;
+}
+
+Tensor product_plus_row(const Tensor& a, const Tensor& b, const Tensor& row, const char* op) {
+  Tensor c(product_shape(op, a, b), a.dtype());
+  check_dtype(row.dtype() == compute_dtype(a.dtype()), "{}: the row must have dtype {} but has {}", op,
+              name(compute_dtype(a.dtype())), name(row.dtype()));
+  check_shape(c.rank() == 2 && row.shape() == Shape{c.size(1)},
+              "{}: a row for the product {} must have shape [{}] but has {}", op, c.shape(), c.size(-1), row.shape());
+  const Tensor added = row.contiguous();
+  dispatch_float_or_bf16(op, a.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    multiply<T, T>(a, b, 0, c, added.data<Compute<T>>());
+  });
   return c;
 }
 

@@ -11,6 +11,9 @@ namespace braid {
 /// Throws ShapeError or DTypeError naming `op`.
 Tensor matrix_product(const Tensor& a, const Tensor& b, const char* op = "matmul", std::optional<DType> dtype = {});
 
+/// The same of matrices with `row` [n], of the dtype that products are added up in, added to each row of the result.
+Tensor product_plus_row(const Tensor& a, const Tensor& b, const Tensor& row, const char* op = "matmul");
+
 /// `c += a b` for c that nobody shares and that has the product's shape.
 void accumulate_product(const Tensor& a, const Tensor& b, Tensor& c, const char* op = "matmul");
 

@@ -47,8 +47,8 @@ Var linear(const Var& x, const Var& weight, const Var& bias) {
   check_shape(bias.shape() == Shape{weight.size(0)}, "linear: bias must have shape {} to match weight {} but has {}",
               Shape{weight.size(0)}, weight.shape(), bias.shape());
   const Tensor rows = as_rows(x.value());
-  Tensor y = bias.value().to(x.dtype()).broadcast_to({rows.size(0), weight.size(0)}).clone();
-  accumulate_product(rows, weight.value().to(x.dtype()).transpose(), y, "linear");
+  const Tensor y = product_plus_row(rows, weight.value().to(x.dtype()).transpose(),
+                                    bias.value().to(compute_dtype(x.dtype())), "linear");
   return record("linear", y.reshape(x.shape().with(-1, weight.size(0))), {x, weight, bias},
                 [x = x.value(), weight = weight.value()](const Tensor& dy, const Needs& needs) {
                   return std::vector{needs[0] ? vjp_x(dy, weight, x.shape()) : Tensor(),

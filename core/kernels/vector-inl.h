@@ -33,13 +33,18 @@ HWY_INLINE hn::Vec<D> widen(D d, hn::Vec<Halves<D>> halves) {
 template <class D>
 HWY_INLINE hn::Vec<Halves<D>> round_to_halves(D, hn::Vec<D> v) {
   const hn::RebindToUnsigned<D> du;
-  const hn::RebindToSigned<D> di;
   const auto bits = hn::BitCast(du, v);
   const auto last = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
   const auto nearest = hn::Add(hn::Add(bits, hn::Set(du, 0x7fff)), last);
   const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));
   const auto rounded = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, nearest);
-  return hn::DemoteTo(Halves<D>(), hn::BitCast(di, hn::ShiftRight<16>(rounded)));
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(D()) >= 8) {  // shift and narrow in one step
+    const auto halves = hn::BitCast(hn::Repartition<std::uint16_t, D>(), rounded);
+    return hn::LowerHalf(hn::ConcatOdd(hn::DFromV<decltype(halves)>(), halves, halves));
+  }
+#endif
+  return hn::DemoteTo(Halves<D>(), hn::BitCast(hn::RebindToSigned<D>(), hn::ShiftRight<16>(rounded)));
 }
 
 /// Access to all elements of a vector. Those of memory are what the vector has or, for floats, bfloat16.

@@ -68,6 +68,20 @@ TEST(BF16Product, AddsToWhatIsThere) {
   expect_product(c, a, b, start);
 }
 
+TEST(BF16Product, AddsARowToEachOfItsOwn) {
+  const auto [a, b] = Operands(130, 170, 90, false, true);
+  Rng rng(3);
+  const Tensor row = randn({170}, rng);
+  expect_product(product_plus_row(a, b, row), a, b, row.broadcast_to({130, 170}));
+  const Tensor wide_a = a.to(DType::f32), wide_b = b.to(DType::f32), c = product_plus_row(wide_a, wide_b, row);
+  expect_product(c, wide_a, wide_b, row.broadcast_to({130, 170}));
+  EXPECT_EQ(message_of([&] { product_plus_row(a, b, row.to(DType::bf16)); }),
+            "matmul: the row must have dtype f32 but has bf16");
+  EXPECT_EQ(message_of([&] { product_plus_row(a, b, ones({130})); }),
+            "matmul: a row for the product [130, 170] must have shape [170] but has [130]");
+  EXPECT_EQ(product_plus_row(zeros({2, 0}), zeros({0, 3}), ones({3})).at({1, 2}), 1);
+}
+
 TEST(BF16Product, HasTheSameBitsForAnyNumberOfThreads) {
   for (const bool transposed : {false, true}) {
     const auto [a, b] = Operands(700, 300, 390, transposed, !transposed);
