@@ -18,9 +18,10 @@ thread_local int finite_checks = 0;
 bool all_finite(const Tensor& t) {
   if (!t.defined() || t.dtype() == DType::i32) return true;
   const Tensor x = t.contiguous();
-  return dispatch_float("all_finite", x.dtype(), [&](auto zero) {
-    const auto* data = x.data<decltype(zero)>();
-    return std::all_of(data, data + x.numel(), [](auto v) { return std::isfinite(v); });
+  return dispatch_float_or_bf16("all_finite", x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* data = x.data<T>();
+    return std::all_of(data, data + x.numel(), [](Compute<T> v) { return std::isfinite(v); });
   });
 }
 
@@ -29,12 +30,12 @@ void accumulate(Tensor& sum, Tensor term) {
   if (!sum.defined()) {
     sum = std::move(term);
   } else if (sum.unshared() && sum.is_contiguous() && term.is_contiguous()) {
-    dispatch_float("accumulate", sum.dtype(), [&](auto zero) {
+    dispatch_float_or_bf16("accumulate", sum.dtype(), [&](auto zero) {
       using T = decltype(zero);
       T* total = sum.mutable_data<T>();
       const T* x = term.data<T>();
       parallel_for(sum.numel(), 16384, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) total[i] += x[i];
+        for (std::int64_t i = begin; i < end; ++i) total[i] = static_cast<T>(total[i] + x[i]);
       });
     });
   } else {

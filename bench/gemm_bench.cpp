@@ -1,4 +1,4 @@
-// Matrix products at the shapes of transformers, in f32 and f64, as shares of the multiply-add peak of their type
+// Matrix products at the shapes of transformers, in f32, f64 and bf16, as shares of the multiply-add peak of their type
 // measured in the same run.
 #include <algorithm>
 #include <cmath>
@@ -20,10 +20,10 @@ struct Product {
   bool transpose_a = false, transpose_b = false;
 
   Tensor a(Rng& rng, DType dtype) const {
-    return transpose_a ? randn({k, m}, rng, dtype).transpose() : randn({m, k}, rng, dtype);
+    return transpose_a ? randn({k, m}, rng).to(dtype).transpose() : randn({m, k}, rng).to(dtype);
   }
   Tensor b(Rng& rng, DType dtype) const {
-    return transpose_b ? randn({n, k}, rng, dtype).transpose() : randn({k, n}, rng, dtype);
+    return transpose_b ? randn({n, k}, rng).to(dtype).transpose() : randn({k, n}, rng).to(dtype);
   }
 };
 
@@ -56,13 +56,13 @@ double error(const Product& p, const Tensor& a, const Tensor& b) {
 }
 
 void run(benchmark::State& state, const Product& p, DType dtype) {
-  const bool f32 = dtype == DType::f32;
   Rng rng(1);
   const Tensor a = p.a(rng, dtype), b = p.b(rng, dtype);
-  if (error(p, a, b) > (f32 ? 1e-5 : 1e-13)) return state.SkipWithError("the product differs from plain sums in f64");
+  const double tolerance = dtype == DType::f64 ? 1e-13 : dtype == DType::bf16 ? 0x1p-5 : 1e-5;
+  if (error(p, a, b) > tolerance) return state.SkipWithError("the product differs from plain sums in f64");
   for (auto _ : state) benchmark::DoNotOptimize(matrix_product(a, b));
   const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  const double peak = f32 ? machine().flops : machine().flops_f64;
+  const double peak = machine().flops_of(dtype);
   using benchmark::Counter;
   state.counters["flops"] = Counter(flops, Counter::kIsIterationInvariantRate);
   state.counters["share_of_peak"] = Counter(flops / peak, Counter::kIsIterationInvariantRate);
@@ -85,7 +85,7 @@ std::vector<Product> transformer_products() {
 int main(int argc, char** argv) {
   using namespace braid::bench;
   return benchmark_main("bench_gemm", argc, argv, [] {
-    for (const braid::DType dtype : {braid::DType::f32, braid::DType::f64})
+    for (const braid::DType dtype : {braid::DType::f32, braid::DType::f64, braid::DType::bf16})
       for (const Product& product : transformer_products())
         benchmark::RegisterBenchmark(fmt::format("gemm/{}/{}", braid::name(dtype), name(product)).c_str(),
                                      [=](benchmark::State& state) { run(state, product, dtype); })

@@ -3,8 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#include <braid/core/gemm.h>
 #include <braid/core/parallel.h>
 #include <braid/core/tensor.h>
 
@@ -49,6 +55,22 @@ namespace {
 
 HWY_EXPORT(multiply_add_f32);
 HWY_EXPORT(multiply_add_f64);
+
+#ifdef __x86_64__
+/// multiply_add of bf16, two to a float.
+__attribute__((target("avx512f,avx512bf16"))) double multiply_add_bf16(std::int64_t rounds, double* sink) {
+  constexpr int kChains = 12;
+  __m512 sums[kChains];
+  for (__m512& sum : sums) sum = _mm512_setzero_ps();
+  const __m512bh a = _mm512_cvtne2ps_pbh(_mm512_set1_ps(0.5F), _mm512_set1_ps(0.5F));
+  for (std::int64_t round = 0; round < rounds; ++round)
+    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, a, a);
+  for (const __m512& sum : sums) *sink += static_cast<double>(sum[0]);
+  return 4.0 * kChains * 16 * static_cast<double>(rounds);
+}
+#else
+double multiply_add_bf16(std::int64_t, double*) { return 0; }
+#endif
 
 /// In seconds.
 template <class F>
@@ -113,8 +135,10 @@ Machine measure() {
   const double slowest = copy.rate(Copy::kLargest);
   std::int64_t bytes = Copy::kLargest;
   while (bytes > kSmallest && copy.rate(bytes / 2) < 1.15 * slowest) bytes /= 2;
-  return {measure_flops(HWY_DYNAMIC_DISPATCH(multiply_add_f32)), measure_flops(HWY_DYNAMIC_DISPATCH(multiply_add_f64)),
-          slowest, 2 * bytes};
+  const double f32 = measure_flops(HWY_DYNAMIC_DISPATCH(multiply_add_f32));
+  const bool has_bf16 = bf16_products() != std::string_view("f32");
+  return {f32, measure_flops(HWY_DYNAMIC_DISPATCH(multiply_add_f64)),
+          has_bf16 ? measure_flops(multiply_add_bf16) : f32, slowest, 2 * bytes};
 }
 
 }  // namespace

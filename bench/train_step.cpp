@@ -77,8 +77,12 @@ class Run {
   using Model = nn::Transformer<mhc::Connection>;
 
   static Model make_model(const Options& o, const std::string& connection, Rng& rng) {
-    const nn::TransformerConfig sizes{
-        .vocab = o.vocab, .context = o.context, .channels = o.channels, .layers = o.layers, .heads = o.heads};
+    const nn::TransformerConfig sizes{.vocab = o.vocab,
+                                      .context = o.context,
+                                      .channels = o.channels,
+                                      .layers = o.layers,
+                                      .heads = o.heads,
+                                      .dtype = o.dtype == "bf16" ? DType::bf16 : DType::f32};
     const mhc::ConnectionConfig config{.kind = mhc::connection_kind(connection),
                                        .streams = o.streams,
                                        .mixing = o.mixing,
@@ -148,9 +152,9 @@ void profile(const Options& o) {
   Profile profile;
   for (int step = 0; step < o.steps; ++step) run.step(&profile);
   const bench::Machine& machine = bench::machine();
-  fmt::print(stderr, "{}of the peak: {:.1f} GB/s copied, {:.0f} GFLOP/s\n",
-             profile.table({machine.copy_bytes, o.dtype == "f64" ? machine.flops_f64 : machine.flops}),
-             machine.copy_bytes / 1e9, (o.dtype == "f64" ? machine.flops_f64 : machine.flops) / 1e9);
+  const double flops = machine.flops_of(o.dtype == "f64" ? DType::f64 : o.dtype == "bf16" ? DType::bf16 : DType::f32);
+  fmt::print(stderr, "{}of the peak: {:.1f} GB/s copied, {:.0f} GFLOP/s\n", profile.table({machine.copy_bytes, flops}),
+             machine.copy_bytes / 1e9, flops / 1e9);
   if (!o.trace.empty())
     write_file_atomically(o.trace, [&](std::ostream& file) { file << profile.chrome_trace() << "\n"; });
 }
@@ -162,8 +166,8 @@ void add_options(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_flag("--compare", o.compare, "residual, hc, mhc and single-pass in turn, with their ratio to residual");
   app.add_option("--path", o.path, "fused or reference")->capture_default_str();
-  app.add_option("--dtype", o.dtype, "of parameters and activations: f32 or f64")
-      ->check(CLI::IsMember({"f32", "f64"}))
+  app.add_option("--dtype", o.dtype, "of parameters and activations: f32 or f64; or bf16, of activations")
+      ->check(CLI::IsMember({"f32", "f64", "bf16"}))
       ->capture_default_str();
   app.add_option("--channels", o.channels)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--layers", o.layers)->check(CLI::Range(1, 1 << 24))->capture_default_str();

@@ -26,30 +26,8 @@ bool goes_backward(const Tensor& tensor) {
 
 DLDataType type_of(DType dtype) {
   const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
-  return {static_cast<std::uint8_t>(dtype == DType::i32 ? kDLInt : kDLFloat), bits, /*lanes=*/1};
-}
-
-/// Copies the elements of a strided array, row-major. Strides may have any sign.
-template <class From, class To>
-void copy(const DLTensor& from, Tensor& to) {
-  const auto* first = static_cast<const std::byte*>(from.data) + from.byte_offset;
-  const Shape& shape = to.shape();
-  const int rank = shape.rank();
-  const Strides row_major = to.strides();
-  To* out = to.mutable_data<To>();
-  std::array<std::int64_t, Shape::kMaxRank> index{};
-  for (std::int64_t i = 0; i < shape.numel(); ++i) {
-    std::int64_t offset = 0;
-    for (int axis = 0; axis < rank; ++axis)
-      offset += index[static_cast<std::size_t>(axis)] *
-                (from.strides != nullptr ? from.strides[axis] : row_major[static_cast<std::size_t>(axis)]);
-    const From value = reinterpret_cast<const From*>(first)[offset];
-    check_value(std::is_floating_point_v<From> || std::in_range<std::int32_t>(static_cast<std::int64_t>(value)),
-                "from_dlpack: integers must fit 32 bits but one is {}", value);
-    out[i] = static_cast<To>(value);
-    for (int axis = rank; axis-- > 0 && ++index[static_cast<std::size_t>(axis)] == shape[axis];)
-      index[static_cast<std::size_t>(axis)] = 0;
-  }
+  const auto code = dtype == DType::i32 ? kDLInt : dtype == DType::bf16 ? kDLBfloat : kDLFloat;
+  return {static_cast<std::uint8_t>(code), bits, /*lanes=*/1};
 }
 
 /// The shape of a tensor that another library has made.
@@ -60,6 +38,31 @@ Shape shape_of(const DLTensor& t) {
   for (const std::int64_t size : sizes)
     check_shape(size >= 0, "from_dlpack: a size must not be negative but is {}", size);
   return Shape(sizes);
+}
+
+/// A tensor of type To with the elements of a strided array. Strides may have any sign.
+template <class From, class To>
+Tensor copy(const DLTensor& from) {
+  const auto* first = static_cast<const std::byte*>(from.data) + from.byte_offset;
+  const Shape shape = shape_of(from);
+  Tensor to(shape, dtype_of<To>());
+  const int rank = shape.rank();
+  const Strides row_major = to.strides();
+  To* out = to.mutable_data<To>();
+  std::array<std::int64_t, Shape::kMaxRank> index{};
+  for (std::int64_t i = 0; i < shape.numel(); ++i) {
+    std::int64_t offset = 0;
+    for (int axis = 0; axis < rank; ++axis)
+      offset += index[static_cast<std::size_t>(axis)] *
+                (from.strides != nullptr ? from.strides[axis] : row_major[static_cast<std::size_t>(axis)]);
+    const From value = reinterpret_cast<const From*>(first)[offset];
+    if constexpr (std::is_integral_v<From>)
+      check_value(std::in_range<std::int32_t>(value), "from_dlpack: integers must fit 32 bits but one is {}", value);
+    out[i] = static_cast<To>(value);
+    for (int axis = rank; axis-- > 0 && ++index[static_cast<std::size_t>(axis)] == shape[axis];)
+      index[static_cast<std::size_t>(axis)] = 0;
+  }
+  return to;
 }
 
 }  // namespace
@@ -96,19 +99,13 @@ Tensor from_dlpack(DLPack managed) {
   const auto is = [&](DLDataTypeCode code, int bits) {
     return t.dtype.code == code && t.dtype.bits == bits && t.dtype.lanes == 1;
   };
-  const bool is_float = is(kDLFloat, 32) || is(kDLFloat, 64), is_int = is(kDLInt, 32) || is(kDLInt, 64);
-  check_dtype(is_float || is_int, "from_dlpack: must be f32, f64, i32 or i64 but has code {}, {} bits and {} lanes",
-              int{t.dtype.code}, int{t.dtype.bits}, int{t.dtype.lanes});
-  Tensor tensor(shape_of(t), is_int ? DType::i32 : is(kDLFloat, 32) ? DType::f32 : DType::f64);
-  if (is(kDLFloat, 32))
-    copy<float, float>(t, tensor);
-  else if (is_float)
-    copy<double, double>(t, tensor);
-  else if (is(kDLInt, 32))
-    copy<std::int32_t, std::int32_t>(t, tensor);
-  else
-    copy<std::int64_t, std::int32_t>(t, tensor);
-  return tensor;
+  if (is(kDLFloat, 32)) return copy<float, float>(t);
+  if (is(kDLFloat, 64)) return copy<double, double>(t);
+  if (is(kDLBfloat, 16)) return copy<bfloat16, bfloat16>(t);
+  if (is(kDLInt, 32)) return copy<std::int32_t, std::int32_t>(t);
+  if (is(kDLInt, 64)) return copy<std::int64_t, std::int32_t>(t);
+  throw DTypeError(fmt::format("from_dlpack: must be f32, f64, bf16, i32 or i64 but has code {}, {} bits and {} lanes",
+                               int{t.dtype.code}, int{t.dtype.bits}, int{t.dtype.lanes}));
 }
 
 }  // namespace braid

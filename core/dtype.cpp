@@ -7,6 +7,7 @@ std::string_view name(DType dtype) {
     case DType::f32: return "f32";
     case DType::f64: return "f64";
     case DType::i32: return "i32";
+    case DType::bf16: return "bf16";
   }
   return "unknown";
 }

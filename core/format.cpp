@@ -85,8 +85,9 @@ class Printer {
   Printer(const Tensor& tensor, const FormatOptions& options)
       : shape_(tensor.shape()), options_(options), summarised_(tensor.numel() > options.threshold) {
     dispatch(tensor.dtype(), [&](auto zero) {
-      std::vector<decltype(zero)> shown;
-      if (tensor.numel() > 0) gather(tensor, shown);
+      using T = decltype(zero);
+      std::vector<Compute<T>> shown;
+      if (tensor.numel() > 0) gather<T>(tensor, shown);
       words_ = words(shown, options.precision);
     });
     std::size_t width = 0;
@@ -115,10 +116,10 @@ class Printer {
   }
 
   template <class T>
-  void gather(const Tensor& part, std::vector<T>& shown) const {
+  void gather(const Tensor& part, std::vector<Compute<T>>& shown) const {
     if (part.rank() == 0) return shown.push_back(*part.data<T>());
     for_each_shown(
-        shape_.rank() - part.rank(), [&](std::int64_t i) { gather(part.select(0, i), shown); }, [] {});
+        shape_.rank() - part.rank(), [&](std::int64_t i) { gather<T>(part.select(0, i), shown); }, [] {});
   }
 
   /// The next words as the brackets of axis `axis`, which stands `axis` columns from the left.

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <string>
 #include <type_traits>
 
+#include <fmt/format.h>
+
 #include <braid/core/batch_invariant.h>
+#include <braid/core/kernels/convert.h>
 #include <braid/core/kernels/packed_product.h>
 #include <braid/core/parallel.h>
 #include <braid/core/storage.h>
@@ -14,6 +16,12 @@
 // oneDNN runs on OpenMP. Its header would need -fopenmp, and these two functions are all that is needed of it.
 extern "C" int omp_get_max_threads();
 extern "C" void omp_set_num_threads(int count);
+
+// Exported by oneDNN since 1.0 and named in its documentation, but in none of its headers.
+extern "C" dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k,
+                                               float alpha, const braid::bfloat16* a, dnnl_dim_t lda,
+                                               const braid::bfloat16* b, dnnl_dim_t ldb, float beta, float* c,
+                                               dnnl_dim_t ldc);
 
 namespace braid {
 namespace {
@@ -31,18 +39,18 @@ class OneOpenMpThread {
   int before_;
 };
 
-template <class T>
-using Product = kernels::PackedProduct<T>;
+template <class T, class C = T>
+using Product = kernels::PackedProduct<T, C>;
 
 /// c [m, n] = beta * c
-template <class T>
-void scale(const Product<T>& p) {
+template <class T, class C>
+void scale(const Product<T, C>& p) {
   for (int64_t i = 0; i < p.m; ++i) {
-    T* const row = p.c + i * p.ldc;
-    if (p.beta == T(0)) {
-      std::fill_n(row, p.n, T(0));
+    C* const row = p.c + i * p.ldc;
+    if (p.beta == 0) {
+      std::fill_n(row, p.n, C(0.0F));
     } else {
-      std::transform(row, row + p.n, row, [&](T value) { return p.beta * value; });
+      std::transform(row, row + p.n, row, [&](C value) { return static_cast<C>(p.beta * value); });
     }
   }
 }
@@ -56,6 +64,10 @@ constexpr bool kInOneDnn =
     false;
 #endif
 
+void check_status(const char* function, dnnl_status_t status) {
+  if (status != dnnl_success) throw std::runtime_error(fmt::format("gemm: {} failed with status {}", function, int{status}));
+}
+
 /// oneDNN without copies walks b down its rows where b is not transposed, and a where a is. It is fast there up to
 /// about 256 rows at a time and loses a third of its speed beyond (dW of a transformer: 50-60 % of the peak against
 /// 75-85 %).
@@ -64,14 +76,31 @@ constexpr int64_t kRowsAtATime = 256;
 [[maybe_unused]] void multiply_in_onednn(const Product<float>& p) {
   const OneOpenMpThread one_thread;
   const int64_t step = p.transpose_b ? p.k : kRowsAtATime;
-  for (int64_t first = 0; first < p.k; first += step) {
-    const dnnl_status_t status =
-        dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, std::min(step, p.k - first), p.alpha,
-                   p.a + (p.transpose_a ? first * p.lda : first), p.lda, p.b + (p.transpose_b ? first : first * p.ldb),
-                   p.ldb, first == 0 ? p.beta : 1.0F, p.c, p.ldc);
-    if (status != dnnl_success)
-      throw std::runtime_error("gemm: dnnl_sgemm failed with status " + std::to_string(status));
-  }
+  for (int64_t first = 0; first < p.k; first += step)
+    check_status("dnnl_sgemm",
+                 dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, std::min(step, p.k - first),
+                            p.alpha, p.a + (p.transpose_a ? first * p.lda : first), p.lda,
+                            p.b + (p.transpose_b ? first : first * p.ldb), p.ldb, first == 0 ? p.beta : 1.0F, p.c,
+                            p.ldc));
+}
+
+[[maybe_unused]] void multiply_in_onednn(const Product<bfloat16, float>& p) {
+#ifdef __x86_64__
+  const OneOpenMpThread one_thread;
+  check_status("dnnl_gemm_bf16bf16f32",
+               dnnl_gemm_bf16bf16f32(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha, p.a,
+                                     p.lda, p.b, p.ldb, p.beta, p.c, p.ldc));
+#endif
+}
+
+/// Without them oneDNN has none, or slow ones.
+bool has_bf16_products() {
+#ifdef __x86_64__
+  static const bool has = __builtin_cpu_supports("avx512bf16");
+  return has;
+#else
+  return false;
+#endif
 }
 
 /// Whether a product goes to core/kernels.
@@ -81,14 +110,85 @@ bool is_packed() {
 }
 
 template <class T>
+void multiply_packed(const Product<T>& p) {
+  const kernels::PackedProductKernels<T> packed = kernels::packed_product_kernels().of<T>();
+  Storage scratch(static_cast<size_t>(packed.scratch(p.m, p.n, p.k)) * sizeof(T));
+  packed.multiply(p, reinterpret_cast<T*>(scratch.data()));
+}
+
+/// Memory for some floats while a product is made.
+struct Floats {
+  explicit Floats(int64_t count) : storage(static_cast<size_t>(count) * sizeof(float)) {}
+  operator float*() { return reinterpret_cast<float*>(storage.data()); }
+  Storage storage;
+};
+
+/// Rows of T, `ldx` apart, as rows of Y.
+template <class X, class Y>
+void convert_rows(int64_t rows, int64_t columns, const X* x, int64_t ldx, Y* y, int64_t ldy) {
+  const kernels::ConvertKernels convert = kernels::convert_kernels();
+  for (int64_t i = 0; i < rows; ++i) {
+    if constexpr (std::is_same_v<X, bfloat16>)
+      convert.widen(x + i * ldx, y + i * ldy, columns);
+    else
+      convert.round(x + i * ldx, y + i * ldy, columns);
+  }
+}
+
+template <class T>
 void multiply(const Product<T>& p) {
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) return scale(p);
   if constexpr (kInOneDnn<T>)
     if (!is_packed<T>()) return multiply_in_onednn(p);
-  const kernels::PackedProductKernels<T> packed = kernels::packed_product_kernels().of<T>();
-  Storage scratch(static_cast<size_t>(packed.scratch(p.m, p.n, p.k)) * sizeof(T));
-  packed.multiply(p, reinterpret_cast<T*>(scratch.data()));
+  multiply_packed(p);
+}
+
+/// Without such products, of operands that are widened.
+void multiply(const Product<bfloat16, float>& p) {
+  if (p.m == 0 || p.n == 0) return;
+  if (p.k == 0) return scale(p);
+  if (has_bf16_products() && !BatchInvariant::active()) return multiply_in_onednn(p);
+  const int64_t a_rows = p.transpose_a ? p.k : p.m, a_columns = p.transpose_a ? p.m : p.k;
+  const int64_t b_rows = p.transpose_b ? p.n : p.k, b_columns = p.transpose_b ? p.k : p.n;
+  Floats a(a_rows * a_columns), b(b_rows * b_columns);
+  convert_rows<bfloat16, float>(a_rows, a_columns, p.a, p.lda, a, a_columns);
+  convert_rows<bfloat16, float>(b_rows, b_columns, p.b, p.ldb, b, b_columns);
+  multiply<float>({p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.alpha, a, a_columns, b, b_columns, p.beta, p.c, p.ldc});
+}
+
+/// c = a b + row
+template <class T, class C>
+void multiply_onto(const C* row, Product<T, C> p) {
+  for (int64_t i = 0; i < p.m; ++i) std::copy_n(row, p.n, p.c + i * p.ldc);
+  p.beta = 1;
+  multiply(p);
+}
+
+/// The product of a whole tile, in f32.
+struct TileOfSums {
+  explicit TileOfSums(const Product<bfloat16, bfloat16>& p)
+      : p(p),
+        sums(p.m * p.n),
+        product{p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.alpha, p.a, p.lda, p.b, p.ldb, p.beta, sums, p.n} {}
+  void round() { convert_rows<float, bfloat16>(p.m, p.n, sums, p.n, p.c, p.ldc); }
+
+  const Product<bfloat16, bfloat16>& p;
+  Floats sums;
+  Product<bfloat16, float> product;
+};
+
+void multiply(const Product<bfloat16, bfloat16>& p) {
+  TileOfSums tile(p);
+  if (p.beta != 0) convert_rows<bfloat16, float>(p.m, p.n, p.c, p.ldc, tile.sums, p.n);
+  multiply(tile.product);
+  tile.round();
+}
+
+void multiply_onto(const float* row, const Product<bfloat16, bfloat16>& p) {
+  TileOfSums tile(p);
+  multiply_onto(row, tile.product);
+  tile.round();
 }
 
 struct Tile {
@@ -124,36 +224,61 @@ Tile choose_tile_of_few_rows(int64_t m, int64_t n, int64_t k) {
 
 }  // namespace
 
-template <class T>
-void gemm_serial(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
-                 const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
-  multiply<T>({transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc});
+const char* bf16_products() {
+#ifdef __x86_64__
+  if (!has_bf16_products()) return "f32";
+  return __builtin_cpu_supports("amx-bf16") ? "AMX" : "AVX512_BF16";
+#else
+  return "f32";
+#endif
 }
 
-template <class T>
-void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
-          const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
+template <class T, class C>
+void gemm_serial(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Compute<T> alpha, const T* a,
+                 int64_t lda, const T* b, int64_t ldb, Compute<T> beta, C* c, int64_t ldc) {
+  multiply(Product<T, C>{transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc});
+}
+
+template <class T, class C>
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Compute<T> alpha, const T* a, int64_t lda,
+          const T* b, int64_t ldb, Compute<T> beta, C* c, int64_t ldc, const Compute<T>* row) {
   if (m == 0 || n == 0) return;
-  const bool few_rows = is_packed<T>() && m <= kernels::packed_product_kernels().of<T>().few_rows;
+  const bool few_rows = is_packed<Compute<T>>() && m <= kernels::packed_product_kernels().of<Compute<T>>().few_rows;
   const Tile tile = few_rows ? choose_tile_of_few_rows(m, n, k) : choose_tile(m, n, k);
   const int64_t across = (n + tile.columns - 1) / tile.columns;
   const int64_t down = (m + tile.rows - 1) / tile.rows;
   parallel_for(across * down, 1, [&](int64_t index, int64_t) {
     const int64_t i = index / across * tile.rows;
     const int64_t j = index % across * tile.columns;
-    multiply<T>({transpose_a, transpose_b, std::min(tile.rows, m - i), std::min(tile.columns, n - j), k, alpha,
-                 a + (transpose_a ? i : i * lda), lda, b + (transpose_b ? j * ldb : j), ldb, beta, c + i * ldc + j,
-                 ldc});
+    const Product<T, C> product{transpose_a,
+                                transpose_b,
+                                std::min(tile.rows, m - i),
+                                std::min(tile.columns, n - j),
+                                k,
+                                alpha,
+                                a + (transpose_a ? i : i * lda),
+                                lda,
+                                b + (transpose_b ? j * ldb : j),
+                                ldb,
+                                beta,
+                                c + i * ldc + j,
+                                ldc};
+    if (row == nullptr)
+      multiply(product);
+    else
+      multiply_onto(row + j, product);
   });
 }
 
-template void gemm_serial<float>(bool, bool, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*,
-                                 int64_t, float, float*, int64_t);
-template void gemm_serial<double>(bool, bool, int64_t, int64_t, int64_t, double, const double*, int64_t, const double*,
-                                  int64_t, double, double*, int64_t);
-template void gemm<float>(bool, bool, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t,
-                          float, float*, int64_t);
-template void gemm<double>(bool, bool, int64_t, int64_t, int64_t, double, const double*, int64_t, const double*,
-                           int64_t, double, double*, int64_t);
+#define BRAID_INSTANTIATE(T, C)                                                                                    \
+  template void gemm_serial(bool, bool, int64_t, int64_t, int64_t, Compute<T>, const T*, int64_t, const T*, int64_t, \
+                            Compute<T>, C*, int64_t);                                                              \
+  template void gemm(bool, bool, int64_t, int64_t, int64_t, Compute<T>, const T*, int64_t, const T*, int64_t,      \
+                     Compute<T>, C*, int64_t, const Compute<T>*);
+BRAID_INSTANTIATE(float, float)
+BRAID_INSTANTIATE(double, double)
+BRAID_INSTANTIATE(bfloat16, bfloat16)
+BRAID_INSTANTIATE(bfloat16, float)
+#undef BRAID_INSTANTIATE
 
 }  // namespace braid

@@ -24,7 +24,7 @@ template <class T, class Y, class F, std::size_t... I>
 void map_loop(F& f, const std::byte* const* in, std::byte* out, std::int64_t n, std::index_sequence<I...>) {
   const std::array<const T*, sizeof...(I)> x{reinterpret_cast<const T*>(in[I])...};
   Y* y = reinterpret_cast<Y*>(out);
-  for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[I][i]...);
+  for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<Y>(f(static_cast<Compute<T>>(x[I][i])...));
 }
 
 /// map for inputs of type T and results of type Y.
@@ -48,7 +48,7 @@ void call_chunk(Kernel& kernel, const std::byte* const* in, std::byte* out, std:
 template <class Kernel, class... Inputs>
 Tensor map_chunks(const char* op, Kernel kernel, const Tensor& first, const Inputs&... rest) {
   const std::array<const Tensor*, 1 + sizeof...(rest)> inputs{&first, &rest...};
-  return dispatch_float(op, first.dtype(), [&](auto zero) {
+  return dispatch_float_or_bf16(op, first.dtype(), [&](auto zero) {
     using T = decltype(zero);
     return map_blocks(op, inputs, first.dtype(),
                       {&kernel, [](void* k, const std::byte* const* in, std::byte* out, std::int64_t n) {
@@ -59,10 +59,10 @@ Tensor map_chunks(const char* op, Kernel kernel, const Tensor& first, const Inpu
 }
 
 /// `y = f(inputs...)` element by element, with broadcasting, for floating-point tensors of one dtype.
-/// f is called with floats or doubles and must be pure: `map("mul", [](auto a, auto b) { return a * b; }, a, b)`.
+/// f is called with floats, for bf16 too, or doubles and must be pure: `map("mul", [](auto a, auto b) { return a * b; }, a, b)`.
 template <class F, class... Inputs>
 Tensor map(const char* op, F f, const Tensor& first, const Inputs&... rest) {
-  return dispatch_float(op, first.dtype(), [&](auto zero) {
+  return dispatch_float_or_bf16(op, first.dtype(), [&](auto zero) {
     using T = decltype(zero);
     return detail::map_as<T, T>(op, f, first, rest...);
   });

@@ -54,17 +54,17 @@ Shape product_shape(const char* op, const Tensor& a, const Tensor& b) {
   return lead.concat({a.size(-2), b.size(-1)});
 }
 
-/// c = a b + beta c, c contiguous with the product's shape.
-template <class T>
-void multiply(const Tensor& a_in, const Tensor& b_in, T beta, Tensor& c) {
+/// c = a b + beta c, or a b + row, c contiguous with the product's shape.
+template <class T, class C>
+void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c, const Compute<T>* row = nullptr) {
   if (c.numel() == 0) return;
   // One matrix b for all rows of a: a single tall product.
   if (b_in.rank() == 2 && a_in.rank() > 2 && a_in.is_contiguous()) {
     Tensor flat = a_in.reshape({c.numel() / c.size(-1), a_in.size(-1)});
     const Operand b(b_in);
-    gemm<T>(false, b.transposed, flat.size(0), b_in.size(1), flat.size(1), T{1}, flat.data<T>(),
-            std::max<std::int64_t>(1, flat.size(1)), b.tensor.template data<T>(), b.stride, beta, c.mutable_data<T>(),
-            std::max<std::int64_t>(1, c.size(-1)));
+    gemm<T>(false, b.transposed, flat.size(0), b_in.size(1), flat.size(1), Compute<T>{1}, flat.data<T>(),
+            std::max<std::int64_t>(1, flat.size(1)), b.tensor.template data<T>(), b.stride, beta, c.mutable_data<C>(),
+            std::max<std::int64_t>(1, c.size(-1)), row);
     return;
   }
   const Operand a(a_in), b(b_in);
@@ -72,26 +72,49 @@ void multiply(const Tensor& a_in, const Tensor& b_in, T beta, Tensor& c) {
   const Shape lead = c.shape().axes(0, c.rank() - 2);
   const std::vector<std::int64_t> at_a = matrix_offsets(a.tensor, lead), at_b = matrix_offsets(b.tensor, lead);
   const T *pa = a.tensor.template data<T>(), *pb = b.tensor.template data<T>();
-  T* pc = c.mutable_data<T>();
+  C* pc = c.mutable_data<C>();
   if (at_a.size() == 1) {
-    gemm<T>(a.transposed, b.transposed, m, n, k, T{1}, pa, a.stride, pb, b.stride, beta, pc, ldc);
+    gemm<T>(a.transposed, b.transposed, m, n, k, Compute<T>{1}, pa, a.stride, pb, b.stride, beta, pc, ldc, row);
     return;
   }
   const std::int64_t block = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, m * n * k));
   parallel_for(lead.numel(), block, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const auto batch = static_cast<std::size_t>(i);
-      gemm_serial<T>(a.transposed, b.transposed, m, n, k, T{1}, pa + at_a[batch], a.stride, pb + at_b[batch], b.stride,
+      gemm_serial<T>(a.transposed, b.transposed, m, n, k, Compute<T>{1}, pa + at_a[batch], a.stride, pb + at_b[batch], b.stride,
                      beta, pc + i * m * n, ldc);
     }
   });
 }
 
+void multiply(const char* op, const Tensor& a, const Tensor& b, float beta, Tensor& c) {
+  dispatch_float_or_bf16(op, a.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if (c.dtype() == a.dtype()) return multiply<T, T>(a, b, beta, c);
+    if constexpr (std::is_same_v<T, bfloat16>) multiply<bfloat16, float>(a, b, beta, c);
+  });
+}
+
 }  // namespace
 
-Tensor matrix_product(const Tensor& a, const Tensor& b, const char* op) {
+Tensor matrix_product(const Tensor& a, const Tensor& b, const char* op, std::optional<DType> dtype) {
+  Tensor c(product_shape(op, a, b), dtype.value_or(a.dtype()));
+  check_parameter_dtype(op, a, c);
+  multiply(op, a, b, 0, c);
+  return c;
+}
+
+Tensor product_plus_row(const Tensor& a, const Tensor& b, const Tensor& row, const char* op) {
   Tensor c(product_shape(op, a, b), a.dtype());
-  dispatch_float(op, a.dtype(), [&](auto zero) { multiply(a, b, zero, c); });
+  check_dtype(row.dtype() == compute_dtype(a.dtype()), "{}: the row must have dtype {} but has {}", op,
+              name(compute_dtype(a.dtype())), name(row.dtype()));
+  check_shape(c.rank() == 2 && row.shape() == Shape{c.size(1)},
+              "{}: a row for the product {} must have shape [{}] but has {}", op, c.shape(), c.size(-1), row.shape());
+  const Tensor added = row.contiguous();
+  dispatch_float_or_bf16(op, a.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    multiply<T, T>(a, b, 0, c, added.data<Compute<T>>());
+  });
   return c;
 }
 
@@ -100,7 +123,7 @@ void accumulate_product(const Tensor& a, const Tensor& b, Tensor& c, const char*
   check_same_dtype(op, a, c);
   check_shape(c.shape() == shape && c.is_contiguous(), "{}: c must be contiguous with shape {} but has {}", op, shape,
               c.shape());
-  dispatch_float(op, a.dtype(), [&](auto zero) { multiply(a, b, decltype(zero){1}, c); });
+  multiply(op, a, b, 1, c);
 }
 
 }  // namespace braid

@@ -14,7 +14,7 @@ namespace braid {
 Tensor load_npy(const std::filesystem::path& path);
 
 /// Writes what numpy.load reads, in C order, atomically (write_file_atomically). Throws ValueError for an undefined
-/// tensor, FileError when writing fails.
+/// tensor, DTypeError for bf16, which NumPy does not have, FileError when writing fails.
 void save_npy(const std::filesystem::path& path, const Tensor& tensor);
 
 /// Reads the arrays that numpy.savez or numpy.savez_compressed wrote, under their names: a zip of .npy files, stored or

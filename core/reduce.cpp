@@ -24,11 +24,11 @@ std::vector<bool> reduced_mask(const char* op, const Shape& shape, const Axes& a
 
 /// What sums are added up in: integers so that nothing overflows.
 template <class T>
-using Sum = std::conditional_t<std::is_integral_v<T>, std::int64_t, T>;
+using Sum = std::conditional_t<std::is_integral_v<T>, std::int64_t, Compute<T>>;
 
 /// A sum as an element of the result.
-template <class T>
-T result(const char* op, Sum<T> sum) {
+template <class T, class Sum>
+T result(const char* op, Sum sum) {
   if constexpr (std::is_integral_v<T>) check_value(std::in_range<T>(sum), "{}: the sum {} does not fit i32", op, sum);
   return static_cast<T>(sum);
 }
@@ -57,21 +57,21 @@ Sum<T> sum_row(const T* x, std::int64_t n) {
 }
 
 /// x [rows, n] -> [rows]
-template <class T>
-void sum_rows(const char* op, const T* x, std::int64_t rows, std::int64_t n, T* y) {
+template <class T, class Y>
+void sum_rows(const char* op, const T* x, std::int64_t rows, std::int64_t n, Y* y) {
   parallel_for(rows, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(n, 1)),
                [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t row = begin; row < end; ++row) y[row] = result<T>(op, sum_row(x + row * n, n));
+                 for (std::int64_t row = begin; row < end; ++row) y[row] = result<Y>(op, sum_row(x + row * n, n));
                });
 }
 
 /// x [outer, rows, n] -> [outer, n]: in strips of columns; groups of 64 rows are added up in double, so that rounding
 /// errors do not grow with the number of rows.
-template <class T>
-void sum_columns(const char* op, const T* x, std::int64_t outer, std::int64_t rows, std::int64_t n, T* y) {
+template <class T, class Y>
+void sum_columns(const char* op, const T* x, std::int64_t outer, std::int64_t rows, std::int64_t n, Y* y) {
   constexpr std::int64_t kStrip = 64, kGroup = 64;
   const std::int64_t strips = (n + kStrip - 1) / kStrip;
-  const auto sum_strip = [&](const T* in, std::int64_t width, T* out) {
+  const auto sum_strip = [&](const T* in, std::int64_t width, Y* out) {
     std::conditional_t<std::is_integral_v<T>, std::int64_t, double> total[kStrip] = {};
     for (std::int64_t first = 0; first < rows; first += kGroup) {
       Sum<T> group[kStrip] = {};
@@ -79,7 +79,7 @@ void sum_columns(const char* op, const T* x, std::int64_t outer, std::int64_t ro
         for (std::int64_t c = 0; c < width; ++c) group[c] += in[row * n + c];
       for (std::int64_t c = 0; c < width; ++c) total[c] += group[c];
     }
-    for (std::int64_t c = 0; c < width; ++c) out[c] = result<T>(op, static_cast<Sum<T>>(total[c]));
+    for (std::int64_t c = 0; c < width; ++c) out[c] = result<Y>(op, static_cast<Sum<T>>(total[c]));
   };
   const std::int64_t block = std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, rows * kStrip));
   parallel_for(outer * strips, block, [&](std::int64_t begin, std::int64_t end) {
@@ -146,9 +146,10 @@ Shape reduced_shape(const char* op, const Shape& shape, const Axes& axes, bool k
   return Shape(sizes);
 }
 
-Tensor reduce_sum(const Tensor& x, const Axes& axes, bool keep_dims, const char* op) {
+Tensor reduce_sum(const Tensor& x, const Axes& axes, bool keep_dims, const char* op, std::optional<DType> dtype) {
   const std::vector<bool> reduced = reduced_mask(op, x.shape(), axes);
-  Tensor y(reduced_shape(op, x.shape(), axes, keep_dims), x.dtype());
+  Tensor y(reduced_shape(op, x.shape(), axes, keep_dims), dtype.value_or(x.dtype()));
+  check_parameter_dtype(op, x, y);
   const std::int64_t n = y.numel() == 0 ? 0 : x.numel() / y.numel();
   // Reduced axes that stand together in front of kept ones, with enough elements: add rows instead of transposing.
   const auto first = std::ranges::find(reduced, true), last = std::find(first, reduced.end(), false);
@@ -158,11 +159,16 @@ Tensor reduce_sum(const Tensor& x, const Axes& axes, bool keep_dims, const char*
                        (inner >= 16 || inner == y.numel());
   dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    T* out = y.mutable_data<T>();
-    if (columns)
-      sum_columns(op, x.data<T>(), y.numel() / inner, n, inner, out);
-    else
-      sum_rows(op, reduced_last(x, reduced).data<T>(), y.numel(), n, out);
+    const auto sum_into = [&](auto* out) {
+      if (columns)
+        sum_columns(op, x.data<T>(), y.numel() / inner, n, inner, out);
+      else
+        sum_rows(op, reduced_last(x, reduced).data<T>(), y.numel(), n, out);
+    };
+    if (y.dtype() == x.dtype())
+      sum_into(y.mutable_data<T>());
+    else if constexpr (std::is_same_v<T, bfloat16>)
+      sum_into(y.mutable_data<float>());
   });
   return y;
 }

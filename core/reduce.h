@@ -2,6 +2,7 @@
 #include <concepts>
 #include <initializer_list>
 #include <iterator>
+#include <optional>
 #include <vector>
 
 #include <braid/core/tensor.h>
@@ -22,8 +23,9 @@ struct Axes : std::vector<int> {
 
 /// Sums over `axes`, which disappear unless `keep_dims`. Partial sums are added in the order of fixed blocks.
 /// Throws ShapeError on an axis that is not there or is given twice, ValueError when a sum does not fit i32; the
-/// messages name `op`.
-Tensor reduce_sum(const Tensor& x, const Axes& axes = {}, bool keep_dims = false, const char* op = "sum");
+/// messages name `op`. Those of bf16 are added up in f32, and rounded unless `dtype` asks for f32.
+Tensor reduce_sum(const Tensor& x, const Axes& axes = {}, bool keep_dims = false, const char* op = "sum",
+                  std::optional<DType> dtype = {});
 /// The largest (smallest) element along `axes`; NaN if there is one. Throws ShapeError when there is none to choose
 /// from.
 Tensor reduce_max(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);

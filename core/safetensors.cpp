@@ -21,6 +21,7 @@ StoredType stored_type(DType dtype) {
   switch (dtype) {
     case DType::f32: return StoredType::f32;
     case DType::f64: return StoredType::f64;
+    case DType::bf16: return StoredType::bf16;
     case DType::i32: break;
   }
   return StoredType::i32;
@@ -28,7 +29,7 @@ StoredType stored_type(DType dtype) {
 
 std::uint64_t bits(const StoredTensor& stored) { return detail::facts(stored.type).bits; }
 
-/// Lays tensors out: 8-byte elements first, then by name.
+/// Lays tensors out: the largest elements first, then by name.
 SafetensorsHeader lay_out(const std::map<std::string, Tensor>& tensors) {
   SafetensorsHeader header;
   for (const auto& [name, tensor] : tensors) {

@@ -15,7 +15,7 @@ struct SafetensorsFile {
 };
 
 /// Reads a safetensors file: 8 bytes header length, a JSON header, the elements, little endian.
-/// F32, F64 and I32 are read as they are; F16 and BF16 become f32; BOOL and all other integers become i32, and values
+/// F32, F64, BF16 and I32 are read as they are; F16 becomes f32; BOOL and all other integers become i32, and values
 /// that do not fit are an error. What braid does not compute with, F8_*, F6_*, F4 and C64, is listed as skipped.
 /// Trusts nothing: the file is a regular one, names are unique, sizes match dtype and shape, and the tensors fill the
 /// file to its end without gaps or overlaps. Throws FileError naming the file, the tensor, what was expected and what
@@ -23,7 +23,7 @@ struct SafetensorsFile {
 SafetensorsFile load_safetensors(const std::filesystem::path& path);
 
 /// Writes a safetensors file, atomically (write_file_atomically): a reader never sees half of it.
-/// Names are sorted; 8-byte elements lie before 4-byte ones, so that each tensor is aligned for readers that map it.
+/// Names are sorted; larger elements lie before smaller ones, so that each tensor is aligned for readers that map it.
 /// Throws ValueError for an undefined tensor or a name that is not UTF-8 or reserved, FileError when writing fails.
 void save_safetensors(const std::filesystem::path& path, const std::map<std::string, Tensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});

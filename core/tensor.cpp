@@ -8,6 +8,8 @@
 #include <fmt/ranges.h>
 
 #include <braid/core/detail/strided.h>
+#include <braid/core/kernels/convert.h>
+#include <braid/core/parallel.h>
 
 namespace braid {
 namespace {
@@ -17,11 +19,21 @@ constexpr double kLowest = std::numeric_limits<std::int32_t>::min(),
 
 /// static_cast, which is undefined outside the range of integers, with a result there too.
 template <class To, class From>
-To convert(From value) {
-  if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>)
-    return std::isnan(value) ? To{0} : static_cast<To>(std::clamp(static_cast<double>(value), kLowest, kLargest));
+To converted(From value) {
+  if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>)
+    return value != value ? To{0} : static_cast<To>(std::clamp(static_cast<double>(value), kLowest, kLargest));
   else
     return static_cast<To>(value);
+}
+
+template <class To, class From>
+void convert(const From* x, const From* end, To* y) {
+  if constexpr (std::is_same_v<From, bfloat16> && std::is_same_v<To, float>)
+    kernels::convert_kernels().widen(x, y, end - x);
+  else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, bfloat16>)
+    kernels::convert_kernels().round(x, y, end - x);
+  else
+    std::transform(x, end, y, converted<To, From>);
 }
 
 /// The largest n for which T has 0, 1, ..., n.
@@ -132,7 +144,8 @@ Tensor Tensor::to(DType dtype) const {
   dispatch(dtype_, [&](auto from) {
     dispatch(dtype, [&](auto to) {
       const auto* x = source.data<decltype(from)>();
-      std::transform(x, x + numel(), out.mutable_data<decltype(to)>(), convert<decltype(to), decltype(from)>);
+      auto* y = out.mutable_data<decltype(to)>();
+      parallel_for(numel(), 16384, [&](std::int64_t begin, std::int64_t end) { convert(x + begin, x + end, y + begin); });
     });
   });
   return out;
@@ -151,7 +164,7 @@ Tensor arange(std::int64_t n, DType dtype) {
                 name(dtype), n);
     Tensor t({n}, dtype);
     T* x = t.mutable_data<T>();
-    for (std::int64_t i = 0; i < n; ++i) x[i] = static_cast<T>(i);
+    for (std::int64_t i = 0; i < n; ++i) x[i] = static_cast<T>(static_cast<double>(i));
     return t;
   });
 }
@@ -160,8 +173,9 @@ Tensor eye(std::int64_t n, DType dtype) {
   check_value(n >= 0, "eye: n must not be negative but is {}", n);
   Tensor t = zeros({n, n}, dtype);
   dispatch(dtype, [&](auto zero) {
-    auto* x = t.mutable_data<decltype(zero)>();
-    for (std::int64_t i = 0; i < n; ++i) x[i * n + i] = 1;
+    using T = decltype(zero);
+    T* x = t.mutable_data<T>();
+    for (std::int64_t i = 0; i < n; ++i) x[i * n + i] = static_cast<T>(1);
   });
   return t;
 }
@@ -169,6 +183,10 @@ Tensor eye(std::int64_t n, DType dtype) {
 void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
   check_dtype(a.dtype() == b.dtype(), "{}: inputs must have the same dtype but have {} and {}", op, name(a.dtype()),
               name(b.dtype()));
+}
+
+void check_parameter_dtype(const char* op, const Tensor& x, const Tensor& parameter) {
+  if (parameter.dtype() != compute_dtype(x.dtype())) check_same_dtype(op, x, parameter);
 }
 
 bool identical(const Tensor& a, const Tensor& b) {
@@ -181,14 +199,18 @@ bool identical(const Tensor& a, const Tensor& b) {
 template Tensor Tensor::of(const Shape&, std::span<const float>);
 template Tensor Tensor::of(const Shape&, std::span<const double>);
 template Tensor Tensor::of(const Shape&, std::span<const std::int32_t>);
+template Tensor Tensor::of(const Shape&, std::span<const bfloat16>);
 template const float* Tensor::data() const;
 template const double* Tensor::data() const;
 template const std::int32_t* Tensor::data() const;
+template const bfloat16* Tensor::data() const;
 template float* Tensor::mutable_data();
 template double* Tensor::mutable_data();
 template std::int32_t* Tensor::mutable_data();
+template bfloat16* Tensor::mutable_data();
 template std::vector<float> Tensor::to_vector() const;
 template std::vector<double> Tensor::to_vector() const;
 template std::vector<std::int32_t> Tensor::to_vector() const;
+template std::vector<bfloat16> Tensor::to_vector() const;
 
 }  // namespace braid

@@ -82,7 +82,7 @@ class Tensor {
   /// A row-major copy with storage of its own.
   Tensor clone() const;
   /// Converted to `dtype`; itself when it has that dtype already. To i32, numbers lose their fraction, those outside
-  /// its range become its nearest end, and NaN becomes 0; to f32, they round, beyond its range to infinity.
+  /// its range become its nearest end, and NaN becomes 0; to f32 and bf16, they round, beyond its range to infinity.
   Tensor to(DType dtype) const;
 
  private:
@@ -102,7 +102,7 @@ Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 Tensor ones(const Shape& shape, DType dtype = DType::f32);
 /// Throws ValueError for a value that i32 does not have, if dtype is that.
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
-/// 0, 1, ..., n - 1. Throws ValueError unless the dtype has all integers up to there: f32 those up to 2^24.
+/// 0, 1, ..., n - 1. Throws ValueError unless the dtype has all integers up to there: f32 those up to 2^24, bf16 to 2^8.
 Tensor arange(std::int64_t n, DType dtype = DType::f32);
 /// The identity matrix [n, n].
 Tensor eye(std::int64_t n, DType dtype = DType::f32);
@@ -111,6 +111,9 @@ Tensor scalar(double value, DType dtype = DType::f32, const char* op = "scalar")
 
 /// Throws DTypeError naming `op` unless both have the same dtype.
 void check_same_dtype(const char* op, const Tensor& a, const Tensor& b);
+
+/// Throws DTypeError naming `op` unless a parameter has the dtype of the activations x or, for those of bf16, f32.
+void check_parameter_dtype(const char* op, const Tensor& x, const Tensor& parameter);
 
 /// Same shape, dtype and bits.
 bool identical(const Tensor& a, const Tensor& b);

@@ -1,6 +1,7 @@
 #include <braid/mhc/hyper_connection.h>
 
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/reshape.h>
@@ -33,7 +34,8 @@ StreamMaps HyperConnection::maps(const Var& x) const {
   const std::int64_t n = streams();
   check_streams("HyperConnection", x.shape(), n, channels);
   if (!settings.dynamic) return {b_pre, b_post, b_res, /*gated=*/false};
-  const Var t = tanh(linear(rms_norm(x, settings.eps), theta()));  // [..., n, 2 + n]: one product for all three maps
+  // [..., n, 2 + n]: one product for all three maps
+  const Var t = tanh(linear(rms_norm(cast(x, alpha.dtype()), settings.eps), theta()));
   const auto a = [&](int map) { return slice(alpha, 0, map, map + 1); };
   return {a(0) * squeeze(slice(t, -1, 0, 1), -1) + b_pre, a(1) * squeeze(slice(t, -1, 1, 2), -1) + b_post,
           a(2) * transpose(slice(t, -1, 2, 2 + n)) + b_res, /*gated=*/false};

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sigmoid.h>
@@ -40,7 +41,8 @@ Var ManifoldHyperConnection::h_post() const {
 
 Var ManifoldHyperConnection::pre_scale(const Var& x) const {
   if (path == Path::fused) return reshape(scale_groups(h_pre(), split(x)), x.shape());
-  return reshape(split(x) * expand_dims(h_pre(), -1), x.shape());
+  const Var scale = expand_dims(h_pre(), -1);
+  return cast(reshape(cast(split(x), scale.dtype()) * scale, x.shape()), x.dtype());
 }
 
 Var ManifoldHyperConnection::post_combine(const Var& x, const Var& layer_output) const {
@@ -50,8 +52,9 @@ Var ManifoldHyperConnection::post_combine(const Var& x, const Var& layer_output)
               layer_output.shape());
   const Var f = reshape(layer_output, groups.shape());
   if (path == Path::fused) return reshape(mix_groups(residual_map(), h_post(), groups, f), x.shape());
-  const Var mixed = matmul(h_res(), groups * expand_dims(h_pre(), -1));
-  return reshape((f + mixed) * expand_dims(h_post(), -1), x.shape());
+  const auto wide = [&](const Var& v) { return cast(v, h_res_raw.dtype()); };
+  const Var mixed = matmul(h_res(), wide(groups) * expand_dims(h_pre(), -1));
+  return cast(reshape((wide(f) + mixed) * expand_dims(h_post(), -1), x.shape()), x.dtype());
 }
 
 Var ManifoldHyperConnection::split(const Var& x) const {

@@ -29,7 +29,7 @@ const TransformerConfig& checked(const TransformerConfig& config) {
 
 namespace detail {
 
-NormSettings norm_settings(const TransformerConfig& config) { return {config.norm_eps, config.dtype}; }
+NormSettings norm_settings(const TransformerConfig& config) { return {config.norm_eps, config.parameters()}; }
 
 MultiHeadAttention make_attention(const TransformerConfig& config, Rng& rng) {
   return {config.channels,
@@ -43,20 +43,20 @@ MultiHeadAttention make_attention(const TransformerConfig& config, Rng& rng) {
            .head_size = config.head_size,
            .qk_norm = config.qk_norm,
            .norm_eps = config.norm_eps,
-           .dtype = config.dtype}};
+           .dtype = config.parameters()}};
 }
 
 MLP make_mlp(const TransformerConfig& config, Rng& rng) {
   const std::int64_t hidden = config.hidden.value_or(config.mlp_ratio * config.channels);
   return {
-      config.channels, hidden, rng, {.activation = config.activation, .bias = config.mlp_bias, .dtype = config.dtype}};
+      config.channels, hidden, rng, {.activation = config.activation, .bias = config.mlp_bias, .dtype = config.parameters()}};
 }
 
 void init_block(const TransformerConfig& config, MultiHeadAttention& attention, MLP& mlp, Rng& rng) {
   const double std = 0.02, residual_std = std / std::sqrt(2.0 * config.layers);
   const auto start = [&](Linear& layer, double scale) {
-    layer.weight = init::normal(layer.weight.shape(), scale, rng, config.dtype);
-    if (layer.has_bias()) layer.bias = zeros(layer.bias.shape(), config.dtype);
+    layer.weight = init::normal(layer.weight.shape(), scale, rng, config.parameters());
+    if (layer.has_bias()) layer.bias = zeros(layer.bias.shape(), config.parameters());
   };
   for (Linear* layer : {&attention.q, &attention.k, &attention.v, &mlp.up}) start(*layer, std);
   if (mlp.gate) start(*mlp.gate, std);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/cross_entropy.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/slice.h>
@@ -37,7 +38,10 @@ struct TransformerConfig {
   bool attention_bias = false;
   bool mlp_bias = true;
   bool tied_head = false;  ///< the head's weights are those of the embedding
+  /// bf16: of the activations; parameters, their gradients, maps of connections, statistics and losses are f32.
   DType dtype = DType::f32;
+
+  DType parameters() const { return compute_dtype(dtype); }
 };
 
 /// The same config; throws ValueError naming the first setting that is out of its range.
@@ -60,7 +64,7 @@ void check_room(const Tensor& tokens, const KVCache& cache, std::int64_t blocks)
 /// GPT-2 does: weights N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers), biases zero.
 template <class Connection = Residual>
 struct Transformer {
-  TransformerConfig config;  // the dtype is that at the start
+  TransformerConfig config;  // the dtype of parameters is that at the start
   Embedding embedding;       // [vocab, C]
   Var positions;             // [context, C], learned ones only
   std::vector<TransformerBlock<Connection>> blocks;
@@ -73,15 +77,15 @@ struct Transformer {
   template <class MakeConnection>
   Transformer(const TransformerConfig& config, Rng& rng, MakeConnection make_connection)
       : config(checked(config)),
-        embedding(config.vocab, config.channels, rng, config.dtype),
+        embedding(config.vocab, config.channels, rng, config.parameters()),
         norm(config.norm, config.channels, detail::norm_settings(config)) {
     if (!config.tied_head)
-      head.emplace(config.channels, config.vocab, rng, LinearSettings{.bias = false, .dtype = config.dtype});
+      head.emplace(config.channels, config.vocab, rng, LinearSettings{.bias = false, .dtype = config.parameters()});
     const double std = 0.02;
-    embedding.weight = init::normal(embedding.weight.shape(), std, rng, config.dtype);
-    if (head) head->weight = init::normal(head->weight.shape(), std, rng, config.dtype);
+    embedding.weight = init::normal(embedding.weight.shape(), std, rng, config.parameters());
+    if (head) head->weight = init::normal(head->weight.shape(), std, rng, config.parameters());
     if (config.positions == PositionKind::learned)
-      positions = init::normal({config.context, config.channels}, std, rng, config.dtype);
+      positions = init::normal({config.context, config.channels}, std, rng, config.parameters());
     for (int i = 0; i < config.layers; ++i) {
       auto& [attention, mlp] = blocks.emplace_back(make_block(config, rng, make_connection, i));
       detail::init_block(config, attention.body, mlp.body, rng);
@@ -119,8 +123,9 @@ struct Transformer {
   Var embed(const Tensor& tokens, std::int64_t first = 0) const {
     check_shape(tokens.rank() == 2 && tokens.size(1) <= config.context - first,
                 "Transformer: tokens must have shape [B, T <= {}] but have {}", config.context - first, tokens.shape());
-    const Var x = embedding(tokens);
-    return positions.value().defined() ? x + slice(positions, 0, first, first + tokens.size(1)) : x;
+    Var x = embedding(tokens);
+    if (positions.value().defined()) x = x + slice(positions, 0, first, first + tokens.size(1));
+    return config.dtype == DType::bf16 && x.dtype() == DType::f32 ? cast(x, DType::bf16) : x;
   }
   /// The head behind its norm: what the last connection closes [..., C] -> logits [..., vocab].
   Var predict(const Var& x) const { return head ? (*head)(norm(x)) : linear(norm(x), embedding.weight); }

@@ -13,11 +13,11 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
-template <class T>
-void forward(const LabeledRows<T>& in, std::int64_t begin, std::int64_t end, T* logsumexp, T* losses) {
+template <class S, class T = Compute<S>>
+void forward(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, T* logsumexp, T* losses) {
   const hn::ScalableTag<T> d;
   const std::int64_t width = in.width;
-  const T* x = in.logits + begin * width;
+  const S* x = in.logits + begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width) {
     const T max = max_element(d, width, x);
     const auto shift = hn::Set(d, max);
@@ -31,16 +31,17 @@ void forward(const LabeledRows<T>& in, std::int64_t begin, std::int64_t end, T* 
   }
 }
 
-template <class T>
-void vjp(const LabeledRows<T>& in, std::int64_t begin, std::int64_t end, const T* logsumexp, const T* scales,
-         T* dlogits) {
+template <class S, class T = Compute<S>>
+void vjp(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, const T* logsumexp, const T* scales,
+         S* dlogits) {
   const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
   const std::int64_t width = in.width;
-  const T* x = in.logits + begin * width;
+  const S* x = in.logits + begin * width;
   dlogits += begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width, dlogits += width) {
     if (in.targets[row] == in.ignored) {
-      std::fill_n(dlogits, width, T{0});
+      std::fill_n(dlogits, width, S{});
       continue;
     }
     const auto shift = hn::Set(d, logsumexp[row]), scale = hn::Set(d, scales[row]);
@@ -48,14 +49,16 @@ void vjp(const LabeledRows<T>& in, std::int64_t begin, std::int64_t end, const T
       const auto p = exp_to_one(d, hn::Sub(part.load(d, x + i), shift));
       part.store(hn::Mul(p, scale), d, dlogits + i);
     });
-    dlogits[in.targets[row]] -= scales[row];
+    const std::int32_t target = in.targets[row];
+    const auto p = exp_to_one(one, hn::Set(one, x[target] - logsumexp[row]));
+    dlogits[target] = static_cast<S>((hn::GetLane(p) - 1) * scales[row]);
   }
 }
 
 template <class T>
 constexpr CrossEntropyKernels<T> kTable = {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
 
-Tables<CrossEntropyKernels> tables() { return {kTable<float>, kTable<double>}; }
+Tables<CrossEntropyKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

@@ -6,7 +6,7 @@
 
 namespace braid::kernels {
 
-/// Rows of logits and the class that each should have. T is float or double.
+/// Rows of logits and the class that each should have.
 template <class T>
 struct LabeledRows : Rows {
   const T* logits;              // [rows, width]
@@ -14,15 +14,15 @@ struct LabeledRows : Rows {
   std::int32_t ignored;         // the target of rows that do not count
 };
 
-/// The kernels for the best instruction set of this processor. T is float or double.
+/// The kernels for the best instruction set of this processor. T is float, double or bfloat16.
 template <class T>
 struct CrossEntropyKernels {
   /// logsumexp [rows] = log(sum(exp(logits))), losses [rows] = logsumexp - logits[target], zero for rows that do not
   /// count.
-  void (*forward)(const LabeledRows<T>& in, T* logsumexp, T* losses);
+  void (*forward)(const LabeledRows<T>& in, Compute<T>* logsumexp, Compute<T>* losses);
   /// dlogits [rows, width] = scales [rows] * (exp(logits - logsumexp) - onehot(target)), zero for rows that do not
   /// count.
-  void (*vjp)(const LabeledRows<T>& in, const T* logsumexp, const T* scales, T* dlogits);
+  void (*vjp)(const LabeledRows<T>& in, const Compute<T>* logsumexp, const Compute<T>* scales, T* dlogits);
 };
 
 Tables<CrossEntropyKernels> cross_entropy_kernels();

@@ -157,7 +157,7 @@ constexpr ElementwiseKernels<T> kTable = {.exp = forward<Exp, T>,
                                           .gelu = forward<Gelu, T>,
                                           .gelu_vjp = vjp<GeluVjp, T>};
 
-Tables<ElementwiseKernels> tables() { return {kTable<float>, kTable<double>}; }
+Tables<ElementwiseKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

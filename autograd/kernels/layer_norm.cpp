@@ -13,13 +13,13 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
-template <class T>
-void forward(const LayerNormRows<T>& in, std::int64_t begin, std::int64_t end, double eps, T* y,
+template <class S, class T = Compute<S>>
+void forward(const LayerNormRows<S>& in, std::int64_t begin, std::int64_t end, double eps, S* y,
              LayerNormMoments<T> moments) {
   const hn::ScalableTag<T> d;
   const std::int64_t width = in.width;
   const T count = static_cast<T>(width);
-  const T* x = in.x + begin * width;
+  const S* x = in.x + begin * width;
   y += begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width, y += width) {
     const T sum = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR { return part.load(d, x + i); });
@@ -41,17 +41,17 @@ void forward(const LayerNormRows<T>& in, std::int64_t begin, std::int64_t end, d
 
 /// With n = (x - mean) rstd, g = dy weight: dx = rstd (g - mean(g) - n mean(g n)), dweight = sum over rows of dy n,
 /// dbias = sum over rows of dy.
-template <class T>
-void vjp(const LayerNormRows<T>& in, std::int64_t begin, std::int64_t end, LayerNormMoments<const T> moments,
-         const T* dy, LayerNormCotangents<T> out) {
+template <class S, class T = Compute<S>>
+void vjp(const LayerNormRows<S>& in, std::int64_t begin, std::int64_t end, LayerNormMoments<const T> moments,
+         const S* dy, LayerNormCotangents<S> out) {
   const hn::ScalableTag<T> d;
   const std::int64_t width = in.width, sums = begin / in.block * width;
   const T count = static_cast<T>(width);
   T *dweight = out.dweight + sums, *dbias = out.dbias + sums;
   std::fill_n(dweight, width, T{0});
   std::fill_n(dbias, width, T{0});
-  const T* x = in.x + begin * width;
-  T* dx = out.dx + begin * width;
+  const S* x = in.x + begin * width;
+  S* dx = out.dx + begin * width;
   dy += begin * width;
   for (std::int64_t row = begin; row < end; ++row, dy += width, x += width, dx += width) {
     const auto mean = hn::Set(d, moments.mean[row]), scale = hn::Set(d, moments.rstd[row]);
@@ -76,7 +76,7 @@ void vjp(const LayerNormRows<T>& in, std::int64_t begin, std::int64_t end, Layer
 template <class T>
 constexpr LayerNormKernels<T> kTable = {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
 
-Tables<LayerNormKernels> tables() { return {kTable<float>, kTable<double>}; }
+Tables<LayerNormKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

@@ -13,11 +13,11 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
-template <class T>
-void forward(const RMSNormRows<T>& in, std::int64_t begin, std::int64_t end, double eps, T* y, T* rstd) {
+template <class S, class T = Compute<S>>
+void forward(const RMSNormRows<S>& in, std::int64_t begin, std::int64_t end, double eps, S* y, T* rstd) {
   const hn::ScalableTag<T> d;
   const std::int64_t width = in.width;
-  const T* x = in.x + begin * width;
+  const S* x = in.x + begin * width;
   y += begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width, y += width) {
     const T squares = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
@@ -34,12 +34,12 @@ void forward(const RMSNormRows<T>& in, std::int64_t begin, std::int64_t end, dou
 }
 
 /// With g = dy weight: dx = rstd g - x rstd^3 mean(g x), dweight = sum over rows of dy x rstd.
-template <class T>
-void vjp(const RMSNormRows<T>& in, std::int64_t begin, std::int64_t end, const T* rstd, const T* dy, T* dx,
+template <class S, class T = Compute<S>>
+void vjp(const RMSNormRows<S>& in, std::int64_t begin, std::int64_t end, const T* rstd, const S* dy, S* dx,
          T* dweight) {
   const hn::ScalableTag<T> d;
   const std::int64_t width = in.width;
-  const T* x = in.x + begin * width;
+  const S* x = in.x + begin * width;
   dy += begin * width;
   dx += begin * width;
   dweight += begin / in.block * width;
@@ -62,7 +62,7 @@ void vjp(const RMSNormRows<T>& in, std::int64_t begin, std::int64_t end, const T
 template <class T>
 constexpr RMSNormKernels<T> kTable = {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
 
-Tables<RMSNormKernels> tables() { return {kTable<float>, kTable<double>}; }
+Tables<RMSNormKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

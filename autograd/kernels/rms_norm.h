@@ -6,20 +6,20 @@
 
 namespace braid::kernels {
 
-/// The inputs of RMS normalization. T is float or double.
+/// The inputs of RMS normalization.
 template <class T>
 struct RMSNormRows : Rows {
-  const T* x;       // [rows, width]
-  const T* weight;  // [width]
+  const T* x;                // [rows, width]
+  const Compute<T>* weight;  // [width]
 };
 
-/// The kernels for the best instruction set of this processor. T is float or double.
+/// The kernels for the best instruction set of this processor. T is float, double or bfloat16.
 template <class T>
 struct RMSNormKernels {
   /// rstd [rows] = 1 / sqrt(mean(x^2) + eps), y [rows, width] = x * rstd * weight.
-  void (*forward)(const RMSNormRows<T>& in, double eps, T* y, T* rstd);
+  void (*forward)(const RMSNormRows<T>& in, double eps, T* y, Compute<T>* rstd);
   /// dx [rows, width] and, of each block of rows, dweight [blocks, width] from the cotangent dy of y.
-  void (*vjp)(const RMSNormRows<T>& in, const T* rstd, const T* dy, T* dx, T* dweight);
+  void (*vjp)(const RMSNormRows<T>& in, const Compute<T>* rstd, const T* dy, T* dx, Compute<T>* dweight);
 };
 
 Tables<RMSNormKernels> rms_norm_kernels();

@@ -24,6 +24,12 @@ struct Inputs {
   double scale, dropout;
   Rng rng;
 
+  /// In the dtype that the kernels have.
+  Inputs widened() const {
+    Inputs wide = *this;
+    for (Tensor* t : {&wide.q, &wide.k, &wide.v}) *t = t->to(compute_dtype(t->dtype()));
+    return wide;
+  }
   std::int64_t batch() const { return q.size(0); }
   std::int64_t key_heads() const { return k.size(2); }
   std::int64_t depth() const { return q.size(3); }
@@ -96,9 +102,10 @@ struct Attended {
   Tensor logsumexp;  // [B, H_kv, T_q, H / H_kv]
 };
 
-Attended forward(const Inputs& in) {
+Attended forward(const Inputs& given) {
+  const Inputs in = given.widened();
   const DType dtype = in.q.dtype();
-  if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(in.q.shape(), dtype), Tensor()};
+  if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(in.q.shape(), given.q.dtype()), Tensor()};
   const Tasks tasks(in, in.visible.rows());
   Tensor y(in.q.shape(), dtype), logsumexp({tasks.batch, tasks.heads, in.visible.rows()}, dtype);
   dispatch_float("attention", dtype, [&](auto zero) {
@@ -114,15 +121,18 @@ Attended forward(const Inputs& in) {
       });
     });
   });
-  return {y, logsumexp};
+  return {y.to(given.q.dtype()), logsumexp};
 }
 
 /// dv = p^T dy, ds = p * (dy v^T - sum(dy * y)), dq = scale ds k, dk = scale ds^T q with the probabilities p.
 /// A task has all of dk and dv of its keys; its share of dq is added to the others' in order.
-std::vector<Tensor> backward(const Tensor& dy, const Inputs& in, const Attended& result) {
+std::vector<Tensor> backward(const Tensor& given_dy, const Inputs& given, const Attended& result) {
+  const Inputs in = given.widened();
   const Shape &queries = in.q.shape(), &keys = in.k.shape();
-  const DType dtype = in.q.dtype();
-  if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(queries, dtype), zeros(keys, dtype), zeros(keys, dtype)};
+  const DType dtype = in.q.dtype(), stored = given.q.dtype();
+  if (in.k.numel() == 0 || in.q.numel() == 0)
+    return {zeros(queries, stored), zeros(keys, stored), zeros(keys, stored)};
+  const Tensor dy = given_dy.to(dtype), y = result.y.to(dtype);
   const Tasks tasks(in, in.visible.keys);
   Tensor dk(keys, dtype), dv(keys, dtype), dqs(queries.inserted(0, tasks.chunks), dtype);
   dispatch_float("attention", dtype, [&](auto zero) {
@@ -132,7 +142,7 @@ std::vector<Tensor> backward(const Tensor& dy, const Inputs& in, const Attended&
     Scratch<T> scratch(kernels::attention_vjp_scratch(in.visible, in.depth()));
     tasks.for_each([&](const Task& task) {
       const Offsets at(in, task);
-      const kernels::AttentionCotangents<T> out{.y = result.y.data<T>() + at.query,
+      const kernels::AttentionCotangents<T> out{.y = y.data<T>() + at.query,
                                                 .dy = dy.data<T>() + at.query,
                                                 .logsumexp = result.logsumexp.data<T>() + at.row,
                                                 .dq = pdq + task.chunk * in.q.numel() + at.query,
@@ -141,13 +151,14 @@ std::vector<Tensor> backward(const Tensor& dy, const Inputs& in, const Attended&
       scratch.lend([&](T* buffer) { kernel.vjp(heads_of<T>(in, task), task.first, task.last, out, buffer); });
     });
   });
-  return {tasks.chunks == 1 ? dqs.select(0, 0) : reduce_sum(dqs, {0}), dk, dv};
+  return {(tasks.chunks == 1 ? dqs.select(0, 0) : reduce_sum(dqs, {0})).to(stored), dk.to(stored), dv.to(stored)};
 }
 
 /// The mask as what is added to the scores, [B, H, T_q, T_k], broadcast but along its last axis.
 Tensor additive(const Tensor& mask, const Shape& scores, DType dtype) {
   if (!mask.defined()) return mask;
-  check_dtype(mask.dtype() == DType::i32 || mask.dtype() == dtype,
+  const DType computed = compute_dtype(dtype);
+  check_dtype(mask.dtype() == DType::i32 || mask.dtype() == dtype || mask.dtype() == computed,
               "attention: mask must have dtype i32 or {}, that of q, but has {}", name(dtype), name(mask.dtype()));
   bool fits = mask.rank() <= 4;
   for (int axis = -1; fits && axis >= -mask.rank(); --axis)
@@ -155,8 +166,8 @@ Tensor additive(const Tensor& mask, const Shape& scores, DType dtype) {
   check_shape(fits, "attention: mask must broadcast to {} but has shape {}", scores, mask.shape());
   Tensor rows = mask.broadcast_to(mask.rank() == 0 ? Shape{scores[3]} : mask.shape().with(-1, scores[3])).contiguous();
   if (mask.dtype() == DType::i32) {
-    Tensor hidden(rows.shape(), dtype);
-    dispatch_float("attention", dtype, [&](auto zero) {
+    Tensor hidden(rows.shape(), computed);
+    dispatch_float("attention", computed, [&](auto zero) {
       using T = decltype(zero);
       const std::int32_t* seen = rows.data<std::int32_t>();
       std::transform(seen, seen + rows.numel(), hidden.mutable_data<T>(),
@@ -164,7 +175,7 @@ Tensor additive(const Tensor& mask, const Shape& scores, DType dtype) {
     });
     rows = hidden;
   }
-  return rows.broadcast_to(scores);
+  return rows.to(computed).broadcast_to(scores);
 }
 
 void check_inputs(const Var& q, const Var& k, const Var& v, const AttentionOptions& options) {

@@ -5,6 +5,7 @@
 #include <braid/autograd/detail/reduce_losses.h>
 #include <braid/autograd/kernels/cross_entropy.h>
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/exp.h>
 #include <braid/autograd/ops/softmax.h>
 #include <braid/autograd/ops/where.h>
@@ -39,10 +40,12 @@ struct Labeled {
 Labeled label(const Tensor& logits, const Tensor& targets, const CrossEntropySettings& settings) {
   Labeled in{logits.contiguous(), targets.contiguous(), settings.ignore_index};
   const std::int64_t classes = logits.size(-1);
-  in.weights = Tensor(targets.shape(), logits.dtype());
-  const Tensor of_class = settings.class_weights.contiguous();
+  in.weights = Tensor(targets.shape(), compute_dtype(logits.dtype()));
+  const Tensor of_class = settings.class_weights.defined()
+                              ? settings.class_weights.to(in.weights.dtype()).contiguous()
+                              : Tensor();
   const std::int32_t* target = in.targets.data<std::int32_t>();
-  dispatch_float("cross_entropy", logits.dtype(), [&](auto zero) {
+  dispatch_float("cross_entropy", in.weights.dtype(), [&](auto zero) {
     using T = decltype(zero);
     T* weight = in.weights.mutable_data<T>();
     for (std::int64_t i = 0; i < targets.numel(); ++i) {
@@ -63,8 +66,8 @@ struct Losses {
 };
 
 Losses forward(const Labeled& in) {
-  Tensor logsumexp(in.targets.shape(), in.logits.dtype()), losses(logsumexp.shape(), logsumexp.dtype());
-  kernels::cross_entropy_kernels().dispatch("cross_entropy", losses.dtype(), [&](const auto& kernel) {
+  Tensor logsumexp(in.targets.shape(), in.weights.dtype()), losses(logsumexp.shape(), logsumexp.dtype());
+  kernels::cross_entropy_kernels().dispatch("cross_entropy", in.logits.dtype(), [&](const auto& kernel) {
     kernel.forward(in, kernels::Out{logsumexp}, kernels::Out{losses});
   });
   auto weigh = [](auto loss, auto weight) { return loss * weight; };
@@ -154,10 +157,16 @@ Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropySetti
   check_value(0 <= smoothing && smoothing <= 1, "cross_entropy: label_smoothing must lie in [0, 1] but is {}",
               smoothing);
   if (const Tensor& weights = settings.class_weights; weights.defined()) {
-    check_same_dtype("cross_entropy", logits.value(), weights);
+    check_parameter_dtype("cross_entropy", logits.value(), weights);
     check_shape(weights.shape() == Shape{logits.size(-1)},
                 "cross_entropy: class_weights must have shape [{}] to match logits {} but have {}", logits.size(-1),
                 logits.shape(), weights.shape());
+  }
+  if (logits.dtype() == DType::bf16 && (targets.dtype() != DType::i32 || smoothing > 0)) {
+    CrossEntropySettings wide = settings;
+    if (wide.class_weights.defined()) wide.class_weights = wide.class_weights.to(DType::f32);
+    return cross_entropy(cast(logits, DType::f32), targets.dtype() == DType::i32 ? targets : cast(targets, DType::f32),
+                         wide);
   }
   return targets.dtype() == DType::i32 ? with_classes(logits, targets.value(), settings)
                                        : with_probabilities(logits, targets, settings);

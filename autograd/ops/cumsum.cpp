@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/cumsum.h>
 
+#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/kernels/rows.h>
 
 namespace braid {
@@ -28,6 +29,7 @@ Tensor running_sums(const Tensor& x, int axis, bool from_the_back) {
 }  // namespace
 
 Var cumsum(const Var& x, int axis) {
+  if (x.dtype() == DType::bf16) return detail::in_f32([&](const Var& wide) { return cumsum(wide, axis); }, x);
   return record("cumsum", running_sums(x.value(), axis, false), {x},
                 [axis](const Tensor& dy) { return running_sums(dy, axis, true); });
 }

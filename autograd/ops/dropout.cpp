@@ -11,7 +11,8 @@ Tensor drop(const Tensor& x, double p, Rng rng) {
     using T = decltype(x);
     return u < T(p) ? T{0} : x * T(1 / (1 - p));
   };
-  return map("dropout", keep, x, rand(x.shape(), rng, x.dtype()));
+  const DType computed = compute_dtype(x.dtype());
+  return map("dropout", keep, x.to(computed), rand(x.shape(), rng, computed)).to(x.dtype());
 }
 
 }  // namespace

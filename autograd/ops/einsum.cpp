@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/core/detail/contract.h>
@@ -197,6 +198,11 @@ void contract_smallest_pair(std::vector<Term>& terms, const std::string& out, co
 
 Var einsum(std::string_view text, std::span<const Var> operands) {
   check_value(!operands.empty(), "einsum: there must be at least one operand");
+  if (operands[0].dtype() == DType::bf16) {
+    std::vector<Var> wide;
+    for (const Var& x : operands) wide.push_back(cast(x, DType::f32));
+    return cast(einsum(text, wide), DType::bf16);
+  }
   Summation parsed = parse(text);
   check_value(parsed.operands.size() == operands.size(), "einsum: '{}' names {} operands but got {}", text,
               parsed.operands.size(), operands.size());

@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/group_norm.h>
 
+#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/layer_norm.h>
 #include <braid/autograd/ops/reshape.h>
@@ -21,6 +22,8 @@ Var along_channels(const char* name, const Var& x, const Var& parameter) {
 
 // Layer normalization of rows that are the groups.
 Var group_norm(const Var& x, std::int64_t groups, double eps) {
+  if (x.dtype() == DType::bf16)
+    return detail::in_f32([&](const Var& wide) { return group_norm(wide, groups, eps); }, x);
   check_floating("group_norm", x.dtype());
   check_shape(x.rank() >= 2, "group_norm: x must have shape [B, C, ...] but has {}", x.shape());
   check_value(groups >= 1 && x.size(1) % groups == 0, "group_norm: groups must divide the channels of x {} but is {}",
@@ -31,6 +34,9 @@ Var group_norm(const Var& x, std::int64_t groups, double eps) {
 }
 
 Var group_norm(const Var& x, std::int64_t groups, const Var& weight, const Var& bias, double eps) {
+  if (x.dtype() == DType::bf16)
+    return detail::in_f32(
+        [&](const Var& wide, const Var& w, const Var& b) { return group_norm(wide, groups, w, b, eps); }, x, weight, bias);
   const Var normalized = group_norm(x, groups, eps);
   return normalized * along_channels("weight", x, weight) + along_channels("bias", x, bias);
 }

@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/logsumexp.h>
 
+#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/kernels/softmax.h>
 
@@ -28,6 +29,8 @@ Tensor backward(const RowsAlong& along, const Tensor& dy, const Tensor& x, const
 }  // namespace
 
 Var logsumexp(const Var& x, const Axes& axes, bool keep_dims) {
+  if (x.dtype() == DType::bf16)
+    return detail::in_f32([&](const Var& wide) { return logsumexp(wide, axes, keep_dims); }, x);
   const RowsAlong along("logsumexp", x.shape(), axes);
   Tensor y = forward(along, x.value(), reduced_shape("logsumexp", x.shape(), axes, keep_dims));
   return record("logsumexp", y, {x}, [along, x = x.value(), y](const Tensor& dy) { return backward(along, dy, x, y); });

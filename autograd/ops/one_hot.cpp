@@ -12,8 +12,9 @@ Tensor one_hot(const Tensor& ids, std::int64_t classes, DType dtype) {
   const Tensor list = ids.contiguous();
   Tensor y = zeros(ids.shape().concat({classes}), dtype);
   dispatch(dtype, [&](auto zero) {
-    auto* rows = y.mutable_data<decltype(zero)>();
-    for (std::int64_t i = 0; i < ids.numel(); ++i) rows[i * classes + list.data<std::int32_t>()[i]] = 1;
+    using T = decltype(zero);
+    T* rows = y.mutable_data<T>();
+    for (std::int64_t i = 0; i < ids.numel(); ++i) rows[i * classes + list.data<std::int32_t>()[i]] = static_cast<T>(1);
   });
   return y;
 }

@@ -15,7 +15,7 @@ struct Normalized {
 
 Normalized forward(const Tensor& x, const Tensor& weight, double eps) {
   const Rows rows(x.shape());
-  Tensor y(x.shape(), x.dtype()), rstd({rows.count}, x.dtype());
+  Tensor y(x.shape(), x.dtype()), rstd({rows.count}, compute_dtype(x.dtype()));
   kernels::rms_norm_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
     kernel.forward({rows, In{x}, In{weight}}, eps, Out{y}, Out{rstd});
   });
@@ -30,7 +30,7 @@ struct Cotangents {
 /// dweight is summed in each block of rows, then over the blocks in order.
 Cotangents backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd) {
   const Rows rows(x.shape());
-  Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, x.dtype());
+  Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, rstd.dtype());
   kernels::rms_norm_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
     kernel.vjp({rows, In{x}, In{weight}}, In{rstd}, In{dy}, Out{dx}, Out{dweights});
   });
@@ -41,20 +41,20 @@ Cotangents backward(const Tensor& dy, const Tensor& x, const Tensor& weight, con
 
 Var rms_norm(const Var& x, const Var& weight, double eps) {
   check_shape(x.rank() >= 1, "rms_norm: x must have at least one axis but has shape {}", x.shape());
-  check_same_dtype("rms_norm", x.value(), weight.value());
+  check_parameter_dtype("rms_norm", x.value(), weight.value());
   check_shape(weight.shape() == Shape{x.size(-1)}, "rms_norm: weight must have shape [{}] to match x {} but has {}",
               x.size(-1), x.shape(), weight.shape());
-  const Tensor rows = x.value().contiguous(), scale = weight.value().contiguous();
+  const Tensor rows = x.value().contiguous(), scale = weight.value().to(compute_dtype(x.dtype())).contiguous();
   auto [y, rstd] = forward(rows, scale, eps);
-  return record("rms_norm", y, {x, weight}, [x = rows, weight = scale, rstd = rstd](const Tensor& dy) {
+  return record("rms_norm", y, {x, weight}, [x = rows, weight = scale, rstd = rstd, dtype = weight.dtype()](const Tensor& dy) {
     const auto [dx, dweight] = backward(dy.contiguous(), x, weight, rstd);
-    return std::vector{dx, dweight};
+    return std::vector{dx, dweight.to(dtype)};
   });
 }
 
 Var rms_norm(const Var& x, double eps) {
   check_shape(x.rank() >= 1, "rms_norm: x must have at least one axis but has shape {}", x.shape());
-  return rms_norm(x, Var(ones({x.size(-1)}, x.dtype())), eps);
+  return rms_norm(x, Var(ones({x.size(-1)}, compute_dtype(x.dtype()))), eps);
 }
 
 }  // namespace braid

@@ -42,14 +42,15 @@ Angles angles(std::int64_t length, std::int64_t pairs, double base, std::int64_t
 }
 
 /// A rotation is orthogonal: its vjp is the inverse.
-Tensor rotate(const Tensor& x, const Angles& by, bool inverse) {
+Tensor rotate(const Tensor& stored, const Angles& by, bool inverse) {
+  const Tensor x = stored.to(by.cosine.dtype());
   Tensor y(x.shape(), x.dtype());
   kernels::rotary_kernels().dispatch("rotary_embedding", x.dtype(), [&](const auto& kernel) {
     if (x.numel() > 0)
       kernel.rotate({x.size(1), x.size(2), x.size(3) / 2, by.halves, In{by.cosine}, In{by.sine}}, inverse, x.size(0),
                     In{x}, Out{y});
   });
-  return y;
+  return y.to(stored.dtype());
 }
 
 }  // namespace
@@ -58,7 +59,7 @@ Var rotary_embedding(const Var& x, double base, std::int64_t offset, RotaryLayou
   check_shape(x.rank() == 4 && x.size(3) % 2 == 0,
               "rotary_embedding: x must have shape [B, T, H, D] with an even D but has {}", x.shape());
   check_value(base > 0, "rotary_embedding: base must be positive but is {}", base);
-  const Angles by = angles(x.size(1), x.size(3) / 2, base, offset, layout, x.dtype());
+  const Angles by = angles(x.size(1), x.size(3) / 2, base, offset, layout, compute_dtype(x.dtype()));
   return record("rotary_embedding", rotate(x.value().contiguous(), by, false), {x},
                 [by](const Tensor& dy) { return rotate(dy.contiguous(), by, true); });
 }

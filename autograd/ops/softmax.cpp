@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/softmax.h>
 
+#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/kernels/softmax.h>
 
@@ -25,6 +26,7 @@ Tensor map_rows(const char* op, const RowsAlong& along, Choose choose, const Inp
 }  // namespace
 
 Var softmax(const Var& x, const Axes& axes) {
+  if (x.dtype() == DType::bf16) return detail::in_f32([&](const Var& wide) { return softmax(wide, axes); }, x);
   const RowsAlong along("softmax", x.shape(), axes);
   Tensor y = map_rows(
       "softmax", along, [](auto kernels) { return kernels.softmax; }, x.value());
@@ -35,6 +37,7 @@ Var softmax(const Var& x, const Axes& axes) {
 }
 
 Var log_softmax(const Var& x, const Axes& axes) {
+  if (x.dtype() == DType::bf16) return detail::in_f32([&](const Var& wide) { return log_softmax(wide, axes); }, x);
   const RowsAlong along("log_softmax", x.shape(), axes);
   Tensor y = map_rows(
       "log_softmax", along, [](auto kernels) { return kernels.log_softmax; }, x.value());

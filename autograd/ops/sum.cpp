@@ -24,9 +24,9 @@ Var sum(const Var& x, const Axes& axes, bool keep_dims) {
 
 Var mean(const Var& x, const Axes& axes, bool keep_dims) {
   check_floating("mean", x.dtype());
-  const Tensor total = reduce_sum(x.value(), axes, keep_dims, "mean");
+  const Tensor total = reduce_sum(x.value(), axes, keep_dims, "mean", compute_dtype(x.dtype()));
   const double factor = static_cast<double>(total.numel()) / static_cast<double>(x.value().numel());
-  return record("mean", scaled(total, factor), {x}, [axes, shape = x.shape(), factor](const Tensor& dy) {
+  return record("mean", scaled(total, factor).to(x.dtype()), {x}, [axes, shape = x.shape(), factor](const Tensor& dy) {
     return spread(scaled(dy, factor), axes, shape);
   });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <braid/autograd/detail/in_f32.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -30,6 +31,8 @@ Spread forward(const char* op, const Tensor& x, const Axes& axes, double correct
 }  // namespace
 
 Var var(const Var& x, const Axes& axes, bool keep_dims, double correction) {
+  if (x.dtype() == DType::bf16)
+    return detail::in_f32([&](const Var& wide) { return var(wide, axes, keep_dims, correction); }, x);
   const Spread spread = forward("var", x.value(), axes, correction);
   const Tensor y = spread.variance.reshape(reduced_shape("var", x.shape(), axes, keep_dims));
   // dx = dy 2 (x - mean) / divisor
@@ -41,6 +44,8 @@ Var var(const Var& x, const Axes& axes, bool keep_dims, double correction) {
 }
 
 Var stddev(const Var& x, const Axes& axes, bool keep_dims, double correction) {
+  if (x.dtype() == DType::bf16)
+    return detail::in_f32([&](const Var& wide) { return stddev(wide, axes, keep_dims, correction); }, x);
   const Spread spread = forward("stddev", x.value(), axes, correction);
   const Tensor y = map(
       "stddev", [](auto v) { return std::sqrt(v); }, spread.variance);

@@ -13,7 +13,4 @@ inline float from_f16(std::uint16_t half) {
   return std::bit_cast<float>(bits | static_cast<std::uint32_t>(half & 0x8000) << 16);
 }
 
-/// The value of a bfloat16, the upper half of an f32.
-inline float from_bf16(std::uint16_t upper) { return std::bit_cast<float>(static_cast<std::uint32_t>(upper) << 16); }
-
 }  // namespace braid::detail

@@ -73,6 +73,15 @@ void write_steps(Tensor& out, int axis, std::int64_t begin, const Tensor& src, s
   });
 }
 
+/// Has `add(out, src)` add up in f32 what is bf16. True when it did.
+bool in_f32(Tensor& out, const Tensor& src, auto add) {
+  if (out.dtype() != DType::bf16) return false;
+  Tensor wide = out.to(DType::f32);
+  add(wide, src.to(DType::f32));
+  out = wide.to(DType::bf16);
+  return true;
+}
+
 }  // namespace
 
 void check_ids(const char* op, const Tensor& ids, std::int64_t size) { check_range(op, ids, 0, size); }
@@ -104,6 +113,7 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& ids) {
 }
 
 void index_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
+  if (in_f32(out, src, [&](Tensor& to, const Tensor& from) { index_add(to, axis, ids, from); })) return;
   const Tensor from = src.contiguous(), list = ids.contiguous();
   const std::int64_t n = ids.numel();
   const AxisSizes sizes(out.shape(), axis);
@@ -141,6 +151,7 @@ Tensor gather(const Tensor& x, int axis, const Tensor& ids) {
 }
 
 void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
+  if (in_f32(out, src, [&](Tensor& to, const Tensor& from) { scatter_add(to, axis, ids, from); })) return;
   const Tensor from = src.contiguous(), list = ids.contiguous();
   const AxisSizes sizes(out.shape(), axis);
   const std::int64_t n = ids.size(axis);

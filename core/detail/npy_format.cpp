@@ -244,6 +244,7 @@ Tensor read_npy(const NpySource& source) {
 
 std::string npy_header(const Tensor& tensor) {
   const Shape& shape = tensor.shape();
+  check_dtype(tensor.dtype() != DType::bf16, "save_npy: NumPy has no bf16; convert to f32");
   const std::string_view descr = dispatch(tensor.dtype(), [](auto zero) {
     return std::is_same_v<decltype(zero), float> ? "<f4" : std::is_same_v<decltype(zero), double> ? "<f8" : "<i4";
   });

@@ -81,7 +81,6 @@ Tensor read_tensor(RegularFile& file, const StoredTensor& stored) {
     case StoredType::u64: return integers<std::uint64_t>(file, stored);
     case StoredType::i64: return integers<std::int64_t>(file, stored);
     case StoredType::f16: return converted<std::uint16_t, float>(file, stored, DType::f32, from_f16);
-    case StoredType::bf16: return converted<std::uint16_t, float>(file, stored, DType::f32, from_bf16);
     default: break;
   }
   const std::optional<DType> dtype = facts(stored.type).dtype;

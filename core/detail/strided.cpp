@@ -115,7 +115,9 @@ void transpose(const Word* view, const Layout& layout, std::size_t unit, Word* o
 /// Calls f with the bytes as words of an element's size.
 template <class F>
 void with_words(const std::byte* view, std::byte* out, std::size_t item, F f) {
-  if (item == sizeof(std::uint32_t))
+  if (item == sizeof(std::uint16_t))
+    f(reinterpret_cast<const std::uint16_t*>(view), reinterpret_cast<std::uint16_t*>(out));
+  else if (item == sizeof(std::uint32_t))
     f(reinterpret_cast<const std::uint32_t*>(view), reinterpret_cast<std::uint32_t*>(out));
   else
     f(reinterpret_cast<const std::uint64_t*>(view), reinterpret_cast<std::uint64_t*>(out));

@@ -75,7 +75,7 @@ HWY_INLINE V sigmoid(D d, V x) {
 /// `y[i] = f(d, x[i]...)` for n elements.
 template <class F, class T, class... In>
 HWY_INLINE void transform(F f, std::int64_t n, T* y, const In*... x) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Compute<T>> d;
   for_each_vector(d, n,
                   [&](std::int64_t i, auto part) HWY_ATTR { part.store(f(d, part.load(d, x + i)...), d, y + i); });
 }

@@ -5,18 +5,18 @@
 
 namespace braid::kernels {
 
-/// c [m, n] = alpha * op(a) op(b) + beta * c as gemm_serial takes it; m, n and k are at least 1. T is float or double.
-template <class T>
+/// c [m, n] = alpha * op(a) op(b) + beta * c as gemm_serial takes it; m, n and k are at least 1.
+template <class T, class C = T>
 struct PackedProduct {
   bool transpose_a, transpose_b;
   std::int64_t m, n, k;
-  T alpha;
+  Compute<T> alpha;
   const T* a;
   std::int64_t lda;
   const T* b;
   std::int64_t ldb;
-  T beta;
-  T* c;
+  Compute<T> beta;
+  C* c;
   std::int64_t ldc;
 };
 

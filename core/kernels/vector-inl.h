@@ -13,19 +13,57 @@
 
 #include <hwy/highway.h>
 
+#include <braid/core/bfloat16.h>
+
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Access to all elements of a vector.
+/// The upper halves of as many floats as d has lanes.
+template <class D>
+using Halves = hn::Rebind<std::uint16_t, D>;
+
+/// bfloat16 as floats.
+template <class D>
+HWY_INLINE hn::Vec<D> widen(D d, hn::Vec<Halves<D>> halves) {
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(hn::RebindToUnsigned<D>(), halves)));
+}
+
+/// Floats as bfloat16, rounded to nearest even as bfloat16 does it: the same bits on every processor, denormals too.
+template <class D>
+HWY_INLINE hn::Vec<Halves<D>> round_to_halves(D, hn::Vec<D> v) {
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::BitCast(du, v);
+  const auto last = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+  const auto nearest = hn::Add(hn::Add(bits, hn::Set(du, 0x7fff)), last);
+  const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));
+  const auto rounded = hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, nearest);
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (hn::MaxLanes(D()) >= 8) {  // shift and narrow in one step
+    const auto halves = hn::BitCast(hn::Repartition<std::uint16_t, D>(), rounded);
+    return hn::LowerHalf(hn::ConcatOdd(hn::DFromV<decltype(halves)>(), halves, halves));
+  }
+#endif
+  return hn::DemoteTo(Halves<D>(), hn::BitCast(hn::RebindToSigned<D>(), hn::ShiftRight<16>(rounded)));
+}
+
+/// Access to all elements of a vector. Those of memory are what the vector has or, for floats, bfloat16.
 struct Whole {
   template <class D, class T = hn::TFromD<D>>
   HWY_INLINE hn::Vec<D> load(D d, const T* from) const {
     return hn::LoadU(d, from);
   }
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, const bfloat16* from) const {
+    return widen(d, load(Halves<D>(), reinterpret_cast<const std::uint16_t*>(from)));
+  }
   template <class D, class T = hn::TFromD<D>>
   HWY_INLINE void store(hn::Vec<D> v, D d, T* to) const {
     hn::StoreU(v, d, to);
+  }
+  template <class D>
+  HWY_INLINE void store(hn::Vec<D> v, D d, bfloat16* to) const {
+    store(round_to_halves(d, v), Halves<D>(), reinterpret_cast<std::uint16_t*>(to));
   }
   template <class D>
   HWY_INLINE hn::Vec<D> or_else(D, hn::Vec<D> v, hn::Vec<D>) const {
@@ -47,6 +85,10 @@ struct Part {
     return hn::MaskedLoad(hn::FirstN(d, count), d, from);
 #endif
   }
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, const bfloat16* from) const {
+    return widen(d, load(Halves<D>(), reinterpret_cast<const std::uint16_t*>(from)));
+  }
   template <class D, class T = hn::TFromD<D>>
   HWY_INLINE void store(hn::Vec<D> v, D d, T* to) const {
 #if HWY_MEM_OPS_MIGHT_FAULT
@@ -56,6 +98,10 @@ struct Part {
 #else
     hn::BlendedStore(v, hn::FirstN(d, count), d, to);
 #endif
+  }
+  template <class D>
+  HWY_INLINE void store(hn::Vec<D> v, D d, bfloat16* to) const {
+    store(round_to_halves(d, v), Halves<D>(), reinterpret_cast<std::uint16_t*>(to));
   }
   /// `v` with the elements of `other` behind the first `count`.
   template <class D>
@@ -103,8 +149,8 @@ HWY_INLINE hn::TFromD<D> sum_vectors(D d, std::int64_t n, Value value) {
 }
 
 /// The largest element of a row, -infinity for an empty one.
-template <class D>
-HWY_INLINE hn::TFromD<D> max_element(D d, std::int64_t n, const hn::TFromD<D>* x) {
+template <class D, class T>
+HWY_INLINE hn::TFromD<D> max_element(D d, std::int64_t n, const T* x) {
   const auto lowest = hn::Set(d, -std::numeric_limits<hn::TFromD<D>>::infinity());
   const auto max = [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); };
   const auto largest = combine_vectors(d, n, lowest, max, [&](std::int64_t i, auto part) HWY_ATTR {

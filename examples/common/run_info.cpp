@@ -16,6 +16,7 @@
 #include <hwy/targets.h>
 
 #include <braid/core/error.h>
+#include <braid/core/gemm.h>
 #include <braid/core/parallel.h>
 
 namespace braid::examples {
@@ -77,9 +78,10 @@ std::string git_commit() {
   return is_one ? commit : "unknown";
 }
 
-std::string instruction_set() {
+std::string instruction_set(DType dtype) {
   const std::int64_t targets = hwy::SupportedTargets();
-  return hwy::TargetName(targets & -targets);  // the best one is the lowest bit
+  const std::string kernels = hwy::TargetName(targets & -targets);  // the best one is the lowest bit
+  return dtype == DType::bf16 ? fmt::format("{}, bf16 by {}", kernels, bf16_products()) : kernels;
 }
 
 nlohmann::ordered_json machine_info() {

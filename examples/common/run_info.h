@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <braid/core/dtype.h>
+
 namespace braid::examples {
 
 /// The folder of the running program.
@@ -12,8 +14,9 @@ std::filesystem::path program_folder();
 /// The commit of the checkout that the program was built in; "unknown" outside one.
 std::string git_commit();
 
-/// The best one that the processor has: bits of results depend on it.
-std::string instruction_set();
+/// The best one that the processor has and, for activations of bf16, what makes their products: bits of results depend
+/// on it.
+std::string instruction_set(DType dtype = DType::f32);
 
 /// Processor, cores, threads in use, system and compiler: what a result depends on beside its configuration.
 nlohmann::ordered_json machine_info();

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using detail::excerpt;
 
 void check_instruction_set(const std::string& earlier, const Config& config) {
-  const std::string now = examples::instruction_set();
+  const std::string now = examples::instruction_set(config.training.dtype);
   check_value(config.allow_other_processor || earlier == now,
               "--resume: the run was computed with {} but this processor has {}, which rounds differently; "
               "--allow-other-processor goes on all the same",
@@ -84,7 +84,7 @@ void save(const fs::path& path, const examples::TrainerState& state, const Confi
                                               {"alphabet", corpus.alphabet()},
                                               {"text_checksum", corpus.checksum()},
                                               {"tokenizer_checksum", corpus.tokenizer_checksum()},
-                                              {"instruction_set", examples::instruction_set()},
+                                              {"instruction_set", examples::instruction_set(config.training.dtype)},
                                               {"config", to_json(config).dump()}};
   if (state.best_held_out) metadata["best_held_out"] = fmt::format("{}", *state.best_held_out);
   metadata["checksum"] = checksum(tensors, metadata);

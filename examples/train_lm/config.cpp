@@ -33,6 +33,10 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
   const auto number = [&app](const char* flag, double& value, const char* help, double least = 0) {
     app.add_option(flag, value, help)->check(CLI::Range(least, 1e30))->capture_default_str();
   };
+  app.add_option_function<std::string>(
+         "--dtype", [&t](const std::string& name) { t.dtype = name == "bf16" ? DType::bf16 : DType::f32; },
+         "of activations and products: f32 (default) or bf16; parameters, moments, maps and losses are f32")
+      ->check(CLI::IsMember({"f32", "bf16"}));
   add_count(app, "--layers", t.layers, "transformer blocks");
   add_count(app, "--channels", t.channels, "channels of the residual stream");
   add_count(app, "--heads", t.heads, "attention heads; must divide channels");
@@ -170,6 +174,7 @@ nlohmann::ordered_json to_json(const Config& c) {
                {"weight_decay", t.weight_decay},
                {"clip", t.clip},
                {"seed", t.seed},
+               {"dtype", std::string(name(t.dtype))},
                {"train", t.trained == examples::Trained::all ? "all" : "connections"},
                {"eval_every", c.eval_every},
                {"telemetry_every", c.telemetry_every},

@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include <braid/core/atomic_file.h>
+#include <braid/core/gemm.h>
 #include <braid/core/parallel.h>
 #include <braid/nn/summary.h>
 
@@ -195,6 +196,9 @@ bool follow(const Config& config, Trainer& trainer, const Ranks& ranks) {
 /// What a run starts from, on stdout.
 void introduce(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer) {
   examples::say("{}\n{}\n", to_json(config).dump(), nn::summary(trainer.model()));
+  if (config.training.dtype == DType::bf16)
+    examples::say("bf16: products by {}{}\n", bf16_products(),
+                  bf16_products() == std::string_view("f32") ? ", this processor has none: half the memory, no faster" : "");
   examples::say("text: {} {} of {}; {} held out. Results: {}\n", corpus.size(), corpus.vocabulary().unit(),
                 corpus.vocab(), corpus.size() - corpus.train_size(), folder.path.string());
   if (config.resume) examples::say("resumed at step {}\n", trainer.step());
@@ -202,7 +206,7 @@ void introduce(const Config& config, const Folder& folder, const Corpus& corpus,
 
 /// Throws where a rank would find other bits than rank 0.
 void check_same_everywhere(const Config& config, const Corpus& corpus, const Ranks& ranks) {
-  ranks.check_same("instruction set", examples::instruction_set());
+  ranks.check_same("instruction set", examples::instruction_set(config.training.dtype));
   ranks.check_same("text", corpus.checksum());
   ranks.check_same("tokenizer", corpus.tokenizer_checksum());
   Json mine = to_json(config);

@@ -104,6 +104,7 @@ SavedRun load_run(const fs::path& folder) {
                                      {"heads", &run.training.heads},
                                      {"context", &run.training.context}})
       *value = config.at(key).get<std::int64_t>();
+    run.training.dtype = config.value("dtype", "f32") == "bf16" ? DType::bf16 : DType::f32;
     if (config.contains("architecture"))
       run.training.architecture =
           nn::detail::parse_pretrained_config(saved->path.string(), config["architecture"].dump()).config;

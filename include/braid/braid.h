@@ -14,6 +14,7 @@
 #include <braid/autograd/value_and_grad.h>
 #include <braid/core/atomic_file.h>
 #include <braid/core/batch_invariant.h>
+#include <braid/core/bfloat16.h>
 #include <braid/core/checksum.h>
 #include <braid/core/dlpack.h>
 #include <braid/core/dtype.h>

@@ -6,12 +6,20 @@
 
 namespace braid::mhc::detail {
 
+/// Throws DTypeError naming `op` and `name` unless a map or a parameter has the dtype that x is computed with: for
+/// streams of bf16 they are f32.
+inline void check_map_dtype(const char* op, const char* name, const Var& map, const Var& x) {
+  if (x.dtype() != DType::bf16) return check_same_dtype(op, map.value(), x.value());
+  check_dtype(map.dtype() == DType::f32, "{}: {} must have dtype f32 for x of bf16 but has {}", op, name,
+              braid::name(map.dtype()));
+}
+
 /// Throws ShapeError or DTypeError naming `op` and `name` unless an argument has the shape that x asks for and its
-/// dtype.
+/// dtype, as above.
 inline void check_argument(const char* op, const char* name, const Var& argument, const Shape& shape, const Var& x) {
   check_shape(argument.shape() == shape, "{}: {} must have shape {} to match x {} but has {}", op, name, shape,
               x.shape(), argument.shape());
-  check_same_dtype(op, argument.value(), x.value());
+  check_map_dtype(op, name, argument, x);
 }
 
 using braid::kernels::In, braid::kernels::Out;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/slice.h>
@@ -105,10 +106,10 @@ Var MHCSkip::operator()(const Var& x, std::span<const Var> history) const {
     telemetry->record(companion_maps(alpha, settings.max_history), stack(states, -2));
   if (settings.mode == SkipMode::residual) return x + states.back();
   if (settings.path == Path::fused) return weighted_sum(x, alpha, states);
-  Var y = x;
+  Var y = cast(x, alpha.dtype());
   for (std::int64_t i = 0; i < k; ++i)
-    y = y + squeeze(slice(alpha, 0, i, i + 1), 0) * states[static_cast<std::size_t>(i)];
-  return y;
+    y = y + squeeze(slice(alpha, 0, i, i + 1), 0) * cast(states[static_cast<std::size_t>(i)], alpha.dtype());
+  return cast(y, x.dtype());
 }
 
 void MHCSkip::project() {

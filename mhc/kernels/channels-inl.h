@@ -15,6 +15,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include <braid/core/kernels/vector-inl.h>
 #include <braid/mhc/kernels/tiles.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -53,13 +54,26 @@ HWY_INLINE void store(D d, hn::Vec<D> v, T* p) {
   else
     hn::StoreU(v, d, p);
 }
+template <Store kStore, class D>
+HWY_INLINE void store(D d, hn::Vec<D> v, bfloat16* p) {
+  using braid::kernels::HWY_NAMESPACE::Halves, braid::kernels::HWY_NAMESPACE::round_to_halves;
+  store<kStore>(Halves<D>(), round_to_halves(d, v), reinterpret_cast<std::uint16_t*>(p));
+}
+
+/// A vector of elements, as floats where they are bfloat16.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> load(D d, const T* p) {
+  return braid::kernels::HWY_NAMESPACE::Whole{}.load(d, p);
+}
 
 /// For rows that non_temporal() allows: whole lines, hence whole vectors.
 template <class T>
 void copy_non_temporal(int64_t count, const T* from, T* to) {
-  const hn::CappedTag<T, 64 / sizeof(T)> d;
-  for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d)))
-    store<Store::non_temporal>(d, hn::LoadU(d, from + i), to + i);
+  const hn::CappedTag<std::uint32_t, 16> d;
+  const auto* words = reinterpret_cast<const std::uint32_t*>(from);
+  auto* out = reinterpret_cast<std::uint32_t*>(to);
+  for (int64_t i = 0; i < count * static_cast<int64_t>(sizeof(T)) / 4; i += static_cast<int64_t>(hn::Lanes(d)))
+    store<Store::non_temporal>(d, hn::LoadU(d, words + i), out + i);
 }
 
 /// How to store a result of `size` elements in rows of `channels`.

@@ -34,8 +34,8 @@ std::vector<T> tanh_of(const T* s, int64_t size) {
 }
 
 /// s [m] and rstd [n] of one token.
-template <class T>
-void normalized_products(const HyperRead<T>& c, const T* x, T* s, T* rstd) {
+template <class S, class T = Compute<S>>
+void normalized_products(const HyperRead<S>& c, const S* x, T* s, T* rstd) {
   const auto [tokens, n, channels] = c.sizes;
   inner_products(n + 2, n, channels, c.params.theta, x, s, n);
   squares_of(n, channels, x, rstd);
@@ -44,8 +44,8 @@ void normalized_products(const HyperRead<T>& c, const T* x, T* s, T* rstd) {
   for (int64_t e = 0; e < n * (n + 2); ++e) s[e] *= rstd[e % n];
 }
 
-template <class T>
-void read_tile(const HyperRead<T>& c, int64_t begin, int64_t end) {
+template <class S, class T = Compute<S>>
+void read_tile(const HyperRead<S>& c, int64_t begin, int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t m = maps_of(c.sizes), width = n * channels;
   for (int64_t t = begin; t < end; ++t) {
@@ -71,10 +71,10 @@ void prefetch_token(const HyperReadVjp<T>& c, int64_t t) {
 }
 
 /// dh [m] of one token: <du, x_i> | dh_post | <dy_i, x_j>.
-template <class T>
-void map_gradients(const HyperReadVjp<T>& c, int64_t t, T* dh) {
+template <class S, class T = Compute<S>>
+void map_gradients(const HyperReadVjp<S>& c, int64_t t, T* dh) {
   const auto [tokens, n, channels] = c.sizes;
-  const T* x = c.x + t * n * channels;
+  const S* x = c.x + t * n * channels;
   std::fill_n(dh, maps_of(c.sizes), T{0});
   if (c.du != nullptr) inner_products(n, 1, channels, x, c.du + t * channels, dh, 1);
   if (c.dh_post != nullptr) std::copy_n(c.dh_post + t * n, n, dh + n);
@@ -93,35 +93,36 @@ void tanh_vjp(const StreamSizes& sizes, const T* alpha, const T* tanh_s, T* dh, 
 }
 
 /// The initial value of a token's dx: its streams, each times a factor.
-template <class T>
+template <class S, class T = Compute<S>>
 struct FromScaledRows {
-  const T *rows, *scale;  // [n, C], [n]
+  const S* rows;   // [n, C]
+  const T* scale;  // [n]
   int64_t channels;
 
   template <class D>
   hn::Vec<D> operator()(D d, int64_t row, int64_t c) const {
-    return hn::Mul(hn::Set(d, scale[row]), hn::LoadU(d, rows + row * channels + c));
+    return hn::Mul(hn::Set(d, scale[row]), load(d, rows + row * channels + c));
   }
 };
 
 /// dx_j = pull_j x_j + h_pre_j du + sum_k a_kj theta_k + sum_i h_res_ij dy_i of one token. `scratch` [n, C] takes the
-/// sum without the last term.
-template <class T>
-void stream_cotangent(const HyperReadVjp<T>& c, int64_t t, const T* pull, const T* a, T* scratch) {
+/// sum without the terms of du and dy.
+template <class S, class T = Compute<S>>
+void stream_cotangent(const HyperReadVjp<S>& c, int64_t t, const T* pull, const T* a, T* scratch) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t width = n * channels;
-  const Outer<T> read{c.h_pre + t * n, c.du == nullptr ? nullptr : c.du + t * channels};
-  mix_from<Store::cached>(FromScaledRows<T>{c.x + t * width, pull, channels}, n, n + 2, channels, {a, 1, n},
-                          c.params.theta, read, scratch);
-  const T* dy = c.dy == nullptr ? nullptr : c.dy + t * width;
+  mix_from<Store::cached>(FromScaledRows<S>{c.x + t * width, pull, channels}, n, n + 2, channels, {a, 1, n},
+                          c.params.theta, {}, scratch);
+  const Outer<T, S> read{c.h_pre + t * n, c.du == nullptr ? nullptr : c.du + t * channels};
+  const S* dy = c.dy == nullptr ? nullptr : c.dy + t * width;
   mix_from_to(store_for(c.dx, tokens * width, channels), FromRows<T>{scratch, channels}, n, dy == nullptr ? 0 : n,
-              channels, {c.h_res + t * n * n, 1, n}, dy, {}, c.dx + t * width);
+              channels, {c.h_res + t * n * n, 1, n}, dy, read, c.dx + t * width);
 }
 
 /// With a_kj = ds_kj rstd_j: dtheta_k += sum_j a_kj x_j, and dx as above with pull_j = -rstd_j^2 / C sum_k ds_kj s_kj.
 /// ds [m] becomes a; `pull` [n] and `scratch` [n, C] are overwritten.
-template <class T>
-void token_vjp(const HyperReadVjp<T>& c, int64_t t, T* ds, T* pull, T* scratch, T* dtheta) {
+template <class S, class T = Compute<S>>
+void token_vjp(const HyperReadVjp<S>& c, int64_t t, T* ds, T* pull, T* scratch, T* dtheta) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t m = maps_of(c.sizes);
   const T *rstd = c.rstd + t * n, *s = c.s + t * m;
@@ -136,8 +137,8 @@ void token_vjp(const HyperReadVjp<T>& c, int64_t t, T* ds, T* pull, T* scratch, 
 }
 
 /// sums: dtheta [2 + n, C], dalpha [3], dbias [m] of the tile.
-template <class T>
-void vjp_tile(const HyperReadVjp<T>& c, T* sums, int64_t begin, int64_t end) {
+template <class S, class T = Compute<S>>
+void vjp_tile(const HyperReadVjp<S>& c, T* sums, int64_t begin, int64_t end) {
   const int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
   const std::vector<T> tanh_s = tanh_of(c.s + begin * m, (end - begin) * m);
   std::vector<T> ds(static_cast<size_t>(m)), pull(static_cast<size_t>(c.sizes.n)),
@@ -156,9 +157,9 @@ void read(const HyperRead<T>& c) {
   tiles_of<T>(c.sizes).for_each([&](int64_t begin, int64_t end) { read_tile(c, begin, end); });
 }
 
-template <class T>
-void vjp(const HyperReadVjp<T>& c) {
-  const Tiles tiles = tiles_of<T>(c.sizes);
+template <class S, class T = Compute<S>>
+void vjp(const HyperReadVjp<S>& c) {
+  const Tiles tiles = tiles_of<S>(c.sizes);
   const int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
   PartialSums<T> sums(tiles.count(), thetas + 3 + m);
   tiles.for_each([&](int64_t begin, int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
@@ -171,7 +172,7 @@ void vjp(const HyperReadVjp<T>& c) {
 template <class T>
 constexpr HyperReadKernels<T> kTable = {.read = read<T>, .vjp = vjp<T>};
 
-braid::kernels::Tables<HyperReadKernels> tables() { return {kTable<float>, kTable<double>}; }
+braid::kernels::Tables<HyperReadKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

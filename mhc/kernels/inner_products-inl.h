@@ -67,14 +67,14 @@ HWY_INLINE void sums_of_four(D d, const V* v, bool add, T* sums) {
 #endif
 
 /// <x_r, x_r> for kRows rows at the channels [begin, end).
-template <int kRows, class D, class T>
-HWY_INLINE void squares_of_rows(D d, int64_t begin, int64_t end, int64_t channels, const T* x, bool add, T* squares) {
+template <int kRows, class D, class S, class T>
+HWY_INLINE void squares_of_rows(D d, int64_t begin, int64_t end, int64_t channels, const S* x, bool add, T* squares) {
   using V = hn::Vec<D>;
   V sum[kRows];
   for (V& s : sum) s = hn::Zero(d);
   for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d)))
     for (int r = 0; r < kRows; ++r) {
-      const V v = hn::LoadU(d, x + r * channels + c);
+      const V v = load(d, x + r * channels + c);
       sum[r] = hn::MulAdd(v, v, sum[r]);
     }
   if constexpr (kRows == 4)
@@ -84,8 +84,8 @@ HWY_INLINE void squares_of_rows(D d, int64_t begin, int64_t end, int64_t channel
 }
 
 /// squares_i = <x_i, x_i>: x [n, C].
-template <class T>
-void squares_of(int64_t n, int64_t channels, const T* x, T* squares) {
+template <class S, class T = Compute<S>>
+void squares_of(int64_t n, int64_t channels, const S* x, T* squares) {
   if (channels == 0) std::fill_n(squares, n, T{0});
   over_channels<T>(channels, [=](auto d, int64_t begin, int64_t end) {
     by_fours(n, [=](auto rows, int64_t i) {
@@ -95,8 +95,8 @@ void squares_of(int64_t n, int64_t channels, const T* x, T* squares) {
 }
 
 /// <x, x>: x [n, C].
-template <class T>
-T sum_of_squares(int64_t n, int64_t channels, const T* x) {
+template <class S, class T = Compute<S>>
+T sum_of_squares(int64_t n, int64_t channels, const S* x) {
   T total = 0;
   for (int64_t first = 0; first < n; first += 4) {
     T squares[4] = {};
@@ -107,8 +107,8 @@ T sum_of_squares(int64_t n, int64_t channels, const T* x) {
 }
 
 /// <g_r, x_k> for kRows and kColumns rows at the channels [begin, end).
-template <int kRows, int kColumns, class D, class T>
-HWY_INLINE void products_of_rows(D d, int64_t begin, int64_t end, int64_t channels, const T* g, const T* x, bool add,
+template <int kRows, int kColumns, class D, class G, class X, class T>
+HWY_INLINE void products_of_rows(D d, int64_t begin, int64_t end, int64_t channels, const G* g, const X* x, bool add,
                                  T* products, int64_t row_step) {
   using V = hn::Vec<D>;
   V sum[kRows][kColumns];
@@ -116,9 +116,9 @@ HWY_INLINE void products_of_rows(D d, int64_t begin, int64_t end, int64_t channe
     for (V& s : row) s = hn::Zero(d);
   for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
     V right[kColumns];
-    for (int k = 0; k < kColumns; ++k) right[k] = hn::LoadU(d, x + k * channels + c);
+    for (int k = 0; k < kColumns; ++k) right[k] = load(d, x + k * channels + c);
     for (int r = 0; r < kRows; ++r) {
-      const V left = hn::LoadU(d, g + r * channels + c);
+      const V left = load(d, g + r * channels + c);
       for (int k = 0; k < kColumns; ++k) sum[r][k] = hn::MulAdd(left, right[k], sum[r][k]);
     }
   }
@@ -135,8 +135,8 @@ HWY_INLINE void products_of_rows(D d, int64_t begin, int64_t end, int64_t channe
 
 /// products_ij = <g_i, x_j> (+ products_ij when `accumulate`): g [n, C], x [m, C], products [n, m] with rows `row_step`
 /// apart.
-template <bool accumulate = false, class T>
-void inner_products(int64_t n, int64_t m, int64_t channels, const T* g, const T* x, T* products, int64_t row_step) {
+template <bool accumulate = false, class G, class X, class T = Compute<X>>
+void inner_products(int64_t n, int64_t m, int64_t channels, const G* g, const X* x, T* products, int64_t row_step) {
   for (int64_t i = 0; channels == 0 && !accumulate && i < n; ++i) std::fill_n(products + i * row_step, m, T{0});
   over_channels<T>(channels, [=](auto d, int64_t begin, int64_t end) {
     const bool add = accumulate || begin != 0;

@@ -24,14 +24,14 @@ void scale_channels(int64_t channels, const T* u, T scale, const T* weight, T* f
   for (int64_t c = 0; c < channels; ++c) f[c] = u[c] * scale * weight[c];
 }
 
-template <class T>
-void forward_tile(const MHCLayer<T>& c, int64_t begin, int64_t end) {
+template <class S, class T = Compute<S>>
+void forward_tile(const MHCLayer<S>& c, int64_t begin, int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t width = n * channels;
   const Store where = store_for(c.y, tokens * width, channels);
   std::vector<T> f(static_cast<size_t>(channels));
   for (int64_t t = begin; t < end; ++t) {
-    const T* x = c.x + t * width;
+    const S* x = c.x + t * width;
     T squares = 0;
     prefetch(x + width, width);
     mix(1, n, channels, {c.params.h_pre, 0, 1}, x, {}, f.data());
@@ -55,14 +55,14 @@ void norm_vjp(int64_t channels, const T* u, T rstd, const T* weight, T* df, T* d
 }
 
 /// sums: dh_pre [n], dh_post [n], dh_res [n, n], dweight [C] of the tile.
-template <class T>
-void vjp_tile(const MHCLayerVjp<T>& c, T* sums, int64_t begin, int64_t end) {
+template <class S, class T = Compute<S>>
+void vjp_tile(const MHCLayerVjp<S>& c, T* sums, int64_t begin, int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
   const int64_t width = n * channels;
   const Store where = store_for(c.dx, tokens * width, channels);
   std::vector<T> u(static_cast<size_t>(channels)), f(static_cast<size_t>(channels));
   for (int64_t t = begin; t < end; ++t) {
-    const T *x = c.x + t * width, *dy = c.dy + t * width;
+    const S *x = c.x + t * width, *dy = c.dy + t * width;
     prefetch(x + width, width);
     prefetch(dy + width, width);
     mix(1, n, channels, {c.params.h_pre, 0, 1}, x, {}, u.data());
@@ -87,9 +87,9 @@ template <class T>
 void vjp(const MHCLayerVjp<T>& c) {
   const Tiles tiles = tiles_of<T>(c.sizes);
   const int64_t n = c.sizes.n, m = n * (n + 2);
-  PartialSums<T> sums(tiles.count(), m + c.sizes.channels);
+  PartialSums<Compute<T>> sums(tiles.count(), m + c.sizes.channels);
   tiles.for_each([&](int64_t begin, int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
-  const T* total = sums.add_up();
+  const Compute<T>* total = sums.add_up();
   std::copy_n(total, n, c.dh_pre);
   std::copy_n(total + n, n, c.dh_post);
   std::copy_n(total + 2 * n, n * n, c.dh_res);
@@ -99,7 +99,7 @@ void vjp(const MHCLayerVjp<T>& c) {
 template <class T>
 constexpr MHCLayerKernels<T> kTable = {.forward = forward<T>, .vjp = vjp<T>};
 
-braid::kernels::Tables<MHCLayerKernels> tables() { return {kTable<float>, kTable<double>}; }
+braid::kernels::Tables<MHCLayerKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

@@ -17,22 +17,25 @@ template <class T>
 struct MHCLayer {
   StreamSizes sizes;
   double eps;
-  MHCLayerParams<T> params;
-  const T* x;   // [tokens, n, C]
-  T *y, *rstd;  // [tokens, n, C], [tokens]
+  MHCLayerParams<Compute<T>> params;
+  const T* x;        // [tokens, n, C]
+  T* y;              // [tokens, n, C]
+  Compute<T>* rstd;  // [tokens]
 };
 
 /// Its vjp, in one pass over x and dy; u and f are computed anew.
 template <class T>
 struct MHCLayerVjp {
   StreamSizes sizes;
-  MHCLayerParams<T> params;
-  const T *x, *rstd, *dy;
-  T* dx;                                   // [tokens, n, C]
-  T *dh_pre, *dh_post, *dh_res, *dweight;  // summed tile by tile, then in the order of the tiles
+  MHCLayerParams<Compute<T>> params;
+  const T* x;
+  const Compute<T>* rstd;
+  const T* dy;
+  T* dx;                                            // [tokens, n, C]
+  Compute<T> *dh_pre, *dh_post, *dh_res, *dweight;  // summed tile by tile, then in the order of the tiles
 };
 
-/// The kernels for the best instruction set of this processor. T is float or double.
+/// The kernels for the best instruction set of this processor. T, that of the streams, is float, double or bfloat16.
 template <class T>
 struct MHCLayerKernels {
   void (*forward)(const MHCLayer<T>&);

@@ -1,6 +1,7 @@
 #include <braid/mhc/kernels/mhc_read.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/tensor.h>
@@ -46,69 +47,87 @@ void for_tiles(int64_t begin, int64_t end, int64_t tile, F&& f) {
   for (; begin < end; begin += tile) f(begin, std::min(begin + tile, end), std::min(begin + 2 * tile, end));
 }
 
-/// All tiles of a group of tokens. With `cached` [tile, nC] for their streams, those are stored by non-temporal stores.
-template <class T>
-void read_group(const MHCRead<T>& c, T* cached, int64_t first, int64_t last) {
+/// Where the streams of a tile [tile, nC] are kept in cache: as they are stored, when that is by non-temporal stores, and
+/// as they are computed with, when they are bfloat16.
+template <class S>
+struct CachedTile {
+  S* stored = nullptr;
+  Compute<S>* wide = nullptr;
+};
+
+/// All tiles of a group of tokens.
+template <class S, class T = Compute<S>>
+void read_group(const MHCRead<S>& c, CachedTile<S> cached, int64_t first, int64_t last) {
   const bool pending = c.before.f != nullptr;
   const int64_t width = c.sizes.width();
-  const T *source = pending ? c.before.x : c.x, *streams = pending ? c.written : c.x;
+  const S *source = pending ? c.before.x : c.x, *streams = pending ? c.written : c.x;
   MapLanes<T> lanes(c.sizes, c.params);
   for_tiles(first, last, tile_size<T>(c.sizes), [&](int64_t begin, int64_t end, int64_t next_end) {
-    if (pending) write_tile(c, cached, begin, end);
-    const Prefetcher<T> next(source + end * width, nullptr, (next_end - end) * width);
-    read_tile(c, lanes, cached != nullptr ? cached : streams + begin * width, next, begin, end);
+    if (pending) write_tile(c, cached.stored, begin, end);
+    const Prefetcher<S> next(source + end * width, nullptr, (next_end - end) * width);
+    const S* x = cached.stored != nullptr ? cached.stored : streams + begin * width;
+    read_tile(c, lanes, widen_tile((end - begin) * width, x, cached.wide), next, begin, end);
   });
   hwy::FlushStream();
 }
 
-template <class T>
-void read(const MHCRead<T>& c) {
+template <class S>
+void read(const MHCRead<S>& c) {
   const MHCSizes& s = c.sizes;
   // Nothing is summed, so the groups may depend on the number of threads: long ones, but some for every thread.
-  const Tiles groups = groups_of<T>(s, std::min(kGroup, s.tokens / (4 * num_threads())));
-  if (c.before.f == nullptr || !non_temporal(c.written, s.tokens * s.width(), s.channels))
-    return groups.for_each([&](int64_t first, int64_t last) { read_group<T>(c, nullptr, first, last); });
-  Scratch<T> scratch(tile_size<T>(s) * s.width());
-  groups.for_each(
-      [&](int64_t first, int64_t last) { scratch.lend([&](T* cached) { read_group(c, cached, first, last); }); });
+  const Tiles groups = groups_of<S>(s, std::min(kGroup, s.tokens / (4 * num_threads())));
+  const bool streamed = c.before.f != nullptr && non_temporal(c.written, s.tokens * s.width(), s.channels);
+  constexpr bool kWidens = !std::is_same_v<S, Compute<S>>;
+  if (!streamed && !kWidens)
+    return groups.for_each([&](int64_t first, int64_t last) { read_group<S>(c, {}, first, last); });
+  const int64_t size = tile_size<S>(s) * s.width();
+  Scratch<S> stored(streamed ? size : 0);
+  Scratch<Compute<S>> wide(kWidens ? size : 0);
+  groups.for_each([&](int64_t first, int64_t last) {
+    stored.lend([&](S* tile) {
+      wide.lend([&](Compute<S>* wide_tile) {
+        read_group(c, CachedTile<S>{streamed ? tile : nullptr, wide_tile}, first, last);
+      });
+    });
+  });
 }
 
 /// All tiles of a group of tokens.
-template <class T>
-void vjp_group(const MHCReadVjp<T>& c, const ParamSums<T>& sums, T* scratch, int64_t first, int64_t last) {
+template <class S, class T = Compute<S>>
+void vjp_group(const MHCReadVjp<S>& c, const ParamSums<T>& sums, T* scratch, int64_t first, int64_t last) {
   const MHCSizes& s = c.sizes;
-  const int64_t width = s.width(), tile = tile_size<T>(s);
-  const TileBuffers<T> buffers(s, tile, scratch);
+  const int64_t width = s.width(), tile = tile_size<S>(s);
+  const TileBuffers<S> buffers(s, tile, scratch);
   MapLanes<T> lanes(s, c.params);
   for_tiles(first, last, tile, [&](int64_t begin, int64_t end, int64_t next_end) {
-    const T* dy = c.dy == nullptr ? nullptr : c.dy + end * width;
-    vjp_tile(c, lanes, buffers, sums, Prefetcher<T>(c.x + end * width, dy, (next_end - end) * width), begin, end);
+    const S* dy = c.dy == nullptr ? nullptr : c.dy + end * width;
+    vjp_tile(c, lanes, buffers, sums, Prefetcher<S>(c.x + end * width, dy, (next_end - end) * width), begin, end);
   });
   hwy::FlushStream();
 }
 
-template <class T>
-void vjp(const MHCReadVjp<T>& c) {
+template <class S, class T = Compute<S>>
+void vjp(const MHCReadVjp<S>& c) {
   constexpr int64_t kFew = 16;  // tokens for which panels do not pay
   const MHCSizes& s = c.sizes;
   const int64_t width = s.width(), m = s.columns(), dphi_size = panels_size(width, m);
-  const int64_t tile_elements = TileBuffers<T>::size(s, tile_size<T>(s));
+  const int64_t tile_elements = TileBuffers<S>::size(s, tile_size<S>(s));
   if (s.tokens < kFew) {
     if (s.tokens == 0) std::fill_n(c.dphi, width * m, T{0});
     std::fill_n(c.dalpha, s.groups(), T{0});
     std::fill_n(c.dbias, m, T{0});
     Tensor buffer({tile_elements}, dtype_of<T>());
-    return vjp_group(c, {nullptr, c.dphi, c.dalpha, c.dbias}, buffer.mutable_data<T>(), 0, s.tokens);
+    return vjp_group<S>(c, {nullptr, c.dphi, c.dalpha, c.dbias}, buffer.mutable_data<T>(), 0, s.tokens);
   }
   Tensor panels = zeros({dphi_size}, dtype_of<T>());
   T* const phi = panels.mutable_data<T>();
   pack_panels(width, m, c.params.phi, phi);
-  const Tiles groups = groups_of<T>(s, kGroup);
+  const Tiles groups = groups_of<S>(s, kGroup);
   PartialSums<T> sums(groups.count(), dphi_size + s.groups() + m);
   Scratch<T> scratch(tile_elements);
   groups.for_each([&](int64_t first, int64_t last) {
     T *dphi = sums.row(groups.index(first)), *dalpha = dphi + dphi_size;
-    scratch.lend([&](T* buffer) { vjp_group(c, {phi, dphi, dalpha, dalpha + s.groups()}, buffer, first, last); });
+    scratch.lend([&](T* buffer) { vjp_group<S>(c, {phi, dphi, dalpha, dalpha + s.groups()}, buffer, first, last); });
   });
   const T* total = sums.add_up();
   unpack_panels(width, m, total, c.dphi);
@@ -119,7 +138,7 @@ void vjp(const MHCReadVjp<T>& c) {
 template <class T>
 constexpr MHCReadKernels<T> kTable = {.read = read<T>, .vjp = vjp<T>};
 
-braid::kernels::Tables<MHCReadKernels> tables() { return {kTable<float>, kTable<double>}; }
+braid::kernels::Tables<MHCReadKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

@@ -37,9 +37,9 @@ struct MHCParams {
 /// The write that an earlier connection of any kind still owes: y = H_res x + H_post^T f. All null when there is none.
 template <class T>
 struct MHCWrite {
-  const T* x = nullptr;              // [tokens, n, C]; not read by the vjp
-  StreamMap<const T> h_post, h_res;  // [n], [n, n]; the vjp does not read h_res
-  const T* f = nullptr;              // [tokens, C]
+  const T* x = nullptr;                       // [tokens, n, C]; not read by the vjp
+  StreamMap<const Compute<T>> h_post, h_res;  // [n], [n, n]; the vjp does not read h_res
+  const T* f = nullptr;                       // [tokens, C]
 };
 
 /// One pass over tiles of tokens that stay in cache: the pending write, then z = x_flat phi,
@@ -48,12 +48,13 @@ struct MHCWrite {
 template <class T>
 struct MHCRead {
   MHCSizes sizes;
-  MHCParams<T> params;
+  MHCParams<Compute<T>> params;
   MHCWrite<T> before;
-  StreamMap<const T> pre;  // [n]; null: read by H_pre
-  const T* x;              // [tokens, n, C]; null when a write is pending, whose result is then read
-  T* written;              // [tokens, n, C], the result of the pending write; null when there is none
-  T *z, *r, *maps, *u;     // [tokens, columns], [tokens], [tokens, maps], [tokens, C]
+  StreamMap<const Compute<T>> pre;  // [n]; null: read by H_pre
+  const T* x;                       // [tokens, n, C]; null when a write is pending, whose result is then read
+  T* written;                       // [tokens, n, C], the result of the pending write; null when there is none
+  Compute<T> *z, *r, *maps;         // [tokens, columns], [tokens], [tokens, maps]
+  T* u;                             // [tokens, C]
 };
 
 /// Its vjp, in one pass over x and dy: dx is the cotangent of the streams that were read, with the terms of this
@@ -63,19 +64,21 @@ struct MHCRead {
 template <class T>
 struct MHCReadVjp {
   MHCSizes sizes;
-  MHCParams<T> params;
+  MHCParams<Compute<T>> params;
   MHCWrite<T> before;
-  StreamMap<const T> pre;         // as given
-  const T *x, *z, *r, *maps;      // x as read, and the results of the forward pass
-  const T *dy, *du;               // [tokens, n, C] of this connection's write, [tokens, C]
-  const T *dh_pre, *dh_post;      // [tokens, n]; that of H_pre only where `pre` is given
-  T* dx;                          // [tokens, n, C]; may be dy itself when n <= 4
-  T* dpre;                        // [tokens, n] whatever the step of `pre`; not touched without it
-  T *dphi, *dalpha, *dbias;       // [nC, columns], [groups], [columns]
-  T *dh_post_before, *df_before;  // [tokens, n] whatever the step of h_post, [tokens, C]; not touched without a write
+  StreamMap<const Compute<T>> pre;     // as given
+  const T* x;                          // as read
+  const Compute<T> *z, *r, *maps;      // the results of the forward pass
+  const T *dy, *du;                    // [tokens, n, C] of this connection's write, [tokens, C]
+  const Compute<T> *dh_pre, *dh_post;  // [tokens, n]; that of H_pre only where `pre` is given
+  T* dx;                               // [tokens, n, C]; may be dy itself when n <= 4
+  Compute<T>* dpre;                    // [tokens, n] whatever the step of `pre`; not touched without it
+  Compute<T> *dphi, *dalpha, *dbias;   // [nC, columns], [groups], [columns]
+  Compute<T>* dh_post_before;          // [tokens, n] whatever the step of h_post; not touched without a write
+  T* df_before;                        // [tokens, C]; not touched without a write
 };
 
-/// The kernels for the best instruction set of this processor. T is float or double.
+/// The kernels for the best instruction set of this processor. T, that of the streams, is float, double or bfloat16.
 template <class T>
 struct MHCReadKernels {
   void (*read)(const MHCRead<T>&);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include <hwy/highway.h>
 
@@ -38,12 +39,12 @@ T root_mean_square(const MHCSizes& s, const T* x) {
 
 /// The pending write of one tile. With `cached` [tile, nC] the new streams are there as well, and stored by
 /// non-temporal stores.
-template <class T>
-void write_tile(const MHCRead<T>& c, T* cached, int64_t begin, int64_t end) {
+template <class S>
+void write_tile(const MHCRead<S>& c, S* cached, int64_t begin, int64_t end) {
   const MHCSizes& s = c.sizes;
   const int64_t width = s.width();
   for (int64_t t = begin; t < end; ++t) {
-    T *written = c.written + t * width, *y = cached == nullptr ? written : cached + (t - begin) * width;
+    S *written = c.written + t * width, *y = cached == nullptr ? written : cached + (t - begin) * width;
     prefetch(c.before.x + (t + 1) * width, width);
     mix(s.n, s.n, s.channels, {c.before.h_res.at(t), s.n, 1}, c.before.x + t * width,
         {c.before.h_post.at(t), c.before.f + t * s.channels}, y);
@@ -51,12 +52,24 @@ void write_tile(const MHCRead<T>& c, T* cached, int64_t begin, int64_t end) {
   }
 }
 
-/// z, r, the maps and u of one tile with the streams x [count, nC]; `next` is prefetched meanwhile.
+/// The streams of a tile as the maps compute on them: themselves, or in `wide` where they are bfloat16.
 template <class T>
-void read_tile(const MHCRead<T>& c, MapLanes<T>& lanes, const T* x, Prefetcher<T> next, int64_t begin, int64_t end) {
+const T* widen_tile(int64_t, const T* x, T*) {
+  return x;
+}
+inline const float* widen_tile(int64_t count, const bfloat16* x, float* wide) {
+  over_channels<float>(count, [=](auto d, int64_t begin, int64_t end) HWY_ATTR {
+    for (int64_t i = begin; i < end; i += static_cast<int64_t>(hn::Lanes(d))) hn::StoreU(load(d, x + i), d, wide + i);
+  });
+  return wide;
+}
+
+/// z, r, the maps and u of one tile with the streams x [count, nC]; `next` is prefetched meanwhile.
+template <class S, class T = Compute<S>>
+void read_tile(const MHCRead<S>& c, MapLanes<T>& lanes, const T* x, Prefetcher<S> next, int64_t begin, int64_t end) {
   const MHCSizes& s = c.sizes;
   const int64_t columns = s.columns(), m = s.maps(), width = s.width();
-  multiply_thin({end - begin, width, columns, x, c.params.phi, c.z + begin * columns}, next);
+  multiply_thin<T, S>({end - begin, width, columns, x, c.params.phi, c.z + begin * columns}, next);
   for (int64_t t = begin; t < end; ++t) c.r[t] = root_mean_square(s, x + (t - begin) * width);
   for (int64_t t = begin; t < end; t += lanes.lanes())
     lanes.forward(std::min(lanes.lanes(), end - t), c.z + t * columns, c.r + t, c.maps + t * m);
@@ -66,21 +79,25 @@ void read_tile(const MHCRead<T>& c, MapLanes<T>& lanes, const T* x, Prefetcher<T
 }
 
 /// The buffers of one tile of the vjp.
-template <class T>
+template <class S, class T = Compute<S>>
 struct TileBuffers {
   T *products, *dz, *dmaps, *scale;  // [tile, product_step()], [tile, columns], [tile, maps], [tile]
+  T* wide;                           // [tile, nC], see widen_tile
 
   /// Rows of `products` lie a little more than a token apart: were it as far as those of x, a processor would take the
   /// load of an x for one of the product just stored.
   static int64_t product_step(const MHCSizes& s) { return s.width() + 16; }
 
-  static int64_t size(const MHCSizes& s, int64_t tile) { return tile * (product_step(s) + s.columns() + s.maps() + 1); }
+  static int64_t size(const MHCSizes& s, int64_t tile) {
+    return tile * (product_step(s) + s.columns() + s.maps() + 1 + (std::is_same_v<S, T> ? 0 : s.width()));
+  }
 
   TileBuffers(const MHCSizes& s, int64_t tile, T* scratch)
       : products(scratch),
         dz(products + tile * product_step(s)),
         dmaps(dz + tile * s.columns()),
-        scale(dmaps + tile * s.maps()) {}
+        scale(dmaps + tile * s.maps()),
+        wide(scale + tile) {}
 };
 
 /// phi and the sums of the parameters' gradients, to which each tile adds. Without panels of phi, which do not pay for
@@ -92,26 +109,27 @@ struct ParamSums {
 };
 
 /// The initial value of a token's dx: dz phi^T - scale x.
-template <class T>
+template <class S, class T = Compute<S>>
 struct NormCotangent {
-  const T *products, *x;  // [n, C], dz phi^T; [n, C]
+  const T* products;  // [n, C], dz phi^T
+  const S* x;         // [n, C]
   T scale;
   int64_t channels;
 
   template <class D>
   hn::Vec<D> operator()(D d, int64_t row, int64_t c) const {
     const int64_t at = row * channels + c;
-    return hn::NegMulAdd(hn::Set(d, scale), hn::LoadU(d, x + at), hn::LoadU(d, products + at));
+    return hn::NegMulAdd(hn::Set(d, scale), load(d, x + at), hn::LoadU(d, products + at));
   }
 };
 
 /// dmaps [tile, maps]: pre <du, x_i> or as given, post as given, res <dy_i, x_j>.
-template <class T>
-void collect_dmaps(const MHCReadVjp<T>& c, T* dmaps, int64_t begin, int64_t end) {
+template <class S, class T = Compute<S>>
+void collect_dmaps(const MHCReadVjp<S>& c, T* dmaps, int64_t begin, int64_t end) {
   const MHCSizes& s = c.sizes;
   std::fill_n(dmaps, (end - begin) * s.maps(), T{0});
   for (int64_t t = begin; t < end; ++t, dmaps += s.maps()) {
-    const T* x = c.x + t * s.width();
+    const S* x = c.x + t * s.width();
     T* dread = dmaps;  // of what u was read by
     if (c.pre.data != nullptr) {
       dread = c.dpre + t * s.n;
@@ -125,34 +143,35 @@ void collect_dmaps(const MHCReadVjp<T>& c, T* dmaps, int64_t begin, int64_t end)
 }
 
 /// products = dz phi^T and dphi += x^T dz of one tile, while `next` is prefetched.
-template <class T>
-void products_of_tile(const MHCReadVjp<T>& c, const TileBuffers<T>& tile, const ParamSums<T>& sums, int64_t begin,
-                      int64_t end, Prefetcher<T> next) {
+template <class S, class T = Compute<S>>
+void products_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, const ParamSums<T>& sums, int64_t begin,
+                      int64_t end, Prefetcher<S> next) {
   const MHCSizes& s = c.sizes;
   const int64_t count = end - begin, m = s.columns(), width = s.width(), step = tile.product_step(s);
-  const T* x = c.x + begin * width;
+  const S* x = c.x + begin * width;
   if (sums.phi_panels != nullptr)
-    return product_vjp<T>({count, width, m, x, tile.dz, sums.phi_panels, sums.dphi, tile.products, step}, next);
-  gemm<T>(true, false, width, m, count, 1, x, width, tile.dz, m, 0, sums.dphi, m);
+    return product_vjp<S>({count, width, m, x, tile.dz, sums.phi_panels, sums.dphi, tile.products, step}, next);
+  const T* wide = widen_tile(count * width, x, tile.wide);
+  gemm<T>(true, false, width, m, count, 1, wide, width, tile.dz, m, 0, sums.dphi, m);
   gemm<T>(false, true, count, width, m, 1, tile.dz, m, c.params.phi, m, 0, tile.products, step);
 }
 
 /// dx = dz phi^T - scale x + H_pre^T du + H_res^T dy of one tile, and from it the vjp of the write before:
 /// dh_post_i = <dx_i, f>, df = H_post dx.
-template <class T>
-void dx_of_tile(const MHCReadVjp<T>& c, const TileBuffers<T>& tile, int64_t begin, int64_t end) {
+template <class S, class T = Compute<S>>
+void dx_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, int64_t begin, int64_t end) {
   const MHCSizes& s = c.sizes;
-  const MHCWrite<T>& before = c.before;
+  const MHCWrite<S>& before = c.before;
   const int64_t n = s.n, channels = s.channels, width = s.width();
   // It stays in cache where it is read again, by the write before, or lies there already as dy.
   const bool in_cache = before.f != nullptr || c.dx == c.dy;
   const Store where = in_cache ? Store::cached : store_for(c.dx, s.tokens * width, channels);
   for (int64_t t = begin, i = 0; t < end; ++t, ++i) {
-    const NormCotangent<T> start{tile.products + i * tile.product_step(s), c.x + t * width, tile.scale[i], channels};
+    const NormCotangent<S> start{tile.products + i * tile.product_step(s), c.x + t * width, tile.scale[i], channels};
     const T* maps = c.maps + t * s.maps();
     const T *h_pre = c.pre.data != nullptr ? c.pre.at(t) : maps, *h_res = maps + 2 * n;
-    const T *du = c.du == nullptr ? nullptr : c.du + t * channels, *dy = c.dy == nullptr ? nullptr : c.dy + t * width;
-    T* dx = c.dx + t * width;
+    const S *du = c.du == nullptr ? nullptr : c.du + t * channels, *dy = c.dy == nullptr ? nullptr : c.dy + t * width;
+    S* dx = c.dx + t * width;
     mix_from_to(where, start, n, dy == nullptr ? 0 : n, channels, {h_res, 1, n}, dy, {h_pre, du}, dx);
     if (before.f == nullptr) continue;
     inner_products(n, 1, channels, dx, before.f + t * channels, c.dh_post_before + t * n, 1);
@@ -161,9 +180,9 @@ void dx_of_tile(const MHCReadVjp<T>& c, const TileBuffers<T>& tile, int64_t begi
 }
 
 /// The gradients of each token, and what the tokens add to those of the parameters.
-template <class T>
-void vjp_tile(const MHCReadVjp<T>& c, MapLanes<T>& lanes, const TileBuffers<T>& tile, const ParamSums<T>& sums,
-              Prefetcher<T> next, int64_t begin, int64_t end) {
+template <class S, class T = Compute<S>>
+void vjp_tile(const MHCReadVjp<S>& c, MapLanes<T>& lanes, const TileBuffers<S>& tile, const ParamSums<T>& sums,
+              Prefetcher<S> next, int64_t begin, int64_t end) {
   const int64_t columns = c.sizes.columns(), m = c.sizes.maps();
   collect_dmaps(c, tile.dmaps, begin, end);
   for (int64_t t = begin, i = 0; t < end; t += lanes.lanes(), i += lanes.lanes())

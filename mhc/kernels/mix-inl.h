@@ -30,10 +30,10 @@ struct Coefficients {
 };
 
 /// A term of every row of a mixture.
-template <class T>
+template <class T, class V = T>
 struct Outer {
   const T* rows = nullptr;    // [n]
-  const T* vector = nullptr;  // [C]; null: no such term
+  const V* vector = nullptr;  // [C]; null: no such term
 };
 
 /// The initial value of a mixture: zero, or given rows.
@@ -51,32 +51,32 @@ struct FromRows {
 
   template <class D>
   hn::Vec<D> operator()(D d, int64_t row, int64_t c) const {
-    return hn::LoadU(d, rows + row * channels + c);
+    return load(d, rows + row * channels + c);
   }
 };
 
 /// Rows [row, row + kRows) of mix() at the channels [begin, end). With kColumns = 4 = m, the paper's n, the
 /// coefficients stay in registers, where there are 32. (A function, not a lambda: what a lambda captures is read again
 /// after every store.)
-template <Store kStore, int kRows, int kColumns, class D, class T, class Start>
+template <Store kStore, int kRows, int kColumns, class D, class T, class X, class V, class Y, class Start>
 HWY_INLINE void mix_rows(D d, int64_t begin, int64_t end, int64_t row, int64_t m, int64_t channels, Coefficients<T> a,
-                         const T* x, Outer<T> outer, Start start, T* y) {
-  using V = hn::Vec<D>;
-  V factor[kRows][std::max(1, kColumns)], outer_factor[kRows];
+                         const X* x, Outer<T, V> outer, Start start, Y* y) {
+  using Vector = hn::Vec<D>;
+  Vector factor[kRows][std::max(1, kColumns)], outer_factor[kRows];
   for (int r = 0; r < kRows; ++r) {
     for (int j = 0; j < kColumns; ++j) factor[r][j] = hn::Set(d, a.at(row + r, j));
     outer_factor[r] = outer.vector == nullptr ? hn::Zero(d) : hn::Set(d, outer.rows[row + r]);
   }
   y += row * channels;
   for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
-    V sum[kRows];
+    Vector sum[kRows];
     for (int r = 0; r < kRows; ++r) sum[r] = start(d, row + r, c);
     if (outer.vector != nullptr) {
-      const V v = hn::LoadU(d, outer.vector + c);
+      const Vector v = load(d, outer.vector + c);
       for (int r = 0; r < kRows; ++r) sum[r] = hn::MulAdd(outer_factor[r], v, sum[r]);
     }
     for (int64_t j = 0; j < (kColumns != 0 ? kColumns : m); ++j) {
-      const V v = hn::LoadU(d, x + j * channels + c);
+      const Vector v = load(d, x + j * channels + c);
       for (int r = 0; r < kRows; ++r)
         sum[r] = hn::MulAdd(kColumns != 0 ? factor[r][j] : hn::Set(d, a.at(row + r, j)), v, sum[r]);
     }
@@ -84,41 +84,44 @@ HWY_INLINE void mix_rows(D d, int64_t begin, int64_t end, int64_t row, int64_t m
   }
 }
 
-/// y_i = start_i + outer.rows_i outer.vector + sum_j a_ij x_j. x [m, C], y [n, C]. y may be what it starts from, and x
+/// y_i = start_i + outer.rows_i outer.vector + sum_j a_ij x_j, of which each is rounded once. x [m, C], y [n, C]. y may be what it starts from, and x
 /// when n <= 4: all of a channel is then read before it is written.
-template <Store kStore, class T, class Start>
-void mix_from(Start start, int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x, Outer<T> outer,
-              T* y) {
+template <Store kStore, class X, class Y, class Start, class V = X>
+void mix_from(Start start, int64_t n, int64_t m, int64_t channels, Coefficients<Compute<X>> a, const X* x,
+              Outer<Compute<X>, V> outer, Y* y) {
+  using T = Compute<X>;
   over_channels<T>(channels, [=](auto d, int64_t begin, int64_t end) {
     by_fours(n, [=](auto rows, int64_t row) {
       constexpr int kRows = decltype(rows)::value;
-      const auto run = m == 4 ? &mix_rows<kStore, kRows, 4, decltype(d), T, Start>
-                              : &mix_rows<kStore, kRows, 0, decltype(d), T, Start>;
+      const auto run = m == 4 ? &mix_rows<kStore, kRows, 4, decltype(d), T, X, V, Y, Start>
+                              : &mix_rows<kStore, kRows, 0, decltype(d), T, X, V, Y, Start>;
       run(d, begin, end, row, m, channels, a, x, outer, start, y);
     });
   });
 }
 
 /// y_i = sum_j a_ij x_j + outer.rows_i outer.vector (+ y_i when `accumulate`).
-template <bool accumulate = false, class T>
-void mix(int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x, Outer<T> outer, T* y) {
+template <bool accumulate = false, class X, class Y>
+void mix(int64_t n, int64_t m, int64_t channels, Coefficients<Compute<X>> a, const X* x, Outer<Compute<X>, X> outer,
+         Y* y) {
   if constexpr (accumulate)
-    mix_from<Store::cached>(FromRows<T>{y, channels}, n, m, channels, a, x, outer, y);
+    mix_from<Store::cached>(FromRows<Y>{y, channels}, n, m, channels, a, x, outer, y);
   else
     mix_from<Store::cached>(FromZero(), n, m, channels, a, x, outer, y);
 }
 
 /// The same with a y that may be stored by non-temporal stores.
-template <class T, class Start>
-void mix_from_to(Store where, Start start, int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x,
-                 Outer<T> outer, T* y) {
-  const auto run =
-      where == Store::cached ? &mix_from<Store::cached, T, Start> : &mix_from<Store::non_temporal, T, Start>;
+template <class X, class Y, class Start, class V = X>
+void mix_from_to(Store where, Start start, int64_t n, int64_t m, int64_t channels, Coefficients<Compute<X>> a,
+                 const X* x, Outer<Compute<X>, V> outer, Y* y) {
+  const auto run = where == Store::cached ? &mix_from<Store::cached, X, Y, Start, V>
+                                          : &mix_from<Store::non_temporal, X, Y, Start, V>;
   run(start, n, m, channels, a, x, outer, y);
 }
 
-template <class T>
-void mix_to(Store where, int64_t n, int64_t m, int64_t channels, Coefficients<T> a, const T* x, Outer<T> outer, T* y) {
+template <class X, class Y, class V = X>
+void mix_to(Store where, int64_t n, int64_t m, int64_t channels, Coefficients<Compute<X>> a, const X* x,
+            Outer<Compute<X>, V> outer, Y* y) {
   mix_from_to(where, FromZero(), n, m, channels, a, x, outer, y);
 }
 

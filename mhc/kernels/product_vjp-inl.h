@@ -26,10 +26,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int64_t kMostTokens = 32;
 
 /// z = x phi of some tokens, backwards: dphi += x^T dz and products = dz phi^T.
-template <class T>
+template <class S, class T = Compute<S>>
 struct ProductVjp {
   int64_t tokens, width, m;
-  const T *x, *dz;     // [tokens, width], [tokens, m]
+  const S* x;          // [tokens, width]
+  const T* dz;         // [tokens, m]
   const T* phi;        // panels of [width, m]
   T *dphi, *products;  // panels of [width, m]; [tokens, width] with rows product_step apart
   int64_t product_step;
@@ -80,21 +81,21 @@ void multiply_panel(D d, int64_t rows, int64_t terms, const T* a, int64_t a_step
 
 /// Both products of a tile while the next is prefetched. Rows of x lie a power of two apart, where a first-level cache
 /// has room for eight: what a panel needs of them is copied first.
-template <class T>
-void product_vjp(const ProductVjp<T>& v, Prefetcher<T> prefetcher) {
+template <class S, class T = Compute<S>>
+void product_vjp(const ProductVjp<S>& v, Prefetcher<S> prefetcher) {
   const hn::CappedTag<T, kPanel> d;
   HWY_ALIGN T columns[kMostTokens * kPanel];
   for (int64_t p = 0; p < v.width; p += kPanel) {
     const bool whole = p + kPanel <= v.width;
     const int64_t size = whole ? kPanel : v.width - p;
     for (int64_t t = 0; t < v.tokens; ++t) {
-      const T* from = v.x + t * v.width + p;
+      const S* from = v.x + t * v.width + p;
       T* to = columns + t * kPanel;
       if (whole)
-        std::copy_n(from, kPanel, to);
+        for (int64_t i = 0; i < kPanel; i += static_cast<int64_t>(hn::Lanes(d))) hn::Store(load(d, from + i), d, to + i);
       else
         std::fill(std::copy_n(from, size, to), to + kPanel, T{0});
-      prefetcher.next_line();
+      if (sizeof(S) == sizeof(T) || p % (2 * kPanel) == 0) prefetcher.next_line();
     }
     multiply_panel<true>(d, v.m, v.tokens, v.dz, v.m, 1, columns, v.dphi + p * v.m, kPanel);
     multiply_panel<false>(d, v.tokens, v.m, v.dz, 1, v.m, v.phi + p * v.m, whole ? v.products + p : columns,

@@ -33,7 +33,7 @@ void write_tile(const StreamWrite<T>& c, int64_t begin, int64_t end) {
   const Store where = store_for(c.y, tokens * width, channels);
   for (int64_t t = begin; t < end; ++t) {
     const T* x = c.x + t * width;
-    mix_to(where, n, n, channels, {c.h_res.at(t), n, 1}, x, Outer<T>{c.h_post.at(t), c.f + t * channels},
+    mix_to(where, n, n, channels, {c.h_res.at(t), n, 1}, x, {c.h_post.at(t), c.f + t * channels},
            c.y + t * width);
   }
   hwy::FlushStream();
@@ -60,7 +60,7 @@ void vjp_tile(const StreamVjp<T>& c, int64_t begin, int64_t end) {
     const int64_t written = dy == nullptr ? 0 : n;
     if (c.df != nullptr) mix(1, written, channels, {c.h_post.at(t), 0, 1}, dy, {}, c.df + t * channels);
     if (c.dx != nullptr)
-      mix_to(where, n, written, channels, {c.h_res.at(t), 1, n}, dy, Outer<T>{c.h_pre.at(t), du}, c.dx + t * width);
+      mix_to(where, n, written, channels, {c.h_res.at(t), 1, n}, dy, {c.h_pre.at(t), du}, c.dx + t * width);
   }
   hwy::FlushStream();
 }
@@ -80,17 +80,17 @@ template <class T>
 void vjp(const StreamVjp<T>& call) {
   const Tiles tiles = tiles_of<T>(call.sizes);
   const int64_t n = call.sizes.n;
-  const auto shared = [](const StreamMap<T>& map) { return map.data != nullptr && map.step == 0; };
-  PartialSums<T> sums(tiles.count(), n * (n + 2));
+  const auto shared = [](const StreamMap<Compute<T>>& map) { return map.data != nullptr && map.step == 0; };
+  PartialSums<Compute<T>> sums(tiles.count(), n * (n + 2));
   tiles.for_each([&](int64_t begin, int64_t end) {
     StreamVjp<T> c = call;
-    T* row = sums.row(tiles.index(begin));
+    Compute<T>* row = sums.row(tiles.index(begin));
     if (shared(call.dh_pre)) c.dh_pre.data = row;
     if (shared(call.dh_post)) c.dh_post.data = row + n;
     if (shared(call.dh_res)) c.dh_res.data = row + 2 * n;
     vjp_tile(c, begin, end);
   });
-  const T* total = sums.add_up();
+  const Compute<T>* total = sums.add_up();
   if (shared(call.dh_pre)) std::copy_n(total, n, call.dh_pre.data);
   if (shared(call.dh_post)) std::copy_n(total + n, n, call.dh_post.data);
   if (shared(call.dh_res)) std::copy_n(total + 2 * n, n * n, call.dh_res.data);
@@ -99,7 +99,7 @@ void vjp(const StreamVjp<T>& call) {
 template <class T>
 constexpr ReadWriteKernels<T> kTable = {.read = read<T>, .write = write<T>, .vjp = vjp<T>};
 
-braid::kernels::Tables<ReadWriteKernels> tables() { return {kTable<float>, kTable<double>}; }
+braid::kernels::Tables<ReadWriteKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 
 }  // namespace
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

@@ -24,18 +24,18 @@ struct StreamMap {
 template <class T>
 struct StreamRead {
   StreamSizes sizes;
-  StreamMap<const T> h_pre;  // [n]
-  const T* x;                // [tokens, n, C]
-  T* u;                      // [tokens, C]
+  StreamMap<const Compute<T>> h_pre;  // [n]
+  const T* x;                         // [tokens, n, C]
+  T* u;                               // [tokens, C]
 };
 
 /// y_i = sum_j h_res_ij x_j + h_post_i f
 template <class T>
 struct StreamWrite {
   StreamSizes sizes;
-  StreamMap<const T> h_res, h_post;  // [n, n], [n]
-  const T *x, *f;                    // [tokens, n, C], [tokens, C]
-  T* y;                              // [tokens, n, C]
+  StreamMap<const Compute<T>> h_res, h_post;  // [n, n], [n]
+  const T *x, *f;                             // [tokens, n, C], [tokens, C]
+  T* y;                                       // [tokens, n, C]
 };
 
 /// The vjp of both, in one pass: df = H_post dy, dx_j = sum_i h_res_ij dy_i + h_pre_j du, dh_post_i = <dy_i, f>,
@@ -45,14 +45,14 @@ struct StreamWrite {
 template <class T>
 struct StreamVjp {
   StreamSizes sizes;
-  StreamMap<const T> h_pre = {}, h_res = {}, h_post = {};
+  StreamMap<const Compute<T>> h_pre = {}, h_res = {}, h_post = {};
   const T *x = nullptr, *f = nullptr;
-  const T *du = nullptr, *dy = nullptr;                 // [tokens, C], [tokens, n, C]
-  StreamMap<T> dh_pre = {}, dh_res = {}, dh_post = {};  // of the sizes of the maps
+  const T *du = nullptr, *dy = nullptr;                          // [tokens, C], [tokens, n, C]
+  StreamMap<Compute<T>> dh_pre = {}, dh_res = {}, dh_post = {};  // of the sizes of the maps
   T *dx = nullptr, *df = nullptr;
 };
 
-/// The kernels for the best instruction set of this processor. T is float or double.
+/// The kernels for the best instruction set of this processor. T, that of the streams, is float, double or bfloat16.
 template <class T>
 struct ReadWriteKernels {
   void (*read)(const StreamRead<T>&);

@@ -35,8 +35,8 @@ struct ThinProduct {
 
 /// kRows rows of it, from `row` on, of kVectors vectors. All sums stay in registers: kParts of every one, over every
 /// kParts-th term, so that a few rows need not wait for one multiply-add after the other.
-template <int kRows, int kParts, int kVectors, class T>
-HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher<T>& prefetcher) {
+template <int kRows, int kParts, int kVectors, class T, class S>
+HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher<S>& prefetcher) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
@@ -57,7 +57,7 @@ HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher<T
       for (int v = 0; v < kVectors; ++v) sum[part][r][v] = hn::MulAdd(left, right[v], sum[part][r][v]);
     }
   };
-  constexpr int kSteps = 4, kLines = std::max(1, kSteps * kRows * static_cast<int>(sizeof(T)) / 64);
+  constexpr int kSteps = 4, kLines = std::max(1, kSteps * kRows * static_cast<int>(sizeof(S)) / 64);
   int64_t i = 0;
   // The last vector of a row of b may hold elements of the next row, in lanes that are not stored; behind b nothing is
   // read.
@@ -82,8 +82,8 @@ HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher<T
 }
 
 /// As many rows at a time as the registers hold.
-template <int kVectors, class T>
-void multiply_thin_n(const ThinProduct<T>& p, Prefetcher<T> prefetcher) {
+template <int kVectors, class T, class S>
+void multiply_thin_n(const ThinProduct<T>& p, Prefetcher<S> prefetcher) {
   constexpr int kRows = std::min(8, (HWY_MAX_BYTES >= 64 ? 24 : 12) / kVectors);
   const int64_t together = BatchInvariant::active() ? 0 : p.rows;  // sums of one row are not those of several
   int64_t i = 0;
@@ -92,8 +92,8 @@ void multiply_thin_n(const ThinProduct<T>& p, Prefetcher<T> prefetcher) {
 }
 
 /// The product, while what the prefetcher has comes near.
-template <class T>
-void multiply_thin(const ThinProduct<T>& p, Prefetcher<T> prefetcher) {
+template <class T, class S>
+void multiply_thin(const ThinProduct<T>& p, Prefetcher<S> prefetcher) {
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(hn::ScalableTag<T>()));
   switch ((p.columns + kLanes - 1) / kLanes) {
     case 1: return multiply_thin_n<1>(p, prefetcher);

@@ -18,12 +18,13 @@ void for_stream_rows(const Shape& x, F&& f) {
 Tensor spread(const Tensor& x_in, std::int64_t n, double scale) {
   const Tensor x = x_in.contiguous();
   Tensor y(x.shape().inserted(x.rank() - 1, n), x.dtype());
-  dispatch_float("expand_streams", x.dtype(), [&](auto zero) {
+  dispatch_float_or_bf16("expand_streams", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const T *from = x.data<T>(), factor = static_cast<T>(scale);
+    const T* from = x.data<T>();
+    const auto factor = static_cast<Compute<T>>(scale);
     T* to = y.mutable_data<T>();
     for_stream_rows<T>(y.shape(), [=, channels = x.size(-1)](std::int64_t stream, std::int64_t token) {
-      for (std::int64_t c = 0; c < channels; ++c) to[stream + c] = factor * from[token + c];
+      for (std::int64_t c = 0; c < channels; ++c) to[stream + c] = static_cast<T>(factor * from[token + c]);
     });
   });
   return y;
@@ -31,6 +32,7 @@ Tensor spread(const Tensor& x_in, std::int64_t n, double scale) {
 
 /// [..., n, C] -> [..., C]: scale times the sum of the streams.
 Tensor collect(const Tensor& x_in, double scale) {
+  if (x_in.dtype() == DType::bf16) return collect(x_in.to(DType::f32), scale).to(DType::bf16);
   const Tensor x = x_in.contiguous();
   Tensor y = zeros(x.shape().without(-2), x.dtype());
   dispatch_float("reduce_streams", x.dtype(), [&](auto zero) {

@@ -1,5 +1,6 @@
 #include <braid/mhc/ops/gated_read.h>
 
+#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/reshape.h>
@@ -92,6 +93,7 @@ Params contiguous(const GatedMaps& m) {
 Var gated_mean(const GatedMaps& m, const Var& x) {
   constexpr const char* kOp = "gated_mean";
   check_params(kOp, m, /*writes=*/false, x);
+  if (x.dtype() == DType::bf16) return braid::detail::in_f32([&](const Var& wide) { return gated_mean(m, wide); }, x);
   if (m.path == Path::reference) return composed(m, false, x).u;
   const Params params = contiguous(m);
   const Tensor streams = x.value().contiguous();
@@ -106,6 +108,10 @@ namespace detail {
 LayerRead gated_read(const GatedMaps& m, const Var& x) {
   constexpr const char* kOp = "gated_read";
   check_params(kOp, m, /*writes=*/true, x);
+  if (x.dtype() == DType::bf16) {
+    const LayerRead wide = gated_read(m, cast(x, DType::f32));
+    return {cast(wide.u, DType::bf16), wide.maps, cast(wide.x, DType::bf16)};
+  }
   const Tensor identity = eye(x.size(-2), x.dtype());
   if (m.path == Path::reference) {
     const Values values = composed(m, true, x);

@@ -1,5 +1,6 @@
 #include <braid/mhc/ops/group_mix.h>
 
+#include <braid/autograd/detail/in_f32.h>
 #include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/kernels/group_mix.h>
 #include <braid/mhc/kernels/tiles.h>
@@ -38,6 +39,8 @@ Inputs backward(const Tensor& cotangent, const Inputs& in) {
 }  // namespace
 
 Var scale_groups(const Var& scale, const Var& x) {
+  if (x.dtype() == DType::bf16)
+    return braid::detail::in_f32([](const auto&... wide) { return scale_groups(wide...); }, scale, x);
   detail::check_streams("scale_groups", x);
   check_argument("scale_groups", "scale", scale, {x.size(-2)}, x);
   const Inputs in{.scale = scale.value().contiguous(), .f = x.value().contiguous()};
@@ -48,6 +51,8 @@ Var scale_groups(const Var& scale, const Var& x) {
 }
 
 Var mix_groups(const Var& mixing, const Var& scale, const Var& x, const Var& f) {
+  if (x.dtype() == DType::bf16)
+    return braid::detail::in_f32([](const auto&... wide) { return mix_groups(wide...); }, mixing, scale, x, f);
   detail::check_streams("mix_groups", x);
   const std::int64_t n = x.size(-2);
   check_argument("mix_groups", "mixing", mixing, {n, n}, x);

@@ -25,7 +25,7 @@ struct Forward {
 
 Forward forward(const Params& p, const Tensor& x, double eps) {
   const kernels::StreamSizes s = kernels::sizes_of(x.shape());
-  Tensor y(x.shape(), x.dtype()), rstd({s.tokens}, x.dtype());
+  Tensor y(x.shape(), x.dtype()), rstd({s.tokens}, compute_dtype(x.dtype()));
   kernels::mhc_layer_kernels().dispatch("mhc_layer", x.dtype(), [&](const auto& kernel) {
     kernel.forward({s, eps, p, In{x}, Out{y}, Out{rstd}});
   });

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sigmoid.h>
@@ -78,9 +79,11 @@ struct Forward {
 /// On `x`, or on what the write makes of its own.
 Forward forward(const MHCSizes& s, const Params& p, const Write& before, const Tensor& pre, const Tensor& x) {
   const Tensor& streams = before.f.defined() ? before.x : x;
-  const auto make = [&](const Shape& tail) { return Tensor(lead_of(streams.shape()).concat(tail), streams.dtype()); };
-  Tensor written = before.f.defined() ? make({s.n, s.channels}) : Tensor();
-  Forward out{make({s.channels}), {}, make({s.n + 2, s.n}), make({s.columns()}), make({})};
+  const auto make = [&](const Shape& tail, DType dtype) { return Tensor(lead_of(streams.shape()).concat(tail), dtype); };
+  const DType stored = streams.dtype(), computed = compute_dtype(stored);
+  Tensor written = before.f.defined() ? make({s.n, s.channels}, stored) : Tensor();
+  Forward out{make({s.channels}, stored), {}, make({s.n + 2, s.n}, computed), make({s.columns()}, computed),
+              make({}, computed)};
   kernels::mhc_read_kernels().dispatch(kOp, streams.dtype(), [&](const auto& kernel) {
     kernel.read({s, p, before, MapIn{pre, 1}, In{x}, Out{written}, Out{out.z}, Out{out.r}, Out{out.maps}, Out{out.u}});
   });
@@ -117,7 +120,7 @@ std::vector<Tensor> backward(const MHCSizes& s, const Params& p, const Write& be
   const Tensor dy = dys[1].contiguous();  // undefined where dx has its memory
   const Tensor& dy_in = written && !dy.defined() ? dx : dy;
   const auto per_token = [&](const Tensor& map) {
-    return map.defined() ? Tensor(lead_of(x.shape()).concat({s.n}), dx.dtype()) : Tensor();
+    return map.defined() ? Tensor(lead_of(x.shape()).concat({s.n}), map.dtype()) : Tensor();
   };
   Tensor dphi = like(p.phi), dalpha = like(p.alpha), dbias = like(p.bias), df = like(before.f),
          dh_post_before = per_token(before.h_post), dpre = per_token(pre);
@@ -171,7 +174,7 @@ LayerRead read(const MHCMaps& m, const Var& x, const LayerRead* before, const Va
 Var normalized_products(const MHCMaps& m, const Var& x) {
   check_params(m, x);
   const Shape lead = lead_of(x.shape());
-  const Var flat = reshape(x, {lead.numel(), m.phi.size(0)});
+  const Var flat = cast(reshape(x, {lead.numel(), m.phi.size(0)}), m.phi.dtype());
   const Var h = matmul(flat, m.phi) / sqrt(mean(flat * flat, {-1}, true) + m.eps);
   return reshape(h, lead.concat({m.columns()}));
 }
@@ -193,7 +196,7 @@ StreamMaps compose_maps(const MHCMaps& m, const Var& x) {
     return slice(m.alpha, 0, map, map + 1) * slice(h, -1, begin, end) + slice(m.bias, 0, begin, end);
   };
   const auto none = [&](std::int64_t columns) -> Var {
-    return zeros(detail::lead_of(x.shape()).concat({columns}), x.dtype());
+    return zeros(detail::lead_of(x.shape()).concat({columns}), m.phi.dtype());
   };
   return {sigmoid(logits(0, 0, n)) + m.pre_eps,
           m.reads_only ? none(n) : m.post_magnitude * sigmoid(logits(1, n, 2 * n)) + m.post_eps,

@@ -1,6 +1,7 @@
 #include <braid/mhc/ops/read_write.h>
 
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sum.h>
@@ -22,7 +23,7 @@ bool fits(const Var& map, const Shape& tail, const Var& x) {
 void check_map(const char* op, const char* name, const Var& map, const Shape& tail, const Var& x) {
   check_shape(fits(map, tail, x), "{}: {} must have shape {} or {} to match x {} but has {}", op, name, tail,
               lead_of(x.shape()).concat(tail), x.shape(), map.shape());
-  check_same_dtype(op, map.value(), x.value());
+  detail::check_map_dtype(op, name, map, x);
 }
 
 Tensor read(const Tensor& h_pre, const Tensor& x) {
@@ -56,7 +57,7 @@ StreamTensors backward(const StreamTensors& in, const Tensor& read_cotangent, co
 }
 
 Var fused_read(const Var& h_pre, const Var& x) {
-  check_same_dtype("read_streams", h_pre.value(), x.value());
+  detail::check_map_dtype("read_streams", "h_pre", h_pre, x);
   const StreamTensors in{.h_pre = stepped(h_pre.value(), 1), .x = x.value().contiguous()};
   return record("read_streams", read(in.h_pre, in.x), {h_pre, x}, [in](const Tensor& du, const Needs& needs) {
     const StreamTensors d = backward(in, du, {}, {.h_pre = zeros_if(needs[0], in.h_pre), .x = like_if(needs[1], in.x)});
@@ -65,7 +66,8 @@ Var fused_read(const Var& h_pre, const Var& x) {
 }
 
 Var fused_write(const Var& h_res, const Var& h_post, const Var& x, const Var& f) {
-  for (const Var& other : {h_res, h_post, f}) check_same_dtype("write_streams", other.value(), x.value());
+  detail::check_map_dtype("write_streams", "h_res", h_res, x);
+  detail::check_map_dtype("write_streams", "h_post", h_post, x);
   const StreamTensors in{.h_res = stepped(h_res.value(), 2),
                          .h_post = stepped(h_post.value(), 1),
                          .x = x.value().contiguous(),
@@ -89,7 +91,7 @@ Var read_streams(const Var& h_pre, const Var& x, Path path) {
               "read_streams: h_pre must have one entry for each stream of x {} but has shape {}", x.shape(),
               h_pre.shape());
   if (path == Path::fused && fits(h_pre, {x.size(-2)}, x)) return fused_read(h_pre, x);
-  return sum(expand_dims(h_pre, -1) * x, {-2});
+  return cast(sum(expand_dims(h_pre, -1) * cast(x, h_pre.dtype()), {-2}), x.dtype());
 }
 
 Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& f, Path path) {
@@ -103,7 +105,8 @@ Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& 
   detail::check_layer_output("write_streams", f, x);
   const bool fused = path == Path::fused && fits(h_res, {n, n}, x) && fits(h_post, {n}, x);
   if (fused) return fused_write(h_res, h_post, x, f);
-  return matmul(h_res, x) + expand_dims(h_post, -1) * expand_dims(f, -2);
+  const Var mixed = matmul(h_res, cast(x, h_res.dtype()));
+  return cast(mixed + expand_dims(h_post, -1) * cast(expand_dims(f, -2), h_post.dtype()), x.dtype());
 }
 
 void check_streams(const char* op, const Shape& x, std::int64_t n, std::int64_t channels) {

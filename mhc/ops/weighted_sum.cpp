@@ -1,5 +1,6 @@
 #include <braid/mhc/ops/weighted_sum.h>
 
+#include <braid/autograd/ops/cast.h>
 #include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/kernels/weighted_sum.h>
 
@@ -45,7 +46,12 @@ Var weighted_sum(const Var& x, const Var& weights, std::span<const Var> states) 
   const Shape expected{static_cast<std::int64_t>(states.size())};
   check_shape(weights.shape() == expected, "weighted_sum: weights must have shape {}, one per state, but has {}",
               expected, weights.shape());
-  check_same_dtype("weighted_sum", x.value(), weights.value());
+  detail::check_map_dtype("weighted_sum", "weights", weights, x);
+  if (x.dtype() == DType::bf16) {
+    std::vector<Var> wide;
+    for (const Var& state : states) wide.push_back(cast(state, DType::f32));
+    return cast(weighted_sum(cast(x, DType::f32), weights, wide), DType::bf16);
+  }
   std::vector<Var> inputs{x, weights};
   std::vector<Tensor> values;
   for (const Var& state : states) {

@@ -13,7 +13,7 @@ Var SinglePassConnection::read(SinglePassStreams& x) const {
 }
 
 SinglePassStreams SinglePassConnection::first(Streams x) const {
-  const Tensor stream_0 = eye(streams(), x.value().dtype()).select(0, 0).clone();
+  const Tensor stream_0 = eye(streams(), compute_dtype(x.value().dtype())).select(0, 0).clone();
   return {std::move(x), stream_0};
 }
 

@@ -130,13 +130,13 @@ void PretrainedFolder::read(const NamedParams& params) {
     for (const StoredTensor& stored : reader->header().tensors) {
       Tensor value = reader->next();
       if (const PretrainedTensor* tensor = find(stored.name, wanted))
-        tensor->assign(std::move(value), config_.dtype);
+        tensor->assign(std::move(value), config_.parameters());
       else if (stored.name == kHead)
         spare_head = value;
       release_cached_memory();  // of what has been converted
     }
   const Tensor& embedding = *std::ranges::find(params, "embedding.weight", &NamedParams::value_type::first)->second;
-  check<FileError>(!spare_head.defined() || identical(spare_head.to(config_.dtype), embedding),
+  check<FileError>(!spare_head.defined() || identical(spare_head.to(config_.parameters()), embedding),
                    "{}: {} must be the embedding, to which tie_word_embeddings ties it, but differs", where_, kHead);
 }
 

@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <braid/core/random.h>
+
 namespace braid {
 
 static void PrintTo(const OpCase& op_case, std::ostream* out) { *out << op_case.op; }
@@ -75,6 +77,57 @@ TEST_P(EveryOp, GivesF32ForF32) {
   const Var y = GetParam().f(inputs);
   EXPECT_EQ(y.dtype(), DType::f32);
   EXPECT_THAT(y.value().to_vector<double>(), testing::Pointwise(testing::DoubleNear(2e-5), expected));
+}
+
+/// The result of a case and the gradients of its inputs, for a cotangent that bf16 has.
+struct Evaluated {
+  std::vector<Tensor> results;
+  std::size_t ops;
+};
+
+Evaluated evaluate(const OpCase& op_case, const std::vector<Tensor>& inputs) {
+  Tape tape;
+  std::vector<Var> watched;
+  for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
+  const Var y = op_case.f(watched);
+  Rng rng(1);
+  const Tensor dy = rand(y.shape(), rng).to(DType::bf16).to(y.dtype());
+  const std::size_t ops = tape.size() - inputs.size();
+  if (y.requires_grad()) tape.backward(y, dy);
+  Evaluated all{{y.value()}, ops};
+  for (const Var& x : watched) all.results.push_back(tape.gradient(x));
+  return all;
+}
+
+/// Relative to the largest element.
+double worst_error(const Tensor& got, const Tensor& expected) {
+  const std::vector<double> a = got.to_vector<double>(), b = expected.to_vector<double>();
+  double worst = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    worst = std::max(worst, std::abs(a[i] - b[i]));
+    size = std::max(size, std::abs(b[i]));
+  }
+  return size == 0 ? worst : worst / size;
+}
+
+// What an op makes of bf16 is what it makes of the same numbers in f32, rounded once. A vjp rounds its results, where an
+// input was broadcast also the terms of their sums, and may start from a rounded result. Where a case calls several
+// ops, each of them rounds.
+TEST_P(EveryOp, RoundsOnceInBF16) {
+  for (const Layout layout : kLayouts) {
+    std::vector<Tensor> narrow, wide;
+    for (const Tensor& input : make_inputs(GetParam(), layout)) {
+      narrow.push_back(input.to(DType::bf16));
+      wide.push_back(narrow.back().to(DType::f32));
+    }
+    const Evaluated got = evaluate(GetParam(), narrow), expected = evaluate(GetParam(), wide);
+    EXPECT_TRUE(got.results[0].dtype() == DType::bf16 || GetParam().op.ends_with("loss") ||
+                GetParam().op.find("entropy") != std::string::npos || GetParam().op == "kl_divergence");
+    for (std::size_t i = 0; i < got.results.size(); ++i) {
+      const double roundings = static_cast<double>(expected.ops) * (i == 0 ? 1 : 3);
+      EXPECT_LE(worst_error(got.results[i], expected.results[i]), roundings * 0x1p-8) << name(layout) << ", " << i;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Registry, EveryOp, testing::ValuesIn(op_registry()),

@@ -31,6 +31,9 @@ TEST(DLPack, TellsWhatATensorIs) {
   EXPECT_EQ(type(x), std::pair(int{kDLFloat}, 64));
   EXPECT_EQ(type(scalar(1)), std::pair(int{kDLFloat}, 32));
   EXPECT_EQ(type(arange(3, DType::i32)), std::pair(int{kDLInt}, 32));
+  const Tensor narrow = arange(6, DType::bf16).reshape({2, 3}).transpose();
+  EXPECT_EQ(type(narrow), std::pair(int{kDLBfloat}, 16));
+  EXPECT_TRUE(identical(from_dlpack(to_dlpack(narrow)), narrow.contiguous()));
   EXPECT_EQ(to_dlpack(scalar(1))->dl_tensor.ndim, 0);
 }
 
@@ -115,8 +118,8 @@ TEST(DLPack, RefusesWhatATensorCannotBe) {
     return text;
   };
   const auto none = [](DLTensor&) {};
-  const std::string types = "from_dlpack: must be f32, f64, i32 or i64 but has ";
-  EXPECT_EQ(message(kDLBfloat, 16, none), types + "code 4, 16 bits and 1 lanes");
+  const std::string types = "from_dlpack: must be f32, f64, bf16, i32 or i64 but has ";
+  EXPECT_EQ(message(kDLFloat, 16, none), types + "code 2, 16 bits and 1 lanes");
   EXPECT_EQ(message(kDLUInt, 32, none), types + "code 1, 32 bits and 1 lanes");
   EXPECT_EQ(message(kDLFloat, 32, [](DLTensor& t) { t.dtype.lanes = 4; }), types + "code 2, 32 bits and 4 lanes");
   EXPECT_EQ(message(kDLFloat, 32, [](DLTensor& t) { t.device.device_type = kDLCUDA; }),

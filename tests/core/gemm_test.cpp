@@ -109,9 +109,14 @@ Matrix<T> product(const Case& x, Operands<T> in, By by) {
   if (by == By::kernel && x.m > 0 && x.n > 0 && x.k > 0) {
     multiply_by_kernel(x, in, in.c.data.data(), in.c.ld);
   } else {
-    const auto run = by == By::serial ? gemm_serial<T> : gemm<T>;
-    run(x.transpose_a, x.transpose_b, x.m, x.n, x.k, static_cast<T>(x.alpha), in.a.data.data(), in.a.ld,
-        in.b.data.data(), in.b.ld, static_cast<T>(x.beta), in.c.data.data(), in.c.ld);
+    const auto run = [&](auto multiply) {
+      multiply(x.transpose_a, x.transpose_b, x.m, x.n, x.k, static_cast<T>(x.alpha), in.a.data.data(), in.a.ld,
+               in.b.data.data(), in.b.ld, static_cast<T>(x.beta), in.c.data.data(), in.c.ld);
+    };
+    if (by == By::serial)
+      run([](auto... args) { gemm_serial<T>(args...); });
+    else
+      run([](auto... args) { gemm<T>(args...); });
   }
   return in.c;
 }

@@ -220,6 +220,13 @@ np.savez("none.npz")
   EXPECT_TRUE(load_npz(folder / "none.npz").empty());
 }
 
+TEST_F(Npy, RefusesBF16) {
+  const std::string message = "save_npy: NumPy has no bf16; convert to f32";
+  EXPECT_EQ(message_of([&] { save_npy(file, ones({2}, DType::bf16)); }), message);
+  EXPECT_EQ(message_of([&] { save_npz(file, {{"x", ones({2}, DType::bf16)}}); }), message);
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
 TEST_F(Npy, RejectsWhatIsNone) {
   EXPECT_EQ(complaint(), "cannot be opened: No such file or directory");
   write("\x93NUMPY\1\0"s);

@@ -40,14 +40,16 @@ Var layer(const Var& u) { return 0.5 * u * u + u; }
 Twin read_twin(const TwinSizes& s, bool per_token, Rng& rng) {
   return {{random_maps(s, per_token, rng)[0], random(streams(s), rng)},
           [](Vars v) { return read_streams(v[0], v[1], Path::fused); },
-          [](Vars v) { return read_streams(v[0], v[1], Path::reference); }};
+          [](Vars v) { return read_streams(v[0], v[1], Path::reference); },
+          {1}};
 }
 
 Twin write_twin(const TwinSizes& s, bool per_token, Rng& rng) {
   const std::vector<Tensor> maps = random_maps(s, per_token, rng);
   return {{maps[2], maps[1], random(streams(s), rng), random(states(s), rng)},
           [](Vars v) { return write_streams(v[0], v[1], v[2], v[3], Path::fused); },
-          [](Vars v) { return write_streams(v[0], v[1], v[2], v[3], Path::reference); }};
+          [](Vars v) { return write_streams(v[0], v[1], v[2], v[3], Path::reference); },
+          {2, 3}};
 }
 
 Twin connect_twin(const TwinSizes& s, bool per_token, Rng& rng) {
@@ -60,7 +62,7 @@ Twin connect_twin(const TwinSizes& s, bool per_token, Rng& rng) {
       return x.value();
     };
   };
-  return {inputs, along(Path::fused), along(Path::reference)};
+  return {inputs, along(Path::fused), along(Path::reference), {3}};
 }
 
 Twin mix_groups_twin(const TwinSizes& s, Rng& rng) {
@@ -70,14 +72,16 @@ Twin mix_groups_twin(const TwinSizes& s, Rng& rng) {
           [](Vars v) {
             const Var scale = expand_dims(v[1], -1);
             return matmul(v[0], v[2]) + scale * (scale * v[3]);
-          }};
+          },
+          {2, 3}};
 }
 
 Twin sinkhorn_twin(const TwinSizes& s, Marginal exact, Rng& rng) {
   const int iterations = 1 + static_cast<int>(rng.below(20));
   return {{random(s.lead.concat({s.n, s.n}), rng, 2)},
           [=](Vars v) { return sinkhorn_knopp(v[0], iterations, exact); },
-          [=](Vars v) { return sinkhorn_knopp(v[0], iterations, exact, Path::reference); }};
+          [=](Vars v) { return sinkhorn_knopp(v[0], iterations, exact, Path::reference); },
+          {}};
 }
 
 /// `call(module, x)` on both paths; `make(path)` gives the module, whose parameters are inputs behind x.

@@ -19,6 +19,7 @@ struct TwinSizes {
 struct Twin {
   std::vector<Tensor> inputs;
   GradcheckFunction fused, composed;
+  std::vector<std::size_t> streams = {0};  ///< which inputs are streams or states; the others are maps and parameters
 };
 
 /// A fused op by name, at any sizes; smooth, and of order one.

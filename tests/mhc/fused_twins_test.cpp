@@ -72,6 +72,36 @@ void expect_agreement_in_f32(const Twin& twin, const Tensor& dy, double toleranc
     EXPECT_LE(error(got[i], exact[i], got[0]), tolerance) << name_of_result(i);
 }
 
+/// Each element a little larger or smaller, by 2^-8 of itself.
+Tensor jittered(const Tensor& x, Rng& rng) {
+  std::vector<double> values = x.to_vector<double>();
+  for (double& v : values) v *= rng.uniform() < 0.5 ? 1 - 0x1p-8 : 1 + 0x1p-8;
+  return Tensor::of<double>(x.shape(), std::span<const double>(values));
+}
+
+/// The fused op on streams of bf16 with maps of f32, beside the twin in f64 on the same numbers. What it rounds on its
+/// way, its result included, may cost eight times what roundings of the streams and of the cotangent do, which the twin
+/// tells.
+void expect_agreement_in_bf16(const Twin& twin, const Tensor& dy) {
+  Rng rng(18);
+  std::vector<Tensor> rounded = converted(twin.inputs, DType::f32);
+  for (const std::size_t i : twin.streams) rounded[i] = rounded[i].to(DType::bf16);
+  const DType results = twin.streams.empty() ? DType::f32 : DType::bf16;
+  const Tensor narrow = dy.to(DType::bf16).to(results), wide = narrow.to(DType::f64);
+  const std::vector<Tensor> inputs = converted(rounded, DType::f64);
+  const std::vector<Tensor> got = evaluate(twin.fused, rounded, narrow), exact = evaluate(twin.composed, inputs, wide);
+  EXPECT_EQ(got[0].dtype(), results);
+  std::vector<double> cost(got.size(), 0x1p-8);
+  for (int trial = 0; trial < 2; ++trial) {
+    std::vector<Tensor> near = inputs;
+    for (const std::size_t i : twin.streams) near[i] = jittered(near[i], rng);
+    const std::vector<Tensor> moved = evaluate(twin.composed, near, jittered(wide, rng));
+    for (std::size_t i = 0; i < got.size(); ++i) cost[i] = std::max(cost[i], error(moved[i], exact[i], got[0]));
+  }
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_LE(error(got[i], exact[i], got[0]), 8 * cost[i]) << name_of_result(i);
+}
+
 /// A number from 0 to a bound, which is one of several: each pair holds for draws of [0, 1) below its share.
 std::int64_t draw(Rng& rng, std::initializer_list<std::pair<double, std::int64_t>> bounds) {
   const double u = rng.uniform();
@@ -114,6 +144,7 @@ void expect_agreement(const TwinFamily& family, int shapes, Rng& rng) {
     const Tensor dy = cotangent_for(twin, rng);
     expect_agreement_in_f64(twin, dy);
     expect_agreement_in_f32(twin, dy, family.f32);
+    expect_agreement_in_bf16(twin, dy);
   }
 }
 
@@ -146,6 +177,7 @@ TEST_P(FusedTwins, AgreeWhereStoresAreNonTemporal) {
       const TargetGuard guard(target);
       expect_agreement_in_f32(twin, dy, GetParam().f32);
     }
+    if (!kSlow) expect_agreement_in_bf16(twin, dy);
     if (kSlow) break;
   }
 }

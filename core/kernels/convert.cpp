@@ -1,0 +1,33 @@
+#include <braid/core/kernels/convert.h>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "braid/core/kernels/convert.cpp"
+#include <hwy/foreach_target.h>
+
+#include <braid/core/kernels/vector-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::kernels::HWY_NAMESPACE {
+namespace {
+
+template <class From, class To>
+void convert(const From* x, To* y, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR { part.store(part.load(d, x + i), d, y + i); });
+}
+
+ConvertKernels kernels() { return {.widen = convert<bfloat16, float>, .round = convert<float, bfloat16>}; }
+
+}  // namespace
+}  // namespace braid::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace braid::kernels {
+
+HWY_EXPORT(kernels);
+
+ConvertKernels convert_kernels() { return HWY_DYNAMIC_DISPATCH(kernels)(); }
+
+}  // namespace braid::kernels
+#endif
