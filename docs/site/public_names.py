@@ -29,7 +29,8 @@ class Name:
     @property
     def docstring(self):
         """The paragraphs of its description, or of that of a name on the same line: Doxygen gives it to one of them."""
-        return self.own_docstring or next((name.own_docstring for name in (*chain(self, "beside"), *chain(self, "after")) if name.own_docstring), [])
+        on_the_line = (self, *chain(self, "beside"), *chain(self, "after"))
+        return next((name.own_docstring for name in on_the_line if name.own_docstring), [])
 
     @property
     def own_docstring(self):
@@ -100,8 +101,10 @@ def is_convention(name):
     last = name.scope.rpartition("::")[2]
     if name.name in (last, "~" + last, "operator=", "operator()", "params", "Stream", "open", "close"):
         return True
-    own_type = "".join(name.node.findtext("type") or () if name.node.find("type") is None else name.node.find("type").itertext())
-    return name.kind == "variable" and re.sub(r"\W", "", own_type.rpartition("::")[2]).lower().endswith(name.name.replace("_", "").lower())
+    if name.kind != "variable":
+        return False
+    of_type = "".join(name.node.find("type").itertext()).rpartition("::")[2]
+    return re.sub(r"\W", "", of_type).lower().endswith(name.name.replace("_", "").lower())
 
 
 def undescribed(headers):

@@ -134,7 +134,7 @@ def inlined_child(child):
 
 
 def escaped(string):
-    return re.sub(r"([\\*`|_])", r"\\\1", " ".join((string or "").split(" ")).replace("\n", " "))
+    return re.sub(r"([\\*`|_])", r"\\\1", (string or "").replace("\n", " "))
 
 
 def setup(app):

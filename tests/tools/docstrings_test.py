@@ -2,6 +2,7 @@
 """Every public name has a description, which the manual shows; docs/site/public_names.py says what counts as a name. Needs Doxygen."""
 
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from repository import LAYERS, ROOT
 
 sys.path.insert(0, str(ROOT / "docs/site"))
 import public_names
+import reference
 
 from lists_test import PUBLIC
 
@@ -52,6 +54,12 @@ class Docstrings(unittest.TestCase):
 
     def test_all_public_headers_are_read(self):
         self.assertEqual({path for path in PUBLIC if str(path) not in self.headers} - {pathlib.Path("autograd/ops.h")}, set())
+
+    def test_every_header_is_on_one_page_of_the_reference(self):
+        for header in self.headers:
+            pages = [page for page, pattern in reference.PAGES.items() if re.match(pattern, header)]
+            self.assertEqual(len(pages), 1, header)
+            self.assertTrue((ROOT / f"docs/reference/{pages[0]}.rst").exists(), pages[0])
 
     def test_every_public_name_has_a_description(self):
         self.assertGreater(sum(1 for names in self.headers.values() for _ in public_names.walk(names)), 1000)
