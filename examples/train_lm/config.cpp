@@ -149,6 +149,8 @@ Config parse(int argc, char** argv) {
   check_value(training.steps > 0 || !config.init.empty(), "--steps: must be at least 1 without --init but is 0");
   if (!config.init.empty()) start_from(config, app);
   check_settings(training);
+  check_value(config.check_gradients == 0 || training.dtype == DType::f32,
+              "--check-gradients: compares gradients of f32 with f64 op by op; --dtype bf16 has other ops");
   if (config.out.empty()) config.out = "runs/" + training.connection.kind + "-" + examples::time_stamp();
   examples::check_utf8("--text", config.text);
   examples::check_utf8("--tokenizer", config.tokenizer);
