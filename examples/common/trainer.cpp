@@ -113,12 +113,12 @@ StepResult Trainer::descend(P& parameters, const Batch& batch, Loss loss_of) {
     if (!nonfinite_block && !std::isfinite(y.item())) nonfinite_block = block;
     return y;
   });
-  const double norm = nn::clip_grad_norm(grads, settings_.clip);
+  const auto [norm, factor] = nn::clipping(grads, settings_.clip);
   ++state_.step;
   if (!std::isfinite(loss)) return {loss, norm, "the loss" + where(nonfinite_block, ranks_)};
   if (!std::isfinite(norm)) return {loss, norm, nonfinite_part(grads)};
   state_.optimizer.set_lr(learning_rate_(state_.step - 1));
-  state_.optimizer.step(parameters, grads);
+  state_.optimizer.step(parameters, grads, factor);
   return {loss, norm, ""};
 }
 
