@@ -51,12 +51,11 @@ std::string nonfinite_part(const Parametric auto& grads) {
 }  // namespace
 
 Model make_model(const TrainerSettings& s, std::int64_t vocab, Rng& rng) {
-  nn::TransformerConfig sizes =
-      s.architecture.value_or(nn::TransformerConfig{.vocab = vocab,
-                                                    .context = s.context,
-                                                    .channels = s.channels,
-                                                    .layers = static_cast<int>(s.layers),
-                                                    .heads = static_cast<int>(s.heads)});
+  nn::TransformerConfig sizes = s.architecture.value_or(nn::TransformerConfig{.vocab = vocab,
+                                                                              .context = s.context,
+                                                                              .channels = s.channels,
+                                                                              .layers = static_cast<int>(s.layers),
+                                                                              .heads = static_cast<int>(s.heads)});
   sizes.dtype = s.dtype;
   check_value(vocab <= sizes.vocab, "Trainer: the text has {} ids but the pretrained model only {}", vocab,
               sizes.vocab);

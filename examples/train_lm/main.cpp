@@ -197,8 +197,9 @@ bool follow(const Config& config, Trainer& trainer, const Ranks& ranks) {
 void introduce(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer) {
   examples::say("{}\n{}\n", to_json(config).dump(), nn::summary(trainer.model()));
   if (config.training.dtype == DType::bf16)
-    examples::say("bf16: products by {}{}\n", bf16_products(),
-                  bf16_products() == std::string_view("f32") ? ", this processor has none: half the memory, no faster" : "");
+    examples::say(
+        "bf16: products by {}{}\n", bf16_products(),
+        bf16_products() == std::string_view("f32") ? ", this processor has none: half the memory, no faster" : "");
   examples::say("text: {} {} of {}; {} held out. Results: {}\n", corpus.size(), corpus.vocabulary().unit(),
                 corpus.vocab(), corpus.size() - corpus.train_size(), folder.path.string());
   if (config.resume) examples::say("resumed at step {}\n", trainer.step());

@@ -38,7 +38,7 @@ void expect_the_same_bits(const Settings& settings) {
     const double norm = clip_grad_norm(scaled, max_norm);
     const Clipping same = clipping(grads, max_norm);
     EXPECT_EQ(same.norm, norm);
-    EXPECT_EQ(same.factor < 1, norm > max_norm);
+    EXPECT_EQ(same.factor<1, norm> max_norm);
     for (int i = 0; i < 3; ++i) {
       first.step(clipped, scaled);
       second.step(fused, grads, same.factor);

@@ -51,19 +51,20 @@ TEST(MixedPrecision, KeepsParametersGradientsAndLossesInF32) {
 
 TEST(MixedPrecision, HasTheGradientsOfF64) {
   Rng rng(2);
-  const TransformerConfig models[] = {kConfig, {.vocab = 65,
-                                                .context = 32,
-                                                .channels = 64,
-                                                .layers = 2,
-                                                .heads = 4,
-                                                .kv_heads = 2,
-                                                .norm = NormKind::layer,
-                                                .positions = PositionKind::rotary,
-                                                .qk_norm = true,
-                                                .activation = Activation::swiglu,
-                                                .attention_bias = true,
-                                                .tied_head = true,
-                                                .dtype = DType::bf16}};
+  const TransformerConfig models[] = {kConfig,
+                                      {.vocab = 65,
+                                       .context = 32,
+                                       .channels = 64,
+                                       .layers = 2,
+                                       .heads = 4,
+                                       .kv_heads = 2,
+                                       .norm = NormKind::layer,
+                                       .positions = PositionKind::rotary,
+                                       .qk_norm = true,
+                                       .activation = Activation::swiglu,
+                                       .attention_bias = true,
+                                       .tied_head = true,
+                                       .dtype = DType::bf16}};
   for (const TransformerConfig& config : models) {
     const Transformer<> model(config, rng);
     const Batch batch(rng);
