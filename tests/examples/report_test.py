@@ -128,8 +128,8 @@ def bad_input(_, folder):
 READER = """<script>
 const curves = () => [...document.querySelectorAll("#charts path.curve:not(.raw)")].map((path) => path.getAttribute("d"));
 const count = (selector) => document.querySelectorAll(selector).length;
-const seen = { curves: curves(), panels: count("#charts svg"), maps: count("canvas"), samples: count("#samples pre"), differ: count("td.differs"),
-  wide: document.documentElement.scrollWidth > innerWidth };
+const seen = { curves: curves(), raw: count("path.raw"), panels: count("#charts svg"), maps: count("canvas"), samples: count("#samples pre"),
+  differ: count("td.differs"), wide: document.documentElement.scrollWidth > innerWidth };
 const point = (selector, type, x) => {
   const target = document.querySelector(selector), box = target.getBoundingClientRect();
   target.dispatchEvent(new PointerEvent(type, { clientX: box.left + x, clientY: box.top + 5, pointerType: "mouse" }));
@@ -174,7 +174,7 @@ def browser(program, folder):
     lasts = [f"{lines_of(path / 'metrics.jsonl')[-1]['train_loss']:.5g}" for path in runs]
     for width in (1300, 500):
         seen = browse(chromium, page, folder, width)
-        check(seen["panels"] == 5 and len(seen["curves"]) == 15, f"{seen['panels']} charts with {len(seen['curves'])} curves")
+        check(seen["panels"] == 5 and len(seen["curves"]) == 15 and seen["raw"] == 9, f"{seen['panels']} charts, {len(seen['curves'])} curves")
         check(all("L" in curve and "NaN" not in curve for curve in seen["curves"]), f"curves {seen['curves']}")
         check(seen["maps"] >= 8 and seen["samples"] == 3 and seen["differ"] > 0 and not seen["wide"], f"the rest of the page: {seen}")
         check(seen["tip"].startswith("step 60") and all(last in seen["tip"] for last in lasts), f"tooltip {seen['tip']}, not {lasts}")
