@@ -1,7 +1,6 @@
 #!/usr/bin/python3 -B
 """Writes a page with the curves, telemetry, samples and settings of runs, for any browser, all in one file."""
 import argparse
-import fcntl
 import html
 import json
 import math
@@ -86,16 +85,6 @@ def flat(settings, prefix=""):
             yield prefix + key, value if isinstance(value, str) else json.dumps(value)
 
 
-def is_locked(folder):
-    """Whether the program that trains is alive."""
-    try:
-        with open(folder / ".lock") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError as error:
-        return isinstance(error, BlockingIOError)
-    return False
-
-
 def language_model(folder):
     """A run of train_lm."""
     notes = []
@@ -111,9 +100,8 @@ def language_model(folder):
         connections = stats.setdefault(line["step"], [])
         if line.get("connection") == len(connections):
             connections.append(line)
-    step, steps = lines[-1]["step"] if lines else 0, number(settings.get("steps"))
     return {"name": folder.resolve().name, "group": "language model", "unit": f"nats per {'token' if settings.get('tokenizer') else 'character'}",
-            "notes": notes, "settings": dict(flat(settings)), "step": step, "steps": steps, "live": step < (steps or 0) and is_locked(folder),
+            "notes": notes, "settings": dict(flat(settings)), "step": lines[-1]["step"] if lines else 0, "steps": number(settings.get("steps")),
             "train": curves(trained, CURVES), "held_out": dict(zip("xy", zip(*evenly(held_out, POINTS)))),
             "best": min((pair[::-1] for pair in held_out if pair[1] is not None), default=None),
             "speed": statistics.median([s for line in trained if (s := number(line.get("tokens_per_s"))) is not None] or [0]),
@@ -133,51 +121,34 @@ def deep_network(path):
     stats = {step: [dict(zip(probe, values)) for values in zip(*probe.values())] for step, probe in probes.items()}
     step, task = lines[-1]["step"] if lines else 0, str(settings.get("task"))
     return {"name": f"{settings.get('mode')} {settings.get('variant')}".strip(), "group": task.replace("_", " "), "unit": TASKS.get(task, ""),
-            "notes": notes, "settings": {key: value for key, value in flat(settings) if key != "run"}, "step": step, "steps": step, "live": False,
+            "notes": notes, "settings": {key: value for key, value in flat(settings) if key != "run"}, "step": step, "steps": step,
             "train": curves(lines, {"loss": "loss", "grad_norm": "gradient_norm"}), "held_out": {}, "best": None, "speed": 0,
             "bad": evenly([line["step"] for line in lines if number(line.get("loss")) is None], SAMPLES), "telemetry": heat(stats), "samples": []}
 
 
-def final_loss(runs):
-    if not runs:
-        return None
-    diverged = sum(run.diverged for run in runs)
-    return f"{statistics.median(run.final_loss for run in runs):.4g}" + f", {diverged} of {len(runs)} diverged" * bool(diverged)
-
-
 def stability(folder):
-    """Of each task the runs at the rate that is shown, first seed; and a table of all rates."""
+    """Of each task and connection the run at the rate that is shown, first seed."""
     results = Results(folder)
-    runs = [deep_network(run.path) for task in results.tasks() for mode in results.modes(task) for run in results.compared(task, mode)[:1]]
-    tables = []
-    for task in results.tasks():
-        rates = sorted(results.config[task]["learning_rates"])
-        rows = []
-        for mode in results.modes(task):
-            groups = [results.compared(task, mode, rate) for rate in rates]
-            rows.append([mode, *map(final_loss, groups)])
-        tables.append({"group": task.replace("_", " "), "title": "Final loss by learning rate, median over seeds",
-                       "head": ["connection", *(f"{rate:g}" for rate in rates)], "rows": rows})
-    return runs, tables
+    return [deep_network(run.path) for task in results.tasks() for mode in results.modes(task) for run in results.compared(task, mode)[:1]]
 
 
 def read(path):
-    """(runs, tables) of a folder or of a file of the stability experiment."""
+    """The runs of a folder, or of a file of the stability experiment."""
     if (path / "metrics.jsonl").is_file() or (path / "config.json").is_file():
-        return [language_model(path)], []
+        return [language_model(path)]
     if (path / "summary.csv").is_file() and (path / "config.toml").is_file():
         return stability(path)
     if path.is_file() and path.suffix == ".jsonl":
-        return [deep_network(path)], []
-    raise ValueError("holds no run of train_lm and no results of stability")
+        return [deep_network(path)]
+    raise ValueError("holds no run of train_lm and no finished results of stability")
 
 
-def page(runs, tables, reload):
+def page(runs, live):
     names = [(run["group"], run["name"]) for run in runs]
     for i, name in enumerate(names):
         if names.count(name) > 1:
             runs[i]["name"] += f" #{names[:i + 1].count(name)}"
-    data = {"written": time.strftime("%Y-%m-%d %H:%M:%S"), "reload": reload, "runs": runs, "tables": tables}
+    data = {"written": time.time(), "live": live, "runs": runs}
     text = re.sub(r"@(\w+\.\w+)@", lambda part: (PARTS / part[1]).read_text(), (PARTS / "page.html").read_text())
     text = text.replace("@title@", html.escape(", ".join(dict.fromkeys(run["name"] for run in runs))))
     return text.replace("@data@", json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
@@ -200,19 +171,18 @@ def main():
     parser.add_argument("runs", nargs="+", metavar="RUN", type=pathlib.Path,
                         help="results folder of train_lm or stability, or a file of the latter's runs/")
     parser.add_argument("--out", type=pathlib.Path, help="default: report.html in the folder of the only run, else here")
+    parser.add_argument("--live", action="store_true", help="the page will be written again: a browser that shows it reloads it")
     parser.error = fail
     options = parser.parse_args()
-    runs, tables = [], []
+    runs = []
     for path in options.runs:
         try:
-            more = read(path)
+            runs += read(path)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             fail(f"{path}: {error}")
-        runs += more[0]
-        tables += more[1]
     out = options.out or (options.runs[0] if len(options.runs) == 1 and options.runs[0].is_dir() else pathlib.Path()) / "report.html"
     try:
-        write(out, page(runs, tables, any(run["live"] for run in runs) and out.resolve().parent == options.runs[0].resolve()))
+        write(out, page(runs, options.live))
     except OSError as error:
         fail(f"{out}: {error.strerror}")
     if not options.out:

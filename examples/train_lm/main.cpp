@@ -1,4 +1,5 @@
 // Trains a small transformer on characters or tokens: the main example. `train_lm --help` lists the flags.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -142,18 +143,20 @@ void report_origin(const Config& config, const Folder& folder, const Corpus& cor
   save_if_best(folder.path, trainer.state(), now, config, corpus);
 }
 
-/// What the model writes now.
-std::string sample(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer) {
+/// What the model writes now: `length` characters or tokens.
+std::string sample(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer,
+                   std::int64_t length) {
   const Rng rng = Rng(config.training.seed, ~std::uint64_t{0}).split();  // apart from the draws of training
-  std::string text = sample_text(trainer.model(), corpus, config.sample, rng);
+  std::string text = sample_text(trainer.model(), corpus, length, rng);
   examples::JSONLines(folder.samples()).append({{"step", trainer.step()}, {"text", text}});
   return text;
 }
 
-/// Returns false, with the reason on stderr, when it cannot.
-bool write_report(const Folder& folder) {
-  return examples::run_plot_script("report.py", fs::absolute(folder.path),
-                                   "--out=" + fs::absolute(folder.report()).string());
+/// A `live` page will be written again. Returns false, with the reason on stderr, when it cannot.
+bool write_report(const Folder& folder, bool live) {
+  std::vector<std::string> arguments{fs::absolute(folder.path), "--out", fs::absolute(folder.report())};
+  if (live) arguments.emplace_back("--live");
+  return examples::run_script("report.py", arguments, "/usr/bin/python3");
 }
 
 /// Returns whether it was interrupted.
@@ -164,7 +167,8 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
   std::optional<examples::EventFile> events;
   if (config.tensorboard) events.emplace(folder.events());
   examples::Progress progress("step", steps, trainer.step(), /*may_draw=*/ranks.size() == 1);
-  bool saved = has_checkpoint(folder.path) || config.init.empty(), reporting = config.report && write_report(folder);
+  bool saved = has_checkpoint(folder.path) || config.init.empty();
+  bool reporting = config.report && write_report(folder, /*live=*/true);
   while (trainer.step() < steps && !ranks.any(interrupted())) {
     if (config.check_gradients > 0 && (trainer.step() + 1) % config.check_gradients == 0)
       check_gradients(folder, trainer, progress);
@@ -188,9 +192,11 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
       examples::JSONLines(folder.telemetry()).append_lines(mhc::json_lines(stats, trainer.step()));
       if (events) events->append(trainer.step(), scalars(stats));
     }
-    if (reporting && held_out) {
-      if (config.sample > 0 && trainer.step() < steps) sample(config, folder, corpus, trainer);
-      reporting = write_report(folder);
+    if (reporting && held_out && trainer.step() < steps) {
+      // Each id of a sample reads a window, where a step reads a batch, and back: this costs what a few steps cost.
+      const std::int64_t length = std::min(config.sample, 16 * config.training.batch);
+      if (length > 0) sample(config, folder, corpus, trainer, length);
+      reporting = write_report(folder, /*live=*/true);
     }
     saved = due(config.checkpoint_every);
     if (saved) save_checkpoint(folder.path, trainer.state(), config, corpus);
@@ -247,16 +253,23 @@ int lead(Config config, const Corpus& corpus, Trainer& trainer, const Ranks& ran
   introduce(config, folder, corpus, trainer);
   if (ranks.any(config.origin && !resumed)) report_origin(config, folder, corpus, trainer);
   config.origin.reset();  // its memory
-  const bool stopped = train(config, folder, corpus, trainer, ranks);
+  bool stopped = false;
+  try {
+    stopped = train(config, folder, corpus, trainer, ranks);
+  } catch (const examples::NonFiniteError&) {
+    if (config.report) write_report(folder, /*live=*/false);
+    throw;
+  }
   if (examples::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
     examples::say("picture: {}\n", folder.picture().string());
-  const std::string text = !stopped && config.sample > 0 ? sample(config, folder, corpus, trainer) : "";
-  if (config.report && write_report(folder)) examples::say("report: {}\n", folder.report().string());
+  const bool samples = !stopped && config.sample > 0;
+  const std::string text = samples ? sample(config, folder, corpus, trainer, config.sample) : "";
+  if (config.report && write_report(folder, /*live=*/false)) examples::say("report: {}\n", folder.report().string());
   if (stopped) {
     examples::say("interrupted at step {}; continue with --resume --out {}\n", trainer.step(), folder.path.string());
     return 130;
   }
-  if (config.sample > 0) examples::say("\n--- sample ---\n{}\n", text);
+  if (samples) examples::say("\n--- sample ---\n{}\n", text);
   return 0;
 }
 

@@ -52,14 +52,13 @@ function minus({ x, y }, first) {
 }
 const curveOf = (chart, run) => (chart.dots ? run.held_out : { x: run.train.x, ...run.train[chart.key] });
 
-/// What a chart shows of each run, within the chosen steps.
+/// What a chart shows of each run.
 function seriesOf(chart) {
   return shown().map((run) => {
     const curve = subtracts(chart) ? minus(curveOf(chart, run), curveOf(chart, shown()[0])) : curveOf(chart, run);
     if (!curve.y) return { run, x: [], y: [] };
     if (chart.smooth) curve.soft = smoothed(curve.x, curve.y);
-    const inside = (_, i) => !state.steps || (curve.x[i] >= state.steps[0] && curve.x[i] <= state.steps[1]);
-    return { run, ...Object.fromEntries(Object.entries(curve).map(([key, list]) => [key, list.filter(inside)])) };
+    return { run, ...curve };
   }).filter((series) => series.y.some((v) => v !== null));
 }
 
@@ -88,7 +87,7 @@ function drawChart(chart) {
 
 function drawCurves(picture) {
   const { chart, series, svg, log, left, right, top, bottom } = picture;
-  const x = axis(state.steps ?? shown().flatMap((run) => [...run.train.x, ...(run.held_out.x ?? [])]), state.logX);
+  const x = axis(shown().flatMap((run) => [...run.train.x, ...(run.held_out.x ?? [])]), state.logX);
   const y = axis(series.flatMap((s) => [...s.y, ...(s.low ?? []), ...(s.high ?? [])]), log);
   const across = (v) => left + x.at(v) * (right - left), down = (v) => bottom - y.at(v) * (bottom - top);
   for (const v of ticks(y, 5))
@@ -103,7 +102,7 @@ function drawCurves(picture) {
     draw(run.dashed ? "curve dashed" : "curve", pathOf(xs, (s.soft ?? s.y).map(down)));
     if (chart.dots || xs.length === 1) xs.forEach((at, i) => Number.isFinite(ys[i]) && svg.append(dot(run, at, ys[i], xs.length > 60 ? 1.5 : 3)));
     if (chart.key === "loss")  // steps that were not finite
-      for (const step of run.bad.filter((v) => v >= x.low && v <= x.high)) draw("bad", `M${across(step) - 3} ${top}l6 6m-6 0l6 -6`);
+      for (const step of run.bad) draw("bad", `M${across(step) - 3} ${top}l6 6m-6 0l6 -6`);
   }
   Object.assign(picture, { x, across, down, mark: element("g") });
   svg.append(picture.mark);
@@ -112,31 +111,20 @@ function drawCurves(picture) {
 }
 const dot = (run, cx, cy, r) => element("circle", { class: "dot", color: run.color, cx, cy, r });
 
-/// The step under the pointer is marked in all charts; dragging with a mouse chooses steps.
-function follow({ chart, series, svg, x, across, down, left, right, mark }) {
-  const stepAt = (event) => x.value(Math.min(1, Math.max(0, (event.clientX - svg.getBoundingClientRect().left - left) / (right - left))));
-  let from = null;
+/// The step under the pointer is marked in all charts.
+function follow({ series, svg, x, across, down, left, right, mark }) {
   svg.addEventListener("pointermove", (event) => {
-    const step = stepAt(event), distance = (s, i) => Math.abs(s.x[i] - step);
+    const step = x.value((event.clientX - svg.getBoundingClientRect().left - left) / (right - left));
+    const distance = (s, i) => Math.abs(s.x[i] - step);
     const rows = series.map((s) => ({ s, i: s.x.reduce((best, _, i) => (distance(s, i) < distance(s, best) ? i : best), 0) }));
     const at = rows[0].s.x[rows[0].i];
     pictures.forEach((picture) => markStep(picture, at));
-    if (from !== null) {
-      const ends = [across(from), across(step)].sort((a, b) => a - b);
-      mark.append(element("rect", { class: "brush", x: ends[0], width: ends[1] - ends[0], y: 0, height: "100%" }));
-    }
     for (const { s, i } of rows) if (Number.isFinite(down(s.y[i]))) mark.append(dot(s.run, across(s.x[i]), down((s.soft ?? s.y)[i]), 4));
     showTip(event, `step ${at}${series[0].low ? ", mean, least to most" : ""}`, rows.map(({ s, i }) => [s.run, [
       text(s.y[i]), s.soft && halfLife() ? `smooth ${text(s.soft[i])}` : "", s.low ? `${text(s.low[i])} to ${text(s.high[i])}` : "",
       s.x[i] === at ? "" : `at ${s.x[i]}`].filter(Boolean).join(", ")]));
   });
-  svg.addEventListener("pointerleave", () => { from = null; hideTip(); });
-  svg.addEventListener("pointerdown", (event) => { if (event.pointerType === "mouse") from = stepAt(event); });
-  svg.addEventListener("pointerup", (event) => {
-    const start = from, end = stepAt(event);
-    from = null;
-    if (start !== null && Math.abs(across(end) - across(start)) > 8) choose({ steps: [start, end].sort((a, b) => a - b) });
-  });
+  svg.addEventListener("pointerleave", hideTip);
 }
 function markStep({ x, across, mark, top, bottom }, step) {
   const at = across(Math.min(x.high, Math.max(x.low, step)));

@@ -15,7 +15,7 @@ function card(run) {
     ...run.notes.map((note) => "⚠ " + note)];
   return element("button", { class: "run", color: run.color, "aria-pressed": !state.off.includes(run.name), title: "show or hide",
       onclick: () => choose({ off: toggled(state.off, run.name) }) },
-    element("b", { class: run.live ? "live" : "" }, run.name),
+    element("b", { class: data.live ? "live" : "" }, run.name),
     element("span", { class: "big" }, held === undefined ? `loss ${text(last)}` : `held out ${text(held)}, training ${text(last)}`),
     ...lines.filter(Boolean).map((line) => element("span", {}, line)),
     unfinished ? element("progress", { max: run.steps, value: run.step }) : null);
@@ -40,8 +40,6 @@ function table(head, rows, marks = false) {
     element("thead", {}, row("th", head)), element("tbody", {}, ...rows.map((values) => row("td", values)))));
 }
 function drawSettings() {
-  for (const { title, head, rows } of data.tables.filter((each) => each.group === state.group))
-    find("settings").append(panel("", title, "", null, table(head, rows)));
   const runs = members(), different = keysOf(runs).filter(differs), same = keysOf(runs).filter((key) => !differs(key));
   const head = ["", ...runs.map((run) => element("span", { class: "name", color: run.color }, run.name))];
   if (different.length)
@@ -60,13 +58,12 @@ function section(id, title, note, fill) {
 }
 function draw() {
   pictures = [];
-  const pick = (group) => button(group, group === state.group, () => choose({ group, steps: null }));
+  const pick = (group) => button(group, group === state.group, () => choose({ group }));
   find("groups").replaceChildren(...(groups.length > 1 ? groups.map(pick) : []));
   find("runs").replaceChildren(...members().map(card));
   find("half-life").textContent = halfLife() ? `half-life ${text(+halfLife().toPrecision(2))} steps` : "none";
   find("smooth").value = state.smooth;
   find("log-x").checked = state.logX;
-  find("whole").hidden = !state.steps;
   find("charts").replaceChildren();
   CHARTS.map(drawChart).forEach((drawInto) => drawInto());
   section("telemetry", "Connections", "a row each, the first at the bottom; a column an evaluation; one scale for all runs",
@@ -76,10 +73,9 @@ function draw() {
 }
 
 find("subject").textContent = data.runs.length === 1 ? data.runs[0].name : `${data.runs.length} runs`;
-find("written").textContent = "written " + data.written;
+find("written").textContent = "written " + new Date(data.written * 1000).toLocaleString();
 find("smooth").addEventListener("input", (event) => choose({ smooth: +event.target.value }));
 find("log-x").addEventListener("change", (event) => choose({ logX: event.target.checked }));
-find("whole").addEventListener("click", () => choose({ steps: null }));
 let width = document.body.clientWidth;
 new ResizeObserver(() => {
   if (width !== document.body.clientWidth) draw();
@@ -87,5 +83,7 @@ new ResizeObserver(() => {
 }).observe(document.body);
 draw();
 
-// While the run goes on, train_lm writes this page again. Nobody's tooltip or selection is taken away.
-if (data.reload) setInterval(() => { if (find("tip").hidden && !getSelection().toString()) location.reload(); }, 5000);
+// While the run goes on, train_lm writes this page again. Nobody's tooltip or selection is taken away, and where no new page
+// comes, after a kill, it is asked for ever more rarely.
+const age = Date.now() - data.written * 1000;
+if (data.live) setInterval(() => { if (find("tip").hidden && !getSelection().toString()) location.reload(); }, Math.max(5000, age / 10));

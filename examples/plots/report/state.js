@@ -7,7 +7,7 @@ for (const group of groups)
   data.runs.filter((run) => run.group === group).forEach((run, i) => Object.assign(run, { color: `var(--c${i % 8})`, dashed: i >= 8 }));
 
 // Choices stand in the address, where a reload and a bookmark find them.
-const state = { group: groups[0], off: [], smooth: 35, minus: false, log: ["grad_norm"], logX: false, steps: null };
+const state = { group: groups[0], off: [], smooth: 35, minus: false, log: ["grad_norm"], logX: false };
 try {
   Object.assign(state, JSON.parse(decodeURIComponent(location.hash.slice(1))));
 } catch { /* none yet */ }
