@@ -113,10 +113,9 @@ StepResult Trainer::descend(P& parameters, const Batch& batch, Loss loss_of) {
     return y;
   });
   const auto [norm, factor] = nn::clipping(grads, settings_.clip);
-  ++state_.step;
+  state_.optimizer.set_lr(learning_rate_(state_.step++));
   if (!std::isfinite(loss)) return {loss, norm, "the loss" + where(nonfinite_block, ranks_)};
   if (!std::isfinite(norm)) return {loss, norm, nonfinite_part(grads)};
-  state_.optimizer.set_lr(learning_rate_(state_.step - 1));
   state_.optimizer.step(parameters, grads, factor);
   return {loss, norm, ""};
 }

@@ -65,8 +65,9 @@ LINES = {
     "mixing_facts": [["extra"], ["--x"]],
     "dev": [["nothing"], ["new\nline"], ["test", "--preset"], ["test", "--preset", "x"], ["test", "("], ["test", "a", "b"],
             ["test", "--x"], ["test", ""], ["bench", "--x"], ["bench", "("], ["bench", "a", "b"], ["golden"], ["golden", "none"],
-            ["golden", "a", "b"], ["stability", "huge"], ["sanitize", "x"], ["sanitize", "fast", "x"], ["sanitize", ""],
-            ["format", "x"], ["format", "--x"], ["install"], ["install", "a", "b"], ["install", "--x"], ["--x"]],
+            ["golden", "a", "b"], ["stability", "huge"], ["report"], ["sanitize", "x"], ["sanitize", "fast", "x"], ["sanitize", ""],
+            ["format", "x"], ["format", "--x"], ["install"], ["install", "a", "b"], ["install", "--x"], ["package", "x"],
+            ["package", "--x"], ["--x"]],
 }
 EXAMPLES = ["basic_usage", "custom_op", "history_skip", "regression", "three_lines", "wrong_gradient"]
 BENCHMARKS = [f"bench_{name}" for name in ("gemm", "mhc", "mixings", "ops", "sinkhorn", "streams")]

@@ -19,7 +19,7 @@ def outputs(program, folder):
     check("\r" not in result.stdout, "a bar is drawn although this is no terminal")
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     check([line["step"] for line in lines] == list(range(1, 121)), "metrics.jsonl must have one line a step")
-    check(set(lines[0]) == {"step", "train_loss", "grad_norm", "tokens_per_s"}, f"keys {set(lines[0])}")
+    check(set(lines[0]) == {"step", "train_loss", "grad_norm", "learning_rate", "tokens_per_s"}, f"keys {set(lines[0])}")
     check([line["step"] for line in lines if "val_loss" in line] == [40, 80, 120], "val_loss where evaluated")
     check(lines[-1]["val_loss"] < 0.8 * lines[0]["train_loss"], "the loss must fall")
     config = json.loads((out / "config.json").read_text())
