@@ -4,6 +4,10 @@
 #include <stdexcept>
 #include <type_traits>
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 #include <fmt/format.h>
 
 #include <braid/core/batch_invariant.h>
@@ -229,7 +233,9 @@ Tile choose_tile_of_few_rows(int64_t m, int64_t n, int64_t k) {
 const char* bf16_products() {
 #ifdef __x86_64__
   if (!has_bf16_products()) return "f32";
-  return __builtin_cpu_supports("amx-bf16") ? "AMX" : "AVX512_BF16";
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool has_amx = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0;  // AMX-BF16
+  return has_amx ? "AMX" : "AVX512_BF16";
 #else
   return "f32";
 #endif
