@@ -129,8 +129,7 @@ class Step {
   }
   void update(Gradients& gradients) {
     const auto start = Clock::now();
-    nn::clip_grad_norm(gradients.second, 1.0);
-    optimizer_.step(model_, gradients.second);
+    optimizer_.step(model_, gradients.second, nn::clipping(gradients.second, 1.0).factor);
     if (num_threads() == threads_) update_ms.push_back(since(start));
   }
 

@@ -137,8 +137,8 @@ Machine measure() {
   while (bytes > kSmallest && copy.rate(bytes / 2) < 1.15 * slowest) bytes /= 2;
   const double f32 = measure_flops(HWY_DYNAMIC_DISPATCH(multiply_add_f32));
   const bool has_bf16 = bf16_products() != std::string_view("f32");
-  return {f32, measure_flops(HWY_DYNAMIC_DISPATCH(multiply_add_f64)),
-          has_bf16 ? measure_flops(multiply_add_bf16) : f32, slowest, 2 * bytes};
+  return {f32, measure_flops(HWY_DYNAMIC_DISPATCH(multiply_add_f64)), has_bf16 ? measure_flops(multiply_add_bf16) : f32,
+          slowest, 2 * bytes};
 }
 
 }  // namespace

@@ -54,9 +54,9 @@ class Run {
     auto [loss, grads] = value_and_grad([](const Model& m, const Tensor& x, const Tensor& y) { return m.loss(x, y); },
                                         profile)(model_, tokens_, targets_);
     lap("(return)");
-    nn::clip_grad_norm(grads, 1.0);
+    const double factor = nn::clipping(grads, 1.0).factor;
     lap("(clip)");
-    optimizer_.step(model_, grads);
+    optimizer_.step(model_, grads, factor);
     lap("(optimizer)");
     const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
     ms_.push_back(elapsed.count());

@@ -17,10 +17,23 @@ function(braid_precompile target)
   endif()
 endfunction()
 
-function(braid_install target export)
+# COMPONENT is the package of the libraries, COMPONENT_dev that of all that a compiler needs.
+function(braid_install target export component)
   if(BRAID_INSTALL)
-    install(TARGETS ${target} EXPORT ${export} FILE_SET HEADERS)
+    install(TARGETS ${target} EXPORT ${export}
+      LIBRARY COMPONENT ${component} NAMELINK_COMPONENT ${component}_dev
+      ARCHIVE COMPONENT ${component}_dev
+      FILE_SET HEADERS COMPONENT ${component}_dev)
   endif()
+endfunction()
+
+# All is exported but inline functions, of which the library runs its own, and kernels for one instruction set. Rooms call
+# into detail/ and kernels/ of others, and templates of public headers do: to hide what is left of the 80 to 370 names of a
+# library would take a macro at nearly every declaration.
+function(braid_share target)
+  set(exports ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+  set_target_properties(${target} PROPERTIES VISIBILITY_INLINES_HIDDEN ON LINK_DEPENDS ${exports})
+  target_link_options(${target} PRIVATE LINKER:--no-undefined,--version-script=${exports})
 endfunction()
 
 add_custom_target(braid_libraries)
@@ -33,15 +46,17 @@ function(braid_add_library folder)
   cmake_parse_arguments(ARG "COMPONENT" "" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILED" ${ARGN})
   set(target braid_${folder})
   set(export braidTargets)
+  set(component braid)
   if(ARG_COMPONENT)
     set(export braid_${folder}Targets)
+    set(component braid_${folder})
   endif()
   if(NOT ARG_SOURCES)
     add_library(${target} INTERFACE)
     add_library(braid::${folder} ALIAS ${target})
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder})
     target_link_libraries(${target} INTERFACE ${ARG_PUBLIC})
-    braid_install(${target} ${export})
+    braid_install(${target} ${export} ${component})
     return()
   endif()
   add_library(${target} ${ARG_SOURCES})
@@ -66,8 +81,12 @@ function(braid_add_library folder)
   target_compile_definitions(${target} PRIVATE
     "HWY_DISABLED_TARGETS=(${disabled})")
   set_target_properties(${target} PROPERTIES
-    EXPORT_NAME ${folder} INSTALL_RPATH $ORIGIN VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-  braid_install(${target} ${export})
+    EXPORT_NAME ${folder} INSTALL_RPATH $ORIGIN
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  if(BUILD_SHARED_LIBS)
+    braid_share(${target})
+  endif()
+  braid_install(${target} ${export} ${component})
 endfunction()
 
 # braid_compile_quickly(core_tests -O0 HEADERS <gtest/gtest.h> ...): for what is not the library, which runs for moments

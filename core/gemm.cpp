@@ -4,6 +4,10 @@
 #include <stdexcept>
 #include <type_traits>
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 #include <fmt/format.h>
 
 #include <braid/core/batch_invariant.h>
@@ -65,7 +69,8 @@ constexpr bool kInOneDnn =
 #endif
 
 void check_status(const char* function, dnnl_status_t status) {
-  if (status != dnnl_success) throw std::runtime_error(fmt::format("gemm: {} failed with status {}", function, int{status}));
+  if (status != dnnl_success)
+    throw std::runtime_error(fmt::format("gemm: {} failed with status {}", function, int{status}));
 }
 
 /// oneDNN without copies walks b down its rows where b is not transposed, and a where a is. It is fast there up to
@@ -77,11 +82,11 @@ constexpr int64_t kRowsAtATime = 256;
   const OneOpenMpThread one_thread;
   const int64_t step = p.transpose_b ? p.k : kRowsAtATime;
   for (int64_t first = 0; first < p.k; first += step)
-    check_status("dnnl_sgemm",
-                 dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, std::min(step, p.k - first),
-                            p.alpha, p.a + (p.transpose_a ? first * p.lda : first), p.lda,
-                            p.b + (p.transpose_b ? first : first * p.ldb), p.ldb, first == 0 ? p.beta : 1.0F, p.c,
-                            p.ldc));
+    check_status(
+        "dnnl_sgemm",
+        dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, std::min(step, p.k - first), p.alpha,
+                   p.a + (p.transpose_a ? first * p.lda : first), p.lda, p.b + (p.transpose_b ? first : first * p.ldb),
+                   p.ldb, first == 0 ? p.beta : 1.0F, p.c, p.ldc));
 }
 
 [[maybe_unused]] void multiply_in_onednn(const Product<bfloat16, float>& p) {
@@ -154,7 +159,8 @@ void multiply(const Product<bfloat16, float>& p) {
   Floats a(a_rows * a_columns), b(b_rows * b_columns);
   convert_rows<bfloat16, float>(a_rows, a_columns, p.a, p.lda, a, a_columns);
   convert_rows<bfloat16, float>(b_rows, b_columns, p.b, p.ldb, b, b_columns);
-  multiply<float>({p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.alpha, a, a_columns, b, b_columns, p.beta, p.c, p.ldc});
+  multiply<float>(
+      {p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.alpha, a, a_columns, b, b_columns, p.beta, p.c, p.ldc});
 }
 
 /// c = a b + row
@@ -227,7 +233,9 @@ Tile choose_tile_of_few_rows(int64_t m, int64_t n, int64_t k) {
 const char* bf16_products() {
 #ifdef __x86_64__
   if (!has_bf16_products()) return "f32";
-  return __builtin_cpu_supports("amx-bf16") ? "AMX" : "AVX512_BF16";
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool has_amx = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0;  // AMX-BF16
+  return has_amx ? "AMX" : "AVX512_BF16";
 #else
   return "f32";
 #endif
@@ -240,8 +248,8 @@ void gemm_serial(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64
 }
 
 template <class T, class C>
-void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Compute<T> alpha, const T* a, int64_t lda,
-          const T* b, int64_t ldb, Compute<T> beta, C* c, int64_t ldc, const Compute<T>* row) {
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Compute<T> alpha, const T* a,
+          int64_t lda, const T* b, int64_t ldb, Compute<T> beta, C* c, int64_t ldc, const Compute<T>* row) {
   if (m == 0 || n == 0) return;
   const bool few_rows = is_packed<Compute<T>>() && m <= kernels::packed_product_kernels().of<Compute<T>>().few_rows;
   const Tile tile = few_rows ? choose_tile_of_few_rows(m, n, k) : choose_tile(m, n, k);
@@ -270,10 +278,10 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C
   });
 }
 
-#define BRAID_INSTANTIATE(T, C)                                                                                    \
+#define BRAID_INSTANTIATE(T, C)                                                                                      \
   template void gemm_serial(bool, bool, int64_t, int64_t, int64_t, Compute<T>, const T*, int64_t, const T*, int64_t, \
-                            Compute<T>, C*, int64_t);                                                              \
-  template void gemm(bool, bool, int64_t, int64_t, int64_t, Compute<T>, const T*, int64_t, const T*, int64_t,      \
+                            Compute<T>, C*, int64_t);                                                                \
+  template void gemm(bool, bool, int64_t, int64_t, int64_t, Compute<T>, const T*, int64_t, const T*, int64_t,        \
                      Compute<T>, C*, int64_t, const Compute<T>*);
 BRAID_INSTANTIATE(float, float)
 BRAID_INSTANTIATE(double, double)

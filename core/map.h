@@ -59,7 +59,8 @@ Tensor map_chunks(const char* op, Kernel kernel, const Tensor& first, const Inpu
 }
 
 /// `y = f(inputs...)` element by element, with broadcasting, for floating-point tensors of one dtype.
-/// f is called with floats, for bf16 too, or doubles and must be pure: `map("mul", [](auto a, auto b) { return a * b; }, a, b)`.
+/// f is called with floats, for bf16 too, or doubles and must be pure: `map("mul", [](auto a, auto b) { return a * b;
+/// }, a, b)`.
 template <class F, class... Inputs>
 Tensor map(const char* op, F f, const Tensor& first, const Inputs&... rest) {
   return dispatch_float_or_bf16(op, first.dtype(), [&](auto zero) {

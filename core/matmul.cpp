@@ -81,8 +81,8 @@ void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c
   parallel_for(lead.numel(), block, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const auto batch = static_cast<std::size_t>(i);
-      gemm_serial<T>(a.transposed, b.transposed, m, n, k, Compute<T>{1}, pa + at_a[batch], a.stride, pb + at_b[batch], b.stride,
-                     beta, pc + i * m * n, ldc);
+      gemm_serial<T>(a.transposed, b.transposed, m, n, k, Compute<T>{1}, pa + at_a[batch], a.stride, pb + at_b[batch],
+                     b.stride, beta, pc + i * m * n, ldc);
     }
   });
 }

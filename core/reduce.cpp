@@ -94,7 +94,10 @@ void sum_columns(const char* op, const T* x, std::int64_t outer, std::int64_t ro
 template <class T, class Better>
 T select_row(const T* x, std::int64_t n, Better better) {
   constexpr std::int64_t kLanes = 16;
-  const auto choose = [&](T best, T v) { return ((best != best) | better(best, v)) ? best : v; };  // NaN stays
+  const auto choose = [&](T best, T v) {  // NaN stays
+    const bool is_nan = best != best, wins = better(best, v);
+    return (is_nan | wins) ? best : v;
+  };
   T lanes[kLanes];
   std::fill_n(lanes, kLanes, x[0]);
   std::int64_t i = 0;

@@ -145,7 +145,8 @@ Tensor Tensor::to(DType dtype) const {
     dispatch(dtype, [&](auto to) {
       const auto* x = source.data<decltype(from)>();
       auto* y = out.mutable_data<decltype(to)>();
-      parallel_for(numel(), 16384, [&](std::int64_t begin, std::int64_t end) { convert(x + begin, x + end, y + begin); });
+      parallel_for(numel(), 16384,
+                   [&](std::int64_t begin, std::int64_t end) { convert(x + begin, x + end, y + begin); });
     });
   });
   return out;

@@ -102,7 +102,8 @@ Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 Tensor ones(const Shape& shape, DType dtype = DType::f32);
 /// Throws ValueError for a value that i32 does not have, if dtype is that.
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
-/// 0, 1, ..., n - 1. Throws ValueError unless the dtype has all integers up to there: f32 those up to 2^24, bf16 to 2^8.
+/// 0, 1, ..., n - 1. Throws ValueError unless the dtype has all integers up to there: f32 those up to 2^24, bf16 to
+/// 2^8.
 Tensor arange(std::int64_t n, DType dtype = DType::f32);
 /// The identity matrix [n, n].
 Tensor eye(std::int64_t n, DType dtype = DType::f32);

@@ -20,15 +20,32 @@ void scale_grads(M& grads, double factor) {
   scale_in_place(tensors, factor);
 }
 
+/// The norm of gradients, and what clipping multiplies them by.
+struct Clipping {
+  double norm, factor;
+};
+
+/// What clip_grad_norm does to `grads`, left to an optimizer that reads them anyway:
+///
+///     const auto [norm, factor] = nn::clipping(grads, 1.0);
+///     optimizer.step(model, grads, factor);
+///
+/// Throws ValueError unless max_norm > 0.
+template <Parametric M>
+Clipping clipping(const M& grads, double max_norm) {
+  check_value(max_norm > 0, "clip_grad_norm: max_norm must be positive but is {}", max_norm);
+  std::vector<const Tensor*> tensors;
+  for_each_param(grads, [&](const std::string&, const Var& grad) { tensors.push_back(&grad.value()); });
+  const double norm = global_norm(tensors), factor = max_norm / (norm + 1e-6);
+  return {norm, factor < 1 ? factor : 1};
+}
+
 /// Scales `grads` (a module of gradients) in place by min(1, max_norm / (norm + 1e-6)), as PyTorch does, and returns
 /// the norm that it had. A norm of NaN scales nothing. Throws ValueError unless max_norm > 0.
 template <Parametric M>
 double clip_grad_norm(M& grads, double max_norm) {
-  check_value(max_norm > 0, "clip_grad_norm: max_norm must be positive but is {}", max_norm);
-  std::vector<Tensor*> tensors;
-  for_each_param(grads, [&](const std::string&, Var& grad) { tensors.push_back(&grad.mutable_value()); });
-  const double norm = global_norm(std::vector<const Tensor*>(tensors.begin(), tensors.end()));
-  if (const double factor = max_norm / (norm + 1e-6); factor < 1) scale_in_place(tensors, factor);
+  const auto [norm, factor] = clipping(grads, max_norm);
+  if (factor < 1) scale_grads(grads, factor);
   return norm;
 }
 

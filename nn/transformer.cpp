@@ -48,8 +48,10 @@ MultiHeadAttention make_attention(const TransformerConfig& config, Rng& rng) {
 
 MLP make_mlp(const TransformerConfig& config, Rng& rng) {
   const std::int64_t hidden = config.hidden.value_or(config.mlp_ratio * config.channels);
-  return {
-      config.channels, hidden, rng, {.activation = config.activation, .bias = config.mlp_bias, .dtype = config.parameters()}};
+  return {config.channels,
+          hidden,
+          rng,
+          {.activation = config.activation, .bias = config.mlp_bias, .dtype = config.parameters()}};
 }
 
 void init_block(const TransformerConfig& config, MultiHeadAttention& attention, MLP& mlp, Rng& rng) {

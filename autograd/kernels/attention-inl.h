@@ -32,12 +32,12 @@ std::int64_t lanes_of() {
 }
 
 /// The rows of a tensor like q or, with one head at a position, like k.
-template <class T, class U>
-GroupedRows<U> query_rows(const AttentionHeads<T>& in, U* data) {
+template <class S, class U>
+GroupedRows<U> query_rows(const AttentionHeads<S>& in, U* data) {
   return {data, in.depth, in.visible.group, in.query_stride};
 }
-template <class T, class U>
-GroupedRows<U> key_rows(const AttentionHeads<T>& in, U* data) {
+template <class S, class U>
+GroupedRows<U> key_rows(const AttentionHeads<S>& in, U* data) {
   return {data, in.depth, 1, in.key_stride};
 }
 
@@ -72,14 +72,14 @@ struct Tiles {
   }
 };
 
-template <class T>
-const T* mask_of_row(const AttentionHeads<T>& in, std::int64_t row) {
+template <class S, class T = Compute<S>>
+const T* mask_of_row(const AttentionHeads<S>& in, std::int64_t row) {
   return in.mask + in.visible.head(row) * in.mask_head_stride + in.visible.position(row) * in.mask_query_stride;
 }
 
 /// Whether the mask hides a block of keys from all of the rows, of which it looks at as few as it can.
-template <class T>
-bool masked_out(const AttentionHeads<T>& in, Span rows, std::int64_t key) {
+template <class S, class T = Compute<S>>
+bool masked_out(const AttentionHeads<S>& in, Span rows, std::int64_t key) {
   if (in.mask == nullptr) return false;
   const std::int64_t end = std::min(key + kBlock, in.visible.keys);
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
@@ -121,8 +121,8 @@ HWY_INLINE void add_mask(const T* mask, std::int64_t begin, std::int64_t end, T*
 }
 
 /// factors [begin, end) = 1 / (1 - dropout) or, for what is dropped, 0. `factors` begins at `key`.
-template <class T>
-void draw_factors(const AttentionHeads<T>& in, std::int64_t row, std::int64_t key, Span keys, T* factors) {
+template <class S, class T = Compute<S>>
+void draw_factors(const AttentionHeads<S>& in, std::int64_t row, std::int64_t key, Span keys, T* factors) {
   const VisibleKeys& visible = in.visible;
   const std::int64_t index = visible.head(row) * visible.queries + visible.position(row);
   rand_elements(in.rng, in.first_draw + index * visible.keys + key + keys.begin, keys.end - keys.begin,

@@ -1,6 +1,7 @@
 #include <braid/autograd/kernels/attention.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/attention.cpp"
@@ -14,24 +15,28 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
+/// Whether rows are best read where they are: bfloat16 is packed as floats.
+template <class S>
+inline constexpr bool kInPlace = std::is_same_v<S, Compute<S>>;
+
 /// The keys and values that a task of the forward pass reads. Columns of keys are packed: where several blocks of
 /// queries read them once for all, else when it is their turn; values only where their rows do not fill vectors.
-template <class T>
+template <class S, class T = Compute<S>>
 struct KeyBlocks {
-  const AttentionHeads<T>& in;
+  const AttentionHeads<S>& in;
   Span keys;  // begins with a block
   bool shared;
   std::int64_t width;
   T *columns, *rows;  // [blocks, depth, kBlock], [blocks, kBlock, width]
 
-  KeyBlocks(const AttentionHeads<T>& in, Span keys, bool shared, Arena<T>& arena)
+  KeyBlocks(const AttentionHeads<S>& in, Span keys, bool shared, Arena<T>& arena)
       : in(in), keys(keys), shared(shared), width(round_up(in.depth, lanes_of<T>())) {
     const std::int64_t blocks = shared ? (keys.end - keys.begin + kBlock - 1) / kBlock : 1;
     columns = arena.take(blocks * kBlock * in.depth);
     rows = arena.take(blocks * kBlock * width);
     for (std::int64_t key = keys.begin; shared && key < keys.end; key += kBlock) {
       pack_k(key);
-      if (width != in.depth) pack_v(key);
+      if (!values_in_place()) pack_v(key);
     }
   }
 
@@ -46,17 +51,19 @@ struct KeyBlocks {
     pack_rows(key_rows(in, in.v), key, length(key), T{1}, slot(rows, key, width), width);
   }
 
+  bool values_in_place() const { return kInPlace<S> && width == in.depth; }
   /// Whether a block of keys is best read where it is.
   bool in_place(std::int64_t rows, std::int64_t key) const {
-    return !shared && rows <= kTileRows / 2 && length(key) == kBlock;
+    return kInPlace<S> && !shared && rows <= kTileRows / 2 && length(key) == kBlock;
   }
-  Panel<const T> k_rows(std::int64_t key) const { return {in.k + key * in.key_stride, in.key_stride}; }
+  Panel<const S> k_rows(std::int64_t key) const { return {in.k + key * in.key_stride, in.key_stride}; }
   Panel<const T> k_columns(std::int64_t key) const {
     if (!shared) pack_k(key);
     return {slot(columns, key, in.depth), kBlock};
   }
   Panel<const T> v(std::int64_t key) const {
-    if (width == in.depth) return {in.v + key * in.key_stride, in.key_stride};
+    if constexpr (kInPlace<S>)
+      if (values_in_place()) return {in.v + key * in.key_stride, in.key_stride};
     if (!shared) pack_v(key);
     return {slot(rows, key, width), width};
   }
@@ -65,8 +72,8 @@ struct KeyBlocks {
 /// Replaces the scores of a block of rows by exp(score - maximum of the row), which is 0 for hidden keys, and drops
 /// some after they have been summed. Each sum is one chain over whole vectors from key 0 on, so that it depends on
 /// nothing but what the row sees. `scores` begin at `key`.
-template <class T>
-void softmax_rows(const AttentionHeads<T>& in, const Tiles& tiles, std::int64_t key, Panel<T> scores, T* maxima,
+template <class S, class T = Compute<S>>
+void softmax_rows(const AttentionHeads<S>& in, const Tiles& tiles, std::int64_t key, Panel<T> scores, T* maxima,
                   T* sums, T* factors) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = hn::Lanes(d);
@@ -96,9 +103,9 @@ void softmax_rows(const AttentionHeads<T>& in, const Tiles& tiles, std::int64_t 
 
 /// y and logsumexp of a block of rows from their weighted sums of values; zero and infinity for a row that sees
 /// nothing.
-template <class T>
-void write_rows(const AttentionHeads<T>& in, const Tiles& tiles, const T* result, std::int64_t width, const T* maxima,
-                const T* sums, T* y, T* logsumexp) {
+template <class S, class T = Compute<S>>
+void write_rows(const AttentionHeads<S>& in, const Tiles& tiles, const T* result, std::int64_t width, const T* maxima,
+                const T* sums, S* y, T* logsumexp) {
   const hn::ScalableTag<T> d;
   const auto inverse = [&](std::int64_t i) { return sums[i] == T{0} ? T{0} : 1 / sums[i]; };
   unpack_rows(result, width, inverse, query_rows(in, y), tiles.row, tiles.rows);
@@ -108,12 +115,12 @@ void write_rows(const AttentionHeads<T>& in, const Tiles& tiles, const T* result
   });
 }
 
-template <class T>
-void forward(const AttentionHeads<T>& in, std::int64_t first, std::int64_t last, T* y, T* logsumexp, T* scratch) {
+template <class S, class T = Compute<S>>
+void forward(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last, S* y, T* logsumexp, T* scratch) {
   const std::int64_t lanes = lanes_of<T>(), depth = in.depth, rows_end = std::min(last * kBlock, in.visible.rows());
   const Span seen = in.visible.of_rows({first * kBlock, rows_end});
   Arena<T> arena{scratch};
-  const KeyBlocks<T> blocks(in, {round_down(seen.begin, kBlock), seen.end}, last - first > 1, arena);
+  const KeyBlocks<S> blocks(in, {round_down(seen.begin, kBlock), seen.end}, last - first > 1, arena);
   const std::int64_t width = blocks.width, padded = round_up(seen.end - blocks.keys.begin, kBlock);
   T *queries = arena.take(kBlock * width), *result = arena.take(kBlock * width);
   T *sums = arena.take(kBlock), *maxima = arena.take(kBlock), *factors = arena.take(padded);
@@ -130,10 +137,12 @@ void forward(const AttentionHeads<T>& in, std::int64_t first, std::int64_t last,
         for (std::int64_t i = 0; i < tiles.rows; ++i) std::fill_n(scores(i, key), kBlock, T{0});
         continue;
       }
-      if (blocks.in_place(tiles.rows, key)) {
-        multiply_few_rows_transposed<T>(tiles.rows, kBlock, depth, {queries, width, 1}, blocks.k_rows(key),
-                                        {scores(0, key), padded});
-        continue;
+      if constexpr (kInPlace<S>) {
+        if (blocks.in_place(tiles.rows, key)) {
+          multiply_few_rows_transposed<T>(tiles.rows, kBlock, depth, {queries, width, 1}, blocks.k_rows(key),
+                                          {scores(0, key), padded});
+          continue;
+        }
       }
       const Panel<const T> k = blocks.k_columns(key);
       tiles.for_each(key, lanes, [&](std::int64_t i, const TileOfKeys& tile) HWY_ATTR {
@@ -180,8 +189,8 @@ struct VjpScratch {
 };
 
 /// p = exp(s - logsumexp) over s, ds = p * (dp - delta) over dp, both 0 for hidden keys; p and dp after dropout.
-template <class T>
-void softmax_vjp_rows(const AttentionHeads<T>& in, const VjpScratch<T>& at, std::int64_t row, std::int64_t rows,
+template <class S, class T = Compute<S>>
+void softmax_vjp_rows(const AttentionHeads<S>& in, const VjpScratch<T>& at, std::int64_t row, std::int64_t rows,
                       std::int64_t key) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = hn::Lanes(d);
@@ -212,8 +221,8 @@ void softmax_vjp_rows(const AttentionHeads<T>& in, const VjpScratch<T>& at, std:
 
 /// Adds the share of the rows [row, row + rows) and one block of keys to dq, dk, dv:
 /// p = exp(q k^T - logsumexp), ds = p * (dy v^T - delta), dq += ds k, dk += ds^T q, dv += p^T dy.
-template <class T>
-void vjp_block(const AttentionHeads<T>& in, const VjpScratch<T>& at, std::int64_t row, std::int64_t rows,
+template <class S, class T = Compute<S>>
+void vjp_block(const AttentionHeads<S>& in, const VjpScratch<T>& at, std::int64_t row, std::int64_t rows,
                std::int64_t key, Panel<const T> k) {
   const std::int64_t lanes = lanes_of<T>(), width = at.width, depth = in.depth;
   const T *q = at.q + row * width, *dy = at.dy + row * width;
@@ -244,19 +253,19 @@ void vjp_block(const AttentionHeads<T>& in, const VjpScratch<T>& at, std::int64_
   });
 }
 
-template <class T>
-void vjp(const AttentionHeads<T>& in, std::int64_t first, std::int64_t last, const AttentionCotangents<T>& out,
+template <class S, class T = Compute<S>>
+void vjp(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last, const AttentionCotangents<S>& out,
          T* scratch) {
   const hn::ScalableTag<T> d;
   const std::int64_t depth = in.depth, rows = in.visible.rows(), end = std::min(last * kBlock, in.visible.keys);
   const VjpScratch<T> at({scratch}, rows, depth);
-  const GroupedRows<const T> dy = query_rows(in, out.dy), y = query_rows(in, out.y);
+  const GroupedRows<const S> dy = query_rows(in, out.dy), y = query_rows(in, out.y);
   pack_rows(query_rows(in, in.q), 0, rows, in.scale, at.q, at.width);
   pack_rows(dy, 0, rows, T{1}, at.dy, at.width);
   std::fill_n(at.dq, round_up(rows, kTileRows) * at.width, T{0});
   std::copy_n(out.logsumexp, rows, at.logsumexp);
   for (std::int64_t i = 0; i < rows; ++i) {
-    const T *a = dy[i], *b = y[i];
+    const S *a = dy[i], *b = y[i];
     at.delta[i] = sum_vectors(d, depth, [&](std::int64_t j, auto part) HWY_ATTR {
       return hn::Mul(part.load(d, a + j), part.load(d, b + j));
     });
@@ -264,10 +273,10 @@ void vjp(const AttentionHeads<T>& in, std::int64_t first, std::int64_t last, con
   const auto one = [](std::int64_t) { return T{1}; };
   for (std::int64_t key = first * kBlock; key < end; key += kBlock) {
     const std::int64_t keys = std::min(kBlock, end - key), from = key * in.key_stride;
-    const bool in_place = at.width == depth;
-    if (!in_place) pack_rows(key_rows(in, in.k), key, keys, T{1}, at.packed_k, at.width);
-    const Panel<const T> k =
-        in_place ? Panel<const T>{in.k + from, in.key_stride} : Panel<const T>{at.packed_k, at.width};
+    Panel<const T> k{at.packed_k, at.width};
+    if constexpr (kInPlace<S>)
+      if (at.width == depth) k = {in.k + from, in.key_stride};
+    if (k.data == at.packed_k) pack_rows(key_rows(in, in.k), key, keys, T{1}, at.packed_k, at.width);
     pack_columns(in.k + from, in.key_stride, keys, depth, at.k_columns);
     pack_columns(in.v + from, in.key_stride, keys, depth, at.v_columns);
     std::fill_n(at.dk, kBlock * at.width, T{0});
@@ -288,7 +297,7 @@ void vjp(const AttentionHeads<T>& in, std::int64_t first, std::int64_t last, con
 template <class T>
 constexpr AttentionKernels<T> kTable = {.forward = forward<T>, .vjp = vjp<T>};
 
-Tables<AttentionKernels> tables() { return {kTable<float>, kTable<double>}; }
+Tables<AttentionKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

@@ -42,15 +42,15 @@ struct VisibleKeys {
   }
 };
 
-/// A head of keys and values with the query heads that read it. T is float or double.
+/// A head of keys and values with the query heads that read it.
 template <class T>
 struct AttentionHeads {
   VisibleKeys visible;
   std::int64_t depth;
   std::int64_t query_stride, key_stride;  // between positions of q, y, dq, .. and of k, v, dk, dv
   const T *q, *k, *v;                     // [queries, group, depth], [keys, depth]
-  T scale;                                // of the scores
-  const T* mask;                          // added to them, or null
+  Compute<T> scale;                       // of the scores
+  const Compute<T>* mask;                 // added to them, or null
   std::int64_t mask_head_stride, mask_query_stride;
   double dropout;
   Rng rng;
@@ -60,9 +60,10 @@ struct AttentionHeads {
 /// The arrays that the vjp reads and writes beside those.
 template <class T>
 struct AttentionCotangents {
-  const T *y, *dy;     // like q
-  const T* logsumexp;  // [rows]
-  T *dq, *dk, *dv;     // like q, k, v
+  const T *y, *dy;              // like q
+  const Compute<T>* logsumexp;  // [rows]
+  Compute<T>* dq;               // like q
+  T *dk, *dv;                   // like k, v
 };
 
 /// Elements of 64-byte aligned scratch memory that the kernels need for `blocks` blocks at a time, of queries in the
@@ -70,15 +71,15 @@ struct AttentionCotangents {
 std::int64_t attention_scratch(const VisibleKeys& visible, std::int64_t depth, std::int64_t blocks);
 std::int64_t attention_vjp_scratch(const VisibleKeys& visible, std::int64_t depth);
 
-/// The kernels for the best instruction set of this processor. T is float or double.
+/// The kernels for the best instruction set of this processor. T is float, double or bfloat16.
 template <class T>
 struct AttentionKernels {
   /// y and logsumexp [rows] for the blocks of rows [first, last).
-  void (*forward)(const AttentionHeads<T>& heads, std::int64_t first, std::int64_t last, T* y, T* logsumexp,
-                  T* scratch);
+  void (*forward)(const AttentionHeads<T>& heads, std::int64_t first, std::int64_t last, T* y, Compute<T>* logsumexp,
+                  Compute<T>* scratch);
   /// dk and dv of the blocks of keys [first, last); dq receives their share only, for all rows.
   void (*vjp)(const AttentionHeads<T>& heads, std::int64_t first, std::int64_t last, const AttentionCotangents<T>& out,
-              T* scratch);
+              Compute<T>* scratch);
 };
 
 Tables<AttentionKernels> attention_kernels();

@@ -9,8 +9,8 @@ namespace braid::kernels {
 /// The inputs of layer normalization.
 template <class T>
 struct LayerNormRows : Rows {
-  const T* x;                       // [rows, width]
-  const Compute<T> *weight, *bias;  // [width]; the vjp does not read the bias
+  const T* x;                      // [rows, width]
+  const Compute<T>*weight, *bias;  // [width]; the vjp does not read the bias
 };
 
 /// The mean and the inverse standard deviation of each row, which the vjp needs.
@@ -22,8 +22,8 @@ struct LayerNormMoments {
 /// The results of the vjp.
 template <class T>
 struct LayerNormCotangents {
-  T* dx;                        // [rows, width]
-  Compute<T> *dweight, *dbias;  // [blocks, width], the sums over each block of rows
+  T* dx;                       // [rows, width]
+  Compute<T>*dweight, *dbias;  // [blocks, width], the sums over each block of rows
 };
 
 /// The kernels for the best instruction set of this processor. T is float, double or bfloat16.
@@ -31,7 +31,8 @@ template <class T>
 struct LayerNormKernels {
   /// rstd = 1 / sqrt(variance(x) + eps), y [rows, width] = (x - mean) * rstd * weight + bias.
   void (*forward)(const LayerNormRows<T>& in, double eps, T* y, LayerNormMoments<Compute<T>> moments);
-  void (*vjp)(const LayerNormRows<T>& in, LayerNormMoments<const Compute<T>> moments, const T* dy, LayerNormCotangents<T> out);
+  void (*vjp)(const LayerNormRows<T>& in, LayerNormMoments<const Compute<T>> moments, const T* dy,
+              LayerNormCotangents<T> out);
 };
 
 Tables<LayerNormKernels> layer_norm_kernels();

@@ -45,12 +45,12 @@ struct GroupedRows {
 };
 
 /// to [round_up(rows, tile), width] = factor * rows [first, first + rows) of from, zeros around.
-template <class T>
-void pack_rows(GroupedRows<const T> from, std::int64_t first, std::int64_t rows, T factor, T* to, std::int64_t width) {
+template <class S, class T>
+void pack_rows(GroupedRows<const S> from, std::int64_t first, std::int64_t rows, T factor, T* to, std::int64_t width) {
   const hn::ScalableTag<T> d;
   const auto scale = hn::Set(d, factor);
   for (std::int64_t i = 0; i < rows; ++i) {
-    const T* row = from[first + i];
+    const S* row = from[first + i];
     for_each_vector(d, from.depth, [&](std::int64_t j, auto part) HWY_ATTR {
       hn::Store(hn::Mul(part.load(d, row + j), scale), d, to + i * width + j);
     });
@@ -58,9 +58,18 @@ void pack_rows(GroupedRows<const T> from, std::int64_t first, std::int64_t rows,
   std::fill(to + rows * width, to + round_up(rows, kTileRows) * width, T{0});
 }
 
+/// The same of bfloat16.
+HWY_INLINE void transpose_square(const bfloat16* from, std::int64_t from_step, float* to, std::int64_t to_step) {
+  constexpr std::int64_t kSide = kSquare<float>;
+  const hn::CappedTag<float, kSide> d;
+  HWY_ALIGN float wide[kSide * kSide];
+  for (std::int64_t i = 0; i < kSide; ++i) hn::Store(Whole{}.load(d, from + i * from_step), d, wide + i * kSide);
+  transpose_square(wide, kSide, to, to_step);
+}
+
 /// to [depth, kPanel] = the transpose of from [rows, depth], zeros behind.
-template <class T>
-void pack_columns(const T* from, std::int64_t stride, std::int64_t rows, std::int64_t depth, T* to) {
+template <class S, class T>
+void pack_columns(const S* from, std::int64_t stride, std::int64_t rows, std::int64_t depth, T* to) {
   constexpr std::int64_t kSide = kSquare<T>;
   const std::int64_t square_rows = rows / kSide * kSide, square_columns = depth / kSide * kSide;
   for (std::int64_t j = 0; j < square_columns; j += kSide)
@@ -74,13 +83,13 @@ void pack_columns(const T* from, std::int64_t stride, std::int64_t rows, std::in
 }
 
 /// Rows [first, first + rows) of to = factor(row) * from [rows, width]
-template <class T, class Factor>
-void unpack_rows(const T* from, std::int64_t width, Factor factor, GroupedRows<T> to, std::int64_t first,
+template <class S, class T, class Factor>
+void unpack_rows(const T* from, std::int64_t width, Factor factor, GroupedRows<S> to, std::int64_t first,
                  std::int64_t rows) {
   const hn::ScalableTag<T> d;
   for (std::int64_t i = 0; i < rows; ++i) {
     const auto scale = hn::Set(d, factor(i));
-    T* row = to[first + i];
+    S* row = to[first + i];
     for_each_vector(d, to.depth, [&](std::int64_t j, auto part) HWY_ATTR {
       part.store(hn::Mul(hn::Load(d, from + i * width + j), scale), d, row + j);
     });

@@ -24,12 +24,6 @@ struct Inputs {
   double scale, dropout;
   Rng rng;
 
-  /// In the dtype that the kernels have.
-  Inputs widened() const {
-    Inputs wide = *this;
-    for (Tensor* t : {&wide.q, &wide.k, &wide.v}) *t = t->to(compute_dtype(t->dtype()));
-    return wide;
-  }
   std::int64_t batch() const { return q.size(0); }
   std::int64_t key_heads() const { return k.size(2); }
   std::int64_t depth() const { return q.size(3); }
@@ -81,7 +75,7 @@ kernels::AttentionHeads<T> heads_of(const Inputs& in, const Task& task) {
                                    .q = in.q.data<T>() + at.query,
                                    .k = in.k.data<T>() + at.key,
                                    .v = in.v.data<T>() + at.key,
-                                   .scale = static_cast<T>(in.scale),
+                                   .scale = static_cast<Compute<T>>(in.scale),
                                    .mask = nullptr,
                                    .mask_head_stride = 0,
                                    .mask_query_stride = 0,
@@ -90,7 +84,7 @@ kernels::AttentionHeads<T> heads_of(const Inputs& in, const Task& task) {
                                    .first_draw = at.row * in.visible.keys};
   if (in.mask.defined()) {
     const Strides& strides = in.mask.strides();
-    heads.mask = in.mask.data<T>() + task.batch * strides[0] + task.head * in.visible.group * strides[1];
+    heads.mask = in.mask.data<Compute<T>>() + task.batch * strides[0] + task.head * in.visible.group * strides[1];
     heads.mask_head_stride = strides[1];
     heads.mask_query_stride = strides[2];
   }
@@ -102,56 +96,54 @@ struct Attended {
   Tensor logsumexp;  // [B, H_kv, T_q, H / H_kv]
 };
 
-Attended forward(const Inputs& given) {
-  const Inputs in = given.widened();
+Attended forward(const Inputs& in) {
   const DType dtype = in.q.dtype();
-  if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(in.q.shape(), given.q.dtype()), Tensor()};
+  if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(in.q.shape(), dtype), Tensor()};
   const Tasks tasks(in, in.visible.rows());
-  Tensor y(in.q.shape(), dtype), logsumexp({tasks.batch, tasks.heads, in.visible.rows()}, dtype);
-  dispatch_float("attention", dtype, [&](auto zero) {
+  Tensor y(in.q.shape(), dtype), logsumexp({tasks.batch, tasks.heads, in.visible.rows()}, compute_dtype(dtype));
+  dispatch_float_or_bf16("attention", dtype, [&](auto zero) {
     using T = decltype(zero);
-    T *py = y.mutable_data<T>(), *lse = logsumexp.mutable_data<T>();
+    T* py = y.mutable_data<T>();
+    auto* lse = logsumexp.mutable_data<Compute<T>>();
     const auto kernel = kernels::attention_kernels().of<T>();
     const std::int64_t blocks = (tasks.blocks + tasks.chunks - 1) / tasks.chunks;
-    Scratch<T> scratch(kernels::attention_scratch(in.visible, in.depth(), blocks));
+    Scratch<Compute<T>> scratch(kernels::attention_scratch(in.visible, in.depth(), blocks));
     tasks.for_each([&](const Task& task) {
       const Offsets at(in, task);
-      scratch.lend([&](T* buffer) {
+      scratch.lend([&](Compute<T>* buffer) {
         kernel.forward(heads_of<T>(in, task), task.first, task.last, py + at.query, lse + at.row, buffer);
       });
     });
   });
-  return {y.to(given.q.dtype()), logsumexp};
+  return {y, logsumexp};
 }
 
 /// dv = p^T dy, ds = p * (dy v^T - sum(dy * y)), dq = scale ds k, dk = scale ds^T q with the probabilities p.
 /// A task has all of dk and dv of its keys; its share of dq is added to the others' in order.
-std::vector<Tensor> backward(const Tensor& given_dy, const Inputs& given, const Attended& result) {
-  const Inputs in = given.widened();
+std::vector<Tensor> backward(const Tensor& dy, const Inputs& in, const Attended& result) {
   const Shape &queries = in.q.shape(), &keys = in.k.shape();
-  const DType dtype = in.q.dtype(), stored = given.q.dtype();
-  if (in.k.numel() == 0 || in.q.numel() == 0)
-    return {zeros(queries, stored), zeros(keys, stored), zeros(keys, stored)};
-  const Tensor dy = given_dy.to(dtype), y = result.y.to(dtype);
+  const DType dtype = in.q.dtype();
+  if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(queries, dtype), zeros(keys, dtype), zeros(keys, dtype)};
   const Tasks tasks(in, in.visible.keys);
-  Tensor dk(keys, dtype), dv(keys, dtype), dqs(queries.inserted(0, tasks.chunks), dtype);
-  dispatch_float("attention", dtype, [&](auto zero) {
+  Tensor dk(keys, dtype), dv(keys, dtype), dqs(queries.inserted(0, tasks.chunks), compute_dtype(dtype));
+  dispatch_float_or_bf16("attention", dtype, [&](auto zero) {
     using T = decltype(zero);
-    T *pdq = dqs.mutable_data<T>(), *pdk = dk.mutable_data<T>(), *pdv = dv.mutable_data<T>();
+    auto* pdq = dqs.mutable_data<Compute<T>>();
+    T *pdk = dk.mutable_data<T>(), *pdv = dv.mutable_data<T>();
     const auto kernel = kernels::attention_kernels().of<T>();
-    Scratch<T> scratch(kernels::attention_vjp_scratch(in.visible, in.depth()));
+    Scratch<Compute<T>> scratch(kernels::attention_vjp_scratch(in.visible, in.depth()));
     tasks.for_each([&](const Task& task) {
       const Offsets at(in, task);
-      const kernels::AttentionCotangents<T> out{.y = y.data<T>() + at.query,
+      const kernels::AttentionCotangents<T> out{.y = result.y.data<T>() + at.query,
                                                 .dy = dy.data<T>() + at.query,
-                                                .logsumexp = result.logsumexp.data<T>() + at.row,
+                                                .logsumexp = result.logsumexp.data<Compute<T>>() + at.row,
                                                 .dq = pdq + task.chunk * in.q.numel() + at.query,
                                                 .dk = pdk + at.key,
                                                 .dv = pdv + at.key};
-      scratch.lend([&](T* buffer) { kernel.vjp(heads_of<T>(in, task), task.first, task.last, out, buffer); });
+      scratch.lend([&](Compute<T>* buffer) { kernel.vjp(heads_of<T>(in, task), task.first, task.last, out, buffer); });
     });
   });
-  return {(tasks.chunks == 1 ? dqs.select(0, 0) : reduce_sum(dqs, {0})).to(stored), dk.to(stored), dv.to(stored)};
+  return {(tasks.chunks == 1 ? dqs.select(0, 0) : reduce_sum(dqs, {0})).to(dtype), dk, dv};
 }
 
 /// The mask as what is added to the scores, [B, H, T_q, T_k], broadcast but along its last axis.

@@ -256,8 +256,8 @@ Var conv1d(const Var& x, const Var& weight, const Conv1dSettings& settings) {
 
 Var conv1d(const Var& x, const Var& weight, const Var& bias, const Conv1dSettings& settings) {
   if (x.dtype() == DType::bf16)
-    return detail::in_f32(
-        [&](const Var& wide, const Var& w, const Var& b) { return conv1d(wide, w, b, settings); }, x, weight, bias);
+    return detail::in_f32([&](const Var& wide, const Var& w, const Var& b) { return conv1d(wide, w, b, settings); }, x,
+                          weight, bias);
   check_same_dtype("conv1d", weight.value(), bias.value());
   check_shape(weight.rank() == 3, "conv1d: weight must have shape [out, in / groups, K] but has {}", weight.shape());
   check_shape(bias.shape() == Shape{weight.size(0)}, "conv1d: bias must have shape [{}] to match weight {} but has {}",

@@ -41,9 +41,8 @@ Labeled label(const Tensor& logits, const Tensor& targets, const CrossEntropySet
   Labeled in{logits.contiguous(), targets.contiguous(), settings.ignore_index};
   const std::int64_t classes = logits.size(-1);
   in.weights = Tensor(targets.shape(), compute_dtype(logits.dtype()));
-  const Tensor of_class = settings.class_weights.defined()
-                              ? settings.class_weights.to(in.weights.dtype()).contiguous()
-                              : Tensor();
+  const Tensor of_class =
+      settings.class_weights.defined() ? settings.class_weights.to(in.weights.dtype()).contiguous() : Tensor();
   const std::int32_t* target = in.targets.data<std::int32_t>();
   dispatch_float("cross_entropy", in.weights.dtype(), [&](auto zero) {
     using T = decltype(zero);

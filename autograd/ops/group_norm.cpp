@@ -36,7 +36,8 @@ Var group_norm(const Var& x, std::int64_t groups, double eps) {
 Var group_norm(const Var& x, std::int64_t groups, const Var& weight, const Var& bias, double eps) {
   if (x.dtype() == DType::bf16)
     return detail::in_f32(
-        [&](const Var& wide, const Var& w, const Var& b) { return group_norm(wide, groups, w, b, eps); }, x, weight, bias);
+        [&](const Var& wide, const Var& w, const Var& b) { return group_norm(wide, groups, w, b, eps); }, x, weight,
+        bias);
   const Var normalized = group_norm(x, groups, eps);
   return normalized * along_channels("weight", x, weight) + along_channels("bias", x, bias);
 }

@@ -17,8 +17,8 @@ void check_inputs(const Tensor& x, const Tensor& weight) {
 /// x as a matrix of rows: [..., n] -> [rows, n].
 Tensor as_rows(const Tensor& x) { return x.reshape({x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)}); }
 
-// dx = dy weight, dweight = dy^T x, dbias = the sum of dy's rows. For activations of bf16, parameters of f32 are rounded
-// and their gradients are not.
+// dx = dy weight, dweight = dy^T x, dbias = the sum of dy's rows. For activations of bf16, parameters of f32 are
+// rounded and their gradients are not.
 Tensor vjp_x(const Tensor& dy, const Tensor& weight, const Shape& x) {
   return matrix_product(as_rows(dy), weight.to(dy.dtype())).reshape(x);
 }
@@ -34,11 +34,11 @@ Tensor vjp_bias(const Tensor& dy, DType dtype) { return reduce_sum(as_rows(dy), 
 Var linear(const Var& x, const Var& weight) {
   check_inputs(x.value(), weight.value());
   const Tensor y = matrix_product(as_rows(x.value()), weight.value().to(x.dtype()).transpose(), "linear");
-  return record(
-      "linear", y.reshape(x.shape().with(-1, weight.size(0))), {x, weight},
-      [x = x.value(), weight = weight.value()](const Tensor& dy, const Needs& needs) {
-        return std::vector{needs[0] ? vjp_x(dy, weight, x.shape()) : Tensor(), needs[1] ? vjp_weight(dy, x, weight.dtype()) : Tensor()};
-      });
+  return record("linear", y.reshape(x.shape().with(-1, weight.size(0))), {x, weight},
+                [x = x.value(), weight = weight.value()](const Tensor& dy, const Needs& needs) {
+                  return std::vector{needs[0] ? vjp_x(dy, weight, x.shape()) : Tensor(),
+                                     needs[1] ? vjp_weight(dy, x, weight.dtype()) : Tensor()};
+                });
 }
 
 Var linear(const Var& x, const Var& weight, const Var& bias) {

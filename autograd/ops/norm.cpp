@@ -23,8 +23,7 @@ Tensor forward(const Tensor& x, const Axes& axes) {
 }  // namespace
 
 Var norm(const Var& x, const Axes& axes, bool keep_dims) {
-  if (x.dtype() == DType::bf16)
-    return detail::in_f32([&](const Var& wide) { return norm(wide, axes, keep_dims); }, x);
+  if (x.dtype() == DType::bf16) return detail::in_f32([&](const Var& wide) { return norm(wide, axes, keep_dims); }, x);
   const Shape shape = reduced_shape("norm", x.shape(), axes, keep_dims);
   const Tensor y = forward(x.value(), axes);
   // dx = dy x / y

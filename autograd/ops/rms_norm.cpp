@@ -46,10 +46,11 @@ Var rms_norm(const Var& x, const Var& weight, double eps) {
               x.size(-1), x.shape(), weight.shape());
   const Tensor rows = x.value().contiguous(), scale = weight.value().to(compute_dtype(x.dtype())).contiguous();
   auto [y, rstd] = forward(rows, scale, eps);
-  return record("rms_norm", y, {x, weight}, [x = rows, weight = scale, rstd = rstd, dtype = weight.dtype()](const Tensor& dy) {
-    const auto [dx, dweight] = backward(dy.contiguous(), x, weight, rstd);
-    return std::vector{dx, dweight.to(dtype)};
-  });
+  return record("rms_norm", y, {x, weight},
+                [x = rows, weight = scale, rstd = rstd, dtype = weight.dtype()](const Tensor& dy) {
+                  const auto [dx, dweight] = backward(dy.contiguous(), x, weight, rstd);
+                  return std::vector{dx, dweight.to(dtype)};
+                });
 }
 
 Var rms_norm(const Var& x, double eps) {

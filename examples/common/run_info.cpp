@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <ctime>
 #include <fstream>
@@ -100,9 +99,11 @@ std::string time_stamp() {
                      fmt::localtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
 }
 
-bool run_plot_script(const std::string& script, const fs::path& in, const fs::path& out) {
+bool run_script(const std::string& script, const std::vector<std::string>& arguments, const std::string& needs) {
   const std::string path = (program_folder() / "plots" / script).string();
-  std::array<const char*, 4> arguments{path.c_str(), in.c_str(), out.c_str(), nullptr};
+  std::vector<const char*> line{path.c_str()};
+  for (const std::string& argument : arguments) line.push_back(argument.c_str());
+  line.push_back(nullptr);
   pid_t child = 0;
   int status = 0;
   posix_spawnattr_t attributes;  // the script can be interrupted, whatever this thread blocks
@@ -111,12 +112,15 @@ bool run_plot_script(const std::string& script, const fs::path& in, const fs::pa
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  const int error =
-      posix_spawn(&child, path.c_str(), nullptr, &attributes, const_cast<char**>(arguments.data()), environ);
+  const int error = posix_spawn(&child, path.c_str(), nullptr, &attributes, const_cast<char**>(line.data()), environ);
   posix_spawnattr_destroy(&attributes);
   if (error == 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
-  fmt::print(stderr, "no picture: {} {} did not run (it needs /usr/bin/python3 with matplotlib)\n", path, in.string());
+  fmt::print(stderr, "{} {} did not succeed (it needs {})\n", path, fmt::join(arguments, " "), needs);
   return false;
+}
+
+bool run_plot_script(const std::string& script, const fs::path& in, const fs::path& out) {
+  return run_script(script, {in.string(), out.string()}, "/usr/bin/python3 with matplotlib");
 }
 
 }  // namespace braid::examples

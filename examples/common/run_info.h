@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -24,7 +25,11 @@ nlohmann::ordered_json machine_info();
 /// `20260131-142501`, local time: names a new results folder.
 std::string time_stamp();
 
-/// Runs a plot script that is installed beside the program. Returns false, with the reason on stderr, when it cannot.
+/// Runs a script of the folder plots/ beside the program. Returns false, and says on stderr what it `needs`, when it
+/// cannot.
+bool run_script(const std::string& script, const std::vector<std::string>& arguments, const std::string& needs);
+
+/// One that draws with matplotlib.
 bool run_plot_script(const std::string& script, const std::filesystem::path& in, const std::filesystem::path& out);
 
 }  // namespace braid::examples

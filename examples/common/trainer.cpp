@@ -51,12 +51,11 @@ std::string nonfinite_part(const Parametric auto& grads) {
 }  // namespace
 
 Model make_model(const TrainerSettings& s, std::int64_t vocab, Rng& rng) {
-  nn::TransformerConfig sizes =
-      s.architecture.value_or(nn::TransformerConfig{.vocab = vocab,
-                                                    .context = s.context,
-                                                    .channels = s.channels,
-                                                    .layers = static_cast<int>(s.layers),
-                                                    .heads = static_cast<int>(s.heads)});
+  nn::TransformerConfig sizes = s.architecture.value_or(nn::TransformerConfig{.vocab = vocab,
+                                                                              .context = s.context,
+                                                                              .channels = s.channels,
+                                                                              .layers = static_cast<int>(s.layers),
+                                                                              .heads = static_cast<int>(s.heads)});
   sizes.dtype = s.dtype;
   check_value(vocab <= sizes.vocab, "Trainer: the text has {} ids but the pretrained model only {}", vocab,
               sizes.vocab);
@@ -113,12 +112,11 @@ StepResult Trainer::descend(P& parameters, const Batch& batch, Loss loss_of) {
     if (!nonfinite_block && !std::isfinite(y.item())) nonfinite_block = block;
     return y;
   });
-  const double norm = nn::clip_grad_norm(grads, settings_.clip);
-  ++state_.step;
+  const auto [norm, factor] = nn::clipping(grads, settings_.clip);
+  state_.optimizer.set_lr(learning_rate_(state_.step++));
   if (!std::isfinite(loss)) return {loss, norm, "the loss" + where(nonfinite_block, ranks_)};
   if (!std::isfinite(norm)) return {loss, norm, nonfinite_part(grads)};
-  state_.optimizer.set_lr(learning_rate_(state_.step - 1));
-  state_.optimizer.step(parameters, grads);
+  state_.optimizer.step(parameters, grads, factor);
   return {loss, norm, ""};
 }
 

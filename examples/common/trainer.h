@@ -31,7 +31,7 @@ enum class Trained { all, connections };
 struct TrainerSettings {
   ConnectionOptions connection = {};
   std::int64_t layers = 4, channels = 128, heads = 4, context = 64, batch = 12;
-  DType dtype = DType::f32;  ///< of the activations, f32 or bf16
+  DType dtype = DType::f32;                                ///< of the activations, f32 or bf16
   std::optional<nn::TransformerConfig> architecture = {};  ///< of a pretrained model, the sizes above are then its own
   std::int64_t blocks = 1;  ///< of equal size, which a batch is cut into: see nn::accumulate
   Trained trained = Trained::all;

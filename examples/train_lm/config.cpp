@@ -87,6 +87,9 @@ void add_flags(CLI::App& app, Config& c) {
   add_count(app, "--check-gradients", c.check_gradients,
             "steps between comparisons of the f32 gradients with f64, printed and in gradients.jsonl (0: none)", 0);
   app.add_flag("--tensorboard", c.tensorboard, "write losses, norm, rate and speed as events for TensorBoard");
+  app.add_flag("--report", c.report,
+               "write report.html at evaluations, with samples and, unless --telemetry-every is given, telemetry; a "
+               "browser that has it open follows the run");
   app.add_option("--out", c.out, "results folder (default: runs/CONNECTION-TIME)");
   app.add_flag("--resume", c.resume, "continue the run in --out from its checkpoint, bit for bit");
   add_count(app, "--sample", c.sample, "characters or tokens to generate at the end", 0);
@@ -145,10 +148,13 @@ Config parse(int argc, char** argv) {
   add_flags(app, config);
   examples::parse_command_line(app, argc, argv);
   check_value(!config.resume || !config.out.empty(), "--resume: give the run's folder with --out");
+  if (config.report && app.count("--telemetry-every") == 0) config.telemetry_every = config.eval_every;
   if (training.warmup == kUnset) training.warmup = training.steps / 20;
   check_value(training.steps > 0 || !config.init.empty(), "--steps: must be at least 1 without --init but is 0");
   if (!config.init.empty()) start_from(config, app);
   check_settings(training);
+  check_value(config.check_gradients == 0 || training.dtype == DType::f32,
+              "--check-gradients: compares gradients of f32 with f64 op by op; --dtype bf16 has other ops");
   if (config.out.empty()) config.out = "runs/" + training.connection.kind + "-" + examples::time_stamp();
   examples::check_utf8("--text", config.text);
   examples::check_utf8("--tokenizer", config.tokenizer);

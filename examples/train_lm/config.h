@@ -21,6 +21,7 @@ struct Config {
   std::int64_t eval_every = 250, checkpoint_every = 250;
   std::int64_t telemetry_every = 0;  ///< 0: never
   bool tensorboard = false;          ///< write events for it
+  bool report = false;               ///< write report.html, with samples, at evaluations
   std::int64_t check_gradients = 0;  ///< every how many steps; 0: never
   int threads = 0;                   ///< 0: all
   std::filesystem::path out;

@@ -4,10 +4,12 @@ namespace braid::train_lm {
 
 using Json = nlohmann::ordered_json;
 
-Json metrics_line(std::int64_t step, const examples::StepResult& result, std::optional<double> held_out, double speed) {
-  Json line{{"step", step}, {"train_loss", result.loss}};
+Json metrics_line(const examples::Trainer& trainer, const examples::StepResult& result, std::optional<double> held_out,
+                  double speed) {
+  Json line{{"step", trainer.step()}, {"train_loss", result.loss}};
   if (held_out) line["val_loss"] = *held_out;
   line["grad_norm"] = result.grad_norm;
+  line["learning_rate"] = trainer.state().optimizer.lr();
   line["tokens_per_s"] = static_cast<std::int64_t>(speed);
   return line;
 }

@@ -12,7 +12,7 @@
 namespace braid::train_lm {
 
 /// The line of a step in metrics.jsonl.
-nlohmann::ordered_json metrics_line(std::int64_t step, const examples::StepResult& result,
+nlohmann::ordered_json metrics_line(const examples::Trainer& trainer, const examples::StepResult& result,
                                     std::optional<double> held_out, double speed);
 
 /// The same for TensorBoard.

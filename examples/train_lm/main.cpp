@@ -1,4 +1,5 @@
 // Trains a small transformer on characters or tokens: the main example. `train_lm --help` lists the flags.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -48,8 +49,10 @@ struct Folder {
   fs::path metrics() const { return path / "metrics.jsonl"; }
   fs::path telemetry() const { return path / "telemetry.jsonl"; }
   fs::path gradients() const { return path / "gradients.jsonl"; }
+  fs::path samples() const { return path / "samples.jsonl"; }
   fs::path events() const { return path / "events.out.tfevents.braid"; }  // TensorBoard looks for tfevents
   fs::path picture() const { return path / "loss.png"; }
+  fs::path report() const { return path / "report.html"; }
 };
 
 void check_folder(const Config& config, const Folder& folder) {
@@ -83,7 +86,7 @@ bool resume(const Config& config, const Folder& folder, const Corpus& corpus, Tr
 /// missing. Reads all before it writes.
 void rewind(const Folder& folder, std::int64_t step) {
   std::map<fs::path, examples::KeptLines> kept;
-  for (const fs::path& path : {folder.metrics(), folder.telemetry(), folder.gradients()})
+  for (const fs::path& path : {folder.metrics(), folder.telemetry(), folder.gradients(), folder.samples()})
     if (fs::exists(path)) kept[path] = examples::json_lines_until(path, step);
   if (fs::exists(folder.events())) kept[folder.events()].text = examples::events_until(folder.events(), step);
   for (const auto& [path, lines] : kept) write_file_atomically(path, [&](std::ostream& file) { file << lines.text; });
@@ -141,6 +144,22 @@ void report_origin(const Config& config, const Folder& folder, const Corpus& cor
   save_if_best(folder.path, trainer.state(), now, config, corpus);
 }
 
+/// What the model writes now: `length` characters or tokens.
+std::string sample(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer,
+                   std::int64_t length) {
+  const Rng rng = Rng(config.training.seed, ~std::uint64_t{0}).split();  // apart from the draws of training
+  std::string text = sample_text(trainer.model(), corpus, length, rng);
+  examples::JSONLines(folder.samples()).append({{"step", trainer.step()}, {"text", text}});
+  return text;
+}
+
+/// A `live` page will be written again. Returns false, with the reason on stderr, when it cannot.
+bool write_report(const Folder& folder, bool live) {
+  std::vector<std::string> arguments{fs::absolute(folder.path), "--out", fs::absolute(folder.report())};
+  if (live) arguments.emplace_back("--live");
+  return examples::run_script("report.py", arguments, "/usr/bin/python3");
+}
+
 /// Returns whether it was interrupted.
 bool train(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer, const Ranks& ranks) {
   const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
@@ -150,6 +169,7 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
   if (config.tensorboard) events.emplace(folder.events());
   examples::Progress progress("step", steps, trainer.step(), /*may_draw=*/ranks.size() == 1);
   bool saved = has_checkpoint(folder.path) || config.init.empty();
+  bool reporting = config.report && write_report(folder, /*live=*/true);
   while (trainer.step() < steps && !ranks.any(interrupted())) {
     if (config.check_gradients > 0 && (trainer.step() + 1) % config.check_gradients == 0)
       check_gradients(folder, trainer, progress);
@@ -166,12 +186,18 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
       progress.message(
           fmt::format("step {:>6}  train loss {:.4f}  held-out loss {:.4f}", trainer.step(), result.loss, *held_out));
     }
-    metrics.append(metrics_line(trainer.step(), result, held_out, speed));
+    metrics.append(metrics_line(trainer, result, held_out, speed));
     if (events) events->append(trainer.step(), scalars(trainer, result, held_out, speed));
     if (config.telemetry_every > 0 && due(config.telemetry_every)) {
       const std::vector<mhc::ConnectionStats> stats = trainer.telemetry();
       examples::JSONLines(folder.telemetry()).append_lines(mhc::json_lines(stats, trainer.step()));
       if (events) events->append(trainer.step(), scalars(stats));
+    }
+    if (reporting && held_out && trainer.step() < steps) {
+      // Each id of a sample reads a window, where a step reads a batch, and back: this costs what a few steps cost.
+      const std::int64_t length = std::min(config.sample, 16 * config.training.batch);
+      if (length > 0) sample(config, folder, corpus, trainer, length);
+      reporting = write_report(folder, /*live=*/true);
     }
     saved = due(config.checkpoint_every);
     if (saved) save_checkpoint(folder.path, trainer.state(), config, corpus);
@@ -197,8 +223,9 @@ bool follow(const Config& config, Trainer& trainer, const Ranks& ranks) {
 void introduce(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer) {
   examples::say("{}\n{}\n", to_json(config).dump(), nn::summary(trainer.model()));
   if (config.training.dtype == DType::bf16)
-    examples::say("bf16: products by {}{}\n", bf16_products(),
-                  bf16_products() == std::string_view("f32") ? ", this processor has none: half the memory, no faster" : "");
+    examples::say(
+        "bf16: products by {}{}\n", bf16_products(),
+        bf16_products() == std::string_view("f32") ? ", this processor has none: half the memory, no faster" : "");
   examples::say("text: {} {} of {}; {} held out. Results: {}\n", corpus.size(), corpus.vocabulary().unit(),
                 corpus.vocab(), corpus.size() - corpus.train_size(), folder.path.string());
   if (config.resume) examples::say("resumed at step {}\n", trainer.step());
@@ -231,17 +258,23 @@ int lead(Config config, const Corpus& corpus, Trainer& trainer, const Ranks& ran
   introduce(config, folder, corpus, trainer);
   if (ranks.any(config.origin && !resumed)) report_origin(config, folder, corpus, trainer);
   config.origin.reset();  // its memory
-  const bool stopped = train(config, folder, corpus, trainer, ranks);
+  bool stopped = false;
+  try {
+    stopped = train(config, folder, corpus, trainer, ranks);
+  } catch (const examples::NonFiniteError&) {
+    if (config.report) write_report(folder, /*live=*/false);
+    throw;
+  }
   if (examples::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
     examples::say("picture: {}\n", folder.picture().string());
+  const bool samples = !stopped && config.sample > 0;
+  const std::string text = samples ? sample(config, folder, corpus, trainer, config.sample) : "";
+  if (config.report && write_report(folder, /*live=*/false)) examples::say("report: {}\n", folder.report().string());
   if (stopped) {
     examples::say("interrupted at step {}; continue with --resume --out {}\n", trainer.step(), folder.path.string());
     return 130;
   }
-  if (config.sample > 0) {
-    const Rng rng = Rng(config.training.seed, ~std::uint64_t{0}).split();  // apart from the draws of training
-    examples::say("\n--- sample ---\n{}\n", sample_text(trainer.model(), corpus, config.sample, rng));
-  }
+  if (samples) examples::say("\n--- sample ---\n{}\n", text);
   return 0;
 }
 

@@ -20,10 +20,10 @@ struct HyperRead {
   StreamSizes sizes;
   double eps;
   HyperParams<Compute<T>> params;
-  const T* x;                          // [tokens, n, C]
-  Compute<T> *s, *rstd;                // [tokens, m], [tokens, n]
-  Compute<T> *h_pre, *h_post, *h_res;  // [tokens, n], [tokens, n], [tokens, n, n]
-  T* u;                                // [tokens, C]
+  const T* x;                         // [tokens, n, C]
+  Compute<T>*s, *rstd;                // [tokens, m], [tokens, n]
+  Compute<T>*h_pre, *h_post, *h_res;  // [tokens, n], [tokens, n], [tokens, n, n]
+  T* u;                               // [tokens, C]
 };
 
 /// Its vjp, with that of the residual path H_res x, in one pass over tiles that stay in cache. Null cotangents are
@@ -33,11 +33,11 @@ struct HyperReadVjp {
   StreamSizes sizes;
   HyperParams<Compute<T>> params;
   const T* x;
-  const Compute<T> *s, *rstd, *h_pre, *h_res;
-  const T *du, *dy;                     // [tokens, C], [tokens, n, C]
-  const Compute<T>* dh_post;            // [tokens, n]
-  T* dx;                                // [tokens, n, C]
-  Compute<T> *dtheta, *dalpha, *dbias;  // summed tile by tile, then in the order of the tiles
+  const Compute<T>*s, *rstd, *h_pre, *h_res;
+  const T *du, *dy;                    // [tokens, C], [tokens, n, C]
+  const Compute<T>* dh_post;           // [tokens, n]
+  T* dx;                               // [tokens, n, C]
+  Compute<T>*dtheta, *dalpha, *dbias;  // summed tile by tile, then in the order of the tiles
 };
 
 /// The kernels for the best instruction set of this processor. T, that of the streams, is float, double or bfloat16.

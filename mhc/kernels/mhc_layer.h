@@ -31,8 +31,8 @@ struct MHCLayerVjp {
   const T* x;
   const Compute<T>* rstd;
   const T* dy;
-  T* dx;                                            // [tokens, n, C]
-  Compute<T> *dh_pre, *dh_post, *dh_res, *dweight;  // summed tile by tile, then in the order of the tiles
+  T* dx;                                           // [tokens, n, C]
+  Compute<T>*dh_pre, *dh_post, *dh_res, *dweight;  // summed tile by tile, then in the order of the tiles
 };
 
 /// The kernels for the best instruction set of this processor. T, that of the streams, is float, double or bfloat16.

@@ -47,8 +47,8 @@ void for_tiles(int64_t begin, int64_t end, int64_t tile, F&& f) {
   for (; begin < end; begin += tile) f(begin, std::min(begin + tile, end), std::min(begin + 2 * tile, end));
 }
 
-/// Where the streams of a tile [tile, nC] are kept in cache: as they are stored, when that is by non-temporal stores, and
-/// as they are computed with, when they are bfloat16.
+/// Where the streams of a tile [tile, nC] are kept in cache: as they are stored, when that is by non-temporal stores,
+/// and as they are computed with, when they are bfloat16.
 template <class S>
 struct CachedTile {
   S* stored = nullptr;

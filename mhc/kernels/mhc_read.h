@@ -53,7 +53,7 @@ struct MHCRead {
   StreamMap<const Compute<T>> pre;  // [n]; null: read by H_pre
   const T* x;                       // [tokens, n, C]; null when a write is pending, whose result is then read
   T* written;                       // [tokens, n, C], the result of the pending write; null when there is none
-  Compute<T> *z, *r, *maps;         // [tokens, columns], [tokens], [tokens, maps]
+  Compute<T>*z, *r, *maps;          // [tokens, columns], [tokens], [tokens, maps]
   T* u;                             // [tokens, C]
 };
 
@@ -66,16 +66,16 @@ struct MHCReadVjp {
   MHCSizes sizes;
   MHCParams<Compute<T>> params;
   MHCWrite<T> before;
-  StreamMap<const Compute<T>> pre;     // as given
-  const T* x;                          // as read
-  const Compute<T> *z, *r, *maps;      // the results of the forward pass
-  const T *dy, *du;                    // [tokens, n, C] of this connection's write, [tokens, C]
-  const Compute<T> *dh_pre, *dh_post;  // [tokens, n]; that of H_pre only where `pre` is given
-  T* dx;                               // [tokens, n, C]; may be dy itself when n <= 4
-  Compute<T>* dpre;                    // [tokens, n] whatever the step of `pre`; not touched without it
-  Compute<T> *dphi, *dalpha, *dbias;   // [nC, columns], [groups], [columns]
-  Compute<T>* dh_post_before;          // [tokens, n] whatever the step of h_post; not touched without a write
-  T* df_before;                        // [tokens, C]; not touched without a write
+  StreamMap<const Compute<T>> pre;    // as given
+  const T* x;                         // as read
+  const Compute<T>*z, *r, *maps;      // the results of the forward pass
+  const T *dy, *du;                   // [tokens, n, C] of this connection's write, [tokens, C]
+  const Compute<T>*dh_pre, *dh_post;  // [tokens, n]; that of H_pre only where `pre` is given
+  T* dx;                              // [tokens, n, C]; may be dy itself when n <= 4
+  Compute<T>* dpre;                   // [tokens, n] whatever the step of `pre`; not touched without it
+  Compute<T>*dphi, *dalpha, *dbias;   // [nC, columns], [groups], [columns]
+  Compute<T>* dh_post_before;         // [tokens, n] whatever the step of h_post; not touched without a write
+  T* df_before;                       // [tokens, C]; not touched without a write
 };
 
 /// The kernels for the best instruction set of this processor. T, that of the streams, is float, double or bfloat16.

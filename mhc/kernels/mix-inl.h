@@ -84,8 +84,8 @@ HWY_INLINE void mix_rows(D d, int64_t begin, int64_t end, int64_t row, int64_t m
   }
 }
 
-/// y_i = start_i + outer.rows_i outer.vector + sum_j a_ij x_j, of which each is rounded once. x [m, C], y [n, C]. y may be what it starts from, and x
-/// when n <= 4: all of a channel is then read before it is written.
+/// y_i = start_i + outer.rows_i outer.vector + sum_j a_ij x_j, of which each is rounded once. x [m, C], y [n, C]. y may
+/// be what it starts from, and x when n <= 4: all of a channel is then read before it is written.
 template <Store kStore, class X, class Y, class Start, class V = X>
 void mix_from(Start start, int64_t n, int64_t m, int64_t channels, Coefficients<Compute<X>> a, const X* x,
               Outer<Compute<X>, V> outer, Y* y) {

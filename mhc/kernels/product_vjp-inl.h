@@ -92,7 +92,8 @@ void product_vjp(const ProductVjp<S>& v, Prefetcher<S> prefetcher) {
       const S* from = v.x + t * v.width + p;
       T* to = columns + t * kPanel;
       if (whole)
-        for (int64_t i = 0; i < kPanel; i += static_cast<int64_t>(hn::Lanes(d))) hn::Store(load(d, from + i), d, to + i);
+        for (int64_t i = 0; i < kPanel; i += static_cast<int64_t>(hn::Lanes(d)))
+          hn::Store(load(d, from + i), d, to + i);
       else
         std::fill(std::copy_n(from, size, to), to + kPanel, T{0});
       if (sizeof(S) == sizeof(T) || p % (2 * kPanel) == 0) prefetcher.next_line();

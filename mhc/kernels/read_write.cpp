@@ -33,8 +33,7 @@ void write_tile(const StreamWrite<T>& c, int64_t begin, int64_t end) {
   const Store where = store_for(c.y, tokens * width, channels);
   for (int64_t t = begin; t < end; ++t) {
     const T* x = c.x + t * width;
-    mix_to(where, n, n, channels, {c.h_res.at(t), n, 1}, x, {c.h_post.at(t), c.f + t * channels},
-           c.y + t * width);
+    mix_to(where, n, n, channels, {c.h_res.at(t), n, 1}, x, {c.h_post.at(t), c.f + t * channels}, c.y + t * width);
   }
   hwy::FlushStream();
 }

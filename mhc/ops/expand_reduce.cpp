@@ -1,5 +1,8 @@
 #include <braid/mhc/ops/expand_reduce.h>
 
+#include <algorithm>
+#include <vector>
+
 #include <braid/mhc/kernels/tiles.h>
 
 namespace braid::mhc {
@@ -32,15 +35,23 @@ Tensor spread(const Tensor& x_in, std::int64_t n, double scale) {
 
 /// [..., n, C] -> [..., C]: scale times the sum of the streams.
 Tensor collect(const Tensor& x_in, double scale) {
-  if (x_in.dtype() == DType::bf16) return collect(x_in.to(DType::f32), scale).to(DType::bf16);
   const Tensor x = x_in.contiguous();
-  Tensor y = zeros(x.shape().without(-2), x.dtype());
-  dispatch_float("reduce_streams", x.dtype(), [&](auto zero) {
+  Tensor y(x.shape().without(-2), x.dtype());
+  const std::int64_t n = x.size(-2), channels = x.size(-1);
+  dispatch_float_or_bf16("reduce_streams", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const T *from = x.data<T>(), factor = static_cast<T>(scale);
+    const T* from = x.data<T>();
+    const auto factor = static_cast<Compute<T>>(scale);
     T* to = y.mutable_data<T>();
-    for_stream_rows<T>(x.shape(), [=, channels = x.size(-1)](std::int64_t stream, std::int64_t token) {
-      for (std::int64_t c = 0; c < channels; ++c) to[token + c] += factor * from[stream + c];
+    kernels::tiles_of<T>(kernels::sizes_of(x.shape())).for_each([=](std::int64_t begin, std::int64_t end) {
+      std::vector<Compute<T>> sums(static_cast<std::size_t>(channels));
+      for (std::int64_t token = begin; token < end; ++token) {
+        std::ranges::fill(sums, 0);
+        const T* stream = from + token * n * channels;
+        for (std::int64_t i = 0; i < n; ++i, stream += channels)
+          for (std::int64_t c = 0; c < channels; ++c) sums[static_cast<std::size_t>(c)] += factor * stream[c];
+        std::ranges::transform(sums, to + token * channels, [](Compute<T> sum) { return static_cast<T>(sum); });
+      }
     });
   });
   return y;

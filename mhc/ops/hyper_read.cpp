@@ -33,7 +33,12 @@ Forward forward(const Params& p, double eps, const Tensor& x) {
   const auto make = [&](const Shape& tail) {
     return Tensor(lead_of(x.shape()).concat(tail), compute_dtype(x.dtype()));
   };
-  Forward out{Tensor(x.shape().without(-2), x.dtype()), make({s.n}), make({s.n}), make({s.n, s.n}), make({s.n * (s.n + 2)}), make({s.n})};
+  Forward out{Tensor(x.shape().without(-2), x.dtype()),
+              make({s.n}),
+              make({s.n}),
+              make({s.n, s.n}),
+              make({s.n * (s.n + 2)}),
+              make({s.n})};
   kernels::hyper_read_kernels().dispatch("HyperConnection", x.dtype(), [&](const auto& kernel) {
     kernel.read(
         {s, eps, p, In{x}, Out{out.s}, Out{out.rstd}, Out{out.h_pre}, Out{out.h_post}, Out{out.h_res}, Out{out.u}});

@@ -79,10 +79,15 @@ struct Forward {
 /// On `x`, or on what the write makes of its own.
 Forward forward(const MHCSizes& s, const Params& p, const Write& before, const Tensor& pre, const Tensor& x) {
   const Tensor& streams = before.f.defined() ? before.x : x;
-  const auto make = [&](const Shape& tail, DType dtype) { return Tensor(lead_of(streams.shape()).concat(tail), dtype); };
+  const auto make = [&](const Shape& tail, DType dtype) {
+    return Tensor(lead_of(streams.shape()).concat(tail), dtype);
+  };
   const DType stored = streams.dtype(), computed = compute_dtype(stored);
   Tensor written = before.f.defined() ? make({s.n, s.channels}, stored) : Tensor();
-  Forward out{make({s.channels}, stored), {}, make({s.n + 2, s.n}, computed), make({s.columns()}, computed),
+  Forward out{make({s.channels}, stored),
+              {},
+              make({s.n + 2, s.n}, computed),
+              make({s.columns()}, computed),
               make({}, computed)};
   kernels::mhc_read_kernels().dispatch(kOp, streams.dtype(), [&](const auto& kernel) {
     kernel.read({s, p, before, MapIn{pre, 1}, In{x}, Out{written}, Out{out.z}, Out{out.r}, Out{out.maps}, Out{out.u}});

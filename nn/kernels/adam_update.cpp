@@ -16,10 +16,10 @@ void update(const AdamCoefficients& c, const T* grad, T* p, T* m, T* v, std::int
   const auto set = [&](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
   const auto penalty = set(c.penalty), keep = set(c.keep), eps = set(c.eps), step_size = set(c.step_size);
   const auto beta2 = set(c.beta2), new1 = set(1 - c.beta1), new2 = set(1 - c.beta2);
-  const auto correction = set(1 / c.sqrt_correction);
+  const auto correction = set(1 / c.sqrt_correction), grad_scale = set(c.grad_scale);
   for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
     const auto old_p = part.load(d, p + i), old_m = part.load(d, m + i);
-    const auto g = hn::MulAdd(penalty, old_p, part.load(d, grad + i));
+    const auto g = hn::MulAdd(penalty, old_p, hn::Mul(grad_scale, part.load(d, grad + i)));
     const auto mean = hn::MulAdd(new1, hn::Sub(g, old_m), old_m);
     const auto square = hn::MulAdd(beta2, part.load(d, v + i), hn::Mul(new2, hn::Mul(g, g)));
     const auto denominator = hn::MulAdd(hn::Sqrt(square), correction, eps);

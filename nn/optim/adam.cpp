@@ -30,10 +30,11 @@ void AdamOptimizer<kDecay>::set_lr(double lr) {
 }
 
 template <WeightDecay kDecay>
-void AdamOptimizer<kDecay>::apply(const std::vector<Update>& updates) {
+void AdamOptimizer<kDecay>::apply(const std::vector<Update>& updates, double grad_scale) {
   slots_.prepare_step(kName, updates);
   const auto t = static_cast<double>(slots_.steps() + 1);
   kernels::AdamCoefficients base{.beta1 = settings_.beta1, .beta2 = settings_.beta2, .eps = settings_.eps};
+  base.grad_scale = grad_scale;
   base.step_size = settings_.lr / (1 - std::pow(settings_.beta1, t));
   base.sqrt_correction = std::sqrt(1 - std::pow(settings_.beta2, t));
   std::vector<kernels::AdamCoefficients> coefficients(updates.size(), base);

@@ -31,10 +31,10 @@ class AdamOptimizer {
   std::int64_t steps() const { return slots_.steps(); }  ///< how many were taken
 
   /// Updates the model in place; a parameter that shares its storage gets its own first. When memory runs out, no
-  /// parameter has changed and no step is counted.
+  /// parameter has changed and no step is counted. The gradients are `grads` times `grad_scale`, see nn::clipping().
   template <Parametric M>
-  void step(M& model, const M& grads) {
-    apply(match_updates(kName, model, grads));
+  void step(M& model, const M& grads, double grad_scale = 1) {
+    apply(match_updates(kName, model, grads), grad_scale);
   }
 
   /// `step`, and `first_moment.*` and `second_moment.*` for each parameter.
@@ -48,7 +48,7 @@ class AdamOptimizer {
  private:
   static constexpr const char* kName = kDecay == WeightDecay::decoupled ? "AdamW" : "Adam";
 
-  void apply(const std::vector<Update>& updates);
+  void apply(const std::vector<Update>& updates, double grad_scale);
 
   AdamSettings settings_;
   Slots slots_{{"first_moment", "second_moment"}};

@@ -13,20 +13,21 @@ void check_nonnegative(const char* setting, double value) {
 struct Coefficients {
   double lr, penalty, momentum;
   bool nesterov;
+  double grad_scale;
 };
 
 template <class T>
 void descend(const Coefficients& c, const T* grad, T* p, std::int64_t n) {
-  const auto [lr, penalty] = std::pair(static_cast<T>(c.lr), static_cast<T>(c.penalty));
-  for (std::int64_t i = 0; i < n; ++i) p[i] -= lr * (grad[i] + penalty * p[i]);
+  const auto lr = static_cast<T>(c.lr), penalty = static_cast<T>(c.penalty), scale = static_cast<T>(c.grad_scale);
+  for (std::int64_t i = 0; i < n; ++i) p[i] -= lr * (scale * grad[i] + penalty * p[i]);
 }
 
 template <class T>
 void descend(const Coefficients& c, const T* grad, T* p, T* velocity, std::int64_t n) {
-  const auto [lr, penalty] = std::pair(static_cast<T>(c.lr), static_cast<T>(c.penalty));
+  const auto lr = static_cast<T>(c.lr), penalty = static_cast<T>(c.penalty), scale = static_cast<T>(c.grad_scale);
   const auto momentum = static_cast<T>(c.momentum);
   for (std::int64_t i = 0; i < n; ++i) {
-    const T g = grad[i] + penalty * p[i];
+    const T g = scale * grad[i] + penalty * p[i];
     velocity[i] = momentum * velocity[i] + g;
     p[i] -= lr * (c.nesterov ? g + momentum * velocity[i] : velocity[i]);
   }
@@ -49,13 +50,13 @@ void SGD::set_lr(double lr) {
   settings_.lr = lr;
 }
 
-void SGD::apply(const std::vector<Update>& updates) {
+void SGD::apply(const std::vector<Update>& updates, double grad_scale) {
   slots_.prepare_step("SGD", updates);
   std::vector<Coefficients> coefficients;
   for (const Update& u : updates) {
     make_writable(*u.value);
     const double penalty = settings_.decays(u.name, *u.value) ? settings_.weight_decay : 0;
-    coefficients.push_back({settings_.lr, penalty, settings_.momentum, settings_.nesterov});
+    coefficients.push_back({settings_.lr, penalty, settings_.momentum, settings_.nesterov, grad_scale});
   }
   parallel_for_blocks(blocks_of(updates), [&](std::size_t, const TensorBlock& block) {
     const auto [i, begin, end] = block;

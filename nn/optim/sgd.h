@@ -25,10 +25,10 @@ class SGD {
   std::int64_t steps() const { return slots_.steps(); }  ///< how many were taken
 
   /// Updates the model in place; a parameter that shares its storage gets its own first. When memory runs out, no
-  /// parameter has changed and no step is counted.
+  /// parameter has changed and no step is counted. The gradients are `grads` times `grad_scale`, see nn::clipping().
   template <Parametric M>
-  void step(M& model, const M& grads) {
-    apply(match_updates("SGD", model, grads));
+  void step(M& model, const M& grads, double grad_scale = 1) {
+    apply(match_updates("SGD", model, grads), grad_scale);
   }
 
   /// `step`, and with momentum `velocity.*` for each parameter.
@@ -40,7 +40,7 @@ class SGD {
   }
 
  private:
-  void apply(const std::vector<Update>& updates);
+  void apply(const std::vector<Update>& updates, double grad_scale);
 
   SGDSettings settings_;
   Slots slots_;

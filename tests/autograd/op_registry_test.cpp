@@ -110,8 +110,8 @@ double worst_error(const Tensor& got, const Tensor& expected) {
   return size == 0 ? worst : worst / size;
 }
 
-// What an op makes of bf16 is what it makes of the same numbers in f32, rounded once. A vjp rounds its results, where an
-// input was broadcast also the terms of their sums, and may start from a rounded result. Where a case calls several
+// What an op makes of bf16 is what it makes of the same numbers in f32, rounded once. A vjp rounds its results, where
+// an input was broadcast also the terms of their sums, and may start from a rounded result. Where a case calls several
 // ops, each of them rounds.
 TEST_P(EveryOp, RoundsOnceInBF16) {
   for (const Layout layout : kLayouts) {

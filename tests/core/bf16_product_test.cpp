@@ -36,7 +36,8 @@ void expect_product(const Tensor& c, const Tensor& a, const Tensor& b, const Ten
   const std::vector<double> exact = matrix_product(a.to(DType::f64), b.to(DType::f64)).to_vector<double>(),
                             sums = matrix_product(magnitudes(a), magnitudes(b)).to_vector<double>();
   const std::vector<double> got = c.to_vector<double>(), first = start.defined() ? start.to_vector<double>() : exact;
-  const double additions = static_cast<double>(a.size(-1) + 1) * 0x1p-23, rounding = c.dtype() == DType::bf16 ? 0x1p-8 : 0;
+  const double additions = static_cast<double>(a.size(-1) + 1) * 0x1p-23,
+               rounding = c.dtype() == DType::bf16 ? 0x1p-8 : 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double added = start.defined() ? first[i] : 0, expected = exact[i] + added;
     ASSERT_NEAR(got[i], expected, rounding * std::abs(expected) + additions * (sums[i] + std::abs(added))) << i;

@@ -66,8 +66,10 @@ LINES = {
     "mixing_facts": [["extra"], ["--x"]],
     "dev": [["nothing"], ["new\nline"], ["test", "--preset"], ["test", "--preset", "x"], ["test", "("], ["test", "a", "b"],
             ["test", "--x"], ["test", ""], ["bench", "--x"], ["bench", "("], ["bench", "a", "b"], ["golden"], ["golden", "none"],
-            ["golden", "a", "b"], ["stability", "huge"], ["sanitize", "x"], ["sanitize", "fast", "x"], ["sanitize", ""],
-            ["format", "x"], ["format", "--x"], ["docs", "x"], ["docs", "--x"], ["docs", "--check", "x"], ["install"], ["install", "a", "b"], ["install", "--x"], ["--x"]],
+            ["golden", "a", "b"], ["stability", "huge"], ["report"], ["sanitize", "x"], ["sanitize", "fast", "x"], ["sanitize", ""],
+            ["format", "x"], ["format", "--x"], ["docs", "x"], ["docs", "--x"],
+            ["docs", "--check", "x"], ["install"], ["install", "a", "b"], ["install", "--x"], ["package", "x"],
+            ["package", "--x"], ["--x"]],
 }
 EXAMPLES = ["basic_usage", "custom_op", "gradients", "history_skip", "regression", "tensors", "three_lines", "transformer_block", "wrong_gradient"]
 BENCHMARKS = [f"bench_{name}" for name in ("gemm", "mhc", "mixings", "ops", "sinkhorn", "streams")]

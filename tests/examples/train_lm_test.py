@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|gradients|blocks|best|upcycling|pretrained|bad-input|nonfinite}"""
+"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|mixed|gradients|blocks|best|upcycling|pretrained|bad-input|nonfinite}"""
 import json
 import pathlib
 import random
@@ -19,7 +19,7 @@ def outputs(program, folder):
     check("\r" not in result.stdout, "a bar is drawn although this is no terminal")
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     check([line["step"] for line in lines] == list(range(1, 121)), "metrics.jsonl must have one line a step")
-    check(set(lines[0]) == {"step", "train_loss", "grad_norm", "tokens_per_s"}, f"keys {set(lines[0])}")
+    check(set(lines[0]) == {"step", "train_loss", "grad_norm", "learning_rate", "tokens_per_s"}, f"keys {set(lines[0])}")
     check([line["step"] for line in lines if "val_loss" in line] == [40, 80, 120], "val_loss where evaluated")
     check(lines[-1]["val_loss"] < 0.8 * lines[0]["train_loss"], "the loss must fall")
     config = json.loads((out / "config.json").read_text())
@@ -67,6 +67,27 @@ def connections(program, folder):
         check(stats == (broken / "telemetry.jsonl").read_bytes(), f"{name}: resumption changed the telemetry")
         seen = [(line["step"], line["connection"]) for line in map(json.loads, stats.splitlines())]
         check(seen == [(20, 0), (20, 1), (40, 0), (40, 1)], f"{name}: telemetry.jsonl has lines for {seen}")
+
+
+def mixed(program, folder):
+    """--dtype bf16 learns as f32 does under each connection, and resumes bit for bit with f32 parameters."""
+    text = write_text(folder)
+    for name, settings in CONNECTIONS.items():
+        flags = ["--text", text, *TINY, "--lr", 5e-3, "--min-lr", 5e-3, "--connection", name, *settings]
+        mixed, broken, single = (folder / f"{name}-{part}" for part in ("mixed", "broken", "single"))
+        bf16 = ["--dtype", "bf16"]
+        for out, more in ((mixed, ["--steps", 30, *bf16]), (broken, ["--steps", 15, *bf16]),
+                          (broken, ["--steps", 30, *bf16, "--resume", "--threads", 1]), (single, ["--steps", 30])):
+            result = run(program, *flags, "--out", out, *more)
+            check(result.returncode == 0, f"{name}: {result.stderr}")
+            check(("bf16: products by " in result.stdout) == (out != single), f"{name}: says what makes products of bf16")
+        check(tensors(mixed) == tensors(broken), f"{name}: resumption or threads changed the parameters")
+        check(losses(mixed) == losses(broken), f"{name}: resumption or threads changed the metrics")
+        check(tensors(mixed) != tensors(single), f"{name}: --dtype bf16 changed nothing")
+        check(abs(losses(mixed)[-1] - losses(single)[-1]) < 0.05, f"{name}: {losses(mixed)[-1]} instead of {losses(single)[-1]}")
+    check(len(tensors(mixed)) == len(tensors(single)), "parameters and moments must stay f32")
+    refused = run(program, *flags, "--out", mixed, "--steps", 30, "--resume")
+    check_refused('the run was started with dtype "bf16" but now has "f32"', refused)
 
 
 def gradients(program, folder):
@@ -265,6 +286,8 @@ def bad_input(program, folder):
         ("9 characters are too few", ["--text", short, "--out", new]),
         ("3 heads do not divide 10 channels", ["--text", text, "--channels", 10, "--heads", 3, "--out", new]),
         ("--check-gradients: Value -1 not in range", ["--check-gradients", -1, "--out", new]),
+        ("--check-gradients: compares gradients of f32", ["--check-gradients", 5, "--dtype", "bf16", "--out", new]),
+        ("--dtype: f64 not in {f32,bf16}", ["--dtype", "f64", "--out", new]),
         ("--color", ["--color", "red", "--out", new]),
         ("--steps", ["--steps", "many", "--out", new]),
         ("--layers", ["--layers", 0, "--out", new]),
@@ -325,5 +348,5 @@ def nonfinite(program, folder):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"outputs": outputs, "connections": connections, "gradients": gradients, "blocks": blocks, "best": best,
+        {"outputs": outputs, "connections": connections, "gradients": gradients, "mixed": mixed, "blocks": blocks, "best": best,
          "upcycling": upcycling, "pretrained": pretrained, "bad-input": bad_input, "nonfinite": nonfinite}[case](program, pathlib.Path(name))

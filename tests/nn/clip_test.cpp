@@ -7,6 +7,10 @@
 
 #include <braid/core/parallel.h>
 
+#include <braid/nn/linear.h>
+#include <braid/nn/optim/adam.h>
+#include <braid/nn/optim/sgd.h>
+
 #include "tests/nn/module_checks.h"
 
 namespace braid::nn {
@@ -22,6 +26,33 @@ TEST(ClipGradNorm, ScalesWhatIsLongerThanTheLimit) {
   const double factor = 1 / (5 + 1e-6);
   EXPECT_THAT(grads[0].value().to_vector<double>(), ElementsAre(3 * factor));
   EXPECT_THAT(grads[1].value().to_vector<double>(), ElementsAre(0, 4 * factor));
+}
+
+template <class Optimizer, class Settings>
+void expect_the_same_bits(const Settings& settings) {
+  Rng rng(7);
+  const Linear start(37, 21, rng), grads(37, 21, rng);
+  for (const double max_norm : {0.5, 1e6}) {
+    Linear clipped = start, fused = start, scaled = grads;
+    Optimizer first(settings), second(settings);
+    const double norm = clip_grad_norm(scaled, max_norm);
+    const Clipping same = clipping(grads, max_norm);
+    EXPECT_EQ(same.norm, norm);
+    EXPECT_EQ(same.factor<1, norm> max_norm);
+    for (int i = 0; i < 3; ++i) {
+      first.step(clipped, scaled);
+      second.step(fused, grads, same.factor);
+    }
+    EXPECT_TRUE(identical(clipped.weight.value(), fused.weight.value()));
+    EXPECT_TRUE(identical(clipped.bias.value(), fused.bias.value()));
+  }
+}
+
+TEST(Clipping, IsWhatAnOptimizerScalesBy) {
+  expect_the_same_bits<AdamW>(AdamSettings{.lr = 0.1, .weight_decay = 0.1});
+  expect_the_same_bits<Adam>(AdamSettings{.lr = 0.1, .weight_decay = 0.1});
+  expect_the_same_bits<SGD>(SGDSettings{.lr = 0.1});
+  expect_the_same_bits<SGD>(SGDSettings{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1});
 }
 
 TEST(ClipGradNorm, LeavesWhatIsShorter) {

@@ -1,7 +1,8 @@
 # Uses braid as other projects do, in a folder that knows nothing else of it. HOW is one of:
-#   package       installs into a fresh prefix and finds it there
+#   package       installs into a fresh prefix and finds it there, by CMake and by pkg-config
 #   subdirectory  adds this source tree to a project of its own, and builds the first room and a kernel only
-#   tarball       the same with a tree that went through a tar file
+#   tarball       the same as a shared library, with a tree that went through a tar file
+# All shared libraries are those of ./dev package, which --check holds to the same consumers.
 
 set(work ${BUILD_DIR}/consumer-${HOW})
 file(REMOVE_RECURSE ${work})
@@ -27,7 +28,7 @@ elseif(HOW STREQUAL tarball)
   run(${CMAKE_COMMAND} -E chdir ${SOURCE_DIR} ${CMAKE_COMMAND} -E tar czf ${work}/braid.tar.gz ${tree})
   file(MAKE_DIRECTORY ${work}/braid)
   run(${CMAKE_COMMAND} -E chdir ${work}/braid ${CMAKE_COMMAND} -E tar xzf ${work}/braid.tar.gz)
-  list(APPEND settings -D BRAID_SOURCE_DIR=${work}/braid)
+  list(APPEND settings -D BRAID_SOURCE_DIR=${work}/braid -D BUILD_SHARED_LIBS=ON)
 else()
   list(APPEND settings -D BRAID_SOURCE_DIR=${SOURCE_DIR})
 endif()
@@ -35,12 +36,24 @@ endif()
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer -B ${work}/build ${settings})
 run(${CMAKE_COMMAND} --build ${work}/build --target consumer)
 run(${work}/build/consumer)
-if(HOW STREQUAL package)  # and the program that the manual begins with
+if(HOW STREQUAL package)  # pkg-config, and the program that the manual begins with
+  file(GLOB_RECURSE pc ${work}/prefix/braid.pc)
+  cmake_path(GET pc PARENT_PATH folder)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} pkg-config --cflags --libs "braid = ${VERSION}"
+    OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
+  # With all of braid's code, whatever the program calls, so that no library may be missing.
+  separate_arguments(flags UNIX_COMMAND "${CXX_FLAGS} -Wl,--whole-archive ${flags} -Wl,--no-whole-archive")
+  run(${CXX_COMPILER} -std=c++20 ${SOURCE_DIR}/tests/consumer/core.cpp -o ${work}/by_pkg_config ${flags})
+  run(${work}/by_pkg_config)
   run(${CMAKE_COMMAND} --no-warn-unused-cli -S ${SOURCE_DIR}/examples/first_program -B ${work}/first ${settings})
   run(${CMAKE_COMMAND} --build ${work}/first)
   run(${CMAKE_COMMAND} -E chdir ${work} ${work}/first/first_program)
-endif()
-if(HOW STREQUAL subdirectory)  # and a kernel, without a build type
+elseif(HOW STREQUAL tarball)
+  execute_process(COMMAND readelf --dynamic ${work}/build/consumer OUTPUT_VARIABLE needed COMMAND_ERROR_IS_FATAL ANY)
+  if(NOT needed MATCHES "libbraid_core\\.so\\.[0-9]+\\.[0-9]+\\]")
+    message(FATAL_ERROR "no soname of two numbers: ${needed}")
+  endif()
+elseif(HOW STREQUAL subdirectory)  # and a kernel, without a build type
   run(${CMAKE_COMMAND} --build ${work}/build
       --target braid/autograd/CMakeFiles/braid_autograd.dir/kernels/elementwise.cpp.o)
 endif()
