@@ -22,7 +22,7 @@ void scale_grads(M& grads, double factor) {
 
 /// The norm of gradients, and what clipping multiplies them by.
 struct Clipping {
-  double norm, factor;
+  double norm, factor;  ///< of all elements together; at most 1
 };
 
 /// What clip_grad_norm does to `grads`, left to an optimizer that reads them anyway:
