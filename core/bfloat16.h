@@ -10,14 +10,14 @@ namespace braid {
 /// The upper half of a float: its range with 8 significant bits. For storage: it converts to float, which computes, and
 /// back by rounding to nearest even.
 struct bfloat16 {
-  std::uint16_t bits = 0;
+  std::uint16_t bits = 0;  ///< sign, 8 bits of exponent, 7 of fraction
 
   bfloat16() = default;
   explicit bfloat16(float x) : bits(round(std::bit_cast<std::uint32_t>(x))) {}
   /// Rounds once: by way of a float whose last bit is set where it is not exact.
   explicit bfloat16(double x) : bfloat16(to_odd(x)) {}
   explicit bfloat16(std::int32_t x) : bfloat16(static_cast<double>(x)) {}
-  operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+  operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }  ///< exact
 
  private:
   static std::uint16_t round(std::uint32_t x) {

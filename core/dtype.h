@@ -12,9 +12,12 @@ namespace braid {
 /// Element types: f32 for training, f64 for verification, i32 for ids, bf16 for activations in half the memory.
 enum class DType : std::uint8_t { f32, f64, i32, bf16 };
 
+/// `f32`, `f64`, `i32`, `bf16`.
 std::string_view name(DType dtype);
+/// Bytes of an element.
 std::size_t size_of(DType dtype);
 
+/// The dtype whose elements are T.
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, float>) return DType::f32;

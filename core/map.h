@@ -9,7 +9,8 @@ namespace braid {
 
 /// Computes `n` elements: reads contiguous `in[i]`, writes contiguous `out`.
 struct MapKernel {
-  void* callable;
+  void* callable;  ///< what `call` is given
+  /// Computes elements [0, n) of contiguous inputs.
   void (*call)(void* callable, const std::byte* const* in, std::byte* out, std::int64_t n);
 };
 

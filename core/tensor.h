@@ -29,14 +29,16 @@ class Tensor {
     return of<T>(shape, std::span<const T>(values.begin(), values.size()));
   }
 
-  bool defined() const { return storage_ != nullptr; }
-  const Shape& shape() const { return shape_; }
-  const Strides& strides() const { return strides_; }
-  int rank() const { return shape_.rank(); }
+  bool defined() const { return storage_ != nullptr; }  ///< whether there is a storage
+  const Shape& shape() const { return shape_; }         ///< sizes of the axes
+  const Strides& strides() const { return strides_; }   ///< elements from one position of an axis to the next
+  int rank() const { return shape_.rank(); }            ///< how many axes there are
+  /// The size of an axis, negative ones counted from the end. Throws ShapeError when there is no such axis.
   std::int64_t size(int axis) const { return shape_.begin()[shape_.index(axis, "size")]; }
+  /// The number of elements; 0 when undefined.
   std::int64_t numel() const { return defined() ? shape_.numel() : 0; }
-  DType dtype() const { return dtype_; }
-  bool is_contiguous() const;
+  DType dtype() const { return dtype_; }  ///< of its elements
+  bool is_contiguous() const;             ///< whether the elements lie row-major without gaps
 
   /// The first element; step by strides() unless the tensor is contiguous. Throws DTypeError when T is not its type.
   template <class T>
@@ -46,6 +48,7 @@ class Tensor {
   T* mutable_data();
   /// Untyped access, for kernels that dispatch on dtype() themselves.
   const std::byte* bytes() const;
+  /// The same for writing. Throws as mutable_data does.
   std::byte* mutable_bytes();
   /// True when no other tensor shares the storage.
   bool unshared() const { return storage_.use_count() == 1; }
@@ -59,16 +62,21 @@ class Tensor {
   double at(std::initializer_list<std::int64_t> index) const;
 
   // Views: they share the storage.
+  /// Axis i of the view is axis `axes[i]`. Throws ShapeError unless each axis is given once.
   Tensor permute(std::span<const int> axes) const;
   Tensor permute(std::initializer_list<int> axes) const { return permute(std::span(axes.begin(), axes.size())); }
+  /// Two axes exchanged.
   Tensor transpose(int axis_a = -2, int axis_b = -1) const;
   /// Every `step`-th element of [begin, end) of an axis; negative positions count from the end. A negative step goes
   /// back, from `begin` to the last one above `end`: `slice(0, -1, -n - 1, -1)` is all n in reverse order.
   Tensor slice(int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
   /// One position of an axis, which disappears.
   Tensor select(int axis, std::int64_t position) const;
+  /// Axes of size 1 repeated, and new ones in front. Throws ShapeError when the shape does not broadcast to that.
   Tensor broadcast_to(const Shape& shape) const;
+  /// A new axis of size 1 before `axis`; -1 puts it last.
   Tensor expand_dims(int axis) const;
+  /// Without `axis`, which must have size 1. Throws ShapeError when it has not.
   Tensor squeeze(int axis) const;
   /// One size may be -1 and is inferred. Copies only when the strides leave no other way.
   Tensor reshape(std::initializer_list<std::int64_t> sizes) const {
@@ -98,7 +106,9 @@ class Tensor {
 };
 
 // Factories.
+/// All elements 0.
 Tensor zeros(const Shape& shape, DType dtype = DType::f32);
+/// All elements 1.
 Tensor ones(const Shape& shape, DType dtype = DType::f32);
 /// Throws ValueError for a value that i32 does not have, if dtype is that.
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);

@@ -13,6 +13,7 @@
 
 namespace braid::nn {
 
+/// How a transformer knows where a token stands.
 enum class PositionKind {
   learned,  ///< a vector for each, added to the embedding
   rotary,   ///< queries and keys turn by it, as halves of a head
@@ -20,28 +21,28 @@ enum class PositionKind {
 
 /// The defaults are braid's own model. GPT-2, Llama and Qwen3 are others, which load_pretrained() fills in.
 struct TransformerConfig {
-  std::int64_t vocab = 256;
-  std::int64_t context = 64;  ///< the most tokens that it reads at once
-  std::int64_t channels = 128;
-  int layers = 4;
-  int heads = 4;
-  std::int64_t mlp_ratio = 4;                  ///< hidden channels of the MLP / channels
-  std::optional<std::int64_t> hidden = {};     ///< channels of the MLP, whatever mlp_ratio is
-  std::optional<int> kv_heads = {};            ///< of keys and values; or else `heads`
-  std::optional<std::int64_t> head_size = {};  ///< or else channels / heads
-  NormKind norm = NormKind::rms;
-  double norm_eps = 1e-5;
-  PositionKind positions = PositionKind::learned;
-  double rotary_base = 10000;
-  bool qk_norm = false;  ///< RMS norms of each head's queries and keys
+  std::int64_t vocab = 256;                        ///< how many ids there are
+  std::int64_t context = 64;                       ///< the most tokens that it reads at once
+  std::int64_t channels = 128;                     ///< C, the width of the residual stream
+  int layers = 4;                                  ///< blocks
+  int heads = 4;                                   ///< of queries; must divide channels unless there is a head_size
+  std::int64_t mlp_ratio = 4;                      ///< hidden channels of the MLP / channels
+  std::optional<std::int64_t> hidden = {};         ///< channels of the MLP, whatever mlp_ratio is
+  std::optional<int> kv_heads = {};                ///< of keys and values; or else `heads`
+  std::optional<std::int64_t> head_size = {};      ///< or else channels / heads
+  NormKind norm = NormKind::rms;                   ///< in front of each sublayer and of the head
+  double norm_eps = 1e-5;                          ///< of these
+  PositionKind positions = PositionKind::learned;  ///< how they reach the model
+  double rotary_base = 10000;                      ///< of the angles of rotary positions
+  bool qk_norm = false;                            ///< RMS norms of each head's queries and keys
   Activation activation = Activation::gelu;
-  bool attention_bias = false;
-  bool mlp_bias = true;
-  bool tied_head = false;  ///< the head's weights are those of the embedding
+  bool attention_bias = false;  ///< of q, k, v and o
+  bool mlp_bias = true;         ///< of the MLP's maps
+  bool tied_head = false;       ///< the head's weights are those of the embedding
   /// bf16: of the activations; parameters, their gradients, maps of connections, statistics and losses are f32.
   DType dtype = DType::f32;
 
-  DType parameters() const { return compute_dtype(dtype); }
+  DType parameters() const { return compute_dtype(dtype); }  ///< theirs
 };
 
 /// The same config; throws ValueError naming the first setting that is out of its range.
@@ -64,12 +65,12 @@ void check_room(const Tensor& tokens, const KVCache& cache, std::int64_t blocks)
 /// GPT-2 does: weights N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers), biases zero.
 template <class Connection = Residual>
 struct Transformer {
-  TransformerConfig config;  // the dtype of parameters is that at the start
-  Embedding embedding;       // [vocab, C]
-  Var positions;             // [context, C], learned ones only
-  std::vector<TransformerBlock<Connection>> blocks;
+  TransformerConfig config;                          // the dtype of parameters is that at the start
+  Embedding embedding;                               ///< [vocab, C]
+  Var positions;                                     ///< [context, C], learned ones only
+  std::vector<TransformerBlock<Connection>> blocks;  ///< in their order
   Norm norm;
-  std::optional<Linear> head;  // [vocab, C], no bias; a tied head is the embedding
+  std::optional<Linear> head;  ///< [vocab, C], no bias; a tied head is the embedding
 
   Transformer(const TransformerConfig& config, Rng& rng) : Transformer(config, rng, [](int) { return Connection{}; }) {}
 
