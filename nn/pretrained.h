@@ -28,7 +28,7 @@ NamedParams own_params(Transformer<Connection>& model) {
 
 /// How load_pretrained reads.
 struct LoadPretrained {
-  DType dtype = DType::f32;  ///< of the parameters, whatever the files have
+  DType dtype = DType::f32;  ///< of the parameters, whatever the files have; bf16: of the activations
 };
 
 /// Reads a GPT-2, Llama or Qwen3 as Hugging Face saves it: config.json and model.safetensors, or the shards that
