@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/detail/reduce_losses.h>
-#include <braid/autograd/ops/cast.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -41,8 +41,9 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& x, const Tensor& z,
 Var binary_cross_entropy_with_logits(const Var& logits, const Var& targets, Reduction reduction,
                                      const Tensor& positive_weight) {
   if (logits.dtype() == DType::bf16)
-    return binary_cross_entropy_with_logits(cast(logits, DType::f32), cast(targets, DType::f32), reduction,
-                                            positive_weight);
+    return binary_cross_entropy_with_logits(
+        detail::widened(logits), detail::widened(targets), reduction,
+        positive_weight.defined() ? positive_weight.to(compute_dtype(positive_weight.dtype())) : Tensor());
   check_floating(kOp, logits.dtype());
   check_same_dtype(kOp, logits.value(), targets.value());
   check_shape(targets.shape() == logits.shape(), "{}: targets must have shape {} to match logits but have {}", kOp,

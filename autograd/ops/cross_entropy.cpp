@@ -2,10 +2,10 @@
 
 #include <numeric>
 
+#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/detail/reduce_losses.h>
 #include <braid/autograd/kernels/cross_entropy.h>
 #include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/exp.h>
 #include <braid/autograd/ops/softmax.h>
 #include <braid/autograd/ops/where.h>
@@ -164,8 +164,7 @@ Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropySetti
   if (logits.dtype() == DType::bf16 && (targets.dtype() != DType::i32 || smoothing > 0)) {
     CrossEntropySettings wide = settings;
     if (wide.class_weights.defined()) wide.class_weights = wide.class_weights.to(DType::f32);
-    return cross_entropy(cast(logits, DType::f32), targets.dtype() == DType::i32 ? targets : cast(targets, DType::f32),
-                         wide);
+    return cross_entropy(detail::widened(logits), detail::widened(targets), wide);
   }
   return targets.dtype() == DType::i32 ? with_classes(logits, targets.value(), settings)
                                        : with_probabilities(logits, targets, settings);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/core/detail/contract.h>
@@ -200,7 +200,7 @@ Var einsum(std::string_view text, std::span<const Var> operands) {
   check_value(!operands.empty(), "einsum: there must be at least one operand");
   if (operands[0].dtype() == DType::bf16) {
     std::vector<Var> wide;
-    for (const Var& x : operands) wide.push_back(cast(x, DType::f32));
+    for (const Var& x : operands) wide.push_back(detail::widened(x));
     return cast(einsum(text, wide), DType::bf16);
   }
   Summation parsed = parse(text);

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/detail/reduce_losses.h>
-#include <braid/autograd/ops/cast.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -26,7 +26,7 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& log_q, const Tensor
 
 Var kl_divergence(const Var& log_probabilities, const Var& targets, Reduction reduction) {
   if (log_probabilities.dtype() == DType::bf16)
-    return kl_divergence(cast(log_probabilities, DType::f32), cast(targets, DType::f32), reduction);
+    return kl_divergence(detail::widened(log_probabilities), detail::widened(targets), reduction);
   check_floating("kl_divergence", log_probabilities.dtype());
   check_same_dtype("kl_divergence", log_probabilities.value(), targets.value());
   check_shape(targets.shape() == log_probabilities.shape(),

@@ -1,7 +1,7 @@
 #include <braid/autograd/ops/mse_loss.h>
 
+#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/detail/reduce_losses.h>
-#include <braid/autograd/ops/cast.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -17,7 +17,7 @@ Tensor backward(const Tensor& dy, const Tensor& error, int sign) {
 
 Var mse_loss(const Var& prediction, const Var& target, Reduction reduction) {
   if (prediction.dtype() == DType::bf16)
-    return mse_loss(cast(prediction, DType::f32), cast(target, DType::f32), reduction);
+    return mse_loss(detail::widened(prediction), detail::widened(target), reduction);
   check_floating("mse_loss", prediction.dtype());
   check_shape(prediction.shape() == target.shape(),
               "mse_loss: target must have shape {} to match prediction but has {}", prediction.shape(), target.shape());

@@ -1,6 +1,6 @@
 #include <braid/mhc/ops/weighted_sum.h>
 
-#include <braid/autograd/ops/cast.h>
+#include <braid/autograd/detail/in_f32.h>
 #include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/kernels/weighted_sum.h>
 
@@ -49,8 +49,8 @@ Var weighted_sum(const Var& x, const Var& weights, std::span<const Var> states) 
   detail::check_map_dtype("weighted_sum", "weights", weights, x);
   if (x.dtype() == DType::bf16) {
     std::vector<Var> wide;
-    for (const Var& state : states) wide.push_back(cast(state, DType::f32));
-    return cast(weighted_sum(cast(x, DType::f32), weights, wide), DType::bf16);
+    for (const Var& state : states) wide.push_back(braid::detail::widened(state));
+    return cast(weighted_sum(braid::detail::widened(x), weights, wide), DType::bf16);
   }
   std::vector<Var> inputs{x, weights};
   std::vector<Tensor> values;

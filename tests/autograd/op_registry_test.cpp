@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <braid/autograd/ops.h>
 #include <braid/core/random.h>
 
 namespace braid {
@@ -128,6 +129,20 @@ TEST_P(EveryOp, RoundsOnceInBF16) {
       EXPECT_LE(worst_error(got.results[i], expected.results[i]), roundings * 0x1p-8) << name(layout) << ", " << i;
     }
   }
+}
+
+TEST(OpsOfBF16, RefuseOtherTypesBesideIt) {
+  const Var x = ones({2, 3}, DType::bf16), wide = ones({2, 3}, DType::f64), ids = ones({2, 3}, DType::i32);
+  for (const Var& other : {wide, ids}) {
+    EXPECT_THROW(mse_loss(x, other), DTypeError);
+    EXPECT_THROW(kl_divergence(x, other), DTypeError);
+    EXPECT_THROW(binary_cross_entropy_with_logits(x, other), DTypeError);
+    EXPECT_THROW(einsum("ij,ij->i", {x, other}), DTypeError);
+    EXPECT_THROW(linear(x, other), DTypeError);
+  }
+  EXPECT_THROW(cross_entropy(x, wide), DTypeError);
+  EXPECT_THROW(conv1d(ones({1, 4, 2}, DType::bf16), ones({3, 2, 2}, DType::f64)), DTypeError);
+  EXPECT_EQ(binary_cross_entropy_with_logits(x, x, Reduction::mean, ones({3}, DType::bf16)).dtype(), DType::f32);
 }
 
 INSTANTIATE_TEST_SUITE_P(Registry, EveryOp, testing::ValuesIn(op_registry()),
