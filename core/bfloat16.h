@@ -41,4 +41,7 @@ using Compute = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
 template <>
 struct std::numeric_limits<braid::bfloat16> : std::numeric_limits<float> {
   static constexpr int digits = 8;
+  static constexpr float epsilon() { return 0x1p-7F; }
+  static constexpr float max() { return 0x1.fep127F; }
+  static constexpr float lowest() { return -max(); }
 };

@@ -21,7 +21,7 @@
 extern "C" int omp_get_max_threads();
 extern "C" void omp_set_num_threads(int count);
 
-// Exported by oneDNN since 1.0 and named in its documentation, but in none of its headers.
+// oneDNN exports it beside dnnl_sgemm, but none of its headers declares it.
 extern "C" dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k,
                                                float alpha, const braid::bfloat16* a, dnnl_dim_t lda,
                                                const braid::bfloat16* b, dnnl_dim_t ldb, float beta, float* c,
@@ -98,7 +98,7 @@ constexpr int64_t kRowsAtATime = 256;
 #endif
 }
 
-/// Without them oneDNN has none, or slow ones.
+/// Whether the processor has an instruction for them; one with AMX has AVX512_BF16 too.
 bool has_bf16_products() {
 #ifdef __x86_64__
   static const bool has = __builtin_cpu_supports("avx512bf16");
@@ -114,13 +114,6 @@ bool is_packed() {
   return !kInOneDnn<T> || BatchInvariant::active();
 }
 
-template <class T>
-void multiply_packed(const Product<T>& p) {
-  const kernels::PackedProductKernels<T> packed = kernels::packed_product_kernels().of<T>();
-  Storage scratch(static_cast<size_t>(packed.scratch(p.m, p.n, p.k)) * sizeof(T));
-  packed.multiply(p, reinterpret_cast<T*>(scratch.data()));
-}
-
 /// Memory for some floats while a product is made.
 struct Floats {
   explicit Floats(int64_t count) : storage(static_cast<size_t>(count) * sizeof(float)) {}
@@ -128,7 +121,7 @@ struct Floats {
   Storage storage;
 };
 
-/// Rows of T, `ldx` apart, as rows of Y.
+/// Rows of X, `ldx` apart, as rows of Y.
 template <class X, class Y>
 void convert_rows(int64_t rows, int64_t columns, const X* x, int64_t ldx, Y* y, int64_t ldy) {
   const kernels::ConvertKernels convert = kernels::convert_kernels();
@@ -146,7 +139,9 @@ void multiply(const Product<T>& p) {
   if (p.k == 0) return scale(p);
   if constexpr (kInOneDnn<T>)
     if (!is_packed<T>()) return multiply_in_onednn(p);
-  multiply_packed(p);
+  const kernels::PackedProductKernels<T> packed = kernels::packed_product_kernels().of<T>();
+  Storage scratch(static_cast<size_t>(packed.scratch(p.m, p.n, p.k)) * sizeof(T));
+  packed.multiply(p, reinterpret_cast<T*>(scratch.data()));
 }
 
 /// Without such products, of operands that are widened.

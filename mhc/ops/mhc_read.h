@@ -18,11 +18,12 @@ struct MHCMaps {
   double pre_eps = 0, post_eps = 0, post_magnitude = 2;  ///< see above
   bool reads_only = false;                               ///< phi has no columns for post: nothing is written
 
-  std::int64_t gates() const {
-    return (reads_only ? 1 : 2) * mixing.n();
-  }                                                                   ///< columns of phi that make H_pre and H_post
-  std::int64_t columns() const { return gates() + mixing.logits(); }  ///< all columns of phi
-  std::int64_t groups() const { return (reads_only ? 1 : 2) + (mixing.logits() > 0 ? 1 : 0); }  ///< elements of alpha
+  /// Columns of phi that make H_pre and H_post.
+  std::int64_t gates() const { return (reads_only ? 1 : 2) * mixing.n(); }
+  /// All columns of phi.
+  std::int64_t columns() const { return gates() + mixing.logits(); }
+  /// Elements of alpha.
+  std::int64_t groups() const { return (reads_only ? 1 : 2) + (mixing.logits() > 0 ? 1 : 0); }
 };
 
 /// The maps of x [..., n, C], composed of other ops. Throws ShapeError unless the parameters fit x.
