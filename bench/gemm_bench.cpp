@@ -1,5 +1,5 @@
-// Matrix products at the shapes of transformers, in f32, f64 and bf16, as shares of the multiply-add peak of their type
-// measured in the same run.
+// Matrix products at the shapes of transformers, in f32, f64 and bf16, and of f32 by those of bf16, as shares of the
+// multiply-add peak of their type measured in the same run.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -7,6 +7,7 @@
 
 #include <bench/benchmark_main.h>
 #include <bench/machine.h>
+#include <braid/core/gemm_in_parts.h>
 #include <braid/core/matmul.h>
 #include <braid/core/random.h>
 #include <fmt/core.h>
@@ -38,10 +39,26 @@ void add_linear(std::vector<Product>& products, std::int64_t tokens, std::int64_
   products.push_back({out, in, tokens, true, false});
 }
 
+/// How a product is made: of f32 by gemm_in_parts, or, with no parts, by matrix_product.
+struct Method {
+  std::string name;
+  DType dtype;
+  double tolerance;  // of error()
+  int parts = 0;
+};
+
+Tensor multiply(const Product& p, const Tensor& a, const Tensor& b, int parts) {
+  if (parts == 0) return matrix_product(a, b);
+  Tensor c(Shape{p.m, p.n}, DType::f32);
+  gemm_in_parts(parts, p.transpose_a, p.transpose_b, p.m, p.n, p.k, a.data<float>(), p.transpose_a ? p.m : p.k,
+                b.data<float>(), p.transpose_b ? p.k : p.n, 0, c.mutable_data<float>(), p.n);
+  return c;
+}
+
 /// The largest error of three rows against plain sums in f64, relative to sqrt(k), the size of an element.
-double error(const Product& p, const Tensor& a, const Tensor& b) {
+double error(const Product& p, const Tensor& a, const Tensor& b, int parts) {
   const auto n = static_cast<std::size_t>(p.n), k = static_cast<std::size_t>(p.k);
-  const Tensor c = matrix_product(a, b);
+  const Tensor c = multiply(p, a, b, parts);
   const std::vector<double> right = b.to_vector<double>();
   double worst = 0;
   for (const std::int64_t row : {std::int64_t{0}, p.m / 2, p.m - 1}) {
@@ -55,14 +72,14 @@ double error(const Product& p, const Tensor& a, const Tensor& b) {
   return worst / std::sqrt(static_cast<double>(p.k));
 }
 
-void run(benchmark::State& state, const Product& p, DType dtype) {
+void run(benchmark::State& state, const Product& p, const Method& method) {
   Rng rng(1);
-  const Tensor a = p.a(rng, dtype), b = p.b(rng, dtype);
-  const double tolerance = dtype == DType::f64 ? 1e-13 : dtype == DType::bf16 ? 0x1p-5 : 1e-5;
-  if (error(p, a, b) > tolerance) return state.SkipWithError("the product differs from plain sums in f64");
-  for (auto _ : state) benchmark::DoNotOptimize(matrix_product(a, b));
+  const Tensor a = p.a(rng, method.dtype), b = p.b(rng, method.dtype);
+  if (error(p, a, b, method.parts) > method.tolerance)
+    return state.SkipWithError("the product differs from plain sums in f64");
+  for (auto _ : state) benchmark::DoNotOptimize(multiply(p, a, b, method.parts));
   const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  const double peak = machine().flops_of(dtype);
+  const double peak = machine().flops_of(method.dtype);
   using benchmark::Counter;
   state.counters["flops"] = Counter(flops, Counter::kIsIterationInvariantRate);
   state.counters["share_of_peak"] = Counter(flops / peak, Counter::kIsIterationInvariantRate);
@@ -85,10 +102,17 @@ std::vector<Product> transformer_products() {
 int main(int argc, char** argv) {
   using namespace braid::bench;
   return benchmark_main("bench_gemm", argc, argv, [] {
-    for (const braid::DType dtype : {braid::DType::f32, braid::DType::f64, braid::DType::bf16})
+    using braid::DType;
+    const std::vector<Method> methods{{"f32", DType::f32, 1e-5},
+                                      {"f64", DType::f64, 1e-13},
+                                      {"bf16", DType::bf16, 0x1p-5},
+                                      {"f32_as_1_bf16", DType::f32, 0x1p-5, 1},
+                                      {"f32_as_2_bf16", DType::f32, 1e-4, 2},
+                                      {"f32_as_3_bf16", DType::f32, 1e-5, 3}};
+    for (const Method& method : methods)
       for (const Product& product : transformer_products())
-        benchmark::RegisterBenchmark(fmt::format("gemm/{}/{}", braid::name(dtype), name(product)).c_str(),
-                                     [=](benchmark::State& state) { run(state, product, dtype); })
+        benchmark::RegisterBenchmark(fmt::format("gemm/{}/{}", method.name, name(product)).c_str(),
+                                     [=](benchmark::State& state) { run(state, product, method); })
             ->UseRealTime()
             ->Unit(benchmark::kMicrosecond);
   });

@@ -27,6 +27,7 @@ struct Options {
   std::int64_t keep_every = 1;
   bool compare = false, profile = false;
   std::string trace;
+  MatmulPrecision matmul_precision = MatmulPrecision::highest;
 };
 
 /// 0 asks for the plan.
@@ -112,16 +113,17 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const double ms = run.median_ms();
-  fmt::print(R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
-             R"("batch": {}, "vocab": {}, "streams": {}, "keep_every": {}, "steps": {}, "threads": {}, "dtype": "{}", )"
-             R"("ms_per_step": {:.2f}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, "loss": {:.4f}, "peak_rss_mb": {}, )"
-             R"("system_allocations_after_first_step": {}}})"
-             "\n",
-             run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, keep_every(o), o.steps,
-             o.threads, o.dtype, ms,
-             residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
-             1e3 * static_cast<double>(o.batch * o.context) / ms, flops_per_step(o) / ms / 1e6, run.loss(),
-             usage.ru_maxrss / 1024, allocations);
+  fmt::print(
+      R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
+      R"("batch": {}, "vocab": {}, "streams": {}, "keep_every": {}, "steps": {}, "threads": {}, "dtype": "{}", "matmul_precision": "{}", )"
+      R"("ms_per_step": {:.2f}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, "loss": {:.4f}, "peak_rss_mb": {}, )"
+      R"("system_allocations_after_first_step": {}}})"
+      "\n",
+      run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, keep_every(o), o.steps,
+      o.threads, o.dtype, name(o.matmul_precision), ms,
+      residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
+      1e3 * static_cast<double>(o.batch * o.context) / ms, flops_per_step(o) / ms / 1e6, run.loss(),
+      usage.ru_maxrss / 1024, allocations);
 }
 
 /// The connections take their steps in turn, so that what else the machine does falls on all of them.
@@ -169,6 +171,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--dtype", o.dtype, "of parameters and activations: f32 or f64; or bf16, of activations")
       ->check(CLI::IsMember({"f32", "f64", "bf16"}))
       ->capture_default_str();
+  examples::add_matmul_precision(app, o.matmul_precision);
   app.add_option("--channels", o.channels)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--layers", o.layers)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--heads", o.heads)->check(CLI::Range(1, 1 << 24))->capture_default_str();
@@ -196,6 +199,7 @@ int main(int argc, char** argv) {
     add_options(app, o);
     examples::parse_command_line(app, argc, argv);
     set_num_threads(o.threads);
+    set_matmul_precision(o.matmul_precision);
     measure(o);
     if (o.profile) profile(o);
     return 0;

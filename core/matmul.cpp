@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include <braid/core/batch_invariant.h>
 #include <braid/core/gemm.h>
+#include <braid/core/gemm_in_parts.h>
+#include <braid/core/matmul_precision.h>
 #include <braid/core/parallel.h>
 
 namespace braid {
@@ -54,6 +57,18 @@ Shape product_shape(const char* op, const Tensor& a, const Tensor& b) {
   return lead.concat({a.size(-2), b.size(-1)});
 }
 
+/// One product, by what matmul_precision() allows.
+template <class T, class C>
+void multiply(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
+              std::int64_t lda, const T* b, std::int64_t ldb, Compute<T> beta, C* c, std::int64_t ldc,
+              const Compute<T>* row) {
+  if constexpr (std::is_same_v<T, float>) {
+    const int parts = BatchInvariant::active() ? 0 : detail::parts_of_f32();
+    if (parts > 0 && gemm_in_parts(parts, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, beta, c, ldc, row)) return;
+  }
+  gemm<T>(transpose_a, transpose_b, m, n, k, Compute<T>{1}, a, lda, b, ldb, beta, c, ldc, row);
+}
+
 /// c = a b + beta c, or a b + row, c contiguous with the product's shape.
 template <class T, class C>
 void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c, const Compute<T>* row = nullptr) {
@@ -62,10 +77,9 @@ void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c
   if (b_in.rank() == 2 && a_in.rank() > 2 && a_in.is_contiguous()) {
     Tensor flat = a_in.reshape({c.numel() / c.size(-1), a_in.size(-1)});
     const Operand b(b_in);
-    gemm<T>(false, b.transposed, flat.size(0), b_in.size(1), flat.size(1), Compute<T>{1}, flat.data<T>(),
-            std::max<std::int64_t>(1, flat.size(1)), b.tensor.template data<T>(), b.stride, beta, c.mutable_data<C>(),
-            std::max<std::int64_t>(1, c.size(-1)), row);
-    return;
+    return multiply(false, b.transposed, flat.size(0), b_in.size(1), flat.size(1), flat.data<T>(),
+                    std::max<std::int64_t>(1, flat.size(1)), b.tensor.template data<T>(), b.stride, beta,
+                    c.mutable_data<C>(), std::max<std::int64_t>(1, c.size(-1)), row);
   }
   const Operand a(a_in), b(b_in);
   const std::int64_t m = c.size(-2), n = c.size(-1), k = a_in.size(-1), ldc = std::max<std::int64_t>(1, n);
@@ -73,10 +87,8 @@ void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c
   const std::vector<std::int64_t> at_a = matrix_offsets(a.tensor, lead), at_b = matrix_offsets(b.tensor, lead);
   const T *pa = a.tensor.template data<T>(), *pb = b.tensor.template data<T>();
   C* pc = c.mutable_data<C>();
-  if (at_a.size() == 1) {
-    gemm<T>(a.transposed, b.transposed, m, n, k, Compute<T>{1}, pa, a.stride, pb, b.stride, beta, pc, ldc, row);
-    return;
-  }
+  if (at_a.size() == 1)
+    return multiply(a.transposed, b.transposed, m, n, k, pa, a.stride, pb, b.stride, beta, pc, ldc, row);
   const std::int64_t block = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, m * n * k));
   parallel_for(lead.numel(), block, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {

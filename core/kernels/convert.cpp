@@ -16,7 +16,24 @@ void convert(const From* x, To* y, std::int64_t n) {
   for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR { part.store(part.load(d, x + i), d, y + i); });
 }
 
-ConvertKernels kernels() { return {.widen = convert<bfloat16, float>, .round = convert<float, bfloat16>}; }
+bool split(const float* x, std::int64_t n, int parts, bfloat16* y, std::int64_t step) {
+  const hn::ScalableTag<float> d;
+  auto check = hn::Zero(d);  // NaN once something is not finite
+  for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
+    auto rest = part.load(d, x + i);
+    for (int p = 0; p < parts; ++p) {
+      const auto nearest = round_to_halves(d, rest);
+      part.store(nearest, Halves<decltype(d)>(), reinterpret_cast<std::uint16_t*>(y + p * step + i));
+      rest = hn::Sub(rest, widen(d, nearest));  // exact; infinity leaves NaN
+      check = hn::Add(check, hn::Sub(rest, rest));
+    }
+  });
+  return sum_lanes(d, check) == 0;
+}
+
+ConvertKernels kernels() {
+  return {.widen = convert<bfloat16, float>, .round = convert<float, bfloat16>, .split = split};
+}
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE

@@ -16,6 +16,7 @@
 
 #include <braid/core/error.h>
 #include <braid/core/gemm.h>
+#include <braid/core/matmul_precision.h>
 #include <braid/core/parallel.h>
 
 namespace braid::examples {
@@ -79,8 +80,11 @@ std::string git_commit() {
 
 std::string instruction_set(DType dtype) {
   const std::int64_t targets = hwy::SupportedTargets();
-  const std::string kernels = hwy::TargetName(targets & -targets);  // the best one is the lowest bit
-  return dtype == DType::bf16 ? fmt::format("{}, bf16 by {}", kernels, bf16_products()) : kernels;
+  std::string text = hwy::TargetName(targets & -targets);  // the best one is the lowest bit
+  if (dtype == DType::bf16) text += fmt::format(", bf16 by {}", bf16_products());
+  if (const int parts = braid::detail::parts_of_f32(); parts > 0)
+    text += fmt::format(", f32 as {} bf16 by {}", parts, bf16_products());
+  return text;
 }
 
 nlohmann::ordered_json machine_info() {

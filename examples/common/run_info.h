@@ -15,8 +15,8 @@ std::filesystem::path program_folder();
 /// The commit of the checkout that the program was built in; "unknown" outside one.
 std::string git_commit();
 
-/// The best one that the processor has and, for activations of bf16, what makes their products: bits of results depend
-/// on it.
+/// The best one that the processor has and, for activations of bf16 and for f32 under matmul_precision(), what makes
+/// their products: bits of results depend on it.
 std::string instruction_set(DType dtype = DType::f32);
 
 /// Processor, cores, threads in use, system and compiler: what a result depends on beside its configuration.

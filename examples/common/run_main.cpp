@@ -138,6 +138,13 @@ void parse_command_line(CLI::App& app, int argc, char** argv) {
   }
 }
 
+void add_matmul_precision(CLI::App& app, MatmulPrecision& precision) {
+  app.add_option_function<std::string>(
+         "--matmul-precision", [&precision](const std::string& name) { precision = matmul_precision(name); },
+         "of products of f32, as PyTorch has it: highest (default), high or medium, which rounds factors to bf16")
+      ->check(CLI::IsMember({"highest", "high", "medium"}));
+}
+
 void check_utf8(std::string_view option, std::string_view text) {
   check_value(detail::is_utf8(text), "{}: must be UTF-8 but is '{}'", option, text);
 }

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <braid/core/error.h>
+#include <braid/core/matmul_precision.h>
 
 namespace CLI {
 class App;
@@ -37,6 +38,9 @@ int run_main(std::string_view name, std::string_view what_it_shows, int argc, ch
 /// Parses the command line; --help prints and ends the program with 0. Numbers are decimal, whole where the option is,
 /// and finite. Throws ValueError naming the option.
 void parse_command_line(CLI::App& app, int argc, char** argv);
+
+/// --matmul-precision highest, high or medium; the program sets what it finds.
+void add_matmul_precision(CLI::App& app, MatmulPrecision& precision);
 
 /// Throws ValueError when `text`, the value of `option`, is not UTF-8: it goes into files that are.
 void check_utf8(std::string_view option, std::string_view text);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include <braid/core/matmul_precision.h>
 #include <braid/core/random.h>
 #include <braid/mhc/connection.h>
 #include <braid/mhc/telemetry.h>
@@ -31,7 +32,8 @@ enum class Trained { all, connections };
 struct TrainerSettings {
   ConnectionOptions connection = {};
   std::int64_t layers = 4, channels = 128, heads = 4, context = 64, batch = 12;
-  DType dtype = DType::f32;                                ///< of the activations, f32 or bf16
+  DType dtype = DType::f32;                                     ///< of the activations, f32 or bf16
+  MatmulPrecision matmul_precision = MatmulPrecision::highest;  ///< of products of f32; the program's to set
   std::optional<nn::TransformerConfig> architecture = {};  ///< of a pretrained model, the sizes above are then its own
   std::int64_t blocks = 1;  ///< of equal size, which a batch is cut into: see nn::accumulate
   Trained trained = Trained::all;

@@ -37,6 +37,7 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
          "--dtype", [&t](const std::string& name) { t.dtype = name == "bf16" ? DType::bf16 : DType::f32; },
          "of activations and products: f32 (default) or bf16; parameters, moments, maps and losses are f32")
       ->check(CLI::IsMember({"f32", "bf16"}));
+  examples::add_matmul_precision(app, t.matmul_precision);
   add_count(app, "--layers", t.layers, "transformer blocks");
   add_count(app, "--channels", t.channels, "channels of the residual stream");
   add_count(app, "--heads", t.heads, "attention heads; must divide channels");
@@ -181,6 +182,7 @@ nlohmann::ordered_json to_json(const Config& c) {
                {"clip", t.clip},
                {"seed", t.seed},
                {"dtype", std::string(name(t.dtype))},
+               {"matmul_precision", std::string(name(t.matmul_precision))},
                {"train", t.trained == examples::Trained::all ? "all" : "connections"},
                {"eval_every", c.eval_every},
                {"telemetry_every", c.telemetry_every},

@@ -226,6 +226,9 @@ void introduce(const Config& config, const Folder& folder, const Corpus& corpus,
     examples::say(
         "bf16: products by {}{}\n", bf16_products(),
         bf16_products() == std::string_view("f32") ? ", this processor has none: half the memory, no faster" : "");
+  if (config.training.matmul_precision != MatmulPrecision::highest && braid::detail::parts_of_f32() == 0)
+    examples::say("--matmul-precision {}: f32's own products, for which this processor has nothing faster\n",
+                  name(config.training.matmul_precision));
   examples::say("text: {} {} of {}; {} held out. Results: {}\n", corpus.size(), corpus.vocabulary().unit(),
                 corpus.vocab(), corpus.size() - corpus.train_size(), folder.path.string());
   if (config.resume) examples::say("resumed at step {}\n", trainer.step());
@@ -280,6 +283,7 @@ int lead(Config config, const Corpus& corpus, Trainer& trainer, const Ranks& ran
 
 int run(Config config, const Ranks& ranks) {
   if (config.threads > 0) set_num_threads(config.threads);
+  set_matmul_precision(config.training.matmul_precision);
   check_value(config.training.blocks >= ranks.size(),
               "--blocks: {} ranks need as many blocks, or more, but there are {}", ranks.size(),
               config.training.blocks);

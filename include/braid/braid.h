@@ -23,6 +23,7 @@
 #include <braid/core/gemm.h>
 #include <braid/core/map.h>
 #include <braid/core/matmul.h>
+#include <braid/core/matmul_precision.h>
 #include <braid/core/npy.h>
 #include <braid/core/parallel.h>
 #include <braid/core/random.h>

@@ -33,6 +33,15 @@ HWY_INLINE void by_fours(int64_t n, F&& f) {
   if (n - i == 1) f(std::integral_constant<int, 1>(), i);
 }
 
+/// The same for vectors d, and one by one for single channels: those are few, and each group is more to compile.
+template <class D, class F>
+HWY_INLINE void by_rows(D, int64_t n, F&& f) {
+  if constexpr (hn::MaxLanes(D()) > 1)
+    by_fours(n, f);
+  else
+    for (int64_t i = 0; i < n; ++i) f(std::integral_constant<int, 1>(), i);
+}
+
 /// Calls `f(d, begin, end)` for the channels that fill whole vectors, of at most kCap lanes, then for the rest one by
 /// one.
 template <class T, size_t kCap = HWY_MAX_BYTES / sizeof(T), class F>

@@ -88,7 +88,7 @@ template <class S, class T = Compute<S>>
 void squares_of(int64_t n, int64_t channels, const S* x, T* squares) {
   if (channels == 0) std::fill_n(squares, n, T{0});
   over_channels<T>(channels, [=](auto d, int64_t begin, int64_t end) {
-    by_fours(n, [=](auto rows, int64_t i) {
+    by_rows(d, n, [=](auto rows, int64_t i) {
       squares_of_rows<decltype(rows)::value>(d, begin, end, channels, x + i * channels, begin != 0, squares + i);
     });
   });
@@ -140,8 +140,8 @@ void inner_products(int64_t n, int64_t m, int64_t channels, const G* g, const X*
   for (int64_t i = 0; channels == 0 && !accumulate && i < n; ++i) std::fill_n(products + i * row_step, m, T{0});
   over_channels<T>(channels, [=](auto d, int64_t begin, int64_t end) {
     const bool add = accumulate || begin != 0;
-    by_fours(n, [=](auto rows, int64_t i) {
-      by_fours(m, [=](auto columns, int64_t j) {
+    by_rows(d, n, [=](auto rows, int64_t i) {
+      by_rows(d, m, [=](auto columns, int64_t j) {
         products_of_rows<decltype(rows)::value, decltype(columns)::value>(
             d, begin, end, channels, g + i * channels, x + j * channels, add, products + i * row_step + j, row_step);
       });

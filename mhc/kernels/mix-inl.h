@@ -91,10 +91,13 @@ void mix_from(Start start, int64_t n, int64_t m, int64_t channels, Coefficients<
               Outer<Compute<X>, V> outer, Y* y) {
   using T = Compute<X>;
   over_channels<T>(channels, [=](auto d, int64_t begin, int64_t end) {
-    by_fours(n, [=](auto rows, int64_t row) {
+    using D = decltype(d);
+    constexpr bool kVectors = hn::MaxLanes(D()) > 1;
+    by_rows(d, n, [=](auto rows, int64_t row) {
       constexpr int kRows = decltype(rows)::value;
-      const auto run = m == 4 ? &mix_rows<kStore, kRows, 4, decltype(d), T, X, V, Y, Start>
-                              : &mix_rows<kStore, kRows, 0, decltype(d), T, X, V, Y, Start>;
+      constexpr Store kHow = kVectors ? kStore : Store::cached;
+      const auto run = m == 4 ? &mix_rows < kHow, kRows, kVectors ? 4 : 0, D, T, X, V, Y,
+                 Start >      : &mix_rows<kHow, kRows, 0, D, T, X, V, Y, Start>;
       run(d, begin, end, row, m, channels, a, x, outer, start, y);
     });
   });

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|mixed|gradients|blocks|best|upcycling|pretrained|bad-input|nonfinite}"""
+"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|mixed|medium|gradients|blocks|best|upcycling|pretrained|bad-input|nonfinite}"""
 import json
 import pathlib
 import random
@@ -88,6 +88,23 @@ def mixed(program, folder):
     check(len(tensors(mixed)) == len(tensors(single)), "parameters and moments must stay f32")
     refused = run(program, *flags, "--out", mixed, "--steps", 30, "--resume")
     check_refused('the run was started with dtype "bf16" but now has "f32"', refused)
+
+
+def medium(program, folder):
+    """--matmul-precision medium learns as f32 does, or is f32 and says so; it resumes bit for bit and is recorded."""
+    flags = ["--text", write_text(folder), *TINY, "--lr", 5e-3, "--min-lr", 5e-3, "--connection", "mhc"]
+    whole, broken, highest = (folder / part for part in ("whole", "broken", "highest"))
+    precision = ["--matmul-precision", "medium"]
+    for out, more in ((highest, ["--steps", 30]), (whole, ["--steps", 30, *precision]), (broken, ["--steps", 15, *precision]),
+                      (broken, ["--steps", 30, *precision, "--resume", "--threads", 1])):
+        result = run(program, *flags, "--out", out, *more)
+        check(result.returncode == 0, result.stderr)
+    check(tensors(whole) == tensors(broken), "resumption or threads changed the parameters")
+    says_nothing_faster = "for which this processor has nothing faster" in result.stdout
+    check((tensors(whole) == tensors(highest)) == says_nothing_faster, "medium must change bits, or say that it does not")
+    check(abs(losses(whole)[-1] - losses(highest)[-1]) < 0.05, f"{losses(whole)[-1]} instead of {losses(highest)[-1]}")
+    refused = run(program, *flags, "--out", whole, "--steps", 30, "--resume")
+    check_refused('the run was started with matmul_precision "medium" but now has "highest"', refused)
 
 
 def gradients(program, folder):
@@ -348,5 +365,5 @@ def nonfinite(program, folder):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"outputs": outputs, "connections": connections, "gradients": gradients, "mixed": mixed, "blocks": blocks, "best": best,
+        {"outputs": outputs, "connections": connections, "gradients": gradients, "mixed": mixed, "medium": medium, "blocks": blocks, "best": best,
          "upcycling": upcycling, "pretrained": pretrained, "bad-input": bad_input, "nonfinite": nonfinite}[case](program, pathlib.Path(name))

@@ -1,0 +1,31 @@
+#pragma once
+#include <string_view>
+
+namespace braid {
+
+/// How exact products of f32 matrices have to be, in PyTorch's words.
+enum class MatmulPrecision {
+  highest,  ///< as exact as f32
+  high,     ///< to 2^-16 of their factors, which may be sums of two bf16: three products of bf16
+  medium,   ///< to 2^-8 of their factors, which may be rounded to bf16: one product of bf16
+};
+
+/// For matrix_product and all that rests on it, in this process. What is allowed is done where it is faster: `medium`
+/// by AVX512_BF16 or AMX, `high` by AMX. Products in which a number is not finite, or too large for bf16, are as exact
+/// as ever; in the others what a factor has below 2^-126 counts as zero. Inside of a BatchInvariant scope, in batches
+/// of matrices, and in the fused ops of attention and hyper-connections, products stay f32's own.
+void set_matmul_precision(MatmulPrecision precision);
+/// `highest` until it is set.
+MatmulPrecision matmul_precision();
+
+/// "highest", "high" or "medium".
+std::string_view name(MatmulPrecision precision);
+/// Throws ValueError when it is none of them.
+MatmulPrecision matmul_precision(std::string_view name);
+
+namespace detail {
+/// How many bf16 a factor of an f32 product is the sum of, here and now; 0: the product is f32's own.
+int parts_of_f32();
+}  // namespace detail
+
+}  // namespace braid
