@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/elementwise.cpp"
 #include <hwy/foreach_target.h>
 
+#include <braid/core/kernels/erfc-inl.h>
 #include <braid/core/kernels/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -132,6 +133,32 @@ struct GeluVjp {
   }
 };
 
+/// The standard normal distribution function, through erfc: exact far below zero as well.
+template <class D, class V>
+HWY_INLINE V normal_cdf(D d, V x) {
+  using T = hn::TFromD<D>;
+  return hn::Mul(hn::Set(d, T{0.5}), erfc(d, hn::Mul(x, hn::Set(d, -1 / std::numbers::sqrt2_v<T>))));
+}
+
+/// y = x cdf(x)
+struct GeluErf {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::Mul(x, normal_cdf(d, x));
+  }
+};
+
+/// dx = dy (cdf(x) + x pdf(x))
+struct GeluErfVjp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V x) const {
+    using T = hn::TFromD<D>;
+    const V gauss = exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, T{-0.5})));
+    const V pdf = hn::Mul(gauss, hn::Set(d, std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>));
+    return hn::Mul(dy, hn::MulAdd(x, pdf, normal_cdf(d, x)));
+  }
+};
+
 template <class F, class T>
 void forward(const T* x, T* y, std::int64_t n) {
   transform(F{}, n, y, x);
@@ -155,7 +182,9 @@ constexpr ElementwiseKernels<T> kTable = {.exp = forward<Exp, T>,
                                           .silu = forward<Silu, T>,
                                           .silu_vjp = vjp<SiluVjp, T>,
                                           .gelu = forward<Gelu, T>,
-                                          .gelu_vjp = vjp<GeluVjp, T>};
+                                          .gelu_vjp = vjp<GeluVjp, T>,
+                                          .gelu_erf = forward<GeluErf, T>,
+                                          .gelu_erf_vjp = vjp<GeluErfVjp, T>};
 
 Tables<ElementwiseKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

@@ -21,6 +21,8 @@ struct ElementwiseKernels {
   Vjp silu_vjp;
   Forward gelu;  // the tanh approximation
   Vjp gelu_vjp;
+  Forward gelu_erf;
+  Vjp gelu_erf_vjp;
 };
 
 Tables<ElementwiseKernels> elementwise_kernels();

@@ -1,45 +1,35 @@
 #include <braid/autograd/ops/gelu.h>
 
-#include <cmath>
-#include <numbers>
-
 #include <braid/autograd/kernels/elementwise.h>
 #include <braid/core/map.h>
 
 namespace braid {
 namespace {
 
-/// The standard normal distribution function, through erfc: exact far below zero as well.
-constexpr auto kNormalCdf = [](auto x) {
-  using T = decltype(x);
-  return T{0.5} * std::erfc(-x / std::numbers::sqrt2_v<T>);
-};
-
-constexpr auto kNormalPdf = [](auto x) {
-  using T = decltype(x);
-  return std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T> * std::exp(-x * x / 2);
-};
+/// The op whose kernels are these members of ElementwiseKernels.
+template <class Forward, class Vjp>
+Var elementwise(const char* name, const Var& x, Forward forward, Vjp vjp) {
+  auto kernel = [=]<class T>(const T* x, T* y, std::int64_t n) {
+    forward(kernels::elementwise_kernels().of<T>())(x, y, n);
+  };
+  return record(name, map_chunks(name, kernel, x.value()), {x}, [=, x = x.value()](const Tensor& dy) {
+    auto kernel = [=]<class T>(const T* dy, const T* x, T* dx, std::int64_t n) {
+      vjp(kernels::elementwise_kernels().of<T>())(dy, x, dx, n);
+    };
+    return map_chunks(name, kernel, dy, x);
+  });
+}
 
 }  // namespace
 
 Var gelu(const Var& x) {
-  auto kernel = []<class T>(const T* x, T* y, std::int64_t n) { kernels::elementwise_kernels().of<T>().gelu(x, y, n); };
-  return record("gelu", map_chunks("gelu", kernel, x.value()), {x}, [x = x.value()](const Tensor& dy) {
-    auto vjp = []<class T>(const T* dy, const T* x, T* dx, std::int64_t n) {
-      kernels::elementwise_kernels().of<T>().gelu_vjp(dy, x, dx, n);
-    };
-    return map_chunks("gelu", vjp, dy, x);
-  });
+  return elementwise(
+      "gelu", x, [](const auto& of) { return of.gelu; }, [](const auto& of) { return of.gelu_vjp; });
 }
 
-// Highway has no erf. This form is for comparison with models that use it, so an element at a time will do.
 Var gelu_erf(const Var& x) {
-  auto forward = [](auto x) { return x * kNormalCdf(x); };
-  Tensor y = map("gelu_erf", forward, x.value());
-  return record("gelu_erf", std::move(y), {x}, [x = x.value()](const Tensor& dy) {
-    auto vjp = [](auto dy, auto x) { return dy * (kNormalCdf(x) + x * kNormalPdf(x)); };
-    return map("gelu_erf", vjp, dy, x);
-  });
+  return elementwise(
+      "gelu_erf", x, [](const auto& of) { return of.gelu_erf; }, [](const auto& of) { return of.gelu_erf_vjp; });
 }
 
 }  // namespace braid

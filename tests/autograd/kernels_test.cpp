@@ -30,6 +30,7 @@ const std::vector<VectorOp> kOps{
     {"sigmoid", {{3, 67}}, [](auto x) { return sigmoid(x[0]); }},
     {"silu", {{3, 67}}, [](auto x) { return silu(x[0]); }},
     {"gelu", {{3, 67}}, [](auto x) { return gelu(x[0]); }},
+    {"gelu_erf", {{3, 67}}, [](auto x) { return gelu_erf(x[0]); }},
     {"softmax", {{3, 67}}, [](auto x) { return softmax(x[0]); }},
     {"log_softmax", {{3, 67}}, [](auto x) { return log_softmax(x[0]); }},
     {"logsumexp", {{3, 67}}, [](auto x) { return logsumexp(x[0], {1}); }},
