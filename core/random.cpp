@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include <braid/core/kernels/uniform.h>
 #include <braid/core/parallel.h>
 
 namespace braid {
@@ -32,25 +33,24 @@ std::uint64_t join(std::uint32_t high, std::uint32_t low) { return std::uint64_t
 /// 53 random bits as a number in [0, 1).
 double unit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
-/// A number in [0, 1); f32 keeps 24 bits, so that rounding never reaches 1.
-template <class T>
-T uniform(const Words& w) {
-  if constexpr (sizeof(T) == 4)
-    return static_cast<float>(w[0] >> 8) * 0x1p-24f;
-  else
-    return unit(join(w[0], w[1]));
+/// Numbers in [0, 1); f32 keeps 24 bits, so that rounding never reaches 1.
+void fill_uniform(std::uint64_t key, std::uint64_t draw, std::int64_t first, std::int64_t n, float* out) {
+  kernels::uniform_kernel()(key, draw, static_cast<std::uint64_t>(first), n, out);
+}
+void fill_uniform(std::uint64_t key, std::uint64_t draw, std::int64_t first, std::int64_t n, double* out) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const Words w = philox(key, draw, static_cast<std::uint64_t>(first + i));
+    out[i] = unit(join(w[0], w[1]));
+  }
 }
 
-/// Fills element i from words that only (key, draw, i) determine.
+/// A tensor that fill(first, n, out) fills in pieces.
 template <class F>
-Tensor generate(const char* op, const Shape& shape, DType dtype, std::uint64_t key, std::uint64_t draw, F f) {
+Tensor generate(const char* op, const Shape& shape, DType dtype, F fill) {
   Tensor t(shape, dtype);
   dispatch_float(op, dtype, [&](auto zero) {
-    using T = decltype(zero);
-    T* out = t.mutable_data<T>();
-    parallel_for(t.numel(), 4096, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) out[i] = f(philox(key, draw, static_cast<std::uint64_t>(i)), T{});
-    });
+    auto* out = t.mutable_data<decltype(zero)>();
+    parallel_for(t.numel(), 4096, [&](std::int64_t begin, std::int64_t end) { fill(begin, end - begin, out + begin); });
   });
   return t;
 }
@@ -76,22 +76,26 @@ double Rng::uniform() { return unit(bits()); }
 
 template <class T>
 void rand_elements(const Rng& rng, std::int64_t first, std::int64_t n, T* out) {
-  for (std::int64_t i = 0; i < n; ++i)
-    out[i] = uniform<T>(philox(rng.key(), rng.draws(), static_cast<std::uint64_t>(first + i)));
+  fill_uniform(rng.key(), rng.draws(), first, n, out);
 }
 
 template void rand_elements(const Rng&, std::int64_t, std::int64_t, float*);
 template void rand_elements(const Rng&, std::int64_t, std::int64_t, double*);
 
 Tensor rand(const Shape& shape, Rng& rng, DType dtype) {
-  return generate("rand", shape, dtype, rng.key_, rng.draws_++,
-                  [](const Words& w, auto zero) { return uniform<decltype(zero)>(w); });
+  const std::uint64_t draw = rng.draws_++;
+  return generate("rand", shape, dtype,
+                  [&](std::int64_t first, std::int64_t n, auto* out) { fill_uniform(rng.key_, draw, first, n, out); });
 }
 
 Tensor randn(const Shape& shape, Rng& rng, DType dtype) {
-  return generate("randn", shape, dtype, rng.key_, rng.draws_++, [](const Words& w, auto zero) {
-    const double radius = std::sqrt(-2 * std::log1p(-unit(join(w[0], w[1]))));
-    return static_cast<decltype(zero)>(radius * std::cos(2 * std::numbers::pi * unit(join(w[2], w[3]))));
+  const std::uint64_t draw = rng.draws_++;
+  return generate("randn", shape, dtype, [&]<class T>(std::int64_t first, std::int64_t n, T* out) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const Words w = philox(rng.key_, draw, static_cast<std::uint64_t>(first + i));
+      const double radius = std::sqrt(-2 * std::log1p(-unit(join(w[0], w[1]))));
+      out[i] = static_cast<T>(radius * std::cos(2 * std::numbers::pi * unit(join(w[2], w[3]))));
+    }
   });
 }
 

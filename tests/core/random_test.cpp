@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <tests/support.h>
+#include <tests/target_guard.h>
 
 namespace braid {
 namespace {
@@ -38,6 +39,24 @@ TEST(Random, GivesThePublishedNumbersOfPhilox4x32) {
   Rng rng(0, 0);
   const double radius = std::sqrt(-2 * std::log1p(-unit(0x6627e8d5e169c58d)));
   EXPECT_EQ(randn({1}, rng, DType::f64).item(), radius * std::cos(2 * std::numbers::pi * unit(0xbc57ac4c9b00dbd8)));
+}
+
+TEST(Random, NumbersOfF32AreThoseOfF64CutOffOnEverySimdTarget) {
+  const Rng rng(0x123456789abcdef0, 0xfedcba9876543210);
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    const TargetGuard guard(target);
+    for (const std::int64_t first : {std::int64_t{0}, std::int64_t{77}, (std::int64_t{1} << 32) - 19})
+      for (const std::int64_t n : {0, 1, 7, 16, 41}) {
+        std::vector<float> got(static_cast<std::size_t>(n) + 1, 7);
+        std::vector<double> exact(static_cast<std::size_t>(n));
+        rand_elements(rng, first, n, got.data());
+        rand_elements(rng, first, n, exact.data());
+        for (std::size_t i = 0; i < exact.size(); ++i)
+          ASSERT_EQ(got[i], std::floor(exact[i] * 0x1p24) * 0x1p-24)
+              << hwy::TargetName(target) << " " << first << " " << i;
+        ASSERT_EQ(got.back(), 7) << "written behind the end";
+      }
+  }
 }
 
 TEST(Random, ACopyRepeatsTheSameNumbers) {
