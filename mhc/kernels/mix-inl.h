@@ -93,7 +93,7 @@ void mix_from(Start start, int64_t n, int64_t m, int64_t channels, Coefficients<
   over_channels<T>(channels, [=](auto d, int64_t begin, int64_t end) {
     using D = decltype(d);
     constexpr bool kVectors = hn::MaxLanes(D()) > 1;
-    by_rows(d, n, [=](auto rows, int64_t row) {
+    by_fours(n, [=](auto rows, int64_t row) {
       constexpr int kRows = decltype(rows)::value;
       constexpr Store kHow = kVectors ? kStore : Store::cached;
       const auto run = m == 4 ? &mix_rows < kHow, kRows, kVectors ? 4 : 0, D, T, X, V, Y,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <tests/golden/bf16.h>
+
 namespace braid::golden {
 namespace {
 
@@ -37,20 +39,27 @@ Verdict check_case(const RecordedCase& golden, const std::vector<Module>& module
   }
   Verdict verdict;
   for (const Path& path : module->paths) {
-    const auto run = [&](DType dtype, double tolerance, double& worst) {
+    const auto run = [&](const char* dtype, double& worst, const auto& verify) {
       std::string why;
       try {
-        const nn::Verification result = path.check(golden, {.dtype = dtype, .tolerance = tolerance});
+        const nn::Verification result = verify();
         worst = nn::worse(worst, result.worst);
         why = result.message;
       } catch (const std::exception& error) {
         why = error.what();
         worst = NAN;
       }
-      if (verdict.why.empty() && !why.empty()) verdict.why = fmt::format("{} {}: {}", name(dtype), path.name, why);
+      if (verdict.why.empty() && !why.empty()) verdict.why = fmt::format("{} {}: {}", dtype, path.name, why);
     };
-    run(DType::f64, module->tolerance.f64, verdict.f64);
-    run(DType::f32, f32_tolerance, verdict.f32);
+    const auto in = [&](DType dtype, double tolerance) {
+      return [&path, &golden, options = nn::VerifyOptions{.dtype = dtype, .tolerance = tolerance}] {
+        return path.check(golden, options);
+      };
+    };
+    run("f64", verdict.f64, in(DType::f64, module->tolerance.f64));
+    run("f32", verdict.f32, in(DType::f32, f32_tolerance));
+    if (path.in_bf16 != InBF16::nothing)
+      run("bf16", verdict.bf16, [&] { return check_in_bf16(golden, path, f32_tolerance); });
   }
   return verdict;
 }

@@ -1,10 +1,12 @@
 #include <tests/golden/check.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/tape.h>
 
 namespace braid::golden {
 namespace {
@@ -121,6 +123,50 @@ TEST(Golden, GivesFarLogitsMoreRoomInF32) {
   EXPECT_EQ(complaint(product_case(), modules), "");
   modules[0].largest_logit = [](const RecordedCase&) { return 20.0; };
   EXPECT_NE(complaint(product_case(), modules), "");
+}
+
+double in_bf16(std::function<Var(const CaseInputs&)> call) {
+  const Verdict verdict = check_case(product_case(), products(std::move(call)));
+  EXPECT_EQ(verdict.why, "");
+  return verdict.bf16;
+}
+
+TEST(GoldenInBF16, AllowsARoundingPerOp) {
+  EXPECT_LE(in_bf16(product), 1);
+  // On its way y = 1 is 1001.7, which is rounded to 1000.
+  const double share = in_bf16([](const CaseInputs& a) { return product(a) + 1000.7 - 1000.7; });
+  EXPECT_GT(share, 0);
+  EXPECT_LE(share, 1);
+}
+
+TEST(GoldenInBF16, FailsMoreThanThat) {
+  const auto off = [](double factor) {
+    return [=](const CaseInputs& a) { return product(a) * (a.dtype() == DType::bf16 ? factor : 1); };
+  };
+  EXPECT_EQ(complaint(product_case(), products(off(1))), "");
+  EXPECT_THAT(complaint(product_case(), products(off(1.0625))), testing::StartsWith("bf16 op: grad.weight is off by "));
+}
+
+TEST(GoldenInBF16, FailsAWrongVjp) {
+  const auto off = [](const CaseInputs& a) {
+    const Var y = product(a);
+    return record("same", y.value(), {y},
+                  [](const Tensor& dy) { return dy.dtype() == DType::bf16 ? full(dy.shape(), 1, DType::bf16) : dy; });
+  };
+  EXPECT_THAT(complaint(product_case(), products(off)), testing::StartsWith("bf16 op: grad."));
+}
+
+TEST(GoldenInBF16, FailsAPathOfOtherOps) {
+  const auto other = [](const CaseInputs& a) { return a.dtype() == DType::bf16 ? a["x"] - a["x"] : product(a); };
+  EXPECT_EQ(complaint(product_case(), products(other)), "bf16 op: f64 computes 'mul' where bf16 does not");
+}
+
+TEST(GoldenInBF16, IsLeftOutWhereAPathHasNone) {
+  const auto refuses = [](const CaseInputs& a) {
+    EXPECT_NE(a.dtype(), DType::bf16);
+    return product(a);
+  };
+  EXPECT_EQ(check_case(product_case(), {{"product", {path("op", refuses, InBF16::nothing)}}}).bf16, 0);
 }
 
 }  // namespace

@@ -69,7 +69,9 @@ int run(const std::vector<fs::path>& cases) {
   for (const fs::path& path : cases) {
     const Verdict verdict = check(path);
     const std::string result = verdict.why.empty() ? "pass" : "FAIL " + verdict.why;
-    fmt::print("{:<44} f64 {:7.1e}  f32 {:7.1e}  {}\n", path.stem().string(), verdict.f64, verdict.f32, result);
+    const std::string bf16 = verdict.bf16 == 0 ? "-" : fmt::format("{:.2f}", verdict.bf16);
+    fmt::print("{:<44} f64 {:7.1e}  f32 {:7.1e}  bf16 {:>4}  {}\n", path.stem().string(), verdict.f64, verdict.f32,
+               bf16, result);
     failed += !verdict.why.empty();
   }
   fmt::print("{} passed, {} failed\n", static_cast<int>(cases.size()) - failed, failed);
@@ -82,7 +84,7 @@ int run(const std::vector<fs::path>& cases) {
 int main(int argc, char** argv) {
   using namespace braid;
   return examples::run_main("golden", [&] {
-    CLI::App app("Checks outputs and gradients of the library's modules against golden cases, in f64 and f32");
+    CLI::App app("Checks outputs and gradients of the library's modules against golden cases, in f64, f32 and bf16");
     std::string folder;
     std::vector<std::string> prefixes;
     app.add_option("DIR", folder, "a folder of *.safetensors cases, models and tokenizers")

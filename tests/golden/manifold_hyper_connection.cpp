@@ -13,7 +13,7 @@ mhc::ManifoldHyperConnection connection(const CaseInputs& a, mhc::Path path) {
                                       {.expansion = streams(a.settings, "expansion"),
                                        .sinkhorn_iterations = iterations(a.settings, "sinkhorn_iterations"),
                                        .path = path,
-                                       .dtype = a.dtype()});
+                                       .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return module;
 }
@@ -41,7 +41,10 @@ Var around_a_layer(const CaseInputs& a, mhc::Path path) {
 
 std::vector<Module> manifold_hyper_connection_modules() {
   std::vector<Path> two_stages = both_paths(two_stage);
-  for (const Path& path : both_paths(around_a_layer)) two_stages.push_back({path.name + " around a layer", path.check});
+  for (Path& path : both_paths(around_a_layer)) {
+    path.name += " around a layer";
+    two_stages.push_back(path);
+  }
   return {
       {"mhconn_legacy", both_paths(legacy)},
       {"mhconn_post_combine", both_paths(post_combine)},

@@ -10,7 +10,7 @@ Var mhc_layer(const CaseInputs& a, mhc::Path path) {
                        {.sinkhorn_iterations = iterations(a.settings, "sinkhorn_iterations"),
                         .eps = a.settings.number("eps"),
                         .path = path,
-                        .dtype = a.dtype()});
+                        .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return module(a["x"]);
 }

@@ -15,8 +15,8 @@ Var mixing(const CaseInputs& a, mhc::Path path) {
 }  // namespace
 
 std::vector<Module> mixing_modules() {
-  return {
-      {"mixing", both_paths(mixing), [](const RecordedCase& golden) { return largest(golden.tensor("in.logits")); }}};
+  return {{"mixing", both_paths(mixing, InBF16::nothing),
+           [](const RecordedCase& golden) { return largest(golden.tensor("in.logits")); }}};
 }
 
 }  // namespace braid::golden

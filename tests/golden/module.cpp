@@ -7,27 +7,24 @@ namespace braid::golden {
 namespace {
 
 template <class F>
-Path verified(std::string name, F call) {
-  return {std::move(name), [call = std::move(call)](const RecordedCase& golden, const nn::VerifyOptions& options) {
-            return nn::verify(golden, call, options);
-          }};
+Path verified(std::string name, F call, InBF16 in_bf16) {
+  return {
+      std::move(name),
+      [call](const RecordedCase& golden, const nn::VerifyOptions& options) {
+        return nn::verify(golden, call, options);
+      },
+      [call](const RecordedCase&, const CaseInputs& inputs, DType) { return nn::detail::named_outputs(call(inputs)); },
+      in_bf16};
 }
 
 }  // namespace
 
-Path differentiated(std::string name, std::function<Outputs(const CaseInputs&)> call) {
-  return verified(std::move(name), std::move(call));
+Path differentiated(std::string name, std::function<Outputs(const CaseInputs&)> call, InBF16 in_bf16) {
+  return verified(std::move(name), std::move(call), in_bf16);
 }
 
-Path path(std::string name, std::function<Var(const CaseInputs&)> call) {
-  return verified(std::move(name), std::move(call));
-}
-
-std::vector<Path> both_paths(const std::function<Var(const CaseInputs&, mhc::Path)>& call) {
-  std::vector<Path> paths;
-  for (const mhc::Path which : {mhc::Path::reference, mhc::Path::fused})
-    paths.push_back(path(std::string(mhc::name(which)), [=](const CaseInputs& a) { return call(a, which); }));
-  return paths;
+Path path(std::string name, std::function<Var(const CaseInputs&)> call, InBF16 in_bf16) {
+  return verified(std::move(name), std::move(call), in_bf16);
 }
 
 double largest(const Tensor& x) {

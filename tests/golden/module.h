@@ -14,18 +14,34 @@ using nn::RecordedCase;
 /// By name; the cotangent belongs to "y".
 using Outputs = std::map<std::string, Var>;
 
+/// What of a case is bf16 when a path runs in it: what flows alone, beside parameters of f32, as mixed precision has
+/// it.
+enum class InBF16 { nothing, what_flows, everything };
+
 /// One way to compute a module. Where there is a fused and a composed one, both are checked.
 struct Path {
   std::string name;
   std::function<nn::Verification(const RecordedCase&, const nn::VerifyOptions&)> check;
+  /// Of a case in the dtypes of its inputs, with what flows in `flow`; for all but InBF16::nothing.
+  std::function<Outputs(const RecordedCase&, const CaseInputs&, DType flow)> call{};
+  InBF16 in_bf16 = InBF16::nothing;
 };
 
 /// Calls a module, and its vjp with the cotangent.
-Path differentiated(std::string name, std::function<Outputs(const CaseInputs&)> call);
+Path differentiated(std::string name, std::function<Outputs(const CaseInputs&)> call,
+                    InBF16 in_bf16 = InBF16::everything);
 /// The same for a module whose only output is y.
-Path path(std::string name, std::function<Var(const CaseInputs&)> call);
-/// A module of mhc on both of its paths.
-std::vector<Path> both_paths(const std::function<Var(const CaseInputs&, mhc::Path)>& call);
+Path path(std::string name, std::function<Var(const CaseInputs&)> call, InBF16 in_bf16 = InBF16::everything);
+/// A module of mhc on both of its paths; call(inputs, path) returns y, or outputs by name.
+template <class F>
+std::vector<Path> both_paths(F call, InBF16 in_bf16 = InBF16::what_flows) {
+  std::vector<Path> paths;
+  for (const mhc::Path which : {mhc::Path::reference, mhc::Path::fused})
+    paths.push_back(differentiated(
+        std::string(mhc::name(which)), [=](const CaseInputs& a) { return nn::detail::named_outputs(call(a, which)); },
+        in_bf16));
+  return paths;
+}
 
 /// The largest difference that passes.
 struct Tolerance {

@@ -22,7 +22,7 @@ mhc::DeepSeekV4Settings deepseek_settings(const CaseInputs& a, mhc::Path path) {
           .hc_eps = a.settings.number("hc_eps"),
           .norm_eps = a.settings.number("norm_eps"),
           .path = path,
-          .dtype = a.dtype()};
+          .dtype = compute_dtype(a.dtype())};
 }
 
 Var deepseek_v4(const CaseInputs& a, mhc::Path path) {
@@ -39,7 +39,7 @@ Var hunyuan_v4(const CaseInputs& a, mhc::Path path) {
                                    .hc_eps = a.settings.number("hc_eps"),
                                    .norm_eps = a.settings.number("norm_eps"),
                                    .path = path,
-                                   .dtype = a.dtype()});
+                                   .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return module(a["x"], layer_of(a["w"]));
 }
@@ -49,7 +49,7 @@ Var weighted_head(const CaseInputs& a, mhc::Path path) {
                            {.hc_eps = a.settings.number("hc_eps"),
                             .norm_eps = a.settings.number("norm_eps"),
                             .path = path,
-                            .dtype = a.dtype()});
+                            .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a, [](const std::string& name) { return "hc_" + name; });
   return module(a["x"]);
 }
@@ -71,9 +71,11 @@ Var single_pass(const CaseInputs& a, mhc::Path path) {
 template <class M>
 M gated(const CaseInputs& a, mhc::Path path) {
   Rng rng;
-  M module(
-      size(a.settings, "dim"), streams(a.settings, "n"), rng,
-      {.rank = size(a.settings, "rank"), .norm_eps = a.settings.number("norm_eps"), .path = path, .dtype = a.dtype()});
+  M module(size(a.settings, "dim"), streams(a.settings, "n"), rng,
+           {.rank = size(a.settings, "rank"),
+            .norm_eps = a.settings.number("norm_eps"),
+            .path = path,
+            .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return module;
 }

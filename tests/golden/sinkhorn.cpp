@@ -12,9 +12,13 @@ mhc::Marginal exact_marginal(const nn::CaseSettings& settings) {
 
 std::vector<Module> sinkhorn_modules() {
   const auto with = [](const char* name, mhc::Path which) {
-    return path(name, [which](const CaseInputs& a) {
-      return mhc::sinkhorn_knopp(a["logits"], iterations(a.settings, "iterations"), exact_marginal(a.settings), which);
-    });
+    return path(
+        name,
+        [which](const CaseInputs& a) {
+          return mhc::sinkhorn_knopp(a["logits"], iterations(a.settings, "iterations"), exact_marginal(a.settings),
+                                     which);
+        },
+        InBF16::nothing);
   };
   return {{"sinkhorn", {with("kernel", mhc::Path::fused), with("composed", mhc::Path::reference)}}};
 }

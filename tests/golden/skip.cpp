@@ -13,7 +13,7 @@ mhc::MHCSkip skip(const CaseInputs& a, mhc::Path path) {
                        .constraint = mhc::make_constraint(a.settings.text("constraint"), settings),
                        .max_history = size(a.settings, "max_history"),
                        .path = path,
-                       .dtype = a.dtype()});
+                       .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return module;
 }
@@ -38,8 +38,11 @@ Var simplex_projection(const CaseInputs& a) { return mhc::simplex_projection(a["
 
 std::vector<Module> skip_modules() {
   std::vector<Path> paths = both_paths(on_a_list);
-  for (const Path& path : both_paths(on_a_buffer)) paths.push_back({path.name + " from a buffer", path.check});
-  return {{"mhc_skip", paths}, {"simplex_projection", {path("op", simplex_projection)}}};
+  for (Path& path : both_paths(on_a_buffer)) {
+    path.name += " from a buffer";
+    paths.push_back(path);
+  }
+  return {{"mhc_skip", paths}, {"simplex_projection", {path("op", simplex_projection, InBF16::nothing)}}};
 }
 
 }  // namespace braid::golden

@@ -20,7 +20,7 @@ auto layer_of(const CaseInputs& a) {
 
 Var hyper_connection(const CaseInputs& a, mhc::Path path) {
   mhc::HyperConnection module(size(a.settings, "dim"), streams(a.settings, "n"), 0,
-                              {.eps = a.settings.number("eps"), .path = path, .dtype = a.dtype()});
+                              {.eps = a.settings.number("eps"), .path = path, .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return module(a["x"], layer_of(a));
 }
@@ -32,38 +32,27 @@ mhc::ManifoldConstrainedHC manifold_constrained_hc(const CaseInputs& a, mhc::Pat
                                                          .exact = exact_marginal(a.settings)},
                                      .eps = a.settings.number("eps"),
                                      .path = path,
-                                     .dtype = a.dtype()});
+                                     .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return module;
 }
 
 /// mHC with any mixing.
-std::vector<Path> mixed_paths() {
-  std::vector<Path> paths;
-  for (const mhc::Path which : {mhc::Path::reference, mhc::Path::fused})
-    paths.push_back(differentiated(std::string(mhc::name(which)), [=](const CaseInputs& a) -> Outputs {
-      Rng rng;
-      mhc::ManifoldConstrainedHC module(
-          size(a.settings, "dim"), streams(a.settings, "n"), rng,
-          {.mixing = a.settings.text("kind"), .eps = a.settings.number("eps"), .path = which, .dtype = a.dtype()});
-      nn::set_params(module, a);
-      return {{"y", module(a["x"], layer_of(a))}, {"h_res", module.maps(a["x"]).h_res}};
-    }));
-  return paths;
+Outputs mixed(const CaseInputs& a, mhc::Path path) {
+  Rng rng;
+  mhc::ManifoldConstrainedHC module(size(a.settings, "dim"), streams(a.settings, "n"), rng,
+                                    {.mixing = a.settings.text("kind"),
+                                     .eps = a.settings.number("eps"),
+                                     .path = path,
+                                     .dtype = compute_dtype(a.dtype())});
+  nn::set_params(module, a);
+  return {{"y", module(a["x"], layer_of(a))}, {"h_res", module.maps(a["x"]).h_res}};
 }
 
-Outputs with_maps(const Var& y, const mhc::StreamMaps& maps) {
-  return {{"y", y}, {"h_pre", maps.h_pre}, {"h_post", maps.h_post}, {"h_res", maps.h_res}};
-}
-
-std::vector<Path> constrained_paths() {
-  std::vector<Path> paths;
-  for (const mhc::Path which : {mhc::Path::reference, mhc::Path::fused})
-    paths.push_back(differentiated(std::string(mhc::name(which)), [=](const CaseInputs& a) {
-      const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a, which);
-      return with_maps(module(a["x"], layer_of(a)), module.maps(a["x"]));
-    }));
-  return paths;
+Outputs constrained(const CaseInputs& a, mhc::Path path) {
+  const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a, path);
+  const mhc::StreamMaps maps = module.maps(a["x"]);
+  return {{"y", module(a["x"], layer_of(a))}, {"h_pre", maps.h_pre}, {"h_post", maps.h_post}, {"h_res", maps.h_res}};
 }
 
 /// Of h = alpha (rms_norm(x_flat) phi) + bias, what the Sinkhorn-Knopp iteration is given.
@@ -80,8 +69,8 @@ double largest_residual_logit(const RecordedCase& golden) {
 
 std::vector<Module> stream_modules() {
   return {{"hyper_connection", both_paths(hyper_connection)},
-          {"manifold_constrained_hc", constrained_paths(), largest_residual_logit},
-          {"mixed_hc", mixed_paths()}};
+          {"manifold_constrained_hc", both_paths(constrained), largest_residual_logit},
+          {"mixed_hc", both_paths(mixed)}};
 }
 
 }  // namespace braid::golden

@@ -33,7 +33,7 @@ std::string golden_name(const std::string& path) {
   return name;
 }
 
-nn::TransformerConfig transformer_config(const RecordedCase& golden) {
+nn::TransformerConfig transformer_config(const RecordedCase& golden, DType flow) {
   const nn::CaseSettings& settings = golden.settings;
   const Tensor& up = golden.tensor("param.blocks.0.mlp.w1");  // [ratio * C, C]
   const nn::TransformerConfig config{.vocab = size(settings, "vocab"),
@@ -42,7 +42,7 @@ nn::TransformerConfig transformer_config(const RecordedCase& golden) {
                                      .layers = static_cast<int>(size(settings, "layers")),
                                      .heads = static_cast<int>(size(settings, "heads")),
                                      .mlp_ratio = up.numel() / (up.size(-1) * up.size(-1)),
-                                     .dtype = up.dtype()};
+                                     .dtype = flow};
   const Shape expected{config.channels * config.mlp_ratio, config.channels};
   check_shape(up.shape() == expected, "param.blocks.0.mlp.w1 must have shape {} but has {}", expected, up.shape());
   golden.tensor(fmt::format("param.blocks.{}.mlp.w1", config.layers - 1));  // before a model of so many is made
@@ -51,16 +51,17 @@ nn::TransformerConfig transformer_config(const RecordedCase& golden) {
 
 namespace {
 
+Outputs call(const RecordedCase& golden, const CaseInputs& a, DType flow) {
+  return with_transformer(golden, flow, [&](auto model) {
+    nn::set_params(model, a, golden_name);
+    const Var logits = model.logits(a["tokens"].value());
+    return Outputs{{"y", cross_entropy(logits, a["targets"].value())}, {"logits", logits}};
+  });
+}
+
 nn::Verification check(const RecordedCase& golden, const nn::VerifyOptions& options) {
-  const RecordedCase converted = nn::to_dtype(golden, options.dtype);
-  const auto call = [&](const CaseInputs& a) {
-    return with_transformer(converted, [&](auto model) {
-      nn::set_params(model, a, golden_name);
-      const Var logits = model.logits(a["tokens"].value());
-      return Outputs{{"y", cross_entropy(logits, a["targets"].value())}, {"logits", logits}};
-    });
-  };
-  return nn::verify(converted, call, options);
+  const auto in_dtype = [&](const CaseInputs& a) { return call(golden, a, options.dtype); };
+  return nn::verify(golden, in_dtype, options);
 }
 
 nn::AdamW optimizer(const nn::CaseSettings& settings) {
@@ -102,11 +103,12 @@ nn::NamedTensors train(const RecordedCase& golden, Model model) {
 std::vector<Module> transformer_modules() {
   const auto training = [](const RecordedCase& golden, const nn::VerifyOptions& options) {
     const RecordedCase converted = nn::to_dtype(golden, options.dtype);
-    const auto results = with_transformer(converted, [&](auto model) { return train(converted, std::move(model)); });
+    const auto results =
+        with_transformer(converted, options.dtype, [&](auto model) { return train(converted, std::move(model)); });
     return nn::compare(converted, results, *options.tolerance);
   };
   return {
-      {"transformer", {{"module", check}}},
+      {"transformer", {{"module", check, call, InBF16::what_flows}}},
       // AdamW's first steps divide a gradient by its own size, so where it is near zero its rounding becomes a step.
       {"training", {{"AdamW", training}}, {}, {.f64 = 1e-9, .f32 = 1e-2}}};
 }
