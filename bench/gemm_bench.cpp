@@ -7,7 +7,7 @@
 
 #include <bench/benchmark_main.h>
 #include <bench/machine.h>
-#include <braid/core/gemm_in_parts.h>
+#include <braid/core/detail/gemm_in_parts.h>
 #include <braid/core/matmul.h>
 #include <braid/core/random.h>
 #include <fmt/core.h>
@@ -39,7 +39,7 @@ void add_linear(std::vector<Product>& products, std::int64_t tokens, std::int64_
   products.push_back({out, in, tokens, true, false});
 }
 
-/// How a product is made: of f32 by gemm_in_parts, or, with no parts, by matrix_product.
+/// How a product is made: of f32 by detail::gemm_in_parts, or, with no parts, by matrix_product.
 struct Method {
   std::string name;
   DType dtype;
@@ -50,8 +50,8 @@ struct Method {
 Tensor multiply(const Product& p, const Tensor& a, const Tensor& b, int parts) {
   if (parts == 0) return matrix_product(a, b);
   Tensor c(Shape{p.m, p.n}, DType::f32);
-  gemm_in_parts(parts, p.transpose_a, p.transpose_b, p.m, p.n, p.k, a.data<float>(), p.transpose_a ? p.m : p.k,
-                b.data<float>(), p.transpose_b ? p.k : p.n, 0, c.mutable_data<float>(), p.n);
+  detail::gemm_in_parts(parts, p.transpose_a, p.transpose_b, p.m, p.n, p.k, a.data<float>(), p.transpose_a ? p.m : p.k,
+                        b.data<float>(), p.transpose_b ? p.k : p.n, 0, c.mutable_data<float>(), p.n);
   return c;
 }
 

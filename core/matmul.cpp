@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <braid/core/batch_invariant.h>
+#include <braid/core/detail/gemm_in_parts.h>
 #include <braid/core/gemm.h>
-#include <braid/core/gemm_in_parts.h>
 #include <braid/core/matmul_precision.h>
 #include <braid/core/parallel.h>
 
@@ -64,7 +64,8 @@ void multiply(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n
               const Compute<T>* row) {
   if constexpr (std::is_same_v<T, float>) {
     const int parts = BatchInvariant::active() ? 0 : detail::parts_of_f32();
-    if (parts > 0 && gemm_in_parts(parts, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, beta, c, ldc, row)) return;
+    if (parts > 0 && detail::gemm_in_parts(parts, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, beta, c, ldc, row))
+      return;
   }
   gemm<T>(transpose_a, transpose_b, m, n, k, Compute<T>{1}, a, lda, b, ldb, beta, c, ldc, row);
 }

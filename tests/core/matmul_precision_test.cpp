@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <braid/core/batch_invariant.h>
+#include <braid/core/detail/gemm_in_parts.h>
 #include <braid/core/gemm.h>
-#include <braid/core/gemm_in_parts.h>
 #include <braid/core/matmul.h>
 #include <braid/core/random.h>
 #include <tests/support.h>
@@ -41,8 +41,8 @@ struct Product {
   std::optional<Tensor> in_parts(int parts, const Tensor& row = {}) const {
     Tensor c = start.clone();
     const bool done =
-        gemm_in_parts(parts, transpose_a, transpose_b, m, n, k, a.data<float>(), a.size(1), b.data<float>(), b.size(1),
-                      beta, c.mutable_data<float>(), n, row.defined() ? row.data<float>() : nullptr);
+        detail::gemm_in_parts(parts, transpose_a, transpose_b, m, n, k, a.data<float>(), a.size(1), b.data<float>(),
+                              b.size(1), beta, c.mutable_data<float>(), n, row.defined() ? row.data<float>() : nullptr);
     if (done) return c;
     EXPECT_TRUE(identical(c, start));
     return std::nullopt;

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-namespace braid {
+namespace braid::detail {
 
 /// The product that `gemm` makes, of floats by products of bf16: a factor is the sum of `parts` bf16 of 8 bits each,
 /// and of their products those are added up, small ones first, that are more than 2^(-8 parts) of the whole: 1, 3 or 6
@@ -12,4 +12,4 @@ bool gemm_in_parts(int parts, bool transpose_a, bool transpose_b, int64_t m, int
                    int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc,
                    const float* row = nullptr);
 
-}  // namespace braid
+}  // namespace braid::detail

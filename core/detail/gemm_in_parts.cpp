@@ -1,4 +1,4 @@
-#include <braid/core/gemm_in_parts.h>
+#include <braid/core/detail/gemm_in_parts.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,7 +9,7 @@
 #include <braid/core/parallel.h>
 #include <braid/core/storage.h>
 
-namespace braid {
+namespace braid::detail {
 namespace {
 
 enum class Order { large_first, small_first };
@@ -63,4 +63,4 @@ bool gemm_in_parts(int parts, bool transpose_a, bool transpose_b, int64_t m, int
   return true;
 }
 
-}  // namespace braid
+}  // namespace braid::detail
