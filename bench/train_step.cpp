@@ -113,17 +113,16 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const double ms = run.median_ms();
-  fmt::print(
-      R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
-      R"("batch": {}, "vocab": {}, "streams": {}, "keep_every": {}, "steps": {}, "threads": {}, "dtype": "{}", "matmul_precision": "{}", )"
-      R"("ms_per_step": {:.2f}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, "loss": {:.4f}, "peak_rss_mb": {}, )"
-      R"("system_allocations_after_first_step": {}}})"
-      "\n",
-      run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, keep_every(o), o.steps,
-      o.threads, o.dtype, name(o.matmul_precision), ms,
-      residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
-      1e3 * static_cast<double>(o.batch * o.context) / ms, flops_per_step(o) / ms / 1e6, run.loss(),
-      usage.ru_maxrss / 1024, allocations);
+  fmt::print(R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
+             R"("batch": {}, "vocab": {}, "streams": {}, "keep_every": {}, "steps": {}, "threads": {}, "dtype": "{}", )"
+             R"("matmul_precision": "{}", "ms_per_step": {:.2f}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, )"
+             R"("loss": {:.4f}, "peak_rss_mb": {}, "system_allocations_after_first_step": {}}})"
+             "\n",
+             run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, keep_every(o), o.steps,
+             o.threads, o.dtype, name(o.matmul_precision), ms,
+             residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
+             1e3 * static_cast<double>(o.batch * o.context) / ms, flops_per_step(o) / ms / 1e6, run.loss(),
+             usage.ru_maxrss / 1024, allocations);
 }
 
 /// The connections take their steps in turn, so that what else the machine does falls on all of them.

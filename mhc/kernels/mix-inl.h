@@ -92,12 +92,14 @@ void mix_from(Start start, int64_t n, int64_t m, int64_t channels, Coefficients<
   using T = Compute<X>;
   over_channels<T>(channels, [=](auto d, int64_t begin, int64_t end) {
     using D = decltype(d);
-    constexpr bool kVectors = hn::MaxLanes(D()) > 1;
+    // Single channels are few, and each form of the loop is more to compile.
+    constexpr bool kSingle = hn::MaxLanes(D()) == 1;
+    constexpr Store kHow = kSingle ? Store::cached : kStore;
+    constexpr int kFour = kSingle ? 0 : 4;
     by_fours(n, [=](auto rows, int64_t row) {
       constexpr int kRows = decltype(rows)::value;
-      constexpr Store kHow = kVectors ? kStore : Store::cached;
-      const auto run = m == 4 ? &mix_rows < kHow, kRows, kVectors ? 4 : 0, D, T, X, V, Y,
-                 Start >      : &mix_rows<kHow, kRows, 0, D, T, X, V, Y, Start>;
+      const auto run = m == 4 ? &mix_rows<kHow, kRows, kFour, D, T, X, V, Y, Start>
+                              : &mix_rows<kHow, kRows, 0, D, T, X, V, Y, Start>;
       run(d, begin, end, row, m, channels, a, x, outer, start, y);
     });
   });
