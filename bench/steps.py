@@ -52,7 +52,7 @@ def output(command):
     except OSError as error:
         fail(f"{command[0]}: {error.strerror}")
     if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+        said = done.stderr.strip().splitlines() or [f"ended with code {done.returncode}"]
         fail(f"{pathlib.Path(command[0]).name}: {said[-1]}")
     return done.stdout
 
