@@ -126,7 +126,11 @@ def draw(curves, path):
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    figure, grid = plt.subplots(1, len(curves), figsize=(3.6 * len(curves), 4.2), sharey=True, layout="constrained", squeeze=False)
+    columns = min(3, len(curves))
+    rows = math.ceil(len(curves) / columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(4 * columns, 3.6 * rows), sharey=True, layout="constrained", squeeze=False)
+    for unused in grid.flat[len(curves):]:
+        unused.set_visible(False)
     for axes, (sweep, kinds) in zip(grid.flat, curves.items()):
         for kind, points in kinds.items():
             color, style = STYLES[kind]
@@ -139,7 +143,8 @@ def draw(curves, path):
         axes.set_xlabel(sweep)
         axes.grid(alpha=0.3)
         axes.legend(title="exponent", fontsize="small")
-    grid[0][0].set_ylabel("time of a step [ms]")
+    for first in grid[:, 0]:
+        first.set_ylabel("time of a step [ms]")
     figure.suptitle("A training step as work grows; the exponents are of the upper half")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=90)
