@@ -40,7 +40,7 @@ HWY_INLINE V exp_of_minus_square(D d, V a) {
 /// some ulp for negative and small x, and of exp for large ones. NaN stays NaN; results below the smallest normal
 /// number are 0.
 template <class D, class V>
-HWY_INLINE V erfc(D d, V x) {
+HWY_NOINLINE V erfc(D d, V x) {
   using T = hn::TFromD<D>;
   const auto set = [d](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
   const auto ratio = [d](V at, const auto& p, const auto& q)
