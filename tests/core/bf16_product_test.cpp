@@ -9,6 +9,7 @@
 #include <braid/core/gemm.h>
 #include <braid/core/matmul.h>
 #include <braid/core/random.h>
+#include <tests/core/magnitudes.h>
 #include <tests/support.h>
 
 namespace braid {
@@ -24,12 +25,6 @@ struct Operands {
     b = transpose_b ? randn({n, k}, rng).to(DType::bf16).transpose() : randn({k, n}, rng).to(DType::bf16);
   }
 };
-
-Tensor magnitudes(const Tensor& x) {
-  std::vector<double> values = x.to_vector<double>();
-  for (double& v : values) v = std::abs(v);
-  return Tensor::of<double>(x.shape(), std::span<const double>(values));
-}
 
 /// c is a b, to which `start` was added.
 void expect_product(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& start = {}) {

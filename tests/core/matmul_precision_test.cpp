@@ -14,6 +14,7 @@
 #include <braid/core/gemm.h>
 #include <braid/core/matmul.h>
 #include <braid/core/random.h>
+#include <tests/core/magnitudes.h>
 #include <tests/support.h>
 
 namespace braid {
@@ -49,12 +50,6 @@ struct Product {
   }
 };
 
-Tensor magnitudes(const Tensor& x) {
-  std::vector<double> values = x.to_vector<double>();
-  for (double& v : values) v = std::abs(v);
-  return Tensor::of<double>(x.shape(), std::span<const double>(values));
-}
-
 /// What is left out, as a share of |a| |b|: a part is the nearest of 8 bits to what those before leave, so that two
 /// leave 2^-16 and three nothing; of the products of parts, one of 2^-16 and two of 2^-24 stay out.
 double left_out(int parts) { return parts == 1 ? 0x1p-7 + 0x1p-16 : parts == 2 ? 3 * 0x1p-16 : 2 * 0x1p-24 + 0x1p-32; }
@@ -63,10 +58,11 @@ void expect_product(const Tensor& c, const Product& p, int parts, const Tensor& 
   const std::vector<double> exact =
                                 matrix_product(p.left().to(DType::f64), p.right().to(DType::f64)).to_vector<double>(),
                             sums = matrix_product(magnitudes(p.left()), magnitudes(p.right())).to_vector<double>(),
-                            start = p.start.to_vector<double>(), got = c.to_vector<double>();
+                            start = p.start.to_vector<double>(), got = c.to_vector<double>(),
+                            rows = (row.defined() ? row : zeros({p.n})).to_vector<double>();
   const double additions = static_cast<double>((p.k + 1) * parts * (parts + 1) / 2) * 0x1p-24;
   for (std::size_t i = 0; i < got.size(); ++i) {
-    const double added = p.beta * start[i] + (row.defined() ? row.to_vector<double>()[i % std::size_t(p.n)] : 0);
+    const double added = p.beta * start[i] + rows[i % rows.size()];
     ASSERT_NEAR(got[i], exact[i] + added, (left_out(parts) + additions) * (sums[i] + std::abs(added))) << i;
   }
 }
