@@ -1,20 +1,12 @@
 #include <braid/autograd/ops/expm1.h>
 
-#include <braid/autograd/kernels/elementwise.h>
-#include <braid/core/map.h>
+#include <braid/autograd/detail/elementwise.h>
 
 namespace braid {
 
 Var expm1(const Var& x) {
-  auto kernel = []<class T>(const T* x, T* y, std::int64_t n) {
-    kernels::elementwise_kernels().of<T>().expm1(x, y, n);
-  };
-  return record("expm1", map_chunks("expm1", kernel, x.value()), {x}, [x = x.value()](const Tensor& dy) {
-    auto vjp = []<class T>(const T* dy, const T* x, T* dx, std::int64_t n) {
-      kernels::elementwise_kernels().of<T>().expm1_vjp(dy, x, dx, n);
-    };
-    return map_chunks("expm1", vjp, dy, x);
-  });
+  return detail::elementwise(
+      "expm1", x, [](const auto& of) { return of.expm1; }, [](const auto& of) { return of.expm1_vjp; });
 }
 
 }  // namespace braid
