@@ -45,7 +45,7 @@ struct KeyBlocks {
     return shared ? blocks + (key - keys.begin) * size : blocks;
   }
   void pack_k(std::int64_t key) const {
-    pack_columns(in.k + key * in.key_stride, in.key_stride, length(key), in.depth, slot(columns, key, in.depth));
+    pack_columns(in.k + key * in.key_stride, in.key_stride, length(key), in.depth, T{1}, slot(columns, key, in.depth));
   }
   void pack_v(std::int64_t key) const {
     pack_rows(key_rows(in, in.v), key, length(key), T{1}, slot(rows, key, width), width);
@@ -170,16 +170,27 @@ void forward(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last,
 template <class T>
 struct VjpScratch {
   std::int64_t width;
-  T *q, *dy, *dq;            // [rows, width]; q is scaled
+  Panel<const T> q, dy;      // [rows, width], where they lie or packed
+  T* dq;                     // [rows, width]
   T *logsumexp, *delta;      // [rows]
   T *packed_k, *dk, *dv;     // [block, width]
   T *k_columns, *v_columns;  // [depth, block]
   T *p, *ds;                 // [block, block]
   T* factors;                // [block]
 
-  VjpScratch(Arena<T> arena, std::int64_t rows, std::int64_t depth) : width(round_up(depth, lanes_of<T>())) {
-    const std::int64_t padded = round_up(rows, kTileRows);
-    for (T** matrix : {&q, &dy, &dq}) *matrix = arena.take(padded * width);
+  template <class S>
+  VjpScratch(Arena<T> arena, const AttentionHeads<S>& in, const S* dy_rows) : width(round_up(in.depth, lanes_of<T>())) {
+    const std::int64_t depth = in.depth, rows = in.visible.rows(), padded = round_up(rows, kTileRows);
+    const auto rows_of = [&](const S* x) -> Panel<const T> {
+      if constexpr (kInPlace<S>)
+        if (width == depth && padded == rows && in.visible.group == 1) return {x, in.query_stride};
+      T* const packed = arena.take(padded * width);
+      pack_rows(query_rows(in, x), 0, rows, T{1}, packed, width);
+      return {packed, width};
+    };
+    q = rows_of(in.q);
+    dy = rows_of(dy_rows);
+    dq = arena.take(padded * width);
     for (T** line : {&logsumexp, &delta}) *line = arena.take(padded);
     for (T** block : {&packed_k, &dk, &dv}) *block = arena.take(kBlock * width);
     for (T** columns : {&k_columns, &v_columns}) *columns = arena.take(depth * kBlock);
@@ -225,13 +236,13 @@ template <class S, class T = Compute<S>>
 void vjp_block(const AttentionHeads<S>& in, const VjpScratch<T>& at, std::int64_t row, std::int64_t rows,
                std::int64_t key, Panel<const T> k) {
   const std::int64_t lanes = lanes_of<T>(), width = at.width, depth = in.depth;
-  const T *q = at.q + row * width, *dy = at.dy + row * width;
+  const Panel<const T> q = at.q.from(row), dy = at.dy.from(row);
   const Tiles tiles(in.visible, row, rows);
   tiles.for_each(key, lanes, [&](std::int64_t i, const TileOfKeys& tile) HWY_ATTR {
     const auto [from, to] = tile.columns;
-    multiply_rows<T>(to - from, depth, {q + i * width, width, 1}, {at.k_columns + from, kBlock},
+    multiply_rows<T>(to - from, depth, q.from(i).scalars(), {at.k_columns + from, kBlock},
                      {at.p + i * kBlock + from, kBlock}, false);
-    multiply_rows<T>(to - from, depth, {dy + i * width, width, 1}, {at.v_columns + from, kBlock},
+    multiply_rows<T>(to - from, depth, dy.from(i).scalars(), {at.v_columns + from, kBlock},
                      {at.ds + i * kBlock + from, kBlock}, false);
   });
   softmax_vjp_rows(in, at, row, rows, key);
@@ -239,8 +250,8 @@ void vjp_block(const AttentionHeads<S>& in, const VjpScratch<T>& at, std::int64_
     const Span all = in.visible.rows_of({key + j, std::min(key + j + kTileRows, in.visible.keys)});
     const std::int64_t first = std::max(all.begin - row, std::int64_t{0}), last = std::min(all.end - row, rows);
     if (last <= first) continue;
-    const auto share = [&](const T* weights, const T* x, T* sum) HWY_ATTR {
-      multiply_rows<T>(width, last - first, {weights + first * kBlock + j, 1, kBlock}, {x + first * width, width},
+    const auto share = [&](const T* weights, Panel<const T> x, T* sum) HWY_ATTR {
+      multiply_rows<T>(width, last - first, {weights + first * kBlock + j, 1, kBlock}, x.from(first),
                        {sum + j * width, width}, true);
     };
     share(at.p, dy, at.dv);
@@ -258,10 +269,8 @@ void vjp(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last, con
          T* scratch) {
   const hn::ScalableTag<T> d;
   const std::int64_t depth = in.depth, rows = in.visible.rows(), end = std::min(last * kBlock, in.visible.keys);
-  const VjpScratch<T> at({scratch}, rows, depth);
+  const VjpScratch<T> at({scratch}, in, out.dy);
   const GroupedRows<const S> dy = query_rows(in, out.dy), y = query_rows(in, out.y);
-  pack_rows(query_rows(in, in.q), 0, rows, in.scale, at.q, at.width);
-  pack_rows(dy, 0, rows, T{1}, at.dy, at.width);
   std::fill_n(at.dq, round_up(rows, kTileRows) * at.width, T{0});
   std::copy_n(out.logsumexp, rows, at.logsumexp);
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -271,14 +280,15 @@ void vjp(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last, con
     });
   }
   const auto one = [](std::int64_t) { return T{1}; };
+  const auto scale = [&](std::int64_t) { return in.scale; };
   for (std::int64_t key = first * kBlock; key < end; key += kBlock) {
     const std::int64_t keys = std::min(kBlock, end - key), from = key * in.key_stride;
     Panel<const T> k{at.packed_k, at.width};
     if constexpr (kInPlace<S>)
       if (at.width == depth) k = {in.k + from, in.key_stride};
     if (k.data == at.packed_k) pack_rows(key_rows(in, in.k), key, keys, T{1}, at.packed_k, at.width);
-    pack_columns(in.k + from, in.key_stride, keys, depth, at.k_columns);
-    pack_columns(in.v + from, in.key_stride, keys, depth, at.v_columns);
+    pack_columns(in.k + from, in.key_stride, keys, depth, in.scale, at.k_columns);
+    pack_columns(in.v + from, in.key_stride, keys, depth, T{1}, at.v_columns);
     std::fill_n(at.dk, kBlock * at.width, T{0});
     std::fill_n(at.dv, kBlock * at.width, T{0});
     const Span reached = in.visible.rows_of({key, key + keys});
@@ -287,11 +297,10 @@ void vjp(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last, con
       const std::int64_t count = std::min(kBlock, rows_end - row);
       if (!masked_out(in, {row, row + count}, key)) vjp_block(in, at, row, count, key, k);
     }
-    unpack_rows(at.dk, at.width, one, key_rows(in, out.dk), key, keys);
+    unpack_rows(at.dk, at.width, scale, key_rows(in, out.dk), key, keys);
     unpack_rows(at.dv, at.width, one, key_rows(in, out.dv), key, keys);
   }
-  unpack_rows(
-      at.dq, at.width, [&](std::int64_t) { return in.scale; }, query_rows(in, out.dq), 0, rows);
+  unpack_rows(at.dq, at.width, scale, query_rows(in, out.dq), 0, rows);
 }
 
 template <class T>

@@ -58,26 +58,34 @@ void pack_rows(GroupedRows<const S> from, std::int64_t first, std::int64_t rows,
   std::fill(to + rows * width, to + round_up(rows, kTileRows) * width, T{0});
 }
 
-/// The same of bfloat16.
-HWY_INLINE void transpose_square(const bfloat16* from, std::int64_t from_step, float* to, std::int64_t to_step) {
-  constexpr std::int64_t kSide = kSquare<float>;
-  const hn::CappedTag<float, kSide> d;
-  HWY_ALIGN float wide[kSide * kSide];
-  for (std::int64_t i = 0; i < kSide; ++i) hn::Store(Whole{}.load(d, from + i * from_step), d, wide + i * kSide);
-  transpose_square(wide, kSide, to, to_step);
+/// As many columns of rows that lie `step` apart as a square has, one element a row.
+HWY_INLINE void load_columns(hn::ScalableTag<float> d, const bfloat16* from, std::int64_t step,
+                             hn::Vec<hn::ScalableTag<float>>* to) {
+  constexpr std::int64_t kSide = kSquare<float>, kLanes = hn::MaxLanes(hn::ScalableTag<float>());
+  const hn::CappedTag<float, kSide> quarter;
+  HWY_ALIGN float wide[kLanes * kSide];
+  for (std::int64_t i = 0; i < kLanes; ++i)
+    hn::Store(Whole{}.load(quarter, from + i * step), quarter, wide + i * kSide);
+  load_columns(d, wide, kSide, to);
 }
 
-/// to [depth, kPanel] = the transpose of from [rows, depth], zeros behind.
+/// to [depth, kPanel] = factor * the transpose of from [rows, depth], zeros behind.
 template <class S, class T>
-void pack_columns(const S* from, std::int64_t stride, std::int64_t rows, std::int64_t depth, T* to) {
-  constexpr std::int64_t kSide = kSquare<T>;
-  const std::int64_t square_rows = rows / kSide * kSide, square_columns = depth / kSide * kSide;
-  for (std::int64_t j = 0; j < square_columns; j += kSide)
-    for (std::int64_t i = 0; i < square_rows; i += kSide)
-      transpose_square(from + i * stride + j, stride, to + j * kPanel + i, kPanel);
+void pack_columns(const S* from, std::int64_t stride, std::int64_t rows, std::int64_t depth, T factor, T* to) {
+  const hn::ScalableTag<T> d;
+  constexpr std::int64_t kSide = kSquare<T>, kLanes = hn::MaxLanes(d);
+  const auto scale = hn::Set(d, factor);
+  const std::int64_t whole_columns = rows < kLanes ? 0 : depth / kSide * kSide;
+  for (std::int64_t i = 0; i < rows; i += kLanes)
+    for (std::int64_t j = 0; j < whole_columns; j += kSide) {
+      const std::int64_t first = std::min(i, rows - kLanes);  // the last vector may overlap the one before
+      hn::Vec<decltype(d)> columns[kSide];
+      load_columns(d, from + first * stride + j, stride, columns);
+      for (std::int64_t c = 0; c < kSide; ++c) hn::StoreU(hn::Mul(scale, columns[c]), d, to + (j + c) * kPanel + first);
+    }
   for (std::int64_t j = 0; j < depth; ++j) {
-    for (std::int64_t i = j < square_columns ? square_rows : 0; i < rows; ++i)
-      to[j * kPanel + i] = from[i * stride + j];
+    for (std::int64_t i = 0; j >= whole_columns && i < rows; ++i)
+      to[j * kPanel + i] = factor * static_cast<T>(from[i * stride + j]);
     std::fill(to + j * kPanel + rows, to + (j + 1) * kPanel, T{0});
   }
 }

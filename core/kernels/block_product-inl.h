@@ -8,6 +8,7 @@
 #endif
 
 #include <cstdint>
+#include <type_traits>
 
 #include <hwy/highway.h>
 
@@ -40,6 +41,9 @@ template <class T>
 struct Panel {
   T* data;
   std::int64_t row_step;
+
+  Panel from(std::int64_t row) const { return {data + row * row_step, row_step}; }
+  Scalars<std::remove_const_t<T>> scalars() const { return {data, row_step, 1}; }
 };
 
 /// c [kRows, kVectors] = a [kRows, depth] b [depth, kVectors], added to what c holds if `add`.
