@@ -16,7 +16,6 @@ namespace braid::stability {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 std::string last_line(const fs::path& path) {
   std::istringstream file(examples::read_file(path));
@@ -26,13 +25,13 @@ std::string last_line(const fs::path& path) {
 }
 
 /// JSON has no NaN: it is null.
-double number(const Json& json, const char* key) {
+double number(const nlohmann::json& json, const char* key) {
   return json.at(key).is_null() ? std::numeric_limits<double>::quiet_NaN() : json.at(key).get<double>();
 }
 
 Result read_result(const fs::path& path, const RunSettings& run) {
   try {
-    const Json json = Json::parse(last_line(path));
+    const nlohmann::json json = nlohmann::json::parse(last_line(path));
     Result result{.run = run,
                   .diverged = json.at("result") == "diverged",
                   .reason = json.at("reason"),
@@ -45,7 +44,7 @@ Result read_result(const fs::path& path, const RunSettings& run) {
                   .column_error = number(json, "column_error")};
     if (!json.at("similarity").is_null()) result.similarity = json.at("similarity");
     return result;
-  } catch (const Json::exception&) {
+  } catch (const nlohmann::json::exception&) {
     throw FileError(
         fmt::format("{}: its last line must be the result of a run; remove the file to repeat it", path.string()));
   }

@@ -3,10 +3,10 @@
 #include <tests/autograd/ops/support.h>
 #include <tests/target_guard.h>
 
-namespace braid {
+namespace braid::batch_invariance_test {
 namespace {
 
-using testing::normal;
+using op_tests::normal;
 
 constexpr std::int64_t kWidth = 37, kHidden = 50;
 
@@ -65,4 +65,4 @@ TEST(BatchInvariance, HoldsForWhatABlockDoesToEachPosition) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::batch_invariance_test

@@ -6,7 +6,7 @@
 #include <braid/autograd/tape.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::check_finite_test {
 namespace {
 
 TEST(CheckFinite, NamesTheOpAndItsInputShapesInTheForwardPass) {
@@ -60,4 +60,4 @@ TEST(CheckFinite, IgnoresIntegersAndEmptyTensors) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::check_finite_test

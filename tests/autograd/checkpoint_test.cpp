@@ -9,7 +9,7 @@
 #include <braid/core/random.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::checkpoint_test {
 namespace {
 
 /// Several products, each of which saves its inputs.
@@ -116,4 +116,4 @@ TEST(Checkpoint, RejectsACapturedVariable) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::checkpoint_test

@@ -7,7 +7,7 @@
 
 #include <braid/core/random.h>
 
-namespace braid {
+namespace braid::derivative_test {
 namespace {
 
 struct Function {
@@ -129,4 +129,4 @@ TEST(Derivative, NoValueNoDerivative) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::derivative_test

@@ -10,7 +10,7 @@
 #include <tests/autograd/op_registry.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::error_messages_test {
 namespace {
 
 const Tensor kX = ones({2, 3}), kY = ones({4, 5}), kDouble = ones({2, 3}, DType::f64), kInt = ones({2, 3}, DType::i32);
@@ -310,4 +310,4 @@ TEST(ErrorMessages, BeginWithTheOpThatWasCalled) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::error_messages_test

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace braid {
+namespace braid::format_test {
 namespace {
 
 TEST(FormatVar, PrintsAConstantAsItsTensor) {
@@ -24,4 +24,4 @@ TEST(FormatVar, TellsWhatIsOnATape) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::format_test

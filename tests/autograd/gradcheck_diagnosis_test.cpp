@@ -6,7 +6,7 @@
 #include <braid/autograd/ops.h>
 #include <braid/core/random.h>
 
-namespace braid {
+namespace braid::gradcheck_diagnosis_test {
 namespace {
 
 using testing::HasSubstr;
@@ -97,4 +97,4 @@ TEST(GradcheckOfHardFunctions, CurvatureHidesKinks) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::gradcheck_diagnosis_test

@@ -11,7 +11,7 @@
 #include <braid/core/map.h>
 #include <braid/core/random.h>
 
-namespace braid {
+namespace braid::gradcheck_test {
 namespace {
 
 using testing::HasSubstr;
@@ -273,4 +273,4 @@ TEST(Gradcheck, AcceptsRoundingErrorsInThePlaceOfZero) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::gradcheck_test

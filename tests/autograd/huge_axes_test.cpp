@@ -12,7 +12,7 @@
 #include <braid/core/format.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::huge_axes_test {
 namespace {
 
 constexpr std::int64_t kHuge = std::int64_t{1} << 59;
@@ -124,4 +124,4 @@ TEST(HugeAxes, OfResultsThatDoNotFitIntoMemoryThrowBadAlloc) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::huge_axes_test

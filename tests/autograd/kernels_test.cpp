@@ -2,12 +2,12 @@
 #include <tests/autograd/ops/support.h>
 #include <tests/target_guard.h>
 
-namespace braid {
+namespace braid::kernels_test {
 namespace {
 
-using testing::expect_close;
-using testing::gradients;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::gradients;
+using op_tests::normal;
 
 struct VectorOp {
   const char* name;
@@ -74,4 +74,4 @@ INSTANTIATE_TEST_SUITE_P(Ops, Kernels, ::testing::ValuesIn(kOps),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::kernels_test

@@ -14,9 +14,10 @@
 #include <braid/core/random.h>
 
 namespace braid {
-
 static void PrintTo(const OpCase& op_case, std::ostream* out) { *out << op_case.op; }
+}  // namespace braid
 
+namespace braid::op_registry_test {
 namespace {
 
 /// What a regular expression's first group matches in the files of autograd/ops that end in `extension`.
@@ -149,4 +150,4 @@ INSTANTIATE_TEST_SUITE_P(Registry, EveryOp, testing::ValuesIn(op_registry()),
                          [](const auto& tested) { return tested.param.op + "_" + std::to_string(tested.index); });
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::op_registry_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace braid {
+namespace braid::params_test {
 namespace {
 
 using testing::ElementsAre;
@@ -82,4 +82,4 @@ TEST(Params, AreCounted) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::params_test

@@ -7,7 +7,7 @@
 #include <braid/autograd/value_and_grad.h>
 #include <braid/core/random.h>
 
-namespace braid {
+namespace braid::profile_test {
 namespace {
 
 using ::testing::AllOf;
@@ -77,4 +77,4 @@ TEST(Profile, WritesChromesTraceFormat) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::profile_test

@@ -11,7 +11,7 @@
 #include <braid/autograd/ops/exp.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::tape_test {
 namespace {
 
 using testing::ElementsAre;
@@ -316,4 +316,4 @@ TEST(Tape, WatchesFloatingPointOnly) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::tape_test

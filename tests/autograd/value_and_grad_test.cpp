@@ -7,7 +7,7 @@
 #include <braid/autograd/ops/sum.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::value_and_grad_test {
 namespace {
 
 using testing::ElementsAre;
@@ -124,4 +124,4 @@ TEST(Vjp, PassesModulesOn) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::value_and_grad_test

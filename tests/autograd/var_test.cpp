@@ -6,7 +6,7 @@
 #include <braid/autograd/tape.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::var_test {
 namespace {
 
 static_assert(std::is_copy_assignable_v<Var> && !std::is_assignable_v<Var, Var>);  // not x[0] = y
@@ -41,4 +41,4 @@ TEST(Var, OnATapeDoesNotTurnIntoATensor) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::var_test

@@ -18,7 +18,7 @@
 #include <tests/failing_allocations.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::atomic_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -271,4 +271,4 @@ TEST_F(AtomicFile, RejectsFoldersDevicesAndMissingFolders) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::atomic_file_test

@@ -13,7 +13,7 @@
 #include <braid/core/parallel.h>
 #include <braid/core/random.h>
 
-namespace braid {
+namespace braid::batch_invariant_test {
 namespace {
 
 Tensor normal(const Shape& shape, std::uint64_t seed, DType dtype) {
@@ -110,4 +110,4 @@ TEST(BatchInvariantScope, HoldsInTheBlocksOfAParallelFor) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::batch_invariant_test

@@ -12,7 +12,7 @@
 #include <tests/core/magnitudes.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::bf16_product_test {
 namespace {
 
 /// a [m, k] b [k, n] as they lie in memory.
@@ -116,4 +116,4 @@ TEST(BF16Product, RejectsOtherTypes) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::bf16_product_test

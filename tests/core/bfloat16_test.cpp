@@ -13,7 +13,7 @@
 #include <tests/support.h>
 #include <tests/target_guard.h>
 
-namespace braid {
+namespace braid::bfloat16_test {
 namespace {
 
 bfloat16 of_bits(std::uint32_t bits) {
@@ -90,4 +90,4 @@ TEST(BFloat16, IsADType) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::bfloat16_test

@@ -6,7 +6,7 @@
 
 #include <braid/core/random.h>
 
-namespace braid {
+namespace braid::checksum_test {
 namespace {
 
 // Of the reference implementation's xxhsum -H2.
@@ -46,4 +46,4 @@ TEST(Checksum, IsOfTheElementsNotOfHowTheyLie) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::checksum_test

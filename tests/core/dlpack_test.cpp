@@ -8,7 +8,7 @@
 
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::dlpack_test {
 namespace {
 
 using testing::ElementsAre;
@@ -135,4 +135,4 @@ TEST(DLPack, RefusesWhatATensorCannotBe) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::dlpack_test

@@ -4,7 +4,7 @@
 
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::dtype_test {
 namespace {
 
 TEST(DType, HasANameAndASize) {
@@ -34,4 +34,4 @@ TEST(DType, DispatchFloatRejectsIntegersNamingTheOp) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::dtype_test

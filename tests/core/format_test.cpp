@@ -6,7 +6,7 @@
 #include <limits>
 #include <sstream>
 
-namespace braid {
+namespace braid::format_test {
 namespace {
 
 // The expected texts are numpy's (array2string with floatmode="maxprec"), with the dtype behind.
@@ -123,4 +123,4 @@ TEST(Format, RejectsBadOptions) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::format_test

@@ -16,7 +16,7 @@
 #include <tests/support.h>
 #include <tests/target_guard.h>
 
-namespace braid {
+namespace braid::gemm_test {
 namespace {
 
 constexpr int64_t kPadding = 3;  // lda - width
@@ -300,4 +300,4 @@ TEST(GemmThreads, StartsNoThreadsOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::gemm_test

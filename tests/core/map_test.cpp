@@ -8,7 +8,7 @@
 #include <braid/core/random.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::map_test {
 namespace {
 
 constexpr auto kAxpy = [](auto a, auto b) { return a + 2 * b; };
@@ -97,4 +97,4 @@ TEST(Map, ErrorsNameTheOp) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::map_test

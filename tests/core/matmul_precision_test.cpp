@@ -17,7 +17,7 @@
 #include <tests/core/magnitudes.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::matmul_precision_test {
 namespace {
 
 /// a [m, k] b [k, n] + beta start, as they lie in memory, in f32.
@@ -192,4 +192,4 @@ TEST(MatmulPrecision, HasNames) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::matmul_precision_test

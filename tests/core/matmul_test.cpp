@@ -5,7 +5,7 @@
 #include <braid/core/random.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::matmul_test {
 namespace {
 
 /// a [..., m, k], b [..., k, n] by three loops.
@@ -134,4 +134,4 @@ TEST(Matmul, ErrorsNameTheShapes) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::matmul_test

@@ -13,7 +13,7 @@
 
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::npy_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -346,4 +346,4 @@ TEST_F(Npy, KeepsTheOldFileWhenTheNewOneIsRejected) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::npy_test

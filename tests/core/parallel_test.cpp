@@ -22,7 +22,7 @@
 #include <tests/failing_allocations.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::parallel_test {
 namespace {
 
 std::set<std::pair<int64_t, int64_t>> blocks_of(int64_t n, int64_t block) {
@@ -241,4 +241,4 @@ TEST(Parallel, RejectsANewNumberOfThreadsInsideABlock) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::parallel_test

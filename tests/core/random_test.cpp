@@ -10,7 +10,7 @@
 #include <tests/support.h>
 #include <tests/target_guard.h>
 
-namespace braid {
+namespace braid::random_test {
 namespace {
 
 constexpr std::uint64_t kAll = ~std::uint64_t{0};
@@ -168,4 +168,4 @@ TEST(Random, RejectsEmptyRangesAndIntegerTensors) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::random_test

@@ -12,7 +12,7 @@
 #include <braid/core/random.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::reduce_test {
 namespace {
 
 /// The elements that a reduction with keep_dims combines, by the index of the result.
@@ -173,4 +173,4 @@ TEST(Reduce, ErrorsNameTheOp) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::reduce_test

@@ -17,7 +17,7 @@
 #include <braid/core/detail/safetensors_header.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::safetensors_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -372,4 +372,4 @@ TEST_F(Safetensors, KeepsTheOldFileWhenTheNewOneIsRejected) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::safetensors_test

@@ -6,7 +6,7 @@
 
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::shape_test {
 namespace {
 
 TEST(Shape, CountsElements) {
@@ -83,4 +83,4 @@ TEST(Shape, BroadcastsAsNumpyDoes) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::shape_test

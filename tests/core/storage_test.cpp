@@ -11,7 +11,7 @@
 #include <braid/core/tensor.h>
 #include <tests/failing_allocations.h>
 
-namespace braid {
+namespace braid::storage_test {
 namespace {
 
 TEST(Storage, IsAlignedTo64Bytes) {
@@ -125,4 +125,4 @@ TEST(Storage, ServesSeveralThreads) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::storage_test

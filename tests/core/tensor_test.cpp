@@ -11,7 +11,7 @@
 
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::tensor_test {
 namespace {
 
 using testing::ElementsAre;
@@ -180,4 +180,4 @@ TEST(Tensor, IdenticalComparesShapeDtypeAndBits) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::tensor_test

@@ -6,7 +6,7 @@
 #include <braid/core/tensor.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::views_test {
 namespace {
 
 using testing::ElementsAre;
@@ -192,4 +192,4 @@ TEST(Views, ErrorsNameTheShapes) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::views_test

@@ -9,7 +9,7 @@
 #include <braid/mhc/history/mhc_block.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::connection_test {
 namespace {
 
 using testing::Contains;
@@ -282,4 +282,4 @@ TEST(Connection, ProjectsSkipWeightsAfterAStep) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::connection_test

@@ -16,7 +16,7 @@
 #include <tests/mhc/support.h>
 #include <tests/target_guard.h>
 
-namespace braid::mhc {
+namespace braid::mhc::fused_twins_test {
 namespace {
 
 /// The value and the gradient of every input for a cotangent.
@@ -259,4 +259,4 @@ INSTANTIATE_TEST_SUITE_P(Ops, FusedTwins, testing::ValuesIn(twin_families()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::fused_twins_test

@@ -10,7 +10,7 @@
 #include <braid/mhc/ops/read_write.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::gauge_test {
 namespace {
 
 /// What one sublayer does to the streams.
@@ -79,4 +79,4 @@ TEST(Gauge, StaticMixingsAreChangedReadsAndWritesOfANetworkThatDoesNotMix) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::gauge_test

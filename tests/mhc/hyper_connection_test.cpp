@@ -8,7 +8,7 @@
 
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::hyper_connection_test {
 namespace {
 
 using testing::Each;
@@ -126,4 +126,4 @@ TEST(HyperConnection, RejectsSettingsAndInputsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::hyper_connection_test

@@ -11,7 +11,7 @@
 #include <braid/mhc/ops/sinkhorn.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::manifold_constrained_hc_test {
 namespace {
 
 using testing::AllOf;
@@ -189,4 +189,4 @@ TEST(ManifoldConstrainedHC, RejectsSettingsAndInputsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::manifold_constrained_hc_test

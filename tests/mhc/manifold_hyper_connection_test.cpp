@@ -9,7 +9,7 @@
 #include <braid/nn/init.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::manifold_hyper_connection_test {
 namespace {
 
 using testing::AllOf;
@@ -202,4 +202,4 @@ TEST(ManifoldHyperConnection, RejectsInputsOfOtherWidths) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::manifold_hyper_connection_test

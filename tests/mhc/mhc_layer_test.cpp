@@ -8,7 +8,7 @@
 
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::mhc_layer_test {
 namespace {
 
 using testing::Each;
@@ -138,4 +138,4 @@ TEST(MHCLayer, RejectsSettingsAndInputsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::mhc_layer_test

@@ -14,7 +14,7 @@
 #include <tests/mhc/support.h>
 #include <tests/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::mixing_test {
 namespace {
 
 using testing::HasSubstr;
@@ -201,4 +201,4 @@ TEST(Mixing, SaysWhichNamesAndSizesThereAre) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::mixing_test

@@ -4,7 +4,7 @@
 
 #include <braid/core/error.h>
 
-namespace braid::mhc {
+namespace braid::mhc::path_test {
 namespace {
 
 TEST(Path, IsKnownByName) {
@@ -13,4 +13,4 @@ TEST(Path, IsKnownByName) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::path_test

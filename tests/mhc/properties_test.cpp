@@ -10,7 +10,7 @@
 #include <braid/mhc/ops/sinkhorn.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::properties_test {
 namespace {
 
 /// In [low, high), evenly: rapidcheck's own range starts with small numbers.
@@ -85,4 +85,4 @@ RC_GTEST_PROP(ProjectionProperties, WeightsLieInTheirSets, ()) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::properties_test

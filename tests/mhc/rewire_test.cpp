@@ -8,7 +8,7 @@
 #include <braid/mhc/residual_connection.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::rewire_test {
 namespace {
 
 using testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(Rewire, PassesGradcheck) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::rewire_test

@@ -7,7 +7,7 @@
 #include <braid/nn/transformer.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::streams_test {
 namespace {
 
 using testing::HasSubstr;
@@ -220,4 +220,4 @@ TEST(Streams, TakeTheFusedBoundaryInEveryFormOfANetwork) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::streams_test

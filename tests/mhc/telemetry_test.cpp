@@ -9,7 +9,7 @@
 #include <braid/mhc/connection.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::telemetry_test {
 namespace {
 
 using testing::DoubleEq;
@@ -161,4 +161,4 @@ TEST(Telemetry, PrintsATableAndJsonLines) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::telemetry_test

@@ -11,7 +11,7 @@
 #include <braid/nn/precision_report.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::transformer_test {
 namespace {
 
 using testing::Contains;
@@ -122,4 +122,4 @@ TEST(TransformerConnections, ReadOnFromACache) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::transformer_test

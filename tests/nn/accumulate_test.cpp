@@ -16,7 +16,7 @@
 #include <braid/nn/transformer.h>
 #include <tests/support.h>
 
-namespace braid::nn {
+namespace braid::nn::accumulate_test {
 namespace {
 
 using testing::ElementsAre;
@@ -213,4 +213,4 @@ TEST(Accumulate, HoldsALogarithmOfGradients) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::accumulate_test

@@ -19,7 +19,7 @@
 #include <tests/failing_allocations.h>
 #include <tests/support.h>
 
-namespace braid::nn {
+namespace braid::nn::allocation_faults_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -204,4 +204,4 @@ TEST(AllocationFaultsOfLoading, LeaveTheModule) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::allocation_faults_test

@@ -8,7 +8,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::attention_test {
 namespace {
 
 using testing::ElementsAre;
@@ -131,4 +131,4 @@ TEST(MultiHeadAttention, RejectsBadSettingsAndInputs) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::attention_test

@@ -13,7 +13,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::clip_test {
 namespace {
 
 using testing::ElementsAre;
@@ -126,4 +126,4 @@ TEST(ClipGradNorm, RejectsALimitThatIsNotPositive) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::clip_test

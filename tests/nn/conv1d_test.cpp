@@ -6,7 +6,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::conv1d_test {
 namespace {
 
 using testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(Conv1d, RejectsBadSizes) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::conv1d_test

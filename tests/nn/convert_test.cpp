@@ -6,7 +6,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::convert_test {
 namespace {
 
 TEST(ToDtype, ConvertsEveryParameterOfACopy) {
@@ -20,4 +20,4 @@ TEST(ToDtype, ConvertsEveryParameterOfACopy) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::convert_test

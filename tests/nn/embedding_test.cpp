@@ -4,7 +4,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::embedding_test {
 namespace {
 
 TEST(Embedding, PicksARowForEachId) {
@@ -31,4 +31,4 @@ TEST(Embedding, RejectsEmptySizes) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::embedding_test

@@ -6,7 +6,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::group_norm_test {
 namespace {
 
 using testing::ElementsAre;
@@ -37,4 +37,4 @@ TEST(GroupNorm, RejectsBadSettings) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::group_norm_test

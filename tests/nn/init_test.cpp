@@ -8,7 +8,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::init_test {
 namespace {
 
 double deviation(const Tensor& t) {
@@ -64,4 +64,4 @@ TEST(Init, NeedsFans) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::init_test

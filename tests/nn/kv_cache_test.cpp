@@ -8,7 +8,7 @@
 #include "tests/nn/module_checks.h"
 #include "tests/support.h"
 
-namespace braid::nn {
+namespace braid::nn::kv_cache_test {
 namespace {
 
 constexpr std::int64_t kVocab = 13, kContext = 150;
@@ -144,4 +144,4 @@ TEST(KVCache, RejectsWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::kv_cache_test

@@ -10,7 +10,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::linear_test {
 namespace {
 
 using testing::ElementsAre;
@@ -49,4 +49,4 @@ TEST(Linear, RejectsEmptySizes) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::linear_test

@@ -10,7 +10,7 @@
 #include <braid/nn/transformer.h>
 #include <tests/support.h>
 
-namespace braid::nn {
+namespace braid::nn::mixed_precision_test {
 namespace {
 
 constexpr TransformerConfig kConfig{
@@ -129,4 +129,4 @@ TEST(MixedPrecision, ComputesWithParametersOfBF16Too) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::mixed_precision_test

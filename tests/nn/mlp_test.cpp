@@ -8,7 +8,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::mlp_test {
 namespace {
 
 using testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(MLP, RejectsEmptySizes) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::mlp_test

@@ -6,7 +6,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::norm_test {
 namespace {
 
 using testing::ElementsAre;
@@ -69,4 +69,4 @@ TEST(Norms, RejectBadSettings) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::norm_test

@@ -16,7 +16,7 @@
 #include "tests/nn/module_checks.h"
 #include "tests/support.h"
 
-namespace braid::nn {
+namespace braid::nn::precision_report_test {
 namespace {
 
 using testing::Each;
@@ -264,4 +264,4 @@ TEST(PrecisionReport, PrintsTheWorstFirst) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::precision_report_test

@@ -14,7 +14,7 @@
 #include "tests/nn/module_checks.h"
 #include "tests/support.h"
 
-namespace braid::nn {
+namespace braid::nn::pretrained_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -391,4 +391,4 @@ TEST_F(Pretrained, SavesNoModelThatIsOfNoFamily) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::pretrained_test

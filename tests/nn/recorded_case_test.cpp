@@ -7,7 +7,7 @@
 
 #include "tests/support.h"
 
-namespace braid::nn {
+namespace braid::nn::recorded_case_test {
 namespace {
 
 /// A path that is gone after the test.
@@ -89,4 +89,4 @@ TEST(RecordedCase, SaysWhatIsDamaged) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::recorded_case_test

@@ -10,7 +10,7 @@
 #include <braid/core/error.h>
 #include <tests/support.h>
 
-namespace braid::nn {
+namespace braid::nn::sampling_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -110,4 +110,4 @@ TEST(Sampling, RefusesWhatCannotBeDrawnFrom) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::sampling_test

@@ -11,7 +11,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::saving_test {
 namespace {
 
 /// A path that is gone after the test.
@@ -73,4 +73,4 @@ TEST(Saving, ReportsADamagedFile) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::saving_test

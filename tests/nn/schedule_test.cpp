@@ -4,7 +4,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::schedule_test {
 namespace {
 
 TEST(Schedule, StaysConstant) {
@@ -39,4 +39,4 @@ TEST(Schedule, RejectsBadSettings) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::schedule_test

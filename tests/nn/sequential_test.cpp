@@ -7,7 +7,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::sequential_test {
 namespace {
 
 TEST(Sequential, RunsItsLayersInOrder) {
@@ -38,4 +38,4 @@ TEST(Sequential, NestsAndMayBeEmpty) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::sequential_test

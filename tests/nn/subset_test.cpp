@@ -10,7 +10,7 @@
 #include <braid/nn/transformer.h>
 #include <tests/support.h>
 
-namespace braid::nn {
+namespace braid::nn::subset_test {
 namespace {
 
 bool is_mlp(std::string_view path) { return path.find(".mlp.") != std::string_view::npos; }
@@ -62,4 +62,4 @@ TEST_F(SubsetOfAModel, RejectsPathsThatTheModelDoesNotHave) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::subset_test

@@ -7,7 +7,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::summary_test {
 namespace {
 
 TEST(Summary, ListsNamesShapesCountsAndTheTotal) {
@@ -21,4 +21,4 @@ TEST(Summary, ListsNamesShapesCountsAndTheTotal) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::summary_test

@@ -16,7 +16,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::transformer_test {
 namespace {
 
 constexpr TransformerConfig kSmall{
@@ -244,4 +244,4 @@ TEST(Transformer, RejectsBadSettingsAndTokens) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::transformer_test

@@ -14,7 +14,7 @@
 #include "tests/nn/module_checks.h"
 #include "tests/support.h"
 
-namespace braid::nn {
+namespace braid::nn::verify_test {
 namespace {
 
 using testing::AllOf;
@@ -298,4 +298,4 @@ TEST(Verify, RelatesErrorsToLargeReferencesOnly) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::verify_test

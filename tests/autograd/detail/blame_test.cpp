@@ -8,7 +8,7 @@
 #include <braid/core/map.h>
 #include <braid/core/random.h>
 
-namespace braid {
+namespace braid::blame_test {
 namespace {
 
 using testing::EndsWith;
@@ -151,4 +151,4 @@ TEST(Blame, IsSilentWhenItIsNotWanted) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::blame_test

@@ -2,14 +2,14 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::argmax_test {
 namespace {
 
+using op_tests::f64;
+using op_tests::i32;
+using op_tests::kInfinity;
+using op_tests::kNaN;
 using ::testing::ElementsAre;
-using testing::f64;
-using testing::i32;
-using testing::kInfinity;
-using testing::kNaN;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 5, 3, 4, -2, 6});
@@ -86,4 +86,4 @@ TEST(ArgMax, RejectsAnEmptyChoice) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::argmax_test

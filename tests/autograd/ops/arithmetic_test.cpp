@@ -2,14 +2,14 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::arithmetic_test {
 namespace {
 
-using testing::expect_gradients;
-using testing::expect_values;
-using testing::f64;
-using testing::i32;
-using testing::normal;
+using op_tests::expect_gradients;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::i32;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 constexpr std::int32_t kLowest = std::numeric_limits<std::int32_t>::min(),
@@ -98,4 +98,4 @@ TEST(Arithmetic, CompoundAssignmentBroadcasts) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::arithmetic_test

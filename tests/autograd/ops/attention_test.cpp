@@ -8,16 +8,16 @@
 #include <cmath>
 #include <limits>
 
-namespace braid {
+namespace braid::attention_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_same_bits_on_any_threads;
-using testing::gradients;
-using testing::kInfinity;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_same_bits_on_any_threads;
+using op_tests::gradients;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 constexpr std::uint64_t kSeed = 11;
@@ -291,4 +291,4 @@ TEST(Attention, RejectsOptionsOutsideTheirRanges) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::attention_test

@@ -5,15 +5,15 @@
 
 #include <braid/core/reduce.h>
 
-namespace braid {
+namespace braid::binary_cross_entropy_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_same_bits_on_any_threads;
-using testing::f64;
-using testing::gradients;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_same_bits_on_any_threads;
+using op_tests::f64;
+using op_tests::gradients;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// By the definition, in long double.
@@ -107,4 +107,4 @@ TEST(BinaryCrossEntropy, RejectsWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::binary_cross_entropy_test

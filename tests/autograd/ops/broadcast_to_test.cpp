@@ -2,13 +2,13 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::broadcast_to_test {
 namespace {
 
-using testing::expect_gradients;
-using testing::expect_values;
-using testing::f64;
-using testing::normal;
+using op_tests::expect_gradients;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 TEST(BroadcastTo, RepeatsAlongNewAxesAndAxesOfSizeOne) {
@@ -31,4 +31,4 @@ TEST(BroadcastTo, RejectsAShapeThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::broadcast_to_test

@@ -2,16 +2,16 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::clamp_test {
 namespace {
 
-using testing::expect_gradients;
-using testing::expect_values;
-using testing::f64;
-using testing::gradients;
-using testing::i32;
-using testing::kInfinity;
-using testing::kNaN;
+using op_tests::expect_gradients;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::gradients;
+using op_tests::i32;
+using op_tests::kInfinity;
+using op_tests::kNaN;
 using ::testing::ThrowsMessage;
 
 TEST(Clamp, MovesElementsIntoTheRange) {
@@ -41,4 +41,4 @@ TEST(Clamp, RejectsBoundsInTheWrongOrder) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::clamp_test

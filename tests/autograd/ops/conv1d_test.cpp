@@ -6,14 +6,14 @@
 
 #include <braid/autograd/ops/linear.h>
 
-namespace braid {
+namespace braid::conv1d_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_same_bits_on_any_threads;
-using testing::gradients;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_same_bits_on_any_threads;
+using op_tests::gradients;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// By the definition, tap by tap.
@@ -226,4 +226,4 @@ TEST(Conv1dErrors, NameWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::conv1d_test

@@ -8,17 +8,17 @@
 #include <braid/autograd/ops/softmax.h>
 #include <braid/core/parallel.h>
 
-namespace braid {
+namespace braid::cross_entropy_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::f64;
-using testing::gradients;
-using testing::i32;
-using testing::kInfinity;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::f64;
+using op_tests::gradients;
+using op_tests::i32;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// logits [rows, V], by the definition.
@@ -265,4 +265,4 @@ TEST(CrossEntropySettings, ThatAreWrongAreNamed) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::cross_entropy_test

@@ -5,17 +5,17 @@
 
 #include <braid/core/reduce.h>
 
-namespace braid {
+namespace braid::cumsum_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_same_bits_on_any_threads;
-using testing::expect_values;
-using testing::f64;
-using testing::gradients;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_same_bits_on_any_threads;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::gradients;
+using op_tests::kNaN;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 TEST(CumSum, AddsUpAlongAnAxis) {
@@ -63,4 +63,4 @@ TEST(CumSum, RejectsAnAxisThatIsNotThereAndIntegers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::cumsum_test

@@ -2,12 +2,12 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::dropout_test {
 namespace {
 
-using testing::expect_gradients;
-using testing::gradients;
-using testing::normal;
+using op_tests::expect_gradients;
+using op_tests::gradients;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 TEST(Dropout, DropsThatShareAndKeepsTheMean) {
@@ -53,4 +53,4 @@ TEST(Dropout, RejectsAProbabilityOutsideItsRange) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::dropout_test

@@ -4,14 +4,14 @@
 #include <map>
 #include <string>
 
-namespace braid {
+namespace braid::einsum_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_same_bits_on_any_threads;
-using testing::f64;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_same_bits_on_any_threads;
+using op_tests::f64;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// The sum over all values of all letters, one product at a time: what the text says, literally.
@@ -239,4 +239,4 @@ TEST(EinsumErrors, NameTheOperandThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::einsum_test

@@ -7,7 +7,7 @@
 #include <braid/autograd/value_and_grad.h>
 #include <braid/core/random.h>
 
-namespace braid {
+namespace braid::embedding_test {
 namespace {
 
 using testing::ElementsAre;
@@ -54,4 +54,4 @@ TEST(Embedding, RejectsBadTablesAndIds) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::embedding_test

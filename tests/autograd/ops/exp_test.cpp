@@ -5,17 +5,17 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::exp_test {
 namespace {
 
-using testing::expect_elementwise;
-using testing::expect_gradients;
-using testing::i32;
-using testing::kInfinity;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_elementwise;
+using op_tests::expect_gradients;
+using op_tests::i32;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::normal;
+using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
-using testing::value_and_slope;
 
 TEST(Exp, MatchesTheStandardLibrary) { expect_elementwise(exp, std::exp, -12, 12); }
 
@@ -59,4 +59,4 @@ TEST(Exp, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::exp_test

@@ -4,17 +4,17 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::expm1_test {
 namespace {
 
-using testing::expect_elementwise;
-using testing::expect_gradients;
-using testing::expect_relatively_close;
-using testing::kInfinity;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_elementwise;
+using op_tests::expect_gradients;
+using op_tests::expect_relatively_close;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::normal;
+using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
-using testing::value_and_slope;
 
 TEST(Expm1, MatchesTheStandardLibrary) {
   expect_elementwise(expm1, std::expm1, -12, 12);
@@ -55,4 +55,4 @@ TEST(Expm1, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::expm1_test

@@ -3,18 +3,18 @@
 #include <tests/autograd/ops/support.h>
 #include <numbers>
 
-namespace braid {
+namespace braid::gelu_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_elementwise;
-using testing::expect_gradients;
-using testing::f64;
-using testing::i32;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_elementwise;
+using op_tests::expect_gradients;
+using op_tests::f64;
+using op_tests::i32;
+using op_tests::kNaN;
+using op_tests::normal;
+using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
-using testing::value_and_slope;
 
 double tanh_reference(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
@@ -86,4 +86,4 @@ TEST(GeluErf, GradientsPassGradcheck) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::gelu_test

@@ -5,14 +5,14 @@
 
 #include <braid/autograd/ops/layer_norm.h>
 
-namespace braid {
+namespace braid::group_norm_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_same_bits_on_any_threads;
-using testing::gradients;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_same_bits_on_any_threads;
+using op_tests::gradients;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// By the definition. x [B, C, T]
@@ -105,4 +105,4 @@ TEST(GroupNorm, RejectsWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::group_norm_test

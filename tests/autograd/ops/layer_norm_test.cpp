@@ -5,13 +5,13 @@
 #include <tests/autograd/ops/support.h>
 #include <cmath>
 
-namespace braid {
+namespace braid::layer_norm_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::gradients;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::gradients;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// x [rows, C], weight [C], bias [C] -> [rows, C], by the definition.
@@ -107,4 +107,4 @@ TEST(LayerNorm, RunsWithoutParameters) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::layer_norm_test

@@ -5,14 +5,14 @@
 #include <braid/autograd/ops/transpose.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::linear_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_same_bits_on_any_threads;
-using testing::gradients;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_same_bits_on_any_threads;
+using op_tests::gradients;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const auto kLinear = [](std::span<const Var> x) { return linear(x[0], x[1], x[2]); };
@@ -92,4 +92,4 @@ TEST(Linear, RejectsMixedDtypes) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::linear_test

@@ -5,17 +5,17 @@
 #include <braid/autograd/ops/arithmetic.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::log1p_test {
 namespace {
 
-using testing::expect_elementwise;
-using testing::expect_gradients;
-using testing::expect_relatively_close;
-using testing::kInfinity;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_elementwise;
+using op_tests::expect_gradients;
+using op_tests::expect_relatively_close;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::normal;
+using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
-using testing::value_and_slope;
 
 TEST(Log1p, MatchesTheStandardLibrary) {
   expect_elementwise(log1p, std::log1p, -0.99, 3);
@@ -46,4 +46,4 @@ TEST(Log1p, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::log1p_test

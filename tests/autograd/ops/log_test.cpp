@@ -2,17 +2,17 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::log_test {
 namespace {
 
-using testing::expect_elementwise;
-using testing::expect_gradients;
-using testing::f64;
-using testing::i32;
-using testing::kInfinity;
-using testing::kNaN;
+using op_tests::expect_elementwise;
+using op_tests::expect_gradients;
+using op_tests::f64;
+using op_tests::i32;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
-using testing::value_and_slope;
 
 TEST(Log, MatchesTheStandardLibrary) {
   expect_elementwise(log, std::log, 0.01, 3);
@@ -40,4 +40,4 @@ TEST(Log, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::log_test

@@ -5,18 +5,18 @@
 #include <braid/autograd/ops/sum.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::logsumexp_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_values;
-using testing::f64;
-using testing::gradients;
-using testing::i32;
-using testing::kInfinity;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::gradients;
+using op_tests::i32;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 TEST(Logsumexp, MatchesTheDefinition) {
@@ -67,4 +67,4 @@ TEST(Logsumexp, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::logsumexp_test

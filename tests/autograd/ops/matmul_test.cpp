@@ -3,14 +3,14 @@
 #include <braid/autograd/ops/transpose.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::matmul_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_same_bits_on_any_threads;
-using testing::f64;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_same_bits_on_any_threads;
+using op_tests::f64;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// a [m, k], b [k, n] -> [m, n], by the definition.
@@ -98,4 +98,4 @@ TEST(Matmul, RejectsVectorsAndMixedDtypes) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::matmul_test

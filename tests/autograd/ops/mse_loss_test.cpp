@@ -2,14 +2,14 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::mse_loss_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::f64;
-using testing::gradients;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::f64;
+using op_tests::gradients;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const auto kMseLoss = [](std::span<const Var> x) { return mse_loss(x[0], x[1]); };
@@ -50,4 +50,4 @@ TEST(MseLoss, RejectsShapesThatDiffer) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::mse_loss_test

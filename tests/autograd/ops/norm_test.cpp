@@ -3,18 +3,18 @@
 #include <tests/autograd/ops/support.h>
 #include <cmath>
 
-namespace braid {
+namespace braid::norm_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_same_bits_on_any_threads;
-using testing::expect_values;
-using testing::f64;
-using testing::gradients;
-using testing::kInfinity;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_same_bits_on_any_threads;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::gradients;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 TEST(Norm, IsTheRootOfTheSumOfSquares) {
@@ -75,4 +75,4 @@ TEST(Norm, NamesItselfInErrors) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::norm_test

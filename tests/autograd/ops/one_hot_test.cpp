@@ -2,11 +2,11 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::one_hot_test {
 namespace {
 
-using testing::expect_values;
-using testing::i32;
+using op_tests::expect_values;
+using op_tests::i32;
 using ::testing::ThrowsMessage;
 
 TEST(OneHot, HasAOneAtEachId) {
@@ -45,4 +45,4 @@ TEST(OneHot, RejectsIdsThatAreNoClass) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::one_hot_test

@@ -2,16 +2,16 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::pad_test {
 namespace {
 
-using testing::expect_gradients;
-using testing::expect_values;
-using testing::f64;
-using testing::gradients;
-using testing::i32;
-using testing::kInfinity;
-using testing::normal;
+using op_tests::expect_gradients;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::gradients;
+using op_tests::i32;
+using op_tests::kInfinity;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 2}, {1, 2, 3, 4});
@@ -43,4 +43,4 @@ TEST(Pad, RejectsBadCountsAndValues) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::pad_test

@@ -2,15 +2,15 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::pow_test {
 namespace {
 
-using testing::expect_gradients;
-using testing::expect_values;
-using testing::f64;
-using testing::gradients;
+using op_tests::expect_gradients;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::gradients;
+using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
-using testing::value_and_slope;
 
 const auto kPow = [](std::span<const Var> x) { return pow(x[0], x[1]); };
 
@@ -60,4 +60,4 @@ TEST(Pow, TakesANumberToThePowersOfATensor) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::pow_test

@@ -2,17 +2,17 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::relu_test {
 namespace {
 
-using testing::expect_gradients;
-using testing::expect_values;
-using testing::f64;
-using testing::i32;
-using testing::kInfinity;
-using testing::kNaN;
+using op_tests::expect_gradients;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::i32;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
-using testing::value_and_slope;
 
 TEST(Relu, KeepsWhatIsPositive) {
   expect_values(relu(f64({2, 3}, {-2, -0.5, 0, 0.5, 2, kInfinity})), {2, 3}, {0, 0, 0, 0.5, 2, kInfinity});
@@ -32,4 +32,4 @@ TEST(Relu, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::relu_test

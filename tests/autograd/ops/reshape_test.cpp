@@ -3,13 +3,13 @@
 #include <braid/autograd/ops/transpose.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::reshape_test {
 namespace {
 
-using testing::expect_gradients;
-using testing::expect_values;
-using testing::f64;
-using testing::normal;
+using op_tests::expect_gradients;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -66,4 +66,4 @@ TEST(Squeeze, RejectsALargerAxis) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::reshape_test

@@ -6,13 +6,13 @@
 #include <tests/autograd/ops/support.h>
 #include <cmath>
 
-namespace braid {
+namespace braid::rms_norm_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::gradients;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::gradients;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// x [rows, C], weight [C] -> [rows, C], by the definition.
@@ -89,4 +89,4 @@ TEST(RmsNorm, RejectsAScalar) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::rms_norm_test

@@ -3,13 +3,13 @@
 #include <tests/autograd/ops/support.h>
 #include <cmath>
 
-namespace braid {
+namespace braid::rotary_embedding_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::gradients;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::gradients;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// x [B, T, H, D], by the definition.
@@ -120,4 +120,4 @@ TEST(RotaryEmbedding, RejectsWhatItCannotRotate) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::rotary_embedding_test

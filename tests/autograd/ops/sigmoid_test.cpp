@@ -2,17 +2,17 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::sigmoid_test {
 namespace {
 
-using testing::expect_elementwise;
-using testing::expect_gradients;
-using testing::i32;
-using testing::kInfinity;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_elementwise;
+using op_tests::expect_gradients;
+using op_tests::i32;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::normal;
+using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
-using testing::value_and_slope;
 
 double reference(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -38,4 +38,4 @@ TEST(Sigmoid, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::sigmoid_test

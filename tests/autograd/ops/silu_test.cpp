@@ -2,16 +2,16 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::silu_test {
 namespace {
 
-using testing::expect_elementwise;
-using testing::expect_gradients;
-using testing::f64;
-using testing::i32;
-using testing::normal;
+using op_tests::expect_elementwise;
+using op_tests::expect_gradients;
+using op_tests::f64;
+using op_tests::i32;
+using op_tests::normal;
+using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
-using testing::value_and_slope;
 
 double reference(double x) { return x / (1 + std::exp(-x)); }
 
@@ -35,4 +35,4 @@ TEST(Silu, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::silu_test

@@ -4,16 +4,16 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::sin_test {
 namespace {
 
-using testing::expect_elementwise;
-using testing::expect_gradients;
-using testing::kInfinity;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_elementwise;
+using op_tests::expect_gradients;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::normal;
+using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
-using testing::value_and_slope;
 
 TEST(Sin, MatchesTheStandardLibrary) {
   expect_elementwise(sin, std::sin, -20, 20);
@@ -51,4 +51,4 @@ TEST(Sin, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::sin_test

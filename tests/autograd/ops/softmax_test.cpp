@@ -3,18 +3,18 @@
 #include <braid/autograd/ops/log.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::softmax_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_same_bits_on_any_threads;
-using testing::expect_values;
-using testing::f64;
-using testing::i32;
-using testing::kInfinity;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_same_bits_on_any_threads;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::i32;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// softmax of each row of x [rows, n], in long double.
@@ -110,4 +110,4 @@ TEST(LogSoftmax, GradientsPassGradcheck) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::softmax_test

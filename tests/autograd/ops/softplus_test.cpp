@@ -4,17 +4,17 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::softplus_test {
 namespace {
 
-using testing::expect_elementwise;
-using testing::expect_gradients;
-using testing::expect_relatively_close;
-using testing::kInfinity;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_elementwise;
+using op_tests::expect_gradients;
+using op_tests::expect_relatively_close;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::normal;
+using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
-using testing::value_and_slope;
 
 /// Naive, in a wider type.
 double reference(double x) { return static_cast<double>(std::log1p(std::exp(static_cast<long double>(x)))); }
@@ -50,4 +50,4 @@ TEST(Softplus, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::softplus_test

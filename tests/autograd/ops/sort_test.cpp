@@ -7,20 +7,20 @@
 
 #include <braid/autograd/ops/gather.h>
 
-namespace braid {
+namespace braid::sort_test {
 namespace {
 
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_same_bits_on_any_threads;
+using op_tests::f64;
+using op_tests::gradients;
+using op_tests::i32;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::normal;
 using ::testing::ElementsAre;
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_same_bits_on_any_threads;
-using testing::f64;
-using testing::gradients;
-using testing::i32;
-using testing::kInfinity;
-using testing::kNaN;
 using ::testing::NanSensitiveDoubleEq;
-using testing::normal;
 using ::testing::Pointwise;
 using ::testing::ThrowsMessage;
 
@@ -126,4 +126,4 @@ TEST(Sort, RejectsWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::sort_test

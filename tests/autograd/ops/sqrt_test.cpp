@@ -2,16 +2,16 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::sqrt_test {
 namespace {
 
-using testing::expect_elementwise;
-using testing::expect_gradients;
-using testing::f64;
-using testing::i32;
-using testing::kInfinity;
+using op_tests::expect_elementwise;
+using op_tests::expect_gradients;
+using op_tests::f64;
+using op_tests::i32;
+using op_tests::kInfinity;
+using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
-using testing::value_and_slope;
 
 double reciprocal_sqrt(double x) { return 1 / std::sqrt(x); }
 
@@ -41,4 +41,4 @@ TEST(Rsqrt, GradientsPassGradcheck) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::sqrt_test

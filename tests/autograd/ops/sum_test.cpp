@@ -2,15 +2,15 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::sum_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_values;
-using testing::f64;
-using testing::i32;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::i32;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -84,4 +84,4 @@ TEST(Mean, ErrorsNameIt) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::sum_test

@@ -14,7 +14,7 @@
 #include <braid/core/tensor.h>
 #include <tests/support.h>
 
-namespace braid::testing {
+namespace braid::op_tests {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -113,4 +113,4 @@ inline void expect_same_bits_on_any_threads(const GradcheckFunction& f, const st
   }
 }
 
-}  // namespace braid::testing
+}  // namespace braid::op_tests

@@ -2,17 +2,17 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::tanh_test {
 namespace {
 
-using testing::expect_elementwise;
-using testing::expect_gradients;
-using testing::i32;
-using testing::kInfinity;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_elementwise;
+using op_tests::expect_gradients;
+using op_tests::i32;
+using op_tests::kInfinity;
+using op_tests::kNaN;
+using op_tests::normal;
+using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
-using testing::value_and_slope;
 
 TEST(Tanh, MatchesTheStandardLibrary) {
   expect_elementwise(tanh, std::tanh, -12, 12);
@@ -37,4 +37,4 @@ TEST(Tanh, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::tanh_test

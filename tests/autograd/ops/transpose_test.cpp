@@ -2,13 +2,13 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::transpose_test {
 namespace {
 
-using testing::expect_gradients;
-using testing::expect_values;
-using testing::f64;
-using testing::normal;
+using op_tests::expect_gradients;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -51,4 +51,4 @@ TEST(Permute, RejectsAxesThatAreNoPermutation) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::transpose_test

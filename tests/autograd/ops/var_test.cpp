@@ -5,17 +5,17 @@
 
 #include <braid/autograd/ops/arithmetic.h>
 
-namespace braid {
+namespace braid::var_test {
 namespace {
 
-using testing::expect_close;
-using testing::expect_gradients;
-using testing::expect_same_bits_on_any_threads;
-using testing::expect_values;
-using testing::f64;
-using testing::gradients;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_close;
+using op_tests::expect_gradients;
+using op_tests::expect_same_bits_on_any_threads;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::gradients;
+using op_tests::kNaN;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// By the definition, in long double.
@@ -98,4 +98,4 @@ TEST(VarOp, NamesItselfInErrors) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::var_test

@@ -2,16 +2,16 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid {
+namespace braid::where_test {
 namespace {
 
-using testing::expect_gradients;
-using testing::expect_values;
-using testing::f64;
-using testing::gradients;
-using testing::i32;
-using testing::kNaN;
-using testing::normal;
+using op_tests::expect_gradients;
+using op_tests::expect_values;
+using op_tests::f64;
+using op_tests::gradients;
+using op_tests::i32;
+using op_tests::kNaN;
+using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kMask = i32({3}, {1, 0, -2});
@@ -62,4 +62,4 @@ TEST(Where, TakesNumbers) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::where_test

@@ -7,7 +7,7 @@
 #include <braid/core/tensor.h>
 #include <tests/support.h>
 
-namespace braid {
+namespace braid::strided_test {
 namespace {
 
 /// Views of every kind, with runs that merge, steps, stride 0 and axes of size 1.
@@ -79,4 +79,4 @@ TEST(Strided, CopiesMoreThanABlockTheSameOnAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace braid
+}  // namespace braid::strided_test

@@ -5,7 +5,7 @@
 
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::history_buffer_test {
 namespace {
 
 using testing::HasSubstr;
@@ -55,4 +55,4 @@ TEST(HistoryBuffer, RejectsNoRoomAndOtherShapes) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::history_buffer_test

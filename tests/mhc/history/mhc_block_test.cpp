@@ -7,7 +7,7 @@
 
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::mhc_block_test {
 namespace {
 
 using testing::ElementsAre;
@@ -82,4 +82,4 @@ TEST(MHCBlock, ProjectReachesEverySkipOfAModel) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::mhc_block_test

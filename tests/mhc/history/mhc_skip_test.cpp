@@ -9,7 +9,7 @@
 #include <braid/mhc/ops/projections.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::mhc_skip_test {
 namespace {
 
 using testing::DoubleNear;
@@ -209,4 +209,4 @@ TEST(MHCSkip, RejectsSettingsAndHistoriesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::mhc_skip_test

@@ -8,7 +8,7 @@
 #include <braid/mhc/mixing.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::circulant_test {
 namespace {
 
 using Complex = std::complex<double>;
@@ -57,4 +57,4 @@ TEST(Circulant, IsTheIdentityWhereGammaIsZero) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::circulant_test

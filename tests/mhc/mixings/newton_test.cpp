@@ -6,7 +6,7 @@
 #include <tests/mhc/support.h>
 #include <tests/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::newton_test {
 namespace {
 
 constexpr double kScales[] = {1, 3, 10, 30};
@@ -146,4 +146,4 @@ TEST(Newton, DoesNotSeeTheOtherMatrices) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::newton_test

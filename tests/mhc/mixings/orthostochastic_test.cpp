@@ -3,7 +3,7 @@
 #include <braid/mhc/mixing.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::orthostochastic_test {
 namespace {
 
 double largest_gradient(const Mixing& mixing, const Tensor& logits, Path path) {
@@ -31,4 +31,4 @@ TEST(Orthostochastic, StartsNearTheIdentity) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::orthostochastic_test

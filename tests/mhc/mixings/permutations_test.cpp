@@ -7,7 +7,7 @@
 #include <tests/mhc/support.h>
 #include <tests/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::permutations_test {
 namespace {
 
 TEST(Permutations, AreInLexicographicOrder) {
@@ -46,4 +46,4 @@ TEST(Permutations, OfSixStreamsAreTheSameOnBothPaths) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::permutations_test

@@ -8,7 +8,7 @@
 #include <braid/mhc/mixing.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::rotations_test {
 namespace {
 
 double orthogonality_error(const Tensor& h) {
@@ -69,4 +69,4 @@ TEST_P(Rotations, OfInfiniteLogitsAreNotFinite) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::rotations_test

@@ -4,7 +4,7 @@
 #include <tests/mhc/support.h>
 #include <tests/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::transport_test {
 namespace {
 
 TEST(Transport, FillsRowByRow) {
@@ -32,4 +32,4 @@ TEST(Transport, KeepsItsSumsWhereWidthsVanish) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::transport_test

@@ -8,7 +8,7 @@
 #include <braid/autograd/ops/sum.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::expand_reduce_test {
 namespace {
 
 using testing::ElementsAre;
@@ -72,4 +72,4 @@ TEST(ExpandReduce, RejectsShapesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::expand_reduce_test

@@ -9,7 +9,7 @@
 #include <braid/core/random.h>
 #include <braid/mhc/streams.h>
 
-namespace braid::mhc {
+namespace braid::mhc::mhc_read_test {
 namespace {
 
 struct Sizes {
@@ -145,4 +145,4 @@ TEST(MHCRead, ReadsWithoutAWriteByAMixingWithLogits) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::mhc_read_test

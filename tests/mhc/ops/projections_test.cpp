@@ -8,7 +8,7 @@
 
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::projections_test {
 namespace {
 
 using testing::Each;
@@ -141,4 +141,4 @@ TEST(Projections, RejectSettingsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::projections_test

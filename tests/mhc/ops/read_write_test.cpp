@@ -5,7 +5,7 @@
 
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::read_write_test {
 namespace {
 
 using testing::HasSubstr;
@@ -81,4 +81,4 @@ TEST(ReadWrite, RejectsShapesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::read_write_test

@@ -11,7 +11,7 @@
 #include <braid/core/parallel.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::sinkhorn_test {
 namespace {
 
 using testing::Each;
@@ -265,4 +265,4 @@ TEST(Sinkhorn, RejectsFewerThanOneIterationAndIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::sinkhorn_test

@@ -6,7 +6,7 @@
 #include <braid/mhc/manifold_constrained_hc.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::deepseek_v4_test {
 namespace {
 
 using testing::ElementsAre;
@@ -98,4 +98,4 @@ TEST(DeepSeekV4Connection, RejectsSettingsAndInputsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::deepseek_v4_test

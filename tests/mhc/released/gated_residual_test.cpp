@@ -11,7 +11,7 @@
 #include <braid/mhc/telemetry.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::gated_residual_test {
 namespace {
 
 using testing::ElementsAre;
@@ -254,4 +254,4 @@ TEST(GatedRead, RejectsParametersThatDoNotFitX) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::gated_residual_test

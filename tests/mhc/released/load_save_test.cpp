@@ -7,7 +7,7 @@
 #include <braid/mhc/released/weighted_head.h>
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::load_save_test {
 namespace {
 
 using testing::ElementsAre;
@@ -83,4 +83,4 @@ TEST(LoadConnection, ListsAllThatDoesNotFitAndChangesNothing) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::load_save_test

@@ -5,7 +5,7 @@
 
 #include <tests/mhc/support.h>
 
-namespace braid::mhc {
+namespace braid::mhc::single_pass_test {
 namespace {
 
 /// A chain of connections around layers, on streams [.., n, C] from the start to what is read last.
@@ -93,4 +93,4 @@ TEST(SinglePassConnection, IsTheResidualNetworkAtTheStart) {
 }
 
 }  // namespace
-}  // namespace braid::mhc
+}  // namespace braid::mhc::single_pass_test

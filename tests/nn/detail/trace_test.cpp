@@ -5,7 +5,7 @@
 
 #include <braid/autograd/ops/arithmetic.h>
 
-namespace braid::nn::detail {
+namespace braid::nn::detail::trace_test {
 namespace {
 
 TEST(Trace, KeepsValuesAndCotangents) {
@@ -41,4 +41,4 @@ TEST(Trace, MarksCotangentsThatAreLeftToTheMaker) {
 }
 
 }  // namespace
-}  // namespace braid::nn::detail
+}  // namespace braid::nn::detail::trace_test

@@ -10,7 +10,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::adam_test {
 namespace {
 
 using testing::ElementsAre;
@@ -224,4 +224,4 @@ TEST(AdamW, RejectsAnotherModelThanItsFirst) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::adam_test

@@ -8,7 +8,7 @@
 
 #include "tests/nn/module_checks.h"
 
-namespace braid::nn {
+namespace braid::nn::sgd_test {
 namespace {
 
 /// Steps of one element with gradients 1, -2, 3, 0.5 from p = 2, computed term by term.
@@ -86,4 +86,4 @@ TEST(SGD, RejectsBadSettings) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::sgd_test

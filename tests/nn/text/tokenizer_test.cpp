@@ -11,7 +11,7 @@
 #include <braid/core/random.h>
 #include <tests/support.h>
 
-namespace braid::nn {
+namespace braid::nn::tokenizer_test {
 namespace {
 
 using nlohmann::json;
@@ -262,4 +262,4 @@ TEST(Tokenizer, NamesTheFileThatItCannotRead) {
 }
 
 }  // namespace
-}  // namespace braid::nn
+}  // namespace braid::nn::tokenizer_test

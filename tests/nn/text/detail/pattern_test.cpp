@@ -5,7 +5,7 @@
 #include <braid/core/error.h>
 #include <tests/support.h>
 
-namespace braid::nn::detail {
+namespace braid::nn::detail::pattern_test {
 namespace {
 
 using testing::ElementsAre;
@@ -71,4 +71,4 @@ TEST(Pattern, EndsWhatWouldTakeForever) {
 }
 
 }  // namespace
-}  // namespace braid::nn::detail
+}  // namespace braid::nn::detail::pattern_test
