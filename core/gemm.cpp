@@ -227,9 +227,11 @@ Tile choose_tile_of_few_rows(int64_t m, int64_t n, int64_t k) {
 
 const char* bf16_products() {
 #ifdef __x86_64__
+  static const bool has_amx = [] {  // asked once: under a hypervisor it takes microseconds
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0;  // AMX-BF16
+  }();
   if (!has_bf16_products()) return "f32";
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  const bool has_amx = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0;  // AMX-BF16
   return has_amx ? "AMX" : "AVX512_BF16";
 #else
   return "f32";

@@ -57,13 +57,17 @@ Shape product_shape(const char* op, const Tensor& a, const Tensor& b) {
   return lead.concat({a.size(-2), b.size(-1)});
 }
 
+/// Shorter than that, the sides of factors are too few to split: maps of streams, and the rows of generation.
+constexpr std::int64_t kLeastSideInParts = 64;
+
 /// One product, by what matmul_precision() allows.
 template <class T, class C>
 void multiply(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
               std::int64_t lda, const T* b, std::int64_t ldb, Compute<T> beta, C* c, std::int64_t ldc,
               const Compute<T>* row) {
   if constexpr (std::is_same_v<T, float>) {
-    const int parts = BatchInvariant::active() ? 0 : detail::parts_of_f32();
+    const bool may_split = std::min({m, n, k}) >= kLeastSideInParts && !BatchInvariant::active();
+    const int parts = may_split ? detail::parts_of_f32() : 0;
     if (parts > 0 && detail::gemm_in_parts(parts, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, beta, c, ldc, row))
       return;
   }

@@ -167,6 +167,15 @@ TEST(MatmulPrecision, DecidesHowProductsAreMade) {
   }
 }
 
+TEST(MatmulPrecision, LeavesShortSidesAlone) {
+  for (const auto& [m, n, k] : {std::tuple{63, 90, 300}, {90, 24, 300}, {300, 90, 32}}) {
+    const Product p(false, true, m, n, k);
+    const Tensor own = matrix_product(p.left(), p.right());
+    const Precision medium(MatmulPrecision::medium);
+    EXPECT_TRUE(identical(matrix_product(p.left(), p.right()), own)) << m << ", " << n << ", " << k;
+  }
+}
+
 TEST(MatmulPrecision, IsUsedWhereAUnitIsFaster) {
   const std::string_view unit = bf16_products();
   EXPECT_EQ(detail::parts_of_f32(), 0);
@@ -178,7 +187,7 @@ TEST(MatmulPrecision, IsUsedWhereAUnitIsFaster) {
 
 TEST(MatmulPrecision, KeepsWhatIsNotFiniteAsF32HasIt) {
   const Precision medium(MatmulPrecision::medium);
-  Tensor a = ones({40, 50}), b = zeros({50, 60});
+  Tensor a = ones({70, 80}), b = zeros({80, 90});
   a.mutable_data<float>()[0] = std::numeric_limits<float>::max();
   b.mutable_data<float>()[0] = 1;
   EXPECT_EQ(matrix_product(a, b).at({0, 0}), std::numeric_limits<float>::max());
