@@ -64,7 +64,7 @@ void read_group(const MHCRead<S>& c, CachedTile<S> cached, int64_t first, int64_
   MapLanes<T> lanes(c.sizes, c.params);
   for_tiles(first, last, tile_size<T>(c.sizes), [&](int64_t begin, int64_t end, int64_t next_end) {
     if (pending) write_tile(c, cached.stored, begin, end);
-    const Prefetcher<S> next(source + end * width, nullptr, (next_end - end) * width);
+    const Prefetcher next(source + end * width, nullptr, (next_end - end) * width);
     const S* x = cached.stored != nullptr ? cached.stored : streams + begin * width;
     read_tile(c, lanes, widen_tile((end - begin) * width, x, cached.wide), next, begin, end);
   });
@@ -101,7 +101,7 @@ void vjp_group(const MHCReadVjp<S>& c, const ParamSums<T>& sums, T* scratch, int
   MapLanes<T> lanes(s, c.params);
   for_tiles(first, last, tile, [&](int64_t begin, int64_t end, int64_t next_end) {
     const S* dy = c.dy == nullptr ? nullptr : c.dy + end * width;
-    vjp_tile(c, lanes, buffers, sums, Prefetcher<S>(c.x + end * width, dy, (next_end - end) * width), begin, end);
+    vjp_tile(c, lanes, buffers, sums, Prefetcher(c.x + end * width, dy, (next_end - end) * width), begin, end);
   });
   hwy::FlushStream();
 }

@@ -66,10 +66,10 @@ inline const float* widen_tile(int64_t count, const bfloat16* x, float* wide) {
 
 /// z, r, the maps and u of one tile with the streams x [count, nC]; `next` is prefetched meanwhile.
 template <class S, class T = Compute<S>>
-void read_tile(const MHCRead<S>& c, MapLanes<T>& lanes, const T* x, Prefetcher<S> next, int64_t begin, int64_t end) {
+void read_tile(const MHCRead<S>& c, MapLanes<T>& lanes, const T* x, Prefetcher next, int64_t begin, int64_t end) {
   const MHCSizes& s = c.sizes;
   const int64_t columns = s.columns(), m = s.maps(), width = s.width();
-  multiply_thin<T, S>({end - begin, width, columns, x, c.params.phi, c.z + begin * columns}, next);
+  multiply_thin<T>({end - begin, width, columns, x, c.params.phi, c.z + begin * columns}, next);
   for (int64_t t = begin; t < end; ++t) c.r[t] = root_mean_square(s, x + (t - begin) * width);
   for (int64_t t = begin; t < end; t += lanes.lanes())
     lanes.forward(std::min(lanes.lanes(), end - t), c.z + t * columns, c.r + t, c.maps + t * m);
@@ -145,7 +145,7 @@ void collect_dmaps(const MHCReadVjp<S>& c, T* dmaps, int64_t begin, int64_t end)
 /// products = dz phi^T and dphi += x^T dz of one tile, while `next` is prefetched.
 template <class S, class T = Compute<S>>
 void products_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, const ParamSums<T>& sums, int64_t begin,
-                      int64_t end, Prefetcher<S> next) {
+                      int64_t end, Prefetcher next) {
   const MHCSizes& s = c.sizes;
   const int64_t count = end - begin, m = s.columns(), width = s.width(), step = tile.product_step(s);
   const S* x = c.x + begin * width;
@@ -182,7 +182,7 @@ void dx_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, int64_t begi
 /// The gradients of each token, and what the tokens add to those of the parameters.
 template <class S, class T = Compute<S>>
 void vjp_tile(const MHCReadVjp<S>& c, MapLanes<T>& lanes, const TileBuffers<S>& tile, const ParamSums<T>& sums,
-              Prefetcher<S> next, int64_t begin, int64_t end) {
+              Prefetcher next, int64_t begin, int64_t end) {
   const int64_t columns = c.sizes.columns(), m = c.sizes.maps();
   collect_dmaps(c, tile.dmaps, begin, end);
   for (int64_t t = begin, i = 0; t < end; t += lanes.lanes(), i += lanes.lanes())

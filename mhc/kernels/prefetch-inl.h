@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <hwy/cache_control.h>
@@ -28,15 +29,27 @@ void prefetch(const T* next, int64_t count) {
 
 /// Prefetches the next tile, a cache line at a time, while this one is computed on, so that memory and arithmetic
 /// overlap.
-template <class T>
 class Prefetcher {
  public:
   /// `count` elements of each range, one range after the other; null is left out.
-  Prefetcher(const T* first, const T* second, int64_t count)
-      : at_(address(first)), second_(address(second)), bytes_(count * static_cast<int64_t>(sizeof(T))), left_(bytes_) {
+  template <class T>
+  Prefetcher(const T* first, std::type_identity_t<const T*> second, int64_t count)
+      : at_(reinterpret_cast<std::uintptr_t>(first)),
+        second_(reinterpret_cast<std::uintptr_t>(second)),
+        size_(sizeof(T)),
+        bytes_(count * size_),
+        left_(bytes_) {
     if (at_ == 0) at_ = std::exchange(second_, 0);
     if (at_ == 0) left_ = 0;
   }
+
+  /// The next `count` elements.
+  HWY_INLINE void next(int64_t count) {
+    for (due_ += count * size_; due_ > 0; due_ -= kLine) next_line();
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
 
   HWY_INLINE void next_line() {
     if (left_ <= 0) return;
@@ -49,13 +62,8 @@ class Prefetcher {
     }
   }
 
- private:
-  static constexpr int64_t kLine = 64;
-
-  static std::uintptr_t address(const T* p) { return reinterpret_cast<std::uintptr_t>(p); }
-
-  std::uintptr_t at_ = 0, second_ = 0;
-  int64_t bytes_ = 0, left_ = 0;
+  std::uintptr_t at_, second_;
+  int64_t size_, bytes_, left_, due_ = 0;
 };
 
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

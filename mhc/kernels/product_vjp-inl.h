@@ -82,7 +82,7 @@ void multiply_panel(D d, int64_t rows, int64_t terms, const T* a, int64_t a_step
 /// Both products of a tile while the next is prefetched. Rows of x lie a power of two apart, where a first-level cache
 /// has room for eight: what a panel needs of them is copied first.
 template <class S, class T = Compute<S>>
-void product_vjp(const ProductVjp<S>& v, Prefetcher<S> prefetcher) {
+void product_vjp(const ProductVjp<S>& v, Prefetcher prefetcher) {
   const hn::CappedTag<T, kPanel> d;
   HWY_ALIGN T columns[kMostTokens * kPanel];
   for (int64_t p = 0; p < v.width; p += kPanel) {
@@ -96,7 +96,7 @@ void product_vjp(const ProductVjp<S>& v, Prefetcher<S> prefetcher) {
           hn::Store(load(d, from + i), d, to + i);
       else
         std::fill(std::copy_n(from, size, to), to + kPanel, T{0});
-      if (sizeof(S) == sizeof(T) || p % (2 * kPanel) == 0) prefetcher.next_line();
+      prefetcher.next(kPanel);
     }
     multiply_panel<true>(d, v.m, v.tokens, v.dz, v.m, 1, columns, v.dphi + p * v.m, kPanel);
     multiply_panel<false>(d, v.tokens, v.m, v.dz, 1, v.m, v.phi + p * v.m, whole ? v.products + p : columns,

@@ -35,8 +35,8 @@ struct ThinProduct {
 
 /// kRows rows of it, from `row` on, of kVectors vectors. All sums stay in registers: kParts of every one, over every
 /// kParts-th term, so that a few rows need not wait for one multiply-add after the other.
-template <int kRows, int kParts, int kVectors, class T, class S>
-HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher<S>& prefetcher) {
+template <int kRows, int kParts, int kVectors, class T>
+HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher& prefetcher) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
@@ -57,13 +57,13 @@ HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher<S
       for (int v = 0; v < kVectors; ++v) sum[part][r][v] = hn::MulAdd(left, right[v], sum[part][r][v]);
     }
   };
-  constexpr int kSteps = 4, kLines = std::max(1, kSteps * kRows * static_cast<int>(sizeof(S)) / 64);
+  constexpr int kSteps = 4;
   int64_t i = 0;
   // The last vector of a row of b may hold elements of the next row, in lanes that are not stored; behind b nothing is
   // read.
   for (; (depth - i - kSteps + 1) * columns >= kVectors * kLanes; i += kSteps) {
     for (int step = 0; step < kSteps; ++step) add_term(i + step, step % kParts, Whole{});
-    for (int line = 0; line < kLines; ++line) prefetcher.next_line();
+    prefetcher.next(kSteps * kRows);
   }
   const Part last{static_cast<size_t>(columns - (kVectors - 1) * kLanes)};
   for (; i + kSteps <= depth; i += kSteps)
@@ -82,8 +82,8 @@ HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher<S
 }
 
 /// As many rows at a time as the registers hold.
-template <int kVectors, class T, class S>
-void multiply_thin_n(const ThinProduct<T>& p, Prefetcher<S> prefetcher) {
+template <int kVectors, class T>
+void multiply_thin_n(const ThinProduct<T>& p, Prefetcher prefetcher) {
   constexpr int kRows = std::min(8, (HWY_MAX_BYTES >= 64 ? 24 : 12) / kVectors);
   const int64_t together = BatchInvariant::active() ? 0 : p.rows;  // sums of one row are not those of several
   int64_t i = 0;
@@ -92,19 +92,20 @@ void multiply_thin_n(const ThinProduct<T>& p, Prefetcher<S> prefetcher) {
 }
 
 /// The product, while what the prefetcher has comes near.
-template <class T, class S>
-void multiply_thin(const ThinProduct<T>& p, Prefetcher<S> prefetcher) {
+template <class T>
+void multiply_thin(const ThinProduct<T>& p, Prefetcher prefetcher) {
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(hn::ScalableTag<T>()));
-  switch ((p.columns + kLanes - 1) / kLanes) {
-    case 1: return multiply_thin_n<1>(p, prefetcher);
-    case 2: return multiply_thin_n<2>(p, prefetcher);
-    case 3: return multiply_thin_n<3>(p, prefetcher);
-    case 4: return multiply_thin_n<4>(p, prefetcher);
-    case 5: return multiply_thin_n<5>(p, prefetcher);
-    case 6: return multiply_thin_n<6>(p, prefetcher);
-    default:
-      gemm_serial<T>(false, false, p.rows, p.columns, p.depth, 1, p.a, p.depth, p.b, p.columns, 0, p.c, p.columns);
+  if constexpr (kLanes > 1) {
+    switch ((p.columns + kLanes - 1) / kLanes) {
+      case 1: return multiply_thin_n<1>(p, prefetcher);
+      case 2: return multiply_thin_n<2>(p, prefetcher);
+      case 3: return multiply_thin_n<3>(p, prefetcher);
+      case 4: return multiply_thin_n<4>(p, prefetcher);
+      case 5: return multiply_thin_n<5>(p, prefetcher);
+      case 6: return multiply_thin_n<6>(p, prefetcher);
+    }
   }
+  gemm_serial<T>(false, false, p.rows, p.columns, p.depth, 1, p.a, p.depth, p.b, p.columns, 0, p.c, p.columns);
 }
 
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE
