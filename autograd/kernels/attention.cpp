@@ -1,6 +1,7 @@
 #include <braid/autograd/kernels/attention.h>
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
@@ -166,30 +167,41 @@ void forward(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last,
   }
 }
 
+/// Whether multiplying by it only moves exponents.
+template <class T>
+bool is_power_of_two(T factor) {
+  int exponent = 0;
+  return std::abs(std::frexp(factor, &exponent)) == T{0.5};
+}
+
 /// What the vjp of one block of rows and one of keys reads and writes in scratch memory, rows padded to `width`.
 template <class T>
 struct VjpScratch {
   std::int64_t width;
-  Panel<const T> q, dy;      // [rows, width], where they lie or packed
-  T* dq;                     // [rows, width]
-  T *logsumexp, *delta;      // [rows]
-  T *packed_k, *dk, *dv;     // [block, width]
+  T on_q, on_k;           // the scale goes with q, as in the forward pass, or with k where that gives the same scores
+  Panel<const T> q, dy;   // [rows, width], where they lie or packed
+  T* dq;                  // [rows, width]
+  T *logsumexp, *delta;   // [rows]
+  T *packed_k, *dk, *dv;  // [block, width]
   T *k_columns, *v_columns;  // [depth, block]
   T *p, *ds;                 // [block, block]
   T* factors;                // [block]
 
   template <class S>
-  VjpScratch(Arena<T> arena, const AttentionHeads<S>& in, const S* dy_rows) : width(round_up(in.depth, lanes_of<T>())) {
+  VjpScratch(Arena<T> arena, const AttentionHeads<S>& in, const S* dy_rows)
+      : width(round_up(in.depth, lanes_of<T>())),
+        on_q(is_power_of_two(in.scale) ? 1 : in.scale),
+        on_k(is_power_of_two(in.scale) ? in.scale : 1) {
     const std::int64_t depth = in.depth, rows = in.visible.rows(), padded = round_up(rows, kTileRows);
-    const auto rows_of = [&](const S* x) -> Panel<const T> {
+    const auto rows_of = [&](const S* x, T factor) -> Panel<const T> {
       if constexpr (kInPlace<S>)
-        if (width == depth && padded == rows && in.visible.group == 1) return {x, in.query_stride};
+        if (factor == 1 && width == depth && padded == rows && in.visible.group == 1) return {x, in.query_stride};
       T* const packed = arena.take(padded * width);
-      pack_rows(query_rows(in, x), 0, rows, T{1}, packed, width);
+      pack_rows(query_rows(in, x), 0, rows, factor, packed, width);
       return {packed, width};
     };
-    q = rows_of(in.q);
-    dy = rows_of(dy_rows);
+    q = rows_of(in.q, on_q);
+    dy = rows_of(dy_rows, T{1});
     dq = arena.take(padded * width);
     for (T** line : {&logsumexp, &delta}) *line = arena.take(padded);
     for (T** block : {&packed_k, &dk, &dv}) *block = arena.take(kBlock * width);
@@ -279,15 +291,14 @@ void vjp(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last, con
       return hn::Mul(part.load(d, a + j), part.load(d, b + j));
     });
   }
-  const auto one = [](std::int64_t) { return T{1}; };
-  const auto scale = [&](std::int64_t) { return in.scale; };
+  const auto all_by = [](T factor) { return [factor](std::int64_t) { return factor; }; };
   for (std::int64_t key = first * kBlock; key < end; key += kBlock) {
     const std::int64_t keys = std::min(kBlock, end - key), from = key * in.key_stride;
     Panel<const T> k{at.packed_k, at.width};
     if constexpr (kInPlace<S>)
       if (at.width == depth) k = {in.k + from, in.key_stride};
     if (k.data == at.packed_k) pack_rows(key_rows(in, in.k), key, keys, T{1}, at.packed_k, at.width);
-    pack_columns(in.k + from, in.key_stride, keys, depth, in.scale, at.k_columns);
+    pack_columns(in.k + from, in.key_stride, keys, depth, at.on_k, at.k_columns);
     pack_columns(in.v + from, in.key_stride, keys, depth, T{1}, at.v_columns);
     std::fill_n(at.dk, kBlock * at.width, T{0});
     std::fill_n(at.dv, kBlock * at.width, T{0});
@@ -297,10 +308,10 @@ void vjp(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last, con
       const std::int64_t count = std::min(kBlock, rows_end - row);
       if (!masked_out(in, {row, row + count}, key)) vjp_block(in, at, row, count, key, k);
     }
-    unpack_rows(at.dk, at.width, scale, key_rows(in, out.dk), key, keys);
-    unpack_rows(at.dv, at.width, one, key_rows(in, out.dv), key, keys);
+    unpack_rows(at.dk, at.width, all_by(at.on_k), key_rows(in, out.dk), key, keys);
+    unpack_rows(at.dv, at.width, all_by(1), key_rows(in, out.dv), key, keys);
   }
-  unpack_rows(at.dq, at.width, scale, query_rows(in, out.dq), 0, rows);
+  unpack_rows(at.dq, at.width, all_by(in.scale), query_rows(in, out.dq), 0, rows);
 }
 
 template <class T>

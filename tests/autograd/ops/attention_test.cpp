@@ -149,6 +149,21 @@ TEST(Attention, IsTheComposedOpForAllDepths) {
   }
 }
 
+// Queries, keys and dy that fill vectors and tiles are read where they lie.
+TEST(Attention, IsTheComposedOpWhereRowsFillTiles) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    const TargetGuard guard(target);
+    for (const Sizes& n : {Sizes{1, 64, 128, 2, 2, 16}, Sizes{2, 136, 136, 3, 3, 32}})
+      for (const AttentionOptions& o :
+           {AttentionOptions{}, {.window = 9}, {.mask = bias({n.queries, 1}, DType::f64), .dropout = 0.3}}) {
+        SCOPED_TRACE(::testing::Message()
+                     << hwy::TargetName(target) << ", depth " << n.depth << ", window " << o.window);
+        expect_twins(n, o, DType::f64, 1e-12);
+        if (!o.mask.defined()) expect_twins(n, o, DType::f32, 5e-6);
+      }
+  }
+}
+
 TEST(Attention, GradientsPassGradcheck) {
   for (const Sizes& n : {Sizes{1, 5, 7, 4, 2, 3}, Sizes{2, 7, 4, 2, 2, 5}, Sizes{1, 66, 66, 1, 1, 2}})
     for (const AttentionOptions& o : all_options(n, DType::f64))
@@ -222,6 +237,19 @@ TEST(Attention, SurvivesLargeScores) {
   expect_close(attention(q, q, v).value().slice(1, 1, 2), v.slice(1, 0, 1).clone(), 10);
   for (const Tensor& grad : gradients(op, {q, q, v}, v))
     for (const double g : grad.to_vector<double>()) EXPECT_TRUE(std::isfinite(g));
+}
+
+// The only key of a query has a weight of 1, however large its score: the vjp has to compute the same score.
+TEST(Attention, HasTheGradientOfALargeScore) {
+  for (const std::int64_t depth : {16, 32, 96})
+    for (const double size : {1e2, 1e3, 3e4}) {
+      const Sizes n{1, 8, 8, 2, 2, depth};
+      const auto x = n.inputs(DType::f32);
+      const Tensor large = full(Shape{}, size, DType::f32), dy = normal(n.q(), 4, DType::f32);
+      const auto grads = gradients([](auto v) { return attention(v[0], v[1], v[2], {.window = 1}); },
+                                   {(large * x[0]).value(), (large * x[1]).value(), x[2]}, dy);
+      EXPECT_TRUE(identical(grads[2], dy)) << depth << ", " << size;
+    }
 }
 
 TEST(Attention, PropagatesNaN) {
