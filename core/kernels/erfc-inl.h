@@ -38,7 +38,7 @@ HWY_INLINE V exp_of_minus_square(D d, V a) {
 
 /// erfc(x) by the rational approximations of Cody (Math. Comp. 23, 1969) for |x| up to 0.46875, up to 4 and beyond: to
 /// some ulp for negative and small x, and of exp for large ones. NaN stays NaN; results below the smallest normal
-/// number are 0.
+/// number may be 0.
 template <class D, class V>
 HWY_NOINLINE V erfc(D d, V x) {
   using T = hn::TFromD<D>;

@@ -64,6 +64,9 @@ class Moves : public Probe {
     }
     ++next_;
   }
+  /// Whether f64 computed as many ops as bf16.
+  bool done() const { return next_ == noted_.size(); }
+
   void propagates(const RecordedOp& op, std::span<Tensor> dys) override {
     for (std::size_t i = 0; i < dys.size(); ++i)
       if (is_bf16_.at(op.first_output + i)) move(dys[i]);
@@ -141,6 +144,7 @@ nn::Verification check_in_bf16(const RecordedCase& golden, const Path& path, dou
     Moves moves(notes.stored(), rng);
     for (const auto& [key, moved] : run(wide, path, DType::f64, &moves))
       farthest[key] = std::max(farthest[key], distance(moved, exact.at(key)));
+    check<Error>(moves.done(), "bf16 computes ops that f64 does not");
   }
   nn::Verification verification{.tolerance = 1};
   for (const auto& [key, value] : got) {
