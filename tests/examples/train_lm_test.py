@@ -92,7 +92,7 @@ def mixed(program, folder):
 
 def medium(program, folder):
     """--matmul-precision medium learns as f32 does, or is f32 and says so; it resumes bit for bit and is recorded."""
-    flags = ["--text", write_text(folder), *TINY, "--lr", 5e-3, "--min-lr", 5e-3, "--connection", "mhc"]
+    flags = ["--text", write_text(folder), *TINY, "--channels", 64, "--lr", 5e-3, "--min-lr", 5e-3, "--connection", "mhc"]
     whole, broken, highest = (folder / part for part in ("whole", "broken", "highest"))
     precision = ["--matmul-precision", "medium"]
     for out, more in ((highest, ["--steps", 30]), (whole, ["--steps", 30, *precision]), (broken, ["--steps", 15, *precision]),
