@@ -2,16 +2,8 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::abs_test {
+namespace braid::op_tests::abs_test {
 namespace {
-
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::value_and_slope;
 
 TEST(Abs, DropsTheSign) {
   expect_values(abs(f64({4}, {-2, 0, 3, -kInfinity})), {4}, {2, 0, 3, kInfinity});
@@ -32,4 +24,4 @@ TEST(Abs, TakesIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::abs_test
+}  // namespace braid::op_tests::abs_test

@@ -2,13 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::argmax_test {
+namespace braid::op_tests::argmax_test {
 namespace {
 
-using op_tests::f64;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
 using ::testing::ElementsAre;
 using ::testing::ThrowsMessage;
 
@@ -86,4 +82,4 @@ TEST(ArgMax, RejectsAnEmptyChoice) {
 }
 
 }  // namespace
-}  // namespace braid::argmax_test
+}  // namespace braid::op_tests::argmax_test

@@ -2,14 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::arithmetic_test {
+namespace braid::op_tests::arithmetic_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::i32;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 constexpr std::int32_t kLowest = std::numeric_limits<std::int32_t>::min(),
@@ -98,4 +93,4 @@ TEST(Arithmetic, CompoundAssignmentBroadcasts) {
 }
 
 }  // namespace
-}  // namespace braid::arithmetic_test
+}  // namespace braid::op_tests::arithmetic_test

@@ -8,16 +8,9 @@
 #include <cmath>
 #include <limits>
 
-namespace braid::attention_test {
+namespace braid::op_tests::attention_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::gradients;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 constexpr std::uint64_t kSeed = 11;
@@ -319,4 +312,4 @@ TEST(Attention, RejectsOptionsOutsideTheirRanges) {
 }
 
 }  // namespace
-}  // namespace braid::attention_test
+}  // namespace braid::op_tests::attention_test

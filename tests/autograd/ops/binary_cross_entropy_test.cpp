@@ -5,15 +5,9 @@
 
 #include <braid/core/reduce.h>
 
-namespace braid::binary_cross_entropy_test {
+namespace braid::op_tests::binary_cross_entropy_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// By the definition, in long double.
@@ -107,4 +101,4 @@ TEST(BinaryCrossEntropy, RejectsWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::binary_cross_entropy_test
+}  // namespace braid::op_tests::binary_cross_entropy_test

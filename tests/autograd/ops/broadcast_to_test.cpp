@@ -2,13 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::broadcast_to_test {
+namespace braid::op_tests::broadcast_to_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 TEST(BroadcastTo, RepeatsAlongNewAxesAndAxesOfSizeOne) {
@@ -31,4 +27,4 @@ TEST(BroadcastTo, RejectsAShapeThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::broadcast_to_test
+}  // namespace braid::op_tests::broadcast_to_test

@@ -4,14 +4,8 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::cast_test {
+namespace braid::op_tests::cast_test {
 namespace {
-
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::normal;
 
 TEST(Cast, Converts) {
   EXPECT_TRUE(identical(cast(f64({3}, {0.1, -2, 3}), DType::f32), Tensor::of<float>({3}, {0.1F, -2, 3})));
@@ -21,7 +15,7 @@ TEST(Cast, Converts) {
 }
 
 TEST(Cast, GivesEveryNumberAnInteger) {
-  const Tensor x = f64({5}, {op_tests::kNaN, op_tests::kInfinity, -op_tests::kInfinity, 1e10, -1e10});
+  const Tensor x = f64({5}, {kNaN, kInfinity, -kInfinity, 1e10, -1e10});
   const int least = std::numeric_limits<int>::min(), most = std::numeric_limits<int>::max();
   EXPECT_TRUE(identical(cast(x, DType::i32), i32({5}, {0, most, least, most, least})));
   EXPECT_TRUE(identical(cast(x.to(DType::f32), DType::i32), i32({5}, {0, most, least, most, least})));
@@ -54,4 +48,4 @@ TEST(Cast, IntegersAreConstants) {
 }
 
 }  // namespace
-}  // namespace braid::cast_test
+}  // namespace braid::op_tests::cast_test

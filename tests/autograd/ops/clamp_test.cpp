@@ -2,16 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::clamp_test {
+namespace braid::op_tests::clamp_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
 using ::testing::ThrowsMessage;
 
 TEST(Clamp, MovesElementsIntoTheRange) {
@@ -41,4 +34,4 @@ TEST(Clamp, RejectsBoundsInTheWrongOrder) {
 }
 
 }  // namespace
-}  // namespace braid::clamp_test
+}  // namespace braid::op_tests::clamp_test

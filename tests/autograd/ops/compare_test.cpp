@@ -3,15 +3,9 @@
 #include <braid/autograd/ops/where.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid::compare_test {
+namespace braid::op_tests::compare_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::ThrowsMessage;
@@ -58,7 +52,7 @@ TEST(Compare, MatchesTheLanguageForEveryPairAndDtype) {
 
 TEST(Compare, WalksBlocksTailsAndViews) {
   for (const std::int64_t n : {0, 1, 1023, 20001}) {
-    const Tensor a = op_tests::normal({n, 2}, 1).select(1, 0), b = op_tests::normal({n}, 2);
+    const Tensor a = normal({n, 2}, 1).select(1, 0), b = normal({n}, 2);
     const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
     const std::vector<int> result = less(a, b).to_vector<int>();
     for (std::size_t i = 0; i < result.size(); ++i) ASSERT_EQ(result[i], x[i] < y[i]) << i;
@@ -80,4 +74,4 @@ TEST(Compare, RejectsWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::compare_test
+}  // namespace braid::op_tests::compare_test

@@ -2,14 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::concat_test {
+namespace braid::op_tests::concat_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kA = f64({2, 2}, {1, 2, 3, 4}), kB = f64({2, 1}, {5, 6});
@@ -83,4 +78,4 @@ TEST(Stack, RejectsPartsOfDifferentShapes) {
 }
 
 }  // namespace
-}  // namespace braid::concat_test
+}  // namespace braid::op_tests::concat_test

@@ -6,14 +6,9 @@
 
 #include <braid/autograd/ops/linear.h>
 
-namespace braid::conv1d_test {
+namespace braid::op_tests::conv1d_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::gradients;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// By the definition, tap by tap.
@@ -226,4 +221,4 @@ TEST(Conv1dErrors, NameWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::conv1d_test
+}  // namespace braid::op_tests::conv1d_test

@@ -8,17 +8,9 @@
 #include <braid/autograd/ops/softmax.h>
 #include <braid/core/parallel.h>
 
-namespace braid::cross_entropy_test {
+namespace braid::op_tests::cross_entropy_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// logits [rows, V], by the definition.
@@ -265,4 +257,4 @@ TEST(CrossEntropySettings, ThatAreWrongAreNamed) {
 }
 
 }  // namespace
-}  // namespace braid::cross_entropy_test
+}  // namespace braid::op_tests::cross_entropy_test

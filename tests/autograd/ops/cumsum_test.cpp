@@ -5,17 +5,9 @@
 
 #include <braid/core/reduce.h>
 
-namespace braid::cumsum_test {
+namespace braid::op_tests::cumsum_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::kNaN;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 TEST(CumSum, AddsUpAlongAnAxis) {
@@ -63,4 +55,4 @@ TEST(CumSum, RejectsAnAxisThatIsNotThereAndIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::cumsum_test
+}  // namespace braid::op_tests::cumsum_test

@@ -2,12 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::dropout_test {
+namespace braid::op_tests::dropout_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::gradients;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 TEST(Dropout, DropsThatShareAndKeepsTheMean) {
@@ -53,4 +50,4 @@ TEST(Dropout, RejectsAProbabilityOutsideItsRange) {
 }
 
 }  // namespace
-}  // namespace braid::dropout_test
+}  // namespace braid::op_tests::dropout_test

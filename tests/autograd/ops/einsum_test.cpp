@@ -4,14 +4,9 @@
 #include <map>
 #include <string>
 
-namespace braid::einsum_test {
+namespace braid::op_tests::einsum_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::f64;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// The sum over all values of all letters, one product at a time: what the text says, literally.
@@ -239,4 +234,4 @@ TEST(EinsumErrors, NameTheOperandThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::einsum_test
+}  // namespace braid::op_tests::einsum_test

@@ -5,16 +5,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::exp_test {
+namespace braid::op_tests::exp_test {
 namespace {
 
-using op_tests::expect_elementwise;
-using op_tests::expect_gradients;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
-using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
 
 TEST(Exp, MatchesTheStandardLibrary) { expect_elementwise(exp, std::exp, -12, 12); }
@@ -59,4 +52,4 @@ TEST(Exp, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::exp_test
+}  // namespace braid::op_tests::exp_test

@@ -4,16 +4,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::expm1_test {
+namespace braid::op_tests::expm1_test {
 namespace {
 
-using op_tests::expect_elementwise;
-using op_tests::expect_gradients;
-using op_tests::expect_relatively_close;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
-using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
 
 TEST(Expm1, MatchesTheStandardLibrary) {
@@ -55,4 +48,4 @@ TEST(Expm1, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::expm1_test
+}  // namespace braid::op_tests::expm1_test

@@ -5,15 +5,9 @@
 #include <braid/autograd/ops/transpose.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid::flip_test {
+namespace braid::op_tests::flip_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -47,4 +41,4 @@ TEST(Flip, RejectsAxesThatAreNotThere) {
 }
 
 }  // namespace
-}  // namespace braid::flip_test
+}  // namespace braid::op_tests::flip_test

@@ -2,16 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::gather_test {
+namespace braid::op_tests::gather_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -122,4 +115,4 @@ TEST(ScatterAdd, RejectsASourceThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::gather_test
+}  // namespace braid::op_tests::gather_test

@@ -3,17 +3,9 @@
 #include <tests/autograd/ops/support.h>
 #include <numbers>
 
-namespace braid::gelu_test {
+namespace braid::op_tests::gelu_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_elementwise;
-using op_tests::expect_gradients;
-using op_tests::f64;
-using op_tests::i32;
-using op_tests::kNaN;
-using op_tests::normal;
-using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
 
 double tanh_reference(double x) {
@@ -86,4 +78,4 @@ TEST(GeluErf, GradientsPassGradcheck) {
 }
 
 }  // namespace
-}  // namespace braid::gelu_test
+}  // namespace braid::op_tests::gelu_test

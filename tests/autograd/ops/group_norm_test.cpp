@@ -5,14 +5,9 @@
 
 #include <braid/autograd/ops/layer_norm.h>
 
-namespace braid::group_norm_test {
+namespace braid::op_tests::group_norm_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::gradients;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// By the definition. x [B, C, T]
@@ -105,4 +100,4 @@ TEST(GroupNorm, RejectsWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::group_norm_test
+}  // namespace braid::op_tests::group_norm_test

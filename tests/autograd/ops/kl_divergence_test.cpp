@@ -7,16 +7,9 @@
 #include <braid/autograd/ops/softmax.h>
 #include <braid/core/reduce.h>
 
-namespace braid::kl_divergence_test {
+namespace braid::op_tests::kl_divergence_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::kInfinity;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Reduction kReductions[] = {Reduction::mean, Reduction::sum, Reduction::none, Reduction::batch_mean};
@@ -78,4 +71,4 @@ TEST(KLDivergence, RejectsWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::kl_divergence_test
+}  // namespace braid::op_tests::kl_divergence_test

@@ -5,13 +5,9 @@
 #include <tests/autograd/ops/support.h>
 #include <cmath>
 
-namespace braid::layer_norm_test {
+namespace braid::op_tests::layer_norm_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::gradients;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// x [rows, C], weight [C], bias [C] -> [rows, C], by the definition.
@@ -107,4 +103,4 @@ TEST(LayerNorm, RunsWithoutParameters) {
 }
 
 }  // namespace
-}  // namespace braid::layer_norm_test
+}  // namespace braid::op_tests::layer_norm_test

@@ -5,14 +5,9 @@
 #include <braid/autograd/ops/transpose.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid::linear_test {
+namespace braid::op_tests::linear_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::gradients;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const auto kLinear = [](std::span<const Var> x) { return linear(x[0], x[1], x[2]); };
@@ -92,4 +87,4 @@ TEST(Linear, RejectsMixedDtypes) {
 }
 
 }  // namespace
-}  // namespace braid::linear_test
+}  // namespace braid::op_tests::linear_test

@@ -5,16 +5,9 @@
 #include <braid/autograd/ops/arithmetic.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid::log1p_test {
+namespace braid::op_tests::log1p_test {
 namespace {
 
-using op_tests::expect_elementwise;
-using op_tests::expect_gradients;
-using op_tests::expect_relatively_close;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
-using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
 
 TEST(Log1p, MatchesTheStandardLibrary) {
@@ -46,4 +39,4 @@ TEST(Log1p, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::log1p_test
+}  // namespace braid::op_tests::log1p_test

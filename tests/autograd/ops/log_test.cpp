@@ -2,16 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::log_test {
+namespace braid::op_tests::log_test {
 namespace {
 
-using op_tests::expect_elementwise;
-using op_tests::expect_gradients;
-using op_tests::f64;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
 
 TEST(Log, MatchesTheStandardLibrary) {
@@ -40,4 +33,4 @@ TEST(Log, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::log_test
+}  // namespace braid::op_tests::log_test

@@ -5,18 +5,9 @@
 #include <braid/autograd/ops/sum.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid::logsumexp_test {
+namespace braid::op_tests::logsumexp_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 TEST(Logsumexp, MatchesTheDefinition) {
@@ -67,4 +58,4 @@ TEST(Logsumexp, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::logsumexp_test
+}  // namespace braid::op_tests::logsumexp_test

@@ -2,17 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::masked_fill_test {
+namespace braid::op_tests::masked_fill_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6}), kMask = i32({3}, {0, 1, 0});
@@ -47,4 +39,4 @@ TEST(MaskedFill, RejectsAMaskThatIsLargerAndAValueThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::masked_fill_test
+}  // namespace braid::op_tests::masked_fill_test

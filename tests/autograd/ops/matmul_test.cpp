@@ -3,14 +3,9 @@
 #include <braid/autograd/ops/transpose.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid::matmul_test {
+namespace braid::op_tests::matmul_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::f64;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// a [m, k], b [k, n] -> [m, n], by the definition.
@@ -98,4 +93,4 @@ TEST(Matmul, RejectsVectorsAndMixedDtypes) {
 }
 
 }  // namespace
-}  // namespace braid::matmul_test
+}  // namespace braid::op_tests::matmul_test

@@ -2,16 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::max_test {
+namespace braid::op_tests::max_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::kNaN;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 5, 3, 4, -2, 6});
@@ -82,4 +75,4 @@ TEST(Min, RejectsAnEmptyChoice) {
 }
 
 }  // namespace
-}  // namespace braid::max_test
+}  // namespace braid::op_tests::max_test

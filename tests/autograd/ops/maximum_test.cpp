@@ -3,16 +3,9 @@
 #include <braid/autograd/ops/arithmetic.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid::maximum_test {
+namespace braid::op_tests::maximum_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::kNaN;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const auto kMaximum = [](std::span<const Var> x) { return maximum(x[0], x[1]); };
@@ -85,4 +78,4 @@ TEST(Minimum, TakesNumbers) {
 }
 
 }  // namespace
-}  // namespace braid::maximum_test
+}  // namespace braid::op_tests::maximum_test

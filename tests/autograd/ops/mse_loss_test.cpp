@@ -2,14 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::mse_loss_test {
+namespace braid::op_tests::mse_loss_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const auto kMseLoss = [](std::span<const Var> x) { return mse_loss(x[0], x[1]); };
@@ -50,4 +45,4 @@ TEST(MseLoss, RejectsShapesThatDiffer) {
 }
 
 }  // namespace
-}  // namespace braid::mse_loss_test
+}  // namespace braid::op_tests::mse_loss_test

@@ -3,18 +3,9 @@
 #include <tests/autograd/ops/support.h>
 #include <cmath>
 
-namespace braid::norm_test {
+namespace braid::op_tests::norm_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 TEST(Norm, IsTheRootOfTheSumOfSquares) {
@@ -75,4 +66,4 @@ TEST(Norm, NamesItselfInErrors) {
 }
 
 }  // namespace
-}  // namespace braid::norm_test
+}  // namespace braid::op_tests::norm_test

@@ -2,11 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::one_hot_test {
+namespace braid::op_tests::one_hot_test {
 namespace {
 
-using op_tests::expect_values;
-using op_tests::i32;
 using ::testing::ThrowsMessage;
 
 TEST(OneHot, HasAOneAtEachId) {
@@ -45,4 +43,4 @@ TEST(OneHot, RejectsIdsThatAreNoClass) {
 }
 
 }  // namespace
-}  // namespace braid::one_hot_test
+}  // namespace braid::op_tests::one_hot_test

@@ -2,16 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::pad_test {
+namespace braid::op_tests::pad_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 2}, {1, 2, 3, 4});
@@ -43,4 +36,4 @@ TEST(Pad, RejectsBadCountsAndValues) {
 }
 
 }  // namespace
-}  // namespace braid::pad_test
+}  // namespace braid::op_tests::pad_test

@@ -2,14 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::pow_test {
+namespace braid::op_tests::pow_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
 
 const auto kPow = [](std::span<const Var> x) { return pow(x[0], x[1]); };
@@ -60,4 +55,4 @@ TEST(Pow, TakesANumberToThePowersOfATensor) {
 }
 
 }  // namespace
-}  // namespace braid::pow_test
+}  // namespace braid::op_tests::pow_test

@@ -2,16 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::relu_test {
+namespace braid::op_tests::relu_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
 
 TEST(Relu, KeepsWhatIsPositive) {
@@ -32,4 +25,4 @@ TEST(Relu, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::relu_test
+}  // namespace braid::op_tests::relu_test

@@ -2,15 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::repeat_test {
+namespace braid::op_tests::repeat_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 2}, {1, 2, 3, 4});
@@ -61,4 +55,4 @@ TEST(Repeat, RejectsCountsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace braid::repeat_test
+}  // namespace braid::op_tests::repeat_test

@@ -3,13 +3,9 @@
 #include <braid/autograd/ops/transpose.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid::reshape_test {
+namespace braid::op_tests::reshape_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -66,4 +62,4 @@ TEST(Squeeze, RejectsALargerAxis) {
 }
 
 }  // namespace
-}  // namespace braid::reshape_test
+}  // namespace braid::op_tests::reshape_test

@@ -6,13 +6,9 @@
 #include <tests/autograd/ops/support.h>
 #include <cmath>
 
-namespace braid::rms_norm_test {
+namespace braid::op_tests::rms_norm_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::gradients;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// x [rows, C], weight [C] -> [rows, C], by the definition.
@@ -89,4 +85,4 @@ TEST(RmsNorm, RejectsAScalar) {
 }
 
 }  // namespace
-}  // namespace braid::rms_norm_test
+}  // namespace braid::op_tests::rms_norm_test

@@ -4,15 +4,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::roll_test {
+namespace braid::op_tests::roll_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -43,4 +37,4 @@ TEST(Roll, RejectsAnAxisThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace braid::roll_test
+}  // namespace braid::op_tests::roll_test

@@ -3,13 +3,9 @@
 #include <tests/autograd/ops/support.h>
 #include <cmath>
 
-namespace braid::rotary_embedding_test {
+namespace braid::op_tests::rotary_embedding_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::gradients;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// x [B, T, H, D], by the definition.
@@ -120,4 +116,4 @@ TEST(RotaryEmbedding, RejectsWhatItCannotRotate) {
 }
 
 }  // namespace
-}  // namespace braid::rotary_embedding_test
+}  // namespace braid::op_tests::rotary_embedding_test

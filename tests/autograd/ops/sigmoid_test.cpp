@@ -2,16 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::sigmoid_test {
+namespace braid::op_tests::sigmoid_test {
 namespace {
 
-using op_tests::expect_elementwise;
-using op_tests::expect_gradients;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
-using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
 
 double reference(double x) { return 1 / (1 + std::exp(-x)); }
@@ -38,4 +31,4 @@ TEST(Sigmoid, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::sigmoid_test
+}  // namespace braid::op_tests::sigmoid_test

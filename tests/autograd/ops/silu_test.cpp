@@ -2,15 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::silu_test {
+namespace braid::op_tests::silu_test {
 namespace {
 
-using op_tests::expect_elementwise;
-using op_tests::expect_gradients;
-using op_tests::f64;
-using op_tests::i32;
-using op_tests::normal;
-using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
 
 double reference(double x) { return x / (1 + std::exp(-x)); }
@@ -35,4 +29,4 @@ TEST(Silu, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::silu_test
+}  // namespace braid::op_tests::silu_test

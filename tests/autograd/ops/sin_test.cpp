@@ -4,15 +4,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::sin_test {
+namespace braid::op_tests::sin_test {
 namespace {
 
-using op_tests::expect_elementwise;
-using op_tests::expect_gradients;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
-using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
 
 TEST(Sin, MatchesTheStandardLibrary) {
@@ -51,4 +45,4 @@ TEST(Sin, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::sin_test
+}  // namespace braid::op_tests::sin_test

@@ -3,14 +3,9 @@
 #include <braid/autograd/ops/transpose.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid::slice_test {
+namespace braid::op_tests::slice_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -86,4 +81,4 @@ TEST(Select, RejectsPositionsOutsideTheAxis) {
 }
 
 }  // namespace
-}  // namespace braid::slice_test
+}  // namespace braid::op_tests::slice_test

@@ -3,18 +3,9 @@
 #include <braid/autograd/ops/log.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid::softmax_test {
+namespace braid::op_tests::softmax_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// softmax of each row of x [rows, n], in long double.
@@ -110,4 +101,4 @@ TEST(LogSoftmax, GradientsPassGradcheck) {
 }
 
 }  // namespace
-}  // namespace braid::softmax_test
+}  // namespace braid::op_tests::softmax_test

@@ -4,16 +4,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::softplus_test {
+namespace braid::op_tests::softplus_test {
 namespace {
 
-using op_tests::expect_elementwise;
-using op_tests::expect_gradients;
-using op_tests::expect_relatively_close;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
-using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
 
 /// Naive, in a wider type.
@@ -50,4 +43,4 @@ TEST(Softplus, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::softplus_test
+}  // namespace braid::op_tests::softplus_test

@@ -7,18 +7,9 @@
 
 #include <braid/autograd/ops/gather.h>
 
-namespace braid::sort_test {
+namespace braid::op_tests::sort_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
 using ::testing::ElementsAre;
 using ::testing::NanSensitiveDoubleEq;
 using ::testing::Pointwise;
@@ -126,4 +117,4 @@ TEST(Sort, RejectsWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace braid::sort_test
+}  // namespace braid::op_tests::sort_test

@@ -4,14 +4,9 @@
 #include <braid/autograd/ops/concat.h>
 #include <tests/autograd/ops/support.h>
 
-namespace braid::split_test {
+namespace braid::op_tests::split_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
@@ -83,4 +78,4 @@ TEST(Chunk, RejectsAnAxisThatCannotBeCutSo) {
 }
 
 }  // namespace
-}  // namespace braid::split_test
+}  // namespace braid::op_tests::split_test

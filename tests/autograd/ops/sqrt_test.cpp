@@ -2,15 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::sqrt_test {
+namespace braid::op_tests::sqrt_test {
 namespace {
 
-using op_tests::expect_elementwise;
-using op_tests::expect_gradients;
-using op_tests::f64;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
 
 double reciprocal_sqrt(double x) { return 1 / std::sqrt(x); }
@@ -41,4 +35,4 @@ TEST(Rsqrt, GradientsPassGradcheck) {
 }
 
 }  // namespace
-}  // namespace braid::sqrt_test
+}  // namespace braid::op_tests::sqrt_test

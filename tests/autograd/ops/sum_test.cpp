@@ -2,15 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::sum_test {
+namespace braid::op_tests::sum_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::i32;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -84,4 +78,4 @@ TEST(Mean, ErrorsNameIt) {
 }
 
 }  // namespace
-}  // namespace braid::sum_test
+}  // namespace braid::op_tests::sum_test

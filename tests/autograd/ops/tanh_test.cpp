@@ -2,16 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::tanh_test {
+namespace braid::op_tests::tanh_test {
 namespace {
 
-using op_tests::expect_elementwise;
-using op_tests::expect_gradients;
-using op_tests::i32;
-using op_tests::kInfinity;
-using op_tests::kNaN;
-using op_tests::normal;
-using op_tests::value_and_slope;
 using ::testing::ThrowsMessage;
 
 TEST(Tanh, MatchesTheStandardLibrary) {
@@ -37,4 +30,4 @@ TEST(Tanh, RejectsIntegers) {
 }
 
 }  // namespace
-}  // namespace braid::tanh_test
+}  // namespace braid::op_tests::tanh_test

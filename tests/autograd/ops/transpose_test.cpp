@@ -2,13 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::transpose_test {
+namespace braid::op_tests::transpose_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -51,4 +47,4 @@ TEST(Permute, RejectsAxesThatAreNoPermutation) {
 }
 
 }  // namespace
-}  // namespace braid::transpose_test
+}  // namespace braid::op_tests::transpose_test

@@ -2,16 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::tril_test {
+namespace braid::op_tests::tril_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::kNaN;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kX = f64({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -59,4 +52,4 @@ TEST(Tril, RejectsWhatIsNoMatrix) {
 }
 
 }  // namespace
-}  // namespace braid::tril_test
+}  // namespace braid::op_tests::tril_test

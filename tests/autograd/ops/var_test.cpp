@@ -5,17 +5,9 @@
 
 #include <braid/autograd/ops/arithmetic.h>
 
-namespace braid::var_test {
+namespace braid::op_tests::var_test {
 namespace {
 
-using op_tests::expect_close;
-using op_tests::expect_gradients;
-using op_tests::expect_same_bits_on_any_threads;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::kNaN;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 /// By the definition, in long double.
@@ -98,4 +90,4 @@ TEST(VarOp, NamesItselfInErrors) {
 }
 
 }  // namespace
-}  // namespace braid::var_test
+}  // namespace braid::op_tests::var_test

@@ -2,16 +2,9 @@
 
 #include <tests/autograd/ops/support.h>
 
-namespace braid::where_test {
+namespace braid::op_tests::where_test {
 namespace {
 
-using op_tests::expect_gradients;
-using op_tests::expect_values;
-using op_tests::f64;
-using op_tests::gradients;
-using op_tests::i32;
-using op_tests::kNaN;
-using op_tests::normal;
 using ::testing::ThrowsMessage;
 
 const Tensor kMask = i32({3}, {1, 0, -2});
@@ -62,4 +55,4 @@ TEST(Where, TakesNumbers) {
 }
 
 }  // namespace
-}  // namespace braid::where_test
+}  // namespace braid::op_tests::where_test
