@@ -191,7 +191,7 @@ struct VjpScratch {
   VjpScratch(Arena<T> arena, const AttentionHeads<S>& in, const S* dy_rows)
       : width(round_up(in.depth, lanes_of<T>())),
         on_q(is_power_of_two(in.scale) ? 1 : in.scale),
-        on_k(is_power_of_two(in.scale) ? in.scale : 1) {
+        on_k(in.scale / on_q) {
     const std::int64_t depth = in.depth, rows = in.visible.rows(), padded = round_up(rows, kTileRows);
     const auto rows_of = [&](const S* x, T factor) -> Panel<const T> {
       if constexpr (kInPlace<S>)

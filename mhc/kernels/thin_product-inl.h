@@ -95,7 +95,7 @@ void multiply_thin_n(const ThinProduct<T>& p, Prefetcher prefetcher) {
 template <class T>
 void multiply_thin(const ThinProduct<T>& p, Prefetcher prefetcher) {
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(hn::ScalableTag<T>()));
-  if constexpr (kLanes > 1) {
+  if constexpr (kLanes > 1) {  // without vectors it gains nothing, and takes long to compile
     switch ((p.columns + kLanes - 1) / kLanes) {
       case 1: return multiply_thin_n<1>(p, prefetcher);
       case 2: return multiply_thin_n<2>(p, prefetcher);
