@@ -8,6 +8,7 @@
 #include <bench/benchmark_main.h>
 #include <bench/machine.h>
 #include <braid/core/detail/gemm_in_parts.h>
+#include <braid/core/gemm.h>
 #include <braid/core/matmul.h>
 #include <braid/core/random.h>
 #include <fmt/core.h>
@@ -39,7 +40,7 @@ void add_linear(std::vector<Product>& products, std::int64_t tokens, std::int64_
   products.push_back({out, in, tokens, true, false});
 }
 
-/// How a product is made: of f32 by detail::gemm_in_parts, or, with no parts, by matrix_product.
+/// How a product is made: of f32 in parts, or, without, by multiply-adds; of other types as ever.
 struct Method {
   std::string name;
   DType dtype;
@@ -48,10 +49,15 @@ struct Method {
 };
 
 Tensor multiply(const Product& p, const Tensor& a, const Tensor& b, int parts) {
-  if (parts == 0) return matrix_product(a, b);
+  if (a.dtype() != DType::f32) return matrix_product(a, b);
   Tensor c(Shape{p.m, p.n}, DType::f32);
-  detail::gemm_in_parts(parts, p.transpose_a, p.transpose_b, p.m, p.n, p.k, a.data<float>(), p.transpose_a ? p.m : p.k,
-                        b.data<float>(), p.transpose_b ? p.k : p.n, 0, c.mutable_data<float>(), p.n);
+  const std::int64_t lda = p.transpose_a ? p.m : p.k, ldb = p.transpose_b ? p.k : p.n;
+  const float *pa = a.data<float>(), *pb = b.data<float>();
+  float* const pc = c.mutable_data<float>();
+  if (parts == 0)
+    gemm<float>(p.transpose_a, p.transpose_b, p.m, p.n, p.k, 1, pa, lda, pb, ldb, 0, pc, p.n);
+  else
+    detail::gemm_in_parts(parts, p.transpose_a, p.transpose_b, p.m, p.n, p.k, pa, lda, pb, ldb, 0, pc, p.n);
   return c;
 }
 

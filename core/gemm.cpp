@@ -4,13 +4,11 @@
 #include <stdexcept>
 #include <type_traits>
 
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
-
 #include <fmt/format.h>
 
 #include <braid/core/batch_invariant.h>
+#include <braid/core/detail/gemm_by_amx.h>
+#include <braid/core/kernels/amx.h>
 #include <braid/core/kernels/convert.h>
 #include <braid/core/kernels/packed_product.h>
 #include <braid/core/parallel.h>
@@ -98,21 +96,12 @@ constexpr int64_t kRowsAtATime = 256;
 #endif
 }
 
-#ifdef __x86_64__
-bool has_amx() {
-  static const bool has = [] {  // asked once: under a hypervisor it takes microseconds
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0;  // AMX-BF16
-  }();
-  return has;
-}
-#endif
-
 /// Whether the processor multiplies bf16 faster than f32: by AMX, which comes with AVX512_BF16, or by the latter, which
 /// on Intel's has half the speed of f32.
 bool has_bf16_products() {
 #ifdef __x86_64__
-  static const bool has = __builtin_cpu_supports("avx512bf16") && (has_amx() || !__builtin_cpu_is("intel"));
+  static const bool has =
+      __builtin_cpu_supports("avx512bf16") && (kernels::amx::is_available() || !__builtin_cpu_is("intel"));
   return has;
 #else
   return false;
@@ -234,15 +223,14 @@ Tile choose_tile_of_few_rows(int64_t m, int64_t n, int64_t k) {
   return {m, n * k < 2 * kElements ? n : ((kElements + k - 1) / k + 63) / 64 * 64};
 }
 
+/// Shorter than a group of its tiles, packing costs more than oneDNN's product.
+constexpr int64_t kLeastSideForAmx = 32;
+
 }  // namespace
 
 const char* bf16_products() {
-#ifdef __x86_64__
   if (!has_bf16_products()) return "f32";
-  return has_amx() ? "AMX" : "AVX512_BF16";
-#else
-  return "f32";
-#endif
+  return kernels::amx::is_available() ? "AMX" : "AVX512_BF16";
 }
 
 template <class T, class C>
@@ -255,6 +243,14 @@ template <class T, class C>
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Compute<T> alpha, const T* a,
           int64_t lda, const T* b, int64_t ldb, Compute<T> beta, C* c, int64_t ldc, const Compute<T>* row) {
   if (m == 0 || n == 0) return;
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    if (alpha == 1 && std::min({m, n, k}) >= kLeastSideForAmx && kernels::amx::is_available() &&
+        !BatchInvariant::active()) {
+      detail::gemm_by_amx(1, Product<T, C>{transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc},
+                          row);
+      return;
+    }
+  }
   const bool few_rows = is_packed<Compute<T>>() && m <= kernels::packed_product_kernels().of<Compute<T>>().few_rows;
   const Tile tile = few_rows ? choose_tile_of_few_rows(m, n, k) : choose_tile(m, n, k);
   const int64_t across = (n + tile.columns - 1) / tile.columns;

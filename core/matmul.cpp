@@ -57,8 +57,11 @@ Shape product_shape(const char* op, const Tensor& a, const Tensor& b) {
   return lead.concat({a.size(-2), b.size(-1)});
 }
 
-/// Shorter than that, the sides of factors are too few to split: maps of streams, and the rows of generation.
-constexpr std::int64_t kLeastSideInParts = 64;
+/// Whether it pays to split the factors of a product: not where they are short, as maps of streams and the rows of
+/// generation, nor where each number that is split serves few products.
+bool is_worth_splitting(int parts, std::int64_t m, std::int64_t n, std::int64_t k) {
+  return std::min({m, n, k}) >= 64 && std::min(k, m * n / (m + n)) >= 32 * parts;
+}
 
 /// One product, by what matmul_precision() allows.
 template <class T, class C>
@@ -66,9 +69,9 @@ void multiply(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n
               std::int64_t lda, const T* b, std::int64_t ldb, Compute<T> beta, C* c, std::int64_t ldc,
               const Compute<T>* row) {
   if constexpr (std::is_same_v<T, float>) {
-    const bool may_split = std::min({m, n, k}) >= kLeastSideInParts && !BatchInvariant::active();
-    const int parts = may_split ? detail::parts_of_f32() : 0;
-    if (parts > 0 && detail::gemm_in_parts(parts, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, beta, c, ldc, row))
+    const int parts = BatchInvariant::active() ? 0 : detail::parts_of_f32();
+    if (parts > 0 && is_worth_splitting(parts, m, n, k) &&
+        detail::gemm_in_parts(parts, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, beta, c, ldc, row))
       return;
   }
   gemm<T>(transpose_a, transpose_b, m, n, k, Compute<T>{1}, a, lda, b, ldb, beta, c, ldc, row);

@@ -78,6 +78,13 @@ int default_num_threads() {
   return count;
 }
 
+/// The blocks that one thread takes before it helps others: the same ones in every job of that size, whose data its
+/// caches may still hold.
+struct alignas(64) Share {
+  std::atomic<int64_t> next{0};
+  int64_t end = 0;
+};
+
 /// Persistent workers and one job at a time. The caller publishes a job, opens the gate and takes blocks itself;
 /// workers that wake in time enter and take blocks too. The caller then closes the gate and waits for the entered ones
 /// only, so that a worker that sleeps late delays nobody.
@@ -105,11 +112,11 @@ class Pool {
     const std::lock_guard lock(mutex_);
     start_workers();
     job_ = job;
-    next_block_.store(0, std::memory_order_relaxed);
+    deal_blocks();
     gate_.store(kOpen, std::memory_order_release);
     wake_workers();
     inside_block() = true;
-    take_blocks();
+    take_blocks(0);
     inside_block() = false;
     gate_.fetch_and(~kOpen);
     await(gate_, [](uint32_t gate) { return gate == 0; });
@@ -125,7 +132,8 @@ class Pool {
 
   void start_workers() {
     const uint32_t seen = epoch_.load();
-    while (static_cast<int>(workers_.size()) + 1 < num_threads()) workers_.emplace_back([this, seen] { work(seen); });
+    for (int i = static_cast<int>(workers_.size()) + 1; i < num_threads(); ++i)
+      workers_.emplace_back([this, i, seen] { work(i, seen); });
   }
 
   void stop_workers() {
@@ -141,7 +149,7 @@ class Pool {
     epoch_.notify_all();
   }
 
-  void work(uint32_t seen) {
+  void work(int thread, uint32_t seen) {
     inside_block() = true;
     while (true) {
       await(epoch_, [seen](uint32_t epoch) { return epoch != seen; });
@@ -149,7 +157,7 @@ class Pool {
       if (stopping_.load()) return;
       if (!enter()) continue;
       detail::set_batch_invariant(job_.batch_invariant);
-      take_blocks();
+      take_blocks(thread);
       if (gate_.fetch_sub(1) == 1) gate_.notify_one();
     }
   }
@@ -162,13 +170,26 @@ class Pool {
     return false;
   }
 
-  void take_blocks() noexcept {
-    const auto next = [this] { return next_block_.fetch_add(1, std::memory_order_relaxed); };
+  void deal_blocks() {
+    const auto threads = static_cast<size_t>(num_threads());
+    if (shares_.size() != threads) shares_ = std::vector<Share>(threads);
+    for (size_t i = 0; i < threads; ++i) {
+      const auto first = [&](size_t share) { return job_.blocks * static_cast<int64_t>(share) / num_threads(); };
+      shares_[i].next.store(first(i), std::memory_order_relaxed);
+      shares_[i].end = first(i + 1);
+    }
+  }
+
+  void take_blocks(int thread) noexcept {
     try {
-      for (int64_t index = next(); index < job_.blocks; index = next()) job_.run_block(index);
+      for (size_t i = 0; i < shares_.size(); ++i) {
+        Share& share = shares_[(static_cast<size_t>(thread) + i) % shares_.size()];
+        const auto next = [&share] { return share.next.fetch_add(1, std::memory_order_relaxed); };
+        for (int64_t index = next(); index < share.end; index = next()) job_.run_block(index);
+      }
     } catch (...) {
       if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
-      next_block_.store(job_.blocks, std::memory_order_relaxed);
+      for (Share& share : shares_) share.next.store(share.end, std::memory_order_relaxed);
     }
   }
 
@@ -179,9 +200,9 @@ class Pool {
   std::atomic<bool> failed_{false};
   std::exception_ptr error_;                    // written by the thread that sets failed_, read when all have left
   Job job_;                                     // written while the gate is closed and nobody is inside
+  std::vector<Share> shares_;                   // as well
   alignas(64) std::atomic<uint32_t> epoch_{0};  // changes with every job; workers sleep on it
   alignas(64) std::atomic<uint32_t> gate_{0};
-  alignas(64) std::atomic<int64_t> next_block_{0};
 };
 
 }  // namespace

@@ -4,7 +4,9 @@
 #include <atomic>
 
 #include <braid/core/bfloat16.h>
+#include <braid/core/detail/gemm_by_amx.h>
 #include <braid/core/gemm.h>
+#include <braid/core/kernels/amx.h>
 #include <braid/core/kernels/convert.h>
 #include <braid/core/parallel.h>
 #include <braid/core/storage.h>
@@ -51,6 +53,8 @@ class Parts {
 bool gemm_in_parts(int parts, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a,
                    int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc, const float* row) {
   if (m == 0 || n == 0 || k == 0) return false;
+  if (kernels::amx::is_available())
+    return gemm_by_amx<float, float>(parts, {transpose_a, transpose_b, m, n, k, 1, a, lda, b, ldb, beta, c, ldc}, row);
   const Parts left(parts, Order::large_first, transpose_a, transpose_a ? k : m, transpose_a ? m : k, a, lda);
   if (!left.finite) return false;
   const Parts right(parts, Order::small_first, !transpose_b, transpose_b ? n : k, transpose_b ? k : n, b, ldb);
