@@ -68,8 +68,32 @@ __attribute__((target("avx512f,avx512bf16"))) double multiply_add_bf16(std::int6
   for (const __m512& sum : sums) *sink += static_cast<double>(sum[0]);
   return 4.0 * kChains * 16 * static_cast<double>(rounds);
 }
+
+/// The products of four pairs of tiles, as many operations as AMX makes.
+__attribute__((target("amx-tile,amx-bf16"))) double multiply_tiles(std::int64_t rounds, double*) {
+  struct alignas(64) Configuration {
+    std::uint8_t palette = 1, first_row = 0, reserved[14] = {};
+    std::uint16_t bytes_of_rows[16] = {64, 64, 64, 64, 64, 64};
+    std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16};
+  };
+  static constexpr Configuration configuration;
+  _tile_loadconfig(&configuration);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_release();
+  return 2.0 * 4 * 16 * 16 * 32 * static_cast<double>(rounds);
+}
+
+double multiply_bf16(std::int64_t rounds, double* sink) {
+  return bf16_products() == std::string_view("AMX") ? multiply_tiles(rounds / 10, sink)
+                                                    : multiply_add_bf16(rounds, sink);
+}
 #else
-double multiply_add_bf16(std::int64_t, double*) { return 0; }
+double multiply_bf16(std::int64_t, double*) { return 0; }
 #endif
 
 /// In seconds.
@@ -137,7 +161,7 @@ Machine measure() {
   while (bytes > kSmallest && copy.rate(bytes / 2) < 1.15 * slowest) bytes /= 2;
   const double f32 = measure_flops(HWY_DYNAMIC_DISPATCH(multiply_add_f32));
   const bool has_bf16 = bf16_products() != std::string_view("f32");
-  return {f32, measure_flops(HWY_DYNAMIC_DISPATCH(multiply_add_f64)), has_bf16 ? measure_flops(multiply_add_bf16) : f32,
+  return {f32, measure_flops(HWY_DYNAMIC_DISPATCH(multiply_add_f64)), has_bf16 ? measure_flops(multiply_bf16) : f32,
           slowest, 2 * bytes};
 }
 

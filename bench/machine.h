@@ -9,7 +9,7 @@ namespace braid::bench {
 struct Machine {
   double flops;              ///< f32 multiply-adds on num_threads() threads, two operations each, per second
   double flops_f64;          ///< f64 ones
-  double flops_bf16;         ///< those of bf16 by AVX512_BF16; f32's where there is none
+  double flops_bf16;         ///< those of bf16 by AMX or AVX512_BF16; f32's where there is neither
   double copy_bytes;         ///< read and written per second by copying past all caches on num_threads() threads
   std::int64_t cache_bytes;  ///< in use, read or written: from here on copying is as slow as copy_bytes
 

@@ -5,13 +5,14 @@ namespace braid {
 
 /// How exact products of f32 matrices have to be, in PyTorch's words.
 enum class MatmulPrecision {
-  highest,  ///< as exact as f32
+  highest,  ///< as exact as f32; factors may be sums of three bf16: six products of bf16
   high,     ///< to 2^-16 of their factors, which may be sums of two bf16: three products of bf16
   medium,   ///< to 2^-8 of their factors, which may be rounded to bf16: one product of bf16
 };
 
 /// For matrix_product and all that rests on it, in this process. What is allowed is done where it is faster: `medium`
-/// where bf16_products() tells of a unit, `high` by AMX, where all three sides are at least 64. Products with a factor
+/// where bf16_products() tells of a unit, `highest` and `high` by AMX, where all three sides are at least 64, and
+/// large enough that splitting pays. Products with a factor
 /// that is not finite, or too large for bf16, are as exact as ever; in the others what lies below 2^-126, in factors or
 /// sums, counts as zero, and a sum within 2^-7 of the largest float may become infinite. Inside of a BatchInvariant
 /// scope, in batches of several matrices, and in the fused ops of attention and hyper-connections, products stay f32's

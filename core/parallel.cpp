@@ -96,7 +96,7 @@ class Pool {
     return pool;
   }
 
-  explicit Pool(int num_threads) : num_threads_(num_threads) {}
+  explicit Pool(int num_threads) : num_threads_(num_threads), shares_(static_cast<size_t>(num_threads)) {}
   ~Pool() { stop_workers(); }
 
   int num_threads() const { return num_threads_.load(std::memory_order_relaxed); }
@@ -105,6 +105,7 @@ class Pool {
     const std::lock_guard lock(mutex_);
     if (count == num_threads()) return;
     stop_workers();
+    shares_ = std::vector<Share>(static_cast<size_t>(count));
     num_threads_.store(count, std::memory_order_relaxed);
   }
 
@@ -171,12 +172,12 @@ class Pool {
   }
 
   void deal_blocks() {
-    const auto threads = static_cast<size_t>(num_threads());
-    if (shares_.size() != threads) shares_ = std::vector<Share>(threads);
-    for (size_t i = 0; i < threads; ++i) {
-      const auto first = [&](size_t share) { return job_.blocks * static_cast<int64_t>(share) / num_threads(); };
-      shares_[i].next.store(first(i), std::memory_order_relaxed);
-      shares_[i].end = first(i + 1);
+    const auto threads = static_cast<int64_t>(shares_.size());
+    int64_t first = 0;
+    for (int64_t i = 0; i < threads; ++i) {
+      Share& share = shares_[static_cast<size_t>(i)];
+      share.next.store(first, std::memory_order_relaxed);
+      share.end = first += job_.blocks / threads + (i < job_.blocks % threads ? 1 : 0);
     }
   }
 
