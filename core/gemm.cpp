@@ -101,7 +101,7 @@ constexpr int64_t kRowsAtATime = 256;
 bool has_bf16_products() {
 #ifdef __x86_64__
   static const bool has =
-      __builtin_cpu_supports("avx512bf16") && (kernels::amx::is_available() || !__builtin_cpu_is("intel"));
+      kernels::amx::is_available() || (__builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel"));
   return has;
 #else
   return false;

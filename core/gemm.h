@@ -17,7 +17,8 @@ void gemm_serial(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64
                  int64_t lda, const T* b, int64_t ldb, Compute<T> beta, C* c, int64_t ldc);
 
 /// The same on all threads: c is cut into tiles by the shape alone and each tile is computed by one thread over all of
-/// k, so that the bits of c do not depend on the number of threads. With beta = 0, a `row` [n] is added to each of c's.
+/// k, so that the bits of c do not depend on the number of threads. By AMX, which makes those of bfloat16 with sides of
+/// at least 32, they do not depend on tiles either. With beta = 0, a `row` [n] is added to each of c's.
 template <class T, class C = T>
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Compute<T> alpha, const T* a,
           int64_t lda, const T* b, int64_t ldb, Compute<T> beta, C* c, int64_t ldc, const Compute<T>* row = nullptr);

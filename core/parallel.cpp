@@ -172,25 +172,28 @@ class Pool {
   }
 
   void deal_blocks() {
-    const auto threads = static_cast<int64_t>(shares_.size());
+    dealt_ = static_cast<size_t>(std::min<int64_t>(num_threads(), job_.blocks));
+    const auto count = static_cast<int64_t>(dealt_);
     int64_t first = 0;
-    for (int64_t i = 0; i < threads; ++i) {
+    for (int64_t i = 0; i < count; ++i) {
       Share& share = shares_[static_cast<size_t>(i)];
       share.next.store(first, std::memory_order_relaxed);
-      share.end = first += job_.blocks / threads + (i < job_.blocks % threads ? 1 : 0);
+      share.end = first += job_.blocks / count + (i < job_.blocks % count ? 1 : 0);
     }
   }
 
   void take_blocks(int thread) noexcept {
     try {
-      for (size_t i = 0; i < shares_.size(); ++i) {
-        Share& share = shares_[(static_cast<size_t>(thread) + i) % shares_.size()];
-        const auto next = [&share] { return share.next.fetch_add(1, std::memory_order_relaxed); };
-        for (int64_t index = next(); index < share.end; index = next()) job_.run_block(index);
+      for (size_t i = 0; i < dealt_; ++i) {
+        Share& share = shares_[(static_cast<size_t>(thread) + i) % dealt_];
+        while (share.next.load(std::memory_order_relaxed) < share.end) {
+          const int64_t index = share.next.fetch_add(1, std::memory_order_relaxed);
+          if (index < share.end) job_.run_block(index);
+        }
       }
     } catch (...) {
       if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
-      for (Share& share : shares_) share.next.store(share.end, std::memory_order_relaxed);
+      for (Share& share : shares_) share.next.store(share.end, std::memory_order_relaxed);  // nothing is left
     }
   }
 
@@ -199,9 +202,10 @@ class Pool {
   std::vector<std::thread> workers_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> failed_{false};
-  std::exception_ptr error_;                    // written by the thread that sets failed_, read when all have left
-  Job job_;                                     // written while the gate is closed and nobody is inside
-  std::vector<Share> shares_;                   // as well
+  std::exception_ptr error_;   // written by the thread that sets failed_, read when all have left
+  Job job_;                    // written while the gate is closed and nobody is inside
+  std::vector<Share> shares_;  // as well, of which the first `dealt_` have blocks
+  size_t dealt_ = 0;
   alignas(64) std::atomic<uint32_t> epoch_{0};  // changes with every job; workers sleep on it
   alignas(64) std::atomic<uint32_t> gate_{0};
 };

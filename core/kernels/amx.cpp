@@ -24,6 +24,22 @@
 #define BRAID_ATTR __attribute__((target(BRAID_TARGET)))
 #define BRAID_INLINE __attribute__((always_inline)) inline
 
+namespace braid::kernels::amx {
+
+bool is_available() {
+  static const bool available = [] {  // asked once: under a hypervisor it takes microseconds
+    constexpr int kRequestPermission = 0x1023, kTiles = 18;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
+           (d >> 22 & 1) != 0 &&  // AMX-BF16
+           syscall(SYS_arch_prctl, kRequestPermission, kTiles) == 0;
+  }();
+  return available;
+}
+
+}  // namespace braid::kernels::amx
+
 HWY_PUSH_ATTRIBUTES(BRAID_TARGET)
 namespace braid::kernels::amx {
 namespace {
@@ -280,16 +296,6 @@ struct alignas(64) Configuration {
 };
 
 }  // namespace
-
-bool is_available() {
-  static const bool available = [] {  // asked once: under a hypervisor it takes microseconds
-    constexpr int kRequestPermission = 0x1023, kTiles = 18;
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22 & 1) != 0 &&  // AMX-BF16
-           syscall(SYS_arch_prctl, kRequestPermission, kTiles) == 0;
-  }();
-  return available;
-}
 
 template <class T>
 bool pack(Side side, int parts, Lines<T> x, std::int64_t lines, std::int64_t depth, bfloat16* to) {
