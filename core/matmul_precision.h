@@ -11,12 +11,11 @@ enum class MatmulPrecision {
 };
 
 /// For matrix_product and all that rests on it, in this process. What is allowed is done where it is faster: `medium`
-/// where bf16_products() tells of a unit, `highest` and `high` by AMX, where all three sides are at least 64, and
-/// large enough that splitting pays. Products with a factor
-/// that is not finite, or too large for bf16, are as exact as ever; in the others what lies below 2^-126, in factors or
-/// sums, counts as zero, and a sum within 2^-7 of the largest float may become infinite. Inside of a BatchInvariant
-/// scope, in batches of several matrices, and in the fused ops of attention and hyper-connections, products stay f32's
-/// own.
+/// where bf16_products() tells of a unit, `highest` and `high` by AMX, where all three sides are at least 64 and long
+/// enough for splitting to pay. Products with a factor that is not finite, or too large for bf16, are as exact as ever;
+/// in the others what lies below 2^-126, in parts or sums, counts as zero, so that numbers below 2^-110 and sums below
+/// 2^-100 lose digits, and a sum within 2^-7 of the largest float may become infinite. Inside of a BatchInvariant scope,
+/// in batches of several matrices, and in the fused ops of attention and hyper-connections, products stay f32's own.
 void set_matmul_precision(MatmulPrecision precision);
 /// `highest` until it is set.
 MatmulPrecision matmul_precision();
