@@ -14,8 +14,9 @@ enum class MatmulPrecision {
 /// where bf16_products() tells of a unit, `highest` and `high` by AMX, where all three sides are at least 64 and long
 /// enough for splitting to pay. Products with a factor that is not finite, or too large for bf16, are as exact as ever;
 /// in the others what lies below 2^-126, in parts or sums, counts as zero, so that numbers below 2^-110 and sums below
-/// 2^-100 lose digits, and a sum within 2^-7 of the largest float may become infinite. Inside of a BatchInvariant scope,
-/// in batches of several matrices, and in the fused ops of attention and hyper-connections, products stay f32's own.
+/// 2^-100 lose digits, and a sum within 2^-7 of the largest float may become infinite. Inside of a BatchInvariant
+/// scope, in batches of several matrices, and in the fused ops of attention and hyper-connections, products stay f32's
+/// own.
 void set_matmul_precision(MatmulPrecision precision);
 /// `highest` until it is set.
 MatmulPrecision matmul_precision();
