@@ -16,23 +16,20 @@ void convert(const From* x, To* y, std::int64_t n) {
   for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR { part.store(part.load(d, x + i), d, y + i); });
 }
 
-bool split(const float* x, std::int64_t n, int parts, bfloat16* y, std::int64_t step) {
+bool round_finite(const float* x, bfloat16* y, std::int64_t n) {
   const hn::ScalableTag<float> d;
   auto check = hn::Zero(d);  // NaN once something is not finite
   for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
-    auto rest = part.load(d, x + i);
-    for (int p = 0; p < parts; ++p) {
-      const auto nearest = round_to_halves(d, rest);
-      part.store(nearest, Halves<decltype(d)>(), reinterpret_cast<std::uint16_t*>(y + p * step + i));
-      rest = hn::Sub(rest, widen(d, nearest));  // exact; infinity leaves NaN
-      check = hn::Add(check, hn::Sub(rest, rest));
-    }
+    const auto nearest = round_to_halves(d, part.load(d, x + i));
+    part.store(nearest, Halves<decltype(d)>(), reinterpret_cast<std::uint16_t*>(y + i));
+    const auto rounded = widen(d, nearest);
+    check = hn::Add(check, hn::Sub(rounded, rounded));
   });
   return sum_lanes(d, check) == 0;
 }
 
 ConvertKernels kernels() {
-  return {.widen = convert<bfloat16, float>, .round = convert<float, bfloat16>, .split = split};
+  return {.widen = convert<bfloat16, float>, .round = convert<float, bfloat16>, .round_finite = round_finite};
 }
 
 }  // namespace

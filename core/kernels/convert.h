@@ -10,9 +10,8 @@ struct ConvertKernels {
   void (*widen)(const bfloat16* x, float* y, std::int64_t n);
   /// To nearest even.
   void (*round)(const float* x, bfloat16* y, std::int64_t n);
-  /// x as the sum of `parts` bf16, each the nearest to what the ones before leave; part p lies at y + p step. Whether
-  /// all of them are finite.
-  bool (*split)(const float* x, std::int64_t n, int parts, bfloat16* y, std::int64_t step);
+  /// The same; returns whether all results are finite.
+  bool (*round_finite)(const float* x, bfloat16* y, std::int64_t n);
 };
 
 ConvertKernels convert_kernels();

@@ -1,0 +1,28 @@
+#pragma once
+// What it takes to compile for AMX, of which Highway 1.0 knows nothing.
+#include <cstdint>
+
+#include <hwy/base.h>
+
+#if defined(__x86_64__) && defined(__linux__)
+#define BRAID_HAS_AMX 1
+#include <immintrin.h>
+#else
+#define BRAID_HAS_AMX 0
+#endif
+
+#if HWY_COMPILER_GCC_ACTUAL  // warns of its own intrinsics, bug 105593
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#define BRAID_AMX "amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16"
+#define BRAID_AMX_LAMBDA __attribute__((target(BRAID_AMX)))
+#define BRAID_INLINE __attribute__((always_inline)) inline
+
+namespace braid::kernels::amx {
+
+// Of a tile.
+inline constexpr std::int64_t kLines = 16, kDepth = 32, kSize = kLines * kDepth;
+
+}  // namespace braid::kernels::amx
