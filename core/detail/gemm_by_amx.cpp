@@ -22,12 +22,12 @@ namespace amx = kernels::amx;
 constexpr int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 constexpr int64_t round_up(int64_t n, int64_t multiple) { return divide_up(n, multiple) * multiple; }
 
-// k is cut into equal blocks, short ones for the sake of exact sums. A tile packs its rows of one, up to 1.3 MiB, which
-// the second-level cache holds.
-constexpr int64_t kMostDepth = 384, kMostRowsTimesDepth = 512 * kMostDepth, kPanel = 64;
-constexpr int64_t kScratch = 3 * (kMostRowsTimesDepth + kPanel * kMostDepth);
+// k is cut into equal blocks, of all parts together, which also keeps the sums of the more exact ones short. A tile
+// packs its rows of one, up to 1.3 MiB, which the second-level cache holds.
+constexpr int64_t kMostDepth = 1152, kMostRowsTimesDepth = 512 * kMostDepth, kPanel = 64;
+constexpr int64_t kScratch = kMostRowsTimesDepth + kPanel * kMostDepth;
 
-int64_t depth_of_blocks(int64_t k) { return round_up(divide_up(k, divide_up(k, kMostDepth)), 32); }
+int64_t depth_of_blocks(int parts, int64_t k) { return round_up(divide_up(k, divide_up(parts * k, kMostDepth)), 32); }
 
 /// Of the calling thread: what another one wrote comes at a tenth of the speed of the own cache.
 bfloat16* scratch() {
@@ -58,13 +58,13 @@ struct Tile {
 
 /// The tiles of c that take the least time: to pack a line costs as much as 50 products of it, and when all others are
 /// done one waits for a quarter of a tile. Sums do not depend on tiles.
-Tile choose_tile(int64_t m, int64_t n, int64_t k) {
+Tile choose_tile(int parts, int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kLeast = 2'000'000;  // products, in less time than a fork takes
   const int64_t threads = m * n * k < kLeast ? 1 : num_threads();
   const auto cut = [](int64_t size, int64_t count) { return std::min(size, round_up(divide_up(size, count), kPanel)); };
   Tile best{};
   double least = std::numeric_limits<double>::infinity();
-  int64_t down = divide_up(m * depth_of_blocks(k), kMostRowsTimesDepth);
+  int64_t down = divide_up(m * parts * depth_of_blocks(parts, k), kMostRowsTimesDepth);
   do {
     for (int64_t across = 1; across <= 4 * threads; across *= 2) {
       const Tile tile{cut(m, down), cut(n, across)};
@@ -87,8 +87,8 @@ class ByAmx {
       : parts_(parts),
         p_(p),
         row_(row),
-        depth_(depth_of_blocks(p.k)),
-        tile_(choose_tile(p.m, p.n, p.k)),
+        depth_(depth_of_blocks(parts, p.k)),
+        tile_(choose_tile(parts, p.m, p.n, p.k)),
         panels_(divide_up(p.n, kPanel)),
         b_(static_cast<size_t>(panels_ * packed_lines(kPanel, p.k)) * sizeof(bfloat16)) {}
 
@@ -98,7 +98,7 @@ class ByAmx {
       if (p_.beta != 0 && !is_finite(p_.transpose_a ? p_.k : p_.m, p_.transpose_a ? p_.m : p_.k, p_.a, p_.lda))
         return false;
     std::optional<kernels::Scratch<float>> sums;
-    if constexpr (!std::is_same_v<C, float>) sums.emplace(tile_.rows * tile_.columns);
+    if constexpr (!std::is_same_v<C, float>) sums.emplace(tile_.rows * columns_of_sums(tile_));
     const int64_t across = divide_up(p_.n, tile_.columns);
     std::atomic<bool> finite = true;
     parallel_for(divide_up(p_.m, tile_.rows) * across, 1, [&](int64_t index, int64_t) {
@@ -140,37 +140,54 @@ class ByAmx {
     return reinterpret_cast<bfloat16*>(b_.data()) + panels_ * packed_lines(kPanel, first) + packed_lines(j, depth);
   }
 
-  bool multiply(Tile at, Tile size, float* c, int64_t ldc) {
+  bool pack_a(int64_t i, int64_t rows, int64_t first) const {
     const amx::Lines<T> a = p_.transpose_a ? amx::Lines<T>{p_.a, 1, p_.lda} : amx::Lines<T>{p_.a, p_.lda, 1};
-    bfloat16* const rows = scratch();
+    return amx::pack(amx::Side::left, parts_, a.from(i, first), rows, std::min(depth_, p_.k - first), scratch());
+  }
+
+  /// A block of k, of packed rows.
+  void multiply_block(int64_t j, Tile size, int64_t first, float* c, int64_t ldc) {
+    const int64_t depth = std::min(depth_, p_.k - first);
+    const bool has_sums = first > 0 || p_.beta != 0;
+    amx::multiply({.parts = parts_,
+                   .m = size.rows,
+                   .n = size.columns,
+                   .k = depth,
+                   .a = scratch(),
+                   .b = packed_b(j, first, depth),
+                   .from = has_sums          ? c
+                           : row_ != nullptr ? row_ + j
+                                             : nullptr,
+                   .from_step = has_sums ? ldc : 0,
+                   .beta = first == 0 && p_.beta != 0 ? p_.beta : 1.0F,
+                   .c = c,
+                   .ldc = ldc});
+  }
+
+  bool multiply(Tile at, Tile size, float* c, int64_t ldc) {
     for (int64_t first = 0; first < p_.k; first += depth_) {
-      const int64_t depth = std::min(depth_, p_.k - first);
-      if (!amx::pack(amx::Side::left, parts_, a.from(at.rows, first), size.rows, depth, rows)) return false;
-      const bool has_sums = first > 0 || p_.beta != 0;
-      amx::multiply({.parts = parts_,
-                     .m = size.rows,
-                     .n = size.columns,
-                     .k = depth,
-                     .a = rows,
-                     .b = packed_b(at.columns, first, depth),
-                     .from = has_sums          ? c
-                             : row_ != nullptr ? row_ + at.columns
-                                               : nullptr,
-                     .from_step = has_sums ? ldc : 0,
-                     .beta = first == 0 && p_.beta != 0 ? p_.beta : 1.0F,
-                     .c = c,
-                     .ldc = ldc});
+      if (!pack_a(at.rows, size.rows, first)) return false;
+      multiply_block(at.columns, size, first, c, ldc);
     }
     return true;
   }
 
+  /// Sums that are complete after one block are rounded while the cache holds them.
+  int64_t columns_of_sums(Tile size) const { return p_.k <= depth_ ? kPanel : size.columns; }
+
   void multiply_and_round(Tile at, Tile size, bfloat16* c, float* sums) {
     const kernels::ConvertKernels convert = kernels::convert_kernels();
-    const int64_t step = size.columns;
-    if (p_.beta != 0)
-      for (int64_t i = 0; i < size.rows; ++i) convert.widen(c + i * p_.ldc, sums + i * step, step);
-    multiply(at, size, sums, step);
-    for (int64_t i = 0; i < size.rows; ++i) convert.round(sums + i * step, c + i * p_.ldc, step);
+    const int64_t most = columns_of_sums(size);
+    for (int64_t j = 0; j < size.columns; j += most) {
+      const int64_t columns = std::min(most, size.columns - j);
+      if (p_.beta != 0)
+        for (int64_t i = 0; i < size.rows; ++i) convert.widen(c + i * p_.ldc + j, sums + i * columns, columns);
+      for (int64_t first = 0; first < p_.k; first += depth_) {
+        if (j == 0) pack_a(at.rows, size.rows, first);
+        multiply_block(at.columns + j, {size.rows, columns}, first, sums, columns);
+      }
+      for (int64_t i = 0; i < size.rows; ++i) convert.round(sums + i * columns, c + i * p_.ldc + j, columns);
+    }
   }
 
   int parts_;
