@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include <braid/core/kernels/amx-inl.h>
 #include <braid/core/kernels/amx.h>
-#include <braid/core/kernels/amx_target.h>
 
 #if BRAID_HAS_AMX
 HWY_PUSH_ATTRIBUTES(BRAID_AMX)

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include <braid/core/kernels/amx-inl.h>
 #include <braid/core/kernels/amx.h>
-#include <braid/core/kernels/amx_target.h>
 
 #if BRAID_HAS_AMX
 #include <cpuid.h>
