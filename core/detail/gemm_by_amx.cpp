@@ -121,7 +121,7 @@ class ByAmx {
 
   bool pack_b() {
     constexpr int64_t kElements = 32768;
-    const amx::Lines<T> b = p_.transpose_b ? amx::Lines<T>{p_.b, p_.ldb, 1} : amx::Lines<T>{p_.b, 1, p_.ldb};
+    const kernels::Lines<T> b = kernels::columns_of_b(p_);
     const int64_t some = std::max<int64_t>(1, kElements / (kPanel * depth_));
     std::atomic<bool> finite = true;
     parallel_for(panels_ * divide_up(p_.k, depth_), some, [&](int64_t begin, int64_t end) {
@@ -141,8 +141,8 @@ class ByAmx {
   }
 
   bool pack_a(int64_t i, int64_t rows, int64_t first) const {
-    const amx::Lines<T> a = p_.transpose_a ? amx::Lines<T>{p_.a, 1, p_.lda} : amx::Lines<T>{p_.a, p_.lda, 1};
-    return amx::pack(amx::Side::left, parts_, a.from(i, first), rows, std::min(depth_, p_.k - first), scratch());
+    return amx::pack(amx::Side::left, parts_, kernels::rows_of_a(p_).from(i, first), rows,
+                     std::min(depth_, p_.k - first), scratch());
   }
 
   /// A block of k, of packed rows.

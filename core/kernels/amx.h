@@ -2,23 +2,13 @@
 #include <cstdint>
 
 #include <braid/core/bfloat16.h>
+#include <braid/core/kernels/packed_product.h>
 
 /// Products by AMX, the unit of some processors that multiplies tiles of 16 x 32 numbers of bf16 and adds up in f32.
 namespace braid::kernels::amx {
 
 /// Whether this processor has it, and the system lets programs use it.
 bool is_available();
-
-/// Rows of op(a), or columns of op(b): element p of line i at data[i * line_step + p * depth_step]. One step is 1.
-template <class T>
-struct Lines {
-  const T* data;
-  std::int64_t line_step, depth_step;
-
-  Lines from(std::int64_t line, std::int64_t p) const {
-    return {data + line * line_step + p * depth_step, line_step, depth_step};
-  }
-};
 
 /// Lines are packed in groups: two tiles for every 32 of their depth, and for each part.
 inline constexpr std::int64_t kGroup = 32;

@@ -29,17 +29,6 @@ constexpr std::int64_t kDepth = 1536 / sizeof(T);
 constexpr std::int64_t kRowBlock = 96;
 constexpr std::int64_t kColumnBlock = 768;
 
-/// Rows of op(a) or columns of op(b): element p of line i at data[i * line_step + p * depth_step]. One step is 1.
-template <class T>
-struct Lines {
-  const T* data;
-  std::int64_t line_step, depth_step;
-
-  Lines from(std::int64_t line, std::int64_t p) const {
-    return {data + line * line_step + p * depth_step, line_step, depth_step};
-  }
-};
-
 /// to [depth, kWidth] = kWidth lines side by side, of which `lines` are there; the others become zero.
 template <std::int64_t kWidth, class T>
 void pack_strip(Lines<T> x, std::int64_t lines, std::int64_t depth, T* to) {
@@ -140,11 +129,6 @@ struct FewRows {
   }
 };
 
-template <class T>
-Lines<T> rows_of_a(const PackedProduct<T>& p) {
-  return p.transpose_a ? Lines<T>{p.a, 1, p.lda} : Lines<T>{p.a, p.lda, 1};
-}
-
 /// The same bits for few rows, in the time that it takes to read b.
 template <class T>
 std::int64_t multiply_few_rows(const PackedProduct<T>& p, T* scratch) {
@@ -173,8 +157,7 @@ void multiply(PackedProduct<T> p, T* scratch) {
     p.b += p.transpose_b ? done * p.ldb : done;
     p.c += done;
   }
-  const Lines<T> a = rows_of_a(p);
-  const Lines<T> b = p.transpose_b ? Lines<T>{p.b, p.ldb, 1} : Lines<T>{p.b, 1, p.ldb};
+  const Lines<T> a = rows_of_a(p), b = columns_of_b(p);
   T* const packed_a = scratch;
   T* const packed_b = scratch + round_up(std::min(p.m, kRowBlock), kRows) * round_up(std::min(p.k, kDepth<T>), 16);
   PackedProduct<T> part = p;

@@ -20,6 +20,27 @@ struct PackedProduct {
   std::int64_t ldc;
 };
 
+/// Rows of op(a), or columns of op(b): element p of line i at data[i * line_step + p * depth_step]. One step is 1.
+template <class T>
+struct Lines {
+  const T* data;
+  std::int64_t line_step, depth_step;
+
+  Lines from(std::int64_t line, std::int64_t p) const {
+    return {data + line * line_step + p * depth_step, line_step, depth_step};
+  }
+};
+
+template <class T, class C>
+Lines<T> rows_of_a(const PackedProduct<T, C>& p) {
+  return p.transpose_a ? Lines<T>{p.a, 1, p.lda} : Lines<T>{p.a, p.lda, 1};
+}
+
+template <class T, class C>
+Lines<T> columns_of_b(const PackedProduct<T, C>& p) {
+  return p.transpose_b ? Lines<T>{p.b, p.ldb, 1} : Lines<T>{p.b, 1, p.ldb};
+}
+
 /// The kernels for the best instruction set of this processor. T is float or double.
 template <class T>
 struct PackedProductKernels {
