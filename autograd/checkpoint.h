@@ -2,6 +2,7 @@
 #include <tuple>
 #include <utility>
 
+#include <braid/autograd/composed.h>
 #include <braid/autograd/params.h>
 
 namespace braid {
@@ -40,9 +41,11 @@ Var checkpoint(F f, const Args&... args) {
   });
   if (detail::opens_checkpoints(inputs)) return f(args...);
   Tensor y = std::apply(f, std::as_const(constants)).value();
-  return record("checkpoint", std::move(y), inputs, [f, constants](const Tensor& dy, const Needs& needs) {
-    return detail::recompute_vjp(f, constants, dy, needs);
-  });
+  return record("checkpoint", std::move(y), inputs,
+                [f, constants, forms = Composed::state()](const Tensor& dy, const Needs& needs) {
+                  const Composed as_before(forms);
+                  return detail::recompute_vjp(f, constants, dy, needs);
+                });
 }
 
 }  // namespace braid

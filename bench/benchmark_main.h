@@ -1,9 +1,9 @@
 #pragma once
 #include <functional>
 
+#include <apps/common/run_main.h>
 #include <benchmark/benchmark.h>
 #include <braid/core/error.h>
-#include <examples/common/run_main.h>
 
 namespace braid::bench {
 

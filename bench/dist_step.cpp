@@ -17,7 +17,7 @@
 #include <braid/braid.h>
 #include <braid/dist/accumulate.h>
 
-#include <examples/common/run_main.h>
+#include <apps/common/run_main.h>
 
 namespace {
 

@@ -8,9 +8,9 @@
 
 #include <bench/benchmark_main.h>
 #include <bench/machine.h>
-#include <braid/core/detail/gemm_in_parts.h>
-#include <braid/core/gemm.h>
-#include <braid/core/matmul.h>
+#include <braid/core/products/detail/gemm_in_parts.h>
+#include <braid/core/products/gemm.h>
+#include <braid/core/products/matmul.h>
 #include <braid/core/random.h>
 #include <fmt/core.h>
 

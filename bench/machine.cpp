@@ -10,8 +10,8 @@
 #include <immintrin.h>
 #endif
 
-#include <braid/core/gemm.h>
 #include <braid/core/parallel.h>
+#include <braid/core/products/gemm.h>
 #include <braid/core/tensor.h>
 
 #undef HWY_TARGET_INCLUDE

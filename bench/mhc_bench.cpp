@@ -82,7 +82,7 @@ class Workbench {
   std::string difference_;
 };
 
-/// `calls` is how many calls one iteration makes: its time is that of all of them.
+/// `calls` is the number of calls in one iteration, whose time is that of all of them.
 void report(benchmark::State& state, double calls, double bytes, double copy_bytes) {
   using benchmark::Counter;
   state.counters["calls"] = calls;
@@ -90,14 +90,13 @@ void report(benchmark::State& state, double calls, double bytes, double copy_byt
   state.counters["share_of_copy"] = Counter(calls * bytes / copy_bytes, Counter::kIsIterationInvariantRate);
 }
 
-void measure(benchmark::State& state, Workbench& bench, const std::shared_ptr<const Case>& c, mhc::Path path,
-             Pass pass) {
+void measure(benchmark::State& state, Workbench& bench, const std::shared_ptr<const Case>& c, Form form, Pass pass) {
   Workload& workload = bench.workload(c);
   if (!bench.difference().empty()) return state.SkipWithError(bench.difference().c_str());
   workload.warm_up(pass);
-  workload.run(path, pass);  // for memory that only this path needs
+  workload.run(form, pass);  // for memory that only this form needs
   const double copy_bytes = c->mode == Mode::latency ? machine().copy_bytes : copy_bytes_now();
-  for (auto _ : state) workload.run(path, pass);
+  for (auto _ : state) workload.run(form, pass);
   const MHCTraffic& bytes = c->operation.bytes;
   report(state, static_cast<double>(workload.calls()),
          pass == Pass::forward ? bytes.forward : bytes.forward + bytes.vjp, copy_bytes);
@@ -107,11 +106,11 @@ void add_benchmarks(const std::shared_ptr<Workbench>& bench, const std::shared_p
   const bool many_tokens = c->operation.output[0] >= 1024;  // one call takes milliseconds: still several in a row
   for (const auto& [pass, pass_name] :
        {std::pair{Pass::forward, "forward"}, {Pass::forward_backward, "forward_backward"}})
-    for (const auto& [path, path_name] : {std::pair{mhc::Path::fused, "fused"}, {mhc::Path::reference, "composed"}}) {
+    for (const auto& [form, form_name] : {std::pair{Form::fused, "fused"}, {Form::composed, "composed"}}) {
       const std::string title = fmt::format("{}/{}/{}/{}", c->operation.name,
-                                            c->mode == Mode::latency ? "latency" : "throughput", pass_name, path_name);
-      auto run = [bench, c, path = path, pass = pass](benchmark::State& state) {
-        measure(state, *bench, c, path, pass);
+                                            c->mode == Mode::latency ? "latency" : "throughput", pass_name, form_name);
+      auto run = [bench, c, form = form, pass = pass](benchmark::State& state) {
+        measure(state, *bench, c, form, pass);
       };
       with_percentiles(benchmark::RegisterBenchmark(title.c_str(), run))
           ->Repetitions(9)

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include <braid/core/tensor.h>
-#include <braid/mhc/path.h>
 
 namespace braid::bench {
 
@@ -15,12 +14,8 @@ struct MHCSizes {
   std::int64_t tokens, streams, channels;
 };
 
-/// One path of an operation, with its parameters.
-struct MHCForm {
-  std::function<Tensor(const Tensors& inputs)> forward;
-  /// The value, then the gradients of the inputs and of the parameters.
-  std::function<Tensors(const Tensors& inputs, const Tensor& dy)> forward_backward;
-};
+/// How an operation runs: by its fused kernels, or composed of other ops.
+enum class Form { fused, composed };
 
 /// The bytes that no implementation can avoid moving when nothing is in cache: what is read and written, once each.
 struct MHCTraffic {
@@ -29,10 +24,12 @@ struct MHCTraffic {
 
 struct MHCOperation {
   std::string name;           // mhc/B64/n4/C512
-  std::vector<Shape> inputs;  // what each call brings along
+  std::vector<Shape> inputs;  // of each call
   Shape output;
   MHCTraffic bytes;
-  std::function<MHCForm(mhc::Path)> form;
+  std::function<Tensor(const Tensors& inputs)> forward;
+  /// The value, then the gradients of the inputs and of the parameters.
+  std::function<Tensors(const Tensors& inputs, const Tensor& dy)> forward_backward;
 };
 
 /// `sinkhorn_knopp` of `tokens` matrices [n, n], 20 iterations.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <bench/machine.h>
+#include <braid/autograd/composed.h>
 #include <braid/core/parallel.h>
 #include <braid/core/random.h>
 #include <fmt/core.h>
@@ -11,18 +12,27 @@
 namespace braid::bench {
 namespace {
 
+/// While one is alive, this thread's operations run in a form.
+struct InForm {
+  std::optional<Composed> scope;
+
+  explicit InForm(Form form) {
+    if (form == Form::composed) scope.emplace(Composed::Ops::connections);
+  }
+};
+
 constexpr std::int64_t kCallsInFlight = 8, kLargeCall = 1024;  // tokens
 
 std::int64_t bytes_of(const Shape& shape) { return 4 * shape.numel(); }
 
-/// So many that inputs and outputs together pass the size from which on copying is as slow as it gets.
+/// Enough buffers that inputs and outputs together exceed all caches.
 std::int64_t ring_size(const MHCOperation& operation, std::int64_t calls) {
   std::int64_t bytes = bytes_of(operation.output);
   for (const Shape& shape : operation.inputs) bytes += bytes_of(shape);
   return std::max(2 * calls, machine().cache_bytes / bytes + 1);
 }
 
-/// The largest difference, relative to the largest number of `expected` or 1.
+/// The largest difference, relative to the largest |expected| or 1.
 double error(const Tensor& actual, const Tensor& expected) {
   const Tensor a = actual.contiguous(), b = expected.contiguous();
   const float *x = a.data<float>(), *y = b.data<float>();
@@ -36,8 +46,7 @@ double error(const Tensor& actual, const Tensor& expected) {
 
 }  // namespace
 
-Workload::Workload(const MHCOperation& operation, Mode mode)
-    : fused_(operation.form(mhc::Path::fused)), composed_(operation.form(mhc::Path::reference)) {
+Workload::Workload(const MHCOperation& operation, Mode mode) : operation_(operation) {
   calls_ = mode == Mode::latency || operation.output[0] >= kLargeCall ? 1 : kCallsInFlight;
   Rng rng(1);
   Tensors inputs;
@@ -52,29 +61,32 @@ Workload::Workload(const MHCOperation& operation, Mode mode)
 
 std::string Workload::difference() const {
   const Buffers& buffers = ring_.front();
-  const Tensors fused = fused_.forward_backward(buffers.inputs, buffers.dy);
-  const Tensors composed = composed_.forward_backward(buffers.inputs, buffers.dy);
+  const auto evaluate = [&](Form form) {
+    const InForm scope(form);
+    return operation_.forward_backward(buffers.inputs, buffers.dy);
+  };
+  const Tensors fused = evaluate(Form::fused), composed = evaluate(Form::composed);
   for (std::size_t i = 0; i < composed.size(); ++i)
     if (const double e = error(fused[i], composed[i]); !(e <= 1e-4))
-      return fmt::format("the fused path differs from the composed one by {:.1e} in {}", e,
+      return fmt::format("the fused form differs from the composed one by {:.1e} in {}", e,
                          i == 0 ? "its value" : fmt::format("gradient {}", i - 1));
-  if (const double e = error(fused_.forward(buffers.inputs), composed[0]); !(e <= 1e-4))
-    return fmt::format("the fused path differs from the composed one by {:.1e} without a tape", e);
+  if (const double e = error(operation_.forward(buffers.inputs), composed[0]); !(e <= 1e-4))
+    return fmt::format("the fused form differs from the composed one by {:.1e} without a tape", e);
   return "";
 }
 
 void Workload::warm_up(Pass pass) {
   if (warm_ == pass) return;
-  for (std::size_t done = 0; done < ring_.size(); done += static_cast<std::size_t>(calls_)) run(mhc::Path::fused, pass);
+  for (std::size_t done = 0; done < ring_.size(); done += static_cast<std::size_t>(calls_)) run(Form::fused, pass);
   warm_ = pass;
 }
 
-void Workload::run(mhc::Path path, Pass pass) {
-  const MHCForm& wanted = form(path);
+void Workload::run(Form form, Pass pass) {
   const auto call = [&](std::int64_t index) {
+    const InForm scope(form);
     Buffers& buffers = ring_[(next_ + static_cast<std::size_t>(index)) % ring_.size()];
-    buffers.results = pass == Pass::forward ? Tensors{wanted.forward(buffers.inputs)}
-                                            : wanted.forward_backward(buffers.inputs, buffers.dy);
+    buffers.results = pass == Pass::forward ? Tensors{operation_.forward(buffers.inputs)}
+                                            : operation_.forward_backward(buffers.inputs, buffers.dy);
   };
   if (calls_ == 1)
     call(0);

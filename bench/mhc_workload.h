@@ -18,14 +18,14 @@ class Workload {
  public:
   Workload(const MHCOperation& operation, Mode mode);
 
-  /// What differs between the fused and the composed path, or nothing.
+  /// The difference between the fused and the composed form in words; empty if there is none.
   std::string difference() const;
 
   /// Fills the ring with results, so that what follows finds memory for its own; once a pass.
   void warm_up(Pass pass);
 
   /// `calls()` calls. Small ones run side by side, a thread each; a large one uses all threads itself.
-  void run(mhc::Path path, Pass pass);
+  void run(Form form, Pass pass);
   std::int64_t calls() const { return calls_; }
 
  private:
@@ -35,9 +35,7 @@ class Workload {
     Tensors results;
   };
 
-  const MHCForm& form(mhc::Path path) const { return path == mhc::Path::fused ? fused_ : composed_; }
-
-  MHCForm fused_, composed_;
+  MHCOperation operation_;
   std::vector<Buffers> ring_;
   std::size_t next_ = 0;
   std::optional<Pass> warm_;

@@ -6,7 +6,7 @@
 
 #include <bench/statistics.h>
 #include <braid/core/reduce.h>
-#include <braid/mhc/mixing.h>
+#include <braid/mhc/mixings/mixing.h>
 
 namespace braid::bench {
 namespace {

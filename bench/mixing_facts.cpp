@@ -2,11 +2,11 @@
 // how fast the iterative ones converge. Prints JSON, of which plot_mixings.py makes the tables of docs/mixings.md.
 #include <nlohmann/json.hpp>
 
+#include <apps/common/run_main.h>
 #include <bench/mixing_convergence.h>
 #include <braid/autograd/ops.h>
 #include <braid/core/random.h>
-#include <braid/mhc/mixing.h>
-#include <examples/common/run_main.h>
+#include <braid/mhc/mixings/mixing.h>
 #include <fmt/core.h>
 
 namespace braid::bench {
@@ -41,7 +41,7 @@ double gradient_at_start(const mhc::Mixing& mixing) {
   const Var unit = g / sqrt(sum(g * g, {-2, -1}, true));
   Tape tape;
   const Var logits = tape.watch(mixing.start().broadcast_to({kDraws, mixing.logits()}));
-  tape.backward(mixing(logits, mhc::Path::fused), unit.value());
+  tape.backward(mixing(logits), unit.value());
   const Var gradient = tape.gradient(logits);
   return mean(sqrt(sum(gradient * gradient, {-1}))).item();
 }

@@ -3,8 +3,9 @@
 // surrounds them.
 #include <bench/benchmark_main.h>
 #include <bench/op_bench.h>
+#include <braid/autograd/composed.h>
 #include <braid/core/parallel.h>
-#include <braid/mhc/mixing.h>
+#include <braid/mhc/mixings/mixing.h>
 #include <fmt/core.h>
 
 namespace braid::bench {
@@ -19,8 +20,12 @@ void add_mixings() {
       const mhc::Mixing mixing(name, n);
       add_benchmarks({.name = fmt::format("mixings/{}", name),
                       .shapes = {{kMatrices, mixing.logits()}},
-                      .fused = [mixing](Vars v) { return mixing(v[0], mhc::Path::fused); },
-                      .composed = [mixing](Vars v) { return mixing(v[0], mhc::Path::reference); },
+                      .fused = [mixing](Vars v) { return mixing(v[0]); },
+                      .composed =
+                          [mixing](Vars v) {
+                            const Composed scope(Composed::Ops::connections);
+                            return mixing(v[0]);
+                          },
                       .forward = {},
                       .vjp = {},
                       .sizes = fmt::format("{}x{}x{}", kMatrices, n, n)});

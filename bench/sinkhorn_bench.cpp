@@ -8,6 +8,7 @@
 
 #include <bench/benchmark_main.h>
 #include <bench/statistics.h>
+#include <braid/autograd/composed.h>
 #include <braid/autograd/tape.h>
 #include <braid/core/parallel.h>
 #include <braid/core/random.h>
@@ -95,7 +96,10 @@ Var scalar_sinkhorn(const Var& logits) {
 
 using Function = std::function<Var(const Var&)>;
 
-Var composed(const Var& z) { return mhc::sinkhorn_knopp(z, kIterations, mhc::Marginal::columns, mhc::Path::reference); }
+Var composed(const Var& z) {
+  const Composed scope(Composed::Ops::connections);
+  return mhc::sinkhorn_knopp(z, kIterations);
+}
 
 struct Form {
   std::string name;

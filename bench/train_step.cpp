@@ -12,16 +12,16 @@
 
 #include <braid/braid.h>
 
+#include <apps/common/memory.h>
+#include <apps/common/run_main.h>
 #include <bench/machine.h>
-#include <examples/common/memory.h>
-#include <examples/common/run_main.h>
 
 namespace {
 
 using namespace braid;
 
 struct Options {
-  std::string connection = "mhc", mixing = "sinkhorn", path{mhc::name(mhc::default_path())}, dtype = "f32";
+  std::string connection = "mhc", mixing = "sinkhorn", path = mhc::composed() ? "reference" : "fused", dtype = "f32";
   std::int64_t channels = 384, context = 256, batch = 8, vocab = 65, streams = 4;
   int layers = 6, heads = 6, steps = 10, threads = 2;
   std::int64_t keep_every = 1;
@@ -87,7 +87,6 @@ class Run {
     const mhc::ConnectionConfig config{.kind = mhc::connection_kind(connection),
                                        .streams = o.streams,
                                        .mixing = o.mixing,
-                                       .path = mhc::path_named(o.path),
                                        .keep_every = keep_every(o)};
     const Model model(sizes, rng, [&](int index) { return mhc::Connection(config, o.channels, index, rng); });
     return nn::to_dtype(model, o.dtype == "f64" ? DType::f64 : DType::f32);
@@ -166,7 +165,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--mixing", o.mixing, "of mhc: what makes H_res of its logits: sinkhorn, newton, ..")
       ->capture_default_str();
   app.add_flag("--compare", o.compare, "residual, hc, mhc and single-pass in turn, with their ratio to residual");
-  app.add_option("--path", o.path, "fused or reference")->capture_default_str();
+  app.add_option("--path", o.path, "fused or reference: hyper-connections by fused kernels or composed of other ops")
+      ->check(CLI::IsMember({"fused", "reference"}))
+      ->capture_default_str();
   app.add_option("--dtype", o.dtype, "of parameters and activations: f32 or f64; or bf16, of activations")
       ->check(CLI::IsMember({"f32", "f64", "bf16"}))
       ->capture_default_str();

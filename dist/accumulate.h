@@ -7,7 +7,7 @@
 #include <braid/autograd/tape.h>
 #include <braid/dist/communicator.h>
 #include <braid/dist/detail/block_sum.h>
-#include <braid/nn/clip.h>
+#include <braid/nn/optim/clip.h>
 
 namespace braid::dist {
 

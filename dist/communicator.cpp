@@ -10,8 +10,8 @@
 
 #include <fmt/core.h>
 
-#include <braid/core/checksum.h>
 #include <braid/core/error.h>
+#include <braid/core/files/checksum.h>
 #include <braid/dist/detail/world.h>
 
 namespace braid::dist {

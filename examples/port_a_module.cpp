@@ -4,8 +4,8 @@
 
 #include <braid/braid.h>
 
-#include "common/run_info.h"
-#include "common/run_main.h"
+#include "../apps/common/run_info.h"
+#include "../apps/common/run_main.h"
 
 using namespace braid;
 

@@ -5,7 +5,7 @@
 
 #include <braid/braid.h>
 
-#include "common/run_main.h"
+#include "../apps/common/run_main.h"
 
 using namespace braid;
 

@@ -8,8 +8,8 @@
 
 #include <braid/braid.h>
 
-#include "common/run_folder.h"
-#include "common/run_main.h"
+#include "../apps/common/run_folder.h"
+#include "../apps/common/run_main.h"
 
 using namespace braid;
 

@@ -1,9 +1,9 @@
 // A checkpoint of train_lm: what load_checkpoint accepts, a run continues from. Inputs are given the checksum that they
 // should have, since none but the seeds would get past it.
-#include <braid/core/checksum.h>
-#include <braid/core/safetensors.h>
+#include <braid/core/files/checksum.h>
+#include <braid/core/files/safetensors.h>
 
-#include "../examples/train_lm/checkpoint.h"
+#include "../apps/train_lm/checkpoint.h"
 
 #include "safetensors_mutator.h"
 

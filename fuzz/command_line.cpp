@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "../examples/train_lm/config.h"
+#include "../apps/train_lm/config.h"
 
 #include "target.h"
 

@@ -1,7 +1,7 @@
 // Texts to learn: what a corpus accepts, it samples, decodes, and a checkpoint can name its characters.
 #include <nlohmann/json.hpp>
 
-#include "../examples/common/corpus.h"
+#include "../apps/common/corpus.h"
 
 #include "target.h"
 

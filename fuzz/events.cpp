@@ -1,5 +1,5 @@
 // TensorBoard's events of a run, as they are read when it is resumed: what is kept is kept again.
-#include "../examples/common/tensorboard.h"
+#include "../apps/common/tensorboard.h"
 
 #include "target.h"
 

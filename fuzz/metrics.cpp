@@ -1,5 +1,5 @@
 // The lines that a run has written: a resumed run keeps those up to its step.
-#include "../examples/common/json_lines.h"
+#include "../apps/common/json_lines.h"
 
 #include "target.h"
 

@@ -1,5 +1,5 @@
 // load_npy and load_npz: what they accept, save_npy or save_npz writes and they read again, the same.
-#include <braid/core/npy.h>
+#include <braid/core/files/npy.h>
 
 #include "target.h"
 

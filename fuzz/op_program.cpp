@@ -46,12 +46,18 @@ class Program {
     return all;
   }
   bool flag() { return bytes_.byte() % 2 == 1; }
+  /// f() by fused ops, or in their composed forms.
+  template <class F>
+  Var in_some_form(F f) {
+    if (flag()) return f();
+    const Composed scope;
+    return f();
+  }
   std::int64_t position() {
     const int choice = bytes_.in(-4, 60);
     return choice < 60 ? choice % 7 : bytes_.bits<std::int64_t>();
   }
   DType dtype() { return std::array{DType::f32, DType::f64, DType::i32}[bytes_.byte() % 3]; }
-  mhc::Path path() { return flag() ? mhc::Path::fused : mhc::Path::reference; }
   double number() {
     constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
     constexpr std::array kNumbers{0.0, 1.0, -1.0, 0.5, -3.0, 1e-5, 1e30, -1e300, kInf, -kInf, kNaN, 1e-310};
@@ -185,10 +191,12 @@ const std::vector<Program::Op>& Program::ops() {
       },
       [](P p) { return chunk(p.x(), p.axis(), p.bytes_.in(-1, 5)).front(); },
       [](P p) { return slice(p.x(), p.axis(), p.position(), p.position(), p.position()); },
-      [](P p) { return mhc::sinkhorn_knopp(p.x(), p.bytes_.in(0, 9), mhc::Marginal::rows, p.path()); },
+      [](P p) {
+        return p.in_some_form([&] { return mhc::sinkhorn_knopp(p.x(), p.bytes_.in(0, 9), mhc::Marginal::rows); });
+      },
       [](P p) { return mhc::simplex_softmax(p.x(), p.number()); },
       [](P p) { return mhc::identity_preserving(p.x(), p.number(), p.number()); },
-      [](P p) { return mhc::doubly_stochastic(p.x(), p.number(), p.bytes_.in(0, 9), p.path()); },
+      [](P p) { return p.in_some_form([&] { return mhc::doubly_stochastic(p.x(), p.number(), p.bytes_.in(0, 9)); }); },
       [](P p) { return mhc::simplex_projection(p.x()); },
       [](P p) { return mhc::weighted_sum(p.x(), p.x(), p.some()); },
       [](P p) { return mhc::expand_streams(p.x(), p.bytes_.in(-1, 5)); },

@@ -3,7 +3,7 @@
 // between them; the header's length is added here, since few mutations would keep it right.
 #include <string_view>
 
-#include <braid/nn/pretrained.h>
+#include <braid/nn/pretrained/pretrained.h>
 
 #include "target.h"
 

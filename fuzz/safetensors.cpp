@@ -1,5 +1,5 @@
 // load_safetensors: what it accepts, save_safetensors writes and it reads again, the same.
-#include <braid/core/safetensors.h>
+#include <braid/core/files/safetensors.h>
 
 #include "safetensors_mutator.h"
 

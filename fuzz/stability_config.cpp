@@ -1,5 +1,5 @@
 // Configurations of the stability experiment, TOML.
-#include "../examples/stability/config.h"
+#include "../apps/stability/config.h"
 
 #include "target.h"
 

@@ -1,5 +1,5 @@
 // Files of token ids: all that is there can be read, and no more.
-#include "../examples/common/corpus.h"
+#include "../apps/common/corpus.h"
 
 #include "target.h"
 

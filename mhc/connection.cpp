@@ -7,30 +7,19 @@
 namespace braid::mhc {
 namespace {
 
-// In the order of ConnectionKind and of Connection::Module.
+// In the order of ConnectionKind and of StreamHead.
 constexpr std::array<std::string_view, 10> kNames = {
     "residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4", "gated", "single-pass"};
 constexpr std::array<std::string_view, 6> kHeads = {"own", "mean", "sum", "weighted", "softmax", "gated"};
-
-template <ConnectionKind kind, class M>
-constexpr bool kIs = std::is_same_v<std::variant_alternative_t<static_cast<std::size_t>(kind), Connection::Module>, M>;
-static_assert(kIs<ConnectionKind::residual, ResidualConnection> && kIs<ConnectionKind::hc, HyperConnection> &&
-              kIs<ConnectionKind::mhc, ManifoldConstrainedHC> &&
-              kIs<ConnectionKind::manifold, ManifoldHyperConnection> && kIs<ConnectionKind::mhc_layer, MHCLayer> &&
-              kIs<ConnectionKind::skip, MHCSkip> && kIs<ConnectionKind::deepseek_v4, DeepSeekV4Connection> &&
-              kIs<ConnectionKind::hunyuan_v4, HunyuanV4Connection> && kIs<ConnectionKind::gated, GatedResidual> &&
-              kIs<ConnectionKind::single_pass, SinglePassConnection> &&
-              std::variant_size_v<Connection::Module> == kNames.size());
 
 std::int64_t streams_of(const ConnectionConfig& config) {
   return config.streams.value_or(config.kind == ConnectionKind::manifold ? 2 : 4);
 }
 
-DeepSeekV4Settings deepseek_settings(const ConnectionConfig& config) {
+ReleasedSettings released_settings(const ConnectionConfig& config) {
   return {.sinkhorn_iterations = config.sinkhorn_iterations,
           .fn_std = config.phi_std,
           .scale = config.alpha,
-          .path = config.path,
           .keep_every = config.keep_every,
           .dtype = config.dtype};
 }
@@ -40,7 +29,7 @@ bool has_streams(ConnectionKind kind) {
   return kind != ConnectionKind::residual && kind != ConnectionKind::manifold && kind != ConnectionKind::skip;
 }
 
-/// Throws ValueError when a head is asked for that has no place.
+/// Throws ValueError when a head needs the number of sublayers and the configuration does not have it.
 const ConnectionConfig& checked(const ConnectionConfig& config, std::int64_t index) {
   check_value(config.head < StreamHead::weighted || !has_streams(config.kind) || config.sublayers > index,
               "Connection: head {} needs the number of sublayers, but that is {} at sublayer {}",
@@ -54,43 +43,30 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
   switch (config.kind) {
     case ConnectionKind::residual: break;
     case ConnectionKind::hc:
-      return HyperConnection(channels, n, index,
-                             {.dynamic = config.dynamic, .path = config.path, .dtype = config.dtype});
+      return HyperConnection(channels, n, index, {.dynamic = config.dynamic, .dtype = config.dtype});
     case ConnectionKind::mhc:
       return ManifoldConstrainedHC(channels, n, rng,
                                    {.mixing = config.mixing,
                                     .mixing_settings = {.iterations = iterations},
                                     .phi_std = config.phi_std,
                                     .alpha = config.alpha,
-                                    .path = config.path,
                                     .keep_every = config.keep_every,
                                     .dtype = config.dtype});
     case ConnectionKind::manifold:
-      return ManifoldHyperConnection(
-          channels, rng,
-          {.expansion = n, .sinkhorn_iterations = iterations, .path = config.path, .dtype = config.dtype});
+      return ManifoldHyperConnection(channels, rng,
+                                     {.expansion = n, .sinkhorn_iterations = iterations, .dtype = config.dtype});
     case ConnectionKind::mhc_layer:
       return MHCLayer(n, channels,
-                      {.sinkhorn_iterations = iterations,
-                       .init = MHCLayerInit::residual,
-                       .path = config.path,
-                       .dtype = config.dtype});
+                      {.sinkhorn_iterations = iterations, .init = MHCLayerInit::residual, .dtype = config.dtype});
     case ConnectionKind::skip: {
       MHCSkipSettings skip = config.skip;
-      skip.path = config.path;
       skip.dtype = config.dtype;
       return MHCSkip(skip);
     }
-    case ConnectionKind::deepseek_v4: return DeepSeekV4Connection(channels, n, rng, deepseek_settings(config));
-    case ConnectionKind::hunyuan_v4:
-      return HunyuanV4Connection(channels, n, rng,
-                                 {.fn_std = config.phi_std,
-                                  .scale = config.alpha,
-                                  .path = config.path,
-                                  .keep_every = config.keep_every,
-                                  .dtype = config.dtype});
-    case ConnectionKind::gated: return GatedResidual(channels, n, rng, {.path = config.path, .dtype = config.dtype});
-    case ConnectionKind::single_pass: return SinglePassConnection(channels, n, rng, deepseek_settings(config));
+    case ConnectionKind::deepseek_v4: return deepseek_v4(channels, n, rng, released_settings(config));
+    case ConnectionKind::hunyuan_v4: return hunyuan_v4(channels, n, rng, released_settings(config));
+    case ConnectionKind::gated: return GatedResidual(channels, n, rng, {.dtype = config.dtype});
+    case ConnectionKind::single_pass: return SinglePassConnection(channels, n, rng, released_settings(config));
   }
   return ResidualConnection();
 }
@@ -103,12 +79,12 @@ Connection::Head make_head(const ConnectionConfig& config, std::int64_t channels
     case StreamHead::own: return {};
     case StreamHead::mean: return StreamReduction::mean;
     case StreamHead::sum: return StreamReduction::sum;
-    case StreamHead::gated: return GatedHead(channels, n, rng, {.path = config.path, .dtype = config.dtype});
+    case StreamHead::gated: return GatedHead(channels, n, rng, {.dtype = config.dtype});
     case StreamHead::weighted:
     case StreamHead::softmax: break;
   }
   const bool softmax = config.head == StreamHead::softmax;
-  return WeightedHead(channels, n, {.softmax = softmax, .path = config.path, .dtype = config.dtype});
+  return WeightedHead(channels, n, {.softmax = softmax, .dtype = config.dtype});
 }
 
 /// The streams of a kind that has some.
@@ -139,7 +115,9 @@ StreamHead stream_head(std::string_view name) {
 }
 
 Connection::Connection(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng)
-    : module(make_module(checked(config, index), channels, index, rng)), head(make_head(config, channels, index, rng)) {
+    : module(make_module(checked(config, index), channels, index, rng)),
+      head(make_head(config, channels, index, rng)),
+      kind_(config.kind) {
   if (config.stream_embedding && index == 0 && has_streams(config.kind))
     stream_embedding = zeros({streams_of(config), channels}, config.dtype);
 }

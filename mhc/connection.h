@@ -5,21 +5,21 @@
 #include <string_view>
 #include <variant>
 
-#include <braid/mhc/history/mhc_skip.h>
-#include <braid/mhc/hyper_connection.h>
-#include <braid/mhc/manifold_constrained_hc.h>
-#include <braid/mhc/manifold_hyper_connection.h>
-#include <braid/mhc/mhc_layer.h>
-#include <braid/mhc/released/gated_residual.h>
-#include <braid/mhc/released/hunyuan_v4.h>
-#include <braid/mhc/released/single_pass.h>
-#include <braid/mhc/released/weighted_head.h>
-#include <braid/mhc/residual_connection.h>
+#include <braid/mhc/connections/history/mhc_skip.h>
+#include <braid/mhc/connections/hyper_connection.h>
+#include <braid/mhc/connections/manifold_constrained_hc.h>
+#include <braid/mhc/connections/manifold_hyper_connection.h>
+#include <braid/mhc/connections/mhc_layer.h>
+#include <braid/mhc/connections/released/gated_residual.h>
+#include <braid/mhc/connections/released/released_connection.h>
+#include <braid/mhc/connections/released/single_pass.h>
+#include <braid/mhc/connections/released/weighted_head.h>
+#include <braid/mhc/connections/residual_connection.h>
 
 namespace braid::mhc {
 
 /// Which connection a Connection is: ResidualConnection, HyperConnection, ManifoldConstrainedHC,
-/// ManifoldHyperConnection, MHCLayer, MHCSkip, DeepSeekV4Connection, HunyuanV4Connection, GatedResidual,
+/// ManifoldHyperConnection, MHCLayer, MHCSkip, the ReleasedConnections deepseek_v4() and hunyuan_v4(), GatedResidual,
 /// SinglePassConnection.
 enum class ConnectionKind { residual, hc, mhc, manifold, mhc_layer, skip, deepseek_v4, hunyuan_v4, gated, single_pass };
 
@@ -28,12 +28,12 @@ enum class ConnectionKind { residual, hc, mhc, manifold, mhc_layer, skip, deepse
 std::string_view name(ConnectionKind kind);
 /// All names, in this order.
 std::span<const std::string_view> connection_names();
-/// The kind of that name. Throws ValueError listing the names.
+/// The kind with this name. Throws ValueError listing the names.
 ConnectionKind connection_kind(std::string_view name);
 
-/// How the streams become one state behind the last connection.
+/// How the streams become one state after the last connection.
 enum class StreamHead {
-  own,       ///< what the connection's close() does: the mean; single-pass reads by its last H_pre
+  own,       ///< the connection's close(): the mean, or for single-pass a read by its last H_pre
   mean,      ///< their mean
   sum,       ///< their sum
   weighted,  ///< WeightedHead: DeepSeek-V4, Hunyuan-V4
@@ -43,7 +43,7 @@ enum class StreamHead {
 
 /// Their names, as above.
 std::span<const std::string_view> stream_head_names();
-/// The head of that name. Throws ValueError listing the names.
+/// The head with this name. Throws ValueError listing the names.
 StreamHead stream_head(std::string_view name);
 
 /// Settings that do not concern a kind are ignored by it.
@@ -55,28 +55,25 @@ struct ConnectionConfig {
   double phi_std = 0;                        ///< mhc, deepseek-v4, hunyuan-v4, single-pass; see ManifoldConstrainedHC
   double alpha = 0.01;                       ///< the same; see ManifoldConstrainedHC's upcycling
   bool dynamic = true;                       ///< hc
-  MHCSkipSettings skip = {};                 ///< skip; its path and dtype are ours
-  StreamHead head = StreamHead::own;         ///< of kinds with streams, as are the next two
-  bool stream_embedding = false;  ///< the first connection adds a learned vector to each stream, zero at the start
-  std::int64_t sublayers = 0;     ///< of the network; a head with parameters is part of its last connection
-  Path path = default_path();     ///< all but residual
+  MHCSkipSettings skip = {};                 ///< skip; its dtype is the one below
+  StreamHead head = StreamHead::own;         ///< this and the next two: kinds with streams
+  bool stream_embedding = false;  ///< the first connection adds a learned vector to each stream, initially zero
+  std::int64_t sublayers = 0;     ///< of the network, whose last connection holds a head with parameters
   std::int64_t keep_every = 1;    ///< kinds with phi_std: streams kept for the backward pass; see keep_interval()
   DType dtype = DType::f32;
 };
 
 /// Any of the connections, chosen at run time: one switch for `nn::Transformer<mhc::Connection>`.
 ///
-/// x [..., C] on the outside. mhc-layer puts the sublayer behind the MHCLayer's RMS norm, initialized like a residual
+/// x [..., C] on the outside. mhc-layer puts the sublayer after the MHCLayer's RMS norm, initialized like a residual
 /// network.
 struct Connection {
-  /// One of each, in the order of ConnectionKind.
-  using Module =
-      std::variant<ResidualConnection, HyperConnection, ManifoldConstrainedHC, ManifoldHyperConnection, MHCLayer,
-                   MHCSkip, DeepSeekV4Connection, HunyuanV4Connection, GatedResidual, SinglePassConnection>;
-  /// What runs between open() and close(): the channels as they are (residual, manifold), n streams that start as
-  /// copies of the embedding, or the state and its history (skip).
+  using Module = std::variant<ResidualConnection, HyperConnection, ManifoldConstrainedHC, ManifoldHyperConnection,
+                              MHCLayer, MHCSkip, ReleasedConnection, GatedResidual, SinglePassConnection>;
+  /// The state between open() and close(): a Var for residual and manifold, n streams that start as copies of the
+  /// embedding, or the state and its history for skip.
   using Stream = std::variant<Var, Streams, History, SinglePassStreams>;
-  /// A head that is not the module's own.
+  /// A head other than the module's own.
   using Head = std::variant<std::monostate, StreamReduction, WeightedHead, GatedHead>;
 
   Module module;
@@ -87,8 +84,7 @@ struct Connection {
   /// when a head with parameters is asked for without `sublayers`.
   Connection(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng);
 
-  /// Told by the module.
-  ConnectionKind kind() const { return static_cast<ConnectionKind>(module.index()); }
+  ConnectionKind kind() const { return kind_; }
 
   Stream open(const Var& embedding) const;
   /// `layer` maps [..., C] to [..., C]; anything callable. Throws Error when a connection of another kind made the
@@ -115,9 +111,11 @@ struct Connection {
     check<Error>(mine != nullptr, "Connection: the stream was made by a connection of another kind");
     return *mine;
   }
+
+  ConnectionKind kind_;
 };
 
-/// The states that run between sublayers, without what came before: [..., C] or [..., n, C].
+/// The state between sublayers, [..., C] or [..., n, C], without its history.
 Var value(const Connection::Stream& stream);
 
 }  // namespace braid::mhc

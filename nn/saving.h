@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <braid/autograd/params.h>
-#include <braid/core/safetensors.h>
+#include <braid/core/files/safetensors.h>
 
 namespace braid::nn {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <braid/autograd/gradcheck.h>
+#include <braid/autograd/verify/gradcheck.h>
 
 namespace braid {
 

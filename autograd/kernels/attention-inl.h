@@ -14,8 +14,8 @@
 
 #include <braid/autograd/kernels/attention.h>
 #include <braid/autograd/kernels/packing-inl.h>
-#include <braid/core/kernels/block_product-inl.h>
 #include <braid/core/kernels/vector-inl.h>
+#include <braid/core/products/kernels/block_product-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {

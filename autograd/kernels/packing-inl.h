@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <braid/core/kernels/block_product-inl.h>
 #include <braid/core/kernels/transpose-inl.h>
 #include <braid/core/kernels/vector-inl.h>
+#include <braid/core/products/kernels/block_product-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {

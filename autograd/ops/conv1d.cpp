@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/kernels/rows.h>
-#include <braid/core/matmul.h>
+#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/core/products/matmul.h>
 #include <braid/core/reduce.h>
 
 namespace braid {

@@ -2,10 +2,10 @@
 
 #include <numeric>
 
-#include <braid/autograd/detail/in_f32.h>
-#include <braid/autograd/detail/reduce_losses.h>
 #include <braid/autograd/kernels/cross_entropy.h>
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/detail/reduce_losses.h>
 #include <braid/autograd/ops/exp.h>
 #include <braid/autograd/ops/softmax.h>
 #include <braid/autograd/ops/where.h>

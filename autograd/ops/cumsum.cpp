@@ -1,7 +1,7 @@
 #include <braid/autograd/ops/cumsum.h>
 
-#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/kernels/rows.h>
+#include <braid/autograd/ops/detail/in_f32.h>
 
 namespace braid {
 namespace {

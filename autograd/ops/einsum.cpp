@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sum.h>
-#include <braid/core/detail/contract.h>
+#include <braid/core/products/detail/contract.h>
 
 namespace braid {
 namespace {

@@ -1,7 +1,7 @@
 #include <braid/autograd/ops/group_norm.h>
 
-#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/autograd/ops/layer_norm.h>
 #include <braid/autograd/ops/reshape.h>
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include <braid/autograd/detail/in_f32.h>
-#include <braid/autograd/detail/reduce_losses.h>
+#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/detail/reduce_losses.h>
 #include <braid/core/map.h>
 
 namespace braid {

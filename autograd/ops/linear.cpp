@@ -1,6 +1,6 @@
 #include <braid/autograd/ops/linear.h>
 
-#include <braid/core/matmul.h>
+#include <braid/core/products/matmul.h>
 #include <braid/core/reduce.h>
 
 namespace braid {

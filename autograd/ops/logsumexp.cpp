@@ -1,8 +1,8 @@
 #include <braid/autograd/ops/logsumexp.h>
 
-#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/kernels/softmax.h>
+#include <braid/autograd/ops/detail/in_f32.h>
 
 namespace braid {
 namespace {

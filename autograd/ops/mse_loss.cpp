@@ -1,7 +1,7 @@
 #include <braid/autograd/ops/mse_loss.h>
 
-#include <braid/autograd/detail/in_f32.h>
-#include <braid/autograd/detail/reduce_losses.h>
+#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/detail/reduce_losses.h>
 #include <braid/core/map.h>
 
 namespace braid {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include <braid/autograd/detail/in_f32.h>
+#include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/core/map.h>
 
 namespace braid {

@@ -1,6 +1,6 @@
 #include <braid/autograd/ops/silu.h>
 
-#include <braid/autograd/detail/elementwise.h>
+#include <braid/autograd/ops/detail/elementwise.h>
 
 namespace braid {
 

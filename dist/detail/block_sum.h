@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <braid/dist/communicator.h>
-#include <braid/nn/accumulate.h>
+#include <braid/nn/optim/accumulate.h>
 
 namespace braid::dist::detail {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <braid/core/parallel.h>
-#include <braid/nn/detail/multi_tensor.h>
+#include <braid/nn/optim/detail/multi_tensor.h>
 
 namespace braid::dist::detail {
 namespace {

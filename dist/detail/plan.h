@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <braid/nn/accumulate.h>
+#include <braid/nn/optim/accumulate.h>
 
 namespace braid::dist::detail {
 

@@ -25,30 +25,30 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 /// Calls `f(std::integral_constant<I>, first)` for groups of I = 4 rows, then one of the 1 to 3 that are left.
 template <class F>
-HWY_INLINE void by_fours(int64_t n, F&& f) {
-  int64_t i = 0;
+HWY_INLINE void by_fours(std::int64_t n, F&& f) {
+  std::int64_t i = 0;
   for (; i + 4 <= n; i += 4) f(std::integral_constant<int, 4>(), i);
   if (n - i == 3) f(std::integral_constant<int, 3>(), i);
   if (n - i == 2) f(std::integral_constant<int, 2>(), i);
   if (n - i == 1) f(std::integral_constant<int, 1>(), i);
 }
 
-/// The same for vectors d, and one by one for single channels: those are few, and each group is more to compile.
+/// Groups of rows for vectors d, single rows for single channels, which are few: each group adds to the compile time.
 template <class D, class F>
-HWY_INLINE void by_rows(D, int64_t n, F&& f) {
+HWY_INLINE void by_rows(D, std::int64_t n, F&& f) {
   if constexpr (hn::MaxLanes(D()) > 1)
     by_fours(n, f);
   else
-    for (int64_t i = 0; i < n; ++i) f(std::integral_constant<int, 1>(), i);
+    for (std::int64_t i = 0; i < n; ++i) f(std::integral_constant<int, 1>(), i);
 }
 
 /// Calls `f(d, begin, end)` for the channels that fill whole vectors, of at most kCap lanes, then for the rest one by
 /// one.
-template <class T, size_t kCap = HWY_MAX_BYTES / sizeof(T), class F>
-HWY_INLINE void over_channels(int64_t channels, F&& f) {
+template <class T, std::size_t kCap = HWY_MAX_BYTES / sizeof(T), class F>
+HWY_INLINE void over_channels(std::int64_t channels, F&& f) {
   const hn::CappedTag<T, kCap> d;
-  const auto whole = channels - channels % static_cast<int64_t>(hn::Lanes(d));
-  if (whole != 0) f(d, int64_t{0}, whole);
+  const auto whole = channels - channels % static_cast<std::int64_t>(hn::Lanes(d));
+  if (whole != 0) f(d, std::int64_t{0}, whole);
   if (whole != channels) f(hn::CappedTag<T, 1>(), whole, channels);
 }
 
@@ -69,7 +69,7 @@ HWY_INLINE void store(D d, hn::Vec<D> v, bfloat16* p) {
   store<kStore>(Halves<D>(), round_to_halves(d, v), reinterpret_cast<std::uint16_t*>(p));
 }
 
-/// A vector of elements, as floats where they are bfloat16.
+/// A vector of elements; bfloat16 elements are widened to floats.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> load(D d, const T* p) {
   return braid::kernels::HWY_NAMESPACE::Whole{}.load(d, p);
@@ -77,17 +77,18 @@ HWY_INLINE hn::Vec<D> load(D d, const T* p) {
 
 /// For rows that non_temporal() allows: whole lines, hence whole vectors.
 template <class T>
-void copy_non_temporal(int64_t count, const T* from, T* to) {
+void copy_non_temporal(std::int64_t count, const T* from, T* to) {
   const hn::CappedTag<std::uint32_t, 16> d;
   const auto* words = reinterpret_cast<const std::uint32_t*>(from);
   auto* out = reinterpret_cast<std::uint32_t*>(to);
-  for (int64_t i = 0; i < count * static_cast<int64_t>(sizeof(T)) / 4; i += static_cast<int64_t>(hn::Lanes(d)))
+  for (std::int64_t i = 0; i < count * static_cast<std::int64_t>(sizeof(T)) / 4;
+       i += static_cast<std::int64_t>(hn::Lanes(d)))
     store<Store::non_temporal>(d, hn::LoadU(d, words + i), out + i);
 }
 
 /// How to store a result of `size` elements in rows of `channels`.
 template <class T>
-Store store_for(const T* result, int64_t size, int64_t channels) {
+Store store_for(const T* result, std::int64_t size, std::int64_t channels) {
   return non_temporal(result, size, channels) ? Store::non_temporal : Store::cached;
 }
 

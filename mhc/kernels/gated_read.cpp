@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include <braid/core/gemm.h>
 #include <braid/core/kernels/scratch.h>
+#include <braid/core/products/gemm.h>
 #include <braid/mhc/kernels/tiles.h>
 
 #undef HWY_TARGET_INCLUDE
@@ -29,12 +29,14 @@ template <class T>
 struct Buffers {
   T *normed, *gates, *h, *dz;  // [tokens, nC], [tokens, nC], [tokens, rank], [tokens, rows]
 
-  static int64_t size(const GatedSizes& s, int64_t tokens) { return tokens * (2 * s.width() + s.rank + s.rows()); }
+  static std::int64_t size(const GatedSizes& s, std::int64_t tokens) {
+    return tokens * (2 * s.width() + s.rank + s.rows());
+  }
 
-  Buffers(const GatedSizes& s, int64_t tokens, T* scratch)
+  Buffers(const GatedSizes& s, std::int64_t tokens, T* scratch)
       : normed(scratch), gates(normed + tokens * s.width()), h(gates + tokens * s.width()), dz(h + tokens * s.rank) {}
 
-  Buffers from(const GatedSizes& s, int64_t token) const {
+  Buffers from(const GatedSizes& s, std::int64_t token) const {
     Buffers later = *this;
     later.normed += token * s.width();
     later.gates += token * s.width();
@@ -47,7 +49,7 @@ struct Buffers {
 /// Tiles of enough tokens that the products do not wait for their weights.
 template <class T>
 Tiles tiles_for(const GatedSizes& s) {
-  return {s.tokens, std::max<int64_t>(64, tiles_of<T>({s.tokens, s.n, s.channels}).size)};
+  return {s.tokens, std::max<std::int64_t>(64, tiles_of<T>({s.tokens, s.n, s.channels}).size)};
 }
 
 struct Silu {
@@ -85,18 +87,19 @@ struct TwiceSigmoidVjp {
 
 /// normed = x rstd (1 + norm) of one stream, at the channels [begin, end).
 template <class D, class T>
-HWY_INLINE void normalize(D d, int64_t begin, int64_t end, const T* x, T rstd, const T* norm, T* normed) {
+HWY_INLINE void normalize(D d, std::int64_t begin, std::int64_t end, const T* x, T rstd, const T* norm, T* normed) {
   const auto scale = hn::Set(d, rstd);
-  for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
+  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d))) {
     const auto v = hn::Mul(scale, hn::LoadU(d, x + c));
     hn::StoreU(hn::MulAdd(v, hn::LoadU(d, norm + c), v), d, normed + c);
   }
 }
 
 template <class T>
-void normalize_tile(const GatedSizes& s, const GatedParams<T>& p, int64_t count, const T* x, const T* rstd, T* normed) {
-  for (int64_t row = 0; row < count * s.n; ++row)
-    over_channels<T>(s.channels, [=](auto d, int64_t begin, int64_t end) {
+void normalize_tile(const GatedSizes& s, const GatedParams<T>& p, std::int64_t count, const T* x, const T* rstd,
+                    T* normed) {
+  for (std::int64_t row = 0; row < count * s.n; ++row)
+    over_channels<T>(s.channels, [=](auto d, std::int64_t begin, std::int64_t end) {
       normalize(d, begin, end, x + row * s.channels, rstd[row], p.norm + row % s.n * s.channels,
                 normed + row * s.channels);
     });
@@ -104,28 +107,28 @@ void normalize_tile(const GatedSizes& s, const GatedParams<T>& p, int64_t count,
 
 /// The gates of a tile before their sigmoid: h = silu(z_low), gates = h up^T.
 template <class T>
-void gate_logits(const GatedSizes& s, const GatedParams<T>& p, int64_t count, const T* z, const Buffers<T>& tile) {
-  const int64_t width = s.width(), rank = s.rank;
-  for (int64_t t = 0; t < count; ++t) transform(Silu(), rank, tile.h + t * rank, z + t * s.rows());
+void gate_logits(const GatedSizes& s, const GatedParams<T>& p, std::int64_t count, const T* z, const Buffers<T>& tile) {
+  const std::int64_t width = s.width(), rank = s.rank;
+  for (std::int64_t t = 0; t < count; ++t) transform(Silu(), rank, tile.h + t * rank, z + t * s.rows());
   gemm_serial<T>(false, true, count, width, rank, 1, tile.h, rank, p.up, rank, 0, tile.gates, width);
 }
 
 /// u = share sum_i sigmoid(gates_i) normed_i of one token, at the channels [begin, end).
 template <class D, class T>
-HWY_INLINE void gated_sum(D d, int64_t begin, int64_t end, int64_t n, int64_t channels, T share, const T* gates,
-                          const T* normed, T* u) {
-  for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
+HWY_INLINE void gated_sum(D d, std::int64_t begin, std::int64_t end, std::int64_t n, std::int64_t channels, T share,
+                          const T* gates, const T* normed, T* u) {
+  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d))) {
     auto sum = hn::Zero(d);
-    for (int64_t at = c; at < n * channels; at += channels)
+    for (std::int64_t at = c; at < n * channels; at += channels)
       sum = hn::MulAdd(sigmoid(d, hn::LoadU(d, gates + at)), hn::LoadU(d, normed + at), sum);
     hn::StoreU(hn::Mul(hn::Set(d, share), sum), d, u + c);
   }
 }
 
 template <class T>
-void read_tile(const GatedRead<T>& c, const Buffers<T>& tile, int64_t begin, int64_t end) {
+void read_tile(const GatedRead<T>& c, const Buffers<T>& tile, std::int64_t begin, std::int64_t end) {
   const GatedSizes& s = c.sizes;
-  const int64_t count = end - begin, n = s.n, channels = s.channels, rows = s.rows(), width = s.width();
+  const std::int64_t count = end - begin, n = s.n, channels = s.channels, rows = s.rows(), width = s.width();
   const T *x = c.x + begin * width, share = T{1} / static_cast<T>(n);
   T *rstd = c.rstd + begin * n, *z = c.z + begin * rows;
   squares_of(count * n, channels, x, rstd);
@@ -135,10 +138,10 @@ void read_tile(const GatedRead<T>& c, const Buffers<T>& tile, int64_t begin, int
   normalize_tile(s, c.params, count, x, rstd, tile.normed);
   gemm_serial<T>(false, true, count, rows, width, share, tile.normed, width, c.params.in, width, 0, z, rows);
   gate_logits(s, c.params, count, z, tile);
-  for (int64_t t = 0; t < count; ++t) {
+  for (std::int64_t t = 0; t < count; ++t) {
     const T *gates = tile.gates + t * width, *normed = tile.normed + t * width;
     T* u = c.u + (begin + t) * channels;
-    over_channels<T>(channels, [=](auto d, int64_t first, int64_t last) {
+    over_channels<T>(channels, [=](auto d, std::int64_t first, std::int64_t last) {
       gated_sum(d, first, last, n, channels, share, gates, normed, u);
     });
     if (s.writes) transform(TwiceSigmoid(), n, c.post + (begin + t) * n, z + t * rows + s.rank);
@@ -148,11 +151,11 @@ void read_tile(const GatedRead<T>& c, const Buffers<T>& tile, int64_t begin, int
 /// With q = share du: dnormed_i = q g_i, and in place of the gates' logits their cotangents q normed_i g_i (1 - g_i),
 /// of one token, at the channels [begin, end).
 template <class D, class T>
-HWY_INLINE void gated_sum_vjp(D d, int64_t begin, int64_t end, int64_t n, int64_t channels, T share, const T* du,
-                              const T* normed, T* gates, T* dnormed) {
-  for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
+HWY_INLINE void gated_sum_vjp(D d, std::int64_t begin, std::int64_t end, std::int64_t n, std::int64_t channels, T share,
+                              const T* du, const T* normed, T* gates, T* dnormed) {
+  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d))) {
     const auto q = hn::Mul(hn::Set(d, share), hn::LoadU(d, du + c));
-    for (int64_t at = c; at < n * channels; at += channels) {
+    for (std::int64_t at = c; at < n * channels; at += channels) {
       const auto logit = hn::LoadU(d, gates + at), dn = hn::Mul(q, sigmoid(d, logit));
       hn::StoreU(dn, d, dnormed + at);
       const auto rest = sigmoid(d, hn::Neg(logit));  // 1 - g, which would cancel where g is near 1
@@ -164,10 +167,10 @@ HWY_INLINE void gated_sum_vjp(D d, int64_t begin, int64_t end, int64_t n, int64_
 /// The norm of one stream backwards: dnorm += dnormed x rstd, and dnormed becomes
 /// dx = rstd (1 + norm) dnormed - pull x (+ dy), at the channels [begin, end).
 template <class D, class T>
-HWY_INLINE void normalize_vjp(D d, int64_t begin, int64_t end, const T* x, T rstd, T pull, const T* norm, const T* dy,
-                              T* dnormed, T* dnorm) {
+HWY_INLINE void normalize_vjp(D d, std::int64_t begin, std::int64_t end, const T* x, T rstd, T pull, const T* norm,
+                              const T* dy, T* dnormed, T* dnorm) {
   const auto scale = hn::Set(d, rstd), back = hn::Set(d, pull);
-  for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
+  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d))) {
     const auto v = hn::LoadU(d, x + c), g = hn::Mul(scale, hn::LoadU(d, dnormed + c));
     hn::StoreU(hn::MulAdd(g, v, hn::LoadU(d, dnorm + c)), d, dnorm + c);
     const auto through = hn::NegMulAdd(back, v, hn::MulAdd(g, hn::LoadU(d, norm + c), g));
@@ -178,15 +181,15 @@ HWY_INLINE void normalize_vjp(D d, int64_t begin, int64_t end, const T* x, T rst
 /// dx of the streams of a tile, in place of the cotangents of the normed ones, with pull = rstd^2 <dnormed, normed> /
 /// C.
 template <class T>
-void normalize_tile_vjp(const GatedReadVjp<T>& c, const T* normed, T* dnorm, int64_t begin, int64_t end) {
+void normalize_tile_vjp(const GatedReadVjp<T>& c, const T* normed, T* dnorm, std::int64_t begin, std::int64_t end) {
   const auto [tokens, n, channels, rank, writes, eps] = c.sizes;
-  for (int64_t row = begin * n; row < end * n; ++row, normed += channels) {
+  for (std::int64_t row = begin * n; row < end * n; ++row, normed += channels) {
     const T *x = c.x + row * channels, *dy = c.dy == nullptr ? nullptr : c.dy + row * channels, rstd = c.rstd[row];
     const T* weight = c.params.norm + row % n * channels;
     T *dx = c.dx + row * channels, *dweight = dnorm + row % n * channels, product = 0;
     inner_products(1, 1, channels, dx, normed, &product, 1);
     const T pull = rstd * rstd * product / static_cast<T>(channels);
-    over_channels<T>(channels, [=](auto d, int64_t first, int64_t last) {
+    over_channels<T>(channels, [=](auto d, std::int64_t first, std::int64_t last) {
       normalize_vjp(d, first, last, x, rstd, pull, weight, dy, dx, dweight);
     });
   }
@@ -194,11 +197,11 @@ void normalize_tile_vjp(const GatedReadVjp<T>& c, const T* normed, T* dnorm, int
 
 /// dz of a tile from dgates [count, nC].
 template <class T>
-void gate_logits_vjp(const GatedReadVjp<T>& c, const Buffers<T>& tile, int64_t begin, int64_t end) {
+void gate_logits_vjp(const GatedReadVjp<T>& c, const Buffers<T>& tile, std::int64_t begin, std::int64_t end) {
   const GatedSizes& s = c.sizes;
-  const int64_t count = end - begin, rank = s.rank, rows = s.rows(), width = s.width();
+  const std::int64_t count = end - begin, rank = s.rank, rows = s.rows(), width = s.width();
   gemm_serial<T>(false, false, count, rank, width, 1, tile.gates, width, c.params.up, rank, 0, tile.dz, rows);
-  for (int64_t t = 0; t < count; ++t) {
+  for (std::int64_t t = 0; t < count; ++t) {
     const T* z = c.z + (begin + t) * rows;
     T* dz = tile.dz + t * rows;
     transform(SiluVjp(), rank, dz, z, dz);
@@ -208,17 +211,17 @@ void gate_logits_vjp(const GatedReadVjp<T>& c, const Buffers<T>& tile, int64_t b
 
 /// dx holds the cotangents of the normed streams until the last step.
 template <class T>
-void vjp_tile(const GatedReadVjp<T>& c, const Buffers<T>& tile, T* dnorm, int64_t begin, int64_t end) {
+void vjp_tile(const GatedReadVjp<T>& c, const Buffers<T>& tile, T* dnorm, std::int64_t begin, std::int64_t end) {
   const GatedSizes& s = c.sizes;
-  const int64_t count = end - begin, n = s.n, channels = s.channels, rows = s.rows(), width = s.width();
+  const std::int64_t count = end - begin, n = s.n, channels = s.channels, rows = s.rows(), width = s.width();
   const T share = T{1} / static_cast<T>(n);
   T* const dnormed = c.dx + begin * width;
   normalize_tile(s, c.params, count, c.x + begin * width, c.rstd + begin * n, tile.normed);
   gate_logits(s, c.params, count, c.z + begin * rows, tile);
-  for (int64_t t = 0; t < count; ++t) {
+  for (std::int64_t t = 0; t < count; ++t) {
     const T *du = c.du + (begin + t) * channels, *normed = tile.normed + t * width;
     T *gates = tile.gates + t * width, *dn = dnormed + t * width;
-    over_channels<T>(channels, [=](auto d, int64_t first, int64_t last) {
+    over_channels<T>(channels, [=](auto d, std::int64_t first, std::int64_t last) {
       gated_sum_vjp(d, first, last, n, channels, share, du, normed, gates, dn);
     });
   }
@@ -231,7 +234,7 @@ template <class T>
 void read(const GatedRead<T>& c) {
   const Tiles tiles = tiles_for<T>(c.sizes);
   Scratch<T> scratch(Buffers<T>::size(c.sizes, tiles.size));
-  tiles.for_each([&](int64_t begin, int64_t end) {
+  tiles.for_each([&](std::int64_t begin, std::int64_t end) {
     scratch.lend([&](T* buffer) { read_tile(c, Buffers<T>(c.sizes, tiles.size, buffer), begin, end); });
   });
 }
@@ -240,13 +243,14 @@ void read(const GatedRead<T>& c) {
 template <class T>
 void vjp(const GatedReadVjp<T>& c) {
   const GatedSizes& s = c.sizes;
-  const int64_t tokens = s.tokens, rank = s.rank, rows = s.rows(), width = s.width();
+  const std::int64_t tokens = s.tokens, rank = s.rank, rows = s.rows(), width = s.width();
   const Tiles tiles = tiles_for<T>(s);
   PartialSums<T> dnorm(tiles.count(), width);
   Tensor memory({Buffers<T>::size(s, tokens)}, dtype_of<T>());
   const Buffers<T> all(s, tokens, memory.mutable_data<T>());
-  tiles.for_each(
-      [&](int64_t begin, int64_t end) { vjp_tile(c, all.from(s, begin), dnorm.row(tiles.index(begin)), begin, end); });
+  tiles.for_each([&](std::int64_t begin, std::int64_t end) {
+    vjp_tile(c, all.from(s, begin), dnorm.row(tiles.index(begin)), begin, end);
+  });
   std::copy_n(dnorm.add_up(), width, c.dnorm);
   gemm<T>(true, false, width, rank, tokens, 1, all.gates, width, all.h, rank, 0, c.dup, rank);
   gemm<T>(true, false, rows, width, tokens, T{1} / static_cast<T>(s.n), all.dz, rows, all.normed, width, 0, c.din,

@@ -5,7 +5,7 @@
 
 namespace braid::mhc::kernels {
 
-/// A read of streams through gates of low rank, with or without the gates of a write behind it.
+/// A read of streams through low-rank gates, with or without the gates of the write that follows.
 struct GatedSizes {
   std::int64_t tokens, n, channels, rank;
   bool writes;
@@ -31,7 +31,7 @@ struct GatedRead {
   GatedParams<T> params;
   const T* x;       // [tokens, n, C]
   T *rstd, *z, *u;  // [tokens, n], [tokens, rows], [tokens, C]
-  T* post;          // [tokens, n]; not touched without a write
+  T* post;          // [tokens, n]; unused without a write
 };
 
 /// Its vjp, with that of the residual path, which passes x on, tile by tile of tokens that stay in cache. The gates are

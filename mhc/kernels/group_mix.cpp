@@ -18,29 +18,30 @@ namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
 template <class T>
-void mix_tile(const GroupMix<T>& c, int64_t begin, int64_t end) {
+void mix_tile(const GroupMix<T>& c, std::int64_t begin, std::int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
-  const int64_t width = n * channels;
-  for (int64_t t = begin; t < end; ++t) {
+  const std::int64_t width = n * channels;
+  for (std::int64_t t = begin; t < end; ++t) {
     const T* f = c.f + t * width;
     prefetch(f + width, width);
     if (c.x != nullptr) prefetch(c.x + (t + 1) * width, width);
     T* y = c.y + t * width;
-    for (int64_t i = 0; i < n; ++i) mix(1, 1, channels, {c.scale + i, 0, 0}, f + i * channels, {}, y + i * channels);
+    for (std::int64_t i = 0; i < n; ++i)
+      mix(1, 1, channels, {c.scale + i, 0, 0}, f + i * channels, {}, y + i * channels);
     if (c.x != nullptr) mix<true>(n, n, channels, {c.mixing, n, 1}, c.x + t * width, {}, y);
   }
 }
 
 /// sums: dscale [n], dmixing [n, n] of the tile.
 template <class T>
-void vjp_tile(const GroupMixVjp<T>& c, T* sums, int64_t begin, int64_t end) {
+void vjp_tile(const GroupMixVjp<T>& c, T* sums, std::int64_t begin, std::int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
-  const int64_t width = n * channels;
-  for (int64_t t = begin; t < end; ++t) {
+  const std::int64_t width = n * channels;
+  for (std::int64_t t = begin; t < end; ++t) {
     const T *dy = c.dy + t * width, *f = c.f + t * width;
     prefetch(dy + width, width);
     prefetch(f + width, width);
-    for (int64_t at = 0, i = 0; i < n; ++i, at += channels) {
+    for (std::int64_t at = 0, i = 0; i < n; ++i, at += channels) {
       inner_products<true>(1, 1, channels, dy + at, f + at, sums + i, 1);
       mix(1, 1, channels, {c.scale + i, 0, 0}, dy + at, {}, c.df + t * width + at);
     }
@@ -52,15 +53,15 @@ void vjp_tile(const GroupMixVjp<T>& c, T* sums, int64_t begin, int64_t end) {
 
 template <class T>
 void mix_groups(const GroupMix<T>& c) {
-  tiles_of<T>(c.sizes).for_each([&](int64_t begin, int64_t end) { mix_tile(c, begin, end); });
+  tiles_of<T>(c.sizes).for_each([&](std::int64_t begin, std::int64_t end) { mix_tile(c, begin, end); });
 }
 
 template <class T>
 void vjp(const GroupMixVjp<T>& c) {
   const Tiles tiles = tiles_of<T>(c.sizes);
-  const int64_t n = c.sizes.n;
+  const std::int64_t n = c.sizes.n;
   PartialSums<T> sums(tiles.count(), n * (n + 1));
-  tiles.for_each([&](int64_t begin, int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
+  tiles.for_each([&](std::int64_t begin, std::int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
   const T* total = sums.add_up();
   std::copy_n(total, n, c.dscale);
   if (c.x != nullptr) std::copy_n(total + n, n * n, c.dmixing);

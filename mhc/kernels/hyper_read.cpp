@@ -20,14 +20,14 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
-int64_t maps_of(const StreamSizes& s) { return s.n * (s.n + 2); }
+std::int64_t maps_of(const StreamSizes& s) { return s.n * (s.n + 2); }
 
 /// Which alpha an entry of the maps has.
-int64_t group(const StreamSizes& s, int64_t entry) { return entry < s.n ? 0 : entry < 2 * s.n ? 1 : 2; }
+std::int64_t group(const StreamSizes& s, std::int64_t entry) { return entry < s.n ? 0 : entry < 2 * s.n ? 1 : 2; }
 
 template <class T>
-std::vector<T> tanh_of(const T* s, int64_t size) {
-  std::vector<T> t(static_cast<size_t>(size));
+std::vector<T> tanh_of(const T* s, std::int64_t size) {
+  std::vector<T> t(static_cast<std::size_t>(size));
   const auto f = [](auto d, auto v) { return braid::kernels::HWY_NAMESPACE::tanh(d, v); };
   braid::kernels::HWY_NAMESPACE::transform(f, size, t.data(), s);
   return t;
@@ -39,23 +39,23 @@ void normalized_products(const HyperRead<S>& c, const S* x, T* s, T* rstd) {
   const auto [tokens, n, channels] = c.sizes;
   inner_products(n + 2, n, channels, c.params.theta, x, s, n);
   squares_of(n, channels, x, rstd);
-  for (int64_t j = 0; j < n; ++j)
+  for (std::int64_t j = 0; j < n; ++j)
     rstd[j] = static_cast<T>(1 / std::sqrt(static_cast<double>(rstd[j]) / static_cast<double>(channels) + c.eps));
-  for (int64_t e = 0; e < n * (n + 2); ++e) s[e] *= rstd[e % n];
+  for (std::int64_t e = 0; e < n * (n + 2); ++e) s[e] *= rstd[e % n];
 }
 
 template <class S, class T = Compute<S>>
-void read_tile(const HyperRead<S>& c, int64_t begin, int64_t end) {
+void read_tile(const HyperRead<S>& c, std::int64_t begin, std::int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
-  const int64_t m = maps_of(c.sizes), width = n * channels;
-  for (int64_t t = begin; t < end; ++t) {
+  const std::int64_t m = maps_of(c.sizes), width = n * channels;
+  for (std::int64_t t = begin; t < end; ++t) {
     prefetch(c.x + (t + 1) * width, width);
     normalized_products(c, c.x + t * width, c.s + t * m, c.rstd + t * n);
   }
   std::vector<T> maps = tanh_of(c.s + begin * m, (end - begin) * m);
-  for (int64_t t = begin; t < end; ++t) {
+  for (std::int64_t t = begin; t < end; ++t) {
     T* h = maps.data() + (t - begin) * m;
-    for (int64_t e = 0; e < m; ++e) h[e] = c.params.alpha[group(c.sizes, e)] * h[e] + c.params.bias[e];
+    for (std::int64_t e = 0; e < m; ++e) h[e] = c.params.alpha[group(c.sizes, e)] * h[e] + c.params.bias[e];
     std::copy_n(h, n, c.h_pre + t * n);
     std::copy_n(h + n, n, c.h_post + t * n);
     std::copy_n(h + 2 * n, n * n, c.h_res + t * n * n);
@@ -64,15 +64,15 @@ void read_tile(const HyperRead<S>& c, int64_t begin, int64_t end) {
 }
 
 template <class T>
-void prefetch_token(const HyperReadVjp<T>& c, int64_t t) {
-  const int64_t width = c.sizes.width();
+void prefetch_token(const HyperReadVjp<T>& c, std::int64_t t) {
+  const std::int64_t width = c.sizes.width();
   prefetch(c.x + t * width, width);
   if (c.dy != nullptr) prefetch(c.dy + t * width, width);
 }
 
 /// dh [m] of one token: <du, x_i> | dh_post | <dy_i, x_j>.
 template <class S, class T = Compute<S>>
-void map_gradients(const HyperReadVjp<S>& c, int64_t t, T* dh) {
+void map_gradients(const HyperReadVjp<S>& c, std::int64_t t, T* dh) {
   const auto [tokens, n, channels] = c.sizes;
   const S* x = c.x + t * n * channels;
   std::fill_n(dh, maps_of(c.sizes), T{0});
@@ -84,8 +84,8 @@ void map_gradients(const HyperReadVjp<S>& c, int64_t t, T* dh) {
 /// dh to ds = alpha dh (1 - tanh(s)^2), in place; adds to dalpha and dbias.
 template <class T>
 void tanh_vjp(const StreamSizes& sizes, const T* alpha, const T* tanh_s, T* dh, T* dalpha, T* dbias) {
-  for (int64_t e = 0; e < maps_of(sizes); ++e) {
-    const int64_t a = group(sizes, e);
+  for (std::int64_t e = 0; e < maps_of(sizes); ++e) {
+    const std::int64_t a = group(sizes, e);
     dbias[e] += dh[e];
     dalpha[a] += dh[e] * tanh_s[e];
     dh[e] *= alpha[a] * (1 - tanh_s[e] * tanh_s[e]);
@@ -97,10 +97,10 @@ template <class S, class T = Compute<S>>
 struct FromScaledRows {
   const S* rows;   // [n, C]
   const T* scale;  // [n]
-  int64_t channels;
+  std::int64_t channels;
 
   template <class D>
-  hn::Vec<D> operator()(D d, int64_t row, int64_t c) const {
+  hn::Vec<D> operator()(D d, std::int64_t row, std::int64_t c) const {
     return hn::Mul(hn::Set(d, scale[row]), load(d, rows + row * channels + c));
   }
 };
@@ -108,9 +108,9 @@ struct FromScaledRows {
 /// dx_j = pull_j x_j + h_pre_j du + sum_k a_kj theta_k + sum_i h_res_ij dy_i of one token. `scratch` [n, C] takes the
 /// sum without the terms of du and dy.
 template <class S, class T = Compute<S>>
-void stream_cotangent(const HyperReadVjp<S>& c, int64_t t, const T* pull, const T* a, T* scratch) {
+void stream_cotangent(const HyperReadVjp<S>& c, std::int64_t t, const T* pull, const T* a, T* scratch) {
   const auto [tokens, n, channels] = c.sizes;
-  const int64_t width = n * channels;
+  const std::int64_t width = n * channels;
   mix_from<Store::cached>(FromScaledRows<S>{c.x + t * width, pull, channels}, n, n + 2, channels, {a, 1, n},
                           c.params.theta, {}, scratch);
   const Outer<T, S> read{c.h_pre + t * n, c.du == nullptr ? nullptr : c.du + t * channels};
@@ -122,28 +122,28 @@ void stream_cotangent(const HyperReadVjp<S>& c, int64_t t, const T* pull, const 
 /// With a_kj = ds_kj rstd_j: dtheta_k += sum_j a_kj x_j, and dx as above with pull_j = -rstd_j^2 / C sum_k ds_kj s_kj.
 /// ds [m] becomes a; `pull` [n] and `scratch` [n, C] are overwritten.
 template <class S, class T = Compute<S>>
-void token_vjp(const HyperReadVjp<S>& c, int64_t t, T* ds, T* pull, T* scratch, T* dtheta) {
+void token_vjp(const HyperReadVjp<S>& c, std::int64_t t, T* ds, T* pull, T* scratch, T* dtheta) {
   const auto [tokens, n, channels] = c.sizes;
-  const int64_t m = maps_of(c.sizes);
+  const std::int64_t m = maps_of(c.sizes);
   const T *rstd = c.rstd + t * n, *s = c.s + t * m;
   std::fill_n(pull, n, T{0});
-  for (int64_t e = 0; e < m; ++e) {
+  for (std::int64_t e = 0; e < m; ++e) {
     pull[e % n] -= ds[e] * s[e];
     ds[e] *= rstd[e % n];
   }
-  for (int64_t j = 0; j < n; ++j) pull[j] *= rstd[j] * rstd[j] / static_cast<T>(channels);
+  for (std::int64_t j = 0; j < n; ++j) pull[j] *= rstd[j] * rstd[j] / static_cast<T>(channels);
   mix<true>(n + 2, n, channels, {ds, n, 1}, c.x + t * n * channels, {}, dtheta);
   stream_cotangent(c, t, pull, ds, scratch);
 }
 
 /// sums: dtheta [2 + n, C], dalpha [3], dbias [m] of the tile.
 template <class S, class T = Compute<S>>
-void vjp_tile(const HyperReadVjp<S>& c, T* sums, int64_t begin, int64_t end) {
-  const int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
+void vjp_tile(const HyperReadVjp<S>& c, T* sums, std::int64_t begin, std::int64_t end) {
+  const std::int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
   const std::vector<T> tanh_s = tanh_of(c.s + begin * m, (end - begin) * m);
-  std::vector<T> ds(static_cast<size_t>(m)), pull(static_cast<size_t>(c.sizes.n)),
-      scratch(static_cast<size_t>(c.sizes.width()));
-  for (int64_t t = begin; t < end; ++t) {
+  std::vector<T> ds(static_cast<std::size_t>(m)), pull(static_cast<std::size_t>(c.sizes.n)),
+      scratch(static_cast<std::size_t>(c.sizes.width()));
+  for (std::int64_t t = begin; t < end; ++t) {
     prefetch_token(c, t + 1);
     map_gradients(c, t, ds.data());
     tanh_vjp(c.sizes, c.params.alpha, tanh_s.data() + (t - begin) * m, ds.data(), sums + thetas, sums + thetas + 3);
@@ -154,15 +154,15 @@ void vjp_tile(const HyperReadVjp<S>& c, T* sums, int64_t begin, int64_t end) {
 
 template <class T>
 void read(const HyperRead<T>& c) {
-  tiles_of<T>(c.sizes).for_each([&](int64_t begin, int64_t end) { read_tile(c, begin, end); });
+  tiles_of<T>(c.sizes).for_each([&](std::int64_t begin, std::int64_t end) { read_tile(c, begin, end); });
 }
 
 template <class S, class T = Compute<S>>
 void vjp(const HyperReadVjp<S>& c) {
   const Tiles tiles = tiles_of<S>(c.sizes);
-  const int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
+  const std::int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
   PartialSums<T> sums(tiles.count(), thetas + 3 + m);
-  tiles.for_each([&](int64_t begin, int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
+  tiles.for_each([&](std::int64_t begin, std::int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
   const T* total = sums.add_up();
   std::copy_n(total, thetas, c.dtheta);
   std::copy_n(total + thetas, 3, c.dalpha);

@@ -50,7 +50,7 @@ HWY_INLINE auto add_blocks(D, V v) {
 template <class D, class V, class T>
 HWY_INLINE void sums_of_four(D d, const V* v, bool add, T* sums) {
   if constexpr (sizeof(T) == 4 && hn::MaxLanes(D()) >= 4) {
-    const hn::Repartition<uint64_t, D> pairs;
+    const hn::Repartition<std::uint64_t, D> pairs;
     const auto half = [d](V a, V b)
                           HWY_ATTR { return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)); };
     const auto ab = hn::BitCast(pairs, half(v[0], v[1])), cd = hn::BitCast(pairs, half(v[2], v[3]));
@@ -68,11 +68,12 @@ HWY_INLINE void sums_of_four(D d, const V* v, bool add, T* sums) {
 
 /// <x_r, x_r> for kRows rows at the channels [begin, end).
 template <int kRows, class D, class S, class T>
-HWY_INLINE void squares_of_rows(D d, int64_t begin, int64_t end, int64_t channels, const S* x, bool add, T* squares) {
+HWY_INLINE void squares_of_rows(D d, std::int64_t begin, std::int64_t end, std::int64_t channels, const S* x, bool add,
+                                T* squares) {
   using V = hn::Vec<D>;
   V sum[kRows];
   for (V& s : sum) s = hn::Zero(d);
-  for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d)))
+  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d)))
     for (int r = 0; r < kRows; ++r) {
       const V v = load(d, x + r * channels + c);
       sum[r] = hn::MulAdd(v, v, sum[r]);
@@ -85,10 +86,10 @@ HWY_INLINE void squares_of_rows(D d, int64_t begin, int64_t end, int64_t channel
 
 /// squares_i = <x_i, x_i>: x [n, C].
 template <class S, class T = Compute<S>>
-void squares_of(int64_t n, int64_t channels, const S* x, T* squares) {
+void squares_of(std::int64_t n, std::int64_t channels, const S* x, T* squares) {
   if (channels == 0) std::fill_n(squares, n, T{0});
-  over_channels<T>(channels, [=](auto d, int64_t begin, int64_t end) {
-    by_rows(d, n, [=](auto rows, int64_t i) {
+  over_channels<T>(channels, [=](auto d, std::int64_t begin, std::int64_t end) {
+    by_rows(d, n, [=](auto rows, std::int64_t i) {
       squares_of_rows<decltype(rows)::value>(d, begin, end, channels, x + i * channels, begin != 0, squares + i);
     });
   });
@@ -96,11 +97,11 @@ void squares_of(int64_t n, int64_t channels, const S* x, T* squares) {
 
 /// <x, x>: x [n, C].
 template <class S, class T = Compute<S>>
-T sum_of_squares(int64_t n, int64_t channels, const S* x) {
+T sum_of_squares(std::int64_t n, std::int64_t channels, const S* x) {
   T total = 0;
-  for (int64_t first = 0; first < n; first += 4) {
+  for (std::int64_t first = 0; first < n; first += 4) {
     T squares[4] = {};
-    squares_of(std::min<int64_t>(4, n - first), channels, x + first * channels, squares);
+    squares_of(std::min<std::int64_t>(4, n - first), channels, x + first * channels, squares);
     for (const T square : squares) total += square;
   }
   return total;
@@ -108,13 +109,13 @@ T sum_of_squares(int64_t n, int64_t channels, const S* x) {
 
 /// <g_r, x_k> for kRows and kColumns rows at the channels [begin, end).
 template <int kRows, int kColumns, class D, class G, class X, class T>
-HWY_INLINE void products_of_rows(D d, int64_t begin, int64_t end, int64_t channels, const G* g, const X* x, bool add,
-                                 T* products, int64_t row_step) {
+HWY_INLINE void products_of_rows(D d, std::int64_t begin, std::int64_t end, std::int64_t channels, const G* g,
+                                 const X* x, bool add, T* products, std::int64_t row_step) {
   using V = hn::Vec<D>;
   V sum[kRows][kColumns];
   for (auto& row : sum)
     for (V& s : row) s = hn::Zero(d);
-  for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
+  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d))) {
     V right[kColumns];
     for (int k = 0; k < kColumns; ++k) right[k] = load(d, x + k * channels + c);
     for (int r = 0; r < kRows; ++r) {
@@ -136,12 +137,13 @@ HWY_INLINE void products_of_rows(D d, int64_t begin, int64_t end, int64_t channe
 /// products_ij = <g_i, x_j> (+ products_ij when `accumulate`): g [n, C], x [m, C], products [n, m] with rows `row_step`
 /// apart.
 template <bool accumulate = false, class G, class X, class T = Compute<X>>
-void inner_products(int64_t n, int64_t m, int64_t channels, const G* g, const X* x, T* products, int64_t row_step) {
-  for (int64_t i = 0; channels == 0 && !accumulate && i < n; ++i) std::fill_n(products + i * row_step, m, T{0});
-  over_channels<T>(channels, [=](auto d, int64_t begin, int64_t end) {
+void inner_products(std::int64_t n, std::int64_t m, std::int64_t channels, const G* g, const X* x, T* products,
+                    std::int64_t row_step) {
+  for (std::int64_t i = 0; channels == 0 && !accumulate && i < n; ++i) std::fill_n(products + i * row_step, m, T{0});
+  over_channels<T>(channels, [=](auto d, std::int64_t begin, std::int64_t end) {
     const bool add = accumulate || begin != 0;
-    by_rows(d, n, [=](auto rows, int64_t i) {
-      by_rows(d, m, [=](auto columns, int64_t j) {
+    by_rows(d, n, [=](auto rows, std::int64_t i) {
+      by_rows(d, m, [=](auto columns, std::int64_t j) {
         products_of_rows<decltype(rows)::value, decltype(columns)::value>(
             d, begin, end, channels, g + i * channels, x + j * channels, add, products + i * row_step + j, row_step);
       });

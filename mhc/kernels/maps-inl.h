@@ -1,5 +1,5 @@
-// The maps of a manifold-constrained hyper-connection and their vjp, for as many tokens at once as a SIMD vector has
-// lanes. Included once per SIMD target.
+// The maps of a manifold-constrained hyper-connection and their vjp, one token per lane of a SIMD vector. Included once
+// per SIMD target.
 
 #if defined(BRAID_MHC_KERNELS_MAPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_MHC_KERNELS_MAPS_INL_H_
@@ -32,8 +32,8 @@ class MapLanes {
   MapLanes(const MHCSizes& sizes, const MHCParams<T>& params)
       : sizes_(sizes),
         params_(params),
-        buffer_(hwy::AllocateAligned<T>(
-            static_cast<size_t>(lanes() * (3 * columns() + 2 * maps() + 2 + params.mixing.workspace(sizes.mixing))))),
+        buffer_(hwy::AllocateAligned<T>(static_cast<std::size_t>(
+            lanes() * (3 * columns() + 2 * maps() + 2 + params.mixing.workspace(sizes.mixing))))),
         logits_(buffer_.get()),
         normed_(logits_ + columns() * lanes()),
         dlogits_(normed_ + columns() * lanes()),
@@ -43,32 +43,32 @@ class MapLanes {
         scale_(inverse_r_ + lanes()),
         workspace_(scale_ + lanes()) {}
 
-  static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+  static std::int64_t lanes() { return static_cast<std::int64_t>(hn::Lanes(D())); }
 
   /// z [count, columns], r [count] -> maps [count, maps]
-  void forward(int64_t count, const T* z, const T* r, T* maps) {
-    const int64_t n = sizes_.n, gates = sizes_.gates();
+  void forward(std::int64_t count, const T* z, const T* r, T* maps) {
+    const std::int64_t n = sizes_.n, gates = sizes_.gates();
     compute_logits(count, z, r);
-    for (int64_t e = 0; e < gates; ++e) {
+    for (std::int64_t e = 0; e < gates; ++e) {
       const V s = sigmoid(d_, load(logits_, e));
       store(maps_, e,
             e < n ? hn::Add(s, set(sizes_.pre_eps)) : hn::MulAdd(set(sizes_.post_magnitude), s, set(sizes_.post_eps)));
     }
-    for (int64_t e = gates; e < 2 * n; ++e) store(maps_, e, hn::Zero(d_));
+    for (std::int64_t e = gates; e < 2 * n; ++e) store(maps_, e, hn::Zero(d_));
     params_.mixing.forward(sizes_.mixing, logits_ + gates * lanes(), maps_ + 2 * n * lanes(), workspace_);
     unpack(maps_, count, this->maps(), maps);
   }
 
   /// maps and dmaps [count, maps] -> dz [count, columns] and scale [count], with dx_flat = dz phi^T - scale x_flat;
   /// adds to dalpha [groups] and dbias [columns].
-  void backward(int64_t count, const T* z, const T* r, const T* maps, const T* dmaps, T* dz, T* scale, T* dalpha,
+  void backward(std::int64_t count, const T* z, const T* r, const T* maps, const T* dmaps, T* dz, T* scale, T* dalpha,
                 T* dbias) {
-    const int64_t n = sizes_.n, gates = sizes_.gates();
+    const std::int64_t n = sizes_.n, gates = sizes_.gates();
     compute_logits(count, z, r);
     pack(maps, count, this->maps(), maps_);
     pack(dmaps, count, this->maps(), dmaps_);
     const V one = hn::Set(d_, 1);
-    for (int64_t e = 0; e < gates; ++e) {
+    for (std::int64_t e = 0; e < gates; ++e) {
       const V s = sigmoid(d_, load(logits_, e)), slope = hn::Mul(s, hn::Sub(one, s));
       store(dlogits_, e, hn::Mul(load(dmaps_, e), e < n ? slope : hn::Mul(set(sizes_.post_magnitude), slope)));
     }
@@ -76,7 +76,7 @@ class MapLanes {
                        dlogits_ + gates * lanes(), workspace_);
     const V inverse_r = load(inverse_r_, 0);
     V sum = hn::Zero(d_);  // sum of alpha dh z / r
-    for (int64_t e = 0; e < columns(); ++e) {
+    for (std::int64_t e = 0; e < columns(); ++e) {
       const V g = load(dlogits_, e), product = hn::Mul(g, load(normed_, e));
       dbias[e] += hn::GetLane(hn::SumOfLanes(d_, g));
       dalpha[sizes_.group(e)] += hn::GetLane(hn::SumOfLanes(d_, product));
@@ -90,31 +90,31 @@ class MapLanes {
   }
 
  private:
-  int64_t columns() const { return sizes_.columns(); }
-  int64_t maps() const { return sizes_.maps(); }
-  V alpha(int64_t column) const { return hn::Set(d_, params_.alpha[sizes_.group(column)]); }
+  std::int64_t columns() const { return sizes_.columns(); }
+  std::int64_t maps() const { return sizes_.maps(); }
+  V alpha(std::int64_t column) const { return hn::Set(d_, params_.alpha[sizes_.group(column)]); }
   V set(double value) const { return hn::Set(d_, static_cast<T>(value)); }
-  V load(const T* p, int64_t entry) const { return hn::Load(d_, p + entry * lanes()); }
-  void store(T* p, int64_t entry, V v) const { hn::Store(v, d_, p + entry * lanes()); }
+  V load(const T* p, std::int64_t entry) const { return hn::Load(d_, p + entry * lanes()); }
+  void store(T* p, std::int64_t entry, V v) const { hn::Store(v, d_, p + entry * lanes()); }
 
   /// Rows [count, width] to vectors [width, lanes].
-  static void pack(const T* rows, int64_t count, int64_t width, T* vectors) {
+  static void pack(const T* rows, std::int64_t count, std::int64_t width, T* vectors) {
     if (count < lanes()) std::fill_n(vectors, width * lanes(), T{0});
-    for (int64_t t = 0; t < count; ++t)
-      for (int64_t e = 0; e < width; ++e) vectors[e * lanes() + t] = rows[t * width + e];
+    for (std::int64_t t = 0; t < count; ++t)
+      for (std::int64_t e = 0; e < width; ++e) vectors[e * lanes() + t] = rows[t * width + e];
   }
 
-  static void unpack(const T* vectors, int64_t count, int64_t width, T* rows) {
-    for (int64_t t = 0; t < count; ++t)
-      for (int64_t e = 0; e < width; ++e) rows[t * width + e] = vectors[e * lanes() + t];
+  static void unpack(const T* vectors, std::int64_t count, std::int64_t width, T* rows) {
+    for (std::int64_t t = 0; t < count; ++t)
+      for (std::int64_t e = 0; e < width; ++e) rows[t * width + e] = vectors[e * lanes() + t];
   }
 
   /// alpha z / r + bias, and on the way z / r and 1 / r.
-  void compute_logits(int64_t count, const T* z, const T* r) {
+  void compute_logits(std::int64_t count, const T* z, const T* r) {
     pack(z, count, columns(), normed_);
-    for (int64_t t = 0; t < lanes(); ++t) inverse_r_[t] = t < count ? 1 / r[t] : T{1};
+    for (std::int64_t t = 0; t < lanes(); ++t) inverse_r_[t] = t < count ? 1 / r[t] : T{1};
     const V inverse = load(inverse_r_, 0);
-    for (int64_t e = 0; e < columns(); ++e) {
+    for (std::int64_t e = 0; e < columns(); ++e) {
       const V v = hn::Mul(load(normed_, e), inverse);
       store(normed_, e, v);
       store(logits_, e, hn::MulAdd(alpha(e), v, hn::Set(d_, params_.bias[e])));

@@ -20,17 +20,17 @@ namespace {
 
 /// f = u scale weight
 template <class T>
-void scale_channels(int64_t channels, const T* u, T scale, const T* weight, T* f) {
-  for (int64_t c = 0; c < channels; ++c) f[c] = u[c] * scale * weight[c];
+void scale_channels(std::int64_t channels, const T* u, T scale, const T* weight, T* f) {
+  for (std::int64_t c = 0; c < channels; ++c) f[c] = u[c] * scale * weight[c];
 }
 
 template <class S, class T = Compute<S>>
-void forward_tile(const MHCLayer<S>& c, int64_t begin, int64_t end) {
+void forward_tile(const MHCLayer<S>& c, std::int64_t begin, std::int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
-  const int64_t width = n * channels;
+  const std::int64_t width = n * channels;
   const Store where = store_for(c.y, tokens * width, channels);
-  std::vector<T> f(static_cast<size_t>(channels));
-  for (int64_t t = begin; t < end; ++t) {
+  std::vector<T> f(static_cast<std::size_t>(channels));
+  for (std::int64_t t = begin; t < end; ++t) {
     const S* x = c.x + t * width;
     T squares = 0;
     prefetch(x + width, width);
@@ -45,23 +45,23 @@ void forward_tile(const MHCLayer<S>& c, int64_t begin, int64_t end) {
 
 /// With g = df weight: du = rstd g - u rstd^3 <g, u> / C, which replaces df; adds to dweight.
 template <class T>
-void norm_vjp(int64_t channels, const T* u, T rstd, const T* weight, T* df, T* dweight) {
+void norm_vjp(std::int64_t channels, const T* u, T rstd, const T* weight, T* df, T* dweight) {
   T dot = 0;
-  for (int64_t c = 0; c < channels; ++c) dweight[c] += df[c] * u[c] * rstd;
-  for (int64_t c = 0; c < channels; ++c) df[c] *= weight[c];
+  for (std::int64_t c = 0; c < channels; ++c) dweight[c] += df[c] * u[c] * rstd;
+  for (std::int64_t c = 0; c < channels; ++c) df[c] *= weight[c];
   inner_products(1, 1, channels, df, u, &dot, 1);
   const T pull = rstd * rstd * rstd * dot / static_cast<T>(channels);
-  for (int64_t c = 0; c < channels; ++c) df[c] = rstd * df[c] - u[c] * pull;
+  for (std::int64_t c = 0; c < channels; ++c) df[c] = rstd * df[c] - u[c] * pull;
 }
 
 /// sums: dh_pre [n], dh_post [n], dh_res [n, n], dweight [C] of the tile.
 template <class S, class T = Compute<S>>
-void vjp_tile(const MHCLayerVjp<S>& c, T* sums, int64_t begin, int64_t end) {
+void vjp_tile(const MHCLayerVjp<S>& c, T* sums, std::int64_t begin, std::int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
-  const int64_t width = n * channels;
+  const std::int64_t width = n * channels;
   const Store where = store_for(c.dx, tokens * width, channels);
-  std::vector<T> u(static_cast<size_t>(channels)), f(static_cast<size_t>(channels));
-  for (int64_t t = begin; t < end; ++t) {
+  std::vector<T> u(static_cast<std::size_t>(channels)), f(static_cast<std::size_t>(channels));
+  for (std::int64_t t = begin; t < end; ++t) {
     const S *x = c.x + t * width, *dy = c.dy + t * width;
     prefetch(x + width, width);
     prefetch(dy + width, width);
@@ -80,15 +80,15 @@ void vjp_tile(const MHCLayerVjp<S>& c, T* sums, int64_t begin, int64_t end) {
 
 template <class T>
 void forward(const MHCLayer<T>& c) {
-  tiles_of<T>(c.sizes).for_each([&](int64_t begin, int64_t end) { forward_tile(c, begin, end); });
+  tiles_of<T>(c.sizes).for_each([&](std::int64_t begin, std::int64_t end) { forward_tile(c, begin, end); });
 }
 
 template <class T>
 void vjp(const MHCLayerVjp<T>& c) {
   const Tiles tiles = tiles_of<T>(c.sizes);
-  const int64_t n = c.sizes.n, m = n * (n + 2);
+  const std::int64_t n = c.sizes.n, m = n * (n + 2);
   PartialSums<Compute<T>> sums(tiles.count(), m + c.sizes.channels);
-  tiles.for_each([&](int64_t begin, int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
+  tiles.for_each([&](std::int64_t begin, std::int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
   const Compute<T>* total = sums.add_up();
   std::copy_n(total, n, c.dh_pre);
   std::copy_n(total + n, n, c.dh_post);

@@ -24,26 +24,26 @@ using braid::kernels::Scratch;
 /// Tokens per tile: the streams of a tile and of the next, their gradients and phi should stay in the second-level
 /// cache together, and a tile should fill the SIMD lanes of the maps, which take 16 tokens at a time.
 template <class T>
-int64_t tile_size(const MHCSizes& s) {
-  constexpr int64_t kBytes = 128 * 1024, kLanes = kMostTokens / 2;
-  const int64_t fits = kBytes / std::max<int64_t>(1, s.width() * static_cast<int64_t>(sizeof(T)));
+std::int64_t tile_size(const MHCSizes& s) {
+  constexpr std::int64_t kBytes = 128 * 1024, kLanes = kMostTokens / 2;
+  const std::int64_t fits = kBytes / std::max<std::int64_t>(1, s.width() * static_cast<std::int64_t>(sizeof(T)));
   return std::clamp(fits / kLanes * kLanes, kLanes, 2 * kLanes);
 }
 
 /// Tokens whose share of the parameters' gradients is summed by one thread: enough that these sums, m values for each
 /// of the nC of a token, are a tenth of the streams at n = 4.
-constexpr int64_t kGroup = 256;
+constexpr std::int64_t kGroup = 256;
 
 /// Groups of at least `size` tokens, in whole tiles.
 template <class T>
-Tiles groups_of(const MHCSizes& s, int64_t size) {
-  const int64_t tile = tile_size<T>(s);
-  return {s.tokens, std::max<int64_t>(1, (size + tile - 1) / tile) * tile};
+Tiles groups_of(const MHCSizes& s, std::int64_t size) {
+  const std::int64_t tile = tile_size<T>(s);
+  return {s.tokens, std::max<std::int64_t>(1, (size + tile - 1) / tile) * tile};
 }
 
 /// Calls f(begin, end, end of the next tile) for each tile of a group.
 template <class F>
-void for_tiles(int64_t begin, int64_t end, int64_t tile, F&& f) {
+void for_tiles(std::int64_t begin, std::int64_t end, std::int64_t tile, F&& f) {
   for (; begin < end; begin += tile) f(begin, std::min(begin + tile, end), std::min(begin + 2 * tile, end));
 }
 
@@ -57,12 +57,12 @@ struct CachedTile {
 
 /// All tiles of a group of tokens.
 template <class S, class T = Compute<S>>
-void read_group(const MHCRead<S>& c, CachedTile<S> cached, int64_t first, int64_t last) {
+void read_group(const MHCRead<S>& c, CachedTile<S> cached, std::int64_t first, std::int64_t last) {
   const bool pending = c.before.f != nullptr;
-  const int64_t width = c.sizes.width();
+  const std::int64_t width = c.sizes.width();
   const S *source = pending ? c.before.x : c.x, *streams = pending ? c.written : c.x;
   MapLanes<T> lanes(c.sizes, c.params);
-  for_tiles(first, last, tile_size<T>(c.sizes), [&](int64_t begin, int64_t end, int64_t next_end) {
+  for_tiles(first, last, tile_size<T>(c.sizes), [&](std::int64_t begin, std::int64_t end, std::int64_t next_end) {
     if (pending) write_tile(c, cached.stored, begin, end);
     const Prefetcher next(source + end * width, nullptr, (next_end - end) * width);
     const S* x = cached.stored != nullptr ? cached.stored : streams + begin * width;
@@ -79,11 +79,11 @@ void read(const MHCRead<S>& c) {
   const bool streamed = c.before.f != nullptr && non_temporal(c.written, s.tokens * s.width(), s.channels);
   constexpr bool kWidens = !std::is_same_v<S, Compute<S>>;
   if (!streamed && !kWidens)
-    return groups.for_each([&](int64_t first, int64_t last) { read_group<S>(c, {}, first, last); });
-  const int64_t size = tile_size<S>(s) * s.width();
+    return groups.for_each([&](std::int64_t first, std::int64_t last) { read_group<S>(c, {}, first, last); });
+  const std::int64_t size = tile_size<S>(s) * s.width();
   Scratch<S> stored(streamed ? size : 0);
   Scratch<Compute<S>> wide(kWidens ? size : 0);
-  groups.for_each([&](int64_t first, int64_t last) {
+  groups.for_each([&](std::int64_t first, std::int64_t last) {
     stored.lend([&](S* tile) {
       wide.lend([&](Compute<S>* wide_tile) {
         read_group(c, CachedTile<S>{streamed ? tile : nullptr, wide_tile}, first, last);
@@ -94,12 +94,12 @@ void read(const MHCRead<S>& c) {
 
 /// All tiles of a group of tokens.
 template <class S, class T = Compute<S>>
-void vjp_group(const MHCReadVjp<S>& c, const ParamSums<T>& sums, T* scratch, int64_t first, int64_t last) {
+void vjp_group(const MHCReadVjp<S>& c, const ParamSums<T>& sums, T* scratch, std::int64_t first, std::int64_t last) {
   const MHCSizes& s = c.sizes;
-  const int64_t width = s.width(), tile = tile_size<S>(s);
+  const std::int64_t width = s.width(), tile = tile_size<S>(s);
   const TileBuffers<S> buffers(s, tile, scratch);
   MapLanes<T> lanes(s, c.params);
-  for_tiles(first, last, tile, [&](int64_t begin, int64_t end, int64_t next_end) {
+  for_tiles(first, last, tile, [&](std::int64_t begin, std::int64_t end, std::int64_t next_end) {
     const S* dy = c.dy == nullptr ? nullptr : c.dy + end * width;
     vjp_tile(c, lanes, buffers, sums, Prefetcher(c.x + end * width, dy, (next_end - end) * width), begin, end);
   });
@@ -108,10 +108,10 @@ void vjp_group(const MHCReadVjp<S>& c, const ParamSums<T>& sums, T* scratch, int
 
 template <class S, class T = Compute<S>>
 void vjp(const MHCReadVjp<S>& c) {
-  constexpr int64_t kFew = 16;  // tokens for which panels do not pay
+  constexpr std::int64_t kFew = 16;  // tokens for which panels do not pay
   const MHCSizes& s = c.sizes;
-  const int64_t width = s.width(), m = s.columns(), dphi_size = panels_size(width, m);
-  const int64_t tile_elements = TileBuffers<S>::size(s, tile_size<S>(s));
+  const std::int64_t width = s.width(), m = s.columns(), dphi_size = panels_size(width, m);
+  const std::int64_t tile_elements = TileBuffers<S>::size(s, tile_size<S>(s));
   if (s.tokens < kFew) {
     if (s.tokens == 0) std::fill_n(c.dphi, width * m, T{0});
     std::fill_n(c.dalpha, s.groups(), T{0});
@@ -125,7 +125,7 @@ void vjp(const MHCReadVjp<S>& c) {
   const Tiles groups = groups_of<S>(s, kGroup);
   PartialSums<T> sums(groups.count(), dphi_size + s.groups() + m);
   Scratch<T> scratch(tile_elements);
-  groups.for_each([&](int64_t first, int64_t last) {
+  groups.for_each([&](std::int64_t first, std::int64_t last) {
     T *dphi = sums.row(groups.index(first)), *dalpha = dphi + dphi_size;
     scratch.lend([&](T* buffer) { vjp_group<S>(c, {phi, dphi, dalpha, dalpha + s.groups()}, buffer, first, last); });
   });

@@ -15,7 +15,7 @@
 
 #include <hwy/highway.h>
 
-#include <braid/core/gemm.h>
+#include <braid/core/products/gemm.h>
 #include <braid/mhc/kernels/channels-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/maps-inl.h>
@@ -40,10 +40,10 @@ T root_mean_square(const MHCSizes& s, const T* x) {
 /// The pending write of one tile. With `cached` [tile, nC] the new streams are there as well, and stored by
 /// non-temporal stores.
 template <class S>
-void write_tile(const MHCRead<S>& c, S* cached, int64_t begin, int64_t end) {
+void write_tile(const MHCRead<S>& c, S* cached, std::int64_t begin, std::int64_t end) {
   const MHCSizes& s = c.sizes;
-  const int64_t width = s.width();
-  for (int64_t t = begin; t < end; ++t) {
+  const std::int64_t width = s.width();
+  for (std::int64_t t = begin; t < end; ++t) {
     S *written = c.written + t * width, *y = cached == nullptr ? written : cached + (t - begin) * width;
     prefetch(c.before.x + (t + 1) * width, width);
     mix(s.n, s.n, s.channels, {c.before.h_res.at(t), s.n, 1}, c.before.x + t * width,
@@ -54,27 +54,29 @@ void write_tile(const MHCRead<S>& c, S* cached, int64_t begin, int64_t end) {
 
 /// The streams of a tile as the maps compute on them: themselves, or in `wide` where they are bfloat16.
 template <class T>
-const T* widen_tile(int64_t, const T* x, T*) {
+const T* widen_tile(std::int64_t, const T* x, T*) {
   return x;
 }
-inline const float* widen_tile(int64_t count, const bfloat16* x, float* wide) {
-  over_channels<float>(count, [=](auto d, int64_t begin, int64_t end) HWY_ATTR {
-    for (int64_t i = begin; i < end; i += static_cast<int64_t>(hn::Lanes(d))) hn::StoreU(load(d, x + i), d, wide + i);
+inline const float* widen_tile(std::int64_t count, const bfloat16* x, float* wide) {
+  over_channels<float>(count, [=](auto d, std::int64_t begin, std::int64_t end) HWY_ATTR {
+    for (std::int64_t i = begin; i < end; i += static_cast<std::int64_t>(hn::Lanes(d)))
+      hn::StoreU(load(d, x + i), d, wide + i);
   });
   return wide;
 }
 
 /// z, r, the maps and u of one tile with the streams x [count, nC]; `next` is prefetched meanwhile.
 template <class S, class T = Compute<S>>
-void read_tile(const MHCRead<S>& c, MapLanes<T>& lanes, const T* x, Prefetcher next, int64_t begin, int64_t end) {
+void read_tile(const MHCRead<S>& c, MapLanes<T>& lanes, const T* x, Prefetcher next, std::int64_t begin,
+               std::int64_t end) {
   const MHCSizes& s = c.sizes;
-  const int64_t columns = s.columns(), m = s.maps(), width = s.width();
+  const std::int64_t columns = s.columns(), m = s.maps(), width = s.width();
   multiply_thin<T>({end - begin, width, columns, x, c.params.phi, c.z + begin * columns}, next);
-  for (int64_t t = begin; t < end; ++t) c.r[t] = root_mean_square(s, x + (t - begin) * width);
-  for (int64_t t = begin; t < end; t += lanes.lanes())
+  for (std::int64_t t = begin; t < end; ++t) c.r[t] = root_mean_square(s, x + (t - begin) * width);
+  for (std::int64_t t = begin; t < end; t += lanes.lanes())
     lanes.forward(std::min(lanes.lanes(), end - t), c.z + t * columns, c.r + t, c.maps + t * m);
   const StreamMap<const T> pre = c.pre.data != nullptr ? c.pre : StreamMap<const T>{c.maps, m};
-  for (int64_t t = begin; t < end; ++t)
+  for (std::int64_t t = begin; t < end; ++t)
     mix(1, s.n, s.channels, {pre.at(t), 0, 1}, x + (t - begin) * width, {}, c.u + t * s.channels);
 }
 
@@ -86,13 +88,13 @@ struct TileBuffers {
 
   /// Rows of `products` lie a little more than a token apart: were it as far as those of x, a processor would take the
   /// load of an x for one of the product just stored.
-  static int64_t product_step(const MHCSizes& s) { return s.width() + 16; }
+  static std::int64_t product_step(const MHCSizes& s) { return s.width() + 16; }
 
-  static int64_t size(const MHCSizes& s, int64_t tile) {
+  static std::int64_t size(const MHCSizes& s, std::int64_t tile) {
     return tile * (product_step(s) + s.columns() + s.maps() + 1 + (std::is_same_v<S, T> ? 0 : s.width()));
   }
 
-  TileBuffers(const MHCSizes& s, int64_t tile, T* scratch)
+  TileBuffers(const MHCSizes& s, std::int64_t tile, T* scratch)
       : products(scratch),
         dz(products + tile * product_step(s)),
         dmaps(dz + tile * s.columns()),
@@ -114,21 +116,21 @@ struct NormCotangent {
   const T* products;  // [n, C], dz phi^T
   const S* x;         // [n, C]
   T scale;
-  int64_t channels;
+  std::int64_t channels;
 
   template <class D>
-  hn::Vec<D> operator()(D d, int64_t row, int64_t c) const {
-    const int64_t at = row * channels + c;
+  hn::Vec<D> operator()(D d, std::int64_t row, std::int64_t c) const {
+    const std::int64_t at = row * channels + c;
     return hn::NegMulAdd(hn::Set(d, scale), load(d, x + at), hn::LoadU(d, products + at));
   }
 };
 
 /// dmaps [tile, maps]: pre <du, x_i> or as given, post as given, res <dy_i, x_j>.
 template <class S, class T = Compute<S>>
-void collect_dmaps(const MHCReadVjp<S>& c, T* dmaps, int64_t begin, int64_t end) {
+void collect_dmaps(const MHCReadVjp<S>& c, T* dmaps, std::int64_t begin, std::int64_t end) {
   const MHCSizes& s = c.sizes;
   std::fill_n(dmaps, (end - begin) * s.maps(), T{0});
-  for (int64_t t = begin; t < end; ++t, dmaps += s.maps()) {
+  for (std::int64_t t = begin; t < end; ++t, dmaps += s.maps()) {
     const S* x = c.x + t * s.width();
     T* dread = dmaps;  // of what u was read by
     if (c.pre.data != nullptr) {
@@ -144,10 +146,10 @@ void collect_dmaps(const MHCReadVjp<S>& c, T* dmaps, int64_t begin, int64_t end)
 
 /// products = dz phi^T and dphi += x^T dz of one tile, while `next` is prefetched.
 template <class S, class T = Compute<S>>
-void products_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, const ParamSums<T>& sums, int64_t begin,
-                      int64_t end, Prefetcher next) {
+void products_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, const ParamSums<T>& sums, std::int64_t begin,
+                      std::int64_t end, Prefetcher next) {
   const MHCSizes& s = c.sizes;
-  const int64_t count = end - begin, m = s.columns(), width = s.width(), step = tile.product_step(s);
+  const std::int64_t count = end - begin, m = s.columns(), width = s.width(), step = tile.product_step(s);
   const S* x = c.x + begin * width;
   if (sums.phi_panels != nullptr)
     return product_vjp<S>({count, width, m, x, tile.dz, sums.phi_panels, sums.dphi, tile.products, step}, next);
@@ -159,14 +161,14 @@ void products_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, const 
 /// dx = dz phi^T - scale x + H_pre^T du + H_res^T dy of one tile, and from it the vjp of the write before:
 /// dh_post_i = <dx_i, f>, df = H_post dx.
 template <class S, class T = Compute<S>>
-void dx_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, int64_t begin, int64_t end) {
+void dx_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, std::int64_t begin, std::int64_t end) {
   const MHCSizes& s = c.sizes;
   const MHCWrite<S>& before = c.before;
-  const int64_t n = s.n, channels = s.channels, width = s.width();
+  const std::int64_t n = s.n, channels = s.channels, width = s.width();
   // It stays in cache where it is read again, by the write before, or lies there already as dy.
   const bool in_cache = before.f != nullptr || c.dx == c.dy;
   const Store where = in_cache ? Store::cached : store_for(c.dx, s.tokens * width, channels);
-  for (int64_t t = begin, i = 0; t < end; ++t, ++i) {
+  for (std::int64_t t = begin, i = 0; t < end; ++t, ++i) {
     const NormCotangent<S> start{tile.products + i * tile.product_step(s), c.x + t * width, tile.scale[i], channels};
     const T* maps = c.maps + t * s.maps();
     const T *h_pre = c.pre.data != nullptr ? c.pre.at(t) : maps, *h_res = maps + 2 * n;
@@ -182,10 +184,10 @@ void dx_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, int64_t begi
 /// The gradients of each token, and what the tokens add to those of the parameters.
 template <class S, class T = Compute<S>>
 void vjp_tile(const MHCReadVjp<S>& c, MapLanes<T>& lanes, const TileBuffers<S>& tile, const ParamSums<T>& sums,
-              Prefetcher next, int64_t begin, int64_t end) {
-  const int64_t columns = c.sizes.columns(), m = c.sizes.maps();
+              Prefetcher next, std::int64_t begin, std::int64_t end) {
+  const std::int64_t columns = c.sizes.columns(), m = c.sizes.maps();
   collect_dmaps(c, tile.dmaps, begin, end);
-  for (int64_t t = begin, i = 0; t < end; t += lanes.lanes(), i += lanes.lanes())
+  for (std::int64_t t = begin, i = 0; t < end; t += lanes.lanes(), i += lanes.lanes())
     lanes.backward(std::min(lanes.lanes(), end - t), c.z + t * columns, c.r + t, c.maps + t * m, tile.dmaps + i * m,
                    tile.dz + i * columns, tile.scale + i, sums.dalpha, sums.dbias);
   products_of_tile(c, tile, sums, begin, end, next);

@@ -24,9 +24,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 struct Coefficients {
   const T* data;
-  int64_t row_step, column_step;
+  std::int64_t row_step, column_step;
 
-  T at(int64_t row, int64_t column) const { return data[row * row_step + column * column_step]; }
+  T at(std::int64_t row, std::int64_t column) const { return data[row * row_step + column * column_step]; }
 };
 
 /// A term of every row of a mixture.
@@ -39,7 +39,7 @@ struct Outer {
 /// The initial value of a mixture: zero, or given rows.
 struct FromZero {
   template <class D>
-  hn::Vec<D> operator()(D d, int64_t, int64_t) const {
+  hn::Vec<D> operator()(D d, std::int64_t, std::int64_t) const {
     return hn::Zero(d);
   }
 };
@@ -47,10 +47,10 @@ struct FromZero {
 template <class T>
 struct FromRows {
   const T* rows;  // [n, C]
-  int64_t channels;
+  std::int64_t channels;
 
   template <class D>
-  hn::Vec<D> operator()(D d, int64_t row, int64_t c) const {
+  hn::Vec<D> operator()(D d, std::int64_t row, std::int64_t c) const {
     return load(d, rows + row * channels + c);
   }
 };
@@ -59,8 +59,8 @@ struct FromRows {
 /// coefficients stay in registers, where there are 32. (A function, not a lambda: what a lambda captures is read again
 /// after every store.)
 template <Store kStore, int kRows, int kColumns, class D, class T, class X, class V, class Y, class Start>
-HWY_INLINE void mix_rows(D d, int64_t begin, int64_t end, int64_t row, int64_t m, int64_t channels, Coefficients<T> a,
-                         const X* x, Outer<T, V> outer, Start start, Y* y) {
+HWY_INLINE void mix_rows(D d, std::int64_t begin, std::int64_t end, std::int64_t row, std::int64_t m,
+                         std::int64_t channels, Coefficients<T> a, const X* x, Outer<T, V> outer, Start start, Y* y) {
   using Vector = hn::Vec<D>;
   Vector factor[kRows][std::max(1, kColumns)], outer_factor[kRows];
   for (int r = 0; r < kRows; ++r) {
@@ -68,14 +68,14 @@ HWY_INLINE void mix_rows(D d, int64_t begin, int64_t end, int64_t row, int64_t m
     outer_factor[r] = outer.vector == nullptr ? hn::Zero(d) : hn::Set(d, outer.rows[row + r]);
   }
   y += row * channels;
-  for (int64_t c = begin; c < end; c += static_cast<int64_t>(hn::Lanes(d))) {
+  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d))) {
     Vector sum[kRows];
     for (int r = 0; r < kRows; ++r) sum[r] = start(d, row + r, c);
     if (outer.vector != nullptr) {
       const Vector v = load(d, outer.vector + c);
       for (int r = 0; r < kRows; ++r) sum[r] = hn::MulAdd(outer_factor[r], v, sum[r]);
     }
-    for (int64_t j = 0; j < (kColumns != 0 ? kColumns : m); ++j) {
+    for (std::int64_t j = 0; j < (kColumns != 0 ? kColumns : m); ++j) {
       const Vector v = load(d, x + j * channels + c);
       for (int r = 0; r < kRows; ++r)
         sum[r] = hn::MulAdd(kColumns != 0 ? factor[r][j] : hn::Set(d, a.at(row + r, j)), v, sum[r]);
@@ -87,16 +87,16 @@ HWY_INLINE void mix_rows(D d, int64_t begin, int64_t end, int64_t row, int64_t m
 /// y_i = start_i + outer.rows_i outer.vector + sum_j a_ij x_j, of which each is rounded once. x [m, C], y [n, C]. y may
 /// be what it starts from, and x when n <= 4: all of a channel is then read before it is written.
 template <Store kStore, class X, class Y, class Start, class V = X>
-void mix_from(Start start, int64_t n, int64_t m, int64_t channels, Coefficients<Compute<X>> a, const X* x,
-              Outer<Compute<X>, V> outer, Y* y) {
+void mix_from(Start start, std::int64_t n, std::int64_t m, std::int64_t channels, Coefficients<Compute<X>> a,
+              const X* x, Outer<Compute<X>, V> outer, Y* y) {
   using T = Compute<X>;
-  over_channels<T>(channels, [=](auto d, int64_t begin, int64_t end) {
+  over_channels<T>(channels, [=](auto d, std::int64_t begin, std::int64_t end) {
     using D = decltype(d);
     // Single channels are few, and each form of the loop is more to compile.
     constexpr bool kSingle = hn::MaxLanes(D()) == 1;
     constexpr Store kHow = kSingle ? Store::cached : kStore;
     constexpr int kFour = kSingle ? 0 : 4;
-    by_fours(n, [=](auto rows, int64_t row) {
+    by_fours(n, [=](auto rows, std::int64_t row) {
       constexpr int kRows = decltype(rows)::value;
       const auto run = m == 4 ? &mix_rows<kHow, kRows, kFour, D, T, X, V, Y, Start>
                               : &mix_rows<kHow, kRows, 0, D, T, X, V, Y, Start>;
@@ -107,25 +107,25 @@ void mix_from(Start start, int64_t n, int64_t m, int64_t channels, Coefficients<
 
 /// y_i = sum_j a_ij x_j + outer.rows_i outer.vector (+ y_i when `accumulate`).
 template <bool accumulate = false, class X, class Y>
-void mix(int64_t n, int64_t m, int64_t channels, Coefficients<Compute<X>> a, const X* x, Outer<Compute<X>, X> outer,
-         Y* y) {
+void mix(std::int64_t n, std::int64_t m, std::int64_t channels, Coefficients<Compute<X>> a, const X* x,
+         Outer<Compute<X>, X> outer, Y* y) {
   if constexpr (accumulate)
     mix_from<Store::cached>(FromRows<Y>{y, channels}, n, m, channels, a, x, outer, y);
   else
     mix_from<Store::cached>(FromZero(), n, m, channels, a, x, outer, y);
 }
 
-/// The same with a y that may be stored by non-temporal stores.
+/// mix() with a y that may be stored by non-temporal stores.
 template <class X, class Y, class Start, class V = X>
-void mix_from_to(Store where, Start start, int64_t n, int64_t m, int64_t channels, Coefficients<Compute<X>> a,
-                 const X* x, Outer<Compute<X>, V> outer, Y* y) {
+void mix_from_to(Store where, Start start, std::int64_t n, std::int64_t m, std::int64_t channels,
+                 Coefficients<Compute<X>> a, const X* x, Outer<Compute<X>, V> outer, Y* y) {
   const auto run = where == Store::cached ? &mix_from<Store::cached, X, Y, Start, V>
                                           : &mix_from<Store::non_temporal, X, Y, Start, V>;
   run(start, n, m, channels, a, x, outer, y);
 }
 
 template <class X, class Y, class V = X>
-void mix_to(Store where, int64_t n, int64_t m, int64_t channels, Coefficients<Compute<X>> a, const X* x,
+void mix_to(Store where, std::int64_t n, std::int64_t m, std::int64_t channels, Coefficients<Compute<X>> a, const X* x,
             Outer<Compute<X>, V> outer, Y* y) {
   mix_from_to(where, FromZero(), n, m, channels, a, x, outer, y);
 }

@@ -18,12 +18,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 
-/// Prefetches the `count` elements of the next token while this one is worked on: rows are too short for the processor
-/// to guess what comes. It pays where a token is gone over more than once; one pass over the streams is faster without.
+/// Prefetches the `count` elements of the next token while this one is worked on: rows are too short for the
+/// hardware prefetcher. It pays where the kernel passes over a token more than once; single passes are faster without.
 template <class T>
-void prefetch(const T* next, int64_t count) {
-  const auto first = reinterpret_cast<std::uintptr_t>(next);  // may lie behind the last token: not a pointer to add to
-  for (std::uintptr_t line = 0; next != nullptr && line < static_cast<size_t>(count) * sizeof(T); line += 64)
+void prefetch(const T* next, std::int64_t count) {
+  const auto first =
+      reinterpret_cast<std::uintptr_t>(next);  // may be past the last token, where pointer arithmetic is undefined
+  for (std::uintptr_t line = 0; next != nullptr && line < static_cast<std::size_t>(count) * sizeof(T); line += 64)
     hwy::Prefetch(reinterpret_cast<const char*>(first + line));
 }
 
@@ -33,7 +34,7 @@ class Prefetcher {
  public:
   /// `count` elements of each range, one range after the other; null is left out.
   template <class T>
-  Prefetcher(const T* first, std::type_identity_t<const T*> second, int64_t count)
+  Prefetcher(const T* first, std::type_identity_t<const T*> second, std::int64_t count)
       : at_(reinterpret_cast<std::uintptr_t>(first)),
         second_(reinterpret_cast<std::uintptr_t>(second)),
         size_(sizeof(T)),
@@ -44,12 +45,12 @@ class Prefetcher {
   }
 
   /// The next `count` elements.
-  HWY_INLINE void next(int64_t count) {
+  HWY_INLINE void next(std::int64_t count) {
     for (due_ += count * size_; due_ > 0; due_ -= kLine) next_line();
   }
 
  private:
-  static constexpr int64_t kLine = 64;
+  static constexpr std::int64_t kLine = 64;
 
   HWY_INLINE void next_line() {
     if (left_ <= 0) return;
@@ -63,7 +64,7 @@ class Prefetcher {
   }
 
   std::uintptr_t at_, second_;
-  int64_t size_, bytes_, left_, due_ = 0;
+  std::int64_t size_, bytes_, left_, due_ = 0;
 };
 
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

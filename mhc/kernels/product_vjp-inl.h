@@ -23,17 +23,17 @@ namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// The most tokens of one call.
-constexpr int64_t kMostTokens = 32;
+constexpr std::int64_t kMostTokens = 32;
 
 /// z = x phi of some tokens, backwards: dphi += x^T dz and products = dz phi^T.
 template <class S, class T = Compute<S>>
 struct ProductVjp {
-  int64_t tokens, width, m;
+  std::int64_t tokens, width, m;
   const S* x;          // [tokens, width]
   const T* dz;         // [tokens, m]
   const T* phi;        // panels of [width, m]
   T *dphi, *products;  // panels of [width, m]; [tokens, width] with rows product_step apart
-  int64_t product_step;
+  std::int64_t product_step;
 };
 
 /// How many vectors a panel's worth of one row of a matrix takes, and how many such rows stay in registers.
@@ -45,14 +45,14 @@ inline constexpr int kPanelRows = std::max(1, (HWY_MAX_BYTES >= 64 ? 24 : 12) / 
 /// kRows rows of to [rows, kPanel], a row `to_step` apart: to += sum_t a_(t, row) b_t, where a_(t, row) lies at
 /// t a_step + row a_row and b_t [kPanel] at b + t kPanel.
 template <bool accumulate, int kRows, class D, class T>
-HWY_INLINE void multiply_panel_rows(D d, int64_t terms, const T* a, int64_t a_step, int64_t a_row, const T* b, T* to,
-                                    int64_t to_step) {
+HWY_INLINE void multiply_panel_rows(D d, std::int64_t terms, const T* a, std::int64_t a_step, std::int64_t a_row,
+                                    const T* b, T* to, std::int64_t to_step) {
   constexpr int kVectors = kPanelVectors<D>, kLanes = static_cast<int>(hn::MaxLanes(d));
   hn::Vec<D> sum[kRows][kVectors];
   for (int r = 0; r < kRows; ++r)
     for (int k = 0; k < kVectors; ++k)
       sum[r][k] = accumulate ? hn::LoadU(d, to + r * to_step + k * kLanes) : hn::Zero(d);
-  for (int64_t t = 0; t < terms; ++t) {
+  for (std::int64_t t = 0; t < terms; ++t) {
     hn::Vec<D> right[kVectors];
     for (int k = 0; k < kVectors; ++k) right[k] = hn::LoadU(d, b + t * kPanel + k * kLanes);
     for (int r = 0; r < kRows; ++r) {
@@ -66,13 +66,13 @@ HWY_INLINE void multiply_panel_rows(D d, int64_t terms, const T* a, int64_t a_st
 
 /// All `rows` of it.
 template <bool accumulate, class D, class T>
-void multiply_panel(D d, int64_t rows, int64_t terms, const T* a, int64_t a_step, int64_t a_row, const T* b, T* to,
-                    int64_t to_step) {
+void multiply_panel(D d, std::int64_t rows, std::int64_t terms, const T* a, std::int64_t a_step, std::int64_t a_row,
+                    const T* b, T* to, std::int64_t to_step) {
   constexpr int kRows = kPanelRows<D>;
-  int64_t row = 0;
+  std::int64_t row = 0;
   for (; row + kRows <= rows; row += kRows)
     multiply_panel_rows<accumulate, kRows>(d, terms, a + row * a_row, a_step, a_row, b, to + row * to_step, to_step);
-  by_fours(rows - row, [&](auto group, int64_t i) {
+  by_fours(rows - row, [&](auto group, std::int64_t i) {
     i += row;
     multiply_panel_rows<accumulate, decltype(group)::value>(d, terms, a + i * a_row, a_step, a_row, b, to + i * to_step,
                                                             to_step);
@@ -80,19 +80,19 @@ void multiply_panel(D d, int64_t rows, int64_t terms, const T* a, int64_t a_step
 }
 
 /// Both products of a tile while the next is prefetched. Rows of x lie a power of two apart, where a first-level cache
-/// has room for eight: what a panel needs of them is copied first.
+/// has room for eight, so the part that a panel needs is copied first.
 template <class S, class T = Compute<S>>
 void product_vjp(const ProductVjp<S>& v, Prefetcher prefetcher) {
   const hn::CappedTag<T, kPanel> d;
   HWY_ALIGN T columns[kMostTokens * kPanel];
-  for (int64_t p = 0; p < v.width; p += kPanel) {
+  for (std::int64_t p = 0; p < v.width; p += kPanel) {
     const bool whole = p + kPanel <= v.width;
-    const int64_t size = whole ? kPanel : v.width - p;
-    for (int64_t t = 0; t < v.tokens; ++t) {
+    const std::int64_t size = whole ? kPanel : v.width - p;
+    for (std::int64_t t = 0; t < v.tokens; ++t) {
       const S* from = v.x + t * v.width + p;
       T* to = columns + t * kPanel;
       if (whole)
-        for (int64_t i = 0; i < kPanel; i += static_cast<int64_t>(hn::Lanes(d)))
+        for (std::int64_t i = 0; i < kPanel; i += static_cast<std::int64_t>(hn::Lanes(d)))
           hn::Store(load(d, from + i), d, to + i);
       else
         std::fill(std::copy_n(from, size, to), to + kPanel, T{0});
@@ -101,7 +101,7 @@ void product_vjp(const ProductVjp<S>& v, Prefetcher prefetcher) {
     multiply_panel<true>(d, v.m, v.tokens, v.dz, v.m, 1, columns, v.dphi + p * v.m, kPanel);
     multiply_panel<false>(d, v.tokens, v.m, v.dz, 1, v.m, v.phi + p * v.m, whole ? v.products + p : columns,
                           whole ? v.product_step : kPanel);
-    for (int64_t t = 0; !whole && t < v.tokens; ++t)
+    for (std::int64_t t = 0; !whole && t < v.tokens; ++t)
       std::copy_n(columns + t * kPanel, size, v.products + t * v.product_step + p);
   }
 }

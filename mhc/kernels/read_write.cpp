@@ -18,20 +18,20 @@ namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
 template <class T>
-void read_tile(const StreamRead<T>& c, int64_t begin, int64_t end) {
+void read_tile(const StreamRead<T>& c, std::int64_t begin, std::int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
-  for (int64_t t = begin; t < end; ++t) {
+  for (std::int64_t t = begin; t < end; ++t) {
     const T* x = c.x + t * n * channels;
     mix(1, n, channels, {c.h_pre.at(t), 0, 1}, x, {}, c.u + t * channels);
   }
 }
 
 template <class T>
-void write_tile(const StreamWrite<T>& c, int64_t begin, int64_t end) {
+void write_tile(const StreamWrite<T>& c, std::int64_t begin, std::int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
-  const int64_t width = n * channels;
+  const std::int64_t width = n * channels;
   const Store where = store_for(c.y, tokens * width, channels);
-  for (int64_t t = begin; t < end; ++t) {
+  for (std::int64_t t = begin; t < end; ++t) {
     const T* x = c.x + t * width;
     mix_to(where, n, n, channels, {c.h_res.at(t), n, 1}, x, {c.h_post.at(t), c.f + t * channels}, c.y + t * width);
   }
@@ -39,16 +39,16 @@ void write_tile(const StreamWrite<T>& c, int64_t begin, int64_t end) {
 }
 
 template <class T>
-T* at(T* data, int64_t offset) {
+T* at(T* data, std::int64_t offset) {
   return data == nullptr ? nullptr : data + offset;
 }
 
 template <class T>
-void vjp_tile(const StreamVjp<T>& c, int64_t begin, int64_t end) {
+void vjp_tile(const StreamVjp<T>& c, std::int64_t begin, std::int64_t end) {
   const auto [tokens, n, channels] = c.sizes;
-  const int64_t width = n * channels;
+  const std::int64_t width = n * channels;
   const Store where = store_for(c.dx, tokens * width, channels);
-  for (int64_t t = begin; t < end; ++t) {
+  for (std::int64_t t = begin; t < end; ++t) {
     const T *du = at(c.du, t * channels), *dy = at(c.dy, t * width), *x = at(c.x, t * width);
     prefetch(at(c.x, (t + 1) * width), width);
     prefetch(at(c.dy, (t + 1) * width), width);
@@ -56,7 +56,7 @@ void vjp_tile(const StreamVjp<T>& c, int64_t begin, int64_t end) {
     if (dy != nullptr && c.dh_res.data != nullptr) inner_products<true>(n, n, channels, dy, x, c.dh_res.at(t), n);
     if (dy != nullptr && c.dh_post.data != nullptr)
       inner_products<true>(n, 1, channels, dy, c.f + t * channels, c.dh_post.at(t), 1);
-    const int64_t written = dy == nullptr ? 0 : n;
+    const std::int64_t written = dy == nullptr ? 0 : n;
     if (c.df != nullptr) mix(1, written, channels, {c.h_post.at(t), 0, 1}, dy, {}, c.df + t * channels);
     if (c.dx != nullptr)
       mix_to(where, n, written, channels, {c.h_res.at(t), 1, n}, dy, {c.h_pre.at(t), du}, c.dx + t * width);
@@ -66,22 +66,22 @@ void vjp_tile(const StreamVjp<T>& c, int64_t begin, int64_t end) {
 
 template <class T>
 void read(const StreamRead<T>& c) {
-  tiles_of<T>(c.sizes).for_each([&](int64_t begin, int64_t end) { read_tile(c, begin, end); });
+  tiles_of<T>(c.sizes).for_each([&](std::int64_t begin, std::int64_t end) { read_tile(c, begin, end); });
 }
 
 template <class T>
 void write(const StreamWrite<T>& c) {
-  tiles_of<T>(c.sizes).for_each([&](int64_t begin, int64_t end) { write_tile(c, begin, end); });
+  tiles_of<T>(c.sizes).for_each([&](std::int64_t begin, std::int64_t end) { write_tile(c, begin, end); });
 }
 
 /// The gradients of maps for all tokens are led into the tile's row of sums.
 template <class T>
 void vjp(const StreamVjp<T>& call) {
   const Tiles tiles = tiles_of<T>(call.sizes);
-  const int64_t n = call.sizes.n;
+  const std::int64_t n = call.sizes.n;
   const auto shared = [](const StreamMap<Compute<T>>& map) { return map.data != nullptr && map.step == 0; };
   PartialSums<Compute<T>> sums(tiles.count(), n * (n + 2));
-  tiles.for_each([&](int64_t begin, int64_t end) {
+  tiles.for_each([&](std::int64_t begin, std::int64_t end) {
     StreamVjp<T> c = call;
     Compute<T>* row = sums.row(tiles.index(begin));
     if (shared(call.dh_pre)) c.dh_pre.data = row;

@@ -11,7 +11,8 @@ struct StreamSizes {
   std::int64_t width() const { return n * channels; }
 };
 
-/// A map of the streams, or its gradient: one for all tokens (step 0) or one per token, `step` elements apart.
+/// A map of the streams, or its gradient: one for all tokens (step 0), or one per token at intervals of `step`
+/// elements.
 template <class T>
 struct StreamMap {
   T* data = nullptr;
@@ -39,7 +40,7 @@ struct StreamWrite {
 };
 
 /// The vjp of both, in one pass: df = H_post dy, dx_j = sum_i h_res_ij dy_i + h_pre_j du, dh_post_i = <dy_i, f>,
-/// dh_res_ij = <dy_i, x_j>, dh_pre_i = <du, x_i>. Null is a cotangent that is zero, and a gradient that nobody wants.
+/// dh_res_ij = <dy_i, x_j>, dh_pre_i = <du, x_i>. Null stands for a zero cotangent or an unused gradient.
 /// Gradients of maps per token are added to the values there; those of maps for all tokens are summed tile by tile,
 /// then in the order of the tiles.
 template <class T>

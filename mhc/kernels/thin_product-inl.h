@@ -1,4 +1,4 @@
-// Matrix products with a few columns, those of one token's maps, which general matrix products handle at a third to a
+// Matrix products with a few columns, those of one token's maps, which general matrix products compute at a third to a
 // half of their speed. Included once per SIMD target.
 
 #if defined(BRAID_MHC_KERNELS_THIN_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -14,8 +14,8 @@
 #include <hwy/highway.h>
 
 #include <braid/core/batch_invariant.h>
-#include <braid/core/gemm.h>
 #include <braid/core/kernels/vector-inl.h>
+#include <braid/core/products/gemm.h>
 #include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -28,7 +28,7 @@ using braid::kernels::HWY_NAMESPACE::Whole;
 /// c = a b; a [rows, depth], b [depth, columns], c [rows, columns].
 template <class T>
 struct ThinProduct {
-  int64_t rows, depth, columns;
+  std::int64_t rows, depth, columns;
   const T *a, *b;
   T* c;
 };
@@ -36,17 +36,17 @@ struct ThinProduct {
 /// kRows rows of it, from `row` on, of kVectors vectors. All sums stay in registers: kParts of every one, over every
 /// kParts-th term, so that a few rows need not wait for one multiply-add after the other.
 template <int kRows, int kParts, int kVectors, class T>
-HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher& prefetcher) {
+HWY_INLINE void multiply_rows(const ThinProduct<T>& p, std::int64_t row, Prefetcher& prefetcher) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
-  const int64_t depth = p.depth, columns = p.columns;
+  const std::int64_t depth = p.depth, columns = p.columns;
   const T *a = p.a + row * depth, *b = p.b;
   V sum[kParts][kRows][kVectors];
   for (auto& part : sum)
     for (auto& sums : part)
       for (V& s : sums) s = hn::Zero(d);
-  const auto add_term = [&](int64_t i, int part, auto last) HWY_ATTR {
+  const auto add_term = [&](std::int64_t i, int part, auto last) HWY_ATTR {
     V right[kVectors];
     for (int v = 0; v < kVectors; ++v) {
       const T* from = b + i * columns + v * kLanes;
@@ -58,14 +58,14 @@ HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher& 
     }
   };
   constexpr int kSteps = 4;
-  int64_t i = 0;
-  // The last vector of a row of b may hold elements of the next row, in lanes that are not stored; behind b nothing is
-  // read.
+  std::int64_t i = 0;
+  // The last vector of a row of b may hold elements of the next row, in lanes that are not stored; nothing past
+  // the end of b is read.
   for (; (depth - i - kSteps + 1) * columns >= kVectors * kLanes; i += kSteps) {
     for (int step = 0; step < kSteps; ++step) add_term(i + step, step % kParts, Whole{});
     prefetcher.next(kSteps * kRows);
   }
-  const Part last{static_cast<size_t>(columns - (kVectors - 1) * kLanes)};
+  const Part last{static_cast<std::size_t>(columns - (kVectors - 1) * kLanes)};
   for (; i + kSteps <= depth; i += kSteps)
     for (int step = 0; step < kSteps; ++step) add_term(i + step, step % kParts, last);
   for (; i < depth; ++i) add_term(i, 0, last);
@@ -85,8 +85,8 @@ HWY_INLINE void multiply_rows(const ThinProduct<T>& p, int64_t row, Prefetcher& 
 template <int kVectors, class T>
 void multiply_thin_n(const ThinProduct<T>& p, Prefetcher prefetcher) {
   constexpr int kRows = std::min(8, (HWY_MAX_BYTES >= 64 ? 24 : 12) / kVectors);
-  const int64_t together = BatchInvariant::active() ? 0 : p.rows;  // sums of one row are not those of several
-  int64_t i = 0;
+  const std::int64_t together = BatchInvariant::active() ? 0 : p.rows;  // sums of one row are not those of several
+  std::int64_t i = 0;
   for (; i + kRows <= together; i += kRows) multiply_rows<kRows, 1, kVectors>(p, i, prefetcher);
   for (; i < p.rows; ++i) multiply_rows<1, kVectors <= 3 ? 4 : 2, kVectors>(p, i, prefetcher);
 }

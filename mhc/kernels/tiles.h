@@ -23,7 +23,7 @@ struct Tiles {
   }
 };
 
-/// Of x [..., n, C].
+/// The sizes of x [..., n, C].
 inline StreamSizes sizes_of(const Shape& x) { return {x.axes(0, x.rank() - 2).numel(), x[-2], x[-1]}; }
 
 /// Tiles of about 256 KiB of streams.
@@ -45,7 +45,7 @@ bool non_temporal(const T* result, std::int64_t size, std::int64_t channels) {
          reinterpret_cast<std::uintptr_t>(result) % kLine == 0;
 }
 
-/// Sums over all tokens, taken tile by tile and added in the order of the tiles, whoever computed them.
+/// Sums over all tokens, computed tile by tile on any thread and added in the order of the tiles.
 template <class T>
 class PartialSums {
  public:
@@ -65,7 +65,7 @@ class PartialSums {
     return sums;
   }
 
-  /// Adds the rows of the tiles, each of which was asked for; returns [width].
+  /// Adds the rows of the tiles, all of which row() must have initialized; returns [width].
   const T* add_up() {
     parallel_for(stride_, 4096, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t tile = 1; tile < tiles_; ++tile)

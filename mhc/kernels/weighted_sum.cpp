@@ -17,16 +17,16 @@ namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
 template <class T>
-void sum_row(const WeightedSum<T>& c, int64_t begin, int64_t end) {
+void sum_row(const WeightedSum<T>& c, std::int64_t begin, std::int64_t end) {
   std::copy(c.x + begin, c.x + end, c.y + begin);
-  for (size_t k = 0; k < c.states.size(); ++k)
+  for (std::size_t k = 0; k < c.states.size(); ++k)
     mix<true>(1, 1, end - begin, {c.weights + k, 0, 0}, c.states[k] + begin, {}, c.y + begin);
 }
 
 /// Adds to dweights.
 template <class T>
-void vjp_row(const WeightedSumVjp<T>& c, T* dweights, int64_t begin, int64_t end) {
-  for (size_t k = 0; k < c.states.size(); ++k) {
+void vjp_row(const WeightedSumVjp<T>& c, T* dweights, std::int64_t begin, std::int64_t end) {
+  for (std::size_t k = 0; k < c.states.size(); ++k) {
     const T* dy = c.dy + begin;
     if (c.dweights != nullptr) inner_products<true>(1, 1, end - begin, dy, c.states[k] + begin, dweights + k, 1);
     if (c.dstates[k] != nullptr) mix(1, 1, end - begin, {c.weights + k, 0, 0}, dy, {}, c.dstates[k] + begin);
@@ -35,32 +35,32 @@ void vjp_row(const WeightedSumVjp<T>& c, T* dweights, int64_t begin, int64_t end
 
 /// Tiles of 256 KiB of elements.
 template <class T>
-Tiles tiles_of(int64_t size) {
-  return {size, 256 * 1024 / static_cast<int64_t>(sizeof(T))};
+Tiles tiles_of(std::int64_t size) {
+  return {size, 256 * 1024 / static_cast<std::int64_t>(sizeof(T))};
 }
 
 /// Calls f(begin, end) for the rows of a tile, which stay in the first-level cache from state to state.
 template <class F>
-void for_rows(int64_t first, int64_t last, F f) {
-  constexpr int64_t kRow = 1024;
-  for (int64_t begin = first; begin < last; begin += kRow) f(begin, std::min(begin + kRow, last));
+void for_rows(std::int64_t first, std::int64_t last, F f) {
+  constexpr std::int64_t kRow = 1024;
+  for (std::int64_t begin = first; begin < last; begin += kRow) f(begin, std::min(begin + kRow, last));
 }
 
 template <class T>
 void sum(const WeightedSum<T>& c) {
-  tiles_of<T>(c.size).for_each([&](int64_t first, int64_t last) {
-    for_rows(first, last, [&](int64_t begin, int64_t end) { sum_row(c, begin, end); });
+  tiles_of<T>(c.size).for_each([&](std::int64_t first, std::int64_t last) {
+    for_rows(first, last, [&](std::int64_t begin, std::int64_t end) { sum_row(c, begin, end); });
   });
 }
 
 template <class T>
 void vjp(const WeightedSumVjp<T>& c) {
   const Tiles tiles = tiles_of<T>(c.size);
-  const auto count = static_cast<int64_t>(c.states.size());
+  const auto count = static_cast<std::int64_t>(c.states.size());
   PartialSums<T> sums(tiles.count(), count);
-  tiles.for_each([&](int64_t first, int64_t last) {
+  tiles.for_each([&](std::int64_t first, std::int64_t last) {
     T* dweights = sums.row(tiles.index(first));
-    for_rows(first, last, [&](int64_t begin, int64_t end) { vjp_row(c, dweights, begin, end); });
+    for_rows(first, last, [&](std::int64_t begin, std::int64_t end) { vjp_row(c, dweights, begin, end); });
   });
   if (c.dweights != nullptr) std::copy_n(sums.add_up(), count, c.dweights);
 }

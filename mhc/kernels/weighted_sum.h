@@ -16,8 +16,8 @@ struct WeightedSum {
   T* y;
 };
 
-/// Its vjp, in one pass: dstates_k = weights_k dy (null where nobody wants it), dweights_k = <dy, states_k> (null when
-/// nobody wants them), summed block by block, then in the order of the blocks. dx is dy.
+/// The vjp, in one pass: dstates_k = weights_k dy, dweights_k = <dy, states_k>, summed block by block, then in the
+/// order of the blocks; null where a gradient is unused. dx is dy.
 template <class T>
 struct WeightedSumVjp {
   std::int64_t size;

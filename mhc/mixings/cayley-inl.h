@@ -27,9 +27,9 @@ class CayleyLanes : public Lanes<D, kN> {
   using Base::lanes, Base::load, Base::poison, Base::set, Base::store;
   using typename Base::T, typename Base::V;
 
-  CayleyLanes(const Problem& problem, int64_t size) : Base(problem), size_(size) {}
+  CayleyLanes(const Problem& problem, std::int64_t size) : Base(problem), size_(size) {}
 
-  int64_t size() const { return kSize != 0 ? kSize : size_; }
+  std::int64_t size() const { return kSize != 0 ? kSize : size_; }
 
   /// P, grown by one row and column after the other: with a the new column of A above the diagonal, u = P a,
   /// w^T = a^T P and r = 1 / (1 + <a, u>), what follows P is
@@ -39,13 +39,13 @@ class CayleyLanes : public Lanes<D, kN> {
   ///
   /// As a^T P a = |P^T a|^2, nothing is ever divided by less than 1 and no pivots are sought.
   void inverse(const T* logits, T* p, T* column) const {
-    const int64_t m = size();
-    for (int64_t k = 0; k < m; ++k) {
-      for (int64_t i = 0; i < k; ++i) store(column, i, bounded(load(logits, above_diagonal(i, k))));
+    const std::int64_t m = size();
+    for (std::int64_t k = 0; k < m; ++k) {
+      for (std::int64_t i = 0; i < k; ++i) store(column, i, bounded(load(logits, above_diagonal(i, k))));
       V pivot = set(1);
-      for (int64_t i = 0; i < k; ++i) {
+      for (std::int64_t i = 0; i < k; ++i) {
         V u = set(0), w = set(0);
-        for (int64_t j = 0; j < k; ++j) {
+        for (std::int64_t j = 0; j < k; ++j) {
           u = hn::MulAdd(load(p, i * m + j), load(column, j), u);
           w = hn::MulAdd(load(p, j * m + i), load(column, j), w);
         }
@@ -59,17 +59,17 @@ class CayleyLanes : public Lanes<D, kN> {
 
   /// With R = I + Q = 2 P, dA = -R^T dQ R^T / 2, and a logit has dA_ij - dA_ji.
   void inverse_vjp(const T* r, const T* dq, T* dlogits, T* product) const {
-    const int64_t m = size();
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < m; ++j) {
+    const std::int64_t m = size();
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = 0; j < m; ++j) {
         V sum = set(0);
-        for (int64_t k = 0; k < m; ++k) sum = hn::MulAdd(load(r, k * m + i), load(dq, k * m + j), sum);
+        for (std::int64_t k = 0; k < m; ++k) sum = hn::MulAdd(load(r, k * m + i), load(dq, k * m + j), sum);
         store(product, i * m + j, sum);
       }
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = i + 1; j < m; ++j) {
+    for (std::int64_t i = 0; i < m; ++i)
+      for (std::int64_t j = i + 1; j < m; ++j) {
         V sum = set(0);
-        for (int64_t k = 0; k < m; ++k) {
+        for (std::int64_t k = 0; k < m; ++k) {
           sum = hn::MulAdd(load(product, j * m + k), load(r, i * m + k), sum);
           sum = hn::NegMulAdd(load(product, i * m + k), load(r, j * m + k), sum);
         }
@@ -79,15 +79,15 @@ class CayleyLanes : public Lanes<D, kN> {
 
   /// to = factor from + shift I; may be in place.
   void scale_and_shift(const T* from, double factor, double shift, T* to) const {
-    for (int64_t i = 0; i < size(); ++i)
-      for (int64_t j = 0; j < size(); ++j) {
-        const int64_t e = i * size() + j;
+    for (std::int64_t i = 0; i < size(); ++i)
+      for (std::int64_t j = 0; j < size(); ++j) {
+        const std::int64_t e = i * size() + j;
         store(to, e, hn::MulAdd(set(factor), load(from, e), set(i == j ? shift : 0)));
       }
   }
 
  private:
-  int64_t above_diagonal(int64_t i, int64_t j) const { return i * (2 * size() - i - 1) / 2 + j - i - 1; }
+  std::int64_t above_diagonal(std::int64_t i, std::int64_t j) const { return i * (2 * size() - i - 1) / 2 + j - i - 1; }
 
   /// Logits count up to a bound, beyond which products of them would swallow the 1 in I + A, and at last overflow.
   HWY_INLINE V bounded(V l) const {
@@ -96,18 +96,19 @@ class CayleyLanes : public Lanes<D, kN> {
   }
 
   /// One step of inverse() where u and w stand already in the new column and row.
-  HWY_INLINE void border(T* p, int64_t k, V inverse_pivot) const {
-    const int64_t m = size();
-    for (int64_t i = 0; i < k; ++i) {
+  HWY_INLINE void border(T* p, std::int64_t k, V inverse_pivot) const {
+    const std::int64_t m = size();
+    for (std::int64_t i = 0; i < k; ++i) {
       const V u = hn::Mul(load(p, i * m + k), inverse_pivot);
-      for (int64_t j = 0; j < k; ++j) store(p, i * m + j, hn::NegMulAdd(u, load(p, k * m + j), load(p, i * m + j)));
+      for (std::int64_t j = 0; j < k; ++j)
+        store(p, i * m + j, hn::NegMulAdd(u, load(p, k * m + j), load(p, i * m + j)));
       store(p, i * m + k, hn::Neg(u));
     }
-    for (int64_t j = 0; j < k; ++j) store(p, k * m + j, hn::Mul(load(p, k * m + j), inverse_pivot));
+    for (std::int64_t j = 0; j < k; ++j) store(p, k * m + j, hn::Mul(load(p, k * m + j), inverse_pivot));
     store(p, k * m + k, inverse_pivot);
   }
 
-  int64_t size_;
+  std::int64_t size_;
 };
 
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE

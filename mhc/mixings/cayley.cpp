@@ -4,7 +4,7 @@
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/transpose.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/cayley.cpp"
@@ -26,7 +26,7 @@ class Cayley : public CayleyLanes<D, kN, kN> {
  public:
   explicit Cayley(const Problem& p) : Base(p, p.n) {}
 
-  int64_t workspace() const { return 2 * n() * n(); }
+  std::int64_t workspace() const { return 2 * n() * n(); }
 
   void forward(const T* logits, T* h, T* workspace) const {
     inverse(logits, h, workspace);

@@ -2,7 +2,7 @@
 #include <braid/autograd/ops/index_select.h>
 #include <braid/autograd/ops/slice.h>
 #include <braid/autograd/ops/softmax.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/circulant.cpp"
@@ -24,22 +24,22 @@ class Circulant : public Lanes<D, kN> {
  public:
   using Base::Base;
 
-  int64_t workspace() const { return 2 * n(); }
+  std::int64_t workspace() const { return 2 * n(); }
 
   void forward(const T* logits, T* h, T* workspace) const {
     softmax(logits, 0, n(), workspace);
-    for (int64_t k = 0; k < n(); ++k) {
+    for (std::int64_t k = 0; k < n(); ++k) {
       const V c = hn::MulAdd(set(gamma()), load(workspace, k), set(k == 0 ? 1 - gamma() : 0));
-      for (int64_t i = 0; i < n(); ++i) store(h, entry(i, k), c);
+      for (std::int64_t i = 0; i < n(); ++i) store(h, entry(i, k), c);
     }
   }
 
   /// dc_k = sum_i dh_i,i+k
   void vjp(const T* logits, const T*, const T* dh, T* dlogits, T* workspace) const {
     T *y = workspace, *dy = workspace + n() * this->lanes();
-    for (int64_t k = 0; k < n(); ++k) {
+    for (std::int64_t k = 0; k < n(); ++k) {
       V dc = set(0);
-      for (int64_t i = 0; i < n(); ++i) dc = hn::Add(dc, load(dh, entry(i, k)));
+      for (std::int64_t i = 0; i < n(); ++i) dc = hn::Add(dc, load(dh, entry(i, k)));
       store(dy, k, hn::Mul(set(gamma()), dc));
     }
     softmax(logits, 0, n(), y);
@@ -48,7 +48,7 @@ class Circulant : public Lanes<D, kN> {
 
  private:
   double gamma() const { return this->problem_.settings.gamma; }
-  int64_t entry(int64_t i, int64_t k) const { return i * n() + (i + k < n() ? i + k : i + k - n()); }
+  std::int64_t entry(std::int64_t i, std::int64_t k) const { return i * n() + (i + k < n() ? i + k : i + k - n()); }
 };
 
 braid::kernels::Tables<Kernels> tables() { return {kernels_of<Circulant, float>(), kernels_of<Circulant, double>()}; }

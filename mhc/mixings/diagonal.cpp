@@ -1,7 +1,7 @@
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sigmoid.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/diagonal.cpp"
@@ -24,8 +24,8 @@ class Diagonal : public Lanes<D, kN> {
   using Base::Base;
 
   void forward(const T* logits, T* h, T*) const {
-    for (int64_t e = 0; e < n() * n(); ++e) store(h, e, set(0));
-    for (int64_t i = 0; i < n(); ++i) {
+    for (std::int64_t e = 0; e < n() * n(); ++e) store(h, e, set(0));
+    for (std::int64_t i = 0; i < n(); ++i) {
       const V l = load(logits, i);
       store(h, i * (n() + 1), hn::Add(braid::kernels::HWY_NAMESPACE::sigmoid(this->d_, l), poison(l)));
     }
@@ -33,7 +33,7 @@ class Diagonal : public Lanes<D, kN> {
 
   /// dl_i = h_ii (1 - h_ii) dh_ii
   void vjp(const T*, const T* h, const T* dh, T* dlogits, T*) const {
-    for (int64_t i = 0; i < n(); ++i) {
+    for (std::int64_t i = 0; i < n(); ++i) {
       const V y = load(h, i * (n() + 1));
       store(dlogits, i, hn::Mul(hn::NegMulAdd(y, y, y), load(dh, i * (n() + 1))));
     }

@@ -1,7 +1,7 @@
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sum.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/identity.cpp"
@@ -24,8 +24,8 @@ class Identity : public Lanes<D, kN> {
   using Base::Base;
 
   void forward(const T*, T* h, T*) const {
-    for (int64_t i = 0; i < n(); ++i)
-      for (int64_t j = 0; j < n(); ++j) store(h, i * n() + j, set(i == j ? 1 : 0));
+    for (std::int64_t i = 0; i < n(); ++i)
+      for (std::int64_t j = 0; j < n(); ++j) store(h, i * n() + j, set(i == j ? 1 : 0));
   }
 
   void vjp(const T*, const T*, const T*, T*, T*) const {}

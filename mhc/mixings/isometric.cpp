@@ -3,7 +3,7 @@
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/transpose.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/isometric.cpp"
@@ -20,7 +20,7 @@ namespace {
 template <class T>
 struct Line {
   T* first;
-  int64_t step;  // in vectors
+  std::int64_t step;  // in vectors
 };
 
 /// U [n, n - 1], the Helmert basis of what is orthogonal to (1, .., 1): u_ik is c_k = 1 / sqrt(k (k + 1)) for i < k,
@@ -35,17 +35,17 @@ class Isometric : public CayleyLanes<D, kN, kN == 0 ? 0 : kN - 1> {
  public:
   explicit Isometric(const Problem& p) : Base(p, p.n - 1) {}
 
-  int64_t workspace() const { return 3 * n() * n(); }
+  std::int64_t workspace() const { return 3 * n() * n(); }
 
   void forward(const T* logits, T* h, T* workspace) const {
     T *p = workspace, *up = vector(workspace, n() * n());
     inverse(logits, p, up);
-    for (int64_t k = 0; k < size(); ++k) raise({vector(p, k), size()}, {vector(up, k), size()});
-    for (int64_t i = 0; i < n(); ++i) raise({vector(up, i * size()), 1}, {vector(h, i * n()), 1});
+    for (std::int64_t k = 0; k < size(); ++k) raise({vector(p, k), size()}, {vector(up, k), size()});
+    for (std::int64_t i = 0; i < n(); ++i) raise({vector(up, i * size()), 1}, {vector(h, i * n()), 1});
     const double mean = 2.0 / static_cast<double>(n());
-    for (int64_t i = 0; i < n(); ++i)
-      for (int64_t j = 0; j < n(); ++j) {
-        const int64_t e = i * n() + j;
+    for (std::int64_t i = 0; i < n(); ++i)
+      for (std::int64_t j = 0; j < n(); ++j) {
+        const std::int64_t e = i * n() + j;
         store(h, e, hn::MulAdd(set(2), load(h, e), set(i == j ? mean - 1 : mean)));
       }
   }
@@ -60,16 +60,16 @@ class Isometric : public CayleyLanes<D, kN, kN == 0 ? 0 : kN - 1> {
 
  private:
   template <class P>
-  static P* vector(P* x, int64_t k) {
+  static P* vector(P* x, std::int64_t k) {
     return x + k * lanes();
   }
 
-  double coefficient(int64_t k) const { return 1 / std::sqrt(static_cast<double>(k * (k + 1))); }
+  double coefficient(std::int64_t k) const { return 1 / std::sqrt(static_cast<double>(k * (k + 1))); }
 
   /// y [n] = U x [n - 1]
   HWY_INLINE void raise(Line<const T> x, Line<T> y) const {
     V sum = set(0);
-    for (int64_t k = size(); k > 0; --k) {
+    for (std::int64_t k = size(); k > 0; --k) {
       const V v = hn::Mul(set(coefficient(k)), load(x.first, (k - 1) * x.step));
       store(y.first, k * y.step, hn::NegMulAdd(set(static_cast<double>(k)), v, sum));
       sum = hn::Add(sum, v);
@@ -80,7 +80,7 @@ class Isometric : public CayleyLanes<D, kN, kN == 0 ? 0 : kN - 1> {
   /// y [n - 1] = U^T x [n]
   HWY_INLINE void lower(Line<const T> x, Line<T> y) const {
     V sum = load(x.first, 0);
-    for (int64_t k = 1; k <= size(); ++k) {
+    for (std::int64_t k = 1; k <= size(); ++k) {
       const V v = load(x.first, k * x.step);
       const V difference = hn::NegMulAdd(set(static_cast<double>(k)), v, sum);
       store(y.first, (k - 1) * y.step, hn::Mul(set(coefficient(k)), difference));
@@ -90,8 +90,8 @@ class Isometric : public CayleyLanes<D, kN, kN == 0 ? 0 : kN - 1> {
 
   /// y [n - 1, n - 1] = U^T x [n, n] U
   void project(const T* x, T* y, T* scratch) const {
-    for (int64_t j = 0; j < n(); ++j) lower({vector(x, j), n()}, {vector(scratch, j), n()});
-    for (int64_t k = 0; k < size(); ++k) lower({vector(scratch, k * n()), 1}, {vector(y, k * size()), 1});
+    for (std::int64_t j = 0; j < n(); ++j) lower({vector(x, j), n()}, {vector(scratch, j), n()});
+    for (std::int64_t k = 0; k < size(); ++k) lower({vector(scratch, k * n()), 1}, {vector(y, k * size()), 1});
   }
 };
 

@@ -5,7 +5,7 @@
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/slice.h>
 #include <braid/autograd/ops/softmax.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/kronecker.cpp"
@@ -28,22 +28,22 @@ class Kronecker : public Lanes<D, kN> {
  public:
   using Base::Base;
 
-  int64_t workspace() const { return 4 * n(); }
+  std::int64_t workspace() const { return 4 * n(); }
 
   void forward(const T* logits, T* h, T* workspace) const {
     const T* q = product(logits, workspace);
-    for (int64_t i = 0; i < n(); ++i)
-      for (int64_t j = 0; j < n(); ++j) store(h, i * n() + j, load(q, i ^ j));
+    for (std::int64_t i = 0; i < n(); ++i)
+      for (std::int64_t j = 0; j < n(); ++j) store(h, i * n() + j, load(q, i ^ j));
   }
 
   /// Of q_2x+d = q'_x w_d: dw_d = sum_x dq_2x+d q'_x and dq'_x = sum_d dq_2x+d w_d, the last factor first.
   void vjp(const T* logits, const T*, const T* dh, T* dlogits, T* workspace) const {
     T *q = product(logits, workspace), *w = workspace, *dq = vector(workspace, 2), *dw = vector(workspace, 3);
-    for (int64_t x = 0; x < n(); ++x) store(dq, x, diagonal_sum(dh, x));
-    int64_t width = n() / 2;
-    for (int64_t f = this->problem_.logits - 2; f >= 0; f -= 2, width /= 2) {
+    for (std::int64_t x = 0; x < n(); ++x) store(dq, x, diagonal_sum(dh, x));
+    std::int64_t width = n() / 2;
+    for (std::int64_t f = this->problem_.logits - 2; f >= 0; f -= 2, width /= 2) {
       V dw0 = set(0), dw1 = set(0);
-      for (int64_t x = 0; x < width; ++x) {
+      for (std::int64_t x = 0; x < width; ++x) {
         const V before = hn::Add(load(q, 2 * x), load(q, 2 * x + 1));  // the weights sum to 1
         const V d0 = load(dq, 2 * x), d1 = load(dq, 2 * x + 1);
         dw0 = hn::MulAdd(d0, before, dw0);
@@ -58,16 +58,16 @@ class Kronecker : public Lanes<D, kN> {
   }
 
  private:
-  T* vector(T* workspace, int64_t k) const { return workspace + k * n() * this->lanes(); }
+  T* vector(T* workspace, std::int64_t k) const { return workspace + k * n() * this->lanes(); }
 
   /// The weights [m] are left in the workspace, followed by q.
   T* product(const T* logits, T* workspace) const {
     T *w = workspace, *q = vector(workspace, 1);
     store(q, 0, set(1));
-    int64_t width = 1;
-    for (int64_t f = 0; f < this->problem_.logits; f += 2, width *= 2) {
+    std::int64_t width = 1;
+    for (std::int64_t f = 0; f < this->problem_.logits; f += 2, width *= 2) {
       softmax(logits, f, 2, w);
-      for (int64_t x = width - 1; x >= 0; --x) {
+      for (std::int64_t x = width - 1; x >= 0; --x) {
         const V before = load(q, x);
         store(q, 2 * x, hn::Mul(before, load(w, f)));
         store(q, 2 * x + 1, hn::Mul(before, load(w, f + 1)));
@@ -76,9 +76,9 @@ class Kronecker : public Lanes<D, kN> {
     return q;
   }
 
-  V diagonal_sum(const T* dh, int64_t x) const {
+  V diagonal_sum(const T* dh, std::int64_t x) const {
     V sum = set(0);
-    for (int64_t i = 0; i < n(); ++i) sum = hn::Add(sum, load(dh, i * n() + (i ^ x)));
+    for (std::int64_t i = 0; i < n(); ++i) sum = hn::Add(sum, load(dh, i * n() + (i ^ x)));
     return sum;
   }
 };

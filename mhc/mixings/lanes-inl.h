@@ -1,4 +1,4 @@
-// What the kernels of all mixings are built on: logits and matrices of as many tokens as a vector has lanes.
+// The base of the kernels of all mixings: logits and matrices of several tokens, one token per lane.
 // Included once per SIMD target.
 
 #if defined(BRAID_MHC_MIXINGS_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -13,7 +13,7 @@
 #include <hwy/highway.h>
 
 #include <braid/core/kernels/math-inl.h>
-#include <braid/mhc/mixings/kernels.h>
+#include <braid/mhc/mixings/detail/kernels.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::mixings::HWY_NAMESPACE {
@@ -31,35 +31,35 @@ class Lanes {
   explicit Lanes(const Problem& problem) : problem_(problem) {}
 
   /// How many vectors of workspace it needs.
-  int64_t workspace() const { return 0; }
+  std::int64_t workspace() const { return 0; }
 
  protected:
-  int64_t n() const { return kN != 0 ? kN : problem_.n; }
-  HWY_INLINE V load(const T* p, int64_t entry) const { return hn::Load(d_, p + entry * lanes()); }
-  HWY_INLINE void store(T* p, int64_t entry, V v) const { hn::Store(v, d_, p + entry * lanes()); }
+  std::int64_t n() const { return kN != 0 ? kN : problem_.n; }
+  HWY_INLINE V load(const T* p, std::int64_t entry) const { return hn::Load(d_, p + entry * lanes()); }
+  HWY_INLINE void store(T* p, std::int64_t entry, V v) const { hn::Store(v, d_, p + entry * lanes()); }
   HWY_INLINE V set(double value) const { return hn::Set(d_, static_cast<T>(value)); }
-  static int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+  static std::int64_t lanes() { return static_cast<std::int64_t>(hn::Lanes(D())); }
   /// 0, but NaN for NaN and infinities.
   static HWY_INLINE V poison(V v) { return hn::Sub(v, v); }
 
   /// y <- softmax(l) over `count` entries from `first` on; NaN when one is NaN or infinite.
-  HWY_INLINE void softmax(const T* l, int64_t first, int64_t count, T* y) const {
+  HWY_INLINE void softmax(const T* l, std::int64_t first, std::int64_t count, T* y) const {
     V top = load(l, first), sum = hn::Zero(d_);
-    for (int64_t k = 1; k < count; ++k) top = hn::Max(top, load(l, first + k));
-    for (int64_t k = 0; k < count; ++k) {
+    for (std::int64_t k = 1; k < count; ++k) top = hn::Max(top, load(l, first + k));
+    for (std::int64_t k = 0; k < count; ++k) {
       const V v = load(l, first + k), e = braid::kernels::HWY_NAMESPACE::exp_to_one(d_, hn::Sub(v, top));
       sum = hn::Add(sum, hn::Add(e, poison(v)));
       store(y, first + k, e);
     }
     const V inverse = hn::Div(set(1), sum);
-    for (int64_t k = 0; k < count; ++k) store(y, first + k, hn::Mul(load(y, first + k), inverse));
+    for (std::int64_t k = 0; k < count; ++k) store(y, first + k, hn::Mul(load(y, first + k), inverse));
   }
 
   /// dl = y (dy - <y, dy>)
-  HWY_INLINE void softmax_vjp(const T* y, const T* dy, int64_t first, int64_t count, T* dl) const {
+  HWY_INLINE void softmax_vjp(const T* y, const T* dy, std::int64_t first, std::int64_t count, T* dl) const {
     V sum = hn::Zero(d_);
-    for (int64_t k = 0; k < count; ++k) sum = hn::MulAdd(load(y, first + k), load(dy, first + k), sum);
-    for (int64_t k = 0; k < count; ++k)
+    for (std::int64_t k = 0; k < count; ++k) sum = hn::MulAdd(load(y, first + k), load(dy, first + k), sum);
+    for (std::int64_t k = 0; k < count; ++k)
       store(dl, first + k, hn::Mul(load(y, first + k), hn::Sub(load(dy, first + k), sum)));
   }
 

@@ -1,5 +1,5 @@
 #include <braid/autograd/ops/reshape.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 namespace braid::mhc::mixings {
 

@@ -1,4 +1,4 @@
-// The entropic projection onto the doubly stochastic matrices, by Newton's method, for as many small matrices at once
+// The entropic projection onto the doubly stochastic matrices, by Newton's method, for several small matrices at once
 // as a vector has lanes of f64. Included once per SIMD target.
 
 #if defined(BRAID_MHC_MIXINGS_NEWTON_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -35,22 +35,22 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
   using Base::Base;
 
   /// How many vectors of workspace either needs.
-  int64_t workspace() const { return n() * (n() + 3); }
+  std::int64_t workspace() const { return n() * (n() + 3); }
 
   /// t [n n] of logits r [n n], with column sums exact to `tolerance` or as far as rounding allows.
   void forward(const double* r, double tolerance, double* t, double* workspace) const {
     const Memory m = memory(workspace);
     V largest = hn::Zero(d_), poison = hn::Zero(d_);
-    for (int64_t e = 0; e < n() * n(); ++e) {
+    for (std::int64_t e = 0; e < n() * n(); ++e) {
       largest = hn::Max(largest, hn::Abs(load(r, e)));
       poison = hn::Add(poison, hn::Sub(load(r, e), load(r, e)));
     }
-    for (int64_t i = 0; i < n(); ++i) Base::softmax(r, i * n(), n(), t);
-    for (int64_t j = 0; j < n(); ++j) store(m.beta, j, hn::Zero(d_));
+    for (std::int64_t i = 0; i < n(); ++i) Base::softmax(r, i * n(), n(), t);
+    for (std::int64_t j = 0; j < n(); ++j) store(m.beta, j, hn::Zero(d_));
     const double eps = std::numeric_limits<double>::epsilon() * static_cast<double>(n());
     const V rounding = hn::MulAdd(largest, set(eps / 4), set(4 * eps));
     iterate(r, set(tolerance), hn::Max(rounding, set(tolerance)), t, m);
-    for (int64_t e = 0; e < n() * n(); ++e) store(t, e, hn::Add(load(t, e), poison));
+    for (std::int64_t e = 0; e < n() * n(); ++e) store(t, e, hn::Add(load(t, e), poison));
   }
 
   /// g [n n], the cotangent of t, becomes that of the logits: dr = t (g - v 1^T - 1 w^T), where v and w leave rows and
@@ -58,10 +58,10 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
   /// on edges while nodes are eliminated: no sum of them meets a conductance that it is not in proportion to.
   void vjp(const double* t, double* g, double* workspace) const {
     const auto [edges, w, beta, growth] = memory(workspace);
-    for (int64_t j = 0; j < n(); ++j)
-      for (int64_t k = j + 1; k < n(); ++k) {
+    for (std::int64_t j = 0; j < n(); ++j)
+      for (std::int64_t k = j + 1; k < n(); ++k) {
         V conductance = hn::Zero(d_), current = hn::Zero(d_);
-        for (int64_t i = 0; i < n() * n(); i += n()) {
+        for (std::int64_t i = 0; i < n() * n(); i += n()) {
           const V product = hn::Mul(load(t, i + j), load(t, i + k));
           conductance = hn::Add(conductance, product);
           current = hn::MulAdd(product, hn::Sub(load(g, i + j), load(g, i + k)), current);
@@ -72,16 +72,16 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
     eliminate(edges);
     redirect(edges, w);
     substitute(edges, w);
-    for (int64_t i = 0; i < n() * n(); i += n()) {
+    for (std::int64_t i = 0; i < n() * n(); i += n()) {
       V sum = hn::Zero(d_), weight = set(1e-290);  // lanes without a matrix are 0
-      for (int64_t j = 0; j < n(); ++j) {
+      for (std::int64_t j = 0; j < n(); ++j) {
         const V y = hn::Sub(load(g, i + j), load(w, j));
         store(g, i + j, y);
         sum = hn::MulAdd(load(t, i + j), y, sum);
         weight = hn::Add(weight, load(t, i + j));
       }
       const V v = hn::Div(sum, weight);
-      for (int64_t j = 0; j < n(); ++j) store(g, i + j, hn::Mul(load(t, i + j), hn::Sub(load(g, i + j), v)));
+      for (std::int64_t j = 0; j < n(); ++j) store(g, i + j, hn::Mul(load(t, i + j), hn::Sub(load(g, i + j), v)));
     }
   }
 
@@ -93,7 +93,7 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
   };
 
   Memory memory(double* p) const {
-    const int64_t row = n() * lanes();
+    const std::int64_t row = n() * lanes();
     return {p, p + n() * row, p + (n() + 1) * row, p + (n() + 2) * row};
   }
 
@@ -121,9 +121,9 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
   /// 1 - column sums of t, and the sum of their absolute values.
   HWY_INLINE V residuals(const double* t, double* residual) const {
     V total = hn::Zero(d_);
-    for (int64_t j = 0; j < n(); ++j) {
+    for (std::int64_t j = 0; j < n(); ++j) {
       V sum = set(1);
-      for (int64_t i = 0; i < n(); ++i) sum = hn::Sub(sum, load(t, i * n() + j));
+      for (std::int64_t i = 0; i < n(); ++i) sum = hn::Sub(sum, load(t, i * n() + j));
       store(residual, j, sum);
       total = hn::Add(total, hn::Abs(sum));
     }
@@ -132,10 +132,10 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
 
   /// The conductances of t, with a leak from all nodes to the last one where they would be too small.
   HWY_INLINE void connect(const double* t, V leak, double* w) const {
-    for (int64_t j = 0; j + 1 < n(); ++j)
-      for (int64_t k = j + 1; k < n(); ++k) {
+    for (std::int64_t j = 0; j + 1 < n(); ++j)
+      for (std::int64_t k = j + 1; k < n(); ++k) {
         V sum = k == n() - 1 ? leak : hn::Zero(d_);
-        for (int64_t i = 0; i < n() * n(); i += n()) sum = hn::MulAdd(load(t, i + j), load(t, i + k), sum);
+        for (std::int64_t i = 0; i < n() * n(); i += n()) sum = hn::MulAdd(load(t, i + j), load(t, i + k), sum);
         store(w, j * n() + k, sum);
       }
   }
@@ -143,14 +143,14 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
   /// Eliminates the nodes of conductances w_jk, j < k, in turn, which leaves conductances between their neighbors. The
   /// diagonal becomes the reciprocal of all that a node was connected by, when it was its turn.
   HWY_INLINE void eliminate(double* w) const {
-    for (int64_t k = 0; k + 1 < n(); ++k) {
+    for (std::int64_t k = 0; k + 1 < n(); ++k) {
       V sum = set(1e-290);
-      for (int64_t j = k + 1; j < n(); ++j) sum = hn::Add(sum, load(w, k * n() + j));
+      for (std::int64_t j = k + 1; j < n(); ++j) sum = hn::Add(sum, load(w, k * n() + j));
       const V inverse = hn::Div(set(1), sum);
       store(w, k * n() + k, inverse);
-      for (int64_t j = k + 1; j + 1 < n(); ++j) {
+      for (std::int64_t j = k + 1; j + 1 < n(); ++j) {
         const V share = hn::Mul(load(w, k * n() + j), inverse);
-        for (int64_t l = j + 1; l < n(); ++l)
+        for (std::int64_t l = j + 1; l < n(); ++l)
           store(w, j * n() + l, hn::MulAdd(share, load(w, k * n() + l), load(w, j * n() + l)));
       }
     }
@@ -158,21 +158,21 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
 
   /// x_k, the current into node k, becomes what it is when those before are eliminated.
   HWY_INLINE void gather(const double* w, double* x) const {
-    for (int64_t k = 0; k + 1 < n(); ++k) {
+    for (std::int64_t k = 0; k + 1 < n(); ++k) {
       const V scaled = hn::Mul(load(x, k), load(w, k * n() + k));
-      for (int64_t j = k + 1; j + 1 < n(); ++j) store(x, j, hn::MulAdd(load(w, k * n() + j), scaled, load(x, j)));
+      for (std::int64_t j = k + 1; j + 1 < n(); ++j) store(x, j, hn::MulAdd(load(w, k * n() + j), scaled, load(x, j)));
     }
   }
 
   /// The same for currents c_jk of edges, j < k, at entry (k, j): what flows from l through k to j is shared likewise.
   HWY_INLINE void redirect(double* w, double* x) const {
-    for (int64_t k = 0; k + 1 < n(); ++k) {
+    for (std::int64_t k = 0; k + 1 < n(); ++k) {
       V sum = hn::Zero(d_);
-      for (int64_t j = k + 1; j < n(); ++j) {
+      for (std::int64_t j = k + 1; j < n(); ++j) {
         sum = hn::Add(sum, load(w, j * n() + k));
         const V share = hn::Mul(load(w, k * n() + j), load(w, k * n() + k));
         const V current = hn::Mul(load(w, j * n() + k), load(w, k * n() + k));
-        for (int64_t l = j + 1; l < n(); ++l) {
+        for (std::int64_t l = j + 1; l < n(); ++l) {
           const V more = hn::NegMulAdd(current, load(w, k * n() + l), hn::Mul(share, load(w, l * n() + k)));
           store(w, l * n() + j, hn::Add(load(w, l * n() + j), more));
         }
@@ -184,9 +184,9 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
   /// Potentials x of currents x, last node first, whose potential is 0.
   HWY_INLINE void substitute(const double* w, double* x) const {
     store(x, n() - 1, hn::Zero(d_));
-    for (int64_t k = n() - 2; k >= 0; --k) {
+    for (std::int64_t k = n() - 2; k >= 0; --k) {
       V sum = load(x, k);
-      for (int64_t j = k + 1; j + 1 < n(); ++j) sum = hn::MulAdd(load(w, k * n() + j), load(x, j), sum);
+      for (std::int64_t j = k + 1; j + 1 < n(); ++j) sum = hn::MulAdd(load(w, k * n() + j), load(x, j), sum);
       store(x, k, hn::Mul(sum, load(w, k * n() + k)));
     }
   }
@@ -194,7 +194,7 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
   /// max(step) - min(step), and 0 with a step of 0 in lanes that are done.
   HWY_INLINE V spread(Mask active, double* step) const {
     V low = hn::Zero(d_), high = hn::Zero(d_);
-    for (int64_t j = 0; j + 1 < n(); ++j) {
+    for (std::int64_t j = 0; j + 1 < n(); ++j) {
       const V x = hn::IfThenElseZero(active, load(step, j));
       store(step, j, x);
       low = hn::Min(low, x);
@@ -207,7 +207,7 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
     V share = set(1);
     if (!hn::AllFalse(d_, damped))
       share = hn::IfThenElse(damped, hn::Div(hn::Log(d_, hn::Add(size, set(1))), size), share);
-    for (int64_t j = 0; j < n(); ++j) {
+    for (std::int64_t j = 0; j < n(); ++j) {
       const V x = hn::Mul(share, load(m.step, j));
       store(m.beta, j, hn::Add(load(m.beta, j), x));
       store(m.growth, j, j + 1 < n() ? braid::kernels::HWY_NAMESPACE::exp_to_one(d_, x) : set(1));
@@ -219,13 +219,13 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
   HWY_INLINE void rescale(Mask active, Mask damped, const double* r, double* t, const Memory& m) const {
     double* row = m.edges;
     const bool again = !hn::AllFalse(d_, damped);
-    for (int64_t i = 0; i < n() * n(); i += n()) {
-      for (int64_t j = 0; j < n(); ++j) store(row, j, hn::Mul(load(t, i + j), load(m.growth, j)));
+    for (std::int64_t i = 0; i < n() * n(); i += n()) {
+      for (std::int64_t j = 0; j < n(); ++j) store(row, j, hn::Mul(load(t, i + j), load(m.growth, j)));
       if (again) replace(damped, r + i * lanes(), m.beta, row);
       V sum = load(row, 0);
-      for (int64_t j = 1; j < n(); ++j) sum = hn::Add(sum, load(row, j));
+      for (std::int64_t j = 1; j < n(); ++j) sum = hn::Add(sum, load(row, j));
       const V inverse = hn::Div(set(1), sum);
-      for (int64_t j = 0; j < n(); ++j)
+      for (std::int64_t j = 0; j < n(); ++j)
         store(t, i + j, hn::IfThenElse(active, hn::Mul(load(row, j), inverse), load(t, i + j)));
     }
   }
@@ -233,8 +233,8 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
   /// row <- exp(r + beta - its maximum) in some lanes.
   void replace(Mask lanes, const double* r, const double* beta, double* row) const {
     V top = hn::Add(load(r, 0), load(beta, 0));
-    for (int64_t j = 1; j < n(); ++j) top = hn::Max(top, hn::Add(load(r, j), load(beta, j)));
-    for (int64_t j = 0; j < n(); ++j) {
+    for (std::int64_t j = 1; j < n(); ++j) top = hn::Max(top, hn::Add(load(r, j), load(beta, j)));
+    for (std::int64_t j = 0; j < n(); ++j) {
       const V x = hn::Sub(hn::Add(load(r, j), load(beta, j)), top);
       store(row, j, hn::IfThenElse(lanes, braid::kernels::HWY_NAMESPACE::exp_to_one(d_, x), load(row, j)));
     }

@@ -10,7 +10,7 @@
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/softmax.h>
 #include <braid/autograd/ops/sum.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/newton.cpp"
@@ -36,15 +36,15 @@ class Newton : public Lanes<D, kN> {
   explicit Newton(const Problem& p) : Base(p), solver_(p) {}
 
   /// An f64 vector has the bytes of a vector of T, but for HWY_SCALAR, where both have one lane.
-  int64_t workspace() const {
-    constexpr int64_t kWider = sizeof(double) / sizeof(T);
+  std::int64_t workspace() const {
+    constexpr std::int64_t kWider = sizeof(double) / sizeof(T);
     return (2 * n() * n() + solver_.workspace()) * kWider * wide_lanes() / lanes();
   }
 
   void forward(const T* logits, T* h, T* workspace) const {
     auto* r = reinterpret_cast<double*>(workspace);
     double *t = r + size(), *rest = t + size();
-    for (int64_t part = 0; part < lanes(); part += wide_lanes()) {
+    for (std::int64_t part = 0; part < lanes(); part += wide_lanes()) {
       widen(logits + part, r);
       solver_.forward(r, kTolerance, t, rest);
       narrow(t, h + part);
@@ -54,7 +54,7 @@ class Newton : public Lanes<D, kN> {
   void vjp(const T*, const T* h, const T* dh, T* dlogits, T* workspace) const {
     auto* t = reinterpret_cast<double*>(workspace);
     double *g = t + size(), *rest = g + size();
-    for (int64_t part = 0; part < lanes(); part += wide_lanes()) {
+    for (std::int64_t part = 0; part < lanes(); part += wide_lanes()) {
       widen(h + part, t);
       widen(dh + part, g);
       solver_.vjp(t, g, rest);
@@ -65,12 +65,12 @@ class Newton : public Lanes<D, kN> {
  private:
   static constexpr double kTolerance = sizeof(T) == 4 ? 1e-9 : 1e-15;
 
-  static int64_t wide_lanes() { return static_cast<int64_t>(hn::Lanes(Wide())); }
-  int64_t size() const { return n() * n() * wide_lanes(); }
+  static std::int64_t wide_lanes() { return static_cast<std::int64_t>(hn::Lanes(Wide())); }
+  std::int64_t size() const { return n() * n() * wide_lanes(); }
 
   void widen(const T* from, double* to) const {
     const Wide d;
-    for (int64_t e = 0; e < n() * n(); ++e, from += lanes(), to += wide_lanes()) {
+    for (std::int64_t e = 0; e < n() * n(); ++e, from += lanes(), to += wide_lanes()) {
       if constexpr (std::is_same_v<T, double>)
         hn::Store(hn::Load(d, from), d, to);
       else
@@ -80,7 +80,7 @@ class Newton : public Lanes<D, kN> {
 
   void narrow(const double* from, T* to) const {
     const Wide d;
-    for (int64_t e = 0; e < n() * n(); ++e, from += wide_lanes(), to += lanes()) {
+    for (std::int64_t e = 0; e < n() * n(); ++e, from += wide_lanes(), to += lanes()) {
       if constexpr (std::is_same_v<T, double>) {
         hn::Store(hn::Load(d, from), d, to);
       } else {

@@ -2,7 +2,7 @@
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/core/random.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/orthostochastic.cpp"
@@ -26,15 +26,15 @@ class Blocks : public CayleyLanes<D, kN, kN * kBlock> {
  public:
   explicit Blocks(const Problem& p) : Base(p, p.n * p.settings.block) {}
 
-  int64_t workspace() const { return 3 * size() * size(); }
+  std::int64_t workspace() const { return 3 * size() * size(); }
 
   void forward(const T* logits, T* h, T* workspace) const {
     rotation(logits, workspace);
-    for (int64_t i = 0; i < n(); ++i)
-      for (int64_t j = 0; j < n(); ++j) {
+    for (std::int64_t i = 0; i < n(); ++i)
+      for (std::int64_t j = 0; j < n(); ++j) {
         V sum = set(0);
-        for (int64_t a = i * block(); a < (i + 1) * block(); ++a)
-          for (int64_t b = j * block(); b < (j + 1) * block(); ++b) {
+        for (std::int64_t a = i * block(); a < (i + 1) * block(); ++a)
+          for (std::int64_t b = j * block(); b < (j + 1) * block(); ++b) {
             const V q = load(workspace, a * size() + b);
             sum = hn::MulAdd(q, q, sum);
           }
@@ -46,8 +46,8 @@ class Blocks : public CayleyLanes<D, kN, kN * kBlock> {
   void vjp(const T* logits, const T* dh, T* dlogits, T* workspace) const {
     T *q = workspace, *dq = q + size() * size() * lanes(), *product = dq + size() * size() * lanes();
     rotation(logits, q);
-    for (int64_t a = 0; a < size(); ++a)
-      for (int64_t b = 0; b < size(); ++b) {
+    for (std::int64_t a = 0; a < size(); ++a)
+      for (std::int64_t b = 0; b < size(); ++b) {
         const V scaled = hn::Mul(set(2 / static_cast<double>(block())), load(dh, a / block() * n() + b / block()));
         store(dq, a * size() + b, hn::Mul(scaled, load(q, a * size() + b)));
       }
@@ -56,7 +56,7 @@ class Blocks : public CayleyLanes<D, kN, kN * kBlock> {
   }
 
  private:
-  int64_t block() const { return kBlock != 0 ? kBlock : this->problem_.settings.block; }
+  std::int64_t block() const { return kBlock != 0 ? kBlock : this->problem_.settings.block; }
 
   /// Q [size, size], followed by scratch.
   void rotation(const T* logits, T* q) const {
@@ -73,7 +73,7 @@ class Orthostochastic : public Lanes<D, kN> {
  public:
   using Lanes<D, kN>::Lanes;
 
-  int64_t workspace() const { return Blocks<D, kN, 0>(this->problem_).workspace(); }
+  std::int64_t workspace() const { return Blocks<D, kN, 0>(this->problem_).workspace(); }
 
   void forward(const T* logits, T* h, T* workspace) const {
     const Problem& p = this->problem_;

@@ -5,7 +5,7 @@
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/softmax.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/permutations.cpp"
@@ -19,13 +19,13 @@ namespace braid::mhc::mixings::HWY_NAMESPACE {
 namespace {
 
 constexpr int kMost = 6;
-constexpr std::array<int64_t, kMost + 1> kFactorials = {1, 1, 2, 6, 24, 120, 720};
+constexpr std::array<std::int64_t, kMost + 1> kFactorials = {1, 1, 2, 6, 24, 120, 720};
 
-/// All permutations of kMost numbers in lexicographic order. The first n! of them permute the last n numbers alone.
+/// All permutations of kMost elements in lexicographic order. The first n! permute only the last n elements.
 constexpr auto kOrders = [] {
-  std::array<std::array<int8_t, kMost>, kFactorials[kMost]> orders{};
-  std::array<int8_t, kMost> order{};
-  std::iota(order.begin(), order.end(), int8_t{0});
+  std::array<std::array<std::int8_t, kMost>, kFactorials[kMost]> orders{};
+  std::array<std::int8_t, kMost> order{};
+  std::iota(order.begin(), order.end(), std::int8_t{0});
   for (auto& o : orders) {
     o = order;
     std::next_permutation(order.begin(), order.end());
@@ -34,8 +34,8 @@ constexpr auto kOrders = [] {
 }();
 
 /// The column of the one in row i of the k-th permutation matrix of n rows.
-constexpr int64_t column(int64_t n, int64_t k, int64_t i) {
-  const int64_t fixed = kMost - n;
+constexpr std::int64_t column(std::int64_t n, std::int64_t k, std::int64_t i) {
+  const std::int64_t fixed = kMost - n;
   return kOrders[static_cast<std::size_t>(k)][static_cast<std::size_t>(fixed + i)] - fixed;
 }
 
@@ -48,31 +48,31 @@ class Permutations : public Lanes<D, kN> {
  public:
   using Base::Base;
 
-  int64_t workspace() const { return count(); }
+  std::int64_t workspace() const { return count(); }
 
   void forward(const T* logits, T* h, T* weights) const {
     softmax(logits, 0, count(), weights);
-    for (int64_t e = 0; e < n() * n(); ++e) store(h, e, set(0));
-    for (int64_t k = 0; k < count(); ++k) {
+    for (std::int64_t e = 0; e < n() * n(); ++e) store(h, e, set(0));
+    for (std::int64_t k = 0; k < count(); ++k) {
       const V weight = load(weights, k);
-      for (int64_t i = 0; i < n(); ++i) store(h, entry(k, i), hn::Add(load(h, entry(k, i)), weight));
+      for (std::int64_t i = 0; i < n(); ++i) store(h, entry(k, i), hn::Add(load(h, entry(k, i)), weight));
     }
   }
 
   /// The cotangent of the weight of a permutation is the sum of dh over its ones.
   void vjp(const T* logits, const T*, const T* dh, T* dlogits, T* weights) const {
     softmax(logits, 0, count(), weights);
-    for (int64_t k = 0; k < count(); ++k) {
+    for (std::int64_t k = 0; k < count(); ++k) {
       V sum = load(dh, entry(k, 0));
-      for (int64_t i = 1; i < n(); ++i) sum = hn::Add(sum, load(dh, entry(k, i)));
+      for (std::int64_t i = 1; i < n(); ++i) sum = hn::Add(sum, load(dh, entry(k, i)));
       store(dlogits, k, sum);
     }
     softmax_vjp(weights, dlogits, 0, count(), dlogits);
   }
 
  private:
-  int64_t count() const { return kFactorials[static_cast<std::size_t>(n())]; }
-  int64_t entry(int64_t k, int64_t i) const { return i * n() + column(n(), k, i); }
+  std::int64_t count() const { return kFactorials[static_cast<std::size_t>(n())]; }
+  std::int64_t entry(std::int64_t k, std::int64_t i) const { return i * n() + column(n(), k, i); }
 };
 
 braid::kernels::Tables<Kernels> tables() {

@@ -6,7 +6,7 @@
 #include <braid/autograd/ops/slice.h>
 #include <braid/autograd/ops/sqrt.h>
 #include <braid/autograd/ops/sum.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/quaternion.cpp"
@@ -86,7 +86,7 @@ class Quaternion : public Lanes<D, kN> {
   static HWY_INLINE V add(V sum, double sign, V v) { return sign > 0 ? hn::Add(sum, v) : hn::Sub(sum, v); }
 
   /// q = v / |v| of v = (1 + l_0, l_1, l_2, l_3); returns 1 / |v|. The bound keeps squares from overflowing.
-  HWY_INLINE V unit(const T* logits, int64_t first, V* q) const {
+  HWY_INLINE V unit(const T* logits, std::int64_t first, V* q) const {
     constexpr T kBound = static_cast<T>(sizeof(T) == 4 ? 1e18 : 1e150);
     V squares = set(kEps);
     for (int k = 0; k < 4; ++k) {
@@ -100,7 +100,7 @@ class Quaternion : public Lanes<D, kN> {
   }
 
   /// dv = (dq - q <q, dq>) / |v|
-  HWY_INLINE void unit_vjp(const V* q, V inverse, const V* dq, T* dlogits, int64_t first) const {
+  HWY_INLINE void unit_vjp(const V* q, V inverse, const V* dq, T* dlogits, std::int64_t first) const {
     V along = set(0);
     for (int k = 0; k < 4; ++k) along = hn::MulAdd(q[k], dq[k], along);
     for (int k = 0; k < 4; ++k) store(dlogits, first + k, hn::Mul(hn::NegMulAdd(q[k], along, dq[k]), inverse));

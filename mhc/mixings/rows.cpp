@@ -1,6 +1,6 @@
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/softmax.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/rows.cpp"
@@ -23,11 +23,11 @@ class Rows : public Lanes<D, kN> {
   using Base::Base;
 
   void forward(const T* logits, T* h, T*) const {
-    for (int64_t i = 0; i < n(); ++i) softmax(logits, i * n(), n(), h);
+    for (std::int64_t i = 0; i < n(); ++i) softmax(logits, i * n(), n(), h);
   }
 
   void vjp(const T*, const T* h, const T* dh, T* dlogits, T*) const {
-    for (int64_t i = 0; i < n(); ++i) softmax_vjp(h, dh, i * n(), n(), dlogits);
+    for (std::int64_t i = 0; i < n(); ++i) softmax_vjp(h, dh, i * n(), n(), dlogits);
   }
 };
 

@@ -13,7 +13,7 @@
 #include <hwy/highway.h>
 
 #include <braid/core/kernels/vector-inl.h>
-#include <braid/mhc/mixing_settings.h>
+#include <braid/mhc/mixings/mixing_settings.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::mixings::HWY_NAMESPACE {
@@ -40,12 +40,12 @@ class Entries {
   using V = hn::Vec<D>;
 
   Entries(D d, T* p) : d_(d), p_(p) {
-    for (int64_t e = 0; e < kN * kN; ++e) v_[e] = hn::Load(d, p + e * static_cast<int64_t>(hn::Lanes(d)));
+    for (std::int64_t e = 0; e < kN * kN; ++e) v_[e] = hn::Load(d, p + e * static_cast<std::int64_t>(hn::Lanes(d)));
   }
-  HWY_INLINE V get(int64_t entry) const { return v_[entry]; }
-  HWY_INLINE void set(int64_t entry, V v) { v_[entry] = v; }
+  HWY_INLINE V get(std::int64_t entry) const { return v_[entry]; }
+  HWY_INLINE void set(std::int64_t entry, V v) { v_[entry] = v; }
   void store() const {
-    for (int64_t e = 0; e < kN * kN; ++e) hn::Store(v_[e], d_, p_ + e * static_cast<int64_t>(hn::Lanes(d_)));
+    for (std::int64_t e = 0; e < kN * kN; ++e) hn::Store(v_[e], d_, p_ + e * static_cast<std::int64_t>(hn::Lanes(d_)));
   }
 
  private:
@@ -62,8 +62,12 @@ class Entries<D, 0> {
   using V = hn::Vec<D>;
 
   Entries(D d, T* p) : d_(d), p_(p) {}
-  HWY_INLINE V get(int64_t entry) const { return hn::Load(d_, p_ + entry * static_cast<int64_t>(hn::Lanes(d_))); }
-  HWY_INLINE void set(int64_t entry, V v) { hn::Store(v, d_, p_ + entry * static_cast<int64_t>(hn::Lanes(d_))); }
+  HWY_INLINE V get(std::int64_t entry) const {
+    return hn::Load(d_, p_ + entry * static_cast<std::int64_t>(hn::Lanes(d_)));
+  }
+  HWY_INLINE void set(std::int64_t entry, V v) {
+    hn::Store(v, d_, p_ + entry * static_cast<std::int64_t>(hn::Lanes(d_)));
+  }
   void store() const {}
 
  private:
@@ -83,7 +87,7 @@ class SinkhornLanes {
   using T = hn::TFromD<D>;
   using V = hn::Vec<D>;
 
-  SinkhornLanes(D d, int64_t n, const MixingSettings& settings)
+  SinkhornLanes(D d, std::int64_t n, const MixingSettings& settings)
       : d_(d),
         n_(n),
         iterations_(settings.iterations),
@@ -91,7 +95,7 @@ class SinkhornLanes {
         eps_(static_cast<T>(settings.eps)) {}
 
   /// Vectors of workspace that backward() needs beside p and g.
-  static int64_t workspace_vectors(int64_t n, int iterations) { return n * n + 2 * (iterations - 1) * n; }
+  static std::int64_t workspace_vectors(std::int64_t n, int iterations) { return n * n + 2 * (iterations - 1) * n; }
 
   /// Logits to doubly stochastic matrices, in place.
   void forward(T* p) const {
@@ -133,12 +137,12 @@ class SinkhornLanes {
   template <Lines first, Lines second>
   void normalize_vjp(T* p, T* g, T* workspace) const {
     if (eps_ != 0) return normalize_with_eps_vjp<first, second>(p, g, workspace);
-    const int64_t step = n() * lanes();
+    const std::int64_t step = n() * lanes();
     T* log_p = workspace;  // after the first half-step
     T* sums = workspace + n() * step;
     const V poison = nan_unless_finite(p);
     log_softmax<first>(p);
-    for (int64_t e = 0; e < n() * n(); ++e) store(log_p, e, load(p, e));
+    for (std::int64_t e = 0; e < n() * n(); ++e) store(log_p, e, load(p, e));
     softmax<second>(p, poison);
     {
       Entries<D, kN> y(d_, p);
@@ -147,7 +151,7 @@ class SinkhornLanes {
         divide_by_sums<second>(y, sums + step);
       }
       Entries<D, kN> dl(d_, g);
-      for (int64_t e = 0; e < n() * n(); ++e) dl.set(e, hn::Mul(dl.get(e), y.get(e)));
+      for (std::int64_t e = 0; e < n() * n(); ++e) dl.set(e, hn::Mul(dl.get(e), y.get(e)));
       for (int k = 1; k < iterations_; ++k) {
         sums -= 2 * step;
         undo_division<second>(y, dl, sums + step);
@@ -158,14 +162,14 @@ class SinkhornLanes {
     }
     Entries<D, 0> y(d_, p), dl(d_, g);
     subtract_share<second>(y, dl);
-    for (int64_t e = 0; e < n() * n(); ++e) store(p, e, exp_to_one(d_, load(log_p, e)));
+    for (std::int64_t e = 0; e < n() * n(); ++e) store(p, e, exp_to_one(d_, load(log_p, e)));
     subtract_share<first>(y, dl);
   }
 
   /// The same with eps, where the first half-step is a softmax: dl = s (dp - <s, dp>), s = p - eps.
   template <Lines first, Lines second>
   void normalize_with_eps_vjp(T* p, T* g, T* sums) const {
-    const int64_t step = n() * lanes();
+    const std::int64_t step = n() * lanes();
     softmax_with_eps<first>(p, nan_unless_finite(p));
     Entries<D, kN> y(d_, p);
     divide_by_sums<second>(y, sums);
@@ -174,13 +178,13 @@ class SinkhornLanes {
       divide_by_sums<second>(y, sums + 2 * k * step);
     }
     Entries<D, kN> dl(d_, g);
-    for (int64_t e = 0; e < n() * n(); ++e) dl.set(e, hn::Mul(dl.get(e), y.get(e)));
+    for (std::int64_t e = 0; e < n() * n(); ++e) dl.set(e, hn::Mul(dl.get(e), y.get(e)));
     for (int k = iterations_ - 1; k > 0; --k) {
       undo_division<second>(y, dl, sums + 2 * k * step);
       undo_division<first>(y, dl, sums + (2 * k - 1) * step);
     }
     undo_division<second>(y, dl, sums);
-    for (int64_t e = 0; e < n() * n(); ++e) {
+    for (std::int64_t e = 0; e < n() * n(); ++e) {
       const V s = hn::Sub(y.get(e), hn::Set(d_, eps_));
       dl.set(e, hn::Div(hn::Mul(s, dl.get(e)), y.get(e)));
       y.set(e, s);
@@ -189,64 +193,67 @@ class SinkhornLanes {
     dl.store();
   }
 
-  int64_t n() const { return kN != 0 ? kN : n_; }
-  int64_t lanes() const { return static_cast<int64_t>(hn::Lanes(d_)); }
+  std::int64_t n() const { return kN != 0 ? kN : n_; }
+  std::int64_t lanes() const { return static_cast<std::int64_t>(hn::Lanes(d_)); }
 
-  V load(const T* p, int64_t entry) const { return hn::Load(d_, p + entry * lanes()); }
-  void store(T* p, int64_t entry, V v) const { hn::Store(v, d_, p + entry * lanes()); }
+  V load(const T* p, std::int64_t entry) const { return hn::Load(d_, p + entry * lanes()); }
+  void store(T* p, std::int64_t entry, V v) const { hn::Store(v, d_, p + entry * lanes()); }
 
   /// The index of the k-th entry of a row or column.
   template <Lines lines>
-  int64_t entry(int64_t line, int64_t k) const {
+  std::int64_t entry(std::int64_t line, std::int64_t k) const {
     return lines == Lines::rows ? line * n() + k : k * n() + line;
   }
 
   /// x - x is 0 but for NaN and infinities, of which -inf would be an ordinary logit: weight 0.
   V nan_unless_finite(const T* x) const {
     V sum = hn::Zero(d_);
-    for (int64_t e = 0; e < n() * n(); ++e) sum = hn::Add(sum, hn::Sub(load(x, e), load(x, e)));
+    for (std::int64_t e = 0; e < n() * n(); ++e) sum = hn::Add(sum, hn::Sub(load(x, e), load(x, e)));
     return sum;
   }
 
   template <Lines lines>
-  V line_max(const T* l, int64_t line) const {
+  V line_max(const T* l, std::int64_t line) const {
     V top = load(l, entry<lines>(line, 0));
-    for (int64_t k = 1; k < n(); ++k) top = hn::Max(top, load(l, entry<lines>(line, k)));
+    for (std::int64_t k = 1; k < n(); ++k) top = hn::Max(top, load(l, entry<lines>(line, k)));
     return top;
   }
 
   template <Lines lines>
-  HWY_INLINE V line_sum(const auto& p, int64_t line) const {
+  HWY_INLINE V line_sum(const auto& p, std::int64_t line) const {
     V sum = p.get(entry<lines>(line, 0));
-    for (int64_t k = 1; k < n(); ++k) sum = hn::Add(sum, p.get(entry<lines>(line, k)));
+    for (std::int64_t k = 1; k < n(); ++k) sum = hn::Add(sum, p.get(entry<lines>(line, k)));
     return sum;
   }
 
   /// l -= logsumexp(l) along each line.
   template <Lines lines>
   void log_softmax(T* l) const {
-    for (int64_t i = 0; i < n(); ++i) {
+    for (std::int64_t i = 0; i < n(); ++i) {
       const V top = line_max<lines>(l, i);
       V sum = hn::Zero(d_);
-      for (int64_t k = 0; k < n(); ++k) sum = hn::Add(sum, exp_to_one(d_, hn::Sub(load(l, entry<lines>(i, k)), top)));
+      for (std::int64_t k = 0; k < n(); ++k)
+        sum = hn::Add(sum, exp_to_one(d_, hn::Sub(load(l, entry<lines>(i, k)), top)));
       const V log_sum = hn::Add(top, hn::Log(d_, sum));
-      for (int64_t k = 0; k < n(); ++k) store(l, entry<lines>(i, k), hn::Sub(load(l, entry<lines>(i, k)), log_sum));
+      for (std::int64_t k = 0; k < n(); ++k)
+        store(l, entry<lines>(i, k), hn::Sub(load(l, entry<lines>(i, k)), log_sum));
     }
   }
 
   /// l <- exp(l) / sum(exp(l)) along each line; NaN when `poison` is.
   template <Lines lines>
   void softmax(T* l, V poison) const {
-    for (int64_t i = 0; i < n(); ++i) {
+    for (std::int64_t i = 0; i < n(); ++i) {
       const V top = line_max<lines>(l, i);
       V sum = poison;
-      for (int64_t k = 0; k < n(); ++k) {
+      for (std::int64_t k = 0; k < n(); ++k) {
         const V p = exp_to_one(d_, hn::Sub(load(l, entry<lines>(i, k)), top));
         store(l, entry<lines>(i, k), p);
         sum = hn::Add(sum, p);
       }
       const V inverse = hn::Div(hn::Set(d_, 1), sum);
-      for (int64_t k = 0; k < n(); ++k) store(l, entry<lines>(i, k), hn::Mul(load(l, entry<lines>(i, k)), inverse));
+      for (std::int64_t k = 0; k < n(); ++k)
+        store(l, entry<lines>(i, k), hn::Mul(load(l, entry<lines>(i, k)), inverse));
     }
   }
 
@@ -254,15 +261,15 @@ class SinkhornLanes {
   template <Lines lines>
   void softmax_with_eps(T* l, V poison) const {
     softmax<lines>(l, poison);
-    for (int64_t e = 0; e < n() * n(); ++e) store(l, e, hn::Add(load(l, e), hn::Set(d_, eps_)));
+    for (std::int64_t e = 0; e < n() * n(); ++e) store(l, e, hn::Add(load(l, e), hn::Set(d_, eps_)));
   }
 
   template <Lines lines>
   HWY_INLINE void divide_by_sums(Entries<D, kN>& p, T* sums) const {
-    for (int64_t i = 0; i < n(); ++i) {
+    for (std::int64_t i = 0; i < n(); ++i) {
       const V sum = hn::Add(line_sum<lines>(p, i), hn::Set(d_, eps_)), inverse = reciprocal(d_, sum);
       if (sums != nullptr) store(sums, i, sum);
-      for (int64_t k = 0; k < n(); ++k) p.set(entry<lines>(i, k), hn::Mul(p.get(entry<lines>(i, k)), inverse));
+      for (std::int64_t k = 0; k < n(); ++k) p.set(entry<lines>(i, k), hn::Mul(p.get(entry<lines>(i, k)), inverse));
     }
   }
 
@@ -270,26 +277,26 @@ class SinkhornLanes {
   template <Lines lines>
   HWY_INLINE void undo_division(Entries<D, kN>& p, Entries<D, kN>& dl, const T* sums) const {
     subtract_share<lines>(p, dl);
-    for (int64_t i = 0; i < n(); ++i) {
+    for (std::int64_t i = 0; i < n(); ++i) {
       const V sum = load(sums, i);
-      for (int64_t k = 0; k < n(); ++k) p.set(entry<lines>(i, k), hn::Mul(p.get(entry<lines>(i, k)), sum));
+      for (std::int64_t k = 0; k < n(); ++k) p.set(entry<lines>(i, k), hn::Mul(p.get(entry<lines>(i, k)), sum));
     }
   }
 
   /// dl -= p sum(dl) along each line.
   template <Lines lines>
   HWY_INLINE void subtract_share(const auto& p, auto& dl) const {
-    for (int64_t i = 0; i < n(); ++i) {
+    for (std::int64_t i = 0; i < n(); ++i) {
       const V sum = line_sum<lines>(dl, i);
-      for (int64_t k = 0; k < n(); ++k) {
-        const int64_t e = entry<lines>(i, k);
+      for (std::int64_t k = 0; k < n(); ++k) {
+        const std::int64_t e = entry<lines>(i, k);
         dl.set(e, hn::NegMulAdd(p.get(e), sum, dl.get(e)));
       }
     }
   }
 
   D d_;
-  int64_t n_;
+  std::int64_t n_;
   int iterations_;
   bool rows_last_;
   T eps_;

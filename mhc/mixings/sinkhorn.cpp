@@ -5,7 +5,7 @@
 #include <braid/autograd/ops/logsumexp.h>
 #include <braid/autograd/ops/softmax.h>
 #include <braid/autograd/ops/sum.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/sinkhorn.cpp"
@@ -29,7 +29,7 @@ class Sinkhorn : public Lanes<D, kN> {
  public:
   explicit Sinkhorn(const Problem& p) : Base(p), solver_(this->d_, p.n, p.settings) {}
 
-  int64_t workspace() const {
+  std::int64_t workspace() const {
     return size() / lanes() + solver_.workspace_vectors(n(), this->problem_.settings.iterations);
   }
 
@@ -45,7 +45,7 @@ class Sinkhorn : public Lanes<D, kN> {
   }
 
  private:
-  int64_t size() const { return n() * n() * lanes(); }
+  std::int64_t size() const { return n() * n() * lanes(); }
 
   SinkhornLanes<D, kN> solver_;
 };

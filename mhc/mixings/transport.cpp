@@ -5,7 +5,7 @@
 #include <braid/autograd/ops/maximum.h>
 #include <braid/autograd/ops/sigmoid.h>
 #include <braid/autograd/ops/slice.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/transport.cpp"
@@ -29,15 +29,15 @@ class Transport : public Lanes<D, kN> {
  public:
   using Base::Base;
 
-  int64_t workspace() const { return 3 * n(); }
+  std::int64_t workspace() const { return 3 * n(); }
 
   void forward(const T* logits, T* h, T* columns) const {
     T* tails = columns + n() * lanes();
-    for (int64_t j = 0; j < n(); ++j) store(columns, j, set(1));
-    for (int64_t i = 0; i + 1 < n(); ++i) {
+    for (std::int64_t j = 0; j < n(); ++j) store(columns, j, set(1));
+    for (std::int64_t i = 0; i + 1 < n(); ++i) {
       V row = set(1);
       sum_tails(columns, tails);
-      for (int64_t j = 0; j + 1 < n(); ++j) {
+      for (std::int64_t j = 0; j + 1 < n(); ++j) {
         const Range range = range_of(row, load(columns, j), load(tails, j));
         const V x = hn::MulAdd(range.width, share(logits, i, j), range.low);
         take(x, h, i, j, columns);
@@ -45,23 +45,23 @@ class Transport : public Lanes<D, kN> {
       }
       take(row, h, i, n() - 1, columns);
     }
-    for (int64_t j = 0; j < n(); ++j) store(h, (n() - 1) * n() + j, load(columns, j));
+    for (std::int64_t j = 0; j < n(); ++j) store(h, (n() - 1) * n() + j, load(columns, j));
   }
 
   /// Backwards through the rows. What the columns had left before one, dcolumns is the cotangent of.
   void vjp(const T* logits, const T* h, const T* dh, T* dlogits, T* columns) const {
     T* dcolumns = columns + 2 * n() * lanes();
-    for (int64_t j = 0; j < n(); ++j) {
+    for (std::int64_t j = 0; j < n(); ++j) {
       store(columns, j, load(h, (n() - 1) * n() + j));
       store(dcolumns, j, load(dh, (n() - 1) * n() + j));
     }
-    for (int64_t i = n() - 2; i >= 0; --i) row_vjp(i, logits, h, dh, dlogits, columns, dcolumns);
+    for (std::int64_t i = n() - 2; i >= 0; --i) row_vjp(i, logits, h, dh, dlogits, columns, dcolumns);
   }
 
  private:
   struct Range {
     V low, width;
-    hn::Mask<D> spills;    // low is what the columns behind cannot take
+    hn::Mask<D> spills;    // low is what the later columns cannot take
     hn::Mask<D> row_ends;  // high is all that the row has left
     hn::Mask<D> narrow;    // the width is the least one
   };
@@ -73,20 +73,20 @@ class Transport : public Lanes<D, kN> {
   }
 
   /// sigmoid(l), but NaN for infinite l.
-  HWY_INLINE V share(const T* logits, int64_t i, int64_t j) const {
+  HWY_INLINE V share(const T* logits, std::int64_t i, std::int64_t j) const {
     const V l = load(logits, i * (n() - 1) + j);
     return hn::Add(braid::kernels::HWY_NAMESPACE::sigmoid(this->d_, l), hn::Sub(l, l));
   }
 
-  HWY_INLINE void take(V x, T* h, int64_t i, int64_t j, T* columns) const {
+  HWY_INLINE void take(V x, T* h, std::int64_t i, std::int64_t j, T* columns) const {
     store(h, i * n() + j, x);
     store(columns, j, hn::Sub(load(columns, j), x));
   }
 
-  /// What the columns behind each have left.
+  /// The rests of the columns after each, added up.
   void sum_tails(const T* columns, T* tails) const {
     V sum = hn::Zero(this->d_);
-    for (int64_t j = n() - 1; j >= 0; --j) {
+    for (std::int64_t j = n() - 1; j >= 0; --j) {
       store(tails, j, sum);
       sum = hn::Add(sum, load(columns, j));
     }
@@ -94,13 +94,13 @@ class Transport : public Lanes<D, kN> {
 
   /// With d = dx - drow - dcolumn of x = low + (high - low) s: dlow = d (1 - s), dhigh = d s, ds = d (high - low). What
   /// the row and the columns had left before an entry is what they had after it, plus the entry.
-  void row_vjp(int64_t i, const T* logits, const T* h, const T* dh, T* dlogits, T* columns, T* dcolumns) const {
+  void row_vjp(std::int64_t i, const T* logits, const T* h, const T* dh, T* dlogits, T* columns, T* dcolumns) const {
     T *tails = columns + n() * lanes(), *dtails = tails;
-    for (int64_t j = 0; j < n(); ++j) store(columns, j, hn::Add(load(columns, j), load(h, i * n() + j)));
+    for (std::int64_t j = 0; j < n(); ++j) store(columns, j, hn::Add(load(columns, j), load(h, i * n() + j)));
     sum_tails(columns, tails);
-    const int64_t last = i * n() + n() - 1;
+    const std::int64_t last = i * n() + n() - 1;
     V row = load(h, last), drow = hn::Sub(load(dh, last), load(dcolumns, n() - 1));
-    for (int64_t j = n() - 2; j >= 0; --j) {
+    for (std::int64_t j = n() - 2; j >= 0; --j) {
       row = hn::Add(row, load(h, i * n() + j));
       const Range range = range_of(row, load(columns, j), load(tails, j));
       const V s = share(logits, i, j), d = hn::Sub(load(dh, i * n() + j), hn::Add(drow, load(dcolumns, j)));
@@ -112,7 +112,7 @@ class Transport : public Lanes<D, kN> {
       store(dcolumns, j, hn::Add(load(dcolumns, j), hn::IfThenZeroElse(range.row_ends, dhigh)));
     }
     V sum = hn::Zero(this->d_);
-    for (int64_t j = 1; j < n(); ++j) {
+    for (std::int64_t j = 1; j < n(); ++j) {
       sum = hn::Add(sum, load(dtails, j - 1));
       store(dcolumns, j, hn::Sub(load(dcolumns, j), sum));
     }
@@ -170,7 +170,7 @@ std::vector<double> identity(const Problem& p) {
 /// the marginals leave; the last row and column get the rest, so that rows and columns sum to 1 to rounding.
 ///
 ///     h_ij = low + (high - low) sigmoid(l_ij)
-///     low = max(0, row i's rest - the rests of the columns behind j), high = min(row i's rest, column j's rest)
+///     low = max(0, row i's rest - the rests of the columns after j), high = min(row i's rest, column j's rest)
 ///
 /// The paper's max has a third term, column j's rest - the rests of the rows below, which is never more than the
 /// second. A width high - low below 1e-7 counts as 1e-7, as in the paper: what an entry takes too much is left for

@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <vector>
 
+#include <braid/autograd/composed.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/broadcast_to.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/sum.h>
 #include <braid/mhc/kernels/tiles.h>
 
 namespace braid::mhc {
 namespace {
-
-/// Calls f(row of one stream of a token, row of the token) for x [..., n, C], by their offsets, on all threads.
-template <class T, class F>
-void for_stream_rows(const Shape& x, F&& f) {
-  const kernels::StreamSizes s = kernels::sizes_of(x);
-  kernels::tiles_of<T>(s).for_each([&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin * s.n; row < end * s.n; ++row) f(row * s.channels, row / s.n * s.channels);
-  });
-}
 
 /// [..., C] -> [..., n, C]: scale times x in every stream.
 Tensor spread(const Tensor& x_in, std::int64_t n, double scale) {
@@ -26,8 +22,10 @@ Tensor spread(const Tensor& x_in, std::int64_t n, double scale) {
     const T* from = x.data<T>();
     const auto factor = static_cast<Compute<T>>(scale);
     T* to = y.mutable_data<T>();
-    for_stream_rows<T>(y.shape(), [=, channels = x.size(-1)](std::int64_t stream, std::int64_t token) {
-      for (std::int64_t c = 0; c < channels; ++c) to[stream + c] = static_cast<T>(factor * from[token + c]);
+    kernels::tiles_of<T>(kernels::sizes_of(y.shape())).for_each([=, channels = x.size(-1)](auto begin, auto end) {
+      for (std::int64_t row = begin * n; row < end * n; ++row)
+        for (std::int64_t c = 0; c < channels; ++c)
+          to[row * channels + c] = static_cast<T>(factor * from[row / n * channels + c]);
     });
   });
   return y;
@@ -62,6 +60,7 @@ Tensor collect(const Tensor& x_in, double scale) {
 Var expand_streams(const Var& x, std::int64_t n) {
   check_value(n >= 1, "expand_streams: n must be >= 1 but is {}", n);
   check_shape(x.rank() >= 1, "expand_streams: x must have shape [..., C] but is a scalar");
+  if (Composed::active()) return broadcast_to(expand_dims(x, -2), x.shape().inserted(x.rank() - 1, n));
   return record("expand_streams", spread(x.value(), n, 1), {x}, [](const Tensor& dy) { return collect(dy, 1); });
 }
 
@@ -69,6 +68,7 @@ Var reduce_streams(const Var& x, StreamReduction how) {
   check_shape(x.rank() >= 2, "reduce_streams: x must have shape [..., n, C] but has {}", x.shape());
   const std::int64_t n = x.size(-2);
   const double scale = how == StreamReduction::mean ? 1 / static_cast<double>(n) : 1;
+  if (Composed::active()) return scale * sum(x, {-2});
   return record("reduce_streams", collect(x.value(), scale), {x},
                 [n, scale](const Tensor& dy) { return spread(dy, n, scale); });
 }

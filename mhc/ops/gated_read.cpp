@@ -1,7 +1,7 @@
 #include <braid/mhc/ops/gated_read.h>
 
-#include <braid/autograd/detail/in_f32.h>
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rms_norm.h>
@@ -9,8 +9,9 @@
 #include <braid/autograd/ops/silu.h>
 #include <braid/autograd/ops/slice.h>
 #include <braid/autograd/ops/sum.h>
-#include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/kernels/gated_read.h>
+#include <braid/mhc/mixings/composed.h>
+#include <braid/mhc/ops/detail/arguments.h>
 
 namespace braid::mhc {
 namespace {
@@ -23,11 +24,11 @@ struct Params {
 
   template <class T>
   operator kernels::GatedParams<T>() const {
-    return {In{norm}, In{in}, In{up}};
+    return {.norm = In{norm}, .in = In{in}, .up = In{up}};
   }
 };
 
-/// What is read, and by what is written; undefined where nothing is.
+/// The input of a layer and the weights of the write, undefined without one.
 struct Values {
   Var u, post;  // [..., C], [..., n]
 };
@@ -47,7 +48,7 @@ void check_params(const char* op, const GatedMaps& m, bool writes, const Var& x)
   detail::check_argument(op, "up", m.up, {width, rank}, x);
 }
 
-Values composed(const GatedMaps& m, bool writes, const Var& x) {
+Values compose(const GatedMaps& m, bool writes, const Var& x) {
   const std::int64_t n = x.size(-2), rank = m.up.size(1);
   const Shape flat = lead_of(x.shape()).concat({n * x.size(-1)});
   const Var normed = reshape(rms_norm(x, m.eps), flat) * (m.norm + 1.0);
@@ -56,36 +57,88 @@ Values composed(const GatedMaps& m, bool writes, const Var& x) {
   return {mean(reshape(gates * normed, x.shape()), {-2}), writes ? 2.0 * sigmoid(slice(z, -1, rank, rank + n)) : Var()};
 }
 
-GatedSizes sizes_of(const Params& p, bool writes, double eps, const Tensor& x) {
-  return {lead_of(x.shape()).numel(), x.size(-2), x.size(-1), p.up.size(1), writes, eps};
-}
+/// A read and the arguments that its forward and backward passes share.
+struct Read {
+  const char* op;
+  GatedSizes sizes;
+  Params params;
+  Tensor x;
 
-Forward forward(const char* op, const GatedSizes& s, const Params& p, const Tensor& x) {
-  const auto make = [&](std::int64_t count) { return Tensor(lead_of(x.shape()).concat({count}), x.dtype()); };
-  Forward out{make(s.channels), s.writes ? make(s.n) : Tensor(), make(s.n), make(s.rows())};
-  kernels::gated_read_kernels().dispatch(op, x.dtype(), [&](const auto& kernel) {
-    kernel.read({s, p, In{x}, Out{out.rstd}, Out{out.z}, Out{out.u}, Out{out.post}});
-  });
-  return out;
-}
+  Read(const char* op, const GatedMaps& m, bool writes, const Var& streams)
+      : op(op),
+        sizes{.tokens = lead_of(streams.shape()).numel(),
+              .n = streams.size(-2),
+              .channels = streams.size(-1),
+              .rank = m.up.size(1),
+              .writes = writes,
+              .eps = m.eps},
+        params{.norm = m.norm.value().contiguous(), .in = m.in.value().contiguous(), .up = m.up.value().contiguous()},
+        x(streams.value().contiguous()) {}
 
-/// Cotangents of norm, in, up, x. Those that are missing are zero.
-std::vector<Tensor> backward(const char* op, const GatedSizes& s, const Params& p, const Tensor& x,
-                             const Forward& saved, const Tensor& du_in, const Tensor& dy_in, const Tensor& dpost_in) {
-  const auto or_zero = [&](const Tensor& t, std::int64_t count) {
-    return t.defined() ? t.contiguous() : zeros({s.tokens, count}, x.dtype());
+  Forward forward() const {
+    const GatedSizes& s = sizes;
+    const auto make = [&](std::int64_t count) { return Tensor(lead_of(x.shape()).concat({count}), x.dtype()); };
+    Forward out{.u = make(s.channels), .post = s.writes ? make(s.n) : Tensor(), .rstd = make(s.n), .z = make(s.rows())};
+    kernels::gated_read_kernels().dispatch(op, x.dtype(), [&](const auto& kernel) {
+      kernel.read({.sizes = s,
+                   .params = params,
+                   .x = In{x},
+                   .rstd = Out{out.rstd},
+                   .z = Out{out.z},
+                   .u = Out{out.u},
+                   .post = Out{out.post}});
+    });
+    return out;
+  }
+
+  /// Cotangents of norm, in, up, x. Undefined cotangents of results are zero.
+  std::vector<Tensor> backward(const Forward& saved, const Tensor& du_in, const Tensor& dy_in,
+                               const Tensor& dpost_in) const {
+    const auto or_zero = [&](const Tensor& t, std::int64_t count) {
+      return t.defined() ? t.contiguous() : zeros({sizes.tokens, count}, x.dtype());
+    };
+    const Tensor du = or_zero(du_in, sizes.channels), dy = dy_in.contiguous(), dpost = or_zero(dpost_in, sizes.n);
+    Tensor dnorm = like(params.norm), din = like(params.in), dup = like(params.up), dx = like(x);
+    kernels::gated_read_kernels().dispatch(op, x.dtype(), [&](const auto& kernel) {
+      kernel.vjp({.sizes = sizes,
+                  .params = params,
+                  .x = In{x},
+                  .rstd = In{saved.rstd},
+                  .z = In{saved.z},
+                  .du = In{du},
+                  .dy = In{dy},
+                  .dpost = In{dpost},
+                  .dx = Out{dx},
+                  .dnorm = Out{dnorm},
+                  .din = Out{din},
+                  .dup = Out{dup}});
+    });
+    return {dnorm, din, dup, dx};
+  }
+};
+
+LayerRead read(const GatedMaps& m, const Var& x) {
+  constexpr const char* kOp = "gated_read";
+  check_params(kOp, m, /*writes=*/true, x);
+  if (x.dtype() == DType::bf16) {
+    LayerRead wide = read(m, cast(x, DType::f32));
+    wide.u = cast(wide.u, DType::bf16);
+    wide.x = cast(wide.x, DType::bf16);
+    return wide;
+  }
+  const auto maps = [&](const Var& post) {
+    return StreamMaps{.h_pre = {}, .h_post = post, .h_res = eye(x.size(-2), x.dtype()), .gated = false};
   };
-  const Tensor du = or_zero(du_in, s.channels), dy = dy_in.contiguous(), dpost = or_zero(dpost_in, s.n);
-  Tensor dnorm = like(p.norm), din = like(p.in), dup = like(p.up), dx = like(x);
-  kernels::gated_read_kernels().dispatch(op, x.dtype(), [&](const auto& kernel) {
-    kernel.vjp(
-        {s, p, In{x}, In{saved.rstd}, In{saved.z}, In{du}, In{dy}, In{dpost}, Out{dx}, Out{dnorm}, Out{din}, Out{dup}});
-  });
-  return {dnorm, din, dup, dx};
-}
-
-Params contiguous(const GatedMaps& m) {
-  return {m.norm.value().contiguous(), m.in.value().contiguous(), m.up.value().contiguous()};
+  if (composed()) {
+    const Values values = compose(m, true, x);
+    return {.u = values.u, .maps = maps(values.post), .x = x, .deferred = false};
+  }
+  const Read call(kOp, m, true, x);
+  const Forward out = call.forward();
+  const std::vector<Var> results =
+      record(kOp, {out.u, call.x, out.post}, std::vector{m.norm, m.in, m.up, x},
+             [=](std::span<const Tensor> dys, const Needs&) { return call.backward(out, dys[0], dys[1], dys[2]); });
+  return {.u = results[0], .maps = maps(results[2]), .x = results[1]};
 }
 
 }  // namespace
@@ -94,39 +147,13 @@ Var gated_mean(const GatedMaps& m, const Var& x) {
   constexpr const char* kOp = "gated_mean";
   check_params(kOp, m, /*writes=*/false, x);
   if (x.dtype() == DType::bf16) return braid::detail::in_f32([&](const Var& wide) { return gated_mean(m, wide); }, x);
-  if (m.path == Path::reference) return composed(m, false, x).u;
-  const Params params = contiguous(m);
-  const Tensor streams = x.value().contiguous();
-  const GatedSizes sizes = sizes_of(params, false, m.eps, streams);
-  const Forward out = forward(kOp, sizes, params, streams);
+  if (composed()) return compose(m, false, x).u;
+  const Read call(kOp, m, false, x);
+  const Forward out = call.forward();
   return record(kOp, out.u, {m.norm, m.in, m.up, x},
-                [=](const Tensor& du, const Needs&) { return backward(kOp, sizes, params, streams, out, du, {}, {}); });
+                [=](const Tensor& du, const Needs&) { return call.backward(out, du, {}, {}); });
 }
 
-namespace detail {
+LayerRead read_maps(const GatedMaps& maps, StreamState& streams) { return read(maps, streams.settle()); }
 
-LayerRead gated_read(const GatedMaps& m, const Var& x) {
-  constexpr const char* kOp = "gated_read";
-  check_params(kOp, m, /*writes=*/true, x);
-  if (x.dtype() == DType::bf16) {
-    const LayerRead wide = gated_read(m, cast(x, DType::f32));
-    return {cast(wide.u, DType::bf16), wide.maps, cast(wide.x, DType::bf16)};
-  }
-  const Tensor identity = eye(x.size(-2), x.dtype());
-  if (m.path == Path::reference) {
-    const Values values = composed(m, true, x);
-    return {values.u, {{}, values.post, identity, /*gated=*/false}, x};
-  }
-  const Params params = contiguous(m);
-  const Tensor streams = x.value().contiguous();
-  const GatedSizes sizes = sizes_of(params, true, m.eps, streams);
-  const Forward out = forward(kOp, sizes, params, streams);
-  const std::vector<Var> results = record(kOp, {out.u, streams, out.post}, std::vector{m.norm, m.in, m.up, x},
-                                          [=](std::span<const Tensor> dys, const Needs&) {
-                                            return backward(kOp, sizes, params, streams, out, dys[0], dys[1], dys[2]);
-                                          });
-  return {results[0], {{}, results[2], identity, /*gated=*/false}, results[1]};
-}
-
-}  // namespace detail
 }  // namespace braid::mhc

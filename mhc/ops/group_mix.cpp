@@ -1,9 +1,13 @@
 #include <braid/mhc/ops/group_mix.h>
 
-#include <braid/autograd/detail/in_f32.h>
-#include <braid/mhc/detail/arguments.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/reshape.h>
 #include <braid/mhc/kernels/group_mix.h>
 #include <braid/mhc/kernels/tiles.h>
+#include <braid/mhc/mixings/composed.h>
+#include <braid/mhc/ops/detail/arguments.h>
 #include <braid/mhc/ops/read_write.h>
 
 namespace braid::mhc {
@@ -11,7 +15,7 @@ namespace {
 
 using detail::check_argument, detail::In, detail::like, detail::Out;
 
-/// mixing and x are undefined when groups are scaled only.
+/// mixing and x are undefined in scale_groups().
 struct Inputs {
   Tensor mixing = {}, scale = {}, x = {}, f = {};  // [n, n], [n], [..., n, C], [..., n, C]
 
@@ -21,17 +25,30 @@ struct Inputs {
 Tensor forward(const Inputs& in) {
   Tensor y(in.f.shape(), in.f.dtype());
   kernels::group_mix_kernels().dispatch("mix_groups", in.f.dtype(), [&](const auto& kernel) {
-    kernel.mix({in.sizes(), In{in.mixing}, In{in.scale}, In{in.x}, In{in.f}, Out{y}});
+    kernel.mix({.sizes = in.sizes(),
+                .mixing = In{in.mixing},
+                .scale = In{in.scale},
+                .x = In{in.x},
+                .f = In{in.f},
+                .y = Out{y}});
   });
   return y;
 }
 
 Inputs backward(const Tensor& cotangent, const Inputs& in) {
   const Tensor dy = cotangent.contiguous();
-  Inputs d{like(in.mixing), like(in.scale), like(in.x), like(in.f)};
+  Inputs d{.mixing = like(in.mixing), .scale = like(in.scale), .x = like(in.x), .f = like(in.f)};
   kernels::group_mix_kernels().dispatch("mix_groups", dy.dtype(), [&](const auto& kernel) {
-    kernel.vjp({in.sizes(), In{in.mixing}, In{in.scale}, In{in.x}, In{in.f}, In{dy}, Out{d.mixing}, Out{d.scale},
-                Out{d.x}, Out{d.f}});
+    kernel.vjp({.sizes = in.sizes(),
+                .mixing = In{in.mixing},
+                .scale = In{in.scale},
+                .x = In{in.x},
+                .f = In{in.f},
+                .dy = In{dy},
+                .dmixing = Out{d.mixing},
+                .dscale = Out{d.scale},
+                .dx = Out{d.x},
+                .df = Out{d.f}});
   });
   return d;
 }
@@ -43,6 +60,7 @@ Var scale_groups(const Var& scale, const Var& x) {
     return braid::detail::in_f32([](const auto&... wide) { return scale_groups(wide...); }, scale, x);
   detail::check_streams("scale_groups", x);
   check_argument("scale_groups", "scale", scale, {x.size(-2)}, x);
+  if (composed()) return expand_dims(scale, -1) * x;
   const Inputs in{.scale = scale.value().contiguous(), .f = x.value().contiguous()};
   return record("scale_groups", forward(in), {scale, x}, [in](const Tensor& dy) {
     const Inputs d = backward(dy, in);
@@ -58,8 +76,11 @@ Var mix_groups(const Var& mixing, const Var& scale, const Var& x, const Var& f) 
   check_argument("mix_groups", "mixing", mixing, {n, n}, x);
   check_argument("mix_groups", "scale", scale, {n}, x);
   check_argument("mix_groups", "f", f, x.shape(), x);
-  const Inputs in{mixing.value().contiguous(), scale.value().contiguous(), x.value().contiguous(),
-                  f.value().contiguous()};
+  if (composed()) return matmul(mixing, x) + expand_dims(scale, -1) * f;
+  const Inputs in{.mixing = mixing.value().contiguous(),
+                  .scale = scale.value().contiguous(),
+                  .x = x.value().contiguous(),
+                  .f = f.value().contiguous()};
   return record("mix_groups", forward(in), {mixing, scale, x, f}, [in](const Tensor& dy) {
     const Inputs d = backward(dy, in);
     return std::vector{d.mixing, d.scale, d.x, d.f};

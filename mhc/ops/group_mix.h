@@ -3,8 +3,7 @@
 
 namespace braid::mhc {
 
-// Maps of n groups of channels, x [..., n, C], the same for all tokens, in one pass each, forward and vjp.
-// ManifoldHyperConnection's reference path composes the same of ops.
+// Maps of n groups of channels, x [..., n, C], the same for all tokens: one pass each, forward and backward.
 
 /// `y_i = scale_i x_i`, scale [n]. Throws ShapeError unless scale fits x.
 Var scale_groups(const Var& scale, const Var& x);

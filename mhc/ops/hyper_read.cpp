@@ -1,18 +1,29 @@
 #include <braid/mhc/ops/hyper_read.h>
 
-#include <braid/mhc/detail/arguments.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/cast.h>
+#include <braid/autograd/ops/linear.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/rms_norm.h>
+#include <braid/autograd/ops/slice.h>
+#include <braid/autograd/ops/tanh.h>
+#include <braid/autograd/ops/transpose.h>
 #include <braid/mhc/kernels/hyper_read.h>
 #include <braid/mhc/kernels/tiles.h>
+#include <braid/mhc/mixings/composed.h>
+#include <braid/mhc/ops/detail/arguments.h>
 
-namespace braid::mhc::detail {
+namespace braid::mhc {
 namespace {
+
+using detail::check_argument, detail::In, detail::lead_of, detail::like, detail::Out;
 
 struct Params {
   Tensor theta, alpha, bias;
 
   template <class T>
   operator kernels::HyperParams<T>() const {
-    return {In{theta}, In{alpha}, In{bias}};
+    return {.theta = In{theta}, .alpha = In{alpha}, .bias = In{bias}};
   }
 };
 
@@ -21,7 +32,7 @@ struct Forward {
 };
 
 void check_params(const HyperMaps& c, const Var& x) {
-  check_streams("HyperConnection", x);
+  detail::check_streams("HyperConnection", x);
   const std::int64_t n = x.size(-2);
   check_argument("HyperConnection", "theta", c.theta, {n + 2, x.size(-1)}, x);
   check_argument("HyperConnection", "alpha", c.alpha, {3}, x);
@@ -33,15 +44,23 @@ Forward forward(const Params& p, double eps, const Tensor& x) {
   const auto make = [&](const Shape& tail) {
     return Tensor(lead_of(x.shape()).concat(tail), compute_dtype(x.dtype()));
   };
-  Forward out{Tensor(x.shape().without(-2), x.dtype()),
-              make({s.n}),
-              make({s.n}),
-              make({s.n, s.n}),
-              make({s.n * (s.n + 2)}),
-              make({s.n})};
+  Forward out{.u = Tensor(x.shape().without(-2), x.dtype()),
+              .h_pre = make({s.n}),
+              .h_post = make({s.n}),
+              .h_res = make({s.n, s.n}),
+              .s = make({s.n * (s.n + 2)}),
+              .rstd = make({s.n})};
   kernels::hyper_read_kernels().dispatch("HyperConnection", x.dtype(), [&](const auto& kernel) {
-    kernel.read(
-        {s, eps, p, In{x}, Out{out.s}, Out{out.rstd}, Out{out.h_pre}, Out{out.h_post}, Out{out.h_res}, Out{out.u}});
+    kernel.read({.sizes = s,
+                 .eps = eps,
+                 .params = p,
+                 .x = In{x},
+                 .s = Out{out.s},
+                 .rstd = Out{out.rstd},
+                 .h_pre = Out{out.h_pre},
+                 .h_post = Out{out.h_post},
+                 .h_res = Out{out.h_res},
+                 .u = Out{out.u}});
   });
   return out;
 }
@@ -51,23 +70,53 @@ std::vector<Tensor> backward(const Params& p, const Tensor& x, const Forward& sa
   const Tensor du = dys[0].contiguous(), dy = dys[1].contiguous(), dh_post = dys[2].contiguous();
   Tensor dtheta = like(p.theta), dalpha = like(p.alpha), dbias = like(p.bias), dx = like(x);
   kernels::hyper_read_kernels().dispatch("HyperConnection", x.dtype(), [&](const auto& kernel) {
-    kernel.vjp({kernels::sizes_of(x.shape()), p, In{x}, In{saved.s}, In{saved.rstd}, In{saved.h_pre}, In{saved.h_res},
-                In{du}, In{dy}, In{dh_post}, Out{dx}, Out{dtheta}, Out{dalpha}, Out{dbias}});
+    kernel.vjp({.sizes = kernels::sizes_of(x.shape()),
+                .params = p,
+                .x = In{x},
+                .s = In{saved.s},
+                .rstd = In{saved.rstd},
+                .h_pre = In{saved.h_pre},
+                .h_res = In{saved.h_res},
+                .du = In{du},
+                .dy = In{dy},
+                .dh_post = In{dh_post},
+                .dx = Out{dx},
+                .dtheta = Out{dtheta},
+                .dalpha = Out{dalpha},
+                .dbias = Out{dbias}});
   });
   return {dtheta, dalpha, dbias, dx};
 }
 
 }  // namespace
 
-LayerRead hyper_read(const HyperMaps& c, const Var& x) {
-  check_params(c, x);
-  const Params params{c.theta.value().contiguous(), c.alpha.value().contiguous(), c.bias.value().contiguous()};
-  const Tensor streams = x.value().contiguous();
-  const Forward out = forward(params, c.eps, streams);
-  const std::vector<Var> results =
-      record("hyper_read", {out.u, streams, out.h_post, out.h_res}, std::vector{c.theta, c.alpha, c.bias, x},
-             [=](std::span<const Tensor> dys, const Needs&) { return backward(params, streams, out, dys); });
-  return {results[0], {out.h_pre, results[2], results[3], /*gated=*/false}, results[1]};
+StreamMaps compose_maps(const HyperMaps& m, const Var& x) {
+  check_params(m, x);
+  const std::int64_t n = x.size(-2);
+  // [..., n, 2 + n]: one product for all three maps
+  const Var t = tanh(linear(rms_norm(cast(x, m.alpha.dtype()), m.eps), m.theta));
+  const auto alpha = [&](int map) { return slice(m.alpha, 0, map, map + 1); };
+  return {.h_pre = alpha(0) * squeeze(slice(t, -1, 0, 1), -1) + slice(m.bias, 0, 0, n),
+          .h_post = alpha(1) * squeeze(slice(t, -1, 1, 2), -1) + slice(m.bias, 0, n, 2 * n),
+          .h_res = alpha(2) * transpose(slice(t, -1, 2, 2 + n)) + reshape(slice(m.bias, 0, 2 * n, n * (n + 2)), {n, n}),
+          .gated = false};
 }
 
-}  // namespace braid::mhc::detail
+LayerRead read_maps(const HyperMaps& m, StreamState& streams_in) {
+  const Var& x = streams_in.settle();
+  if (composed()) return read_maps(compose_maps(m, x), streams_in);
+  check_params(m, x);
+  const Params params{.theta = m.theta.value().contiguous(),
+                      .alpha = m.alpha.value().contiguous(),
+                      .bias = m.bias.value().contiguous()};
+  const Tensor streams = x.value().contiguous();
+  const Forward out = forward(params, m.eps, streams);
+  const std::vector<Var> results =
+      record("hyper_read", {out.u, streams, out.h_post, out.h_res}, std::vector{m.theta, m.alpha, m.bias, x},
+             [=](std::span<const Tensor> dys, const Needs&) { return backward(params, streams, out, dys); });
+  return {.u = results[0],
+          .maps = {.h_pre = out.h_pre, .h_post = results[2], .h_res = results[3], .gated = false},
+          .x = results[1]};
+}
+
+}  // namespace braid::mhc

@@ -3,19 +3,19 @@
 
 namespace braid::mhc {
 
-/// The parameters behind the dynamic maps of a hyper-connection.
+/// The parameters of the dynamic maps of a HyperConnection, which has their formula.
 struct HyperMaps {
-  const Var& theta;  ///< [2 + n, C], rows pre | post | res
-  const Var& alpha;  ///< [3]
-  const Var& bias;   ///< [n (n + 2)], pre | post | res
-  double eps;        ///< of the norm
+  Var theta;   ///< [2 + n, C], rows pre | post | res
+  Var alpha;   ///< [3]
+  Var bias;    ///< [n (n + 2)], pre | post | res
+  double eps;  ///< of the norm
 };
 
-namespace detail {
+/// The maps of x [..., n, C], composed of other ops. Throws ShapeError unless the parameters fit x.
+StreamMaps compose_maps(const HyperMaps& maps, const Var& x);
 
-/// The maps of HyperConnection and the read by them in one pass over x [..., n, C], with the write deferred: its vjp
-/// passes over x once as well. Throws ShapeError unless the parameters fit x.
-LayerRead hyper_read(const HyperMaps& maps, const Var& x);
+/// The maps and the read by them in one pass over the streams, with the write deferred; the vjp is one pass as well.
+/// Throws ShapeError unless the parameters fit the streams.
+LayerRead read_maps(const HyperMaps& maps, StreamState& streams);
 
-}  // namespace detail
 }  // namespace braid::mhc

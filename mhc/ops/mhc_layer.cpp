@@ -1,8 +1,10 @@
 #include <braid/mhc/ops/mhc_layer.h>
 
-#include <braid/mhc/detail/arguments.h>
+#include <braid/autograd/ops/rms_norm.h>
 #include <braid/mhc/kernels/mhc_layer.h>
 #include <braid/mhc/kernels/tiles.h>
+#include <braid/mhc/mixings/composed.h>
+#include <braid/mhc/ops/detail/arguments.h>
 #include <braid/mhc/ops/read_write.h>
 
 namespace braid::mhc {
@@ -15,7 +17,7 @@ struct Params {
 
   template <class T>
   operator kernels::MHCLayerParams<T>() const {
-    return {In{h_pre}, In{h_post}, In{h_res}, In{weight}};
+    return {.h_pre = In{h_pre}, .h_post = In{h_post}, .h_res = In{h_res}, .weight = In{weight}};
   }
 };
 
@@ -27,7 +29,7 @@ Forward forward(const Params& p, const Tensor& x, double eps) {
   const kernels::StreamSizes s = kernels::sizes_of(x.shape());
   Tensor y(x.shape(), x.dtype()), rstd({s.tokens}, compute_dtype(x.dtype()));
   kernels::mhc_layer_kernels().dispatch("mhc_layer", x.dtype(), [&](const auto& kernel) {
-    kernel.forward({s, eps, p, In{x}, Out{y}, Out{rstd}});
+    kernel.forward({.sizes = s, .eps = eps, .params = p, .x = In{x}, .y = Out{y}, .rstd = Out{rstd}});
   });
   return {y, rstd};
 }
@@ -38,8 +40,16 @@ std::vector<Tensor> backward(const Tensor& cotangent, const Params& p, const Ten
   Tensor dh_pre = like(p.h_pre), dh_post = like(p.h_post), dh_res = like(p.h_res), dweight = like(p.weight),
          dx = like(x);
   kernels::mhc_layer_kernels().dispatch("mhc_layer", x.dtype(), [&](const auto& kernel) {
-    kernel.vjp({kernels::sizes_of(x.shape()), p, In{x}, In{rstd}, In{dy}, Out{dx}, Out{dh_pre}, Out{dh_post},
-                Out{dh_res}, Out{dweight}});
+    kernel.vjp({.sizes = kernels::sizes_of(x.shape()),
+                .params = p,
+                .x = In{x},
+                .rstd = In{rstd},
+                .dy = In{dy},
+                .dx = Out{dx},
+                .dh_pre = Out{dh_pre},
+                .dh_post = Out{dh_post},
+                .dh_res = Out{dh_res},
+                .dweight = Out{dweight}});
   });
   return {dh_pre, dh_post, dh_res, dweight, dx};
 }
@@ -53,8 +63,11 @@ Var mhc_layer(const Var& h_pre, const Var& h_post, const Var& h_res, const Var& 
   check_argument("mhc_layer", "h_post", h_post, {n}, x);
   check_argument("mhc_layer", "h_res", h_res, {n, n}, x);
   check_argument("mhc_layer", "weight", weight, {x.size(-1)}, x);
-  const Params params{h_pre.value().contiguous(), h_post.value().contiguous(), h_res.value().contiguous(),
-                      weight.value().contiguous()};
+  if (composed()) return write_streams(h_res, h_post, x, rms_norm(read_streams(h_pre, x), weight, eps));
+  const Params params{.h_pre = h_pre.value().contiguous(),
+                      .h_post = h_post.value().contiguous(),
+                      .h_res = h_res.value().contiguous(),
+                      .weight = weight.value().contiguous()};
   const Tensor streams = x.value().contiguous();
   const Forward out = forward(params, streams, eps);
   return record("mhc_layer", out.y, {h_pre, h_post, h_res, weight, x},

@@ -1,8 +1,6 @@
 #include <braid/mhc/ops/mhc_read.h>
 
-#include <algorithm>
-#include <iterator>
-
+#include <braid/autograd/composed.h>
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/matmul.h>
@@ -12,15 +10,18 @@
 #include <braid/autograd/ops/sqrt.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/core/reduce.h>
-#include <braid/mhc/detail/arguments.h>
-#include <braid/mhc/detail/kept_streams.h>
 #include <braid/mhc/kernels/mhc_read.h>
 #include <braid/mhc/kernels/tiles.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/mhc/mixings/composed.h>
+#include <braid/mhc/mixings/detail/family.h>
+#include <braid/mhc/ops/detail/arguments.h>
+#include <braid/mhc/ops/detail/kept_streams.h>
 
-namespace braid::mhc::detail {
+namespace braid::mhc {
 namespace {
 
+using detail::check_argument, detail::In, detail::KeptStreams, detail::lead_of, detail::like, detail::MapIn,
+    detail::Out, detail::stepped;
 using kernels::MHCSizes;
 
 constexpr const char* kOp = "mhc_read";
@@ -31,40 +32,57 @@ struct Params {
 
   template <class T>
   operator kernels::MHCParams<T>() const {
-    return {mixing.of<T>(), In{phi}, In{alpha}, In{bias}};
+    return {.mixing = mixing.of<T>(), .phi = In{phi}, .alpha = In{alpha}, .bias = In{bias}};
   }
 };
 
-/// The write that is owed, with stepped() maps; undefined when there is none. Backward passes need no x.
+/// A pending write, with stepped() maps; undefined without one. Backward passes need no x.
 struct Write {
-  Tensor x, h_post, h_res, f;  // [..., n, C], [..., n], [..., n, n], [..., C]
+  Tensor x = {}, h_post = {}, h_res = {}, f = {};  // [..., n, C], [..., n], [..., n, n], [..., C]
 
   template <class T>
   operator kernels::MHCWrite<T>() const {
-    return {In{x}, MapIn{h_post, 1}, MapIn{h_res, 2}, In{f}};
+    return {.x = In{x}, .h_post = MapIn{h_post, 1}, .h_res = MapIn{h_res, 2}, .f = In{f}};
   }
-  Write without_x() const { return {{}, h_post, h_res, f}; }
 };
 
-MHCSizes sizes_of(const Tensor& x, const MHCMaps& m) {
-  return {lead_of(x.shape()).numel(),
-          x.size(-2),
-          x.size(-1),
-          mixings::problem_of(m.mixing),
-          m.reads_only,
-          m.eps,
-          m.pre_eps,
-          m.post_eps,
-          m.post_magnitude};
-}
+/// The arguments of a read that its forward and backward passes share.
+struct Arguments {
+  MHCSizes sizes;
+  Params params;
+  Tensor pre;  // stepped(): the h_pre that is read by; undefined: that of the maps
+  Write before = {};
+};
 
 void check_params(const MHCMaps& m, const Var& x) {
-  check_streams(kOp, x);
+  detail::check_streams(kOp, x);
   check_shape(x.size(-2) == m.mixing.n(), "{}: x must have shape [..., {}, C] to match the mixing but has {}", kOp,
               m.mixing.n(), x.shape());
   check_argument(kOp, "phi", m.phi, {m.mixing.n() * x.size(-1), m.columns()}, x);
   check_argument(kOp, "alpha", m.alpha, {m.groups()}, x);
   check_argument(kOp, "bias", m.bias, {m.columns()}, x);
+}
+
+Arguments arguments(const SinglePassMaps& single_pass, const Var& x) {
+  const auto& [m, pre] = single_pass;
+  check_params(m, x);
+  const bool given = pre.value().defined();
+  const Shape lead = lead_of(x.shape());
+  if (given) check_argument(kOp, "pre", pre, (pre.rank() > 1 ? lead : Shape{}).concat({m.mixing.n()}), x);
+  return {.sizes = {.tokens = lead.numel(),
+                    .n = x.size(-2),
+                    .channels = x.size(-1),
+                    .mixing = mixings::problem_of(m.mixing),
+                    .reads_only = m.reads_only,
+                    .eps = m.eps,
+                    .pre_eps = m.pre_eps,
+                    .post_eps = m.post_eps,
+                    .post_magnitude = m.post_magnitude},
+          .params = {.mixing = m.mixing.family().kernels(),
+                     .phi = m.phi.value().contiguous(),
+                     .alpha = m.alpha.value().contiguous(),
+                     .bias = m.bias.value().contiguous()},
+          .pre = given ? stepped(pre.value(), 1) : Tensor()};
 }
 
 /// Rows of maps are pre [n], post [n], res [n, n]: [..., n + 2, n].
@@ -74,25 +92,37 @@ struct Forward {
   Tensor h_pre() const { return maps.select(-2, 0); }
   Tensor h_post() const { return maps.select(-2, 1); }
   Tensor h_res() const { return maps.slice(-2, 2, maps.size(-2)); }
+  std::vector<Tensor> outputs() const { return {u, x, h_post(), h_res(), h_pre()}; }
 };
 
-/// On `x`, or on what the write makes of its own.
-Forward forward(const MHCSizes& s, const Params& p, const Write& before, const Tensor& pre, const Tensor& x) {
-  const Tensor& streams = before.f.defined() ? before.x : x;
+/// The read of x, or of the result of the write.
+Forward forward(const Arguments& a, const Tensor& x) {
+  const MHCSizes& s = a.sizes;
+  const bool writes = a.before.f.defined();
+  const Tensor& streams = writes ? a.before.x : x;
   const auto make = [&](const Shape& tail, DType dtype) {
     return Tensor(lead_of(streams.shape()).concat(tail), dtype);
   };
   const DType stored = streams.dtype(), computed = compute_dtype(stored);
-  Tensor written = before.f.defined() ? make({s.n, s.channels}, stored) : Tensor();
-  Forward out{make({s.channels}, stored),
-              {},
-              make({s.n + 2, s.n}, computed),
-              make({s.columns()}, computed),
-              make({}, computed)};
-  kernels::mhc_read_kernels().dispatch(kOp, streams.dtype(), [&](const auto& kernel) {
-    kernel.read({s, p, before, MapIn{pre, 1}, In{x}, Out{written}, Out{out.z}, Out{out.r}, Out{out.maps}, Out{out.u}});
+  Tensor written = writes ? make({s.n, s.channels}, stored) : Tensor();
+  Forward out{.u = make({s.channels}, stored),
+              .x = {},
+              .maps = make({s.n + 2, s.n}, computed),
+              .z = make({s.columns()}, computed),
+              .r = make({}, computed)};
+  kernels::mhc_read_kernels().dispatch(kOp, stored, [&](const auto& kernel) {
+    kernel.read({.sizes = s,
+                 .params = a.params,
+                 .before = a.before,
+                 .pre = MapIn{a.pre, 1},
+                 .x = In{x},
+                 .written = Out{written},
+                 .z = Out{out.z},
+                 .r = Out{out.r},
+                 .maps = Out{out.maps},
+                 .u = Out{out.u}});
   });
-  out.x = before.f.defined() ? std::move(written) : x;
+  out.x = writes ? std::move(written) : x;
   return out;
 }
 
@@ -102,7 +132,7 @@ struct Saved {
   std::shared_ptr<KeptStreams> streams;
 };
 
-/// The memory for dx: that of dy, which is used but once, if the kernel can work in place and nobody else holds it.
+/// The memory for dx: that of dy, which is used but once, if the kernel can work in place and dy is not shared.
 Tensor memory_for_dx(const Tensor& x, Tensor& dy) {
   const bool in_place = dy.defined() && dy.unshared() && dy.is_contiguous() && x.size(-2) <= 4;
   return in_place ? std::move(dy) : Tensor(x.shape(), x.dtype());
@@ -114,67 +144,117 @@ Tensor summed_like(const Tensor& map, const Tensor& per_token) {
   return reduce_sum(per_token.reshape({-1, map.size(0)}), {0});
 }
 
-/// Cotangents of x (that of the write before, when there is one), its h_post and f, pre, phi, alpha, bias; undefined
-/// for what was not given.
-std::vector<Tensor> backward(const MHCSizes& s, const Params& p, const Write& before, const Tensor& pre,
-                             const Saved& saved, std::span<Tensor> dys) {
+/// x is that of the write before where there is one, as are h_post and f; undefined for what was not given. One pass
+/// computes all of them.
+struct Cotangents {
+  Tensor x, h_post, f, pre, phi, alpha, bias;
+};
+
+Cotangents backward(const Arguments& a, const Saved& saved, std::span<Tensor> dys) {
   const Tensor& x = saved.streams->x();
   const Tensor du = dys[0].contiguous(), dh_post = dys[2].contiguous(), dh_pre = dys[4].contiguous();
   const bool written = dys[1].defined();
-  Tensor dx = memory_for_dx(x, dys[1]);
-  const Tensor dy = dys[1].contiguous();  // undefined where dx has its memory
-  const Tensor& dy_in = written && !dy.defined() ? dx : dy;
   const auto per_token = [&](const Tensor& map) {
-    return map.defined() ? Tensor(lead_of(x.shape()).concat({s.n}), map.dtype()) : Tensor();
+    return map.defined() ? Tensor(lead_of(x.shape()).concat({a.sizes.n}), map.dtype()) : Tensor();
   };
-  Tensor dphi = like(p.phi), dalpha = like(p.alpha), dbias = like(p.bias), df = like(before.f),
-         dh_post_before = per_token(before.h_post), dpre = per_token(pre);
-  kernels::mhc_read_kernels().dispatch(kOp, dx.dtype(), [&](const auto& kernel) {
-    kernel.vjp({s, p, before, MapIn{pre, 1}, In{x}, In{saved.z}, In{saved.r}, In{saved.maps}, In{dy_in}, In{du},
-                In{dh_pre}, In{dh_post}, Out{dx}, Out{dpre}, Out{dphi}, Out{dalpha}, Out{dbias}, Out{dh_post_before},
-                Out{df}});
+  Cotangents d{.x = memory_for_dx(x, dys[1]),
+               .h_post = per_token(a.before.h_post),
+               .f = like(a.before.f),
+               .pre = per_token(a.pre),
+               .phi = like(a.params.phi),
+               .alpha = like(a.params.alpha),
+               .bias = like(a.params.bias)};
+  const Tensor dy = dys[1].contiguous();  // undefined where d.x has its memory
+  const Tensor& dy_in = written && !dy.defined() ? d.x : dy;
+  kernels::mhc_read_kernels().dispatch(kOp, x.dtype(), [&](const auto& kernel) {
+    kernel.vjp({.sizes = a.sizes,
+                .params = a.params,
+                .before = a.before,
+                .pre = MapIn{a.pre, 1},
+                .x = In{x},
+                .z = In{saved.z},
+                .r = In{saved.r},
+                .maps = In{saved.maps},
+                .dy = In{dy_in},
+                .du = In{du},
+                .dh_pre = In{dh_pre},
+                .dh_post = In{dh_post},
+                .dx = Out{d.x},
+                .dpre = Out{d.pre},
+                .dphi = Out{d.phi},
+                .dalpha = Out{d.alpha},
+                .dbias = Out{d.bias},
+                .dh_post_before = Out{d.h_post},
+                .df_before = Out{d.f}});
   });
-  return {dx, summed_like(before.h_post, dh_post_before), df, summed_like(pre, dpre), dphi, dalpha, dbias};
+  d.h_post = summed_like(a.before.h_post, d.h_post);
+  d.pre = summed_like(a.pre, d.pre);
+  return d;
 }
 
-/// `x` or, with a write that is owed, `before` and f.
-LayerRead read(const MHCMaps& m, const Var& x, const LayerRead* before, const Var& f, const Var& pre,
-               std::int64_t keep_every) {
-  check_params(m, x);
-  if (pre.value().defined() && pre.rank() > 1)
-    check_argument(kOp, "pre", pre, lead_of(x.shape()).concat({m.mixing.n()}), x);
-  else if (pre.value().defined())
-    check_argument(kOp, "pre", pre, {m.mixing.n()}, x);
-  const MHCSizes sizes = sizes_of(x.value(), m);
-  const Params params{m.mixing.family().kernels(), m.phi.value().contiguous(), m.alpha.value().contiguous(),
-                      m.bias.value().contiguous()};
-  const Tensor read_by = pre.value().defined() ? stepped(pre.value(), 1) : Tensor();
-  const Write write = before == nullptr ? Write{}
-                                        : Write{x.value(), stepped(before->maps.h_post.value(), 1),
-                                                before->maps.h_res.value(), f.value().contiguous()};
-  const Forward out = forward(sizes, params, write, read_by, before == nullptr ? x.value().contiguous() : Tensor());
-  const bool keep = before == nullptr || before->kept == nullptr || before->kept->distance() + 1 == keep_every;
-  auto kept = keep ? std::make_shared<KeptStreams>(out.x)
-                   : std::make_shared<KeptStreams>(before->kept, write.h_res, write.h_post, write.f);
-  const Var none;
-  const std::vector<Var> all{x, before == nullptr ? none : before->maps.h_post, f, pre, m.phi, m.alpha, m.bias};
-  std::vector<Var> inputs;
-  std::ranges::copy_if(all, std::back_inserter(inputs), [](const Var& v) { return v.value().defined(); });
-  const auto vjp = [sizes, params, before = write.without_x(), read_by, saved = Saved{out.maps, out.z, out.r, kept}](
-                       std::span<Tensor> dys, const Needs&) {
-    std::vector<Tensor> dxs = backward(sizes, params, before, read_by, saved, dys);
-    std::erase_if(dxs, [](const Tensor& t) { return !t.defined(); });
+/// `results` are the outputs of a read on the tape.
+LayerRead layer_read(const SinglePassMaps& m, const std::vector<Var>& results, std::shared_ptr<KeptStreams> kept) {
+  return {.u = results[0],
+          .maps = {.h_pre = m.h_pre.value().defined() ? results[4] : detach(results[4]),
+                   .h_post = m.maps.reads_only ? Var() : results[2],
+                   .h_res = results[3],
+                   .post_magnitude = m.maps.post_magnitude},
+          .x = results[1],
+          .kept = std::move(kept)};
+}
+
+LayerRead read(const SinglePassMaps& m, const Var& x) {
+  const Arguments a = arguments(m, x);
+  const Forward out = forward(a, x.value().contiguous());
+  auto kept = std::make_shared<KeptStreams>(out.x);
+  std::vector<Var> inputs{x, m.maps.phi, m.maps.alpha, m.maps.bias};
+  if (a.pre.defined()) inputs.push_back(m.h_pre);
+  const auto vjp = [a, saved = Saved{out.maps, out.z, out.r, kept}](std::span<Tensor> dys, const Needs&) {
+    const Cotangents d = backward(a, saved, dys);
+    std::vector<Tensor> dxs{d.x, d.phi, d.alpha, d.bias};
+    if (a.pre.defined()) dxs.push_back(d.pre);
     return dxs;
   };
-  const std::vector<Tensor> outputs{out.u, out.x, out.h_post(), out.h_res(), out.h_pre()};
-  const std::vector<Var> results =
-      before == nullptr ? record("mhc_read", outputs, inputs, vjp)
-                        : record("mhc_write_read", outputs, inputs, vjp, Deferral{.input = 0, .output = 1});
-  const Var h_pre = pre.value().defined() ? results[4] : Var(out.h_pre());
-  return {results[0], {h_pre, results[2], results[3], true, m.post_magnitude}, results[1], std::move(kept)};
+  return layer_read(m, record("mhc_read", out.outputs(), inputs, vjp), std::move(kept));
+}
+
+/// The deferred write of f after the read `before`, and the read of its result.
+LayerRead write_and_read(const SinglePassMaps& m, const StreamState& streams) {
+  const auto& [before, f, keep_every] = streams;
+  Arguments a = arguments(m, before.x);
+  a.before = {.x = before.x.value(),
+              .h_post = stepped(before.maps.h_post.value(), 1),
+              .h_res = before.maps.h_res.value(),
+              .f = f.value().contiguous()};
+  const Forward out = forward(a, {});
+  const bool keep = before.kept == nullptr || before.kept->distance() + 1 == keep_every;
+  auto kept = keep ? std::make_shared<KeptStreams>(out.x)
+                   : std::make_shared<KeptStreams>(before.kept, a.before.h_res, a.before.h_post, a.before.f);
+  std::vector<Var> inputs{before.x, before.maps.h_post, f, m.maps.phi, m.maps.alpha, m.maps.bias};
+  if (a.pre.defined()) inputs.push_back(m.h_pre);
+  a.before.x = {};
+  const auto vjp = [a, saved = Saved{out.maps, out.z, out.r, kept}](std::span<Tensor> dys, const Needs&) {
+    const Cotangents d = backward(a, saved, dys);
+    std::vector<Tensor> dxs{d.x, d.h_post, d.f, d.phi, d.alpha, d.bias};
+    if (a.pre.defined()) dxs.push_back(d.pre);
+    return dxs;
+  };
+  return layer_read(m, record("mhc_write_read", out.outputs(), inputs, vjp, Deferral{.input = 0, .output = 1}),
+                    std::move(kept));
 }
 
 }  // namespace
+
+LayerRead read_maps(const MHCMaps& maps, StreamState& streams) { return read_maps(SinglePassMaps{maps, {}}, streams); }
+
+LayerRead read_maps(const SinglePassMaps& m, StreamState& streams) {
+  if (!composed())
+    return streams.pending() && streams.last.deferred ? write_and_read(m, streams) : read(m, streams.settle());
+  const Var& x = streams.settle();
+  const StreamMaps maps = compose_maps(m.maps, x);
+  const Var& read_by = m.h_pre.value().defined() ? m.h_pre : maps.h_pre;
+  return {.u = read_streams(read_by, x), .maps = maps, .x = x, .deferred = false};
+}
 
 Var normalized_products(const MHCMaps& m, const Var& x) {
   check_params(m, x);
@@ -184,29 +264,19 @@ Var normalized_products(const MHCMaps& m, const Var& x) {
   return reshape(h, lead.concat({m.columns()}));
 }
 
-LayerRead mhc_read(const MHCMaps& m, const Var& x, const Var& pre) { return read(m, x, nullptr, {}, pre, 1); }
-
-LayerRead mhc_read(const MHCMaps& m, const LayerRead& before, const Var& f, std::int64_t keep_every, const Var& pre) {
-  return read(m, before.x, &before, f, pre, keep_every);
-}
-
-}  // namespace braid::mhc::detail
-
-namespace braid::mhc {
-
 StreamMaps compose_maps(const MHCMaps& m, const Var& x) {
+  const Composed scope(Composed::Ops::connections);
   const std::int64_t n = m.mixing.n();
-  const Var h = detail::normalized_products(m, x);  // alpha = 1
+  const Var h = normalized_products(m, x);  // alpha = 1
   const auto logits = [&](std::int64_t map, std::int64_t begin, std::int64_t end) {
     return slice(m.alpha, 0, map, map + 1) * slice(h, -1, begin, end) + slice(m.bias, 0, begin, end);
   };
-  const auto none = [&](std::int64_t columns) -> Var {
-    return zeros(detail::lead_of(x.shape()).concat({columns}), m.phi.dtype());
-  };
-  return {sigmoid(logits(0, 0, n)) + m.pre_eps,
-          m.reads_only ? none(n) : m.post_magnitude * sigmoid(logits(1, n, 2 * n)) + m.post_eps,
-          m.mixing(m.mixing.logits() > 0 ? logits(m.groups() - 1, m.gates(), m.columns()) : none(0), Path::reference),
-          true, m.post_magnitude};
+  const bool mixes = m.mixing.logits() > 0;
+  const Var none = zeros(lead_of(x.shape()).concat({0}), m.phi.dtype());
+  return {.h_pre = sigmoid(logits(0, 0, n)) + m.pre_eps,
+          .h_post = m.reads_only ? Var() : m.post_magnitude * sigmoid(logits(1, n, 2 * n)) + m.post_eps,
+          .h_res = m.mixing(mixes ? logits(m.groups() - 1, m.gates(), m.columns()) : none),
+          .post_magnitude = m.post_magnitude};
 }
 
 }  // namespace braid::mhc

@@ -81,9 +81,9 @@ Var identity_preserving(const Var& logits, double epsilon, double temperature) {
   return (1 - epsilon) * softmax(logits / temperature, -1) + epsilon * last;
 }
 
-Var doubly_stochastic(const Var& logits, double temperature, int iterations, Path path) {
+Var doubly_stochastic(const Var& logits, double temperature, int iterations) {
   check_temperature("doubly_stochastic", temperature);
-  return sinkhorn_knopp(logits / temperature, iterations, Marginal::rows, path);
+  return sinkhorn_knopp(logits / temperature, iterations, Marginal::rows);
 }
 
 Var simplex_projection(const Var& v) {

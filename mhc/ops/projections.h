@@ -1,10 +1,9 @@
 #pragma once
 #include <braid/autograd/tape.h>
-#include <braid/mhc/path.h>
 
 namespace braid::mhc {
 
-// Maps onto sets of mixing weights. Weights stand in the last axis; leading axes are batches.
+// Maps onto sets of mixing weights. The last axis holds the weights; leading axes are batches.
 
 /// `softmax(logits / temperature)`: onto the probability simplex. Throws ValueError unless temperature > 0.
 Var simplex_softmax(const Var& logits, double temperature = 1);
@@ -15,10 +14,11 @@ Var identity_preserving(const Var& logits, double epsilon, double temperature = 
 
 /// Sinkhorn-Knopp of logits / temperature [..., n, n], rows exact. Throws as sinkhorn_knopp, and ValueError unless
 /// temperature > 0.
-Var doubly_stochastic(const Var& logits, double temperature = 1, int iterations = 20, Path path = default_path());
+Var doubly_stochastic(const Var& logits, double temperature = 1, int iterations = 20);
 
 /// The nearest point of the probability simplex (Euclidean): `max(v - theta, 0)` with theta such that the sum is 1.
-/// A line with NaN or Inf becomes NaN. Throws ShapeError when there is nothing to project. Held, Wolfe, Crowder 1974.
+/// Weights that contain NaN or Inf become NaN. Throws ShapeError when the last axis is empty. Held, Wolfe, Crowder
+/// 1974.
 Var simplex_projection(const Var& v);
 
 /// The doubly stochastic matrix nearest to v [n, n] (Euclidean), by Dykstra's alternating projections onto the matrices

@@ -5,9 +5,10 @@
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/sum.h>
-#include <braid/mhc/detail/arguments.h>
 #include <braid/mhc/kernels/read_write.h>
 #include <braid/mhc/kernels/tiles.h>
+#include <braid/mhc/mixings/composed.h>
+#include <braid/mhc/ops/detail/arguments.h>
 
 namespace braid::mhc {
 namespace {
@@ -29,7 +30,7 @@ void check_map(const char* op, const char* name, const Var& map, const Shape& ta
 Tensor read(const Tensor& h_pre, const Tensor& x) {
   Tensor u(x.shape().without(-2), x.dtype());
   kernels::read_write_kernels().dispatch("read_streams", x.dtype(), [&](const auto& kernel) {
-    kernel.read({sizes_of(x.shape()), MapIn{h_pre, 1}, In{x}, Out{u}});
+    kernel.read({.sizes = sizes_of(x.shape()), .h_pre = MapIn{h_pre, 1}, .x = In{x}, .u = Out{u}});
   });
   return u;
 }
@@ -49,9 +50,19 @@ StreamTensors backward(const StreamTensors& in, const Tensor& read_cotangent, co
   const Tensor du = read_cotangent.contiguous(), dy = write_cotangent.contiguous(),
                &streams = in.x.defined() ? in.x : dy;
   kernels::read_write_kernels().dispatch("write_streams", streams.dtype(), [&](const auto& kernel) {
-    kernel.vjp({sizes_of(streams.shape()), MapIn{in.h_pre, 1}, MapIn{in.h_res, 2}, MapIn{in.h_post, 1}, In{in.x},
-                In{in.f}, In{du}, In{dy}, MapOut{d.h_pre, 1}, MapOut{d.h_res, 2}, MapOut{d.h_post, 1}, Out{d.x},
-                Out{d.f}});
+    kernel.vjp({.sizes = sizes_of(streams.shape()),
+                .h_pre = MapIn{in.h_pre, 1},
+                .h_res = MapIn{in.h_res, 2},
+                .h_post = MapIn{in.h_post, 1},
+                .x = In{in.x},
+                .f = In{in.f},
+                .du = In{du},
+                .dy = In{dy},
+                .dh_pre = MapOut{d.h_pre, 1},
+                .dh_res = MapOut{d.h_res, 2},
+                .dh_post = MapOut{d.h_post, 1},
+                .dx = Out{d.x},
+                .df = Out{d.f}});
   });
   return d;
 }
@@ -83,41 +94,9 @@ Var fused_write(const Var& h_res, const Var& h_post, const Var& x, const Var& f)
                 });
 }
 
-}  // namespace
-
-Var read_streams(const Var& h_pre, const Var& x, Path path) {
-  detail::check_streams("read_streams", x);
-  check_shape(h_pre.rank() >= 1 && h_pre.size(-1) == x.size(-2),
-              "read_streams: h_pre must have one entry for each stream of x {} but has shape {}", x.shape(),
-              h_pre.shape());
-  if (path == Path::fused && fits(h_pre, {x.size(-2)}, x)) return fused_read(h_pre, x);
-  return cast(sum(expand_dims(h_pre, -1) * cast(x, h_pre.dtype()), {-2}), x.dtype());
-}
-
-Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& f, Path path) {
-  detail::check_streams("write_streams", x);
-  const std::int64_t n = x.size(-2);
-  check_shape(h_res.rank() >= 2 && h_res.size(-1) == n && h_res.size(-2) == n,
-              "write_streams: h_res must have shape [..., {}, {}] to match x {} but has {}", n, n, x.shape(),
-              h_res.shape());
-  check_shape(h_post.rank() >= 1 && h_post.size(-1) == n,
-              "write_streams: h_post must have shape [..., {}] to match x {} but has {}", n, x.shape(), h_post.shape());
-  detail::check_layer_output("write_streams", f, x);
-  const bool fused = path == Path::fused && fits(h_res, {n, n}, x) && fits(h_post, {n}, x);
-  if (fused) return fused_write(h_res, h_post, x, f);
-  const Var mixed = matmul(h_res, cast(x, h_res.dtype()));
-  return cast(mixed + expand_dims(h_post, -1) * cast(expand_dims(f, -2), h_post.dtype()), x.dtype());
-}
-
-void check_streams(const char* op, const Shape& x, std::int64_t n, std::int64_t channels) {
-  check_shape(x.rank() >= 2 && x[-2] == n && x[-1] == channels,
-              "{}: x must have shape [..., {}, {}] (streams, channels) but has {}", op, n, channels, x);
-}
-
-namespace detail {
-
+/// `u = H_pre x`, with the write deferred.
 LayerRead read_deferring_write(const StreamMaps& maps, const Var& x) {
-  check_streams("read_streams", x);
+  detail::check_streams("read_streams", x);
   const std::int64_t n = x.size(-2);
   check_map("read_streams", "h_pre", maps.h_pre, {n}, x);
   check_map("read_streams", "h_post", maps.h_post, {n}, x);
@@ -133,9 +112,10 @@ LayerRead read_deferring_write(const StreamMaps& maps, const Var& x) {
                                                  .x = like_if(needs[2], in.x)});
                return std::vector{d.h_pre, d.h_res, d.x};
              });
-  return {out[0], {in.h_pre, maps.h_post, out[2], maps.gated}, out[1]};
+  return {.u = out[0], .maps = {in.h_pre, maps.h_post, out[2], maps.gated, maps.post_magnitude}, .x = out[1]};
 }
 
+/// `H_res x + H_post^T f` of an f that fits.
 Var write_deferred(const LayerRead& read, const Var& f) {
   const Var &h_post = read.maps.h_post, &h_res = read.maps.h_res;
   const StreamTensors in{.h_post = stepped(h_post.value(), 1), .f = f.value().contiguous()};
@@ -144,14 +124,70 @@ Var write_deferred(const LayerRead& read, const Var& f) {
         backward(in, {}, dys[0], {.h_post = zeros_if(needs[0], in.h_post), .f = like_if(needs[2], in.f)});
     return std::vector{d.h_post, dys[0], d.f};
   };
-  const Tensor y = write_streams(h_res.value(), in.h_post, read.x.value(), in.f);
+  const Tensor y = detail::write_streams(h_res.value(), in.h_post, read.x.value(), in.f);
   return record("write_streams", {y}, std::vector{h_post, read.x, f}, vjp, Deferral{.input = 1, .output = 0}).front();
 }
+
+}  // namespace
+
+Var read_streams(const Var& h_pre, const Var& x) {
+  detail::check_streams("read_streams", x);
+  check_shape(h_pre.rank() >= 1 && h_pre.size(-1) == x.size(-2),
+              "read_streams: h_pre must have one entry for each stream of x {} but has shape {}", x.shape(),
+              h_pre.shape());
+  if (!composed() && fits(h_pre, {x.size(-2)}, x)) return fused_read(h_pre, x);
+  return cast(sum(expand_dims(h_pre, -1) * cast(x, h_pre.dtype()), {-2}), x.dtype());
+}
+
+Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& f) {
+  detail::check_streams("write_streams", x);
+  const std::int64_t n = x.size(-2);
+  check_shape(h_res.rank() >= 2 && h_res.size(-1) == n && h_res.size(-2) == n,
+              "write_streams: h_res must have shape [..., {}, {}] to match x {} but has {}", n, n, x.shape(),
+              h_res.shape());
+  check_shape(h_post.rank() >= 1 && h_post.size(-1) == n,
+              "write_streams: h_post must have shape [..., {}] to match x {} but has {}", n, x.shape(), h_post.shape());
+  detail::check_layer_output("write_streams", f, x);
+  const bool fused = !composed() && fits(h_res, {n, n}, x) && fits(h_post, {n}, x);
+  if (fused) return fused_write(h_res, h_post, x, f);
+  const Var mixed = matmul(h_res, cast(x, h_res.dtype()));
+  return cast(mixed + expand_dims(h_post, -1) * cast(expand_dims(f, -2), h_post.dtype()), x.dtype());
+}
+
+LayerRead read_maps(const StreamMaps& maps, StreamState& streams) {
+  const Var& x = streams.settle();
+  if (composed()) return {.u = read_streams(maps.h_pre, x), .maps = maps, .x = x, .deferred = false};
+  return read_deferring_write(maps, x);
+}
+
+Var StreamState::value() const {
+  if (!reading()) return last.x;
+  check<Error>(pending(), "Streams: read() must be followed by write()");
+  return last.deferred ? write_deferred(last, f) : write_streams(last.maps.h_res, last.maps.h_post, last.x, f);
+}
+
+const Var& StreamState::settle() {
+  if (reading()) last = {.u = {}, .maps = {}, .x = value()};
+  f = Var();
+  return last.x;
+}
+
+void check_streams(const char* op, const Shape& x, std::int64_t n, std::int64_t channels) {
+  check_shape(x.rank() >= 2 && x[-2] == n && x[-1] == channels,
+              "{}: x must have shape [..., {}, {}] (streams, channels) but has {}", op, n, channels, x);
+}
+
+namespace detail {
 
 Tensor write_streams(const Tensor& h_res, const Tensor& h_post, const Tensor& x, const Tensor& f) {
   Tensor y(x.shape(), x.dtype());
   kernels::read_write_kernels().dispatch("write_streams", x.dtype(), [&](const auto& kernel) {
-    kernel.write({sizes_of(x.shape()), MapIn{h_res, 2}, MapIn{h_post, 1}, In{x}, In{f}, Out{y}});
+    kernel.write({.sizes = sizes_of(x.shape()),
+                  .h_res = MapIn{h_res, 2},
+                  .h_post = MapIn{h_post, 1},
+                  .x = In{x},
+                  .f = In{f},
+                  .y = Out{y}});
   });
   return y;
 }

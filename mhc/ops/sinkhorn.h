@@ -1,7 +1,6 @@
 #pragma once
 #include <braid/autograd/tape.h>
-#include <braid/mhc/mixing_settings.h>
-#include <braid/mhc/path.h>
+#include <braid/mhc/mixings/mixing_settings.h>
 
 namespace braid::mhc {
 
@@ -13,9 +12,8 @@ namespace braid::mhc {
 /// logit becomes NaN. Throws ShapeError unless the last two axes are equal and not empty, ValueError unless
 /// iterations >= 1, DTypeError for i32. Sinkhorn and Knopp 1967; arXiv:2512.24880.
 ///
-/// The reference path is composed of logsumexp steps, entirely in log space. It saves every step, and -inf is a weight
-/// of 0 to it.
-Var sinkhorn_knopp(const Var& logits, int iterations = 20, Marginal exact = Marginal::columns,
-                   Path path = default_path());
+/// The composed form consists of logsumexp steps, entirely in log space. It saves every step and accepts -inf as a
+/// weight of 0.
+Var sinkhorn_knopp(const Var& logits, int iterations = 20, Marginal exact = Marginal::columns);
 
 }  // namespace braid::mhc

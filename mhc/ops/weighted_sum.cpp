@@ -1,11 +1,17 @@
 #include <braid/mhc/ops/weighted_sum.h>
 
-#include <braid/autograd/detail/in_f32.h>
-#include <braid/mhc/detail/arguments.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/slice.h>
 #include <braid/mhc/kernels/weighted_sum.h>
+#include <braid/mhc/mixings/composed.h>
+#include <braid/mhc/ops/detail/arguments.h>
 
 namespace braid::mhc {
 namespace {
+
+using detail::In, detail::Out;
 
 template <class T>
 std::vector<const T*> pointers(const std::vector<Tensor>& states) {
@@ -19,7 +25,7 @@ Tensor forward(const Tensor& x, const Tensor& weights, const std::vector<Tensor>
   dispatch_float("weighted_sum", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     kernels::weighted_sum_kernels().of<T>().sum(
-        {x.numel(), weights.data<T>(), x.data<T>(), pointers<T>(states), y.mutable_data<T>()});
+        {.size = x.numel(), .weights = In{weights}, .x = In{x}, .states = pointers<T>(states), .y = Out{y}});
   });
   return y;
 }
@@ -33,9 +39,13 @@ std::vector<Tensor> backward(const Tensor& cotangent, const Tensor& weights, con
   dispatch_float("weighted_sum", dy.dtype(), [&](auto zero) {
     using T = decltype(zero);
     std::vector<T*> dstates;
-    for (std::size_t k = 0; k < states.size(); ++k) dstates.push_back(detail::Out{d[2 + k]});
-    kernels::weighted_sum_kernels().of<T>().vjp(
-        {dy.numel(), weights.data<T>(), pointers<T>(states), dy.data<T>(), dstates, detail::Out{d[1]}});
+    for (std::size_t k = 0; k < states.size(); ++k) dstates.push_back(Out{d[2 + k]});
+    kernels::weighted_sum_kernels().of<T>().vjp({.size = dy.numel(),
+                                                 .weights = In{weights},
+                                                 .states = pointers<T>(states),
+                                                 .dy = In{dy},
+                                                 .dstates = dstates,
+                                                 .dweights = Out{d[1]}});
   });
   return d;
 }
@@ -60,6 +70,14 @@ Var weighted_sum(const Var& x, const Var& weights, std::span<const Var> states) 
     check_same_dtype("weighted_sum", x.value(), state.value());
     inputs.push_back(state);
     values.push_back(state.value().contiguous());
+  }
+  if (composed()) {
+    Var y = x;
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      const auto at = static_cast<std::int64_t>(k);
+      y = y + squeeze(slice(weights, 0, at, at + 1), 0) * states[k];
+    }
+    return y;
   }
   const Tensor alpha = weights.value().contiguous();
   return record("weighted_sum", forward(x.value().contiguous(), alpha, values), inputs,

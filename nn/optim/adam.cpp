@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include <braid/nn/kernels/adam_update.h>
+#include <braid/nn/optim/kernels/adam_update.h>
 
 namespace braid::nn {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/nn/detail/slots.h>
+#include <braid/nn/optim/detail/slots.h>
 
 namespace braid::nn {
 

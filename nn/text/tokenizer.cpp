@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include <braid/core/detail/regular_file.h>
-#include <braid/core/detail/utf8.h>
 #include <braid/core/error.h>
+#include <braid/core/files/regular_file.h>
+#include <braid/core/utf8.h>
 #include <braid/nn/text/detail/added_tokens.h>
 #include <braid/nn/text/detail/tokenizer_json.h>
 

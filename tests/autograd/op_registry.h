@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include <braid/autograd/gradcheck.h>
+#include <braid/autograd/verify/gradcheck.h>
 
 namespace braid {
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <thread>
 
-#include <braid/core/matmul.h>
 #include <braid/core/parallel.h>
+#include <braid/core/products/matmul.h>
 #include <braid/core/random.h>
 
 namespace braid::batch_invariant_test {

@@ -5,7 +5,7 @@
 #include <braid/autograd/ops.h>
 #include <braid/autograd/value_and_grad.h>
 #include <braid/core/random.h>
-#include <braid/nn/accumulate.h>
+#include <braid/nn/optim/accumulate.h>
 #include <braid/nn/transformer.h>
 
 #include <tests/dist/ranks.h>

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "apps"))
 from attack import Progress, difference, killing  # noqa: E402
 from mpirun import run, start  # noqa: E402
 from train_lm_test import CONNECTIONS, SIZES, children, without_plots  # noqa: E402

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "apps"))
 from mpirun import run, start  # noqa: E402
 from program import check, write_text  # noqa: E402
 from tiny_run import losses, named_tensors, tensors  # noqa: E402

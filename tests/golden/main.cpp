@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <examples/common/run_main.h>
+#include <apps/common/run_main.h>
 #include <tests/golden/check.h>
 #include <tests/golden/modules.h>
 #include <tests/golden/pretrained.h>

@@ -1,18 +1,17 @@
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/transpose.h>
-#include <braid/mhc/manifold_hyper_connection.h>
+#include <braid/mhc/connections/manifold_hyper_connection.h>
 
 #include <tests/golden/modules.h>
 
 namespace braid::golden {
 namespace {
 
-mhc::ManifoldHyperConnection connection(const CaseInputs& a, mhc::Path path) {
+mhc::ManifoldHyperConnection connection(const CaseInputs& a) {
   Rng rng;
   mhc::ManifoldHyperConnection module(size(a.settings, "dims"), rng,
                                       {.expansion = streams(a.settings, "expansion"),
                                        .sinkhorn_iterations = iterations(a.settings, "sinkhorn_iterations"),
-                                       .path = path,
                                        .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return module;
@@ -21,20 +20,18 @@ mhc::ManifoldHyperConnection connection(const CaseInputs& a, mhc::Path path) {
 /// `x w`
 Var layer(const CaseInputs& a, const Var& x) { return linear(x, transpose(a["w"])); }
 
-Var pre_scale(const CaseInputs& a, mhc::Path path) { return connection(a, path).pre_scale(a["x"]); }
-Var post_combine(const CaseInputs& a, mhc::Path path) {
-  return connection(a, path).post_combine(a["x"], a["layer_output"]);
-}
+Var pre_scale(const CaseInputs& a) { return connection(a).pre_scale(a["x"]); }
+Var post_combine(const CaseInputs& a) { return connection(a).post_combine(a["x"], a["layer_output"]); }
 
-Var legacy(const CaseInputs& a, mhc::Path path) { return connection(a, path)(a["x"], layer(a, a["x"])); }
+Var legacy(const CaseInputs& a) { return connection(a)(a["x"], layer(a, a["x"])); }
 
-Var two_stage(const CaseInputs& a, mhc::Path path) {
-  const mhc::ManifoldHyperConnection module = connection(a, path);
+Var two_stage(const CaseInputs& a) {
+  const mhc::ManifoldHyperConnection module = connection(a);
   return module.post_combine(a["x"], layer(a, module.pre_scale(a["x"])));
 }
 
-Var around_a_layer(const CaseInputs& a, mhc::Path path) {
-  return connection(a, path)(a["x"], [&](const Var& x) { return layer(a, x); });
+Var around_a_layer(const CaseInputs& a) {
+  return connection(a)(a["x"], [&](const Var& x) { return layer(a, x); });
 }
 
 }  // namespace

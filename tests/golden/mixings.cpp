@@ -1,15 +1,15 @@
-#include <braid/mhc/mixing.h>
+#include <braid/mhc/mixings/mixing.h>
 
 #include <tests/golden/modules.h>
 
 namespace braid::golden {
 namespace {
 
-Var mixing(const CaseInputs& a, mhc::Path path) {
+Var mixing(const CaseInputs& a) {
   mhc::MixingSettings settings;
   if (a.settings.has("gamma")) settings.gamma = a.settings.number("gamma");
   if (a.settings.has("s")) settings.block = static_cast<int>(size(a.settings, "s"));
-  return mhc::Mixing(a.settings.text("kind"), streams(a.settings, "n"), settings)(a["logits"], path);
+  return mhc::Mixing(a.settings.text("kind"), streams(a.settings, "n"), settings)(a["logits"]);
 }
 
 }  // namespace

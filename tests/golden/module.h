@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include <braid/mhc/path.h>
-#include <braid/nn/verify.h>
+#include <braid/autograd/composed.h>
+#include <braid/nn/verify/verify.h>
 
 namespace braid::golden {
 
@@ -32,15 +32,15 @@ Path differentiated(std::string name, std::function<Outputs(const CaseInputs&)> 
                     InBF16 in_bf16 = InBF16::everything);
 /// The same for a module whose only output is y.
 Path path(std::string name, std::function<Var(const CaseInputs&)> call, InBF16 in_bf16 = InBF16::everything);
-/// A module of mhc on both of its paths; call(inputs, path) returns y, or outputs by name.
+/// A module of mhc, fused and in its composed form; call(inputs) returns y, or outputs by name.
 template <class F>
 std::vector<Path> both_paths(F call, InBF16 in_bf16 = InBF16::what_flows) {
-  std::vector<Path> paths;
-  for (const mhc::Path which : {mhc::Path::reference, mhc::Path::fused})
-    paths.push_back(differentiated(
-        std::string(mhc::name(which)), [=](const CaseInputs& a) { return nn::detail::named_outputs(call(a, which)); },
-        in_bf16));
-  return paths;
+  const auto fused = [=](const CaseInputs& a) { return nn::detail::named_outputs(call(a)); };
+  const auto composed = [=](const CaseInputs& a) {
+    const Composed scope(Composed::Ops::connections);
+    return fused(a);
+  };
+  return {differentiated("composed", composed, in_bf16), differentiated("fused", fused, in_bf16)};
 }
 
 /// The largest difference that passes.

@@ -1,7 +1,7 @@
 #include <tests/golden/pretrained.h>
 
 #include <braid/autograd/value_and_grad.h>
-#include <braid/nn/pretrained.h>
+#include <braid/nn/pretrained/pretrained.h>
 
 namespace braid::golden {
 namespace {

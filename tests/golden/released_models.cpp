@@ -1,11 +1,10 @@
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/tanh.h>
 #include <braid/autograd/ops/transpose.h>
-#include <braid/mhc/released/deepseek_v4.h>
-#include <braid/mhc/released/gated_residual.h>
-#include <braid/mhc/released/hunyuan_v4.h>
-#include <braid/mhc/released/single_pass.h>
-#include <braid/mhc/released/weighted_head.h>
+#include <braid/mhc/connections/released/gated_residual.h>
+#include <braid/mhc/connections/released/released_connection.h>
+#include <braid/mhc/connections/released/single_pass.h>
+#include <braid/mhc/connections/released/weighted_head.h>
 
 #include <tests/golden/modules.h>
 
@@ -17,47 +16,45 @@ auto layer_of(const Var& w) {
   return [w](const Var& h) { return tanh(linear(h, transpose(w))); };
 }
 
-mhc::DeepSeekV4Settings deepseek_settings(const CaseInputs& a, mhc::Path path) {
+mhc::ReleasedSettings released_settings(const CaseInputs& a) {
   return {.sinkhorn_iterations = iterations(a.settings, "sinkhorn_iterations"),
           .hc_eps = a.settings.number("hc_eps"),
           .norm_eps = a.settings.number("norm_eps"),
-          .path = path,
           .dtype = compute_dtype(a.dtype())};
 }
 
-Var deepseek_v4(const CaseInputs& a, mhc::Path path) {
+Var deepseek_v4(const CaseInputs& a) {
   Rng rng;
-  mhc::DeepSeekV4Connection module(size(a.settings, "dim"), streams(a.settings, "n"), rng, deepseek_settings(a, path));
+  mhc::ReleasedConnection module =
+      mhc::deepseek_v4(size(a.settings, "dim"), streams(a.settings, "n"), rng, released_settings(a));
   nn::set_params(module, a);
   return module(a["x"], layer_of(a["w"]));
 }
 
-Var hunyuan_v4(const CaseInputs& a, mhc::Path path) {
+Var hunyuan_v4(const CaseInputs& a) {
   Rng rng;
-  mhc::HunyuanV4Connection module(size(a.settings, "dim"), streams(a.settings, "n"), rng,
-                                  {.post_magnitude = a.settings.number("magnitude"),
-                                   .hc_eps = a.settings.number("hc_eps"),
-                                   .norm_eps = a.settings.number("norm_eps"),
-                                   .path = path,
-                                   .dtype = compute_dtype(a.dtype())});
+  mhc::ReleasedConnection module = mhc::hunyuan_v4(size(a.settings, "dim"), streams(a.settings, "n"), rng,
+                                                   {.hc_eps = a.settings.number("hc_eps"),
+                                                    .norm_eps = a.settings.number("norm_eps"),
+                                                    .post_magnitude = a.settings.number("magnitude"),
+                                                    .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return module(a["x"], layer_of(a["w"]));
 }
 
-Var weighted_head(const CaseInputs& a, mhc::Path path) {
+Var weighted_head(const CaseInputs& a) {
   mhc::WeightedHead module(size(a.settings, "dim"), streams(a.settings, "n"),
                            {.hc_eps = a.settings.number("hc_eps"),
                             .norm_eps = a.settings.number("norm_eps"),
-                            .path = path,
                             .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a, [](const std::string& name) { return "hc_" + name; });
   return module(a["x"]);
 }
 
-/// Sites 0, 1, .. one after the other.
-Var single_pass(const CaseInputs& a, mhc::Path path) {
+/// Sites 0, 1, .. in sequence.
+Var single_pass(const CaseInputs& a) {
   Rng rng;
-  mhc::SinglePassConnection module(size(a.settings, "dim"), streams(a.settings, "n"), rng, deepseek_settings(a, path));
+  mhc::SinglePassConnection module(size(a.settings, "dim"), streams(a.settings, "n"), rng, released_settings(a));
   mhc::SinglePassStreams x = module.first(mhc::Streams(a["x"]));
   for (std::int64_t site = 0; site < size(a.settings, "depth"); ++site) {
     const std::string prefix = std::to_string(site) + ".";
@@ -69,22 +66,18 @@ Var single_pass(const CaseInputs& a, mhc::Path path) {
 
 /// A gated residual or its head, with the parameters of the case.
 template <class M>
-M gated(const CaseInputs& a, mhc::Path path) {
+M gated(const CaseInputs& a) {
   Rng rng;
-  M module(size(a.settings, "dim"), streams(a.settings, "n"), rng,
-           {.rank = size(a.settings, "rank"),
-            .norm_eps = a.settings.number("norm_eps"),
-            .path = path,
-            .dtype = compute_dtype(a.dtype())});
+  M module(
+      size(a.settings, "dim"), streams(a.settings, "n"), rng,
+      {.rank = size(a.settings, "rank"), .norm_eps = a.settings.number("norm_eps"), .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return module;
 }
 
-Var qwen4_gated_residual(const CaseInputs& a, mhc::Path path) {
-  return gated<mhc::GatedResidual>(a, path)(a["x"], layer_of(a["w"]));
-}
+Var qwen4_gated_residual(const CaseInputs& a) { return gated<mhc::GatedResidual>(a)(a["x"], layer_of(a["w"])); }
 
-Var qwen4_head(const CaseInputs& a, mhc::Path path) { return gated<mhc::GatedHead>(a, path)(a["x"]); }
+Var qwen4_head(const CaseInputs& a) { return gated<mhc::GatedHead>(a)(a["x"]); }
 
 }  // namespace
 

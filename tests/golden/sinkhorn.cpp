@@ -11,16 +11,10 @@ mhc::Marginal exact_marginal(const nn::CaseSettings& settings) {
 }
 
 std::vector<Module> sinkhorn_modules() {
-  const auto with = [](const char* name, mhc::Path which) {
-    return path(
-        name,
-        [which](const CaseInputs& a) {
-          return mhc::sinkhorn_knopp(a["logits"], iterations(a.settings, "iterations"), exact_marginal(a.settings),
-                                     which);
-        },
-        InBF16::nothing);
+  const auto sinkhorn = [](const CaseInputs& a) {
+    return mhc::sinkhorn_knopp(a["logits"], iterations(a.settings, "iterations"), exact_marginal(a.settings));
   };
-  return {{"sinkhorn", {with("kernel", mhc::Path::fused), with("composed", mhc::Path::reference)}}};
+  return {{"sinkhorn", both_paths(sinkhorn, InBF16::nothing)}};
 }
 
 }  // namespace braid::golden

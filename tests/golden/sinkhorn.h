@@ -1,6 +1,6 @@
 #pragma once
 #include <braid/mhc/ops/sinkhorn.h>
-#include <braid/nn/recorded_case.h>
+#include <braid/nn/verify/recorded_case.h>
 
 namespace braid::golden {
 

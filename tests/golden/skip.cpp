@@ -1,4 +1,4 @@
-#include <braid/mhc/history/mhc_skip.h>
+#include <braid/mhc/connections/history/mhc_skip.h>
 #include <braid/mhc/ops/projections.h>
 
 #include <tests/golden/modules.h>
@@ -6,30 +6,29 @@
 namespace braid::golden {
 namespace {
 
-mhc::MHCSkip skip(const CaseInputs& a, mhc::Path path) {
+mhc::MHCSkip skip(const CaseInputs& a) {
   const mhc::ConstraintSettings settings{.epsilon = a.settings.number("epsilon"),
                                          .temperature = a.settings.number("temperature")};
   mhc::MHCSkip module({.mode = mhc::skip_mode(a.settings.text("mode")),
                        .constraint = mhc::make_constraint(a.settings.text("constraint"), settings),
                        .max_history = size(a.settings, "max_history"),
-                       .path = path,
                        .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return module;
 }
 
 /// Given the whole history at once.
-Var on_a_list(const CaseInputs& a, mhc::Path path) {
+Var on_a_list(const CaseInputs& a) {
   std::vector<Var> history;
   for (std::int64_t k = 0; k < size(a.settings, "history"); ++k) history.push_back(a[fmt::format("history.{}", k)]);
-  return skip(a, path)(a["x"], history);
+  return skip(a)(a["x"], history);
 }
 
 /// Given a buffer that forgets what is too old.
-Var on_a_buffer(const CaseInputs& a, mhc::Path path) {
+Var on_a_buffer(const CaseInputs& a) {
   mhc::HistoryBuffer history(size(a.settings, "max_history"));
   for (std::int64_t k = 0; k < size(a.settings, "history"); ++k) history.append(a[fmt::format("history.{}", k)]);
-  return skip(a, path)(a["x"], history);
+  return skip(a)(a["x"], history);
 }
 
 Var simplex_projection(const CaseInputs& a) { return mhc::simplex_projection(a["v"]); }

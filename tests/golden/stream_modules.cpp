@@ -4,8 +4,8 @@
 #include <braid/autograd/ops/rms_norm.h>
 #include <braid/autograd/ops/tanh.h>
 #include <braid/autograd/ops/transpose.h>
-#include <braid/mhc/hyper_connection.h>
-#include <braid/mhc/manifold_constrained_hc.h>
+#include <braid/mhc/connections/hyper_connection.h>
+#include <braid/mhc/connections/manifold_constrained_hc.h>
 
 #include <tests/golden/modules.h>
 #include <tests/golden/sinkhorn.h>
@@ -18,39 +18,36 @@ auto layer_of(const CaseInputs& a) {
   return [w = a["w"]](const Var& h) { return tanh(linear(h, transpose(w))); };
 }
 
-Var hyper_connection(const CaseInputs& a, mhc::Path path) {
+Var hyper_connection(const CaseInputs& a) {
   mhc::HyperConnection module(size(a.settings, "dim"), streams(a.settings, "n"), 0,
-                              {.eps = a.settings.number("eps"), .path = path, .dtype = compute_dtype(a.dtype())});
+                              {.eps = a.settings.number("eps"), .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return module(a["x"], layer_of(a));
 }
 
-mhc::ManifoldConstrainedHC manifold_constrained_hc(const CaseInputs& a, mhc::Path path) {
+mhc::ManifoldConstrainedHC manifold_constrained_hc(const CaseInputs& a) {
   Rng rng;
   mhc::ManifoldConstrainedHC module(size(a.settings, "dim"), streams(a.settings, "n"), rng,
                                     {.mixing_settings = {.iterations = iterations(a.settings, "sinkhorn_iterations"),
                                                          .exact = exact_marginal(a.settings)},
                                      .eps = a.settings.number("eps"),
-                                     .path = path,
                                      .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return module;
 }
 
 /// mHC with any mixing.
-Outputs mixed(const CaseInputs& a, mhc::Path path) {
+Outputs mixed(const CaseInputs& a) {
   Rng rng;
-  mhc::ManifoldConstrainedHC module(size(a.settings, "dim"), streams(a.settings, "n"), rng,
-                                    {.mixing = a.settings.text("kind"),
-                                     .eps = a.settings.number("eps"),
-                                     .path = path,
-                                     .dtype = compute_dtype(a.dtype())});
+  mhc::ManifoldConstrainedHC module(
+      size(a.settings, "dim"), streams(a.settings, "n"), rng,
+      {.mixing = a.settings.text("kind"), .eps = a.settings.number("eps"), .dtype = compute_dtype(a.dtype())});
   nn::set_params(module, a);
   return {{"y", module(a["x"], layer_of(a))}, {"h_res", module.maps(a["x"]).h_res}};
 }
 
-Outputs constrained(const CaseInputs& a, mhc::Path path) {
-  const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a, path);
+Outputs constrained(const CaseInputs& a) {
+  const mhc::ManifoldConstrainedHC module = manifold_constrained_hc(a);
   const mhc::StreamMaps maps = module.maps(a["x"]);
   return {{"y", module(a["x"], layer_of(a))}, {"h_pre", maps.h_pre}, {"h_post", maps.h_post}, {"h_res", maps.h_res}};
 }

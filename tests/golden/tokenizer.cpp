@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <braid/core/detail/safetensors_header.h>
 #include <braid/core/error.h>
+#include <braid/core/files/safetensors_header.h>
 #include <braid/nn/text/tokenizer.h>
 
 namespace braid::golden {

@@ -2,8 +2,8 @@
 #include <utility>
 
 #include <braid/autograd/value_and_grad.h>
-#include <braid/nn/clip.h>
 #include <braid/nn/optim/adam.h>
+#include <braid/nn/optim/clip.h>
 
 #include <tests/golden/modules.h>
 #include <tests/golden/transformer_model.h>

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <braid/mhc/history/mhc_block.h>
+#include <braid/mhc/connections/history/mhc_block.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc::connection_test {
@@ -213,7 +213,7 @@ TEST(Connection, PassesItsSettingsOn) {
   config.phi_std = 0.02;
   const Connection c(config, 8, 0, rng);
   const auto& mhc = std::get<ManifoldConstrainedHC>(c.module);
-  EXPECT_EQ(mhc.streams, 3);
+  EXPECT_EQ(mhc.streams(), 3);
   EXPECT_EQ(mhc.settings.mixing_settings.iterations, 5);
   EXPECT_EQ(mhc.phi.dtype(), DType::f64);
   EXPECT_GT(largest_difference(mhc.phi.value(), zeros(mhc.phi.shape(), DType::f64)), 1e-3);
@@ -223,24 +223,34 @@ TEST(Connection, PassesItsSettingsOn) {
   EXPECT_EQ(std::get<HyperConnection>(hc.module).b_pre.value().at({2}), 1);  // 6 mod 4
 }
 
-TEST(Connection, PassesThePathOnToEveryKind) {
-  Rng rng(1);
-  for (const std::string_view text : connection_names())
-    for (const Path wanted : {Path::reference, Path::fused}) {
-      ConnectionConfig config = config_of(text);
-      config.path = wanted;
-      const auto expect_path = [&](const auto& module) {
-        if constexpr (requires { module.settings.path; })
-          EXPECT_EQ(module.settings.path, wanted) << text;
-        else if constexpr (requires { module.parameters.settings.path; })
-          EXPECT_EQ(module.parameters.settings.path, wanted) << text;
-        else if constexpr (requires { module.path; })
-          EXPECT_EQ(module.path, wanted) << text;
-        else
-          EXPECT_EQ(text, "residual");
-      };
-      std::visit(expect_path, Connection(config, 8, 0, rng).module);
-    }
+/// The names of the ops on a tape.
+struct OpNames : Probe {
+  std::vector<std::string> names;
+
+  void recorded(const RecordedOp& op, std::span<const Var>, std::vector<Tensor>&) override {
+    names.emplace_back(op.name);
+  }
+};
+
+TEST(Connection, RunsInComposedFormWithinAScope) {
+  const auto fused_ops = testing::AnyOf("mhc_read", "mhc_write_read", "hyper_read", "gated_read", "read_streams",
+                                        "write_streams", "scale_groups", "mix_groups", "weighted_sum", "sinkhorn");
+  for (const std::string_view text : connection_names()) {
+    Rng rng(1);
+    const Connection c(config_of(text), 8, 0, rng);
+    const Tensor x = random({2, 8}, rng);
+    const auto ops = [&](bool composed) {
+      const Form form(composed);
+      OpNames names;
+      Tape tape(&names);
+      Connection on_tape = c;
+      for_each_param(on_tape, [&](const std::string&, Var& p) { p = tape.watch(p.value()); });
+      on_tape.close(on_tape(on_tape.open(tape.watch(x)), [](const Var& h) { return tanh(h); }));
+      return names.names;
+    };
+    EXPECT_EQ(testing::Value(ops(false), Contains(fused_ops)), text != "residual") << text;
+    EXPECT_THAT(ops(true), Not(Contains(fused_ops))) << text;
+  }
 }
 
 TEST(Connection, ReportsBadSettingsInTheWordsOfItsModule) {

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include <braid/core/matmul.h>
-#include <braid/mhc/mixings/family.h>
+#include <braid/core/products/matmul.h>
+#include <braid/mhc/mixings/detail/family.h>
 #include <braid/mhc/ops/read_write.h>
 #include <tests/mhc/support.h>
 

@@ -1,19 +1,30 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include <braid/autograd/gradcheck.h>
+#include <braid/autograd/composed.h>
 #include <braid/autograd/ops.h>
 #include <braid/autograd/value_and_grad.h>
+#include <braid/autograd/verify/gradcheck.h>
 #include <braid/core/random.h>
 #include <braid/core/reduce.h>
 
 namespace braid::mhc {
+
+/// While one is alive, connections run fused, or in their composed forms.
+struct Form {
+  std::optional<Composed> scope;
+
+  explicit Form(bool composed) {
+    if (composed) scope.emplace(Composed::Ops::connections);
+  }
+};
 
 /// N(0, scale^2) in f64.
 inline Tensor random(const Shape& shape, Rng& rng, double scale = 1) {

@@ -6,9 +6,9 @@
 
 #include <braid/core/batch_invariant.h>
 #include <braid/mhc/connection.h>
-#include <braid/mhc/history/mhc_block.h>
+#include <braid/mhc/connections/history/mhc_block.h>
 #include <braid/nn/optim/adam.h>
-#include <braid/nn/precision_report.h>
+#include <braid/nn/verify/precision_report.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc::transformer_test {
@@ -77,8 +77,7 @@ TEST(TransformerConnections, NameTheirParametersBelowTheirSublayer) {
 TEST(TransformerConnections, ExplainTheErrorsOfTheirGradients) {
   for (const std::string_view connection : connection_names()) {
     Rng rng(1);
-    const ConnectionConfig config{
-        .kind = connection_kind(connection), .phi_std = 0.1, .path = Path::fused, .keep_every = 2};
+    const ConnectionConfig config{.kind = connection_kind(connection), .phi_std = 0.1, .keep_every = 2};
     nn::TransformerConfig sizes = small();
     sizes.dtype = DType::f32;
     const Model model(sizes, rng, [&](int index) { return Connection(config, 8, index, rng); });
@@ -100,9 +99,10 @@ TEST(TransformerConnections, ExplainTheErrorsOfTheirGradients) {
 TEST(TransformerConnections, ReadOnFromACache) {
   const std::int64_t length = 70;
   for (const std::string_view connection : connection_names())
-    for (const Path path : {Path::fused, Path::reference}) {
+    for (const bool composed : {false, true}) {
+      const Form form(composed);
       Rng rng(1);
-      ConnectionConfig config{.kind = connection_kind(connection), .phi_std = 0.1, .path = path, .dtype = DType::f64};
+      ConnectionConfig config{.kind = connection_kind(connection), .phi_std = 0.1, .dtype = DType::f64};
       nn::TransformerConfig sizes = small();
       sizes.context = length;
       Model model(sizes, rng, [&](int index) { return Connection(config, 8, index, rng); });

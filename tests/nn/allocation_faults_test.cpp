@@ -11,8 +11,8 @@
 
 #include <braid/autograd/value_and_grad.h>
 #include <braid/core/storage.h>
-#include <braid/nn/clip.h>
 #include <braid/nn/optim/adam.h>
+#include <braid/nn/optim/clip.h>
 #include <braid/nn/optim/sgd.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/transformer.h>

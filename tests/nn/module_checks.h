@@ -4,10 +4,10 @@
 
 #include <gmock/gmock.h>
 
-#include <braid/autograd/gradcheck.h>
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/autograd/value_and_grad.h>
+#include <braid/autograd/verify/gradcheck.h>
 #include <braid/core/random.h>
 
 namespace braid::nn {

@@ -4,8 +4,8 @@
 
 #include <braid/autograd/ops.h>
 #include <braid/autograd/value_and_grad.h>
-#include <braid/nn/clip.h>
 #include <braid/nn/optim/adam.h>
+#include <braid/nn/optim/clip.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/transformer.h>
 #include <tests/support.h>

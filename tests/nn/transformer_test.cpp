@@ -10,8 +10,8 @@
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rms_norm.h>
-#include <braid/nn/clip.h>
 #include <braid/nn/optim/adam.h>
+#include <braid/nn/optim/clip.h>
 #include <braid/nn/saving.h>
 
 #include "tests/nn/module_checks.h"

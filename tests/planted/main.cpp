@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <apps/common/run_main.h>
 #include <braid/autograd/ops.h>
 #include <braid/autograd/value_and_grad.h>
-#include <examples/common/run_main.h>
 #include <tests/planted/errors.h>
 #include <tests/planted/setting.h>
 

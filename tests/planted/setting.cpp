@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include <braid/autograd/detail/differences.h>
 #include <braid/autograd/ops.h>
+#include <braid/autograd/verify/detail/differences.h>
 #include <braid/mhc/ops/mhc_read.h>
 #include <braid/mhc/ops/sinkhorn.h>
 
@@ -23,19 +23,21 @@ std::vector<Shape> shapes_of_mhc(int connections) {
   return shapes;
 }
 
-/// The streams behind some connections around layers that add a bias.
+/// The streams after some connections around layers that add a bias.
 Var mhc_connections(Vars x) {
   const mhc::Mixing mixing("sinkhorn", kStreams, {.iterations = kSinkhornIterations});
   mhc::Streams streams(x[0]);
   for (std::size_t i = 1; i < x.size(); i += 4)
-    streams.write(streams.read({x[i + 1], x[i + 2], x[i + 3], mixing, kEps}, mhc::Path::fused) + x[i]);
+    streams.write(streams.read(mhc::MHCMaps{
+                      .phi = x[i + 1], .alpha = x[i + 2], .bias = x[i + 3], .mixing = mixing, .eps = kEps}) +
+                  x[i]);
   return streams.value();
 }
 
-/// The same with given maps: h_pre, h_post, h_res.
+/// A connection with given maps: h_pre, h_post, h_res.
 Var static_connection(Vars x) {
   mhc::Streams streams(x[0]);
-  streams.write(streams.read({x[2], x[3], x[4]}, mhc::Path::fused) + x[1]);
+  streams.write(streams.read(mhc::StreamMaps{.h_pre = x[2], .h_post = x[3], .h_res = x[4]}) + x[1]);
   return streams.value();
 }
 
@@ -82,9 +84,7 @@ std::vector<Alone> all_alone() {
       {"rotary_embedding", {heads}, [](Vars x) { return rotary_embedding(x[0]); }},
       {"cross_entropy", {{2, 4, 11}}, [](Vars x) { return cross_entropy(x[0], tokens()); }},
       {"reduce_streams", {kXs}, [](Vars x) { return mhc::reduce_streams(x[0]); }},
-      {"sinkhorn",
-       {{2, kStreams, kStreams}},
-       [](Vars x) { return mhc::sinkhorn_knopp(x[0], kSinkhornIterations, mhc::Marginal::columns, mhc::Path::fused); }},
+      {"sinkhorn", {{2, kStreams, kStreams}}, [](Vars x) { return mhc::sinkhorn_knopp(x[0], kSinkhornIterations); }},
       {"read_streams", kStaticShapes, static_connection},
       {"write_streams", kStaticShapes, static_connection},
       {"mhc_read", shapes_of_mhc(1), mhc_connections},
@@ -121,7 +121,6 @@ Detour::Detour(int index, Rng& rng)
                   .streams = kStreams,
                   .sinkhorn_iterations = kSinkhornIterations,
                   .stream_embedding = true,
-                  .path = mhc::Path::fused,
                   .dtype = DType::f64},
                  kChannels, index, rng),
       vector(zeros({kChannels}, DType::f64)),

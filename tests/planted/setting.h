@@ -1,7 +1,7 @@
 #pragma once
 #include <string_view>
 
-#include <braid/autograd/gradcheck.h>
+#include <braid/autograd/verify/gradcheck.h>
 #include <braid/mhc/connection.h>
 #include <braid/nn/transformer.h>
 

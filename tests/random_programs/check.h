@@ -1,4 +1,5 @@
 #pragma once
+#include <braid/autograd/composed.h>
 #include <tests/random_programs/program.h>
 
 namespace braid::programs {
@@ -41,5 +42,16 @@ std::optional<Failure> check_program(const Program& program);
 /// The same bits in a second run and on three threads. Sets the number of threads of the process.
 std::optional<Failure> check_bits(const GradcheckFunction& f, const std::vector<Tensor>& inputs);
 std::optional<Failure> check_bits(const Program& program);
+
+// The forms of fused ops, as settings spell them.
+template <class F>
+auto fused(F f) {
+  return f();
+}
+template <class F>
+auto composed(F f) {
+  const Composed scope(Composed::Ops::connections);
+  return f();
+}
 
 }  // namespace braid::programs

@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <apps/common/progress.h>
+#include <apps/common/run_main.h>
 #include <braid/core/parallel.h>
-#include <examples/common/progress.h>
-#include <examples/common/run_main.h>
 #include <tests/random_programs/modules.h>
 #include <tests/random_programs/print.h>
 #include <tests/random_programs/shrink.h>

@@ -8,7 +8,7 @@
 
 #include <braid/core/random.h>
 #include <braid/mhc/connection.h>
-#include <braid/mhc/mixing.h>
+#include <braid/mhc/mixings/mixing.h>
 
 namespace braid::programs {
 namespace {

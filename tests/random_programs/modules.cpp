@@ -21,7 +21,6 @@ mhc::ConnectionConfig connection_config(const ModulePlan& plan) {
           .head = static_cast<mhc::StreamHead>(plan.head),
           .stream_embedding = plan.stream_embedding != 0,
           .sublayers = 2 * plan.blocks,
-          .path = plan.composed != 0 ? mhc::Path::reference : mhc::Path::fused,
           .keep_every = plan.keep_every,
           .dtype = DType::f64};
 }
@@ -96,7 +95,8 @@ CheckedModule check_body(const Body& body, const ModulePlan& plan, bool bits, Rn
     Body with_params = body;
     auto next = inputs.begin() + 1;
     for_each_param(with_params, [&](const std::string&, Var& param) { param = *next++; });
-    return std::as_const(with_params)(inputs.front());
+    const auto evaluate = [&] { return std::as_const(with_params)(inputs.front()); };
+    return plan.composed != 0 ? composed(evaluate) : fused(evaluate);
   };
   if (bits) {
     const auto failure = check_bits(f, single);

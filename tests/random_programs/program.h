@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <braid/autograd/gradcheck.h>
+#include <braid/autograd/verify/gradcheck.h>
 #include <braid/core/random.h>
 #include <braid/core/reduce.h>
 

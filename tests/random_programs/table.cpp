@@ -1,5 +1,7 @@
 #include <tests/random_programs/table.h>
 
+#include <tests/random_programs/check.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -61,6 +63,10 @@ std::vector<std::int64_t> some_axes(const Shape& shape, Rng& rng) {
 double pick(std::initializer_list<double> values, Rng& rng) {
   return values.begin()[rng.below(static_cast<std::int64_t>(values.size()))];
 }
+
+Setting form(Rng& rng) { return rng.below(4) == 0 ? Setting{"composed", 1} : Setting{"fused", 0}; }
+
+Var in_form(const Setting& form, const std::function<Var()>& f) { return form.number == 0 ? fused(f) : composed(f); }
 
 Setting number(Rng& rng) { return real(static_cast<double>(rng.below(17) - 8) / 8); }
 

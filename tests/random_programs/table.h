@@ -40,5 +40,8 @@ std::vector<std::int64_t> some_axes(const Shape& shape, Rng& rng);
 double pick(std::initializer_list<double> values, Rng& rng);
 /// A number that f32 holds, in [-1, 1].
 Setting number(Rng& rng);
+/// Fused or, in a quarter of the cases, composed; and f() in that form.
+Setting form(Rng& rng);
+Var in_form(const Setting& form, const std::function<Var()>& f);
 
 }  // namespace braid::programs

@@ -1,9 +1,38 @@
 #!/usr/bin/python3 -B
-"""core <- autograd <- nn <- mhc <- dist: each folder includes only what stands to its left; SIMD and oneDNN stay where they live."""
+"""The order of the library: modules, and the folders inside them; SIMD, oneDNN, MPI and JSON stay where they live.
 
+layering_test.py --graph prints which folders each folder includes, lowest first.
+"""
+
+import sys
 import unittest
 
-from repository import LAYERS, ROOT, includes, sources
+from repository import LAYERS, ROOT, included, includes, is_umbrella, sources
+
+# Folders that count as another: a tensor converts and fills itself by kernels, which take its elements (CONTRIBUTING.md).
+ONE_FOLDER = {"core/kernels": "core"}
+
+
+def folder(path):
+    """The folder of a file; a detail/ counts as its parent."""
+    parts = [part for part in path.parts[:-1] if part != "detail"]
+    return ONE_FOLDER.get("/".join(parts), "/".join(parts))
+
+
+def graph():
+    """For each folder of the library the others it includes. Umbrella headers, which only include, are left out."""
+    edges = {}
+    for path in (path for layer in LAYERS for path in sources(layer) if not is_umbrella(path)):
+        edges.setdefault(folder(path), set()).update({folder(other) for other in included(path)} - {folder(path)})
+    return edges
+
+
+def in_order(edges):
+    """The folders, each after all that it includes. Those that are part of a cycle, or include one, are left out."""
+    order = []
+    while new := sorted(name for name in edges if name not in order and edges[name] <= set(order)):
+        order += new
+    return order
 
 
 class Layering(unittest.TestCase):
@@ -13,7 +42,7 @@ class Layering(unittest.TestCase):
                 for layer in LAYERS for path in sources(layer) for name in includes(path)
                 if forbidden(path, name)]
 
-    def test_each_folder_includes_only_what_stands_to_its_left(self):
+    def test_each_module_includes_only_those_to_its_left(self):
         def to_the_right(path, name):
             if not name.startswith("braid/"):
                 return False
@@ -21,16 +50,25 @@ class Layering(unittest.TestCase):
             return layer not in LAYERS or LAYERS.index(layer) > LAYERS.index(path.parts[0])
         self.assertEqual(self.offenders(to_the_right), [])
 
+    def test_folders_include_each_other_in_one_direction(self):
+        edges = graph()
+        self.assertEqual({name: edges[name] for name in edges if name not in in_order(edges)}, {})
+
+    def test_detail_is_for_the_library_alone(self):
+        self.assertEqual([f"{path} includes {name}"
+                          for folder in ("apps", "examples", "bench") for path in sources(folder) for name in includes(path)
+                          if name.startswith("braid/") and "/detail/" in name], [])
+
     def test_only_kernels_and_mixings_know_of_simd(self):
         self.assertEqual(self.offenders(lambda path, name: name.startswith("hwy/") and (
-            path.parent.name not in ("kernels", "mixings") or not path.name.endswith((".cpp", "-inl.h")))), [])
+            not {"kernels", "mixings"} & set(path.parts) or not path.name.endswith((".cpp", "-inl.h")))), [])
 
     def test_kernels_know_of_no_ops(self):
         self.assertEqual(self.offenders(lambda path, name: path.parent.name == "kernels" and "/ops/" in name), [])
 
     def test_only_gemm_knows_of_onednn(self):
         self.assertEqual(self.offenders(lambda path, name: name.startswith(("dnnl", "oneapi/")) and
-                                        str(path) != "core/gemm.cpp"), [])
+                                        str(path) != "core/products/gemm.cpp"), [])
 
     def test_only_dist_knows_of_mpi(self):
         self.assertEqual(self.offenders(lambda path, name: name == "mpi.h" and path.parts[:2] != ("dist", "detail")), [])
@@ -43,5 +81,14 @@ class Layering(unittest.TestCase):
                                         (path.parent / name).suffix == ".h" and (ROOT / path.parent / name).exists()), [])
 
 
+def print_graph():
+    edges = graph()
+    for name in in_order(edges) + sorted(set(edges) - set(in_order(edges))):
+        print(f"{name:28} <- {', '.join(sorted(edges[name]))}")
+
+
 if __name__ == "__main__":
-    unittest.main()
+    if sys.argv[1:] == ["--graph"]:
+        print_graph()
+    else:
+        unittest.main()

@@ -1,11 +1,10 @@
 #!/usr/bin/python3 -B
 """No file is forgotten: every source stands in its folder's list, every header that users need is installed."""
 
-import pathlib
 import re
 import unittest
 
-from repository import LAYERS, OPTIONAL, ROOT, includes, sources
+from repository import LAYERS, OPTIONAL, ROOT, included, sources
 
 
 def listed(folder):
@@ -16,13 +15,8 @@ def listed(folder):
 
 
 def is_public(path):
-    """Headers in kernels/, detail/ and mixings/ are for the library alone."""
-    return path.suffix == ".h" and not {"kernels", "detail", "mixings"} & set(path.parts)
-
-
-def included(path):
-    """The files of the library that a file includes, by their paths in the tree."""
-    return {pathlib.Path(name).relative_to("braid") for name in includes(path) if name.startswith("braid/")}
+    """Headers in kernels/ and detail/, and those that end in -inl.h, are for the library alone."""
+    return path.suffix == ".h" and not path.name.endswith("-inl.h") and not {"kernels", "detail"} & set(path.parts)
 
 
 def with_all_that_they_include(headers):

@@ -10,7 +10,7 @@ import unittest
 from repository import ROOT
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^(?:<!-- ((?:examples|bench)/[\w/]+\.\w+) -->\n)?```(cpp|cmake)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^(?:<!-- ((?:apps|bench|examples)/[\w/]+\.\w+) -->\n)?```(cpp|cmake)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Readme(unittest.TestCase):
@@ -21,7 +21,7 @@ class Readme(unittest.TestCase):
             with self.subTest(f"{page}: {code.partition(chr(10))[0]}"):
                 if language == "cmake" and not source:
                     continue  # lines for a project of the reader's
-                self.assertTrue(source, "the line above the block must be <!-- examples/NAME.cpp -->")
+                self.assertTrue(source, "the line above the block must be <!-- examples/NAME.cpp --> or name a file of apps/ or bench/")
                 self.assertIn(code, (ROOT / source).read_text())
 
     def test_code_is_marked_as_such(self):

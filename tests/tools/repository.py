@@ -18,3 +18,14 @@ def sources(folder):
 def includes(path):
     """The included names of a file, in order, without brackets or quotes."""
     return re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', (ROOT / path).read_text(), re.MULTILINE)
+
+
+def included(path):
+    """The files of the library that a file includes, by their paths in the tree."""
+    return {pathlib.Path(name).relative_to("braid") for name in includes(path) if name.startswith("braid/")}
+
+
+def is_umbrella(path):
+    """Headers that only include others, such as autograd/ops.h."""
+    lines = [line for line in (ROOT / path).read_text().splitlines() if line and not line.startswith("//")]
+    return all(line.startswith("#") for line in lines)

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <braid/core/detail/utf8.h>
+#include <braid/core/utf8.h>
 
 namespace braid::nn::detail {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <braid/core/detail/safetensors_header.h>
 #include <braid/core/error.h>
+#include <braid/core/files/safetensors_header.h>
 #include <braid/nn/text/detail/byte_level.h>
 
 namespace braid::nn::detail {

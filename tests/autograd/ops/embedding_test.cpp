@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <braid/autograd/gradcheck.h>
 #include <braid/autograd/value_and_grad.h>
+#include <braid/autograd/verify/gradcheck.h>
 #include <braid/core/random.h>
 
 namespace braid::embedding_test {

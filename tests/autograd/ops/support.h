@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <braid/autograd/gradcheck.h>
+#include <braid/autograd/verify/gradcheck.h>
 #include <braid/core/map.h>
 #include <braid/core/random.h>
 #include <braid/core/tensor.h>

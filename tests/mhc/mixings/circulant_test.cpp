@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <braid/core/matmul.h>
-#include <braid/mhc/mixing.h>
+#include <braid/core/products/matmul.h>
+#include <braid/mhc/mixings/mixing.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc::circulant_test {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <braid/mhc/mixing.h>
+#include <braid/mhc/mixings/mixing.h>
 #include <tests/mhc/support.h>
 #include <tests/support.h>
 
@@ -11,10 +11,10 @@ namespace {
 
 constexpr double kScales[] = {1, 3, 10, 30};
 
-Tensor projection(const Mixing& mixing, const Tensor& logits) { return mixing(logits, Path::fused).value(); }
+Tensor projection(const Mixing& mixing, const Tensor& logits) { return mixing(logits).value(); }
 
 Tensor gradient(const Mixing& mixing, const Tensor& logits, const Tensor& cotangent) {
-  return vjp([&](const Var& l) { return mixing(l, Path::fused); }, cotangent, logits)[0];
+  return vjp([&](const Var& l) { return mixing(l); }, cotangent, logits)[0];
 }
 
 double largest(const Tensor& x) { return largest_difference(x, zeros(x.shape(), x.dtype())); }

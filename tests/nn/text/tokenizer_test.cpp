@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include <braid/core/detail/utf8.h>
 #include <braid/core/error.h>
 #include <braid/core/random.h>
+#include <braid/core/utf8.h>
 #include <tests/support.h>
 
 namespace braid::nn::tokenizer_test {

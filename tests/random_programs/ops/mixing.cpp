@@ -11,11 +11,6 @@ namespace {
 
 using mhc::Mixing;
 
-Setting path(Rng& rng) {
-  return rng.below(4) == 0 ? Setting{"mhc::Path::reference", 1} : Setting{"mhc::Path::fused", 0};
-}
-mhc::Path path_of(const Setting& s) { return s.number == 0 ? mhc::Path::fused : mhc::Path::reference; }
-
 /// Every mixing of up to three streams.
 const std::vector<Mixing>& mixings() {
   static const std::vector<Mixing> all = [] {
@@ -44,9 +39,9 @@ std::vector<int> logits(Builder& b) {
   return {b.bounded(b.of_shape(b.rng().below(2) == 0 ? Shape{m} : Shape{1 + b.rng().below(2), m}), 4)};
 }
 
-std::optional<Settings> mixing_and_path(Shapes x, Rng& rng) {
+std::optional<Settings> mixing_and_form(Shapes x, Rng& rng) {
   auto settings = mixing_that([&](const Mixing& m) { return m.logits() == x[0][-1]; }, rng);
-  if (settings) settings->push_back(path(rng));
+  if (settings) settings->push_back(form(rng));
   return settings;
 }
 
@@ -58,7 +53,7 @@ std::vector<int> matrices(Builder& b) {
 std::optional<Settings> sinkhorn_settings(Shapes x, Rng& rng) {
   if (x[0].rank() < 2 || x[0][-1] != x[0][-2] || x[0][-1] == 0) return std::nullopt;
   const Setting exact = rng.below(2) == 0 ? Setting{"mhc::Marginal::columns", 0} : Setting{"mhc::Marginal::rows", 1};
-  return Settings{integer(1 + rng.below(6)), exact, path(rng)};
+  return Settings{integer(1 + rng.below(6)), exact, form(rng)};
 }
 
 std::optional<Settings> temperature(Shapes, Rng& rng) { return Settings{real(pick({0.5, 1, 2}, rng))}; }
@@ -102,19 +97,23 @@ Var one_map(Vars x, const Settings& s) {
 
 std::vector<Op> mixing_ops() {
   return {
-      {"Mixing", logits, mixing_and_path,
-       [](Vars x, const Settings& s) { return Mixing(s[0].code, s[1].integer())(x[0], path_of(s[2])); },
-       "mhc::Mixing(\"#0\", #1)($0, #2)"},
+      {"Mixing", logits, mixing_and_form,
+       [](Vars x, const Settings& s) { return in_form(s[2], [&] { return Mixing(s[0].code, s[1].integer())(x[0]); }); },
+       "#2([&] { return mhc::Mixing(\"#0\", #1)($0); })"},
       {"compose_maps", map_parameters, mixing_and_map, one_map,
        "mhc::compose_maps({$0, $1, $2, mhc::Mixing(\"#0\", #1), 1e-5}, $3).#2"},
       {"sinkhorn_knopp", matrices, sinkhorn_settings,
        [](Vars x, const Settings& s) {
-         return mhc::sinkhorn_knopp(x[0], s[0].integer(), static_cast<mhc::Marginal>(s[1].integer()), path_of(s[2]));
+         return in_form(s[2], [&] {
+           return mhc::sinkhorn_knopp(x[0], s[0].integer(), static_cast<mhc::Marginal>(s[1].integer()));
+         });
        },
-       "mhc::sinkhorn_knopp($0, #0, #1, #2)"},
+       "#2([&] { return mhc::sinkhorn_knopp($0, #0, #1); })"},
       {"doubly_stochastic", matrices, sinkhorn_settings,
-       [](Vars x, const Settings& s) { return mhc::doubly_stochastic(x[0], 2, s[0].integer(), path_of(s[2])); },
-       "mhc::doubly_stochastic($0, 2, #0, #2)"},
+       [](Vars x, const Settings& s) {
+         return in_form(s[2], [&] { return mhc::doubly_stochastic(x[0], 2, s[0].integer()); });
+       },
+       "#2([&] { return mhc::doubly_stochastic($0, 2, #0); })"},
       {"simplex_softmax", one_within(20, has_axes), temperature,
        [](Vars x, const Settings& s) { return mhc::simplex_softmax(x[0], s[0].number); },
        "mhc::simplex_softmax($0, #0)"},

@@ -66,10 +66,7 @@ std::vector<int> history(Builder& b) {
   return operands;
 }
 
-std::optional<Settings> path(Shapes, Rng& rng) {
-  return Settings{rng.below(4) == 0 ? Setting{"mhc::Path::reference", 1} : Setting{"mhc::Path::fused", 0}};
-}
-mhc::Path path_of(const Settings& s) { return s[0].number == 0 ? mhc::Path::fused : mhc::Path::reference; }
+std::optional<Settings> any_form(Shapes, Rng& rng) { return Settings{form(rng)}; }
 
 std::optional<Settings> count(Shapes, Rng& rng) { return Settings{integer(1 + rng.below(3))}; }
 
@@ -92,12 +89,14 @@ std::vector<Op> stream_ops() {
          return mhc::reduce_streams(x[0], static_cast<mhc::StreamReduction>(s[0].integer()));
        },
        "mhc::reduce_streams($0, #0)"},
-      {"read_streams", with_streams(read), path,
-       [](Vars x, const Settings& s) { return mhc::read_streams(x[0], x[1], path_of(s)); },
-       "mhc::read_streams($*, #0)"},
-      {"write_streams", with_streams(write), path,
-       [](Vars x, const Settings& s) { return mhc::write_streams(x[0], x[1], x[2], x[3], path_of(s)); },
-       "mhc::write_streams($*, #0)"},
+      {"read_streams", with_streams(read), any_form,
+       [](Vars x, const Settings& s) { return in_form(s[0], [&] { return mhc::read_streams(x[0], x[1]); }); },
+       "#0([&] { return mhc::read_streams($*); })"},
+      {"write_streams", with_streams(write), any_form,
+       [](Vars x, const Settings& s) {
+         return in_form(s[0], [&] { return mhc::write_streams(x[0], x[1], x[2], x[3]); });
+       },
+       "#0([&] { return mhc::write_streams($*); })"},
       {"scale_groups", with_streams(scaled), none,
        [](Vars x, const Settings&) { return mhc::scale_groups(x[0], x[1]); }, "mhc::scale_groups($*)"},
       {"mix_groups", with_streams(mixed), none,

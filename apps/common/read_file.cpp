@@ -1,0 +1,14 @@
+#include "read_file.h"
+
+#include <braid/core/files/regular_file.h>
+
+namespace braid::examples {
+
+std::string read_file(const std::filesystem::path& path) {
+  detail::RegularFile file(path.string(), path);
+  std::string content(file.size(), '\0');
+  file.read(content.data(), content.size());
+  return content;
+}
+
+}  // namespace braid::examples

@@ -1,0 +1,130 @@
+#include "run_info.h"
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <thread>
+
+#include <fmt/chrono.h>
+#include <hwy/targets.h>
+
+#include <braid/core/error.h>
+#include <braid/core/parallel.h>
+#include <braid/core/products/gemm.h>
+#include <braid/core/products/matmul_precision.h>
+
+namespace braid::examples {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string first_line(const fs::path& file) {
+  std::string line;
+  std::getline(std::ifstream(file) >> std::ws, line);
+  return line;
+}
+
+/// The .git of the checkout around `folder`, or of a worktree what its .git file names.
+fs::path git_folder(fs::path folder) {
+  std::error_code none;
+  for (; !fs::exists(folder / ".git", none); folder = folder.parent_path())
+    if (folder == folder.parent_path()) return {};
+  const fs::path git = folder / ".git";
+  const std::string named = fs::is_regular_file(git, none) ? first_line(git) : "";
+  return named.starts_with("gitdir: ") ? folder / named.substr(8) : git;
+}
+
+/// The commit that a packed reference has, in lines of `commit name`.
+std::string packed(const fs::path& git, const std::string& reference) {
+  std::ifstream file(git / "packed-refs");
+  for (std::string line; std::getline(file, line);)
+    if (line.ends_with(" " + reference)) return line.substr(0, line.find(' '));
+  return "";
+}
+
+/// What HEAD stands for, be it a commit or not.
+std::string head_of(const fs::path& git) {
+  const std::string head = first_line(git / "HEAD"), common = first_line(git / "commondir");
+  if (!head.starts_with("ref: ")) return head;
+  const fs::path references = common.empty() ? git : git / common;
+  const std::string commit = first_line(references / head.substr(5));
+  return commit.empty() ? packed(references, head.substr(5)) : commit;
+}
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown";
+}
+
+}  // namespace
+
+fs::path program_folder() {
+  std::error_code missing;
+  const fs::path program = fs::read_symlink("/proc/self/exe", missing);
+  return missing ? fs::current_path() : program.parent_path();
+}
+
+std::string git_commit() {
+  const std::string commit = head_of(git_folder(program_folder()));
+  const bool is_one = !commit.empty() && commit.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return is_one ? commit : "unknown";
+}
+
+std::string instruction_set(DType dtype) {
+  const std::int64_t targets = hwy::SupportedTargets();
+  std::string text = hwy::TargetName(targets & -targets);  // the best one is the lowest bit
+  if (dtype == DType::bf16) text += fmt::format(", bf16 by {}", bf16_products());
+  if (const int parts = braid::detail::parts_of_f32(); parts > 0)
+    text += fmt::format(", f32 as {} bf16 by {}", parts, bf16_products());
+  return text;
+}
+
+nlohmann::ordered_json machine_info() {
+  utsname system{};
+  uname(&system);
+  return {{"processor", processor()},
+          {"instruction_set", instruction_set()},
+          {"cores", std::thread::hardware_concurrency()},
+          {"threads", num_threads()},
+          {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
+          {"compiler", __VERSION__}};
+}
+
+std::string time_stamp() {
+  return fmt::format("{:%Y%m%d-%H%M%S}",
+                     fmt::localtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+}
+
+bool run_script(const std::string& script, const std::vector<std::string>& arguments, const std::string& needs) {
+  const std::string path = (program_folder() / "plots" / script).string();
+  std::vector<const char*> line{path.c_str()};
+  for (const std::string& argument : arguments) line.push_back(argument.c_str());
+  line.push_back(nullptr);
+  pid_t child = 0;
+  int status = 0;
+  posix_spawnattr_t attributes;  // the script can be interrupted, whatever this thread blocks
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  const int error = posix_spawn(&child, path.c_str(), nullptr, &attributes, const_cast<char**>(line.data()), environ);
+  posix_spawnattr_destroy(&attributes);
+  if (error == 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+  fmt::print(stderr, "{} {} did not succeed (it needs {})\n", path, fmt::join(arguments, " "), needs);
+  return false;
+}
+
+bool run_plot_script(const std::string& script, const fs::path& in, const fs::path& out) {
+  return run_script(script, {in.string(), out.string()}, "/usr/bin/python3 with matplotlib");
+}
+
+}  // namespace braid::examples

@@ -1,0 +1,152 @@
+#include "run_main.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <new>
+
+#include <CLI/CLI.hpp>
+
+#include <braid/core/parallel.h>
+#include <braid/core/utf8.h>
+#include <braid/mhc/mixings/composed.h>
+
+namespace braid::examples {
+namespace {
+
+/// Thrown after --help.
+struct Finished {};
+
+/// `text` as one line of UTF-8: spaces for control characters, question marks for bytes that are no characters.
+std::string one_line(std::string_view text) {
+  std::string line;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t start = at;
+    const auto point = detail::next_code_point(text, at);
+    if (!point)
+      ++at, line += '?';
+    else if (*point < 0x20 || (*point >= 0x7F && *point < 0xA0))
+      line += ' ';
+    else
+      line += text.substr(start, at - start);
+  }
+  return line;
+}
+
+int failed(std::string_view name, std::string_view why, int code = 2) {
+  std::fputs(fmt::format("{}: {}\n", name, why).c_str(), stderr);
+  return code;
+}
+
+/// Where one of the three standard streams is closed, the next file that is opened would take its place.
+void reserve_standard_streams() {
+  int file = 0;
+  while ((file = open("/dev/null", O_RDONLY)) >= 0 && file <= STDERR_FILENO) {
+  }
+  if (file >= 0) close(file);
+}
+
+bool stdout_took_everything() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
+  pollfd reader{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0;  // a pipe that nobody reads
+}
+
+int guarded(std::string_view name, const std::function<int()>& body) {
+  try {
+    num_threads();
+    mhc::composed();
+    return body();
+  } catch (...) {
+    const Failure failure = current_failure();
+    return failure.code == 0 ? 0 : failed(name, failure.why, failure.code);
+  }
+}
+
+template <class T>
+bool is_number(const std::string& text) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if constexpr (std::is_floating_point_v<T>)
+    if (!std::isfinite(value)) return false;
+  return error == std::errc() && stop == end;
+}
+
+/// CLI11 would take 0x10 and 010, -1 for 2^64 - 1, and nan.
+void check_numbers(CLI::App& app) {
+  const auto require = [](CLI::Option* option, const char* what, bool (*is_one)(const std::string&)) {
+    option->check([=](const std::string& text) {
+      return is_one(text) ? std::string() : fmt::format("must be {} but is '{}'", what, text);
+    });
+  };
+  for (CLI::Option* option : app.get_options([](const CLI::Option*) { return true; })) {
+    const std::string type = option->get_type_name();
+    if (type.starts_with("INT")) require(option, "a whole number", is_number<std::int64_t>);
+    if (type.starts_with("UINT")) require(option, "a whole number from 0 to 2^64 - 1", is_number<std::uint64_t>);
+    if (type.starts_with("FLOAT")) require(option, "a finite number", is_number<double>);
+  }
+}
+
+}  // namespace
+
+Failure current_failure() {
+  try {
+    throw;
+  } catch (const Finished&) {
+    return {"", 0};
+  } catch (const NonFiniteError& error) {
+    return {one_line(error.what()), 3};
+  } catch (const std::bad_alloc&) {
+    return {"what it was asked to do does not fit into memory", 2};
+  } catch (const std::exception& error) {
+    return {one_line(error.what()), 2};
+  }
+}
+
+int run_main(std::string_view name, const std::function<int()>& body) {
+  reserve_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
+  const int code = guarded(name, body);
+  return code != 0 || stdout_took_everything() ? code : failed(name, "stdout: not everything could be written");
+}
+
+int run_main(std::string_view name, std::string_view what_it_shows, int argc, char** argv,
+             const std::function<void()>& body) {
+  return run_main(name, [&] {
+    CLI::App app{std::string(what_it_shows)};
+    parse_command_line(app, argc, argv);
+    body();
+    return 0;
+  });
+}
+
+void parse_command_line(CLI::App& app, int argc, char** argv) {
+  check_numbers(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    app.exit(help);
+    throw Finished();
+  } catch (const CLI::ParseError& error) {
+    throw ValueError(error.what());
+  }
+}
+
+void add_matmul_precision(CLI::App& app, MatmulPrecision& precision) {
+  app.add_option_function<std::string>(
+         "--matmul-precision", [&precision](const std::string& name) { precision = matmul_precision(name); },
+         "of products of f32, as PyTorch has it: highest (default), high or medium, which rounds factors to bf16")
+      ->check(CLI::IsMember({"highest", "high", "medium"}));
+}
+
+void check_utf8(std::string_view option, std::string_view text) {
+  check_value(detail::is_utf8(text), "{}: must be UTF-8 but is '{}'", option, text);
+}
+
+}  // namespace braid::examples

@@ -1,0 +1,98 @@
+#include "vocabulary.h"
+
+#include <algorithm>
+
+#include <braid/core/error.h>
+#include <braid/core/utf8.h>
+
+#include "read_file.h"
+
+namespace braid::examples {
+namespace {
+
+/// Code points of UTF-8 text.
+std::u32string code_points(std::string_view text, std::string_view what) {
+  std::u32string points;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto point = detail::next_code_point(text, at);
+    check_value(point.has_value(), "{}: must be UTF-8 but no character starts at offset {} with byte 0x{:02X}", what,
+                at, static_cast<unsigned char>(text[at]));
+    points.push_back(*point);
+  }
+  return points;
+}
+
+std::string utf8(std::u32string_view points) {
+  std::string text;
+  for (const char32_t point : points) detail::append_utf8(text, point);
+  return text;
+}
+
+}  // namespace
+
+Vocabulary Vocabulary::of_characters(std::string_view text, std::string_view what) {
+  Vocabulary vocabulary;
+  std::u32string& characters = vocabulary.characters_ = code_points(text, what);
+  std::ranges::sort(characters);
+  characters.erase(std::ranges::unique(characters).begin(), characters.end());
+  vocabulary.unit_ = "characters";
+  vocabulary.size_ = std::ssize(characters);
+  return vocabulary;
+}
+
+Vocabulary Vocabulary::of_tokenizer(const std::filesystem::path& file) {
+  Vocabulary vocabulary;
+  vocabulary.tokenizer_json_ = read_file(file);
+  vocabulary.tokenizer_ = nn::Tokenizer::parse(vocabulary.tokenizer_json_, file.string());
+  vocabulary.size_ = vocabulary.tokenizer_->vocab();
+  return vocabulary;
+}
+
+Vocabulary Vocabulary::of_numbers(std::int64_t size) {
+  Vocabulary vocabulary;
+  vocabulary.size_ = size;
+  return vocabulary;
+}
+
+std::int64_t Vocabulary::size() const { return size_; }
+
+std::vector<std::int32_t> Vocabulary::encode(std::string_view text, std::string_view what,
+                                             bool add_special_tokens) const {
+  const std::u32string points = code_points(text, what);  // throws at what is none
+  if (tokenizer_) return tokenizer_->encode(text, {.add_special_tokens = add_special_tokens});
+  check_value(!characters_.empty(), "{}: is text, but the vocabulary is one of numbers: there was no tokenizer", what);
+  std::vector<std::int32_t> ids;
+  for (const char32_t point : points) {
+    const auto found = std::ranges::lower_bound(characters_, point);
+    check_value(found != characters_.end() && *found == point, "{}: '{}' is none of the {} characters that there are",
+                what, utf8({&point, 1}), size_);
+    ids.push_back(static_cast<std::int32_t>(found - characters_.begin()));
+  }
+  return ids;
+}
+
+std::string Vocabulary::decode(std::span<const std::int32_t> ids) const {
+  std::string text;
+  for (const std::int32_t id : ids) {
+    if (tokenizer_)
+      text += tokenizer_->token(id).value_or("\uFFFD");
+    else if (characters_.empty())
+      text += std::to_string(id) + " ";
+    else
+      detail::append_utf8(text, characters_[static_cast<std::size_t>(id)]);
+  }
+  return text;
+}
+
+std::int32_t Vocabulary::start() const {
+  const auto line_break = std::ranges::lower_bound(characters_, U'\n');
+  if (line_break != characters_.end() && *line_break == U'\n')
+    return static_cast<std::int32_t>(line_break - characters_.begin());
+  return tokenizer_ ? eos().value_or(tokenizer_->id("\n").value_or(0)) : 0;
+}
+
+std::optional<std::int32_t> Vocabulary::eos() const { return tokenizer_ ? tokenizer_->eos() : std::nullopt; }
+
+std::string Vocabulary::alphabet() const { return utf8(characters_); }
+
+}  // namespace braid::examples

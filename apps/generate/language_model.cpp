@@ -1,0 +1,73 @@
+#include "language_model.h"
+
+#include <nlohmann/json.hpp>
+
+#include <braid/core/error.h>
+#include <braid/core/files/checksum.h>
+#include <braid/nn/pretrained/pretrained.h>
+#include <braid/nn/saving.h>
+
+#include "../common/read_file.h"
+#include "../train_lm/saved_run.h"
+
+namespace braid::generate {
+namespace {
+
+namespace fs = std::filesystem;
+using examples::Model;
+using examples::Vocabulary;
+
+/// The ids of "eos_token_id", one or a list, in a file that may be missing.
+std::set<std::int32_t> ends_in(const fs::path& file) {
+  std::set<std::int32_t> ends;
+  if (!fs::exists(file)) return ends;
+  const auto config = nlohmann::json::parse(examples::read_file(file), nullptr, /*allow_exceptions=*/false);
+  check<FileError>(config.is_object(), "{}: must be a JSON object", file.string());
+  const auto ids = config.value("eos_token_id", nlohmann::json());
+  for (const auto& id : ids.is_array() ? ids : nlohmann::json::array({ids}))
+    if (id.is_number_integer()) ends.insert(id.get<std::int32_t>());
+  return ends;
+}
+
+LanguageModel with_ends(Model model, Vocabulary vocabulary, std::set<std::int32_t> ends) {
+  if (const auto eos = vocabulary.eos()) ends.insert(*eos);
+  return {std::move(model), std::move(vocabulary), std::move(ends)};
+}
+
+Vocabulary vocabulary_of(const train_lm::SavedRun& run, std::int64_t size, const fs::path& folder) {
+  if (!run.alphabet.empty()) return Vocabulary::of_characters(run.alphabet, folder.string());
+  if (run.tokenizer_checksum.empty()) return Vocabulary::of_numbers(size);
+  const fs::path file = folder / "tokenizer.json";
+  Vocabulary vocabulary = Vocabulary::of_tokenizer(file);
+  check<FileError>(checksum(vocabulary.tokenizer_json()) == run.tokenizer_checksum,
+                   "{}: is not the tokenizer that the run has learned", file.string());
+  return vocabulary;
+}
+
+}  // namespace
+
+LanguageModel load_model(const fs::path& folder) {
+  Vocabulary vocabulary = Vocabulary::of_tokenizer(folder / "tokenizer.json");
+  std::set<std::int32_t> ends = ends_in(folder / "config.json");
+  ends.merge(ends_in(folder / "generation_config.json"));
+  Rng none;
+  Model model = nn::load_pretrained(folder, [&](const nn::TransformerConfig& config, int sublayer) {
+    return mhc::Connection({.kind = mhc::ConnectionKind::residual}, config.channels, sublayer, none);
+  });
+  return with_ends(std::move(model), std::move(vocabulary), std::move(ends));
+}
+
+LanguageModel load_run(const fs::path& folder) {
+  const train_lm::SavedRun run = train_lm::load_run(folder);
+  const auto embedding = run.parameters.find("embedding.weight");
+  check<FileError>(embedding != run.parameters.end() && embedding->second.rank() == 2,
+                   "{}: the checkpoint has no embedding", folder.string());
+  const std::int64_t vocab = embedding->second.size(0);
+  Vocabulary vocabulary = vocabulary_of(run, vocab, folder);
+  Rng replaced;
+  Model model = examples::make_model(run.training, vocab, replaced);
+  nn::from_tensors(model, run.parameters, folder.string());
+  return with_ends(std::move(model), std::move(vocabulary), {});
+}
+
+}  // namespace braid::generate

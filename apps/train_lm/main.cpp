@@ -1,0 +1,313 @@
+// Trains a small transformer on characters or tokens: the main example. `train_lm --help` lists the flags.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <braid/core/files/atomic_file.h>
+#include <braid/core/parallel.h>
+#include <braid/core/products/gemm.h>
+#include <braid/nn/summary.h>
+
+#include "../common/json_lines.h"
+#include "../common/over_ranks.h"
+#include "../common/progress.h"
+#include "../common/read_file.h"
+#include "../common/run_folder.h"
+#include "../common/run_info.h"
+#include "../common/run_main.h"
+#include "../common/tensorboard.h"
+#include "../common/trainer.h"
+#include "checkpoint.h"
+#include "config.h"
+#include "interruption.h"
+#include "lines.h"
+#include "sample.h"
+#include "upcycling.h"
+
+namespace braid::train_lm {
+namespace {
+
+namespace fs = std::filesystem;
+using examples::Corpus;
+using examples::Ranks;
+using examples::Trainer;
+using Json = nlohmann::ordered_json;
+
+/// The files of a run.
+struct Folder {
+  fs::path path;
+  fs::path config() const { return path / "config.json"; }
+  fs::path tokenizer() const { return path / "tokenizer.json"; }
+  fs::path metrics() const { return path / "metrics.jsonl"; }
+  fs::path telemetry() const { return path / "telemetry.jsonl"; }
+  fs::path gradients() const { return path / "gradients.jsonl"; }
+  fs::path samples() const { return path / "samples.jsonl"; }
+  fs::path events() const { return path / "events.out.tfevents.braid"; }  // TensorBoard looks for tfevents
+  fs::path picture() const { return path / "loss.png"; }
+  fs::path report() const { return path / "report.html"; }
+};
+
+void check_folder(const Config& config, const Folder& folder) {
+  const bool holds_run = fs::exists(folder.config()) || has_checkpoint(folder.path);
+  check<FileError>(holds_run || !config.resume, "--resume: {} holds no run", folder.path.string());
+  check_value(!holds_run || config.resume, "--out: {} holds a run; continue it with --resume or name another folder",
+              folder.path.string());
+  check_value(holds_run || !fs::exists(folder.metrics()), "--out: {} holds other results; name another folder",
+              folder.path.string());
+}
+
+/// Returns whether there is a checkpoint. Without one the run is that which config.json describes, and starts again.
+bool resume(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
+  auto state = load_checkpoint(folder.path, trainer.state(), config, corpus);
+  if (state) {
+    trainer.restore(std::move(*state));
+  } else {
+    const auto earlier =
+        nlohmann::json::parse(examples::read_file(folder.config()), nullptr, /*allow_exceptions=*/false);
+    const auto is_text = [&](const char* key) { return earlier.contains(key) && earlier[key].is_string(); };
+    check<FileError>(earlier.is_object() && is_text("text_checksum") && is_text("tokenizer_checksum"),
+                     "{}: must be the configuration of a run", folder.config().string());
+    check_same_run(earlier, earlier["text_checksum"], earlier["tokenizer_checksum"], config, corpus);
+  }
+  check_value(trainer.step() <= config.training.steps, "--resume: the run is at step {} already, past --steps {}",
+              trainer.step(), config.training.steps);
+  return state.has_value();
+}
+
+/// Drops the lines of steps that will be taken again, those past `step`, and says when lines of earlier steps are
+/// missing. Reads all before it writes.
+void rewind(const Folder& folder, std::int64_t step) {
+  std::map<fs::path, examples::KeptLines> kept;
+  for (const fs::path& path : {folder.metrics(), folder.telemetry(), folder.gradients(), folder.samples()})
+    if (fs::exists(path)) kept[path] = examples::json_lines_until(path, step);
+  if (fs::exists(folder.events())) kept[folder.events()].text = examples::events_until(folder.events(), step);
+  for (const auto& [path, lines] : kept) write_file_atomically(path, [&](std::ostream& file) { file << lines.text; });
+  if (const std::int64_t last = kept[folder.metrics()].last_step; step >= 0 && last != step)
+    examples::say("{}: lines are missing: the last one is of step {} but the checkpoint of step {}\n",
+                  folder.metrics().string(), last, step);
+}
+
+void write_config(const Config& config, const Folder& folder, const Corpus& corpus) {
+  Json json = to_json(config);
+  json["text_checksum"] = corpus.checksum();
+  json["tokenizer_checksum"] = corpus.tokenizer_checksum();
+  json["git_commit"] = examples::git_commit();
+  json["machine"] = examples::machine_info();
+  if (const std::string& tokenizer = corpus.vocabulary().tokenizer_json(); !tokenizer.empty())
+    write_file_atomically(folder.tokenizer(), [&](std::ostream& file) { file << tokenizer; });
+  write_file_atomically(folder.config(), [&](std::ostream& file) { file << json.dump(2) << "\n"; });
+}
+
+/// Of the step that comes next.
+void check_gradients(const Folder& folder, const Trainer& trainer, examples::Progress& progress) {
+  const nn::PrecisionReport report = trainer.precision();
+  progress.message(fmt::format("step {:>6}  gradients\n{}", trainer.step() + 1, report.table(10)));
+  examples::JSONLines(folder.gradients()).append_lines(json_lines(report, trainer.step() + 1));
+}
+
+/// Ends the run unless it shall leave out such steps.
+void check_nonfinite(const Config& config, std::int64_t step, const std::string& what) {
+  check<examples::NonFiniteError>(
+      config.skip_nonfinite,
+      "step {}: {} is not finite; try a smaller --lr or --clip, a longer --warmup, or --on-nonfinite skip", step, what);
+}
+
+void report_nonfinite(const Config& config, std::int64_t step, const std::string& what, examples::Progress& progress) {
+  check_nonfinite(config, step, what);
+  progress.message(fmt::format("step {:>6}  left out: {} is not finite", step, what));
+}
+
+double evaluate(const Trainer& trainer) {
+  const double loss = trainer.evaluate();
+  check<examples::NonFiniteError>(std::isfinite(loss), "step {}: the held-out loss is not finite; try a smaller --lr",
+                                  trainer.step());
+  return loss;
+}
+
+/// The first line of a run that starts from the model of another one: what its connections change.
+void report_origin(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
+  const double before = held_out_of_origin(config, corpus), now = evaluate(trainer), difference = now - before;
+  const std::string step = config.origin->step > 0 ? fmt::format(" at step {}", config.origin->step) : "";
+  examples::say("init: {}{} has the held-out loss {:.6f}; with {} connections it is {:.6f}, {:+.1e}{}\n",
+                config.init.string(), step, before, config.training.connection.kind, now, difference,
+                std::abs(difference) > 0.01 * before ? ": they change what the model computes" : "");
+  examples::JSONLines(folder.metrics()).append({{"step", 0}, {"val_loss", now}, {"init_val_loss", before}});
+  if (config.tensorboard) examples::EventFile(folder.events()).append(0, {{"loss/held_out", now}});
+  save_if_best(folder.path, trainer.state(), now, config, corpus);
+}
+
+/// What the model writes now: `length` characters or tokens.
+std::string sample(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer,
+                   std::int64_t length) {
+  const Rng rng = Rng(config.training.seed, ~std::uint64_t{0}).split();  // apart from the draws of training
+  std::string text = sample_text(trainer.model(), corpus, length, rng);
+  examples::JSONLines(folder.samples()).append({{"step", trainer.step()}, {"text", text}});
+  return text;
+}
+
+/// A `live` page will be written again. Returns false, with the reason on stderr, when it cannot.
+bool write_report(const Folder& folder, bool live) {
+  std::vector<std::string> arguments{fs::absolute(folder.path), "--out", fs::absolute(folder.report())};
+  if (live) arguments.emplace_back("--live");
+  return examples::run_script("report.py", arguments, "/usr/bin/python3");
+}
+
+/// Returns whether it was interrupted.
+bool train(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer, const Ranks& ranks) {
+  const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
+  const auto due = [&](std::int64_t every) { return trainer.step() % every == 0 || trainer.step() == steps; };
+  examples::JSONLines metrics(folder.metrics());
+  std::optional<examples::EventFile> events;
+  if (config.tensorboard) events.emplace(folder.events());
+  examples::Progress progress("step", steps, trainer.step(), /*may_draw=*/ranks.size() == 1);
+  bool saved = has_checkpoint(folder.path) || config.init.empty();
+  bool reporting = config.report && write_report(folder, /*live=*/true);
+  while (trainer.step() < steps && !ranks.any(interrupted())) {
+    if (config.check_gradients > 0 && (trainer.step() + 1) % config.check_gradients == 0)
+      check_gradients(folder, trainer, progress);
+    const auto start = std::chrono::steady_clock::now();
+    const examples::StepResult result = trainer.train_step();
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    const double speed = static_cast<double>(tokens) / elapsed.count();
+    if (!result.nonfinite.empty()) report_nonfinite(config, trainer.step(), result.nonfinite, progress);
+
+    std::optional<double> held_out;
+    if (due(config.eval_every)) {
+      held_out = evaluate(trainer);
+      save_if_best(folder.path, trainer.state(), *held_out, config, corpus);
+      progress.message(
+          fmt::format("step {:>6}  train loss {:.4f}  held-out loss {:.4f}", trainer.step(), result.loss, *held_out));
+    }
+    metrics.append(metrics_line(trainer, result, held_out, speed));
+    if (events) events->append(trainer.step(), scalars(trainer, result, held_out, speed));
+    if (config.telemetry_every > 0 && due(config.telemetry_every)) {
+      const std::vector<mhc::ConnectionStats> stats = trainer.telemetry();
+      examples::JSONLines(folder.telemetry()).append_lines(mhc::json_lines(stats, trainer.step()));
+      if (events) events->append(trainer.step(), scalars(stats));
+    }
+    if (reporting && held_out && trainer.step() < steps) {
+      // Each id of a sample reads a window, where a step reads a batch, and back: this costs what a few steps cost.
+      const std::int64_t length = std::min(config.sample, 16 * config.training.batch);
+      if (length > 0) sample(config, folder, corpus, trainer, length);
+      reporting = write_report(folder, /*live=*/true);
+    }
+    saved = due(config.checkpoint_every);
+    if (saved) save_checkpoint(folder.path, trainer.state(), config, corpus);
+    progress.update(trainer.step(), fmt::format("loss {:.4f} | {:.1f}k tokens/s", result.loss, speed / 1000));
+  }
+  if (!saved) save_checkpoint(folder.path, trainer.state(), config, corpus);
+  progress.finish();
+  return ranks.any(interrupted());
+}
+
+/// The same on the other ranks, which write nothing.
+bool follow(const Config& config, Trainer& trainer, const Ranks& ranks) {
+  const std::int64_t steps = config.training.steps;
+  while (trainer.step() < steps && !ranks.any(interrupted())) {
+    const examples::StepResult result = trainer.train_step();
+    if (!result.nonfinite.empty()) check_nonfinite(config, trainer.step(), result.nonfinite);
+    if (trainer.step() % config.eval_every == 0 || trainer.step() == steps) evaluate(trainer);
+  }
+  return ranks.any(interrupted());
+}
+
+/// What a run starts from, on stdout.
+void introduce(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer) {
+  examples::say("{}\n{}\n", to_json(config).dump(), nn::summary(trainer.model()));
+  if (config.training.dtype == DType::bf16)
+    examples::say(
+        "bf16: products by {}{}\n", bf16_products(),
+        bf16_products() == std::string_view("f32") ? ", this processor has none: half the memory, no faster" : "");
+  if (config.training.matmul_precision != MatmulPrecision::highest && braid::detail::parts_of_f32() == 0)
+    examples::say("--matmul-precision {}: f32's own products, for which this processor has nothing faster\n",
+                  name(config.training.matmul_precision));
+  examples::say("text: {} {} of {}; {} held out. Results: {}\n", corpus.size(), corpus.vocabulary().unit(),
+                corpus.vocab(), corpus.size() - corpus.train_size(), folder.path.string());
+  if (config.resume) examples::say("resumed at step {}\n", trainer.step());
+}
+
+/// Throws where a rank would find other bits than rank 0.
+void check_same_everywhere(const Config& config, const Corpus& corpus, const Ranks& ranks) {
+  ranks.check_same("instruction set", examples::instruction_set(config.training.dtype));
+  ranks.check_same("text", corpus.checksum());
+  ranks.check_same("tokenizer", corpus.tokenizer_checksum());
+  Json mine = to_json(config);
+  mine["text"] = mine["tokenizer"] = "";  // where they are, is not what they say
+  mine["on_nonfinite"] = config.skip_nonfinite ? "skip" : "stop";
+  const Json first = Json::parse(ranks.broadcast(mine.dump()));
+  if (!ranks.any(mine != first)) return;
+  for (const auto& [key, value] : first.items()) ranks.check_same(key, mine.value(key, Json()).dump());
+}
+
+/// Rank 0, or the only one.
+int lead(Config config, const Corpus& corpus, Trainer& trainer, const Ranks& ranks) {
+  const Folder folder{config.out};
+  if (!config.resume) examples::make_results_folder(folder.path);
+  const examples::FolderLock lock(folder.path);
+  check_folder(config, folder);  // another process may have been faster
+  const bool resumed = config.resume && resume(config, folder, corpus, trainer);
+  rewind(folder, resumed ? trainer.step() : -1);
+  write_config(config, folder, corpus);
+  share_state(trainer.state(), config, ranks);
+
+  introduce(config, folder, corpus, trainer);
+  if (ranks.any(config.origin && !resumed)) report_origin(config, folder, corpus, trainer);
+  config.origin.reset();  // its memory
+  bool stopped = false;
+  try {
+    stopped = train(config, folder, corpus, trainer, ranks);
+  } catch (const examples::NonFiniteError&) {
+    if (config.report) write_report(folder, /*live=*/false);
+    throw;
+  }
+  if (examples::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
+    examples::say("picture: {}\n", folder.picture().string());
+  const bool samples = !stopped && config.sample > 0;
+  const std::string text = samples ? sample(config, folder, corpus, trainer, config.sample) : "";
+  if (config.report && write_report(folder, /*live=*/false)) examples::say("report: {}\n", folder.report().string());
+  if (stopped) {
+    examples::say("interrupted at step {}; continue with --resume --out {}\n", trainer.step(), folder.path.string());
+    return 130;
+  }
+  if (samples) examples::say("\n--- sample ---\n{}\n", text);
+  return 0;
+}
+
+int run(Config config, const Ranks& ranks) {
+  if (config.threads > 0) set_num_threads(config.threads);
+  set_matmul_precision(config.training.matmul_precision);
+  check_value(config.training.blocks >= ranks.size(),
+              "--blocks: {} ranks need as many blocks, or more, but there are {}", ranks.size(),
+              config.training.blocks);
+  if (ranks.is_first()) check_folder(config, {config.out});
+  const Corpus corpus = examples::read_corpus(config.text, config.tokenizer, config.training.context);
+  check_same_everywhere(config, corpus, ranks);
+  Trainer trainer(config.training, corpus, ranks);
+  if (config.origin) start_from_origin(config, corpus, trainer);
+  if (ranks.is_first()) return lead(std::move(config), corpus, trainer, ranks);
+  config.origin.reset();
+  share_state(trainer.state(), config, ranks);
+  if (ranks.any(false)) evaluate(trainer);
+  return follow(config, trainer, ranks) ? 130 : 0;
+}
+
+}  // namespace
+}  // namespace braid::train_lm
+
+int main(int argc, char** argv) {
+  using namespace braid::train_lm;
+  std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads stdout any more
+  return braid::examples::run_main("train_lm", [&] {
+    catch_interrupts();
+    return braid::examples::over_ranks(
+        "train_lm", [&](const braid::examples::Ranks& ranks) { return run(parse(argc, argv), ranks); });
+  });
+}

@@ -1,0 +1,135 @@
+#include "saved_run.h"
+
+#include <charconv>
+#include <cmath>
+
+#include <braid/core/files/checksum.h>
+#include <braid/core/files/regular_file.h>
+#include <braid/core/files/safetensors_header.h>
+#include <braid/nn/pretrained/config.h>
+#include <braid/nn/pretrained/pretrained.h>
+
+namespace braid::train_lm {
+namespace {
+
+namespace fs = std::filesystem;
+using detail::excerpt;
+
+/// Throws UnreadableFile when the file cannot be read, another FileError when it is damaged.
+SafetensorsFile load_verified(const fs::path& path) {
+  SafetensorsFile file = load_safetensors(path);
+  const auto stored = file.metadata.extract("checksum");
+  check<FileError>(!stored.empty(), "{}: the checkpoint has no checksum", path.string());
+  const std::string actual = checksum(file.tensors, file.metadata);
+  check<FileError>(stored.mapped() == actual, "{}: the checkpoint is damaged: its checksum must be {} but is {}",
+                   path.string(), excerpt(stored.mapped()), actual);
+  return file;
+}
+
+}  // namespace
+
+const std::string& Checkpoint::entry(const std::string& key) const {
+  const auto found = file.metadata.find(key);
+  check<FileError>(found != file.metadata.end(), "{}: the checkpoint has no '{}'", path.string(), key);
+  return found->second;
+}
+
+template <class T>
+T Checkpoint::number(const std::string& key) const {
+  const std::string& text = entry(key);
+  T value{};
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool ok =
+      error == std::errc() && stop == text.data() + text.size() && std::isfinite(static_cast<double>(value));
+  check<FileError>(ok, "{}: the checkpoint's '{}' must be a {} number but is '{}'", path.string(), key,
+                   std::is_integral_v<T> ? "whole" : "finite", excerpt(text));
+  return value;
+}
+template double Checkpoint::number(const std::string&) const;
+template std::int64_t Checkpoint::number(const std::string&) const;
+template std::uint64_t Checkpoint::number(const std::string&) const;
+
+nlohmann::json Checkpoint::config() const {
+  auto config = nlohmann::json::parse(entry("config"), nullptr, /*allow_exceptions=*/false);
+  check<FileError>(config.is_object(), "{}: the checkpoint's 'config' must be a JSON object", path.string());
+  return config;
+}
+
+nn::NamedTensors Checkpoint::tensors(std::string_view prefix) const {
+  nn::NamedTensors chosen;
+  for (const auto& [name, tensor] : file.tensors)
+    if (name.starts_with(prefix)) chosen.emplace(name.substr(prefix.size()), tensor);
+  return chosen;
+}
+
+fs::path next_checkpoint(const fs::path& folder) { return folder / "checkpoint.next.safetensors"; }
+fs::path last_checkpoint(const fs::path& folder) { return folder / "checkpoint.safetensors"; }
+fs::path previous_checkpoint(const fs::path& folder) { return folder / "checkpoint.previous.safetensors"; }
+fs::path best_checkpoint(const fs::path& folder) { return folder / "best.safetensors"; }
+
+bool has_checkpoint(const fs::path& folder) {
+  return fs::exists(next_checkpoint(folder)) || fs::exists(last_checkpoint(folder)) ||
+         fs::exists(previous_checkpoint(folder));
+}
+
+std::optional<Checkpoint> newest_checkpoint(const fs::path& folder) {
+  std::string damage;
+  for (const fs::path& path : {next_checkpoint(folder), last_checkpoint(folder), previous_checkpoint(folder)}) {
+    if (!fs::exists(path)) continue;
+    try {
+      return Checkpoint{path, load_verified(path), damage};
+    } catch (const detail::UnreadableFile&) {
+      throw;  // it may be whole, and the next save would replace it
+    } catch (const FileError& error) {
+      if (damage.empty()) damage = error.what();
+    }
+  }
+  check<FileError>(damage.empty(), "{}", damage);
+  return std::nullopt;
+}
+
+SavedRun load_run(const fs::path& folder) {
+  const std::optional<Checkpoint> saved = newest_checkpoint(folder);
+  check<FileError>(saved.has_value(), "{}: holds no checkpoint", folder.string());
+  SavedRun run{.training = {},
+               .alphabet = saved->entry("alphabet"),
+               .tokenizer_checksum = saved->entry("tokenizer_checksum"),
+               .parameters = saved->tensors("model.")};
+  run.step = saved->number<std::int64_t>("step");
+  const nlohmann::json config = saved->config();
+  try {
+    run.training.connection = examples::connection_options(config);
+    for (const auto& [key, value] : {std::pair("layers", &run.training.layers),
+                                     {"channels", &run.training.channels},
+                                     {"heads", &run.training.heads},
+                                     {"context", &run.training.context}})
+      *value = config.at(key).get<std::int64_t>();
+    run.training.dtype = config.value("dtype", "f32") == "bf16" ? DType::bf16 : DType::f32;
+    if (config.contains("architecture"))
+      run.training.architecture =
+          nn::detail::parse_pretrained_config(saved->path.string(), config["architecture"].dump()).config;
+  } catch (const nlohmann::json::exception& error) {
+    throw FileError(fmt::format("{}: the checkpoint's 'config' is not that of a run: {}", saved->path.string(),
+                                excerpt(error.what())));
+  }
+  return run;
+}
+
+SavedRun load_origin(const fs::path& folder) {
+  if (has_checkpoint(folder)) return load_run(folder);
+  const bool pretrained = fs::exists(folder / "config.json");
+  check<FileError>(pretrained, "{}: holds neither the checkpoint of a run nor the config.json of a pretrained model",
+                   folder.string());
+  const nn::Transformer<> model = nn::load_pretrained(folder);
+  const nn::TransformerConfig& c = model.config;
+  SavedRun origin{.training = {}, .alphabet = "", .tokenizer_checksum = "", .parameters = nn::to_tensors(model)};
+  origin.pretrained = true;
+  origin.training.architecture = c;
+  origin.training.layers = c.layers;
+  origin.training.channels = c.channels;
+  origin.training.heads = c.heads;
+  origin.training.context = c.context;
+  return origin;
+}
+
+}  // namespace braid::train_lm

@@ -1,0 +1,41 @@
+#pragma once
+
+namespace braid {
+
+/// While one is alive, the fused ops that this thread calls run their composed forms: the same function built from
+/// other ops, without a kernel or a hand-written vjp of its own. Slower; values and gradients agree to rounding.
+///
+///     const Composed composed;
+///     auto [loss, grads] = step(model, tokens, targets);
+///
+/// Scopes nest. checkpoint() recomputes its function with the forms that the forward pass used.
+class Composed {
+ public:
+  /// Which fused ops a scope is about.
+  enum class Ops {
+    all,          ///< those of autograd and of hyper-connections
+    connections,  ///< those of hyper-connections alone, composed of autograd's fused ops: a fair baseline for
+                  ///< benchmarks
+  };
+  explicit Composed(Ops ops = Ops::all);
+  ~Composed() { current() = before_; }
+  Composed(const Composed&) = delete;
+  Composed& operator=(const Composed&) = delete;
+
+  /// Whether such ops run their composed forms on this thread.
+  static bool active(Ops ops = Ops::all);
+
+  /// The scopes that are alive on this thread, to be entered again elsewhere.
+  struct State {
+    bool all = false, connections = false;
+  };
+  static State state() { return current(); }
+  explicit Composed(State state) : before_(current()) { current() = state; }
+
+ private:
+  static State& current();
+
+  State before_;
+};
+
+}  // namespace braid

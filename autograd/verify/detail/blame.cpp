@@ -1,0 +1,108 @@
+#include <braid/autograd/verify/detail/blame.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <braid/autograd/verify/detail/differences.h>
+#include <braid/autograd/verify/detail/trials.h>
+
+namespace braid::detail {
+namespace {
+
+constexpr int kAttempts = 4;  // the errors of an op's elements may cancel along a direction
+
+/// The op nearest to the output whose vjp is wrong along random directions.
+std::optional<std::size_t> wrong_op_along_directions(Trials& trials) {
+  std::optional<std::size_t> last;
+  bool first = true;
+  for (const std::vector<Trial>& round : trials.rounds()) {
+    Directions directions = trials.directions_of(round);
+    if (first) trials.move_all_else(directions);
+    first = false;
+    const std::vector<Outcome> outcomes = trials.run(round, directions);
+    std::vector<Trial> suspects;
+    for (std::size_t i = 0; i < round.size(); ++i)
+      if (outcomes[i].verdict == Verdict::wrong) suspects.push_back(round[i]);
+    const std::vector<Outcome> again = trials.run(suspects, directions, 1e-3);
+    for (std::size_t i = 0; i < suspects.size(); ++i)
+      if (again[i].verdict == Verdict::wrong) last = std::max(last.value_or(0), suspects[i].op);
+  }
+  return last;
+}
+
+std::optional<std::size_t> wrong_op(Trials& trials) {
+  std::optional<std::size_t> op;
+  for (int attempt = 0; attempt < kAttempts && !op; ++attempt) op = wrong_op_along_directions(trials);
+  return op;
+}
+
+/// `op 'rms_norm' (#37 of 112)`
+std::string place_of(const Recording& base, std::size_t op) {
+  const auto is_op = [](const Recording::Op& o) { return !o.inputs.empty(); };
+  const auto end = base.ops.begin() + static_cast<std::ptrdiff_t>(op) + 1;
+  return fmt::format("op '{}' (#{} of {})", base.ops[op].name, std::count_if(base.ops.begin(), end, is_op),
+                     std::count_if(base.ops.begin(), base.ops.end(), is_op));
+}
+
+/// The element where the vjp is wrong for an input, in words; empty when it is right.
+std::string wrong_input(Trials& trials, std::size_t index, std::size_t input) {
+  const Recording& base = trials.base();
+  const Recording::Op& op = base.ops[index];
+  const ValueId value = *op.inputs[input];
+  Trial trial{index, {}};
+  for (std::size_t same = input; same < op.inputs.size(); ++same)
+    if (op.inputs[same] == value) trial.inputs.push_back(same);
+  const Directions directions = trials.directions_of({trial});
+  if (!trials.is_wrong(trial, directions)) return "";
+  const Tensor& x = base.value(value);
+  const Tensor direction = directions.at(value).contiguous();
+  const std::int64_t element = bisect(x.numel(), [&](std::int64_t begin, std::int64_t end) {
+    return trials.is_wrong(trial, {{value, only(direction, begin, end)}});
+  });
+  const Outcome outcome = trials.run({trial}, {{value, only(direction, element, element + 1)}}).front();
+  if (outcome.verdict != Verdict::wrong)  // the errors of several elements cancelled on the way
+    return fmt::format("input {} {}", input, x.shape());
+  const double size = direction.data<double>()[element];
+  return fmt::format("input {} {}, {}: analytic {:.10g}, numeric {:.10g}", input, x.shape(),
+                     element_name(x.shape(), element), outcome.analytic / size, outcome.numeric.value / size);
+}
+
+/// What is wrong with an op.
+std::string accuse(Trials& trials, std::size_t index) {
+  const Recording& base = trials.base();
+  const Recording::Op& op = base.ops[index];
+  if (const auto leak = std::ranges::find(trials.leaks(), index, &Replay::Leak::op); leak != trials.leaks().end())
+    return fmt::format(
+        "no vjp is wrong: a gradient is lost at {}, whose input {} {} is a constant but depends on variables",
+        place_of(base, index), leak->input, op.constants[leak->input].shape());
+  for (std::size_t k = 0; k < kAttempts * op.inputs.size(); ++k) {
+    const std::size_t i = k % op.inputs.size();
+    if (!op.inputs[i] || base.value(*op.inputs[i]).dtype() != DType::f64) continue;
+    if (const std::string words = wrong_input(trials, index, i); !words.empty())
+      return fmt::format("first wrong vjp: {}, {}", place_of(base, index), words);
+  }
+  return fmt::format("first wrong vjp: {}: its outputs depend on variables that are not among its inputs",
+                     place_of(base, index));
+}
+
+}  // namespace
+
+std::string blame(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
+                  const BlameOptions& options) try {
+  Trials trials(f, inputs, dy, options, /*opens_checkpoints=*/false);
+  if (!trials.reached()) return "no vjp is wrong: the output of f is not on the tape";
+  const std::optional<std::size_t> op = wrong_op(trials);
+  if (!op) return "no vjp is wrong along random directions";
+  if (trials.base().ops[*op].name == std::string_view("checkpoint")) {
+    Trials inside(f, inputs, dy, options, /*opens_checkpoints=*/true);
+    if (const auto inner = wrong_op(inside)) return accuse(inside, *inner);
+  }
+  return accuse(trials, *op);
+} catch (const Error& error) {
+  return fmt::format("no vjp can be blamed: {}", error.what());
+}
+
+}  // namespace braid::detail

@@ -1,0 +1,135 @@
+#include <braid/autograd/verify/detail/differences.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <fmt/ranges.h>
+
+namespace braid::detail {
+namespace {
+
+constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+
+}  // namespace
+
+Tensor random_signs(const Shape& shape, Rng& rng) {
+  Tensor t = rand(shape, rng, DType::f64);
+  double* x = t.mutable_data<double>();
+  std::transform(x, x + t.numel(), x, [](double u) { return u < 0.5 ? u - 1.5 : u + 0.5; });
+  return t;
+}
+
+Tensor scales(const Tensor& x) {
+  Tensor t = x.clone();
+  double* data = t.mutable_data<double>();
+  const std::int64_t count = t.numel();
+  const double squares = std::inner_product(data, data + count, data, 0.0);
+  const double size = std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(count, 1)));
+  std::transform(data, data + count, data,
+                 [=](double v) { return size < 1e-12 ? 1.0 : std::max(std::abs(v), 0.1 * size); });
+  return t;
+}
+
+Tensor random_direction(const Tensor& x, Rng& rng) {
+  Tensor direction = random_signs(x.shape(), rng);
+  const Tensor size = scales(x);
+  double* d = direction.mutable_data<double>();
+  std::transform(d, d + x.numel(), size.data<double>(), d, std::multiplies<>());
+  return direction;
+}
+
+Tensor unit(const Shape& shape, std::int64_t flat) {
+  Tensor t = zeros(shape, DType::f64);
+  t.mutable_data<double>()[flat] = 1;
+  return t;
+}
+
+Tensor only(const Tensor& x, std::int64_t begin, std::int64_t end) {
+  Tensor t = zeros(x.shape(), DType::f64);
+  const Tensor all = x.contiguous();
+  std::copy(all.data<double>() + begin, all.data<double>() + end, t.mutable_data<double>() + begin);
+  return t;
+}
+
+std::int64_t bisect(std::int64_t count, const std::function<bool(std::int64_t begin, std::int64_t end)>& wrong) {
+  std::int64_t begin = 0, end = count;
+  while (end - begin > 1) {
+    const std::int64_t middle = begin + (end - begin) / 2;
+    (wrong(begin, middle) ? end : begin) = middle;
+  }
+  return begin;
+}
+
+Tensor moved(const Tensor& x, const Tensor& direction, double t) {
+  Tensor y = x.clone();
+  const Tensor d = direction.contiguous();
+  double* out = y.mutable_data<double>();
+  for (std::int64_t i = 0; i < y.numel(); ++i) out[i] += t * d.data<double>()[i];
+  return y;
+}
+
+double dot(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return 0;
+  const Tensor x = a.contiguous(), y = b.contiguous();
+  const auto product = [](double p, double q) { return q == 0 ? 0 : p * q; };  // NaN too where b does not go
+  return std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0, std::plus<>(),
+                            product);
+}
+
+double root_square_sum(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return 0;
+  const Tensor x = a.contiguous(), y = b.contiguous();
+  const auto square = [](double p, double q) { return q == 0 ? 0 : p * p * q * q; };
+  return std::sqrt(
+      std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0, std::plus<>(), square));
+}
+
+void Movement::add(const Tensor& dy, const Tensor& above, const Tensor& y, const Tensor& below, const Tensor& noise_of,
+                   double amplification) {
+  const Tensor weights = dy.contiguous(), noises = noise_of.contiguous(),
+               values[] = {above.contiguous(), y.contiguous(), below.contiguous()};
+  const double *w = weights.data<double>(), *n = noises.defined() ? noises.data<double>() : nullptr,
+               *top = values[0].data<double>(), *middle = values[1].data<double>(), *bottom = values[2].data<double>();
+  for (std::int64_t i = 0; i < weights.numel(); ++i) {
+    const double stored = kEpsilon * std::max({std::abs(top[i]), std::abs(middle[i]), std::abs(bottom[i])});
+    const double error = n == nullptr ? amplification * stored : std::max(stored, n[i]);
+    square_noise += w[i] * w[i] * error * error;  // also of what does not move: it may be too little to see
+    if (top[i] == middle[i] && bottom[i] == middle[i]) continue;
+    const double rise = w[i] * (top[i] - middle[i]), fall = w[i] * (middle[i] - bottom[i]);
+    up += rise;
+    down += fall;
+    low += std::min(rise, fall);
+    high += std::max(rise, fall);
+    noise += std::abs(w[i]) * error;
+  }
+}
+
+Moves Movement::moves(double step, double scale) const {
+  const double error = std::sqrt(square_noise) + kEpsilon * scale * std::max(std::abs(up), std::abs(down)) / step;
+  return {up, down, error, low, high, noise + error};
+}
+
+std::string element_name(const Shape& shape, std::int64_t flat) {
+  std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    index[static_cast<std::size_t>(axis)] = flat % shape[axis];
+    flat /= shape[axis];
+  }
+  return fmt::format("element [{}]", fmt::join(index, ", "));
+}
+
+std::vector<Tensor> gradients_at(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
+                                 Probe* probe) {
+  Tape tape(probe);
+  std::vector<Var> watched;
+  for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
+  const Var y = f(watched);
+  tape.backward(y, dy);
+  std::vector<Tensor> gradients;
+  for (const Var& input : watched) gradients.push_back(tape.gradient(input));
+  return gradients;
+}
+
+}  // namespace braid::detail

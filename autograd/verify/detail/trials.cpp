@@ -1,0 +1,174 @@
+#include <braid/autograd/verify/detail/trials.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <braid/autograd/verify/detail/differences.h>
+#include <braid/autograd/verify/detail/verdict.h>
+
+namespace braid::detail {
+
+/// What an op does along the directions.
+struct Trials::Course {
+  double analytic = 0, norm = 0;
+  Extrapolation numeric, deferred;
+
+  double floor() const { return 1e-3 * norm; }
+  bool settled(double tolerance) const {
+    const Derivative d = numeric.best();
+    return numeric.exhausted() || d.error <= 0.1 * tolerance * std::max(std::abs(d.value), floor());
+  }
+};
+
+Trials::Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
+               const BlameOptions& options, bool opens_checkpoints)
+    : f_(f), inputs_(inputs), options_(options), base_(opens_checkpoints), rng_(Rng(options.seed + 1).split()) {
+  Tape tape(&base_);
+  std::vector<Var> watched;
+  for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
+  const Var y = f(watched);
+  reached_ = y.requires_grad();
+  tape.backward(y, dy);
+  for (const Recording::Op& op : base_.ops)
+    if (op.deferral && op.inputs[op.deferral->input]) writers_[*op.inputs[op.deferral->input]].push_back(op.index);
+}
+
+/// The inputs on the tape that an op's own vjp answers for, or that it leaves to the op before.
+std::vector<std::size_t> Trials::inputs_of(const Recording::Op& op, bool deferred) const {
+  std::vector<std::size_t> list;
+  const auto is_f32 = [](const Tensor& t) { return t.dtype() == DType::f32; };
+  if (op.dxs.empty() || std::ranges::any_of(op.results, is_f32)) return list;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i)
+    if (op.inputs[i] && !is_f32(base_.value(*op.inputs[i])) && (op.deferral && op.deferral->input == i) == deferred)
+      list.push_back(i);
+  return list;
+}
+
+std::vector<std::vector<Trial>> Trials::rounds() const {
+  std::vector<std::vector<Trial>> rounds(5);
+  std::map<std::size_t, std::size_t> parity;
+  for (const Recording::Op& op : base_.ops) {
+    if (op.inputs.empty()) continue;
+    bool chained = op.deferral.has_value();
+    if (chained)
+      if (const auto& from = op.inputs[op.deferral->input]) parity[op.index] = 1 - parity[base_.maker(*from).index];
+    for (std::size_t i = 0; i < op.results.size(); ++i) chained |= defers(static_cast<ValueId>(op.first_output + i));
+    if (const auto own = inputs_of(op, false); !own.empty())
+      rounds[chained ? 1 + parity[op.index] : 0].push_back({op.index, own});
+    if (const auto left = inputs_of(op, true); !left.empty()) rounds[3 + parity[op.index]].push_back({op.index, left});
+  }
+  return rounds;
+}
+
+Directions Trials::directions_of(const std::vector<Trial>& trials) {
+  Directions directions;
+  for (const Trial& trial : trials)
+    for (const std::size_t input : trial.inputs) {
+      const ValueId value = *base_.ops[trial.op].inputs[input];
+      if (!directions.contains(value)) directions[value] = random_direction(base_.value(value), rng_);
+    }
+  for (const Trial& trial : trials) rest_writers_of(base_.ops[trial.op], directions);
+  return directions;
+}
+
+/// The other inputs of ops that return a deferred cotangent of this one have to rest.
+void Trials::rest_writers_of(const Recording::Op& op, Directions& directions) const {
+  for (std::size_t i = 0; i < op.results.size(); ++i)
+    if (const auto writers = writers_.find(static_cast<ValueId>(op.first_output + i)); writers != writers_.end())
+      for (const std::size_t writer : writers->second)
+        for (const auto& input : base_.ops[writer].inputs)
+          if (input) directions.erase(*input);
+}
+
+/// Where a cotangent is deferred, the op behind needs what this one computes: that, and what has no cotangent.
+std::set<ValueId> Trials::flowing(const std::vector<Trial>& trials) const {
+  std::set<ValueId> values;
+  for (const Trial& trial : trials) {
+    const Recording::Op& op = base_.ops[trial.op];
+    for (std::size_t i = 0; i < op.results.size(); ++i) {
+      const auto value = static_cast<ValueId>(op.first_output + i);
+      if (defers(value) || !op.dys[i].defined()) values.insert(value);
+    }
+  }
+  return values;
+}
+
+/// Adds one step to what is known of an op: <dys, outputs>, where a deferred cotangent belongs to the output of the op
+/// that returned it.
+void Trials::follow(const Trial& trial, Course& course, const Replay& above, const Replay& below, double step) const {
+  const auto add = [&](Movement& movement, const Tensor& dy, const Recording::Op& op, std::size_t output) {
+    const auto value = static_cast<ValueId>(op.first_output + output);
+    if (dy.defined())
+      movement.add(dy, above.computed(value), op.results[output], below.computed(value), Tensor(),
+                   options_.amplification);
+  };
+  const Recording::Op& op = base_.ops[trial.op];
+  Movement numeric;
+  for (std::size_t i = 0; i < op.results.size(); ++i) {
+    const auto writers = writers_.find(static_cast<ValueId>(op.first_output + i));
+    if (writers == writers_.end()) {
+      add(numeric, op.dys[i], op, i);
+    } else {
+      for (const std::size_t index : writers->second) {
+        const Recording::Op& writer = base_.ops[index];
+        if (!writer.dxs.empty()) add(numeric, writer.dxs[writer.deferral->input], writer, writer.deferral->output);
+      }
+    }
+  }
+  course.numeric.add(step, numeric.moves(step, 1));
+  if (!op.deferral || trial.inputs.front() != op.deferral->input) return;
+  Movement deferred;
+  add(deferred, op.dxs[op.deferral->input], op, op.deferral->output);
+  course.deferred.add(step, deferred.moves(step, 1));
+}
+
+Trials::Course Trials::start(const Trial& trial, const Directions& directions) const {
+  Course course;
+  const Recording::Op& op = base_.ops[trial.op];
+  for (const std::size_t input : trial.inputs) {
+    const auto direction = directions.find(*op.inputs[input]);
+    if (direction == directions.end() || (op.deferral && op.deferral->input == input)) continue;
+    course.analytic += dot(op.dxs[input], direction->second);
+    course.norm = std::hypot(course.norm, root_square_sum(op.dxs[input], direction->second));
+  }
+  return course;
+}
+
+Outcome Trials::finish(const Trial& trial, const Course& course) const {
+  const Derivative numeric = course.numeric.best(), deferred = course.deferred.best();
+  const double left = std::isfinite(deferred.value) ? deferred.value : 0, analytic = course.analytic + left;
+  const Verdict verdict = judge(analytic, numeric, std::max(course.floor(), 1e-3 * std::abs(left)), options_.tolerance);
+  const Recording::Op& op = base_.ops[trial.op];
+  double size = 0;
+  for (std::size_t i = 0; i < op.dys.size(); ++i) size = std::hypot(size, root_square_sum(op.dys[i], op.results[i]));
+  const bool zero = std::abs(analytic) + std::abs(numeric.value) <= 1e-15 * size;  // as far as rounding can tell
+  return {analytic, numeric, zero ? Verdict::right : verdict};
+}
+
+std::vector<Outcome> Trials::run(const std::vector<Trial>& trials, const Directions& directions, double fineness) {
+  std::vector<Course> courses;
+  for (const Trial& trial : trials) courses.push_back(start(trial, directions));
+  const std::set<ValueId> flow = flowing(trials);
+  const auto settled = [&](const Course& c) { return c.settled(options_.tolerance); };
+  const auto add = [&](double step) -> const Extrapolation& {
+    Replay above(base_, directions, flow), below(base_, directions, flow);
+    above.run(f_, inputs_, step);
+    below.run(f_, inputs_, -step);
+    leaks_.insert(leaks_.end(), above.leaks().begin(), above.leaks().end());
+    for (std::size_t t = 0; t < trials.size(); ++t) follow(trials[t], courses[t], above, below, step);
+    const auto slow = std::ranges::find_if_not(courses, settled);
+    return (slow == courses.end() ? courses.front() : *slow).numeric;
+  };
+  if (!trials.empty()) descend(fineness, add, [&](const Derivative&) { return std::ranges::all_of(courses, settled); });
+  std::vector<Outcome> outcomes;
+  for (std::size_t t = 0; t < trials.size(); ++t) outcomes.push_back(finish(trials[t], courses[t]));
+  return outcomes;
+}
+
+void Trials::move_all_else(Directions& directions) {
+  for (ValueId value = 0; value < base_.makers.size(); ++value)
+    if (const Tensor& x = base_.value(value); x.dtype() == DType::f64)
+      directions.try_emplace(value, random_direction(x, rng_));
+}
+
+}  // namespace braid::detail

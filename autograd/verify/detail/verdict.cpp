@@ -1,0 +1,91 @@
+#include <braid/autograd/verify/detail/verdict.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace braid {
+std::string_view name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::right: return "right";
+    case Verdict::wrong: return "wrong";
+    case Verdict::undecidable: return "undecidable";
+    case Verdict::kink: return "kink";
+  }
+  return "unknown";
+}
+
+std::string GradcheckResult::table() const {
+  std::vector<std::string> inputs;
+  std::map<std::string, std::vector<const CheckedDerivative*>> by_input;
+  std::size_t width = 5;
+  for (const CheckedDerivative& c : checked) {
+    if (!by_input.contains(c.input)) inputs.push_back(c.input);
+    by_input[c.input].push_back(&c);
+    width = std::max(width, c.input.size());
+  }
+  std::string text = fmt::format("{:<{}} {:>6} {:>18} {:>18} {:>9} {:>9}  verdict\n", "input", width, "checks",
+                                 "worst: analytic", "numeric", "+-", "rel.error");
+  for (const std::string& input : inputs) {
+    const auto& list = by_input[input];
+    const CheckedDerivative& worst =
+        **std::ranges::max_element(list, {}, [](const auto* c) { return detail::severity(*c); });
+    text += fmt::format("{:<{}} {:>6} {:>18.10g} {:>18.10g} {:>9.1e} {:>9.1e}  {}\n", input, width, list.size(),
+                        worst.analytic, worst.numeric, worst.uncertainty, worst.relative_error, name(worst.verdict));
+  }
+  return text;
+}
+
+}  // namespace braid
+
+namespace braid::detail {
+
+double relative_error(double analytic, const Derivative& numeric, double floor) {
+  const double size = std::max({std::abs(analytic), std::abs(numeric.value), floor});
+  const double error = std::abs(analytic - numeric.value);
+  if (!std::isfinite(error)) return std::numeric_limits<double>::infinity();
+  return error == 0 ? 0 : error / size;
+}
+
+Verdict judge(double analytic, const Derivative& numeric, double floor, double tolerance) {
+  const double allowed = tolerance * std::max({std::abs(analytic), std::abs(numeric.value), floor});
+  if (std::isnan(analytic)) return Verdict::wrong;
+  if (std::isinf(analytic)) {
+    const bool certain = numeric.error <= tolerance * std::max(std::abs(numeric.value), floor);
+    return certain ? Verdict::wrong : Verdict::undecidable;
+  }
+  const double slack = allowed + numeric.bound_error;
+  const bool between = numeric.low - slack <= analytic && analytic <= numeric.high + slack;
+  if (numeric.has_kink() && between) return Verdict::kink;
+  const double error = std::abs(analytic - numeric.value);
+  if (error > allowed + 3 * numeric.error) {
+    const bool slight_kink = numeric.high - numeric.low > 10 * numeric.bound_error;
+    return slight_kink && between ? Verdict::kink : Verdict::wrong;
+  }
+  return error <= allowed && numeric.error <= allowed ? Verdict::right : Verdict::undecidable;
+}
+
+Severity severity(const CheckedDerivative& c) {
+  const bool wrong = c.verdict == Verdict::wrong, decided = wrong || c.verdict == Verdict::right;
+  return {wrong, c.where.starts_with("element"), decided ? c.relative_error : 0};
+}
+
+std::string describe(const CheckedDerivative& c, double tolerance) {
+  return fmt::format("{}, {}: analytic {:.10g}, numeric {:.10g} +- {:.1g}, relative error {:.3g}, tolerance {:.3g}",
+                     c.input, c.where, c.analytic, c.numeric, c.uncertainty, c.relative_error, tolerance);
+}
+
+std::string without_influence(const std::vector<CheckedDerivative>& all) {
+  std::map<std::string, bool> moves;
+  for (const CheckedDerivative& c : all)
+    moves[c.input] |= std::abs(c.numeric) > c.uncertainty || c.verdict != Verdict::right;
+  std::string sentences;
+  for (const auto& [input, does] : moves)
+    if (!does) sentences += fmt::format("\nf does not depend on {}, as far as differences can tell", input);
+  return sentences;
+}
+
+}  // namespace braid::detail

@@ -1,0 +1,260 @@
+#include <braid/core/files/detail/npy_format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <ranges>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/ranges.h>
+
+#include <braid/core/detail/half.h>
+#include <braid/core/files/safetensors_header.h>
+
+namespace braid::detail {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "npy files are read as little endian");
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::uint64_t kMaxHeader = 1 << 20;  // numpy's own limit is 10,000 bytes
+
+/// The dictionary of a header.
+struct Header {
+  std::string descr;
+  bool fortran_order = false;
+  std::vector<std::int64_t> shape;
+};
+
+/// Reads a header: the literal of a Python dictionary with the keys descr, fortran_order and shape.
+class Parser {
+ public:
+  Parser(const std::string& where, std::string_view text) : where_(where), whole_(text), rest_(text) {}
+
+  Header parse() {
+    std::map<std::string, bool> seen;
+    Header header;
+    expect("{");
+    while (!accept("}")) {
+      const std::string key = quoted();
+      expect(":");
+      if (key == "descr")
+        header.descr = quoted();
+      else if (key == "fortran_order")
+        header.fortran_order = boolean();
+      else if (key == "shape")
+        header.shape = shape();
+      else
+        fail();
+      if (std::exchange(seen[key], true)) fail();
+      if (accept(",")) continue;
+      expect("}");
+      break;
+    }
+    skip_space();
+    if (seen.size() != 3 || !rest_.empty()) fail();
+    return header;
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw FileError(
+        fmt::format("{}: the header must be {{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}} or "
+                    "the like but is {}",
+                    where_, excerpt(whole_)));
+  }
+
+  void skip_space() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n"), rest_.size())); }
+
+  bool accept(std::string_view token) {
+    skip_space();
+    if (!rest_.starts_with(token)) return false;
+    rest_.remove_prefix(token.size());
+    return true;
+  }
+  void expect(std::string_view token) {
+    if (!accept(token)) fail();
+  }
+
+  std::string quoted() {
+    const char quote = accept("'") ? '\'' : accept("\"") ? '"' : '\0';
+    const std::size_t end = quote == '\0' ? rest_.npos : rest_.find(quote);
+    if (end == rest_.npos) fail();
+    std::string text(rest_.substr(0, end));
+    rest_.remove_prefix(end + 1);
+    return text;
+  }
+
+  bool boolean() {
+    if (accept("True")) return true;
+    expect("False");
+    return false;
+  }
+
+  std::int64_t integer() {
+    skip_space();
+    std::int64_t value = 0;
+    const auto [stop, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (error != std::errc() || value < 0) fail();
+    rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()));
+    accept("L");  // as Python 2 wrote it
+    return value;
+  }
+
+  std::vector<std::int64_t> shape() {
+    std::vector<std::int64_t> sizes;
+    expect("(");
+    while (!accept(")")) {
+      sizes.push_back(integer());
+      if (accept(",")) continue;
+      if (sizes.size() == 1) fail();  // (3) is a number
+      expect(")");
+      break;
+    }
+    return sizes;
+  }
+
+  const std::string& where_;
+  std::string_view whole_, rest_;
+};
+
+/// The dictionary, and how many bytes are left behind it.
+std::pair<Header, std::uint64_t> read_header(const NpySource& source) {
+  const auto require_bytes = [&](std::uint64_t bytes) {
+    check<FileError>(source.size >= bytes, "{}: expected at least {} bytes but there are {}", source.where, bytes,
+                     source.size);
+  };
+  require_bytes(10);
+  std::array<char, 8> start;
+  source.read(start.data(), start.size());
+  check<FileError>(std::string_view(start.data(), kMagic.size()) == kMagic, "{}: is no .npy: it must begin with {}",
+                   source.where, excerpt(kMagic));
+  const int version = start[6];
+  check<FileError>(version >= 1 && version <= 3 && start[7] == 0, "{}: the format must be 1.0, 2.0 or 3.0 but is {}.{}",
+                   source.where, version, int{start[7]});
+  const std::uint64_t length_bytes = version == 1 ? 2 : 4;
+  require_bytes(8 + length_bytes);
+  std::uint64_t length = 0;
+  source.read(&length, length_bytes);
+  const std::uint64_t before = 8 + length_bytes, most = std::min(source.size - before, kMaxHeader);
+  check<FileError>(length <= most, "{}: the header must take at most {} bytes but takes {}", source.where, most,
+                   length);
+  std::string text(length, ' ');
+  source.read(text.data(), length);
+  return {Parser(source.where, text).parse(), source.size - before - length};
+}
+
+/// The product of all sizes but zeros stays below 2^60, so that no stride or count of bytes overflows.
+Shape checked_shape(const NpySource& source, const std::vector<std::int64_t>& sizes) {
+  check<FileError>(sizes.size() <= Shape::kMaxRank, "{}: shape must have at most {} axes but has {}", source.where,
+                   Shape::kMaxRank, sizes.size());
+  std::int64_t product = 1;
+  for (const std::int64_t size : sizes) {
+    check<FileError>(size < (std::int64_t{1} << 60) / product,
+                     "{}: shape must have fewer than 2^60 elements but is [{}]", source.where, fmt::join(sizes, ", "));
+    product *= std::max<std::int64_t>(size, 1);
+  }
+  return Shape(sizes);
+}
+
+/// Elements of type Stored, each made into one of type T by `convert`.
+template <class Stored, class T, class F>
+Tensor converted(const NpySource& source, const Shape& shape, F convert) {
+  constexpr std::int64_t kChunk = 65536;
+  Tensor tensor(shape, dtype_of<T>());
+  T* out = tensor.mutable_data<T>();
+  std::vector<Stored> chunk(static_cast<std::size_t>(std::min(kChunk, tensor.numel())));
+  for (std::int64_t rest = tensor.numel(); rest > 0;) {
+    const std::int64_t count = std::min(rest, kChunk);
+    source.read(chunk.data(), static_cast<std::uint64_t>(count) * sizeof(Stored));
+    out = std::transform(chunk.begin(), chunk.begin() + count, out, convert);
+    rest -= count;
+  }
+  return tensor;
+}
+
+template <class T>
+Tensor as_it_is(const NpySource& source, const Shape& shape) {
+  Tensor tensor(shape, dtype_of<T>());
+  source.read(tensor.mutable_bytes(), static_cast<std::uint64_t>(tensor.numel()) * sizeof(T));
+  return tensor;
+}
+
+template <class Stored>
+Tensor integers(const NpySource& source, const Shape& shape) {
+  return converted<Stored, std::int32_t>(source, shape, [&](Stored value) {
+    check<FileError>(std::in_range<std::int32_t>(value), "{}: integers must fit 32 bits but one is {}", source.where,
+                     value);
+    return static_cast<std::int32_t>(value);
+  });
+}
+
+/// A type of elements: what a header calls it, its bytes, and how it becomes a tensor.
+struct NpyType {
+  std::string_view descr;
+  std::uint64_t item;
+  Tensor (*read)(const NpySource&, const Shape&);
+};
+constexpr std::array<NpyType, 12> kTypes{{
+    {"<f4", 4, as_it_is<float>},
+    {"<f8", 8, as_it_is<double>},
+    {"<i4", 4, as_it_is<std::int32_t>},
+    {"<f2", 2,
+     [](const NpySource& s, const Shape& shape) { return converted<std::uint16_t, float>(s, shape, from_f16); }},
+    {"|b1", 1,
+     [](const NpySource& s, const Shape& shape) {
+       return converted<std::uint8_t, std::int32_t>(s, shape, [](std::uint8_t v) { return v != 0 ? 1 : 0; });
+     }},
+    {"|i1", 1, integers<std::int8_t>},
+    {"|u1", 1, integers<std::uint8_t>},
+    {"<i2", 2, integers<std::int16_t>},
+    {"<u2", 2, integers<std::uint16_t>},
+    {"<u4", 4, integers<std::uint32_t>},
+    {"<i8", 8, integers<std::int64_t>},
+    {"<u8", 8, integers<std::uint64_t>},
+}};
+
+/// The axes of a shape, or of a tensor, from the last to the first.
+std::vector<int> reversed_axes(int rank) {
+  std::vector<int> axes;
+  for (int axis = rank - 1; axis >= 0; --axis) axes.push_back(axis);
+  return axes;
+}
+
+}  // namespace
+
+Tensor read_npy(const NpySource& source) {
+  const auto [header, bytes] = read_header(source);
+  const Shape shape = checked_shape(source, header.shape);
+  const auto* type = std::ranges::find(kTypes, header.descr, &NpyType::descr);
+  check<FileError>(type != kTypes.end(), "{}: dtype must be one of {} but is '{}'", source.where,
+                   fmt::join(kTypes | std::views::transform(&NpyType::descr), ", "), excerpt(header.descr));
+  const std::uint64_t expected = static_cast<std::uint64_t>(shape.numel()) * type->item;
+  check<FileError>(bytes == expected, "{}: {} {} must take {} bytes but {} are there", source.where, type->descr, shape,
+                   expected, bytes);
+  if (!header.fortran_order) return type->read(source, shape);
+  std::vector<std::int64_t> sizes(header.shape.rbegin(), header.shape.rend());
+  return type->read(source, Shape(sizes)).permute(reversed_axes(shape.rank())).contiguous();
+}
+
+std::string npy_header(const Tensor& tensor) {
+  const Shape& shape = tensor.shape();
+  check_dtype(tensor.dtype() != DType::bf16, "save_npy: NumPy has no bf16; convert to f32");
+  const std::string_view descr = dispatch(tensor.dtype(), [](auto zero) {
+    return std::is_same_v<decltype(zero), float> ? "<f4" : std::is_same_v<decltype(zero), double> ? "<f8" : "<i4";
+  });
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr,
+                                 fmt::join(shape.begin(), shape.end(), ", "), shape.rank() == 1 ? "," : "");
+  text.resize((10 + text.size() + 64) / 64 * 64 - 11, ' ');
+  text += '\n';
+  const auto length = static_cast<std::uint16_t>(text.size());
+  const std::string version("\1\0", 2), bytes(reinterpret_cast<const char*>(&length), sizeof(length));
+  return std::string(kMagic) + version + bytes + text;
+}
+
+}  // namespace braid::detail

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <stdexcept>
+
+#include <braid/core/products/kernels/amx-inl.h>
+#include <braid/core/products/kernels/amx.h>
+
+#if BRAID_HAS_AMX
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace braid::kernels::amx {
+
+bool is_available() {
+  static const bool available = [] {  // asked once: under a hypervisor it takes microseconds
+    constexpr int kRequestPermission = 0x1023, kTiles = 18;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
+           (d >> 22 & 1) != 0 &&  // AMX-BF16
+           syscall(SYS_arch_prctl, kRequestPermission, kTiles) == 0;
+  }();
+  return available;
+}
+
+}  // namespace braid::kernels::amx
+
+HWY_PUSH_ATTRIBUTES(BRAID_AMX)
+namespace braid::kernels::amx {
+namespace {
+
+/// Whether a group of lines on either side fills its second tile too.
+struct Halves {
+  bool rows, columns;
+};
+
+/// Tiles 0 to 3 = the product of a group of rows and one of columns. Each tile of a part is loaded once where it can
+/// be.
+template <int kParts>
+BRAID_INLINE void multiply_groups(Halves second, std::int64_t depth, const bfloat16* a, const bfloat16* b) {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  const auto load_a = [&](int part) BRAID_AMX_LAMBDA {
+    _tile_loadd(4, a + part * kSize, 64);
+    if (second.rows) _tile_loadd(5, a + (kParts + part) * kSize, 64);
+  };
+  const auto load_b = [&](int part) BRAID_AMX_LAMBDA {
+    _tile_loadd(6, b + part * kSize, 64);
+    if (second.columns) _tile_loadd(7, b + (kParts + part) * kSize, 64);
+  };
+  const auto multiply = [&]() BRAID_AMX_LAMBDA {
+    _tile_dpbf16ps(0, 4, 6);
+    if (second.columns) _tile_dpbf16ps(1, 4, 7);
+    if (second.rows) _tile_dpbf16ps(2, 5, 6);
+    if (second.rows && second.columns) _tile_dpbf16ps(3, 5, 7);
+  };
+  for (std::int64_t p = 0; p < depth; p += kDepth, a += 2 * kParts * kSize, b += 2 * kParts * kSize) {
+    load_a(kParts - 1), load_b(0), multiply();
+    if (kParts == 3) load_a(1), multiply(), load_b(1), multiply();
+    if (kParts >= 2) load_a(0), multiply(), load_b(kParts - 1), multiply();
+    if (kParts == 3) load_b(0), multiply();
+  }
+}
+
+/// Sums that still have to be added to something, or are at an edge of c.
+struct Pending {
+  std::int64_t rows = 0, columns = 0;
+  const float* from = nullptr;
+  float* c = nullptr;
+};
+
+void finish(const Pending& sums, const Product& p, const float* values) {
+  const __m512 beta = _mm512_set1_ps(p.beta);
+  for (std::int64_t j = 0; j < sums.columns; j += 16) {
+    const auto mask = static_cast<__mmask16>((1U << std::min<std::int64_t>(16, sums.columns - j)) - 1);
+    for (std::int64_t i = 0; i < sums.rows; ++i) {
+      __m512 x = _mm512_load_ps(values + i * kGroup + j);
+      if (sums.from != nullptr)
+        x = _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(mask, sums.from + i * p.from_step + j), x);
+      _mm512_mask_storeu_ps(sums.c + i * p.ldc + j, mask, x);
+    }
+  }
+}
+
+void store_tiles(Halves second, float* to, std::int64_t step) {
+  _tile_stored(0, to, 4 * step);
+  if (second.columns) _tile_stored(1, to + 16, 4 * step);
+  if (second.rows) _tile_stored(2, to + 16 * step, 4 * step);
+  if (second.rows && second.columns) _tile_stored(3, to + 16 * step + 16, 4 * step);
+}
+
+// GCC 12 does not know that its intrinsics for tiles read and write memory.
+BRAID_INLINE void order_memory() { asm volatile("" ::: "memory"); }
+
+template <int kParts>
+void multiply_parts(const Product& p) {
+  const std::int64_t group = packed_size(kParts, p.k);
+  alignas(64) float values[kGroup * kGroup];
+  Pending pending;
+  order_memory();
+  for (std::int64_t j = 0; j < p.n; j += kGroup) {
+    for (std::int64_t i = 0; i < p.m; i += kGroup) {
+      const std::int64_t rows = std::min(kGroup, p.m - i), columns = std::min(kGroup, p.n - j);
+      const Halves second{rows > kLines, columns > kLines};
+      multiply_groups<kParts>(second, p.k, p.a + i / kGroup * group, p.b + j / kGroup * group);
+      finish(pending, p, values);  // while the unit is busy
+      order_memory();
+      float* const c = p.c + i * p.ldc + j;
+      if (p.from == nullptr && rows % kLines == 0 && columns % kLines == 0) {
+        store_tiles(second, c, p.ldc);
+        pending = {};
+      } else {
+        store_tiles(second, values, kGroup);
+        pending = {rows, columns, p.from == nullptr ? nullptr : p.from + i * p.from_step + j, c};
+      }
+      order_memory();
+    }
+  }
+  finish(pending, p, values);
+}
+
+struct alignas(64) Configuration {
+  std::uint8_t palette = 1, first_row = 0, reserved[14] = {};
+  std::uint16_t bytes_of_rows[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+}  // namespace
+
+void multiply(const Product& p) {
+  static constexpr Configuration configuration;
+  _tile_loadconfig(&configuration);
+  if (p.parts == 3) multiply_parts<3>(p);
+  if (p.parts == 2) multiply_parts<2>(p);
+  if (p.parts == 1) multiply_parts<1>(p);
+  _tile_release();
+}
+
+}  // namespace braid::kernels::amx
+HWY_POP_ATTRIBUTES
+
+#else
+
+namespace braid::kernels::amx {
+
+bool is_available() { return false; }
+
+void multiply(const Product&) { throw std::logic_error("amx: not on this processor"); }
+
+}  // namespace braid::kernels::amx
+
+#endif

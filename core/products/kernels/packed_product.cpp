@@ -1,0 +1,197 @@
+#include <braid/core/products/kernels/packed_product.h>
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "braid/core/products/kernels/packed_product.cpp"
+#include <hwy/foreach_target.h>
+
+#include <braid/core/kernels/transpose-inl.h>
+#include <braid/core/kernels/vector-inl.h>
+#include <braid/core/products/kernels/block_product-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::kernels::HWY_NAMESPACE {
+namespace {
+
+// A tile of sums with 2 vectors of b and one of a fills 15 of 16 registers, 27 of 32.
+constexpr std::int64_t kRows = kManyRegisters ? 12 : 6;
+constexpr int kVectors = 2;
+
+/// Columns of a tile.
+template <class T>
+constexpr std::int64_t kColumns = kVectors * static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
+
+// What is packed at a time. A strip of b [kDepth, kColumns] stays in the first-level cache, the block of a
+// [kRowBlock, kDepth] in the second, the block of b [kDepth, kColumnBlock] in the third.
+template <class T>
+constexpr std::int64_t kDepth = 1536 / sizeof(T);
+constexpr std::int64_t kRowBlock = 96;
+constexpr std::int64_t kColumnBlock = 768;
+
+/// to [depth, kWidth] = kWidth lines side by side, of which `lines` are there; the others become zero.
+template <std::int64_t kWidth, class T>
+void pack_strip(Lines<T> x, std::int64_t lines, std::int64_t depth, T* to) {
+  if (lines == kWidth && x.line_step == 1) {
+    const hn::ScalableTag<T> d;
+    for (std::int64_t p = 0; p < depth; ++p) {
+      for_each_vector(d, kWidth, [&](std::int64_t i, auto part) HWY_ATTR {
+        part.store(part.load(d, x.data + p * x.depth_step + i), d, to + p * kWidth + i);
+      });
+    }
+    return;
+  }
+  constexpr std::int64_t kSide = kSquare<T>;
+  const std::int64_t square_lines = x.depth_step == 1 ? lines / kSide * kSide : 0;
+  const std::int64_t square_depth = depth / kSide * kSide;
+  for (std::int64_t p = 0; p < square_depth; p += kSide)
+    for (std::int64_t i = 0; i < square_lines; i += kSide)
+      transpose_square(x.data + i * x.line_step + p, x.line_step, to + p * kWidth + i, kWidth);
+  for (std::int64_t p = 0; p < depth; ++p)
+    for (std::int64_t i = p < square_depth ? square_lines : 0; i < kWidth; ++i)
+      to[p * kWidth + i] = i < lines ? x.data[i * x.line_step + p * x.depth_step] : T{0};
+}
+
+/// to [ceil(lines / kWidth), depth, kWidth]
+template <std::int64_t kWidth, class T>
+void pack(Lines<T> x, std::int64_t lines, std::int64_t depth, T* to) {
+  for (std::int64_t i = 0; i < lines; i += kWidth)
+    pack_strip<kWidth>(x.from(i, 0), std::min(kWidth, lines - i), depth, to + i * depth);
+}
+
+/// c = alpha * sums + beta * c for the elements of a vector.
+template <class T, class Elements>
+HWY_INLINE void update(Elements part, const T* sums, T alpha, T beta, T* c) {
+  const hn::ScalableTag<T> d;
+  const auto product = hn::Mul(hn::Set(d, alpha), hn::Load(d, sums));
+  part.store(beta == T{0} ? product : hn::MulAdd(hn::Set(d, beta), part.load(d, c), product), d, c);
+}
+
+/// A strip of columns of c: a holds packed rows [m], b one strip.
+template <int kCount, class T>
+void multiply_strip(const PackedProduct<T>& p, const T* a, const T* b) {
+  constexpr std::int64_t kWidth = kColumns<T>;
+  HWY_ALIGN T sums[kRows * kWidth];
+  for (std::int64_t i = 0; i < p.m; i += kRows) {
+    multiply_tile<kRows, kCount, T>(p.k, {a + i * p.k, 1, kRows}, {b, kWidth}, {sums, kWidth}, false);
+    for (std::int64_t row = 0; row < std::min(kRows, p.m - i); ++row) {
+      for_each_vector(hn::ScalableTag<T>(), p.n, [&](std::int64_t j, auto part) HWY_ATTR {
+        update(part, sums + row * kWidth + j, p.alpha, p.beta, p.c + (i + row) * p.ldc + j);
+      });
+    }
+  }
+}
+
+/// c of packed operands: strips of rows of a and of columns of b.
+template <class T>
+void multiply_packed(PackedProduct<T> p, const T* a, const T* b) {
+  const std::int64_t lanes = hn::Lanes(hn::ScalableTag<T>()), n = p.n;
+  for (std::int64_t j = 0; j < n; j += kColumns<T>, b += p.k * kColumns<T>, p.c += kColumns<T>) {
+    p.n = std::min(kColumns<T>, n - j);
+    if (p.n > lanes)
+      multiply_strip<2>(p, a, b);
+    else
+      multiply_strip<1>(p, a, b);
+  }
+}
+
+/// As many rows as are multiplied by a matrix that is read once and not packed.
+constexpr std::int64_t kFewRows = 8;
+
+/// Few rows, up to kCount, times whole vectors of columns.
+template <std::int64_t kCount, class T>
+struct FewRows {
+  static constexpr std::int64_t kLanes = hn::MaxLanes(hn::ScalableTag<T>());
+  static constexpr int kAcross = kCount <= 2 ? 4 : kCount <= 4 || kManyRegisters ? 2 : 1;  // as the registers hold
+  static constexpr std::int64_t kWidth = kAcross * kLanes;
+
+  /// The first columns of c that fill vectors; returns how many. a [p.k, kCount], of which kDepth at a time are summed
+  /// as `multiply` does it.
+  static std::int64_t multiply(const PackedProduct<T>& p, const T* a) {
+    const std::int64_t width = p.transpose_b ? kLanes : kWidth;
+    HWY_ALIGN T sums[kCount * kWidth];
+    std::int64_t j = 0;
+    for (; j + width <= p.n; j += width) {
+      for (std::int64_t begin = 0; begin < p.k; begin += kDepth<T>) {
+        const std::int64_t depth = std::min(kDepth<T>, p.k - begin);
+        const Scalars<T> rows{a + begin * kCount, 1, kCount};
+        if (p.transpose_b)
+          multiply_transposed<kCount, T>(depth, rows, {p.b + j * p.ldb + begin, p.ldb}, {sums, width});
+        else
+          multiply_tile<kCount, kAcross, T>(depth, rows, {p.b + begin * p.ldb + j, p.ldb}, {sums, width}, false);
+        const T beta = begin == 0 ? p.beta : T{1};
+        for (std::int64_t i = 0; i < p.m; ++i)
+          for (std::int64_t v = 0; v < width; v += kLanes)
+            update(Whole{}, sums + i * width + v, p.alpha, beta, p.c + i * p.ldc + j + v);
+      }
+    }
+    return j;
+  }
+};
+
+/// The same bits for few rows, in the time that it takes to read b.
+template <class T>
+std::int64_t multiply_few_rows(const PackedProduct<T>& p, T* scratch) {
+  const auto with = [&]<std::int64_t kCount>() {
+    pack<kCount>(rows_of_a(p), p.m, p.k, scratch);
+    return FewRows<kCount, T>::multiply(p, scratch);
+  };
+  if (p.m == 1) return with.template operator()<1>();
+  if (p.m == 2) return with.template operator()<2>();
+  return p.m <= 4 ? with.template operator()<4>() : with.template operator()<kFewRows>();
+}
+
+template <class T>
+std::int64_t scratch(std::int64_t m, std::int64_t n, std::int64_t k) {
+  const std::int64_t depth = round_up(std::min(k, kDepth<T>), 16);
+  const std::int64_t packed =
+      depth * (round_up(std::min(m, kRowBlock), kRows) + round_up(std::min(n, kColumnBlock), kColumns<T>));
+  return m <= kFewRows ? std::max(packed, kFewRows * k) : packed;
+}
+
+template <class T>
+void multiply(PackedProduct<T> p, T* scratch) {
+  if (p.m <= kFewRows) {
+    const std::int64_t done = multiply_few_rows(p, scratch);
+    p.n -= done;
+    p.b += p.transpose_b ? done * p.ldb : done;
+    p.c += done;
+  }
+  const Lines<T> a = rows_of_a(p), b = columns_of_b(p);
+  T* const packed_a = scratch;
+  T* const packed_b = scratch + round_up(std::min(p.m, kRowBlock), kRows) * round_up(std::min(p.k, kDepth<T>), 16);
+  PackedProduct<T> part = p;
+  for (std::int64_t j = 0; j < p.n; j += kColumnBlock) {
+    part.n = std::min(kColumnBlock, p.n - j);
+    for (std::int64_t depth = 0; depth < p.k; depth += kDepth<T>) {
+      part.k = std::min(kDepth<T>, p.k - depth);
+      part.beta = depth == 0 ? p.beta : T{1};
+      pack<kColumns<T>>(b.from(j, depth), part.n, part.k, packed_b);
+      for (std::int64_t i = 0; i < p.m; i += kRowBlock) {
+        part.m = std::min(kRowBlock, p.m - i);
+        part.c = p.c + i * p.ldc + j;
+        pack<kRows>(a.from(i, depth), part.m, part.k, packed_a);
+        multiply_packed(part, packed_a, packed_b);
+      }
+    }
+  }
+}
+
+template <class T>
+constexpr PackedProductKernels<T> kTable = {.scratch = scratch<T>, .multiply = multiply<T>, .few_rows = kFewRows};
+
+Tables<PackedProductKernels> tables() { return {kTable<float>, kTable<double>}; }
+
+}  // namespace
+}  // namespace braid::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace braid::kernels {
+
+HWY_EXPORT(tables);
+
+Tables<PackedProductKernels> packed_product_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
+
+}  // namespace braid::kernels
+#endif

@@ -1,0 +1,36 @@
+#include <braid/core/utf8.h>
+
+#include <array>
+
+namespace braid::detail {
+
+std::optional<char32_t> next_code_point(std::string_view text, std::size_t& at) {
+  constexpr std::array<char32_t, 4> kLeast = {0, 0x80, 0x800, 0x10000};  // with so many further bytes
+  const auto lead = static_cast<unsigned char>(text[at]);
+  const std::size_t more = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : 4;
+  if (more == 4 || text.size() - at <= more) return std::nullopt;
+  char32_t point = more == 0 ? lead : lead & (0x3Fu >> more);
+  for (const char next : text.substr(at + 1, more)) {
+    if ((static_cast<unsigned char>(next) & 0xC0) != 0x80) return std::nullopt;
+    point = point << 6 | (static_cast<unsigned char>(next) & 0x3Fu);
+  }
+  if (point < kLeast[more] || point > 0x10FFFF || point >> 11 == 0xD800 >> 11) return std::nullopt;
+  at += 1 + more;
+  return point;
+}
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();)
+    if (!next_code_point(text, at)) return false;
+  return true;
+}
+
+void append_utf8(std::string& text, char32_t point) {
+  const auto put = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
+  if (point < 0x80) return put(point);
+  const int more = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+  put((more == 1 ? 0xC0u : more == 2 ? 0xE0u : 0xF0u) | point >> (6 * more));
+  for (int k = more - 1; k >= 0; --k) put(0x80u | (point >> (6 * k) & 0x3Fu));
+}
+
+}  // namespace braid::detail

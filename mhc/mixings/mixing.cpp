@@ -1,0 +1,95 @@
+#include <braid/mhc/mixings/mixing.h>
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include <braid/mhc/mixings/composed.h>
+#include <braid/mhc/mixings/detail/batch.h>
+#include <braid/mhc/mixings/detail/family.h>
+
+namespace braid::mhc {
+namespace {
+
+using braid::kernels::In, braid::kernels::Out;
+
+const mixings::Family* family_of(std::string_view name, std::int64_t n) {
+  const auto all = mixings::families();
+  const auto found = std::ranges::find(all, name, &mixings::Family::name);
+  check_value(found != all.end(), "Mixing: name must be one of {} but is '{}'", fmt::join(mixing_names(), ", "), name);
+  check_value(n >= 1, "Mixing: streams must be >= 1 but is {}", n);
+  check_value((*found)->exists(n), "Mixing: {} supports {} but n is {}", name, (*found)->sizes, n);
+  return *found;
+}
+
+const MixingSettings& checked(const MixingSettings& s) {
+  check_value(s.iterations >= 1, "Mixing: iterations must be >= 1 but is {}", s.iterations);
+  check_value(s.eps >= 0, "Mixing: eps must be >= 0 but is {}", s.eps);
+  check_value(s.gamma >= 0 && s.gamma <= 1, "Mixing: gamma must be in [0, 1] but is {}", s.gamma);
+  check_value(s.block >= 1 && s.block <= 64, "Mixing: block must be in [1, 64] but is {}", s.block);
+  return s;
+}
+
+Tensor forward(const Mixing& mixing, const Tensor& logits_in) {
+  const Tensor logits = logits_in.contiguous();
+  const braid::kernels::Tables<mixings::Kernels> tables = mixing.family().kernels();
+  const std::int64_t n = mixing.n();
+  const Shape lead = logits.shape().without(-1);
+  Tensor h(lead.concat({n, n}), logits.dtype());
+  mixings::batch_kernels().dispatch("Mixing", h.dtype(), [&]<class T>(const mixings::BatchKernels<T>& batch) {
+    batch.forward({mixings::problem_of(mixing), tables.of<T>(), lead.numel()}, In{logits}, Out{h});
+  });
+  return h;
+}
+
+Tensor backward(const Mixing& mixing, const Tensor& logits_in, const Tensor& h, const Tensor& cotangent) {
+  const Tensor logits = logits_in.contiguous(), dh = cotangent.contiguous();
+  const braid::kernels::Tables<mixings::Kernels> tables = mixing.family().kernels();
+  Tensor dlogits = Tensor(logits.shape(), logits.dtype());
+  mixings::batch_kernels().dispatch("Mixing", h.dtype(), [&]<class T>(const mixings::BatchKernels<T>& batch) {
+    batch.vjp({mixings::problem_of(mixing), tables.of<T>(), logits.shape().without(-1).numel()}, In{logits}, In{h},
+              In{dh}, Out{dlogits});
+  });
+  return dlogits;
+}
+
+}  // namespace
+
+Mixing::Mixing(std::string_view name, std::int64_t n, const MixingSettings& settings)
+    : family_(family_of(name, n)), n_(n), logits_(family_->logits(n, checked(settings))), settings_(settings) {}
+
+std::string_view Mixing::name() const { return family_->name; }
+
+MixingTraits Mixing::traits() const { return family_->traits(settings_); }
+
+Var Mixing::operator()(const Var& logits) const {
+  check_shape(logits.rank() >= 1 && logits.size(-1) == logits_,
+              "Mixing: logits must have shape [.., {}] for {} at n = {} but has {}", logits_, name(), n(),
+              logits.shape());
+  if (composed()) return family_->composed(logits, mixings::problem_of(*this));
+  const Tensor h = forward(*this, logits.value());
+  return record(family_->name.data(), h, {logits},
+                [mixing = *this, z = logits.value(), h](const Tensor& dh) { return backward(mixing, z, h, dh); });
+}
+
+Tensor Mixing::identity() const { return Tensor::of<double>({logits_}, family_->identity(mixings::problem_of(*this))); }
+
+Tensor Mixing::start() const {
+  if (family_->start == nullptr) return identity();
+  return Tensor::of<double>({logits_}, family_->start(mixings::problem_of(*this)));
+}
+
+std::vector<std::string_view> mixing_names() {
+  std::vector<std::string_view> names;
+  for (const mixings::Family* family : mixings::families()) names.push_back(family->name);
+  return names;
+}
+
+std::vector<std::string_view> mixing_names(std::int64_t n) {
+  std::vector<std::string_view> names;
+  for (const mixings::Family* family : mixings::families())
+    if (family->exists(n)) names.push_back(family->name);
+  return names;
+}
+
+}  // namespace braid::mhc

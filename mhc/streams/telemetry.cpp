@@ -1,0 +1,148 @@
+#include <braid/mhc/streams/telemetry.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <braid/core/products/matmul.h>
+#include <braid/core/reduce.h>
+#include <braid/mhc/ops/read_write.h>
+
+namespace braid::mhc {
+namespace {
+
+thread_local Telemetry* newest = nullptr;
+
+struct LineSums {
+  double gain;   // max |sum|
+  double error;  // max |sum - 1|
+};
+
+/// Of the rows (axis -1) or columns (axis -2) of h [tokens, n, n], averaged over tokens.
+LineSums line_sums(const Tensor& h, int axis) {
+  const std::vector<double> sums = reduce_sum(h, {axis}).to_vector<double>();
+  const auto n = static_cast<std::size_t>(h.size(-1));
+  LineSums total{0, 0};
+  for (std::size_t token = 0; token < sums.size(); token += n) {
+    double gain = 0, error = 0;
+    for (std::size_t i = token; i < token + n; ++i) {
+      gain = std::max(gain, std::abs(sums[i]));
+      error = std::max(error, std::abs(sums[i] - 1));
+    }
+    total.gain += gain;
+    total.error += error;
+  }
+  const auto tokens = static_cast<double>(h.size(0));
+  return {total.gain / tokens, total.error / tokens};
+}
+
+std::int64_t count_saturated(const Tensor& gates, double scale) {
+  const std::vector<double> values = gates.to_vector<double>();
+  return std::ranges::count_if(values, [&](double v) { return v < 0.01 * scale || v > 0.99 * scale; });
+}
+
+std::optional<double> saturation(const StreamMaps& maps) {
+  const Tensor& pre = maps.h_pre.value();
+  const Tensor& post = maps.h_post.value();
+  if (!maps.gated || pre.numel() == 0) return std::nullopt;
+  const std::int64_t saturated = count_saturated(pre, 1) + count_saturated(post, maps.post_magnitude);
+  return static_cast<double>(saturated) / static_cast<double>(pre.numel() + post.numel());
+}
+
+/// The mean cosine between different streams of x [..., n, C], from |sum of unit vectors|^2 = n + n (n - 1) mean.
+std::optional<double> similarity(const Tensor& x) {
+  const std::int64_t n = x.size(-2), channels = x.size(-1);
+  if (n < 2 || x.numel() == 0) return std::nullopt;
+  const std::vector<double> values = x.to_vector<double>();
+  double total = 0;
+  std::vector<double> sum;
+  for (auto stream = values.begin(); stream != values.end();) {
+    sum.assign(static_cast<std::size_t>(channels), 0.0);
+    for (std::int64_t i = 0; i < n; ++i, stream += channels) {
+      double square = 0;
+      for (std::int64_t c = 0; c < channels; ++c) square += stream[c] * stream[c];
+      const double scale = square > 0 ? 1 / std::sqrt(square) : 0;
+      for (std::int64_t c = 0; c < channels; ++c) sum[static_cast<std::size_t>(c)] += stream[c] * scale;
+    }
+    for (const double s : sum) total += s * s;
+  }
+  const auto tokens = static_cast<double>(x.numel() / (n * channels)), count = static_cast<double>(n);
+  return (total / tokens - count) / (count * (count - 1));
+}
+
+std::string cell(const std::optional<double>& value) { return value ? fmt::format("{:.4g}", *value) : "-"; }
+
+nlohmann::ordered_json json(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
+}  // namespace
+
+Telemetry::Telemetry() : outer_(std::exchange(newest, this)) {}
+Telemetry::~Telemetry() { newest = outer_; }
+Telemetry* Telemetry::active() { return newest; }
+
+void Telemetry::record(const StreamMaps& maps, const Var& x) {
+  const std::int64_t n = maps.h_res.size(-1);
+  Record record{{}, maps.h_res.value().to(DType::f64).reshape({maps.h_res.value().numel() / (n * n), n, n})};
+  const LineSums rows = line_sums(record.h_res, -1), columns = line_sums(record.h_res, -2);
+  record.stats.forward_gain = rows.gain;
+  record.stats.row_error = rows.error;
+  record.stats.backward_gain = columns.gain;
+  record.stats.column_error = columns.error;
+  record.stats.saturation = saturation(maps);
+  record.stats.similarity = similarity(x.value());
+  records_.push_back(std::move(record));
+}
+
+std::vector<ConnectionStats> Telemetry::connections() const {
+  std::vector<ConnectionStats> list;
+  Tensor product;
+  for (const Record& record : records_) {
+    product = product.defined() ? matrix_product(record.h_res, product) : record.h_res;
+    list.push_back(record.stats);
+    list.back().composed_forward_gain = line_sums(product, -1).gain;
+  }
+  product = {};
+  for (std::size_t i = records_.size(); i-- > 0;) {
+    product = product.defined() ? matrix_product(product, records_[i].h_res) : records_[i].h_res;
+    list[i].composed_backward_gain = line_sums(product, -2).gain;
+  }
+  return list;
+}
+
+std::string table(std::span<const ConnectionStats> connections) {
+  std::string text = fmt::format(
+      "{:>10} {:>21} {:>21} {:>21} {:>10} {:>10}\n{:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "",
+      "gain", "composed gain", "error", "", "", "connection", "forward", "backward", "forward", "backward", "row",
+      "column", "saturated", "similarity");
+  int index = 0;
+  for (const ConnectionStats& s : connections)
+    text += fmt::format("{:>10} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.2g} {:>10.2g} {:>10} {:>10}\n", index++,
+                        s.forward_gain, s.backward_gain, s.composed_forward_gain, s.composed_backward_gain, s.row_error,
+                        s.column_error, cell(s.saturation), cell(s.similarity));
+  return text;
+}
+
+std::string json_lines(std::span<const ConnectionStats> connections, std::int64_t step) {
+  std::string text;
+  int index = 0;
+  for (const ConnectionStats& s : connections) {
+    const nlohmann::ordered_json line = {{"step", step},
+                                         {"connection", index++},
+                                         {"forward_gain", s.forward_gain},
+                                         {"backward_gain", s.backward_gain},
+                                         {"composed_forward_gain", s.composed_forward_gain},
+                                         {"composed_backward_gain", s.composed_backward_gain},
+                                         {"row_error", s.row_error},
+                                         {"column_error", s.column_error},
+                                         {"saturation", json(s.saturation)},
+                                         {"similarity", json(s.similarity)}};
+    text += line.dump() + "\n";
+  }
+  return text;
+}
+
+}  // namespace braid::mhc

@@ -1,0 +1,65 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <braid/autograd/tape.h>
+
+namespace braid::mhc {
+
+struct StreamMaps;
+
+/// Statistics of one connection. Gains and errors are of H_res, a maximum over rows or columns, averaged
+/// over tokens; arXiv:2512.24880, section 3.1, looks at the same gains.
+struct ConnectionStats {
+  double forward_gain = 1;            ///< max |row sum|: the growth of a signal that all streams share
+  double backward_gain = 1;           ///< max |column sum|: the same for a gradient
+  double composed_forward_gain = 1;   ///< gain of the product from the first connection to this one
+  double composed_backward_gain = 1;  ///< gain of the product from this connection to the last one
+  double row_error = 0;               ///< max |row sum - 1|
+  double column_error = 0;            ///< max |column sum - 1|
+  std::optional<double> saturation;   ///< share of sigmoid gates below 0.01 or above 0.99; none without gates
+  std::optional<double> similarity;   ///< mean cosine between streams, 1: they are copies; none for one stream
+};
+
+/// While one is alive, it records the connections that this thread evaluates, in order. Meant for one forward pass:
+///
+///     mhc::Telemetry telemetry;
+///     model(tokens);
+///     fmt::print("{}", mhc::table(telemetry.connections()));
+///
+/// Without one, a connection pays for reading one thread-local pointer.
+class Telemetry {
+ public:
+  Telemetry();
+  ~Telemetry();
+  Telemetry(const Telemetry&) = delete;
+  Telemetry& operator=(const Telemetry&) = delete;
+
+  /// The newest one alive on this thread, or null.
+  static Telemetry* active();
+
+  /// Called by connections. x [..., n, C] is the connection's input.
+  void record(const StreamMaps& maps, const Var& x);
+
+  /// One entry per connection, in the order of evaluation. Throws ShapeError when they have different
+  /// numbers of streams or tokens, since their maps cannot be composed.
+  std::vector<ConnectionStats> connections() const;
+
+ private:
+  struct Record {
+    ConnectionStats stats;
+    Tensor h_res;  // f64 [tokens or 1, n, n]
+  };
+  std::vector<Record> records_;
+  Telemetry* outer_;
+};
+
+/// A readable table, one line per connection.
+std::string table(std::span<const ConnectionStats> connections);
+/// One JSON object per line, `{"step": 100, "connection": 0, "forward_gain": 1.0, ...}`; null for none.
+std::string json_lines(std::span<const ConnectionStats> connections, std::int64_t step);
+
+}  // namespace braid::mhc

@@ -1,0 +1,128 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <braid/autograd/params.h>
+#include <braid/nn/optim/clip.h>
+
+namespace braid::nn {
+
+/// Blocks [begin, end) of a batch.
+struct BlockRange {
+  std::int64_t begin = 0, end = 0;                     ///< the first block, and the one behind the last
+  bool operator==(const BlockRange&) const = default;  ///< the same blocks
+};
+
+/// Where a node of the summation tree hangs: the node above it, and the other one below that.
+struct TreePlace {
+  BlockRange parent, sibling;  ///< the node above, and the other one below that
+};
+
+/// The tree over `blocks` blocks: `((0 + 1) + (2 + 3)) + ..`. A node of more than one block splits behind the largest
+/// power of two of blocks that is less than its size. None for the root. Throws ValueError unless `node` is a node.
+std::optional<TreePlace> place_in_tree(std::int64_t blocks, BlockRange node);
+
+/// Adds `terms` to `sums`, one by one, in place where nobody shares a sum's storage.
+void add_in_place(std::span<Tensor* const> sums, std::span<const Tensor* const> terms);
+
+/// `sum += term`, as TreeSum adds: numbers, modules of one structure (of gradients, say), and pairs of these.
+inline void add_to(double& sum, double term) { sum += term; }
+template <Parametric M>
+void add_to(M& sum, const M& term) {
+  std::vector<Tensor*> sums;
+  std::vector<const Tensor*> terms;
+  for_each_param(sum, [&](const std::string&, Var& s) { sums.push_back(&s.mutable_value()); });
+  for_each_param(term, [&](const std::string&, const Var& t) { terms.push_back(&t.value()); });
+  add_in_place(sums, terms);
+}
+template <class A, class B>
+void add_to(std::pair<A, B>& sum, const std::pair<A, B>& term) {
+  add_to(sum.first, term.first);
+  add_to(sum.second, term.second);
+}
+
+/// The sum over the blocks of a batch along one fixed binary tree: the same bits in whatever order the blocks come, and
+/// wherever nodes of the tree were summed before. Who owns some of the blocks sums these, and hands on `parts()`, the
+/// largest nodes of the tree that they fill. Blocks that come in order wait as at most log2(blocks) of them.
+template <class T>
+class TreeSum {
+ public:
+  /// Throws ValueError unless blocks >= 1.
+  explicit TreeSum(std::int64_t blocks) : blocks_(blocks) {
+    check_value(blocks >= 1, "TreeSum: blocks must be at least 1 but is {}", blocks);
+  }
+
+  void add(std::int64_t block, T value) { add({block, block + 1}, std::move(value)); }
+
+  /// The sum over a node of the tree. Throws ValueError unless it is one whose blocks are all new.
+  void add(BlockRange node, T value) {
+    auto place = place_in_tree(blocks_, node);
+    check_new(node);
+    for (; place; place = place_in_tree(blocks_, node)) {
+      const auto sibling = parts_.find(place->sibling.begin);
+      if (sibling == parts_.end() || sibling->second.end != place->sibling.end) break;
+      add_to(sibling->second.value, value);  // either way round: addition commutes
+      value = std::move(sibling->second.value);
+      parts_.erase(sibling);
+      node = place->parent;
+    }
+    parts_.insert_or_assign(node.begin, Part{node.end, std::move(value)});
+  }
+
+  /// Whether all blocks are there.
+  bool complete() const { return parts_.size() == 1 && parts_.begin()->second.end - parts_.begin()->first == blocks_; }
+
+  /// The sum over all blocks. Throws Error unless they are all there.
+  T total() && {
+    check<Error>(complete(), "TreeSum: the sum over {} blocks is not complete", blocks_);
+    return std::move(parts_.begin()->second.value);
+  }
+
+  /// The nodes that are there, in order, each as large as it can be; the sum is empty then.
+  std::vector<std::pair<BlockRange, T>> parts() && {
+    std::vector<std::pair<BlockRange, T>> list;
+    for (auto& [begin, part] : std::exchange(parts_, {}))
+      list.emplace_back(BlockRange{begin, part.end}, std::move(part.value));
+    return list;
+  }
+
+ private:
+  struct Part {
+    std::int64_t end;
+    T value;
+  };
+
+  void check_new(BlockRange node) const {
+    const auto after = parts_.lower_bound(node.end);  // the first that cannot overlap
+    check_value(after == parts_.begin() || std::prev(after)->second.end <= node.begin,
+                "TreeSum: blocks [{}, {}) must be new but some of them were added", node.begin, node.end);
+  }
+
+  std::int64_t blocks_;
+  std::map<std::int64_t, Part> parts_;  // by the first block
+};
+
+/// Gradient accumulation: the mean over the blocks of a batch of `loss_and_grads(block)`, a pair as value_and_grad
+/// gives it, added by a TreeSum. Needs at most log2(blocks) + 1 sets of gradients at a time.
+///
+/// What it gives depends on the batch and on the number of blocks, which is part of the configuration, and not on who
+/// computed which block. With one block it is `loss_and_grads(0)`. More blocks of equal size give the mean over the
+/// batch with other roundings than one piece does; blocks of equal contents give, for a power of two of them, what one
+/// gives, bit for bit.
+template <class F>
+auto accumulate(std::int64_t blocks, F&& loss_and_grads) {
+  TreeSum<decltype(loss_and_grads(std::int64_t{0}))> sum(blocks);
+  for (std::int64_t block = 0; block < blocks; ++block) sum.add(block, loss_and_grads(block));
+  auto mean = std::move(sum).total();
+  if (blocks > 1) {
+    mean.first /= static_cast<double>(blocks);
+    scale_grads(mean.second, 1 / static_cast<double>(blocks));
+  }
+  return mean;
+}
+
+}  // namespace braid::nn

@@ -1,0 +1,286 @@
+#include <braid/nn/pretrained/config.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <ranges>
+#include <string_view>
+#include <utility>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <braid/core/files/safetensors_header.h>
+
+namespace braid::nn::detail {
+namespace {
+
+using braid::detail::excerpt;
+using nlohmann::json;
+
+/// What messages tell of a value. Never what an object holds, which may be nested without end.
+std::string told(const json& value) {
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "a list";
+  if (value.is_string()) return fmt::format("'{}'", excerpt(value.get<std::string>()));
+  return value.dump();
+}
+
+json parse_object(const std::string& where, const std::string& text) {
+  json value;
+  try {
+    value = json::parse(text);
+  } catch (const json::exception&) {
+    throw FileError(where + ": must be JSON but is not");
+  }
+  check<FileError>(value.is_object(), "{}: must be a JSON object but is {}", where, told(value));
+  return value;
+}
+
+/// Settings by name, each with what it is where the file does not say or says null.
+class Settings {
+ public:
+  Settings(std::string where, const json& object) : where_(std::move(where)), object_(object) {}
+
+  const json& get(const char* key) const {
+    static const json none;
+    const auto found = object_.find(key);
+    return found == object_.end() ? none : *found;
+  }
+  bool has(const char* key) const { return !get(key).is_null(); }
+
+  std::int64_t size(const char* key, std::int64_t otherwise) const {
+    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+    const json& value = get(key);
+    if (value.is_null()) return otherwise;
+    const bool ok =
+        value.is_number_unsigned() && value.get<std::uint64_t>() >= 1 && value.get<std::uint64_t>() <= kMost;
+    require(ok, key, fmt::format("an integer from 1 to {}", kMost));
+    return value.get<std::int64_t>();
+  }
+  int count(const char* key, std::int64_t otherwise) const { return static_cast<int>(size(key, otherwise)); }
+
+  double positive(const char* key, double otherwise) const {
+    const json& value = get(key);
+    if (value.is_null()) return otherwise;
+    require(value.is_number() && value.get<double>() > 0, key, "a positive number");
+    return value.get<double>();
+  }
+
+  bool flag(const char* key, bool otherwise) const {
+    const json& value = get(key);
+    if (value.is_null()) return otherwise;
+    require(value.is_boolean(), key, "true or false");
+    return value.get<bool>();
+  }
+
+  /// Throws when the setting is there and not the only one that braid does.
+  void only(const char* key, const json& done) const {
+    if (has(key)) require(get(key) == done, key, fmt::format("{}, the only one that braid does,", told(done)));
+  }
+
+  void require(bool ok, const std::string& key, const std::string& expected) const {
+    if (!ok)
+      throw FileError(fmt::format("{}: '{}' must be {} but is {}", where_, key, expected, told(get(key.c_str()))));
+  }
+
+  const std::string& where() const { return where_; }
+
+ private:
+  std::string where_;
+  const json& object_;
+};
+
+constexpr std::array<std::pair<std::string_view, Activation>, 5> kGpt2Activations{{
+    {"gelu_new", Activation::gelu},
+    {"gelu_pytorch_tanh", Activation::gelu},
+    {"gelu_fast", Activation::gelu},
+    {"gelu", Activation::gelu_erf},
+    {"relu", Activation::relu},
+}};
+
+TransformerConfig gpt2(const Settings& settings) {
+  settings.only("scale_attn_weights", true);
+  settings.only("scale_attn_by_inverse_layer_idx", false);
+  settings.only("add_cross_attention", false);
+  TransformerConfig config{.vocab = settings.size("vocab_size", 50257),
+                           .context = settings.size("n_positions", 1024),
+                           .channels = settings.size("n_embd", 768),
+                           .layers = settings.count("n_layer", 12),
+                           .heads = settings.count("n_head", 12),
+                           .norm = NormKind::layer,
+                           .norm_eps = settings.positive("layer_norm_epsilon", 1e-5),
+                           .attention_bias = true,
+                           .tied_head = settings.flag("tie_word_embeddings", true)};
+  if (settings.has("n_inner")) config.hidden = settings.size("n_inner", 0);
+  const json& name = settings.get("activation_function");
+  const auto* activation =
+      std::ranges::find_if(kGpt2Activations, [&](const auto& a) { return name.is_null() || name == a.first; });
+  settings.require(activation != kGpt2Activations.end(), "activation_function",
+                   fmt::format("one of {}", fmt::join(kGpt2Activations | std::views::keys, ", ")));
+  config.activation = activation->second;
+  return config;
+}
+
+/// Rotations by other frequencies than base^(-2i / D) are refused.
+double rotary_base(const Settings& settings) {
+  double base = settings.positive("rope_theta", 10000);
+  settings.only("partial_rotary_factor", 1);
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (!settings.has(key)) continue;
+    settings.require(settings.get(key).is_object(), key, "an object");
+    const Settings rope(fmt::format("{}: {}", settings.where(), key), settings.get(key));
+    for (const char* type : {"rope_type", "type"}) rope.only(type, "default");
+    rope.only("partial_rotary_factor", 1);
+    for (const auto& [name, value] : settings.get(key).items())  // as one for each type of layer
+      rope.require(!value.is_structured(), excerpt(name), "a number or text");
+    base = rope.positive("rope_theta", base);
+  }
+  return base;
+}
+
+TransformerConfig llama(const Settings& settings) {
+  settings.only("hidden_act", settings.get("hidden_act") == "swish" ? "swish" : "silu");
+  settings.only("attention_bias", false);
+  settings.only("mlp_bias", false);
+  TransformerConfig config{.vocab = settings.size("vocab_size", 32000),
+                           .context = settings.size("max_position_embeddings", 2048),
+                           .channels = settings.size("hidden_size", 4096),
+                           .layers = settings.count("num_hidden_layers", 32),
+                           .heads = settings.count("num_attention_heads", 32),
+                           .hidden = settings.size("intermediate_size", 11008),
+                           .norm_eps = settings.positive("rms_norm_eps", 1e-6),
+                           .positions = PositionKind::rotary,
+                           .rotary_base = rotary_base(settings),
+                           .activation = Activation::swiglu,
+                           .mlp_bias = false,
+                           .tied_head = settings.flag("tie_word_embeddings", false)};
+  config.kv_heads = settings.count("num_key_value_heads", config.heads);
+  if (settings.has("head_dim")) config.head_size = settings.size("head_dim", 0);
+  return config;
+}
+
+TransformerConfig qwen3(const Settings& settings) {
+  settings.only("use_sliding_window", false);
+  if (settings.has("layer_types")) {
+    const json& types = settings.get("layer_types");
+    const bool ok = types.is_array() && std::ranges::all_of(types, [](const json& t) { return t == "full_attention"; });
+    settings.require(ok, "layer_types", "full_attention for each layer");
+  }
+  TransformerConfig config = llama(settings);
+  config.vocab = settings.size("vocab_size", 151936);
+  config.context = settings.size("max_position_embeddings", 32768);
+  config.hidden = settings.size("intermediate_size", 22016);
+  if (!settings.has("num_key_value_heads")) config.kv_heads = 32;
+  config.head_size = settings.size("head_dim", 128);
+  config.qk_norm = true;
+  return config;
+}
+
+constexpr std::array<std::string_view, 3> kFamilies{"gpt2", "llama", "qwen3"};  // in the order of Family
+
+}  // namespace
+
+PretrainedConfig parse_pretrained_config(const std::string& where, const std::string& text) {
+  const json object = parse_object(where, text);
+  const Settings settings(where, object);
+  const json& type = settings.get("model_type");
+  const auto* family = std::ranges::find_if(kFamilies, [&](std::string_view name) { return type == name; });
+  settings.require(family != kFamilies.end(), "model_type", fmt::format("one of {}", fmt::join(kFamilies, ", ")));
+  settings.require(!settings.has("quantization_config"), "quantization_config", "absent, for braid does none,");
+  const auto which = static_cast<Family>(family - kFamilies.begin());
+  const TransformerConfig config = which == Family::gpt2    ? gpt2(settings)
+                                   : which == Family::llama ? llama(settings)
+                                                            : qwen3(settings);
+  try {
+    return {which, checked(config)};
+  } catch (const ValueError& error) {
+    throw FileError(fmt::format("{}: {}", where, error.what()));
+  }
+}
+
+Family family_of(const TransformerConfig& c) {
+  const bool own_heads =
+      c.kv_heads.value_or(c.heads) != c.heads || c.head_size.value_or(c.channels / c.heads) * c.heads != c.channels;
+  const bool gated = c.activation == Activation::swiglu, learned = c.positions == PositionKind::learned;
+  const bool layer = c.norm == NormKind::layer;
+  if (layer && learned && c.attention_bias && c.mlp_bias && !gated && !c.qk_norm && !own_heads) return Family::gpt2;
+  if (!layer && !learned && !c.attention_bias && !c.mlp_bias && gated) return c.qk_norm ? Family::qwen3 : Family::llama;
+  const auto with = [](bool has) { return has ? "with" : "without"; };
+  throw ValueError(fmt::format(
+      "save_pretrained: the model must be as GPT-2 (layer norm, learned positions, biases, no gate, equal heads) or as "
+      "Llama "
+      "and Qwen3 (RMS norm, rotary positions, no biases, a gate) but has {} norm, {} positions, attention {} biases, "
+      "an MLP "
+      "{} biases and {} gate",
+      layer ? "layer" : "RMS", learned ? "learned" : "rotary", with(c.attention_bias), with(c.mlp_bias), with(gated)));
+}
+
+namespace {
+
+json gpt2_settings(const TransformerConfig& c) {
+  const auto* activation = std::ranges::find(kGpt2Activations, c.activation, [](const auto& a) { return a.second; });
+  return {{"architectures", {"GPT2LMHeadModel"}},
+          {"vocab_size", c.vocab},
+          {"n_positions", c.context},
+          {"n_embd", c.channels},
+          {"n_layer", c.layers},
+          {"n_head", c.heads},
+          {"n_inner", c.hidden.value_or(c.mlp_ratio * c.channels)},
+          {"activation_function", activation->first},
+          {"layer_norm_epsilon", c.norm_eps},
+          {"resid_pdrop", 0.0},
+          {"embd_pdrop", 0.0},
+          {"attn_pdrop", 0.0}};
+}
+
+json llama_settings(const TransformerConfig& c, Family family) {
+  return {{"architectures", {family == Family::llama ? "LlamaForCausalLM" : "Qwen3ForCausalLM"}},
+          {"vocab_size", c.vocab},
+          {"max_position_embeddings", c.context},
+          {"hidden_size", c.channels},
+          {"num_hidden_layers", c.layers},
+          {"num_attention_heads", c.heads},
+          {"num_key_value_heads", c.kv_heads.value_or(c.heads)},
+          {"head_dim", c.head_size.value_or(c.channels / c.heads)},
+          {"intermediate_size", c.hidden.value_or(c.mlp_ratio * c.channels)},
+          {"hidden_act", "silu"},
+          {"rms_norm_eps", c.norm_eps},
+          {"attention_bias", false},
+          {"rope_theta", c.rotary_base},
+          {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", c.rotary_base}}}};
+}
+
+}  // namespace
+
+std::string format_pretrained_config(const TransformerConfig& config, DType dtype) {
+  const Family family = family_of(config);
+  json object = family == Family::gpt2 ? gpt2_settings(config) : llama_settings(config, family);
+  object["model_type"] = kFamilies[static_cast<std::size_t>(family)];
+  object["tie_word_embeddings"] = config.tied_head;
+  object["torch_dtype"] = dtype == DType::f64 ? "float64" : "float32";
+  for (const char* token : {"bos_token_id", "eos_token_id"}) object[token] = nullptr;
+  return object.dump(2) + "\n";
+}
+
+std::map<std::string, std::string> parse_shard_index(const std::string& where, const std::string& text) {
+  const json object = parse_object(where, text);
+  const Settings settings(where, object);
+  settings.require(settings.get("weight_map").is_object(), "weight_map", "an object");
+  std::map<std::string, std::string> files;
+  for (const auto& [name, file] : settings.get("weight_map").items()) {
+    const bool is_text = file.is_string();
+    const std::string path = is_text ? file.get<std::string>() : "";
+    const bool beside = path.ends_with(".safetensors") && path.find_first_of(std::string_view("/\\\0", 3)) == path.npos;
+    check<FileError>(beside, "{}: '{}' must be in a .safetensors file beside it but is in {}", where, excerpt(name),
+                     told(file));
+    files.emplace(name, path);
+  }
+  return files;
+}
+
+std::string format_shard_index(const std::map<std::string, std::string>& files, std::uint64_t bytes) {
+  return json{{"metadata", {{"total_size", bytes}}}, {"weight_map", files}}.dump(2) + "\n";
+}
+
+}  // namespace braid::nn::detail

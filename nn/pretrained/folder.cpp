@@ -1,0 +1,184 @@
+#include <braid/nn/pretrained/folder.h>
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+#include <set>
+#include <system_error>
+
+#include <fmt/ranges.h>
+
+#include <braid/core/files/atomic_file.h>
+#include <braid/core/files/detail/safetensors_reader.h>
+#include <braid/core/files/safetensors.h>
+#include <braid/nn/pretrained/config.h>
+
+namespace braid::nn::detail {
+namespace {
+
+namespace fs = std::filesystem;
+using braid::detail::excerpt;
+using braid::detail::facts;
+using braid::detail::RegularFile;
+using braid::detail::SafetensorsReader;
+using braid::detail::StoredTensor;
+
+constexpr const char* kConfig = "config.json";
+constexpr const char* kWeights = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kHead = "lm_head.weight";
+
+std::string read_text(const std::string& where, const fs::path& path) {
+  constexpr std::uint64_t kMost = 100'000'000;
+  RegularFile file(where, path);
+  check<FileError>(file.size() <= kMost, "{}: must have at most {} bytes but has {}", where, kMost, file.size());
+  std::string text(file.size(), '\0');
+  file.read(text.data(), text.size());
+  return text;
+}
+
+/// What is wrong with a stored tensor, empty if nothing is.
+std::string misfit(const PretrainedTensor& tensor, const StoredTensor& stored) {
+  const auto& [type, bits, dtype] = facts(stored.type);
+  if (stored.shape != tensor.shape())
+    return fmt::format("{} must have shape {} but has {}", tensor.name, tensor.shape(), stored.shape);
+  if (!dtype || *dtype == DType::i32)
+    return fmt::format("{} must be F32, F16, BF16 or F64 but is {}", tensor.name, type);
+  return {};
+}
+
+}  // namespace
+
+PretrainedFolder::PretrainedFolder(const fs::path& folder, DType dtype)
+    : where_("load_pretrained: " + folder.string()) {
+  check_floating("load_pretrained", dtype);
+  const std::string path = (fs::path(where_) / kConfig).string();
+  const PretrainedConfig settings = parse_pretrained_config(path, read_text(path, folder / kConfig));
+  family_ = settings.family;
+  config_ = settings.config;
+  config_.dtype = dtype;
+  open_shards(folder);
+  check_sizes();
+}
+
+PretrainedFolder::~PretrainedFolder() = default;
+
+void PretrainedFolder::open_shards(const fs::path& folder) {
+  const auto open = [&](const std::string& name) {
+    readers_.push_back(std::make_unique<SafetensorsReader>((fs::path(where_) / name).string(), folder / name));
+  };
+  std::error_code ignored;
+  if (fs::exists(folder / kWeights, ignored)) return open(kWeights);
+  const std::string path = (fs::path(where_) / kIndex).string();
+  check<FileError>(fs::exists(folder / kIndex, ignored), "{}: must have {} or {}", where_, kWeights, kIndex);
+  index_ = parse_shard_index(path, read_text(path, folder / kIndex));
+  std::set<std::string> files;
+  for (const auto& [name, file] : index_) files.insert(file);
+  for (const std::string& file : files) open(file);
+}
+
+/// So that no settings make a model larger than the files, but for the sizes that take no memory before they are read.
+void PretrainedFolder::check_sizes() const {
+  std::uint64_t tensors = 0, bytes = 0;
+  for (const auto& reader : readers_)
+    for (const StoredTensor& stored : reader->header().tensors) ++tensors, bytes += stored.end - stored.begin;
+  const auto require = [&](const char* setting, std::int64_t value, std::uint64_t most, const char* unit) {
+    check<FileError>(static_cast<std::uint64_t>(value) <= most, "{}: {} asks for {} {} but the files hold {} {}",
+                     where_, kConfig, value, setting, most, unit);
+  };
+  require("layers", config_.layers, tensors, "tensors");
+  require("channels", config_.channels, bytes, "bytes");
+  require("heads", config_.heads, bytes, "bytes");
+  require("channels per head", config_.head_size.value_or(1), bytes, "bytes");
+  require("hidden channels", config_.hidden.value_or(1), bytes, "bytes");
+}
+
+const PretrainedTensor* PretrainedFolder::find(const std::string& name, const Wanted& wanted) const {
+  for (const std::string& full : {name, std::string(base_prefix(family_)) + name})
+    if (const auto found = wanted.find(full); found != wanted.end()) return found->second;
+  return nullptr;
+}
+
+void PretrainedFolder::check_names(const Wanted& wanted) const {
+  std::vector<std::string> problems;
+  std::set<std::string> seen;
+  for (const auto& reader : readers_)
+    for (const StoredTensor& stored : reader->header().tensors) {
+      const PretrainedTensor* tensor = find(stored.name, wanted);
+      const bool known = is_constant(family_, stored.name) || stored.name == kHead;
+      if (tensor == nullptr && !known) problems.push_back(excerpt(stored.name) + " is unexpected");
+      if (tensor == nullptr) continue;
+      if (!seen.insert(tensor->name).second) problems.push_back(tensor->name + " is there twice");
+      if (const std::string problem = misfit(*tensor, stored); !problem.empty()) problems.push_back(problem);
+    }
+  for (const auto& [name, tensor] : wanted) {
+    if (seen.contains(name)) continue;
+    const auto file = index_.find(name);
+    problems.push_back(name + " is missing" + (file == index_.end() ? "" : " from " + file->second));
+  }
+  check<FileError>(problems.empty(), "{}: {}", where_, fmt::join(problems, ", "));
+}
+
+void PretrainedFolder::read(const NamedParams& params) {
+  const BypassCache fresh_memory;
+  const std::vector<PretrainedTensor> tensors = pretrained_tensors(family_, config_.layers, params);
+  Wanted wanted;
+  for (const PretrainedTensor& tensor : tensors) wanted.emplace(tensor.name, &tensor);
+  check_names(wanted);
+  Tensor spare_head;
+  for (const auto& reader : readers_)
+    for (const StoredTensor& stored : reader->header().tensors) {
+      Tensor value = reader->next();
+      if (const PretrainedTensor* tensor = find(stored.name, wanted))
+        tensor->assign(std::move(value), config_.parameters());
+      else if (stored.name == kHead)
+        spare_head = value;
+      release_cached_memory();  // of what has been converted
+    }
+  const Tensor& embedding = *std::ranges::find(params, "embedding.weight", &NamedParams::value_type::first)->second;
+  check<FileError>(!spare_head.defined() || identical(spare_head.to(config_.parameters()), embedding),
+                   "{}: {} must be the embedding, to which tie_word_embeddings ties it, but differs", where_, kHead);
+}
+
+NamedTensors pretrained_tensors(const TransformerConfig& config, const NamedParams& params) {
+  NamedTensors values;
+  for (const PretrainedTensor& tensor : pretrained_tensors(family_of(config), config.layers, params))
+    values.emplace(tensor.name, tensor.value());
+  return values;
+}
+
+void save_pretrained(const TransformerConfig& config, const NamedParams& params, const fs::path& folder,
+                     std::uint64_t max_shard_bytes) {
+  const Family family = family_of(config);
+  const std::vector<PretrainedTensor> tensors = pretrained_tensors(family, config.layers, params);
+  std::vector<std::vector<const PretrainedTensor*>> shards;
+  std::uint64_t all = 0, filled = 0;
+  for (const PretrainedTensor& tensor : tensors) {
+    const std::uint64_t bytes = static_cast<std::uint64_t>(tensor.shape().numel()) * size_of(tensor.dtype());
+    if (shards.empty() || filled + bytes > max_shard_bytes) shards.emplace_back(), filled = 0;
+    shards.back().push_back(&tensor);
+    filled += bytes, all += bytes;
+  }
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check<FileError>(!error, "save_pretrained: {}: cannot be created: {}", folder.string(), error.message());
+  std::map<std::string, std::string> files;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const std::string file =
+        shards.size() == 1 ? kWeights : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
+    NamedTensors values;
+    for (const PretrainedTensor* tensor : shards[i]) {
+      values.emplace(tensor->name, tensor->value());
+      files.emplace(tensor->name, file);
+    }
+    save_safetensors(folder / file, values, {{"format", "pt"}});
+  }
+  const auto write = [&](const char* name, const std::string& text) {
+    write_file_atomically(folder / name, [&](std::ostream& out) { out << text; });
+  };
+  if (shards.size() > 1) write(kIndex, format_shard_index(files, all));
+  write(kConfig, format_pretrained_config(config, params.front().second->dtype()));
+  fs::remove(folder / (shards.size() > 1 ? kWeights : kIndex), error);  // of what was there before
+}
+
+}  // namespace braid::nn::detail

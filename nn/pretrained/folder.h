@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <braid/nn/pretrained/names.h>
+#include <braid/nn/saving.h>
+#include <braid/nn/transformer.h>
+
+namespace braid::detail {
+class SafetensorsReader;
+}
+
+namespace braid::nn::detail {
+
+/// A folder as Hugging Face saves a model, opened: its settings are read, its tensors are not. Throws FileError that
+/// names the file.
+class PretrainedFolder {
+ public:
+  PretrainedFolder(const std::filesystem::path& folder, DType dtype);
+  ~PretrainedFolder();
+  PretrainedFolder(const PretrainedFolder&) = delete;
+  PretrainedFolder& operator=(const PretrainedFolder&) = delete;
+
+  const TransformerConfig& config() const { return config_; }
+  /// Sets the parameters of a model of that config, a tensor of the files after the other. Before, throws FileError
+  /// that lists every tensor that is missing, unexpected or of another shape.
+  void read(const NamedParams& params);
+
+ private:
+  using Wanted = std::map<std::string, const PretrainedTensor*>;
+
+  void open_shards(const std::filesystem::path& folder);
+  void check_sizes() const;
+  void check_names(const Wanted& wanted) const;
+  /// The tensor that goes by this name in files; null if none does.
+  const PretrainedTensor* find(const std::string& name, const Wanted& wanted) const;
+
+  std::string where_;
+  Family family_{};
+  TransformerConfig config_;
+  std::vector<std::unique_ptr<braid::detail::SafetensorsReader>> readers_;
+  std::map<std::string, std::string> index_;  // the file of each tensor, if there is an index
+};
+
+/// The tensors of a model by their names in its family. Throws ValueError when it is of none.
+NamedTensors pretrained_tensors(const TransformerConfig& config, const NamedParams& params);
+
+/// Writes the folder. Throws ValueError when the model is of no family, FileError when writing fails.
+void save_pretrained(const TransformerConfig& config, const NamedParams& params, const std::filesystem::path& folder,
+                     std::uint64_t max_shard_bytes);
+
+}  // namespace braid::nn::detail

@@ -1,0 +1,90 @@
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include <braid/autograd/params.h>
+#include <braid/nn/pretrained/folder.h>
+#include <braid/nn/saving.h>
+#include <braid/nn/transformer.h>
+
+namespace braid::nn {
+
+namespace detail {
+
+/// The parameters but those of connections, which no family has.
+template <class Connection>
+NamedParams own_params(Transformer<Connection>& model) {
+  NamedParams params;
+  for_each_param(model, [&](const std::string& name, Var& param) {
+    if (name.find(".connection.") == name.npos) params.emplace_back(name, &param.mutable_value());
+  });
+  return params;
+}
+
+}  // namespace detail
+
+/// How load_pretrained reads.
+struct LoadPretrained {
+  DType dtype = DType::f32;  ///< of the parameters, whatever the files have; bf16: of the activations
+};
+
+/// Reads a GPT-2, Llama or Qwen3 as Hugging Face saves it: config.json and model.safetensors, or the shards that
+/// model.safetensors.index.json names, in F32, F16, BF16 or F64. `make_connection(config, i)` makes the connection of
+/// sublayer i, whose parameters are its own:
+///
+///     auto model = nn::load_pretrained("Qwen3-0.6B", [&](const nn::TransformerConfig& config, int i) {
+///       return mhc::Connection({.kind = mhc::ConnectionKind::mhc}, config.channels, i, rng);
+///     });
+///
+/// Trusts nothing. Throws FileError: when a file is missing or damaged, for a setting that braid does not do, by its
+/// name, and one for all tensors that are missing, unexpected or of another shape.
+template <class MakeConnection>
+  requires std::invocable<MakeConnection&, const TransformerConfig&, int>
+auto load_pretrained(const std::filesystem::path& folder, MakeConnection make_connection,
+                     const LoadPretrained& options = {}) {
+  using Connection = std::invoke_result_t<MakeConnection&, const TransformerConfig&, int>;
+  detail::PretrainedFolder files(folder, options.dtype);
+  std::vector<Connection> connections;
+  for (int i = 0; i < 2 * files.config().layers; ++i) connections.push_back(make_connection(files.config(), i));
+  const init::Placeholders until_read;
+  Rng unused;
+  Transformer<Connection> model(files.config(), unused,
+                                [&](int i) { return std::move(connections[static_cast<std::size_t>(i)]); });
+  files.read(detail::own_params(model));
+  return model;
+}
+
+/// The same with plain residual connections.
+inline Transformer<> load_pretrained(const std::filesystem::path& folder, const LoadPretrained& options = {}) {
+  return load_pretrained(
+      folder, [](const TransformerConfig&, int) { return Residual{}; }, options);
+}
+
+/// The model's tensors, or those of its gradients, as its family names and lays them out.
+template <class Connection>
+NamedTensors pretrained_tensors(const Transformer<Connection>& model) {
+  Transformer<Connection> copy = model;
+  return detail::pretrained_tensors(model.config, detail::own_params(copy));
+}
+
+/// How save_pretrained writes.
+struct SavePretrained {
+  std::uint64_t max_shard_bytes = 5'000'000'000;  ///< a tensor that is larger gets a shard of its own
+};
+
+/// Writes a folder that Hugging Face loads, each file atomically. Throws ValueError unless the model is, by its
+/// settings, a GPT-2, a Llama or a Qwen3 without parameters in its connections; FileError when writing fails.
+template <class Connection>
+void save_pretrained(const Transformer<Connection>& model, const std::filesystem::path& folder,
+                     const SavePretrained& options = {}) {
+  Transformer<Connection> copy = model;
+  const detail::NamedParams params = detail::own_params(copy);
+  check_value(params.size() == named_params(copy).size(),
+              "save_pretrained: the connections must have no parameters, since no family has any for them");
+  detail::save_pretrained(model.config, params, folder, options.max_shard_bytes);
+}
+
+}  // namespace braid::nn

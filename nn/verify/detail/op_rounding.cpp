@@ -1,0 +1,157 @@
+#include <braid/nn/verify/detail/op_rounding.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include <braid/core/map.h>
+
+namespace braid::nn::detail {
+namespace {
+
+constexpr const char* kAccumulate = "accumulate";
+
+/// Shows each result of an op beside what was kept of it.
+class Follow : public Probe {
+ public:
+  explicit Follow(std::vector<Recording::Op>& traces) : traces_(traces) {}
+  void recorded(const RecordedOp& op, std::span<const Var>, std::vector<Tensor>& outputs) override {
+    const std::string_view before = op.index < traces_.size() ? std::string_view(traces_[op.index].name) : "none";
+    check<Error>(before == op.name, "precision_report: op {} is {} in f64 but was {}; {}", op.index, op.name, before,
+                 kRule);
+    visit(op.name, traces_[op.index].results, outputs);
+    ops_ = op.index + 1;
+  }
+  void propagates(const RecordedOp& op, std::span<Tensor> dys) override {
+    visit(kAccumulate, traces_[op.index].dys, dys);
+  }
+  void propagated(const RecordedOp& op, std::vector<Tensor>& dxs) override {
+    visit(op.name, traces_[op.index].dxs, dxs);
+  }
+  bool opens_checkpoints() const override { return true; }
+
+  void check_complete() const {
+    check<Error>(ops_ == traces_.size(), "precision_report: {} ops in f64 but there were {}; {}", ops_, traces_.size(),
+                 kRule);
+  }
+
+ private:
+  static constexpr const char* kRule = "the loss must evaluate the same ops in each dtype";
+
+  virtual void visit(std::string_view op, std::vector<Tensor>& kept, std::span<Tensor> results) const = 0;
+
+  std::vector<Recording::Op>& traces_;
+  std::size_t ops_ = 0;
+};
+
+/// Two results that are not finite do not differ: the op has only passed on what it got.
+template <class T>
+T difference(T low, T high) {
+  return std::isfinite(low) || std::isfinite(high) ? low - high : T{0};
+}
+
+/// Goes on with what was kept, so that each op differs by its own rounding alone, and leaves that in its place.
+class Compare : public Follow {
+ public:
+  using Follow::Follow;
+
+ private:
+  /// low - high; f32 has digits enough for it.
+  static Tensor error(const Tensor& low, const Tensor& high) {
+    constexpr auto subtract = [](auto a, auto b) { return difference(a, b); };
+    const Tensor e = map("precision_report", subtract, low, high).to(DType::f32);
+    return std::ranges::all_of(e.to_vector<float>(), [](float v) { return v == 0; }) ? Tensor() : e;
+  }
+
+  void visit(std::string_view, std::vector<Tensor>& kept, std::span<Tensor> results) const override {
+    kept.resize(results.size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Tensor kept_low = std::exchange(kept[i], Tensor());
+      if (!kept_low.defined() || !results[i].defined()) continue;
+      Tensor low = kept_low.to(results[i].dtype());
+      kept[i] = error(low, results[i]);
+      results[i] = std::move(low);
+    }
+  }
+};
+
+/// Adds the errors of one kind.
+class Inject : public Follow {
+ public:
+  Inject(std::vector<Recording::Op>& errors, const std::string& kind) : Follow(errors), kind_(kind) {}
+
+ private:
+  void visit(std::string_view op, std::vector<Tensor>& errors, std::span<Tensor> results) const override {
+    if (op != kind_) return;
+    constexpr auto add = [](auto a, auto b) { return a + b; };
+    for (std::size_t i = 0; i < errors.size(); ++i)
+      if (errors[i].defined() && results[i].defined())
+        results[i] = map("precision_report", add, results[i], errors[i].to(results[i].dtype()));
+  }
+
+  const std::string& kind_;
+};
+
+Evaluation evaluate(const LossFunction& loss, std::span<const Tensor> params, Probe* probe = nullptr) {
+  Tape tape(probe);
+  std::vector<Var> watched;
+  for (const Tensor& param : params) watched.push_back(tape.watch(param));
+  const Var y = loss(watched, params.front().dtype());
+  check_shape(y.value().numel() == 1, "precision_report: the loss must be a scalar but has shape {}", y.shape());
+  tape.backward(y);
+  Evaluation result{y.value(), {}};
+  for (const Var& param : watched) {
+    const auto values = tape.gradient(param).to_vector<double>();
+    result.gradient.insert(result.gradient.end(), values.begin(), values.end());
+  }
+  return result;
+}
+
+std::vector<double> differences(const std::vector<double>& low, const std::vector<double>& high) {
+  std::vector<double> result(low.size());
+  std::ranges::transform(low, high, result.begin(), difference<double>);
+  return result;
+}
+
+}  // namespace
+
+Rounding::Rounding(LossFunction loss, std::span<const Tensor> low) : loss_(std::move(loss)) {
+  Recording recording(/*opens_checkpoints=*/true);
+  measured_ = evaluate(loss_, low, &recording);
+  traces_ = std::move(recording.ops);
+  const Tensor again = loss_(std::vector<Var>(low.begin(), low.end()), low.front().dtype()).value();
+  check<Error>(identical(measured_.loss, again), "precision_report: the loss is not deterministic: {} and then {}",
+               measured_.loss.item(), again.item());
+  for (const Tensor& param : low) params_.push_back(param.to(DType::f64));
+  exact_ = evaluate(loss_, params_);
+  Compare compare(traces_);
+  const Evaluation compared = evaluate(loss_, params_, &compare);
+  compare.check_complete();
+  last_sums_ = differences(measured_.gradient, compared.gradient);
+}
+
+std::vector<std::string> Rounding::kinds() const {
+  std::vector<std::string> kinds;
+  const auto add = [&](const std::string& kind, const std::vector<Tensor>& errors) {
+    if (std::ranges::any_of(errors, &Tensor::defined) && std::ranges::count(kinds, kind) == 0) kinds.push_back(kind);
+  };
+  for (const Recording::Op& trace : traces_) {
+    add(trace.name, trace.results);
+    add(trace.name, trace.dxs);
+    add(kAccumulate, trace.dys);
+  }
+  const bool sums = std::ranges::any_of(last_sums_, [](double e) { return e != 0; });
+  if (sums && std::ranges::count(kinds, kAccumulate) == 0) kinds.push_back(kAccumulate);
+  return kinds;
+}
+
+std::vector<double> Rounding::change(const std::string& kind) {
+  Inject inject(traces_, kind);
+  std::vector<double> gradient = evaluate(loss_, params_, &inject).gradient;
+  if (kind == kAccumulate) std::ranges::transform(gradient, last_sums_, gradient.begin(), std::plus());
+  return differences(gradient, exact_.gradient);
+}
+
+}  // namespace braid::nn::detail

@@ -1,0 +1,128 @@
+#include <braid/nn/verify/recorded_case.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace braid::nn {
+
+namespace {
+
+/// Whether a value is what T stands for: to the JSON library 1e308 and true are integers as well.
+template <class T>
+bool is_a(const nlohmann::json& value) {
+  if constexpr (std::is_same_v<T, std::int64_t>)
+    return value.is_number_integer() && (!value.is_number_unsigned() || std::in_range<T>(value.get<std::uint64_t>()));
+  else if constexpr (std::is_same_v<T, double>)
+    return value.is_number();
+  else if constexpr (std::is_same_v<T, std::string>)
+    return value.is_string();
+  else
+    return value.is_array() && std::ranges::all_of(value, is_a<typename T::value_type>);
+}
+
+}  // namespace
+
+template <class T>
+T CaseSettings::get(const std::string& key, const std::string& type) const {
+  const auto found = json_.find(key);
+  check<FileError>(found != json_.end(), "the metadata must have '{}'", key);
+  const auto value = nlohmann::json::parse(found->second, nullptr, /*allow_exceptions=*/false);
+  check<FileError>(is_a<T>(value), "the metadata's '{}' must be {} but is {:.80}", key, type, found->second);
+  return value.get<T>();
+}
+
+std::int64_t CaseSettings::integer(const std::string& key, std::int64_t least, std::int64_t most) const {
+  const auto value = get<std::int64_t>(key, "an integer");
+  check<FileError>(value >= least && value <= most, "the metadata's '{}' must be an integer from {} to {} but is {}",
+                   key, least, most, value);
+  return value;
+}
+double CaseSettings::number(const std::string& key) const { return get<double>(key, "a number"); }
+std::string CaseSettings::text(const std::string& key) const { return get<std::string>(key, "a string"); }
+std::vector<double> CaseSettings::numbers(const std::string& key) const {
+  return get<std::vector<double>>(key, "a list of numbers");
+}
+std::vector<std::string> CaseSettings::texts(const std::string& key) const {
+  return get<std::vector<std::string>>(key, "a list of strings");
+}
+std::vector<std::vector<std::string>> CaseSettings::lists(const std::string& key) const {
+  return get<std::vector<std::vector<std::string>>>(key, "a list of lists of strings");
+}
+
+const Tensor& RecordedCase::tensor(const std::string& key) const {
+  const auto found = tensors.find(key);
+  check<FileError>(found != tensors.end(), "the file must have '{}'", key);
+  return found->second;
+}
+
+NamedTensors RecordedCase::group(const std::string& prefix) const {
+  NamedTensors found;
+  for (const auto& [key, tensor] : tensors)
+    if (key.starts_with(prefix)) found.emplace(key.substr(prefix.size()), tensor);
+  return found;
+}
+
+namespace {
+
+/// Each entry of the setting `parts` is a name and those of its sources, which come before it.
+std::vector<RecordedPart> recorded_parts(const RecordedCase& recorded) {
+  std::vector<RecordedPart> parts;
+  std::set<std::string> known;
+  for (const std::vector<std::string>& names : recorded.settings.lists("parts")) {
+    check<FileError>(!names.empty(), "the metadata's 'parts' must name each part");
+    recorded.tensor("part." + names[0]);
+    parts.push_back({names[0], {names.begin() + 1, names.end()}});
+    for (const std::string& source : parts.back().sources)
+      check<FileError>(known.contains(source), "part '{}' must come after its source '{}'", names[0], source);
+    known.insert(names[0]);
+  }
+  return parts;
+}
+
+}  // namespace
+
+RecordedCase load_case(const std::filesystem::path& path) {
+  SafetensorsFile file = load_safetensors(path);
+  RecordedCase recorded{path.stem().string(), CaseSettings(std::move(file.metadata)), std::move(file.tensors)};
+  try {
+    if (recorded.settings.has("case")) recorded.name = recorded.settings.text("case");
+    if (recorded.settings.has("parts")) recorded.parts = recorded_parts(recorded);
+    if (recorded.settings.has("buffers"))
+      for (const std::string& name : recorded.settings.texts("buffers")) recorded.buffers.insert(name);
+  } catch (const FileError& error) {
+    throw FileError(fmt::format("load_case: {}: {}", path.string(), error.what()));
+  }
+  return recorded;
+}
+
+RecordedCase to_dtype(RecordedCase recorded, DType dtype) {
+  for (auto& [key, tensor] : recorded.tensors)
+    if (tensor.dtype() != DType::i32) tensor = tensor.to(dtype);
+  return recorded;
+}
+
+CaseInputs::CaseInputs(const RecordedCase& recorded, Tape& tape) : settings(recorded.settings) {
+  for (const char* prefix : {"in.", "param."})
+    for (const auto& [name, tensor] : recorded.group(prefix)) {
+      const bool constant = tensor.dtype() == DType::i32 || recorded.buffers.contains(name);
+      const bool added = variables_.emplace(name, constant ? Var(tensor) : tape.watch(tensor)).second;
+      check<FileError>(added, "'{}' must be an input or a parameter but is both", name);
+    }
+}
+
+const Var& CaseInputs::operator[](const std::string& name) const {
+  const auto found = variables_.find(name);
+  check<FileError>(found != variables_.end(), "the file must have 'in.{}' or 'param.{}'", name, name);
+  return found->second;
+}
+
+DType CaseInputs::dtype() const {
+  for (const auto& [name, variable] : variables_)
+    if (variable.dtype() != DType::i32) return variable.dtype();
+  return DType::f64;
+}
+
+}  // namespace braid::nn

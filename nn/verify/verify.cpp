@@ -1,0 +1,140 @@
+#include <braid/nn/verify/verify.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <braid/nn/verify/detail/mismatch.h>
+#include <braid/nn/verify/detail/trace.h>
+
+namespace braid::nn {
+namespace {
+
+/// What is wrong with a result, and its error.
+std::pair<std::string, double> misfit(const std::string& key, const NamedTensors& results, const Tensor& expected,
+                                      double tolerance) {
+  const auto found = results.find(key);
+  if (found == results.end()) return {fmt::format("'{}' was not computed", key), NAN};
+  const Tensor& result = found->second;
+  if (result.shape() != expected.shape())
+    return {fmt::format("{} must have shape {} but has {}", key, expected.shape(), result.shape()), NAN};
+  const double error = relative_error(result, expected);
+  if (error <= tolerance) return {"", error};
+  return {fmt::format("{} is off by {:.1e}, more than {:.0e}", key, error, tolerance), error};
+}
+
+/// The cotangents by the names of their outputs: `cotangent` is that of y, `cotangent.y1` that of y1.
+NamedTensors cotangents(const RecordedCase& recorded) {
+  NamedTensors found = recorded.group("cotangent.");
+  if (found.empty()) found["y"] = recorded.tensor("cotangent");
+  return found;
+}
+
+/// Runs the vjps unless an output is not there or has another shape, which is to be told instead.
+bool propagate(Tape& tape, const detail::NamedVars& outputs, const NamedTensors& cotangents) {
+  std::vector<Var> ys;
+  std::vector<Tensor> dys;
+  for (const auto& [name, dy] : cotangents) {
+    const auto found = outputs.find(name);
+    if (found == outputs.end() || found->second.shape() != dy.shape()) return false;
+    ys.push_back(found->second);
+    dys.push_back(dy);
+  }
+  tape.backward(ys, dys);
+  return true;
+}
+
+bool outputs_agree(const Verification& verification) {
+  return std::ranges::all_of(verification.table,
+                             [](const Comparison& c) { return c.ok || !c.name.starts_with("out."); });
+}
+
+double default_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-10 : 2e-5; }
+
+}  // namespace
+
+double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
+double relative_error(const Tensor& a, const Tensor& b) {
+  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
+  double difference = 0, largest = 1;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    difference = worse(difference, std::abs(x[i] - y[i]));
+    largest = std::max(largest, std::abs(y[i]));
+  }
+  return difference / largest;
+}
+
+Verification compare(const RecordedCase& recorded, const NamedTensors& results, double tolerance) {
+  Verification verification{.tolerance = tolerance};
+  const auto note = [&](const std::string& what) {
+    if (verification.message.empty()) verification.message = what;
+  };
+  for (const auto& [key, result] : results)
+    if (!recorded.tensors.contains(key)) note(fmt::format("the file must have '{}'", key));
+  for (const char* prefix : {"out.", "grad.", "final."})
+    for (const auto& [key, expected] : recorded.tensors) {
+      if (!key.starts_with(prefix)) continue;
+      const auto [what, error] = misfit(key, results, expected, tolerance);
+      if (!what.empty()) note(what);
+      verification.table.push_back({key, error, what.empty()});
+      verification.worst = worse(verification.worst, error);
+    }
+  return verification;
+}
+
+std::string to_string(const Verification& verification) {
+  std::size_t width = 0, agree = 0;
+  for (const Comparison& c : verification.table) width = std::max(width, c.name.size());
+  std::string text;
+  for (const auto& [name, error, ok] : verification.table) {
+    text += fmt::format("{:<{}}  {:>7.1e}{}\n", name, width, error, ok ? "" : "  differs");
+    agree += ok;
+  }
+  text += fmt::format("{} of {} agree within {:.0e}\n", agree, verification.table.size(), verification.tolerance);
+  return verification ? text : text + verification.message + "\n";
+}
+
+namespace detail {
+
+Verification verify(const RecordedCase& recorded, const CaseCall& call, const VerifyOptions& options) {
+  const RecordedCase converted = to_dtype(recorded, options.dtype);
+  Trace trace;
+  Tape tape(recorded.parts.empty() ? nullptr : &trace);
+  const CaseInputs inputs(converted, tape);
+  const NamedVars outputs = call(inputs);
+  NamedTensors results;
+  for (const auto& [name, output] : outputs) results["out." + name] = output.value();
+  if (propagate(tape, outputs, cotangents(converted)))
+    for (const auto& [name, input] : inputs.all())
+      if (input.requires_grad()) results["grad." + name] = tape.gradient(input);
+  const double tolerance = options.tolerance.value_or(default_tolerance(options.dtype));
+  Verification verification = compare(converted, results, tolerance);
+  if (!verification && !recorded.parts.empty()) {
+    const Mismatch mismatch(converted, trace, tolerance);
+    verification.message +=
+        fmt::format("\n{}", outputs_agree(verification) ? mismatch.first_gradient() : mismatch.first_part());
+  }
+  return verification;
+}
+
+void check_parameters(const RecordedCase& recorded, const NamedTensors& parameters) {
+  NamedTensors targets = parameters, given = recorded.group("param.");
+  for (const std::string& buffer : recorded.buffers)
+    if (!parameters.contains(buffer)) given.erase(buffer);
+  std::vector<std::pair<std::string, Tensor*>> assigned;
+  for (auto& [name, tensor] : targets) assigned.emplace_back(name, &tensor);
+  assign_by_name("verify: the parameters of " + recorded.name, assigned, given);
+}
+
+NamedVars named_outputs(const Var& y) { return {{"y", y}}; }
+
+NamedVars named_outputs(const std::vector<Var>& ys) {
+  NamedVars outputs;
+  for (std::size_t i = 0; i < ys.size(); ++i) outputs[fmt::format("y{}", i)] = ys[i];
+  return outputs;
+}
+
+NamedVars named_outputs(NamedVars outputs) { return outputs; }
+
+}  // namespace detail
+}  // namespace braid::nn

@@ -1,0 +1,100 @@
+#pragma once
+#include <concepts>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <braid/nn/convert.h>
+#include <braid/nn/verify/recorded_case.h>
+
+namespace braid::nn {
+
+/// How verify compares.
+struct VerifyOptions {
+  DType dtype = DType::f64;           ///< in which the module runs
+  std::optional<double> tolerance{};  ///< of every error; or else 1e-10 in f64 and 2e-5 in f32
+  NameOf name_of = std::identity();   ///< the case's name of a parameter's path
+};
+
+/// The larger one, NaN if one is.
+double worse(double a, double b);
+
+/// `max|a - b| / max(1, max|b|)`; NaN when a difference is. The reference is b; shapes may differ, sizes not.
+double relative_error(const Tensor& a, const Tensor& b);
+
+/// A tensor of the case and how far off it was computed: NaN when it was not, or not in its shape.
+struct Comparison {
+  std::string name;  ///< of the tensor in the case
+  double error;      ///< by relative_error
+  bool ok;           ///< within the tolerance
+};
+
+/// Whether a module agrees with a recorded case.
+struct Verification {
+  double tolerance = 0;             ///< the largest error that is right
+  double worst = 0;                 ///< of all errors
+  std::string message{};            ///< what is wrong, the first difference first; empty when nothing is
+  std::vector<Comparison> table{};  ///< out.*, then grad.*
+
+  explicit operator bool() const { return message.empty(); }  ///< whether everything agrees
+};
+
+/// The table, a line per tensor, and the verdict.
+std::string to_string(const Verification& verification);
+
+/// Compares what was computed with every out.*, grad.* and final.* of a case; none may be missing on either side.
+Verification compare(const RecordedCase& recorded, const NamedTensors& results, double tolerance);
+
+namespace detail {
+
+using NamedVars = std::map<std::string, Var>;
+using CaseCall = std::function<NamedVars(const CaseInputs&)>;
+
+Verification verify(const RecordedCase& recorded, const CaseCall& call, const VerifyOptions& options);
+
+/// Throws Error that lists the parameters that are missing, unexpected or of another shape.
+void check_parameters(const RecordedCase& recorded, const NamedTensors& parameters);
+
+/// y of one output; y0, y1, .. of several.
+NamedVars named_outputs(const Var& y);
+NamedVars named_outputs(const std::vector<Var>& ys);
+NamedVars named_outputs(NamedVars outputs);
+
+}  // namespace detail
+
+/// Calls `call(inputs)` and its vjp with the recorded cotangents, and compares every output and gradient. It returns a
+/// Var, the output y; a vector of them, y0, y1, ..; or a map of them by name.
+template <class F>
+  requires std::invocable<const F&, const CaseInputs&>
+Verification verify(const RecordedCase& recorded, const F& call, const VerifyOptions& options = {}) {
+  return detail::verify(
+      recorded, [&](const CaseInputs& inputs) { return detail::named_outputs(call(inputs)); }, options);
+}
+
+/// The same for a module, whose parameters are those of the case:
+///
+///     const auto result = nn::verify(nn::load_case("block.safetensors"), block,
+///                                    [](const Block& block, const nn::CaseInputs& in) { return block(in["x"]); });
+///     fmt::print("{}", to_string(result));
+///
+/// When something differs, the message also names the first recorded part of the module whose value, or else gradient,
+/// no op on the tape has. The module needs nothing for that; `module` itself stays as it is.
+/// Throws Error that lists every parameter that is missing, unexpected or of another shape.
+template <Parametric M, class F>
+  requires std::invocable<const F&, const M&, const CaseInputs&>
+Verification verify(const RecordedCase& recorded, const M& module, const F& call, const VerifyOptions& options = {}) {
+  M port = to_dtype(module, options.dtype);
+  NamedTensors parameters;
+  for_each_param(port, [&](const std::string& path, Var& p) { parameters[options.name_of(path)] = p.value(); });
+  detail::check_parameters(recorded, parameters);
+  const auto call_port = [&](const CaseInputs& inputs) {
+    set_params(port, inputs, options.name_of);
+    return call(std::as_const(port), inputs);
+  };
+  return verify(recorded, call_port, options);
+}
+
+}  // namespace braid::nn

@@ -1,0 +1,141 @@
+#!/usr/bin/python3 -B
+"""Command lines that are wrong, of every program and of ./dev: exit code 2, one line on stderr, nothing written. So
+does a stdout that is full.
+
+usage: bad_command_lines_test.py BIN DEV
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from program import check, write_text
+
+NOT_WHOLE = ["5x", "3.7", "1e5", "0x10", "", "nan", "99999999999999999999", "5\n", "--"]
+NOT_FINITE = ["nan", "inf", "-inf", "1e400", "0.1x", "", "1,5"]
+BAD_COUNT = [*NOT_WHOLE, "0", "-1"]
+SIZES = ["--layers", "--channels", "--heads", "--context", "--batch"]
+OUTSIDE = {"NOT_UTF8": os.fsdecode(b"\xff\xfe"), "LONG": "x" * 300}
+
+TRAIN = {flag: BAD_COUNT for flag in [*SIZES, "--steps", "--eval-every", "--checkpoint-every", "--blocks"]}
+TRAIN |= {flag: [*NOT_FINITE, "-1", "1e308"] for flag in ["--lr", "--weight-decay"]}
+TRAIN |= {"--clip": ["0", *NOT_FINITE], "--seed": [*NOT_WHOLE, "-1"], "--threads": ["-1", "1025"], "--warmup": ["-1", "2001"],
+          "--sample": ["-1", "x"], "--min-lr": ["1", "nan"], "--on-nonfinite": ["", "go"], "--connection": ["", "mch", "a\nb"],
+          "--init": ["none", "loop", "NOT_UTF8"], "--train": ["", "none", "connections"], "--alpha": ["-1", "nan"],
+          "--streams": ["0", "65"], "--skip-epsilon": ["nan", "1x"], "--skip-temperature": ["nan", "0"]}
+FLAGS = {
+    "train_lm": TRAIN,
+    "compare_connections": {"--steps": BAD_COUNT, "--evaluations": BAD_COUNT, "--seed": ["-1", "1e3"], "--threads": ["x"],
+                            "--connections": ["all,mhc", "x\ny"], "--mixings": ["none"], "--text": ["none.txt"]},
+    "check_gradients": {flag: ["0", "1e5", "-3"] for flag in [*SIZES, "--vocab", "--directions"]} |
+                       {"--tolerance": ["nan", "0", "x"], "--seed": ["-1"], "--threads": ["-1"]},
+    "train_step": {flag: ["0", "1e5", "-3"] for flag in [*SIZES, "--vocab", "--steps", "--streams", "--threads"]} |
+                  {"--path": ["foo"], "--connection": ["foo"], "--keep-every": ["-1"]},
+    "gradcheck_table": {"--tolerance": ["nan", "-1"], "--points": ["-1", "1e3"], "--seed": ["-1", "1.5"]},
+    "port_a_module": {"--break": ["x"]},
+    "stability": {"--jobs": BAD_COUNT},
+    "generate": {"--tokens": BAD_COUNT, "--temperature": ["0", "-1", *NOT_FINITE], "--top-k": [*NOT_WHOLE, "-1"], "--seed": [*NOT_WHOLE, "-1"],
+                 "--top-p": ["0", "1.1", *NOT_FINITE], "--threads": ["-1", "1025"], "--stop": [""]},
+}
+LINES = {
+    "train_lm": [["--steps"], ["extra"], ["--color", "red"], ["--resume"], ["--resume", "--out", "none"],
+                 ["--text", "none.txt", "--out", "new"], ["--text", ".", "--out", "new"], ["--out", "LONG"],
+                 ["--out", "new/LONG"], ["--out", "NOT_UTF8"], ["--text", "NOT_UTF8", "--out", "new"], ["--out", "loop/new"],
+                 ["--text", "sparse.txt", "--out", "new"],
+                 ["--out", "text.txt"], ["--out", "text.txt/new"], ["--out", "/proc/new"], ["--out", "/dev/null"],
+                 ["--text", "loop", "--out", "new"], ["--text", "bytes.dat", "--out", "new"], ["--text", "odd.bin", "--out", "new"],
+                 ["--text", "none.bin", "--out", "new"], ["--text", "loop.bin", "--out", "new"], ["--tokenizer", "none.json", "--out", "new"],
+                 ["--tokenizer", "text.txt", "--out", "new"], ["--tokenizer", "NOT_UTF8", "--out", "new"],
+                 ["--text", "surrogate.txt", "--out", "new"], ["--text", "beyond.txt", "--out", "new"],
+                 ["--text", "overlong.txt", "--out", "new"], ["--heads", "3", "--channels", "16", "--out", "new"],
+                 ["--channels", "1048576", "--heads", "1", "--out", "new"], ["--batch", "16777216", "--out", "new"],
+                 ["--layers", "16777216", "--out", "new"],
+                 ["--connection", "mhc", "--mixing", "nan", "--out", "new"], ["--channels", "16777216", "--layers", "16777216", "--out", "new"]],
+    "compare_connections": [["extra"], ["--out", "LONG"], ["--out", "loop/x"], ["--text", "bytes.dat", "--out", "new"]],
+    "check_gradients": [["extra"], ["--channels", "16777216"], ["--channels", "5", "--heads", "2"]],
+    "train_step": [["extra"], ["--channels", "16777216"], ["--batch", "16777216", "--context", "16777216"]],
+    "gradcheck_table": [["extra"], ["--points"]],
+    "port_a_module": [["none.safetensors"], ["text.txt"], ["loop"], ["a", "b"], ["new\nline"]],
+    "stability": [[], ["none.toml"], ["text.txt"], ["loop"], ["bytes.dat"], ["new\nline", "--out", "new"]],
+    "generate": [[], ["extra"], ["--model", "none"], ["--model", "."], ["--model", "text.txt"], ["--model", "loop"], ["--run", "none"], ["--run", "."],
+                 ["--run", "text.txt"], ["--run", "loop"], ["--model", ".", "--run", "."], ["--model", "new\nline"], ["--run", "NOT_UTF8"],
+                 ["--run", ".", "--prompt", "NOT_UTF8"], ["--run", ".", "--stop", "NOT_UTF8"]],
+    "two_spirals": [["extra"], ["--out", "LONG"], ["--out", "loop/x"], ["--out", "text.txt/new"], ["--out"]],
+    "golden": [[], ["none"], ["text.txt"], ["."], [".", "--only"], ["loop"], ["new\nline"], [".", "extra"]],
+    "mixing_facts": [["extra"], ["--x"]],
+    "dev": [["nothing"], ["new\nline"], ["test", "--preset"], ["test", "--preset", "x"], ["test", "("], ["test", "a", "b"],
+            ["test", "--x"], ["test", ""], ["bench", "--x"], ["bench", "("], ["bench", "a", "b"], ["golden"], ["golden", "none"],
+            ["golden", "a", "b"], ["stability", "huge"], ["report"], ["sanitize", "x"], ["sanitize", "fast", "x"], ["sanitize", ""],
+            ["format", "x"], ["format", "--x"], ["docs", "x"], ["docs", "--x"],
+            ["docs", "--check", "x"], ["install"], ["install", "a", "b"], ["install", "--x"], ["package", "x"],
+            ["package", "--x"], ["--x"]],
+}
+EXAMPLES = ["basic_usage", "custom_op", "gradients", "history_skip", "regression", "tensors", "three_lines", "transformer_block", "wrong_gradient"]
+BENCHMARKS = [f"bench_{name}" for name in ("gemm", "mhc", "mixings", "ops", "sinkhorn", "streams")]
+ENVIRONMENTS = [{"BRAID_NUM_THREADS": value} for value in ("0", "-1", "abc", "200000", "2x", "")] + [{"BRAID_MHC_PATH": "foo"}]
+
+
+def command_lines():
+    """(program, arguments, environment) of everything above."""
+    for program, flags in FLAGS.items():
+        out = ["--out", "new"] if program in ("train_lm", "compare_connections", "stability") else []
+        start = ["good.toml"] if program == "stability" else []
+        yield from ((program, [*start, *out, f"{flag}={value}"], {}) for flag, values in flags.items() for value in values)
+    for program, lines in LINES.items():
+        yield from ((program, line, {}) for line in lines)
+    for program in [*EXAMPLES, *BENCHMARKS]:
+        yield from ((program, line, {}) for line in (["extra"], ["--x"], ["new\nline"]))
+    yield from ((program, ["--out", "new"], env) for program in ("train_lm", "compare_connections") for env in ENVIRONMENTS)
+    yield from ((program, [], env) for program in [*EXAMPLES, "golden", "gradcheck_table", "stability"] for env in ENVIRONMENTS)
+
+
+def prepare(folder):
+    write_text(folder)
+    (folder / "loop").symlink_to("loop")
+    (folder / "sparse.txt").touch()
+    os.truncate(folder / "sparse.txt", 1 << 42)
+    (folder / "bytes.dat").write_bytes(bytes(range(256)) * 20)
+    (folder / "odd.bin").write_bytes(bytes(range(255)))
+    (folder / "loop.bin").symlink_to("loop.bin")
+    for name, encoded in {"surrogate": b"\xed\xa0\x80", "beyond": b"\xf4\x90\x80\x80", "overlong": b"\xc0\xaf"}.items():
+        (folder / f"{name}.txt").write_bytes(b"good text " * 500 + encoded + b" good text" * 500)
+    (folder / "good.toml").write_text((pathlib.Path(__file__).parents[2] / "apps/stability/smoke.toml").read_text())
+
+
+def main(bin, dev):
+    count, wrong = 0, []
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        prepare(folder)
+        before = sorted(folder.rglob("*"))
+        for program, arguments, environment in command_lines():
+            path = dev if program == "dev" else f"{bin}/{program}"
+            if not os.path.exists(path):  # of a part that was not built
+                continue
+            arguments = [a.replace("NOT_UTF8", OUTSIDE["NOT_UTF8"]).replace("LONG", OUTSIDE["LONG"]) for a in arguments]
+            count += 1
+            try:
+                result = subprocess.run([path, *arguments], capture_output=True, cwd=folder, env=os.environ | environment, timeout=30)
+            except subprocess.TimeoutExpired:
+                wrong.append(f"{program} {arguments} {environment}: runs")
+                break
+            one_line = result.stderr.count(b"\n") == 1 and result.stderr.startswith(f"{program}: ".encode())
+            if result.returncode != 2 or not one_line or result.stdout.count(b"\n") > 1:
+                wrong.append(f"{program} {arguments} {environment}: {result.returncode} {result.stderr[:300]!r} {result.stdout[:80]!r}")
+            if sorted(folder.rglob("*")) != before:
+                wrong.append(f"{program} {arguments} {environment}: wrote files")
+                break
+        for program in [*FLAGS, *EXAMPLES, "golden", "mixing_facts"]:
+            if os.path.exists(f"{bin}/{program}"):
+                with open("/dev/full", "w") as full:
+                    result = subprocess.run([f"{bin}/{program}", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+                if (result.returncode, result.stderr) != (2, f"{program}: stdout: not everything could be written\n"):
+                    wrong.append(f"{program} --help >/dev/full: {result.returncode} {result.stderr!r}")
+    check(not wrong, "\n".join(wrong))
+    check(count >= 250, f"only {count} command lines")
+    print(f"{count} command lines refused")
+
+
+if __name__ == "__main__":
+    main(*map(os.path.abspath, sys.argv[1:]))

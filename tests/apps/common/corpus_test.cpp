@@ -1,0 +1,167 @@
+#include "../../../apps/common/corpus.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include <braid/core/error.h>
+#include <braid/core/files/checksum.h>
+#include <tests/support.h>
+
+namespace braid::examples {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+using Ids = std::vector<std::int32_t>;
+
+const fs::path kTokenizer = BRAID_SOURCE_DIR "/tests/golden/models/bpe/tokenizer.json";
+
+/// A folder that is gone after the test.
+struct CorpusFiles : testing::Test {
+  CorpusFiles() { fs::create_directories(folder); }
+  ~CorpusFiles() override { fs::remove_all(folder); }
+
+  fs::path write(const std::string& name, const std::string& content) {
+    std::ofstream(folder / name, std::ios::binary) << content;
+    return folder / name;
+  }
+  template <class T>
+  fs::path write(const std::string& name, const std::vector<T>& values) {
+    return write(name, std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)));
+  }
+  /// As llm.c writes it.
+  template <class T>
+  fs::path write_with_header(Ids header, const std::vector<T>& ids) {
+    header.resize(256);
+    std::string content(reinterpret_cast<const char*>(header.data()), 1024);
+    content.append(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(T));
+    return write("header.bin", content);
+  }
+  std::string refusal(const fs::path& path) {
+    return message_of([&] { TokenFile{path}; });
+  }
+
+  const fs::path folder =
+      fs::path(testing::TempDir()) /
+      (std::string("braid_corpus_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+std::vector<std::uint16_t> counting(int count) {
+  std::vector<std::uint16_t> ids;
+  for (int i = 0; i < count; ++i) ids.push_back(static_cast<std::uint16_t>(7 * i % 1000));
+  return ids;
+}
+
+Ids all_of(const TokenFile& file) {
+  Ids ids(static_cast<std::size_t>(file.size()));
+  EXPECT_EQ(file.copy(0, file.size(), ids.data()), ids.data() + ids.size());
+  return ids;
+}
+
+TEST_F(CorpusFiles, OfTokensHaveAHeaderOrNone) {
+  const std::vector<std::uint16_t> narrow{5, 0, 65535, 7};
+  const std::vector<std::uint32_t> wide{5, 128255, 0};
+  const TokenFile plain(write("plain.bin", narrow)), gpt2(write_with_header({20240520, 1, 4}, narrow));
+  EXPECT_THAT(all_of(plain), ElementsAre(5, 0, 65535, 7));
+  EXPECT_THAT(all_of(gpt2), ElementsAre(5, 0, 65535, 7));
+  EXPECT_EQ(gpt2.highest_id(), 65535);
+  const TokenFile llama(write_with_header({20240801, 7, 3}, wide));
+  EXPECT_THAT(all_of(llama), ElementsAre(5, 128255, 0));
+  EXPECT_EQ(llama.highest_id(), 128255);
+  Ids two(2);
+  llama.copy(1, 2, two.data());
+  EXPECT_THAT(two, ElementsAre(128255, 0));
+}
+
+TEST_F(CorpusFiles, OfTokensThatAreNoneAreRefused) {
+  const std::vector<std::uint16_t> ids{1, 2, 3};
+  EXPECT_THAT(refusal(folder / "none.bin"), HasSubstr("none.bin: cannot be opened: No such file"));
+  EXPECT_THAT(refusal(folder), HasSubstr(": must be a regular file"));
+  EXPECT_THAT(refusal(write("empty.bin", "")), HasSubstr("empty.bin: has no tokens"));
+  EXPECT_THAT(refusal(write("odd.bin", "123")), HasSubstr("odd.bin: 1 tokens must take 2 bytes but the file has 3"));
+  EXPECT_THAT(refusal(write_with_header({20240520, 2, 3}, ids)),
+              HasSubstr("version 2 of llm.c's token files must be 1"));
+  EXPECT_THAT(refusal(write_with_header({20240520, 1, 4}, ids)),
+              HasSubstr("4 tokens must take 1032 bytes but the file has 1030"));
+  EXPECT_THAT(refusal(write_with_header({20240801, 7, 3}, ids)),
+              HasSubstr("3 tokens must take 1036 bytes but the file has 1030"));
+  EXPECT_THAT(refusal(write_with_header({20240520, 1, -3}, ids)), HasSubstr("-3 tokens must take 1024 bytes"));
+  EXPECT_THAT(refusal(write_with_header({20240520, 1, 0}, Ids{})), HasSubstr("has no tokens"));
+  EXPECT_THAT(refusal(write("short.bin", Ids{20240520})), HasSubstr("version 0"));
+}
+
+TEST_F(CorpusFiles, OfTokensGiveWindows) {
+  const auto ids = counting(200);
+  const Corpus corpus = read_corpus(write("ids.bin", ids), "", 4);
+  EXPECT_EQ(corpus.vocab(), 995);  // the highest id + 1
+  EXPECT_EQ(corpus.size(), 200);
+  EXPECT_EQ(corpus.train_size(), 180);
+  EXPECT_EQ(corpus.decode(Ids{3, 14}), "3 14 ");
+  Rng rng(1);
+  const Batch batch = corpus.sample(50, rng);
+  for (std::int64_t row = 0; row < 50; ++row) {
+    const Ids tokens = batch.tokens.select(0, row).to_vector<std::int32_t>(),
+              targets = batch.targets.select(0, row).to_vector<std::int32_t>();
+    const auto start = std::ranges::find(ids, tokens[0]);
+    EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), start));
+    EXPECT_TRUE(std::equal(targets.begin(), targets.end(), start + 1));
+    EXPECT_LT(start - ids.begin(), 176);
+  }
+  const std::vector<Batch> held_out = corpus.held_out(3);
+  ASSERT_EQ(held_out.size(), 2u);
+  EXPECT_EQ(held_out[0].tokens.shape(), (Shape{3, 4}));
+  EXPECT_EQ(held_out[0].tokens.to_vector<std::int32_t>()[0], ids[180]);
+  EXPECT_EQ(held_out[1].tokens.shape(), (Shape{1, 4}));
+}
+
+TEST_F(CorpusFiles, OfTokensFitTheTokenizer) {
+  const fs::path good = write("good.bin", counting(60)), bad = write("bad.bin", counting(100));
+  EXPECT_EQ(read_corpus(good, kTokenizer, 4).vocab(), 512);
+  EXPECT_EQ(message_of([&] { read_corpus(bad, kTokenizer, 4); }),
+            "--text: must have ids below 512, as the tokenizer, but has 693");
+  EXPECT_EQ(message_of([&] { read_corpus(good, "", 6); }),
+            "--text: 60 tokens are too few: a tenth of them must exceed --context 6");
+}
+
+TEST_F(CorpusFiles, OfTextInTokensAreWhatTheTokenizerMakes) {
+  std::string text;
+  for (int i = 0; i < 50; ++i) text += "First Citizen: na\u00efve? ";
+  const Corpus corpus = read_corpus(write("text.txt", text), kTokenizer, 8);
+  const Ids ids = nn::Tokenizer::load(kTokenizer).encode(text);
+  EXPECT_EQ(corpus.size(), std::ssize(ids));
+  EXPECT_LT(corpus.size(), std::ssize(text));
+  EXPECT_EQ(corpus.decode(ids), text);
+  EXPECT_EQ(corpus.checksum(), checksum(text));
+  EXPECT_EQ(corpus.tokenizer_checksum(), checksum(corpus.vocabulary().tokenizer_json()));
+  EXPECT_EQ(corpus.alphabet(), "");
+  EXPECT_EQ(corpus.vocabulary().start(), 0);  // <|endoftext|>
+  EXPECT_EQ(corpus.held_out(1).front().tokens.to_vector<std::int32_t>()[0],
+            ids[static_cast<std::size_t>(corpus.train_size())]);
+}
+
+TEST_F(CorpusFiles, OfTextAreCharactersWithoutATokenizer) {
+  const Corpus corpus = read_corpus(write("text.txt", "b\u00e9\na b\u00e9\na b\u00e9\na b\u00e9\na "), "", 1);
+  EXPECT_EQ(corpus.alphabet(), "\n ab\u00e9");
+  EXPECT_EQ(corpus.tokenizer_checksum(), "");
+  EXPECT_EQ(corpus.vocabulary().start(), 0);
+  EXPECT_THAT(corpus.vocabulary().encode("\u00e9 a", "--prompt"), ElementsAre(4, 1, 2));
+  EXPECT_EQ(message_of([&] { corpus.vocabulary().encode("az", "--prompt"); }),
+            "--prompt: 'z' is none of the 5 characters that there are");
+  EXPECT_EQ(message_of([&] { corpus.vocabulary().encode("a\xFF", "--prompt"); }),
+            "--prompt: must be UTF-8 but no character starts at offset 1 with byte 0xFF");
+  EXPECT_THAT(message_of([&] { Vocabulary::of_numbers(5).encode("a", "--prompt"); }),
+              StartsWith("--prompt: is text, but"));
+}
+
+TEST(Vocabulary, HasACharacterForIdsThatStandForNothing) {
+  const Vocabulary vocabulary = Vocabulary::of_tokenizer(kTokenizer);
+  EXPECT_EQ(vocabulary.decode(Ids{1, 100000, 2}), "!\uFFFD\"");
+  EXPECT_EQ(vocabulary.eos(), 0);
+}
+
+}  // namespace
+}  // namespace braid::examples

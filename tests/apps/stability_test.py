@@ -1,0 +1,236 @@
+#!/usr/bin/python3 -B
+"""Runs stability as a user would: stability_test.py PROGRAM {smoke|bad-input|kill}"""
+import csv
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from program import check, check_refused, run
+
+CONFIGS = pathlib.Path(__file__).parents[2] / "apps/stability"
+MODES = ["residual", "hc", "mhc", "skip-residual", "skip-hc", "skip-mhc", "deepseek-v4", "hunyuan-v4", "gated", "single-pass"]
+FIGURES = ["gain", "divergence", "loss", "gradient_norm", "activation_norm", "ablations"]
+LISTS = {"gradient_norm", "activation_norm", "forward_gain", "backward_gain", "composed_forward_gain", "composed_backward_gain", "row_error",
+         "column_error", "similarity"}
+
+TINY = """
+divergence = 3.0
+probe_every = 4
+
+[connection]
+streams = 2
+sinkhorn_iterations = 5
+max_history = 2
+init = "identity"
+constraint = "simplex"
+
+[deep_mlp_regression]
+sublayers = 4
+channels = 8
+hidden = 8
+batch = 4
+steps = 10
+warmup = 2
+modes = ["residual", "hc", "mhc", "skip-mhc"]
+learning_rates = [0.01, 100]
+shown_learning_rate = 0.01
+seeds = [1, 2]
+"""
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def runs_of(out):
+    return {path.name: path.read_bytes() for path in (out / "runs").iterdir()}
+
+
+def check_run(path, modes):
+    """Lines of a run: settings, steps from 1 on, result; every list as long as the network is deep, nothing missing."""
+    settings, *steps, result = map(json.loads, path.read_text().splitlines())
+    check(path.name == settings["run"] + ".jsonl" and settings["mode"] in modes, f"{path.name}: settings {settings}")
+    check([step["step"] for step in steps] == list(range(1, result["steps"] + 1)), f"{path.name}: steps")
+    probes = [step["sublayers"] for step in steps if "sublayers" in step]
+    check(probes and "sublayers" in steps[0], f"{path.name} has no probes")
+    for probe in probes:
+        check(set(probe) == LISTS, f"{path.name}: a probe has {set(probe)}")
+        for key, values in probe.items():
+            check(len(values) == settings["sublayers"], f"{path.name}: {key} has {len(values)} values for {settings['sublayers']} sublayers")
+            streams = settings["mode"] in ("hc", "mhc") or key != "similarity"
+            check(not streams or None not in values, f"{path.name}: {key} is not finite")
+    if result["result"] == "trained":
+        check(None not in [step[key] for step in steps for key in ("loss", "gradient_norm")], f"{path.name}: NaN in a run that was trained")
+        check(result["reason"] == "", f"{path.name}: trained, but {result['reason']}")
+    return settings, steps, result
+
+
+def check_same_start(results):
+    """Whatever connects them, networks of one seed compute the same function before training, unless history is mixed."""
+    first = {}
+    for settings, steps, _ in results:
+        if "uniform" not in settings["variant"]:
+            first.setdefault((settings["task"], settings["seed"]), {})[settings["run"]] = steps[0]["loss"]
+    for losses in first.values():
+        check(max(losses.values()) - min(losses.values()) < 2e-3, f"different starts: {losses}")
+
+
+def smoke(program, folder):
+    config = CONFIGS / "smoke.toml"
+    one, two = folder / "one", folder / "two"
+    for out, jobs in ((two, 2), (one, 1)):
+        result = run(program, config, "--out", out, "--jobs", jobs)
+        check(result.returncode == 0, result.stderr)
+    check("runs, 1 at a time" in result.stdout and "\n0 runs are finished already; the others take about" in result.stdout,
+          f"no plan in {result.stdout}")
+    check("\r" not in result.stdout, "a bar is drawn although this is no terminal")
+    check(runs_of(one) == runs_of(two), "another number of jobs changed the lines")
+    check((one / "summary.csv").read_bytes() == (two / "summary.csv").read_bytes(), "another number of jobs changed summary.csv")
+    check((one / "config.toml").read_bytes() == config.read_bytes(), "config.toml is not the configuration")
+    results = [check_run(path, MODES) for path in (one / "runs").iterdir()]
+    seen = {(settings["task"], settings["mode"]) for settings, _, _ in results}
+    check(seen == {(task, mode) for task in ("deep_mlp_regression", "deep_mlp_classification", "deep_transformer") for mode in MODES},
+          f"not every mode on every task: {seen}")
+    check_same_start(results)
+    with (one / "summary.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    check({row["run"] for row in rows} == {settings["run"] for settings, _, _ in results}, "summary.csv has other runs")
+    mhc = [row for row in rows if row["mode"] == "mhc"]
+    check(all(abs(float(row["forward_gain"]) - 1) < 1e-3 for row in mhc), "the forward gain of mhc is not 1")
+    info = json.loads((one / "run_info.json").read_text())["sessions"]
+    check(len(info) == 1 and {"command", "started", "git_commit", "machine"} <= set(info[0]), f"run_info.json has {info}")
+    report = (one / "report.md").read_text()
+    for name in FIGURES:
+        check((one / f"figures/{name}.png").read_bytes().startswith(b"\x89PNG"), f"{name}.png is no picture")
+        check(f"figures/{name}.png" in report, f"report.md does not show {name}.png")
+    check("diverged" in report and str(config) in report, "report.md lacks the definition or the command")
+
+
+def bad_input(program, folder):
+    out = folder / "new"
+    cases = [
+        ("none.toml is not a file", None, None),
+        ("line 2: expected ASCII", "divergence = 3.0", "divergence = 3.0  # ×"),
+        ("line 2: expected TOML", "divergence = 3.0", "divergence = = 3"),
+        ("divergence: expected a number from 1 to 1000000, got 0.5", "divergence = 3.0", "divergence = 0.5"),
+        ("probe_every: expected an integer from 1 to 1000000, got 1.5", "probe_every = 4", "probe_every = 1.5"),
+        ("probe_every: expected an integer from 1 to 1000000, got nothing", "probe_every = 4", ""),
+        ("color: expected one of the keys divergence, ", "probe_every = 4", "probe_every = 4\ncolor = 1"),
+        ("deep_mlp_regression.sublayer: expected one of the keys sublayers, ", "steps = 10", "steps = 10\nsublayer = 4"),
+        ("deep_mlp_regression.sublayers: expected an integer from 1 to 1000, got 0", "sublayers = 4", "sublayers = 0"),
+        ("deep_mlp_regression.sublayers: expected an integer from 1 to 1000, got 'four'", "sublayers = 4", 'sublayers = "four"'),
+        ("deep_mlp_regression.batch: expected sizes whose activations fit into 16 GB, got about",
+         "sublayers = 4\nchannels = 8\nhidden = 8\nbatch = 4", "sublayers = 1000\nchannels = 4096\nhidden = 8\nbatch = 60000"),
+        ("deep_mlp_regression.warmup: expected an integer from 0 to 10, got 11", "warmup = 2", "warmup = 11"),
+        ("deep_mlp_regression.modes[0]: expected one of residual, hc, mhc, ", 'modes = ["residual"', 'modes = ["plain"'),
+        ("deep_mlp_regression.modes: expected a list, each one of", 'modes = ["residual", "hc", "mhc", "skip-mhc"]', "modes = []"),
+        ("deep_mlp_regression.learning_rates[1]: expected a number from", "100]", "-1]"),
+        ("deep_mlp_regression.shown_learning_rate: expected one of learning_rates, got 0.02", "rate = 0.01", "rate = 0.02"),
+        ("deep_mlp_regression.seeds[1]: expected no value twice, got 1", "seeds = [1, 2]", "seeds = [1, 1]"),
+        ("connection.init: expected one of identity, uniform, zeros, got 'random'", 'init = "identity"', 'init = "random"'),
+        ("connection: expected a table, got", "[connection]", "[connections]"),
+        ("ablations.task: expected a task that has a table of its own", "seeds = [1, 2]", 'seeds = [1]\n[ablations]\ntask = "deep_transformer"'),
+        ("deep_transformer.heads: expected a divisor of channels 10, got 4", "[deep_mlp_regression]\nsublayers = 4\nchannels = 8\nhidden = 8",
+         "[deep_transformer]\nblocks = 2\nchannels = 10\nheads = 4\ncontext = 8"),
+        ("deep_mlp_regression: expected at least one task, got none", TINY[TINY.index("[deep_mlp"):], ""),
+    ]
+    for expected, old, new in cases:
+        check(old is None or old in TINY, f"the test changes what is not there: {old}")
+        config = folder / "none.toml" if old is None else write(folder, "bad.toml", TINY.replace(old, new))
+        result = run(program, config, "--out", out)
+        check_refused(expected, result)
+        check(str(config) in result.stderr, f"the file is not named: {result.stderr}")
+    good = write(folder, "good.toml", TINY)
+    check_refused("--jobs", run(program, good, "--jobs", 0, "--out", out))
+    check_refused("config", run(program, "--out", out))
+    check_refused("holds other files", run(program, good, "--out", folder))
+    check(not out.exists(), "a folder was made for a configuration that was refused")
+    (out / "runs").mkdir(parents=True)  # as a start that was killed leaves it
+    write(out, ".lock", "")
+    write(out, "config.toml.0123456789abcdef.tmp", "half")
+    check(run(program, good, "--out", out).returncode == 0, "the good run failed")
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    check_refused("made with another configuration", run(program, write(folder, "other.toml", TINY + "\n"), "--out", out))
+    check(before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}, "files of the existing results changed")
+    results = [check_run(path, MODES) for path in (out / "runs").iterdir()]
+    first = min((out / "runs").iterdir())
+    first.unlink()
+    write(out, "run_info.json", '{"sessions": 1}')
+    os.mkfifo(first)  # whoever opened it would wait for a writer
+    check_refused(f"{first}: must be a regular file", run(program, good, "--out", out))
+    check({"trained", "diverged"} == {result["result"] for _, _, result in results}, "learning rate 100 must diverge, 0.01 must not")
+
+
+def children_of(process):
+    try:
+        return list(map(int, pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()))
+    except FileNotFoundError:
+        return []
+
+
+def wait_for(condition, message, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        check(time.monotonic() < end, message)
+        time.sleep(0.002)
+
+
+def start(command, out):
+    """The program while its first run is being trained."""
+    for unfinished in (out / "runs").glob("*.tmp"):
+        unfinished.unlink()
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: list((out / "runs").glob("*.tmp")), "no run was started")
+    return parent
+
+
+def kill(program, folder):
+    """The parent dies, then children die, then it is interrupted: what was finished stays, and the bytes are the same."""
+    config = write(folder, "slow.toml", TINY.replace("steps = 10", "steps = 300"))
+    whole, broken = folder / "whole", folder / "broken"
+    check(run(program, config, "--out", whole).returncode == 0, "the uninterrupted experiment failed")
+    command = [program, str(config), "--out", str(broken), "--jobs", "1"]
+    finished = lambda: sorted((broken / "runs").glob("*.jsonl"))
+
+    parent = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    wait_for(lambda: len(finished()) >= 2, "no runs got finished")
+    children = children_of(parent)
+    parent.kill()
+    parent.wait()
+    wait_for(lambda: not any(os.path.exists(f"/proc/{child}/exe") for child in children), "children outlived their parent")
+    kept = {path: path.stat().st_mtime_ns for path in finished()}
+    check(len(kept) < len(runs_of(whole)), "everything was finished before the kill")
+
+    parent = start(command, broken)
+    os.kill(children_of(parent)[0], signal.SIGKILL)
+    out, err = parent.communicate(timeout=120)
+    check(parent.returncode == 1 and "killed by signal 9" in err, f"exit code {parent.returncode}, {err!r}")
+    check(f"{len(kept)} runs are finished already" in out, f"finished runs were not found: {out}")
+    missing = set(runs_of(whole)) - set(path.name for path in finished())
+    check(len(missing) == 1 and f"{len(runs_of(whole)) - 1} of {len(runs_of(whole))} runs" in (broken / "report.md").read_text(),
+          f"a killed child lost {missing}")
+
+    (broken / "runs" / kept.popitem()[0].name).unlink()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        parent = start(command, broken)
+        parent.send_signal(number)
+        out, _ = parent.communicate(timeout=120)
+        check(parent.returncode == 130 and "interrupted; to continue" in out, f"{number.name}: exit code {parent.returncode}, {out!r}")
+
+    check(run(*command).returncode == 0, "the continued experiment failed")
+    check(runs_of(whole) == runs_of(broken), "interruptions changed the lines, or a temporary file is left")
+    check(all(path.stat().st_mtime_ns == when for path, when in kept.items()), "a finished run was repeated")
+    check((whole / "summary.csv").read_bytes() == (broken / "summary.csv").read_bytes(), "interruptions changed summary.csv")
+
+
+if __name__ == "__main__":
+    program, case = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as name:
+        {"smoke": smoke, "bad-input": bad_input, "kill": kill}[case](program, pathlib.Path(name))

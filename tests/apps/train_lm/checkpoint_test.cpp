@@ -1,0 +1,153 @@
+#include "../../../apps/train_lm/checkpoint.h"
+
+#include <gmock/gmock.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <braid/core/files/checksum.h>
+#include <braid/core/files/file_system.h>
+#include <braid/core/files/safetensors.h>
+#include <tests/support.h>
+
+#include "../../../apps/common/json_lines.h"
+
+namespace braid::train_lm {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// A tiny run that has saved step 1 and then step 2.
+struct CheckpointFiles : testing::Test {
+  CheckpointFiles() {
+    fs::create_directories(folder);
+    save();
+    save();
+  }
+  ~CheckpointFiles() override { fs::remove_all(folder); }
+
+  void save() {
+    trainer.train_step();
+    save_checkpoint(folder, trainer.state(), config, corpus);
+  }
+  std::int64_t saved_step() { return load_checkpoint(folder, trainer.state(), config, corpus)->step; }
+
+  /// What loading says once `change` has been made to the metadata and the checksum is right again.
+  std::string message_with(const std::function<void(std::map<std::string, std::string>&)>& change) {
+    SafetensorsFile file = load_safetensors(last);
+    change(file.metadata);
+    file.metadata.erase("checksum");
+    file.metadata["checksum"] = checksum(file.tensors, file.metadata);
+    save_safetensors(last, file.tensors, file.metadata);
+    return message_of([&] { saved_step(); });
+  }
+
+  const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
+  const fs::path folder = fs::path(testing::TempDir()) / ("braid_checkpoint_" + test);
+  const fs::path last = folder / "checkpoint.safetensors", previous = folder / "checkpoint.previous.safetensors";
+  Config config = [] {
+    Config c;
+    c.training = {.layers = 1, .channels = 4, .heads = 1, .context = 4, .batch = 1, .steps = 9, .warmup = 0};
+    return c;
+  }();
+  const examples::Corpus corpus{"abcacbabcabcacbabcabcacbabcabcacbabcabcacbabcabcacbabc", config.training.context};
+  examples::Trainer trainer{config.training, corpus};
+};
+
+/// Lets opening or reading checkpoint.safetensors fail, or one of the renames; writes down what happens.
+struct FaultyFileSystem : detail::FileSystem {
+  int open_error = 0, read_error = 0, failing_rename = -1;
+  int renames = 0;
+  std::vector<std::string> calls;
+
+  int open(const char* path, int flags) override {
+    calls.push_back("open " + fs::path(path).filename().string());
+    errno = open_error;
+    if (open_error != 0 && std::string_view(path).ends_with("/checkpoint.safetensors")) return -1;
+    return FileSystem::open(path, flags);
+  }
+  ssize_t read(int file, void* out, std::size_t bytes) override {
+    errno = read_error;
+    return read_error != 0 ? -1 : FileSystem::read(file, out, bytes);
+  }
+  int fsync(int file) override {
+    calls.emplace_back("fsync");
+    return FileSystem::fsync(file);
+  }
+  int rename(const char* from, const char* to) override {
+    if (renames++ != failing_rename) return FileSystem::rename(from, to);
+    errno = EIO;
+    return -1;
+  }
+};
+
+TEST_F(CheckpointFiles, LoadWhicheverRenameFailed) {
+  for (int failing = 0; failing < 3; ++failing) {  // in write_file_atomically, to the previous one, to the last one
+    const std::int64_t before = saved_step();
+    FaultyFileSystem faults;
+    faults.failing_rename = failing;
+    {
+      const detail::WithFileSystem in_use(faults);
+      EXPECT_THAT(message_of([&] { save(); }), HasSubstr(": Input/output error"));
+    }
+    EXPECT_EQ(saved_step(), failing == 0 ? before : before + 1);
+    EXPECT_FALSE(fs::exists(folder / "checkpoint.next.safetensors"));
+    EXPECT_TRUE(fs::exists(last) && fs::exists(previous));
+    trainer.restore(*load_checkpoint(folder, trainer.state(), config, corpus));
+    save();
+    EXPECT_EQ(saved_step(), trainer.step());
+  }
+}
+
+TEST_F(CheckpointFiles, AreNotPassedOverWhenTheyCannotBeRead) {
+  for (const int error : {EACCES, EMFILE, EIO})
+    for (const bool opened : {false, true}) {
+      FaultyFileSystem faults;
+      (opened ? faults.read_error : faults.open_error) = error;
+      const detail::WithFileSystem in_use(faults);
+      EXPECT_THAT(message_of([&] { saved_step(); }),
+                  AllOf(HasSubstr(last.string() + ": cannot be "), testing::EndsWith(std::strerror(error))));
+    }
+  fs::resize_file(last, 100);
+  EXPECT_EQ(saved_step(), 1);  // damage is passed over
+  fs::remove(last);
+  fs::create_directory(last);
+  EXPECT_THAT(message_of([&] { saved_step(); }), HasSubstr(last.string() + ": must be a regular file"));
+}
+
+TEST_F(CheckpointFiles, ComeAfterTheLinesOfTheirSteps) {
+  examples::JSONLines(folder / "metrics.jsonl").append({{"step", 3}});
+  FaultyFileSystem watched;
+  const detail::WithFileSystem in_use(watched);
+  save();
+  EXPECT_THAT(watched.calls, testing::ElementsAre("open metrics.jsonl", "fsync", StartsWith("open checkpoint.next."),
+                                                  "fsync", "open " + folder.filename().string(), "fsync"));
+}
+
+TEST_F(CheckpointFiles, WithOtherMetadataAreRefusedByNameInOneLine) {
+  const std::string name = last.string() + ": the checkpoint", quoted = "' must be a whole number but is '";
+  EXPECT_EQ(message_with([](auto& entries) { entries.erase("rng_key"); }), name + " has no 'rng_key'");
+  EXPECT_EQ(message_with([](auto& entries) { entries["rng_key"] = "1x"; }), name + "'s 'rng_key" + quoted + "1x'");
+  const std::string message = message_with([](auto& entries) { entries["rng_key"] = "\n" + std::string(9999, '1'); });
+  EXPECT_THAT(message, StartsWith(name + "'s 'rng_key" + quoted + "\\n111"));
+  EXPECT_LT(message.size(), name.size() + 150);
+}
+
+TEST_F(CheckpointFiles, OfAnotherProcessorAreLoadedOnRequest) {
+  const std::string message = message_with([](auto& entries) { entries["instruction_set"] = "ABACUS"; });
+  EXPECT_THAT(message, AllOf(StartsWith("--resume: the run was computed with ABACUS but this processor has "),
+                             HasSubstr("--allow-other-processor goes on all the same")));
+  config.allow_other_processor = true;
+  EXPECT_EQ(saved_step(), 2);
+}
+
+}  // namespace
+}  // namespace braid::train_lm

@@ -1,0 +1,100 @@
+#include <braid/autograd/verify/gradcheck.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <braid/autograd/ops.h>
+#include <braid/core/random.h>
+
+namespace braid::gradcheck_diagnosis_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+Tensor points() { return Tensor::of<double>({2, 3}, {-2, -1, -0.5, 0, 1, 3}); }
+
+TEST(GradcheckDiagnosis, SaysThatAGradientIsNotDeterministic) {
+  int calls = 0;
+  const auto f = [&](auto x) {
+    return record("forgetful", x[0].value().clone(), {x[0]}, [&](const Tensor& dy) { return (1 + ++calls % 2) * dy; });
+  };
+  EXPECT_EQ(gradcheck(f, {points()}).message,
+            "gradcheck: the gradient of input 0 is not deterministic: two backward passes differ");
+}
+
+TEST(GradcheckDiagnosis, SaysThatAFunctionRoundsToF32) {
+  const auto f = [](auto x) { return cast(cast(exp(x[0]), DType::f32), DType::f64); };
+  EXPECT_THAT(gradcheck(f, {points()}).message, HasSubstr("of its values: does it compute in f32 somewhere?"));
+}
+
+TEST(GradcheckDiagnosis, SaysThatAFunctionIsNotDeterministic) {
+  std::uint64_t calls = 0;
+  const auto f = [&](auto x) { return dropout(x[0], 0.5, Rng(++calls)); };
+  const GradcheckResult result = gradcheck(f, {ones({20}, DType::f64)});
+  EXPECT_FALSE(result);
+  EXPECT_THAT(result.message, StartsWith("gradcheck: f is not deterministic: two calls with the same inputs differ"));
+}
+
+TEST(GradcheckDiagnosis, SaysThatAFunctionChangesItsInputs) {
+  const auto f = [](auto x) {
+    const_cast<double*>(x[0].value().template data<double>())[1] += 1;
+    return x[0] * 2.0;
+  };
+  EXPECT_EQ(gradcheck(f, {points().clone()}).message, "gradcheck: f changes input 0, which it may only read");
+}
+
+TEST(GradcheckDiagnosis, SaysWhereAFunctionReturnsNan) {
+  EXPECT_EQ(gradcheck([](auto x) { return log(x[0]); }, {Tensor::of<double>({2, 1}, {1, -1})}).message,
+            "gradcheck: f returns nan in element [1, 0] of its output [2, 1]");
+  EXPECT_EQ(gradcheck([](auto x) { return 1.0 / x[0]; }, {zeros({1}, DType::f64)}).message,
+            "gradcheck: f returns inf in element [0] of its output [1]");
+}
+
+TEST(GradcheckDiagnosis, SaysThatAnInputHasNoInfluence) {
+  const GradcheckResult unused = gradcheck([](auto x) { return x[0] * 2.0; }, {points(), points()});
+  EXPECT_TRUE(unused);
+  EXPECT_THAT(unused.message, HasSubstr("\nf does not depend on input 1"));
+  const GradcheckResult shifted =
+      gradcheck([](auto x) { return softmax(x[0] + x[1]); }, {points(), ones({2, 1}, DType::f64)});
+  EXPECT_TRUE(shifted) << shifted.message;
+  EXPECT_THAT(shifted.message, HasSubstr("\nf does not depend on input 1"));
+}
+
+// What random programs have shown to be hard: right gradients where differences mislead.
+
+TEST(GradcheckOfHardFunctions, AGradientThatIsAllRoundingIsNotWrong) {
+  const auto f = [](auto x) { return layer_norm(x[2], x[1], slice(rms_norm(x[0], x[0], 1e-5), 0, 2, 3), 1e-5); };
+  const std::vector<Tensor> inputs{ones({3}, DType::f64), Tensor::of<double>({1}, {0.8723975419998169}),
+                                   Tensor::of<double>({2, 2, 1}, {0, 0, -32.5, -33.75})};
+  const GradcheckResult result = gradcheck(f, inputs);
+  EXPECT_TRUE(result) << result.message;
+}
+
+TEST(GradcheckOfHardFunctions, PolesNearByAreNotRounding) {
+  const auto f = [](auto x) { return x[2] / log(abs(layer_norm(x[0], x[0], x[1], 1e-5))); };
+  const std::vector<Tensor> inputs{full({2}, 2.918778419494629, DType::f64), Tensor::of<double>({2}, {-0.5, 1.25}),
+                                   scalar(-0.019911590963602066, DType::f64)};
+  const GradcheckResult result = gradcheck(f, inputs);
+  EXPECT_TRUE(result) << result.message;
+}
+
+TEST(GradcheckOfHardFunctions, WhatCannotMoveTheFunctionIsNotWrong) {
+  const auto f = [](auto x) { return cross_entropy(x[0], Tensor::of<std::int32_t>({}, {0}), -1); };
+  const GradcheckResult result = gradcheck(f, {Tensor::of<double>({2}, {9.25, -53.25})});
+  EXPECT_TRUE(result) << result.message;
+}
+
+TEST(GradcheckOfHardFunctions, CurvatureHidesKinks) {
+  const auto f = [](auto x) {  // its gradient is half the slope of the first branch, which steps beyond 8e-6 see alone
+    const Var d = x[0] - 1;
+    return minimum(2 + 8e-9 * d - 1e-3 * d * d, 2);
+  };
+  const GradcheckResult result = gradcheck(f, {ones({1}, DType::f64)});
+  EXPECT_TRUE(result) << result.message;
+  const auto wrong = [&](auto x) { return f(x) + 1e-5 * (x[0] - x[0].value()); };
+  EXPECT_FALSE(gradcheck(wrong, {ones({1}, DType::f64)}));
+}
+
+}  // namespace
+}  // namespace braid::gradcheck_diagnosis_test

@@ -1,0 +1,303 @@
+#include <braid/core/products/gemm.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <braid/core/parallel.h>
+#include <braid/core/products/kernels/packed_product.h>
+#include <tests/support.h>
+#include <tests/target_guard.h>
+
+namespace braid::gemm_test {
+namespace {
+
+constexpr int64_t kPadding = 3;  // lda - width
+constexpr float kUntouched = 7777;
+
+/// One product: op(a) [m, k] times op(b) [k, n], alpha and beta.
+struct Case {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  int64_t m = 1;
+  int64_t n = 1;
+  int64_t k = 1;
+  double alpha = 1;
+  double beta = 0;
+
+  std::string text() const {
+    return std::string(transpose_a ? "T" : "N") + (transpose_b ? "T " : "N ") + std::to_string(m) + "x" +
+           std::to_string(n) + "x" + std::to_string(k) + " alpha " + std::to_string(alpha) + " beta " +
+           std::to_string(beta);
+  }
+};
+
+/// A row-major matrix whose rows are kPadding longer than its width; the padding holds kUntouched.
+template <class T>
+struct Matrix {
+  int64_t rows;
+  int64_t width;
+  int64_t ld = width + kPadding;
+  std::vector<T> data = std::vector<T>(static_cast<size_t>(rows * ld), T(kUntouched));
+
+  T& at(int64_t row, int64_t column) { return data[static_cast<size_t>(row * ld + column)]; }
+  T at(int64_t row, int64_t column) const { return data[static_cast<size_t>(row * ld + column)]; }
+};
+
+template <class T>
+Matrix<T> random_matrix(int64_t rows, int64_t width, uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  Matrix<T> matrix{rows, width};
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < width; ++j) matrix.at(i, j) = static_cast<T>(uniform(engine));
+  }
+  return matrix;
+}
+
+template <class T>
+struct Operands {
+  Matrix<T> a, b, c;
+
+  explicit Operands(const Case& x)
+      : a(x.transpose_a ? random_matrix<T>(x.k, x.m, 1) : random_matrix<T>(x.m, x.k, 1)),
+        b(x.transpose_b ? random_matrix<T>(x.n, x.k, 2) : random_matrix<T>(x.k, x.n, 2)),
+        c(random_matrix<T>(x.m, x.n, 3)) {}
+};
+
+/// The definition, in long double.
+template <class T>
+Matrix<long double> expected_product(const Case& x, const Operands<T>& in) {
+  Matrix<long double> c{x.m, x.n};
+  for (int64_t i = 0; i < x.m; ++i) {
+    for (int64_t j = 0; j < x.n; ++j) {
+      long double sum = 0;
+      for (int64_t p = 0; p < x.k; ++p) {
+        const long double left = x.transpose_a ? in.a.at(p, i) : in.a.at(i, p);
+        sum += left * (x.transpose_b ? in.b.at(j, p) : in.b.at(p, j));
+      }
+      c.at(i, j) = x.alpha * sum + (x.beta == 0 ? 0 : x.beta * in.c.at(i, j));
+    }
+  }
+  return c;
+}
+
+/// Who computes a product: gemm_serial, gemm, or the packed kernel, which is what they call for double.
+enum class By { serial, threads, kernel };
+constexpr By kAll[] = {By::serial, By::threads, By::kernel};
+
+template <class T>
+void multiply_by_kernel(const Case& x, const Operands<T>& in, T* c, int64_t ldc) {
+  const kernels::PackedProductKernels<T> packed = kernels::packed_product_kernels().of<T>();
+  std::vector<T> scratch(static_cast<size_t>(packed.scratch(x.m, x.n, x.k) + 64 / sizeof(T)));
+  void* aligned = scratch.data();
+  size_t bytes = scratch.size() * sizeof(T);
+  packed.multiply({x.transpose_a, x.transpose_b, x.m, x.n, x.k, static_cast<T>(x.alpha), in.a.data.data(), in.a.ld,
+                   in.b.data.data(), in.b.ld, static_cast<T>(x.beta), c, ldc},
+                  static_cast<T*>(std::align(64, 64, aligned, bytes)));
+}
+
+template <class T>
+Matrix<T> product(const Case& x, Operands<T> in, By by) {
+  if (by == By::kernel && x.m > 0 && x.n > 0 && x.k > 0) {
+    multiply_by_kernel(x, in, in.c.data.data(), in.c.ld);
+  } else {
+    const auto run = [&](auto multiply) {
+      multiply(x.transpose_a, x.transpose_b, x.m, x.n, x.k, static_cast<T>(x.alpha), in.a.data.data(), in.a.ld,
+               in.b.data.data(), in.b.ld, static_cast<T>(x.beta), in.c.data.data(), in.c.ld);
+    };
+    if (by == By::serial)
+      run([](auto... args) { gemm_serial<T>(args...); });
+    else
+      run([](auto... args) { gemm<T>(args...); });
+  }
+  return in.c;
+}
+
+template <class T>
+void expect_matches_the_definition(const Case& x) {
+  SCOPED_TRACE(x.text());
+  const Operands<T> in(x);
+  const Matrix<long double> expected = expected_product(x, in);
+  const double tolerance = 16 * std::numeric_limits<T>::epsilon() * (1 + std::sqrt(static_cast<double>(x.k)));
+  for (const By by : kAll) {
+    const Matrix<T> c = product(x, in, by);
+    long double worst = 0;
+    for (int64_t i = 0; i < x.m; ++i) {
+      for (int64_t j = 0; j < x.n; ++j) worst = std::max(worst, std::abs(c.at(i, j) - expected.at(i, j)));
+      for (int64_t j = x.n; j < c.ld; ++j) ASSERT_EQ(c.at(i, j), T(kUntouched)) << "padding of row " << i;
+    }
+    EXPECT_LE(worst, tolerance) << "by " << static_cast<int>(by);
+  }
+}
+
+template <class T>
+std::vector<std::byte> bits(const Matrix<T>& matrix) {
+  std::vector<std::byte> bytes(matrix.data.size() * sizeof(T));
+  std::memcpy(bytes.data(), matrix.data.data(), bytes.size());
+  return bytes;
+}
+
+template <class T>
+class Gemm : public testing::Test {
+ protected:
+  ~Gemm() override { set_num_threads(before_); }
+
+ private:
+  int before_ = num_threads();
+};
+
+using Scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(Gemm, Scalars);
+
+TYPED_TEST(Gemm, MatchesTheDefinitionForOddShapes) {
+  set_num_threads(3);
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      for (const int64_t m : {1, 3, 17, 65}) {
+        for (const int64_t n : {1, 3, 17, 65, 129}) {
+          for (const int64_t k : {1, 3, 17, 129}) {
+            expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, m, n, k});
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(Gemm, MatchesTheDefinitionForShapesOfSeveralTiles) {
+  set_num_threads(3);
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 517, 131, 67});
+      expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 35, 1031, 70});
+      expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 130, 257, 300});
+    }
+  }
+}
+
+TYPED_TEST(Gemm, MatchesTheDefinitionAroundTheBlocksOfThePackedKernel) {
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      const int64_t depth = 1536 / sizeof(TypeParam);
+      for (const int64_t k : {depth, depth + 1, 2 * depth + 3})
+        expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 7, 18, k, -0.5, 2});
+      for (const int64_t m : {95, 96, 97, 103})
+        expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, m, 9, depth + 2});
+      for (const int64_t n : {767, 769}) expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 13, n, 5});
+    }
+  }
+}
+
+TYPED_TEST(Gemm, PackedKernelMatchesTheDefinitionOnEverySimdTarget) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    const TargetGuard guard(target);
+    for (const bool transpose_a : {false, true}) {
+      for (const bool transpose_b : {false, true}) {
+        for (const int64_t size : {1, 2, 5, 8, 23})
+          expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, size, size + 10, size, 0.5, -1});
+        expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 98, 35, 400});
+      }
+    }
+  }
+}
+
+TYPED_TEST(Gemm, ScalesByAlphaAndAddsBetaTimesC) {
+  for (const double alpha : {0.0, 1.0, -0.5}) {
+    for (const double beta : {0.0, 1.0, 2.0}) {
+      expect_matches_the_definition<TypeParam>({false, true, 33, 20, 9, alpha, beta});
+      expect_matches_the_definition<TypeParam>({true, false, 150, 160, 170, alpha, beta});
+    }
+  }
+}
+
+TYPED_TEST(Gemm, ScalesCWhereKIsZero) {
+  for (const double beta : {0.0, 1.0, -2.0}) expect_matches_the_definition<TypeParam>({false, false, 5, 7, 0, 1, beta});
+}
+
+TYPED_TEST(Gemm, AcceptsNoRowsAndNoColumns) {
+  expect_matches_the_definition<TypeParam>({false, true, 0, 4, 3});
+  expect_matches_the_definition<TypeParam>({false, true, 4, 0, 3});
+  expect_matches_the_definition<TypeParam>({true, false, 0, 0, 0});
+}
+
+TYPED_TEST(Gemm, DoesNotReadCWhereBetaIsZero) {
+  for (const int64_t k : {0, 3, 40}) {
+    Operands<TypeParam> in({false, false, 30, 50, k});
+    for (TypeParam& value : in.c.data) value = std::numeric_limits<TypeParam>::quiet_NaN();
+    for (const By by : kAll) {
+      const Matrix<TypeParam> c = product({false, false, 30, 50, k}, in, by);
+      for (int64_t i = 0; i < c.rows; ++i) {
+        for (int64_t j = 0; j < c.width; ++j) ASSERT_FALSE(std::isnan(c.at(i, j)));
+      }
+    }
+  }
+}
+
+TYPED_TEST(Gemm, PropagatesNanAndInfinityThroughZeros) {
+  for (const int64_t size : {3, 40}) {
+    const Case x{false, false, size, size, size};
+    Operands<TypeParam> in(x);
+    for (int64_t j = 0; j < size; ++j) in.a.at(1, j) = 0;
+    in.b.at(2, 0) = std::numeric_limits<TypeParam>::quiet_NaN();
+    in.b.at(2, 1) = std::numeric_limits<TypeParam>::infinity();
+    for (const By by : kAll) {
+      const Matrix<TypeParam> c = product(x, in, by);
+      for (int64_t i = 0; i < size; ++i) EXPECT_TRUE(std::isnan(c.at(i, 0)));
+      EXPECT_TRUE(std::isnan(c.at(1, 1)));  // 0 * infinity
+      EXPECT_TRUE(std::isinf(c.at(0, 1)));
+      EXPECT_EQ(c.at(1, 2), 0);
+    }
+  }
+}
+
+TYPED_TEST(Gemm, HasTheSameBitsForAnyNumberOfThreads) {
+  for (const Case& x :
+       {Case{false, true, 300, 500, 700}, Case{true, false, 128, 100, 2048}, Case{false, false, 700, 65, 384}}) {
+    SCOPED_TRACE(x.text());
+    const Operands<TypeParam> in(x);
+    set_num_threads(1);
+    const auto expected = bits(product(x, in, By::threads));
+    for (const int threads : {2, 3, 5, 16}) {
+      set_num_threads(threads);
+      EXPECT_EQ(bits(product(x, in, By::threads)), expected) << threads << " threads";
+    }
+  }
+}
+
+TEST(GemmOfDoubles, HasTheBitsOfThePackedKernelHoweverCIsCut) {
+  const WithThreads three(3);
+  for (const Case& x : {Case{false, true, 300, 500, 700}, Case{true, false, 517, 131, 67}}) {
+    SCOPED_TRACE(x.text());
+    const Operands<double> in(x);
+    const auto expected = bits(product(x, in, By::kernel));
+    EXPECT_EQ(bits(product(x, in, By::serial)), expected);
+    EXPECT_EQ(bits(product(x, in, By::threads)), expected);
+  }
+}
+
+TEST(GemmThreads, StartsNoThreadsOfItsOwn) {
+  const std::filesystem::path tasks = "/proc/self/task";
+  if (!std::filesystem::exists(tasks)) GTEST_SKIP() << "needs /proc";
+  const int before = num_threads();
+  set_num_threads(2);
+  const auto threads = [&] {
+    return std::distance(std::filesystem::directory_iterator(tasks), std::filesystem::directory_iterator());
+  };
+  parallel_for(2, 1, [](int64_t, int64_t) {});  // the pool's worker stands; a sanitizer may have a thread of its own
+  const auto own = threads();
+  product<float>({false, true, 512, 512, 512}, Operands<float>({false, true, 512, 512, 512}), By::threads);
+  EXPECT_EQ(threads(), own);
+  set_num_threads(before);
+}
+
+}  // namespace
+}  // namespace braid::gemm_test

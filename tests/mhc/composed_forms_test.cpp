@@ -1,0 +1,263 @@
+// Every fused op beside its composed form: the same values and gradients at random shapes and on views, gradients by
+// central differences, the same bits for any number of threads.
+#include <tests/mhc/fused_ops.h>
+
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <braid/core/parallel.h>
+#include <braid/mhc/kernels/tiles.h>
+#include <braid/mhc/ops/group_mix.h>
+#include <braid/mhc/ops/mhc_layer.h>
+#include <braid/mhc/ops/weighted_sum.h>
+#include <braid/mhc/streams/streams.h>
+#include <tests/mhc/support.h>
+#include <tests/target_guard.h>
+
+namespace braid::mhc::composed_forms_test {
+namespace {
+
+/// The value and the gradient of every input for a cotangent.
+std::vector<Tensor> evaluate(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy) {
+  Tape tape;
+  std::vector<Var> vars;
+  for (const Tensor& input : inputs) vars.push_back(tape.watch(input));
+  const Var y = f(vars);
+  tape.backward(y, dy);
+  std::vector<Tensor> results{y.value()};
+  for (const Var& v : vars) results.push_back(tape.gradient(v));
+  return results;
+}
+
+Tensor cotangent_for(const FusedCall& call, Rng& rng) {
+  return random(call.fused(std::vector<Var>(call.inputs.begin(), call.inputs.end())).shape(), rng);
+}
+
+std::vector<Tensor> converted(const std::vector<Tensor>& tensors, DType dtype) {
+  std::vector<Tensor> result;
+  for (const Tensor& t : tensors) result.push_back(t.to(dtype));
+  return result;
+}
+
+/// The largest difference of a tensor relative to its scale, which is at least 1, and for a gradient that sums many
+/// terms of order 1 at least the root of their number: what they add up to unless they cancel by an identity, as they
+/// do for a scale in front of a norm. Infinite when a number is not finite.
+double error(const Tensor& got, const Tensor& expected, const Tensor& y) {
+  const double terms = static_cast<double>(y.numel()) / static_cast<double>(std::max<std::int64_t>(1, got.numel()));
+  double scale = std::max(1.0, std::sqrt(terms));
+  for (const double v : expected.to_vector<double>()) scale = std::max(scale, std::abs(v));
+  for (const double v : got.to_vector<double>())
+    if (!std::isfinite(v)) return std::numeric_limits<double>::infinity();
+  return largest_difference(got, expected) / scale;
+}
+
+std::string name_of_result(std::size_t i) { return i == 0 ? "value" : fmt::format("gradient of input {}", i - 1); }
+
+void expect_agreement_in_f64(const FusedCall& call, const Tensor& dy) {
+  const std::vector<Tensor> got = evaluate(call.fused, call.inputs, dy),
+                            expected = evaluate(call.composed(), call.inputs, dy);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_LE(error(got[i], expected[i], got[0]), 1e-12) << name_of_result(i);
+}
+
+/// Against the composed form in f64 on the same rounded inputs, so that the errors are those of one side.
+void expect_agreement_in_f32(const FusedCall& call, const Tensor& dy, double tolerance) {
+  const std::vector<Tensor> rounded = converted(call.inputs, DType::f32);
+  const Tensor dy32 = dy.to(DType::f32);
+  const std::vector<Tensor> got = evaluate(call.fused, rounded, dy32),
+                            exact = evaluate(call.composed(), converted(rounded, DType::f64), dy32.to(DType::f64));
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_LE(error(got[i], exact[i], got[0]), tolerance) << name_of_result(i);
+}
+
+/// Each element a little larger or smaller, by 2^-8 of itself.
+Tensor jittered(const Tensor& x, Rng& rng) {
+  std::vector<double> values = x.to_vector<double>();
+  for (double& v : values) v *= rng.uniform() < 0.5 ? 1 - 0x1p-8 : 1 + 0x1p-8;
+  return Tensor::of<double>(x.shape(), std::span<const double>(values));
+}
+
+/// The fused op on streams of bf16 with maps of f32, beside the composed form in f64 on the same values. Its roundings,
+/// that of the result included, may cost eight times as much as roundings of the streams and of the cotangent, which
+/// are measured on the composed form.
+void expect_agreement_in_bf16(const FusedCall& call, const Tensor& dy) {
+  Rng rng(18);
+  std::vector<Tensor> rounded = converted(call.inputs, DType::f32);
+  for (const std::size_t i : call.streams) rounded[i] = rounded[i].to(DType::bf16);
+  const DType results = call.streams.empty() ? DType::f32 : DType::bf16;
+  const Tensor narrow = dy.to(DType::bf16).to(results), wide = narrow.to(DType::f64);
+  const std::vector<Tensor> inputs = converted(rounded, DType::f64);
+  const std::vector<Tensor> got = evaluate(call.fused, rounded, narrow),
+                            exact = evaluate(call.composed(), inputs, wide);
+  EXPECT_EQ(got[0].dtype(), results);
+  std::vector<double> cost(got.size(), 0x1p-8);
+  for (int trial = 0; trial < 2; ++trial) {
+    std::vector<Tensor> near = inputs;
+    for (const std::size_t i : call.streams) near[i] = jittered(near[i], rng);
+    const std::vector<Tensor> moved = evaluate(call.composed(), near, jittered(wide, rng));
+    for (std::size_t i = 0; i < got.size(); ++i) cost[i] = std::max(cost[i], error(moved[i], exact[i], got[0]));
+  }
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_LE(error(got[i], exact[i], got[0]), 8 * cost[i]) << name_of_result(i);
+}
+
+/// A number from 0 to a bound, which is one of several: each pair holds for draws of [0, 1) below its share.
+std::int64_t draw(Rng& rng, std::initializer_list<std::pair<double, std::int64_t>> bounds) {
+  const double u = rng.uniform();
+  for (const auto& [share, bound] : bounds)
+    if (u < share) return rng.below(bound + 1);
+  return 0;
+}
+
+/// Small, odd and empty sizes often, and sometimes more streams, channels or tokens than a tile, vector or unrolled
+/// loop.
+CallSizes random_sizes(const FusedOp& family, Rng& rng) {
+  constexpr std::int64_t kElements = 40'000;
+  for (;;) {
+    const std::int64_t n = std::max<std::int64_t>(1, draw(rng, {{0.7, 5}, {0.95, 16}, {1.0, 64}}));
+    const std::int64_t channels = draw(rng, {{0.2, 2}, {0.6, 20}, {0.9, 100}, {1.0, 1500}});
+    const std::int64_t tokens = draw(rng, {{0.2, 1}, {0.7, 7}, {0.9, 60}, {1.0, 700}});
+    if (!family.takes(n)) continue;
+    if (channels == 0 && !family.without_channels) continue;
+    if (tokens * n * std::max(n, channels) > kElements) continue;
+    if (family.largest_parameter != 0 && n * n * (n + 2) * channels > family.largest_parameter) continue;
+    if (tokens % 2 == 0 && rng.uniform() < 0.3) return {{2, tokens / 2}, n, channels};
+    return {tokens == 1 && rng.uniform() < 0.3 ? Shape{} : Shape{tokens}, n, channels};
+  }
+}
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kSlow = true;
+#else
+constexpr bool kSlow = false;
+#endif
+constexpr int kShapes = kSlow ? 20 : 80;  // of each family: 2,640 in all, 1,040 of them with mixings
+
+class ComposedForms : public testing::TestWithParam<FusedOp> {};
+
+void expect_agreement(const FusedOp& family, int shapes, Rng& rng) {
+  for (int shape = 0; shape < shapes && !testing::Test::HasFailure(); ++shape) {
+    const CallSizes sizes = random_sizes(family, rng);
+    SCOPED_TRACE(fmt::format("lead {}, n = {}, C = {}", sizes.lead, sizes.n, sizes.channels));
+    const FusedCall call = family.make(sizes, rng);
+    const Tensor dy = cotangent_for(call, rng);
+    expect_agreement_in_f64(call, dy);
+    expect_agreement_in_f32(call, dy, family.f32);
+    if (shape % 4 == 0) expect_agreement_in_bf16(call, dy);
+  }
+}
+
+TEST_P(ComposedForms, AgreeAtRandomShapes) {
+  Rng rng(11);
+  expect_agreement(GetParam(), kShapes, rng);
+}
+
+TEST_P(ComposedForms, AgreeOnEverySimdTarget) {
+  Rng rng(15);
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    const TargetGuard guard(target);
+    expect_agreement(GetParam(), kShapes / 4, rng);
+  }
+}
+
+TEST_P(ComposedForms, AgreeWhereStoresAreNonTemporal) {
+  Rng rng(16);
+  for (const CallSizes& sizes : {CallSizes{{2049}, 4, 128}, {{1031}, 5, 208}}) {
+    if (!GetParam().takes(sizes.n) || !GetParam().at_large_sizes) continue;
+    SCOPED_TRACE(fmt::format("lead {}, n = {}, C = {}", sizes.lead, sizes.n, sizes.channels));
+    ASSERT_GE(4 * sizes.lead.numel() * sizes.n * sizes.channels, kernels::kNonTemporalBytes);
+    const FusedCall call = GetParam().make(sizes, rng);
+    const Tensor dy = cotangent_for(call, rng);
+    expect_agreement_in_f64(call, dy);
+    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+      if (kSlow && target == HWY_EMU128) continue;
+      SCOPED_TRACE(hwy::TargetName(target));
+      const TargetGuard guard(target);
+      expect_agreement_in_f32(call, dy, GetParam().f32);
+    }
+    if (kSlow) break;
+    if (sizes.n == 4) expect_agreement_in_bf16(call, dy);
+  }
+}
+
+TEST_P(ComposedForms, PassGradcheck) {
+  Rng rng(12);
+  for (const CallSizes& sizes : {CallSizes{{}, 1, 1}, {{3}, 2, 3}, {{2, 1}, 4, 5}, {{2}, 5, 2}}) {
+    if (!GetParam().takes(sizes.n)) continue;
+    const FusedCall call = GetParam().make(sizes, rng);
+    const GradcheckResult result = gradcheck(call.fused, call.inputs);
+    EXPECT_TRUE(result.ok) << result.message;
+  }
+}
+
+TEST_P(ComposedForms, TakeViewsOfInputsAndCotangents) {
+  Rng rng(13);
+  const FusedCall call = GetParam().make({{3, 2}, 4, 5}, rng);
+  const auto reversed = [](const Tensor& t) {  // the same values with the axes in memory in reverse order
+    std::vector<int> axes;
+    for (int axis = t.rank() - 1; axis >= 0; --axis) axes.push_back(axis);
+    return t.permute(axes).clone().permute(axes);
+  };
+  std::vector<Tensor> views;
+  for (const Tensor& input : call.inputs) views.push_back(reversed(input));
+  const Tensor dy = cotangent_for(call, rng);
+  const std::vector<Tensor> expected = evaluate(call.fused, call.inputs, dy),
+                            got = evaluate(call.fused, views, reversed(dy));
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(identical(got[i].contiguous(), expected[i].contiguous()));
+}
+
+TEST_P(ComposedForms, GiveTheSameBitsForAnyNumberOfThreads) {
+  Rng rng(14);
+  const int before = num_threads();
+  for (const CallSizes& sizes : {CallSizes{{611}, 4, 9}, {{70}, 3, 300}}) {
+    if (!GetParam().takes(sizes.n)) continue;
+    const FusedCall call = GetParam().make(sizes, rng);
+    const Tensor dy = cotangent_for(call, rng);
+    set_num_threads(1);
+    const std::vector<Tensor> expected = evaluate(call.fused, call.inputs, dy);
+    for (const int threads : {2, 3}) {
+      set_num_threads(threads);
+      const std::vector<Tensor> got = evaluate(call.fused, call.inputs, dy);
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(identical(got[i], expected[i]));
+    }
+  }
+  set_num_threads(before);
+}
+
+TEST(FusedOps, RejectShapesThatDoNotFitX) {
+  using testing::HasSubstr, testing::ThrowsMessage;
+  const Var x = zeros({2, 4, 8}), map = zeros({4}), matrix = zeros({4, 4}), state = zeros({2, 8}), none = zeros({3});
+  const auto expect = [](auto call, const char* text) {
+    EXPECT_THAT(call, ThrowsMessage<ShapeError>(HasSubstr(text)));
+  };
+  const auto read = [&](const Var& pre, const Var& post, const Var& res) {
+    return Streams(x).read(StreamMaps{pre, post, res});
+  };
+  expect([&] { read(none, map, matrix); },
+         "read_streams: h_pre must have shape [4] or [2, 4] to match x [2, 4, 8] but has [3]");
+  expect([&] { read(map, none, matrix); }, "read_streams: h_post must have shape [4] or [2, 4]");
+  expect([&] { read(map, map, map); }, "read_streams: h_res must have shape [4, 4] or [2, 4, 4]");
+  expect([&] { mhc_layer(map, map, matrix, map, x); }, "mhc_layer: weight must have shape [8]");
+  expect([&] { scale_groups(none, x); }, "scale_groups: scale must have shape [4] to match x [2, 4, 8] but has [3]");
+  expect([&] { mix_groups(matrix, map, x, state); }, "mix_groups: f must have shape [2, 4, 8]");
+  expect([&] { weighted_sum(x, none, std::vector{x}); }, "weighted_sum: weights must have shape [1], one per state");
+  expect([&] { weighted_sum(x, zeros({1}), std::vector{state}); }, "weighted_sum: states[0] must have the shape");
+}
+
+TEST(FusedOps, RejectTypesThatDoNotFitX) {
+  const Var x = zeros({2, 4, 8}), map = zeros({4}, DType::f64), matrix = zeros({4, 4}, DType::f64);
+  EXPECT_THROW(read_streams(map, x), DTypeError);
+  EXPECT_THROW(write_streams(matrix, map, x, zeros({2, 8})), DTypeError);
+  EXPECT_THROW(Streams(x).read(StreamMaps{map, map, matrix}), DTypeError);
+  EXPECT_THROW(scale_groups(map, x), DTypeError);
+  EXPECT_THROW(read_streams(zeros({4}, DType::i32), zeros({4, 8}, DType::i32)), DTypeError);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, ComposedForms, testing::ValuesIn(fused_ops()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace braid::mhc::composed_forms_test

@@ -1,0 +1,212 @@
+#include <braid/mhc/connections/history/mhc_skip.h>
+
+#include <cmath>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <braid/mhc/ops/projections.h>
+#include <tests/mhc/support.h>
+
+namespace braid::mhc::mhc_skip_test {
+namespace {
+
+using testing::DoubleNear;
+using testing::Each;
+using testing::ElementsAre;
+using testing::Ge;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pointwise;
+using testing::ThrowsMessage;
+
+std::vector<Constraint> all_constraints() {
+  return {simplex_constraint(0.7), identity_constraint(0.1, 0.7), doubly_stochastic_constraint(0.7)};
+}
+
+MHCSkip make(SkipMode mode, Constraint constraint = simplex_constraint(),
+             SkipProjection projection = SkipProjection::forward) {
+  Rng rng(2);
+  MHCSkip skip({.mode = mode, .constraint = std::move(constraint), .projection = projection, .dtype = DType::f64});
+  randomize(skip, rng, 1);
+  skip.project();
+  return skip;
+}
+
+std::vector<Var> states(int count, Rng& rng) {
+  std::vector<Var> list;
+  for (int i = 0; i < count; ++i) list.emplace_back(random({2, 3}, rng));
+  return list;
+}
+
+std::vector<double> values(const Var& v) { return v.value().to_vector<double>(); }
+
+TEST(MHCSkip, AddsTheWeightedHistory) {
+  Rng rng(1);
+  const std::vector<Var> history = states(3, rng);
+  const Var x = random({2, 3}, rng);
+  for (const SkipMode mode : {SkipMode::residual, SkipMode::hc, SkipMode::mhc}) {
+    const MHCSkip skip = make(mode);
+    const std::vector<double> alpha = values(skip.weights(3));
+    Var expected = x;
+    for (std::size_t k = 0; k < 3; ++k) expected = expected + alpha[k] * history[k];
+    EXPECT_LT(largest_difference(skip(x, history).value(), expected.value()), 1e-15);
+  }
+}
+
+TEST(MHCSkip, TakesItsWeightsFromModeAndConstraint) {
+  const MHCSkip hc = make(SkipMode::hc);
+  EXPECT_EQ(values(hc.weights(4)), values(hc.mixing_logits));
+  EXPECT_THAT(values(make(SkipMode::residual).weights(3)), ElementsAre(0, 0, 1));
+  const MHCSkip simplex = make(SkipMode::mhc, simplex_constraint(0.7));
+  EXPECT_EQ(values(simplex.weights(4)), values(simplex_softmax(simplex.mixing_logits, 0.7)));
+  const MHCSkip identity = make(SkipMode::mhc, identity_constraint(0.1, 0.7));
+  EXPECT_EQ(values(identity.weights(4)), values(identity_preserving(identity.mixing_logits, 0.1, 0.7)));
+  const MHCSkip matrix = make(SkipMode::mhc, doubly_stochastic_constraint(0.7));
+  const Tensor mixed = doubly_stochastic(matrix.mixing_logits, 0.7).value();
+  EXPECT_EQ(values(matrix.weights(4)), mixed.select(0, 3).to_vector<double>());
+}
+
+TEST(MHCSkip, TakesTheLastLogitsForAShortHistory) {
+  const MHCSkip simplex = make(SkipMode::mhc);
+  EXPECT_EQ(values(simplex.weights(2)), values(simplex_softmax(slice(simplex.mixing_logits, 0, 2, 4))));
+  const MHCSkip matrix = make(SkipMode::mhc, doubly_stochastic_constraint());
+  const Tensor corner = matrix.mixing_logits.value().slice(0, 2, 4).slice(1, 2, 4);
+  EXPECT_EQ(values(matrix.weights(2)), doubly_stochastic(corner).value().select(0, 1).to_vector<double>());
+}
+
+TEST(MHCSkip, LeavesTheOldestOutOfALongHistoryAndPassesXThroughWithoutOne) {
+  Rng rng(1);
+  const MHCSkip skip = make(SkipMode::mhc);
+  const std::vector<Var> history = states(6, rng);
+  const Var x = random({2, 3}, rng);
+  EXPECT_TRUE(identical(skip(x, history).value(), skip(x, std::span(history).last(4)).value()));
+  EXPECT_TRUE(identical(skip(x, std::span<const Var>()).value(), x.value()));
+  EXPECT_TRUE(identical(ResidualSkip()(x, std::span<const Var>()).value(), x.value()));
+  EXPECT_TRUE(identical(ResidualSkip()(x, history).value(), (x + history.back()).value()));
+  EXPECT_TRUE(identical(make(SkipMode::residual)(x, history).value(), (x + history.back()).value()));
+}
+
+TEST(MHCSkip, KeepsConstrainedWeightsInTheSimplexForAnyHistory) {
+  for (const Constraint& constraint : all_constraints())
+    for (const SkipProjection projection : {SkipProjection::forward, SkipProjection::post_step})
+      for (const std::int64_t k : {1, 2, 3, 4}) {
+        const std::vector<double> alpha = values(make(SkipMode::mhc, constraint, projection).weights(k));
+        double total = 0;
+        for (const double a : alpha) total += a;
+        EXPECT_NEAR(total, 1, 1e-8) << constraint.name;
+        EXPECT_THAT(alpha, Each(Ge(-1e-9))) << constraint.name;
+        EXPECT_GE(alpha.back(), constraint.name == "identity" ? 0.1 - 1e-12 : 0);
+      }
+}
+
+TEST(MHCSkip, StartsAsItsInitSays) {
+  const auto weights = [](SkipInit init, SkipMode mode, SkipProjection projection = SkipProjection::forward) {
+    return values(MHCSkip({.mode = mode, .init = init, .projection = projection, .dtype = DType::f64}).weights(4));
+  };
+  const double rest = std::exp(-10.0), total = 1 + 3 * rest;
+  EXPECT_THAT(weights(SkipInit::identity, SkipMode::mhc),
+              Pointwise(DoubleNear(1e-15), {rest / total, rest / total, rest / total, 1 / total}));
+  for (const SkipInit init : {SkipInit::uniform, SkipInit::zeros})
+    EXPECT_THAT(weights(init, SkipMode::mhc), Each(0.25));
+  EXPECT_THAT(weights(SkipInit::identity, SkipMode::hc), ElementsAre(0, 0, 0, 1));
+  EXPECT_THAT(weights(SkipInit::uniform, SkipMode::hc), Each(0.25));
+  EXPECT_THAT(weights(SkipInit::zeros, SkipMode::hc), Each(0));
+  EXPECT_THAT(weights(SkipInit::identity, SkipMode::mhc, SkipProjection::post_step), ElementsAre(0, 0, 0, 1));
+  EXPECT_THAT(weights(SkipInit::zeros, SkipMode::mhc, SkipProjection::post_step), Each(0.25));
+  EXPECT_THAT(weights(SkipInit::zeros, SkipMode::mhc, SkipProjection::none), Each(0));
+  const MHCSkip matrix({.constraint = doubly_stochastic_constraint(), .max_history = 2});
+  EXPECT_THAT(values(matrix.mixing_logits), ElementsAre(0, -10, -10, 0));
+}
+
+TEST(MHCSkip, ProjectsItsParametersAfterAStepOnlyWithPostStep) {
+  for (const Constraint& constraint : all_constraints()) {
+    MHCSkip skip = make(SkipMode::mhc, constraint, SkipProjection::post_step);
+    skip.mixing_logits.mutable_value().mutable_data<double>()[1] += 3;  // an optimizer step
+    const Tensor expected = constraint.project(skip.mixing_logits.value());
+    skip.project();
+    EXPECT_TRUE(identical(skip.mixing_logits.value(), expected));
+    MHCSkip forward = make(SkipMode::mhc, constraint);
+    const Tensor before = forward.mixing_logits.value();
+    forward.project();
+    EXPECT_TRUE(identical(forward.mixing_logits.value(), before));
+  }
+}
+
+TEST(MHCSkip, LetsAnOutsiderConstrainIt) {
+  const Constraint halves{"halves", false, [](const Var& z) { return z * 0 + 0.5; }, [](const Tensor& w) { return w; }};
+  EXPECT_THAT(values(make(SkipMode::mhc, halves).weights(3)), Each(0.5));
+}
+
+/// A skip around a layer with everything that has a gradient.
+struct WholeSkip {
+  MHCSkip skip;
+  TestLayer layer;
+  std::vector<Var> history;
+
+  Var operator()() const { return skip(layer(history.back()), history); }
+  void params(auto&& visit) {
+    visit("skip", skip);
+    visit("layer", layer);
+    visit("history", history);
+  }
+};
+
+void expect_right_gradients(const MHCSkip& skip, int depth) {
+  Rng rng(5);
+  const WholeSkip whole{skip, TestLayer(3, rng), states(depth, rng)};
+  const GradcheckResult result = gradcheck_module(whole, [](const WholeSkip& w) { return w(); });
+  EXPECT_TRUE(result.ok) << result.message;
+}
+
+TEST(MHCSkip, PassesGradcheckAroundALayer) {
+  for (const int depth : {1, 3, 6}) {
+    expect_right_gradients(make(SkipMode::residual), depth);
+    expect_right_gradients(make(SkipMode::hc), depth);
+    for (const Constraint& constraint : all_constraints())
+      expect_right_gradients(make(SkipMode::mhc, constraint), depth);
+  }
+  for (const Constraint& constraint : all_constraints())
+    expect_right_gradients(make(SkipMode::mhc, constraint, SkipProjection::post_step), 4);
+}
+
+TEST(MHCSkip, NamesItsParameters) {
+  EXPECT_THAT(param_names(make(SkipMode::mhc)), ElementsAre("mixing_logits"));
+  EXPECT_THAT(param_names(make(SkipMode::residual)), IsEmpty());
+  EXPECT_EQ(make(SkipMode::mhc, doubly_stochastic_constraint()).mixing_logits.shape(), Shape({4, 4}));
+}
+
+TEST(MHCSkip, ReadsItsSettingsFromNames) {
+  EXPECT_EQ(skip_mode("mhc"), SkipMode::mhc);
+  EXPECT_EQ(skip_projection("post_step"), SkipProjection::post_step);
+  EXPECT_EQ(skip_init("uniform"), SkipInit::uniform);
+  EXPECT_EQ(make_constraint("identity", {.epsilon = 0.2}).name, "identity");
+  EXPECT_TRUE(make_constraint("doubly_stochastic").matrix);
+  EXPECT_THAT([] { skip_mode("foo"); },
+              ThrowsMessage<ValueError>(HasSubstr("MHCSkip: mode must be one of residual, hc, mhc but is 'foo'")));
+  EXPECT_THAT([] { make_constraint("foo"); },
+              ThrowsMessage<ValueError>(
+                  HasSubstr("constraint must be one of simplex, identity, doubly_stochastic but is 'foo'")));
+}
+
+TEST(MHCSkip, RejectsSettingsAndHistoriesThatDoNotFit) {
+  EXPECT_THAT([] { MHCSkip({.max_history = 0}); },
+              ThrowsMessage<ValueError>(HasSubstr("max_history must be >= 1 but is 0")));
+  EXPECT_THAT([] { identity_constraint(1); },
+              ThrowsMessage<ValueError>(HasSubstr("identity constraint: epsilon must be in [0, 1) but is 1")));
+  EXPECT_THAT([] { simplex_constraint(-1); },
+              ThrowsMessage<ValueError>(HasSubstr("simplex constraint: temperature must be > 0 but is -1")));
+  EXPECT_THAT([] { doubly_stochastic_constraint(0); }, ThrowsMessage<ValueError>(HasSubstr("but is 0")));
+  const MHCSkip skip = make(SkipMode::mhc);
+  const std::vector<Var> history{zeros({2, 3}, DType::f64), zeros({3, 2}, DType::f64)};
+  EXPECT_THAT(
+      [&] {
+        skip(zeros({2, 3}, DType::f64), history);
+      },
+      ThrowsMessage<ShapeError>(HasSubstr("MHCSkip: history[1] must have the shape [2, 3] of x but has [3, 2]")));
+  EXPECT_THAT([&] { skip.weights(5); }, ThrowsMessage<ValueError>(HasSubstr("k must be in [1, 4] but is 5")));
+}
+
+}  // namespace
+}  // namespace braid::mhc::mhc_skip_test

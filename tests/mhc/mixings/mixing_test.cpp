@@ -1,0 +1,203 @@
+#include <braid/mhc/mixings/mixing.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <braid/core/products/matmul.h>
+#include <braid/mhc/connections/manifold_constrained_hc.h>
+#include <braid/mhc/mixings/detail/family.h>
+#include <tests/mhc/support.h>
+#include <tests/support.h>
+
+namespace braid::mhc::mixing_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+/// The mixing of that name for n streams, where it exists and is not too large to be differenced.
+std::optional<Mixing> mixing_for(std::string_view name, std::int64_t n) {
+  for (const mixings::Family* family : mixings::families())
+    if (family->name == name && (!family->exists(n) || family->logits(n, {}) > 600)) return std::nullopt;
+  return Mixing(name, n);
+}
+
+/// Facts that hold for every mixing of n streams.
+class EveryMixing : public testing::TestWithParam<std::string_view> {
+ protected:
+  /// Calls f(mixing) for some n.
+  template <class F>
+  void for_sizes(F f) const {
+    for (const std::int64_t n : {1, 2, 3, 4, 5, 8, 16})
+      if (const auto mixing = mixing_for(GetParam(), n)) {
+        SCOPED_TRACE(n);
+        f(*mixing);
+      }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Mixings, EveryMixing, testing::ValuesIn(mixing_names()),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(EveryMixing, PassesGradcheckFusedAndComposed) {
+  Rng rng(1);
+  for_sizes([&](const Mixing& mixing) {
+    const Tensor logits = random({2, 3, mixing.logits()}, rng);
+    for (const bool composed : {false, true}) {
+      if (mixing.n() >= 8 && composed) continue;
+      const Form form(composed);
+      const GradcheckResult result = gradcheck([&](std::span<const Var> v) { return mixing(v[0]); }, {logits});
+      EXPECT_TRUE(result.ok) << (composed ? "composed: " : "fused: ") << result.message;
+    }
+  });
+}
+
+TEST_P(EveryMixing, PassesGradcheckInTheModule) {
+  Rng rng(8);
+  for_sizes([&](const Mixing& mixing) {
+    const std::int64_t n = mixing.n();
+    if (n == 1 || n > 8) return;
+    ManifoldConstrainedHC connection(2, n, rng, {.mixing = std::string(GetParam()), .dtype = DType::f64});
+    randomize(connection, rng);
+    const Tensor x = random({2, n, 2}, rng);
+    const GradcheckResult result =
+        gradcheck_module(connection, [&](const auto& m) { return m(x, [](const Var& u) { return tanh(u); }); });
+    EXPECT_TRUE(result.ok) << result.message;
+  });
+}
+
+TEST_P(EveryMixing, IsTheSameFusedAndComposedForAnyNumberOfMatrices) {
+  Rng rng(2);
+  for_sizes([&](const Mixing& mixing) {
+    for (const double scale : {1.0, 3.0})
+      for (const Shape& lead : {Shape{}, Shape{1}, Shape{7}, Shape{3, 11}, Shape{0}, Shape{257}}) {
+        if (mixing.n() > 4 && lead.numel() > 33) continue;
+        const Tensor logits = random(lead.concat({mixing.logits()}), rng, scale);
+        const Tensor cotangent = random(lead.concat({mixing.n(), mixing.n()}), rng);
+        const auto evaluate = [&](bool composed) {
+          const Form form(composed);
+          const auto loss = [&](const Var& l) { return sum(mixing(l) * cotangent); };
+          return std::pair(mixing(logits).value(), value_and_grad(loss)(Var(logits)).second.value());
+        };
+        const auto [fused, dfused] = evaluate(false);
+        const auto [composed, dcomposed] = evaluate(true);
+        EXPECT_LT(largest_difference(fused, composed), 1e-12);
+        EXPECT_LT(largest_difference(dfused, dcomposed), 1e-11);
+      }
+  });
+}
+
+TEST_P(EveryMixing, HasTheTraitsThatItSays) {
+  Rng rng(3);
+  for_sizes([&](const Mixing& mixing) {
+    const auto& traits = mixing.traits();
+    const Tensor h = mixing(random({500, mixing.logits()}, rng, 2)).value();
+    if (traits.rows) {
+      EXPECT_LT(marginal_error(h, -1), 1e-12);
+    }
+    if (traits.columns) {
+      EXPECT_LT(marginal_error(h, -2), 1e-12);
+    }
+    if (traits.orthogonal) {
+      const Tensor one = eye(mixing.n()).to(DType::f64).broadcast_to(h.shape()).contiguous();
+      EXPECT_LT(largest_difference(matrix_product(h, h.transpose()), one), 1e-12);
+    }
+    if (!traits.negative) {
+      for (const double entry : h.to_vector<double>()) ASSERT_GE(entry, -1e-15);
+    }
+  });
+}
+
+TEST_P(EveryMixing, LearnsFromItsStart) {
+  Rng rng(7);
+  for_sizes([&](const Mixing& mixing) {
+    if (mixing.logits() == 0 || mixing.n() == 1) return;
+    const Tensor cotangent = random({mixing.n(), mixing.n()}, rng);
+    const auto grad =
+        value_and_grad([&](const Var& l) { return sum(mixing(l) * cotangent); })(Var(mixing.start())).second;
+    double largest = 0;
+    for (const double g : grad.value().to_vector<double>()) largest = std::max(largest, std::abs(g));
+    EXPECT_GT(largest, 1e-5);
+  });
+}
+
+TEST_P(EveryMixing, DoesNotDependOnTheNumberOfThreads) {
+  Rng rng(5);
+  for_sizes([&](const Mixing& mixing) {
+    if (mixing.n() > 4) return;
+    const Tensor logits = random({1003, mixing.logits()}, rng).to(DType::f32);
+    const Tensor cotangent = random({1003, mixing.n(), mixing.n()}, rng).to(DType::f32);
+    const auto run = [&](int threads) {
+      const WithThreads with(threads);
+      const auto [y, grad] = value_and_grad([&](const Var& l) { return sum(mixing(l) * cotangent); })(Var(logits));
+      return std::pair(mixing(logits).value(), grad.value());
+    };
+    const auto [y1, g1] = run(1);
+    const auto [y3, g3] = run(3);
+    EXPECT_TRUE(identical(y1, y3));
+    EXPECT_TRUE(identical(g1, g3));
+  });
+}
+
+/// Whether there is a number in each of `count` parts that is not finite.
+std::vector<bool> with_nan(const Tensor& t, std::int64_t count) {
+  const std::vector<double> values = t.to_vector<double>();
+  std::vector<bool> found(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i])) found[i / (values.size() / found.size())] = true;
+  return found;
+}
+
+TEST_P(EveryMixing, TurnsNaNAndInfinitiesIntoNaNOfThatMatrixOnly) {
+  Rng rng(6);
+  for_sizes([&](const Mixing& mixing) {
+    const Tensor cotangent = random({9, mixing.n(), mixing.n()}, rng);
+    for (const DType dtype : {DType::f32, DType::f64})
+      for (std::int64_t logit = 0; logit < mixing.logits() && mixing.n() <= 4; ++logit)
+        for (const double bad : {NAN, INFINITY, -INFINITY}) {
+          Tensor logits = random({9, mixing.logits()}, rng);
+          logits.mutable_data<double>()[4 * mixing.logits() + logit] = bad;
+          const auto loss = [&](const Var& l) { return sum(mixing(l) * cotangent.to(dtype)); };
+          const Tensor gradient = value_and_grad(loss)(Var(logits.to(dtype))).second.value();
+          const std::vector<bool> expected{false, false, false, false, true, false, false, false, false};
+          EXPECT_EQ(with_nan(mixing(logits.to(dtype)).value(), 9), expected) << logit << " " << bad;
+          const std::vector<bool> of_gradient = with_nan(gradient, 9);
+          for (std::size_t b = 0; b < 9; ++b) EXPECT_TRUE(b == 4 || !of_gradient[b]) << logit << " " << bad;
+        }
+  });
+}
+
+TEST(Mixing, HasTraitsThatDependOnItsSettings) {
+  EXPECT_TRUE(Mixing("sinkhorn", 4).traits().rows);
+  EXPECT_FALSE(Mixing("sinkhorn", 4, {.exact = Marginal::columns}).traits().rows);
+  EXPECT_TRUE(Mixing("sinkhorn", 4, {.exact = Marginal::columns}).traits().columns);
+  EXPECT_FALSE(Mixing("sinkhorn", 4, {.eps = 1e-3}).traits().rows);
+}
+
+TEST(Mixing, SaysWhichNamesAndSizesThereAre) {
+  EXPECT_THAT([] { Mixing("sinkhorm", 4); },
+              ThrowsMessage<ValueError>(HasSubstr("Mixing: name must be one of sinkhorn, ")));
+  EXPECT_THAT([] { Mixing("sinkhorn", 0); }, ThrowsMessage<ValueError>("Mixing: streams must be >= 1 but is 0"));
+  EXPECT_THAT([] { Mixing("kronecker", 3); },
+              ThrowsMessage<ValueError>("Mixing: kronecker is there for n = 1, 2, 4, 8, .. but n is 3"));
+  EXPECT_THAT([] { Mixing("circulant", 4, {.gamma = 2}); },
+              ThrowsMessage<ValueError>("Mixing: gamma must be in [0, 1] but is 2"));
+  EXPECT_THAT([] { Mixing("orthostochastic", 4, {.block = 65}); },
+              ThrowsMessage<ValueError>("Mixing: block must be in [1, 64] but is 65"));
+  EXPECT_THAT([] { Mixing("sinkhorn", 4, {.eps = -1}); },
+              ThrowsMessage<ValueError>("Mixing: eps must be >= 0 but is -1"));
+  EXPECT_THROW(Mixing("sinkhorn", 2)(zeros({4}, DType::i32)), DTypeError);
+  EXPECT_THAT(
+      [] {
+        Mixing("rows", 3)(zeros({2, 8}));
+      },
+      ThrowsMessage<ShapeError>("Mixing: logits must have shape [.., 9] for rows at n = 3 but has [2, 8]"));
+}
+
+}  // namespace
+}  // namespace braid::mhc::mixing_test

@@ -1,0 +1,394 @@
+#include <braid/nn/pretrained/pretrained.h>
+
+#include <bit>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include <braid/nn/convert.h>
+
+#include "tests/nn/module_checks.h"
+#include "tests/support.h"
+
+namespace braid::nn::pretrained_test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+TransformerConfig gpt2() {
+  return {.vocab = 11,
+          .context = 7,
+          .channels = 12,
+          .layers = 2,
+          .heads = 3,
+          .norm = NormKind::layer,
+          .norm_eps = 1e-3,
+          .activation = Activation::gelu_erf,
+          .attention_bias = true,
+          .tied_head = true};
+}
+
+TransformerConfig llama() {
+  return {.vocab = 11,
+          .context = 7,
+          .channels = 12,
+          .layers = 2,
+          .heads = 6,
+          .hidden = 5,
+          .kv_heads = 2,
+          .norm_eps = 1e-6,
+          .positions = PositionKind::rotary,
+          .rotary_base = 500,
+          .activation = Activation::swiglu,
+          .mlp_bias = false};
+}
+
+TransformerConfig qwen3() {
+  TransformerConfig config = llama();
+  config.head_size = 10;
+  config.qk_norm = true;
+  config.tied_head = true;
+  return config;
+}
+
+/// With parameters of order one.
+Transformer<> model_of(TransformerConfig config, DType dtype = DType::f32) {
+  Rng rng(1);
+  config.dtype = dtype;
+  Transformer<> model(config, rng);
+  for_each_param(model, [&](const std::string&, Var& p) { p = randn(p.shape(), rng, dtype); });
+  return model;
+}
+
+std::vector<Transformer<>> models(DType dtype = DType::f32) {
+  return {model_of(gpt2(), dtype), model_of(llama(), dtype), model_of(qwen3(), dtype)};
+}
+
+/// A connection with a parameter.
+struct Scaled {
+  using Stream = Var;
+  Var scale;
+  Var open(const Var& x) const { return x; }
+  Var operator()(const Var& x, auto&& layer) const { return x + scale * layer(x); }
+  Var close(const Var& x) const { return x; }
+  void params(auto&& visit) { visit("scale", scale); }
+};
+
+void expect_same(const NamedTensors& a, const NamedTensors& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [name, tensor] : a) EXPECT_TRUE(identical(b.at(name), tensor)) << name;
+}
+
+/// Each test has an empty folder of its own.
+struct Pretrained : testing::Test {
+  Pretrained() { fs::create_directories(folder); }
+  ~Pretrained() override { fs::remove_all(folder); }
+
+  std::string read(const char* name) const {
+    return (std::stringstream() << std::ifstream(folder / name, std::ios::binary).rdbuf()).str();
+  }
+  void write(const char* name, const std::string& bytes) const {
+    std::ofstream(folder / name, std::ios::binary) << bytes;
+  }
+  void replace(const char* name, const std::string& from, const std::string& to) const {
+    std::string text = read(name);
+    ASSERT_NE(text.find(from), text.npos) << from << " is not in " << text;
+    write(name, text.replace(text.find(from), from.size(), to));
+  }
+
+  NamedTensors weights() const { return load_safetensors(folder / "model.safetensors").tensors; }
+  void set_weights(const NamedTensors& tensors) const { save_safetensors(folder / "model.safetensors", tensors); }
+  /// The same values, rounded: `dtype` is BF16 or F16, each element's bits are those that `bits` gives.
+  void set_weights(const NamedTensors& tensors, const char* dtype, std::uint16_t (*bits)(float)) const {
+    std::string header, data;
+    for (const auto& [name, tensor] : tensors) {
+      const std::size_t begin = data.size();
+      for (const float v : tensor.to_vector<float>()) {
+        const std::uint16_t half = bits(v);
+        data.append(reinterpret_cast<const char*>(&half), sizeof(half));
+      }
+      std::string sizes = to_string(tensor.shape());
+      header += fmt::format(R"({}"{}":{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", header.empty() ? "" : ",",
+                            name, dtype, sizes, begin, data.size());
+    }
+    header = "{" + header + "}";
+    const std::uint64_t length = header.size();
+    write("model.safetensors", std::string(reinterpret_cast<const char*>(&length), 8) + header + data);
+  }
+
+  std::string complaint() const {
+    const std::string prefix = "load_pretrained: " + folder.string();
+    const std::string message = message_of([&] { load_pretrained(folder); });
+    EXPECT_THAT(message, testing::StartsWith(prefix));
+    EXPECT_EQ(message.find('\n'), message.npos);
+    return message.substr(std::min(message.size(), prefix.size()));
+  }
+
+  const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
+  const fs::path folder = fs::path(testing::TempDir()) / ("braid_pretrained_" + test);
+};
+
+TEST_F(Pretrained, ReadsEveryBitThatItWrote) {
+  const Tensor tokens = Tensor::of<std::int32_t>({2, 3}, {1, 10, 4, 0, 0, 7});
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const Transformer<>& model : models(dtype)) {
+      save_pretrained(model, folder);
+      const Transformer<> loaded = load_pretrained(folder, {.dtype = dtype});
+      expect_same(to_tensors(loaded), to_tensors(model));
+      EXPECT_TRUE(identical(loaded.logits(tokens).value(), model.logits(tokens).value()));
+    }
+}
+
+TEST_F(Pretrained, KeepsTheSettings) {
+  save_pretrained(model_of(qwen3()), folder);
+  const TransformerConfig config = load_pretrained(folder).config;
+  EXPECT_EQ(config.context, 7);
+  EXPECT_EQ(config.norm_eps, 1e-6);
+  EXPECT_EQ(config.rotary_base, 500);
+  EXPECT_EQ(config.kv_heads, 2);
+  EXPECT_EQ(config.head_size, 10);
+  EXPECT_EQ(config.hidden, 5);
+}
+
+TEST_F(Pretrained, KnowsTheDefaultsOfAFamily) {
+  save_pretrained(model_of(llama()), folder);
+  for (const char* setting : {R"("num_key_value_heads": 2,)", R"("head_dim": 2,)", R"("rms_norm_eps": 1e-06,)"})
+    replace("config.json", setting, "");
+  EXPECT_THAT(complaint(), HasSubstr("k_proj.weight must have shape [12, 12] but has [4, 12]"));
+}
+
+TEST_F(Pretrained, ConvertsToTheDtype) {
+  const Transformer<> model = model_of(gpt2());
+  save_pretrained(model, folder);
+  expect_same(to_tensors(load_pretrained(folder, {.dtype = DType::f64})), to_tensors(to_dtype(model, DType::f64)));
+  EXPECT_EQ(message_of([&] { load_pretrained(folder, {.dtype = DType::i32}); }),
+            "load_pretrained: expected a floating-point tensor but has dtype i32");
+}
+
+TEST_F(Pretrained, StoresGpt2AsConv1d) {
+  const Transformer<> model = model_of(gpt2());
+  save_pretrained(model, folder);
+  const NamedTensors tensors = weights();
+  EXPECT_FALSE(tensors.contains("lm_head.weight"));
+  const Tensor& fused = tensors.at("transformer.h.1.attn.c_attn.weight");
+  EXPECT_EQ(fused.shape(), Shape({12, 36}));
+  const MultiHeadAttention& attention = model.blocks[1].attention.body;
+  EXPECT_TRUE(identical(fused.slice(1, 0, 12), attention.q.weight.value().transpose()));
+  EXPECT_TRUE(identical(fused.slice(1, 12, 24), attention.k.weight.value().transpose()));
+  EXPECT_TRUE(identical(fused.slice(1, 24, 36), attention.v.weight.value().transpose()));
+  EXPECT_TRUE(identical(tensors.at("transformer.h.1.attn.c_attn.bias").slice(0, 24, 36), attention.v.bias.value()));
+  expect_same(tensors, pretrained_tensors(model));
+}
+
+TEST_F(Pretrained, ReadsShards) {
+  for (const Transformer<>& model : models()) {
+    save_pretrained(model, folder, {.max_shard_bytes = 2400});
+    EXPECT_FALSE(fs::exists(folder / "model.safetensors"));
+    EXPECT_TRUE(fs::exists(folder / "model.safetensors.index.json"));
+    expect_same(to_tensors(load_pretrained(folder)), to_tensors(model));
+  }
+  save_pretrained(model_of(llama()), folder);  // in one file
+  EXPECT_FALSE(fs::exists(folder / "model.safetensors.index.json"));
+  expect_same(to_tensors(load_pretrained(folder)), to_tensors(model_of(llama())));
+}
+
+TEST_F(Pretrained, ReadsHalves) {
+  const auto upper = [](float v) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(v) >> 16); };
+  const auto signs = [](float v) -> std::uint16_t { return v < 0 ? 0xbc00 : 0x3c00; };  // -1 and 1
+  for (const Transformer<>& model : models()) {
+    save_pretrained(model, folder);
+    const NamedTensors tensors = weights();
+    set_weights(tensors, "BF16", upper);
+    Transformer<> expected = model;
+    for_each_param(expected, [&](const std::string&, Var& p) {
+      Tensor rounded(p.shape(), DType::f32);
+      std::ranges::transform(p.value().to_vector<float>(), rounded.mutable_data<float>(),
+                             [&](float v) { return std::bit_cast<float>(static_cast<std::uint32_t>(upper(v)) << 16); });
+      p = rounded;
+    });
+    expect_same(to_tensors(load_pretrained(folder)), to_tensors(expected));
+    set_weights(tensors, "F16", signs);
+    for_each_param(load_pretrained(folder, {.dtype = DType::f64}), [&](const std::string& name, const Var& p) {
+      for (const double v : p.value().to_vector<double>()) EXPECT_EQ(std::abs(v), 1) << name;
+    });
+  }
+}
+
+TEST_F(Pretrained, ReadsFilesOfTheBareModel) {
+  for (const Transformer<>& model : {model_of(gpt2()), model_of(qwen3())}) {
+    save_pretrained(model, folder);
+    NamedTensors bare{{"layers.0.self_attn.rotary_emb.inv_freq", ones({3})}};  // constants, which older files have
+    if (!model.config.qk_norm) bare = {{"h.1.attn.bias", ones({1, 1, 7, 7})}, {"h.1.attn.masked_bias", scalar(-1e4)}};
+    for (const auto& [name, tensor] : weights()) bare.emplace(name.substr(name.find('.') + 1), tensor);
+    set_weights(bare);
+    expect_same(to_tensors(load_pretrained(folder)), to_tensors(model));
+  }
+}
+
+TEST_F(Pretrained, TakesATiedHeadThatIsTheEmbedding) {
+  const Transformer<> model = model_of(qwen3());
+  save_pretrained(model, folder);
+  NamedTensors tensors = weights();
+  tensors["lm_head.weight"] = tensors.at("model.embed_tokens.weight");
+  set_weights(tensors);
+  expect_same(to_tensors(load_pretrained(folder)), to_tensors(model));
+  tensors["lm_head.weight"] = ones({11, 12});
+  set_weights(tensors);
+  EXPECT_EQ(complaint(), ": lm_head.weight must be the embedding, to which tie_word_embeddings ties it, but differs");
+}
+
+TEST_F(Pretrained, GivesSublayersTheConnectionsThatAreMadeForThem) {
+  const Transformer<> model = model_of(llama());
+  save_pretrained(model, folder);
+  const auto make = [](const TransformerConfig& config, int i) { return Scaled{full({config.channels}, i)}; };
+  const auto loaded = load_pretrained(folder, make);
+  EXPECT_EQ(loaded.blocks[1].mlp.connection.scale.value().at({11}), 3);
+  NamedTensors own = to_tensors(loaded);
+  std::erase_if(own, [](const auto& named) { return named.first.find(".connection.") != std::string::npos; });
+  expect_same(own, to_tensors(model));
+  EXPECT_EQ(message_of([&] { save_pretrained(loaded, folder / "x"); }),
+            "save_pretrained: the connections must have no parameters, since no family has any for them");
+  EXPECT_FALSE(fs::exists(folder / "x"));
+}
+
+TEST_F(Pretrained, ListsAllThatDoesNotFit) {
+  save_pretrained(model_of(llama()), folder);
+  NamedTensors tensors = weights();
+  tensors.erase("model.norm.weight");
+  tensors.erase("model.layers.1.mlp.up_proj.weight");
+  tensors["lm_head.weight"] = ones({12, 11});
+  tensors["model.layers.0.mlp.gate_proj.weight"] = ones({5, 12}, DType::i32);
+  tensors["model.layers.2.mlp.up_proj.weight"] = ones({1});
+  tensors["norm"] = ones({1});
+  set_weights(tensors);
+  EXPECT_EQ(
+      complaint(),
+      ": lm_head.weight must have shape [11, 12] but has [12, 11], model.layers.0.mlp.gate_proj.weight must be F32, "
+      "F16, BF16 or F64 but is I32, model.layers.2.mlp.up_proj.weight is unexpected, norm is unexpected, "
+      "model.layers.1.mlp.up_proj.weight is missing, model.norm.weight is missing");
+}
+
+TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
+  struct Wrong {
+    TransformerConfig config;
+    std::string from, to, complaint;
+  };
+  const std::string only = ", the only one that braid does, but is ";
+  const std::vector<Wrong> all{
+      {llama(), R"("rope_type": "default")", R"("rope_type": "llama3")",
+       "rope_parameters: 'rope_type' must be 'default'" + only + "'llama3'"},
+      {llama(), R"("rope_parameters")", R"("rope_scaling": {"type": "linear", "factor": 2.0}, "rope_parameters")",
+       "rope_scaling: 'type' must be 'default'" + only + "'linear'"},
+      {llama(), R"("rope_type": "default")", R"("full_attention": {})",
+       "rope_parameters: 'full_attention' must be a number or text but is an object"},
+      {llama(), R"("rope_type": "default")", R"("partial_rotary_factor": 0.5)",
+       "rope_parameters: 'partial_rotary_factor' must be 1" + only + "0.5"},
+      {llama(), R"("attention_bias": false)", R"("attention_bias": true)",
+       "'attention_bias' must be false" + only + "true"},
+      {llama(), R"("attention_bias")", R"("mlp_bias": true, "attention_bias")",
+       "'mlp_bias' must be false" + only + "true"},
+      {llama(), R"("silu")", R"("gelu")", "'hidden_act' must be 'silu'" + only + "'gelu'"},
+      {llama(), R"("attention_bias")", R"("quantization_config": {"bits": 4}, "attention_bias")",
+       "'quantization_config' must be absent, for braid does none, but is an object"},
+      {qwen3(), R"("attention_bias")", R"("use_sliding_window": true, "attention_bias")",
+       "'use_sliding_window' must be false" + only + "true"},
+      {qwen3(), R"("attention_bias")", R"("layer_types": ["full_attention", "sliding_attention"], "attention_bias")",
+       "'layer_types' must be full_attention for each layer but is a list"},
+      {gpt2(), R"("attn_pdrop")", R"("scale_attn_by_inverse_layer_idx": true, "attn_pdrop")",
+       "'scale_attn_by_inverse_layer_idx' must be false" + only + "true"},
+      {gpt2(), R"("attn_pdrop")", R"("scale_attn_weights": false, "attn_pdrop")",
+       "'scale_attn_weights' must be true" + only + "false"},
+      {gpt2(), R"("attn_pdrop")", R"("add_cross_attention": true, "attn_pdrop")",
+       "'add_cross_attention' must be false" + only + "true"},
+      {gpt2(), R"("gelu")", R"("tanh")",
+       "'activation_function' must be one of gelu_new, gelu_pytorch_tanh, gelu_fast, gelu, relu but is 'tanh'"},
+      {gpt2(), R"("gpt2")", R"("bert")", "'model_type' must be one of gpt2, llama, qwen3 but is 'bert'"},
+      {gpt2(), R"("n_layer": 2)", R"("n_layer": "2")", "'n_layer' must be an integer from 1 to 2147483647 but is '2'"},
+      {gpt2(), R"("n_layer": 2)", R"("n_layer": 0)", "'n_layer' must be an integer from 1 to 2147483647 but is 0"},
+      {gpt2(), R"("n_layer": 2)", R"("n_layer": -1)", "'n_layer' must be an integer from 1 to 2147483647 but is -1"},
+      {gpt2(), R"("n_head": 3)", R"("n_head": 5)",
+       "Transformer: heads must divide channels but channels is 12 and heads is 5"},
+      {llama(), R"("head_dim": 2)", R"("head_dim": 3)",
+       "Transformer: rotary positions need an even head_size but it is 3"},
+      {llama(), R"("rms_norm_eps": 1e-06)", R"("rms_norm_eps": -1)",
+       "'rms_norm_eps' must be a positive number but is -1"},
+      {llama(), R"("tie_word_embeddings": false)", R"("tie_word_embeddings": 1)",
+       "'tie_word_embeddings' must be true or false but is 1"},
+  };
+  for (const auto& [config, from, to, expected] : all) {
+    save_pretrained(model_of(config), folder);
+    replace("config.json", from, to);
+    EXPECT_EQ(complaint(), "/config.json: " + expected);
+  }
+}
+
+TEST_F(Pretrained, RefusesSettingsThatTheFilesCannotFill) {
+  for (const auto& [from, to, expected] : std::vector<std::array<std::string, 3>>{
+           {R"("num_hidden_layers": 2)", R"("num_hidden_layers": 2000000000)",
+            ": config.json asks for 2000000000 layers but the files hold 21 tensors"},
+           {R"("hidden_size": 12)", R"("hidden_size": 1200000000)",
+            ": config.json asks for 1200000000 channels but the files hold 5808 bytes"},
+           {R"("intermediate_size": 5)", R"("intermediate_size": 6000)",
+            ": config.json asks for 6000 hidden channels but the files hold 5808 bytes"},
+           {R"("head_dim": 2)", R"("head_dim": 20000)",
+            ": config.json asks for 20000 channels per head but the files hold 5808 bytes"}}) {
+    save_pretrained(model_of(llama()), folder);
+    replace("config.json", from, to);
+    EXPECT_EQ(complaint(), expected);
+  }
+}
+
+TEST_F(Pretrained, RefusesAFolderThatIsNoneOrDamaged) {
+  EXPECT_EQ(complaint(), "/config.json: cannot be opened: No such file or directory");
+  save_pretrained(model_of(llama()), folder);
+  fs::remove(folder / "model.safetensors");
+  EXPECT_EQ(complaint(), ": must have model.safetensors or model.safetensors.index.json");
+  for (const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"", "must be JSON but is not"},
+           {"{", "must be JSON but is not"},
+           {"{\"model_type\": 1e999}", "must be JSON but is not"},
+           {"[]", "must be a JSON object but is a list"},
+           {"{\"model_type\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}",
+            "'model_type' must be one of gpt2, llama, qwen3 but is a list"}}) {
+    write("config.json", text);
+    EXPECT_EQ(complaint(), "/config.json: " + expected);
+  }
+}
+
+TEST_F(Pretrained, RefusesDamagedShards) {
+  const SavePretrained small{.max_shard_bytes = 2400};
+  save_pretrained(model_of(llama()), folder, small);
+  fs::resize_file(folder / "model-00002-of-00003.safetensors", 700);
+  EXPECT_THAT(complaint(), testing::StartsWith("/model-00002-of-00003.safetensors: the "));
+  fs::remove(folder / "model-00002-of-00003.safetensors");
+  EXPECT_EQ(complaint(), "/model-00002-of-00003.safetensors: cannot be opened: No such file or directory");
+  save_pretrained(model_of(llama()), folder, small);
+  fs::copy_file(folder / "model-00001-of-00003.safetensors", folder / "model-00002-of-00003.safetensors",
+                fs::copy_options::overwrite_existing);
+  EXPECT_THAT(complaint(), HasSubstr("model.embed_tokens.weight is there twice"));
+  EXPECT_THAT(complaint(), HasSubstr("is missing from model-00002-of-00003.safetensors"));
+  for (const char* escape :
+       {"../model-00003-of-00003.safetensors", "/etc/passwd", "model-00003-of-00003", "", "a\\\\b.safetensors"}) {
+    save_pretrained(model_of(llama()), folder, small);
+    replace("model.safetensors.index.json", "model-00003-of-00003.safetensors", escape);
+    EXPECT_THAT(complaint(), HasSubstr("must be in a .safetensors file beside it but is in '"));
+  }
+  write("model.safetensors.index.json", R"({"weight_map": 3})");
+  EXPECT_EQ(complaint(), "/model.safetensors.index.json: 'weight_map' must be an object but is 3");
+}
+
+TEST_F(Pretrained, SavesNoModelThatIsOfNoFamily) {
+  Rng rng(1);
+  EXPECT_THAT(
+      message_of([&] { save_pretrained(Transformer<>({}, rng), folder / "x"); }),
+      HasSubstr("but has RMS norm, learned positions, attention without biases, an MLP with biases and without gate"));
+  EXPECT_FALSE(fs::exists(folder / "x"));
+}
+
+}  // namespace
+}  // namespace braid::nn::pretrained_test
