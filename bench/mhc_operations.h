@@ -27,9 +27,9 @@ struct MHCOperation {
   std::vector<Shape> inputs;  // of each call
   Shape output;
   MHCTraffic bytes;
-  std::function<Tensor(const Tensors& inputs)> forward;
+  std::function<Tensor(const Tensors& inputs)> forward = {};
   /// The value, then the gradients of the inputs and of the parameters.
-  std::function<Tensors(const Tensors& inputs, const Tensor& dy)> forward_backward;
+  std::function<Tensors(const Tensors& inputs, const Tensor& dy)> forward_backward = {};
 };
 
 /// `sinkhorn_knopp` of `tokens` matrices [n, n], 20 iterations.

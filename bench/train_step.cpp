@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -198,6 +199,8 @@ int main(int argc, char** argv) {
     CLI::App app("Times one training step of the reference transformer and prints one JSON line a connection.");
     add_options(app, o);
     examples::parse_command_line(app, argc, argv);
+    std::optional<Composed> scope;
+    if (o.path == "reference") scope.emplace(Composed::Ops::connections);
     set_num_threads(o.threads);
     set_matmul_precision(o.matmul_precision);
     measure(o);

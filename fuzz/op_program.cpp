@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include <braid/autograd/composed.h>
 #include <braid/autograd/ops.h>
 #include <braid/mhc/ops/expand_reduce.h>
 #include <braid/mhc/ops/group_mix.h>

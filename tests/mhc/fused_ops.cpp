@@ -239,7 +239,7 @@ std::vector<FusedOp> fused_ops() {
                    kLargestPhi, [mixing](std::int64_t n) { return mixing->exists(n) && n <= 16; }, 5e-5,
                    mixing->name == "sinkhorn"});
   const auto any = [](std::int64_t) { return true; };
-  for (const auto& [name, factory] : {std::pair{"deepseek_v4", deepseek_v4}, {"hunyuan_v4", hunyuan_v4}})
+  for (const auto& [name, factory] : {std::pair{"deepseek_v4", &deepseek_v4}, {"hunyuan_v4", &hunyuan_v4}})
     ops.push_back({name, [factory](const CallSizes& s, Rng& rng) { return released_call(s, factory, rng); }, false,
                    kLargestPhi, any, 5e-5});
   ops.push_back({"single_pass", single_pass_call, false, kLargestPhi, any, 5e-5});
