@@ -35,7 +35,7 @@ void pause() {
 
 /// Returns when done(value of state) holds: spins first, then sleeps until state is notified.
 template <class Done>
-void await(const std::atomic<uint32_t>& state, Done done) {
+void await(const std::atomic<std::uint32_t>& state, Done done) {
   const auto deadline = std::chrono::steady_clock::now() + kSpin;
   do {
     for (int i = 0; i < 32; ++i) {
@@ -43,7 +43,7 @@ void await(const std::atomic<uint32_t>& state, Done done) {
       pause();
     }
   } while (std::chrono::steady_clock::now() < deadline);
-  for (uint32_t value = state.load(); !done(value); value = state.load()) state.wait(value);
+  for (std::uint32_t value = state.load(); !done(value); value = state.load()) state.wait(value);
 }
 
 /// Whether this thread runs a block of the pool, so that a nested parallel_for must not use the pool.
@@ -53,14 +53,14 @@ bool& inside_block() {
 }
 
 struct Job {
-  int64_t n = 0;
-  int64_t block = 1;
-  int64_t blocks = 0;
+  std::int64_t n = 0;
+  std::int64_t block = 1;
+  std::int64_t blocks = 0;
   detail::BlockBody body{};
   bool batch_invariant = BatchInvariant::active();
 
-  void run_block(int64_t index) const {
-    const int64_t begin = index * block;
+  void run_block(std::int64_t index) const {
+    const std::int64_t begin = index * block;
     body.call(body.callable, begin, std::min(begin + block, n));
   }
 };
@@ -81,8 +81,8 @@ int default_num_threads() {
 /// The blocks that one thread takes before it helps others: the same ones in every job of that size, whose data its
 /// caches may still hold.
 struct alignas(64) Share {
-  std::atomic<int64_t> next{0};
-  int64_t end = 0;
+  std::atomic<std::int64_t> next{0};
+  std::int64_t end = 0;
 };
 
 /// Persistent workers and one job at a time. The caller publishes a job, opens the gate and takes blocks itself;
@@ -96,7 +96,7 @@ class Pool {
     return pool;
   }
 
-  explicit Pool(int num_threads) : num_threads_(num_threads), shares_(static_cast<size_t>(num_threads)) {}
+  explicit Pool(int num_threads) : num_threads_(num_threads), shares_(static_cast<std::size_t>(num_threads)) {}
   ~Pool() { stop_workers(); }
 
   int num_threads() const { return num_threads_.load(std::memory_order_relaxed); }
@@ -105,7 +105,7 @@ class Pool {
     const std::lock_guard lock(mutex_);
     if (count == num_threads()) return;
     stop_workers();
-    shares_ = std::vector<Share>(static_cast<size_t>(count));
+    shares_ = std::vector<Share>(static_cast<std::size_t>(count));
     num_threads_.store(count, std::memory_order_relaxed);
   }
 
@@ -120,7 +120,7 @@ class Pool {
     take_blocks(0);
     inside_block() = false;
     gate_.fetch_and(~kOpen);
-    await(gate_, [](uint32_t gate) { return gate == 0; });
+    await(gate_, [](std::uint32_t gate) { return gate == 0; });
     if (failed_.exchange(false, std::memory_order_relaxed)) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -129,10 +129,10 @@ class Pool {
   /// joined, unlocked or destroyed.
   void begin_anew() { std::construct_at(this, num_threads()); }
 
-  static constexpr uint32_t kOpen = 1U << 31;  // the other bits of the gate count the workers inside
+  static constexpr std::uint32_t kOpen = 1U << 31;  // the other bits of the gate count the workers inside
 
   void start_workers() {
-    const uint32_t seen = epoch_.load();
+    const std::uint32_t seen = epoch_.load();
     for (int i = static_cast<int>(workers_.size()) + 1; i < num_threads(); ++i)
       workers_.emplace_back([this, i, seen] { work(i, seen); });
   }
@@ -150,10 +150,10 @@ class Pool {
     epoch_.notify_all();
   }
 
-  void work(int thread, uint32_t seen) {
+  void work(int thread, std::uint32_t seen) {
     inside_block() = true;
     while (true) {
-      await(epoch_, [seen](uint32_t epoch) { return epoch != seen; });
+      await(epoch_, [seen](std::uint32_t epoch) { return epoch != seen; });
       seen = epoch_.load();
       if (stopping_.load()) return;
       if (!enter()) continue;
@@ -164,7 +164,7 @@ class Pool {
   }
 
   bool enter() {
-    uint32_t gate = gate_.load();
+    std::uint32_t gate = gate_.load();
     while ((gate & kOpen) != 0) {
       if (gate_.compare_exchange_weak(gate, gate + 1)) return true;
     }
@@ -172,11 +172,11 @@ class Pool {
   }
 
   void deal_blocks() {
-    dealt_ = static_cast<size_t>(std::min<int64_t>(num_threads(), job_.blocks));
-    const auto count = static_cast<int64_t>(dealt_);
-    int64_t first = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      Share& share = shares_[static_cast<size_t>(i)];
+    dealt_ = static_cast<std::size_t>(std::min<std::int64_t>(num_threads(), job_.blocks));
+    const auto count = static_cast<std::int64_t>(dealt_);
+    std::int64_t first = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      Share& share = shares_[static_cast<std::size_t>(i)];
       share.next.store(first, std::memory_order_relaxed);
       share.end = first += job_.blocks / count + (i < job_.blocks % count ? 1 : 0);
     }
@@ -184,10 +184,10 @@ class Pool {
 
   void take_blocks(int thread) noexcept {
     try {
-      for (size_t i = 0; i < dealt_; ++i) {
-        Share& share = shares_[(static_cast<size_t>(thread) + i) % dealt_];
+      for (std::size_t i = 0; i < dealt_; ++i) {
+        Share& share = shares_[(static_cast<std::size_t>(thread) + i) % dealt_];
         while (share.next.load(std::memory_order_relaxed) < share.end) {
-          const int64_t index = share.next.fetch_add(1, std::memory_order_relaxed);
+          const std::int64_t index = share.next.fetch_add(1, std::memory_order_relaxed);
           if (index < share.end) job_.run_block(index);
         }
       }
@@ -205,9 +205,9 @@ class Pool {
   std::exception_ptr error_;   // written by the thread that sets failed_, read when all have left
   Job job_;                    // written while the gate is closed and nobody is inside
   std::vector<Share> shares_;  // as well, of which the first `dealt_` have blocks
-  size_t dealt_ = 0;
-  alignas(64) std::atomic<uint32_t> epoch_{0};  // changes with every job; workers sleep on it
-  alignas(64) std::atomic<uint32_t> gate_{0};
+  std::size_t dealt_ = 0;
+  alignas(64) std::atomic<std::uint32_t> epoch_{0};  // changes with every job; workers sleep on it
+  alignas(64) std::atomic<std::uint32_t> gate_{0};
 };
 
 }  // namespace
@@ -220,11 +220,11 @@ void set_num_threads(int count) {
 
 int num_threads() { return Pool::instance().num_threads(); }
 
-void detail::run_blocks(int64_t n, int64_t block, BlockBody body) {
+void detail::run_blocks(std::int64_t n, std::int64_t block, BlockBody body) {
   check_value(block >= 1, "parallel_for: block must be >= 1 but is {}", block);
   const Job job{n, block, n / block + (n % block > 0), body};
   if (job.blocks > 1 && !inside_block() && num_threads() > 1) return Pool::instance().run(job);
-  for (int64_t index = 0; index < job.blocks; ++index) job.run_block(index);
+  for (std::int64_t index = 0; index < job.blocks; ++index) job.run_block(index);
 }
 
 }  // namespace braid

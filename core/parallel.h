@@ -18,10 +18,10 @@ namespace detail {
 /// A borrowed callable f(begin, end): two words, no allocation.
 struct BlockBody {
   void* callable;
-  void (*call)(void* callable, int64_t begin, int64_t end);
+  void (*call)(void* callable, std::int64_t begin, std::int64_t end);
 };
 
-void run_blocks(int64_t n, int64_t block, BlockBody body);
+void run_blocks(std::int64_t n, std::int64_t block, BlockBody body);
 
 }  // namespace detail
 
@@ -32,11 +32,12 @@ void run_blocks(int64_t n, int64_t block, BlockBody body);
 /// A process that forks outside of a block may go on in the child, which gets threads of its own.
 /// Throws ValueError unless block >= 1.
 template <class F>
-void parallel_for(int64_t n, int64_t block, F&& f) {
+void parallel_for(std::int64_t n, std::int64_t block, F&& f) {
   using Body = std::remove_reference_t<F>;
   void* callable = const_cast<void*>(static_cast<const void*>(std::addressof(f)));
-  detail::run_blocks(
-      n, block, {callable, [](void* body, int64_t begin, int64_t end) { (*static_cast<Body*>(body))(begin, end); }});
+  detail::run_blocks(n, block, {callable, [](void* body, std::int64_t begin, std::int64_t end) {
+                                  (*static_cast<Body*>(body))(begin, end);
+                                }});
 }
 
 }  // namespace braid

@@ -47,7 +47,7 @@ using Product = kernels::PackedProduct<T, C>;
 /// c [m, n] = beta * c
 template <class T, class C>
 void scale(const Product<T, C>& p) {
-  for (int64_t i = 0; i < p.m; ++i) {
+  for (std::int64_t i = 0; i < p.m; ++i) {
     C* const row = p.c + i * p.ldc;
     if (p.beta == 0) {
       std::fill_n(row, p.n, C(0.0F));
@@ -74,12 +74,12 @@ void check_status(const char* function, dnnl_status_t status) {
 /// oneDNN without copies walks b down its rows where b is not transposed, and a where a is. It is fast there up to
 /// about 256 rows at a time and loses a third of its speed beyond (dW of a transformer: 50-60 % of the peak against
 /// 75-85 %).
-constexpr int64_t kRowsAtATime = 256;
+constexpr std::int64_t kRowsAtATime = 256;
 
 [[maybe_unused]] void multiply_in_onednn(const Product<float>& p) {
   const OneOpenMpThread one_thread;
-  const int64_t step = p.transpose_b ? p.k : kRowsAtATime;
-  for (int64_t first = 0; first < p.k; first += step)
+  const std::int64_t step = p.transpose_b ? p.k : kRowsAtATime;
+  for (std::int64_t first = 0; first < p.k; first += step)
     check_status(
         "dnnl_sgemm",
         dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, std::min(step, p.k - first), p.alpha,
@@ -116,16 +116,16 @@ bool is_packed() {
 
 /// Memory for some floats while a product is made.
 struct Floats {
-  explicit Floats(int64_t count) : storage(static_cast<size_t>(count) * sizeof(float)) {}
+  explicit Floats(std::int64_t count) : storage(static_cast<std::size_t>(count) * sizeof(float)) {}
   operator float*() { return reinterpret_cast<float*>(storage.data()); }
   Storage storage;
 };
 
 /// Rows of X, `ldx` apart, as rows of Y.
 template <class X, class Y>
-void convert_rows(int64_t rows, int64_t columns, const X* x, int64_t ldx, Y* y, int64_t ldy) {
+void convert_rows(std::int64_t rows, std::int64_t columns, const X* x, std::int64_t ldx, Y* y, std::int64_t ldy) {
   const kernels::ConvertKernels convert = kernels::convert_kernels();
-  for (int64_t i = 0; i < rows; ++i) {
+  for (std::int64_t i = 0; i < rows; ++i) {
     if constexpr (std::is_same_v<X, bfloat16>)
       convert.widen(x + i * ldx, y + i * ldy, columns);
     else
@@ -140,7 +140,7 @@ void multiply(const Product<T>& p) {
   if constexpr (kInOneDnn<T>)
     if (!is_packed<T>()) return multiply_in_onednn(p);
   const kernels::PackedProductKernels<T> packed = kernels::packed_product_kernels().of<T>();
-  Storage scratch(static_cast<size_t>(packed.scratch(p.m, p.n, p.k)) * sizeof(T));
+  Storage scratch(static_cast<std::size_t>(packed.scratch(p.m, p.n, p.k)) * sizeof(T));
   packed.multiply(p, reinterpret_cast<T*>(scratch.data()));
 }
 
@@ -149,8 +149,8 @@ void multiply(const Product<bfloat16, float>& p) {
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) return scale(p);
   if (has_bf16_products() && !BatchInvariant::active()) return multiply_in_onednn(p);
-  const int64_t a_rows = p.transpose_a ? p.k : p.m, a_columns = p.transpose_a ? p.m : p.k;
-  const int64_t b_rows = p.transpose_b ? p.n : p.k, b_columns = p.transpose_b ? p.k : p.n;
+  const std::int64_t a_rows = p.transpose_a ? p.k : p.m, a_columns = p.transpose_a ? p.m : p.k;
+  const std::int64_t b_rows = p.transpose_b ? p.n : p.k, b_columns = p.transpose_b ? p.k : p.n;
   Floats a(a_rows * a_columns), b(b_rows * b_columns);
   convert_rows<bfloat16, float>(a_rows, a_columns, p.a, p.lda, a, a_columns);
   convert_rows<bfloat16, float>(b_rows, b_columns, p.b, p.ldb, b, b_columns);
@@ -161,7 +161,7 @@ void multiply(const Product<bfloat16, float>& p) {
 /// c = a b + row
 template <class T, class C>
 void multiply_onto(const C* row, Product<T, C> p) {
-  for (int64_t i = 0; i < p.m; ++i) std::copy_n(row, p.n, p.c + i * p.ldc);
+  for (std::int64_t i = 0; i < p.m; ++i) std::copy_n(row, p.n, p.c + i * p.ldc);
   p.beta = 1;
   multiply(p);
 }
@@ -193,20 +193,20 @@ void multiply_onto(const float* row, const Product<bfloat16, bfloat16>& p) {
 }
 
 struct Tile {
-  int64_t rows;
-  int64_t columns;
+  std::int64_t rows;
+  std::int64_t columns;
 };
 
 /// Halves a tile along its rows unless its columns are far more; sides are multiples of 16, the width of a vector.
 Tile halve(Tile tile) {
-  const auto half = [](int64_t size) { return (size + 31) / 32 * 16; };
+  const auto half = [](std::int64_t size) { return (size + 31) / 32 * 16; };
   if (2 * tile.rows >= tile.columns) return {half(tile.rows), tile.columns};
   return {tile.rows, half(tile.columns)};
 }
 
 /// Two tiles as soon as that pays for a fork (about 5 us of work), then up to 16 while a tile is long enough (40 us)
 /// and not too thin: each tile packs its own rows of a and columns of b, which costs 10-20 % at 64 x 64.
-Tile choose_tile(int64_t m, int64_t n, int64_t k) {
+Tile choose_tile(std::int64_t m, std::int64_t n, std::int64_t k) {
   const auto products = [k](Tile tile) { return tile.rows * tile.columns * k; };
   const auto reuse = [](Tile tile) { return tile.rows * tile.columns / (tile.rows + tile.columns); };
   Tile tile{m, n};
@@ -218,13 +218,13 @@ Tile choose_tile(int64_t m, int64_t n, int64_t k) {
 }
 
 /// Few rows take the time of reading b: 256 or 512 KiB of it at a time, if there is twice as much.
-Tile choose_tile_of_few_rows(int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t kElements = 65536;
+Tile choose_tile_of_few_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
+  constexpr std::int64_t kElements = 65536;
   return {m, n * k < 2 * kElements ? n : ((kElements + k - 1) / k + 63) / 64 * 64};
 }
 
 /// Shorter than a group of its tiles, packing costs more than oneDNN's product.
-constexpr int64_t kLeastSideForAmx = 32;
+constexpr std::int64_t kLeastSideForAmx = 32;
 
 }  // namespace
 
@@ -234,14 +234,15 @@ const char* bf16_products() {
 }
 
 template <class T, class C>
-void gemm_serial(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Compute<T> alpha, const T* a,
-                 int64_t lda, const T* b, int64_t ldb, Compute<T> beta, C* c, int64_t ldc) {
+void gemm_serial(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, Compute<T> alpha,
+                 const T* a, std::int64_t lda, const T* b, std::int64_t ldb, Compute<T> beta, C* c, std::int64_t ldc) {
   multiply(Product<T, C>{transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc});
 }
 
 template <class T, class C>
-void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, Compute<T> alpha, const T* a,
-          int64_t lda, const T* b, int64_t ldb, Compute<T> beta, C* c, int64_t ldc, const Compute<T>* row) {
+void gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, Compute<T> alpha,
+          const T* a, std::int64_t lda, const T* b, std::int64_t ldb, Compute<T> beta, C* c, std::int64_t ldc,
+          const Compute<T>* row) {
   if (m == 0 || n == 0) return;
   if constexpr (std::is_same_v<T, bfloat16>) {
     if (alpha == 1 && std::min({m, n, k}) >= kLeastSideForAmx && kernels::amx::is_available() &&
@@ -253,11 +254,11 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C
   }
   const bool few_rows = is_packed<Compute<T>>() && m <= kernels::packed_product_kernels().of<Compute<T>>().few_rows;
   const Tile tile = few_rows ? choose_tile_of_few_rows(m, n, k) : choose_tile(m, n, k);
-  const int64_t across = (n + tile.columns - 1) / tile.columns;
-  const int64_t down = (m + tile.rows - 1) / tile.rows;
-  parallel_for(across * down, 1, [&](int64_t index, int64_t) {
-    const int64_t i = index / across * tile.rows;
-    const int64_t j = index % across * tile.columns;
+  const std::int64_t across = (n + tile.columns - 1) / tile.columns;
+  const std::int64_t down = (m + tile.rows - 1) / tile.rows;
+  parallel_for(across * down, 1, [&](std::int64_t index, std::int64_t) {
+    const std::int64_t i = index / across * tile.rows;
+    const std::int64_t j = index % across * tile.columns;
     const Product<T, C> product{transpose_a,
                                 transpose_b,
                                 std::min(tile.rows, m - i),
@@ -278,11 +279,11 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, C
   });
 }
 
-#define BRAID_INSTANTIATE(T, C)                                                                                      \
-  template void gemm_serial(bool, bool, int64_t, int64_t, int64_t, Compute<T>, const T*, int64_t, const T*, int64_t, \
-                            Compute<T>, C*, int64_t);                                                                \
-  template void gemm(bool, bool, int64_t, int64_t, int64_t, Compute<T>, const T*, int64_t, const T*, int64_t,        \
-                     Compute<T>, C*, int64_t, const Compute<T>*);
+#define BRAID_INSTANTIATE(T, C)                                                                                       \
+  template void gemm_serial(bool, bool, std::int64_t, std::int64_t, std::int64_t, Compute<T>, const T*, std::int64_t, \
+                            const T*, std::int64_t, Compute<T>, C*, std::int64_t);                                    \
+  template void gemm(bool, bool, std::int64_t, std::int64_t, std::int64_t, Compute<T>, const T*, std::int64_t,        \
+                     const T*, std::int64_t, Compute<T>, C*, std::int64_t, const Compute<T>*);
 BRAID_INSTANTIATE(float, float)
 BRAID_INSTANTIATE(double, double)
 BRAID_INSTANTIATE(bfloat16, bfloat16)

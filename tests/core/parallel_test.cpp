@@ -25,10 +25,10 @@
 namespace braid::parallel_test {
 namespace {
 
-std::set<std::pair<int64_t, int64_t>> blocks_of(int64_t n, int64_t block) {
+std::set<std::pair<std::int64_t, std::int64_t>> blocks_of(std::int64_t n, std::int64_t block) {
   std::mutex mutex;
-  std::set<std::pair<int64_t, int64_t>> blocks;
-  parallel_for(n, block, [&](int64_t begin, int64_t end) {
+  std::set<std::pair<std::int64_t, std::int64_t>> blocks;
+  parallel_for(n, block, [&](std::int64_t begin, std::int64_t end) {
     const std::lock_guard lock(mutex);
     blocks.emplace(begin, end);
   });
@@ -38,11 +38,11 @@ std::set<std::pair<int64_t, int64_t>> blocks_of(int64_t n, int64_t block) {
 TEST(Parallel, CoversEachIndexExactlyOnce) {
   for (const int threads : {1, 2, 3, 16}) {
     const WithThreads with_threads(threads);
-    for (const int64_t n : {0, 1, 7, 8, 9, 1000}) {
-      for (const int64_t block : {1, 3, 8, 2000}) {
-        std::vector<std::atomic<int>> visits(static_cast<size_t>(n));
-        parallel_for(n, block, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) ++visits[static_cast<size_t>(i)];
+    for (const std::int64_t n : {0, 1, 7, 8, 9, 1000}) {
+      for (const std::int64_t block : {1, 3, 8, 2000}) {
+        std::vector<std::atomic<int>> visits(static_cast<std::size_t>(n));
+        parallel_for(n, block, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(i)];
         });
         for (const auto& count : visits) EXPECT_EQ(count, 1);
       }
@@ -51,7 +51,7 @@ TEST(Parallel, CoversEachIndexExactlyOnce) {
 }
 
 TEST(Parallel, BlocksDoNotDependOnTheNumberOfThreads) {
-  const std::set<std::pair<int64_t, int64_t>> expected = {{0, 4}, {4, 8}, {8, 10}};
+  const std::set<std::pair<std::int64_t, std::int64_t>> expected = {{0, 4}, {4, 8}, {8, 10}};
   for (const int threads : {1, 2, 3, 16}) {
     const WithThreads with_threads(threads);
     EXPECT_EQ(blocks_of(10, 4), expected);
@@ -60,11 +60,11 @@ TEST(Parallel, BlocksDoNotDependOnTheNumberOfThreads) {
 
 TEST(Parallel, SeesTheWritesOfAllBlocksOfManyCalls) {
   const WithThreads with_threads(3);
-  std::vector<int64_t> sums(16, 0);
-  for (int64_t round = 0; round < 5000; ++round) {
-    parallel_for(16, 1, [&](int64_t begin, int64_t) { sums[static_cast<size_t>(begin)] += round; });
+  std::vector<std::int64_t> sums(16, 0);
+  for (std::int64_t round = 0; round < 5000; ++round) {
+    parallel_for(16, 1, [&](std::int64_t begin, std::int64_t) { sums[static_cast<std::size_t>(begin)] += round; });
   }
-  EXPECT_EQ(sums, std::vector<int64_t>(16, 5000 * 4999 / 2));
+  EXPECT_EQ(sums, std::vector<std::int64_t>(16, 5000 * 4999 / 2));
 }
 
 TEST(Parallel, ThrowsTheExceptionOfABlockAndStaysUsable) {
@@ -72,7 +72,7 @@ TEST(Parallel, ThrowsTheExceptionOfABlockAndStaysUsable) {
     const WithThreads with_threads(threads);
     for (int round = 0; round < 100; ++round) {
       EXPECT_EQ(message_of([] {
-                  parallel_for(50, 1, [](int64_t begin, int64_t) {
+                  parallel_for(50, 1, [](std::int64_t begin, std::int64_t) {
                     if (begin == 20) throw std::runtime_error("block 20");
                   });
                 }),
@@ -89,8 +89,8 @@ TEST(Parallel, BringsTheFailureOfAnyAllocationToTheCaller) {
     release_cached_memory();
     const FailingAllocations faults({.after = failures, .times = 1 << 20});
     std::vector<Tensor> tensors(50);
-    const auto allocate = [&](int64_t begin, int64_t) {
-      tensors[static_cast<size_t>(begin)] = Tensor({8}, DType::f32);
+    const auto allocate = [&](std::int64_t begin, std::int64_t) {
+      tensors[static_cast<std::size_t>(begin)] = Tensor({8}, DType::f32);
     };
     EXPECT_THROW(parallel_for(50, 1, allocate), std::bad_alloc);
     EXPECT_EQ(std::ranges::count_if(tensors, &Tensor::defined), failures);
@@ -102,9 +102,9 @@ TEST(Parallel, BringsTheFailureOfAnyAllocationToTheCaller) {
 TEST(Parallel, NestsOnTheThreadOfTheOuterBlock) {
   const WithThreads with_threads(4);
   std::atomic<int> visits = 0;
-  parallel_for(8, 1, [&](int64_t, int64_t) {
+  parallel_for(8, 1, [&](std::int64_t, std::int64_t) {
     const std::thread::id outer = std::this_thread::get_id();
-    parallel_for(10, 2, [&](int64_t begin, int64_t end) {
+    parallel_for(10, 2, [&](std::int64_t begin, std::int64_t end) {
       EXPECT_EQ(std::this_thread::get_id(), outer);
       visits += static_cast<int>(end - begin);
     });
@@ -114,12 +114,12 @@ TEST(Parallel, NestsOnTheThreadOfTheOuterBlock) {
 
 TEST(Parallel, WorksFromSeveralUserThreads) {
   const WithThreads with_threads(3);
-  std::atomic<int64_t> total = 0;
+  std::atomic<std::int64_t> total = 0;
   std::vector<std::thread> users;
   for (int user = 0; user < 4; ++user) {
     users.emplace_back([&] {
       for (int round = 0; round < 200; ++round) {
-        parallel_for(20, 3, [&](int64_t begin, int64_t end) { total += end - begin; });
+        parallel_for(20, 3, [&](std::int64_t begin, std::int64_t end) { total += end - begin; });
       }
     });
   }
@@ -132,7 +132,7 @@ TEST(Parallel, WakesWorkersThatSleep) {
   for (int round = 0; round < 3; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::atomic<int> arrived = 0;
-    parallel_for(2, 1, [&](int64_t, int64_t) {
+    parallel_for(2, 1, [&](std::int64_t, std::int64_t) {
       ++arrived;
       while (arrived < 2) std::this_thread::yield();  // ends only if the two blocks run on two threads
     });
@@ -163,10 +163,10 @@ int status_of_child(const auto& body) {
 }
 
 void expect_that_threads_work() {
-  std::vector<int64_t> sums(64, 0);
-  for (int64_t round = 0; round < 100; ++round)
-    parallel_for(64, 1, [&](int64_t begin, int64_t) { sums[static_cast<size_t>(begin)] += round; });
-  if (sums != std::vector<int64_t>(64, 99 * 50)) std::abort();
+  std::vector<std::int64_t> sums(64, 0);
+  for (std::int64_t round = 0; round < 100; ++round)
+    parallel_for(64, 1, [&](std::int64_t begin, std::int64_t) { sums[static_cast<std::size_t>(begin)] += round; });
+  if (sums != std::vector<std::int64_t>(64, 99 * 50)) std::abort();
 }
 
 // ThreadSanitizer and QEMU know no threads that start after a fork.
@@ -222,22 +222,22 @@ TEST(Parallel, ForksWhileAnotherThreadWorks) {
 }
 
 TEST(Parallel, TakesCallablesByReference) {
-  int64_t total = 0;
-  const auto add = [&total](int64_t begin, int64_t end) { total += end - begin; };
+  std::int64_t total = 0;
+  const auto add = [&total](std::int64_t begin, std::int64_t end) { total += end - begin; };
   parallel_for(5, 5, add);
   EXPECT_EQ(total, 5);
 }
 
 TEST(Parallel, RejectsBadArguments) {
   EXPECT_EQ(message_of([] { set_num_threads(0); }), "set_num_threads: count must be >= 1 but is 0");
-  EXPECT_EQ(message_of([] { parallel_for(1, 0, [](int64_t, int64_t) {}); }),
+  EXPECT_EQ(message_of([] { parallel_for(1, 0, [](std::int64_t, std::int64_t) {}); }),
             "parallel_for: block must be >= 1 but is 0");
   EXPECT_THROW(set_num_threads(-1), ValueError);
 }
 
 TEST(Parallel, RejectsANewNumberOfThreadsInsideABlock) {
   const WithThreads with_threads(2);
-  EXPECT_THROW(parallel_for(2, 1, [](int64_t, int64_t) { set_num_threads(3); }), Error);
+  EXPECT_THROW(parallel_for(2, 1, [](std::int64_t, std::int64_t) { set_num_threads(3); }), Error);
 }
 
 }  // namespace

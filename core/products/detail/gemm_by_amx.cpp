@@ -19,15 +19,17 @@ namespace {
 
 namespace amx = kernels::amx;
 
-constexpr int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-constexpr int64_t round_up(int64_t n, int64_t multiple) { return divide_up(n, multiple) * multiple; }
+constexpr std::int64_t divide_up(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
+constexpr std::int64_t round_up(std::int64_t n, std::int64_t multiple) { return divide_up(n, multiple) * multiple; }
 
 // k is cut into equal blocks, of all parts together, which also keeps the sums of the more exact ones short. A tile
 // packs its rows of one, up to 1.3 MiB, which the second-level cache holds.
-constexpr int64_t kMostDepth = 1152, kMostRowsTimesDepth = 512 * kMostDepth, kPanel = 64;
-constexpr int64_t kScratch = kMostRowsTimesDepth + kPanel * kMostDepth;
+constexpr std::int64_t kMostDepth = 1152, kMostRowsTimesDepth = 512 * kMostDepth, kPanel = 64;
+constexpr std::int64_t kScratch = kMostRowsTimesDepth + kPanel * kMostDepth;
 
-int64_t depth_of_blocks(int parts, int64_t k) { return round_up(divide_up(k, divide_up(parts * k, kMostDepth)), 32); }
+std::int64_t depth_of_blocks(int parts, std::int64_t k) {
+  return round_up(divide_up(k, divide_up(parts * k, kMostDepth)), 32);
+}
 
 /// Of the calling thread: what another one wrote comes at a tenth of the speed of the own cache.
 bfloat16* scratch() {
@@ -39,36 +41,38 @@ bfloat16* scratch() {
 }
 
 /// Whether all numbers of a matrix are finite as bf16.
-bool is_finite(int64_t rows, int64_t columns, const float* x, int64_t ldx) {
-  constexpr int64_t kElements = 16384;
+bool is_finite(std::int64_t rows, std::int64_t columns, const float* x, std::int64_t ldx) {
+  constexpr std::int64_t kElements = 16384;
   std::atomic<bool> finite = true;
-  parallel_for(rows, std::max<int64_t>(1, kElements / columns), [&](int64_t begin, int64_t end) {
-    int32_t largest = 0;
-    for (int64_t i = begin; i < end; ++i)
-      for (int64_t j = 0; j < columns; ++j)
-        largest = std::max(largest, std::bit_cast<int32_t>(x[i * ldx + j]) & 0x7fffffff);
+  parallel_for(rows, std::max<std::int64_t>(1, kElements / columns), [&](std::int64_t begin, std::int64_t end) {
+    std::int32_t largest = 0;
+    for (std::int64_t i = begin; i < end; ++i)
+      for (std::int64_t j = 0; j < columns; ++j)
+        largest = std::max(largest, std::bit_cast<std::int32_t>(x[i * ldx + j]) & 0x7fffffff);
     if (largest >= 0x7f7f8000) finite = false;  // what rounds to infinity
   });
   return finite;
 }
 
 struct Tile {
-  int64_t rows, columns;
+  std::int64_t rows, columns;
 };
 
 /// The tiles of c that take the least time: to pack a line costs as much as 50 products of it, and when all others are
 /// done one waits for a quarter of a tile. Sums do not depend on tiles.
-Tile choose_tile(int parts, int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t kLeast = 2'000'000;  // products, in less time than a fork takes
-  const int64_t threads = m * n * k < kLeast ? 1 : num_threads();
-  const auto cut = [](int64_t size, int64_t count) { return std::min(size, round_up(divide_up(size, count), kPanel)); };
+Tile choose_tile(int parts, std::int64_t m, std::int64_t n, std::int64_t k) {
+  constexpr std::int64_t kLeast = 2'000'000;  // products, in less time than a fork takes
+  const std::int64_t threads = m * n * k < kLeast ? 1 : num_threads();
+  const auto cut = [](std::int64_t size, std::int64_t count) {
+    return std::min(size, round_up(divide_up(size, count), kPanel));
+  };
   Tile best{};
   double least = std::numeric_limits<double>::infinity();
-  int64_t down = divide_up(m * parts * depth_of_blocks(parts, k), kMostRowsTimesDepth);
+  std::int64_t down = divide_up(m * parts * depth_of_blocks(parts, k), kMostRowsTimesDepth);
   do {
-    for (int64_t across = 1; across <= 4 * threads; across *= 2) {
+    for (std::int64_t across = 1; across <= 4 * threads; across *= 2) {
       const Tile tile{cut(m, down), cut(n, across)};
-      const int64_t tiles = divide_up(m, tile.rows) * divide_up(n, tile.columns);
+      const std::int64_t tiles = divide_up(m, tile.rows) * divide_up(n, tile.columns);
       const double time = (static_cast<double>(divide_up(tiles, threads)) + 0.25) *
                           static_cast<double>(tile.rows * tile.columns + 50 * (tile.rows + tile.columns));
       if (time < least) least = time, best = tile;
@@ -90,7 +94,7 @@ class ByAmx {
         depth_(depth_of_blocks(parts, p.k)),
         tile_(choose_tile(parts, p.m, p.n, p.k)),
         panels_(divide_up(p.n, kPanel)),
-        b_(static_cast<size_t>(panels_ * packed_lines(kPanel, p.k)) * sizeof(bfloat16)) {}
+        b_(static_cast<std::size_t>(panels_ * packed_lines(kPanel, p.k)) * sizeof(bfloat16)) {}
 
   bool multiply() {
     if (!pack_b()) return false;
@@ -99,9 +103,9 @@ class ByAmx {
         return false;
     std::optional<kernels::Scratch<float>> sums;
     if constexpr (!std::is_same_v<C, float>) sums.emplace(tile_.rows * columns_of_sums(tile_));
-    const int64_t across = divide_up(p_.n, tile_.columns);
+    const std::int64_t across = divide_up(p_.n, tile_.columns);
     std::atomic<bool> finite = true;
-    parallel_for(divide_up(p_.m, tile_.rows) * across, 1, [&](int64_t index, int64_t) {
+    parallel_for(divide_up(p_.m, tile_.rows) * across, 1, [&](std::int64_t index, std::int64_t) {
       const Tile at{index / across * tile_.rows, index % across * tile_.columns};
       const Tile size{std::min(tile_.rows, p_.m - at.rows), std::min(tile_.columns, p_.n - at.columns)};
       C* const c = p_.c + at.rows * p_.ldc + at.columns;
@@ -115,19 +119,19 @@ class ByAmx {
   }
 
  private:
-  int64_t packed_lines(int64_t lines, int64_t depth) const {
+  std::int64_t packed_lines(std::int64_t lines, std::int64_t depth) const {
     return divide_up(lines, amx::kGroup) * amx::packed_size(parts_, depth);
   }
 
   bool pack_b() {
-    constexpr int64_t kElements = 32768;
+    constexpr std::int64_t kElements = 32768;
     const kernels::Lines<T> b = kernels::columns_of_b(p_);
-    const int64_t some = std::max<int64_t>(1, kElements / (kPanel * depth_));
+    const std::int64_t some = std::max<std::int64_t>(1, kElements / (kPanel * depth_));
     std::atomic<bool> finite = true;
-    parallel_for(panels_ * divide_up(p_.k, depth_), some, [&](int64_t begin, int64_t end) {
-      for (int64_t index = begin; index < end; ++index) {
-        const int64_t j = index % panels_ * kPanel, first = index / panels_ * depth_;
-        const int64_t columns = std::min(kPanel, p_.n - j), depth = std::min(depth_, p_.k - first);
+    parallel_for(panels_ * divide_up(p_.k, depth_), some, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t index = begin; index < end; ++index) {
+        const std::int64_t j = index % panels_ * kPanel, first = index / panels_ * depth_;
+        const std::int64_t columns = std::min(kPanel, p_.n - j), depth = std::min(depth_, p_.k - first);
         if (!amx::pack(amx::Side::right, parts_, b.from(j, first), columns, depth, packed_b(j, first, depth)))
           finite = false;
       }
@@ -136,18 +140,18 @@ class ByAmx {
   }
 
   /// The panel of columns from j on, of the block of k from `first` on: blocks lie one after the other.
-  bfloat16* packed_b(int64_t j, int64_t first, int64_t depth) {
+  bfloat16* packed_b(std::int64_t j, std::int64_t first, std::int64_t depth) {
     return reinterpret_cast<bfloat16*>(b_.data()) + panels_ * packed_lines(kPanel, first) + packed_lines(j, depth);
   }
 
-  bool pack_a(int64_t i, int64_t rows, int64_t first) const {
+  bool pack_a(std::int64_t i, std::int64_t rows, std::int64_t first) const {
     return amx::pack(amx::Side::left, parts_, kernels::rows_of_a(p_).from(i, first), rows,
                      std::min(depth_, p_.k - first), scratch());
   }
 
   /// A block of k, of packed rows.
-  void multiply_block(int64_t j, Tile size, int64_t first, float* c, int64_t ldc) {
-    const int64_t depth = std::min(depth_, p_.k - first);
+  void multiply_block(std::int64_t j, Tile size, std::int64_t first, float* c, std::int64_t ldc) {
+    const std::int64_t depth = std::min(depth_, p_.k - first);
     const bool has_sums = first > 0 || p_.beta != 0;
     amx::multiply({.parts = parts_,
                    .m = size.rows,
@@ -164,8 +168,8 @@ class ByAmx {
                    .ldc = ldc});
   }
 
-  bool multiply(Tile at, Tile size, float* c, int64_t ldc) {
-    for (int64_t first = 0; first < p_.k; first += depth_) {
+  bool multiply(Tile at, Tile size, float* c, std::int64_t ldc) {
+    for (std::int64_t first = 0; first < p_.k; first += depth_) {
       if (!pack_a(at.rows, size.rows, first)) return false;
       multiply_block(at.columns, size, first, c, ldc);
     }
@@ -173,29 +177,29 @@ class ByAmx {
   }
 
   /// Sums that are complete after one block are rounded while the cache holds them.
-  int64_t columns_of_sums(Tile size) const { return p_.k <= depth_ ? kPanel : size.columns; }
+  std::int64_t columns_of_sums(Tile size) const { return p_.k <= depth_ ? kPanel : size.columns; }
 
   void multiply_and_round(Tile at, Tile size, bfloat16* c, float* sums) {
     const kernels::ConvertKernels convert = kernels::convert_kernels();
-    const int64_t most = columns_of_sums(size);
-    for (int64_t j = 0; j < size.columns; j += most) {
-      const int64_t columns = std::min(most, size.columns - j);
+    const std::int64_t most = columns_of_sums(size);
+    for (std::int64_t j = 0; j < size.columns; j += most) {
+      const std::int64_t columns = std::min(most, size.columns - j);
       if (p_.beta != 0)
-        for (int64_t i = 0; i < size.rows; ++i) convert.widen(c + i * p_.ldc + j, sums + i * columns, columns);
-      for (int64_t first = 0; first < p_.k; first += depth_) {
+        for (std::int64_t i = 0; i < size.rows; ++i) convert.widen(c + i * p_.ldc + j, sums + i * columns, columns);
+      for (std::int64_t first = 0; first < p_.k; first += depth_) {
         if (j == 0) pack_a(at.rows, size.rows, first);
         multiply_block(at.columns + j, {size.rows, columns}, first, sums, columns);
       }
-      for (int64_t i = 0; i < size.rows; ++i) convert.round(sums + i * columns, c + i * p_.ldc + j, columns);
+      for (std::int64_t i = 0; i < size.rows; ++i) convert.round(sums + i * columns, c + i * p_.ldc + j, columns);
     }
   }
 
   int parts_;
   const kernels::PackedProduct<T, C>& p_;
   const float* row_;
-  int64_t depth_;
+  std::int64_t depth_;
   Tile tile_;
-  int64_t panels_;
+  std::int64_t panels_;
   Storage b_;
 };
 

@@ -8,8 +8,8 @@ namespace braid::detail {
 /// parts. Three hold all of a float, so that the result is as exact as f32's own. Returns false for more than one part
 /// without AMX, and when a factor has a number that is not finite as bf16: infinity minus infinity is none; c is as it
 /// was then, unless beta is 0. Parts below 2^-126 count as zero where a unit for bf16 makes the products.
-bool gemm_in_parts(int parts, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a,
-                   int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc,
-                   const float* row = nullptr);
+bool gemm_in_parts(int parts, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                   const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c,
+                   std::int64_t ldc, const float* row = nullptr);
 
 }  // namespace braid::detail

@@ -19,16 +19,16 @@
 namespace braid::gemm_test {
 namespace {
 
-constexpr int64_t kPadding = 3;  // lda - width
+constexpr std::int64_t kPadding = 3;  // lda - width
 constexpr float kUntouched = 7777;
 
 /// One product: op(a) [m, k] times op(b) [k, n], alpha and beta.
 struct Case {
   bool transpose_a = false;
   bool transpose_b = false;
-  int64_t m = 1;
-  int64_t n = 1;
-  int64_t k = 1;
+  std::int64_t m = 1;
+  std::int64_t n = 1;
+  std::int64_t k = 1;
   double alpha = 1;
   double beta = 0;
 
@@ -42,22 +42,22 @@ struct Case {
 /// A row-major matrix whose rows are kPadding longer than its width; the padding holds kUntouched.
 template <class T>
 struct Matrix {
-  int64_t rows;
-  int64_t width;
-  int64_t ld = width + kPadding;
-  std::vector<T> data = std::vector<T>(static_cast<size_t>(rows * ld), T(kUntouched));
+  std::int64_t rows;
+  std::int64_t width;
+  std::int64_t ld = width + kPadding;
+  std::vector<T> data = std::vector<T>(static_cast<std::size_t>(rows * ld), T(kUntouched));
 
-  T& at(int64_t row, int64_t column) { return data[static_cast<size_t>(row * ld + column)]; }
-  T at(int64_t row, int64_t column) const { return data[static_cast<size_t>(row * ld + column)]; }
+  T& at(std::int64_t row, std::int64_t column) { return data[static_cast<std::size_t>(row * ld + column)]; }
+  T at(std::int64_t row, std::int64_t column) const { return data[static_cast<std::size_t>(row * ld + column)]; }
 };
 
 template <class T>
-Matrix<T> random_matrix(int64_t rows, int64_t width, uint32_t seed) {
+Matrix<T> random_matrix(std::int64_t rows, std::int64_t width, std::uint32_t seed) {
   std::mt19937 engine(seed);
   std::uniform_real_distribution<double> uniform(-1, 1);
   Matrix<T> matrix{rows, width};
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < width; ++j) matrix.at(i, j) = static_cast<T>(uniform(engine));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < width; ++j) matrix.at(i, j) = static_cast<T>(uniform(engine));
   }
   return matrix;
 }
@@ -76,10 +76,10 @@ struct Operands {
 template <class T>
 Matrix<long double> expected_product(const Case& x, const Operands<T>& in) {
   Matrix<long double> c{x.m, x.n};
-  for (int64_t i = 0; i < x.m; ++i) {
-    for (int64_t j = 0; j < x.n; ++j) {
+  for (std::int64_t i = 0; i < x.m; ++i) {
+    for (std::int64_t j = 0; j < x.n; ++j) {
       long double sum = 0;
-      for (int64_t p = 0; p < x.k; ++p) {
+      for (std::int64_t p = 0; p < x.k; ++p) {
         const long double left = x.transpose_a ? in.a.at(p, i) : in.a.at(i, p);
         sum += left * (x.transpose_b ? in.b.at(j, p) : in.b.at(p, j));
       }
@@ -94,11 +94,11 @@ enum class By { serial, threads, kernel };
 constexpr By kAll[] = {By::serial, By::threads, By::kernel};
 
 template <class T>
-void multiply_by_kernel(const Case& x, const Operands<T>& in, T* c, int64_t ldc) {
+void multiply_by_kernel(const Case& x, const Operands<T>& in, T* c, std::int64_t ldc) {
   const kernels::PackedProductKernels<T> packed = kernels::packed_product_kernels().of<T>();
-  std::vector<T> scratch(static_cast<size_t>(packed.scratch(x.m, x.n, x.k) + 64 / sizeof(T)));
+  std::vector<T> scratch(static_cast<std::size_t>(packed.scratch(x.m, x.n, x.k) + 64 / sizeof(T)));
   void* aligned = scratch.data();
-  size_t bytes = scratch.size() * sizeof(T);
+  std::size_t bytes = scratch.size() * sizeof(T);
   packed.multiply({x.transpose_a, x.transpose_b, x.m, x.n, x.k, static_cast<T>(x.alpha), in.a.data.data(), in.a.ld,
                    in.b.data.data(), in.b.ld, static_cast<T>(x.beta), c, ldc},
                   static_cast<T*>(std::align(64, 64, aligned, bytes)));
@@ -130,9 +130,9 @@ void expect_matches_the_definition(const Case& x) {
   for (const By by : kAll) {
     const Matrix<T> c = product(x, in, by);
     long double worst = 0;
-    for (int64_t i = 0; i < x.m; ++i) {
-      for (int64_t j = 0; j < x.n; ++j) worst = std::max(worst, std::abs(c.at(i, j) - expected.at(i, j)));
-      for (int64_t j = x.n; j < c.ld; ++j) ASSERT_EQ(c.at(i, j), T(kUntouched)) << "padding of row " << i;
+    for (std::int64_t i = 0; i < x.m; ++i) {
+      for (std::int64_t j = 0; j < x.n; ++j) worst = std::max(worst, std::abs(c.at(i, j) - expected.at(i, j)));
+      for (std::int64_t j = x.n; j < c.ld; ++j) ASSERT_EQ(c.at(i, j), T(kUntouched)) << "padding of row " << i;
     }
     EXPECT_LE(worst, tolerance) << "by " << static_cast<int>(by);
   }
@@ -161,9 +161,9 @@ TYPED_TEST(Gemm, MatchesTheDefinitionForOddShapes) {
   set_num_threads(3);
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
-      for (const int64_t m : {1, 3, 17, 65}) {
-        for (const int64_t n : {1, 3, 17, 65, 129}) {
-          for (const int64_t k : {1, 3, 17, 129}) {
+      for (const std::int64_t m : {1, 3, 17, 65}) {
+        for (const std::int64_t n : {1, 3, 17, 65, 129}) {
+          for (const std::int64_t k : {1, 3, 17, 129}) {
             expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, m, n, k});
           }
         }
@@ -186,23 +186,24 @@ TYPED_TEST(Gemm, MatchesTheDefinitionForShapesOfSeveralTiles) {
 TYPED_TEST(Gemm, MatchesTheDefinitionAroundTheBlocksOfThePackedKernel) {
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
-      const int64_t depth = 1536 / sizeof(TypeParam);
-      for (const int64_t k : {depth, depth + 1, 2 * depth + 3})
+      const std::int64_t depth = 1536 / sizeof(TypeParam);
+      for (const std::int64_t k : {depth, depth + 1, 2 * depth + 3})
         expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 7, 18, k, -0.5, 2});
-      for (const int64_t m : {95, 96, 97, 103})
+      for (const std::int64_t m : {95, 96, 97, 103})
         expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, m, 9, depth + 2});
-      for (const int64_t n : {767, 769}) expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 13, n, 5});
+      for (const std::int64_t n : {767, 769})
+        expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 13, n, 5});
     }
   }
 }
 
 TYPED_TEST(Gemm, PackedKernelMatchesTheDefinitionOnEverySimdTarget) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));
     const TargetGuard guard(target);
     for (const bool transpose_a : {false, true}) {
       for (const bool transpose_b : {false, true}) {
-        for (const int64_t size : {1, 2, 5, 8, 23})
+        for (const std::int64_t size : {1, 2, 5, 8, 23})
           expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, size, size + 10, size, 0.5, -1});
         expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 98, 35, 400});
       }
@@ -230,28 +231,28 @@ TYPED_TEST(Gemm, AcceptsNoRowsAndNoColumns) {
 }
 
 TYPED_TEST(Gemm, DoesNotReadCWhereBetaIsZero) {
-  for (const int64_t k : {0, 3, 40}) {
+  for (const std::int64_t k : {0, 3, 40}) {
     Operands<TypeParam> in({false, false, 30, 50, k});
     for (TypeParam& value : in.c.data) value = std::numeric_limits<TypeParam>::quiet_NaN();
     for (const By by : kAll) {
       const Matrix<TypeParam> c = product({false, false, 30, 50, k}, in, by);
-      for (int64_t i = 0; i < c.rows; ++i) {
-        for (int64_t j = 0; j < c.width; ++j) ASSERT_FALSE(std::isnan(c.at(i, j)));
+      for (std::int64_t i = 0; i < c.rows; ++i) {
+        for (std::int64_t j = 0; j < c.width; ++j) ASSERT_FALSE(std::isnan(c.at(i, j)));
       }
     }
   }
 }
 
 TYPED_TEST(Gemm, PropagatesNanAndInfinityThroughZeros) {
-  for (const int64_t size : {3, 40}) {
+  for (const std::int64_t size : {3, 40}) {
     const Case x{false, false, size, size, size};
     Operands<TypeParam> in(x);
-    for (int64_t j = 0; j < size; ++j) in.a.at(1, j) = 0;
+    for (std::int64_t j = 0; j < size; ++j) in.a.at(1, j) = 0;
     in.b.at(2, 0) = std::numeric_limits<TypeParam>::quiet_NaN();
     in.b.at(2, 1) = std::numeric_limits<TypeParam>::infinity();
     for (const By by : kAll) {
       const Matrix<TypeParam> c = product(x, in, by);
-      for (int64_t i = 0; i < size; ++i) EXPECT_TRUE(std::isnan(c.at(i, 0)));
+      for (std::int64_t i = 0; i < size; ++i) EXPECT_TRUE(std::isnan(c.at(i, 0)));
       EXPECT_TRUE(std::isnan(c.at(1, 1)));  // 0 * infinity
       EXPECT_TRUE(std::isinf(c.at(0, 1)));
       EXPECT_EQ(c.at(1, 2), 0);
@@ -292,7 +293,8 @@ TEST(GemmThreads, StartsNoThreadsOfItsOwn) {
   const auto threads = [&] {
     return std::distance(std::filesystem::directory_iterator(tasks), std::filesystem::directory_iterator());
   };
-  parallel_for(2, 1, [](int64_t, int64_t) {});  // the pool's worker stands; a sanitizer may have a thread of its own
+  parallel_for(
+      2, 1, [](std::int64_t, std::int64_t) {});  // the pool's worker stands; a sanitizer may have a thread of its own
   const auto own = threads();
   product<float>({false, true, 512, 512, 512}, Operands<float>({false, true, 512, 512, 512}), By::threads);
   EXPECT_EQ(threads(), own);
