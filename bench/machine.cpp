@@ -14,7 +14,6 @@
 #include <braid/core/products/gemm.h>
 #include <braid/core/tensor.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/machine.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <type_traits>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/attention.cpp"
 #include <hwy/foreach_target.h>
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/cross_entropy.cpp"
 #include <hwy/foreach_target.h>
 
+#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/vector-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -64,12 +64,4 @@ Tables<CrossEntropyKernels> tables() { return {kTable<float>, kTable<double>, kT
 }  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace braid::kernels {
-
-HWY_EXPORT(tables);
-
-Tables<CrossEntropyKernels> cross_entropy_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
-
-}  // namespace braid::kernels
-#endif
+BRAID_DISPATCH(braid::kernels, Tables<CrossEntropyKernels> cross_entropy_kernels())

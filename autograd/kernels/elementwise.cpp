@@ -2,10 +2,10 @@
 
 #include <numbers>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/elementwise.cpp"
 #include <hwy/foreach_target.h>
 
+#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/erfc-inl.h>
 #include <braid/core/kernels/math-inl.h>
 
@@ -192,12 +192,4 @@ Tables<ElementwiseKernels> tables() { return {kTable<float>, kTable<double>, kTa
 }  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace braid::kernels {
-
-HWY_EXPORT(tables);
-
-Tables<ElementwiseKernels> elementwise_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
-
-}  // namespace braid::kernels
-#endif
+BRAID_DISPATCH(braid::kernels, Tables<ElementwiseKernels> elementwise_kernels())

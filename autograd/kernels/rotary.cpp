@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/rotary.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
+#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/parallel.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -92,12 +91,4 @@ Tables<RotaryKernels> tables() { return {kTable<float>, kTable<double>}; }
 }  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace braid::kernels {
-
-HWY_EXPORT(tables);
-
-Tables<RotaryKernels> rotary_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
-
-}  // namespace braid::kernels
-#endif
+BRAID_DISPATCH(braid::kernels, Tables<RotaryKernels> rotary_kernels())

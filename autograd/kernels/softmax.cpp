@@ -3,10 +3,10 @@
 #include <cmath>
 #include <limits>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/softmax.cpp"
 #include <hwy/foreach_target.h>
 
+#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -137,12 +137,4 @@ Tables<SoftmaxKernels> tables() { return {kTable<float>, kTable<double>}; }
 }  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace braid::kernels {
-
-HWY_EXPORT(tables);
-
-Tables<SoftmaxKernels> softmax_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
-
-}  // namespace braid::kernels
-#endif
+BRAID_DISPATCH(braid::kernels, Tables<SoftmaxKernels> softmax_kernels())

@@ -1,9 +1,9 @@
 #include <braid/core/kernels/convert.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/core/kernels/convert.cpp"
 #include <hwy/foreach_target.h>
 
+#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/vector-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -28,7 +28,7 @@ bool round_finite(const float* x, bfloat16* y, std::int64_t n) {
   return sum_lanes(d, check) == 0;
 }
 
-ConvertKernels kernels() {
+ConvertKernels tables() {
   return {.widen = convert<bfloat16, float>, .round = convert<float, bfloat16>, .round_finite = round_finite};
 }
 
@@ -36,12 +36,4 @@ ConvertKernels kernels() {
 }  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace braid::kernels {
-
-HWY_EXPORT(kernels);
-
-ConvertKernels convert_kernels() { return HWY_DYNAMIC_DISPATCH(kernels)(); }
-
-}  // namespace braid::kernels
-#endif
+BRAID_DISPATCH(braid::kernels, ConvertKernels convert_kernels())

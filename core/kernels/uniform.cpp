@@ -1,9 +1,9 @@
 #include <braid/core/kernels/uniform.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/core/kernels/uniform.cpp"
 #include <hwy/foreach_target.h>
 
+#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/vector-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -66,18 +66,10 @@ void uniform(std::uint64_t key, std::uint64_t draw, std::uint64_t first, std::in
   });
 }
 
-UniformKernel kernel() { return uniform; }
+UniformKernel tables() { return uniform; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace braid::kernels {
-
-HWY_EXPORT(kernel);
-
-UniformKernel uniform_kernel() { return HWY_DYNAMIC_DISPATCH(kernel)(); }
-
-}  // namespace braid::kernels
-#endif
+BRAID_DISPATCH(braid::kernels, UniformKernel uniform_kernel())

@@ -7,11 +7,10 @@
 #include <braid/core/products/gemm.h>
 #include <braid/mhc/kernels/tiles.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/gated_read.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
+#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/math-inl.h>
 #include <braid/mhc/kernels/channels-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
@@ -266,12 +265,4 @@ braid::kernels::Tables<GatedReadKernels> tables() { return {kTable<float>, kTabl
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace braid::mhc::kernels {
-
-HWY_EXPORT(tables);
-
-braid::kernels::Tables<GatedReadKernels> gated_read_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
-
-}  // namespace braid::mhc::kernels
-#endif  // HWY_ONCE
+BRAID_DISPATCH(braid::mhc::kernels, braid::kernels::Tables<GatedReadKernels> gated_read_kernels())

@@ -5,11 +5,10 @@
 
 #include <braid/mhc/kernels/tiles.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/mhc_layer.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
+#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
 #include <braid/mhc/kernels/prefetch-inl.h>
@@ -105,12 +104,4 @@ braid::kernels::Tables<MHCLayerKernels> tables() { return {kTable<float>, kTable
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace braid::mhc::kernels {
-
-HWY_EXPORT(tables);
-
-braid::kernels::Tables<MHCLayerKernels> mhc_layer_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
-
-}  // namespace braid::mhc::kernels
-#endif  // HWY_ONCE
+BRAID_DISPATCH(braid::mhc::kernels, braid::kernels::Tables<MHCLayerKernels> mhc_layer_kernels())

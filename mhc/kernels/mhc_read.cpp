@@ -8,11 +8,10 @@
 #include <braid/mhc/kernels/panels.h>
 #include <braid/mhc/kernels/tiles.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/mhc_read.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
+#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/mhc/kernels/mhc_read_tile-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -144,12 +143,4 @@ braid::kernels::Tables<MHCReadKernels> tables() { return {kTable<float>, kTable<
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace braid::mhc::kernels {
-
-HWY_EXPORT(tables);
-
-braid::kernels::Tables<MHCReadKernels> mhc_read_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
-
-}  // namespace braid::mhc::kernels
-#endif  // HWY_ONCE
+BRAID_DISPATCH(braid::mhc::kernels, braid::kernels::Tables<MHCReadKernels> mhc_read_kernels())

@@ -6,10 +6,8 @@
 #include <braid/autograd/ops/transpose.h>
 #include <braid/mhc/mixings/detail/family.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/cayley.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/cayley-inl.h>
 
@@ -39,7 +37,7 @@ class Cayley : public CayleyLanes<D, kN, kN> {
   }
 };
 
-braid::kernels::Tables<Kernels> tables() { return {kernels_of<Cayley, float>(), kernels_of<Cayley, double>()}; }
+braid::kernels::Tables<Kernels> tables() { return tables_of<Cayley>(); }
 
 }  // namespace
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
@@ -79,11 +77,7 @@ extern const Family cayley;
 constinit const Family cayley = {
     .name = "cayley",
     .traits = [](const MixingSettings&) { return MixingTraits{.orthogonal = true, .negative = true}; },
-    .sizes = "n >= 1",
-    .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * (n - 1) / 2; },
-    .identity = zero_logits,
-    .start = nullptr,
     .composed = [](const Var& logits, const Problem& p) { return cayley_rotation(logits, p.n); },
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
 };

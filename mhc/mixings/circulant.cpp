@@ -4,10 +4,8 @@
 #include <braid/autograd/ops/softmax.h>
 #include <braid/mhc/mixings/detail/family.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/circulant.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/lanes-inl.h>
 
@@ -51,7 +49,7 @@ class Circulant : public Lanes<D, kN> {
   std::int64_t entry(std::int64_t i, std::int64_t k) const { return i * n() + (i + k < n() ? i + k : i + k - n()); }
 };
 
-braid::kernels::Tables<Kernels> tables() { return {kernels_of<Circulant, float>(), kernels_of<Circulant, double>()}; }
+braid::kernels::Tables<Kernels> tables() { return tables_of<Circulant>(); }
 
 }  // namespace
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
@@ -89,11 +87,8 @@ extern const Family circulant;
 constinit const Family circulant = {
     .name = "circulant",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
-    .sizes = "n >= 1",
-    .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n; },
     .identity = identity_logits,
-    .start = nullptr,
     .composed = composed,
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
 };

@@ -3,10 +3,8 @@
 #include <braid/autograd/ops/sigmoid.h>
 #include <braid/mhc/mixings/detail/family.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/diagonal.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/lanes-inl.h>
 
@@ -40,7 +38,7 @@ class Diagonal : public Lanes<D, kN> {
   }
 };
 
-braid::kernels::Tables<Kernels> tables() { return {kernels_of<Diagonal, float>(), kernels_of<Diagonal, double>()}; }
+braid::kernels::Tables<Kernels> tables() { return tables_of<Diagonal>(); }
 
 }  // namespace
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
@@ -64,11 +62,8 @@ extern const Family diagonal;
 constinit const Family diagonal = {
     .name = "diagonal",
     .traits = [](const MixingSettings&) { return MixingTraits{}; },
-    .sizes = "n >= 1",
-    .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n; },
     .identity = [](const Problem& p) { return std::vector<double>(static_cast<std::size_t>(p.n), 8.0); },
-    .start = nullptr,
     .composed = composed,
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
 };

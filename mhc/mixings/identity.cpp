@@ -3,10 +3,8 @@
 #include <braid/autograd/ops/sum.h>
 #include <braid/mhc/mixings/detail/family.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/identity.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/lanes-inl.h>
 
@@ -31,7 +29,7 @@ class Identity : public Lanes<D, kN> {
   void vjp(const T*, const T*, const T*, T*, T*) const {}
 };
 
-braid::kernels::Tables<Kernels> tables() { return {kernels_of<Identity, float>(), kernels_of<Identity, double>()}; }
+braid::kernels::Tables<Kernels> tables() { return tables_of<Identity>(); }
 
 }  // namespace
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
@@ -56,11 +54,7 @@ extern const Family identity;
 constinit const Family identity = {
     .name = "identity",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true, .orthogonal = true}; },
-    .sizes = "n >= 1",
-    .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t, const MixingSettings&) { return std::int64_t{0}; },
-    .identity = zero_logits,
-    .start = nullptr,
     .composed = composed,
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
 };

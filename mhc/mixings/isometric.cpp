@@ -5,10 +5,8 @@
 #include <braid/autograd/ops/transpose.h>
 #include <braid/mhc/mixings/detail/family.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/isometric.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/cayley-inl.h>
 
@@ -95,7 +93,7 @@ class Isometric : public CayleyLanes<D, kN, kN == 0 ? 0 : kN - 1> {
   }
 };
 
-braid::kernels::Tables<Kernels> tables() { return {kernels_of<Isometric, float>(), kernels_of<Isometric, double>()}; }
+braid::kernels::Tables<Kernels> tables() { return tables_of<Isometric>(); }
 
 }  // namespace
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
@@ -132,11 +130,7 @@ constinit const Family isometric = {
         [](const MixingSettings&) {
           return MixingTraits{.rows = true, .columns = true, .orthogonal = true, .negative = true};
         },
-    .sizes = "n >= 1",
-    .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return (n - 1) * (n - 2) / 2; },
-    .identity = zero_logits,
-    .start = nullptr,
     .composed = composed,
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
 };

@@ -7,10 +7,8 @@
 #include <braid/autograd/ops/softmax.h>
 #include <braid/mhc/mixings/detail/family.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/kronecker.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/lanes-inl.h>
 
@@ -83,7 +81,7 @@ class Kronecker : public Lanes<D, kN> {
   }
 };
 
-braid::kernels::Tables<Kernels> tables() { return {kernels_of<Kronecker, float>(), kernels_of<Kronecker, double>()}; }
+braid::kernels::Tables<Kernels> tables() { return tables_of<Kronecker>(); }
 
 }  // namespace
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
@@ -129,7 +127,6 @@ constinit const Family kronecker = {
           for (std::size_t k = 0; k < logits.size(); k += 2) logits[k] = 8;
           return logits;
         },
-    .start = nullptr,
     .composed = composed,
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
 };

@@ -67,7 +67,7 @@ class Lanes {
   const Problem& problem_;
 };
 
-/// The table of a mixing, with loops unrolled for n = 4.
+/// The kernels of a mixing, with loops unrolled for n = 4.
 template <template <class, int> class M, class T>
 constexpr Kernels<T> kernels_of() {
   using D = hn::ScalableTag<T>;
@@ -83,6 +83,11 @@ constexpr Kernels<T> kernels_of() {
           },
       .workspace = [](const Problem& p) { return M<D, 0>(p).workspace(); },
   };
+}
+
+template <template <class, int> class M>
+constexpr braid::kernels::Tables<Kernels> tables_of() {
+  return {kernels_of<M, float>(), kernels_of<M, double>()};
 }
 
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE

@@ -12,10 +12,8 @@
 #include <braid/autograd/ops/sum.h>
 #include <braid/mhc/mixings/detail/family.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/newton.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/lanes-inl.h>
 #include <braid/mhc/mixings/newton-inl.h>
@@ -93,7 +91,7 @@ class Newton : public Lanes<D, kN> {
   EntropicProjection<kN> solver_;
 };
 
-braid::kernels::Tables<Kernels> tables() { return {kernels_of<Newton, float>(), kernels_of<Newton, double>()}; }
+braid::kernels::Tables<Kernels> tables() { return tables_of<Newton>(); }
 
 }  // namespace
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
@@ -220,11 +218,8 @@ extern const Family newton;
 constinit const Family newton = {
     .name = "newton",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
-    .sizes = "n >= 1",
-    .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },
     .identity = [](const Problem& p) { return diagonal_logits(p.n, 4); },
-    .start = nullptr,
     .composed = composed,
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
 };

@@ -4,10 +4,8 @@
 #include <braid/core/random.h>
 #include <braid/mhc/mixings/detail/family.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/orthostochastic.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/cayley-inl.h>
 
@@ -88,9 +86,7 @@ class Orthostochastic : public Lanes<D, kN> {
   }
 };
 
-braid::kernels::Tables<Kernels> tables() {
-  return {kernels_of<Orthostochastic, float>(), kernels_of<Orthostochastic, double>()};
-}
+braid::kernels::Tables<Kernels> tables() { return tables_of<Orthostochastic>(); }
 
 }  // namespace
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
@@ -126,10 +122,7 @@ extern const Family orthostochastic;
 constinit const Family orthostochastic = {
     .name = "orthostochastic",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
-    .sizes = "n >= 1",
-    .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings& s) { return n * s.block * (n * s.block - 1) / 2; },
-    .identity = zero_logits,
     .start = start,
     .composed = composed,
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },

@@ -7,10 +7,8 @@
 #include <braid/autograd/ops/softmax.h>
 #include <braid/mhc/mixings/detail/family.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/permutations.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/lanes-inl.h>
 
@@ -75,9 +73,7 @@ class Permutations : public Lanes<D, kN> {
   std::int64_t entry(std::int64_t k, std::int64_t i) const { return i * n() + column(n(), k, i); }
 };
 
-braid::kernels::Tables<Kernels> tables() {
-  return {kernels_of<Permutations, float>(), kernels_of<Permutations, double>()};
-}
+braid::kernels::Tables<Kernels> tables() { return tables_of<Permutations>(); }
 
 }  // namespace
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
@@ -124,7 +120,6 @@ constinit const Family permutations = {
     .exists = [](std::int64_t n) { return n <= 6; },
     .logits = [](std::int64_t n, const MixingSettings&) { return factorial(n); },
     .identity = identity,
-    .start = nullptr,
     .composed = composed,
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
 };

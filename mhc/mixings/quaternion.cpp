@@ -8,10 +8,8 @@
 #include <braid/autograd/ops/sum.h>
 #include <braid/mhc/mixings/detail/family.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/quaternion.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/lanes-inl.h>
 
@@ -107,7 +105,7 @@ class Quaternion : public Lanes<D, kN> {
   }
 };
 
-braid::kernels::Tables<Kernels> tables() { return {kernels_of<Quaternion, float>(), kernels_of<Quaternion, double>()}; }
+braid::kernels::Tables<Kernels> tables() { return tables_of<Quaternion>(); }
 
 }  // namespace
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
@@ -145,8 +143,6 @@ constinit const Family quaternion = {
     .sizes = "n = 4",
     .exists = [](std::int64_t n) { return n == 4; },
     .logits = [](std::int64_t, const MixingSettings&) { return std::int64_t{8}; },
-    .identity = zero_logits,
-    .start = nullptr,
     .composed = composed,
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
 };

@@ -2,10 +2,8 @@
 #include <braid/autograd/ops/softmax.h>
 #include <braid/mhc/mixings/detail/family.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/rows.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/lanes-inl.h>
 
@@ -31,7 +29,7 @@ class Rows : public Lanes<D, kN> {
   }
 };
 
-braid::kernels::Tables<Kernels> tables() { return {kernels_of<Rows, float>(), kernels_of<Rows, double>()}; }
+braid::kernels::Tables<Kernels> tables() { return tables_of<Rows>(); }
 
 }  // namespace
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
@@ -51,11 +49,8 @@ extern const Family rows;
 constinit const Family rows = {
     .name = "rows",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true}; },
-    .sizes = "n >= 1",
-    .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },
     .identity = [](const Problem& p) { return diagonal_logits(p.n, 4); },
-    .start = nullptr,
     .composed = [](const Var& l, const Problem& p) { return softmax(square(l, p.n)); },
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
 };

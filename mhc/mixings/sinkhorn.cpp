@@ -7,10 +7,8 @@
 #include <braid/autograd/ops/sum.h>
 #include <braid/mhc/mixings/detail/family.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/sinkhorn.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/lanes-inl.h>
 #include <braid/mhc/mixings/sinkhorn-inl.h>
@@ -50,7 +48,7 @@ class Sinkhorn : public Lanes<D, kN> {
   SinkhornLanes<D, kN> solver_;
 };
 
-braid::kernels::Tables<Kernels> tables() { return {kernels_of<Sinkhorn, float>(), kernels_of<Sinkhorn, double>()}; }
+braid::kernels::Tables<Kernels> tables() { return tables_of<Sinkhorn>(); }
 
 }  // namespace
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
@@ -90,11 +88,8 @@ constinit const Family sinkhorn = {
           return MixingTraits{.rows = s.exact == Marginal::rows && s.eps == 0,
                               .columns = s.exact == Marginal::columns && s.eps == 0};
         },
-    .sizes = "n >= 1",
-    .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },
     .identity = [](const Problem& p) { return diagonal_logits(p.n, 4); },
-    .start = nullptr,
     .composed = composed,
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
 };

@@ -7,10 +7,8 @@
 #include <braid/autograd/ops/slice.h>
 #include <braid/mhc/mixings/detail/family.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/transport.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/lanes-inl.h>
 
@@ -119,7 +117,7 @@ class Transport : public Lanes<D, kN> {
   }
 };
 
-braid::kernels::Tables<Kernels> tables() { return {kernels_of<Transport, float>(), kernels_of<Transport, double>()}; }
+braid::kernels::Tables<Kernels> tables() { return tables_of<Transport>(); }
 
 }  // namespace
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
@@ -180,11 +178,8 @@ extern const Family transport;
 constinit const Family transport = {
     .name = "transport",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true, .negative = true}; },
-    .sizes = "n >= 1",
-    .exists = [](std::int64_t) { return true; },
     .logits = [](std::int64_t n, const MixingSettings&) { return (n - 1) * (n - 1); },
     .identity = identity,
-    .start = nullptr,
     .composed = composed,
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
 };

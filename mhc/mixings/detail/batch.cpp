@@ -6,10 +6,10 @@
 
 #include <braid/core/parallel.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/detail/batch.cpp"
 #include <hwy/foreach_target.h>
-#include <hwy/highway.h>
+
+#include <braid/core/kernels/dispatch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::mixings::HWY_NAMESPACE {
@@ -146,12 +146,4 @@ braid::kernels::Tables<BatchKernels> tables() { return {kTable<float>, kTable<do
 }  // namespace braid::mhc::mixings::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace braid::mhc::mixings {
-
-HWY_EXPORT(tables);
-
-braid::kernels::Tables<BatchKernels> batch_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
-
-}  // namespace braid::mhc::mixings
-#endif  // HWY_ONCE
+BRAID_DISPATCH(braid::mhc::mixings, braid::kernels::Tables<BatchKernels> batch_kernels())

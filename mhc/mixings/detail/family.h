@@ -8,21 +8,6 @@
 
 namespace braid::mhc::mixings {
 
-/// One mixing, defined in one file; list.cpp names all of them.
-struct Family {
-  std::string_view name;
-  MixingTraits (*traits)(const MixingSettings&);
-  std::string_view sizes;          ///< the supported n in words: "n = 2, 4, 8, ..."
-  bool (*exists)(std::int64_t n);  ///< whether it supports n >= 1
-  std::int64_t (*logits)(std::int64_t n, const MixingSettings&);
-  std::vector<double> (*identity)(const Problem&);     ///< logits of the identity, or of the nearest matrix
-  std::vector<double> (*start)(const Problem&);        ///< logits at the start of training; null: `identity`
-  Var (*composed)(const Var& logits, const Problem&);  ///< [.., m] -> [.., n, n], the composed form
-  braid::kernels::Tables<Kernels> (*kernels)();
-};
-
-inline Problem problem_of(const Mixing& m) { return {m.n(), m.logits(), m.settings()}; }
-
 // Shared by several mixings.
 
 /// [.., n n] -> [.., n, n]
@@ -34,6 +19,22 @@ std::vector<double> zero_logits(const Problem& problem);
 /// Cayley's rotation `(I - A)(I + A)^-1` of the skew A [size, size] whose entries above the diagonal are the logits,
 /// row by row: [.., size (size - 1) / 2] -> [.., size, size]
 Var cayley_rotation(const Var& logits, std::int64_t size);
+
+/// One mixing, defined in one file; list.cpp names all of them.
+struct Family {
+  std::string_view name;
+  MixingTraits (*traits)(const MixingSettings&);
+  std::string_view sizes = "n >= 1";                                   ///< the supported n in words
+  bool (*exists)(std::int64_t n) = [](std::int64_t) { return true; };  ///< whether it supports n >= 1
+  std::int64_t (*logits)(std::int64_t n, const MixingSettings&);
+  /// Logits of the identity, or of the nearest matrix; zeros unless given.
+  std::vector<double> (*identity)(const Problem&) = zero_logits;
+  std::vector<double> (*start)(const Problem&) = nullptr;  ///< logits at the start of training; null: `identity`
+  Var (*composed)(const Var& logits, const Problem&);      ///< [.., m] -> [.., n, n], the composed form
+  braid::kernels::Tables<Kernels> (*kernels)();
+};
+
+inline Problem problem_of(const Mixing& m) { return {m.n(), m.logits(), m.settings()}; }
 
 /// Every mixing, in the order of help texts.
 std::span<const Family* const> families();

@@ -1,9 +1,9 @@
 #include <braid/nn/optim/kernels/adam_update.h>
 
-#undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "braid/nn/optim/kernels/adam_update.cpp"
 #include <hwy/foreach_target.h>
 
+#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/vector-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -38,12 +38,4 @@ Tables<AdamKernels> tables() { return {kTable<float>, kTable<double>}; }
 }  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace braid::kernels {
-
-HWY_EXPORT(tables);
-
-Tables<AdamKernels> adam_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
-
-}  // namespace braid::kernels
-#endif
+BRAID_DISPATCH(braid::kernels, Tables<AdamKernels> adam_kernels())
