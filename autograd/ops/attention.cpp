@@ -57,10 +57,13 @@ struct Tasks {
 
   template <class F>
   void for_each(F f) const {
-    parallel_for(batch * heads * chunks, 1, [&](std::int64_t index, std::int64_t) {
-      const std::int64_t chunk = index % chunks, head = index / chunks;
-      f(Task{head / heads, head % heads, chunk, chunk * blocks / chunks, (chunk + 1) * blocks / chunks});
-    });
+    parallel_for(batch * heads * chunks, 1,
+                 [&](std::int64_t index, std::int64_t) { f(of_chunk(index % chunks, index / chunks)); });
+  }
+
+  /// `head` counts those of all batches.
+  Task of_chunk(std::int64_t chunk, std::int64_t head = 0) const {
+    return {head / heads, head % heads, chunk, chunk * blocks / chunks, (chunk + 1) * blocks / chunks};
   }
 };
 
@@ -115,8 +118,12 @@ Attended forward(const Inputs& in) {
     T* py = y.mutable_data<T>();
     auto* lse = logsumexp.mutable_data<Compute<T>>();
     const auto kernel = kernels::attention_kernels().of<T>();
-    const std::int64_t blocks = (tasks.blocks + tasks.chunks - 1) / tasks.chunks;
-    Scratch<Compute<T>> scratch(kernels::attention_scratch(in.visible, in.depth(), blocks));
+    std::int64_t elements = 0;
+    for (std::int64_t chunk = 0; chunk < tasks.chunks; ++chunk) {
+      const Task task = tasks.of_chunk(chunk);
+      elements = std::max(elements, kernel.forward_scratch(heads_of<T>(in, task), task.first, task.last));
+    }
+    Scratch<Compute<T>> scratch(elements);
     tasks.for_each([&](const Task& task) {
       const Offsets at(in, task);
       scratch.lend([&](Compute<T>* buffer) {
@@ -140,7 +147,7 @@ std::vector<Tensor> backward(const Tensor& dy, const Inputs& in, const Attended&
     auto* pdq = dqs.mutable_data<Compute<T>>();
     T *pdk = dk.mutable_data<T>(), *pdv = dv.mutable_data<T>();
     const auto kernel = kernels::attention_kernels().of<T>();
-    Scratch<Compute<T>> scratch(kernels::attention_vjp_scratch(in.visible, in.depth()));
+    Scratch<Compute<T>> scratch(kernel.vjp_scratch(heads_of<T>(in, tasks.of_chunk(0))));
     tasks.for_each([&](const Task& task) {
       const Offsets at(in, task);
       const kernels::AttentionCotangents<T> out{.y = result.y.data<T>() + at.query,
