@@ -27,8 +27,8 @@ struct Options {
 Options parse(int argc, char** argv) {
   Options o;
   o.connection.kind = "mhc";
-  CLI::App app("Compares the gradients of a transformer with differences, parameter by parameter, in f64.");
-  app.add_option("--connection", o.connection.kind, "the kind by its name: residual, hc, mhc, ..")
+  CLI::App app("Compares the gradients of a transformer with finite differences, parameter by parameter, in f64.");
+  app.add_option("--connection", o.connection.kind, "kind of connection: residual, hc, mhc, ..")
       ->capture_default_str();
   examples::add_connection_flags(app, o.connection);
   app.add_option("--layers", o.layers)->check(CLI::Range(1, 1 << 24))->capture_default_str();
@@ -37,14 +37,14 @@ Options parse(int argc, char** argv) {
   app.add_option("--context", o.context)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--batch", o.batch)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--vocab", o.vocab)->check(CLI::Range(1, 1 << 24))->capture_default_str();
-  app.add_option("--tolerance", o.checks.tolerance, "the largest relative error that is right")
+  app.add_option("--tolerance", o.checks.tolerance, "largest relative error of a right derivative")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--directions", o.checks.directions, "random directions for each large parameter")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
-  app.add_option("--seed", o.seed, "of weights, tokens and directions")->capture_default_str();
-  app.add_option("--threads", o.threads, "0: as many as processors")->check(CLI::Range(0, 1024))->capture_default_str();
+  app.add_option("--seed", o.seed, "seed of weights, tokens and directions")->capture_default_str();
+  app.add_option("--threads", o.threads, "threads (0: all cores)")->check(CLI::Range(0, 1024))->capture_default_str();
   examples::parse_command_line(app, argc, argv);
   o.checks.seed = o.seed;
   return o;

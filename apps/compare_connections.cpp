@@ -34,15 +34,15 @@ struct Options {
   int threads = 0;
 };
 
-/// A model in training and what was seen of it.
+/// A model in training and its measurements.
 struct Entry {
   std::string connection;  // mhc+MIXING with --mixings
   examples::Trainer trainer;
-  std::vector<double> ms;  // of each step
+  std::vector<double> ms;  // per step
   double held_out = 0;
 };
 
-/// What a line of the table tells.
+/// A row of the table.
 struct Result {
   std::string connection;
   std::int64_t parameters;
@@ -68,15 +68,15 @@ void add_flags(CLI::App& app, Options& o) {
     app.add_option(flag, names, help)->delimiter(',')->take_all()->type_name("NAME,..")->default_str("");
   };
   app.add_option("--text", o.text, "text file to learn (default: the system's license texts)");
-  list("--connections", o.connections, "what to compare, or all (default: all)");
-  list("--mixings", o.mixings, "mhc once with each of these mixings, or all (default: as --mixing says)");
-  app.add_option("--steps", o.training.steps, "training steps of each")
+  list("--connections", o.connections, "kinds of connections to compare, or all (default: all)");
+  list("--mixings", o.mixings, "mhc once with each of these mixings, or all (default: --mixing alone)");
+  app.add_option("--steps", o.training.steps, "training steps per model")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  app.add_option("--evaluations", o.evaluations, "on the held-out text during training")
+  app.add_option("--evaluations", o.evaluations, "number of evaluations on the held-out text")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  app.add_option("--seed", o.training.seed, "of initialization and batches")->capture_default_str();
+  app.add_option("--seed", o.training.seed, "seed of initialization and batches")->capture_default_str();
   app.add_option("--threads", o.threads, "threads (0: all cores)")->check(CLI::Range(0, 1024))->capture_default_str();
   app.add_option("--out", o.out, "results folder (default: runs/compare-TIME)");
   examples::add_connection_flags(app, o.training.connection);
@@ -95,7 +95,7 @@ Options parse(int argc, char** argv) {
   if (!o.mixings.empty())
     o.mixings = chosen("--mixings", o.mixings, mhc::mixing_names(o.training.connection.streams.value_or(4)));
   check_value(o.mixings.empty() || std::ranges::find(o.connections, "mhc") != o.connections.end(),
-              "--mixings: are those of mhc, which --connections does not name");
+              "--mixings: applies to mhc, which --connections does not name");
   if (o.out.empty()) o.out = "runs/compare-" + examples::time_stamp();
   examples::check_results_folder(o.out);
   check_value(!fs::exists(o.out / "metrics.jsonl"), "--out: {} holds results; name another folder", o.out.string());
@@ -133,7 +133,7 @@ Json advance(Entry& entry, bool evaluate) {
   return line;
 }
 
-/// All models take each step together, so that whatever else the machine does slows all of them alike.
+/// Trains all models step by step in turn, so that other load on the machine slows all of them alike.
 void train(std::vector<Entry>& entries, std::int64_t steps, std::int64_t evaluations, const fs::path& metrics_file) {
   examples::JSONLines metrics(metrics_file);
   examples::Progress progress("step", steps);
@@ -151,7 +151,7 @@ Result summarize(Entry& entry) {
   return {entry.connection, num_params(entry.trainer.model()), entry.held_out, *middle, entry.trainer.telemetry()};
 }
 
-/// Of one quantity, what each connection in the order of depth has.
+/// The values of one quantity, per connection in the order of depth.
 Json by_depth(const Result& r, const auto& quantity) {
   Json values = Json::array();
   for (const mhc::ConnectionStats& stats : r.stats) values.push_back(std::invoke(quantity, stats));
@@ -210,7 +210,7 @@ void run(const Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads stdout any more
+  std::signal(SIGPIPE, SIG_IGN);  // training continues when the reader of stdout is gone
   return examples::run_main("compare_connections", [&] {
     run(parse(argc, argv));
     return 0;

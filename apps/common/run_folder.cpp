@@ -18,7 +18,7 @@
 namespace braid::examples {
 namespace {
 
-/// Returns 0, or why the file cannot be locked: EWOULDBLOCK when another process still holds it after a moment.
+/// Returns 0, or the errno of locking the file: EWOULDBLOCK when another process still holds it after a moment.
 int lock(int file) {
   for (int tries = 0; tries < 100; ++tries) {
     if (flock(file, LOCK_EX | LOCK_NB) == 0) return 0;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 256 * sizeof(std::int32_t);
 
-/// What llm.c's data_common.py writes.
+/// The formats that llm.c's data_common.py writes.
 struct Format {
   std::int32_t magic, version;
   bool wide;

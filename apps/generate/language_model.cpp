@@ -40,7 +40,7 @@ Vocabulary vocabulary_of(const train_lm::SavedRun& run, std::int64_t size, const
   const fs::path file = folder / "tokenizer.json";
   Vocabulary vocabulary = Vocabulary::of_tokenizer(file);
   check<FileError>(checksum(vocabulary.tokenizer_json()) == run.tokenizer_checksum,
-                   "{}: is not the tokenizer that the run has learned", file.string());
+                   "{}: is not the tokenizer that the run was trained with", file.string());
   return vocabulary;
 }
 

@@ -24,27 +24,27 @@ Options parse(int argc, char** argv) {
   constexpr std::int64_t kMost = std::int64_t{1} << 24;
   Options o;
   GenerationSettings& g = o.generation;
-  CLI::App app("Continues a text, token by token, on stdout; on stderr it tells how fast.");
+  CLI::App app("Continues a text, token by token, on stdout; writes its speed to stderr.");
   app.option_defaults()->take_last();
   app.add_option("--model", o.model,
                  "folder of a GPT-2, Llama or Qwen3 as Hugging Face saves it, with its tokenizer.json");
   app.add_option("--run", o.run, "results folder of train_lm");
-  app.add_option("--prompt", o.prompt, "text to continue (default: whatever begins a text)");
-  app.add_option("--tokens", g.tokens, "the most tokens or characters to write")
+  app.add_option("--prompt", o.prompt, "text to continue (default: starts a new text)");
+  app.add_option("--tokens", g.tokens, "largest number of tokens or characters to write")
       ->check(CLI::Range(std::int64_t{1}, kMost))
       ->capture_default_str();
-  app.add_option("--temperature", g.sampling.temperature, "logits are divided by it")
+  app.add_option("--temperature", g.sampling.temperature, "divisor of the logits")
       ->check(CLI::Range(1e-6, 1e6))
       ->capture_default_str();
-  app.add_option("--top-k", g.sampling.top_k, "draw among so many of the most likely tokens (0: all)")
+  app.add_option("--top-k", g.sampling.top_k, "draw among this many of the most likely tokens (0: all)")
       ->check(CLI::Range(std::int64_t{0}, kMost))
       ->capture_default_str();
-  app.add_option("--top-p", g.sampling.top_p, "and of these among the fewest whose probabilities add up to it")
+  app.add_option("--top-p", g.sampling.top_p, "draw among the fewest most likely tokens whose probabilities add up to this")
       ->check(CLI::Range(1e-9, 1.0))
       ->capture_default_str();
-  app.add_option("--seed", g.seed, "of the draws")->capture_default_str();
+  app.add_option("--seed", g.seed, "seed of the random draws")->capture_default_str();
   app.add_flag("--greedy", g.greedy, "always the most likely token");
-  app.add_option("--stop", o.stop, "ends where the text has this, which is not written");
+  app.add_option("--stop", o.stop, "text that ends the output; it is not written");
   app.add_flag("!--no-cache", g.cache, "read all tokens again for each one: slower, the same bits");
   app.add_option("--threads", o.threads, "threads (0: all cores); results do not depend on them")
       ->check(CLI::Range(0, 1024))
@@ -57,7 +57,7 @@ Options parse(int argc, char** argv) {
   return o;
 }
 
-/// The ids of the prompt, or what begins a text.
+/// The ids of the prompt, or the id that begins a text.
 std::vector<std::int32_t> read_prompt(const examples::Vocabulary& vocabulary, const std::string& prompt) {
   std::vector<std::int32_t> ids;
   if (!prompt.empty()) ids = vocabulary.encode(prompt, "--prompt", /*add_special_tokens=*/true);

@@ -7,7 +7,7 @@
 
 namespace braid::stability {
 
-/// The reference transformer, seen as a stack of sublayers.
+/// The reference transformer as a stack of sublayers.
 struct DeepTransformer {
   nn::Transformer<mhc::Connection> network;
 

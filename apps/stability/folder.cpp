@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// Whether nothing is there but what a start that was killed leaves.
+/// Whether the folder is empty but for files that a start that was killed leaves.
 bool is_unused(const Folder& folder) {
   return std::ranges::all_of(fs::directory_iterator(folder.path), [&](const fs::directory_entry& entry) {
     const std::string name = entry.path().filename().string();

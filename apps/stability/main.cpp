@@ -31,7 +31,7 @@ struct Options {
   std::string config;
   fs::path out;
   int jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  std::string command;  ///< that starts or continues this experiment
+  std::string command;  ///< the command line that starts or continues this experiment
 };
 
 Options parse(int argc, char** argv) {
@@ -44,7 +44,7 @@ Options parse(int argc, char** argv) {
   app.option_defaults()->take_last();
   app.add_option("config", o.config, "configuration file (TOML)")->required();
   app.add_option("--out", o.out, "results folder (default: runs/stability-CONFIG-TIME)");
-  app.add_option("--jobs", o.jobs, "runs at a time, a process each; results do not depend on it (default: all cores)")
+  app.add_option("--jobs", o.jobs, "number of runs at a time, one process each; results do not depend on it (default: all cores)")
       ->check(CLI::Range(1, 1024));
   examples::parse_command_line(app, argc, argv);
   for (int i = 0; i < argc; ++i) o.command += (i > 0 ? " " : "") + std::string(argv[i]);
@@ -57,7 +57,7 @@ Options parse(int argc, char** argv) {
   return o;
 }
 
-/// The runs that are not finished, each with about how long it takes: steps of its task and mode are timed first.
+/// The runs that are not finished, with their estimated durations: first times steps of each task and mode.
 std::vector<Job> open_jobs(const Config& config, const std::vector<RunSettings>& runs, const Folder& folder) {
   std::vector<Job> jobs;
   std::map<std::pair<Task, Mode>, double> seconds;
@@ -100,7 +100,7 @@ int run(const Options& o) {
   write_config(folder, config);
   add_session(folder, o.command);
   print_plan(o, config, runs.size());
-  set_num_threads(1);  // runs are the parallel part
+  set_num_threads(1);  // runs are parallel, one thread each
   const std::vector<Job> jobs = open_jobs(config, runs, folder);
   print_estimate(o, jobs, runs.size());
 
@@ -124,6 +124,6 @@ int run(const Options& o) {
 
 int main(int argc, char** argv) {
   using namespace braid::stability;
-  std::signal(SIGPIPE, SIG_IGN);  // work goes on when nobody reads stdout any more
+  std::signal(SIGPIPE, SIG_IGN);  // work continues when the reader of stdout is gone
   return braid::examples::run_main("stability", [&] { return run(parse(argc, argv)); });
 }

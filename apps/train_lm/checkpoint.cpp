@@ -28,14 +28,14 @@ void check_instruction_set(const std::string& earlier, const Config& config) {
   const std::string now = examples::instruction_set(config.training.dtype);
   check_value(config.allow_other_processor || earlier == now,
               "--resume: the run was computed with {} but this processor has {}, which rounds differently; "
-              "--allow-other-processor goes on all the same",
+              "--allow-other-processor continues nevertheless",
               excerpt(earlier), now);
 }
 
 void check_finite(const SafetensorsFile& file, const Config& config) {
   for (const auto& [name, tensor] : file.tensors)
     check_value(config.allow_nonfinite || examples::is_finite(tensor),
-                "--resume: {} is not finite; --allow-nonfinite goes on all the same", excerpt(name));
+                "--resume: {} is not finite; --allow-nonfinite continues nevertheless", excerpt(name));
 }
 
 void load_moments(examples::TrainerState& state, const nn::NamedTensors& moments, const Config& config) {
@@ -64,7 +64,7 @@ void move_file(const fs::path& from, const fs::path& to) {
   check<FileError>(done, "{}: cannot become {}: {}", from.string(), to.filename().string(), std::strerror(error));
 }
 
-/// The next one becomes the last one.
+/// Renames the files: next becomes last, last becomes previous.
 void rotate(const fs::path& folder) {
   if (fs::exists(last_checkpoint(folder))) move_file(last_checkpoint(folder), previous_checkpoint(folder));
   move_file(next_checkpoint(folder), last_checkpoint(folder));
@@ -77,7 +77,7 @@ void save(const fs::path& path, const examples::TrainerState& state, const Confi
   for (const auto& [name, t] : state.optimizer.state()) tensors["optimizer." + name] = t;
   for (const auto& [name, t] : tensors)
     check<examples::NonFiniteError>(config.allow_nonfinite || examples::is_finite(t),
-                                    "step {}: {} is not finite, so the checkpoint before it stays; try a smaller --lr",
+                                    "step {}: {} is not finite, so the last checkpoint is kept; try a smaller --lr",
                                     state.step, name);
   std::map<std::string, std::string> metadata{{"step", std::to_string(state.step)},
                                               {"rng_key", std::to_string(state.rng.key())},
@@ -89,7 +89,7 @@ void save(const fs::path& path, const examples::TrainerState& state, const Confi
                                               {"config", to_json(config).dump()}};
   if (state.best_held_out) metadata["best_held_out"] = fmt::format("{}", *state.best_held_out);
   metadata["checksum"] = checksum(tensors, metadata);
-  examples::sync_json_lines(path.parent_path());  // no power cut takes lines of steps that are not taken again
+  examples::sync_json_lines(path.parent_path());  // a power cut must not lose lines of steps before the checkpoint
   save_safetensors(path, tensors, metadata);
 }
 
@@ -116,9 +116,9 @@ std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, co
   check_instruction_set(saved->entry("instruction_set"), config);
   check_finite(saved->file, config);
   if (saved->path != last_checkpoint(folder))
-    examples::say("{}going on from {}\n", saved->damage.empty() ? "" : saved->damage + "; ", saved->path.string());
+    examples::say("{}continuing from {}\n", saved->damage.empty() ? "" : saved->damage + "; ", saved->path.string());
   examples::TrainerState state = restored(*saved, like, config);
-  if (saved->path == next_checkpoint(folder)) rotate(folder);  // which a process that was killed had still to do
+  if (saved->path == next_checkpoint(folder)) rotate(folder);  // the rename that a killed process did not reach
   return state;
 }
 

@@ -17,11 +17,11 @@
 namespace braid::train_lm {
 namespace {
 
-/// On resumption; text and tokenizer are compared by what they hold.
+/// Settings that a resumed run may change; text and tokenizer are compared by their content.
 constexpr std::array<std::string_view, 7> kMayChange = {"text",       "tokenizer",       "steps",          "warmup",
                                                         "eval_every", "telemetry_every", "check_gradients"};
 
-/// Of anything that is counted: products of two and their bytes stay below 2^63.
+/// The largest count: products of two counts, in bytes, stay below 2^63.
 constexpr std::int64_t kMost = std::int64_t{1} << 24;
 
 void add_count(CLI::App& app, const char* flag, std::int64_t& value, const char* help, std::int64_t least = 1) {
@@ -29,7 +29,7 @@ void add_count(CLI::App& app, const char* flag, std::int64_t& value, const char*
 }
 
 void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
-  // Up to what f32 holds, with room for products.
+  // The largest numbers whose products f32 can hold.
   const auto number = [&app](const char* flag, double& value, const char* help, double least = 0) {
     app.add_option(flag, value, help)->check(CLI::Range(least, 1e30))->capture_default_str();
   };
@@ -42,7 +42,7 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
   add_count(app, "--channels", t.channels, "channels of the residual stream");
   add_count(app, "--heads", t.heads, "attention heads; must divide channels");
   add_count(app, "--context", t.context, "characters or tokens that the model sees");
-  add_count(app, "--batch", t.batch, "windows of text a step");
+  add_count(app, "--batch", t.batch, "windows of text per step");
   add_count(app, "--blocks", t.blocks,
             "equal blocks of the batch whose gradients are computed one by one, in less memory; must divide it");
   add_count(app, "--steps", t.steps, "training steps; 0 with --init: the held-out loss at its start", 0);
@@ -50,9 +50,9 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
       ->check(CLI::Range(std::int64_t{0}, kMost));
   number("--lr", t.lr, "learning rate, decays by a cosine to --min-lr");
   number("--min-lr", t.min_lr, "learning rate at the end");
-  number("--weight-decay", t.weight_decay, "of matrices");
+  number("--weight-decay", t.weight_decay, "weight decay of matrices");
   number("--clip", t.clip, "largest norm of the gradient", 1e-30);
-  app.add_option("--seed", t.seed, "of initialization, batches and sample")->capture_default_str();
+  app.add_option("--seed", t.seed, "seed of initialization, batches and sample")->capture_default_str();
 }
 
 void add_flags(CLI::App& app, Config& c) {
@@ -65,7 +65,7 @@ void add_flags(CLI::App& app, Config& c) {
          [&c](const std::string& choice) {
            c.training.trained = choice == "all" ? examples::Trained::all : examples::Trained::connections;
          },
-         "which parameters: all (default), or those of connections alone")
+         "parameters to train: all (default) or connections")
       ->check(CLI::IsMember({"all", "connections"}));
   app.add_option(
       "--text", c.text,
@@ -73,7 +73,7 @@ void add_flags(CLI::App& app, Config& c) {
       "write them");
   app.add_option("--tokenizer", c.tokenizer, "tokenizer.json: learn its tokens instead of characters");
   app.add_option("--connection", c.training.connection.kind,
-                 "what joins a sublayer to the stream: residual, hc, mhc, manifold, mhc-layer, skip, deepseek-v4, "
+                 "how a sublayer is connected to the residual stream: residual, hc, mhc, manifold, mhc-layer, skip, deepseek-v4, "
                  "hunyuan-v4, gated or "
                  "single-pass")
       ->capture_default_str();
@@ -103,7 +103,7 @@ void add_flags(CLI::App& app, Config& c) {
                "resume although this processor has another instruction set, which rounds differently");
 }
 
-/// Takes over the sizes of the model that the run starts from, and its tokenizer. A run that goes on has them itself.
+/// Takes the sizes and the tokenizer of the model that the run starts from. A resumed run has them itself.
 void start_from(Config& c, const CLI::App& app) {
   const std::filesystem::path folder = c.resume && has_checkpoint(c.out) ? c.out : c.init;
   c.origin = std::make_shared<SavedRun>(load_origin(folder));
@@ -194,7 +194,7 @@ nlohmann::ordered_json to_json(const Config& c) {
 }
 
 void check_same_settings(const nlohmann::json& earlier, const Config& config) {
-  Config plain;  // what a setting was before there was a flag for it
+  Config plain;  // defaults of settings that an older run does not have
   plain.training.connection.kind = config.training.connection.kind;
   const nlohmann::json now = to_json(config), usual = to_json(plain);
   for (const auto& [key, value] : now.items()) {

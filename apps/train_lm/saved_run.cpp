@@ -79,7 +79,7 @@ std::optional<Checkpoint> newest_checkpoint(const fs::path& folder) {
     try {
       return Checkpoint{path, load_verified(path), damage};
     } catch (const detail::UnreadableFile&) {
-      throw;  // it may be whole, and the next save would replace it
+      throw;  // it may be undamaged, and the next save would replace it
     } catch (const FileError& error) {
       if (damage.empty()) damage = error.what();
     }
