@@ -1,12 +1,7 @@
 #include <braid/autograd/ops/layer_norm.h>
 
-#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/layer_norm.h>
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/in_f32.h>
-#include <braid/autograd/ops/sqrt.h>
-#include <braid/autograd/ops/sum.h>
-#include <braid/core/reduce.h>
+#include <braid/autograd/ops/detail/composing.h>
 
 namespace braid {
 namespace {

@@ -3,13 +3,9 @@
 #include <cmath>
 #include <complex>
 
-#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/rotary.h>
-#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/concat.h>
-#include <braid/autograd/ops/detail/in_f32.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/slice.h>
+#include <braid/autograd/ops/detail/composing.h>
 
 namespace braid {
 namespace {

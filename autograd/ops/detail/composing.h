@@ -1,12 +1,19 @@
 #pragma once
+// Parts of composed forms.
 #include <cmath>
 
+#include <braid/autograd/composed.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/exp.h>
+#include <braid/autograd/ops/log.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/slice.h>
 #include <braid/autograd/ops/sqrt.h>
+#include <braid/autograd/ops/sum.h>
 #include <braid/autograd/ops/where.h>
 #include <braid/core/map.h>
 #include <braid/core/reduce.h>
-
-// Shared by composed forms.
 
 namespace braid::detail {
 
