@@ -29,7 +29,10 @@ struct Labeled {
 
   template <class T>
   operator kernels::LabeledRows<T>() const {
-    return {kernels::Rows(logits.shape()), kernels::In{logits}, kernels::In{targets}, ignore_index};
+    return {.rows = kernels::Rows(logits.shape()),
+            .logits = kernels::In{logits},
+            .targets = kernels::In{targets},
+            .ignored = ignore_index};
   }
 };
 

@@ -9,8 +9,8 @@ namespace {
 
 using kernels::In, kernels::Out, kernels::RowsAlong;
 
-/// A tensor shaped like the inputs, computed row by row with the kernel that `choose` takes from the table. Rows
-/// without elements are not walked: [2^59, 0] has many.
+/// A tensor shaped like the inputs, computed row by row with the kernel that `choose` takes from the table. Returns
+/// early for tensors without elements: [2^59, 0] has many rows.
 template <class Choose, class... Inputs>
 Tensor map_rows(const char* op, const RowsAlong& along, Choose choose, const Inputs&... inputs) {
   const auto run = [&](const Tensor& first, const auto&... rest) {

@@ -17,7 +17,7 @@
 
 namespace braid::detail {
 
-/// The largest element along axes, which keep size 1: what exponents are shifted by. 0 where it is not finite.
+/// The largest element along axes, which keep size 1, to shift exponents by. 0 where it is not finite.
 inline Tensor largest(const Tensor& x, const Axes& axes) {
   if (x.numel() == 0) return zeros(reduced_shape("max", x.shape(), axes, true), x.dtype());
   auto finite = [](auto m) { return std::isfinite(m) ? m : decltype(m){0}; };
