@@ -46,11 +46,9 @@ void await(const std::atomic<std::uint32_t>& state, Done done) {
   for (std::uint32_t value = state.load(); !done(value); value = state.load()) state.wait(value);
 }
 
-/// Whether this thread runs a block of the pool, so that a nested parallel_for must not use the pool.
-bool& inside_block() {
-  thread_local bool inside = false;
-  return inside;
-}
+thread_local bool inside_block =
+    false;  // this thread runs a block, so that a nested parallel_for must not use the pool
+thread_local int index_of_thread = 0;
 
 struct Job {
   std::int64_t n = 0;
@@ -116,9 +114,9 @@ class Pool {
     deal_blocks();
     gate_.store(kOpen, std::memory_order_release);
     wake_workers();
-    inside_block() = true;
+    inside_block = true;
     take_blocks(0);
-    inside_block() = false;
+    inside_block = false;
     gate_.fetch_and(~kOpen);
     await(gate_, [](std::uint32_t gate) { return gate == 0; });
     if (failed_.exchange(false, std::memory_order_relaxed)) std::rethrow_exception(std::exchange(error_, nullptr));
@@ -151,7 +149,8 @@ class Pool {
   }
 
   void work(int thread, std::uint32_t seen) {
-    inside_block() = true;
+    inside_block = true;
+    index_of_thread = thread;
     while (true) {
       await(epoch_, [seen](std::uint32_t epoch) { return epoch != seen; });
       seen = epoch_.load();
@@ -214,16 +213,18 @@ class Pool {
 
 void set_num_threads(int count) {
   check_value(count >= 1, "set_num_threads: count must be >= 1 but is {}", count);
-  check<Error>(!inside_block(), "set_num_threads: must not be called inside a parallel_for");
+  check<Error>(!inside_block, "set_num_threads: must not be called inside a parallel_for");
   Pool::instance().resize(count);
 }
+
+int detail::thread_index() { return index_of_thread; }
 
 int num_threads() { return Pool::instance().num_threads(); }
 
 void detail::run_blocks(std::int64_t n, std::int64_t block, BlockBody body) {
   check_value(block >= 1, "parallel_for: block must be >= 1 but is {}", block);
   const Job job{n, block, n / block + (n % block > 0), body};
-  if (job.blocks > 1 && !inside_block() && num_threads() > 1) return Pool::instance().run(job);
+  if (job.blocks > 1 && !inside_block && num_threads() > 1) return Pool::instance().run(job);
   for (std::int64_t index = 0; index < job.blocks; ++index) job.run_block(index);
 }
 

@@ -29,6 +29,7 @@
 #include <braid/core/format.h>
 #include <braid/core/map.h>
 #include <braid/core/parallel.h>
+#include <braid/core/product.h>
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul.h>
 #include <braid/core/products/matmul_precision.h>
