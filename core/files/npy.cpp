@@ -11,7 +11,7 @@ namespace braid {
 namespace fs = std::filesystem;
 
 Tensor load_npy(const fs::path& path) {
-  detail::RegularFile file("load_npy: " + path.string(), path);
+  RegularFile file("load_npy: " + path.string(), path);
   return detail::read_npy({file.where(), file.size(), [&](void* out, std::uint64_t bytes) { file.read(out, bytes); }});
 }
 

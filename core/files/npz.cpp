@@ -13,7 +13,7 @@
 #include <braid/core/files/detail/npy_format.h>
 #include <braid/core/files/npy.h>
 #include <braid/core/files/regular_file.h>
-#include <braid/core/files/safetensors_header.h>
+#include <braid/core/utf8.h>
 
 namespace braid {
 namespace {
@@ -21,24 +21,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".npy";
-constexpr std::string_view kNothing("PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22);  // libzip would write no file
+constexpr std::string_view kNothing("PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22);  // libzip would not write a file
 
-struct Discard {
-  void operator()(zip_t* archive) const { zip_discard(archive); }
-};
-using Archive = std::unique_ptr<zip_t, Discard>;
-struct Close {
-  void operator()(zip_file_t* file) const { zip_fclose(file); }
-};
-using Entry = std::unique_ptr<zip_file_t, Close>;
-
-/// Bytes in memory as libzip reads and writes them.
+template <auto release>
 struct Release {
-  void operator()(zip_source_t* source) const { zip_source_free(source); }
+  void operator()(auto* resource) const { release(resource); }
 };
-using Source = std::unique_ptr<zip_source_t, Release>;
+using Archive = std::unique_ptr<zip_t, Release<zip_discard>>;
+using Entry = std::unique_ptr<zip_file_t, Release<zip_fclose>>;
+using Source = std::unique_ptr<zip_source_t, Release<zip_source_free>>;
 
-/// What libzip says of an error, which may be that memory ran out.
+/// Throws E with libzip's message, or bad_alloc, unless `ok`.
 template <class E>
 void require(bool ok, const std::string& where, zip_error_t* error) {
   if (ok) return;
@@ -52,7 +45,7 @@ Source source_of(const void* bytes, std::uint64_t size) {
   return source;
 }
 
-/// Opens what the source holds, which stays its owner's.
+/// Opens the archive in a source, which its owner still has to release.
 Archive open(const Source& source, int flags, const std::string& where) {
   struct Reason {
     Reason() { zip_error_init(&error); }
@@ -73,7 +66,7 @@ Tensor read_entry(zip_t* archive, const zip_stat_t& entry, const std::string& wh
   check<FileError>((entry.valid & kKnown) == kKnown && entry.encryption_method == ZIP_EM_NONE &&
                        (entry.comp_method == ZIP_CM_STORE || entry.comp_method == ZIP_CM_DEFLATE),
                    "{}: must be stored or deflated, and not encrypted", where);
-  // Deflate makes at most 1032 bytes of one: what claims more would only take memory.
+  // Deflate expands by 1032 at most: a larger size would only waste memory.
   check<FileError>(entry.size / 1032 <= entry.comp_size, "{}: {} bytes cannot be {} when inflated", where,
                    entry.comp_size, entry.size);
   const Entry file(zip_fopen_index(archive, entry.index, 0));
@@ -89,7 +82,7 @@ Tensor read_entry(zip_t* archive, const zip_stat_t& entry, const std::string& wh
     }
   };
   Tensor tensor = detail::read_npy({where, entry.size, read});
-  char behind = 0;  // at the end libzip compares the checksum
+  char behind = 0;  // libzip compares the checksum at the end
   const zip_int64_t more = zip_fread(file.get(), &behind, 1);
   require<FileError>(more >= 0, where, zip_file_get_error(file.get()));
   check<FileError>(more == 0, "{}: holds more than its size says", where);
@@ -101,7 +94,7 @@ void add_entry(zip_t* archive, const std::string& name, const std::vector<char>&
   const zip_int64_t index =
       source == nullptr ? -1 : zip_file_add(archive, (name + std::string(kEnding)).c_str(), source, ZIP_FL_ENC_UTF_8);
   if (index < 0) zip_source_free(source);
-  require<ValueError>(index >= 0, fmt::format("save_npz: array '{}'", detail::excerpt(name)), zip_get_error(archive));
+  require<ValueError>(index >= 0, fmt::format("save_npz: array '{}'", excerpt(name)), zip_get_error(archive));
   const auto entry = static_cast<zip_uint64_t>(index);
   constexpr zip_uint16_t kFirstDay = 1 << 5 | 1;  // of 1980, where the time of a zip begins
   const bool set = zip_set_file_compression(archive, entry, compressed ? ZIP_CM_DEFLATE : ZIP_CM_STORE, 0) == 0 &&
@@ -112,7 +105,7 @@ void add_entry(zip_t* archive, const std::string& name, const std::vector<char>&
 std::vector<char> npy_bytes(const Tensor& tensor) {
   const Tensor elements = tensor.contiguous();
   const std::string header = detail::npy_header(elements);
-  const auto size = static_cast<std::size_t>(elements.numel()) * size_of(elements.dtype());
+  const auto size = elements.numel() * size_of(elements.dtype());
   std::vector<char> bytes(header.size() + size);
   std::ranges::copy(header, bytes.begin());
   if (size > 0) std::memcpy(bytes.data() + header.size(), elements.bytes(), size);
@@ -125,7 +118,7 @@ void fill(const Source& target, const std::map<std::string, Tensor>& tensors, bo
   Archive archive = open(target, ZIP_TRUNCATE, "save_npz");
   for (const auto& [name, tensor] : tensors) {
     check_value(!name.empty(), "save_npz: the name of an array must not be empty");
-    check_value(tensor.defined(), "save_npz: array '{}' is undefined", detail::excerpt(name));
+    check_value(tensor.defined(), "save_npz: array '{}' is undefined", excerpt(name));
     add_entry(archive.get(), name, contents.emplace_back(npy_bytes(tensor)), compressed);
   }
   require<Error>(zip_close(archive.get()) == 0, "save_npz", zip_get_error(archive.get()));
@@ -138,7 +131,7 @@ std::map<std::string, Tensor> load_npz(const fs::path& path) {
   const std::string where = "load_npz: " + path.string();
   std::vector<char> bytes;
   {
-    detail::RegularFile file(where, path);
+    RegularFile file(where, path);
     check<FileError>(file.size() >= kNothing.size(), "{}: Not a zip archive", where);  // to libzip an empty one is
     bytes.resize(file.size());
     file.read(bytes.data(), bytes.size());
@@ -152,7 +145,7 @@ std::map<std::string, Tensor> load_npz(const fs::path& path) {
     const bool known = zip_stat_index(archive.get(), static_cast<zip_uint64_t>(i), 0, &entry) == 0;
     require<FileError>(known, where, zip_get_error(archive.get()));
     const std::string file = (entry.valid & ZIP_STAT_NAME) != 0 ? entry.name : "";
-    const std::string its = fmt::format("{}: '{}'", where, detail::excerpt(file));
+    const std::string its = fmt::format("{}: '{}'", where, excerpt(file));
     check<FileError>(file.size() > kEnding.size() && file.ends_with(kEnding), "{}: its name must end with .npy", its);
     const std::string name = file.substr(0, file.size() - kEnding.size());
     check<FileError>(!tensors.contains(name), "{}: is there twice", its);

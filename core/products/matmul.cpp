@@ -18,10 +18,10 @@ struct Operand {
   std::int64_t stride = 1;
 
   explicit Operand(const Tensor& t) : tensor(t) {
-    const auto row = static_cast<std::size_t>(t.rank() - 2), column = row + 1;
-    const auto unit = [&](std::size_t axis, std::size_t other) {
-      return (tensor.strides()[axis] == 1 || tensor.size(static_cast<int>(axis)) == 1) &&
-             tensor.strides()[other] >= std::max<std::int64_t>(1, tensor.size(static_cast<int>(axis)));
+    const int row = t.rank() - 2, column = row + 1;
+    const auto unit = [&](int axis, int other) {
+      const std::int64_t size = tensor.size(axis);
+      return (tensor.strides()[axis] == 1 || size == 1) && tensor.strides()[other] >= std::max<std::int64_t>(1, size);
     };
     if (!unit(column, row) && !unit(row, column)) tensor = tensor.clone();
     transposed = !unit(column, row) && unit(row, column);
@@ -42,10 +42,9 @@ std::vector<std::int64_t> matrix_offsets(const Tensor& t, const Shape& lead) {
   std::vector<std::int64_t> offsets{0};
   for (int axis = 0; axis < lead.rank(); ++axis) {
     std::vector<std::int64_t> next;
-    next.reserve(offsets.size() * static_cast<std::size_t>(lead[axis]));
+    next.reserve(offsets.size() * lead[axis]);
     for (const std::int64_t offset : offsets)
-      for (std::int64_t i = 0; i < lead[axis]; ++i)
-        next.push_back(offset + i * view.strides()[static_cast<std::size_t>(axis)]);
+      for (std::int64_t i = 0; i < lead[axis]; ++i) next.push_back(offset + i * view.strides()[axis]);
     offsets = std::move(next);
   }
   return offsets;
@@ -80,13 +79,13 @@ void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c
   const std::vector<std::int64_t> at_a = matrix_offsets(a.tensor, lead), at_b = matrix_offsets(b.tensor, lead);
   const std::int64_t m = a.tensor.size(-2), n = c.size(-1), k = a_in.size(-1), count = lead.numel();
   const MatrixView<C> all{c.mutable_data<C>(), n};
-  const auto product = [&](std::size_t i) {
+  const auto product = [&](std::int64_t i) {
     return Product<T, C>{.m = m,
                          .n = n,
                          .k = k,
                          .a = a.view<T>(at_a[i]),
                          .b = b.view<T>(at_b[i]),
-                         .c = all.from(static_cast<std::int64_t>(i) * m, 0),
+                         .c = all.from(i * m, 0),
                          .beta = beta,
                          .row = row};
   };
@@ -97,7 +96,7 @@ void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c
   }
   const std::int64_t block = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, m * n * k));
   parallel_for(count, block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) gemm_serial(product(static_cast<std::size_t>(i)));
+    for (std::int64_t i = begin; i < end; ++i) gemm_serial(product(i));
   });
 }
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstddef>
-#include <stdexcept>
 #include <type_traits>
 
 #include <braid/core/products/kernels/amx-inl.h>
@@ -177,19 +176,5 @@ template bool pack(Side, int, MatrixView<const bfloat16>, std::int64_t, std::int
 
 }  // namespace braid::kernels::amx
 HWY_POP_ATTRIBUTES
-
-#else
-
-namespace braid::kernels::amx {
-
-template <class T>
-bool pack(Side, int, Lines<T>, std::int64_t, std::int64_t, bfloat16*) {
-  throw std::logic_error("amx: not available on this processor");
-}
-
-template bool pack(Side, int, MatrixView<const float>, std::int64_t, std::int64_t, bfloat16*);
-template bool pack(Side, int, MatrixView<const bfloat16>, std::int64_t, std::int64_t, bfloat16*);
-
-}  // namespace braid::kernels::amx
 
 #endif

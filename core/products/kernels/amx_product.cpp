@@ -148,6 +148,13 @@ bool is_available() { return false; }
 
 void multiply(const PackedProduct&) { throw std::logic_error("amx: not available on this processor"); }
 
+template <class T>
+bool pack(Side, int, MatrixView<const T>, std::int64_t, std::int64_t, bfloat16*) {
+  throw std::logic_error("amx: not available on this processor");
+}
+template bool pack(Side, int, MatrixView<const float>, std::int64_t, std::int64_t, bfloat16*);
+template bool pack(Side, int, MatrixView<const bfloat16>, std::int64_t, std::int64_t, bfloat16*);
+
 }  // namespace braid::kernels::amx
 
 #endif
