@@ -11,6 +11,7 @@
 #include <braid/nn/saving.h>
 #include <braid/nn/subset.h>
 
+#include "../common/exchange.h"
 #include "../common/json_lines.h"
 #include "../common/progress.h"
 #include "../common/run_info.h"
@@ -120,14 +121,14 @@ std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, co
   return state;
 }
 
-void share_state(examples::TrainerState& state, const Config& config, const examples::Ranks& ranks) {
+void share_state(examples::TrainerState& state, const Config& config, dist::Communicator& ranks) {
   if (ranks.size() == 1) return;
-  const nn::NamedTensors parameters = ranks.broadcast(nn::to_tensors(state.model));
-  const nn::NamedTensors moments = ranks.broadcast(state.optimizer.state());
+  const nn::NamedTensors parameters = examples::broadcast(ranks, nn::to_tensors(state.model));
+  const nn::NamedTensors moments = examples::broadcast(ranks, state.optimizer.state());
   std::istringstream numbers(ranks.broadcast(fmt::format("{} {} {}", state.step, state.rng.key(), state.rng.draws())));
   std::uint64_t key = 0, draws = 0;
   numbers >> state.step >> key >> draws;
-  if (ranks.is_first()) return;
+  if (ranks.rank() == 0) return;
   nn::from_tensors(state.model, parameters);
   load_moments(state, moments, config);
   state.rng = Rng(key, draws);

@@ -1,5 +1,5 @@
-// What the forward pass and the vjp of attention share: which keys tiles of rows see, masks and dropout. Compiled once
-// for each SIMD target.
+// Parts of attention: which keys tiles of rows see, masks, dropout, packed keys and values. Compiled once for each SIMD
+// target.
 #if defined(BRAID_AUTOGRAD_KERNELS_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_AUTOGRAD_KERNELS_ATTENTION_INL_H_
 #undef BRAID_AUTOGRAD_KERNELS_ATTENTION_INL_H_
@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include <braid/autograd/kernels/attention.h>
 #include <braid/autograd/kernels/packing-inl.h>
@@ -141,6 +142,61 @@ HWY_INLINE void multiply_by(const T* factors, std::int64_t begin, std::int64_t e
     part.store(hn::Mul(part.load(d, to), part.load(d, factors + begin + j)), d, to);
   });
 }
+
+/// Whether rows are best read where they are: bfloat16 is packed as floats.
+template <class S>
+inline constexpr bool kInPlace = std::is_same_v<S, Compute<S>>;
+
+/// The keys and values that a task of the forward pass reads. Columns of keys are packed: where several blocks of
+/// queries read them once for all, else when it is their turn; values only where their rows do not fill vectors.
+template <class S, class T = Compute<S>>
+struct KeyBlocks {
+  const AttentionHeads<S>& in;
+  Span keys;  // begins with a block
+  bool shared;
+  std::int64_t width;
+  T *columns, *rows;  // [blocks, depth, kBlock], [blocks, kBlock, width]
+
+  KeyBlocks(Arena<T>& arena, const AttentionHeads<S>& in, Span keys, bool shared)
+      : in(in), keys(keys), shared(shared), width(round_up(in.depth, lanes_of<T>())) {
+    const std::int64_t blocks = shared ? (keys.end - keys.begin + kBlock - 1) / kBlock : 1;
+    columns = arena.take(blocks * kBlock * in.depth);
+    rows = arena.take(blocks * kBlock * width);
+    if (arena.counts()) return;
+    for (std::int64_t key = keys.begin; shared && key < keys.end; key += kBlock) {
+      pack_k(key);
+      if (!values_in_place()) pack_v(key);
+    }
+  }
+
+  std::int64_t length(std::int64_t key) const { return std::min(kBlock, keys.end - key); }
+  T* slot(T* blocks, std::int64_t key, std::int64_t size) const {
+    return shared ? blocks + (key - keys.begin) * size : blocks;
+  }
+  void pack_k(std::int64_t key) const {
+    pack_columns(in.k + key * in.key_stride, in.key_stride, length(key), in.depth, T{1}, slot(columns, key, in.depth));
+  }
+  void pack_v(std::int64_t key) const {
+    pack_rows(key_rows(in, in.v), key, length(key), T{1}, slot(rows, key, width), width);
+  }
+
+  bool values_in_place() const { return kInPlace<S> && width == in.depth; }
+  /// Whether a block of keys is best read where it is.
+  bool in_place(std::int64_t rows, std::int64_t key) const {
+    return kInPlace<S> && !shared && rows <= kTileRows / 2 && length(key) == kBlock;
+  }
+  Panel<const S> k_rows(std::int64_t key) const { return {in.k + key * in.key_stride, in.key_stride}; }
+  Panel<const T> k_columns(std::int64_t key) const {
+    if (!shared) pack_k(key);
+    return {slot(columns, key, in.depth), kBlock};
+  }
+  Panel<const T> v(std::int64_t key) const {
+    if constexpr (kInPlace<S>)
+      if (values_in_place()) return {in.v + key * in.key_stride, in.key_stride};
+    if (!shared) pack_v(key);
+    return {slot(rows, key, width), width};
+  }
+};
 
 }  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/attention.cpp"
 #include <hwy/foreach_target.h>
@@ -10,64 +9,11 @@
 #include <hwy/contrib/math/math-inl.h>
 
 #include <braid/autograd/kernels/attention-inl.h>
+#include <braid/core/kernels/dispatch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace {
-
-/// Whether rows are best read where they are: bfloat16 is packed as floats.
-template <class S>
-inline constexpr bool kInPlace = std::is_same_v<S, Compute<S>>;
-
-/// The keys and values that a task of the forward pass reads. Columns of keys are packed: where several blocks of
-/// queries read them once for all, else when it is their turn; values only where their rows do not fill vectors.
-template <class S, class T = Compute<S>>
-struct KeyBlocks {
-  const AttentionHeads<S>& in;
-  Span keys;  // begins with a block
-  bool shared;
-  std::int64_t width;
-  T *columns, *rows;  // [blocks, depth, kBlock], [blocks, kBlock, width]
-
-  KeyBlocks(const AttentionHeads<S>& in, Span keys, bool shared, Arena<T>& arena)
-      : in(in), keys(keys), shared(shared), width(round_up(in.depth, lanes_of<T>())) {
-    const std::int64_t blocks = shared ? (keys.end - keys.begin + kBlock - 1) / kBlock : 1;
-    columns = arena.take(blocks * kBlock * in.depth);
-    rows = arena.take(blocks * kBlock * width);
-    for (std::int64_t key = keys.begin; shared && key < keys.end; key += kBlock) {
-      pack_k(key);
-      if (!values_in_place()) pack_v(key);
-    }
-  }
-
-  std::int64_t length(std::int64_t key) const { return std::min(kBlock, keys.end - key); }
-  T* slot(T* blocks, std::int64_t key, std::int64_t size) const {
-    return shared ? blocks + (key - keys.begin) * size : blocks;
-  }
-  void pack_k(std::int64_t key) const {
-    pack_columns(in.k + key * in.key_stride, in.key_stride, length(key), in.depth, T{1}, slot(columns, key, in.depth));
-  }
-  void pack_v(std::int64_t key) const {
-    pack_rows(key_rows(in, in.v), key, length(key), T{1}, slot(rows, key, width), width);
-  }
-
-  bool values_in_place() const { return kInPlace<S> && width == in.depth; }
-  /// Whether a block of keys is best read where it is.
-  bool in_place(std::int64_t rows, std::int64_t key) const {
-    return kInPlace<S> && !shared && rows <= kTileRows / 2 && length(key) == kBlock;
-  }
-  Panel<const S> k_rows(std::int64_t key) const { return {in.k + key * in.key_stride, in.key_stride}; }
-  Panel<const T> k_columns(std::int64_t key) const {
-    if (!shared) pack_k(key);
-    return {slot(columns, key, in.depth), kBlock};
-  }
-  Panel<const T> v(std::int64_t key) const {
-    if constexpr (kInPlace<S>)
-      if (values_in_place()) return {in.v + key * in.key_stride, in.key_stride};
-    if (!shared) pack_v(key);
-    return {slot(rows, key, width), width};
-  }
-};
 
 /// Replaces the scores of a block of rows by exp(score - maximum of the row), which is 0 for hidden keys, and drops
 /// some after they have been summed. Each sum is one chain over whole vectors from key 0 on, so that it depends on
@@ -115,18 +61,37 @@ void write_rows(const AttentionHeads<S>& in, const Tiles& tiles, const T* result
   });
 }
 
+/// The scratch memory of the forward pass for the blocks of rows [first, last).
+template <class S, class T = Compute<S>>
+struct ForwardScratch {
+  std::int64_t rows_end;
+  Span seen;
+  KeyBlocks<S> blocks;
+  std::int64_t padded;                  // keys, in whole blocks
+  T *queries, *result;                  // [block, width]
+  T *sums, *maxima, *factors, *scores;  // [block], [block], [padded], [rows, padded]
+
+  ForwardScratch(Arena<T>& arena, const AttentionHeads<S>& in, std::int64_t first, std::int64_t last)
+      : rows_end(std::min(last * kBlock, in.visible.rows())),
+        seen(in.visible.of_rows({first * kBlock, rows_end})),
+        blocks(arena, in, {round_down(seen.begin, kBlock), seen.end}, last - first > 1),
+        padded(round_up(seen.end - blocks.keys.begin, kBlock)) {
+    for (T** rows : {&queries, &result}) *rows = arena.take(kBlock * blocks.width);
+    for (T** line : {&sums, &maxima}) *line = arena.take(kBlock);
+    factors = arena.take(padded);
+    scores = arena.take(round_up(std::min(kBlock, rows_end - first * kBlock), kTileRows) * padded);
+  }
+};
+
 template <class S, class T = Compute<S>>
 void forward(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last, S* y, T* logsumexp, T* scratch) {
-  const std::int64_t lanes = lanes_of<T>(), depth = in.depth, rows_end = std::min(last * kBlock, in.visible.rows());
-  const Span seen = in.visible.of_rows({first * kBlock, rows_end});
   Arena<T> arena{scratch};
-  const KeyBlocks<S> blocks(in, {round_down(seen.begin, kBlock), seen.end}, last - first > 1, arena);
-  const std::int64_t width = blocks.width, padded = round_up(seen.end - blocks.keys.begin, kBlock);
-  T *queries = arena.take(kBlock * width), *result = arena.take(kBlock * width);
-  T *sums = arena.take(kBlock), *maxima = arena.take(kBlock), *factors = arena.take(padded);
-  T* const all_scores = arena.next;  // [rows, padded]
-  for (std::int64_t row = first * kBlock; row < rows_end; row += kBlock) {
-    const Tiles tiles(in.visible, row, std::min(kBlock, rows_end - row));
+  const ForwardScratch<S> at(arena, in, first, last);
+  const KeyBlocks<S>& blocks = at.blocks;
+  T *const queries = at.queries, *const result = at.result, *const all_scores = at.scores;
+  const std::int64_t lanes = lanes_of<T>(), depth = in.depth, width = blocks.width, padded = at.padded;
+  for (std::int64_t row = first * kBlock; row < at.rows_end; row += kBlock) {
+    const Tiles tiles(in.visible, row, std::min(kBlock, at.rows_end - row));
     const Span all = in.visible.of_rows({row, row + tiles.rows});
     const std::int64_t begin = round_down(all.begin, kBlock);
     const auto rows_left = [&](std::int64_t i) { return std::min(kTileRows, tiles.rows - i); };
@@ -151,7 +116,7 @@ void forward(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last,
                               {k.data + from, k.row_step}, {scores(i, key) + from, padded}, false);
       });
     }
-    softmax_rows(in, tiles, begin, {all_scores, padded}, maxima, sums, factors);
+    softmax_rows(in, tiles, begin, {all_scores, padded}, at.maxima, at.sums, at.factors);
     std::fill_n(result, round_up(tiles.rows, kTileRows) * width, T{0});
     for (std::int64_t key = begin; key < all.end; key += kBlock) {
       if (masked_out(in, {row, row + tiles.rows}, key)) continue;
@@ -162,7 +127,7 @@ void forward(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last,
                               {v.data + from * v.row_step, v.row_step}, {result + i * width, width}, true);
       });
     }
-    write_rows(in, tiles, result, width, maxima, sums, y, logsumexp);
+    write_rows(in, tiles, result, width, at.maxima, at.sums, y, logsumexp);
   }
 }
 
@@ -187,7 +152,7 @@ struct VjpScratch {
   T* factors;                // [block]
 
   template <class S>
-  VjpScratch(Arena<T> arena, const AttentionHeads<S>& in, const S* dy_rows)
+  VjpScratch(Arena<T>& arena, const AttentionHeads<S>& in, const S* dy_rows)
       : width(round_up(in.depth, lanes_of<T>())),
         on_q(is_power_of_two(in.scale) ? 1 : in.scale),
         on_k(in.scale / on_q) {
@@ -196,7 +161,7 @@ struct VjpScratch {
       if constexpr (kInPlace<S>)
         if (factor == 1 && width == depth && padded == rows && in.visible.group == 1) return {x, in.query_stride};
       T* const packed = arena.take(padded * width);
-      pack_rows(query_rows(in, x), 0, rows, factor, packed, width);
+      if (!arena.counts()) pack_rows(query_rows(in, x), 0, rows, factor, packed, width);
       return {packed, width};
     };
     q = rows_of(in.q, on_q);
@@ -280,7 +245,8 @@ void vjp(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last, con
          T* scratch) {
   const hn::ScalableTag<T> d;
   const std::int64_t depth = in.depth, rows = in.visible.rows(), end = std::min(last * kBlock, in.visible.keys);
-  const VjpScratch<T> at({scratch}, in, out.dy);
+  Arena<T> arena{scratch};
+  const VjpScratch<T> at(arena, in, out.dy);
   const GroupedRows<const S> dy = query_rows(in, out.dy), y = query_rows(in, out.y);
   std::fill_n(at.dq, round_up(rows, kTileRows) * at.width, T{0});
   std::copy_n(out.logsumexp, rows, at.logsumexp);
@@ -313,8 +279,23 @@ void vjp(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last, con
   unpack_rows(at.dq, at.width, all_by(in.scale), query_rows(in, out.dq), 0, rows);
 }
 
+template <class S, class T = Compute<S>>
+std::int64_t forward_scratch(const AttentionHeads<S>& in, std::int64_t first, std::int64_t last) {
+  Arena<T> counting{nullptr};
+  ForwardScratch<S>(counting, in, first, last);
+  return counting.taken;
+}
+
+template <class S, class T = Compute<S>>
+std::int64_t vjp_scratch(const AttentionHeads<S>& in) {
+  Arena<T> counting{nullptr};
+  VjpScratch<T>(counting, in, in.q);
+  return counting.taken;
+}
+
 template <class T>
-constexpr AttentionKernels<T> kTable = {.forward = forward<T>, .vjp = vjp<T>};
+constexpr AttentionKernels<T> kTable = {
+    .forward = forward<T>, .forward_scratch = forward_scratch<T>, .vjp = vjp<T>, .vjp_scratch = vjp_scratch<T>};
 
 Tables<AttentionKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 
@@ -322,30 +303,4 @@ Tables<AttentionKernels> tables() { return {kTable<float>, kTable<double>, kTabl
 }  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace braid::kernels {
-namespace {
-
-constexpr std::int64_t round_to(std::int64_t n, std::int64_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
-}
-
-}  // namespace
-
-std::int64_t attention_scratch(const VisibleKeys& visible, std::int64_t depth, std::int64_t blocks) {
-  const std::int64_t width = round_to(depth, 16), keys = round_to(visible.keys, kAttentionBlock) + kAttentionBlock;
-  const std::int64_t rows = std::min(round_to(visible.rows(), 16), kAttentionBlock);
-  return 2 * width * (blocks > 1 ? keys : kAttentionBlock) + 2 * kAttentionBlock * (width + 1) + (rows + 1) * keys;
-}
-
-std::int64_t attention_vjp_scratch(const VisibleKeys& visible, std::int64_t depth) {
-  const std::int64_t width = round_to(depth, 16), block = kAttentionBlock;
-  return round_to(visible.rows(), 16) * (3 * width + 2) + block * (5 * width + 2 * block + 1);
-}
-
-HWY_EXPORT(tables);
-
-Tables<AttentionKernels> attention_kernels() { return HWY_DYNAMIC_DISPATCH(tables)(); }
-
-}  // namespace braid::kernels
-#endif
+BRAID_DISPATCH(braid::kernels, Tables<AttentionKernels> attention_kernels())

@@ -66,20 +66,18 @@ struct AttentionCotangents {
   T *dk, *dv;                   // like k, v
 };
 
-/// Elements of 64-byte aligned scratch memory that the kernels need for `blocks` blocks at a time, of queries in the
-/// forward pass.
-std::int64_t attention_scratch(const VisibleKeys& visible, std::int64_t depth, std::int64_t blocks);
-std::int64_t attention_vjp_scratch(const VisibleKeys& visible, std::int64_t depth);
-
-/// The kernels for the best instruction set of this processor. T is float, double or bfloat16.
+/// The kernels for the best instruction set of this processor. T is float, double or bfloat16. Scratch memory is
+/// 64-byte aligned; forward_scratch and vjp_scratch give the number of its elements.
 template <class T>
 struct AttentionKernels {
   /// y and logsumexp [rows] for the blocks of rows [first, last).
   void (*forward)(const AttentionHeads<T>& heads, std::int64_t first, std::int64_t last, T* y, Compute<T>* logsumexp,
                   Compute<T>* scratch);
+  std::int64_t (*forward_scratch)(const AttentionHeads<T>& heads, std::int64_t first, std::int64_t last);
   /// dk and dv of the blocks of keys [first, last); dq receives their share only, for all rows.
   void (*vjp)(const AttentionHeads<T>& heads, std::int64_t first, std::int64_t last, const AttentionCotangents<T>& out,
               Compute<T>* scratch);
+  std::int64_t (*vjp_scratch)(const AttentionHeads<T>& heads);
 };
 
 Tables<AttentionKernels> attention_kernels();

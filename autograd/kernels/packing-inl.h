@@ -20,14 +20,16 @@ namespace braid::kernels::HWY_NAMESPACE {
 /// Columns of a panel of transposed rows.
 inline constexpr std::int64_t kPanel = 64;
 
-/// Hands out consecutive pieces of the scratch memory, aligned for any vector.
+/// Hands out consecutive pieces of scratch memory, aligned for any vector. One on null only counts.
 template <class T>
 struct Arena {
-  T* next;
+  T* memory;
+  std::int64_t taken = 0;
 
+  bool counts() const { return memory == nullptr; }
   T* take(std::int64_t n) {
-    T* piece = next;
-    next += round_up(n, 16);
+    T* const piece = counts() ? nullptr : memory + taken;
+    taken += round_up(n, 16);
     return piece;
   }
 };

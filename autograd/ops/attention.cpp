@@ -5,8 +5,17 @@
 #include <limits>
 #include <utility>
 
+#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/attention.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/dropout.h>
+#include <braid/autograd/ops/einsum.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/softmax.h>
+#include <braid/autograd/ops/where.h>
 #include <braid/core/kernels/scratch.h>
+#include <braid/core/map.h>
 #include <braid/core/reduce.h>
 
 namespace braid {
@@ -48,10 +57,13 @@ struct Tasks {
 
   template <class F>
   void for_each(F f) const {
-    parallel_for(batch * heads * chunks, 1, [&](std::int64_t index, std::int64_t) {
-      const std::int64_t chunk = index % chunks, head = index / chunks;
-      f(Task{head / heads, head % heads, chunk, chunk * blocks / chunks, (chunk + 1) * blocks / chunks});
-    });
+    parallel_for(batch * heads * chunks, 1,
+                 [&](std::int64_t index, std::int64_t) { f(of_chunk(index % chunks, index / chunks)); });
+  }
+
+  /// `head` counts those of all batches.
+  Task of_chunk(std::int64_t chunk, std::int64_t head = 0) const {
+    return {head / heads, head % heads, chunk, chunk * blocks / chunks, (chunk + 1) * blocks / chunks};
   }
 };
 
@@ -106,8 +118,12 @@ Attended forward(const Inputs& in) {
     T* py = y.mutable_data<T>();
     auto* lse = logsumexp.mutable_data<Compute<T>>();
     const auto kernel = kernels::attention_kernels().of<T>();
-    const std::int64_t blocks = (tasks.blocks + tasks.chunks - 1) / tasks.chunks;
-    Scratch<Compute<T>> scratch(kernels::attention_scratch(in.visible, in.depth(), blocks));
+    std::int64_t elements = 0;
+    for (std::int64_t chunk = 0; chunk < tasks.chunks; ++chunk) {
+      const Task task = tasks.of_chunk(chunk);
+      elements = std::max(elements, kernel.forward_scratch(heads_of<T>(in, task), task.first, task.last));
+    }
+    Scratch<Compute<T>> scratch(elements);
     tasks.for_each([&](const Task& task) {
       const Offsets at(in, task);
       scratch.lend([&](Compute<T>* buffer) {
@@ -131,7 +147,7 @@ std::vector<Tensor> backward(const Tensor& dy, const Inputs& in, const Attended&
     auto* pdq = dqs.mutable_data<Compute<T>>();
     T *pdk = dk.mutable_data<T>(), *pdv = dv.mutable_data<T>();
     const auto kernel = kernels::attention_kernels().of<T>();
-    Scratch<Compute<T>> scratch(kernels::attention_vjp_scratch(in.visible, in.depth()));
+    Scratch<Compute<T>> scratch(kernel.vjp_scratch(heads_of<T>(in, tasks.of_chunk(0))));
     tasks.for_each([&](const Task& task) {
       const Offsets at(in, task);
       const kernels::AttentionCotangents<T> out{.y = result.y.data<T>() + at.query,
@@ -144,6 +160,33 @@ std::vector<Tensor> backward(const Tensor& dy, const Inputs& in, const Attended&
     });
   });
   return {(tasks.chunks == 1 ? dqs.select(0, 0) : reduce_sum(dqs, {0})).to(dtype), dk, dv};
+}
+
+/// 1 where a query sees a key, else 0. [B, H, T_q, T_k], broadcast
+Tensor seen(const Inputs& in, const Shape& scores) {
+  const auto& [queries, keys, group, causal, window] = in.visible;
+  Tensor sees = zeros({queries, keys}, DType::i32);
+  for (std::int64_t t = 0; t < queries; ++t) {
+    const auto [begin, end] = in.visible.of_row(t * group);
+    std::fill_n(sees.mutable_data<std::int32_t>() + t * keys + begin, end - begin, 1);
+  }
+  if (!in.mask.defined()) return sees.broadcast_to(scores);
+  auto shown = [](auto sees, auto mask) { return mask == -std::numeric_limits<decltype(mask)>::infinity() ? 0 : sees; };
+  return map("attention", shown, sees.to(in.mask.dtype()), in.mask);
+}
+
+/// Hidden scores are far below all others, and hidden weights 0, so that a query that sees no key gives zeros.
+Var composed(const Var& q, const Var& k, const Var& v, const Inputs& in) {
+  const std::int64_t batch = in.batch(), key_heads = in.key_heads(), group = in.visible.group;
+  const Shape shape{batch, key_heads * group, in.visible.queries, in.visible.keys};
+  const Var grouped = reshape(detail::widened(q), {batch, in.visible.queries, key_heads, group, in.depth()});
+  Var scores = in.scale * reshape(einsum("btkgd,bskd->bkgts", {grouped, detail::widened(k)}), shape);
+  if (in.mask.defined()) scores = scores + in.mask;
+  const Tensor sees = seen(in, shape);
+  Var weights = where(sees, softmax(where(sees, scores, -0x1p126)), 0.0);
+  if (in.dropout > 0) weights = dropout(weights, in.dropout, in.rng);
+  weights = reshape(weights, {batch, key_heads, group, in.visible.queries, in.visible.keys});
+  return cast(reshape(einsum("bkgts,bskd->btkgd", {weights, detail::widened(v)}), q.shape()), q.dtype());
 }
 
 /// The mask as what is added to the scores, [B, H, T_q, T_k], broadcast but along its last axis.
@@ -205,6 +248,7 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& 
       .scale = options.scale == 0 ? 1 / std::sqrt(depth) : options.scale,
       .dropout = options.dropout,
       .rng = options.dropout == 0 ? Rng() : options.rng->split()};
+  if (Composed::active()) return composed(q, k, v, in);
   const Attended result = forward(in);
   return record("attention", result.y, {q, k, v},
                 [in, result](const Tensor& dy) { return backward(dy.contiguous(), in, result); });

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include <braid/autograd/composed.h>
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
+#include <braid/autograd/ops/softplus.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -36,6 +39,10 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& x, const Tensor& z,
   return {needs[0] ? map(kOp, vjp_x, dy, x, z, w) : Tensor(), needs[1] ? map(kOp, vjp_z, dy, x, w) : Tensor()};
 }
 
+Var composed(const Var& x, const Var& z, const Tensor& w) {
+  return w * z * braid::softplus(-x) + (1 - z) * braid::softplus(x);
+}
+
 }  // namespace
 
 Var binary_cross_entropy_with_logits(const Var& logits, const Var& targets, Reduction reduction,
@@ -52,6 +59,7 @@ Var binary_cross_entropy_with_logits(const Var& logits, const Var& targets, Redu
   check_same_dtype(kOp, logits.value(), w);
   check_shape(broadcast_shapes(kOp, logits.shape(), w.shape()) == logits.shape(),
               "{}: positive_weight {} must broadcast to logits {}", kOp, w.shape(), logits.shape());
+  if (Composed::active()) return detail::reduce_losses(composed(logits, targets, w), reduction);
   const Tensor x = logits.value(), z = targets.value();
   const Var losses = record("binary_cross_entropy_with_logits", forward(x, z, w), {logits, targets},
                             [x, z, w](const Tensor& dy, const Needs& needs) { return backward(dy, x, z, w, needs); });

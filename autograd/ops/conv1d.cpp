@@ -3,8 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/rows.h>
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/einsum.h>
+#include <braid/autograd/ops/index_select.h>
+#include <braid/autograd/ops/pad.h>
+#include <braid/autograd/ops/reshape.h>
 #include <braid/core/products/matmul.h>
 #include <braid/core/reduce.h>
 
@@ -228,11 +234,25 @@ Convolution::Convolution(const Shape& x, const Shape& weight, const Conv1dSettin
   depthwise = weight[1] == 1 && weight[0] == x[2];
 }
 
+Var composed(const Var& x, const Var& weight, const Var& bias, const Convolution& c) {
+  const auto& [batch, in, out, count, stride, dilation, front, groups] = c.taps;
+  Tensor read({out * count}, DType::i32);
+  for (std::int64_t i = 0; i < out * count; ++i)
+    read.mutable_data<std::int32_t>()[i] = static_cast<std::int32_t>(i / count * stride + i % count * dilation);
+  const std::int64_t end = (out - 1) * stride + (count - 1) * dilation + 1;
+  const Var padded = pad(x, 1, front, std::max<std::int64_t>(0, end - front - in));
+  const Var taps = reshape(index_select(padded, 1, read), {batch, out, count, groups, weight.size(1)});
+  const Var w = reshape(weight, {groups, weight.size(0) / groups, weight.size(1), count});
+  const Var y = reshape(einsum("bukgc,gock->bugo", {taps, w}), c.y);
+  return bias.value().defined() ? y + bias : y;
+}
+
 /// `bias` is undefined where there is none, and then no input.
 Var convolve(const Var& x, const Var& weight, const Var& bias, const Conv1dSettings& settings) {
   check_floating("conv1d", x.dtype());
   check_same_dtype("conv1d", x.value(), weight.value());
   const Convolution convolution(x.shape(), weight.shape(), settings);
+  if (Composed::active()) return composed(x, weight, bias, convolution);
   const Tensor in = x.value().contiguous(), w = weight.value().contiguous();
   std::vector<Var> inputs{x, weight};
   if (bias.value().defined()) inputs.push_back(bias);

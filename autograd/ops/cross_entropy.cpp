@@ -2,12 +2,16 @@
 
 #include <numeric>
 
+#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/cross_entropy.h>
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
 #include <braid/autograd/ops/exp.h>
+#include <braid/autograd/ops/gather.h>
+#include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/softmax.h>
+#include <braid/autograd/ops/sum.h>
 #include <braid/autograd/ops/where.h>
 #include <braid/core/map.h>
 
@@ -87,8 +91,19 @@ Tensor backward(const Tensor& dy, const Labeled& in, const Tensor& logsumexp, do
   return dlogits;
 }
 
+/// 0 where a target is ignored.
+Tensor counts(const Labeled& in) { return Var(in.targets.to(DType::f64)) - in.ignore_index; }
+
+Var composed_hard_losses(const Var& logits, const Labeled& in) {
+  if (logits.size(-1) == 0) return sum(detail::widened(logits), {-1});  // every target is ignored
+  const Tensor classes = where(counts(in), in.targets, 0.0);
+  const Var log_p = log_softmax(detail::widened(logits));
+  return where(counts(in), -squeeze(gather(log_p, -1, classes.expand_dims(-1)), -1) * in.weights, 0.0);
+}
+
 /// The losses of classes without smoothing, reduced.
 Var hard_losses(const Var& logits, const Labeled& in, Reduction reduction) {
+  if (Composed::active()) return detail::reduce_losses(composed_hard_losses(logits, in), reduction, in.total_weight);
   const Losses losses = forward(in);
   const bool apart = reduction == Reduction::none;
   const double divisor = detail::divisor(reduction, in.targets.shape(), in.total_weight);
@@ -101,8 +116,15 @@ Var hard_losses(const Var& logits, const Labeled& in, Reduction reduction) {
   });
 }
 
+Var composed_soft_losses(const Var& logits, const Var& shares) {
+  const Var log_p = log_softmax(logits);
+  auto counted = [](auto log_p, auto s) { return decltype(s)(s != 0 || std::isfinite(log_p)); };
+  return -sum(shares * where(map("cross_entropy", counted, log_p.value(), shares.value()), log_p, 0.0), {-1});
+}
+
 /// The losses -sum(shares log_softmax(logits)) for shares of the classes, [..., V] or [V].
 Var soft_losses(const Var& logits, const Var& shares) {
+  if (Composed::active()) return composed_soft_losses(logits, shares);
   const Tensor log_p = log_softmax(logits.value()), s = shares.value();
   auto term = [](auto log_p, auto s) { return s == 0 ? s : -s * log_p; };  // 0 for a class that is masked by -infinity
   // dlogits = dy (sum(s) softmax(logits) - s), ds = -dy log_softmax(logits)
@@ -140,8 +162,7 @@ Var with_classes(const Var& logits, const Tensor& targets, const CrossEntropySet
               logits.shape(), targets.shape());
   const Labeled in = label(logits.value(), targets, settings);
   if (settings.label_smoothing == 0) return hard_losses(logits, in, settings.reduction);
-  const Tensor counts = Var(targets.to(DType::f64)) - settings.ignore_index;
-  const Var smooth = where(counts, soft_losses(logits, smooth_shares(logits, settings)), 0.0);
+  const Var smooth = where(counts(in), soft_losses(logits, smooth_shares(logits, settings)), 0.0);
   const Var hard = hard_losses(logits, in, Reduction::none);
   return detail::reduce_losses((1 - settings.label_smoothing) * hard + smooth, settings.reduction, in.total_weight);
 }

@@ -2,8 +2,12 @@
 
 #include <cmath>
 
+#include <braid/autograd/composed.h>
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
+#include <braid/autograd/ops/log.h>
+#include <braid/autograd/ops/where.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -22,6 +26,11 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& log_q, const Tensor
           needs[1] ? map("kl_divergence", vjp_p, dy, log_q, p) : Tensor()};
 }
 
+/// The gradient of a target 0 is 0 here, and infinite where log_q is finite in the fused form.
+Var composed(const Var& log_q, const Var& p) {
+  return where(p.value(), p * (log(where(p.value(), p, 1.0)) - log_q), 0.0);
+}
+
 }  // namespace
 
 Var kl_divergence(const Var& log_probabilities, const Var& targets, Reduction reduction) {
@@ -32,6 +41,7 @@ Var kl_divergence(const Var& log_probabilities, const Var& targets, Reduction re
   check_shape(targets.shape() == log_probabilities.shape(),
               "kl_divergence: targets must have shape {} to match log_probabilities but have {}",
               log_probabilities.shape(), targets.shape());
+  if (Composed::active()) return detail::reduce_losses(composed(log_probabilities, targets), reduction);
   const Tensor log_q = log_probabilities.value(), p = targets.value();
   const Var losses = record("kl_divergence", forward(log_q, p), {log_probabilities, targets},
                             [log_q, p](const Tensor& dy, const Needs& needs) { return backward(dy, log_q, p, needs); });

@@ -1,6 +1,11 @@
 #include <braid/autograd/ops/layer_norm.h>
 
+#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/layer_norm.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/sqrt.h>
+#include <braid/autograd/ops/sum.h>
 #include <braid/core/reduce.h>
 
 namespace braid {
@@ -35,6 +40,12 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& x, const Tensor& we
   return {dx, reduce_sum(dweights, {0}).to(parameters), reduce_sum(dbiases, {0}).to(parameters)};
 }
 
+Var composed(const Var& x, const Var& weight, const Var& bias, double eps) {
+  const Var wide = detail::widened(x), centered = wide - mean(wide, {-1}, true);
+  const Var normalized = centered * rsqrt(mean(centered * centered, {-1}, true) + eps);
+  return cast(normalized * detail::widened(weight) + detail::widened(bias), x.dtype());
+}
+
 void check_parameter(const char* name, const Var& x, const Var& parameter) {
   check_parameter_dtype("layer_norm", x.value(), parameter.value());
   check_shape(parameter.shape() == Shape{x.size(-1)}, "layer_norm: {} must have shape [{}] to match x {} but has {}",
@@ -48,6 +59,7 @@ Var layer_norm(const Var& x, const Var& weight, const Var& bias, double eps) {
   check_parameter("weight", x, weight);
   check_parameter("bias", x, bias);
   check_same_dtype("layer_norm", weight.value(), bias.value());
+  if (Composed::active()) return composed(x, weight, bias, eps);
   const auto parameter = [&](const Var& p) { return p.value().to(compute_dtype(x.dtype())).contiguous(); };
   const Tensor rows = x.value().contiguous(), scale = parameter(weight);
   auto [y, mean, rstd] = forward(rows, scale, parameter(bias), eps);

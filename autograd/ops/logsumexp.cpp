@@ -1,8 +1,15 @@
 #include <braid/autograd/ops/logsumexp.h>
 
+#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/kernels/softmax.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/exp.h>
+#include <braid/autograd/ops/log.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/sum.h>
 
 namespace braid {
 namespace {
@@ -26,13 +33,21 @@ Tensor backward(const RowsAlong& along, const Tensor& dy, const Tensor& x, const
   return along.restore(dx);
 }
 
+Var composed(const Var& x, const Axes& axes) {
+  const Tensor shift = detail::largest(x.value(), axes);
+  return log(sum(exp(x - shift), axes, true)) + shift;
+}
+
 }  // namespace
 
 Var logsumexp(const Var& x, const Axes& axes, bool keep_dims) {
   if (x.dtype() == DType::bf16)
     return detail::in_f32([&](const Var& wide) { return logsumexp(wide, axes, keep_dims); }, x);
   const RowsAlong along("logsumexp", x.shape(), axes);
-  Tensor y = forward(along, x.value(), reduced_shape("logsumexp", x.shape(), axes, keep_dims));
+  const Shape shape = reduced_shape("logsumexp", x.shape(), axes, keep_dims);
+  check_floating("logsumexp", x.dtype());
+  if (Composed::active()) return reshape(composed(x, axes), shape);
+  Tensor y = forward(along, x.value(), shape);
   return record("logsumexp", y, {x}, [along, x = x.value(), y](const Tensor& dy) { return backward(along, dy, x, y); });
 }
 

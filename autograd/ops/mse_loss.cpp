@@ -1,5 +1,7 @@
 #include <braid/autograd/ops/mse_loss.h>
 
+#include <braid/autograd/composed.h>
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
 #include <braid/core/map.h>
@@ -13,6 +15,11 @@ Tensor backward(const Tensor& dy, const Tensor& error, int sign) {
       "mse_loss", [sign](auto dy, auto e) { return static_cast<decltype(e)>(2 * sign) * dy * e; }, dy, error);
 }
 
+Var composed(const Var& prediction, const Var& target) {
+  const Var error = prediction - target;
+  return error * error;
+}
+
 }  // namespace
 
 Var mse_loss(const Var& prediction, const Var& target, Reduction reduction) {
@@ -21,6 +28,8 @@ Var mse_loss(const Var& prediction, const Var& target, Reduction reduction) {
   check_floating("mse_loss", prediction.dtype());
   check_shape(prediction.shape() == target.shape(),
               "mse_loss: target must have shape {} to match prediction but has {}", prediction.shape(), target.shape());
+  check_same_dtype("mse_loss", prediction.value(), target.value());
+  if (Composed::active()) return detail::reduce_losses(composed(prediction, target), reduction);
   const Tensor error = map(
       "mse_loss", [](auto a, auto b) { return a - b; }, prediction.value(), target.value());
   const Tensor squares = map(

@@ -1,6 +1,11 @@
 #include <braid/autograd/ops/rms_norm.h>
 
+#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/rms_norm.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/sqrt.h>
+#include <braid/autograd/ops/sum.h>
 #include <braid/core/reduce.h>
 
 namespace braid {
@@ -37,6 +42,11 @@ Cotangents backward(const Tensor& dy, const Tensor& x, const Tensor& weight, con
   return {dx, reduce_sum(dweights, {0})};
 }
 
+Var composed(const Var& x, const Var& weight, double eps) {
+  const Var wide = detail::widened(x);
+  return cast(wide * rsqrt(mean(wide * wide, {-1}, true) + eps) * detail::widened(weight), x.dtype());
+}
+
 }  // namespace
 
 Var rms_norm(const Var& x, const Var& weight, double eps) {
@@ -44,6 +54,7 @@ Var rms_norm(const Var& x, const Var& weight, double eps) {
   check_parameter_dtype("rms_norm", x.value(), weight.value());
   check_shape(weight.shape() == Shape{x.size(-1)}, "rms_norm: weight must have shape [{}] to match x {} but has {}",
               x.size(-1), x.shape(), weight.shape());
+  if (Composed::active()) return composed(x, weight, eps);
   const Tensor rows = x.value().contiguous(), scale = weight.value().to(compute_dtype(x.dtype())).contiguous();
   auto [y, rstd] = forward(rows, scale, eps);
   return record("rms_norm", y, {x, weight},

@@ -3,7 +3,13 @@
 #include <cmath>
 #include <complex>
 
+#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/rotary.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/concat.h>
+#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/slice.h>
 
 namespace braid {
 namespace {
@@ -53,6 +59,16 @@ Tensor rotate(const Tensor& stored, const Angles& by, bool inverse) {
   return y.to(stored.dtype());
 }
 
+Var composed(const Var& x, const Angles& by) {
+  const std::int64_t pairs = x.size(3) / 2;
+  const Shape split = by.halves ? Shape{2, pairs} : Shape{pairs, 2};
+  const int axis = by.halves ? -2 : -1;
+  const Var v = reshape(detail::widened(x), x.shape().without(-1).concat(split));
+  const Var a = select(v, axis, 0), b = select(v, axis, 1);
+  const Var cosine = by.cosine.expand_dims(1), sine = by.sine.expand_dims(1);
+  return cast(reshape(stack({a * cosine - b * sine, a * sine + b * cosine}, axis), x.shape()), x.dtype());
+}
+
 }  // namespace
 
 Var rotary_embedding(const Var& x, double base, std::int64_t offset, RotaryLayout layout) {
@@ -60,6 +76,7 @@ Var rotary_embedding(const Var& x, double base, std::int64_t offset, RotaryLayou
               "rotary_embedding: x must have shape [B, T, H, D] with an even D but has {}", x.shape());
   check_value(base > 0, "rotary_embedding: base must be positive but is {}", base);
   const Angles by = angles(x.size(1), x.size(3) / 2, base, offset, layout, compute_dtype(x.dtype()));
+  if (Composed::active()) return composed(x, by);
   return record("rotary_embedding", rotate(x.value().contiguous(), by, false), {x},
                 [by](const Tensor& dy) { return rotate(dy.contiguous(), by, true); });
 }

@@ -1,8 +1,14 @@
 #include <braid/autograd/ops/softmax.h>
 
+#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/kernels/softmax.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/exp.h>
+#include <braid/autograd/ops/log.h>
+#include <braid/autograd/ops/sum.h>
 
 namespace braid {
 namespace {
@@ -23,11 +29,23 @@ Tensor map_rows(const char* op, const RowsAlong& along, Choose choose, const Inp
   return run(along.lay_out(inputs)...);
 }
 
+Var composed_softmax(const Var& x, const Axes& axes) {
+  const Var e = exp(x - detail::largest(x.value(), axes));
+  return e / sum(e, axes, true);
+}
+
+Var composed_log_softmax(const Var& x, const Axes& axes) {
+  const Var shifted = x - detail::largest(x.value(), axes);
+  return shifted - log(sum(exp(shifted), axes, true));
+}
+
 }  // namespace
 
 Var softmax(const Var& x, const Axes& axes) {
   if (x.dtype() == DType::bf16) return detail::in_f32([&](const Var& wide) { return softmax(wide, axes); }, x);
+  check_floating("softmax", x.dtype());
   const RowsAlong along("softmax", x.shape(), axes);
+  if (Composed::active()) return composed_softmax(x, axes);
   Tensor y = map_rows(
       "softmax", along, [](auto kernels) { return kernels.softmax; }, x.value());
   return record("softmax", y, {x}, [along, y](const Tensor& dy) {
@@ -38,7 +56,9 @@ Var softmax(const Var& x, const Axes& axes) {
 
 Var log_softmax(const Var& x, const Axes& axes) {
   if (x.dtype() == DType::bf16) return detail::in_f32([&](const Var& wide) { return log_softmax(wide, axes); }, x);
+  check_floating("log_softmax", x.dtype());
   const RowsAlong along("log_softmax", x.shape(), axes);
+  if (Composed::active()) return composed_log_softmax(x, axes);
   Tensor y = map_rows(
       "log_softmax", along, [](auto kernels) { return kernels.log_softmax; }, x.value());
   return record("log_softmax", y, {x}, [along, y](const Tensor& dy) {

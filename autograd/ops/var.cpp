@@ -3,11 +3,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include <braid/autograd/composed.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/sum.h>
 #include <braid/core/map.h>
 
 namespace braid {
 namespace {
+
+/// The number of elements that each result is made of.
+double count(const char* op, const Shape& x, const Axes& axes) {
+  const std::int64_t results = reduced_shape(op, x, axes, true).numel();
+  return static_cast<double>(x.numel()) / static_cast<double>(std::max<std::int64_t>(results, 1));
+}
 
 struct Spread {
   Tensor variance;  // with the axes kept
@@ -17,9 +27,7 @@ struct Spread {
 
 /// Takes the mean off twice: what the first one, rounded, leaves of it may be as large as the deviations.
 Spread forward(const char* op, const Tensor& x, const Axes& axes, double correction) {
-  const Shape kept = reduced_shape(op, x.shape(), axes, true);
-  const double n = static_cast<double>(x.numel()) / static_cast<double>(std::max<std::int64_t>(kept.numel(), 1));
-  const double divisor = std::max(n - correction, 0.0);
+  const double n = count(op, x.shape(), axes), divisor = std::max(n - correction, 0.0);
   auto center = [n](auto x, auto sum) { return x - sum / static_cast<decltype(x)>(n); };
   Tensor centered = x;
   for (int i = 0; i < 2; ++i) centered = map(op, center, centered, reduce_sum(centered, axes, true, op));
@@ -28,11 +36,19 @@ Spread forward(const char* op, const Tensor& x, const Axes& axes, double correct
   return {map(op, divide, reduce_sum(map(op, square, centered), axes, true)), centered, divisor};
 }
 
+Var composed(const char* op, const Var& x, const Axes& axes, bool keep_dims, double correction) {
+  Var centered = x;
+  for (int i = 0; i < 2; ++i) centered = centered - mean(centered, axes, true);
+  return sum(centered * centered, axes, keep_dims) / std::max(count(op, x.shape(), axes) - correction, 0.0);
+}
+
 }  // namespace
 
 Var var(const Var& x, const Axes& axes, bool keep_dims, double correction) {
   if (x.dtype() == DType::bf16)
     return detail::in_f32([&](const Var& wide) { return var(wide, axes, keep_dims, correction); }, x);
+  check_floating("var", x.dtype());
+  if (Composed::active()) return composed("var", x, axes, keep_dims, correction);
   const Spread spread = forward("var", x.value(), axes, correction);
   const Tensor y = spread.variance.reshape(reduced_shape("var", x.shape(), axes, keep_dims));
   // dx = dy 2 (x - mean) / divisor
@@ -46,6 +62,8 @@ Var var(const Var& x, const Axes& axes, bool keep_dims, double correction) {
 Var stddev(const Var& x, const Axes& axes, bool keep_dims, double correction) {
   if (x.dtype() == DType::bf16)
     return detail::in_f32([&](const Var& wide) { return stddev(wide, axes, keep_dims, correction); }, x);
+  check_floating("stddev", x.dtype());
+  if (Composed::active()) return detail::root(composed("stddev", x, axes, keep_dims, correction));
   const Spread spread = forward("stddev", x.value(), axes, correction);
   const Tensor y = map(
       "stddev", [](auto v) { return std::sqrt(v); }, spread.variance);

@@ -38,6 +38,8 @@
 #include <braid/core/storage.h>
 #include <braid/core/tensor.h>
 #include <braid/core/utf8.h>
+#include <braid/dist/accumulate.h>
+#include <braid/dist/communicator.h>
 #include <braid/mhc/connection.h>
 #include <braid/mhc/connections/history/constraint.h>
 #include <braid/mhc/connections/history/history_buffer.h>

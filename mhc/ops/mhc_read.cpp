@@ -256,7 +256,7 @@ LayerRead read_maps(const SinglePassMaps& m, StreamState& streams) {
   return {.u = read_streams(read_by, x), .maps = maps, .x = x, .deferred = false};
 }
 
-Var normalized_products(const MHCMaps& m, const Var& x) {
+Var detail::normalized_products(const MHCMaps& m, const Var& x) {
   check_params(m, x);
   const Shape lead = lead_of(x.shape());
   const Var flat = cast(reshape(x, {lead.numel(), m.phi.size(0)}), m.phi.dtype());
@@ -267,7 +267,7 @@ Var normalized_products(const MHCMaps& m, const Var& x) {
 StreamMaps compose_maps(const MHCMaps& m, const Var& x) {
   const Composed scope(Composed::Ops::connections);
   const std::int64_t n = m.mixing.n();
-  const Var h = normalized_products(m, x);  // alpha = 1
+  const Var h = detail::normalized_products(m, x);  // alpha = 1
   const auto logits = [&](std::int64_t map, std::int64_t begin, std::int64_t end) {
     return slice(m.alpha, 0, map, map + 1) * slice(h, -1, begin, end) + slice(m.bias, 0, begin, end);
   };

@@ -7,8 +7,8 @@ namespace braid::mhc {
 /// The parameters and settings of the dynamic maps of a hyper-connection on n streams:
 ///
 ///     h = alpha (x_flat phi) / r + bias,   r = sqrt(mean(x_flat^2) + eps),   columns of phi: pre n | post n | mixing
-///     H_pre = sigmoid(h_pre) + pre_eps     H_post = post_magnitude sigmoid(h_post) + post_eps    H_res =
-///     mixing(h_mixing)
+///     H_pre = sigmoid(h_pre) + pre_eps     H_post = post_magnitude sigmoid(h_post) + post_eps
+///     H_res = mixing(h_mixing)
 struct MHCMaps {
   Var phi;    ///< [n C, columns()]
   Var alpha;  ///< [groups()]: pre, post and, where it has logits, mixing
@@ -36,8 +36,10 @@ struct SinglePassMaps {
 /// The maps of x [..., n, C], composed of other ops. Throws ShapeError unless the parameters fit x.
 StreamMaps compose_maps(const MHCMaps& maps, const Var& x);
 
+namespace detail {
 /// (x_flat phi) / r, composed of other ops: [..., columns()]. Throws as compose_maps().
 Var normalized_products(const MHCMaps& maps, const Var& x);
+}  // namespace detail
 
 /// The pending write, the maps and the read by them in one pass over the streams, with the next write deferred
 /// (arXiv:2512.24880, 4.3). Only z = x_flat phi, r and the maps are saved beside the streams, and of a chain of these

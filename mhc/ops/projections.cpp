@@ -8,8 +8,11 @@
 
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/softmax.h>
+#include <braid/autograd/ops/sum.h>
+#include <braid/autograd/ops/where.h>
 #include <braid/core/map.h>
 #include <braid/core/reduce.h>
+#include <braid/mhc/mixings/composed.h>
 #include <braid/mhc/ops/sinkhorn.h>
 
 namespace braid::mhc {
@@ -55,6 +58,14 @@ Tensor project_lines(const Tensor& input) {
   });
 }
 
+/// On the support S of the projection, `v - (sum of v over S - 1) / |S|`; 0 elsewhere.
+Var composed_projection(const Var& v) {
+  const Tensor support = project_lines(v.value());
+  auto one = [](auto y) { return y > 0 ? y / y : y * 0; };
+  const Tensor count = reduce_sum(map("simplex_projection", one, support), {-1}, true);
+  return where(support, v - (sum(where(support, v, 0.0), {-1}, true) - 1) / count, 0.0);
+}
+
 /// On the support S of y, `dv = dy - mean of dy over S`; 0 elsewhere.
 Tensor project_lines_vjp(const Tensor& dy, const Tensor& y) {
   const Tensor support = map(
@@ -89,6 +100,8 @@ Var doubly_stochastic(const Var& logits, double temperature, int iterations) {
 Var simplex_projection(const Var& v) {
   check_shape(v.rank() >= 1 && v.size(-1) >= 1, "simplex_projection: v must have shape [..., n] with n >= 1 but has {}",
               v.shape());
+  check_floating("simplex_projection", v.dtype());
+  if (composed()) return composed_projection(v);
   Tensor y = project_lines(v.value());
   return record("simplex_projection", y, {v}, [y](const Tensor& dy) { return project_lines_vjp(dy, y); });
 }

@@ -27,7 +27,7 @@ Var WeightedHead::operator()(Streams x) const {
                      .pre_eps = settings.hc_eps,
                      .reads_only = true};
   if (!settings.softmax) return x.read(maps);
-  return read_streams(softmax(scale * normalized_products(maps, x.settle()) + base), x.settle());
+  return read_streams(softmax(scale * detail::normalized_products(maps, x.settle()) + base), x.settle());
 }
 
 }  // namespace braid::mhc

@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/attention.h>
 
+#include <braid/autograd/composed.h>
 #include <braid/autograd/ops.h>
 #include <braid/core/parallel.h>
 #include <tests/autograd/ops/support.h>
@@ -43,23 +44,8 @@ Tensor seen(const Sizes& n, const AttentionOptions& o) {
   return all;
 }
 
-/// The op composed of others. Hidden scores are far below all others, and hidden weights zero.
-Var composed(const Sizes& n, std::span<const Var> x, const AttentionOptions& o, const Tensor& visible) {
-  const DType dtype = x[0].dtype();
-  const Var grouped = reshape(x[0], {n.batch, n.queries, n.key_heads, n.heads / n.key_heads, n.depth});
-  const double scale = o.scale == 0 ? 1 / std::sqrt(static_cast<double>(n.depth)) : o.scale;
-  Var scores = scale * reshape(einsum("btkgd,bskd->bkgts", {grouped, x[1]}), n.scores());
-  if (o.mask.defined() && o.mask.dtype() != DType::i32)
-    scores = scores + map(
-                          "finite", [](auto m) { return std::isinf(m) ? decltype(m){0} : m; }, o.mask);
-  Var weights = where(visible, softmax(where(visible, scores, Var(full(Shape{}, -1e9, dtype)))), 0.0);
-  if (o.dropout > 0) weights = dropout(weights, o.dropout, Rng(kSeed).split());
-  const Var by_group = reshape(weights, {n.batch, n.key_heads, n.heads / n.key_heads, n.queries, n.keys});
-  return reshape(einsum("bkgts,bskd->btkgd", {by_group, x[2]}), n.q());
-}
-
-/// The op with the dropout that the composed one has.
-Var fused(std::span<const Var> x, AttentionOptions o) {
+/// The op with a dropout of its own.
+Var seeded(std::span<const Var> x, AttentionOptions o) {
   Rng rng(kSeed);
   o.rng = &rng;
   return attention(x[0], x[1], x[2], o);
@@ -102,20 +88,36 @@ std::vector<AttentionOptions> all_options(const Sizes& n, DType dtype) {
           {.window = 9, .scale = -0.05, .mask = some({b, h, tq, tk}), .dropout = 0.1}};
 }
 
-/// The fused op and the composed one, values and gradients.
-void expect_twins(const Sizes& n, const AttentionOptions& o, DType dtype, double tolerance) {
+/// The values and gradients of the fused form and of the composed one.
+void expect_equal_forms(const Sizes& n, const AttentionOptions& o, DType dtype, double tolerance) {
   const auto inputs = n.inputs(dtype);
   const std::vector<Var> x(inputs.begin(), inputs.end());
-  const Tensor visible = seen(n, o);
-  expect_close(fused(x, o).value(), composed(n, x, o, visible).value(), tolerance);
+  const auto composed = [&](std::span<const Var> v) {
+    const Composed scope;
+    return seeded(v, o);
+  };
+  expect_close(seeded(x, o).value(), composed(x).value(), tolerance);
   const Tensor dy = normal(n.q(), 4, dtype);
-  const auto actual = gradients([&](auto v) { return fused(v, o); }, inputs, dy);
-  const auto expected = gradients([&](auto v) { return composed(n, v, o, visible); }, inputs, dy);
+  const auto actual = gradients([&](auto v) { return seeded(v, o); }, inputs, dy);
+  const auto expected = gradients(composed, inputs, dy);
   for (std::size_t i = 0; i < 3; ++i) expect_close(actual[i], expected[i], 10 * tolerance);
 }
 
+// Scores of 0 give equal weights to all keys that are seen.
+TEST(Attention, SeesTheKeysThatItsOptionsName) {
+  const Sizes n{2, 5, 7, 4, 2, 7};
+  const Tensor v = eye(7, DType::f64).expand_dims(1).broadcast_to(n.k());
+  for (const AttentionOptions& o : all_options(n, DType::f64)) {
+    if (o.dropout > 0 || (o.mask.defined() && o.mask.dtype() != DType::i32)) continue;
+    const Var visible = cast(seen(n, o), DType::f64);
+    const Var weights = visible / maximum(sum(visible, {-1}, true), ones({}, DType::f64));
+    const Tensor y = attention(zeros(n.q(), DType::f64), zeros(n.k(), DType::f64), v, o);
+    expect_close(y, permute(weights, {0, 2, 1, 3}).value(), 1e-15);
+  }
+}
+
 // Lengths around the blocks of 64 rows and their tiles.
-TEST(Attention, IsTheComposedOpForAllOptionsAtAllLengths) {
+TEST(Attention, IsItsComposedFormForAllOptionsAtAllLengths) {
   for (const std::int64_t queries : {0, 1, 63, 65, 130})
     for (const std::int64_t keys : {0, 1, 63, 65, 130})
       for (const std::int64_t key_heads : {1, 2, 4}) {
@@ -124,26 +126,26 @@ TEST(Attention, IsTheComposedOpForAllOptionsAtAllLengths) {
         for (std::size_t i = 0; i < options.size(); ++i) {
           SCOPED_TRACE(::testing::Message()
                        << queries << " queries, " << keys << " keys, " << key_heads << " heads, option " << i);
-          expect_twins(n, options[i], DType::f64, 1e-12);
+          expect_equal_forms(n, options[i], DType::f64, 1e-12);
         }
       }
 }
 
 // Depths around vectors, in f32 as well.
-TEST(Attention, IsTheComposedOpForAllDepths) {
+TEST(Attention, IsItsComposedFormForAllDepths) {
   for (const std::int64_t depth : {1, 5, 16, 20, 32, 64, 128, 256, 300}) {
     const Sizes n{2, 70, 75, 2, 1, depth};
     const auto options = all_options(n, DType::f32);
     for (std::size_t i = 0; i < options.size(); ++i) {
       SCOPED_TRACE(::testing::Message() << "depth " << depth << ", option " << i);
-      expect_twins(n, options[i], DType::f32, 5e-6);
-      if (!options[i].mask.defined()) expect_twins(n, options[i], DType::f64, 1e-12);
+      expect_equal_forms(n, options[i], DType::f32, 5e-6);
+      if (!options[i].mask.defined()) expect_equal_forms(n, options[i], DType::f64, 1e-12);
     }
   }
 }
 
 // Queries, keys and dy that fill vectors and tiles are read where they lie.
-TEST(Attention, IsTheComposedOpWhereRowsFillTiles) {
+TEST(Attention, IsItsComposedFormWhereRowsFillTiles) {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     const TargetGuard guard(target);
     for (const Sizes& n : {Sizes{1, 64, 128, 2, 2, 16}, Sizes{2, 136, 136, 3, 3, 32}})
@@ -151,8 +153,8 @@ TEST(Attention, IsTheComposedOpWhereRowsFillTiles) {
            {AttentionOptions{}, {.window = 9}, {.mask = bias({n.queries, 1}, DType::f64), .dropout = 0.3}}) {
         SCOPED_TRACE(::testing::Message()
                      << hwy::TargetName(target) << ", depth " << n.depth << ", window " << o.window);
-        expect_twins(n, o, DType::f64, 1e-12);
-        if (!o.mask.defined()) expect_twins(n, o, DType::f32, 5e-6);
+        expect_equal_forms(n, o, DType::f64, 1e-12);
+        if (!o.mask.defined()) expect_equal_forms(n, o, DType::f32, 5e-6);
       }
   }
 }
@@ -160,7 +162,7 @@ TEST(Attention, IsTheComposedOpWhereRowsFillTiles) {
 TEST(Attention, GradientsPassGradcheck) {
   for (const Sizes& n : {Sizes{1, 5, 7, 4, 2, 3}, Sizes{2, 7, 4, 2, 2, 5}, Sizes{1, 66, 66, 1, 1, 2}})
     for (const AttentionOptions& o : all_options(n, DType::f64))
-      expect_gradients([&](auto x) { return fused(x, o); }, n.inputs());
+      expect_gradients([&](auto x) { return seeded(x, o); }, n.inputs());
 }
 
 /// The result for queries [begin, end), which are the last of that many, and the keys up to there.
@@ -274,7 +276,7 @@ TEST(Attention, TakesADrawForDropoutOnly) {
 
 TEST(Attention, GivesTheSameBitsForAnyNumberOfThreads) {
   for (const Sizes& n : {Sizes{2, 200, 200, 2, 2, 16}, Sizes{1, 130, 300, 6, 2, 8}, Sizes{1, 1, 500, 4, 2, 64}})
-    expect_same_bits_on_any_threads([](auto x) { return fused(x, {.dropout = 0.2}); }, n.inputs(DType::f32));
+    expect_same_bits_on_any_threads([](auto x) { return seeded(x, {.dropout = 0.2}); }, n.inputs(DType::f32));
 }
 
 template <class E>

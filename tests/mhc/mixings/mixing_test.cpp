@@ -184,7 +184,7 @@ TEST(Mixing, SaysWhichNamesAndSizesThereAre) {
               ThrowsMessage<ValueError>(HasSubstr("Mixing: name must be one of sinkhorn, ")));
   EXPECT_THAT([] { Mixing("sinkhorn", 0); }, ThrowsMessage<ValueError>("Mixing: streams must be >= 1 but is 0"));
   EXPECT_THAT([] { Mixing("kronecker", 3); },
-              ThrowsMessage<ValueError>("Mixing: kronecker is there for n = 1, 2, 4, 8, .. but n is 3"));
+              ThrowsMessage<ValueError>("Mixing: kronecker supports n = 1, 2, 4, 8, .. but n is 3"));
   EXPECT_THAT([] { Mixing("circulant", 4, {.gamma = 2}); },
               ThrowsMessage<ValueError>("Mixing: gamma must be in [0, 1] but is 2"));
   EXPECT_THAT([] { Mixing("orthostochastic", 4, {.block = 65}); },
