@@ -7,7 +7,7 @@
 #include <braid/core/files/checksum.h>
 #include <braid/core/files/file_system.h>
 #include <braid/core/files/safetensors.h>
-#include <braid/core/files/safetensors_header.h>
+#include <braid/core/utf8.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/subset.h>
 
@@ -22,7 +22,6 @@ namespace braid::train_lm {
 namespace {
 
 namespace fs = std::filesystem;
-using detail::excerpt;
 
 void check_instruction_set(const std::string& earlier, const Config& config) {
   const std::string now = examples::instruction_set(config.training.dtype);
@@ -59,7 +58,7 @@ examples::TrainerState restored(const Checkpoint& saved, const examples::Trainer
 }
 
 void move_file(const fs::path& from, const fs::path& to) {
-  const bool done = detail::file_system().rename(from.c_str(), to.c_str()) == 0;
+  const bool done = file_system().rename(from.c_str(), to.c_str()) == 0;
   const int error = errno;
   check<FileError>(done, "{}: cannot become {}: {}", from.string(), to.filename().string(), std::strerror(error));
 }

@@ -226,7 +226,7 @@ void introduce(const Config& config, const Folder& folder, const Corpus& corpus,
     examples::say(
         "bf16: products by {}{}\n", bf16_products(),
         bf16_products() == std::string_view("f32") ? ", this processor has none: half the memory, no faster" : "");
-  if (config.training.matmul_precision != MatmulPrecision::highest && braid::detail::parts_of_f32() == 0)
+  if (config.training.matmul_precision != MatmulPrecision::highest && braid::bf16_terms_per_f32() == 0)
     examples::say("--matmul-precision {}: f32's own products, for which this processor has nothing faster\n",
                   name(config.training.matmul_precision));
   examples::say("text: {} {} of {}; {} held out. Results: {}\n", corpus.size(), corpus.vocabulary().unit(),

@@ -6,7 +6,7 @@
 #include <hwy/foreach_target.h>
 
 #include <braid/core/kernels/dispatch-inl.h>
-#include <braid/core/kernels/erfc-inl.h>
+#include <braid/core/kernels/math-inl.h>
 #include <braid/core/kernels/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
