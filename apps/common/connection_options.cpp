@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 using Kind = mhc::ConnectionKind;
@@ -41,7 +41,8 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
                  "mhc, manifold, mhc-layer, deepseek-v4, single-pass: normalizations")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--mixing", o.mixing, "mhc: how H_res is computed from its logits: sinkhorn, newton, ..; docs/mixings.md")
+  app.add_option("--mixing", o.mixing,
+                 "mhc: how H_res is computed from its logits: sinkhorn, newton, ..; docs/mixings.md")
       ->capture_default_str();
   app.add_option(
          "--phi-std", o.phi_std,
@@ -140,4 +141,4 @@ ConnectionOptions connection_options(const nlohmann::json& json) {
   return o;
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

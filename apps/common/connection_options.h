@@ -10,7 +10,7 @@ namespace CLI {
 class App;
 }
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// mhc::ConnectionConfig as command-line flags: choices are names.
 struct ConnectionOptions {
@@ -41,4 +41,4 @@ ConnectionOptions connection_options(const nlohmann::json& json);
 /// The kind, under the key "connection", and the settings that apply to it.
 nlohmann::ordered_json to_json(const ConnectionOptions& options);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

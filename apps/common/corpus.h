@@ -12,7 +12,7 @@
 #include "token_file.h"
 #include "vocabulary.h"
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// Inputs and the ids that follow them, both [batch, context] i32.
 struct Batch {
@@ -69,4 +69,4 @@ std::string read_text(const std::filesystem::path& path);
 /// characters without a tokenizer. Throws what the constructors, TokenFile and Tokenizer do.
 Corpus read_corpus(const std::filesystem::path& text, const std::filesystem::path& tokenizer, std::int64_t context);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -4,7 +4,7 @@
 #include <braid/dist/communicator.h>
 #include <braid/nn/saving.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
 // Collective: every rank calls these, in the same order.
 
@@ -13,4 +13,4 @@ std::vector<std::vector<double>> gather(dist::Communicator& ranks, const std::ve
 /// The tensors of rank 0; those of the other ranks are ignored.
 nn::NamedTensors broadcast(dist::Communicator& ranks, const nn::NamedTensors& tensors);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

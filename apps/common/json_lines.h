@@ -7,7 +7,7 @@
 
 #include <braid/core/files/output_file.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// A file with one JSON object per line. Each line is passed to the system at once, but not synced to the disk before
 /// sync_json_lines: a power cut may lose lines.
@@ -21,7 +21,7 @@ class JSONLines {
   void append_lines(const std::string& lines);
 
  private:
-  detail::OutputFile file_;
+  OutputFile file_;
 };
 
 /// Syncs all JSONLines and TensorBoard files of a folder to the disk. Throws FileError when one cannot be synced.
@@ -38,4 +38,4 @@ struct KeptLines {
 /// with an integer step; the message has its number.
 KeptLines json_lines_until(const std::filesystem::path& path, std::int64_t step);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

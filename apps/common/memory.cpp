@@ -8,7 +8,7 @@
 
 #include <braid/core/error.h>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
@@ -60,4 +60,4 @@ void check_memory(const TrainingSizes& sizes) {
   check_memory("a model and batches of these sizes", least_bytes(sizes));
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string>
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// The sizes that determine the memory of training a transformer.
 struct TrainingSizes {
@@ -17,4 +17,4 @@ void check_memory(const std::string& what, double bytes);
 /// parameter (value, gradient and two moments) and what the simplest layers save for the backward pass.
 void check_memory(const TrainingSizes& sizes);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

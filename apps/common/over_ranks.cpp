@@ -14,7 +14,7 @@
 
 #include "run_main.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 /// The number of ranks that the launcher reports: mpirun of Open MPI, of MPICH and its derivatives, or srun.
@@ -58,4 +58,4 @@ int over_ranks(std::string_view program, const std::function<int(const std::shar
   }
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

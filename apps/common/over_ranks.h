@@ -5,7 +5,7 @@
 
 #include <braid/dist/communicator.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// Runs `body` on the ranks that an MPI launcher started, or on this process alone, and returns its exit code. Only
 /// rank 0 writes to stdout. When a rank throws, all end with the exit code and the line that run_main has for the
@@ -13,4 +13,4 @@ namespace braid::examples {
 /// started several ranks but this program was built without MPI.
 int over_ranks(std::string_view program, const std::function<int(const std::shared_ptr<dist::Communicator>&)>& body);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// Writes to stdout and flushes. A failure does not stop the program; run_main reports it at the end.
 void say(const std::string& text);
@@ -48,4 +48,4 @@ class Progress {
 /// `3m05s`, `42s`, `1h02m`.
 std::string human_duration(double seconds);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

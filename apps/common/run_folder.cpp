@@ -15,7 +15,7 @@
 
 #include "run_main.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 /// Returns 0, or the errno of locking the file: EWOULDBLOCK when another process still holds it after a moment.
@@ -62,4 +62,4 @@ FolderLock::FolderLock(const fs::path& folder)
   remove_temporary_files(folder);
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -1,7 +1,7 @@
 #pragma once
 #include <filesystem>
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// Throws FileError or ValueError when `folder`, the value of --out, cannot be made or written to. Writes nothing.
 void check_results_folder(const std::filesystem::path& folder);
@@ -27,4 +27,4 @@ class FolderLock {
   Descriptor file_;
 };
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -19,7 +19,7 @@
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul_precision.h>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -82,8 +82,8 @@ std::string instruction_set(DType dtype) {
   const std::int64_t targets = hwy::SupportedTargets();
   std::string text = hwy::TargetName(targets & -targets);  // the best one is the lowest bit
   if (dtype == DType::bf16) text += fmt::format(", bf16 by {}", bf16_products());
-  if (const int parts = braid::detail::parts_of_f32(); parts > 0)
-    text += fmt::format(", f32 as {} bf16 by {}", parts, bf16_products());
+  if (const int terms = bf16_terms_per_f32(); terms > 0)
+    text += fmt::format(", f32 as {} bf16 by {}", terms, bf16_products());
   return text;
 }
 
@@ -127,4 +127,4 @@ bool run_plot_script(const std::string& script, const fs::path& in, const fs::pa
   return run_script(script, {in.string(), out.string()}, "/usr/bin/python3 with matplotlib");
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -7,7 +7,7 @@
 
 #include <braid/core/dtype.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// The folder of the running program.
 std::filesystem::path program_folder();
@@ -32,4 +32,4 @@ bool run_script(const std::string& script, const std::vector<std::string>& argum
 /// Runs a script that draws with matplotlib, as `SCRIPT in out`.
 bool run_plot_script(const std::string& script, const std::filesystem::path& in, const std::filesystem::path& out);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

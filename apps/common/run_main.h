@@ -10,7 +10,7 @@ namespace CLI {
 class App;
 }
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// The loss, gradients or weights of a run are no longer finite.
 struct NonFiniteError : Error {
@@ -45,4 +45,4 @@ void add_matmul_precision(CLI::App& app, MatmulPrecision& precision);
 /// Throws ValueError unless `text`, the value of `option`, is UTF-8, as the files are that it is written to.
 void check_utf8(std::string_view option, std::string_view text);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

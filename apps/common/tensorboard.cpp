@@ -13,7 +13,7 @@
 #include "event.pb.h"
 #include "read_file.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -110,4 +110,4 @@ std::string events_until(const fs::path& path, std::int64_t step) {
   return kept;
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -7,7 +7,7 @@
 
 #include <braid/core/files/output_file.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// Numbers by the names under which TensorBoard shows them: `loss/train`.
 using Scalars = std::vector<std::pair<std::string, double>>;
@@ -24,11 +24,11 @@ class EventFile {
   void append(std::int64_t step, const Scalars& scalars);
 
  private:
-  detail::OutputFile file_;
+  OutputFile file_;
 };
 
 /// The records of a file whose steps are at most `step`, without an incomplete last one, which a killed program leaves.
 /// Throws FileError when the file cannot be read or a record is damaged; the message has the byte where it starts.
 std::string events_until(const std::filesystem::path& path, std::int64_t step);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -14,7 +14,7 @@
 
 #include <braid/core/error.h>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 256 * sizeof(std::int32_t);
@@ -94,4 +94,4 @@ std::int32_t* TokenFile::copy(std::int64_t start, std::int64_t count, std::int32
 
 std::string_view TokenFile::bytes() const { return {mapping_->start, mapping_->size}; }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

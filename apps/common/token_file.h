@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// A file of token ids, mapped into memory, so that only what is read is loaded. Two formats, both little-endian:
 /// nanoGPT's, uint16 without a header; and llm.c's, after a header of 256 int32: the magic number 20240520 with
@@ -30,4 +30,4 @@ class TokenFile {
   bool wide_ = false;  // uint32
 };
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -13,7 +13,7 @@
 #include "exchange.h"
 #include "memory.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
@@ -151,4 +151,4 @@ std::vector<mhc::ConnectionStats> Trainer::telemetry() const {
   return telemetry.connections();
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -18,7 +18,7 @@
 #include "connection_options.h"
 #include "corpus.h"
 
-namespace braid::examples {
+namespace braid::apps {
 
 using Model = nn::Transformer<mhc::Connection>;
 
@@ -104,4 +104,4 @@ class Trainer {
   nn::Schedule learning_rate_;
 };
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// Decodes UTF-8 in pieces, which may end inside a character. Each maximal subpart of an invalid sequence becomes one
 /// U+FFFD, as Unicode recommends.
@@ -20,4 +20,4 @@ class UTF8Stream {
 /// Decodes a whole text at once.
 std::string valid_utf8(std::string_view bytes);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

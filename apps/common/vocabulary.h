@@ -10,7 +10,7 @@
 
 #include <braid/nn/text/tokenizer.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// The meaning of ids: characters (Unicode code points), the tokens of a tokenizer, or unknown (ids without a
 /// tokenizer).
@@ -50,4 +50,4 @@ class Vocabulary {
   std::int64_t size_ = 0;
 };
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -9,8 +9,8 @@ namespace braid::generate {
 
 /// A model and its vocabulary.
 struct LanguageModel {
-  examples::Model model;
-  examples::Vocabulary vocabulary;
+  apps::Model model;
+  apps::Vocabulary vocabulary;
   std::set<std::int32_t> ends;  ///< the ids that end a text
 };
 

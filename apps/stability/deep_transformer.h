@@ -36,7 +36,7 @@ class NextCharacter {
 
  private:
   TaskConfig sizes_;
-  examples::Corpus corpus_;
+  apps::Corpus corpus_;
 };
 
 }  // namespace braid::stability

@@ -5,8 +5,9 @@
 
 namespace braid::stability {
 
-/// Trains one run with AdamW, a linear warmup and then a constant learning rate, no clipping and no decay, and writes one
-/// JSON object per line: the settings, then each step, then the result. The lines depend on `config` and `run` alone.
+/// Trains one run with AdamW, a linear warmup and then a constant learning rate, no clipping and no decay, and writes
+/// one JSON object per line: the settings, then each step, then the result. The lines depend on `config` and `run`
+/// alone.
 ///
 /// A step's line describes the parameters before its update: loss and the norm of the whole gradient, and every
 /// probe_every steps and at the end "sublayers": for each the gradient's norm over its own weights, the root mean

@@ -140,7 +140,7 @@ class Scheduler {
   std::map<pid_t, const Job*> running_;
   Outcome outcome_;
   WaitingSignals signals_;
-  examples::Progress progress_;
+  apps::Progress progress_;
   Clock::time_point start_ = Clock::now();
 };
 

@@ -17,7 +17,7 @@ struct Config {
   std::string tokenizer;                   ///< empty: characters
   std::filesystem::path init;              ///< folder of the model to start from; empty: random weights
   std::shared_ptr<const SavedRun> origin;  ///< the model in `init`
-  examples::TrainerSettings training;
+  apps::TrainerSettings training;
   std::int64_t eval_every = 250, checkpoint_every = 250;
   std::int64_t telemetry_every = 0;  ///< 0: never
   bool tensorboard = false;          ///< write event files

@@ -43,9 +43,9 @@ bool has_checkpoint(const std::filesystem::path& folder);
 
 /// A model from which another run can start: that of a run, or a pretrained one.
 struct SavedRun {
-  examples::TrainerSettings training;  ///< connection, layers, channels, heads, context and architecture
-  std::string alphabet;                ///< empty when it reads tokens
-  std::string tokenizer_checksum;      ///< empty when it has no tokenizer
+  apps::TrainerSettings training;  ///< connection, layers, channels, heads, context and architecture
+  std::string alphabet;            ///< empty when it reads tokens
+  std::string tokenizer_checksum;  ///< empty when it has no tokenizer
   nn::NamedTensors parameters;
   std::int64_t step = 0;
   bool pretrained = false;  ///< whether it is a pretrained model, whose vocabulary is not known

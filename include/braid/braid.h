@@ -25,10 +25,10 @@
 #include <braid/core/files/output_file.h>
 #include <braid/core/files/regular_file.h>
 #include <braid/core/files/safetensors.h>
-#include <braid/core/files/safetensors_header.h>
 #include <braid/core/format.h>
 #include <braid/core/map.h>
 #include <braid/core/parallel.h>
+#include <braid/core/product.h>
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul.h>
 #include <braid/core/products/matmul_precision.h>
