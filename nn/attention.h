@@ -4,7 +4,7 @@
 #include <braid/autograd/ops/rotary_embedding.h>
 #include <braid/nn/kv_cache.h>
 #include <braid/nn/linear.h>
-#include <braid/nn/rms_norm.h>
+#include <braid/nn/norm.h>
 
 namespace braid::nn {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <braid/autograd/params.h>
-#include <braid/nn/pretrained/folder.h>
+#include <braid/nn/pretrained/detail/folder.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/transformer.h>
 

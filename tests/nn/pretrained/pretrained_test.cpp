@@ -278,7 +278,7 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
     TransformerConfig config;
     std::string from, to, complaint;
   };
-  const std::string only = ", the only one that braid does, but is ";
+  const std::string only = ", the only supported value, but is ";
   const std::vector<Wrong> all{
       {llama(), R"("rope_type": "default")", R"("rope_type": "llama3")",
        "rope_parameters: 'rope_type' must be 'default'" + only + "'llama3'"},
@@ -294,7 +294,7 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
        "'mlp_bias' must be false" + only + "true"},
       {llama(), R"("silu")", R"("gelu")", "'hidden_act' must be 'silu'" + only + "'gelu'"},
       {llama(), R"("attention_bias")", R"("quantization_config": {"bits": 4}, "attention_bias")",
-       "'quantization_config' must be absent, for braid does none, but is an object"},
+       "'quantization_config' must be absent, since quantized models are not supported, but is an object"},
       {qwen3(), R"("attention_bias")", R"("use_sliding_window": true, "attention_bias")",
        "'use_sliding_window' must be false" + only + "true"},
       {qwen3(), R"("attention_bias")", R"("layer_types": ["full_attention", "sliding_attention"], "attention_bias")",

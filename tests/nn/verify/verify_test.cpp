@@ -8,8 +8,8 @@
 
 #include <braid/autograd/ops.h>
 #include <braid/nn/attention.h>
-#include <braid/nn/layer_norm.h>
 #include <braid/nn/mlp.h>
+#include <braid/nn/norm.h>
 
 #include "tests/nn/module_checks.h"
 #include "tests/support.h"

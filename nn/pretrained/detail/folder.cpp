@@ -1,4 +1,4 @@
-#include <braid/nn/pretrained/folder.h>
+#include <braid/nn/pretrained/detail/folder.h>
 
 #include <algorithm>
 #include <map>
