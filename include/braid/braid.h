@@ -13,6 +13,7 @@
 #include <braid/autograd/tape.h>
 #include <braid/autograd/value_and_grad.h>
 #include <braid/autograd/verify/gradcheck.h>
+#include <braid/autograd/verify/verdict.h>
 #include <braid/core/batch_invariant.h>
 #include <braid/core/bfloat16.h>
 #include <braid/core/dlpack.h>
@@ -96,4 +97,5 @@
 #include <braid/nn/transformer.h>
 #include <braid/nn/verify/precision_report.h>
 #include <braid/nn/verify/recorded_case.h>
+#include <braid/nn/verify/relative_error.h>
 #include <braid/nn/verify/verify.h>

@@ -73,7 +73,7 @@ Tensor moved(const Tensor& x, const Tensor& direction, double t) {
 double dot(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return 0;
   const Tensor x = a.contiguous(), y = b.contiguous();
-  const auto product = [](double p, double q) { return q == 0 ? 0 : p * q; };  // NaN too where b does not go
+  const auto product = [](double p, double q) { return q == 0 ? 0 : p * q; };  // a may be NaN where b is 0
   return std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0, std::plus<>(),
                             product);
 }
@@ -95,7 +95,7 @@ void Movement::add(const Tensor& dy, const Tensor& above, const Tensor& y, const
   for (std::int64_t i = 0; i < weights.numel(); ++i) {
     const double stored = kEpsilon * std::max({std::abs(top[i]), std::abs(middle[i]), std::abs(bottom[i])});
     const double error = n == nullptr ? amplification * stored : std::max(stored, n[i]);
-    square_noise += w[i] * w[i] * error * error;  // also of what does not move: it may be too little to see
+    square_noise += w[i] * w[i] * error * error;  // also of elements that do not move: their moves may be rounded off
     if (top[i] == middle[i] && bottom[i] == middle[i]) continue;
     const double rise = w[i] * (top[i] - middle[i]), fall = w[i] * (middle[i] - bottom[i]);
     up += rise;

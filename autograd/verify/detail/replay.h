@@ -4,24 +4,24 @@
 #include <vector>
 
 #include <braid/autograd/detail/recording.h>
-#include <braid/autograd/verify/gradcheck.h>
+#include <braid/autograd/verify/verdict.h>
 
 namespace braid::detail {
 
-/// Runs a function again with every op cut off from the others: each gets the values of the recording, some of them
-/// moved, and what it computes is kept.
+/// Runs a function again with every op isolated from the others: each gets the values of the recording, some of them
+/// moved, and its results are kept.
 class Replay : public Probe {
  public:
-  /// `directions`: the values that move. `flowing`: those that go on as they are computed.
+  /// `directions`: of the values that move. `flowing`: the values that later ops get as computed.
   Replay(const Recording& base, const std::map<ValueId, Tensor>& directions, const std::set<ValueId>& flowing)
       : base_(base), directions_(directions), flowing_(flowing) {}
 
-  /// Evaluates f with the directions taken `t` times. Throws Error when f records other ops than before.
+  /// Evaluates f with each value moved by t * direction. Throws Error when f records other ops than before.
   void run(const GradcheckFunction& f, const std::vector<Tensor>& inputs, double t);
 
   const Tensor& computed(ValueId value) const { return computed_[value]; }
 
-  /// A constant input of an op that changed with what moved: a gradient that is lost.
+  /// A constant input of an op that changed with the moved values: its gradient is lost.
   struct Leak {
     std::size_t op, input;
   };

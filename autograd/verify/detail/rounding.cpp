@@ -12,8 +12,8 @@ namespace {
 
 using Sequence = std::array<double, 13>;
 
-/// The standard deviation of what is not smooth in values at equal distances, from the median of their fourth
-/// differences, of which a kink reaches less than half (More and Wild, SIAM J. Sci. Comput. 33, 2011).
+/// The standard deviation of the noise in values at equal distances, from the median of their fourth differences, fewer
+/// than half of which a kink affects (More and Wild, SIAM J. Sci. Comput. 33, 2011).
 double roughness(const Sequence& g, std::size_t apart) {
   std::array<double, 9> sizes{};
   const std::size_t count = g.size() - 4 * apart;
@@ -24,12 +24,12 @@ double roughness(const Sequence& g, std::size_t apart) {
   return sizes[count / 2] / (0.6745 * std::sqrt(70.0));
 }
 
-/// The distances of the values. They are to be far enough apart to show the stairs of a coarse rounding; where y bends
-/// at that distance, they come closer.
+/// The distances of the values. The first is far enough to show the steps of a coarse rounding; where y bends at that
+/// distance, the next smaller one counts.
 constexpr std::array kSteps{0x1p-10, 0x1p-24, 0x1p-40};
 constexpr double kBesideKinks = 0x1p-19;
 
-/// Fills in the errors that are still NaN and returns whether some are to be measured with smaller steps.
+/// Fills in the errors that are still NaN and returns whether some need smaller steps.
 bool measure(const std::array<Tensor, Sequence().size()>& y, bool last, Tensor& errors) {
   double* error = errors.mutable_data<double>();
   bool again = false;
@@ -38,7 +38,7 @@ bool measure(const std::array<Tensor, Sequence().size()>& y, bool last, Tensor& 
     Sequence g{};
     for (std::size_t i = 0; i < g.size(); ++i) g[i] = y[i].data<double>()[element];
     const double fine = roughness(g, 1);
-    // What bends shows 16 times as much at twice the distance; where it is NaN, y has left its domain.
+    // Curvature shows 16 times as much at twice the distance; NaN: y has left its domain.
     const bool unclear = std::isnan(fine) || roughness(g, 2) > 4 * fine;
     if (!unclear || last) error[element] = std::isnan(fine) ? 0 : fine;
     again |= unclear;
@@ -73,7 +73,7 @@ Tensor rounding_errors_beside_kinks(const std::function<Tensor(double t)>& y) {
   return errors;
 }
 
-void RoundsOtherwise::propagated(const RecordedOp&, std::vector<Tensor>& dxs) {
+void RoundsDifferently::propagated(const RecordedOp&, std::vector<Tensor>& dxs) {
   for (Tensor& dx : dxs)
     if (dx.defined() && dx.dtype() == DType::f64) dx = Tensor(dx * (1 + 0x1p-50 * rand(dx.shape(), rng_, DType::f64)));
 }

@@ -25,7 +25,7 @@ using testing::StartsWith;
 /// The transformer block of examples/port_a_module.py, as PyTorch computed it.
 const RecordedCase& recorded_block() {
   static const RecordedCase recorded =
-      load_case(std::filesystem::path(__FILE__).parent_path() / "../../examples/port_a_module.safetensors");
+      load_case(std::filesystem::path(__FILE__).parent_path() / "../../../examples/port_a_module.safetensors");
   return recorded;
 }
 
