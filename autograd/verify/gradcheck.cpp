@@ -58,8 +58,13 @@ class Gradcheck {
       if (!identical(gradients_[i], again[i]))
         return !fails(fmt::format("the gradient of {} is not deterministic: two backward passes differ", names_[i]));
     measure_jumps(kJumpPoints);
-    noise_ = rounding_errors([&, line = through().all_inputs(rng_)](double t) { return evaluate(line, t); });
+    noise_ = noise_of_outputs();
     return true;
+  }
+
+  Tensor noise_of_outputs(bool beside_kinks = false) {
+    const Line line = through().all_inputs(rng_);
+    return rounding_errors([&](double t) { return evaluate(line, t); }, beside_kinks);
   }
 
   /// Measures how far gradients jump when inputs change in their last bits: by rounding, or at a kink, where the chain
@@ -182,9 +187,7 @@ class Gradcheck {
       measure_jumps(kManyJumpPoints);
       if (const CheckedDerivative checked = compare(line, noise_); checked.verdict != Verdict::wrong) return checked;
     }
-    if (!noise_beside_kinks_.defined())
-      noise_beside_kinks_ =
-          rounding_errors_beside_kinks([&, all = through().all_inputs(rng_)](double t) { return evaluate(all, t); });
+    if (!noise_beside_kinks_.defined()) noise_beside_kinks_ = noise_of_outputs(/*beside_kinks=*/true);
     return compare(line, noise_beside_kinks_);
   }
 

@@ -23,8 +23,8 @@ std::optional<TreePlace> place_in_tree(std::int64_t blocks, BlockRange node) {
 }
 
 void add_in_place(std::span<Tensor* const> sums, std::span<const Tensor* const> terms) {
-  check_shape(sums.size() == terms.size(), "add_in_place: {} sums need as many terms but there are {}", sums.size(),
-              terms.size());
+  check_shape(sums.size() == terms.size(), "add_in_place: {} sums need the same number of terms but there are {}",
+              sums.size(), terms.size());
   std::vector<Tensor> contiguous;
   for (std::size_t i = 0; i < sums.size(); ++i) {
     check_same_dtype("add_in_place", *sums[i], *terms[i]);

@@ -98,8 +98,8 @@ Verification verify(const RecordedCase& recorded, const CaseCall& call, const Ve
   const double tolerance = options.tolerance.value_or(default_tolerance(options.dtype));
   Verification verification = compare(converted, results, tolerance);
   if (!verification && !recorded.parts.empty()) {
-    const auto& first_wrong = outputs_agree(verification) ? first_wrong_gradient : first_wrong_part;
-    verification.message += "\n" + first_wrong(converted, trace, tolerance);
+    verification.message +=
+        fmt::format("\n{}", first_mismatch(converted, trace, tolerance, outputs_agree(verification)));
   }
   return verification;
 }

@@ -122,7 +122,7 @@ TEST(MultiHeadAttention, RejectsBadSettingsAndInputs) {
   expect_error<ValueError>([&] { MultiHeadAttention(8, 4, rng, {.head_size = 0}); },
                            "MultiHeadAttention: head_size must be at least 1 but is 0");
   expect_error<ValueError>([&] { MultiHeadAttention(6, 2, rng, {.rotary = true}); },
-                           "MultiHeadAttention: rotary needs an even number of channels per head but there are 3");
+                           "MultiHeadAttention: rotary positions need an even head_size but it is 3");
   expect_error<ShapeError>(
       [&] {
         MultiHeadAttention(8, 2, rng)(zeros({3, 8}));

@@ -74,7 +74,7 @@ std::string wrong_input(Trials& trials, std::size_t index, std::size_t input) {
 std::string accuse(Trials& trials, std::size_t index) {
   const Recording& base = trials.base();
   const Recording::Op& op = base.ops[index];
-  if (const auto leak = std::ranges::find(trials.leaks(), index, &Replay::Leak::op); leak != trials.leaks().end())
+  if (const auto leak = std::ranges::find(trials.leaks(), index, &Leak::op); leak != trials.leaks().end())
     return fmt::format(
         "no vjp is wrong: a gradient is lost at {}, whose input {} {} is a constant but depends on variables",
         place_of(base, index), leak->input, op.constants[leak->input].shape());

@@ -12,6 +12,15 @@ namespace {
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
+/// The sum of f over the elements where b is not 0; where it is 0, a may be NaN.
+template <class F>
+double sum_over(const Tensor& a, const Tensor& b, F f) {
+  if (!a.defined() || !b.defined()) return 0;
+  const Tensor x = a.contiguous(), y = b.contiguous();
+  const auto term = [f](double p, double q) { return q == 0 ? 0 : f(p, q); };
+  return std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0, std::plus<>(), term);
+}
+
 }  // namespace
 
 Tensor random_signs(const Shape& shape, Rng& rng) {
@@ -40,12 +49,6 @@ Tensor random_direction(const Tensor& x, Rng& rng) {
   return direction;
 }
 
-Tensor unit(const Shape& shape, std::int64_t flat) {
-  Tensor t = zeros(shape, DType::f64);
-  t.mutable_data<double>()[flat] = 1;
-  return t;
-}
-
 Tensor only(const Tensor& x, std::int64_t begin, std::int64_t end) {
   Tensor t = zeros(x.shape(), DType::f64);
   const Tensor all = x.contiguous();
@@ -71,19 +74,11 @@ Tensor moved(const Tensor& x, const Tensor& direction, double t) {
 }
 
 double dot(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return 0;
-  const Tensor x = a.contiguous(), y = b.contiguous();
-  const auto product = [](double p, double q) { return q == 0 ? 0 : p * q; };  // a may be NaN where b is 0
-  return std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0, std::plus<>(),
-                            product);
+  return sum_over(a, b, [](double p, double q) { return p * q; });
 }
 
 double root_square_sum(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return 0;
-  const Tensor x = a.contiguous(), y = b.contiguous();
-  const auto square = [](double p, double q) { return q == 0 ? 0 : p * p * q * q; };
-  return std::sqrt(
-      std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0, std::plus<>(), square));
+  return std::sqrt(sum_over(a, b, [](double p, double q) { return p * p * q * q; }));
 }
 
 void Movement::add(const Tensor& dy, const Tensor& above, const Tensor& y, const Tensor& below, const Tensor& noise_of,

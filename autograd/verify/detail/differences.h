@@ -21,9 +21,6 @@ Tensor scales(const Tensor& x);
 /// A direction in which each element moves by its scale.
 Tensor random_direction(const Tensor& x, Rng& rng);
 
-/// 1 at one element, 0 elsewhere.
-Tensor unit(const Shape& shape, std::int64_t flat);
-
 /// The elements from `begin` to `end` of x, row-major; 0 elsewhere.
 Tensor only(const Tensor& x, std::int64_t begin, std::int64_t end);
 

@@ -29,11 +29,12 @@ std::vector<Line> Lines::elements(std::size_t input, std::int64_t begin, std::in
   double largest = 0;
   for (const double g : gradients_[input].to_vector<double>())
     if (std::isfinite(g)) largest = std::max(largest, std::abs(g));
+  const Tensor one = ones(x.shape(), DType::f64);
   std::vector<Line> lines;
   for (std::int64_t i = begin; i < end; ++i) {
     const auto at = static_cast<std::size_t>(i);
     lines.push_back(
-        {names_[input], element_name(x.shape(), i), {{input, unit(x.shape(), i)}}, sizes[at], values[at], largest});
+        {names_[input], element_name(x.shape(), i), {{input, only(one, i, i + 1)}}, sizes[at], values[at], largest});
   }
   return lines;
 }

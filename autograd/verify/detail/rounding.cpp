@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include <braid/autograd/ops/arithmetic.h>
 
@@ -46,30 +47,17 @@ bool measure(const std::array<Tensor, Sequence().size()>& y, bool last, Tensor& 
   return again;
 }
 
-std::array<Tensor, Sequence().size()> values_at(const std::function<Tensor(double t)>& y, double step) {
-  std::array<Tensor, Sequence().size()> values;
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = y(static_cast<double>(i) * step).contiguous();
-  return values;
-}
-
-Tensor unknown(const Shape& shape) { return full(shape, std::numeric_limits<double>::quiet_NaN(), DType::f64); }
-
 }  // namespace
 
-Tensor rounding_errors(const std::function<Tensor(double t)>& y) {
+Tensor rounding_errors(const std::function<Tensor(double t)>& y, bool beside_kinks) {
+  const auto steps = beside_kinks ? std::span<const double>(&kBesideKinks, 1) : std::span<const double>(kSteps);
   Tensor errors;
-  for (const double step : kSteps) {
-    const auto values = values_at(y, step);
-    if (!errors.defined()) errors = unknown(values.front().shape());
-    if (!measure(values, step == kSteps.back(), errors)) break;
+  for (const double step : steps) {
+    std::array<Tensor, Sequence().size()> values;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = y(static_cast<double>(i) * step).contiguous();
+    if (!errors.defined()) errors = full(values[0].shape(), std::numeric_limits<double>::quiet_NaN(), DType::f64);
+    if (!measure(values, step == steps.back(), errors)) break;
   }
-  return errors;
-}
-
-Tensor rounding_errors_beside_kinks(const std::function<Tensor(double t)>& y) {
-  const auto values = values_at(y, kBesideKinks);
-  Tensor errors = unknown(values.front().shape());
-  measure(values, true, errors);
   return errors;
 }
 

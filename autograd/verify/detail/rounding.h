@@ -18,11 +18,9 @@ class RoundsDifferently : public Probe {
   Rng rng_;
 };
 
-/// The rounding error of each element of y(t), f64, near t = 0: the size of its part that is not smooth.
-Tensor rounding_errors(const std::function<Tensor(double t)>& y);
-
-/// The same from values close together, where kinks and poles at some distance do not look like rounding; steps of a
-/// coarse rounding that are wider than that distance are missed.
-Tensor rounding_errors_beside_kinks(const std::function<Tensor(double t)>& y);
+/// The rounding error of each element of y(t), f64, near t = 0: the size of its part that is not smooth. `beside_kinks`
+/// takes values close together, where kinks and poles at some distance do not look like rounding; it misses the steps
+/// of a coarse rounding that are wider than that distance.
+Tensor rounding_errors(const std::function<Tensor(double t)>& y, bool beside_kinks = false);
 
 }  // namespace braid::detail

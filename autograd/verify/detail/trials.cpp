@@ -2,11 +2,65 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include <braid/autograd/verify/detail/differences.h>
 #include <braid/autograd/verify/verdict.h>
 
 namespace braid::detail {
+
+/// Runs a function again with every op isolated from the others: each gets the values of the recording, some of them
+/// moved, and its results are kept.
+class Trials::Replay : public Probe {
+ public:
+  /// `directions`: of the values that move. `flowing`: the values that later ops get as computed.
+  Replay(const Recording& base, const Directions& directions, const std::set<ValueId>& flowing)
+      : base_(base), directions_(directions), flowing_(flowing) {}
+
+  /// Evaluates f with each value moved by t * direction. Throws Error when f records other ops than before.
+  void run(const GradcheckFunction& f, const std::vector<Tensor>& inputs, double t) {
+    t_ = t;
+    computed_.clear();
+    leaks_.clear();
+    Tape tape(this);
+    std::vector<Var> watched;
+    for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
+    f(watched);
+    check<Error>(computed_.size() == base_.makers.size(), "f recorded {} values at first but now {}",
+                 base_.makers.size(), computed_.size());
+  }
+
+  const Tensor& computed(ValueId value) const { return computed_[value]; }
+  const std::vector<Leak>& leaks() const { return leaks_; }
+
+  void recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) override {
+    const bool known = op.index < base_.ops.size() && std::string_view(base_.ops[op.index].name) == op.name &&
+                       base_.ops[op.index].results.size() == outputs.size();
+    check<Error>(known, "f records other ops when its values change, first '{}' (#{})", op.name, op.index);
+    const Recording::Op& before = base_.ops[op.index];
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!inputs[i].requires_grad() && inputs[i].value().defined() && before.constants[i].defined() &&
+          !identical(inputs[i].value(), before.constants[i]))
+        leaks_.push_back({op.index, i});
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const auto value = static_cast<ValueId>(op.first_output + i);
+      computed_.push_back(outputs[i]);
+      if (flowing_.contains(value)) continue;
+      const auto direction = directions_.find(value);
+      outputs[i] = direction == directions_.end() ? before.results[i] : moved(before.results[i], direction->second, t_);
+    }
+  }
+
+  bool opens_checkpoints() const override { return base_.opens_checkpoints(); }
+
+ private:
+  const Recording& base_;
+  const Directions& directions_;
+  const std::set<ValueId>& flowing_;
+  double t_ = 0;
+  std::vector<Tensor> computed_;
+  std::vector<Leak> leaks_;
+};
 
 /// What runs have shown of one trial.
 struct Trials::Course {

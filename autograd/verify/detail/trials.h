@@ -5,7 +5,7 @@
 
 #include <braid/autograd/derivative.h>
 #include <braid/autograd/detail/recording.h>
-#include <braid/autograd/verify/detail/replay.h>
+#include <braid/autograd/verify/verdict.h>
 #include <braid/core/random.h>
 
 namespace braid::detail {
@@ -28,6 +28,11 @@ struct Outcome {
   double analytic;
   Derivative numeric;
   Verdict verdict;
+};
+
+/// A constant input of an op that changed with the moved values: its gradient is lost.
+struct Leak {
+  std::size_t op, input;
 };
 
 /// An evaluation of f with its gradient, and trials of its ops.
@@ -53,9 +58,10 @@ class Trials {
     return run({trial}, directions).front().verdict == Verdict::wrong;
   }
   /// The constants that moved in any run.
-  const std::vector<Replay::Leak>& leaks() const { return leaks_; }
+  const std::vector<Leak>& leaks() const { return leaks_; }
 
  private:
+  class Replay;
   struct Course;
 
   bool defers(ValueId value) const { return writers_.contains(value); }
@@ -73,7 +79,7 @@ class Trials {
   Rng rng_;
   bool reached_ = false;
   std::map<ValueId, std::vector<std::size_t>> writers_;  // the ops that defer the cotangent of a value
-  std::vector<Replay::Leak> leaks_;
+  std::vector<Leak> leaks_;
 };
 
 }  // namespace braid::detail

@@ -118,8 +118,8 @@ class Mismatch {
         doubtful.clear();
         continue;
       }
-      // A later value may be the same by a vjp that is wrong, or a view that has its own share of the gradient: the
-      // parts before it tell.
+      // A later value may be equal because its vjp is wrong, or a view with its own share of the gradient: the parts
+      // before it decide.
       const std::string line = gradient_line(part, found.front());
       if (std::ranges::none_of(found, agrees)) return doubtful.empty() ? line : doubtful;
       doubtful = line;

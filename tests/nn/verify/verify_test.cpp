@@ -162,7 +162,7 @@ TEST(Verify, NamesTheLayerOfAMissingBias) {
 TEST(Verify, SaysWhenNoPartDiffers) {
   EXPECT_THAT(
       verify(recorded_block(), block(), [](const Block& b, const CaseInputs& in) { return run(b, in) * 2.0; }).message,
-      HasSubstr("\nnone of the 12 parts differs: look behind them"));
+      HasSubstr("\nnone of the 12 parts differs: the difference arises after them"));
 }
 
 TEST(Verify, NamesTheOpOfAWrongGradient) {
