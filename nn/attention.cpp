@@ -25,20 +25,18 @@ AttentionSettings detail::complete(const char* module, std::int64_t channels, in
 MultiHeadAttention::MultiHeadAttention(std::int64_t channels, int heads, Rng& rng, const AttentionSettings& chosen)
     : heads(heads),
       settings(detail::complete("MultiHeadAttention", channels, heads, chosen)),
-      q(channels, heads * *settings.head_size, rng, {settings.bias, settings.dtype}),
-      k(channels, *settings.kv_heads * *settings.head_size, rng, {settings.bias, settings.dtype}),
-      v(channels, *settings.kv_heads * *settings.head_size, rng, {settings.bias, settings.dtype}),
-      o(heads * *settings.head_size, channels, rng, {settings.bias, settings.dtype}) {
+      q(channels, heads * head_size(), rng, {settings.bias, settings.dtype}),
+      k(channels, *settings.kv_heads * head_size(), rng, {settings.bias, settings.dtype}),
+      v(channels, *settings.kv_heads * head_size(), rng, {settings.bias, settings.dtype}),
+      o(heads * head_size(), channels, rng, {settings.bias, settings.dtype}) {
   if (!settings.qk_norm) return;
-  q_norm.emplace(*settings.head_size, NormSettings{settings.norm_eps, settings.dtype});
+  q_norm.emplace(head_size(), NormSettings{settings.norm_eps, settings.dtype});
   k_norm = q_norm;
 }
 
 MultiHeadAttention::Projected MultiHeadAttention::project(const Var& x, std::int64_t position) const {
   check_shape(x.rank() == 3, "MultiHeadAttention: x must have shape [B, T, C] but has {}", x.shape());
-  const auto split = [&](const Var& y, int count) {
-    return reshape(y, {x.size(0), x.size(1), count, *settings.head_size});
-  };
+  const auto split = [&](const Var& y, int count) { return reshape(y, {x.size(0), x.size(1), count, head_size()}); };
   const auto turn = [&](Var y, const std::optional<RMSNorm>& norm) {
     if (norm) y = (*norm)(y);
     return settings.rotary ? rotary_embedding(y, settings.rotary_base, position, settings.rotary_layout) : y;

@@ -39,6 +39,7 @@ struct MultiHeadAttention {
   /// `rotary` heads have an even size.
   MultiHeadAttention(std::int64_t channels, int heads, Rng& rng, const AttentionSettings& settings = {});
 
+  std::int64_t head_size() const { return *settings.head_size; }  ///< D
   Var operator()(const Var& x) const;
   /// The same for x that continues sequences at `position`: the cache has the keys and values of earlier positions and
   /// gets those of x. No gradient flows through the cache.

@@ -34,7 +34,7 @@ class Gradcheck {
 
   GradcheckResult run() {
     if (diagnosed() || !differentiated()) return result_;
-    const std::vector<Line> lines = through().all(rng_);
+    const std::vector<Line> lines = lines_through(point(), rng_);
     for (const Line& line : lines) {
       count(check(line));
       if (options_.progress) options_.progress(result_.derivatives, static_cast<std::int64_t>(lines.size()));
@@ -47,7 +47,7 @@ class Gradcheck {
   }
 
  private:
-  Lines through() const { return {inputs_, names_, gradients_, options_}; }
+  Point point() const { return {inputs_, names_, gradients_, options_}; }
 
   /// Computes the gradients of <dy, f(inputs)> as users do; false when two passes differ.
   bool differentiated() {
@@ -63,7 +63,7 @@ class Gradcheck {
   }
 
   Tensor noise_of_outputs(bool beside_kinks = false) {
-    const Line line = through().all_inputs(rng_);
+    const Line line = line_of_all(point(), rng_);
     return rounding_errors([&](double t) { return evaluate(line, t); }, beside_kinks);
   }
 
@@ -72,7 +72,7 @@ class Gradcheck {
   void measure_jumps(int points) {
     if (jumps_.empty())
       for (const Tensor& gradient : gradients_) jumps_.push_back(zeros(gradient.shape(), DType::f64));
-    const Line line = through().all_inputs(rng_);
+    const Line line = line_of_all(point(), rng_);
     const Tensor turn = random_direction(dy_, rng_);
     for (; jump_points_ < points; ++jump_points_) {
       const double last_bits = (jump_points_ % 2 == 0 ? 0x1p-45 : -0x1p-45) * (1 + jump_points_ / 2);
@@ -231,7 +231,7 @@ class Gradcheck {
 
   void find_points_beside() {
     beside_.emplace();
-    const Line line = through().all_inputs(rng_);
+    const Line line = line_of_all(point(), rng_);
     for (const double distance : {0x1p-10, -0x1p-10}) {
       Gradcheck point(f_, point_on(line, distance), options_, names_);
       point.beside_.emplace();  // it has none of its own
@@ -253,7 +253,7 @@ class Gradcheck {
     const auto wrong = [&](std::int64_t begin, std::int64_t end) {
       return check({names_[input], "", {{input, only(direction, begin, end)}}}).verdict == Verdict::wrong;
     };
-    return check(through().element(input, bisect(direction.numel(), wrong)));
+    return check(line_of_element(point(), input, bisect(direction.numel(), wrong)));
   }
 
   /// Writes the message: the worst decided derivative first, the wrong vjp last.
