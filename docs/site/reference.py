@@ -11,9 +11,9 @@ PAGES = {  # page: its headers
     "autograd": r"autograd/(?!ops/)",
     "ops": r"autograd/ops/",
     "nn": r"nn/",
-    "mhc": r"mhc/(?!ops/|released/|history/)",
+    "mhc": r"mhc/(?!ops/|connections/(released|history)/)",
     "mhc_ops": r"mhc/ops/",
-    "released": r"mhc/(released|history)/",
+    "released": r"mhc/connections/(released|history)/",
     "dist": r"dist/",
 }
 
