@@ -1,4 +1,4 @@
-// An op of your own: a fused forward pass, a hand-written vjp, and the proof that they belong together.
+// Your own op: a fused forward pass, a hand-written vjp, and a check that the two agree.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 using namespace braid;
 
-// The op, as it would stand in a file of its own.
+// The op, as it would be in a separate file.
 
 constexpr auto kSigmoid = [](auto x) { return 1 / (1 + std::exp(-x)); };
 

@@ -1,4 +1,5 @@
-// Files of tokenizers, each with a text behind a zero byte: what is accepted encodes it and decodes it again.
+// Files of tokenizers, each with a text after a zero byte: a tokenizer that is accepted encodes the text and decodes
+// it again.
 #include <nlohmann/json.hpp>
 
 #include <braid/nn/text/tokenizer.h>
