@@ -18,7 +18,7 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY >=)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/core ${PROJECT_BINARY_DIR}/autograd
-  ${PROJECT_BINARY_DIR}/nn ${PROJECT_BINARY_DIR}/mhc)
+  ${PROJECT_BINARY_DIR}/nn ${PROJECT_BINARY_DIR}/mhc ${PROJECT_BINARY_DIR}/dist)
 
 string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
 set(changelog ${PROJECT_BINARY_DIR}/changelog.Debian)
@@ -61,16 +61,16 @@ braid_package(braid_dev
   ON braid
   DEPENDS libfmt-dev  # included by its headers
   DESCRIPTION "Tensors, autodiff and hyper-connections - development files" ${what})
-if(TARGET braid::dist)
-  braid_package(braid_dist
-    NAME libbraid-dist${version}
+if(TARGET braid::mpi)
+  braid_package(braid_mpi
+    NAME libbraid-mpi${version}
     SECTION libs
     ON braid
     DESCRIPTION "Tensors, autodiff and hyper-connections - training over MPI" ${what})
-  braid_package(braid_dist_dev
-    NAME libbraid-dist-dev
+  braid_package(braid_mpi_dev
+    NAME libbraid-mpi-dev
     SECTION libdevel
-    ON braid_dist braid_dev
+    ON braid_mpi braid_dev
     DESCRIPTION "Tensors, autodiff and hyper-connections - development files for MPI" ${what})
 endif()
 include(CPack)

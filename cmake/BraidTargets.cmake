@@ -39,28 +39,32 @@ endfunction()
 add_custom_target(braid_libraries)
 
 # braid_add_library(core HEADERS tensor.h ... SOURCES tensor.cpp ... PUBLIC fmt::fmt PRIVATE hwy::hwy ...)
-# One folder, one target: braid_core, alias braid::core. HEADERS are the public ones, which get installed;
+# One folder, one target: braid_core, alias braid::core; NAME where the folder is another. HEADERS are the public ones, which get installed;
 # PUBLIC and PRIVATE are what it links; PRECOMPILED are headers that most sources include anyway. A COMPONENT is for those
 # who ask find_package for it.
 function(braid_add_library folder)
-  cmake_parse_arguments(ARG "COMPONENT" "" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILED" ${ARGN})
-  set(target braid_${folder})
+  cmake_parse_arguments(ARG "COMPONENT" "NAME" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILED" ${ARGN})
+  set(name ${folder})
+  if(ARG_NAME)
+    set(name ${ARG_NAME})
+  endif()
+  set(target braid_${name})
   set(export braidTargets)
   set(component braid)
   if(ARG_COMPONENT)
-    set(export braid_${folder}Targets)
-    set(component braid_${folder})
+    set(export braid_${name}Targets)
+    set(component braid_${name})
   endif()
   if(NOT ARG_SOURCES)
     add_library(${target} INTERFACE)
-    add_library(braid::${folder} ALIAS ${target})
-    set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder})
+    add_library(braid::${name} ALIAS ${target})
+    set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
     target_link_libraries(${target} INTERFACE ${ARG_PUBLIC})
     braid_install(${target} ${export} ${component})
     return()
   endif()
   add_library(${target} ${ARG_SOURCES})
-  add_library(braid::${folder} ALIAS ${target})
+  add_library(braid::${name} ALIAS ${target})
   add_dependencies(braid_libraries ${target})
   braid_options(${target})
   # By their paths in include/, whose links to the folders make <braid/core/tensor.h> valid in the tree as installed.
@@ -81,7 +85,7 @@ function(braid_add_library folder)
   target_compile_definitions(${target} PRIVATE
     "HWY_DISABLED_TARGETS=(${disabled})")
   set_target_properties(${target} PROPERTIES
-    EXPORT_NAME ${folder} INSTALL_RPATH $ORIGIN
+    EXPORT_NAME ${name} INSTALL_RPATH $ORIGIN
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   if(BUILD_SHARED_LIBS)
     braid_share(${target})

@@ -31,7 +31,7 @@ std::string read_folder(const fs::path& folder) {
   std::ranges::sort(files);
   std::string text;
   for (const fs::path& file : files)
-    if (const std::string content = read_file(file); detail::is_utf8(content)) text += content;
+    if (const std::string content = read_file(file); is_utf8(content)) text += content;
   return text;
 }
 

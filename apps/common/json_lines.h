@@ -21,7 +21,7 @@ class JSONLines {
   void append_lines(const std::string& lines);
 
  private:
-  detail::OutputFile file_;
+  OutputFile file_;
 };
 
 /// Waits until the disk has all JSONLines files of a folder, and TensorBoard's. Throws FileError.

@@ -5,7 +5,7 @@
 namespace braid::examples {
 
 std::string read_file(const std::filesystem::path& path) {
-  detail::RegularFile file(path.string(), path);
+  RegularFile file(path.string(), path);
   std::string content(file.size(), '\0');
   file.read(content.data(), content.size());
   return content;

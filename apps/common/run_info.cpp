@@ -82,8 +82,8 @@ std::string instruction_set(DType dtype) {
   const std::int64_t targets = hwy::SupportedTargets();
   std::string text = hwy::TargetName(targets & -targets);  // the best one is the lowest bit
   if (dtype == DType::bf16) text += fmt::format(", bf16 by {}", bf16_products());
-  if (const int parts = braid::detail::parts_of_f32(); parts > 0)
-    text += fmt::format(", f32 as {} bf16 by {}", parts, bf16_products());
+  if (const int terms = bf16_terms_per_f32(); terms > 0)
+    text += fmt::format(", f32 as {} bf16 by {}", terms, bf16_products());
   return text;
 }
 

@@ -27,7 +27,7 @@ std::string one_line(std::string_view text) {
   std::string line;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t start = at;
-    const auto point = detail::next_code_point(text, at);
+    const auto point = next_code_point(text, at);
     if (!point)
       ++at, line += '?';
     else if (*point < 0x20 || (*point >= 0x7F && *point < 0xA0))
@@ -146,7 +146,7 @@ void add_matmul_precision(CLI::App& app, MatmulPrecision& precision) {
 }
 
 void check_utf8(std::string_view option, std::string_view text) {
-  check_value(detail::is_utf8(text), "{}: must be UTF-8 but is '{}'", option, text);
+  check_value(is_utf8(text), "{}: must be UTF-8 but is '{}'", option, text);
 }
 
 }  // namespace braid::examples

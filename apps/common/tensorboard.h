@@ -24,7 +24,7 @@ class EventFile {
   void append(std::int64_t step, const Scalars& scalars);
 
  private:
-  detail::OutputFile file_;
+  OutputFile file_;
 };
 
 /// The records of a file whose steps are not past `step`, without a last one that a killed program left unfinished.

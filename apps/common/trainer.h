@@ -7,6 +7,7 @@
 
 #include <braid/core/products/matmul_precision.h>
 #include <braid/core/random.h>
+#include <braid/dist/communicator.h>
 #include <braid/mhc/connection.h>
 #include <braid/mhc/streams/telemetry.h>
 #include <braid/nn/optim/adam.h>
@@ -16,7 +17,6 @@
 
 #include "connection_options.h"
 #include "corpus.h"
-#include "ranks.h"
 
 namespace braid::examples {
 
@@ -71,7 +71,8 @@ class Trainer {
  public:
   /// Throws ValueError when a setting is out of its range, no parameter is trained, or the model does not fit into
   /// memory.
-  Trainer(const TrainerSettings& settings, const Corpus& corpus, Ranks ranks = {});
+  Trainer(const TrainerSettings& settings, const Corpus& corpus,
+          std::shared_ptr<dist::Communicator> ranks = std::make_shared<dist::Communicator>());
 
   const TrainerState& state() const { return state_; }
   TrainerState& state() { return state_; }
@@ -98,7 +99,7 @@ class Trainer {
 
   TrainerSettings settings_;
   const Corpus& corpus_;
-  Ranks ranks_;
+  std::shared_ptr<dist::Communicator> ranks_;
   TrainerState state_;
   nn::Schedule learning_rate_;
 };

@@ -14,7 +14,7 @@ namespace {
 std::u32string code_points(std::string_view text, std::string_view what) {
   std::u32string points;
   for (std::size_t at = 0; at < text.size();) {
-    const auto point = detail::next_code_point(text, at);
+    const auto point = next_code_point(text, at);
     check_value(point.has_value(), "{}: must be UTF-8 but no character starts at offset {} with byte 0x{:02X}", what,
                 at, static_cast<unsigned char>(text[at]));
     points.push_back(*point);
@@ -24,7 +24,7 @@ std::u32string code_points(std::string_view text, std::string_view what) {
 
 std::string utf8(std::u32string_view points) {
   std::string text;
-  for (const char32_t point : points) detail::append_utf8(text, point);
+  for (const char32_t point : points) append_utf8(text, point);
   return text;
 }
 
@@ -79,7 +79,7 @@ std::string Vocabulary::decode(std::span<const std::int32_t> ids) const {
     else if (characters_.empty())
       text += std::to_string(id) + " ";
     else
-      detail::append_utf8(text, characters_[static_cast<std::size_t>(id)]);
+      append_utf8(text, characters_[static_cast<std::size_t>(id)]);
   }
   return text;
 }

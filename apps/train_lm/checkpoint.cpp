@@ -7,10 +7,11 @@
 #include <braid/core/files/checksum.h>
 #include <braid/core/files/file_system.h>
 #include <braid/core/files/safetensors.h>
-#include <braid/core/files/safetensors_header.h>
+#include <braid/core/utf8.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/subset.h>
 
+#include "../common/exchange.h"
 #include "../common/json_lines.h"
 #include "../common/progress.h"
 #include "../common/run_info.h"
@@ -21,7 +22,6 @@ namespace braid::train_lm {
 namespace {
 
 namespace fs = std::filesystem;
-using detail::excerpt;
 
 void check_instruction_set(const std::string& earlier, const Config& config) {
   const std::string now = examples::instruction_set(config.training.dtype);
@@ -58,7 +58,7 @@ examples::TrainerState restored(const Checkpoint& saved, const examples::Trainer
 }
 
 void move_file(const fs::path& from, const fs::path& to) {
-  const bool done = detail::file_system().rename(from.c_str(), to.c_str()) == 0;
+  const bool done = file_system().rename(from.c_str(), to.c_str()) == 0;
   const int error = errno;
   check<FileError>(done, "{}: cannot become {}: {}", from.string(), to.filename().string(), std::strerror(error));
 }
@@ -121,14 +121,14 @@ std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, co
   return state;
 }
 
-void share_state(examples::TrainerState& state, const Config& config, const examples::Ranks& ranks) {
+void share_state(examples::TrainerState& state, const Config& config, dist::Communicator& ranks) {
   if (ranks.size() == 1) return;
-  const nn::NamedTensors parameters = ranks.broadcast(nn::to_tensors(state.model));
-  const nn::NamedTensors moments = ranks.broadcast(state.optimizer.state());
+  const nn::NamedTensors parameters = examples::broadcast(ranks, nn::to_tensors(state.model));
+  const nn::NamedTensors moments = examples::broadcast(ranks, state.optimizer.state());
   std::istringstream numbers(ranks.broadcast(fmt::format("{} {} {}", state.step, state.rng.key(), state.rng.draws())));
   std::uint64_t key = 0, draws = 0;
   numbers >> state.step >> key >> draws;
-  if (ranks.is_first()) return;
+  if (ranks.rank() == 0) return;
   nn::from_tensors(state.model, parameters);
   load_moments(state, moments, config);
   state.rng = Rng(key, draws);

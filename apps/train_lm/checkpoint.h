@@ -27,7 +27,7 @@ std::optional<examples::TrainerState> load_checkpoint(const std::filesystem::pat
                                                       const examples::Corpus& corpus);
 
 /// Gives every rank the model, the optimizer, the step and the generator of rank 0.
-void share_state(examples::TrainerState& state, const Config& config, const examples::Ranks& ranks);
+void share_state(examples::TrainerState& state, const Config& config, dist::Communicator& ranks);
 
 /// Throws ValueError unless the run that config.json or a checkpoint describes is the one of `config` and `corpus`.
 void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum,

@@ -37,7 +37,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using examples::Corpus;
-using examples::Ranks;
 using examples::Trainer;
 using Json = nlohmann::ordered_json;
 
@@ -161,7 +160,8 @@ bool write_report(const Folder& folder, bool live) {
 }
 
 /// Returns whether it was interrupted.
-bool train(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer, const Ranks& ranks) {
+bool train(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer,
+           dist::Communicator& ranks) {
   const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
   const auto due = [&](std::int64_t every) { return trainer.step() % every == 0 || trainer.step() == steps; };
   examples::JSONLines metrics(folder.metrics());
@@ -209,7 +209,7 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
 }
 
 /// The same on the other ranks, which write nothing.
-bool follow(const Config& config, Trainer& trainer, const Ranks& ranks) {
+bool follow(const Config& config, Trainer& trainer, dist::Communicator& ranks) {
   const std::int64_t steps = config.training.steps;
   while (trainer.step() < steps && !ranks.any(interrupted())) {
     const examples::StepResult result = trainer.train_step();
@@ -226,7 +226,7 @@ void introduce(const Config& config, const Folder& folder, const Corpus& corpus,
     examples::say(
         "bf16: products by {}{}\n", bf16_products(),
         bf16_products() == std::string_view("f32") ? ", this processor has none: half the memory, no faster" : "");
-  if (config.training.matmul_precision != MatmulPrecision::highest && braid::detail::parts_of_f32() == 0)
+  if (config.training.matmul_precision != MatmulPrecision::highest && braid::bf16_terms_per_f32() == 0)
     examples::say("--matmul-precision {}: f32's own products, for which this processor has nothing faster\n",
                   name(config.training.matmul_precision));
   examples::say("text: {} {} of {}; {} held out. Results: {}\n", corpus.size(), corpus.vocabulary().unit(),
@@ -235,7 +235,7 @@ void introduce(const Config& config, const Folder& folder, const Corpus& corpus,
 }
 
 /// Throws where a rank would find other bits than rank 0.
-void check_same_everywhere(const Config& config, const Corpus& corpus, const Ranks& ranks) {
+void check_same_everywhere(const Config& config, const Corpus& corpus, dist::Communicator& ranks) {
   ranks.check_same("instruction set", examples::instruction_set(config.training.dtype));
   ranks.check_same("text", corpus.checksum());
   ranks.check_same("tokenizer", corpus.tokenizer_checksum());
@@ -248,7 +248,7 @@ void check_same_everywhere(const Config& config, const Corpus& corpus, const Ran
 }
 
 /// Rank 0, or the only one.
-int lead(Config config, const Corpus& corpus, Trainer& trainer, const Ranks& ranks) {
+int lead(Config config, const Corpus& corpus, Trainer& trainer, dist::Communicator& ranks) {
   const Folder folder{config.out};
   if (!config.resume) examples::make_results_folder(folder.path);
   const examples::FolderLock lock(folder.path);
@@ -281,18 +281,19 @@ int lead(Config config, const Corpus& corpus, Trainer& trainer, const Ranks& ran
   return 0;
 }
 
-int run(Config config, const Ranks& ranks) {
+int run(Config config, const std::shared_ptr<dist::Communicator>& communicator) {
+  dist::Communicator& ranks = *communicator;
   if (config.threads > 0) set_num_threads(config.threads);
   set_matmul_precision(config.training.matmul_precision);
   check_value(config.training.blocks >= ranks.size(),
               "--blocks: {} ranks need as many blocks, or more, but there are {}", ranks.size(),
               config.training.blocks);
-  if (ranks.is_first()) check_folder(config, {config.out});
+  if (ranks.rank() == 0) check_folder(config, {config.out});
   const Corpus corpus = examples::read_corpus(config.text, config.tokenizer, config.training.context);
   check_same_everywhere(config, corpus, ranks);
-  Trainer trainer(config.training, corpus, ranks);
+  Trainer trainer(config.training, corpus, communicator);
   if (config.origin) start_from_origin(config, corpus, trainer);
-  if (ranks.is_first()) return lead(std::move(config), corpus, trainer, ranks);
+  if (ranks.rank() == 0) return lead(std::move(config), corpus, trainer, ranks);
   config.origin.reset();
   share_state(trainer.state(), config, ranks);
   if (ranks.any(false)) evaluate(trainer);
@@ -307,7 +308,6 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads stdout any more
   return braid::examples::run_main("train_lm", [&] {
     catch_interrupts();
-    return braid::examples::over_ranks(
-        "train_lm", [&](const braid::examples::Ranks& ranks) { return run(parse(argc, argv), ranks); });
+    return braid::examples::over_ranks("train_lm", [&](const auto& ranks) { return run(parse(argc, argv), ranks); });
   });
 }

@@ -10,12 +10,11 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <braid/core/files/safetensors_header.h>
+#include <braid/core/utf8.h>
 
 namespace braid::nn::detail {
 namespace {
 
-using braid::detail::excerpt;
 using nlohmann::json;
 
 /// What messages tell of a value. Never what an object holds, which may be nested without end.

@@ -1,4 +1,4 @@
-#include <braid/dist/communicator.h>
+#include <braid/dist/mpi/communicator.h>
 
 #include <gtest/gtest.h>
 
@@ -47,8 +47,8 @@ TEST(Communicator, CountsTheRanksOnItsProcessors) {
 }
 
 TEST(Communicator, IsThereOnceAProcess) {
-  EXPECT_EQ(message_of([] { Communicator second("again"); }),
-            "dist: one Communicator a process, and nobody else may start MPI");
+  EXPECT_EQ(message_of([] { MPICommunicator second("again"); }),
+            "dist: a process may have one MPICommunicator, and must not initialize MPI elsewhere");
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <braid/dist/mpi/communicator.h>
+
 namespace braid::dist {
 namespace {
 
@@ -31,7 +33,7 @@ Communicator& ranks() { return *communicator(); }
 int main(int argc, char** argv) {
   using namespace braid::dist;
   testing::InitGoogleTest(&argc, argv);
-  communicator() = std::make_unique<Communicator>("dist_ranks");
+  communicator() = std::make_unique<MPICommunicator>("dist_ranks");
   if (ranks().rank() > 0) {
     auto& listeners = testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());

@@ -8,10 +8,12 @@ from repository import LAYERS, OPTIONAL, ROOT, included, sources
 
 
 def listed(folder):
-    """The files that a folder's CMakeLists.txt names below HEADERS and SOURCES, one per line."""
-    text = (ROOT / folder / "CMakeLists.txt").read_text()
-    lists = re.findall(r"^  (?:HEADERS|SOURCES)\n((?:    .*\n)*)", text, re.MULTILINE)
-    return [name for block in lists for name in block.split()]
+    """The files that the CMakeLists.txt of a folder and of those below name after HEADERS and SOURCES, one per line."""
+    files = []
+    for path in (ROOT / folder).rglob("CMakeLists.txt"):
+        lists = re.findall(r"^  (?:HEADERS|SOURCES)\n((?:    .*\n)*)", path.read_text(), re.MULTILINE)
+        files += [str((path.parent / name).relative_to(ROOT / folder)) for block in lists for name in block.split()]
+    return files
 
 
 def is_public(path):
@@ -46,7 +48,7 @@ class Lists(unittest.TestCase):
     def test_the_umbrella_includes_all_public_headers_and_no_other(self):
         umbrella = included("include/braid/braid.h")
         self.assertEqual(umbrella - PUBLIC, set())
-        optional = {path for path in PUBLIC if path.parts[0] in OPTIONAL}
+        optional = {path for path in PUBLIC if str(path.parent) in OPTIONAL}
         self.assertEqual(PUBLIC - with_all_that_they_include(umbrella), optional)
 
 

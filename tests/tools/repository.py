@@ -5,7 +5,7 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYERS = ["core", "autograd", "nn", "mhc", "dist"]
-OPTIONAL = ["dist"]  # not in braid.h
+OPTIONAL = ["dist/mpi"]  # not in braid.h
 
 
 def sources(folder):

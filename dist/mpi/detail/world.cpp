@@ -1,4 +1,4 @@
-#include <braid/dist/detail/world.h>
+#include <braid/dist/mpi/detail/world.h>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ Environment::Environment() : its_stderr_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 1
   setenv("OPAL_OUTPUT_STDERR_FD", fmt::format("{}", its_stderr_).c_str(), /*overwrite=*/0);
   int started = 0, level = 0;
   check_mpi(MPI_Initialized(&started));
-  check<Error>(started == 0, "dist: one Communicator a process, and nobody else may start MPI");
+  check<Error>(started == 0, "dist: a process may have one MPICommunicator, and must not initialize MPI elsewhere");
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level));
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
   check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));

@@ -1,4 +1,4 @@
-#include <braid/dist/detail/bucket.h>
+#include <braid/dist/mpi/detail/bucket.h>
 
 #include <cstring>
 #include <utility>

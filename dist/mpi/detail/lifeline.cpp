@@ -1,4 +1,4 @@
-#include <braid/dist/detail/lifeline.h>
+#include <braid/dist/mpi/detail/lifeline.h>
 
 #include <poll.h>
 #include <signal.h>

@@ -9,9 +9,9 @@
 
 #include <mpi.h>
 
-#include <braid/dist/communicator.h>
-#include <braid/dist/detail/lifeline.h>
-#include <braid/dist/detail/plan.h>
+#include <braid/dist/mpi/communicator.h>
+#include <braid/dist/mpi/detail/lifeline.h>
+#include <braid/dist/mpi/detail/plan.h>
 
 namespace braid::dist::detail {
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include <braid/dist/detail/socket.h>
+#include <braid/dist/mpi/detail/socket.h>
 
 namespace braid::dist::detail {
 

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <braid/dist/detail/world.h>
+#include <braid/dist/mpi/detail/world.h>
 
 namespace braid::dist::detail {
 

@@ -1,9 +1,9 @@
-#include <braid/dist/detail/block_sum.h>
+#include <braid/dist/mpi/detail/rank_sum.h>
 
 #include <chrono>
 #include <optional>
 
-#include <braid/dist/detail/bucket.h>
+#include <braid/dist/mpi/detail/bucket.h>
 
 namespace braid::dist::detail {
 namespace {
@@ -30,7 +30,7 @@ class Stopwatch {
 
 }  // namespace
 
-struct BlockSum::State {
+struct RankSum::State {
   /// A gradient, or the loss.
   struct Term {
     nn::TreeSum<Var> sum;
@@ -94,8 +94,8 @@ struct BlockSum::State {
   std::optional<Clock::time_point> first_sent;
 };
 
-BlockSum::BlockSum(Communicator& ranks, std::int64_t blocks, const std::vector<Tensor>& params)
-    : state_(std::make_unique<State>(*ranks.world_, blocks)) {
+RankSum::RankSum(World& w, std::int64_t blocks, const std::vector<Tensor>& params)
+    : state_(std::make_unique<State>(w, blocks)) {
   auto& [world, stages, own, terms, groups, first_sent] = *state_;
   std::vector<Tensor> like = params;
   like.push_back(scalar(0, DType::f64));  // the loss
@@ -112,19 +112,19 @@ BlockSum::BlockSum(Communicator& ranks, std::int64_t blocks, const std::vector<T
   }
 }
 
-BlockSum::~BlockSum() = default;
+RankSum::~RankSum() = default;
 
-nn::BlockRange BlockSum::own_blocks() const { return state_->own; }
+nn::BlockRange RankSum::own_blocks() const { return state_->own; }
 
-void BlockSum::add_loss(std::int64_t block, double loss) {
+void RankSum::add_loss(std::int64_t block, double loss) {
   state_->add(block, state_->terms.size() - 1, scalar(loss, DType::f64));
 }
 
-void BlockSum::add_gradient(std::int64_t block, std::size_t param, Tensor gradient) {
+void RankSum::add_gradient(std::int64_t block, std::size_t param, Tensor gradient) {
   state_->add(block, param, std::move(gradient));
 }
 
-std::pair<double, std::vector<Tensor>> BlockSum::total() {
+std::pair<double, std::vector<Tensor>> RankSum::total() {
   Traffic& traffic = state_->world.traffic;
   {
     const Stopwatch watch(traffic.seconds_after);

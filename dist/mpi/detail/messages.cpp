@@ -1,4 +1,4 @@
-#include <braid/dist/detail/messages.h>
+#include <braid/dist/mpi/detail/messages.h>
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include <braid/dist/detail/socket.h>
+#include <braid/dist/mpi/detail/socket.h>
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <braid/dist/detail/messages.h>
-#include <braid/dist/detail/plan.h>
+#include <braid/dist/mpi/detail/messages.h>
+#include <braid/dist/mpi/detail/plan.h>
 
 namespace braid::dist::detail {
 
