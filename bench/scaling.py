@@ -153,8 +153,8 @@ def sections(records):
     """The parts of docs/scaling.md that follow from measurements."""
     machine, shared_memory = fitted(records)
     measured = table(
-        ["measured, ms", "ranks x threads", "one process, as many threads", "ranks", "without the sum", "MPI_Allreduce", "over it",
-         "sum alone", "beside backward", "after it", "hidden"],
+        ["measured, ms", "ranks x threads", "one process, as many threads", "ranks", "without the sum", "MPI_Allreduce",
+         "against it", "sum alone", "during backward", "after backward", "hidden"],
         [[f"C {r['channels']} {r['connection']}", f"{r['ranks']} x {r['threads']}", r["ms_alone"], r["ms_ranks"], r["ms_without_sum"],
           r["ms_plain_sum"], f"{100 * r['over_plain_sum']:+.1f} %", r["ms_sum_alone"], r["ms_beside_backward"], r["ms_after_backward"],
           f"{100 * r['hidden']:.0f} %"] for r in records if r["ranks"] > 1])

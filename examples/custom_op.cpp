@@ -40,8 +40,8 @@ void run() {
   const GradcheckResult result = gradcheck([](auto x) { return swiglu(x[0], x[1]); }, {a, b});
   fmt::print("gradcheck: {} derivatives, worst relative error {:.1e}\n", result.derivatives, result.worst);
 
-  const Tensor twin = (swiglu(a, b) - silu(a) * b).value();
-  fmt::print("fused - composed: at most {:.1e}\n", reduce_max(abs(twin).value()).item());
+  const Tensor difference = (swiglu(a, b) - silu(a) * b).value();
+  fmt::print("fused - composed: at most {:.1e}\n", reduce_max(abs(difference).value()).item());
 
   const auto [da, db] = vjp(swiglu, ones({3, 5}, DType::f64), a, b);
   fmt::print("da =\n{}\ndb =\n{}\n", da, db);

@@ -152,7 +152,7 @@ class Parts:
         return after_forward
 
     def origins(self, node):
-        """The parts where walks back through the graph first end."""
+        """The first parts found on each path back through the graph."""
         found, seen, ahead = set(), set(), [node]
         while ahead:
             node = ahead.pop()
