@@ -1,10 +1,10 @@
 #!/usr/bin/python3 -B
-"""Times training steps, beside PyTorch's and as work grows.
+"""Compares the time of training steps with PyTorch's, and measures its growth with the size of the work.
 
-    bench/steps.py beside --python venv/bin/python    # which has torch; --compile: the compiled step too
+    bench/steps.py beside --python venv/bin/python    # an interpreter with torch; --compile: torch.compile too
     bench/steps.py growth                             # draws docs/growth.png; needs matplotlib
 
-Prints Markdown tables of medians over rounds by turns, and keeps every run in bench-results/steps.jsonl. Needs build/bin/train_step.
+Prints Markdown tables of medians over alternating rounds, and appends every run to bench-results/steps.jsonl. Needs build/bin/train_step.
 """
 import argparse
 import collections
@@ -58,13 +58,13 @@ def output(command):
 
 
 def work(case, steps):
-    """Operations of the products in a run, with those that starting it and its warm-up are worth."""
+    """Operations of the products in a run, plus an equivalent for its start and warm-up."""
     per_token = case.layers * (72 * case.channels**2 + 6 * case.channels * case.context)
     return START + (2 + steps) * case.batch * case.context * per_token
 
 
 def measure(programs, cases, options):
-    """{(program, case): [record of each round]}; what is compared runs in turn."""
+    """{(program, case): [record of each round]}; the compared programs alternate."""
     for command in programs.values():
         output([*command, "--help"])
     RESULTS.parent.mkdir(exist_ok=True)
@@ -117,7 +117,7 @@ def size_of(sweep, case):
 
 
 def exponent(points):
-    """Of time in size, over the upper half of a sweep, by least squares of the logarithms."""
+    """The exponent of time in size, over the upper half of a sweep, by least squares of the logarithms."""
     upper = points[len(points) // 2:]
     return statistics.linear_regression(*([math.log(value) for value in axis] for axis in zip(*upper))).slope
 
@@ -151,7 +151,7 @@ def draw(curves, path):
 
 
 def growth(options):
-    if not importlib.util.find_spec("matplotlib"):  # not imported yet: what it takes would count in the peak memory of the programs
+    if not importlib.util.find_spec("matplotlib"):  # not imported yet: its memory would count in the peak memory of the programs
         fail("growth draws by matplotlib: apt-get install python3-matplotlib")
     sweeps = {sweep: {kind: curve(sweep, kind) for kind in KINDS if curve(sweep, kind)} for sweep in options.sweeps}
     together = (case for kinds in sweeps.values() for size in zip(*kinds.values()) for case in size)
@@ -171,16 +171,16 @@ def main():
     for run, about in ((beside, "train_step and PyTorch by turns"), (growth, "train_step over sweeps of one size each")):
         command = commands.add_parser(run.__name__, help=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
         command.set_defaults(run=run)
-        command.add_argument("--rounds", type=positive, default=3, help="of which the median counts")
-        command.add_argument("--steps", type=positive, default=5, help="timed steps of a run, of which the median counts")
-        command.add_argument("--threads", type=positive, default=2, help="of each program")
+        command.add_argument("--rounds", type=positive, default=3, help="number of rounds; reports medians")
+        command.add_argument("--steps", type=positive, default=5, help="timed steps of a run; reports medians")
+        command.add_argument("--threads", type=positive, default=2, help="threads of each program")
         command.add_argument("--train-step", default=str(ROOT / "build/bin/train_step"), help="the program")
         if run is beside:
-            command.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=list(SIZES), help="by their channels")
-            command.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
-            command.add_argument("--compile", action="store_true", help="PyTorch's compiled step too")
+            command.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=list(SIZES), help="the sizes, by their channels")
+            command.add_argument("--python", default=sys.executable, help="an interpreter with torch")
+            command.add_argument("--compile", action="store_true", help="time torch.compile too")
         else:
-            command.add_argument("--sweeps", nargs="+", choices=SWEEPS, default=list(SWEEPS), help="which sizes grow")
+            command.add_argument("--sweeps", nargs="+", choices=SWEEPS, default=list(SWEEPS), help="the sizes that grow")
             command.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/growth.png", help="the picture")
     options = parser.parse_args()
     options.run(options)
