@@ -77,7 +77,7 @@ class Step {
     Gradients gradients = own_gradients();
     for_each_param(gradients.second, [&](const std::string&, Var& grad) {
       Tensor& g = grad.mutable_value();
-      nn::make_writable(g);
+      if (!g.unshared() || !g.is_contiguous()) g = g.clone();
       MPI_Allreduce(MPI_IN_PLACE, g.mutable_data<float>(), static_cast<int>(g.numel()), MPI_FLOAT, MPI_SUM,
                     MPI_COMM_WORLD);
     });

@@ -1,5 +1,6 @@
-// What each mixing does at n = 4, in f64: errors of rows, columns and orthogonality on random logits, its start, and
-// how fast the iterative ones converge. Prints JSON, of which plot_mixings.py makes the tables of docs/mixings.md.
+// Properties of each mixing at n = 4, in f64: errors of rows, columns and orthogonality on random logits, its
+// initialization, and the convergence of the iterative ones. Prints JSON, from which plot_mixings.py makes the tables
+// of docs/mixings.md.
 #include <nlohmann/json.hpp>
 
 #include <apps/common/run_main.h>

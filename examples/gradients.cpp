@@ -1,5 +1,5 @@
-// Gradients: of a model, of tensors, with more than the loss, on a tape of one's own; and what stops one, wanted or
-// not.
+// Gradients: of a model, of tensors, with more results than the loss, on an explicit tape; and where they stop,
+// intended or not.
 #include <cmath>
 
 #include <fmt/format.h>

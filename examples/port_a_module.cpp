@@ -1,4 +1,4 @@
-// A port of a PyTorch module, held to a recorded call of the original (port_a_module.py): values and gradients.
+// A port of a PyTorch module, compared with a recorded call of the original (port_a_module.py): values and gradients.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -29,7 +29,7 @@ struct Block {
   }
 };
 
-/// The port, or one with a mistake that ports have: another epsilon, another number of heads.
+/// The port, or one with a typical mistake: another epsilon, another number of heads.
 Block port(const std::string& mistake) {
   Rng rng;
   const int heads = mistake == "heads" ? 2 : 4;

@@ -9,7 +9,7 @@
 
 using namespace braid;
 
-/// Causal self-attention, x [B, T, C] -> [B, T, C], with every step of it visible.
+/// Causal self-attention, x [B, T, C] -> [B, T, C], with every step visible.
 struct Attention {
   int heads;
   nn::Linear q, k, v, o;  // [C, C] each

@@ -1,4 +1,4 @@
-// Tells two spirals apart: a classifier, a schedule, clipping, saving; plots/two_spirals.py draws its boundary.
+// Separates two spirals: a classifier, a schedule, clipping, saving; apps/plots/two_spirals.py draws its boundary.
 #include <cmath>
 #include <filesystem>
 #include <numbers>
@@ -61,7 +61,7 @@ Classifier train(const Spirals& data, Rng& rng) {
   return model;
 }
 
-/// What the model says of a square [-1, 1]^2, [n, n], the lowest row first.
+/// The model's probabilities on the square [-1, 1]^2, [n, n], the lowest row first.
 Tensor map_of(const Classifier& model, std::int64_t n) {
   const Var axis = arange(n) * (2.0 / static_cast<double>(n - 1)) - 1.0;
   const Var x = broadcast_to(axis, {n, n}), y = transpose(x);

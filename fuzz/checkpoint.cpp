@@ -1,5 +1,5 @@
-// A checkpoint of train_lm: what load_checkpoint accepts, a run continues from. Inputs are given the checksum that they
-// should have, since none but the seeds would get past it.
+// A checkpoint of train_lm: a run continues from every one that load_checkpoint accepts. Inputs get a correct checksum
+// first, since otherwise only the seeds would pass it.
 #include <braid/core/files/checksum.h>
 #include <braid/core/files/safetensors.h>
 

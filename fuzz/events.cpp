@@ -1,4 +1,4 @@
-// TensorBoard's events of a run, as they are read when it is resumed: what is kept is kept again.
+// TensorBoard's events of a run, as a resumed run reads them: events that are kept once are kept again.
 #include "../apps/common/tensorboard.h"
 
 #include "target.h"

@@ -1,4 +1,4 @@
-// Files of token ids: all that is there can be read, and no more.
+// Files of token ids: every id in the file can be read, and no more.
 #include "../apps/common/corpus.h"
 
 #include "target.h"

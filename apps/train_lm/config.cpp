@@ -189,8 +189,7 @@ nlohmann::ordered_json to_json(const Config& c) {
                {"telemetry_every", c.telemetry_every},
                {"check_gradients", c.check_gradients}});
   if (t.architecture)
-    json["architecture"] =
-        nlohmann::ordered_json::parse(nn::detail::format_pretrained_config(*t.architecture, DType::f32));
+    json["architecture"] = nlohmann::ordered_json::parse(nn::format_pretrained_config(*t.architecture, DType::f32));
   return json;
 }
 

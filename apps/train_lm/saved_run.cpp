@@ -106,7 +106,7 @@ SavedRun load_run(const fs::path& folder) {
     run.training.dtype = config.value("dtype", "f32") == "bf16" ? DType::bf16 : DType::f32;
     if (config.contains("architecture"))
       run.training.architecture =
-          nn::detail::parse_pretrained_config(saved->path.string(), config["architecture"].dump()).config;
+          nn::parse_pretrained_config(saved->path.string(), config["architecture"].dump()).config;
   } catch (const nlohmann::json::exception& error) {
     throw FileError(fmt::format("{}: the checkpoint's 'config' is not that of a run: {}", saved->path.string(),
                                 excerpt(error.what())));

@@ -9,7 +9,7 @@
 
 #include <mpi.h>
 
-#include <braid/dist/mpi/communicator.h>
+#include <braid/dist/communicator.h>
 #include <braid/dist/mpi/detail/lifeline.h>
 #include <braid/dist/mpi/detail/plan.h>
 
