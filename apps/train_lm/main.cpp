@@ -227,10 +227,8 @@ void introduce(const Config& config, const Folder& folder, const Corpus& corpus,
         "bf16: products by {}{}\n", bf16_products(),
         bf16_products() == std::string_view("f32") ? ", this processor has none: half the memory, no faster" : "");
   if (config.training.matmul_precision != MatmulPrecision::highest && bf16_terms_per_f32() == 0)
-    apps::say(
-        "--matmul-precision {}: this processor has no faster products, so they are those of f32
-        ",
-        name(config.training.matmul_precision));
+    apps::say("--matmul-precision {}: this processor has no faster products, so they are those of f32\n",
+              name(config.training.matmul_precision));
   apps::say("text: {} {} of {}; {} held out. Results: {}\n", corpus.size(), corpus.vocabulary().unit(), corpus.vocab(),
             corpus.size() - corpus.train_size(), folder.path.string());
   if (config.resume) apps::say("resumed at step {}\n", trainer.step());
