@@ -35,8 +35,9 @@ def in_order(edges):
     return order
 
 
-# Where a source and its headers may include each other: a kernel's -inl.h files take its call structs; the others are to be cut.
-CIRCULAR = {"autograd/kernels", "dist", "mhc/kernels", "mhc/mixings"}
+# Here a source may include files that include its header: the -inl.h files of a kernel take its call structs, and a Family
+# of mixings the traits of a Mixing.
+CIRCULAR = {"autograd/kernels", "mhc/kernels", "mhc/mixings"}
 
 
 def in_circles(edges):
