@@ -77,7 +77,7 @@ class Step {
     Gradients gradients = own_gradients();
     for_each_param(gradients.second, [&](const std::string&, Var& grad) {
       Tensor& g = grad.mutable_value();
-      nn::make_writable(g);
+      if (!g.unshared() || !g.is_contiguous()) g = g.clone();
       MPI_Allreduce(MPI_IN_PLACE, g.mutable_data<float>(), static_cast<int>(g.numel()), MPI_FLOAT, MPI_SUM,
                     MPI_COMM_WORLD);
     });
@@ -212,11 +212,11 @@ void add_options(CLI::App& app, Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return examples::run_main("dist_step", [&] {
+  return apps::run_main("dist_step", [&] {
     Options o;
     CLI::App app("Times a training step of the reference transformer over the ranks that mpirun started.");
     add_options(app, o);
-    examples::parse_command_line(app, argc, argv);
+    apps::parse_command_line(app, argc, argv);
     dist::MPICommunicator ranks("dist_step");
     if (o.blocks == 0) o.blocks = ranks.size();
     if (o.blocks % ranks.size() != 0 || o.batch % o.blocks != 0)

@@ -73,7 +73,7 @@ Json convergence() {
 
 int main(int argc, char** argv) {
   using namespace braid::bench;
-  return braid::examples::run_main("mixing_facts", "What is known of each mixing, as JSON.", argc, argv, [] {
+  return braid::apps::run_main("mixing_facts", "What is known of each mixing, as JSON.", argc, argv, [] {
     Json json{{"deviations", kDeviations}, {"mixings", Json::array()}, {"convergence", convergence()}};
     for (const std::string_view name : braid::mhc::mixing_names(kN)) json["mixings"].push_back(facts(name));
     fmt::print("{}\n", json.dump(1));

@@ -130,12 +130,12 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
 void measure(const Options& o) {
   const std::vector<std::string> connections =
       o.compare ? std::vector<std::string>{"residual", "hc", "mhc", "single-pass"} : std::vector{o.connection};
-  examples::check_memory({.vocab = o.vocab,
-                          .context = o.context,
-                          .channels = o.channels,
-                          .layers = o.layers,
-                          .batch = o.batch,
-                          .streams = connections.back() == "residual" ? 1 : o.streams});
+  apps::check_memory({.vocab = o.vocab,
+                      .context = o.context,
+                      .channels = o.channels,
+                      .layers = o.layers,
+                      .batch = o.batch,
+                      .streams = connections.back() == "residual" ? 1 : o.streams});
   std::vector<std::unique_ptr<Run>> runs;
   for (const std::string& connection : connections) runs.push_back(std::make_unique<Run>(o, connection));
   std::int64_t allocations = 0;
@@ -173,7 +173,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--dtype", o.dtype, "of parameters and activations: f32 or f64; or bf16, of activations")
       ->check(CLI::IsMember({"f32", "f64", "bf16"}))
       ->capture_default_str();
-  examples::add_matmul_precision(app, o.matmul_precision);
+  apps::add_matmul_precision(app, o.matmul_precision);
   app.add_option("--channels", o.channels)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--layers", o.layers)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--heads", o.heads)->check(CLI::Range(1, 1 << 24))->capture_default_str();
@@ -196,11 +196,11 @@ void add_options(CLI::App& app, Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return examples::run_main("train_step", [&] {
+  return apps::run_main("train_step", [&] {
     Options o;
     CLI::App app("Times one training step of the reference transformer and prints one JSON line per connection.");
     add_options(app, o);
-    examples::parse_command_line(app, argc, argv);
+    apps::parse_command_line(app, argc, argv);
     std::optional<Composed> scope;
     if (o.path == "reference") scope.emplace(Composed::Ops::connections);
     set_num_threads(o.threads);

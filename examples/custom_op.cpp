@@ -49,6 +49,6 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("custom_op", "A fused op with a hand-written vjp, verified by finite differences.", argc,
-                            argv, run);
+  return apps::run_main("custom_op", "A fused op with a hand-written vjp, verified by finite differences.", argc, argv,
+                        run);
 }

@@ -102,5 +102,5 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("gradients", "Gradients of models and tensors, and what stops one.", argc, argv, run);
+  return apps::run_main("gradients", "Gradients of models and tensors, and what stops one.", argc, argv, run);
 }

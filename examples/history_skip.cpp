@@ -60,5 +60,5 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("history_skip", "Skip connections over the history of a stack of layers.", argc, argv, run);
+  return apps::run_main("history_skip", "Skip connections over the history of a stack of layers.", argc, argv, run);
 }

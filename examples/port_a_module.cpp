@@ -46,12 +46,12 @@ int run(const std::string& file, const std::string& mistake) {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("port_a_module", [&] {
+  return apps::run_main("port_a_module", [&] {
     CLI::App app("Verifies a port of a PyTorch module against a recorded call of the original.");
-    std::string file = (examples::program_folder() / "port_a_module.safetensors").string(), mistake;
+    std::string file = (apps::program_folder() / "port_a_module.safetensors").string(), mistake;
     app.add_option("CASE", file, "what tools/record_case.py wrote; or else the one beside this program");
     app.add_option("--break", mistake, "a mistake to make: eps or heads")->check(CLI::IsMember({"eps", "heads"}));
-    examples::parse_command_line(app, argc, argv);
+    apps::parse_command_line(app, argc, argv);
     return run(file, mistake);
   });
 }

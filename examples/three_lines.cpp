@@ -54,6 +54,6 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("three_lines", "How to put hyper-connections into an existing stack of layers.", argc, argv,
-                            run);
+  return apps::run_main("three_lines", "How to put hyper-connections into an existing stack of layers.", argc, argv,
+                        run);
 }

@@ -85,5 +85,5 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("transformer_block", "A transformer block from its parts.", argc, argv, run);
+  return apps::run_main("transformer_block", "A transformer block from its parts.", argc, argv, run);
 }

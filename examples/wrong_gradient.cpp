@@ -63,6 +63,6 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main(
-      "wrong_gradient", "How gradcheck finds the line at fault in a network whose gradient is wrong.", argc, argv, run);
+  return apps::run_main("wrong_gradient", "How gradcheck finds the line at fault in a network whose gradient is wrong.",
+                        argc, argv, run);
 }

@@ -9,7 +9,7 @@
 namespace braid::nn {
 namespace {
 
-/// What is wrong with a result, and its error.
+/// A sentence about a wrong result, empty for a right one, and its error.
 std::pair<std::string, double> misfit(const std::string& key, const NamedTensors& results, const Tensor& expected,
                                       double tolerance) {
   const auto found = results.find(key);
@@ -29,7 +29,7 @@ NamedTensors cotangents(const RecordedCase& recorded) {
   return found;
 }
 
-/// Runs the vjps unless an output is not there or has another shape, which is to be told instead.
+/// Runs the vjps, unless an output is missing or has another shape: then the message names that instead.
 bool propagate(Tape& tape, const detail::NamedVars& outputs, const NamedTensors& cotangents) {
   std::vector<Var> ys;
   std::vector<Tensor> dys;
@@ -51,18 +51,6 @@ bool outputs_agree(const Verification& verification) {
 double default_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-10 : 2e-5; }
 
 }  // namespace
-
-double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
-
-double relative_error(const Tensor& a, const Tensor& b) {
-  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
-  double difference = 0, largest = 1;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    difference = worse(difference, std::abs(x[i] - y[i]));
-    largest = std::max(largest, std::abs(y[i]));
-  }
-  return difference / largest;
-}
 
 Verification compare(const RecordedCase& recorded, const NamedTensors& results, double tolerance) {
   Verification verification{.tolerance = tolerance};
@@ -110,9 +98,8 @@ Verification verify(const RecordedCase& recorded, const CaseCall& call, const Ve
   const double tolerance = options.tolerance.value_or(default_tolerance(options.dtype));
   Verification verification = compare(converted, results, tolerance);
   if (!verification && !recorded.parts.empty()) {
-    const Mismatch mismatch(converted, trace, tolerance);
     verification.message +=
-        fmt::format("\n{}", outputs_agree(verification) ? mismatch.first_gradient() : mismatch.first_part());
+        fmt::format("\n{}", first_mismatch(converted, trace, tolerance, outputs_agree(verification)));
   }
   return verification;
 }

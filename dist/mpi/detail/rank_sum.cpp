@@ -10,12 +10,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// From 64 K f32 elements on, a tensor travels alone and without being copied; smaller ones share messages.
+/// Tensors from this size on (64 K f32 elements) travel alone and without a copy; smaller ones share messages.
 constexpr std::int64_t kBucketBytes = 256 * 1024;
 
 std::int64_t bytes_of(const Tensor& t) { return t.numel() * static_cast<std::int64_t>(size_of(t.dtype())); }
 
-/// Measures the time that a scope takes.
+/// Adds the time that a scope takes to `seconds`.
 class Stopwatch {
  public:
   explicit Stopwatch(double& seconds) : seconds_(seconds) {}
@@ -34,19 +34,19 @@ struct RankSum::State {
   /// A gradient, or the loss.
   struct Term {
     nn::TreeSum<Var> sum;
-    std::int64_t missing;  // blocks of this rank
+    std::int64_t missing;  // blocks of this rank that are not added yet
     std::size_t group = 0;
   };
-  /// Terms that stand beside each other and travel together.
+  /// Adjacent terms that travel together.
   struct Group {
-    std::vector<std::size_t> terms = {};  // in their order
-    std::size_t missing = 0;              // of these
+    std::vector<std::size_t> terms = {};  // ascending
+    std::size_t missing = 0;              // terms that lack a block of this rank
     std::optional<Bucket> bucket = {};
     bool done = false;
   };
 
-  State(World& w, std::int64_t blocks) : world(w), stages(w.plans[blocks]), own(share(blocks, w.mpi.size, w.mpi.rank)) {
-    if (stages.empty()) stages = plan(blocks, w.mpi.size, w.mpi.rank);
+  State(World& w, std::int64_t blocks) : world(w), stages(w.plans[blocks]), own(share(blocks, w.size, w.rank)) {
+    if (stages.empty()) stages = plan(blocks, w.size, w.rank);
   }
 
   void add(std::int64_t block, std::size_t index, const Tensor& value) {
@@ -70,7 +70,7 @@ struct RankSum::State {
     for (std::vector<Tensor>& part : parts) group.bucket->add_part(std::move(part));
   }
 
-  /// True when all is done.
+  /// Returns true when all groups are summed over all ranks.
   bool advance() {
     bool all = true;
     for (Group& group : groups) {
@@ -101,7 +101,7 @@ RankSum::RankSum(World& w, std::int64_t blocks, const std::vector<Tensor>& param
   like.push_back(scalar(0, DType::f64));  // the loss
   terms.assign(like.size(), {nn::TreeSum<Var>(blocks), own.end - own.begin});
   std::int64_t room = 0;
-  for (std::size_t i = like.size(); i-- > 0;) {  // last first, as the backward pass finds them
+  for (std::size_t i = like.size(); i-- > 0;) {  // last first, the order of the backward pass
     const bool alike = i + 1 < like.size() && like[i].dtype() == like[i + 1].dtype();
     if (!alike || bytes_of(like[i]) > room) groups.emplace_back(), room = kBucketBytes;
     room -= bytes_of(like[i]);
@@ -136,8 +136,9 @@ std::pair<double, std::vector<Tensor>> RankSum::total() {
   }
   traffic.seconds_open += std::chrono::duration<double>(Clock::now() - *state_->first_sent).count();
   std::vector<Tensor> totals(state_->terms.size());
-  for (const auto& group : state_->groups) {
+  for (auto& group : state_->groups) {
     std::vector<Tensor> sums = group.bucket->totals();
+    group.bucket.reset();  // or the caller could not scale the totals in place
     for (std::size_t i = 0; i < sums.size(); ++i) totals[group.terms[i]] = std::move(sums[i]);
   }
   const double loss = totals.back().item();

@@ -7,8 +7,8 @@ namespace braid::dist::detail {
 
 struct World;
 
-/// A BlockSum over the ranks of MPI: sums that are complete on this rank are sent to the others while more of them are
-/// computed.
+/// A BlockSum over MPI ranks. Sums that are complete on this rank travel to the others while it computes more
+/// gradients.
 class RankSum final : public BlockSum {
  public:
   RankSum(World& world, std::int64_t blocks, const std::vector<Tensor>& params);

@@ -7,13 +7,13 @@
 
 namespace braid::nn::detail {
 
-/// Something on a tape: what an op computed, or a watched variable.
+/// A value on a tape: the result of an op, or a watched variable.
 struct TracedValue {
-  std::string op;      // its name; empty for a watched variable, whose gradient is the tape's to tell
+  std::string op;      // its name; empty for a watched variable, whose gradient the tape returns
   std::size_t number;  // of the op, from 1 on
   Tensor value;
   Tensor cotangent{};                // undefined: zero
-  bool deferred = false;             // its cotangent is left to the vjp of the op that made it
+  bool deferred = false;             // its cotangent is computed by the vjp of the op that made it
   std::vector<std::string> users{};  // the ops that take it: 'linear' (#3)
 };
 

@@ -1,4 +1,4 @@
-#include <braid/nn/pretrained/names.h>
+#include <braid/nn/pretrained/detail/names.h>
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 namespace braid::nn::detail {
 namespace {
 
-/// A module or parameter of a family: {} stands for the layer's number.
+/// A module or parameter of a family: {} is the layer's number.
 struct Row {
   std::string_view theirs;
   std::array<std::string_view, 3> ours;  // the rest empty
@@ -108,7 +108,7 @@ std::vector<PretrainedTensor> pretrained_tensors(Family family, int layers, cons
   for (const Row& row : rows(family))
     for (int layer = 0; layer < (row.theirs.find('{') == row.theirs.npos ? 1 : layers); ++layer)
       for (const char* suffix : {"", ".weight", ".bias"}) add(row, layer, suffix);
-  check<Error>(found == params.size(), "pretrained_tensors: the model has parameters that its family has not");
+  check<Error>(found == params.size(), "pretrained_tensors: the model has parameters that its family does not have");
   return tensors;
 }
 
