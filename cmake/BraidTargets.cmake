@@ -17,7 +17,7 @@ function(braid_precompile target)
   endif()
 endfunction()
 
-# COMPONENT is the package of the libraries, COMPONENT_dev that of all that a compiler needs.
+# COMPONENT is the package of the libraries, COMPONENT_dev that of the files for compilers.
 function(braid_install target export component)
   if(BRAID_INSTALL)
     install(TARGETS ${target} EXPORT ${export}
@@ -40,8 +40,8 @@ add_custom_target(braid_libraries)
 
 # braid_add_library(core HEADERS tensor.h ... SOURCES tensor.cpp ... PUBLIC fmt::fmt PRIVATE hwy::hwy ...)
 # One folder, one target: braid_core, alias braid::core; NAME where the folder is another. HEADERS are the public ones, which get installed;
-# PUBLIC and PRIVATE are what it links; PRECOMPILED are headers that most sources include anyway. A COMPONENT is for those
-# who ask find_package for it.
+# PUBLIC and PRIVATE are what it links; PRECOMPILED are headers that most sources include anyway. A COMPONENT
+# is found only if find_package names it.
 function(braid_add_library folder)
   cmake_parse_arguments(ARG "COMPONENT" "NAME" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILED" ${ARGN})
   set(name ${folder})

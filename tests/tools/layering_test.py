@@ -28,7 +28,7 @@ def graph():
 
 
 def in_order(edges):
-    """The folders, each after all that it includes. Those that are part of a cycle, or include one, are left out."""
+    """The folders, each after those that it includes. Omits folders that are part of a cycle or include one."""
     order = []
     while new := sorted(name for name in edges if name not in order and edges[name] <= set(order)):
         order += new
