@@ -113,7 +113,7 @@ void MPICommunicator::fail(const std::string& why, int code) { world_->lifeline-
 Traffic MPICommunicator::traffic() const { return world_->traffic; }
 
 std::unique_ptr<detail::BlockSum> MPICommunicator::block_sum(std::int64_t blocks, const std::vector<Tensor>& params) {
-  return std::make_unique<detail::RankSum>(*world_, blocks, params);
+  return detail::rank_sum(*world_, blocks, params);
 }
 
 }  // namespace braid::dist
