@@ -27,9 +27,9 @@ class Composed {
 
   /// The scopes that are alive on this thread, to be entered again elsewhere.
   struct State {
-    bool all = false, connections = false;
+    bool all = false, connections = false;  ///< whether a scope for these Ops is alive
   };
-  static State state() { return current(); }
+  static State state() { return current(); }  ///< of this thread
   explicit Composed(State state) : before_(current()) { current() = state; }
 
  private:

@@ -30,7 +30,7 @@ class Profile : public Probe {
     double bytes = 0, operations = 0;      ///< over all steps; see above
   };
 
-  /// What the machine gives at best, to compare with; 0: not known.
+  /// The peaks of the machine, to compare with; 0: unknown.
   struct Peak {
     double bytes_per_s = 0, operations_per_s = 0;  ///< of memory, and of products
   };

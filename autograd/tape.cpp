@@ -25,7 +25,7 @@ bool all_finite(const Tensor& t) {
   });
 }
 
-/// `sum += term`, in place only when nobody else holds the sum: an op may hand out one cotangent twice.
+/// `sum += term`, in place only when the sum is not shared: an op may return one cotangent twice.
 void accumulate(Tensor& sum, Tensor term) {
   if (!sum.defined()) {
     sum = std::move(term);
@@ -119,7 +119,7 @@ struct TapeState {
     auto operator<=>(const FirstReader&) const = default;
   };
 
-  /// In the order of the nodes, of which the first stands for none.
+  /// In the order of the nodes; the first is a placeholder for none.
   std::vector<FirstReader> first_readers() const {
     std::vector<std::size_t> first(num_values, 0);
     for (std::size_t k = nodes.size(); k-- > 0;)

@@ -68,7 +68,7 @@ class Needs {
   std::vector<bool> flags_;
 };
 
-/// Maps the cotangents of an op's outputs to those of its inputs, in order. An undefined cotangent stands for zero;
+/// Maps the cotangents of an op's outputs to those of its inputs, in order. An undefined cotangent is zero;
 /// others have the shape and dtype of what they belong to.
 /// Runs at most once, then what it captured is freed. It captures tensors, never tracked variables. The cotangents are
 /// its own: it may move them out and, where they are unshared, write into them.
@@ -90,7 +90,7 @@ class Tape {
   /// `probe` sees what is recorded and propagated.
   explicit Tape(Probe* probe = nullptr);
 
-  /// `value` as a variable whose gradient will be known.
+  /// `value` as a variable whose gradient the backward pass computes.
   Var watch(const Tensor& value);
 
   /// Propagates the cotangent of `y` (ones for a scalar) to everything watched. Runs each vjp once, last first,

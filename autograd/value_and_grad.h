@@ -35,7 +35,7 @@ constexpr bool kDifferentiated = std::same_as<T, Tensor> || std::same_as<T, Var>
 ///     auto step = value_and_grad([](const Model& m, const Tensor& x, const Tensor& y) { return mse_loss(m(x), y); });
 ///     auto [loss, grads] = step(model, x, y);
 ///
-/// f may return more than the loss, as a pair or tuple that begins with it. The rest comes back behind the gradients,
+/// f may return more than the loss, as a pair or tuple that begins with it. The rest is returned after the gradients,
 /// its variables (also those of modules and vectors) as constants:
 ///
 ///     auto step = value_and_grad([](const Model& m, const Tensor& x, const Tensor& ids) {

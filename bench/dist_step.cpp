@@ -16,6 +16,7 @@
 
 #include <braid/braid.h>
 #include <braid/dist/accumulate.h>
+#include <braid/dist/mpi/communicator.h>
 
 #include <apps/common/run_main.h>
 
@@ -95,10 +96,10 @@ class Step {
     add_ms.push_back(since(start));
     ranks_.any(false);
     start = Clock::now();
-    dist::detail::BlockSum sum(ranks_, ranks_.size(), values);
-    sum.add_loss(ranks_.rank(), 0);
-    for (std::size_t i = values.size(); i-- > 0;) sum.add_gradient(ranks_.rank(), i, std::exchange(values[i], {}));
-    sum.total();
+    const auto sum = ranks_.block_sum(ranks_.size(), values);
+    sum->add_loss(ranks_.rank(), 0);
+    for (std::size_t i = values.size(); i-- > 0;) sum->add_gradient(ranks_.rank(), i, std::exchange(values[i], {}));
+    sum->total();
     sum_ms.push_back(since(start));
   }
 
@@ -211,12 +212,12 @@ void add_options(CLI::App& app, Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return examples::run_main("dist_step", [&] {
+  return apps::run_main("dist_step", [&] {
     Options o;
     CLI::App app("Times a training step of the reference transformer over the ranks that mpirun started.");
     add_options(app, o);
-    examples::parse_command_line(app, argc, argv);
-    dist::Communicator ranks("dist_step");
+    apps::parse_command_line(app, argc, argv);
+    dist::MPICommunicator ranks("dist_step");
     if (o.blocks == 0) o.blocks = ranks.size();
     if (o.blocks % ranks.size() != 0 || o.batch % o.blocks != 0)
       ranks.fail("--blocks: must be a multiple of the ranks and divide --batch", 2);

@@ -8,7 +8,6 @@
 
 #include <bench/benchmark_main.h>
 #include <bench/machine.h>
-#include <braid/core/products/detail/gemm_in_parts.h>
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul.h>
 #include <braid/core/random.h>
@@ -17,8 +16,8 @@
 namespace braid::bench {
 namespace {
 
-/// a [m, k] b [k, n]; transposed operands lie in memory as [k, m] and [n, k].
-struct Product {
+/// The sizes of a [m, k] b [k, n]; transposed operands are [k, m] and [n, k] in memory.
+struct Sizes {
   std::int64_t m, n, k;
   bool transpose_a = false, transpose_b = false;
 
@@ -30,42 +29,42 @@ struct Product {
   }
 };
 
-std::string name(const Product& p) {
+std::string name(const Sizes& p) {
   return fmt::format("{}x{}x{}{}{}", p.m, p.n, p.k, p.transpose_a ? "/aT" : "", p.transpose_b ? "/bT" : "");
 }
 
 /// y = x w^T, dx = dy w, dw = dy^T x for x [tokens, in] and w [out, in].
-void add_linear(std::vector<Product>& products, std::int64_t tokens, std::int64_t in, std::int64_t out) {
+void add_linear(std::vector<Sizes>& products, std::int64_t tokens, std::int64_t in, std::int64_t out) {
   products.push_back({tokens, out, in, false, true});
   products.push_back({tokens, in, out});
   products.push_back({out, in, tokens, true, false});
 }
 
-/// How a product is made: of f32 in parts, or, without, by multiply-adds; of other types as ever.
+/// How products are computed.
 struct Method {
   std::string name;
   DType dtype;
-  double tolerance;  // of error()
-  int parts = 0;
+  double tolerance;    // of error()
+  int bf16_terms = 0;  // per operand of f32
 };
 
-Tensor multiply(const Product& p, const Tensor& a, const Tensor& b, int parts) {
+Tensor multiply(const Sizes& p, const Tensor& a, const Tensor& b, int bf16_terms) {
   if (a.dtype() != DType::f32) return matrix_product(a, b);
   Tensor c(Shape{p.m, p.n}, DType::f32);
-  const std::int64_t lda = p.transpose_a ? p.m : p.k, ldb = p.transpose_b ? p.k : p.n;
-  const float *pa = a.data<float>(), *pb = b.data<float>();
-  float* const pc = c.mutable_data<float>();
-  if (parts == 0)
-    gemm<float>(p.transpose_a, p.transpose_b, p.m, p.n, p.k, 1, pa, lda, pb, ldb, 0, pc, p.n);
-  else
-    detail::gemm_in_parts(parts, p.transpose_a, p.transpose_b, p.m, p.n, p.k, pa, lda, pb, ldb, 0, pc, p.n);
+  gemm<float>({.m = p.m,
+               .n = p.n,
+               .k = p.k,
+               .a = {a.data<float>(), p.transpose_a ? p.m : p.k, p.transpose_a},
+               .b = {b.data<float>(), p.transpose_b ? p.k : p.n, p.transpose_b},
+               .c = {c.mutable_data<float>(), p.n},
+               .bf16_terms = bf16_terms});
   return c;
 }
 
 /// The largest error of three rows against plain sums in f64, relative to sqrt(k), the size of an element.
-double error(const Product& p, const Tensor& a, const Tensor& b, int parts) {
+double error(const Sizes& p, const Tensor& a, const Tensor& b, int bf16_terms) {
   const auto n = static_cast<std::size_t>(p.n), k = static_cast<std::size_t>(p.k);
-  const Tensor c = multiply(p, a, b, parts);
+  const Tensor c = multiply(p, a, b, bf16_terms);
   const std::vector<double> right = b.to_vector<double>();
   double worst = 0;
   for (const std::int64_t row : {std::int64_t{0}, p.m / 2, p.m - 1}) {
@@ -79,12 +78,12 @@ double error(const Product& p, const Tensor& a, const Tensor& b, int parts) {
   return worst / std::sqrt(static_cast<double>(p.k));
 }
 
-void run(benchmark::State& state, const Product& p, const Method& method) {
+void run(benchmark::State& state, const Sizes& p, const Method& method) {
   Rng rng(1);
   const Tensor a = p.a(rng, method.dtype), b = p.b(rng, method.dtype);
-  if (error(p, a, b, method.parts) > method.tolerance)
+  if (error(p, a, b, method.bf16_terms) > method.tolerance)
     return state.SkipWithError("the product differs from plain sums in f64");
-  for (auto _ : state) benchmark::DoNotOptimize(multiply(p, a, b, method.parts));
+  for (auto _ : state) benchmark::DoNotOptimize(multiply(p, a, b, method.bf16_terms));
   const double flops = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   const double peak = machine().flops_of(method.dtype);
   using benchmark::Counter;
@@ -92,8 +91,8 @@ void run(benchmark::State& state, const Product& p, const Method& method) {
   state.counters["share_of_peak"] = Counter(flops / peak, Counter::kIsIterationInvariantRate);
 }
 
-std::vector<Product> transformer_products() {
-  std::vector<Product> products{{512, 3072, 768}};
+std::vector<Sizes> transformer_products() {
+  std::vector<Sizes> products{{512, 3072, 768}};
   add_linear(products, 512, 768, 3072);
   for (const auto& [tokens, channels] : {std::pair{768, 128}, {2048, 384}}) {
     add_linear(products, tokens, channels, channels);
@@ -119,7 +118,7 @@ int main(int argc, char** argv) {
       methods.push_back({"f32_as_3_bf16", DType::f32, 1e-5, 3});
     }
     for (const Method& method : methods)
-      for (const Product& product : transformer_products())
+      for (const Sizes& product : transformer_products())
         benchmark::RegisterBenchmark(fmt::format("gemm/{}/{}", method.name, name(product)).c_str(),
                                      [=](benchmark::State& state) { run(state, product, method); })
             ->UseRealTime()

@@ -1,4 +1,4 @@
-# Debian packages by CPack, shared libraries and what compilers need apart: `./dev package` makes them.
+# Debian packages by CPack, with shared libraries and development files in separate packages: `./dev package` makes them.
 
 set(version ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(CPACK_GENERATOR DEB)
@@ -18,7 +18,7 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY >=)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/core ${PROJECT_BINARY_DIR}/autograd
-  ${PROJECT_BINARY_DIR}/nn ${PROJECT_BINARY_DIR}/mhc)
+  ${PROJECT_BINARY_DIR}/nn ${PROJECT_BINARY_DIR}/mhc ${PROJECT_BINARY_DIR}/dist)
 
 string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
 set(changelog ${PROJECT_BINARY_DIR}/changelog.Debian)
@@ -26,7 +26,7 @@ configure_file(cmake/debian/changelog.in ${changelog} @ONLY)
 file(ARCHIVE_CREATE OUTPUT ${changelog}.gz PATHS ${changelog} FORMAT raw COMPRESSION GZip COMPRESSION_LEVEL 9)
 
 # braid_package(braid_dev NAME libbraid-dev SECTION libdevel ON braid DEPENDS libfmt-dev DESCRIPTION line line ..):
-# of what is installed as a component. ON names those it needs in the same version; the first line is the synopsis.
+# a package of an installed component. ON names the packages it needs in the same version; the first line is the synopsis.
 function(braid_package component)
   cmake_parse_arguments(ARG "" "NAME;SECTION" "ON;DEPENDS;DESCRIPTION" ${ARGN})
   string(TOUPPER ${component} key)
@@ -59,18 +59,18 @@ braid_package(braid_dev
   NAME libbraid-dev
   SECTION libdevel
   ON braid
-  DEPENDS libfmt-dev  # of its headers
+  DEPENDS libfmt-dev  # included by its headers
   DESCRIPTION "Tensors, autodiff and hyper-connections - development files" ${what})
-if(TARGET braid::dist)
-  braid_package(braid_dist
-    NAME libbraid-dist${version}
+if(TARGET braid::mpi)
+  braid_package(braid_mpi
+    NAME libbraid-mpi${version}
     SECTION libs
     ON braid
     DESCRIPTION "Tensors, autodiff and hyper-connections - training over MPI" ${what})
-  braid_package(braid_dist_dev
-    NAME libbraid-dist-dev
+  braid_package(braid_mpi_dev
+    NAME libbraid-mpi-dev
     SECTION libdevel
-    ON braid_dist braid_dev
+    ON braid_mpi braid_dev
     DESCRIPTION "Tensors, autodiff and hyper-connections - development files for MPI" ${what})
 endif()
 include(CPack)

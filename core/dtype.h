@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -13,9 +14,11 @@ namespace braid {
 enum class DType : std::uint8_t { f32, f64, i32, bf16 };
 
 /// `f32`, `f64`, `i32`, `bf16`.
-std::string_view name(DType dtype);
-/// Bytes of an element.
-std::size_t size_of(DType dtype);
+constexpr std::string_view name(DType dtype) {
+  return std::array<std::string_view, 4>{"f32", "f64", "i32", "bf16"}[static_cast<std::size_t>(dtype)];
+}
+/// Bytes per element.
+constexpr std::size_t size_of(DType dtype) { return dtype == DType::f64 ? 8 : dtype == DType::bf16 ? 2 : 4; }
 
 /// The dtype whose elements are T.
 template <class T>
@@ -26,7 +29,7 @@ constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, bfloat16>) return DType::bf16;
 }
 
-/// The dtype in which elements of `dtype` are computed with, and the parameters of such activations kept: f32 for bf16.
+/// The dtype of arithmetic on elements of `dtype`, and of the parameters beside such activations: f32 for bf16.
 constexpr DType compute_dtype(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
 
 /// Throws DTypeError naming `op` for i32.
@@ -43,7 +46,7 @@ decltype(auto) dispatch_float(const char* op, DType dtype, F&& f) {
   return f(double{});
 }
 
-/// The same for ops that have a form for bf16, which compute in Compute<T>.
+/// The same for ops that support bf16, which compute in Compute<T>.
 template <class F>
 decltype(auto) dispatch_float_or_bf16(const char* op, DType dtype, F&& f) {
   if (dtype == DType::bf16) return f(bfloat16{});

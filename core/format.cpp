@@ -126,8 +126,7 @@ class Printer {
   std::string block(int axis) { return axis == shape_.rank() - 1 ? row(axis) : rows(axis); }
 
   std::string rows(int axis) {
-    const std::string separator = std::string(static_cast<std::size_t>(shape_.rank() - axis - 1), '\n') +
-                                  std::string(static_cast<std::size_t>(axis + 1), ' ');
+    const std::string separator = std::string(shape_.rank() - axis - 1, '\n') + std::string(axis + 1, ' ');
     std::string text;
     const auto append = [&](const std::string& part) { text += (text.empty() ? "" : separator) + part; };
     for_each_shown(
@@ -137,7 +136,7 @@ class Printer {
 
   /// Words wrap before the closing brackets would pass the line's width.
   std::string row(int axis) {
-    const std::string indent(static_cast<std::size_t>(axis + 1), ' ');
+    const std::string indent(axis + 1, ' ');
     const int width = options_.line_width - axis - 1;
     std::string text, line = indent;
     const auto append = [&](const std::string& word) {

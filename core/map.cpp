@@ -37,14 +37,14 @@ Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType o
       const std::int64_t n = std::min(chunk, end - i);
       for (std::size_t k = 0; k < views.size(); ++k) {
         if (views[k].is_contiguous()) {
-          in[k] = views[k].bytes() + static_cast<std::size_t>(i) * item;
+          in[k] = views[k].bytes() + i * item;
         } else {
           std::byte* gathered = buffer.data() + k * kChunk * item;
           detail::gather_strided(views[k].bytes(), views[k].strides(), shape, item, i, i + n, gathered);
           in[k] = gathered;
         }
       }
-      kernel.call(kernel.callable, in.data(), out + static_cast<std::size_t>(i) * out_item, n);
+      kernel.call(kernel.callable, in.data(), out + i * out_item, n);
     }
   });
   return y;

@@ -21,8 +21,7 @@
 namespace braid {
 namespace {
 
-/// How long a thread spins before it sleeps. A training step forks every 10-100 us and a futex wake costs about 5-50
-/// us.
+/// The time a thread spins before it sleeps. A training step forks every 10-100 us; a futex wake takes 5-50 us.
 constexpr std::chrono::microseconds kSpin{60};
 
 void pause() {
@@ -46,11 +45,9 @@ void await(const std::atomic<std::uint32_t>& state, Done done) {
   for (std::uint32_t value = state.load(); !done(value); value = state.load()) state.wait(value);
 }
 
-/// Whether this thread runs a block of the pool, so that a nested parallel_for must not use the pool.
-bool& inside_block() {
-  thread_local bool inside = false;
-  return inside;
-}
+thread_local bool inside_block =
+    false;  // this thread runs a block, so that a nested parallel_for must not use the pool
+thread_local int index_of_thread = 0;
 
 struct Job {
   std::int64_t n = 0;
@@ -78,8 +75,8 @@ int default_num_threads() {
   return count;
 }
 
-/// The blocks that one thread takes before it helps others: the same ones in every job of that size, whose data its
-/// caches may still hold.
+/// The blocks that a thread takes before it helps others, the same in every job of that size: its caches may still hold
+/// their data.
 struct alignas(64) Share {
   std::atomic<std::int64_t> next{0};
   std::int64_t end = 0;
@@ -87,7 +84,7 @@ struct alignas(64) Share {
 
 /// Persistent workers and one job at a time. The caller publishes a job, opens the gate and takes blocks itself;
 /// workers that wake in time enter and take blocks too. The caller then closes the gate and waits for the entered ones
-/// only, so that a worker that sleeps late delays nobody.
+/// only, so that a worker that wakes late delays no one.
 class Pool {
  public:
   static Pool& instance() {
@@ -96,7 +93,7 @@ class Pool {
     return pool;
   }
 
-  explicit Pool(int num_threads) : num_threads_(num_threads), shares_(static_cast<std::size_t>(num_threads)) {}
+  explicit Pool(int num_threads) : num_threads_(num_threads), shares_(num_threads) {}
   ~Pool() { stop_workers(); }
 
   int num_threads() const { return num_threads_.load(std::memory_order_relaxed); }
@@ -105,7 +102,7 @@ class Pool {
     const std::lock_guard lock(mutex_);
     if (count == num_threads()) return;
     stop_workers();
-    shares_ = std::vector<Share>(static_cast<std::size_t>(count));
+    shares_ = std::vector<Share>(count);
     num_threads_.store(count, std::memory_order_relaxed);
   }
 
@@ -116,17 +113,17 @@ class Pool {
     deal_blocks();
     gate_.store(kOpen, std::memory_order_release);
     wake_workers();
-    inside_block() = true;
+    inside_block = true;
     take_blocks(0);
-    inside_block() = false;
+    inside_block = false;
     gate_.fetch_and(~kOpen);
     await(gate_, [](std::uint32_t gate) { return gate == 0; });
     if (failed_.exchange(false, std::memory_order_relaxed)) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
  private:
-  /// In the child of a fork, where no worker is and somebody else may have held the mutex: nothing of the parent's is
-  /// joined, unlocked or destroyed.
+  /// In the child of a fork, which has no workers, and whose mutex another thread may have held: nothing of the
+  /// parent's is joined, unlocked or destroyed.
   void begin_anew() { std::construct_at(this, num_threads()); }
 
   static constexpr std::uint32_t kOpen = 1U << 31;  // the other bits of the gate count the workers inside
@@ -151,7 +148,8 @@ class Pool {
   }
 
   void work(int thread, std::uint32_t seen) {
-    inside_block() = true;
+    inside_block = true;
+    index_of_thread = thread;
     while (true) {
       await(epoch_, [seen](std::uint32_t epoch) { return epoch != seen; });
       seen = epoch_.load();
@@ -172,20 +170,19 @@ class Pool {
   }
 
   void deal_blocks() {
-    dealt_ = static_cast<std::size_t>(std::min<std::int64_t>(num_threads(), job_.blocks));
-    const auto count = static_cast<std::int64_t>(dealt_);
+    dealt_ = std::min<std::int64_t>(num_threads(), job_.blocks);
     std::int64_t first = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
-      Share& share = shares_[static_cast<std::size_t>(i)];
+    for (std::int64_t i = 0; i < dealt_; ++i) {
+      Share& share = shares_[i];
       share.next.store(first, std::memory_order_relaxed);
-      share.end = first += job_.blocks / count + (i < job_.blocks % count ? 1 : 0);
+      share.end = first += job_.blocks / dealt_ + (i < job_.blocks % dealt_ ? 1 : 0);
     }
   }
 
   void take_blocks(int thread) noexcept {
     try {
-      for (std::size_t i = 0; i < dealt_; ++i) {
-        Share& share = shares_[(static_cast<std::size_t>(thread) + i) % dealt_];
+      for (std::int64_t i = 0; i < dealt_; ++i) {
+        Share& share = shares_[(thread + i) % dealt_];
         while (share.next.load(std::memory_order_relaxed) < share.end) {
           const std::int64_t index = share.next.fetch_add(1, std::memory_order_relaxed);
           if (index < share.end) job_.run_block(index);
@@ -202,10 +199,10 @@ class Pool {
   std::vector<std::thread> workers_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> failed_{false};
-  std::exception_ptr error_;   // written by the thread that sets failed_, read when all have left
-  Job job_;                    // written while the gate is closed and nobody is inside
-  std::vector<Share> shares_;  // as well, of which the first `dealt_` have blocks
-  std::size_t dealt_ = 0;
+  std::exception_ptr error_;                         // written by the thread that sets failed_, read when all have left
+  Job job_;                                          // written while the gate is closed and nobody is inside
+  std::vector<Share> shares_;                        // as job_
+  std::int64_t dealt_ = 0;                           // the first shares, which have blocks
   alignas(64) std::atomic<std::uint32_t> epoch_{0};  // changes with every job; workers sleep on it
   alignas(64) std::atomic<std::uint32_t> gate_{0};
 };
@@ -214,16 +211,18 @@ class Pool {
 
 void set_num_threads(int count) {
   check_value(count >= 1, "set_num_threads: count must be >= 1 but is {}", count);
-  check<Error>(!inside_block(), "set_num_threads: must not be called inside a parallel_for");
+  check<Error>(!inside_block, "set_num_threads: must not be called inside a parallel_for");
   Pool::instance().resize(count);
 }
+
+int detail::thread_index() { return index_of_thread; }
 
 int num_threads() { return Pool::instance().num_threads(); }
 
 void detail::run_blocks(std::int64_t n, std::int64_t block, BlockBody body) {
   check_value(block >= 1, "parallel_for: block must be >= 1 but is {}", block);
   const Job job{n, block, n / block + (n % block > 0), body};
-  if (job.blocks > 1 && !inside_block() && num_threads() > 1) return Pool::instance().run(job);
+  if (job.blocks > 1 && !inside_block && num_threads() > 1) return Pool::instance().run(job);
   for (std::int64_t index = 0; index < job.blocks; ++index) job.run_block(index);
 }
 

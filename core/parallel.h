@@ -23,6 +23,9 @@ struct BlockBody {
 
 void run_blocks(std::int64_t n, std::int64_t block, BlockBody body);
 
+/// The number of the calling thread in parallel_for, below num_threads(): 0 for every thread that is not a worker.
+int thread_index();
+
 }  // namespace detail
 
 /// Calls f(begin, end) for consecutive blocks of at most `block` indices that cover [0, n); blocks run on all threads.

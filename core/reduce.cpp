@@ -13,16 +13,16 @@ namespace braid {
 namespace {
 
 std::vector<bool> reduced_mask(const char* op, const Shape& shape, const Axes& axes) {
-  std::vector<bool> reduced(static_cast<std::size_t>(shape.rank()), axes.empty());
+  std::vector<bool> reduced(shape.rank(), axes.empty());
   for (const int given : axes) {
-    const auto axis = static_cast<std::size_t>(shape.index(given, op));
+    const int axis = shape.index(given, op);
     check_shape(!reduced[axis], "{}: axis {} of shape {} is given twice", op, given, shape);
     reduced[axis] = true;
   }
   return reduced;
 }
 
-/// What sums are added up in: integers so that nothing overflows.
+/// The type of sums: 64 bits for integers, so that nothing overflows.
 template <class T>
 using Sum = std::conditional_t<std::is_integral_v<T>, std::int64_t, Compute<T>>;
 
@@ -33,7 +33,7 @@ T result(const char* op, Sum sum) {
   return static_cast<T>(sum);
 }
 
-/// 16 interleaved accumulators: vectorises and keeps rounding errors small.
+/// By 16 interleaved sums, which vectorize and keep rounding errors small.
 template <class T>
 Sum<T> sum_block(const T* x, std::int64_t n) {
   constexpr std::int64_t kLanes = 16;
@@ -44,15 +44,14 @@ Sum<T> sum_block(const T* x, std::int64_t n) {
   return std::accumulate(x + i, x + n, std::accumulate(lanes, lanes + kLanes, Sum<T>{0}));
 }
 
-/// Blocks of 4096, by all threads unless other rows keep them busy, added in order.
+/// Sums blocks of 4096, on all threads unless they are busy with other rows, and adds those sums in order.
 template <class T>
 Sum<T> sum_row(const T* x, std::int64_t n) {
   constexpr std::int64_t kBlock = 4096;
   if (n <= kBlock) return sum_block(x, n);
-  std::vector<Sum<T>> sums(static_cast<std::size_t>((n + kBlock - 1) / kBlock));
-  parallel_for(n, kBlock, [&](std::int64_t begin, std::int64_t end) {
-    sums[static_cast<std::size_t>(begin / kBlock)] = sum_block(x + begin, end - begin);
-  });
+  std::vector<Sum<T>> sums((n + kBlock - 1) / kBlock);
+  parallel_for(n, kBlock,
+               [&](std::int64_t begin, std::int64_t end) { sums[begin / kBlock] = sum_block(x + begin, end - begin); });
   return std::accumulate(sums.begin(), sums.end(), Sum<T>{0});
 }
 
@@ -65,8 +64,8 @@ void sum_rows(const char* op, const T* x, std::int64_t rows, std::int64_t n, Y* 
                });
 }
 
-/// x [outer, rows, n] -> [outer, n]: in strips of columns; groups of 64 rows are added up in double, so that rounding
-/// errors do not grow with the number of rows.
+/// x [outer, rows, n] -> [outer, n], in strips of columns; the sums of 64 rows each are added in double, so that
+/// rounding errors do not grow with the number of rows.
 template <class T, class Y>
 void sum_columns(const char* op, const T* x, std::int64_t outer, std::int64_t rows, std::int64_t n, Y* y) {
   constexpr std::int64_t kStrip = 64, kGroup = 64;
@@ -90,7 +89,7 @@ void sum_columns(const char* op, const T* x, std::int64_t outer, std::int64_t ro
   });
 }
 
-/// The best of n >= 1 elements, NaN if there is one: 16 interleaved choices vectorise.
+/// The best of n >= 1 elements, NaN if there is one, by 16 interleaved choices, which vectorize.
 template <class T, class Better>
 T select_row(const T* x, std::int64_t n, Better better) {
   constexpr std::int64_t kLanes = 16;
@@ -114,12 +113,12 @@ void select_rows(const T* x, std::int64_t rows, std::int64_t n, T* y, Better bet
   });
 }
 
-/// The reduced axes moved behind the kept ones.
+/// x with the reduced axes last, contiguous.
 Tensor reduced_last(const Tensor& x, const std::vector<bool>& reduced) {
   std::vector<int> order;
   for (const bool last : {false, true})
     for (int axis = 0; axis < x.rank(); ++axis)
-      if (reduced[static_cast<std::size_t>(axis)] == last) order.push_back(axis);
+      if (reduced[axis] == last) order.push_back(axis);
   return x.permute(order).contiguous();
 }
 
@@ -141,7 +140,7 @@ Shape reduced_shape(const char* op, const Shape& shape, const Axes& axes, bool k
   const std::vector<bool> reduced = reduced_mask(op, shape, axes);
   std::vector<std::int64_t> sizes;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    if (!reduced[static_cast<std::size_t>(axis)])
+    if (!reduced[axis])
       sizes.push_back(shape[axis]);
     else if (keep_dims)
       sizes.push_back(1);
@@ -154,7 +153,7 @@ Tensor reduce_sum(const Tensor& x, const Axes& axes, bool keep_dims, const char*
   Tensor y(reduced_shape(op, x.shape(), axes, keep_dims), dtype.value_or(x.dtype()));
   check_parameter_dtype(op, x, y);
   const std::int64_t n = y.numel() == 0 ? 0 : x.numel() / y.numel();
-  // Reduced axes that stand together in front of kept ones, with enough elements: add rows instead of transposing.
+  // Adjacent reduced axes before kept ones that have enough elements: add rows instead of transposing.
   const auto first = std::ranges::find(reduced, true), last = std::find(first, reduced.end(), false);
   const int inner_axis = static_cast<int>(last - reduced.begin());
   const std::int64_t inner = x.shape().axes(inner_axis, x.rank()).numel();

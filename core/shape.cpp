@@ -11,7 +11,7 @@ namespace braid {
 
 Shape::Shape(std::span<const std::int64_t> sizes, const char* op) {
   check_shape(sizes.size() <= kMaxRank, "{}: at most {} axes are supported but got {}", op, kMaxRank, sizes.size());
-  // Sizes of 0 left out, so that strides and bytes fit into 63 bits as well.
+  // Without sizes of 0, so that strides and bytes fit into 63 bits, too.
   std::int64_t room = std::int64_t{1} << 59;
   for (const std::int64_t size : sizes) {
     check_shape(size >= 0, "{}: sizes must not be negative but got {}", op, size);
@@ -31,7 +31,7 @@ int Shape::index(int axis, const char* op, const char* argument) const {
 
 Shape Shape::with(int axis, std::int64_t size) const {
   std::vector<std::int64_t> sizes(begin(), end());
-  sizes[static_cast<std::size_t>(index(axis))] = size;
+  sizes[index(axis)] = size;
   return Shape(sizes);
 }
 
@@ -59,7 +59,7 @@ Strides contiguous_strides(const Shape& shape) {
   Strides strides{};
   std::int64_t step = 1;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    strides[static_cast<std::size_t>(axis)] = step;
+    strides[axis] = step;
     step *= shape[axis];
   }
   return strides;
@@ -67,11 +67,11 @@ Strides contiguous_strides(const Shape& shape) {
 
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
   const int rank = std::max(a.rank(), b.rank());
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(rank));
+  std::vector<std::int64_t> sizes(rank);
   for (int i = 1; i <= rank; ++i) {
     const std::int64_t x = i <= a.rank() ? a[-i] : 1, y = i <= b.rank() ? b[-i] : 1;
     check_shape(x == y || x == 1 || y == 1, "{}: shapes {} and {} do not broadcast", op, a, b);
-    sizes[static_cast<std::size_t>(rank - i)] = x == 1 ? y : x;
+    sizes[rank - i] = x == 1 ? y : x;
   }
   return Shape(sizes, op);
 }

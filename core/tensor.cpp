@@ -17,7 +17,7 @@ namespace {
 constexpr double kLowest = std::numeric_limits<std::int32_t>::min(),
                  kLargest = std::numeric_limits<std::int32_t>::max();
 
-/// static_cast, which is undefined outside the range of integers, with a result there too.
+/// static_cast, but with a defined result outside the range of integers.
 template <class To, class From>
 To converted(From value) {
   if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>)
@@ -55,7 +55,7 @@ Tensor filled(const char* op, const Shape& shape, double value, DType dtype) {
 }  // namespace
 
 Tensor::Tensor(const Shape& shape, DType dtype)
-    : storage_(std::make_shared<Storage>(static_cast<std::size_t>(shape.numel()) * size_of(dtype))),
+    : storage_(std::make_shared<Storage>(shape.numel() * size_of(dtype))),
       shape_(shape),
       strides_(contiguous_strides(shape)),
       dtype_(dtype) {}
@@ -73,7 +73,7 @@ bool Tensor::is_contiguous() const {
   if (shape_.numel() == 0) return true;
   std::int64_t step = 1;
   for (int axis = rank() - 1; axis >= 0; --axis) {
-    if (shape_[axis] != 1 && strides_[static_cast<std::size_t>(axis)] != step) return false;
+    if (shape_[axis] != 1 && strides_[axis] != step) return false;
     step *= shape_[axis];
   }
   return true;
@@ -100,7 +100,7 @@ std::byte* Tensor::mutable_bytes() {
   check<Error>(defined(), "Tensor::mutable_data: the tensor is undefined");
   check<Error>(unshared(), "Tensor::mutable_data: the storage of this {} tensor is shared; write to a clone()", shape_);
   for (int axis = 0; axis < rank(); ++axis)
-    check<Error>(strides_[static_cast<std::size_t>(axis)] != 0 || shape_[axis] <= 1 || numel() == 0,
+    check<Error>(strides_[axis] != 0 || shape_[axis] <= 1 || numel() == 0,
                  "Tensor::mutable_data: this {} tensor is broadcast along axis {}; write to a clone()", shape_, axis);
   return storage_->data() + byte_offset();
 }
@@ -194,24 +194,18 @@ bool identical(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape() || a.dtype() != b.dtype() || a.defined() != b.defined()) return false;
   if (!a.defined()) return true;
   const Tensor x = a.contiguous(), y = b.contiguous();
-  return std::memcmp(x.bytes(), y.bytes(), static_cast<std::size_t>(x.numel()) * size_of(x.dtype())) == 0;
+  return std::memcmp(x.bytes(), y.bytes(), x.numel() * size_of(x.dtype())) == 0;
 }
 
-template Tensor Tensor::of(const Shape&, std::span<const float>);
-template Tensor Tensor::of(const Shape&, std::span<const double>);
-template Tensor Tensor::of(const Shape&, std::span<const std::int32_t>);
-template Tensor Tensor::of(const Shape&, std::span<const bfloat16>);
-template const float* Tensor::data() const;
-template const double* Tensor::data() const;
-template const std::int32_t* Tensor::data() const;
-template const bfloat16* Tensor::data() const;
-template float* Tensor::mutable_data();
-template double* Tensor::mutable_data();
-template std::int32_t* Tensor::mutable_data();
-template bfloat16* Tensor::mutable_data();
-template std::vector<float> Tensor::to_vector() const;
-template std::vector<double> Tensor::to_vector() const;
-template std::vector<std::int32_t> Tensor::to_vector() const;
-template std::vector<bfloat16> Tensor::to_vector() const;
+#define BRAID_INSTANTIATE(T)                                    \
+  template Tensor Tensor::of(const Shape&, std::span<const T>); \
+  template const T* Tensor::data() const;                       \
+  template T* Tensor::mutable_data();                           \
+  template std::vector<T> Tensor::to_vector() const;
+BRAID_INSTANTIATE(float)
+BRAID_INSTANTIATE(double)
+BRAID_INSTANTIATE(std::int32_t)
+BRAID_INSTANTIATE(bfloat16)
+#undef BRAID_INSTANTIATE
 
 }  // namespace braid

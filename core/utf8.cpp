@@ -2,10 +2,12 @@
 
 #include <array>
 
-namespace braid::detail {
+#include <nlohmann/json.hpp>
+
+namespace braid {
 
 std::optional<char32_t> next_code_point(std::string_view text, std::size_t& at) {
-  constexpr std::array<char32_t, 4> kLeast = {0, 0x80, 0x800, 0x10000};  // with so many further bytes
+  constexpr std::array<char32_t, 4> kLeast = {0, 0x80, 0x800, 0x10000};  // by the number of further bytes
   const auto lead = static_cast<unsigned char>(text[at]);
   const std::size_t more = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : 4;
   if (more == 4 || text.size() - at <= more) return std::nullopt;
@@ -33,4 +35,15 @@ void append_utf8(std::string& text, char32_t point) {
   for (int k = more - 1; k >= 0; --k) put(0x80u | (point >> (6 * k) & 0x3Fu));
 }
 
-}  // namespace braid::detail
+std::string shortened(std::string text) {
+  constexpr std::size_t kMost = 80;
+  return text.size() <= kMost ? text : text.substr(0, kMost - 3) + "...";
+}
+
+std::string excerpt(std::string_view text) {
+  using nlohmann::json;
+  const std::string quoted = json(text).dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
+  return shortened(quoted.substr(1, quoted.size() - 2));
+}
+
+}  // namespace braid

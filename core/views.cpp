@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include <braid/core/tensor.h>
@@ -6,9 +7,7 @@
 namespace braid {
 namespace {
 
-std::size_t at_index(int axis) { return static_cast<std::size_t>(axis); }
-
-/// Replaces a single -1 by the size that `numel` elements leave for it.
+/// Replaces a single -1 by the size that the elements leave for it.
 Shape infer_sizes(const Shape& from, std::span<const std::int64_t> sizes) {
   std::vector<std::int64_t> result(sizes.begin(), sizes.end());
   const auto unknown = std::ranges::find(result, -1);
@@ -43,18 +42,18 @@ Tensor Tensor::permute(std::span<const int> axes) const {
   std::vector<bool> seen(axes.size());
   for (const int given : axes) {
     const int axis = shape_.index(given, "permute");
-    check_shape(!seen[at_index(axis)], "permute: axis {} of shape {} is given twice", axis, shape_);
-    seen[at_index(axis)] = true;
-    strides[sizes.size()] = strides_[at_index(axis)];
+    check_shape(!seen[axis], "permute: axis {} of shape {} is given twice", axis, shape_);
+    seen[axis] = true;
+    strides[sizes.size()] = strides_[axis];
     sizes.push_back(shape_[axis]);
   }
   return view(Shape(sizes), strides, offset_);
 }
 
 Tensor Tensor::transpose(int axis_a, int axis_b) const {
-  std::vector<int> axes(at_index(rank()));
-  for (int i = 0; i < rank(); ++i) axes[at_index(i)] = i;
-  std::swap(axes[at_index(shape_.index(axis_a, "transpose"))], axes[at_index(shape_.index(axis_b, "transpose"))]);
+  std::vector<int> axes(rank());
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[shape_.index(axis_a, "transpose")], axes[shape_.index(axis_b, "transpose")]);
   return permute(axes);
 }
 
@@ -66,11 +65,10 @@ Tensor Tensor::slice(int axis, std::int64_t begin, std::int64_t end, std::int64_
               "slice: [{}, {}){} is not inside axis {} of shape {}", begin, end,
               step == 1 ? "" : fmt::format(" by {}", step), axis, shape_);
   if (first == last) return view(shape_.with(i, 0), strides_, offset_);
-  step = std::clamp(step, -size, size);  // beyond, only `first` is left as well
+  step = std::clamp(step, -size, size);  // a longer step leaves only `first`, too
   Strides strides = strides_;
-  strides[at_index(i)] *= step;
-  return view(shape_.with(i, (last - first - (step > 0 ? 1 : -1)) / step + 1), strides,
-              offset_ + first * strides_[at_index(i)]);
+  strides[i] *= step;
+  return view(shape_.with(i, (last - first - (step > 0 ? 1 : -1)) / step + 1), strides, offset_ + first * strides_[i]);
 }
 
 Tensor Tensor::select(int axis, std::int64_t position) const {
@@ -88,7 +86,7 @@ Tensor Tensor::broadcast_to(const Shape& shape) const {
   for (int i = 0; i < rank(); ++i) {
     check_shape(shape_[i] == shape[i + added] || shape_[i] == 1, "broadcast_to: shape {} does not broadcast to {}",
                 shape_, shape);
-    strides[at_index(i + added)] = shape_[i] == 1 ? 0 : strides_[at_index(i)];
+    strides[i + added] = shape_[i] == 1 ? 0 : strides_[i];
   }
   return view(shape, strides, offset_);
 }
@@ -100,7 +98,7 @@ Tensor Tensor::expand_dims(int axis) const {
   const Shape shape = shape_.inserted(i, 1);
   Strides strides = strides_;
   std::copy_backward(strides.begin() + i, strides.end() - 1, strides.end());
-  strides[at_index(i)] = 0;
+  strides[i] = 0;
   return view(shape, strides, offset_);
 }
 
@@ -112,25 +110,23 @@ Tensor Tensor::squeeze(int axis) const {
   return view(shape_.without(i), strides, offset_);
 }
 
-/// The strides that show these elements as `shape`, when there are such: every run of new axes must cover
-/// old axes that follow each other without gaps.
+/// The strides of these elements as `shape`; nullopt unless every run of new axes covers old axes without gaps.
 std::optional<Strides> Tensor::strides_for(const Shape& shape) const {
   if (is_contiguous()) return contiguous_strides(shape);
   Strides strides{};
   int from = rank() - 1;
-  std::int64_t block = 1;  // new elements laid into the current run of old axes
+  std::int64_t block = 1;  // elements of new axes in the current run of old axes
   std::int64_t run = 1, step = 0;
   for (int to = shape.rank() - 1; to >= 0; --to) {
     if (shape[to] == 1) continue;
     if (block == run) {
       while (from >= 0 && shape_[from] == 1) --from;
-      step = strides_[at_index(from)];
+      step = strides_[from];
       run = shape_[from];
-      for (--from; from >= 0 && (shape_[from] == 1 || strides_[at_index(from)] == step * run); --from)
-        run *= shape_[from];
+      for (--from; from >= 0 && (shape_[from] == 1 || strides_[from] == step * run); --from) run *= shape_[from];
       block = 1;
     }
-    strides[at_index(to)] = step * block;
+    strides[to] = step * block;
     block *= shape[to];
     if (block > run || run % block != 0) return std::nullopt;
   }

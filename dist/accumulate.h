@@ -6,39 +6,38 @@
 #include <braid/autograd/params.h>
 #include <braid/autograd/tape.h>
 #include <braid/dist/communicator.h>
-#include <braid/dist/detail/block_sum.h>
 #include <braid/nn/optim/clip.h>
 
 namespace braid::dist {
 
-/// What nn::accumulate gives of `loss(model, block)`, a scalar, and its gradients, bit for bit, whatever the number of
-/// ranks, of which there may be as many as blocks. Every rank calls it with the same model; each computes some of the
-/// blocks. Gradients travel while those of earlier layers are computed.
+/// The mean of `loss(model, block)`, a scalar, over the blocks of a batch, and its gradients: the bits of
+/// nn::accumulate, for any number of ranks up to the number of blocks. Every rank calls it with the same model and
+/// computes some of the blocks. Gradients travel while those of earlier layers are computed.
 ///
-///     dist::Communicator ranks("train");
+///     dist::MPICommunicator ranks("train");  // or dist::Communicator ranks; for this process alone
 ///     auto [loss, grads] = dist::accumulate(ranks, 8, model, [&](const Model& m, std::int64_t block) {
 ///       return m.loss(tokens[block], targets[block]);
 ///     });
 ///     optimizer.step(model, grads);  // the same on every rank
 ///
-/// A rank that throws lets the others wait: let the exception end the Communicator, or call fail().
-/// Throws ShapeError when the loss is more than a scalar, ValueError when there are more ranks than blocks.
+/// If a rank throws, the others wait for it: let the exception destroy the communicator, or call fail().
+/// Throws ShapeError if the loss is not a scalar, ValueError if there are more ranks than blocks.
 template <Parametric M, class Loss>
 std::pair<double, M> accumulate(Communicator& ranks, std::int64_t blocks, const M& model, Loss&& loss) {
   M traced = model;  // copies the structure, shares the storage
   std::vector<NamedParam> params = named_params(traced);
   std::vector<Tensor> values;
   for (const NamedParam& p : params) values.push_back(p.param->value());
-  detail::BlockSum sum(ranks, blocks, values);
-  for (auto [block, end] = sum.own_blocks(); block < end; ++block) {
+  const std::unique_ptr<detail::BlockSum> sum = ranks.block_sum(blocks, values);
+  for (auto [block, end] = sum->own_blocks(); block < end; ++block) {
     Tape tape;
     for (std::size_t i = 0; i < params.size(); ++i) *params[i].param = tape.watch(values[i]);
     const Var y = loss(std::as_const(traced), block);
     check_shape(y.value().numel() == 1, "accumulate: the loss must be a scalar but has shape {}", y.shape());
-    sum.add_loss(block, y.item());
-    tape.backward(y, [&](std::size_t i, Tensor gradient) { sum.add_gradient(block, i, std::move(gradient)); });
+    sum->add_loss(block, y.item());
+    tape.backward(y, [&](std::size_t i, Tensor gradient) { sum->add_gradient(block, i, std::move(gradient)); });
   }
-  auto [total, grads] = sum.total();
+  auto [total, grads] = sum->total();
   for (std::size_t i = 0; i < params.size(); ++i) *params[i].param = std::move(grads[i]);
   const auto count = static_cast<double>(blocks);
   if (blocks > 1) nn::scale_grads(traced, 1 / count);

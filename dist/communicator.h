@@ -3,59 +3,51 @@
 #include <string>
 #include <vector>
 
+#include <braid/dist/detail/block_sum.h>
+
 namespace braid::dist {
 
-namespace detail {
-struct World;
-class BlockSum;
-}  // namespace detail
-
-/// What the sums of this rank have cost.
+/// The cost of this rank's calls of accumulate() so far.
 struct Traffic {
-  double bytes_sent = 0;      ///< to other ranks
-  double seconds_beside = 0;  ///< on messages and additions between vjps, while more of them were to come
-  double seconds_after = 0;   ///< on messages, additions and waiting when the last vjp had run
-  double seconds_open = 0;    ///< from the first message of a sum to its last
+  double bytes_sent = 0;      ///< bytes sent to other ranks
+  double seconds_beside = 0;  ///< for messages and additions between vjps, during the backward pass
+  double seconds_after = 0;   ///< for messages, additions and waiting after the last vjp
+  double seconds_open = 0;    ///< from the first message of each sum to its last
 };
 
-/// The ranks of a run, processes that `mpirun` or another launcher of MPI started. They end together: when one dies or
-/// fails, all of them end within seconds, and rank 0 (or 1, when that is the one) writes one line to stderr. Beside
-/// MPI, of which nobody hears that a process is gone, each rank has a TCP connection to rank 0, which the system
-/// closes.
+/// The ranks (processes) of a run. The base class is this process alone and needs no MPI; MPICommunicator is the ranks
+/// that an MPI launcher started. Every rank must call the functions that are not const, in the same order.
 class Communicator {
  public:
-  /// Joins the ranks; `program` begins the line that an end by failure writes. Ends all ranks when a connection cannot
-  /// be had or a rank runs another binary. Throws Error in a process that has had one.
-  explicit Communicator(std::string program);
-  /// Waits for all ranks to come here. Where an exception passes through, it ends all ranks instead: see fail().
-  ~Communicator();
+  Communicator() = default;
+  virtual ~Communicator() = default;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  int rank() const;  ///< of this process, from 0 on
-  int size() const;  ///< how many ranks there are
+  virtual int rank() const { return 0; }  ///< this process's rank, from 0 to size() - 1
+  virtual int size() const { return 1; }  ///< number of ranks
 
-  // Every rank calls these, in the same order.
-
-  /// How many ranks may use the processors that this one may use, itself included.
-  int sharing_processors();
-  /// Whether it is true on any rank.
-  bool any(bool here);
-  /// The bytes that rank 0 has.
-  std::string broadcast(const std::string& bytes);
-  /// The bytes of all ranks, in order.
-  std::vector<std::string> gather(const std::string& bytes);
-  /// Throws Error on all ranks, naming the first one that has another value than rank 0.
+  /// The number of ranks, this one included, that may run on the same processors of the same machine.
+  virtual int sharing_processors() { return 1; }
+  /// Whether `here` is true on any rank.
+  virtual bool any(bool here) { return here; }
+  /// Returns the bytes that rank 0 passes.
+  virtual std::string broadcast(const std::string& bytes) { return bytes; }
+  /// Returns the bytes that each rank passes, in the order of ranks.
+  virtual std::vector<std::string> gather(const std::string& bytes) { return {bytes}; }
+  /// Throws Error on all ranks if `value` differs between ranks. The message names the first rank whose value differs
+  /// from that of rank 0, and calls the value `what`.
   void check_same(const std::string& what, const std::string& value);
 
-  /// Ends all ranks with this exit code and one line, which rank 0 writes: the first that it hears of.
-  [[noreturn]] void fail(const std::string& why, int code);
+  /// Ends all ranks with this exit code and one line on stderr. If several ranks fail, the first failure that reaches
+  /// rank 0 counts.
+  [[noreturn]] virtual void fail(const std::string& why, int code);
 
-  const Traffic& traffic() const;  ///< of this rank since the beginning
+  virtual Traffic traffic() const { return {}; }  ///< the cost of the sums on this rank; all zero for a process alone
 
- private:
-  friend class detail::BlockSum;
-  std::unique_ptr<detail::World> world_;
+  /// Used by accumulate(): an empty sum over the blocks of a batch, for gradients of the shapes and dtypes of `params`.
+  /// Throws ValueError if there are more ranks than blocks.
+  virtual std::unique_ptr<detail::BlockSum> block_sum(std::int64_t blocks, const std::vector<Tensor>& params);
 };
 
 }  // namespace braid::dist

@@ -9,7 +9,7 @@
 #include "memory.h"
 #include "read_file.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,7 +31,7 @@ std::string read_folder(const fs::path& folder) {
   std::ranges::sort(files);
   std::string text;
   for (const fs::path& file : files)
-    if (const std::string content = read_file(file); detail::is_utf8(content)) text += content;
+    if (const std::string content = read_file(file); is_utf8(content)) text += content;
   return text;
 }
 
@@ -120,4 +120,4 @@ std::vector<Batch> Corpus::held_out(std::int64_t batch) const {
   return batches;
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -8,7 +8,7 @@
 
 #include "read_file.h"
 
-namespace braid::examples {
+namespace braid::apps {
 
 namespace fs = std::filesystem;
 
@@ -24,7 +24,7 @@ void JSONLines::append_lines(const std::string& lines) {
 void sync_json_lines(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".jsonl" || entry.path().filename().string().find("tfevents") != std::string::npos)
-      detail::OutputFile(entry.path().string(), entry.path().c_str(), O_RDONLY | O_NONBLOCK, "cannot be opened")
+      OutputFile(entry.path().string(), entry.path().c_str(), O_RDONLY | O_NONBLOCK, "cannot be opened")
           .sync("fsync failed");
 }
 
@@ -44,4 +44,4 @@ KeptLines json_lines_until(const fs::path& path, std::int64_t step) {
   return kept;
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -8,13 +8,16 @@
 
 #include <braid/core/parallel.h>
 #include <braid/core/storage.h>
+#ifdef BRAID_MPI
+#include <braid/dist/mpi/communicator.h>
+#endif
 
 #include "run_main.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
-/// How many ranks the launcher says that there are: mpirun of Open MPI, of MPICH and its relatives, srun.
+/// The number of ranks that the launcher reports: mpirun of Open MPI, of MPICH and its derivatives, or srun.
 int launched_ranks() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
     if (const char* size = std::getenv(name)) return std::atoi(size);
@@ -27,22 +30,32 @@ void silence_stdout() {
   close(nowhere);
 }
 
+std::shared_ptr<dist::Communicator> join_ranks([[maybe_unused]] std::string program) {
+#ifdef BRAID_MPI
+  return std::make_shared<dist::MPICommunicator>(std::move(program));
+#else
+  throw ValueError(
+      "this program was built without MPI and cannot run as several ranks; install MPI (Debian: libopenmpi-dev and "
+      "openmpi-bin), configure and build it again");
+#endif
+}
+
 }  // namespace
 
-int over_ranks(std::string_view program, const std::function<int(const Ranks&)>& body) {
-  if (launched_ranks() <= 1) return body(Ranks());
-  const std::shared_ptr<OtherRanks> others = join_ranks(program);
-  if (others->rank() > 0) silence_stdout();
-  const int sharing = others->sharing_processors();
+int over_ranks(std::string_view program, const std::function<int(const std::shared_ptr<dist::Communicator>&)>& body) {
+  if (launched_ranks() <= 1) return body(std::make_shared<dist::Communicator>());
+  const std::shared_ptr<dist::Communicator> ranks = join_ranks(std::string(program));
+  if (ranks->rank() > 0) silence_stdout();
+  const int sharing = ranks->sharing_processors();
   if (std::getenv("BRAID_NUM_THREADS") == nullptr) set_num_threads(std::max(1, num_threads() / sharing));
   try {
-    return body(Ranks(others));
+    return body(ranks);
   } catch (...) {
     const Failure failure = current_failure();
     release_cached_memory();
-    if (failure.code != 0) others->fail(failure.why, failure.code);
+    if (failure.code != 0) ranks->fail(failure.why, failure.code);
     return 0;
   }
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

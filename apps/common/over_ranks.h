@@ -3,17 +3,14 @@
 #include <memory>
 #include <string_view>
 
-#include "ranks.h"
+#include <braid/dist/communicator.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
-/// Runs `body` on the ranks that a launcher started, or on this process alone, and returns its exit code. Only rank 0
-/// writes to stdout. Where a rank throws, all end, with the exit code and the one line that run_main has for it.
-/// Threads are shared among the ranks that have the same processors. Throws ValueError where there are several ranks
-/// but this program was built without MPI.
-int over_ranks(std::string_view program, const std::function<int(const Ranks&)>& body);
+/// Runs `body` on the ranks that an MPI launcher started, or on this process alone, and returns its exit code. Only
+/// rank 0 writes to stdout. When a rank throws, all end with the exit code and the line that run_main has for the
+/// exception. Ranks on the same processors divide the threads among themselves. Throws ValueError when a launcher
+/// started several ranks but this program was built without MPI.
+int over_ranks(std::string_view program, const std::function<int(const std::shared_ptr<dist::Communicator>&)>& body);
 
-/// Joins them: ranks_over_mpi.cpp, or ranks_without_mpi.cpp, which throws.
-std::shared_ptr<OtherRanks> join_ranks(std::string_view program);
-
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -2,13 +2,13 @@
 
 #include <braid/core/files/regular_file.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
 std::string read_file(const std::filesystem::path& path) {
-  detail::RegularFile file(path.string(), path);
+  RegularFile file(path.string(), path);
   std::string content(file.size(), '\0');
   file.read(content.data(), content.size());
   return content;
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -5,13 +5,15 @@
 #include <optional>
 #include <utility>
 
+#include <braid/dist/accumulate.h>
 #include <braid/mhc/connections/history/mhc_block.h>
 #include <braid/nn/optim/clip.h>
 #include <braid/nn/subset.h>
 
+#include "exchange.h"
 #include "memory.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
@@ -31,10 +33,10 @@ TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
   return {std::move(model), optimizer, rng};
 }
 
-/// Of the first block that a rank has found to be not finite, where there are several ranks: every one calls it.
-std::string where(std::optional<std::int64_t> block, const Ranks& ranks) {
+/// " of block B on rank R" for the first rank with a block that is not finite; empty for one rank. Collective.
+std::string where(std::optional<std::int64_t> block, dist::Communicator& ranks) {
   if (ranks.size() == 1) return "";
-  const auto found = ranks.gather(block ? std::vector{static_cast<double>(*block)} : std::vector<double>());
+  const auto found = gather(ranks, block ? std::vector{static_cast<double>(*block)} : std::vector<double>());
   for (std::size_t rank = 0; rank < found.size(); ++rank)
     if (!found[rank].empty()) return fmt::format(" of block {} on rank {}", found[rank].front(), rank);
   return "";
@@ -75,7 +77,7 @@ bool is_finite(const Tensor& x) {
 
 bool in_connection(std::string_view path) { return path.find(".connection.") != std::string_view::npos; }
 
-Trainer::Trainer(const TrainerSettings& settings, const Corpus& corpus, Ranks ranks)
+Trainer::Trainer(const TrainerSettings& settings, const Corpus& corpus, std::shared_ptr<dist::Communicator> ranks)
     : settings_(settings),
       corpus_(corpus),
       ranks_(std::move(ranks)),
@@ -106,7 +108,7 @@ template <Parametric P, class Loss>
 StepResult Trainer::descend(P& parameters, const Batch& batch, Loss loss_of) {
   const std::int64_t size = settings_.batch / settings_.blocks;
   std::optional<std::int64_t> nonfinite_block;
-  auto [loss, grads] = ranks_.accumulate(settings_.blocks, parameters, [&](const P& p, std::int64_t block) {
+  auto [loss, grads] = dist::accumulate(*ranks_, settings_.blocks, parameters, [&](const P& p, std::int64_t block) {
     const auto part = [&](const Tensor& windows) { return windows.slice(0, block * size, (block + 1) * size); };
     const Var y = loss_of(p, part(batch.tokens), part(batch.targets));
     if (!nonfinite_block && !std::isfinite(y.item())) nonfinite_block = block;
@@ -114,7 +116,7 @@ StepResult Trainer::descend(P& parameters, const Batch& batch, Loss loss_of) {
   });
   const auto [norm, factor] = nn::clipping(grads, settings_.clip);
   state_.optimizer.set_lr(learning_rate_(state_.step++));
-  if (!std::isfinite(loss)) return {loss, norm, "the loss" + where(nonfinite_block, ranks_)};
+  if (!std::isfinite(loss)) return {loss, norm, "the loss" + where(nonfinite_block, *ranks_)};
   if (!std::isfinite(norm)) return {loss, norm, nonfinite_part(grads)};
   state_.optimizer.step(parameters, grads, factor);
   return {loss, norm, ""};
@@ -122,11 +124,11 @@ StepResult Trainer::descend(P& parameters, const Batch& batch, Loss loss_of) {
 
 double Trainer::evaluate() const {
   const std::vector<Batch> batches = corpus_.held_out(4 * settings_.batch / settings_.blocks);
-  const auto ranks = static_cast<std::size_t>(ranks_.size());
-  std::vector<double> losses;  // of every so many batches
-  for (auto i = static_cast<std::size_t>(ranks_.rank()); i < batches.size(); i += ranks)
+  const auto ranks = static_cast<std::size_t>(ranks_->size());
+  std::vector<double> losses;  // of this rank's batches, every ranks-th one
+  for (auto i = static_cast<std::size_t>(ranks_->rank()); i < batches.size(); i += ranks)
     losses.push_back(model().loss(batches[i].tokens, batches[i].targets).item());
-  const std::vector<std::vector<double>> all = ranks_.gather(losses);
+  const std::vector<std::vector<double>> all = gather(*ranks_, losses);
   double total = 0;
   std::int64_t count = 0;
   for (std::size_t i = 0; i < batches.size(); ++i) {
@@ -149,4 +151,4 @@ std::vector<mhc::ConnectionStats> Trainer::telemetry() const {
   return telemetry.connections();
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

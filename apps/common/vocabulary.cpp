@@ -7,14 +7,14 @@
 
 #include "read_file.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 /// Code points of UTF-8 text.
 std::u32string code_points(std::string_view text, std::string_view what) {
   std::u32string points;
   for (std::size_t at = 0; at < text.size();) {
-    const auto point = detail::next_code_point(text, at);
+    const auto point = next_code_point(text, at);
     check_value(point.has_value(), "{}: must be UTF-8 but no character starts at offset {} with byte 0x{:02X}", what,
                 at, static_cast<unsigned char>(text[at]));
     points.push_back(*point);
@@ -24,7 +24,7 @@ std::u32string code_points(std::string_view text, std::string_view what) {
 
 std::string utf8(std::u32string_view points) {
   std::string text;
-  for (const char32_t point : points) detail::append_utf8(text, point);
+  for (const char32_t point : points) append_utf8(text, point);
   return text;
 }
 
@@ -58,9 +58,9 @@ std::int64_t Vocabulary::size() const { return size_; }
 
 std::vector<std::int32_t> Vocabulary::encode(std::string_view text, std::string_view what,
                                              bool add_special_tokens) const {
-  const std::u32string points = code_points(text, what);  // throws at what is none
+  const std::u32string points = code_points(text, what);  // throws unless it is UTF-8
   if (tokenizer_) return tokenizer_->encode(text, {.add_special_tokens = add_special_tokens});
-  check_value(!characters_.empty(), "{}: is text, but the vocabulary is one of numbers: there was no tokenizer", what);
+  check_value(!characters_.empty(), "{}: is text, but the vocabulary is ids without a tokenizer", what);
   std::vector<std::int32_t> ids;
   for (const char32_t point : points) {
     const auto found = std::ranges::lower_bound(characters_, point);
@@ -79,7 +79,7 @@ std::string Vocabulary::decode(std::span<const std::int32_t> ids) const {
     else if (characters_.empty())
       text += std::to_string(id) + " ";
     else
-      detail::append_utf8(text, characters_[static_cast<std::size_t>(id)]);
+      append_utf8(text, characters_[static_cast<std::size_t>(id)]);
   }
   return text;
 }
@@ -95,4 +95,4 @@ std::optional<std::int32_t> Vocabulary::eos() const { return tokenizer_ ? tokeni
 
 std::string Vocabulary::alphabet() const { return utf8(characters_); }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -5,7 +5,7 @@
 
 #include <braid/core/files/checksum.h>
 #include <braid/core/files/regular_file.h>
-#include <braid/core/files/safetensors_header.h>
+#include <braid/core/utf8.h>
 #include <braid/nn/pretrained/config.h>
 #include <braid/nn/pretrained/pretrained.h>
 
@@ -13,7 +13,6 @@ namespace braid::train_lm {
 namespace {
 
 namespace fs = std::filesystem;
-using detail::excerpt;
 
 /// Throws UnreadableFile when the file cannot be read, another FileError when it is damaged.
 SafetensorsFile load_verified(const fs::path& path) {
@@ -78,8 +77,8 @@ std::optional<Checkpoint> newest_checkpoint(const fs::path& folder) {
     if (!fs::exists(path)) continue;
     try {
       return Checkpoint{path, load_verified(path), damage};
-    } catch (const detail::UnreadableFile&) {
-      throw;  // it may be whole, and the next save would replace it
+    } catch (const UnreadableFile&) {
+      throw;  // it may be undamaged, and the next save would replace it
     } catch (const FileError& error) {
       if (damage.empty()) damage = error.what();
     }
@@ -98,7 +97,7 @@ SavedRun load_run(const fs::path& folder) {
   run.step = saved->number<std::int64_t>("step");
   const nlohmann::json config = saved->config();
   try {
-    run.training.connection = examples::connection_options(config);
+    run.training.connection = apps::connection_options(config);
     for (const auto& [key, value] : {std::pair("layers", &run.training.layers),
                                      {"channels", &run.training.channels},
                                      {"heads", &run.training.heads},

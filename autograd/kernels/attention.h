@@ -7,7 +7,7 @@
 
 namespace braid::kernels {
 
-/// Rows of queries and keys are taken in blocks of this many, both counted from position 0: what a row sees is cut into
+/// The number of rows of queries, and of keys, in a block; blocks count from position 0: what a row sees is cut into
 /// the same blocks whatever other rows there are.
 inline constexpr std::int64_t kAttentionBlock = 64;
 

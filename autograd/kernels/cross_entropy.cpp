@@ -16,7 +16,7 @@ namespace {
 template <class S, class T = Compute<S>>
 void forward(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, T* logsumexp, T* losses) {
   const hn::ScalableTag<T> d;
-  const std::int64_t width = in.width;
+  const std::int64_t width = in.rows.width;
   const S* x = in.logits + begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width) {
     const T max = max_element(d, width, x);
@@ -36,7 +36,7 @@ void vjp(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, const T
          S* dlogits) {
   const hn::ScalableTag<T> d;
   const hn::CappedTag<T, 1> one;
-  const std::int64_t width = in.width;
+  const std::int64_t width = in.rows.width;
   const S* x = in.logits + begin * width;
   dlogits += begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width, dlogits += width) {

@@ -6,94 +6,45 @@
 #include <hwy/foreach_target.h>
 
 #include <braid/core/kernels/dispatch-inl.h>
-#include <braid/core/kernels/erfc-inl.h>
+#include <braid/core/kernels/math-inl.h>
 #include <braid/core/kernels/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
-struct Exp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return exp(d, x);
-  }
-};
+constexpr auto kExp = [](auto d, auto x) HWY_ATTR { return exp(d, x); };
 
-struct Log {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return log(d, x);
-  }
-};
+constexpr auto kLog = [](auto d, auto x) HWY_ATTR { return log(d, x); };
 
-struct Log1p {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return log1p(d, x);
-  }
-};
+constexpr auto kLog1p = [](auto d, auto x) HWY_ATTR { return log1p(d, x); };
 
-struct Expm1 {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::CopySign(expm1(d, x), x);  // -0 of -0
-  }
+constexpr auto kExpm1 = [](auto d, auto x) HWY_ATTR {
+  return hn::CopySign(expm1(d, x), x);  // -0 of -0
 };
 
 /// dx = dy e^x; not dy (y + 1), which is 0 where y rounds to -1
-struct Expm1Vjp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V dy, V x) const {
-    return hn::Mul(dy, exp(d, x));
-  }
-};
+constexpr auto kExpm1Vjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul(dy, exp(d, x)); };
 
-struct Tanh {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return tanh(d, x);
-  }
-};
+constexpr auto kTanh = [](auto d, auto x) HWY_ATTR { return tanh(d, x); };
 
-struct Sigmoid {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return sigmoid(d, x);
-  }
-};
+constexpr auto kSigmoid = [](auto d, auto x) HWY_ATTR { return sigmoid(d, x); };
 
 /// y = max(x, 0) + log1p(e^-|x|)
-struct Softplus {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::Add(hn::Max(x, hn::Zero(d)), hn::Log1p(d, exp(d, hn::Neg(hn::Abs(x)))));
-  }
+constexpr auto kSoftplus = [](auto d, auto x) HWY_ATTR {
+  return hn::Add(hn::Max(x, hn::Zero(d)), hn::Log1p(d, exp(d, hn::Neg(hn::Abs(x)))));
 };
 
 /// dx = dy sigmoid(x)
-struct SoftplusVjp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V dy, V x) const {
-    return hn::Mul(dy, sigmoid(d, x));
-  }
-};
+constexpr auto kSoftplusVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul(dy, sigmoid(d, x)); };
 
 /// y = x s with s = sigmoid(x)
-struct Silu {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::Mul(x, sigmoid(d, x));
-  }
-};
+constexpr auto kSilu = [](auto d, auto x) HWY_ATTR { return hn::Mul(x, sigmoid(d, x)); };
 
 /// dx = dy s (1 + x (1 - s))
-struct SiluVjp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V dy, V x) const {
-    const V one = hn::Set(d, hn::TFromD<D>{1}), s = sigmoid(d, x);
-    return hn::Mul(hn::Mul(dy, s), hn::MulAdd(x, hn::Sub(one, s), one));
-  }
+constexpr auto kSiluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = sigmoid(d, x);
+  return hn::Mul(hn::Mul(dy, s), hn::MulAdd(x, hn::Sub(one, s), one));
 };
 
 /// The argument of gelu's sigmoid and its derivative: (1 + tanh(u)) / 2 = sigmoid(2 u), where
@@ -116,21 +67,13 @@ struct GeluArgument {
 };
 
 /// y = x s with s = sigmoid(2 u)
-struct Gelu {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::Mul(x, sigmoid(d, GeluArgument<D, V>(d, x).value(d)));
-  }
-};
+constexpr auto kGelu = [](auto d, auto x) HWY_ATTR { return hn::Mul(x, sigmoid(d, GeluArgument(d, x).value(d))); };
 
 /// dx = dy s (1 + x (1 - s) 2 u')
-struct GeluVjp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V dy, V x) const {
-    const GeluArgument<D, V> u(d, x);
-    const V one = hn::Set(d, hn::TFromD<D>{1}), s = sigmoid(d, u.value(d));
-    return hn::Mul(hn::Mul(dy, s), hn::MulAdd(hn::Mul(u.x, u.derivative(d)), hn::Sub(one, s), one));
-  }
+constexpr auto kGeluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
+  const GeluArgument u(d, x);
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = sigmoid(d, u.value(d));
+  return hn::Mul(hn::Mul(dy, s), hn::MulAdd(hn::Mul(u.x, u.derivative(d)), hn::Sub(one, s), one));
 };
 
 /// The standard normal distribution function, through erfc: exact far below zero as well.
@@ -141,50 +84,42 @@ HWY_INLINE V normal_cdf(D d, V x) {
 }
 
 /// y = x cdf(x)
-struct GeluErf {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::Mul(x, normal_cdf(d, x));
-  }
-};
+constexpr auto kGeluErf = [](auto d, auto x) HWY_ATTR { return hn::Mul(x, normal_cdf(d, x)); };
 
 /// dx = dy (cdf(x) + x pdf(x))
-struct GeluErfVjp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V dy, V x) const {
-    using T = hn::TFromD<D>;
-    const V gauss = exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, T{-0.5})));
-    const V pdf = hn::Mul(gauss, hn::Set(d, std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>));
-    return hn::Mul(dy, hn::MulAdd(x, pdf, normal_cdf(d, x)));
-  }
+constexpr auto kGeluErfVjp = [](auto d, auto dy, auto x) HWY_ATTR {
+  using T = hn::TFromD<decltype(d)>;
+  const auto gauss = exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, T{-0.5})));
+  const auto pdf = hn::Mul(gauss, hn::Set(d, std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>));
+  return hn::Mul(dy, hn::MulAdd(x, pdf, normal_cdf(d, x)));
 };
 
-template <class F, class T>
+template <auto kF, class T>
 void forward(const T* x, T* y, std::int64_t n) {
-  transform(F{}, n, y, x);
+  transform(kF, n, y, x);
 }
 
-template <class F, class T>
+template <auto kF, class T>
 void vjp(const T* dy, const T* x, T* dx, std::int64_t n) {
-  transform(F{}, n, dx, dy, x);
+  transform(kF, n, dx, dy, x);
 }
 
 template <class T>
-constexpr ElementwiseKernels<T> kTable = {.exp = forward<Exp, T>,
-                                          .log = forward<Log, T>,
-                                          .log1p = forward<Log1p, T>,
-                                          .tanh = forward<Tanh, T>,
-                                          .sigmoid = forward<Sigmoid, T>,
-                                          .expm1 = forward<Expm1, T>,
-                                          .expm1_vjp = vjp<Expm1Vjp, T>,
-                                          .softplus = forward<Softplus, T>,
-                                          .softplus_vjp = vjp<SoftplusVjp, T>,
-                                          .silu = forward<Silu, T>,
-                                          .silu_vjp = vjp<SiluVjp, T>,
-                                          .gelu = forward<Gelu, T>,
-                                          .gelu_vjp = vjp<GeluVjp, T>,
-                                          .gelu_erf = forward<GeluErf, T>,
-                                          .gelu_erf_vjp = vjp<GeluErfVjp, T>};
+constexpr ElementwiseKernels<T> kTable = {.exp = forward<kExp, T>,
+                                          .log = forward<kLog, T>,
+                                          .log1p = forward<kLog1p, T>,
+                                          .tanh = forward<kTanh, T>,
+                                          .sigmoid = forward<kSigmoid, T>,
+                                          .expm1 = forward<kExpm1, T>,
+                                          .expm1_vjp = vjp<kExpm1Vjp, T>,
+                                          .softplus = forward<kSoftplus, T>,
+                                          .softplus_vjp = vjp<kSoftplusVjp, T>,
+                                          .silu = forward<kSilu, T>,
+                                          .silu_vjp = vjp<kSiluVjp, T>,
+                                          .gelu = forward<kGelu, T>,
+                                          .gelu_vjp = vjp<kGeluVjp, T>,
+                                          .gelu_erf = forward<kGeluErf, T>,
+                                          .gelu_erf_vjp = vjp<kGeluErfVjp, T>};
 
 Tables<ElementwiseKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

@@ -6,7 +6,7 @@
 namespace braid::kernels {
 
 /// The kernels for the best instruction set of this processor, over `n` contiguous elements. NaN and infinities give
-/// what std:: gives. T is float, double or bfloat16.
+/// the results of std::. T is float, double or bfloat16.
 template <class T>
 struct ElementwiseKernels {
   using Forward = void (*)(const T* x, T* y, std::int64_t n);

@@ -17,7 +17,7 @@ template <class S, class T = Compute<S>>
 void forward(const LayerNormRows<S>& in, std::int64_t begin, std::int64_t end, double eps, S* y,
              LayerNormMoments<T> moments) {
   const hn::ScalableTag<T> d;
-  const std::int64_t width = in.width;
+  const std::int64_t width = in.rows.width;
   const T count = static_cast<T>(width);
   const S* x = in.x + begin * width;
   y += begin * width;
@@ -45,7 +45,7 @@ template <class S, class T = Compute<S>>
 void vjp(const LayerNormRows<S>& in, std::int64_t begin, std::int64_t end, LayerNormMoments<const T> moments,
          const S* dy, LayerNormCotangents<S> out) {
   const hn::ScalableTag<T> d;
-  const std::int64_t width = in.width, sums = begin / in.block * width;
+  const std::int64_t width = in.rows.width, sums = begin / in.rows.block * width;
   const T count = static_cast<T>(width);
   T *dweight = out.dweight + sums, *dbias = out.dbias + sums;
   std::fill_n(dweight, width, T{0});

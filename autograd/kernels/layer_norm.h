@@ -8,7 +8,8 @@ namespace braid::kernels {
 
 /// The inputs of layer normalization.
 template <class T>
-struct LayerNormRows : Rows {
+struct LayerNormRows {
+  Rows rows;
   const T* x;                      // [rows, width]
   const Compute<T>*weight, *bias;  // [width]; the vjp does not read the bias
 };

@@ -71,7 +71,7 @@ HWY_INLINE void load_columns(hn::ScalableTag<float> d, const bfloat16* from, std
   load_columns(d, wide, kSide, to);
 }
 
-/// to [depth, kPanel] = factor * the transpose of from [rows, depth], zeros behind.
+/// to [depth, kPanel] = factor * the transpose of from [rows, depth], zeros after them.
 template <class S, class T>
 void pack_columns(const S* from, std::int64_t stride, std::int64_t rows, std::int64_t depth, T factor, T* to) {
   const hn::ScalableTag<T> d;

@@ -16,7 +16,7 @@ namespace {
 template <class S, class T = Compute<S>>
 void forward(const RMSNormRows<S>& in, std::int64_t begin, std::int64_t end, double eps, S* y, T* rstd) {
   const hn::ScalableTag<T> d;
-  const std::int64_t width = in.width;
+  const std::int64_t width = in.rows.width;
   const S* x = in.x + begin * width;
   y += begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width, y += width) {
@@ -38,11 +38,11 @@ template <class S, class T = Compute<S>>
 void vjp(const RMSNormRows<S>& in, std::int64_t begin, std::int64_t end, const T* rstd, const S* dy, S* dx,
          T* dweight) {
   const hn::ScalableTag<T> d;
-  const std::int64_t width = in.width;
+  const std::int64_t width = in.rows.width;
   const S* x = in.x + begin * width;
   dy += begin * width;
   dx += begin * width;
-  dweight += begin / in.block * width;
+  dweight += begin / in.rows.block * width;
   std::fill_n(dweight, width, T{0});
   for (std::int64_t row = begin; row < end; ++row, x += width, dy += width, dx += width) {
     const auto scale = hn::Set(d, rstd[row]);

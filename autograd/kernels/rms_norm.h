@@ -8,7 +8,8 @@ namespace braid::kernels {
 
 /// The inputs of RMS normalization.
 template <class T>
-struct RMSNormRows : Rows {
+struct RMSNormRows {
+  Rows rows;
   const T* x;                // [rows, width]
   const Compute<T>* weight;  // [width]
 };

@@ -14,7 +14,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Where the two elements of pair i stand in a head.
+/// The offsets of the two elements of pair i in a head.
 struct Adjacent {
   std::int64_t pairs;
   std::int64_t first(std::int64_t i) const { return 2 * i; }

@@ -25,10 +25,17 @@ struct Rows {
   std::int64_t blocks() const { return (count + block - 1) / block; }
 };
 
-/// Calls a kernel over the rows [begin, end) of `in`, which is Rows or derives from it, for each block on all threads.
+/// Calls a kernel over the rows [begin, end) of `in`, which is Rows or has them as `rows`, for each block on all
+/// threads.
 template <auto kKernel, class In, class... Args>
 void for_all_rows(const In& in, Args... args) {
-  parallel_for(in.count, in.block, [&](std::int64_t begin, std::int64_t end) { kKernel(in, begin, end, args...); });
+  const Rows& rows = [&]() -> const Rows& {
+    if constexpr (requires { in.rows; })
+      return in.rows;
+    else
+      return in;
+  }();
+  parallel_for(rows.count, rows.block, [&](std::int64_t begin, std::int64_t end) { kKernel(in, begin, end, args...); });
 }
 
 /// The number of elements of a tensor along some axes, or along all if none are given.

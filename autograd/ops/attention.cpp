@@ -5,18 +5,12 @@
 #include <limits>
 #include <utility>
 
-#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/attention.h>
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/dropout.h>
 #include <braid/autograd/ops/einsum.h>
-#include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/softmax.h>
-#include <braid/autograd/ops/where.h>
 #include <braid/core/kernels/scratch.h>
-#include <braid/core/map.h>
-#include <braid/core/reduce.h>
 
 namespace braid {
 namespace {

@@ -6,7 +6,7 @@
 
 namespace braid {
 
-/// Which keys a query sees, and what becomes of its scores.
+/// Options of attention(): the keys that a query sees, and how its scores are scaled, masked and dropped.
 struct AttentionOptions {
   bool causal = true;       ///< query t sees the keys up to its own position, which is t + (T_k - T_q)
   std::int64_t window = 0;  ///< with `causal`, above 0: only the last `window` of these, itself among them

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include <braid/autograd/composed.h>
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
 #include <braid/autograd/ops/softplus.h>
-#include <braid/core/map.h>
 
 namespace braid {
 namespace {

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <array>
 
-#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/rows.h>
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/einsum.h>
 #include <braid/autograd/ops/index_select.h>
 #include <braid/autograd/ops/pad.h>
-#include <braid/autograd/ops/reshape.h>
 #include <braid/core/products/matmul.h>
-#include <braid/core/reduce.h>
 
 namespace braid {
 namespace {

@@ -9,7 +9,7 @@ struct Conv1dSettings {
   std::int64_t dilation = 1;  ///< positions between two weights
   std::int64_t groups = 1;    ///< each output sees the input channels of its group alone
   std::int64_t padding = 0;   ///< zeros at both ends
-  bool causal = false;        ///< dilation (K - 1) zeros in front alone: y[t] sees no x behind position t stride
+  bool causal = false;        ///< dilation (K - 1) zeros in front alone: y[t] sees no x after position t stride
 };
 
 /// Convolution along a sequence, channels last as everywhere in braid (PyTorch has [B, C, T]):

@@ -2,18 +2,11 @@
 
 #include <numeric>
 
-#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/cross_entropy.h>
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
-#include <braid/autograd/ops/exp.h>
 #include <braid/autograd/ops/gather.h>
-#include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/softmax.h>
-#include <braid/autograd/ops/sum.h>
-#include <braid/autograd/ops/where.h>
-#include <braid/core/map.h>
 
 namespace braid {
 namespace {
@@ -36,7 +29,10 @@ struct Labeled {
 
   template <class T>
   operator kernels::LabeledRows<T>() const {
-    return {kernels::Rows(logits.shape()), kernels::In{logits}, kernels::In{targets}, ignore_index};
+    return {.rows = kernels::Rows(logits.shape()),
+            .logits = kernels::In{logits},
+            .targets = kernels::In{targets},
+            .ignored = ignore_index};
   }
 };
 

@@ -105,7 +105,7 @@ std::string expand(std::string letters, std::size_t axes) {
   return letters;
 }
 
-/// Replaces each ellipsis by labels, as many as the operands' ranks ask for.
+/// Replaces each ellipsis by one label for each axis of its operand that has no letter.
 void expand_ellipses(Summation& parsed, std::span<const Var> operands) {
   std::size_t most = 0;
   for (std::size_t i = 0; i < operands.size(); ++i) {

@@ -2,13 +2,8 @@
 
 #include <cmath>
 
-#include <braid/autograd/composed.h>
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
-#include <braid/autograd/ops/log.h>
-#include <braid/autograd/ops/where.h>
-#include <braid/core/map.h>
 
 namespace braid {
 namespace {

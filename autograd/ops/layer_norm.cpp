@@ -1,12 +1,7 @@
 #include <braid/autograd/ops/layer_norm.h>
 
-#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/layer_norm.h>
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/in_f32.h>
-#include <braid/autograd/ops/sqrt.h>
-#include <braid/autograd/ops/sum.h>
-#include <braid/core/reduce.h>
+#include <braid/autograd/ops/detail/composing.h>
 
 namespace braid {
 namespace {
@@ -22,7 +17,8 @@ Normalized forward(const Tensor& x, const Tensor& weight, const Tensor& bias, do
   const Rows rows(x.shape());
   Tensor y(x.shape(), x.dtype()), mean({rows.count}, compute_dtype(x.dtype())), rstd({rows.count}, mean.dtype());
   kernels::layer_norm_kernels().dispatch("layer_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.forward({rows, In{x}, In{weight}, In{bias}}, eps, Out{y}, {Out{mean}, Out{rstd}});
+    kernel.forward({.rows = rows, .x = In{x}, .weight = In{weight}, .bias = In{bias}}, eps, Out{y},
+                   {.mean = Out{mean}, .rstd = Out{rstd}});
   });
   return {y, mean, rstd};
 }
@@ -34,8 +30,8 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& x, const Tensor& we
   Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, mean.dtype());
   Tensor dbiases(dweights.shape(), mean.dtype());
   kernels::layer_norm_kernels().dispatch("layer_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.vjp({rows, In{x}, In{weight}, nullptr}, {In{mean}, In{rstd}}, In{dy},
-               {Out{dx}, Out{dweights}, Out{dbiases}});
+    kernel.vjp({.rows = rows, .x = In{x}, .weight = In{weight}, .bias = nullptr}, {.mean = In{mean}, .rstd = In{rstd}},
+               In{dy}, {.dx = Out{dx}, .dweight = Out{dweights}, .dbias = Out{dbiases}});
   });
   return {dx, reduce_sum(dweights, {0}).to(parameters), reduce_sum(dbiases, {0}).to(parameters)};
 }

@@ -1,15 +1,8 @@
 #include <braid/autograd/ops/logsumexp.h>
 
-#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/kernels/softmax.h>
-#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/composing.h>
-#include <braid/autograd/ops/detail/in_f32.h>
-#include <braid/autograd/ops/exp.h>
-#include <braid/autograd/ops/log.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/sum.h>
 
 namespace braid {
 namespace {

@@ -1,10 +1,7 @@
 #include <braid/autograd/ops/mse_loss.h>
 
-#include <braid/autograd/composed.h>
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
-#include <braid/core/map.h>
 
 namespace braid {
 namespace {

@@ -2,13 +2,7 @@
 
 #include <cmath>
 
-#include <braid/autograd/composed.h>
-#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/composing.h>
-#include <braid/autograd/ops/detail/in_f32.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/sum.h>
-#include <braid/core/map.h>
 
 namespace braid {
 namespace {

@@ -9,7 +9,8 @@
 namespace braid {
 namespace {
 
-/// [before, count, after]: the elements of `shape` in front of an axis, and from it on, with room for copies.
+/// [before, count, after]: the number of elements of `shape` before an axis, of copies, and of elements from the axis
+/// on.
 Shape copies(const Shape& shape, int axis, std::int64_t count) {
   return {shape.axes(0, axis).numel(), count, shape.axes(axis, shape.rank()).numel()};
 }

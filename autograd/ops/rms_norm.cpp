@@ -1,12 +1,7 @@
 #include <braid/autograd/ops/rms_norm.h>
 
-#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/rms_norm.h>
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/in_f32.h>
-#include <braid/autograd/ops/sqrt.h>
-#include <braid/autograd/ops/sum.h>
-#include <braid/core/reduce.h>
+#include <braid/autograd/ops/detail/composing.h>
 
 namespace braid {
 namespace {
@@ -22,7 +17,7 @@ Normalized forward(const Tensor& x, const Tensor& weight, double eps) {
   const Rows rows(x.shape());
   Tensor y(x.shape(), x.dtype()), rstd({rows.count}, compute_dtype(x.dtype()));
   kernels::rms_norm_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.forward({rows, In{x}, In{weight}}, eps, Out{y}, Out{rstd});
+    kernel.forward({.rows = rows, .x = In{x}, .weight = In{weight}}, eps, Out{y}, Out{rstd});
   });
   return {y, rstd};
 }
@@ -37,7 +32,7 @@ Cotangents backward(const Tensor& dy, const Tensor& x, const Tensor& weight, con
   const Rows rows(x.shape());
   Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, rstd.dtype());
   kernels::rms_norm_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.vjp({rows, In{x}, In{weight}}, In{rstd}, In{dy}, Out{dx}, Out{dweights});
+    kernel.vjp({.rows = rows, .x = In{x}, .weight = In{weight}}, In{rstd}, In{dy}, Out{dx}, Out{dweights});
   });
   return {dx, reduce_sum(dweights, {0})};
 }

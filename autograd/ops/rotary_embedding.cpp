@@ -3,13 +3,9 @@
 #include <cmath>
 #include <complex>
 
-#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/rotary.h>
-#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/concat.h>
-#include <braid/autograd/ops/detail/in_f32.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/slice.h>
+#include <braid/autograd/ops/detail/composing.h>
 
 namespace braid {
 namespace {
@@ -53,8 +49,13 @@ Tensor rotate(const Tensor& stored, const Angles& by, bool inverse) {
   Tensor y(x.shape(), x.dtype());
   kernels::rotary_kernels().dispatch("rotary_embedding", x.dtype(), [&](const auto& kernel) {
     if (x.numel() > 0)
-      kernel.rotate({x.size(1), x.size(2), x.size(3) / 2, by.halves, In{by.cosine}, In{by.sine}}, inverse, x.size(0),
-                    In{x}, Out{y});
+      kernel.rotate({.length = x.size(1),
+                     .heads = x.size(2),
+                     .pairs = x.size(3) / 2,
+                     .halves = by.halves,
+                     .cosine = In{by.cosine},
+                     .sine = In{by.sine}},
+                    inverse, x.size(0), In{x}, Out{y});
   });
   return y.to(stored.dtype());
 }

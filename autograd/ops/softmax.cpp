@@ -1,22 +1,16 @@
 #include <braid/autograd/ops/softmax.h>
 
-#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/kernels/softmax.h>
-#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/composing.h>
-#include <braid/autograd/ops/detail/in_f32.h>
-#include <braid/autograd/ops/exp.h>
-#include <braid/autograd/ops/log.h>
-#include <braid/autograd/ops/sum.h>
 
 namespace braid {
 namespace {
 
 using kernels::In, kernels::Out, kernels::RowsAlong;
 
-/// A tensor shaped like the inputs, computed row by row with the kernel that `choose` takes from the table. Rows
-/// without elements are not walked: [2^59, 0] has many.
+/// A tensor shaped like the inputs, computed row by row with the kernel that `choose` takes from the table. Returns
+/// early for tensors without elements: [2^59, 0] has many rows.
 template <class Choose, class... Inputs>
 Tensor map_rows(const char* op, const RowsAlong& along, Choose choose, const Inputs&... inputs) {
   const auto run = [&](const Tensor& first, const auto&... rest) {

@@ -16,9 +16,9 @@ struct Item {
   std::int32_t id;
 };
 
-/// Whether a stands before b. A total order, so that any algorithm gives the stable result.
+/// Whether a comes before b. A total order, so that any algorithm gives the stable result.
 template <class T>
-bool stands_before(const Item<T>& a, const Item<T>& b, bool descending) {
+bool comes_before(const Item<T>& a, const Item<T>& b, bool descending) {
   const auto less = [](T x, T y) { return x < y || (x == x && y != y); };  // NaN is the largest
   if (less(a.value, b.value)) return !descending;
   if (less(b.value, a.value)) return descending;
@@ -31,7 +31,7 @@ void sort_row(const T* x, std::int64_t n, std::int64_t k, bool descending, std::
               std::int32_t* ids) {
   items.resize(static_cast<std::size_t>(n));
   for (std::int32_t i = 0; i < n; ++i) items[static_cast<std::size_t>(i)] = {x[i], i};
-  const auto before = [descending](const auto& a, const auto& b) { return stands_before(a, b, descending); };
+  const auto before = [descending](const auto& a, const auto& b) { return comes_before(a, b, descending); };
   std::nth_element(items.begin(), items.begin() + k, items.end(), before);  // nothing to do for k == n
   std::sort(items.begin(), items.begin() + k, before);
   for (std::int64_t i = 0; i < k; ++i) {

@@ -18,7 +18,7 @@ Sorted sort(const Var& x, int axis = -1, bool descending = false);
 /// NaN is the largest. Throws as sort does, and ValueError unless k is in [0, n].
 Sorted topk(const Var& x, std::int64_t k, int axis = -1);
 
-/// The ids of sort alone: where the elements of x stand in their order.
+/// The ids of sort() alone: the positions in x of its elements in sorted order.
 Tensor argsort(const Tensor& x, int axis = -1, bool descending = false);
 
 }  // namespace braid

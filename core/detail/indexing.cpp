@@ -23,8 +23,8 @@ struct AxisSizes {
         inner(shape.axes(shape.index(axis) + 1, shape.rank()).numel()) {}
 };
 
-/// Calls f(o, begin, end) for each outer index and strips [begin, end) of the inner ones, on all threads. Only one
-/// thread works on a strip, so that sums along the axis have an order. f visits `n` positions of the axis in each.
+/// Calls f(o, begin, end) for each outer index and strips [begin, end) of the inner ones, on all threads. One thread
+/// works on a strip, so that sums along the axis have an order. f visits n positions of the axis.
 template <class F>
 void for_each_strip(const AxisSizes& sizes, std::int64_t n, F f) {
   if (n == 0) return;  // sizes.outer may be 2^59
@@ -39,6 +39,19 @@ void for_each_strip(const AxisSizes& sizes, std::int64_t n, F f) {
   });
 }
 
+/// Calls f(j, i) for each element j of ids, in order along the axis, where i is the element of a tensor of these sizes
+/// that the id selects.
+template <class F>
+void for_each_id(const Tensor& ids, int axis, const AxisSizes& sizes, F f) {
+  const Tensor list = ids.contiguous();
+  const std::int32_t* id = list.data<std::int32_t>();
+  const std::int64_t n = ids.size(axis), inner = sizes.inner;
+  for_each_strip(sizes, n, [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t j = o * n * inner; j < (o + 1) * n * inner; j += inner)
+      for (std::int64_t i = begin; i < end; ++i) f(j + i, (o * sizes.size + id[j + i]) * inner + i);
+  });
+}
+
 /// Throws DTypeError unless ids are i32, ValueError unless they lie in [low, high); messages name `op`.
 void check_range(const char* op, const Tensor& ids, std::int64_t low, std::int64_t high) {
   check_dtype(ids.dtype() == DType::i32, "{}: ids must have dtype i32 but have {}", op, name(ids.dtype()));
@@ -46,9 +59,9 @@ void check_range(const char* op, const Tensor& ids, std::int64_t low, std::int64
   const std::int32_t *begin = list.data<std::int32_t>(), *end = begin + list.numel();
   const auto* bad = std::find_if(begin, end, [&](std::int32_t id) { return id < low || id >= high; });
   if (bad == end) return;
-  std::vector<std::int64_t> at(static_cast<std::size_t>(ids.rank()));
+  std::vector<std::int64_t> at(ids.rank());
   for (std::int64_t axis = ids.rank() - 1, rest = bad - begin; axis >= 0; --axis) {
-    at[static_cast<std::size_t>(axis)] = rest % ids.size(static_cast<int>(axis));
+    at[axis] = rest % ids.size(static_cast<int>(axis));
     rest /= ids.size(static_cast<int>(axis));
   }
   check_value(false, "{}: ids must lie in [{}, {}) but the one at {} is {}", op, low, high, Shape(at), *bad);
@@ -99,14 +112,13 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& ids) {
   const AxisSizes sizes(x.shape(), axis);
   Tensor y(x.shape().with(axis, n), x.dtype());
   if (y.numel() == 0) return y;
-  const std::size_t bytes = static_cast<std::size_t>(sizes.inner) * size_of(x.dtype());
+  const std::size_t bytes = sizes.inner * size_of(x.dtype());
   std::byte* out = y.mutable_bytes();
   const std::int64_t block = std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, sizes.inner));
   parallel_for(sizes.outer * n, block, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t slice = i / n * sizes.size + list.data<std::int32_t>()[i % n];
-      std::copy_n(from.bytes() + static_cast<std::size_t>(slice) * bytes, bytes,
-                  out + static_cast<std::size_t>(i) * bytes);
+      std::copy_n(from.bytes() + slice * bytes, bytes, out + i * bytes);
     }
   });
   return y;
@@ -131,41 +143,25 @@ void index_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
 }
 
 Tensor gather(const Tensor& x, int axis, const Tensor& ids) {
-  const Tensor from = x.contiguous(), list = ids.contiguous();
-  const AxisSizes sizes(x.shape(), axis);
-  const std::int64_t n = ids.size(axis);
+  const Tensor from = x.contiguous();
   Tensor y(ids.shape(), x.dtype());
   dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
+    const T* in = from.data<T>();
     T* out = y.mutable_data<T>();
-    for_each_strip(sizes, n, [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
-      const T* slices = from.data<T>() + o * sizes.size * sizes.inner;
-      for (std::int64_t j = 0; j < n; ++j) {
-        const std::int64_t at = (o * n + j) * sizes.inner;
-        const std::int32_t* id = list.data<std::int32_t>() + at;
-        for (std::int64_t i = begin; i < end; ++i) out[at + i] = slices[id[i] * sizes.inner + i];
-      }
-    });
+    for_each_id(ids, axis, AxisSizes(x.shape(), axis), [&](std::int64_t j, std::int64_t i) { out[j] = in[i]; });
   });
   return y;
 }
 
 void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
   if (in_f32(out, src, [&](Tensor& to, const Tensor& from) { scatter_add(to, axis, ids, from); })) return;
-  const Tensor from = src.contiguous(), list = ids.contiguous();
-  const AxisSizes sizes(out.shape(), axis);
-  const std::int64_t n = ids.size(axis);
+  const Tensor from = src.contiguous();
   dispatch_float("scatter_add", out.dtype(), [&](auto zero) {
     using T = decltype(zero);
+    const T* terms = from.data<T>();
     T* sums = out.mutable_data<T>();
-    for_each_strip(sizes, n, [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
-      T* slices = sums + o * sizes.size * sizes.inner;
-      for (std::int64_t j = 0; j < n; ++j) {
-        const std::int64_t at = (o * n + j) * sizes.inner;
-        const std::int32_t* id = list.data<std::int32_t>() + at;
-        for (std::int64_t i = begin; i < end; ++i) slices[id[i] * sizes.inner + i] += from.data<T>()[at + i];
-      }
-    });
+    for_each_id(ids, axis, AxisSizes(out.shape(), axis), [&](std::int64_t j, std::int64_t i) { sums[i] += terms[j]; });
   });
 }
 
@@ -176,12 +172,12 @@ void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src, s
   if (run == 0) return;
   const std::size_t item = size_of(src.dtype());
   const bool contiguous = src.is_contiguous();
-  std::byte* first = out.mutable_bytes() + static_cast<std::size_t>(begin * sizes.inner) * item;
+  std::byte* first = out.mutable_bytes() + begin * sizes.inner * item;
   parallel_for(sizes.outer, std::max<std::int64_t>(1, kBlock / run), [&](std::int64_t run_begin, std::int64_t run_end) {
     for (std::int64_t r = run_begin; r < run_end; ++r) {
-      std::byte* to = first + static_cast<std::size_t>(r * pitch) * item;
+      std::byte* to = first + r * pitch * item;
       if (contiguous)
-        std::copy_n(src.bytes() + static_cast<std::size_t>(r * run) * item, static_cast<std::size_t>(run) * item, to);
+        std::copy_n(src.bytes() + r * run * item, run * item, to);
       else
         gather_strided(src.bytes(), src.strides(), src.shape(), item, r * run, (r + 1) * run, to);
     }

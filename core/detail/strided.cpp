@@ -10,22 +10,21 @@ namespace {
 
 constexpr std::int64_t kBlock = 16384;  // elements
 
-/// The sizes and strides of a view with coalesced axes: neighbors that step evenly are one, so that inner loops are
-/// long.
+/// The sizes and strides of a view; axes that step evenly are coalesced, which makes inner loops long.
 struct Layout {
   int rank = 0;
   Strides sizes{}, strides{};
 
   Layout(const Shape& shape, const Strides& view_strides) {
     for (int axis = 0; axis < shape.rank(); ++axis) {
-      const std::int64_t size = shape[axis], stride = view_strides[static_cast<std::size_t>(axis)];
+      const std::int64_t size = shape[axis], stride = view_strides[axis];
       if (size == 1) continue;
       if (rank > 0 && last(strides) == size * stride) {
         last(sizes) *= size;
         last(strides) = stride;
       } else {
-        sizes[static_cast<std::size_t>(rank)] = size;
-        strides[static_cast<std::size_t>(rank)] = stride;
+        sizes[rank] = size;
+        strides[rank] = stride;
         ++rank;
       }
     }
@@ -35,17 +34,16 @@ struct Layout {
     }
   }
 
-  std::int64_t& last(Strides& values) { return values[static_cast<std::size_t>(rank - 1)]; }
+  std::int64_t& last(Strides& values) { return values[rank - 1]; }
 };
 
 template <class Word>
 void gather(const Word* view, const Layout& layout, std::int64_t begin, std::int64_t end, Word* out) {
-  const auto inner = static_cast<std::size_t>(layout.rank - 1);
+  const int inner = layout.rank - 1;
   Strides index{};
-  std::int64_t offset = 0;
-  for (std::size_t axis = inner + 1, rest = static_cast<std::size_t>(begin); axis-- > 0;) {
-    index[axis] = static_cast<std::int64_t>(rest) % layout.sizes[axis];
-    rest /= static_cast<std::size_t>(layout.sizes[axis]);
+  std::int64_t offset = 0, rest = begin;
+  for (int axis = inner; axis >= 0; rest /= layout.sizes[axis], --axis) {
+    index[axis] = rest % layout.sizes[axis];
     offset += index[axis] * layout.strides[axis];
   }
   const std::int64_t step = layout.strides[inner];
@@ -62,7 +60,7 @@ void gather(const Word* view, const Layout& layout, std::int64_t begin, std::int
     begin += run;
     offset -= index[inner] * step;
     index[inner] = 0;
-    for (std::size_t axis = inner; axis-- > 0;) {
+    for (int axis = inner - 1; axis >= 0; --axis) {
       offset += layout.strides[axis];
       if (++index[axis] < layout.sizes[axis]) break;
       offset -= layout.sizes[axis] * layout.strides[axis];
@@ -73,8 +71,8 @@ void gather(const Word* view, const Layout& layout, std::int64_t begin, std::int
 
 constexpr std::int64_t kTile = 16;  // a cache line of 4-byte elements
 
-/// Copies out[j * out_step + i] = in[i * in_step + j] for i < columns, j < rows, at most a tile. Through a buffer, so
-/// that each cache line of both sides is used up at once: steps are often powers of two that share few cache sets.
+/// out[j * out_step + i] = in[i * in_step + j] for i < columns, j < rows, at most a tile. A buffer lets each cache line
+/// of both sides be used at once: steps are often powers of two, which share few cache sets.
 template <class Word>
 void copy_tile(const Word* in, std::int64_t in_step, std::int64_t rows, std::int64_t columns, Word* out,
                std::int64_t out_step) {
@@ -84,13 +82,13 @@ void copy_tile(const Word* in, std::int64_t in_step, std::int64_t rows, std::int
   for (std::int64_t j = 0; j < rows; ++j) std::copy_n(tile[j], columns, out + j * out_step);
 }
 
-/// The whole of a view whose axis `unit` has step 1 but is not the last: strips of kTile rows along that axis.
+/// Copies a view whose axis `unit` has step 1 but is not the last, in strips of kTile rows along that axis.
 template <class Word>
-void transpose(const Word* view, const Layout& layout, std::size_t unit, Word* out) {
-  const auto inner = static_cast<std::size_t>(layout.rank - 1);
+void transpose(const Word* view, const Layout& layout, int unit, Word* out) {
+  const int inner = layout.rank - 1;
   Strides out_strides{};
   std::int64_t numel = 1;
-  for (std::size_t axis = inner + 1; axis-- > 0; numel *= layout.sizes[axis]) out_strides[axis] = numel;
+  for (int axis = inner; axis >= 0; numel *= layout.sizes[axis], --axis) out_strides[axis] = numel;
   const std::int64_t rows = layout.sizes[unit], columns = layout.sizes[inner], strips = (rows + kTile - 1) / kTile;
   const std::int64_t block = std::max<std::int64_t>(1, kBlock / (kTile * columns));
   parallel_for(numel / (rows * columns) * strips, block, [&](std::int64_t begin, std::int64_t end) {
@@ -99,7 +97,7 @@ void transpose(const Word* view, const Layout& layout, std::size_t unit, Word* o
       const Word* from = view + first;
       Word* to = out + first * out_strides[unit];
       std::int64_t rest = strip / strips;
-      for (std::size_t axis = inner; axis-- > 0;) {
+      for (int axis = inner - 1; axis >= 0; --axis) {
         if (axis == unit) continue;
         from += rest % layout.sizes[axis] * layout.strides[axis];
         to += rest % layout.sizes[axis] * out_strides[axis];
@@ -112,7 +110,7 @@ void transpose(const Word* view, const Layout& layout, std::size_t unit, Word* o
   });
 }
 
-/// Calls f with the bytes as words of an element's size.
+/// Calls f with the bytes as words of the size of an element.
 template <class F>
 void with_words(const std::byte* view, std::byte* out, std::size_t item, F f) {
   if (item == sizeof(std::uint16_t))
@@ -136,12 +134,11 @@ void copy_strided(const std::byte* view, const Strides& strides, const Shape& sh
   if (shape.numel() == 0) return;
   const Layout layout(shape, strides);
   const auto* first = layout.strides.begin();
-  const auto unit = static_cast<std::size_t>(std::find(first, first + layout.rank - 1, 1) - first);
-  const std::size_t last = static_cast<std::size_t>(layout.rank - 1);
+  const int last = layout.rank - 1, unit = static_cast<int>(std::find(first, first + last, 1) - first);
   if (unit < last && layout.strides[last] != 1)
     return with_words(view, out, item, [&](const auto* from, auto* to) { transpose(from, layout, unit, to); });
   parallel_for(shape.numel(), kBlock, [&](std::int64_t begin, std::int64_t end) {
-    gather_strided(view, strides, shape, item, begin, end, out + static_cast<std::size_t>(begin) * item);
+    gather_strided(view, strides, shape, item, begin, end, out + begin * item);
   });
 }
 

@@ -23,10 +23,8 @@ namespace braid {
 namespace {
 
 namespace fs = std::filesystem;
-using detail::file_system;
-using detail::OutputFile;
 
-/// What a stream writes into a file. Remembers the first error.
+/// The buffer of a stream that writes to a file. Keeps the first error.
 class Buffer : public std::streambuf {
  public:
   explicit Buffer(const OutputFile& file) : file_(file) { setp(bytes_.data(), bytes_.data() + bytes_.size()); }
@@ -66,7 +64,7 @@ class Buffer : public std::streambuf {
   std::array<char, 16384> bytes_;
 };
 
-/// A new file beside `path`, removed unless it took its place.
+/// A new file beside `path`, removed unless it has replaced that.
 class Temporary {
  public:
   Temporary(const std::string& where, const fs::path& path)
@@ -122,12 +120,12 @@ void write_file_atomically(const fs::path& path, const std::function<void(std::o
   Temporary temporary(where, path);
   temporary.fill(write);
   temporary.replace();
-  // From here on the new file is there: no allocation may fail.
+  // The new file is in place: from here on no allocation may fail.
   OutputFile(std::move(where), folder.c_str(), O_RDONLY | O_DIRECTORY, "its folder cannot be opened")
       .sync("fsync of its folder failed");
 }
 
-// fs::directory_iterator would end the process where memory runs out.
+// fs::directory_iterator would terminate the process when out of memory.
 void remove_temporary_files(const fs::path& folder) {
   const auto close = [](DIR* listing) { closedir(listing); };
   const std::unique_ptr<DIR, decltype(close)> listing(opendir(folder.c_str()));

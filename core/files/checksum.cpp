@@ -12,7 +12,7 @@ namespace {
 
 std::string hex(XXH128_hash_t hash) { return fmt::format("{:016x}{:016x}", hash.high64, hash.low64); }
 
-/// The checksum of pieces, each behind its length: no two lists of pieces give the same bytes.
+/// The checksum of pieces, each preceded by its length, so that no two lists of pieces give the same bytes.
 class Sum {
  public:
   Sum() {

@@ -7,10 +7,10 @@
 
 namespace braid {
 
-/// XXH3 of 128 bits as 32 hexadecimal digits: finds damage, not forgery. https://xxhash.com
+/// The 128-bit XXH3 hash as 32 hexadecimal digits: detects damage, not forgery. https://xxhash.com
 std::string checksum(std::string_view bytes);
 
-/// The same of what a safetensors file holds: names, dtypes, shapes, elements and metadata.
+/// The same for the contents of a safetensors file: names, dtypes, shapes, elements and metadata.
 std::string checksum(const std::map<std::string, Tensor>& tensors, const std::map<std::string, std::string>& metadata);
 
 }  // namespace braid

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdio>
 
-namespace braid::detail {
+namespace braid {
 namespace {
 
 std::atomic<FileSystem*>& in_use() {
@@ -30,4 +30,4 @@ FileSystem& file_system() { return *in_use(); }
 WithFileSystem::WithFileSystem(FileSystem& files) : before_(in_use().exchange(&files)) {}
 WithFileSystem::~WithFileSystem() { in_use() = before_; }
 
-}  // namespace braid::detail
+}  // namespace braid

@@ -3,26 +3,26 @@
 
 #include <cstddef>
 
-namespace braid::detail {
+namespace braid {
 
-/// The calls to the operating system by which braid reads and writes files: all of them, so that a test may let any one
-/// fail. They mean what POSIX says: -1 and errno for an error.
+/// The operating system's calls by which braid reads and writes files, each as POSIX defines it: -1 and errno for an
+/// error. A test derives from it to let a call fail.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  virtual int open(const char* path, int flags);  // what it creates has mode 0666 less the umask
-  virtual ssize_t read(int file, void* out, std::size_t bytes);
-  virtual ssize_t write(int file, const void* data, std::size_t bytes);
-  virtual int fsync(int file);
-  virtual int close(int file);
-  virtual int rename(const char* from, const char* to);
-  virtual int unlink(const char* path);
+  virtual int open(const char* path, int flags);                         ///< creates with mode 0666 less the umask
+  virtual ssize_t read(int file, void* out, std::size_t bytes);          ///< read(2)
+  virtual ssize_t write(int file, const void* data, std::size_t bytes);  ///< write(2)
+  virtual int fsync(int file);                                           ///< fsync(2)
+  virtual int close(int file);                                           ///< close(2)
+  virtual int rename(const char* from, const char* to);                  ///< rename(2)
+  virtual int unlink(const char* path);                                  ///< unlink(2)
 };
 
-/// The one in use: the system's own, unless a test has put another in its place.
+/// The calls in use: the operating system's, unless a WithFileSystem is alive.
 FileSystem& file_system();
 
-/// Puts `files` in the place of the system's calls, for all threads, while it is alive.
+/// While it is alive, all threads use `files` instead of the operating system's calls.
 class WithFileSystem {
  public:
   explicit WithFileSystem(FileSystem& files);
@@ -34,4 +34,4 @@ class WithFileSystem {
   FileSystem* before_;
 };
 
-}  // namespace braid::detail
+}  // namespace braid

@@ -9,10 +9,10 @@
 #include <braid/core/error.h>
 #include <braid/core/files/file_system.h>
 
-namespace braid::detail {
+namespace braid {
 namespace {
 
-/// A call again until no signal interrupts it.
+/// Repeats a call until no signal interrupts it.
 auto uninterrupted(auto call) {
   auto result = call();
   while (result < 0 && errno == EINTR) result = call();
@@ -33,7 +33,7 @@ OutputFile::~OutputFile() {
 bool OutputFile::write(const char* data, std::size_t bytes) const {
   while (bytes > 0) {
     const ssize_t written = uninterrupted([&] { return file_system().write(file_, data, bytes); });
-    if (written == 0) errno = EIO;  // to try again might never end
+    if (written == 0) errno = EIO;  // retrying might never end
     if (written <= 0) return false;
     data += written;
     bytes -= static_cast<std::size_t>(written);
@@ -50,10 +50,10 @@ void OutputFile::close() {
   require(file_system().close(file) == 0, "cannot be closed");
 }
 
-// Allocates only for an error: what is done already must not fail for want of memory.
+// Allocates only on error: work that is done must not fail for lack of memory.
 void OutputFile::require(bool ok, const char* failure) const {
   const int error = errno;
   check<FileError>(ok, "{}: {}: {}", where_, failure, std::strerror(error));
 }
 
-}  // namespace braid::detail
+}  // namespace braid

@@ -2,22 +2,25 @@
 #include <cstddef>
 #include <string>
 
-namespace braid::detail {
+namespace braid {
 
-/// A file or folder opened to be written or synced. Throws FileError; messages read `where: failure: reason`.
+/// A file or folder that is open for writing or syncing. Throws FileError; messages read `where: failure: reason`,
+/// where the caller gives `where` and `failure` and errno the reason.
 class OutputFile {
  public:
+  /// Opens `name` with the flags of open(2).
   OutputFile(std::string where, const char* name, int flags, const char* failure);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  /// Returns whether all bytes were written; if not, errno says why.
+  /// Writes all bytes, or returns false with the reason in errno.
   bool write(const char* data, std::size_t bytes) const;
-  /// Waits until the disk has it. Some file systems cannot sync folders (EINVAL); nothing is to be done.
+  /// Waits until the disk has the data. File systems that cannot sync folders (EINVAL) are not an error.
   void sync(const char* failure) const;
+  /// Closes the file, which the destructor would do without reporting errors.
   void close();
-  /// Throws the failure with the reason that errno has, unless `ok`.
+  /// Throws FileError with `failure` and the reason in errno unless `ok`.
   void require(bool ok, const char* failure) const;
 
  private:
@@ -25,4 +28,4 @@ class OutputFile {
   int file_;
 };
 
-}  // namespace braid::detail
+}  // namespace braid

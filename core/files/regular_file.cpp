@@ -9,7 +9,7 @@
 
 #include <braid/core/files/file_system.h>
 
-namespace braid::detail {
+namespace braid {
 
 RegularFile::RegularFile(std::string where, const std::filesystem::path& path)
     : where_(std::move(where)), file_(file_system().open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
@@ -36,4 +36,4 @@ void RegularFile::read(void* out, std::uint64_t bytes) {
   }
 }
 
-}  // namespace braid::detail
+}  // namespace braid

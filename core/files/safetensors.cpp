@@ -29,7 +29,7 @@ StoredType stored_type(DType dtype) {
 
 std::uint64_t bits(const StoredTensor& stored) { return detail::facts(stored.type).bits; }
 
-/// Lays tensors out: the largest elements first, then by name.
+/// The header for these tensors: the largest elements first, then by name.
 SafetensorsHeader lay_out(const std::map<std::string, Tensor>& tensors) {
   SafetensorsHeader header;
   for (const auto& [name, tensor] : tensors) {

@@ -1,59 +1,44 @@
 #pragma once
-#include <mutex>
-#include <numeric>
-#include <semaphore>
-#include <vector>
+#include <cstdint>
 
+#include <braid/core/kernels/round_up.h>
 #include <braid/core/parallel.h>
-#include <braid/core/tensor.h>
+#include <braid/core/storage.h>
 
 namespace braid::kernels {
 
-/// A buffer for each thread, lent to the blocks of a parallel_for. All of it is one tensor, so that the caching
-/// allocator serves it without the system from the second time on.
+/// Uninitialized memory for `count` elements, 64-byte aligned, from the caching allocator.
+template <class T>
+class Buffer {
+ public:
+  explicit Buffer(std::int64_t count) : storage_(static_cast<std::size_t>(count) * sizeof(T)) {}
+  T* data() { return reinterpret_cast<T*>(storage_.data()); }
+
+ private:
+  Storage storage_;
+};
+
+/// A buffer of `elements` for each thread of a parallel_for. Buffers share one storage, which the caching allocator
+/// reuses in the next call, and a thread always gets the same one, which its cache may still hold.
 template <class T>
 class Scratch {
  public:
-  explicit Scratch(std::int64_t elements) : Scratch(elements, num_threads()) {}
+  explicit Scratch(std::int64_t elements)
+      : stride_(round_up(elements, 32)), threads_(num_threads()), buffers_(threads_ * stride_) {}
 
-  /// Calls f(buffer) with a buffer that nobody else uses meanwhile.
+  /// Calls f(buffer) with the calling thread's buffer. f must not lend from the same Scratch.
   template <class F>
   void lend(F f) {
-    available_.acquire();
-    const int index = take();
-    f(first_ + index * stride_);
-    give(index);
-    available_.release();
+    const int thread = detail::thread_index();
+    if (thread < threads_) return f(buffers_.data() + thread * stride_);
+    Buffer<T> another(stride_);  // set_num_threads has added threads since
+    f(another.data());
   }
 
  private:
-  Scratch(std::int64_t elements, int threads)
-      : stride_((elements + 15) / 16 * 16),  // 64-byte aligned like the tensor
-        buffers_({threads, stride_}, dtype_of<T>()),
-        first_(buffers_.mutable_data<T>()),
-        free_(static_cast<std::size_t>(threads)),
-        available_(threads) {
-    std::iota(free_.begin(), free_.end(), 0);
-  }
-
-  int take() {
-    const std::scoped_lock lock(mutex_);
-    const int index = free_.back();
-    free_.pop_back();
-    return index;
-  }
-
-  void give(int index) {
-    const std::scoped_lock lock(mutex_);
-    free_.push_back(index);
-  }
-
-  std::int64_t stride_;
-  Tensor buffers_;  // [threads, stride]
-  T* first_;
-  std::mutex mutex_;
-  std::vector<int> free_;
-  std::counting_semaphore<> available_;
+  std::int64_t stride_;  // 64-byte aligned, also for bf16
+  int threads_;
+  Buffer<T> buffers_;  // [threads, stride]
 };
 
 }  // namespace braid::kernels

@@ -1,34 +1,38 @@
 #include <braid/core/products/matmul.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
-#include <braid/core/batch_invariant.h>
 #include <braid/core/parallel.h>
-#include <braid/core/products/detail/gemm_in_parts.h>
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul_precision.h>
 
 namespace braid {
 namespace {
 
-/// The last two axes as gemm reads them: rows `stride` apart, transposed or not; copied when neither axis has unit
-/// step.
+/// A matrix for each index of the leading axes, with rows or columns that are contiguous; copied where neither are.
 struct Operand {
   Tensor tensor;
   bool transposed = false;
   std::int64_t stride = 1;
 
   explicit Operand(const Tensor& t) : tensor(t) {
-    const auto row = static_cast<std::size_t>(t.rank() - 2), column = row + 1;
-    const auto unit = [&](std::size_t axis, std::size_t other) {
-      return (tensor.strides()[axis] == 1 || tensor.size(static_cast<int>(axis)) == 1) &&
-             tensor.strides()[other] >= std::max<std::int64_t>(1, tensor.size(static_cast<int>(axis)));
+    const int row = t.rank() - 2, column = row + 1;
+    const auto unit = [&](int axis, int other) {
+      const std::int64_t size = tensor.size(axis);
+      return (tensor.strides()[axis] == 1 || size == 1) && tensor.strides()[other] >= std::max<std::int64_t>(1, size);
     };
     if (!unit(column, row) && !unit(row, column)) tensor = tensor.clone();
     transposed = !unit(column, row) && unit(row, column);
     stride =
         std::max<std::int64_t>({1, tensor.strides()[transposed ? column : row], tensor.size(transposed ? -2 : -1)});
+  }
+
+  /// The matrix at an offset in elements.
+  template <class T>
+  MatrixView<const T> view(std::int64_t offset = 0) const {
+    return {tensor.data<T>() + offset, stride, transposed};
   }
 };
 
@@ -38,10 +42,9 @@ std::vector<std::int64_t> matrix_offsets(const Tensor& t, const Shape& lead) {
   std::vector<std::int64_t> offsets{0};
   for (int axis = 0; axis < lead.rank(); ++axis) {
     std::vector<std::int64_t> next;
-    next.reserve(offsets.size() * static_cast<std::size_t>(lead[axis]));
+    next.reserve(offsets.size() * lead[axis]);
     for (const std::int64_t offset : offsets)
-      for (std::int64_t i = 0; i < lead[axis]; ++i)
-        next.push_back(offset + i * view.strides()[static_cast<std::size_t>(axis)]);
+      for (std::int64_t i = 0; i < lead[axis]; ++i) next.push_back(offset + i * view.strides()[axis]);
     offsets = std::move(next);
   }
   return offsets;
@@ -57,53 +60,43 @@ Shape product_shape(const char* op, const Tensor& a, const Tensor& b) {
   return lead.concat({a.size(-2), b.size(-1)});
 }
 
-/// Whether it pays to split the factors of a product: not where they are short, as maps of streams and the rows of
-/// generation, nor where each number that is split serves few products.
-bool is_worth_splitting(int parts, std::int64_t m, std::int64_t n, std::int64_t k) {
-  return std::min({m, n, k}) >= 64 && std::min(k, m * n / (m + n)) >= 32 * parts;
-}
-
-/// One product, by what matmul_precision() allows.
-template <class T, class C>
-void multiply(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
-              std::int64_t lda, const T* b, std::int64_t ldb, Compute<T> beta, C* c, std::int64_t ldc,
-              const Compute<T>* row) {
-  if constexpr (std::is_same_v<T, float>) {
-    const int parts = BatchInvariant::active() ? 0 : detail::parts_of_f32();
-    if (parts > 0 && is_worth_splitting(parts, m, n, k) &&
-        detail::gemm_in_parts(parts, transpose_a, transpose_b, m, n, k, a, lda, b, ldb, beta, c, ldc, row))
-      return;
-  }
-  gemm<T>(transpose_a, transpose_b, m, n, k, Compute<T>{1}, a, lda, b, ldb, beta, c, ldc, row);
+/// The bf16 terms of a product's operands, 0 where splitting does not pay: where a side is short, as for maps of
+/// streams and in generation, or where each element that is split is used in few products.
+template <class T>
+int bf16_terms(std::int64_t m, std::int64_t n, std::int64_t k) {
+  if constexpr (!std::is_same_v<T, float>) return 0;
+  const int terms = bf16_terms_per_f32();
+  return std::min({m, n, k}) >= 64 && std::min(k, m * n / (m + n)) >= 32 * terms ? terms : 0;
 }
 
 /// c = a b + beta c, or a b + row, c contiguous with the product's shape.
 template <class T, class C>
 void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c, const Compute<T>* row = nullptr) {
   if (c.numel() == 0) return;
-  // One matrix b for all rows of a: a single tall product.
-  if (b_in.rank() == 2 && a_in.rank() > 2 && a_in.is_contiguous()) {
-    Tensor flat = a_in.reshape({c.numel() / c.size(-1), a_in.size(-1)});
-    const Operand b(b_in);
-    return multiply(false, b.transposed, flat.size(0), b_in.size(1), flat.size(1), flat.data<T>(),
-                    std::max<std::int64_t>(1, flat.size(1)), b.tensor.template data<T>(), b.stride, beta,
-                    c.mutable_data<C>(), std::max<std::int64_t>(1, c.size(-1)), row);
-  }
-  const Operand a(a_in), b(b_in);
-  const std::int64_t m = c.size(-2), n = c.size(-1), k = a_in.size(-1), ldc = std::max<std::int64_t>(1, n);
-  const Shape lead = c.shape().axes(0, c.rank() - 2);
+  const bool tall = b_in.rank() == 2 && a_in.rank() > 2 && a_in.is_contiguous();  // one matrix b for all rows of a
+  const Operand a(tall ? a_in.reshape({c.numel() / c.size(-1), a_in.size(-1)}) : a_in), b(b_in);
+  const Shape lead = tall ? Shape() : c.shape().axes(0, c.rank() - 2);
   const std::vector<std::int64_t> at_a = matrix_offsets(a.tensor, lead), at_b = matrix_offsets(b.tensor, lead);
-  const T *pa = a.tensor.template data<T>(), *pb = b.tensor.template data<T>();
-  C* pc = c.mutable_data<C>();
-  if (at_a.size() == 1)
-    return multiply(a.transposed, b.transposed, m, n, k, pa, a.stride, pb, b.stride, beta, pc, ldc, row);
+  const std::int64_t m = a.tensor.size(-2), n = c.size(-1), k = a_in.size(-1), count = lead.numel();
+  const MatrixView<C> all{c.mutable_data<C>(), n};
+  const auto product = [&](std::int64_t i) {
+    return Product<T, C>{.m = m,
+                         .n = n,
+                         .k = k,
+                         .a = a.view<T>(at_a[i]),
+                         .b = b.view<T>(at_b[i]),
+                         .c = all.from(i * m, 0),
+                         .beta = beta,
+                         .row = row};
+  };
+  if (at_a.size() == 1) {
+    Product<T, C> one = product(0);
+    one.bf16_terms = bf16_terms<T>(m, n, k);
+    return gemm(one);
+  }
   const std::int64_t block = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, m * n * k));
-  parallel_for(lead.numel(), block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const auto batch = static_cast<std::size_t>(i);
-      gemm_serial<T>(a.transposed, b.transposed, m, n, k, Compute<T>{1}, pa + at_a[batch], a.stride, pb + at_b[batch],
-                     b.stride, beta, pc + i * m * n, ldc);
-    }
+  parallel_for(count, block, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) gemm_serial(product(i));
   });
 }
 

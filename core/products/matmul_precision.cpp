@@ -30,9 +30,9 @@ MatmulPrecision matmul_precision(std::string_view text) {
   throw ValueError(fmt::format("matmul_precision: '{}' is not one of highest, high, medium", text));
 }
 
-// AVX512_BF16 multiplies bf16 twice as fast as f32, so that three products would take longer than f32's own. AMX makes
-// even six in less time.
-int detail::parts_of_f32() {
+// AVX512_BF16 multiplies bf16 twice as fast as f32, so that three products would take longer than one of f32. AMX
+// computes even six in less time.
+int bf16_terms_per_f32() {
   const std::string_view unit = bf16_products();
   switch (matmul_precision()) {
     case MatmulPrecision::highest: return unit == "AMX" ? 3 : 0;

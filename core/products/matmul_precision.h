@@ -3,32 +3,30 @@
 
 namespace braid {
 
-/// How exact products of f32 matrices have to be, in PyTorch's words.
+/// How exact products of f32 matrices have to be, by PyTorch's names.
 enum class MatmulPrecision {
-  highest,  ///< as exact as f32; factors may be sums of three bf16: six products of bf16
-  high,     ///< to 2^-16 of their factors, which may be sums of two bf16: three products of bf16
-  medium,   ///< to 2^-8 of their factors, which may be rounded to bf16: one product of bf16
+  highest,  ///< as exact as f32; operands may be split into three bf16 terms: six products of bf16
+  high,     ///< to 2^-16 of the operands, which may be split into two bf16 terms: three products of bf16
+  medium,   ///< to 2^-8 of the operands, which may be rounded to bf16: one product of bf16
 };
 
-/// For matrix_product and all that rests on it, in this process. What is allowed is done where it is faster: `medium`
-/// where bf16_products() tells of a unit, `highest` and `high` by AMX, where all three sides are at least 64 and long
-/// enough for splitting to pay. Products with a factor that is not finite, or too large for bf16, are as exact as ever;
-/// in the others what lies below 2^-126, in parts or sums, counts as zero, so that numbers below 2^-110 and sums below
-/// 2^-100 lose digits, and a sum within 2^-7 of the largest float may become infinite. Inside of a BatchInvariant
-/// scope, in batches of several matrices, and in the fused ops of attention and hyper-connections, products stay f32's
-/// own.
+/// Sets the precision of matrix_product, and of all that uses it, for this process. bf16 is used only where it is
+/// faster: for `medium` where bf16_products() is not "f32", for `highest` and `high` with AMX, if m, n and k are at
+/// least 64 and long enough for splitting to pay. Products with an operand that is not finite, or too large for bf16,
+/// are computed in f32. In the others, terms and sums below 2^-126 count as zero, so that elements below 2^-110 and
+/// sums below 2^-100 lose digits, and a sum within 2^-7 of the largest float may become infinite. Products in a
+/// BatchInvariant scope, in batches of several matrices, and in the fused ops of attention and hyper-connections are
+/// always computed in f32.
 void set_matmul_precision(MatmulPrecision precision);
-/// `highest` until it is set.
+/// The precision in this process, `highest` unless set.
 MatmulPrecision matmul_precision();
+/// The bf16 terms that matrix_product may split each f32 operand into, for the current precision on this processor; 0
+/// if it computes in f32.
+int bf16_terms_per_f32();
 
-/// "highest", "high" or "medium".
+/// "highest", "high" or "medium". Throws ValueError for any other value.
 std::string_view name(MatmulPrecision precision);
-/// Throws ValueError when it is none of them.
+/// The precision with this name. Throws ValueError if there is none.
 MatmulPrecision matmul_precision(std::string_view name);
-
-namespace detail {
-/// How many bf16 a factor of an f32 product is the sum of, here and now; 0: the product is f32's own.
-int parts_of_f32();
-}  // namespace detail
 
 }  // namespace braid

@@ -26,10 +26,10 @@
 #include <braid/core/files/output_file.h>
 #include <braid/core/files/regular_file.h>
 #include <braid/core/files/safetensors.h>
-#include <braid/core/files/safetensors_header.h>
 #include <braid/core/format.h>
 #include <braid/core/map.h>
 #include <braid/core/parallel.h>
+#include <braid/core/product.h>
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul.h>
 #include <braid/core/products/matmul_precision.h>
@@ -39,6 +39,8 @@
 #include <braid/core/storage.h>
 #include <braid/core/tensor.h>
 #include <braid/core/utf8.h>
+#include <braid/dist/accumulate.h>
+#include <braid/dist/communicator.h>
 #include <braid/mhc/connection.h>
 #include <braid/mhc/connections/history/constraint.h>
 #include <braid/mhc/connections/history/history_buffer.h>

@@ -2,11 +2,7 @@
 
 #include <cmath>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/cast.h>
-#include <braid/autograd/ops/matmul.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/sigmoid.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/mixings/composed.h>
 #include <braid/mhc/ops/group_mix.h>
 #include <braid/mhc/ops/sinkhorn.h>

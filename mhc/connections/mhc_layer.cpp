@@ -1,9 +1,6 @@
 #include <braid/mhc/connections/mhc_layer.h>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/rms_norm.h>
-#include <braid/autograd/ops/sigmoid.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/connections/manifold_constrained_hc.h>
 #include <braid/mhc/ops/mhc_layer.h>
 #include <braid/mhc/streams/telemetry.h>

@@ -109,7 +109,9 @@ template <class T>
 void gate_logits(const GatedSizes& s, const GatedParams<T>& p, std::int64_t count, const T* z, const Buffers<T>& tile) {
   const std::int64_t width = s.width(), rank = s.rank;
   for (std::int64_t t = 0; t < count; ++t) transform(Silu(), rank, tile.h + t * rank, z + t * s.rows());
-  gemm_serial<T>(false, true, count, width, rank, 1, tile.h, rank, p.up, rank, 0, tile.gates, width);
+  const MatrixView<const T> up{p.up, rank};
+  gemm_serial<T>(
+      {.m = count, .n = width, .k = rank, .a = {tile.h, rank}, .b = up.transpose(), .c = {tile.gates, width}});
 }
 
 /// u = share sum_i sigmoid(gates_i) normed_i of one token, at the channels [begin, end).
@@ -135,7 +137,14 @@ void read_tile(const GatedRead<T>& c, const Buffers<T>& tile, std::int64_t begin
     return static_cast<T>(1 / std::sqrt(static_cast<double>(squares) / static_cast<double>(channels) + s.eps));
   });
   normalize_tile(s, c.params, count, x, rstd, tile.normed);
-  gemm_serial<T>(false, true, count, rows, width, share, tile.normed, width, c.params.in, width, 0, z, rows);
+  const MatrixView<const T> in{c.params.in, width};
+  gemm_serial<T>({.m = count,
+                  .n = rows,
+                  .k = width,
+                  .a = {tile.normed, width},
+                  .b = in.transpose(),
+                  .c = {z, rows},
+                  .alpha = share});
   gate_logits(s, c.params, count, z, tile);
   for (std::int64_t t = 0; t < count; ++t) {
     const T *gates = tile.gates + t * width, *normed = tile.normed + t * width;
@@ -199,7 +208,8 @@ template <class T>
 void gate_logits_vjp(const GatedReadVjp<T>& c, const Buffers<T>& tile, std::int64_t begin, std::int64_t end) {
   const GatedSizes& s = c.sizes;
   const std::int64_t count = end - begin, rank = s.rank, rows = s.rows(), width = s.width();
-  gemm_serial<T>(false, false, count, rank, width, 1, tile.gates, width, c.params.up, rank, 0, tile.dz, rows);
+  gemm_serial<T>(
+      {.m = count, .n = rank, .k = width, .a = {tile.gates, width}, .b = {c.params.up, rank}, .c = {tile.dz, rows}});
   for (std::int64_t t = 0; t < count; ++t) {
     const T* z = c.z + (begin + t) * rows;
     T* dz = tile.dz + t * rows;
@@ -225,7 +235,14 @@ void vjp_tile(const GatedReadVjp<T>& c, const Buffers<T>& tile, T* dnorm, std::i
     });
   }
   gate_logits_vjp(c, tile, begin, end);
-  gemm_serial<T>(false, false, count, width, rows, share, tile.dz, rows, c.params.in, width, 1, dnormed, width);
+  gemm_serial<T>({.m = count,
+                  .n = width,
+                  .k = rows,
+                  .a = {tile.dz, rows},
+                  .b = {c.params.in, width},
+                  .c = {dnormed, width},
+                  .alpha = share,
+                  .beta = 1});
   normalize_tile_vjp(c, tile.normed, dnorm, begin, end);
 }
 
@@ -251,9 +268,15 @@ void vjp(const GatedReadVjp<T>& c) {
     vjp_tile(c, all.from(s, begin), dnorm.row(tiles.index(begin)), begin, end);
   });
   std::copy_n(dnorm.add_up(), width, c.dnorm);
-  gemm<T>(true, false, width, rank, tokens, 1, all.gates, width, all.h, rank, 0, c.dup, rank);
-  gemm<T>(true, false, rows, width, tokens, T{1} / static_cast<T>(s.n), all.dz, rows, all.normed, width, 0, c.din,
-          width);
+  const MatrixView<const T> gates{all.gates, width}, dz{all.dz, rows};
+  gemm<T>({.m = width, .n = rank, .k = tokens, .a = gates.transpose(), .b = {all.h, rank}, .c = {c.dup, rank}});
+  gemm<T>({.m = rows,
+           .n = width,
+           .k = tokens,
+           .a = dz.transpose(),
+           .b = {all.normed, width},
+           .c = {c.din, width},
+           .alpha = T{1} / static_cast<T>(s.n)});
 }
 
 template <class T>

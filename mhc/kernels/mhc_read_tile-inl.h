@@ -154,8 +154,9 @@ void products_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, const 
   if (sums.phi_panels != nullptr)
     return product_vjp<S>({count, width, m, x, tile.dz, sums.phi_panels, sums.dphi, tile.products, step}, next);
   const T* wide = widen_tile(count * width, x, tile.wide);
-  gemm<T>(true, false, width, m, count, 1, wide, width, tile.dz, m, 0, sums.dphi, m);
-  gemm<T>(false, true, count, width, m, 1, tile.dz, m, c.params.phi, m, 0, tile.products, step);
+  const MatrixView<const T> x_rows{wide, width}, dz{tile.dz, m}, phi{c.params.phi, m};
+  gemm<T>({.m = width, .n = m, .k = count, .a = x_rows.transpose(), .b = dz, .c = {sums.dphi, m}});
+  gemm<T>({.m = count, .n = width, .k = m, .a = dz, .b = phi.transpose(), .c = {tile.products, step}});
 }
 
 /// dx = dz phi^T - scale x + H_pre^T du + H_res^T dy of one tile, and from it the vjp of the write before:

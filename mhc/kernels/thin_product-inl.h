@@ -105,7 +105,8 @@ void multiply_thin(const ThinProduct<T>& p, Prefetcher prefetcher) {
       case 6: return multiply_thin_n<6>(p, prefetcher);
     }
   }
-  gemm_serial<T>(false, false, p.rows, p.columns, p.depth, 1, p.a, p.depth, p.b, p.columns, 0, p.c, p.columns);
+  gemm_serial<T>(
+      {.m = p.rows, .n = p.columns, .k = p.depth, .a = {p.a, p.depth}, .b = {p.b, p.columns}, .c = {p.c, p.columns}});
 }
 
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

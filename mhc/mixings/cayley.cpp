@@ -1,9 +1,4 @@
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/concat.h>
-#include <braid/autograd/ops/index_select.h>
-#include <braid/autograd/ops/matmul.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/transpose.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/mixings/detail/family.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/cayley.cpp"

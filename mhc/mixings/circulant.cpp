@@ -1,7 +1,4 @@
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/index_select.h>
-#include <braid/autograd/ops/slice.h>
-#include <braid/autograd/ops/softmax.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/mixings/detail/family.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/circulant.cpp"

@@ -1,6 +1,4 @@
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/sigmoid.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/mixings/detail/family.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/diagonal.cpp"

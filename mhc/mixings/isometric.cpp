@@ -1,8 +1,6 @@
 #include <cmath>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/matmul.h>
-#include <braid/autograd/ops/transpose.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/mixings/detail/family.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/isometric.cpp"

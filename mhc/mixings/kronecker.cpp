@@ -1,10 +1,6 @@
 #include <bit>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/index_select.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/slice.h>
-#include <braid/autograd/ops/softmax.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/mixings/detail/family.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/kronecker.cpp"

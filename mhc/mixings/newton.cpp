@@ -5,11 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/cast.h>
-#include <braid/autograd/ops/matmul.h>
-#include <braid/autograd/ops/softmax.h>
-#include <braid/autograd/ops/sum.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/mixings/detail/family.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/newton.cpp"

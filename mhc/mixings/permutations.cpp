@@ -2,9 +2,7 @@
 #include <array>
 #include <numeric>
 
-#include <braid/autograd/ops/matmul.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/softmax.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/mixings/detail/family.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/permutations.cpp"

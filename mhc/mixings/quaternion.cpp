@@ -1,11 +1,6 @@
 #include <utility>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/index_select.h>
-#include <braid/autograd/ops/matmul.h>
-#include <braid/autograd/ops/slice.h>
-#include <braid/autograd/ops/sqrt.h>
-#include <braid/autograd/ops/sum.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/mixings/detail/family.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/quaternion.cpp"

@@ -1,10 +1,6 @@
 #include <algorithm>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/exp.h>
-#include <braid/autograd/ops/logsumexp.h>
-#include <braid/autograd/ops/softmax.h>
-#include <braid/autograd/ops/sum.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/mixings/detail/family.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/sinkhorn.cpp"

@@ -1,10 +1,6 @@
 #include <numeric>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/concat.h>
-#include <braid/autograd/ops/maximum.h>
-#include <braid/autograd/ops/sigmoid.h>
-#include <braid/autograd/ops/slice.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/mixings/detail/family.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/transport.cpp"

@@ -4,10 +4,7 @@
 #include <vector>
 
 #include <braid/autograd/composed.h>
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/broadcast_to.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/sum.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/kernels/tiles.h>
 
 namespace braid::mhc {

@@ -1,14 +1,7 @@
 #include <braid/mhc/ops/gated_read.h>
 
-#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops.h>
 #include <braid/autograd/ops/detail/in_f32.h>
-#include <braid/autograd/ops/linear.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/rms_norm.h>
-#include <braid/autograd/ops/sigmoid.h>
-#include <braid/autograd/ops/silu.h>
-#include <braid/autograd/ops/slice.h>
-#include <braid/autograd/ops/sum.h>
 #include <braid/mhc/kernels/gated_read.h>
 #include <braid/mhc/mixings/composed.h>
 #include <braid/mhc/ops/detail/arguments.h>

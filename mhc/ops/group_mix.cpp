@@ -1,9 +1,7 @@
 #include <braid/mhc/ops/group_mix.h>
 
-#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops.h>
 #include <braid/autograd/ops/detail/in_f32.h>
-#include <braid/autograd/ops/matmul.h>
-#include <braid/autograd/ops/reshape.h>
 #include <braid/mhc/kernels/group_mix.h>
 #include <braid/mhc/kernels/tiles.h>
 #include <braid/mhc/mixings/composed.h>

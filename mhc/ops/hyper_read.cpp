@@ -1,13 +1,6 @@
 #include <braid/mhc/ops/hyper_read.h>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/cast.h>
-#include <braid/autograd/ops/linear.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/rms_norm.h>
-#include <braid/autograd/ops/slice.h>
-#include <braid/autograd/ops/tanh.h>
-#include <braid/autograd/ops/transpose.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/kernels/hyper_read.h>
 #include <braid/mhc/kernels/tiles.h>
 #include <braid/mhc/mixings/composed.h>

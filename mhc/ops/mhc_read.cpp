@@ -1,14 +1,7 @@
 #include <braid/mhc/ops/mhc_read.h>
 
 #include <braid/autograd/composed.h>
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/cast.h>
-#include <braid/autograd/ops/matmul.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/sigmoid.h>
-#include <braid/autograd/ops/slice.h>
-#include <braid/autograd/ops/sqrt.h>
-#include <braid/autograd/ops/sum.h>
+#include <braid/autograd/ops.h>
 #include <braid/core/reduce.h>
 #include <braid/mhc/kernels/mhc_read.h>
 #include <braid/mhc/kernels/tiles.h>

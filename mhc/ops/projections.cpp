@@ -6,10 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/softmax.h>
-#include <braid/autograd/ops/sum.h>
-#include <braid/autograd/ops/where.h>
+#include <braid/autograd/ops.h>
 #include <braid/core/map.h>
 #include <braid/core/reduce.h>
 #include <braid/mhc/mixings/composed.h>

@@ -1,10 +1,6 @@
 #include <braid/mhc/ops/read_write.h>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/cast.h>
-#include <braid/autograd/ops/matmul.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/sum.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/kernels/read_write.h>
 #include <braid/mhc/kernels/tiles.h>
 #include <braid/mhc/mixings/composed.h>

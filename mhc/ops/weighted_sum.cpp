@@ -1,9 +1,7 @@
 #include <braid/mhc/ops/weighted_sum.h>
 
-#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops.h>
 #include <braid/autograd/ops/detail/in_f32.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/slice.h>
 #include <braid/mhc/kernels/weighted_sum.h>
 #include <braid/mhc/mixings/composed.h>
 #include <braid/mhc/ops/detail/arguments.h>

@@ -10,12 +10,11 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <braid/core/files/safetensors_header.h>
+#include <braid/core/utf8.h>
 
 namespace braid::nn {
 namespace {
 
-using braid::detail::excerpt;
 using nlohmann::json;
 
 /// A value as messages quote it. An object's contents are left out, since they may be nested without end.

@@ -125,7 +125,7 @@ class Encoder {
 }  // namespace
 
 Tokenizer Tokenizer::load(const std::filesystem::path& file) {
-  braid::detail::RegularFile source(file.string(), file);
+  RegularFile source(file.string(), file);
   std::string content(source.size(), '\0');
   source.read(content.data(), content.size());
   return parse(content, file.string());
@@ -160,7 +160,7 @@ std::optional<std::int32_t> Tokenizer::eos() const {
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
   for (std::size_t at = 0; at < text.size();)
-    check_value(braid::detail::next_code_point(text, at).has_value(),
+    check_value(next_code_point(text, at).has_value(),
                 "encode: the text must be UTF-8 but no character starts at offset {} with byte 0x{:02X}", at,
                 static_cast<unsigned char>(text[at]));
   Ids ids = Encoder(*tables_).encode(text);

@@ -1,11 +1,11 @@
 #include <fmt/core.h>
 
 #include <braid/braid.h>
-#include <braid/dist/accumulate.h>
+#include <braid/dist/mpi/communicator.h>
 
 int main() {
   using namespace braid;
-  dist::Communicator ranks("ranks");
+  dist::MPICommunicator ranks("ranks");
   const auto [loss, gradient] =
       dist::accumulate(ranks, 4, Var(ones({3})), [](const Var& w, std::int64_t) { return sum(w * w); });
   fmt::print("rank {} of {}: {}\n", ranks.rank(), ranks.size(), loss);

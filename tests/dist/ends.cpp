@@ -1,4 +1,4 @@
-// Ranks that end in the way that an argument names: ends WAY [RANK ..]. The ranks that are not named work on.
+// Ranks that end in a given way: ends WAY [RANK ..]. Ranks that are not listed continue to work.
 #include <signal.h>
 #include <unistd.h>
 
@@ -14,6 +14,7 @@
 
 #include <braid/autograd/ops.h>
 #include <braid/dist/accumulate.h>
+#include <braid/dist/mpi/communicator.h>
 
 namespace {
 
@@ -37,7 +38,7 @@ void end(std::string_view way, dist::Communicator& ranks) {
 
 int main(int argc, char** argv) {
   const std::string_view way = argv[1];
-  dist::Communicator ranks("ends");
+  dist::MPICommunicator ranks("ends");
   bool ends = false;
   for (int i = 2; i < argc; ++i) ends = ends || std::atoi(argv[i]) == ranks.rank();
   for (int step = 0; step < 3; ++step) work(ranks);

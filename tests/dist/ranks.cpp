@@ -1,10 +1,12 @@
-// The main of tests that every rank runs; rank 0 tells what it runs, the others what fails.
+// The main function of tests that every rank runs. Rank 0 prints all results, the others only failures.
 #include <tests/dist/ranks.h>
 
 #include <memory>
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+
+#include <braid/dist/mpi/communicator.h>
 
 namespace braid::dist {
 namespace {
@@ -14,7 +16,7 @@ std::unique_ptr<Communicator>& communicator() {
   return ranks;
 }
 
-struct TellFailures : testing::EmptyTestEventListener {
+struct PrintFailures : testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (result.failed())
       fmt::print(stderr, "rank {}: {}:{}: {}\n", ranks().rank(), result.file_name(), result.line_number(),
@@ -31,11 +33,11 @@ Communicator& ranks() { return *communicator(); }
 int main(int argc, char** argv) {
   using namespace braid::dist;
   testing::InitGoogleTest(&argc, argv);
-  communicator() = std::make_unique<Communicator>("dist_ranks");
+  communicator() = std::make_unique<MPICommunicator>("dist_ranks");
   if (ranks().rank() > 0) {
     auto& listeners = testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());
-    listeners.Append(new TellFailures);
+    listeners.Append(new PrintFailures);
   }
   const bool failed = ranks().any(RUN_ALL_TESTS() != 0);
   communicator().reset();

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <braid/core/error.h>
-#include <braid/core/files/safetensors_header.h>
+#include <braid/core/utf8.h>
 #include <braid/nn/text/tokenizer.h>
 
 namespace braid::golden {
@@ -38,10 +38,10 @@ Verdict check_tokenizer(const fs::path& folder) {
   for (const nlohmann::json& golden : cases) {
     const std::string text = golden.at("text");
     const Ids expected = golden.at("ids"), ids = tokenizer.encode(text);
-    check_value(ids == expected, "'{}' must become {} but became {}", detail::excerpt(text), first_ids(expected),
+    check_value(ids == expected, "'{}' must become {} but became {}", excerpt(text), first_ids(expected),
                 first_ids(ids));
     check_value(!keeps_text || tokenizer.decode(tokenizer.encode(text, {.add_special_tokens = false})) == text,
-                "'{}' must come back of its ids", detail::excerpt(text));
+                "'{}' must come back of its ids", excerpt(text));
   }
   return {};
 }

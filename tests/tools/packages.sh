@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs braid's packages on a bare Debian 12 and uses them there: packages.sh PACKAGE.. needs root, debootstrap and lintian.
 set -euo pipefail
-[[ ${BRAID_IN_NAMESPACE:-} ]] || BRAID_IN_NAMESPACE=1 exec unshare --mount "$0" "$@"  # what is mounted below ends with it
+[[ ${BRAID_IN_NAMESPACE:-} ]] || BRAID_IN_NAMESPACE=1 exec unshare --mount "$0" "$@"  # the mounts below end with it
 version=$(dpkg-deb --field "$1" Version)
 consumer=$(dirname "$(readlink -f -- "$0")")/../consumer
 root=$(mktemp -d)
@@ -27,7 +27,7 @@ quietly inside apt-get update
 add cmake make g++ pkg-config
 
 step "a consumer by CMake, and one by pkg-config"
-add $(printf '%s\n' "${packages[@]}" | grep -v dist)
+add $(printf '%s\n' "${packages[@]}" | grep -v mpi)
 inside cmake -S /braid/consumer -B /braid/by-cmake -D "BRAID_VERSION=${version%-*}" >/dev/null
 inside cmake --build /braid/by-cmake --target consumer
 inside /braid/by-cmake/consumer
@@ -36,7 +36,7 @@ inside /braid/by-pkg-config
 
 step "two ranks over MPI"
 add "${packages[@]}" openmpi-bin
-inside cmake -S /braid/consumer -B /braid/by-cmake -D WITH_DIST=ON >/dev/null
+inside cmake -S /braid/consumer -B /braid/by-cmake -D WITH_MPI=ON >/dev/null
 inside cmake --build /braid/by-cmake --target ranks
 inside mpirun --allow-run-as-root --oversubscribe -n 2 /braid/by-cmake/ranks
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <charconv>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <ranges>
 #include <string_view>
@@ -13,13 +13,11 @@
 
 #include <fmt/ranges.h>
 
-#include <braid/core/detail/half.h>
-#include <braid/core/files/safetensors_header.h>
+#include <braid/core/files/detail/elements.h>
+#include <braid/core/utf8.h>
 
 namespace braid::detail {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "npy files are read as little endian");
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::uint64_t kMaxHeader = 1 << 20;  // numpy's own limit is 10,000 bytes
@@ -101,8 +99,8 @@ class Parser {
     std::int64_t value = 0;
     const auto [stop, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (error != std::errc() || value < 0) fail();
-    rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()));
-    accept("L");  // as Python 2 wrote it
+    rest_.remove_prefix(stop - rest_.data());
+    accept("L");  // Python 2's suffix
     return value;
   }
 
@@ -123,7 +121,7 @@ class Parser {
   std::string_view whole_, rest_;
 };
 
-/// The dictionary, and how many bytes are left behind it.
+/// The dictionary, and the number of bytes that follow it.
 std::pair<Header, std::uint64_t> read_header(const NpySource& source) {
   const auto require_bytes = [&](std::uint64_t bytes) {
     check<FileError>(source.size >= bytes, "{}: expected at least {} bytes but there are {}", source.where, bytes,
@@ -162,54 +160,28 @@ Shape checked_shape(const NpySource& source, const std::vector<std::int64_t>& si
   return Shape(sizes);
 }
 
-/// Elements of type Stored, each made into one of type T by `convert`.
-template <class Stored, class T, class F>
-Tensor converted(const NpySource& source, const Shape& shape, F convert) {
-  constexpr std::int64_t kChunk = 65536;
-  Tensor tensor(shape, dtype_of<T>());
-  T* out = tensor.mutable_data<T>();
-  std::vector<Stored> chunk(static_cast<std::size_t>(std::min(kChunk, tensor.numel())));
-  for (std::int64_t rest = tensor.numel(); rest > 0;) {
-    const std::int64_t count = std::min(rest, kChunk);
-    source.read(chunk.data(), static_cast<std::uint64_t>(count) * sizeof(Stored));
-    out = std::transform(chunk.begin(), chunk.begin() + count, out, convert);
-    rest -= count;
-  }
-  return tensor;
-}
-
 template <class T>
-Tensor as_it_is(const NpySource& source, const Shape& shape) {
-  Tensor tensor(shape, dtype_of<T>());
-  source.read(tensor.mutable_bytes(), static_cast<std::uint64_t>(tensor.numel()) * sizeof(T));
-  return tensor;
+Tensor as_they_are(const NpySource& source, const Shape& shape) {
+  return read_elements(source, shape, dtype_of<T>());
 }
 
 template <class Stored>
 Tensor integers(const NpySource& source, const Shape& shape) {
-  return converted<Stored, std::int32_t>(source, shape, [&](Stored value) {
-    check<FileError>(std::in_range<std::int32_t>(value), "{}: integers must fit 32 bits but one is {}", source.where,
-                     value);
-    return static_cast<std::int32_t>(value);
-  });
+  return read_integers<Stored>(source, shape, source.where + ": integers");
 }
 
-/// A type of elements: what a header calls it, its bytes, and how it becomes a tensor.
+/// An element type: its name in headers, bytes per element, and the function that reads a tensor.
 struct NpyType {
   std::string_view descr;
   std::uint64_t item;
   Tensor (*read)(const NpySource&, const Shape&);
 };
 constexpr std::array<NpyType, 12> kTypes{{
-    {"<f4", 4, as_it_is<float>},
-    {"<f8", 8, as_it_is<double>},
-    {"<i4", 4, as_it_is<std::int32_t>},
-    {"<f2", 2,
-     [](const NpySource& s, const Shape& shape) { return converted<std::uint16_t, float>(s, shape, from_f16); }},
-    {"|b1", 1,
-     [](const NpySource& s, const Shape& shape) {
-       return converted<std::uint8_t, std::int32_t>(s, shape, [](std::uint8_t v) { return v != 0 ? 1 : 0; });
-     }},
+    {"<f4", 4, as_they_are<float>},
+    {"<f8", 8, as_they_are<double>},
+    {"<i4", 4, as_they_are<std::int32_t>},
+    {"<f2", 2, read_f16<const NpySource>},
+    {"|b1", 1, read_booleans<const NpySource>},
     {"|i1", 1, integers<std::int8_t>},
     {"|u1", 1, integers<std::uint8_t>},
     {"<i2", 2, integers<std::int16_t>},
@@ -218,13 +190,6 @@ constexpr std::array<NpyType, 12> kTypes{{
     {"<i8", 8, integers<std::int64_t>},
     {"<u8", 8, integers<std::uint64_t>},
 }};
-
-/// The axes of a shape, or of a tensor, from the last to the first.
-std::vector<int> reversed_axes(int rank) {
-  std::vector<int> axes;
-  for (int axis = rank - 1; axis >= 0; --axis) axes.push_back(axis);
-  return axes;
-}
 
 }  // namespace
 
@@ -238,8 +203,10 @@ Tensor read_npy(const NpySource& source) {
   check<FileError>(bytes == expected, "{}: {} {} must take {} bytes but {} are there", source.where, type->descr, shape,
                    expected, bytes);
   if (!header.fortran_order) return type->read(source, shape);
-  std::vector<std::int64_t> sizes(header.shape.rbegin(), header.shape.rend());
-  return type->read(source, Shape(sizes)).permute(reversed_axes(shape.rank())).contiguous();
+  const std::vector<std::int64_t> sizes(header.shape.rbegin(), header.shape.rend());
+  std::vector<int> axes(sizes.size());
+  std::iota(axes.rbegin(), axes.rend(), 0);
+  return type->read(source, Shape(sizes)).permute(axes).contiguous();
 }
 
 std::string npy_header(const Tensor& tensor) {

@@ -7,17 +7,18 @@
 
 namespace braid::detail {
 
-/// Where the bytes of an array come from, from the first on.
+/// The bytes of a .npy file, from the first to the last.
 struct NpySource {
-  std::string where;  ///< begins every message
+  std::string where;  ///< the start of messages
   std::uint64_t size;
   std::function<void(void* out, std::uint64_t bytes)> read;
 };
 
-/// The array that the source holds, row-major. Throws FileError.
+/// Reads the array, row-major. Throws FileError.
 Tensor read_npy(const NpySource& source);
 
-/// What stands before the row-major elements of a tensor: a header of format 1.0, padded to a multiple of 64 bytes.
+/// The bytes of a file before the row-major elements: a header of format 1.0, padded to a multiple of 64 bytes. Throws
+/// DTypeError for bf16.
 std::string npy_header(const Tensor& tensor);
 
 }  // namespace braid::detail

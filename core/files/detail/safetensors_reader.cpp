@@ -1,20 +1,17 @@
 #include <braid/core/files/detail/safetensors_reader.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include <braid/core/detail/half.h>
+#include <braid/core/files/detail/elements.h>
+#include <braid/core/utf8.h>
 
 namespace braid::detail {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "safetensors files are little endian");
-
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
-constexpr std::int64_t kChunk = 65536;             // elements, or bytes, that wait between file and tensor
 
 SafetensorsHeader read_header(RegularFile& file) {
   check<FileError>(file.size() >= 8, "{}: expected 8 bytes of header length but the file has {} bytes", file.where(),
@@ -29,50 +26,24 @@ SafetensorsHeader read_header(RegularFile& file) {
   return parse_safetensors_header(file.where(), text, file.size() - 8 - length);
 }
 
-/// The elements of the next tensor, each made from one of type Stored in the file.
-template <class Stored, class T, class F>
-Tensor converted(RegularFile& file, const StoredTensor& stored, DType dtype, F convert) {
-  Tensor tensor(stored.shape, dtype);
-  T* out = tensor.mutable_data<T>();
-  std::vector<Stored> chunk(static_cast<std::size_t>(std::min(kChunk, tensor.numel())));
-  for (std::int64_t rest = tensor.numel(); rest > 0;) {
-    const std::int64_t count = std::min(rest, kChunk);
-    file.read(chunk.data(), static_cast<std::uint64_t>(count) * sizeof(Stored));
-    out = std::transform(chunk.begin(), chunk.begin() + count, out, convert);
-    rest -= count;
-  }
-  return tensor;
-}
-
-template <class Stored>
-Tensor integers(RegularFile& file, const StoredTensor& stored) {
-  return converted<Stored, std::int32_t>(file, stored, DType::i32, [&](Stored value) {
-    check<FileError>(std::in_range<std::int32_t>(value), "{}: tensor '{}': {} values must fit 32 bits but one is {}",
-                     file.where(), excerpt(stored.name), facts(stored.type).name, value);
-    return static_cast<std::int32_t>(value);
-  });
-}
-
-Tensor as_it_is(RegularFile& file, const StoredTensor& stored, DType dtype) {
-  Tensor tensor(stored.shape, dtype);
-  file.read(tensor.mutable_bytes(), stored.end - stored.begin);
-  return tensor;
-}
-
-Tensor skip(RegularFile& file, const StoredTensor& stored) {
-  std::vector<std::byte> chunk(static_cast<std::size_t>(kChunk));
-  for (std::uint64_t rest = stored.end - stored.begin; rest > 0;) {
-    const std::uint64_t bytes = std::min<std::uint64_t>(rest, chunk.size());
-    file.read(chunk.data(), bytes);
-    rest -= bytes;
+Tensor skip(RegularFile& file, std::uint64_t bytes) {
+  std::vector<std::byte> chunk(65536);
+  for (std::uint64_t count = 0; bytes > 0; bytes -= count) {
+    count = std::min<std::uint64_t>(bytes, chunk.size());
+    file.read(chunk.data(), count);
   }
   return {};
 }
 
+template <class Stored>
+Tensor integers(RegularFile& file, const StoredTensor& stored) {
+  const std::string where = fmt::format("{}: tensor '{}'", file.where(), excerpt(stored.name));
+  return read_integers<Stored>(file, stored.shape, fmt::format("{}: {} values", where, facts(stored.type).name));
+}
+
 Tensor read_tensor(RegularFile& file, const StoredTensor& stored) {
   switch (stored.type) {
-    case StoredType::boolean:
-      return converted<std::uint8_t, std::int32_t>(file, stored, DType::i32, [](std::uint8_t v) { return v != 0; });
+    case StoredType::boolean: return read_booleans(file, stored.shape);
     case StoredType::u8: return integers<std::uint8_t>(file, stored);
     case StoredType::i8: return integers<std::int8_t>(file, stored);
     case StoredType::u16: return integers<std::uint16_t>(file, stored);
@@ -80,11 +51,11 @@ Tensor read_tensor(RegularFile& file, const StoredTensor& stored) {
     case StoredType::u32: return integers<std::uint32_t>(file, stored);
     case StoredType::u64: return integers<std::uint64_t>(file, stored);
     case StoredType::i64: return integers<std::int64_t>(file, stored);
-    case StoredType::f16: return converted<std::uint16_t, float>(file, stored, DType::f32, from_f16);
+    case StoredType::f16: return read_f16(file, stored.shape);
     default: break;
   }
   const std::optional<DType> dtype = facts(stored.type).dtype;
-  return dtype ? as_it_is(file, stored, *dtype) : skip(file, stored);
+  return dtype ? read_elements(file, stored.shape, *dtype) : skip(file, stored.end - stored.begin);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// What it takes to compile for AMX, of which Highway 1.0 knows nothing.
+// Compiler support for AMX, which Highway 1.0 does not have.
 #include <cstdint>
 
 #include <hwy/base.h>
@@ -11,7 +11,7 @@
 #define BRAID_HAS_AMX 0
 #endif
 
-#if HWY_COMPILER_GCC_ACTUAL  // warns of its own intrinsics, bug 105593
+#if HWY_COMPILER_GCC_ACTUAL  // false warnings about its own intrinsics, GCC bug 105593
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
@@ -22,7 +22,7 @@
 
 namespace braid::kernels::amx {
 
-// Of a tile.
+// Sizes of a tile, in bf16 elements.
 inline constexpr std::int64_t kLines = 16, kDepth = 32, kSize = kLines * kDepth;
 
 }  // namespace braid::kernels::amx

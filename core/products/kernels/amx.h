@@ -1,42 +1,44 @@
 #pragma once
 #include <cstdint>
 
-#include <braid/core/bfloat16.h>
-#include <braid/core/products/kernels/packed_product.h>
+#include <braid/core/product.h>
 
-/// Products by AMX, the unit of some processors that multiplies tiles of 16 x 32 numbers of bf16 and adds up in f32.
+/// Products by AMX, an instruction set that multiplies tiles of 16 x 32 bf16 elements and sums in f32. Operands are
+/// bf16, or f32 split into up to three bf16 terms.
 namespace braid::kernels::amx {
 
-/// Whether this processor has it, and the system lets programs use it.
+/// Whether this processor has AMX and the system lets programs use it.
 bool is_available();
 
-/// Lines are packed in groups: two tiles for every 32 of their depth, and for each part.
+/// Rows are packed in groups: two tiles for every 32 columns, and for each term.
 inline constexpr std::int64_t kGroup = 32;
 
-/// How many numbers of bf16 a group takes.
-constexpr std::int64_t packed_size(int parts, std::int64_t depth) { return (depth + 31) / 32 * parts * 32 * kGroup; }
+/// bf16 elements per group.
+constexpr std::int64_t packed_size(int terms, std::int64_t columns) {
+  return (columns + 31) / 32 * terms * 32 * kGroup;
+}
 
 enum class Side { left, right };
 
-/// Packs lines of float or bfloat16. A float is the sum of up to three parts of 8 bits, the largest first; a bfloat16
-/// is one. Returns false when a float is not finite as bf16.
+/// Packs `lines` rows of x, each of length `depth`: rows of a for the left side, of b's transpose for the right side.
+/// T is float, split into 1 to 3 terms of 8 bits, the largest first, or bfloat16, which is one term. Returns false if a
+/// float is not finite as bf16.
 template <class T>
-bool pack(Side side, int parts, Lines<T> x, std::int64_t lines, std::int64_t depth, bfloat16* to);
+bool pack(Side side, int terms, MatrixView<const T> x, std::int64_t lines, std::int64_t depth, bfloat16* to);
 
-/// c [m, n] = a b + beta * from, where a and b are packed and `from`, if it is not null, lies as c does, or has one row
-/// for all if its step is 0. Of the products of parts, those are made that are more than 2^(-8 parts) of the whole. The
-/// bits of an element do not depend on m and n.
-struct Product {
-  int parts;
+/// c [m, n] = a b + beta * from, of packed operands. `from` may be null; its rows are from_stride apart, 0 if one row
+/// is added to all of c's. The products of terms that exceed 2^(-8 terms) of the whole are summed. The bits of an
+/// element do not depend on m and n.
+struct PackedProduct {
+  int terms;
   std::int64_t m, n, k;
   const bfloat16 *a, *b;
   const float* from;
-  std::int64_t from_step;
+  std::int64_t from_stride;
   float beta;
-  float* c;
-  std::int64_t ldc;
+  MatrixView<float> c;
 };
 
-void multiply(const Product& product);
+void multiply(const PackedProduct& product);
 
 }  // namespace braid::kernels::amx

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstddef>
-#include <stdexcept>
 #include <type_traits>
 
 #include <braid/core/products/kernels/amx-inl.h>
@@ -39,14 +38,14 @@ void transpose(const void* from, std::int64_t step, void* to) {
   }
 }
 
-/// The numbers of a row of a tile: those in the lower halves of its words, and those in the upper ones.
+/// The elements of a row of a tile: those in the lower halves of its words, and those in the upper halves.
 struct Row {
   __m512 low, high;
 };
 
 BRAID_INLINE __m512i upper_half() { return _mm512_set1_epi32(static_cast<int>(0xffff0000)); }
 
-/// To 8 bits, which stay where they are in a float; away from zero between two.
+/// Rounds to 8 significant bits, ties away from zero. The result is a float.
 BRAID_INLINE __m512i round(__m512 x) {
   return _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000)), upper_half());
 }
@@ -55,45 +54,45 @@ BRAID_INLINE __m512i join(__m512i low, __m512i high) {
   return _mm512_ternarylogic_epi32(upper_half(), high, _mm512_srli_epi32(low, 16), 0xea);  // upper_half & high | low
 }
 
-/// To nearest even.
+/// Rounds to bf16, ties to even, and joins.
 BRAID_INLINE __m512i round_and_join(Row x) {
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21,
                                          5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   return _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(x.high, x.low)));
 }
 
-/// `check` becomes NaN where x is not finite.
+/// Makes `check` NaN where x is not finite.
 BRAID_INLINE void check_finite(Row x, __m512& check) {
   check = _mm512_fmadd_ps(x.low, _mm512_setzero_ps(), _mm512_fmadd_ps(x.high, _mm512_setzero_ps(), check));
 }
 
-/// A row of the tile of each part.
-template <int kParts>
+/// Splits a row and stores it in the tile of each term.
+template <int kTerms>
 BRAID_INLINE void split(Row x, __m512& check, bfloat16* to) {
-  for (int part = 0; part < kParts - 1; ++part, to += kSize) {
+  for (int term = 0; term < kTerms - 1; ++term, to += kSize) {
     const __m512i low = round(x.low), high = round(x.high);
     _mm512_storeu_si512(to, join(low, high));
     x.low = _mm512_sub_ps(x.low, _mm512_castsi512_ps(low));
     x.high = _mm512_sub_ps(x.high, _mm512_castsi512_ps(high));
-    if (part == 0) check_finite(x, check);  // infinity leaves NaN
+    if (term == 0) check_finite(x, check);  // infinity leaves NaN
   }
-  const __m512i last = kParts == 3 ? join(_mm512_castps_si512(x.low), _mm512_castps_si512(x.high))  // has 8 bits left
+  const __m512i last = kTerms == 3 ? join(_mm512_castps_si512(x.low), _mm512_castps_si512(x.high))  // 8 bits are left
                                    : round_and_join(x);
   _mm512_storeu_si512(to, last);
-  if (kParts == 1) check_finite({_mm512_castsi512_ps(_mm512_slli_epi32(last, 16)), _mm512_castsi512_ps(last)}, check);
+  if (kTerms == 1) check_finite({_mm512_castsi512_ps(_mm512_slli_epi32(last, 16)), _mm512_castsi512_ps(last)}, check);
 }
 
-/// Whether rows of a tile are not what lies together in memory: depth for the left side, two lines of it for the right.
+/// Whether packing transposes: a row of a tile is a row of x on the left side, and two columns on the right.
 template <class T>
-bool is_across(Side side, Lines<T> x) {
-  return (x.depth_step == 1) == (side == Side::right);
+bool is_across(Side side, MatrixView<const T> x) {
+  return (x.column_step() == 1) == (side == Side::right);
 }
 
-/// A tile for each part. Word i of a line holds numbers i and i + 16.
-template <int kParts>
-bool pack_tile(Side side, Lines<float> x, bfloat16* to) {
-  const float *low = x.data, *high = x.data + 16 * x.depth_step;
-  std::int64_t step = x.depth_step == 1 ? x.line_step : x.depth_step;
+/// Packs a tile for each term. Word i of a row holds elements i and i + 16.
+template <int kTerms>
+bool pack_tile(Side side, MatrixView<const float> x, bfloat16* to) {
+  const float *low = x.data, *high = x.data + 16 * x.column_step();
+  std::int64_t step = x.column_step() == 1 ? x.row_step() : x.column_step();
   alignas(64) float transposed[2][16][16];
   if (is_across(side, x)) {
     transpose(low, 4 * step, transposed[0]);
@@ -103,25 +102,25 @@ bool pack_tile(Side side, Lines<float> x, bfloat16* to) {
   }
   __m512 check = _mm512_setzero_ps();
   for (int i = 0; i < 16; ++i)
-    split<kParts>({_mm512_loadu_ps(low + i * step), _mm512_loadu_ps(high + i * step)}, check, to + i * kDepth);
+    split<kTerms>({_mm512_loadu_ps(low + i * step), _mm512_loadu_ps(high + i * step)}, check, to + i * kDepth);
   return _mm512_cmpunord_ps_mask(check, check) == 0;
 }
 
-/// Word i of a line holds numbers 2 i and 2 i + 1.
-template <int kParts>
-bool pack_tile(Side side, Lines<bfloat16> x, bfloat16* to) {
-  if (x.depth_step == 1) {
+/// The same of bf16: word i of a row holds elements 2 i and 2 i + 1.
+template <int kTerms>
+bool pack_tile(Side side, MatrixView<const bfloat16> x, bfloat16* to) {
+  if (x.column_step() == 1) {
     if (side == Side::right) {
-      transpose(x.data, 2 * x.line_step, to);
+      transpose(x.data, 2 * x.row_step(), to);
     } else {
-      for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + i * kDepth, _mm512_loadu_si512(x.data + i * x.line_step));
+      for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + i * kDepth, _mm512_loadu_si512(x.data + i * x.row_step()));
     }
     return true;
   }
   for (int i = 0; i < 16; ++i) {
-    const bfloat16* const pair = x.data + 2 * i * x.depth_step;
+    const bfloat16* const pair = x.data + 2 * i * x.column_step();
     const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pair));
-    const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pair + x.depth_step));
+    const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pair + x.column_step()));
     const __m512i words =
         _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
     _mm512_storeu_si512(to + i * kDepth, words);
@@ -130,31 +129,31 @@ bool pack_tile(Side side, Lines<bfloat16> x, bfloat16* to) {
   return true;
 }
 
-/// The same at an edge: what is not there counts as zero.
-template <int kParts, class T>
-bool pack_edge(Side side, Lines<T> x, std::int64_t lines, std::int64_t depth, bfloat16* to) {
+/// Packs a tile at an edge, padded with zeros.
+template <int kTerms, class T>
+bool pack_edge(Side side, MatrixView<const T> x, std::int64_t lines, std::int64_t depth, bfloat16* to) {
   alignas(64) T whole[kSize] = {};
-  const Lines<T> copy = x.depth_step == 1 ? Lines<T>{whole, kDepth, 1} : Lines<T>{whole, 1, kLines};
+  const MatrixView<const T> copy{whole, x.transposed ? kLines : kDepth, x.transposed};
   for (std::int64_t i = 0; i < lines; ++i)
     for (std::int64_t p = 0; p < depth; ++p)
-      whole[i * copy.line_step + p * copy.depth_step] = x.data[i * x.line_step + p * x.depth_step];
-  return pack_tile<kParts>(side, copy, to);
+      whole[i * copy.row_step() + p * copy.column_step()] = x.data[i * x.row_step() + p * x.column_step()];
+  return pack_tile<kTerms>(side, copy, to);
 }
 
-/// As many lines are packed along their depth at a time as lie in a few cache lines side by side, or each by itself.
-template <int kParts, class T>
-bool pack_lines(Side side, Lines<T> x, std::int64_t lines, std::int64_t depth, bfloat16* to) {
-  const std::int64_t group = packed_size(kParts, depth);
+/// Packs rows one strip after the other: 16 rows, or the 64 that share cache lines where x is transposed.
+template <int kTerms, class T>
+bool pack_lines(Side side, MatrixView<const T> x, std::int64_t lines, std::int64_t depth, bfloat16* to) {
+  const std::int64_t group = packed_size(kTerms, depth);
   bool finite = true;
   const auto pack_at = [&](std::int64_t i, std::int64_t p) BRAID_AMX_LAMBDA {
-    bfloat16* const tile = to + i / kGroup * group + (p / kDepth * 2 + i / kLines % 2) * kParts * kSize;
+    bfloat16* const tile = to + i / kGroup * group + (p / kDepth * 2 + i / kLines % 2) * kTerms * kSize;
     const std::int64_t some_lines = std::min(kLines, lines - i), some_depth = std::min(kDepth, depth - p);
     if (some_lines == kLines && some_depth == kDepth)
-      finite &= pack_tile<kParts>(side, x.from(i, p), tile);
+      finite &= pack_tile<kTerms>(side, x.from(i, p), tile);
     else
-      finite &= pack_edge<kParts>(side, x.from(i, p), some_lines, some_depth, tile);
+      finite &= pack_edge<kTerms>(side, x.from(i, p), some_lines, some_depth, tile);
   };
-  const std::int64_t strip = x.depth_step == 1 ? kLines : 2 * kGroup;
+  const std::int64_t strip = x.column_step() == 1 ? kLines : 2 * kGroup;
   for (std::int64_t first = 0; first < lines; first += strip)
     for (std::int64_t p = 0; p < depth; p += kDepth)
       for (std::int64_t i = first; i < std::min(lines, first + strip); i += kLines) pack_at(i, p);
@@ -164,32 +163,18 @@ bool pack_lines(Side side, Lines<T> x, std::int64_t lines, std::int64_t depth, b
 }  // namespace
 
 template <class T>
-bool pack(Side side, int parts, Lines<T> x, std::int64_t lines, std::int64_t depth, bfloat16* to) {
+bool pack(Side side, int terms, MatrixView<const T> x, std::int64_t lines, std::int64_t depth, bfloat16* to) {
   if constexpr (std::is_same_v<T, float>) {
-    if (parts == 3) return pack_lines<3>(side, x, lines, depth, to);
-    if (parts == 2) return pack_lines<2>(side, x, lines, depth, to);
+    if (terms == 3) return pack_lines<3>(side, x, lines, depth, to);
+    if (terms == 2) return pack_lines<2>(side, x, lines, depth, to);
   }
   return pack_lines<1>(side, x, lines, depth, to);
 }
 
-template bool pack(Side, int, Lines<float>, std::int64_t, std::int64_t, bfloat16*);
-template bool pack(Side, int, Lines<bfloat16>, std::int64_t, std::int64_t, bfloat16*);
+template bool pack(Side, int, MatrixView<const float>, std::int64_t, std::int64_t, bfloat16*);
+template bool pack(Side, int, MatrixView<const bfloat16>, std::int64_t, std::int64_t, bfloat16*);
 
 }  // namespace braid::kernels::amx
 HWY_POP_ATTRIBUTES
-
-#else
-
-namespace braid::kernels::amx {
-
-template <class T>
-bool pack(Side, int, Lines<T>, std::int64_t, std::int64_t, bfloat16*) {
-  throw std::logic_error("amx: not on this processor");
-}
-
-template bool pack(Side, int, Lines<float>, std::int64_t, std::int64_t, bfloat16*);
-template bool pack(Side, int, Lines<bfloat16>, std::int64_t, std::int64_t, bfloat16*);
-
-}  // namespace braid::kernels::amx
 
 #endif

@@ -12,7 +12,7 @@
 namespace braid::kernels::amx {
 
 bool is_available() {
-  static const bool available = [] {  // asked once: under a hypervisor it takes microseconds
+  static const bool available = [] {  // cached: under a hypervisor the query takes microseconds
     constexpr int kRequestPermission = 0x1023, kTiles = 18;
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
@@ -29,26 +29,25 @@ HWY_PUSH_ATTRIBUTES(BRAID_AMX)
 namespace braid::kernels::amx {
 namespace {
 
-/// Whether a group of lines on either side fills its second tile too.
+/// Whether the groups of rows of a and columns of b need their second tile.
 struct Halves {
   bool rows, columns;
 };
 
-/// Tiles 0 to 3 = the product of a group of rows and one of columns. Each tile of a part is loaded once where it can
-/// be.
-template <int kParts>
+/// Tiles 0 to 3 = the product of a group of rows and one of columns. The order of the terms saves loads.
+template <int kTerms>
 BRAID_INLINE void multiply_groups(Halves second, std::int64_t depth, const bfloat16* a, const bfloat16* b) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  const auto load_a = [&](int part) BRAID_AMX_LAMBDA {
-    _tile_loadd(4, a + part * kSize, 64);
-    if (second.rows) _tile_loadd(5, a + (kParts + part) * kSize, 64);
+  const auto load_a = [&](int term) BRAID_AMX_LAMBDA {
+    _tile_loadd(4, a + term * kSize, 64);
+    if (second.rows) _tile_loadd(5, a + (kTerms + term) * kSize, 64);
   };
-  const auto load_b = [&](int part) BRAID_AMX_LAMBDA {
-    _tile_loadd(6, b + part * kSize, 64);
-    if (second.columns) _tile_loadd(7, b + (kParts + part) * kSize, 64);
+  const auto load_b = [&](int term) BRAID_AMX_LAMBDA {
+    _tile_loadd(6, b + term * kSize, 64);
+    if (second.columns) _tile_loadd(7, b + (kTerms + term) * kSize, 64);
   };
   const auto multiply = [&]() BRAID_AMX_LAMBDA {
     _tile_dpbf16ps(0, 4, 6);
@@ -56,30 +55,30 @@ BRAID_INLINE void multiply_groups(Halves second, std::int64_t depth, const bfloa
     if (second.rows) _tile_dpbf16ps(2, 5, 6);
     if (second.rows && second.columns) _tile_dpbf16ps(3, 5, 7);
   };
-  for (std::int64_t p = 0; p < depth; p += kDepth, a += 2 * kParts * kSize, b += 2 * kParts * kSize) {
-    load_a(kParts - 1), load_b(0), multiply();
-    if (kParts == 3) load_a(1), multiply(), load_b(1), multiply();
-    if (kParts >= 2) load_a(0), multiply(), load_b(kParts - 1), multiply();
-    if (kParts == 3) load_b(0), multiply();
+  for (std::int64_t p = 0; p < depth; p += kDepth, a += 2 * kTerms * kSize, b += 2 * kTerms * kSize) {
+    load_a(kTerms - 1), load_b(0), multiply();
+    if (kTerms == 3) load_a(1), multiply(), load_b(1), multiply();
+    if (kTerms >= 2) load_a(0), multiply(), load_b(kTerms - 1), multiply();
+    if (kTerms == 3) load_b(0), multiply();
   }
 }
 
-/// Sums that still have to be added to something, or are at an edge of c.
+/// Sums that have yet to be added to `from`, or are at an edge of c.
 struct Pending {
   std::int64_t rows = 0, columns = 0;
   const float* from = nullptr;
   float* c = nullptr;
 };
 
-void finish(const Pending& sums, const Product& p, const float* values) {
+void finish(const Pending& sums, const PackedProduct& p, const float* values) {
   const __m512 beta = _mm512_set1_ps(p.beta);
   for (std::int64_t j = 0; j < sums.columns; j += 16) {
     const auto mask = static_cast<__mmask16>((1U << std::min<std::int64_t>(16, sums.columns - j)) - 1);
     for (std::int64_t i = 0; i < sums.rows; ++i) {
       __m512 x = _mm512_load_ps(values + i * kGroup + j);
       if (sums.from != nullptr)
-        x = _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(mask, sums.from + i * p.from_step + j), x);
-      _mm512_mask_storeu_ps(sums.c + i * p.ldc + j, mask, x);
+        x = _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(mask, sums.from + i * p.from_stride + j), x);
+      _mm512_mask_storeu_ps(sums.c + i * p.c.stride + j, mask, x);
     }
   }
 }
@@ -94,9 +93,9 @@ void store_tiles(Halves second, float* to, std::int64_t step) {
 // GCC 12 does not know that its intrinsics for tiles read and write memory.
 BRAID_INLINE void order_memory() { asm volatile("" ::: "memory"); }
 
-template <int kParts>
-void multiply_parts(const Product& p) {
-  const std::int64_t group = packed_size(kParts, p.k);
+template <int kTerms>
+void multiply_terms(const PackedProduct& p) {
+  const std::int64_t group = packed_size(kTerms, p.k);
   alignas(64) float values[kGroup * kGroup];
   Pending pending;
   order_memory();
@@ -104,16 +103,16 @@ void multiply_parts(const Product& p) {
     for (std::int64_t i = 0; i < p.m; i += kGroup) {
       const std::int64_t rows = std::min(kGroup, p.m - i), columns = std::min(kGroup, p.n - j);
       const Halves second{rows > kLines, columns > kLines};
-      multiply_groups<kParts>(second, p.k, p.a + i / kGroup * group, p.b + j / kGroup * group);
-      finish(pending, p, values);  // while the unit is busy
+      multiply_groups<kTerms>(second, p.k, p.a + i / kGroup * group, p.b + j / kGroup * group);
+      finish(pending, p, values);  // while the tile unit is busy
       order_memory();
-      float* const c = p.c + i * p.ldc + j;
+      float* const c = p.c.data + i * p.c.stride + j;
       if (p.from == nullptr && rows % kLines == 0 && columns % kLines == 0) {
-        store_tiles(second, c, p.ldc);
+        store_tiles(second, c, p.c.stride);
         pending = {};
       } else {
         store_tiles(second, values, kGroup);
-        pending = {rows, columns, p.from == nullptr ? nullptr : p.from + i * p.from_step + j, c};
+        pending = {rows, columns, p.from == nullptr ? nullptr : p.from + i * p.from_stride + j, c};
       }
       order_memory();
     }
@@ -129,12 +128,12 @@ struct alignas(64) Configuration {
 
 }  // namespace
 
-void multiply(const Product& p) {
+void multiply(const PackedProduct& p) {
   static constexpr Configuration configuration;
   _tile_loadconfig(&configuration);
-  if (p.parts == 3) multiply_parts<3>(p);
-  if (p.parts == 2) multiply_parts<2>(p);
-  if (p.parts == 1) multiply_parts<1>(p);
+  if (p.terms == 3) multiply_terms<3>(p);
+  if (p.terms == 2) multiply_terms<2>(p);
+  if (p.terms == 1) multiply_terms<1>(p);
   _tile_release();
 }
 
@@ -147,7 +146,14 @@ namespace braid::kernels::amx {
 
 bool is_available() { return false; }
 
-void multiply(const Product&) { throw std::logic_error("amx: not on this processor"); }
+void multiply(const PackedProduct&) { throw std::logic_error("amx: not available on this processor"); }
+
+template <class T>
+bool pack(Side, int, MatrixView<const T>, std::int64_t, std::int64_t, bfloat16*) {
+  throw std::logic_error("amx: not available on this processor");
+}
+template bool pack(Side, int, MatrixView<const float>, std::int64_t, std::int64_t, bfloat16*);
+template bool pack(Side, int, MatrixView<const bfloat16>, std::int64_t, std::int64_t, bfloat16*);
 
 }  // namespace braid::kernels::amx
 

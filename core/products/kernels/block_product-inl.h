@@ -12,6 +12,7 @@
 
 #include <hwy/highway.h>
 
+#include <braid/core/kernels/round_up.h>
 #include <braid/core/kernels/transpose-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -23,11 +24,6 @@ inline constexpr bool kManyRegisters = HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && HWY_
 // 4 x 2 sums hide the latency of two multiply-adds a cycle and, with 2 vectors of b and one of a, fit the registers.
 inline constexpr std::int64_t kTileRows = kManyRegisters ? 8 : 4;
 inline constexpr int kTileVectors = 2;
-
-constexpr std::int64_t round_down(std::int64_t n, std::int64_t multiple) { return n / multiple * multiple; }
-constexpr std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
-  return round_down(n + multiple - 1, multiple);
-}
 
 /// A matrix read one element at a time: element (i, p) at data[i * row_step + p * column_step].
 template <class T>

@@ -29,32 +29,33 @@ constexpr std::int64_t kDepth = 1536 / sizeof(T);
 constexpr std::int64_t kRowBlock = 96;
 constexpr std::int64_t kColumnBlock = 768;
 
-/// to [depth, kWidth] = kWidth lines side by side, of which `lines` are there; the others become zero.
+/// to [depth, kWidth] = the first `lines` rows of x, at most kWidth, side by side, and zeros.
 template <std::int64_t kWidth, class T>
-void pack_strip(Lines<T> x, std::int64_t lines, std::int64_t depth, T* to) {
-  if (lines == kWidth && x.line_step == 1) {
+void pack_strip(MatrixView<const T> x, std::int64_t lines, std::int64_t depth, T* to) {
+  const std::int64_t row_step = x.row_step(), column_step = x.column_step();
+  if (lines == kWidth && row_step == 1) {
     const hn::ScalableTag<T> d;
     for (std::int64_t p = 0; p < depth; ++p) {
       for_each_vector(d, kWidth, [&](std::int64_t i, auto part) HWY_ATTR {
-        part.store(part.load(d, x.data + p * x.depth_step + i), d, to + p * kWidth + i);
+        part.store(part.load(d, x.data + p * column_step + i), d, to + p * kWidth + i);
       });
     }
     return;
   }
   constexpr std::int64_t kSide = kSquare<T>;
-  const std::int64_t square_lines = x.depth_step == 1 ? lines / kSide * kSide : 0;
+  const std::int64_t square_lines = column_step == 1 ? lines / kSide * kSide : 0;
   const std::int64_t square_depth = depth / kSide * kSide;
   for (std::int64_t p = 0; p < square_depth; p += kSide)
     for (std::int64_t i = 0; i < square_lines; i += kSide)
-      transpose_square(x.data + i * x.line_step + p, x.line_step, to + p * kWidth + i, kWidth);
+      transpose_square(x.data + i * row_step + p, row_step, to + p * kWidth + i, kWidth);
   for (std::int64_t p = 0; p < depth; ++p)
     for (std::int64_t i = p < square_depth ? square_lines : 0; i < kWidth; ++i)
-      to[p * kWidth + i] = i < lines ? x.data[i * x.line_step + p * x.depth_step] : T{0};
+      to[p * kWidth + i] = i < lines ? x.data[i * row_step + p * column_step] : T{0};
 }
 
 /// to [ceil(lines / kWidth), depth, kWidth]
 template <std::int64_t kWidth, class T>
-void pack(Lines<T> x, std::int64_t lines, std::int64_t depth, T* to) {
+void pack(MatrixView<const T> x, std::int64_t lines, std::int64_t depth, T* to) {
   for (std::int64_t i = 0; i < lines; i += kWidth)
     pack_strip<kWidth>(x.from(i, 0), std::min(kWidth, lines - i), depth, to + i * depth);
 }
@@ -69,14 +70,14 @@ HWY_INLINE void update(Elements part, const T* sums, T alpha, T beta, T* c) {
 
 /// A strip of columns of c: a holds packed rows [m], b one strip.
 template <int kCount, class T>
-void multiply_strip(const PackedProduct<T>& p, const T* a, const T* b) {
+void multiply_strip(const Product<T>& p, const T* a, const T* b) {
   constexpr std::int64_t kWidth = kColumns<T>;
   HWY_ALIGN T sums[kRows * kWidth];
   for (std::int64_t i = 0; i < p.m; i += kRows) {
     multiply_tile<kRows, kCount, T>(p.k, {a + i * p.k, 1, kRows}, {b, kWidth}, {sums, kWidth}, false);
     for (std::int64_t row = 0; row < std::min(kRows, p.m - i); ++row) {
       for_each_vector(hn::ScalableTag<T>(), p.n, [&](std::int64_t j, auto part) HWY_ATTR {
-        update(part, sums + row * kWidth + j, p.alpha, p.beta, p.c + (i + row) * p.ldc + j);
+        update(part, sums + row * kWidth + j, p.alpha, p.beta, p.c.data + (i + row) * p.c.stride + j);
       });
     }
   }
@@ -84,9 +85,9 @@ void multiply_strip(const PackedProduct<T>& p, const T* a, const T* b) {
 
 /// c of packed operands: strips of rows of a and of columns of b.
 template <class T>
-void multiply_packed(PackedProduct<T> p, const T* a, const T* b) {
+void multiply_packed(Product<T> p, const T* a, const T* b) {
   const std::int64_t lanes = hn::Lanes(hn::ScalableTag<T>()), n = p.n;
-  for (std::int64_t j = 0; j < n; j += kColumns<T>, b += p.k * kColumns<T>, p.c += kColumns<T>) {
+  for (std::int64_t j = 0; j < n; j += kColumns<T>, b += p.k * kColumns<T>, p.c.data += kColumns<T>) {
     p.n = std::min(kColumns<T>, n - j);
     if (p.n > lanes)
       multiply_strip<2>(p, a, b);
@@ -107,22 +108,22 @@ struct FewRows {
 
   /// The first columns of c that fill vectors; returns how many. a [p.k, kCount], of which kDepth at a time are summed
   /// as `multiply` does it.
-  static std::int64_t multiply(const PackedProduct<T>& p, const T* a) {
-    const std::int64_t width = p.transpose_b ? kLanes : kWidth;
+  static std::int64_t multiply(const Product<T>& p, const T* a) {
+    const std::int64_t width = p.b.transposed ? kLanes : kWidth;
     HWY_ALIGN T sums[kCount * kWidth];
     std::int64_t j = 0;
     for (; j + width <= p.n; j += width) {
       for (std::int64_t begin = 0; begin < p.k; begin += kDepth<T>) {
         const std::int64_t depth = std::min(kDepth<T>, p.k - begin);
         const Scalars<T> rows{a + begin * kCount, 1, kCount};
-        if (p.transpose_b)
-          multiply_transposed<kCount, T>(depth, rows, {p.b + j * p.ldb + begin, p.ldb}, {sums, width});
+        if (p.b.transposed)
+          multiply_transposed<kCount, T>(depth, rows, {p.b.from(begin, j).data, p.b.stride}, {sums, width});
         else
-          multiply_tile<kCount, kAcross, T>(depth, rows, {p.b + begin * p.ldb + j, p.ldb}, {sums, width}, false);
+          multiply_tile<kCount, kAcross, T>(depth, rows, {p.b.from(begin, j).data, p.b.stride}, {sums, width}, false);
         const T beta = begin == 0 ? p.beta : T{1};
         for (std::int64_t i = 0; i < p.m; ++i)
           for (std::int64_t v = 0; v < width; v += kLanes)
-            update(Whole{}, sums + i * width + v, p.alpha, beta, p.c + i * p.ldc + j + v);
+            update(Whole{}, sums + i * width + v, p.alpha, beta, p.c.data + i * p.c.stride + j + v);
       }
     }
     return j;
@@ -131,9 +132,9 @@ struct FewRows {
 
 /// The same bits for few rows, in the time that it takes to read b.
 template <class T>
-std::int64_t multiply_few_rows(const PackedProduct<T>& p, T* scratch) {
+std::int64_t multiply_few_rows(const Product<T>& p, T* scratch) {
   const auto with = [&]<std::int64_t kCount>() {
-    pack<kCount>(rows_of_a(p), p.m, p.k, scratch);
+    pack<kCount>(p.a, p.m, p.k, scratch);
     return FewRows<kCount, T>::multiply(p, scratch);
   };
   if (p.m == 1) return with.template operator()<1>();
@@ -150,27 +151,27 @@ std::int64_t scratch(std::int64_t m, std::int64_t n, std::int64_t k) {
 }
 
 template <class T>
-void multiply(PackedProduct<T> p, T* scratch) {
+void multiply(Product<T> p, T* scratch) {
   if (p.m <= kFewRows) {
     const std::int64_t done = multiply_few_rows(p, scratch);
     p.n -= done;
-    p.b += p.transpose_b ? done * p.ldb : done;
-    p.c += done;
+    p.b = p.b.from(0, done);
+    p.c = p.c.from(0, done);
   }
-  const Lines<T> a = rows_of_a(p), b = columns_of_b(p);
+  const MatrixView<const T> columns_of_b = p.b.transpose();
   T* const packed_a = scratch;
   T* const packed_b = scratch + round_up(std::min(p.m, kRowBlock), kRows) * round_up(std::min(p.k, kDepth<T>), 16);
-  PackedProduct<T> part = p;
+  Product<T> part = p;
   for (std::int64_t j = 0; j < p.n; j += kColumnBlock) {
     part.n = std::min(kColumnBlock, p.n - j);
     for (std::int64_t depth = 0; depth < p.k; depth += kDepth<T>) {
       part.k = std::min(kDepth<T>, p.k - depth);
       part.beta = depth == 0 ? p.beta : T{1};
-      pack<kColumns<T>>(b.from(j, depth), part.n, part.k, packed_b);
+      pack<kColumns<T>>(columns_of_b.from(j, depth), part.n, part.k, packed_b);
       for (std::int64_t i = 0; i < p.m; i += kRowBlock) {
         part.m = std::min(kRowBlock, p.m - i);
-        part.c = p.c + i * p.ldc + j;
-        pack<kRows>(a.from(i, depth), part.m, part.k, packed_a);
+        part.c = p.c.from(i, j);
+        pack<kRows>(p.a.from(i, depth), part.m, part.k, packed_a);
         multiply_packed(part, packed_a, packed_b);
       }
     }

@@ -3,11 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/cast.h>
-#include <braid/autograd/ops/concat.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/slice.h>
+#include <braid/autograd/ops.h>
 #include <braid/core/detail/enum_named.h>
 #include <braid/mhc/ops/read_write.h>
 #include <braid/mhc/ops/weighted_sum.h>

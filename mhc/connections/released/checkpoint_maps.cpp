@@ -1,9 +1,6 @@
 #include <braid/mhc/connections/released/checkpoint_maps.h>
 
-#include <braid/autograd/ops/concat.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/slice.h>
-#include <braid/autograd/ops/transpose.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/connections/manifold_constrained_hc.h>
 #include <braid/nn/init.h>
 

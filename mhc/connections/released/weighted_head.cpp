@@ -1,8 +1,6 @@
 #include <braid/mhc/connections/released/weighted_head.h>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/softmax.h>
-#include <braid/autograd/ops/transpose.h>
+#include <braid/autograd/ops.h>
 #include <braid/mhc/connections/manifold_constrained_hc.h>
 
 namespace braid::mhc {

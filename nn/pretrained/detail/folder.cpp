@@ -11,15 +11,14 @@
 #include <braid/core/files/atomic_file.h>
 #include <braid/core/files/detail/safetensors_reader.h>
 #include <braid/core/files/safetensors.h>
+#include <braid/core/utf8.h>
 #include <braid/nn/pretrained/config.h>
 
 namespace braid::nn::detail {
 namespace {
 
 namespace fs = std::filesystem;
-using braid::detail::excerpt;
 using braid::detail::facts;
-using braid::detail::RegularFile;
 using braid::detail::SafetensorsReader;
 using braid::detail::StoredTensor;
 

@@ -30,7 +30,7 @@ constexpr auto kBytes = [] {
 std::optional<std::string> bytes_of_token(std::string_view text) {
   std::string bytes;
   for (std::size_t at = 0; at < text.size();) {
-    const auto point = braid::detail::next_code_point(text, at);
+    const auto point = next_code_point(text, at);
     if (!point || *point >= kBytes.size() || kBytes[*point] == kNone) return std::nullopt;
     bytes.push_back(static_cast<char>(kBytes[*point]));
   }

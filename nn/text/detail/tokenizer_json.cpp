@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <braid/core/error.h>
-#include <braid/core/files/safetensors_header.h>
+#include <braid/core/utf8.h>
 #include <braid/nn/text/detail/byte_level.h>
 
 namespace braid::nn::detail {
@@ -22,7 +22,7 @@ constexpr const char* kGPT2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\
 std::string describe(const json& value) {
   if (value.is_structured()) return value.is_object() ? "an object" : "a list";
   const auto* text = value.get_ptr<const std::string*>();
-  return text == nullptr ? value.dump() : '"' + braid::detail::excerpt(*text) + '"';
+  return text == nullptr ? value.dump() : '"' + excerpt(*text) + '"';
 }
 
 /// A value of the file and its path in it.
@@ -117,8 +117,7 @@ std::vector<Merge> read_merges(const Part& part, const Vocabulary& vocabulary) {
   for (const Part& merge : part.elements()) {
     const auto id = [&](const std::string& token) {
       const auto found = vocabulary.find(token);
-      if (found == vocabulary.end())
-        merge.refuse(fmt::format("is a merge of '{}', which is no token", braid::detail::excerpt(token)));
+      if (found == vocabulary.end()) merge.refuse(fmt::format("is a merge of '{}', which is no token", excerpt(token)));
       return found->second;
     };
     const auto [left, right] = read_pair(merge);

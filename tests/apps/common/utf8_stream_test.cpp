@@ -5,7 +5,7 @@
 #include <braid/core/random.h>
 #include <braid/core/utf8.h>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 TEST(UTF8Stream, HoldsBackWhatIsNotComplete) {
@@ -39,18 +39,18 @@ TEST(UTF8Stream, GivesTheSameHoweverTheBytesAreCut) {
       if (rng.below(3) == 0)
         bytes += static_cast<char>(rng.below(256));
       else
-        detail::append_utf8(bytes, static_cast<char32_t>(rng.below(0xD800)));
+        append_utf8(bytes, static_cast<char32_t>(rng.below(0xD800)));
     }
     UTF8Stream stream;
     for (const char byte : bytes) pieces += stream.push({&byte, 1});
     pieces += stream.finish();
     EXPECT_EQ(pieces, valid_utf8(bytes));
-    EXPECT_TRUE(detail::is_utf8(pieces));
-    if (detail::is_utf8(bytes)) {
+    EXPECT_TRUE(is_utf8(pieces));
+    if (is_utf8(bytes)) {
       EXPECT_EQ(pieces, bytes);
     }
   }
 }
 
 }  // namespace
-}  // namespace braid::examples
+}  // namespace braid::apps

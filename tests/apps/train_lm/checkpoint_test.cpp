@@ -58,12 +58,12 @@ struct CheckpointFiles : testing::Test {
     c.training = {.layers = 1, .channels = 4, .heads = 1, .context = 4, .batch = 1, .steps = 9, .warmup = 0};
     return c;
   }();
-  const examples::Corpus corpus{"abcacbabcabcacbabcabcacbabcabcacbabcabcacbabcabcacbabc", config.training.context};
-  examples::Trainer trainer{config.training, corpus};
+  const apps::Corpus corpus{"abcacbabcabcacbabcabcacbabcabcacbabcabcacbabcabcacbabc", config.training.context};
+  apps::Trainer trainer{config.training, corpus};
 };
 
 /// Lets opening or reading checkpoint.safetensors fail, or one of the renames; writes down what happens.
-struct FaultyFileSystem : detail::FileSystem {
+struct FaultyFileSystem : FileSystem {
   int open_error = 0, read_error = 0, failing_rename = -1;
   int renames = 0;
   std::vector<std::string> calls;
@@ -95,7 +95,7 @@ TEST_F(CheckpointFiles, LoadWhicheverRenameFailed) {
     FaultyFileSystem faults;
     faults.failing_rename = failing;
     {
-      const detail::WithFileSystem in_use(faults);
+      const WithFileSystem in_use(faults);
       EXPECT_THAT(message_of([&] { save(); }), HasSubstr(": Input/output error"));
     }
     EXPECT_EQ(saved_step(), failing == 0 ? before : before + 1);
@@ -112,7 +112,7 @@ TEST_F(CheckpointFiles, AreNotPassedOverWhenTheyCannotBeRead) {
     for (const bool opened : {false, true}) {
       FaultyFileSystem faults;
       (opened ? faults.read_error : faults.open_error) = error;
-      const detail::WithFileSystem in_use(faults);
+      const WithFileSystem in_use(faults);
       EXPECT_THAT(message_of([&] { saved_step(); }),
                   AllOf(HasSubstr(last.string() + ": cannot be "), testing::EndsWith(std::strerror(error))));
     }
@@ -124,9 +124,9 @@ TEST_F(CheckpointFiles, AreNotPassedOverWhenTheyCannotBeRead) {
 }
 
 TEST_F(CheckpointFiles, ComeAfterTheLinesOfTheirSteps) {
-  examples::JSONLines(folder / "metrics.jsonl").append({{"step", 3}});
+  apps::JSONLines(folder / "metrics.jsonl").append({{"step", 3}});
   FaultyFileSystem watched;
-  const detail::WithFileSystem in_use(watched);
+  const WithFileSystem in_use(watched);
   save();
   EXPECT_THAT(watched.calls, testing::ElementsAre("open metrics.jsonl", "fsync", StartsWith("open checkpoint.next."),
                                                   "fsync", "open " + folder.filename().string(), "fsync"));
@@ -144,7 +144,7 @@ TEST_F(CheckpointFiles, WithOtherMetadataAreRefusedByNameInOneLine) {
 TEST_F(CheckpointFiles, OfAnotherProcessorAreLoadedOnRequest) {
   const std::string message = message_with([](auto& entries) { entries["instruction_set"] = "ABACUS"; });
   EXPECT_THAT(message, AllOf(StartsWith("--resume: the run was computed with ABACUS but this processor has "),
-                             HasSubstr("--allow-other-processor goes on all the same")));
+                             HasSubstr("--allow-other-processor continues nevertheless")));
   config.allow_other_processor = true;
   EXPECT_EQ(saved_step(), 2);
 }

@@ -141,7 +141,7 @@ TEST_F(AtomicFile, WritesPiecesOfAllSizes) {
 }
 
 /// Lets a call fail: the one that comes after `left` others.
-struct FailingFileSystem : detail::FileSystem {
+struct FailingFileSystem : FileSystem {
   FailingFileSystem(int left, int error, bool write_short) : left(left), error(error), write_short(write_short) {}
 
   int left;
@@ -188,7 +188,7 @@ TEST_F(AtomicFile, LosesAndLeaksNothingWhicheverCallFails) {
       for (; failed; ++calls) {
         write("old");
         FailingFileSystem faults(calls, error, write_short);
-        const detail::WithFileSystem in_use(faults);
+        const WithFileSystem in_use(faults);
         const std::string message = message_of([&] {
           write_file_atomically(file, [&](std::ostream& out) { out << "new " << text << std::flush << text; });
         });
@@ -212,7 +212,7 @@ TEST_F(AtomicFile, FailsWhenNothingIsWritten) {
   write("old");
   FailingFileSystem faults(1, 0, false);
   faults.write_nothing = true;
-  const detail::WithFileSystem in_use(faults);
+  const WithFileSystem in_use(faults);
   EXPECT_EQ(message_of([&] { write("new"); }),
             "write_file_atomically: " + file.string() + ": cannot be written: Input/output error");
   EXPECT_EQ(read(), "old");
@@ -224,7 +224,7 @@ TEST_F(AtomicFile, LosesAndLeaksNothingWhicheverAllocationFails) {
     for (int allocations = 0; failed; ++allocations) {
       write("old");
       FailingFileSystem counts(-1, 0, false);
-      const detail::WithFileSystem in_use(counts);
+      const WithFileSystem in_use(counts);
       bool threw = false;
       {
         const FailingAllocations faults({.after = allocations, .times = times, .all = true});
@@ -248,7 +248,7 @@ TEST_F(AtomicFile, GoesOnAfterSignalsAndShortWrites) {
   for (const bool write_short : {false, true})
     for (int calls = 0; calls < 3; ++calls) {  // open, write, fsync
       FailingFileSystem faults(calls, EINTR, write_short);
-      const detail::WithFileSystem in_use(faults);
+      const WithFileSystem in_use(faults);
       write(text);
       EXPECT_EQ(read(), text);
       EXPECT_LT(faults.left, 0);

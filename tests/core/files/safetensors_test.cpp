@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include <braid/core/files/safetensors_header.h>
+#include <braid/core/files/detail/safetensors_header.h>
 #include <tests/support.h>
 
 namespace braid::safetensors_test {

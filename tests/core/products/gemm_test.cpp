@@ -4,13 +4,13 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <braid/core/kernels/scratch.h>
 #include <braid/core/parallel.h>
 #include <braid/core/products/kernels/packed_product.h>
 #include <tests/support.h>
@@ -89,35 +89,32 @@ Matrix<long double> expected_product(const Case& x, const Operands<T>& in) {
   return c;
 }
 
-/// Who computes a product: gemm_serial, gemm, or the packed kernel, which is what they call for double.
+/// What computes a product: gemm_serial, gemm, or the packed kernel, which they call for double.
 enum class By { serial, threads, kernel };
 constexpr By kAll[] = {By::serial, By::threads, By::kernel};
 
 template <class T>
-void multiply_by_kernel(const Case& x, const Operands<T>& in, T* c, std::int64_t ldc) {
+void multiply_by_kernel(const Product<T>& p) {
   const kernels::PackedProductKernels<T> packed = kernels::packed_product_kernels().of<T>();
-  std::vector<T> scratch(static_cast<std::size_t>(packed.scratch(x.m, x.n, x.k) + 64 / sizeof(T)));
-  void* aligned = scratch.data();
-  std::size_t bytes = scratch.size() * sizeof(T);
-  packed.multiply({x.transpose_a, x.transpose_b, x.m, x.n, x.k, static_cast<T>(x.alpha), in.a.data.data(), in.a.ld,
-                   in.b.data.data(), in.b.ld, static_cast<T>(x.beta), c, ldc},
-                  static_cast<T*>(std::align(64, 64, aligned, bytes)));
+  packed.multiply(p, kernels::Buffer<T>(packed.scratch(p.m, p.n, p.k)).data());
 }
 
 template <class T>
 Matrix<T> product(const Case& x, Operands<T> in, By by) {
-  if (by == By::kernel && x.m > 0 && x.n > 0 && x.k > 0) {
-    multiply_by_kernel(x, in, in.c.data.data(), in.c.ld);
-  } else {
-    const auto run = [&](auto multiply) {
-      multiply(x.transpose_a, x.transpose_b, x.m, x.n, x.k, static_cast<T>(x.alpha), in.a.data.data(), in.a.ld,
-               in.b.data.data(), in.b.ld, static_cast<T>(x.beta), in.c.data.data(), in.c.ld);
-    };
-    if (by == By::serial)
-      run([](auto... args) { gemm_serial<T>(args...); });
-    else
-      run([](auto... args) { gemm<T>(args...); });
-  }
+  const Product<T> p{.m = x.m,
+                     .n = x.n,
+                     .k = x.k,
+                     .a = {in.a.data.data(), in.a.ld, x.transpose_a},
+                     .b = {in.b.data.data(), in.b.ld, x.transpose_b},
+                     .c = {in.c.data.data(), in.c.ld},
+                     .alpha = static_cast<T>(x.alpha),
+                     .beta = static_cast<T>(x.beta)};
+  if (by == By::kernel && x.m > 0 && x.n > 0 && x.k > 0)
+    multiply_by_kernel(p);
+  else if (by == By::serial)
+    gemm_serial(p);
+  else
+    gemm(p);
   return in.c;
 }
 

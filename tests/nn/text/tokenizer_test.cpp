@@ -29,7 +29,7 @@ std::string written(const std::string& bytes) {
     const auto byte = static_cast<unsigned char>(c);
     char32_t point = 0x100;
     for (int earlier = 0; earlier < byte; ++earlier) point += is_printable(earlier) ? 0 : 1;
-    braid::detail::append_utf8(text, is_printable(byte) ? byte : point);
+    append_utf8(text, is_printable(byte) ? byte : point);
   }
   return text;
 }
@@ -163,7 +163,7 @@ TEST(Tokenizer, RoundTripsEveryText) {
     std::string text;
     for (auto n = rng.below(30); n > 0; --n) {
       const auto point = static_cast<char32_t>(rng.below(3) == 0 ? rng.below(0x110000) : rng.below(0x80));
-      if (point >> 11 != 0x1B) braid::detail::append_utf8(text, point);
+      if (point >> 11 != 0x1B) append_utf8(text, point);
     }
     EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
   }

@@ -1,4 +1,4 @@
-#include <braid/dist/detail/plan.h>
+#include <braid/dist/mpi/detail/plan.h>
 
 #include <bit>
 #include <cmath>

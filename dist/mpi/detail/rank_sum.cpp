@@ -1,21 +1,21 @@
-#include <braid/dist/detail/block_sum.h>
+#include <braid/dist/mpi/detail/rank_sum.h>
 
 #include <chrono>
 #include <optional>
 
-#include <braid/dist/detail/bucket.h>
+#include <braid/dist/mpi/detail/bucket.h>
 
 namespace braid::dist::detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// From 64 K f32 elements on, a tensor travels alone and without being copied; smaller ones share messages.
+/// Tensors from this size on (64 K f32 elements) travel alone and without a copy; smaller ones share messages.
 constexpr std::int64_t kBucketBytes = 256 * 1024;
 
 std::int64_t bytes_of(const Tensor& t) { return t.numel() * static_cast<std::int64_t>(size_of(t.dtype())); }
 
-/// Measures the time that a scope takes.
+/// Adds the time that a scope takes to `seconds`.
 class Stopwatch {
  public:
   explicit Stopwatch(double& seconds) : seconds_(seconds) {}
@@ -30,23 +30,23 @@ class Stopwatch {
 
 }  // namespace
 
-struct BlockSum::State {
+struct RankSum::State {
   /// A gradient, or the loss.
   struct Term {
     nn::TreeSum<Var> sum;
-    std::int64_t missing;  // blocks of this rank
+    std::int64_t missing;  // blocks of this rank that are not added yet
     std::size_t group = 0;
   };
-  /// Terms that stand beside each other and travel together.
+  /// Adjacent terms that travel together.
   struct Group {
-    std::vector<std::size_t> terms = {};  // in their order
-    std::size_t missing = 0;              // of these
+    std::vector<std::size_t> terms = {};  // ascending
+    std::size_t missing = 0;              // terms that lack a block of this rank
     std::optional<Bucket> bucket = {};
     bool done = false;
   };
 
-  State(World& w, std::int64_t blocks) : world(w), stages(w.plans[blocks]), own(share(blocks, w.mpi.size, w.mpi.rank)) {
-    if (stages.empty()) stages = plan(blocks, w.mpi.size, w.mpi.rank);
+  State(World& w, std::int64_t blocks) : world(w), stages(w.plans[blocks]), own(share(blocks, w.size, w.rank)) {
+    if (stages.empty()) stages = plan(blocks, w.size, w.rank);
   }
 
   void add(std::int64_t block, std::size_t index, const Tensor& value) {
@@ -70,7 +70,7 @@ struct BlockSum::State {
     for (std::vector<Tensor>& part : parts) group.bucket->add_part(std::move(part));
   }
 
-  /// True when all is done.
+  /// Returns true when all groups are summed over all ranks.
   bool advance() {
     bool all = true;
     for (Group& group : groups) {
@@ -94,14 +94,14 @@ struct BlockSum::State {
   std::optional<Clock::time_point> first_sent;
 };
 
-BlockSum::BlockSum(Communicator& ranks, std::int64_t blocks, const std::vector<Tensor>& params)
-    : state_(std::make_unique<State>(*ranks.world_, blocks)) {
+RankSum::RankSum(World& w, std::int64_t blocks, const std::vector<Tensor>& params)
+    : state_(std::make_unique<State>(w, blocks)) {
   auto& [world, stages, own, terms, groups, first_sent] = *state_;
   std::vector<Tensor> like = params;
   like.push_back(scalar(0, DType::f64));  // the loss
   terms.assign(like.size(), {nn::TreeSum<Var>(blocks), own.end - own.begin});
   std::int64_t room = 0;
-  for (std::size_t i = like.size(); i-- > 0;) {  // last first, as the backward pass finds them
+  for (std::size_t i = like.size(); i-- > 0;) {  // last first, the order of the backward pass
     const bool alike = i + 1 < like.size() && like[i].dtype() == like[i + 1].dtype();
     if (!alike || bytes_of(like[i]) > room) groups.emplace_back(), room = kBucketBytes;
     room -= bytes_of(like[i]);
@@ -112,19 +112,19 @@ BlockSum::BlockSum(Communicator& ranks, std::int64_t blocks, const std::vector<T
   }
 }
 
-BlockSum::~BlockSum() = default;
+RankSum::~RankSum() = default;
 
-nn::BlockRange BlockSum::own_blocks() const { return state_->own; }
+nn::BlockRange RankSum::own_blocks() const { return state_->own; }
 
-void BlockSum::add_loss(std::int64_t block, double loss) {
+void RankSum::add_loss(std::int64_t block, double loss) {
   state_->add(block, state_->terms.size() - 1, scalar(loss, DType::f64));
 }
 
-void BlockSum::add_gradient(std::int64_t block, std::size_t param, Tensor gradient) {
+void RankSum::add_gradient(std::int64_t block, std::size_t param, Tensor gradient) {
   state_->add(block, param, std::move(gradient));
 }
 
-std::pair<double, std::vector<Tensor>> BlockSum::total() {
+std::pair<double, std::vector<Tensor>> RankSum::total() {
   Traffic& traffic = state_->world.traffic;
   {
     const Stopwatch watch(traffic.seconds_after);
@@ -136,8 +136,9 @@ std::pair<double, std::vector<Tensor>> BlockSum::total() {
   }
   traffic.seconds_open += std::chrono::duration<double>(Clock::now() - *state_->first_sent).count();
   std::vector<Tensor> totals(state_->terms.size());
-  for (const auto& group : state_->groups) {
+  for (auto& group : state_->groups) {
     std::vector<Tensor> sums = group.bucket->totals();
+    group.bucket.reset();  // or the caller could not scale the totals in place
     for (std::size_t i = 0; i < sums.size(); ++i) totals[group.terms[i]] = std::move(sums[i]);
   }
   const double loss = totals.back().item();

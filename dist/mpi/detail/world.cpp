@@ -1,4 +1,4 @@
-#include <braid/dist/detail/world.h>
+#include <braid/dist/mpi/detail/world.h>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -23,11 +23,11 @@ void check_mpi(int result) {
   throw Error("dist: " + text.substr(0, static_cast<std::size_t>(length)));
 }
 
-Environment::Environment() : its_stderr_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10)) {
-  setenv("OPAL_OUTPUT_STDERR_FD", fmt::format("{}", its_stderr_).c_str(), /*overwrite=*/0);
+World::World() : stderr_of_mpi(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10)) {
+  setenv("OPAL_OUTPUT_STDERR_FD", fmt::format("{}", stderr_of_mpi).c_str(), /*overwrite=*/0);
   int started = 0, level = 0;
   check_mpi(MPI_Initialized(&started));
-  check<Error>(started == 0, "dist: one Communicator a process, and nobody else may start MPI");
+  check<Error>(started == 0, "dist: a process may have one MPICommunicator, and must not initialize MPI elsewhere");
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level));
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
   check_mpi(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
@@ -35,15 +35,15 @@ Environment::Environment() : its_stderr_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 1
   check_mpi(MPI_Comm_size(comm, &size));
 }
 
-Environment::~Environment() {
+World::~World() {
   MPI_Comm_free(&comm);
   MPI_Finalize();
-  close(its_stderr_);
+  close(stderr_of_mpi);
 }
 
-void Environment::silence() {
+void World::silence() const {
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  dup3(nowhere, its_stderr_, O_CLOEXEC);
+  dup3(nowhere, stderr_of_mpi, O_CLOEXEC);
   close(nowhere);
 }
 

@@ -1,4 +1,4 @@
-#include <braid/core/files/safetensors_header.h>
+#include <braid/core/files/detail/safetensors_header.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,8 @@
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include <braid/core/utf8.h>
 
 namespace braid::detail {
 namespace {
@@ -27,33 +29,30 @@ constexpr std::array<StoredTypeFacts, 22> kStoredTypes{{
     {"F8_E4M3", 8, {}},      {"F8_E5M2", 8, {}},      {"F8_E8M0", 8, {}},        {"F8_E4M3FNUZ", 8, {}},
     {"F8_E5M2FNUZ", 8, {}},  {"C64", 64, {}},
 }};
-static_assert(kStoredTypes[static_cast<std::size_t>(StoredType::c64)].name == "C64");
+static_assert(kStoredTypes[static_cast<int>(StoredType::c64)].name == "C64");
 
-std::string cut(std::string text) {
-  constexpr std::size_t kMost = 80;
-  return text.size() <= kMost ? text : text.substr(0, kMost - 3) + "...";
+// How messages quote the values of a header.
+std::string shown(const json& value) {
+  return shortened(value.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace));
 }
-
-std::string printable(const json& value) { return value.dump(-1, ' ', true, json::error_handler_t::replace); }
-
-// What messages tell of a header.
-std::string told(const json& value) { return cut(printable(value)); }
-std::string told(const std::string& text) { return excerpt(text); }
-std::string told(const std::vector<std::uint64_t>& values) { return cut(fmt::format("{}", fmt::join(values, ", "))); }
+std::string shown(const std::string& text) { return excerpt(text); }
+std::string shown(const std::vector<std::uint64_t>& values) {
+  return shortened(fmt::format("{}", fmt::join(values, ", ")));
+}
 template <class T>
-const T& told(const T& value) {
+const T& shown(const T& value) {
   return value;
 }
 
-/// Throws FileError that starts with `where`. Arguments are made text only for that.
+/// Throws FileError with a message that starts with `where` unless `ok`.
 template <class... Args>
-void require(bool ok, const std::string& where, fmt::format_string<decltype(told(std::declval<Args>()))...> message,
+void require(bool ok, const std::string& where, fmt::format_string<decltype(shown(std::declval<Args>()))...> message,
              const Args&... args) {
-  if (!ok) throw FileError(where + ": " + fmt::format(message, told(args)...));
+  if (!ok) throw FileError(where + ": " + fmt::format(message, shown(args)...));
 }
 
-/// What is wrong with a text before its values matter: no JSON, nested too deeply, or a key given twice. (The parser's
-/// own callbacks could tell as well, but then it looks through an object again for each of its values.)
+/// Rejects text that is not JSON, is nested too deeply, or has a key twice. (The parser's own callbacks could do so
+/// too, but it would search an object again for each of its values.)
 class Grammar : public nlohmann::json_sax<json> {
  public:
   explicit Grammar(const std::string& where) : where_(where) {}
@@ -185,12 +184,7 @@ class Parser {
 
 }  // namespace
 
-const StoredTypeFacts& facts(StoredType type) { return kStoredTypes[static_cast<std::size_t>(type)]; }
-
-std::string excerpt(std::string_view text) {
-  std::string json_text = printable(json(text));
-  return cut(json_text.substr(1, json_text.size() - 2));
-}
+const StoredTypeFacts& facts(StoredType type) { return kStoredTypes[static_cast<int>(type)]; }
 
 SafetensorsHeader parse_safetensors_header(const std::string& where, const std::string& text,
                                            std::uint64_t data_bytes) {

@@ -20,12 +20,12 @@ enum class StoredType : std::uint8_t {
 
 struct StoredTypeFacts {
   std::string_view name;       // in files
-  std::uint64_t bits;          // of an element
-  std::optional<DType> dtype;  // in memory; none: braid does not compute with it
+  std::uint64_t bits;          // per element
+  std::optional<DType> dtype;  // in memory; nullopt if braid does not support it
 };
 const StoredTypeFacts& facts(StoredType type);
 
-/// A tensor of a safetensors header: its elements take the bytes [begin, end) after the header.
+/// A tensor of a safetensors header; its elements are the bytes [begin, end) after the header.
 struct StoredTensor {
   std::string name;
   StoredType type;
@@ -38,12 +38,9 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// Reads and checks the JSON text of a header before `data_bytes` bytes of elements. Throws FileError; its message
-/// starts with `where`.
+/// Parses and checks the JSON text of a header that is followed by `data_bytes` bytes of elements. Throws FileError
+/// with a message that starts with `where`.
 SafetensorsHeader parse_safetensors_header(const std::string& where, const std::string& text, std::uint64_t data_bytes);
-
-/// Text of a file as messages quote it: on one line, in printable ASCII, cut after 80 characters.
-std::string excerpt(std::string_view text);
 
 /// The JSON text of a header, padded with spaces to a multiple of 8 bytes. Throws ValueError for text that is not
 /// UTF-8.

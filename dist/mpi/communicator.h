@@ -1,0 +1,35 @@
+#pragma once
+#include <braid/dist/communicator.h>
+
+namespace braid::dist {
+
+namespace detail {
+struct World;
+}
+
+/// The ranks that `mpirun` or another MPI launcher started. They end together: when one dies or fails, all of them end
+/// within seconds, and rank 0 (rank 1 if rank 0 died) writes one line to stderr. MPI does not report the death of a
+/// process, so each rank also has a TCP connection to rank 0, which the system closes.
+class MPICommunicator final : public Communicator {
+ public:
+  /// Initializes MPI and connects the ranks. `program` begins the line that a failure writes. Ends all ranks if a
+  /// connection fails or a rank runs another binary. Throws Error if MPI was initialized before in this process.
+  explicit MPICommunicator(std::string program);
+  /// Waits until every rank destroys its communicator. During stack unwinding it ends all ranks instead: see fail().
+  ~MPICommunicator() override;
+
+  int rank() const override;
+  int size() const override;
+  int sharing_processors() override;
+  bool any(bool here) override;
+  std::string broadcast(const std::string& bytes) override;
+  std::vector<std::string> gather(const std::string& bytes) override;
+  [[noreturn]] void fail(const std::string& why, int code) override;
+  Traffic traffic() const override;
+  std::unique_ptr<detail::BlockSum> block_sum(std::int64_t blocks, const std::vector<Tensor>& params) override;
+
+ private:
+  std::unique_ptr<detail::World> world_;
+};
+
+}  // namespace braid::dist
