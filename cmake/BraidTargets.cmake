@@ -17,7 +17,7 @@ function(braid_precompile target)
   endif()
 endfunction()
 
-# COMPONENT is the package of the libraries, COMPONENT_dev that of the files for compilers.
+# COMPONENT is the package of the shared libraries, COMPONENT_dev that of everything a compiler needs.
 function(braid_install target export component)
   if(BRAID_INSTALL)
     install(TARGETS ${target} EXPORT ${export}
@@ -39,9 +39,9 @@ endfunction()
 add_custom_target(braid_libraries)
 
 # braid_add_library(core HEADERS tensor.h ... SOURCES tensor.cpp ... PUBLIC fmt::fmt PRIVATE hwy::hwy ...)
-# One folder, one target: braid_core, alias braid::core; NAME where the folder is another. HEADERS are the public ones, which get installed;
-# PUBLIC and PRIVATE are what it links; PRECOMPILED are headers that most sources include anyway. A COMPONENT
-# is found only if find_package names it.
+# One target per folder: braid_core, alias braid::core, or braid_NAME. HEADERS are the public ones, which get installed;
+# PUBLIC and PRIVATE are the libraries it links; PRECOMPILED are headers that most sources include anyway. A COMPONENT is
+# imported only if find_package names it.
 function(braid_add_library folder)
   cmake_parse_arguments(ARG "COMPONENT" "NAME" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILED" ${ARGN})
   set(name ${folder})

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Command lines that are wrong, of every program and of ./dev: exit code 2, one line on stderr, nothing written. So
-does a stdout that is full.
+"""Wrong command lines of every program and of ./dev give exit code 2 and one line on stderr, and write nothing. A full
+stdout gives the same.
 
 usage: bad_command_lines_test.py BIN DEV
 """

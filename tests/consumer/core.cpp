@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-// The identity matrix, by the first room of the library.
+// Prints the identity matrix; needs only braid::core.
 int main() {
   std::cout << braid::eye(2) << '\n';
   return braid::to_string(braid::eye(2).shape()) == "[2, 2]" ? 0 : 1;
