@@ -36,7 +36,7 @@ def in_order(edges):
 
 
 # Where a source and its headers may include each other: a kernel's -inl.h files take its call structs; the others are to be cut.
-CIRCULAR = {"autograd/kernels", "dist", "mhc/kernels", "mhc/mixings"}
+CIRCULAR = {"autograd/kernels", "mhc/kernels", "mhc/mixings"}
 
 
 def in_circles(edges):
