@@ -27,22 +27,22 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
   fs::path text, out;
-  examples::TrainerSettings training{
+  apps::TrainerSettings training{
       .layers = 4, .channels = 48, .context = 32, .batch = 8, .steps = 400, .lr = 3e-3, .min_lr = 3e-4};
   std::vector<std::string> connections = {"all"}, mixings;
   std::int64_t evaluations = 8;
   int threads = 0;
 };
 
-/// A model in training and what was seen of it.
+/// A model in training and its measurements.
 struct Entry {
   std::string connection;  // mhc+MIXING with --mixings
-  examples::Trainer trainer;
-  std::vector<double> ms;  // of each step
+  apps::Trainer trainer;
+  std::vector<double> ms;  // per step
   double held_out = 0;
 };
 
-/// What a line of the table tells.
+/// A row of the table.
 struct Result {
   std::string connection;
   std::int64_t parameters;
@@ -68,18 +68,18 @@ void add_flags(CLI::App& app, Options& o) {
     app.add_option(flag, names, help)->delimiter(',')->take_all()->type_name("NAME,..")->default_str("");
   };
   app.add_option("--text", o.text, "text file to learn (default: the system's license texts)");
-  list("--connections", o.connections, "what to compare, or all (default: all)");
-  list("--mixings", o.mixings, "mhc once with each of these mixings, or all (default: as --mixing says)");
-  app.add_option("--steps", o.training.steps, "training steps of each")
+  list("--connections", o.connections, "kinds of connections to compare, or all (default: all)");
+  list("--mixings", o.mixings, "mhc once with each of these mixings, or all (default: --mixing alone)");
+  app.add_option("--steps", o.training.steps, "training steps per model")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  app.add_option("--evaluations", o.evaluations, "on the held-out text during training")
+  app.add_option("--evaluations", o.evaluations, "number of evaluations on the held-out text")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  app.add_option("--seed", o.training.seed, "of initialization and batches")->capture_default_str();
+  app.add_option("--seed", o.training.seed, "seed of initialization and batches")->capture_default_str();
   app.add_option("--threads", o.threads, "threads (0: all cores)")->check(CLI::Range(0, 1024))->capture_default_str();
   app.add_option("--out", o.out, "results folder (default: runs/compare-TIME)");
-  examples::add_connection_flags(app, o.training.connection);
+  apps::add_connection_flags(app, o.training.connection);
 }
 
 Options parse(int argc, char** argv) {
@@ -89,23 +89,23 @@ Options parse(int argc, char** argv) {
       "metrics.jsonl, results.json and loss.png into --out.");
   app.option_defaults()->take_last();
   add_flags(app, o);
-  examples::parse_command_line(app, argc, argv);
+  apps::parse_command_line(app, argc, argv);
   o.training.warmup = o.training.steps / 20;
   o.connections = chosen("--connections", o.connections, mhc::connection_names());
   if (!o.mixings.empty())
     o.mixings = chosen("--mixings", o.mixings, mhc::mixing_names(o.training.connection.streams.value_or(4)));
   check_value(o.mixings.empty() || std::ranges::find(o.connections, "mhc") != o.connections.end(),
-              "--mixings: are those of mhc, which --connections does not name");
-  if (o.out.empty()) o.out = "runs/compare-" + examples::time_stamp();
-  examples::check_results_folder(o.out);
+              "--mixings: applies to mhc, which --connections does not name");
+  if (o.out.empty()) o.out = "runs/compare-" + apps::time_stamp();
+  apps::check_results_folder(o.out);
   check_value(!fs::exists(o.out / "metrics.jsonl"), "--out: {} holds results; name another folder", o.out.string());
   return o;
 }
 
-std::vector<Entry> make_entries(const Options& o, const examples::Corpus& corpus) {
+std::vector<Entry> make_entries(const Options& o, const apps::Corpus& corpus) {
   std::vector<Entry> entries;
-  examples::TrainerSettings settings = o.training;
-  const auto add = [&](const std::string& name) { entries.push_back({name, examples::Trainer(settings, corpus), {}}); };
+  apps::TrainerSettings settings = o.training;
+  const auto add = [&](const std::string& name) { entries.push_back({name, apps::Trainer(settings, corpus), {}}); };
   for (const std::string& kind : o.connections) {
     settings.connection.kind = kind;
     if (kind != "mhc" || o.mixings.empty()) {
@@ -123,20 +123,20 @@ std::vector<Entry> make_entries(const Options& o, const examples::Corpus& corpus
 /// One step of `entry`; returns its line for metrics.jsonl.
 Json advance(Entry& entry, bool evaluate) {
   const auto start = std::chrono::steady_clock::now();
-  const examples::StepResult result = entry.trainer.train_step();
+  const apps::StepResult result = entry.trainer.train_step();
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
-  check<examples::NonFiniteError>(result.nonfinite.empty(), "{}: step {}: {} is not finite", entry.connection,
-                                  entry.trainer.step(), result.nonfinite);
+  check<apps::NonFiniteError>(result.nonfinite.empty(), "{}: step {}: {} is not finite", entry.connection,
+                              entry.trainer.step(), result.nonfinite);
   entry.ms.push_back(elapsed.count());
   Json line{{"connection", entry.connection}, {"step", entry.trainer.step()}, {"train_loss", result.loss}};
   if (evaluate) line["val_loss"] = entry.held_out = entry.trainer.evaluate();
   return line;
 }
 
-/// All models take each step together, so that whatever else the machine does slows all of them alike.
+/// Trains all models step by step in turn, so that other load on the machine slows all of them alike.
 void train(std::vector<Entry>& entries, std::int64_t steps, std::int64_t evaluations, const fs::path& metrics_file) {
-  examples::JSONLines metrics(metrics_file);
-  examples::Progress progress("step", steps);
+  apps::JSONLines metrics(metrics_file);
+  apps::Progress progress("step", steps);
   const std::int64_t every = std::max<std::int64_t>(1, steps / evaluations);
   for (std::int64_t step = 1; step <= steps; ++step) {
     for (Entry& entry : entries) metrics.append(advance(entry, step % every == 0 || step == steps));
@@ -151,7 +151,7 @@ Result summarize(Entry& entry) {
   return {entry.connection, num_params(entry.trainer.model()), entry.held_out, *middle, entry.trainer.telemetry()};
 }
 
-/// Of one quantity, what each connection in the order of depth has.
+/// The values of one quantity, per connection in the order of depth.
 Json by_depth(const Result& r, const auto& quantity) {
   Json values = Json::array();
   for (const mhc::ConnectionStats& stats : r.stats) values.push_back(std::invoke(quantity, stats));
@@ -161,12 +161,12 @@ Json by_depth(const Result& r, const auto& quantity) {
 Json similarity(const mhc::ConnectionStats& s) { return s.similarity ? Json(*s.similarity) : Json(); }
 
 void print_table(const std::vector<Result>& results) {
-  examples::say("\n{:<20}{:>12}{:>15}{:>9}{:>16}{:>15}{:>15}\n", "connection", "parameters", "held-out loss", "ms/step",
-                "x " + results.front().connection, "forward gain", "backward gain");
+  apps::say("\n{:<20}{:>12}{:>15}{:>9}{:>16}{:>15}{:>15}\n", "connection", "parameters", "held-out loss", "ms/step",
+            "x " + results.front().connection, "forward gain", "backward gain");
   for (const Result& r : results)
-    examples::say("{:<20}{:>12}{:>15.4f}{:>9.1f}{:>16.2f}{:>15.4g}{:>15.4g}\n", r.connection, r.parameters, r.held_out,
-                  r.ms, r.ms / results.front().ms, r.forward_gain(), r.backward_gain());
-  examples::say(
+    apps::say("{:<20}{:>12}{:>15.4f}{:>9.1f}{:>16.2f}{:>15.4g}{:>15.4g}\n", r.connection, r.parameters, r.held_out,
+              r.ms, r.ms / results.front().ms, r.forward_gain(), r.backward_gain());
+  apps::say(
       "\nGains are of the product of all residual maps on held-out text (skip: of its window of states), time is the "
       "median step.\n");
 }
@@ -174,8 +174,8 @@ void print_table(const std::vector<Result>& results) {
 void write_results(const Options& o, const std::vector<Result>& results) {
   Json json{{"steps", o.training.steps},
             {"seed", o.training.seed},
-            {"git_commit", examples::git_commit()},
-            {"machine", examples::machine_info()},
+            {"git_commit", apps::git_commit()},
+            {"machine", apps::machine_info()},
             {"results", Json::array()}};
   for (const Result& r : results)
     json["results"].push_back({{"connection", r.connection},
@@ -193,25 +193,25 @@ void write_results(const Options& o, const std::vector<Result>& results) {
 
 void run(const Options& o) {
   if (o.threads > 0) set_num_threads(o.threads);
-  const examples::Corpus corpus(examples::read_text(o.text), o.training.context);
+  const apps::Corpus corpus(apps::read_text(o.text), o.training.context);
   std::vector<Entry> entries = make_entries(o, corpus);
-  examples::make_results_folder(o.out);
-  const examples::FolderLock lock(o.out);
+  apps::make_results_folder(o.out);
+  const apps::FolderLock lock(o.out);
   train(entries, o.training.steps, o.evaluations, o.out / "metrics.jsonl");
 
   std::vector<Result> results;
   for (Entry& entry : entries) results.push_back(summarize(entry));
   print_table(results);
   write_results(o, results);
-  if (examples::run_plot_script("compare_connections.py", o.out / "metrics.jsonl", o.out / "loss.png"))
-    examples::say("picture: {}\n", (o.out / "loss.png").string());
+  if (apps::run_plot_script("compare_connections.py", o.out / "metrics.jsonl", o.out / "loss.png"))
+    apps::say("picture: {}\n", (o.out / "loss.png").string());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads stdout any more
-  return examples::run_main("compare_connections", [&] {
+  std::signal(SIGPIPE, SIG_IGN);  // training continues when the reader of stdout is gone
+  return apps::run_main("compare_connections", [&] {
     run(parse(argc, argv));
     return 0;
   });

@@ -1,10 +1,10 @@
 #!/usr/bin/python3 -B
-"""What hyper-connections do for a network that is trained already: trains residual models, goes on with each under several
-connections, and writes upcycling.md and upcycling.png. The same command again goes on where it was interrupted.
+"""Measures the effect of hyper-connections on trained networks: trains residual models, continues each under several
+connections, and writes upcycling.md and upcycling.png. Repeating the command continues an interrupted run.
 
     apps/upcycling.py --out runs/upcycling --text tinyshakespeare.txt
 
-About 25 minutes on two cores. Flags behind -- go to every train_lm: -- --layers 2 --channels 64
+About 25 minutes on two cores. Flags after -- are passed to every train_lm: -- --layers 2 --channels 64
 """
 import argparse
 import json
@@ -31,15 +31,15 @@ def arguments():
     parser.add_argument("--text", help="text file to learn (default: the system's license texts)")
     parser.add_argument("--connections", nargs="+", default=["residual", "mhc", "hc"], metavar="KIND", help="the first is the baseline")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3], metavar="SEED")
-    parser.add_argument("--steps", type=int, default=2000, help="of the residual model")
-    parser.add_argument("--more", type=int, default=1000, help="under each connection")
+    parser.add_argument("--steps", type=int, default=2000, help="training steps of the residual model")
+    parser.add_argument("--more", type=int, default=1000, help="further steps under each connection")
     parser.add_argument("--train-lm", type=pathlib.Path, default=ROOT / "build/bin/train_lm", help="the program")
-    parser.add_argument("flags", nargs="*", help="of train_lm")
+    parser.add_argument("flags", nargs="*", help="further flags of train_lm")
     return parser.parse_args()
 
 
 def train(program, out, flags):
-    """A run of train_lm that is whole, be it begun or not; its lines of metrics.jsonl, evaluations only."""
+    """Starts or continues a run of train_lm; returns its held-out losses by step."""
     resume = ["--resume"] if (out / "config.json").exists() else []
     command = [program, "--out", out, "--sample", "0", *flags, *resume]
     print("+", *command, flush=True)

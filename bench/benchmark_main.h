@@ -9,7 +9,7 @@ namespace braid::bench {
 
 /// The main of a Google Benchmark program; `add` registers its benchmarks.
 inline int benchmark_main(const char* name, int argc, char** argv, const std::function<void()>& add) {
-  return examples::run_main(name, [&] {
+  return apps::run_main(name, [&] {
     benchmark::Initialize(&argc, argv);
     check_value(argc == 1, "the argument {} is unknown", argc == 1 ? "" : argv[1]);
     add();

@@ -5,13 +5,13 @@
 
 namespace braid::bench {
 
-/// What the machine gives at best, measured in this run: the yardsticks of the other numbers.
+/// The limits of the machine, measured in this run, to which other results are compared.
 struct Machine {
   double flops;              ///< f32 multiply-adds on num_threads() threads, two operations each, per second
   double flops_f64;          ///< f64 ones
-  double flops_bf16;         ///< those of bf16 by AMX or AVX512_BF16; f32's where there is neither
+  double flops_bf16;         ///< bf16 ones by AMX or AVX512_BF16; equals flops without either
   double copy_bytes;         ///< read and written per second by copying past all caches on num_threads() threads
-  std::int64_t cache_bytes;  ///< in use, read or written: from here on copying is as slow as copy_bytes
+  std::int64_t cache_bytes;  ///< read or written: above this size copying is as slow as copy_bytes
 
   /// Multiply-adds of a dtype.
   double flops_of(DType dtype) const {
@@ -22,7 +22,7 @@ struct Machine {
 /// Measured at the first call.
 const Machine& machine();
 
-/// Copy bandwidth of memory as it is now, of one copy: on a shared machine it changes by the second.
+/// The current copy bandwidth of memory, of one copy: on a shared machine it changes within seconds.
 double copy_bytes_now();
 
 }  // namespace braid::bench

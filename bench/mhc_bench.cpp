@@ -1,5 +1,5 @@
-// Hyper-connections over tokens B, streams n and channels C: the fused path beside the composed one, which it is first
-// compared with, forward and forward + backward, in throughput and in latency. `--full` walks a larger grid.
+// Hyper-connections over tokens B, streams n and channels C: times the fused and the composed form after comparing the
+// two, forward and forward + backward, in throughput and in latency. `--full` selects a larger grid.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -44,7 +44,7 @@ std::vector<Case> usual_cases() {
   return cases;
 }
 
-/// Everything up to streams of 256 MiB a call.
+/// All sizes up to streams of 256 MiB per call.
 std::vector<Case> all_cases() {
   std::vector<std::pair<Mode, MHCSizes>> grid;
   for (const auto& [mode, tokens] : {std::pair{Mode::throughput, 64}, {Mode::throughput, 4096}, {Mode::latency, 1}})
@@ -73,7 +73,7 @@ class Workbench {
     }
     return *workload_;
   }
-  /// Between the paths of the current workload; empty when they agree.
+  /// The difference between the forms of the current workload; empty if they agree.
   const std::string& difference() const { return difference_; }
 
  private:
@@ -120,7 +120,7 @@ void add_benchmarks(const std::shared_ptr<Workbench>& bench, const std::shared_p
     }
 }
 
-/// Whether --full is among the arguments, from which it is taken.
+/// Whether --full is among the arguments; removes it from them.
 bool take_full(int& argc, char** argv) {
   const auto is_full = [](const char* argument) { return std::string_view(argument) == "--full"; };
   char** const end = std::remove_if(argv + 1, argv + argc, is_full);

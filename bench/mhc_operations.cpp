@@ -69,8 +69,8 @@ Tensors evaluate(Module module, const Tensors& inputs, const Tensor& dy) {
   return results;
 }
 
-/// `operation`, carried out by a module, whose parameters move away from their start: there maps do not depend on x and
-/// gradients vanish.
+/// `operation`, performed by a module. Its parameters are moved away from their initialization, where maps do not
+/// depend on x and gradients vanish.
 template <class Module>
 MHCOperation by(Module module, MHCOperation operation) {
   Rng rng(3);
@@ -117,7 +117,7 @@ MHCOperation write_operation(const MHCSizes& s) {
 }
 
 /// A layer separates the read from the write, so x passes twice: x -> u, then x, f -> out. On the way back dy, f -> df,
-/// then dy, x, du -> dx. The maps can be recomputed from what passes.
+/// then dy, x, du -> dx. The maps can be recomputed from these.
 template <class Connection>
 MHCOperation connection_operation(const char* operation, const MHCSizes& s, Connection connection) {
   const auto [B, n, C] = s;
@@ -128,7 +128,7 @@ MHCOperation connection_operation(const char* operation, const MHCSizes& s, Conn
              .bytes = traffic(B, 3 * n * C + 2 * C, 4 * n * C + 3 * C)});
 }
 
-/// The layer is known, so x -> out and dy, x -> dx suffice.
+/// The layer is part of the op, so x -> out and dy, x -> dx suffice.
 MHCOperation norm_layer_operation(const MHCSizes& s) {
   const auto [B, n, C] = s;
   return by(NormLayer{{n, C, {.init = mhc::MHCLayerInit::residual}}}, {.name = name("mhc_layer", s),

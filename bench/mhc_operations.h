@@ -14,10 +14,10 @@ struct MHCSizes {
   std::int64_t tokens, streams, channels;
 };
 
-/// How an operation runs: by its fused kernels, or composed of other ops.
+/// How an operation runs: by fused kernels, or composed of other ops.
 enum class Form { fused, composed };
 
-/// The bytes that no implementation can avoid moving when nothing is in cache: what is read and written, once each.
+/// The bytes that every implementation has to move when nothing is in cache: each tensor that is read or written, once.
 struct MHCTraffic {
   double forward, vjp;
 };

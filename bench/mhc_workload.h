@@ -6,7 +6,7 @@
 namespace braid::bench {
 
 enum class Mode {
-  throughput,  ///< many calls over buffers that do not fit into any cache together
+  throughput,  ///< many calls over buffers that together exceed all caches
   latency,     ///< one call after the other on the same buffers
 };
 
@@ -21,10 +21,10 @@ class Workload {
   /// The difference between the fused and the composed form in words; empty if there is none.
   std::string difference() const;
 
-  /// Fills the ring with results, so that what follows finds memory for its own; once a pass.
+  /// Fills the ring with results, so that later calls reuse their memory; once per pass.
   void warm_up(Pass pass);
 
-  /// `calls()` calls. Small ones run side by side, a thread each; a large one uses all threads itself.
+  /// Makes `calls()` calls. Small ones run in parallel, one per thread; a large one uses all threads.
   void run(Form form, Pass pass);
   std::int64_t calls() const { return calls_; }
 

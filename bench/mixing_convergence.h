@@ -12,9 +12,9 @@ struct Convergence {
   std::vector<double> median, p99;
 };
 
-/// Of sinkhorn with 1 .. iterations, on logits [draws, 16] (f64).
+/// The errors of sinkhorn with 1 .. iterations, on logits [draws, 16] (f64).
 Convergence sinkhorn_convergence(const Tensor& logits, int iterations);
-/// Of newton's steps, from the softmax of the rows on.
+/// The errors of newton's steps, starting at the softmax of the rows.
 Convergence newton_convergence(const Tensor& logits, int steps);
 
 }  // namespace braid::bench

@@ -1,5 +1,6 @@
-// What each mixing does at n = 4, in f64: errors of rows, columns and orthogonality on random logits, its start, and
-// how fast the iterative ones converge. Prints JSON, of which plot_mixings.py makes the tables of docs/mixings.md.
+// Properties of each mixing at n = 4, in f64: errors of rows, columns and orthogonality on random logits, its
+// initialization, and the convergence of the iterative ones. Prints JSON, from which plot_mixings.py makes the tables
+// of docs/mixings.md.
 #include <nlohmann/json.hpp>
 
 #include <apps/common/run_main.h>
@@ -72,7 +73,7 @@ Json convergence() {
 
 int main(int argc, char** argv) {
   using namespace braid::bench;
-  return braid::examples::run_main("mixing_facts", "What is known of each mixing, as JSON.", argc, argv, [] {
+  return braid::apps::run_main("mixing_facts", "What is known of each mixing, as JSON.", argc, argv, [] {
     Json json{{"deviations", kDeviations}, {"mixings", Json::array()}, {"convergence", convergence()}};
     for (const std::string_view name : braid::mhc::mixing_names(kN)) json["mixings"].push_back(facts(name));
     fmt::print("{}\n", json.dump(1));

@@ -1,6 +1,5 @@
-// Every mixing, forward and vjp, on 4096 matrices and one thread, so that times are costs of a matrix: the kernel
-// beside its composition of plain ops, which it is first compared with. bench_sinkhorn and bench_mhc have what
-// surrounds them.
+// Every mixing, forward and vjp, on 4096 matrices and one thread, so that times are costs per matrix: the kernel and
+// its composed form, after a comparison of the two. bench_sinkhorn and bench_mhc measure the ops around them.
 #include <bench/benchmark_main.h>
 #include <bench/op_bench.h>
 #include <braid/autograd/composed.h>

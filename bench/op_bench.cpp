@@ -39,7 +39,7 @@ bool close(const Tensor& a, const Tensor& b) {
                             [](double u, double v) { return std::abs(u - v) <= 2e-4 * std::max(1.0, std::abs(v)); });
 }
 
-/// Whether the fused op and the composed one give the same value and gradients.
+/// Whether the fused and the composed form have the same value and gradients.
 bool agree(const OpBench& op, const std::vector<Tensor>& inputs, const Tensor& dy) {
   Recording fused(op.fused, inputs), composed(op.composed, inputs);
   bool same = close(fused.y.value(), composed.y.value());

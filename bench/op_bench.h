@@ -11,13 +11,13 @@ namespace braid::bench {
 using Vars = std::span<const Var>;
 using Function = std::function<Var(Vars)>;
 
-/// What one call moves or computes at least.
+/// The least number of bytes or operations of one call.
 struct Work {
   double bytes = 0;
   double flops = 0;
 };
 
-/// A fused op and its composition of plain ops, on random inputs.
+/// A fused op and its composed form, on random inputs.
 struct OpBench {
   std::string name;
   std::vector<Shape> shapes;
@@ -26,7 +26,7 @@ struct OpBench {
   std::string sizes = {};  ///< in the title; empty: the shape of the first input
 };
 
-/// Forward and vjp of both, as bytes/s or FLOP/s and shares of what the machine gives; the first compares the two.
+/// Forward and vjp of both, as bytes/s or FLOP/s and shares of the machine's limits; the first compares the two.
 void add_benchmarks(OpBench op);
 
 }  // namespace braid::bench

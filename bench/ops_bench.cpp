@@ -1,5 +1,5 @@
-// The fused ops, forward and vjp, as shares of what the machine gives: copy bandwidth for those that move memory, the
-// multiply-add peak for attention. Each stands beside its composition of plain ops, which it is first compared with.
+// The fused ops, forward and vjp, as shares of the machine's limits: copy bandwidth for memory-bound ops, the
+// multiply-add peak for attention. Each is compared with its composed form first.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +32,7 @@ struct AttentionSizes {
   Shape q() const { return {batch, queries, heads, depth}; }
   Shape k() const { return {batch, keys, key_heads, depth}; }
 
-  /// 1 where a query may look, 0 elsewhere. [T_q, T_k]
+  /// 1 where a query sees the key, 0 elsewhere. [T_q, T_k]
   Tensor seen() const {
     Tensor mask = zeros({queries, keys}, DType::i32);
     for (std::int64_t t = 0; t < queries; ++t) {

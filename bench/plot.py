@@ -12,7 +12,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-# Okabe and Ito's colors, which readers with any color vision can tell apart, and a marker each.
+# Okabe and Ito's colors, which readers with any color vision can distinguish, and a marker each.
 STYLES = {
     "mhc": ("mHC connection", "#0072b2", "D"),
     "hyper_connection": ("hyper-connection", "#e69f00", "s"),
@@ -41,7 +41,7 @@ def last_run(source):
 
 
 def missing(records):
-    """What the pictures need and a run with a filter left out."""
+    """The results that the pictures need and a filtered run does not have."""
     there = {f"{key.op}/B{key.B}/{key.mode}" for key in records}
     needed = {f"{op}/B{tokens}/{mode}" for op in STYLES
               for mode, tokens in (("latency", 1), ("throughput", 4096 if op == "sinkhorn_knopp" else 64))}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 """Compares the mixings: tables in Markdown from the last run of bench_mixings, from mixing_facts and from the results.json of
-compare_connections, one a seed, and a PNG of each. What no file is given for is left out."""
+compare_connections, one per seed, and a PNG of each. Omits results whose files are not given."""
 
 import argparse
 import collections
@@ -14,7 +14,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-# Okabe and Ito's colors, which readers with any color vision can tell apart, and a marker each.
+# Okabe and Ito's colors, which readers with any color vision can distinguish, and a marker each.
 COLORS, MARKERS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#000000"), "osD^vX"
 EXACT = 1e-11  # in f64
 NAME = re.compile(r"mixings/(?P<mixing>\w+)/(?P<matrices>\d+)x(?P<n>\d+)x\d+/(?P<run>\w+)/(?P<form>\w+)")
@@ -32,10 +32,10 @@ def short(value):
     return f"{value:.2g}" if 1e-3 <= abs(value) < 1e3 or value == 0 else f"{value:.0e}".replace("e-0", "e-")
 
 
-# What holds, and where training starts.
+# Invariants and initialization.
 
 def error(errors, key):
-    """`exact`, one error for each deviation of the logits, or a dash for what the mixing does not keep."""
+    """`exact`, one error for each deviation of the logits, or a dash if the mixing has no such invariant."""
     values = [e[key] for e in errors]
     if max(values) < EXACT:
         return "exact"
@@ -71,10 +71,10 @@ def draw_convergence(facts, picture):
     save(figure, picture)
 
 
-# What they cost.
+# Cost.
 
 def nanoseconds(source):
-    """{(mixing, n, pass): ns a matrix} of the kernels, of the last run."""
+    """{(mixing, n, pass): ns per matrix} of the kernels, of the last run."""
     lines = [json.loads(line) for line in source.read_text().splitlines()]
     times = {}
     for line in lines:
@@ -94,10 +94,10 @@ def print_times(times):
                 [[f"`{name}`", *(cell(name, n, run) for n, run in cases)] for name in names])
 
 
-# What training makes of them.
+# Training results.
 
 def read_training(folders):
-    """{entry: its results, one a seed}, the lowest loss first. Steps take as long as those of each run's first entry."""
+    """{entry: its results, one per seed}, the lowest loss first. Steps take as long as those of each run's first entry."""
     runs = collections.defaultdict(list)
     for folder in folders:
         results = json.loads((folder / "results.json").read_text())["results"]
@@ -148,7 +148,7 @@ def draw_losses(training, picture):
 
 
 def draw_gains(training, picture):
-    """A row a mixing, a column a sublayer: curves would lie on each other. White is what the identity does."""
+    """One row per mixing, one column per sublayer, since curves would overlap. White is the value of the identity."""
     names = [name for name in training if name != "residual"]
     figure, grid = plt.subplots(1, 3, figsize=(13, 0.9 + 0.32 * len(names)), sharey=True, layout="constrained")
     for axes, (key, about) in zip(grid, GAINS.items()):
@@ -176,7 +176,7 @@ def save(figure, picture):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=pathlib.Path, help="bench_mixings.jsonl, as summarize.py writes it")
-    parser.add_argument("--facts", type=pathlib.Path, help="what mixing_facts prints")
+    parser.add_argument("--facts", type=pathlib.Path, help="output of mixing_facts")
     parser.add_argument("--training", nargs="+", type=pathlib.Path, metavar="FOLDER", help="results of compare_connections")
     parser.add_argument("--out", required=True, type=pathlib.Path, help="folder of the pictures")
     arguments = parser.parse_args()

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""What a step of data parallel training takes over up to 4,096 ranks, from what dist_step measured and a network's numbers.
+"""The time of a step of data parallel training over up to 4,096 ranks, from what dist_step measured and a network's numbers.
 
 Reads docs/scaling/measured.jsonl, writes the tables of docs/scaling.md and draws docs/scaling/efficiency.png.
 """
@@ -12,14 +12,14 @@ import pathlib
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 RANKS = [2**k for k in range(13)]
-BUCKET_BYTES = 256 * 1024  # what dist/detail/block_sum.cpp has
+BUCKET_BYTES = 256 * 1024  # as in dist/mpi/detail/rank_sum.cpp
 FORWARD = 1 / 3            # of the time of a block; the rest is its backward pass
 
 
 @dataclasses.dataclass
 class Network:
-    latency: float    # seconds until the first byte of a message is there
-    bandwidth: float  # bytes a second, each way
+    latency: float    # seconds until the first byte of a message arrives
+    bandwidth: float  # bytes per second, each way
 
 
 # TCP over Ethernet, RoCE, InfiniBand: usual numbers, none of them measured here.
@@ -28,7 +28,7 @@ NETWORKS = {"10 Gbit/s": Network(20e-6, 10e9 / 8), "25 Gbit/s": Network(4e-6, 25
 
 @dataclasses.dataclass
 class Model:
-    """The reference transformer, with so many windows a block."""
+    """The reference transformer, with its number of windows per block."""
     channels: int
     layers: int
     context: int
@@ -41,13 +41,13 @@ class Model:
 
     @property
     def flops(self):
-        """Of the matrix products of a block, forward and backward."""
+        """Operations of the matrix products of a block, forward and backward."""
         matrices = 12 * self.layers * self.channels**2 + self.vocab * self.channels
         return self.windows * self.context * (6 * matrices + 6 * self.layers * self.channels * self.context)
 
     @property
     def buckets(self):
-        """Large tensors travel alone: four attention and two MLP matrices a layer, embedding, positions and head."""
+        """Large tensors are sent alone: four attention and two MLP matrices per layer, embedding, positions and head."""
         sizes = [4 * self.channels**2] * 4 * self.layers + [16 * self.channels**2] * 2 * self.layers
         sizes += [4 * self.vocab * self.channels] * 2
         large = [size for size in sizes if size >= BUCKET_BYTES]
@@ -59,10 +59,10 @@ class Model:
 
 @dataclasses.dataclass
 class Machine:
-    """One rank alone, measured."""
-    flops: float   # a second, in the products of a step
-    update: float  # seconds a parameter, clipping and AdamW
-    add: float     # seconds an addition of two gradients' elements
+    """Measurements of one rank alone."""
+    flops: float   # per second, in the products of a step
+    update: float  # seconds per parameter, clipping and AdamW
+    add: float     # seconds per addition of two gradients' elements
 
 
 def messages(network, ranks, parameters, buckets, ways):
@@ -71,9 +71,9 @@ def messages(network, ranks, parameters, buckets, ways):
 
 
 def step(model, machine, network, ranks, blocks, sharded=False):
-    """Seconds. Nothing hides the additions, nor what of the messages goes beyond the last block's backward pass, or the
-    embedding's gradient, which comes when that has ended. Sharded: a rank updates its part of the parameters, and the parts
-    are gathered then, beside nothing."""
+    """Seconds. No computation overlaps with the additions, with messages after the last block's backward pass, or with the sum of the
+    embedding's gradient, which is computed last. Sharded: a rank updates its part of the parameters, and then the parts are gathered,
+    without overlap."""
     block, share, ways = model.flops / machine.flops, 1 - 1 / ranks, 1 if sharded else 2
     everything = messages(network, ranks, model.parameters, model.buckets, ways)
     last = messages(network, ranks, model.vocab * model.channels, 1, ways)
@@ -95,7 +95,7 @@ def crossover(model, machine, network):
 
 
 def whole(machine):
-    """A rank of 64 threads, by assumption: products 64 times as fast, what memory bounds 8 times."""
+    """A rank of 64 threads, by assumption: products 64 times as fast, memory-bound work 8 times."""
     return Machine(64 * machine.flops, machine.update / 8, machine.add / 8)
 
 
@@ -104,12 +104,12 @@ def model_of(record):
 
 
 def block_ms(record):
-    """Of computing one block."""
+    """The time of computing one block."""
     return (record["ms_without_sum"] - record["ms_update"]) / (record["blocks"] / record["ranks"])
 
 
 def fitted(records):
-    """The machine and what stands for its network, from the largest model on several ranks."""
+    """The machine and an equivalent of its network, from the largest model on several ranks."""
     big = max((r for r in records if r["ranks"] > 1), key=lambda r: r["parameters"])
     machine = Machine(model_of(big).flops / (1e-3 * block_ms(big)), 1e-3 * big["ms_update"] / big["parameters"],
                       1e-3 * big["ms_add"] / big["parameters"])
@@ -117,7 +117,7 @@ def fitted(records):
 
 
 def on_one_machine(record, network):
-    """Milliseconds of a step: the processors that compute also copy the messages, so that nothing hides them."""
+    """Milliseconds of a step: the processors that compute also copy the messages, so that the two do not overlap."""
     model = model_of(record)
     return record["ms_without_sum"] + 1e3 * messages(network, record["ranks"], record["parameters"], model.buckets, 2)
 
@@ -153,8 +153,8 @@ def sections(records):
     """The parts of docs/scaling.md that follow from measurements."""
     machine, shared_memory = fitted(records)
     measured = table(
-        ["measured, ms", "ranks x threads", "one process, as many threads", "ranks", "without the sum", "MPI_Allreduce", "over it",
-         "sum alone", "beside backward", "after it", "hidden"],
+        ["measured, ms", "ranks x threads", "one process, as many threads", "ranks", "without the sum", "MPI_Allreduce",
+         "against it", "sum alone", "during backward", "after backward", "hidden"],
         [[f"C {r['channels']} {r['connection']}", f"{r['ranks']} x {r['threads']}", r["ms_alone"], r["ms_ranks"], r["ms_without_sum"],
           r["ms_plain_sum"], f"{100 * r['over_plain_sum']:+.1f} %", r["ms_sum_alone"], r["ms_beside_backward"], r["ms_after_backward"],
           f"{100 * r['hidden']:.0f} %"] for r in records if r["ranks"] > 1])

@@ -1,5 +1,5 @@
-// Sinkhorn-Knopp on a batch of small matrices, forward and vjp: the kernel beside its composition of plain ops and
-// beside plain scalar loops compiled with the same flags. Each is first compared with the composed reference.
+// Sinkhorn-Knopp on a batch of small matrices, forward and vjp: the kernel, its composed form, and plain scalar loops
+// compiled with the same flags. Each is first compared with the composed form.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -44,7 +44,7 @@ void undo_division(float* p, float* g, int next, int step, const float* sums) {
   }
 }
 
-/// What one writes without SIMD: rows first, columns last, p = exp(logits - the row's maximum) and divisions.
+/// A plain implementation without SIMD: rows first, columns last, p = exp(logits - the row's maximum) and divisions.
 template <int kN>
 void scalar_forward(const float* logits, float* p, float* sums) {
   for (int i = 0; i < kN; ++i) {

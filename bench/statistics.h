@@ -11,7 +11,7 @@ inline double percentile(std::vector<double> values, double share) {
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
-/// Adds the percentiles of the repetitions to the median that is reported anyway.
+/// Adds the percentiles of the repetitions to the reported median.
 inline benchmark::internal::Benchmark* with_percentiles(benchmark::internal::Benchmark* benchmark) {
   return benchmark->ComputeStatistics("p10", [](const std::vector<double>& v) { return percentile(v, 0.1); })
       ->ComputeStatistics("p90", [](const std::vector<double>& v) { return percentile(v, 0.9); });

@@ -1,10 +1,12 @@
 #!/usr/bin/python3 -B
-"""Times training steps, beside PyTorch's and as work grows.
+"""Times training steps: beside PyTorch's, beside another build's, and as work grows.
 
-    bench/steps.py beside --python venv/bin/python    # which has torch; --compile: the compiled step too
+    bench/steps.py beside --python venv/bin/python    # an interpreter with torch; --compile: the compiled step too
+    bench/steps.py beside --other ../old/build/bin/train_step    # instead of PyTorch
     bench/steps.py growth                             # draws docs/growth.png; needs matplotlib
 
-Prints Markdown tables of medians over rounds by turns, and keeps every run in bench-results/steps.jsonl. Needs build/bin/train_step.
+Prints Markdown tables of medians over rounds, in which the programs take turns, and appends every run to
+bench-results/steps.jsonl. Needs build/bin/train_step.
 """
 import argparse
 import collections
@@ -58,13 +60,13 @@ def output(command):
 
 
 def work(case, steps):
-    """Operations of the products in a run, with those that starting it and its warm-up are worth."""
+    """Operations of the products in a run, warm-up included, and the equivalent of starting it."""
     per_token = case.layers * (72 * case.channels**2 + 6 * case.channels * case.context)
     return START + (2 + steps) * case.batch * case.context * per_token
 
 
 def measure(programs, cases, options):
-    """{(program, case): [record of each round]}; what is compared runs in turn."""
+    """{(program, case): medians over the rounds}; the programs of a case take turns."""
     for command in programs.values():
         output([*command, "--help"])
     RESULTS.parent.mkdir(exist_ok=True)
@@ -75,7 +77,7 @@ def measure(programs, cases, options):
         sizes = case._asdict() | {"steps": options.steps, "threads": options.threads}
         record = json.loads(output([*command, *(f"--{flag}={value}" for flag, value in sizes.items())]))
         with RESULTS.open("a") as file:
-            print(json.dumps({"date": date, "command": options.command, "round": number, **record}), file=file)
+            print(json.dumps({"date": date, "command": options.command, "program": name, "round": number, **record}), file=file)
         records[name, case].append(record)
         done += work(case, options.steps)
         left = (time.monotonic() - start) * (whole / done - 1)
@@ -91,7 +93,11 @@ def table(head, rows):
 
 def beside(options):
     peer = [options.python, str(ROOT / "bench/torch_step.py")]
-    programs = {"braid": [options.train_step], "PyTorch": peer} | ({"compiled": [*peer, "--compile"]} if options.compile else {})
+    if options.other:
+        peers = {"other build": [options.other]}
+    else:
+        peers = {"PyTorch": peer} | ({"compiled": [*peer, "--compile"]} if options.compile else {})
+    programs = {"braid": [options.train_step], **peers}
     cases = [BASE._replace(connection=connection, dtype=dtype, channels=channels, **SIZES[channels])
              for channels in options.sizes for connection, dtype in KINDS]
     medians = measure(programs, cases, options)
@@ -151,8 +157,8 @@ def draw(curves, path):
 
 
 def growth(options):
-    if not importlib.util.find_spec("matplotlib"):  # not imported yet: what it takes would count in the peak memory of the programs
-        fail("growth draws by matplotlib: apt-get install python3-matplotlib")
+    if not importlib.util.find_spec("matplotlib"):  # not imported yet: its memory would count in the peak memory of the programs
+        fail("growth needs matplotlib: apt-get install python3-matplotlib")
     sweeps = {sweep: {kind: curve(sweep, kind) for kind in KINDS if curve(sweep, kind)} for sweep in options.sweeps}
     together = (case for kinds in sweeps.values() for size in zip(*kinds.values()) for case in size)
     medians = measure({"braid": [options.train_step]}, list(dict.fromkeys(together)), options)
@@ -168,16 +174,17 @@ def growth(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for run, about in ((beside, "train_step and PyTorch by turns"), (growth, "train_step over sweeps of one size each")):
+    for run, about in ((beside, "train_step and PyTorch, or another build, alternating"), (growth, "train_step over sweeps of one size each")):
         command = commands.add_parser(run.__name__, help=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
         command.set_defaults(run=run)
-        command.add_argument("--rounds", type=positive, default=3, help="of which the median counts")
-        command.add_argument("--steps", type=positive, default=5, help="timed steps of a run, of which the median counts")
-        command.add_argument("--threads", type=positive, default=2, help="of each program")
+        command.add_argument("--rounds", type=positive, default=3, help="runs per case and program; tables show their median")
+        command.add_argument("--steps", type=positive, default=5, help="timed steps per run; a run reports their median")
+        command.add_argument("--threads", type=positive, default=2, help="threads of each program")
         command.add_argument("--train-step", default=str(ROOT / "build/bin/train_step"), help="the program")
         if run is beside:
-            command.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=list(SIZES), help="by their channels")
-            command.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
+            command.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=list(SIZES), help="model sizes, by their channels")
+            command.add_argument("--other", help="train_step of another build, which takes PyTorch's place")
+            command.add_argument("--python", default=sys.executable, help="an interpreter with torch")
             command.add_argument("--compile", action="store_true", help="PyTorch's compiled step too")
         else:
             command.add_argument("--sweeps", nargs="+", choices=SWEEPS, default=list(SWEEPS), help="which sizes grow")

@@ -1,6 +1,6 @@
-// What ManifoldHyperConnection and MHCSkip do to their streams, forward and vjp, as shares of copy bandwidth, beside
-// their composition of plain ops, which they are first compared with. bench_mhc has the other connections. Bytes are
-// what cannot be avoided: every tensor that is read or written once.
+// The stream ops of ManifoldHyperConnection and MHCSkip, forward and vjp, as shares of copy bandwidth. Each is first
+// compared with its composed form. bench_mhc has the other connections. Bytes are the unavoidable ones: every tensor
+// that is read or written, once.
 #include <bench/benchmark_main.h>
 #include <bench/op_bench.h>
 #include <braid/autograd/ops.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Prints Google Benchmark results as a table, the forms of an operation beside each other, and appends them as JSON
-lines, one file a program."""
+"""Prints Google Benchmark results as a table, with the forms of an operation on one line, and appends them as JSON
+lines, one file per program."""
 
 import argparse
 import json
@@ -17,12 +17,12 @@ SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def plain(name):
-    """Without what Google Benchmark adds to tell how it measured."""
+    """The name without the suffixes of Google Benchmark about the measurement."""
     return re.sub(r"(/min_time:[^/]*|/repeats:\d+|/iterations:\d+|/real_time|/manual_time)+$", "", name)
 
 
 def records_of(results):
-    """One record a benchmark: name, median, p10 and p90 of a call in seconds, and the program's own counters."""
+    """One record per benchmark: name, median, p10 and p90 of a call in seconds, and the program's own counters."""
     records = {}
     for run in results["benchmarks"]:
         if run.get("error_occurred"):
@@ -52,7 +52,7 @@ def counter(key, value):
 
 
 def forms_of(records):
-    """{name without its form: {form: record}}; "" is the form of those that have but one."""
+    """{name without its form: {form: record}}; "" is the form of operations with only one."""
     groups = {}
     for record in records:
         name, _, form = record["name"].rpartition("/")
@@ -69,7 +69,7 @@ def spread(record):
 
 
 def line(forms):
-    """The time of the first form, how many times as long the others take, and the counters of the first."""
+    """The time of the first form, the ratios of the other forms to it, and the counters of the first."""
     (_, first), *others = forms.items()
     slower = "  ".join(f"{name} {readable(other['seconds']) + 's':>8} {other['seconds'] / first['seconds']:>6.1f}x"
                        for name, other in others)

@@ -136,7 +136,7 @@ class Transformer(nn.Module):
 
 
 def flops_per_step(options):
-    """Of the matrix products, connections left out."""
+    """Operations of the matrix products, without connections."""
     weights = options.layers * 12 * options.channels**2 + options.vocab * options.channels
     return options.batch * options.context * (6 * weights + 6 * options.layers * options.channels * options.context)
 

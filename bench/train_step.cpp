@@ -1,4 +1,5 @@
-// One training step of the reference transformer: forward, backward, clipping, AdamW. One JSON line a connection.
+// One training step of the reference transformer: forward, backward, clipping, AdamW. One JSON line per
+// connection.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ struct Options {
   MatmulPrecision matmul_precision = MatmulPrecision::highest;
 };
 
-/// 0 asks for the plan.
+/// 0: planned by keep_interval().
 std::int64_t keep_every(const Options& o) {
   return o.keep_every == 0 ? mhc::keep_interval(o.streams, 2 * o.layers) : o.keep_every;
 }
@@ -65,7 +66,7 @@ class Run {
     loss_ = loss;
   }
 
-  /// Of the steps after the warm-up.
+  /// The median of the steps after the warm-up.
   double median_ms() const {
     std::vector<double> ms(ms_.begin() + kWarmUp, ms_.end());
     std::ranges::sort(ms);
@@ -101,14 +102,14 @@ class Run {
   double loss_ = 0;
 };
 
-/// Of the matrix products of a step, connections left out.
+/// Operations of the matrix products of a step, without connections.
 double flops_per_step(const Options& o) {
   const auto c = static_cast<double>(o.channels), t = static_cast<double>(o.context);
   const double weights = o.layers * 12 * c * c + static_cast<double>(o.vocab) * c;
   return static_cast<double>(o.batch) * t * (6 * weights + 6 * o.layers * c * t);
 }
 
-/// `allocations` were asked of the system after the first step; `residual_ms` is 0 when there is nothing to compare.
+/// `allocations` counts system allocations after the first step; `residual_ms` is 0 without a comparison.
 void print(const Options& o, const Run& run, std::int64_t allocations, double residual_ms) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -125,16 +126,16 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
              usage.ru_maxrss / 1024, allocations);
 }
 
-/// The connections take their steps in turn, so that what else the machine does falls on all of them.
+/// The connections take their steps in turn, so that other load on the machine affects all of them.
 void measure(const Options& o) {
   const std::vector<std::string> connections =
       o.compare ? std::vector<std::string>{"residual", "hc", "mhc", "single-pass"} : std::vector{o.connection};
-  examples::check_memory({.vocab = o.vocab,
-                          .context = o.context,
-                          .channels = o.channels,
-                          .layers = o.layers,
-                          .batch = o.batch,
-                          .streams = connections.back() == "residual" ? 1 : o.streams});
+  apps::check_memory({.vocab = o.vocab,
+                      .context = o.context,
+                      .channels = o.channels,
+                      .layers = o.layers,
+                      .batch = o.batch,
+                      .streams = connections.back() == "residual" ? 1 : o.streams});
   std::vector<std::unique_ptr<Run>> runs;
   for (const std::string& connection : connections) runs.push_back(std::make_unique<Run>(o, connection));
   std::int64_t allocations = 0;
@@ -146,7 +147,7 @@ void measure(const Options& o) {
   for (const auto& run : runs) print(o, *run, allocations, o.compare ? runs.front()->median_ms() : 0);
 }
 
-/// The timed steps of one connection once more, op by op.
+/// Repeats the timed steps of one connection with a profile, op by op.
 void profile(const Options& o) {
   Run run(o, o.connection);
   for (int step = 0; step < kWarmUp; ++step) run.step();
@@ -163,16 +164,16 @@ void profile(const Options& o) {
 void add_options(CLI::App& app, Options& o) {
   app.add_option("--connection", o.connection, "the kind by its name: residual, hc, mhc, single-pass, ..")
       ->capture_default_str();
-  app.add_option("--mixing", o.mixing, "of mhc: what makes H_res of its logits: sinkhorn, newton, ..")
+  app.add_option("--mixing", o.mixing, "of mhc: the mixing, from logits to H_res: sinkhorn, newton, ..")
       ->capture_default_str();
   app.add_flag("--compare", o.compare, "residual, hc, mhc and single-pass in turn, with their ratio to residual");
-  app.add_option("--path", o.path, "fused or reference: hyper-connections by fused kernels or composed of other ops")
+  app.add_option("--path", o.path, "fused or reference: hyper-connections by fused kernels or in their composed forms")
       ->check(CLI::IsMember({"fused", "reference"}))
       ->capture_default_str();
   app.add_option("--dtype", o.dtype, "of parameters and activations: f32 or f64; or bf16, of activations")
       ->check(CLI::IsMember({"f32", "f64", "bf16"}))
       ->capture_default_str();
-  examples::add_matmul_precision(app, o.matmul_precision);
+  apps::add_matmul_precision(app, o.matmul_precision);
   app.add_option("--channels", o.channels)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--layers", o.layers)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--heads", o.heads)->check(CLI::Range(1, 1 << 24))->capture_default_str();
@@ -180,12 +181,13 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--batch", o.batch)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--vocab", o.vocab)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--streams", o.streams)->check(CLI::Range(1, 64))->capture_default_str();
-  app.add_option("--keep-every", o.keep_every, "keep the streams at so many sublayers, recompute the rest; 0: planned")
+  app.add_option("--keep-every", o.keep_every,
+                 "keep the streams at every k-th sublayer, recompute the rest; 0: planned")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_flag("--profile", o.profile, "print a table of the ops: time, share, bytes, share of bandwidth and of peak");
   app.add_option("--trace", o.trace, "write the ops of the steps in Chrome's trace format")->needs("--profile");
-  app.add_option("--steps", o.steps, "timed steps, of which the median counts")
+  app.add_option("--steps", o.steps, "timed steps; reports their median")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
   app.add_option("--threads", o.threads)->check(CLI::Range(1, 1024))->capture_default_str();
@@ -194,11 +196,11 @@ void add_options(CLI::App& app, Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return examples::run_main("train_step", [&] {
+  return apps::run_main("train_step", [&] {
     Options o;
-    CLI::App app("Times one training step of the reference transformer and prints one JSON line a connection.");
+    CLI::App app("Times one training step of the reference transformer and prints one JSON line per connection.");
     add_options(app, o);
-    examples::parse_command_line(app, argc, argv);
+    apps::parse_command_line(app, argc, argv);
     std::optional<Composed> scope;
     if (o.path == "reference") scope.emplace(Composed::Ops::connections);
     set_num_threads(o.threads);

@@ -1,4 +1,4 @@
-# Debian packages by CPack, shared libraries and what compilers need apart: `./dev package` makes them.
+# Debian packages by CPack, with shared libraries and development files in separate packages: `./dev package` makes them.
 
 set(version ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(CPACK_GENERATOR DEB)
@@ -26,7 +26,7 @@ configure_file(cmake/debian/changelog.in ${changelog} @ONLY)
 file(ARCHIVE_CREATE OUTPUT ${changelog}.gz PATHS ${changelog} FORMAT raw COMPRESSION GZip COMPRESSION_LEVEL 9)
 
 # braid_package(braid_dev NAME libbraid-dev SECTION libdevel ON braid DEPENDS libfmt-dev DESCRIPTION line line ..):
-# of what is installed as a component. ON names those it needs in the same version; the first line is the synopsis.
+# a package of an installed component. ON names the packages it needs in the same version; the first line is the synopsis.
 function(braid_package component)
   cmake_parse_arguments(ARG "" "NAME;SECTION" "ON;DEPENDS;DESCRIPTION" ${ARGN})
   string(TOUPPER ${component} key)
@@ -59,7 +59,7 @@ braid_package(braid_dev
   NAME libbraid-dev
   SECTION libdevel
   ON braid
-  DEPENDS libfmt-dev  # of its headers
+  DEPENDS libfmt-dev  # included by its headers
   DESCRIPTION "Tensors, autodiff and hyper-connections - development files" ${what})
 if(TARGET braid::mpi)
   braid_package(braid_mpi

@@ -8,8 +8,8 @@ function(braid_options target)
     -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion $<$<BOOL:${BRAID_WERROR}>:-Werror>)
 endfunction()
 
-# The preset clang builds without them, which shows that every source includes what it needs. Clang's hold times unless
-# told not to, which a compiler cache gets wrong.
+# The preset clang builds without them, which shows that every source includes the headers it needs. Clang's contain
+# timestamps unless disabled, which defeat a compiler cache.
 function(braid_precompile target)
   if(BRAID_PRECOMPILE)
     target_precompile_headers(${target} ${ARGN})
@@ -17,7 +17,7 @@ function(braid_precompile target)
   endif()
 endfunction()
 
-# COMPONENT is the package of the libraries, COMPONENT_dev that of all that a compiler needs.
+# COMPONENT is the package of the libraries, COMPONENT_dev that of the files for compilers.
 function(braid_install target export component)
   if(BRAID_INSTALL)
     install(TARGETS ${target} EXPORT ${export}
@@ -27,9 +27,9 @@ function(braid_install target export component)
   endif()
 endfunction()
 
-# All is exported but inline functions, of which the library runs its own, and kernels for one instruction set. Rooms call
-# into detail/ and kernels/ of others, and templates of public headers do: to hide what is left of the 80 to 370 names of a
-# library would take a macro at nearly every declaration.
+# Everything is exported except inline functions, of which each library has its own copy, and kernels for one instruction set.
+# Modules and templates in public headers call into detail/ and kernels/ of others: hiding the rest of a library's 80 to 370
+# names would take a macro at nearly every declaration.
 function(braid_share target)
   set(exports ${PROJECT_SOURCE_DIR}/cmake/exports.map)
   set_target_properties(${target} PROPERTIES VISIBILITY_INLINES_HIDDEN ON LINK_DEPENDS ${exports})
@@ -40,8 +40,8 @@ add_custom_target(braid_libraries)
 
 # braid_add_library(core HEADERS tensor.h ... SOURCES tensor.cpp ... PUBLIC fmt::fmt PRIVATE hwy::hwy ...)
 # One folder, one target: braid_core, alias braid::core; NAME where the folder is another. HEADERS are the public ones, which get installed;
-# PUBLIC and PRIVATE are what it links; PRECOMPILED are headers that most sources include anyway. A COMPONENT is for those
-# who ask find_package for it.
+# PUBLIC and PRIVATE are what it links; PRECOMPILED are headers that most sources include anyway. A COMPONENT
+# is found only if find_package names it.
 function(braid_add_library folder)
   cmake_parse_arguments(ARG "COMPONENT" "NAME" "HEADERS;SOURCES;PUBLIC;PRIVATE;PRECOMPILED" ${ARGN})
   set(name ${folder})
@@ -67,7 +67,7 @@ function(braid_add_library folder)
   add_library(braid::${name} ALIAS ${target})
   add_dependencies(braid_libraries ${target})
   braid_options(${target})
-  # By their paths in include/, whose links to the folders spell <braid/core/tensor.h> in the tree as installed.
+  # By their paths in include/, whose links to the folders make <braid/core/tensor.h> valid in the tree as installed.
   list(TRANSFORM ARG_HEADERS PREPEND ${PROJECT_SOURCE_DIR}/include/braid/${folder}/)
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${ARG_HEADERS})
   target_link_libraries(${target} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE})
@@ -93,14 +93,13 @@ function(braid_add_library folder)
   braid_install(${target} ${export} ${component})
 endfunction()
 
-# braid_compile_quickly(core_tests -O0 HEADERS <gtest/gtest.h> ...): for what is not the library, which runs for moments
-# and compiles for seconds. Of an inline function that program and library both contain, the linker keeps the program's
-# copy, so what runs hot loops takes -O1. HEADERS are precompiled; HEADERS_OF another target with the same optimization
-# are those that it has.
+# braid_compile_quickly(core_tests -O0 HEADERS <gtest/gtest.h> ...): for tests and programs, whose compilation takes longer
+# than their run. The linker keeps the program's copy of an inline function that the library also contains, so programs with
+# hot loops use -O1. HEADERS are precompiled; HEADERS_OF uses those of another target with the same optimization.
 function(braid_compile_quickly target optimization)
   cmake_parse_arguments(ARG "" "HEADERS_OF" "HEADERS" ${ARGN})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:${optimization}>)
-  # CMake says -fPIC for libraries and -fPIE for programs, which cannot share headers.
+  # CMake sets -fPIC for libraries and -fPIE for programs, which then cannot share precompiled headers.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   if(ARG_HEADERS)
     braid_precompile(${target} PRIVATE ${ARG_HEADERS})
@@ -109,7 +108,7 @@ function(braid_compile_quickly target optimization)
   endif()
 endfunction()
 
-# For many small files, which spend most of their seconds on the same templates.
+# For many small files, which spend most of their compile time on the same templates.
 function(braid_compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${BRAID_PRECOMPILE} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()

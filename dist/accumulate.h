@@ -14,14 +14,14 @@ namespace braid::dist {
 /// nn::accumulate, for any number of ranks up to the number of blocks. Every rank calls it with the same model and
 /// computes some of the blocks. Gradients travel while those of earlier layers are computed.
 ///
-///     dist::MPICommunicator ranks("train");  // or dist::Communicator, which is this process alone
+///     dist::MPICommunicator ranks("train");  // or dist::Communicator ranks; for this process alone
 ///     auto [loss, grads] = dist::accumulate(ranks, 8, model, [&](const Model& m, std::int64_t block) {
 ///       return m.loss(tokens[block], targets[block]);
 ///     });
 ///     optimizer.step(model, grads);  // the same on every rank
 ///
-/// When a rank throws, the others wait: let the exception destroy the communicator, or call fail().
-/// Throws ShapeError when the loss is more than a scalar, ValueError when there are more ranks than blocks.
+/// If a rank throws, the others wait for it: let the exception destroy the communicator, or call fail().
+/// Throws ShapeError if the loss is not a scalar, ValueError if there are more ranks than blocks.
 template <Parametric M, class Loss>
 std::pair<double, M> accumulate(Communicator& ranks, std::int64_t blocks, const M& model, Loss&& loss) {
   M traced = model;  // copies the structure, shares the storage

@@ -9,7 +9,7 @@
 namespace braid::dist {
 namespace {
 
-/// All blocks on one rank.
+/// The sum when one rank computes all blocks.
 class LocalSum final : public detail::BlockSum {
  public:
   LocalSum(std::int64_t blocks, std::size_t params)
@@ -35,7 +35,7 @@ class LocalSum final : public detail::BlockSum {
 }  // namespace
 
 void Communicator::check_same(const std::string& what, const std::string& value) {
-  if (!any(broadcast(value) != value)) return;  // so that only a difference costs a message from every rank
+  if (!any(broadcast(value) != value)) return;  // ranks send their values only if one differs
   const std::vector<std::string> all = gather(value);
   for (std::size_t other = 1; other < all.size(); ++other)
     check<Error>(all[other] == all[0], "rank {} has another {} than rank 0: {} instead of {}", other, what, all[other],

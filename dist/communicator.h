@@ -7,16 +7,16 @@
 
 namespace braid::dist {
 
-/// The cost of the sums of this rank so far.
+/// The cost of this rank's calls of accumulate() so far.
 struct Traffic {
-  double bytes_sent = 0;      ///< to other ranks
-  double seconds_beside = 0;  ///< on messages and additions between vjps, while more of them were to come
-  double seconds_after = 0;   ///< on messages, additions and waiting when the last vjp had run
-  double seconds_open = 0;    ///< from the first message of a sum to its last
+  double bytes_sent = 0;      ///< bytes sent to other ranks
+  double seconds_beside = 0;  ///< for messages and additions between vjps, during the backward pass
+  double seconds_after = 0;   ///< for messages, additions and waiting after the last vjp
+  double seconds_open = 0;    ///< from the first message of each sum to its last
 };
 
-/// The ranks of a run: here one, this process; the ranks of MPI are an MPICommunicator. Every rank calls the functions
-/// that are not const, in the same order.
+/// The ranks (processes) of a run. The base class is this process alone and needs no MPI; MPICommunicator is the ranks
+/// that an MPI launcher started. Every rank must call the functions that are not const, in the same order.
 class Communicator {
  public:
   Communicator() = default;
@@ -24,27 +24,29 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  virtual int rank() const { return 0; }  ///< of this process, from 0 on
+  virtual int rank() const { return 0; }  ///< this process's rank, from 0 to size() - 1
   virtual int size() const { return 1; }  ///< number of ranks
 
-  /// The number of ranks that may use the processors that this one may use, itself included.
+  /// The number of ranks, this one included, that may run on the same processors of the same machine.
   virtual int sharing_processors() { return 1; }
-  /// Whether it is true on any rank.
+  /// Whether `here` is true on any rank.
   virtual bool any(bool here) { return here; }
-  /// The bytes that rank 0 passes.
+  /// Returns the bytes that rank 0 passes.
   virtual std::string broadcast(const std::string& bytes) { return bytes; }
-  /// The bytes of all ranks, in order.
+  /// Returns the bytes that each rank passes, in the order of ranks.
   virtual std::vector<std::string> gather(const std::string& bytes) { return {bytes}; }
-  /// Throws Error on all ranks, naming the first one that has another value than rank 0.
+  /// Throws Error on all ranks if `value` differs between ranks. The message names the first rank whose value differs
+  /// from that of rank 0, and calls the value `what`.
   void check_same(const std::string& what, const std::string& value);
 
-  /// Ends all ranks with this exit code and one line on stderr, from rank 0: the first failure that it hears of.
+  /// Ends all ranks with this exit code and one line on stderr. If several ranks fail, the first failure that reaches
+  /// rank 0 counts.
   [[noreturn]] virtual void fail(const std::string& why, int code);
 
-  virtual Traffic traffic() const { return {}; }  ///< of this rank since the beginning
+  virtual Traffic traffic() const { return {}; }  ///< the cost of the sums on this rank; all zero for a process alone
 
-  /// For accumulate(): a sum over the blocks of a batch, with gradients like `params`. Throws ValueError when there are
-  /// more ranks than blocks.
+  /// Used by accumulate(): an empty sum over the blocks of a batch, for gradients of the shapes and dtypes of `params`.
+  /// Throws ValueError if there are more ranks than blocks.
   virtual std::unique_ptr<detail::BlockSum> block_sum(std::int64_t blocks, const std::vector<Tensor>& params);
 };
 

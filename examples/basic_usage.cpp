@@ -80,6 +80,6 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("basic_usage", "Four demos: Sinkhorn-Knopp, a module, its two stages, a transformer block.",
-                            argc, argv, run);
+  return apps::run_main("basic_usage", "Four demos: Sinkhorn-Knopp, a module, its two stages, a transformer block.",
+                        argc, argv, run);
 }

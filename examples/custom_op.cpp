@@ -1,4 +1,4 @@
-// An op of your own: a fused forward pass, a hand-written vjp, and the proof that they belong together.
+// Your own op: a fused forward pass, a hand-written vjp, and a check that the two agree.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 using namespace braid;
 
-// The op, as it would stand in a file of its own.
+// The op, as it would be in a separate file.
 
 constexpr auto kSigmoid = [](auto x) { return 1 / (1 + std::exp(-x)); };
 
@@ -40,8 +40,8 @@ void run() {
   const GradcheckResult result = gradcheck([](auto x) { return swiglu(x[0], x[1]); }, {a, b});
   fmt::print("gradcheck: {} derivatives, worst relative error {:.1e}\n", result.derivatives, result.worst);
 
-  const Tensor twin = (swiglu(a, b) - silu(a) * b).value();
-  fmt::print("fused - composed: at most {:.1e}\n", reduce_max(abs(twin).value()).item());
+  const Tensor difference = (swiglu(a, b) - silu(a) * b).value();
+  fmt::print("fused - composed: at most {:.1e}\n", reduce_max(abs(difference).value()).item());
 
   const auto [da, db] = vjp(swiglu, ones({3, 5}, DType::f64), a, b);
   fmt::print("da =\n{}\ndb =\n{}\n", da, db);
@@ -49,6 +49,6 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("custom_op", "A fused op with a hand-written vjp, verified by finite differences.", argc,
-                            argv, run);
+  return apps::run_main("custom_op", "A fused op with a hand-written vjp, verified by finite differences.", argc, argv,
+                        run);
 }

@@ -1,5 +1,5 @@
-// Gradients: of a model, of tensors, with more than the loss, on a tape of one's own; and what stops one, wanted or
-// not.
+// Gradients: of a model, of tensors, with more results than the loss, on an explicit tape; and where they stop,
+// intended or not.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -102,5 +102,5 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("gradients", "Gradients of models and tensors, and what stops one.", argc, argv, run);
+  return apps::run_main("gradients", "Gradients of models and tensors, and what stops one.", argc, argv, run);
 }

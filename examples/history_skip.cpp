@@ -41,7 +41,7 @@ void run() {
   fmt::print("by hand: {} layers, the last {} states weigh {}\n", layers.size(), history.size(),
              skip.weights(history.size()).value());
 
-  // The same as a module in which every layer has a skip of its own; trained.
+  // The same as a module in which every layer has its own skip; trained.
   auto stack = mhc::wrap_layers(layers, settings);
   fmt::print("as a module: equal outputs, {}\n", identical(stack(x0).value(), x.value()));
   nn::AdamW optimizer({.lr = 1e-2});
@@ -60,5 +60,5 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("history_skip", "Skip connections over the history of a stack of layers.", argc, argv, run);
+  return apps::run_main("history_skip", "Skip connections over the history of a stack of layers.", argc, argv, run);
 }

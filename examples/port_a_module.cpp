@@ -1,4 +1,4 @@
-// A port of a PyTorch module, held to a recorded call of the original (port_a_module.py): values and gradients.
+// A port of a PyTorch module, compared with a recorded call of the original (port_a_module.py): values and gradients.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -29,7 +29,7 @@ struct Block {
   }
 };
 
-/// The port, or one with a mistake that ports have: another epsilon, another number of heads.
+/// The port, or one with a typical mistake: another epsilon, another number of heads.
 Block port(const std::string& mistake) {
   Rng rng;
   const int heads = mistake == "heads" ? 2 : 4;
@@ -46,12 +46,12 @@ int run(const std::string& file, const std::string& mistake) {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("port_a_module", [&] {
+  return apps::run_main("port_a_module", [&] {
     CLI::App app("Verifies a port of a PyTorch module against a recorded call of the original.");
-    std::string file = (examples::program_folder() / "port_a_module.safetensors").string(), mistake;
+    std::string file = (apps::program_folder() / "port_a_module.safetensors").string(), mistake;
     app.add_option("CASE", file, "what tools/record_case.py wrote; or else the one beside this program");
     app.add_option("--break", mistake, "a mistake to make: eps or heads")->check(CLI::IsMember({"eps", "heads"}));
-    examples::parse_command_line(app, argc, argv);
+    apps::parse_command_line(app, argc, argv);
     return run(file, mistake);
   });
 }

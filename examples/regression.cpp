@@ -33,5 +33,5 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("regression", "Fits a curve with a small network.", argc, argv, run);
+  return apps::run_main("regression", "Fits a curve with a small network.", argc, argv, run);
 }

@@ -74,5 +74,5 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("tensors", "Tensors, views, broadcasting and files.", argc, argv, run);
+  return apps::run_main("tensors", "Tensors, views, broadcasting and files.", argc, argv, run);
 }

@@ -1,4 +1,4 @@
-// Hyper-connections in a stack that exists already: open the streams, connect each layer, close the streams.
+// Hyper-connections in an existing stack: open the streams, connect each layer, close the streams.
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 using namespace braid;
 
-/// What was there: layers of any kind, here MLPs, and `x = x + layer(x)` between them.
+/// The existing stack: layers of any kind, here MLPs, with `x = x + layer(x)`.
 struct Plain {
   std::vector<nn::MLP> layers;
 
@@ -20,7 +20,7 @@ struct Plain {
   void params(auto&& visit) { visit("layers", layers); }
 };
 
-/// The same layers behind hyper-connections.
+/// The same layers with hyper-connections around them.
 struct Connected {
   std::vector<nn::MLP> layers;
   std::vector<mhc::ManifoldConstrainedHC> connections;
@@ -54,6 +54,6 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("three_lines", "How to put hyper-connections into an existing stack of layers.", argc, argv,
-                            run);
+  return apps::run_main("three_lines", "How to put hyper-connections into an existing stack of layers.", argc, argv,
+                        run);
 }

@@ -9,7 +9,7 @@
 
 using namespace braid;
 
-/// Causal self-attention, x [B, T, C] -> [B, T, C], with every step of it visible.
+/// Causal self-attention, x [B, T, C] -> [B, T, C], with every step visible.
 struct Attention {
   int heads;
   nn::Linear q, k, v, o;  // [C, C] each
@@ -85,5 +85,5 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("transformer_block", "A transformer block from its parts.", argc, argv, run);
+  return apps::run_main("transformer_block", "A transformer block from its parts.", argc, argv, run);
 }

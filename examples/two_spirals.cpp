@@ -1,4 +1,4 @@
-// Tells two spirals apart: a classifier, a schedule, clipping, saving; plots/two_spirals.py draws its boundary.
+// Separates two spirals: a classifier, a schedule, clipping, saving; apps/plots/two_spirals.py draws its boundary.
 #include <cmath>
 #include <filesystem>
 #include <numbers>
@@ -61,7 +61,7 @@ Classifier train(const Spirals& data, Rng& rng) {
   return model;
 }
 
-/// What the model says of a square [-1, 1]^2, [n, n], the lowest row first.
+/// The model's probabilities on the square [-1, 1]^2, [n, n], the lowest row first.
 Tensor map_of(const Classifier& model, std::int64_t n) {
   const Var axis = arange(n) * (2.0 / static_cast<double>(n - 1)) - 1.0;
   const Var x = broadcast_to(axis, {n, n}), y = transpose(x);
@@ -69,14 +69,14 @@ Tensor map_of(const Classifier& model, std::int64_t n) {
 }
 
 void run(const std::filesystem::path& out) {
-  examples::check_results_folder(out);
+  apps::check_results_folder(out);
   Rng rng(1);
   const Spirals data = spirals(400, rng), others = spirals(400, rng);
   const Classifier model = train(data, rng);
   fmt::print("right: {:.1f} % of the points, {:.1f} % of others\n", 100 * accuracy(model, data),
              100 * accuracy(model, others));
 
-  examples::make_results_folder(out);
+  apps::make_results_folder(out);
   nn::save_module(out / "model.safetensors", model);
   save_npz(out / "map.npz", {{"map", map_of(model, 300)}, {"points", others.points}, {"arms", others.arms}});
   Classifier loaded(64, rng);
@@ -85,11 +85,11 @@ void run(const std::filesystem::path& out) {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main("two_spirals", [&] {
+  return apps::run_main("two_spirals", [&] {
     CLI::App app("Tells two spirals apart; writes the model and a map of its answers.");
     std::string out = "runs/two_spirals";
     app.add_option("--out", out, "results folder")->capture_default_str();
-    examples::parse_command_line(app, argc, argv);
+    apps::parse_command_line(app, argc, argv);
     run(out);
     return 0;
   });

@@ -9,7 +9,7 @@
 
 using namespace braid;
 
-/// How much of the vjp of scaled_norm is written.
+/// The versions of scaled_norm's vjp.
 enum class Draft { first, second };
 
 /// `y = g x / sqrt(mean(x^2))` over the rows of x [rows, channels], g [channels].
@@ -25,7 +25,7 @@ Var scaled_norm(const Var& x, const Var& g, Draft draft) {
   return record("scaled_norm", Tensor(normalized * g.value()), {x, g}, vjp);
 }
 
-/// A feed-forward layer behind a norm.
+/// A feed-forward layer after a norm.
 struct FeedForward {
   Var g;  // [channels]
   nn::Linear up, down;
@@ -63,6 +63,6 @@ void run() {
 }
 
 int main(int argc, char** argv) {
-  return examples::run_main(
-      "wrong_gradient", "How gradcheck finds the line at fault in a network whose gradient is wrong.", argc, argv, run);
+  return apps::run_main("wrong_gradient", "How gradcheck finds the line at fault in a network whose gradient is wrong.",
+                        argc, argv, run);
 }

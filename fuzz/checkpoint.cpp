@@ -1,5 +1,5 @@
-// A checkpoint of train_lm: what load_checkpoint accepts, a run continues from. Inputs are given the checksum that they
-// should have, since none but the seeds would get past it.
+// A checkpoint of train_lm: a run continues from every one that load_checkpoint accepts. Inputs get a correct checksum
+// first, since otherwise only the seeds would pass it.
 #include <braid/core/files/checksum.h>
 #include <braid/core/files/safetensors.h>
 
@@ -20,8 +20,8 @@ struct Run {
     c.allow_other_processor = true;
     return c;
   }();
-  examples::Corpus corpus{"abcacbabcabcacbabcabcacbabcabcacbabcabcacbabcabcacbabc", config.training.context};
-  examples::Trainer trainer{config.training, corpus};
+  apps::Corpus corpus{"abcacbabcabcacbabcabcacbabcabcacbabcabcacbabcabcacbabc", config.training.context};
+  apps::Trainer trainer{config.training, corpus};
 };
 
 }  // namespace
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto folder = std::filesystem::temp_directory_path() / fmt::format("{}", getpid());
     std::filesystem::create_directory(folder);
     save_safetensors(folder / "checkpoint.safetensors", file.tensors, file.metadata);
-    examples::Trainer trainer = run.trainer;
+    apps::Trainer trainer = run.trainer;
     trainer.restore(*train_lm::load_checkpoint(folder, run.trainer.state(), run.config, run.corpus));
     trainer.train_step();
   });

@@ -1,4 +1,4 @@
-// Command lines of train_lm, one argument a line: the configuration, or an error.
+// Command lines of train_lm, one argument per line: they give a configuration, or an error.
 #include <sstream>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// Texts to learn: what a corpus accepts, it samples, decodes, and a checkpoint can name its characters.
+// Training texts: a corpus samples and decodes every text that it accepts, and a checkpoint can name its characters.
 #include <nlohmann/json.hpp>
 
 #include "../apps/common/corpus.h"
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const int context = bytes.in(1, 8);
     const std::string text = bytes.rest();
     const examples::Corpus corpus(text, context);
-    nlohmann::json(corpus.alphabet()).dump();  // throws what is no UTF-8
+    nlohmann::json(corpus.alphabet()).dump();  // throws unless it is UTF-8
     Rng rng(1);
     for (const examples::Batch& batch : {corpus.sample(3, rng), corpus.held_out(2).front()}) {
       const auto ids = batch.tokens.to_vector<std::int32_t>();

@@ -1,4 +1,4 @@
-// load_npy and load_npz: what they accept, save_npy or save_npz writes and they read again, the same.
+// load_npy and load_npz: every file that they accept survives save_npy or save_npz and another load unchanged.
 #include <braid/core/files/npy.h>
 
 #include "target.h"

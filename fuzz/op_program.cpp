@@ -1,5 +1,5 @@
-// Random programs: bytes choose inputs, then ops on what there is so far, then the tape runs backward. Any op may
-// refuse.
+// Random programs: bytes choose inputs, then ops on previous results, then the tape runs backward. Any op may throw an
+// Error.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -20,7 +20,7 @@ using namespace braid;
 
 constexpr double kMostElements = 1024;
 
-/// How many elements an op may make of a shape: a sum over an empty axis leaves the others.
+/// The largest number of elements that an op may make from a shape: a sum over an empty axis leaves the others.
 double elements_to_come(const Shape& shape) {
   double elements = 1;
   for (const std::int64_t size : shape) elements *= static_cast<double>(std::max<std::int64_t>(size, 1));

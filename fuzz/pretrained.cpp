@@ -1,4 +1,4 @@
-// load_pretrained: what it accepts, it computes with, save_pretrained writes and it reads again, the same. An input is
+// load_pretrained: every model that it accepts computes, and survives save_pretrained and another load. An input is
 // config.json, model.safetensors.index.json or nothing, the header of a shard and its elements, with a zero byte
 // between them; the header's length is added here, since few mutations would keep it right.
 #include <string_view>

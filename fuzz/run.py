@@ -1,9 +1,9 @@
 #!/usr/bin/python3 -B
-"""Runs fuzz targets for some seconds each, a process a core: several targets at a time, or several processes of one target:
+"""Runs fuzz targets for some seconds each, one process per core: several targets at a time, or several processes of one target:
 run.py BUILD SECONDS TARGET ..
 
-Starts from fuzz/corpus/TARGET; what is found on the way stays in BUILD/corpus/TARGET, from which the next run goes on. Prints
-one line a target, and exits with 1 after a crash, whose input is in BUILD/crashes.
+Starts from fuzz/corpus/TARGET; new inputs are kept in BUILD/corpus/TARGET, from which the next run continues. Prints one line
+per target, and exits with 1 after a crash, whose input is in BUILD/crashes.
 """
 import concurrent.futures
 import os
@@ -18,7 +18,7 @@ SYMBOLS = "external_symbolizer_path=/usr/bin/addr2line:print_stacktrace=1"
 
 
 def start(build, target, seconds, log, scratch):
-    """One process; all of a target share their finds through the folder."""
+    """One process; all processes of a target share their new inputs through the folder."""
     found, crashes = build / "corpus" / target, build / "crashes"
     for folder in (found, crashes):
         folder.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def last(pattern, text):
 
 
 def story(log):
-    """What of a log tells why an input crashed."""
+    """The lines of a log that explain a crash."""
     lines = [line for line in log.splitlines() if re.search(r"ERROR|SUMMARY|runtime error|what\(\)|^broken|#\d.* in .*braid", line)]
     return "\n".join(line[:200] for line in lines[:16])
 

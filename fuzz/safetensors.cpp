@@ -1,4 +1,4 @@
-// load_safetensors: what it accepts, save_safetensors writes and it reads again, the same.
+// load_safetensors: every file that it accepts survives save_safetensors and another load unchanged.
 #include <braid/core/files/safetensors.h>
 
 #include "safetensors_mutator.h"

@@ -4,8 +4,8 @@
 /// libFuzzer's own mutations.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
-/// Mutates a safetensors file: as bytes, or its header alone, whose length the first eight bytes then tell. Few
-/// mutations of bytes get past that length.
+/// Mutates a safetensors file: as bytes, or only its header, and then updates the first eight bytes, its length, since
+/// few mutations of bytes keep that length valid.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   std::uint64_t length = 0;

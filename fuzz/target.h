@@ -16,12 +16,12 @@
 
 #include <braid/core/shape.h>
 
-/// What libFuzzer calls with every input; each target defines it.
+/// libFuzzer calls it with every input; each target defines it.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace braid::fuzz {
 
-/// An input may be refused with an Error. Whatever else is thrown ends the process, which libFuzzer reports as a crash.
+/// An input may be refused with an Error. Any other exception ends the process, which libFuzzer reports as a crash.
 template <class F>
 int accept_or_refuse(F use) {
   try {
@@ -31,7 +31,7 @@ int accept_or_refuse(F use) {
   return 0;
 }
 
-/// A promise that an input broke is a crash.
+/// Ends the process, which libFuzzer reports as a crash, unless an invariant holds.
 inline void require(bool kept, const char* promise) {
   if (kept) return;
   fmt::print(stderr, "broken: {}\n", promise);

@@ -1,4 +1,5 @@
-// Files of tokenizers, each with a text behind a zero byte: what is accepted encodes it and decodes it again.
+// Files of tokenizers, each with a text after a zero byte: a tokenizer that is accepted encodes the text and decodes
+// it again.
 #include <nlohmann/json.hpp>
 
 #include <braid/nn/text/tokenizer.h>
@@ -28,7 +29,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     for (const std::int32_t id : ids)
       fuzz::require(id >= 0 && id < tokenizer.vocab() && tokenizer.token(id), "ids are those of tokens");
     const std::string decoded = tokenizer.decode(ids);
-    if (keeps_text(file)) fuzz::require(decoded == text, "what is encoded is decoded again");
+    if (keeps_text(file)) fuzz::require(decoded == text, "an encoded text decodes to itself");
     tokenizer.decode(tokenizer.encode(text));
   });
 }

@@ -68,6 +68,7 @@ struct ConnectionConfig {
 /// x [..., C] on the outside. mhc-layer puts the sublayer after the MHCLayer's RMS norm, initialized like a residual
 /// network.
 struct Connection {
+  /// The types of connections; deepseek_v4() and hunyuan_v4() share one.
   using Module = std::variant<ResidualConnection, HyperConnection, ManifoldConstrainedHC, ManifoldHyperConnection,
                               MHCLayer, MHCSkip, ReleasedConnection, GatedResidual, SinglePassConnection>;
   /// The state between open() and close(): a Var for residual and manifold, n streams that start as copies of the
@@ -84,7 +85,7 @@ struct Connection {
   /// when a head with parameters is asked for without `sublayers`.
   Connection(const ConnectionConfig& config, std::int64_t channels, std::int64_t index, Rng& rng);
 
-  ConnectionKind kind() const { return kind_; }
+  ConnectionKind kind() const { return kind_; }  ///< as configured
 
   Stream open(const Var& embedding) const;
   /// `layer` maps [..., C] to [..., C]; anything callable. Throws Error when a connection of another kind made the

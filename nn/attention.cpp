@@ -8,42 +8,29 @@
 #include <braid/autograd/ops/slice.h>
 
 namespace braid::nn {
-namespace {
 
-/// The settings with what they leave open.
-AttentionSettings completed(std::int64_t channels, int heads, AttentionSettings settings) {
+AttentionSettings detail::complete(const char* module, std::int64_t channels, int heads, AttentionSettings settings) {
   check_value(channels >= 1 && heads >= 1 && (settings.head_size || channels % heads == 0),
-              "MultiHeadAttention: heads must divide channels but channels is {} and heads is {}", channels, heads);
+              "{}: heads must divide channels but channels is {} and heads is {}", module, channels, heads);
   if (!settings.head_size) settings.head_size = channels / heads;
   if (!settings.kv_heads) settings.kv_heads = heads;
-  check_value(*settings.head_size >= 1, "MultiHeadAttention: head_size must be at least 1 but is {}",
-              *settings.head_size);
+  check_value(*settings.head_size >= 1, "{}: head_size must be at least 1 but is {}", module, *settings.head_size);
   check_value(*settings.kv_heads >= 1 && heads % *settings.kv_heads == 0,
-              "MultiHeadAttention: kv_heads must divide heads but heads is {} and kv_heads is {}", heads,
-              *settings.kv_heads);
+              "{}: kv_heads must divide heads but heads is {} and kv_heads is {}", module, heads, *settings.kv_heads);
   check_value(!settings.rotary || *settings.head_size % 2 == 0,
-              "MultiHeadAttention: rotary needs an even number of channels per head but there are {}",
-              *settings.head_size);
+              "{}: rotary positions need an even head_size but it is {}", module, *settings.head_size);
   return settings;
 }
 
-}  // namespace
-
-MultiHeadAttention::MultiHeadAttention(std::int64_t channels, int heads, Rng& rng, const AttentionSettings& settings)
-    : MultiHeadAttention(completed(channels, heads, settings), channels, heads, rng) {}
-
-MultiHeadAttention::MultiHeadAttention(const AttentionSettings& settings, std::int64_t channels, int heads, Rng& rng)
+MultiHeadAttention::MultiHeadAttention(std::int64_t channels, int heads, Rng& rng, const AttentionSettings& chosen)
     : heads(heads),
-      kv_heads(*settings.kv_heads),
-      rotary(settings.rotary),
-      rotary_base(settings.rotary_base),
-      rotary_layout(settings.rotary_layout),
-      q(channels, heads * *settings.head_size, rng, {settings.bias, settings.dtype}),
-      k(channels, kv_heads * *settings.head_size, rng, {settings.bias, settings.dtype}),
-      v(channels, kv_heads * *settings.head_size, rng, {settings.bias, settings.dtype}),
-      o(heads * *settings.head_size, channels, rng, {settings.bias, settings.dtype}) {
+      settings(detail::complete("MultiHeadAttention", channels, heads, chosen)),
+      q(channels, heads * head_size(), rng, {settings.bias, settings.dtype}),
+      k(channels, *settings.kv_heads * head_size(), rng, {settings.bias, settings.dtype}),
+      v(channels, *settings.kv_heads * head_size(), rng, {settings.bias, settings.dtype}),
+      o(heads * head_size(), channels, rng, {settings.bias, settings.dtype}) {
   if (!settings.qk_norm) return;
-  q_norm.emplace(*settings.head_size, NormSettings{settings.norm_eps, settings.dtype});
+  q_norm.emplace(head_size(), NormSettings{settings.norm_eps, settings.dtype});
   k_norm = q_norm;
 }
 
@@ -52,8 +39,9 @@ MultiHeadAttention::Projected MultiHeadAttention::project(const Var& x, std::int
   const auto split = [&](const Var& y, int count) { return reshape(y, {x.size(0), x.size(1), count, head_size()}); };
   const auto turn = [&](Var y, const std::optional<RMSNorm>& norm) {
     if (norm) y = (*norm)(y);
-    return rotary ? rotary_embedding(y, rotary_base, position, rotary_layout) : y;
+    return settings.rotary ? rotary_embedding(y, settings.rotary_base, position, settings.rotary_layout) : y;
   };
+  const int kv_heads = *settings.kv_heads;
   return {turn(split(q(x), heads), q_norm), turn(split(k(x), kv_heads), k_norm), split(v(x), kv_heads)};
 }
 
@@ -70,7 +58,7 @@ Var MultiHeadAttention::operator()(const Var& x, LayerCache& cache, std::int64_t
   const auto [queries, keys, values] = project(x, position);
   cache.write(position, keys.value(), values.value());
   const std::int64_t length = position + x.size(1);
-  std::vector<Var> mixed;  // one sequence at a time, whose keys stand in one piece
+  std::vector<Var> mixed;  // one sequence at a time, whose keys are contiguous
   for (std::int64_t b = 0; b < x.size(0); ++b)
     mixed.push_back(attention(slice(queries, 0, b, b + 1), cache.keys(b, length), cache.values(b, length)));
   return output(mixed.size() == 1 ? mixed.front() : concat(mixed, 0));

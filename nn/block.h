@@ -10,8 +10,8 @@ namespace braid::nn {
 
 /// The plain connection around a sublayer, `x + layer(x)`.
 ///
-/// A connection says what runs between the sublayers of a transformer (its Stream), how the embedding opens it and how
-/// it closes into what the head reads, and how one sublayer acts on it. Hyper-connections have this interface too.
+/// A connection defines the state between the sublayers of a transformer (its Stream), how the embedding opens it, how
+/// one sublayer acts on it, and how it closes into the head's input. Hyper-connections have this interface too.
 struct Residual {
   using Stream = Var;  ///< [B, T, C]
 
@@ -22,7 +22,7 @@ struct Residual {
   void params(auto&&) {}
 };
 
-/// A connection around `body(norm(x), rest..)`. The body's parameters are named as the sublayer's own.
+/// A connection around `body(norm(x), rest..)`. The body's parameters keep their names, without a prefix.
 template <class Body, class Connection>
 struct Sublayer {
   Norm norm;
@@ -40,7 +40,7 @@ struct Sublayer {
   }
 };
 
-/// A pre-norm transformer block: attention, then the MLP, each behind its norm and inside its connection.
+/// A pre-norm transformer block: attention, then the MLP, each after its norm and inside its connection.
 ///
 ///     nn::TransformerBlock<> block{{nn::RMSNorm(64), nn::MultiHeadAttention(64, 4, rng), {}},
 ///                                  {nn::RMSNorm(64), nn::MLP(64, 256, rng), {}}};
@@ -50,7 +50,7 @@ struct TransformerBlock {
   Sublayer<MLP, Connection> mlp;                       ///< the second
 
   auto operator()(const typename Connection::Stream& x) const { return mlp(attention(x)); }
-  /// Reads on where the cache ends, see MultiHeadAttention.
+  /// Continues at `position` with a cache, see MultiHeadAttention.
   auto operator()(const typename Connection::Stream& x, LayerCache& cache, std::int64_t position) const {
     return mlp(attention(x, cache, position));
   }

@@ -5,14 +5,14 @@
 namespace braid::nn {
 
 /// Convolution along a sequence, channels last: x [B, T, in] -> [B, U, out]; `{.causal = true, .groups = in}` is the
-/// short causal filter of each channel that stands before linear attention and state space layers.
+/// short causal filter per channel in front of linear attention and state space layers.
 /// Weight and bias start from U(-b, b) with b = 1/sqrt(K in / groups), as PyTorch's.
 struct Conv1d {
   Var weight;  ///< [out, in / groups, K]
   Var bias;    ///< [out], undefined without one
   Conv1dSettings settings;
 
-  /// Throws ValueError unless the groups divide `in` and `out`.
+  /// Throws ValueError unless in, out and taps are at least 1 and the groups divide `in` and `out`.
   Conv1d(std::int64_t in, std::int64_t out, std::int64_t taps, Rng& rng, const Conv1dSettings& settings = {},
          const LinearSettings& parameters = {});
 

@@ -4,10 +4,11 @@
 
 namespace braid::nn {
 
-/// One row of `weight` for each id: ids [...] i32 -> [..., channels]. Rows start from N(0, 1).
+/// Looks up a row of `weight` for each id: ids [...] i32 -> [..., channels]. Rows start from N(0, 1).
 struct Embedding {
   Var weight;  ///< [count, channels]
 
+  /// Throws ValueError unless count and channels are at least 1.
   Embedding(std::int64_t count, std::int64_t channels, Rng& rng, DType dtype = DType::f32);
 
   Var operator()(const Tensor& ids) const;

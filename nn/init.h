@@ -2,7 +2,7 @@
 #include <braid/core/random.h>
 #include <braid/core/tensor.h>
 
-/// Values that parameters start from. Fans are those of a weight [out, in, ...]: fan_in = in * ..., fan_out = out * ...
+/// Initial values of parameters. Fans are those of a weight [out, in, ...]: fan_in = in * ..., fan_out = out * ...
 /// Each throws ShapeError when it needs fans and the shape has fewer than two axes.
 namespace braid::nn::init {
 
@@ -22,8 +22,8 @@ Tensor kaiming_normal(const Shape& shape, Rng& rng, DType dtype = DType::f32, do
 /// The same variance, uniform.
 Tensor kaiming_uniform(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1.4142135623730951);
 
-/// While one is alive, all of these give this thread zeros that take no memory, and draw nothing: for a module whose
-/// parameters are about to be replaced.
+/// While one is alive, these functions return zeros that take no memory on this thread, and draw no numbers: for a
+/// module whose parameters are about to be replaced.
 class Placeholders {
  public:
   Placeholders();

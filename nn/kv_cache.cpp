@@ -18,7 +18,7 @@ void copy_rows(const Tensor& from, std::int64_t count, Tensor& to, std::int64_t 
     std::memcpy(out + bytes(b * to.size(1) + position), rows.bytes() + bytes(b * rows.size(1)), bytes(count));
 }
 
-/// `all` with room for `length` positions and storage of its own, its first `kept` ones as they were.
+/// Gives `all` room for `length` positions and storage of its own; keeps its first `kept` positions.
 void make_room(Tensor& all, std::int64_t kept, std::int64_t length, const Tensor& like) {
   constexpr std::int64_t kFirst = 64;
   const std::int64_t room = all.defined() ? all.size(1) : 0;

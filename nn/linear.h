@@ -16,6 +16,7 @@ struct Linear {
   Var weight;  ///< [out, in]
   Var bias;    ///< [out], undefined without one
 
+  /// Throws ValueError unless in and out are at least 1.
   Linear(std::int64_t in, std::int64_t out, Rng& rng, const LinearSettings& settings = {});
 
   bool has_bias() const { return bias.value().defined(); }  ///< whether there is one

@@ -5,7 +5,7 @@
 
 namespace braid::nn {
 
-/// What stands between the two maps of an MLP.
+/// The activation between the maps of an MLP.
 enum class Activation {
   gelu,      ///< tanh approximation
   gelu_erf,  ///< the exact form
@@ -16,17 +16,18 @@ enum class Activation {
 /// Settings of MLP.
 struct MLPSettings {
   Activation activation = Activation::gelu;
-  bool bias = true;  ///< of all maps
+  bool bias = true;  ///< whether the maps have one
   DType dtype = DType::f32;
 };
 
-/// The feed-forward layer of a transformer, x [..., C] -> [..., C] by `hidden` channels: `down(activation(up(x)))`;
-/// swiglu: `down(silu(gate(x)) * up(x))`.
+/// The feed-forward layer of a transformer, x [..., C] -> [..., C] with `hidden` channels inside:
+/// `down(activation(up(x)))`; swiglu: `down(silu(gate(x)) * up(x))`.
 struct MLP {
   Activation activation;
   Linear up, down;             ///< [hidden, C], [C, hidden]
   std::optional<Linear> gate;  ///< [hidden, C], swiglu only
 
+  /// Throws ValueError unless channels and hidden are at least 1.
   MLP(std::int64_t channels, std::int64_t hidden, Rng& rng, const MLPSettings& settings = {});
 
   Var operator()(const Var& x) const;

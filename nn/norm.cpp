@@ -1,9 +1,43 @@
 #include <braid/nn/norm.h>
 
+#include <braid/autograd/ops/group_norm.h>
 #include <braid/autograd/ops/layer_norm.h>
 #include <braid/autograd/ops/rms_norm.h>
 
 namespace braid::nn {
+namespace {
+
+/// The weights at the start.
+Tensor checked_ones(const char* norm, std::int64_t channels, const NormSettings& settings) {
+  check_value(channels >= 1, "{}: channels must be at least 1 but is {}", norm, channels);
+  check_value(settings.eps >= 0, "{}: eps must be at least 0 but is {}", norm, settings.eps);
+  return ones({channels}, settings.dtype);
+}
+
+}  // namespace
+
+RMSNorm::RMSNorm(std::int64_t channels, const NormSettings& settings)
+    : weight(checked_ones("RMSNorm", channels, settings)), eps(settings.eps) {}
+
+Var RMSNorm::operator()(const Var& x) const { return rms_norm(x, weight, eps); }
+
+LayerNorm::LayerNorm(std::int64_t channels, const NormSettings& settings)
+    : weight(checked_ones("LayerNorm", channels, settings)),
+      bias(zeros({channels}, settings.dtype)),
+      eps(settings.eps) {}
+
+Var LayerNorm::operator()(const Var& x) const { return layer_norm(x, weight, bias, eps); }
+
+GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const NormSettings& settings)
+    : weight(checked_ones("GroupNorm", channels, settings)),
+      bias(zeros({channels}, settings.dtype)),
+      groups(groups),
+      eps(settings.eps) {
+  check_value(groups >= 1 && channels % groups == 0, "GroupNorm: groups must divide the {} channels but is {}",
+              channels, groups);
+}
+
+Var GroupNorm::operator()(const Var& x) const { return group_norm(x, groups, weight, bias, eps); }
 
 Var Norm::operator()(const Var& x) const {
   return kind() == NormKind::rms ? rms_norm(x, weight, eps) : layer_norm(x, weight, bias, eps);

@@ -1,14 +1,67 @@
 #pragma once
-#include <braid/nn/layer_norm.h>
-#include <braid/nn/rms_norm.h>
+#include <braid/autograd/tape.h>
 
 namespace braid::nn {
 
-/// Which norm a Norm is.
+/// Settings of RMSNorm, LayerNorm, GroupNorm and Norm.
+struct NormSettings {
+  double eps = 1e-5;  ///< added to the mean square or the variance
+  DType dtype = DType::f32;
+};
+
+/// Root mean square normalization over the last axis, `y = x / sqrt(mean(x^2) + eps) * weight`. arXiv:1910.07467.
+struct RMSNorm {
+  Var weight;  ///< [channels], ones at the start
+  double eps;  ///< added to the mean square
+
+  /// Throws ValueError unless channels >= 1 and eps >= 0.
+  explicit RMSNorm(std::int64_t channels, const NormSettings& settings = {});
+
+  Var operator()(const Var& x) const;
+
+  void params(auto&& visit) { visit("weight", weight); }
+};
+
+/// Layer normalization over the last axis, `y = (x - mean) / sqrt(var + eps) * weight + bias`. arXiv:1607.06450.
+struct LayerNorm {
+  Var weight;  ///< [channels], ones at the start
+  Var bias;    ///< [channels], zeros at the start
+  double eps;  ///< added to the variance
+
+  /// Throws ValueError unless channels >= 1 and eps >= 0.
+  explicit LayerNorm(std::int64_t channels, const NormSettings& settings = {});
+
+  Var operator()(const Var& x) const;
+
+  void params(auto&& visit) {
+    visit("weight", weight);
+    visit("bias", bias);
+  }
+};
+
+/// Group normalization of x [B, channels, ...]: each group of channels of each example is normalized over its channels
+/// and all other axes. arXiv:1803.08494.
+struct GroupNorm {
+  Var weight;           ///< [channels], ones at the start
+  Var bias;             ///< [channels], zeros at the start
+  std::int64_t groups;  ///< the number of groups
+  double eps;           ///< added to the variance
+
+  /// Throws ValueError unless `groups` divides channels >= 1 and eps >= 0.
+  GroupNorm(std::int64_t groups, std::int64_t channels, const NormSettings& settings = {});
+
+  Var operator()(const Var& x) const;
+
+  void params(auto&& visit) {
+    visit("weight", weight);
+    visit("bias", bias);
+  }
+};
+
+/// The kinds of Norm.
 enum class NormKind { rms, layer };
 
-/// Normalization over the last axis, chosen at run time: an RMSNorm, or with a bias a LayerNorm, whose parameters it
-/// has under the same names.
+/// Normalization over the last axis, chosen at run time: an RMSNorm or a LayerNorm, with the same parameter names.
 struct Norm {
   Var weight;  ///< [channels], ones at the start
   Var bias;    ///< [channels], zeros at the start; undefined in an RMSNorm
@@ -19,7 +72,7 @@ struct Norm {
   Norm(NormKind kind, std::int64_t channels, const NormSettings& settings = {})
       : Norm(kind == NormKind::rms ? Norm(RMSNorm(channels, settings)) : Norm(LayerNorm(channels, settings))) {}
 
-  NormKind kind() const { return bias.value().defined() ? NormKind::layer : NormKind::rms; }  ///< told by the bias
+  NormKind kind() const { return bias.value().defined() ? NormKind::layer : NormKind::rms; }  ///< layer with a bias
   Var operator()(const Var& x) const;
 
   void params(auto&& visit) {

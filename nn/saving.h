@@ -13,7 +13,7 @@ namespace braid::nn {
 /// Tensors by name: parameters under their paths.
 using NamedTensors = std::map<std::string, Tensor>;
 
-/// Gives each target the tensor of its name, converted to the target's dtype. Throws Error that begins with `source`
+/// Sets each target to the tensor of its name, converted to the target's dtype. Throws Error that begins with `source`
 /// and lists every name that is missing, unexpected or of another shape; then no target has changed.
 void assign_by_name(const std::string& source, const std::vector<std::pair<std::string, Tensor*>>& targets,
                     const NamedTensors& tensors);

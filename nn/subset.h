@@ -9,8 +9,8 @@
 
 namespace braid::nn {
 
-/// Some of a module's parameters, under their paths in it: what is trained where the rest is frozen. No gradients are
-/// computed but theirs:
+/// Some of a module's parameters, by their paths in it, to be trained while the others are frozen. Only their gradients
+/// are computed:
 ///
 ///     Subset trained = subset(model, [](std::string_view path) { return path.starts_with("head."); });
 ///     auto step = value_and_grad([&](const Subset& s) { return with(model, s).loss(tokens, targets); });
@@ -35,7 +35,7 @@ Subset subset(const M& module, const std::function<bool(std::string_view path)>&
   return some;
 }
 
-/// A copy of `module` with the parameters of `some` in the place of its own. Throws ValueError naming a path that the
+/// A copy of `module` with its parameters replaced by those of `some`. Throws ValueError naming a path that the
 /// module does not have, or not in the order of `some`.
 template <Parametric M>
 M with(M module, const Subset& some) {

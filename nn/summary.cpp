@@ -22,12 +22,12 @@ std::string with_commas(std::int64_t n) {
 
 }  // namespace
 
-std::string format_summary(const std::vector<ParameterRow>& rows) {
+std::string detail::summary(const std::vector<NamedParam>& params) {
   std::vector<std::array<std::string, 3>> lines{{"parameter", "shape", "count"}};
   std::int64_t total = 0;
-  for (const auto& [name, shape] : rows) {
-    total += shape.numel();
-    lines.push_back({name, to_string(shape), with_commas(shape.numel())});
+  for (const auto& [name, param] : params) {
+    total += param->value().numel();
+    lines.push_back({name, to_string(param->shape()), with_commas(param->value().numel())});
   }
   lines.push_back({"total", "", with_commas(total)});
 

@@ -6,21 +6,15 @@
 
 namespace braid::nn {
 
-/// A line of a summary.
-struct ParameterRow {
-  std::string name;  ///< the parameter's path
-  Shape shape;
-};
-
-/// The table that summary() gives.
-std::string format_summary(const std::vector<ParameterRow>& rows);
+namespace detail {
+std::string summary(const std::vector<NamedParam>& params);
+}  // namespace detail
 
 /// A table of the module's parameters, their shapes and sizes, and the total.
 template <Parametric M>
 std::string summary(const M& module) {
-  std::vector<ParameterRow> rows;
-  for_each_param(module, [&](const std::string& name, const Var& p) { rows.push_back({name, p.shape()}); });
-  return format_summary(rows);
+  M copy = module;
+  return detail::summary(named_params(copy));
 }
 
 }  // namespace braid::nn

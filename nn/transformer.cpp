@@ -2,6 +2,22 @@
 
 namespace braid::nn {
 
+namespace {
+
+AttentionSettings attention_settings(const TransformerConfig& config) {
+  return {.bias = config.attention_bias,
+          .rotary = config.positions == PositionKind::rotary,
+          .rotary_base = config.rotary_base,
+          .rotary_layout = RotaryLayout::halves,
+          .kv_heads = config.kv_heads,
+          .head_size = config.head_size,
+          .qk_norm = config.qk_norm,
+          .norm_eps = config.norm_eps,
+          .dtype = config.parameters()};
+}
+
+}  // namespace
+
 const TransformerConfig& checked(const TransformerConfig& config) {
   auto positive = [](const char* setting, std::int64_t value) {
     check_value(value >= 1, "Transformer: {} must be at least 1 but is {}", setting, value);
@@ -13,17 +29,7 @@ const TransformerConfig& checked(const TransformerConfig& config) {
   positive("heads", config.heads);
   positive("mlp_ratio", config.mlp_ratio);
   if (config.hidden) positive("hidden", *config.hidden);
-  if (config.head_size) positive("head_size", *config.head_size);
-  check_value(config.head_size || config.channels % config.heads == 0,
-              "Transformer: heads must divide channels but channels is {} and heads is {}", config.channels,
-              config.heads);
-  const int kv_heads = config.kv_heads.value_or(config.heads);
-  check_value(kv_heads >= 1 && config.heads % kv_heads == 0,
-              "Transformer: kv_heads must divide heads but heads is {} and kv_heads is {}", config.heads, kv_heads);
-  check_value(
-      config.positions != PositionKind::rotary || config.head_size.value_or(config.channels / config.heads) % 2 == 0,
-      "Transformer: rotary positions need an even head_size but it is {}",
-      config.head_size.value_or(config.channels / config.heads));
+  detail::complete("Transformer", config.channels, config.heads, attention_settings(config));
   return config;
 }
 
@@ -32,18 +38,7 @@ namespace detail {
 NormSettings norm_settings(const TransformerConfig& config) { return {config.norm_eps, config.parameters()}; }
 
 MultiHeadAttention make_attention(const TransformerConfig& config, Rng& rng) {
-  return {config.channels,
-          config.heads,
-          rng,
-          {.bias = config.attention_bias,
-           .rotary = config.positions == PositionKind::rotary,
-           .rotary_base = config.rotary_base,
-           .rotary_layout = RotaryLayout::halves,
-           .kv_heads = config.kv_heads,
-           .head_size = config.head_size,
-           .qk_norm = config.qk_norm,
-           .norm_eps = config.norm_eps,
-           .dtype = config.parameters()}};
+  return {config.channels, config.heads, rng, attention_settings(config)};
 }
 
 MLP make_mlp(const TransformerConfig& config, Rng& rng) {

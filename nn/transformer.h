@@ -13,39 +13,41 @@
 
 namespace braid::nn {
 
-/// How a transformer knows where a token stands.
+/// How a transformer encodes positions.
 enum class PositionKind {
-  learned,  ///< a vector for each, added to the embedding
-  rotary,   ///< queries and keys turn by it, as halves of a head
+  learned,  ///< a vector per position, added to the embedding
+  rotary,   ///< queries and keys are rotated, in the layout RotaryLayout::halves
 };
 
-/// The defaults are braid's own model. GPT-2, Llama and Qwen3 are others, which load_pretrained() fills in.
+/// Settings of Transformer. The defaults are braid's reference model; load_pretrained() fills in those of GPT-2, Llama
+/// and Qwen3.
 struct TransformerConfig {
-  std::int64_t vocab = 256;                        ///< how many ids there are
-  std::int64_t context = 64;                       ///< the most tokens that it reads at once
+  std::int64_t vocab = 256;                        ///< the number of token ids
+  std::int64_t context = 64;                       ///< the most tokens per sequence
   std::int64_t channels = 128;                     ///< C, the width of the residual stream
   int layers = 4;                                  ///< blocks
-  int heads = 4;                                   ///< of queries; must divide channels unless there is a head_size
+  int heads = 4;                                   ///< heads of queries; must divide channels unless head_size is set
   std::int64_t mlp_ratio = 4;                      ///< hidden channels of the MLP / channels
-  std::optional<std::int64_t> hidden = {};         ///< channels of the MLP, whatever mlp_ratio is
-  std::optional<int> kv_heads = {};                ///< of keys and values; or else `heads`
-  std::optional<std::int64_t> head_size = {};      ///< or else channels / heads
+  std::optional<std::int64_t> hidden = {};         ///< channels inside the MLP; by default mlp_ratio * channels
+  std::optional<int> kv_heads = {};                ///< heads of keys and values; by default `heads`
+  std::optional<std::int64_t> head_size = {};      ///< by default channels / heads
   NormKind norm = NormKind::rms;                   ///< in front of each sublayer and of the head
-  double norm_eps = 1e-5;                          ///< of these
-  PositionKind positions = PositionKind::learned;  ///< how they reach the model
-  double rotary_base = 10000;                      ///< of the angles of rotary positions
-  bool qk_norm = false;                            ///< RMS norms of each head's queries and keys
+  double norm_eps = 1e-5;                          ///< eps of these norms
+  PositionKind positions = PositionKind::learned;  ///< how positions are encoded
+  double rotary_base = 10000;                      ///< base of the angles of rotary positions
+  bool qk_norm = false;                            ///< normalizes each head's queries and keys by RMS norms
   Activation activation = Activation::gelu;
-  bool attention_bias = false;  ///< of q, k, v and o
-  bool mlp_bias = true;         ///< of the MLP's maps
+  bool attention_bias = false;  ///< whether q, k, v and o have one
+  bool mlp_bias = true;         ///< whether the MLP's maps have one
   bool tied_head = false;       ///< the head's weights are those of the embedding
-  /// bf16: of the activations; parameters, their gradients, maps of connections, statistics and losses are f32.
+  /// bf16 is the dtype of activations only; parameters, their gradients, maps of connections, statistics and losses are
+  /// f32.
   DType dtype = DType::f32;
 
-  DType parameters() const { return compute_dtype(dtype); }  ///< theirs
+  DType parameters() const { return compute_dtype(dtype); }  ///< the dtype of parameters
 };
 
-/// The same config; throws ValueError naming the first setting that is out of its range.
+/// Returns the config. Throws ValueError naming the first setting that is out of its range.
 const TransformerConfig& checked(const TransformerConfig& config);
 
 namespace detail {
@@ -55,17 +57,17 @@ MLP make_mlp(const TransformerConfig& config, Rng& rng);
 /// Draws the weights of a block as those of GPT-2, see Transformer.
 void init_block(const TransformerConfig& config, MultiHeadAttention& attention, MLP& mlp, Rng& rng);
 KVCache make_cache(const TransformerConfig& config, std::int64_t batch, std::optional<std::int64_t> room);
-/// Throws ShapeError unless the cache is of so many blocks and has room for the tokens.
+/// Throws ShapeError unless the cache is for this number of blocks and has room for the tokens.
 void check_room(const Tensor& tokens, const KVCache& cache, std::int64_t blocks);
 }  // namespace detail
 
 /// A decoder that predicts the next token: pre-norm blocks of causal attention and an MLP. By default the reference
 /// transformer: learned positions, RMSNorm (eps 1e-5), attention without biases, a GELU MLP with biases, and a head
-/// with weights of its own. What connects the sublayers is a type: the plain residual or a hyper-connection. Starts as
-/// GPT-2 does: weights N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers), biases zero.
+/// with weights of its own. The connection of the sublayers is a type: the plain residual or a hyper-connection. Starts
+/// as GPT-2 does: weights N(0, 0.02^2), those that write into the stream smaller by sqrt(2 layers), biases zero.
 template <class Connection = Residual>
 struct Transformer {
-  TransformerConfig config;                          // the dtype of parameters is that at the start
+  TransformerConfig config;                          ///< its dtype is that of the parameters at the start
   Embedding embedding;                               ///< [vocab, C]
   Var positions;                                     ///< [context, C], learned ones only
   std::vector<TransformerBlock<Connection>> blocks;  ///< in their order
@@ -101,14 +103,15 @@ struct Transformer {
   /// The mean cross entropy of targets [B, T] given tokens [B, T].
   Var loss(const Tensor& tokens, const Tensor& targets) const { return cross_entropy(logits(tokens), targets); }
 
-  /// A cache for `batch` sequences of up to `room` tokens, or else of the context. Throws ValueError for more.
+  /// A cache for `batch` sequences of up to `room` tokens, by default the context. Throws ValueError unless batch >= 1
+  /// and room is in [1, context].
   KVCache make_cache(std::int64_t batch, std::optional<std::int64_t> room = {}) const {
     return detail::make_cache(config, batch, room);
   }
 
-  /// Reads on: tokens [B, T >= 1] behind those that the cache holds, which then holds them too -> the logits [B, vocab]
-  /// of the token after the last. With a BatchInvariant, the bits are those of logits() for all tokens at once.
-  /// Throws ShapeError unless tokens and cache fit each other; then the cache holds what it held.
+  /// The logits [B, vocab] of the token after `tokens` [B, T >= 1], which continue the tokens of the cache and are
+  /// added to it. Under a BatchInvariant scope, the bits are those of logits() for all tokens at once. Throws
+  /// ShapeError unless tokens and cache fit each other; then the cache has not changed.
   Tensor next_logits(const Tensor& tokens, KVCache& cache) const {
     detail::check_room(tokens, cache, std::ssize(blocks));
     std::size_t layer = 0;
@@ -120,7 +123,7 @@ struct Transformer {
     return logits;
   }
 
-  /// What the first connection opens: tokens [B, T] at the positions from `first` on -> [B, T, C].
+  /// The input of the first connection: tokens [B, T] at the positions from `first` on -> [B, T, C].
   Var embed(const Tensor& tokens, std::int64_t first = 0) const {
     check_shape(tokens.rank() == 2 && tokens.size(1) <= config.context - first,
                 "Transformer: tokens must have shape [B, T <= {}] but have {}", config.context - first, tokens.shape());
@@ -128,7 +131,7 @@ struct Transformer {
     if (positions.value().defined()) x = x + slice(positions, 0, first, first + tokens.size(1));
     return config.dtype == DType::bf16 && x.dtype() == DType::f32 ? cast(x, DType::bf16) : x;
   }
-  /// The head behind its norm: what the last connection closes [..., C] -> logits [..., vocab].
+  /// The norm and the head: the output of the last connection [..., C] -> logits [..., vocab].
   Var predict(const Var& x) const { return head ? (*head)(norm(x)) : linear(norm(x), embedding.weight); }
 
   void params(auto&& visit) {
@@ -140,7 +143,7 @@ struct Transformer {
   }
 
  private:
-  /// What `step(block, stream)` of all blocks, one after the other, makes of x [B, T, C].
+  /// Applies `step(block, stream)` for all blocks in turn, from x [B, T, C].
   Var run(const Var& x, auto&& step) const {
     if (blocks.empty()) return x;
     auto stream = blocks.front().attention.connection.open(x);

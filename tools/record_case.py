@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Records a call of a torch module: what verify() of braid holds a port to. Needs torch.
+"""Records a call of a torch module, with which braid's nn::verify() compares a port. Needs torch.
 
     record_case.py my_file.py:make_case --out case.safetensors
     record_case.py package.module:make_case --out case.safetensors
 
 make_case() returns (module, inputs) or (module, inputs, kwargs). The file holds, all computed in float64:
-    in.*         the tensors that forward() was given, by the names of its parameters
+    in.*         the tensors among the arguments of forward(), by the names of its parameters
     param.*      parameters and floating-point buffers
     out.y        the output; out.y0, out.y1, .. of a tuple
     cotangent    random, one for each output that has a gradient (cotangent.y0, .. of a tuple)
     grad.*       the gradient of sum(out.y * cotangent) for each floating-point input and each parameter
-    part.*       what each submodule returned (its first tensor), by its dotted name; NAME#2 when called again
-    part_grad.*  the gradient that reached it
-and as JSON in the metadata `case`, the file's name; `parts`, each part in the order of execution with those that it was
-computed from; `buffers`, their names; and everything that forward() was given beside tensors.
+    part.*       the output of each submodule (its first tensor), by its dotted name; NAME#2 for its second call
+    part_grad.*  the gradient of that output
+and as JSON in the metadata `case`, the file's name; `parts`, each part in the order of execution with the parts that it
+was computed from; `buffers`, their names; and all arguments of forward() that are not tensors.
 """
 import argparse
 import contextlib
@@ -39,12 +39,12 @@ KINDS = {torch.float64: "F64", torch.float32: "F32", torch.int64: "I64"}
 
 
 class CaseError(Exception):
-    """Why there is no case to record, in a line."""
+    """The reason why a case cannot be recorded, in one line."""
 
 
 @contextlib.contextmanager
 def blaming(what):
-    """Whatever is raised becomes a CaseError: `what` raised it."""
+    """Turns any exception into a CaseError that names `what` as its origin."""
     try:
         yield
     except Exception as error:
@@ -52,7 +52,7 @@ def blaming(what):
 
 
 def save_safetensors(path, tensors, metadata):
-    """Tensors of 8 bytes an element before those of 4, so that all are aligned; replaces the file only once it is whole."""
+    """Tensors of 8 bytes per element before those of 4, so that all are aligned; replaces the file when it is complete."""
     header, blobs, offset = {"__metadata__": {key: json.dumps(value) for key, value in metadata.items()}}, [], 0
     for name in sorted(tensors, key=lambda name: (-tensors[name].element_size(), name)):
         t = tensors[name].contiguous()
@@ -68,7 +68,7 @@ def save_safetensors(path, tensors, metadata):
 
 
 def leaves(name, value, first="{}.{}"):
-    """(name, leaf) for all that tuples, lists and dicts hold: x.0, x.key. `first` names what the outermost one holds."""
+    """(name, leaf) for all leaves of tuples, lists and dicts: x.0, x.key. `first` names the items of the outermost one."""
     if isinstance(value, dict):
         items = value.items()
     elif isinstance(value, (tuple, list)):
@@ -128,7 +128,7 @@ def bind(module, inputs, kwargs):
 
 
 class Parts:
-    """By forward hooks: what each submodule returned, its gradient, and which parts it was computed from."""
+    """Records by forward hooks the output of each submodule, its gradient, and the parts that it was computed from."""
 
     def __init__(self, module):
         self.values, self.gradients, self.sources = {}, {}, {}
@@ -142,7 +142,7 @@ class Parts:
                 return
             calls = sum(name.split("#")[0] == path for name in self.values)
             name = path if calls == 0 else f"{path}#{calls + 1}"
-            self.values[name] = t.detach().clone()  # now: what follows may change it in place
+            self.values[name] = t.detach().clone()  # now, since later modules may change it in place
             self.sources[name] = self.origins(t.grad_fn)
             if t.grad_fn is not None:
                 self.owners.setdefault(t.grad_fn, name)
@@ -152,7 +152,7 @@ class Parts:
         return after_forward
 
     def origins(self, node):
-        """The parts where walks back through the graph first end."""
+        """The first parts found on each path back through the graph."""
         found, seen, ahead = set(), set(), [node]
         while ahead:
             node = ahead.pop()
@@ -167,14 +167,14 @@ class Parts:
 
 
 def run(module, call, tensors):
-    """One forward run on a copy, so that another finds what this one did."""
+    """One forward run on a copy, so that a second run starts from the same state."""
     module = copy.deepcopy(module)
     for p in module.parameters():
         p.requires_grad_(p.is_floating_point())
     inputs = {name: t.clone().requires_grad_(t.is_floating_point()) for name, t in tensors.items()}
     parts = Parts(module)
     with blaming("forward()"):
-        output = call(module, [t.clone() for t in inputs.values()])  # clones: it may change its inputs in place
+        output = call(module, [t.clone() for t in inputs.values()])  # clones, since it may change its inputs in place
     for handle in parts.handles:
         handle.remove()
     outputs = {name: leaf for name, leaf in leaves("y", output, first="{}{}" if isinstance(output, (tuple, list)) else "{1}")
@@ -198,7 +198,7 @@ def collect(group, values, dtype):
 
 
 def backward(outputs, seed, dtype):
-    """The random cotangents, pulled back."""
+    """The random cotangents, and the gradients from backpropagating them."""
     wanted = {name: t for name, t in outputs.items() if t.requires_grad}
     if not wanted:
         raise CaseError("no output depends on a floating-point input or parameter")
@@ -209,7 +209,7 @@ def backward(outputs, seed, dtype):
 
 
 def record(module, tensors, call, seed, dtype):
-    """All tensors of the case, and the parts and buffers among its settings."""
+    """All tensors of the case, and its metadata about parts and buffers."""
     tensors = {name: convert(f"in.{name}", t, dtype) if t.is_floating_point() else t.detach() for name, t in tensors.items()}
     with blaming("copying the module"):
         module = copy.deepcopy(module).to("cpu", dtype)
@@ -231,13 +231,13 @@ def record(module, tensors, call, seed, dtype):
 
 
 def record_case(module, inputs, path, seed=0, settings={}, kwargs={}, dtype=torch.float64):
-    """Writes the case of `module(*inputs, **kwargs)`; returns its tensors. The module stays as it is."""
+    """Writes the case of `module(*inputs, **kwargs)`; returns its tensors. The module is not changed."""
     tensors, given, call = bind(module, inputs, kwargs)
     for name in RESERVED + tuple(given):
         if name in settings or name in RESERVED and name in given:
             raise CaseError(f"the setting '{name}' is taken")
     before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)  # for what forward() makes itself
+    torch.set_default_dtype(dtype)  # for tensors that forward() creates
     try:
         case, structure = record(module, tensors, call, seed, dtype)
     finally:
@@ -278,11 +278,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(args):
-    parser = Parser(prog="record_case", description="Records a call of a torch module for verify() of braid.")
+    parser = Parser(prog="record_case", description="Records a call of a torch module for braid's nn::verify().")
     parser.add_argument("target", metavar="FILE.py:FUNCTION", help="returns (module, inputs) or (module, inputs, kwargs)")
     parser.add_argument("--out", required=True, metavar="CASE.safetensors")
-    parser.add_argument("--dtype", choices=["f64", "f32"], default="f64", help="in which the module runs (default f64)")
-    parser.add_argument("--seed", type=int, default=0, help="of the cotangents, and of torch before FUNCTION (default 0)")
+    parser.add_argument("--dtype", choices=["f64", "f32"], default="f64", help="the type in which the module runs (default f64)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the cotangents, and of torch before FUNCTION (default 0)")
     options = parser.parse_args(args)
     module, inputs, kwargs = make_case(options.target, options.seed)
     dtype = torch.float64 if options.dtype == "f64" else torch.float32

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 using Kind = mhc::ConnectionKind;
@@ -25,8 +25,8 @@ void add_skip_flags(CLI::App& app, ConnectionOptions& o) {
   choice("--skip-init", o.skip_init, "skip: identity, uniform or zeros");
   choice("--skip-projection", o.skip_projection, "skip: forward, post_step or none");
   number("--skip-epsilon", o.skip_epsilon, "skip: least weight of the current state under constraint identity");
-  number("--skip-temperature", o.skip_temperature, "skip: logits are divided by it");
-  app.add_option("--max-history", o.max_history, "skip: states that are mixed")
+  number("--skip-temperature", o.skip_temperature, "skip: divisor of the logits");
+  app.add_option("--max-history", o.max_history, "skip: number of states that are mixed")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   app.add_flag("--detach-history", o.detach_history, "skip: no gradient through earlier states");
@@ -41,14 +41,15 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
                  "mhc, manifold, mhc-layer, deepseek-v4, single-pass: normalizations")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--mixing", o.mixing, "mhc: what makes H_res of its logits: sinkhorn, newton, ..; docs/mixings.md")
+  app.add_option("--mixing", o.mixing,
+                 "mhc: how H_res is computed from its logits: sinkhorn, newton, ..; docs/mixings.md")
       ->capture_default_str();
   app.add_option(
          "--phi-std", o.phi_std,
          "mhc, deepseek-v4, hunyuan-v4, single-pass: initial scale of the dynamic maps; 0 keeps all streams equal")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--alpha", o.alpha, "the same: initial share of the dynamic maps; 0 starts as a residual network does")
+  app.add_option("--alpha", o.alpha, "the same: initial share of the dynamic maps; 0 starts as a residual network")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--head", o.head,
@@ -140,4 +141,4 @@ ConnectionOptions connection_options(const nlohmann::json& json) {
   return o;
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -10,9 +10,9 @@ namespace CLI {
 class App;
 }
 
-namespace braid::examples {
+namespace braid::apps {
 
-/// mhc::ConnectionConfig as flags give it: choices by their names.
+/// mhc::ConnectionConfig as command-line flags: choices are names.
 struct ConnectionOptions {
   std::string kind = "residual";
   std::optional<std::int64_t> streams;
@@ -28,17 +28,17 @@ struct ConnectionOptions {
   bool detach_history = false;
 };
 
-/// Every setting but the kind as a flag of its own. The app keeps pointers to `options`.
+/// Adds a flag for every setting but the kind. The app keeps pointers to `options`.
 void add_connection_flags(CLI::App& app, ConnectionOptions& options);
 
-/// Throws ValueError that lists the names when a choice has another one, and on values out of their range.
+/// Throws ValueError on values out of range and on unknown names; the message lists those that exist.
 mhc::ConnectionConfig connection_config(const ConnectionOptions& options);
 
-/// The same from what to_json told; what is missing has its default. Throws nlohmann::json::exception on a value of
-/// another type.
+/// Reads what to_json wrote; missing keys have their defaults. Throws nlohmann::json::exception on a value of another
+/// type.
 ConnectionOptions connection_options(const nlohmann::json& json);
 
-/// The kind, under the key "connection", and the settings that concern it.
+/// The kind, under the key "connection", and the settings that apply to it.
 nlohmann::ordered_json to_json(const ConnectionOptions& options);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

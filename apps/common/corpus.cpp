@@ -9,7 +9,7 @@
 #include "memory.h"
 #include "read_file.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -120,4 +120,4 @@ std::vector<Batch> Corpus::held_out(std::int64_t batch) const {
   return batches;
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

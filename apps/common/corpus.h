@@ -12,7 +12,7 @@
 #include "token_file.h"
 #include "vocabulary.h"
 
-namespace braid::examples {
+namespace braid::apps {
 
 /// Inputs and the ids that follow them, both [batch, context] i32.
 struct Batch {
@@ -22,20 +22,21 @@ struct Batch {
 /// A text as ids of its characters (Unicode code points) or tokens, the last tenth held out.
 class Corpus {
  public:
-  /// Of characters. Throws ValueError when the text is not UTF-8 or a tenth of it not longer than `context`.
+  /// Ids of the text's characters. Throws ValueError when the text is not UTF-8 or a tenth of it is not longer than
+  /// `context`.
   Corpus(const std::string& text, std::int64_t context);
-  /// Of what the vocabulary has.
+  /// Ids of the vocabulary.
   Corpus(const std::string& text, Vocabulary vocabulary, std::int64_t context);
-  /// Of a file of tokens; nothing of it is copied. Throws ValueError when it has ids that the vocabulary has not.
+  /// The ids of a file, which is not copied. Throws ValueError when the vocabulary lacks one of them.
   Corpus(TokenFile file, Vocabulary vocabulary, std::int64_t context);
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   std::int64_t vocab() const { return vocabulary_.size(); }
   std::string alphabet() const { return vocabulary_.alphabet(); }
   std::string decode(std::span<const std::int32_t> ids) const { return vocabulary_.decode(ids); }
-  /// Of the text.
+  /// The checksum of the text.
   const std::string& checksum() const { return checksum_; }
-  /// Of its tokenizer; empty when it has none.
+  /// The checksum of the tokenizer; empty when there is none.
   std::string tokenizer_checksum() const;
   std::int64_t train_size() const { return train_size_; }
   std::int64_t size() const { return size_; }
@@ -63,9 +64,9 @@ class Corpus {
 /// Throws FileError when it cannot be read.
 std::string read_text(const std::filesystem::path& path);
 
-/// What `text` and `tokenizer` name, which may be empty: a file of tokens when the name of the text ends in .bin, of as
-/// many as the tokenizer has or else the highest id tells; or a text in tokens, or in characters when there is no
-/// tokenizer. Throws what the constructors, TokenFile and Tokenizer do.
+/// The corpus that the paths `text` and `tokenizer`, which may be empty, name. A text that ends in .bin is a file of
+/// token ids; without a tokenizer, its vocabulary ends with its highest id. Any other text is read as tokens, or as
+/// characters without a tokenizer. Throws what the constructors, TokenFile and Tokenizer do.
 Corpus read_corpus(const std::filesystem::path& text, const std::filesystem::path& tokenizer, std::int64_t context);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 std::size_t bytes_of(const Tensor& t) { return static_cast<std::size_t>(t.numel()) * size_of(t.dtype()); }
@@ -43,4 +43,4 @@ nn::NamedTensors broadcast(dist::Communicator& ranks, const nn::NamedTensors& te
   return all;
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -4,13 +4,13 @@
 #include <braid/dist/communicator.h>
 #include <braid/nn/saving.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
-// Every rank calls these, in the same order.
+// Collective: every rank calls these, in the same order.
 
-/// The numbers of all ranks, in order; each gives one list.
+/// The lists of all ranks, in the order of ranks; they may differ in length.
 std::vector<std::vector<double>> gather(dist::Communicator& ranks, const std::vector<double>& numbers);
-/// The tensors of rank 0.
+/// The tensors of rank 0; those of the other ranks are ignored.
 nn::NamedTensors broadcast(dist::Communicator& ranks, const nn::NamedTensors& tensors);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

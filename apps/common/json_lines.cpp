@@ -8,7 +8,7 @@
 
 #include "read_file.h"
 
-namespace braid::examples {
+namespace braid::apps {
 
 namespace fs = std::filesystem;
 
@@ -44,4 +44,4 @@ KeptLines json_lines_until(const fs::path& path, std::int64_t step) {
   return kept;
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

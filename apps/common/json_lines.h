@@ -7,35 +7,35 @@
 
 #include <braid/core/files/output_file.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
-/// A file with one JSON object a line; the system has each line before the next is written. Nothing is synced
-/// before sync_json_lines: a power cut may take lines.
+/// A file with one JSON object per line. Each line is passed to the system at once, but not synced to the disk before
+/// sync_json_lines: a power cut may lose lines.
 class JSONLines {
  public:
-  /// Continues the file with the lines that it holds, or starts it. Throws FileError when it cannot be written.
+  /// Opens the file to append to it, or creates it. Throws FileError when it cannot be written.
   explicit JSONLines(const std::filesystem::path& path);
 
   void append(const nlohmann::ordered_json& line);
-  /// Whole lines, or none.
+  /// Appends text, which must be whole lines or empty. Throws FileError when it cannot be written.
   void append_lines(const std::string& lines);
 
  private:
   OutputFile file_;
 };
 
-/// Waits until the disk has all JSONLines files of a folder, and TensorBoard's. Throws FileError.
+/// Syncs all JSONLines and TensorBoard files of a folder to the disk. Throws FileError when one cannot be synced.
 void sync_json_lines(const std::filesystem::path& folder);
 
-/// Lines of a file, and the "step" of the last one, 0 when there is none.
+/// Lines of a file, and the "step" of the last one, or 0 if there are no lines.
 struct KeptLines {
   std::string text;
   std::int64_t last_step = 0;
 };
 
-/// The lines of a file whose "step" is not past `step`; those past it belong to steps that will be taken again. A last
-/// line that a killed program left unfinished goes too. Throws FileError when the file cannot be read, and naming the
-/// line that is no object with an integer step.
+/// The lines of a file whose "step" is at most `step`; later steps will be repeated. Also drops an incomplete last
+/// line, which a killed program leaves. Throws FileError when the file cannot be read, and when a line is not an object
+/// with an integer step; the message has its number.
 KeptLines json_lines_until(const std::filesystem::path& path, std::int64_t step);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -8,12 +8,12 @@
 
 #include <braid/core/error.h>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-/// The number behind `key` in a file of `key number` lines.
+/// The number after `key` in a file of `key number` lines.
 double entry(const char* file, const std::string& key) {
   std::ifstream in(file);
   for (std::string word; in >> word;)
@@ -21,13 +21,13 @@ double entry(const char* file, const std::string& key) {
   return kUnlimited;
 }
 
-/// Of a file that has a number or a word such as `max`.
+/// The number in a file that has one number, or a word such as `max`.
 double number_in(const char* file) {
   double value = 0;
   return std::ifstream(file) >> value ? value : kUnlimited;
 }
 
-/// What the system, the container and the limits of the process leave.
+/// The bytes that the system, the container and the limits of the process leave free.
 double available_bytes() {
   rlimit limit{};
   getrlimit(RLIMIT_AS, &limit);
@@ -60,4 +60,4 @@ void check_memory(const TrainingSizes& sizes) {
   check_memory("a model and batches of these sizes", least_bytes(sizes));
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -2,19 +2,19 @@
 #include <cstdint>
 #include <string>
 
-namespace braid::examples {
+namespace braid::apps {
 
-/// What the memory that training a transformer takes depends on.
+/// The sizes that determine the memory of training a transformer.
 struct TrainingSizes {
   std::int64_t vocab, context, channels, layers, batch, streams;
-  double bytes = 4;  ///< of an element
+  double bytes = 4;  ///< per element of parameters and activations
 };
 
-/// Throws ValueError, which begins with `what`, when this process cannot have `bytes` of memory.
+/// Throws ValueError, whose message begins with `what`, when less than `bytes` of memory are free for this process.
 void check_memory(const std::string& what, double bytes);
 
-/// Throws ValueError when training takes more memory than this process can have: at least four copies of every
-/// parameter (gradient and moments) and what the simplest layers keep for the backward pass.
+/// Throws ValueError when training needs more memory than is free for this process: at least four copies of every
+/// parameter (value, gradient and two moments) and what the simplest layers save for the backward pass.
 void check_memory(const TrainingSizes& sizes);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

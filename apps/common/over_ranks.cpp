@@ -14,10 +14,10 @@
 
 #include "run_main.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
-/// The number of ranks by the variables of launchers: mpirun of Open MPI, of MPICH and its relatives, srun.
+/// The number of ranks that the launcher reports: mpirun of Open MPI, of MPICH and its derivatives, or srun.
 int launched_ranks() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
     if (const char* size = std::getenv(name)) return std::atoi(size);
@@ -35,7 +35,8 @@ std::shared_ptr<dist::Communicator> join_ranks([[maybe_unused]] std::string prog
   return std::make_shared<dist::MPICommunicator>(std::move(program));
 #else
   throw ValueError(
-      "this program was built without MPI and cannot run as several ranks; install MPI and build it again");
+      "this program was built without MPI and cannot run as several ranks; install MPI (Debian: libopenmpi-dev and "
+      "openmpi-bin), configure and build it again");
 #endif
 }
 
@@ -57,4 +58,4 @@ int over_ranks(std::string_view program, const std::function<int(const std::shar
   }
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 constexpr int kBarWidth = 24;
@@ -64,4 +64,4 @@ void Progress::finish() {
   drawn_ = false;
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -7,9 +7,9 @@
 
 #include <fmt/core.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
-/// Writes to stdout at once. What cannot be written is lost and work goes on; run_main tells it at the end.
+/// Writes to stdout and flushes. A failure does not stop the program; run_main reports it at the end.
 void say(const std::string& text);
 
 template <class... Args>
@@ -18,17 +18,17 @@ void say(fmt::format_string<Args...> text, Args&&... args) {
   say(fmt::format(text, std::forward<Args>(args)...));
 }
 
-/// Shows how far long work is: one line that is redrawn on a terminal, a plain line now and then elsewhere.
+/// Shows the progress of long work: a line that is redrawn on a terminal, or a plain line now and then.
 class Progress {
  public:
-  /// `done` of `total` steps are done already (a resumed run). `may_draw`: unless the terminal is one that mpirun makes
-  /// up, whatever its own output goes to.
+  /// `done` of `total` steps are done already (a resumed run). `may_draw` must be false under mpirun, which gives ranks
+  /// a terminal even if its own output goes to a file.
   Progress(std::string unit, std::int64_t total, std::int64_t done = 0, bool may_draw = true);
 
-  /// Call after each step; `status` follows the bar, e.g. "loss 2.31". Without `seconds_left`, what is left goes at the
-  /// pace so far.
+  /// Call after each step; `status` follows the bar, e.g. "loss 2.31". Without `seconds_left`, the time left is
+  /// estimated from the pace so far.
   void update(std::int64_t done, const std::string& status, std::optional<double> seconds_left = {});
-  /// Prints a line of its own without disturbing the bar.
+  /// Prints a line above the bar.
   void message(const std::string& line);
   /// Ends the redrawn line.
   void finish();
@@ -48,4 +48,4 @@ class Progress {
 /// `3m05s`, `42s`, `1h02m`.
 std::string human_duration(double seconds);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

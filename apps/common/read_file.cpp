@@ -2,7 +2,7 @@
 
 #include <braid/core/files/regular_file.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
 std::string read_file(const std::filesystem::path& path) {
   RegularFile file(path.string(), path);
@@ -11,4 +11,4 @@ std::string read_file(const std::filesystem::path& path) {
   return content;
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

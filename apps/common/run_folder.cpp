@@ -15,10 +15,10 @@
 
 #include "run_main.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
-/// Returns 0, or why the file cannot be locked: EWOULDBLOCK when another process still holds it after a moment.
+/// Returns 0, or the errno of locking the file: EWOULDBLOCK when another process still holds it after a moment.
 int lock(int file) {
   for (int tries = 0; tries < 100; ++tries) {
     if (flock(file, LOCK_EX | LOCK_NB) == 0) return 0;
@@ -62,4 +62,4 @@ FolderLock::FolderLock(const fs::path& folder)
   remove_temporary_files(folder);
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -1,16 +1,16 @@
 #pragma once
 #include <filesystem>
 
-namespace braid::examples {
+namespace braid::apps {
 
-/// Throws FileError or ValueError when `folder`, which --out names, cannot be made or written to; writes nothing.
+/// Throws FileError or ValueError when `folder`, the value of --out, cannot be made or written to. Writes nothing.
 void check_results_folder(const std::filesystem::path& folder);
 
-/// Makes the folder that --out names, with its parents. Throws FileError when it cannot.
+/// Makes the folder, the value of --out, with its parents. Throws FileError when that fails.
 void make_results_folder(const std::filesystem::path& folder);
 
-/// One process a folder: the lock is held while this, or a child process forked meanwhile, is alive. What a process
-/// that was killed left half-written is removed.
+/// A lock that lets one process use a folder: held while this object, or a child process forked meanwhile, is alive.
+/// Removes files that a killed process left half-written.
 class FolderLock {
  public:
   /// Throws FileError naming the folder when another process holds it or it cannot be locked. Waits a moment for a
@@ -27,4 +27,4 @@ class FolderLock {
   Descriptor file_;
 };
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -19,7 +19,7 @@
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul_precision.h>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,7 +30,7 @@ std::string first_line(const fs::path& file) {
   return line;
 }
 
-/// The .git of the checkout around `folder`, or of a worktree what its .git file names.
+/// The .git folder of the checkout around `folder`, or the one that a worktree's .git file names.
 fs::path git_folder(fs::path folder) {
   std::error_code none;
   for (; !fs::exists(folder / ".git", none); folder = folder.parent_path())
@@ -40,7 +40,7 @@ fs::path git_folder(fs::path folder) {
   return named.starts_with("gitdir: ") ? folder / named.substr(8) : git;
 }
 
-/// The commit that a packed reference has, in lines of `commit name`.
+/// The commit of a packed reference, in a file of `commit name` lines.
 std::string packed(const fs::path& git, const std::string& reference) {
   std::ifstream file(git / "packed-refs");
   for (std::string line; std::getline(file, line);)
@@ -48,7 +48,7 @@ std::string packed(const fs::path& git, const std::string& reference) {
   return "";
 }
 
-/// What HEAD stands for, be it a commit or not.
+/// The commit that HEAD refers to, or the text in its place.
 std::string head_of(const fs::path& git) {
   const std::string head = first_line(git / "HEAD"), common = first_line(git / "commondir");
   if (!head.starts_with("ref: ")) return head;
@@ -110,7 +110,7 @@ bool run_script(const std::string& script, const std::vector<std::string>& argum
   line.push_back(nullptr);
   pid_t child = 0;
   int status = 0;
-  posix_spawnattr_t attributes;  // the script can be interrupted, whatever this thread blocks
+  posix_spawnattr_t attributes;  // the script can be interrupted even if this thread blocks signals
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_init(&attributes);
@@ -127,4 +127,4 @@ bool run_plot_script(const std::string& script, const fs::path& in, const fs::pa
   return run_script(script, {in.string(), out.string()}, "/usr/bin/python3 with matplotlib");
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

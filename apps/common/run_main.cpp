@@ -16,13 +16,13 @@
 #include <braid/core/utf8.h>
 #include <braid/mhc/mixings/composed.h>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 /// Thrown after --help.
 struct Finished {};
 
-/// `text` as one line of UTF-8: spaces for control characters, question marks for bytes that are no characters.
+/// `text` as one line of UTF-8: spaces for control characters, question marks for invalid bytes.
 std::string one_line(std::string_view text) {
   std::string line;
   for (std::size_t at = 0; at < text.size();) {
@@ -43,7 +43,7 @@ int failed(std::string_view name, std::string_view why, int code = 2) {
   return code;
 }
 
-/// Where one of the three standard streams is closed, the next file that is opened would take its place.
+/// Opens /dev/null for standard streams that are closed: the next file would take their number.
 void reserve_standard_streams() {
   int file = 0;
   while ((file = open("/dev/null", O_RDONLY)) >= 0 && file <= STDERR_FILENO) {
@@ -54,7 +54,7 @@ void reserve_standard_streams() {
 bool stdout_took_everything() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
   pollfd reader{STDOUT_FILENO, POLLOUT, 0};
-  return poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0;  // a pipe that nobody reads
+  return poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0;  // a pipe whose reader has closed it
 }
 
 int guarded(std::string_view name, const std::function<int()>& body) {
@@ -78,7 +78,7 @@ bool is_number(const std::string& text) {
   return error == std::errc() && stop == end;
 }
 
-/// CLI11 would take 0x10 and 010, -1 for 2^64 - 1, and nan.
+/// CLI11 accepts 0x10 and 010, nan, and -1 as 2^64 - 1.
 void check_numbers(CLI::App& app) {
   const auto require = [](CLI::Option* option, const char* what, bool (*is_one)(const std::string&)) {
     option->check([=](const std::string& text) {
@@ -103,7 +103,7 @@ Failure current_failure() {
   } catch (const NonFiniteError& error) {
     return {one_line(error.what()), 3};
   } catch (const std::bad_alloc&) {
-    return {"what it was asked to do does not fit into memory", 2};
+    return {"not enough memory", 2};
   } catch (const std::exception& error) {
     return {one_line(error.what()), 2};
   }
@@ -111,9 +111,9 @@ Failure current_failure() {
 
 int run_main(std::string_view name, const std::function<int()>& body) {
   reserve_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is then an error of write
   const int code = guarded(name, body);
-  return code != 0 || stdout_took_everything() ? code : failed(name, "stdout: not everything could be written");
+  return code != 0 || stdout_took_everything() ? code : failed(name, "stdout: could not be written to its end");
 }
 
 int run_main(std::string_view name, std::string_view what_it_shows, int argc, char** argv,
@@ -141,7 +141,7 @@ void parse_command_line(CLI::App& app, int argc, char** argv) {
 void add_matmul_precision(CLI::App& app, MatmulPrecision& precision) {
   app.add_option_function<std::string>(
          "--matmul-precision", [&precision](const std::string& name) { precision = matmul_precision(name); },
-         "of products of f32, as PyTorch has it: highest (default), high or medium, which rounds factors to bf16")
+         "precision of f32 products, as in PyTorch: highest (default), high or medium, which rounds factors to bf16")
       ->check(CLI::IsMember({"highest", "high", "medium"}));
 }
 
@@ -149,4 +149,4 @@ void check_utf8(std::string_view option, std::string_view text) {
   check_value(is_utf8(text), "{}: must be UTF-8 but is '{}'", option, text);
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -10,39 +10,39 @@ namespace CLI {
 class App;
 }
 
-namespace braid::examples {
+namespace braid::apps {
 
-/// Loss, gradients or weights of a run are not finite any more.
+/// The loss, gradients or weights of a run are no longer finite.
 struct NonFiniteError : Error {
   using Error::Error;
 };
 
-/// The main of a program: `body` gives the exit code. Whatever it throws becomes one line on stderr that begins with
-/// the program's name, and exit code 2, or 3 for NonFiniteError. Variables of the environment are checked first, and
-/// whether stdout took everything is checked last; a reader that went away is no error.
+/// The main function of a program: `body` returns the exit code. An exception becomes one line on stderr that begins
+/// with the program's name, and exit code 2, or 3 for NonFiniteError. Checks environment variables first and, last,
+/// whether stdout could be written; a reader that has closed the pipe is no error.
 int run_main(std::string_view name, const std::function<int()>& body);
 
-/// What run_main has for an exception: a line without the program's name, and an exit code, 0 after --help.
+/// The line, without the program's name, and the exit code that run_main has for an exception; 0 after --help.
 struct Failure {
   std::string why;
   int code;
 };
 
-/// Of the exception that is being handled.
+/// The Failure of the exception that is being handled.
 Failure current_failure();
 
-/// The main of a program that takes no arguments.
+/// The main function of a program whose only option is --help.
 int run_main(std::string_view name, std::string_view what_it_shows, int argc, char** argv,
              const std::function<void()>& body);
 
-/// Parses the command line; --help prints and ends the program with 0. Numbers are decimal, whole where the option is,
-/// and finite. Throws ValueError naming the option.
+/// Parses the command line. --help prints and ends the program with exit code 0. Numbers must be decimal and finite,
+/// and whole if the option is an integer. Throws ValueError naming the option.
 void parse_command_line(CLI::App& app, int argc, char** argv);
 
-/// --matmul-precision highest, high or medium; the program sets what it finds.
+/// Adds --matmul-precision highest, high or medium. The program must call set_matmul_precision itself.
 void add_matmul_precision(CLI::App& app, MatmulPrecision& precision);
 
-/// Throws ValueError when `text`, the value of `option`, is not UTF-8: it goes into files that are.
+/// Throws ValueError unless `text`, the value of `option`, is UTF-8, as the files are that it is written to.
 void check_utf8(std::string_view option, std::string_view text);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -13,7 +13,7 @@
 #include "event.pb.h"
 #include "read_file.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,7 +22,7 @@ constexpr std::size_t kLength = sizeof(std::uint64_t), kChecksum = sizeof(std::u
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-/// CRC-32C, masked so that it can be part of data that has a checksum itself.
+/// CRC-32C, masked as the format requires, since the data around it has checksums too.
 std::uint32_t checksum(std::string_view bytes) {
   auto* data = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
   const std::uint32_t crc = ~crc32_iscsi(data, static_cast<int>(bytes.size()), ~0u);
@@ -41,7 +41,7 @@ std::string record(const proto::Event& event) {
   return std::string(bytes_of(length)).append(bytes_of(before)).append(data).append(bytes_of(behind));
 }
 
-/// What the first record of every file says.
+/// The content of the first record of every file.
 std::string version_record() {
   proto::Event event;
   event.set_wall_time(now());
@@ -56,7 +56,7 @@ T number_at(std::string_view bytes, std::size_t at) {
   return number;
 }
 
-/// The next record of `bytes`; empty where they end within it, none where it is damaged.
+/// The next record of `bytes`; empty if they end within it, nullopt if it is damaged.
 std::optional<std::string_view> next_record(std::string_view bytes) {
   if (bytes.size() < kLength + kChecksum) return "";
   const auto length = number_at<std::uint64_t>(bytes, 0);
@@ -110,4 +110,4 @@ std::string events_until(const fs::path& path, std::int64_t step) {
   return kept;
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -14,12 +14,12 @@
 
 #include <braid/core/error.h>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 256 * sizeof(std::int32_t);
 
-/// What llm.c's data_common.py writes.
+/// The formats that llm.c's data_common.py writes.
 struct Format {
   std::int32_t magic, version;
   bool wide;
@@ -94,4 +94,4 @@ std::int32_t* TokenFile::copy(std::int64_t start, std::int64_t count, std::int32
 
 std::string_view TokenFile::bytes() const { return {mapping_->start, mapping_->size}; }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -4,22 +4,22 @@
 #include <memory>
 #include <string_view>
 
-namespace braid::examples {
+namespace braid::apps {
 
-/// A file of token ids, mapped into memory, so that only what is read is loaded. Ids are uint16 without a header, as
-/// nanoGPT writes them, or stand behind one of 256 int32 of llm.c: its magic number 20240520 with version 1 for
-/// uint16, 20240801 with version 7 for uint32, and the number of ids. Little-endian. A value: copies share the mapping.
+/// A file of token ids, mapped into memory, so that only what is read is loaded. Two formats, both little-endian:
+/// nanoGPT's, uint16 without a header; and llm.c's, after a header of 256 int32: the magic number 20240520 with
+/// version 1 for uint16 ids, or 20240801 with version 7 for uint32, and the number of ids. Copies share the mapping.
 class TokenFile {
  public:
-  /// Throws FileError naming the file when it cannot be read or is none.
+  /// Throws FileError naming the file when it cannot be read or has neither format.
   explicit TokenFile(const std::filesystem::path& path);
 
   std::int64_t size() const { return size_; }
-  /// Reads all of them.
+  /// The highest id. Reads all of them.
   std::int64_t highest_id() const;
-  /// Writes `count` ids from the one at `start` on, and returns the end of what was written.
+  /// Copies `count` ids, starting at index `start`, to `out` and returns the end of the copy.
   std::int32_t* copy(std::int64_t start, std::int64_t count, std::int32_t* out) const;
-  /// The file.
+  /// The bytes of the whole file.
   std::string_view bytes() const;
 
  private:
@@ -30,4 +30,4 @@ class TokenFile {
   bool wide_ = false;  // uint32
 };
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -13,7 +13,7 @@
 #include "exchange.h"
 #include "memory.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
@@ -33,7 +33,7 @@ TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
   return {std::move(model), optimizer, rng};
 }
 
-/// Of the first block that a rank has found to be not finite, where there are several ranks: every one calls it.
+/// " of block B on rank R" for the first rank with a block that is not finite; empty for one rank. Collective.
 std::string where(std::optional<std::int64_t> block, dist::Communicator& ranks) {
   if (ranks.size() == 1) return "";
   const auto found = gather(ranks, block ? std::vector{static_cast<double>(*block)} : std::vector<double>());
@@ -125,7 +125,7 @@ StepResult Trainer::descend(P& parameters, const Batch& batch, Loss loss_of) {
 double Trainer::evaluate() const {
   const std::vector<Batch> batches = corpus_.held_out(4 * settings_.batch / settings_.blocks);
   const auto ranks = static_cast<std::size_t>(ranks_->size());
-  std::vector<double> losses;  // of every so many batches
+  std::vector<double> losses;  // of this rank's batches, every ranks-th one
   for (auto i = static_cast<std::size_t>(ranks_->rank()); i < batches.size(); i += ranks)
     losses.push_back(model().loss(batches[i].tokens, batches[i].targets).item());
   const std::vector<std::vector<double>> all = gather(*ranks_, losses);
@@ -151,4 +151,4 @@ std::vector<mhc::ConnectionStats> Trainer::telemetry() const {
   return telemetry.connections();
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

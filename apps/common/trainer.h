@@ -18,35 +18,35 @@
 #include "connection_options.h"
 #include "corpus.h"
 
-namespace braid::examples {
+namespace braid::apps {
 
 using Model = nn::Transformer<mhc::Connection>;
 
-/// Whether all elements are.
+/// Whether all elements of `x` are finite.
 bool is_finite(const Tensor& x);
 
-/// Which parameters are trained; the bits of the others stay.
+/// The parameters that training changes.
 enum class Trained { all, connections };
 
-/// What is learned from a text, and how: with the text, all that a run's numbers depend on.
+/// The settings of training on a text. With the text, they determine the numbers of a run.
 struct TrainerSettings {
   ConnectionOptions connection = {};
   std::int64_t layers = 4, channels = 128, heads = 4, context = 64, batch = 12;
   DType dtype = DType::f32;                                     ///< of the activations, f32 or bf16
-  MatmulPrecision matmul_precision = MatmulPrecision::highest;  ///< of products of f32; the program's to set
-  std::optional<nn::TransformerConfig> architecture = {};  ///< of a pretrained model, the sizes above are then its own
-  std::int64_t blocks = 1;  ///< of equal size, which a batch is cut into: see nn::accumulate
+  MatmulPrecision matmul_precision = MatmulPrecision::highest;  ///< of f32 products; the program must set it globally
+  std::optional<nn::TransformerConfig> architecture = {};  ///< a pretrained model's; the sizes above are equal to its
+  std::int64_t blocks = 1;  ///< blocks of equal size that a batch is cut into: see nn::accumulate
   Trained trained = Trained::all;
   std::int64_t steps = 2000, warmup = 100;
   double lr = 1e-3, min_lr = 1e-4, weight_decay = 0.1, clip = 1.0;
   std::uint64_t seed = 1;
 };
 
-/// With new weights, those of `rng` but for the connections, whose come from the seed. Throws ValueError when a
-/// pretrained architecture has fewer ids than `vocab`, or reads fewer tokens at once than the context has.
+/// A model with new weights, drawn from `rng`; those of its connections come from the seed. Throws ValueError when a
+/// pretrained architecture has fewer ids than `vocab`, or a shorter context than the settings.
 Model make_model(const TrainerSettings& settings, std::int64_t vocab, Rng& rng);
 
-/// All that training changes.
+/// The state of training: everything that a step changes.
 struct TrainerState {
   Model model;
   nn::AdamW optimizer;
@@ -55,10 +55,10 @@ struct TrainerState {
   std::optional<double> best_held_out = {};  ///< the lowest loss of an evaluation
 };
 
-/// What one training step told.
+/// The result of one training step.
 struct StepResult {
   double loss = 0, grad_norm = 0;
-  std::string nonfinite;  ///< what is not: the loss, or the first such gradient; then the weights stay as they are
+  std::string nonfinite;  ///< the loss or the first gradient that is not finite; then weights do not change
 };
 
 /// Whether a parameter of a model belongs to one of its connections.
@@ -66,7 +66,7 @@ bool in_connection(std::string_view path);
 
 /// Trains a transformer on a corpus, which must outlive it. With one seed, models that differ in their connections
 /// alone start from the same weights and see the same batches. Several ranks, each with a trainer in the same state,
-/// find what one alone finds.
+/// get the results of one process.
 class Trainer {
  public:
   /// Throws ValueError when a setting is out of its range, no parameter is trained, or the model does not fit into
@@ -80,20 +80,20 @@ class Trainer {
   std::int64_t step() const { return state_.step; }
   const Model& model() const { return state_.model; }
 
-  // Where there are several ranks, each calls these two.
+  // Collective: every rank calls these two.
 
   /// One batch: forward and backward for each of its blocks, clipping, AdamW, and the connections' projections.
   StepResult train_step();
   /// The mean loss over the held-out part.
   double evaluate() const;
 
-  /// How precise the gradients of the next step are; it changes nothing.
+  /// The relative errors of the next step's gradients, compared with f64. Does not change the trainer.
   nn::PrecisionReport precision() const;
-  /// What the connections do to the first held-out batch.
+  /// The statistics of the connections on the first held-out batch.
   std::vector<mhc::ConnectionStats> telemetry() const;
 
  private:
-  /// Of `loss(parameters, tokens, targets)`.
+  /// One step of `parameters` on the mean of `loss(parameters, tokens, targets)` over the blocks.
   template <Parametric P, class Loss>
   StepResult descend(P& parameters, const Batch& batch, Loss loss);
 
@@ -104,4 +104,4 @@ class Trainer {
   nn::Schedule learning_rate_;
 };
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -2,12 +2,12 @@
 
 #include <cstddef>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 constexpr const char* kReplacement = "\uFFFD";
 
-/// The bytes at the start of a text that are a character or begin one, and how many it would have.
+/// At the start of a text: the bytes of a character that are there, and the bytes that it needs; 0 if none starts.
 struct Start {
   std::size_t there, needed;
 };
@@ -21,7 +21,8 @@ Start start_of(std::string_view text) {
                              : lead < 0xF0 ? 3
                              : lead < 0xF5 ? 4
                                            : 0;
-  // The second byte excludes overlong forms, surrogates and what is above U+10FFFF: table 3-7 of the Unicode Standard.
+  // The second byte excludes overlong forms, surrogates and code points above U+10FFFF: table 3-7 of the Unicode
+  // Standard.
   unsigned char least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   unsigned char most = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   std::size_t there = 1;
@@ -58,4 +59,4 @@ std::string valid_utf8(std::string_view bytes) {
   return text + stream.finish();
 }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

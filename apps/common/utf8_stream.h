@@ -2,22 +2,22 @@
 #include <string>
 #include <string_view>
 
-namespace braid::examples {
+namespace braid::apps {
 
-/// Makes UTF-8 of bytes that come in pieces, which may end amid a character. What is no character becomes U+FFFD, a
-/// maximal subpart at a time as Unicode recommends.
+/// Decodes UTF-8 in pieces, which may end inside a character. Each maximal subpart of an invalid sequence becomes one
+/// U+FFFD, as Unicode recommends.
 class UTF8Stream {
  public:
-  /// All characters that are complete with these bytes.
+  /// The characters that these bytes complete.
   std::string push(std::string_view bytes);
-  /// U+FFFD where the bytes have ended amid a character.
+  /// U+FFFD if the bytes ended inside a character, else nothing.
   std::string finish();
 
  private:
   std::string held_;
 };
 
-/// All at once.
+/// Decodes a whole text at once.
 std::string valid_utf8(std::string_view bytes);
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -7,7 +7,7 @@
 
 #include "read_file.h"
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 /// Code points of UTF-8 text.
@@ -58,9 +58,9 @@ std::int64_t Vocabulary::size() const { return size_; }
 
 std::vector<std::int32_t> Vocabulary::encode(std::string_view text, std::string_view what,
                                              bool add_special_tokens) const {
-  const std::u32string points = code_points(text, what);  // throws at what is none
+  const std::u32string points = code_points(text, what);  // throws unless it is UTF-8
   if (tokenizer_) return tokenizer_->encode(text, {.add_special_tokens = add_special_tokens});
-  check_value(!characters_.empty(), "{}: is text, but the vocabulary is one of numbers: there was no tokenizer", what);
+  check_value(!characters_.empty(), "{}: is text, but the vocabulary is ids without a tokenizer", what);
   std::vector<std::int32_t> ids;
   for (const char32_t point : points) {
     const auto found = std::ranges::lower_bound(characters_, point);
@@ -95,4 +95,4 @@ std::optional<std::int32_t> Vocabulary::eos() const { return tokenizer_ ? tokeni
 
 std::string Vocabulary::alphabet() const { return utf8(characters_); }
 
-}  // namespace braid::examples
+}  // namespace braid::apps

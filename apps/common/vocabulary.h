@@ -10,34 +10,34 @@
 
 #include <braid/nn/text/tokenizer.h>
 
-namespace braid::examples {
+namespace braid::apps {
 
-/// What ids stand for: characters (Unicode code points), the tokens of a tokenizer, or numbers of which nothing is
-/// known.
+/// The meaning of ids: characters (Unicode code points), the tokens of a tokenizer, or unknown (ids without a
+/// tokenizer).
 class Vocabulary {
  public:
   /// The distinct characters of a text, ids in the order of their code points. Throws ValueError that begins with
   /// `what` when it is not UTF-8.
   static Vocabulary of_characters(std::string_view text, std::string_view what);
-  /// Of a tokenizer.json. Throws FileError naming it.
+  /// The tokens of a tokenizer.json. Throws FileError naming it when it cannot be read.
   static Vocabulary of_tokenizer(const std::filesystem::path& file);
   static Vocabulary of_numbers(std::int64_t size);
 
   std::int64_t size() const;
   /// "characters" or "tokens".
   const char* unit() const { return unit_; }
-  /// Throws ValueError that begins with `what` when the text is not UTF-8 or has a character that is not there.
+  /// Throws ValueError that begins with `what` when the text is not UTF-8 or has a character that the vocabulary lacks.
   std::vector<std::int32_t> encode(std::string_view text, std::string_view what, bool add_special_tokens = false) const;
-  /// Of tokens, bytes that may begin or end amid a character; U+FFFD for ids that stand for nothing.
+  /// The text of ids. Tokens are bytes and may begin or end inside a character; an unknown id becomes U+FFFD.
   std::string decode(std::span<const std::int32_t> ids) const;
-  /// What a text from nowhere follows: the end of another one, or a line break, or whatever has the id 0.
+  /// The id to generate from without a prompt: the end of a text, else a line break, else 0.
   std::int32_t start() const;
-  /// What ends a text, if there is such a token.
+  /// The token that ends a text, if there is one.
   std::optional<std::int32_t> eos() const;
 
   /// All characters, in the order of their ids, as UTF-8; empty for other vocabularies.
   std::string alphabet() const;
-  /// The file; empty for other vocabularies.
+  /// The content of tokenizer.json; empty for other vocabularies.
   const std::string& tokenizer_json() const { return tokenizer_json_; }
 
  private:
@@ -50,4 +50,4 @@ class Vocabulary {
   std::int64_t size_ = 0;
 };
 
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -18,25 +18,25 @@ using Clock = std::chrono::steady_clock;
 
 Tensor row(std::span<const std::int32_t> ids) { return Tensor::of<std::int32_t>({1, std::ssize(ids)}, ids); }
 
-/// Reads ids one after the other.
+/// Runs the model over ids, with or without a cache.
 class Reader {
  public:
-  Reader(const examples::Model& model, bool cache) : model_(model) {
+  Reader(const apps::Model& model, bool cache) : model_(model) {
     if (cache) cache_ = model.make_cache(1);
   }
 
-  /// The logits of the id after all of `ids`, of which the first were read before.
+  /// The logits of the id that follows `ids`. The first of them may have been read before.
   Tensor next_logits(const Ids& ids) {
     const std::span fresh = std::span(ids).subspan(read_);
     read_ = ids.size();
     const Tensor logits =
         cache_ ? model_.next_logits(row(fresh), *cache_) : model_.logits(row(ids)).value().select(1, -1).contiguous();
-    check<examples::NonFiniteError>(examples::is_finite(logits), "the logits behind {} tokens are not finite", read_);
+    check<apps::NonFiniteError>(apps::is_finite(logits), "the logits after {} tokens are not finite", read_);
     return logits;
   }
 
  private:
-  const examples::Model& model_;
+  const apps::Model& model_;
   std::optional<nn::KVCache> cache_;
   std::size_t read_ = 0;
 };

@@ -15,21 +15,21 @@ struct GenerationSettings {
   nn::SamplingSettings sampling = {};
   bool greedy = false;  ///< always the most likely id
   std::uint64_t seed = 1;
-  bool cache = true;  ///< or else all tokens are read again for each one; the bits are the same
+  bool cache = true;  ///< false: reads all tokens again for each new one; the same bits
 };
 
-/// Why it ended.
+/// The reason why generation ended.
 enum class End { tokens, end_of_text, context, stopped };
 
 struct Generated {
   End end = End::tokens;
-  std::int64_t read = 0, written = 0;  ///< tokens
+  std::int64_t read = 0, written = 0;  ///< numbers of tokens
   double seconds_reading = 0, seconds_writing = 0;
 };
 
-/// Continues a prompt of at least one id, until there are as many tokens as asked for, the text ends, the model's
-/// context is full, or `use` returns false for an id. Throws ValueError when the prompt is longer than the context or
-/// has an id that the model has not, NonFiniteError when a logit is not finite.
+/// Continues a prompt of at least one id until the requested number of tokens, the end of the text or of the model's
+/// context, or until `use` returns false for an id. Throws ValueError when the prompt is longer than the context or has
+/// an id that the model does not know, NonFiniteError when a logit is not finite.
 Generated generate(const LanguageModel& language, const std::vector<std::int32_t>& prompt,
                    const GenerationSettings& settings, const std::function<bool(std::int32_t)>& use);
 

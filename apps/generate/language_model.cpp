@@ -14,14 +14,14 @@ namespace braid::generate {
 namespace {
 
 namespace fs = std::filesystem;
-using examples::Model;
-using examples::Vocabulary;
+using apps::Model;
+using apps::Vocabulary;
 
 /// The ids of "eos_token_id", one or a list, in a file that may be missing.
 std::set<std::int32_t> ends_in(const fs::path& file) {
   std::set<std::int32_t> ends;
   if (!fs::exists(file)) return ends;
-  const auto config = nlohmann::json::parse(examples::read_file(file), nullptr, /*allow_exceptions=*/false);
+  const auto config = nlohmann::json::parse(apps::read_file(file), nullptr, /*allow_exceptions=*/false);
   check<FileError>(config.is_object(), "{}: must be a JSON object", file.string());
   const auto ids = config.value("eos_token_id", nlohmann::json());
   for (const auto& id : ids.is_array() ? ids : nlohmann::json::array({ids}))
@@ -40,7 +40,7 @@ Vocabulary vocabulary_of(const train_lm::SavedRun& run, std::int64_t size, const
   const fs::path file = folder / "tokenizer.json";
   Vocabulary vocabulary = Vocabulary::of_tokenizer(file);
   check<FileError>(checksum(vocabulary.tokenizer_json()) == run.tokenizer_checksum,
-                   "{}: is not the tokenizer that the run has learned", file.string());
+                   "{}: is not the tokenizer that the run was trained with", file.string());
   return vocabulary;
 }
 
@@ -65,7 +65,7 @@ LanguageModel load_run(const fs::path& folder) {
   const std::int64_t vocab = embedding->second.size(0);
   Vocabulary vocabulary = vocabulary_of(run, vocab, folder);
   Rng replaced;
-  Model model = examples::make_model(run.training, vocab, replaced);
+  Model model = apps::make_model(run.training, vocab, replaced);
   nn::from_tensors(model, run.parameters, folder.string());
   return with_ends(std::move(model), std::move(vocabulary), {});
 }

@@ -7,18 +7,18 @@
 
 namespace braid::generate {
 
-/// A model and what its ids stand for.
+/// A model and its vocabulary.
 struct LanguageModel {
-  examples::Model model;
-  examples::Vocabulary vocabulary;
+  apps::Model model;
+  apps::Vocabulary vocabulary;
   std::set<std::int32_t> ends;  ///< the ids that end a text
 };
 
-/// Of a folder as Hugging Face saves it: config.json, model.safetensors or its shards, and tokenizer.json.
+/// Loads a folder as Hugging Face saves it: config.json, model.safetensors or its shards, and tokenizer.json.
 /// Throws FileError naming what is missing, damaged or not supported.
 LanguageModel load_model(const std::filesystem::path& folder);
 
-/// Of the newest checkpoint of a run of train_lm. Throws FileError.
+/// Loads the newest checkpoint of a run of train_lm. Throws FileError when there is none or it is damaged.
 LanguageModel load_run(const std::filesystem::path& folder);
 
 }  // namespace braid::generate

@@ -24,41 +24,42 @@ Options parse(int argc, char** argv) {
   constexpr std::int64_t kMost = std::int64_t{1} << 24;
   Options o;
   GenerationSettings& g = o.generation;
-  CLI::App app("Continues a text, token by token, on stdout; on stderr it tells how fast.");
+  CLI::App app("Continues a text, token by token, on stdout; writes its speed to stderr.");
   app.option_defaults()->take_last();
   app.add_option("--model", o.model,
                  "folder of a GPT-2, Llama or Qwen3 as Hugging Face saves it, with its tokenizer.json");
   app.add_option("--run", o.run, "results folder of train_lm");
-  app.add_option("--prompt", o.prompt, "text to continue (default: whatever begins a text)");
-  app.add_option("--tokens", g.tokens, "the most tokens or characters to write")
+  app.add_option("--prompt", o.prompt, "text to continue (default: starts a new text)");
+  app.add_option("--tokens", g.tokens, "largest number of tokens or characters to write")
       ->check(CLI::Range(std::int64_t{1}, kMost))
       ->capture_default_str();
-  app.add_option("--temperature", g.sampling.temperature, "logits are divided by it")
+  app.add_option("--temperature", g.sampling.temperature, "divisor of the logits")
       ->check(CLI::Range(1e-6, 1e6))
       ->capture_default_str();
-  app.add_option("--top-k", g.sampling.top_k, "draw among so many of the most likely tokens (0: all)")
+  app.add_option("--top-k", g.sampling.top_k, "draw among this many of the most likely tokens (0: all)")
       ->check(CLI::Range(std::int64_t{0}, kMost))
       ->capture_default_str();
-  app.add_option("--top-p", g.sampling.top_p, "and of these among the fewest whose probabilities add up to it")
+  app.add_option("--top-p", g.sampling.top_p,
+                 "draw among the fewest most likely tokens whose probabilities add up to this")
       ->check(CLI::Range(1e-9, 1.0))
       ->capture_default_str();
-  app.add_option("--seed", g.seed, "of the draws")->capture_default_str();
+  app.add_option("--seed", g.seed, "seed of the random draws")->capture_default_str();
   app.add_flag("--greedy", g.greedy, "always the most likely token");
-  app.add_option("--stop", o.stop, "ends where the text has this, which is not written");
+  app.add_option("--stop", o.stop, "text that ends the output; it is not written");
   app.add_flag("!--no-cache", g.cache, "read all tokens again for each one: slower, the same bits");
   app.add_option("--threads", o.threads, "threads (0: all cores); results do not depend on them")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  examples::parse_command_line(app, argc, argv);
+  apps::parse_command_line(app, argc, argv);
   check_value(o.model.empty() != o.run.empty(), "--model, --run: give one of them");
   check_value(!o.stop.empty() || app.count("--stop") == 0, "--stop: must not be empty");
   for (const auto& [option, text] : {std::pair("--prompt", &o.prompt), {"--stop", &o.stop}})
-    examples::check_utf8(option, *text);
+    apps::check_utf8(option, *text);
   return o;
 }
 
-/// The ids of the prompt, or what begins a text.
-std::vector<std::int32_t> read_prompt(const examples::Vocabulary& vocabulary, const std::string& prompt) {
+/// The ids of the prompt, or the id that begins a text.
+std::vector<std::int32_t> read_prompt(const apps::Vocabulary& vocabulary, const std::string& prompt) {
   std::vector<std::int32_t> ids;
   if (!prompt.empty()) ids = vocabulary.encode(prompt, "--prompt", /*add_special_tokens=*/true);
   if (ids.empty()) ids.push_back(vocabulary.start());
@@ -76,15 +77,15 @@ void report(const Generated& g, const LanguageModel& language) {
 int run(const Options& o) {
   if (o.threads > 0) set_num_threads(o.threads);
   const LanguageModel language = o.run.empty() ? load_model(o.model) : load_run(o.run);
-  examples::UTF8Stream characters;
+  apps::UTF8Stream characters;
   StopText stop(o.stop);
   const Generated result =
       generate(language, read_prompt(language.vocabulary, o.prompt), o.generation, [&](std::int32_t id) {
-        examples::say("{}", stop.push(characters.push(language.vocabulary.decode({&id, 1}))));
+        apps::say("{}", stop.push(characters.push(language.vocabulary.decode({&id, 1}))));
         return !stop.reached();
       });
   const std::string last = stop.push(characters.finish());
-  examples::say("{}{}\n", last, stop.finish());
+  apps::say("{}{}\n", last, stop.finish());
   report(result, language);
   return 0;
 }
@@ -94,5 +95,5 @@ int run(const Options& o) {
 
 int main(int argc, char** argv) {
   using namespace braid::generate;
-  return braid::examples::run_main("generate", [&] { return run(parse(argc, argv)); });
+  return braid::apps::run_main("generate", [&] { return run(parse(argc, argv)); });
 }

@@ -4,15 +4,15 @@
 
 namespace braid::generate {
 
-/// Lets a text that comes in pieces through, up to the first place where it has another one.
+/// Passes on a text that comes in pieces, up to the first occurrence of a stop text.
 class StopText {
  public:
-  /// Nothing stops it when `stop` is empty.
+  /// An empty `stop` never stops it.
   explicit StopText(std::string stop) : stop_(std::move(stop)) {}
 
-  /// What may be told with this piece: all but the end that may begin the stop text.
+  /// The text that can be written after this piece: all but an end that may begin the stop text.
   std::string push(std::string_view piece);
-  /// What was held back for the stop text, which did not come.
+  /// The end that was held back, once no more pieces come.
   std::string finish();
   bool reached() const { return reached_; }
 

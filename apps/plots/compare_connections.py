@@ -37,7 +37,7 @@ def draw_losses(axes, runs, held_out):
 
 
 def draw_differences(axes, held_out):
-    """On a scale that is linear up to 0.01 and logarithmic beyond, because connections differ by much and by little."""
+    """Draws differences on a scale that is linear up to 0.01 and logarithmic beyond: they range from tiny to large."""
     first = next(iter(held_out))
     baseline = held_out[first]
     for (name, losses), color, marker in styled(held_out):

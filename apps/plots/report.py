@@ -22,7 +22,7 @@ PARTS = pathlib.Path(__file__).resolve().parent / "report"
 
 
 def number(value):
-    """None for all that cannot be drawn."""
+    """The value if it is a finite number, else None."""
     try:
         return value if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) else None
     except OverflowError:
@@ -30,7 +30,7 @@ def number(value):
 
 
 def parse(line):
-    """An object, or None."""
+    """The JSON object of a line, or None."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -39,7 +39,7 @@ def parse(line):
 
 
 def read_lines(path, notes):
-    """The objects of a file that have a step. A last line that is being written is none yet; other bad lines leave a note."""
+    """The objects of a file that have a step. Ignores an incomplete last line; notes other bad lines."""
     if not path.is_file():
         return []
     *whole, _ = path.read_text(errors="replace").split("\n")
@@ -54,12 +54,12 @@ def by_step(lines):
 
 
 def evenly(items, most):
-    """Not more than `most`, from the first to the last."""
+    """At most `most` items, evenly spaced, the first and the last included."""
     return items if len(items) <= most else [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
 
 
 def curves(lines, keys):
-    """{"x": steps, name: {"y": ..}}: of more than POINTS lines the means of equal pieces, with least and most in "low" and "high"."""
+    """{"x": steps, name: {"y": ..}}: for more than POINTS lines the means of equal pieces, with minimum and maximum in "low" and "high"."""
     size = -(-len(lines) // POINTS) or 1
     pieces = [lines[i:i + size] for i in range(0, len(lines), size)]
     found = {"x": [piece[-1]["step"] for piece in pieces]}
@@ -127,7 +127,7 @@ def deep_network(path):
 
 
 def stability(folder):
-    """Of each task and connection the run at the rate that is shown, first seed."""
+    """The run of each task and connection at the shown learning rate, first seed."""
     results = Results(folder)
     return [deep_network(run.path) for task in results.tasks() for mode in results.modes(task) for run in results.compared(task, mode)[:1]]
 
@@ -155,7 +155,7 @@ def page(runs, live):
 
 
 def write(path, text):
-    """Whole or not at all: a browser may be reading."""
+    """Writes the file atomically: a browser may be reading it."""
     unfinished = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
     unfinished.write_text(text, errors="replace")
     os.replace(unfinished, path)

@@ -28,7 +28,7 @@ def title(results, task):
 
 
 def panels(results, rows=1):
-    """A column of panels for each task: the figure and axes[row][column]."""
+    """The figure and axes[row][column], with a column of panels per task."""
     columns = len(results.tasks())
     figure, axes = plt.subplots(rows, columns, figsize=(1.5 + 4.6 * columns, 0.9 + 3.3 * rows), layout="constrained", squeeze=False)
     for axis, task in zip(axes[0], results.tasks()):
@@ -37,7 +37,7 @@ def panels(results, rows=1):
 
 
 def finish(figure, axes, path, ticks={}):
-    """A legend of all modes beside the panels, a grid, the file; `ticks` are those of the x axes that have their own."""
+    """Adds a legend of all modes and a grid, and writes the file; `ticks`: x axes with ticks of their own."""
     known = {}
     for axis in axes.flat:
         axis.grid(alpha=0.3)
@@ -60,7 +60,7 @@ def finish(figure, axes, path, ticks={}):
 
 
 def draw_band(axis, mode, xs, rows):
-    """The median over seeds as a line, the range from least to most as a band."""
+    """The median over seeds as a line, the range from minimum to maximum as a band."""
     color, line, _ = STYLES[mode]
     median, low, high = band(rows)
     xs = list(xs)[: len(median)]
@@ -91,7 +91,7 @@ def draw_losses(results, path):
 
 
 def draw_by_depth(results, path, keys):
-    """A row of panels for each quantity; at the last probe of each run."""
+    """A row of panels per quantity, at the last probe of each run."""
     figure, axes = panels(results, len(keys))
     for column, task in enumerate(results.tasks()):
         for mode in results.modes(task):
@@ -105,7 +105,7 @@ def draw_by_depth(results, path, keys):
 
 
 def draw_divergence(results, path):
-    """Rates of several modes are often the same: markers differ in size, so that none hides another."""
+    """Rates of several modes are often the same: markers differ in size, so that all are visible."""
     figure, axes = panels(results)
     ticks = {}
     for axis, task in zip(axes[0], results.tasks()):

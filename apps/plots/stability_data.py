@@ -40,7 +40,7 @@ class Results:
         return [mode for mode in MODES if mode in self.config[task]["modes"]]
 
     def label(self, mode, **changes):
-        """How a run's name tells the settings of its connection: `n4.i20`."""
+        """The settings of a connection as in a run's name: `n4.i20`."""
         c = {**self.config["connection"], **changes}
         normalized = "n{streams}.i{sinkhorn_iterations}"
         mixed = normalized if c.get("mixing", "sinkhorn") == "sinkhorn" else "n{streams}.{mixing}"
@@ -60,7 +60,7 @@ class Results:
 
 
 def band(rows):
-    """Median, least and most at each position of lists that may end early; what is not finite is left out."""
+    """Median, minimum and maximum at each position of lists that may differ in length, without values that are not finite."""
     length = max(map(len, rows), default=0)
     columns = [[row[i] for row in rows if i < len(row) and row[i] is not None and math.isfinite(row[i])] for i in range(length)]
     return [[of(column) if column else math.nan for column in columns] for of in (statistics.median, min, max)]

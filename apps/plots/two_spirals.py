@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Draws what a classifier says of the plane: two_spirals.py map.npz boundary.png"""
+"""Draws the decision regions of a classifier: two_spirals.py map.npz boundary.png"""
 import sys
 
 import matplotlib

@@ -17,7 +17,7 @@ constexpr double kLeastRate = 1e-12, kMostRate = 1e3;
 constexpr std::array<std::string_view, 3> kConstraints = {"simplex", "identity", "doubly_stochastic"};
 constexpr std::array<std::string_view, 3> kInits = {"identity", "uniform", "zeros"};
 
-/// What a run may keep for its backward pass, in bytes.
+/// The largest size of what a run saves for its backward pass, in bytes.
 constexpr double kMostMemory = 16e9;
 
 std::vector<std::uint64_t> read_seeds(TableReader& in) {
@@ -60,7 +60,7 @@ TaskConfig read_task(TableReader in, Task task, std::int64_t streams) {
   return t;
 }
 
-/// One that exists for so many streams.
+/// The mixing, which must support the number of streams.
 std::string read_mixing(TableReader& in, std::int64_t streams) {
   if (!in.has("mixing")) return "sinkhorn";
   const std::vector<std::string_view> names = mhc::mixing_names(streams);
@@ -99,7 +99,7 @@ Ablations read_ablations(TableReader in, const Config& config) {
   a.streams = counts("streams", kMostStreams);
   for (const std::int64_t n : a.streams)
     if (const auto names = mhc::mixing_names(n); std::ranges::count(names, config.connection.mixing) == 0)
-      in.fail("streams", "numbers for which there is the mixing " + config.connection.mixing, std::to_string(n));
+      in.fail("streams", "numbers that the mixing supports: " + config.connection.mixing, std::to_string(n));
   a.sinkhorn_iterations = counts("sinkhorn_iterations", 1000);
   if (!a.sinkhorn_iterations.empty() && config.connection.mixing != "sinkhorn")
     in.fail("sinkhorn_iterations", "no list, as the connection's mixing is another", config.connection.mixing);

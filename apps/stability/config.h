@@ -8,7 +8,7 @@
 
 namespace braid::stability {
 
-/// A network, how long it is trained, and what is compared on it: every mode with every learning rate and seed.
+/// A network and its training. Runs compare every mode with every learning rate and seed.
 struct TaskConfig {
   std::int64_t sublayers, channels, batch, steps;
   std::int64_t warmup;                  ///< steps over which the learning rate rises, linearly
@@ -16,11 +16,11 @@ struct TaskConfig {
   std::int64_t heads = 0, context = 0;  ///< transformer
   std::vector<Mode> modes;
   std::vector<double> learning_rates;
-  double shown_learning_rate;  ///< one of them: that of the figures over steps and depth
+  double shown_learning_rate;  ///< the one of learning_rates that figures over steps and depth show
   std::vector<std::uint64_t> seeds;
 };
 
-/// What is varied, one setting at a time, around the defaults. Absent lists vary nothing.
+/// Values of settings that are varied one at a time around the defaults. An empty list varies nothing.
 struct Ablations {
   Task task;
   double learning_rate;
@@ -30,9 +30,9 @@ struct Ablations {
 };
 
 struct Config {
-  std::string text;          ///< the file, word for word
+  std::string text;          ///< the content of the file
   double divergence;         ///< a run has diverged when its loss exceeds this multiple of its first loss
-  std::int64_t probe_every;  ///< steps between lines with everything by sublayer
+  std::int64_t probe_every;  ///< steps between lines with values per sublayer
   Variant connection;
   std::array<std::optional<TaskConfig>, kTasks> tasks;  ///< by Task
   std::optional<Ablations> ablations;
@@ -40,7 +40,8 @@ struct Config {
   const TaskConfig& task(Task task) const { return *tasks[static_cast<std::size_t>(task)]; }
 };
 
-/// Throws FileError or ValueError with one line that names file and key, what was expected and what came.
+/// Reads a configuration file. Throws FileError or ValueError; the message is one line with the file, the key, the
+/// expected and the actual value.
 Config read_config(const std::string& file);
 
 }  // namespace braid::stability

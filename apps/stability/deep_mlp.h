@@ -8,13 +8,13 @@
 
 namespace braid::stability {
 
-/// What a step learns from.
+/// The data of a training step.
 struct Batch {
   Tensor inputs, targets;
 };
 
-/// A deep stack of small MLPs, each behind its norm and inside its connection: a transformer without attention.
-/// The layers that write into the stream start smaller by sqrt(sublayers), as in nn::Transformer.
+/// A deep stack of small MLPs, each after a norm and inside a connection: a transformer without attention.
+/// Output layers of sublayers start smaller by a factor of sqrt(sublayers), as in nn::Transformer.
 struct DeepMLP {
   using Sublayer = nn::Sublayer<nn::MLP, mhc::Connection>;
 

@@ -7,7 +7,7 @@ namespace braid::stability {
 Var DeepTransformer::embed(const Tensor& tokens) const { return network.embed(tokens); }
 
 NextCharacter::NextCharacter(const TaskConfig& sizes, Rng&)
-    : sizes_(sizes), corpus_(examples::read_text({}), sizes.context) {}
+    : sizes_(sizes), corpus_(apps::read_text({}), sizes.context) {}
 
 DeepTransformer NextCharacter::model(const mhc::ConnectionConfig& connection, Rng& rng, Rng& connection_rng) const {
   const nn::TransformerConfig config{.vocab = corpus_.vocab(),

@@ -7,7 +7,7 @@
 
 namespace braid::stability {
 
-/// The reference transformer, seen as a stack of sublayers.
+/// The reference transformer as a stack of sublayers.
 struct DeepTransformer {
   nn::Transformer<mhc::Connection> network;
 
@@ -36,7 +36,7 @@ class NextCharacter {
 
  private:
   TaskConfig sizes_;
-  examples::Corpus corpus_;
+  apps::Corpus corpus_;
 };
 
 }  // namespace braid::stability

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// Whether nothing is there but what a start that was killed leaves.
+/// Whether the folder is empty but for files that a start that was killed leaves.
 bool is_unused(const Folder& folder) {
   return std::ranges::all_of(fs::directory_iterator(folder.path), [&](const fs::directory_entry& entry) {
     const std::string name = entry.path().filename().string();
@@ -34,9 +34,9 @@ Folder open_folder(const fs::path& path, const Config& config) {
   const bool there = fs::exists(folder.config());
   check_value(there || !fs::exists(path) || (fs::is_directory(path) && is_unused(folder)),
               "--out: {} holds other files; name another folder", path.string());
-  check_value(!there || examples::read_file(folder.config()) == config.text,
+  check_value(!there || apps::read_file(folder.config()) == config.text,
               "--out: {} was made with another configuration; name another folder", path.string());
-  examples::make_results_folder(folder.runs());
+  apps::make_results_folder(folder.runs());
   return folder;
 }
 
@@ -46,13 +46,13 @@ void write_config(const Folder& folder, const Config& config) {
 }
 
 void add_session(const Folder& folder, const std::string& command) {
-  const std::string before = fs::exists(folder.info()) ? examples::read_file(folder.info()) : "";
+  const std::string before = fs::exists(folder.info()) ? apps::read_file(folder.info()) : "";
   Json info = Json::parse(before, nullptr, /*allow_exceptions=*/false);
   if (!info.is_object() || !info["sessions"].is_array()) info = {{"sessions", Json::array()}};
   info["sessions"].push_back({{"command", command},
-                              {"started", examples::time_stamp()},
-                              {"git_commit", examples::git_commit()},
-                              {"machine", examples::machine_info()}});
+                              {"started", apps::time_stamp()},
+                              {"git_commit", apps::git_commit()},
+                              {"machine", apps::machine_info()}});
   write_file_atomically(folder.info(), [&](std::ostream& file) { file << info.dump(2) << "\n"; });
 }
 

@@ -6,7 +6,7 @@
 
 namespace braid::stability {
 
-/// The results folder and what lies in it.
+/// The results folder and the paths in it.
 struct Folder {
   std::filesystem::path path;
   std::filesystem::path config() const { return path / "config.toml"; }
@@ -22,12 +22,11 @@ struct Folder {
 /// nothing, when it holds anything else.
 Folder open_folder(const std::filesystem::path& path, const Config& config);
 
-/// Once the folder is locked: from then on it is one of this configuration, without what a killed run left
-/// half-written.
+/// Call after locking the folder: writes the configuration and removes files that a killed run left half-written.
 void write_config(const Folder& folder, const Config& config);
 
 /// Adds this start of the program to run_info.json: command, time, commit and machine. A folder that was continued has
-/// several.
+/// several entries.
 void add_session(const Folder& folder, const std::string& command);
 
 }  // namespace braid::stability

@@ -7,15 +7,15 @@
 
 namespace braid::stability {
 
-/// The results of one setting, a seed each.
+/// The results of one setting, one per seed.
 using Group = std::vector<Result>;
 
-/// Those among `results` that differ in their seeds only.
+/// The results of `run` with each of `seeds`.
 Group select(std::span<const Result> results, const RunSettings& run, std::span<const std::uint64_t> seeds);
 
 std::size_t diverged(const Group& group);
 
-/// Median, least and most of what is finite (NaN when nothing is), and how many values are not.
+/// Median, minimum and maximum of the finite values (NaN if there are none), and the number of others.
 struct Spread {
   double median, low, high;
   std::size_t not_finite;
@@ -31,7 +31,7 @@ std::string median_cell(const Group& group, double Result::*member);
 /// `1 of 5`
 std::string diverged_cell(const Group& group);
 
-/// The head of a table whose first column is called `first`, and its rows: everything that is known of a group.
+/// The head of a table whose first column is called `first`, and a row with the statistics of a group.
 std::string group_head(const std::string& first);
 std::string group_row(const std::string& first, const Group& group);
 

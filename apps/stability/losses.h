@@ -6,7 +6,7 @@
 
 namespace braid::stability {
 
-/// The losses of a run, step by step, and the one place that says when a run has diverged.
+/// The losses of a run, step by step. Decides whether it has diverged.
 class Losses {
  public:
   /// `divergence`: the multiple of the first loss that a loss must not exceed.
@@ -16,10 +16,10 @@ class Losses {
 
   /// Whether the newest loss is not finite or too large.
   bool diverged() const { return !reason().empty(); }
-  /// Why; empty when it has not.
+  /// The reason of divergence; empty if it has not diverged.
   std::string reason() const;
 
-  /// The mean of the last tenth; of a run that has diverged, the last.
+  /// The mean of the last tenth of the losses; the last loss of a run that has diverged.
   double final_loss() const;
 
   /// `{"result": "trained", "reason": "", "steps": 200, "first_loss": 1.4, "final_loss": 0.1}`

@@ -31,7 +31,7 @@ struct Options {
   std::string config;
   fs::path out;
   int jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  std::string command;  ///< that starts or continues this experiment
+  std::string command;  ///< the command line that starts or continues this experiment
 };
 
 Options parse(int argc, char** argv) {
@@ -44,20 +44,21 @@ Options parse(int argc, char** argv) {
   app.option_defaults()->take_last();
   app.add_option("config", o.config, "configuration file (TOML)")->required();
   app.add_option("--out", o.out, "results folder (default: runs/stability-CONFIG-TIME)");
-  app.add_option("--jobs", o.jobs, "runs at a time, a process each; results do not depend on it (default: all cores)")
+  app.add_option("--jobs", o.jobs,
+                 "number of runs at a time, one process each; results do not depend on it (default: all cores)")
       ->check(CLI::Range(1, 1024));
-  examples::parse_command_line(app, argc, argv);
+  apps::parse_command_line(app, argc, argv);
   for (int i = 0; i < argc; ++i) o.command += (i > 0 ? " " : "") + std::string(argv[i]);
   if (o.out.empty()) {
-    o.out = fmt::format("runs/stability-{}-{}", fs::path(o.config).stem().string(), examples::time_stamp());
+    o.out = fmt::format("runs/stability-{}-{}", fs::path(o.config).stem().string(), apps::time_stamp());
     o.command += " --out " + o.out.string();
   }
-  examples::check_utf8("the command line", o.command);
-  examples::check_results_folder(o.out);
+  apps::check_utf8("the command line", o.command);
+  apps::check_results_folder(o.out);
   return o;
 }
 
-/// The runs that are not finished, each with about how long it takes: steps of its task and mode are timed first.
+/// The runs that are not finished, with their estimated durations: first times steps of each task and mode.
 std::vector<Job> open_jobs(const Config& config, const std::vector<RunSettings>& runs, const Folder& folder) {
   std::vector<Job> jobs;
   std::map<std::pair<Task, Mode>, double> seconds;
@@ -74,47 +75,47 @@ std::vector<Job> open_jobs(const Config& config, const std::vector<RunSettings>&
 }
 
 void print_plan(const Options& o, const Config& config, std::size_t runs) {
-  examples::say("{}: {} runs, {} at a time\n", o.config, runs, o.jobs);
+  apps::say("{}: {} runs, {} at a time\n", o.config, runs, o.jobs);
   for (std::size_t task = 0; task < kTasks; ++task)
     if (const auto& t = config.tasks[task])
-      examples::say("  {}: {} sublayers of {} channels, {} steps; modes {}; learning rates {}; seeds {}\n",
-                    task_names()[task], t->sublayers, t->channels, t->steps, t->modes.size(), t->learning_rates.size(),
-                    t->seeds.size());
-  examples::say("a run has diverged when its loss is not finite or exceeds {} times its first loss; it stops there\n",
-                config.divergence);
-  examples::say("results: {}\n", o.out.string());
+      apps::say("  {}: {} sublayers of {} channels, {} steps; modes {}; learning rates {}; seeds {}\n",
+                task_names()[task], t->sublayers, t->channels, t->steps, t->modes.size(), t->learning_rates.size(),
+                t->seeds.size());
+  apps::say("a run has diverged when its loss is not finite or exceeds {} times its first loss; it stops there\n",
+            config.divergence);
+  apps::say("results: {}\n", o.out.string());
 }
 
 void print_estimate(const Options& o, const std::vector<Job>& jobs, std::size_t runs) {
   double seconds = 0;
   for (const Job& job : jobs) seconds += job.seconds / o.jobs;
-  examples::say("{} runs are finished already; the others take about {}, less where they diverge\n", runs - jobs.size(),
-                examples::human_duration(seconds));
+  apps::say("{} runs are finished already; the others take about {}, less where they diverge\n", runs - jobs.size(),
+            apps::human_duration(seconds));
 }
 
 int run(const Options& o) {
   const Config config = read_config(o.config);
   const std::vector<RunSettings> runs = plan(config);
   const Folder folder = open_folder(o.out, config);
-  const examples::FolderLock lock(folder.path);
+  const apps::FolderLock lock(folder.path);
   write_config(folder, config);
   add_session(folder, o.command);
   print_plan(o, config, runs.size());
-  set_num_threads(1);  // runs are the parallel part
+  set_num_threads(1);  // runs are parallel, one thread each
   const std::vector<Job> jobs = open_jobs(config, runs, folder);
   print_estimate(o, jobs, runs.size());
 
   const Outcome outcome = run_jobs(jobs, o.jobs, runs.size());
   if (outcome.interrupted) {
-    examples::say("interrupted; to continue: {}\n", o.command);
+    apps::say("interrupted; to continue: {}\n", o.command);
     return 130;
   }
   const std::vector<Result> results = read_results(folder, runs);
   write_summary(folder.summary(), results);
-  examples::make_results_folder(folder.figures());
-  examples::run_plot_script("stability.py", folder.path, folder.figures());
+  apps::make_results_folder(folder.figures());
+  apps::run_plot_script("stability.py", folder.path, folder.figures());
   write_report(folder, config, results);
-  examples::say("\n{}report: {}\n", overview(config, results), folder.report().string());
+  apps::say("\n{}report: {}\n", overview(config, results), folder.report().string());
   for (const std::string& lost : outcome.lost) fmt::print(stderr, "stability: lost: {}\n", lost);
   return outcome.lost.empty() ? 0 : 1;
 }
@@ -124,6 +125,6 @@ int run(const Options& o) {
 
 int main(int argc, char** argv) {
   using namespace braid::stability;
-  std::signal(SIGPIPE, SIG_IGN);  // work goes on when nobody reads stdout any more
-  return braid::examples::run_main("stability", [&] { return run(parse(argc, argv)); });
+  std::signal(SIGPIPE, SIG_IGN);  // work continues when the reader of stdout is gone
+  return braid::apps::run_main("stability", [&] { return run(parse(argc, argv)); });
 }

@@ -10,7 +10,7 @@
 namespace braid::stability {
 namespace {
 
-/// `values` put into a member of the default variant, for each of the modes.
+/// Adds an ablation per mode: the default variant with each of `values` in one member.
 template <class T>
 void add(std::vector<Ablation>& list, const Config& config, const char* setting, const std::vector<T>& values,
          T Variant::*member, std::initializer_list<Mode> modes) {
@@ -50,7 +50,7 @@ std::vector<Ablation> ablations(const Config& config) {
 
 std::vector<RunSettings> plan(const Config& config) {
   std::vector<RunSettings> runs;
-  std::map<std::uint64_t, std::size_t> rank;  // of a seed among those of its task
+  std::map<std::uint64_t, std::size_t> rank;  // the index of a seed among those of its task
   const auto take = [&](std::vector<RunSettings> more, const std::vector<std::uint64_t>& seeds) {
     for (std::size_t i = 0; i < seeds.size(); ++i)
       rank[seeds[i]] = std::min(rank.try_emplace(seeds[i], i).first->second, i);

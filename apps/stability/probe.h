@@ -13,7 +13,7 @@ namespace braid::stability {
 /// The root mean square of all streams.
 double activation_norm(const mhc::Connection::Stream& stream);
 
-/// Passes `inputs` through a model, sublayer by sublayer, calling `see(stream)` behind each; returns its prediction.
+/// Passes `inputs` through a model, sublayer by sublayer, calling `see(stream)` after each; returns its prediction.
 template <class Model>
 Var forward(const Model& model, const Tensor& inputs, auto&& see) {
   mhc::Connection::Stream stream;
@@ -27,14 +27,14 @@ Var forward(const Model& model, const Tensor& inputs, auto&& see) {
   return model.predict(last->close(stream));
 }
 
-/// What is known of every sublayer, as lists over depth.
+/// Measurements of every sublayer, as lists over depth.
 struct Probe {
   std::vector<double> gradient_norm;    // of the sublayer's own weights, which all modes have
-  std::vector<double> activation_norm;  // behind the sublayer
+  std::vector<double> activation_norm;  // of the stream after the sublayer
   std::vector<mhc::ConnectionStats> connections;
 };
 
-/// `grads` are those of the training batch; everything else is seen on `inputs`.
+/// Measures a model: gradient norms from `grads`, of the training batch, everything else on `inputs`.
 template <class Model>
 Probe probe(const Model& model, const Model& grads, const Tensor& inputs) {
   Probe result;
@@ -53,8 +53,8 @@ Probe probe(const Model& model, const Model& grads, const Tensor& inputs) {
 
 nlohmann::ordered_json to_json(const Probe& probe);
 
-/// The gains of all connections together, the worst errors, and the similarity of the streams in front of the last one;
-/// null before the first probe.
+/// The gains of all connections together, the largest errors, and the similarity of the streams before the last
+/// connection; null before the first probe.
 nlohmann::ordered_json summary(const Probe& probe);
 
 }  // namespace braid::stability

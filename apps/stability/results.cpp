@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string last_line(const fs::path& path) {
-  std::istringstream file(examples::read_file(path));
+  std::istringstream file(apps::read_file(path));
   std::string last;
   for (std::string line; std::getline(file, line);) last = std::move(line);
   return last;

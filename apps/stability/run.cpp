@@ -36,7 +36,7 @@ Json settings_line(const RunSettings& run, const TaskConfig& sizes) {
           {"seed", run.seed}};
 }
 
-/// Without it, what Adam does to the head in its first steps hides what depth does.
+/// Without warmup, the effect of Adam's first steps on the head hides that of depth.
 nn::Schedule warmup(double rate, const TaskConfig& sizes) {
   return nn::warmup_cosine({.peak = rate, .floor = rate, .warmup = sizes.warmup, .total = sizes.steps});
 }
@@ -48,7 +48,7 @@ double gradient_norm(const Model& grads) {
   return nn::global_norm(tensors);
 }
 
-/// Runs of one seed share weights, data and batches, whatever their mode: connections draw from a generator apart.
+/// Runs of one seed share weights, data and batches in all modes: connections draw from a generator of their own.
 template <class Data>
 class Training {
  public:
@@ -130,8 +130,8 @@ void train_run(const Config& config, const RunSettings& run, std::ostream& out) 
 }
 
 double seconds_per_step(const Config& config, const RunSettings& run) {
-  constexpr std::int64_t kSteps = 3;  // with setup and two probes about as long as five
-  constexpr int kRepetitions = 2;     // the first one also warms caches up
+  constexpr std::int64_t kSteps = 3;  // with setup and two probes they take as long as about five
+  constexpr int kRepetitions = 2;     // the first one also fills caches
   double least = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kRepetitions; ++i) {
     std::ostringstream nowhere;

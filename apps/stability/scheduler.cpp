@@ -27,12 +27,12 @@ bool is_ignored(int signal) {
   return action.sa_handler == SIG_IGN;
 }
 
-/// While one is alive, SIGCHLD and what interrupts, unless it is ignored (as under nohup), wait until they are asked
-/// for: none is missed, whenever it comes.
+/// Blocks SIGCHLD and the signals that interrupt, except ignored ones (as under nohup), and returns them on request, so
+/// that none is lost whenever it arrives.
 class WaitingSignals {
  public:
   WaitingSignals() {
-    signal(SIGCHLD, SIG_DFL);  // where it is ignored nobody can wait for children
+    signal(SIGCHLD, SIG_DFL);  // while it is ignored, waitpid finds no children
     sigemptyset(&signals_);
     for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP})
       if (!is_ignored(signal)) sigaddset(&signals_, signal);
@@ -56,7 +56,7 @@ class WaitingSignals {
 
 [[noreturn]] void be_child(const Job& job, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before prctl
+  if (getppid() != parent) _exit(1);  // the parent died before prctl
   int status = 0;
   try {
     job.work();
@@ -64,7 +64,7 @@ class WaitingSignals {
     fmt::print(stderr, "stability: {}: {}\n", job.name, error.what());
     status = 1;
   }
-  _exit(status);  // the parent's buffers and destructors are not ours
+  _exit(status);  // without the parent's buffers and destructors
 }
 
 std::string cause(int status) {
@@ -88,7 +88,7 @@ class Scheduler {
       while (next_ < jobs_.size() && running_.size() < parallel_) start(jobs_[next_++]);
       outcome_.interrupted = signals_.next() != SIGCHLD;
       int status = 0;
-      for (pid_t child = 0; (child = waitpid(-1, &status, WNOHANG)) > 0;)  // one signal may stand for several
+      for (pid_t child = 0; (child = waitpid(-1, &status, WNOHANG)) > 0;)  // one signal may report several children
         if (running_.contains(child)) finish(child, status);
     }
     stop();
@@ -127,7 +127,7 @@ class Scheduler {
     for (const auto& [child, job] : running_) waitpid(child, nullptr, 0);
   }
 
-  /// The estimates are corrected by how long what is done really took.
+  /// Scales the estimates of the remaining jobs by the pace of those done.
   void show() {
     const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
     const double pace = seconds_done_ > 0 ? elapsed / seconds_done_ : 1 / static_cast<double>(parallel_);
@@ -140,7 +140,7 @@ class Scheduler {
   std::map<pid_t, const Job*> running_;
   Outcome outcome_;
   WaitingSignals signals_;
-  examples::Progress progress_;
+  apps::Progress progress_;
   Clock::time_point start_ = Clock::now();
 };
 

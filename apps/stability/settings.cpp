@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 10> kModeNames = {"residual", "hc",      
                                                          "skip-hc",  "skip-mhc",   "deepseek-v4", "hunyuan-v4",
                                                          "gated",    "single-pass"};
 
-/// Sets the streams of mhc apart, which would stay copies forever; see ManifoldConstrainedHC.
+/// Makes the streams of mhc differ; otherwise they stay copies of each other; see ManifoldConstrainedHC.
 constexpr double kPhiStd = 0.02;
 
 mhc::ConnectionConfig skip_config(mhc::SkipMode mode, const Variant& v) {

@@ -16,7 +16,7 @@ std::string_view name(Task task);
 /// All names, in the order of the enumerators.
 std::span<const std::string_view> task_names();
 
-/// What connects the sublayers: over streams, or over the history of the stream.
+/// How sublayers are connected: over streams, or over the history of the stream.
 enum class Mode {
   residual,
   hc,
@@ -35,7 +35,7 @@ enum class Mode {
 std::string_view name(Mode mode);
 std::span<const std::string_view> mode_names();
 
-/// The settings of connections that ablations vary. A mode ignores those that do not concern it.
+/// The settings of connections that ablations vary. A mode ignores those that do not apply to it.
 struct Variant {
   std::int64_t streams = 4;               ///< all but residual and skip-*
   std::int64_t sinkhorn_iterations = 20;  ///< mhc, deepseek-v4, single-pass
@@ -45,7 +45,7 @@ struct Variant {
   std::string constraint = "simplex";     ///< skip-mhc
 };
 
-/// One training run; sizes and steps are those of its task in the configuration.
+/// One training run. The configuration of its task has the sizes and the number of steps.
 struct RunSettings {
   Task task;
   Mode mode;
@@ -57,7 +57,7 @@ struct RunSettings {
 /// Names a run and its file: `deep_mlp_regression.mhc.n4.i20.lr0.003.seed1`. Runs that are the same have the same id.
 std::string id(const RunSettings& run);
 
-/// The settings of the variant that concern the mode: `n4.i20`; empty for residual.
+/// The settings of the variant that apply to the mode: `n4.i20`; empty for residual.
 std::string label(Mode mode, const Variant& variant);
 
 mhc::ConnectionConfig connection_config(Mode mode, const Variant& variant);

@@ -13,7 +13,7 @@
 namespace braid::stability {
 namespace {
 
-/// What compares the modes on one task.
+/// The tables that compare the modes on one task.
 class Comparison {
  public:
   Comparison(Task task, const Config& config, std::span<const Result> results)
@@ -52,7 +52,7 @@ class Comparison {
     return text + "\n";
   }
 
-  /// The least ratio of forward gains over the seeds that both modes have.
+  /// The smallest ratio of forward gains, over the seeds that both modes have.
   double least_ratio(Mode above, Mode below) const {
     double least = std::numeric_limits<double>::infinity();
     for (const Result& a : shown(above))
@@ -83,7 +83,7 @@ class Comparison {
     return text + "\n";
   }
 
-  /// A row a mode, a column a learning rate.
+  /// A table with a row per mode and a column per learning rate.
   std::string sweep(const std::string& title, const std::function<std::string(const Group&)>& cell) const {
     std::string text = fmt::format("{}, by learning rate:\n\n| mode |", title), rule = "\n|---|";
     for (const double rate : sizes_.learning_rates) {

@@ -8,7 +8,7 @@ namespace braid::stability {
 
 // Results as Markdown.
 
-/// For each task the modes at the shown learning rate, what that says about them, and how many runs diverged.
+/// For each task the modes at the shown learning rate, statements about them, and the numbers of runs that diverged.
 std::string overview(const Config& config, std::span<const Result> results);
 
 /// Losses and gains at every learning rate, and the ablations.

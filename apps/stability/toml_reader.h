@@ -9,7 +9,7 @@
 
 namespace braid::stability {
 
-/// The whole file. Throws FileError when it cannot be read, ValueError `file: line 3: ...` when it is no TOML.
+/// Parses a file. Throws FileError when it cannot be read, ValueError `file: line 3: ...` when it is not TOML.
 toml::table read_toml(const std::string& file);
 
 /// Reads a table strictly: every key has a type and a range, no key is left over.
@@ -21,19 +21,19 @@ class TableReader {
   bool has(std::string_view key) const { return table_.contains(key); }
 
   std::int64_t integer(const std::string& key, std::int64_t low, std::int64_t high);
-  /// An integer is a number, too.
+  /// A number, which may be an integer.
   double number(const std::string& key, double low, double high);
-  /// The position among `names`.
+  /// The index of the value in `names`.
   std::size_t choice(const std::string& key, std::span<const std::string_view> names);
 
-  // Lists of these with at least one element, none twice.
+  // Lists of these: at least one element, all different.
   std::vector<std::int64_t> integers(const std::string& key, std::int64_t low, std::int64_t high);
   std::vector<double> numbers(const std::string& key, double low, double high);
   std::vector<std::size_t> choices(const std::string& key, std::span<const std::string_view> names);
 
   TableReader table(const std::string& key);
 
-  /// Call when all keys were read: throws for one that nobody asked for.
+  /// Call when all keys have been read: throws ValueError if there is another key.
   void finish() const;
 
   /// Throws ValueError `file: table.key: expected ..., got ...`.

@@ -24,30 +24,30 @@ namespace {
 namespace fs = std::filesystem;
 
 void check_instruction_set(const std::string& earlier, const Config& config) {
-  const std::string now = examples::instruction_set(config.training.dtype);
+  const std::string now = apps::instruction_set(config.training.dtype);
   check_value(config.allow_other_processor || earlier == now,
               "--resume: the run was computed with {} but this processor has {}, which rounds differently; "
-              "--allow-other-processor goes on all the same",
+              "--allow-other-processor continues nevertheless",
               excerpt(earlier), now);
 }
 
 void check_finite(const SafetensorsFile& file, const Config& config) {
   for (const auto& [name, tensor] : file.tensors)
-    check_value(config.allow_nonfinite || examples::is_finite(tensor),
-                "--resume: {} is not finite; --allow-nonfinite goes on all the same", excerpt(name));
+    check_value(config.allow_nonfinite || apps::is_finite(tensor),
+                "--resume: {} is not finite; --allow-nonfinite continues nevertheless", excerpt(name));
 }
 
-void load_moments(examples::TrainerState& state, const nn::NamedTensors& moments, const Config& config) {
-  if (config.training.trained == examples::Trained::all) {
+void load_moments(apps::TrainerState& state, const nn::NamedTensors& moments, const Config& config) {
+  if (config.training.trained == apps::Trained::all) {
     state.optimizer.load_state(state.model, moments);
   } else {
-    nn::Subset connections = nn::subset(state.model, examples::in_connection);
+    nn::Subset connections = nn::subset(state.model, apps::in_connection);
     state.optimizer.load_state(connections, moments);
   }
 }
 
-examples::TrainerState restored(const Checkpoint& saved, const examples::TrainerState& like, const Config& config) {
-  examples::TrainerState state = like;
+apps::TrainerState restored(const Checkpoint& saved, const apps::TrainerState& like, const Config& config) {
+  apps::TrainerState state = like;
   nn::from_tensors(state.model, saved.tensors("model."), "--resume");
   load_moments(state, saved.tensors("optimizer."), config);
   state.rng = Rng(saved.number<std::uint64_t>("rng_key"), saved.number<std::uint64_t>("rng_draws"));
@@ -63,68 +63,67 @@ void move_file(const fs::path& from, const fs::path& to) {
   check<FileError>(done, "{}: cannot become {}: {}", from.string(), to.filename().string(), std::strerror(error));
 }
 
-/// The next one becomes the last one.
+/// Renames the files: next becomes last, last becomes previous.
 void rotate(const fs::path& folder) {
   if (fs::exists(last_checkpoint(folder))) move_file(last_checkpoint(folder), previous_checkpoint(folder));
   move_file(next_checkpoint(folder), last_checkpoint(folder));
 }
 
-void save(const fs::path& path, const examples::TrainerState& state, const Config& config,
-          const examples::Corpus& corpus) {
+void save(const fs::path& path, const apps::TrainerState& state, const Config& config, const apps::Corpus& corpus) {
   nn::NamedTensors tensors;
   for (const auto& [name, t] : nn::to_tensors(state.model)) tensors["model." + name] = t;
   for (const auto& [name, t] : state.optimizer.state()) tensors["optimizer." + name] = t;
   for (const auto& [name, t] : tensors)
-    check<examples::NonFiniteError>(config.allow_nonfinite || examples::is_finite(t),
-                                    "step {}: {} is not finite, so the checkpoint before it stays; try a smaller --lr",
-                                    state.step, name);
+    check<apps::NonFiniteError>(config.allow_nonfinite || apps::is_finite(t),
+                                "step {}: {} is not finite, so the last checkpoint is kept; try a smaller --lr",
+                                state.step, name);
   std::map<std::string, std::string> metadata{{"step", std::to_string(state.step)},
                                               {"rng_key", std::to_string(state.rng.key())},
                                               {"rng_draws", std::to_string(state.rng.draws())},
                                               {"alphabet", corpus.alphabet()},
                                               {"text_checksum", corpus.checksum()},
                                               {"tokenizer_checksum", corpus.tokenizer_checksum()},
-                                              {"instruction_set", examples::instruction_set(config.training.dtype)},
+                                              {"instruction_set", apps::instruction_set(config.training.dtype)},
                                               {"config", to_json(config).dump()}};
   if (state.best_held_out) metadata["best_held_out"] = fmt::format("{}", *state.best_held_out);
   metadata["checksum"] = checksum(tensors, metadata);
-  examples::sync_json_lines(path.parent_path());  // no power cut takes lines of steps that are not taken again
+  apps::sync_json_lines(path.parent_path());  // a power cut must not lose lines of steps before the checkpoint
   save_safetensors(path, tensors, metadata);
 }
 
 }  // namespace
 
-void save_checkpoint(const fs::path& folder, const examples::TrainerState& state, const Config& config,
-                     const examples::Corpus& corpus) {
+void save_checkpoint(const fs::path& folder, const apps::TrainerState& state, const Config& config,
+                     const apps::Corpus& corpus) {
   save(next_checkpoint(folder), state, config, corpus);
   rotate(folder);
 }
 
-void save_if_best(const fs::path& folder, examples::TrainerState& state, double held_out, const Config& config,
-                  const examples::Corpus& corpus) {
+void save_if_best(const fs::path& folder, apps::TrainerState& state, double held_out, const Config& config,
+                  const apps::Corpus& corpus) {
   if (state.best_held_out && held_out >= *state.best_held_out) return;
   state.best_held_out = held_out;
   save(best_checkpoint(folder), state, config, corpus);
 }
 
-std::optional<examples::TrainerState> load_checkpoint(const fs::path& folder, const examples::TrainerState& like,
-                                                      const Config& config, const examples::Corpus& corpus) {
+std::optional<apps::TrainerState> load_checkpoint(const fs::path& folder, const apps::TrainerState& like,
+                                                  const Config& config, const apps::Corpus& corpus) {
   const std::optional<Checkpoint> saved = newest_checkpoint(folder);
   if (!saved) return std::nullopt;
   check_same_run(saved->config(), saved->entry("text_checksum"), saved->entry("tokenizer_checksum"), config, corpus);
   check_instruction_set(saved->entry("instruction_set"), config);
   check_finite(saved->file, config);
   if (saved->path != last_checkpoint(folder))
-    examples::say("{}going on from {}\n", saved->damage.empty() ? "" : saved->damage + "; ", saved->path.string());
-  examples::TrainerState state = restored(*saved, like, config);
-  if (saved->path == next_checkpoint(folder)) rotate(folder);  // which a process that was killed had still to do
+    apps::say("{}continuing from {}\n", saved->damage.empty() ? "" : saved->damage + "; ", saved->path.string());
+  apps::TrainerState state = restored(*saved, like, config);
+  if (saved->path == next_checkpoint(folder)) rotate(folder);  // the rename that a killed process did not reach
   return state;
 }
 
-void share_state(examples::TrainerState& state, const Config& config, dist::Communicator& ranks) {
+void share_state(apps::TrainerState& state, const Config& config, dist::Communicator& ranks) {
   if (ranks.size() == 1) return;
-  const nn::NamedTensors parameters = examples::broadcast(ranks, nn::to_tensors(state.model));
-  const nn::NamedTensors moments = examples::broadcast(ranks, state.optimizer.state());
+  const nn::NamedTensors parameters = apps::broadcast(ranks, nn::to_tensors(state.model));
+  const nn::NamedTensors moments = apps::broadcast(ranks, state.optimizer.state());
   std::istringstream numbers(ranks.broadcast(fmt::format("{} {} {}", state.step, state.rng.key(), state.rng.draws())));
   std::uint64_t key = 0, draws = 0;
   numbers >> state.step >> key >> draws;
@@ -135,7 +134,7 @@ void share_state(examples::TrainerState& state, const Config& config, dist::Comm
 }
 
 void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum,
-                    const std::string& tokenizer_checksum, const Config& config, const examples::Corpus& corpus) {
+                    const std::string& tokenizer_checksum, const Config& config, const apps::Corpus& corpus) {
   check_same_settings(earlier, config);
   check_value(text_checksum == corpus.checksum(), "--resume: the run was started on another text");
   check_value(tokenizer_checksum == corpus.tokenizer_checksum(),

@@ -7,30 +7,29 @@
 
 namespace braid::train_lm {
 
-/// Model, optimizer, step and generator, so that a run continues from them bit for bit, with a checksum of all of it,
-/// into checkpoint.safetensors of a run's folder; what was there becomes checkpoint.previous.safetensors. The lines of
-/// the run are synced before. Throws NonFiniteError, and leaves the files as they are, when a tensor is not finite.
-void save_checkpoint(const std::filesystem::path& folder, const examples::TrainerState& state, const Config& config,
-                     const examples::Corpus& corpus);
+/// Writes model, optimizer, step and random generator, from which a run continues bit for bit, with a checksum, to
+/// checkpoint.safetensors in the run's folder; the file before it becomes checkpoint.previous.safetensors. Syncs the
+/// lines of the run first. Throws NonFiniteError, and leaves the files unchanged, when a tensor is not finite.
+void save_checkpoint(const std::filesystem::path& folder, const apps::TrainerState& state, const Config& config,
+                     const apps::Corpus& corpus);
 
-/// The same into best.safetensors, if no evaluation of the run had such a low held-out loss; which then is the best
-/// one.
-void save_if_best(const std::filesystem::path& folder, examples::TrainerState& state, double held_out,
-                  const Config& config, const examples::Corpus& corpus);
+/// Writes the same to best.safetensors if `held_out` is the lowest held-out loss of the run so far, and records it in
+/// the state.
+void save_if_best(const std::filesystem::path& folder, apps::TrainerState& state, double held_out, const Config& config,
+                  const apps::Corpus& corpus);
 
-/// The newest state in the folder whose checksum is right, for a run whose state now is `like`; says when that is not
-/// the last one that was saved, and ends a save that was cut short once the state was written. None when there is no
-/// checkpoint. Throws FileError when all are damaged or the newest cannot be read, ValueError when the run had another
-/// text, configuration or instruction set, or weights that are not finite.
-std::optional<examples::TrainerState> load_checkpoint(const std::filesystem::path& folder,
-                                                      const examples::TrainerState& like, const Config& config,
-                                                      const examples::Corpus& corpus);
+/// The newest state in the folder whose checksum is right, with the structure of `like`; nullopt when there is no
+/// checkpoint. Prints a line when it is not the last one saved, and completes the renames of a save that was killed.
+/// Throws FileError when all are damaged or the newest cannot be read, ValueError when the run had another text,
+/// configuration or instruction set, or weights that are not finite.
+std::optional<apps::TrainerState> load_checkpoint(const std::filesystem::path& folder, const apps::TrainerState& like,
+                                                  const Config& config, const apps::Corpus& corpus);
 
-/// Gives every rank the model, the optimizer, the step and the generator of rank 0.
-void share_state(examples::TrainerState& state, const Config& config, dist::Communicator& ranks);
+/// Collective: gives every rank the model, optimizer, step and random generator of rank 0.
+void share_state(apps::TrainerState& state, const Config& config, dist::Communicator& ranks);
 
 /// Throws ValueError unless the run that config.json or a checkpoint describes is the one of `config` and `corpus`.
 void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum,
-                    const std::string& tokenizer_checksum, const Config& config, const examples::Corpus& corpus);
+                    const std::string& tokenizer_checksum, const Config& config, const apps::Corpus& corpus);
 
 }  // namespace braid::train_lm

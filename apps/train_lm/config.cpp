@@ -17,19 +17,19 @@
 namespace braid::train_lm {
 namespace {
 
-/// On resumption; text and tokenizer are compared by what they hold.
+/// Settings that a resumed run may change; text and tokenizer are compared by their content.
 constexpr std::array<std::string_view, 7> kMayChange = {"text",       "tokenizer",       "steps",          "warmup",
                                                         "eval_every", "telemetry_every", "check_gradients"};
 
-/// Of anything that is counted: products of two and their bytes stay below 2^63.
+/// The largest count: products of two counts, in bytes, stay below 2^63.
 constexpr std::int64_t kMost = std::int64_t{1} << 24;
 
 void add_count(CLI::App& app, const char* flag, std::int64_t& value, const char* help, std::int64_t least = 1) {
   app.add_option(flag, value, help)->check(CLI::Range(least, kMost))->capture_default_str();
 }
 
-void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
-  // Up to what f32 holds, with room for products.
+void add_training_flags(CLI::App& app, apps::TrainerSettings& t) {
+  // The largest numbers whose products f32 can hold.
   const auto number = [&app](const char* flag, double& value, const char* help, double least = 0) {
     app.add_option(flag, value, help)->check(CLI::Range(least, 1e30))->capture_default_str();
   };
@@ -37,12 +37,12 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
          "--dtype", [&t](const std::string& name) { t.dtype = name == "bf16" ? DType::bf16 : DType::f32; },
          "of activations and products: f32 (default) or bf16; parameters, moments, maps and losses are f32")
       ->check(CLI::IsMember({"f32", "bf16"}));
-  examples::add_matmul_precision(app, t.matmul_precision);
+  apps::add_matmul_precision(app, t.matmul_precision);
   add_count(app, "--layers", t.layers, "transformer blocks");
   add_count(app, "--channels", t.channels, "channels of the residual stream");
   add_count(app, "--heads", t.heads, "attention heads; must divide channels");
   add_count(app, "--context", t.context, "characters or tokens that the model sees");
-  add_count(app, "--batch", t.batch, "windows of text a step");
+  add_count(app, "--batch", t.batch, "windows of text per step");
   add_count(app, "--blocks", t.blocks,
             "equal blocks of the batch whose gradients are computed one by one, in less memory; must divide it");
   add_count(app, "--steps", t.steps, "training steps; 0 with --init: the held-out loss at its start", 0);
@@ -50,9 +50,9 @@ void add_training_flags(CLI::App& app, examples::TrainerSettings& t) {
       ->check(CLI::Range(std::int64_t{0}, kMost));
   number("--lr", t.lr, "learning rate, decays by a cosine to --min-lr");
   number("--min-lr", t.min_lr, "learning rate at the end");
-  number("--weight-decay", t.weight_decay, "of matrices");
+  number("--weight-decay", t.weight_decay, "weight decay of matrices");
   number("--clip", t.clip, "largest norm of the gradient", 1e-30);
-  app.add_option("--seed", t.seed, "of initialization, batches and sample")->capture_default_str();
+  app.add_option("--seed", t.seed, "seed of initialization, batches and sample")->capture_default_str();
 }
 
 void add_flags(CLI::App& app, Config& c) {
@@ -63,9 +63,9 @@ void add_flags(CLI::App& app, Config& c) {
   app.add_option_function<std::string>(
          "--train",
          [&c](const std::string& choice) {
-           c.training.trained = choice == "all" ? examples::Trained::all : examples::Trained::connections;
+           c.training.trained = choice == "all" ? apps::Trained::all : apps::Trained::connections;
          },
-         "which parameters: all (default), or those of connections alone")
+         "parameters to train: all (default) or connections")
       ->check(CLI::IsMember({"all", "connections"}));
   app.add_option(
       "--text", c.text,
@@ -73,11 +73,12 @@ void add_flags(CLI::App& app, Config& c) {
       "write them");
   app.add_option("--tokenizer", c.tokenizer, "tokenizer.json: learn its tokens instead of characters");
   app.add_option("--connection", c.training.connection.kind,
-                 "what joins a sublayer to the stream: residual, hc, mhc, manifold, mhc-layer, skip, deepseek-v4, "
+                 "how a sublayer is connected to the residual stream: residual, hc, mhc, manifold, mhc-layer, skip, "
+                 "deepseek-v4, "
                  "hunyuan-v4, gated or "
                  "single-pass")
       ->capture_default_str();
-  examples::add_connection_flags(app, c.training.connection);
+  apps::add_connection_flags(app, c.training.connection);
   add_training_flags(app, c.training);
   app.add_option("--threads", c.threads, "threads (0: all cores); results do not depend on them")
       ->check(CLI::Range(0, 1024))
@@ -103,11 +104,11 @@ void add_flags(CLI::App& app, Config& c) {
                "resume although this processor has another instruction set, which rounds differently");
 }
 
-/// Takes over the sizes of the model that the run starts from, and its tokenizer. A run that goes on has them itself.
+/// Takes the sizes and the tokenizer of the model that the run starts from. A resumed run has them itself.
 void start_from(Config& c, const CLI::App& app) {
   const std::filesystem::path folder = c.resume && has_checkpoint(c.out) ? c.out : c.init;
   c.origin = std::make_shared<SavedRun>(load_origin(folder));
-  const examples::TrainerSettings& theirs = c.origin->training;
+  const apps::TrainerSettings& theirs = c.origin->training;
   c.training.architecture = theirs.architecture;
   const auto adopt = [&](const char* flag, std::int64_t& mine, std::int64_t its) {
     check_value(app.count(flag) == 0 || mine == its, "{}: the model of --init has {} but the command line says {}",
@@ -124,15 +125,15 @@ void start_from(Config& c, const CLI::App& app) {
   if (app.count("--alpha") == 0) c.training.connection.alpha = 0;
 }
 
-void check_settings(const examples::TrainerSettings& t) {
+void check_settings(const apps::TrainerSettings& t) {
   check_value(t.warmup <= t.steps, "--warmup: {} steps are more than --steps {}", t.warmup, t.steps);
   check_value(t.min_lr <= t.lr, "--min-lr: {} exceeds --lr {}", t.min_lr, t.lr);
   check_value(t.architecture || t.channels % t.heads == 0, "--heads: {} heads do not divide {} channels", t.heads,
               t.channels);
   check_value(t.batch % t.blocks == 0, "--blocks: {} blocks do not divide a --batch of {}", t.blocks, t.batch);
-  check_value(t.trained == examples::Trained::all || t.connection.kind != "residual",
+  check_value(t.trained == apps::Trained::all || t.connection.kind != "residual",
               "--train: residual connections have no parameters to train");
-  examples::connection_config(t.connection);
+  apps::connection_config(t.connection);
 }
 
 }  // namespace
@@ -140,14 +141,14 @@ void check_settings(const examples::TrainerSettings& t) {
 Config parse(int argc, char** argv) {
   constexpr std::int64_t kUnset = -1;
   Config config;
-  examples::TrainerSettings& training = config.training;
+  apps::TrainerSettings& training = config.training;
   training.warmup = kUnset;
   CLI::App app(
       "Trains a small transformer on the characters or tokens of a text; writes config.json, metrics.jsonl, loss.png "
       "and "
       "checkpoint.safetensors into --out and prints a sample.");
   add_flags(app, config);
-  examples::parse_command_line(app, argc, argv);
+  apps::parse_command_line(app, argc, argv);
   check_value(!config.resume || !config.out.empty(), "--resume: give the run's folder with --out");
   if (config.report && app.count("--telemetry-every") == 0) config.telemetry_every = config.eval_every;
   if (training.warmup == kUnset) training.warmup = training.steps / 20;
@@ -156,18 +157,18 @@ Config parse(int argc, char** argv) {
   check_settings(training);
   check_value(config.check_gradients == 0 || training.dtype == DType::f32,
               "--check-gradients: compares gradients of f32 with f64 op by op; --dtype bf16 has other ops");
-  if (config.out.empty()) config.out = "runs/" + training.connection.kind + "-" + examples::time_stamp();
-  examples::check_utf8("--text", config.text);
-  examples::check_utf8("--tokenizer", config.tokenizer);
-  examples::check_utf8("--init", config.init.string());
-  examples::check_results_folder(config.out);
+  if (config.out.empty()) config.out = "runs/" + training.connection.kind + "-" + apps::time_stamp();
+  apps::check_utf8("--text", config.text);
+  apps::check_utf8("--tokenizer", config.tokenizer);
+  apps::check_utf8("--init", config.init.string());
+  apps::check_results_folder(config.out);
   return config;
 }
 
 nlohmann::ordered_json to_json(const Config& c) {
-  const examples::TrainerSettings& t = c.training;
+  const apps::TrainerSettings& t = c.training;
   nlohmann::ordered_json json{{"text", c.text}, {"tokenizer", c.tokenizer}, {"init", c.init.string()}};
-  json.update(examples::to_json(t.connection));
+  json.update(apps::to_json(t.connection));
   json.update({{"layers", t.layers},
                {"channels", t.channels},
                {"heads", t.heads},
@@ -183,18 +184,17 @@ nlohmann::ordered_json to_json(const Config& c) {
                {"seed", t.seed},
                {"dtype", std::string(name(t.dtype))},
                {"matmul_precision", std::string(name(t.matmul_precision))},
-               {"train", t.trained == examples::Trained::all ? "all" : "connections"},
+               {"train", t.trained == apps::Trained::all ? "all" : "connections"},
                {"eval_every", c.eval_every},
                {"telemetry_every", c.telemetry_every},
                {"check_gradients", c.check_gradients}});
   if (t.architecture)
-    json["architecture"] =
-        nlohmann::ordered_json::parse(nn::detail::format_pretrained_config(*t.architecture, DType::f32));
+    json["architecture"] = nlohmann::ordered_json::parse(nn::format_pretrained_config(*t.architecture, DType::f32));
   return json;
 }
 
 void check_same_settings(const nlohmann::json& earlier, const Config& config) {
-  Config plain;  // what a setting was before there was a flag for it
+  Config plain;  // defaults of settings that an older run does not have
   plain.training.connection.kind = config.training.connection.kind;
   const nlohmann::json now = to_json(config), usual = to_json(plain);
   for (const auto& [key, value] : now.items()) {

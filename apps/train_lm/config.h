@@ -11,23 +11,23 @@
 
 namespace braid::train_lm {
 
-/// Everything that a run depends on. Flags have the same names.
+/// The configuration of a run. Flags have the same names.
 struct Config {
   std::string text;                        ///< empty: the license texts of the system
   std::string tokenizer;                   ///< empty: characters
-  std::filesystem::path init;              ///< a run to start from; empty: from random weights
-  std::shared_ptr<const SavedRun> origin;  ///< what is there
-  examples::TrainerSettings training;
+  std::filesystem::path init;              ///< folder of the model to start from; empty: random weights
+  std::shared_ptr<const SavedRun> origin;  ///< the model in `init`
+  apps::TrainerSettings training;
   std::int64_t eval_every = 250, checkpoint_every = 250;
   std::int64_t telemetry_every = 0;  ///< 0: never
-  bool tensorboard = false;          ///< write events for it
+  bool tensorboard = false;          ///< write event files
   bool report = false;               ///< write report.html, with samples, at evaluations
-  std::int64_t check_gradients = 0;  ///< every how many steps; 0: never
-  int threads = 0;                   ///< 0: all
+  std::int64_t check_gradients = 0;  ///< steps between checks; 0: never
+  int threads = 0;                   ///< 0: all processors
   std::filesystem::path out;
   bool resume = false;
   std::int64_t sample = 400;
-  bool skip_nonfinite = false;         ///< leave out steps whose loss or gradient is not finite, instead of ending
+  bool skip_nonfinite = false;         ///< skip steps whose loss or gradient is not finite, instead of ending
   bool allow_nonfinite = false;        ///< resume and save weights that are not finite
   bool allow_other_processor = false;  ///< resume where another instruction set rounds differently
 };
@@ -37,8 +37,8 @@ Config parse(int argc, char** argv);
 
 nlohmann::ordered_json to_json(const Config& config);
 
-/// Throws ValueError naming the first setting that makes `config` another run than the one saved as `earlier`;
-/// how long, how fast and how often it reports may change.
+/// Throws ValueError naming the first setting in which `config` differs from the saved run `earlier`. Settings of its
+/// length, learning rate schedule, speed and reports may differ.
 void check_same_settings(const nlohmann::json& earlier, const Config& config);
 
 }  // namespace braid::train_lm

@@ -2,12 +2,12 @@
 
 namespace braid::train_lm {
 
-/// From now on SIGINT, SIGTERM and SIGHUP only set interrupted(), those that are ignored (as under nohup) excepted.
-/// Call it before any other thread starts: they are taken by a thread, as handlers must not run inside of a matrix
+/// From now on SIGINT, SIGTERM and SIGHUP only set interrupted(), except those that are ignored (as under nohup).
+/// Call it before any other thread starts: one thread receives the signals, since handlers must not run inside a matrix
 /// product, where oneDNN has moved the stack pointer into its own data.
 void catch_interrupts();
 
-/// Whether one has come.
+/// Whether one of these signals has arrived.
 bool interrupted();
 
 }  // namespace braid::train_lm

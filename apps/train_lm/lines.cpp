@@ -4,7 +4,7 @@ namespace braid::train_lm {
 
 using Json = nlohmann::ordered_json;
 
-Json metrics_line(const examples::Trainer& trainer, const examples::StepResult& result, std::optional<double> held_out,
+Json metrics_line(const apps::Trainer& trainer, const apps::StepResult& result, std::optional<double> held_out,
                   double speed) {
   Json line{{"step", trainer.step()}, {"train_loss", result.loss}};
   if (held_out) line["val_loss"] = *held_out;
@@ -14,17 +14,17 @@ Json metrics_line(const examples::Trainer& trainer, const examples::StepResult& 
   return line;
 }
 
-examples::Scalars scalars(const examples::Trainer& trainer, const examples::StepResult& result,
-                          std::optional<double> held_out, double speed) {
-  examples::Scalars list{{"loss/train", result.loss},
-                         {"gradient_norm", result.grad_norm},
-                         {"learning_rate", trainer.state().optimizer.lr()},
-                         {"tokens_per_s", speed}};
+apps::Scalars scalars(const apps::Trainer& trainer, const apps::StepResult& result, std::optional<double> held_out,
+                      double speed) {
+  apps::Scalars list{{"loss/train", result.loss},
+                     {"gradient_norm", result.grad_norm},
+                     {"learning_rate", trainer.state().optimizer.lr()},
+                     {"tokens_per_s", speed}};
   if (held_out) list.emplace_back("loss/held_out", *held_out);
   return list;
 }
 
-examples::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats) {
+apps::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats) {
   return {{"gain/forward", stats.back().composed_forward_gain},
           {"gain/backward", stats.front().composed_backward_gain}};
 }

@@ -12,15 +12,15 @@
 namespace braid::train_lm {
 
 /// The line of a step in metrics.jsonl.
-nlohmann::ordered_json metrics_line(const examples::Trainer& trainer, const examples::StepResult& result,
+nlohmann::ordered_json metrics_line(const apps::Trainer& trainer, const apps::StepResult& result,
                                     std::optional<double> held_out, double speed);
 
-/// The same for TensorBoard.
-examples::Scalars scalars(const examples::Trainer& trainer, const examples::StepResult& result,
-                          std::optional<double> held_out, double speed);
-examples::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats);
+/// The scalars of a step for TensorBoard.
+apps::Scalars scalars(const apps::Trainer& trainer, const apps::StepResult& result, std::optional<double> held_out,
+                      double speed);
+apps::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats);
 
-/// A line for all gradients, one for each op and one for each parameter.
+/// Lines for gradients.jsonl: one for all gradients, one per op and one per parameter.
 std::string json_lines(const nn::PrecisionReport& report, std::int64_t step);
 
 }  // namespace braid::train_lm

@@ -1,4 +1,4 @@
-// Trains a small transformer on characters or tokens: the main example. `train_lm --help` lists the flags.
+// Trains a small transformer on characters or tokens. `train_lm --help` lists the flags.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -36,8 +36,8 @@ namespace braid::train_lm {
 namespace {
 
 namespace fs = std::filesystem;
-using examples::Corpus;
-using examples::Trainer;
+using apps::Corpus;
+using apps::Trainer;
 using Json = nlohmann::ordered_json;
 
 /// The files of a run.
@@ -63,14 +63,14 @@ void check_folder(const Config& config, const Folder& folder) {
               folder.path.string());
 }
 
-/// Returns whether there is a checkpoint. Without one the run is that which config.json describes, and starts again.
+/// Restores the trainer from the newest checkpoint. Returns false when there is none: the run of config.json starts
+/// again.
 bool resume(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
   auto state = load_checkpoint(folder.path, trainer.state(), config, corpus);
   if (state) {
     trainer.restore(std::move(*state));
   } else {
-    const auto earlier =
-        nlohmann::json::parse(examples::read_file(folder.config()), nullptr, /*allow_exceptions=*/false);
+    const auto earlier = nlohmann::json::parse(apps::read_file(folder.config()), nullptr, /*allow_exceptions=*/false);
     const auto is_text = [&](const char* key) { return earlier.contains(key) && earlier[key].is_string(); };
     check<FileError>(earlier.is_object() && is_text("text_checksum") && is_text("tokenizer_checksum"),
                      "{}: must be the configuration of a run", folder.config().string());
@@ -81,100 +81,100 @@ bool resume(const Config& config, const Folder& folder, const Corpus& corpus, Tr
   return state.has_value();
 }
 
-/// Drops the lines of steps that will be taken again, those past `step`, and says when lines of earlier steps are
-/// missing. Reads all before it writes.
+/// Drops the lines of steps past `step`, which will be repeated, and reports missing lines of earlier steps. Reads all
+/// files before it writes.
 void rewind(const Folder& folder, std::int64_t step) {
-  std::map<fs::path, examples::KeptLines> kept;
+  std::map<fs::path, apps::KeptLines> kept;
   for (const fs::path& path : {folder.metrics(), folder.telemetry(), folder.gradients(), folder.samples()})
-    if (fs::exists(path)) kept[path] = examples::json_lines_until(path, step);
-  if (fs::exists(folder.events())) kept[folder.events()].text = examples::events_until(folder.events(), step);
+    if (fs::exists(path)) kept[path] = apps::json_lines_until(path, step);
+  if (fs::exists(folder.events())) kept[folder.events()].text = apps::events_until(folder.events(), step);
   for (const auto& [path, lines] : kept) write_file_atomically(path, [&](std::ostream& file) { file << lines.text; });
   if (const std::int64_t last = kept[folder.metrics()].last_step; step >= 0 && last != step)
-    examples::say("{}: lines are missing: the last one is of step {} but the checkpoint of step {}\n",
-                  folder.metrics().string(), last, step);
+    apps::say("{}: lines are missing: the last one is of step {} but the checkpoint is of step {}\n",
+              folder.metrics().string(), last, step);
 }
 
 void write_config(const Config& config, const Folder& folder, const Corpus& corpus) {
   Json json = to_json(config);
   json["text_checksum"] = corpus.checksum();
   json["tokenizer_checksum"] = corpus.tokenizer_checksum();
-  json["git_commit"] = examples::git_commit();
-  json["machine"] = examples::machine_info();
+  json["git_commit"] = apps::git_commit();
+  json["machine"] = apps::machine_info();
   if (const std::string& tokenizer = corpus.vocabulary().tokenizer_json(); !tokenizer.empty())
     write_file_atomically(folder.tokenizer(), [&](std::ostream& file) { file << tokenizer; });
   write_file_atomically(folder.config(), [&](std::ostream& file) { file << json.dump(2) << "\n"; });
 }
 
-/// Of the step that comes next.
-void check_gradients(const Folder& folder, const Trainer& trainer, examples::Progress& progress) {
+/// Compares the gradients of the next step with f64 and reports them.
+void check_gradients(const Folder& folder, const Trainer& trainer, apps::Progress& progress) {
   const nn::PrecisionReport report = trainer.precision();
   progress.message(fmt::format("step {:>6}  gradients\n{}", trainer.step() + 1, report.table(10)));
-  examples::JSONLines(folder.gradients()).append_lines(json_lines(report, trainer.step() + 1));
+  apps::JSONLines(folder.gradients()).append_lines(json_lines(report, trainer.step() + 1));
 }
 
-/// Ends the run unless it shall leave out such steps.
+/// Throws NonFiniteError unless the run skips such steps.
 void check_nonfinite(const Config& config, std::int64_t step, const std::string& what) {
-  check<examples::NonFiniteError>(
+  check<apps::NonFiniteError>(
       config.skip_nonfinite,
       "step {}: {} is not finite; try a smaller --lr or --clip, a longer --warmup, or --on-nonfinite skip", step, what);
 }
 
-void report_nonfinite(const Config& config, std::int64_t step, const std::string& what, examples::Progress& progress) {
+void report_nonfinite(const Config& config, std::int64_t step, const std::string& what, apps::Progress& progress) {
   check_nonfinite(config, step, what);
-  progress.message(fmt::format("step {:>6}  left out: {} is not finite", step, what));
+  progress.message(fmt::format("step {:>6}  skipped: {} is not finite", step, what));
 }
 
 double evaluate(const Trainer& trainer) {
   const double loss = trainer.evaluate();
-  check<examples::NonFiniteError>(std::isfinite(loss), "step {}: the held-out loss is not finite; try a smaller --lr",
-                                  trainer.step());
+  check<apps::NonFiniteError>(std::isfinite(loss), "step {}: the held-out loss is not finite; try a smaller --lr",
+                              trainer.step());
   return loss;
 }
 
-/// The first line of a run that starts from the model of another one: what its connections change.
+/// The first line of a run that starts from another model: the held-out losses with its connections and with its own.
 void report_origin(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer) {
   const double before = held_out_of_origin(config, corpus), now = evaluate(trainer), difference = now - before;
   const std::string step = config.origin->step > 0 ? fmt::format(" at step {}", config.origin->step) : "";
-  examples::say("init: {}{} has the held-out loss {:.6f}; with {} connections it is {:.6f}, {:+.1e}{}\n",
-                config.init.string(), step, before, config.training.connection.kind, now, difference,
-                std::abs(difference) > 0.01 * before ? ": they change what the model computes" : "");
-  examples::JSONLines(folder.metrics()).append({{"step", 0}, {"val_loss", now}, {"init_val_loss", before}});
-  if (config.tensorboard) examples::EventFile(folder.events()).append(0, {{"loss/held_out", now}});
+  apps::say("init: {}{} has the held-out loss {:.6f}; with {} connections it is {:.6f}, {:+.1e}{}\n",
+            config.init.string(), step, before, config.training.connection.kind, now, difference,
+            std::abs(difference) > 0.01 * before ? ": the connections change what the model computes" : "");
+  apps::JSONLines(folder.metrics()).append({{"step", 0}, {"val_loss", now}, {"init_val_loss", before}});
+  if (config.tensorboard) apps::EventFile(folder.events()).append(0, {{"loss/held_out", now}});
   save_if_best(folder.path, trainer.state(), now, config, corpus);
 }
 
-/// What the model writes now: `length` characters or tokens.
+/// A sample of the current model: `length` characters or tokens.
 std::string sample(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer,
                    std::int64_t length) {
   const Rng rng = Rng(config.training.seed, ~std::uint64_t{0}).split();  // apart from the draws of training
   std::string text = sample_text(trainer.model(), corpus, length, rng);
-  examples::JSONLines(folder.samples()).append({{"step", trainer.step()}, {"text", text}});
+  apps::JSONLines(folder.samples()).append({{"step", trainer.step()}, {"text", text}});
   return text;
 }
 
-/// A `live` page will be written again. Returns false, with the reason on stderr, when it cannot.
+/// Writes report.html; a `live` page reloads itself. Returns false if that fails, with the reason on stderr.
 bool write_report(const Folder& folder, bool live) {
   std::vector<std::string> arguments{fs::absolute(folder.path), "--out", fs::absolute(folder.report())};
   if (live) arguments.emplace_back("--live");
-  return examples::run_script("report.py", arguments, "/usr/bin/python3");
+  return apps::run_script("report.py", arguments, "/usr/bin/python3");
 }
 
-/// Returns whether it was interrupted.
+/// Trains to the last step. Returns whether it was interrupted.
 bool train(const Config& config, const Folder& folder, const Corpus& corpus, Trainer& trainer,
            dist::Communicator& ranks) {
   const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
   const auto due = [&](std::int64_t every) { return trainer.step() % every == 0 || trainer.step() == steps; };
-  examples::JSONLines metrics(folder.metrics());
-  std::optional<examples::EventFile> events;
+  apps::JSONLines metrics(folder.metrics());
+  std::optional<apps::EventFile> events;
   if (config.tensorboard) events.emplace(folder.events());
-  examples::Progress progress("step", steps, trainer.step(), /*may_draw=*/ranks.size() == 1);
+  apps::Progress progress("step", steps, trainer.step(), /*may_draw=*/ranks.size() == 1);
   bool saved = has_checkpoint(folder.path) || config.init.empty();
   bool reporting = config.report && write_report(folder, /*live=*/true);
   while (trainer.step() < steps && !ranks.any(interrupted())) {
     if (config.check_gradients > 0 && (trainer.step() + 1) % config.check_gradients == 0)
       check_gradients(folder, trainer, progress);
     const auto start = std::chrono::steady_clock::now();
-    const examples::StepResult result = trainer.train_step();
+    const apps::StepResult result = trainer.train_step();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     const double speed = static_cast<double>(tokens) / elapsed.count();
     if (!result.nonfinite.empty()) report_nonfinite(config, trainer.step(), result.nonfinite, progress);
@@ -190,11 +190,11 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
     if (events) events->append(trainer.step(), scalars(trainer, result, held_out, speed));
     if (config.telemetry_every > 0 && due(config.telemetry_every)) {
       const std::vector<mhc::ConnectionStats> stats = trainer.telemetry();
-      examples::JSONLines(folder.telemetry()).append_lines(mhc::json_lines(stats, trainer.step()));
+      apps::JSONLines(folder.telemetry()).append_lines(mhc::json_lines(stats, trainer.step()));
       if (events) events->append(trainer.step(), scalars(stats));
     }
     if (reporting && held_out && trainer.step() < steps) {
-      // Each id of a sample reads a window, where a step reads a batch, and back: this costs what a few steps cost.
+      // Each id of a sample reads a window, a step reads a batch and runs backward: this takes as long as a few steps.
       const std::int64_t length = std::min(config.sample, 16 * config.training.batch);
       if (length > 0) sample(config, folder, corpus, trainer, length);
       reporting = write_report(folder, /*live=*/true);
@@ -208,51 +208,53 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
   return ranks.any(interrupted());
 }
 
-/// The same on the other ranks, which write nothing.
+/// train() on the other ranks, which write nothing.
 bool follow(const Config& config, Trainer& trainer, dist::Communicator& ranks) {
   const std::int64_t steps = config.training.steps;
   while (trainer.step() < steps && !ranks.any(interrupted())) {
-    const examples::StepResult result = trainer.train_step();
+    const apps::StepResult result = trainer.train_step();
     if (!result.nonfinite.empty()) check_nonfinite(config, trainer.step(), result.nonfinite);
     if (trainer.step() % config.eval_every == 0 || trainer.step() == steps) evaluate(trainer);
   }
   return ranks.any(interrupted());
 }
 
-/// What a run starts from, on stdout.
+/// Prints the configuration, the model and the text.
 void introduce(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer) {
-  examples::say("{}\n{}\n", to_json(config).dump(), nn::summary(trainer.model()));
+  apps::say("{}\n{}\n", to_json(config).dump(), nn::summary(trainer.model()));
   if (config.training.dtype == DType::bf16)
-    examples::say(
+    apps::say(
         "bf16: products by {}{}\n", bf16_products(),
         bf16_products() == std::string_view("f32") ? ", this processor has none: half the memory, no faster" : "");
-  if (config.training.matmul_precision != MatmulPrecision::highest && braid::bf16_terms_per_f32() == 0)
-    examples::say("--matmul-precision {}: f32's own products, for which this processor has nothing faster\n",
-                  name(config.training.matmul_precision));
-  examples::say("text: {} {} of {}; {} held out. Results: {}\n", corpus.size(), corpus.vocabulary().unit(),
-                corpus.vocab(), corpus.size() - corpus.train_size(), folder.path.string());
-  if (config.resume) examples::say("resumed at step {}\n", trainer.step());
+  if (config.training.matmul_precision != MatmulPrecision::highest && bf16_terms_per_f32() == 0)
+    apps::say(
+        "--matmul-precision {}: this processor has no faster products, so they are those of f32
+        ",
+        name(config.training.matmul_precision));
+  apps::say("text: {} {} of {}; {} held out. Results: {}\n", corpus.size(), corpus.vocabulary().unit(), corpus.vocab(),
+            corpus.size() - corpus.train_size(), folder.path.string());
+  if (config.resume) apps::say("resumed at step {}\n", trainer.step());
 }
 
-/// Throws where a rank would find other bits than rank 0.
+/// Throws Error if a rank would get other bits than rank 0: another instruction set, text, tokenizer or setting.
 void check_same_everywhere(const Config& config, const Corpus& corpus, dist::Communicator& ranks) {
-  ranks.check_same("instruction set", examples::instruction_set(config.training.dtype));
+  ranks.check_same("instruction set", apps::instruction_set(config.training.dtype));
   ranks.check_same("text", corpus.checksum());
   ranks.check_same("tokenizer", corpus.tokenizer_checksum());
   Json mine = to_json(config);
-  mine["text"] = mine["tokenizer"] = "";  // where they are, is not what they say
+  mine["text"] = mine["tokenizer"] = "";  // paths may differ, contents may not
   mine["on_nonfinite"] = config.skip_nonfinite ? "skip" : "stop";
   const Json first = Json::parse(ranks.broadcast(mine.dump()));
   if (!ranks.any(mine != first)) return;
   for (const auto& [key, value] : first.items()) ranks.check_same(key, mine.value(key, Json()).dump());
 }
 
-/// Rank 0, or the only one.
+/// The run on rank 0, or of a process alone.
 int lead(Config config, const Corpus& corpus, Trainer& trainer, dist::Communicator& ranks) {
   const Folder folder{config.out};
-  if (!config.resume) examples::make_results_folder(folder.path);
-  const examples::FolderLock lock(folder.path);
-  check_folder(config, folder);  // another process may have been faster
+  if (!config.resume) apps::make_results_folder(folder.path);
+  const apps::FolderLock lock(folder.path);
+  check_folder(config, folder);  // another process may have written to it meanwhile
   const bool resumed = config.resume && resume(config, folder, corpus, trainer);
   rewind(folder, resumed ? trainer.step() : -1);
   write_config(config, folder, corpus);
@@ -260,24 +262,24 @@ int lead(Config config, const Corpus& corpus, Trainer& trainer, dist::Communicat
 
   introduce(config, folder, corpus, trainer);
   if (ranks.any(config.origin && !resumed)) report_origin(config, folder, corpus, trainer);
-  config.origin.reset();  // its memory
+  config.origin.reset();  // frees its memory
   bool stopped = false;
   try {
     stopped = train(config, folder, corpus, trainer, ranks);
-  } catch (const examples::NonFiniteError&) {
+  } catch (const apps::NonFiniteError&) {
     if (config.report) write_report(folder, /*live=*/false);
     throw;
   }
-  if (examples::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
-    examples::say("picture: {}\n", folder.picture().string());
+  if (apps::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
+    apps::say("picture: {}\n", folder.picture().string());
   const bool samples = !stopped && config.sample > 0;
   const std::string text = samples ? sample(config, folder, corpus, trainer, config.sample) : "";
-  if (config.report && write_report(folder, /*live=*/false)) examples::say("report: {}\n", folder.report().string());
+  if (config.report && write_report(folder, /*live=*/false)) apps::say("report: {}\n", folder.report().string());
   if (stopped) {
-    examples::say("interrupted at step {}; continue with --resume --out {}\n", trainer.step(), folder.path.string());
+    apps::say("interrupted at step {}; continue with --resume --out {}\n", trainer.step(), folder.path.string());
     return 130;
   }
-  if (samples) examples::say("\n--- sample ---\n{}\n", text);
+  if (samples) apps::say("\n--- sample ---\n{}\n", text);
   return 0;
 }
 
@@ -286,10 +288,9 @@ int run(Config config, const std::shared_ptr<dist::Communicator>& communicator) 
   if (config.threads > 0) set_num_threads(config.threads);
   set_matmul_precision(config.training.matmul_precision);
   check_value(config.training.blocks >= ranks.size(),
-              "--blocks: {} ranks need as many blocks, or more, but there are {}", ranks.size(),
-              config.training.blocks);
+              "--blocks: {} ranks need at least as many blocks but there are {}", ranks.size(), config.training.blocks);
   if (ranks.rank() == 0) check_folder(config, {config.out});
-  const Corpus corpus = examples::read_corpus(config.text, config.tokenizer, config.training.context);
+  const Corpus corpus = apps::read_corpus(config.text, config.tokenizer, config.training.context);
   check_same_everywhere(config, corpus, ranks);
   Trainer trainer(config.training, corpus, communicator);
   if (config.origin) start_from_origin(config, corpus, trainer);
@@ -305,9 +306,9 @@ int run(Config config, const std::shared_ptr<dist::Communicator>& communicator) 
 
 int main(int argc, char** argv) {
   using namespace braid::train_lm;
-  std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads stdout any more
-  return braid::examples::run_main("train_lm", [&] {
+  std::signal(SIGPIPE, SIG_IGN);  // training continues when the reader of stdout is gone
+  return braid::apps::run_main("train_lm", [&] {
     catch_interrupts();
-    return braid::examples::over_ranks("train_lm", [&](const auto& ranks) { return run(parse(argc, argv), ranks); });
+    return braid::apps::over_ranks("train_lm", [&](const auto& ranks) { return run(parse(argc, argv), ranks); });
   });
 }

@@ -78,7 +78,7 @@ std::optional<Checkpoint> newest_checkpoint(const fs::path& folder) {
     try {
       return Checkpoint{path, load_verified(path), damage};
     } catch (const UnreadableFile&) {
-      throw;  // it may be whole, and the next save would replace it
+      throw;  // it may be undamaged, and the next save would replace it
     } catch (const FileError& error) {
       if (damage.empty()) damage = error.what();
     }
@@ -97,7 +97,7 @@ SavedRun load_run(const fs::path& folder) {
   run.step = saved->number<std::int64_t>("step");
   const nlohmann::json config = saved->config();
   try {
-    run.training.connection = examples::connection_options(config);
+    run.training.connection = apps::connection_options(config);
     for (const auto& [key, value] : {std::pair("layers", &run.training.layers),
                                      {"channels", &run.training.channels},
                                      {"heads", &run.training.heads},
@@ -106,7 +106,7 @@ SavedRun load_run(const fs::path& folder) {
     run.training.dtype = config.value("dtype", "f32") == "bf16" ? DType::bf16 : DType::f32;
     if (config.contains("architecture"))
       run.training.architecture =
-          nn::detail::parse_pretrained_config(saved->path.string(), config["architecture"].dump()).config;
+          nn::parse_pretrained_config(saved->path.string(), config["architecture"].dump()).config;
   } catch (const nlohmann::json::exception& error) {
     throw FileError(fmt::format("{}: the checkpoint's 'config' is not that of a run: {}", saved->path.string(),
                                 excerpt(error.what())));

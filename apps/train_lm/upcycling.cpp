@@ -7,7 +7,7 @@
 namespace braid::train_lm {
 namespace {
 
-using examples::in_connection;
+using apps::in_connection;
 
 std::map<std::string, Shape> connections_in(const nn::NamedTensors& parameters) {
   std::map<std::string, Shape> shapes;
@@ -18,7 +18,7 @@ std::map<std::string, Shape> connections_in(const nn::NamedTensors& parameters) 
 
 }  // namespace
 
-void start_from_origin(const Config& config, const examples::Corpus& corpus, examples::Trainer& trainer) {
+void start_from_origin(const Config& config, const apps::Corpus& corpus, apps::Trainer& trainer) {
   const SavedRun& origin = *config.origin;
   const std::string folder = config.init.string();
   if (origin.pretrained)
@@ -37,11 +37,11 @@ void start_from_origin(const Config& config, const examples::Corpus& corpus, exa
   nn::from_tensors(trainer.state().model, parameters, "--init: " + folder);
 }
 
-double held_out_of_origin(const Config& config, const examples::Corpus& corpus) {
-  examples::TrainerSettings settings = config.training;
+double held_out_of_origin(const Config& config, const apps::Corpus& corpus) {
+  apps::TrainerSettings settings = config.training;
   settings.connection = config.origin->training.connection;
-  settings.trained = examples::Trained::all;
-  examples::Trainer origin(settings, corpus);
+  settings.trained = apps::Trained::all;
+  apps::Trainer origin(settings, corpus);
   nn::from_tensors(origin.state().model, config.origin->parameters, "--init: " + config.init.string());
   return origin.evaluate();
 }

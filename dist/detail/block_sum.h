@@ -7,8 +7,8 @@
 
 namespace braid::dist::detail {
 
-/// The sum of a loss and its gradients over the blocks of a batch along the tree of nn::TreeSum, on all ranks. Each
-/// rank adds those of its own blocks, the gradients in any order.
+/// The sum of the loss and of each gradient over all blocks of a batch, in the order of nn::TreeSum, over all ranks.
+/// Each rank adds the loss and gradients of its own blocks, in any order.
 class BlockSum {
  public:
   virtual ~BlockSum() = default;

@@ -21,36 +21,34 @@ using detail::check_mpi;
 
 namespace {
 
-/// Collective operations that do not keep the processor while they wait.
+/// Waits for a collective operation without keeping the processor busy.
 void complete(MPI_Request request) {
   int done = 0;
   for (const detail::Patience patience; check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE)), done == 0;)
     patience.pause();
 }
 
-std::string broadcast_from(const detail::Environment& mpi, int root, const std::string& bytes) {
-  constexpr std::size_t kPiece = std::size_t{1} << 30;  // MPI counts in int
+std::string broadcast_from(const detail::World& world, int root, const std::string& bytes) {
   std::string text = bytes;
   std::uint64_t size = text.size();
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Ibcast(&size, 1, MPI_UINT64_T, root, mpi.comm, &request));
+  check_mpi(MPI_Ibcast(&size, 1, MPI_UINT64_T, root, world.comm, &request));
   complete(request);
   text.resize(size);
-  for (std::size_t at = 0; at < size; at += kPiece) {
-    const auto count = static_cast<int>(std::min<std::size_t>(kPiece, size - at));
-    check_mpi(MPI_Ibcast(text.data() + at, count, MPI_BYTE, root, mpi.comm, &request));
+  detail::post_pieces(text.data(), size, [&](char* piece, int count) {
+    check_mpi(MPI_Ibcast(piece, count, MPI_BYTE, root, world.comm, &request));
     complete(request);
-  }
+  });
   return text;
 }
 
-/// The whole program file: code that differs may add in another order.
+/// The checksum of the program file: other code may add in another order.
 std::string own_checksum() {
   std::ifstream file("/proc/self/exe", std::ios::binary);
   return checksum(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
-/// The processors that this process may use, and on which machine: equal where ranks get into each other's way.
+/// The machine and the processors of it that this process may use: equal for ranks that share processors.
 std::string own_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -65,7 +63,7 @@ std::string own_processors() {
 MPICommunicator::MPICommunicator(std::string program) : world_(std::make_unique<detail::World>()) {
   try {
     world_->lifeline = std::make_unique<detail::Lifeline>(
-        program, rank(), size(), [this](const std::string& text) { return broadcast_from(world_->mpi, 0, text); });
+        program, rank(), size(), [this](const std::string& text) { return broadcast_from(*world_, 0, text); });
   } catch (const std::exception& error) {  // MPI_Finalize would wait for the others
     fmt::print(stderr, "{}: {}\n", program, error.what());
     MPI_Abort(MPI_COMM_WORLD, 2);
@@ -75,19 +73,19 @@ MPICommunicator::MPICommunicator(std::string program) : world_(std::make_unique<
   } catch (const std::exception& error) {
     fail(error.what(), 2);
   }
-  world_->mpi.silence();
+  world_->silence();
 }
 
 MPICommunicator::~MPICommunicator() {
   if (std::uncaught_exceptions() > 0) fail("ended by an exception", 2);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Ibarrier(world_->mpi.comm, &request);
+  MPI_Ibarrier(world_->comm, &request);
   complete(request);
   world_->lifeline.reset();
 }
 
-int MPICommunicator::rank() const { return world_->mpi.rank; }
-int MPICommunicator::size() const { return world_->mpi.size; }
+int MPICommunicator::rank() const { return world_->rank; }
+int MPICommunicator::size() const { return world_->size; }
 
 int MPICommunicator::sharing_processors() {
   const std::vector<std::string> all = gather(own_processors());
@@ -97,16 +95,16 @@ int MPICommunicator::sharing_processors() {
 bool MPICommunicator::any(bool here) {
   int all = here ? 1 : 0;
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MAX, world_->mpi.comm, &request));
+  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MAX, world_->comm, &request));
   complete(request);
   return all != 0;
 }
 
-std::string MPICommunicator::broadcast(const std::string& bytes) { return broadcast_from(world_->mpi, 0, bytes); }
+std::string MPICommunicator::broadcast(const std::string& bytes) { return broadcast_from(*world_, 0, bytes); }
 
 std::vector<std::string> MPICommunicator::gather(const std::string& bytes) {
   std::vector<std::string> all;
-  for (int root = 0; root < size(); ++root) all.push_back(broadcast_from(world_->mpi, root, bytes));
+  for (int root = 0; root < size(); ++root) all.push_back(broadcast_from(*world_, root, bytes));
   return all;
 }
 
@@ -115,7 +113,7 @@ void MPICommunicator::fail(const std::string& why, int code) { world_->lifeline-
 Traffic MPICommunicator::traffic() const { return world_->traffic; }
 
 std::unique_ptr<detail::BlockSum> MPICommunicator::block_sum(std::int64_t blocks, const std::vector<Tensor>& params) {
-  return std::make_unique<detail::RankSum>(*world_, blocks, params);
+  return detail::rank_sum(*world_, blocks, params);
 }
 
 }  // namespace braid::dist

@@ -7,15 +7,15 @@ namespace detail {
 struct World;
 }
 
-/// The ranks that `mpirun` or another launcher of MPI started. They end together: when one dies or fails, all of them
-/// end within seconds, and rank 0 (or 1 when rank 0 is the one that died) writes one line to stderr. MPI does not
-/// report that a process is gone; so each rank also has a TCP connection to rank 0, which the system closes.
+/// The ranks that `mpirun` or another MPI launcher started. They end together: when one dies or fails, all of them end
+/// within seconds, and rank 0 (rank 1 if rank 0 died) writes one line to stderr. MPI does not report the death of a
+/// process, so each rank also has a TCP connection to rank 0, which the system closes.
 class MPICommunicator final : public Communicator {
  public:
-  /// Joins the ranks; `program` begins the line that an end by failure writes. Ends all ranks when a connection fails
-  /// or a rank runs another binary. Throws Error in a process that has had one.
+  /// Initializes MPI and connects the ranks. `program` begins the line that a failure writes. Ends all ranks if a
+  /// connection fails or a rank runs another binary. Throws Error if MPI was initialized before in this process.
   explicit MPICommunicator(std::string program);
-  /// Waits for all ranks to come here. Where an exception passes through, it ends all ranks instead: see fail().
+  /// Waits until every rank destroys its communicator. During stack unwinding it ends all ranks instead: see fail().
   ~MPICommunicator() override;
 
   int rank() const override;

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Looks at the built manual as its readers do: check.py build/docs. Follows every link that stays within it, and opens every page in
-Chromium, as wide as a screen, as a tablet and as a phone. Prints what is wrong; pictures of some pages come into screenshots/."""
+"""Checks the built manual: check.py build/docs. Follows every link within the manual, and opens every page in Chromium, at the width of a
+screen, a tablet and a phone. Prints what is wrong, and writes pictures of some pages into screenshots/."""
 
 import html.parser
 import json
@@ -15,11 +15,11 @@ WIDE, TABLET, PHONE = 1600, 1100, 390
 SHOWN = ("index", "start", "hyper_connections", "gallery", "reference/mhc")
 SEARCHES = ("Sinkhorn", "gradcheck", "AdamW")
 
-# Opens the pages one after the other in a frame, and leaves what it saw in <pre id="seen">.
+# Opens the pages one after the other in a frame, and writes its findings into <pre id="seen">.
 HARNESS = """<!DOCTYPE html><meta charset="utf-8"><style>body { margin: 0 } iframe { border: 0; height: 900px }</style><iframe id="frame"></iframe>
 <pre id="seen"></pre><script>
 const frame = document.getElementById("frame"), seen = {wide: [], empty: [], pages: 0};
-const pushed = element => {  // there is more of it to the side, as of wide code
+const pushed = element => {  // part of a wide element that scrolls, such as code
   for (let e = element; e.localName != "article"; e = e.parentElement) if (/auto|scroll/.test(getComputedStyle(e).overflowX)) return true;
 };
 const open_page = (page, width) => new Promise(done => {
@@ -50,7 +50,7 @@ const until = async (holds, tries) => { while (!holds() && tries-- > 0) await ne
 
 
 class Page(html.parser.HTMLParser):
-    """The ids of a page, and what it refers to."""
+    """The ids and the references of a page."""
 
     def __init__(self, path):
         super().__init__()
@@ -64,7 +64,7 @@ class Page(html.parser.HTMLParser):
 
 
 def dead_links(site):
-    """Links to files or places that are not there, and what would be fetched from elsewhere."""
+    """Links to files or anchors that do not exist, and references to other sites."""
     pages = {path.resolve(): Page(path) for path in site.rglob("*.html")}
     for path, page in pages.items():
         for link in page.links:
@@ -79,7 +79,7 @@ def dead_links(site):
 
 
 def fetched(site):
-    """Scripts, styles and pictures that come from a network."""
+    """Scripts, styles and pictures that would be loaded from a network."""
     for path in site.rglob("*.html"):
         yield from (f"{path.relative_to(site)}: fetches {url}"
                     for url in re.findall(r"<(?:script|img|link|iframe)\b[^>]*(?:src|href)=\"((?:https?:)?//[^\"]+)", path.read_text()))
@@ -112,7 +112,7 @@ def browse(site):
 
 
 def draw(site, folder):
-    """Pictures for people to look at."""
+    """Pictures for visual inspection."""
     folder.mkdir(exist_ok=True)
     frame = site / "frame.html"
     for page in SHOWN:

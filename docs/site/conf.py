@@ -24,12 +24,12 @@ html_css_files = ["style.css"]
 html_show_sphinx = False
 html_show_copyright = False
 html_copy_source = False
-html_show_search_summary = False  # it would be fetched, which a browser refuses to a page from a disk
+html_show_search_summary = False  # it would be fetched, which browsers refuse for local files
 html_theme_options = {"navigation_with_keys": True}
 
 
 def join_scripts(app, exception):
-    """Debian's furo has its script in two files, of which one imports the other: only a server may give such to a browser."""
+    """Debian's furo has its script in two files, one of which imports the other, which browsers refuse for local files."""
     scripts = pathlib.Path(app.outdir, "_static/scripts")
     _, own = (scripts / "furo.js").read_text().split('import Gumshoe from "./gumshoe-patched.js";\n')
     (scripts / "furo.js").write_text((scripts / "gumshoe-patched.js").read_text() + own)

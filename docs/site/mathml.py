@@ -1,4 +1,4 @@
-"""Sphinx: equations as MathML, which browsers draw by themselves: no fonts and no scripts."""
+"""Sphinx: equations as MathML, which browsers render without fonts or scripts."""
 
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 @dataclasses.dataclass
 class Name:
-    """A declaration: a type, a function, a field, an enumerator, .. with what is declared in it."""
+    """A declaration: a type, a function, a field, an enumerator, .. with its members."""
     node: ElementTree.Element
     kind: str  # Doxygen's word: class, struct, concept, function, variable, typedef, enum, enumvalue
     scope: str  # braid::nn
@@ -28,7 +28,7 @@ class Name:
 
     @property
     def docstring(self):
-        """The paragraphs of its description, or of that of a name on the same line: Doxygen gives it to one of them."""
+        """The paragraphs of its description, or of that of a name on the same line: Doxygen attaches it to one of them."""
         on_the_line = (self, *chain(self, "beside"), *chain(self, "after"))
         return next((name.own_docstring for name in on_the_line if name.own_docstring), [])
 
@@ -44,7 +44,7 @@ def chain(name, link):
 
 
 def read_headers(folder, root=ROOT):
-    """Runs Doxygen over the headers below `root`; XML comes into `folder`. Raises CalledProcessError for a docstring it cannot read."""
+    """Runs Doxygen on the headers below `root` and writes XML into `folder`. Raises CalledProcessError for a docstring that it cannot parse."""
     settings = (ROOT / "docs/site/Doxyfile").read_text() + f"\nOUTPUT_DIRECTORY = {folder}\n"
     pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
     subprocess.run(["doxygen", "-"], input=settings, text=True, cwd=root, check=True)
@@ -96,8 +96,8 @@ def is_one_line(name):
 
 
 def is_convention(name):
-    """What the manual tells once for all: constructors, assignments, what modules and connections have in common (a call, which the
-    description of the module tells), and a field that is named as its type, such as `Path path` or `MixingSettings mixing_settings`."""
+    """Names that the manual documents once for all: constructors, assignments, the common members of modules and connections (a call, which
+    the description of the module covers), and fields that have the name of their type, such as `MixingSettings mixing_settings`."""
     last = name.scope.rpartition("::")[2]
     if name.name in (last, "~" + last, "operator=", "operator()", "params", "Stream", "open", "close"):
         return True
@@ -108,7 +108,7 @@ def is_convention(name):
 
 
 def undescribed(headers):
-    """Names without a docstring. One overload speaks for all of a scope, and an enumeration of one line for its enumerators."""
+    """Names without a docstring. One documented overload suffices for all in its scope, and one documented enumeration on a line for its enumerators."""
     described = collections.defaultdict(bool)
     lines = {}
     for name in walk(name for names in headers.values() for name in names):

@@ -11,9 +11,9 @@ PAGES = {  # page: its headers
     "autograd": r"autograd/(?!ops/)",
     "ops": r"autograd/ops/",
     "nn": r"nn/",
-    "mhc": r"mhc/(?!ops/|released/|history/)",
+    "mhc": r"mhc/(?!ops/|connections/(released|history)/)",
     "mhc_ops": r"mhc/ops/",
-    "released": r"mhc/(released|history)/",
+    "released": r"mhc/connections/(released|history)/",
     "dist": r"dist/",
 }
 
@@ -33,7 +33,7 @@ def section(header, names):
 
 
 def declarations(names):
-    """What has one description stands together: overloads, and the fields of a line."""
+    """Names that share a description share an entry: overloads, and the fields on one line."""
     names = [name for name in names if name.name != "params" and not name.node.findtext("argsstring", "").endswith("delete")]
     lines = []
     for (key, _), group in itertools.groupby(names, numbered(names)):
@@ -49,7 +49,7 @@ def declarations(names):
 
 
 def numbered(names):
-    """Groups for itertools.groupby: who has no docstring joins the overload before it, or the field beside it."""
+    """Groups for itertools.groupby: a name without a docstring joins the overload before it, or the field on its line."""
     numbers, last = {}, None
     for number, name in enumerate(names):
         joins = last is not None and (
@@ -98,7 +98,7 @@ def signature(name):
 
 
 def paragraph_lines(paragraph):
-    """A paragraph of a docstring; code blocks in it stand for themselves."""
+    """A paragraph of a docstring; code blocks in it are kept as they are."""
     lines, inline = [], escaped(paragraph.text)
     for child in paragraph:
         if child.tag == "verbatim":
@@ -127,7 +127,8 @@ def inlined_child(child):
         code = "".join(child.itertext()).strip()
         return f"\\ ``{code}``\\ "
     if child.tag == "ref":
-        return f"\\ :cpp:any:`{''.join(child.itertext()).removesuffix('()')}`\\ "
+        name = "".join(child.itertext())
+        return f"\\ ``{name}``\\ " if name.endswith(".h") else f"\\ :cpp:any:`{name.removesuffix('()')}`\\ "
     if child.tag == "ulink":
         return f"\\ `{escaped(child.text)} <{child.get('url')}>`__\\ "
     return inlined(child)

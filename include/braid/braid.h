@@ -13,6 +13,7 @@
 #include <braid/autograd/tape.h>
 #include <braid/autograd/value_and_grad.h>
 #include <braid/autograd/verify/gradcheck.h>
+#include <braid/autograd/verify/verdict.h>
 #include <braid/core/batch_invariant.h>
 #include <braid/core/bfloat16.h>
 #include <braid/core/dlpack.h>
@@ -76,21 +77,19 @@
 #include <braid/nn/conv1d.h>
 #include <braid/nn/convert.h>
 #include <braid/nn/embedding.h>
-#include <braid/nn/group_norm.h>
 #include <braid/nn/init.h>
 #include <braid/nn/kv_cache.h>
-#include <braid/nn/layer_norm.h>
 #include <braid/nn/linear.h>
 #include <braid/nn/mlp.h>
 #include <braid/nn/norm.h>
 #include <braid/nn/optim/accumulate.h>
 #include <braid/nn/optim/adam.h>
 #include <braid/nn/optim/clip.h>
+#include <braid/nn/optim/optimizer.h>
 #include <braid/nn/optim/schedule.h>
 #include <braid/nn/optim/sgd.h>
 #include <braid/nn/pretrained/config.h>
 #include <braid/nn/pretrained/pretrained.h>
-#include <braid/nn/rms_norm.h>
 #include <braid/nn/sampling.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/sequential.h>
@@ -100,4 +99,5 @@
 #include <braid/nn/transformer.h>
 #include <braid/nn/verify/precision_report.h>
 #include <braid/nn/verify/recorded_case.h>
+#include <braid/nn/verify/relative_error.h>
 #include <braid/nn/verify/verify.h>

@@ -23,20 +23,18 @@ std::optional<TreePlace> place_in_tree(std::int64_t blocks, BlockRange node) {
 }
 
 void add_in_place(std::span<Tensor* const> sums, std::span<const Tensor* const> terms) {
-  check_shape(sums.size() == terms.size(), "add_in_place: {} sums need as many terms but there are {}", sums.size(),
-              terms.size());
+  check_shape(sums.size() == terms.size(), "add_in_place: {} sums need the same number of terms but there are {}",
+              sums.size(), terms.size());
   std::vector<Tensor> contiguous;
-  std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < sums.size(); ++i) {
     check_same_dtype("add_in_place", *sums[i], *terms[i]);
     check_shape(sums[i]->shape() == terms[i]->shape(),
                 "add_in_place: term {} must have the shape {} of its sum but has {}", i, sums[i]->shape(),
                 terms[i]->shape());
     contiguous.push_back(terms[i]->contiguous());
-    sizes.push_back(sums[i]->numel());
   }
   for (Tensor* sum : sums) make_writable(*sum);
-  parallel_for_blocks(cut_into_blocks(sizes), [&](std::size_t, const TensorBlock& block) {
+  parallel_for_blocks(cut_into_blocks(sums), [&](std::size_t, const TensorBlock& block) {
     dispatch_float("add_in_place", sums[block.tensor]->dtype(), [&](auto zero) {
       using T = decltype(zero);
       T* sum = sums[block.tensor]->mutable_data<T>();

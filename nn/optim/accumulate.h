@@ -13,23 +13,25 @@ namespace braid::nn {
 
 /// Blocks [begin, end) of a batch.
 struct BlockRange {
-  std::int64_t begin = 0, end = 0;                     ///< the first block, and the one behind the last
+  std::int64_t begin = 0, end = 0;                     ///< the first block, and the one past the last
   bool operator==(const BlockRange&) const = default;  ///< the same blocks
 };
 
-/// Where a node of the summation tree hangs: the node above it, and the other one below that.
+/// The neighbors of a node in the summation tree.
 struct TreePlace {
-  BlockRange parent, sibling;  ///< the node above, and the other one below that
+  BlockRange parent, sibling;  ///< the node above, and its other child
 };
 
-/// The tree over `blocks` blocks: `((0 + 1) + (2 + 3)) + ..`. A node of more than one block splits behind the largest
-/// power of two of blocks that is less than its size. None for the root. Throws ValueError unless `node` is a node.
+/// The tree over `blocks` blocks: `((0 + 1) + (2 + 3)) + ..`. A node of more than one block splits after the largest
+/// power of two of blocks that is less than its size. nullopt for the root. Throws ValueError unless `node` is a node.
 std::optional<TreePlace> place_in_tree(std::int64_t blocks, BlockRange node);
 
-/// Adds `terms` to `sums`, one by one, in place where nobody shares a sum's storage.
+/// Adds each of `terms` to the sum at its position, in place unless the sum's storage is shared. Throws ShapeError or
+/// DTypeError when they do not fit.
 void add_in_place(std::span<Tensor* const> sums, std::span<const Tensor* const> terms);
 
-/// `sum += term`, as TreeSum adds: numbers, modules of one structure (of gradients, say), and pairs of these.
+/// `sum += term` as TreeSum does it: for numbers, modules of one structure (gradients, for example), and pairs of
+/// these.
 inline void add_to(double& sum, double term) { sum += term; }
 template <Parametric M>
 void add_to(M& sum, const M& term) {
@@ -45,9 +47,10 @@ void add_to(std::pair<A, B>& sum, const std::pair<A, B>& term) {
   add_to(sum.second, term.second);
 }
 
-/// The sum over the blocks of a batch along one fixed binary tree: the same bits in whatever order the blocks come, and
-/// wherever nodes of the tree were summed before. Who owns some of the blocks sums these, and hands on `parts()`, the
-/// largest nodes of the tree that they fill. Blocks that come in order wait as at most log2(blocks) of them.
+/// The sum over the blocks of a batch along one fixed binary tree: the same bits in whatever order the blocks are
+/// added, and wherever nodes of the tree were summed before. A process that owns some of the blocks sums these, and
+/// passes on `parts()`, the largest nodes of the tree that they fill. Of blocks added in order, it holds at most
+/// log2(blocks) sums.
 template <class T>
 class TreeSum {
  public:
@@ -58,7 +61,7 @@ class TreeSum {
 
   void add(std::int64_t block, T value) { add({block, block + 1}, std::move(value)); }
 
-  /// The sum over a node of the tree. Throws ValueError unless it is one whose blocks are all new.
+  /// Adds the sum over a node of the tree. Throws ValueError unless it is a node whose blocks are all new.
   void add(BlockRange node, T value) {
     auto place = place_in_tree(blocks_, node);
     check_new(node);
@@ -73,16 +76,16 @@ class TreeSum {
     parts_.insert_or_assign(node.begin, Part{node.end, std::move(value)});
   }
 
-  /// Whether all blocks are there.
+  /// Whether all blocks have been added.
   bool complete() const { return parts_.size() == 1 && parts_.begin()->second.end - parts_.begin()->first == blocks_; }
 
-  /// The sum over all blocks. Throws Error unless they are all there.
+  /// The sum over all blocks. Throws Error unless all have been added.
   T total() && {
     check<Error>(complete(), "TreeSum: the sum over {} blocks is not complete", blocks_);
     return std::move(parts_.begin()->second.value);
   }
 
-  /// The nodes that are there, in order, each as large as it can be; the sum is empty then.
+  /// The largest nodes that the added blocks fill, in order; the sum is empty afterwards.
   std::vector<std::pair<BlockRange, T>> parts() && {
     std::vector<std::pair<BlockRange, T>> list;
     for (auto& [begin, part] : std::exchange(parts_, {}))
@@ -107,12 +110,11 @@ class TreeSum {
 };
 
 /// Gradient accumulation: the mean over the blocks of a batch of `loss_and_grads(block)`, a pair as value_and_grad
-/// gives it, added by a TreeSum. Needs at most log2(blocks) + 1 sets of gradients at a time.
+/// returns it, added by a TreeSum. Needs at most log2(blocks) + 1 sets of gradients at a time.
 ///
-/// What it gives depends on the batch and on the number of blocks, which is part of the configuration, and not on who
-/// computed which block. With one block it is `loss_and_grads(0)`. More blocks of equal size give the mean over the
-/// batch with other roundings than one piece does; blocks of equal contents give, for a power of two of them, what one
-/// gives, bit for bit.
+/// The result depends on the batch and on the number of blocks, which is part of the configuration, and not on which
+/// process computed which block. With one block it is `loss_and_grads(0)`. More blocks of equal size give the mean over
+/// the batch with different rounding; a power of two of blocks with equal contents gives the bits of one.
 template <class F>
 auto accumulate(std::int64_t blocks, F&& loss_and_grads) {
   TreeSum<decltype(loss_and_grads(std::int64_t{0}))> sum(blocks);

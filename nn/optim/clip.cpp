@@ -24,19 +24,12 @@ double sum_of_squares(const T* x, std::int64_t n) {
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
-template <class Pointers>
-std::vector<TensorBlock> blocks_of(const Pointers& tensors) {
-  std::vector<std::int64_t> sizes;
-  for (const Tensor* t : tensors) sizes.push_back(t->numel());
-  return cut_into_blocks(sizes);
-}
-
 }  // namespace
 
 double global_norm(std::span<const Tensor* const> grads) {
   std::vector<Tensor> contiguous;
   for (const Tensor* grad : grads) contiguous.push_back(grad->contiguous());
-  const std::vector<TensorBlock> blocks = blocks_of(grads);
+  const std::vector<TensorBlock> blocks = cut_into_blocks(grads);
   std::vector<double> sums(blocks.size());
   parallel_for_blocks(blocks, [&](std::size_t i, const TensorBlock& block) {
     const Tensor& x = contiguous[block.tensor];
@@ -49,7 +42,7 @@ double global_norm(std::span<const Tensor* const> grads) {
 
 void scale_in_place(std::span<Tensor* const> grads, double factor) {
   for (Tensor* grad : grads) make_writable(*grad);
-  parallel_for_blocks(blocks_of(grads), [&](std::size_t, const TensorBlock& block) {
+  parallel_for_blocks(cut_into_blocks(grads), [&](std::size_t, const TensorBlock& block) {
     Tensor& x = *grads[block.tensor];
     dispatch_float("scale_in_place", x.dtype(), [&](auto zero) {
       auto* data = x.mutable_data<decltype(zero)>();

@@ -9,7 +9,7 @@ namespace braid::nn {
 /// The Euclidean norm of all elements of `grads` together. Sums in f64 over fixed blocks, added in order.
 double global_norm(std::span<const Tensor* const> grads);
 
-/// Multiplies each tensor by `factor`, in place where nobody shares its storage.
+/// Multiplies each tensor by `factor`, in place unless its storage is shared.
 void scale_in_place(std::span<Tensor* const> grads, double factor);
 
 /// Multiplies a module of gradients by `factor`, in place.
@@ -20,12 +20,12 @@ void scale_grads(M& grads, double factor) {
   scale_in_place(tensors, factor);
 }
 
-/// The norm of gradients, and what clipping multiplies them by.
+/// The norm of gradients, and the factor that clips them.
 struct Clipping {
-  double norm, factor;  ///< of all elements together; at most 1
+  double norm, factor;  ///< the norm of all elements together; at most 1
 };
 
-/// What clip_grad_norm does to `grads`, left to an optimizer that reads them anyway:
+/// The norm and factor of clip_grad_norm, for an optimizer that scales `grads` while it reads them:
 ///
 ///     const auto [norm, factor] = nn::clipping(grads, 1.0);
 ///     optimizer.step(model, grads, factor);
@@ -41,7 +41,7 @@ Clipping clipping(const M& grads, double max_norm) {
 }
 
 /// Scales `grads` (a module of gradients) in place by min(1, max_norm / (norm + 1e-6)), as PyTorch does, and returns
-/// the norm that it had. A norm of NaN scales nothing. Throws ValueError unless max_norm > 0.
+/// the norm before that. A norm of NaN scales nothing. Throws ValueError unless max_norm > 0.
 template <Parametric M>
 double clip_grad_norm(M& grads, double max_norm) {
   const auto [norm, factor] = clipping(grads, max_norm);

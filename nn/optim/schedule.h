@@ -13,9 +13,9 @@ Schedule constant_lr(double lr);
 /// Settings of warmup_cosine.
 struct WarmupCosineSettings {
   double peak = 1e-3;         ///< the highest rate
-  double floor = 0;           ///< what it ends at
-  std::int64_t warmup = 0;    ///< steps of linear growth, the last of which has the peak
-  std::int64_t total = 1000;  ///< all steps, those of the warm-up included
+  double floor = 0;           ///< the rate at the end
+  std::int64_t warmup = 0;    ///< steps of linear growth; the last one has the peak
+  std::int64_t total = 1000;  ///< all steps, including the warm-up
 };
 
 /// Grows linearly to `peak`, then falls along half a cosine to `floor`, where it stays after `total` steps.

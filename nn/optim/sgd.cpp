@@ -1,76 +1,64 @@
 #include <braid/nn/optim/sgd.h>
 
-#include <cmath>
+#include <ranges>
+
+#include <braid/nn/optim/detail/multi_tensor.h>
 
 namespace braid::nn {
 namespace {
 
-void check_nonnegative(const char* setting, double value) {
-  check_value(std::isfinite(value) && value >= 0, "SGD: {} must be finite and at least 0 but is {}", setting, value);
-}
-
-/// What one step multiplies by.
+/// The factors of one step for one parameter.
+template <class T>
 struct Coefficients {
-  double lr, penalty, momentum;
+  T lr, penalty, momentum, grad_scale;
   bool nesterov;
-  double grad_scale;
 };
 
 template <class T>
-void descend(const Coefficients& c, const T* grad, T* p, std::int64_t n) {
-  const auto lr = static_cast<T>(c.lr), penalty = static_cast<T>(c.penalty), scale = static_cast<T>(c.grad_scale);
-  for (std::int64_t i = 0; i < n; ++i) p[i] -= lr * (scale * grad[i] + penalty * p[i]);
+void descend(Coefficients<T> c, const T* grad, T* p, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) p[i] -= c.lr * (c.grad_scale * grad[i] + c.penalty * p[i]);
 }
 
 template <class T>
-void descend(const Coefficients& c, const T* grad, T* p, T* velocity, std::int64_t n) {
-  const auto lr = static_cast<T>(c.lr), penalty = static_cast<T>(c.penalty), scale = static_cast<T>(c.grad_scale);
-  const auto momentum = static_cast<T>(c.momentum);
+void descend(Coefficients<T> c, const T* grad, T* p, T* velocity, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
-    const T g = scale * grad[i] + penalty * p[i];
-    velocity[i] = momentum * velocity[i] + g;
-    p[i] -= lr * (c.nesterov ? g + momentum * velocity[i] : velocity[i]);
+    const T g = c.grad_scale * grad[i] + c.penalty * p[i];
+    velocity[i] = c.momentum * velocity[i] + g;
+    p[i] -= c.lr * (c.nesterov ? g + c.momentum * velocity[i] : velocity[i]);
   }
 }
 
 }  // namespace
 
-SGD::SGD(SGDSettings settings)
-    : settings_(std::move(settings)),
-      slots_(settings_.momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"velocity"}) {
-  check_nonnegative("lr", settings_.lr);
-  check_nonnegative("weight_decay", settings_.weight_decay);
-  check_value(0 <= settings_.momentum && settings_.momentum < 1, "SGD: momentum must be in [0, 1) but is {}",
-              settings_.momentum);
-  check_value(!settings_.nesterov || settings_.momentum > 0, "SGD: nesterov needs a momentum");
-}
-
-void SGD::set_lr(double lr) {
-  check_nonnegative("lr", lr);
-  settings_.lr = lr;
+SGD::SGD(const SGDSettings& settings)
+    : Optimizer("SGD", settings.lr, settings.decays,
+                settings.momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"velocity"}),
+      settings_(settings) {
+  check_nonnegative("weight_decay", settings.weight_decay);
+  check_value(0 <= settings.momentum && settings.momentum < 1, "SGD: momentum must be in [0, 1) but is {}",
+              settings.momentum);
+  check_value(!settings.nesterov || settings.momentum > 0, "SGD: nesterov needs a momentum");
 }
 
 void SGD::apply(const std::vector<Update>& updates, double grad_scale) {
-  slots_.prepare_step("SGD", updates);
-  std::vector<Coefficients> coefficients;
-  for (const Update& u : updates) {
-    make_writable(*u.value);
-    const double penalty = settings_.decays(u.name, *u.value) ? settings_.weight_decay : 0;
-    coefficients.push_back({settings_.lr, penalty, settings_.momentum, settings_.nesterov, grad_scale});
-  }
-  parallel_for_blocks(blocks_of(updates), [&](std::size_t, const TensorBlock& block) {
-    const auto [i, begin, end] = block;
-    dispatch_float("SGD", updates[i].value->dtype(), [&](auto zero) {
+  const auto values = updates | std::views::transform(&Update::value);
+  parallel_for_blocks(cut_into_blocks(values), [&](std::size_t, const TensorBlock& block) {
+    const Update& u = updates[block.tensor];
+    dispatch_float("SGD", u.value->dtype(), [&](auto zero) {
       using T = decltype(zero);
-      const T* grad = updates[i].grad.data<T>() + begin;
-      T* p = updates[i].value->mutable_data<T>() + begin;
+      const Coefficients<T> c{.lr = static_cast<T>(lr()),
+                              .penalty = static_cast<T>(u.decays ? settings_.weight_decay : 0),
+                              .momentum = static_cast<T>(settings_.momentum),
+                              .grad_scale = static_cast<T>(grad_scale),
+                              .nesterov = settings_.nesterov};
+      const T* grad = u.grad.data<T>() + block.begin;
+      T* p = u.value->mutable_data<T>() + block.begin;
       if (settings_.momentum == 0)
-        descend(coefficients[i], grad, p, end - begin);
+        descend(c, grad, p, block.end - block.begin);
       else
-        descend(coefficients[i], grad, p, slots_.at(0, i).mutable_data<T>() + begin, end - begin);
+        descend(c, grad, p, u.state->mutable_data<T>() + block.begin, block.end - block.begin);
     });
   });
-  slots_.count_step();
 }
 
 }  // namespace braid::nn

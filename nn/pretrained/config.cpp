@@ -12,13 +12,13 @@
 
 #include <braid/core/utf8.h>
 
-namespace braid::nn::detail {
+namespace braid::nn {
 namespace {
 
 using nlohmann::json;
 
-/// What messages tell of a value. Never what an object holds, which may be nested without end.
-std::string told(const json& value) {
+/// A value as messages quote it. An object's contents are left out, since they may be nested without end.
+std::string describe(const json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
   if (value.is_string()) return fmt::format("'{}'", excerpt(value.get<std::string>()));
@@ -32,11 +32,11 @@ json parse_object(const std::string& where, const std::string& text) {
   } catch (const json::exception&) {
     throw FileError(where + ": must be JSON but is not");
   }
-  check<FileError>(value.is_object(), "{}: must be a JSON object but is {}", where, told(value));
+  check<FileError>(value.is_object(), "{}: must be a JSON object but is {}", where, describe(value));
   return value;
 }
 
-/// Settings by name, each with what it is where the file does not say or says null.
+/// Settings by name. `otherwise` is the value of one that is absent or null.
 class Settings {
  public:
   Settings(std::string where, const json& object) : where_(std::move(where)), object_(object) {}
@@ -73,14 +73,15 @@ class Settings {
     return value.get<bool>();
   }
 
-  /// Throws when the setting is there and not the only one that braid does.
-  void only(const char* key, const json& done) const {
-    if (has(key)) require(get(key) == done, key, fmt::format("{}, the only one that braid does,", told(done)));
+  /// Throws when the setting has another value than the only supported one.
+  void only(const char* key, const json& supported) const {
+    if (has(key))
+      require(get(key) == supported, key, fmt::format("{}, the only supported value,", describe(supported)));
   }
 
   void require(bool ok, const std::string& key, const std::string& expected) const {
     if (!ok)
-      throw FileError(fmt::format("{}: '{}' must be {} but is {}", where_, key, expected, told(get(key.c_str()))));
+      throw FileError(fmt::format("{}: '{}' must be {} but is {}", where_, key, expected, describe(get(key.c_str()))));
   }
 
   const std::string& where() const { return where_; }
@@ -121,7 +122,7 @@ TransformerConfig gpt2(const Settings& settings) {
   return config;
 }
 
-/// Rotations by other frequencies than base^(-2i / D) are refused.
+/// Refuses rotations whose frequencies are not base^(-2i / D).
 double rotary_base(const Settings& settings) {
   double base = settings.positive("rope_theta", 10000);
   settings.only("partial_rotary_factor", 1);
@@ -176,7 +177,7 @@ TransformerConfig qwen3(const Settings& settings) {
   return config;
 }
 
-constexpr std::array<std::string_view, 3> kFamilies{"gpt2", "llama", "qwen3"};  // in the order of Family
+constexpr std::array<std::string_view, 3> kFamilies{"gpt2", "llama", "qwen3"};  // in the order of PretrainedFamily
 
 }  // namespace
 
@@ -186,11 +187,12 @@ PretrainedConfig parse_pretrained_config(const std::string& where, const std::st
   const json& type = settings.get("model_type");
   const auto* family = std::ranges::find_if(kFamilies, [&](std::string_view name) { return type == name; });
   settings.require(family != kFamilies.end(), "model_type", fmt::format("one of {}", fmt::join(kFamilies, ", ")));
-  settings.require(!settings.has("quantization_config"), "quantization_config", "absent, for braid does none,");
-  const auto which = static_cast<Family>(family - kFamilies.begin());
-  const TransformerConfig config = which == Family::gpt2    ? gpt2(settings)
-                                   : which == Family::llama ? llama(settings)
-                                                            : qwen3(settings);
+  settings.require(!settings.has("quantization_config"), "quantization_config",
+                   "absent, since quantized models are not supported,");
+  const auto which = static_cast<PretrainedFamily>(family - kFamilies.begin());
+  const TransformerConfig config = which == PretrainedFamily::gpt2    ? gpt2(settings)
+                                   : which == PretrainedFamily::llama ? llama(settings)
+                                                                      : qwen3(settings);
   try {
     return {which, checked(config)};
   } catch (const ValueError& error) {
@@ -198,20 +200,20 @@ PretrainedConfig parse_pretrained_config(const std::string& where, const std::st
   }
 }
 
-Family family_of(const TransformerConfig& c) {
+PretrainedFamily family_of(const TransformerConfig& c) {
   const bool own_heads =
       c.kv_heads.value_or(c.heads) != c.heads || c.head_size.value_or(c.channels / c.heads) * c.heads != c.channels;
   const bool gated = c.activation == Activation::swiglu, learned = c.positions == PositionKind::learned;
   const bool layer = c.norm == NormKind::layer;
-  if (layer && learned && c.attention_bias && c.mlp_bias && !gated && !c.qk_norm && !own_heads) return Family::gpt2;
-  if (!layer && !learned && !c.attention_bias && !c.mlp_bias && gated) return c.qk_norm ? Family::qwen3 : Family::llama;
+  if (layer && learned && c.attention_bias && c.mlp_bias && !gated && !c.qk_norm && !own_heads)
+    return PretrainedFamily::gpt2;
+  if (!layer && !learned && !c.attention_bias && !c.mlp_bias && gated)
+    return c.qk_norm ? PretrainedFamily::qwen3 : PretrainedFamily::llama;
   const auto with = [](bool has) { return has ? "with" : "without"; };
   throw ValueError(fmt::format(
       "save_pretrained: the model must be as GPT-2 (layer norm, learned positions, biases, no gate, equal heads) or as "
-      "Llama "
-      "and Qwen3 (RMS norm, rotary positions, no biases, a gate) but has {} norm, {} positions, attention {} biases, "
-      "an MLP "
-      "{} biases and {} gate",
+      "Llama and Qwen3 (RMS norm, rotary positions, no biases, a gate) but has {} norm, {} positions, attention {} "
+      "biases, an MLP {} biases and {} gate",
       layer ? "layer" : "RMS", learned ? "learned" : "rotary", with(c.attention_bias), with(c.mlp_bias), with(gated)));
 }
 
@@ -233,8 +235,8 @@ json gpt2_settings(const TransformerConfig& c) {
           {"attn_pdrop", 0.0}};
 }
 
-json llama_settings(const TransformerConfig& c, Family family) {
-  return {{"architectures", {family == Family::llama ? "LlamaForCausalLM" : "Qwen3ForCausalLM"}},
+json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
+  return {{"architectures", {family == PretrainedFamily::llama ? "LlamaForCausalLM" : "Qwen3ForCausalLM"}},
           {"vocab_size", c.vocab},
           {"max_position_embeddings", c.context},
           {"hidden_size", c.channels},
@@ -253,8 +255,8 @@ json llama_settings(const TransformerConfig& c, Family family) {
 }  // namespace
 
 std::string format_pretrained_config(const TransformerConfig& config, DType dtype) {
-  const Family family = family_of(config);
-  json object = family == Family::gpt2 ? gpt2_settings(config) : llama_settings(config, family);
+  const PretrainedFamily family = family_of(config);
+  json object = family == PretrainedFamily::gpt2 ? gpt2_settings(config) : llama_settings(config, family);
   object["model_type"] = kFamilies[static_cast<std::size_t>(family)];
   object["tie_word_embeddings"] = config.tied_head;
   object["torch_dtype"] = dtype == DType::f64 ? "float64" : "float32";
@@ -262,7 +264,7 @@ std::string format_pretrained_config(const TransformerConfig& config, DType dtyp
   return object.dump(2) + "\n";
 }
 
-std::map<std::string, std::string> parse_shard_index(const std::string& where, const std::string& text) {
+std::map<std::string, std::string> detail::parse_shard_index(const std::string& where, const std::string& text) {
   const json object = parse_object(where, text);
   const Settings settings(where, object);
   settings.require(settings.get("weight_map").is_object(), "weight_map", "an object");
@@ -272,14 +274,14 @@ std::map<std::string, std::string> parse_shard_index(const std::string& where, c
     const std::string path = is_text ? file.get<std::string>() : "";
     const bool beside = path.ends_with(".safetensors") && path.find_first_of(std::string_view("/\\\0", 3)) == path.npos;
     check<FileError>(beside, "{}: '{}' must be in a .safetensors file beside it but is in {}", where, excerpt(name),
-                     told(file));
+                     describe(file));
     files.emplace(name, path);
   }
   return files;
 }
 
-std::string format_shard_index(const std::map<std::string, std::string>& files, std::uint64_t bytes) {
+std::string detail::format_shard_index(const std::map<std::string, std::string>& files, std::uint64_t bytes) {
   return json{{"metadata", {{"total_size", bytes}}}, {"weight_map", files}}.dump(2) + "\n";
 }
 
-}  // namespace braid::nn::detail
+}  // namespace braid::nn

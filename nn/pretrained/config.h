@@ -3,28 +3,34 @@
 #include <map>
 #include <string>
 
-#include <braid/nn/pretrained/names.h>
 #include <braid/nn/transformer.h>
 
-namespace braid::nn::detail {
+namespace braid::nn {
 
+/// The architectures whose Hugging Face folders braid reads and writes.
+enum class PretrainedFamily { gpt2, llama, qwen3 };
+
+/// What a config.json describes.
 struct PretrainedConfig {
-  Family family;
-  TransformerConfig config;
+  PretrainedFamily family;   ///< by `model_type`
+  TransformerConfig config;  ///< the architecture and its sizes
 };
 
-/// Reads the text of a config.json. Throws FileError that starts with `where` and names the setting, also for one that
-/// braid does not do.
+/// Parses the text of a config.json. Throws FileError that starts with `where` and names the setting that is wrong or
+/// not supported.
 PretrainedConfig parse_pretrained_config(const std::string& where, const std::string& text);
 
-/// The family that a model is of. Throws ValueError naming what no family has.
-Family family_of(const TransformerConfig& config);
-/// The text of the config.json of a model whose parameters have `dtype`.
+/// The family of a model with these settings. Throws ValueError naming the settings that no family has.
+PretrainedFamily family_of(const TransformerConfig& config);
+/// The text of a config.json for a model whose parameters have `dtype`. Throws ValueError as family_of() does.
 std::string format_pretrained_config(const TransformerConfig& config, DType dtype);
 
-/// The text of a model.safetensors.index.json: the file of each tensor. Throws FileError that starts with `where`; the
-/// files' names are those of files beside it.
+namespace detail {
+
+/// Parses a model.safetensors.index.json: the file of each tensor. Throws FileError that starts with `where`, also for
+/// a file outside the folder.
 std::map<std::string, std::string> parse_shard_index(const std::string& where, const std::string& text);
 std::string format_shard_index(const std::map<std::string, std::string>& files, std::uint64_t bytes);
 
-}  // namespace braid::nn::detail
+}  // namespace detail
+}  // namespace braid::nn

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <braid/autograd/params.h>
-#include <braid/nn/pretrained/folder.h>
+#include <braid/nn/pretrained/detail/folder.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/transformer.h>
 
@@ -14,7 +14,7 @@ namespace braid::nn {
 
 namespace detail {
 
-/// The parameters but those of connections, which no family has.
+/// The parameters except those of connections, which no family has.
 template <class Connection>
 NamedParams own_params(Transformer<Connection>& model) {
   NamedParams params;
@@ -26,21 +26,21 @@ NamedParams own_params(Transformer<Connection>& model) {
 
 }  // namespace detail
 
-/// How load_pretrained reads.
+/// Settings of load_pretrained().
 struct LoadPretrained {
-  DType dtype = DType::f32;  ///< of the parameters, whatever the files have; bf16: of the activations
+  DType dtype = DType::f32;  ///< of the parameters, whatever dtype the files have; bf16 is that of activations only
 };
 
-/// Reads a GPT-2, Llama or Qwen3 as Hugging Face saves it: config.json and model.safetensors, or the shards that
+/// Reads a GPT-2, Llama or Qwen3 in Hugging Face's format: config.json and model.safetensors, or the shards that
 /// model.safetensors.index.json names, in F32, F16, BF16 or F64. `make_connection(config, i)` makes the connection of
-/// sublayer i, whose parameters are its own:
+/// sublayer i with its own initial parameters:
 ///
 ///     auto model = nn::load_pretrained("Qwen3-0.6B", [&](const nn::TransformerConfig& config, int i) {
 ///       return mhc::Connection({.kind = mhc::ConnectionKind::mhc}, config.channels, i, rng);
 ///     });
 ///
-/// Trusts nothing. Throws FileError: when a file is missing or damaged, for a setting that braid does not do, by its
-/// name, and one for all tensors that are missing, unexpected or of another shape.
+/// Does not trust the files. Throws FileError when a file is missing or damaged, when a setting is not supported, by
+/// its name, and when tensors are missing, unexpected or of another shape, listing all of them.
 template <class MakeConnection>
   requires std::invocable<MakeConnection&, const TransformerConfig&, int>
 auto load_pretrained(const std::filesystem::path& folder, MakeConnection make_connection,
@@ -63,20 +63,21 @@ inline Transformer<> load_pretrained(const std::filesystem::path& folder, const 
       folder, [](const TransformerConfig&, int) { return Residual{}; }, options);
 }
 
-/// The model's tensors, or those of its gradients, as its family names and lays them out.
+/// The tensors of a model, or of its gradients, with the names and layouts of its family.
 template <class Connection>
 NamedTensors pretrained_tensors(const Transformer<Connection>& model) {
   Transformer<Connection> copy = model;
   return detail::pretrained_tensors(model.config, detail::own_params(copy));
 }
 
-/// How save_pretrained writes.
+/// Settings of save_pretrained().
 struct SavePretrained {
   std::uint64_t max_shard_bytes = 5'000'000'000;  ///< a tensor that is larger gets a shard of its own
 };
 
-/// Writes a folder that Hugging Face loads, each file atomically. Throws ValueError unless the model is, by its
-/// settings, a GPT-2, a Llama or a Qwen3 without parameters in its connections; FileError when writing fails.
+/// Writes a folder that Hugging Face's transformers can load, each file atomically. Throws ValueError unless the model
+/// is, by its settings, a GPT-2, a Llama or a Qwen3 without parameters in its connections; FileError when writing
+/// fails.
 template <class Connection>
 void save_pretrained(const Transformer<Connection>& model, const std::filesystem::path& folder,
                      const SavePretrained& options = {}) {

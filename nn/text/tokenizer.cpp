@@ -36,7 +36,7 @@ std::string nfc(std::string_view text) {
   return {reinterpret_cast<const char*>(normal), static_cast<std::size_t>(size)};
 }
 
-/// Those that are found before normalization, or those found after it.
+/// The added tokens that are searched for after normalization, or those before it.
 AddedTokens added_tokens(const detail::TokenizerFile& file, bool normalized) {
   std::vector<std::pair<std::string, std::int32_t>> tokens;
   for (const detail::AddedToken& token : file.added)
@@ -64,7 +64,7 @@ struct detail::TokenizerTables {
 
 namespace {
 
-/// Encodes one text and remembers the ids of its words, most of which come again.
+/// Encodes one text and remembers the ids of its words, most of which recur.
 class Encoder {
  public:
   explicit Encoder(const detail::TokenizerTables& tables) : tables_(tables) {}
@@ -85,7 +85,7 @@ class Encoder {
     add_words(text, 0);
   }
 
-  /// Of what the first patterns left together.
+  /// Encodes a piece that the first `pattern` patterns have split off.
   void add_words(std::string_view text, std::size_t pattern) {
     if (pattern == tables_.file.patterns.size()) return add_word(text);
     tables_.file.patterns[pattern].split(text, [&](std::string_view piece) { add_words(piece, pattern + 1); });

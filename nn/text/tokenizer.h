@@ -15,37 +15,37 @@ namespace detail {
 struct TokenizerTables;
 }
 
-/// What encode adds to a text.
+/// Settings of Tokenizer::encode.
 struct EncodeOptions {
-  bool add_special_tokens = true;  ///< those that the file's post_processor puts around a text
+  bool add_special_tokens = true;  ///< adds the tokens that the file's post_processor puts around a text
 };
 
-/// Byte-level byte pair encoding (arXiv:1508.07909) as GPT-2, Llama 3 and Qwen use it, from the tokenizer.json of
-/// Hugging Face's tokenizers: the same ids. A value: copies share the tables. Threads may use one together.
+/// Byte-level byte pair encoding (arXiv:1508.07909) as GPT-2, Llama 3 and Qwen use it, from a tokenizer.json of Hugging
+/// Face's tokenizers, with the same ids. A value: copies share the tables. Threads may use one tokenizer together.
 ///
-/// What it does with a text: tokens of `added_tokens` are found first; what stands between them is normalized (NFC or
-/// not at all) and cut into words by regular expressions; the bytes of a word are merged, pair by pair, in the order
-/// of `merges`. Truncation, padding and offsets are left aside.
+/// Encoding first finds the tokens of `added_tokens`; the text between them is normalized (NFC or not at all) and split
+/// into words by regular expressions; the bytes of a word are merged, pair by pair, in the order of `merges`.
+/// Truncation, padding and offsets are not supported.
 class Tokenizer {
  public:
-  /// Throws FileError naming the file, and what in it is damaged or is nothing that this tokenizer does.
+  /// Throws FileError naming the file and the part of it that is damaged or not supported.
   static Tokenizer load(const std::filesystem::path& file);
-  /// The same of a file's content; messages start with `where`.
+  /// The same for the contents of a file; messages start with `where`.
   static Tokenizer parse(std::string_view json, const std::string& where = "tokenizer.json");
 
-  /// The highest id + 1. There may be ids below it that are no tokens.
+  /// The highest id + 1. Some ids below it may have no token.
   std::int64_t vocab() const;
-  /// Of a token, be it an added one or the bytes of an ordinary one.
+  /// The id of a token, given as the text of an added token or the bytes of an ordinary one; nullopt if there is none.
   std::optional<std::int32_t> id(std::string_view token) const;
-  /// The bytes that a token stands for; none when `id` is no token.
+  /// The bytes that an id decodes to; nullopt when no token has it.
   std::optional<std::string_view> token(std::int32_t id) const;
-  /// What ends a text: `<|endoftext|>`, `<|end_of_text|>` or `</s>`, if one of them is an added token.
+  /// The id of the end of a text: of `<|endoftext|>`, `<|end_of_text|>` or `</s>`, if one of them is an added token.
   std::optional<std::int32_t> eos() const;
 
-  /// Throws ValueError when the text is not UTF-8, telling where, or has a byte that is no token.
+  /// The ids of a text. Throws ValueError with the offset when the text is not UTF-8, or when a byte has no token.
   std::vector<std::int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
-  /// The bytes of all ids, special tokens included: the text, if ids are those of a text; a part of the ids may begin
-  /// or end amid a character. Throws ValueError naming an id that is no token.
+  /// The bytes of all ids, special tokens included. Those of some of a text's ids may begin or end inside a character.
+  /// Throws ValueError naming an id without a token.
   std::string decode(std::span<const std::int32_t> ids) const;
 
  private:

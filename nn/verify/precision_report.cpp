@@ -14,7 +14,7 @@ namespace braid::nn {
 namespace {
 
 using Row = PrecisionReport::Row;
-using Flat = std::vector<double>;  // of all parameters, one after the other
+using Flat = std::vector<double>;  // of all parameters, concatenated
 using Part = std::span<const double>;
 
 double dot(Part a, Part b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
@@ -27,7 +27,7 @@ Flat minus(const Flat& a, const Flat& b) {
   return result;
 }
 
-/// Of a change in an error; one that is not finite explains all of it.
+/// The share of a change in an error; a change that is not finite explains all of it.
 double share_of(Part change, Part error) {
   if (!std::isfinite(norm(change))) return 1;
   const double size = dot(error, error);
@@ -49,13 +49,13 @@ double max_ulps(Part error, Part exact, DType dtype) {
   return worst;
 }
 
-/// Where the gradient of a parameter stands among all.
+/// The place of a parameter's gradient among all.
 struct Place {
   std::size_t begin, size;
   Part in(const Flat& flat) const { return Part(flat).subspan(begin, size); }
 };
 
-/// What each kind of op adds: the ops, the worst of each row, and the remainder.
+/// Fills in the contributions of each kind of op: the ops, the worst op of each row, and the remainder.
 void find_causes(PrecisionReport& report, detail::Rounding& rounding, const Flat& error,
                  const std::vector<Place>& places) {
   const double size = norm(rounding.exact().gradient);
@@ -74,7 +74,7 @@ void find_causes(PrecisionReport& report, detail::Rounding& rounding, const Flat
   report.remainder = ratio(norm(rest), norm(error));
 }
 
-/// The largest first, what is not a number before it.
+/// Sorts the largest first, NaN before all.
 bool worse(double a, double b) { return std::isnan(a) ? !std::isnan(b) : a > b; }
 
 }  // namespace

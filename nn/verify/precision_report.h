@@ -11,24 +11,25 @@
 
 namespace braid::nn {
 
-/// How far the gradients of a model are from those of the same model in f64, and which ops are to blame. Errors are
-/// relative in the 2-norm, |g - g64| / |g64|. An op adds what its own rounding, forward and backward, changes in the
-/// gradients, and its share of the error is the projection of that on the error: the shares add up to 1, but for what
-/// is not linear in the rounding, and one below 0 makes up for others. `accumulate` is the sum of the cotangents of
-/// what several ops have read.
+/// The errors of a model's gradients against those of the same model in f64, and the ops that cause them. Errors are
+/// relative in the 2-norm, |g - g64| / |g64|. The contribution of an op is the change of the gradients by its own
+/// rounding, forward and backward; its share of the error is the projection of that change on the error. The shares add
+/// up to 1, except for effects that are not linear in the rounding; a negative share cancels others. `accumulate` is
+/// the summation of cotangents of values that several ops read.
 struct PrecisionReport {
   /// The gradient of a parameter.
   struct Row {
     std::string name;           ///< of the parameter
     double gradient = 0;        ///< |g64|
-    double relative_error = 0;  ///< of this gradient
-    double max_ulps = 0;        ///< see below
-    std::string worst_op = {};  ///< what adds most; the op that made the first NaN or Inf; empty without an error
-    double share = 0;           ///< its share of the error
+    double relative_error = 0;  ///< of the parameter's gradient
+    double max_ulps = 0;        ///< see precision_report()
+    std::string worst_op =
+        {};            ///< the op with the largest share, or that made the first NaN or Inf; empty without an error
+    double share = 0;  ///< the share of worst_op
   };
   /// All calls of an op.
   struct Op {
-    std::string name;           ///< as it is recorded
+    std::string name;           ///< as recorded on the tape
     double relative_error = 0;  ///< of all gradients, when no other op rounds
     double share = 0;           ///< of the error
   };
@@ -37,11 +38,11 @@ struct PrecisionReport {
   double loss = 0;             ///< in f64
   double loss_error = 0;       ///< relative
   double relative_error = 0;   ///< of all gradients together
-  double remainder = 0;        ///< what the ops do not explain of the error, relative to it
-  std::vector<Op> ops = {};    ///< the largest share first; those that do not round are left out
-  std::vector<Row> rows = {};  ///< one per parameter, as the module has them
+  double remainder = 0;        ///< the part of the error that no op explains, relative to it
+  std::vector<Op> ops = {};    ///< by share, the largest first; without ops that do not round
+  std::vector<Row> rows = {};  ///< one per parameter, in the module's order
 
-  /// For people: the ops and the parameters with the largest errors, at most `most_rows`.
+  /// A printable table of the ops and of the parameters with the largest errors, at most `most_rows` of them.
   std::string table(std::size_t most_rows = 20) const;
 };
 
@@ -49,14 +50,13 @@ namespace detail {
 PrecisionReport precision_report(const LossFunction& loss, const std::vector<NamedParam>& params, DType dtype);
 }  // namespace detail
 
-/// Measures the gradients of `loss(module)`, a scalar, with all parameters in `dtype`. It takes about as many steps in
-/// f64 as there are kinds of ops, one after the other: the errors are measured by putting the rounding of one kind into
-/// a run that has no other.
+/// Measures the gradients of `loss(module)`, a scalar, with all parameters in `dtype`. Takes about one step in f64 for
+/// each kind of op: the error of a kind is measured by adding its rounding to a run without any other.
 ///
 ///     fmt::print("{}", precision_report(model, [&](const Model& m) { return m.loss(tokens, targets); }).table());
 ///
-/// The loss is evaluated in both dtypes. Where it has floating-point inputs, let it convert them; it may ask for the
-/// dtype: `[&](const Model& m, DType dtype) { return mse_loss(m(x.to(dtype)), y.to(dtype)); }`.
+/// The loss is evaluated in both dtypes. It has to convert floating-point inputs and may take the dtype as an argument:
+/// `[&](const Model& m, DType dtype) { return mse_loss(m(x.to(dtype)), y.to(dtype)); }`.
 ///
 /// max_ulps is the largest error of an element in units of the last place of `dtype` at the size of its f64 value;
 /// elements below a 1024th of the parameter's largest count as if they were of that size. NaN where a gradient is not

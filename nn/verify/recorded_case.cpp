@@ -10,7 +10,7 @@ namespace braid::nn {
 
 namespace {
 
-/// Whether a value is what T stands for: to the JSON library 1e308 and true are integers as well.
+/// Whether a value has the type T, strictly: the JSON library converts 1e308 and true to integers as well.
 template <class T>
 bool is_a(const nlohmann::json& value) {
   if constexpr (std::is_same_v<T, std::int64_t>)
@@ -67,7 +67,7 @@ NamedTensors RecordedCase::group(const std::string& prefix) const {
 
 namespace {
 
-/// Each entry of the setting `parts` is a name and those of its sources, which come before it.
+/// Each entry of the setting `parts` has a part's name and the names of its sources, which come before it.
 std::vector<RecordedPart> recorded_parts(const RecordedCase& recorded) {
   std::vector<RecordedPart> parts;
   std::set<std::string> known;

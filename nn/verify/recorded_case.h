@@ -19,9 +19,9 @@ class CaseSettings {
   explicit CaseSettings(std::map<std::string, std::string> json) : json_(std::move(json)) {}
 
   bool has(const std::string& key) const { return json_.contains(key); }  ///< whether there is such a setting
-  /// From `least` to `most`.
+  /// An integer from `least` to `most`.
   std::int64_t integer(const std::string& key, std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX) const;
-  double number(const std::string& key) const;                                ///< of JSON, a number
+  double number(const std::string& key) const;                                ///< a number
   std::string text(const std::string& key) const;                             ///< a string
   std::vector<double> numbers(const std::string& key) const;                  ///< a list of numbers
   std::vector<std::string> texts(const std::string& key) const;               ///< a list of strings
@@ -34,43 +34,43 @@ class CaseSettings {
   std::map<std::string, std::string> json_;
 };
 
-/// What a submodule returned on the way, `part.NAME`, and the gradient that reached it, `part_grad.NAME`.
+/// An intermediate result of a submodule, `part.NAME`, and the gradient that reached it, `part_grad.NAME`.
 struct RecordedPart {
   std::string name;                  ///< NAME
   std::vector<std::string> sources;  ///< the parts that it was computed from directly
 };
 
 /// One call of a module as other code computed it: inputs `in.NAME`, parameters `param.NAME`, outputs `out.NAME`, the
-/// cotangents of outputs, and the gradients `grad.NAME` of inputs and parameters. docs/verify.md tells how to record
-/// one.
+/// cotangents of outputs, and the gradients `grad.NAME` of inputs and parameters. docs/verify.md describes how to
+/// record one.
 struct RecordedCase {
-  std::string name;  ///< see load_case
+  std::string name;  ///< the setting `case`, or else the file's stem
   CaseSettings settings;
   NamedTensors tensors;
   std::vector<RecordedPart> parts{};  ///< in the order of execution
   std::set<std::string> buffers{};    ///< the `param.NAME` without gradients, which a port need not have
 
-  /// Throws FileError when there is none.
+  /// The tensor with this name. Throws FileError when there is none.
   const Tensor& tensor(const std::string& key) const;
-  /// Those whose names start with `prefix`, by the rest: `group("param.")`.
+  /// The tensors whose names start with `prefix`, by the rest of their names: `group("param.")`.
   NamedTensors group(const std::string& prefix) const;
 };
 
-/// The name is the setting `case`, or else the file's stem. Throws FileError.
+/// Reads a case from a safetensors file. Throws FileError when it cannot be read or its metadata are damaged.
 RecordedCase load_case(const std::filesystem::path& path);
 
-/// The same with all floating-point tensors in `dtype`.
+/// The same case with all floating-point tensors in `dtype`.
 RecordedCase to_dtype(RecordedCase recorded, DType dtype);
 
-/// What a recorded case gives to a module: `in.NAME` and `param.NAME` by the rest of their names, on the tape where
-/// they are floating point and no buffers.
+/// The inputs and parameters of a recorded case, `in.NAME` and `param.NAME` as NAME, on a tape unless they are integers
+/// or buffers.
 class CaseInputs {
  public:
   CaseInputs(const RecordedCase& recorded, Tape& tape);
 
-  /// Throws FileError when the case has no such tensor.
+  /// The input or parameter with this name. Throws FileError when the case has none.
   const Var& operator[](const std::string& name) const;
-  const std::map<std::string, Var>& all() const { return variables_; }  ///< by name
+  const std::map<std::string, Var>& all() const { return variables_; }  ///< all of them by name
   /// The dtype of the floating-point tensors.
   DType dtype() const;
 
@@ -80,7 +80,7 @@ class CaseInputs {
   std::map<std::string, Var> variables_;
 };
 
-/// `name_of` of a parameter's path is its name in the case.
+/// Maps a parameter's path to its name in the case.
 using NameOf = std::function<std::string(const std::string&)>;
 
 /// Replaces the parameters of a module by those of a case. Throws FileError when one is missing, ShapeError when one

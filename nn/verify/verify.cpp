@@ -9,7 +9,7 @@
 namespace braid::nn {
 namespace {
 
-/// What is wrong with a result, and its error.
+/// A sentence about a wrong result, empty for a right one, and its error.
 std::pair<std::string, double> misfit(const std::string& key, const NamedTensors& results, const Tensor& expected,
                                       double tolerance) {
   const auto found = results.find(key);
@@ -29,7 +29,7 @@ NamedTensors cotangents(const RecordedCase& recorded) {
   return found;
 }
 
-/// Runs the vjps unless an output is not there or has another shape, which is to be told instead.
+/// Runs the vjps, unless an output is missing or has another shape: then the message names that instead.
 bool propagate(Tape& tape, const detail::NamedVars& outputs, const NamedTensors& cotangents) {
   std::vector<Var> ys;
   std::vector<Tensor> dys;
@@ -43,26 +43,7 @@ bool propagate(Tape& tape, const detail::NamedVars& outputs, const NamedTensors&
   return true;
 }
 
-bool outputs_agree(const Verification& verification) {
-  return std::ranges::all_of(verification.table,
-                             [](const Comparison& c) { return c.ok || !c.name.starts_with("out."); });
-}
-
-double default_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-10 : 2e-5; }
-
 }  // namespace
-
-double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
-
-double relative_error(const Tensor& a, const Tensor& b) {
-  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
-  double difference = 0, largest = 1;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    difference = worse(difference, std::abs(x[i] - y[i]));
-    largest = std::max(largest, std::abs(y[i]));
-  }
-  return difference / largest;
-}
 
 Verification compare(const RecordedCase& recorded, const NamedTensors& results, double tolerance) {
   Verification verification{.tolerance = tolerance};
@@ -98,8 +79,8 @@ namespace detail {
 
 Verification verify(const RecordedCase& recorded, const CaseCall& call, const VerifyOptions& options) {
   const RecordedCase converted = to_dtype(recorded, options.dtype);
-  Trace trace;
-  Tape tape(recorded.parts.empty() ? nullptr : &trace);
+  braid::detail::Recording recording(/*opens_checkpoints=*/true);
+  Tape tape(recorded.parts.empty() ? nullptr : &recording);
   const CaseInputs inputs(converted, tape);
   const NamedVars outputs = call(inputs);
   NamedTensors results;
@@ -107,12 +88,12 @@ Verification verify(const RecordedCase& recorded, const CaseCall& call, const Ve
   if (propagate(tape, outputs, cotangents(converted)))
     for (const auto& [name, input] : inputs.all())
       if (input.requires_grad()) results["grad." + name] = tape.gradient(input);
-  const double tolerance = options.tolerance.value_or(default_tolerance(options.dtype));
+  const double tolerance = options.tolerance.value_or(options.dtype == DType::f64 ? 1e-10 : 2e-5);
   Verification verification = compare(converted, results, tolerance);
   if (!verification && !recorded.parts.empty()) {
-    const Mismatch mismatch(converted, trace, tolerance);
-    verification.message +=
-        fmt::format("\n{}", outputs_agree(verification) ? mismatch.first_gradient() : mismatch.first_part());
+    const auto agrees = [](const Comparison& c) { return c.ok || !c.name.starts_with("out."); };
+    const bool outputs_agree = std::ranges::all_of(verification.table, agrees);
+    verification.message += fmt::format("\n{}", first_mismatch(converted, Trace(recording), tolerance, outputs_agree));
   }
   return verification;
 }

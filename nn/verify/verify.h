@@ -9,23 +9,18 @@
 
 #include <braid/nn/convert.h>
 #include <braid/nn/verify/recorded_case.h>
+#include <braid/nn/verify/relative_error.h>
 
 namespace braid::nn {
 
-/// How verify compares.
+/// Settings of verify().
 struct VerifyOptions {
-  DType dtype = DType::f64;           ///< in which the module runs
-  std::optional<double> tolerance{};  ///< of every error; or else 1e-10 in f64 and 2e-5 in f32
-  NameOf name_of = std::identity();   ///< the case's name of a parameter's path
+  DType dtype = DType::f64;           ///< the dtype in which the module runs
+  std::optional<double> tolerance{};  ///< the largest error that counts as right; by default 1e-10 in f64, 2e-5 in f32
+  NameOf name_of = std::identity();   ///< maps a parameter's path to its name in the case
 };
 
-/// The larger one, NaN if one is.
-double worse(double a, double b);
-
-/// `max|a - b| / max(1, max|b|)`; NaN when a difference is. The reference is b; shapes may differ, sizes not.
-double relative_error(const Tensor& a, const Tensor& b);
-
-/// A tensor of the case and how far off it was computed: NaN when it was not, or not in its shape.
+/// A tensor of the case and the error of the computed one: NaN when it was not computed, or with another shape.
 struct Comparison {
   std::string name;  ///< of the tensor in the case
   double error;      ///< by relative_error
@@ -34,18 +29,18 @@ struct Comparison {
 
 /// Whether a module agrees with a recorded case.
 struct Verification {
-  double tolerance = 0;             ///< the largest error that is right
-  double worst = 0;                 ///< of all errors
-  std::string message{};            ///< what is wrong, the first difference first; empty when nothing is
+  double tolerance = 0;             ///< the largest error that counts as right
+  double worst = 0;                 ///< the largest error
+  std::string message{};            ///< the first difference; empty when everything agrees
   std::vector<Comparison> table{};  ///< out.*, then grad.*
 
   explicit operator bool() const { return message.empty(); }  ///< whether everything agrees
 };
 
-/// The table, a line per tensor, and the verdict.
+/// The table, a line per tensor, and the message.
 std::string to_string(const Verification& verification);
 
-/// Compares what was computed with every out.*, grad.* and final.* of a case; none may be missing on either side.
+/// Compares computed tensors with every out.*, grad.* and final.* of a case; none may be missing on either side.
 Verification compare(const RecordedCase& recorded, const NamedTensors& results, double tolerance);
 
 namespace detail {
@@ -58,15 +53,15 @@ Verification verify(const RecordedCase& recorded, const CaseCall& call, const Ve
 /// Throws Error that lists the parameters that are missing, unexpected or of another shape.
 void check_parameters(const RecordedCase& recorded, const NamedTensors& parameters);
 
-/// y of one output; y0, y1, .. of several.
+/// Outputs by name: y if there is one; y0, y1, .. if there are several.
 NamedVars named_outputs(const Var& y);
 NamedVars named_outputs(const std::vector<Var>& ys);
 NamedVars named_outputs(NamedVars outputs);
 
 }  // namespace detail
 
-/// Calls `call(inputs)` and its vjp with the recorded cotangents, and compares every output and gradient. It returns a
-/// Var, the output y; a vector of them, y0, y1, ..; or a map of them by name.
+/// Calls `call(inputs)` and its vjp with the recorded cotangents, and compares every output and gradient. `call`
+/// returns a Var, the output y; a vector of them, y0, y1, ..; or a map of them by name.
 template <class F>
   requires std::invocable<const F&, const CaseInputs&>
 Verification verify(const RecordedCase& recorded, const F& call, const VerifyOptions& options = {}) {
@@ -81,7 +76,7 @@ Verification verify(const RecordedCase& recorded, const F& call, const VerifyOpt
 ///     fmt::print("{}", to_string(result));
 ///
 /// When something differs, the message also names the first recorded part of the module whose value, or else gradient,
-/// no op on the tape has. The module needs nothing for that; `module` itself stays as it is.
+/// no op on the tape has computed. The module needs no code for that, and `module` itself does not change.
 /// Throws Error that lists every parameter that is missing, unexpected or of another shape.
 template <Parametric M, class F>
   requires std::invocable<const F&, const M&, const CaseInputs&>

@@ -1,4 +1,4 @@
-"""What the attacks on train_lm share: small runs over all connections, comparing their ends, telling how far it is."""
+"""Shared by the scripts that kill or damage train_lm: small runs of all connections, comparing their results, progress."""
 
 import argparse
 import contextlib
@@ -25,13 +25,13 @@ def command(program, folder, out, connection, steps, *more):
 
 
 def metrics(out):
-    """All lines of metrics.jsonl but for the speed, which no two runs share."""
+    """All lines of metrics.jsonl without the speed, which differs between runs."""
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     return [{key: value for key, value in line.items() if key != "tokens_per_s"} for line in lines]
 
 
 def difference(whole, broken):
-    """What tells the ends of two runs apart; empty when nothing does."""
+    """Describes the first difference between the results of two runs; empty if there is none."""
     if tensors(whole) != tensors(broken):
         return "the checkpoints differ"
     if metrics(whole) != metrics(broken):
@@ -41,7 +41,7 @@ def difference(whole, broken):
 
 
 class Progress:
-    """A line every few seconds: how many of how many, the rate, the time left."""
+    """Prints a line every few seconds: number done and total, rate, time left."""
 
     def __init__(self, what, total):
         self.what, self.total, self.start, self.told = what, total, time.monotonic(), 0.0
@@ -56,7 +56,7 @@ class Progress:
 
 
 def program_copy(name, folder):
-    """A copy of a program: builds do not touch it, and it has no plot scripts beside it, which take longer than its runs."""
+    """A copy of a program, which builds do not overwrite; without plot scripts next to it, which take longer than its runs."""
     program = pathlib.Path(name)
     if not program.is_file():
         sys.exit(f"{name} is no program")
@@ -65,7 +65,7 @@ def program_copy(name, folder):
 
 @contextlib.contextmanager
 def killing(name, doc, kills):
-    """What the command line of a program that kills runs says, and in `folder` where they go; there is a text to learn there."""
+    """The options of a script that kills runs, with `folder` for their results, which contains a text to learn."""
     parser = argparse.ArgumentParser(prog=name, description=doc)
     parser.add_argument("program", help="train_lm")
     parser.add_argument("--kills", type=int, default=kills)

@@ -130,7 +130,7 @@ def main(bin, dev):
             if os.path.exists(f"{bin}/{program}"):
                 with open("/dev/full", "w") as full:
                     result = subprocess.run([f"{bin}/{program}", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
-                if (result.returncode, result.stderr) != (2, f"{program}: stdout: not everything could be written\n"):
+                if (result.returncode, result.stderr) != (2, f"{program}: stdout: could not be written to its end\n"):
                     wrong.append(f"{program} --help >/dev/full: {result.returncode} {result.stderr!r}")
     check(not wrong, "\n".join(wrong))
     check(count >= 250, f"only {count} command lines")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Flips bits of a checkpoint of train_lm, and cuts it short, and resumes the run from what is left.
+"""Flips bits of a checkpoint of train_lm, or truncates it, and resumes the run.
 
 Each must be refused with exit code 2 and one line, or end in the bits of a run that nobody touched. Anything else is a
 failure: a crash, a wrong result, a folder that a refused run has changed. Prints a line of counts; exits with 1 on failures.
@@ -19,7 +19,7 @@ EVERY = ["--checkpoint-every", "10", "--eval-every", "10"]  # also where a run o
 
 
 def flip(data, chance):
-    """In the header (the length and names, shapes, settings) one time in four; elsewhere bytes outnumber it."""
+    """A position to damage, in the header (length, names, shapes, settings) one time in four, since it has few of the bytes."""
     header = 8 + int.from_bytes(data[:8], "little")
     bit = chance.randrange(8 * header) if chance.random() < 0.25 else chance.randrange(8 * header, 8 * len(data))
     damaged = bytearray(data)
@@ -46,7 +46,7 @@ class Damage:
                 sys.exit(f"damage: the undamaged run failed: {result.stderr}")
 
     def attempt(self, data):
-        """What became of a run whose checkpoint was replaced by `data`; failures start with a capital letter."""
+        """The outcome of a run whose checkpoint was replaced by `data`; failures start with a capital letter."""
         shutil.rmtree(self.broken, ignore_errors=True)
         shutil.copytree(self.folder / "half", self.broken)
         (self.broken / "checkpoint.safetensors").write_bytes(data)
@@ -62,7 +62,7 @@ class Damage:
 
 
 def attack(damage, way, count, chance):
-    """Prints what failed and the counts; returns the number of failures."""
+    """Prints failures and counts; returns the number of failures."""
     data = (damage.folder / "half" / "checkpoint.safetensors").read_bytes()
     outcomes, progress = collections.Counter(), Progress(way.__name__, count)
     for k in range(count):

@@ -27,7 +27,7 @@ def write_words(folder):
 
 
 def generated(program, *flags):
-    """What is written, as bytes, and how many tokens were read and written."""
+    """The output as bytes, and the numbers of tokens read and written."""
     result = subprocess.run([program, *map(str, flags)], capture_output=True, timeout=120)
     told = SPEEDS.search(result.stderr.decode())
     check(result.returncode == 0 and told, f"{flags}: {result.returncode} {result.stderr}")
@@ -80,7 +80,7 @@ def runs(program, trainer, folder):
     check_refused("--resume: the run was started with another tokenizer",
                   run(trainer, *TINY, "--steps", 30, "--out", words, *again, "--tokenizer", other))
     (words / "tokenizer.json").write_text(other.read_text())
-    check_refused("tokenizer.json: is not the tokenizer that the run has learned", run(program, "--run", words))
+    check_refused("tokenizer.json: is not the tokenizer that the run was trained with", run(program, "--run", words))
 
     ids = [int(id) for id in range(5, 305)] * 4
     (folder / "ids.bin").write_bytes(struct.pack(f"<{len(ids)}H", *ids))

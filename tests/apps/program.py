@@ -1,4 +1,4 @@
-"""What the tests of programs share: a text to learn, running, checking."""
+"""Shared by the tests of programs: a text to learn, running, checking."""
 
 import random
 import subprocess
@@ -23,7 +23,7 @@ def check(condition, message):
 
 
 def check_refused(expected, result):
-    """Exit code 2 and one line that names the program and what was expected."""
+    """Checks for exit code 2 and one line that names the program and contains `expected`."""
     program = result.args[0].rpartition("/")[2]
     check(result.returncode == 2, f"exit code {result.returncode} instead of 2 and '{expected}'\n{result.stderr}")
     check(result.stderr.count("\n") == 1 and result.stderr.startswith(f"{program}: "), f"not one line: {result.stderr!r}")

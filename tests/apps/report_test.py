@@ -54,7 +54,7 @@ def write_run(folder, lines, steps=100):
 
 
 def numbers(program, folder):
-    """Curves, evaluations, telemetry, samples and settings are those of the files; long runs are thinned to means, least and most."""
+    """Curves, evaluations, telemetry, samples and settings are those of the files; long runs are reduced to means, minima and maxima."""
     runs, page = train(program, folder), folder / "page.html"
     check(report(*runs, "--out", page).returncode == 0 and page.stat().st_size < 2e6, "three runs")
     for path, seen, own in zip(runs, data_of(page)["runs"], (data_of(path / "report.html") for path in runs)):
@@ -91,7 +91,7 @@ def numbers(program, folder):
 
 
 def live(program, folder):
-    """A page asks to be read again while its run goes on, and no longer, whether it was interrupted or is not finite any more."""
+    """A page reloads itself until its run ends, also by an interruption or a loss that is not finite."""
     flags = ["--text", write_text(folder), *TINY, "--eval-every", 20, "--report"]
     page = folder / "long/report.html"
     process = subprocess.Popen([program, *map(str, flags), "--steps", "1000000", "--out", page.parent], stdout=subprocess.DEVNULL)
@@ -109,7 +109,7 @@ def live(program, folder):
 
 
 def stability(program, folder):
-    """Of a results folder each connection's run at the shown rate, first seed."""
+    """A results folder shows each connection's run at the shown learning rate, first seed."""
     config = folder / "config.toml"
     config.write_text(STABILITY)
     check(run(program, config, "--out", folder / "out").returncode == 0 and report(folder / "out").returncode == 0, "no page")
@@ -128,7 +128,7 @@ def stability(program, folder):
 
 
 def bad_input(_, folder):
-    """Torn and bad lines, numbers that are none, files that are missing; what is no run is refused."""
+    """Incomplete and bad lines, bad numbers and missing files are tolerated; other folders are refused."""
     good = [{"step": s, "train_loss": 3 - s / 10, "grad_norm": 1} for s in range(1, 6)]
     bad = ['{"step": "one"}', "[1]", "nonsense", '{"step": 1.5}', "{}", "[" * 100000, '{"step": -1}', '{"step": ' + "9" * 5000 + "}", "\udcff"]
     lines = "".join(json.dumps(line) + "\n" for line in good) + '{"step": 6, "train_loss": NaN, "grad_norm": 1e999}\n{"step": 7, "train_loss": "x"}\n'

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Kills runs of train_lm at random moments and compares how they end with runs that nobody touched.
+"""Kills runs of train_lm at random moments and compares their results with those of undisturbed runs.
 
 Over all connections in turn; a third of the kills each come anywhere in a run, while a checkpoint is being written, and while
 a run starts or is resumed. Prints `N kills, M runs, same bits` and exits with 1 when a run ended otherwise.
@@ -24,7 +24,7 @@ def wait_anywhere(process, out, chance, seconds):
 
 
 def wait_for_save(process, out, chance, seconds):
-    """Until a temporary file is there, for one of the next few saves, and a moment more."""
+    """Waits for the temporary file of one of the next few saves, and a moment more."""
     end = time.monotonic() + chance.uniform(seconds / 20, seconds / 3)
     while process.poll() is None:
         if time.monotonic() > end and any("tmp" in path.name for path in out.glob("*")):
@@ -64,7 +64,7 @@ class Soak:
         self.seconds[connection] = time.monotonic() - start
 
     def broken_run(self, out, connection):
-        """Kills one run until it ends by itself, or the kills are used up; what went wrong, or nothing."""
+        """Kills one run until it ends by itself or the kills are used up; returns a description of a failure, or an empty string."""
         while True:
             process = subprocess.Popen(self.command(out, connection), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             if self.done.total() < self.kills:
@@ -79,7 +79,7 @@ class Soak:
                 return message if process.returncode != 0 else ""
 
     def run(self):
-        """Returns how many runs ended as they should; exits when one did not."""
+        """Returns the number of runs with the right result; exits at the first other one."""
         for count, connection in enumerate(itertools.cycle(CONNECTIONS)):
             if self.done.total() >= self.kills and count >= len(CONNECTIONS):
                 return count

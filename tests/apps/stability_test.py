@@ -73,7 +73,7 @@ def check_run(path, modes):
 
 
 def check_same_start(results):
-    """Whatever connects them, networks of one seed compute the same function before training, unless history is mixed."""
+    """Networks of one seed compute the same function before training under all connections, unless history is mixed."""
     first = {}
     for settings, steps, _ in results:
         if "uniform" not in settings["variant"]:
@@ -183,7 +183,7 @@ def wait_for(condition, message, seconds=60):
 
 
 def start(command, out):
-    """The program while its first run is being trained."""
+    """Starts the program and waits until its first run is in training."""
     for unfinished in (out / "runs").glob("*.tmp"):
         unfinished.unlink()
     parent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -192,7 +192,7 @@ def start(command, out):
 
 
 def kill(program, folder):
-    """The parent dies, then children die, then it is interrupted: what was finished stays, and the bytes are the same."""
+    """The parent is killed, then children, then it is interrupted: finished runs are kept, and the bytes are the same."""
     config = write(folder, "slow.toml", TINY.replace("steps = 10", "steps = 300"))
     whole, broken = folder / "whole", folder / "broken"
     check(run(program, config, "--out", whole).returncode == 0, "the uninterrupted experiment failed")

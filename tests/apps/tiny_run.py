@@ -1,4 +1,4 @@
-"""A run of train_lm that takes a moment, and what it leaves."""
+"""A short run of train_lm, and readers of its files."""
 
 import json
 import struct
@@ -23,6 +23,6 @@ def named_tensors(path):
 
 
 def losses(out):
-    """Of all steps; --init has a line before the first."""
+    """The losses of all steps; --init writes a line before the first."""
     lines = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
     return [line["train_loss"] for line in lines if line["step"] > 0]

@@ -40,7 +40,7 @@ def integrity(program, folder, attacks=40):
         data = whole[last]
         last.unlink() if damage == "remove" else last.write_bytes(flipped(data, rng) if damage == "flip" else data[:-9])
         result = run(program, *flags, "--resume")
-        check(result.returncode == 0 and "going on from" in result.stdout and "previous" in result.stdout and
+        check(result.returncode == 0 and "continuing from" in result.stdout and "previous" in result.stdout and
               "resumed at step 10" in result.stdout, f"{damage}: {result.stdout} {result.stderr}")
         check(tensors(out) == final, f"{damage}: the older checkpoint led elsewhere")
     config = (out / "config.json").read_bytes()
@@ -67,7 +67,7 @@ def limited(what, limit):
 
 
 def files(program, folder):
-    """What is in the place of a run's files, and limits of the process, are one line; a run is not begun over another."""
+    """Other files in place of a run's files, and limits of the process, give one line; a run never starts over another."""
     text, out = write_text(folder), folder / "run"
     flags = ["--text", text, *TINY, "--checkpoint-every", 1, "--steps", 10, "--out", out]
     check(run(program, *flags).returncode == 0, "the good run failed")
@@ -80,7 +80,7 @@ def files(program, folder):
     metrics.write_text(lines)
     os.truncate(metrics, len(lines) - 1)
     result = run(program, *flags, "--resume")
-    check(f"{metrics}: lines are missing: the last one is of step 9 but the checkpoint of step 10\n" in result.stdout, result.stdout)
+    check(f"{metrics}: lines are missing: the last one is of step 9 but the checkpoint is of step 10\n" in result.stdout, result.stdout)
     metrics.write_text(lines)
     check("lines are missing" not in run(program, *flags, "--resume").stdout, "nothing was missing")
     last, saved = out / "checkpoint.safetensors", folder / "saved"
@@ -145,7 +145,7 @@ def start_long_run(program, text, out, **options):
 
 
 def signals(program, folder):
-    """Each signal saves; nobody reading stdout changes nothing; one process a folder."""
+    """Each signal saves; a closed stdout does not stop a run; one process per folder."""
     text = write_text(folder)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         out = folder / number.name
@@ -165,7 +165,7 @@ def signals(program, folder):
     with open("/dev/full", "w") as full:
         result = subprocess.run([program, "--text", str(text), *TINY, "--steps", "10", "--out", str(folder / "full")],
                                 stdout=full, stderr=subprocess.PIPE, text=True)
-    check(result.returncode == 2 and result.stderr == "train_lm: stdout: not everything could be written\n", result.stderr)
+    check(result.returncode == 2 and result.stderr == "train_lm: stdout: could not be written to its end\n", result.stderr)
     check((folder / "full/checkpoint.safetensors").exists(), "a full stdout lost the checkpoint")
 
 

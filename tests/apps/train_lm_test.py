@@ -100,7 +100,7 @@ def medium(program, folder):
         result = run(program, *flags, "--out", out, *more)
         check(result.returncode == 0, result.stderr)
     check(tensors(whole) == tensors(broken), "resumption or threads changed the parameters")
-    says_nothing_faster = "for which this processor has nothing faster" in result.stdout
+    says_nothing_faster = "this processor has no faster products" in result.stdout
     check((tensors(whole) == tensors(highest)) == says_nothing_faster, "medium must change bits, or say that it does not")
     check(abs(losses(whole)[-1] - losses(highest)[-1]) < 0.05, f"{losses(whole)[-1]} instead of {losses(highest)[-1]}")
     refused = run(program, *flags, "--out", whole, "--steps", 30, "--resume")
@@ -108,7 +108,7 @@ def medium(program, folder):
 
 
 def gradients(program, folder):
-    """--check-gradients reports and changes nothing."""
+    """--check-gradients reports errors and does not change the run."""
     text = write_text(folder)
     flags = ["--text", text, *TINY, "--lr", 5e-3, "--min-lr", 5e-3, "--connection", "mhc"]
     plain, whole, broken = folder / "plain", folder / "whole", folder / "broken"
@@ -138,7 +138,7 @@ def gradients(program, folder):
 
 
 def blocks(program, folder):
-    """What blocks give does not depend on threads or on a resumption, and is the whole batch's but for roundings."""
+    """Results of blocks do not depend on threads or resumption, and equal those of the whole batch up to rounding."""
     text = write_text(folder)
     flags = ["--text", text, *TINY, "--batch", 6, "--lr", 5e-3, "--min-lr", 5e-3, "--connection", "mhc"]
     outs = {name: folder / name for name in ("whole", "one", "six", "threads", "broken")}
@@ -159,7 +159,7 @@ def blocks(program, folder):
 
 
 def best(program, folder):
-    """best.safetensors is the checkpoint of the lowest held-out loss, and a resumed run knows how low that was."""
+    """best.safetensors is the checkpoint of the lowest held-out loss, and a resumed run continues to compare with it."""
     text = folder / "text.txt"
     text.write_text("abcdefgh" * 68 + "hgfedcba" * 8)  # what is learned is wrong of the last tenth
     flags = ["--text", text, *TINY, "--channels", 64, "--lr", 1e-2, "--min-lr", 1e-2, "--warmup", 0, "--eval-every", 10]
@@ -184,7 +184,7 @@ def best(program, folder):
 
 
 def upcycling(program, folder):
-    """--init puts the weights of a run into other connections: the same held-out loss, on which training goes on."""
+    """--init puts the weights of a run into other connections: the held-out loss is the same, and training continues from it."""
     text, source = write_text(folder), folder / "source"
     flags = ["--text", text, *TINY, "--eval-every", 30]
     check(run(program, *flags, "--steps", 60, "--lr", 1e-2, "--out", source).returncode == 0, "the first run failed")
@@ -207,7 +207,7 @@ def upcycling(program, folder):
         check(abs(now - before) <= bound * before and "change what" not in result.stdout, f"{kind}: {before} became {now}")
         check(all(tensors_now[name] == data for name, data in weights.items() if name.startswith("model.")), f"{kind}: other weights")
     result, now, before, _ = started("manifold", "--connection", "manifold", "--steps", 0)
-    check(abs(now - before) > 0.01 * before and "they change what the model computes" in result.stdout, f"{result.stdout}")
+    check(abs(now - before) > 0.01 * before and "the connections change what the model computes" in result.stdout, f"{result.stdout}")
     result, now, before, _ = started("dynamic", "--connection", "mhc", "--steps", 0, "--alpha", 1, "--phi-std", 1)
     check(abs(now - before) > 1e-3 * before, "--alpha must be heard")
 
@@ -353,11 +353,11 @@ def nonfinite(program, folder):
     check(all(value == value and abs(value) != float("inf") for (value,) in floats), "the checkpoint is not finite")
     allow = [*base, "--weight-decay", "1e30", "--out", folder / "allow"]
     check(run(program, *allow, "--allow-nonfinite").returncode == 3, "such weights have no finite loss")
-    check_refused(" is not finite; --allow-nonfinite goes on all the same", run(program, *allow, "--resume"))
+    check_refused(" is not finite; --allow-nonfinite continues nevertheless", run(program, *allow, "--resume"))
     result = run(program, *allow, "--resume", "--allow-nonfinite")
     check(result.returncode == 3 and "resumed at step 1" in result.stdout, f"{result.stdout} {result.stderr}")
     result = run(program, *base, "--out", folder / "skip", "--on-nonfinite", "skip")
-    check("left out: " in result.stdout and "is not finite" in result.stdout, result.stdout)
+    check("skipped: " in result.stdout and "is not finite" in result.stdout, result.stdout)
     check(result.returncode == 3 and "step 40: the held-out loss is not finite" in result.stderr, result.stderr)
 
 

@@ -1,5 +1,6 @@
 #include <braid/core/storage.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -21,10 +22,13 @@ TEST(Storage, IsAlignedTo64Bytes) {
   }
 }
 
-TEST(Storage, HoldsTheBytesThatItWasAskedFor) {
+TEST(Storage, HoldsTheBytesOfItsSizeApartFromOthers) {
   for (const std::size_t bytes : {1, 513, 1023, 1025, 5000, 70001}) {  // around the steps of the size classes
-    Storage storage(bytes);
-    std::fill_n(storage.data(), bytes, std::byte{1});  // the address sanitizer watches
+    Storage first(bytes), second(bytes);
+    std::fill_n(first.data(), bytes, std::byte{1});
+    std::fill_n(second.data(), bytes, std::byte{2});
+    EXPECT_EQ(std::count(first.data(), first.data() + bytes, std::byte{1}), static_cast<std::ptrdiff_t>(bytes));
+    EXPECT_EQ(std::count(second.data(), second.data() + bytes, std::byte{2}), static_cast<std::ptrdiff_t>(bytes));
   }
 }
 

@@ -36,7 +36,7 @@ struct Odd {
 
 Var loss_of(const Odd& m, const Tensor& x) { return mean(tanh(matmul(x, m.large) + m.bias) * m.one) + sum(m.none); }
 
-/// On every rank: the loss and the gradients that the blocks have together, and those that one process finds alone.
+/// On every rank: compares the loss and gradients over the ranks with those of nn::accumulate in one process.
 template <Parametric M, class Loss>
 void expect_the_bits_of_one_rank(const M& model, std::int64_t blocks, Loss loss) {
   auto [expected_loss, expected] = nn::accumulate(
@@ -62,7 +62,7 @@ TEST(Accumulate, HasTheBitsOfOneRank) {
   }
 }
 
-TEST(Accumulate, HasThemOnAnyNumberOfThreads) {
+TEST(Accumulate, HasTheSameBitsOnAnyNumberOfThreads) {
   Rng rng(6);
   const Odd model(rng, DType::f32);
   const Tensor x = randn({8, 5, 301}, rng);
@@ -95,7 +95,7 @@ TEST(Accumulate, MeasuresItsMessages) {
   EXPECT_GT(ranks().traffic().seconds_open, before.seconds_open);
 }
 
-TEST(Accumulate, RejectsMoreRanksThanBlocksAndLossesThatAreNoScalars) {
+TEST(Accumulate, RejectsMoreRanksThanBlocksAndLossesThatAreNotScalars) {
   Rng rng(9);
   const Odd model(rng, DType::f32);
   const std::int64_t too_few = ranks().size() - 1;

@@ -12,7 +12,7 @@
 namespace braid::dist {
 namespace {
 
-TEST(Communicator, KnowsWhetherAnyRankSaysSo) {
+TEST(Communicator, AnyIsTrueIfItIsOnOneRank) {
   EXPECT_FALSE(ranks().any(false));
   EXPECT_TRUE(ranks().any(true));
   for (int one = 0; one < ranks().size(); ++one) EXPECT_TRUE(ranks().any(ranks().rank() == one));
@@ -32,7 +32,7 @@ TEST(Communicator, GathersTheBytesOfAllRanksInOrder) {
   for (std::size_t rank = 0; rank < all.size(); ++rank) EXPECT_EQ(all[rank], std::string(rank, 'r'));
 }
 
-TEST(Communicator, TellsEveryRankWhichOneDiffers) {
+TEST(Communicator, CheckSameNamesTheRankThatDiffers) {
   ranks().check_same("text", "a");
   const int last = ranks().size() - 1;
   const std::string message =
@@ -42,11 +42,11 @@ TEST(Communicator, TellsEveryRankWhichOneDiffers) {
                          : fmt::format("rank {} has another instruction set than rank 0: AVX2 instead of AVX3", last));
 }
 
-TEST(Communicator, CountsTheRanksOnItsProcessors) {
+TEST(Communicator, CountsTheRanksOnTheSameProcessors) {
   EXPECT_EQ(ranks().sharing_processors(), ranks().size());  // on one machine, bound to no processor
 }
 
-TEST(Communicator, IsThereOnceAProcess) {
+TEST(Communicator, CanBeMadeOncePerProcess) {
   EXPECT_EQ(message_of([] { MPICommunicator second("again"); }),
             "dist: a process may have one MPICommunicator, and must not initialize MPI elsewhere");
 }

@@ -1,4 +1,4 @@
-// Ranks that end in the way that an argument names: ends WAY [RANK ..]. The ranks that are not named work on.
+// Ranks that end in a given way: ends WAY [RANK ..]. Ranks that are not listed continue to work.
 #include <signal.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""However a rank ends, all of them end within seconds, with one line that says which and why: ends_test.py PROGRAM"""
+"""When one rank ends, for whatever reason, all end within seconds, with one line that names the rank and the reason: ends_test.py PROGRAM"""
 
 import sys
 import time

@@ -1,10 +1,9 @@
 #!/usr/bin/python3 -B
 """Kills a random rank of train_lm at a random moment, again and again: kills.py PROGRAM [--kills N]
 
-Each time all ranks must be gone within 10 seconds, with one line that says which rank, and nothing else on stderr; until the
-ranks have found each other, half a second after the start, and when the last step is saved, mpirun alone can tell, which is
-told to be quiet. Runs go on with other numbers of ranks and must end in the bits of a run that nobody touched. Exits with 1
-when something was otherwise.
+Each time all ranks must be gone within 10 seconds, with one line that says which rank, and nothing else on stderr; before the
+ranks are connected, in the first half second, and after the last step is saved, only mpirun could report it, and -q suppresses its
+messages. Runs continue with other numbers of ranks and must end with the bits of an undisturbed run. Exits with 1 otherwise.
 """
 
 import os
@@ -38,7 +37,7 @@ class Kills:
                 "--connection", connection, *CONNECTIONS[connection], "--threads", 1, "--out", out, *resume]
 
     def kill_one(self, process, ranks):
-        """Returns the rank that was killed, none when the run was faster."""
+        """Returns the rank that was killed, None if the run ended before."""
         try:
             process.wait(self.chance.uniform(0.1, 0.5 + self.seconds / 4))
             return None
@@ -50,7 +49,7 @@ class Kills:
             return which, pids, time.monotonic()
 
     def check_end(self, process, which, pids, killed):
-        """What went wrong, or nothing."""
+        """A description of a failure, or an empty string."""
         output, errors = process.communicate(timeout=60)
         while any(pathlib.Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < killed + 60:
             time.sleep(0.01)
@@ -64,7 +63,7 @@ class Kills:
         return ""
 
     def broken_run(self, out, connection):
-        """Kills one run until it ends by itself, or the kills are used up; what went wrong, or nothing."""
+        """Kills one run until it ends by itself or the kills are used up; returns a description of a failure, or an empty string."""
         while self.done < self.kills:
             ranks = self.chance.choice((2, 3, 4, 5, 8))
             process = start("-n", ranks, *self.flags(out, connection))

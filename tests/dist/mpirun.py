@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Runs programs as ranks on this machine, whoever the user and however few its processors: mpirun.py ARGUMENTS_OF_MPIRUN"""
+"""Runs programs as ranks on this machine, also as root and with more ranks than processors: mpirun.py ARGUMENTS_OF_MPIRUN"""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ ENVIRONMENT = {
 
 
 def command(*arguments):
-    """-q: no explanations by mpirun when a rank fails, which tells itself what there is to tell."""
+    """-q suppresses mpirun's messages: a rank that fails writes its own."""
     return ["mpirun", "-q", *map(str, arguments)]
 
 

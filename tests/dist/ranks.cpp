@@ -1,4 +1,4 @@
-// The main of tests that every rank runs; rank 0 tells what it runs, the others what fails.
+// The main function of tests that every rank runs. Rank 0 prints all results, the others only failures.
 #include <tests/dist/ranks.h>
 
 #include <memory>
@@ -16,7 +16,7 @@ std::unique_ptr<Communicator>& communicator() {
   return ranks;
 }
 
-struct TellFailures : testing::EmptyTestEventListener {
+struct PrintFailures : testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (result.failed())
       fmt::print(stderr, "rank {}: {}:{}: {}\n", ranks().rank(), result.file_name(), result.line_number(),
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   if (ranks().rank() > 0) {
     auto& listeners = testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());
-    listeners.Append(new TellFailures);
+    listeners.Append(new PrintFailures);
   }
   const bool failed = ranks().any(RUN_ALL_TESTS() != 0);
   communicator().reset();

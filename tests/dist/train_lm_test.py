@@ -26,7 +26,7 @@ MODELS = pathlib.Path(__file__).resolve().parents[1] / "golden/models"
 
 
 def without_plots(program, folder):
-    """A copy: pictures take longer than such runs, and the scripts that draw them stand beside the program."""
+    """A copy: pictures take longer than such runs, and the program finds the scripts that draw them next to itself."""
     script = folder / "plots" / "plot_loss.py"
     script.parent.mkdir()
     script.write_text("#!/bin/sh\n")
@@ -57,7 +57,7 @@ def bits(program, folder):
             out = f"{connection}-{ranks}-{threads}"
             result = train(program, ranks, folder, connection, out, "--steps", STEPS, "--threads", threads)
             check(result.returncode == 0 and result.stderr == "", f"{out}: {result.stderr}")
-            check(result.stdout.count("step 50/50") == 1, f"{out}: rank 0 alone tells: {result.stdout}")
+            check(result.stdout.count("step 50/50") == 1, f"{out}: only rank 0 writes to stdout: {result.stdout}")
             check(end_of(folder, out) == expected, f"{out}: other bits than alone")
         out = f"{connection}-resumed"
         for ranks, more in ((4, ["--steps", 23]), (3, ["--steps", 37, "--resume"]), (1, ["--steps", STEPS, "--resume"])):
@@ -68,7 +68,7 @@ def bits(program, folder):
 
 
 def files_of(out):
-    """What a run wrote, but for its speed, the time, the machine and the order in which tensors stand."""
+    """What a run wrote, but for its speed, the time, the machine and the order of tensors."""
     files = {path.name: path.read_bytes() for path in out.iterdir() if path.suffix not in (".safetensors", ".png") and path.name != ".lock"}
     files |= {path.name: named_tensors(path)[0] for path in out.glob("*.safetensors")}
     files["metrics.jsonl"] = end_of(out.parent, out.name)[1]
@@ -107,7 +107,7 @@ def starts(program, folder):
 
 
 def lines_of(result):
-    """What the program wrote to stderr; mpirun is told to be quiet."""
+    """What the program wrote to stderr; mpirun -q writes nothing itself."""
     return [line for line in result.stderr.splitlines() if line.startswith("train_lm: ")]
 
 
@@ -129,7 +129,7 @@ def refused(program, folder):
         ('rank 2 has another seed than rank 0: 7 instead of 1', [*here, ":", "-n", 1, program, *good, "--seed", 7]),
         ('rank 2 has another connection than rank 0: "mhc" instead of "residual"', [*here, ":", "-n", 1, program, *good, "--connection", "mhc"]),
         ("rank 2 has another binary than rank 0: ", [*here, ":", "-n", 1, changed, *good]),
-        ("--blocks: 3 ranks need as many blocks, or more, but there are 2", ["-n", 3, program, *good, "--blocks", 2]),
+        ("--blocks: 3 ranks need at least as many blocks but there are 2", ["-n", 3, program, *good, "--blocks", 2]),
         ("rank 2: --seed: ", [*here, ":", "-n", 1, program, *good, "--seed", "many"]),
         ("--seed: ", ["-n", 3, program, *good, "--seed", "many"]),
         ("--resume: ", ["-n", 3, program, *good, "--resume"]),
@@ -185,7 +185,7 @@ def failures(program, folder):
         large = ["--text", folder / "text.txt", "--layers", 4, "--channels", 512, "--heads", 2, "--context", 64, "--batch", 64,
                  "--blocks", 8, "--steps", 2, "--threads", 1, "--out", folder / "large"]
         result = run("-n", 2, program, *large, ":", "-n", 1, *limited, *large)
-        check(result.returncode == 2 and result.stderr == "train_lm: rank 2: what it was asked to do does not fit into memory\n", f"{result}")
+        check(result.returncode == 2 and result.stderr == "train_lm: rank 2: not enough memory\n", f"{result}")
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ int run(const std::vector<fs::path>& cases) {
 
 int main(int argc, char** argv) {
   using namespace braid;
-  return examples::run_main("golden", [&] {
+  return apps::run_main("golden", [&] {
     CLI::App app("Checks outputs and gradients of the library's modules against golden cases, in f64, f32 and bf16");
     std::string folder;
     std::vector<std::string> prefixes;
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
         ->required()
         ->check(CLI::ExistingDirectory);
     app.add_option("--only", prefixes, "the cases whose names start with one of these")->delimiter(',');
-    examples::parse_command_line(app, argc, argv);
+    apps::parse_command_line(app, argc, argv);
     std::vector<golden::fs::path> cases = golden::cases_of(golden::fs::canonical(folder));
     std::erase_if(cases, [&](const golden::fs::path& path) { return !golden::selected(path, prefixes); });
     check_value(!cases.empty(), "{}: has no such *.safetensors files or folders", folder);

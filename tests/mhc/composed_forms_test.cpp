@@ -7,13 +7,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <braid/core/parallel.h>
 #include <braid/mhc/kernels/tiles.h>
 #include <braid/mhc/ops/group_mix.h>
 #include <braid/mhc/ops/mhc_layer.h>
 #include <braid/mhc/ops/weighted_sum.h>
 #include <braid/mhc/streams/streams.h>
 #include <tests/mhc/support.h>
+#include <tests/support.h>
 #include <tests/target_guard.h>
 
 namespace braid::mhc::composed_forms_test {
@@ -211,20 +211,18 @@ TEST_P(ComposedForms, TakeViewsOfInputsAndCotangents) {
 
 TEST_P(ComposedForms, GiveTheSameBitsForAnyNumberOfThreads) {
   Rng rng(14);
-  const int before = num_threads();
   for (const CallSizes& sizes : {CallSizes{{611}, 4, 9}, {{70}, 3, 300}}) {
     if (!GetParam().takes(sizes.n)) continue;
     const FusedCall call = GetParam().make(sizes, rng);
     const Tensor dy = cotangent_for(call, rng);
-    set_num_threads(1);
+    const WithThreads one(1);
     const std::vector<Tensor> expected = evaluate(call.fused, call.inputs, dy);
     for (const int threads : {2, 3}) {
-      set_num_threads(threads);
+      const WithThreads several(threads);
       const std::vector<Tensor> got = evaluate(call.fused, call.inputs, dy);
       for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(identical(got[i], expected[i]));
     }
   }
-  set_num_threads(before);
 }
 
 TEST(FusedOps, RejectShapesThatDoNotFitX) {

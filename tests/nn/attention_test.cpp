@@ -39,9 +39,10 @@ Tensor naive(const MultiHeadAttention& m, const Tensor& x) {
   auto heads = [&](const Linear& layer, const std::optional<RMSNorm>& norm, bool rotate) {
     Tensor y = layer(x).value().reshape({kBatch, kTime, -1, m.head_size()});
     if (norm) y = (*norm)(y).value();
-    return rotate ? rotary_embedding(y, m.rotary_base, 0, m.rotary_layout).value() : y;
+    return rotate ? rotary_embedding(y, m.settings.rotary_base, 0, m.settings.rotary_layout).value() : y;
   };
-  const Tensor q = heads(m.q, m.q_norm, m.rotary), k = heads(m.k, m.k_norm, m.rotary), v = heads(m.v, {}, false);
+  const Tensor q = heads(m.q, m.q_norm, m.settings.rotary), k = heads(m.k, m.k_norm, m.settings.rotary),
+               v = heads(m.v, {}, false);
   std::vector<double> mixed;
   for (std::int64_t b = 0; b < kBatch; ++b)
     for (std::int64_t h = 0; h < kHeads; ++h) {
@@ -122,7 +123,7 @@ TEST(MultiHeadAttention, RejectsBadSettingsAndInputs) {
   expect_error<ValueError>([&] { MultiHeadAttention(8, 4, rng, {.head_size = 0}); },
                            "MultiHeadAttention: head_size must be at least 1 but is 0");
   expect_error<ValueError>([&] { MultiHeadAttention(6, 2, rng, {.rotary = true}); },
-                           "MultiHeadAttention: rotary needs an even number of channels per head but there are 3");
+                           "MultiHeadAttention: rotary positions need an even head_size but it is 3");
   expect_error<ShapeError>(
       [&] {
         MultiHeadAttention(8, 2, rng)(zeros({3, 8}));

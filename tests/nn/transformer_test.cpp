@@ -56,7 +56,7 @@ Var reference_mlp(const MLP& m, const Var& x) {
   return linear(gelu(linear(x, m.up.weight, m.up.bias)), m.down.weight, m.down.bias);
 }
 
-TEST(Transformer, AddsAttentionAndMlpBehindTheirNorms) {
+TEST(Transformer, AddsAttentionAndMlpAfterTheirNorms) {
   Rng rng(1);
   const auto model = stirred(Transformer<>(kSmall, rng), rng);
   const Tensor tokens = random_tokens(rng);
@@ -134,9 +134,9 @@ TEST(Transformer, GivesItsSettingsToItsModules) {
   EXPECT_EQ(mlp.norm.eps, 0.25);
   EXPECT_EQ(model.norm.eps, 0.25);
   EXPECT_EQ(attention.body.q_norm->eps, 0.25);
-  EXPECT_EQ(attention.body.rotary_base, 123);
-  EXPECT_EQ(attention.body.rotary_layout, RotaryLayout::halves);
-  EXPECT_EQ(attention.body.kv_heads, 1);
+  EXPECT_EQ(attention.body.settings.rotary_base, 123);
+  EXPECT_EQ(attention.body.settings.rotary_layout, RotaryLayout::halves);
+  EXPECT_EQ(attention.body.settings.kv_heads, 1);
   EXPECT_EQ(attention.body.head_size(), 6);
   EXPECT_EQ(mlp.body.activation, Activation::swiglu);
   EXPECT_EQ(mlp.body.up.weight.shape(), Shape({5, 8}));

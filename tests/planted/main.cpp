@@ -130,13 +130,13 @@ bool report_all(const Options& options) {
 }  // namespace braid::planted
 
 int main(int argc, char** argv) {
-  return braid::examples::run_main("planted_errors", [&] {
+  return braid::apps::run_main("planted_errors", [&] {
     CLI::App app("Plants errors in the vjps of braid's ops and lets gradcheck find them");
     braid::planted::Options options;
     app.add_option("--only", options.only, "errors with this in 'op: words'");
     app.add_flag("--markdown", options.markdown, "the table for docs/verify.md");
     app.add_option("--seed", options.seed, "of the directions, and of where errors are planted in the transformer");
-    braid::examples::parse_command_line(app, argc, argv);
+    braid::apps::parse_command_line(app, argc, argv);
     return braid::planted::report_all(options) ? 0 : 1;
   });
 }

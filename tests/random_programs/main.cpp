@@ -56,7 +56,7 @@ class Report {
  private:
   std::mutex mutex_;
   std::uint64_t done_ = 0, failed_ = 0;
-  examples::Progress progress_;
+  apps::Progress progress_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
@@ -131,7 +131,7 @@ std::uint64_t run(const Flags& flags) {
 }  // namespace braid::programs
 
 int main(int argc, char** argv) {
-  return braid::examples::run_main("random_programs", [&] {
+  return braid::apps::run_main("random_programs", [&] {
     CLI::App app("Checks gradients and values of random programs and modules");
     braid::programs::Flags flags;
     app.add_option("--seed", flags.seed, "of everything that is drawn")->capture_default_str();
@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(1, 256));
     app.add_option("--only", flags.only, "the program of this index alone");
     app.add_option("--only-module", flags.only_module, "the module of this index alone")->excludes("--only");
-    braid::examples::parse_command_line(app, argc, argv);
+    braid::apps::parse_command_line(app, argc, argv);
     if (flags.only) flags.first = *flags.only, flags.count = 1, flags.modules = 0;
     if (flags.only_module) flags.count = 0, flags.modules = 1;
     return braid::programs::run(flags) == 0 ? 0 : 1;

@@ -6,8 +6,8 @@
 #include <braid/mhc/connection.h>
 #include <braid/nn/block.h>
 #include <braid/nn/embedding.h>
-#include <braid/nn/layer_norm.h>
 #include <braid/nn/linear.h>
+#include <braid/nn/norm.h>
 
 namespace braid::programs {
 namespace {

@@ -1,8 +1,8 @@
-# Uses braid as other projects do, in a folder that knows nothing else of it. HOW is one of:
-#   package       installs into a fresh prefix and finds it there, by CMake and by pkg-config
-#   subdirectory  adds this source tree to a project of its own, and builds the first room and a kernel only
-#   tarball       the same as a shared library, with a tree that went through a tar file
-# All shared libraries are those of ./dev package, which --check holds to the same consumers.
+# Uses braid as other projects do, in a separate folder. HOW is one of:
+#   package       installs into an empty prefix and finds it there, by CMake and by pkg-config
+#   subdirectory  adds this source tree to another project, and builds only core and a kernel
+#   tarball       the same as a shared library, with a tree that was packed and unpacked by tar
+# ./dev package --check runs the same consumers against all shared libraries.
 
 set(work ${BUILD_DIR}/consumer-${HOW})
 file(REMOVE_RECURSE ${work})
@@ -41,7 +41,7 @@ if(HOW STREQUAL package)  # pkg-config, and the program that the manual begins w
   cmake_path(GET pc PARENT_PATH folder)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} pkg-config --cflags --libs "braid = ${VERSION}"
     OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
-  # With all of braid's code, whatever the program calls, so that no library may be missing.
+  # Links all of braid's code, independent of the program's calls, so that a missing library is an error.
   separate_arguments(flags UNIX_COMMAND "${CXX_FLAGS} -Wl,--whole-archive ${flags} -Wl,--no-whole-archive")
   run(${CXX_COMPILER} -std=c++20 ${SOURCE_DIR}/tests/consumer/core.cpp -o ${work}/by_pkg_config ${flags})
   run(${work}/by_pkg_config)

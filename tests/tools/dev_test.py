@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""What ./dev does before it builds anything."""
+"""./dev: its help and its checks of arguments, without a build."""
 
 import fcntl
 import os

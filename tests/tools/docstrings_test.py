@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Every public name has a description, which the manual shows; docs/site/public_names.py says what counts as a name. Needs Doxygen."""
+"""Every public name has a description, which the manual shows; docs/site/public_names.py defines public names. Needs Doxygen."""
 
 import pathlib
 import re
@@ -25,7 +25,7 @@ struct Planted {
   struct Nested {
     int inner;
   };
-  /// The first of two speaks for both.
+  /// The first of two overloads describes both.
   void twice(int);
   void twice(double);
   void params(int visit);
@@ -62,10 +62,10 @@ class Docstrings(unittest.TestCase):
         self.assertGreater(sum(1 for names in self.headers.values() for _ in public_names.walk(names)), 1000)
         self.assertEqual(public_names.undescribed(self.headers), [])
 
-    def test_forgotten_names_are_found(self):
+    def test_undocumented_names_are_found(self):
         with tempfile.TemporaryDirectory() as folder:
-            for room in LAYERS:
-                pathlib.Path(folder, room).mkdir()
+            for layer in LAYERS:
+                pathlib.Path(folder, layer).mkdir()
             pathlib.Path(folder, "core/planted.h").write_text(PLANTED)
             found = public_names.undescribed(public_names.read_headers(f"{folder}/xml", pathlib.Path(folder)))
         names = [line.partition(": braid::")[2] for line in found]

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The order of the library: modules, and the folders inside them; SIMD, oneDNN, MPI and JSON stay where they live.
+"""The order of the library: modules, and the folders inside them; only some folders include SIMD, oneDNN, MPI and JSON.
 
 layering_test.py --graph prints which folders each folder includes, lowest first.
 """
@@ -9,7 +9,7 @@ import unittest
 
 from repository import LAYERS, ROOT, included, includes, is_umbrella, sources
 
-# Folders that count as another: a tensor converts and fills itself by kernels, which take its elements (CONTRIBUTING.md).
+# Folders that count as another: tensors call the kernels in core/kernels, which take tensors (CONTRIBUTING.md).
 ONE_FOLDER = {"core/kernels": "core"}
 
 
@@ -28,11 +28,24 @@ def graph():
 
 
 def in_order(edges):
-    """The folders, each after all that it includes. Those that are part of a cycle, or include one, are left out."""
+    """The folders, each after those that it includes. Omits folders that are part of a cycle or include one."""
     order = []
     while new := sorted(name for name in edges if name not in order and edges[name] <= set(order)):
         order += new
     return order
+
+
+# Here a source may include files that include its header: the -inl.h files of a kernel take its call structs, and a Family
+# of mixings the traits of a Mixing.
+CIRCULAR = {"autograd/kernels", "mhc/kernels", "mhc/mixings"}
+
+
+def in_circles(edges):
+    """The names on a cycle, or between two."""
+    left = set(edges)
+    while ends := {name for name in left if not edges[name] & left or not any(name in edges[other] for other in left)}:
+        left -= ends
+    return left
 
 
 class Layering(unittest.TestCase):
@@ -55,19 +68,27 @@ class Layering(unittest.TestCase):
         edges = graph()
         self.assertEqual({name: edges[name] for name in edges if name not in in_order(edges)}, {})
 
-    def test_detail_is_for_the_library_alone(self):
+    def test_sources_with_their_headers_include_each_other_in_one_direction(self):
+        edges = {}
+        for path in (path for layer in LAYERS for path in sources(layer)):
+            if not is_umbrella(path) and folder(path) not in CIRCULAR:
+                stem = path.with_suffix("")
+                edges.setdefault(stem, set()).update({other.with_suffix("") for other in included(path)} - {stem})
+        self.assertEqual({str(stem) for stem in in_circles(edges)}, set())
+
+    def test_only_the_library_includes_detail(self):
         self.assertEqual([f"{path} includes {name}"
                           for folder in ("apps", "examples", "bench") for path in sources(folder) for name in includes(path)
                           if name.startswith("braid/") and "/detail/" in name], [])
 
-    def test_only_kernels_and_mixings_know_of_simd(self):
+    def test_only_kernels_and_mixings_include_simd(self):
         self.assertEqual(self.offenders(lambda path, name: name.startswith("hwy/") and (
             not {"kernels", "mixings"} & set(path.parts) or not path.name.endswith((".cpp", "-inl.h")))), [])
 
-    def test_kernels_know_of_no_ops(self):
+    def test_kernels_include_no_ops(self):
         self.assertEqual(self.offenders(lambda path, name: path.parent.name == "kernels" and "/ops/" in name), [])
 
-    def test_only_gemm_knows_of_onednn(self):
+    def test_only_gemm_includes_onednn(self):
         self.assertEqual(self.offenders(lambda path, name: name.startswith(("dnnl", "oneapi/")) and
                                         str(path) != "core/products/gemm.cpp"), [])
 

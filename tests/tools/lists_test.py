@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""No file is forgotten: every source stands in its folder's list, every header that users need is installed."""
+"""Every source is in the list of its folder, and every header that users need is installed."""
 
 import re
 import unittest
@@ -17,7 +17,7 @@ def listed(folder):
 
 
 def is_public(path):
-    """Headers in kernels/ and detail/, and those that end in -inl.h, are for the library alone."""
+    """Headers in kernels/ and detail/, and those that end in -inl.h, are private to the library."""
     return path.suffix == ".h" and not path.name.endswith("-inl.h") and not {"kernels", "detail"} & set(path.parts)
 
 
@@ -39,13 +39,13 @@ class Lists(unittest.TestCase):
             there = [str(path.relative_to(layer)) for path in sources(layer) if path.suffix == ".cpp" or path in installed]
             self.assertEqual(sorted(listed(layer)), sorted(there), layer)
 
-    def test_every_test_stands_in_its_list(self):
+    def test_every_test_is_in_its_list(self):
         for path in sources("tests"):
             if path.name.endswith("_test.cpp"):
                 folder = f"tests/{path.parts[1]}"
                 self.assertIn(str(path.relative_to(folder)), listed(folder))
 
-    def test_the_umbrella_brings_every_public_header_and_names_no_other(self):
+    def test_the_umbrella_includes_all_public_headers_and_no_other(self):
         umbrella = included("include/braid/braid.h")
         self.assertEqual(umbrella - PUBLIC, set())
         optional = {path for path in PUBLIC if str(path.parent) in OPTIONAL}

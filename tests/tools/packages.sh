@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs braid's packages on a bare Debian 12 and uses them there: packages.sh PACKAGE.. needs root, debootstrap and lintian.
 set -euo pipefail
-[[ ${BRAID_IN_NAMESPACE:-} ]] || BRAID_IN_NAMESPACE=1 exec unshare --mount "$0" "$@"  # what is mounted below ends with it
+[[ ${BRAID_IN_NAMESPACE:-} ]] || BRAID_IN_NAMESPACE=1 exec unshare --mount "$0" "$@"  # the mounts below end with it
 version=$(dpkg-deb --field "$1" Version)
 consumer=$(dirname "$(readlink -f -- "$0")")/../consumer
 root=$(mktemp -d)

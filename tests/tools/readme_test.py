@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Code in the docs is compiled code: each C++ block names the source it comes from and stands in it, word for word.
+"""Code in the docs is compiled code: each C++ block names its source file and is a verbatim part of it.
 
 A block is written as `<!-- examples/regression.cpp -->` on one line and ```cpp on the next.
 """
@@ -14,18 +14,18 @@ BLOCK = re.compile(r"^(?:<!-- ((?:apps|bench|examples)/[\w/]+\.\w+) -->\n)?```(c
 
 
 class Readme(unittest.TestCase):
-    def test_every_block_stands_in_the_source_that_it_names(self):
+    def test_every_block_is_in_the_source_that_it_names(self):
         blocks = [(page.name, *block) for page in PAGES for block in BLOCK.findall(page.read_text())]
         self.assertGreater(len(blocks), 40)
         for page, source, language, code in blocks:
             with self.subTest(f"{page}: {code.partition(chr(10))[0]}"):
                 if language == "cmake" and not source:
-                    continue  # lines for a project of the reader's
+                    continue  # lines for the reader's project
                 self.assertTrue(source, "the line above the block must be <!-- examples/NAME.cpp --> or name a file of apps/ or bench/")
                 self.assertIn(code, (ROOT / source).read_text())
 
     def test_code_is_marked_as_such(self):
-        """C++ in a block without a language would escape the test above."""
+        """The test above would miss C++ in a block without a language."""
         for page in PAGES:
             for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
                 if not language:

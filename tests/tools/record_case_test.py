@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""tools/record_case.py, where torch is installed."""
+"""tools/record_case.py; skipped without torch."""
 
 import json
 import pathlib

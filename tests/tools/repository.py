@@ -1,4 +1,4 @@
-"""What the repository tests share: where things stand and how a source file names its includes."""
+"""Shared by the tests of the repository: the paths of sources and their includes."""
 
 import pathlib
 import re
@@ -21,7 +21,7 @@ def includes(path):
 
 
 def included(path):
-    """The files of the library that a file includes, by their paths in the tree."""
+    """The files of the library that a file includes, as paths in the tree."""
     return {pathlib.Path(name).relative_to("braid") for name in includes(path) if name.startswith("braid/")}
 
 

@@ -8,7 +8,7 @@ const CHARTS = [
 ];
 let pictures = [];  // the charts on the page
 
-/// Maps values to 0..1 and back; a logarithmic one has no place for what is not positive.
+/// Maps values to 0..1 and back; a logarithmic scale drops values that are not positive.
 function axis(values, log) {
   const usable = values.filter((v) => Number.isFinite(v) && (!log || v > 0));
   let low = usable.reduce((a, b) => Math.min(a, b), Infinity), high = usable.reduce((a, b) => Math.max(a, b), -Infinity);
@@ -44,7 +44,7 @@ function smoothed(x, y) {
   });
 }
 
-/// Runs that learn alike lie on one line, until the first of them is subtracted from all.
+/// Subtracts the first run from all, which separates runs whose curves coincide.
 const subtracts = (chart) => state.minus && chart.loss && shown().length > 1;
 function minus({ x, y }, first) {
   const theirs = new Map(first.x?.map((step, i) => [step, first.y[i]]));
@@ -52,7 +52,7 @@ function minus({ x, y }, first) {
 }
 const curveOf = (chart, run) => (chart.dots ? run.held_out : { x: run.train.x, ...run.train[chart.key] });
 
-/// What a chart shows of each run.
+/// The lines of a chart, one per run.
 function seriesOf(chart) {
   return shown().map((run) => {
     const curve = subtracts(chart) ? minus(curveOf(chart, run), curveOf(chart, shown()[0])) : curveOf(chart, run);
@@ -73,7 +73,7 @@ function pathOf(x, y) {
   return path;
 }
 
-/// Puts the panel on the page, and returns what draws into it when all panels stand and its width is known.
+/// Puts the panel on the page, and returns a function that draws into it once all panels are placed and its width is known.
 function drawChart(chart) {
   const series = seriesOf(chart), log = state.log.includes(chart.key) && !subtracts(chart), height = 250;
   if (!series.length) return () => {};
@@ -111,7 +111,7 @@ function drawCurves(picture) {
 }
 const dot = (run, cx, cy, r) => element("circle", { class: "dot", color: run.color, cx, cy, r });
 
-/// The step under the pointer is marked in all charts.
+/// Marks the step under the pointer in all charts.
 function follow({ series, svg, x, across, down, left, right, mark }) {
   svg.addEventListener("pointermove", (event) => {
     const step = x.value((event.clientX - svg.getBoundingClientRect().left - left) / (right - left));

@@ -1,4 +1,4 @@
-// Telemetry: a column an evaluation, a row a connection, the first one at the bottom; all runs share a scale.
+// Telemetry: a column per evaluation, a row per connection, the first at the bottom; all runs share a scale.
 const STATS = [
   ["composed_forward_gain", "Gain, forward", "from the first connection to this one", "gain"],
   ["composed_backward_gain", "Gain, backward", "from this connection to the last one", "gain"],
@@ -18,7 +18,7 @@ function colorAt(stops, t) {
   return [0, 1, 2].map((k) => Math.round(part(stops[i], k) * (i + 1 - at) + part(stops[i + 1], k) * (at - i)));
 }
 
-/// Gains are logarithmic with 1 in the middle, errors logarithmic. An error of 0 gets the color of the least.
+/// Gains are logarithmic with 1 in the middle, errors logarithmic. An error of 0 gets the color of the smallest one.
 function scaleOf(values, kind) {
   const all = axis(values, kind !== "share"), most = Math.max(all.high, 1 / all.low, 1.01);
   if (kind === "gain") return { ...axis([1 / most, most], true), stops: DIVERGING };

@@ -2,7 +2,7 @@
 const keysOf = (runs) => [...new Set(runs.flatMap((run) => Object.keys(run.settings)))];
 const differs = (key) => new Set(members().map((run) => run.settings[key])).size > 1;
 
-/// A run at a glance; a click shows or hides it. Of its settings those that differ among runs that have them.
+/// The card of a run, with the settings that differ between runs; a click shows or hides the run.
 function card(run) {
   const own = Object.entries(run.settings).filter(([key, value]) => differs(key) && !key.startsWith("machine.") &&
     members().every((other) => key in other.settings) && !run.name.includes(value)).slice(0, 4);
@@ -32,7 +32,7 @@ function drawSamples() {
   if (cards.length) find("samples").append(element("div", { class: "maps" }, ...cards));
 }
 
-/// Rows are [name, values ..]; those that differ from the first are marked where `marks`.
+/// A table of rows [name, values ..]; `marks` marks values that differ from the first.
 function table(head, rows, marks = false) {
   const row = (tag, [name, ...values]) => element("tr", {}, element("th", {}, name),
     ...values.map((value) => element(tag, { class: marks && value !== values[0] ? "differs" : "" }, value ?? "–")));
@@ -83,7 +83,7 @@ new ResizeObserver(() => {
 }).observe(document.body);
 draw();
 
-// While the run goes on, train_lm writes this page again. Nobody's tooltip or selection is taken away, and where no new page
-// comes, after a kill, it is asked for ever more rarely.
+// During the run, train_lm rewrites this page. It is not reloaded while a tooltip or selection is visible, and ever more rarely
+// if there is no new page, as after a kill.
 const age = Date.now() - data.written * 1000;
 if (data.live) setInterval(() => { if (find("tip").hidden && !getSelection().toString()) location.reload(); }, Math.max(5000, age / 10));

@@ -1,4 +1,4 @@
-// The data, what the reader has chosen, and what the other scripts build the page with.
+// The data, the reader's choices, and helpers of the other scripts.
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const find = (id) => document.getElementById(id);
@@ -6,7 +6,7 @@ const groups = [...new Set(data.runs.map((run) => run.group))];
 for (const group of groups)
   data.runs.filter((run) => run.group === group).forEach((run, i) => Object.assign(run, { color: `var(--c${i % 8})`, dashed: i >= 8 }));
 
-// Choices stand in the address, where a reload and a bookmark find them.
+// Choices are kept in the address, for reloads and bookmarks.
 const state = { group: groups[0], off: [], smooth: 35, minus: false, log: ["grad_norm"], logX: false };
 try {
   Object.assign(state, JSON.parse(decodeURIComponent(location.hash.slice(1))));
@@ -43,7 +43,7 @@ function text(value) {
   const size = Math.abs(value);
   return size && (size < 1e-4 || size >= 1e6) ? value.toExponential(2) : String(+value.toPrecision(5));
 }
-/// Shorter, for axes.
+/// A shorter number, for axes.
 function brief(value) {
   const size = Math.abs(value);
   return size >= 1e4 && size < 1e6 ? +(value / 1e3).toPrecision(4) + "k" : text(value).replace(/\.?0+e/, "e");

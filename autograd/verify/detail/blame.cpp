@@ -47,7 +47,7 @@ std::string place_of(const Recording& base, std::size_t op) {
                      std::count_if(base.ops.begin(), base.ops.end(), is_op));
 }
 
-/// The element where the vjp is wrong for an input, in words; empty when it is right.
+/// Describes the element of an input where the vjp is wrong; empty when it is right.
 std::string wrong_input(Trials& trials, std::size_t index, std::size_t input) {
   const Recording& base = trials.base();
   const Recording::Op& op = base.ops[index];
@@ -70,11 +70,11 @@ std::string wrong_input(Trials& trials, std::size_t index, std::size_t input) {
                      element_name(x.shape(), element), outcome.analytic / size, outcome.numeric.value / size);
 }
 
-/// What is wrong with an op.
+/// The sentence about a wrong op.
 std::string accuse(Trials& trials, std::size_t index) {
   const Recording& base = trials.base();
   const Recording::Op& op = base.ops[index];
-  if (const auto leak = std::ranges::find(trials.leaks(), index, &Replay::Leak::op); leak != trials.leaks().end())
+  if (const auto leak = std::ranges::find(trials.leaks(), index, &Leak::op); leak != trials.leaks().end())
     return fmt::format(
         "no vjp is wrong: a gradient is lost at {}, whose input {} {} is a constant but depends on variables",
         place_of(base, index), leak->input, op.constants[leak->input].shape());
@@ -91,7 +91,7 @@ std::string accuse(Trials& trials, std::size_t index) {
 }  // namespace
 
 std::string blame(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-                  const BlameOptions& options) try {
+                  const TrialOptions& options) try {
   Trials trials(f, inputs, dy, options, /*opens_checkpoints=*/false);
   if (!trials.reached()) return "no vjp is wrong: the output of f is not on the tape";
   const std::optional<std::size_t> op = wrong_op(trials);

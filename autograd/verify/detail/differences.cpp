@@ -12,6 +12,15 @@ namespace {
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
+/// The sum of f over the elements where b is not 0; where it is 0, a may be NaN.
+template <class F>
+double sum_over(const Tensor& a, const Tensor& b, F f) {
+  if (!a.defined() || !b.defined()) return 0;
+  const Tensor x = a.contiguous(), y = b.contiguous();
+  const auto term = [f](double p, double q) { return q == 0 ? 0 : f(p, q); };
+  return std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0, std::plus<>(), term);
+}
+
 }  // namespace
 
 Tensor random_signs(const Shape& shape, Rng& rng) {
@@ -40,12 +49,6 @@ Tensor random_direction(const Tensor& x, Rng& rng) {
   return direction;
 }
 
-Tensor unit(const Shape& shape, std::int64_t flat) {
-  Tensor t = zeros(shape, DType::f64);
-  t.mutable_data<double>()[flat] = 1;
-  return t;
-}
-
 Tensor only(const Tensor& x, std::int64_t begin, std::int64_t end) {
   Tensor t = zeros(x.shape(), DType::f64);
   const Tensor all = x.contiguous();
@@ -71,19 +74,11 @@ Tensor moved(const Tensor& x, const Tensor& direction, double t) {
 }
 
 double dot(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return 0;
-  const Tensor x = a.contiguous(), y = b.contiguous();
-  const auto product = [](double p, double q) { return q == 0 ? 0 : p * q; };  // NaN too where b does not go
-  return std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0, std::plus<>(),
-                            product);
+  return sum_over(a, b, [](double p, double q) { return p * q; });
 }
 
 double root_square_sum(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return 0;
-  const Tensor x = a.contiguous(), y = b.contiguous();
-  const auto square = [](double p, double q) { return q == 0 ? 0 : p * p * q * q; };
-  return std::sqrt(
-      std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0, std::plus<>(), square));
+  return std::sqrt(sum_over(a, b, [](double p, double q) { return p * p * q * q; }));
 }
 
 void Movement::add(const Tensor& dy, const Tensor& above, const Tensor& y, const Tensor& below, const Tensor& noise_of,
@@ -95,7 +90,7 @@ void Movement::add(const Tensor& dy, const Tensor& above, const Tensor& y, const
   for (std::int64_t i = 0; i < weights.numel(); ++i) {
     const double stored = kEpsilon * std::max({std::abs(top[i]), std::abs(middle[i]), std::abs(bottom[i])});
     const double error = n == nullptr ? amplification * stored : std::max(stored, n[i]);
-    square_noise += w[i] * w[i] * error * error;  // also of what does not move: it may be too little to see
+    square_noise += w[i] * w[i] * error * error;  // also of elements that do not move: their moves may be rounded off
     if (top[i] == middle[i] && bottom[i] == middle[i]) continue;
     const double rise = w[i] * (top[i] - middle[i]), fall = w[i] * (middle[i] - bottom[i]);
     up += rise;

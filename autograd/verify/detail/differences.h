@@ -4,26 +4,22 @@
 #include <string>
 
 #include <braid/autograd/derivative.h>
-#include <braid/autograd/verify/gradcheck.h>
+#include <braid/autograd/verify/verdict.h>
 #include <braid/core/random.h>
 #include <braid/core/tensor.h>
 
-// Tensors of f64 in differences. Functions of it take any layout.
+// Arithmetic of f64 tensors for differences. The functions take any layout.
 
 namespace braid::detail {
 
-/// Signs with sizes in [1, 1.5]: never so small that an error hides.
+/// Random signs times U(1, 1.5): no element is so small that an error hides in it.
 Tensor random_signs(const Shape& shape, Rng& rng);
 
-/// How far each element of x may move for differences: its size, at least a tenth of x's root mean square; 1 where all
-/// are next to 0.
+/// The unit of steps for each element of x: its size, at least a tenth of x's root mean square; 1 if all are near 0.
 Tensor scales(const Tensor& x);
 
 /// A direction in which each element moves by its scale.
 Tensor random_direction(const Tensor& x, Rng& rng);
-
-/// 1 at one element, 0 elsewhere.
-Tensor unit(const Shape& shape, std::int64_t flat);
 
 /// The elements from `begin` to `end` of x, row-major; 0 elsewhere.
 Tensor only(const Tensor& x, std::int64_t begin, std::int64_t end);
@@ -34,27 +30,27 @@ std::int64_t bisect(std::int64_t count, const std::function<bool(std::int64_t be
 /// `x + t * direction`
 Tensor moved(const Tensor& x, const Tensor& direction, double t);
 
-/// sum(a * b) over the elements where b is not 0; undefined ones are zero.
+/// sum(a * b) over the elements where b is not 0; undefined tensors count as zeros.
 double dot(const Tensor& a, const Tensor& b);
 
-/// sqrt(sum((a * b)^2))
+/// sqrt(sum((a * b)^2)), as dot() does
 double root_square_sum(const Tensor& a, const Tensor& b);
 
-/// The moves of <dy, y> from y(0) up to y(step) and from y(-step). Adds up over several outputs.
+/// The moves of <dy, y> from y(0) to y(step) and from y(-step) to y(0), summed over several outputs.
 struct Movement {
   double up = 0, down = 0, low = 0, high = 0, noise = 0, square_noise = 0;
 
-  /// `noise`: the rounding error of each element of y, or else that of storing it, `amplification` times.
+  /// `noise`: the rounding error of each element of y; if undefined, `amplification` times that of storing it.
   void add(const Tensor& dy, const Tensor& above, const Tensor& y, const Tensor& below, const Tensor& noise,
            double amplification = 1);
-  /// What is done to the inputs first is rounded too, and that moves y as the inputs would: `scale` is theirs.
+  /// Includes the rounding of the moved inputs, whose size is `scale`, as a rounding error of y.
   Moves moves(double step, double scale) const;
 };
 
 /// `element [1, 2]`
 std::string element_name(const Shape& shape, std::int64_t flat);
 
-/// The gradients of <dy, f(inputs)>, the way users get them.
+/// The gradients of <dy, f(inputs)>, by a tape.
 std::vector<Tensor> gradients_at(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
                                  Probe* probe = nullptr);
 

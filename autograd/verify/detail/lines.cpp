@@ -21,49 +21,60 @@ std::string group_of(const std::string& name) {
   return name.substr(0, numbered ? name.find('.', first + 1) : first);
 }
 
-}  // namespace
-
-std::vector<Line> Lines::elements(std::size_t input, std::int64_t begin, std::int64_t end) const {
-  const Tensor& x = inputs_[input];
+/// Lines along the elements [begin, end) of an input.
+std::vector<Line> elements(const Point& point, std::size_t input, std::int64_t begin, std::int64_t end) {
+  const Tensor& x = point.inputs[input];
+  const Tensor one = ones(x.shape(), DType::f64);
   const std::vector<double> values = x.to_vector<double>(), sizes = scales(x).to_vector<double>();
   double largest = 0;
-  for (const double g : gradients_[input].to_vector<double>())
+  for (const double g : point.gradients[input].to_vector<double>())
     if (std::isfinite(g)) largest = std::max(largest, std::abs(g));
   std::vector<Line> lines;
   for (std::int64_t i = begin; i < end; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    lines.push_back(
-        {names_[input], element_name(x.shape(), i), {{input, unit(x.shape(), i)}}, sizes[at], values[at], largest});
+    lines.push_back({point.names[input],
+                     element_name(x.shape(), i),
+                     {{input, only(one, i, i + 1)}},
+                     sizes[at],
+                     values[at],
+                     largest});
   }
   return lines;
 }
 
-void Lines::add_input(std::vector<Line>& lines, std::size_t input, Rng& rng) const {
-  const Tensor& x = inputs_[input];
-  if (x.numel() <= options_.max_elements)
-    std::ranges::move(elements(input, 0, x.numel()), std::back_inserter(lines));
-  else
-    for (int i = 0; i < options_.directions; ++i)
-      lines.push_back({names_[input], fmt::format("random direction {}", i), {{input, random_direction(x, rng)}}});
-}
-
-Line Lines::joint(const std::string& name, const std::string& group, Rng& rng) const {
+/// A random direction in which all inputs of a group move, or all inputs.
+Line joint(const Point& point, const std::string& name, const std::string& group, Rng& rng) {
   Line line{name, "random direction", {}};
-  for (std::size_t i = 0; i < inputs_.size(); ++i)
-    if (group.empty() || group_of(names_[i]) == group)
-      line.directions.emplace_back(i, random_direction(inputs_[i], rng));
+  for (std::size_t i = 0; i < point.inputs.size(); ++i)
+    if (group.empty() || group_of(point.names[i]) == group)
+      line.directions.emplace_back(i, random_direction(point.inputs[i], rng));
   return line;
 }
 
-std::vector<Line> Lines::all(Rng& rng) const {
+}  // namespace
+
+std::vector<Line> lines_through(const Point& point, Rng& rng) {
   std::vector<Line> lines;
-  for (std::size_t i = 0; i < inputs_.size(); ++i) add_input(lines, i, rng);
+  for (std::size_t i = 0; i < point.inputs.size(); ++i) {
+    const Tensor& x = point.inputs[i];
+    if (x.numel() <= point.options.max_elements)
+      std::ranges::move(elements(point, i, 0, x.numel()), std::back_inserter(lines));
+    else
+      for (int k = 0; k < point.options.directions; ++k)
+        lines.push_back({point.names[i], fmt::format("random direction {}", k), {{i, random_direction(x, rng)}}});
+  }
   std::map<std::string, int> groups;
-  for (const std::string& name : names_) ++groups[group_of(name)];
+  for (const std::string& name : point.names) ++groups[group_of(name)];
   for (const auto& [group, members] : groups)
-    if (!group.empty() && members > 1) lines.push_back(joint(group, group, rng));
-  if (inputs_.size() > 1 && !lines.empty()) lines.push_back(all_inputs(rng));
+    if (!group.empty() && members > 1) lines.push_back(joint(point, group, group, rng));
+  if (point.inputs.size() > 1 && !lines.empty()) lines.push_back(line_of_all(point, rng));
   return lines;
 }
+
+Line line_of_element(const Point& point, std::size_t input, std::int64_t element) {
+  return elements(point, input, element, element + 1).front();
+}
+
+Line line_of_all(const Point& point, Rng& rng) { return joint(point, "all together", "", rng); }
 
 }  // namespace braid::detail

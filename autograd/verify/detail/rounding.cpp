@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include <braid/autograd/ops/arithmetic.h>
 
@@ -12,8 +13,8 @@ namespace {
 
 using Sequence = std::array<double, 13>;
 
-/// The standard deviation of what is not smooth in values at equal distances, from the median of their fourth
-/// differences, of which a kink reaches less than half (More and Wild, SIAM J. Sci. Comput. 33, 2011).
+/// The standard deviation of the noise in values at equal distances, from the median of their fourth differences, fewer
+/// than half of which a kink affects (More and Wild, SIAM J. Sci. Comput. 33, 2011).
 double roughness(const Sequence& g, std::size_t apart) {
   std::array<double, 9> sizes{};
   const std::size_t count = g.size() - 4 * apart;
@@ -24,12 +25,12 @@ double roughness(const Sequence& g, std::size_t apart) {
   return sizes[count / 2] / (0.6745 * std::sqrt(70.0));
 }
 
-/// The distances of the values. They are to be far enough apart to show the stairs of a coarse rounding; where y bends
-/// at that distance, they come closer.
+/// The distances of the values. The first is far enough to show the steps of a coarse rounding; where y bends at that
+/// distance, the next smaller one counts.
 constexpr std::array kSteps{0x1p-10, 0x1p-24, 0x1p-40};
 constexpr double kBesideKinks = 0x1p-19;
 
-/// Fills in the errors that are still NaN and returns whether some are to be measured with smaller steps.
+/// Fills in the errors that are still NaN and returns whether some need smaller steps.
 bool measure(const std::array<Tensor, Sequence().size()>& y, bool last, Tensor& errors) {
   double* error = errors.mutable_data<double>();
   bool again = false;
@@ -38,7 +39,7 @@ bool measure(const std::array<Tensor, Sequence().size()>& y, bool last, Tensor& 
     Sequence g{};
     for (std::size_t i = 0; i < g.size(); ++i) g[i] = y[i].data<double>()[element];
     const double fine = roughness(g, 1);
-    // What bends shows 16 times as much at twice the distance; where it is NaN, y has left its domain.
+    // Curvature shows 16 times as much at twice the distance; NaN: y has left its domain.
     const bool unclear = std::isnan(fine) || roughness(g, 2) > 4 * fine;
     if (!unclear || last) error[element] = std::isnan(fine) ? 0 : fine;
     again |= unclear;
@@ -46,34 +47,21 @@ bool measure(const std::array<Tensor, Sequence().size()>& y, bool last, Tensor& 
   return again;
 }
 
-std::array<Tensor, Sequence().size()> values_at(const std::function<Tensor(double t)>& y, double step) {
-  std::array<Tensor, Sequence().size()> values;
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = y(static_cast<double>(i) * step).contiguous();
-  return values;
-}
-
-Tensor unknown(const Shape& shape) { return full(shape, std::numeric_limits<double>::quiet_NaN(), DType::f64); }
-
 }  // namespace
 
-Tensor rounding_errors(const std::function<Tensor(double t)>& y) {
+Tensor rounding_errors(const std::function<Tensor(double t)>& y, bool beside_kinks) {
+  const auto steps = beside_kinks ? std::span<const double>(&kBesideKinks, 1) : std::span<const double>(kSteps);
   Tensor errors;
-  for (const double step : kSteps) {
-    const auto values = values_at(y, step);
-    if (!errors.defined()) errors = unknown(values.front().shape());
-    if (!measure(values, step == kSteps.back(), errors)) break;
+  for (const double step : steps) {
+    std::array<Tensor, Sequence().size()> values;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = y(static_cast<double>(i) * step).contiguous();
+    if (!errors.defined()) errors = full(values[0].shape(), std::numeric_limits<double>::quiet_NaN(), DType::f64);
+    if (!measure(values, step == steps.back(), errors)) break;
   }
   return errors;
 }
 
-Tensor rounding_errors_beside_kinks(const std::function<Tensor(double t)>& y) {
-  const auto values = values_at(y, kBesideKinks);
-  Tensor errors = unknown(values.front().shape());
-  measure(values, true, errors);
-  return errors;
-}
-
-void RoundsOtherwise::propagated(const RecordedOp&, std::vector<Tensor>& dxs) {
+void RoundsDifferently::propagated(const RecordedOp&, std::vector<Tensor>& dxs) {
   for (Tensor& dx : dxs)
     if (dx.defined() && dx.dtype() == DType::f64) dx = Tensor(dx * (1 + 0x1p-50 * rand(dx.shape(), rng_, DType::f64)));
 }

@@ -2,13 +2,67 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include <braid/autograd/verify/detail/differences.h>
-#include <braid/autograd/verify/detail/verdict.h>
+#include <braid/autograd/verify/verdict.h>
 
 namespace braid::detail {
 
-/// What an op does along the directions.
+/// Runs a function again with every op isolated from the others: each gets the values of the recording, some of them
+/// moved, and its results are kept.
+class Trials::Replay : public Probe {
+ public:
+  /// `directions`: of the values that move. `flowing`: the values that later ops get as computed.
+  Replay(const Recording& base, const Directions& directions, const std::set<ValueId>& flowing)
+      : base_(base), directions_(directions), flowing_(flowing) {}
+
+  /// Evaluates f with each value moved by t * direction. Throws Error when f records other ops than before.
+  void run(const GradcheckFunction& f, const std::vector<Tensor>& inputs, double t) {
+    t_ = t;
+    computed_.clear();
+    leaks_.clear();
+    Tape tape(this);
+    std::vector<Var> watched;
+    for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
+    f(watched);
+    check<Error>(computed_.size() == base_.makers.size(), "f recorded {} values at first but now {}",
+                 base_.makers.size(), computed_.size());
+  }
+
+  const Tensor& computed(ValueId value) const { return computed_[value]; }
+  const std::vector<Leak>& leaks() const { return leaks_; }
+
+  void recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) override {
+    const bool known = op.index < base_.ops.size() && std::string_view(base_.ops[op.index].name) == op.name &&
+                       base_.ops[op.index].results.size() == outputs.size();
+    check<Error>(known, "f records other ops when its values change, first '{}' (#{})", op.name, op.index);
+    const Recording::Op& before = base_.ops[op.index];
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!inputs[i].requires_grad() && inputs[i].value().defined() && before.constants[i].defined() &&
+          !identical(inputs[i].value(), before.constants[i]))
+        leaks_.push_back({op.index, i});
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const auto value = static_cast<ValueId>(op.first_output + i);
+      computed_.push_back(outputs[i]);
+      if (flowing_.contains(value)) continue;
+      const auto direction = directions_.find(value);
+      outputs[i] = direction == directions_.end() ? before.results[i] : moved(before.results[i], direction->second, t_);
+    }
+  }
+
+  bool opens_checkpoints() const override { return base_.opens_checkpoints(); }
+
+ private:
+  const Recording& base_;
+  const Directions& directions_;
+  const std::set<ValueId>& flowing_;
+  double t_ = 0;
+  std::vector<Tensor> computed_;
+  std::vector<Leak> leaks_;
+};
+
+/// What runs have shown of one trial.
 struct Trials::Course {
   double analytic = 0, norm = 0;
   Extrapolation numeric, deferred;
@@ -21,7 +75,7 @@ struct Trials::Course {
 };
 
 Trials::Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-               const BlameOptions& options, bool opens_checkpoints)
+               const TrialOptions& options, bool opens_checkpoints)
     : f_(f), inputs_(inputs), options_(options), base_(opens_checkpoints), rng_(Rng(options.seed + 1).split()) {
   Tape tape(&base_);
   std::vector<Var> watched;
@@ -33,7 +87,7 @@ Trials::Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, co
     if (op.deferral && op.inputs[op.deferral->input]) writers_[*op.inputs[op.deferral->input]].push_back(op.index);
 }
 
-/// The inputs on the tape that an op's own vjp answers for, or that it leaves to the op before.
+/// The inputs on the tape whose cotangents the op's own vjp computes, or those that it defers to the op before.
 std::vector<std::size_t> Trials::inputs_of(const Recording::Op& op, bool deferred) const {
   std::vector<std::size_t> list;
   const auto is_f32 = [](const Tensor& t) { return t.dtype() == DType::f32; };
@@ -71,7 +125,7 @@ Directions Trials::directions_of(const std::vector<Trial>& trials) {
   return directions;
 }
 
-/// The other inputs of ops that return a deferred cotangent of this one have to rest.
+/// Keeps the other inputs of ops that defer a cotangent to this one in place.
 void Trials::rest_writers_of(const Recording::Op& op, Directions& directions) const {
   for (std::size_t i = 0; i < op.results.size(); ++i)
     if (const auto writers = writers_.find(static_cast<ValueId>(op.first_output + i)); writers != writers_.end())
@@ -80,7 +134,8 @@ void Trials::rest_writers_of(const Recording::Op& op, Directions& directions) co
           if (input) directions.erase(*input);
 }
 
-/// Where a cotangent is deferred, the op behind needs what this one computes: that, and what has no cotangent.
+/// The results that later ops get as computed: those whose cotangent is deferred, which the next op needs, and those
+/// without a cotangent.
 std::set<ValueId> Trials::flowing(const std::vector<Trial>& trials) const {
   std::set<ValueId> values;
   for (const Trial& trial : trials) {
@@ -93,8 +148,7 @@ std::set<ValueId> Trials::flowing(const std::vector<Trial>& trials) const {
   return values;
 }
 
-/// Adds one step to what is known of an op: <dys, outputs>, where a deferred cotangent belongs to the output of the op
-/// that returned it.
+/// Adds one step of <dys, outputs> to a course. A deferred cotangent belongs to the output of the op that deferred it.
 void Trials::follow(const Trial& trial, Course& course, const Replay& above, const Replay& below, double step) const {
   const auto add = [&](Movement& movement, const Tensor& dy, const Recording::Op& op, std::size_t output) {
     const auto value = static_cast<ValueId>(op.first_output + output);

@@ -5,15 +5,20 @@
 
 #include <braid/autograd/derivative.h>
 #include <braid/autograd/detail/recording.h>
-#include <braid/autograd/verify/detail/blame.h>
-#include <braid/autograd/verify/detail/replay.h>
+#include <braid/autograd/verify/verdict.h>
 #include <braid/core/random.h>
 
 namespace braid::detail {
 
+struct TrialOptions {
+  double tolerance;
+  double amplification;  // of rounding errors, as gradcheck measured them
+  std::uint64_t seed;
+};
+
 using Directions = std::map<ValueId, Tensor>;
 
-/// Compares an op's vjp with its derivative along the directions of some of its inputs.
+/// A comparison of an op's vjp with its derivative along the directions of some of its inputs.
 struct Trial {
   std::size_t op;
   std::vector<std::size_t> inputs;
@@ -25,32 +30,38 @@ struct Outcome {
   Verdict verdict;
 };
 
+/// A constant input of an op that changed with the moved values: its gradient is lost.
+struct Leak {
+  std::size_t op, input;
+};
+
 /// An evaluation of f with its gradient, and trials of its ops.
 class Trials {
  public:
-  Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy, const BlameOptions& options,
+  Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy, const TrialOptions& options,
          bool opens_checkpoints);
 
   const Recording& base() const { return base_; }
   /// Whether the output is on the tape.
   bool reached() const { return reached_; }
 
-  /// All trials, in rounds of those that do not disturb each other: where a cotangent is deferred, what an op computes
-  /// shows in the op behind it, whose own inputs then have to rest.
+  /// All trials, in rounds of those that do not disturb each other: where a cotangent is deferred, the effect of an op
+  /// shows in the next op, whose own inputs must not move then.
   std::vector<std::vector<Trial>> rounds() const;
   /// Random directions for the inputs of trials.
   Directions directions_of(const std::vector<Trial>& trials);
-  /// And for all other values: those that no vjp answers for may still move constants.
+  /// Adds directions for all other values: those without a vjp may still move constants.
   void move_all_else(Directions& directions);
 
   std::vector<Outcome> run(const std::vector<Trial>& trials, const Directions& directions, double fineness = 1);
   bool is_wrong(const Trial& trial, const Directions& directions) {
     return run({trial}, directions).front().verdict == Verdict::wrong;
   }
-  /// Constants that moved in any run.
-  const std::vector<Replay::Leak>& leaks() const { return leaks_; }
+  /// The constants that moved in any run.
+  const std::vector<Leak>& leaks() const { return leaks_; }
 
  private:
+  class Replay;
   struct Course;
 
   bool defers(ValueId value) const { return writers_.contains(value); }
@@ -63,12 +74,12 @@ class Trials {
 
   const GradcheckFunction& f_;
   const std::vector<Tensor>& inputs_;
-  BlameOptions options_;
+  TrialOptions options_;
   Recording base_;
   Rng rng_;
   bool reached_ = false;
-  std::map<ValueId, std::vector<std::size_t>> writers_;  // the ops that return a deferred cotangent of a value
-  std::vector<Replay::Leak> leaks_;
+  std::map<ValueId, std::vector<std::size_t>> writers_;  // the ops that defer the cotangent of a value
+  std::vector<Leak> leaks_;
 };
 
 }  // namespace braid::detail

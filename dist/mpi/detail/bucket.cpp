@@ -9,7 +9,7 @@
 namespace braid::dist::detail {
 namespace {
 
-/// One behind the other; a single one stays where it is.
+/// The tensors' elements, concatenated. A single tensor is not copied unless its storage is shared.
 Tensor joined(std::vector<Tensor> tensors) {
   if (tensors.size() == 1) {
     Tensor only = std::move(tensors.front());
@@ -98,7 +98,7 @@ std::vector<Tensor> Bucket::totals() const {
 }
 
 std::pair<std::int64_t, std::int64_t> Bucket::elements(Chunks chunks) const {
-  const std::int64_t size = buffers_[0].numel(), ranks = world_.mpi.size;
+  const std::int64_t size = buffers_[0].numel(), ranks = world_.size;
   return {size * chunks.begin / ranks, size * chunks.end / ranks};
 }
 

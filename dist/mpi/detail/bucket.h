@@ -7,28 +7,28 @@
 
 namespace braid::dist::detail {
 
-/// Tensors of one dtype that are summed over the ranks together: one where it is, or copies of several.
+/// Tensors of one dtype that are summed over the ranks together: one tensor in place, or copies of several.
 class Bucket {
  public:
-  /// `tag` sets its messages apart from those of other buckets; `plan` must outlive it.
+  /// `tag` distinguishes its messages from those of other buckets; `plan` must outlive it.
   Bucket(World& world, const std::vector<Stage>& plan, int tag)
       : world_(world), plan_(plan), tag_(tag), messages_(world) {}
 
-  /// Their sums over the next one of the parts of the tree that this rank has.
+  /// Adds the tensors' sums over the next part of the tree that this rank has summed.
   void add_part(std::vector<Tensor> tensors);
 
-  /// Goes on as far as it can without waiting; true when all is done.
+  /// Continues as far as possible without waiting; returns true when the totals are complete.
   bool advance();
 
   std::size_t stages_done() const { return stage_; }
 
-  /// Their sums over all blocks.
+  /// The tensors' sums over all blocks.
   std::vector<Tensor> totals() const;
 
  private:
   void post();
   void finish();
-  /// Elements [begin, end) of a buffer.
+  /// The elements [begin, end) of a buffer that the chunks cover.
   std::pair<std::int64_t, std::int64_t> elements(Chunks chunks) const;
   std::size_t bytes(Chunks chunks) const;
   std::byte* at(std::size_t buffer, Chunks chunks);
@@ -38,8 +38,8 @@ class Bucket {
   int tag_;
   Messages messages_;
   std::vector<Shape> shapes_;
-  std::vector<Tensor> buffers_;   // contiguous, one for each part
-  std::vector<Tensor> arriving_;  // what is to be added, one for each message
+  std::vector<Tensor> buffers_;   // contiguous, one per part
+  std::vector<Tensor> arriving_;  // terms to be added, one per message
   std::size_t stage_ = 0;
   bool posted_ = false;
 };

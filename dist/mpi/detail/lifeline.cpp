@@ -23,9 +23,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPatience = 20s;  // until all ranks are connected
-constexpr int kLost = 2;         // exit code when a rank is gone
+constexpr int kLost = 2;         // exit code after a rank has died
 
-// What goes over a connection, a line each: first who is there and its echo; then `failed CODE WHY`, or `bye`.
+// Lines of the protocol: `TOKEN RANK NAME`, answered by `TOKEN`; later `failed CODE WHY`, or `bye`.
 constexpr const char* kBye = "bye";
 
 std::string random_token() {
@@ -40,7 +40,7 @@ std::string own_name() {
   return fmt::format("process {} on {}", getpid(), host.data());
 }
 
-/// A connection to each of thousands of ranks is more than a process may have open unless it asks.
+/// Raises the soft limit of open files: thousands of ranks are more connections than it usually allows.
 void allow_many_files() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -70,12 +70,12 @@ Lifeline::Lifeline(std::string program, int rank, int size,
   for (const Peer& peer : peers_) peer.socket.watch_machine();
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the threads of the program
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's threads handle signals
   thread_ = std::thread([this] { watch(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-/// Rank 0: hears `TOKEN RANK NAME` of each.
+/// On rank 0: accepts every other rank, which sends `TOKEN RANK NAME`.
 void Lifeline::accept_all(const Socket& listener, const std::string& token) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (static_cast<int>(peers_.size()) + 1 < size_) {
@@ -94,7 +94,7 @@ void Lifeline::accept_all(const Socket& listener, const std::string& token) {
   std::ranges::sort(peers_, {}, &Peer::rank);
 }
 
-/// Another rank: tries the addresses of rank 0, of which a loopback is good on one machine only.
+/// On another rank: tries the addresses of rank 0; loopback addresses only if both are on one machine.
 void Lifeline::connect(const std::string& rendezvous) {
   std::istringstream words(rendezvous);
   std::string token, boot;
@@ -113,7 +113,7 @@ void Lifeline::connect(const std::string& rendezvous) {
 
 Lifeline::~Lifeline() {
   if (rank_ == 0) {
-    thread_.join();  // ends when all others have said good-bye
+    thread_.join();  // ends after every other rank has sent `bye`
     return;
   }
   wake_.send("x");
@@ -129,13 +129,13 @@ void Lifeline::watch() {
     if (sockets[0].revents != 0) return;
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       if (sockets[i + 1].revents == 0 || listen_to(peers_[i])) continue;
-      sockets[i + 1].fd = -1;  // which poll passes over
+      sockets[i + 1].fd = -1;  // poll ignores it
       --there;
     }
   }
 }
 
-/// False after a good-bye.
+/// Returns false after a `bye`.
 bool Lifeline::listen_to(Peer& peer) {
   const bool is_there = peer.socket.receive(peer.unread);
   if (const std::size_t length = peer.unread.find('\n'); length != std::string::npos) {
@@ -156,13 +156,13 @@ void Lifeline::fail(const std::string& why, int code) {
   std::string line = why.substr(0, 4000);
   std::ranges::replace(line, '\n', ' ');
   if (rank_ == 0) end(line, code);
-  std::this_thread::sleep_for(200ms);  // where rank 0 fails alike, the line is its own
+  std::this_thread::sleep_for(200ms);  // if rank 0 fails too, its own line comes first
   peers_[0].socket.send(fmt::format("failed {} rank {}: {}\n", code, rank_, line));
-  std::this_thread::sleep_for(5s);  // rank 0 tells all to end, or is gone itself: either ends this process
+  std::this_thread::sleep_for(5s);  // this process ends when rank 0 answers or is found dead
   end(fmt::format("rank {}: {}", rank_, line), code);
 }
 
-/// The first line that comes is the only one.
+/// Only the first call writes its line: the lock is never released.
 void Lifeline::end(const std::string& line, int code) {
   ending_.lock();
   if (!line.empty()) {

@@ -9,19 +9,19 @@
 
 namespace braid::dist::detail {
 
-/// A TCP connection from every rank to rank 0, and a thread that listens at it. The system closes it when a process
-/// ends, whatever ended it. Then, or when a rank fails, rank 0 writes one line to stderr and all ranks end; rank 1 does
-/// so when it is rank 0 that is gone.
+/// A TCP connection from every rank to rank 0, and a thread on each rank that watches it. The system closes it when a
+/// process ends, for whatever reason. Then, or when a rank fails, rank 0 writes one line to stderr and all ranks end;
+/// rank 1 writes it if rank 0 is gone.
 class Lifeline {
  public:
-  /// Every rank at once; `broadcast` gives all ranks the text of rank 0. Throws Error when a connection cannot be had.
+  /// Collective. `broadcast` returns the text of rank 0 on all ranks. Throws Error when a connection fails.
   Lifeline(std::string program, int rank, int size, const std::function<std::string(const std::string&)>& broadcast);
-  /// Every rank at once, too: nobody is missed any more.
+  /// Collective. From here on, a closed connection is no longer an error.
   ~Lifeline();
   Lifeline(const Lifeline&) = delete;
   Lifeline& operator=(const Lifeline&) = delete;
 
-  /// Ends all ranks with this exit code.
+  /// Ends all ranks with this exit code and one line on stderr, which contains `why`.
   [[noreturn]] void fail(const std::string& why, int code);
 
  private:
@@ -41,8 +41,8 @@ class Lifeline {
 
   std::string program_;
   int rank_, size_;
-  std::vector<Peer> peers_;  // all others on rank 0, rank 0 on the others
-  Socket wake_, woken_;      // ends the thread
+  std::vector<Peer> peers_;  // on rank 0 all other ranks, elsewhere rank 0
+  Socket wake_, woken_;      // a pair; the destructor ends the thread through it
   std::mutex ending_;
   std::thread thread_;
 };

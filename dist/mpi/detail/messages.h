@@ -6,17 +6,16 @@
 
 namespace braid::dist::detail {
 
-/// Messages between ranks that are under way. Those with one tag between two ranks arrive in the order of sending.
+/// Pending messages of this rank. Those with one tag between two ranks arrive in the order of sending.
 class Messages {
  public:
   explicit Messages(World& world) : world_(world) {}
-  Messages(Messages&&) = default;
 
-  // The bytes stay as they are until arrived() says so.
-  void send(int to, int tag, const std::byte* bytes, std::size_t count);
-  void receive(int from, int tag, std::byte* bytes, std::size_t count);
+  // The bytes must stay valid, and those to send unchanged, until arrived() returns true.
+  void send(int to, int tag, const std::byte* bytes, std::size_t size);
+  void receive(int from, int tag, std::byte* bytes, std::size_t size);
 
-  /// Whether all have, without waiting.
+  /// Whether all of them are complete. Does not wait.
   bool arrived();
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 using nn::BlockRange;
 
-/// A node of the tree over the blocks, and the ranks that have some of its blocks.
+/// A node of the tree over the blocks; ranks `first` to `last` compute its blocks.
 struct Node {
   BlockRange blocks;
   int first, last;
@@ -24,18 +24,18 @@ struct Node {
   bool has(int rank) const { return first <= rank && rank <= last; }
 };
 
-/// Where a sum is.
+/// The location of a sum.
 struct Place {
   int rank;
   std::size_t buffer;
 };
 
-/// At a shared node, of a chunk: the sum at `to` is added to, and is that over the node then.
+/// The addition of a chunk at a shared node: the sum at `from` is added to that at `to`, which is then the node's.
 struct Meeting {
   Place from, to;
 };
 
-/// Who has what while the sums go up and the totals down; all of it follows from the numbers of blocks and ranks.
+/// The location of every sum on its way up the tree; it follows from the numbers of blocks and ranks alone.
 class Routes {
  public:
   Routes(std::int64_t blocks, int ranks) : blocks_(blocks), ranks_(ranks) {
@@ -73,7 +73,7 @@ class Routes {
     return {place(low ? upper : lower, chunk), place(low ? lower : upper, chunk)};
   }
 
-  /// Where the sum over the whole of the node is, of a chunk.
+  /// The location of a chunk's sum over the whole node.
   Place place(Node at, int chunk) const {
     while (at.is_shared()) {
       const auto [lower, upper] = below(at);
@@ -82,7 +82,7 @@ class Routes {
     return {at.first, buffer_of_.at(at.blocks.begin)};
   }
 
-  /// Whether a rank gets the total of a chunk at this node; it may have sent sums up at several.
+  /// Whether a rank receives the total of a chunk at this node. It may have sent sums of the chunk at several nodes.
   bool gets_total(int rank, const Node& at, int chunk) {
     for (const Node& node : nodes(rank))
       if (const Meeting m = meeting(node, chunk); m.from.rank == rank && m.to.rank != rank)
@@ -96,12 +96,12 @@ class Routes {
   Node node(BlockRange blocks) const { return {blocks, rank_of(blocks.begin), rank_of(blocks.end - 1)}; }
   int rank_of(std::int64_t block) const { return static_cast<int>(((block + 1) * ranks_ - 1) / blocks_); }
 
-  /// The chunks of a node are dealt to its ranks by turns.
+  /// The chunks of a node are assigned to its ranks in turn.
   static bool goes_to_lower(const Node& at, const Node& lower, int chunk) {
     return chunk % (at.last - at.first + 1) <= lower.last - lower.first;
   }
 
-  /// As nn::place_in_tree says.
+  /// The two nodes below, as nn::place_in_tree splits a node.
   std::pair<Node, Node> below(const Node& at) const {
     const auto [begin, end] = at.blocks;
     const auto middle = begin + static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(end - begin - 1)));
@@ -110,12 +110,12 @@ class Routes {
 
   std::int64_t blocks_;
   int ranks_;
-  std::map<std::int64_t, std::size_t> buffer_of_;  // of the part that begins with a block, among its rank's
+  std::map<std::int64_t, std::size_t> buffer_of_;  // index among its rank's buffers, by the part's first block
   std::map<int, std::vector<Node>> nodes_;
 };
 
-/// The chunks in the order of a buffer: those with equal remainders modulo 2, 4, 8, .. stand together, so that for 2^k
-/// ranks a message is one piece.
+/// The order of the chunks in a buffer: those with equal remainders modulo 2, 4, 8, .. are adjacent, so that for 2^k
+/// ranks each message is one piece.
 std::vector<int> chunks_in_order(int ranks) {
   const auto bits = static_cast<int>(std::bit_width(static_cast<unsigned>(ranks - 1)));
   const auto reversed = [bits](int chunk) {
@@ -129,7 +129,7 @@ std::vector<int> chunks_in_order(int ranks) {
   return chunks;
 }
 
-/// Appends an item for the chunk at `position`, or lengthens the last one, which ends there.
+/// Appends an item for the chunk at `position`, or extends the last item if it is equal and ends there.
 template <class Item>
 void append(std::vector<Item>& items, Item item, int position) {
   item.chunks = {position, position + 1};

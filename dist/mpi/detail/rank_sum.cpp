@@ -10,12 +10,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// From 64 K f32 elements on, a tensor travels alone and without being copied; smaller ones share messages.
+/// Tensors from this size on (64 K f32 elements) travel alone and without a copy; smaller ones share messages.
 constexpr std::int64_t kBucketBytes = 256 * 1024;
 
 std::int64_t bytes_of(const Tensor& t) { return t.numel() * static_cast<std::int64_t>(size_of(t.dtype())); }
 
-/// Measures the time that a scope takes.
+/// Adds the time that a scope takes to `seconds`.
 class Stopwatch {
  public:
   explicit Stopwatch(double& seconds) : seconds_(seconds) {}
@@ -28,52 +28,93 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-}  // namespace
+class RankSum final : public BlockSum {
+ public:
+  RankSum(World& world, std::int64_t blocks, const std::vector<Tensor>& params)
+      : world_(world), stages_(world.plans[blocks]), own_(share(blocks, world.size, world.rank)) {
+    if (stages_.empty()) stages_ = plan(blocks, world.size, world.rank);
+    std::vector<Tensor> like = params;
+    like.push_back(scalar(0, DType::f64));  // the loss
+    terms_.assign(like.size(), {nn::TreeSum<Var>(blocks), own_.end - own_.begin});
+    std::int64_t room = 0;
+    for (std::size_t i = like.size(); i-- > 0;) {  // last first, the order of the backward pass
+      const bool alike = i + 1 < like.size() && like[i].dtype() == like[i + 1].dtype();
+      if (!alike || bytes_of(like[i]) > room) groups_.emplace_back(), room = kBucketBytes;
+      room -= bytes_of(like[i]);
+      Group& group = groups_.back();
+      group.terms.insert(group.terms.begin(), i);
+      ++group.missing;
+      terms_[i].group = groups_.size() - 1;
+    }
+  }
 
-struct RankSum::State {
+  nn::BlockRange own_blocks() const override { return own_; }
+  void add_loss(std::int64_t block, double loss) override { add(block, terms_.size() - 1, scalar(loss, DType::f64)); }
+  void add_gradient(std::int64_t block, std::size_t param, Tensor gradient) override {
+    add(block, param, std::move(gradient));
+  }
+
+  std::pair<double, std::vector<Tensor>> total() override {
+    {
+      const Stopwatch watch(world_.traffic.seconds_after);
+      Patience patience;
+      for (std::size_t before = 0; !advance(); before = stages_done()) {
+        if (stages_done() > before) patience.begin_anew();
+        patience.pause();
+      }
+    }
+    world_.traffic.seconds_open += std::chrono::duration<double>(Clock::now() - *first_sent_).count();
+    std::vector<Tensor> totals(terms_.size());
+    for (Group& group : groups_) {
+      std::vector<Tensor> sums = group.bucket->totals();
+      group.bucket.reset();  // or the caller could not scale the totals in place
+      for (std::size_t i = 0; i < sums.size(); ++i) totals[group.terms[i]] = std::move(sums[i]);
+    }
+    const double loss = totals.back().item();
+    totals.pop_back();
+    return {loss, std::move(totals)};
+  }
+
+ private:
   /// A gradient, or the loss.
   struct Term {
     nn::TreeSum<Var> sum;
-    std::int64_t missing;  // blocks of this rank
+    std::int64_t missing;  // blocks of this rank that are not added yet
     std::size_t group = 0;
   };
-  /// Terms that stand beside each other and travel together.
+  /// Adjacent terms that travel together.
   struct Group {
-    std::vector<std::size_t> terms = {};  // in their order
-    std::size_t missing = 0;              // of these
+    std::vector<std::size_t> terms = {};  // ascending
+    std::size_t missing = 0;              // terms that lack a block of this rank
     std::optional<Bucket> bucket = {};
     bool done = false;
   };
 
-  State(World& w, std::int64_t blocks) : world(w), stages(w.plans[blocks]), own(share(blocks, w.mpi.size, w.mpi.rank)) {
-    if (stages.empty()) stages = plan(blocks, w.mpi.size, w.mpi.rank);
-  }
-
-  void add(std::int64_t block, std::size_t index, const Tensor& value) {
-    Term& term = terms[index];
-    term.sum.add(block, Var(value));
+  void add(std::int64_t block, std::size_t index, Tensor value) {
+    Term& term = terms_[index];
+    term.sum.add(block, Var(std::move(value)));
     if (--term.missing > 0) return;
-    const Stopwatch watch(world.traffic.seconds_beside);
-    if (Group& group = groups[term.group]; --group.missing == 0) send(group, static_cast<int>(term.group));
+    const Stopwatch watch(world_.traffic.seconds_beside);
+    if (Group& group = groups_[term.group]; --group.missing == 0) send(group, static_cast<int>(term.group));
     advance();
   }
 
   void send(Group& group, int tag) {
-    if (!first_sent) first_sent = Clock::now();
+    if (!first_sent_) first_sent_ = Clock::now();
     std::vector<std::vector<Tensor>> parts;  // [part][term]
     for (const std::size_t index : group.terms) {
-      auto sums = std::move(terms[index].sum).parts();
+      auto sums = std::move(terms_[index].sum).parts();
       parts.resize(sums.size());
       for (std::size_t i = 0; i < sums.size(); ++i) parts[i].push_back(std::move(sums[i].second.mutable_value()));
     }
-    group.bucket.emplace(world, stages, tag);
+    group.bucket.emplace(world_, stages_, tag);
     for (std::vector<Tensor>& part : parts) group.bucket->add_part(std::move(part));
   }
 
-  /// True when all is done.
+  /// Returns true when all groups are summed over all ranks.
   bool advance() {
     bool all = true;
-    for (Group& group : groups) {
+    for (Group& group : groups_) {
       if (!group.done && group.bucket) group.done = group.bucket->advance();
       all = all && group.done;
     }
@@ -82,67 +123,22 @@ struct RankSum::State {
 
   std::size_t stages_done() const {
     std::size_t count = 0;
-    for (const Group& group : groups) count += group.bucket ? group.bucket->stages_done() : 0;
+    for (const Group& group : groups_) count += group.bucket ? group.bucket->stages_done() : 0;
     return count;
   }
 
-  World& world;
-  std::vector<Stage>& stages;
-  nn::BlockRange own;
-  std::vector<Term> terms;  // the loss is the last one
-  std::vector<Group> groups;
-  std::optional<Clock::time_point> first_sent;
+  World& world_;
+  std::vector<Stage>& stages_;
+  nn::BlockRange own_;
+  std::vector<Term> terms_;  // the loss is the last one
+  std::vector<Group> groups_;
+  std::optional<Clock::time_point> first_sent_;
 };
 
-RankSum::RankSum(World& w, std::int64_t blocks, const std::vector<Tensor>& params)
-    : state_(std::make_unique<State>(w, blocks)) {
-  auto& [world, stages, own, terms, groups, first_sent] = *state_;
-  std::vector<Tensor> like = params;
-  like.push_back(scalar(0, DType::f64));  // the loss
-  terms.assign(like.size(), {nn::TreeSum<Var>(blocks), own.end - own.begin});
-  std::int64_t room = 0;
-  for (std::size_t i = like.size(); i-- > 0;) {  // last first, as the backward pass finds them
-    const bool alike = i + 1 < like.size() && like[i].dtype() == like[i + 1].dtype();
-    if (!alike || bytes_of(like[i]) > room) groups.emplace_back(), room = kBucketBytes;
-    room -= bytes_of(like[i]);
-    auto& group = groups.back();
-    group.terms.insert(group.terms.begin(), i);
-    ++group.missing;
-    terms[i].group = groups.size() - 1;
-  }
-}
+}  // namespace
 
-RankSum::~RankSum() = default;
-
-nn::BlockRange RankSum::own_blocks() const { return state_->own; }
-
-void RankSum::add_loss(std::int64_t block, double loss) {
-  state_->add(block, state_->terms.size() - 1, scalar(loss, DType::f64));
-}
-
-void RankSum::add_gradient(std::int64_t block, std::size_t param, Tensor gradient) {
-  state_->add(block, param, std::move(gradient));
-}
-
-std::pair<double, std::vector<Tensor>> RankSum::total() {
-  Traffic& traffic = state_->world.traffic;
-  {
-    const Stopwatch watch(traffic.seconds_after);
-    Patience patience;
-    for (std::size_t before = 0; !state_->advance(); before = state_->stages_done()) {
-      if (state_->stages_done() > before) patience.begin_anew();
-      patience.pause();
-    }
-  }
-  traffic.seconds_open += std::chrono::duration<double>(Clock::now() - *state_->first_sent).count();
-  std::vector<Tensor> totals(state_->terms.size());
-  for (const auto& group : state_->groups) {
-    std::vector<Tensor> sums = group.bucket->totals();
-    for (std::size_t i = 0; i < sums.size(); ++i) totals[group.terms[i]] = std::move(sums[i]);
-  }
-  const double loss = totals.back().item();
-  totals.pop_back();
-  return {loss, std::move(totals)};
+std::unique_ptr<BlockSum> rank_sum(World& world, std::int64_t blocks, const std::vector<Tensor>& params) {
+  return std::make_unique<RankSum>(world, blocks, params);
 }
 
 }  // namespace braid::dist::detail

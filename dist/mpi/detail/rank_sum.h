@@ -7,21 +7,8 @@ namespace braid::dist::detail {
 
 struct World;
 
-/// A BlockSum over the ranks of MPI: sums that are complete on this rank are sent to the others while more of them are
-/// computed.
-class RankSum final : public BlockSum {
- public:
-  RankSum(World& world, std::int64_t blocks, const std::vector<Tensor>& params);
-  ~RankSum() override;
-
-  nn::BlockRange own_blocks() const override;
-  void add_loss(std::int64_t block, double loss) override;
-  void add_gradient(std::int64_t block, std::size_t param, Tensor gradient) override;
-  std::pair<double, std::vector<Tensor>> total() override;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
+/// A BlockSum over MPI ranks, for gradients of the shapes and dtypes of `params`. Sums that are complete on this rank
+/// travel to the others while it computes more gradients.
+std::unique_ptr<BlockSum> rank_sum(World& world, std::int64_t blocks, const std::vector<Tensor>& params);
 
 }  // namespace braid::dist::detail

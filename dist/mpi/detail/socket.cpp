@@ -32,7 +32,7 @@ Socket open_socket(int flags = 0) {
   return Socket(checked(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0), "no socket"));
 }
 
-/// Whether something has come, or the connection is made or broken, within the time.
+/// Whether the socket becomes readable or writable (`what`), or fails, in time.
 bool await(int socket, short what, milliseconds patience) {
   pollfd entry{socket, what, 0};
   int result = 0;

@@ -6,7 +6,7 @@
 
 namespace braid::dist::detail {
 
-/// A TCP socket over IPv4, which closes. Functions that fail throw Error with the system's reason.
+/// A TCP socket over IPv4 that closes itself. Functions that fail throw Error with the system's reason.
 class Socket {
  public:
   Socket() = default;
@@ -15,22 +15,22 @@ class Socket {
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
 
-  /// On every address of this machine, at a port that the system chose.
+  /// Listens on every address of this machine, at a port that the system chooses.
   static Socket listening();
-  /// Not open when nobody answers within the time.
+  /// Connects; the socket is not open if there is no answer in time.
   static Socket connected(const std::string& address, int port, std::chrono::milliseconds patience);
 
   int number() const { return number_; }
   bool is_open() const { return number_ >= 0; }
   int port() const;
   Socket accepted() const;
-  /// A peer whose machine is gone counts as closed after six seconds.
+  /// Closes the connection when the peer's machine has not answered for six seconds.
   void watch_machine() const;
-  /// False when the other end is gone.
+  /// Returns false if the peer has closed the connection.
   bool send(const std::string& text) const;
-  /// Appends what has come to `text`, waiting until something does; false when the other end is gone.
+  /// Waits for bytes and appends them to `text`; returns false if the peer has closed the connection.
   bool receive(std::string& text) const;
-  /// One line, without its end; what came of it when the time is over or the other end gone.
+  /// One line without its end; only its beginning on a timeout or if the peer closes the connection.
   std::string receive_line(std::chrono::milliseconds patience) const;
 
  private:
@@ -40,7 +40,7 @@ class Socket {
 /// The IPv4 addresses of this machine.
 std::vector<std::string> own_addresses();
 
-/// Tells machines apart, whatever they are called.
+/// An identifier that differs between machines, and between boots of one.
 std::string boot_id();
 
 }  // namespace braid::dist::detail

@@ -23,8 +23,8 @@ void check_mpi(int result) {
   throw Error("dist: " + text.substr(0, static_cast<std::size_t>(length)));
 }
 
-Environment::Environment() : its_stderr_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10)) {
-  setenv("OPAL_OUTPUT_STDERR_FD", fmt::format("{}", its_stderr_).c_str(), /*overwrite=*/0);
+World::World() : stderr_of_mpi(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10)) {
+  setenv("OPAL_OUTPUT_STDERR_FD", fmt::format("{}", stderr_of_mpi).c_str(), /*overwrite=*/0);
   int started = 0, level = 0;
   check_mpi(MPI_Initialized(&started));
   check<Error>(started == 0, "dist: a process may have one MPICommunicator, and must not initialize MPI elsewhere");
@@ -35,15 +35,15 @@ Environment::Environment() : its_stderr_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 1
   check_mpi(MPI_Comm_size(comm, &size));
 }
 
-Environment::~Environment() {
+World::~World() {
   MPI_Comm_free(&comm);
   MPI_Finalize();
-  close(its_stderr_);
+  close(stderr_of_mpi);
 }
 
-void Environment::silence() {
+void World::silence() const {
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  dup3(nowhere, its_stderr_, O_CLOEXEC);
+  dup3(nowhere, stderr_of_mpi, O_CLOEXEC);
   close(nowhere);
 }
 

@@ -9,43 +9,43 @@
 
 #include <mpi.h>
 
-#include <braid/dist/mpi/communicator.h>
+#include <braid/dist/communicator.h>
 #include <braid/dist/mpi/detail/lifeline.h>
 #include <braid/dist/mpi/detail/plan.h>
 
 namespace braid::dist::detail {
 
-/// MPI from its start to its end.
-class Environment {
- public:
-  /// Throws Error when it was started before.
-  Environment();
-  ~Environment();
-  /// From now on what Open MPI writes to stderr is lost: of peers that are gone, mostly, which it cannot know.
-  void silence();
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
-  MPI_Comm comm = MPI_COMM_NULL;  ///< of all ranks, for this library alone
-  int rank = 0, size = 1;
-
- private:
-  int its_stderr_;
-};
-
-/// What a Communicator is made of.
+/// The state of an MPICommunicator. MPI is initialized by its constructor and finalized by its destructor.
 struct World {
-  Environment mpi;
+  /// Throws Error if MPI was initialized before.
+  World();
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  /// Discards what Open MPI writes to stderr from now on: mostly that peers are gone, which the lifeline reports.
+  void silence() const;
+
+  MPI_Comm comm = MPI_COMM_NULL;  // all ranks; no other library sends messages in it
+  int rank = 0, size = 1;
+  int stderr_of_mpi;
   std::unique_ptr<Lifeline> lifeline;
   Traffic traffic;
   std::map<std::int64_t, std::vector<Stage>> plans;  // by the number of blocks
 };
 
-/// Throws Error with what MPI says of a result that is no success, but not before the lifeline had time to end this
-/// process: a rank that is gone is the likeliest reason.
+/// Throws Error with MPI's description if a call failed. It waits a second before: most likely a rank has died, and
+/// then the lifeline ends this process with a better message.
 void check_mpi(int result);
 
-/// Between looks at what has not come yet: the longer it takes, the more of the processor is left to others.
+/// Calls `post(piece, count)` for pieces of at most 2^30 bytes: MPI counts in int.
+template <class Byte, class Post>
+void post_pieces(Byte* bytes, std::size_t size, Post post) {
+  constexpr std::size_t kPiece = std::size_t{1} << 30;
+  for (std::size_t at = 0; at < size; at += kPiece) post(bytes + at, static_cast<int>(std::min(kPiece, size - at)));
+}
+
+/// The pause between two checks for messages. It grows with the time waited, to leave the processor to others.
 class Patience {
  public:
   void pause() const {
@@ -56,7 +56,7 @@ class Patience {
     else if (waited > 20us)
       std::this_thread::yield();
   }
-  /// Something has come.
+  /// Call when a message has arrived.
   void begin_anew() { since_ = Clock::now(); }
 
  private:

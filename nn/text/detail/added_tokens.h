@@ -9,14 +9,14 @@
 
 namespace braid::nn::detail {
 
-/// Tokens that are found in a text as they stand, before anything else is done with it.
+/// Finds added tokens in a text, literally and before the text is split into words.
 class AddedTokens {
  public:
-  /// Of texts, none of which is empty, and their ids.
+  /// `tokens`: non-empty texts and their ids.
   explicit AddedTokens(std::vector<std::pair<std::string, std::int32_t>> tokens);
 
-  /// Goes through the text: `token` gets the ids of those found, at every place the longest, and `between` what stands
-  /// between them.
+  /// Scans the text: calls `token` with the id of each token found, the longest at every place, and `between` with the
+  /// text between them.
   void split(std::string_view text, const std::function<void(std::int32_t)>& token,
              const std::function<void(std::string_view)>& between) const;
 

@@ -7,15 +7,15 @@
 
 namespace braid::nn::detail {
 
-/// The pair of ids that becomes one.
+/// A pair of ids and the id that replaces it.
 struct Merge {
   std::int32_t left, right, merged;
 };
 
-/// Merges the bytes of words: always the pair that comes first in the list, and of equal ones the leftmost.
+/// Merges the bytes of words: always the pair that comes first in the list, the leftmost of equal pairs.
 class Merges {
  public:
-  /// `byte_ids` are those of the single bytes, -1 where there is none.
+  /// `byte_ids`: the id of each byte, -1 for a byte without a token.
   Merges(const std::array<std::int32_t, 256>& byte_ids, const std::vector<Merge>& merges);
 
   /// Appends the ids of a word, in O(n log n). Throws ValueError naming a byte that is no token.

@@ -15,46 +15,47 @@ namespace {
 
 bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-/// The part of an expression that is taken as it stands or replaced, and what stands for it.
+/// The length of a piece of an expression, and the same piece in PCRE2's syntax.
 struct Piece {
   std::size_t length;
   std::string text;
 };
 
-/// Of what starts with a backslash.
+/// The first piece of `rest`, which starts with a backslash.
 Piece escape(std::string_view rest) {
   const char kind = rest.size() > 1 ? rest[1] : '\0';
-  if (kind == 's') return {2, "\\p{White_Space}"};  // PCRE2's \s has U+180E as well, which is none since Unicode 6.3
+  if (kind == 's')
+    return {2, "\\p{White_Space}"};  // PCRE2's \s includes U+180E, which is no white space since Unicode 6.3
   if (kind == 'S') return {2, "\\P{White_Space}"};
   if ((kind == 'p' || kind == 'P') && rest.substr(2, 1) == "{") {
-    const std::size_t length = rest.find('}') + 1;  // a category such as {Lu}: PCRE2 has other ideas of scripts
-    check_value(length >= 5 && length <= 6, "has {}, which braid does not do",
+    const std::size_t length = rest.find('}') + 1;  // a category such as {Lu}: PCRE2 treats scripts differently
+    check_value(length >= 5 && length <= 6, "has {}, which is not supported",
                 rest.substr(0, std::max<std::size_t>(length, 3)));
     return {length, std::string(rest.substr(0, length))};
   }
   const bool alike = kind != '\0' && (!is_alphanumeric(kind) || std::string_view("rntdDpP").find(kind) != rest.npos);
-  check_value(alike, "has {}, which braid does not do", rest.substr(0, 2));
+  check_value(alike, "has {}, which is not supported", rest.substr(0, 2));
   return {2, std::string(rest.substr(0, 2))};
 }
 
-/// Of what starts with a parenthesis.
+/// The first piece of `rest`, which starts with a parenthesis.
 Piece group(std::string_view rest) {
   constexpr std::array<std::string_view, 7> kAlike = {"(?:", "(?=", "(?!", "(?>", "(?i:", "(?<=", "(?<!"};
   const auto found = std::ranges::find_if(kAlike, [&](std::string_view start) { return rest.starts_with(start); });
   if (found != kAlike.end()) return {found->size(), std::string(*found)};
-  check_value(!rest.starts_with("(?") && !rest.starts_with("(*"), "has {}, which braid does not do", rest.substr(0, 3));
+  check_value(!rest.starts_with("(?") && !rest.starts_with("(*"), "has {}, which is not supported", rest.substr(0, 3));
   return {1, "("};
 }
 
-/// Of anything else.
+/// The first piece of any other `rest`.
 Piece plain(std::string_view rest, bool in_class) {
   for (const std::string_view unlike : in_class ? std::array{"[", "&&", "&&"} : std::array{"^", "$", "}+"})
-    check_value(!rest.starts_with(unlike), "has {}{}, which braid does not do", unlike, in_class ? " in brackets" : "");
+    check_value(!rest.starts_with(unlike), "has {}{}, which is not supported", unlike, in_class ? " in brackets" : "");
   const std::size_t length = rest.starts_with("[^") && !in_class ? 2 : 1;
   return {length, std::string(rest.substr(0, length))};
 }
 
-/// The same expression for PCRE2. Throws ValueError at what the two read differently.
+/// The same expression for PCRE2. Throws ValueError where Oniguruma and PCRE2 read it differently.
 std::string for_pcre2(std::string_view rest) {
   std::string out;
   for (bool in_class = false; !rest.empty();) {
@@ -89,7 +90,7 @@ Pattern::Pattern(const std::string& expression) {
   std::uint32_t matches_nothing = 0;
   pcre2_pattern_info(code, PCRE2_INFO_MATCHEMPTY, &matches_nothing);
   check_value(matches_nothing == 0, "matches the empty text");
-  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where it cannot, matching is slower
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // on failure, matching is only slower
 }
 
 void Pattern::split(std::string_view text, const std::function<void(std::string_view)>& use) const {

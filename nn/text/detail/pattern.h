@@ -6,15 +6,15 @@
 
 namespace braid::nn::detail {
 
-/// A regular expression that cuts texts into words, as tokenizers write them: in Oniguruma's syntax with Unicode
-/// classes, of which it takes the part that PCRE2 reads alike.
+/// A regular expression that splits texts into words, in the syntax of tokenizer files: Oniguruma's with Unicode
+/// classes, restricted to what PCRE2 reads alike.
 class Pattern {
  public:
-  /// Throws ValueError when it is none, has an escape or a bracket that the two read differently, or matches nothing at
-  /// all.
+  /// Throws ValueError when the expression is malformed, has an escape or a bracket that the two libraries read
+  /// differently, or matches the empty text.
   explicit Pattern(const std::string& expression);
 
-  /// Calls `use` on every match and on all that stands between matches, in order. `text` must be UTF-8.
+  /// Calls `use` on every match and on the text between matches, in order. `text` must be UTF-8.
   void split(std::string_view text, const std::function<void(std::string_view)>& use) const;
 
  private:

@@ -18,19 +18,19 @@ using nlohmann::json;
 constexpr std::int64_t kMostIds = std::int64_t{1} << 24;
 constexpr const char* kGPT2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-/// A value as messages quote it, which do not walk into what may be nested without end.
-std::string told(const json& value) {
+/// A value as messages quote it. Contents of objects and lists are left out, since they may be nested without end.
+std::string describe(const json& value) {
   if (value.is_structured()) return value.is_object() ? "an object" : "a list";
   const auto* text = value.get_ptr<const std::string*>();
   return text == nullptr ? value.dump() : '"' + excerpt(*text) + '"';
 }
 
-/// A value of the file and the way to it.
+/// A value of the file and its path in it.
 class Part {
  public:
   Part(const json& value, std::string path) : value_(&value), path_(std::move(path)) {}
 
-  /// Null where there is none.
+  /// The member `key`, null if absent.
   Part operator[](const std::string& key) const {
     static const json none;
     require(value_->is_object(), "must be an object");
@@ -62,12 +62,12 @@ class Part {
 
   /// Throws FileError that quotes the value unless `ok`.
   void require(bool ok, const std::string& what) const {
-    if (!ok) refuse(fmt::format("{} but is {}", what, told(*value_)));
+    if (!ok) refuse(fmt::format("{} but is {}", what, describe(*value_)));
   }
-  /// Throws FileError unless the value is absent or `only`: braid does nothing else.
+  /// Throws FileError unless the value is absent or `only`, the only supported one.
   void require_only(const json& only) const {
     if (!is_null() && *value_ != only)
-      require(false, fmt::format("must be {}, as braid does nothing else,", only.dump()));
+      require(false, fmt::format("must be {}, the only supported value,", only.dump()));
   }
   [[noreturn]] void refuse(const std::string& why) const { throw FileError(path_ + " " + why); }
 
@@ -76,7 +76,7 @@ class Part {
   std::string path_;
 };
 
-/// Tokens as the file writes them.
+/// The ids of tokens, spelled as in the file.
 using Vocabulary = std::unordered_map<std::string, std::int32_t>;
 
 void add_token(TokenizerFile& file, std::int32_t id, std::string bytes, const Part& part) {
@@ -127,7 +127,7 @@ std::vector<Merge> read_merges(const Part& part, const Vocabulary& vocabulary) {
 }
 
 Vocabulary read_model(const Part& model, TokenizerFile& file) {
-  model["type"].require_only("BPE");  // files of the first versions do not tell it
+  model["type"].require_only("BPE");  // absent in files of the first versions
   model["dropout"].require_only(0);
   model["continuing_subword_prefix"].require_only("");
   model["end_of_word_suffix"].require_only("");
@@ -167,7 +167,7 @@ void read_pre_tokenizer(const Part& part, TokenizerFile& file) {
   if (type == "ByteLevel") {
     const bool is_first = file.patterns.empty();
     file.add_prefix_space = part["add_prefix_space"].flag(true);
-    if (!is_first) part["add_prefix_space"].require(!file.add_prefix_space, "must be false behind other steps");
+    if (!is_first) part["add_prefix_space"].require(!file.add_prefix_space, "must be false after other steps");
     if (part["use_regex"].flag(true)) add_pattern(file, kGPT2, part);
   } else if (type == "Split") {
     part["behavior"].require_only("Isolated");
@@ -235,7 +235,7 @@ TokenizerFile parse_tokenizer(std::string_view text, const std::string& where) {
   const Vocabulary vocabulary = read_model(at("model"), file);
   read_added_tokens(at("added_tokens"), vocabulary, file);
   if (const Part normalizer = at("normalizer"); !normalizer.is_null()) {
-    normalizer["type"].require(normalizer["type"].value() == "NFC", "must be \"NFC\", as braid does no other,");
+    normalizer["type"].require(normalizer["type"].value() == "NFC", "must be \"NFC\", the only supported one,");
     file.nfc = true;
   }
   read_pre_tokenizers(at("pre_tokenizer"), file);

@@ -11,26 +11,27 @@
 
 namespace braid::nn::detail {
 
+/// An entry of `added_tokens`.
 struct AddedToken {
   std::string text;
   std::int32_t id;
-  bool normalized;  ///< found in the text after normalization, not before
+  bool normalized;  ///< searched for after normalization, not before
 };
 
-/// What a tokenizer.json says.
+/// The contents of a tokenizer.json.
 struct TokenizerFile {
-  std::vector<std::optional<std::string>> tokens;     ///< by id: the bytes that it stands for
-  std::unordered_map<std::string, std::int32_t> ids;  ///< by these bytes, of tokens that words can become
+  std::vector<std::optional<std::string>> tokens;     ///< by id: the bytes of the token
+  std::unordered_map<std::string, std::int32_t> ids;  ///< by bytes, of the tokens that words are encoded as
   std::vector<Merge> merges;
-  bool ignore_merges = false;  ///< a word that is a token becomes it, whatever its merges would give
+  bool ignore_merges = false;  ///< a word that is a token is encoded as it, without merges
   std::vector<AddedToken> added;
   bool nfc = false;
   bool add_prefix_space = false;
-  std::vector<Pattern> patterns;            ///< each cuts what the ones before it leave
-  std::vector<std::int32_t> before, after;  ///< a whole text
+  std::vector<Pattern> patterns;            ///< each splits the pieces that the ones before it leave
+  std::vector<std::int32_t> before, after;  ///< ids added around a whole text
 };
 
-/// Throws FileError that starts with `where` and names what is damaged or not supported.
+/// Throws FileError that starts with `where` and names the part that is damaged or not supported.
 TokenizerFile parse_tokenizer(std::string_view json, const std::string& where);
 
 }  // namespace braid::nn::detail

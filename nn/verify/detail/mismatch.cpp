@@ -9,16 +9,23 @@
 
 #include <fmt/ranges.h>
 
-#include <braid/nn/verify/verify.h>
+#include <braid/nn/verify/relative_error.h>
 
 namespace braid::nn::detail {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
+/// A value of the tape that may be a recorded part; `layout` permutes its axes first.
+struct Candidate {
+  const TracedValue* value;
+  std::vector<int> layout;  // empty: its elements as they are, row-major
+  double error;
+};
+
 Tensor in_layout(const Tensor& x, const std::vector<int>& layout) { return layout.empty() ? x : x.permute(layout); }
 
-/// How a tensor of shape `from` may be read as one of shape `to`: as it stands, or with axes permuted.
+/// How a tensor of shape `from` may be read as one of shape `to`: as it is, or with axes permuted.
 std::vector<std::vector<int>> layouts(const Shape& from, const Shape& to) {
   std::vector<std::vector<int>> found{{}};
   if (from.rank() != to.rank() || from.rank() > 4) return found;
@@ -40,7 +47,7 @@ std::array<double, 2> corners(const Tensor& x) {
   return {first.item(), last.item()};
 }
 
-/// Tells most values apart without a look at all their elements.
+/// Excludes most values without reading all their elements.
 bool corners_differ(const Tensor& x, const Tensor& part, double limit) {
   if (part.numel() == 0) return false;
   const auto a = corners(x), b = corners(part);
@@ -53,7 +60,7 @@ double largest(const Tensor& x) {
   return most;
 }
 
-/// The one with the least error, an error that is a number before NaN.
+/// The candidate with the least error; NaN counts as the largest.
 const Candidate* best(const std::vector<Candidate>& candidates) {
   const Candidate* best = nullptr;
   for (const Candidate& c : candidates)
@@ -63,113 +70,141 @@ const Candidate* best(const std::vector<Candidate>& candidates) {
 
 std::string quoted(const std::vector<std::string>& names) { return fmt::format("'{}'", fmt::join(names, "', '")); }
 
+class Mismatch {
+ public:
+  Mismatch(const RecordedCase& recorded, const Trace& trace, double tolerance)
+      : recorded_(recorded), trace_(trace), tolerance_(tolerance) {
+    std::set<std::string> shown;  // the parts from which a matching part is computed
+    for (const RecordedPart& part : recorded.parts) {
+      const Tensor& value = recorded.tensor("part." + part.name);
+      parts_.push_back({part, fmt::format("'{}' {}", part.name, value.shape())});
+      for (Candidate& c : candidates(value, tolerance * std::max(1.0, largest(value))))
+        if (c.error <= tolerance) parts_.back().matches.push_back(std::move(c));
+    }
+    for (Part& part : parts_ | std::views::reverse) {
+      part.hidden = part.matches.empty() && shown.contains(part.recorded.name);
+      if (!part.matches.empty() || part.hidden)
+        shown.insert(part.recorded.sources.begin(), part.recorded.sources.end());
+    }
+  }
+
+  /// A line about the first part that no op has computed although its sources are all right.
+  std::string first_part() const {
+    std::vector<std::string> unseen;
+    for (const Part& part : parts_) {
+      if (!part.matches.empty() || part.hidden) continue;
+      const std::string near = closest(part);
+      if (near.empty()) {
+        unseen.push_back(part.recorded.name);
+        continue;
+      }
+      const std::string note =
+          unseen.empty() ? "" : fmt::format("; or before it {}, which no op gives by itself", quoted(unseen));
+      return fmt::format("first part that differs: {}{}: {}{}", part.title, sources(part), near, note);
+    }
+    if (unseen.empty())
+      return fmt::format("none of the {} parts differs: the difference arises after them", parts_.size());
+    return fmt::format("first part that differs: {}, for which no op has an output of its size", quoted(unseen));
+  }
+
+  /// A line about the first part, from the output back, whose gradient differs.
+  std::string first_gradient() const {
+    std::string doubtful;
+    for (const Part& part : parts_ | std::views::reverse) {
+      const std::vector<Candidate> found = gradients(part);
+      if (found.empty()) continue;
+      const auto agrees = [&](const Candidate& c) { return c.error <= tolerance_; };
+      if (agrees(found.front())) {
+        doubtful.clear();
+        continue;
+      }
+      // A later value may be equal because its vjp is wrong, or a view with its own share of the gradient: the parts
+      // before it decide.
+      const std::string line = gradient_line(part, found.front());
+      if (std::ranges::none_of(found, agrees)) return doubtful.empty() ? line : doubtful;
+      doubtful = line;
+    }
+    if (!doubtful.empty()) return doubtful;
+    return fmt::format("no gradient of the {} parts differs: look at the vjps before them", parts_.size());
+  }
+
+ private:
+  struct Part {
+    const RecordedPart& recorded;
+    std::string title;  // 'attention.q' [2, 8, 16]
+    std::vector<Candidate> matches{};
+    bool hidden = false;  // without a match, but something computed from it has one
+  };
+
+  /// The values of the same size, except those whose corners already differ by more than `limit`.
+  std::vector<Candidate> candidates(const Tensor& part, double limit) const {
+    std::vector<Candidate> found;
+    for (const TracedValue& value : trace_.values) {
+      if (value.value.numel() != part.numel() || corners_differ(value.value, part, limit)) continue;
+      for (std::vector<int>& layout : layouts(value.value.shape(), part.shape())) {
+        const double error = relative_error(in_layout(value.value, layout), part);
+        found.push_back({&value, std::move(layout), error});
+      }
+    }
+    return found;
+  }
+
+  /// The nearest output of an op that matches no other part.
+  std::string closest(const Part& part) const {
+    std::vector<Candidate> near = candidates(recorded_.tensor("part." + part.recorded.name), kNoLimit);
+    std::erase_if(near, [&](const Candidate& c) {
+      const auto is_it = [&](const Candidate& match) { return match.value == c.value; };
+      return c.value->op.empty() ||
+             std::ranges::any_of(parts_, [&](const Part& p) { return std::ranges::any_of(p.matches, is_it); });
+    });
+    const Candidate* nearest = best(near);
+    if (nearest == nullptr) return "";
+    return fmt::format("closest is the output of {}, off by {:.1e}", op_of(*nearest), nearest->error);
+  }
+
+  /// op 'linear' (#3 of 40)
+  std::string op_of(const Candidate& candidate) const {
+    return fmt::format("op '{}' (#{} of {})", candidate.value->op, candidate.value->number, trace_.ops);
+  }
+
+  std::string sources(const Part& part) const {
+    if (part.recorded.sources.empty()) return "";
+    return fmt::format(", computed from {}", quoted(part.recorded.sources));
+  }
+
+  /// The values that match a part, with the errors of their cotangents.
+  std::vector<Candidate> gradients(const Part& part) const {
+    std::vector<Candidate> found;
+    const auto expected = recorded_.tensors.find("part_grad." + part.recorded.name);
+    if (expected == recorded_.tensors.end()) return found;
+    for (const auto& [value, layout, _] : part.matches) {
+      if (value->op.empty() || value->deferred) continue;
+      const Tensor& x = value->value;
+      const Tensor dy = value->cotangent.defined() ? value->cotangent : zeros(x.shape(), x.dtype());
+      found.push_back({value, layout, relative_error(in_layout(dy, layout), expected->second)});
+    }
+    return found;
+  }
+
+  std::string gradient_line(const Part& part, const Candidate& gradient) const {
+    const std::vector<std::string>& users = gradient.value->users;
+    return fmt::format(
+        "first gradient that differs (from the output back): that of {}, the output of {}, off by {:.1e}; {}",
+        part.title, op_of(gradient), gradient.error,
+        users.empty() ? "nothing takes it" : fmt::format("it comes from {}", fmt::join(users, ", ")));
+  }
+
+  const RecordedCase& recorded_;
+  const Trace& trace_;
+  double tolerance_;
+  std::vector<Part> parts_;
+};
+
 }  // namespace
 
-Mismatch::Mismatch(const RecordedCase& recorded, const Trace& trace, double tolerance)
-    : recorded_(recorded), trace_(trace), tolerance_(tolerance) {
-  std::set<std::string> shown;  // of whatever is computed from these, something has a match
-  for (const RecordedPart& part : recorded.parts) {
-    const Tensor& value = recorded.tensor("part." + part.name);
-    parts_.push_back({part, fmt::format("'{}' {}", part.name, value.shape())});
-    for (Candidate& c : candidates(value, tolerance * std::max(1.0, largest(value))))
-      if (c.error <= tolerance) parts_.back().matches.push_back(std::move(c));
-  }
-  for (Part& part : parts_ | std::views::reverse) {
-    part.hidden = part.matches.empty() && shown.contains(part.recorded.name);
-    if (!part.matches.empty() || part.hidden) shown.insert(part.recorded.sources.begin(), part.recorded.sources.end());
-  }
-}
-
-std::vector<Candidate> Mismatch::candidates(const Tensor& part, double limit) const {
-  std::vector<Candidate> found;
-  for (const TracedValue& value : trace_.values()) {
-    if (value.value.numel() != part.numel() || corners_differ(value.value, part, limit)) continue;
-    for (std::vector<int>& layout : layouts(value.value.shape(), part.shape())) {
-      const double error = relative_error(in_layout(value.value, layout), part);
-      found.push_back({&value, std::move(layout), error});
-    }
-  }
-  return found;
-}
-
-/// The nearest output of an op that is no other part.
-std::string Mismatch::closest(const Part& part) const {
-  std::vector<Candidate> near = candidates(recorded_.tensor("part." + part.recorded.name), kNoLimit);
-  std::erase_if(near, [&](const Candidate& c) {
-    const auto is_it = [&](const Candidate& match) { return match.value == c.value; };
-    return c.value->op.empty() ||
-           std::ranges::any_of(parts_, [&](const Part& p) { return std::ranges::any_of(p.matches, is_it); });
-  });
-  const Candidate* nearest = best(near);
-  if (nearest == nullptr) return "";
-  return fmt::format("closest is the output of {}, off by {:.1e}", op_of(*nearest), nearest->error);
-}
-
-std::string Mismatch::op_of(const Candidate& candidate) const {
-  return fmt::format("op '{}' (#{} of {})", candidate.value->op, candidate.value->number, trace_.ops());
-}
-
-std::string Mismatch::sources(const Part& part) const {
-  if (part.recorded.sources.empty()) return "";
-  return fmt::format(", computed from {}", quoted(part.recorded.sources));
-}
-
-std::string Mismatch::first_part() const {
-  std::vector<std::string> unseen;
-  for (const Part& part : parts_) {
-    if (!part.matches.empty() || part.hidden) continue;
-    const std::string near = closest(part);
-    if (near.empty()) {
-      unseen.push_back(part.recorded.name);
-      continue;
-    }
-    const std::string note =
-        unseen.empty() ? "" : fmt::format("; or before it {}, which no op gives by itself", quoted(unseen));
-    return fmt::format("first part that differs: {}{}: {}{}", part.title, sources(part), near, note);
-  }
-  if (unseen.empty()) return fmt::format("none of the {} parts differs: look behind them", parts_.size());
-  return fmt::format("first part that differs: {}, for which no op has an output of its size", quoted(unseen));
-}
-
-std::vector<Candidate> Mismatch::gradients(const Part& part) const {
-  std::vector<Candidate> found;
-  const auto expected = recorded_.tensors.find("part_grad." + part.recorded.name);
-  if (expected == recorded_.tensors.end()) return found;
-  for (const auto& [value, layout, _] : part.matches) {
-    if (value->op.empty() || value->deferred) continue;
-    const Tensor& x = value->value;
-    const Tensor dy = value->cotangent.defined() ? value->cotangent : zeros(x.shape(), x.dtype());
-    found.push_back({value, layout, relative_error(in_layout(dy, layout), expected->second)});
-  }
-  return found;
-}
-
-std::string Mismatch::first_gradient() const {
-  std::string doubtful;
-  for (const Part& part : parts_ | std::views::reverse) {
-    const std::vector<Candidate> found = gradients(part);
-    if (found.empty()) continue;
-    const auto agrees = [&](const Candidate& c) { return c.error <= tolerance_; };
-    if (agrees(found.front())) {
-      doubtful.clear();
-      continue;
-    }
-    // A later value may be the same by a vjp that is wrong, or a view that has its own share of the gradient: the parts
-    // before it tell.
-    const std::string line = gradient_line(part, found.front());
-    if (std::ranges::none_of(found, agrees)) return doubtful.empty() ? line : doubtful;
-    doubtful = line;
-  }
-  if (!doubtful.empty()) return doubtful;
-  return fmt::format("no gradient of the {} parts differs: look at the vjps before them", parts_.size());
-}
-
-std::string Mismatch::gradient_line(const Part& part, const Candidate& gradient) const {
-  const std::vector<std::string>& users = gradient.value->users;
-  return fmt::format(
-      "first gradient that differs (from the output back): that of {}, the output of {}, off by {:.1e}; {}", part.title,
-      op_of(gradient), gradient.error,
-      users.empty() ? "nothing takes it" : fmt::format("it comes from {}", fmt::join(users, ", ")));
+std::string first_mismatch(const RecordedCase& recorded, const Trace& trace, double tolerance, bool outputs_agree) {
+  const Mismatch mismatch(recorded, trace, tolerance);
+  return outputs_agree ? mismatch.first_gradient() : mismatch.first_part();
 }
 
 }  // namespace braid::nn::detail

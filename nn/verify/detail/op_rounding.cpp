@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kAccumulate = "accumulate";
 
-/// Shows each result of an op beside what was kept of it.
+/// Visits each result of an op together with the kept one.
 class Follow : public Probe {
  public:
   explicit Follow(std::vector<Recording::Op>& traces) : traces_(traces) {}
@@ -46,19 +46,19 @@ class Follow : public Probe {
   std::size_t ops_ = 0;
 };
 
-/// Two results that are not finite do not differ: the op has only passed on what it got.
+/// Two results that are not finite do not differ: the op has only propagated its input.
 template <class T>
 T difference(T low, T high) {
   return std::isfinite(low) || std::isfinite(high) ? low - high : T{0};
 }
 
-/// Goes on with what was kept, so that each op differs by its own rounding alone, and leaves that in its place.
+/// Replaces each result by the kept one, so that an op differs by its own rounding alone, and keeps the difference.
 class Compare : public Follow {
  public:
   using Follow::Follow;
 
  private:
-  /// low - high; f32 has digits enough for it.
+  /// low - high; f32 is precise enough for it.
   static Tensor error(const Tensor& low, const Tensor& high) {
     constexpr auto subtract = [](auto a, auto b) { return difference(a, b); };
     const Tensor e = map("precision_report", subtract, low, high).to(DType::f32);

@@ -9,7 +9,7 @@
 #include <braid/core/files/checksum.h>
 #include <tests/support.h>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -164,4 +164,4 @@ TEST(Vocabulary, HasACharacterForIdsThatStandForNothing) {
 }
 
 }  // namespace
-}  // namespace braid::examples
+}  // namespace braid::apps

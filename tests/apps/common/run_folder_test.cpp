@@ -9,7 +9,7 @@
 #include <tests/failing_allocations.h>
 #include <tests/support.h>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,4 +42,4 @@ TEST(FolderLock, SaysWhyAFolderCannotBeLocked) {
 }
 
 }  // namespace
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -9,7 +9,7 @@
 #include <braid/core/error.h>
 #include <tests/support.h>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -79,4 +79,4 @@ TEST_F(Events, ThatAreDamagedAreRefused) {
 }
 
 }  // namespace
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -5,7 +5,7 @@
 #include <braid/core/random.h>
 #include <braid/core/utf8.h>
 
-namespace braid::examples {
+namespace braid::apps {
 namespace {
 
 TEST(UTF8Stream, HoldsBackWhatIsNotComplete) {
@@ -53,4 +53,4 @@ TEST(UTF8Stream, GivesTheSameHoweverTheBytesAreCut) {
 }
 
 }  // namespace
-}  // namespace braid::examples
+}  // namespace braid::apps

@@ -33,9 +33,9 @@ void stir(auto& model, Rng& rng) {
 /// A small model under any connection.
 LanguageModel small_model(const std::string& kind) {
   Rng rng(3);
-  examples::TrainerSettings settings{.layers = 2, .channels = 16, .heads = 2, .context = kContext};
+  apps::TrainerSettings settings{.layers = 2, .channels = 16, .heads = 2, .context = kContext};
   settings.connection.kind = kind;
-  LanguageModel language{examples::make_model(settings, kVocab, rng), examples::Vocabulary::of_numbers(kVocab), {}};
+  LanguageModel language{apps::make_model(settings, kVocab, rng), apps::Vocabulary::of_numbers(kVocab), {}};
   stir(language.model, rng);
   return language;
 }
@@ -165,7 +165,7 @@ TEST(Generation, RefusesPromptsThatTheModelCannotRead) {
 TEST(Generation, SaysThatTheModelIsNotFinite) {
   LanguageModel language = small_model("residual");
   language.model.norm.weight = full({16}, std::nan(""), DType::f32);
-  EXPECT_THROW(written(language, {1}, {}), examples::NonFiniteError);
+  EXPECT_THROW(written(language, {1}, {}), apps::NonFiniteError);
 }
 
 }  // namespace

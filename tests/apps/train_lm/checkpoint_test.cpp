@@ -58,8 +58,8 @@ struct CheckpointFiles : testing::Test {
     c.training = {.layers = 1, .channels = 4, .heads = 1, .context = 4, .batch = 1, .steps = 9, .warmup = 0};
     return c;
   }();
-  const examples::Corpus corpus{"abcacbabcabcacbabcabcacbabcabcacbabcabcacbabcabcacbabc", config.training.context};
-  examples::Trainer trainer{config.training, corpus};
+  const apps::Corpus corpus{"abcacbabcabcacbabcabcacbabcabcacbabcabcacbabcabcacbabc", config.training.context};
+  apps::Trainer trainer{config.training, corpus};
 };
 
 /// Lets opening or reading checkpoint.safetensors fail, or one of the renames; writes down what happens.
@@ -124,7 +124,7 @@ TEST_F(CheckpointFiles, AreNotPassedOverWhenTheyCannotBeRead) {
 }
 
 TEST_F(CheckpointFiles, ComeAfterTheLinesOfTheirSteps) {
-  examples::JSONLines(folder / "metrics.jsonl").append({{"step", 3}});
+  apps::JSONLines(folder / "metrics.jsonl").append({{"step", 3}});
   FaultyFileSystem watched;
   const WithFileSystem in_use(watched);
   save();
@@ -144,7 +144,7 @@ TEST_F(CheckpointFiles, WithOtherMetadataAreRefusedByNameInOneLine) {
 TEST_F(CheckpointFiles, OfAnotherProcessorAreLoadedOnRequest) {
   const std::string message = message_with([](auto& entries) { entries["instruction_set"] = "ABACUS"; });
   EXPECT_THAT(message, AllOf(StartsWith("--resume: the run was computed with ABACUS but this processor has "),
-                             HasSubstr("--allow-other-processor goes on all the same")));
+                             HasSubstr("--allow-other-processor continues nevertheless")));
   config.allow_other_processor = true;
   EXPECT_EQ(saved_step(), 2);
 }

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include <braid/autograd/ops/softmax.h>
-#include <braid/core/parallel.h>
 
 namespace braid::op_tests::cross_entropy_test {
 namespace {
@@ -94,14 +93,12 @@ TEST(CrossEntropy, PropagatesNaN) {
 
 TEST(CrossEntropy, GivesTheSameBitsForAnyNumberOfThreads) {
   const Tensor logits = normal({3000, 40}, 1, DType::f32), targets = random_targets(3000, 40);
-  const int before = num_threads();
-  set_num_threads(1);
+  const WithThreads one(1);
   const Tensor loss = cross_entropy(logits, targets).value();
   for (const int threads : {2, 3}) {
-    set_num_threads(threads);
+    const WithThreads several(threads);
     EXPECT_TRUE(identical(cross_entropy(logits, targets).value(), loss)) << threads << " threads";
   }
-  set_num_threads(before);
 }
 
 TEST(CrossEntropy, NamesATargetOutOfRange) {

@@ -1,7 +1,5 @@
 #include <braid/autograd/ops/layer_norm.h>
 
-#include <braid/core/parallel.h>
-
 #include <tests/autograd/ops/support.h>
 #include <cmath>
 
@@ -66,15 +64,13 @@ TEST(LayerNorm, TakesZeroRows) {
 
 TEST(LayerNorm, GivesTheSameBitsForAnyNumberOfThreads) {
   const Tensor dy = normal({3000, 40}, 4, DType::f32);
-  const int before = num_threads();
-  set_num_threads(1);
+  const WithThreads one(1);
   const auto expected = gradients(kLayerNorm, random_inputs(3000, 40, DType::f32), dy);
   for (const int threads : {2, 3}) {
-    set_num_threads(threads);
+    const WithThreads several(threads);
     const auto grads = gradients(kLayerNorm, random_inputs(3000, 40, DType::f32), dy);
     for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(identical(grads[i], expected[i])) << threads << " threads";
   }
-  set_num_threads(before);
 }
 
 TEST(LayerNorm, RejectsParametersThatDoNotFit) {

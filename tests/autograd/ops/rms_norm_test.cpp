@@ -1,6 +1,5 @@
 #include <braid/autograd/ops/rms_norm.h>
 
-#include <braid/core/parallel.h>
 #include <braid/core/reduce.h>
 
 #include <tests/autograd/ops/support.h>
@@ -59,15 +58,13 @@ TEST(RmsNorm, TakesZeroRows) {
 TEST(RmsNorm, GivesTheSameBitsForAnyNumberOfThreads) {
   const std::vector<Tensor> inputs{normal({3000, 40}, 1, DType::f32), normal({40}, 2, DType::f32)};
   const Tensor dy = normal({3000, 40}, 3, DType::f32);
-  const int before = num_threads();
-  set_num_threads(1);
+  const WithThreads one(1);
   const std::vector<Tensor> expected = gradients(kWeighted, inputs, dy);
   for (const int threads : {2, 3}) {
-    set_num_threads(threads);
+    const WithThreads several(threads);
     const std::vector<Tensor> grads = gradients(kWeighted, inputs, dy);
     EXPECT_TRUE(identical(grads[0], expected[0]) && identical(grads[1], expected[1])) << threads << " threads";
   }
-  set_num_threads(before);
 }
 
 TEST(RmsNorm, RejectsAWeightThatDoesNotFit) {

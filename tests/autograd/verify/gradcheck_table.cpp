@@ -64,7 +64,7 @@ bool check_points(std::int64_t points, const GradcheckOptions& options) {
 }  // namespace braid
 
 int main(int argc, char** argv) {
-  return braid::examples::run_main("gradcheck_table", [&] {
+  return braid::apps::run_main("gradcheck_table", [&] {
     CLI::App app("Worst relative error of every op's gradient in f64, by the layout of its inputs");
     braid::GradcheckOptions options;
     app.add_option("--tolerance", options.tolerance, "largest error that passes")
@@ -72,9 +72,9 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     app.add_option("--seed", options.seed, "of the output's cotangent")->capture_default_str();
     std::int64_t points = 0;
-    app.add_option("--points", points, "check every case at so many random points instead, kinks included")
+    app.add_option("--points", points, "check every case at this number of random points instead, kinks included")
         ->check(CLI::Range(0, 1'000'000'000));
-    braid::examples::parse_command_line(app, argc, argv);
+    braid::apps::parse_command_line(app, argc, argv);
     if (points > 0) return braid::check_points(points, options) ? 0 : 1;
     return braid::print_table(braid::worst_errors(options), options.tolerance) ? 0 : 1;
   });

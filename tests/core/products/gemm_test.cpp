@@ -143,19 +143,13 @@ std::vector<std::byte> bits(const Matrix<T>& matrix) {
 }
 
 template <class T>
-class Gemm : public testing::Test {
- protected:
-  ~Gemm() override { set_num_threads(before_); }
-
- private:
-  int before_ = num_threads();
-};
+class Gemm : public testing::Test {};
 
 using Scalars = testing::Types<float, double>;
 TYPED_TEST_SUITE(Gemm, Scalars);
 
 TYPED_TEST(Gemm, MatchesTheDefinitionForOddShapes) {
-  set_num_threads(3);
+  const WithThreads three(3);
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       for (const std::int64_t m : {1, 3, 17, 65}) {
@@ -170,7 +164,7 @@ TYPED_TEST(Gemm, MatchesTheDefinitionForOddShapes) {
 }
 
 TYPED_TEST(Gemm, MatchesTheDefinitionForShapesOfSeveralTiles) {
-  set_num_threads(3);
+  const WithThreads three(3);
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 517, 131, 67});
@@ -262,10 +256,10 @@ TYPED_TEST(Gemm, HasTheSameBitsForAnyNumberOfThreads) {
        {Case{false, true, 300, 500, 700}, Case{true, false, 128, 100, 2048}, Case{false, false, 700, 65, 384}}) {
     SCOPED_TRACE(x.text());
     const Operands<TypeParam> in(x);
-    set_num_threads(1);
+    const WithThreads one(1);
     const auto expected = bits(product(x, in, By::threads));
     for (const int threads : {2, 3, 5, 16}) {
-      set_num_threads(threads);
+      const WithThreads several(threads);
       EXPECT_EQ(bits(product(x, in, By::threads)), expected) << threads << " threads";
     }
   }
@@ -285,8 +279,7 @@ TEST(GemmOfDoubles, HasTheBitsOfThePackedKernelHoweverCIsCut) {
 TEST(GemmThreads, StartsNoThreadsOfItsOwn) {
   const std::filesystem::path tasks = "/proc/self/task";
   if (!std::filesystem::exists(tasks)) GTEST_SKIP() << "needs /proc";
-  const int before = num_threads();
-  set_num_threads(2);
+  const WithThreads two(2);
   const auto threads = [&] {
     return std::distance(std::filesystem::directory_iterator(tasks), std::filesystem::directory_iterator());
   };
@@ -295,7 +288,6 @@ TEST(GemmThreads, StartsNoThreadsOfItsOwn) {
   const auto own = threads();
   product<float>({false, true, 512, 512, 512}, Operands<float>({false, true, 512, 512, 512}), By::threads);
   EXPECT_EQ(threads(), own);
-  set_num_threads(before);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <braid/core/parallel.h>
 #include <tests/mhc/support.h>
+#include <tests/support.h>
 
 namespace braid::mhc::sinkhorn_test {
 namespace {
@@ -222,15 +222,13 @@ TEST(Sinkhorn, ReadsViews) {
 
 TEST(Sinkhorn, GivesTheSameBitsForAnyNumberOfThreads) {
   const Tensor logits = random_logits({997, 5, 5}, 2), dy = random_logits({997, 5, 5}, 1, 2);
-  const int before = num_threads();
-  set_num_threads(1);
+  const WithThreads one(1);
   const Tensor p = sinkhorn_knopp(logits).value(), dz = sinkhorn_gradient(logits, dy, 20, Marginal::columns);
   for (const int threads : {2, 3, 16}) {
-    set_num_threads(threads);
+    const WithThreads several(threads);
     EXPECT_TRUE(identical(p, sinkhorn_knopp(logits).value()));
     EXPECT_TRUE(identical(dz, sinkhorn_gradient(logits, dy, 20, Marginal::columns)));
   }
-  set_num_threads(before);
 }
 
 TEST(Sinkhorn, TurnsAMatrixWithANonFiniteLogitIntoNaN) {

@@ -138,7 +138,7 @@ TEST(AddInPlace, RejectsOtherShapes) {
   EXPECT_EQ(message_of([&] { nn::add_to(sum, std::vector<Var>{zeros({3})}); }),
             "add_in_place: term 0 must have the shape [2] of its sum but has [3]");
   EXPECT_EQ(message_of([&] { nn::add_to(sum, std::vector<Var>{}); }),
-            "add_in_place: 1 sums need as many terms but there are 0");
+            "add_in_place: 1 sums need the same number of terms but there are 0");
 }
 
 /// A small language model and a batch.

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <braid/core/parallel.h>
 #include <braid/nn/linear.h>
 
+#include <tests/support.h>
 #include "tests/nn/module_checks.h"
 
 namespace braid::nn::adam_test {
@@ -61,7 +61,7 @@ TEST(AdamW, TakesTheTextbooksSteps) {
 }
 
 /// `weight` moves by decay alone when its gradient is zero.
-TEST(AdamW, DecaysWeightsOnlyUnlessTold) {
+TEST(AdamW, DecaysWeightsOnlyByDefault) {
   Rng rng(2);
   auto decayed = [&](DecayRule rule) {
     Linear layer(2, 2, rng), grads = layer;
@@ -164,16 +164,14 @@ TEST(AdamW, ListsAllThatDoesNotFitInAState) {
 TEST(AdamW, GivesTheSameBitsForAnyNumberOfThreads) {
   Rng rng(7);
   const Tensor values = randn({50021}, rng), grad = randn({50021}, rng);
-  const int before = num_threads();
   std::vector<Tensor> results;
   for (const int threads : {1, 2, 3}) {
-    set_num_threads(threads);
+    const WithThreads with(threads);
     Var p = values;
     AdamW optimizer;
     for (int step = 0; step < 3; ++step) optimizer.step(p, Var(grad));
     results.push_back(p.value());
   }
-  set_num_threads(before);
   EXPECT_TRUE(identical(results[0], results[1]));
   EXPECT_TRUE(identical(results[0], results[2]));
 }

@@ -5,12 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include <braid/core/parallel.h>
-
 #include <braid/nn/linear.h>
 #include <braid/nn/optim/adam.h>
 #include <braid/nn/optim/sgd.h>
 
+#include <tests/support.h>
 #include "tests/nn/module_checks.h"
 
 namespace braid::nn::clip_test {
@@ -96,16 +95,14 @@ TEST(ClipGradNorm, SumsLongTensorsInF64) {
 TEST(ClipGradNorm, GivesTheSameBitsForAnyNumberOfThreads) {
   Rng rng(1);
   const Tensor values = randn({70001}, rng);
-  const int before = num_threads();
   std::vector<double> norms;
   std::vector<Tensor> clipped;
   for (const int threads : {1, 2, 3}) {
-    set_num_threads(threads);
+    const WithThreads with(threads);
     Var grads = values.clone();
     norms.push_back(clip_grad_norm(grads, 1));
     clipped.push_back(grads.value());
   }
-  set_num_threads(before);
   EXPECT_EQ(norms[0], norms[1]);
   EXPECT_EQ(norms[0], norms[2]);
   EXPECT_TRUE(identical(clipped[0], clipped[1]));

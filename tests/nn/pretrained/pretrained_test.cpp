@@ -278,7 +278,7 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
     TransformerConfig config;
     std::string from, to, complaint;
   };
-  const std::string only = ", the only one that braid does, but is ";
+  const std::string only = ", the only supported value, but is ";
   const std::vector<Wrong> all{
       {llama(), R"("rope_type": "default")", R"("rope_type": "llama3")",
        "rope_parameters: 'rope_type' must be 'default'" + only + "'llama3'"},
@@ -294,7 +294,7 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
        "'mlp_bias' must be false" + only + "true"},
       {llama(), R"("silu")", R"("gelu")", "'hidden_act' must be 'silu'" + only + "'gelu'"},
       {llama(), R"("attention_bias")", R"("quantization_config": {"bits": 4}, "attention_bias")",
-       "'quantization_config' must be absent, for braid does none, but is an object"},
+       "'quantization_config' must be absent, since quantized models are not supported, but is an object"},
       {qwen3(), R"("attention_bias")", R"("use_sliding_window": true, "attention_bias")",
        "'use_sliding_window' must be false" + only + "true"},
       {qwen3(), R"("attention_bias")", R"("layer_types": ["full_attention", "sliding_attention"], "attention_bias")",
@@ -330,13 +330,13 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
 TEST_F(Pretrained, RefusesSettingsThatTheFilesCannotFill) {
   for (const auto& [from, to, expected] : std::vector<std::array<std::string, 3>>{
            {R"("num_hidden_layers": 2)", R"("num_hidden_layers": 2000000000)",
-            ": config.json asks for 2000000000 layers but the files hold 21 tensors"},
+            ": config.json specifies 2000000000 layers but the files have 21 tensors"},
            {R"("hidden_size": 12)", R"("hidden_size": 1200000000)",
-            ": config.json asks for 1200000000 channels but the files hold 5808 bytes"},
+            ": config.json specifies 1200000000 channels but the files have 5808 bytes"},
            {R"("intermediate_size": 5)", R"("intermediate_size": 6000)",
-            ": config.json asks for 6000 hidden channels but the files hold 5808 bytes"},
+            ": config.json specifies 6000 hidden channels but the files have 5808 bytes"},
            {R"("head_dim": 2)", R"("head_dim": 20000)",
-            ": config.json asks for 20000 channels per head but the files hold 5808 bytes"}}) {
+            ": config.json specifies 20000 channels per head but the files have 5808 bytes"}}) {
     save_pretrained(model_of(llama()), folder);
     replace("config.json", from, to);
     EXPECT_EQ(complaint(), expected);
@@ -370,7 +370,7 @@ TEST_F(Pretrained, RefusesDamagedShards) {
   save_pretrained(model_of(llama()), folder, small);
   fs::copy_file(folder / "model-00001-of-00003.safetensors", folder / "model-00002-of-00003.safetensors",
                 fs::copy_options::overwrite_existing);
-  EXPECT_THAT(complaint(), HasSubstr("model.embed_tokens.weight is there twice"));
+  EXPECT_THAT(complaint(), HasSubstr("model.embed_tokens.weight occurs twice"));
   EXPECT_THAT(complaint(), HasSubstr("is missing from model-00002-of-00003.safetensors"));
   for (const char* escape :
        {"../model-00003-of-00003.safetensors", "/etc/passwd", "model-00003-of-00003", "", "a\\\\b.safetensors"}) {

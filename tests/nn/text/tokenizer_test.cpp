@@ -214,7 +214,7 @@ TEST(Tokenizer, RefusesWhatIsDamaged) {
 
 TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
   const auto only = [](const std::string& path, const std::string& least, const std::string& is) {
-    return "tokenizer.json: " + path + " must be " + least + ", as braid does nothing else, but is " + is;
+    return "tokenizer.json: " + path + " must be " + least + ", the only supported value, but is " + is;
   };
   EXPECT_EQ(refusal([](json& f) { f["model"]["type"] = "Unigram"; }), only("model.type", "\"BPE\"", "\"Unigram\""));
   EXPECT_EQ(refusal([](json& f) { f["model"]["dropout"] = 0.1; }), only("model.dropout", "0", "0.1"));
@@ -226,7 +226,7 @@ TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
   EXPECT_EQ(refusal([](json& f) {
               f["normalizer"] = {{"type", "NFKC"}};
             }),
-            "tokenizer.json: normalizer.type must be \"NFC\", as braid does no other, but is \"NFKC\"");
+            "tokenizer.json: normalizer.type must be \"NFC\", the only supported one, but is \"NFKC\"");
   EXPECT_EQ(refusal([](json& f) {
               f["post_processor"] = {{"type", "RobertaProcessing"}};
             }),
@@ -242,7 +242,7 @@ TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
                   json::parse(R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "behavior": "Isolated",
                   "pattern": {"Regex": "\\w"}}, {"type": "ByteLevel", "add_prefix_space": false}]})");
             }),
-            "tokenizer.json: pre_tokenizer.pretokenizers[0].pattern.Regex has \\w, which braid does not do");
+            "tokenizer.json: pre_tokenizer.pretokenizers[0].pattern.Regex has \\w, which is not supported");
   EXPECT_EQ(refusal([](json& f) {
               f["added_tokens"] = json::array({added(300, "<s>")});
               f["added_tokens"][0]["lstrip"] = true;

@@ -8,8 +8,8 @@
 
 #include <braid/autograd/ops.h>
 #include <braid/nn/attention.h>
-#include <braid/nn/layer_norm.h>
 #include <braid/nn/mlp.h>
+#include <braid/nn/norm.h>
 
 #include "tests/nn/module_checks.h"
 #include "tests/support.h"
@@ -25,7 +25,7 @@ using testing::StartsWith;
 /// The transformer block of examples/port_a_module.py, as PyTorch computed it.
 const RecordedCase& recorded_block() {
   static const RecordedCase recorded =
-      load_case(std::filesystem::path(__FILE__).parent_path() / "../../examples/port_a_module.safetensors");
+      load_case(std::filesystem::path(__FILE__).parent_path() / "../../../examples/port_a_module.safetensors");
   return recorded;
 }
 
@@ -115,7 +115,7 @@ TEST(Verify, RunsInF32) {
   EXPECT_FALSE(verify(recorded_block(), block(), run, {.dtype = DType::f32, .tolerance = 1e-9}));
 }
 
-TEST(Verify, NamesAWrongEpsilonBehindFusedAttention) {
+TEST(Verify, NamesAWrongEpsilonAfterFusedAttention) {
   Block b = block();
   b.norm2.eps = 1e-6;
   EXPECT_THAT(verify(recorded_block(), b, run).message,
@@ -162,7 +162,7 @@ TEST(Verify, NamesTheLayerOfAMissingBias) {
 TEST(Verify, SaysWhenNoPartDiffers) {
   EXPECT_THAT(
       verify(recorded_block(), block(), [](const Block& b, const CaseInputs& in) { return run(b, in) * 2.0; }).message,
-      HasSubstr("\nnone of the 12 parts differs: look behind them"));
+      HasSubstr("\nnone of the 12 parts differs: the difference arises after them"));
 }
 
 TEST(Verify, NamesTheOpOfAWrongGradient) {

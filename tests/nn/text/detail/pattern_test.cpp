@@ -41,7 +41,7 @@ TEST(Pattern, CutsAsLlama3) {
 
 TEST(Pattern, CutsAsQwen) { EXPECT_THAT(split(kQwen, "x 12\n \n"), ElementsAre("x", " ", "1", "2", "\n \n")); }
 
-TEST(Pattern, KeepsWhatStandsBetweenMatches) {
+TEST(Pattern, KeepsTheTextBetweenMatches) {
   EXPECT_THAT(split("b+", "abbcab"), ElementsAre("a", "bb", "ca", "b"));
   EXPECT_THAT(split("b+", "ac"), ElementsAre("ac"));
   EXPECT_THAT(split("b+", ""), testing::IsEmpty());
@@ -58,7 +58,7 @@ TEST(Pattern, RefusesWhatOnigurumaReadsInAnotherWay) {
   for (const char* expression : {R"(\w+)", R"(\bx)", R"(\h)", R"(\Kx)", R"((x)\1)", R"(\p{Han})", R"(\p{)", R"(x\)",
                                  "^x", "x$", "[a&&b]", "[[:alpha:]]", "(?m)x", "(?<n>x)", "(*UTF)x", R"(\p{N}{1,3}+)"})
     EXPECT_THAT(refusal(expression),
-                testing::AllOf(testing::StartsWith("has "), testing::EndsWith(", which braid does not do")))
+                testing::AllOf(testing::StartsWith("has "), testing::EndsWith(", which is not supported")))
         << expression;
   EXPECT_EQ(refusal("a*"), "matches the empty text");
   EXPECT_EQ(refusal("(a"), "is no regular expression: missing closing parenthesis");

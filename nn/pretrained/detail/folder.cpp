@@ -1,4 +1,4 @@
-#include <braid/nn/pretrained/folder.h>
+#include <braid/nn/pretrained/detail/folder.h>
 
 #include <algorithm>
 #include <map>
@@ -36,7 +36,7 @@ std::string read_text(const std::string& where, const fs::path& path) {
   return text;
 }
 
-/// What is wrong with a stored tensor, empty if nothing is.
+/// Why a stored tensor does not fit, empty if it does.
 std::string misfit(const PretrainedTensor& tensor, const StoredTensor& stored) {
   const auto& [type, bits, dtype] = facts(stored.type);
   if (stored.shape != tensor.shape())
@@ -76,13 +76,14 @@ void PretrainedFolder::open_shards(const fs::path& folder) {
   for (const std::string& file : files) open(file);
 }
 
-/// So that no settings make a model larger than the files, but for the sizes that take no memory before they are read.
+/// Bounds the settings by the sizes of the files, so that a damaged config.json cannot allocate a huge model. Sizes
+/// that take no memory before tensors are read are not checked.
 void PretrainedFolder::check_sizes() const {
   std::uint64_t tensors = 0, bytes = 0;
   for (const auto& reader : readers_)
     for (const StoredTensor& stored : reader->header().tensors) ++tensors, bytes += stored.end - stored.begin;
   const auto require = [&](const char* setting, std::int64_t value, std::uint64_t most, const char* unit) {
-    check<FileError>(static_cast<std::uint64_t>(value) <= most, "{}: {} asks for {} {} but the files hold {} {}",
+    check<FileError>(static_cast<std::uint64_t>(value) <= most, "{}: {} specifies {} {} but the files have {} {}",
                      where_, kConfig, value, setting, most, unit);
   };
   require("layers", config_.layers, tensors, "tensors");
@@ -107,7 +108,7 @@ void PretrainedFolder::check_names(const Wanted& wanted) const {
       const bool known = is_constant(family_, stored.name) || stored.name == kHead;
       if (tensor == nullptr && !known) problems.push_back(excerpt(stored.name) + " is unexpected");
       if (tensor == nullptr) continue;
-      if (!seen.insert(tensor->name).second) problems.push_back(tensor->name + " is there twice");
+      if (!seen.insert(tensor->name).second) problems.push_back(tensor->name + " occurs twice");
       if (const std::string problem = misfit(*tensor, stored); !problem.empty()) problems.push_back(problem);
     }
   for (const auto& [name, tensor] : wanted) {
@@ -132,7 +133,7 @@ void PretrainedFolder::read(const NamedParams& params) {
         tensor->assign(std::move(value), config_.parameters());
       else if (stored.name == kHead)
         spare_head = value;
-      release_cached_memory();  // of what has been converted
+      release_cached_memory();  // of the tensor before its conversion
     }
   const Tensor& embedding = *std::ranges::find(params, "embedding.weight", &NamedParams::value_type::first)->second;
   check<FileError>(!spare_head.defined() || identical(spare_head.to(config_.parameters()), embedding),
@@ -177,7 +178,7 @@ void save_pretrained(const TransformerConfig& config, const NamedParams& params,
   };
   if (shards.size() > 1) write(kIndex, format_shard_index(files, all));
   write(kConfig, format_pretrained_config(config, params.front().second->dtype()));
-  fs::remove(folder / (shards.size() > 1 ? kWeights : kIndex), error);  // of what was there before
+  fs::remove(folder / (shards.size() > 1 ? kWeights : kIndex), error);  // of a model saved here before
 }
 
 }  // namespace braid::nn::detail

@@ -1,4 +1,4 @@
-#include <braid/autograd/verify/detail/verdict.h>
+#include <braid/autograd/verify/verdict.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 namespace braid {
+
 std::string_view name(Verdict verdict) {
   switch (verdict) {
     case Verdict::right: return "right";
@@ -39,9 +40,7 @@ std::string GradcheckResult::table() const {
   return text;
 }
 
-}  // namespace braid
-
-namespace braid::detail {
+namespace detail {
 
 double relative_error(double analytic, const Derivative& numeric, double floor) {
   const double size = std::max({std::abs(analytic), std::abs(numeric.value), floor});
@@ -88,4 +87,5 @@ std::string without_influence(const std::vector<CheckedDerivative>& all) {
   return sentences;
 }
 
-}  // namespace braid::detail
+}  // namespace detail
+}  // namespace braid

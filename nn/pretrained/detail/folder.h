@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <braid/nn/pretrained/names.h>
+#include <braid/nn/pretrained/detail/names.h>
 #include <braid/nn/saving.h>
-#include <braid/nn/transformer.h>
 
 namespace braid::detail {
 class SafetensorsReader;
@@ -16,8 +15,8 @@ class SafetensorsReader;
 
 namespace braid::nn::detail {
 
-/// A folder as Hugging Face saves a model, opened: its settings are read, its tensors are not. Throws FileError that
-/// names the file.
+/// A model's folder in Hugging Face's format. The constructor reads the settings and opens the files of the tensors.
+/// Throws FileError naming the file.
 class PretrainedFolder {
  public:
   PretrainedFolder(const std::filesystem::path& folder, DType dtype);
@@ -26,8 +25,8 @@ class PretrainedFolder {
   PretrainedFolder& operator=(const PretrainedFolder&) = delete;
 
   const TransformerConfig& config() const { return config_; }
-  /// Sets the parameters of a model of that config, a tensor of the files after the other. Before, throws FileError
-  /// that lists every tensor that is missing, unexpected or of another shape.
+  /// Sets the parameters of a model with that config, reading one tensor at a time. Before any is set, throws FileError
+  /// listing every tensor that is missing, unexpected or of another shape.
   void read(const NamedParams& params);
 
  private:
@@ -36,7 +35,7 @@ class PretrainedFolder {
   void open_shards(const std::filesystem::path& folder);
   void check_sizes() const;
   void check_names(const Wanted& wanted) const;
-  /// The tensor that goes by this name in files; null if none does.
+  /// The tensor with this name, with or without its prefix; null if there is none.
   const PretrainedTensor* find(const std::string& name, const Wanted& wanted) const;
 
   std::string where_;
@@ -46,10 +45,10 @@ class PretrainedFolder {
   std::map<std::string, std::string> index_;  // the file of each tensor, if there is an index
 };
 
-/// The tensors of a model by their names in its family. Throws ValueError when it is of none.
+/// The tensors of a model by their names in its family. Throws ValueError when it belongs to none.
 NamedTensors pretrained_tensors(const TransformerConfig& config, const NamedParams& params);
 
-/// Writes the folder. Throws ValueError when the model is of no family, FileError when writing fails.
+/// Writes the folder. Throws ValueError when the model belongs to no family, FileError when writing fails.
 void save_pretrained(const TransformerConfig& config, const NamedParams& params, const std::filesystem::path& folder,
                      std::uint64_t max_shard_bytes);
 

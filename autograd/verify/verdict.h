@@ -1,0 +1,85 @@
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <braid/autograd/derivative.h>
+#include <braid/autograd/tape.h>
+
+namespace braid {
+
+/// A function that gradcheck() takes; the inputs come in their order.
+using GradcheckFunction = std::function<Var(std::span<const Var>)>;
+
+/// Settings of gradcheck(). Steps need none: inputs of size 1e-6 to 1e6 and functions of any scale work.
+struct GradcheckOptions {
+  double tolerance = 1e-6;          ///< the largest relative error that counts as right
+  std::int64_t max_elements = 256;  ///< inputs with more elements are checked along random directions
+  int directions = 16;              ///< the number of these directions
+  std::uint64_t seed = 0;           ///< of the directions and of the output's cotangent
+  bool blame = true;                ///< when a gradient is wrong, find the vjp that is wrong
+  /// Called after each derivative with the number of checked derivatives and of all.
+  std::function<void(std::int64_t done, std::int64_t total)> progress = {};
+};
+
+/// The outcome of comparing an analytic derivative with differences.
+enum class Verdict {
+  right,        ///< they agree within the tolerance
+  wrong,        ///< they differ by more, and the differences are accurate enough to be sure
+  undecidable,  ///< the differences are less accurate than the tolerance requires
+  kink,         ///< not differentiable; the analytic value lies between the one-sided derivatives, or is right nearby
+};
+/// `right`, `wrong`, ..
+std::string_view name(Verdict verdict);
+
+/// One derivative, analytic and numeric.
+struct CheckedDerivative {
+  std::string input = {}, where = {};  ///< the input's name, and the element or direction
+  double analytic = 0, numeric = 0;    ///< by the vjp, and by differences
+  double uncertainty = 0;              ///< an estimate of the error of `numeric`
+  double relative_error = 0;           ///< of `analytic`; infinite when it is NaN or Inf
+  Verdict verdict = Verdict::right;
+};
+
+/// The result of gradcheck().
+struct GradcheckResult {
+  bool ok = true;                                      ///< no derivative is wrong, and f can be checked
+  double worst = 0;                                    ///< the largest relative error among right and wrong ones
+  std::int64_t derivatives = 0;                        ///< the number of compared derivatives
+  std::int64_t wrong = 0, undecidable = 0, kinks = 0;  ///< the number of each verdict
+  std::string message = {};  ///< the worst derivative with both values, what is odd about f, and the wrong vjp if any
+  std::vector<CheckedDerivative> checked = {};   ///< all that were compared
+  explicit operator bool() const { return ok; }  ///< ok
+
+  /// A line per input: the number of derivatives, and the worst of them.
+  std::string table() const;
+};
+
+namespace detail {
+
+/// The error of `analytic` relative to the larger value or `floor`, infinite when one is not finite.
+double relative_error(double analytic, const Derivative& numeric, double floor);
+
+Verdict judge(double analytic, const Derivative& numeric, double floor, double tolerance);
+
+/// The worst derivative has the largest severity: wrong before right, elements before directions, then by the error,
+/// which counts only for these two verdicts.
+struct Severity {
+  bool wrong, element;
+  double error;
+  auto operator<=>(const Severity&) const = default;
+};
+Severity severity(const CheckedDerivative& checked);
+
+/// `input 0, element [1]: analytic .., numeric .. +- .., relative error .., tolerance ..`
+std::string describe(const CheckedDerivative& checked, double tolerance);
+
+/// A line `f does not depend on ..` for every input whose derivatives are all zero up to the error of differences.
+std::string without_influence(const std::vector<CheckedDerivative>& all);
+
+}  // namespace detail
+}  // namespace braid

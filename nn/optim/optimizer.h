@@ -1,0 +1,94 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <braid/nn/saving.h>
+
+namespace braid::nn {
+
+/// Whether weight decay acts on a parameter.
+using DecayRule = std::function<bool(std::string_view name, const Tensor& value)>;
+
+/// The default rule: matrices called `weight`, as in Linear and Embedding. Norms, biases, positions, and the parameters
+/// of connections (their scales, biases and logits) do not decay, since zero is no natural value for them.
+bool decay_weights_only(std::string_view name, const Tensor& value);
+/// Every parameter, as optimizers without parameter groups do.
+bool decay_everything(std::string_view name, const Tensor& value);
+
+/// The base of SGD, Adam and AdamW. Its state is the number of steps and, for each parameter, some tensors of the
+/// parameter's shape (`first_moment`, ...), zeros at the start.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  double lr() const { return lr_; }  ///< the learning rate of the next step
+  /// Throws ValueError unless lr is finite and at least 0.
+  void set_lr(double lr);
+  std::int64_t steps() const { return steps_; }  ///< steps taken so far
+
+  /// Updates the model in place; a parameter that shares its storage gets its own first. When memory runs out, no
+  /// parameter has changed and no step is counted. The gradients are `grads` times `grad_scale`, see nn::clipping().
+  /// Throws ShapeError or DTypeError naming the first parameter whose gradient does not fit, Error when the parameters
+  /// are not those of the first step.
+  template <Parametric M>
+  void step(M& model, const M& grads, double grad_scale = 1) {
+    std::vector<Update> updates;
+    std::vector<Tensor> gradients;
+    for_each_param(model, [&](const std::string& name, Var& p) { updates.push_back({name, &p.mutable_value()}); });
+    for_each_param(grads, [&](const std::string&, const Var& grad) { gradients.push_back(grad.value()); });
+    step(std::move(updates), gradients, grad_scale);
+  }
+
+  /// `step`, and `first_moment.head.weight` and so on; only `step` before the first step.
+  NamedTensors state() const;
+  /// Continues from a state() of a model with the same parameters. Throws Error listing the names that do not fit; then
+  /// nothing has changed.
+  template <Parametric M>
+  void load_state(M& model, const NamedTensors& state) {
+    load_state(named_params(model), state);
+  }
+
+ protected:
+  /// A parameter in one step.
+  struct Update {
+    std::string name;
+    Tensor* value;
+    Tensor grad = {};     // contiguous
+    bool decays = false;  // by the DecayRule
+    Tensor* state = {};   // one tensor for each kind
+  };
+
+  /// `name` begins the messages; `kinds` are the names of a parameter's state tensors.
+  Optimizer(const char* name, double lr, DecayRule decays, std::vector<std::string> kinds);
+
+  /// Throws ValueError unless `value` is finite and at least 0.
+  void check_nonnegative(const char* setting, double value) const;
+
+ private:
+  /// The state of a parameter.
+  struct Slot {
+    std::string name;
+    std::vector<Tensor> tensors;  // [kind]
+  };
+
+  /// Computes the new values and states from contiguous tensors that nothing else shares; allocates nothing large.
+  virtual void apply(const std::vector<Update>& updates, double grad_scale) = 0;
+
+  void step(std::vector<Update> updates, const std::vector<Tensor>& grads, double grad_scale);
+  void load_state(const std::vector<NamedParam>& params, const NamedTensors& state);
+  void check_gradients(const std::vector<Update>& updates, std::size_t grads) const;
+  void prepare_slots(const std::vector<Update>& updates);
+  Slot fresh_slot(const std::string& parameter, const Tensor& value) const;
+
+  const char* name_;
+  double lr_;
+  DecayRule decays_;
+  std::vector<std::string> kinds_;
+  std::vector<Slot> slots_;  // [parameter], empty before the first step
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace braid::nn
