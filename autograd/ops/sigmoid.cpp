@@ -1,6 +1,6 @@
 #include <braid/autograd/ops/sigmoid.h>
 
-#include <braid/autograd/ops/detail/elementwise.h>
+#include <braid/autograd/ops/detail/map_kernel.h>
 
 namespace braid {
 
