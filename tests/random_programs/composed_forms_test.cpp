@@ -17,13 +17,13 @@ namespace {
 
 /// The ops that composed forms are made of. What is not here is fused, and has a composed form.
 const std::set<std::string> kPrimitives = {
-    "abs",      "add",          "broadcast_to", "cast",  "clamp",       "concat",  "cos",     "cumsum",
-    "div",      "dropout",      "embedding",    "exp",   "expand_dims", "expm1",   "flip",    "gather",
-    "gelu_erf", "index_select", "log",          "log1p", "matmul",      "max",     "maximum", "mean",
-    "min",      "minimum",      "mul",          "neg",   "pad",         "permute", "pow",     "relu",
-    "repeat",   "reshape",      "roll",         "rsqrt", "scatter_add", "select",  "sigmoid", "sin",
-    "slice",    "sort",         "split",        "sqrt",  "squeeze",     "stack",   "sub",     "sum",
-    "tanh",     "topk",         "transpose",    "where"};
+    "abs",    "add",      "broadcast_to", "cast",      "chunk", "clamp",       "concat",  "cos",
+    "cumsum", "div",      "dropout",      "embedding", "exp",   "expand_dims", "expm1",   "flip",
+    "gather", "gelu_erf", "index_select", "log",       "log1p", "matmul",      "max",     "maximum",
+    "mean",   "min",      "minimum",      "mul",       "neg",   "pad",         "permute", "pow",
+    "relu",   "repeat",   "reshape",      "roll",      "rsqrt", "scatter_add", "select",  "sigmoid",
+    "sin",    "slice",    "sort",         "split",     "sqrt",  "squeeze",     "stack",   "sub",
+    "sum",    "tanh",     "topk",         "transpose", "where"};
 
 class Names : public Probe {
  public:
