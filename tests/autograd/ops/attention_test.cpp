@@ -199,7 +199,7 @@ TEST(Attention, LooksAtThePastOnly) {
 }
 
 TEST(Attention, GivesZerosAndNoGradientWhereNothingIsSeen) {
-  const Sizes n{1, 5, 3, 2, 2, 4};  // the first two queries stand before all keys
+  const Sizes n{1, 5, 3, 2, 2, 4};  // the first two queries come before all keys
   const auto x = n.inputs();
   const auto op = [](auto v) { return attention(v[0], v[1], v[2]); };
   const Tensor y = attention(x[0], x[1], x[2]).value();

@@ -20,7 +20,7 @@ namespace braid::op_tests {
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Standard normal numbers; `seed` tells them apart.
+/// Standard normal numbers; other ones for another `seed`.
 inline Tensor normal(const Shape& shape, std::uint64_t seed = 0, DType dtype = DType::f64) {
   Rng rng(seed);
   return randn(shape, rng, dtype);
