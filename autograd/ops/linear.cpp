@@ -1,13 +1,9 @@
 #include <braid/autograd/ops/linear.h>
 
-#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/matmul.h>
-#include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/transpose.h>
-
 #include <braid/core/products/matmul.h>
-#include <braid/core/reduce.h>
 
 namespace braid {
 namespace {
