@@ -68,7 +68,7 @@ __attribute__((target("avx512f,avx512bf16"))) double multiply_add_bf16(std::int6
   return 4.0 * kChains * 16 * static_cast<double>(rounds);
 }
 
-/// The products of four pairs of tiles, as many operations as AMX makes.
+/// Products of four pairs of tiles; returns the number of operations.
 __attribute__((target("amx-tile,amx-bf16"))) double multiply_tiles(std::int64_t rounds, double*) {
   struct alignas(64) Configuration {
     std::uint8_t palette = 1, first_row = 0, reserved[14] = {};
