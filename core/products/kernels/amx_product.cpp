@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <stdexcept>
 
+#include <braid/core/error.h>
 #include <braid/core/products/kernels/amx-inl.h>
 #include <braid/core/products/kernels/amx.h>
 
