@@ -26,9 +26,9 @@ std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const Te
 
 }  // namespace detail
 
-/// `f(args...)`, keeping only the arguments for the backward pass, which evaluates `f` again: memory for time,
-/// the gradients are the same bits. Give what f differentiates as arguments (variables, modules, vectors of these),
-/// not as captures; other arguments are settings. An Rng is a value, so dropout repeats itself.
+/// `f(args...)`, keeping only the arguments for the backward pass, which evaluates `f` again: less memory for more
+/// time, with bit-identical gradients. Pass everything to differentiate as arguments (variables, modules, vectors of
+/// these), not as captures; other arguments are settings. An Rng is copied, so dropout draws the same elements again.
 ///
 ///     x = checkpoint([](const Block& block, const Var& x) { return block(x); }, block, x);
 template <class F, class... Args>

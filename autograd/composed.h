@@ -11,10 +11,10 @@ namespace braid {
 /// Scopes nest. checkpoint() recomputes its function with the forms that the forward pass used.
 class Composed {
  public:
-  /// Which fused ops a scope is about.
+  /// The fused ops that a scope affects.
   enum class Ops {
-    all,          ///< those of autograd and of hyper-connections
-    connections,  ///< those of hyper-connections alone, composed of autograd's fused ops: a fair baseline for
+    all,          ///< of autograd and of hyper-connections
+    connections,  ///< of hyper-connections alone, composed of autograd's fused ops: a fair baseline for
                   ///< benchmarks
   };
   explicit Composed(Ops ops = Ops::all);
@@ -27,9 +27,9 @@ class Composed {
 
   /// The scopes that are alive on this thread, to be entered again elsewhere.
   struct State {
-    bool all = false, connections = false;  ///< whether a scope for these Ops is alive
+    bool all = false, connections = false;  ///< whether a scope of these ops is alive
   };
-  static State state() { return current(); }  ///< of this thread
+  static State state() { return current(); }  ///< the scopes of this thread
   explicit Composed(State state) : before_(current()) { current() = state; }
 
  private:

@@ -77,7 +77,7 @@ Derivative derivative(const std::function<double(double)>& f, double x, double n
   const double y = f(x);
   Extrapolation extrapolation;
   const auto add = [&](double step) -> const Extrapolation& {
-    step = (x + step) - x;  // what x + step really is away from x
+    step = (x + step) - x;  // the difference after rounding
     const double above = f(x + step), below = f(x - step), up = above - y, down = y - below;
     // What f does to x first is rounded too, and that moves f as x would.
     const double size = std::max({std::abs(above), std::abs(y), std::abs(below)});

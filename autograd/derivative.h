@@ -7,36 +7,36 @@ namespace braid {
 
 /// A derivative found from differences, and how far it can be trusted.
 struct Derivative {
-  double value = std::numeric_limits<double>::quiet_NaN();  ///< the derivative; NaN when none was found
+  double value = std::numeric_limits<double>::quiet_NaN();  ///< the derivative; NaN if none was found
   double error = std::numeric_limits<double>::infinity();   ///< an estimate of |value - truth|, on the safe side
   /// The bounds of the one-sided derivatives, and an estimate of their errors.
   double low = value, high = value, bound_error = error;
 
-  /// Whether the bounds differ by more than they are uncertain: the point is not differentiable.
+  /// Whether the bounds differ by more than their uncertainty, so that f is not differentiable there.
   bool has_kink() const;
 };
 
-/// How far f moved by a step up and by a step down, f(step) - f(0) and f(0) - f(-step), and the rounding error of that.
+/// The change of f by a step up and by a step down, f(step) - f(0) and f(0) - f(-step), and its rounding error.
 struct Moves {
   double up = 0, down = 0, noise = 0;  ///< the two moves, and the rounding error
-  /// The same for bounds: where f is a sum of terms, `low` has of each the smaller one of up and down.
+  /// The same for bounds: for a sum of terms, `low` adds the smaller of up and down of each term, `high` the larger.
   double low = 0, high = 0, bound_noise = 0;
 };
 
-/// Extrapolates difference quotients to step 0 (Richardson's scheme; of its values the one that agrees best with its
-/// neighbors counts: Ridders, Advances in Engineering Software 4, 1982).
+/// Extrapolates difference quotients to step 0 (Richardson's scheme; the value that agrees best with its neighbors is
+/// taken: Ridders, Advances in Engineering Software 4, 1982).
 class Extrapolation {
  public:
-  /// Steps fall from call to call. A quotient that is not finite starts anew: the step left the domain of f.
+  /// Steps must fall from call to call. A quotient that is not finite starts anew: the step left the domain of f.
   void add(double step, const Moves& moves);
 
-  /// The best so far. Where f is finite on one side only, the value is that of this side.
+  /// The best estimate so far; that of one side if f is finite on that side only.
   Derivative best() const;
-  /// Whether smaller steps can only be worse, since the rounding error grows as they fall.
+  /// Whether smaller steps would only increase the error, since rounding errors grow as steps fall.
   bool exhausted() const;
 
  private:
-  /// Values at falling steps and their limit at 0, of an error that is a series in step^power.
+  /// Values at falling steps and their limit at 0; their error is a series in step^power.
   struct Limit {
     int power;
     std::vector<double> steps = {}, row = {}, noises = {};  // row: the last one of the scheme, by order
@@ -53,7 +53,7 @@ Derivative descend(double scale, const std::function<const Extrapolation&(double
                    const std::function<bool(const Derivative&)>& done);
 
 /// f'(x) as exactly as f64 allows with steps below |x| / 20, or from 1 / 20 on where x is 0: f may have poles or bends
-/// as near as that. `noise` is the relative rounding error of a value of f.
+/// as near as that. `noise` is the relative rounding error of the values of f.
 Derivative derivative(const std::function<double(double)>& f, double x,
                       double noise = std::numeric_limits<double>::epsilon());
 

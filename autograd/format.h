@@ -7,7 +7,7 @@
 
 namespace braid {
 
-/// A variable as its value is printed, and whether it is on a tape: `[1. 2.] f32, on a tape`.
+/// The printed value of a variable, marked if it is on a tape: `[1. 2.] f32, on a tape`.
 std::string to_string(const Var& x, const FormatOptions& options = {});
 
 /// Writes to_string(x).

@@ -74,7 +74,7 @@ void for_each_var(std::tuple<Fields...>& fields, Visit visit) {
 /// A parameter and its path.
 struct NamedParam {
   std::string name;  ///< its path
-  Var* param;        ///< where the module has it
+  Var* param;        ///< the field of the module
 };
 
 /// The parameters of a module in order, with their paths.
@@ -85,7 +85,7 @@ std::vector<NamedParam> named_params(M& module) {
   return list;
 }
 
-/// How many numbers a module learns.
+/// The number of parameters of a module, counted by elements.
 template <Parametric M>
 std::int64_t num_params(const M& module) {
   std::int64_t count = 0;

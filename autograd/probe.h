@@ -17,13 +17,13 @@ using ValueId = std::uint32_t;
 /// A vjp in two parts. An op that computes `H x + ..` may leave the cotangents of H and x to the op that made them:
 /// then it returns, as the cotangent of its input `input`, the cotangent of its own output `output`.
 struct Deferral {
-  std::size_t input, output;  ///< positions among the op's inputs and among its outputs
+  std::size_t input, output;  ///< indices of an input and of an output
 };
 
 /// An op as it was recorded, or a watched variable, which has no inputs.
 struct RecordedOp {
   std::size_t index = 0;                       ///< on its tape, in the order of execution
-  const char* name = "";                       ///< as record() was given it
+  const char* name = "";                       ///< the name passed to record()
   std::vector<std::optional<ValueId>> inputs;  ///< nullopt: a constant
   ValueId first_output = 0;                    ///< the id of its first output; the others follow
   std::size_t outputs = 0;                     ///< number of outputs
@@ -37,9 +37,9 @@ class Probe {
   virtual ~Probe() = default;
   /// The op has computed `outputs` from `inputs`; later ops see the outputs as this function leaves them.
   virtual void recorded(const RecordedOp&, std::span<const Var> /*inputs*/, std::vector<Tensor>& /*outputs*/) {}
-  /// The op's vjp is about to map `dys`, of which undefined ones are zero.
+  /// Called before the op's vjp maps `dys`; undefined ones are zero.
   virtual void propagates(const RecordedOp&, std::span<Tensor> /*dys*/) {}
-  /// It has returned `dxs`.
+  /// Called when the vjp has returned `dxs`.
   virtual void propagated(const RecordedOp&, std::vector<Tensor>& /*dxs*/) {}
   /// Whether checkpoint() should record the ops of its function instead of one op of its own.
   virtual bool opens_checkpoints() const { return false; }

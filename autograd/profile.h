@@ -8,7 +8,7 @@
 
 namespace braid {
 
-/// Says where the time of a training step goes, op by op:
+/// Measures the time of a training step, op by op:
 ///
 ///     Profile profile;
 ///     auto step = value_and_grad(loss, &profile);
@@ -18,13 +18,13 @@ namespace braid {
 ///     profile.lap("optimizer");
 ///     fmt::print("{}", profile.table());
 ///
-/// What lies between two ops counts to the later one. An op under `checkpoint` counts to that. Several steps add up.
+/// Time between two ops counts to the later one, and an op inside `checkpoint` to checkpoint. Several steps add up.
 class Profile : public Probe {
  public:
-  /// What the calls of one op took, or what a lap did. Bytes are those of its inputs and outputs, backward also of
-  /// their cotangents, as if each were read or written once: the least an op moves. Operations are those of products.
+  /// The cost of all calls of one op, or of a lap. Bytes count its inputs and outputs, backward also their cotangents,
+  /// each once: a lower bound of its memory traffic. Operations are those of products.
   struct Row {
-    std::string name;                      ///< of the op or the lap
+    std::string name;                      ///< the op or the lap
     std::int64_t calls = 0;                ///< over all steps
     double forward_s = 0, backward_s = 0;  ///< seconds over all steps
     double bytes = 0, operations = 0;      ///< over all steps; see above
@@ -32,7 +32,7 @@ class Profile : public Probe {
 
   /// The peaks of the machine, to compare with; 0: unknown.
   struct Peak {
-    double bytes_per_s = 0, operations_per_s = 0;  ///< of memory, and of products
+    double bytes_per_s = 0, operations_per_s = 0;  ///< memory bandwidth, rate of products
   };
 
   void recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) override;
@@ -41,16 +41,15 @@ class Profile : public Probe {
 
   /// A step begins: time since the last event does not count.
   void start();
-  /// The time since the last event counts to `name`, which is no op: clipping, the optimizer, ..
+  /// Counts the time since the last event to `name`, work outside ops: clipping, the optimizer, ..
   void lap(const std::string& name);
 
   /// The slowest first.
   std::vector<Row> rows() const;
-  /// For people: milliseconds a step, share of the step, and for what has bytes or operations how much of the peak is
-  /// reached.
+  /// A readable table: milliseconds per step, share of the step, and the fraction of the peak rates.
   std::string table(const Peak& peak) const;
   std::string table() const { return table({}); }
-  /// For chrome://tracing or Perfetto: every op as an event, with the shapes of its inputs.
+  /// JSON for chrome://tracing or Perfetto: each op as an event, with the shapes of its inputs.
   std::string chrome_trace() const;
 
  private:

@@ -144,13 +144,13 @@ struct TapeState {
     if (!node.vjp || std::ranges::none_of(dys, &Tensor::defined)) return;
     std::vector<bool> needed;
     for (const Input& input : node.inputs) needed.push_back(input.id.has_value());
-    const auto told = [&](auto tell) {
-      if (probe != nullptr) tell(description(node, nodes.size(), dys.size()));
+    const auto notify_probe = [&](auto notify) {
+      if (probe != nullptr) notify(description(node, nodes.size(), dys.size()));
     };
-    told([&](const RecordedOp& op) { probe->propagates(op, dys); });
+    notify_probe([&](const RecordedOp& op) { probe->propagates(op, dys); });
     std::vector<Tensor> dxs = node.vjp(dys, Needs(std::move(needed)));
     std::ranges::fill(dys, Tensor());
-    told([&](const RecordedOp& op) { probe->propagated(op, dxs); });
+    notify_probe([&](const RecordedOp& op) { probe->propagated(op, dxs); });
     check<Error>(dxs.size() == node.inputs.size(), "{}: the vjp returned {} cotangents for {} inputs", node.op,
                  dxs.size(), node.inputs.size());
     check_finite(node.op, "vjp", dxs, node.inputs);

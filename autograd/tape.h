@@ -31,14 +31,16 @@ class Var {
   Var& operator=(Var&&) & = default;
   /// Throws Error on a tape, where a gradient would get lost unseen: write `detach(x)` or `x.value()` to drop it.
   operator Tensor() const;
-  const Tensor& value() const { return value_; }                   ///< what it holds, without a gradient
-  const Shape& shape() const { return value_.shape(); }            ///< of the value
-  DType dtype() const { return value_.dtype(); }                   ///< of the value
-  int rank() const { return value_.rank(); }                       ///< how many axes it has
-  std::int64_t size(int axis) const { return value_.size(axis); }  ///< of an axis, negative ones counted from the end
+  const Tensor& value() const { return value_; }         ///< the tensor, without a gradient
+  const Shape& shape() const { return value_.shape(); }  ///< shape of the value
+  DType dtype() const { return value_.dtype(); }         ///< dtype of the value
+  int rank() const { return value_.rank(); }             ///< number of axes
+  std::int64_t size(int axis) const {
+    return value_.size(axis);
+  }  ///< size of an axis; negative axes count from the end
   /// The only element. Throws ShapeError when there are more or none.
   double item() const { return value_.item(); }
-  /// True on a tape.
+  /// Whether it is on a tape.
   bool requires_grad() const { return tape_ != nullptr; }
 
   /// `x[i]` is `select(x, 0, i)`.
@@ -58,20 +60,20 @@ class Var {
 /// The same value as a constant: no gradient flows through it.
 inline Var detach(const Var& x) { return x.value(); }
 
-/// Which inputs of an op want a cotangent, in order; vjps may skip the others by returning an undefined Tensor.
+/// Which inputs of an op need a cotangent, in order; a vjp may return an undefined Tensor for the others.
 class Needs {
  public:
   explicit Needs(std::vector<bool> flags) : flags_(std::move(flags)) {}
-  bool operator[](std::size_t input) const { return flags_[input]; }  ///< whether this one does
+  bool operator[](std::size_t input) const { return flags_[input]; }  ///< whether this input does
 
  private:
   std::vector<bool> flags_;
 };
 
 /// Maps the cotangents of an op's outputs to those of its inputs, in order. An undefined cotangent is zero;
-/// others have the shape and dtype of what they belong to.
-/// Runs at most once, then what it captured is freed. It captures tensors, never tracked variables. The cotangents are
-/// its own: it may move them out and, where they are unshared, write into them.
+/// others have the shape and dtype of their outputs or inputs.
+/// Runs at most once; its captures are then freed. It captures tensors, never variables on a tape. It owns the
+/// cotangents: it may move them out and write into those that are not shared.
 using Vjp = std::function<std::vector<Tensor>(std::span<Tensor> dys, const Needs& needs)>;
 
 /// Takes the gradient of the variable that was watched as number `watched`, zeros where y does not depend on it.
@@ -96,17 +98,18 @@ class Tape {
   /// Propagates the cotangent of `y` (ones for a scalar) to everything watched. Runs each vjp once, last first,
   /// freeing what it saved. Throws ShapeError when dy does not fit y, Error when run twice or y is on another tape.
   void backward(const Var& y, Tensor dy = {});
-  /// The same for a scalar, which hands each gradient over as soon as it is final, while vjps of earlier ops are still
-  /// to run: gradient() has none then. Of variables that become final together, the last watched comes first.
+  /// The same for a scalar y; passes each gradient to `sink` as soon as it is final, while vjps of earlier ops are
+  /// still to run. gradient() then has none. Of gradients that become final together, that of the last watched variable
+  /// comes first.
   void backward(const Var& y, const GradientSink& sink);
   /// The same for several outputs at once; undefined cotangents are zero.
   void backward(std::span<const Var> ys, std::span<const Tensor> dys);
 
-  /// The gradient of a watched variable; zeros when y does not depend on it. Throws Error before backward(), when
-  /// backward() threw or handed the gradients over, and for the result of an op.
+  /// The gradient of a watched variable; zeros when y does not depend on it. Throws Error before backward(), after one
+  /// that threw or that used a sink, and for the result of an op.
   Tensor gradient(const Var& watched) const;
 
-  /// How many ops are recorded.
+  /// The number of recorded ops.
   std::size_t size() const;
 
  private:
@@ -161,7 +164,7 @@ class CheckFinite {
   CheckFinite& operator=(const CheckFinite&) = delete;
 };
 
-/// Thrown where CheckFinite finds a NaN or an infinity.
+/// Thrown when CheckFinite finds a NaN or an infinity.
 struct NonFiniteError : Error {
   using Error::Error;
 };

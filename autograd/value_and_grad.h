@@ -11,7 +11,7 @@ namespace braid {
 
 namespace detail {
 
-/// What a function to differentiate returned: the loss and whatever came with it.
+/// The result of a function to differentiate as a tuple: the loss and what came with it.
 template <class Result>
 auto loss_and_aux(Result result) {
   if constexpr (std::is_convertible_v<Result, Var>) {
@@ -23,7 +23,7 @@ auto loss_and_aux(Result result) {
   }
 }
 
-/// Whether vjp() finds the cotangent of an argument.
+/// Whether vjp() returns the cotangent of an argument.
 template <class T>
 constexpr bool kDifferentiated = std::same_as<T, Tensor> || std::same_as<T, Var>;
 

@@ -1,4 +1,4 @@
-// A training step over ranks, and what its sum costs: mpirun -n 2 build/bin/dist_step. One JSON line.
+// A training step over ranks, and the cost of its sum: mpirun -n 2 build/bin/dist_step. Prints one JSON line.
 #include <mpi.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct Options {
 using Model = nn::Transformer<mhc::Connection>;
 using Gradients = std::pair<double, Model>;
 
-/// One model, and the ways to find its gradients.
+/// One model, and several ways to compute its gradients.
 class Step {
  public:
   Step(const Options& o, dist::Communicator& ranks)
@@ -49,7 +49,7 @@ class Step {
               return mhc::Connection({.kind = mhc::connection_kind(o.connection)}, o.channels, index, rng_);
             }) {}
 
-  /// Rank 0 computes everything, with all threads that the ranks have together.
+  /// Rank 0 computes all blocks, with the threads of all ranks.
   Gradients alone() {
     set_num_threads(threads_ * ranks_.size());
     Gradients gradients = nn::accumulate(blocks_, [&](std::int64_t block) { return block_gradients(block); });
@@ -65,14 +65,14 @@ class Step {
     return gradients;
   }
 
-  /// Each rank its own blocks, and no sum over the ranks.
+  /// Each rank computes its own blocks, without a sum over the ranks.
   Gradients without_sum() {
     Gradients gradients = own_gradients();
     update(gradients);
     return gradients;
   }
 
-  /// As most do it: MPI adds, in an order of its own, when all gradients are there.
+  /// The usual way: MPI sums all gradients after the backward pass, in its own order.
   Gradients plain_sum() {
     Gradients gradients = own_gradients();
     for_each_param(gradients.second, [&](const std::string&, Var& grad) {
@@ -85,7 +85,7 @@ class Step {
     return gradients;
   }
 
-  /// The sum of gradients that are there already.
+  /// The sum alone, of gradients computed before.
   void sum_alone(const Model& gradients) {
     std::vector<Tensor> values;
     for_each_param(gradients, [&](const std::string&, const Var& g) { values.push_back(g.value().clone()); });
@@ -148,7 +148,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// In turn, so that what else the machine does falls on all of them.
+/// In turn, so that other load on the machine affects all of them.
 void measure(const Options& o, dist::Communicator& ranks) {
   Step step(o, ranks);
   std::map<std::string, std::vector<double>> ms;
@@ -202,11 +202,11 @@ void add_options(CLI::App& app, Options& o) {
   count("--layers", o.layers);
   count("--heads", o.heads);
   count("--context", o.context);
-  count("--batch", o.batch, "windows a step, of all ranks together");
-  app.add_option("--blocks", o.blocks, "that the batch is cut into; 0: one a rank")->capture_default_str();
+  count("--batch", o.batch, "windows per step, of all ranks together");
+  app.add_option("--blocks", o.blocks, "number of blocks of the batch; 0: one per rank")->capture_default_str();
   count("--vocab", o.vocab);
-  count("--steps", o.steps, "timed steps, of which the median counts");
-  count("--threads", o.threads, "of each rank");
+  count("--steps", o.steps, "timed steps; reports medians");
+  count("--threads", o.threads, "threads of each rank");
 }
 
 }  // namespace

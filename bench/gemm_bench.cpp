@@ -1,4 +1,4 @@
-// Matrix products at the shapes of transformers, in f32, f64 and bf16, and of f32 by those of bf16, as shares of the
+// Matrix products at the shapes of transformers, in f32, f64 and bf16, and in f32 from bf16 terms, as shares of the
 // multiply-add peak of their type measured in the same run.
 #include <algorithm>
 #include <cmath>

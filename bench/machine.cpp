@@ -25,7 +25,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Runs `rounds` multiply-adds in each of 12 independent chains, which hide the latency and fit 16 registers.
-/// Returns the number of operations; `sink` keeps the compiler from removing them.
+/// Returns how many operations that were; `sink` keeps the compiler from leaving them out.
 template <class T>
 double multiply_add(std::int64_t rounds, double* sink) {
   constexpr int kChains = 12;
@@ -68,7 +68,7 @@ __attribute__((target("avx512f,avx512bf16"))) double multiply_add_bf16(std::int6
   return 4.0 * kChains * 16 * static_cast<double>(rounds);
 }
 
-/// The products of four pairs of tiles by AMX.
+/// Products of four pairs of tiles; returns the number of operations.
 __attribute__((target("amx-tile,amx-bf16"))) double multiply_tiles(std::int64_t rounds, double*) {
   struct alignas(64) Configuration {
     std::uint8_t palette = 1, first_row = 0, reserved[14] = {};
@@ -124,7 +124,7 @@ double measure_flops(double (*multiply_add)(std::int64_t rounds, double* sink)) 
   return operations * threads / seconds;
 }
 
-/// A copy of up to 128 MiB, between tensors, since these are in huge pages like the operands of all ops.
+/// A copy of up to 128 MiB. Of tensors, because they lie in huge pages as the operands of all ops do.
 class Copy {
  public:
   static constexpr std::int64_t kLargest = 128 << 20;
@@ -138,7 +138,7 @@ class Copy {
       });
     });
   }
-  /// The best rate of bytes read and written per second.
+  /// Read and written per second at best.
   double rate(std::int64_t bytes) {
     return 2.0 * static_cast<double>(bytes) / shortest([&] { time(bytes); });
   }

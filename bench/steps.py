@@ -174,7 +174,7 @@ def growth(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for run, about in ((beside, "train_step and PyTorch, or another build, by turns"), (growth, "train_step over sweeps of one size each")):
+    for run, about in ((beside, "train_step and PyTorch, or another build, alternating"), (growth, "train_step over sweeps of one size each")):
         command = commands.add_parser(run.__name__, help=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
         command.set_defaults(run=run)
         command.add_argument("--rounds", type=positive, default=3, help="runs per case and program; tables show their median")

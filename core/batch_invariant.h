@@ -2,9 +2,9 @@
 
 namespace braid {
 
-/// While one is alive, products that this thread asks for, and the blocks of its parallel_for, give each row the same
-/// bits whatever other rows are computed with it: all go to braid's own packed product, f32 ones too. What a key/value
-/// cache needs, for one token at a time to be what a whole prompt is. Large f32 products take longer than oneDNN's.
+/// While one is alive, matrix products of this thread, and of the blocks of its parallel_for, give each row the same
+/// bits whatever other rows they compute: all are computed by braid's own packed product. With a key/value cache, one
+/// token at a time then gives the same results as a whole prompt. Large f32 products are slower than oneDNN's.
 class BatchInvariant {
  public:
   BatchInvariant();
@@ -12,12 +12,12 @@ class BatchInvariant {
   BatchInvariant(const BatchInvariant&) = delete;
   BatchInvariant& operator=(const BatchInvariant&) = delete;
 
-  /// Whether one is alive on this thread, or on that whose parallel_for runs here.
+  /// Whether one is alive on this thread, or on the thread whose parallel_for this thread runs a block of.
   static bool active();
 };
 
 namespace detail {
-/// For the threads of parallel_for, which take it over from the thread that calls.
+/// For the threads of parallel_for, which inherit the state of the calling thread.
 void set_batch_invariant(bool active);
 }  // namespace detail
 

@@ -85,7 +85,7 @@ DLPack to_dlpack(const Tensor& given) {
 }
 
 Tensor from_dlpack(DLPack managed) {
-  check_value(managed != nullptr, "from_dlpack: there is no tensor");
+  check_value(managed != nullptr, "from_dlpack: the pointer is null");
   const DLTensor& t = managed->dl_tensor;
   check_value(t.device.device_type == kDLCPU, "from_dlpack: must be on the CPU (device 1) but is on device {}",
               static_cast<int>(t.device.device_type));

@@ -7,22 +7,22 @@ struct DLManagedTensor;  // of <dlpack/dlpack.h>
 
 namespace braid {
 
-/// Calls the deleter that a DLManagedTensor has.
+/// Calls the deleter of a DLManagedTensor.
 struct DeleteDLPack {
   void operator()(DLManagedTensor* managed) const;
 };
-/// `release()` hands it on to another library, which then calls its deleter.
+/// A tensor to exchange; `release()` hands it to another library, which then calls its deleter.
 using DLPack = std::unique_ptr<DLManagedTensor, DeleteDLPack>;
 
-/// A tensor as other libraries take it, without a copy: f32, f64, bf16 or i32 on the CPU, views with their strides. It
-/// keeps the storage alive; who writes through it writes into every tensor that shares that. A view with a negative
-/// stride, which few libraries take, is copied. DLPack 0.6, https://dmlc.github.io/dlpack. Throws ValueError for an
-/// undefined tensor.
+/// Exports a tensor to other libraries without a copy: f32, f64, bf16 or i32 on the CPU, views with their strides. The
+/// result keeps the storage alive; writing through it changes every tensor that shares the storage. A view with a
+/// negative stride, which few libraries support, is copied. DLPack 0.6, https://dmlc.github.io/dlpack. Throws
+/// ValueError for an undefined tensor.
 DLPack to_dlpack(const Tensor& tensor);
 
-/// A row-major copy of what another library has handed on, which is deleted then: f32, f64, bf16 or i32, or i64 of
-/// which every value fits i32. Throws DTypeError for other elements, ValueError for another device, an integer that
-/// does not fit or no tensor at all, ShapeError for more axes than a Shape has or a negative size.
+/// Copies a tensor of another library, row-major, and deletes it: f32, f64, bf16, i32, or i64 whose values fit i32.
+/// Throws DTypeError for other elements, ValueError for a device other than the CPU, an integer that does not fit or a
+/// null pointer, ShapeError for more axes than a Shape can have or a negative size.
 Tensor from_dlpack(DLPack managed);
 
 }  // namespace braid

@@ -7,7 +7,7 @@
 
 namespace braid {
 
-/// What every exception of the library derives from.
+/// The base of every exception of the library.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

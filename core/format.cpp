@@ -13,7 +13,7 @@
 namespace braid {
 namespace {
 
-/// The digits of `x`: the shortest that read back as x, or `precision` after the point where these are fewer.
+/// The digits of `x`: the shortest that parse as x, or `precision` digits after the point if that is shorter.
 template <std::floating_point T>
 std::string digits(T x, std::chars_format notation, int precision) {
   char buffer[64];  // fixed notation is used below 1e8 only
@@ -25,7 +25,7 @@ std::string digits(T x, std::chars_format notation, int precision) {
   return {buffer, end};
 }
 
-/// A number cut at its point, so that a column of them can be aligned.
+/// A number split at its point, to align a column.
 struct Parts {
   std::string whole, fraction, exponent;
 };
@@ -49,7 +49,7 @@ std::chars_format notation_for(const std::vector<T>& values) {
   return scientific ? std::chars_format::scientific : std::chars_format::fixed;
 }
 
-/// All values as words of one width, points below each other.
+/// All values as words with their points aligned.
 template <std::floating_point T>
 std::vector<std::string> words(const std::vector<T>& values, int precision) {
   const std::chars_format notation = notation_for(values);
@@ -79,11 +79,11 @@ std::vector<std::string> words(const std::vector<std::int32_t>& values, int) {
   return list;
 }
 
-/// Prints one tensor: gathers the elements that are shown, then lays their words out.
+/// Prints one tensor: collects the elements that are shown, then arranges their words.
 class Printer {
  public:
   Printer(const Tensor& tensor, const FormatOptions& options)
-      : shape_(tensor.shape()), options_(options), summarised_(tensor.numel() > options.threshold) {
+      : shape_(tensor.shape()), options_(options), summarized_(tensor.numel() > options.threshold) {
     dispatch(tensor.dtype(), [&](auto zero) {
       using T = decltype(zero);
       std::vector<Compute<T>> shown;
@@ -101,12 +101,12 @@ class Printer {
     return block(0);
   }
 
-  bool summarised() const { return summarised_; }
+  bool summarized() const { return summarized_; }
 
  private:
-  bool cuts(int axis) const { return summarised_ && shape_[axis] > 2 * options_.edge_items; }
+  bool cuts(int axis) const { return summarized_ && shape_[axis] > 2 * options_.edge_items; }
 
-  /// Calls `visit(i)` for each position of an axis that is shown, `gap()` between the two ends of one that is cut.
+  /// Calls `visit(i)` for each shown position of an axis, and `gap()` where positions are left out.
   void for_each_shown(int axis, auto visit, auto gap) const {
     const std::int64_t size = shape_[axis], head = cuts(axis) ? options_.edge_items : size;
     for (std::int64_t i = 0; i < head; ++i) visit(i);
@@ -122,7 +122,7 @@ class Printer {
         shape_.rank() - part.rank(), [&](std::int64_t i) { gather<T>(part.select(0, i), shown); }, [] {});
   }
 
-  /// The next words as the brackets of axis `axis`, which stands `axis` columns from the left.
+  /// The next words in the brackets of an axis, which are indented by `axis` columns.
   std::string block(int axis) { return axis == shape_.rank() - 1 ? row(axis) : rows(axis); }
 
   std::string rows(int axis) {
@@ -134,7 +134,7 @@ class Printer {
     return fmt::format("[{}]", text);
   }
 
-  /// Words wrap before the closing brackets would pass the line's width.
+  /// The next words in brackets, wrapped so that the closing brackets fit the line.
   std::string row(int axis) {
     const std::string indent(axis + 1, ' ');
     const int width = options_.line_width - axis - 1;
@@ -153,8 +153,8 @@ class Printer {
 
   Shape shape_;
   FormatOptions options_;
-  bool summarised_;
-  std::vector<std::string> words_;  // of the elements that are shown, row-major
+  bool summarized_;
+  std::vector<std::string> words_;  // the shown elements, row-major
   std::size_t next_ = 0;
 };
 
@@ -168,9 +168,9 @@ std::string to_string(const Tensor& tensor, const FormatOptions& options) {
               options.threshold);
   if (!tensor.defined()) return "undefined";
   Printer printer(tensor, options);
-  const bool tells_shape = !printer.summarised() && tensor.numel() > 0;
+  const bool shows_shape = !printer.summarized() && tensor.numel() > 0;
   const std::string text = fmt::format("{} {}", printer.print(), name(tensor.dtype()));
-  return tells_shape ? text : fmt::format("{} {}", text, tensor.shape());
+  return shows_shape ? text : fmt::format("{} {}", text, tensor.shape());
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }

@@ -7,20 +7,20 @@
 
 namespace braid {
 
-/// How a tensor is printed.
+/// Options of to_string for tensors.
 struct FormatOptions {
-  int precision = 4;              ///< most digits after the point
-  std::int64_t edge_items = 3;    ///< elements shown at each end of an axis when summarised
-  std::int64_t threshold = 1000;  ///< tensors with more elements are summarised
-  int line_width = 75;            ///< characters, after which a row goes on in the next line
+  int precision = 4;              ///< the largest number of digits after the point
+  std::int64_t edge_items = 3;    ///< elements shown at each end of an axis if summarized
+  std::int64_t threshold = 1000;  ///< tensors with more elements are summarized
+  int line_width = 75;            ///< characters per line
 };
 
-/// A tensor as numpy prints it, followed by its dtype and, where the brackets do not tell, its shape:
+/// A tensor as numpy prints it, followed by its dtype and, unless the brackets show it, its shape:
 ///
 ///     [[ 1.   -0.25]
 ///      [ 3.    4.  ]] f32
 ///
-/// Numbers go to scientific notation from 1e8, below 1e-4 and when they span more than a factor of 1000.
+/// Notation is scientific if a number is at least 1e8 or below 1e-4, or they span more than a factor of 1000.
 /// Throws ValueError unless precision is in [0, 17], edge_items and threshold are >= 0.
 std::string to_string(const Tensor& tensor, const FormatOptions& options = {});
 

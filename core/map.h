@@ -7,16 +7,16 @@
 
 namespace braid {
 
-/// Computes `n` elements: reads contiguous `in[i]`, writes contiguous `out`.
+/// A function that computes elements of map_blocks.
 struct MapKernel {
-  void* callable;  ///< what `call` is given
-  /// Computes elements [0, n) of contiguous inputs.
+  void* callable;  ///< the first argument of `call`
+  /// Computes n elements: reads contiguous in[i], writes contiguous out.
   void (*call)(void* callable, const std::byte* const* in, std::byte* out, std::int64_t n);
 };
 
-/// Broadcasts `inputs` against each other and runs `kernel` over blocks of the result, of dtype `out`, by all threads.
-/// Inputs that are not contiguous reach the kernel through small buffers that stay in cache.
-/// Throws ShapeError or DTypeError naming `op` when shapes do not broadcast or dtypes differ.
+/// Broadcasts `inputs` against each other and runs `kernel` on blocks of the result, of dtype `out`, on all threads.
+/// Inputs that are not contiguous are copied to small buffers that stay in cache. Throws ShapeError if shapes do not
+/// broadcast, DTypeError if dtypes differ, Error if an input is undefined; messages name `op`.
 Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType out, MapKernel kernel);
 
 namespace detail {
@@ -45,7 +45,7 @@ void call_chunk(Kernel& kernel, const std::byte* const* in, std::byte* out, std:
 
 }  // namespace detail
 
-/// Like map, for a kernel that computes contiguous chunks: `kernel(const T* in..., T* out, std::int64_t n)`.
+/// map for a kernel that computes n contiguous elements: `kernel(const T* in..., T* out, std::int64_t n)`.
 template <class Kernel, class... Inputs>
 Tensor map_chunks(const char* op, Kernel kernel, const Tensor& first, const Inputs&... rest) {
   const std::array<const Tensor*, 1 + sizeof...(rest)> inputs{&first, &rest...};
@@ -59,9 +59,9 @@ Tensor map_chunks(const char* op, Kernel kernel, const Tensor& first, const Inpu
   });
 }
 
-/// `y = f(inputs...)` element by element, with broadcasting, for floating-point tensors of one dtype.
-/// f is called with floats, for bf16 too, or doubles and must be pure: `map("mul", [](auto a, auto b) { return a * b;
-/// }, a, b)`.
+/// `y = f(inputs...)` element by element, with broadcasting, for floating-point tensors of one dtype:
+/// `map("mul", [](auto a, auto b) { return a * b; }, a, b)`. f must be pure; it takes doubles, or floats for f32 and
+/// bf16. Throws as map_blocks, and DTypeError for i32.
 template <class F, class... Inputs>
 Tensor map(const char* op, F f, const Tensor& first, const Inputs&... rest) {
   return dispatch_float_or_bf16(op, first.dtype(), [&](auto zero) {
@@ -70,7 +70,7 @@ Tensor map(const char* op, F f, const Tensor& first, const Inputs&... rest) {
   });
 }
 
-/// The same for tensors of any dtype: f is called with i32 too.
+/// map for tensors of any dtype: f also takes i32.
 template <class F, class... Inputs>
 Tensor map_any(const char* op, F f, const Tensor& first, const Inputs&... rest) {
   return dispatch(first.dtype(), [&](auto zero) {
@@ -79,7 +79,7 @@ Tensor map_any(const char* op, F f, const Tensor& first, const Inputs&... rest) 
   });
 }
 
-/// i32, 1 where `f(inputs...)` holds and 0 elsewhere, for tensors of any dtype.
+/// An i32 tensor that is 1 where `f(inputs...)` is true and 0 elsewhere, for tensors of any dtype.
 template <class F, class... Inputs>
 Tensor map_truth(const char* op, F f, const Tensor& first, const Inputs&... rest) {
   return dispatch(first.dtype(),

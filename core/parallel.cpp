@@ -200,7 +200,7 @@ class Pool {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> failed_{false};
   std::exception_ptr error_;                         // written by the thread that sets failed_, read when all have left
-  Job job_;                                          // written while the gate is closed and nobody is inside
+  Job job_;                                          // written while the gate is closed and no worker inside
   std::vector<Share> shares_;                        // as job_
   std::int64_t dealt_ = 0;                           // the first shares, which have blocks
   alignas(64) std::atomic<std::uint32_t> epoch_{0};  // changes with every job; workers sleep on it

@@ -6,11 +6,12 @@
 
 namespace braid {
 
-/// Sets how many threads work on a parallel_for, the calling one included.
-/// Throws ValueError unless count >= 1, Error inside a block that runs in parallel.
+/// Sets the number of threads of parallel_for, including the calling one.
+/// Throws ValueError unless count >= 1, Error inside a block of a parallel_for.
 void set_num_threads(int count);
 
-/// The number of threads: BRAID_NUM_THREADS from the environment, else the number of hardware threads, until it is set.
+/// The number of threads of parallel_for; unless set, the environment's BRAID_NUM_THREADS or the number of hardware
+/// threads.
 int num_threads();
 
 namespace detail {
@@ -30,9 +31,9 @@ int thread_index();
 
 /// Calls f(begin, end) for consecutive blocks of at most `block` indices that cover [0, n); blocks run on all threads.
 /// The blocks depend on n and block only, never on the number of threads. Returns when all blocks are done.
-/// The first exception of f reaches the caller and skips the blocks not yet begun. Inside a block that runs in
-/// parallel, a further parallel_for runs on its own thread; calls from several user threads run one after the other.
-/// A process that forks outside of a block may go on in the child, which gets threads of its own.
+/// The first exception of f is rethrown and skips the blocks not yet begun. A nested parallel_for runs on the thread of
+/// its block; calls from several user threads run one after the other. A process may fork outside of a block; the child
+/// starts its own threads.
 /// Throws ValueError unless block >= 1.
 template <class F>
 void parallel_for(std::int64_t n, std::int64_t block, F&& f) {

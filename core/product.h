@@ -8,7 +8,7 @@ namespace braid {
 /// A matrix in memory, row-major: element (i, j) is at data[i * stride + j], or at data[j * stride + i] if transposed.
 template <class T>
 struct MatrixView {
-  T* data;                  ///< the element (0, 0)
+  T* data;                  ///< element (0, 0)
   std::int64_t stride;      ///< elements from one row in memory to the next
   bool transposed = false;  ///< whether rows in memory are columns of the matrix
 

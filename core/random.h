@@ -6,11 +6,11 @@
 namespace braid {
 
 /// A counter-based random number generator (Philox4x32-10, SC 2011). A value: a copy repeats the same numbers.
-/// Each draw depends on the key and on how many draws came before, never on threads.
+/// Each draw depends on the key and on the number of draws before, never on threads.
 class Rng {
  public:
   explicit Rng(std::uint64_t seed = 0) : Rng(seed, 0) {}
-  /// Continues from state that key() and draws() told.
+  /// Restores a generator from its key() and draws().
   Rng(std::uint64_t key, std::uint64_t draws) : key_(key), draws_(draws) {}
 
   /// An independent generator; counts as a draw of this one.
@@ -22,8 +22,8 @@ class Rng {
   /// A number in [0, 1).
   double uniform();
 
-  std::uint64_t key() const { return key_; }      ///< the seed, or what split() drew
-  std::uint64_t draws() const { return draws_; }  ///< how many came before
+  std::uint64_t key() const { return key_; }      ///< the seed, or a number drawn by split()
+  std::uint64_t draws() const { return draws_; }  ///< the number of draws so far
 
  private:
   friend Tensor rand(const Shape&, Rng&, DType);
@@ -32,14 +32,14 @@ class Rng {
   std::uint64_t key_, draws_;
 };
 
-/// Uniform in [0, 1).
+/// Uniform numbers in [0, 1).
 Tensor rand(const Shape& shape, Rng& rng, DType dtype = DType::f32);
-/// Elements [first, first + n) of what `rand` would make of a copy of this rng. T is float or double.
+/// Elements [first, first + n) of the tensor that `rand` would draw from a copy of this rng. T is float or double.
 template <class T>
 void rand_elements(const Rng& rng, std::int64_t first, std::int64_t n, T* out);
-/// Standard normal (Box-Muller).
+/// Standard normal numbers (Box-Muller).
 Tensor randn(const Shape& shape, Rng& rng, DType dtype = DType::f32);
-/// Integers in [low, high), i32. Throws ValueError unless low < high.
+/// Uniform i32 integers in [low, high). Throws ValueError unless low < high and both fit i32.
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Rng& rng);
 
 }  // namespace braid

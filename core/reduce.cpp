@@ -55,13 +55,13 @@ Sum<T> sum_row(const T* x, std::int64_t n) {
   return std::accumulate(sums.begin(), sums.end(), Sum<T>{0});
 }
 
-/// x [rows, n] -> [rows]
-template <class T, class Y>
-void sum_rows(const char* op, const T* x, std::int64_t rows, std::int64_t n, Y* y) {
-  parallel_for(rows, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(n, 1)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t row = begin; row < end; ++row) y[row] = result<Y>(op, sum_row(x + row * n, n));
-               });
+/// y[row] = f(row of x) for x [rows, n], on all threads.
+template <class T, class Y, class F>
+void reduce_rows(const T* x, std::int64_t rows, std::int64_t n, Y* y, F f) {
+  const std::int64_t block = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(n, 1));
+  parallel_for(rows, block, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) y[row] = f(x + row * n);
+  });
 }
 
 /// x [outer, rows, n] -> [outer, n], in strips of columns; the sums of 64 rows each are added in double, so that
@@ -105,14 +105,6 @@ T select_row(const T* x, std::int64_t n, Better better) {
   return std::accumulate(x + i, x + n, std::accumulate(lanes, lanes + kLanes, x[0], choose), choose);
 }
 
-/// x [rows, n] -> [rows]
-template <class T, class Better>
-void select_rows(const T* x, std::int64_t rows, std::int64_t n, T* y, Better better) {
-  parallel_for(rows, std::max<std::int64_t>(1, 16384 / n), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) y[row] = select_row(x + row * n, n, better);
-  });
-}
-
 /// x with the reduced axes last, contiguous.
 Tensor reduced_last(const Tensor& x, const std::vector<bool>& reduced) {
   std::vector<int> order;
@@ -129,7 +121,9 @@ Tensor select(const char* op, const Tensor& x, const Axes& axes, bool keep_dims,
   const Tensor rows = reduced_last(x, reduced_mask(op, x.shape(), axes));
   dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    select_rows(rows.data<T>(), y.numel(), x.numel() / y.numel(), y.mutable_data<T>(), better);
+    const std::int64_t n = x.numel() / y.numel();
+    reduce_rows(rows.data<T>(), y.numel(), n, y.mutable_data<T>(),
+                [&](const T* row) { return select_row(row, n, better); });
   });
   return y;
 }
@@ -161,11 +155,12 @@ Tensor reduce_sum(const Tensor& x, const Axes& axes, bool keep_dims, const char*
                        (inner >= 16 || inner == y.numel());
   dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const auto sum_into = [&](auto* out) {
+    const auto sum_into = [&]<class Y>(Y* out) {
       if (columns)
         sum_columns(op, x.data<T>(), y.numel() / inner, n, inner, out);
       else
-        sum_rows(op, reduced_last(x, reduced).data<T>(), y.numel(), n, out);
+        reduce_rows(reduced_last(x, reduced).data<T>(), y.numel(), n, out,
+                    [&](const T* row) { return result<Y>(op, sum_row(row, n)); });
     };
     if (y.dtype() == x.dtype())
       sum_into(y.mutable_data<T>());

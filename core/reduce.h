@@ -13,7 +13,7 @@ namespace braid {
 /// Empty means all axes.
 struct Axes : std::vector<int> {
   Axes() = default;
-  template <std::same_as<int> T>  // not of a bool, which would be keep_dims in the wrong place
+  template <std::same_as<int> T>  // rejects a bool, which would be a misplaced keep_dims
   Axes(T axis) : vector{axis} {}
   Axes(std::initializer_list<int> axes) : vector(axes) {}
   Axes(std::vector<int> axes) : vector(std::move(axes)) {}
@@ -21,21 +21,20 @@ struct Axes : std::vector<int> {
   Axes(It begin, It end) : vector(begin, end) {}
 };
 
-/// Sums over `axes`, which disappear unless `keep_dims`. Partial sums are added in the order of fixed blocks.
-/// Throws ShapeError on an axis that is not there or is given twice, ValueError when a sum does not fit i32; the
-/// messages name `op`. Those of bf16 are added up in f32, and rounded unless `dtype` asks for f32.
+/// Sums over `axes`, which are removed unless `keep_dims`. Partial sums are added in the order of fixed blocks. bf16 is
+/// summed in f32, and rounded unless `dtype` is f32. Throws ShapeError on an axis that does not exist or is given
+/// twice, ValueError if a sum does not fit i32; messages name `op`.
 Tensor reduce_sum(const Tensor& x, const Axes& axes = {}, bool keep_dims = false, const char* op = "sum",
                   std::optional<DType> dtype = {});
-/// The largest (smallest) element along `axes`; NaN if there is one. Throws ShapeError when there is none to choose
-/// from.
+/// The largest element along `axes`; NaN if there is one. Throws ShapeError if there are no elements.
 Tensor reduce_max(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);
-/// The smallest element; as reduce_max otherwise.
+/// The smallest element along `axes`; NaN if there is one. Throws as reduce_max.
 Tensor reduce_min(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);
 
-/// The shape that a reduction over `axes` gives. Throws ShapeError naming `op`.
+/// The shape of the result of a reduction over `axes`. Throws ShapeError naming `op`.
 Shape reduced_shape(const char* op, const Shape& shape, const Axes& axes, bool keep_dims);
 
-/// Sums over the axes along which `shape` was broadcast to x's shape: the vjp of broadcasting.
+/// Sums x over the axes along which `shape` was broadcast to x's shape: the vjp of broadcasting.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
 }  // namespace braid

@@ -12,30 +12,29 @@ namespace braid {
 /// The sizes of a tensor's axes; `Shape{}` is a scalar's. At most kMaxRank axes, held in place.
 class Shape {
  public:
-  static constexpr int kMaxRank = 8;  ///< the most axes
+  static constexpr int kMaxRank = 8;  ///< the largest number of axes
 
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
   /// Throws ShapeError naming `op` on a negative size, more than kMaxRank axes or more than 2^59 elements.
   explicit Shape(std::span<const std::int64_t> sizes, const char* op = "Shape");
 
-  int rank() const { return rank_; }  ///< how many axes there are
+  int rank() const { return rank_; }  ///< the number of axes
   /// The number of elements; 1 for a scalar.
   std::int64_t numel() const;
-  /// The size of an axis; negative axes count from the end. Throws ShapeError when there is no such axis.
+  /// The size of an axis; negative axes count from the end. Throws ShapeError if there is no such axis.
   std::int64_t operator[](int axis) const { return sizes_[static_cast<std::size_t>(index(axis))]; }
-  /// `axis` in [0, rank), counted from the end when negative. Throws ShapeError when there is no such axis; the message
-  /// names the op that was called and its argument that has this shape.
+  /// The axis in [0, rank); negative axes count from the end. Throws ShapeError if there is no such axis; the message
+  /// names the op, and its argument of this shape.
   int index(int axis, const char* op = "Shape", const char* argument = "x") const;
 
   const std::int64_t* begin() const { return sizes_.data(); }        ///< the first size
-  const std::int64_t* end() const { return sizes_.data() + rank_; }  ///< behind the last one
+  const std::int64_t* end() const { return sizes_.data() + rank_; }  ///< past the last size
 
-  /// Copies with one axis resized, inserted (before `axis`) or removed, or the axes [first, last) only.
-  Shape with(int axis, std::int64_t size) const;
-  Shape inserted(int axis, std::int64_t size) const;  ///< a new axis before `axis`
-  Shape without(int axis) const;                      ///< that axis removed
-  Shape axes(int first, int last) const;              ///< those of [first, last) only
+  Shape with(int axis, std::int64_t size) const;      ///< with another size of `axis`
+  Shape inserted(int axis, std::int64_t size) const;  ///< with a new axis before `axis`
+  Shape without(int axis) const;                      ///< without `axis`
+  Shape axes(int first, int last) const;              ///< the axes [first, last) only
   /// This shape followed by `tail`.
   Shape concat(const Shape& tail) const;
 
@@ -46,7 +45,7 @@ class Shape {
   std::array<std::int64_t, kMaxRank> sizes_{};
 };
 
-/// Element steps along each axis, in the order of the shape's axes.
+/// Elements from one position to the next of each axis of a shape.
 using Strides = std::array<std::int64_t, Shape::kMaxRank>;
 
 /// Row-major strides.

@@ -28,7 +28,8 @@ std::byte* allocate_from_system(std::size_t capacity) {
   return block;
 }
 
-/// Few distinct sizes make for many reuses: multiples of 64 bytes, above 512 bytes eight sizes per power of two.
+/// Rounds to few distinct sizes, to reuse blocks often: multiples of 64 bytes, above 512 bytes eight sizes per power of
+/// two.
 std::size_t round_up(std::size_t bytes) {
   const std::size_t step = std::max<std::size_t>(64, std::bit_floor(std::max<std::size_t>(bytes, 1)) / 8);
   return std::max<std::size_t>(64, (bytes + step - 1) / step * step);
@@ -36,7 +37,7 @@ std::size_t round_up(std::size_t bytes) {
 
 thread_local int cache_bypasses = 0;
 
-/// A block that nobody uses holds the pointer to the next: to free memory takes no memory.
+/// A free block holds the pointer to the next one, so that freeing allocates nothing.
 struct FreeBlock {
   FreeBlock* next;
 };

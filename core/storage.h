@@ -4,24 +4,24 @@
 
 namespace braid {
 
-/// What the caching allocator has done so far.
+/// Counts of the caching allocator.
 struct MemoryStats {
-  std::int64_t live_bytes = 0;          ///< in storages that are alive
+  std::int64_t live_bytes = 0;          ///< bytes of existing storages
   std::int64_t peak_bytes = 0;          ///< largest live_bytes since the last reset
-  std::int64_t cached_bytes = 0;        ///< freed by tensors, kept for reuse
-  std::int64_t system_allocations = 0;  ///< requests that the cache could not serve
+  std::int64_t cached_bytes = 0;        ///< bytes that were freed and are kept for reuse
+  std::int64_t system_allocations = 0;  ///< allocations that the cache could not serve
 };
 
 /// The counts of this process.
 MemoryStats memory_stats();
-/// Starts a new peak at the bytes that are live now.
+/// Resets peak_bytes to live_bytes.
 void reset_peak_memory();
-/// Gives cached blocks back to the system.
+/// Returns cached blocks to the system.
 void release_cached_memory();
 
-/// While one is alive, storages that this thread makes come fresh from the system. For tensors that outlive a training
-/// step in which they are made, as an optimizer's moments: from the cache they would take blocks that every later step
-/// needs.
+/// While one is alive, the system allocates the storages that this thread creates. For tensors that outlive the
+/// training step that creates them, such as an optimizer's moments: from the cache they would take blocks that every
+/// later step needs.
 class BypassCache {
  public:
   BypassCache();
@@ -30,9 +30,9 @@ class BypassCache {
   BypassCache& operator=(const BypassCache&) = delete;
 };
 
-/// A 64-byte aligned block from the caching allocator: freed blocks are kept by size and handed out again,
-/// so that a training step allocates nothing new after the first. When the system has no more, all of them go back to
-/// it before it is asked once more.
+/// A 64-byte aligned block from the caching allocator: freed blocks are kept by size and reused, so that training steps
+/// after the first allocate nothing from the system. If the system is out of memory, all cached blocks are returned to
+/// it before a second attempt.
 class Storage {
  public:
   /// Throws std::bad_alloc.

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <braid/core/files/output_file.h>
+#include <braid/core/files/file_system.h>
 
 namespace braid::apps {
 

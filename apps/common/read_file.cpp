@@ -1,6 +1,6 @@
 #include "read_file.h"
 
-#include <braid/core/files/regular_file.h>
+#include <braid/core/files/file_system.h>
 
 namespace braid::apps {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include <braid/core/files/checksum.h>
-#include <braid/core/files/regular_file.h>
+#include <braid/core/files/file_system.h>
 #include <braid/core/utf8.h>
 #include <braid/nn/pretrained/config.h>
 #include <braid/nn/pretrained/pretrained.h>

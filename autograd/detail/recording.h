@@ -5,7 +5,7 @@
 
 namespace braid::detail {
 
-/// Keeps what an evaluation put on its tape, and the cotangents on their way back.
+/// Records the ops of an evaluation and the cotangents of its backward pass.
 class Recording : public Probe {
  public:
   struct Op : RecordedOp {

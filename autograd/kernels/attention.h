@@ -16,8 +16,8 @@ struct Span {
   std::int64_t begin, end;
 };
 
-/// Which keys are seen from where. `group` query heads read one head of keys; row r is position r / group of the head
-/// r % group, so that all who read a block of keys are neighbors.
+/// The keys that each row of queries sees. `group` query heads read one head of keys; row r is position r / group of
+/// the head r % group, so that the rows that read a block of keys are neighbors.
 struct VisibleKeys {
   std::int64_t queries, keys, group;
   bool causal;
@@ -33,7 +33,7 @@ struct VisibleKeys {
   }
   /// The keys that some of rows [begin, end) see.
   Span of_rows(Span rows) const { return {of_row(rows.begin).begin, of_row(rows.end - 1).end}; }
-  /// The rows that see some of these keys, which are not none.
+  /// The rows that see some of these keys, of which there is at least one.
   Span rows_of(Span seen) const {
     const auto row_of = [&](std::int64_t key) {
       return std::clamp<std::int64_t>(key - keys + queries, 0, queries) * group;

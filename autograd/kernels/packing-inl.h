@@ -60,7 +60,7 @@ void pack_rows(GroupedRows<const S> from, std::int64_t first, std::int64_t rows,
   std::fill(to + rows * width, to + round_up(rows, kTileRows) * width, T{0});
 }
 
-/// As many columns of rows that lie `step` apart as a square has, one element a row.
+/// A square of columns of rows that lie `step` apart, one element of each row.
 HWY_INLINE void load_columns(hn::ScalableTag<float> d, const bfloat16* from, std::int64_t step,
                              hn::Vec<hn::ScalableTag<float>>* to) {
   constexpr std::int64_t kSide = kSquare<float>, kLanes = hn::MaxLanes(hn::ScalableTag<float>());

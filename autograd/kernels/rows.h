@@ -38,7 +38,7 @@ void for_all_rows(const In& in, Args... args) {
   parallel_for(rows.count, rows.block, [&](std::int64_t begin, std::int64_t end) { kKernel(in, begin, end, args...); });
 }
 
-/// The number of elements of a tensor along some axes, or along all if none are given.
+/// The number of elements of a tensor along some axes, or along all if `axes` is empty.
 inline std::int64_t elements_along(const Shape& shape, const Axes& axes) {
   if (axes.empty()) return shape.numel();
   return std::accumulate(axes.begin(), axes.end(), std::int64_t{1},

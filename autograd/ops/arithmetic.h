@@ -4,7 +4,7 @@
 namespace braid {
 
 // Elementwise arithmetic with numpy's broadcasting. All throw ShapeError when shapes do not broadcast, DTypeError when
-// dtypes differ, and ValueError for a number that i32 does not have where the other operand, whose dtype it takes, is
+// dtypes differ, and ValueError for a number outside i32 where the other operand, whose dtype it takes, is
 // i32. Integers wrap around where they overflow.
 
 /// `a + b`
@@ -13,7 +13,7 @@ Var add(const Var& a, const Var& b);
 Var sub(const Var& a, const Var& b);
 /// `a * b`
 Var mul(const Var& a, const Var& b);
-/// `a / b`; of integers the part before the point, as in C++. Throws ValueError when an integer b is 0.
+/// `a / b`; integer division truncates towards zero, as in C++. Throws ValueError when an integer b is 0.
 Var div(const Var& a, const Var& b);
 /// `-x`
 Var neg(const Var& x);

@@ -3,8 +3,8 @@
 
 namespace braid {
 
-/// x moved into [low, high], element by element. The gradient is passed on inside, the bounds included.
-/// Throws ValueError unless low <= high, and for bounds that i32 does not have if x is i32.
+/// x limited to [low, high], element by element. The gradient is 0 outside and passes inside, bounds included.
+/// Throws ValueError unless low <= high, and for bounds outside i32 if x is i32.
 Var clamp(const Var& x, double low, double high);
 
 }  // namespace braid

@@ -3,10 +3,10 @@
 
 namespace braid {
 
-// Comparisons, element by element with numpy's broadcasting: i32, 1 where they hold and 0 elsewhere, as `where` takes
-// it. NaN is not equal to anything, and all that compares it otherwise is 0. Constants, since they have no slope: what
-// is on a tape may be compared. A number takes the dtype of a. All throw ShapeError when shapes do not broadcast,
-// DTypeError when dtypes differ, and ValueError for a number that i32 does not have where a is i32.
+// Comparisons, element by element with numpy's broadcasting: the result is i32, 1 where the comparison holds and 0
+// elsewhere, a mask for `where`. Comparisons with NaN give 0, except not_equal. The results are constants, also for
+// inputs on a tape. A number takes the dtype of a. All throw ShapeError when shapes do not broadcast, DTypeError when
+// dtypes differ, and ValueError for a number outside i32 where a is i32.
 
 /// `a == b`
 Tensor equal(const Var& a, const Var& b);

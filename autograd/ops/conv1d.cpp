@@ -243,16 +243,26 @@ Var composed(const Var& x, const Var& weight, const Var& bias, const Convolution
   return bias.value().defined() ? y + bias : y;
 }
 
-/// `bias` is undefined where there is none, and then no input.
-Var convolve(const Var& x, const Var& weight, const Var& bias, const Conv1dSettings& settings) {
+}  // namespace
+
+Var conv1d(const Var& x, const Var& weight, const Var& bias, const Conv1dSettings& settings) {
+  if (x.dtype() == DType::bf16)
+    return detail::in_f32([&](const auto&... wide) { return conv1d(wide..., settings); }, x, weight, bias);
+  std::vector<Var> inputs{x, weight};
+  if (bias.value().defined()) {
+    check_same_dtype("conv1d", weight.value(), bias.value());
+    check_shape(weight.rank() == 3, "conv1d: weight must have shape [out, in / groups, K] but has {}", weight.shape());
+    check_shape(bias.shape() == Shape{weight.size(0)},
+                "conv1d: bias must have shape [{}] to match weight {} but has {}", weight.size(0), weight.shape(),
+                bias.shape());
+    inputs.push_back(bias);
+  }
   check_floating("conv1d", x.dtype());
   check_same_dtype("conv1d", x.value(), weight.value());
   const Convolution convolution(x.shape(), weight.shape(), settings);
   if (Composed::active()) return composed(x, weight, bias, convolution);
   const Tensor in = x.value().contiguous(), w = weight.value().contiguous();
-  std::vector<Var> inputs{x, weight};
-  if (bias.value().defined()) inputs.push_back(bias);
-  return record("conv1d", convolution.forward(in, w, bias.value()), std::span<const Var>(inputs),
+  return record("conv1d", convolution.forward(in, w, bias.value()), inputs,
                 [convolution, x = in, w, biased = inputs.size() == 3](const Tensor& dy_in, const Needs& needs) {
                   const Tensor dy = dy_in.contiguous();
                   std::vector<Tensor> cotangents{needs[0] ? convolution.vjp_x(dy, w, x.shape()) : Tensor(),
@@ -260,25 +270,6 @@ Var convolve(const Var& x, const Var& weight, const Var& bias, const Conv1dSetti
                   if (biased) cotangents.push_back(needs[2] ? reduce_sum(dy, {0, 1}) : Tensor());
                   return cotangents;
                 });
-}
-
-}  // namespace
-
-Var conv1d(const Var& x, const Var& weight, const Conv1dSettings& settings) {
-  if (x.dtype() == DType::bf16)
-    return detail::in_f32([&](const Var& wide, const Var& w) { return conv1d(wide, w, settings); }, x, weight);
-  return convolve(x, weight, Var(), settings);
-}
-
-Var conv1d(const Var& x, const Var& weight, const Var& bias, const Conv1dSettings& settings) {
-  if (x.dtype() == DType::bf16)
-    return detail::in_f32([&](const Var& wide, const Var& w, const Var& b) { return conv1d(wide, w, b, settings); }, x,
-                          weight, bias);
-  check_same_dtype("conv1d", weight.value(), bias.value());
-  check_shape(weight.rank() == 3, "conv1d: weight must have shape [out, in / groups, K] but has {}", weight.shape());
-  check_shape(bias.shape() == Shape{weight.size(0)}, "conv1d: bias must have shape [{}] to match weight {} but has {}",
-              weight.size(0), weight.shape(), bias.shape());
-  return convolve(x, weight, bias, settings);
 }
 
 }  // namespace braid

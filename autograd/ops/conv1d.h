@@ -22,6 +22,8 @@ struct Conv1dSettings {
 Var conv1d(const Var& x, const Var& weight, const Var& bias, const Conv1dSettings& settings = {});
 
 /// The same without a bias.
-Var conv1d(const Var& x, const Var& weight, const Conv1dSettings& settings = {});
+inline Var conv1d(const Var& x, const Var& weight, const Conv1dSettings& settings = {}) {
+  return conv1d(x, weight, Var(), settings);
+}
 
 }  // namespace braid

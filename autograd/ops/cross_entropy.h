@@ -4,20 +4,20 @@
 
 namespace braid {
 
-/// What counts how much in a cross-entropy.
+/// Options of cross_entropy().
 struct CrossEntropySettings {
   Reduction reduction = Reduction::mean;
-  double label_smoothing = 0;        ///< the share of each target that goes to all classes alike
+  double label_smoothing = 0;        ///< the share of each target that is spread evenly over all classes
   Tensor class_weights = {};         ///< [V], of the dtype of the logits; ones if not given
-  std::int32_t ignore_index = -100;  ///< targets that do not count
+  std::int32_t ignore_index = -100;  ///< targets with this value are ignored
 };
 
 /// The negative log-likelihood of a softmax, with PyTorch's meaning of all settings. logits [..., V] -> reduced from
 /// [...]. Targets are either
 /// - classes, i32 [...]: the loss is `w[target] (logsumexp(logits) - logits[target])` with class weights w. The mean
-///   divides by the sum of the weights of the targets that count; when none counts, it and its gradient are zero.
+///   divides by the sum of the weights of the targets that are not ignored; when all are, it and its gradient are zero.
 /// - or probabilities p, of the dtype of the logits, [..., V], which may be on a tape: `sum(w p (logsumexp(logits) -
-///   logits))`, where p = 0 gives 0. The mean divides by their number, and ignore_index means nothing.
+///   logits))`, where p = 0 gives 0. The mean divides by the number of rows, and ignore_index has no effect.
 /// Throws ShapeError, DTypeError, or ValueError for a class out of range or a smoothing that is not in [0, 1].
 Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropySettings& settings = {});
 

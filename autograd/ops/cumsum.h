@@ -4,7 +4,7 @@
 namespace braid {
 
 /// Running sums along an axis: `y[.., i, ..] = sum over j <= i of x[.., j, ..]`, added in order and in double.
-/// Throws ShapeError on an axis that is not there, DTypeError for i32.
+/// Throws ShapeError for a missing axis, DTypeError for i32.
 Var cumsum(const Var& x, int axis = -1);
 
 }  // namespace braid

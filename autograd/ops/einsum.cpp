@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/in_f32.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/sum.h>
+#include <braid/autograd/ops/detail/composing.h>
+#include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/transpose.h>
 #include <braid/core/products/detail/contract.h>
 
 namespace braid {
@@ -32,6 +31,34 @@ struct Term {
   operator LabeledTensor() const { return {labels, value.value()}; }
 };
 
+/// x summed over the axes that are not in `labels`, and the others in that order.
+Var gathered(const Term& x, const std::string& labels) {
+  Axes others, order;
+  for (std::size_t axis = 0; axis < x.labels.size(); ++axis)
+    if (!contains(labels, x.labels[axis])) others.push_back(static_cast<int>(axis));
+  const std::string left = filter(x.labels, [&](char c) { return contains(labels, c); });
+  for (const char c : labels) order.push_back(static_cast<int>(left.find(c)));
+  return permute(others.empty() ? x.value : sum(x.value, others), order);
+}
+
+/// The product of two terms as one of matrices: of axes in both and in `out`, in one and in `out`, and in both alone.
+Var composed(const Term& x, const Term& y, const std::string& out) {
+  const auto common = [&](const Term& a, bool in_b, const Term& b, bool in_out) {
+    return filter(a.labels, [&](char c) { return contains(b.labels, c) == in_b && contains(out, c) == in_out; });
+  };
+  const std::string batch = common(x, true, y, true), rows = common(x, false, y, true);
+  const std::string columns = common(y, false, x, true), summed = common(x, true, y, false);
+  const Var a = gathered(x, batch + rows + summed), b = gathered(y, batch + summed + columns);
+  const int first = static_cast<int>(batch.size()), m = static_cast<int>(rows.size());
+  const auto size = [](const Var& t, int from, int to) { return t.shape().axes(from, to).numel(); };
+  const std::int64_t count = size(a, 0, first), depth = size(a, first + m, a.rank());
+  const int k = first + static_cast<int>(summed.size());
+  const Var product =
+      matmul(reshape(a, {count, size(a, first, first + m), depth}), reshape(b, {count, depth, size(b, k, b.rank())}));
+  const Shape shape = a.shape().axes(0, first + m).concat(b.shape().axes(k, b.rank()));
+  return gathered({batch + rows + columns, reshape(product, shape)}, out);
+}
+
 /// The cotangent of x, whose product with `other` (nothing for one operand) gave y: dy and `other` contracted to x's
 /// labels; those that only x has were summed over, so that the result is repeated along them.
 Tensor vjp(const LabeledTensor& dy, const std::optional<LabeledTensor>& other, const std::string& labels,
@@ -43,6 +70,7 @@ Tensor vjp(const LabeledTensor& dy, const std::optional<LabeledTensor>& other, c
 }
 
 Var sum_and_permute(const Term& x, const std::string& out) {
+  if (Composed::active()) return gathered(x, out);
   return record("einsum", align_to(sum_unshared(x, out), out), {x.value},
                 [out, labels = x.labels, shape = x.value.shape()](const Tensor& dy) {
                   return vjp({out, dy}, std::nullopt, labels, shape);
@@ -50,6 +78,7 @@ Var sum_and_permute(const Term& x, const std::string& out) {
 }
 
 Term product(const Term& x, const Term& y, const std::string& out) {
+  if (Composed::active()) return {out, composed(x, y, out)};
   const LabeledTensor a = x, b = y;
   return {out,
           record("einsum", contract(a, b, out), {x.value, y.value}, [out, a, b](const Tensor& dy, const Needs& needs) {
@@ -156,13 +185,13 @@ Term squeeze_broadcast(Term x, const Sizes& sizes) {
 /// diagonal.
 Term take_diagonals(Term x) {
   for (std::size_t axis = 0; axis < x.labels.size(); ++axis)
-    for (std::size_t twin; (twin = x.labels.find(x.labels[axis], axis + 1)) != std::string::npos;
-         x.labels.erase(twin, 1)) {
+    for (std::size_t repeated; (repeated = x.labels.find(x.labels[axis], axis + 1)) != std::string::npos;
+         x.labels.erase(repeated, 1)) {
       Shape shape;
       for (int i = 0; i < x.value.rank(); ++i) shape = shape.inserted(i, 1);
       const std::int64_t n = x.value.size(static_cast<int>(axis));
-      shape = shape.with(static_cast<int>(axis), n).with(static_cast<int>(twin), n);
-      x.value = sum(x.value * eye(n, x.value.dtype()).reshape(shape), {static_cast<int>(twin)});
+      shape = shape.with(static_cast<int>(axis), n).with(static_cast<int>(repeated), n);
+      x.value = sum(x.value * eye(n, x.value.dtype()).reshape(shape), {static_cast<int>(repeated)});
     }
   return x;
 }

@@ -8,16 +8,16 @@
 namespace braid {
 
 /// Einstein's summation: each axis has a letter, letters missing in the output are summed over, a letter twice in one
-/// operand means its diagonal. An ellipsis stands for any number of axes, which broadcast from the last one on.
+/// operand means its diagonal. An ellipsis is any number of axes, which broadcast, aligned at the last one.
 ///
 ///     einsum("bij,bjk->bik", {a, b});            // batched product
 ///     einsum("...ij->...ji", {a});               // the last two axes transposed
 ///     einsum("bth,hio,btio->bto", {gate, w, x});  // three at once
 ///
-/// Two operands run as one batched matrix product. Of more, the pair whose product has the fewest elements comes first
-/// (of equal ones the first pair), until one is left. Throws ValueError when the text is not understood (the output
-/// after -> is required) or a product on the way has more than 8 axes, ShapeError when it does not fit the operands,
-/// DTypeError when the operands' dtypes differ.
+/// Two operands run as one batched matrix product. With more, the pair whose product has the fewest elements (the first
+/// such pair) is multiplied first, until one operand is left. Throws ValueError for text that cannot be parsed (the
+/// output after -> is required) or an intermediate product of more than 8 axes, ShapeError when it does not fit the
+/// operands, DTypeError when the operands' dtypes differ.
 Var einsum(std::string_view text, std::span<const Var> operands);
 inline Var einsum(std::string_view text, std::initializer_list<Var> operands) {
   return einsum(text, std::span(operands.begin(), operands.size()));

@@ -4,8 +4,7 @@
 
 namespace braid {
 
-/// A view with the positions of `axes` ({}: all) in reverse order. Throws ShapeError on an axis that is not there or is
-/// given twice.
+/// A view with the positions of `axes` ({}: all) in reverse order. Throws ShapeError for a missing or repeated axis.
 Var flip(const Var& x, const Axes& axes);
 
 }  // namespace braid

@@ -21,9 +21,11 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& log_q, const Tensor
           needs[1] ? map("kl_divergence", vjp_p, dy, log_q, p) : Tensor()};
 }
 
-/// The gradient of a target 0 is 0 here, and infinite where log_q is finite in the fused form.
+/// At p = 0 the loss is -sqrt(p), which has the value and the slope of p log(p) there: 0 and -infinity.
 Var composed(const Var& log_q, const Var& p) {
-  return where(p.value(), p * (log(where(p.value(), p, 1.0)) - log_q), 0.0);
+  const Tensor& positive = p.value();
+  const Var inside = where(positive, p, 1.0), log_q_inside = where(positive, log_q, 0.0);
+  return where(positive, inside * (log(inside) - log_q_inside), -sqrt(p));
 }
 
 }  // namespace

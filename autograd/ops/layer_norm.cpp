@@ -37,9 +37,8 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& x, const Tensor& we
 }
 
 Var composed(const Var& x, const Var& weight, const Var& bias, double eps) {
-  const Var wide = detail::widened(x), centered = wide - mean(wide, {-1}, true);
-  const Var normalized = centered * rsqrt(mean(centered * centered, {-1}, true) + eps);
-  return cast(normalized * detail::widened(weight) + detail::widened(bias), x.dtype());
+  const Var centered = x - mean(x, -1, true);
+  return centered * rsqrt(mean(centered * centered, -1, true) + eps) * weight + bias;
 }
 
 void check_parameter(const char* name, const Var& x, const Var& parameter) {
@@ -55,7 +54,8 @@ Var layer_norm(const Var& x, const Var& weight, const Var& bias, double eps) {
   check_parameter("weight", x, weight);
   check_parameter("bias", x, bias);
   check_same_dtype("layer_norm", weight.value(), bias.value());
-  if (Composed::active()) return composed(x, weight, bias, eps);
+  if (Composed::active())
+    return detail::in_f32([=](const auto&... wide) { return composed(wide..., eps); }, x, weight, bias);
   const auto parameter = [&](const Var& p) { return p.value().to(compute_dtype(x.dtype())).contiguous(); };
   const Tensor rows = x.value().contiguous(), scale = parameter(weight);
   auto [y, mean, rstd] = forward(rows, scale, parameter(bias), eps);

@@ -1,7 +1,9 @@
 #include <braid/autograd/ops/linear.h>
 
+#include <braid/autograd/ops/detail/composing.h>
+#include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/transpose.h>
 #include <braid/core/products/matmul.h>
-#include <braid/core/reduce.h>
 
 namespace braid {
 namespace {
@@ -29,31 +31,34 @@ Tensor vjp_weight(const Tensor& dy, const Tensor& x, DType dtype) {
 
 Tensor vjp_bias(const Tensor& dy, DType dtype) { return reduce_sum(as_rows(dy), {0}, false, "linear", dtype); }
 
-}  // namespace
-
-Var linear(const Var& x, const Var& weight) {
-  check_inputs(x.value(), weight.value());
-  const Tensor y = matrix_product(as_rows(x.value()), weight.value().to(x.dtype()).transpose(), "linear");
-  return record("linear", y.reshape(x.shape().with(-1, weight.size(0))), {x, weight},
-                [x = x.value(), weight = weight.value()](const Tensor& dy, const Needs& needs) {
-                  return std::vector{needs[0] ? vjp_x(dy, weight, x.shape()) : Tensor(),
-                                     needs[1] ? vjp_weight(dy, x, weight.dtype()) : Tensor()};
-                });
+Var composed(const Var& x, const Var& weight, const Var& bias) {
+  const Shape rows{x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)};
+  const Var y = reshape(matmul(reshape(x, rows), transpose(weight)), x.shape().with(-1, weight.size(0)));
+  return bias.value().defined() ? y + bias : y;
 }
 
+}  // namespace
+
 Var linear(const Var& x, const Var& weight, const Var& bias) {
+  const bool biased = bias.value().defined();
   check_inputs(x.value(), weight.value());
-  check_same_dtype("linear", weight.value(), bias.value());
-  check_shape(bias.shape() == Shape{weight.size(0)}, "linear: bias must have shape {} to match weight {} but has {}",
-              Shape{weight.size(0)}, weight.shape(), bias.shape());
-  const Tensor rows = as_rows(x.value());
-  const Tensor y = product_plus_row(rows, weight.value().to(x.dtype()).transpose(),
-                                    bias.value().to(compute_dtype(x.dtype())), "linear");
-  return record("linear", y.reshape(x.shape().with(-1, weight.size(0))), {x, weight, bias},
-                [x = x.value(), weight = weight.value()](const Tensor& dy, const Needs& needs) {
-                  return std::vector{needs[0] ? vjp_x(dy, weight, x.shape()) : Tensor(),
-                                     needs[1] ? vjp_weight(dy, x, weight.dtype()) : Tensor(),
-                                     needs[2] ? vjp_bias(dy, weight.dtype()) : Tensor()};
+  if (biased) {
+    check_same_dtype("linear", weight.value(), bias.value());
+    check_shape(bias.shape() == Shape{weight.size(0)}, "linear: bias must have shape {} to match weight {} but has {}",
+                Shape{weight.size(0)}, weight.shape(), bias.shape());
+  }
+  if (Composed::active()) return detail::in_f32(composed, x, weight, bias);
+  const Tensor rows = as_rows(x.value()), columns = weight.value().to(x.dtype()).transpose();
+  const Tensor y = biased ? product_plus_row(rows, columns, bias.value().to(compute_dtype(x.dtype())), "linear")
+                          : matrix_product(rows, columns, "linear");
+  std::vector<Var> inputs{x, weight};
+  if (biased) inputs.push_back(bias);
+  return record("linear", y.reshape(x.shape().with(-1, weight.size(0))), inputs,
+                [x = x.value(), weight = weight.value(), biased](const Tensor& dy, const Needs& needs) {
+                  std::vector dxs{needs[0] ? vjp_x(dy, weight, x.shape()) : Tensor(),
+                                  needs[1] ? vjp_weight(dy, x, weight.dtype()) : Tensor()};
+                  if (biased) dxs.push_back(needs[2] ? vjp_bias(dy, weight.dtype()) : Tensor());
+                  return dxs;
                 });
 }
 

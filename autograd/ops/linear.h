@@ -3,10 +3,8 @@
 
 namespace braid {
 
-/// `y = x weight^T`. x [..., in], weight [out, in] -> [..., out]. Throws ShapeError or DTypeError when they do not fit.
-Var linear(const Var& x, const Var& weight);
-
-/// `y = x weight^T + bias`, the bias added inside the product. bias [out].
-Var linear(const Var& x, const Var& weight, const Var& bias);
+/// `y = x weight^T + bias`, the bias added inside the product; without one, `x weight^T`. x [..., in], weight [out,
+/// in], bias [out] -> [..., out]. Throws ShapeError or DTypeError when they do not fit.
+Var linear(const Var& x, const Var& weight, const Var& bias = {});
 
 }  // namespace braid

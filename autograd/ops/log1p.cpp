@@ -1,18 +1,17 @@
 #include <braid/autograd/ops/log1p.h>
 
-#include <braid/autograd/kernels/elementwise.h>
-#include <braid/core/map.h>
+#include <braid/autograd/ops/detail/map_kernel.h>
 
 namespace braid {
 
 Var log1p(const Var& x) {
-  auto kernel = []<class T>(const T* x, T* y, std::int64_t n) {
-    kernels::elementwise_kernels().of<T>().log1p(x, y, n);
-  };
-  return record("log1p", map_chunks("log1p", kernel, x.value()), {x}, [x = x.value()](const Tensor& dy) {
-    auto vjp = [](auto dy, auto x) { return dy / (1 + x); };
-    return map("log1p", vjp, dy, x);
-  });
+  return record("log1p",
+                detail::map_kernel(
+                    "log1p", [](const auto& of) { return of.log1p; }, x.value()),
+                {x}, [x = x.value()](const Tensor& dy) {
+                  auto vjp = [](auto dy, auto x) { return dy / (1 + x); };
+                  return map("log1p", vjp, dy, x);
+                });
 }
 
 }  // namespace braid

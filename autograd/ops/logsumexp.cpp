@@ -1,5 +1,7 @@
 #include <braid/autograd/ops/logsumexp.h>
 
+#include <limits>
+
 #include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/kernels/softmax.h>
 #include <braid/autograd/ops/detail/composing.h>
@@ -26,9 +28,11 @@ Tensor backward(const RowsAlong& along, const Tensor& dy, const Tensor& x, const
   return along.restore(dx);
 }
 
+/// Without terms, or where all are -infinity, the sum is 0 and gets no gradient.
 Var composed(const Var& x, const Axes& axes) {
   const Tensor shift = detail::largest(x.value(), axes);
-  return log(sum(exp(x - shift), axes, true)) + shift;
+  const Var total = sum(exp(x - shift), axes, true), safe = where(total.value(), total, 1.0);
+  return where(total.value(), log(safe) + shift, -std::numeric_limits<double>::infinity());
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 
 namespace braid {
 
-/// `log(sum(exp(x)))` over `axes` (none given: all), which disappear unless `keep_dims`; the largest x is subtracted
-/// first, so that nothing overflows. -inf where there is nothing to sum or all x are -inf. Throws ShapeError on an axis
-/// that is not there or is given twice, DTypeError for i32.
+/// `log(sum(exp(x)))` over `axes` (empty: all), which disappear unless `keep_dims`; the largest x is subtracted
+/// first, so that nothing overflows. -inf where there is nothing to sum or all x are -inf. Throws ShapeError for a
+/// missing or repeated axis, DTypeError for i32.
 Var logsumexp(const Var& x, const Axes& axes = {}, bool keep_dims = false);
 
 }  // namespace braid

@@ -4,12 +4,12 @@
 
 namespace braid {
 
-/// The largest element along `axes` (none given: all), which disappear unless `keep_dims`; NaN if there is one, and
-/// then the gradients of all are NaN. Elements that share the largest value share the gradient. Throws ShapeError when
-/// there is nothing to choose from, on an axis that is not there or is given twice.
+/// The largest element along `axes` (empty: all), which disappear unless `keep_dims`; NaN if any is NaN, and then all
+/// gradients are NaN. Elements equal to the largest share the gradient. Throws ShapeError when there is no element, and
+/// for a missing or repeated axis.
 Var max(const Var& x, const Axes& axes = {}, bool keep_dims = false);
 
-/// The smallest element; as max otherwise.
+/// The smallest element; otherwise like max.
 Var min(const Var& x, const Axes& axes = {}, bool keep_dims = false);
 
 }  // namespace braid

@@ -5,7 +5,7 @@
 namespace braid {
 
 /// Squared error: `(prediction - target)^2`, by default the mean over all elements. prediction, target [...] ->
-/// reduced. Throws ShapeError unless the shapes are equal: there is no broadcasting, which would hide a mistake. Throws
+/// reduced. Throws ShapeError unless the shapes are equal: broadcasting would hide mistakes. Throws
 /// DTypeError for i32 and when dtypes differ.
 Var mse_loss(const Var& prediction, const Var& target, Reduction reduction = Reduction::mean);
 

@@ -4,9 +4,9 @@
 
 namespace braid {
 
-/// The Euclidean norm over `axes` (none given: all), which disappear unless `keep_dims`: `sqrt(sum(x^2))`, without
+/// The Euclidean norm over `axes` (empty: all), which disappear unless `keep_dims`: `sqrt(sum(x^2))`, without
 /// overflow or underflow between. 0 where there is nothing to sum. Its gradient is 0 where it is 0. Throws ShapeError
-/// on an axis that is not there or is given twice, DTypeError for i32. The norms for p = 1 and infinity are
+/// for a missing or repeated axis, DTypeError for i32. The norms for p = 1 and infinity are
 /// `sum(abs(x), axes)` and `max(abs(x), axes)`.
 Var norm(const Var& x, const Axes& axes = {}, bool keep_dims = false);
 

@@ -3,8 +3,8 @@
 
 namespace braid {
 
-/// `before` and `after` more positions at the ends of an axis, filled with `value`. Throws ShapeError when there is no
-/// such axis, ValueError for negative counts and for a value that i32 does not have if x is i32.
+/// x with `before` and `after` positions added at the ends of an axis, filled with `value`. Throws ShapeError for a
+/// missing axis, ValueError for negative counts and for a value that i32 does not have if x is i32.
 Var pad(const Var& x, int axis, std::int64_t before, std::int64_t after, double value = 0);
 
 }  // namespace braid

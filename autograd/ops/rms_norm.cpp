@@ -37,10 +37,7 @@ Cotangents backward(const Tensor& dy, const Tensor& x, const Tensor& weight, con
   return {dx, reduce_sum(dweights, {0})};
 }
 
-Var composed(const Var& x, const Var& weight, double eps) {
-  const Var wide = detail::widened(x);
-  return cast(wide * rsqrt(mean(wide * wide, {-1}, true) + eps) * detail::widened(weight), x.dtype());
-}
+Var composed(const Var& x, const Var& weight, double eps) { return x * rsqrt(mean(x * x, -1, true) + eps) * weight; }
 
 }  // namespace
 
@@ -49,7 +46,7 @@ Var rms_norm(const Var& x, const Var& weight, double eps) {
   check_parameter_dtype("rms_norm", x.value(), weight.value());
   check_shape(weight.shape() == Shape{x.size(-1)}, "rms_norm: weight must have shape [{}] to match x {} but has {}",
               x.size(-1), x.shape(), weight.shape());
-  if (Composed::active()) return composed(x, weight, eps);
+  if (Composed::active()) return detail::in_f32([=](const auto&... wide) { return composed(wide..., eps); }, x, weight);
   const Tensor rows = x.value().contiguous(), scale = weight.value().to(compute_dtype(x.dtype())).contiguous();
   auto [y, rstd] = forward(rows, scale, eps);
   return record("rms_norm", y, {x, weight},

@@ -3,8 +3,8 @@
 
 namespace braid {
 
-/// The positions of an axis moved by `shift`, those that leave it at one end coming in at the other:
-/// `y[.., (i + shift) mod n, ..] = x[.., i, ..]`. Throws ShapeError when there is no such axis.
+/// The positions of an axis shifted cyclically:
+/// `y[.., (i + shift) mod n, ..] = x[.., i, ..]`. Throws ShapeError for a missing axis.
 Var roll(const Var& x, int axis, std::int64_t shift);
 
 }  // namespace braid

@@ -1,15 +1,12 @@
 #include <braid/autograd/ops/sigmoid.h>
 
-#include <braid/autograd/kernels/elementwise.h>
-#include <braid/core/map.h>
+#include <braid/autograd/ops/detail/map_kernel.h>
 
 namespace braid {
 
 Var sigmoid(const Var& x) {
-  auto kernel = []<class T>(const T* x, T* y, std::int64_t n) {
-    kernels::elementwise_kernels().of<T>().sigmoid(x, y, n);
-  };
-  Tensor y = map_chunks("sigmoid", kernel, x.value());
+  Tensor y = detail::map_kernel(
+      "sigmoid", [](const auto& of) { return of.sigmoid; }, x.value());
   return record("sigmoid", y, {x}, [y](const Tensor& dy) {
     auto vjp = [](auto dy, auto y) { return dy * y * (1 - y); };
     return map("sigmoid", vjp, dy, y);

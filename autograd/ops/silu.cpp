@@ -1,12 +1,15 @@
 #include <braid/autograd/ops/silu.h>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/elementwise.h>
+#include <braid/autograd/ops/sigmoid.h>
 
 namespace braid {
 
 Var silu(const Var& x) {
   return detail::elementwise(
-      "silu", x, [](const auto& of) { return of.silu; }, [](const auto& of) { return of.silu_vjp; });
+      "silu", x, [](const auto& of) { return of.silu; }, [](const auto& of) { return of.silu_vjp; },
+      [](const Var& v) { return v * sigmoid(v); });
 }
 
 }  // namespace braid

@@ -33,32 +33,29 @@ Var composed_log_softmax(const Var& x, const Axes& axes) {
   return shifted - log(sum(exp(shifted), axes, true));
 }
 
+/// softmax or log_softmax, whose vjp reads y.
+template <class Forward, class Vjp, class Compose>
+Var over_rows(const char* op, const Var& x, const Axes& axes, Forward forward, Vjp vjp, Compose composed) {
+  if (x.dtype() == DType::bf16)
+    return detail::in_f32([&](const Var& wide) { return over_rows(op, wide, axes, forward, vjp, composed); }, x);
+  const RowsAlong along(op, x.shape(), axes);
+  check_floating(op, x.dtype());
+  if (Composed::active()) return composed(x, axes);
+  const Tensor y = map_rows(op, along, forward, x.value());
+  return record(op, y, {x}, [=](const Tensor& dy) { return map_rows(op, along, vjp, dy, y); });
+}
+
 }  // namespace
 
 Var softmax(const Var& x, const Axes& axes) {
-  if (x.dtype() == DType::bf16) return detail::in_f32([&](const Var& wide) { return softmax(wide, axes); }, x);
-  check_floating("softmax", x.dtype());
-  const RowsAlong along("softmax", x.shape(), axes);
-  if (Composed::active()) return composed_softmax(x, axes);
-  Tensor y = map_rows(
-      "softmax", along, [](auto kernels) { return kernels.softmax; }, x.value());
-  return record("softmax", y, {x}, [along, y](const Tensor& dy) {
-    return map_rows(
-        "softmax", along, [](auto kernels) { return kernels.softmax_vjp; }, dy, y);
-  });
+  return over_rows(
+      "softmax", x, axes, [](auto of) { return of.softmax; }, [](auto of) { return of.softmax_vjp; }, composed_softmax);
 }
 
 Var log_softmax(const Var& x, const Axes& axes) {
-  if (x.dtype() == DType::bf16) return detail::in_f32([&](const Var& wide) { return log_softmax(wide, axes); }, x);
-  check_floating("log_softmax", x.dtype());
-  const RowsAlong along("log_softmax", x.shape(), axes);
-  if (Composed::active()) return composed_log_softmax(x, axes);
-  Tensor y = map_rows(
-      "log_softmax", along, [](auto kernels) { return kernels.log_softmax; }, x.value());
-  return record("log_softmax", y, {x}, [along, y](const Tensor& dy) {
-    return map_rows(
-        "log_softmax", along, [](auto kernels) { return kernels.log_softmax_vjp; }, dy, y);
-  });
+  return over_rows(
+      "log_softmax", x, axes, [](auto of) { return of.log_softmax; }, [](auto of) { return of.log_softmax_vjp; },
+      composed_log_softmax);
 }
 
 }  // namespace braid

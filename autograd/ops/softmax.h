@@ -5,7 +5,7 @@
 namespace braid {
 
 /// `exp(x) / sum(exp(x))` along `axes` ({}: all); the largest x is subtracted first, so that nothing overflows.
-/// NaN where all x along the axes are -inf. Throws ShapeError on an axis that is not there or is given twice,
+/// NaN where all elements along the axes are -inf. Throws ShapeError for a missing or repeated axis,
 /// DTypeError for i32.
 Var softmax(const Var& x, const Axes& axes = -1);
 

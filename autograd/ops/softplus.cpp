@@ -1,12 +1,18 @@
 #include <braid/autograd/ops/softplus.h>
 
+#include <braid/autograd/ops/abs.h>
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/elementwise.h>
+#include <braid/autograd/ops/exp.h>
+#include <braid/autograd/ops/log1p.h>
+#include <braid/autograd/ops/maximum.h>
 
 namespace braid {
 
 Var softplus(const Var& x) {
   return detail::elementwise(
-      "softplus", x, [](const auto& of) { return of.softplus; }, [](const auto& of) { return of.softplus_vjp; });
+      "softplus", x, [](const auto& of) { return of.softplus; }, [](const auto& of) { return of.softplus_vjp; },
+      [](const Var& v) { return maximum(v, 0.0) + log1p(exp(-abs(v))); });
 }
 
 }  // namespace braid

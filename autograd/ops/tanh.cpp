@@ -1,13 +1,12 @@
 #include <braid/autograd/ops/tanh.h>
 
-#include <braid/autograd/kernels/elementwise.h>
-#include <braid/core/map.h>
+#include <braid/autograd/ops/detail/map_kernel.h>
 
 namespace braid {
 
 Var tanh(const Var& x) {
-  auto kernel = []<class T>(const T* x, T* y, std::int64_t n) { kernels::elementwise_kernels().of<T>().tanh(x, y, n); };
-  Tensor y = map_chunks("tanh", kernel, x.value());
+  Tensor y = detail::map_kernel(
+      "tanh", [](const auto& of) { return of.tanh; }, x.value());
   return record("tanh", y, {x}, [y](const Tensor& dy) {
     auto vjp = [](auto dy, auto y) { return dy * (1 - y * y); };
     return map("tanh", vjp, dy, y);

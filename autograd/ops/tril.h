@@ -7,7 +7,7 @@ namespace braid {
 /// ShapeError when there are fewer axes.
 Var tril(const Var& x, std::int64_t diagonal = 0);
 
-/// The upper triangle: x[.., i, j] where j - i >= diagonal; as tril otherwise.
+/// The upper triangle: x[.., i, j] where j - i >= diagonal; otherwise like tril.
 Var triu(const Var& x, std::int64_t diagonal = 0);
 
 }  // namespace braid

@@ -4,12 +4,12 @@
 namespace braid::detail {
 
 // Reads, writes and sums along one axis. `out` is contiguous and unshared; ids are i32 and in range, see check_ids.
-// Sums are for floating-point tensors and are added in the order of the ids, whatever the number of threads.
+// Sums are of floating-point tensors, in the order of the ids for any number of threads.
 
 /// Throws DTypeError unless ids are i32, ValueError unless they lie in [0, size); messages name `op`.
 void check_ids(const char* op, const Tensor& ids, std::int64_t size);
 
-/// ids, which may lie in [-size, size), with those below 0 counted from the end. Throws as check_ids does.
+/// The ids in [0, size) for ids in [-size, size), of which negative ones count from the end. Throws as check_ids.
 Tensor from_front(const char* op, const Tensor& ids, std::int64_t size);
 
 /// x [outer..., size, inner...], ids [n] -> [outer..., n, inner...]
@@ -17,13 +17,12 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& ids);
 /// `out[.., ids[j], ..] += src[.., j, ..]`: the vjp of index_select.
 void index_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src);
 
-/// `y[.., j, ..] = x[.., ids[.., j, ..], ..]`: an id for each element; y has the shape of ids.
+/// `y[.., j, ..] = x[.., ids[.., j, ..], ..]`: one id per element; y has the shape of ids.
 Tensor gather(const Tensor& x, int axis, const Tensor& ids);
 /// `out[.., ids[.., j, ..], ..] += src[.., j, ..]`: the vjp of gather.
 void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src);
 
-/// `out[.., begin + step j, ..] = src[.., j, ..]` for all positions j of src, whose other sizes and dtype are those of
-/// out.
+/// `out[.., begin + step j, ..] = src[.., j, ..]` for all positions j of src; other sizes and the dtype are equal.
 void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src, std::int64_t step = 1);
 
 }  // namespace braid::detail

@@ -10,7 +10,7 @@ namespace braid::detail {
 void gather_strided(const std::byte* view, const Strides& strides, const Shape& shape, std::size_t item,
                     std::int64_t begin, std::int64_t end, std::byte* out);
 
-/// The whole view, by all threads.
+/// The same for the whole view, on all threads.
 void copy_strided(const std::byte* view, const Strides& strides, const Shape& shape, std::size_t item, std::byte* out);
 
 }  // namespace braid::detail

@@ -4,8 +4,8 @@
 
 namespace braid::detail {
 
-/// An i32 as unsigned: sums, differences and products of these wrap around where those of i32 would overflow. A
-/// floating-point number as it is.
+/// Converts i32 to unsigned, whose sums, differences and products wrap around instead of overflowing; leaves floats as
+/// they are.
 template <class T>
 constexpr auto wrapping(T x) {
   if constexpr (std::is_integral_v<T>)

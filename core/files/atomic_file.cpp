@@ -17,7 +17,6 @@
 
 #include <braid/core/error.h>
 #include <braid/core/files/file_system.h>
-#include <braid/core/files/output_file.h>
 
 namespace braid {
 namespace {

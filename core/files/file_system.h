@@ -2,6 +2,11 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include <braid/core/error.h>
 
 namespace braid {
 
@@ -32,6 +37,57 @@ class WithFileSystem {
 
  private:
   FileSystem* before_;
+};
+
+/// A file cannot be opened or read, or is not a regular file. Its contents are unknown, so that it must not be reported
+/// as damaged.
+struct UnreadableFile : FileError {
+  using FileError::FileError;
+};
+
+/// A regular file that is read from its start. FIFOs, devices and folders are refused without waiting for them.
+class RegularFile {
+ public:
+  /// Opens a file. Throws UnreadableFile; all messages start with `where`, which names the file.
+  RegularFile(std::string where, const std::filesystem::path& path);
+  ~RegularFile();
+  RegularFile(const RegularFile&) = delete;
+  RegularFile& operator=(const RegularFile&) = delete;
+
+  const std::string& where() const { return where_; }  ///< the start of messages
+  std::uint64_t size() const { return size_; }         ///< in bytes, when it was opened
+
+  /// Reads the next `bytes` bytes. Throws FileError if the file ends before, UnreadableFile if reading fails.
+  void read(void* out, std::uint64_t bytes);
+
+ private:
+  std::string where_;
+  int file_;
+  std::uint64_t size_ = 0;
+};
+
+/// A file or folder that is open for writing or syncing. Throws FileError; messages read `where: failure: reason`,
+/// where the caller gives `where` and `failure` and errno the reason.
+class OutputFile {
+ public:
+  /// Opens `name` with the flags of open(2).
+  OutputFile(std::string where, const char* name, int flags, const char* failure);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  /// Writes all bytes, or returns false with the reason in errno.
+  bool write(const char* data, std::size_t bytes) const;
+  /// Waits until the disk has the data. File systems that cannot sync folders (EINVAL) are not an error.
+  void sync(const char* failure) const;
+  /// Closes the file, which the destructor would do without reporting errors.
+  void close();
+  /// Throws FileError with `failure` and the reason in errno unless `ok`.
+  void require(bool ok, const char* failure) const;
+
+ private:
+  std::string where_;
+  int file_;
 };
 
 }  // namespace braid

@@ -13,7 +13,7 @@
 
 #include <braid/core/files/atomic_file.h>
 #include <braid/core/files/detail/npy_format.h>
-#include <braid/core/files/regular_file.h>
+#include <braid/core/files/file_system.h>
 #include <braid/core/utf8.h>
 
 namespace braid {
@@ -83,10 +83,10 @@ Tensor read_entry(zip_t* archive, const zip_stat_t& entry, const std::string& wh
     }
   };
   Tensor tensor = detail::read_npy({where, entry.size, read});
-  char behind = 0;  // libzip compares the checksum at the end
-  const zip_int64_t more = zip_fread(file.get(), &behind, 1);
+  char next = 0;  // libzip compares the checksum at the end
+  const zip_int64_t more = zip_fread(file.get(), &next, 1);
   require<FileError>(more >= 0, where, zip_file_get_error(file.get()));
-  check<FileError>(more == 0, "{}: holds more than its size says", where);
+  check<FileError>(more == 0, "{}: is longer than its size", where);
   return tensor;
 }
 
@@ -164,7 +164,7 @@ std::map<std::string, Tensor> load_npz(const fs::path& path) {
     const std::string its = fmt::format("{}: '{}'", where, excerpt(file));
     check<FileError>(file.size() > kEnding.size() && file.ends_with(kEnding), "{}: its name must end with .npy", its);
     const std::string name = file.substr(0, file.size() - kEnding.size());
-    check<FileError>(!tensors.contains(name), "{}: is there twice", its);
+    check<FileError>(!tensors.contains(name), "{}: is in the archive twice", its);
     tensors.emplace(name, read_entry(archive.get(), entry, its));
   }
   return tensors;

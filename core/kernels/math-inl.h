@@ -18,8 +18,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 
-// As std:: for all arguments, NaN and infinities included, within 3 ulp; results of exp below the smallest normal number
-// are 0. Highway's functions assume arguments in their range, and its Exp takes twice the time.
+// As std:: for all arguments, NaN and infinities included, within 3 ulp; results of exp below the smallest normal
+// number are 0. Highway's functions assume arguments in their range, and its Exp takes twice the time.
 
 template <class D, class V>
 HWY_INLINE V exp(D d, V x) {

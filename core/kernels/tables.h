@@ -5,8 +5,8 @@
 
 namespace braid::kernels {
 
-/// The functions of a kernel file for every scalar type, as compiled for one instruction set. Those of bf16 read and
-/// write bfloat16 and compute in f32; not every file has them.
+/// The functions of a kernel file for every scalar type, compiled for one instruction set. Those for bf16, which are
+/// optional, read and write bfloat16 and compute in f32.
 template <template <class> class Kernels>
 struct Tables {
   Kernels<float> f32;
@@ -23,7 +23,8 @@ struct Tables {
       return *bf16;
   }
 
-  /// `f(kernels)` with those of a dtype. Throws DTypeError naming `op` for integers, and where there are none for bf16.
+  /// Calls `f(kernels)` with the kernels of a dtype. Throws DTypeError naming `op` for i32, and for bf16 if there are
+  /// none.
   template <class F>
   auto dispatch(const char* op, DType dtype, F&& f) const {
     if (dtype == DType::bf16 && bf16) return f(*bf16);
@@ -31,7 +32,7 @@ struct Tables {
   }
 };
 
-/// The elements of a tensor as the argument of a kernel; null when it is undefined: not given, or not wanted.
+/// Passes a tensor's elements to a kernel; null if it is undefined.
 struct In {
   const Tensor& tensor;
 

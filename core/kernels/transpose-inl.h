@@ -1,5 +1,5 @@
-// The transpose of squares of one 128-bit vector a row, in memory, of which packing of matrices is made, and in
-// registers. Compiled once for each SIMD target.
+// Transposes squares whose rows are 128-bit vectors, in memory to pack matrices, and in registers. Compiled once for
+// each SIMD target.
 #if defined(BRAID_CORE_KERNELS_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_CORE_KERNELS_TRANSPOSE_INL_H_
 #undef BRAID_CORE_KERNELS_TRANSPOSE_INL_H_
@@ -50,7 +50,7 @@ HWY_INLINE void transpose_square(const double* from, std::int64_t from_step, dou
   hn::StoreU(hn::InterleaveUpper(d, a, b), d, to + to_step);
 }
 
-/// 128-bit blocks side by side, the first from x, the next ones `step` apart.
+/// A vector of 128-bit blocks that are `step` apart in memory.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const T* x, std::int64_t step) {
   if constexpr (hn::MaxLanes(d) <= static_cast<std::size_t>(kSquare<T>)) {
@@ -62,7 +62,7 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const T* x, std::int64_t step) {
   }
 }
 
-/// to[j] = from [i, j] for as many rows i as a vector has lanes, and j < kSquare.
+/// to[j] = column j of `from`, j < kSquare: one row per lane, `step` apart.
 HWY_INLINE void load_columns(hn::ScalableTag<float> d, const float* from, std::int64_t step,
                              hn::Vec<hn::ScalableTag<float>>* to) {
   const hn::ScalableTag<double> pairs;

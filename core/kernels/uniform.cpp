@@ -16,7 +16,7 @@ struct Split {
       : low(static_cast<std::uint32_t>(bits)), high(static_cast<std::uint32_t>(bits >> 32)) {}
 };
 
-/// The halves of the 64 bits of factor * x, in each lane.
+/// The lower and upper 32 bits of factor * x in each lane.
 template <class V>
 struct WideProduct {
   V low, high;
@@ -36,7 +36,7 @@ struct WideProduct {
   }
 };
 
-/// The first word for each index, of which the lanes of `low` and `high` are the halves.
+/// The first word of each index; `low` and `high` hold the halves of the indices.
 template <class D, class V>
 HWY_INLINE V philox(D d, Split key, Split draw, V low, V high) {
   V c[4] = {low, high, hn::Set(d, draw.low), hn::Set(d, draw.high)};

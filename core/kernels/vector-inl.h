@@ -1,5 +1,5 @@
-// Loops over contiguous rows with vectors of any length, tails included: what the kernels of autograd, nn and mhc are
-// built from. Included after hwy/foreach_target.h and compiled once for each SIMD target.
+// Loops over contiguous rows with vectors of any length, tails included, for the kernels of autograd, nn and mhc.
+// Included after hwy/foreach_target.h and compiled once for each SIMD target.
 #if defined(BRAID_CORE_KERNELS_VECTOR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_CORE_KERNELS_VECTOR_INL_H_
 #undef BRAID_CORE_KERNELS_VECTOR_INL_H_
@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The upper halves of as many floats as d has lanes.
+/// The vector type of the upper halves of a vector of floats.
 template <class D>
 using Halves = hn::Rebind<std::uint16_t, D>;
 
@@ -47,7 +47,7 @@ HWY_INLINE hn::Vec<Halves<D>> round_to_halves(D, hn::Vec<D> v) {
   return hn::DemoteTo(Halves<D>(), hn::BitCast(hn::RebindToSigned<D>(), hn::ShiftRight<16>(rounded)));
 }
 
-/// Access to all elements of a vector. Those of memory are what the vector has or, for floats, bfloat16.
+/// Access to all elements of a vector. Elements in memory have the vector's type or, for floats, may be bfloat16.
 struct Whole {
   template <class D, class T = hn::TFromD<D>>
   HWY_INLINE hn::Vec<D> load(D d, const T* from) const {
@@ -71,7 +71,7 @@ struct Whole {
   }
 };
 
-/// Access to the first `count` elements of a vector: the others load as zero, and memory behind is not touched.
+/// Access to the first `count` elements of a vector: the others load as zero, and their memory is not touched.
 struct Part {
   std::size_t count;
 
@@ -103,7 +103,7 @@ struct Part {
   HWY_INLINE void store(hn::Vec<D> v, D d, bfloat16* to) const {
     store(round_to_halves(d, v), Halves<D>(), reinterpret_cast<std::uint16_t*>(to));
   }
-  /// `v` with the elements of `other` behind the first `count`.
+  /// The first `count` elements of v, then those of `other`.
   template <class D>
   HWY_INLINE hn::Vec<D> or_else(D d, hn::Vec<D> v, hn::Vec<D> other) const {
     return hn::IfThenElse(hn::FirstN(d, count), v, other);
@@ -120,7 +120,7 @@ HWY_INLINE void for_each_vector(D d, std::int64_t n, F f) {
 }
 
 /// Combines value(i, part) over the vectors of a row, in four chains that hide the latency of combine(a, b).
-/// Elements behind the row must be neutral.
+/// value must be neutral for elements past the end of the row.
 template <class D, class Combine, class Value>
 HWY_INLINE hn::Vec<D> combine_vectors(D d, std::int64_t n, hn::Vec<D> neutral, Combine combine, Value value) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -141,7 +141,7 @@ HWY_INLINE hn::TFromD<D> sum_lanes(D d, hn::Vec<D> v) {
   return hn::GetLane(hn::SumOfLanes(d, v));
 }
 
-/// The sum of value(i, part) over a row. Elements behind the row must be zero.
+/// The sum of value(i, part) over a row; value must be zero for elements past its end.
 template <class D, class Value>
 HWY_INLINE hn::TFromD<D> sum_vectors(D d, std::int64_t n, Value value) {
   const auto add = [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
@@ -159,7 +159,7 @@ HWY_INLINE hn::TFromD<D> max_element(D d, std::int64_t n, const T* x) {
   return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
-/// exp(x) for x <= 1, as softmax needs it: NaN stays NaN, results below the smallest normal number are zero.
+/// exp(x) for x <= 1, for softmax: NaN stays NaN, results below the smallest normal number are zero.
 /// With x = q log(2) + r, |r| <= log(2) / 2: exp(x) = 2^q exp(r), where adding 1.5 * 2^(mantissa bits) rounds to q and
 /// leaves it in the lowest bits, and exp(r) is its Taylor polynomial. Error below 2 units in the last place.
 template <class D>
@@ -168,7 +168,7 @@ HWY_INLINE hn::Vec<D> exp_to_one(D d, hn::Vec<D> x) {
   const hn::RebindToSigned<D> di;
   constexpr bool kSingle = sizeof(T) == 4;
   constexpr int kMantissa = kSingle ? 23 : 52;
-  // log(2) in two parts: the first has zeros behind, so that q times it is exact.
+  // log(2) in two parts: the first ends in zeros, so that its product with q is exact.
   constexpr T kLn2High = static_cast<T>(kSingle ? 0.693359375 : 0.693145751953125);
   constexpr T kLn2Low = static_cast<T>(kSingle ? -2.12194440054690583e-4 : 1.42860682030941723212e-6);
   constexpr T kLowest = static_cast<T>(kSingle ? -87.3365 : -708.396);

@@ -56,8 +56,8 @@ enum class Unit {
 /// Below this side length packing for AMX costs more than oneDNN's product.
 constexpr std::int64_t kLeastSideForAmx = 32;
 
-/// Whether the processor multiplies bf16 faster than f32: by AMX, which comes with AVX512_BF16, or by AVX512_BF16,
-/// which has half the speed of f32 on Intel processors. oneDNN generates code for x86-64; elsewhere it has plain loops.
+/// Whether the processor multiplies bf16 faster than f32: by AMX, which implies AVX512_BF16, or by AVX512_BF16, which
+/// has half the speed of f32 on Intel processors. oneDNN generates code for x86-64; elsewhere it has plain loops.
 #ifdef __x86_64__
 constexpr bool kHasOneDnn = true;
 bool has_bf16_products() {
@@ -238,7 +238,7 @@ Tile choose_tile(std::int64_t m, std::int64_t n, std::int64_t k) {
   return tile;
 }
 
-/// Few rows take the time of reading b: 256 or 512 KiB of it at a time, if there is twice as much.
+/// For few rows, whose time is that of reading b: 256 or 512 KiB of b per tile, if b has at least two tiles.
 Tile choose_tile_of_few_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
   constexpr std::int64_t kElements = 65536;
   return {m, n * k < 2 * kElements ? n : kernels::round_up(divide_up(kElements, k), 64)};

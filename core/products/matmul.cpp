@@ -11,7 +11,7 @@
 namespace braid {
 namespace {
 
-/// A matrix for each index of the leading axes, with rows or columns that are contiguous; copied where neither are.
+/// Matrices in the last two axes, with contiguous rows or columns; copied if neither are.
 struct Operand {
   Tensor tensor;
   bool transposed = false;

@@ -1,13 +1,15 @@
 #include <braid/core/products/matmul_precision.h>
 
+#include <array>
 #include <atomic>
 
-#include <braid/core/error.h>
+#include <braid/core/detail/enum_named.h>
 #include <braid/core/products/gemm.h>
 
 namespace braid {
 namespace {
 
+constexpr std::array<std::string_view, 3> kNames{"highest", "high", "medium"};
 std::atomic<MatmulPrecision> allowed = MatmulPrecision::highest;
 
 }  // namespace
@@ -16,18 +18,13 @@ void set_matmul_precision(MatmulPrecision precision) { allowed = precision; }
 MatmulPrecision matmul_precision() { return allowed; }
 
 std::string_view name(MatmulPrecision precision) {
-  switch (precision) {
-    case MatmulPrecision::highest: return "highest";
-    case MatmulPrecision::high: return "high";
-    case MatmulPrecision::medium: return "medium";
-  }
-  throw ValueError(fmt::format("MatmulPrecision: {} is none", static_cast<int>(precision)));
+  const auto index = static_cast<std::size_t>(precision);
+  check_value(index < kNames.size(), "MatmulPrecision: {} is not a precision", index);
+  return kNames[index];
 }
 
 MatmulPrecision matmul_precision(std::string_view text) {
-  for (const MatmulPrecision precision : {MatmulPrecision::highest, MatmulPrecision::high, MatmulPrecision::medium})
-    if (text == name(precision)) return precision;
-  throw ValueError(fmt::format("matmul_precision: '{}' is not one of highest, high, medium", text));
+  return detail::enum_named<MatmulPrecision>("matmul_precision:", kNames, text);
 }
 
 // AVX512_BF16 multiplies bf16 twice as fast as f32, so that three products would take longer than one of f32. AMX

@@ -23,8 +23,6 @@
 #include <braid/core/files/checksum.h>
 #include <braid/core/files/file_system.h>
 #include <braid/core/files/npy.h>
-#include <braid/core/files/output_file.h>
-#include <braid/core/files/regular_file.h>
 #include <braid/core/files/safetensors.h>
 #include <braid/core/format.h>
 #include <braid/core/map.h>

@@ -1,5 +1,4 @@
-// Loops of kernels over rows and channels, and the stores of their results.
-// Included once per SIMD target.
+// Loops of kernels over rows and channels, and the stores of their results. Included once per SIMD target.
 
 #if defined(BRAID_MHC_KERNELS_CHANNELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_MHC_KERNELS_CHANNELS_INL_H_
@@ -13,7 +12,6 @@
 #include <type_traits>
 
 #include <hwy/cache_control.h>
-#include <hwy/highway.h>
 
 #include <braid/core/kernels/vector-inl.h>
 #include <braid/mhc/kernels/tiles.h>

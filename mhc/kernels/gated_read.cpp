@@ -51,37 +51,23 @@ Tiles tiles_for(const GatedSizes& s) {
   return {s.tokens, std::max<std::int64_t>(64, tiles_of<T>({s.tokens, s.n, s.channels}).size)};
 }
 
-struct Silu {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V v) const {
-    return hn::Mul(v, sigmoid(d, v));
-  }
-};
+constexpr auto kSilu = [](auto d, auto v) HWY_ATTR { return hn::Mul(v, sigmoid(d, v)); };
 
 /// dv = dy s (1 + v (1 - s)), s = sigmoid(v)
-struct SiluVjp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V v, V dy) const {
-    const V s = sigmoid(d, v);
-    return hn::Mul(hn::Mul(dy, s), hn::MulAdd(v, hn::Sub(hn::Set(d, 1), s), hn::Set(d, 1)));
-  }
+constexpr auto kSiluVjp = [](auto d, auto v, auto dy) HWY_ATTR {
+  const auto s = sigmoid(d, v);
+  return hn::Mul(hn::Mul(dy, s), hn::MulAdd(v, hn::Sub(hn::Set(d, 1), s), hn::Set(d, 1)));
 };
 
-struct TwiceSigmoid {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V v) const {
-    const V s = sigmoid(d, v);
-    return hn::Add(s, s);
-  }
+constexpr auto kTwiceSigmoid = [](auto d, auto v) HWY_ATTR {
+  const auto s = sigmoid(d, v);
+  return hn::Add(s, s);
 };
 
 /// dv = 2 dy s (1 - s)
-struct TwiceSigmoidVjp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V v, V dy) const {
-    const V s = sigmoid(d, v);
-    return hn::Mul(hn::Add(dy, dy), hn::Mul(s, hn::Sub(hn::Set(d, 1), s)));
-  }
+constexpr auto kTwiceSigmoidVjp = [](auto d, auto v, auto dy) HWY_ATTR {
+  const auto s = sigmoid(d, v);
+  return hn::Mul(hn::Add(dy, dy), hn::Mul(s, hn::Sub(hn::Set(d, 1), s)));
 };
 
 /// normed = x rstd (1 + norm) of one stream, at the channels [begin, end).
@@ -108,7 +94,7 @@ void normalize_tile(const GatedSizes& s, const GatedParams<T>& p, std::int64_t c
 template <class T>
 void gate_logits(const GatedSizes& s, const GatedParams<T>& p, std::int64_t count, const T* z, const Buffers<T>& tile) {
   const std::int64_t width = s.width(), rank = s.rank;
-  for (std::int64_t t = 0; t < count; ++t) transform(Silu(), rank, tile.h + t * rank, z + t * s.rows());
+  for (std::int64_t t = 0; t < count; ++t) transform(kSilu, rank, tile.h + t * rank, z + t * s.rows());
   const MatrixView<const T> up{p.up, rank};
   gemm_serial<T>(
       {.m = count, .n = width, .k = rank, .a = {tile.h, rank}, .b = up.transpose(), .c = {tile.gates, width}});
@@ -152,7 +138,7 @@ void read_tile(const GatedRead<T>& c, const Buffers<T>& tile, std::int64_t begin
     over_channels<T>(channels, [=](auto d, std::int64_t first, std::int64_t last) {
       gated_sum(d, first, last, n, channels, share, gates, normed, u);
     });
-    if (s.writes) transform(TwiceSigmoid(), n, c.post + (begin + t) * n, z + t * rows + s.rank);
+    if (s.writes) transform(kTwiceSigmoid, n, c.post + (begin + t) * n, z + t * rows + s.rank);
   }
 }
 
@@ -213,8 +199,8 @@ void gate_logits_vjp(const GatedReadVjp<T>& c, const Buffers<T>& tile, std::int6
   for (std::int64_t t = 0; t < count; ++t) {
     const T* z = c.z + (begin + t) * rows;
     T* dz = tile.dz + t * rows;
-    transform(SiluVjp(), rank, dz, z, dz);
-    if (s.writes) transform(TwiceSigmoidVjp(), s.n, dz + rank, z + rank, c.dpost + (begin + t) * s.n);
+    transform(kSiluVjp, rank, dz, z, dz);
+    if (s.writes) transform(kTwiceSigmoidVjp, s.n, dz + rank, z + rank, c.dpost + (begin + t) * s.n);
   }
 }
 

@@ -1,5 +1,4 @@
-// Inner products of streams, one token at a time.
-// Included once per SIMD target.
+// Inner products of streams, one token at a time. Included once per SIMD target.
 
 #if defined(BRAID_MHC_KERNELS_INNER_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_MHC_KERNELS_INNER_PRODUCTS_INL_H_
@@ -11,14 +10,10 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <hwy/highway.h>
-
 #include <braid/mhc/kernels/channels-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 /// Sums over the lanes of vectors, which replace `sums` or are added to them.
 template <class D, class V, class T>

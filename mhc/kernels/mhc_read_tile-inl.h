@@ -1,5 +1,5 @@
-// The read of a manifold-constrained hyper-connection and its vjp, tile by tile of tokens that stay in cache.
-// Included once per SIMD target.
+// The read of a manifold-constrained hyper-connection and its vjp, tile by tile of tokens that stay in cache. Included
+// once per SIMD target.
 
 #if defined(BRAID_MHC_KERNELS_MHC_READ_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_MHC_KERNELS_MHC_READ_TILE_INL_H_
@@ -13,8 +13,6 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <hwy/highway.h>
-
 #include <braid/core/products/gemm.h>
 #include <braid/mhc/kernels/channels-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
@@ -27,8 +25,6 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 /// sqrt(mean(x^2) + eps) of one token.
 template <class T>

@@ -1,5 +1,4 @@
-// Small matrices applied to streams, one token at a time.
-// Included once per SIMD target.
+// Small matrices applied to streams, one token at a time. Included once per SIMD target.
 
 #if defined(BRAID_MHC_KERNELS_MIX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_MHC_KERNELS_MIX_INL_H_
@@ -11,14 +10,10 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <hwy/highway.h>
-
 #include <braid/mhc/kernels/channels-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 /// A matrix [rows, columns] by its steps, so that a transpose is a swap.
 template <class T>

@@ -11,16 +11,12 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <hwy/highway.h>
-
 #include <braid/mhc/kernels/channels-inl.h>
 #include <braid/mhc/kernels/panels.h>
 #include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
-
-namespace hn = hwy::HWY_NAMESPACE;
 
 /// The most tokens of one call.
 constexpr std::int64_t kMostTokens = 32;

@@ -11,8 +11,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <hwy/highway.h>
-
 #include <braid/core/batch_invariant.h>
 #include <braid/core/kernels/vector-inl.h>
 #include <braid/core/products/gemm.h>

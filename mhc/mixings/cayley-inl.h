@@ -9,8 +9,6 @@
 
 #include <cstdint>
 
-#include <hwy/highway.h>
-
 #include <braid/core/kernels/math-inl.h>
 #include <braid/mhc/mixings/lanes-inl.h>
 

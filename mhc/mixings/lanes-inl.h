@@ -1,5 +1,5 @@
-// The base of the kernels of all mixings: logits and matrices of several tokens, one token per lane.
-// Included once per SIMD target.
+// The base of the kernels of all mixings: logits and matrices of several tokens, one token per lane. Included once per
+// SIMD target.
 
 #if defined(BRAID_MHC_MIXINGS_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_MHC_MIXINGS_LANES_INL_H_
@@ -9,8 +9,6 @@
 #endif
 
 #include <cstdint>
-
-#include <hwy/highway.h>
 
 #include <braid/core/kernels/math-inl.h>
 #include <braid/mhc/mixings/detail/kernels.h>

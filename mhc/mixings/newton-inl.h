@@ -12,7 +12,6 @@
 #include <limits>
 
 #include <hwy/contrib/math/math-inl.h>
-#include <hwy/highway.h>
 
 #include <braid/mhc/mixings/lanes-inl.h>
 

@@ -7,18 +7,16 @@
 #define BRAID_MHC_MIXINGS_SINKHORN_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstdint>
 
 #include <hwy/contrib/math/math-inl.h>
-#include <hwy/highway.h>
 
-#include <braid/core/kernels/vector-inl.h>
-#include <braid/mhc/mixings/mixing_settings.h>
+#include <braid/mhc/mixings/lanes-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::mixings::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
 using braid::kernels::HWY_NAMESPACE::exp_to_one;
 
 /// 1 / x. AVX-512 divides 16 floats in 10 cycles but guesses a reciprocal to 14 bits in 2; a Newton step makes that 24.
@@ -77,43 +75,41 @@ class Entries<D, 0> {
 
 enum class Lines { rows, columns };
 
-/// Matrices [n, n], lane by lane: entry (i, j) of all of them is the vector at (i n + j) Lanes(d).
 /// Half-steps normalize alternate axes; the first two work on logarithms, so that logits of any size survive
 /// (after them every sum lies in [1 / n^2, n]); the rest divide. With eps, only the first does: its softmax + eps is
-/// what the rest divides by sums + eps. kN is n, or 0 when it is known at run time only.
+/// what the rest divides by sums + eps.
 template <class D, int kN>
-class SinkhornLanes {
+class Sinkhorn : public Lanes<D, kN> {
+  using Base = Lanes<D, kN>;
+  using Base::d_, Base::lanes, Base::load, Base::n, Base::poison, Base::store;
+  using typename Base::T, typename Base::V;
+
  public:
-  using T = hn::TFromD<D>;
-  using V = hn::Vec<D>;
+  explicit Sinkhorn(const Problem& p)
+      : Base(p),
+        iterations_(p.settings.iterations),
+        rows_last_(p.settings.exact == Marginal::rows),
+        eps_(static_cast<T>(p.settings.eps)) {}
 
-  SinkhornLanes(D d, std::int64_t n, const MixingSettings& settings)
-      : d_(d),
-        n_(n),
-        iterations_(settings.iterations),
-        rows_last_(settings.exact == Marginal::rows),
-        eps_(static_cast<T>(settings.eps)) {}
+  /// The logits, the iterates between, and the sums of the lines.
+  std::int64_t workspace() const { return 2 * n() * n() + 2 * (iterations_ - 1) * n(); }
 
-  /// Vectors of workspace that backward() needs beside p and g.
-  static std::int64_t workspace_vectors(std::int64_t n, int iterations) { return n * n + 2 * (iterations - 1) * n; }
-
-  /// Logits to doubly stochastic matrices, in place.
-  void forward(T* p) const {
-    if (rows_last_)
-      normalize<Lines::columns, Lines::rows>(p);
-    else
-      normalize<Lines::rows, Lines::columns>(p);
+  void forward(const T* logits, T* h, T*) const {
+    std::copy_n(logits, n() * n() * lanes(), h);
+    rows_last_ ? normalize<Lines::columns, Lines::rows>(h) : normalize<Lines::rows, Lines::columns>(h);
   }
 
-  /// p: the logits (overwritten); g: the cotangent of the result, replaced by that of the logits.
-  void backward(T* p, T* g, T* workspace) const {
-    if (rows_last_)
-      normalize_vjp<Lines::columns, Lines::rows>(p, g, workspace);
-    else
-      normalize_vjp<Lines::rows, Lines::columns>(p, g, workspace);
+  void vjp(const T* logits, const T*, const T* dh, T* dlogits, T* workspace) const {
+    const std::int64_t size = n() * n() * lanes();
+    T *p = workspace, *rest = workspace + size;
+    std::copy_n(logits, size, p);
+    std::copy_n(dh, size, dlogits);
+    rows_last_ ? normalize_vjp<Lines::columns, Lines::rows>(p, dlogits, rest)
+               : normalize_vjp<Lines::rows, Lines::columns>(p, dlogits, rest);
   }
 
  private:
+  /// Logits to doubly stochastic matrices, in place.
   template <Lines first, Lines second>
   void normalize(T* p) const {
     const V poison = nan_unless_finite(p);
@@ -121,7 +117,7 @@ class SinkhornLanes {
       softmax_with_eps<first>(p, poison);
     } else {
       log_softmax<first>(p);
-      softmax<second>(p, poison);
+      softmax_lines<second>(p, poison);
     }
     Entries<D, kN> entries(d_, p);
     if (eps_ != 0) divide_by_sums<second>(entries, nullptr);
@@ -132,6 +128,7 @@ class SinkhornLanes {
     entries.store();
   }
 
+  /// p: the logits (overwritten); g: the cotangent of the result, replaced by that of the logits.
   /// With l = log p the vjp of every half-step is dl -= p (sums of dl along its lines), and that of p = exp(l) is
   /// dl = p dp. Of the iterates only the sums are kept: multiplying by them undoes the division.
   template <Lines first, Lines second>
@@ -143,7 +140,7 @@ class SinkhornLanes {
     const V poison = nan_unless_finite(p);
     log_softmax<first>(p);
     for (std::int64_t e = 0; e < n() * n(); ++e) store(log_p, e, load(p, e));
-    softmax<second>(p, poison);
+    softmax_lines<second>(p, poison);
     {
       Entries<D, kN> y(d_, p);
       for (int k = 1; k < iterations_; ++k, sums += 2 * step) {
@@ -193,22 +190,16 @@ class SinkhornLanes {
     dl.store();
   }
 
-  std::int64_t n() const { return kN != 0 ? kN : n_; }
-  std::int64_t lanes() const { return static_cast<std::int64_t>(hn::Lanes(d_)); }
-
-  V load(const T* p, std::int64_t entry) const { return hn::Load(d_, p + entry * lanes()); }
-  void store(T* p, std::int64_t entry, V v) const { hn::Store(v, d_, p + entry * lanes()); }
-
   /// The index of the k-th entry of a row or column.
   template <Lines lines>
   std::int64_t entry(std::int64_t line, std::int64_t k) const {
     return lines == Lines::rows ? line * n() + k : k * n() + line;
   }
 
-  /// x - x is 0 but for NaN and infinities, of which -inf would be an ordinary logit: weight 0.
+  /// 0, but NaN where a logit is NaN or infinite: -inf would be an ordinary logit, weight 0.
   V nan_unless_finite(const T* x) const {
     V sum = hn::Zero(d_);
-    for (std::int64_t e = 0; e < n() * n(); ++e) sum = hn::Add(sum, hn::Sub(load(x, e), load(x, e)));
+    for (std::int64_t e = 0; e < n() * n(); ++e) sum = hn::Add(sum, poison(load(x, e)));
     return sum;
   }
 
@@ -242,7 +233,7 @@ class SinkhornLanes {
 
   /// l <- exp(l) / sum(exp(l)) along each line; NaN when `poison` is.
   template <Lines lines>
-  void softmax(T* l, V poison) const {
+  void softmax_lines(T* l, V poison) const {
     for (std::int64_t i = 0; i < n(); ++i) {
       const V top = line_max<lines>(l, i);
       V sum = poison;
@@ -260,7 +251,7 @@ class SinkhornLanes {
   /// l <- softmax(l) + eps along each line.
   template <Lines lines>
   void softmax_with_eps(T* l, V poison) const {
-    softmax<lines>(l, poison);
+    softmax_lines<lines>(l, poison);
     for (std::int64_t e = 0; e < n() * n(); ++e) store(l, e, hn::Add(load(l, e), hn::Set(d_, eps_)));
   }
 
@@ -295,8 +286,6 @@ class SinkhornLanes {
     }
   }
 
-  D d_;
-  std::int64_t n_;
   int iterations_;
   bool rows_last_;
   T eps_;

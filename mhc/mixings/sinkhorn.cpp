@@ -1,48 +1,14 @@
-#include <algorithm>
-
 #include <braid/autograd/ops.h>
 #include <braid/mhc/mixings/detail/family.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/sinkhorn.cpp"
 #include <hwy/foreach_target.h>
 
-#include <braid/mhc/mixings/lanes-inl.h>
 #include <braid/mhc/mixings/sinkhorn-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::mixings::HWY_NAMESPACE {
 namespace {
-
-/// Works in place, on copies.
-template <class D, int kN>
-class Sinkhorn : public Lanes<D, kN> {
-  using Base = Lanes<D, kN>;
-  using Base::lanes, Base::n;
-  using typename Base::T;
-
- public:
-  explicit Sinkhorn(const Problem& p) : Base(p), solver_(this->d_, p.n, p.settings) {}
-
-  std::int64_t workspace() const {
-    return size() / lanes() + solver_.workspace_vectors(n(), this->problem_.settings.iterations);
-  }
-
-  void forward(const T* logits, T* h, T*) const {
-    std::copy_n(logits, size(), h);
-    solver_.forward(h);
-  }
-
-  void vjp(const T* logits, const T*, const T* dh, T* dlogits, T* workspace) const {
-    std::copy_n(logits, size(), workspace);
-    std::copy_n(dh, size(), dlogits);
-    solver_.backward(workspace, dlogits, workspace + size());
-  }
-
- private:
-  std::int64_t size() const { return n() * n() * lanes(); }
-
-  SinkhornLanes<D, kN> solver_;
-};
 
 braid::kernels::Tables<Kernels> tables() { return tables_of<Sinkhorn>(); }
 

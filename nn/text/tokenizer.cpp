@@ -10,7 +10,7 @@
 #include <utility>
 
 #include <braid/core/error.h>
-#include <braid/core/files/regular_file.h>
+#include <braid/core/files/file_system.h>
 #include <braid/core/utf8.h>
 #include <braid/nn/text/detail/added_tokens.h>
 #include <braid/nn/text/detail/tokenizer_json.h>

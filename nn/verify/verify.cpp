@@ -43,13 +43,6 @@ bool propagate(Tape& tape, const detail::NamedVars& outputs, const NamedTensors&
   return true;
 }
 
-bool outputs_agree(const Verification& verification) {
-  return std::ranges::all_of(verification.table,
-                             [](const Comparison& c) { return c.ok || !c.name.starts_with("out."); });
-}
-
-double default_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-10 : 2e-5; }
-
 }  // namespace
 
 Verification compare(const RecordedCase& recorded, const NamedTensors& results, double tolerance) {
@@ -86,8 +79,8 @@ namespace detail {
 
 Verification verify(const RecordedCase& recorded, const CaseCall& call, const VerifyOptions& options) {
   const RecordedCase converted = to_dtype(recorded, options.dtype);
-  Trace trace;
-  Tape tape(recorded.parts.empty() ? nullptr : &trace);
+  braid::detail::Recording recording(/*opens_checkpoints=*/true);
+  Tape tape(recorded.parts.empty() ? nullptr : &recording);
   const CaseInputs inputs(converted, tape);
   const NamedVars outputs = call(inputs);
   NamedTensors results;
@@ -95,11 +88,12 @@ Verification verify(const RecordedCase& recorded, const CaseCall& call, const Ve
   if (propagate(tape, outputs, cotangents(converted)))
     for (const auto& [name, input] : inputs.all())
       if (input.requires_grad()) results["grad." + name] = tape.gradient(input);
-  const double tolerance = options.tolerance.value_or(default_tolerance(options.dtype));
+  const double tolerance = options.tolerance.value_or(options.dtype == DType::f64 ? 1e-10 : 2e-5);
   Verification verification = compare(converted, results, tolerance);
   if (!verification && !recorded.parts.empty()) {
-    verification.message +=
-        fmt::format("\n{}", first_mismatch(converted, trace, tolerance, outputs_agree(verification)));
+    const auto agrees = [](const Comparison& c) { return c.ok || !c.name.starts_with("out."); };
+    const bool outputs_agree = std::ranges::all_of(verification.table, agrees);
+    verification.message += fmt::format("\n{}", first_mismatch(converted, Trace(recording), tolerance, outputs_agree));
   }
   return verification;
 }

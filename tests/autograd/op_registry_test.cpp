@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <braid/autograd/composed.h>
 #include <braid/autograd/ops.h>
 #include <braid/core/random.h>
 
@@ -129,6 +130,40 @@ TEST_P(EveryOp, RoundsOnceInBF16) {
       const double roundings = static_cast<double>(expected.ops) * (i == 0 ? 1 : 3);
       EXPECT_LE(worst_error(got.results[i], expected.results[i]), roundings * 0x1p-8) << name(layout) << ", " << i;
     }
+  }
+}
+
+std::vector<Tensor> converted(std::vector<Tensor> inputs, DType dtype) {
+  for (Tensor& input : inputs) input = input.to(dtype);
+  return inputs;
+}
+
+/// The op's value and gradients and those of its composed form are equal to `tolerance`.
+void expect_composed_form(const OpCase& op_case, const std::vector<Tensor>& inputs, double tolerance) {
+  const Evaluated got = evaluate(op_case, inputs);
+  const Composed composed;
+  const Evaluated expected = evaluate(op_case, inputs);
+  for (std::size_t i = 0; i < got.results.size(); ++i) {
+    ASSERT_EQ(got.results[i].shape(), expected.results[i].shape());
+    ASSERT_EQ(got.results[i].dtype(), expected.results[i].dtype());
+    EXPECT_LE(worst_error(got.results[i], expected.results[i]), tolerance) << name(inputs[0].dtype()) << ", " << i;
+  }
+}
+
+TEST_P(EveryOp, AgreesWithItsComposedForm) {
+  for (const Layout layout : kLayouts) {
+    SCOPED_TRACE(name(layout));
+    const std::vector<Tensor> inputs = make_inputs(GetParam(), layout);
+    expect_composed_form(GetParam(), inputs, 1e-13);
+    expect_composed_form(GetParam(), converted(inputs, DType::f32), 1e-5);
+    expect_composed_form(GetParam(), converted(inputs, DType::bf16), 0x1p-6);
+  }
+}
+
+TEST_P(EveryOp, AgreesWithItsComposedFormAnywhere) {
+  for (std::uint64_t point = 0; point < 32; ++point) {
+    SCOPED_TRACE(point);
+    expect_composed_form(GetParam(), make_random_inputs(GetParam(), point), 1e-12);
   }
 }
 

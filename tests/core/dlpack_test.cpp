@@ -130,7 +130,7 @@ TEST(DLPack, RefusesWhatATensorCannotBe) {
   foreign.shape[1] = 2;
   foreign.values[2] = std::int64_t{1} << 31;
   EXPECT_EQ(message(kDLInt, 64, none), "from_dlpack: integers must fit 32 bits but one is 2147483648");
-  EXPECT_EQ(message_of([] { from_dlpack(nullptr); }), "from_dlpack: there is no tensor");
+  EXPECT_EQ(message_of([] { from_dlpack(nullptr); }), "from_dlpack: the pointer is null");
   EXPECT_EQ(message_of([] { to_dlpack(Tensor()); }), "to_dlpack: the tensor is undefined");
 }
 

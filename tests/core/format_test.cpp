@@ -9,7 +9,7 @@
 namespace braid::format_test {
 namespace {
 
-// The expected texts are numpy's (array2string with floatmode="maxprec"), with the dtype behind.
+// The expected texts are numpy's (array2string with floatmode="maxprec"), followed by the dtype.
 
 TEST(Format, PrintsScalars) {
   EXPECT_EQ(to_string(scalar(3)), "3. f32");

@@ -54,7 +54,7 @@ TEST(Random, NumbersOfF32AreThoseOfF64CutOffOnEverySimdTarget) {
         for (std::size_t i = 0; i < exact.size(); ++i)
           ASSERT_EQ(got[i], std::floor(exact[i] * 0x1p24) * 0x1p-24)
               << hwy::TargetName(target) << " " << first << " " << i;
-        ASSERT_EQ(got.back(), 7) << "written behind the end";
+        ASSERT_EQ(got.back(), 7) << "written past the end";
       }
   }
 }

@@ -74,7 +74,7 @@ TEST(Tensor, RefusesToWriteToSharedStorage) {
 }
 
 TEST(Tensor, RefusesToWriteWhereElementsShareMemory) {
-  Tensor t = ones({1, 2}).broadcast_to({1000, 2});  // nobody else has the storage
+  Tensor t = ones({1, 2}).broadcast_to({1000, 2});  // no other tensor shares the storage
   EXPECT_TRUE(t.unshared());
   EXPECT_EQ(message_of([&] { t.mutable_data<float>(); }),
             "Tensor::mutable_data: this [1000, 2] tensor is broadcast along axis 0; write to a clone()");

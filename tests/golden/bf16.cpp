@@ -64,7 +64,7 @@ class Moves : public Probe {
     }
     ++next_;
   }
-  /// Whether f64 computed as many ops as bf16.
+  /// Whether f64 has computed all ops that bf16 did.
   bool done() const { return next_ == noted_.size(); }
 
   void propagates(const RecordedOp& op, std::span<Tensor> dys) override {

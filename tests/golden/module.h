@@ -11,18 +11,18 @@ namespace braid::golden {
 using nn::CaseInputs;
 using nn::RecordedCase;
 
-/// By name; the cotangent belongs to "y".
+/// Outputs by name; the cotangent belongs to "y".
 using Outputs = std::map<std::string, Var>;
 
-/// What of a case is bf16 when a path runs in it: what flows alone, beside parameters of f32, as mixed precision has
-/// it.
+/// The tensors of a case that are bf16 when a path runs in bf16; what_flows: activations, with parameters in f32, as in
+/// mixed precision.
 enum class InBF16 { nothing, what_flows, everything };
 
 /// One way to compute a module. Where there is a fused and a composed one, both are checked.
 struct Path {
   std::string name;
   std::function<nn::Verification(const RecordedCase&, const nn::VerifyOptions&)> check;
-  /// Of a case in the dtypes of its inputs, with what flows in `flow`; for all but InBF16::nothing.
+  /// The outputs of a case in the dtypes of its inputs, with activations in `flow`; for all but InBF16::nothing.
   std::function<Outputs(const RecordedCase&, const CaseInputs&, DType flow)> call{};
   InBF16 in_bf16 = InBF16::nothing;
 };
@@ -52,12 +52,12 @@ struct Tolerance {
 struct Module {
   std::string name;
   std::vector<Path> paths;
-  /// How far the logits of a case go, for modules that compute them inside.
+  /// The largest |logit| of a case, for modules that compute logits inside.
   std::function<double(const RecordedCase&)> largest_logit{};
   Tolerance tolerance{};
 };
 
-/// Settings within what any case has, so that a wrong one fails its case and not the program.
+/// Settings in the range of all cases, so that a wrong one fails its case and not the program.
 inline std::int64_t size(const nn::CaseSettings& settings, const char* key) { return settings.integer(key, 1, 4096); }
 inline std::int64_t streams(const nn::CaseSettings& settings, const char* key) { return settings.integer(key, 1, 64); }
 inline int iterations(const nn::CaseSettings& settings, const char* key) {

@@ -52,7 +52,7 @@ Outputs constrained(const CaseInputs& a) {
   return {{"y", module(a["x"], layer_of(a))}, {"h_pre", maps.h_pre}, {"h_post", maps.h_post}, {"h_res", maps.h_res}};
 }
 
-/// Of h = alpha (rms_norm(x_flat) phi) + bias, what the Sinkhorn-Knopp iteration is given.
+/// The logits of the Sinkhorn-Knopp iteration in h = alpha (rms_norm(x_flat) phi) + bias.
 double largest_residual_logit(const RecordedCase& golden) {
   const Tensor &x = golden.tensor("in.x"), &phi = golden.tensor("param.phi");
   const std::int64_t n = x.size(-2), tokens = x.numel() / phi.size(0);

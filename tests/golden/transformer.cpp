@@ -45,7 +45,8 @@ nn::TransformerConfig transformer_config(const RecordedCase& golden, DType flow)
                                      .dtype = flow};
   const Shape expected{config.channels * config.mlp_ratio, config.channels};
   check_shape(up.shape() == expected, "param.blocks.0.mlp.w1 must have shape {} but has {}", expected, up.shape());
-  golden.tensor(fmt::format("param.blocks.{}.mlp.w1", config.layers - 1));  // before a model of so many is made
+  golden.tensor(
+      fmt::format("param.blocks.{}.mlp.w1", config.layers - 1));  // before a model with that many layers is made
   return config;
 }
 

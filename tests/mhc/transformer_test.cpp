@@ -1,4 +1,4 @@
-// The reference transformer with every connection behind its one switch.
+// The reference transformer with every connection, chosen at run time.
 #include <braid/nn/transformer.h>
 
 #include <gmock/gmock.h>

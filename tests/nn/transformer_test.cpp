@@ -56,7 +56,7 @@ Var reference_mlp(const MLP& m, const Var& x) {
   return linear(gelu(linear(x, m.up.weight, m.up.bias)), m.down.weight, m.down.bias);
 }
 
-TEST(Transformer, AddsAttentionAndMlpBehindTheirNorms) {
+TEST(Transformer, AddsAttentionAndMlpAfterTheirNorms) {
   Rng rng(1);
   const auto model = stirred(Transformer<>(kSmall, rng), rng);
   const Tensor tokens = random_tokens(rng);

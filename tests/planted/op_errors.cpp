@@ -105,7 +105,7 @@ Errors norm_errors() {
   };
 }
 
-/// softmax(q k^T / sqrt(D)) v, where a query sees keys up to `ahead` positions behind its own.
+/// softmax(q k^T / sqrt(D)) v, where a query sees keys up to `ahead` positions after its own.
 Var attention(Vars x, std::int64_t ahead, const std::function<Var(const Var& scores)>& weights) {
   const auto heads_first = [](const Var& v) { return transpose(v, 1, 2); };
   const std::int64_t length = x[0].size(1);

@@ -27,7 +27,7 @@ const Alone& alone(std::string_view op);
 /// Its inputs, the same in every call.
 std::vector<Tensor> inputs_of(const Alone& alone);
 
-/// An mHC connection around a sublayer, behind which stand some more ops: each sublayer has others, so that the
+/// An mHC connection around a sublayer, followed by some more ops: each sublayer has others, so that the
 /// transformer has all ops that errors are planted in. Every fourth sublayer has the static maps of mhc::MHCLayer.
 struct Detour {
   using Stream = mhc::Connection::Stream;

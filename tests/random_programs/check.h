@@ -26,8 +26,8 @@ std::vector<Tensor> value_and_gradients(const GradcheckFunction& f, const std::v
 /// Infinite when one of them is not finite. Throws ShapeError unless the shapes are equal.
 double largest_difference(const Tensor& a, const Tensor& b);
 
-/// Compares value and gradients in f32 with those in f64. What errors as large as f32's move in f64, made behind every
-/// op and every vjp, is what rounding may.
+/// Compares value and gradients in f32 with those in f64. Errors of the size of f32's are added in f64 after
+/// every op and every vjp; what they change is what rounding may change.
 std::optional<Failure> check_single(const GradcheckFunction& f, const std::vector<Tensor>& f32_inputs,
                                     const std::vector<Tensor>& f64_inputs);
 

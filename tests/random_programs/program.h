@@ -46,7 +46,7 @@ inline constexpr int kNone = -1;
 enum class Layout {
   contiguous,
   transposed,  ///< axes in reverse order
-  sliced,      ///< every second element behind the first row of a larger tensor that is NaN elsewhere
+  sliced,      ///< every second element after the first row of a larger tensor that is NaN elsewhere
   broadcast,   ///< stride 0 along the first axis
 };
 
@@ -62,11 +62,11 @@ struct Value {
 /// Values in the order in which they are computed, each once.
 using Program = std::vector<Value>;
 
-/// The tensor behind x [f64, contiguous] that lies as `layout` says; x has equal rows for `broadcast`.
+/// The tensor of which laid_out(x) is a view. x [f64, contiguous], with equal rows for `broadcast`.
 Tensor base_of(const Tensor& x, Layout layout);
 Tensor laid_out(const Tensor& x, Layout layout, DType dtype);
 
-/// The inputs as they lie.
+/// The inputs in their layouts.
 std::vector<Tensor> inputs_of(const Program& program, DType dtype = DType::f64);
 
 /// The values that no other one is made of; where there are several, the program's result is all of them in a row.

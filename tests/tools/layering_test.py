@@ -28,15 +28,16 @@ def graph():
 
 
 def in_order(edges):
-    """The folders, each after all that it includes. Those that are part of a cycle, or include one, are left out."""
+    """The folders, each after those that it includes. Omits folders that are part of a cycle or include one."""
     order = []
     while new := sorted(name for name in edges if name not in order and edges[name] <= set(order)):
         order += new
     return order
 
 
-# Where a source and its headers may include each other: a kernel's -inl.h files take its call structs; the others are to be cut.
-CIRCULAR = {"autograd/kernels", "dist", "mhc/kernels", "mhc/mixings"}
+# Here a source may include files that include its header: the -inl.h files of a kernel take its call structs, and a Family
+# of mixings the traits of a Mixing.
+CIRCULAR = {"autograd/kernels", "mhc/kernels", "mhc/mixings"}
 
 
 def in_circles(edges):

@@ -4,12 +4,12 @@
 namespace braid::detail {
 
 /// x in the dtype that it is computed with: f32 for bf16. Others stay, for an op to refuse those that do not fit.
-inline Var widened(const Var& x) { return cast(x, compute_dtype(x.dtype())); }
+inline Var widened(const Var& x) { return x.value().defined() ? cast(x, compute_dtype(x.dtype())) : x; }
 
-/// `op`, which computes in its inputs' dtype, for those of bf16: computed in f32 and rounded once.
+/// `op(x, others...)`, computed in f32 and rounded once to x's dtype if that is bf16.
 template <class Op, class... Vars>
-Var in_f32(Op op, const Vars&... inputs) {
-  return cast(op(widened(inputs)...), DType::bf16);
+Var in_f32(Op op, const Var& x, const Vars&... others) {
+  return cast(op(widened(x), widened(others)...), x.dtype());
 }
 
 }  // namespace braid::detail

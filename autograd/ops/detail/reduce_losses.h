@@ -4,7 +4,8 @@
 
 namespace braid::detail {
 
-/// What losses [B, ...] are divided by: for the mean by their `count`, or by the sum of their weights, unless it is 0.
+/// The divisor of the reduced losses [B, ...]: for the mean `count`, their number or the sum of their weights; 1
+/// instead of 0.
 double divisor(Reduction reduction, const Shape& losses, double count);
 
 /// Losses [B, ...], reduced.

@@ -195,7 +195,7 @@ Outcome Trials::finish(const Trial& trial, const Course& course) const {
   const Recording::Op& op = base_.ops[trial.op];
   double size = 0;
   for (std::size_t i = 0; i < op.dys.size(); ++i) size = std::hypot(size, root_square_sum(op.dys[i], op.results[i]));
-  const bool zero = std::abs(analytic) + std::abs(numeric.value) <= 1e-15 * size;  // as far as rounding can tell
+  const bool zero = std::abs(analytic) + std::abs(numeric.value) <= 1e-15 * size;  // up to rounding
   return {analytic, numeric, zero ? Verdict::right : verdict};
 }
 

@@ -130,8 +130,8 @@ std::pair<Header, std::uint64_t> read_header(const NpySource& source) {
   require_bytes(10);
   std::array<char, 8> start;
   source.read(start.data(), start.size());
-  check<FileError>(std::string_view(start.data(), kMagic.size()) == kMagic, "{}: is no .npy: it must begin with {}",
-                   source.where, excerpt(kMagic));
+  check<FileError>(std::string_view(start.data(), kMagic.size()) == kMagic,
+                   "{}: is not a .npy file: it must begin with {}", source.where, excerpt(kMagic));
   const int version = start[6];
   check<FileError>(version >= 1 && version <= 3 && start[7] == 0, "{}: the format must be 1.0, 2.0 or 3.0 but is {}.{}",
                    source.where, version, int{start[7]});
@@ -200,7 +200,7 @@ Tensor read_npy(const NpySource& source) {
   check<FileError>(type != kTypes.end(), "{}: dtype must be one of {} but is '{}'", source.where,
                    fmt::join(kTypes | std::views::transform(&NpyType::descr), ", "), excerpt(header.descr));
   const std::uint64_t expected = static_cast<std::uint64_t>(shape.numel()) * type->item;
-  check<FileError>(bytes == expected, "{}: {} {} must take {} bytes but {} are there", source.where, type->descr, shape,
+  check<FileError>(bytes == expected, "{}: {} {} must take {} bytes but there are {}", source.where, type->descr, shape,
                    expected, bytes);
   if (!header.fortran_order) return type->read(source, shape);
   const std::vector<std::int64_t> sizes(header.shape.rbegin(), header.shape.rend());

@@ -3,7 +3,7 @@
 #include <string>
 
 #include <braid/core/files/detail/safetensors_header.h>
-#include <braid/core/files/regular_file.h>
+#include <braid/core/files/file_system.h>
 
 namespace braid::detail {
 

@@ -7,7 +7,7 @@
 
 namespace braid::detail {
 
-/// An operand of einsum: a letter labels each axis, and no two axes have the same.
+/// An operand of einsum: each axis has a different letter as label.
 struct LabeledTensor {
   std::string labels;
   Tensor tensor;
@@ -15,7 +15,7 @@ struct LabeledTensor {
 
 inline bool contains(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
 
-/// The labels that satisfy a condition, in their order.
+/// The labels that satisfy a condition, in order.
 template <class Condition>
 std::string filter(const std::string& labels, Condition condition) {
   std::string kept;
@@ -26,10 +26,10 @@ std::string filter(const std::string& labels, Condition condition) {
 /// The sum of x over the axes whose labels `shared` does not contain.
 LabeledTensor sum_unshared(const LabeledTensor& x, const std::string& shared);
 
-/// A view with the axes in the order of `labels`; those that x does not have get size 1.
+/// A view with the axes in the order of `labels`; axes that x does not have get size 1.
 Tensor align_to(const LabeledTensor& x, const std::string& labels);
 
-/// The product of two tensors, with the axes `out` in that order and summed over all others.
+/// The product of two tensors, summed over all axes but `out`, which are in that order.
 Tensor contract(const LabeledTensor& a, const LabeledTensor& b, const std::string& out);
 
 }  // namespace braid::detail

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <stdexcept>
 
+#include <braid/core/error.h>
 #include <braid/core/products/kernels/amx-inl.h>
 #include <braid/core/products/kernels/amx.h>
 
@@ -146,11 +146,11 @@ namespace braid::kernels::amx {
 
 bool is_available() { return false; }
 
-void multiply(const PackedProduct&) { throw std::logic_error("amx: not available on this processor"); }
+void multiply(const PackedProduct&) { throw Error("amx: not available on this processor"); }
 
 template <class T>
 bool pack(Side, int, MatrixView<const T>, std::int64_t, std::int64_t, bfloat16*) {
-  throw std::logic_error("amx: not available on this processor");
+  throw Error("amx: not available on this processor");
 }
 template bool pack(Side, int, MatrixView<const float>, std::int64_t, std::int64_t, bfloat16*);
 template bool pack(Side, int, MatrixView<const bfloat16>, std::int64_t, std::int64_t, bfloat16*);

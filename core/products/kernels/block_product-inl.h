@@ -1,5 +1,5 @@
-// Products of small matrices that lie in the first-level cache, register tile by register tile. Compiled once for each
-// SIMD target.
+// Products of small matrices in the first-level cache, register tile by register tile. Compiled once for each SIMD
+// target.
 #if defined(BRAID_CORE_KERNELS_BLOCK_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_CORE_KERNELS_BLOCK_PRODUCT_INL_H_
 #undef BRAID_CORE_KERNELS_BLOCK_PRODUCT_INL_H_
@@ -82,8 +82,8 @@ HWY_INLINE void multiply_rows(std::int64_t columns, std::int64_t depth, Scalars<
   if (j < columns) next.template operator()<1>();
 }
 
-/// c [kRows, lanes] = a [kRows, depth] times the transpose of b, whose rows are one for each lane; the same bits as
-/// multiply_tile gives for columns of a panel, without packing one.
+/// c [kRows, lanes] = a [kRows, depth] times the transpose of b [lanes, depth], with the bits of multiply_tile for the
+/// packed transpose.
 template <std::int64_t kRows, class T>
 HWY_INLINE void multiply_transposed(std::int64_t depth, Scalars<T> a, Panel<const T> b, Panel<T> c) {
   constexpr std::int64_t kSide = kSquare<T>, kLanes = hn::MaxLanes(hn::ScalableTag<T>());
@@ -131,7 +131,7 @@ HWY_NOINLINE void multiply_few_rows_transposed(std::int64_t rows, std::int64_t c
   with.template operator()<1>();
 }
 
-/// As many rows of a tile as there are, and maybe others.
+/// Computes at least the first `rows` rows of a tile.
 template <class T>
 HWY_INLINE void multiply_some_rows(std::int64_t rows, std::int64_t columns, std::int64_t depth, Scalars<T> a,
                                    Panel<const T> b, Panel<T> c, bool add) {

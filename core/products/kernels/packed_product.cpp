@@ -22,7 +22,7 @@ constexpr int kVectors = 2;
 template <class T>
 constexpr std::int64_t kColumns = kVectors * static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
 
-// What is packed at a time. A strip of b [kDepth, kColumns] stays in the first-level cache, the block of a
+// Sizes of the packed blocks. A strip of b [kDepth, kColumns] stays in the first-level cache, the block of a
 // [kRowBlock, kDepth] in the second, the block of b [kDepth, kColumnBlock] in the third.
 template <class T>
 constexpr std::int64_t kDepth = 1536 / sizeof(T);
@@ -96,7 +96,7 @@ void multiply_packed(Product<T> p, const T* a, const T* b) {
   }
 }
 
-/// As many rows as are multiplied by a matrix that is read once and not packed.
+/// Products of up to this many rows read b once and do not pack it.
 constexpr std::int64_t kFewRows = 8;
 
 /// Few rows, up to kCount, times whole vectors of columns.
@@ -106,8 +106,8 @@ struct FewRows {
   static constexpr int kAcross = kCount <= 2 ? 4 : kCount <= 4 || kManyRegisters ? 2 : 1;  // as the registers hold
   static constexpr std::int64_t kWidth = kAcross * kLanes;
 
-  /// The first columns of c that fill vectors; returns how many. a [p.k, kCount], of which kDepth at a time are summed
-  /// as `multiply` does it.
+  /// Computes the first columns of c that fill vectors, and returns their number. a [p.k, kCount]; sums take kDepth
+  /// elements at a time as in `multiply`.
   static std::int64_t multiply(const Product<T>& p, const T* a) {
     const std::int64_t width = p.b.transposed ? kLanes : kWidth;
     HWY_ALIGN T sums[kCount * kWidth];

@@ -51,14 +51,7 @@ constexpr Row kLlama[] = {
     {"lm_head", {"head"}},
 };
 
-std::span<const Row> rows(Family family) {
-  if (family == Family::gpt2) return kGpt2;
-  return kLlama;
-}
-
 std::string in_layer(std::string_view name, int layer) { return fmt::format(fmt::runtime(name), layer); }
-
-Shape reversed(const Shape& shape) { return shape.rank() == 2 ? Shape{shape[1], shape[0]} : shape; }
 
 }  // namespace
 
@@ -66,7 +59,7 @@ Shape PretrainedTensor::shape() const {
   std::int64_t rows = 0;
   for (const Tensor* param : params) rows += param->size(0);
   const Shape stacked = params.front()->shape().with(0, rows);
-  return transposed ? reversed(stacked) : stacked;
+  return transposed ? Shape{stacked[1], stacked[0]} : stacked;
 }
 
 void PretrainedTensor::assign(Tensor value, DType dtype) const {
@@ -105,7 +98,8 @@ std::vector<PretrainedTensor> pretrained_tensors(Family family, int layers, cons
     found += tensor.params.size();
     if (tensor.params.size() == count) tensors.push_back(std::move(tensor));
   };
-  for (const Row& row : rows(family))
+  const std::span<const Row> rows = family == Family::gpt2 ? std::span<const Row>(kGpt2) : kLlama;
+  for (const Row& row : rows)
     for (int layer = 0; layer < (row.theirs.find('{') == row.theirs.npos ? 1 : layers); ++layer)
       for (const char* suffix : {"", ".weight", ".bias"}) add(row, layer, suffix);
   check<Error>(found == params.size(), "pretrained_tensors: the model has parameters that its family does not have");

@@ -139,7 +139,7 @@ class Mismatch {
   /// The values of the same size, except those whose corners already differ by more than `limit`.
   std::vector<Candidate> candidates(const Tensor& part, double limit) const {
     std::vector<Candidate> found;
-    for (const TracedValue& value : trace_.values()) {
+    for (const TracedValue& value : trace_.values) {
       if (value.value.numel() != part.numel() || corners_differ(value.value, part, limit)) continue;
       for (std::vector<int>& layout : layouts(value.value.shape(), part.shape())) {
         const double error = relative_error(in_layout(value.value, layout), part);
@@ -164,7 +164,7 @@ class Mismatch {
 
   /// op 'linear' (#3 of 40)
   std::string op_of(const Candidate& candidate) const {
-    return fmt::format("op '{}' (#{} of {})", candidate.value->op, candidate.value->number, trace_.ops());
+    return fmt::format("op '{}' (#{} of {})", candidate.value->op, candidate.value->number, trace_.ops);
   }
 
   std::string sources(const Part& part) const {

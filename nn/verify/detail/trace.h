@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <braid/autograd/probe.h>
+#include <braid/autograd/detail/recording.h>
 
 namespace braid::nn::detail {
 
@@ -17,20 +17,12 @@ struct TracedValue {
   std::vector<std::string> users{};  // the ops that take it: 'linear' (#3)
 };
 
-/// Keeps all values of a tape and the cotangents that reach them.
-class Trace : public Probe {
- public:
-  void recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) override;
-  void propagates(const RecordedOp& op, std::span<Tensor> dys) override;
-  bool opens_checkpoints() const override { return true; }
+/// The values of a tape in the order of execution, with the cotangents that reach them.
+struct Trace {
+  explicit Trace(const braid::detail::Recording& recording);
 
-  /// In the order of execution.
-  const std::vector<TracedValue>& values() const { return values_; }
-  std::size_t ops() const { return ops_; }
-
- private:
-  std::vector<TracedValue> values_;  // by ValueId
-  std::size_t ops_ = 0;
+  std::vector<TracedValue> values;  // by ValueId
+  std::size_t ops = 0;
 };
 
 }  // namespace braid::nn::detail

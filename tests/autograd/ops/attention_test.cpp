@@ -1,6 +1,5 @@
 #include <braid/autograd/ops/attention.h>
 
-#include <braid/autograd/composed.h>
 #include <braid/autograd/ops.h>
 #include <braid/core/parallel.h>
 #include <tests/autograd/ops/support.h>
@@ -44,7 +43,7 @@ Tensor seen(const Sizes& n, const AttentionOptions& o) {
   return all;
 }
 
-/// The op with a dropout of its own.
+/// The op; its dropout is the same in every call.
 Var seeded(std::span<const Var> x, AttentionOptions o) {
   Rng rng(kSeed);
   o.rng = &rng;
@@ -88,21 +87,6 @@ std::vector<AttentionOptions> all_options(const Sizes& n, DType dtype) {
           {.window = 9, .scale = -0.05, .mask = some({b, h, tq, tk}), .dropout = 0.1}};
 }
 
-/// The values and gradients of the fused form and of the composed one.
-void expect_equal_forms(const Sizes& n, const AttentionOptions& o, DType dtype, double tolerance) {
-  const auto inputs = n.inputs(dtype);
-  const std::vector<Var> x(inputs.begin(), inputs.end());
-  const auto composed = [&](std::span<const Var> v) {
-    const Composed scope;
-    return seeded(v, o);
-  };
-  expect_close(seeded(x, o).value(), composed(x).value(), tolerance);
-  const Tensor dy = normal(n.q(), 4, dtype);
-  const auto actual = gradients([&](auto v) { return seeded(v, o); }, inputs, dy);
-  const auto expected = gradients(composed, inputs, dy);
-  for (std::size_t i = 0; i < 3; ++i) expect_close(actual[i], expected[i], 10 * tolerance);
-}
-
 // Scores of 0 give equal weights to all keys that are seen.
 TEST(Attention, SeesTheKeysThatItsOptionsName) {
   const Sizes n{2, 5, 7, 4, 2, 7};
@@ -126,7 +110,7 @@ TEST(Attention, IsItsComposedFormForAllOptionsAtAllLengths) {
         for (std::size_t i = 0; i < options.size(); ++i) {
           SCOPED_TRACE(::testing::Message()
                        << queries << " queries, " << keys << " keys, " << key_heads << " heads, option " << i);
-          expect_equal_forms(n, options[i], DType::f64, 1e-12);
+          expect_composed_form([&](auto x) { return seeded(x, options[i]); }, n.inputs(DType::f64), 1e-12);
         }
       }
 }
@@ -138,8 +122,9 @@ TEST(Attention, IsItsComposedFormForAllDepths) {
     const auto options = all_options(n, DType::f32);
     for (std::size_t i = 0; i < options.size(); ++i) {
       SCOPED_TRACE(::testing::Message() << "depth " << depth << ", option " << i);
-      expect_equal_forms(n, options[i], DType::f32, 5e-6);
-      if (!options[i].mask.defined()) expect_equal_forms(n, options[i], DType::f64, 1e-12);
+      expect_composed_form([&](auto x) { return seeded(x, options[i]); }, n.inputs(DType::f32), 5e-6);
+      if (!options[i].mask.defined())
+        expect_composed_form([&](auto x) { return seeded(x, options[i]); }, n.inputs(DType::f64), 1e-12);
     }
   }
 }
@@ -153,8 +138,8 @@ TEST(Attention, IsItsComposedFormWhereRowsFillTiles) {
            {AttentionOptions{}, {.window = 9}, {.mask = bias({n.queries, 1}, DType::f64), .dropout = 0.3}}) {
         SCOPED_TRACE(::testing::Message()
                      << hwy::TargetName(target) << ", depth " << n.depth << ", window " << o.window);
-        expect_equal_forms(n, o, DType::f64, 1e-12);
-        if (!o.mask.defined()) expect_equal_forms(n, o, DType::f32, 5e-6);
+        expect_composed_form([&](auto x) { return seeded(x, o); }, n.inputs(DType::f64), 1e-12);
+        if (!o.mask.defined()) expect_composed_form([&](auto x) { return seeded(x, o); }, n.inputs(DType::f32), 5e-6);
       }
   }
 }
@@ -214,7 +199,7 @@ TEST(Attention, LooksAtThePastOnly) {
 }
 
 TEST(Attention, GivesZerosAndNoGradientWhereNothingIsSeen) {
-  const Sizes n{1, 5, 3, 2, 2, 4};  // the first two queries stand before all keys
+  const Sizes n{1, 5, 3, 2, 2, 4};  // the first two queries come before all keys
   const auto x = n.inputs();
   const auto op = [](auto v) { return attention(v[0], v[1], v[2]); };
   const Tensor y = attention(x[0], x[1], x[2]).value();

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <braid/autograd/composed.h>
 #include <braid/autograd/verify/gradcheck.h>
 #include <braid/core/map.h>
 #include <braid/core/random.h>
@@ -19,7 +20,7 @@ namespace braid::op_tests {
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Standard normal numbers; `seed` tells them apart.
+/// Standard normal numbers; other ones for another `seed`.
 inline Tensor normal(const Shape& shape, std::uint64_t seed = 0, DType dtype = DType::f64) {
   Rng rng(seed);
   return randn(shape, rng, dtype);
@@ -94,6 +95,17 @@ inline std::vector<Tensor> gradients(const GradcheckFunction& f, const std::vect
   std::vector<Tensor> grads;
   for (const Var& v : x) grads.push_back(tape.gradient(v));
   return grads;
+}
+
+/// f(inputs) agrees with its composed form to `tolerance`, and the gradients of its inputs to ten times as much.
+inline void expect_composed_form(const GradcheckFunction& f, const std::vector<Tensor>& inputs, double tolerance) {
+  const std::vector<Var> constants(inputs.begin(), inputs.end());
+  const Tensor y = f(constants).value(), dy = normal(y.shape(), 4, y.dtype());
+  const std::vector<Tensor> actual = gradients(f, inputs, dy);
+  const Composed composed;
+  expect_close(y, f(constants).value(), tolerance);
+  const std::vector<Tensor> expected = gradients(f, inputs, dy);
+  for (std::size_t i = 0; i < inputs.size(); ++i) expect_close(actual[i], expected[i], 10 * tolerance);
 }
 
 /// The gradients of f and its value are the same bits on 1, 2 and 3 threads.

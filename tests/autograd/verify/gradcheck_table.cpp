@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     app.add_option("--seed", options.seed, "of the output's cotangent")->capture_default_str();
     std::int64_t points = 0;
-    app.add_option("--points", points, "check every case at so many random points instead, kinks included")
+    app.add_option("--points", points, "check every case at this number of random points instead, kinks included")
         ->check(CLI::Range(0, 1'000'000'000));
     braid::apps::parse_command_line(app, argc, argv);
     if (points > 0) return braid::check_points(points, options) ? 0 : 1;

@@ -232,7 +232,7 @@ TEST_F(Npy, RejectsWhatIsNone) {
   write("\x93NUMPY\1\0"s);
   EXPECT_EQ(complaint(), "expected at least 10 bytes but there are 8");
   write("\x93NUMPX\1\0\0\0"s);
-  EXPECT_EQ(complaint(), "is no .npy: it must begin with \\ufffdNUMPY");
+  EXPECT_EQ(complaint(), "is not a .npy file: it must begin with \\ufffdNUMPY");
   write("\x93NUMPY\4\0\0\0"s);
   EXPECT_EQ(complaint(), "the format must be 1.0, 2.0 or 3.0 but is 4.0");
   write("\x93NUMPY\2\0\0\0"s);
@@ -274,8 +274,8 @@ TEST_F(Npy, RejectsTypesShapesAndSizesThatDoNotFit) {
     EXPECT_EQ(
         complaint_about_array(descr, "(1,)", 4),
         "dtype must be one of <f4, <f8, <i4, <f2, |b1, |i1, |u1, <i2, <u2, <u4, <i8, <u8 but is '"s + descr + "'");
-  EXPECT_EQ(complaint_about_array("<f4", "(2, 3)", 23), "<f4 [2, 3] must take 24 bytes but 23 are there");
-  EXPECT_EQ(complaint_about_array("<f4", "(2, 3)", 25), "<f4 [2, 3] must take 24 bytes but 25 are there");
+  EXPECT_EQ(complaint_about_array("<f4", "(2, 3)", 23), "<f4 [2, 3] must take 24 bytes but there are 23");
+  EXPECT_EQ(complaint_about_array("<f4", "(2, 3)", 25), "<f4 [2, 3] must take 24 bytes but there are 25");
   EXPECT_EQ(complaint_about_array("<f4", "(1, 1, 1, 1, 1, 1, 1, 1, 1)", 4), "shape must have at most 8 axes but has 9");
   for (const char* shape : {"4611686018427387905, 4", "0, 4294967296, 4294967296", "4294967296, 4294967296, 0"})
     EXPECT_EQ(complaint_about_array("<f4", "("s + shape + ")", 4),
@@ -330,7 +330,7 @@ archive("objects.npz", [("a.npy", b"\x93NUMPY\1\0")], zipfile.ZIP_STORED)
   };
   EXPECT_EQ(message("text.npz"), "'readme.txt': its name must end with .npy");
   EXPECT_EQ(message("bzip2.npz"), "'a.npy': must be stored or deflated, and not encrypted");
-  EXPECT_EQ(message("short.npz"), "'a.npy': <f8 [3] must take 24 bytes but 23 are there");
+  EXPECT_EQ(message("short.npz"), "'a.npy': <f8 [3] must take 24 bytes but there are 23");
   EXPECT_EQ(message("objects.npz"), "'a.npy': expected at least 10 bytes but there are 8");
 }
 

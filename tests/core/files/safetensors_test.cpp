@@ -32,7 +32,7 @@ struct Safetensors : testing::Test {
   std::string read() const { return (std::stringstream() << std::ifstream(file, std::ios::binary).rdbuf()).str(); }
   void write(const std::string& bytes) const { std::ofstream(file, std::ios::binary) << bytes; }
 
-  /// A file of this header and as many bytes of data.
+  /// A file with this header and number of data bytes.
   void write_header(const std::string& header, std::size_t data_bytes) const {
     const std::uint64_t length = header.size();
     write(std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(data_bytes, '\0'));

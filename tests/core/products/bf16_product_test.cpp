@@ -1,4 +1,4 @@
-// Products of bf16: against sums in f64, within what adding up in f32 and one rounding may cost.
+// Products of bf16: against sums in f64, within the error of summing in f32 and of one rounding.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -15,7 +15,7 @@
 namespace braid::bf16_product_test {
 namespace {
 
-/// a [m, k] b [k, n] as they lie in memory.
+/// a [m, k] and b [k, n]; transposed ones are [k, m] and [n, k] in memory.
 struct Operands {
   Tensor a, b;
 
@@ -26,7 +26,7 @@ struct Operands {
   }
 };
 
-/// c is a b, to which `start` was added.
+/// Expects c = a b + start.
 void expect_product(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& start = {}) {
   const std::vector<double> exact = matrix_product(a.to(DType::f64), b.to(DType::f64)).to_vector<double>(),
                             sums = matrix_product(magnitudes(a), magnitudes(b)).to_vector<double>();
@@ -39,7 +39,7 @@ void expect_product(const Tensor& c, const Tensor& a, const Tensor& b, const Ten
   }
 }
 
-TEST(BF16Product, IsAddedUpInF32AndRoundedOnce) {
+TEST(BF16Product, IsSummedInF32AndRoundedOnce) {
   const WithThreads three(3);
   for (const bool transpose_a : {false, true})
     for (const bool transpose_b : {false, true})
@@ -50,12 +50,12 @@ TEST(BF16Product, IsAddedUpInF32AndRoundedOnce) {
             SCOPED_TRACE(testing::Message() << m << "x" << n << "x" << k << " " << transpose_a << transpose_b);
             expect_product(matrix_product(a, b), a, b);
             expect_product(matrix_product(a, b, "matmul", DType::f32), a, b);
-            const BatchInvariant widened;  // what processors without such products do
+            const BatchInvariant widened;  // as on processors without bf16 products
             expect_product(matrix_product(a, b), a, b);
           }
 }
 
-TEST(BF16Product, AddsToWhatIsThere) {
+TEST(BF16Product, AddsToC) {
   for (const std::int64_t k : {50, 1300}) {
     const auto [a, b] = Operands(70, 90, k, false, true);
     Rng rng(3);
@@ -66,7 +66,7 @@ TEST(BF16Product, AddsToWhatIsThere) {
   }
 }
 
-TEST(BF16Product, AddsARowToEachOfItsOwn) {
+TEST(BF16Product, AddsARowToEachRow) {
   const auto [a, b] = Operands(130, 170, 90, false, true);
   Rng rng(3);
   const Tensor row = randn({170}, rng);
@@ -93,7 +93,7 @@ TEST(BF16Product, HasTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-TEST(BF16Product, PassesOnWhatIsNoNumber) {
+TEST(BF16Product, PropagatesNanAndInfinity) {
   Tensor a = ones({3, 40}, DType::bf16), b = ones({40, 3}, DType::bf16);
   b.mutable_data<bfloat16>()[0] = bfloat16(std::numeric_limits<float>::quiet_NaN());
   b.mutable_data<bfloat16>()[1] = bfloat16(std::numeric_limits<float>::infinity());
@@ -103,7 +103,7 @@ TEST(BF16Product, PassesOnWhatIsNoNumber) {
   EXPECT_EQ(c.at({2, 2}), 40);
 }
 
-TEST(BF16Product, OfNothing) {
+TEST(BF16Product, AcceptsSizesOfZero) {
   EXPECT_EQ(matrix_product(zeros({2, 0}, DType::bf16), zeros({0, 3}, DType::bf16)).at({1, 2}), 0);
   EXPECT_EQ(matrix_product(zeros({0, 4}, DType::bf16), zeros({4, 3}, DType::bf16)).shape(), Shape({0, 3}));
 }

@@ -24,18 +24,13 @@ constexpr float kUntouched = 7777;
 
 /// One product: op(a) [m, k] times op(b) [k, n], alpha and beta.
 struct Case {
-  bool transpose_a = false;
-  bool transpose_b = false;
-  std::int64_t m = 1;
-  std::int64_t n = 1;
-  std::int64_t k = 1;
-  double alpha = 1;
-  double beta = 0;
+  bool transpose_a = false, transpose_b = false;
+  std::int64_t m = 1, n = 1, k = 1;
+  double alpha = 1, beta = 0;
 
   std::string text() const {
-    return std::string(transpose_a ? "T" : "N") + (transpose_b ? "T " : "N ") + std::to_string(m) + "x" +
-           std::to_string(n) + "x" + std::to_string(k) + " alpha " + std::to_string(alpha) + " beta " +
-           std::to_string(beta);
+    return fmt::format("{}{} {}x{}x{} alpha {} beta {}", transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k,
+                       alpha, beta);
   }
 };
 
@@ -56,9 +51,8 @@ Matrix<T> random_matrix(std::int64_t rows, std::int64_t width, std::uint32_t see
   std::mt19937 engine(seed);
   std::uniform_real_distribution<double> uniform(-1, 1);
   Matrix<T> matrix{rows, width};
-  for (std::int64_t i = 0; i < rows; ++i) {
+  for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < width; ++j) matrix.at(i, j) = static_cast<T>(uniform(engine));
-  }
   return matrix;
 }
 
@@ -148,57 +142,46 @@ class Gemm : public testing::Test {};
 using Scalars = testing::Types<float, double>;
 TYPED_TEST_SUITE(Gemm, Scalars);
 
+/// A product with each operand transposed or not.
+template <class T>
+void expect_all_match_the_definition(Case x) {
+  for (const int transposed : {0, 1, 2, 3}) {
+    x.transpose_a = transposed / 2 == 1;
+    x.transpose_b = transposed % 2 == 1;
+    expect_matches_the_definition<T>(x);
+  }
+}
+
 TYPED_TEST(Gemm, MatchesTheDefinitionForOddShapes) {
   const WithThreads three(3);
-  for (const bool transpose_a : {false, true}) {
-    for (const bool transpose_b : {false, true}) {
-      for (const std::int64_t m : {1, 3, 17, 65}) {
-        for (const std::int64_t n : {1, 3, 17, 65, 129}) {
-          for (const std::int64_t k : {1, 3, 17, 129}) {
-            expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, m, n, k});
-          }
-        }
-      }
-    }
-  }
+  for (const std::int64_t m : {1, 3, 17, 65})
+    for (const std::int64_t n : {1, 3, 17, 65, 129})
+      for (const std::int64_t k : {1, 3, 17, 129}) expect_all_match_the_definition<TypeParam>({.m = m, .n = n, .k = k});
 }
 
 TYPED_TEST(Gemm, MatchesTheDefinitionForShapesOfSeveralTiles) {
   const WithThreads three(3);
-  for (const bool transpose_a : {false, true}) {
-    for (const bool transpose_b : {false, true}) {
-      expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 517, 131, 67});
-      expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 35, 1031, 70});
-      expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 130, 257, 300});
-    }
-  }
+  expect_all_match_the_definition<TypeParam>({.m = 517, .n = 131, .k = 67});
+  expect_all_match_the_definition<TypeParam>({.m = 35, .n = 1031, .k = 70});
+  expect_all_match_the_definition<TypeParam>({.m = 130, .n = 257, .k = 300});
 }
 
 TYPED_TEST(Gemm, MatchesTheDefinitionAroundTheBlocksOfThePackedKernel) {
-  for (const bool transpose_a : {false, true}) {
-    for (const bool transpose_b : {false, true}) {
-      const std::int64_t depth = 1536 / sizeof(TypeParam);
-      for (const std::int64_t k : {depth, depth + 1, 2 * depth + 3})
-        expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 7, 18, k, -0.5, 2});
-      for (const std::int64_t m : {95, 96, 97, 103})
-        expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, m, 9, depth + 2});
-      for (const std::int64_t n : {767, 769})
-        expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 13, n, 5});
-    }
-  }
+  const std::int64_t depth = 1536 / sizeof(TypeParam);
+  for (const std::int64_t k : {depth, depth + 1, 2 * depth + 3})
+    expect_all_match_the_definition<TypeParam>({.m = 7, .n = 18, .k = k, .alpha = -0.5, .beta = 2});
+  for (const std::int64_t m : {95, 96, 97, 103})
+    expect_all_match_the_definition<TypeParam>({.m = m, .n = 9, .k = depth + 2});
+  for (const std::int64_t n : {767, 769}) expect_all_match_the_definition<TypeParam>({.m = 13, .n = n, .k = 5});
 }
 
 TYPED_TEST(Gemm, PackedKernelMatchesTheDefinitionOnEverySimdTarget) {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));
     const TargetGuard guard(target);
-    for (const bool transpose_a : {false, true}) {
-      for (const bool transpose_b : {false, true}) {
-        for (const std::int64_t size : {1, 2, 5, 8, 23})
-          expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, size, size + 10, size, 0.5, -1});
-        expect_matches_the_definition<TypeParam>({transpose_a, transpose_b, 98, 35, 400});
-      }
-    }
+    for (const std::int64_t size : {1, 2, 5, 8, 23})
+      expect_all_match_the_definition<TypeParam>({.m = size, .n = size + 10, .k = size, .alpha = 0.5, .beta = -1});
+    expect_all_match_the_definition<TypeParam>({.m = 98, .n = 35, .k = 400});
   }
 }
 
@@ -283,8 +266,8 @@ TEST(GemmThreads, StartsNoThreadsOfItsOwn) {
   const auto threads = [&] {
     return std::distance(std::filesystem::directory_iterator(tasks), std::filesystem::directory_iterator());
   };
-  parallel_for(
-      2, 1, [](std::int64_t, std::int64_t) {});  // the pool's worker stands; a sanitizer may have a thread of its own
+  parallel_for(2, 1,
+               [](std::int64_t, std::int64_t) {});  // starts the pool's worker; a sanitizer may have a thread, too
   const auto own = threads();
   product<float>({false, true, 512, 512, 512}, Operands<float>({false, true, 512, 512, 512}), By::threads);
   EXPECT_EQ(threads(), own);

@@ -74,7 +74,7 @@ void expect_product(const Tensor& c, const Case& p, int terms, const Tensor& row
   }
 }
 
-TEST(BF16Terms, LeavesOutNoMoreThanItSays) {
+TEST(BF16Terms, StayWithinTheErrorOfTheTermsLeftOut) {
   const WithThreads three(3);
   for (const int terms : all_terms())
     for (const bool transpose_a : {false, true})
@@ -87,7 +87,7 @@ TEST(BF16Terms, LeavesOutNoMoreThanItSays) {
         }
 }
 
-TEST(BF16Terms, AddsToWhatIsThereAndARow) {
+TEST(BF16Terms, AddToCAndARow) {
   Rng rng(5);
   const Tensor row = randn({90}, rng);
   for (const int terms : all_terms())
@@ -108,8 +108,8 @@ double error(const Tensor& c, const Case& p) {
   return std::sqrt(sum / static_cast<double>(got.size()));
 }
 
-TEST(BF16Terms, OfThreeIsAsExactAsF32) {
-  if (bf16_products() != std::string_view("AMX")) GTEST_SKIP() << "only by AMX";
+TEST(BF16Terms, ThreeAreAsExactAsF32) {
+  if (bf16_products() != std::string_view("AMX")) GTEST_SKIP() << "needs AMX";
   for (const std::int64_t k : {64, 384, 1536, 3072})
     for (const bool one_sign : {false, true}) {
       Case p(false, true, 200, 150, k);
@@ -119,7 +119,7 @@ TEST(BF16Terms, OfThreeIsAsExactAsF32) {
     }
 }
 
-TEST(BF16Terms, ComputesInF32WhatIsNotFiniteAsBF16) {
+TEST(BF16Terms, AreNotUsedForOperandsThatAreNotFiniteAsBF16) {
   for (const float value : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(),
                             std::numeric_limits<float>::max()})
     for (const int terms : all_terms())
@@ -132,8 +132,8 @@ TEST(BF16Terms, ComputesInF32WhatIsNotFiniteAsBF16) {
         }
 }
 
-TEST(BF16Terms, HoldsAllOfANumberButWhatIsBelowNormal) {
-  if (bf16_products() != std::string_view("AMX")) GTEST_SKIP() << "only by AMX";
+TEST(BF16Terms, ThreeHoldAllBitsOfNormalNumbers) {
+  if (bf16_products() != std::string_view("AMX")) GTEST_SKIP() << "needs AMX";
   for (const float value : {1 + 0x1p-23F, 16777215.0F, -0x1.fffffep-100F, 0x1.fep127F}) {
     Case p(false, false, 1, 1, 1);
     p.a.mutable_data<float>()[0] = value;
@@ -146,7 +146,7 @@ TEST(BF16Terms, HoldsAllOfANumberButWhatIsBelowNormal) {
   EXPECT_NEAR(p.by_terms(3).item(), 0x1.234567p-120F, 2 * 0x1p-126F);
 }
 
-TEST(BF16Terms, HasTheSameBitsForAnyNumberOfThreads) {
+TEST(BF16Terms, HaveTheSameBitsForAnyNumberOfThreads) {
   const Case p(true, false, 700, 300, 390);
   for (const int terms : all_terms()) {
     std::optional<Tensor> expected;
@@ -159,8 +159,8 @@ TEST(BF16Terms, HasTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-TEST(BF16Terms, HasTheSameBitsInAPartOfTheResult) {
-  if (bf16_products() != std::string_view("AMX")) GTEST_SKIP() << "only by AMX";
+TEST(BF16Terms, HaveTheSameBitsInAPartOfTheResult) {
+  if (bf16_products() != std::string_view("AMX")) GTEST_SKIP() << "needs AMX";
   const Case whole(false, true, 333, 270, 900);
   Case part(false, true, 41, 35, 900);
   part.a = whole.a.slice(0, 33, 74).contiguous();
@@ -169,13 +169,13 @@ TEST(BF16Terms, HasTheSameBitsInAPartOfTheResult) {
     EXPECT_TRUE(identical(part.by_terms(terms), whole.by_terms(terms).slice(0, 33, 74).slice(1, 7, 42).contiguous()));
 }
 
-/// Sets the precision as long as it lives.
+/// Sets the precision while it is alive.
 struct Precision {
   explicit Precision(MatmulPrecision precision) { set_matmul_precision(precision); }
   ~Precision() { set_matmul_precision(MatmulPrecision::highest); }
 };
 
-TEST(MatmulPrecision, DecidesHowProductsAreMade) {
+TEST(MatmulPrecision, ChoosesTheTerms) {
   const Case p(false, true, 200, 210, 300);
   const Tensor own = p.by_terms(0);
   for (const MatmulPrecision precision : {MatmulPrecision::highest, MatmulPrecision::high, MatmulPrecision::medium}) {
@@ -190,7 +190,7 @@ TEST(MatmulPrecision, DecidesHowProductsAreMade) {
   }
 }
 
-TEST(MatmulPrecision, LeavesShortSidesAlone) {
+TEST(MatmulPrecision, DoesNotApplyToShortSides) {
   const auto is_own = [](MatmulPrecision precision, std::int64_t m, std::int64_t n, std::int64_t k) {
     const Case p(false, true, m, n, k);
     const Precision now(precision);
@@ -202,7 +202,7 @@ TEST(MatmulPrecision, LeavesShortSidesAlone) {
     EXPECT_TRUE(is_own(MatmulPrecision::highest, m, n, k)) << m << ", " << n << ", " << k;
 }
 
-TEST(MatmulPrecision, IsUsedWhereAUnitIsFaster) {
+TEST(MatmulPrecision, AppliesWhereBF16IsFaster) {
   const std::string_view unit = bf16_products();
   EXPECT_EQ(bf16_terms_per_f32(), unit == "AMX" ? 3 : 0);
   const Precision high(MatmulPrecision::high);
@@ -211,7 +211,7 @@ TEST(MatmulPrecision, IsUsedWhereAUnitIsFaster) {
   EXPECT_EQ(bf16_terms_per_f32(), unit == "f32" ? 0 : 1);
 }
 
-TEST(MatmulPrecision, KeepsWhatIsNotFiniteAsF32HasIt) {
+TEST(MatmulPrecision, ComputesInF32WhatIsNotFiniteAsBF16) {
   const Precision medium(MatmulPrecision::medium);
   Tensor a = ones({70, 80}), b = zeros({80, 90});
   a.mutable_data<float>()[0] = std::numeric_limits<float>::max();
@@ -222,8 +222,9 @@ TEST(MatmulPrecision, KeepsWhatIsNotFiniteAsF32HasIt) {
 TEST(MatmulPrecision, HasNames) {
   for (const MatmulPrecision precision : {MatmulPrecision::highest, MatmulPrecision::high, MatmulPrecision::medium})
     EXPECT_EQ(matmul_precision(name(precision)), precision);
-  EXPECT_EQ(message_of([] { matmul_precision("low"); }), "matmul_precision: 'low' is not one of highest, high, medium");
-  EXPECT_EQ(message_of([] { name(static_cast<MatmulPrecision>(3)); }), "MatmulPrecision: 3 is none");
+  EXPECT_EQ(message_of([] { matmul_precision("low"); }),
+            "matmul_precision: must be one of highest, high, medium but is 'low'");
+  EXPECT_EQ(message_of([] { name(static_cast<MatmulPrecision>(3)); }), "MatmulPrecision: 3 is not a precision");
 }
 
 }  // namespace

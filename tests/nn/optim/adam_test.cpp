@@ -61,7 +61,7 @@ TEST(AdamW, TakesTheTextbooksSteps) {
 }
 
 /// `weight` moves by decay alone when its gradient is zero.
-TEST(AdamW, DecaysWeightsOnlyUnlessTold) {
+TEST(AdamW, DecaysWeightsOnlyByDefault) {
   Rng rng(2);
   auto decayed = [&](DecayRule rule) {
     Linear layer(2, 2, rng), grads = layer;

@@ -43,7 +43,7 @@ TEST(SGD, TakesTheTextbooksSteps) {
     }
 }
 
-TEST(SGD, DecaysWeightsOnlyUnlessTold) {
+TEST(SGD, DecaysWeightsOnlyByDefault) {
   Rng rng(1);
   Linear layer(2, 2, rng), grads = layer;
   layer.weight = ones({2, 2});

@@ -115,7 +115,7 @@ TEST(Verify, RunsInF32) {
   EXPECT_FALSE(verify(recorded_block(), block(), run, {.dtype = DType::f32, .tolerance = 1e-9}));
 }
 
-TEST(Verify, NamesAWrongEpsilonBehindFusedAttention) {
+TEST(Verify, NamesAWrongEpsilonAfterFusedAttention) {
   Block b = block();
   b.norm2.eps = 1e-6;
   EXPECT_THAT(verify(recorded_block(), b, run).message,

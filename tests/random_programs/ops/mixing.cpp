@@ -81,7 +81,7 @@ std::optional<Settings> mixing_and_map(Shapes x, Rng& rng) {
     return m.n() == x[3][-2] && x[2] == Shape{2 * m.n() + m.logits()} && x[1] == Shape{m.logits() > 0 ? 3 : 2};
   };
   auto settings = mixing_that(fits, rng);
-  const bool constant = x[2] == Shape{2 * x[3][-2]};  // then h_res depends on nothing, and rounding cannot be told
+  const bool constant = x[2] == Shape{2 * x[3][-2]};  // then h_res is constant, and noise cannot estimate its rounding
   if (settings)
     settings->push_back(std::vector<Setting>{{"h_pre", 0}, {"h_post", 1}, {"h_res", 2}}[rng.below(constant ? 2 : 3)]);
   return settings;

@@ -6,7 +6,8 @@
 namespace braid::programs {
 namespace {
 
-/// One of few shapes with as many elements: flat, with an axis of size 1, two axes joined, or all in reverse order.
+/// One of a few shapes with the same number of elements: flat, with an axis of size 1, two axes joined, or all in
+/// reverse order.
 std::optional<Settings> another_shape(Shapes x, Rng& rng) {
   const Shape& shape = x[0];
   std::vector<std::int64_t> sizes(shape.begin(), shape.end());
@@ -113,7 +114,7 @@ std::vector<int> parts(Builder& b) {
   return b.rng().below(2) == 0 ? std::vector{x, y} : std::vector{y, x, x};
 }
 
-/// The axis along which the shapes may differ, if they can stand in a row.
+/// The axis along which the shapes may differ, if they can be concatenated.
 std::optional<Settings> common_axis(Shapes x, Rng& rng) {
   const Setting axis = axis_of(x[0], rng);
   for (const Shape& shape : x)

@@ -57,7 +57,7 @@ std::vector<int> gated(Builder& b, int x) {
   return {b.of_shape({all}), b.of_shape({rank, all}), b.of_shape({all, rank}), x};
 }
 
-/// A state, weights, and as many states.
+/// A state, weights, and one state per weight.
 std::vector<int> history(Builder& b) {
   const int x = b.any();
   const std::int64_t states = 1 + b.rng().below(2);

@@ -114,7 +114,7 @@ TEST(GatedHead, PassesGradcheck) {
   }
 }
 
-/// One network of both kinds: the gated residual's owed write is done by the pass of the next mHC.
+/// One network of both kinds: the pass of the next mHC performs the gated residual's pending write.
 TEST(GatedResidual, StandsBesideOtherConnectionsOnTheSameStreams) {
   Rng rng(4);
   const TestLayer layer(6, rng);

@@ -41,7 +41,7 @@ TEST(Pattern, CutsAsLlama3) {
 
 TEST(Pattern, CutsAsQwen) { EXPECT_THAT(split(kQwen, "x 12\n \n"), ElementsAre("x", " ", "1", "2", "\n \n")); }
 
-TEST(Pattern, KeepsWhatStandsBetweenMatches) {
+TEST(Pattern, KeepsTheTextBetweenMatches) {
   EXPECT_THAT(split("b+", "abbcab"), ElementsAre("a", "bb", "ca", "b"));
   EXPECT_THAT(split("b+", "ac"), ElementsAre("ac"));
   EXPECT_THAT(split("b+", ""), testing::IsEmpty());

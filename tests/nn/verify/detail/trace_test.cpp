@@ -9,13 +9,14 @@ namespace braid::nn::detail::trace_test {
 namespace {
 
 TEST(Trace, KeepsValuesAndCotangents) {
-  Trace trace;
-  Tape tape(&trace);
+  braid::detail::Recording recording;
+  Tape tape(&recording);
   const Var a = tape.watch(scalar(3)), b = a * a;
   tape.backward(b + b * 2.0);
-  const std::vector<TracedValue>& values = trace.values();
+  const Trace trace(recording);
+  const std::vector<TracedValue>& values = trace.values;
   ASSERT_EQ(values.size(), 4u);
-  EXPECT_EQ(trace.ops(), 3u);
+  EXPECT_EQ(trace.ops, 3u);
   EXPECT_EQ(values[0].op, "");
   EXPECT_EQ(values[1].op, "mul");
   EXPECT_EQ(values[1].number, 1u);
@@ -26,18 +27,19 @@ TEST(Trace, KeepsValuesAndCotangents) {
 }
 
 TEST(Trace, MarksCotangentsThatAreLeftToTheMaker) {
-  Trace trace;
-  Tape tape(&trace);
+  braid::detail::Recording recording;
+  Tape tape(&recording);
   const Var a = tape.watch(scalar(3));
   const auto half = [](std::span<Tensor> dys, const Needs&) { return std::vector<Tensor>{dys[0]}; };
   const std::vector<Var> made = record("make", {scalar(1), scalar(2), scalar(4)}, std::vector{a}, half);
   const auto owed = [](std::span<Tensor> dys, const Needs&) { return std::vector<Tensor>{dys[0], {}, dys[0]}; };
   const std::vector<Var> y = record("write", {scalar(7)}, made, owed, Deferral{.input = 0, .output = 0});
   tape.backward(y.front());
-  EXPECT_TRUE(trace.values()[1].deferred);
-  EXPECT_TRUE(trace.values()[2].deferred);
-  EXPECT_FALSE(trace.values()[3].deferred);
-  EXPECT_FALSE(trace.values()[4].deferred);
+  const Trace trace(recording);
+  EXPECT_TRUE(trace.values[1].deferred);
+  EXPECT_TRUE(trace.values[2].deferred);
+  EXPECT_FALSE(trace.values[3].deferred);
+  EXPECT_FALSE(trace.values[4].deferred);
 }
 
 }  // namespace
