@@ -55,7 +55,7 @@ Inputs backward(const Tensor& cotangent, const Inputs& in) {
 
 Var scale_groups(const Var& scale, const Var& x) {
   if (x.dtype() == DType::bf16)
-    return braid::detail::in_f32([](const auto&... wide) { return scale_groups(wide...); }, scale, x);
+    return braid::detail::in_f32([](const Var& wide, const Var& s) { return scale_groups(s, wide); }, x, scale);
   detail::check_streams("scale_groups", x);
   check_argument("scale_groups", "scale", scale, {x.size(-2)}, x);
   if (composed()) return expand_dims(scale, -1) * x;
@@ -68,7 +68,9 @@ Var scale_groups(const Var& scale, const Var& x) {
 
 Var mix_groups(const Var& mixing, const Var& scale, const Var& x, const Var& f) {
   if (x.dtype() == DType::bf16)
-    return braid::detail::in_f32([](const auto&... wide) { return mix_groups(wide...); }, mixing, scale, x, f);
+    return braid::detail::in_f32(
+        [](const Var& wide, const Var& m, const Var& s, const Var& g) { return mix_groups(m, s, wide, g); }, x, mixing,
+        scale, f);
   detail::check_streams("mix_groups", x);
   const std::int64_t n = x.size(-2);
   check_argument("mix_groups", "mixing", mixing, {n, n}, x);
