@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
-using braid::kernels::Scratch;
+using braid::kernels::Buffer, braid::kernels::Scratch;
 using braid::kernels::HWY_NAMESPACE::sigmoid;
 using braid::kernels::HWY_NAMESPACE::transform;
 
@@ -248,8 +248,8 @@ void vjp(const GatedReadVjp<T>& c) {
   const std::int64_t tokens = s.tokens, rank = s.rank, rows = s.rows(), width = s.width();
   const Tiles tiles = tiles_for<T>(s);
   PartialSums<T> dnorm(tiles.count(), width);
-  Tensor memory({Buffers<T>::size(s, tokens)}, dtype_of<T>());
-  const Buffers<T> all(s, tokens, memory.mutable_data<T>());
+  Buffer<T> memory(Buffers<T>::size(s, tokens));
+  const Buffers<T> all(s, tokens, memory.data());
   tiles.for_each([&](std::int64_t begin, std::int64_t end) {
     vjp_tile(c, all.from(s, begin), dnorm.row(tiles.index(begin)), begin, end);
   });

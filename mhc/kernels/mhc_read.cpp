@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
-using braid::kernels::Scratch;
+using braid::kernels::Buffer, braid::kernels::Scratch;
 
 /// Tokens per tile: the streams of a tile and of the next, their gradients and phi should stay in the second-level
 /// cache together, and a tile should fill the SIMD lanes of the maps, which take 16 tokens at a time.
@@ -115,8 +115,8 @@ void vjp(const MHCReadVjp<S>& c) {
     if (s.tokens == 0) std::fill_n(c.dphi, width * m, T{0});
     std::fill_n(c.dalpha, s.groups(), T{0});
     std::fill_n(c.dbias, m, T{0});
-    Tensor buffer({tile_elements}, dtype_of<T>());
-    return vjp_group<S>(c, {nullptr, c.dphi, c.dalpha, c.dbias}, buffer.mutable_data<T>(), 0, s.tokens);
+    Buffer<T> buffer(tile_elements);
+    return vjp_group<S>(c, {nullptr, c.dphi, c.dalpha, c.dbias}, buffer.data(), 0, s.tokens);
   }
   Tensor panels = zeros({dphi_size}, dtype_of<T>());
   T* const phi = panels.mutable_data<T>();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <braid/core/kernels/scratch.h>
 #include <braid/core/parallel.h>
 #include <braid/core/tensor.h>
 #include <braid/mhc/kernels/read_write.h>
@@ -52,9 +53,9 @@ class PartialSums {
   /// `width` sums for each of the tiles.
   PartialSums(std::int64_t tiles, std::int64_t width)
       : tiles_(tiles),
-        stride_((width + 15) / 16 * 16),  // 64-byte aligned like the tensor
-        rows_({std::max<std::int64_t>(1, tiles), stride_}, dtype_of<T>()),
-        data_(rows_.template mutable_data<T>()) {
+        stride_(braid::kernels::round_up(width, 16)),  // 64-byte aligned like the buffer
+        rows_(std::max<std::int64_t>(1, tiles) * stride_),
+        data_(rows_.data()) {
     if (tiles == 0) row(0);
   }
 
@@ -76,7 +77,7 @@ class PartialSums {
 
  private:
   std::int64_t tiles_, stride_;
-  Tensor rows_;  // [tiles, stride]
+  braid::kernels::Buffer<T> rows_;  // [tiles, stride]
   T* data_;
 };
 
