@@ -11,10 +11,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::Bytes bytes(data, size);
     const int context = bytes.in(1, 8);
     const std::string text = bytes.rest();
-    const examples::Corpus corpus(text, context);
+    const apps::Corpus corpus(text, context);
     nlohmann::json(corpus.alphabet()).dump();  // throws unless it is UTF-8
     Rng rng(1);
-    for (const examples::Batch& batch : {corpus.sample(3, rng), corpus.held_out(2).front()}) {
+    for (const apps::Batch& batch : {corpus.sample(3, rng), corpus.held_out(2).front()}) {
       const auto ids = batch.tokens.to_vector<std::int32_t>();
       fuzz::require(text.find(corpus.decode(std::span(ids).first(static_cast<std::size_t>(context)))) != text.npos,
                     "a window decodes to a piece of the text");
