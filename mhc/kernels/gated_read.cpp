@@ -23,7 +23,7 @@ using braid::kernels::Buffer, braid::kernels::Scratch;
 using braid::kernels::HWY_NAMESPACE::sigmoid;
 using braid::kernels::HWY_NAMESPACE::transform;
 
-/// What is made of the tokens on the way, those of one tile or all.
+/// Intermediate results for the tokens of one tile, or for all tokens.
 template <class T>
 struct Buffers {
   T *normed, *gates, *h, *dz;  // [tokens, nC], [tokens, nC], [tokens, rank], [tokens, rows]

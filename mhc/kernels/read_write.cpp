@@ -73,7 +73,7 @@ void write(const StreamWrite<T>& c) {
   tiles_of<T>(c.sizes).for_each([&](std::int64_t begin, std::int64_t end) { write_tile(c, begin, end); });
 }
 
-/// The gradients of maps for all tokens are led into the tile's row of sums.
+/// Maps that all tokens share have their gradients summed in a row for each tile.
 template <class T>
 void vjp(const StreamVjp<T>& call) {
   const Tiles tiles = tiles_of<T>(call.sizes);

@@ -89,7 +89,7 @@ void multiply_thin_n(const ThinProduct<T>& p, Prefetcher prefetcher) {
   for (; i < p.rows; ++i) multiply_rows<1, kVectors <= 3 ? 4 : 2, kVectors>(p, i, prefetcher);
 }
 
-/// The product, while what the prefetcher has comes near.
+/// The product, while the prefetcher loads its range into the cache.
 template <class T>
 void multiply_thin(const ThinProduct<T>& p, Prefetcher prefetcher) {
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(hn::ScalableTag<T>()));

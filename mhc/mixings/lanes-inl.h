@@ -18,7 +18,7 @@ namespace braid::mhc::mixings::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// A mixing derives from it, and adds forward(logits, h, workspace), vjp(logits, h, dh, dlogits, workspace) and
+/// A mixing derives from it and adds forward(logits, h, workspace), vjp(logits, h, dh, dlogits, workspace) and
 /// workspace(). kN is n, or 0 when it is known at run time only.
 template <class D, int kN>
 class Lanes {
@@ -28,7 +28,7 @@ class Lanes {
 
   explicit Lanes(const Problem& problem) : problem_(problem) {}
 
-  /// How many vectors of workspace it needs.
+  /// The number of vectors of workspace that it needs.
   std::int64_t workspace() const { return 0; }
 
  protected:

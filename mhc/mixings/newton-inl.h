@@ -33,7 +33,7 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
  public:
   using Base::Base;
 
-  /// How many vectors of workspace either needs.
+  /// The number of vectors of workspace that either needs.
   std::int64_t workspace() const { return n() * (n() + 3); }
 
   /// t [n n] of logits r [n n], with column sums exact to `tolerance` or as far as rounding allows.
@@ -140,7 +140,7 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
   }
 
   /// Eliminates the nodes of conductances w_jk, j < k, in turn, which leaves conductances between their neighbors. The
-  /// diagonal becomes the reciprocal of all that a node was connected by, when it was its turn.
+  /// diagonal becomes the reciprocal of the sum of a node's conductances when it is eliminated.
   HWY_INLINE void eliminate(double* w) const {
     for (std::int64_t k = 0; k + 1 < n(); ++k) {
       V sum = set(1e-290);
@@ -155,7 +155,7 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
     }
   }
 
-  /// x_k, the current into node k, becomes what it is when those before are eliminated.
+  /// Updates the currents x_k into the nodes for the elimination of the nodes before them.
   HWY_INLINE void gather(const double* w, double* x) const {
     for (std::int64_t k = 0; k + 1 < n(); ++k) {
       const V scaled = hn::Mul(load(x, k), load(w, k * n() + k));
@@ -163,7 +163,8 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
     }
   }
 
-  /// The same for currents c_jk of edges, j < k, at entry (k, j): what flows from l through k to j is shared likewise.
+  /// The same for currents c_jk of edges, j < k, at entry (k, j): eliminating k distributes its currents among its
+  /// neighbors in the same shares.
   HWY_INLINE void redirect(double* w, double* x) const {
     for (std::int64_t k = 0; k + 1 < n(); ++k) {
       V sum = hn::Zero(d_);
@@ -180,7 +181,7 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
     }
   }
 
-  /// Potentials x of currents x, last node first, whose potential is 0.
+  /// Replaces the currents x by the potentials, from the last node, whose potential is 0, to the first.
   HWY_INLINE void substitute(const double* w, double* x) const {
     store(x, n() - 1, hn::Zero(d_));
     for (std::int64_t k = n() - 2; k >= 0; --k) {
@@ -190,7 +191,7 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
     }
   }
 
-  /// max(step) - min(step), and 0 with a step of 0 in lanes that are done.
+  /// max(step) - min(step). In lanes that have converged, sets the step to 0 and returns 0.
   HWY_INLINE V spread(Mask active, double* step) const {
     V low = hn::Zero(d_), high = hn::Zero(d_);
     for (std::int64_t j = 0; j + 1 < n(); ++j) {
@@ -213,8 +214,8 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
     }
   }
 
-  /// t after a step: a full one multiplies columns, which takes n - 1 exponentials; a damped one may bring back entries
-  /// that were rounded to 0.
+  /// Updates t after a step. A full step scales its columns, which takes n - 1 exponentials. A damped one recomputes t,
+  /// since entries that were rounded to 0 may become larger.
   HWY_INLINE void rescale(Mask active, Mask damped, const double* r, double* t, const Memory& m) const {
     double* row = m.edges;
     const bool again = !hn::AllFalse(d_, damped);
@@ -229,7 +230,7 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
     }
   }
 
-  /// row <- exp(r + beta - its maximum) in some lanes.
+  /// row <- exp(r + beta - max(r + beta)) in the given lanes.
   void replace(Mask lanes, const double* r, const double* beta, double* row) const {
     V top = hn::Add(load(r, 0), load(beta, 0));
     for (std::int64_t j = 1; j < n(); ++j) top = hn::Max(top, hn::Add(load(r, j), load(beta, j)));

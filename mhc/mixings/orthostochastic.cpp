@@ -11,7 +11,7 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::mixings::HWY_NAMESPACE {
 namespace {
 
-/// kBlock is s, or 0 when it is known at run time only.
+/// kBlock is s, or 0 if s is known at run time only.
 template <class D, int kN, int kBlock>
 class Blocks : public CayleyLanes<D, kN, kN * kBlock> {
   using Base = CayleyLanes<D, kN, kN * kBlock>;
@@ -114,8 +114,8 @@ std::vector<double> start(const Problem& p) {
 
 /// go-mHC, arXiv:2604.02309: `H_ij = 1/s sum of the squares of the s x s block (i, j) of Q`, the Cayley rotation of
 /// size n s. Doubly stochastic to rounding. At the published start, logits 0, H is the identity and every gradient
-/// exactly 0: entries off the diagonal of Q have squares of no slope, and those on it do not move. Ours is random, .10
-/// from the identity at n = 4 and s = 2.
+/// exactly 0: the squares of the entries off the diagonal of Q have slope 0 there, and the diagonal is at its maximum.
+/// braid therefore starts at random logits, .10 from the identity at n = 4 and s = 2.
 extern const Family orthostochastic;
 constinit const Family orthostochastic = {
     .name = "orthostochastic",

@@ -77,7 +77,7 @@ enum class Lines { rows, columns };
 
 /// Half-steps normalize alternate axes; the first two work on logarithms, so that logits of any size survive
 /// (after them every sum lies in [1 / n^2, n]); the rest divide. With eps, only the first does: its softmax + eps is
-/// what the rest divides by sums + eps.
+/// then divided by its sums + eps.
 template <class D, int kN>
 class Sinkhorn : public Lanes<D, kN> {
   using Base = Lanes<D, kN>;

@@ -42,7 +42,7 @@ class Transport : public Lanes<D, kN> {
     for (std::int64_t j = 0; j < n(); ++j) store(h, (n() - 1) * n() + j, load(columns, j));
   }
 
-  /// Backwards through the rows. What the columns had left before one, dcolumns is the cotangent of.
+  /// From the last row to the first; dcolumns is the cotangent of the rests of the columns before a row.
   void vjp(const T* logits, const T* h, const T* dh, T* dlogits, T* columns) const {
     T* dcolumns = columns + 2 * n() * lanes();
     for (std::int64_t j = 0; j < n(); ++j) {
@@ -55,8 +55,8 @@ class Transport : public Lanes<D, kN> {
  private:
   struct Range {
     V low, width;
-    hn::Mask<D> spills;    // low is what the later columns cannot take
-    hn::Mask<D> row_ends;  // high is all that the row has left
+    hn::Mask<D> spills;    // low is the part that the later columns cannot take
+    hn::Mask<D> row_ends;  // high is the rest of the row
     hn::Mask<D> narrow;    // the width is the least one
   };
 
@@ -77,7 +77,7 @@ class Transport : public Lanes<D, kN> {
     store(columns, j, hn::Sub(load(columns, j), x));
   }
 
-  /// The rests of the columns after each, added up.
+  /// For each column, the sum of the rests of the columns after it.
   void sum_tails(const T* columns, T* tails) const {
     V sum = hn::Zero(this->d_);
     for (std::int64_t j = n() - 1; j >= 0; --j) {
@@ -86,8 +86,8 @@ class Transport : public Lanes<D, kN> {
     }
   }
 
-  /// With d = dx - drow - dcolumn of x = low + (high - low) s: dlow = d (1 - s), dhigh = d s, ds = d (high - low). What
-  /// the row and the columns had left before an entry is what they had after it, plus the entry.
+  /// With d = dx - drow - dcolumn of x = low + (high - low) s: dlow = d (1 - s), dhigh = d s, ds = d (high - low). The
+  /// rests of the row and of the column before an entry are those after it plus the entry.
   void row_vjp(std::int64_t i, const T* logits, const T* h, const T* dh, T* dlogits, T* columns, T* dcolumns) const {
     T *tails = columns + n() * lanes(), *dtails = tails;
     for (std::int64_t j = 0; j < n(); ++j) store(columns, j, hn::Add(load(columns, j), load(h, i * n() + j)));
@@ -127,7 +127,7 @@ HWY_EXPORT(tables);
 
 constexpr double kLeastWidth = 1e-7;
 
-/// Row by row; columns[j] is what column j has left.
+/// Row by row; columns[j] is the rest of column j.
 Var composed(const Var& logits, const Problem& p) {
   const auto n = static_cast<std::size_t>(p.n);
   const Var one = ones(logits.shape().without(-1), logits.dtype());
@@ -160,15 +160,15 @@ std::vector<double> identity(const Problem& p) {
 
 }  // namespace
 
-/// TBP, arXiv:2605.21724: (n - 1)^2 logits fill the matrix row by row, each entry between the least and the most that
-/// the marginals leave; the last row and column get the rest, so that rows and columns sum to 1 to rounding.
+/// TBP, arXiv:2605.21724: (n - 1)^2 logits fill the matrix row by row, each entry between the bounds that the
+/// marginals leave; the last row and column get the rest, so that rows and columns sum to 1 to rounding.
 ///
 ///     h_ij = low + (high - low) sigmoid(l_ij)
 ///     low = max(0, row i's rest - the rests of the columns after j), high = min(row i's rest, column j's rest)
 ///
 /// The paper's max has a third term, column j's rest - the rests of the rows below, which is never more than the
-/// second. A width high - low below 1e-7 counts as 1e-7, as in the paper: what an entry takes too much is left for
-/// others as some -1e-7, and the sums stay exact. Logits 0 are not the identity. The gradient jumps where max and min
+/// second. A width high - low below 1e-7 counts as 1e-7, as in the paper: an entry may exceed its bound, so that others
+/// become some -1e-7, and the sums stay exact. Logits 0 are not the identity. The gradient jumps where max and min
 /// change sides, and early entries move most of the matrix.
 extern const Family transport;
 constinit const Family transport = {

@@ -31,12 +31,12 @@ Tensor read(const Tensor& h_pre, const Tensor& x) {
   return u;
 }
 
-/// The inputs that are at hand, or the gradients that are wanted; undefined for all else.
+/// The given inputs, or the requested gradients; the others are undefined.
 struct StreamTensors {
   Tensor h_pre = {}, h_res = {}, h_post = {}, x = {}, f = {};
 };
 
-/// A gradient that a kernel adds to, and one that it writes, if they are wanted.
+/// The memory for a gradient that a kernel adds to, and for one that it writes, if it is requested.
 Tensor zeros_if(bool wanted, const Tensor& t) { return wanted ? zeros(t.shape(), t.dtype()) : Tensor(); }
 Tensor like_if(bool wanted, const Tensor& t) { return wanted ? detail::like(t) : Tensor(); }
 

@@ -20,7 +20,7 @@ struct LineSums {
   double error;  // max |sum - 1|
 };
 
-/// Of the rows (axis -1) or columns (axis -2) of h [tokens, n, n], averaged over tokens.
+/// The sums of the rows (axis -1) or columns (axis -2) of h [tokens, n, n], averaged over tokens.
 LineSums line_sums(const Tensor& h, int axis) {
   const std::vector<double> sums = reduce_sum(h, {axis}).to_vector<double>();
   const auto n = static_cast<std::size_t>(h.size(-1));

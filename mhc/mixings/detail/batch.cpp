@@ -74,7 +74,7 @@ class Rows {
   std::int64_t entries_;
 };
 
-/// The mixing on the rows of one block after the other.
+/// The workspace of a mixing for one block of matrices after the other.
 template <class T>
 class Lanes {
  public:
