@@ -41,9 +41,16 @@ struct Product {
 
   /// The tile of c from row i and column j on, of the given size.
   Product tile(std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) const {
-    return {
-        rows,      columns, k, a.from(i, 0), b.from(0, j), c.from(i, j), alpha, beta, row == nullptr ? row : row + j,
-        bf16_terms};
+    return {.m = rows,
+            .n = columns,
+            .k = k,
+            .a = a.from(i, 0),
+            .b = b.from(0, j),
+            .c = c.from(i, j),
+            .alpha = alpha,
+            .beta = beta,
+            .row = row == nullptr ? row : row + j,
+            .bf16_terms = bf16_terms};
   }
 };
 

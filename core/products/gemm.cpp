@@ -172,14 +172,19 @@ void multiply(Unit unit, const Product<bfloat16, float>& p) {
   if (p.k == 0) return scale(p);
   if (unit == Unit::onednn) return multiply_in_onednn(p);
   const Widened a(p.m, p.k, p.a), b(p.k, p.n, p.b);
-  multiply(unit_of_tiles<float>(), Product<float>{p.m, p.n, p.k, a.view, b.view, p.c, p.alpha, p.beta});
+  multiply(unit_of_tiles<float>(),
+           Product<float>{
+               .m = p.m, .n = p.n, .k = p.k, .a = a.view, .b = b.view, .c = p.c, .alpha = p.alpha, .beta = p.beta});
 }
 
 void multiply(Unit unit, const Product<bfloat16>& p) {
   kernels::Buffer<float> memory(p.m * p.n);
   const MatrixView<float> sums{memory.data(), p.n};
   if (p.beta != 0) kernels::widen_rows(p.m, p.n, p.c, sums);
-  multiply(unit, Product<bfloat16, float>{p.m, p.n, p.k, p.a, p.b, sums, p.alpha, p.beta, p.row});
+  multiply(
+      unit,
+      Product<bfloat16, float>{
+          .m = p.m, .n = p.n, .k = p.k, .a = p.a, .b = p.b, .c = sums, .alpha = p.alpha, .beta = p.beta, .row = p.row});
   kernels::round_rows(p.m, p.n, sums, p.c);
 }
 
@@ -209,7 +214,15 @@ bool multiply_rounded(const Product<float>& p) {
   if (!a.finite) return false;
   const Rounded b(p.k, p.n, p.b);
   if (!b.finite) return false;
-  gemm(Product<bfloat16, float>{p.m, p.n, p.k, a.view, b.view, p.c, p.alpha, p.beta, p.row});
+  gemm(Product<bfloat16, float>{.m = p.m,
+                                .n = p.n,
+                                .k = p.k,
+                                .a = a.view,
+                                .b = b.view,
+                                .c = p.c,
+                                .alpha = p.alpha,
+                                .beta = p.beta,
+                                .row = p.row});
   return true;
 }
 
