@@ -29,6 +29,8 @@ std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const Te
 /// `f(args...)`, keeping only the arguments for the backward pass, which evaluates `f` again: less memory for more
 /// time, with bit-identical gradients. Pass everything to differentiate as arguments (variables, modules, vectors of
 /// these), not as captures; other arguments are settings. An Rng is copied, so dropout draws the same elements again.
+/// In a HigherOrder scope it is `f(args...)` and keeps everything. Throws Error when the result depends on a captured
+/// variable.
 ///
 ///     x = checkpoint([](const Block& block, const Var& x) { return block(x); }, block, x);
 template <class F, class... Args>
@@ -39,9 +41,12 @@ Var checkpoint(F f, const Args&... args) {
     inputs.push_back(v);
     v = detach(v);
   });
-  if (detail::opens_checkpoints(inputs)) return f(args...);
-  Tensor y = std::apply(f, std::as_const(constants)).value();
-  return record("checkpoint", std::move(y), inputs,
+  if (detail::opens_checkpoints(inputs) || Composed::state().higher_order) return f(args...);
+  const Var y = std::apply(f, std::as_const(constants));
+  check<Error>(!y.requires_grad(),
+               "checkpoint: the function captures a variable that is on a tape, whose gradient would get lost; pass it "
+               "as an argument");
+  return record("checkpoint", y.value(), inputs,
                 [f, constants, forms = Composed::state()](const Tensor& dy, const Needs& needs) {
                   const Composed as_before(forms);
                   return detail::recompute_vjp(f, constants, dy, needs);

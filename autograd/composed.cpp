@@ -2,9 +2,14 @@
 
 namespace braid {
 
-Composed::Composed(Ops ops) : before_(current()) { (ops == Ops::all ? current().all : current().connections) = true; }
+Composed::Composed(Ops ops) : before_(current()) {
+  (ops == Ops::connections ? current().connections : current().all) = true;
+}
 
-bool Composed::active(Ops ops) { return current().all || (ops == Ops::connections && current().connections); }
+bool Composed::active(Ops ops) {
+  const auto& [all, connections, higher_order] = current();
+  return all || (ops == Ops::connections && connections) || (ops != Ops::with_rule && higher_order);
+}
 
 Composed::State& Composed::current() {
   thread_local State state;

@@ -14,6 +14,7 @@ class Composed {
   /// The fused ops that a scope affects.
   enum class Ops {
     all,          ///< of autograd and of hyper-connections
+    with_rule,    ///< those of them that have a rule (see record()): a HigherOrder scope does not affect them
     connections,  ///< of hyper-connections alone, composed of autograd's fused ops: a fair baseline for
                   ///< benchmarks
   };
@@ -22,12 +23,13 @@ class Composed {
   Composed(const Composed&) = delete;
   Composed& operator=(const Composed&) = delete;
 
-  /// Whether such ops run their composed forms on this thread.
+  /// Whether such ops run their composed forms on this thread, as those without a rule also do in HigherOrder scopes.
   static bool active(Ops ops = Ops::all);
 
   /// The scopes that are alive on this thread, to be entered again elsewhere.
   struct State {
     bool all = false, connections = false;  ///< whether a scope of these ops is alive
+    bool higher_order = false;              ///< whether one of HigherOrder is: fused ops without a rule are composed
   };
   static State state() { return current(); }  ///< the scopes of this thread
   explicit Composed(State state) : before_(current()) { current() = state; }

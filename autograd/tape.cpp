@@ -7,6 +7,8 @@
 
 #include <fmt/ranges.h>
 
+#include <braid/autograd/composed.h>
+#include <braid/autograd/detail/tape_state.h>
 #include <braid/core/map.h>
 #include <braid/core/parallel.h>
 
@@ -25,7 +27,17 @@ bool all_finite(const Tensor& t) {
   });
 }
 
-/// `sum += term`, in place only when the sum is not shared: an op may return one cotangent twice.
+void check_finite(const char* op, const char* direction, std::span<const Tensor> results,
+                  std::span<const detail::Input> inputs) {
+  if (finite_checks == 0 || std::ranges::all_of(results, all_finite)) return;
+  throw NonFiniteError(fmt::format("{}: {} produced NaN or Inf from inputs of shapes {}", op, direction,
+                                   fmt::join(inputs | std::views::transform(&detail::Input::shape), ", ")));
+}
+
+}  // namespace
+
+namespace detail {
+
 void accumulate(Tensor& sum, Tensor term) {
   if (!sum.defined()) {
     sum = std::move(term);
@@ -44,131 +56,98 @@ void accumulate(Tensor& sum, Tensor term) {
   }
 }
 
-struct Input {
-  std::optional<ValueId> id;  // nullopt: a constant
-  Shape shape;
-  DType dtype;
-};
-
-void check_finite(const char* op, const char* direction, std::span<const Tensor> results,
-                  std::span<const Input> inputs) {
-  if (finite_checks == 0 || std::ranges::all_of(results, all_finite)) return;
-  throw NonFiniteError(fmt::format("{}: {} produced NaN or Inf from inputs of shapes {}", op, direction,
-                                   fmt::join(inputs | std::views::transform(&Input::shape), ", ")));
+void check_cotangents(const Node& node, const char* made_by, std::span<const Tensor> dxs) {
+  check<Error>(dxs.size() == node.inputs.size(), "{}: the {} returned {} cotangents for {} inputs", node.op, made_by,
+               dxs.size(), node.inputs.size());
+  for (std::size_t i = 0; i < dxs.size(); ++i) {
+    const auto& [id, shape, dtype] = node.inputs[i];
+    if (!id || !dxs[i].defined()) continue;
+    check_shape(dxs[i].shape() == shape, "{}: the {} returned shape {} for input {} of shape {}", node.op, made_by,
+                dxs[i].shape(), i, shape);
+    check_dtype(dxs[i].dtype() == dtype, "{}: the {} returned dtype {} for input {} of dtype {}", node.op, made_by,
+                name(dxs[i].dtype()), i, name(dtype));
+  }
 }
 
-struct Node {
-  const char* op;
-  std::vector<Input> inputs;
-  ValueId first_output;
-  std::vector<Shape> output_shapes;
-  Vjp vjp;  // empty: a leaf
-  std::optional<Deferral> deferral;
-};
+std::vector<std::weak_ptr<TapeState>>& tapes_of_higher_order() {
+  thread_local std::vector<std::weak_ptr<TapeState>> tapes;
+  return tapes;
+}
 
-struct Watched {
-  ValueId id;
-  Shape shape;
-  DType dtype;
-};
+/// The newest node, as probes see it.
+static RecordedOp description(const Node& node, std::size_t index, std::size_t outputs) {
+  RecordedOp op{index, node.op, {}, node.first_output, outputs, node.deferral};
+  for (const Input& input : node.inputs) op.inputs.push_back(input.id);
+  return op;
+}
 
-enum class Stage { recording, running_backward, done, handed_over };
+Var TapeState::variable(const std::shared_ptr<TapeState>& self, Tensor value, std::optional<ValueId> id) {
+  Var v(std::move(value));
+  if (!id) return v;
+  v.tape_ = self;
+  v.id_ = *id;
+  return v;
+}
 
-}  // namespace
-
-namespace detail {
-
-struct TapeState {
-  std::vector<Node> nodes;
-  std::vector<Tensor> grads;     // by ValueId, once backward has run
-  std::vector<Watched> watched;  // ascending
-  ValueId num_values = 0;
-  Stage stage = Stage::recording;
-  Probe* probe = nullptr;
-
-  static const std::shared_ptr<TapeState>& of(const Var& v) { return v.tape_; }
-  static ValueId id(const Var& v) { return v.id_; }
-
-  /// The newest node, as probes see it.
-  static RecordedOp description(const Node& node, std::size_t index, std::size_t outputs) {
-    RecordedOp op{index, node.op, {}, node.first_output, outputs, node.deferral};
-    for (const Input& input : node.inputs) op.inputs.push_back(input.id);
-    return op;
+std::vector<Var> TapeState::push(const std::shared_ptr<TapeState>& self, Node node, Rule rule,
+                                 std::span<const Var> inputs, std::vector<Tensor> outputs) {
+  check<Error>(self->stage == Stage::recording, "{}: this tape has run backward; record on a new one", node.op);
+  node.first_output = self->num_values;
+  if (self->probe != nullptr)
+    self->probe->recorded(description(node, self->nodes.size(), outputs.size()), inputs, outputs);
+  if (self->higher_order) {
+    Retained retained{std::move(rule), {}, outputs};
+    for (const Var& input : inputs) retained.inputs.push_back(input.value());
+    node.retained = std::make_shared<const Retained>(std::move(retained));
   }
-
-  static std::vector<Var> push(const std::shared_ptr<TapeState>& self, Node node, std::span<const Var> inputs,
-                               std::vector<Tensor> outputs) {
-    check<Error>(self->stage == Stage::recording, "{}: this tape has run backward; record on a new one", node.op);
-    node.first_output = self->num_values;
-    if (self->probe != nullptr)
-      self->probe->recorded(description(node, self->nodes.size(), outputs.size()), inputs, outputs);
-    std::vector<Var> vars;
-    for (Tensor& output : outputs) {
-      node.output_shapes.push_back(output.shape());
-      Var& v = vars.emplace_back(std::move(output));
-      v.tape_ = self;
-      v.id_ = self->num_values++;
-    }
-    self->nodes.push_back(std::move(node));
-    return vars;
+  std::vector<Var> vars;
+  for (Tensor& output : outputs) {
+    node.output_shapes.push_back(output.shape());
+    vars.push_back(variable(self, std::move(output), self->num_values++));
   }
+  self->nodes.push_back(std::move(node));
+  return vars;
+}
 
-  /// A watched variable, by its position, and the first node that reads it: when that is done, its gradient is final.
-  struct FirstReader {
-    std::size_t node, watched;
-    auto operator<=>(const FirstReader&) const = default;
+std::vector<TapeState::FirstReader> TapeState::first_readers() const {
+  std::vector<std::size_t> first(num_values, 0);
+  for (std::size_t k = nodes.size(); k-- > 0;)
+    for (const Input& input : nodes[k].inputs)
+      if (input.id) first[*input.id] = k;
+  std::vector<FirstReader> readers;
+  for (std::size_t i = 0; i < watched.size(); ++i) readers.push_back({first[watched[i].id], i});
+  std::ranges::sort(readers);
+  return readers;
+}
+
+void TapeState::hand_over(std::size_t position, const GradientSink& sink) {
+  const auto& [id, shape, dtype] = watched[position];
+  sink(position, grads[id].defined() ? std::exchange(grads[id], Tensor()) : zeros(shape, dtype));
+}
+
+void TapeState::step_back() {
+  const Node node = std::move(nodes.back());
+  nodes.pop_back();
+  const std::span dys = std::span(grads).subspan(node.first_output, node.output_shapes.size());
+  if (!node.vjp || std::ranges::none_of(dys, &Tensor::defined)) return;
+  std::vector<bool> needed;
+  for (const Input& input : node.inputs) needed.push_back(input.id.has_value());
+  const auto notify_probe = [&](auto notify) {
+    if (probe != nullptr) notify(description(node, nodes.size(), dys.size()));
   };
-
-  /// In the order of the nodes; the first is a placeholder for none.
-  std::vector<FirstReader> first_readers() const {
-    std::vector<std::size_t> first(num_values, 0);
-    for (std::size_t k = nodes.size(); k-- > 0;)
-      for (const Input& input : nodes[k].inputs)
-        if (input.id) first[*input.id] = k;
-    std::vector<FirstReader> readers;
-    for (std::size_t i = 0; i < watched.size(); ++i) readers.push_back({first[watched[i].id], i});
-    std::ranges::sort(readers);
-    return readers;
-  }
-
-  void hand_over(std::size_t position, const GradientSink& sink) {
-    const auto& [id, shape, dtype] = watched[position];
-    sink(position, grads[id].defined() ? std::exchange(grads[id], Tensor()) : zeros(shape, dtype));
-  }
-
-  /// Runs the newest node's vjp and forgets the node.
-  void step_back() {
-    const Node node = std::move(nodes.back());
-    nodes.pop_back();
-    const std::span dys = std::span(grads).subspan(node.first_output, node.output_shapes.size());
-    if (!node.vjp || std::ranges::none_of(dys, &Tensor::defined)) return;
-    std::vector<bool> needed;
-    for (const Input& input : node.inputs) needed.push_back(input.id.has_value());
-    const auto notify_probe = [&](auto notify) {
-      if (probe != nullptr) notify(description(node, nodes.size(), dys.size()));
-    };
-    notify_probe([&](const RecordedOp& op) { probe->propagates(op, dys); });
-    std::vector<Tensor> dxs = node.vjp(dys, Needs(std::move(needed)));
-    std::ranges::fill(dys, Tensor());
-    notify_probe([&](const RecordedOp& op) { probe->propagated(op, dxs); });
-    check<Error>(dxs.size() == node.inputs.size(), "{}: the vjp returned {} cotangents for {} inputs", node.op,
-                 dxs.size(), node.inputs.size());
-    check_finite(node.op, "vjp", dxs, node.inputs);
-    for (std::size_t i = 0; i < dxs.size(); ++i) {
-      const auto& [id, shape, dtype] = node.inputs[i];
-      if (!id || !dxs[i].defined()) continue;
-      check_shape(dxs[i].shape() == shape, "{}: the vjp returned shape {} for input {} of shape {}", node.op,
-                  dxs[i].shape(), i, shape);
-      check_dtype(dxs[i].dtype() == dtype, "{}: the vjp returned dtype {} for input {} of dtype {}", node.op,
-                  name(dxs[i].dtype()), i, name(dtype));
-      accumulate(grads[*id], std::move(dxs[i]));
-    }
-  }
-};
+  notify_probe([&](const RecordedOp& op) { probe->propagates(op, dys); });
+  std::vector<Tensor> dxs = node.vjp(dys, Needs(std::move(needed)));
+  std::ranges::fill(dys, Tensor());
+  notify_probe([&](const RecordedOp& op) { probe->propagated(op, dxs); });
+  check_cotangents(node, "vjp", dxs);
+  check_finite(node.op, "vjp", dxs, node.inputs);
+  for (std::size_t i = 0; i < dxs.size(); ++i)
+    if (node.inputs[i].id && dxs[i].defined()) accumulate(grads[*node.inputs[i].id], std::move(dxs[i]));
+}
 
 }  // namespace detail
 
-using detail::TapeState;
+using detail::Node, detail::Stage, detail::TapeState, detail::Watched;
 
 Var::operator Tensor() const {
   check<Error>(!requires_grad(),
@@ -182,11 +161,15 @@ Tensor& Var::mutable_value() {
   return value_;
 }
 
-Tape::Tape(Probe* probe) : state_(std::make_shared<TapeState>()) { state_->probe = probe; }
+Tape::Tape(Probe* probe) : state_(std::make_shared<TapeState>()) {
+  state_->probe = probe;
+  state_->higher_order = Composed::state().higher_order;
+  if (state_->higher_order) detail::tapes_of_higher_order().push_back(state_);
+}
 
 Var Tape::watch(const Tensor& value) {
   check_dtype(value.dtype() != DType::i32, "Tape::watch: expected a floating-point tensor but has dtype i32");
-  Var v = std::move(TapeState::push(state_, {"watch", {}, 0, {}, nullptr, {}}, {}, {value}).front());
+  Var v = std::move(TapeState::push(state_, {"watch", {}, 0, {}, nullptr}, {}, {}, {value}).front());
   state_->watched.push_back({TapeState::id(v), value.shape(), value.dtype()});
   return v;
 }
@@ -221,7 +204,7 @@ void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys, const 
   state.stage = Stage::running_backward;  // and so it stays when a vjp throws
   state.grads.assign(state.num_values, Tensor());
   for (std::size_t i = 0; i < ys.size(); ++i)
-    if (ys[i].requires_grad() && dys[i].defined()) accumulate(state.grads[TapeState::id(ys[i])], dys[i]);
+    if (ys[i].requires_grad() && dys[i].defined()) detail::accumulate(state.grads[TapeState::id(ys[i])], dys[i]);
   auto readers = sink != nullptr ? state.first_readers() : std::vector<TapeState::FirstReader>();
   while (!state.nodes.empty()) {
     state.step_back();
@@ -245,19 +228,29 @@ Tensor Tape::gradient(const Var& watched) const {
 std::size_t Tape::size() const { return state_->nodes.size(); }
 
 std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp,
-                        std::optional<Deferral> deferral) {
+                        std::optional<Deferral> deferral, Rule rule) {
   std::shared_ptr<TapeState> tape;
   Node node{op, {}, 0, {}, std::move(vjp), deferral};
   for (const Var& input : inputs) {
     node.inputs.push_back({std::nullopt, input.shape(), input.dtype()});
     if (!input.requires_grad()) continue;
-    check<Error>(!tape || tape == TapeState::of(input), "{}: inputs are on different tapes", op);
+    check<Error>(!tape || tape == TapeState::of(input),
+                 "{}: inputs are on different tapes, and each would lose the other's part of the gradient; for a "
+                 "gradient inside of what is differentiated, write `const HigherOrder scope;` around both and grad()",
+                 op);
     tape = TapeState::of(input);
     node.inputs.back().id = TapeState::id(input);
   }
   check_finite(op, "forward", outputs, node.inputs);
   if (!tape) return {outputs.begin(), outputs.end()};
-  return TapeState::push(tape, std::move(node), inputs, std::move(outputs));
+  return TapeState::push(tape, std::move(node), std::move(rule), inputs, std::move(outputs));
+}
+
+bool detail::of_higher_order(std::span<const Var> inputs) {
+  return std::ranges::any_of(inputs, [](const Var& v) {
+    const auto& tape = TapeState::of(v);
+    return tape && tape->higher_order;
+  });
 }
 
 bool detail::opens_checkpoints(std::span<const Var> inputs) {

@@ -86,7 +86,8 @@ using GradientSink = std::function<void(std::size_t watched, Tensor gradient)>;
 ///     tape.backward(sum(w * w));
 ///     Tensor dw = tape.gradient(w);
 ///
-/// First-order only: a vjp runs on constants. One backward() per tape.
+/// Of first order: a vjp runs on constants, and gradients are constants; one backward() per tape. In a HigherOrder scope
+/// (derivatives.h) a tape also serves grad() and its kin, whose results are variables on it.
 class Tape {
  public:
   /// `probe` sees what is recorded and propagated.
@@ -118,40 +119,95 @@ class Tape {
   std::shared_ptr<detail::TapeState> state_;
 };
 
-/// Records `outputs = op(inputs)`; gives constants when no input is on a tape. Every op ends with it, yours too:
-///
-///     return record("square", y, {x}, [x = x.value()](const Tensor& dy) { return 2 * dy * x; });
-///
+/// An op on a tape of higher order, as its rule sees it: all are variables, or constants that need no cotangent.
+struct Applied {
+  std::span<const Var> inputs, outputs;  ///< of the op
+  std::span<const Var> dys;              ///< the cotangents of the outputs; undefined ones are zero
+  const Needs& needs;                    ///< the inputs that need a cotangent
+
+  const Var& x(std::size_t input = 0) const { return inputs[input]; }  ///< an input
+  const Var& y() const { return outputs.front(); }                     ///< the first output
+  const Var& dy() const { return dys.front(); }                        ///< its cotangent
+};
+
+/// A vjp made of ops, which derivatives of higher order differentiate again: returns the cotangents of the inputs as
+/// variables. It may run several times; it captures settings and constants, never variables on a tape.
+using Rule = std::function<std::vector<Var>(const Applied&)>;
+
+/// Records `outputs = op(inputs)`; gives constants when no input is on a tape. Every op ends with it, yours too.
 /// Throws Error when the inputs are on different tapes.
 std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp,
-                        std::optional<Deferral> deferral = {});
+                        std::optional<Deferral> deferral = {}, Rule rule = {});
 
-/// For one output. `vjp(dy)` or `vjp(dy, needs)` returns one cotangent per input, Tensors or constant Vars: a vector of
-/// them, or the only one.
+namespace detail {
+
+struct NoRule {};
+
+/// Converts to Var, but not to Tensor.
+struct AnyVar {
+  operator const Var&() const;
+};
+
+/// Whether a vjp takes its cotangent as a Var: then it is linear in it, without captured values, and its own rule.
 template <class F>
-  requires(!std::is_convertible_v<F, Vjp>)
-Var record(const char* op, Tensor output, std::span<const Var> inputs, F vjp) {
-  auto adapted = [vjp = std::move(vjp)](std::span<const Tensor> dys, const Needs& needs) -> std::vector<Tensor> {
-    auto call = [&] {
-      if constexpr (std::is_invocable_v<const F&, const Tensor&, const Needs&>)
-        return vjp(dys.front(), needs);
-      else
-        return vjp(dys.front());
-    };
-    auto dxs = call();
-    if constexpr (std::is_same_v<decltype(dxs), std::vector<Tensor>>)
-      return dxs;
-    else if constexpr (std::is_same_v<decltype(dxs), std::vector<Var>>)
-      return {dxs.begin(), dxs.end()};
-    else
-      return {std::move(dxs)};
-  };
-  return std::move(record(op, std::vector<Tensor>{std::move(output)}, inputs, Vjp(std::move(adapted))).front());
+constexpr bool kOfVars = std::is_invocable_v<const F&, AnyVar> || std::is_invocable_v<const F&, AnyVar, const Needs&>;
+
+/// Whether an input is on a tape of higher order.
+bool of_higher_order(std::span<const Var> inputs);
+
+/// What a vjp or a rule returned, one cotangent or several, as T.
+template <class T, class Cotangents>
+std::vector<T> cotangents(Cotangents result) {
+  if constexpr (std::is_same_v<Cotangents, std::vector<T>>)
+    return result;
+  else if constexpr (std::is_convertible_v<Cotangents, T>)
+    return {std::move(result)};
+  else
+    return {result.begin(), result.end()};
 }
 
-template <class F>
-Var record(const char* op, Tensor output, std::initializer_list<Var> inputs, F vjp) {
-  return record(op, std::move(output), std::span<const Var>(inputs.begin(), inputs.size()), std::move(vjp));
+template <class F, class Dy>
+auto call_vjp(const F& vjp, const Dy& dy, const Needs& needs) {
+  if constexpr (std::is_invocable_v<const F&, const Dy&, const Needs&>)
+    return vjp(dy, needs);
+  else
+    return vjp(dy);
+}
+
+}  // namespace detail
+
+/// For one output. `vjp(dy)` or `vjp(dy, needs)` returns one cotangent per input, Tensors or constant Vars: a vector of
+/// them, or the only one:
+///
+///     return record("square", y, {x}, [x = x.value()](const Tensor& dy) { return 2 * dy * x; },
+///                   [](const Applied& op) { return 2 * op.dy() * op.x(); });
+///
+/// The rule, likewise, returns Vars; without it, asking for a second derivative throws Error. A vjp that uses no values
+/// but dy needs none if it takes dy as a Var: `[](const Var& dy) { return -dy; }`.
+template <class F, class R = detail::NoRule>
+  requires(!std::is_convertible_v<F, Vjp>)
+Var record(const char* op, Tensor output, std::span<const Var> inputs, F vjp, R rule = {}) {
+  Rule adapted_rule;
+  if (detail::of_higher_order(inputs)) {
+    if constexpr (!std::is_same_v<R, detail::NoRule>)
+      adapted_rule = [rule = std::move(rule)](const Applied& at) { return detail::cotangents<Var>(rule(at)); };
+    else if constexpr (detail::kOfVars<F>)
+      adapted_rule = [vjp](const Applied& at) {
+        return detail::cotangents<Var>(detail::call_vjp(vjp, at.dy(), at.needs));
+      };
+  }
+  auto adapted = [vjp = std::move(vjp)](std::span<const Tensor> dys, const Needs& needs) {
+    return detail::cotangents<Tensor>(detail::call_vjp(vjp, dys.front(), needs));
+  };
+  return std::move(record(op, std::vector<Tensor>{std::move(output)}, inputs, Vjp(std::move(adapted)), {},
+                          std::move(adapted_rule))
+                       .front());
+}
+
+template <class F, class R = detail::NoRule>
+Var record(const char* op, Tensor output, std::initializer_list<Var> inputs, F vjp, R rule = {}) {
+  return record(op, std::move(output), std::span<const Var>(inputs.begin(), inputs.size()), std::move(vjp),
+                std::move(rule));
 }
 
 /// While one is alive, the first op of this thread that produces NaN or Inf, forward or backward, throws

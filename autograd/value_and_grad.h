@@ -23,6 +23,14 @@ auto loss_and_aux(Result result) {
   }
 }
 
+/// Throws Error when x is on a tape: what follows returns constants, so that the gradient of its result would get lost.
+inline void check_constant(const char* op, const std::string& path, const Var& x) {
+  check<Error>(!x.requires_grad(),
+               "{}: {} {} is on a tape, and the gradient of the result would get lost: write grad(), jvp() or hvp() in a "
+               "HigherOrder scope, or x.value() for a constant",
+               op, path.empty() ? "x" : path, x.shape());
+}
+
 /// Whether vjp() returns the cotangent of an argument.
 template <class T>
 constexpr bool kDifferentiated = std::same_as<T, Tensor> || std::same_as<T, Var>;
@@ -44,17 +52,25 @@ constexpr bool kDifferentiated = std::same_as<T, Tensor> || std::same_as<T, Var>
 ///     });
 ///     auto [loss, grads, logits] = step(model, x, ids);
 ///
-/// `probe` sees every op, as Profile does. Throws ShapeError when the loss is more than a scalar.
+/// `probe` sees every op, as Profile does. Throws ShapeError when the loss is more than a scalar, Error when it depends
+/// on no parameter or when parameters are on a tape: gradients of gradients are for grad() (derivatives.h).
 template <class F>
 auto value_and_grad(F f, Probe* probe = nullptr) {
   return [f = std::move(f), probe]<Parametric P>(const P& params, const auto&... args) {
     Tape tape(probe);
     P traced = params;  // copies the structure, shares the storage
-    for_each_param(traced, [&](const std::string&, Var& p) { p = tape.watch(p.value()); });
+    bool any = false;
+    for_each_param(traced, [&](const std::string& path, Var& p) {
+      detail::check_constant("value_and_grad", path, p);
+      p = tape.watch(p.value());
+      any = true;
+    });
     auto results = detail::loss_and_aux(f(std::as_const(traced), args...));
     const Var loss = std::get<0>(results);
     check_shape(loss.value().numel() == 1, "value_and_grad: f must return a scalar but returned shape {}",
                 loss.shape());
+    check<Error>(loss.requires_grad() || !any,
+                 "value_and_grad: the loss does not depend on the parameters; does f use the module that it is given?");
     tape.backward(loss);
     for_each_param(traced, [&](const std::string&, Var& p) { p = tape.gradient(p); });
     detail::for_each_var(results, [](Var& v) { v = detach(v); });
@@ -68,14 +84,14 @@ auto value_and_grad(F f, Probe* probe = nullptr) {
 }
 
 /// The cotangents of the Tensors and Vars among `args`, in order, given the cotangent `dy` of `f(args...)`.
-/// Other arguments (settings, modules) are passed on as they are.
+/// Other arguments (settings, modules) are passed on as they are. Throws Error when one of them is on a tape.
 template <class F, class... Args>
 auto vjp(F&& f, const Tensor& dy, const Args&... args) {
   Tape tape;
   std::vector<Var> watched;
   auto lift = [&]<class T>(const T& arg) {
     if constexpr (detail::kDifferentiated<T>)
-      return watched.emplace_back(tape.watch(Var(arg).value()));
+      return detail::check_constant("vjp", "", arg), watched.emplace_back(tape.watch(Var(arg).value()));
     else
       return arg;
   };

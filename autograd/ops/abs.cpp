@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/core/detail/wrapping.h>
 #include <braid/core/map.h>
 
@@ -18,6 +19,9 @@ Var abs(const Var& x) {
   return record("abs", std::move(y), {x}, [x = x.value()](const Tensor& dy) {
     auto vjp = [](auto dy, auto x) { return x < 0 ? -dy : x == 0 ? decltype(dy){0} : dy; };
     return map("abs", vjp, dy, x);
+  }, [](const Applied& op) {
+    auto sign = [](auto x) { return static_cast<decltype(x)>(x < 0 ? -1 : x == 0 ? 0 : 1); };
+    return op.dy() * map("abs", sign, op.x().value());
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include <braid/autograd/ops/broadcast_to.h>
 #include <braid/core/detail/wrapping.h>
 #include <braid/core/map.h>
 #include <braid/core/reduce.h>
@@ -10,7 +11,7 @@
 namespace braid {
 namespace {
 
-using detail::wrapping;
+using braid::sum_to, detail::sum_to, detail::wrapping;
 
 constexpr auto kAdd = []<class T>(T a, T b) { return static_cast<T>(wrapping(a) + wrapping(b)); };
 constexpr auto kSub = []<class T>(T a, T b) { return static_cast<T>(wrapping(a) - wrapping(b)); };
@@ -33,40 +34,49 @@ bool has_zero(const Tensor& integers) {
 
 Var add(const Var& a, const Var& b) {
   return record("add", map_any("add", kAdd, a.value(), b.value()), {a, b},
-                [a = a.shape(), b = b.shape()](const Tensor& dy, const Needs& needs) {
-                  return std::vector{needs[0] ? sum_to(dy, a) : Tensor(), needs[1] ? sum_to(dy, b) : Tensor()};
+                [a = a.shape(), b = b.shape()](const Var& dy, const Needs& needs) {
+                  return std::vector{needs[0] ? sum_to(dy, a) : Var(), needs[1] ? sum_to(dy, b) : Var()};
                 });
 }
 
 Var sub(const Var& a, const Var& b) {
-  return record(
-      "sub", map_any("sub", kSub, a.value(), b.value()), {a, b},
-      [a = a.shape(), b = b.shape()](const Tensor& dy, const Needs& needs) {
-        return std::vector{needs[0] ? sum_to(dy, a) : Tensor(), needs[1] ? map("sub", kNeg, sum_to(dy, b)) : Tensor()};
-      });
+  return record("sub", map_any("sub", kSub, a.value(), b.value()), {a, b},
+                [a = a.shape(), b = b.shape()](const Var& dy, const Needs& needs) {
+                  return std::vector{needs[0] ? sum_to(dy, a) : Var(), needs[1] ? neg(sum_to(dy, b)) : Var()};
+                });
 }
 
 Var mul(const Var& a, const Var& b) {
-  return record("mul", map_any("mul", kMul, a.value(), b.value()), {a, b},
-                [a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
-                  return std::vector{needs[0] ? sum_to(map("mul", kMul, dy, b), a.shape()) : Tensor(),
-                                     needs[1] ? sum_to(map("mul", kMul, dy, a), b.shape()) : Tensor()};
-                });
+  const auto vjp = [](const Var& dy, const Var& a, const Var& b, const Needs& needs) {
+    return std::vector{needs[0] ? sum_to(mul(dy, b), a.shape()) : Var(),
+                       needs[1] ? sum_to(mul(dy, a), b.shape()) : Var()};
+  };
+  return record(
+      "mul", map_any("mul", kMul, a.value(), b.value()), {a, b},
+      [vjp, a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) { return vjp(dy, a, b, needs); },
+      [vjp](const Applied& op) { return vjp(op.dy(), op.x(0), op.x(1), op.needs); });
 }
 
 Var div(const Var& a, const Var& b) {
   check_value(b.dtype() != DType::i32 || !has_zero(b.value()), "div: integers must not be divided by 0");
   Tensor y = map_any("div", kDiv, a.value(), b.value());
-  return record("div", y, {a, b}, [a = a.shape(), b = b.value(), y](const Tensor& dy, const Needs& needs) {
-    // db = -dy a / b^2 = -dy y / b
-    auto db = [](auto dy, auto y, auto b) { return -dy * y / b; };
-    return std::vector{needs[0] ? sum_to(map("div", kDiv, dy, b), a) : Tensor(),
-                       needs[1] ? sum_to(map("div", db, dy, y, b), b.shape()) : Tensor()};
-  });
+  // db = -dy a / b^2 = -dy y / b
+  return record(
+      "div", y, {a, b},
+      [a = a.shape(), b = b.value(), y](const Tensor& dy, const Needs& needs) {
+        auto db = [](auto dy, auto y, auto b) { return -dy * y / b; };
+        return std::vector{needs[0] ? sum_to(map("div", kDiv, dy, b), a) : Tensor(),
+                           needs[1] ? sum_to(map("div", db, dy, y, b), b.shape()) : Tensor()};
+      },
+      [](const Applied& op) {
+        const auto& [a, b] = std::tie(op.x(0), op.x(1));
+        return std::vector{op.needs[0] ? sum_to(op.dy() / b, a.shape()) : Var(),
+                           op.needs[1] ? sum_to(-op.dy() * op.y() / b, b.shape()) : Var()};
+      });
 }
 
 Var neg(const Var& x) {
-  return record("neg", map_any("neg", kNeg, x.value()), {x}, [](const Tensor& dy) { return map("neg", kNeg, dy); });
+  return record("neg", map_any("neg", kNeg, x.value()), {x}, [](const Var& dy) { return neg(dy); });
 }
 
 }  // namespace braid

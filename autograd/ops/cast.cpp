@@ -6,7 +6,7 @@ Var cast(const Var& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   Tensor y = x.value().to(dtype);
   if (dtype == DType::i32) return y;
-  return record("cast", std::move(y), {x}, [from = x.dtype()](const Tensor& dy) { return dy.to(from); });
+  return record("cast", std::move(y), {x}, [from = x.dtype()](const Var& dy) { return cast(dy, from); });
 }
 
 }  // namespace braid

@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/clamp.h>
 
+#include <braid/autograd/ops/where.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -15,8 +16,11 @@ Var clamp(const Var& x, double low, double high) {
     using T = decltype(x);
     return x < T(low) || x > T(high) ? T{0} : dy;
   };
-  return record("clamp", map_any("clamp", clamped, x.value()), {x},
-                [vjp, x = x.value()](const Tensor& dy) { return map("clamp", vjp, dy, x); });
+  auto inside = [low, high](auto x) { return !(x < decltype(x)(low) || x > decltype(x)(high)); };
+  return record(
+      "clamp", map_any("clamp", clamped, x.value()), {x},
+      [vjp, x = x.value()](const Tensor& dy) { return map("clamp", vjp, dy, x); },
+      [inside](const Applied& op) { return where(map_truth("clamp", inside, op.x().value()), op.dy(), 0.0); });
 }
 
 }  // namespace braid

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/slice.h>
 #include <braid/core/detail/indexing.h>
 
 namespace braid {
@@ -30,9 +31,9 @@ Var join(const char* op, std::span<const Var> parts, int axis) {
     detail::write_slice(y, axis, bounds.back(), part.value());
     bounds.push_back(bounds.back() + part.size(axis));
   }
-  return record(op, std::move(y), parts, [bounds, axis](const Tensor& dy) {
-    std::vector<Tensor> dparts;
-    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) dparts.push_back(dy.slice(axis, bounds[i], bounds[i + 1]));
+  return record(op, std::move(y), parts, [bounds, axis](const Var& dy) {
+    std::vector<Var> dparts;
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) dparts.push_back(slice(dy, axis, bounds[i], bounds[i + 1]));
     return dparts;
   });
 }

@@ -2,6 +2,7 @@
 
 #include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/detail/linear_map.h>
 
 namespace braid {
 namespace {
@@ -30,8 +31,9 @@ Tensor running_sums(const Tensor& x, int axis, bool from_the_back) {
 
 Var cumsum(const Var& x, int axis) {
   if (x.dtype() == DType::bf16) return detail::in_f32([&](const Var& wide) { return cumsum(wide, axis); }, x);
-  return record("cumsum", running_sums(x.value(), axis, false), {x},
-                [axis](const Tensor& dy) { return running_sums(dy, axis, true); });
+  return detail::linear_map(
+      "cumsum", x, [axis](const Tensor& x) { return running_sums(x, axis, false); },
+      [axis](const Tensor& dy) { return running_sums(dy, axis, true); });
 }
 
 }  // namespace braid

@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/dropout.h>
 
+#include <braid/autograd/ops/detail/linear_map.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -21,7 +22,8 @@ Var dropout(const Var& x, double p, Rng rng) {
   check_value(0 <= p && p < 1, "dropout: p must lie in [0, 1) but is {}", p);
   check_floating("dropout", x.dtype());
   if (p == 0) return x;
-  return record("dropout", drop(x.value(), p, rng), {x}, [p, rng](const Tensor& dy) { return drop(dy, p, rng); });
+  const auto dropped = [p, rng](const Tensor& x) { return drop(x, p, rng); };
+  return detail::linear_map("dropout", x, dropped, dropped);
 }
 
 }  // namespace braid

@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/embedding.h>
 
+#include <braid/autograd/ops/detail/linear_map.h>
 #include <braid/core/detail/indexing.h>
 
 namespace braid {
@@ -9,13 +10,16 @@ Var embedding(const Var& weight, const Tensor& ids) {
   check_shape(ids.rank() < Shape::kMaxRank, "embedding: ids must have at most {} axes but have shape {}",
               Shape::kMaxRank - 1, ids.shape());
   detail::check_ids("embedding", ids, weight.size(0));
-  const Tensor rows = detail::index_select(weight.value(), 0, ids);  // [ids, C]
-  return record("embedding", rows.reshape(ids.shape().concat({weight.size(1)})), {weight},
-                [shape = weight.shape(), ids](const Tensor& dy) {
-                  Tensor dweight = zeros(shape, dy.dtype());
-                  detail::index_add(dweight, 0, ids, dy);
-                  return dweight;
-                });
+  return detail::linear_map(
+      "embedding", weight,
+      [ids](const Tensor& weight) {
+        return detail::index_select(weight, 0, ids).reshape(ids.shape().concat({weight.size(1)}));
+      },
+      [shape = weight.shape(), ids](const Tensor& dy) {
+        Tensor dweight = zeros(shape, dy.dtype());
+        detail::index_add(dweight, 0, ids, dy);
+        return dweight;
+      });
 }
 
 }  // namespace braid

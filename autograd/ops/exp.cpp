@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/exp.h>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/map_kernel.h>
 
 namespace braid {
@@ -10,7 +11,7 @@ Var exp(const Var& x) {
   return record("exp", y, {x}, [y](const Tensor& dy) {
     auto vjp = [](auto dy, auto y) { return dy * y; };
     return map("exp", vjp, dy, y);
-  });
+  }, [](const Applied& op) { return op.dy() * op.y(); });
 }
 
 }  // namespace braid

@@ -1,12 +1,14 @@
 #include <braid/autograd/ops/expm1.h>
 
 #include <braid/autograd/ops/detail/elementwise.h>
+#include <braid/autograd/ops/exp.h>
 
 namespace braid {
 
 Var expm1(const Var& x) {
   return detail::elementwise(
-      "expm1", x, [](const auto& of) { return of.expm1; }, [](const auto& of) { return of.expm1_vjp; });
+      "expm1", x, [](const auto& of) { return of.expm1; }, [](const auto& of) { return of.expm1_vjp; },
+      [](const Var& x) { return exp(x); });
 }
 
 }  // namespace braid

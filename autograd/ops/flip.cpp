@@ -1,3 +1,4 @@
+#include <braid/autograd/ops/detail/linear_map.h>
 #include <braid/autograd/ops/flip.h>
 
 #include <algorithm>
@@ -16,7 +17,8 @@ Tensor flipped(Tensor x, const Axes& axes) {
 
 Var flip(const Var& x, const Axes& axes) {
   reduced_shape("flip", x.shape(), axes, true);  // checks the axes
-  return record("flip", flipped(x.value(), axes), {x}, [axes](const Tensor& dy) { return flipped(dy, axes); });
+  const auto flip = [axes](const Tensor& x) { return flipped(x, axes); };
+  return detail::linear_map("flip", x, flip, flip);
 }
 
 }  // namespace braid

@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/gather.h>
 
+#include <braid/autograd/ops/detail/linear_map.h>
 #include <braid/core/detail/indexing.h>
 
 namespace braid {
@@ -17,11 +18,13 @@ Tensor checked_ids(const char* op, const Tensor& x, int axis, const Tensor& ids)
 
 Var gather(const Var& x, int axis, const Tensor& given_ids) {
   const Tensor ids = checked_ids("gather", x.value(), axis, given_ids);
-  return record("gather", detail::gather(x.value(), axis, ids), {x}, [shape = x.shape(), axis, ids](const Tensor& dy) {
-    Tensor dx = zeros(shape, dy.dtype());
-    detail::scatter_add(dx, axis, ids, dy);
-    return dx;
-  });
+  return detail::linear_map(
+      "gather", x, [=](const Tensor& x) { return detail::gather(x, axis, ids); },
+      [shape = x.shape(), axis, ids](const Tensor& dy) {
+        Tensor dx = zeros(shape, dy.dtype());
+        detail::scatter_add(dx, axis, ids, dy);
+        return dx;
+      });
 }
 
 Var scatter_add(const Var& x, int axis, const Tensor& given_ids, const Var& src) {
@@ -31,8 +34,8 @@ Var scatter_add(const Var& x, int axis, const Tensor& given_ids, const Var& src)
               src.shape());
   Tensor y = x.value().clone();
   detail::scatter_add(y, axis, ids, src.value());
-  return record("scatter_add", std::move(y), {x, src}, [axis, ids](const Tensor& dy, const Needs& needs) {
-    return std::vector{needs[0] ? dy : Tensor(), needs[1] ? detail::gather(dy, axis, ids) : Tensor()};
+  return record("scatter_add", std::move(y), {x, src}, [axis, ids](const Var& dy, const Needs& needs) {
+    return std::vector{needs[0] ? dy : Var(), needs[1] ? gather(dy, axis, ids) : Var()};
   });
 }
 

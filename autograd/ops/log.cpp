@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/log.h>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/map_kernel.h>
 
 namespace braid {
@@ -11,7 +12,7 @@ Var log(const Var& x) {
                 {x}, [x = x.value()](const Tensor& dy) {
                   auto vjp = [](auto dy, auto x) { return dy / x; };
                   return map("log", vjp, dy, x);
-                });
+                }, [](const Applied& op) { return op.dy() / op.x(); });
 }
 
 }  // namespace braid

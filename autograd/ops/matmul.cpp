@@ -1,5 +1,8 @@
 #include <braid/autograd/ops/matmul.h>
 
+#include <braid/autograd/ops/broadcast_to.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/transpose.h>
 #include <braid/core/products/matmul.h>
 #include <braid/core/reduce.h>
 
@@ -7,26 +10,29 @@ namespace braid {
 namespace {
 
 /// x as one matrix, its leading axes stacked: [..., m, k] -> [... m, k].
-Tensor stacked(const Tensor& x) { return x.reshape({x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)}); }
+Var stacked(const Var& x) { return reshape(x, {x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)}); }
 
 /// da = dy b^T, summed over the axes along which a was broadcast.
-Tensor vjp_a(const Tensor& dy, const Shape& a, const Tensor& b) { return sum_to(matrix_product(dy, b.transpose()), a); }
+Var vjp_a(const Var& dy, const Shape& a, const Var& b) { return detail::sum_to(matmul(dy, transpose(b)), a); }
 
 /// db = a^T dy, summed over the axes along which b was broadcast; when b is one matrix for all of a, the sum is part
 /// of a single product.
-Tensor vjp_b(const Tensor& dy, const Tensor& a, const Shape& b) {
-  if (b.rank() == 2) return matrix_product(stacked(a).transpose(), stacked(dy));
-  return sum_to(matrix_product(a.transpose(), dy), b);
+Var vjp_b(const Var& dy, const Var& a, const Shape& b) {
+  if (b.rank() == 2) return matmul(transpose(stacked(a)), stacked(dy));
+  return detail::sum_to(matmul(transpose(a), dy), b);
+}
+
+std::vector<Var> vjp(const Var& dy, const Var& a, const Var& b, const Needs& needs) {
+  return {needs[0] ? vjp_a(dy, a.shape(), b) : Var(), needs[1] ? vjp_b(dy, a, b.shape()) : Var()};
 }
 
 }  // namespace
 
 Var matmul(const Var& a, const Var& b) {
-  return record("matmul", matrix_product(a.value(), b.value()), {a, b},
-                [a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
-                  return std::vector{needs[0] ? vjp_a(dy, a.shape(), b) : Tensor(),
-                                     needs[1] ? vjp_b(dy, a, b.shape()) : Tensor()};
-                });
+  return record(
+      "matmul", matrix_product(a.value(), b.value()), {a, b},
+      [a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) { return vjp(dy, a, b, needs); },
+      [](const Applied& op) { return vjp(op.dy(), op.x(0), op.x(1), op.needs); });
 }
 
 }  // namespace braid

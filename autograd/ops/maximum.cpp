@@ -4,6 +4,8 @@
 #include <functional>
 #include <limits>
 
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/broadcast_to.h>
 #include <braid/core/map.h>
 #include <braid/core/reduce.h>
 
@@ -18,11 +20,19 @@ Var choose(const char* op, const Var& a, const Var& b, Better better) {
     if (std::isunordered(mine, other)) return std::numeric_limits<T>::quiet_NaN();
     return mine == other ? dy / 2 : better(other, mine) ? T{0} : dy;
   };
+  const auto rule = [op, vjp](const Applied& at) {
+    const auto cotangent = [&](const Var& mine, const Var& other) {
+      const Tensor one = scalar(1, mine.dtype());
+      return detail::sum_to(at.dy() * map(op, vjp, one, mine.value(), other.value()), mine.shape());
+    };
+    return std::vector{at.needs[0] ? cotangent(at.x(0), at.x(1)) : Var(),
+                       at.needs[1] ? cotangent(at.x(1), at.x(0)) : Var()};
+  };
   return record(op, map_any(op, pick, a.value(), b.value()), {a, b},
                 [op, vjp, a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
                   return std::vector{needs[0] ? sum_to(map(op, vjp, dy, a, b), a.shape()) : Tensor(),
                                      needs[1] ? sum_to(map(op, vjp, dy, b, a), b.shape()) : Tensor()};
-                });
+                }, rule);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/pad.h>
 
+#include <braid/autograd/ops/slice.h>
 #include <braid/core/detail/indexing.h>
 
 namespace braid {
@@ -12,7 +13,7 @@ Var pad(const Var& x, int axis, std::int64_t before, std::int64_t after, double 
   Tensor y = scalar(value, x.dtype(), "pad").broadcast_to(x.shape().with(axis, before + size + after)).clone();
   detail::write_slice(y, axis, before, x.value());
   return record("pad", std::move(y), {x},
-                [axis, before, size](const Tensor& dy) { return dy.slice(axis, before, before + size); });
+                [axis, before, size](const Var& dy) { return slice(dy, axis, before, before + size); });
 }
 
 }  // namespace braid

@@ -2,6 +2,10 @@
 
 #include <cmath>
 
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/broadcast_to.h>
+#include <braid/autograd/ops/log.h>
+#include <braid/autograd/ops/where.h>
 #include <braid/core/map.h>
 #include <braid/core/reduce.h>
 
@@ -22,6 +26,18 @@ constexpr auto kExponentVjp = [](auto dy, auto a, auto b) {
   return a == 0 && b >= 0 ? decltype(a){0} : dy * std::pow(a, b) * std::log(a);
 };
 
+/// The same as variables. Where a = 0, the powers that would not be finite are those of 1, and not used.
+std::vector<Var> rule(const Applied& op) {
+  const Var &a = op.x(0), &b = op.x(1);
+  auto both_zero = [](auto a, auto b) { return a == 0 && b == 0; };
+  auto constant = [](auto a, auto b) { return a == 0 && b >= 0; };
+  const Tensor still = map_truth("pow", both_zero, a.value(), b.value());
+  const Tensor fixed = map_truth("pow", constant, a.value(), b.value());
+  const auto da = [&] { return where(still, 0.0, op.dy() * b * pow(where(still, 1.0, a), b - 1)); };
+  const auto db = [&] { return where(fixed, 0.0, op.dy() * op.y() * log(where(fixed, 1.0, a))); };
+  return {op.needs[0] ? detail::sum_to(da(), a.shape()) : Var(), op.needs[1] ? detail::sum_to(db(), b.shape()) : Var()};
+}
+
 }  // namespace
 
 Var pow(const Var& x, double p) {
@@ -30,7 +46,7 @@ Var pow(const Var& x, double p) {
   return record("pow", std::move(y), {x}, [x = x.value(), p](const Tensor& dy) {
     auto vjp = [p](auto dy, auto x) { return kBaseVjp(dy, x, static_cast<decltype(x)>(p)); };
     return map("pow", vjp, dy, x);
-  });
+  }, [p](const Applied& op) { return p == 0 ? Var() : op.dy() * (p * pow(op.x(), p - 1)); });
 }
 
 Var pow(const Var& a, const Var& b) {
@@ -39,7 +55,7 @@ Var pow(const Var& a, const Var& b) {
   return record("pow", std::move(y), {a, b}, [a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
     return std::vector{needs[0] ? sum_to(map("pow", kBaseVjp, dy, a, b), a.shape()) : Tensor(),
                        needs[1] ? sum_to(map("pow", kExponentVjp, dy, a, b), b.shape()) : Tensor()};
-  });
+  }, rule);
 }
 
 }  // namespace braid

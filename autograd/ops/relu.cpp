@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/relu.h>
 
+#include <braid/autograd/ops/where.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -11,6 +12,9 @@ Var relu(const Var& x) {
   return record("relu", y, {x}, [y](const Tensor& dy) {
     auto vjp = [](auto dy, auto y) { return y <= 0 ? decltype(dy){0} : dy; };
     return map("relu", vjp, dy, y);
+  }, [](const Applied& op) {
+    auto off = [](auto y) { return y <= 0; };
+    return where(map_truth("relu", off, op.y().value()), 0.0, op.dy());
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include <braid/autograd/ops/detail/linear_map.h>
 #include <braid/core/reduce.h>
 
 namespace braid {
@@ -50,8 +51,10 @@ Var repeat(const Var& x, std::span<const std::int64_t> given) {
     sizes.push_back(Shape(copies, "repeat").numel());  // checks that they can be multiplied
   }
   const Shape shape(sizes, "repeat");
-  return record("repeat", shape.numel() == 0 ? Tensor(shape, x.dtype()) : repeated(x.value(), counts), {x},
-                [counts, shape = x.shape()](const Tensor& dy) { return sum_of_copies(dy, counts, shape); });
+  return detail::linear_map(
+      "repeat", x,
+      [=](const Tensor& x) { return shape.numel() == 0 ? Tensor(shape, x.dtype()) : repeated(x, counts); },
+      [counts, shape = x.shape()](const Tensor& dy) { return sum_of_copies(dy, counts, shape); });
 }
 
 }  // namespace braid

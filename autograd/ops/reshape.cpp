@@ -4,7 +4,7 @@ namespace braid {
 namespace {
 
 Var record_view(const char* op, Tensor y, const Var& x) {
-  return record(op, std::move(y), {x}, [shape = x.shape()](const Tensor& dy) { return dy.reshape(shape); });
+  return record(op, std::move(y), {x}, [shape = x.shape()](const Var& dy) { return reshape(dy, shape); });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <braid/autograd/ops/detail/linear_map.h>
 #include <braid/core/detail/indexing.h>
 
 namespace braid {
@@ -21,8 +22,9 @@ Tensor rotated(const Tensor& x, int axis, std::int64_t first) {
 Var roll(const Var& x, int axis, std::int64_t shift) {
   const std::int64_t size = std::max<std::int64_t>(1, x.shape()[x.shape().index(axis, "roll")]);
   const std::int64_t left = (shift % size + size) % size, first = (size - left) % size;
-  return record("roll", rotated(x.value(), axis, first), {x},
-                [axis, left](const Tensor& dy) { return rotated(dy, axis, left); });
+  return detail::linear_map(
+      "roll", x, [axis, first](const Tensor& x) { return rotated(x, axis, first); },
+      [axis, left](const Tensor& dy) { return rotated(dy, axis, left); });
 }
 
 }  // namespace braid

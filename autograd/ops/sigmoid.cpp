@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/sigmoid.h>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/map_kernel.h>
 
 namespace braid {
@@ -10,7 +11,7 @@ Var sigmoid(const Var& x) {
   return record("sigmoid", y, {x}, [y](const Tensor& dy) {
     auto vjp = [](auto dy, auto y) { return dy * y * (1 - y); };
     return map("sigmoid", vjp, dy, y);
-  });
+  }, [](const Applied& op) { return op.dy() * op.y() * (1 - op.y()); });
 }
 
 }  // namespace braid

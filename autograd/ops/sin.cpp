@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -13,7 +14,7 @@ Var sin(const Var& x) {
   return record("sin", map("sin", forward, x.value()), {x}, [x = x.value()](const Tensor& dy) {
     auto vjp = [](auto dy, auto x) { return dy * std::cos(x); };
     return map("sin", vjp, dy, x);
-  });
+  }, [](const Applied& op) { return op.dy() * cos(op.x()); });
 }
 
 Var cos(const Var& x) {
@@ -21,7 +22,7 @@ Var cos(const Var& x) {
   return record("cos", map("cos", forward, x.value()), {x}, [x = x.value()](const Tensor& dy) {
     auto vjp = [](auto dy, auto x) { return -dy * std::sin(x); };
     return map("cos", vjp, dy, x);
-  });
+  }, [](const Applied& op) { return -op.dy() * sin(op.x()); });
 }
 
 }  // namespace braid

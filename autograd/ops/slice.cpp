@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/slice.h>
 
+#include <braid/autograd/ops/detail/linear_map.h>
 #include <braid/core/detail/indexing.h>
 
 namespace braid {
@@ -20,18 +21,20 @@ std::int64_t from_front(const Var& x, int axis, std::int64_t position) {
 }  // namespace
 
 Var slice(const Var& x, int axis, std::int64_t begin, std::int64_t end, std::int64_t step) {
-  Tensor y = x.value().slice(axis, begin, end, step);
-  return record("slice", std::move(y), {x},
-                [shape = x.shape(), axis, first = from_front(x, axis, begin), step](const Tensor& dy) {
-                  return padded(dy, shape, axis, first, step);
-                });
+  return detail::linear_map(
+      "slice", x, [=](const Tensor& x) { return x.slice(axis, begin, end, step); },
+      [shape = x.shape(), axis, first = from_front(x, axis, begin), step](const Tensor& dy) {
+        return padded(dy, shape, axis, first, step);
+      });
 }
 
 Var select(const Var& x, int axis, std::int64_t position) {
-  Tensor y = x.value().select(axis, position);
-  return record("select", std::move(y), {x},
-                [shape = x.shape(), axis = x.shape().index(axis), first = from_front(x, axis, position)](
-                    const Tensor& dy) { return padded(dy.expand_dims(axis), shape, axis, first); });
+  return detail::linear_map(
+      "select", x, [=](const Tensor& x) { return x.select(axis, position); },
+      [shape = x.shape(), axis, position](const Tensor& dy) {
+        const int from_front = shape.index(axis);
+        return padded(dy.expand_dims(from_front), shape, from_front, position < 0 ? position + shape[axis] : position);
+      });
 }
 
 Var Var::operator[](std::int64_t position) const { return select(*this, 0, position); }

@@ -6,13 +6,14 @@
 #include <braid/autograd/ops/exp.h>
 #include <braid/autograd/ops/log1p.h>
 #include <braid/autograd/ops/maximum.h>
+#include <braid/autograd/ops/sigmoid.h>
 
 namespace braid {
 
 Var softplus(const Var& x) {
   return detail::elementwise(
       "softplus", x, [](const auto& of) { return of.softplus; }, [](const auto& of) { return of.softplus_vjp; },
-      [](const Var& v) { return maximum(v, 0.0) + log1p(exp(-abs(v))); });
+      [](const Var& v) { return maximum(v, 0.0) + log1p(exp(-abs(v))); }, sigmoid);
 }
 
 }  // namespace braid

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <braid/autograd/kernels/rows.h>
+#include <braid/autograd/ops/gather.h>
 #include <braid/core/detail/indexing.h>
 
 namespace braid {
@@ -68,10 +69,8 @@ Order first_in_order(const char* op, const Tensor& x, std::int64_t k, int axis, 
 
 /// dx = dy, each element back where it came from; 0 for those that were left out.
 Sorted record_order(const char* op, const Var& x, const Order& order, int axis) {
-  Var values = record(op, order.values, {x}, [shape = x.shape(), axis, ids = order.ids](const Tensor& dy) {
-    Tensor dx = zeros(shape, dy.dtype());
-    detail::scatter_add(dx, axis, ids, dy);
-    return dx;
+  Var values = record(op, order.values, {x}, [shape = x.shape(), axis, ids = order.ids](const Var& dy) {
+    return scatter_add(zeros(shape, dy.dtype()), axis, ids, dy);
   });
   return {std::move(values), order.ids};
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include <braid/autograd/ops/concat.h>
 #include <braid/core/detail/indexing.h>
 
 namespace braid {
@@ -13,13 +14,19 @@ namespace {
 std::vector<Var> cut(const char* op, const Var& x, int axis, const std::vector<std::int64_t>& bounds) {
   std::vector<Tensor> parts;
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) parts.push_back(x.value().slice(axis, bounds[i], bounds[i + 1]));
-  return record(op, std::move(parts), std::span(&x, 1),
-                [shape = x.shape(), dtype = x.dtype(), axis, bounds](std::span<Tensor> dys, const Needs&) {
-                  Tensor dx = std::ranges::all_of(dys, &Tensor::defined) ? Tensor(shape, dtype) : zeros(shape, dtype);
-                  for (std::size_t i = 0; i < dys.size(); ++i)
-                    if (dys[i].defined()) detail::write_slice(dx, axis, bounds[i], dys[i]);
-                  return std::vector{dx};
-                });
+  const auto vjp = [shape = x.shape(), dtype = x.dtype(), axis, bounds](std::span<Tensor> dys, const Needs&) {
+    Tensor dx = std::ranges::all_of(dys, &Tensor::defined) ? Tensor(shape, dtype) : zeros(shape, dtype);
+    for (std::size_t i = 0; i < dys.size(); ++i)
+      if (dys[i].defined()) detail::write_slice(dx, axis, bounds[i], dys[i]);
+    return std::vector{dx};
+  };
+  const auto rule = [axis](const Applied& at) {
+    std::vector<Var> dys(at.dys.begin(), at.dys.end());
+    for (std::size_t i = 0; i < dys.size(); ++i)
+      if (!dys[i].value().defined()) dys[i] = zeros(at.outputs[i].shape(), at.outputs[i].dtype());
+    return std::vector{concat(dys, axis)};
+  };
+  return record(op, std::move(parts), std::span(&x, 1), vjp, {}, rule);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -12,7 +13,7 @@ Var sqrt(const Var& x) {
   return record("sqrt", y, {x}, [y](const Tensor& dy) {
     auto vjp = [](auto dy, auto y) { return dy / (2 * y); };
     return map("sqrt", vjp, dy, y);
-  });
+  }, [](const Applied& op) { return op.dy() / (2 * op.y()); });
 }
 
 Var rsqrt(const Var& x) {
@@ -21,7 +22,7 @@ Var rsqrt(const Var& x) {
   return record("rsqrt", y, {x}, [y](const Tensor& dy) {
     auto vjp = [](auto dy, auto y) { return dy * y * y * y / -2; };
     return map("rsqrt", vjp, dy, y);
-  });
+  }, [](const Applied& op) { return op.dy() * op.y() * op.y() * op.y() / -2; });
 }
 
 }  // namespace braid

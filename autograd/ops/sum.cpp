@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/sum.h>
 
+#include <braid/autograd/ops/detail/linear_map.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -18,17 +19,21 @@ Tensor scaled(const Tensor& x, double factor) {
 }  // namespace
 
 Var sum(const Var& x, const Axes& axes, bool keep_dims) {
-  return record("sum", reduce_sum(x.value(), axes, keep_dims), {x},
-                [axes, shape = x.shape()](const Tensor& dy) { return spread(dy, axes, shape); });
+  return detail::linear_map(
+      "sum", x, [axes, keep_dims](const Tensor& x) { return reduce_sum(x, axes, keep_dims); },
+      [axes, shape = x.shape()](const Tensor& dy) { return spread(dy, axes, shape); });
 }
 
 Var mean(const Var& x, const Axes& axes, bool keep_dims) {
   check_floating("mean", x.dtype());
-  const Tensor total = reduce_sum(x.value(), axes, keep_dims, "mean", compute_dtype(x.dtype()));
-  const double factor = static_cast<double>(total.numel()) / static_cast<double>(x.value().numel());
-  return record("mean", scaled(total, factor).to(x.dtype()), {x}, [axes, shape = x.shape(), factor](const Tensor& dy) {
-    return spread(scaled(dy, factor), axes, shape);
-  });
+  const double means = static_cast<double>(reduced_shape("mean", x.shape(), axes, keep_dims).numel());
+  const double factor = means / static_cast<double>(x.value().numel());
+  return detail::linear_map(
+      "mean", x,
+      [=](const Tensor& x) {
+        return scaled(reduce_sum(x, axes, keep_dims, "mean", compute_dtype(x.dtype())), factor).to(x.dtype());
+      },
+      [axes, shape = x.shape(), factor](const Tensor& dy) { return spread(scaled(dy, factor), axes, shape); });
 }
 
 }  // namespace braid

@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/tanh.h>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/map_kernel.h>
 
 namespace braid {
@@ -10,7 +11,7 @@ Var tanh(const Var& x) {
   return record("tanh", y, {x}, [y](const Tensor& dy) {
     auto vjp = [](auto dy, auto y) { return dy * (1 - y * y); };
     return map("tanh", vjp, dy, y);
-  });
+  }, [](const Applied& op) { return op.dy() * (1 - op.y() * op.y()); });
 }
 
 }  // namespace braid

@@ -4,7 +4,7 @@ namespace braid {
 
 Var transpose(const Var& x, int axis_a, int axis_b) {
   return record("transpose", x.value().transpose(axis_a, axis_b), {x},
-                [axis_a, axis_b](const Tensor& dy) { return dy.transpose(axis_a, axis_b); });
+                [axis_a, axis_b](const Var& dy) { return transpose(dy, axis_a, axis_b); });
 }
 
 Var permute(const Var& x, const Axes& axes) {
@@ -12,7 +12,7 @@ Var permute(const Var& x, const Axes& axes) {
   Axes inverse = axes;
   for (std::size_t i = 0; i < axes.size(); ++i)
     inverse[static_cast<std::size_t>(x.shape().index(axes[i]))] = static_cast<int>(i);
-  return record("permute", std::move(y), {x}, [inverse](const Tensor& dy) { return dy.permute(inverse); });
+  return record("permute", std::move(y), {x}, [inverse](const Var& dy) { return permute(dy, inverse); });
 }
 
 }  // namespace braid

@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/where.h>
 
+#include <braid/autograd/ops/broadcast_to.h>
 #include <braid/core/map.h>
 #include <braid/core/reduce.h>
 
@@ -18,11 +19,9 @@ Var where(const Tensor& mask, const Var& a, const Var& b) {
   const Tensor m = converted(mask, a.dtype());
   auto choose = [](auto m, auto a, auto b) { return m != 0 ? a : b; };
   return record("where", map_any("where", choose, m, a.value(), b.value()), {a, b},
-                [m, a = a.shape(), b = b.shape()](const Tensor& dy, const Needs& needs) {
-                  auto chosen = [](auto dy, auto m) { return m != 0 ? dy : decltype(dy){0}; };
-                  auto others = [](auto dy, auto m) { return m != 0 ? decltype(dy){0} : dy; };
-                  return std::vector{needs[0] ? sum_to(map("where", chosen, dy, m), a) : Tensor(),
-                                     needs[1] ? sum_to(map("where", others, dy, m), b) : Tensor()};
+                [m, a = a.shape(), b = b.shape()](const Var& dy, const Needs& needs) {
+                  return std::vector{needs[0] ? detail::sum_to(where(m, dy, 0.0), a) : Var(),
+                                     needs[1] ? detail::sum_to(where(m, 0.0, dy), b) : Var()};
                 });
 }
 

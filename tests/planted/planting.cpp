@@ -49,13 +49,13 @@ std::vector<Tensor> Planting::run(Call call) {
 
 /// That of autograd/tape.cpp, under the name that this program compiles it with.
 std::vector<Var> plain_record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp,
-                              std::optional<Deferral> deferral);
+                              std::optional<Deferral> deferral, Rule rule);
 
 std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp,
-                        std::optional<Deferral> deferral) {
+                        std::optional<Deferral> deferral, Rule rule) {
   if (active != nullptr && std::ranges::any_of(inputs, &Var::requires_grad))
     vjp = active->plant(op, inputs, outputs, std::move(vjp));
-  return plain_record(op, std::move(outputs), inputs, std::move(vjp), deferral);
+  return plain_record(op, std::move(outputs), inputs, std::move(vjp), deferral, std::move(rule));
 }
 
 }  // namespace braid

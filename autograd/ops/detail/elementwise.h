@@ -5,18 +5,23 @@
 
 namespace braid::detail {
 
-/// The op on x with kernels forward(table) and vjp(table); the vjp reads x.
-template <class Forward, class Vjp>
-Var elementwise(const char* name, const Var& x, Forward forward, Vjp vjp) {
-  return record(name, map_kernel(name, forward, x.value()), {x},
-                [=, x = x.value()](const Tensor& dy) { return map_kernel(name, vjp, dy, x); });
+/// The op on x with kernels forward(table) and vjp(table); the vjp reads x. `derivative(x)` is that of y, made of ops.
+template <class Forward, class Vjp, class Derivative>
+Var elementwise(const char* name, const Var& x, Forward forward, Vjp vjp, Derivative derivative) {
+  return record(
+      name, map_kernel(name, forward, x.value()), {x},
+      [=, x = x.value()](const Tensor& dy) { return map_kernel(name, vjp, dy, x); },
+      [derivative](const Applied& op) {
+        return in_f32([&](const Var& dy, const Var& x) { return dy * derivative(x); }, op.dy(), op.x());
+      });
 }
 
 /// The same for an op with a composed form, `compose(x)`.
-template <class Forward, class Vjp, class Compose>
-Var elementwise(const char* name, const Var& x, Forward forward, Vjp vjp, Compose compose) {
+template <class Forward, class Vjp, class Compose, class Derivative>
+Var elementwise(const char* name, const Var& x, Forward forward, Vjp vjp, Compose compose, Derivative derivative) {
   check_floating(name, x.dtype());
-  return Composed::active() ? in_f32(compose, x) : elementwise(name, x, forward, vjp);
+  return Composed::active(Composed::Ops::with_rule) ? in_f32(compose, x)
+                                                    : elementwise(name, x, forward, vjp, derivative);
 }
 
 }  // namespace braid::detail

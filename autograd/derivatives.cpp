@@ -1,0 +1,236 @@
+#include <braid/autograd/derivatives.h>
+
+#include <algorithm>
+
+#include <braid/autograd/detail/tape_state.h>
+#include <braid/core/map.h>
+
+namespace braid {
+namespace detail {
+namespace {
+
+/// How a pass backward treats the ops that it visits.
+enum class Pass {
+  recorded,    // runs their rules; its results are variables
+  repeatable,  // runs their vjps, which stay
+  last,        // the same, and forgets them
+};
+
+/// The newest tape of higher order that this thread records; null if there is none.
+std::shared_ptr<TapeState> current_tape() {
+  auto& tapes = tapes_of_higher_order();
+  while (!tapes.empty()) {
+    if (auto tape = tapes.back().lock(); tape && tape->stage == Stage::recording) return tape;
+    tapes.pop_back();
+  }
+  return nullptr;
+}
+
+/// The values from `first` on that depend on those for which `seed(id)` holds.
+template <class Seed>
+std::vector<bool> dependents(const TapeState& tape, ValueId first, Seed seed) {
+  std::vector<bool> depends(tape.num_values - first);
+  for (ValueId id = first; id < tape.num_values; ++id) depends[id - first] = seed(id);
+  const auto begin = std::ranges::lower_bound(tape.nodes, first, {}, &Node::first_output);
+  for (const Node& node : std::ranges::subrange(begin, tape.nodes.end())) {
+    const bool reached = std::ranges::any_of(node.inputs, [&](const Input& input) {
+      return input.id && (*input.id < first ? seed(*input.id) : depends[*input.id - first]);
+    });
+    for (std::size_t i = 0; reached && i < node.output_shapes.size(); ++i) depends[node.first_output + i - first] = true;
+  }
+  return depends;
+}
+
+/// `a + b`, recorded.
+Var sum_of(const Var& a, const Var& b) {
+  if (!a.value().defined() || !b.value().defined()) return a.value().defined() ? a : b;
+  if (!a.requires_grad() && !b.requires_grad()) {
+    Tensor sum = a.value();
+    accumulate(sum, b.value());
+    return sum;
+  }
+  const auto add = [](auto x, auto y) { return x + y; };
+  return record("add", map("add", add, a.value(), b.value()), {a, b},
+                [](const Var& dy) { return std::vector<Var>{dy, dy}; });
+}
+
+/// A pass backward over the ops of a tape from `ys` to `xs`.
+class Backward {
+ public:
+  Backward(std::shared_ptr<TapeState> tape, std::span<const Var> xs, Pass pass)
+      : tape_(std::move(tape)), pass_(pass), first_(tape_->num_values) {
+    for (const Var& x : xs) first_ = std::min(first_, TapeState::id(x));
+    depends_ = dependents(*tape_, first_, [&](ValueId id) {
+      return std::ranges::any_of(xs, [&](const Var& x) { return TapeState::id(x) == id; });
+    });
+    grads_.resize(depends_.size());
+  }
+
+  void add(const Var& y, const Var& dy) {
+    if (reaches(y)) accumulate_at(TapeState::id(y), dy);
+  }
+
+  void run() {
+    for (std::size_t k = tape_->nodes.size(); k-- > 0 && tape_->nodes[k].first_output >= first_;) {
+      visit(k);
+      if (pass_ == Pass::last) tape_->nodes[k].vjp = nullptr, tape_->nodes[k].retained = nullptr;
+    }
+  }
+
+  Var gradient(const Var& x) const {
+    const Var& grad = grads_[TapeState::id(x) - first_];
+    return grad.value().defined() ? grad : Var(zeros(x.shape(), x.dtype()));
+  }
+
+ private:
+  bool reaches(const Var& y) const {
+    return TapeState::of(y) == tape_ && TapeState::id(y) >= first_ && depends_[TapeState::id(y) - first_];
+  }
+
+  void accumulate_at(ValueId id, const Var& dy) {
+    Var& grad = grads_[id - first_];
+    grad = sum_of(std::exchange(grad, Var()), dy);
+  }
+
+  void visit(std::size_t k) {
+    const Node node = pass_ == Pass::last ? std::move(tape_->nodes[k]) : tape_->nodes[k];
+    tape_->nodes[k].first_output = node.first_output;
+    if (!node.vjp || !depends_[node.first_output - first_]) return;
+    const auto begin = grads_.begin() + static_cast<std::ptrdiff_t>(node.first_output - first_);
+    const std::span<Var> grads(begin, node.output_shapes.size());
+    if (std::ranges::none_of(grads, [](const Var& dy) { return dy.value().defined(); })) return;
+    std::vector<bool> needed;
+    for (const Input& input : node.inputs)
+      needed.push_back(input.id && *input.id >= first_ && depends_[*input.id - first_]);
+    const Needs needs(needed);
+    std::vector<Var> dys(grads.begin(), grads.end());
+    std::ranges::fill(grads, Var());
+    std::vector<Var> dxs = pass_ == Pass::recorded ? by_rule(node, dys, needs) : by_vjp(node, std::move(dys), needs);
+    std::vector<Tensor> values;
+    for (const Var& dx : dxs) values.push_back(dx.value());
+    check_cotangents(node, pass_ == Pass::recorded ? "rule" : "vjp", values);
+    for (std::size_t i = 0; i < dxs.size(); ++i)
+      if (needs[i] && values[i].defined()) accumulate_at(*node.inputs[i].id, std::exchange(dxs[i], Var()));
+  }
+
+  std::vector<Var> by_rule(const Node& node, const std::vector<Var>& dys, const Needs& needs) const {
+    check<Error>(node.retained->rule != nullptr,
+                 "{}: this op has no rule for derivatives of higher order; pass one to record() after its vjp, or "
+                 "detach its inputs",
+                 node.op);
+    std::vector<Var> inputs, outputs;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      inputs.push_back(TapeState::variable(tape_, node.retained->inputs[i], node.inputs[i].id));
+    for (ValueId i = 0; i < node.output_shapes.size(); ++i)
+      outputs.push_back(TapeState::variable(tape_, node.retained->outputs[i], node.first_output + i));
+    return node.retained->rule({inputs, outputs, dys, needs});
+  }
+
+  static std::vector<Var> by_vjp(const Node& node, std::vector<Var> dys, const Needs& needs) {
+    std::vector<Tensor> values;
+    for (Var& dy : dys) values.push_back(std::exchange(dy, Var()).value());
+    const std::vector<Tensor> dxs = node.vjp(values, needs);
+    return {dxs.begin(), dxs.end()};
+  }
+
+  std::shared_ptr<TapeState> tape_;
+  Pass pass_;
+  ValueId first_;              // the first of xs
+  std::vector<bool> depends_;  // on xs, by id from first_ on
+  std::vector<Var> grads_;     // the same
+};
+
+std::vector<Var> differentiate(const char* op, const std::shared_ptr<TapeState>& tape, std::span<const Var> ys,
+                               std::span<const Var> dys, std::span<const Var> xs, Pass pass) {
+  check_shape(dys.empty() || dys.size() == ys.size(), "{}: the direction must have {} parts, as x has, but has {}", op,
+              ys.size(), dys.size());
+  Backward backward(tape, xs, pass);
+  for (std::size_t i = 0; i < ys.size(); ++i) {
+    const Var dy = dys.empty() ? Var(ones(ys[i].shape(), ys[i].dtype())) : dys[i];
+    if (!dy.value().defined()) continue;
+    check_shape(dy.shape() == ys[i].shape(), "{}: the direction must have shape {} but has {}", op, ys[i].shape(),
+                dy.shape());
+    check_dtype(dy.dtype() == ys[i].dtype(), "{}: the direction must have dtype {} but has {}", op, name(ys[i].dtype()),
+                name(dy.dtype()));
+    backward.add(ys[i], dy);
+  }
+  backward.run();
+  std::vector<Var> gradients;
+  for (const Var& x : xs) gradients.push_back(backward.gradient(x));
+  return gradients;
+}
+
+}  // namespace
+
+bool Differentiation::nested() { return current_tape() != nullptr; }
+
+Differentiation::Differentiation(const char* op) : op_(op), tape_(current_tape()), nested_(tape_ != nullptr) {
+  if (!nested_) {
+    tape_ = std::make_shared<TapeState>();
+    tape_->higher_order = true;
+    tapes_of_higher_order().push_back(tape_);
+  }
+  first_ = tape_->num_values;
+}
+
+Var Differentiation::variable(const Var& x) {
+  check_dtype(x.value().defined() && x.dtype() != DType::i32, "{}: x must be a floating-point tensor", op_);
+  if (!x.requires_grad())
+    return TapeState::push(tape_, {"watch", {}, 0, {}, nullptr}, {}, {}, {x.value()}).front();
+  check<Error>(TapeState::of(x) == tape_,
+               "{}: x {} is on a tape of first order, where the gradient of the result would get lost; write `const "
+               "HigherOrder scope;` before that tape or what starts it, or x.value() for a constant",
+               op_, x.shape());
+  return record("variable", x.value(), {x}, [](const Var& dy) { return dy; });
+}
+
+std::vector<Var> Differentiation::gradients(std::span<const Var> ys, std::span<const Var> dys,
+                                            std::span<const Var> xs) {
+  return differentiate(op_, tape_, ys, dys, xs, Pass::recorded);
+}
+
+std::vector<Var> Differentiation::results(std::span<const Var> ys, std::span<const Var> dys, std::span<const Var> xs,
+                                          bool last) {
+  std::vector<Var> found =
+      differentiate(op_, tape_, ys, dys, xs, nested_ ? Pass::recorded : last ? Pass::last : Pass::repeatable);
+  for (Var& v : found) v = result(v);
+  return found;
+}
+
+Var Differentiation::result(const Var& y) const {
+  if (!nested_ || !y.requires_grad()) return detach(y);
+  check<Error>(TapeState::of(y) == tape_, "{}: f returned a variable that is on another tape", op_);
+  if (TapeState::id(y) < first_) return y;
+  const std::vector<bool> from_outside = dependents(*tape_, first_, [&](ValueId id) { return id < first_; });
+  return from_outside[TapeState::id(y) - first_] ? y : detach(y);
+}
+
+void check_scalar(const char* op, const Var& y) {
+  check_shape(y.value().numel() == 1, "{}: f must return a scalar but returned shape {}", op, y.shape());
+}
+
+Tensor jacobian(Differentiation& tape, const Var& y, const Var& x) {
+  const std::int64_t rows = y.value().numel(), columns = x.value().numel();
+  const bool by_rows = rows <= columns;
+  const Var u = tape.variable(zeros(y.shape(), y.dtype()));
+  // Row i is the cotangent of x for that of element i of y; J^T u is linear in u, and its derivatives are the columns.
+  const Var from = by_rows ? y : tape.gradients(std::span(&y, 1), std::span(&u, 1), std::span(&x, 1)).front();
+  const Var& to = by_rows ? x : u;
+  const std::int64_t count = std::min(rows, columns), length = std::max(rows, columns);
+  Tensor j({count, length}, y.dtype());
+  dispatch_float("jacobian", y.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t i = 0; i < count; ++i) {
+      Tensor unit = zeros(from.shape(), from.dtype());
+      unit.mutable_data<T>()[i] = 1;
+      const Var dy = unit;
+      const Tensor line =
+          Tensor(tape.results(std::span(&from, 1), std::span(&dy, 1), std::span(&to, 1), false).front()).contiguous();
+      std::copy_n(line.data<T>(), length, j.mutable_data<T>() + i * length);
+    }
+  });
+  return (by_rows ? j : j.transpose()).reshape(y.shape().concat(x.shape()));
+}
+
+}  // namespace detail
+}  // namespace braid

@@ -1,0 +1,197 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <braid/autograd/composed.h>
+#include <braid/autograd/params.h>
+#include <braid/autograd/value_and_grad.h>
+
+namespace braid {
+
+/// While one is alive, the tapes that this thread starts are of higher order: gradients that grad(), jvp() and hvp() take
+/// of variables on them are variables themselves. For losses that contain gradients:
+///
+///     const HigherOrder scope;
+///     auto [loss, grads] = value_and_grad([](const Model& m, const Tensor& x) {
+///       const Var slope = grad([&](const Var& x) { return sum(m(x)); })(x);
+///       return mean(m(x) + square(slope));
+///     })(model, x);
+///
+/// Such tapes record ops that have a rule (see record()); fused ops without one run their composed forms, and
+/// checkpoint() keeps what it computes. Ops with neither throw Error, by name, when they are differentiated twice.
+class HigherOrder {
+ public:
+  HigherOrder() : composed_(with_higher_order(Composed::state())) {}
+
+ private:
+  static Composed::State with_higher_order(Composed::State state) {
+    state.higher_order = true;
+    return state;
+  }
+  const Composed composed_;
+};
+
+namespace detail {
+
+/// A function that is evaluated and differentiated on a tape of higher order: on the newest one that this thread
+/// records, so that the function may use variables that are on it, or else on one of its own.
+class Differentiation {
+ public:
+  explicit Differentiation(const char* op);
+
+  /// x as a new variable, which derivatives are taken with respect to. Throws Error when x is on another tape.
+  Var variable(const Var& x);
+  /// The cotangents of `xs` by the rules of the ops between, as variables. Undefined `dys` are zero; for a scalar y, no
+  /// dys stand for 1.
+  std::vector<Var> gradients(std::span<const Var> ys, std::span<const Var> dys, std::span<const Var> xs);
+  /// The same as what a caller gets: variables only where they depend on variables from outside, else constants, which
+  /// take less time. No other gradients can be taken after `last`.
+  std::vector<Var> results(std::span<const Var> ys, std::span<const Var> dys, std::span<const Var> xs,
+                           bool last = true);
+  /// y as what a caller gets.
+  Var result(const Var& y) const;
+
+  /// Whether this thread records a tape of higher order.
+  static bool nested();
+
+ private:
+  const char* op_;
+  HigherOrder scope_;
+  std::shared_ptr<TapeState> tape_;
+  bool nested_;
+  ValueId first_;  // the first value that is not from outside
+};
+
+/// Throws ShapeError unless y is a scalar.
+void check_scalar(const char* op, const Var& y);
+
+/// The variables of `params`, in order.
+template <Parametric P>
+std::vector<Var> vars_of(const P& params) {
+  std::vector<Var> vars;
+  for_each_param(params, [&](const std::string&, const Var& v) { vars.push_back(v); });
+  return vars;
+}
+
+/// `params` with other variables.
+template <Parametric P>
+P with_vars(P params, const std::vector<Var>& vars) {
+  auto next = vars.begin();
+  for_each_param(params, [&](const std::string&, Var& v) { v = *next++; });
+  return params;
+}
+
+template <Parametric P>
+P variables(Differentiation& tape, P params) {
+  for_each_param(params, [&](const std::string&, Var& v) { v = tape.variable(v); });
+  return params;
+}
+
+/// What a function is differentiated with respect to: Tensors become Vars.
+template <class P>
+using Lifted = std::conditional_t<std::is_convertible_v<P, Tensor>, Var, P>;
+
+}  // namespace detail
+
+template <class F>
+class Gradient;
+
+namespace detail {
+template <class F>
+constexpr bool kIsGradient = false;
+template <class F>
+constexpr bool kIsGradient<Gradient<F>> = true;
+}  // namespace detail
+
+/// What grad() returns.
+template <class F>
+class Gradient {
+ public:
+  explicit Gradient(F f) : f_(std::move(f)) {}
+
+  template <class P>
+  detail::Lifted<P> operator()(const P& given, const auto&... args) const {
+    const detail::Lifted<P> x = given;
+    if constexpr (!detail::kIsGradient<F>)
+      if (!Composed::state().higher_order && !detail::Differentiation::nested())
+        return value_and_grad(std::cref(f_))(x, args...).second;
+    detail::Differentiation tape("grad");
+    const auto at = detail::variables(tape, x);
+    const Var y = f_(at, args...);
+    detail::check_scalar("grad", y);
+    return detail::with_vars(x, tape.results(std::span(&y, 1), {}, detail::vars_of(at)));
+  }
+
+ private:
+  F f_;
+};
+
+/// Returns a function that computes the gradient of `f(x, args...)`, a scalar, with respect to x: a Var, a module or a
+/// vector of these, in whose type it comes. It nests:
+///
+///     const auto cube = [](const Var& x) { return x * x * x; };
+///     const double six_x = grad(grad(cube))(scalar(2.0)).item();  // 12
+///
+/// The gradient is a variable where x, or what f captures, is on a tape of higher order: see HigherOrder. Throws Error
+/// where they are on a tape of first order, on which it would be cut off, and ShapeError unless f returns a scalar. For
+/// gradients of first order alone, value_and_grad() takes less time and memory.
+template <class F>
+Gradient<F> grad(F f) {
+  return Gradient<F>(std::move(f));
+}
+
+/// `[y, dy]`: `y = f(x, args...)` of any shape and the product of its Jacobian with v, which is shaped like x: how y
+/// moves when x moves along v. x is a Var, a module or a vector of these. Throws as grad() does, and ShapeError when v
+/// does not fit.
+template <class F, class P>
+std::pair<Var, Var> jvp(const F& f, const P& given, const std::type_identity_t<detail::Lifted<P>>& v,
+                        const auto&... args) {
+  const detail::Lifted<P> x = given;
+  detail::Differentiation tape("jvp");
+  const auto at = detail::variables(tape, x);
+  const Var y = f(at, args...);
+  // <v, J^T u> is linear in u, and its gradient is J v.
+  const Var u = tape.variable(zeros(y.shape(), y.dtype()));
+  const std::vector<Var> pulled_back = tape.gradients(std::span(&y, 1), std::span(&u, 1), detail::vars_of(at));
+  return {tape.result(y), tape.results(pulled_back, detail::vars_of(v), std::span(&u, 1)).front()};
+}
+
+/// The product of the Hessian of `f(x, args...)`, a scalar, with v, which is shaped like x: a Var, a module or a vector
+/// of these. Takes about four times as long as the gradient. Throws as jvp() does.
+template <class F, class P>
+detail::Lifted<P> hvp(const F& f, const P& given, const std::type_identity_t<detail::Lifted<P>>& v,
+                      const auto&... args) {
+  const detail::Lifted<P> x = given;
+  detail::Differentiation tape("hvp");
+  const auto at = detail::variables(tape, x);
+  const Var y = f(at, args...);
+  detail::check_scalar("hvp", y);
+  const std::vector<Var> xs = detail::vars_of(at), gradients = tape.gradients(std::span(&y, 1), {}, xs);
+  return detail::with_vars(x, tape.results(gradients, detail::vars_of(v), xs));
+}
+
+namespace detail {
+/// The Jacobian of y at x, which `tape` recorded.
+Tensor jacobian(Differentiation& tape, const Var& y, const Var& x);
+}  // namespace detail
+
+/// All derivatives of y = f(x, args...) with respect to the elements of x: [y's shape.., x's shape..]. Runs a pass for
+/// each element of y or of x, whichever are fewer. Throws Error when it depends on variables, which a Tensor would cut
+/// off: write `x.value()`.
+template <class F>
+Tensor jacobian(const F& f, const Var& x, const auto&... args) {
+  detail::Differentiation tape("jacobian");
+  const Var at = tape.variable(x);
+  return detail::jacobian(tape, f(at, args...), at);
+}
+
+/// The second derivatives of f(x, args...), a scalar: [x's shape.., x's shape..]. Throws as jacobian() does.
+template <class F>
+Tensor hessian(const F& f, const Var& x, const auto&... args) {
+  return jacobian(grad(f), x, args...);
+}
+
+}  // namespace braid

@@ -1,0 +1,81 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <braid/autograd/tape.h>
+
+namespace braid::detail {
+
+/// An input of a recorded op.
+struct Input {
+  std::optional<ValueId> id;  // nullopt: a constant
+  Shape shape;
+  DType dtype;
+};
+
+/// What a tape of higher order keeps of an op, to run its rule.
+struct Retained {
+  Rule rule;  // empty: the op has none
+  std::vector<Tensor> inputs, outputs;
+};
+
+struct Node {
+  const char* op;
+  std::vector<Input> inputs;
+  ValueId first_output;
+  std::vector<Shape> output_shapes;
+  Vjp vjp;  // empty: a leaf
+  std::optional<Deferral> deferral = {};
+  std::shared_ptr<const Retained> retained = {};  // null: on a tape of first order
+};
+
+struct Watched {
+  ValueId id;
+  Shape shape;
+  DType dtype;
+};
+
+enum class Stage { recording, running_backward, done, handed_over };
+
+struct TapeState {
+  std::vector<Node> nodes;
+  std::vector<Tensor> grads;     // by ValueId, once backward has run
+  std::vector<Watched> watched;  // ascending
+  ValueId num_values = 0;
+  Stage stage = Stage::recording;
+  bool higher_order = false;
+  Probe* probe = nullptr;
+
+  static const std::shared_ptr<TapeState>& of(const Var& v) { return v.tape_; }
+  static ValueId id(const Var& v) { return v.id_; }
+  /// The value `id` of a tape; a constant without one.
+  static Var variable(const std::shared_ptr<TapeState>& self, Tensor value, std::optional<ValueId> id);
+
+  static std::vector<Var> push(const std::shared_ptr<TapeState>& self, Node node, Rule rule,
+                               std::span<const Var> inputs, std::vector<Tensor> outputs);
+
+  /// A watched variable, by its position, and the first node that reads it: when that is done, its gradient is final.
+  struct FirstReader {
+    std::size_t node, watched;
+    auto operator<=>(const FirstReader&) const = default;
+  };
+
+  /// In the order of the nodes; the first is a placeholder for none.
+  std::vector<FirstReader> first_readers() const;
+  void hand_over(std::size_t position, const GradientSink& sink);
+  /// Runs the newest node's vjp and forgets the node.
+  void step_back();
+};
+
+/// `sum += term`, in place only when the sum is not shared: an op may return one cotangent twice.
+void accumulate(Tensor& sum, Tensor term);
+
+/// Throws Error, ShapeError or DTypeError unless `dxs`, made by the node's vjp or rule, fit its inputs.
+void check_cotangents(const Node& node, const char* made_by, std::span<const Tensor> dxs);
+
+/// The tapes of higher order that this thread started, oldest first; some may be gone.
+std::vector<std::weak_ptr<TapeState>>& tapes_of_higher_order();
+
+}  // namespace braid::detail
