@@ -95,14 +95,14 @@ class Backward {
   void visit(std::size_t k) {
     const Node node = pass_ == Pass::last ? std::move(tape_->nodes[k]) : tape_->nodes[k];
     tape_->nodes[k].first_output = node.first_output;
-    if (!node.vjp || !depends_[node.first_output - first_]) return;
-    const auto begin = grads_.begin() + static_cast<std::ptrdiff_t>(node.first_output - first_);
-    const std::span<Var> grads(begin, node.output_shapes.size());
-    if (std::ranges::none_of(grads, [](const Var& dy) { return dy.value().defined(); })) return;
     std::vector<bool> needed;
     for (const Input& input : node.inputs)
       needed.push_back(input.id && *input.id >= first_ && depends_[*input.id - first_]);
-    const Needs needs(needed);
+    if (std::ranges::find(needed, true) == needed.end()) return;
+    const auto begin = grads_.begin() + static_cast<std::ptrdiff_t>(node.first_output - first_);
+    const std::span<Var> grads(begin, node.output_shapes.size());
+    if (std::ranges::none_of(grads, [](const Var& dy) { return dy.value().defined(); })) return;
+    const Needs needs(std::move(needed));
     std::vector<Var> dys(grads.begin(), grads.end());
     std::ranges::fill(grads, Var());
     std::vector<Var> dxs = pass_ == Pass::recorded ? by_rule(node, dys, needs) : by_vjp(node, std::move(dys), needs);
