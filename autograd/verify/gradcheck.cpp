@@ -7,12 +7,14 @@
 
 #include <fmt/format.h>
 
+#include <braid/autograd/derivatives.h>
 #include <braid/autograd/ops/abs.h>
 #include <braid/autograd/verify/detail/blame.h>
 #include <braid/autograd/verify/detail/diagnosis.h>
 #include <braid/autograd/verify/detail/differences.h>
 #include <braid/autograd/verify/detail/lines.h>
 #include <braid/autograd/verify/detail/rounding.h>
+#include <braid/autograd/verify/detail/rules.h>
 #include <braid/autograd/verify/verdict.h>
 #include <braid/core/map.h>
 
@@ -26,8 +28,13 @@ constexpr int kJumpPoints = 2, kManyJumpPoints = 32;
 class Gradcheck {
  public:
   Gradcheck(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options,
-            const std::vector<std::string>& names)
-      : f_(f), inputs_(inputs), options_(options), names_(names), rng_(Rng(options.seed).split()) {
+            const std::vector<std::string>& names, const GradcheckFunction* differentiated = nullptr)
+      : f_(f),
+        differentiated_(differentiated),
+        inputs_(inputs),
+        options_(options),
+        names_(names),
+        rng_(Rng(options.seed).split()) {
     for (std::size_t i = names_.size(); i < inputs.size(); ++i) names_.push_back(fmt::format("input {}", i));
     for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], names_[i]);
   }
@@ -52,14 +59,20 @@ class Gradcheck {
   /// Computes the gradients of <dy, f(inputs)> as users do; false when two passes differ.
   bool differentiated() {
     dy_ = random_signs(y_.shape(), rng_);
-    gradients_ = gradients_at(f_, inputs_, dy_);
-    const std::vector<Tensor> again = gradients_at(f_, inputs_, dy_);
+    gradients_ = gradients(inputs_, dy_);
+    const std::vector<Tensor> again = gradients(inputs_, dy_);
     for (std::size_t i = 0; i < again.size(); ++i)
       if (!identical(gradients_[i], again[i]))
         return !fails(fmt::format("the gradient of {} is not deterministic: two backward passes differ", names_[i]));
     measure_jumps(kJumpPoints);
     noise_ = noise_of_outputs();
     return true;
+  }
+
+  std::vector<Tensor> gradients(const std::vector<Tensor>& inputs, const Tensor& dy, Probe* probe = nullptr) const {
+    std::optional<HigherOrder> scope;
+    if (differentiated_ != nullptr) scope.emplace();
+    return gradients_at(f_, inputs, dy, probe);
   }
 
   Tensor noise_of_outputs(bool beside_kinks = false) {
@@ -77,7 +90,7 @@ class Gradcheck {
     for (; jump_points_ < points; ++jump_points_) {
       const double last_bits = (jump_points_ % 2 == 0 ? 0x1p-45 : -0x1p-45) * (1 + jump_points_ / 2);
       RoundsDifferently probe(rng_.split());
-      const auto there = gradients_at(f_, point_on(line, last_bits), moved(dy_, turn, last_bits), &probe);
+      const auto there = gradients(point_on(line, last_bits), moved(dy_, turn, last_bits), &probe);
       for (std::size_t i = 0; i < jumps_.size(); ++i) {
         const auto larger = [](auto jump, auto g, auto h) { return std::max(jump, std::abs(g - h)); };
         jumps_[i] = map("gradcheck", larger, jumps_[i], gradients_[i], there[i]);
@@ -233,7 +246,7 @@ class Gradcheck {
     beside_.emplace();
     const Line line = line_of_all(point(), rng_);
     for (const double distance : {0x1p-10, -0x1p-10}) {
-      Gradcheck point(f_, point_on(line, distance), options_, names_);
+      Gradcheck point(f_, point_on(line, distance), options_, names_, differentiated_);
       point.beside_.emplace();  // it has none of its own
       if (!point.diagnosed() && point.differentiated()) beside_->push_back(std::move(point));
     }
@@ -261,7 +274,7 @@ class Gradcheck {
     const auto worst = std::ranges::max_element(result_.checked, {}, severity);
     result_.ok = result_.wrong == 0;
     for (const CheckedDerivative& c : result_.checked) result_.worst = std::max(result_.worst, severity(c).error);
-    result_.message = fmt::format("gradcheck: {}", describe(*worst, options_.tolerance));
+    result_.message = fmt::format("gradcheck{}: {}", differentiated_ != nullptr ? " of second order" : "", describe(*worst, options_.tolerance));
     const auto& directions = lines[static_cast<std::size_t>(worst - result_.checked.begin())].directions;
     if (!result_.ok && directions.size() == 1 && directions.front().second.numel() > options_.max_elements)
       result_.message += fmt::format("\nthere {}", describe(wrong_element(directions.front()), options_.tolerance));
@@ -273,11 +286,17 @@ class Gradcheck {
       result_.message += fmt::format("\nf rounds to {:.0e} of its values: does it compute in f32 somewhere?",
                                      amplification() * std::numeric_limits<double>::epsilon());
     if (!result_.ok && options_.blame)
-      result_.message +=
-          fmt::format("\n{}", blame(f_, inputs_, dy_, {options_.tolerance, amplification(), options_.seed}));
+      result_.message += fmt::format("\n{}", blamed());
+  }
+
+  std::string blamed() const {
+    return differentiated_ != nullptr
+               ? blame_rules(*differentiated_, inputs_, options_.tolerance, options_.seed)
+               : blame(f_, inputs_, dy_, {options_.tolerance, amplification(), options_.seed});
   }
 
   const GradcheckFunction& f_;
+  const GradcheckFunction* differentiated_;  // the function that f_ is the gradient of, if it is one
   std::vector<Tensor> inputs_;
   const GradcheckOptions& options_;
   std::vector<std::string> names_;
@@ -290,11 +309,53 @@ class Gradcheck {
   GradcheckResult result_;
 };
 
+/// The check without steps; f's vjps are blamed when it fails.
+GradcheckResult by_rules(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
+                         const GradcheckOptions& options) {
+  constexpr double kTolerance = 1e-11;
+  GradcheckResult result{.derivatives = 1};
+  CheckedDerivative checked = check_without_steps(f, inputs, options.seed);
+  result.worst = checked.relative_error;
+  result.ok = checked.relative_error <= kTolerance;
+  checked.verdict = result.ok ? Verdict::right : Verdict::wrong;
+  result.wrong = !result.ok;
+  result.message = fmt::format("gradcheck by rules: {}", describe(checked, kTolerance));
+  if (!result.ok && options.blame) {
+    Rng rng = Rng(options.seed).split();
+    const Tensor dy = random_signs(f(std::vector<Var>(inputs.begin(), inputs.end())).shape(), rng);
+    const std::string vjps = blame(f, inputs, dy, {options.tolerance, 1, options.seed});
+    result.message += fmt::format("\n{}\n{}", vjps, blame_rules(f, inputs, options.tolerance, options.seed));
+  }
+  result.checked.push_back(std::move(checked));
+  return result;
+}
+
+/// Adds the derivatives of a further check; the message is that of the first one that fails, or else of the worst.
+void add(GradcheckResult& result, const GradcheckResult& further) {
+  if (result.message.empty() || !further.ok || further.worst > result.worst) result.message = further.message;
+  result.ok &= further.ok;
+  result.worst = std::max(result.worst, further.worst);
+  result.derivatives += further.derivatives;
+  result.wrong += further.wrong;
+  result.undecidable += further.undecidable;
+  result.kinks += further.kinks;
+  result.checked.insert(result.checked.end(), further.checked.begin(), further.checked.end());
+}
+
 }  // namespace
 
 GradcheckResult gradcheck(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
                           const GradcheckOptions& options, const std::vector<std::string>& names) {
-  return Gradcheck(f, inputs, options, names).run();
+  check_value(options.order == 1 || options.order == 2, "gradcheck: order must be 1 or 2 but is {}", options.order);
+  GradcheckResult result;
+  if (options.by != GradcheckOptions::By::rules) result = Gradcheck(f, inputs, options, names).run();
+  if (result.ok && options.by != GradcheckOptions::By::differences) add(result, by_rules(f, inputs, options));
+  if (result.ok && options.order == 2) {
+    Rng rng = Rng(options.seed + 1).split();
+    const Tensor dy = random_signs(f(std::vector<Var>(inputs.begin(), inputs.end())).shape(), rng);
+    add(result, Gradcheck(gradient_function(f, dy), inputs, options, names, &f).run());
+  }
+  return result;
 }
 
 }  // namespace braid

@@ -22,6 +22,13 @@ struct GradcheckOptions {
   int directions = 16;              ///< the number of these directions
   std::uint64_t seed = 0;           ///< of the directions and of the output's cotangent
   bool blame = true;                ///< when a gradient is wrong, find the vjp that is wrong
+  int order = 1;                    ///< 2: second derivatives, too
+  /// What gradients are compared with.
+  enum class By {
+    differences,  ///< of f
+    rules,        ///< products with the Jacobian by the rules of ops (see record()), in an instant and to rounding
+    both,
+  } by = By::differences;
   /// Called after each derivative with the number of checked derivatives and of all.
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
 };

@@ -113,6 +113,12 @@ CaseInputs::CaseInputs(const RecordedCase& recorded, Tape& tape) : settings(reco
     }
 }
 
+CaseInputs CaseInputs::with(std::map<std::string, Var> others) const {
+  CaseInputs inputs = *this;
+  for (auto& [name, v] : others) inputs.variables_.at(name) = std::move(v);
+  return inputs;
+}
+
 const Var& CaseInputs::operator[](const std::string& name) const {
   const auto found = variables_.find(name);
   check<FileError>(found != variables_.end(), "the file must have 'in.{}' or 'param.{}'", name, name);

@@ -68,6 +68,9 @@ class CaseInputs {
  public:
   CaseInputs(const RecordedCase& recorded, Tape& tape);
 
+  /// The same with others in the place of some.
+  CaseInputs with(std::map<std::string, Var> others) const;
+
   /// The input or parameter with this name. Throws FileError when the case has none.
   const Var& operator[](const std::string& name) const;
   const std::map<std::string, Var>& all() const { return variables_; }  ///< all of them by name

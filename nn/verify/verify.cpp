@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include <braid/autograd/derivatives.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/sum.h>
 #include <braid/nn/verify/detail/mismatch.h>
 #include <braid/nn/verify/detail/trace.h>
 
@@ -29,6 +32,38 @@ NamedTensors cotangents(const RecordedCase& recorded) {
   return found;
 }
 
+/// What derivatives of second order say of a case with directions: `jvp.NAME` of each output that has a cotangent, and
+/// `hvp.NAME` of each input and parameter, for the sum of the outputs times their cotangents.
+void differentiate_twice(const RecordedCase& recorded, const detail::CaseCall& call, const CaseInputs& inputs,
+                         NamedTensors& results) {
+  std::vector<std::string> names;
+  std::vector<Var> xs, directions;
+  for (const auto& [name, direction] : recorded.group("direction.")) {
+    names.push_back(name);
+    xs.push_back(detach(inputs[name]));
+    directions.push_back(direction);
+  }
+  std::map<std::string, Var> constants;
+  for (const auto& [name, input] : inputs.all()) constants.emplace(name, detach(input));
+  const auto outputs_at = [&](const std::vector<Var>& at) {
+    std::map<std::string, Var> variables = constants;
+    for (std::size_t i = 0; i < at.size(); ++i) variables[names[i]] = at[i];
+    return call(inputs.with(std::move(variables)));
+  };
+  const auto along_cotangents = [&](const std::vector<Var>& at) {
+    const detail::NamedVars outputs = outputs_at(at);
+    Var total = zeros({}, inputs.dtype());
+    for (const auto& [name, dy] : cotangents(recorded)) total = total + sum(outputs.at(name) * dy);
+    return total;
+  };
+  const std::vector<Var> products = hvp(along_cotangents, xs, directions);
+  for (std::size_t i = 0; i < names.size(); ++i) results["hvp." + names[i]] = products[i].value();
+  for (const auto& [name, dy] : cotangents(recorded)) {
+    const auto output = [&](const std::vector<Var>& at) { return outputs_at(at).at(name); };
+    results["jvp." + name] = jvp(output, xs, directions).second.value();
+  }
+}
+
 /// Runs the vjps, unless an output is missing or has another shape: then the message names that instead.
 bool propagate(Tape& tape, const detail::NamedVars& outputs, const NamedTensors& cotangents) {
   std::vector<Var> ys;
@@ -52,10 +87,11 @@ Verification compare(const RecordedCase& recorded, const NamedTensors& results, 
   };
   for (const auto& [key, result] : results)
     if (!recorded.tensors.contains(key)) note(fmt::format("the file must have '{}'", key));
-  for (const char* prefix : {"out.", "grad.", "final."})
+  for (const char* prefix : {"out.", "grad.", "final.", "jvp.", "hvp."})
     for (const auto& [key, expected] : recorded.tensors) {
       if (!key.starts_with(prefix)) continue;
-      const auto [what, error] = misfit(key, results, expected, tolerance);
+      const bool twice = key.starts_with("jvp.") || key.starts_with("hvp.");
+      const auto [what, error] = misfit(key, results, expected, twice ? 10 * tolerance : tolerance);
       if (!what.empty()) note(what);
       verification.table.push_back({key, error, what.empty()});
       verification.worst = worse(verification.worst, error);
@@ -88,6 +124,7 @@ Verification verify(const RecordedCase& recorded, const CaseCall& call, const Ve
   if (propagate(tape, outputs, cotangents(converted)))
     for (const auto& [name, input] : inputs.all())
       if (input.requires_grad()) results["grad." + name] = tape.gradient(input);
+  if (!converted.group("direction.").empty()) differentiate_twice(converted, call, inputs, results);
   const double tolerance = options.tolerance.value_or(options.dtype == DType::f64 ? 1e-10 : 2e-5);
   Verification verification = compare(converted, results, tolerance);
   if (!verification && !recorded.parts.empty()) {

@@ -58,6 +58,14 @@ TEST_P(EveryOp, PassesGradcheckInEveryLayout) {
   }
 }
 
+TEST_P(EveryOp, PassesGradcheckOfSecondOrderInEveryLayout) {
+  for (const Layout layout : kLayouts) {
+    const GradcheckResult result = gradcheck(GetParam().f, make_inputs(GetParam(), layout),
+                                             {.order = 2, .by = GradcheckOptions::By::rules});
+    EXPECT_TRUE(result) << name(layout) << ": " << result.message;
+  }
+}
+
 TEST_P(EveryOp, GivesTheValuesOfContiguousInputsInEveryLayout) {
   for (const Layout layout : kLayouts) {
     std::vector<Var> views, copies;
