@@ -1,8 +1,9 @@
 #!/usr/bin/python3 -B
-"""Times training steps: beside PyTorch's, beside another build's, and as work grows.
+"""Times training steps: beside PyTorch's, beside another build's, and as work grows. And products with the Hessian.
 
     bench/steps.py beside --python venv/bin/python    # an interpreter with torch; --compile: the compiled step too
     bench/steps.py beside --other ../old/build/bin/train_step    # instead of PyTorch
+    bench/steps.py hvp --python venv/bin/python       # products with the Hessian beside PyTorch's two modes
     bench/steps.py growth                             # draws docs/growth.png; needs matplotlib
 
 Prints Markdown tables of medians over rounds, in which the programs take turns, and appends every run to
@@ -65,7 +66,7 @@ def work(case, steps):
     return START + (2 + steps) * case.batch * case.context * per_token
 
 
-def measure(programs, cases, options):
+def measure(programs, cases, options, time_key="ms_per_step"):
     """{(program, case): medians over the rounds}; the programs of a case take turns."""
     for command in programs.values():
         output([*command, "--help"])
@@ -82,8 +83,9 @@ def measure(programs, cases, options):
         done += work(case, options.steps)
         left = (time.monotonic() - start) * (whole / done - 1)
         print(f"round {number + 1} of {options.rounds}, {left / 60:.1f} minutes left: {name}, {', '.join(map(str, case))}: "
-              f"{record['ms_per_step']:.1f} ms", file=sys.stderr)
-    return {run: {key: statistics.median(record[key] for record in rounds) for key in ("ms_per_step", "peak_rss_mb")}
+              f"{record[time_key]:.1f} ms", file=sys.stderr)
+    return {run: {key: statistics.median(record[key] for record in rounds)
+                  for key in ("ms_per_step", "ms_gradient", "ms_hvp", "peak_rss_mb") if key in rounds[0]}
             for run, rounds in records.items()}
 
 
@@ -109,6 +111,22 @@ def beside(options):
         memory = ", ".join(f"{each['peak_rss_mb']:.0f}" for each in (ours, *theirs))
         rows.append([f"{case.connection}, {case.dtype}, {size}", f"{ours['ms_per_step']:.1f} ms", *peers, f"{memory} MB"])
     print(table(["step", *programs, "peak memory, in this order"], rows), end="")
+
+
+def hvp(options):
+    peer = [options.python, str(ROOT / "bench/torch_hvp.py")]
+    programs = {"braid": [options.train_step, "--hvp"], "PyTorch, reverse": peer, "forward": [*peer, "--mode", "forward"]}
+    cases = [BASE._replace(connection=connection, dtype=dtype, channels=channels, **SIZES[channels])
+             for channels in options.sizes for connection in ("residual", "mhc") for dtype in ("f32", "f64")]
+    medians = measure(programs, cases, options, "ms_hvp")
+    rows = []
+    for case in cases:
+        each = [medians[name, case] for name in programs]
+        fastest = min(peer["ms_hvp"] for peer in each[1:])
+        rows.append([f"{case.connection}, C {case.channels}, {case.dtype}",
+                     *(f"{one['ms_hvp']:.0f} ms ({one['ms_hvp'] / one['ms_gradient']:.1f} gradients)" for one in each),
+                     f"{fastest / each[0]['ms_hvp']:.2f}", ", ".join(f"{one['peak_rss_mb']:.0f}" for one in each) + " MB"])
+    print(table(["product", *programs, "times as fast", "peak memory, in this order"], rows), end="")
 
 
 def curve(sweep, kind):
@@ -174,19 +192,22 @@ def growth(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for run, about in ((beside, "train_step and PyTorch, or another build, alternating"), (growth, "train_step over sweeps of one size each")):
+    for run, about in ((beside, "train_step and PyTorch, or another build, alternating"),
+                       (hvp, "products with the Hessian and PyTorch's, alternating"), (growth, "train_step over sweeps of one size each")):
         command = commands.add_parser(run.__name__, help=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
         command.set_defaults(run=run)
         command.add_argument("--rounds", type=positive, default=3, help="runs per case and program; tables show their median")
         command.add_argument("--steps", type=positive, default=5, help="timed steps per run; a run reports their median")
         command.add_argument("--threads", type=positive, default=2, help="threads of each program")
         command.add_argument("--train-step", default=str(ROOT / "build/bin/train_step"), help="the program")
-        if run is beside:
-            command.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=list(SIZES), help="model sizes, by their channels")
-            command.add_argument("--other", help="train_step of another build, which takes PyTorch's place")
+        if run is not growth:
+            sizes = list(SIZES) if run is beside else [128, 384]
+            command.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=sizes, help="model sizes, by their channels")
             command.add_argument("--python", default=sys.executable, help="an interpreter with torch")
+        if run is beside:
+            command.add_argument("--other", help="train_step of another build, which takes PyTorch's place")
             command.add_argument("--compile", action="store_true", help="PyTorch's compiled step too")
-        else:
+        elif run is growth:
             command.add_argument("--sweeps", nargs="+", choices=SWEEPS, default=list(SWEEPS), help="which sizes grow")
             command.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/growth.png", help="the picture")
     options = parser.parse_args()

@@ -17,8 +17,12 @@ import torch.nn.functional as F
 WARM_UP = 2  # steps, as in train_step
 
 
+def wide(x):
+    return x if x.dtype == torch.float64 else x.float()
+
+
 def rms(x, weight=None, eps=1e-5):
-    y = x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + eps)
+    y = x * torch.rsqrt(wide(x).pow(2).mean(-1, keepdim=True) + eps)
     return y if weight is None else y * weight
 
 
@@ -88,7 +92,7 @@ class ManifoldConstrained(nn.Module):
         h = F.linear(rms(x.flatten(-2)), self.phi)
         h_pre = torch.sigmoid(self.alpha[0] * h[..., :n] + self.bias[:n])
         h_post = 2 * torch.sigmoid(self.alpha[1] * h[..., n:2 * n] + self.bias[n:2 * n])
-        z = (self.alpha[2] * h[..., 2 * n:] + self.bias[2 * n:]).float().view(*h.shape[:-1], n, n)
+        z = wide(self.alpha[2] * h[..., 2 * n:] + self.bias[2 * n:]).view(*h.shape[:-1], n, n)
         m = torch.exp(z - z.amax((-1, -2), keepdim=True))
         for _ in range(self.iterations):
             m = m / m.sum(-1, keepdim=True)
@@ -132,7 +136,7 @@ class Transformer(nn.Module):
         if self.streams:
             x = x.mean(-2)
         logits = self.head(rms(x, self.norm))
-        return F.cross_entropy(logits.float().view(-1, logits.shape[-1]), targets.view(-1))
+        return F.cross_entropy(wide(logits).view(-1, logits.shape[-1]), targets.view(-1))
 
 
 def flops_per_step(options):

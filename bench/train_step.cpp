@@ -1,5 +1,5 @@
 // One training step of the reference transformer: forward, backward, clipping, AdamW. One JSON line per
-// connection.
+// connection. --hvp: a product with the Hessian of its loss instead.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Options {
   std::int64_t channels = 384, context = 256, batch = 8, vocab = 65, streams = 4;
   int layers = 6, heads = 6, steps = 10, threads = 2;
   std::int64_t keep_every = 1;
-  bool compare = false, profile = false;
+  bool compare = false, profile = false, hvp = false;
   std::string trace;
   MatmulPrecision matmul_precision = MatmulPrecision::highest;
 };
@@ -54,8 +54,7 @@ class Run {
     };
     const auto start = std::chrono::steady_clock::now();
     if (profile != nullptr) profile->start();
-    auto [loss, grads] = value_and_grad([](const Model& m, const Tensor& x, const Tensor& y) { return m.loss(x, y); },
-                                        profile)(model_, tokens_, targets_);
+    auto [loss, grads] = value_and_grad(kLoss, profile)(model_, tokens_, targets_);
     lap("(return)");
     const double factor = nn::clipping(grads, 1.0).factor;
     lap("(clip)");
@@ -66,18 +65,35 @@ class Run {
     loss_ = loss;
   }
 
-  /// The median of the steps after the warm-up.
-  double median_ms() const {
-    std::vector<double> ms(ms_.begin() + kWarmUp, ms_.end());
-    std::ranges::sort(ms);
-    return ms[ms.size() / 2];
+  /// A gradient, then the product of the Hessian with it.
+  void product() {
+    const auto start = std::chrono::steady_clock::now();
+    auto [loss, grads] = value_and_grad(kLoss)(model_, tokens_, targets_);
+    const auto middle = std::chrono::steady_clock::now();
+    hvp(kLoss, model_, grads, tokens_, targets_);
+    const std::chrono::duration<double, std::milli> gradient = middle - start,
+                                                    product = std::chrono::steady_clock::now() - middle;
+    gradient_ms_.push_back(gradient.count());
+    ms_.push_back(product.count());
+    loss_ = loss;
   }
+
+  double median_ms() const { return median(ms_); }
+  double median_gradient_ms() const { return median(gradient_ms_); }  // of products alone
   double loss() const { return loss_; }
 
   const std::string name;
 
  private:
   using Model = nn::Transformer<mhc::Connection>;
+  static constexpr auto kLoss = [](const Model& m, const Tensor& x, const Tensor& y) { return m.loss(x, y); };
+
+  /// Of what was measured after the warm-up.
+  static double median(const std::vector<double>& all) {
+    std::vector<double> ms(all.begin() + kWarmUp, all.end());
+    std::ranges::sort(ms);
+    return ms[ms.size() / 2];
+  }
 
   static Model make_model(const Options& o, const std::string& connection, Rng& rng) {
     const nn::TransformerConfig sizes{.vocab = o.vocab,
@@ -98,7 +114,7 @@ class Run {
   Tensor tokens_, targets_;
   Model model_;
   nn::AdamW optimizer_{{.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1, .decays = nn::decay_everything}};
-  std::vector<double> ms_;
+  std::vector<double> ms_, gradient_ms_;
   double loss_ = 0;
 };
 
@@ -116,11 +132,13 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
   const double ms = run.median_ms();
   fmt::print(R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
              R"("batch": {}, "vocab": {}, "streams": {}, "keep_every": {}, "steps": {}, "threads": {}, "dtype": "{}", )"
-             R"("matmul_precision": "{}", "ms_per_step": {:.2f}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, )"
+             R"("matmul_precision": "{}", {}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, )"
              R"("loss": {:.4f}, "peak_rss_mb": {}, "system_allocations_after_first_step": {}}})"
              "\n",
              run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, keep_every(o), o.steps,
-             o.threads, o.dtype, name(o.matmul_precision), ms,
+             o.threads, o.dtype, name(o.matmul_precision),
+             o.hvp ? fmt::format(R"("ms_gradient": {:.2f}, "ms_hvp": {:.2f})", run.median_gradient_ms(), ms)
+                   : fmt::format(R"("ms_per_step": {:.2f})", ms),
              residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
              1e3 * static_cast<double>(o.batch * o.context) / ms, flops_per_step(o) / ms / 1e6, run.loss(),
              usage.ru_maxrss / 1024, allocations);
@@ -140,7 +158,7 @@ void measure(const Options& o) {
   for (const std::string& connection : connections) runs.push_back(std::make_unique<Run>(o, connection));
   std::int64_t allocations = 0;
   for (int step = 0; step < o.steps + kWarmUp; ++step) {
-    for (const auto& run : runs) run->step();
+    for (const auto& run : runs) o.hvp ? run->product() : run->step();
     if (step == 0) allocations = memory_stats().system_allocations;
   }
   allocations = memory_stats().system_allocations - allocations;
@@ -186,6 +204,8 @@ void add_options(CLI::App& app, Options& o) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_flag("--profile", o.profile, "print a table of the ops: time, share, bytes, share of bandwidth and of peak");
+  app.add_flag("--hvp", o.hvp, "time a product with the Hessian, after a gradient, instead of a step")
+      ->excludes("--profile");
   app.add_option("--trace", o.trace, "write the ops of the steps in Chrome's trace format")->needs("--profile");
   app.add_option("--steps", o.steps, "timed steps; reports their median")
       ->check(CLI::Range(1, 1 << 24))
