@@ -36,22 +36,24 @@ std::vector<bool> dependents(const TapeState& tape, ValueId first, Seed seed) {
     const bool reached = std::ranges::any_of(node.inputs, [&](const Input& input) {
       return input.id && (*input.id < first ? seed(*input.id) : depends[*input.id - first]);
     });
-    for (std::size_t i = 0; reached && i < node.output_shapes.size(); ++i) depends[node.first_output + i - first] = true;
+    for (std::size_t i = 0; reached && i < node.output_shapes.size(); ++i)
+      depends[node.first_output + i - first] = true;
   }
   return depends;
 }
 
-/// `a + b`, recorded.
-Var sum_of(const Var& a, const Var& b) {
+/// `a + b`, recorded. Constants are added in place.
+Var sum_of(Var a, Var b) {
   if (!a.value().defined() || !b.value().defined()) return a.value().defined() ? a : b;
   if (!a.requires_grad() && !b.requires_grad()) {
-    Tensor sum = a.value();
-    accumulate(sum, b.value());
+    Tensor sum = std::move(a.mutable_value());
+    accumulate(sum, std::move(b.mutable_value()));
     return sum;
   }
   const auto add = [](auto x, auto y) { return x + y; };
-  return record("add", map("add", add, a.value(), b.value()), {a, b},
-                [](const Var& dy) { return std::vector<Var>{dy, dy}; });
+  return record("add", map("add", add, a.value(), b.value()), {a, b}, [](const Var& dy) {
+    return std::vector<Var>{dy, dy};
+  });
 }
 
 /// A pass backward over the ops of a tape from `ys` to `xs`.
@@ -87,9 +89,9 @@ class Backward {
     return TapeState::of(y) == tape_ && TapeState::id(y) >= first_ && depends_[TapeState::id(y) - first_];
   }
 
-  void accumulate_at(ValueId id, const Var& dy) {
+  void accumulate_at(ValueId id, Var dy) {
     Var& grad = grads_[id - first_];
-    grad = sum_of(std::exchange(grad, Var()), dy);
+    grad = sum_of(std::exchange(grad, Var()), std::move(dy));
   }
 
   void visit(std::size_t k) {
@@ -109,8 +111,9 @@ class Backward {
     std::vector<Tensor> values;
     for (const Var& dx : dxs) values.push_back(dx.value());
     check_cotangents(node, pass_ == Pass::recorded ? "rule" : "vjp", values);
+    values.clear();  // unshared, they are added in place
     for (std::size_t i = 0; i < dxs.size(); ++i)
-      if (needs[i] && values[i].defined()) accumulate_at(*node.inputs[i].id, std::exchange(dxs[i], Var()));
+      if (needs[i] && dxs[i].value().defined()) accumulate_at(*node.inputs[i].id, std::move(dxs[i]));
   }
 
   std::vector<Var> by_rule(const Node& node, const std::vector<Var>& dys, const Needs& needs) const {
@@ -175,8 +178,7 @@ Differentiation::Differentiation(const char* op) : op_(op), tape_(current_tape()
 
 Var Differentiation::variable(const Var& x) {
   check_dtype(x.value().defined() && x.dtype() != DType::i32, "{}: x must be a floating-point tensor", op_);
-  if (!x.requires_grad())
-    return TapeState::push(tape_, {"watch", {}, 0, {}, nullptr}, {}, {}, {x.value()}).front();
+  if (!x.requires_grad()) return TapeState::push(tape_, {"watch", {}, 0, {}, nullptr}, {}, {}, {x.value()}).front();
   check<Error>(TapeState::of(x) == tape_,
                "{}: x {} is on a tape of first order, where the gradient of the result would get lost; write `const "
                "HigherOrder scope;` before that tape or what starts it, or x.value() for a constant",
@@ -191,8 +193,10 @@ std::vector<Var> Differentiation::gradients(std::span<const Var> ys, std::span<c
 
 std::vector<Var> Differentiation::results(std::span<const Var> ys, std::span<const Var> dys, std::span<const Var> xs,
                                           bool last) {
-  std::vector<Var> found =
-      differentiate(op_, tape_, ys, dys, xs, nested_ ? Pass::recorded : last ? Pass::last : Pass::repeatable);
+  std::vector<Var> found = differentiate(op_, tape_, ys, dys, xs,
+                                         nested_ ? Pass::recorded
+                                         : last  ? Pass::last
+                                                 : Pass::repeatable);
   for (Var& v : found) v = result(v);
   return found;
 }
@@ -203,6 +207,20 @@ Var Differentiation::result(const Var& y) const {
   if (TapeState::id(y) < first_) return y;
   const std::vector<bool> from_outside = dependents(*tape_, first_, [&](ValueId id) { return id < first_; });
   return from_outside[TapeState::id(y) - first_] ? y : detach(y);
+}
+
+Rule rule_of_composed(const char* op, std::function<std::vector<Var>(std::span<const Var>)> compose) {
+  return [=](const Applied& at) {
+    Differentiation tape(op);
+    std::vector<Var> inputs(at.inputs.begin(), at.inputs.end()), needed;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (at.needs[i]) needed.push_back(inputs[i] = tape.variable(inputs[i]));
+    const std::vector<Var> outputs = compose(inputs), gradients = tape.gradients(outputs, at.dys, needed);
+    std::vector<Var> dxs(inputs.size());
+    for (std::size_t i = 0, next = 0; i < dxs.size(); ++i)
+      if (at.needs[i]) dxs[i] = gradients[next++];
+    return dxs;
+  };
 }
 
 void check_scalar(const char* op, const Var& y) {

@@ -11,8 +11,8 @@
 
 namespace braid {
 
-/// While one is alive, the tapes that this thread starts are of higher order: gradients that grad(), jvp() and hvp() take
-/// of variables on them are variables themselves. For losses that contain gradients:
+/// While one is alive, the tapes that this thread starts are of higher order: gradients that grad(), jvp() and hvp()
+/// take of variables on them are variables themselves. For losses that contain gradients:
 ///
 ///     const HigherOrder scope;
 ///     auto [loss, grads] = value_and_grad([](const Model& m, const Tensor& x) {
@@ -64,6 +64,9 @@ class Differentiation {
   bool nested_;
   ValueId first_;  // the first value that is not from outside
 };
+
+/// The rule of a fused op, made of its composed form: compose(inputs) returns the outputs.
+Rule rule_of_composed(const char* op, std::function<std::vector<Var>(std::span<const Var>)> compose);
 
 /// Throws ShapeError unless y is a scalar.
 void check_scalar(const char* op, const Var& y);

@@ -33,29 +33,33 @@ Var composed_log_softmax(const Var& x, const Axes& axes) {
   return shifted - log(sum(exp(shifted), axes, true));
 }
 
-/// softmax or log_softmax, whose vjp reads y.
-template <class Forward, class Vjp, class Compose>
-Var over_rows(const char* op, const Var& x, const Axes& axes, Forward forward, Vjp vjp, Compose composed) {
+/// softmax or log_softmax, whose vjp reads y; rule(dy, y) is the vjp made of ops.
+template <class Forward, class Vjp, class Compose, class AsVars>
+Var over_rows(const char* op, const Var& x, const Axes& axes, Forward forward, Vjp vjp, Compose composed, AsVars rule) {
   if (x.dtype() == DType::bf16)
-    return detail::in_f32([&](const Var& wide) { return over_rows(op, wide, axes, forward, vjp, composed); }, x);
+    return detail::in_f32([&](const Var& wide) { return over_rows(op, wide, axes, forward, vjp, composed, rule); }, x);
   const RowsAlong along(op, x.shape(), axes);
   check_floating(op, x.dtype());
-  if (Composed::active()) return composed(x, axes);
+  if (Composed::active(Composed::Ops::with_rule)) return composed(x, axes);
   const Tensor y = map_rows(op, along, forward, x.value());
-  return record(op, y, {x}, [=](const Tensor& dy) { return map_rows(op, along, vjp, dy, y); });
+  return record(
+      op, y, {x}, [=](const Tensor& dy) { return map_rows(op, along, vjp, dy, y); },
+      [=](const Applied& at) { return rule(at.dy(), at.y(), axes); });
 }
 
 }  // namespace
 
 Var softmax(const Var& x, const Axes& axes) {
   return over_rows(
-      "softmax", x, axes, [](auto of) { return of.softmax; }, [](auto of) { return of.softmax_vjp; }, composed_softmax);
+      "softmax", x, axes, [](auto of) { return of.softmax; }, [](auto of) { return of.softmax_vjp; }, composed_softmax,
+      [](const Var& dy, const Var& y, const Axes& axes) { return y * (dy - sum(dy * y, axes, true)); });
 }
 
 Var log_softmax(const Var& x, const Axes& axes) {
   return over_rows(
       "log_softmax", x, axes, [](auto of) { return of.log_softmax; }, [](auto of) { return of.log_softmax_vjp; },
-      composed_log_softmax);
+      composed_log_softmax,
+      [](const Var& dy, const Var& y, const Axes& axes) { return dy - exp(y) * sum(dy, axes, true); });
 }
 
 }  // namespace braid
