@@ -50,6 +50,8 @@ struct TapeState {
 
   static const std::shared_ptr<TapeState>& of(const Var& v) { return v.tape_; }
   static ValueId id(const Var& v) { return v.id_; }
+  /// Whether both are the same variable of a tape.
+  static bool same(const Var& a, const Var& b) { return a.tape_ && a.tape_ == b.tape_ && a.id_ == b.id_; }
   /// The value `id` of a tape; a constant without one.
   static Var variable(const std::shared_ptr<TapeState>& self, Tensor value, std::optional<ValueId> id);
 
