@@ -108,12 +108,17 @@ class Backward {
     std::vector<Var> dys(grads.begin(), grads.end());
     std::ranges::fill(grads, Var());
     std::vector<Var> dxs = pass_ == Pass::recorded ? by_rule(node, dys, needs) : by_vjp(node, std::move(dys), needs);
-    std::vector<Tensor> values;
-    for (const Var& dx : dxs) values.push_back(dx.value());
-    check_cotangents(node, pass_ == Pass::recorded ? "rule" : "vjp", values);
-    values.clear();  // unshared, they are added in place
+    check_results(node, dxs);
     for (std::size_t i = 0; i < dxs.size(); ++i)
       if (needs[i] && dxs[i].value().defined()) accumulate_at(*node.inputs[i].id, std::move(dxs[i]));
+  }
+
+  void check_results(const Node& node, const std::vector<Var>& dxs) const {
+    const char* made_by = pass_ == Pass::recorded ? "rule" : "vjp";
+    std::vector<Tensor> values;
+    for (const Var& dx : dxs) values.push_back(dx.value());
+    check_cotangents(node, made_by, values);
+    check_finite(node.op, made_by, values, node.inputs);
   }
 
   std::vector<Var> by_rule(const Node& node, const std::vector<Var>& dys, const Needs& needs) const {
@@ -132,6 +137,7 @@ class Backward {
   static std::vector<Var> by_vjp(const Node& node, std::vector<Var> dys, const Needs& needs) {
     std::vector<Tensor> values;
     for (Var& dy : dys) values.push_back(std::exchange(dy, Var()).value());
+    const WithinVjp scope;
     const std::vector<Tensor> dxs = node.vjp(values, needs);
     return {dxs.begin(), dxs.end()};
   }

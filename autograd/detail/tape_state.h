@@ -77,6 +77,21 @@ void accumulate(Tensor& sum, Tensor term);
 /// Throws Error, ShapeError or DTypeError unless `dxs`, made by the node's vjp or rule, fit its inputs.
 void check_cotangents(const Node& node, const char* made_by, std::span<const Tensor> dxs);
 
+/// In a CheckFinite scope, throws NonFiniteError unless all that an op computed is finite.
+void check_finite(const char* op, const char* direction, std::span<const Tensor> results, std::span<const Input> inputs);
+
+/// While one is alive, ops on constants are parts of a vjp, which CheckFinite checks as a whole.
+class WithinVjp {
+ public:
+  WithinVjp();
+  ~WithinVjp();
+  WithinVjp(const WithinVjp&) = delete;
+  WithinVjp& operator=(const WithinVjp&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// The tapes of higher order that this thread started, oldest first; some may be gone.
 std::vector<std::weak_ptr<TapeState>>& tapes_of_higher_order();
 
