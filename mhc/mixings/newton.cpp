@@ -153,7 +153,7 @@ Tensor project(const Tensor& r) {
     const Var residuals = 1 - sum(t, {-2}, true), residual = sum(abs(residuals), {-1}, true);  // [.., 1, n], [.., 1, 1]
     active = where(greater(residual, rounding), active, 0);
     if (sum(active).item() == 0) break;
-    const Var leak = minimum(residual * residual, 1e-3);
+    const Var leak = clamp(residual * residual, 1e-17, 1e-3);
     const Var potentials = network(matmul(transpose(t), t) + leak * last, transpose(residuals) * last);
     const Var step = where(active.value(), transpose(slice(potentials, -1, -1, r.size(-1))), 0);
     const Var size = max(step, {-1}, true) - min(step, {-1}, true);
