@@ -43,9 +43,8 @@ inline double largest_difference(const Tensor& a, const Tensor& b) {
 
 /// The largest deviation from 1 of the sums along an axis.
 inline double marginal_error(const Tensor& p, int axis) {
-  double worst = 0;
-  for (const double sum : reduce_sum(p, {axis}).to_vector<double>()) worst = std::max(worst, std::abs(sum - 1));
-  return worst;
+  const Tensor sums = reduce_sum(p, {axis});
+  return largest_difference(sums, ones(sums.shape(), sums.dtype()));
 }
 
 /// Gives every parameter random f64 values, so that no gradient vanishes by a zero at the start.

@@ -22,8 +22,8 @@ double largest(const Tensor& x) { return largest_difference(x, zeros(x.shape(), 
 
 TEST(Newton, HasExactMarginals) {
   Rng rng(1);
-  for (const std::int64_t n : {2, 4, 8})
-    for (const double scale : kScales) {
+  for (const std::int64_t n : {2, 3, 4, 8})
+    for (const double scale : {1, 3, 10, 30, 100}) {
       const Mixing mixing("newton", n);
       const Tensor logits = random({10000, n * n}, rng, scale);
       for (const auto& [dtype, bound] : {std::pair(DType::f64, 1e-12), std::pair(DType::f32, 1e-6)}) {
