@@ -14,13 +14,13 @@ namespace {
 
 constexpr double kScale = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, kCubic = 0.044715;
 
-/// (1 + tanh(u)) / 2 = sigmoid(2 u). Beyond 10 it is 0 or 1, and the cube could overflow.
+/// (1 + tanh(u)) / 2 = sigmoid(2 u). Beyond 100 it is 0 or 1, and the cube could overflow.
 Var gate(const Var& near) { return sigmoid(kScale * (near + kCubic * near * near * near)); }
 
-Var composed(const Var& x) { return x * gate(clamp(x, -10, 10)); }
+Var composed(const Var& x) { return x * gate(clamp(x, -100, 100)); }
 
 Var derivative(const Var& x) {
-  const Var near = clamp(x, -10, 10), s = gate(near);
+  const Var near = clamp(x, -100, 100), s = gate(near);
   return s * (1 + kScale * near * (1 - s) * (1 + 3 * kCubic * near * near));
 }
 
