@@ -14,14 +14,14 @@ namespace {
 
 constexpr double kScale = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, kCubic = 0.044715;
 
-/// (1 + tanh(u)) / 2 = sigmoid(2 u). Beyond 10 it is 0 or 1, and the cube could overflow.
+/// (1 + tanh(u)) / 2 = sigmoid(2 u). Beyond 40 it is 0 or 1, and the cube could overflow.
 Var gate(const Var& near) { return sigmoid(kScale * (near + kCubic * near * near * near)); }
 
-Var composed(const Var& x) { return x * gate(clamp(x, -10, 10)); }
+Var composed(const Var& x) { return x * gate(clamp(x, -40, 40)); }
 
 /// y'' with s, the gate, and its argument v: s (1 - s) (2 v' + x ((1 - 2 s) v'^2 + v''))
 Var second_derivative(const Var& x) {
-  const Var near = clamp(x, -10, 10), s = gate(near), slope = kScale + 3 * kScale * kCubic * near * near;
+  const Var near = clamp(x, -40, 40), s = gate(near), slope = kScale + 3 * kScale * kCubic * near * near;
   return s * (1 - s) * (2 * slope + near * ((1 - 2 * s) * slope * slope + 6 * kScale * kCubic * near));
 }
 

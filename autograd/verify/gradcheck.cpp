@@ -10,6 +10,7 @@
 #include <braid/autograd/derivatives.h>
 #include <braid/autograd/ops/abs.h>
 #include <braid/autograd/verify/detail/blame.h>
+#include <braid/autograd/verify/detail/blame_rules.h>
 #include <braid/autograd/verify/detail/diagnosis.h>
 #include <braid/autograd/verify/detail/differences.h>
 #include <braid/autograd/verify/detail/lines.h>
@@ -312,14 +313,13 @@ class Gradcheck {
 /// The check without steps; f's vjps are blamed when it fails.
 GradcheckResult by_rules(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
                          const GradcheckOptions& options) {
-  constexpr double kTolerance = 1e-11;
   GradcheckResult result{.derivatives = 1};
   CheckedDerivative checked = check_without_steps(f, inputs, options.seed);
   result.worst = checked.relative_error;
-  result.ok = checked.relative_error <= kTolerance;
+  result.ok = checked.relative_error <= kToRounding;
   checked.verdict = result.ok ? Verdict::right : Verdict::wrong;
   result.wrong = !result.ok;
-  result.message = fmt::format("gradcheck by rules: {}", describe(checked, kTolerance));
+  result.message = fmt::format("gradcheck by rules: {}", describe(checked, kToRounding));
   if (!result.ok && options.blame) {
     Rng rng = Rng(options.seed).split();
     const Tensor dy = random_signs(f(std::vector<Var>(inputs.begin(), inputs.end())).shape(), rng);
