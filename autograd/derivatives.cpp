@@ -215,13 +215,17 @@ Var Differentiation::result(const Var& y) const {
   return from_outside[TapeState::id(y) - first_] ? y : detach(y);
 }
 
-Rule rule_of_composed(const char* op, std::function<std::vector<Var>(std::span<const Var>)> compose) {
+Rule rule_of_vjp(const char* op, std::function<Var(std::span<const Var>)> compose) {
   return [=](const Applied& at) {
     Differentiation tape(op);
     std::vector<Var> inputs(at.inputs.begin(), at.inputs.end()), needed;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (at.needs[i]) needed.push_back(inputs[i] = tape.variable(inputs[i]));
-    const std::vector<Var> outputs = compose(inputs), gradients = tape.gradients(outputs, at.dys, needed);
+    std::vector<Var> xs;
+    for (const Var& x : std::span(inputs).first(inputs.size() - 1)) xs.push_back(tape.variable(x));
+    const Var y = compose(xs);
+    const std::vector<Var> vjp = tape.gradients(std::span(&y, 1), std::span(inputs).last(1), xs);
+    const std::vector<Var> gradients = tape.gradients(vjp, at.dys, needed);
     std::vector<Var> dxs(inputs.size());
     for (std::size_t i = 0, next = 0; i < dxs.size(); ++i)
       if (at.needs[i]) dxs[i] = gradients[next++];

@@ -65,8 +65,9 @@ class Differentiation {
   ValueId first_;  // the first value that is not from outside
 };
 
-/// The rule of a fused op, made of its composed form: compose(inputs) returns the outputs.
-Rule rule_of_composed(const char* op, std::function<std::vector<Var>(std::span<const Var>)> compose);
+/// The rule of a vjp that is an op itself, on the inputs of y = compose(inputs) and dy: derivatives of third order, by
+/// the composed form.
+Rule rule_of_vjp(const char* op, std::function<Var(std::span<const Var>)> compose);
 
 /// Throws ShapeError unless y is a scalar.
 void check_scalar(const char* op, const Var& y);

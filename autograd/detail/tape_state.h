@@ -78,7 +78,8 @@ void accumulate(Tensor& sum, Tensor term);
 void check_cotangents(const Node& node, const char* made_by, std::span<const Tensor> dxs);
 
 /// In a CheckFinite scope, throws NonFiniteError unless all that an op computed is finite.
-void check_finite(const char* op, const char* direction, std::span<const Tensor> results, std::span<const Input> inputs);
+void check_finite(const char* op, const char* direction, std::span<const Tensor> results,
+                  std::span<const Input> inputs);
 
 /// While one is alive, ops on constants are parts of a vjp, which CheckFinite checks as a whole.
 class WithinVjp {

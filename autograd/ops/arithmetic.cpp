@@ -35,7 +35,10 @@ bool has_zero(const Tensor& integers) {
 Var square(const Var& x) {
   return record(
       "mul", map("mul", kMul, x.value(), x.value()), {x},
-      [x = x.value()](const Tensor& dy) { return map("mul", [](auto dy, auto x) { return 2 * (dy * x); }, dy, x); },
+      [x = x.value()](const Tensor& dy) {
+        return map(
+            "mul", [](auto dy, auto x) { return 2 * (dy * x); }, dy, x);
+      },
       [](const Applied& op) { return 2 * (op.dy() * op.x()); });
 }
 

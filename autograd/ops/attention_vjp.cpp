@@ -146,19 +146,13 @@ std::vector<Tensor> second_vjp(const AttentionInputs& in, const Attended& result
 }  // namespace
 
 std::vector<Var> record_attention_vjp(const Applied& attention, const AttentionInputs& in, const Attended& result) {
-  const auto compose = [in](std::span<const Var> x) {
-    Differentiation tape("attention_vjp");
-    const std::vector<Var> qkv{tape.variable(x[0]), tape.variable(x[1]), tape.variable(x[2])};
-    const Var y = composed_attention(qkv[0], qkv[1], qkv[2], in);
-    return tape.gradients(std::span(&y, 1), x.subspan(3), qkv);
-  };
+  const auto compose = [in](std::span<const Var> x) { return composed_attention(x[0], x[1], x[2], in); };
   const Tensor dy = attention.dy().value().contiguous();
   const auto vjp = [in, result, dy](std::span<const Tensor> dys, const Needs&) {
     return second_vjp(in, result, dy, dys);
   };
   const std::vector<Var> inputs{attention.x(0), attention.x(1), attention.x(2), attention.dy()};
-  return record("attention_vjp", attention_vjp(dy, in, result), inputs, vjp, {},
-                rule_of_composed("attention_vjp", compose));
+  return record("attention_vjp", attention_vjp(dy, in, result), inputs, vjp, {}, rule_of_vjp("attention_vjp", compose));
 }
 
 }  // namespace braid::detail

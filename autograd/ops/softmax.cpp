@@ -39,14 +39,14 @@ template <class Vjp, class Second>
 Var vjp_over_rows(const char* op, const Applied& at, const RowsAlong& along, const Axes& axes, Vjp vjp, Second second) {
   const Tensor dy = at.dy().value(), y = at.y().value();
   return record(
-      op, map_rows(op, along, vjp, dy, y), {at.dy(), at.y()},
-      [=](const Tensor& u) { return second(u, dy, y, axes); },
+      op, map_rows(op, along, vjp, dy, y), {at.dy(), at.y()}, [=](const Tensor& u) { return second(u, dy, y, axes); },
       [=](const Applied& of) { return second(of.dy(), of.x(0), of.x(1), axes); });
 }
 
 /// softmax or log_softmax, whose vjp reads y.
 template <class Forward, class Vjp, class Compose, class Second>
-Var over_rows(const char* op, const Var& x, const Axes& axes, Forward forward, Vjp vjp, Compose composed, Second second) {
+Var over_rows(const char* op, const Var& x, const Axes& axes, Forward forward, Vjp vjp, Compose composed,
+              Second second) {
   if (x.dtype() == DType::bf16)
     return detail::in_f32([&](const Var& v) { return over_rows(op, v, axes, forward, vjp, composed, second); }, x);
   const RowsAlong along(op, x.shape(), axes);
@@ -73,7 +73,8 @@ Var softmax(const Var& x, const Axes& axes) {
 Var log_softmax(const Var& x, const Axes& axes) {
   return over_rows(
       "log_softmax", x, axes, [](auto of) { return of.log_softmax; }, [](auto of) { return of.log_softmax_vjp; },
-      composed_log_softmax, [](const Var& u, const Var& dy, const Var& y, const Axes& axes) {
+      composed_log_softmax,
+      [](const Var& u, const Var& dy, const Var& y, const Axes& axes) {
         const Var share = exp(y) * u;
         return std::vector{u - sum(share, axes, true), -share * sum(dy, axes, true)};
       });

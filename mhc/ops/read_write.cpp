@@ -69,7 +69,10 @@ constexpr braid::detail::Bilinear kRead = {
     .op = "read_streams",
     .vjp_op = "read_streams_vjp",
     .left = 1,
-    .lay_out = [](std::span<const Var> in) { return std::vector{stepped(in[0].value(), 1), in[1].value().contiguous()}; },
+    .lay_out =
+        [](std::span<const Var> in) {
+          return std::vector{stepped(in[0].value(), 1), in[1].value().contiguous()};
+        },
     .forward = [](std::span<const Tensor> in) { return read(in[0], in[1]); },
     .vjp =
         [](std::span<const Tensor> in, const Tensor& du, const Needs& needs) {
