@@ -120,7 +120,7 @@ TEST(Hvp, IsTheProductWithTheHessian) {
         Affine{module.weight + t * v.weight, module.bias + t * v.bias}, x).second;
   };
   const Tensor numeric = (gradient_at(1e-5).weight - gradient_at(-1e-5).weight) / 2e-5;
-  EXPECT_THAT(h.weight.value().to_vector<double>(), Pointwise(DoubleNear(1e-9), numeric.to_vector<double>()));
+  EXPECT_THAT(h.weight.value().to_vector<double>(), Pointwise(DoubleNear(1e-8), numeric.to_vector<double>()));
 }
 
 TEST(Jacobian, HasTheAxesOfBoth) {
