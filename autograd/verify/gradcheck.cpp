@@ -10,6 +10,7 @@
 #include <braid/autograd/derivatives.h>
 #include <braid/autograd/ops/abs.h>
 #include <braid/autograd/verify/detail/blame.h>
+#include <braid/autograd/verify/detail/blame_rules.h>
 #include <braid/autograd/verify/detail/diagnosis.h>
 #include <braid/autograd/verify/detail/differences.h>
 #include <braid/autograd/verify/detail/lines.h>
@@ -274,7 +275,8 @@ class Gradcheck {
     const auto worst = std::ranges::max_element(result_.checked, {}, severity);
     result_.ok = result_.wrong == 0;
     for (const CheckedDerivative& c : result_.checked) result_.worst = std::max(result_.worst, severity(c).error);
-    result_.message = fmt::format("gradcheck{}: {}", differentiated_ != nullptr ? " of second order" : "", describe(*worst, options_.tolerance));
+    result_.message = fmt::format("gradcheck{}: {}", differentiated_ != nullptr ? " of second order" : "",
+                                  describe(*worst, options_.tolerance));
     const auto& directions = lines[static_cast<std::size_t>(worst - result_.checked.begin())].directions;
     if (!result_.ok && directions.size() == 1 && directions.front().second.numel() > options_.max_elements)
       result_.message += fmt::format("\nthere {}", describe(wrong_element(directions.front()), options_.tolerance));
@@ -285,14 +287,12 @@ class Gradcheck {
     if (amplification() > 1e4)
       result_.message += fmt::format("\nf rounds to {:.0e} of its values: does it compute in f32 somewhere?",
                                      amplification() * std::numeric_limits<double>::epsilon());
-    if (!result_.ok && options_.blame)
-      result_.message += fmt::format("\n{}", blamed());
+    if (!result_.ok && options_.blame) result_.message += fmt::format("\n{}", blamed());
   }
 
   std::string blamed() const {
-    return differentiated_ != nullptr
-               ? blame_rules(*differentiated_, inputs_, options_.tolerance, options_.seed)
-               : blame(f_, inputs_, dy_, {options_.tolerance, amplification(), options_.seed});
+    return differentiated_ != nullptr ? blame_rules(*differentiated_, inputs_, options_.tolerance, options_.seed)
+                                      : blame(f_, inputs_, dy_, {options_.tolerance, amplification(), options_.seed});
   }
 
   const GradcheckFunction& f_;
@@ -312,14 +312,13 @@ class Gradcheck {
 /// The check without steps; f's vjps are blamed when it fails.
 GradcheckResult by_rules(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
                          const GradcheckOptions& options) {
-  constexpr double kTolerance = 1e-11;
   GradcheckResult result{.derivatives = 1};
   CheckedDerivative checked = check_without_steps(f, inputs, options.seed);
   result.worst = checked.relative_error;
-  result.ok = checked.relative_error <= kTolerance;
+  result.ok = checked.relative_error <= kToRounding;
   checked.verdict = result.ok ? Verdict::right : Verdict::wrong;
   result.wrong = !result.ok;
-  result.message = fmt::format("gradcheck by rules: {}", describe(checked, kTolerance));
+  result.message = fmt::format("gradcheck by rules: {}", describe(checked, kToRounding));
   if (!result.ok && options.blame) {
     Rng rng = Rng(options.seed).split();
     const Tensor dy = random_signs(f(std::vector<Var>(inputs.begin(), inputs.end())).shape(), rng);

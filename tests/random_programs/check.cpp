@@ -76,6 +76,25 @@ GradcheckFunction function_of(const Program& program) {
   return [&program](std::span<const Var> inputs) { return result_of(program, inputs); };
 }
 
+template <class F>
+std::optional<Failure> unless_thrown(F check) {
+  try {
+    return check();
+  } catch (const std::exception& error) {
+    return Failure{Fault::error, error.what()};
+  }
+}
+
+std::optional<Failure> check_derivatives(const Program& program, int order) {
+  auto failure = unless_thrown([&] {
+    return check_gradients(
+        function_of(program), inputs_of(program),
+        {.max_elements = 6, .directions = 3, .blame = false, .order = order, .by = GradcheckOptions::By::rules});
+  });
+  if (failure) failure->fault = Fault::rules;
+  return failure;
+}
+
 }  // namespace
 
 std::vector<Tensor> value_and_gradients(const GradcheckFunction& f, const std::vector<Tensor>& inputs, Probe* probe) {
@@ -137,15 +156,16 @@ std::optional<Failure> check_gradients(const GradcheckFunction& f, const std::ve
 }
 
 std::optional<Failure> check_program(const Program& program) {
-  try {
+  return unless_thrown([&]() -> std::optional<Failure> {
     const GradcheckFunction f = function_of(program);
     const std::vector<Tensor> inputs = inputs_of(program);
     if (auto failure = check_single(f, inputs_of(program, DType::f32), inputs)) return failure;
     return check_gradients(f, inputs, {.max_elements = 6, .directions = 3, .blame = false});
-  } catch (const std::exception& error) {
-    return Failure{Fault::error, error.what()};
-  }
+  });
 }
+
+std::optional<Failure> check_rules(const Program& program) { return check_derivatives(program, 1); }
+std::optional<Failure> check_second_order(const Program& program) { return check_derivatives(program, 2); }
 
 std::optional<Failure> check_bits(const GradcheckFunction& f, const std::vector<Tensor>& inputs) {
   const auto expected = value_and_gradients(f, inputs);
@@ -160,13 +180,11 @@ std::optional<Failure> check_bits(const GradcheckFunction& f, const std::vector<
 }
 
 std::optional<Failure> check_bits(const Program& program) {
-  try {
+  return unless_thrown([&]() -> std::optional<Failure> {
     for (const DType dtype : {DType::f32, DType::f64})
       if (auto failure = check_bits(function_of(program), inputs_of(program, dtype))) return failure;
     return std::nullopt;
-  } catch (const std::exception& error) {
-    return Failure{Fault::error, error.what()};
-  }
+  });
 }
 
 }  // namespace braid::programs

@@ -8,6 +8,7 @@ namespace braid::programs {
 enum class Fault {
   error,     ///< something was thrown
   gradient,  ///< gradcheck
+  rules,     ///< the same by rules, or of second order
   single,    ///< f32 is further from f64 than rounding explains
   bits,      ///< other bits in another run, or on three threads
 };
@@ -36,8 +37,16 @@ std::optional<Failure> check_gradients(const GradcheckFunction& f, const std::ve
                                        const GradcheckOptions& options = {},
                                        const std::vector<std::string>& names = {});
 
+/// What is checked of a program.
+using Check = std::optional<Failure>(const Program&);
+
 /// Gradients against differences, and f32 against f64.
 std::optional<Failure> check_program(const Program& program);
+
+/// Gradients against rules, without steps.
+std::optional<Failure> check_rules(const Program& program);
+/// The same, and second derivatives against differences.
+std::optional<Failure> check_second_order(const Program& program);
 
 /// The same bits in a second run and on three threads. Sets the number of threads of the process.
 std::optional<Failure> check_bits(const GradcheckFunction& f, const std::vector<Tensor>& inputs);

@@ -21,12 +21,13 @@
 namespace braid::programs {
 namespace {
 
-constexpr std::uint64_t kBitsEvery = 100;  // programs
+constexpr std::uint64_t kBitsEvery = 100, kSecondOrderEvery = 10;  // programs
 
 struct Flags {
   std::uint64_t seed = 1, first = 0, count = 1'000'000, modules = 1000;
   std::optional<std::uint64_t> only, only_module;
   int jobs = 1;
+  bool rules = false;
 };
 
 /// Counts and shows what was done; may be called by all threads.
@@ -60,17 +61,16 @@ class Report {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-void run_program(std::uint64_t seed, std::uint64_t index, bool bits, Report& report) {
-  const auto check_it = [&](const Program& program) { return bits ? check_bits(program) : check_program(program); };
+void run_program(std::uint64_t seed, std::uint64_t index, Check* check, Report& report) {
   const std::string flags = fmt::format("--seed {} --only {}", seed, index);
   try {
     const Program program = random_program(all_ops(), seed, index);
-    const auto failure = check_it(program);
+    const auto failure = check(program);
     if (!failure) return;
-    const Program smallest = shrunk(program, failure->fault);
+    const Program smallest = shrunk(program, failure->fault, check);
     report.failure(fmt::format(
         "{}: {}\n{}", flags, failure->message,
-        test_text(smallest, check_it(smallest).value_or(*failure), fmt::format("Seed{}Index{}", seed, index))));
+        test_text(smallest, check(smallest).value_or(*failure), fmt::format("Seed{}Index{}", seed, index))));
   } catch (const std::exception& error) {
     report.failure(fmt::format("{}: drawing or shrinking it threw: {}", flags, error.what()));
   }
@@ -106,7 +106,9 @@ std::uint64_t run(const Flags& flags) {
   set_num_threads(1);
   Report report(flags.count + flags.modules);
   for_each_index(flags.first, flags.count, flags.jobs, [&](std::uint64_t index) {
-    run_program(flags.seed, index, false, report);
+    if (!flags.rules) run_program(flags.seed, index, check_program, report);
+    const bool second_order = !flags.rules && index % kSecondOrderEvery == 0;
+    run_program(flags.seed, index, second_order ? check_second_order : check_rules, report);
     report.done();
   });
   VerdictTable table;
@@ -119,7 +121,8 @@ std::uint64_t run(const Flags& flags) {
     table.add(module_kinds()[index % module_kinds().size()], checked.gradients);
   });
   // On several threads, which one process can only try alone.
-  for (std::uint64_t i = 0; i < flags.count; i += kBitsEvery) run_program(flags.seed, flags.first + i, true, report);
+  for (std::uint64_t i = 0; i < flags.count && !flags.rules; i += kBitsEvery)
+    run_program(flags.seed, flags.first + i, check_bits, report);
   for (std::uint64_t i = 0; i < flags.modules; ++i) run_module(flags.seed, first_module + i, true, report);
   const std::uint64_t failed = report.finish();
   if (flags.modules > 0) fmt::print("{}", table.text());
@@ -141,6 +144,7 @@ int main(int argc, char** argv) {
     app.add_option("--jobs", flags.jobs, "threads, a program on each")
         ->capture_default_str()
         ->check(CLI::Range(1, 256));
+    app.add_flag("--rules", flags.rules, "only gradients by rules: a million programs take ten minutes on one core");
     app.add_option("--only", flags.only, "the program of this index alone");
     app.add_option("--only-module", flags.only_module, "the module of this index alone")->excludes("--only");
     braid::apps::parse_command_line(app, argc, argv);

@@ -103,7 +103,8 @@ CheckedModule check_body(const Body& body, const ModulePlan& plan, bool bits, Rn
     return {failure ? failure : check_bits(f, exact)};
   }
   if (auto failure = check_single(f, single, exact)) return {failure};
-  const GradcheckResult result = gradcheck(f, exact, {.max_elements = 4, .directions = 3}, names);
+  const GradcheckResult result =
+      gradcheck(f, exact, {.max_elements = 4, .directions = 3, .order = 2, .by = GradcheckOptions::By::both}, names);
   return {result ? std::nullopt : std::optional(Failure{Fault::gradient, result.message}), result};
 }
 

@@ -127,6 +127,35 @@ TEST(RandomPrograms, Wrong) {
 )");
 }
 
+TEST(RandomPrograms, FindAWrongRule) {
+  const Planted planted_op(planted([](const Var& x) {
+    const auto vjp = [x = x.value()](const Tensor& dy) { return Tensor(2 * dy * x); };
+    return record("square", Tensor(x.value() * x.value()), {x}, vjp,
+                  [](const Applied& op) { return 3 * op.dy() * op.x(); });
+  }));
+  EXPECT_FALSE(check_program(planted_op.program));
+  const auto found = check_rules(planted_op.program);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->fault, Fault::rules);
+  const Program smallest = shrunk(planted_op.program, found->fault, check_rules);
+  EXPECT_EQ(smallest.size(), 2);
+  EXPECT_THAT(test_text(smallest, check_rules(smallest).value(), "Wrong"),
+              HasSubstr("gradcheck(f, inputs(DType::f64), {.order = 2, .by = GradcheckOptions::By::rules});"));
+}
+
+// Its value is right, but it takes x for constant.
+TEST(RandomPrograms, FindAWrongDerivativeOfARule) {
+  const Planted planted_op(planted([](const Var& x) {
+    const auto vjp = [x = x.value()](const Tensor& dy) { return Tensor(2 * dy * x); };
+    return record("square", Tensor(x.value() * x.value()), {x}, vjp,
+                  [](const Applied& op) { return 2 * op.dy() * detach(op.x()); });
+  }));
+  EXPECT_FALSE(check_rules(planted_op.program));
+  const auto found = check_second_order(planted_op.program);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->fault, Fault::rules);
+}
+
 TEST(RandomPrograms, FindAnErrorInSinglePrecision) {
   const Planted planted_op(planted([](const Var& x) { return x.dtype() == DType::f32 ? x * x * 1.001 : x * x; }));
   const auto found = check_program(planted_op.program);
@@ -149,7 +178,7 @@ TEST(RandomPrograms, FindResultsThatDependOnTheThreads) {
   const Planted planted_op(planted([](const Var& x) { return x * static_cast<double>(num_threads()); }));
   const auto found = check_bits(planted_op.program);
   ASSERT_TRUE(found);
-  EXPECT_EQ(shrunk(planted_op.program, found->fault).size(), 2);
+  EXPECT_EQ(shrunk(planted_op.program, found->fault, check_bits).size(), 2);
 }
 
 TEST(RandomPrograms, FindWhatThrows) {

@@ -136,11 +136,11 @@ std::array<std::size_t, 3> size_of(const Program& program) {
 
 }  // namespace
 
-Program shrunk(const Program& program, Fault fault) {
+Program shrunk(const Program& program, Fault fault, Check* check) {
   Program smallest = program;
   const auto improves = [&](const Program& candidate) {
     if (candidate.empty() || size_of(candidate) >= size_of(smallest)) return false;
-    const auto failure = fault == Fault::bits ? check_bits(candidate) : check_program(candidate);
+    const auto failure = check(candidate);
     return failure && failure->fault == fault;
   };
   for (bool improved = true; improved;) {

@@ -3,8 +3,8 @@
 
 namespace braid::programs {
 
-/// A smaller program with the same fault, as small as single steps make it: results dropped, values given as inputs,
-/// sizes reduced, layouts and settings simpler, rounder numbers.
-Program shrunk(const Program& program, Fault fault);
+/// A smaller program in which `check` finds the same fault, as small as single steps make it: results dropped, values
+/// given as inputs, sizes reduced, layouts and settings simpler, rounder numbers.
+Program shrunk(const Program& program, Fault fault, Check* check = check_program);
 
 }  // namespace braid::programs

@@ -39,14 +39,6 @@ std::optional<std::size_t> wrong_op(Trials& trials) {
   return op;
 }
 
-/// `op 'rms_norm' (#37 of 112)`
-std::string place_of(const Recording& base, std::size_t op) {
-  const auto is_op = [](const Recording::Op& o) { return !o.inputs.empty(); };
-  const auto end = base.ops.begin() + static_cast<std::ptrdiff_t>(op) + 1;
-  return fmt::format("op '{}' (#{} of {})", base.ops[op].name, std::count_if(base.ops.begin(), end, is_op),
-                     std::count_if(base.ops.begin(), base.ops.end(), is_op));
-}
-
 /// Describes the element of an input where the vjp is wrong; empty when it is right.
 std::string wrong_input(Trials& trials, std::size_t index, std::size_t input) {
   const Recording& base = trials.base();
@@ -89,6 +81,13 @@ std::string accuse(Trials& trials, std::size_t index) {
 }
 
 }  // namespace
+
+std::string place_of(const Recording& base, std::size_t op) {
+  const auto is_op = [](const Recording::Op& o) { return !o.inputs.empty(); };
+  const auto end = base.ops.begin() + static_cast<std::ptrdiff_t>(op) + 1;
+  return fmt::format("op '{}' (#{} of {})", base.ops[op].name, std::count_if(base.ops.begin(), end, is_op),
+                     std::count_if(base.ops.begin(), base.ops.end(), is_op));
+}
 
 std::string blame(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
                   const TrialOptions& options) try {

@@ -15,4 +15,7 @@ namespace braid::detail {
 std::string blame(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
                   const TrialOptions& options);
 
+/// `op 'rms_norm' (#37 of 112)`
+std::string place_of(const Recording& base, std::size_t op);
+
 }  // namespace braid::detail

@@ -86,7 +86,9 @@ std::optional<Settings> summation(Shapes x, Rng& rng) {
   for (std::size_t i = 0; i < sizes.size(); ++i)
     if (rng.below(2) == 0)
       out.insert(static_cast<std::size_t>(rng.below(std::ssize(out) + 1)), 1, static_cast<char>('a' + i));
-  if (hidden > 0 && rng.below(3) > 0) out.insert(static_cast<std::size_t>(rng.below(std::ssize(out) + 1)), "...");
+  const bool ellipsis = hidden > 0 && rng.below(3) > 0;
+  if (std::ssize(out) + (ellipsis ? hidden : 0) > Shape::kMaxRank) return std::nullopt;
+  if (ellipsis) out.insert(static_cast<std::size_t>(rng.below(std::ssize(out) + 1)), "...");
   return Settings{{text + "->" + out}};
 }
 

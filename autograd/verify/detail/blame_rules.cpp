@@ -1,0 +1,203 @@
+#include <braid/autograd/verify/detail/blame_rules.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <ranges>
+
+#include <fmt/format.h>
+
+#include <braid/autograd/derivatives.h>
+#include <braid/autograd/detail/recording.h>
+#include <braid/autograd/detail/tape_state.h>
+#include <braid/autograd/verify/detail/blame.h>
+#include <braid/autograd/verify/detail/differences.h>
+
+namespace braid::detail {
+namespace {
+
+/// A tensor with a direction in which it moves; both undefined where it does not.
+struct Moving {
+  Tensor value, direction;
+
+  Tensor at(double t) const { return value.defined() ? moved(value, direction, t) : Tensor(); }
+};
+
+/// The ops of f on a tape of higher order. Each becomes a function of its inputs and of the cotangents of its outputs,
+/// <weights, cotangents of the inputs>, which move along directions of their own.
+class IsolatedOps : public Recording {
+ public:
+  IsolatedOps(const GradcheckFunction& f, const std::vector<Tensor>& inputs, Rng rng)
+      : Recording(/*opens_checkpoints=*/true), f_(f), inputs_(inputs) {
+    base_ = nodes_at(0);
+    const auto may_move = [](const Tensor& x) { return x.defined() && x.dtype() == DType::f64; };
+    const auto moving = [&](const Tensor& x) { return Moving{x, random_direction(x, rng)}; };
+    for (const Node& node : base_)
+      for (const Tensor& output : node.retained->outputs) {
+        values_.push_back(may_move(output) ? moving(output) : Moving());
+        dys_.push_back(may_move(output) ? moving(random_signs(output.shape(), rng)) : Moving());
+      }
+    for (const Node& node : base_) {
+      weights_.emplace_back();
+      for (const Input& input : node.inputs)
+        weights_.back().push_back(input.id && values_[*input.id].value.defined() ? random_signs(input.shape, rng)
+                                                                                 : Tensor());
+    }
+  }
+
+  const std::vector<Node>& base() const { return base_; }
+
+  /// The ops whose rule can be compared with its vjp.
+  std::vector<std::size_t> with_rule() const {
+    std::vector<std::size_t> list;
+    for (std::size_t op = 0; op < base_.size(); ++op)
+      if (base_[op].retained->rule && std::ranges::any_of(weights_[op], &Tensor::defined) &&
+          std::ranges::all_of(dys_of(base_[op]), [](const Moving& dy) { return dy.value.defined(); }))
+        list.push_back(op);
+    return list;
+  }
+
+  /// Records f with the inputs of every op moved by t times their directions.
+  std::vector<Node> nodes_at(double t) {
+    t_ = t;
+    const HigherOrder scope;
+    Tape tape(this);
+    std::vector<Var> watched;
+    for (const Tensor& input : inputs_) watched.push_back(tape.watch(input));
+    f_(watched);
+    return TapeState::of(watched.front())->nodes;
+  }
+
+  void recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) override {
+    if (base_.empty()) return Recording::recorded(op, inputs, outputs);
+    check<Error>(op.index < ops.size() && ops[op.index].results.size() == outputs.size(),
+                 "f records other ops when its values change, first '{}' (#{})", op.name, op.index);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (const Moving& value = values_[op.first_output + i]; value.value.defined()) outputs[i] = value.at(t_);
+  }
+
+  /// By the vjp that nodes_at(t) recorded.
+  double by_vjp(const std::vector<Node>& nodes, std::size_t op, double t) const {
+    const Node& node = nodes[op];
+    std::vector<bool> needed;
+    for (const Tensor& weight : weights_[op]) needed.push_back(weight.defined());
+    std::vector<Tensor> dys;
+    for (const Moving& dy : dys_of(node)) dys.push_back(dy.at(t));
+    const std::vector<Tensor> dxs = node.vjp(dys, Needs(std::move(needed)));
+    double sum = 0;
+    for (std::size_t i = 0; i < dxs.size(); ++i) sum += dot(dxs[i], weights_[op][i]);
+    return sum;
+  }
+
+  struct ByRule {
+    double value = 0, size = 0;  // at t = 0; the root of the sum of its squared terms
+    double derivative = 0;       // with respect to t
+  };
+
+  /// By the rule; its derivative is taken by the vjps of the ops in it.
+  ByRule by_rule(std::size_t op) const {
+    const Node& node = base_[op];
+    const std::vector<Moving> moving = moving_of(op);
+    Differentiation tape("gradcheck");
+    std::vector<Var> variables, inputs, weights;
+    for (const Moving& x : moving) variables.push_back(tape.variable(x.value));
+    auto next = variables.begin();
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool moves = weights_[op][i].defined();
+      inputs.push_back(moves ? *next++ : Var(node.retained->inputs[i]));
+      if (moves) weights.push_back(weights_[op][i]);
+    }
+    const std::span<const Var> xs(variables.begin(), next), dys(next, variables.end());
+    const auto outputs = record(node.op, node.retained->outputs, inputs, node.vjp, {}, node.retained->rule);
+    const auto dxs = tape.gradients(outputs, dys, xs);
+    ByRule found;
+    for (std::size_t i = 0; i < dxs.size(); ++i) {
+      found.value += dot(dxs[i].value(), weights[i].value());
+      found.size = std::hypot(found.size, root_square_sum(dxs[i].value(), weights[i].value()));
+    }
+    const auto derivatives = tape.results(dxs, weights, variables);
+    for (std::size_t i = 0; i < moving.size(); ++i)
+      found.derivative += dot(derivatives[i].value(), moving[i].direction);
+    return found;
+  }
+
+ private:
+  std::span<const Moving> dys_of(const Node& node) const {
+    return std::span(dys_).subspan(node.first_output, node.output_shapes.size());
+  }
+
+  /// The inputs of an op that move, and then the cotangents of its outputs.
+  std::vector<Moving> moving_of(std::size_t op) const {
+    std::vector<Moving> list;
+    for (std::size_t i = 0; i < weights_[op].size(); ++i)
+      if (weights_[op][i].defined()) list.push_back(values_[*base_[op].inputs[i].id]);
+    std::ranges::copy(dys_of(base_[op]), std::back_inserter(list));
+    return list;
+  }
+
+  const GradcheckFunction& f_;
+  const std::vector<Tensor>& inputs_;
+  double t_ = 0;
+  std::vector<Node> base_;
+  std::vector<Moving> values_, dys_;          // by ValueId
+  std::vector<std::vector<Tensor>> weights_;  // by op and input
+};
+
+/// What is known of an op's function.
+struct Suspect {
+  std::size_t op;
+  double by_vjp;
+  IsolatedOps::ByRule by_rule;
+  Extrapolation numeric = {};  // the derivative of that by the vjp
+
+  double floor() const { return 1e-3 * by_rule.size; }
+  bool settled(double tolerance) const {
+    const Derivative d = numeric.best();
+    return numeric.exhausted() || d.error <= 0.1 * tolerance * std::max(std::abs(d.value), floor());
+  }
+  void add(double step, double above, double below) {
+    const double up = above - by_vjp, down = by_vjp - below;
+    const double noise = 0x1p-50 * std::max({std::abs(above), std::abs(below), by_rule.size});
+    numeric.add(step, {up, down, noise, std::min(up, down), std::max(up, down), noise});
+  }
+};
+
+void difference(IsolatedOps& ops, std::vector<Suspect>& suspects, double tolerance) {
+  const auto settled = [&](const Suspect& suspect) { return suspect.settled(tolerance); };
+  const auto add = [&](double step) -> const Extrapolation& {
+    const std::vector<Node> above = ops.nodes_at(step), below = ops.nodes_at(-step);
+    for (Suspect& suspect : suspects)
+      suspect.add(step, ops.by_vjp(above, suspect.op, step), ops.by_vjp(below, suspect.op, -step));
+    const auto slow = std::ranges::find_if_not(suspects, settled);
+    return (slow == suspects.end() ? suspects.front() : *slow).numeric;
+  };
+  descend(1, add, [&](const Derivative&) { return std::ranges::all_of(suspects, settled); });
+}
+
+/// What is wrong with the rule; empty if nothing is.
+std::string error_of(const Suspect& suspect, double tolerance) {
+  const auto& [value, size, derivative] = suspect.by_rule;
+  if (!(std::abs(value - suspect.by_vjp) <= 1e-10 * size))
+    return fmt::format("its rule gives {:.10g}, its vjp {:.10g}", value, suspect.by_vjp);
+  const Derivative numeric = suspect.numeric.best();
+  if (judge(derivative, numeric, suspect.floor(), tolerance) != Verdict::wrong) return "";
+  return fmt::format("its rule has the derivative {:.10g}, its vjp {:.10g}", derivative, numeric.value);
+}
+
+}  // namespace
+
+std::string blame_rules(const GradcheckFunction& f, const std::vector<Tensor>& inputs, double tolerance,
+                        std::uint64_t seed) try {
+  IsolatedOps ops(f, inputs, Rng(seed + 3).split());
+  std::vector<Suspect> suspects;
+  for (const std::size_t op : ops.with_rule()) suspects.push_back({op, ops.by_vjp(ops.base(), op, 0), ops.by_rule(op)});
+  if (!suspects.empty()) difference(ops, suspects, tolerance);
+  for (const Suspect& suspect : suspects | std::views::reverse)
+    if (const std::string error = error_of(suspect, tolerance); !error.empty())
+      return fmt::format("first wrong second derivative: {}: {}", place_of(ops, suspect.op), error);
+  return "no rule is wrong: every one agrees with its vjp along random directions";
+} catch (const Error& error) {
+  return fmt::format("no rule can be blamed: {}", error.what());
+}
+
+}  // namespace braid::detail
