@@ -4,7 +4,6 @@ namespace braid::stability {
 
 nlohmann::ordered_json to_json(const Sharpness& sharpness) {
   return {{"largest", sharpness.largest},
-          {"smallest", sharpness.smallest},
           {"preconditioned", sharpness.preconditioned},
           {"limit", sharpness.limit}};
 }

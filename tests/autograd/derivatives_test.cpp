@@ -120,7 +120,7 @@ TEST(Hvp, IsTheProductWithTheHessian) {
         Affine{module.weight + t * v.weight, module.bias + t * v.bias}, x).second;
   };
   const Tensor numeric = (gradient_at(1e-5).weight - gradient_at(-1e-5).weight) / 2e-5;
-  EXPECT_THAT(h.weight.value().to_vector<double>(), Pointwise(DoubleNear(1e-9), numeric.to_vector<double>()));
+  EXPECT_THAT(h.weight.value().to_vector<double>(), Pointwise(DoubleNear(1e-8), numeric.to_vector<double>()));
 }
 
 TEST(Jacobian, HasTheAxesOfBoth) {
@@ -209,6 +209,25 @@ TEST(NeverSilent, CapturedVariables) {
   };
   EXPECT_THAT(message_of([&] { value_and_grad(in_checkpoint)(Var(numbers({1, 2}))); }),
               HasSubstr("checkpoint: the function captures a variable that is on a tape"));
+}
+
+TEST(NeverSilent, DirectionsOnATapeOfFirstOrder) {
+  const auto moved = [](const Var& v) { return sum(v) + sum(jvp(cubes, numbers({1, 2}), v).second); };
+  EXPECT_THAT(message_of([&] { value_and_grad(moved)(Var(numbers({3, 4}))); }),
+              HasSubstr("jvp: the direction [2] is on another tape, where the gradient of the result would get lost"));
+  const auto curved = [](const Var& v) { return sum(v) + sum(hvp(cubes, numbers({1, 2}), v)); };
+  EXPECT_THAT(message_of([&] { value_and_grad(curved)(Var(numbers({3, 4}))); }), HasSubstr("hvp: the direction [2]"));
+  const HigherOrder scope;
+  EXPECT_THAT(value_and_grad(moved)(Var(numbers({3, 4}))).second.value().to_vector<double>(), ElementsAre(4, 13));
+  EXPECT_THAT(value_and_grad(curved)(Var(numbers({3, 4}))).second.value().to_vector<double>(), ElementsAre(7, 13));
+}
+
+TEST(NeverSilent, ResultsBesideALossThatAreOnAnotherTape) {
+  const auto nested = [](const Var& w) {
+    const auto inner = [&](const Var& x) { return std::pair(sum(x * x), sum(w * w)); };
+    return std::get<2>(value_and_grad(inner)(Var(numbers({5}))));
+  };
+  EXPECT_THAT(value_and_grad(nested)(Var(numbers({1, 2}))).second.value().to_vector<double>(), ElementsAre(2, 4));
 }
 
 TEST(NeverSilent, LossesThatDoNotDependOnTheModel) {
