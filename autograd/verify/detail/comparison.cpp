@@ -151,15 +151,18 @@ bool Comparison::is_negligible(const Line& line, const CheckedDerivative& checke
   return moves <= 1e-8 * size;  // less than half of the digits of the output
 }
 
-CheckedDerivative Comparison::check(const Line& line) {
+CheckedDerivative Comparison::check(const Line& given) {
+  Line line = given;
   Compared compared = compare(line);
-  if (compared.checked.verdict == Verdict::unchecked && line.where.starts_with("random"))
-    compared = compare(in_own_steps(point(), line));
   CheckedDerivative& checked = compared.checked;
+  if (checked.verdict == Verdict::unchecked && !line.is_element()) {
+    line = in_own_steps(point(), line);
+    compared = compare(line);
+  }
   if (checked.verdict == Verdict::wrong) judge_again(line, compared);
   if (checked.verdict == Verdict::kink && has_neighbors_ && is_wrong_beside(line)) checked.verdict = Verdict::wrong;
-  const bool undecided = checked.verdict == Verdict::undecidable || checked.verdict == Verdict::unchecked;
-  if ((checked.verdict == Verdict::wrong || undecided) && is_negligible(line, checked)) {
+  const bool right = checked.verdict == Verdict::right || checked.verdict == Verdict::kink;
+  if (!right && is_negligible(line, checked)) {
     checked.verdict = Verdict::right;
     checked.relative_error = 0;
   }
@@ -189,7 +192,8 @@ Comparison::Compared Comparison::compare(const Line& line) const {
 void Comparison::judge_again(const Line& line, Compared& compared) {
   CheckedDerivative& checked = compared.checked;
   if (jumps(line, compared)) {
-    checked.verdict = Verdict::kink;
+    if (has_neighbors_ && !beside_) find_points_beside();
+    checked.verdict = has_neighbors_ && beside_->empty() ? Verdict::unchecked : Verdict::kink;
     return;
   }
   if (rounding_.empty()) rounding_ = rounding_of_gradients();
@@ -224,18 +228,20 @@ bool Comparison::jumps(const Line& line, const Compared& compared) {
 
 /// At a small distance on either side of a kink, the gradient has to be right.
 bool Comparison::is_wrong_beside(const Line& line) {
-  if (!beside_) {
-    beside_.emplace();
-    const Line way = line_of_all(point(), rng_);
-    for (const double distance : {0x1p-10, -0x1p-10}) {
-      Subject there = subject_;
-      there.inputs = point_on(way, distance);
-      Comparison comparison(std::move(there));
-      comparison.has_neighbors_ = false;
-      if (comparison.obstacle().empty()) beside_->push_back(std::move(comparison));
-    }
-  }
+  if (!beside_) find_points_beside();
   return std::ranges::any_of(*beside_, [&](Comparison& there) { return there.check(line).verdict == Verdict::wrong; });
+}
+
+void Comparison::find_points_beside() {
+  beside_.emplace();
+  const Line way = line_of_all(point(), rng_);
+  for (const double distance : {0x1p-10, -0x1p-10}) {
+    Subject there = subject_;
+    there.inputs = point_on(way, distance);
+    Comparison comparison(std::move(there));
+    comparison.has_neighbors_ = false;
+    if (comparison.obstacle().empty()) beside_->push_back(std::move(comparison));
+  }
 }
 
 }  // namespace braid::detail

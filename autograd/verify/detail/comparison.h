@@ -63,6 +63,7 @@ class Comparison {
   bool may_hide_a_kink(const Line& line, double difference) const;
   bool jumps(const Line& line, const Compared& compared);
   bool is_wrong_beside(const Line& line);
+  void find_points_beside();
 
   Subject subject_;
   Rng rng_;
@@ -73,7 +74,7 @@ class Comparison {
   std::vector<Tensor> rounding_,
       jumps_;  // how much gradients change with the last bits of each input; with a tiny step
   bool has_neighbors_ = true;
-  std::optional<std::vector<Comparison>> beside_;
+  std::optional<std::vector<Comparison>> beside_;  // at points near by, which have no neighbors themselves
 };
 
 }  // namespace braid::detail

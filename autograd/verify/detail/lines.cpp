@@ -82,7 +82,7 @@ Line line_of_all(const Point& point, Rng& rng) { return joint(point, "all togeth
 Line in_own_steps(const Point& point, Line line) {
   for (auto& [input, direction] : line.directions) {
     const Tensor& x = point.inputs[input];
-    const auto own = [](auto d, auto x, auto scale) { return d * std::abs(x) / scale; };
+    const auto own = [](auto d, auto x, auto scale) { return x == 0 ? d : d * std::abs(x) / scale; };
     direction = map("gradcheck", own, direction, x, scales(x));
   }
   return line;

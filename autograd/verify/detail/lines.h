@@ -16,6 +16,8 @@ struct Line {
   double size = 1;                                         // of what moves, to which inputs round
   double from = 0;                                         // the value of the element if only one moves
   double largest = 0;                                      // the largest gradient of that input
+
+  bool is_element() const { return where.starts_with("element"); }
 };
 
 /// The point at which gradcheck compares derivatives, and the gradients there.
@@ -32,7 +34,7 @@ std::vector<Line> lines_through(const Point& point, Rng& rng);
 Line line_of_element(const Point& point, std::size_t input, std::int64_t element);
 /// A random direction in which all inputs move.
 Line line_of_all(const Point& point, Rng& rng);
-/// The same inputs, each element moving by its own size, however small it is.
+/// The same inputs, each element moving by its own size, however small that is, unless it is 0.
 Line in_own_steps(const Point& point, Line line);
 
 }  // namespace braid::detail

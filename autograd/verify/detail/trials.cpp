@@ -258,7 +258,8 @@ bool Trials::is_wrong_in_f(std::size_t index) {
   };
   const auto known = [&](const Derivative& d) { return d.error <= 0.1 * options_.tolerance * size; };
   const Derivative missing = descend(1, add, known);
-  return judge(0, missing, size, options_.tolerance) == Verdict::wrong;
+  const Verdict verdict = judge(0, missing, size, options_.tolerance);
+  return verdict != Verdict::right && verdict != Verdict::undecidable;
 }
 
 void Trials::move_all_else(Directions& directions) {

@@ -35,6 +35,12 @@ std::vector<Var> product_and_sum(const Var& a, const Var& b, std::int64_t wrong)
                 vjp);
 }
 
+/// An op whose forward pass was computed with variables: y = f(x), of which the vjp is `factor` times dy y'.
+Var computed_with(const Var& x, const Var& y, const Var& slope, double factor = 1) {
+  return record("by_variables", y.value(), {x},
+                [slope = slope.value(), factor](const Tensor& dy) { return factor * dy * slope; });
+}
+
 struct Scaled {
   Var weight;
   Var operator()(const Var& x) const { return twice(weight * x, -1); }
@@ -120,6 +126,45 @@ TEST(Blame, FindsAnOpThatUsesMoreThanItsInputs) {
   };
   EXPECT_EQ(last_line(gradcheck(f, {normal({3}), normal({3})})),
             "first wrong vjp: op 'scale' (#2 of 3): its outputs depend on variables that are not among its inputs");
+}
+
+TEST(Blame, DoesNotAccuseOpsThatComputeWithVariables) {
+  const auto on_its_own = [](auto x) {
+    const Var h = twice(x[0], 1.5), y = exp(h) * 2.0;
+    return computed_with(h, y, y);
+  };
+  const auto detached = [](auto x) {
+    const Var h = twice(x[0], 1.5), y = detach(exp(h) * 2.0);
+    return computed_with(h, y, y);
+  };
+  const auto shared = [](auto x) {
+    const Var h = twice(x[0], 1.5), e = exp(h), y = e * 2.0;
+    return computed_with(h, y, y) + e;
+  };
+  const auto by_value = [](auto x) {
+    const Var h = twice(x[0], 1.5), e = exp(h), y = e.value() * 2.0;
+    return computed_with(h, y, y) + e;
+  };
+  const auto twofold = [](auto x) {
+    const Var h = twice(x[0], 1.5), e = exp(h), m = computed_with(h, e, e), y = tanh(m);
+    return computed_with(m, y, 1 - y * y);
+  };
+  const auto composed = [](auto x) {
+    const Var h = twice(x[0], 1.5), a = exp(h), b = exp(-h), y = (a - b) / (a + b);
+    return computed_with(h, y, 1 - y * y);
+  };
+  for (const GradcheckFunction& f :
+       std::vector<GradcheckFunction>{on_its_own, detached, shared, by_value, twofold, composed})
+    EXPECT_THAT(last_line(gradcheck(f, {normal({3})})), HasSubstr("op 'twice' (#1 of "));
+}
+
+TEST(Blame, AccusesWrongOpsThatComputeWithVariables) {
+  const auto f = [](auto x) {
+    const Var h = tanh(x[0]), e = exp(h), y = e * 2.0;
+    return computed_with(h, y, y, 0.5) + e;
+  };
+  EXPECT_THAT(last_line(gradcheck(f, {normal({3})})),
+              HasSubstr("op 'by_variables' (#4 of 5), input 0 [3], element [0]"));
 }
 
 TEST(Blame, AnOutputThatIsNotOnTheTape) {
