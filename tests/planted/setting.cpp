@@ -97,6 +97,20 @@ Var swap_halves(const Var& x) {
   return concat({slice(x, -1, half, 2 * half), slice(x, -1, 0, half)}, -1);
 }
 
+Transformer random_transformer(int layers, bool with_primitives) {
+  Rng rng(2);
+  Transformer model({.vocab = 11,
+                     .context = 4,
+                     .channels = kChannels,
+                     .layers = layers,
+                     .heads = 2,
+                     .mlp_ratio = 2,
+                     .dtype = DType::f64},
+                    rng, [&](int index) { return Detour(index, with_primitives, rng); });
+  for_each_param(model, [&](const std::string&, Var& p) { p = p + 0.5 * Var(randn(p.shape(), rng, DType::f64)); });
+  return model;
+}
+
 }  // namespace
 
 Tensor tokens() { return Tensor::of<std::int32_t>({2, 4}, {3, 1, 4, 1, 5, 9, 1, 4}); }
@@ -115,8 +129,9 @@ std::vector<Tensor> inputs_of(const Alone& alone) {
   return inputs;
 }
 
-Detour::Detour(int index, Rng& rng)
+Detour::Detour(int index, bool with_primitives, Rng& rng)
     : index(index),
+      with_primitives(with_primitives),
       connection({.kind = index % 4 == 3 ? mhc::ConnectionKind::mhc_layer : mhc::ConnectionKind::mhc,
                   .streams = kStreams,
                   .sinkhorn_iterations = kSinkhornIterations,
@@ -126,7 +141,24 @@ Detour::Detour(int index, Rng& rng)
       vector(zeros({kChannels}, DType::f64)),
       matrix(zeros({kChannels, kChannels}, DType::f64)) {}
 
+Var Detour::primitives(const Var& x) const {
+  const Tensor ids = Tensor::of<std::int32_t>({3}, {3, 1, 3});
+  switch (index) {
+    case 0: return sin(x) * cos(x) + expm1(0.5 * x) + log1p(exp(x)) + gelu_erf(x) + softplus(x) * pow(x, 3);
+    case 1:
+      return relu(x) * clamp(x, -0.5, 0.5) + abs(x) * maximum(x, vector) * minimum(x, vector) +
+             max(x, {-1}, true) * min(x, {-1}, true);
+    case 2:
+      return concat({split(x, -1, {3, 5})[1], split(x, -1, {3, 5})[0]}, -1) * flip(x, {-1}) +
+             roll(x, -1, 3) * slice(pad(x, 1, 1, 0), 1, 0, -1) + repeat(chunk(x, -1, 2)[1], {1, 1, 2}) * x;
+    default:
+      return cumsum(x, 1) * sort(x, -1).values + sum(topk(x, 2, -1).values, -1, true) * dropout(x, 0.25, Rng(5)) +
+             scatter_add(x, 1, zeros({2, 3, kChannels}, DType::i32), index_select(x, 1, ids) * vector);
+  }
+}
+
 Var Detour::detour(const Var& x) const {
+  if (with_primitives) return primitives(x);
   switch (index) {
     case 0: return layer_norm(x, vector, 2 * vector);
     case 1: return x / (1 + exp(-x)) + vector;
@@ -143,14 +175,8 @@ Var Detour::detour(const Var& x) const {
   }
 }
 
-Transformer transformer() {
-  Rng rng(2);
-  Transformer model(
-      {.vocab = 11, .context = 4, .channels = kChannels, .layers = 6, .heads = 2, .mlp_ratio = 2, .dtype = DType::f64},
-      rng, [&](int index) { return Detour(index, rng); });
-  for_each_param(model, [&](const std::string&, Var& p) { p = p + 0.5 * Var(randn(p.shape(), rng, DType::f64)); });
-  return model;
-}
+Transformer transformer() { return random_transformer(6, false); }
+Transformer transformer_of_primitives() { return random_transformer(2, true); }
 
 Var loss(const Transformer& model) { return model.loss(tokens(), tokens()); }
 
