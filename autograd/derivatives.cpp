@@ -36,22 +36,24 @@ std::vector<bool> dependents(const TapeState& tape, ValueId first, Seed seed) {
     const bool reached = std::ranges::any_of(node.inputs, [&](const Input& input) {
       return input.id && (*input.id < first ? seed(*input.id) : depends[*input.id - first]);
     });
-    for (std::size_t i = 0; reached && i < node.output_shapes.size(); ++i) depends[node.first_output + i - first] = true;
+    for (std::size_t i = 0; reached && i < node.output_shapes.size(); ++i)
+      depends[node.first_output + i - first] = true;
   }
   return depends;
 }
 
-/// `a + b`, recorded.
-Var sum_of(const Var& a, const Var& b) {
+/// `a + b`, recorded. Constants are added in place.
+Var sum_of(Var a, Var b) {
   if (!a.value().defined() || !b.value().defined()) return a.value().defined() ? a : b;
   if (!a.requires_grad() && !b.requires_grad()) {
-    Tensor sum = a.value();
-    accumulate(sum, b.value());
+    Tensor sum = std::move(a.mutable_value());
+    accumulate(sum, std::move(b.mutable_value()));
     return sum;
   }
   const auto add = [](auto x, auto y) { return x + y; };
-  return record("add", map("add", add, a.value(), b.value()), {a, b},
-                [](const Var& dy) { return std::vector<Var>{dy, dy}; });
+  return record("add", map("add", add, a.value(), b.value()), {a, b}, [](const Var& dy) {
+    return std::vector<Var>{dy, dy};
+  });
 }
 
 /// A pass backward over the ops of a tape from `ys` to `xs`.
@@ -87,9 +89,9 @@ class Backward {
     return TapeState::of(y) == tape_ && TapeState::id(y) >= first_ && depends_[TapeState::id(y) - first_];
   }
 
-  void accumulate_at(ValueId id, const Var& dy) {
+  void accumulate_at(ValueId id, Var dy) {
     Var& grad = grads_[id - first_];
-    grad = sum_of(std::exchange(grad, Var()), dy);
+    grad = sum_of(std::exchange(grad, Var()), std::move(dy));
   }
 
   void visit(std::size_t k) {
@@ -106,11 +108,17 @@ class Backward {
     std::vector<Var> dys(grads.begin(), grads.end());
     std::ranges::fill(grads, Var());
     std::vector<Var> dxs = pass_ == Pass::recorded ? by_rule(node, dys, needs) : by_vjp(node, std::move(dys), needs);
+    check_results(node, dxs);
+    for (std::size_t i = 0; i < dxs.size(); ++i)
+      if (needs[i] && dxs[i].value().defined()) accumulate_at(*node.inputs[i].id, std::move(dxs[i]));
+  }
+
+  void check_results(const Node& node, const std::vector<Var>& dxs) const {
+    const char* made_by = pass_ == Pass::recorded ? "rule" : "vjp";
     std::vector<Tensor> values;
     for (const Var& dx : dxs) values.push_back(dx.value());
-    check_cotangents(node, pass_ == Pass::recorded ? "rule" : "vjp", values);
-    for (std::size_t i = 0; i < dxs.size(); ++i)
-      if (needs[i] && values[i].defined()) accumulate_at(*node.inputs[i].id, std::exchange(dxs[i], Var()));
+    check_cotangents(node, made_by, values);
+    check_finite(node.op, made_by, values, node.inputs);
   }
 
   std::vector<Var> by_rule(const Node& node, const std::vector<Var>& dys, const Needs& needs) const {
@@ -129,6 +137,7 @@ class Backward {
   static std::vector<Var> by_vjp(const Node& node, std::vector<Var> dys, const Needs& needs) {
     std::vector<Tensor> values;
     for (Var& dy : dys) values.push_back(std::exchange(dy, Var()).value());
+    const WithinVjp scope;
     const std::vector<Tensor> dxs = node.vjp(values, needs);
     return {dxs.begin(), dxs.end()};
   }
@@ -175,8 +184,7 @@ Differentiation::Differentiation(const char* op) : op_(op), tape_(current_tape()
 
 Var Differentiation::variable(const Var& x) {
   check_dtype(x.value().defined() && x.dtype() != DType::i32, "{}: x must be a floating-point tensor", op_);
-  if (!x.requires_grad())
-    return TapeState::push(tape_, {"watch", {}, 0, {}, nullptr}, {}, {}, {x.value()}).front();
+  if (!x.requires_grad()) return TapeState::push(tape_, {"watch", {}, 0, {}, nullptr}, {}, {}, {x.value()}).front();
   check<Error>(TapeState::of(x) == tape_,
                "{}: x {} is on a tape of first order, where the gradient of the result would get lost; write `const "
                "HigherOrder scope;` before that tape or what starts it, or x.value() for a constant",
@@ -191,8 +199,10 @@ std::vector<Var> Differentiation::gradients(std::span<const Var> ys, std::span<c
 
 std::vector<Var> Differentiation::results(std::span<const Var> ys, std::span<const Var> dys, std::span<const Var> xs,
                                           bool last) {
-  std::vector<Var> found =
-      differentiate(op_, tape_, ys, dys, xs, nested_ ? Pass::recorded : last ? Pass::last : Pass::repeatable);
+  std::vector<Var> found = differentiate(op_, tape_, ys, dys, xs,
+                                         nested_ ? Pass::recorded
+                                         : last  ? Pass::last
+                                                 : Pass::repeatable);
   for (Var& v : found) v = result(v);
   return found;
 }
@@ -203,6 +213,24 @@ Var Differentiation::result(const Var& y) const {
   if (TapeState::id(y) < first_) return y;
   const std::vector<bool> from_outside = dependents(*tape_, first_, [&](ValueId id) { return id < first_; });
   return from_outside[TapeState::id(y) - first_] ? y : detach(y);
+}
+
+Rule rule_of_vjp(const char* op, std::function<Var(std::span<const Var>)> compose) {
+  return [=](const Applied& at) {
+    Differentiation tape(op);
+    std::vector<Var> inputs(at.inputs.begin(), at.inputs.end()), needed;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (at.needs[i]) needed.push_back(inputs[i] = tape.variable(inputs[i]));
+    std::vector<Var> xs;
+    for (const Var& x : std::span(inputs).first(inputs.size() - 1)) xs.push_back(tape.variable(x));
+    const Var y = compose(xs);
+    const std::vector<Var> vjp = tape.gradients(std::span(&y, 1), std::span(inputs).last(1), xs);
+    const std::vector<Var> gradients = tape.gradients(vjp, at.dys, needed);
+    std::vector<Var> dxs(inputs.size());
+    for (std::size_t i = 0, next = 0; i < dxs.size(); ++i)
+      if (at.needs[i]) dxs[i] = gradients[next++];
+    return dxs;
+  };
 }
 
 void check_scalar(const char* op, const Var& y) {

@@ -11,8 +11,8 @@
 
 namespace braid {
 
-/// While one is alive, the tapes that this thread starts are of higher order: gradients that grad(), jvp() and hvp() take
-/// of variables on them are variables themselves. For losses that contain gradients:
+/// While one is alive, the tapes that this thread starts are of higher order: gradients that grad(), jvp() and hvp()
+/// take of variables on them are variables themselves. For losses that contain gradients:
 ///
 ///     const HigherOrder scope;
 ///     auto [loss, grads] = value_and_grad([](const Model& m, const Tensor& x) {
@@ -64,6 +64,10 @@ class Differentiation {
   bool nested_;
   ValueId first_;  // the first value that is not from outside
 };
+
+/// The rule of a vjp that is an op itself, on the inputs of y = compose(inputs) and dy: derivatives of third order, by
+/// the composed form.
+Rule rule_of_vjp(const char* op, std::function<Var(std::span<const Var>)> compose);
 
 /// Throws ShapeError unless y is a scalar.
 void check_scalar(const char* op, const Var& y);

@@ -16,6 +16,7 @@ namespace braid {
 namespace {
 
 thread_local int finite_checks = 0;
+thread_local bool within_vjp = false;
 
 bool all_finite(const Tensor& t) {
   if (!t.defined() || t.dtype() == DType::i32) return true;
@@ -27,16 +28,19 @@ bool all_finite(const Tensor& t) {
   });
 }
 
-void check_finite(const char* op, const char* direction, std::span<const Tensor> results,
-                  std::span<const detail::Input> inputs) {
-  if (finite_checks == 0 || std::ranges::all_of(results, all_finite)) return;
-  throw NonFiniteError(fmt::format("{}: {} produced NaN or Inf from inputs of shapes {}", op, direction,
-                                   fmt::join(inputs | std::views::transform(&detail::Input::shape), ", ")));
-}
-
 }  // namespace
 
 namespace detail {
+
+void check_finite(const char* op, const char* direction, std::span<const Tensor> results,
+                  std::span<const Input> inputs) {
+  if (finite_checks == 0 || std::ranges::all_of(results, all_finite)) return;
+  throw NonFiniteError(fmt::format("{}: {} produced NaN or Inf from inputs of shapes {}", op, direction,
+                                   fmt::join(inputs | std::views::transform(&Input::shape), ", ")));
+}
+
+WithinVjp::WithinVjp() : before_(std::exchange(within_vjp, true)) {}
+WithinVjp::~WithinVjp() { within_vjp = before_; }
 
 void accumulate(Tensor& sum, Tensor term) {
   if (!sum.defined()) {
@@ -136,7 +140,10 @@ void TapeState::step_back() {
     if (probe != nullptr) notify(description(node, nodes.size(), dys.size()));
   };
   notify_probe([&](const RecordedOp& op) { probe->propagates(op, dys); });
-  std::vector<Tensor> dxs = node.vjp(dys, Needs(std::move(needed)));
+  std::vector<Tensor> dxs = [&] {
+    const WithinVjp scope;
+    return node.vjp(dys, Needs(std::move(needed)));
+  }();
   std::ranges::fill(dys, Tensor());
   notify_probe([&](const RecordedOp& op) { probe->propagated(op, dxs); });
   check_cotangents(node, "vjp", dxs);
@@ -241,7 +248,7 @@ std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<c
     tape = TapeState::of(input);
     node.inputs.back().id = TapeState::id(input);
   }
-  check_finite(op, "forward", outputs, node.inputs);
+  if (tape || !within_vjp) detail::check_finite(op, "forward", outputs, node.inputs);
   if (!tape) return {outputs.begin(), outputs.end()};
   return TapeState::push(tape, std::move(node), std::move(rule), inputs, std::move(outputs));
 }

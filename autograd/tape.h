@@ -86,8 +86,8 @@ using GradientSink = std::function<void(std::size_t watched, Tensor gradient)>;
 ///     tape.backward(sum(w * w));
 ///     Tensor dw = tape.gradient(w);
 ///
-/// Of first order: a vjp runs on constants, and gradients are constants; one backward() per tape. In a HigherOrder scope
-/// (derivatives.h) a tape also serves grad() and its kin, whose results are variables on it.
+/// Of first order: a vjp runs on constants, and gradients are constants; one backward() per tape. In a HigherOrder
+/// scope (derivatives.h) a tape also serves grad() and its kin, whose results are variables on it.
 class Tape {
  public:
   /// `probe` sees what is recorded and propagated.
@@ -199,9 +199,9 @@ Var record(const char* op, Tensor output, std::span<const Var> inputs, F vjp, R 
   auto adapted = [vjp = std::move(vjp)](std::span<const Tensor> dys, const Needs& needs) {
     return detail::cotangents<Tensor>(detail::call_vjp(vjp, dys.front(), needs));
   };
-  return std::move(record(op, std::vector<Tensor>{std::move(output)}, inputs, Vjp(std::move(adapted)), {},
-                          std::move(adapted_rule))
-                       .front());
+  return std::move(
+      record(op, std::vector<Tensor>{std::move(output)}, inputs, Vjp(std::move(adapted)), {}, std::move(adapted_rule))
+          .front());
 }
 
 template <class F, class R = detail::NoRule>

@@ -25,10 +25,11 @@ auto loss_and_aux(Result result) {
 
 /// Throws Error when x is on a tape: what follows returns constants, so that the gradient of its result would get lost.
 inline void check_constant(const char* op, const std::string& path, const Var& x) {
-  check<Error>(!x.requires_grad(),
-               "{}: {} {} is on a tape, and the gradient of the result would get lost: write grad(), jvp() or hvp() in a "
-               "HigherOrder scope, or x.value() for a constant",
-               op, path.empty() ? "x" : path, x.shape());
+  check<Error>(
+      !x.requires_grad(),
+      "{}: {} {} is on a tape, and the gradient of the result would get lost: write grad(), jvp() or hvp() in a "
+      "HigherOrder scope, or x.value() for a constant",
+      op, path.empty() ? "x" : path, x.shape());
 }
 
 /// Whether vjp() returns the cotangent of an argument.

@@ -123,6 +123,26 @@ def draw_divergence(results, path):
     finish(figure, axes, path, ticks)
 
 
+def draw_sharpness(results, path):
+    """Each run's eigenvalues by step; a cross ends those of a run that diverged. The limit belongs to the lower row."""
+    columns = [(task, rate) for task in results.tasks() if "sharpness_every" in results.config[task] for rate in results.config[task]["learning_rates"]]
+    figure, axes = plt.subplots(2, len(columns), figsize=(1.5 + 3.7 * len(columns), 6.2), layout="constrained", squeeze=False)
+    for (upper, lower), (task, rate) in zip(axes.T, columns):
+        for run in [run for mode in results.modes(task) for run in results.compared(task, mode, rate)]:
+            steps = [step for step in run.steps() if "sharpness" in step]
+            color, xs = STYLES[run.mode][0], [step["step"] for step in steps]
+            for axis, key in ((upper, "largest"), (lower, "preconditioned")):
+                ys = [math.nan if step["sharpness"][key] is None else step["sharpness"][key] for step in steps]
+                axis.plot(xs, ys, ".-", color=color, linewidth=1, label=run.mode)
+                if run.diverged and steps:
+                    axis.plot(xs[-1], ys[-1], "x", color=color, markersize=10, markeredgewidth=2.5)
+            lower.plot(xs, [step["sharpness"]["limit"] for step in steps], ":", color="#555555", label="limit of AdamW")
+        upper.set_title(f"{task.replace('_', ' ')}\nlearning rate {rate:g}", fontsize=10)
+        upper.set(ylabel="largest eigenvalue\nof the Hessian", yscale="log")
+        lower.set(xlabel="step", ylabel="largest eigenvalue,\npreconditioned as by AdamW", yscale="log")
+    finish(figure, axes, path)
+
+
 # The lists of a configuration's [ablations]: the setting of a connection, and the modes that it concerns.
 ABLATIONS = {"streams": ("streams", ["hc", "mhc"]), "sinkhorn_iterations": ("sinkhorn_iterations", ["mhc"]),
              "mixings": ("mixing", ["mhc"]), "max_history": ("max_history", ["skip-hc", "skip-mhc"]), "constraints": ("constraint", ["skip-mhc"]),
@@ -170,6 +190,8 @@ def main(source, target):
     draw_by_depth(results, target / "activation_norm.png", {"activation_norm": "root mean square\nof the stream behind the sublayer"})
     draw_losses(results, target / "loss.png")
     draw_divergence(results, target / "divergence.png")
+    if any("sharpness_every" in results.config[task] for task in results.tasks()):
+        draw_sharpness(results, target / "sharpness.png")
     if "ablations" in results.config:
         draw_ablations(results, target / "ablations.png")
 

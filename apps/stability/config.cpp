@@ -54,6 +54,7 @@ TaskConfig read_task(TableReader in, Task task, std::int64_t streams) {
   if (std::ranges::count(t.learning_rates, t.shown_learning_rate) == 0)
     in.fail("shown_learning_rate", "one of learning_rates", fmt::format("{}", t.shown_learning_rate));
   t.seeds = read_seeds(in);
+  if (in.has("sharpness_every")) t.sharpness_every = in.integer("sharpness_every", 2, kMostSteps);
   in.finish();
   if (const double need = memory(t, streams); need > kMostMemory)
     in.fail("batch", "sizes whose activations fit into 16 GB", fmt::format("about {:.0f} GB", need / 1e9));

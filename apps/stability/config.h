@@ -18,6 +18,7 @@ struct TaskConfig {
   std::vector<double> learning_rates;
   double shown_learning_rate;  ///< the one of learning_rates that figures over steps and depth show
   std::vector<std::uint64_t> seeds;
+  std::optional<std::int64_t> sharpness_every = {};  ///< steps between measurements of the Hessian, which take long
 };
 
 /// Values of settings that are varied one at a time around the defaults. An empty list varies nothing.

@@ -89,8 +89,10 @@ void print_plan(const Options& o, const Config& config, std::size_t runs) {
 void print_estimate(const Options& o, const std::vector<Job>& jobs, std::size_t runs) {
   double seconds = 0;
   for (const Job& job : jobs) seconds += job.seconds / o.jobs;
-  apps::say("{} runs are finished already; the others take about {}, less where they diverge\n", runs - jobs.size(),
-            apps::human_duration(seconds));
+  apps::say(
+      "{} runs are finished already; the others take about {}, less where they diverge, more where "
+      "sharpness is measured\n",
+      runs - jobs.size(), apps::human_duration(seconds));
 }
 
 int run(const Options& o) {

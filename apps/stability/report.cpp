@@ -18,12 +18,13 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string figure_links(const Folder& folder) {
-  constexpr std::array<std::pair<const char*, const char*>, 6> kFigures = {{
+  constexpr std::array<std::pair<const char*, const char*>, 7> kFigures = {{
       {"gain.png", "Composite gain by depth"},
       {"divergence.png", "Divergence rate by learning rate"},
       {"loss.png", "Loss, with the spread over seeds"},
       {"gradient_norm.png", "Gradient norm by sublayer"},
       {"activation_norm.png", "Activation norm by sublayer"},
+      {"sharpness.png", "Eigenvalues of the Hessian, run by run"},
       {"ablations.png", "Ablations"},
   }};
   std::string text = "## Figures\n\n";

@@ -18,6 +18,7 @@
 #include "deep_transformer.h"
 #include "losses.h"
 #include "probe.h"
+#include "sharpness.h"
 
 namespace braid::stability {
 namespace {
@@ -63,15 +64,19 @@ class Training {
         data_(config.task(run.task), data_rng_),
         model_(data_.model(connection_config(run.mode, run.variant), rng_, connection_rng_)),
         probe_inputs_(data_.sample(batch_rng_).inputs),
+        sharpness_every_(config.task(run.task).sharpness_every),
         learning_rate_(warmup(run.learning_rate, config.task(run.task))),
-        optimizer_({.lr = run.learning_rate, .beta1 = kBeta1, .beta2 = kBeta2}),
+        adam_({.lr = run.learning_rate, .beta1 = kBeta1, .beta2 = kBeta2}),
+        optimizer_(adam_),
         losses_(config.divergence) {}
 
   /// Writes one line per step and the result.
   void run(std::int64_t steps, std::ostream& out) {
     for (std::int64_t step = 1; step <= steps; ++step) {
-      const auto [loss, grads] = loss_and_grads(data_.sample(batch_rng_));
+      const Batch batch = data_.sample(batch_rng_);
+      const auto [loss, grads] = value_and_grad(loss_of)(model_, batch);
       losses_.add(loss);
+      optimizer_.set_lr(learning_rate_(step - 1));
       const bool last = step == steps || losses_.diverged();
       Json line{{"step", step}, {"loss", loss}, {"gradient_norm", gradient_norm(grads)}};
       // Maps that are not finite have no gains.
@@ -79,9 +84,10 @@ class Training {
         probe_ = probe(model_, grads, probe_inputs_);
         line["sublayers"] = to_json(probe_);
       }
+      if (std::isfinite(loss) && sharpness_every_ && step % *sharpness_every_ == 0)
+        line["sharpness"] = to_json(curvature(batch, grads));
       out << line << "\n";
       if (last) break;
-      optimizer_.set_lr(learning_rate_(step - 1));
       optimizer_.step(model_, grads);
       mhc::project(model_);
     }
@@ -91,11 +97,16 @@ class Training {
   }
 
  private:
-  std::pair<double, Model> loss_and_grads(const Batch& batch) const {
-    const auto loss = [&](const Model& model) {
-      return Data::loss(forward(model, batch.inputs, [](const auto&) {}), batch.targets);
-    };
-    return value_and_grad(loss)(model_);
+  static Var loss_of(const Model& model, const Batch& batch) {
+    return Data::loss(forward(model, batch.inputs, [](const auto&) {}), batch.targets);
+  }
+
+  /// Of the loss on a batch, in f64, whose rounding does not hide eigenvalues.
+  Sharpness curvature(const Batch& batch, const Model& grads) const {
+    const auto exact = [](const Tensor& x) { return x.dtype() == DType::f32 ? x.to(DType::f64) : x; };
+    const Batch data{exact(batch.inputs), exact(batch.targets)};
+    return sharpness([&](const Model& model) { return loss_of(model, data); }, nn::to_dtype(model_, DType::f64), grads,
+                     optimizer_, adam_);
   }
 
   const Config& config_;
@@ -103,7 +114,9 @@ class Training {
   Data data_;
   Model model_;
   Tensor probe_inputs_;
+  std::optional<std::int64_t> sharpness_every_;
   nn::Schedule learning_rate_;
+  nn::AdamSettings adam_;
   nn::AdamW optimizer_;
   Losses losses_;
   Probe probe_;

@@ -11,7 +11,8 @@ namespace braid::stability {
 ///
 /// A step's line describes the parameters before its update: loss and the norm of the whole gradient, and every
 /// probe_every steps and at the end "sublayers": for each the gradient's norm over its own weights, the root mean
-/// square of the stream after it, and mhc::ConnectionStats of a fixed batch. null stands for NaN and infinity.
+/// square of the stream after it, and mhc::ConnectionStats of a fixed batch; every sharpness_every steps "sharpness":
+/// see Sharpness. null stands for NaN and infinity.
 void train_run(const Config& config, const RunSettings& run, std::ostream& out);
 
 /// The seconds per step on this machine, measured over a few steps.

@@ -50,6 +50,8 @@ struct TapeState {
 
   static const std::shared_ptr<TapeState>& of(const Var& v) { return v.tape_; }
   static ValueId id(const Var& v) { return v.id_; }
+  /// Whether both are the same variable of a tape.
+  static bool same(const Var& a, const Var& b) { return a.tape_ && a.tape_ == b.tape_ && a.id_ == b.id_; }
   /// The value `id` of a tape; a constant without one.
   static Var variable(const std::shared_ptr<TapeState>& self, Tensor value, std::optional<ValueId> id);
 
@@ -74,6 +76,22 @@ void accumulate(Tensor& sum, Tensor term);
 
 /// Throws Error, ShapeError or DTypeError unless `dxs`, made by the node's vjp or rule, fit its inputs.
 void check_cotangents(const Node& node, const char* made_by, std::span<const Tensor> dxs);
+
+/// In a CheckFinite scope, throws NonFiniteError unless all that an op computed is finite.
+void check_finite(const char* op, const char* direction, std::span<const Tensor> results,
+                  std::span<const Input> inputs);
+
+/// While one is alive, ops on constants are parts of a vjp, which CheckFinite checks as a whole.
+class WithinVjp {
+ public:
+  WithinVjp();
+  ~WithinVjp();
+  WithinVjp(const WithinVjp&) = delete;
+  WithinVjp& operator=(const WithinVjp&) = delete;
+
+ private:
+  bool before_;
+};
 
 /// The tapes of higher order that this thread started, oldest first; some may be gone.
 std::vector<std::weak_ptr<TapeState>>& tapes_of_higher_order();

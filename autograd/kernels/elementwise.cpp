@@ -63,6 +63,7 @@ struct GeluArgument {
   HWY_INLINE V derivative(D d) const {
     return hn::MulAdd(square, hn::Set(d, 3 * kTwoSqrt2OverPi * kCubic), hn::Set(d, kTwoSqrt2OverPi));
   }
+  HWY_INLINE V second_derivative(D d) const { return hn::Mul(x, hn::Set(d, 6 * kTwoSqrt2OverPi * kCubic)); }
 };
 
 /// y = x s with s = sigmoid(2 u)
@@ -75,6 +76,15 @@ constexpr auto kGeluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
   return hn::Mul(hn::Mul(dy, s), hn::MulAdd(hn::Mul(u.x, u.derivative(d)), hn::Sub(one, s), one));
 };
 
+/// dx = dy s (1 - s) (2 (2 u') + x ((1 - 2 s) (2 u')^2 + 2 u'')), of the derivative
+constexpr auto kGeluSecondVjp = [](auto d, auto dy, auto x) HWY_ATTR {
+  const GeluArgument u(d, x);
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = sigmoid(d, u.value(d)), rest = hn::Sub(one, s);
+  const auto slope = u.derivative(d);
+  const auto bend = hn::MulAdd(hn::Mul(hn::Sub(rest, s), slope), slope, u.second_derivative(d));
+  return hn::Mul(hn::Mul(dy, hn::Mul(s, rest)), hn::MulAdd(u.x, bend, hn::Add(slope, slope)));
+};
+
 /// The standard normal distribution function, through erfc: exact far below zero as well.
 template <class D, class V>
 HWY_INLINE V normal_cdf(D d, V x) {
@@ -85,12 +95,22 @@ HWY_INLINE V normal_cdf(D d, V x) {
 /// y = x cdf(x)
 constexpr auto kGeluErf = [](auto d, auto x) HWY_ATTR { return hn::Mul(x, normal_cdf(d, x)); };
 
-/// dx = dy (cdf(x) + x pdf(x))
-constexpr auto kGeluErfVjp = [](auto d, auto dy, auto x) HWY_ATTR {
-  using T = hn::TFromD<decltype(d)>;
+template <class D, class V>
+HWY_INLINE V normal_pdf(D d, V x) {
+  using T = hn::TFromD<D>;
   const auto gauss = exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, T{-0.5})));
-  const auto pdf = hn::Mul(gauss, hn::Set(d, std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>));
-  return hn::Mul(dy, hn::MulAdd(x, pdf, normal_cdf(d, x)));
+  return hn::Mul(gauss, hn::Set(d, std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>));
+}
+
+/// dx = dy (cdf(x) + x pdf(x))
+constexpr auto kGeluErfVjp = [](auto d, auto dy, auto x)
+                                 HWY_ATTR { return hn::Mul(dy, hn::MulAdd(x, normal_pdf(d, x), normal_cdf(d, x))); };
+
+/// dx = dy (2 - x^2) pdf(x), of the derivative; far out, where it is 0, x is clamped to keep its square finite.
+constexpr auto kGeluErfSecondVjp = [](auto d, auto dy, auto unclamped) HWY_ATTR {
+  const auto x = clamp(d, unclamped, -40, 40);
+  const auto two = hn::Set(d, hn::TFromD<decltype(d)>{2});
+  return hn::Mul(hn::Mul(dy, hn::NegMulAdd(x, x, two)), normal_pdf(d, x));
 };
 
 template <auto kF, class T>
@@ -117,8 +137,10 @@ constexpr ElementwiseKernels<T> kTable = {.exp = forward<kExp, T>,
                                           .silu_vjp = vjp<kSiluVjp, T>,
                                           .gelu = forward<kGelu, T>,
                                           .gelu_vjp = vjp<kGeluVjp, T>,
+                                          .gelu_second_vjp = vjp<kGeluSecondVjp, T>,
                                           .gelu_erf = forward<kGeluErf, T>,
-                                          .gelu_erf_vjp = vjp<kGeluErfVjp, T>};
+                                          .gelu_erf_vjp = vjp<kGeluErfVjp, T>,
+                                          .gelu_erf_second_vjp = vjp<kGeluErfSecondVjp, T>};
 
 Tables<ElementwiseKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

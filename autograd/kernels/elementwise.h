@@ -19,10 +19,10 @@ struct ElementwiseKernels {
   Vjp softplus_vjp;
   Forward silu;
   Vjp silu_vjp;
-  Forward gelu;  // the tanh approximation
-  Vjp gelu_vjp;
+  Forward gelu;                   // the tanh approximation
+  Vjp gelu_vjp, gelu_second_vjp;  // of gelu and of its derivative
   Forward gelu_erf;
-  Vjp gelu_erf_vjp;
+  Vjp gelu_erf_vjp, gelu_erf_second_vjp;
 };
 
 Tables<ElementwiseKernels> elementwise_kernels();

@@ -59,8 +59,50 @@ void vjp(const RMSNormRows<S>& in, std::int64_t begin, std::int64_t end, const T
   }
 }
 
+/// With g = dy weight, the means over a row A of a g, B of a x, D of g x and E of b dy x, and v = rstd a - x rstd^3 B,
+/// the cotangent of g: ddy = v weight + rstd b x, dweight = sum over rows of v dy,
+/// dx = rstd b dy - rstd^3 (a D + g B + x (A - 3 rstd^2 B D + E)).
+template <class S, class T = Compute<S>>
+void second_vjp(const RMSNormRows<S>& in, std::int64_t begin, std::int64_t end, const RMSNormSecondVjp<S>& of) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t width = in.rows.width;
+  T* dweight = of.dweight + begin / in.rows.block * width;
+  std::fill_n(dweight, width, T{0});
+  for (std::int64_t row = begin; row < end; ++row) {
+    const S *x = in.x + row * width, *dy = of.dy + row * width, *a = of.a + row * width;
+    S *dx = of.dx + row * width, *ddy = of.ddy + row * width;
+    const auto mean = [&](auto product) HWY_ATTR {
+      return sum_vectors(d, width,
+                         [&](std::int64_t i, auto part) HWY_ATTR {
+                           const auto vdy = part.load(d, dy + i);
+                           return product(part.load(d, a + i), part.load(d, x + i),
+                                          hn::Mul(vdy, part.load(d, in.weight + i)),
+                                          hn::Mul(vdy, part.load(d, of.b + i)));
+                         }) /
+             static_cast<T>(width);
+    };
+    const T ag = mean([](auto va, auto, auto g, auto) HWY_ATTR { return hn::Mul(va, g); });
+    const T ax = mean([](auto va, auto vx, auto, auto) HWY_ATTR { return hn::Mul(va, vx); });
+    const T gx = mean([](auto, auto vx, auto g, auto) HWY_ATTR { return hn::Mul(g, vx); });
+    const T bdyx = mean([](auto, auto vx, auto, auto bdy) HWY_ATTR { return hn::Mul(bdy, vx); });
+    const T r = of.rstd[row], cube = r * r * r;
+    const auto rstd = hn::Set(d, r), of_a = hn::Set(d, cube * gx), of_g = hn::Set(d, cube * ax);
+    const auto of_x = hn::Set(d, cube * (ag - 3 * r * r * ax * gx + bdyx));
+    for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto vx = part.load(d, x + i), vdy = part.load(d, dy + i), va = part.load(d, a + i);
+      const auto weight = part.load(d, in.weight + i), rb = hn::Mul(rstd, part.load(d, of.b + i));
+      const auto v = hn::NegMulAdd(vx, of_g, hn::Mul(rstd, va));
+      const auto pull = hn::MulAdd(va, of_a, hn::MulAdd(hn::Mul(vdy, weight), of_g, hn::Mul(vx, of_x)));
+      part.store(hn::MulSub(rb, vdy, pull), d, dx + i);
+      part.store(hn::MulAdd(v, weight, hn::Mul(rb, vx)), d, ddy + i);
+      part.store(hn::MulAdd(v, vdy, part.load(d, dweight + i)), d, dweight + i);
+    });
+  }
+}
+
 template <class T>
-constexpr RMSNormKernels<T> kTable = {.forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>};
+constexpr RMSNormKernels<T> kTable = {
+    .forward = for_all_rows<forward<T>>, .vjp = for_all_rows<vjp<T>>, .second_vjp = for_all_rows<second_vjp<T>>};
 
 Tables<RMSNormKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

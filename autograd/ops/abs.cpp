@@ -16,13 +16,16 @@ Var abs(const Var& x) {
       return std::abs(x);
   };
   Tensor y = map_any("abs", forward, x.value());
-  return record("abs", std::move(y), {x}, [x = x.value()](const Tensor& dy) {
-    auto vjp = [](auto dy, auto x) { return x < 0 ? -dy : x == 0 ? decltype(dy){0} : dy; };
-    return map("abs", vjp, dy, x);
-  }, [](const Applied& op) {
-    auto sign = [](auto x) { return static_cast<decltype(x)>(x < 0 ? -1 : x == 0 ? 0 : 1); };
-    return op.dy() * map("abs", sign, op.x().value());
-  });
+  return record(
+      "abs", std::move(y), {x},
+      [x = x.value()](const Tensor& dy) {
+        auto vjp = [](auto dy, auto x) { return x < 0 ? -dy : x == 0 ? decltype(dy){0} : dy; };
+        return map("abs", vjp, dy, x);
+      },
+      [](const Applied& op) {
+        auto sign = [](auto x) { return static_cast<decltype(x)>(x < 0 ? -1 : x == 0 ? 0 : 1); };
+        return op.dy() * map("abs", sign, op.x().value());
+      });
 }
 
 }  // namespace braid

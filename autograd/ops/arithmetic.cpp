@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include <braid/autograd/detail/tape_state.h>
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/core/detail/wrapping.h>
 #include <braid/core/map.h>
@@ -30,6 +31,17 @@ bool has_zero(const Tensor& integers) {
   return std::find(first, first + x.numel(), 0) != first + x.numel();
 }
 
+/// a a, whose cotangent takes half the passes of that of a b.
+Var square(const Var& x) {
+  return record(
+      "mul", map("mul", kMul, x.value(), x.value()), {x},
+      [x = x.value()](const Tensor& dy) {
+        return map(
+            "mul", [](auto dy, auto x) { return 2 * (dy * x); }, dy, x);
+      },
+      [](const Applied& op) { return 2 * (op.dy() * op.x()); });
+}
+
 }  // namespace
 
 Var add(const Var& a, const Var& b) {
@@ -47,6 +59,7 @@ Var sub(const Var& a, const Var& b) {
 }
 
 Var mul(const Var& a, const Var& b) {
+  if (detail::TapeState::same(a, b)) return square(a);
   const auto vjp = [](const Var& dy, const Var& a, const Var& b, const Needs& needs) {
     return std::vector{needs[0] ? sum_to(mul(dy, b), a.shape()) : Var(),
                        needs[1] ? sum_to(mul(dy, a), b.shape()) : Var()};

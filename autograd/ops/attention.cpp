@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include <braid/autograd/kernels/attention.h>
+#include <braid/autograd/ops/detail/attention.h>
 #include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/dropout.h>
 #include <braid/autograd/ops/einsum.h>
@@ -15,22 +15,9 @@
 namespace braid {
 namespace {
 
+using detail::Attended, detail::AttentionInputs;
 using kernels::kAttentionBlock;
 using kernels::Scratch;
-
-/// What the op computes from, all contiguous but the mask, whose last axis is.
-struct Inputs {
-  Tensor q;     // [B, T_q, H, D]
-  Tensor k, v;  // [B, T_k, H_kv, D]
-  Tensor mask;  // [B, H, T_q, T_k], or undefined
-  kernels::VisibleKeys visible;
-  double scale, dropout;
-  Rng rng;
-
-  std::int64_t batch() const { return q.size(0); }
-  std::int64_t key_heads() const { return k.size(2); }
-  std::int64_t depth() const { return q.size(3); }
-};
 
 /// One piece of work: a range of blocks, of queries or of keys, of one head of keys.
 struct Task {
@@ -42,7 +29,7 @@ struct Task {
 struct Tasks {
   std::int64_t batch, heads, blocks, chunks;
 
-  Tasks(const Inputs& in, std::int64_t length)
+  Tasks(const AttentionInputs& in, std::int64_t length)
       : batch(in.batch()),
         heads(in.key_heads()),
         blocks((length + kAttentionBlock - 1) / kAttentionBlock),
@@ -65,14 +52,14 @@ struct Tasks {
 struct Offsets {
   std::int64_t query, key, row;
 
-  Offsets(const Inputs& in, const Task& task)
+  Offsets(const AttentionInputs& in, const Task& task)
       : query((task.batch * in.visible.queries * in.key_heads() + task.head) * in.visible.group * in.depth()),
         key((task.batch * in.visible.keys * in.key_heads() + task.head) * in.depth()),
         row((task.batch * in.key_heads() + task.head) * in.visible.rows()) {}
 };
 
 template <class T>
-kernels::AttentionHeads<T> heads_of(const Inputs& in, const Task& task) {
+kernels::AttentionHeads<T> heads_of(const AttentionInputs& in, const Task& task) {
   const Offsets at(in, task);
   kernels::AttentionHeads<T> heads{.visible = in.visible,
                                    .depth = in.depth(),
@@ -97,12 +84,7 @@ kernels::AttentionHeads<T> heads_of(const Inputs& in, const Task& task) {
   return heads;
 }
 
-struct Attended {
-  Tensor y;          // [B, T_q, H, D]
-  Tensor logsumexp;  // [B, H_kv, T_q, H / H_kv]
-};
-
-Attended forward(const Inputs& in) {
+Attended forward(const AttentionInputs& in) {
   const DType dtype = in.q.dtype();
   if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(in.q.shape(), dtype), Tensor()};
   const Tasks tasks(in, in.visible.rows());
@@ -128,36 +110,8 @@ Attended forward(const Inputs& in) {
   return {y, logsumexp};
 }
 
-/// dv = p^T dy, ds = p * (dy v^T - sum(dy * y)), dq = scale ds k, dk = scale ds^T q with the probabilities p.
-/// A task has all of dk and dv of its keys; its share of dq is added to the others' in order.
-std::vector<Tensor> backward(const Tensor& dy, const Inputs& in, const Attended& result) {
-  const Shape &queries = in.q.shape(), &keys = in.k.shape();
-  const DType dtype = in.q.dtype();
-  if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(queries, dtype), zeros(keys, dtype), zeros(keys, dtype)};
-  const Tasks tasks(in, in.visible.keys);
-  Tensor dk(keys, dtype), dv(keys, dtype), dqs(queries.inserted(0, tasks.chunks), compute_dtype(dtype));
-  dispatch_float_or_bf16("attention", dtype, [&](auto zero) {
-    using T = decltype(zero);
-    auto* pdq = dqs.mutable_data<Compute<T>>();
-    T *pdk = dk.mutable_data<T>(), *pdv = dv.mutable_data<T>();
-    const auto kernel = kernels::attention_kernels().of<T>();
-    Scratch<Compute<T>> scratch(kernel.vjp_scratch(heads_of<T>(in, tasks.of_chunk(0))));
-    tasks.for_each([&](const Task& task) {
-      const Offsets at(in, task);
-      const kernels::AttentionCotangents<T> out{.y = result.y.data<T>() + at.query,
-                                                .dy = dy.data<T>() + at.query,
-                                                .logsumexp = result.logsumexp.data<Compute<T>>() + at.row,
-                                                .dq = pdq + task.chunk * in.q.numel() + at.query,
-                                                .dk = pdk + at.key,
-                                                .dv = pdv + at.key};
-      scratch.lend([&](Compute<T>* buffer) { kernel.vjp(heads_of<T>(in, task), task.first, task.last, out, buffer); });
-    });
-  });
-  return {(tasks.chunks == 1 ? dqs.select(0, 0) : reduce_sum(dqs, {0})).to(dtype), dk, dv};
-}
-
 /// 1 where a query sees a key, else 0. [B, H, T_q, T_k], broadcast
-Tensor seen(const Inputs& in, const Shape& scores) {
+Tensor seen(const AttentionInputs& in, const Shape& scores) {
   const auto& [queries, keys, group, causal, window] = in.visible;
   Tensor sees = zeros({queries, keys}, DType::i32);
   for (std::int64_t t = 0; t < queries; ++t) {
@@ -167,20 +121,6 @@ Tensor seen(const Inputs& in, const Shape& scores) {
   if (!in.mask.defined()) return sees.broadcast_to(scores);
   auto shown = [](auto sees, auto mask) { return mask == -std::numeric_limits<decltype(mask)>::infinity() ? 0 : sees; };
   return map("attention", shown, sees.to(in.mask.dtype()), in.mask);
-}
-
-/// Hidden scores are far below all others, and hidden weights 0, so that a query that sees no key gives zeros.
-Var composed(const Var& q, const Var& k, const Var& v, const Inputs& in) {
-  const std::int64_t batch = in.batch(), key_heads = in.key_heads(), group = in.visible.group;
-  const Shape shape{batch, key_heads * group, in.visible.queries, in.visible.keys};
-  const Var grouped = reshape(detail::widened(q), {batch, in.visible.queries, key_heads, group, in.depth()});
-  Var scores = in.scale * reshape(einsum("btkgd,bskd->bkgts", {grouped, detail::widened(k)}), shape);
-  if (in.mask.defined()) scores = scores + in.mask;
-  const Tensor sees = seen(in, shape);
-  Var weights = where(sees, softmax(where(sees, scores, -0x1p126)), 0.0);
-  if (in.dropout > 0) weights = dropout(weights, in.dropout, in.rng);
-  weights = reshape(weights, {batch, key_heads, group, in.visible.queries, in.visible.keys});
-  return cast(reshape(einsum("bkgts,bskd->btkgd", {weights, detail::widened(v)}), q.shape()), q.dtype());
 }
 
 /// The mask as what is added to the scores, [B, H, T_q, T_k], broadcast but along its last axis.
@@ -229,11 +169,53 @@ void check_inputs(const Var& q, const Var& k, const Var& v, const AttentionOptio
 
 }  // namespace
 
+/// dv = p^T dy, ds = p * (dy v^T - sum(dy * y)), dq = scale ds k, dk = scale ds^T q with the probabilities p.
+/// A task has all of dk and dv of its keys; its share of dq is added to the others' in order.
+std::vector<Tensor> detail::attention_vjp(const Tensor& dy, const AttentionInputs& in, const Attended& result) {
+  const Shape &queries = in.q.shape(), &keys = in.k.shape();
+  const DType dtype = in.q.dtype();
+  if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(queries, dtype), zeros(keys, dtype), zeros(keys, dtype)};
+  const Tasks tasks(in, in.visible.keys);
+  Tensor dk(keys, dtype), dv(keys, dtype), dqs(queries.inserted(0, tasks.chunks), compute_dtype(dtype));
+  dispatch_float_or_bf16("attention", dtype, [&](auto zero) {
+    using T = decltype(zero);
+    auto* pdq = dqs.mutable_data<Compute<T>>();
+    T *pdk = dk.mutable_data<T>(), *pdv = dv.mutable_data<T>();
+    const auto kernel = kernels::attention_kernels().of<T>();
+    Scratch<Compute<T>> scratch(kernel.vjp_scratch(heads_of<T>(in, tasks.of_chunk(0))));
+    tasks.for_each([&](const Task& task) {
+      const Offsets at(in, task);
+      const kernels::AttentionCotangents<T> out{.y = result.y.data<T>() + at.query,
+                                                .dy = dy.data<T>() + at.query,
+                                                .logsumexp = result.logsumexp.data<Compute<T>>() + at.row,
+                                                .dq = pdq + task.chunk * in.q.numel() + at.query,
+                                                .dk = pdk + at.key,
+                                                .dv = pdv + at.key};
+      scratch.lend([&](Compute<T>* buffer) { kernel.vjp(heads_of<T>(in, task), task.first, task.last, out, buffer); });
+    });
+  });
+  return {(tasks.chunks == 1 ? dqs.select(0, 0) : reduce_sum(dqs, {0})).to(dtype), dk, dv};
+}
+
+/// Hidden scores are far below all others, and hidden weights 0, so that a query that sees no key gives zeros.
+Var detail::composed_attention(const Var& q, const Var& k, const Var& v, const AttentionInputs& in) {
+  const std::int64_t batch = in.batch(), key_heads = in.key_heads(), group = in.visible.group;
+  const Shape shape{batch, key_heads * group, in.visible.queries, in.visible.keys};
+  const Var grouped = reshape(detail::widened(q), {batch, in.visible.queries, key_heads, group, in.depth()});
+  Var scores = in.scale * reshape(einsum("btkgd,bskd->bkgts", {grouped, detail::widened(k)}), shape);
+  if (in.mask.defined()) scores = scores + in.mask;
+  const Tensor sees = seen(in, shape);
+  Var weights = where(sees, softmax(where(sees, scores, -0x1p126)), 0.0);
+  if (in.dropout > 0) weights = dropout(weights, in.dropout, in.rng);
+  weights = reshape(weights, {batch, key_heads, group, in.visible.queries, in.visible.keys});
+  return cast(reshape(einsum("bkgts,bskd->btkgd", {weights, detail::widened(v)}), q.shape()), q.dtype());
+}
+
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options) {
   check_inputs(q, k, v, options);
   const std::int64_t heads = q.size(2), length = q.size(1), keys = k.size(1);
   const double depth = static_cast<double>(q.size(3));
-  const Inputs in{
+  const AttentionInputs in{
       .q = q.value().contiguous(),
       .k = k.value().contiguous(),
       .v = v.value().contiguous(),
@@ -242,10 +224,14 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& 
       .scale = options.scale == 0 ? 1 / std::sqrt(depth) : options.scale,
       .dropout = options.dropout,
       .rng = options.dropout == 0 ? Rng() : options.rng->split()};
-  if (Composed::active()) return composed(q, k, v, in);
+  const bool has_rule = options.dropout == 0 && q.dtype() != DType::bf16;
+  if (Composed::active(has_rule ? Composed::Ops::with_rule : Composed::Ops::all))
+    return detail::composed_attention(q, k, v, in);
   const Attended result = forward(in);
-  return record("attention", result.y, {q, k, v},
-                [in, result](const Tensor& dy) { return backward(dy.contiguous(), in, result); });
+  return record(
+      "attention", result.y, {q, k, v},
+      [in, result](const Tensor& dy) { return detail::attention_vjp(dy.contiguous(), in, result); },
+      [in, result](const Applied& op) { return detail::record_attention_vjp(op, in, result); });
 }
 
 }  // namespace braid

@@ -8,10 +8,13 @@ namespace braid {
 Var exp(const Var& x) {
   Tensor y = detail::map_kernel(
       "exp", [](const auto& of) { return of.exp; }, x.value());
-  return record("exp", y, {x}, [y](const Tensor& dy) {
-    auto vjp = [](auto dy, auto y) { return dy * y; };
-    return map("exp", vjp, dy, y);
-  }, [](const Applied& op) { return op.dy() * op.y(); });
+  return record(
+      "exp", y, {x},
+      [y](const Tensor& dy) {
+        auto vjp = [](auto dy, auto y) { return dy * y; };
+        return map("exp", vjp, dy, y);
+      },
+      [](const Applied& op) { return op.dy() * op.y(); });
 }
 
 }  // namespace braid

@@ -14,41 +14,50 @@ namespace {
 
 constexpr double kScale = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, kCubic = 0.044715;
 
-/// (1 + tanh(u)) / 2 = sigmoid(2 u). Beyond 100 it is 0 or 1, and the cube could overflow.
+/// (1 + tanh(u)) / 2 = sigmoid(2 u). Beyond 40 it is 0 or 1, and the cube could overflow.
 Var gate(const Var& near) { return sigmoid(kScale * (near + kCubic * near * near * near)); }
 
-Var composed(const Var& x) { return x * gate(clamp(x, -100, 100)); }
+Var composed(const Var& x) { return x * gate(clamp(x, -40, 40)); }
 
-Var derivative(const Var& x) {
-  const Var near = clamp(x, -100, 100), s = gate(near);
-  return s * (1 + kScale * near * (1 - s) * (1 + 3 * kCubic * near * near));
+/// y'' with s, the gate, and its argument v: s (1 - s) (2 v' + x ((1 - 2 s) v'^2 + v''))
+Var second_derivative(const Var& x) {
+  const Var near = clamp(x, -40, 40), s = gate(near), slope = kScale + 3 * kScale * kCubic * near * near;
+  return s * (1 - s) * (2 * slope + near * ((1 - 2 * s) * slope * slope + 6 * kScale * kCubic * near));
 }
 
-/// Phi(x) + x phi(x) with the normal distribution Phi and its density phi; its derivative is (2 - x^2) phi(x).
-Var erf_derivative(const Var& x) {
-  const auto second = [](const Var& x) {
-    const Var square = pow(clamp(x, -40, 40), 2);  // beyond, phi is 0
-    return (2 - square) * (exp(square / -2) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2));
+/// (2 - x^2) pdf(x)
+Var second_derivative_erf(const Var& x) {
+  const Var square = pow(clamp(x, -40, 40), 2);  // beyond, the density is 0
+  return (2 - square) * (exp(square / -2) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2));
+}
+
+/// The derivative of a gelu as an op, by the kernels of the gelu's vjp and of its own; `second` is its derivative.
+template <class Vjp, class SecondVjp, class Second>
+auto derivative_by(const char* op, Vjp vjp, SecondVjp second_vjp, Second second) {
+  return [=](const Var& x) {
+    return record(
+        op, detail::map_kernel(op, vjp, ones(x.shape(), x.dtype()), x.value()), {x},
+        [=, x = x.value()](const Tensor& dy) { return detail::map_kernel(op, second_vjp, dy, x); },
+        [=](const Applied& at) { return at.dy() * second(at.x()); });
   };
-  const auto times = [](const auto& of) { return of.gelu_erf_vjp; };
-  const Tensor y = detail::map_kernel("gelu_erf", times, ones(x.shape(), x.dtype()), x.value());
-  return record(
-      "gelu_erf", y, {x}, [second, x = x.value()](const Tensor& dy) { return dy * second(x); },
-      [second](const Applied& op) { return op.dy() * second(op.x()); });
 }
 
 }  // namespace
 
 Var gelu(const Var& x) {
-  return detail::elementwise(
-      "gelu", x, [](const auto& of) { return of.gelu; }, [](const auto& of) { return of.gelu_vjp; }, composed,
-      derivative);
+  const auto forward = [](const auto& of) { return of.gelu; };
+  const auto vjp = [](const auto& of) { return of.gelu_vjp; };
+  const auto second_vjp = [](const auto& of) { return of.gelu_second_vjp; };
+  return detail::elementwise("gelu", x, forward, vjp, composed,
+                             derivative_by("gelu_derivative", vjp, second_vjp, second_derivative));
 }
 
 Var gelu_erf(const Var& x) {
-  return detail::elementwise(
-      "gelu_erf", x, [](const auto& of) { return of.gelu_erf; }, [](const auto& of) { return of.gelu_erf_vjp; },
-      erf_derivative);
+  const auto forward = [](const auto& of) { return of.gelu_erf; };
+  const auto vjp = [](const auto& of) { return of.gelu_erf_vjp; };
+  const auto second_vjp = [](const auto& of) { return of.gelu_erf_second_vjp; };
+  return detail::elementwise("gelu_erf", x, forward, vjp,
+                             derivative_by("gelu_erf_derivative", vjp, second_vjp, second_derivative_erf));
 }
 
 }  // namespace braid

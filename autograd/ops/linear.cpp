@@ -31,6 +31,16 @@ Tensor vjp_weight(const Tensor& dy, const Tensor& x, DType dtype) {
 
 Tensor vjp_bias(const Tensor& dy, DType dtype) { return reduce_sum(as_rows(dy), {0}, false, "linear", dtype); }
 
+/// The same as variables, for parameters in the dtype of x.
+std::vector<Var> rule(const Applied& op) {
+  const auto rows = [](const Var& v) { return reshape(v, as_rows(v.value()).shape()); };
+  const Var &x = op.x(0), &weight = op.x(1), dy = rows(op.dy());
+  std::vector dxs{op.needs[0] ? reshape(matmul(dy, weight), x.shape()) : Var(),
+                  op.needs[1] ? matmul(transpose(dy), rows(x)) : Var()};
+  if (op.inputs.size() == 3) dxs.push_back(op.needs[2] ? sum(dy, {0}) : Var());
+  return dxs;
+}
+
 Var composed(const Var& x, const Var& weight, const Var& bias) {
   const Shape rows{x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)};
   const Var y = reshape(matmul(reshape(x, rows), transpose(weight)), x.shape().with(-1, weight.size(0)));
@@ -47,19 +57,22 @@ Var linear(const Var& x, const Var& weight, const Var& bias) {
     check_shape(bias.shape() == Shape{weight.size(0)}, "linear: bias must have shape {} to match weight {} but has {}",
                 Shape{weight.size(0)}, weight.shape(), bias.shape());
   }
-  if (Composed::active()) return detail::in_f32(composed, x, weight, bias);
+  const auto has_rule = x.dtype() == weight.dtype() ? Composed::Ops::with_rule : Composed::Ops::all;
+  if (Composed::active(has_rule)) return detail::in_f32(composed, x, weight, bias);
   const Tensor rows = as_rows(x.value()), columns = weight.value().to(x.dtype()).transpose();
   const Tensor y = biased ? product_plus_row(rows, columns, bias.value().to(compute_dtype(x.dtype())), "linear")
                           : matrix_product(rows, columns, "linear");
   std::vector<Var> inputs{x, weight};
   if (biased) inputs.push_back(bias);
-  return record("linear", y.reshape(x.shape().with(-1, weight.size(0))), inputs,
-                [x = x.value(), weight = weight.value(), biased](const Tensor& dy, const Needs& needs) {
-                  std::vector dxs{needs[0] ? vjp_x(dy, weight, x.shape()) : Tensor(),
-                                  needs[1] ? vjp_weight(dy, x, weight.dtype()) : Tensor()};
-                  if (biased) dxs.push_back(needs[2] ? vjp_bias(dy, weight.dtype()) : Tensor());
-                  return dxs;
-                });
+  return record(
+      "linear", y.reshape(x.shape().with(-1, weight.size(0))), inputs,
+      [x = x.value(), weight = weight.value(), biased](const Tensor& dy, const Needs& needs) {
+        std::vector dxs{needs[0] ? vjp_x(dy, weight, x.shape()) : Tensor(),
+                        needs[1] ? vjp_weight(dy, x, weight.dtype()) : Tensor()};
+        if (biased) dxs.push_back(needs[2] ? vjp_bias(dy, weight.dtype()) : Tensor());
+        return dxs;
+      },
+      rule);
 }
 
 }  // namespace braid

@@ -6,13 +6,16 @@
 namespace braid {
 
 Var log(const Var& x) {
-  return record("log",
-                detail::map_kernel(
-                    "log", [](const auto& of) { return of.log; }, x.value()),
-                {x}, [x = x.value()](const Tensor& dy) {
-                  auto vjp = [](auto dy, auto x) { return dy / x; };
-                  return map("log", vjp, dy, x);
-                }, [](const Applied& op) { return op.dy() / op.x(); });
+  return record(
+      "log",
+      detail::map_kernel(
+          "log", [](const auto& of) { return of.log; }, x.value()),
+      {x},
+      [x = x.value()](const Tensor& dy) {
+        auto vjp = [](auto dy, auto x) { return dy / x; };
+        return map("log", vjp, dy, x);
+      },
+      [](const Applied& op) { return op.dy() / op.x(); });
 }
 
 }  // namespace braid

@@ -5,6 +5,7 @@
 #include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/kernels/softmax.h>
 #include <braid/autograd/ops/detail/composing.h>
+#include <braid/autograd/ops/softmax.h>
 
 namespace braid {
 namespace {
@@ -35,6 +36,16 @@ Var composed(const Var& x, const Axes& axes) {
   return where(total.value(), log(safe) + shift, -std::numeric_limits<double>::infinity());
 }
 
+/// dx = dy softmax(x), 0 where all elements are -infinity.
+Var rule(const Applied& op, const Axes& axes) {
+  const Shape kept = reduced_shape("logsumexp", op.x().shape(), axes, true);
+  auto is_empty = [](auto y) { return y == -std::numeric_limits<decltype(y)>::infinity(); };
+  const Tensor empty = map_truth("logsumexp", is_empty, op.y().value()).reshape(kept);
+  const Var dy = reshape(op.dy(), kept);
+  if (reduce_sum(empty).item() == 0) return dy * softmax(op.x(), axes);
+  return where(empty, 0.0, dy) * softmax(where(empty, 0.0, op.x()), axes);
+}
+
 }  // namespace
 
 Var logsumexp(const Var& x, const Axes& axes, bool keep_dims) {
@@ -43,9 +54,11 @@ Var logsumexp(const Var& x, const Axes& axes, bool keep_dims) {
   const RowsAlong along("logsumexp", x.shape(), axes);
   const Shape shape = reduced_shape("logsumexp", x.shape(), axes, keep_dims);
   check_floating("logsumexp", x.dtype());
-  if (Composed::active()) return reshape(composed(x, axes), shape);
+  if (Composed::active(Composed::Ops::with_rule)) return reshape(composed(x, axes), shape);
   Tensor y = forward(along, x.value(), shape);
-  return record("logsumexp", y, {x}, [along, x = x.value(), y](const Tensor& dy) { return backward(along, dy, x, y); });
+  return record(
+      "logsumexp", y, {x}, [along, x = x.value(), y](const Tensor& dy) { return backward(along, dy, x, y); },
+      [axes](const Applied& op) { return rule(op, axes); });
 }
 
 }  // namespace braid

@@ -24,7 +24,8 @@ Var record_selection(const char* op, const Var& x, Tensor y, const Axes& axes) {
     const Tensor shares = vjp(ones(at.y().shape(), at.y().dtype()), at.x().value(), at.y().value());
     return shares * reshape(at.dy(), reduced_shape(op, shares.shape(), axes, true));
   };
-  return record(op, y, {x}, [vjp, x = x.value(), y](const Tensor& dy) { return vjp(dy, x, y); }, rule);
+  return record(
+      op, y, {x}, [vjp, x = x.value(), y](const Tensor& dy) { return vjp(dy, x, y); }, rule);
 }
 
 }  // namespace

@@ -28,11 +28,13 @@ Var choose(const char* op, const Var& a, const Var& b, Better better) {
     return std::vector{at.needs[0] ? cotangent(at.x(0), at.x(1)) : Var(),
                        at.needs[1] ? cotangent(at.x(1), at.x(0)) : Var()};
   };
-  return record(op, map_any(op, pick, a.value(), b.value()), {a, b},
-                [op, vjp, a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
-                  return std::vector{needs[0] ? sum_to(map(op, vjp, dy, a, b), a.shape()) : Tensor(),
-                                     needs[1] ? sum_to(map(op, vjp, dy, b, a), b.shape()) : Tensor()};
-                }, rule);
+  return record(
+      op, map_any(op, pick, a.value(), b.value()), {a, b},
+      [op, vjp, a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
+        return std::vector{needs[0] ? sum_to(map(op, vjp, dy, a, b), a.shape()) : Tensor(),
+                           needs[1] ? sum_to(map(op, vjp, dy, b, a), b.shape()) : Tensor()};
+      },
+      rule);
 }
 
 }  // namespace

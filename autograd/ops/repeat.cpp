@@ -52,8 +52,7 @@ Var repeat(const Var& x, std::span<const std::int64_t> given) {
   }
   const Shape shape(sizes, "repeat");
   return detail::linear_map(
-      "repeat", x,
-      [=](const Tensor& x) { return shape.numel() == 0 ? Tensor(shape, x.dtype()) : repeated(x, counts); },
+      "repeat", x, [=](const Tensor& x) { return shape.numel() == 0 ? Tensor(shape, x.dtype()) : repeated(x, counts); },
       [counts, shape = x.shape()](const Tensor& dy) { return sum_of_copies(dy, counts, shape); });
 }
 

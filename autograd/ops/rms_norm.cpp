@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/rms_norm.h>
 
+#include <braid/autograd/derivatives.h>
 #include <braid/autograd/kernels/rms_norm.h>
 #include <braid/autograd/ops/detail/composing.h>
 
@@ -39,6 +40,39 @@ Cotangents backward(const Tensor& dy, const Tensor& x, const Tensor& weight, con
 
 Var composed(const Var& x, const Var& weight, double eps) { return x * rsqrt(mean(x * x, -1, true) + eps) * weight; }
 
+/// The cotangents of x, weight and dy for those of dx and dweight.
+std::vector<Tensor> second_backward(const Cotangents& of, const Tensor& dy, const Tensor& x, const Tensor& weight,
+                                    const Tensor& rstd) {
+  const Rows rows(x.shape());
+  Tensor dx(x.shape(), x.dtype()), ddy(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, rstd.dtype());
+  const Tensor a = (of.dx.defined() ? of.dx : zeros(x.shape(), x.dtype())).contiguous();
+  const Tensor b = (of.dweight.defined() ? of.dweight : zeros(weight.shape(), rstd.dtype())).contiguous();
+  kernels::rms_norm_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
+    kernel.second_vjp({.rows = rows, .x = In{x}, .weight = In{weight}}, {.rstd = In{rstd},
+                                                                         .dy = In{dy},
+                                                                         .a = In{a},
+                                                                         .b = In{b},
+                                                                         .dx = Out{dx},
+                                                                         .ddy = Out{ddy},
+                                                                         .dweight = Out{dweights}});
+  });
+  return {dx, reduce_sum(dweights, {0}), ddy};
+}
+
+/// The vjp as an op on x, weight and dy.
+std::vector<Var> rule(const Applied& op, double eps, const Tensor& rstd) {
+  const Tensor x = op.x(0).value().contiguous(), weight = op.x(1).value().contiguous();
+  const Tensor dy = op.dy().value().contiguous();
+  const auto [dx, dweight] = backward(dy, x, weight, rstd);
+  const auto compose = [eps](std::span<const Var> in) { return composed(in[0], in[1], eps); };
+  return record(
+      "rms_norm_vjp", {dx, dweight}, std::vector{op.x(0), op.x(1), op.dy()},
+      [=](std::span<const Tensor> dys, const Needs&) {
+        return second_backward({dys[0], dys[1]}, dy, x, weight, rstd);
+      },
+      {}, detail::rule_of_vjp("rms_norm_vjp", compose));
+}
+
 }  // namespace
 
 Var rms_norm(const Var& x, const Var& weight, double eps) {
@@ -46,14 +80,17 @@ Var rms_norm(const Var& x, const Var& weight, double eps) {
   check_parameter_dtype("rms_norm", x.value(), weight.value());
   check_shape(weight.shape() == Shape{x.size(-1)}, "rms_norm: weight must have shape [{}] to match x {} but has {}",
               x.size(-1), x.shape(), weight.shape());
-  if (Composed::active()) return detail::in_f32([=](const auto&... wide) { return composed(wide..., eps); }, x, weight);
+  if (Composed::active(x.dtype() == weight.dtype() ? Composed::Ops::with_rule : Composed::Ops::all))
+    return detail::in_f32([=](const auto&... wide) { return composed(wide..., eps); }, x, weight);
   const Tensor rows = x.value().contiguous(), scale = weight.value().to(compute_dtype(x.dtype())).contiguous();
   auto [y, rstd] = forward(rows, scale, eps);
-  return record("rms_norm", y, {x, weight},
-                [x = rows, weight = scale, rstd = rstd, dtype = weight.dtype()](const Tensor& dy) {
-                  const auto [dx, dweight] = backward(dy.contiguous(), x, weight, rstd);
-                  return std::vector{dx, dweight.to(dtype)};
-                });
+  return record(
+      "rms_norm", y, {x, weight},
+      [x = rows, weight = scale, rstd = rstd, dtype = weight.dtype()](const Tensor& dy) {
+        const auto [dx, dweight] = backward(dy.contiguous(), x, weight, rstd);
+        return std::vector{dx, dweight.to(dtype)};
+      },
+      [eps, rstd = rstd](const Applied& op) { return rule(op, eps, rstd); });
 }
 
 Var rms_norm(const Var& x, double eps) {

@@ -33,29 +33,51 @@ Var composed_log_softmax(const Var& x, const Axes& axes) {
   return shifted - log(sum(exp(shifted), axes, true));
 }
 
+/// The vjp of softmax or log_softmax as an op; second(u, dy, y, axes) returns the cotangents of dy and y for u, made of
+/// ops.
+template <class Vjp, class Second>
+Var vjp_over_rows(const char* op, const Applied& at, const RowsAlong& along, const Axes& axes, Vjp vjp, Second second) {
+  const Tensor dy = at.dy().value(), y = at.y().value();
+  return record(
+      op, map_rows(op, along, vjp, dy, y), {at.dy(), at.y()}, [=](const Tensor& u) { return second(u, dy, y, axes); },
+      [=](const Applied& of) { return second(of.dy(), of.x(0), of.x(1), axes); });
+}
+
 /// softmax or log_softmax, whose vjp reads y.
-template <class Forward, class Vjp, class Compose>
-Var over_rows(const char* op, const Var& x, const Axes& axes, Forward forward, Vjp vjp, Compose composed) {
+template <class Forward, class Vjp, class Compose, class Second>
+Var over_rows(const char* op, const Var& x, const Axes& axes, Forward forward, Vjp vjp, Compose composed,
+              Second second) {
   if (x.dtype() == DType::bf16)
-    return detail::in_f32([&](const Var& wide) { return over_rows(op, wide, axes, forward, vjp, composed); }, x);
+    return detail::in_f32([&](const Var& v) { return over_rows(op, v, axes, forward, vjp, composed, second); }, x);
   const RowsAlong along(op, x.shape(), axes);
   check_floating(op, x.dtype());
-  if (Composed::active()) return composed(x, axes);
+  if (Composed::active(Composed::Ops::with_rule)) return composed(x, axes);
   const Tensor y = map_rows(op, along, forward, x.value());
-  return record(op, y, {x}, [=](const Tensor& dy) { return map_rows(op, along, vjp, dy, y); });
+  return record(
+      op, y, {x}, [=](const Tensor& dy) { return map_rows(op, along, vjp, dy, y); },
+      [=](const Applied& at) { return vjp_over_rows(op, at, along, axes, vjp, second); });
 }
 
 }  // namespace
 
 Var softmax(const Var& x, const Axes& axes) {
   return over_rows(
-      "softmax", x, axes, [](auto of) { return of.softmax; }, [](auto of) { return of.softmax_vjp; }, composed_softmax);
+      "softmax", x, axes, [](auto of) { return of.softmax; }, [](auto of) { return of.softmax_vjp; }, composed_softmax,
+      [](const Var& u, const Var& dy, const Var& y, const Axes& axes) {
+        const auto mean = [&](const Var& v) { return sum(v * y, axes, true); };
+        const Var mean_u = mean(u);
+        return std::vector{y * (u - mean_u), u * (dy - mean(dy)) - dy * mean_u};
+      });
 }
 
 Var log_softmax(const Var& x, const Axes& axes) {
   return over_rows(
       "log_softmax", x, axes, [](auto of) { return of.log_softmax; }, [](auto of) { return of.log_softmax_vjp; },
-      composed_log_softmax);
+      composed_log_softmax,
+      [](const Var& u, const Var& dy, const Var& y, const Axes& axes) {
+        const Var share = exp(y) * u;
+        return std::vector{u - sum(share, axes, true), -share * sum(dy, axes, true)};
+      });
 }
 
 }  // namespace braid

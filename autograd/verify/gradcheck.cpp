@@ -275,7 +275,8 @@ class Gradcheck {
     const auto worst = std::ranges::max_element(result_.checked, {}, severity);
     result_.ok = result_.wrong == 0;
     for (const CheckedDerivative& c : result_.checked) result_.worst = std::max(result_.worst, severity(c).error);
-    result_.message = fmt::format("gradcheck{}: {}", differentiated_ != nullptr ? " of second order" : "", describe(*worst, options_.tolerance));
+    result_.message = fmt::format("gradcheck{}: {}", differentiated_ != nullptr ? " of second order" : "",
+                                  describe(*worst, options_.tolerance));
     const auto& directions = lines[static_cast<std::size_t>(worst - result_.checked.begin())].directions;
     if (!result_.ok && directions.size() == 1 && directions.front().second.numel() > options_.max_elements)
       result_.message += fmt::format("\nthere {}", describe(wrong_element(directions.front()), options_.tolerance));
@@ -286,14 +287,12 @@ class Gradcheck {
     if (amplification() > 1e4)
       result_.message += fmt::format("\nf rounds to {:.0e} of its values: does it compute in f32 somewhere?",
                                      amplification() * std::numeric_limits<double>::epsilon());
-    if (!result_.ok && options_.blame)
-      result_.message += fmt::format("\n{}", blamed());
+    if (!result_.ok && options_.blame) result_.message += fmt::format("\n{}", blamed());
   }
 
   std::string blamed() const {
-    return differentiated_ != nullptr
-               ? blame_rules(*differentiated_, inputs_, options_.tolerance, options_.seed)
-               : blame(f_, inputs_, dy_, {options_.tolerance, amplification(), options_.seed});
+    return differentiated_ != nullptr ? blame_rules(*differentiated_, inputs_, options_.tolerance, options_.seed)
+                                      : blame(f_, inputs_, dy_, {options_.tolerance, amplification(), options_.seed});
   }
 
   const GradcheckFunction& f_;

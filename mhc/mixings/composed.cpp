@@ -17,10 +17,11 @@ bool is_reference(std::string_view path) {
 
 }  // namespace
 
-bool composed() {
+bool composed(bool has_rule) {
   static const char* const variable = std::getenv("BRAID_MHC_PATH");
   static const bool always = variable != nullptr && is_reference(variable);
-  return always || Composed::active(Composed::Ops::connections);
+  const auto [all, connections, higher_order] = Composed::state();
+  return always || all || connections || (higher_order && !has_rule);
 }
 
 }  // namespace braid::mhc

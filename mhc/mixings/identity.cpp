@@ -39,11 +39,6 @@ namespace {
 
 HWY_EXPORT(tables);
 
-/// An empty sum takes the logits' place on the tape.
-Var composed(const Var& logits, const Problem& p) {
-  return expand_dims(sum(logits, {-1}, true), -1) + eye(p.n, logits.dtype());
-}
-
 }  // namespace
 
 /// No mixing: `H = I`, without logits ("iHC", arXiv:2607.28611). Streams differ by what is read from and written to
@@ -53,7 +48,7 @@ constinit const Family identity = {
     .name = "identity",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true, .orthogonal = true}; },
     .logits = [](std::int64_t, const MixingSettings&) { return std::int64_t{0}; },
-    .composed = composed,
+    .composed = [](const Var& logits, const Problem& p) -> Var { return eye(p.n, logits.dtype()); },
     .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
 };
 

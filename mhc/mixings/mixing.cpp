@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include <braid/autograd/ops.h>
 #include <braid/mhc/mixings/composed.h>
 #include <braid/mhc/mixings/detail/batch.h>
 #include <braid/mhc/mixings/detail/family.h>
@@ -66,7 +67,11 @@ Var Mixing::operator()(const Var& logits) const {
   check_shape(logits.rank() >= 1 && logits.size(-1) == logits_,
               "Mixing: logits must have shape [.., {}] for {} at n = {} but has {}", logits_, name(), n(),
               logits.shape());
-  if (composed()) return family_->composed(logits, mixings::problem_of(*this));
+  if (composed()) {
+    const Var h = family_->composed(logits, mixings::problem_of(*this));
+    // An empty sum takes the place of no logits on the tape.
+    return logits_ > 0 ? h : h + expand_dims(sum(logits, {-1}, true), -1);
+  }
   const Tensor h = forward(*this, logits.value());
   return record(family_->name.data(), h, {logits},
                 [mixing = *this, z = logits.value(), h](const Tensor& dh) { return backward(mixing, z, h, dh); });

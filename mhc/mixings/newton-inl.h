@@ -105,7 +105,7 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
       const V residual = residuals(t, m.step);
       active = hn::And(active, hn::Gt(residual, rounding));
       if (hn::AllFalse(d_, active)) return;
-      connect(t, hn::Min(hn::Mul(residual, residual), set(1e-3)), m.edges);
+      connect(t, braid::kernels::HWY_NAMESPACE::clamp(d_, hn::Mul(residual, residual), 1e-17, 1e-3), m.edges);
       eliminate(m.edges);
       gather(m.edges, m.step);
       substitute(m.edges, m.step);
@@ -129,7 +129,8 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
     return total;
   }
 
-  /// The conductances of t, with a leak from all nodes to the last one where they would be too small.
+  /// The conductances of t, with a leak from all nodes to the last one where they would be too small: without any, the
+  /// rounding of residuals would move almost isolated nodes so far that the damped step moves no other.
   HWY_INLINE void connect(const double* t, V leak, double* w) const {
     for (std::int64_t j = 0; j + 1 < n(); ++j)
       for (std::int64_t k = j + 1; k < n(); ++k) {

@@ -1,8 +1,6 @@
-#include <algorithm>
-#include <cmath>
 #include <limits>
+#include <numeric>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <braid/autograd/ops.h>
@@ -99,103 +97,90 @@ namespace {
 
 HWY_EXPORT(tables);
 
-struct Dual {
-  std::vector<double> beta, inverse;  // [n] and [n, n]: of the Hessian there
-};
-
-/// Solves the dual for one matrix in plain loops.
-class PlainNewton {
- public:
-  PlainNewton(const double* r, std::size_t n)
-      : r_(r), n_(n), t_(n * n), g_(n), dual_{std::vector<double>(n), std::vector<double>(n * n)} {}
-
-  Dual solve() {
-    scale();
-    for (int k = 0; k < 500; ++k) {
-      double residual = 0;
-      for (const double g : g_) residual += std::abs(g);
-      if (!(residual > 1e-15)) break;
-      invert(std::min(residual * residual, 1e-3));
-      const double size = advance();
-      scale();
-      if (size * residual < 1e-15) break;
+/// p_j - p_k [n, n] of the potentials p of a network in which the conductance (w_jk + w_kj) / 2 connects nodes j and k,
+/// and a current c_jk - c_kj enters j and leaves k. Eliminates nodes and keeps currents on edges, as newton-inl.h does,
+/// which is accurate for any conductances if the currents are in proportion to them.
+void solve_network(const double* w, const double* c, std::int64_t n, double* differences) {
+  const auto size = static_cast<std::size_t>(n);
+  std::vector<double> edges(size * size), currents(size * size), potentials(size);
+  for (std::size_t j = 0; j < size; ++j)
+    for (std::size_t k = j + 1; k < size; ++k) {
+      edges[j * size + k] = (w[j * size + k] + w[k * size + j]) / 2;
+      currents[j * size + k] = c[j * size + k] - c[k * size + j];
     }
-    invert(1e-18);
-    return dual_;
+  for (std::size_t k = 0; k < size; ++k) {
+    double *edge = &edges[k * size], *current = &currents[k * size];
+    const double sum = std::accumulate(edge + k + 1, edge + size, 1e-290);  // 0 where rounding isolates a node
+    for (std::size_t j = k + 1; j < size; ++j) edge[j] /= sum, current[j] /= sum;
+    for (std::size_t j = k + 1; j < size; ++j)
+      for (std::size_t l = j + 1; l < size; ++l) {
+        edges[j * size + l] += edge[j] * edge[l] * sum;
+        currents[j * size + l] += (edge[j] * current[l] - current[j] * edge[l]) * sum;
+      }
   }
+  for (std::size_t k = size; k-- > 0;)
+    for (std::size_t j = k + 1; j < size; ++j)
+      potentials[k] += currents[k * size + j] + edges[k * size + j] * potentials[j];
+  for (std::size_t j = 0; j < size; ++j)
+    for (std::size_t k = 0; k < size; ++k) differences[j * size + k] = potentials[j] - potentials[k];
+}
 
- private:
-  /// t = softmax(r + beta), g = its column sums - 1
-  void scale() {
-    std::fill(g_.begin(), g_.end(), -1.0);
-    for (std::size_t i = 0; i < n_; ++i) {
-      double top = -std::numeric_limits<double>::infinity(), sum = 0;
-      for (std::size_t j = 0; j < n_; ++j) top = std::max(top, r_[i * n_ + j] + dual_.beta[j]);
-      for (std::size_t j = 0; j < n_; ++j) sum += t_[i * n_ + j] = std::exp(r_[i * n_ + j] + dual_.beta[j] - top);
-      for (std::size_t j = 0; j < n_; ++j) g_[j] += t_[i * n_ + j] /= sum;
-    }
+/// solve_network of w and c [.., n, n]. It is linear in c and its own transpose; if dp gives q, dw is -p q / 2.
+Var network(const Var& w, const Var& c) {
+  const Tensor conductances = w.value().contiguous(), currents = c.value().contiguous();
+  Tensor p(w.shape(), DType::f64);
+  const std::int64_t n = w.size(-1);
+  for (std::int64_t first = 0; first < p.numel(); first += n * n)
+    solve_network(conductances.data<double>() + first, currents.data<double>() + first, n,
+                  p.mutable_data<double>() + first);
+  const auto vjp = [](const Var& dp, const Var& w, const Var& p) {
+    const Var q = network(w, dp);
+    return std::vector<Var>{-0.5 * p * q, q};
+  };
+  return record(
+      "network", p, {w, c}, [=](const Tensor& dp) { return vjp(dp, conductances, p); },
+      [=](const Applied& op) { return vjp(op.dy(), op.x(0), op.y()); });
+}
+
+/// The projection of r [.., n, n] by Newton's method; newton-inl.h has the reasons for its steps.
+Tensor project(const Tensor& r) {
+  constexpr double kTolerance = 1e-15, kEps = std::numeric_limits<double>::epsilon();
+  const auto n = static_cast<double>(r.size(-1));
+  const Var rounding = maximum(kEps * n * (max(abs(r), {-2, -1}, true) / 4 + 4), kTolerance);
+  const Var last = slice(eye(r.size(-1), DType::f64), 0, -1, r.size(-1));
+  Var beta = zeros(last.shape(), DType::f64), t = softmax(r), active = ones(rounding.shape(), DType::f64);
+  for (int k = 0; k < 500; ++k) {
+    const Var residuals = 1 - sum(t, {-2}, true), residual = sum(abs(residuals), {-1}, true);  // [.., 1, n], [.., 1, 1]
+    active = where(greater(residual, rounding), active, 0);
+    if (sum(active).item() == 0) break;
+    const Var leak = clamp(residual * residual, 1e-17, 1e-3);
+    const Var potentials = network(matmul(transpose(t), t) + leak * last, transpose(residuals) * last);
+    const Var step = where(active.value(), transpose(slice(potentials, -1, -1, r.size(-1))), 0);
+    const Var size = max(step, {-1}, true) - min(step, {-1}, true);
+    beta = beta + where(less(size, 1.79), 1, log1p(size) / size) * step;
+    t = softmax(r + beta);
+    active = where(greater(size * residual, kTolerance), active, 0);
   }
+  return t.value();
+}
 
-  /// A Newton step, damped; returns its size.
-  double advance() {
-    std::vector<double> step(n_, 0.0);
-    for (std::size_t e = 0; e < n_ * n_; ++e) step[e / n_] -= dual_.inverse[e] * g_[e % n_];
-    const auto [low, high] = std::minmax_element(step.begin(), step.end());
-    const double size = *high - *low, share = size < 1.79 ? 1 : std::log1p(size) / size;
-    for (std::size_t j = 0; j < n_; ++j) dual_.beta[j] += share * step[j];
-    return size;
-  }
+/// dr = t (g - v 1^T - 1 w^T), where v and w leave rows and columns of dr with sums 0. Only differences of w are used:
+/// nodes would add up the currents that drive w and round away those of small conductances.
+Var project_vjp(const Var& g, const Var& t) {
+  const Var w = network(matmul(transpose(t), t), matmul(transpose(t * g), t));  // [.., n, n], w_j - w_k
+  const Var y = g + matmul(t, w);                                               // g_ij - sum_k t_ik (w_j - w_k)
+  return t * (y - sum(t * g, {-1}, true));
+}
 
-  /// (diag(1^T t) - t^T t + leak)^-1 without last row and column, which are 0, by Gauss and Jordan. Diagonal entries
-  /// are the sums of the others.
-  void invert(double leak) {
-    std::vector<double>& a = dual_.inverse;
-    std::fill(a.begin(), a.end(), 0.0);
-    for (std::size_t j = 0; j + 1 < n_; ++j) {
-      a[j * n_ + j] = leak;
-      for (std::size_t i = 0; i < n_; ++i)
-        for (std::size_t k = 0; k < n_; ++k) {
-          const double product = k == j ? 0 : t_[i * n_ + j] * t_[i * n_ + k];
-          a[j * n_ + j] += product;
-          if (k + 1 < n_) a[j * n_ + k] -= product;
-        }
-    }
-    for (std::size_t p = 0; p + 1 < n_; ++p) pivot(a, p);
-  }
-
-  void pivot(std::vector<double>& a, std::size_t p) const {
-    const double inverse = 1 / std::exchange(a[p * n_ + p], 1.0);
-    for (std::size_t k = 0; k + 1 < n_; ++k) a[p * n_ + k] *= inverse;
-    for (std::size_t i = 0; i + 1 < n_; ++i) {
-      const double factor = i == p ? 0 : std::exchange(a[i * n_ + p], 0.0);
-      for (std::size_t k = 0; k + 1 < n_; ++k) a[i * n_ + k] -= factor * a[p * n_ + k];
-    }
-  }
-
-  const double* r_;
-  std::size_t n_;
-  std::vector<double> t_, g_;
-  Dual dual_;
-};
-
-/// One more Newton step, of length 0, from the solution: by the implicit function theorem its derivative is the right
-/// one, although the inverse is a constant.
+/// The vjp reads nothing but the result, and so does its rule: by the implicit function theorem, derivatives of any
+/// order are exact.
 Var composed(const Var& logits, const Problem& p) {
   const Var r = cast(square(logits, p.n), DType::f64);
-  const Tensor values = r.value().contiguous();
-  const Shape lead = logits.shape().without(-1);
-  std::vector<double> betas, inverses;
-  for (std::int64_t b = 0; b < lead.numel(); ++b) {
-    const auto [beta, inverse] =
-        PlainNewton(values.data<double>() + b * p.entries(), static_cast<std::size_t>(p.n)).solve();
-    betas.insert(betas.end(), beta.begin(), beta.end());
-    inverses.insert(inverses.end(), inverse.begin(), inverse.end());
-  }
-  const Tensor beta = Tensor::of<double>(lead.concat({1, p.n}), betas);
-  const Tensor inverse = Tensor::of<double>(lead.concat({p.n, p.n}), inverses);
-  const Var columns = sum(softmax(r + beta), {-2}, true);
-  const Var step = matmul(columns - detach(columns), inverse);
-  return cast(softmax(r + beta - step), logits.dtype());
+  const Tensor t = project(r.value());
+  const Var h = record(
+      "entropic_projection", t, {r}, [t](const Tensor& g) { return project_vjp(g, t); },
+      [](const Applied& op) { return project_vjp(op.dy(), op.y()); });
+  return cast(h, logits.dtype());
 }
 
 }  // namespace

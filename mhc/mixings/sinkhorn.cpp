@@ -35,7 +35,7 @@ Var composed(const Var& logits, const Problem& p) {
   }
   Var log_p = square(logits, p.n);
   for (int k = 0; k < iterations; ++k)
-    for (const int axis : {first, second}) log_p = log_p - logsumexp(log_p, {axis}, true);
+    for (const int axis : {first, second}) log_p = log_softmax(log_p, axis);
   return exp(log_p);
 }
 

@@ -127,7 +127,8 @@ HWY_EXPORT(tables);
 
 constexpr double kLeastWidth = 1e-7;
 
-/// Row by row; columns[j] is the rest of column j.
+/// Row by row; columns[j] is the rest of column j. Where bounds are equal, as at logits 0, the gradient is that of the
+/// kernel, not the mean of both sides.
 Var composed(const Var& logits, const Problem& p) {
   const auto n = static_cast<std::size_t>(p.n);
   const Var one = ones(logits.shape().without(-1), logits.dtype());
@@ -138,7 +139,7 @@ Var composed(const Var& logits, const Problem& p) {
     for (std::size_t j = 0; j + 1 < n; ++j) {
       const Var tail =
           std::accumulate(columns.begin() + static_cast<std::ptrdiff_t>(j) + 2, columns.end(), columns[j + 1]);
-      const Var low = maximum(row - tail, 0), high = minimum(row, columns[j]);
+      const Var low = relu(row - tail), high = where(less(row, columns[j]), row, columns[j]);
       const Var s = sigmoid(select(logits, -1, static_cast<std::int64_t>(i * (n - 1) + j)));
       entries.push_back(low + maximum(high - low, kLeastWidth) * s);
       row = row - entries.back();

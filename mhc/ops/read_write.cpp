@@ -1,6 +1,7 @@
 #include <braid/mhc/ops/read_write.h>
 
 #include <braid/autograd/ops.h>
+#include <braid/autograd/ops/detail/bilinear.h>
 #include <braid/mhc/kernels/read_write.h>
 #include <braid/mhc/kernels/tiles.h>
 #include <braid/mhc/mixings/composed.h>
@@ -63,32 +64,45 @@ StreamTensors backward(const StreamTensors& in, const Tensor& read_cotangent, co
   return d;
 }
 
-Var fused_read(const Var& h_pre, const Var& x) {
-  detail::check_map_dtype("read_streams", "h_pre", h_pre, x);
-  const StreamTensors in{.h_pre = stepped(h_pre.value(), 1), .x = x.value().contiguous()};
-  return record("read_streams", read(in.h_pre, in.x), {h_pre, x}, [in](const Tensor& du, const Needs& needs) {
-    const StreamTensors d = backward(in, du, {}, {.h_pre = zeros_if(needs[0], in.h_pre), .x = like_if(needs[1], in.x)});
-    return std::vector{d.h_pre, d.x};
-  });
-}
+/// u = h_pre x
+constexpr braid::detail::Bilinear kRead = {
+    .op = "read_streams",
+    .vjp_op = "read_streams_vjp",
+    .left = 1,
+    .lay_out =
+        [](std::span<const Var> in) {
+          return std::vector{stepped(in[0].value(), 1), in[1].value().contiguous()};
+        },
+    .forward = [](std::span<const Tensor> in) { return read(in[0], in[1]); },
+    .vjp =
+        [](std::span<const Tensor> in, const Tensor& du, const Needs& needs) {
+          const StreamTensors d = backward({.h_pre = in[0], .x = in[1]}, du, {},
+                                           {.h_pre = zeros_if(needs[0], in[0]), .x = like_if(needs[1], in[1])});
+          return std::vector{d.h_pre, d.x};
+        },
+};
 
-Var fused_write(const Var& h_res, const Var& h_post, const Var& x, const Var& f) {
-  detail::check_map_dtype("write_streams", "h_res", h_res, x);
-  detail::check_map_dtype("write_streams", "h_post", h_post, x);
-  const StreamTensors in{.h_res = stepped(h_res.value(), 2),
-                         .h_post = stepped(h_post.value(), 1),
-                         .x = x.value().contiguous(),
-                         .f = f.value().contiguous()};
-  return record("write_streams", detail::write_streams(in.h_res, in.h_post, in.x, in.f), {h_res, h_post, x, f},
-                [in](const Tensor& dy, const Needs& needs) {
-                  const StreamTensors d = backward(in, {}, dy,
-                                                   {.h_res = zeros_if(needs[0], in.h_res),
-                                                    .h_post = zeros_if(needs[1], in.h_post),
-                                                    .x = like_if(needs[2], in.x),
-                                                    .f = like_if(needs[3], in.f)});
-                  return std::vector{d.h_res, d.h_post, d.x, d.f};
-                });
-}
+/// y = h_res x + h_post f
+constexpr braid::detail::Bilinear kWrite = {
+    .op = "write_streams",
+    .vjp_op = "write_streams_vjp",
+    .left = 2,
+    .lay_out =
+        [](std::span<const Var> in) {
+          return std::vector{stepped(in[0].value(), 2), stepped(in[1].value(), 1), in[2].value().contiguous(),
+                             in[3].value().contiguous()};
+        },
+    .forward = [](std::span<const Tensor> in) { return detail::write_streams(in[0], in[1], in[2], in[3]); },
+    .vjp =
+        [](std::span<const Tensor> in, const Tensor& dy, const Needs& needs) {
+          const StreamTensors d = backward({.h_res = in[0], .h_post = in[1], .x = in[2], .f = in[3]}, {}, dy,
+                                           {.h_res = zeros_if(needs[0], in[0]),
+                                            .h_post = zeros_if(needs[1], in[1]),
+                                            .x = like_if(needs[2], in[2]),
+                                            .f = like_if(needs[3], in[3])});
+          return std::vector{d.h_res, d.h_post, d.x, d.f};
+        },
+};
 
 /// `u = H_pre x`, with the write deferred.
 LayerRead read_deferring_write(const StreamMaps& maps, const Var& x) {
@@ -131,7 +145,10 @@ Var read_streams(const Var& h_pre, const Var& x) {
   check_shape(h_pre.rank() >= 1 && h_pre.size(-1) == x.size(-2),
               "read_streams: h_pre must have one entry for each stream of x {} but has shape {}", x.shape(),
               h_pre.shape());
-  if (!composed() && fits(h_pre, {x.size(-2)}, x)) return fused_read(h_pre, x);
+  if (!composed(/*has_rule=*/x.dtype() != DType::bf16) && fits(h_pre, {x.size(-2)}, x)) {
+    detail::check_map_dtype("read_streams", "h_pre", h_pre, x);
+    return braid::detail::bilinear(kRead, std::vector{h_pre, x});
+  }
   return cast(sum(expand_dims(h_pre, -1) * cast(x, h_pre.dtype()), {-2}), x.dtype());
 }
 
@@ -144,8 +161,11 @@ Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& 
   check_shape(h_post.rank() >= 1 && h_post.size(-1) == n,
               "write_streams: h_post must have shape [..., {}] to match x {} but has {}", n, x.shape(), h_post.shape());
   detail::check_layer_output("write_streams", f, x);
-  const bool fused = !composed() && fits(h_res, {n, n}, x) && fits(h_post, {n}, x);
-  if (fused) return fused_write(h_res, h_post, x, f);
+  if (!composed(/*has_rule=*/x.dtype() != DType::bf16) && fits(h_res, {n, n}, x) && fits(h_post, {n}, x)) {
+    detail::check_map_dtype("write_streams", "h_res", h_res, x);
+    detail::check_map_dtype("write_streams", "h_post", h_post, x);
+    return braid::detail::bilinear(kWrite, std::vector{h_res, h_post, x, f});
+  }
   const Var mixed = matmul(h_res, cast(x, h_res.dtype()));
   return cast(mixed + expand_dims(h_post, -1) * cast(expand_dims(f, -2), h_post.dtype()), x.dtype());
 }

@@ -35,6 +35,8 @@ FLAGS = {
     "gradcheck_table": {"--tolerance": ["nan", "-1"], "--points": ["-1", "1e3"], "--seed": ["-1", "1.5"]},
     "port_a_module": {"--break": ["x"]},
     "stability": {"--jobs": BAD_COUNT},
+    "gradient_penalty": {"--steps": BAD_COUNT},
+    "physics_informed": {"--steps": [*BAD_COUNT, "49"]},
     "generate": {"--tokens": BAD_COUNT, "--temperature": ["0", "-1", *NOT_FINITE], "--top-k": [*NOT_WHOLE, "-1"], "--seed": [*NOT_WHOLE, "-1"],
                  "--top-p": ["0", "1.1", *NOT_FINITE], "--threads": ["-1", "1025"], "--stop": [""]},
 }
@@ -61,7 +63,8 @@ LINES = {
     "generate": [[], ["extra"], ["--model", "none"], ["--model", "."], ["--model", "text.txt"], ["--model", "loop"], ["--run", "none"], ["--run", "."],
                  ["--run", "text.txt"], ["--run", "loop"], ["--model", ".", "--run", "."], ["--model", "new\nline"], ["--run", "NOT_UTF8"],
                  ["--run", ".", "--prompt", "NOT_UTF8"], ["--run", ".", "--stop", "NOT_UTF8"]],
-    "two_spirals": [["extra"], ["--out", "LONG"], ["--out", "loop/x"], ["--out", "text.txt/new"], ["--out"]],
+    **{example: [["extra"], ["--out", "LONG"], ["--out", "loop/x"], ["--out", "text.txt/new"], ["--out"]]
+       for example in ("gradient_penalty", "physics_informed", "two_spirals")},
     "golden": [[], ["none"], ["text.txt"], ["."], [".", "--only"], ["loop"], ["new\nline"], [".", "extra"]],
     "mixing_facts": [["extra"], ["--x"]],
     "dev": [["nothing"], ["new\nline"], ["test", "--preset"], ["test", "--preset", "x"], ["test", "("], ["test", "a", "b"],
@@ -71,7 +74,7 @@ LINES = {
             ["docs", "--check", "x"], ["install"], ["install", "a", "b"], ["install", "--x"], ["package", "x"],
             ["package", "--x"], ["--x"]],
 }
-EXAMPLES = ["basic_usage", "custom_op", "gradients", "history_skip", "regression", "tensors", "three_lines", "transformer_block", "wrong_gradient"]
+EXAMPLES = ["basic_usage", "custom_op", "derivatives", "gradients", "history_skip", "regression", "tensors", "three_lines", "transformer_block", "wrong_gradient"]
 BENCHMARKS = [f"bench_{name}" for name in ("gemm", "mhc", "mixings", "ops", "sinkhorn", "streams")]
 ENVIRONMENTS = [{"BRAID_NUM_THREADS": value} for value in ("0", "-1", "abc", "200000", "2x", "")] + [{"BRAID_MHC_PATH": "foo"}]
 

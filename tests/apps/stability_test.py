@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Runs stability as a user would: stability_test.py PROGRAM {smoke|bad-input|kill}"""
+"""Runs stability as a user would: stability_test.py PROGRAM {smoke|sharpness|bad-input|kill}"""
 import csv
 import json
 import os
@@ -113,6 +113,21 @@ def smoke(program, folder):
     check("diverged" in report and str(config) in report, "report.md lacks the definition or the command")
 
 
+def sharpness(program, folder):
+    config, out = write(folder, "sharp.toml", TINY + "sharpness_every = 4\n"), folder / "out"
+    result = run(program, config, "--out", out)
+    check(result.returncode == 0, result.stderr)
+    for path in (out / "runs").iterdir():
+        settings, steps, result = check_run(path, MODES)
+        measured = {step["step"]: step["sharpness"] for step in steps if "sharpness" in step}
+        check(list(measured) == [step for step in (4, 8) if step <= result["steps"]], f"{path.name}: measured at {list(measured)}")
+        for values in measured.values():
+            check(values["smallest"] < values["largest"] and values["preconditioned"] > 0, f"{path.name}: {values}")
+            check(abs(values["limit"] * settings["learning_rate"] - 38) < 1e-9, f"{path.name}: limit {values['limit']}")
+    check((out / "figures/sharpness.png").read_bytes().startswith(b"\x89PNG"), "sharpness.png is no picture")
+    check("figures/sharpness.png" in (out / "report.md").read_text(), "report.md does not show sharpness.png")
+
+
 def bad_input(program, folder):
     out = folder / "new"
     cases = [
@@ -134,6 +149,7 @@ def bad_input(program, folder):
         ("deep_mlp_regression.learning_rates[1]: expected a number from", "100]", "-1]"),
         ("deep_mlp_regression.shown_learning_rate: expected one of learning_rates, got 0.02", "rate = 0.01", "rate = 0.02"),
         ("deep_mlp_regression.seeds[1]: expected no value twice, got 1", "seeds = [1, 2]", "seeds = [1, 1]"),
+        ("deep_mlp_regression.sharpness_every: expected an integer from 2", "seeds = [1, 2]", "seeds = [1]\nsharpness_every = 1"),
         ("connection.init: expected one of identity, uniform, zeros, got 'random'", 'init = "identity"', 'init = "random"'),
         ("connection: expected a table, got", "[connection]", "[connections]"),
         ("ablations.task: expected a task that has a table of its own", "seeds = [1, 2]", 'seeds = [1]\n[ablations]\ntask = "deep_transformer"'),
@@ -233,4 +249,4 @@ def kill(program, folder):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"smoke": smoke, "bad-input": bad_input, "kill": kill}[case](program, pathlib.Path(name))
+        {"smoke": smoke, "sharpness": sharpness, "bad-input": bad_input, "kill": kill}[case](program, pathlib.Path(name))

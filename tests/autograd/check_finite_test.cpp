@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/tape.h>
 #include <tests/support.h>
 
@@ -23,6 +24,14 @@ TEST(CheckFinite, NamesTheOpAndItsInputShapesInTheBackwardPass) {
   const Var z = record("outer", ones({2}), {y}, [](const Tensor& dy) { return dy; });
   EXPECT_EQ(message_of([&] { tape.backward(z, full({2}, 1e38)); }),
             "div: vjp produced NaN or Inf from inputs of shapes [2], []");
+}
+
+TEST(CheckFinite, NamesTheOpWhoseVjpIsMadeOfOthers) {
+  const CheckFinite check;
+  Tape tape;
+  const Var x = tape.watch(ones({2, 1})), y = matmul(x, full({1, 2}, 1e20));
+  EXPECT_EQ(message_of([&] { tape.backward(y, full({2, 2}, 1e30)); }),
+            "matmul: vjp produced NaN or Inf from inputs of shapes [2, 1], [1, 2]");
 }
 
 TEST(CheckFinite, FindsTheFirstOffender) {

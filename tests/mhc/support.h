@@ -31,19 +31,20 @@ inline Tensor random(const Shape& shape, Rng& rng, double scale = 1) {
   return (Var(randn(shape, rng, DType::f64)) * scale).value();
 }
 
+/// max |a - b|; infinite where the difference is NaN, which no bound may let pass.
 inline double largest_difference(const Tensor& a, const Tensor& b) {
   EXPECT_EQ(a.shape(), b.shape());
   const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
   double worst = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) worst = std::max(worst, std::abs(x[i] - y[i]));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    worst = std::isnan(x[i] - y[i]) ? INFINITY : std::max(worst, std::abs(x[i] - y[i]));
   return worst;
 }
 
 /// The largest deviation from 1 of the sums along an axis.
 inline double marginal_error(const Tensor& p, int axis) {
-  double worst = 0;
-  for (const double sum : reduce_sum(p, {axis}).to_vector<double>()) worst = std::max(worst, std::abs(sum - 1));
-  return worst;
+  const Tensor sums = reduce_sum(p, {axis});
+  return largest_difference(sums, ones(sums.shape(), sums.dtype()));
 }
 
 /// Gives every parameter random f64 values, so that no gradient vanishes by a zero at the start.

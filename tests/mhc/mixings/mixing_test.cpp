@@ -1,5 +1,6 @@
 #include <braid/mhc/mixings/mixing.h>
 
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <braid/autograd/derivatives.h>
 #include <braid/core/products/matmul.h>
 #include <braid/mhc/connections/manifold_constrained_hc.h>
 #include <braid/mhc/mixings/detail/family.h>
@@ -89,6 +91,57 @@ TEST_P(EveryMixing, IsTheSameFusedAndComposedForAnyNumberOfMatrices) {
         EXPECT_LT(largest_difference(fused, composed), 1e-12);
         EXPECT_LT(largest_difference(dfused, dcomposed), 1e-11);
       }
+  });
+}
+
+/// The value, the gradient for a cotangent, and the product of its Hessian with a direction.
+std::array<Tensor, 3> evaluate(const Mixing& mixing, bool composed, const Tensor& logits, const Tensor& cotangent,
+                               const Tensor& direction) {
+  const Form form(composed);
+  const auto loss = [&](const Var& l) { return sum(mixing(l) * cotangent); };
+  return {mixing(logits).value(), value_and_grad(loss)(Var(logits)).second.value(),
+          hvp(loss, Var(logits), direction).value()};
+}
+
+/// In f64, both forms agree; in f32, both agree with f64 up to `tolerance`.
+void expect_agreement(const Mixing& mixing, const Tensor& exact_logits, Rng& rng, double tolerance) {
+  const Tensor logits = exact_logits.to(DType::f32), direction = randn(logits.shape(), rng);
+  const Tensor cotangent = randn(logits.shape().without(-1).concat({mixing.n(), mixing.n()}), rng);
+  const auto run = [&](bool composed, DType dtype) {
+    return evaluate(mixing, composed, logits.to(dtype), cotangent.to(dtype), direction.to(dtype));
+  };
+  const auto exact = run(false, DType::f64), composed = run(true, DType::f64);
+  for (std::size_t i = 0; i < exact.size(); ++i) EXPECT_LT(largest_difference(composed[i], exact[i]), 1e-10) << i;
+  for (const bool form : {false, true}) {
+    const auto rounded = run(form, DType::f32);
+    for (std::size_t i = 0; i < exact.size(); ++i) EXPECT_LT(largest_difference(rounded[i], exact[i]), tolerance) << i;
+  }
+}
+
+TEST_P(EveryMixing, IsTheSameFusedAndComposedForLogitsOfAnySize) {
+  Rng rng(9);
+  for (const std::int64_t n : {2, 3, 4, 5, 6, 7, 8})
+    if (const auto mixing = mixing_for(GetParam(), n)) {
+      SCOPED_TRACE(n);
+      for (const Tensor& logits : {mixing->identity(), mixing->start()}) expect_agreement(*mixing, logits, rng, 1e-5);
+      for (const double scale : {0, 1, 3, 10, 30, 100}) {
+        SCOPED_TRACE(fmt::format("standard deviation {}", scale));
+        // In f32, Cayley's rotation loses digits to the squares of its logits.
+        expect_agreement(*mixing, random({50, mixing->logits()}, rng, scale), rng, 1e-5 + 1e-6 * scale * scale);
+      }
+    }
+}
+
+TEST_P(EveryMixing, PassesGradcheckOfSecondOrder) {
+  Rng rng(10);
+  for_sizes([&](const Mixing& mixing) {
+    if (mixing.n() > 4) return;
+    for (const double scale : {1, 10, 30}) {
+      SCOPED_TRACE(scale);
+      const auto f = [&](std::span<const Var> v) { return mixing(v[0]); };
+      const GradcheckResult result = gradcheck(f, {random({5, mixing.logits()}, rng, scale)}, {.order = 2});
+      EXPECT_TRUE(result.ok) << result.message;
+    }
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <braid/autograd/derivatives.h>
 #include <braid/mhc/mixings/mixing.h>
 #include <tests/mhc/support.h>
 #include <tests/support.h>
@@ -21,8 +22,8 @@ double largest(const Tensor& x) { return largest_difference(x, zeros(x.shape(), 
 
 TEST(Newton, HasExactMarginals) {
   Rng rng(1);
-  for (const std::int64_t n : {2, 4, 8})
-    for (const double scale : kScales) {
+  for (const std::int64_t n : {2, 3, 4, 8})
+    for (const double scale : {1, 3, 10, 30, 100}) {
       const Mixing mixing("newton", n);
       const Tensor logits = random({10000, n * n}, rng, scale);
       for (const auto& [dtype, bound] : {std::pair(DType::f64, 1e-12), std::pair(DType::f32, 1e-6)}) {
@@ -78,6 +79,60 @@ TEST(Newton, HasTheGradientThatDifferencesHave) {
       EXPECT_LT(largest_difference(gradient(mixing, logits, cotangent), differences(mixing, logits, cotangent)), 1e-8)
           << n << ", " << scale;
     }
+}
+
+/// A matrix that is almost decomposable, and what 300 digits give: entries below 1e-15 are written as 0.
+struct Solved {
+  std::int64_t n;
+  std::vector<double> logits, cotangent, matrix, gradient, product;  // with the Hessian, along direction()
+
+  /// -3, 0, 3, -1, 2, -2, 1, -3, ..
+  Tensor direction() const {
+    Tensor v({n * n}, DType::f64);
+    for (std::int64_t i = 0; i < n * n; ++i) v.mutable_data<double>()[i] = static_cast<double>(3 * i % 7 - 3);
+    return v;
+  }
+};
+
+const std::vector<Solved> kSolved = {
+    {3,
+     {-43.4794922, -15.4972467, 75.2720032, 22.9570885, 23.2743187, -6.37771893, 37.5009689, 35.7876015, -58.0384407},
+     {4, 7, -9, -6, 8, 7, 9, -6, 7},
+     {0, 0, 1, 0.26594414830308672, 0.73405585169691328, 0, 0.73405585169691328, 0.26594414830308672, 0},
+     {0, 0, 0, -2.8306589451532718, 2.8306589451532718, 0, 2.8306589451532718, -2.8306589451532718, 0},
+     {0, 0, 0, 4.6377260318993462, -4.6377260318993462, 0, -4.6377260318993462, 4.6377260318993462, 0}},
+    {3,
+     {15, 28, -61, -57, -69, 26, 21, 35, 7},
+     {4, 7, -9, -6, 8, 7, 9, -6, 7},
+     {0.62245933120185456, 0.37754066879814544, 0, 0, 0, 1, 0.37754066879814544, 0.62245933120185456, 0},
+     {-2.1150334098143504, 2.1150334098143504, 0, 0, 0, 0, 2.1150334098143504, -2.1150334098143504, 0},
+     {-1.8130390378481033, 1.8130390378481033, 0, 0, 0, 0, 1.8130390378481033, -1.8130390378481033, 0}},
+    {4,
+     {2, -23, -4, 38, 38, 68, -53, -65, 47, -1, 57, -22, 47, 76, -51, -55},
+     {6, -5, -1, -3, 3, -1, 8, 6, -2, -7, -6, 9, -2, 6, 6, -4},
+     {0, 0, 0, 1, 0.37754066879814544, 0.62245933120185456, 0, 0, 0, 0, 1, 0, 0.62245933120185456, 0.37754066879814544,
+      0, 0},
+     {0, 0, 0, 0, 1.4100222732095669, -1.4100222732095669, 0, 0, 0, 0, 0, 0, -1.4100222732095669, 1.4100222732095669, 0,
+      0},
+     {0, 0, 0, 0, 1.2086926918987356, -1.2086926918987356, 0, 0, 0, 0, 0, 0, -1.2086926918987356, 1.2086926918987356, 0,
+      0}}};
+
+TEST(Newton, HasTheDerivativesOfMatricesThatAreAlmostDecomposable) {
+  for (const Solved& solved : kSolved) {
+    const auto tensor = [](const Shape& shape, const std::vector<double>& values) {
+      return Tensor::of<double>(shape, std::span<const double>(values));
+    };
+    const Shape square = {solved.n, solved.n}, flat = {solved.n * solved.n};
+    const Tensor logits = tensor(flat, solved.logits), cotangent = tensor(square, solved.cotangent);
+    const Mixing mixing("newton", solved.n);
+    for (const bool composed : {false, true}) {
+      const Form form(composed);
+      EXPECT_LT(largest_difference(projection(mixing, logits), tensor(square, solved.matrix)), 1e-14);
+      EXPECT_LT(largest_difference(gradient(mixing, logits, cotangent), tensor(flat, solved.gradient)), 4e-14);
+    }
+    const Var product = hvp([&](const Var& l) { return sum(mixing(l) * cotangent); }, Var(logits), solved.direction());
+    EXPECT_LT(largest_difference(product.value(), tensor(flat, solved.product)), 4e-14);
+  }
 }
 
 TEST(Newton, RoundsToF32OnlyAtTheEnds) {

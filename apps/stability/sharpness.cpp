@@ -1,0 +1,12 @@
+#include "sharpness.h"
+
+namespace braid::stability {
+
+nlohmann::ordered_json to_json(const Sharpness& sharpness) {
+  return {{"largest", sharpness.largest},
+          {"smallest", sharpness.smallest},
+          {"preconditioned", sharpness.preconditioned},
+          {"limit", sharpness.limit}};
+}
+
+}  // namespace braid::stability
