@@ -142,18 +142,26 @@ Detour::Detour(int index, bool with_primitives, Rng& rng)
       matrix(zeros({kChannels, kChannels}, DType::f64)) {}
 
 Var Detour::primitives(const Var& x) const {
-  const Tensor ids = Tensor::of<std::int32_t>({3}, {3, 1, 3});
+  const Tensor ids = Tensor::of<std::int32_t>({3}, {3, 1, 3}), each = zeros({2, 3, kChannels}, DType::i32);
+  const Tensor mask = Tensor::of<std::int32_t>({4, 1}, {1, 0, 1, 0});
+  // So that choices are far from others: second derivatives are differences of gradients, which jump at kinks.
+  const Var far = x + Tensor::of<double>({kChannels}, {-12, 4, 8, -4, 12, -8, 16, 0.5});
   switch (index) {
-    case 0: return sin(x) * cos(x) + expm1(0.5 * x) + log1p(exp(x)) + gelu_erf(x) + softplus(x) * pow(x, 3);
+    case 0:
+      return sin(x) * cos(x) + expm1(0.5 * x) + log1p(exp(x)) + gelu_erf(x) + softplus(x) * pow(x, 3) +
+             log(2 + sin(x)) * sqrt(2 + sin(x)) + rsqrt(2 + cos(x)) * silu(x) + gelu(x) * sigmoid(x) / -tanh(x + 2);
     case 1:
-      return relu(x) * clamp(x, -0.5, 0.5) + abs(x) * maximum(x, vector) * minimum(x, vector) +
-             max(x, {-1}, true) * min(x, {-1}, true);
+      return relu(far) * clamp(far, -6, 6) / 64 + abs(far) * maximum(far, vector) * minimum(far, vector) / 512 +
+             max(far, {-1}, true) * min(far, {-1}, true) / 64 + where(mask, x * x, vector * x) * mean(x, -1, true);
     case 2:
       return concat({split(x, -1, {3, 5})[1], split(x, -1, {3, 5})[0]}, -1) * flip(x, {-1}) +
-             roll(x, -1, 3) * slice(pad(x, 1, 1, 0), 1, 0, -1) + repeat(chunk(x, -1, 2)[1], {1, 1, 2}) * x;
+             roll(x, -1, 3) * slice(pad(x, 1, 1, 0), 1, 0, -1) + repeat(chunk(x, -1, 2)[1], {1, 1, 2}) * x +
+             permute(permute(x, {1, 0, 2}) * x[0][0], {1, 0, 2}) * squeeze(expand_dims(x, 0), 0) +
+             select(stack({x, x * x}, 0), 0, 1) * broadcast_to(vector, x.shape()) * transpose(transpose(x));
     default:
-      return cumsum(x, 1) * sort(x, -1).values + sum(topk(x, 2, -1).values, -1, true) * dropout(x, 0.25, Rng(5)) +
-             scatter_add(x, 1, zeros({2, 3, kChannels}, DType::i32), index_select(x, 1, ids) * vector);
+      return cumsum(x, 1) * sort(far, -1).values / 8 +
+             sum(topk(far, 2, -1).values, -1, true) * dropout(x, 0.25, Rng(5)) / 8 +
+             scatter_add(x, 1, each, index_select(x, 1, ids) * vector) - sum(gather(x, 1, each) * vector, 1, true);
   }
 }
 
