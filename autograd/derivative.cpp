@@ -33,12 +33,15 @@ void Extrapolation::Limit::add(double step, double quotient, double noise) {
     if (estimate <= error) {
       value = limit;
       error = estimate;
+      rounding = next_noises[order];
     }
   }
   steps.push_back(step);
   row = std::move(next);
   noises = std::move(next_noises);
 }
+
+bool Extrapolation::Limit::settled() const { return error < 0.1 * std::abs(value) || error <= 30 * rounding; }
 
 void Extrapolation::add(double step, const Moves& moves) {
   central_.add(step, (moves.up + moves.down) / (2 * step), moves.noise / (2 * step));
@@ -50,10 +53,13 @@ void Extrapolation::add(double step, const Moves& moves) {
 }
 
 Derivative Extrapolation::best() const {
-  if (std::isfinite(central_.value))
-    return {central_.value, central_.error, low_.value, high_.value, std::max(low_.error, high_.error)};
-  const Limit& side = std::isfinite(up_.value) ? up_ : down_;
-  return {side.value, side.error, side.value, side.value, side.error};
+  const Limit& limit = std::isfinite(central_.value) ? central_ : std::isfinite(up_.value) ? up_ : down_;
+  Derivative found{.value = limit.value, .error = limit.error, .settled = limit.settled()};
+  const bool inside = &limit == &central_;  // or else the bounds are those of one side
+  found.low = inside ? low_.value : limit.value;
+  found.high = inside ? high_.value : limit.value;
+  found.bound_error = inside ? std::max(low_.error, high_.error) : limit.error;
+  return found;
 }
 
 bool Extrapolation::exhausted() const {

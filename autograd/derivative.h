@@ -9,6 +9,8 @@ namespace braid {
 struct Derivative {
   double value = std::numeric_limits<double>::quiet_NaN();  ///< the derivative; NaN if none was found
   double error = std::numeric_limits<double>::infinity();   ///< an estimate of |value - truth|, on the safe side
+  /// Whether the error is small beside the value or explained by rounding; or else quotients may not converge at all.
+  bool settled = false;
   /// The bounds of the one-sided derivatives, and an estimate of their errors.
   double low = value, high = value, bound_error = error;
 
@@ -41,6 +43,8 @@ class Extrapolation {
     int power;
     std::vector<double> steps = {}, row = {}, noises = {};  // row: the last one of the scheme, by order
     double value = std::numeric_limits<double>::quiet_NaN(), error = std::numeric_limits<double>::infinity();
+    double rounding = 0;  // the part of the error that rounding explains
+    bool settled() const;
     void add(double step, double quotient, double noise);
   };
 

@@ -161,6 +161,10 @@ std::vector<Var> differentiate(const char* op, const std::shared_ptr<TapeState>&
                 dy.shape());
     check_dtype(dy.dtype() == ys[i].dtype(), "{}: the direction must have dtype {} but has {}", op, name(ys[i].dtype()),
                 name(dy.dtype()));
+    check<Error>(!dy.requires_grad() || TapeState::of(dy) == tape,
+                 "{}: the direction {} is on another tape, where the gradient of the result would get lost; write "
+                 "`const HigherOrder scope;` before that tape or what starts it, or v.value() for a constant",
+                 op, dy.shape());
     backward.add(ys[i], dy);
   }
   backward.run();
@@ -170,6 +174,8 @@ std::vector<Var> differentiate(const char* op, const std::shared_ptr<TapeState>&
 }
 
 }  // namespace
+
+bool share_tape(const Var& a, const Var& b) { return a.requires_grad() && TapeState::of(a) == TapeState::of(b); }
 
 bool Differentiation::nested() { return current_tape() != nullptr; }
 

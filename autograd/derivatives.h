@@ -17,7 +17,7 @@ namespace braid {
 ///     const HigherOrder scope;
 ///     auto [loss, grads] = value_and_grad([](const Model& m, const Tensor& x) {
 ///       const Var slope = grad([&](const Var& x) { return sum(m(x)); })(x);
-///       return mean(m(x) + square(slope));
+///       return mean(m(x) + slope * slope);
 ///     })(model, x);
 ///
 /// Such tapes record ops that have a rule (see record()); fused ops without one run their composed forms, and

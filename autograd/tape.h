@@ -9,75 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include <braid/autograd/check_finite.h>
 #include <braid/autograd/probe.h>
-#include <braid/core/tensor.h>
+#include <braid/autograd/var.h>
 
 namespace braid {
-
-namespace detail {
-struct TapeState;
-}
-
-/// What ops take and return: a tensor that is a constant or recorded on a tape. A value, cheap to copy. Constants and
-/// Tensors convert to each other, so that ops compute with plain Tensors as well: `Tensor y = exp(a) + 2 * b;`.
-class Var {
- public:
-  Var() = default;
-  Var(Tensor value) : value_(std::move(value)) {}
-  Var(const Var&) = default;
-  Var(Var&&) = default;
-  // Not to temporaries: `x[0] = y` would assign to a copy.
-  Var& operator=(const Var&) & = default;
-  Var& operator=(Var&&) & = default;
-  /// Throws Error on a tape, where a gradient would get lost unseen: write `detach(x)` or `x.value()` to drop it.
-  operator Tensor() const;
-  const Tensor& value() const { return value_; }         ///< the tensor, without a gradient
-  const Shape& shape() const { return value_.shape(); }  ///< shape of the value
-  DType dtype() const { return value_.dtype(); }         ///< dtype of the value
-  int rank() const { return value_.rank(); }             ///< number of axes
-  std::int64_t size(int axis) const {
-    return value_.size(axis);
-  }  ///< size of an axis; negative axes count from the end
-  /// The only element. Throws ShapeError when there are more or none.
-  double item() const { return value_.item(); }
-  /// Whether it is on a tape.
-  bool requires_grad() const { return tape_ != nullptr; }
-
-  /// `x[i]` is `select(x, 0, i)`.
-  Var operator[](std::int64_t position) const;
-
-  /// For optimizers and initializers, which update parameters in place. Throws Error when on a tape.
-  Tensor& mutable_value();
-
- private:
-  friend struct detail::TapeState;
-  friend class Tape;
-  Tensor value_;
-  std::shared_ptr<detail::TapeState> tape_;
-  ValueId id_ = 0;
-};
-
-/// The same value as a constant: no gradient flows through it.
-inline Var detach(const Var& x) { return x.value(); }
-
-/// Which inputs of an op need a cotangent, in order; a vjp may return an undefined Tensor for the others.
-class Needs {
- public:
-  explicit Needs(std::vector<bool> flags) : flags_(std::move(flags)) {}
-  bool operator[](std::size_t input) const { return flags_[input]; }  ///< whether this input does
-
- private:
-  std::vector<bool> flags_;
-};
-
-/// Maps the cotangents of an op's outputs to those of its inputs, in order. An undefined cotangent is zero;
-/// others have the shape and dtype of their outputs or inputs.
-/// Runs at most once; its captures are then freed. It captures tensors, never variables on a tape. It owns the
-/// cotangents: it may move them out and write into those that are not shared.
-using Vjp = std::function<std::vector<Tensor>(std::span<Tensor> dys, const Needs& needs)>;
-
-/// Takes the gradient of the variable that was watched as number `watched`, zeros where y does not depend on it.
-using GradientSink = std::function<void(std::size_t watched, Tensor gradient)>;
 
 /// The ops of one evaluation in execution order, and after backward() the gradients of what it watched.
 ///
@@ -118,21 +54,6 @@ class Tape {
 
   std::shared_ptr<detail::TapeState> state_;
 };
-
-/// An op on a tape of higher order, as its rule sees it: all are variables, or constants that need no cotangent.
-struct Applied {
-  std::span<const Var> inputs, outputs;  ///< of the op
-  std::span<const Var> dys;              ///< the cotangents of the outputs; undefined ones are zero
-  const Needs& needs;                    ///< the inputs that need a cotangent
-
-  const Var& x(std::size_t input = 0) const { return inputs[input]; }  ///< an input
-  const Var& y() const { return outputs.front(); }                     ///< the first output
-  const Var& dy() const { return dys.front(); }                        ///< its cotangent
-};
-
-/// A vjp made of ops, which derivatives of higher order differentiate again: returns the cotangents of the inputs as
-/// variables. It may run several times; it captures settings and constants, never variables on a tape.
-using Rule = std::function<std::vector<Var>(const Applied&)>;
 
 /// Records `outputs = op(inputs)`; gives constants when no input is on a tape. Every op ends with it, yours too.
 /// Throws Error when the inputs are on different tapes.
@@ -209,20 +130,5 @@ Var record(const char* op, Tensor output, std::initializer_list<Var> inputs, F v
   return record(op, std::move(output), std::span<const Var>(inputs.begin(), inputs.size()), std::move(vjp),
                 std::move(rule));
 }
-
-/// While one is alive, the first op of this thread that produces NaN or Inf, forward or backward, throws
-/// NonFiniteError naming the op and its input shapes.
-class CheckFinite {
- public:
-  CheckFinite();
-  ~CheckFinite();
-  CheckFinite(const CheckFinite&) = delete;
-  CheckFinite& operator=(const CheckFinite&) = delete;
-};
-
-/// Thrown when CheckFinite finds a NaN or an infinity.
-struct NonFiniteError : Error {
-  using Error::Error;
-};
 
 }  // namespace braid

@@ -32,6 +32,9 @@ inline void check_constant(const char* op, const std::string& path, const Var& x
       op, path.empty() ? "x" : path, x.shape());
 }
 
+/// Whether both are on one tape.
+bool share_tape(const Var& a, const Var& b);
+
 /// Whether vjp() returns the cotangent of an argument.
 template <class T>
 constexpr bool kDifferentiated = std::same_as<T, Tensor> || std::same_as<T, Var>;
@@ -45,7 +48,7 @@ constexpr bool kDifferentiated = std::same_as<T, Tensor> || std::same_as<T, Var>
 ///     auto [loss, grads] = step(model, x, y);
 ///
 /// f may return more than the loss, as a pair or tuple that begins with it. The rest is returned after the gradients,
-/// its variables (also those of modules and vectors) as constants:
+/// its variables (also those of modules and vectors) as constants unless they are on another tape:
 ///
 ///     auto step = value_and_grad([](const Model& m, const Tensor& x, const Tensor& ids) {
 ///       const Var logits = m(x);
@@ -74,7 +77,9 @@ auto value_and_grad(F f, Probe* probe = nullptr) {
                  "value_and_grad: the loss does not depend on the parameters; does f use the module that it is given?");
     tape.backward(loss);
     for_each_param(traced, [&](const std::string&, Var& p) { p = tape.gradient(p); });
-    detail::for_each_var(results, [](Var& v) { v = detach(v); });
+    detail::for_each_var(results, [&](Var& v) {
+      if (detail::share_tape(v, loss)) v = detach(v);
+    });
     return std::apply(
         [&]<class... Aux>(const Var&, Aux&... aux) {
           using Result = std::conditional_t<sizeof...(Aux) == 0, std::pair<double, P>, std::tuple<double, P, Aux...>>;

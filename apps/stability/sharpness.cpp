@@ -3,10 +3,7 @@
 namespace braid::stability {
 
 nlohmann::ordered_json to_json(const Sharpness& sharpness) {
-  return {{"largest", sharpness.largest},
-          {"smallest", sharpness.smallest},
-          {"preconditioned", sharpness.preconditioned},
-          {"limit", sharpness.limit}};
+  return {{"largest", sharpness.largest}, {"preconditioned", sharpness.preconditioned}, {"limit", sharpness.limit}};
 }
 
 }  // namespace braid::stability

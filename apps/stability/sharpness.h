@@ -16,9 +16,9 @@ namespace braid::stability {
 
 /// How sharply a loss is curved at a model's weights.
 struct Sharpness {
-  double largest, smallest;  ///< eigenvalues of its Hessian
-  double preconditioned;     ///< the largest in coordinates in which AdamW takes the steps of momentum
-  double limit;              ///< of `preconditioned`: above it, these steps grow on a quadratic function
+  double largest;         ///< eigenvalue of its Hessian
+  double preconditioned;  ///< the largest in coordinates in which AdamW takes the steps of momentum
+  double limit;           ///< of `preconditioned`: above it, these steps grow on a quadratic function
 };
 
 nlohmann::ordered_json to_json(const Sharpness& sharpness);
@@ -78,7 +78,7 @@ Sharpness sharpness(const Loss& loss, const Model& model, const Model& grads, co
   const std::vector<double> plain = apps::lanczos(product, num_params(model), Rng(0), kSettings),
                             scaled = apps::lanczos(preconditioned, num_params(model), Rng(0), kSettings);
   const double limit = 2 * (1 + settings.beta1) / ((1 - settings.beta1) * optimizer.lr());
-  return {plain.back(), plain.front(), scaled.back(), limit};
+  return {plain.back(), scaled.back(), limit};
 }
 
 }  // namespace braid::stability

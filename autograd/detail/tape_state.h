@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <braid/autograd/tape.h>
+#include <braid/autograd/var.h>
 
 namespace braid::detail {
 
@@ -88,6 +88,8 @@ class WithinVjp {
   ~WithinVjp();
   WithinVjp(const WithinVjp&) = delete;
   WithinVjp& operator=(const WithinVjp&) = delete;
+
+  static bool active();
 
  private:
   bool before_;

@@ -1,18 +1,12 @@
 #include <braid/autograd/ops/broadcast_to.h>
 
-#include <braid/core/reduce.h>
+#include <braid/autograd/ops/detail/sum_to.h>
 
 namespace braid {
 
 Var broadcast_to(const Var& x, const Shape& shape) {
   return record("broadcast_to", x.value().broadcast_to(shape), {x},
                 [shape = x.shape()](const Var& dy) { return detail::sum_to(dy, shape); });
-}
-
-Var detail::sum_to(const Var& x, const Shape& shape) {
-  if (x.shape() == shape) return x;
-  return record("sum_to", braid::sum_to(x.value(), shape), {x},
-                [shape = x.shape()](const Var& dy) { return broadcast_to(dy, shape); });
 }
 
 }  // namespace braid

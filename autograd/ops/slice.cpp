@@ -14,8 +14,8 @@ Tensor padded(const Tensor& dy, const Shape& x, int axis, std::int64_t first, st
 }
 
 /// `position` counted from the front.
-std::int64_t from_front(const Var& x, int axis, std::int64_t position) {
-  return position < 0 ? position + x.size(axis) : position;
+std::int64_t from_front(const Shape& x, int axis, std::int64_t position) {
+  return position < 0 ? position + x[axis] : position;
 }
 
 }  // namespace
@@ -23,8 +23,8 @@ std::int64_t from_front(const Var& x, int axis, std::int64_t position) {
 Var slice(const Var& x, int axis, std::int64_t begin, std::int64_t end, std::int64_t step) {
   return detail::linear_map(
       "slice", x, [=](const Tensor& x) { return x.slice(axis, begin, end, step); },
-      [shape = x.shape(), axis, first = from_front(x, axis, begin), step](const Tensor& dy) {
-        return padded(dy, shape, axis, first, step);
+      [shape = x.shape(), axis, begin, step](const Tensor& dy) {
+        return padded(dy, shape, axis, from_front(shape, axis, begin), step);
       });
 }
 
@@ -32,8 +32,8 @@ Var select(const Var& x, int axis, std::int64_t position) {
   return detail::linear_map(
       "select", x, [=](const Tensor& x) { return x.select(axis, position); },
       [shape = x.shape(), axis, position](const Tensor& dy) {
-        const int from_front = shape.index(axis);
-        return padded(dy.expand_dims(from_front), shape, from_front, position < 0 ? position + shape[axis] : position);
+        const int first_axis = shape.index(axis);
+        return padded(dy.expand_dims(first_axis), shape, first_axis, from_front(shape, axis, position));
       });
 }
 

@@ -1,8 +1,7 @@
 #include <braid/autograd/ops/where.h>
 
-#include <braid/autograd/ops/broadcast_to.h>
+#include <braid/autograd/ops/detail/sum_to.h>
 #include <braid/core/map.h>
-#include <braid/core/reduce.h>
 
 namespace braid {
 namespace {

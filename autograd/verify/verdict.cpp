@@ -15,6 +15,7 @@ std::string_view name(Verdict verdict) {
     case Verdict::wrong: return "wrong";
     case Verdict::undecidable: return "undecidable";
     case Verdict::kink: return "kink";
+    case Verdict::unchecked: return "unchecked";
   }
   return "unknown";
 }
@@ -50,21 +51,24 @@ double relative_error(double analytic, const Derivative& numeric, double floor) 
 }
 
 Verdict judge(double analytic, const Derivative& numeric, double floor, double tolerance) {
-  const double allowed = tolerance * std::max({std::abs(analytic), std::abs(numeric.value), floor});
+  constexpr double kDigit = 0.1;
+  const double size = std::max({std::abs(analytic), std::abs(numeric.value), floor}), allowed = tolerance * size;
   if (std::isnan(analytic)) return Verdict::wrong;
   if (std::isinf(analytic)) {
-    const bool certain = numeric.error <= tolerance * std::max(std::abs(numeric.value), floor);
-    return certain ? Verdict::wrong : Verdict::undecidable;
+    const bool certain = numeric.settled && numeric.error <= kDigit * std::max(std::abs(numeric.value), floor);
+    return certain ? Verdict::wrong : Verdict::unchecked;
   }
   const double slack = allowed + numeric.bound_error;
   const bool between = numeric.low - slack <= analytic && analytic <= numeric.high + slack;
   if (numeric.has_kink() && between) return Verdict::kink;
   const double error = std::abs(analytic - numeric.value);
+  if (!numeric.settled) return Verdict::unchecked;
   if (error > allowed + 3 * numeric.error) {
     const bool slight_kink = numeric.high - numeric.low > 10 * numeric.bound_error;
     return slight_kink && between ? Verdict::kink : Verdict::wrong;
   }
-  return error <= allowed && numeric.error <= allowed ? Verdict::right : Verdict::undecidable;
+  if (error <= allowed && numeric.error <= allowed) return Verdict::right;
+  return error <= allowed || numeric.error <= kDigit * size ? Verdict::undecidable : Verdict::unchecked;
 }
 
 Severity severity(const CheckedDerivative& c) {
@@ -75,6 +79,13 @@ Severity severity(const CheckedDerivative& c) {
 std::string describe(const CheckedDerivative& c, double tolerance) {
   return fmt::format("{}, {}: analytic {:.10g}, numeric {:.10g} +- {:.1g}, relative error {:.3g}, tolerance {:.3g}",
                      c.input, c.where, c.analytic, c.numeric, c.uncertainty, c.relative_error, tolerance);
+}
+
+std::string counts(const GradcheckResult& r) {
+  if (r.wrong + r.undecidable + r.kinks + r.unchecked == 0) return "";
+  const std::string unchecked = r.unchecked > 0 ? fmt::format(", {} unchecked", r.unchecked) : "";
+  return fmt::format("\n{} derivatives: {} wrong, {} undecidable, {} at kinks{}", r.derivatives, r.wrong, r.undecidable,
+                     r.kinks, unchecked);
 }
 
 std::string without_influence(const std::vector<CheckedDerivative>& all) {

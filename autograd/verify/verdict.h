@@ -37,8 +37,9 @@ struct GradcheckOptions {
 enum class Verdict {
   right,        ///< they agree within the tolerance
   wrong,        ///< they differ by more, and the differences are accurate enough to be sure
-  undecidable,  ///< the differences are less accurate than the tolerance requires
-  kink,         ///< not differentiable; the analytic value lies between the one-sided derivatives, or is right nearby
+  undecidable,  ///< they agree as far as differences tell, at least to a digit, which is less than the tolerance
+  kink,         ///< f is seen not to be differentiable: the analytic value lies between its one-sided derivatives
+  unchecked,    ///< the differences do not settle, so that other values would pass as well
 };
 /// `right`, `wrong`, ..
 std::string_view name(Verdict verdict);
@@ -54,10 +55,10 @@ struct CheckedDerivative {
 
 /// The result of gradcheck().
 struct GradcheckResult {
-  bool ok = true;                                      ///< no derivative is wrong, and f can be checked
-  double worst = 0;                                    ///< the largest relative error among right and wrong ones
-  std::int64_t derivatives = 0;                        ///< the number of compared derivatives
-  std::int64_t wrong = 0, undecidable = 0, kinks = 0;  ///< the number of each verdict
+  bool ok = true;                ///< every derivative could be checked, and none is wrong
+  double worst = 0;              ///< the largest relative error among right and wrong ones
+  std::int64_t derivatives = 0;  ///< the number of compared derivatives
+  std::int64_t wrong = 0, undecidable = 0, kinks = 0, unchecked = 0;  ///< the number of each verdict
   std::string message = {};  ///< the worst derivative with both values, what is odd about f, and the wrong vjp if any
   std::vector<CheckedDerivative> checked = {};   ///< all that were compared
   explicit operator bool() const { return ok; }  ///< ok
@@ -84,6 +85,9 @@ Severity severity(const CheckedDerivative& checked);
 
 /// `input 0, element [1]: analytic .., numeric .. +- .., relative error .., tolerance ..`
 std::string describe(const CheckedDerivative& checked, double tolerance);
+
+/// A line `12 derivatives: 1 wrong, 0 undecidable, ..`; empty when all are right.
+std::string counts(const GradcheckResult& result);
 
 /// A line `f does not depend on ..` for every input whose derivatives are all zero up to the error of differences.
 std::string without_influence(const std::vector<CheckedDerivative>& all);

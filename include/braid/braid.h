@@ -2,6 +2,7 @@
 
 // All of braid.
 
+#include <braid/autograd/check_finite.h>
 #include <braid/autograd/checkpoint.h>
 #include <braid/autograd/composed.h>
 #include <braid/autograd/derivative.h>
@@ -13,6 +14,7 @@
 #include <braid/autograd/profile.h>
 #include <braid/autograd/tape.h>
 #include <braid/autograd/value_and_grad.h>
+#include <braid/autograd/var.h>
 #include <braid/autograd/verify/gradcheck.h>
 #include <braid/autograd/verify/verdict.h>
 #include <braid/core/batch_invariant.h>

@@ -54,11 +54,13 @@ Var column(const Var& logits, std::int64_t size, std::int64_t k) {
 
 }  // namespace
 
-/// The inverse of I + A grows by one row and column after the other; cayley-inl.h has the formula.
+/// The inverse of I + A grows by one row and column after the other; cayley-inl.h has the formula and the bound.
 Var cayley_rotation(const Var& logits, std::int64_t size) {
+  const double bound = logits.dtype() == DType::f64 ? 0x1p24 : 0x1p10;
+  const Var bounded = clamp(logits, -bound, bound);
   Var p = zeros(logits.shape().without(-1).concat({0, 0}), logits.dtype());
   for (std::int64_t k = 0; k < size; ++k) {
-    const Var a = column(logits, size, k), u = matmul(p, a), w = matmul(transpose(a), p);
+    const Var a = column(bounded, size, k), u = matmul(p, a), w = matmul(transpose(a), p);
     const Var r = 1 / (1 + matmul(w, a)), scaled = r * u;
     p = concat({concat({p - matmul(scaled, w), -scaled}, -1), concat({r * w, r}, -1)}, -2);
   }

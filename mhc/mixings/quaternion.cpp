@@ -114,7 +114,8 @@ HWY_EXPORT(tables);
 
 /// The matrix whose entry (i, j) is +-1 times the component i xor j of the unit quaternion made of four logits.
 Var multiplication(const Var& logits, const std::vector<double>& signs) {
-  const Var v = logits + Tensor::of<double>({4}, {1, 0, 0, 0}).to(logits.dtype());
+  const double bound = logits.dtype() == DType::f64 ? 1e150 : 1e18;  // keeps squares from overflowing
+  const Var v = clamp(logits + Tensor::of<double>({4}, {1, 0, 0, 0}).to(logits.dtype()), -bound, bound);
   const Var unit = v / sqrt(sum(v * v, {-1}, true) + 1e-30);
   const Tensor component = Tensor::of<std::int32_t>({16}, {0, 1, 2, 3, 1, 0, 3, 2, 2, 3, 0, 1, 3, 2, 1, 0});
   return square(index_select(unit, -1, component) * Tensor::of<double>({16}, signs).to(logits.dtype()), 4);

@@ -30,7 +30,9 @@ TEST(CheckFinite, NamesTheOpWhoseVjpIsMadeOfOthers) {
   const CheckFinite check;
   Tape tape;
   const Var x = tape.watch(ones({2, 1})), y = matmul(x, full({1, 2}, 1e20));
-  EXPECT_EQ(message_of([&] { tape.backward(y, full({2, 2}, 1e30)); }),
+  EXPECT_EQ(message_of([&] {
+              tape.backward(y, full({2, 2}, 1e30));
+            }),
             "matmul: vjp produced NaN or Inf from inputs of shapes [2, 1], [1, 2]");
 }
 

@@ -211,7 +211,7 @@ TEST(Tape, FreesWhatVjpsSavedWhileItRunsBackward) {
 TEST(Tape, RejectsInputsOnDifferentTapes) {
   Tape first, second;
   const Var x = first.watch(vector({1})), y = second.watch(vector({1}));
-  EXPECT_EQ(message_of([&] { x + y; }), "add: inputs are on different tapes");
+  EXPECT_TRUE(message_of([&] { x + y; }).starts_with("add: inputs are on different tapes"));
   EXPECT_EQ(message_of([&] { first.backward(y); }), "backward: y is on another tape");
   EXPECT_EQ(message_of([&] { first.gradient(y); }), "gradient: the variable is not on this tape");
   EXPECT_EQ(message_of([&] { first.gradient(Var(ones({1}))); }), "gradient: the variable is not on this tape");

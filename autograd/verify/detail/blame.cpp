@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -14,9 +15,14 @@ namespace {
 
 constexpr int kAttempts = 4;  // the errors of an op's elements may cancel along a direction
 
+const Leak* leak_at(const Trials& trials, std::size_t op) {
+  const auto leak = std::ranges::find(trials.leaks(), op, &Leak::op);
+  return leak == trials.leaks().end() ? nullptr : &*leak;
+}
+
 /// The op nearest to the output whose vjp is wrong along random directions.
 std::optional<std::size_t> wrong_op_along_directions(Trials& trials) {
-  std::optional<std::size_t> last;
+  std::set<std::size_t> wrong;
   bool first = true;
   for (const std::vector<Trial>& round : trials.rounds()) {
     Directions directions = trials.directions_of(round);
@@ -28,9 +34,12 @@ std::optional<std::size_t> wrong_op_along_directions(Trials& trials) {
       if (outcomes[i].verdict == Verdict::wrong) suspects.push_back(round[i]);
     const std::vector<Outcome> again = trials.run(suspects, directions, 1e-3);
     for (std::size_t i = 0; i < suspects.size(); ++i)
-      if (again[i].verdict == Verdict::wrong) last = std::max(last.value_or(0), suspects[i].op);
+      if (again[i].verdict == Verdict::wrong) wrong.insert(suspects[i].op);
   }
-  return last;
+  const auto last = std::find_if(wrong.rbegin(), wrong.rend(), [&](std::size_t op) {
+    return leak_at(trials, op) != nullptr || trials.is_wrong_in_f(op);
+  });
+  return last == wrong.rend() ? std::nullopt : std::optional(*last);
 }
 
 std::optional<std::size_t> wrong_op(Trials& trials) {
@@ -66,7 +75,7 @@ std::string wrong_input(Trials& trials, std::size_t index, std::size_t input) {
 std::string accuse(Trials& trials, std::size_t index) {
   const Recording& base = trials.base();
   const Recording::Op& op = base.ops[index];
-  if (const auto leak = std::ranges::find(trials.leaks(), index, &Leak::op); leak != trials.leaks().end())
+  if (const Leak* leak = leak_at(trials, index))
     return fmt::format(
         "no vjp is wrong: a gradient is lost at {}, whose input {} {} is a constant but depends on variables",
         place_of(base, index), leak->input, op.constants[leak->input].shape());

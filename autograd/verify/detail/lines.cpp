@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <braid/autograd/verify/detail/differences.h>
+#include <braid/core/map.h>
 
 namespace braid::detail {
 namespace {
@@ -36,6 +37,7 @@ std::vector<Line> elements(const Point& point, std::size_t input, std::int64_t b
                      element_name(x.shape(), i),
                      {{input, only(one, i, i + 1)}},
                      sizes[at],
+                     std::abs(values[at]),
                      values[at],
                      largest});
   }
@@ -76,5 +78,14 @@ Line line_of_element(const Point& point, std::size_t input, std::int64_t element
 }
 
 Line line_of_all(const Point& point, Rng& rng) { return joint(point, "all together", "", rng); }
+
+Line in_own_steps(const Point& point, Line line) {
+  for (auto& [input, direction] : line.directions) {
+    const Tensor& x = point.inputs[input];
+    const auto own = [](auto d, auto x, auto scale) { return d * std::abs(x) / scale; };
+    direction = map("gradcheck", own, direction, x, scales(x));
+  }
+  return line;
+}
 
 }  // namespace braid::detail

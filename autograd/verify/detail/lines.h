@@ -13,6 +13,7 @@ struct Line {
   std::string input, where;                                // in words
   std::vector<std::pair<std::size_t, Tensor>> directions;  // of the inputs that move
   double scale = 1;                                        // unit of the steps
+  double size = 1;                                         // of what moves, to which inputs round
   double from = 0;                                         // the value of the element if only one moves
   double largest = 0;                                      // the largest gradient of that input
 };
@@ -31,5 +32,7 @@ std::vector<Line> lines_through(const Point& point, Rng& rng);
 Line line_of_element(const Point& point, std::size_t input, std::int64_t element);
 /// A random direction in which all inputs move.
 Line line_of_all(const Point& point, Rng& rng);
+/// The same inputs, each element moving by its own size, however small it is.
+Line in_own_steps(const Point& point, Line line);
 
 }  // namespace braid::detail

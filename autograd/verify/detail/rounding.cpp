@@ -4,7 +4,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <span>
+#include <utility>
+#include <vector>
 
 #include <braid/autograd/ops/arithmetic.h>
 
@@ -25,39 +26,63 @@ double roughness(const Sequence& g, std::size_t apart) {
   return sizes[count / 2] / (0.6745 * std::sqrt(70.0));
 }
 
-/// The distances of the values. The first is far enough to show the steps of a coarse rounding; where y bends at that
-/// distance, the next smaller one counts.
-constexpr std::array kSteps{0x1p-10, 0x1p-24, 0x1p-40};
-constexpr double kBesideKinks = 0x1p-19;
-
-/// Fills in the errors that are still NaN and returns whether some need smaller steps.
-bool measure(const std::array<Tensor, Sequence().size()>& y, bool last, Tensor& errors) {
-  double* error = errors.mutable_data<double>();
-  bool again = false;
-  for (std::int64_t element = 0; element < errors.numel(); ++element) {
-    if (!std::isnan(error[element])) continue;
-    Sequence g{};
-    for (std::size_t i = 0; i < g.size(); ++i) g[i] = y[i].data<double>()[element];
-    const double fine = roughness(g, 1);
-    // Curvature shows 16 times as much at twice the distance; NaN: y has left its domain.
-    const bool unclear = std::isnan(fine) || roughness(g, 2) > 4 * fine;
-    if (!unclear || last) error[element] = std::isnan(fine) ? 0 : fine;
-    again |= unclear;
-  }
-  return again;
+/// Whether most values differ from the one before: or else a coarse rounding may lie between them.
+bool moves(const Sequence& g) {
+  int moves = 0;
+  for (std::size_t i = 1; i < g.size(); ++i) moves += g[i] != g[i - 1];
+  return moves > 9;
 }
+
+double largest_move(const Sequence& g) {
+  double largest = 0;
+  for (std::size_t i = 1; i < g.size(); ++i) largest = std::max(largest, std::abs(g[i] - g[i - 1]));
+  return largest;
+}
+
+/// Whether differences may be more than rounding: curvature shows 16 times as much at twice the distance, kinks and
+/// oscillations are large beside the moves, and large values round more. NaN: y has left its domain.
+bool is_unclear(const Sequence& g, double fine) {
+  return !(roughness(g, 2) <= 4 * fine) || fine > 1e-6 * largest_move(g) ||
+         std::abs(g.back()) > 1e3 * std::abs(g.front());
+}
+
+/// The rounding error of an element, as far as it has been measured.
+struct Measured {
+  double error = std::numeric_limits<double>::quiet_NaN();
+  double first_move = 0;
+  bool clear = false;
+
+  void add(const Sequence& g) {
+    if (clear || (!std::isnan(error) && !moves(g))) return;
+    const double fine = roughness(g, 1);
+    if (std::isnan(error)) first_move = largest_move(g);
+    // Rounding, unlike oscillations, is small beside the first move and the same at any distance.
+    const bool same = fine > 0.1 * error && error < 1e-2 * first_move && roughness(g, 2) <= 4 * fine;
+    clear = same || !is_unclear(g, fine);
+    if (!(fine >= error)) error = fine;
+  }
+};
 
 }  // namespace
 
-Tensor rounding_errors(const std::function<Tensor(double t)>& y, bool beside_kinks) {
-  const auto steps = beside_kinks ? std::span<const double>(&kBesideKinks, 1) : std::span<const double>(kSteps);
+Tensor rounding_errors(const std::function<Tensor(double t)>& y, const std::function<Tensor(double t)>& own) {
+  std::vector<Measured> elements;
   Tensor errors;
-  for (const double step : steps) {
+  // The first distance is far enough to show the steps of a coarse rounding.
+  for (const auto& [value, step] : {std::pair(&y, 0x1p-10), {&y, 0x1p-24}, {&y, 0x1p-40}, {&own, 0x1p-24}}) {
     std::array<Tensor, Sequence().size()> values;
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = y(static_cast<double>(i) * step).contiguous();
-    if (!errors.defined()) errors = full(values[0].shape(), std::numeric_limits<double>::quiet_NaN(), DType::f64);
-    if (!measure(values, step == steps.back(), errors)) break;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = (*value)(static_cast<double>(i) * step).contiguous();
+    if (!errors.defined()) errors = zeros(values[0].shape(), DType::f64);
+    elements.resize(static_cast<std::size_t>(errors.numel()));
+    for (std::size_t element = 0; element < elements.size(); ++element) {
+      Sequence g{};
+      for (std::size_t i = 0; i < g.size(); ++i) g[i] = values[i].data<double>()[element];
+      elements[element].add(g);
+    }
+    if (std::ranges::all_of(elements, &Measured::clear)) break;
   }
+  std::ranges::transform(elements, errors.mutable_data<double>(),
+                         [](const Measured& m) { return std::isnan(m.error) ? 0 : m.error; });
   return errors;
 }
 

@@ -18,9 +18,8 @@ class RoundsDifferently : public Probe {
   Rng rng_;
 };
 
-/// The rounding error of each element of y(t), f64, near t = 0: the size of its part that is not smooth. `beside_kinks`
-/// takes values close together, where kinks and poles at some distance do not look like rounding; it misses the steps
-/// of a coarse rounding that are wider than that distance.
-Tensor rounding_errors(const std::function<Tensor(double t)>& y, bool beside_kinks = false);
+/// The rounding error of each element of y(t), f64, near t = 0: the size of its part that is not smooth. Where that is
+/// not clear, because y bends or oscillates, smaller distances tell, and at last those of own(t).
+Tensor rounding_errors(const std::function<Tensor(double t)>& y, const std::function<Tensor(double t)>& own);
 
 }  // namespace braid::detail

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/verify/detail/differences.h>
 #include <braid/autograd/verify/verdict.h>
 
@@ -48,6 +49,7 @@ class Trials::Replay : public Probe {
       if (flowing_.contains(value)) continue;
       const auto direction = directions_.find(value);
       outputs[i] = direction == directions_.end() ? before.results[i] : moved(before.results[i], direction->second, t_);
+      if (inputs.empty()) computed_.back() = outputs[i];  // an input of f
     }
   }
 
@@ -135,9 +137,12 @@ void Trials::rest_writers_of(const Recording::Op& op, Directions& directions) co
 }
 
 /// The results that later ops get as computed: those whose cotangent is deferred, which the next op needs, and those
-/// without a cotangent.
+/// without a cotangent, from which the forward pass of an op may compute what it records.
 std::set<ValueId> Trials::flowing(const std::vector<Trial>& trials) const {
   std::set<ValueId> values;
+  for (const Recording::Op& op : base_.ops)
+    for (std::size_t i = 0; op.dys.empty() && !op.inputs.empty() && i < op.results.size(); ++i)
+      values.insert(static_cast<ValueId>(op.first_output + i));
   for (const Trial& trial : trials) {
     const Recording::Op& op = base_.ops[trial.op];
     for (std::size_t i = 0; i < op.results.size(); ++i) {
@@ -217,6 +222,43 @@ std::vector<Outcome> Trials::run(const std::vector<Trial>& trials, const Directi
   std::vector<Outcome> outcomes;
   for (std::size_t t = 0; t < trials.size(); ++t) outcomes.push_back(finish(trials[t], courses[t]));
   return outcomes;
+}
+
+/// Whether the vjp of an op is wrong as f runs, with nothing isolated: its outputs move otherwise than its inputs and
+/// their cotangents say. One that reads values besides its inputs that are made from them is right.
+bool Trials::is_wrong_in_f(std::size_t index) {
+  const Recording::Op& op = base_.ops[index];
+  for (std::size_t i = 0; i < op.results.size(); ++i)
+    if (op.deferral || defers(static_cast<ValueId>(op.first_output + i))) return true;  // others have a part of it
+  Directions directions;
+  std::set<ValueId> flow;
+  for (ValueId value = 0; value < base_.makers.size(); ++value)
+    if (!base_.maker(value).inputs.empty())
+      flow.insert(value);
+    else
+      directions[value] = random_direction(base_.value(value), rng_);
+  double size = 0;
+  Extrapolation difference;
+  const auto add = [&](double step) -> const Extrapolation& {
+    Replay above(base_, directions, flow), below(base_, directions, flow);
+    above.run(f_, inputs_, step);
+    below.run(f_, inputs_, -step);
+    Movement movement;
+    const auto move = [&](const Tensor& cotangent, ValueId value) {
+      if (cotangent.defined())
+        movement.add(cotangent, above.computed(value), base_.value(value), below.computed(value), Tensor(),
+                     options_.amplification);
+    };
+    for (std::size_t i = 0; i < op.results.size(); ++i) move(op.dys[i], static_cast<ValueId>(op.first_output + i));
+    size = std::abs(movement.up + movement.down) / (2 * step);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i)
+      if (op.inputs[i] && op.dxs[i].defined()) move(Tensor(-op.dxs[i]), *op.inputs[i]);
+    difference.add(step, movement.moves(step, 1));
+    return difference;
+  };
+  const auto known = [&](const Derivative& d) { return d.error <= 0.1 * options_.tolerance * size; };
+  const Derivative missing = descend(1, add, known);
+  return judge(0, missing, size, options_.tolerance) == Verdict::wrong;
 }
 
 void Trials::move_all_else(Directions& directions) {

@@ -57,6 +57,7 @@ class Trials {
   bool is_wrong(const Trial& trial, const Directions& directions) {
     return run({trial}, directions).front().verdict == Verdict::wrong;
   }
+  bool is_wrong_in_f(std::size_t op);
   /// The constants that moved in any run.
   const std::vector<Leak>& leaks() const { return leaks_; }
 

@@ -132,6 +132,22 @@ TEST_P(EveryMixing, IsTheSameFusedAndComposedForLogitsOfAnySize) {
     }
 }
 
+TEST_P(EveryMixing, StaysFiniteForAnyFiniteLogits) {
+  Rng rng(11);
+  for_sizes([&](const Mixing& mixing) {
+    if (mixing.n() > 5) return;
+    for (const double scale : {1e3, 1e6, 1e12, 1e18, 1e30})
+      for (const DType dtype : {DType::f32, DType::f64})
+        for (const bool composed : {false, true}) {
+          const Tensor logits = random({10, mixing.logits()}, rng, scale), direction = randn(logits.shape(), rng);
+          const Tensor cotangent = randn({10, mixing.n(), mixing.n()}, rng);
+          for (const Tensor& result :
+               evaluate(mixing, composed, logits.to(dtype), cotangent.to(dtype), direction.to(dtype)))
+            EXPECT_LT(largest_difference(result, zeros(result.shape(), dtype)), 1e3) << mixing.n() << " " << scale;
+        }
+  });
+}
+
 TEST_P(EveryMixing, PassesGradcheckOfSecondOrder) {
   Rng rng(10);
   for_sizes([&](const Mixing& mixing) {

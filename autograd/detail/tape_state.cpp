@@ -1,0 +1,155 @@
+#include <braid/autograd/detail/tape_state.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ranges>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include <braid/autograd/check_finite.h>
+#include <braid/core/map.h>
+#include <braid/core/parallel.h>
+
+namespace braid {
+namespace {
+
+thread_local bool within_vjp = false;
+
+bool all_finite(const Tensor& t) {
+  if (!t.defined() || t.dtype() == DType::i32) return true;
+  const Tensor x = t.contiguous();
+  return dispatch_float_or_bf16("all_finite", x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* data = x.data<T>();
+    return std::all_of(data, data + x.numel(), [](Compute<T> v) { return std::isfinite(v); });
+  });
+}
+
+}  // namespace
+
+namespace detail {
+
+void check_finite(const char* op, const char* direction, std::span<const Tensor> results,
+                  std::span<const Input> inputs) {
+  if (!CheckFinite::active() || std::ranges::all_of(results, all_finite)) return;
+  throw NonFiniteError(fmt::format("{}: {} produced NaN or Inf from inputs of shapes {}", op, direction,
+                                   fmt::join(inputs | std::views::transform(&Input::shape), ", ")));
+}
+
+WithinVjp::WithinVjp() : before_(std::exchange(within_vjp, true)) {}
+WithinVjp::~WithinVjp() { within_vjp = before_; }
+bool WithinVjp::active() { return within_vjp; }
+
+void accumulate(Tensor& sum, Tensor term) {
+  if (!sum.defined()) {
+    sum = std::move(term);
+  } else if (sum.unshared() && sum.is_contiguous() && term.is_contiguous()) {
+    dispatch_float_or_bf16("accumulate", sum.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      T* total = sum.mutable_data<T>();
+      const T* x = term.data<T>();
+      parallel_for(sum.numel(), 16384, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) total[i] = static_cast<T>(total[i] + x[i]);
+      });
+    });
+  } else {
+    sum = map(
+        "accumulate", [](auto a, auto b) { return a + b; }, sum, term);
+  }
+}
+
+void check_cotangents(const Node& node, const char* made_by, std::span<const Tensor> dxs) {
+  check<Error>(dxs.size() == node.inputs.size(), "{}: the {} returned {} cotangents for {} inputs", node.op, made_by,
+               dxs.size(), node.inputs.size());
+  for (std::size_t i = 0; i < dxs.size(); ++i) {
+    const auto& [id, shape, dtype] = node.inputs[i];
+    if (!id || !dxs[i].defined()) continue;
+    check_shape(dxs[i].shape() == shape, "{}: the {} returned shape {} for input {} of shape {}", node.op, made_by,
+                dxs[i].shape(), i, shape);
+    check_dtype(dxs[i].dtype() == dtype, "{}: the {} returned dtype {} for input {} of dtype {}", node.op, made_by,
+                name(dxs[i].dtype()), i, name(dtype));
+  }
+}
+
+std::vector<std::weak_ptr<TapeState>>& tapes_of_higher_order() {
+  thread_local std::vector<std::weak_ptr<TapeState>> tapes;
+  return tapes;
+}
+
+/// The newest node, as probes see it.
+static RecordedOp description(const Node& node, std::size_t index, std::size_t outputs) {
+  RecordedOp op{index, node.op, {}, node.first_output, outputs, node.deferral};
+  for (const Input& input : node.inputs) op.inputs.push_back(input.id);
+  return op;
+}
+
+Var TapeState::variable(const std::shared_ptr<TapeState>& self, Tensor value, std::optional<ValueId> id) {
+  Var v(std::move(value));
+  if (!id) return v;
+  v.tape_ = self;
+  v.id_ = *id;
+  return v;
+}
+
+std::vector<Var> TapeState::push(const std::shared_ptr<TapeState>& self, Node node, Rule rule,
+                                 std::span<const Var> inputs, std::vector<Tensor> outputs) {
+  check<Error>(self->stage == Stage::recording, "{}: this tape has run backward; record on a new one", node.op);
+  node.first_output = self->num_values;
+  if (self->probe != nullptr)
+    self->probe->recorded(description(node, self->nodes.size(), outputs.size()), inputs, outputs);
+  if (self->higher_order) {
+    Retained retained{std::move(rule), {}, outputs};
+    for (const Var& input : inputs) retained.inputs.push_back(input.value());
+    node.retained = std::make_shared<const Retained>(std::move(retained));
+  }
+  std::vector<Var> vars;
+  for (Tensor& output : outputs) {
+    node.output_shapes.push_back(output.shape());
+    vars.push_back(variable(self, std::move(output), self->num_values++));
+  }
+  self->nodes.push_back(std::move(node));
+  return vars;
+}
+
+std::vector<TapeState::FirstReader> TapeState::first_readers() const {
+  std::vector<std::size_t> first(num_values, 0);
+  for (std::size_t k = nodes.size(); k-- > 0;)
+    for (const Input& input : nodes[k].inputs)
+      if (input.id) first[*input.id] = k;
+  std::vector<FirstReader> readers;
+  for (std::size_t i = 0; i < watched.size(); ++i) readers.push_back({first[watched[i].id], i});
+  std::ranges::sort(readers);
+  return readers;
+}
+
+void TapeState::hand_over(std::size_t position, const GradientSink& sink) {
+  const auto& [id, shape, dtype] = watched[position];
+  sink(position, grads[id].defined() ? std::exchange(grads[id], Tensor()) : zeros(shape, dtype));
+}
+
+void TapeState::step_back() {
+  const Node node = std::move(nodes.back());
+  nodes.pop_back();
+  const std::span dys = std::span(grads).subspan(node.first_output, node.output_shapes.size());
+  if (!node.vjp || std::ranges::none_of(dys, &Tensor::defined)) return;
+  std::vector<bool> needed;
+  for (const Input& input : node.inputs) needed.push_back(input.id.has_value());
+  const auto notify_probe = [&](auto notify) {
+    if (probe != nullptr) notify(description(node, nodes.size(), dys.size()));
+  };
+  notify_probe([&](const RecordedOp& op) { probe->propagates(op, dys); });
+  std::vector<Tensor> dxs = [&] {
+    const WithinVjp scope;
+    return node.vjp(dys, Needs(std::move(needed)));
+  }();
+  std::ranges::fill(dys, Tensor());
+  notify_probe([&](const RecordedOp& op) { probe->propagated(op, dxs); });
+  check_cotangents(node, "vjp", dxs);
+  check_finite(node.op, "vjp", dxs, node.inputs);
+  for (std::size_t i = 0; i < dxs.size(); ++i)
+    if (node.inputs[i].id && dxs[i].defined()) accumulate(grads[*node.inputs[i].id], std::move(dxs[i]));
+}
+
+}  // namespace detail
+}  // namespace braid
