@@ -193,9 +193,8 @@ std::string accuse(const IsolatedOps& ops, const Suspect& suspect, double tolera
   if (judge(derivative, numeric, suspect.floor(), tolerance) != Verdict::wrong) return "";
   if (const auto leak = ops.leaks().find(suspect.op); leak != ops.leaks().end())
     return fmt::format(
-        "no rule is wrong: a derivative is lost at {}, whose input {} {} is a constant but depends on "
-        "variables",
-        place, leak->second, ops.base()[suspect.op].inputs[leak->second].shape);
+        "no rule is wrong: a derivative is lost at {}, whose input {} {} is a constant but depends on variables", place,
+        leak->second, ops.base()[suspect.op].inputs[leak->second].shape);
   return fmt::format("first wrong second derivative: {}: its rule has the derivative {:.10g}, its vjp {:.10g}", place,
                      derivative, numeric.value);
 }
