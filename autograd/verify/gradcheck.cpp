@@ -115,8 +115,8 @@ GradcheckResult by_rules(const GradcheckFunction& f, const std::vector<Tensor>& 
   if (!result.ok && options.blame) {
     Rng rng = Rng(options.seed).split();
     const Tensor dy = random_signs(f(std::vector<Var>(inputs.begin(), inputs.end())).shape(), rng);
-    const std::string vjps = blame(f, inputs, dy, {options.tolerance, 1, options.seed});
-    result.message += fmt::format("\n{}\n{}", vjps, blame_rules(f, inputs, options.tolerance, options.seed));
+    const std::string rules = blame_rules(f, inputs, options.tolerance, options.seed);
+    result.message += fmt::format("\n{}\n{}", rules, blame(f, inputs, dy, {options.tolerance, 1, options.seed}));
   }
   result.checked.push_back(std::move(checked));
   return result;

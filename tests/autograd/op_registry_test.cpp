@@ -11,8 +11,10 @@
 #include <gtest/gtest.h>
 
 #include <braid/autograd/composed.h>
+#include <braid/autograd/derivatives.h>
 #include <braid/autograd/ops.h>
 #include <braid/core/random.h>
+#include <tests/derivative_patterns.h>
 
 namespace braid {
 static void PrintTo(const OpCase& op_case, std::ostream* out) { *out << op_case.op; }
@@ -23,11 +25,12 @@ namespace {
 
 /// What a regular expression's first group matches in the files of autograd/ops that end in `extension`.
 std::set<std::string> names_in_sources(const char* extension, const std::regex& pattern) {
+  static const std::regex internal(R"(namespace detail \{[^]*?\}  // namespace detail)");
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(BRAID_OPS_DIR)) {
     if (entry.path().extension() != extension) continue;
     std::ifstream file(entry.path());
-    const std::string text(std::istreambuf_iterator<char>(file), {});
+    const std::string text = std::regex_replace(std::string(std::istreambuf_iterator<char>(file), {}), internal, "");
     for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match)
       names.insert((*match)[1]);
   }
@@ -65,6 +68,31 @@ TEST_P(EveryOp, PassesGradcheckOfSecondOrderInEveryLayout) {
         gradcheck(GetParam().f, make_inputs(GetParam(), layout), {.order = 2, .by = GradcheckOptions::By::rules});
     EXPECT_TRUE(result) << name(layout) << ": " << result.message;
   }
+}
+
+TEST_P(EveryOp, HasTheSameGradientsByRulesAnywhere) {
+  for (std::uint64_t point = 0; point < 32; ++point) {
+    const GradcheckResult result =
+        gradcheck(GetParam().f, make_random_inputs(GetParam(), point), {.by = GradcheckOptions::By::rules});
+    EXPECT_TRUE(result) << point << ": " << result.message;
+  }
+}
+
+TEST_P(EveryOp, HasTheSameGradientsWhicheverInputsAreConstants) {
+  for (const Layout layout : {Layout::contiguous, Layout::sliced, Layout::zero_size})
+    patterns::expect_gradients_of_every_subset(GetParam().f, make_inputs(GetParam(), layout));
+}
+
+TEST_P(EveryOp, HasOneJacobian) {
+  for (const Layout layout : {Layout::contiguous, Layout::transposed})
+    patterns::expect_one_jacobian(GetParam().f, make_inputs(GetParam(), layout));
+}
+
+TEST_P(EveryOp, TakesUndefinedCotangentsForZeros) {
+  const std::vector<Tensor> inputs = make_inputs(GetParam(), Layout::contiguous);
+  patterns::expect_undefined_cotangents_to_be_zeros(GetParam().f, inputs);
+  const HigherOrder scope;
+  patterns::expect_undefined_cotangents_to_be_zeros(GetParam().f, inputs);
 }
 
 TEST_P(EveryOp, GivesTheValuesOfContiguousInputsInEveryLayout) {

@@ -12,6 +12,7 @@
 #include <braid/mhc/ops/mhc_layer.h>
 #include <braid/mhc/ops/weighted_sum.h>
 #include <braid/mhc/streams/streams.h>
+#include <tests/derivative_patterns.h>
 #include <tests/mhc/support.h>
 #include <tests/support.h>
 #include <tests/target_guard.h>
@@ -188,9 +189,36 @@ TEST_P(ComposedForms, PassGradcheck) {
   for (const CallSizes& sizes : {CallSizes{{}, 1, 1}, {{3}, 2, 3}, {{2, 1}, 4, 5}, {{2}, 5, 2}}) {
     if (!GetParam().takes(sizes.n)) continue;
     const FusedCall call = GetParam().make(sizes, rng);
-    const GradcheckResult result = gradcheck(call.fused, call.inputs, {.order = 2});
+    const GradcheckResult result = gradcheck(call.fused, call.inputs, {.order = 2, .by = GradcheckOptions::By::both});
     EXPECT_TRUE(result.ok) << result.message;
   }
+}
+
+TEST_P(ComposedForms, AgreeWithRulesAtRandomShapes) {
+  Rng rng(18);
+  for (int shape = 0; shape < kShapes / 4; ++shape) {
+    const FusedCall call = GetParam().make(random_sizes(GetParam(), rng), rng);
+    const GradcheckResult result = gradcheck(call.fused, call.inputs, {.by = GradcheckOptions::By::rules});
+    EXPECT_TRUE(result.ok) << result.message;
+  }
+}
+
+TEST_P(ComposedForms, HaveTheSameGradientsWhicheverInputsAreConstants) {
+  Rng rng(19);
+  const FusedCall call = GetParam().make({{2}, GetParam().takes(2) ? 2 : 4, 3}, rng);
+  patterns::expect_gradients_of_every_subset(call.fused, call.inputs);
+}
+
+TEST_P(ComposedForms, HaveOneJacobian) {
+  Rng rng(20);
+  const FusedCall call = GetParam().make({{2}, GetParam().takes(2) ? 2 : 4, 1}, rng);
+  patterns::expect_one_jacobian(call.fused, call.inputs);
+}
+
+TEST_P(ComposedForms, TakeUndefinedCotangentsForZeros) {
+  Rng rng(21);
+  const FusedCall call = GetParam().make({{2}, 4, 3}, rng);
+  patterns::expect_undefined_cotangents_to_be_zeros(call.fused, call.inputs);
 }
 
 TEST_P(ComposedForms, TakeViewsOfInputsAndCotangents) {

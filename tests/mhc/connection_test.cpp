@@ -74,9 +74,13 @@ TEST(Connection, PassesGradcheckForEveryKindWithEveryParameterReached) {
     Network network(config_of(text), 4, 3, rng);
     randomize(network, rng);
     const Tensor x = random({2, 4}, rng);
-    const GradcheckResult result = gradcheck_module(network, [&](const Network& m) { return m(x); });
+    const GradcheckResult result =
+        gradcheck_module(network, [&](const Network& m) { return m(x); }, {.by = GradcheckOptions::By::both});
     EXPECT_TRUE(result.ok) << text << ": " << result.message;
-    const GradcheckResult input = gradcheck([&](std::span<const Var> in) { return network(in[0]); }, {x});
+    const GradcheckResult second = gradcheck_module(network, [&](const Network& m) { return m(x); },
+                                                    {.max_elements = 1, .directions = 1, .order = 2});
+    EXPECT_TRUE(second.ok) << text << ": " << second.message;
+    const GradcheckResult input = gradcheck([&](std::span<const Var> in) { return network(in[0]); }, {x}, {.order = 2});
     EXPECT_TRUE(input.ok) << text << ": " << input.message;
   }
 }

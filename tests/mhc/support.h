@@ -96,7 +96,8 @@ template <class Connection>
 void expect_right_gradients(const Connection& connection, const Tensor& x, std::int64_t channels) {
   Rng rng(7);
   const WholeLayer<Connection> whole{x, connection, TestLayer(channels, rng)};
-  const GradcheckResult result = gradcheck_module(whole, [](const auto& w) { return w(); });
+  const GradcheckResult result =
+      gradcheck_module(whole, [](const auto& w) { return w(); }, {.order = 2, .by = GradcheckOptions::By::both});
   EXPECT_TRUE(result.ok) << result.message;
 
   const Tensor cotangent = random(whole().shape(), rng);

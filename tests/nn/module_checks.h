@@ -35,7 +35,7 @@ void expect_gradients(const M& module, const F& f) {
     const auto values = grad.value().template to_vector<double>();
     EXPECT_TRUE(std::ranges::any_of(values, [](double g) { return g != 0; })) << name << " has no gradient";
   });
-  const GradcheckResult result = gradcheck_module(module, f);
+  const GradcheckResult result = gradcheck_module(module, f, {.order = 2, .by = GradcheckOptions::By::both});
   EXPECT_TRUE(result.ok) << result.message;
 }
 

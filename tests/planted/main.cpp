@@ -1,26 +1,38 @@
-// Plants errors in the vjps of braid's ops, one at a time, and lets gradcheck find them: with the op alone and in a
-// transformer of six layers. Exit code 1 when one is missed or another op is blamed.
+// Plants errors in the vjps and the rules of braid's ops, one at a time, and lets gradcheck find them: with the op
+// alone and in a transformer. Exit code 1 when one is missed or another op is blamed.
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <ranges>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <apps/common/run_main.h>
+#include <braid/autograd/derivatives.h>
 #include <braid/autograd/ops.h>
-#include <braid/autograd/value_and_grad.h>
+#include <tests/autograd/op_registry.h>
 #include <tests/planted/errors.h>
 #include <tests/planted/setting.h>
 
 namespace braid::planted {
 namespace {
 
+using By = GradcheckOptions::By;
+
 struct Options {
   std::string only;
   bool markdown = false;
   std::uint64_t seed = 0;
+};
+
+/// Errors of one kind, and how they are found.
+struct Hunt {
+  std::string_view title, sentence;  // of gradcheck
+  std::vector<Error> errors;
+  Transformer transformer;
+  GradcheckOptions options = {};
 };
 
 struct Finding {
@@ -30,45 +42,54 @@ struct Finding {
   std::string message;
 };
 
-Finding judged(const GradcheckResult& result, const Error& error, const Planting& planting) {
+Finding judged(const GradcheckResult& result, const Error& error, const Hunt& hunt, const Planting& planting) {
   const std::string expected =
-      fmt::format("first wrong vjp: op '{}' (#{} of {}), ", error.op, planting.place(), planting.ops());
+      fmt::format("{}: op '{}' (#{} of {})", hunt.sentence, error.op, planting.place(), planting.ops());
   const std::string last_line = result.message.substr(result.message.rfind('\n') + 1);
   return {!result.ok,     last_line.starts_with(expected), planting.place(),
           planting.ops(), planting.evaluations(),          result.message};
 }
 
-Finding find_alone(const Error& error, std::uint64_t seed) {
-  Planting planting(error.op, 0, error.wrong);
-  const Alone& setting = alone(error.op);
-  const auto f = [&](std::span<const Var> x) {
-    planting.restart();
-    return setting.f(x);
-  };
-  return judged(gradcheck(f, inputs_of(setting), {.seed = seed}), error, planting);
+/// The op with few others; second derivatives need a function of it that is not linear.
+std::pair<GradcheckFunction, std::vector<Tensor>> alone_with(const Error& error) {
+  if (error.vjp) return {alone(error.op).f, inputs_of(alone(error.op))};
+  const std::vector<OpCase> cases = op_registry();
+  const auto found = std::ranges::find(cases, error.op, &OpCase::op);
+  check_value(found != cases.end(), "planted_errors: there is no case for op '{}'", error.op);
+  return {[f = found->f](std::span<const Var> x) { return pow(f(x), 2); }, make_inputs(*found, Layout::contiguous)};
 }
 
-GradcheckOptions brief(std::uint64_t seed) { return {.max_elements = 4, .directions = 1, .seed = seed}; }
+Finding find_alone(const Error& error, const Hunt& hunt) {
+  Planting planting(error, 0);
+  const auto [f, inputs] = alone_with(error);
+  const auto counted = [&, &f = f](std::span<const Var> x) { return planting.evaluate([&] { return f(x); }); };
+  GradcheckOptions options = hunt.options;
+  options.max_elements = GradcheckOptions().max_elements;
+  return judged(gradcheck(counted, inputs, options), error, hunt, planting);
+}
 
-std::vector<Tensor> gradients(const Transformer& model) {
-  std::vector<Tensor> all;
-  for_each_param(value_and_grad(loss)(model).second,
-                 [&](const std::string&, const Var& g) { all.push_back(g.value()); });
+using Gradients = std::vector<Tensor>;
+
+Gradients values_of(const Transformer& gradient) {
+  Gradients all;
+  for_each_param(gradient, [&](const std::string&, const Var& g) { all.push_back(g.value()); });
   return all;
 }
 
 /// Whether the gradient of some parameter is wrong by more than rounding.
-bool differ(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+bool differ(const Gradients& a, const Gradients& b) {
   const auto norm = [](const Var& x) { return std::sqrt(sum(x * x).item()); };
   return std::ranges::any_of(std::views::iota(0u, a.size()),
                              [&](std::size_t i) { return norm(Var(a[i]) - b[i]) > 1e-5 * norm(b[i]) + 1e-12; });
 }
 
-/// From number `start` on, the first call of the op in the transformer where the error makes a gradient wrong.
+/// From number `start` on, the first call of the op in the transformer where the error makes a gradient wrong, or a
+/// product with the Hessian.
 std::size_t harmed_occurrence(const Error& error, const Transformer& model, std::size_t start) {
   const auto planted = [&](std::size_t occurrence) {
-    Planting planting(error.op, occurrence, error.wrong);
-    std::vector<Tensor> all = gradients(model);
+    Planting planting(error, occurrence);
+    const auto counted = [&](const Transformer& m) { return planting.evaluate([&] { return loss(m); }); };
+    Gradients all = values_of(error.vjp ? grad(counted)(model) : hvp(counted, model, model));
     return std::pair(std::move(all), planting.occurrences());
   };
   const auto [right, occurrences] = planted(std::string::npos);
@@ -77,25 +98,20 @@ std::size_t harmed_occurrence(const Error& error, const Transformer& model, std:
   throw ValueError(fmt::format("planted_errors: in the transformer, '{}' of {} is no error", error.words, error.op));
 }
 
-Finding find_in_transformer(const Error& error, std::size_t start, std::uint64_t seed) {
-  const Transformer model = transformer();
-  Planting planting(error.op, harmed_occurrence(error, model, start), error.wrong);
-  const auto f = [&](const Transformer& m) {
-    planting.restart();
-    return loss(m);
-  };
-  GradcheckOptions options = brief(seed);
+Finding find_in_transformer(const Error& error, const Hunt& hunt, std::size_t start) {
+  Planting planting(error, harmed_occurrence(error, hunt.transformer, start));
+  const auto counted = [&](const Transformer& m) { return planting.evaluate([&] { return loss(m); }); };
+  GradcheckOptions options = hunt.options;
   int own = 0;  // passes of gradcheck itself, which ends with the derivatives
   options.progress = [&](std::int64_t, std::int64_t) { own = planting.evaluations(); };
-  Finding finding = judged(gradcheck_module(model, f, options), error, planting);
+  Finding finding = judged(gradcheck_module(hunt.transformer, counted, options), error, hunt, planting);
   finding.passes -= own;
   return finding;
 }
 
 /// Prints a row and returns whether the error was found, and only it.
-bool report(const Error& error, std::size_t number, const Options& options) {
-  const Finding alone = find_alone(error, options.seed),
-                within = find_in_transformer(error, number + options.seed, options.seed);
+bool report(const Error& error, const Hunt& hunt, std::size_t number, const Options& options) {
+  const Finding alone = find_alone(error, hunt), within = find_in_transformer(error, hunt, number + options.seed);
   const auto word = [](const Finding& f) { return f.blamed ? "blamed" : f.found ? "found" : "missed"; };
   fmt::print(fmt::runtime(options.markdown ? "| {} | `{}` | {} | {} as #{} of {} | {} |\n"
                                            : "{:<62} {:<16}  {}  {} as #{:>3} of {} {:>4}\n"),
@@ -106,24 +122,37 @@ bool report(const Error& error, std::size_t number, const Options& options) {
   return alone.blamed && within.blamed;
 }
 
-bool report_all(const Options& options) {
-  std::vector<Error> errors = op_errors();
-  for (const Error& error : mhc_errors()) errors.push_back(error);
-  fmt::print("{}",
-             options.markdown
-                 ? "| error | op | alone | in the transformer | passes |\n|---|---|---|---|---|\n"
-                 : "error, op, what gradcheck says of it alone and in the transformer, forward passes of blame\n");
-  const GradcheckResult sound = gradcheck_module(transformer(), loss, brief(options.seed));
+bool report_all(const Hunt& hunt, const Options& options) {
+  fmt::print("{}{}\n{}", options.markdown ? "\n" : "", hunt.title,
+             options.markdown ? "\n| error | op | alone | in the transformer | passes |\n|---|---|---|---|---|\n"
+                              : ": what gradcheck says of it alone and in the transformer, forward passes of blame\n");
+  const GradcheckResult sound = gradcheck_module(hunt.transformer, loss, hunt.options);
   if (!sound) fmt::print(stderr, "without an error: {}\n", sound.message);
   std::size_t tried = 0, right = 0;
-  for (std::size_t i = 0; i < errors.size(); ++i) {
-    if ((errors[i].op + ": " + errors[i].words).find(options.only) == std::string::npos) continue;
+  for (std::size_t i = 0; i < hunt.errors.size(); ++i) {
+    const Error& error = hunt.errors[i];
+    if ((error.op + ": " + error.words).find(options.only) == std::string::npos) continue;
     ++tried;
-    right += report(errors[i], i, options);
+    right += report(error, hunt, i, options);
   }
   fmt::print("{}{} of {} errors found and the right op blamed, alone and in the transformer\n",
              options.markdown ? "\n" : "", right, tried);
-  return sound && tried > 0 && right == tried;
+  return sound && right == tried;
+}
+
+bool hunt_all(const Options& options) {
+  const auto brief = [&](int order, By by) {
+    return GradcheckOptions{.max_elements = 4, .directions = 1, .seed = options.seed, .order = order, .by = by};
+  };
+  std::vector<Error> vjps = op_errors();
+  for (const Error& error : mhc_errors()) vjps.push_back(error);
+  bool right = true;
+  for (const Hunt& hunt : {Hunt{"In vjps", "first wrong vjp", vjps, transformer(), brief(1, By::differences)},
+                           Hunt{"In vjps, by rules", "first wrong vjp", vjps, transformer(), brief(1, By::rules)},
+                           Hunt{"In rules", "first wrong second derivative", rule_errors(), transformer_of_primitives(),
+                                brief(2, By::differences)}})
+    right &= report_all(hunt, options);
+  return right;
 }
 
 }  // namespace
@@ -131,12 +160,12 @@ bool report_all(const Options& options) {
 
 int main(int argc, char** argv) {
   return braid::apps::run_main("planted_errors", [&] {
-    CLI::App app("Plants errors in the vjps of braid's ops and lets gradcheck find them");
+    CLI::App app("Plants errors in the vjps and rules of braid's ops and lets gradcheck find them");
     braid::planted::Options options;
     app.add_option("--only", options.only, "errors with this in 'op: words'");
     app.add_flag("--markdown", options.markdown, "the table for docs/verify.md");
     app.add_option("--seed", options.seed, "of the directions, and of where errors are planted in the transformer");
     braid::apps::parse_command_line(app, argc, argv);
-    return braid::planted::report_all(options) ? 0 : 1;
+    return braid::planted::hunt_all(options) ? 0 : 1;
   });
 }

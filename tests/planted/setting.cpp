@@ -97,6 +97,20 @@ Var swap_halves(const Var& x) {
   return concat({slice(x, -1, half, 2 * half), slice(x, -1, 0, half)}, -1);
 }
 
+Transformer random_transformer(int layers, bool with_primitives) {
+  Rng rng(2);
+  Transformer model({.vocab = 11,
+                     .context = 4,
+                     .channels = kChannels,
+                     .layers = layers,
+                     .heads = 2,
+                     .mlp_ratio = 2,
+                     .dtype = DType::f64},
+                    rng, [&](int index) { return Detour(index, with_primitives, rng); });
+  for_each_param(model, [&](const std::string&, Var& p) { p = p + 0.5 * Var(randn(p.shape(), rng, DType::f64)); });
+  return model;
+}
+
 }  // namespace
 
 Tensor tokens() { return Tensor::of<std::int32_t>({2, 4}, {3, 1, 4, 1, 5, 9, 1, 4}); }
@@ -115,8 +129,9 @@ std::vector<Tensor> inputs_of(const Alone& alone) {
   return inputs;
 }
 
-Detour::Detour(int index, Rng& rng)
+Detour::Detour(int index, bool with_primitives, Rng& rng)
     : index(index),
+      with_primitives(with_primitives),
       connection({.kind = index % 4 == 3 ? mhc::ConnectionKind::mhc_layer : mhc::ConnectionKind::mhc,
                   .streams = kStreams,
                   .sinkhorn_iterations = kSinkhornIterations,
@@ -126,7 +141,32 @@ Detour::Detour(int index, Rng& rng)
       vector(zeros({kChannels}, DType::f64)),
       matrix(zeros({kChannels, kChannels}, DType::f64)) {}
 
+Var Detour::primitives(const Var& x) const {
+  const Tensor ids = Tensor::of<std::int32_t>({3}, {3, 1, 3}), each = zeros({2, 3, kChannels}, DType::i32);
+  const Tensor mask = Tensor::of<std::int32_t>({4, 1}, {1, 0, 1, 0});
+  // So that choices are far from others: second derivatives are differences of gradients, which jump at kinks.
+  const Var far = x + Tensor::of<double>({kChannels}, {-12, 4, 8, -4, 12, -8, 16, 0.5});
+  switch (index) {
+    case 0:
+      return sin(x) * cos(x) + expm1(0.5 * x) + log1p(exp(x)) + gelu_erf(x) + softplus(x) * pow(x, 3) +
+             log(2 + sin(x)) * sqrt(2 + sin(x)) + rsqrt(2 + cos(x)) * silu(x) + gelu(x) * sigmoid(x) / -tanh(x + 2);
+    case 1:
+      return relu(far) * clamp(far, -6, 6) / 64 + abs(far) * maximum(far, vector) * minimum(far, vector) / 512 +
+             max(far, {-1}, true) * min(far, {-1}, true) / 64 + where(mask, x * x, vector * x) * mean(x, -1, true);
+    case 2:
+      return concat({split(x, -1, {3, 5})[1], split(x, -1, {3, 5})[0]}, -1) * flip(x, {-1}) +
+             roll(x, -1, 3) * slice(pad(x, 1, 1, 0), 1, 0, -1) + repeat(chunk(x, -1, 2)[1], {1, 1, 2}) * x +
+             permute(permute(x, {1, 0, 2}) * x[0][0], {1, 0, 2}) * squeeze(expand_dims(x, 0), 0) +
+             select(stack({x, x * x}, 0), 0, 1) * broadcast_to(vector, x.shape()) * transpose(transpose(x));
+    default:
+      return cumsum(x, 1) * sort(far, -1).values / 8 +
+             sum(topk(far, 2, -1).values, -1, true) * dropout(x, 0.25, Rng(5)) / 8 +
+             scatter_add(x, 1, each, index_select(x, 1, ids) * vector) - sum(gather(x, 1, each) * vector, 1, true);
+  }
+}
+
 Var Detour::detour(const Var& x) const {
+  if (with_primitives) return primitives(x);
   switch (index) {
     case 0: return layer_norm(x, vector, 2 * vector);
     case 1: return x / (1 + exp(-x)) + vector;
@@ -143,14 +183,8 @@ Var Detour::detour(const Var& x) const {
   }
 }
 
-Transformer transformer() {
-  Rng rng(2);
-  Transformer model(
-      {.vocab = 11, .context = 4, .channels = kChannels, .layers = 6, .heads = 2, .mlp_ratio = 2, .dtype = DType::f64},
-      rng, [&](int index) { return Detour(index, rng); });
-  for_each_param(model, [&](const std::string&, Var& p) { p = p + 0.5 * Var(randn(p.shape(), rng, DType::f64)); });
-  return model;
-}
+Transformer transformer() { return random_transformer(6, false); }
+Transformer transformer_of_primitives() { return random_transformer(2, true); }
 
 Var loss(const Transformer& model) { return model.loss(tokens(), tokens()); }
 

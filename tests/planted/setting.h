@@ -32,11 +32,12 @@ std::vector<Tensor> inputs_of(const Alone& alone);
 struct Detour {
   using Stream = mhc::Connection::Stream;
 
-  int index;  // of the sublayer
+  int index;             // of the sublayer
+  bool with_primitives;  // those that nothing else here is made of
   mhc::Connection connection;
   Var vector, matrix;  // [C], [C, C]
 
-  Detour(int index, Rng& rng);
+  Detour(int index, bool with_primitives, Rng& rng);
 
   Stream open(const Var& embedding) const { return connection.open(embedding); }
   Stream operator()(const Stream& stream, auto&& layer) const {
@@ -52,12 +53,15 @@ struct Detour {
 
  private:
   Var detour(const Var& x) const;
+  Var primitives(const Var& x) const;
 };
 
 using Transformer = nn::Transformer<Detour>;
 
 /// 6 layers, fused path, all parameters random.
 Transformer transformer();
+/// 2 layers, in which every op with a rule runs when fused ones run their composed forms.
+Transformer transformer_of_primitives();
 /// Its loss on tokens().
 Var loss(const Transformer& model);
 

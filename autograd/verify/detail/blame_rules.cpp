@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <ranges>
 
 #include <fmt/format.h>
@@ -46,6 +47,8 @@ class IsolatedOps : public Recording {
   }
 
   const std::vector<Node>& base() const { return base_; }
+  /// Constant inputs that changed with the values, by op.
+  const std::map<std::size_t, std::size_t>& leaks() const { return leaks_; }
 
   /// The ops whose rule can be compared with its vjp.
   std::vector<std::size_t> with_rule() const {
@@ -72,6 +75,10 @@ class IsolatedOps : public Recording {
     if (base_.empty()) return Recording::recorded(op, inputs, outputs);
     check<Error>(op.index < ops.size() && ops[op.index].results.size() == outputs.size(),
                  "f records other ops when its values change, first '{}' (#{})", op.name, op.index);
+    const std::vector<Tensor>& constants = ops[op.index].constants;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!inputs[i].requires_grad() && constants[i].defined() && !identical(inputs[i].value(), constants[i]))
+        leaks_[op.index] = i;
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (const Moving& value = values_[op.first_output + i]; value.value.defined()) outputs[i] = value.at(t_);
   }
@@ -141,6 +148,7 @@ class IsolatedOps : public Recording {
   std::vector<Node> base_;
   std::vector<Moving> values_, dys_;          // by ValueId
   std::vector<std::vector<Tensor>> weights_;  // by op and input
+  std::map<std::size_t, std::size_t> leaks_;
 };
 
 /// What is known of an op's function.
@@ -174,14 +182,21 @@ void difference(IsolatedOps& ops, std::vector<Suspect>& suspects, double toleran
   descend(1, add, [&](const Derivative&) { return std::ranges::all_of(suspects, settled); });
 }
 
-/// What is wrong with the rule; empty if nothing is.
-std::string error_of(const Suspect& suspect, double tolerance) {
+/// The sentence about a suspect; empty if its rule is right.
+std::string accuse(const IsolatedOps& ops, const Suspect& suspect, double tolerance) {
   const auto& [value, size, derivative] = suspect.by_rule;
+  const std::string place = place_of(ops, suspect.op);
   if (!(std::abs(value - suspect.by_vjp) <= 1e-10 * size))
-    return fmt::format("its rule gives {:.10g}, its vjp {:.10g}", value, suspect.by_vjp);
+    return fmt::format("first wrong second derivative: {}: its rule gives {:.10g}, its vjp {:.10g}", place, value,
+                       suspect.by_vjp);
   const Derivative numeric = suspect.numeric.best();
   if (judge(derivative, numeric, suspect.floor(), tolerance) != Verdict::wrong) return "";
-  return fmt::format("its rule has the derivative {:.10g}, its vjp {:.10g}", derivative, numeric.value);
+  if (const auto leak = ops.leaks().find(suspect.op); leak != ops.leaks().end())
+    return fmt::format(
+        "no rule is wrong: a derivative is lost at {}, whose input {} {} is a constant but depends on variables", place,
+        leak->second, ops.base()[suspect.op].inputs[leak->second].shape);
+  return fmt::format("first wrong second derivative: {}: its rule has the derivative {:.10g}, its vjp {:.10g}", place,
+                     derivative, numeric.value);
 }
 
 }  // namespace
@@ -193,8 +208,7 @@ std::string blame_rules(const GradcheckFunction& f, const std::vector<Tensor>& i
   for (const std::size_t op : ops.with_rule()) suspects.push_back({op, ops.by_vjp(ops.base(), op, 0), ops.by_rule(op)});
   if (!suspects.empty()) difference(ops, suspects, tolerance);
   for (const Suspect& suspect : suspects | std::views::reverse)
-    if (const std::string error = error_of(suspect, tolerance); !error.empty())
-      return fmt::format("first wrong second derivative: {}: {}", place_of(ops, suspect.op), error);
+    if (const std::string sentence = accuse(ops, suspect, tolerance); !sentence.empty()) return sentence;
   return "no rule is wrong: every one agrees with its vjp along random directions";
 } catch (const Error& error) {
   return fmt::format("no rule can be blamed: {}", error.what());

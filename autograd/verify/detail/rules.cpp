@@ -7,6 +7,7 @@
 #include <set>
 
 #include <braid/autograd/derivatives.h>
+#include <braid/autograd/detail/recording.h>
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/reshape.h>
@@ -76,14 +77,21 @@ double product_by_rules(const GradcheckFunction& f, const std::vector<Tensor>& i
   return Product(gradients, v).value;
 }
 
-/// How far last bits move <J^T w, v>: much where large terms cancel, and where equal values decide.
+/// How far last bits move <J^T w, v>: much where large terms cancel, between ops or inside of one, and where equal
+/// values decide.
 double rounding_error(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& w,
                       const std::vector<Var>& v, Rng& rng) {
   std::array<double, 5> products{};
   for (double& product : products)
     product = product_by_rules(f, inputs, w, v, {&product == products.begin() ? 0.0 : 4.0, rng.split()});
   const auto [least, most] = std::ranges::minmax(products);
-  return most - least;
+  Recording recording;
+  gradients_at(f, inputs, w, &recording);
+  double terms = 0;
+  for (const Recording::Op& op : recording.ops)
+    for (std::size_t i = 0; i < op.dys.size(); ++i)
+      if (op.results[i].dtype() == DType::f64) terms = std::max(terms, root_square_sum(op.dys[i], op.results[i]));
+  return std::max(most - least, 0x1p-52 * terms);
 }
 
 }  // namespace
@@ -109,7 +117,7 @@ CheckedDerivative check_without_steps(const GradcheckFunction& f, const std::vec
   CheckedDerivative checked{"all inputs", "without steps", by_vjps.value, by_rules.value};
   double size = std::max(by_vjps.size, by_rules.size);
   const auto error = [&] { return relative_error(by_vjps.value, {.value = by_rules.value}, size); };
-  if (error() > kToRounding) size = std::max(size, 16 * rounding_error(f, inputs, w, v, rng) / kToRounding);
+  if (error() > kToRounding) size = std::max(size, 64 * rounding_error(f, inputs, w, v, rng) / kToRounding);
   checked.relative_error = error();
   return checked;
 }

@@ -1,0 +1,74 @@
+#include <braid/autograd/verify/detail/blame_rules.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <braid/autograd/ops.h>
+#include <braid/autograd/verify/gradcheck.h>
+#include <braid/core/random.h>
+
+namespace braid::blame_rules_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// x^2 with a rule.
+template <class R>
+Var square(const Var& x, R rule) {
+  return record(
+      "square", Tensor(x.value() * x.value()), {x}, [x = x.value()](const Tensor& dy) { return Tensor(2 * dy * x); },
+      rule);
+}
+Var wrong_value(const Var& x) {
+  return square(x, [](const Applied& op) { return 3 * op.dy() * op.x(); });
+}
+Var wrong_derivative(const Var& x) {
+  return square(x, [](const Applied& op) { return 2 * op.dy() * detach(op.x()); });
+}
+Var right(const Var& x) {
+  return square(x, [](const Applied& op) { return 2 * op.dy() * op.x(); });
+}
+
+std::string blamed(const GradcheckFunction& f) {
+  Rng rng(7);
+  return detail::blame_rules(f, {randn({2, 3}, rng, DType::f64), randn({3}, rng, DType::f64)}, 1e-6, 0);
+}
+
+TEST(BlameRules, NamesTheOpAsBlameCountsIt) {
+  EXPECT_THAT(blamed([](auto x) { return exp(wrong_value(tanh(x[0]) * x[1])); }),
+              StartsWith("first wrong second derivative: op 'square' (#3 of 4): its rule gives "));
+}
+
+TEST(BlameRules, NamesAnOpWhoseRuleTakesAVariableForAConstant) {
+  EXPECT_THAT(blamed([](auto x) { return exp(wrong_derivative(tanh(x[0]) * x[1])); }),
+              StartsWith("first wrong second derivative: op 'square' (#3 of 4): its rule has the derivative "));
+}
+
+TEST(BlameRules, NamesTheOneNearestToTheOutput) {
+  EXPECT_THAT(blamed([](auto x) { return right(wrong_derivative(sin(wrong_value(x[0])))) + x[1]; }),
+              HasSubstr("op 'square' (#3 of 5)"));
+}
+
+TEST(BlameRules, TellsWhereAGradientIsLost) {
+  EXPECT_EQ(blamed([](auto x) { return x[0] + exp(x[1]) * detach(x[1]); }),
+            "no rule is wrong: a derivative is lost at op 'mul' (#2 of 3), whose input 1 [3] is a constant but depends "
+            "on variables");
+}
+
+TEST(BlameRules, SaysThatAllAreRight) {
+  EXPECT_EQ(blamed([](auto x) {
+              return relu(right(x[0])) + split(max(x[0], {0}) * x[1], 0, {1, 2})[1][0];
+            }),
+            "no rule is wrong: every one agrees with its vjp along random directions");
+}
+
+TEST(BlameRules, HasTheLastWordOfGradcheckOfSecondOrder) {
+  Rng rng(7);
+  const GradcheckResult result =
+      gradcheck([](auto x) { return exp(wrong_derivative(x[0])); }, {randn({3}, rng, DType::f64)}, {.order = 2});
+  EXPECT_THAT(result.message, HasSubstr("\nfirst wrong second derivative: op 'square' (#1 of 2)"));
+}
+
+}  // namespace
+}  // namespace braid::blame_rules_test

@@ -1,0 +1,68 @@
+#include <braid/autograd/verify/detail/rules.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <braid/autograd/ops.h>
+#include <braid/autograd/verify/gradcheck.h>
+#include <braid/core/random.h>
+
+namespace braid::rules_test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr auto kRules = GradcheckOptions::By::rules;
+
+Tensor normal(const Shape& shape) {
+  Rng rng(7);
+  return randn(shape, rng, DType::f64);
+}
+
+TEST(CheckWithoutSteps, IsAsExactAsRounding) {
+  const auto f = [](auto x) { return layer_norm(tanh(matmul(x[0], x[1])) * exp(x[0])); };
+  const GradcheckResult result = gradcheck(f, {normal({4, 4}), normal({4, 4})}, {.by = kRules});
+  EXPECT_TRUE(result);
+  EXPECT_LE(result.worst, 1e-14);
+}
+
+TEST(CheckWithoutSteps, IsRightAtKinks) {
+  const Tensor x = Tensor::of<double>({4}, {0, 1, 1, -1});
+  EXPECT_TRUE(
+      gradcheck([](auto x) { return max(x[0]) * relu(x[0]) + abs(x[0]) + clamp(x[0], -1, 1); }, {x}, {.by = kRules}));
+}
+
+// The variance cancels: 1 - cos(x)^2 - sin(x)^2 is 0, and its root has a gradient of rounding errors alone.
+TEST(CheckWithoutSteps, TakesCancellationForRounding) {
+  const auto f = [](auto x) { return (sin(x[0]) * sin(x[0]) + cos(x[0]) * cos(x[0]) - 1) * 1e6 + softmax(1e4 * x[0]); };
+  const GradcheckResult result = gradcheck(f, {normal({5})}, {.by = kRules});
+  EXPECT_TRUE(result) << result.message;
+}
+
+TEST(CheckWithoutSteps, FindsErrorsOf1e12) {
+  const auto twice = [](double factor) {
+    return [=](auto x) {
+      const auto vjp = [=](const Tensor& dy) { return 2 * factor * dy; };
+      const Var y =
+          record("twice", Tensor(2 * x[0].value()), {x[0]}, vjp, [](const Applied& op) { return 2 * op.dy(); });
+      return exp(y);
+    };
+  };
+  EXPECT_TRUE(gradcheck(twice(1), {normal({3})}, {.by = kRules}));
+  const GradcheckResult result = gradcheck(twice(1 + 1e-12), {normal({3})}, {.by = kRules});
+  EXPECT_FALSE(result);
+  EXPECT_THAT(result.message, HasSubstr("all inputs, without steps: "));
+}
+
+TEST(CheckWithoutSteps, NamesAWrongVjpLast) {
+  const auto f = [](auto x) {
+    return exp(record(
+        "twice", Tensor(2 * x[0].value()), {x[0]}, [](const Tensor& dy) { return 3 * dy; },
+        [](const Applied& op) { return 2 * op.dy(); }));
+  };
+  EXPECT_THAT(gradcheck(f, {normal({3})}, {.by = kRules}).message,
+              HasSubstr("\nfirst wrong vjp: op 'twice' (#1 of 2), input 0 [3], element [0]: analytic "));
+}
+
+}  // namespace
+}  // namespace braid::rules_test
