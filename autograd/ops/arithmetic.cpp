@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include <braid/autograd/detail/tape_state.h>
-#include <braid/autograd/ops/detail/sum_to.h>
+#include <braid/autograd/ops/broadcast_to.h>
 #include <braid/core/detail/wrapping.h>
 #include <braid/core/map.h>
 #include <braid/core/reduce.h>

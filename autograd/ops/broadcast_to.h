@@ -7,4 +7,9 @@ namespace braid {
 /// broadcast to `shape`.
 Var broadcast_to(const Var& x, const Shape& shape);
 
+namespace detail {
+/// The transpose: x summed over the axes along which `shape` was broadcast to its shape. x itself if it has that shape.
+Var sum_to(const Var& x, const Shape& shape);
+}  // namespace detail
+
 }  // namespace braid

@@ -1,6 +1,6 @@
 #include <braid/autograd/ops/matmul.h>
 
-#include <braid/autograd/ops/detail/sum_to.h>
+#include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/transpose.h>
 #include <braid/core/products/matmul.h>

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/sum_to.h>
+#include <braid/autograd/ops/broadcast_to.h>
 #include <braid/core/map.h>
 #include <braid/core/reduce.h>
 

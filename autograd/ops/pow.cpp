@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/sum_to.h>
+#include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/log.h>
 #include <braid/autograd/ops/where.h>
 #include <braid/core/map.h>

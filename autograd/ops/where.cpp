@@ -1,6 +1,6 @@
 #include <braid/autograd/ops/where.h>
 
-#include <braid/autograd/ops/detail/sum_to.h>
+#include <braid/autograd/ops/broadcast_to.h>
 #include <braid/core/map.h>
 
 namespace braid {
