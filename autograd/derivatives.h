@@ -120,8 +120,10 @@ class Gradient {
   detail::Lifted<P> operator()(const P& given, const auto&... args) const {
     const detail::Lifted<P> x = given;
     if constexpr (!detail::kIsGradient<F>)
-      if (!Composed::state().higher_order && !detail::Differentiation::nested())
+      if (!Composed::state().higher_order && !detail::Differentiation::nested()) {
+        for_each_param(x, [](const std::string& path, const Var& v) { detail::check_constant("grad", path, v); });
         return value_and_grad(std::cref(f_))(x, args...).second;
+      }
     detail::Differentiation tape("grad");
     const auto at = detail::variables(tape, x);
     const Var y = f_(at, args...);
@@ -164,7 +166,7 @@ std::pair<Var, Var> jvp(const F& f, const P& given, const std::type_identity_t<d
 }
 
 /// The product of the Hessian of `f(x, args...)`, a scalar, with v, which is shaped like x: a Var, a module or a vector
-/// of these. Takes about four times as long as the gradient. Throws as jvp() does.
+/// of these. Takes three to eight times as long as the gradient (docs/benchmarks.md). Throws as jvp() does.
 template <class F, class P>
 detail::Lifted<P> hvp(const F& f, const P& given, const std::type_identity_t<detail::Lifted<P>>& v,
                       const auto&... args) {

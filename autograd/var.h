@@ -76,11 +76,11 @@ using Vjp = std::function<std::vector<Tensor>(std::span<Tensor> dys, const Needs
 /// Takes the gradient of the variable that was watched as number `watched`, zeros where y does not depend on it.
 using GradientSink = std::function<void(std::size_t watched, Tensor gradient)>;
 
-/// An op on a tape of higher order, as its rule sees it: all are variables, or constants that need no cotangent.
+/// An op on a tape of higher order, as its rule sees it. Inputs that are constants need no cotangent.
 struct Applied {
-  std::span<const Var> inputs, outputs;  ///< of the op
-  std::span<const Var> dys;              ///< the cotangents of the outputs; undefined ones are zero
-  const Needs& needs;                    ///< the inputs that need a cotangent
+  std::span<const Var> inputs, outputs;  ///< of the op, as variables
+  std::span<const Var> dys;  ///< the cotangents of the outputs; undefined ones, of some of several, are zero
+  const Needs& needs;        ///< the inputs that need a cotangent
 
   const Var& x(std::size_t input = 0) const { return inputs[input]; }  ///< an input
   const Var& y() const { return outputs.front(); }                     ///< the first output
@@ -88,7 +88,8 @@ struct Applied {
 };
 
 /// A vjp made of ops, which derivatives of higher order differentiate again: returns the cotangents of the inputs as
-/// variables. It may run several times; it captures settings and constants, never variables on a tape.
+/// variables. It may run several times. It captures settings and constants, never variables: it finds those in Applied,
+/// and a captured value of theirs would count as a constant, which only gradcheck with order = 2 notices.
 using Rule = std::function<std::vector<Var>(const Applied&)>;
 
 }  // namespace braid
