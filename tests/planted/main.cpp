@@ -56,7 +56,11 @@ std::pair<GradcheckFunction, std::vector<Tensor>> alone_with(const Error& error)
   const std::vector<OpCase> cases = op_registry();
   const auto found = std::ranges::find(cases, error.op, &OpCase::op);
   check_value(found != cases.end(), "planted_errors: there is no case for op '{}'", error.op);
-  return {[f = found->f](std::span<const Var> x) { return pow(f(x), 2); }, make_inputs(*found, Layout::contiguous)};
+  const auto f = [f = found->f](std::span<const Var> x) {
+    const Var y = f(x);
+    return pow(1 + y, 2) * sum(x[0] * x[0]);
+  };
+  return {f, make_inputs(*found, Layout::contiguous)};
 }
 
 Finding find_alone(const Error& error, const Hunt& hunt) {

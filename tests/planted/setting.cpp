@@ -142,7 +142,8 @@ Detour::Detour(int index, bool with_primitives, Rng& rng)
       matrix(zeros({kChannels, kChannels}, DType::f64)) {}
 
 Var Detour::primitives(const Var& x) const {
-  const Tensor ids = Tensor::of<std::int32_t>({3}, {3, 1, 3}), each = zeros({2, 3, kChannels}, DType::i32);
+  const Tensor ids = Tensor::of<std::int32_t>({3}, {3, 1, 3}),
+               each = ids.reshape({1, 3, 1}).broadcast_to({2, 3, kChannels});
   const Tensor mask = Tensor::of<std::int32_t>({4, 1}, {1, 0, 1, 0});
   // So that choices are far from others: second derivatives are differences of gradients, which jump at kinks.
   const Var far = x + Tensor::of<double>({kChannels}, {-12, 4, 8, -4, 12, -8, 16, 0.5});
