@@ -15,26 +15,27 @@ class VerdictTable {
   /// Adds a point of the function that is called `name`.
   void add(const std::string& name, const GradcheckResult& result) {
     GradcheckResult& sum = sums_[name];
-    sum.ok &= result.ok;
     sum.worst = std::max(sum.worst, result.worst);
     sum.derivatives += result.derivatives;
-    sum.wrong += result.wrong + (!result.ok && result.wrong == 0);
+    sum.wrong += result.wrong + (!result.ok && result.wrong + result.unchecked == 0);
     sum.undecidable += result.undecidable;
     sum.kinks += result.kinks;
+    sum.unchecked += result.unchecked;
   }
 
+  /// Whether none is wrong.
   bool ok() const {
-    return std::ranges::all_of(sums_, [](const auto& sum) { return sum.second.ok; });
+    return std::ranges::all_of(sums_, [](const auto& sum) { return sum.second.wrong == 0; });
   }
 
   /// A line for each function, and one for all.
   std::string text() const {
-    std::string lines = fmt::format("{:<28}{:>12}{:>8}{:>13}{:>10}{:>10}\n", "", "derivatives", "wrong", "undecidable",
-                                    "at kinks", "worst");
+    std::string lines = fmt::format("{:<28}{:>12}{:>8}{:>13}{:>10}{:>11}{:>10}\n", "", "derivatives", "wrong",
+                                    "undecidable", "at kinks", "unchecked", "worst");
     GradcheckResult all;
     const auto add_line = [&](const std::string& name, const GradcheckResult& sum) {
-      lines += fmt::format("{:<28}{:>12}{:>8}{:>13}{:>10}{:>10.1e}\n", name, sum.derivatives, sum.wrong,
-                           sum.undecidable, sum.kinks, sum.worst);
+      lines += fmt::format("{:<28}{:>12}{:>8}{:>13}{:>10}{:>11}{:>10.1e}\n", name, sum.derivatives, sum.wrong,
+                           sum.undecidable, sum.kinks, sum.unchecked, sum.worst);
     };
     for (const auto& [name, sum] : sums_) {
       add_line(name, sum);
@@ -43,6 +44,7 @@ class VerdictTable {
       all.wrong += sum.wrong;
       all.undecidable += sum.undecidable;
       all.kinks += sum.kinks;
+      all.unchecked += sum.unchecked;
     }
     add_line("all", all);
     return lines;

@@ -62,12 +62,12 @@ Verdict judge(double analytic, const Derivative& numeric, double floor, double t
   const bool between = numeric.low - slack <= analytic && analytic <= numeric.high + slack;
   if (numeric.has_kink() && between) return Verdict::kink;
   const double error = std::abs(analytic - numeric.value);
+  if (error <= allowed && numeric.error <= allowed) return Verdict::right;
   if (!numeric.settled) return Verdict::unchecked;
   if (error > allowed + 3 * numeric.error) {
     const bool slight_kink = numeric.high - numeric.low > 10 * numeric.bound_error;
     return slight_kink && between ? Verdict::kink : Verdict::wrong;
   }
-  if (error <= allowed && numeric.error <= allowed) return Verdict::right;
   return error <= allowed || numeric.error <= kDigit * size ? Verdict::undecidable : Verdict::unchecked;
 }
 

@@ -71,8 +71,8 @@ class Comparison {
   std::string obstacle_;
   Tensor noise_;  // the rounding error of each element of y
   std::vector<Tensor> gradients_;
-  std::vector<Tensor> rounding_,
-      jumps_;  // how much gradients change with the last bits of each input; with a tiny step
+  std::vector<Tensor> rounding_;  // how much gradients change with the last bits of the inputs
+  std::vector<Tensor> jumps_;     // how far they jump beside this point
   bool has_neighbors_ = true;
   std::optional<std::vector<Comparison>> beside_;  // at points near by, which have no neighbors themselves
 };
