@@ -21,13 +21,14 @@ using namespace detail;
 /// The derivatives of <dy, f> in all directions that are checked, as a result.
 class Gradcheck {
  public:
-  /// `differentiated`: the function that f is the gradient of, if it is one.
+  /// `differentiated`: the function that f is the gradient of, if it is one, and the size of its value.
   Gradcheck(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options,
-            const std::vector<std::string>& names, const GradcheckFunction* differentiated = nullptr)
+            const std::vector<std::string>& names, const GradcheckFunction* differentiated = nullptr,
+            double differentiated_size = 0)
       : f_(f),
         differentiated_(differentiated),
         options_(options),
-        comparison_({f, inputs, names, options, differentiated != nullptr}) {}
+        comparison_({f, inputs, names, options, differentiated != nullptr, differentiated_size}) {}
 
   GradcheckResult run() {
     if (!comparison_.obstacle().empty()) return failed();
@@ -145,8 +146,8 @@ GradcheckResult gradcheck(const GradcheckFunction& f, const std::vector<Tensor>&
   if (result.ok && options.by != GradcheckOptions::By::differences) add(result, by_rules(f, inputs, options));
   if (result.ok && options.order == 2) {
     Rng rng = Rng(options.seed + 1).split();
-    const Tensor dy = random_signs(f(std::vector<Var>(inputs.begin(), inputs.end())).shape(), rng);
-    add(result, Gradcheck(gradient_function(f, dy), inputs, options, names, &f).run());
+    const Tensor y = f(std::vector<Var>(inputs.begin(), inputs.end())).value(), dy = random_signs(y.shape(), rng);
+    add(result, Gradcheck(gradient_function(f, dy), inputs, options, names, &f, root_square_sum(dy, y)).run());
   }
   return result;
 }

@@ -152,7 +152,8 @@ std::optional<Failure> check_single(const GradcheckFunction& f, const std::vecto
 std::optional<Failure> check_gradients(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
                                        const GradcheckOptions& options, const std::vector<std::string>& names) {
   const GradcheckResult result = gradcheck(f, inputs, options, names);
-  return result ? std::nullopt : std::optional(Failure{Fault::gradient, result.message});
+  if (result || (result.wrong == 0 && result.unchecked > 0)) return std::nullopt;  // random programs may be that rough
+  return Failure{Fault::gradient, result.message};
 }
 
 std::optional<Failure> check_program(const Program& program) {

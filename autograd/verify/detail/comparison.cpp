@@ -29,7 +29,7 @@ bool overrules(const Derivative& finer, const Derivative& coarser) {
 }  // namespace
 
 Comparison::Comparison(Subject subject) : subject_(std::move(subject)), rng_(Rng(subject_.options.seed).split()) {
-  auto& [f, inputs, names, options, of_higher_order] = subject_;
+  auto& [f, inputs, names, options, of_higher_order, differentiated] = subject_;
   for (std::size_t i = names.size(); i < inputs.size(); ++i) names.push_back(fmt::format("input {}", i));
   for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], names[i]);
   Diagnosis diagnosis = diagnose(subject_.f, subject_.inputs, subject_.names);
@@ -147,7 +147,8 @@ bool Comparison::is_negligible(const Line& line, const CheckedDerivative& checke
   const double moves = largest + (std::abs(checked.numeric) + checked.uncertainty) * unit;
   if (checked.analytic == 0 && moves <= 1e5 * rounding()) return true;  // f moves no further than it rounds
   const double beyond = root_square_sum(dy_, evaluate(line, 0x1p-4 * line.scale));
-  const double size = std::max(root_square_sum(dy_, y_), std::isfinite(beyond) ? beyond : 0);
+  const double size =
+      std::max({root_square_sum(dy_, y_), std::isfinite(beyond) ? beyond : 0, subject_.differentiated / unit});
   return moves <= 1e-8 * size;  // less than half of the digits of the output
 }
 

@@ -16,6 +16,7 @@ struct Subject {
   std::vector<std::string> names;
   const GradcheckOptions& options;
   bool of_higher_order = false;  // whether f takes gradients itself
+  double differentiated = 0;     // then, the size of what it takes gradients of
 };
 
 /// The gradients of <dy, f(inputs)> at a point, compared with differences along lines.

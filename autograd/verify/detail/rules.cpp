@@ -77,8 +77,8 @@ double product_by_rules(const GradcheckFunction& f, const std::vector<Tensor>& i
   return Product(gradients, v).value;
 }
 
-/// How far last bits move <J^T w, v>: much where large terms cancel, between ops or inside of one, and where equal
-/// values decide.
+/// How far last bits move <J^T w, v>: much where large terms cancel, between ops or inside of one (1 - p of a sure
+/// probability p), and where equal values decide.
 double rounding_error(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& w,
                       const std::vector<Var>& v, Rng& rng) {
   std::array<double, 5> products{};
@@ -89,8 +89,11 @@ double rounding_error(const GradcheckFunction& f, const std::vector<Tensor>& inp
   gradients_at(f, inputs, w, &recording);
   double terms = 0;
   for (const Recording::Op& op : recording.ops)
-    for (std::size_t i = 0; i < op.dys.size(); ++i)
-      if (op.results[i].dtype() == DType::f64) terms = std::max(terms, root_square_sum(op.dys[i], op.results[i]));
+    for (std::size_t i = 0; i < op.dys.size(); ++i) {
+      const Tensor& y = op.results[i];
+      if (y.dtype() != DType::f64) continue;
+      terms = std::max({terms, root_square_sum(op.dys[i], y), root_square_sum(op.dys[i], ones(y.shape(), DType::f64))});
+    }
   return std::max(most - least, 0x1p-52 * terms);
 }
 
