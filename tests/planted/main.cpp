@@ -127,8 +127,8 @@ bool report(const Error& error, const Hunt& hunt, std::size_t number, const Opti
 }
 
 bool report_all(const Hunt& hunt, const Options& options) {
-  fmt::print("{}{}\n{}", options.markdown ? "\n" : "", hunt.title,
-             options.markdown ? "\n| error | op | alone | in the transformer | passes |\n|---|---|---|---|---|\n"
+  fmt::print("{}{}{}", options.markdown ? "\n" : "", hunt.title,
+             options.markdown ? "\n\n| error | op | alone | in the transformer | passes |\n|---|---|---|---|---|\n"
                               : ": what gradcheck says of it alone and in the transformer, forward passes of blame\n");
   const GradcheckResult sound = gradcheck_module(hunt.transformer, loss, hunt.options);
   if (!sound) fmt::print(stderr, "without an error: {}\n", sound.message);
