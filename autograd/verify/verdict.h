@@ -27,7 +27,7 @@ struct GradcheckOptions {
   enum class By {
     differences,  ///< of f
     rules,        ///< products with the Jacobian by the rules of ops (see record()), in an instant and to rounding
-    both,
+    both,         ///< of the two, one after the other
   } by = By::differences;
   /// Called after each derivative with the number of checked derivatives and of all.
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
