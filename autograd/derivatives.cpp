@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <braid/autograd/detail/tape_state.h>
+#include <braid/core/detail/indexing.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -62,9 +63,9 @@ class Backward {
   Backward(std::shared_ptr<TapeState> tape, std::span<const Var> xs, Pass pass)
       : tape_(std::move(tape)), pass_(pass), first_(tape_->num_values) {
     for (const Var& x : xs) first_ = std::min(first_, TapeState::id(x));
-    depends_ = dependents(*tape_, first_, [&](ValueId id) {
-      return std::ranges::any_of(xs, [&](const Var& x) { return TapeState::id(x) == id; });
-    });
+    std::vector<bool> is_x(tape_->num_values - first_);
+    for (const Var& x : xs) is_x[TapeState::id(x) - first_] = true;
+    depends_ = dependents(*tape_, first_, [&](ValueId id) { return id >= first_ && is_x[id - first_]; });
     grads_.resize(depends_.size());
   }
 
@@ -182,18 +183,26 @@ bool Differentiation::nested() { return current_tape() != nullptr; }
 Differentiation::Differentiation(const char* op) : op_(op), tape_(current_tape()), nested_(tape_ != nullptr) {
   if (!nested_) {
     tape_ = std::make_shared<TapeState>();
-    tape_->higher_order = true;
-    tapes_of_higher_order().push_back(tape_);
+    TapeState::start_higher_order(tape_);
   }
   first_ = tape_->num_values;
+}
+
+Differentiation::~Differentiation() {
+  if (!nested_) tape_->stage = Stage::done;  // variables that f keeps must not keep it the current one
 }
 
 Var Differentiation::variable(const Var& x) {
   check_dtype(x.value().defined() && x.dtype() != DType::i32, "{}: x must be a floating-point tensor", op_);
   if (!x.requires_grad()) return TapeState::push(tape_, {"watch", {}, 0, {}, nullptr}, {}, {}, {x.value()}).front();
-  check<Error>(TapeState::of(x) == tape_,
+  const auto& tape = TapeState::of(x);
+  check<Error>(tape == tape_ || tape->higher_order,
                "{}: x {} is on a tape of first order, where the gradient of the result would get lost; write `const "
                "HigherOrder scope;` before that tape or what starts it, or x.value() for a constant",
+               op_, x.shape());
+  check<Error>(tape == tape_,
+               "{}: x {} is on another tape than the newest one, and the gradient of the result would get lost; write "
+               "grad() in place of the value_and_grad() inside, or x.value() for a constant",
                op_, x.shape());
   return record("variable", x.value(), {x}, [](const Var& dy) { return dy; });
 }
@@ -205,20 +214,25 @@ std::vector<Var> Differentiation::gradients(std::span<const Var> ys, std::span<c
 
 std::vector<Var> Differentiation::results(std::span<const Var> ys, std::span<const Var> dys, std::span<const Var> xs,
                                           bool last) {
-  std::vector<Var> found = differentiate(op_, tape_, ys, dys, xs,
-                                         nested_ ? Pass::recorded
-                                         : last  ? Pass::last
-                                                 : Pass::repeatable);
-  for (Var& v : found) v = result(v);
-  return found;
+  for (const Var& dy : dys) check_shape(dy.value().defined(), "{}: the direction must be defined", op_);
+  return results(differentiate(op_, tape_, ys, dys, xs,
+                               nested_ ? Pass::recorded
+                               : last  ? Pass::last
+                                       : Pass::repeatable));
 }
 
-Var Differentiation::result(const Var& y) const {
-  if (!nested_ || !y.requires_grad()) return detach(y);
-  check<Error>(TapeState::of(y) == tape_, "{}: f returned a variable that is on another tape", op_);
-  if (TapeState::id(y) < first_) return y;
-  const std::vector<bool> from_outside = dependents(*tape_, first_, [&](ValueId id) { return id < first_; });
-  return from_outside[TapeState::id(y) - first_] ? y : detach(y);
+std::vector<Var> Differentiation::results(std::vector<Var> ys) const {
+  for (const Var& y : ys)
+    check<Error>(!y.requires_grad() || TapeState::of(y) == tape_,
+                 "{}: f returned a variable that is on another tape, and its gradient would get lost", op_);
+  const auto from_outside =
+      nested_ ? dependents(*tape_, first_, [&](ValueId id) { return id < first_; }) : std::vector<bool>();
+  for (Var& y : ys) {
+    const bool stays =
+        nested_ && y.requires_grad() && (TapeState::id(y) < first_ || from_outside[TapeState::id(y) - first_]);
+    if (!stays) y = detach(y);
+  }
+  return ys;
 }
 
 Rule rule_of_vjp(const char* op, std::function<Var(std::span<const Var>)> compose) {
@@ -252,17 +266,13 @@ Tensor jacobian(Differentiation& tape, const Var& y, const Var& x) {
   const Var& to = by_rows ? x : u;
   const std::int64_t count = std::min(rows, columns), length = std::max(rows, columns);
   Tensor j({count, length}, y.dtype());
-  dispatch_float("jacobian", y.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    for (std::int64_t i = 0; i < count; ++i) {
-      Tensor unit = zeros(from.shape(), from.dtype());
-      unit.mutable_data<T>()[i] = 1;
-      const Var dy = unit;
-      const Tensor line =
-          Tensor(tape.results(std::span(&from, 1), std::span(&dy, 1), std::span(&to, 1), false).front()).contiguous();
-      std::copy_n(line.data<T>(), length, j.mutable_data<T>() + i * length);
-    }
-  });
+  for (std::int64_t i = 0; i < count; ++i) {
+    Tensor unit = zeros({from.value().numel()}, from.dtype());
+    write_slice(unit, 0, i, ones({1}, from.dtype()));
+    const Var dy = unit.reshape(from.shape());
+    const Tensor line = tape.results(std::span(&from, 1), std::span(&dy, 1), std::span(&to, 1), false).front();
+    write_slice(j, 0, i, line.to(y.dtype()).reshape({1, length}));
+  }
   return (by_rows ? j : j.transpose()).reshape(y.shape().concat(x.shape()));
 }
 

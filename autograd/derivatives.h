@@ -41,6 +41,9 @@ namespace detail {
 class Differentiation {
  public:
   explicit Differentiation(const char* op);
+  ~Differentiation();
+  Differentiation(const Differentiation&) = delete;
+  Differentiation& operator=(const Differentiation&) = delete;
 
   /// x as a new variable, which derivatives are taken with respect to. Throws Error when x is on another tape.
   Var variable(const Var& x);
@@ -51,8 +54,8 @@ class Differentiation {
   /// take less time. No other gradients can be taken after `last`.
   std::vector<Var> results(std::span<const Var> ys, std::span<const Var> dys, std::span<const Var> xs,
                            bool last = true);
-  /// y as what a caller gets.
-  Var result(const Var& y) const;
+  /// ys as what a caller gets.
+  std::vector<Var> results(std::vector<Var> ys) const;
 
   /// Whether this thread records a tape of higher order.
   static bool nested();
@@ -162,7 +165,7 @@ std::pair<Var, Var> jvp(const F& f, const P& given, const std::type_identity_t<d
   // <v, J^T u> is linear in u, and its gradient is J v.
   const Var u = tape.variable(zeros(y.shape(), y.dtype()));
   const std::vector<Var> pulled_back = tape.gradients(std::span(&y, 1), std::span(&u, 1), detail::vars_of(at));
-  return {tape.result(y), tape.results(pulled_back, detail::vars_of(v), std::span(&u, 1)).front()};
+  return {tape.results({y}).front(), tape.results(pulled_back, detail::vars_of(v), std::span(&u, 1)).front()};
 }
 
 /// The product of the Hessian of `f(x, args...)`, a scalar, with v, which is shaped like x: a Var, a module or a vector

@@ -12,8 +12,7 @@ using detail::Node, detail::Stage, detail::TapeState, detail::Watched;
 
 Tape::Tape(Probe* probe) : state_(std::make_shared<TapeState>()) {
   state_->probe = probe;
-  state_->higher_order = Composed::state().higher_order;
-  if (state_->higher_order) detail::tapes_of_higher_order().push_back(state_);
+  if (Composed::state().higher_order) TapeState::start_higher_order(state_);
 }
 
 Var Tape::watch(const Tensor& value) {

@@ -69,9 +69,14 @@ struct AnyVar {
   operator const Var&() const;
 };
 
-/// Whether a vjp takes its cotangent as a Var: then it is linear in it, without captured values, and its own rule.
 template <class F>
-constexpr bool kOfVars = std::is_invocable_v<const F&, AnyVar> || std::is_invocable_v<const F&, AnyVar, const Needs&>;
+concept NotGeneric = requires { &F::operator(); };
+
+/// A vjp that takes its cotangent as a Var, not as `auto`: it is linear in it, without captured values, and its own
+/// rule.
+template <class F>
+concept OfVars =
+    NotGeneric<F> && (std::is_invocable_v<const F&, AnyVar> || std::is_invocable_v<const F&, AnyVar, const Needs&>);
 
 /// Whether an input is on a tape of higher order.
 bool of_higher_order(std::span<const Var> inputs);
@@ -112,7 +117,7 @@ Var record(const char* op, Tensor output, std::span<const Var> inputs, F vjp, R 
   if (detail::of_higher_order(inputs)) {
     if constexpr (!std::is_same_v<R, detail::NoRule>)
       adapted_rule = [rule = std::move(rule)](const Applied& at) { return detail::cotangents<Var>(rule(at)); };
-    else if constexpr (detail::kOfVars<F>)
+    else if constexpr (detail::OfVars<F>)
       adapted_rule = [vjp](const Applied& at) {
         return detail::cotangents<Var>(detail::call_vjp(vjp, at.dy(), at.needs));
       };

@@ -5,6 +5,7 @@
 
 #include <braid/autograd/params.h>
 #include <braid/autograd/tape.h>
+#include <braid/autograd/value_and_grad.h>
 #include <braid/dist/communicator.h>
 #include <braid/nn/optim/clip.h>
 
@@ -21,19 +22,24 @@ namespace braid::dist {
 ///     optimizer.step(model, grads);  // the same on every rank
 ///
 /// If a rank throws, the others wait for it: let the exception destroy the communicator, or call fail().
-/// Throws ShapeError if the loss is not a scalar, ValueError if there are more ranks than blocks.
+/// Throws ShapeError if the loss is not a scalar, ValueError if there are more ranks than blocks, Error if the loss
+/// depends on no parameter or parameters are on a tape.
 template <Parametric M, class Loss>
 std::pair<double, M> accumulate(Communicator& ranks, std::int64_t blocks, const M& model, Loss&& loss) {
   M traced = model;  // copies the structure, shares the storage
   std::vector<NamedParam> params = named_params(traced);
   std::vector<Tensor> values;
-  for (const NamedParam& p : params) values.push_back(p.param->value());
+  for (const NamedParam& p : params) {
+    braid::detail::check_constant("accumulate", p.name, *p.param);
+    values.push_back(p.param->value());
+  }
   const std::unique_ptr<detail::BlockSum> sum = ranks.block_sum(blocks, values);
   for (auto [block, end] = sum->own_blocks(); block < end; ++block) {
     Tape tape;
     for (std::size_t i = 0; i < params.size(); ++i) *params[i].param = tape.watch(values[i]);
     const Var y = loss(std::as_const(traced), block);
     check_shape(y.value().numel() == 1, "accumulate: the loss must be a scalar but has shape {}", y.shape());
+    check<Error>(y.requires_grad() || params.empty(), "accumulate: the loss does not depend on the parameters");
     sum->add_loss(block, y.item());
     tape.backward(y, [&](std::size_t i, Tensor gradient) { sum->add_gradient(block, i, std::move(gradient)); });
   }

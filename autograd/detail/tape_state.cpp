@@ -77,6 +77,13 @@ std::vector<std::weak_ptr<TapeState>>& tapes_of_higher_order() {
   return tapes;
 }
 
+void TapeState::start_higher_order(const std::shared_ptr<TapeState>& self) {
+  self->higher_order = true;
+  auto& tapes = tapes_of_higher_order();
+  std::erase_if(tapes, [](const auto& tape) { return tape.expired(); });
+  tapes.push_back(self);
+}
+
 /// The newest node, as probes see it.
 static RecordedOp description(const Node& node, std::size_t index, std::size_t outputs) {
   RecordedOp op{index, node.op, {}, node.first_output, outputs, node.deferral};

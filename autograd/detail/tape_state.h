@@ -48,6 +48,9 @@ struct TapeState {
   bool higher_order = false;
   Probe* probe = nullptr;
 
+  /// Makes a new tape one of higher order, and this thread's newest.
+  static void start_higher_order(const std::shared_ptr<TapeState>& self);
+
   static const std::shared_ptr<TapeState>& of(const Var& v) { return v.tape_; }
   static ValueId id(const Var& v) { return v.id_; }
   /// Whether both are the same variable of a tape.

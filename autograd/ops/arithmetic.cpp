@@ -59,7 +59,7 @@ Var sub(const Var& a, const Var& b) {
 }
 
 Var mul(const Var& a, const Var& b) {
-  if (detail::TapeState::same(a, b)) return square(a);
+  if (detail::TapeState::same(a, b) && detail::of_higher_order(std::span(&a, 1))) return square(a);
   const auto vjp = [](const Var& dy, const Var& a, const Var& b, const Needs& needs) {
     return std::vector{needs[0] ? sum_to(mul(dy, b), a.shape()) : Var(),
                        needs[1] ? sum_to(mul(dy, a), b.shape()) : Var()};

@@ -33,7 +33,7 @@ Tensor vjp_bias(const Tensor& dy, DType dtype) { return reduce_sum(as_rows(dy), 
 
 /// The same as variables, for parameters in the dtype of x.
 std::vector<Var> rule(const Applied& op) {
-  const auto rows = [](const Var& v) { return reshape(v, as_rows(v.value()).shape()); };
+  const auto rows = [](const Var& v) { return reshape(v, {v.shape().axes(0, v.rank() - 1).numel(), v.size(-1)}); };
   const Var &x = op.x(0), &weight = op.x(1), dy = rows(op.dy());
   std::vector dxs{op.needs[0] ? reshape(matmul(dy, weight), x.shape()) : Var(),
                   op.needs[1] ? matmul(transpose(dy), rows(x)) : Var()};

@@ -4,6 +4,7 @@
 
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/where.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -22,7 +23,7 @@ Var record_selection(const char* op, const Var& x, Tensor y, const Axes& axes) {
   };
   const auto rule = [=](const Applied& at) {
     const Tensor shares = vjp(ones(at.y().shape(), at.y().dtype()), at.x().value(), at.y().value());
-    return shares * reshape(at.dy(), reduced_shape(op, shares.shape(), axes, true));
+    return where(shares, shares * reshape(at.dy(), reduced_shape(op, shares.shape(), axes, true)), 0.0);
   };
   return record(
       op, y, {x}, [vjp, x = x.value(), y](const Tensor& dy) { return vjp(dy, x, y); }, rule);

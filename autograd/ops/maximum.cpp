@@ -6,6 +6,7 @@
 
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/broadcast_to.h>
+#include <braid/autograd/ops/where.h>
 #include <braid/core/map.h>
 #include <braid/core/reduce.h>
 
@@ -22,8 +23,8 @@ Var choose(const char* op, const Var& a, const Var& b, Better better) {
   };
   const auto rule = [op, vjp](const Applied& at) {
     const auto cotangent = [&](const Var& mine, const Var& other) {
-      const Tensor one = scalar(1, mine.dtype());
-      return detail::sum_to(at.dy() * map(op, vjp, one, mine.value(), other.value()), mine.shape());
+      const Tensor share = map(op, vjp, scalar(1, mine.dtype()), mine.value(), other.value());
+      return detail::sum_to(where(share, at.dy() * share, 0.0), mine.shape());
     };
     return std::vector{at.needs[0] ? cotangent(at.x(0), at.x(1)) : Var(),
                        at.needs[1] ? cotangent(at.x(1), at.x(0)) : Var()};

@@ -80,7 +80,7 @@ Var rms_norm(const Var& x, const Var& weight, double eps) {
   check_parameter_dtype("rms_norm", x.value(), weight.value());
   check_shape(weight.shape() == Shape{x.size(-1)}, "rms_norm: weight must have shape [{}] to match x {} but has {}",
               x.size(-1), x.shape(), weight.shape());
-  if (Composed::active(x.dtype() == weight.dtype() ? Composed::Ops::with_rule : Composed::Ops::all))
+  if (Composed::active(x.dtype() == DType::bf16 ? Composed::Ops::all : Composed::Ops::with_rule))
     return detail::in_f32([=](const auto&... wide) { return composed(wide..., eps); }, x, weight);
   const Tensor rows = x.value().contiguous(), scale = weight.value().to(compute_dtype(x.dtype())).contiguous();
   auto [y, rstd] = forward(rows, scale, eps);

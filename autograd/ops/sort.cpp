@@ -69,9 +69,16 @@ Order first_in_order(const char* op, const Tensor& x, std::int64_t k, int axis, 
 
 /// dx = dy, each element back where it came from; 0 for those that were left out.
 Sorted record_order(const char* op, const Var& x, const Order& order, int axis) {
-  Var values = record(op, order.values, {x}, [shape = x.shape(), axis, ids = order.ids](const Var& dy) {
-    return scatter_add(zeros(shape, dy.dtype()), axis, ids, dy);
-  });
+  Var values = record(
+      op, order.values, {x},
+      [shape = x.shape(), axis, ids = order.ids](const Tensor& dy) {
+        Tensor dx = zeros(shape, dy.dtype());
+        detail::scatter_add(dx, axis, ids, dy);
+        return dx;
+      },
+      [axis, ids = order.ids](const Applied& at) {
+        return scatter_add(zeros(at.x().shape(), at.dy().dtype()), axis, ids, at.dy());
+      });
   return {std::move(values), order.ids};
 }
 

@@ -8,6 +8,7 @@
 #include <braid/autograd/verify/detail/blame.h>
 #include <braid/autograd/verify/detail/blame_rules.h>
 #include <braid/autograd/verify/detail/comparison.h>
+#include <braid/autograd/verify/detail/diagnosis.h>
 #include <braid/autograd/verify/detail/differences.h>
 #include <braid/autograd/verify/detail/lines.h>
 #include <braid/autograd/verify/detail/rules.h>
@@ -106,6 +107,7 @@ class Gradcheck {
 /// The check without steps; f's vjps are blamed when it fails.
 GradcheckResult by_rules(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
                          const GradcheckOptions& options) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], fmt::format("input {}", i));
   GradcheckResult result{.derivatives = 1};
   CheckedDerivative checked = check_without_steps(f, inputs, options.seed);
   result.worst = checked.relative_error;

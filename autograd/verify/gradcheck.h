@@ -16,15 +16,17 @@ namespace braid {
 ///     EXPECT_TRUE(gradcheck([](auto x) { return mul(x[0], x[1]); }, {a, b}));
 ///
 /// Relative error: |analytic - numeric| / max(|analytic|, |numeric|, s), where s is a thousandth of the largest
-/// gradient of that input. Only `Verdict::wrong` fails; kinks and undecidable derivatives are counted separately.
-/// When a gradient is wrong, every recorded vjp is compared with differences of its own op, and the message ends with
-/// the wrong one nearest to the output:
+/// gradient of that input. `Verdict::wrong` and `Verdict::unchecked` fail; kinks and undecidable derivatives are
+/// counted separately. Options ask for second derivatives, too, or for a check of vjps by rules. When a gradient is
+/// wrong, every recorded vjp is compared with differences of its own op, and the message ends with the wrong one
+/// nearest to the output:
 ///
 ///     first wrong vjp: op 'rms_norm' (#37 of 112), input 1 [8], element [3]: analytic 0.25, numeric 0.5
 ///
 /// The check also fails, with a sentence that says why, when f is not deterministic, forward or backward, changes its
 /// inputs, or returns NaN or Inf.
-/// `names` name the inputs in messages, by default `input 0`, ... Throws DTypeError unless all is f64.
+/// `names` name the inputs in messages, by default `input 0`, ... Throws DTypeError unless all is f64, ValueError
+/// unless the order is 1 or 2.
 GradcheckResult gradcheck(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
                           const GradcheckOptions& options = {}, const std::vector<std::string>& names = {});
 

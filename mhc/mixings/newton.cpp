@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <braid/autograd/ops.h>
+#include <braid/core/parallel.h>
 #include <braid/mhc/mixings/detail/family.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/mixings/newton.cpp"
@@ -130,9 +131,11 @@ Var network(const Var& w, const Var& c) {
   const Tensor conductances = w.value().contiguous(), currents = c.value().contiguous();
   Tensor p(w.shape(), DType::f64);
   const std::int64_t n = w.size(-1);
-  for (std::int64_t first = 0; first < p.numel(); first += n * n)
-    solve_network(conductances.data<double>() + first, currents.data<double>() + first, n,
-                  p.mutable_data<double>() + first);
+  double* potentials = p.mutable_data<double>();
+  parallel_for(p.numel() / (n * n), 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin * n * n; at < end * n * n; at += n * n)
+      solve_network(conductances.data<double>() + at, currents.data<double>() + at, n, potentials + at);
+  });
   const auto vjp = [](const Var& dp, const Var& w, const Var& p) {
     const Var q = network(w, dp);
     return std::vector<Var>{-0.5 * p * q, q};

@@ -40,8 +40,8 @@ struct Verification {
 /// The table, a line per tensor, and the message.
 std::string to_string(const Verification& verification);
 
-/// Compares computed tensors with every out.*, grad.*, final.*, jvp.* and hvp.* of a case; none may be missing on either
-/// side. The last two, of second order, get ten times the tolerance.
+/// Compares computed tensors with every out.*, grad.*, final.*, jvp.* and hvp.* of a case; none may be missing on
+/// either side. The last two, of second order, get ten times the tolerance.
 Verification compare(const RecordedCase& recorded, const NamedTensors& results, double tolerance);
 
 namespace detail {
@@ -63,8 +63,8 @@ NamedVars named_outputs(NamedVars outputs);
 
 /// Calls `call(inputs)` and its vjp with the recorded cotangents, and compares every output and gradient. `call`
 /// returns a Var, the output y; a vector of them, y0, y1, ..; or a map of them by name. Of a case with tangents
-/// `direction.NAME` for inputs and parameters, it also compares `jvp.NAME`, how outputs with cotangents move along them,
-/// and `hvp.NAME`, how gradients do.
+/// `direction.NAME` for inputs and parameters, it also compares `jvp.NAME`, how outputs with cotangents move along
+/// them, and `hvp.NAME`, how gradients do.
 template <class F>
   requires std::invocable<const F&, const CaseInputs&>
 Verification verify(const RecordedCase& recorded, const F& call, const VerifyOptions& options = {}) {

@@ -173,6 +173,31 @@ TEST(HigherOrder, DifferentiatesOpsWithARule) {
               HasSubstr("plain_square: this op has no rule for derivatives of higher order; pass one to record()"));
 }
 
+TEST(HigherOrder, GivesNoGradientToWhatWasNotChosen) {
+  const Tensor x = numbers({-1, 4});
+  const std::pair<const char*, std::function<Var(const Var&)>> choices[] = {
+      {"maximum", [](const Var& x) { return sum(sqrt(maximum(x, 0.0))); }},
+      {"max", [](const Var& x) { return sqrt(max(clamp(x, -1, 0))); }},
+      {"abs", [](const Var& x) { return sum(sqrt(abs(x + 1.0))); }}};
+  for (const auto& [name, f] : choices) {
+    const Var h = hvp(f, x, numbers({1, 1}));
+    EXPECT_EQ(h.value().to_vector<double>()[0], 0) << name;
+  }
+}
+
+TEST(HigherOrder, EndsWithWhatStartedIt) {
+  Var kept;
+  const auto keeps = [&](const Var& x) { return sum((kept = x * x) * x); };
+  hvp(keeps, numbers({1, 2}), numbers({1, 1}));
+  EXPECT_FALSE(detail::Differentiation::nested());
+}
+
+TEST(Jacobian, HasTheDtypeOfTheResult) {
+  const auto widened = [](const Var& x) { return cast(x * x, DType::f64); };
+  const Tensor j = jacobian(widened, Var(Tensor::of<float>({2}, {1, 2})));
+  EXPECT_THAT(j.to_vector<double>(), ElementsAre(2, 0, 0, 4));
+}
+
 // What would cut off a gradient throws, and says what to write instead.
 
 TEST(NeverSilent, GradOfAVariableOnATapeOfFirstOrder) {
