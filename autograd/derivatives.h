@@ -153,8 +153,8 @@ Gradient<F> grad(F f) {
 }
 
 /// `[y, dy]`: `y = f(x, args...)` of any shape and the product of its Jacobian with v, which is shaped like x: how y
-/// moves when x moves along v. x is a Var, a module or a vector of these. Throws as grad() does, and ShapeError when v
-/// does not fit.
+/// moves when x moves along v. x is a Var, a module or a vector of these. Throws Error as grad() does, ShapeError when
+/// v does not fit, DTypeError for integers and a v of another dtype.
 template <class F, class P>
 std::pair<Var, Var> jvp(const F& f, const P& given, const std::type_identity_t<detail::Lifted<P>>& v,
                         const auto&... args) {

@@ -20,9 +20,9 @@ struct ElementwiseKernels {
   Forward silu;
   Vjp silu_vjp;
   Forward gelu;                   // the tanh approximation
-  Vjp gelu_vjp, gelu_second_vjp;  // of gelu and of its derivative
+  Vjp gelu_vjp, gelu_second_vjp;  // second: the vjp of the derivative
   Forward gelu_erf;
-  Vjp gelu_erf_vjp, gelu_erf_second_vjp;
+  Vjp gelu_erf_vjp, gelu_erf_second_vjp;  // likewise
 };
 
 Tables<ElementwiseKernels> elementwise_kernels();

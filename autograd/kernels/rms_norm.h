@@ -31,6 +31,7 @@ struct RMSNormKernels {
   void (*forward)(const RMSNormRows<T>& in, double eps, T* y, Compute<T>* rstd);
   /// dx [rows, width] and, of each block of rows, dweight [blocks, width] from the cotangent dy of y.
   void (*vjp)(const RMSNormRows<T>& in, const Compute<T>* rstd, const T* dy, T* dx, Compute<T>* dweight);
+  /// The vjp of the vjp: the cotangents of x, weight and dy for those of its results.
   void (*second_vjp)(const RMSNormRows<T>& in, RMSNormSecondVjp<T> cotangents);
 };
 
