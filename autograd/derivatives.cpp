@@ -1,7 +1,9 @@
 #include <braid/autograd/derivatives.h>
 
 #include <algorithm>
+#include <map>
 
+#include <braid/autograd/detail/record_view.h>
 #include <braid/autograd/detail/tape_state.h>
 #include <braid/core/detail/indexing.h>
 #include <braid/core/map.h>
@@ -57,6 +59,23 @@ Var sum_of(Var a, Var b) {
   });
 }
 
+/// Cotangents of views of one value, which are added to its own in one op: T of them cost O(T).
+struct Parts {
+  Input x;
+  std::vector<View> views;
+  std::vector<Var> dys;
+
+  Var sum() const {
+    Tensor total;
+    for (std::size_t i = 0; i < views.size(); ++i) accumulate(total, x, views[i], dys[i].value());
+    return record("sum_of_views", std::move(total), dys, [views = views](const Var& dy) {
+      std::vector<Var> parts;
+      for (const View& view : views) parts.push_back(record_view("view", dy, view));
+      return parts;
+    });
+  }
+};
+
 /// A pass backward over the ops of a tape from `ys` to `xs`.
 class Backward {
  public:
@@ -78,6 +97,7 @@ class Backward {
       visit(k);
       if (pass_ == Pass::last) tape_->nodes[k].vjp = nullptr, tape_->nodes[k].retained = nullptr;
     }
+    while (!parts_.empty()) add_parts(parts_.begin()->first);
   }
 
   Var gradient(const Var& x) const {
@@ -95,6 +115,18 @@ class Backward {
     grad = sum_of(std::exchange(grad, Var()), std::move(dy));
   }
 
+  void add_parts(ValueId id) {
+    if (const auto found = parts_.extract(id)) accumulate_at(id, found.mapped().sum());
+  }
+
+  /// Of a view of x.
+  void accumulate_view(const Input& x, const View& view, Var dy) {
+    if (pass_ != Pass::recorded) return accumulate(grads_[*x.id - first_].mutable_value(), x, view, dy.value());
+    Parts& parts = parts_.try_emplace(*x.id, Parts{x, {}, {}}).first->second;
+    parts.views.push_back(view);
+    parts.dys.push_back(std::move(dy));
+  }
+
   void visit(std::size_t k) {
     const Node node = pass_ == Pass::last ? std::move(tape_->nodes[k]) : tape_->nodes[k];
     tape_->nodes[k].first_output = node.first_output;
@@ -102,12 +134,14 @@ class Backward {
     for (const Input& input : node.inputs)
       needed.push_back(input.id && *input.id >= first_ && depends_[*input.id - first_]);
     if (std::ranges::find(needed, true) == needed.end()) return;
+    for (ValueId i = 0; i < node.output_shapes.size(); ++i) add_parts(node.first_output + i);
     const auto begin = grads_.begin() + static_cast<std::ptrdiff_t>(node.first_output - first_);
     const std::span<Var> grads(begin, node.output_shapes.size());
     if (std::ranges::none_of(grads, [](const Var& dy) { return dy.value().defined(); })) return;
     const Needs needs(std::move(needed));
     std::vector<Var> dys(grads.begin(), grads.end());
     std::ranges::fill(grads, Var());
+    if (node.view) return accumulate_view(node.inputs.front(), node.view, std::move(dys.front()));
     std::vector<Var> dxs = pass_ == Pass::recorded ? by_rule(node, dys, needs) : by_vjp(node, std::move(dys), needs);
     check_results(node, dxs);
     for (std::size_t i = 0; i < dxs.size(); ++i)
@@ -148,6 +182,7 @@ class Backward {
   ValueId first_;              // the first of xs
   std::vector<bool> depends_;  // on xs, by id from first_ on
   std::vector<Var> grads_;     // the same
+  std::map<ValueId, Parts> parts_;  // of values whose own cotangent is not complete
 };
 
 std::vector<Var> differentiate(const char* op, const std::shared_ptr<TapeState>& tape, std::span<const Var> ys,

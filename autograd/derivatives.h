@@ -76,7 +76,7 @@ Rule rule_of_vjp(const char* op, std::function<Var(std::span<const Var>)> compos
 void check_scalar(const char* op, const Var& y);
 
 /// The variables of `params`, in order.
-template <Parametric P>
+template <class P>
 std::vector<Var> vars_of(const P& params) {
   std::vector<Var> vars;
   for_each_param(params, [&](const std::string&, const Var& v) { vars.push_back(v); });
@@ -84,14 +84,14 @@ std::vector<Var> vars_of(const P& params) {
 }
 
 /// `params` with other variables.
-template <Parametric P>
+template <class P>
 P with_vars(P params, const std::vector<Var>& vars) {
   auto next = vars.begin();
   for_each_param(params, [&](const std::string&, Var& v) { v = *next++; });
   return params;
 }
 
-template <Parametric P>
+template <class P>
 P variables(Differentiation& tape, P params) {
   for_each_param(params, [&](const std::string&, Var& v) { v = tape.variable(v); });
   return params;

@@ -1,5 +1,9 @@
 #pragma once
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -24,35 +28,105 @@ template <class M>
 concept Module = requires(M& m) { m.params(detail::AnyVisitor{}); };
 
 namespace detail {
+
 template <class T>
 inline constexpr bool has_params = Module<T>;
 template <>
 inline constexpr bool has_params<Var> = true;
 template <class T>
 inline constexpr bool has_params<std::vector<T>> = has_params<T>;
+template <class T, std::size_t n>
+inline constexpr bool has_params<std::array<T, n>> = has_params<T>;
+template <class T>
+inline constexpr bool has_params<std::optional<T>> = has_params<T>;
+
 }  // namespace detail
 
-/// A variable, a module, or a vector of these.
+/// A variable, a module, or a vector, array or optional of these.
 template <class P>
 concept Parametric = detail::has_params<std::remove_const_t<P>>;
 
-/// Calls `visit(path, Var&)` for each parameter in order; paths read `blocks.0.attention.q.weight`.
-template <Parametric P, class Visit>
-  requires(!std::is_const_v<P>)
-void for_each_param(P& node, Visit&& visit, const std::string& path = "") {
-  auto descend = [&](const std::string& name, auto& child) {
-    for_each_param(child, visit, path.empty() ? name : path + "." + name);
-  };
-  if constexpr (std::is_same_v<P, Var>)
+namespace detail {
+
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+
+struct NamedParams {
+  int params;
+};
+template <class M>
+struct WithNamedParams : M, NamedParams {};
+
+/// Whether M has a member called params, perhaps a private one: then the name is ambiguous in WithNamedParams.
+template <class M>
+concept NamesParams = std::is_class_v<M> && !std::is_final_v<M> && !requires { &WithNamedParams<M>::params; };
+
+/// Says in one sentence, once per type, why T is no field of a module.
+template <class T>
+struct Field {
+  static constexpr bool kIsConst = std::is_const_v<T>, kIsParametric = Parametric<T>, kIsHidden = NamesParams<T>;
+  static_assert(!kIsConst, "braid: params() must not be const, because braid also sets the fields that it visits");
+  static_assert(kIsParametric || kIsHidden || !std::is_class_v<T>,
+                "braid: a field with parameters must be a Var, a struct with a public member template `void "
+                "params(auto&& visit)`, or a std::vector, std::array or std::optional of these; this struct has none");
+  static_assert(kIsParametric || kIsHidden || std::is_class_v<T>,
+                "braid: a field with parameters must be a Var, a struct with a public member template `void "
+                "params(auto&& visit)`, or a std::vector, std::array or std::optional of these");
+  static_assert(kIsParametric || !kIsHidden,
+                "braid: params of this struct must be public, and callable as `void params(auto&& visit)`");
+  static constexpr bool kIsValid = !kIsConst && kIsParametric;
+};
+
+/// Calls f(name, child) for each field of a module and each element of a vector or array. The value of an optional has
+/// no name.
+template <class P, class F>
+void for_each_child(P& node, F&& f) {
+  if constexpr (Module<P>) {
+    node.params(f);
+  } else if constexpr (is_optional<P>) {
+    if (node) f("", *node);
+  } else if constexpr (!std::is_same_v<P, Var>) {
+    for (std::size_t i = 0; i < node.size(); ++i) f(std::to_string(i), node[i]);
+  }
+}
+
+template <class P, class Visit>
+void visit_params(P& node, const Visit& visit, const std::string& path) {
+  if constexpr (!Field<P>::kIsValid)
+    return;  // Field has said why
+  else if constexpr (std::is_same_v<P, Var>)
     visit(path, node);
-  else if constexpr (Module<P>)
-    node.params([&](std::string_view name, auto& child) { descend(std::string(name), child); });
   else
-    for (std::size_t i = 0; i < node.size(); ++i) descend(std::to_string(i), node[i]);
+    for_each_child(node, [&](std::string_view name, auto& child) {
+      visit_params(child, visit, (path + (path.empty() || name.empty() ? "" : ".")).append(name));
+    });
+}
+
+}  // namespace detail
+
+/// What has parameters, or a member `params` that braid cannot call, which visiting it tells: a layer that is any
+/// callable must not lose its parameters unseen.
+template <class T>
+concept WithParams = Parametric<T> || detail::NamesParams<T>;
+
+/// Calls `visit(path, Var&)` for each parameter in order; paths read `blocks.0.attention.q.weight`. An optional field
+/// without a value has none. Throws Error when two parameters have the same path.
+template <class P, class Visit>
+  requires(!std::is_const_v<P>)
+void for_each_param(P& node, Visit&& visit) {
+  std::set<std::string> paths;
+  const auto visit_once = [&](const std::string& path, Var& param) {
+    check<Error>(paths.insert(path).second,
+                 "params: two fields are visited as '{}', and files and optimizers would keep only one of them", path);
+    visit(path, param);
+  };
+  detail::visit_params(node, visit_once, "");
 }
 
 /// Read-only: `visit(path, const Var&)`.
-template <Parametric P, class Visit>
+template <class P, class Visit>
 void for_each_param(const P& node, Visit&& visit) {
   // A module states its parameters once, in a non-const member; this visitor does not write through it.
   for_each_param(const_cast<P&>(node), [&](const std::string& path, Var& param) { visit(path, std::as_const(param)); });
@@ -78,7 +152,7 @@ struct NamedParam {
 };
 
 /// The parameters of a module in order, with their paths.
-template <Parametric M>
+template <class M>
 std::vector<NamedParam> named_params(M& module) {
   std::vector<NamedParam> list;
   for_each_param(module, [&](const std::string& path, Var& param) { list.push_back({path, &param}); });
@@ -86,7 +160,7 @@ std::vector<NamedParam> named_params(M& module) {
 }
 
 /// The number of parameters of a module, counted by elements.
-template <Parametric M>
+template <class M>
 std::int64_t num_params(const M& module) {
   std::int64_t count = 0;
   for_each_param(module, [&](const std::string&, const Var& param) { count += param.value().numel(); });

@@ -38,6 +38,7 @@ class Profile : public Probe {
   void recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) override;
   void propagates(const RecordedOp& op, std::span<Tensor> dys) override;
   void propagated(const RecordedOp& op, std::vector<Tensor>& dxs) override;
+  bool sees_cotangents() const override { return false; }
 
   /// A step begins: time since the last event does not count.
   void start();

@@ -62,16 +62,22 @@ void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys, const 
   state.stage = sink != nullptr ? Stage::handed_over : Stage::done;
 }
 
-Tensor Tape::gradient(const Var& watched) const {
-  check<Error>(TapeState::of(watched) == state_, "gradient: the variable is not on this tape");
+const Tensor& Tape::cotangent(const char* op, const Var& watched) const {
+  check<Error>(TapeState::of(watched) == state_, "{}: the variable is not on this tape", op);
   check<Error>(std::ranges::binary_search(state_->watched, TapeState::id(watched), {}, &Watched::id),
-               "gradient: this {} variable is the result of an op; only watched ones have a gradient", watched.shape());
-  check<Error>(state_->stage != Stage::recording, "gradient: run backward first");
-  check<Error>(state_->stage != Stage::handed_over, "gradient: it was handed over by backward");
-  check<Error>(state_->stage == Stage::done, "gradient: there is none, because backward threw an exception");
-  const Tensor& grad = state_->grads[TapeState::id(watched)];
+               "{}: this {} variable is the result of an op; only watched ones have a gradient", op, watched.shape());
+  check<Error>(state_->stage != Stage::recording, "{}: run backward first", op);
+  check<Error>(state_->stage != Stage::handed_over, "{}: it was handed over by backward", op);
+  check<Error>(state_->stage == Stage::done, "{}: there is none, because backward threw an exception", op);
+  return state_->grads[TapeState::id(watched)];
+}
+
+Tensor Tape::gradient(const Var& watched) const {
+  const Tensor& grad = cotangent("gradient", watched);
   return grad.defined() ? grad : zeros(watched.shape(), watched.dtype());
 }
+
+bool Tape::reaches(const Var& watched) const { return cotangent("reaches", watched).defined(); }
 
 std::size_t Tape::size() const { return state_->nodes.size(); }
 

@@ -46,10 +46,14 @@ class Tape {
   /// that threw or that used a sink, and for the result of an op.
   Tensor gradient(const Var& watched) const;
 
+  /// Whether a cotangent came to a watched variable, perhaps one of zeros. Throws Error where gradient() does.
+  bool reaches(const Var& watched) const;
+
   /// The number of recorded ops.
   std::size_t size() const;
 
  private:
+  const Tensor& cotangent(const char* op, const Var& watched) const;
   void backward(std::span<const Var> ys, std::span<const Tensor> dys, const GradientSink* sink);
 
   std::shared_ptr<detail::TapeState> state_;

@@ -12,6 +12,13 @@
 #include <unordered_map>
 #include <utility>
 
+#if __has_include(<sanitizer/asan_interface.h>)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, size) (void)(address), (void)(size)
+#define ASAN_UNPOISON_MEMORY_REGION(address, size) (void)(address), (void)(size)
+#endif
+
 namespace braid {
 namespace {
 
@@ -37,9 +44,20 @@ std::size_t round_up(std::size_t bytes) {
 
 thread_local int cache_bypasses = 0;
 
-/// A free block holds the pointer to the next one, so that freeing allocates nothing.
+/// A free block holds the pointer to the next one, so that freeing allocates nothing. AddressSanitizer takes its bytes
+/// for freed ones, so that it reports who still reads or writes them.
 struct FreeBlock {
   FreeBlock* next;
+
+  static FreeBlock* push(std::byte* block, std::size_t capacity, FreeBlock* next) {
+    auto* const pushed = new (block) FreeBlock{next};
+    ASAN_POISON_MEMORY_REGION(block, capacity);
+    return pushed;
+  }
+  static std::byte* pop(FreeBlock*& first, std::size_t capacity) {
+    ASAN_UNPOISON_MEMORY_REGION(first, capacity);
+    return reinterpret_cast<std::byte*>(std::exchange(first, first->next));
+  }
 };
 
 class CachingAllocator {
@@ -47,12 +65,12 @@ class CachingAllocator {
   std::byte* allocate(std::size_t capacity) {
     const std::scoped_lock lock(mutex_);
     FreeBlock*& first = free_[capacity];
-    std::byte* block = reinterpret_cast<std::byte*>(first);
-    if (block == nullptr || cache_bypasses > 0) {
+    std::byte* block;
+    if (first == nullptr || cache_bypasses > 0) {
       block = allocate_or_make_room(capacity);
       ++stats_.system_allocations;
     } else {
-      first = first->next;
+      block = FreeBlock::pop(first, capacity);
       stats_.cached_bytes -= static_cast<std::int64_t>(capacity);
     }
     stats_.live_bytes += static_cast<std::int64_t>(capacity);
@@ -63,7 +81,7 @@ class CachingAllocator {
   void deallocate(std::byte* block, std::size_t capacity) {
     const std::scoped_lock lock(mutex_);
     FreeBlock*& first = free_.find(capacity)->second;
-    first = new (block) FreeBlock{first};
+    first = FreeBlock::push(block, capacity, first);
     stats_.live_bytes -= static_cast<std::int64_t>(capacity);
     stats_.cached_bytes += static_cast<std::int64_t>(capacity);
   }
@@ -99,7 +117,7 @@ class CachingAllocator {
 
   void release_locked() {
     for (auto& [capacity, first] : free_)
-      while (first != nullptr) ::operator delete(std::exchange(first, first->next), alignment(capacity));
+      while (first != nullptr) ::operator delete(FreeBlock::pop(first, capacity), alignment(capacity));
     stats_.cached_bytes = 0;
   }
 

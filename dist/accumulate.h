@@ -24,7 +24,7 @@ namespace braid::dist {
 /// If a rank throws, the others wait for it: let the exception destroy the communicator, or call fail().
 /// Throws ShapeError if the loss is not a scalar, ValueError if there are more ranks than blocks, Error if the loss
 /// depends on no parameter or parameters are on a tape.
-template <Parametric M, class Loss>
+template <class M, class Loss>
 std::pair<double, M> accumulate(Communicator& ranks, std::int64_t blocks, const M& model, Loss&& loss) {
   M traced = model;  // copies the structure, shares the storage
   std::vector<NamedParam> params = named_params(traced);

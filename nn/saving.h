@@ -19,7 +19,7 @@ void assign_by_name(const std::string& source, const std::vector<std::pair<std::
                     const NamedTensors& tensors);
 
 /// The module's parameters by name.
-template <Parametric M>
+template <class M>
 NamedTensors to_tensors(const M& module) {
   NamedTensors tensors;
   for_each_param(module, [&](const std::string& name, const Var& p) { tensors.emplace(name, p.value()); });
@@ -27,7 +27,7 @@ NamedTensors to_tensors(const M& module) {
 }
 
 /// Sets the module's parameters from tensors of their names, by the rules of assign_by_name.
-template <Parametric M>
+template <class M>
 void from_tensors(M& module, const NamedTensors& tensors, const std::string& source = "from_tensors") {
   std::vector<std::pair<std::string, Tensor*>> targets;
   for_each_param(module, [&](const std::string& name, Var& p) { targets.emplace_back(name, &p.mutable_value()); });
@@ -35,14 +35,14 @@ void from_tensors(M& module, const NamedTensors& tensors, const std::string& sou
 }
 
 /// Writes the module's parameters as safetensors under their names: `blocks.0.attention.q.weight`.
-template <Parametric M>
+template <class M>
 void save_module(const std::filesystem::path& path, const M& module) {
   save_safetensors(path, to_tensors(module));
 }
 
 /// Reads what save_module wrote into a module of the same structure. Throws FileError when the file cannot be read or
 /// is damaged, Error listing all names that do not fit; then the module has not changed.
-template <Parametric M>
+template <class M>
 void load_module(const std::filesystem::path& path, M& module) {
   from_tensors(module, load_safetensors(path).tensors, "load_module: " + path.string());
 }

@@ -25,7 +25,7 @@ struct Sequential {
   void params(auto&& visit) {
     int position = 0;
     auto each = [&](auto& layer) {
-      if constexpr (Parametric<std::remove_reference_t<decltype(layer)>>) visit(std::to_string(position), layer);
+      if constexpr (WithParams<std::remove_reference_t<decltype(layer)>>) visit(std::to_string(position), layer);
       ++position;
     };
     std::apply([&](auto&... layer) { (each(layer), ...); }, layers);

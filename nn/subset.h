@@ -26,7 +26,7 @@ struct Subset {
 };
 
 /// The parameters of `module` whose paths `chosen` accepts; they share their storage.
-template <Parametric M>
+template <class M>
 Subset subset(const M& module, const std::function<bool(std::string_view path)>& chosen) {
   Subset some;
   for_each_param(module, [&](const std::string& path, const Var& p) {
@@ -37,7 +37,7 @@ Subset subset(const M& module, const std::function<bool(std::string_view path)>&
 
 /// A copy of `module` with its parameters replaced by those of `some`. Throws ValueError naming a path that the
 /// module does not have, or not in the order of `some`.
-template <Parametric M>
+template <class M>
 M with(M module, const Subset& some) {
   auto next = some.parameters.begin();
   for_each_param(module, [&](const std::string& path, Var& p) {

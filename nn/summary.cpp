@@ -22,22 +22,24 @@ std::string with_commas(std::int64_t n) {
 
 }  // namespace
 
-std::string detail::summary(const std::vector<NamedParam>& params) {
-  std::vector<std::array<std::string, 3>> lines{{"parameter", "shape", "count"}};
+std::string detail::summary(const std::vector<NamedParam>& params, const std::vector<bool>& used) {
+  std::vector<std::array<std::string, 4>> lines{{"parameter", "shape", "count", ""}};
   std::int64_t total = 0;
-  for (const auto& [name, param] : params) {
-    total += param->value().numel();
-    lines.push_back({name, to_string(param->shape()), with_commas(param->value().numel())});
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    const Var& param = *params[i].param;
+    total += param.value().numel();
+    const char* mark = used.empty() || used[i] ? "" : "  not used";
+    lines.push_back({params[i].name, to_string(param.shape()), with_commas(param.value().numel()), mark});
   }
-  lines.push_back({"total", "", with_commas(total)});
+  lines.push_back({"total", "", with_commas(total), ""});
 
   std::array<std::size_t, 3> widths{};
   for (const auto& line : lines)
     for (std::size_t i = 0; i < 3; ++i) widths[i] = std::max(widths[i], line[i].size());
   std::string table;
-  for (const auto& [name, shape, count] : lines)
-    fmt::format_to(std::back_inserter(table), "{:<{}}  {:<{}}  {:>{}}\n", name, widths[0], shape, widths[1], count,
-                   widths[2]);
+  for (const auto& [name, shape, count, mark] : lines)
+    fmt::format_to(std::back_inserter(table), "{:<{}}  {:<{}}  {:>{}}{}\n", name, widths[0], shape, widths[1], count,
+                   widths[2], mark);
   return table;
 }
 

@@ -59,6 +59,15 @@ void accumulate(Tensor& sum, Tensor term) {
   }
 }
 
+void accumulate(Tensor& sum, const Input& x, const View& view, const Tensor& term) {
+  if (!sum.defined()) {
+    sum = zeros(x.shape, x.dtype);
+    return write_view(sum, view, term);
+  }
+  if (!sum.unshared() || !sum.is_contiguous()) sum = sum.clone();
+  add_to_view(sum, view, term);
+}
+
 void check_cotangents(const Node& node, const char* made_by, std::span<const Tensor> dxs) {
   check<Error>(dxs.size() == node.inputs.size(), "{}: the {} returned {} cotangents for {} inputs", node.op, made_by,
                dxs.size(), node.inputs.size());
@@ -146,6 +155,12 @@ void TapeState::step_back() {
     if (probe != nullptr) notify(description(node, nodes.size(), dys.size()));
   };
   notify_probe([&](const RecordedOp& op) { probe->propagates(op, dys); });
+  if (node.view && (probe == nullptr || !probe->sees_cotangents())) {
+    const Input& x = node.inputs.front();
+    accumulate(grads[*x.id], x, node.view, std::exchange(dys.front(), Tensor()));
+    std::vector<Tensor> none;
+    return notify_probe([&](const RecordedOp& op) { probe->propagated(op, none); });
+  }
   std::vector<Tensor> dxs = [&] {
     const WithinVjp scope;
     return node.vjp(dys, Needs(std::move(needed)));

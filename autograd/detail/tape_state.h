@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <braid/autograd/var.h>
+#include <braid/core/detail/strided.h>
 
 namespace braid::detail {
 
@@ -29,6 +30,7 @@ struct Node {
   Vjp vjp;  // empty: a leaf
   std::optional<Deferral> deferral = {};
   std::shared_ptr<const Retained> retained = {};  // null: on a tape of first order
+  View view = {};  // of a view of its only input: where its cotangent is added, instead of what the vjp returns
 };
 
 struct Watched {
@@ -76,6 +78,9 @@ struct TapeState {
 
 /// `sum += term`, in place only when the sum is not shared: an op may return one cotangent twice.
 void accumulate(Tensor& sum, Tensor term);
+
+/// `view(sum) += term` for the cotangent of a view of `x`, in place.
+void accumulate(Tensor& sum, const Input& x, const View& view, const Tensor& term);
 
 /// Throws Error, ShapeError or DTypeError unless `dxs`, made by the node's vjp or rule, fit its inputs.
 void check_cotangents(const Node& node, const char* made_by, std::span<const Tensor> dxs);

@@ -36,7 +36,7 @@ GradcheckResult gradcheck(const GradcheckFunction& f, const std::vector<Tensor>&
 ///
 /// Large parameters, groups of parameters (`blocks.3`) and all of them together are checked along random directions, so
 /// that whole models take minutes.
-template <Parametric M, class F>
+template <class M, class F>
 GradcheckResult gradcheck_module(const M& module, const F& f, const GradcheckOptions& options = {}) {
   std::vector<Tensor> values;
   std::vector<std::string> names;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
+#include <vector>
 
 #include <braid/core/parallel.h>
 
@@ -35,10 +37,12 @@ struct Layout {
   }
 
   std::int64_t& last(Strides& values) { return values[rank - 1]; }
+  std::int64_t inner_stride() const { return strides[rank - 1]; }
 };
 
-template <class Word>
-void gather(const Word* view, const Layout& layout, std::int64_t begin, std::int64_t end, Word* out) {
+/// Calls f(offset, run) for the runs along the last axis that make up elements [begin, end), counted row-major.
+template <class F>
+void for_each_run(const Layout& layout, std::int64_t begin, std::int64_t end, F f) {
   const int inner = layout.rank - 1;
   Strides index{};
   std::int64_t offset = 0, rest = begin;
@@ -46,19 +50,11 @@ void gather(const Word* view, const Layout& layout, std::int64_t begin, std::int
     index[axis] = rest % layout.sizes[axis];
     offset += index[axis] * layout.strides[axis];
   }
-  const std::int64_t step = layout.strides[inner];
   while (begin < end) {
     const std::int64_t run = std::min(end - begin, layout.sizes[inner] - index[inner]);
-    const Word* row = view + offset;
-    if (step == 1)
-      std::copy_n(row, run, out);
-    else if (step == 0)
-      std::fill_n(out, run, *row);
-    else
-      for (std::int64_t i = 0; i < run; ++i) out[i] = row[i * step];
-    out += run;
+    f(offset, run);
     begin += run;
-    offset -= index[inner] * step;
+    offset -= index[inner] * layout.strides[inner];
     index[inner] = 0;
     for (int axis = inner - 1; axis >= 0; --axis) {
       offset += layout.strides[axis];
@@ -67,6 +63,21 @@ void gather(const Word* view, const Layout& layout, std::int64_t begin, std::int
       index[axis] = 0;
     }
   }
+}
+
+template <class Word>
+void gather(const Word* view, const Layout& layout, std::int64_t begin, std::int64_t end, Word* out) {
+  const std::int64_t step = layout.inner_stride();
+  for_each_run(layout, begin, end, [&](std::int64_t offset, std::int64_t run) {
+    const Word* row = view + offset;
+    if (step == 1)
+      std::copy_n(row, run, out);
+    else if (step == 0)
+      std::fill_n(out, run, *row);
+    else
+      for (std::int64_t i = 0; i < run; ++i) out[i] = row[i * step];
+    out += run;
+  });
 }
 
 constexpr std::int64_t kTile = 16;  // a cache line of 4-byte elements
@@ -121,6 +132,37 @@ void with_words(const std::byte* view, std::byte* out, std::size_t item, F f) {
     f(reinterpret_cast<const std::uint64_t*>(view), reinterpret_cast<std::uint64_t*>(out));
 }
 
+/// Calls assign(element, x) for each element of view(out) and the element x of `from` at its place.
+template <class F>
+void for_each_in_view(Tensor& out, const View& view, const Tensor& from, F assign) {
+  std::byte* const first = out.mutable_bytes();
+  const Tensor part = view(out);
+  if (part.numel() == 0) return;
+  const Layout layout(part.shape(), part.strides()), from_layout(from.shape(), from.strides());
+  const std::int64_t step = layout.inner_stride();
+  dispatch_float_or_bf16("view", out.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    T* const to = reinterpret_cast<T*>(first + (part.bytes() - out.bytes()));
+    parallel_for(part.numel(), kBlock, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<T> buffer;
+      const T* x = from.data<T>() + begin;
+      if (!from.is_contiguous()) {
+        buffer.resize(end - begin);
+        gather(from.data<T>(), from_layout, begin, end, buffer.data());
+        x = buffer.data();
+      }
+      for_each_run(layout, begin, end, [&](std::int64_t offset, std::int64_t run) {
+        T* row = to + offset;
+        if (step == 1)
+          for (std::int64_t i = 0; i < run; ++i) assign(row[i], x[i]);
+        else
+          for (std::int64_t i = 0; i < run; ++i) assign(row[i * step], x[i]);
+        x += run;
+      });
+    });
+  });
+}
+
 }  // namespace
 
 void gather_strided(const std::byte* view, const Strides& strides, const Shape& shape, std::size_t item,
@@ -140,6 +182,14 @@ void copy_strided(const std::byte* view, const Strides& strides, const Shape& sh
   parallel_for(shape.numel(), kBlock, [&](std::int64_t begin, std::int64_t end) {
     gather_strided(view, strides, shape, item, begin, end, out + begin * item);
   });
+}
+
+void write_view(Tensor& out, const View& view, const Tensor& from) {
+  for_each_in_view(out, view, from, [](auto& to, auto x) { to = x; });
+}
+
+void add_to_view(Tensor& out, const View& view, const Tensor& from) {
+  for_each_in_view(out, view, from, [](auto& to, auto x) { to = static_cast<std::decay_t<decltype(to)>>(to + x); });
 }
 
 }  // namespace braid::detail

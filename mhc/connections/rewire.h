@@ -16,7 +16,7 @@ struct Rewired {
   auto operator()(const auto& x) const { return connection(x, layer); }
 
   void params(auto&& visit) {
-    if constexpr (Parametric<Layer>) visit("layer", layer);
+    if constexpr (WithParams<Layer>) visit("layer", layer);
     visit("connection", connection);
   }
 };

@@ -33,7 +33,7 @@ class Optimizer {
   /// parameter has changed and no step is counted. The gradients are `grads` times `grad_scale`, see nn::clipping().
   /// Throws ShapeError or DTypeError naming the first parameter whose gradient does not fit, Error when the parameters
   /// are not those of the first step.
-  template <Parametric M>
+  template <class M>
   void step(M& model, const M& grads, double grad_scale = 1) {
     std::vector<Update> updates;
     std::vector<Tensor> gradients;
@@ -46,7 +46,7 @@ class Optimizer {
   NamedTensors state() const;
   /// Continues from a state() of a model with the same parameters. Throws Error listing the names that do not fit; then
   /// nothing has changed.
-  template <Parametric M>
+  template <class M>
   void load_state(M& model, const NamedTensors& state) {
     load_state(named_params(model), state);
   }

@@ -62,7 +62,7 @@ PrecisionReport precision_report(const LossFunction& loss, const std::vector<Nam
 /// elements below a 1024th of the parameter's largest count as if they were of that size. NaN where a gradient is not
 /// finite.
 /// Throws ShapeError unless the loss is a scalar, Error when it is not deterministic or its ops depend on the dtype.
-template <Parametric M, class F>
+template <class M, class F>
 PrecisionReport precision_report(const M& module, const F& loss, DType dtype = DType::f32) {
   M copy = module;
   const std::vector<NamedParam> params = named_params(copy);

@@ -88,7 +88,7 @@ using NameOf = std::function<std::string(const std::string&)>;
 
 /// Replaces the parameters of a module by those of a case. Throws FileError when one is missing, ShapeError when one
 /// has another shape.
-template <Parametric M>
+template <class M>
 void set_params(M& module, const CaseInputs& inputs, const NameOf& name_of = std::identity()) {
   for_each_param(module, [&](const std::string& path, Var& param) {
     const Var& input = inputs[name_of(path)];

@@ -81,7 +81,7 @@ Verification verify(const RecordedCase& recorded, const F& call, const VerifyOpt
 /// When something differs, the message also names the first recorded part of the module whose value, or else gradient,
 /// no op on the tape has computed. The module needs no code for that, and `module` itself does not change.
 /// Throws Error that lists every parameter that is missing, unexpected or of another shape.
-template <Parametric M, class F>
+template <class M, class F>
   requires std::invocable<const F&, const M&, const CaseInputs&>
 Verification verify(const RecordedCase& recorded, const M& module, const F& call, const VerifyOptions& options = {}) {
   M port = to_dtype(module, options.dtype);

@@ -22,7 +22,7 @@ struct MHCBlock {
   }
 
   void params(auto&& visit) {
-    if constexpr (Parametric<Layer>) visit("layer", layer);
+    if constexpr (WithParams<Layer>) visit("layer", layer);
     visit("skip", skip);
   }
 };
@@ -58,10 +58,8 @@ template <Parametric P>
 void project(P& node) {
   if constexpr (requires { node.project(); })
     node.project();
-  else if constexpr (Module<P>)
-    node.params([](std::string_view, auto& child) { mhc::project(child); });
-  else if constexpr (!std::is_same_v<P, Var>)
-    for (auto& child : node) mhc::project(child);
+  else
+    braid::detail::for_each_child(node, [](std::string_view, auto& child) { mhc::project(child); });
 }
 
 }  // namespace braid::mhc

@@ -1,6 +1,13 @@
 #include <braid/autograd/ops/slice.h>
 
+#include <braid/autograd/derivatives.h>
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/sum.h>
 #include <braid/autograd/ops/transpose.h>
+#include <braid/autograd/profile.h>
+#include <braid/autograd/value_and_grad.h>
+#include <braid/core/reduce.h>
 #include <tests/autograd/ops/support.h>
 
 namespace braid::op_tests::slice_test {
@@ -78,6 +85,61 @@ TEST(Select, RejectsPositionsOutsideTheAxis) {
   EXPECT_THAT([] { select(kX, -1, -4); }, ThrowsMessage<ShapeError>("select: x [2, 3] has no position -4 on axis -1"));
   EXPECT_THAT([] { select(kX, 2, 0); }, ThrowsMessage<ShapeError>("select: x [2, 3] has no axis 2"));
   EXPECT_THAT([] { Var{scalar(1)}[0]; }, ThrowsMessage<ShapeError>("select: x [] has no axis 0"));
+}
+
+/// Views of x that overlap, and x itself, each with a weight of its own.
+Var weighted_views(const Var& x) {
+  return sum(x * x) + 2 * sum(x[1]) + 3 * sum(slice(x, 1, 0, 3, 2) * slice(x, 1, 0, 3, 2)) + 5 * sum(select(x, 1, -1)) +
+         7 * sum(slice(transpose(x), 0, 2, 0, -1)) + 11 * sum(slice(x, 0, 1, 1));
+}
+
+TEST(Views, TheirCotangentsAddUpInTheGradient) {
+  const auto grads = gradients([](auto x) { return weighted_views(x[0]); }, {kX}, f64({}, {1}));
+  expect_values(grads[0], {2, 3}, {2 + 6, 4 + 7, 6 + 18 + 5 + 7, 8 + 2 + 24, 10 + 2 + 7, 12 + 2 + 36 + 5 + 7});
+  expect_gradients([](auto x) { return weighted_views(x[0]); }, {normal({2, 3})});
+}
+
+TEST(Views, LeaveOtherHoldersOfTheGradientAlone) {
+  // add gives both inputs one cotangent, to which the view of the first adds.
+  const auto f = [](auto x) { return x[0] + x[1] + x[0][1]; };
+  const Tensor dy = f64({2, 3}, {1, 1, 1, 1, 1, 1});
+  const auto grads = gradients(f, {kX, kX}, dy);
+  expect_values(grads[0], {2, 3}, {1, 1, 1, 3, 3, 3});
+  expect_values(grads[1], {2, 3}, {1, 1, 1, 1, 1, 1});
+  expect_values(dy, {2, 3}, {1, 1, 1, 1, 1, 1});
+}
+
+TEST(Views, HaveTheGradientThatAProbeSees) {
+  struct Observer : Probe {};
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    Rng rng(3);
+    const Var x = randn({5, 40, 3}, rng).to(dtype);
+    const auto loss = [](const Var& x) {
+      Var y = sum(x * x);
+      for (std::int64_t t = 0; t < 40; ++t) y += sum(select(x, 1, t) * select(x, 1, t / 2)) / double(t + 1);
+      return y;
+    };
+    Observer observer;
+    const Tensor in_place = value_and_grad(loss)(x).second.value();
+    EXPECT_TRUE(identical(in_place, value_and_grad(loss, &observer)(x).second.value())) << name(dtype);
+    EXPECT_GT(reduce_max(in_place.to(DType::f64)).item(), 0);
+  }
+}
+
+// Where a step of a loop costs time that grows with the loop, these take minutes to hours.
+TEST(Views, ALoopCostsTimeInProportionToItsSteps) {
+  constexpr std::int64_t kSteps = 200'000;
+  const auto loop = [](const Var& x) {
+    Var h = scalar(0, DType::f64);
+    for (std::int64_t t = 0; t < kSteps; ++t) h = 0.5 * h + (t % 2 == 0 ? x[t] : squeeze(slice(x, 0, t, t + 1), 0));
+    return h;
+  };
+  const Var x = ones({kSteps}, DType::f64);
+  EXPECT_EQ(value_and_grad(loop)(x).second.value().at({-2}), 0.5);
+  Profile profile;
+  EXPECT_EQ(value_and_grad(loop, &profile)(x).second.value().at({-2}), 0.5);
+  const Var product = hvp([&](const Var& x) { return loop(x * x); }, x, x);
+  EXPECT_EQ(product.value().at({-1}), 2);
 }
 
 }  // namespace

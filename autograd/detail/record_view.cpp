@@ -1,0 +1,26 @@
+#include <braid/autograd/detail/record_view.h>
+
+#include <utility>
+
+#include <braid/autograd/detail/tape_state.h>
+
+namespace braid::detail {
+namespace {
+
+/// The transpose of a view: zeros of `shape` with dy at the view's elements.
+Var padded(const char* op, const Var& dy, const Shape& shape, const View& view) {
+  Tensor dx = zeros(shape, dy.dtype());
+  write_view(dx, view, dy.value());
+  return record(op, std::move(dx), {dy}, [=](const Var& ddx) { return record_view(op, ddx, view); });
+}
+
+}  // namespace
+
+Var record_view(const char* op, const Var& x, View view) {
+  Var y = record(op, view(x.value()), {x},
+                 [=, shape = x.shape()](const Var& dy) { return padded(op, dy, shape, view); });
+  if (y.requires_grad()) TapeState::of(y)->nodes.back().view = std::move(view);
+  return y;
+}
+
+}  // namespace braid::detail

@@ -1,0 +1,11 @@
+#pragma once
+#include <braid/autograd/tape.h>
+#include <braid/core/detail/strided.h>
+
+namespace braid::detail {
+
+/// Records `view(x)`. The cotangents of all views of x are added in place to one gradient, so that T positions of a
+/// loop cost O(T).
+Var record_view(const char* op, const Var& x, View view);
+
+}  // namespace braid::detail
