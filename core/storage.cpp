@@ -74,6 +74,7 @@ class CachingAllocator {
       stats_.cached_bytes -= static_cast<std::int64_t>(capacity);
     }
     stats_.live_bytes += static_cast<std::int64_t>(capacity);
+    stats_.total_bytes += static_cast<std::int64_t>(capacity);
     stats_.peak_bytes = std::max(stats_.peak_bytes, stats_.live_bytes);
     return block;
   }

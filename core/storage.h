@@ -9,6 +9,7 @@ struct MemoryStats {
   std::int64_t live_bytes = 0;          ///< bytes of existing storages
   std::int64_t peak_bytes = 0;          ///< largest live_bytes since the last reset
   std::int64_t cached_bytes = 0;        ///< bytes that were freed and are kept for reuse
+  std::int64_t total_bytes = 0;         ///< bytes of all storages so far, freed ones included
   std::int64_t system_allocations = 0;  ///< allocations that the cache could not serve
 };
 
