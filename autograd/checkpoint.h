@@ -1,24 +1,41 @@
 #pragma once
+#include <cstddef>
+#include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <braid/autograd/composed.h>
 #include <braid/autograd/params.h>
+#include <braid/core/files/checksum.h>
 
 namespace braid {
 
 namespace detail {
 
-/// The cotangents of the variables in `args` (all constants) for the cotangent `dy` of `f(args...)`.
+/// The bits of y, to notice that f gives another result when it runs again.
+inline std::string fingerprint(const Var& y) {
+  const Tensor bits = y.value().contiguous();
+  return checksum({reinterpret_cast<const char*>(bits.bytes()),
+                   static_cast<std::size_t>(bits.numel()) * size_of(bits.dtype())});
+}
+
+/// The cotangents of the variables in `args` (all constants) for the cotangent `dy` of `f(args...)`, whose fingerprint
+/// was `before`.
 template <class F, class... Args>
-std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const Tensor& dy, const Needs& needs) {
+std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const std::string& before, const Tensor& dy,
+                                  const Needs& needs) {
   Tape tape;
   std::vector<Var> inputs;
   for_each_var(args, [&](Var& v) {
     if (needs[inputs.size()]) v = tape.watch(v.value());
     inputs.push_back(v);
   });
-  tape.backward(std::apply(f, std::as_const(args)), dy);
+  const Var y = std::apply(f, std::as_const(args));
+  check<Error>(fingerprint(y) == before,
+               "checkpoint: the function gave another result when it ran again for its gradient; does it change what it "
+               "captures? Pass an Rng as an argument by value");
+  tape.backward(y, dy);
   std::vector<Tensor> grads;
   for (const Var& input : inputs) grads.push_back(input.requires_grad() ? tape.gradient(input) : Tensor());
   return grads;
@@ -28,9 +45,9 @@ std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const Te
 
 /// `f(args...)`, keeping only the arguments for the backward pass, which evaluates `f` again: less memory for more
 /// time, with bit-identical gradients. Pass everything to differentiate as arguments (variables, modules, vectors of
-/// these), not as captures; other arguments are settings. An Rng is copied, so dropout draws the same elements again.
-/// In a HigherOrder scope it is `f(args...)` and keeps everything. Throws Error when the result depends on a captured
-/// variable.
+/// these), not as captures; other arguments are settings. An Rng is copied, so dropout draws the same elements again:
+/// take it by value. In a HigherOrder scope it is `f(args...)` and keeps everything. Throws Error when the result depends
+/// on a captured variable, or is another one when f runs again.
 ///
 ///     x = checkpoint([](const Block& block, const Var& x) { return block(x); }, block, x);
 template <class F, class... Args>
@@ -47,9 +64,10 @@ Var checkpoint(F f, const Args&... args) {
                "checkpoint: the function captures a variable that is on a tape, whose gradient would get lost; pass it "
                "as an argument");
   return record("checkpoint", y.value(), inputs,
-                [f, constants, forms = Composed::state()](const Tensor& dy, const Needs& needs) {
+                [f, constants, before = detail::fingerprint(y), forms = Composed::state()](const Tensor& dy,
+                                                                                           const Needs& needs) {
                   const Composed as_before(forms);
-                  return detail::recompute_vjp(f, constants, dy, needs);
+                  return detail::recompute_vjp(f, constants, before, dy, needs);
                 });
 }
 

@@ -1,5 +1,6 @@
 #include <braid/autograd/checkpoint.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <braid/autograd/ops/arithmetic.h>
@@ -69,6 +70,15 @@ TEST(Checkpoint, RepeatsRandomNumbers) {
   const auto noisy = [](const Var& in, Rng noise) { return in * randn({100}, noise, DType::f64); };
   const auto [dx] = vjp([&](const Var& in) { return checkpoint(noisy, in, rng); }, ones({100}, DType::f64), x);
   EXPECT_TRUE(identical(dx, randn({100}, rng, DType::f64)));
+}
+
+TEST(Checkpoint, RejectsAFunctionThatGivesAnotherResultWhenItRunsAgain) {
+  Rng rng(3);
+  const auto noisy = [&](const Var& in) { return in * randn({10}, rng); };  // another draw for the gradient
+  EXPECT_THAT([&] { vjp([&](const Var& in) { return checkpoint(noisy, in); }, ones({10}), ones({10})); },
+              testing::ThrowsMessage<Error>(
+                  "checkpoint: the function gave another result when it ran again for its gradient; does it change what "
+                  "it captures? Pass an Rng as an argument by value"));
 }
 
 TEST(Checkpoint, Nests) {

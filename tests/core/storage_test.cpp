@@ -128,5 +128,28 @@ TEST(Storage, ServesSeveralThreads) {
   EXPECT_EQ(memory_stats().live_bytes, live);
 }
 
+constexpr bool kSanitized =
+#if defined(__SANITIZE_ADDRESS__)
+    true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+    true;
+#else
+    false;
+#endif
+#else
+    false;
+#endif
+
+TEST(StorageDeathTest, AddressSanitizerFindsPointersIntoFreedBlocks) {
+  if (!kSanitized) GTEST_SKIP() << "needs AddressSanitizer";
+  volatile const float* dangling = nullptr;
+  {
+    const Tensor freed = ones({100});
+    dangling = freed.data<float>();
+  }
+  EXPECT_DEATH(static_cast<void>(dangling[50]), "use-after-poison");
+}
+
 }  // namespace
 }  // namespace braid::storage_test
