@@ -154,9 +154,9 @@ struct Transformer {
   template <class MakeConnection>
   static TransformerBlock<Connection> make_block(const TransformerConfig& config, Rng& rng,
                                                  MakeConnection& make_connection, int index) {
-    const Norm norm(config.norm, config.channels, detail::norm_settings(config));
-    return {{norm, detail::make_attention(config, rng), make_connection(2 * index)},
-            {norm, detail::make_mlp(config, rng), make_connection(2 * index + 1)}};
+    const auto make_norm = [&] { return Norm(config.norm, config.channels, detail::norm_settings(config)); };
+    return {{make_norm(), detail::make_attention(config, rng), make_connection(2 * index)},
+            {make_norm(), detail::make_mlp(config, rng), make_connection(2 * index + 1)}};
   }
 };
 
