@@ -1,5 +1,7 @@
-// Your own op: a fused forward pass, a hand-written vjp, a rule for higher derivatives, and a check that they agree.
+// Your own ops: a fused forward pass, a hand-written vjp, a rule for higher derivatives, and a check that they agree;
+// an op with two outputs.
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,7 +11,7 @@
 
 using namespace braid;
 
-// The op, as it would be in a separate file.
+// The ops, as they would be in a separate file.
 
 constexpr auto kSigmoid = [](auto x) { return 1 / (1 + std::exp(-x)); };
 
@@ -37,7 +39,31 @@ Var swiglu(const Var& a, const Var& b) {
   return record("swiglu", y, {a, b}, vjp, rule);
 }
 
-// Its use and its tests.
+/// dx = ds cos(x) - dc sin(x) for s = sin(x) and c = cos(x). A cotangent is undefined where nothing depends on the
+/// output.
+Var sin_cos_vjp(const Var& ds, const Var& dc, const Var& s, const Var& c) {
+  if (!dc.value().defined()) return ds * c;
+  if (!ds.value().defined()) return -dc * s;
+  return ds * c - dc * s;
+}
+
+/// The sine and the cosine of x, as one op with two outputs.
+std::pair<Var, Var> sin_cos(const Var& x) {
+  const Tensor s = map(
+      "sin_cos", [](auto v) { return std::sin(v); }, x.value());
+  const Tensor c = map(
+      "sin_cos", [](auto v) { return std::cos(v); }, x.value());
+  const auto vjp = [s, c](std::span<Tensor> dys, const Needs&) {
+    return std::vector<Tensor>{sin_cos_vjp(dys[0], dys[1], s, c)};
+  };
+  const auto rule = [](const Applied& op) {
+    return std::vector{sin_cos_vjp(op.dys[0], op.dys[1], op.outputs[0], op.outputs[1])};
+  };
+  const std::vector<Var> outputs = record("sin_cos", {s, c}, std::span(&x, 1), vjp, {}, rule);
+  return {outputs[0], outputs[1]};
+}
+
+// Their use and their tests.
 
 void run() {
   Rng rng(1);
@@ -50,6 +76,14 @@ void run() {
 
   const Tensor difference = (swiglu(a, b) - silu(a) * b).value();
   fmt::print("fused - composed: at most {:.1e}\n", reduce_max(abs(difference).value()).item());
+
+  const auto of_both = [](auto x) {
+    const auto [s, c] = sin_cos(x[0]);
+    return s * c;
+  };
+  const auto of_one = [](auto x) { return sin_cos(x[0]).second; };
+  for (const GradcheckResult& pair : {gradcheck(of_both, {a}, {.order = 2}), gradcheck(of_one, {a}, {.order = 2})})
+    fmt::print("sin_cos: {} derivatives, worst relative error {:.1e}\n", pair.derivatives, pair.worst);
 
   const auto [da, db] = vjp(swiglu, ones({3, 5}, DType::f64), a, b);
   fmt::print("da =\n{}\ndb =\n{}\n", da, db);

@@ -62,6 +62,21 @@ struct Block {
   }
 };
 
+/// What a decoder reads from an encoder, with one head: x [B, T, C] and `memory` [B, S, C] -> [B, T, C].
+struct CrossAttention {
+  nn::Linear q, k, v;  // [C, C] each
+
+  Var operator()(const Var& x, const Var& memory) const {
+    const auto one_head = [](const Var& y) { return expand_dims(y, 2); };  // [B, T or S, 1, C]
+    return squeeze(attention(one_head(q(x)), one_head(k(memory)), one_head(v(memory)), {.causal = false}), 2);
+  }
+  void params(auto&& visit) {
+    visit("q", q);
+    visit("k", k);
+    visit("v", v);
+  }
+};
+
 void run() {
   const std::int64_t channels = 32;
   Rng rng(1);
@@ -82,6 +97,14 @@ void run() {
       gradcheck_module(exact, [&](const Block& b) { return b(short_x); }, {.max_elements = 32, .directions = 4});
   fmt::print("gradcheck: {} derivatives, worst relative error {:.1e}\n", result.derivatives, result.worst);
   check<Error>(result.ok, "gradcheck: {}", result.message);
+
+  // A sublayer passes further arguments on to its body.
+  const auto linear = [&] { return nn::Linear(channels, channels, rng); };
+  const nn::Sublayer<CrossAttention, mhc::ManifoldConstrainedHC> cross{
+      nn::RMSNorm(channels), {linear(), linear(), linear()}, mhc::ManifoldConstrainedHC(channels, 4, rng)};
+  const Tensor memory = randn({2, 7, channels}, rng);
+  const Var y = cross.connection.close(cross(cross.connection.open(x), memory));
+  fmt::print("with an encoder's states: {}\n", y.shape());
 }
 
 int main(int argc, char** argv) {

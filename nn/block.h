@@ -22,13 +22,21 @@ struct Residual {
   void params(auto&&) {}
 };
 
-/// A connection around `body(norm(x), rest..)`. The body's parameters keep their names, without a prefix.
+/// A connection around a body behind a norm: `sublayer(x, rest..)` is `connection(x, layer)` for the layer
+/// `h -> body(norm(h), rest..)`. What follows x, such as a mask, a cache or the states of an encoder, reaches the body
+/// as it is, whatever the connection:
+///
+///     nn::Sublayer<CrossAttention, mhc::ManifoldConstrainedHC> cross{norm, attention, connection};
+///     x = cross(x, memory);
+///
+/// The body's parameters keep their names, without a prefix.
 template <class Body, class Connection>
 struct Sublayer {
   Norm norm;
   Body body;
   Connection connection;
 
+  /// x is the connection's Stream, and so is the result.
   auto operator()(const typename Connection::Stream& x, auto&&... rest) const {
     return connection(x, [&](const Var& h) { return body(norm(h), rest...); });
   }

@@ -15,7 +15,7 @@ template <class... Layers>
 struct Sequential {
   std::tuple<Layers...> layers;
 
-  explicit Sequential(Layers... layers) : layers(std::move(layers)...) {}
+  explicit Sequential(Layers... in_order) : layers(std::move(in_order)...) {}
 
   Var operator()(Var x) const {
     std::apply([&](const auto&... layer) { ((x = layer(x)), ...); }, layers);

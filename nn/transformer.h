@@ -74,12 +74,13 @@ struct Transformer {
   Norm norm;
   std::optional<Linear> head;  ///< [vocab, C], no bias; a tied head is the embedding
 
-  Transformer(const TransformerConfig& config, Rng& rng) : Transformer(config, rng, [](int) { return Connection{}; }) {}
+  Transformer(const TransformerConfig& settings, Rng& rng)
+      : Transformer(settings, rng, [](int) { return Connection{}; }) {}
 
   /// `make_connection(i)` makes the connection of sublayer i: attention and MLP in turn, 2 * layers in all.
   template <class MakeConnection>
-  Transformer(const TransformerConfig& config, Rng& rng, MakeConnection make_connection)
-      : config(checked(config)),
+  Transformer(const TransformerConfig& settings, Rng& rng, MakeConnection make_connection)
+      : config(checked(settings)),
         embedding(config.vocab, config.channels, rng, config.parameters()),
         norm(config.norm, config.channels, detail::norm_settings(config)) {
     if (!config.tied_head)
@@ -154,9 +155,9 @@ struct Transformer {
   template <class MakeConnection>
   static TransformerBlock<Connection> make_block(const TransformerConfig& config, Rng& rng,
                                                  MakeConnection& make_connection, int index) {
-    const Norm norm(config.norm, config.channels, detail::norm_settings(config));
-    return {{norm, detail::make_attention(config, rng), make_connection(2 * index)},
-            {norm, detail::make_mlp(config, rng), make_connection(2 * index + 1)}};
+    const auto make_norm = [&] { return Norm(config.norm, config.channels, detail::norm_settings(config)); };
+    return {{make_norm(), detail::make_attention(config, rng), make_connection(2 * index)},
+            {make_norm(), detail::make_mlp(config, rng), make_connection(2 * index + 1)}};
   }
 };
 

@@ -29,7 +29,11 @@ TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
   Model model = make_model(s, vocab, rng);
   check_value(s.trained == Trained::all || !nn::subset(model, in_connection).parameters.empty(),
               "Trainer: a model with {} connections has none to train", s.connection.kind);
-  const nn::AdamW optimizer({.lr = s.lr, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = s.weight_decay});
+  const nn::AdamW optimizer({.lr = s.lr,
+                             .beta1 = 0.9,
+                             .beta2 = 0.99,
+                             .weight_decay = s.weight_decay,
+                             .decays = nn::decay_weights_only});  // not the maps and logits of connections
   return {std::move(model), optimizer, rng};
 }
 

@@ -66,7 +66,7 @@ class Training {
         probe_inputs_(data_.sample(batch_rng_).inputs),
         sharpness_every_(config.task(run.task).sharpness_every),
         learning_rate_(warmup(run.learning_rate, config.task(run.task))),
-        adam_({.lr = run.learning_rate, .beta1 = kBeta1, .beta2 = kBeta2}),
+        adam_({.lr = run.learning_rate, .beta1 = kBeta1, .beta2 = kBeta2, .weight_decay = 0}),
         optimizer_(adam_),
         losses_(config.divergence) {}
 
@@ -116,7 +116,7 @@ class Training {
   Tensor probe_inputs_;
   std::optional<std::int64_t> sharpness_every_;
   nn::Schedule learning_rate_;
-  nn::AdamSettings adam_;
+  nn::AdamWSettings adam_;
   nn::AdamW optimizer_;
   Losses losses_;
   Probe probe_;

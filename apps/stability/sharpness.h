@@ -26,7 +26,7 @@ nlohmann::ordered_json to_json(const Sharpness& sharpness);
 /// The scales of these coordinates in the next step, one per element of the gradients: the inverse fourth roots of the
 /// second moments. `optimizer` has taken a step.
 template <Parametric Model>
-std::vector<double> adam_scales(const Model& grads, const nn::AdamW& optimizer, const nn::AdamSettings& settings) {
+std::vector<double> adam_scales(const Model& grads, const nn::AdamW& optimizer, const nn::AdamWSettings& settings) {
   const nn::NamedTensors state = optimizer.state();
   const double beta = settings.beta2, correction = 1 - std::pow(beta, optimizer.steps() + 1);
   std::vector<double> scales;
@@ -65,7 +65,7 @@ P unflattened(P params, const std::vector<double>& flat) {
 /// Measures `loss(model)`, a scalar, at a model in f64 before a step of `optimizer` along `grads`.
 template <Parametric Model, class Loss>
 Sharpness sharpness(const Loss& loss, const Model& model, const Model& grads, const nn::AdamW& optimizer,
-                    const nn::AdamSettings& settings) {
+                    const nn::AdamWSettings& settings) {
   const std::vector<double> scales = adam_scales(grads, optimizer, settings);
   const auto product = [&](const std::vector<double>& v) { return flattened(hvp(loss, model, unflattened(model, v))); };
   const auto preconditioned = [&](std::vector<double> v) {

@@ -14,17 +14,17 @@ Json metrics_line(const apps::Trainer& trainer, const apps::StepResult& result, 
   return line;
 }
 
-apps::Scalars scalars(const apps::Trainer& trainer, const apps::StepResult& result, std::optional<double> held_out,
-                      double speed) {
-  apps::Scalars list{{"loss/train", result.loss},
-                     {"gradient_norm", result.grad_norm},
-                     {"learning_rate", trainer.state().optimizer.lr()},
-                     {"tokens_per_s", speed}};
+nn::Scalars scalars(const apps::Trainer& trainer, const apps::StepResult& result, std::optional<double> held_out,
+                    double speed) {
+  nn::Scalars list{{"loss/train", result.loss},
+                   {"gradient_norm", result.grad_norm},
+                   {"learning_rate", trainer.state().optimizer.lr()},
+                   {"tokens_per_s", speed}};
   if (held_out) list.emplace_back("loss/held_out", *held_out);
   return list;
 }
 
-apps::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats) {
+nn::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats) {
   return {{"gain/forward", stats.back().composed_forward_gain},
           {"gain/backward", stats.front().composed_backward_gain}};
 }

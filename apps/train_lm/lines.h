@@ -6,7 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../common/tensorboard.h"
+#include <braid/nn/tensorboard.h>
+
 #include "../common/trainer.h"
 
 namespace braid::train_lm {
@@ -16,9 +17,9 @@ nlohmann::ordered_json metrics_line(const apps::Trainer& trainer, const apps::St
                                     std::optional<double> held_out, double speed);
 
 /// The scalars of a step for TensorBoard.
-apps::Scalars scalars(const apps::Trainer& trainer, const apps::StepResult& result, std::optional<double> held_out,
-                      double speed);
-apps::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats);
+nn::Scalars scalars(const apps::Trainer& trainer, const apps::StepResult& result, std::optional<double> held_out,
+                    double speed);
+nn::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats);
 
 /// Lines for gradients.jsonl: one for all gradients, one per op and one per parameter.
 std::string json_lines(const nn::PrecisionReport& report, std::int64_t step);

@@ -15,6 +15,7 @@
 #include <braid/core/parallel.h>
 #include <braid/core/products/gemm.h>
 #include <braid/nn/summary.h>
+#include <braid/nn/tensorboard.h>
 
 #include "../common/json_lines.h"
 #include "../common/over_ranks.h"
@@ -23,7 +24,6 @@
 #include "../common/run_folder.h"
 #include "../common/run_info.h"
 #include "../common/run_main.h"
-#include "../common/tensorboard.h"
 #include "../common/trainer.h"
 #include "checkpoint.h"
 #include "config.h"
@@ -87,7 +87,7 @@ void rewind(const Folder& folder, std::int64_t step) {
   std::map<fs::path, apps::KeptLines> kept;
   for (const fs::path& path : {folder.metrics(), folder.telemetry(), folder.gradients(), folder.samples()})
     if (fs::exists(path)) kept[path] = apps::json_lines_until(path, step);
-  if (fs::exists(folder.events())) kept[folder.events()].text = apps::events_until(folder.events(), step);
+  if (fs::exists(folder.events())) kept[folder.events()].text = nn::events_until(folder.events(), step);
   for (const auto& [path, lines] : kept) write_file_atomically(path, [&](std::ostream& file) { file << lines.text; });
   if (const std::int64_t last = kept[folder.metrics()].last_step; step >= 0 && last != step)
     apps::say("{}: lines are missing: the last one is of step {} but the checkpoint is of step {}\n",
@@ -139,7 +139,7 @@ void report_origin(const Config& config, const Folder& folder, const Corpus& cor
             config.init.string(), step, before, config.training.connection.kind, now, difference,
             std::abs(difference) > 0.01 * before ? ": the connections change what the model computes" : "");
   apps::JSONLines(folder.metrics()).append({{"step", 0}, {"val_loss", now}, {"init_val_loss", before}});
-  if (config.tensorboard) apps::EventFile(folder.events()).append(0, {{"loss/held_out", now}});
+  if (config.tensorboard) nn::EventFile(folder.events()).append(0, {{"loss/held_out", now}});
   save_if_best(folder.path, trainer.state(), now, config, corpus);
 }
 
@@ -165,7 +165,7 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
   const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
   const auto due = [&](std::int64_t every) { return trainer.step() % every == 0 || trainer.step() == steps; };
   apps::JSONLines metrics(folder.metrics());
-  std::optional<apps::EventFile> events;
+  std::optional<nn::EventFile> events;
   if (config.tensorboard) events.emplace(folder.events());
   apps::Progress progress("step", steps, trainer.step(), /*may_draw=*/ranks.size() == 1);
   bool saved = has_checkpoint(folder.path) || config.init.empty();

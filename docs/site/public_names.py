@@ -52,11 +52,11 @@ def read_headers(folder, root=ROOT):
 
 
 def public_names(xml):
-    """{header: [Name, ..]} in the order of the lines; types have their public members."""
+    """{header: [Name, ..]} in the order of the lines; types have their public members, and the protected ones, for classes that derive from them."""
     compounds = [node for path in xml.glob("*.xml") for node in ElementTree.parse(path).getroot().iter("compounddef")]
     types, found = {}, []
     for node in compounds:
-        if node.get("kind") in ("class", "struct", "concept") and node.get("prot", "public") == "public":
+        if node.get("kind") in ("class", "struct", "concept") and node.get("prot") != "private":
             scope, _, name = node.findtext("compoundname").rpartition("::")
             types[f"{scope}::{name}"] = Name(node, node.get("kind"), scope, name, line_of(node))
     for node in compounds:
@@ -66,7 +66,7 @@ def public_names(xml):
         if node.get("kind") != "namespace" and scope not in types:
             continue
         for member in node.iter("memberdef"):
-            if member.get("prot") == "public" and member.get("kind") != "friend":
+            if member.get("prot") != "private" and member.get("kind") != "friend":
                 found.append(Name(member, member.get("kind"), scope, member.findtext("name"), line_of(member)))
                 found[-1].members = [Name(value, "enumvalue", found[-1].path, value.findtext("name"), found[-1].line)
                                      for value in member.iter("enumvalue")]

@@ -96,6 +96,7 @@
 #include <braid/nn/sequential.h>
 #include <braid/nn/subset.h>
 #include <braid/nn/summary.h>
+#include <braid/nn/tensorboard.h>
 #include <braid/nn/text/tokenizer.h>
 #include <braid/nn/transformer.h>
 #include <braid/nn/verify/precision_report.h>

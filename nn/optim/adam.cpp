@@ -10,8 +10,8 @@
 namespace braid::nn {
 
 template <WeightDecay kDecay>
-AdamOptimizer<kDecay>::AdamOptimizer(const AdamSettings& settings)
-    : Optimizer(kName, settings.lr, settings.decays, {"first_moment", "second_moment"}), settings_(settings) {
+AdamOptimizer<kDecay>::AdamOptimizer(const AdamOptimizerSettings<kDecay>& settings)
+    : Optimizer(kName, settings.lr, {"first_moment", "second_moment"}, settings.decays), settings_(settings) {
   check_nonnegative("eps", settings.eps);
   check_nonnegative("weight_decay", settings.weight_decay);
   for (const auto& [name, beta] : {std::pair("beta1", settings.beta1), std::pair("beta2", settings.beta2)})

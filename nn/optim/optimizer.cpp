@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include <braid/nn/optim/detail/multi_tensor.h>
@@ -20,13 +21,15 @@ bool is_fresh(const NamedTensors& state) {
 
 }  // namespace
 
+bool decay_matrices(std::string_view, const Tensor& value) { return value.rank() >= 2; }
+
 bool decay_weights_only(std::string_view name, const Tensor& value) {
   return value.rank() >= 2 && (name == "weight" || name.ends_with(".weight"));
 }
 
 bool decay_everything(std::string_view, const Tensor&) { return true; }
 
-Optimizer::Optimizer(const char* name, double lr, DecayRule decays, std::vector<std::string> kinds)
+Optimizer::Optimizer(const char* name, double lr, std::vector<std::string> kinds, DecayRule decays)
     : name_(name), lr_(lr), decays_(std::move(decays)), kinds_(std::move(kinds)) {
   check_nonnegative("lr", lr);
 }
@@ -42,6 +45,7 @@ void Optimizer::set_lr(double lr) {
 }
 
 void Optimizer::step(std::vector<Update> updates, const std::vector<Tensor>& grads, double grad_scale) {
+  check_untied(updates);
   for (std::size_t i = 0; i < std::min(updates.size(), grads.size()); ++i) updates[i].grad = grads[i].contiguous();
   check_gradients(updates, grads.size());
   prepare_slots(updates);
@@ -52,6 +56,18 @@ void Optimizer::step(std::vector<Update> updates, const std::vector<Tensor>& gra
   }
   apply(updates, grad_scale);
   ++steps_;
+}
+
+void Optimizer::check_untied(const std::vector<Update>& updates) const {
+  std::map<const std::byte*, std::string_view> shared;  // by the first element
+  for (const Update& u : updates) {
+    if (u.value->numel() == 0 || u.value->unshared()) continue;
+    const auto [first, fresh] = shared.emplace(std::as_const(*u.value).bytes(), u.name);
+    check<Error>(fresh,
+                 "{}: {} and {} are the same elements, and a step would untie them: use one field in both places, as "
+                 "nn::Transformer does with a tied head, or start from equal values with value().clone()",
+                 name_, first->second, u.name);
+  }
 }
 
 void Optimizer::check_gradients(const std::vector<Update>& updates, std::size_t grads) const {

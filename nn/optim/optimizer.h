@@ -12,14 +12,17 @@ namespace braid::nn {
 /// Whether weight decay acts on a parameter.
 using DecayRule = std::function<bool(std::string_view name, const Tensor& value)>;
 
-/// The default rule: matrices called `weight`, as in Linear and Embedding. Norms, biases, positions, and the parameters
-/// of connections (their scales, biases and logits) do not decay, since zero is no natural value for them.
+/// The default rule: parameters of at least two axes, whatever their names. Biases, norms and scales do not decay.
+bool decay_matrices(std::string_view name, const Tensor& value);
+/// Parameters of at least two axes that are called `weight`, as those of Linear and Embedding. Unlike decay_matrices,
+/// it leaves out learned positions and the maps and logits of hyper-connections, for which zero is no natural value.
 bool decay_weights_only(std::string_view name, const Tensor& value);
-/// Every parameter, as optimizers without parameter groups do.
+/// Every parameter, as PyTorch's optimizers do without parameter groups, and optax without a mask.
 bool decay_everything(std::string_view name, const Tensor& value);
 
-/// The base of SGD, Adam and AdamW. Its state is the number of steps and, for each parameter, some tensors of the
-/// parameter's shape (`first_moment`, ...), zeros at the start.
+/// The base of SGD, Adam and AdamW, and of an optimizer of your own, which has a constructor and apply(). Its state is
+/// the number of steps and, for each parameter, some tensors of the parameter's shape (`first_moment`, ...), zeros at
+/// the start.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -32,7 +35,8 @@ class Optimizer {
   /// Updates the model in place; a parameter that shares its storage gets its own first. When memory runs out, no
   /// parameter has changed and no step is counted. The gradients are `grads` times `grad_scale`, see nn::clipping().
   /// Throws ShapeError or DTypeError naming the first parameter whose gradient does not fit, Error when the parameters
-  /// are not those of the first step.
+  /// are not those of the first step, and Error naming two parameters that are the same elements of one storage, since
+  /// the step would give each its own; then nothing has changed.
   template <class M>
   void step(M& model, const M& grads, double grad_scale = 1) {
     std::vector<Update> updates;
@@ -54,18 +58,24 @@ class Optimizer {
  protected:
   /// A parameter in one step.
   struct Update {
-    std::string name;
-    Tensor* value;
-    Tensor grad = {};     // contiguous
-    bool decays = false;  // by the DecayRule
-    Tensor* state = {};   // one tensor for each kind
+    std::string name;     ///< its path
+    Tensor* value;        ///< the parameter
+    Tensor grad = {};     ///< its gradient, contiguous, not yet scaled by grad_scale
+    bool decays = false;  ///< whether the DecayRule chooses it
+    Tensor* state = {};   ///< its state tensors, one for each kind
   };
 
-  /// `name` begins the messages; `kinds` are the names of a parameter's state tensors.
-  Optimizer(const char* name, double lr, DecayRule decays, std::vector<std::string> kinds);
+  /// `name` begins the messages; `kinds` are the names of a parameter's state tensors. Throws ValueError unless lr is
+  /// finite and at least 0.
+  Optimizer(const char* name, double lr, std::vector<std::string> kinds, DecayRule decays = decay_matrices);
 
   /// Throws ValueError unless `value` is finite and at least 0.
   void check_nonnegative(const char* setting, double value) const;
+
+  /// Computes the new values and states of one step, of which steps() have been taken before. All gradients fit their
+  /// parameters. Values and states are contiguous and unshared: write them through mutable_data, or assign new tensors
+  /// of the same shape and dtype. If it throws, what it wrote stays, so allocate before writing if that matters.
+  virtual void apply(const std::vector<Update>& updates, double grad_scale) = 0;
 
  private:
   /// The state of a parameter.
@@ -74,11 +84,9 @@ class Optimizer {
     std::vector<Tensor> tensors;  // [kind]
   };
 
-  /// Computes the new values and states from contiguous tensors that nothing else shares; allocates nothing large.
-  virtual void apply(const std::vector<Update>& updates, double grad_scale) = 0;
-
   void step(std::vector<Update> updates, const std::vector<Tensor>& grads, double grad_scale);
   void load_state(const std::vector<NamedParam>& params, const NamedTensors& state);
+  void check_untied(const std::vector<Update>& updates) const;
   void check_gradients(const std::vector<Update>& updates, std::size_t grads) const;
   void prepare_slots(const std::vector<Update>& updates);
   Slot fresh_slot(const std::string& parameter, const Tensor& value) const;

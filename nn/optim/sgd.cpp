@@ -31,8 +31,9 @@ void descend(Coefficients<T> c, const T* grad, T* p, T* velocity, std::int64_t n
 }  // namespace
 
 SGD::SGD(const SGDSettings& settings)
-    : Optimizer("SGD", settings.lr, settings.decays,
-                settings.momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"velocity"}),
+    : Optimizer("SGD", settings.lr,
+                settings.momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"velocity"},
+                settings.decays),
       settings_(settings) {
   check_nonnegative("weight_decay", settings.weight_decay);
   check_value(0 <= settings.momentum && settings.momentum < 1, "SGD: momentum must be in [0, 1) but is {}",

@@ -5,11 +5,11 @@ namespace braid::nn {
 
 /// Settings of SGD.
 struct SGDSettings {
-  double lr = 1e-2;                       ///< the learning rate
-  double momentum = 0;                    ///< the factor that the velocity keeps per step, in [0, 1)
-  bool nesterov = false;                  ///< evaluates one step ahead along the velocity; needs a momentum
-  double weight_decay = 0;                ///< adds weight_decay * p to the gradient
-  DecayRule decays = decay_weights_only;  ///< which parameters decay
+  double lr = 1e-2;                   ///< the learning rate
+  double momentum = 0;                ///< the factor that the velocity keeps per step, in [0, 1)
+  bool nesterov = false;              ///< evaluates one step ahead along the velocity; needs a momentum
+  double weight_decay = 0;            ///< adds weight_decay * p to the gradient
+  DecayRule decays = decay_matrices;  ///< which parameters decay
 };
 
 /// Stochastic gradient descent: `g = grad + weight_decay p`, `u = momentum u + g`, `p -= lr u`;

@@ -53,7 +53,7 @@ TEST(TransformerConnections, StartEqualToTheResidualTransformerWithMHCAndHC) {
   }
 }
 
-TEST(TransformerConnections, TakeNoWeightDecayUnderTheDefaultRule) {
+TEST(TransformerConnections, TakeNoWeightDecayUnderTheRuleByName) {
   for (const char* connection : {"hc", "mhc", "manifold", "mhc-layer", "skip"}) {
     Rng rng(1);
     int seen = 0;

@@ -1,5 +1,5 @@
 # Uses braid as other projects do, in a separate folder. HOW is one of:
-#   package       installs into an empty prefix and finds it there, by CMake and by pkg-config
+#   package       installs into an empty prefix and finds it there, by CMake and by pkg-config; headers have no warnings
 #   subdirectory  adds this source tree to another project, and builds only core and a kernel
 #   tarball       the same as a shared library, with a tree that was packed and unpacked by tar
 # ./dev package --check runs the same consumers against all shared libraries.
@@ -45,6 +45,15 @@ if(HOW STREQUAL package)  # pkg-config, and the program that the manual begins w
   separate_arguments(flags UNIX_COMMAND "${CXX_FLAGS} -Wl,--whole-archive ${flags} -Wl,--no-whole-archive")
   run(${CXX_COMPILER} -std=c++20 ${SOURCE_DIR}/tests/consumer/core.cpp -o ${work}/by_pkg_config ${flags})
   run(${work}/by_pkg_config)
+  # No header warns under more warnings than braid's own build has. -I, since compilers are silent about system headers.
+  find_program(clang clang++-16)
+  set(compilers ${CXX_COMPILER} ${clang})
+  list(REMOVE_DUPLICATES compilers)
+  list(FILTER compilers EXCLUDE REGEX NOTFOUND)
+  foreach(compiler ${compilers})
+    run(${compiler} -std=c++20 -fsyntax-only -Wall -Wextra -Wconversion -Wpedantic -Wshadow -Werror
+        -I ${work}/prefix/include ${SOURCE_DIR}/tests/consumer/templates.cpp)
+  endforeach()
   run(${CMAKE_COMMAND} --no-warn-unused-cli -S ${SOURCE_DIR}/examples/first_program -B ${work}/first ${settings})
   run(${CMAKE_COMMAND} --build ${work}/first)
   run(${CMAKE_COMMAND} -E chdir ${work} ${work}/first/first_program)

@@ -60,23 +60,6 @@ TEST(AdamW, TakesTheTextbooksSteps) {
   expect_textbook_steps<AdamW>(DType::f32, 1e-6);
 }
 
-/// `weight` moves by decay alone when its gradient is zero.
-TEST(AdamW, DecaysWeightsOnlyByDefault) {
-  Rng rng(2);
-  auto decayed = [&](DecayRule rule) {
-    Linear layer(2, 2, rng), grads = layer;
-    layer.weight = ones({2, 2});
-    layer.bias = ones({2});
-    grads.weight = zeros({2, 2});
-    grads.bias = zeros({2});
-    AdamW({.lr = 0.5, .weight_decay = 0.5, .decays = std::move(rule)}).step(layer, grads);
-    return std::pair(layer.weight.value().at({0, 0}), layer.bias.value().at({0}));
-  };
-  EXPECT_EQ(decayed(decay_weights_only), std::pair(0.75, 1.0));
-  EXPECT_EQ(decayed(decay_everything), std::pair(0.75, 0.75));
-  EXPECT_EQ(decayed([](std::string_view name, const Tensor&) { return name == "bias"; }), std::pair(1.0, 0.75));
-}
-
 TEST(AdamW, UpdatesInPlaceUnlessTheStorageIsShared) {
   Var p = ones({3});
   const Var grad = ones({3});

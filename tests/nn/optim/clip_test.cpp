@@ -48,7 +48,7 @@ void expect_the_same_bits(const Settings& settings) {
 }
 
 TEST(Clipping, IsWhatAnOptimizerScalesBy) {
-  expect_the_same_bits<AdamW>(AdamSettings{.lr = 0.1, .weight_decay = 0.1});
+  expect_the_same_bits<AdamW>(AdamWSettings{.lr = 0.1, .weight_decay = 0.1});
   expect_the_same_bits<Adam>(AdamSettings{.lr = 0.1, .weight_decay = 0.1});
   expect_the_same_bits<SGD>(SGDSettings{.lr = 0.1});
   expect_the_same_bits<SGD>(SGDSettings{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1});

@@ -43,18 +43,6 @@ TEST(SGD, TakesTheTextbooksSteps) {
     }
 }
 
-TEST(SGD, DecaysWeightsOnlyByDefault) {
-  Rng rng(1);
-  Linear layer(2, 2, rng), grads = layer;
-  layer.weight = ones({2, 2});
-  layer.bias = ones({2});
-  grads.weight = zeros({2, 2});
-  grads.bias = zeros({2});
-  SGD({.lr = 0.5, .weight_decay = 0.5}).step(layer, grads);
-  EXPECT_EQ(layer.weight.value().at({0, 0}), 0.75);
-  EXPECT_EQ(layer.bias.value().at({0}), 1);
-}
-
 TEST(SGD, ContinuesFromItsState) {
   Var straight = ones({2}), resumed = ones({2});
   const Var grad = ones({2});
