@@ -45,9 +45,9 @@ std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const st
 
 /// `f(args...)`, keeping only the arguments for the backward pass, which evaluates `f` again: less memory for more
 /// time, with bit-identical gradients. Pass everything to differentiate as arguments (variables, modules, vectors of
-/// these), not as captures; other arguments are settings. An Rng is copied, so dropout draws the same elements again:
-/// take it by value. In a HigherOrder scope it is `f(args...)` and keeps everything. Throws Error when the result depends
-/// on a captured variable, or is another one when f runs again.
+/// these), not as captures; other arguments are settings. An Rng is one: f takes it by value, so that dropout drops the
+/// same elements again; `rng.split()` is another one in each call. In a HigherOrder scope it is `f(args...)` and keeps
+/// everything. Throws Error when the result depends on a captured variable, or is another one when f runs again.
 ///
 ///     x = checkpoint([](const Block& block, const Var& x) { return block(x); }, block, x);
 template <class F, class... Args>

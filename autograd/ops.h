@@ -9,6 +9,7 @@
 #include <braid/autograd/ops/binary_cross_entropy.h>
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/cast.h>
+#include <braid/autograd/ops/channels.h>
 #include <braid/autograd/ops/clamp.h>
 #include <braid/autograd/ops/compare.h>
 #include <braid/autograd/ops/concat.h>
@@ -36,6 +37,7 @@
 #include <braid/autograd/ops/max.h>
 #include <braid/autograd/ops/maximum.h>
 #include <braid/autograd/ops/mse_loss.h>
+#include <braid/autograd/ops/nonzero.h>
 #include <braid/autograd/ops/norm.h>
 #include <braid/autograd/ops/one_hot.h>
 #include <braid/autograd/ops/pad.h>
@@ -48,6 +50,7 @@
 #include <braid/autograd/ops/roll.h>
 #include <braid/autograd/ops/rotary_embedding.h>
 #include <braid/autograd/ops/sigmoid.h>
+#include <braid/autograd/ops/sign.h>
 #include <braid/autograd/ops/silu.h>
 #include <braid/autograd/ops/sin.h>
 #include <braid/autograd/ops/slice.h>

@@ -9,7 +9,7 @@ Var::operator Tensor() const {
   return value_;
 }
 
-Tensor& Var::mutable_value() {
+Tensor& Var::mutable_value() & {
   check<Error>(!requires_grad(), "Var::mutable_value: this variable is on a tape");
   return value_;
 }

@@ -47,9 +47,9 @@ struct AttentionSizes {
 Var composed_attention(Vars x, const AttentionSizes& n, const Tensor& seen) {
   const std::int64_t group = n.heads / n.key_heads;
   const Var q = reshape(x[0], {n.batch, n.queries, n.key_heads, group, n.depth});
-  const Var scores = einsum("btkgd,bskd->bkgts", {q, x[1]}) / std::sqrt(static_cast<double>(n.depth));
+  const Var scores = einsum("btkgd,bskd->bkgts", q, x[1]) / std::sqrt(static_cast<double>(n.depth));
   const Var weights = softmax(where(seen, scores, Var(full(Shape{}, -1e30))));
-  return reshape(einsum("bkgts,bskd->btkgd", {weights, x[2]}), n.q());
+  return reshape(einsum("bkgts,bskd->btkgd", weights, x[2]), n.q());
 }
 
 /// Ops on rows [rows, width] of f32: the forward pass reads x and writes y, the vjp reads dy and x and writes dx.

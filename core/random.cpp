@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 
 #include <braid/core/kernels/uniform.h>
 #include <braid/core/parallel.h>
@@ -110,6 +111,16 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Rng& rng
   std::int32_t* out = t.mutable_data<std::int32_t>();
   for (std::int64_t i = 0; i < t.numel(); ++i)
     out[i] = static_cast<std::int32_t>(low + static_cast<std::int64_t>(u[i] * static_cast<double>(high - low)));
+  return t;
+}
+
+Tensor randperm(std::int64_t n, Rng& rng) {
+  check_value(0 <= n && n <= std::int64_t{1} << 31, "randperm: n must lie in [0, 2^31] but is {}", n);
+  const Tensor uniform = rand({n}, rng, DType::f64);
+  Tensor t = arange(n, DType::i32);
+  std::int32_t* out = t.mutable_data<std::int32_t>();
+  for (std::int64_t i = 0; i < n; ++i)  // the i-th is one of those that are left
+    std::swap(out[i], out[i + static_cast<std::int64_t>(uniform.data<double>()[i] * static_cast<double>(n - i))]);
   return t;
 }
 

@@ -41,5 +41,11 @@ void rand_elements(const Rng& rng, std::int64_t first, std::int64_t n, T* out);
 Tensor randn(const Shape& shape, Rng& rng, DType dtype = DType::f32);
 /// Uniform i32 integers in [low, high). Throws ValueError unless low < high and both fit i32.
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Rng& rng);
+template <class Low, class High>
+  requires(std::floating_point<Low> || std::floating_point<High>)
+Tensor randint(Low low, High high, const Shape& shape, Rng& rng) = delete;
+/// 0, 1, ..., n - 1 in random order, i32 [n]; counts as one draw. Fisher-Yates: every order is equally likely. Throws
+/// ValueError unless n is in [0, 2^31].
+Tensor randperm(std::int64_t n, Rng& rng);
 
 }  // namespace braid

@@ -114,7 +114,7 @@ Tensor reduced_last(const Tensor& x, const std::vector<bool>& reduced) {
   return x.permute(order).contiguous();
 }
 
-Tensor select(const char* op, const Tensor& x, const Axes& axes, bool keep_dims, auto better) {
+Tensor select(const char* op, const Tensor& x, const Axes& axes, KeepDims keep_dims, auto better) {
   Tensor y(reduced_shape(op, x.shape(), axes, keep_dims), x.dtype());
   if (y.numel() == 0) return y;
   check_shape(x.numel() > 0, "{}: shape {} has no elements to choose from", op, x.shape());
@@ -130,7 +130,7 @@ Tensor select(const char* op, const Tensor& x, const Axes& axes, bool keep_dims,
 
 }  // namespace
 
-Shape reduced_shape(const char* op, const Shape& shape, const Axes& axes, bool keep_dims) {
+Shape reduced_shape(const char* op, const Shape& shape, const Axes& axes, KeepDims keep_dims) {
   const std::vector<bool> reduced = reduced_mask(op, shape, axes);
   std::vector<std::int64_t> sizes;
   for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -142,7 +142,7 @@ Shape reduced_shape(const char* op, const Shape& shape, const Axes& axes, bool k
   return Shape(sizes);
 }
 
-Tensor reduce_sum(const Tensor& x, const Axes& axes, bool keep_dims, const char* op, std::optional<DType> dtype) {
+Tensor reduce_sum(const Tensor& x, const Axes& axes, KeepDims keep_dims, const char* op, std::optional<DType> dtype) {
   const std::vector<bool> reduced = reduced_mask(op, x.shape(), axes);
   Tensor y(reduced_shape(op, x.shape(), axes, keep_dims), dtype.value_or(x.dtype()));
   check_parameter_dtype(op, x, y);
@@ -170,11 +170,11 @@ Tensor reduce_sum(const Tensor& x, const Axes& axes, bool keep_dims, const char*
   return y;
 }
 
-Tensor reduce_max(const Tensor& x, const Axes& axes, bool keep_dims) {
+Tensor reduce_max(const Tensor& x, const Axes& axes, KeepDims keep_dims) {
   return select("max", x, axes, keep_dims, std::greater<>());
 }
 
-Tensor reduce_min(const Tensor& x, const Axes& axes, bool keep_dims) {
+Tensor reduce_min(const Tensor& x, const Axes& axes, KeepDims keep_dims) {
   return select("min", x, axes, keep_dims, std::less<>());
 }
 

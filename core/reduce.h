@@ -21,18 +21,28 @@ struct Axes : std::vector<int> {
   Axes(It begin, It end) : vector(begin, end) {}
 };
 
+/// Whether a reduction keeps the axes that it reduces, with size 1. Takes no number, which would be a misplaced axis, or
+/// the `correction` of var.
+struct KeepDims {
+  template <std::same_as<bool> T>
+  KeepDims(T keep) : value(keep) {}
+  operator bool() const { return value; }  ///< value
+
+  bool value;  ///< whether they stay
+};
+
 /// Sums over `axes`, which are removed unless `keep_dims`. Partial sums are added in the order of fixed blocks. bf16 is
 /// summed in f32, and rounded unless `dtype` is f32. Throws ShapeError on an axis that does not exist or is given
 /// twice, ValueError if a sum does not fit i32; messages name `op`.
-Tensor reduce_sum(const Tensor& x, const Axes& axes = {}, bool keep_dims = false, const char* op = "sum",
+Tensor reduce_sum(const Tensor& x, const Axes& axes = {}, KeepDims keep_dims = false, const char* op = "sum",
                   std::optional<DType> dtype = {});
 /// The largest element along `axes`; NaN if there is one. Throws ShapeError if there are no elements.
-Tensor reduce_max(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);
+Tensor reduce_max(const Tensor& x, const Axes& axes = {}, KeepDims keep_dims = false);
 /// The smallest element along `axes`; NaN if there is one. Throws as reduce_max.
-Tensor reduce_min(const Tensor& x, const Axes& axes = {}, bool keep_dims = false);
+Tensor reduce_min(const Tensor& x, const Axes& axes = {}, KeepDims keep_dims = false);
 
 /// The shape of the result of a reduction over `axes`. Throws ShapeError naming `op`.
-Shape reduced_shape(const char* op, const Shape& shape, const Axes& axes, bool keep_dims);
+Shape reduced_shape(const char* op, const Shape& shape, const Axes& axes, KeepDims keep_dims);
 
 /// Sums x over the axes along which `shape` was broadcast to x's shape: the vjp of broadcasting.
 Tensor sum_to(const Tensor& x, const Shape& shape);

@@ -1,4 +1,5 @@
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -18,6 +19,11 @@ namespace braid {
 class Tensor {
  public:
   Tensor() = default;
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) = default;
+  // Not to temporaries: `x[0] = y` would assign to a view.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & = default;
   /// Elements are uninitialized.
   Tensor(const Shape& shape, DType dtype);
 
@@ -30,8 +36,10 @@ class Tensor {
   }
 
   bool defined() const { return storage_ != nullptr; }  ///< whether it has a storage
-  const Shape& shape() const { return shape_; }         ///< sizes of the axes
-  const Strides& strides() const { return strides_; }   ///< per axis, the elements from one position to the next
+  const Shape& shape() const& { return shape_; }        ///< sizes of the axes
+  Shape shape() && { return shape_; }                   ///< of a temporary: a copy
+  const Strides& strides() const& { return strides_; }  ///< per axis, the elements from one position to the next
+  Strides strides() && { return strides_; }             ///< of a temporary: a copy
   int rank() const { return shape_.rank(); }            ///< the number of axes
   /// The size of an axis; negative axes count from the end. Throws ShapeError if there is no such axis.
   std::int64_t size(int axis) const { return shape_.begin()[shape_.index(axis, "size")]; }
@@ -73,6 +81,8 @@ class Tensor {
   Tensor slice(int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
   /// One position of an axis, which is removed.
   Tensor select(int axis, std::int64_t position) const;
+  /// `x[i]` is `x.select(0, i)`.
+  Tensor operator[](std::int64_t position) const { return select(0, position); }
   /// Repeats axes of size 1 and adds axes in front. Throws ShapeError if the shape does not broadcast to that.
   Tensor broadcast_to(const Shape& shape) const;
   /// Inserts an axis of size 1 before `axis`; -1 appends it.
@@ -116,6 +126,8 @@ Tensor ones(const Shape& shape, DType dtype = DType::f32);
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
 /// 0, 1, ..., n - 1. Throws ValueError unless the dtype represents all of them: f32 integers up to 2^24, bf16 to 2^8.
 Tensor arange(std::int64_t n, DType dtype = DType::f32);
+template <std::floating_point T>
+Tensor arange(T n, DType dtype = DType::f32) = delete;
 /// The identity matrix [n, n].
 Tensor eye(std::int64_t n, DType dtype = DType::f32);
 /// A tensor of rank 0. Throws as full, naming `op`.

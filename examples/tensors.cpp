@@ -23,7 +23,7 @@ void views() {
   const Tensor grid = arange(12).reshape({3, 4});
   const Tensor columns = grid.transpose();                   // [4, 3]
   const Tensor corner = grid.slice(0, 0, 2).slice(1, 0, 2);  // rows 0 and 1, columns 0 and 1
-  const Tensor last = grid.select(0, -1);                    // [4]: the axis is gone
+  const Tensor last = grid[-1];                              // [4]: the axis is gone, as with grid.select(0, -1)
   fmt::print("corner =\n{}\nlast row = {}\ncolumns: strides {} {}, contiguous: {}\n\n", corner, last,
              columns.strides()[0], columns.strides()[1], columns.is_contiguous());
 }
@@ -49,7 +49,9 @@ void computing() {
   const Tensor row_mean = mean(x, 1, /*keep_dims=*/true);  // [2, 1]
   const Tensor centered = x - row_mean;                    // broadcasts to [2, 3]
   fmt::print("centered =\n{}\nlargest {}, at {}\n", centered, reduce_max(x).item(), argmax(x, 1));
-  const Tensor gram = einsum("ik,jk->ij", {x, x});
+  const Tensor mask = x > 1.5;  // [2, 3] of i32: 1 where it holds, else 0
+  fmt::print("mask =\n{}\n{}\n", mask, where(mask, x, -1.0));
+  const Tensor gram = einsum("ik,jk->ij", x, x);
   fmt::print("gram =\n{}\n\n", gram);
   try {
     matmul(x, x);

@@ -20,13 +20,14 @@ struct Plain {
   void params(auto&& visit) { visit("layers", layers); }
 };
 
-/// The same layers with hyper-connections around them.
+/// The same layers with connections of any type around them.
+template <class Connection>
 struct Connected {
   std::vector<nn::MLP> layers;
-  std::vector<mhc::ManifoldConstrainedHC> connections;
+  std::vector<Connection> connections;
 
   Var operator()(const Var& embedding) const {
-    mhc::Streams x = connections.front().open(embedding);                              // 1. open
+    auto x = connections.front().open(embedding);                                      // 1. open
     for (std::size_t i = 0; i < layers.size(); ++i) x = connections[i](x, layers[i]);  // 2. connect
     return connections.back().close(x);                                                // 3. close
   }
@@ -39,7 +40,7 @@ struct Connected {
 void run() {
   Rng rng(1);
   Plain plain;
-  Connected connected;
+  Connected<mhc::ManifoldConstrainedHC> connected;
   for (int i = 0; i < 8; ++i) {
     plain.layers.emplace_back(16, 64, rng);
     connected.connections.emplace_back(16, /*streams=*/4, rng);
@@ -51,6 +52,10 @@ void run() {
   const Tensor difference = abs(connected(x) - plain(x)).value();
   fmt::print("residual: {} parameters, mHC: {} parameters\n", num_params(plain), num_params(connected));
   fmt::print("largest difference of their outputs: {:.1e}\n", reduce_max(difference).item());
+
+  const Connected<nn::Residual> residual{plain.layers, std::vector<nn::Residual>(plain.layers.size())};
+  fmt::print("with nn::Residual, the outputs of the residual network: {}\n",
+             identical(residual(x).value(), plain(x).value()));
 }
 
 int main(int argc, char** argv) {

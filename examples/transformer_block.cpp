@@ -24,10 +24,10 @@ struct Attention {
   Var operator()(const Var& x) const {
     const std::int64_t batch = x.size(0), tokens = x.size(1), channels = x.size(2), width = channels / heads;
     const auto split = [&](const Var& y) { return reshape(y, {batch, tokens, heads, width}); };
-    const Var scores = einsum("bthd,bshd->bhts", {split(q(x)), split(k(x))}) / std::sqrt(static_cast<double>(width));
+    const Var scores = einsum("bthd,bshd->bhts", split(q(x)), split(k(x))) / std::sqrt(static_cast<double>(width));
     const Tensor seen = tril(ones({tokens, tokens}));  // query t sees the keys 0 .. t
     const Var weights = softmax(where(seen, scores, -INFINITY));
-    return o(reshape(einsum("bhts,bshd->bthd", {weights, split(v(x))}), {batch, tokens, channels}));
+    return o(reshape(einsum("bhts,bshd->bthd", weights, split(v(x))), {batch, tokens, channels}));
   }
 
   void params(auto&& visit) {

@@ -39,8 +39,8 @@ struct Classifier {
 };
 
 double accuracy(const Classifier& model, const Spirals& data) {
-  const Tensor said = greater(model(data.points), 0.0).to(DType::f32);
-  return mean(equal(said, data.arms).to(DType::f32)).item();
+  const Tensor said = (model(data.points) > 0.0).to(DType::f32);
+  return mean((said == data.arms).to(DType::f32)).item();
 }
 
 Classifier train(const Spirals& data, Rng& rng) {

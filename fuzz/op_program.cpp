@@ -69,8 +69,9 @@ class Program {
   CrossEntropySettings loss_settings() {
     return {reduction(), number(), flag() ? x().value() : Tensor(), bytes_.in(-2, 5)};
   }
+  Channels channels() { return flag() ? Channels::first : Channels::last; }
   Conv1dSettings conv1d_settings() {
-    return {bytes_.in(0, 3), bytes_.in(0, 3), bytes_.in(0, 3), bytes_.in(-1, 3), flag()};
+    return {bytes_.in(0, 3), bytes_.in(0, 3), bytes_.in(0, 3), bytes_.in(-1, 3), flag(), channels()};
   }
   Tensor ids() {
     Tensor t(bytes_.shape(), DType::i32);
@@ -158,8 +159,8 @@ const std::vector<Program::Op>& Program::ops() {
       [](P p) { return mse_loss(p.x(), p.x()); },
       [](P p) { return rms_norm(p.x(), p.x(), p.number()); },
       [](P p) { return layer_norm(p.x(), p.x(), p.x()); },
-      [](P p) { return group_norm(p.x(), p.position(), p.number()); },
-      [](P p) { return group_norm(p.x(), p.position(), p.x(), p.x()); },
+      [](P p) { return group_norm(p.x(), p.position(), p.number(), p.channels()); },
+      [](P p) { return group_norm(p.x(), p.position(), p.x(), p.x(), p.number(), p.channels()); },
       [](P p) { return conv1d(p.x(), p.x(), p.conv1d_settings()); },
       [](P p) { return conv1d(p.x(), p.x(), p.x(), p.conv1d_settings()); },
       [](P p) { return einsum("...i,i...->...", p.two()); },
@@ -169,13 +170,18 @@ const std::vector<Program::Op>& Program::ops() {
                          {.causal = p.flag(), .window = p.position(), .scale = p.number(), .mask = p.ids()});
       },
       [](P p) { return rotary_embedding(p.x(), p.number(), p.position()); },
-      [](P p) { return dropout(p.x(), p.number(), Rng(1)); },
+      [](P p) {
+        Rng rng(1);
+        return dropout(p.x(), p.number(), rng);
+      },
       [](P p) { return sin(p.x()); },
       [](P p) { return cos(p.x()); },
       [](P p) { return log1p(p.x()); },
       [](P p) { return expm1(p.x()); },
       [](P p) { return softplus(p.x()); },
       [](P p) { return Var(less(p.x(), p.x())); },
+      [](P p) { return Var(sign(p.x())); },
+      [](P p) { return Var(nonzero(p.x())); },
       [](P p) { return Var(argmax(p.x(), p.axis(), p.flag())); },
       [](P p) { return Var(one_hot(p.ids(), p.bytes_.in(-1, 9), p.dtype())); },
       [](P p) { return masked_fill(p.x(), p.ids(), p.number()); },

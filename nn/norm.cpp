@@ -8,7 +8,7 @@ namespace braid::nn {
 namespace {
 
 /// The weights at the start.
-Tensor checked_ones(const char* norm, std::int64_t channels, const NormSettings& settings) {
+Tensor checked_ones(const char* norm, std::int64_t channels, const auto& settings) {
   check_value(channels >= 1, "{}: channels must be at least 1 but is {}", norm, channels);
   check_value(settings.eps >= 0, "{}: eps must be at least 0 but is {}", norm, settings.eps);
   return ones({channels}, settings.dtype);
@@ -28,16 +28,17 @@ LayerNorm::LayerNorm(std::int64_t channels, const NormSettings& settings)
 
 Var LayerNorm::operator()(const Var& x) const { return layer_norm(x, weight, bias, eps); }
 
-GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const NormSettings& settings)
+GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNormSettings& settings)
     : weight(checked_ones("GroupNorm", channels, settings)),
       bias(zeros({channels}, settings.dtype)),
       groups(groups),
-      eps(settings.eps) {
+      eps(settings.eps),
+      order(settings.channels) {
   check_value(groups >= 1 && channels % groups == 0, "GroupNorm: groups must divide the {} channels but is {}",
               channels, groups);
 }
 
-Var GroupNorm::operator()(const Var& x) const { return group_norm(x, groups, weight, bias, eps); }
+Var GroupNorm::operator()(const Var& x) const { return group_norm(x, groups, weight, bias, eps, order); }
 
 Var Norm::operator()(const Var& x) const {
   return kind() == NormKind::rms ? rms_norm(x, weight, eps) : layer_norm(x, weight, bias, eps);

@@ -1,9 +1,10 @@
 #pragma once
+#include <braid/autograd/ops/channels.h>
 #include <braid/autograd/tape.h>
 
 namespace braid::nn {
 
-/// Settings of RMSNorm, LayerNorm, GroupNorm and Norm.
+/// Settings of RMSNorm, LayerNorm and Norm.
 struct NormSettings {
   double eps = 1e-5;  ///< added to the mean square or the variance
   DType dtype = DType::f32;
@@ -39,16 +40,24 @@ struct LayerNorm {
   }
 };
 
-/// Group normalization of x [B, channels, ...]: each group of channels of each example is normalized over its channels
+/// Settings of GroupNorm.
+struct GroupNormSettings {
+  double eps = 1e-5;  ///< added to the variance
+  Channels channels = Channels::last;  ///< first: x is [B, channels, ...], as in PyTorch
+  DType dtype = DType::f32;
+};
+
+/// Group normalization of x [B, ..., channels]: each group of channels of each example is normalized over its channels
 /// and all other axes. arXiv:1803.08494.
 struct GroupNorm {
   Var weight;           ///< [channels], ones at the start
   Var bias;             ///< [channels], zeros at the start
   std::int64_t groups;  ///< the number of groups
   double eps;           ///< added to the variance
+  Channels order;       ///< of the axes of x
 
   /// Throws ValueError unless `groups` divides channels >= 1 and eps >= 0.
-  GroupNorm(std::int64_t groups, std::int64_t channels, const NormSettings& settings = {});
+  GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNormSettings& settings = {});
 
   Var operator()(const Var& x) const;
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/sign.h>
 #include <braid/autograd/ops/where.h>
 #include <braid/core/detail/wrapping.h>
 #include <braid/core/map.h>
@@ -24,8 +25,7 @@ Var abs(const Var& x) {
         return map("abs", vjp, dy, x);
       },
       [](const Applied& op) {
-        auto sign = [](auto x) { return static_cast<decltype(x)>(x < 0 ? -1 : x == 0 ? 0 : 1); };
-        const Tensor signs = map("abs", sign, op.x().value());
+        const Tensor signs = sign(op.x());
         return where(signs, op.dy() * signs, 0.0);
       });
 }

@@ -22,7 +22,7 @@ std::int64_t first_best(const T* x, std::int64_t n, NoBetter no_better) {
 }
 
 template <class NoBetter>
-Tensor choose(const char* op, const Tensor& x, int axis, bool keep_dims, NoBetter no_better) {
+Tensor choose(const char* op, const Tensor& x, int axis, KeepDims keep_dims, NoBetter no_better) {
   const kernels::RowsAlong along(op, x.shape(), {axis});
   Tensor y(reduced_shape(op, x.shape(), {axis}, keep_dims), DType::i32);
   if (y.numel() == 0) return y;
@@ -43,11 +43,11 @@ Tensor choose(const char* op, const Tensor& x, int axis, bool keep_dims, NoBette
 
 }  // namespace
 
-Tensor argmax(const Var& x, int axis, bool keep_dims) {
+Tensor argmax(const Var& x, int axis, KeepDims keep_dims) {
   return choose("argmax", x.value(), axis, keep_dims, std::less_equal<>());
 }
 
-Tensor argmin(const Var& x, int axis, bool keep_dims) {
+Tensor argmin(const Var& x, int axis, KeepDims keep_dims) {
   return choose("argmin", x.value(), axis, keep_dims, std::greater_equal<>());
 }
 

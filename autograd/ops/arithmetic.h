@@ -33,14 +33,23 @@ inline Var operator*(double a, const Var& b) { return mul(scalar(a, b.dtype(), "
 inline Var operator/(const Var& a, double b) { return div(a, scalar(b, a.dtype(), "div")); }
 inline Var operator/(double a, const Var& b) { return div(scalar(a, b.dtype(), "div"), b); }
 
-// `x += y` makes x the sum: the tensor it held is not written to, and copies of x keep it.
+// `x += y` makes x the sum: the tensor it held is not written to, and copies of x keep it. A Tensor x throws Error, and
+// stays, where y is on a tape.
 inline Var& operator+=(Var& x, const Var& y) { return x = x + y; }  ///< x becomes x + y
 inline Var& operator-=(Var& x, const Var& y) { return x = x - y; }  ///< x becomes x - y
 inline Var& operator*=(Var& x, const Var& y) { return x = x * y; }  ///< x becomes x * y
 inline Var& operator/=(Var& x, const Var& y) { return x = x / y; }  ///< x becomes x / y
+inline Tensor& operator+=(Tensor& x, const Var& y) { return x = x + y; }
+inline Tensor& operator-=(Tensor& x, const Var& y) { return x = x - y; }
+inline Tensor& operator*=(Tensor& x, const Var& y) { return x = x * y; }
+inline Tensor& operator/=(Tensor& x, const Var& y) { return x = x / y; }
 inline Var& operator+=(Var& x, double y) { return x = x + y; }
 inline Var& operator-=(Var& x, double y) { return x = x - y; }
 inline Var& operator*=(Var& x, double y) { return x = x * y; }
 inline Var& operator/=(Var& x, double y) { return x = x / y; }
+inline Tensor& operator+=(Tensor& x, double y) { return x = x + y; }
+inline Tensor& operator-=(Tensor& x, double y) { return x = x - y; }
+inline Tensor& operator*=(Tensor& x, double y) { return x = x * y; }
+inline Tensor& operator/=(Tensor& x, double y) { return x = x / y; }
 
 }  // namespace braid

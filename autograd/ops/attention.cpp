@@ -202,13 +202,13 @@ Var detail::composed_attention(const Var& q, const Var& k, const Var& v, const A
   const std::int64_t batch = in.batch(), key_heads = in.key_heads(), group = in.visible.group;
   const Shape shape{batch, key_heads * group, in.visible.queries, in.visible.keys};
   const Var grouped = reshape(detail::widened(q), {batch, in.visible.queries, key_heads, group, in.depth()});
-  Var scores = in.scale * reshape(einsum("btkgd,bskd->bkgts", {grouped, detail::widened(k)}), shape);
+  Var scores = in.scale * reshape(einsum("btkgd,bskd->bkgts", grouped, detail::widened(k)), shape);
   if (in.mask.defined()) scores = scores + in.mask;
   const Tensor sees = seen(in, shape);
   Var weights = where(sees, softmax(where(sees, scores, -0x1p126)), 0.0);
-  if (in.dropout > 0) weights = dropout(weights, in.dropout, in.rng);
+  if (in.dropout > 0) weights = detail::drop(weights, in.dropout, in.rng);
   weights = reshape(weights, {batch, key_heads, group, in.visible.queries, in.visible.keys});
-  return cast(reshape(einsum("bkgts,bskd->btkgd", {weights, detail::widened(v)}), q.shape()), q.dtype());
+  return cast(reshape(einsum("bkgts,bskd->btkgd", weights, detail::widened(v)), q.shape()), q.dtype());
 }
 
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options) {

@@ -9,6 +9,8 @@ Var broadcast_to(const Var& x, const Shape& shape) {
                 [shape = x.shape()](const Var& dy) { return detail::sum_to(dy, shape); });
 }
 
+Var Var::broadcast_to(const Shape& shape) const { return braid::broadcast_to(*this, shape); }
+
 namespace detail {
 
 Var sum_to(const Var& x, const Shape& shape) {

@@ -9,4 +9,6 @@ Var cast(const Var& x, DType dtype) {
   return record("cast", std::move(y), {x}, [from = x.dtype()](const Var& dy) { return cast(dy, from); });
 }
 
+Var Var::to(DType dtype) const { return cast(*this, dtype); }
+
 }  // namespace braid

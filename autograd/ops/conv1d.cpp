@@ -8,6 +8,7 @@
 #include <braid/autograd/ops/einsum.h>
 #include <braid/autograd/ops/index_select.h>
 #include <braid/autograd/ops/pad.h>
+#include <braid/autograd/ops/transpose.h>
 #include <braid/core/products/matmul.h>
 
 namespace braid {
@@ -212,8 +213,8 @@ Convolution::Convolution(const Shape& x, const Shape& weight, const Conv1dSettin
               "conv1d: {} groups must divide the {} channels of x and the {} outputs", settings.groups, x[2],
               weight[0]);
   check_shape(weight[1] == x[2] / settings.groups,
-              "conv1d: weight must have shape [out, {}, K] to match x {} in {} groups but has {}",
-              x[2] / settings.groups, x, settings.groups, weight);
+              "conv1d: weight must have shape [out, {}, K] to match the {} channels of x in {} groups but has {}",
+              x[2] / settings.groups, x[2], settings.groups, weight);
   const std::int64_t reach = settings.dilation * (weight[2] - 1);
   const std::int64_t padded = x[1] + (settings.causal ? reach : 2 * settings.padding);
   check_shape(reach < padded || x[1] == 0, "conv1d: {} taps {} apart reach over more than the {} positions of x",
@@ -239,13 +240,19 @@ Var composed(const Var& x, const Var& weight, const Var& bias, const Convolution
   const Var padded = pad(x, 1, front, std::max<std::int64_t>(0, end - front - in));
   const Var taps = reshape(index_select(padded, 1, read), {batch, out, count, groups, weight.size(1)});
   const Var w = reshape(weight, {groups, weight.size(0) / groups, weight.size(1), count});
-  const Var y = reshape(einsum("bukgc,gock->bugo", {taps, w}), c.y);
+  const Var y = reshape(einsum("bukgc,gock->bugo", taps, w), c.y);
   return bias.value().defined() ? y + bias : y;
 }
 
 }  // namespace
 
 Var conv1d(const Var& x, const Var& weight, const Var& bias, const Conv1dSettings& settings) {
+  if (settings.channels == Channels::first) {
+    check_shape(x.rank() == 3, "conv1d: x must have shape [B, C, T] but has {}", x.shape());
+    Conv1dSettings last = settings;
+    last.channels = Channels::last;
+    return transpose(conv1d(transpose(x), weight, bias, last));
+  }
   if (x.dtype() == DType::bf16)
     return detail::in_f32([&](const auto&... wide) { return conv1d(wide..., settings); }, x, weight, bias);
   std::vector<Var> inputs{x, weight};

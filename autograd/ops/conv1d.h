@@ -1,4 +1,5 @@
 #pragma once
+#include <braid/autograd/ops/channels.h>
 #include <braid/autograd/tape.h>
 
 namespace braid {
@@ -10,9 +11,10 @@ struct Conv1dSettings {
   std::int64_t groups = 1;    ///< each output sees the input channels of its group alone
   std::int64_t padding = 0;   ///< zeros at both ends
   bool causal = false;        ///< dilation (K - 1) zeros in front alone: y[t] sees no x after position t stride
+  Channels channels = Channels::last;  ///< first: x is [B, C, T] and the result [B, out, U], as in PyTorch
 };
 
-/// Convolution along a sequence, channels last as everywhere in braid (PyTorch has [B, C, T]):
+/// Convolution along a sequence, channels last unless the settings say otherwise:
 /// `y[b, t, o] = bias[o] + sum over k, c of weight[o, c, k] x[b, t stride + k dilation - front, c]`, 0 outside x, where
 /// c runs over the channels of o's group and `front` is the padding there. x [B, T, C], weight [out, C / groups, K] as
 /// in PyTorch, bias [out] -> [B, (T + all padding - dilation (K - 1) - 1) / stride + 1, out]. As many groups as

@@ -1,4 +1,6 @@
 #pragma once
+#include <concepts>
+
 #include <braid/autograd/ops/reduction.h>
 #include <braid/autograd/tape.h>
 
@@ -25,5 +27,7 @@ Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropySetti
 inline Var cross_entropy(const Var& logits, const Var& targets, std::int32_t ignore_index) {
   return cross_entropy(logits, targets, CrossEntropySettings{.ignore_index = ignore_index});
 }
+template <std::floating_point T>  // {.label_smoothing = 0.1}
+Var cross_entropy(const Var& logits, const Var& targets, T label_smoothing) = delete;
 
 }  // namespace braid

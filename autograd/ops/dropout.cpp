@@ -7,7 +7,7 @@ namespace braid {
 namespace {
 
 /// x / (1 - p) where rng's next draw keeps it, else 0: the op and, on dy, its vjp.
-Tensor drop(const Tensor& x, double p, Rng rng) {
+Tensor dropped(const Tensor& x, double p, Rng rng) {
   auto keep = [p](auto x, auto u) {
     using T = decltype(x);
     return u < T(p) ? T{0} : x * T(1 / (1 - p));
@@ -18,12 +18,14 @@ Tensor drop(const Tensor& x, double p, Rng rng) {
 
 }  // namespace
 
-Var dropout(const Var& x, double p, Rng rng) {
+Var detail::drop(const Var& x, double p, const Rng& rng) {
   check_value(0 <= p && p < 1, "dropout: p must lie in [0, 1) but is {}", p);
   check_floating("dropout", x.dtype());
   if (p == 0) return x;
-  const auto dropped = [p, rng](const Tensor& x) { return drop(x, p, rng); };
-  return detail::linear_map("dropout", x, dropped, dropped);
+  const auto map = [p, rng](const Tensor& x) { return dropped(x, p, rng); };
+  return linear_map("dropout", x, map, map);
 }
+
+Var dropout(const Var& x, double p, Rng& rng) { return detail::drop(x, p, rng.split()); }
 
 }  // namespace braid

@@ -4,10 +4,14 @@
 
 namespace braid {
 
-/// Zeroes each element with probability p and divides the others by 1 - p, so that the mean stays. The choice is the
-/// next draw of `rng`, taken by value: the same rng drops the same elements, and the gradient draws them again instead
-/// of keeping them. Pass `rng.split()` for a new choice each time. Throws ValueError unless p is in [0, 1). JMLR
-/// 15(56).
-Var dropout(const Var& x, double p, Rng rng);
+/// Zeroes each element with probability p and divides the others by 1 - p, so that the mean stays. Each call drops
+/// other elements: it advances rng by `rng.split()`, and the gradient draws the same ones again instead of keeping them.
+/// Throws ValueError unless p is in [0, 1). JMLR 15(56).
+Var dropout(const Var& x, double p, Rng& rng);
+
+namespace detail {
+/// The same for the elements that the next draw of `rng` drops.
+Var drop(const Var& x, double p, const Rng& rng);
+}  // namespace detail
 
 }  // namespace braid

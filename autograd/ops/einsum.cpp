@@ -98,18 +98,24 @@ struct Summation {
   std::string out;
 };
 
+/// The output of a sum that names none.
+std::string implied_output(const std::string& operands) {
+  std::string once = filter(operands, [&](char c) { return is_letter(c) && std::ranges::count(operands, c) == 1; });
+  std::ranges::sort(once);
+  return (operands.find(kEllipsis) == std::string::npos ? "" : std::string(kEllipsis)) + once;
+}
+
 Summation parse(std::string_view text) {
   Summation parsed;
   const std::string compact = filter(std::string(text), [](char c) { return c != ' '; });
   const std::size_t arrow = compact.find("->");
-  check_value(arrow != std::string::npos, "einsum: '{}' must name the output after ->", text);
   parsed.operands.emplace_back();
   for (const char c : compact.substr(0, arrow))
     if (c == ',')
       parsed.operands.emplace_back();
     else
       parsed.operands.back() += c;
-  parsed.out = compact.substr(arrow + 2);
+  parsed.out = arrow == std::string::npos ? implied_output(compact) : compact.substr(arrow + 2);
   std::string known;
   for (std::size_t i = 0; i <= parsed.operands.size(); ++i) {
     std::string letters = i < parsed.operands.size() ? parsed.operands[i] : parsed.out;

@@ -48,7 +48,7 @@ Var rule(const Applied& op, const Axes& axes) {
 
 }  // namespace
 
-Var logsumexp(const Var& x, const Axes& axes, bool keep_dims) {
+Var logsumexp(const Var& x, const Axes& axes, KeepDims keep_dims) {
   if (x.dtype() == DType::bf16)
     return detail::in_f32([&](const Var& wide) { return logsumexp(wide, axes, keep_dims); }, x);
   const RowsAlong along("logsumexp", x.shape(), axes);

@@ -31,11 +31,11 @@ Var record_selection(const char* op, const Var& x, Tensor y, const Axes& axes) {
 
 }  // namespace
 
-Var max(const Var& x, const Axes& axes, bool keep_dims) {
+Var max(const Var& x, const Axes& axes, KeepDims keep_dims) {
   return record_selection("max", x, reduce_max(x.value(), axes, keep_dims), axes);
 }
 
-Var min(const Var& x, const Axes& axes, bool keep_dims) {
+Var min(const Var& x, const Axes& axes, KeepDims keep_dims) {
   return record_selection("min", x, reduce_min(x.value(), axes, keep_dims), axes);
 }
 

@@ -7,9 +7,9 @@ namespace braid {
 /// The largest element along `axes` (empty: all), which disappear unless `keep_dims`; NaN if any is NaN, and then all
 /// gradients are NaN. Elements equal to the largest share the gradient. Throws ShapeError when there is no element, and
 /// for a missing or repeated axis.
-Var max(const Var& x, const Axes& axes = {}, bool keep_dims = false);
+Var max(const Var& x, const Axes& axes = {}, KeepDims keep_dims = false);
 
 /// The smallest element; otherwise like max.
-Var min(const Var& x, const Axes& axes = {}, bool keep_dims = false);
+Var min(const Var& x, const Axes& axes = {}, KeepDims keep_dims = false);
 
 }  // namespace braid

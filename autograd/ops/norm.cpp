@@ -33,7 +33,7 @@ Var composed(const Var& x, const Axes& axes) {
 
 }  // namespace
 
-Var norm(const Var& x, const Axes& axes, bool keep_dims) {
+Var norm(const Var& x, const Axes& axes, KeepDims keep_dims) {
   if (x.dtype() == DType::bf16) return detail::in_f32([&](const Var& wide) { return norm(wide, axes, keep_dims); }, x);
   const Shape shape = reduced_shape("norm", x.shape(), axes, keep_dims);
   check_floating("norm", x.dtype());

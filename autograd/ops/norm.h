@@ -8,6 +8,6 @@ namespace braid {
 /// overflow or underflow between. 0 where there is nothing to sum. Its gradient is 0 where it is 0. Throws ShapeError
 /// for a missing or repeated axis, DTypeError for i32. The norms for p = 1 and infinity are
 /// `sum(abs(x), axes)` and `max(abs(x), axes)`.
-Var norm(const Var& x, const Axes& axes = {}, bool keep_dims = false);
+Var norm(const Var& x, const Axes& axes = {}, KeepDims keep_dims = false);
 
 }  // namespace braid

@@ -1,4 +1,6 @@
 #pragma once
+#include <concepts>
+
 #include <braid/autograd/tape.h>
 
 namespace braid {
@@ -14,5 +16,7 @@ enum class RotaryLayout {
 /// begins. x [B, T, H, D] -> [B, T, H, D]. Throws ShapeError unless D is even. arXiv:2104.09864.
 Var rotary_embedding(const Var& x, double base = 10000, std::int64_t offset = 0,
                      RotaryLayout layout = RotaryLayout::adjacent);
+template <std::floating_point T>
+Var rotary_embedding(const Var& x, double base, T offset, RotaryLayout layout = RotaryLayout::adjacent) = delete;
 
 }  // namespace braid

@@ -12,6 +12,12 @@ Var select(const Var& x, int axis, std::int64_t position) {
   return detail::record_view("select", x, [=](const Tensor& x) { return x.select(axis, position); });
 }
 
-Var Var::operator[](std::int64_t position) const { return select(*this, 0, position); }
+Var Var::slice(int axis, std::int64_t begin, std::int64_t end, std::int64_t step) const {
+  return braid::slice(*this, axis, begin, end, step);
+}
+
+Var Var::select(int axis, std::int64_t position) const { return braid::select(*this, axis, position); }
+
+Var Var::operator[](std::int64_t position) const { return select(0, position); }
 
 }  // namespace braid

@@ -95,8 +95,8 @@ Sorted topk(const Var& x, std::int64_t k, int axis) {
   return record_order("topk", x, first_in_order("topk", x.value(), k, axis, true), axis);
 }
 
-Tensor argsort(const Tensor& x, int axis, bool descending) {
-  return first_in_order("argsort", x, x.shape()[x.shape().index(axis, "argsort")], axis, descending).ids;
+Tensor argsort(const Var& x, int axis, bool descending) {
+  return first_in_order("argsort", x.value(), x.shape()[x.shape().index(axis, "argsort")], axis, descending).ids;
 }
 
 }  // namespace braid

@@ -19,6 +19,6 @@ Sorted sort(const Var& x, int axis = -1, bool descending = false);
 Sorted topk(const Var& x, std::int64_t k, int axis = -1);
 
 /// The ids of sort() alone: the positions in x of its elements in sorted order.
-Tensor argsort(const Tensor& x, int axis = -1, bool descending = false);
+Tensor argsort(const Var& x, int axis = -1, bool descending = false);
 
 }  // namespace braid

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <braid/autograd/ops/concat.h>
+#include <braid/autograd/ops/slice.h>
 #include <braid/core/detail/indexing.h>
 
 namespace braid {
@@ -48,6 +49,13 @@ std::vector<Var> chunk(const Var& x, int axis, std::int64_t count) {
   std::vector<std::int64_t> bounds{0};
   while (std::ssize(bounds) <= count) bounds.push_back(bounds.back() + size / count);
   return cut("chunk", x, axis, bounds);
+}
+
+std::vector<Var> unbind(const Var& x, int axis) {
+  const std::int64_t size = x.shape()[x.shape().index(axis, "unbind")];
+  std::vector<Var> parts;
+  for (std::int64_t i = 0; i < size; ++i) parts.push_back(select(x, axis, i));
+  return parts;
 }
 
 }  // namespace braid

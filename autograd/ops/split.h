@@ -18,4 +18,7 @@ inline std::vector<Var> split(const Var& x, int axis, std::initializer_list<std:
 /// > 0.
 std::vector<Var> chunk(const Var& x, int axis, std::int64_t count);
 
+/// `select(x, axis, i)` for every position i of an axis: the inverse of stack. Throws ShapeError for a missing axis.
+std::vector<Var> unbind(const Var& x, int axis = 0);
+
 }  // namespace braid

@@ -18,13 +18,13 @@ Tensor scaled(const Tensor& x, double factor) {
 
 }  // namespace
 
-Var sum(const Var& x, const Axes& axes, bool keep_dims) {
+Var sum(const Var& x, const Axes& axes, KeepDims keep_dims) {
   return detail::linear_map(
       "sum", x, [axes, keep_dims](const Tensor& x) { return reduce_sum(x, axes, keep_dims); },
       [axes, shape = x.shape()](const Tensor& dy) { return spread(dy, axes, shape); });
 }
 
-Var mean(const Var& x, const Axes& axes, bool keep_dims) {
+Var mean(const Var& x, const Axes& axes, KeepDims keep_dims) {
   check_floating("mean", x.dtype());
   const double means = static_cast<double>(reduced_shape("mean", x.shape(), axes, keep_dims).numel());
   const double factor = means / static_cast<double>(x.value().numel());

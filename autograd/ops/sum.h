@@ -6,10 +6,10 @@ namespace braid {
 
 /// Sums over `axes` (empty: all), which disappear unless `keep_dims`. Throws ShapeError for a missing or repeated axis,
 /// ValueError when a sum of integers does not fit i32.
-Var sum(const Var& x, const Axes& axes = {}, bool keep_dims = false);
+Var sum(const Var& x, const Axes& axes = {}, KeepDims keep_dims = false);
 
 /// `sum(x) / n` for the n elements of each result; NaN for n = 0. Otherwise like sum, but throws
 /// DTypeError for i32.
-Var mean(const Var& x, const Axes& axes = {}, bool keep_dims = false);
+Var mean(const Var& x, const Axes& axes = {}, KeepDims keep_dims = false);
 
 }  // namespace braid

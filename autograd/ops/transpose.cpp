@@ -15,4 +15,8 @@ Var permute(const Var& x, const Axes& axes) {
   return record("permute", std::move(y), {x}, [inverse](const Var& dy) { return permute(dy, inverse); });
 }
 
+Var Var::transpose(int axis_a, int axis_b) const { return braid::transpose(*this, axis_a, axis_b); }
+
+Var Var::permute(std::span<const int> axes) const { return braid::permute(*this, Axes(axes.begin(), axes.end())); }
+
 }  // namespace braid

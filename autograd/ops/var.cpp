@@ -31,7 +31,7 @@ Spread forward(const char* op, const Tensor& x, const Axes& axes, double correct
   return {map(op, divide, reduce_sum(map(op, square, centered), axes, true)), centered, divisor};
 }
 
-Var composed(const char* op, const Var& x, const Axes& axes, bool keep_dims, double correction) {
+Var composed(const char* op, const Var& x, const Axes& axes, KeepDims keep_dims, double correction) {
   Var centered = x;
   for (int i = 0; i < 2; ++i) centered = centered - mean(centered, axes, true);
   return sum(centered * centered, axes, keep_dims) / std::max(count(op, x.shape(), axes) - correction, 0.0);
@@ -39,7 +39,7 @@ Var composed(const char* op, const Var& x, const Axes& axes, bool keep_dims, dou
 
 }  // namespace
 
-Var var(const Var& x, const Axes& axes, bool keep_dims, double correction) {
+Var var(const Var& x, const Axes& axes, KeepDims keep_dims, double correction) {
   if (x.dtype() == DType::bf16)
     return detail::in_f32([&](const Var& wide) { return var(wide, axes, keep_dims, correction); }, x);
   check_floating("var", x.dtype());
@@ -54,7 +54,7 @@ Var var(const Var& x, const Axes& axes, bool keep_dims, double correction) {
                 });
 }
 
-Var stddev(const Var& x, const Axes& axes, bool keep_dims, double correction) {
+Var stddev(const Var& x, const Axes& axes, KeepDims keep_dims, double correction) {
   if (x.dtype() == DType::bf16)
     return detail::in_f32([&](const Var& wide) { return stddev(wide, axes, keep_dims, correction); }, x);
   check_floating("stddev", x.dtype());

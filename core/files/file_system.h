@@ -54,7 +54,8 @@ class RegularFile {
   RegularFile(const RegularFile&) = delete;
   RegularFile& operator=(const RegularFile&) = delete;
 
-  const std::string& where() const { return where_; }  ///< the start of messages
+  const std::string& where() const& { return where_; }  ///< the start of messages
+  std::string where() && { return std::move(where_); }  ///< of a temporary
   std::uint64_t size() const { return size_; }         ///< in bytes, when it was opened
 
   /// Reads the next `bytes` bytes. Throws FileError if the file ends before, UnreadableFile if reading fails.

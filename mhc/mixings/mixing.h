@@ -33,7 +33,8 @@ class Mixing {
   MixingTraits traits() const;                                  ///< properties of its matrices
   std::int64_t n() const { return n_; }                         ///< rows and columns of a matrix
   std::int64_t logits() const { return logits_; }               ///< logits per matrix, m; may be 0
-  const MixingSettings& settings() const { return settings_; }  ///< the settings it was constructed with
+  const MixingSettings& settings() const& { return settings_; }  ///< the settings it was constructed with
+  MixingSettings settings() && { return settings_; }             ///< of a temporary: a copy
 
   /// logits [.., m] -> [.., n, n], by a kernel with a hand-written vjp. Throws ShapeError on another last axis,
   /// DTypeError for i32.

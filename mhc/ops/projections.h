@@ -1,4 +1,6 @@
 #pragma once
+#include <concepts>
+
 #include <braid/autograd/tape.h>
 
 namespace braid::mhc {
@@ -15,6 +17,8 @@ Var identity_preserving(const Var& logits, double epsilon, double temperature = 
 /// Sinkhorn-Knopp of logits / temperature [..., n, n], rows exact. Throws as sinkhorn_knopp, and ValueError unless
 /// temperature > 0.
 Var doubly_stochastic(const Var& logits, double temperature = 1, int iterations = 20);
+template <std::floating_point T>
+Var doubly_stochastic(const Var& logits, double temperature, T iterations) = delete;
 
 /// The nearest point of the probability simplex (Euclidean): `max(v - theta, 0)` with theta such that the sum is 1.
 /// Weights that contain NaN or Inf become NaN. Throws ShapeError when the last axis is empty. Held, Wolfe, Crowder

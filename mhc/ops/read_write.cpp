@@ -182,7 +182,7 @@ Var StreamState::value() const {
   return last.deferred ? write_deferred(last, f) : write_streams(last.maps.h_res, last.maps.h_post, last.x, f);
 }
 
-const Var& StreamState::settle() {
+const Var& StreamState::settle() & {
   if (reading()) last = {.u = {}, .maps = {}, .x = value()};
   f = Var();
   return last.x;

@@ -59,7 +59,7 @@ struct StreamState {
   /// The streams [..., n, C] after the pending write. Throws Error between a read and its write.
   Var value() const;
   /// Performs the pending write and returns the streams. Throws as value().
-  const Var& settle();
+  const Var& settle() &;
 };
 
 /// A read by given maps: `u = H_pre x`. Throws ShapeError unless the maps fit x.

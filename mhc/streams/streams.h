@@ -24,11 +24,12 @@ class Streams {
   explicit Streams(Var x, std::int64_t keep_every = 1);
 
   /// [..., n, C]
-  const Shape& shape() const { return state_.last.x.shape(); }
+  const Shape& shape() const& { return state_.last.x.shape(); }
+  Shape shape() && { return state_.last.x.shape(); }  ///< of a temporary: a copy
   /// The streams after the pending write. Throws Error between read() and write().
   Var value() const { return state_.value(); }
   /// Performs the pending write and returns the streams. Throws as value().
-  const Var& settle() { return state_.settle(); }
+  const Var& settle() & { return state_.settle(); }
 
   /// Adds one vector to each stream of every token, [n, C]. Throws Error between read() and write().
   void add(const Var& each);
@@ -41,7 +42,8 @@ class Streams {
     return hold(read_maps(maps, state_));
   }
   /// The maps of the last read, until its write is done.
-  const StreamMaps& maps() const { return state_.last.maps; }
+  const StreamMaps& maps() const& { return state_.last.maps; }
+  StreamMaps maps() && { return std::move(state_.last.maps); }  ///< of a temporary
 
   /// Defers the write of the layer's output f [..., C]: the streams become H_res x + H_post^T f.
   /// Throws Error without a read() before it, ShapeError or DTypeError unless f fits.

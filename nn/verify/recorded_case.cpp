@@ -52,7 +52,7 @@ std::vector<std::vector<std::string>> CaseSettings::lists(const std::string& key
   return get<std::vector<std::vector<std::string>>>(key, "a list of lists of strings");
 }
 
-const Tensor& RecordedCase::tensor(const std::string& key) const {
+const Tensor& RecordedCase::tensor(const std::string& key) const& {
   const auto found = tensors.find(key);
   check<FileError>(found != tensors.end(), "the file must have '{}'", key);
   return found->second;

@@ -51,7 +51,8 @@ struct RecordedCase {
   std::set<std::string> buffers{};    ///< the `param.NAME` without gradients, which a port need not have
 
   /// The tensor with this name. Throws FileError when there is none.
-  const Tensor& tensor(const std::string& key) const;
+  const Tensor& tensor(const std::string& key) const&;
+  Tensor tensor(const std::string& key) && { return std::as_const(*this).tensor(key); }
   /// The tensors whose names start with `prefix`, by the rest of their names: `group("param.")`.
   NamedTensors group(const std::string& prefix) const;
 };
@@ -73,7 +74,8 @@ class CaseInputs {
 
   /// The input or parameter with this name. Throws FileError when the case has none.
   const Var& operator[](const std::string& name) const;
-  const std::map<std::string, Var>& all() const { return variables_; }  ///< all of them by name
+  const std::map<std::string, Var>& all() const& { return variables_; }     ///< all of them by name
+  std::map<std::string, Var> all() && { return std::move(variables_); }  ///< of a temporary
   /// The dtype of the floating-point tensors.
   DType dtype() const;
 

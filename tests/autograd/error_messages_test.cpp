@@ -138,6 +138,7 @@ std::vector<BadCall> shape_calls() {
       {"chunk", [] { return chunk(kX, 1, 2)[0]; }},
       {"chunk", [] { return chunk(kX, 1, 0)[0]; }},
       {"chunk", [] { return chunk(kX, 2, 1)[0]; }},
+      {"unbind", [] { return unbind(kX, 2)[0]; }},
       {"roll", [] { return roll(kX, 2, 1); }},
       {"pad", [] { return pad(kX, 2, 1, 1); }},
       {"pad", [] { return pad(kX, 0, -1, 1); }},
@@ -217,11 +218,20 @@ std::vector<BadCall> other_calls() {
       {"maximum", [] { return maximum(kInt, 0.5); }},
       {"minimum", [] { return minimum(0.5, kInt); }},
       {"where", [] { return where(kInt, kInt, 0.5); }},
+      {"where", [] { return where(kX, 0.5, 0, DType::i32); }},
       {"less", [] { return less(kInt, 0.5); }},
+      {"less", [] { return 0.5 < kInt; }},
+      {"equal", [] { return kX == kY; }},
       {"sum", [] { return sum(full({2}, 2147483647, DType::i32)); }},
       {"mean", [] { return mean(kInt); }},
-      {"dropout", [] { return dropout(kX, 1, Rng(0)); }},
+      {"dropout",
+       [] {
+         Rng rng(0);
+         return dropout(kX, 1, rng);
+       }},
       {"matmul", [] { return matmul(ones({3}), kX); }},
+      {"matmul", [] { return matmul(kX, ones({2})); }},
+      {"matmul", [] { return matmul(ones({}), kX); }},
       {"matmul",
        [] {
          return matmul(ones({2, 2, 3}), ones({3, 3, 2}));
@@ -231,7 +241,9 @@ std::vector<BadCall> other_calls() {
       {"layer_norm", [=] { return layer_norm(none); }},
       {"group_norm", [=] { return group_norm(none, 1); }},
       {"group_norm", [] { return group_norm(kX, 2); }},
+      {"group_norm", [] { return group_norm(kX, 2, 1e-5, Channels::first); }},
       {"conv1d", [] { return conv1d(kX, kX); }},
+      {"conv1d", [] { return conv1d(kX, kX, {.channels = Channels::first}); }},
       {"conv1d",
        [] {
          return conv1d(ones({1, 2, 3}), ones({2, 3, 4}));
@@ -244,8 +256,8 @@ std::vector<BadCall> other_calls() {
        [] {
          return conv1d(ones({1, 2, 3}), ones({2, 3, 1}), {.stride = 0});
        }},
-      {"einsum", [] { return einsum("ij", {kX}); }},
-      {"einsum", [] { return einsum("ijk->i", {kX}); }},
+      {"einsum", [] { return einsum("ij-k", kX); }},
+      {"einsum", [] { return einsum("ijk->i", kX); }},
       {"einsum", [] { return einsum("ij,jk->ik", {kX}); }},
       {"einsum", [] { return einsum("->", {}); }},
       {"einsum",

@@ -129,6 +129,9 @@ Cases product_cases() {
       {"matmul", {{3, 4}, {4, 2}}, {{3, 0}, {0, 2}}, [](Vars x) { return matmul(x[0], x[1]); }},
       {"matmul", {{2, 1, 3, 4}, {3, 4, 2}}, {{2, 1, 0, 4}, {3, 4, 2}}, [](Vars x) { return matmul(x[0], x[1]); }},
       {"matmul", {{2, 3, 4}, {4, 5}}, {{0, 3, 4}, {4, 5}}, [](Vars x) { return matmul(x[0], x[1]); }},
+      {"matmul", {{2, 3, 4}, {4}}, {{2, 0, 4}, {4}}, [](Vars x) { return matmul(x[0], x[1]); }},
+      {"matmul", {{4}, {2, 4, 3}}, {{0}, {2, 0, 3}}, [](Vars x) { return matmul(x[0], x[1]); }},
+      {"matmul", {{4}, {4}}, {{0}, {0}}, [](Vars x) { return matmul(x[0], x[1]); }},
       {"matmul", {{4, 3}, {2, 4}}, {{0, 3}, {2, 0}}, [](Vars x) { return matmul(transpose(x[0]), transpose(x[1])); }},
       {"einsum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return einsum("ijk->ki", {x[0]}); }},
       {"einsum", {{2, 3, 4}, {2, 4, 2}}, {{2, 0, 4}, {2, 4, 2}}, [](Vars x) { return einsum("bij,bjk->kbi", x); }},
@@ -136,6 +139,7 @@ Cases product_cases() {
        {{2, 1, 3}, {4, 3}, {2, 4}},
        {{2, 1, 0}, {4, 0}, {2, 4}},
        [](Vars x) { return einsum("...i,...i,...->...", x); }},
+      {"einsum", {{2, 3}, {3, 4}}, {{2, 0}, {0, 4}}, [](Vars x) { return einsum("ij,jk", x[0], x[1]); }},
       {"einsum", {{3, 3}, {3, 2}}, {{0, 0}, {0, 2}}, [](Vars x) { return einsum("ii,ij->ij", x); }},
       {"conv1d",
        {{2, 5, 3}, {2, 3, 3}, {2}},
@@ -145,6 +149,10 @@ Cases product_cases() {
        {{2, 5, 3}, {3, 1, 4}},
        {{2, 0, 3}, {3, 1, 4}},
        [](Vars x) { return conv1d(x[0], x[1], {.groups = 3, .causal = true}); }},
+      {"conv1d",
+       {{2, 3, 5}, {2, 3, 3}, {2}},
+       {{0, 3, 5}, {2, 3, 3}, {2}},
+       [](Vars x) { return conv1d(x[0], x[1], x[2], {.channels = Channels::first}); }},
       {"linear", {{2, 3, 4}, {5, 4}}, {{2, 0, 4}, {5, 4}}, [](Vars x) { return linear(x[0], x[1]); }},
       {"linear", {{3, 4}, {5, 4}, {5}}, {{0, 4}, {5, 4}, {5}}, [](Vars x) { return linear(x[0], x[1], x[2]); }},
   };
@@ -185,6 +193,13 @@ Cases shape_cases() {
        [](Vars x) {
          const auto halves = chunk(x[0], -1, 2);
          return halves[0] * halves[1];
+       }},
+      {"unbind",
+       {{2, 3, 4}},
+       {{2, 3, 0}},
+       [](Vars x) {
+         const auto parts = unbind(x[0], 1);
+         return parts[0] * parts[2];
        }},
       {"flip",
        {{2, 3, 4}},
@@ -240,7 +255,10 @@ Cases indexing_cases() {
        [=](Vars x) { return scatter_add(x[0], 1, ids_for(x), x[1]); }},
       {"sort", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return sort(x[0], 1, true).values; }},
       {"topk", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return topk(x[0], 2, 1).values; }},
-      {"dropout", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return dropout(x[0], 0.4, Rng(1)); }},
+      {"dropout", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) {
+         Rng rng(1);
+         return dropout(x[0], 0.4, rng);
+       }},
   };
 }
 
@@ -254,8 +272,12 @@ Cases fused_cases() {
       {"group_norm",
        {{2, 4, 3}, {4}, {4}},
        {{0, 4, 3}, {4}, {4}},
+       [](Vars x) { return group_norm(x[0], 2, x[1], x[2], 1e-5, Channels::first); }},
+      {"group_norm",
+       {{2, 3, 4}, {4}, {4}},
+       {{2, 0, 4}, {4}, {4}},
        [](Vars x) { return group_norm(x[0], 2, x[1], x[2]); }},
-      {"group_norm", {{2, 4, 3}}, {{2, 4, 0}}, [](Vars x) { return group_norm(x[0], 2); }},
+      {"group_norm", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return group_norm(x[0], 2); }},
       {"rotary_embedding", {{2, 3, 2, 6}}, {{2, 0, 2, 6}}, [](Vars x) { return rotary_embedding(x[0], 100, 2); }},
       {"rotary_embedding",
        {{2, 3, 2, 6}},

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
+#include <numeric>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -165,6 +167,33 @@ TEST(Random, RejectsEmptyRangesAndIntegerTensors) {
             "randint: [0, 4294967296) must lie in the range of i32");
   EXPECT_EQ(message_of([&] { rand({1}, rng, DType::i32); }),
             "rand: expected a floating-point tensor but has dtype i32");
+}
+
+TEST(Random, PermutationsHoldEachNumberOnce) {
+  Rng rng(5);
+  const Tensor order = randperm(1000, rng);
+  EXPECT_EQ(order.dtype(), DType::i32);
+  std::vector<int> numbers = order.to_vector<int>(), all(1000);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_NE(numbers, all);
+  std::ranges::sort(numbers);
+  EXPECT_EQ(numbers, all);
+  EXPECT_EQ(rng.draws(), 1U);
+  EXPECT_FALSE(identical(order, randperm(1000, rng)));
+  EXPECT_EQ(randperm(0, rng).shape(), Shape{0});
+}
+
+TEST(Random, PermutationsAreEquallyLikely) {
+  Rng rng(6);
+  std::map<std::vector<int>, int> counts;
+  for (int i = 0; i < 12'000; ++i) ++counts[randperm(4, rng).to_vector<int>()];
+  EXPECT_EQ(counts.size(), 24U);
+  for (const auto& [order, count] : counts) EXPECT_NEAR(count, 500, 110);  // 5 standard deviations
+}
+
+TEST(Random, PermutationsRejectNegativeSizes) {
+  Rng rng;
+  EXPECT_EQ(message_of([&] { randperm(-1, rng); }), "randperm: n must lie in [0, 2^31] but is -1");
 }
 
 }  // namespace

@@ -179,5 +179,20 @@ TEST(Tensor, IdenticalComparesShapeDtypeAndBits) {
   EXPECT_TRUE(identical(zeros({0, 2}), ones({0, 2})));
 }
 
+TEST(Tensor, IsIndexedAlongItsFirstAxis) {
+  const Tensor t = Tensor::of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  EXPECT_TRUE(identical(t[-1], t.select(0, 1)));
+  EXPECT_EQ(t[1][2].item(), 6);
+  EXPECT_EQ(message_of([&] { t[2]; }), "select: x [2, 3] has no position 2 on axis 0");
+  static_assert(std::is_copy_assignable_v<Tensor> && !std::is_assignable_v<Tensor, Tensor>);  // not t[0] = x
+}
+
+TEST(Tensor, LetsTheShapeOfATemporaryOutliveIt) {
+  const Shape& shape = ones({2, 3}).shape();
+  const Strides& strides = ones({2, 3}).strides();
+  EXPECT_EQ(shape, (Shape{2, 3}));
+  EXPECT_EQ(strides[0], 3);
+}
+
 }  // namespace
 }  // namespace braid::tensor_test

@@ -19,6 +19,9 @@ TEST(Conv1d, ConvolvesWithItsParametersAndSettings) {
   const Tensor x = randn({2, 7, 4}, rng, DType::f64);
   EXPECT_EQ(layer(x).shape(), (Shape{2, 4, 6}));
   expect_close(layer(x).value(), conv1d(x, layer.weight, layer.bias, settings).value());
+  Conv1d channels_first = layer;
+  channels_first.settings.channels = Channels::first;
+  expect_close(channels_first(x.transpose()).value(), layer(x).value().transpose());
 }
 
 TEST(Conv1d, NamesItsParametersAndTrainsThem) {

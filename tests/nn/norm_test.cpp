@@ -75,13 +75,17 @@ TEST(GroupNorm, NormalizesItsGroupsWithItsParameters) {
   GroupNorm norm(2, 6, {.eps = 1e-3, .dtype = DType::f64});
   norm.weight = randn({6}, rng, DType::f64);
   norm.bias = randn({6}, rng, DType::f64);
-  const Tensor x = randn({3, 6, 4}, rng, DType::f64);
+  const Tensor x = randn({3, 4, 6}, rng, DType::f64);
   expect_close(norm(x).value(), group_norm(x, 2, norm.weight, norm.bias, 1e-3).value());
+  norm.order = Channels::first;
+  expect_close(norm(x.transpose()).value(),
+               group_norm(x.transpose(), 2, norm.weight, norm.bias, 1e-3, Channels::first).value());
+  EXPECT_EQ(GroupNorm(2, 6, {.channels = Channels::first}).order, Channels::first);
 }
 
 TEST(GroupNorm, NamesItsParametersAndTrainsThem) {
   Rng rng(2);
-  const Tensor x = randn({3, 6, 4}, rng, DType::f64);
+  const Tensor x = randn({3, 4, 6}, rng, DType::f64);
   const GroupNorm norm(3, 6, {.dtype = DType::f64});
   EXPECT_THAT(parameter_names(norm), ElementsAre("weight", "bias"));
   EXPECT_THAT(norm.weight.value().to_vector<double>(), testing::Each(1));

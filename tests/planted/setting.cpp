@@ -145,6 +145,7 @@ Var Detour::primitives(const Var& x) const {
   const Tensor ids = Tensor::of<std::int32_t>({3}, {3, 1, 3}),
                each = ids.reshape({1, 3, 1}).broadcast_to({2, 3, kChannels});
   const Tensor mask = Tensor::of<std::int32_t>({4, 1}, {1, 0, 1, 0});
+  Rng rng(5);
   // So that choices are far from others: second derivatives are differences of gradients, which jump at kinks.
   const Var far = x + Tensor::of<double>({kChannels}, {-12, 4, 8, -4, 12, -8, 16, 0.5});
   switch (index) {
@@ -161,7 +162,7 @@ Var Detour::primitives(const Var& x) const {
              select(stack({x, x * x}, 0), 0, 1) * broadcast_to(vector, x.shape()) * transpose(transpose(x));
     default:
       return cumsum(x, 1) * sort(far, -1).values / 8 +
-             sum(topk(far, 2, -1).values, -1, true) * dropout(x, 0.25, Rng(5)) / 8 +
+             sum(topk(far, 2, -1).values, -1, true) * dropout(x, 0.25, rng) / 8 +
              scatter_add(x, 1, each, index_select(x, 1, ids) * vector) - sum(gather(x, 1, each) * vector, 1, true);
   }
 }

@@ -14,7 +14,8 @@ class HistoryBuffer {
 
   /// Drops the oldest state when full. Throws ShapeError unless x has the shape of the states before it.
   void append(const Var& x);
-  std::span<const Var> get() const { return states_; }  ///< the states, oldest first
+  std::span<const Var> get() const& { return states_; }  ///< the states, oldest first
+  std::span<const Var> get() && = delete;
   void clear() { states_.clear(); }                     ///< drops all states
 
   std::int64_t size() const { return static_cast<std::int64_t>(states_.size()); }  ///< states kept now

@@ -5,6 +5,7 @@
 namespace braid::op_tests::arithmetic_test {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 constexpr std::int32_t kLowest = std::numeric_limits<std::int32_t>::min(),
@@ -90,6 +91,26 @@ TEST(Arithmetic, CompoundAssignmentBroadcasts) {
               ThrowsMessage<ShapeError>("sub: shapes [3, 2] and [5] do not broadcast"));
   EXPECT_THAT([&] { x *= ones({2}); },
               ThrowsMessage<DTypeError>("mul: inputs must have the same dtype but have f64 and f32"));
+}
+
+TEST(Arithmetic, CompoundAssignmentTakesTensors) {
+  Tensor x = f64({2}, {1, 2});
+  const Tensor before = x;
+  x += f64({2}, {1, 3});
+  x *= 2;
+  x -= Var(f64({2}, {1, 1}));
+  x /= 3.0;
+  expect_values(x, {2}, {1, 3});
+  expect_values(before, {2}, {1, 2});
+  x += x;
+  expect_values(x, {2}, {2, 6});
+}
+
+TEST(Arithmetic, CompoundAssignmentToATensorRefusesATape) {
+  Tape tape;
+  Tensor x = f64({2}, {1, 2});
+  EXPECT_THAT([&] { x += tape.watch(f64({2}, {1, 1})); }, ThrowsMessage<Error>(HasSubstr("is on a tape")));
+  expect_values(x, {2}, {1, 2});
 }
 
 }  // namespace

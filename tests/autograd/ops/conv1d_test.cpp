@@ -57,6 +57,19 @@ TEST_P(Conv1d, ReadsAnyLayout) {
   expect_close(conv1d(turned, taps_first.transpose(0, 2), bias, settings).value(), naive(x, weight, bias, settings));
 }
 
+TEST_P(Conv1d, WithChannelsFirstIsThatOfTheTranspose) {
+  Conv1dSettings first = settings;
+  first.channels = Channels::first;
+  const auto turned = [&](auto v) { return conv1d(v[0], v[1], v[2], first); };
+  const Tensor y = conv1d(x, weight, bias, settings).value(), in = x.transpose().clone();
+  EXPECT_TRUE(identical(conv1d(in, weight, bias, first).value().transpose(), y));
+  const std::vector<Tensor> grads = gradients(turned, {in, weight, bias}, ones(y.transpose().shape(), y.dtype()));
+  const std::vector<Tensor> expected = gradients([&](auto v) { return conv1d(v[0], v[1], v[2], settings); },
+                                                 {x, weight, bias}, ones(y.shape(), y.dtype()));
+  EXPECT_TRUE(identical(grads[0].transpose(), expected[0]));
+  for (const std::size_t i : {1, 2}) EXPECT_TRUE(identical(grads[i], expected[i]));
+}
+
 TEST_P(Conv1d, GradientsPassGradcheck) {
   expect_gradients([&](auto v) { return conv1d(v[0], v[1], v[2], settings); }, {x, weight, bias});
   expect_gradients([&](auto v) { return conv1d(v[0], v[1], settings); }, {x, weight});
@@ -197,7 +210,9 @@ TEST(Conv1dErrors, NameWhatDoesNotFit) {
   EXPECT_EQ(message({2, 5, 3}, {2, 3, 0}),
             "conv1d: weight must have shape [out, in / groups, K] with at least one tap but has [2, 3, 0]");
   EXPECT_EQ(message({2, 5, 3}, {2, 4, 2}),
-            "conv1d: weight must have shape [out, 3, K] to match x [2, 5, 3] in 1 groups but has [2, 4, 2]");
+            "conv1d: weight must have shape [out, 3, K] to match the 3 channels of x in 1 groups but has [2, 4, 2]");
+  EXPECT_EQ(message({2, 5}, {2, 3, 2}, {.channels = Channels::first}),
+            "conv1d: x must have shape [B, C, T] but has [2, 5]");
   EXPECT_EQ(message({2, 5, 4}, {3, 2, 2}, {.groups = 2}),
             "conv1d: 2 groups must divide the 4 channels of x and the 3 outputs");
   EXPECT_EQ(message({2, 5, 3}, {2, 3, 3}, {.dilation = 3}),

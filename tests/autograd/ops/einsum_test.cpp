@@ -1,5 +1,7 @@
 #include <braid/autograd/ops/einsum.h>
 
+#include <braid/autograd/ops/transpose.h>
+
 #include <tests/autograd/ops/support.h>
 #include <map>
 #include <string>
@@ -155,6 +157,25 @@ TEST(EinsumEdges, IgnoresSpaces) {
   expect_close(einsum(" ij, jk -> ik", {a, b}).value(), einsum("ij,jk->ik", {a, b}).value());
 }
 
+TEST(EinsumEdges, TakesOperandsWithoutBraces) {
+  const Tensor a = normal({2, 3}, 1), b = normal({3, 4}, 2);
+  const Var c = normal({4}, 3);
+  EXPECT_TRUE(identical(einsum("ij,jk,k->i", a, b, c).value(), einsum("ij,jk,k->i", {a, b, c}).value()));
+  EXPECT_TRUE(identical(einsum("ij->ji", a).value(), einsum("ij->ji", {a}).value()));
+}
+
+TEST(EinsumEdges, WithoutAnArrowTheOutputHasTheLettersThatOccurOnce) {
+  const Tensor a = normal({2, 3}, 1), b = normal({3, 2}, 2), c = normal({5, 2, 3}, 3);
+  for (const auto& [text, meant] : {std::pair("ij,jk", "ij,jk->ik"), std::pair("zj,ja", "zj,ja->az"),
+                                    std::pair("ij,ji", "ij,ji->"), std::pair("bA,Aa", "bA,Aa->ab")})
+    expect_close(einsum(text, a, b).value(), einsum(meant, a, b).value());
+  expect_close(einsum("ba", a).value(), transpose(a).value());
+  expect_close(einsum("bB", a).value(), transpose(a).value());
+  expect_close(einsum("b...a", c).value(), einsum("b...a->...ab", c).value());
+  expect_close(einsum("...ij,jk", c, b).value(), einsum("...ij,jk->...ik", c, b).value());
+  expect_close(einsum("ii", b.slice(0, 0, 2)).value(), einsum("ii->", b.slice(0, 0, 2)).value());
+}
+
 TEST(EinsumEdges, SumsOverNothingAreZero) {
   expect_close(einsum("ij,jk->ik", {zeros({2, 0}), zeros({0, 3})}).value(), zeros({2, 3}));
   expect_close(einsum("ij->i", {zeros({2, 0})}).value(), zeros({2}));
@@ -166,7 +187,7 @@ void expect_value_error(const char* text, const char* message) {
 }
 
 TEST(EinsumErrors, NameWhatIsNotUnderstood) {
-  expect_value_error("ij", "einsum: 'ij' must name the output after ->");
+  expect_value_error("ij-i", "einsum: 'ij-i' must name axes by letters but has '-'");
   expect_value_error("i1->i", "einsum: 'i1->i' must name axes by letters but has '1'");
   expect_value_error("..i->i", "einsum: '..i->i' must name axes by letters but has '.'");
   expect_value_error("...i->......i", "einsum: '...i->......i' must name axes by letters but has '.'");

@@ -10,8 +10,10 @@ namespace {
 
 using ::testing::ThrowsMessage;
 
+constexpr Channels kFirst = Channels::first;
+
 /// By the definition. x [B, C, T]
-Tensor reference(const Tensor& x, std::int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor by_definition(const Tensor& x, std::int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
   const std::int64_t width = x.size(1) / groups;
   Tensor y(x.shape(), DType::f64);
   double* to = y.mutable_data<double>();
@@ -30,14 +32,32 @@ Tensor reference(const Tensor& x, std::int64_t groups, const Tensor& weight, con
 TEST(GroupNorm, MatchesTheDefinition) {
   for (const std::int64_t groups : {1, 2, 3, 6}) {
     const Tensor x = normal({2, 6, 5}, 1), weight = normal({6}, 2), bias = normal({6}, 3);
-    const Tensor expected = reference(x, groups, weight, bias, 1e-3);
-    expect_close(group_norm(x, groups, weight, bias, 1e-3).value(), expected, 1e-13);
+    const Tensor expected = by_definition(x, groups, weight, bias, 1e-3);
+    expect_close(group_norm(x, groups, weight, bias, 1e-3, kFirst).value(), expected, 1e-13);
     const Tensor turned = x.transpose(0, 2).clone().transpose(0, 2);
-    expect_close(group_norm(turned, groups, weight, bias, 1e-3).value(), expected, 1e-13);
-    const Var single = group_norm(x.to(DType::f32), groups, weight.to(DType::f32), bias.to(DType::f32), 1e-3);
+    expect_close(group_norm(turned, groups, weight, bias, 1e-3, kFirst).value(), expected, 1e-13);
+    const Var single = group_norm(x.to(DType::f32), groups, weight.to(DType::f32), bias.to(DType::f32), 1e-3, kFirst);
     expect_close(single.value().to(DType::f64), expected, 1e-5);
-    expect_close(group_norm(x.reshape({2, 6, 5, 1}), groups).value().reshape(x.shape()),
-                 reference(x, groups, ones({6}), zeros({6}), 1e-5), 1e-13);
+    expect_close(group_norm(x.reshape({2, 6, 5, 1}), groups, 1e-5, kFirst).value().reshape(x.shape()),
+                 by_definition(x, groups, ones({6}), zeros({6}), 1e-5), 1e-13);
+  }
+}
+
+TEST(GroupNorm, WithChannelsLastIsThatOfTheTranspose) {
+  const Tensor x = normal({2, 5, 3, 6}, 1), weight = normal({6}, 2), bias = normal({6}, 3), dy = normal(x.shape(), 4);
+  const Tensor first = x.permute({0, 3, 1, 2});
+  for (const std::int64_t groups : {1, 2, 3, 6}) {
+    expect_close(group_norm(x, groups, 1e-3).value().permute({0, 3, 1, 2}),
+                 group_norm(first, groups, 1e-3, kFirst).value(), 1e-13);
+    expect_close(group_norm(x.transpose(1, 2).clone().transpose(1, 2), groups, weight, bias).value(),
+                 group_norm(x, groups, weight, bias).value(), 1e-13);
+    const std::vector<Tensor> last =
+        gradients([=](auto v) { return group_norm(v[0], groups, v[1], v[2]); }, {x, weight, bias}, dy);
+    const std::vector<Tensor> expected =
+        gradients([=](auto v) { return group_norm(v[0], groups, v[1], v[2], 1e-5, kFirst); }, {first, weight, bias},
+                  dy.permute({0, 3, 1, 2}));
+    expect_close(last[0].permute({0, 3, 1, 2}), expected[0]);
+    for (const std::size_t i : {1, 2}) expect_close(last[i], expected[i]);
   }
 }
 
@@ -48,9 +68,11 @@ TEST(GroupNorm, OfOneGroupOfChannelsAloneIsLayerNorm) {
 
 TEST(GroupNorm, GradientsPassGradcheck) {
   for (const std::int64_t groups : {1, 2, 6})
-    expect_gradients([=](auto x) { return group_norm(x[0], groups, x[1], x[2], 1e-3); },
-                     {normal({2, 6, 3}, 1), normal({6}, 2), normal({6}, 3)});
-  expect_gradients([](auto x) { return group_norm(x[0], 2, 1e-3); }, {normal({2, 4, 3, 2}, 1)});
+    for (const auto& [channels, shape] : {std::pair(kFirst, Shape{2, 6, 3}), std::pair(Channels::last, Shape{2, 3, 6})})
+      expect_gradients([=](auto x) { return group_norm(x[0], groups, x[1], x[2], 1e-3, channels); },
+                       {normal(shape, 1), normal({6}, 2), normal({6}, 3)});
+  for (const Channels channels : {kFirst, Channels::last})
+    expect_gradients([=](auto x) { return group_norm(x[0], 2, 1e-3, channels); }, {normal({2, 4, 3, 4}, 1)});
 }
 
 // sin(i), sin(0.7 i), sin(0.3 i) in torch.nn.functional.group_norm 2.15, f64, for the cotangent sin(1.3 i): the sums of
@@ -61,7 +83,7 @@ TEST(GroupNorm, HasTheGradientsOfPyTorch) {
         "wave", [=](auto i) { return std::sin(static_cast<decltype(i)>(frequency) * i); },
         arange(shape.numel(), DType::f64).reshape(shape));
   };
-  const auto f = [](auto x) { return group_norm(x[0], 3, x[1], x[2], 1e-3); };
+  const auto f = [](auto x) { return group_norm(x[0], 3, x[1], x[2], 1e-3, kFirst); };
   const std::vector<Tensor> grads =
       gradients(f, {wave({2, 6, 4}, 1), wave({6}, 0.7), wave({6}, 0.3)}, wave({2, 6, 4}, 1.3));
   const double expected[] = {20.2934114573846, 16.8012124240067, 6.74387156387117};
@@ -73,28 +95,41 @@ TEST(GroupNorm, HasTheGradientsOfPyTorch) {
 }
 
 TEST(GroupNorm, TakesEmptyBatchesAndAxes) {
-  EXPECT_EQ(group_norm(zeros({0, 4, 3}), 2, ones({4}), zeros({4})).shape(), (Shape{0, 4, 3}));
-  EXPECT_EQ(group_norm(zeros({2, 4, 0}), 2, ones({4}), zeros({4})).shape(), (Shape{2, 4, 0}));
-  EXPECT_EQ(group_norm(zeros({2, 0, 3}), 2).shape(), (Shape{2, 0, 3}));
-  EXPECT_EQ(group_norm(zeros({2, 0, 3}), std::int64_t{1} << 62).shape(), (Shape{2, 0, 3}));
+  for (const Channels channels : {kFirst, Channels::last}) {
+    const auto shape = [=](std::int64_t batch, std::int64_t count, std::int64_t positions) {
+      return channels == kFirst ? Shape{batch, count, positions} : Shape{batch, positions, count};
+    };
+    for (const Shape& x : {shape(0, 4, 3), shape(2, 4, 0)})
+      EXPECT_EQ(group_norm(zeros(x), 2, ones({4}), zeros({4}), 1e-5, channels).shape(), x);
+    for (const std::int64_t groups : {std::int64_t{2}, std::int64_t{1} << 62}) {
+      EXPECT_EQ(group_norm(zeros(shape(2, 0, 3)), groups, 1e-5, channels).shape(), shape(2, 0, 3));
+      EXPECT_EQ(group_norm(zeros(shape(2, 0, 3)), groups, ones({0}), ones({0}), 1e-5, channels).shape(), shape(2, 0, 3));
+    }
+  }
 }
 
 TEST(GroupNorm, GivesTheSameBitsForAnyNumberOfThreads) {
-  expect_same_bits_on_any_threads(
-      [](auto x) { return group_norm(x[0], 4, x[1], x[2]); },
-      {normal({20, 8, 300}, 1, DType::f32), normal({8}, 2, DType::f32), normal({8}, 3, DType::f32)});
+  for (const auto& [channels, shape] :
+       {std::pair(kFirst, Shape{20, 8, 300}), std::pair(Channels::last, Shape{20, 300, 8})})
+    expect_same_bits_on_any_threads(
+        [=](auto x) { return group_norm(x[0], 4, x[1], x[2], 1e-5, channels); },
+        {normal(shape, 1, DType::f32), normal({8}, 2, DType::f32), normal({8}, 3, DType::f32)});
 }
 
 TEST(GroupNorm, RejectsWhatDoesNotFit) {
-  const Tensor x = zeros({2, 6, 3});
+  const Tensor x = zeros({2, 3, 6});
   EXPECT_THAT([] { group_norm(zeros({6}), 2); },
+              ThrowsMessage<ShapeError>("group_norm: x must have shape [B, ..., C] but has [6]"));
+  EXPECT_THAT([] { group_norm(zeros({6}), 2, 1e-5, kFirst); },
               ThrowsMessage<ShapeError>("group_norm: x must have shape [B, C, ...] but has [6]"));
   EXPECT_THAT([&] { group_norm(x, 4); },
-              ThrowsMessage<ValueError>("group_norm: groups must divide the channels of x [2, 6, 3] but is 4"));
+              ThrowsMessage<ValueError>("group_norm: groups must divide the 6 channels of x [2, 3, 6] but is 4"));
+  EXPECT_THAT([&] { group_norm(x, 2, 1e-5, kFirst); },
+              ThrowsMessage<ValueError>("group_norm: groups must divide the 3 channels of x [2, 3, 6] but is 2"));
   EXPECT_THAT([&] { group_norm(x, 0); },
-              ThrowsMessage<ValueError>("group_norm: groups must divide the channels of x [2, 6, 3] but is 0"));
+              ThrowsMessage<ValueError>("group_norm: groups must divide the 6 channels of x [2, 3, 6] but is 0"));
   EXPECT_THAT([&] { group_norm(x, 2, ones({3}), zeros({6})); },
-              ThrowsMessage<ShapeError>("group_norm: weight must have shape [6] to match x [2, 6, 3] but has [3]"));
+              ThrowsMessage<ShapeError>("group_norm: weight must have shape [6] to match x [2, 3, 6] but has [3]"));
   EXPECT_THAT([&] { group_norm(x, 2, ones({6}), zeros({6}, DType::f64)); },
               ThrowsMessage<DTypeError>("group_norm: inputs must have the same dtype but have f32 and f64"));
 }

@@ -1,5 +1,7 @@
 #include <braid/autograd/ops/matmul.h>
 
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/sum.h>
 #include <braid/autograd/ops/transpose.h>
 #include <tests/autograd/ops/support.h>
 
@@ -74,12 +76,39 @@ TEST(Matmul, RejectsInnerSizesThatDiffer) {
       ThrowsMessage<ShapeError>("matmul: the last axis of [2, 3] does not match the second-last axis of [4, 5]"));
 }
 
-TEST(Matmul, RejectsVectorsAndMixedDtypes) {
-  EXPECT_THAT(
-      [] {
-        matmul(zeros({3}), zeros({3, 5}));
-      },
-      ThrowsMessage<ShapeError>("matmul: inputs must have at least 2 axes but have shapes [3] and [3, 5]"));
+TEST(Matmul, TakesVectorsAsRowsAndColumns) {
+  const Tensor a = normal({2, 5, 3, 4}, 1), b = normal({5, 4, 2}, 2), row = normal({4}, 3), column = normal({4}, 4);
+  expect_close(matmul(a, column).value(), matmul(a, column.reshape({4, 1})).value().squeeze(-1));
+  expect_close(matmul(row, b).value(), matmul(row.reshape({1, 4}), b).value().squeeze(-2));
+  EXPECT_EQ(matmul(a, column).shape(), (Shape{2, 5, 3}));
+  EXPECT_EQ(matmul(row, b).shape(), (Shape{5, 2}));
+  const Var dot = matmul(row, column);
+  EXPECT_EQ(dot.shape(), Shape{});
+  EXPECT_NEAR(dot.item(), sum(row * column).item(), 1e-12);
+  EXPECT_EQ(matmul(zeros({0}), zeros({0})).item(), 0);
+  EXPECT_EQ(matmul(zeros({3, 0}), zeros({0})).shape(), Shape{3});
+  EXPECT_EQ(matmul(zeros({4}), zeros({0, 4, 2})).shape(), (Shape{0, 2}));
+}
+
+TEST(Matmul, GradientsOfVectorsPassGradcheckInBothOrders) {
+  for (const auto& [a, b] : {std::pair(Shape{2, 3, 4}, Shape{4}), std::pair(Shape{4}, Shape{2, 4, 3}),
+                            std::pair(Shape{4}, Shape{4}), std::pair(Shape{3, 4}, Shape{4})}) {
+    const std::vector<Tensor> inputs{normal(a, 1), normal(b, 2)};
+    expect_gradients(kMatmul, inputs);
+    EXPECT_TRUE(gradcheck(kMatmul, inputs, {.order = 2}));
+  }
+}
+
+TEST(Matmul, RejectsVectorsThatDoNotFit) {
+  const auto message = [](const Shape& a, const Shape& b) {
+    return message_of([&] { matmul(zeros(a), zeros(b)); });
+  };
+  EXPECT_EQ(message({3}, {2, 3}), "matmul: the last axis of [3] does not match the second-last axis of [2, 3]");
+  EXPECT_EQ(message({2, 3}, {2}), "matmul: the last axis of [2, 3] does not match the only axis of [2]");
+  EXPECT_EQ(message({}, {2}), "matmul: inputs must have at least 1 axis but have shapes [] and [2]");
+}
+
+TEST(Matmul, RejectsMixedDtypes) {
   EXPECT_THAT(
       [] {
         matmul(zeros({2, 3}), zeros({3, 5}, DType::f64));

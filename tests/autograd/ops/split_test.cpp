@@ -77,5 +77,28 @@ TEST(Chunk, RejectsAnAxisThatCannotBeCutSo) {
   EXPECT_THAT([] { chunk(kX, -3, 1); }, ThrowsMessage<ShapeError>("chunk: x [2, 4] has no axis -3"));
 }
 
+TEST(Unbind, GivesEachPositionOfAnAxis) {
+  const std::vector<Var> rows = unbind(kX), columns = unbind(kX, -1);
+  ASSERT_EQ(rows.size(), 2U);
+  ASSERT_EQ(columns.size(), 4U);
+  expect_values(rows[1], {4}, {5, 6, 7, 8});
+  expect_values(columns[2], {2}, {3, 7});
+  EXPECT_TRUE(identical(stack(columns, -1).value(), kX));
+  EXPECT_TRUE(unbind(zeros({0, 3})).empty());
+}
+
+TEST(Unbind, GradientsPassGradcheck) {
+  expect_gradients(
+      [](auto x) {
+        const std::vector<Var> rows = unbind(x[0], 1);
+        return rows[0] * rows[2] * rows[2];
+      },
+      {normal({2, 3, 2})});
+}
+
+TEST(Unbind, RejectsAMissingAxis) {
+  EXPECT_THAT([] { unbind(kX, 2); }, ThrowsMessage<ShapeError>("unbind: x [2, 4] has no axis 2"));
+}
+
 }  // namespace
 }  // namespace braid::op_tests::split_test

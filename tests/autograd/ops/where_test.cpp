@@ -54,5 +54,14 @@ TEST(Where, TakesNumbers) {
   expect_gradients([](auto x) { return where(kMask, 1, x[0]); }, {x});
 }
 
+TEST(Where, OfTwoNumbersIsTheMaskAsNumbers) {
+  expect_values(where(kMask, 1.0, 0.0), {3}, {1, 0, 1});
+  expect_values(where(kMask, 2, -1, DType::i32), {3}, {2, -1, 2});
+  EXPECT_EQ(where(kMask, 1.0, 0.0).dtype(), DType::f32);
+  EXPECT_EQ(where(kMask, 1, 0, DType::i32).dtype(), DType::i32);
+  EXPECT_THAT([] { where(kMask, 0.5, 0, DType::i32); },
+              ThrowsMessage<ValueError>("where: value must be an integer that fits i32 but is 0.5"));
+}
+
 }  // namespace
 }  // namespace braid::op_tests::where_test

@@ -20,20 +20,22 @@ Operands normalized(int weights) {
 
 std::optional<Settings> epsilon(Shapes, Rng& rng) { return Settings{real(pick({1e-5, 0.0625}, rng))}; }
 
-/// x [B, C, ...], perhaps with a weight and a bias of its channels.
-Operands channels_second(int weights) {
+/// x [B, C, ...] or [B, ..., C], perhaps with a weight and a bias of its channels.
+Operands with_channels(Channels channels, int weights) {
   return [=](Builder& b) {
-    const int x = b.any(at_least_rank(2));
+    const int x = b.any(at_least_rank(2)), axis = channels == Channels::first ? 1 : -1;
     std::vector<int> operands{x};
-    for (int i = 0; x != kNone && i < weights; ++i) operands.push_back(b.of_shape({b.shape(x)[1]}));
+    for (int i = 0; x != kNone && i < weights; ++i) operands.push_back(b.of_shape({b.shape(x)[axis]}));
     return operands;
   };
 }
 
-std::optional<Settings> groups_and_epsilon(Shapes x, Rng& rng) {
-  const std::int64_t groups = 1 + rng.below(2);
-  if (x[0][1] % groups != 0) return std::nullopt;
-  return Settings{integer(groups), real(pick({1e-5, 0.0625}, rng))};
+auto groups_and_epsilon(Channels channels) {
+  return [=](Shapes x, Rng& rng) -> std::optional<Settings> {
+    const std::int64_t groups = 1 + rng.below(2);
+    if (x[0][channels == Channels::first ? 1 : -1] % groups != 0) return std::nullopt;
+    return Settings{integer(groups), real(pick({1e-5, 0.0625}, rng))};
+  };
 }
 
 std::vector<int> two_equals(Builder& b) {
@@ -112,11 +114,16 @@ std::vector<Op> fused_ops() {
       {"layer_norm", normalized(0), epsilon, [](Vars x, const Settings& s) { return layer_norm(x[0], s[0].number); }},
       {"layer_norm", normalized(2), epsilon,
        [](Vars x, const Settings& s) { return layer_norm(x[0], x[1], x[2], s[0].number); }},
-      {"group_norm", channels_second(0), groups_and_epsilon,
+      {"group_norm", with_channels(Channels::last, 0), groups_and_epsilon(Channels::last),
        [](Vars x, const Settings& s) { return group_norm(x[0], s[0].integer(), s[1].number); }},
-      {"group_norm", channels_second(2), groups_and_epsilon,
+      {"group_norm", with_channels(Channels::last, 2), groups_and_epsilon(Channels::last),
        [](Vars x, const Settings& s) { return group_norm(x[0], s[0].integer(), x[1], x[2], s[1].number); },
        "group_norm($0, #0, $1, $2, #1)"},
+      {"group_norm", with_channels(Channels::first, 2), groups_and_epsilon(Channels::first),
+       [](Vars x, const Settings& s) {
+         return group_norm(x[0], s[0].integer(), x[1], x[2], s[1].number, Channels::first);
+       },
+       "group_norm($0, #0, $1, $2, #1, Channels::first)"},
       {"rotary_embedding", heads, base_and_offset,
        [](Vars x, const Settings& s) { return rotary_embedding(x[0], s[0].number, s[1].integer()); }},
       {"mse_loss", two_equals, none, [](Vars x, const Settings&) { return mse_loss(x[0], x[1]); }},

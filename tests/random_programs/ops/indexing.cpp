@@ -72,9 +72,10 @@ std::vector<Op> indexing_ops() {
        "topk($0, #0, #1).values"},
       {"dropout", one(), share_and_seed,
        [](Vars x, const Settings& s) {
-         return dropout(x[0], s[0].number, Rng(static_cast<std::uint64_t>(s[1].integer())));
+         Rng rng(static_cast<std::uint64_t>(s[1].integer()));
+         return dropout(x[0], s[0].number, rng);
        },
-       "dropout($0, #0, Rng(#1))"},
+       "[&] { Rng rng(#1); return dropout($0, #0, rng); }()"},
   };
 }
 

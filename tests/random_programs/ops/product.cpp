@@ -15,6 +15,15 @@ std::vector<int> factors(Builder& b) {
   return {x, b.of_shape(lead.concat({inner, columns}))};
 }
 
+/// A matrix or several and a vector, or two vectors; or a vector and matrices.
+std::vector<int> vector_factors(Builder& b) {
+  const int x = b.any(has_axes);
+  if (x == kNone) return {kNone};
+  const bool first = b.rng().below(2) == 0;
+  const int vector = b.of_shape({b.shape(x)[first && b.shape(x).rank() > 1 ? -2 : -1]});
+  return first ? std::vector{vector, x} : std::vector{x, vector};
+}
+
 /// x and the weight of a linear layer, perhaps a bias.
 Operands layer(bool bias) {
   return [=](Builder& b) {
@@ -103,6 +112,7 @@ std::vector<int> three(Builder& b) { return {b.any(has_axes), b.any(has_axes), b
 std::vector<Op> product_ops() {
   return {
       {"matmul", factors, none, [](Vars x, const Settings&) { return matmul(x[0], x[1]); }},
+      {"matmul", vector_factors, none, [](Vars x, const Settings&) { return matmul(x[0], x[1]); }},
       {"linear", layer(false), none, [](Vars x, const Settings&) { return linear(x[0], x[1]); }},
       {"linear", layer(true), none, [](Vars x, const Settings&) { return linear(x[0], x[1], x[2]); }},
       {"conv1d", convolution(false), steps,

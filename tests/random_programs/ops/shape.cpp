@@ -159,6 +159,13 @@ std::vector<Op> shape_ops() {
          return parts.back() - parts.front();
        },
        "chunk($0, #0, #1).back() - chunk($0, #0, #1).front()"},
+      {"unbind", one(has_axes), position,
+       [](Vars x, const Settings& s) {
+         const std::vector<Var> parts = unbind(x[0], s[0].integer());
+         const auto count = std::ssize(parts);
+         return parts[static_cast<std::size_t>((s[1].integer() + count) % count)] - parts.front();
+       },
+       "select($0, #0, #1) - unbind($0, #0).front()"},
       {"flip", one(), axes_to_flip, [](Vars x, const Settings& s) { return flip(x[0], s[0].axes()); }},
       {"roll", one(has_axes), axis_and_shift,
        [](Vars x, const Settings& s) { return roll(x[0], s[0].integer(), s[1].integer()); }},
