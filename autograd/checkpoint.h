@@ -30,8 +30,8 @@ std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const Te
 /// time, with bit-identical gradients. Pass everything to differentiate as arguments (variables, modules, vectors of
 /// these), not as captures; other arguments are settings. An Rng is one: f takes it by value, so that dropout drops
 /// the same elements again (from one that is captured by reference it would draw others); `rng.split()` is another one
-/// in each call. In a HigherOrder scope it is `f(args...)` and keeps everything. Throws Error when the result depends on a captured
-/// variable.
+/// in each call. In a HigherOrder scope it is `f(args...)` and keeps everything. Throws Error when the result depends
+/// on a captured variable.
 ///
 ///     x = checkpoint([](const Block& block, const Var& x) { return block(x); }, block, x);
 template <class F, class... Args>
