@@ -29,20 +29,20 @@ class Var {
   Var& operator=(Var&&) & = default;
   /// Throws Error on a tape, where a gradient would get lost unseen: write `detach(x)` or `x.value()` to drop it.
   operator Tensor() const;
-  const Tensor& value() const& { return value_; }         ///< the tensor, without a gradient
-  Tensor value() && { return std::move(value_); }         ///< of a temporary: the tensor itself, which outlives it
-  const Shape& shape() const& { return value_.shape(); }  ///< shape of the value
-  Shape shape() && { return value_.shape(); }             ///< of a temporary: a copy
+  const Tensor& value() const& { return value_; }          ///< the tensor, without a gradient
+  Tensor value() && { return std::move(value_); }          ///< of a temporary: the tensor itself, which outlives it
+  const Shape& shape() const& { return value_.shape(); }   ///< shape of the value
+  Shape shape() && { return value_.shape(); }              ///< of a temporary: a copy
   bool requires_grad() const { return tape_ != nullptr; }  ///< whether it is on a tape
   /// For optimizers and initializers, which update parameters in place. Throws Error when on a tape.
   Tensor& mutable_value() &;
 
   // The members of Tensor, but for those of its memory (`x.value().data<float>()`), so that code for Tensors takes
   // variables as well.
-  bool defined() const { return value_.defined(); }       ///< whether the value has a storage
-  DType dtype() const { return value_.dtype(); }          ///< dtype of the value
-  int rank() const { return value_.rank(); }              ///< number of axes
-  std::int64_t numel() const { return value_.numel(); }   ///< number of elements
+  bool defined() const { return value_.defined(); }      ///< whether the value has a storage
+  DType dtype() const { return value_.dtype(); }         ///< dtype of the value
+  int rank() const { return value_.rank(); }             ///< number of axes
+  std::int64_t numel() const { return value_.numel(); }  ///< number of elements
   /// The size of an axis; negative axes count from the end.
   std::int64_t size(int axis) const { return value_.size(axis); }
   /// The only element. Throws ShapeError when there are more or none.
@@ -56,15 +56,15 @@ class Var {
   }
 
   // Ops, defined beside the functions of the same names.
-  Var operator[](std::int64_t position) const;               ///< `x[i]` is `select(x, 0, i)`
-  Var permute(std::span<const int> axes) const;              ///< `permute(x, axes)`
-  Var transpose(int axis_a = -2, int axis_b = -1) const;     ///< `transpose(x, axis_a, axis_b)`
-  Var select(int axis, std::int64_t position) const;         ///< `select(x, axis, position)`
-  Var broadcast_to(const Shape& shape) const;                ///< `broadcast_to(x, shape)`
-  Var expand_dims(int axis) const;                           ///< `expand_dims(x, axis)`
-  Var squeeze(int axis) const;                               ///< `squeeze(x, axis)`
-  Var reshape(const Shape& shape) const;                     ///< `reshape(x, shape)`
-  Var to(DType dtype) const;                                 ///< `cast(x, dtype)`
+  Var operator[](std::int64_t position) const;            ///< `x[i]` is `select(x, 0, i)`
+  Var permute(std::span<const int> axes) const;           ///< `permute(x, axes)`
+  Var transpose(int axis_a = -2, int axis_b = -1) const;  ///< `transpose(x, axis_a, axis_b)`
+  Var select(int axis, std::int64_t position) const;      ///< `select(x, axis, position)`
+  Var broadcast_to(const Shape& shape) const;             ///< `broadcast_to(x, shape)`
+  Var expand_dims(int axis) const;                        ///< `expand_dims(x, axis)`
+  Var squeeze(int axis) const;                            ///< `squeeze(x, axis)`
+  Var reshape(const Shape& shape) const;                  ///< `reshape(x, shape)`
+  Var to(DType dtype) const;                              ///< `cast(x, dtype)`
   /// `slice(x, axis, begin, end, step)`
   Var slice(int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
   Var permute(std::initializer_list<int> axes) const { return permute(std::span(axes.begin(), axes.size())); }

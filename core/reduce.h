@@ -21,8 +21,8 @@ struct Axes : std::vector<int> {
   Axes(It begin, It end) : vector(begin, end) {}
 };
 
-/// Whether a reduction keeps the axes that it reduces, with size 1. Takes no number, which would be a misplaced axis, or
-/// the `correction` of var.
+/// Whether a reduction keeps the axes that it reduces, with size 1. Takes no number, which would be a misplaced axis,
+/// or the `correction` of var.
 struct KeepDims {
   template <std::same_as<bool> T>
   KeepDims(T keep) : value(keep) {}

@@ -39,11 +39,15 @@ void run() {
   for (int i = 0; i <= 300; ++i) {
     const auto [loss, grads] = step(model);
     optimizer.step(model, grads);
-    if (i % 100 == 0) fmt::print("step {:3}  loss {:.4f}, without dropout {:.4f}\n", i, loss, mse_loss(model(x), y).item());
+    if (i % 100 == 0)
+      fmt::print("step {:3}  loss {:.4f}, without dropout {:.4f}\n", i, loss, mse_loss(model(x), y).item());
   }
 
   Rng one(3), other(3);
-  const auto kept = value_and_grad([&](const Curve& m) { Rng r = one.split(); return sum(m(x, &r)); })(model);
+  const auto kept = value_and_grad([&](const Curve& m) {
+    Rng r = one.split();
+    return sum(m(x, &r));
+  })(model);
   const auto again = value_and_grad([&](const Curve& m) { return sum(with_checkpoint(m, x, other)); })(model);
   const auto same = [](const Var& a, const Var& b) { return identical(a.value(), b.value()); };
   fmt::print("the same gradients with a checkpoint: {}\n", same(kept.second.in.weight, again.second.in.weight));

@@ -4,9 +4,9 @@
 
 namespace braid::nn {
 
-/// Convolution along a sequence, channels last unless the settings say otherwise: x [B, T, in] -> [B, U, out]; `{.causal = true, .groups = in}` is the
-/// short causal filter per channel in front of linear attention and state space layers.
-/// Weight and bias start from U(-b, b) with b = 1/sqrt(K in / groups), as PyTorch's.
+/// Convolution along a sequence, channels last unless the settings say otherwise: x [B, T, in] -> [B, U, out];
+/// `{.causal = true, .groups = in}` is the short causal filter per channel in front of linear attention and state space
+/// layers. Weight and bias start from U(-b, b) with b = 1/sqrt(K in / groups), as PyTorch's.
 struct Conv1d {
   Var weight;  ///< [out, in / groups, K]
   Var bias;    ///< [out], undefined without one

@@ -42,7 +42,7 @@ struct LayerNorm {
 
 /// Settings of GroupNorm.
 struct GroupNormSettings {
-  double eps = 1e-5;  ///< added to the variance
+  double eps = 1e-5;                   ///< added to the variance
   Channels channels = Channels::last;  ///< first: x is [B, channels, ...], as in PyTorch
   DType dtype = DType::f32;
 };

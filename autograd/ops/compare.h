@@ -30,11 +30,11 @@ inline Tensor greater_equal(const Var& a, double b) { return greater_equal(a, sc
 
 // The operators give masks as well, not bools: `if (a == b)` does not compile. Whether all elements are equal:
 // identical(a, b). A number on the left takes the dtype of b.
-inline Tensor operator==(const Var& a, const Var& b) { return equal(a, b); }  ///< equal
-inline Tensor operator!=(const Var& a, const Var& b) { return not_equal(a, b); }  ///< not_equal
-inline Tensor operator<(const Var& a, const Var& b) { return less(a, b); }  ///< less
-inline Tensor operator<=(const Var& a, const Var& b) { return less_equal(a, b); }  ///< less_equal
-inline Tensor operator>(const Var& a, const Var& b) { return greater(a, b); }  ///< greater
+inline Tensor operator==(const Var& a, const Var& b) { return equal(a, b); }          ///< equal
+inline Tensor operator!=(const Var& a, const Var& b) { return not_equal(a, b); }      ///< not_equal
+inline Tensor operator<(const Var& a, const Var& b) { return less(a, b); }            ///< less
+inline Tensor operator<=(const Var& a, const Var& b) { return less_equal(a, b); }     ///< less_equal
+inline Tensor operator>(const Var& a, const Var& b) { return greater(a, b); }         ///< greater
 inline Tensor operator>=(const Var& a, const Var& b) { return greater_equal(a, b); }  ///< greater_equal
 
 inline Tensor operator==(const Var& a, double b) { return equal(a, b); }

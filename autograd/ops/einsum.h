@@ -15,8 +15,8 @@ namespace braid {
 ///     einsum("...ij->...ji", a);               // the last two axes transposed
 ///     einsum("bth,hio,btio->bto", gate, w, x);  // three at once
 ///
-/// Without ->, as in `einsum("ij,jk", a, b)`, the output has the axes of an ellipsis and then the letters that occur once,
-/// in alphabetical order, capitals first.
+/// Without ->, as in `einsum("ij,jk", a, b)`, the output has the axes of an ellipsis and then the letters that occur
+/// once, in alphabetical order, capitals first.
 ///
 /// Two operands run as one batched matrix product. With more, the pair whose product has the fewest elements (the first
 /// such pair) is multiplied first, until one operand is left. Throws ValueError for text that cannot be parsed

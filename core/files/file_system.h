@@ -56,7 +56,7 @@ class RegularFile {
 
   const std::string& where() const& { return where_; }  ///< the start of messages
   std::string where() && { return std::move(where_); }  ///< of a temporary
-  std::uint64_t size() const { return size_; }         ///< in bytes, when it was opened
+  std::uint64_t size() const { return size_; }          ///< in bytes, when it was opened
 
   /// Reads the next `bytes` bytes. Throws FileError if the file ends before, UnreadableFile if reading fails.
   void read(void* out, std::uint64_t bytes);

@@ -29,10 +29,10 @@ class Mixing {
   /// Throws ValueError when no mixing has that name, when it does not support n, or when a setting is out of range.
   Mixing(std::string_view name, std::int64_t n, const MixingSettings& settings = {});
 
-  std::string_view name() const;                                ///< the name it was constructed with
-  MixingTraits traits() const;                                  ///< properties of its matrices
-  std::int64_t n() const { return n_; }                         ///< rows and columns of a matrix
-  std::int64_t logits() const { return logits_; }               ///< logits per matrix, m; may be 0
+  std::string_view name() const;                                 ///< the name it was constructed with
+  MixingTraits traits() const;                                   ///< properties of its matrices
+  std::int64_t n() const { return n_; }                          ///< rows and columns of a matrix
+  std::int64_t logits() const { return logits_; }                ///< logits per matrix, m; may be 0
   const MixingSettings& settings() const& { return settings_; }  ///< the settings it was constructed with
   MixingSettings settings() && { return settings_; }             ///< of a temporary: a copy
 

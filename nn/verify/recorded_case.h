@@ -74,7 +74,7 @@ class CaseInputs {
 
   /// The input or parameter with this name. Throws FileError when the case has none.
   const Var& operator[](const std::string& name) const;
-  const std::map<std::string, Var>& all() const& { return variables_; }     ///< all of them by name
+  const std::map<std::string, Var>& all() const& { return variables_; }  ///< all of them by name
   std::map<std::string, Var> all() && { return std::move(variables_); }  ///< of a temporary
   /// The dtype of the floating-point tensors.
   DType dtype() const;

@@ -255,7 +255,10 @@ Cases indexing_cases() {
        [=](Vars x) { return scatter_add(x[0], 1, ids_for(x), x[1]); }},
       {"sort", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return sort(x[0], 1, true).values; }},
       {"topk", {{2, 3, 4}}, {{2, 3, 0}}, [](Vars x) { return topk(x[0], 2, 1).values; }},
-      {"dropout", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) {
+      {"dropout",
+       {{2, 3, 4}},
+       {{2, 0, 4}},
+       [](Vars x) {
          Rng rng(1);
          return dropout(x[0], 0.4, rng);
        }},

@@ -76,8 +76,16 @@ TEST(Var, HasTheInterfaceOfTensor) {
 
 TEST(Var, PassesGradientsThroughItsMembers) {
   const auto f = [](std::span<const Var> x) {
-    return x[0].transpose().permute({1, 0}).reshape({3, 2}).slice(0, 0, 3, 2).select(1, -1).expand_dims(0).squeeze(0)
-               .broadcast_to({4, 2}).to(DType::f64) * x[0][1].slice(0, 0, 2);
+    return x[0].transpose()
+               .permute({1, 0})
+               .reshape({3, 2})
+               .slice(0, 0, 3, 2)
+               .select(1, -1)
+               .expand_dims(0)
+               .squeeze(0)
+               .broadcast_to({4, 2})
+               .to(DType::f64) *
+           x[0][1].slice(0, 0, 2);
   };
   EXPECT_TRUE(gradcheck(f, {Tensor::of<double>({2, 3}, {1, -2, 3, 4, 5, -6})}, {.order = 2}));
 }

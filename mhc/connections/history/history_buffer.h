@@ -16,7 +16,7 @@ class HistoryBuffer {
   void append(const Var& x);
   std::span<const Var> get() const& { return states_; }  ///< the states, oldest first
   std::span<const Var> get() && = delete;
-  void clear() { states_.clear(); }                     ///< drops all states
+  void clear() { states_.clear(); }  ///< drops all states
 
   std::int64_t size() const { return static_cast<std::int64_t>(states_.size()); }  ///< states kept now
   std::int64_t max_history() const { return max_history_; }                        ///< states kept at most

@@ -116,9 +116,9 @@ TEST(Compare, OperatorsTakeVariablesOnATape) {
 }
 
 TEST(Compare, OperatorsNameTheirFunctions) {
-  EXPECT_THAT([] { 0.5 < zeros({2}, DType::i32); },
+  EXPECT_THAT([] { return 0.5 < zeros({2}, DType::i32); },
               ThrowsMessage<ValueError>("less: value must be an integer that fits i32 but is 0.5"));
-  EXPECT_THAT([] { zeros({2}) == zeros({3}); },
+  EXPECT_THAT([] { return zeros({2}) == zeros({3}); },
               ThrowsMessage<ShapeError>("equal: shapes [2] and [3] do not broadcast"));
 }
 

@@ -47,8 +47,8 @@ TEST(Dropout, TheGradientIsDroppedWhereTheValueIs) {
     Rng rng(3);
     return dropout(x, 0.5, rng);
   };
-  const auto grads = gradients([&](auto x) { return dropped(x[0]); }, {ones({1000}, DType::f64)},
-                               ones({1000}, DType::f64));
+  const auto grads =
+      gradients([&](auto x) { return dropped(x[0]); }, {ones({1000}, DType::f64)}, ones({1000}, DType::f64));
   EXPECT_TRUE(identical(grads[0], dropped(ones({1000}, DType::f64)).value()));
 }
 

@@ -103,7 +103,8 @@ TEST(GroupNorm, TakesEmptyBatchesAndAxes) {
       EXPECT_EQ(group_norm(zeros(x), 2, ones({4}), zeros({4}), 1e-5, channels).shape(), x);
     for (const std::int64_t groups : {std::int64_t{2}, std::int64_t{1} << 62}) {
       EXPECT_EQ(group_norm(zeros(shape(2, 0, 3)), groups, 1e-5, channels).shape(), shape(2, 0, 3));
-      EXPECT_EQ(group_norm(zeros(shape(2, 0, 3)), groups, ones({0}), ones({0}), 1e-5, channels).shape(), shape(2, 0, 3));
+      EXPECT_EQ(group_norm(zeros(shape(2, 0, 3)), groups, ones({0}), ones({0}), 1e-5, channels).shape(),
+                shape(2, 0, 3));
     }
   }
 }

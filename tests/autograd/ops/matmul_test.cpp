@@ -92,7 +92,7 @@ TEST(Matmul, TakesVectorsAsRowsAndColumns) {
 
 TEST(Matmul, GradientsOfVectorsPassGradcheckInBothOrders) {
   for (const auto& [a, b] : {std::pair(Shape{2, 3, 4}, Shape{4}), std::pair(Shape{4}, Shape{2, 4, 3}),
-                            std::pair(Shape{4}, Shape{4}), std::pair(Shape{3, 4}, Shape{4})}) {
+                             std::pair(Shape{4}, Shape{4}), std::pair(Shape{3, 4}, Shape{4})}) {
     const std::vector<Tensor> inputs{normal(a, 1), normal(b, 2)};
     expect_gradients(kMatmul, inputs);
     EXPECT_TRUE(gradcheck(kMatmul, inputs, {.order = 2}));
@@ -100,9 +100,7 @@ TEST(Matmul, GradientsOfVectorsPassGradcheckInBothOrders) {
 }
 
 TEST(Matmul, RejectsVectorsThatDoNotFit) {
-  const auto message = [](const Shape& a, const Shape& b) {
-    return message_of([&] { matmul(zeros(a), zeros(b)); });
-  };
+  const auto message = [](const Shape& a, const Shape& b) { return message_of([&] { matmul(zeros(a), zeros(b)); }); };
   EXPECT_EQ(message({3}, {2, 3}), "matmul: the last axis of [3] does not match the second-last axis of [2, 3]");
   EXPECT_EQ(message({2, 3}, {2}), "matmul: the last axis of [2, 3] does not match the only axis of [2]");
   EXPECT_EQ(message({}, {2}), "matmul: inputs must have at least 1 axis but have shapes [] and [2]");

@@ -19,6 +19,10 @@ using testing::IsNan;
 using testing::Pointwise;
 using testing::ThrowsMessage;
 
+template <class Iterations>
+concept TakesIterations = requires(Var x, Iterations n) { doubly_stochastic(x, 1, n); };
+static_assert(TakesIterations<int> && TakesIterations<std::int64_t> && !TakesIterations<double>);
+
 /// The threshold by bisection, where the library sorts.
 std::vector<double> naive_simplex_projection(const std::vector<double>& v) {
   double low = -1e4, high = 1e4;
