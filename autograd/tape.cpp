@@ -62,7 +62,7 @@ void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys, const 
   state.stage = sink != nullptr ? Stage::handed_over : Stage::done;
 }
 
-const Tensor& Tape::cotangent(const char* op, const Var& watched) const {
+Tensor Tape::cotangent(const char* op, const Var& watched) const {
   check<Error>(TapeState::of(watched) == state_, "{}: the variable is not on this tape", op);
   check<Error>(std::ranges::binary_search(state_->watched, TapeState::id(watched), {}, &Watched::id),
                "{}: this {} variable is the result of an op; only watched ones have a gradient", op, watched.shape());
@@ -73,7 +73,7 @@ const Tensor& Tape::cotangent(const char* op, const Var& watched) const {
 }
 
 Tensor Tape::gradient(const Var& watched) const {
-  const Tensor& grad = cotangent("gradient", watched);
+  const Tensor grad = cotangent("gradient", watched);
   return grad.defined() ? grad : zeros(watched.shape(), watched.dtype());
 }
 

@@ -53,7 +53,7 @@ class Tape {
   std::size_t size() const;
 
  private:
-  const Tensor& cotangent(const char* op, const Var& watched) const;
+  Tensor cotangent(const char* op, const Var& watched) const;
   void backward(std::span<const Var> ys, std::span<const Tensor> dys, const GradientSink* sink);
 
   std::shared_ptr<detail::TapeState> state_;

@@ -1,6 +1,6 @@
 #pragma once
 #include <braid/autograd/tape.h>
-#include <braid/core/detail/strided.h>
+#include <braid/core/detail/indexing.h>
 
 namespace braid::detail {
 

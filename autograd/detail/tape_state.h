@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <braid/autograd/var.h>
-#include <braid/core/detail/strided.h>
+#include <braid/core/detail/indexing.h>
 
 namespace braid::detail {
 

@@ -67,22 +67,20 @@ void check_range(const char* op, const Tensor& ids, std::int64_t low, std::int64
   check_value(false, "{}: ids must lie in [{}, {}) but the one at {} is {}", op, low, high, Shape(at), *bad);
 }
 
-/// write_slice for a contiguous src.
-void write_steps(Tensor& out, int axis, std::int64_t begin, const Tensor& src, std::int64_t step) {
-  if (src.numel() == 0) return;
-  const AxisSizes sizes(src.shape(), axis);
-  const std::int64_t run = sizes.size * sizes.inner, pitch = out.size(axis) * sizes.inner;  // elements
-  dispatch(src.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    T* first = out.mutable_data<T>() + begin * sizes.inner;
-    parallel_for(sizes.outer, std::max<std::int64_t>(1, kBlock / run), [&](std::int64_t o, std::int64_t end) {
-      const T* from = src.data<T>() + o * run;
-      for (; o < end; ++o)
-        for (std::int64_t j = 0; j < sizes.size; ++j) {
-          T* to = first + o * pitch + j * step * sizes.inner;
-          for (std::int64_t i = 0; i < sizes.inner; ++i) to[i] = *from++;
-        }
-    });
+/// Writes `from` over the elements of view(out), or adds it to them.
+void put_into(Put put, Tensor& out, const View& view, const Tensor& from) {
+  std::byte* const first = out.mutable_bytes();
+  const Tensor part = view(out);
+  const std::size_t item = size_of(out.dtype());
+  parallel_for(part.numel(), kBlock, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::byte> gathered;
+    const std::byte* x = from.bytes() + begin * item;
+    if (!from.is_contiguous()) {
+      gathered.resize((end - begin) * item);
+      gather_strided(from.bytes(), from.strides(), from.shape(), item, begin, end, gathered.data());
+      x = gathered.data();
+    }
+    put_strided(put, out.dtype(), x, begin, end, first + (part.bytes() - out.bytes()), part.strides(), part.shape());
   });
 }
 
@@ -165,8 +163,7 @@ void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
   });
 }
 
-void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src, std::int64_t step) {
-  if (step != 1) return write_steps(out, axis, begin, src.contiguous(), step);
+void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src) {
   const AxisSizes sizes(src.shape(), axis);
   const std::int64_t run = sizes.size * sizes.inner, pitch = out.size(axis) * sizes.inner;  // elements
   if (run == 0) return;
@@ -183,5 +180,9 @@ void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src, s
     }
   });
 }
+
+void write_view(Tensor& out, const View& view, const Tensor& from) { put_into(Put::write, out, view, from); }
+
+void add_to_view(Tensor& out, const View& view, const Tensor& from) { put_into(Put::add, out, view, from); }
 
 }  // namespace braid::detail

@@ -1,4 +1,6 @@
 #pragma once
+#include <functional>
+
 #include <braid/core/tensor.h>
 
 namespace braid::detail {
@@ -22,7 +24,15 @@ Tensor gather(const Tensor& x, int axis, const Tensor& ids);
 /// `out[.., ids[.., j, ..], ..] += src[.., j, ..]`: the vjp of gather.
 void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src);
 
-/// `out[.., begin + step j, ..] = src[.., j, ..]` for all positions j of src; other sizes and the dtype are equal.
-void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src, std::int64_t step = 1);
+/// `out[.., begin + j, ..] = src[.., j, ..]` for all positions j of src; other sizes and the dtype are equal.
+void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src);
+
+/// Maps a tensor to a view of some of its elements, each at most once.
+using View = std::function<Tensor(const Tensor&)>;
+
+/// `view(out) = from` in place, for floating-point tensors of one dtype, of which `out` is contiguous and unshared.
+void write_view(Tensor& out, const View& view, const Tensor& from);
+/// `view(out) += from`, likewise.
+void add_to_view(Tensor& out, const View& view, const Tensor& from);
 
 }  // namespace braid::detail

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
-#include <vector>
 
 #include <braid/core/parallel.h>
 
@@ -132,37 +130,6 @@ void with_words(const std::byte* view, std::byte* out, std::size_t item, F f) {
     f(reinterpret_cast<const std::uint64_t*>(view), reinterpret_cast<std::uint64_t*>(out));
 }
 
-/// Calls assign(element, x) for each element of view(out) and the element x of `from` at its place.
-template <class F>
-void for_each_in_view(Tensor& out, const View& view, const Tensor& from, F assign) {
-  std::byte* const first = out.mutable_bytes();
-  const Tensor part = view(out);
-  if (part.numel() == 0) return;
-  const Layout layout(part.shape(), part.strides()), from_layout(from.shape(), from.strides());
-  const std::int64_t step = layout.inner_stride();
-  dispatch_float_or_bf16("view", out.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    T* const to = reinterpret_cast<T*>(first + (part.bytes() - out.bytes()));
-    parallel_for(part.numel(), kBlock, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<T> buffer;
-      const T* x = from.data<T>() + begin;
-      if (!from.is_contiguous()) {
-        buffer.resize(end - begin);
-        gather(from.data<T>(), from_layout, begin, end, buffer.data());
-        x = buffer.data();
-      }
-      for_each_run(layout, begin, end, [&](std::int64_t offset, std::int64_t run) {
-        T* row = to + offset;
-        if (step == 1)
-          for (std::int64_t i = 0; i < run; ++i) assign(row[i], x[i]);
-        else
-          for (std::int64_t i = 0; i < run; ++i) assign(row[i * step], x[i]);
-        x += run;
-      });
-    });
-  });
-}
-
 }  // namespace
 
 void gather_strided(const std::byte* view, const Strides& strides, const Shape& shape, std::size_t item,
@@ -184,12 +151,25 @@ void copy_strided(const std::byte* view, const Strides& strides, const Shape& sh
   });
 }
 
-void write_view(Tensor& out, const View& view, const Tensor& from) {
-  for_each_in_view(out, view, from, [](auto& to, auto x) { to = x; });
-}
-
-void add_to_view(Tensor& out, const View& view, const Tensor& from) {
-  for_each_in_view(out, view, from, [](auto& to, auto x) { to = static_cast<std::decay_t<decltype(to)>>(to + x); });
+void put_strided(Put put, DType dtype, const std::byte* from, std::int64_t begin, std::int64_t end, std::byte* view,
+                 const Strides& strides, const Shape& shape) {
+  if (begin >= end) return;
+  const Layout layout(shape, strides);
+  const std::int64_t step = layout.inner_stride();
+  dispatch_float_or_bf16("put_strided", dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T* x = reinterpret_cast<const T*>(from);
+    for_each_run(layout, begin, end, [&](std::int64_t offset, std::int64_t run) {
+      T* row = reinterpret_cast<T*>(view) + offset;
+      if (put == Put::write)
+        for (std::int64_t i = 0; i < run; ++i) row[i * step] = x[i];
+      else if (step == 1)
+        for (std::int64_t i = 0; i < run; ++i) row[i] = static_cast<T>(row[i] + x[i]);
+      else
+        for (std::int64_t i = 0; i < run; ++i) row[i * step] = static_cast<T>(row[i * step] + x[i]);
+      x += run;
+    });
+  });
 }
 
 }  // namespace braid::detail

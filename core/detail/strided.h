@@ -1,8 +1,9 @@
 #pragma once
 #include <cstddef>
-#include <functional>
+#include <cstdint>
 
-#include <braid/core/tensor.h>
+#include <braid/core/dtype.h>
+#include <braid/core/shape.h>
 
 namespace braid::detail {
 
@@ -14,14 +15,12 @@ void gather_strided(const std::byte* view, const Strides& strides, const Shape& 
 /// The same for the whole view, on all threads.
 void copy_strided(const std::byte* view, const Strides& strides, const Shape& shape, std::size_t item, std::byte* out);
 
-/// Maps a tensor to a view of some of its elements, each at most once.
-using View = std::function<Tensor(const Tensor&)>;
+/// What put_strided() does with an element.
+enum class Put { write, add };
 
-/// Writes `from` to the elements of view(out), in place. `out` is contiguous and unshared, in a floating-point dtype,
-/// which is that of `from`; shapes are equal.
-void write_view(Tensor& out, const View& view, const Tensor& from);
-
-/// The same, `view(out) += from`.
-void add_to_view(Tensor& out, const View& view, const Tensor& from);
+/// Writes contiguous elements `from` over elements [begin, end) of a strided view, counted row-major, or adds them.
+/// Throws DTypeError for i32.
+void put_strided(Put put, DType dtype, const std::byte* from, std::int64_t begin, std::int64_t end, std::byte* view,
+                 const Strides& strides, const Shape& shape);
 
 }  // namespace braid::detail
