@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -36,7 +35,7 @@ class Gradcheck {
     if (!comparison_.obstacle().empty()) return failed();
     const std::vector<Line> lines = lines_through(comparison_.point(), comparison_.rng());
     for (const Line& line : lines) {
-      count(line, comparison_.check(line));
+      count(comparison_.check(line));
       if (options_.progress) options_.progress(result_.derivatives, static_cast<std::int64_t>(lines.size()));
     }
     if (lines.empty())
@@ -53,13 +52,7 @@ class Gradcheck {
             .message = fmt::format("gradcheck: {}", comparison_.obstacle())};
   }
 
-  /// Along a direction that moves an element at a kink the derivative is not linear in the direction: at 0 the median of
-  /// (a, b, 0) has one along every line, but no gradient. So it proves nothing.
-  void count(const Line& line, CheckedDerivative checked) {
-    const auto at_kink = [&](const auto& moves) { return at_kinks_.contains(moves.first); };
-    if (checked.verdict == Verdict::wrong && std::ranges::any_of(line.directions, at_kink) && !line.is_element())
-      checked.verdict = Verdict::kink;
-    if (checked.verdict == Verdict::kink && line.is_element()) at_kinks_.insert(line.directions.front().first);
+  void count(CheckedDerivative checked) {
     ++result_.derivatives;
     result_.wrong += checked.verdict == Verdict::wrong;
     result_.undecidable += checked.verdict == Verdict::undecidable;
@@ -108,7 +101,6 @@ class Gradcheck {
   const GradcheckFunction* differentiated_;
   const GradcheckOptions& options_;
   Comparison comparison_;
-  std::set<std::size_t> at_kinks_;  // inputs with an element at a kink
   GradcheckResult result_;
 };
 

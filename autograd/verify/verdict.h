@@ -38,9 +38,7 @@ enum class Verdict {
   right,        ///< they agree within the tolerance
   wrong,        ///< they differ by more, and the differences are accurate enough to be sure
   undecidable,  ///< they agree as far as differences tell, at least to a digit, which is less than the tolerance
-  /// f is seen not to be differentiable: the analytic value lies between its one-sided derivatives, or it differs along
-  /// a direction that moves an input with an element at such a point
-  kink,
+  kink,         ///< f is seen not to be differentiable: the analytic value lies between its one-sided derivatives
   unchecked,    ///< the differences do not settle, so that other values would pass as well
 };
 /// `right`, `wrong`, ..
