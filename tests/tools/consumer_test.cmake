@@ -1,5 +1,6 @@
 # Uses braid as other projects do, in a separate folder. HOW is one of:
-#   package       installs into an empty prefix and finds it there, by CMake and by pkg-config; headers have no warnings
+#   package       installs into an empty prefix and finds it there, by CMake and by pkg-config; headers have no warnings;
+#                 programs of many kinds, in programs/ and examples/, build and learn
 #   subdirectory  adds this source tree to another project, and builds only core and a kernel
 #   tarball       the same as a shared library, with a tree that was packed and unpacked by tar
 # ./dev package --check runs the same consumers against all shared libraries.
@@ -21,7 +22,8 @@ if(HOW STREQUAL package)
       message(FATAL_ERROR "${header} is a link")
     endif()
   endforeach()
-  list(APPEND settings -D CMAKE_PREFIX_PATH=${work}/prefix -D BRAID_VERSION=${VERSION} -D WITH_MPI=${WITH_MPI})
+  list(APPEND settings -D CMAKE_PREFIX_PATH=${work}/prefix -D BRAID_VERSION=${VERSION} -D WITH_MPI=${WITH_MPI}
+       -D WITH_PROGRAMS=ON)
 elseif(HOW STREQUAL tarball)
   file(GLOB tree RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/*)
   list(FILTER tree EXCLUDE REGEX "^(build.*|bench-results|runs|out)$")
@@ -36,7 +38,8 @@ endif()
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/consumer -B ${work}/build ${settings})
 run(${CMAKE_COMMAND} --build ${work}/build --target consumer)
 run(${work}/build/consumer)
-if(HOW STREQUAL package)  # pkg-config, and the program that the manual begins with
+if(HOW STREQUAL package)  # programs, pkg-config, and the program that the manual begins with
+  run(${CMAKE_COMMAND} --build ${work}/build --target programs)
   file(GLOB_RECURSE pc ${work}/prefix/braid.pc)
   cmake_path(GET pc PARENT_PATH folder)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} pkg-config --cflags --libs "braid = ${VERSION}"
