@@ -43,7 +43,7 @@ int main() {
   Adder model{{{2, 3 * kHidden, rng}, {kHidden, 3 * kHidden, rng}}, {kHidden, 1, rng}};
   // The gates start to keep states for 1 to 200 steps, arXiv:1804.11188.
   const Tensor forget = log(rand({kHidden}, rng) * (kSteps - 1.0) + 1.0), none = zeros({kHidden});
-  model.gru.input.bias = concat({none, forget, none}, 0).value();
+  model.gru.input.bias = concat({none, forget, none}, 0);
   nn::AdamW optimizer({.lr = 0.01});
   const auto step = value_and_grad([](const Adder& m, const Tensor& x, const Tensor& y) { return mse_loss(m(x), y); });
   double recent = 0.17;  // a mean of the latest losses; 1/6 for the answer 1 to everything

@@ -33,7 +33,7 @@ struct LoRA {
 /// Random symbols, then the same again or their mirror images. The second half can be predicted.
 Tensor draw(bool mirrored, Rng& rng) {
   const Tensor symbols = randint(0, 16, {32, 12}, rng);
-  return concat({symbols, mirrored ? 15.0 - symbols : Var(symbols)}, 1).value();
+  return concat({symbols, mirrored ? 15.0 - symbols : Var(symbols)}, 1);
 }
 
 template <class M>
