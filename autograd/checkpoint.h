@@ -16,8 +16,8 @@ namespace detail {
 /// The bits of y, to notice that f gives another result when it runs again.
 inline std::string fingerprint(const Var& y) {
   const Tensor bits = y.value().contiguous();
-  return checksum({reinterpret_cast<const char*>(bits.bytes()),
-                   static_cast<std::size_t>(bits.numel()) * size_of(bits.dtype())});
+  return checksum(
+      {reinterpret_cast<const char*>(bits.bytes()), static_cast<std::size_t>(bits.numel()) * size_of(bits.dtype())});
 }
 
 /// The cotangents of the variables in `args` (all constants) for the cotangent `dy` of `f(args...)`, whose fingerprint
@@ -32,9 +32,10 @@ std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const st
     inputs.push_back(v);
   });
   const Var y = std::apply(f, std::as_const(args));
-  check<Error>(fingerprint(y) == before,
-               "checkpoint: the function gave another result when it ran again for its gradient; does it change what it "
-               "captures? Pass an Rng as an argument by value");
+  check<Error>(
+      fingerprint(y) == before,
+      "checkpoint: the function gave another result when it ran again for its gradient; does it change what it "
+      "captures? Pass an Rng as an argument by value");
   tape.backward(y, dy);
   std::vector<Tensor> grads;
   for (const Var& input : inputs) grads.push_back(input.requires_grad() ? tape.gradient(input) : Tensor());
@@ -44,10 +45,12 @@ std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const st
 }  // namespace detail
 
 /// `f(args...)`, keeping only the arguments for the backward pass, which evaluates `f` again: less memory for more
-/// time, with bit-identical gradients. Pass everything to differentiate as arguments (variables, modules, vectors of
-/// these), not as captures; other arguments are settings. An Rng is one: f takes it by value, so that dropout drops the
-/// same elements again; `rng.split()` is another one in each call. In a HigherOrder scope it is `f(args...)` and keeps
-/// everything. Throws Error when the result depends on a captured variable, or is another one when f runs again.
+/// time, with the same gradients: bit for bit, unless f and what is around it both use a variable more than once, whose
+/// gradients are then added in another order. Pass everything to differentiate as arguments (variables, modules,
+/// vectors of these), not as captures; other arguments are settings. An Rng is one: f takes it by value, so that
+/// dropout drops the same elements again; `rng.split()` is another one in each call. In a HigherOrder scope it is
+/// `f(args...)` and keeps everything. Throws Error when the result depends on a captured variable, or is another one
+/// when f runs again.
 ///
 ///     x = checkpoint([](const Block& block, const Var& x) { return block(x); }, block, x);
 template <class F, class... Args>
@@ -63,12 +66,12 @@ Var checkpoint(F f, const Args&... args) {
   check<Error>(!y.requires_grad(),
                "checkpoint: the function captures a variable that is on a tape, whose gradient would get lost; pass it "
                "as an argument");
-  return record("checkpoint", y.value(), inputs,
-                [f, constants, before = detail::fingerprint(y), forms = Composed::state()](const Tensor& dy,
-                                                                                           const Needs& needs) {
-                  const Composed as_before(forms);
-                  return detail::recompute_vjp(f, constants, before, dy, needs);
-                });
+  return record(
+      "checkpoint", y.value(), inputs,
+      [f, constants, before = detail::fingerprint(y), forms = Composed::state()](const Tensor& dy, const Needs& needs) {
+        const Composed as_before(forms);
+        return detail::recompute_vjp(f, constants, before, dy, needs);
+      });
 }
 
 }  // namespace braid

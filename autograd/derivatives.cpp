@@ -179,9 +179,9 @@ class Backward {
 
   std::shared_ptr<TapeState> tape_;
   Pass pass_;
-  ValueId first_;              // the first of xs
-  std::vector<bool> depends_;  // on xs, by id from first_ on
-  std::vector<Var> grads_;     // the same
+  ValueId first_;                   // the first of xs
+  std::vector<bool> depends_;       // on xs, by id from first_ on
+  std::vector<Var> grads_;          // the same
   std::map<ValueId, Parts> parts_;  // of values whose own cotangent is not complete
 };
 

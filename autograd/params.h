@@ -66,17 +66,16 @@ concept NamesParams = std::is_class_v<M> && !std::is_final_v<M> && !requires { &
 /// Says in one sentence, once per type, why T is no field of a module.
 template <class T>
 struct Field {
-  static constexpr bool kIsConst = std::is_const_v<T>, kIsParametric = Parametric<T>, kIsHidden = NamesParams<T>;
-  static_assert(!kIsConst, "braid: params() must not be const, because braid also sets the fields that it visits");
-  static_assert(kIsParametric || kIsHidden || !std::is_class_v<T>,
-                "braid: a field with parameters must be a Var, a struct with a public member template `void "
-                "params(auto&& visit)`, or a std::vector, std::array or std::optional of these; this struct has none");
-  static_assert(kIsParametric || kIsHidden || std::is_class_v<T>,
+  static constexpr bool kIsTensor = std::is_same_v<std::remove_const_t<T>, Tensor>;
+  static constexpr bool kIsHidden = !Parametric<T> && NamesParams<T>;
+  static constexpr bool kIsValid = Parametric<T> && !std::is_const_v<T>;
+  static_assert(kIsValid || !Parametric<T>,
+                "braid: params() must not be const, because braid also sets the fields that it visits");
+  static_assert(!kIsTensor, "braid: a Tensor has no gradient; what is differentiated is a Var: write Var(x)");
+  static_assert(!kIsHidden, "braid: params of this struct must be public, and callable as `void params(auto&& visit)`");
+  static_assert(Parametric<T> || kIsTensor || kIsHidden,
                 "braid: a field with parameters must be a Var, a struct with a public member template `void "
                 "params(auto&& visit)`, or a std::vector, std::array or std::optional of these");
-  static_assert(kIsParametric || !kIsHidden,
-                "braid: params of this struct must be public, and callable as `void params(auto&& visit)`");
-  static constexpr bool kIsValid = !kIsConst && kIsParametric;
 };
 
 /// Calls f(name, child) for each field of a module and each element of a vector or array. The value of an optional has

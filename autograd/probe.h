@@ -41,8 +41,9 @@ class Probe {
   virtual void propagates(const RecordedOp&, std::span<Tensor> /*dys*/) {}
   /// Called when the vjp has returned `dxs`.
   virtual void propagated(const RecordedOp&, std::vector<Tensor>& /*dxs*/) {}
-  /// Whether propagated() needs cotangents. If not, it gets none of the input of a view (`x[t]`), to which the tape then
-  /// adds that of the view in place, as it does without a probe: a loop over T positions takes O(T) time, not O(T^2).
+  /// Whether propagated() needs cotangents. If not, it gets none of the input of a view (`x[t]`), to which the tape
+  /// then adds that of the view in place, as it does without a probe: a loop over T positions takes O(T) time, not
+  /// O(T^2).
   virtual bool sees_cotangents() const { return true; }
   /// Whether checkpoint() should record the ops of its function instead of one op of its own.
   virtual bool opens_checkpoints() const { return false; }

@@ -25,13 +25,17 @@ struct Subset {
   }
 };
 
-/// The parameters of `module` whose paths `chosen` accepts; they share their storage.
+/// The parameters of `module` whose paths `chosen` accepts; they share their storage. Throws ValueError that lists all
+/// paths when it accepts none, since nothing would be trained.
 template <class M>
 Subset subset(const M& module, const std::function<bool(std::string_view path)>& chosen) {
   Subset some;
+  std::string paths;
   for_each_param(module, [&](const std::string& path, const Var& p) {
     if (chosen(path)) some.parameters.emplace_back(path, p);
+    paths += " " + path;
   });
+  check_value(!some.parameters.empty(), "subset: no parameter is chosen of{}", paths);
   return some;
 }
 

@@ -1,5 +1,6 @@
 #include "trainer.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -27,7 +28,8 @@ TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
                 .streams = s.connection.kind == "residual" ? 1 : s.connection.streams.value_or(1)});
   Rng rng(s.seed);
   Model model = make_model(s, vocab, rng);
-  check_value(s.trained == Trained::all || !nn::subset(model, in_connection).parameters.empty(),
+  const auto named = named_params(model);
+  check_value(s.trained == Trained::all || std::ranges::any_of(named, in_connection, &NamedParam::name),
               "Trainer: a model with {} connections has none to train", s.connection.kind);
   const nn::AdamW optimizer({.lr = s.lr,
                              .beta1 = 0.9,

@@ -17,8 +17,8 @@ Var padded(const char* op, const Var& dy, const Shape& shape, const View& view) 
 }  // namespace
 
 Var record_view(const char* op, const Var& x, View view) {
-  Var y = record(op, view(x.value()), {x},
-                 [=, shape = x.shape()](const Var& dy) { return padded(op, dy, shape, view); });
+  Var y =
+      record(op, view(x.value()), {x}, [=, shape = x.shape()](const Var& dy) { return padded(op, dy, shape, view); });
   if (y.requires_grad()) TapeState::of(y)->nodes.back().view = std::move(view);
   return y;
 }

@@ -75,10 +75,11 @@ TEST(Checkpoint, RepeatsRandomNumbers) {
 TEST(Checkpoint, RejectsAFunctionThatGivesAnotherResultWhenItRunsAgain) {
   Rng rng(3);
   const auto noisy = [&](const Var& in) { return in * randn({10}, rng); };  // another draw for the gradient
-  EXPECT_THAT([&] { vjp([&](const Var& in) { return checkpoint(noisy, in); }, ones({10}), ones({10})); },
-              testing::ThrowsMessage<Error>(
-                  "checkpoint: the function gave another result when it ran again for its gradient; does it change what "
-                  "it captures? Pass an Rng as an argument by value"));
+  EXPECT_THAT(
+      [&] { vjp([&](const Var& in) { return checkpoint(noisy, in); }, ones({10}), ones({10})); },
+      testing::ThrowsMessage<Error>(
+          "checkpoint: the function gave another result when it ran again for its gradient; does it change what "
+          "it captures? Pass an Rng as an argument by value"));
 }
 
 TEST(Checkpoint, Nests) {

@@ -124,10 +124,12 @@ struct Twice {
 };
 
 TEST(Params, RejectTwoFieldsUnderOneName) {
-  const std::string message = "params: two fields are visited as 'w', and files and optimizers would keep only one of them";
+  const std::string message =
+      "params: two fields are visited as 'w', and files and optimizers would keep only one of them";
   Twice twice{ones({2}), ones({2}), "w"};
   EXPECT_THAT([&] { names(twice); }, ThrowsMessage<Error>(message));
-  EXPECT_THAT([&] { value_and_grad([](const Twice& m) { return sum(m.a * m.b); })(twice); }, ThrowsMessage<Error>(message));
+  EXPECT_THAT([&] { value_and_grad([](const Twice& m) { return sum(m.a * m.b); })(twice); },
+              ThrowsMessage<Error>(message));
   EXPECT_THAT([&] { num_params(std::as_const(twice)); }, ThrowsMessage<Error>(message));
   EXPECT_THAT(names(Twice{ones({2}), ones({2}), "w2"}), ElementsAre("w", "w2"));
   const std::vector<Twice> list{{ones({2}), ones({2}), "w2"}, {ones({2}), ones({2}), "v"}};

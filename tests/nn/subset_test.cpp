@@ -61,5 +61,11 @@ TEST_F(SubsetOfAModel, RejectsPathsThatTheModelDoesNotHave) {
   EXPECT_EQ(loss_of(with(model, Subset())), loss_of(model));
 }
 
+TEST(Subset, RejectsAChoiceOfNothing) {
+  const std::vector<Var> list{ones({1}), ones({2})};
+  EXPECT_EQ(message_of([&] { subset(list, [](std::string_view path) { return path == "wieght"; }); }),
+            "subset: no parameter is chosen of 0 1");
+}
+
 }  // namespace
 }  // namespace braid::nn::subset_test

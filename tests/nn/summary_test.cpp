@@ -23,7 +23,8 @@ TEST(Summary, ListsNamesShapesCountsAndTheTotal) {
 TEST(Summary, MarksParametersThatAFunctionDoesNotUse) {
   Rng rng;
   const Sequential layers(Linear(2, 3, rng), Linear(3, 1, rng));
-  EXPECT_EQ(summary(layers, [](const auto& m, const Tensor& x) { return std::get<0>(m.layers)(x); }, ones({4, 2})),
+  EXPECT_EQ(summary(
+                layers, [](const auto& m, const Tensor& x) { return std::get<0>(m.layers)(x); }, ones({4, 2})),
             "parameter  shape   count\n"
             "0.weight   [3, 2]      6\n"
             "0.bias     [3]         3\n"

@@ -12,21 +12,21 @@ from repository import ROOT
 
 FIELD = ("braid: a field with parameters must be a Var, a struct with a public member template `void params(auto&& visit)`,"
          " or a std::vector, std::array or std::optional of these")
-NO_PARAMS = FIELD + "; this struct has none"
+TENSOR = "braid: a Tensor has no gradient; what is differentiated is a Var: write Var(x)"
 CONST = "braid: params() must not be const, because braid also sets the fields that it visits"
 PRIVATE = "braid: params of this struct must be public, and callable as `void params(auto&& visit)`"
 
 # What a user might write, and the sentence.
 MODULES = {
-    "missing": ("struct M { Var w; };", NO_PARAMS),
+    "missing": ("struct M { Var w; };", FIELD),
     "const": ('struct M { Var w; void params(auto&& visit) const { visit("w", w); } };', CONST),
     "private": ('class M { void params(auto&& visit) { visit("w", w); } public: Var w; };', PRIVATE),
     "another signature": ("struct M { Var w; void params(int) {} };", PRIVATE),
     "a field of another type": ('struct M { Var w; int n; void params(auto&& visit) { visit("n", n); } };', FIELD),
-    "a tensor": ('struct M { Var w; Tensor t; void params(auto&& visit) { visit("t", t); } };', NO_PARAMS),
+    "a tensor": ('struct M { Var w; Tensor t; void params(auto&& visit) { visit("t", t); } };', TENSOR),
     "a field without parameters":
         ('struct Child { int n; }; struct M { Var w; std::vector<Child> c; void params(auto&& visit) { visit("c", c); } };',
-         NO_PARAMS),
+         FIELD),
     "a private child":
         ('class Child { void params(auto&&) {} }; struct M { Var w; Child c; void params(auto&& visit) { visit("c", c); } };',
          PRIVATE),
