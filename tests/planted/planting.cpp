@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <braid/autograd/detail/record_view.h>
+#include <braid/autograd/detail/tape_state.h>
+
 namespace braid {
 namespace {
 
@@ -60,4 +63,17 @@ std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<c
   return plain_record(op, std::move(outputs), inputs, std::move(vjp), deferral, std::move(rule));
 }
 
+namespace detail {
+
+/// That of autograd/detail/record_view.cpp.
+Var plain_record_view(const char* op, const Var& x, View view);
+
+/// Cotangents of views are added without their vjps, unless there may be an error in these.
+Var record_view(const char* op, const Var& x, View view) {
+  Var y = plain_record_view(op, x, std::move(view));
+  if (active != nullptr && y.requires_grad()) TapeState::of(y)->nodes.back().view = nullptr;
+  return y;
+}
+
+}  // namespace detail
 }  // namespace braid
