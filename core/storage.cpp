@@ -44,14 +44,14 @@ std::size_t round_up(std::size_t bytes) {
 
 thread_local int cache_bypasses = 0;
 
-/// A free block holds the pointer to the next one, so that freeing allocates nothing. AddressSanitizer takes its bytes
-/// for freed ones, so that it reports who still reads or writes them.
+/// A free block holds the pointer to the next one, so that freeing allocates nothing. AddressSanitizer takes its other
+/// bytes for freed ones, so that it reports who still reads or writes them; to find leaks it follows the pointer.
 struct FreeBlock {
   FreeBlock* next;
 
   static FreeBlock* push(std::byte* block, std::size_t capacity, FreeBlock* next) {
     auto* const pushed = new (block) FreeBlock{next};
-    ASAN_POISON_MEMORY_REGION(block, capacity);
+    ASAN_POISON_MEMORY_REGION(block + sizeof(FreeBlock), capacity - sizeof(FreeBlock));
     return pushed;
   }
   static std::byte* pop(FreeBlock*& first, std::size_t capacity) {
