@@ -11,7 +11,7 @@
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul.h>
 #include <braid/core/random.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace braid::bench {
 namespace {

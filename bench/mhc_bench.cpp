@@ -12,7 +12,7 @@
 #include <bench/mhc_workload.h>
 #include <bench/statistics.h>
 #include <braid/core/storage.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace braid::bench {
 namespace {

@@ -13,7 +13,7 @@
 #include <braid/mhc/connections/released/single_pass.h>
 #include <braid/mhc/ops/expand_reduce.h>
 #include <braid/mhc/ops/sinkhorn.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace braid::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <braid/autograd/composed.h>
 #include <braid/core/parallel.h>
 #include <braid/core/random.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace braid::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <braid/autograd/ops.h>
 #include <braid/core/random.h>
 #include <braid/mhc/mixings/mixing.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace braid::bench {
 namespace {

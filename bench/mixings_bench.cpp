@@ -5,7 +5,7 @@
 #include <braid/autograd/composed.h>
 #include <braid/core/parallel.h>
 #include <braid/mhc/mixings/mixing.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace braid::bench {
 namespace {

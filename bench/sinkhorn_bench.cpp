@@ -13,7 +13,7 @@
 #include <braid/core/parallel.h>
 #include <braid/core/random.h>
 #include <braid/mhc/ops/sinkhorn.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace braid::bench {
 namespace {

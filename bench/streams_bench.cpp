@@ -6,7 +6,7 @@
 #include <braid/autograd/ops.h>
 #include <braid/mhc/ops/group_mix.h>
 #include <braid/mhc/ops/weighted_sum.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace braid::bench {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <braid/core/error.h>
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <braid/core/shape.h>
 

@@ -1,5 +1,5 @@
 // Continues a text with a model of Hugging Face or a run of train_lm. `generate --help` lists the flags.
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <braid/core/parallel.h>

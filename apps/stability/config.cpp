@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "toml_reader.h"
 

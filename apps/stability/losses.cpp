@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace braid::stability {
 

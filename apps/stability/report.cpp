@@ -4,7 +4,7 @@
 #include <fstream>
 #include <ostream>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <braid/core/files/atomic_file.h>

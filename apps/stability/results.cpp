@@ -4,7 +4,7 @@
 #include <ostream>
 #include <sstream>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <braid/core/error.h>

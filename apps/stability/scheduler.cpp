@@ -12,7 +12,7 @@
 #include <exception>
 #include <map>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <braid/core/error.h>
 

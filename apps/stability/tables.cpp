@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "groups.h"
 #include "plan.h"

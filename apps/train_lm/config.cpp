@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <braid/core/error.h>

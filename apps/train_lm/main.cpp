@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <braid/core/files/atomic_file.h>
 #include <braid/core/parallel.h>

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <braid/core/error.h>
 #include <braid/core/files/checksum.h>

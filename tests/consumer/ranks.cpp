@@ -1,4 +1,4 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <braid/braid.h>
 #include <braid/dist/mpi/communicator.h>

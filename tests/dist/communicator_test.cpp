@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <braid/core/error.h>
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <thread>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <braid/autograd/ops.h>
 #include <braid/dist/accumulate.h>

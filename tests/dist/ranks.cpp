@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <braid/dist/mpi/communicator.h>

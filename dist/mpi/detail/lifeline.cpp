@@ -13,7 +13,7 @@
 #include <random>
 #include <sstream>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <braid/core/error.h>
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <braid/core/error.h>
 

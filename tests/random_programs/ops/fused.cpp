@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <braid/autograd/ops.h>
 #include <tests/random_programs/table.h>
