@@ -97,7 +97,7 @@ Tensor Tensor::expand_dims(int axis) const {
   check_shape(rank() < Shape::kMaxRank, "expand_dims: x {} has {} axes already", shape_, rank());
   const Shape shape = shape_.inserted(i, 1);
   Strides strides = strides_;
-  std::copy_backward(strides.begin() + i, strides.end() - 1, strides.end());
+  for (int later = rank(); later > i; --later) strides[later] = strides[later - 1];
   strides[i] = 0;
   return view(shape, strides, offset_);
 }
@@ -106,7 +106,7 @@ Tensor Tensor::squeeze(int axis) const {
   const int i = shape_.index(axis, "squeeze");
   check_shape(shape_[i] == 1, "squeeze: axis {} of shape {} must have size 1", axis, shape_);
   Strides strides = strides_;
-  std::copy(strides.begin() + i + 1, strides.end(), strides.begin() + i);
+  for (int later = i + 1; later < rank(); ++later) strides[later - 1] = strides[later];
   return view(shape_.without(i), strides, offset_);
 }
 
