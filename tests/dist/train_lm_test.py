@@ -107,7 +107,7 @@ def starts(program, folder):
 
 
 def lines_of(result):
-    """What the program wrote to stderr; mpirun -q writes nothing itself."""
+    """What the program wrote to stderr."""
     return [line for line in result.stderr.splitlines() if line.startswith("train_lm: ")]
 
 
