@@ -1,24 +1,19 @@
 #!/usr/bin/env bash
 # Installs braid's packages on a bare Debian 12 and uses them there: packages.sh PACKAGE.. needs root, debootstrap and lintian.
 set -euo pipefail
-[[ ${BRAID_IN_NAMESPACE:-} ]] || BRAID_IN_NAMESPACE=1 exec unshare --mount "$0" "$@"  # the mounts below end with it
+. "$(dirname "$(readlink -f -- "$0")")/bare_debian.sh"
 version=$(dpkg-deb --field "$1" Version)
 consumer=$(dirname "$(readlink -f -- "$0")")/../consumer
 root=$(mktemp -d)
-log=$(mktemp)
-trap 'umount "$root/proc" 2>/dev/null || true; rm -rf --one-file-system "$root" "$log"' EXIT
+trap 'umount "$root/proc" "$root/dev" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
 
-step() { printf '==> %s\n' "$*"; }
-inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"; }
-quietly() { "$@" >"$log" 2>&1 || { cat "$log"; exit 1; }; }
 add() { quietly inside apt-get install -y --no-install-recommends "$@"; }
 
 step "lintian"
 lintian --allow-root --fail-on error "$@"
 
 step "a bare Debian 12"
-quietly debootstrap --variant=minbase bookworm "$root"
-mount --bind /proc "$root/proc"
+bare_debian bookworm
 mkdir "$root/braid"
 cp -r "$@" "$consumer" "$root/braid"
 packages=("$root"/braid/*.deb)
