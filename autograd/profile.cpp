@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <string_view>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/ranges.h>
 
 #include <braid/autograd/tape.h>
+#include <braid/core/utf8.h>
 
 namespace braid {
 namespace {
@@ -113,18 +115,15 @@ std::string Profile::table(const Peak& peak) const {
 }
 
 std::string Profile::chrome_trace() const {
-  nlohmann::ordered_json events = nlohmann::json::array();
-  for (const Event& e : events_)
-    events.push_back(
-        {{"name", e.name},
-         {"cat", e.category},
-         {"ph", "X"},
-         {"ts", 1e6 * e.begin_s},
-         {"dur", 1e6 * e.duration_s},
-         {"pid", 0},
-         {"tid", 0},
-         {"args", {{"inputs", e.cost.shapes}, {"bytes", e.cost.bytes}, {"operations", e.cost.operations}}}});
-  return nlohmann::ordered_json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump();
+  const auto event = [](const Event& e) {
+    return fmt::format(R"({{"name":{},"cat":"{}","ph":"X","ts":{},"dur":{},"pid":0,"tid":0,"args":)"
+                       R"({{"inputs":{},"bytes":{},"operations":{}}}}})",
+                       json_string(e.name), e.category, 1e6 * e.begin_s, 1e6 * e.duration_s, json_string(e.cost.shapes),
+                       e.cost.bytes, e.cost.operations);
+  };
+  std::vector<std::string> events;
+  std::ranges::transform(events_, std::back_inserter(events), event);
+  return fmt::format(R"({{"traceEvents":[{}],"displayTimeUnit":"ms"}})", fmt::join(events, ","));
 }
 
 }  // namespace braid

@@ -93,6 +93,19 @@ function(braid_add_library folder)
   braid_install(${target} ${export} ${component})
 endfunction()
 
+# braid_add_optional(braid_core ZIP LINK .. SOURCES files/npz.cpp WITHOUT without/zip.cpp): the part of a target that needs
+# other libraries. Without them, the sources after WITHOUT define the same functions, which throw MissingLibrary.
+function(braid_add_optional target feature)
+  cmake_parse_arguments(ARG "" "" "LINK;SOURCES;WITHOUT" ${ARGN})
+  if(BRAID_HAS_${feature})
+    target_sources(${target} PRIVATE ${ARG_SOURCES})
+    target_link_libraries(${target} PRIVATE ${ARG_LINK})
+    target_compile_definitions(${target} PRIVATE BRAID_HAS_${feature})
+  else()
+    target_sources(${target} PRIVATE ${ARG_WITHOUT})
+  endif()
+endfunction()
+
 # braid_compile_quickly(core_tests -O0 HEADERS <gtest/gtest.h> ...): for tests and programs, whose compilation takes longer
 # than their run. The linker keeps the program's copy of an inline function that the library also contains, so programs with
 # hot loops use -O1. HEADERS are precompiled; HEADERS_OF uses those of another target with the same optimization.

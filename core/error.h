@@ -32,6 +32,11 @@ struct FileError : Error {
   using Error::Error;
 };
 
+/// A function needs a library without which braid was built. docs/install.md lists them.
+struct MissingLibrary : Error {
+  using Error::Error;
+};
+
 /// Throws E with the formatted message unless `ok`. Messages read
 /// `op: argument must ... but has ...`.
 template <class E, class... Args>

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
 namespace braid {
 
@@ -35,14 +35,33 @@ void append_utf8(std::string& text, char32_t point) {
   for (int k = more - 1; k >= 0; --k) put(0x80u | (point >> (6 * k) & 0x3Fu));
 }
 
+std::string json_string(std::string_view text) {
+  constexpr std::string_view kSpecial = "\"\\\b\f\n\r\t", kLetters = "\"\\bfnrt";
+  std::string quoted = "\"";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t special = kSpecial.find(text[at]);
+    const auto decoded = next_code_point(text, at);
+    if (!decoded) ++at;
+    const char32_t point = decoded.value_or(0xFFFD);
+    if (special != std::string_view::npos)
+      quoted += {'\\', kLetters[special]};
+    else if (point >= 0x20 && point < 0x7F)
+      quoted += static_cast<char>(point);
+    else if (point < 0x10000)
+      quoted += fmt::format("\\u{:04x}", std::uint32_t{point});
+    else  // a pair of surrogates
+      quoted += fmt::format("\\u{:04x}\\u{:04x}", 0xD7C0U + (point >> 10), 0xDC00U + (point & 0x3FF));
+  }
+  return quoted + '"';
+}
+
 std::string shortened(std::string text) {
   constexpr std::size_t kMost = 80;
   return text.size() <= kMost ? text : text.substr(0, kMost - 3) + "...";
 }
 
 std::string excerpt(std::string_view text) {
-  using nlohmann::json;
-  const std::string quoted = json(text).dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
+  const std::string quoted = json_string(text);
   return shortened(quoted.substr(1, quoted.size() - 2));
 }
 

@@ -16,6 +16,9 @@ bool is_utf8(std::string_view text);
 /// Appends a code point to the text.
 void append_utf8(std::string& text, char32_t point);
 
+/// The text as a JSON string, in quotes: printable ASCII and escapes. A byte that is not UTF-8 becomes U+FFFD.
+std::string json_string(std::string_view text);
+
 /// The text, cut to 77 characters and "..." if it is longer than 80.
 std::string shortened(std::string text);
 

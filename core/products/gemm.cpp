@@ -12,35 +12,12 @@
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/parallel.h>
 #include <braid/core/products/detail/gemm_by_amx.h>
+#include <braid/core/products/detail/gemm_by_onednn.h>
 #include <braid/core/products/kernels/amx.h>
 #include <braid/core/products/kernels/packed_product.h>
-#include <oneapi/dnnl/dnnl.h>
-
-// oneDNN runs on OpenMP. These two functions are declared here because OpenMP's header needs -fopenmp.
-extern "C" int omp_get_max_threads();
-extern "C" void omp_set_num_threads(int count);
-
-// oneDNN exports this function, but none of its headers declares it.
-extern "C" dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k,
-                                               float alpha, const braid::bfloat16* a, dnnl_dim_t lda,
-                                               const braid::bfloat16* b, dnnl_dim_t ldb, float beta, float* c,
-                                               dnnl_dim_t ldc);
 
 namespace braid {
 namespace {
-
-/// Keeps oneDNN on the calling thread: it would split k between OpenMP threads, which changes bits. The setting is per
-/// thread and costs nanoseconds.
-class OneOpenMpThread {
- public:
-  OneOpenMpThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~OneOpenMpThread() { omp_set_num_threads(before_); }
-  OneOpenMpThread(const OneOpenMpThread&) = delete;
-  OneOpenMpThread& operator=(const OneOpenMpThread&) = delete;
-
- private:
-  int before_;
-};
 
 using kernels::divide_up;
 
@@ -56,17 +33,15 @@ enum class Unit {
 /// Below this side length packing for AMX costs more than oneDNN's product.
 constexpr std::int64_t kLeastSideForAmx = 32;
 
-/// Whether the processor multiplies bf16 faster than f32: by AMX, which implies AVX512_BF16, or by AVX512_BF16, which
-/// has half the speed of f32 on Intel processors. oneDNN generates code for x86-64; elsewhere it has plain loops.
+/// Whether the processor multiplies bf16 faster than f32: by AMX, which implies AVX512_BF16, or in oneDNN by
+/// AVX512_BF16, which has half the speed of f32 on Intel processors.
 #ifdef __x86_64__
-constexpr bool kHasOneDnn = true;
 bool has_bf16_products() {
-  static const bool has =
-      kernels::amx::is_available() || (__builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel"));
+  static const bool has = kernels::amx::is_available() ||
+                          (detail::has_onednn() && __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel"));
   return has;
 }
 #else
-constexpr bool kHasOneDnn = false;
 bool has_bf16_products() { return false; }
 #endif
 
@@ -74,7 +49,7 @@ bool has_bf16_products() { return false; }
 template <class T>
 Unit unit_of_tiles() {
   constexpr bool is_bf16 = std::is_same_v<T, bfloat16>;
-  const bool onednn = kHasOneDnn && !std::is_same_v<T, double> && !BatchInvariant::active();
+  const bool onednn = detail::has_onednn() && !std::is_same_v<T, double> && !BatchInvariant::active();
   if (onednn && (!is_bf16 || has_bf16_products())) return Unit::onednn;
   return is_bf16 ? Unit::widened : Unit::packed;
 }
@@ -106,34 +81,6 @@ void scale(const Product<T, C>& p) {
   }
 }
 
-void check_status(const char* function, dnnl_status_t status) {
-  check<Error>(status == dnnl_success, "gemm: {} failed with status {}", function, int{status});
-}
-
-/// oneDNN without copies walks b down its rows where b is not transposed, and a where a is. It is fast there up to
-/// about 256 rows at a time and loses a third of its speed beyond (dW of a transformer: 50-60 % of the peak against
-/// 75-85 %).
-constexpr std::int64_t kRowsAtATime = 256;
-
-void multiply_in_onednn(const Product<float>& p) {
-  const OneOpenMpThread one_thread;
-  const std::int64_t step = p.b.transposed ? p.k : kRowsAtATime;
-  for (std::int64_t first = 0; first < p.k; first += step)
-    check_status("dnnl_sgemm",
-                 dnnl_sgemm(p.a.transposed ? 'T' : 'N', p.b.transposed ? 'T' : 'N', p.m, p.n,
-                            std::min(step, p.k - first), p.alpha, p.a.from(0, first).data, p.a.stride,
-                            p.b.from(first, 0).data, p.b.stride, first == 0 ? p.beta : 1.0F, p.c.data, p.c.stride));
-}
-
-void multiply_in_onednn([[maybe_unused]] const Product<bfloat16, float>& p) {
-#ifdef __x86_64__
-  const OneOpenMpThread one_thread;
-  check_status("dnnl_gemm_bf16bf16f32",
-               dnnl_gemm_bf16bf16f32(p.a.transposed ? 'T' : 'N', p.b.transposed ? 'T' : 'N', p.m, p.n, p.k, p.alpha,
-                                     p.a.data, p.a.stride, p.b.data, p.b.stride, p.beta, p.c.data, p.c.stride));
-#endif
-}
-
 /// The product once its row has been copied to c, to which it adds.
 template <class T>
 Product<T, Compute<T>> onto_row(Product<T, Compute<T>> p) {
@@ -149,7 +96,7 @@ void multiply(Unit unit, const Product<T>& p) {
   if (p.row != nullptr) return multiply(unit, onto_row<T>(p));
   if (p.k == 0) return scale(p);
   if constexpr (std::is_same_v<T, float>)
-    if (unit == Unit::onednn) return multiply_in_onednn(p);
+    if (unit == Unit::onednn) return detail::multiply_by_onednn(p);
   const kernels::PackedProductKernels<T> packed = kernels::packed_product_kernels().of<T>();
   kernels::Buffer<T> scratch(packed.scratch(p.m, p.n, p.k));
   packed.multiply(p, scratch.data());
@@ -170,7 +117,7 @@ struct Widened {
 void multiply(Unit unit, const Product<bfloat16, float>& p) {
   if (p.row != nullptr) return multiply(unit, onto_row<bfloat16>(p));
   if (p.k == 0) return scale(p);
-  if (unit == Unit::onednn) return multiply_in_onednn(p);
+  if (unit == Unit::onednn) return detail::multiply_by_onednn(p);
   const Widened a(p.m, p.k, p.a), b(p.k, p.n, p.b);
   multiply(unit_of_tiles<float>(),
            Product<float>{

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include <braid/core/products/matmul.h>
 #include <braid/core/reduce.h>
@@ -74,8 +73,9 @@ std::optional<double> similarity(const Tensor& x) {
 
 std::string cell(const std::optional<double>& value) { return value ? fmt::format("{:.4g}", *value) : "-"; }
 
-nlohmann::ordered_json json(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+/// A JSON number, or null: JSON has neither NaN nor infinity.
+std::string json(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? fmt::format("{}", *value) : "null";
 }
 
 }  // namespace
@@ -130,17 +130,18 @@ std::string json_lines(std::span<const ConnectionStats> connections, std::int64_
   std::string text;
   int index = 0;
   for (const ConnectionStats& s : connections) {
-    const nlohmann::ordered_json line = {{"step", step},
-                                         {"connection", index++},
-                                         {"forward_gain", s.forward_gain},
-                                         {"backward_gain", s.backward_gain},
-                                         {"composed_forward_gain", s.composed_forward_gain},
-                                         {"composed_backward_gain", s.composed_backward_gain},
-                                         {"row_error", s.row_error},
-                                         {"column_error", s.column_error},
-                                         {"saturation", json(s.saturation)},
-                                         {"similarity", json(s.similarity)}};
-    text += line.dump() + "\n";
+    const std::initializer_list<std::pair<const char*, std::optional<double>>> values = {
+        {"forward_gain", s.forward_gain},
+        {"backward_gain", s.backward_gain},
+        {"composed_forward_gain", s.composed_forward_gain},
+        {"composed_backward_gain", s.composed_backward_gain},
+        {"row_error", s.row_error},
+        {"column_error", s.column_error},
+        {"saturation", s.saturation},
+        {"similarity", s.similarity}};
+    text += fmt::format(R"({{"step":{},"connection":{})", step, index++);
+    for (const auto& [name, value] : values) text += fmt::format(R"(,"{}":{})", name, json(value));
+    text += "}\n";
   }
   return text;
 }

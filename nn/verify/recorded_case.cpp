@@ -4,53 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 namespace braid::nn {
-
-namespace {
-
-/// Whether a value has the type T, strictly: the JSON library converts 1e308 and true to integers as well.
-template <class T>
-bool is_a(const nlohmann::json& value) {
-  if constexpr (std::is_same_v<T, std::int64_t>)
-    return value.is_number_integer() && (!value.is_number_unsigned() || std::in_range<T>(value.get<std::uint64_t>()));
-  else if constexpr (std::is_same_v<T, double>)
-    return value.is_number();
-  else if constexpr (std::is_same_v<T, std::string>)
-    return value.is_string();
-  else
-    return value.is_array() && std::ranges::all_of(value, is_a<typename T::value_type>);
-}
-
-}  // namespace
-
-template <class T>
-T CaseSettings::get(const std::string& key, const std::string& type) const {
-  const auto found = json_.find(key);
-  check<FileError>(found != json_.end(), "the metadata must have '{}'", key);
-  const auto value = nlohmann::json::parse(found->second, nullptr, /*allow_exceptions=*/false);
-  check<FileError>(is_a<T>(value), "the metadata's '{}' must be {} but is {:.80}", key, type, found->second);
-  return value.get<T>();
-}
-
-std::int64_t CaseSettings::integer(const std::string& key, std::int64_t least, std::int64_t most) const {
-  const auto value = get<std::int64_t>(key, "an integer");
-  check<FileError>(value >= least && value <= most, "the metadata's '{}' must be an integer from {} to {} but is {}",
-                   key, least, most, value);
-  return value;
-}
-double CaseSettings::number(const std::string& key) const { return get<double>(key, "a number"); }
-std::string CaseSettings::text(const std::string& key) const { return get<std::string>(key, "a string"); }
-std::vector<double> CaseSettings::numbers(const std::string& key) const {
-  return get<std::vector<double>>(key, "a list of numbers");
-}
-std::vector<std::string> CaseSettings::texts(const std::string& key) const {
-  return get<std::vector<std::string>>(key, "a list of strings");
-}
-std::vector<std::vector<std::string>> CaseSettings::lists(const std::string& key) const {
-  return get<std::vector<std::vector<std::string>>>(key, "a list of lists of strings");
-}
 
 const Tensor& RecordedCase::tensor(const std::string& key) const& {
   const auto found = tensors.find(key);

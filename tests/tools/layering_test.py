@@ -88,9 +88,9 @@ class Layering(unittest.TestCase):
     def test_kernels_include_no_ops(self):
         self.assertEqual(self.offenders(lambda path, name: path.parent.name == "kernels" and "/ops/" in name), [])
 
-    def test_only_gemm_includes_onednn(self):
+    def test_only_one_source_includes_onednn(self):
         self.assertEqual(self.offenders(lambda path, name: name.startswith(("dnnl", "oneapi/")) and
-                                        str(path) != "core/products/gemm.cpp"), [])
+                                        str(path) != "core/products/detail/gemm_by_onednn.cpp"), [])
 
     def test_only_dist_knows_of_mpi(self):
         self.assertEqual(self.offenders(lambda path, name: name == "mpi.h" and path.parts[:2] != ("dist", "mpi")), [])

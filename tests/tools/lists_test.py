@@ -8,10 +8,10 @@ from repository import LAYERS, OPTIONAL, ROOT, included, sources
 
 
 def listed(folder):
-    """The files that the CMakeLists.txt of a folder and of those below name after HEADERS and SOURCES, one per line."""
+    """The files that the CMakeLists.txt of a folder and of those below name after HEADERS, SOURCES and WITHOUT, one per line."""
     files = []
     for path in (ROOT / folder).rglob("CMakeLists.txt"):
-        lists = re.findall(r"^  (?:HEADERS|SOURCES)\n((?:    .*\n)*)", path.read_text(), re.MULTILINE)
+        lists = re.findall(r"^  (?:HEADERS|SOURCES|WITHOUT)\n((?:    .*\n)*)", path.read_text(), re.MULTILINE)
         files += [str((path.parent / name).relative_to(ROOT / folder)) for block in lists for name in block.split()]
     return files
 

@@ -156,9 +156,9 @@ TEST(Telemetry, PrintsATableAndJsonLines) {
   const std::vector<ConnectionStats> stats = telemetry.connections();
   EXPECT_THAT(table(stats), HasSubstr("         1          1          1          1          1"));
   EXPECT_EQ(json_lines(std::span(stats).first(1), 7),
-            "{\"step\":7,\"connection\":0,\"forward_gain\":1.0,\"backward_gain\":1.0,\"composed_forward_gain\":1.0,"
-            "\"composed_backward_gain\":1.0,\"row_error\":0.0,\"column_error\":0.0,\"saturation\":null,"
-            "\"similarity\":1.0}\n");
+            "{\"step\":7,\"connection\":0,\"forward_gain\":1,\"backward_gain\":1,\"composed_forward_gain\":1,"
+            "\"composed_backward_gain\":1,\"row_error\":0,\"column_error\":0,\"saturation\":null,"
+            "\"similarity\":1}\n");
 }
 
 }  // namespace

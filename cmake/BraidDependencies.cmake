@@ -1,0 +1,62 @@
+# The libraries that braid's are built with. fmt and Highway are required; without one of the others, BRAID_HAS_NAME is off
+# and what needs it throws MissingLibrary: docs/install.md has the table. CMAKE_DISABLE_FIND_PACKAGE_dnnl and the like
+# configure as if one were absent.
+include(BraidFindLibrary)
+include(CheckCXXSourceCompiles)
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(hwy REQUIRED)
+
+# Where the system's C++ libraries were compiled with another standard library, as Debian's are for -stdlib=libc++, their
+# symbols differ: fmt is then used from its headers, and others not at all.
+set(CMAKE_REQUIRED_LIBRARIES fmt::fmt)
+check_cxx_source_compiles("#include <fmt/format.h>
+  int main(int n, char**) { return static_cast<int>(fmt::format(\"{}\", n).size()); }" BRAID_FMT_LINKS)
+unset(CMAKE_REQUIRED_LIBRARIES)
+set(BRAID_FMT fmt::fmt)
+if(NOT BRAID_FMT_LINKS)
+  set(BRAID_FMT fmt::fmt-header-only)
+endif()
+find_package(dnnl QUIET)
+find_package(nlohmann_json QUIET)
+if(NOT CMAKE_CROSSCOMPILING)  # finding MPI runs its compiler
+  set(MPI_CXX_SKIP_MPICXX ON)  # the C functions, without the bindings that MPI has removed
+  find_package(MPI QUIET COMPONENTS CXX)
+endif()
+braid_find_library(dlpack dlpack/dlpack.h HEADERS_ONLY)
+braid_find_library(pcre2-8 pcre2.h)
+braid_find_library(utf8proc utf8proc.h)
+braid_find_library(xxhash xxhash.h)
+braid_find_library(zip zip.h)
+
+# oneDNN generates code for x86-64 and has plain loops elsewhere. gemm_by_onednn.cpp holds it to one thread through OpenMP,
+# and calls a function that its headers do not declare: a oneDNN without either is not used.
+if(TARGET DNNL::dnnl AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(CMAKE_REQUIRED_LIBRARIES DNNL::dnnl gomp)
+  check_cxx_source_compiles([[
+    #include <oneapi/dnnl/dnnl_config.h>
+    static_assert(DNNL_CPU_THREADING_RUNTIME == DNNL_RUNTIME_OMP);
+    extern "C" int dnnl_gemm_bf16bf16f32(), omp_get_max_threads();
+    int main() { return dnnl_gemm_bf16bf16f32() + omp_get_max_threads(); }]] BRAID_ONEDNN_FITS)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+endif()
+
+# braid_has(ZIP libzip "no npz archives" TARGET braid_needs::zip): sets BRAID_HAS_ZIP to the condition, and says what is
+# missing where it fails.
+function(braid_has name library without)
+  set(BRAID_HAS_${name} ON PARENT_SCOPE)
+  if(NOT (${ARGN}))
+    set(BRAID_HAS_${name} OFF PARENT_SCOPE)
+    message(STATUS "braid without ${library}: ${without}")
+  endif()
+endfunction()
+
+braid_has(ONEDNN oneDNN "its own packed product multiplies" TARGET DNNL::dnnl AND BRAID_ONEDNN_FITS)
+braid_has(DLPACK DLPack "no exchange of tensors with other libraries" TARGET braid_needs::dlpack)
+braid_has(JSON nlohmann-json "no safetensors, pretrained models, tokenizers and programs" TARGET nlohmann_json::nlohmann_json)
+braid_has(TEXT "PCRE2, utf8proc or nlohmann-json" "no tokenizers"
+  TARGET braid_needs::pcre2-8 AND TARGET braid_needs::utf8proc AND TARGET nlohmann_json::nlohmann_json)
+braid_has(XXHASH xxHash "no checksums and programs" TARGET braid_needs::xxhash)
+braid_has(ZIP libzip "no npz archives" TARGET braid_needs::zip)
+braid_has(MPI MPI "no training over ranks" TARGET MPI::MPI_CXX)

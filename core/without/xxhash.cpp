@@ -1,0 +1,12 @@
+// What stands for core/files/checksum.cpp where xxHash is absent.
+#include <braid/core/detail/missing_library.h>
+#include <braid/core/files/checksum.h>
+
+namespace braid {
+
+std::string checksum(std::string_view) { detail::throw_missing("checksum", "xxHash"); }
+std::string checksum(const std::map<std::string, Tensor>&, const std::map<std::string, std::string>&) {
+  detail::throw_missing("checksum", "xxHash");
+}
+
+}  // namespace braid

@@ -1,0 +1,22 @@
+#include <braid/core/utf8.h>
+
+#include <gtest/gtest.h>
+
+namespace braid::utf8_test {
+namespace {
+
+TEST(JsonString, QuotesAndEscapes) {
+  EXPECT_EQ(json_string(""), R"("")");
+  EXPECT_EQ(json_string("a\"b\\c/d"), R"("a\"b\\c/d")");
+  EXPECT_EQ(json_string("\b\f\n\r\t\x1f\x7f"), R"("\b\f\n\r\t\u001f\u007f")");
+  EXPECT_EQ(json_string(std::string_view("\0", 1)), R"("\u0000")");
+}
+
+TEST(JsonString, IsAscii) {
+  EXPECT_EQ(json_string("\xc3\xa9\xef\xbf\xbf"), R"("\u00e9\uffff")");
+  EXPECT_EQ(json_string("\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"), R"("\ud800\udc00\udbff\udfff")");
+  EXPECT_EQ(json_string("a\xff\xc3"), R"("a\ufffd\ufffd")");
+}
+
+}  // namespace
+}  // namespace braid::utf8_test
