@@ -20,6 +20,7 @@ set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/core ${PROJECT_BINARY_DIR}/autograd
   ${PROJECT_BINARY_DIR}/nn ${PROJECT_BINARY_DIR}/mhc ${PROJECT_BINARY_DIR}/dist)
 
+# With SOURCE_DATE_EPOCH in the environment, CMake takes this time and those of files in archives from it.
 string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
 set(changelog ${PROJECT_BINARY_DIR}/changelog.Debian)
 configure_file(cmake/debian/changelog.in ${changelog} @ONLY)

@@ -1,6 +1,6 @@
 # Uses braid as other projects do, in a separate folder. HOW is one of:
-#   package       installs into an empty prefix and finds it there, by CMake and by pkg-config; headers have no warnings;
-#                 programs of many kinds, in programs/ and examples/, build and learn
+#   package       installs into an empty prefix and finds it there, by CMake and by pkg-config; every file that CPS names exists;
+#                 headers have no warnings; programs of many kinds, in programs/ and examples/, build and learn
 #   subdirectory  adds this source tree to another project, and builds only core and a kernel
 #   tarball       the same as a shared library, with a tree that was packed and unpacked by tar
 # ./dev package --check runs the same consumers against all shared libraries.
@@ -21,6 +21,18 @@ if(HOW STREQUAL package)
     if(IS_SYMLINK ${header})
       message(FATAL_ERROR "${header} is a link")
     endif()
+  endforeach()
+  file(GLOB_RECURSE descriptions ${work}/prefix/*.cps)
+  foreach(description ${descriptions})
+    file(READ ${description} json)
+    string(JSON components GET "${json}" components)
+    string(REGEX MATCHALL "@prefix@[^\"]*" paths "${json}")
+    foreach(path ${paths})
+      string(REPLACE @prefix@ ${work}/prefix path ${path})
+      if(NOT EXISTS ${path})
+        message(FATAL_ERROR "${description} names ${path}, which is not installed")
+      endif()
+    endforeach()
   endforeach()
   list(APPEND settings -D CMAKE_PREFIX_PATH=${work}/prefix -D BRAID_VERSION=${VERSION} -D WITH_MPI=${WITH_MPI}
        -D WITH_PROGRAMS=ON)

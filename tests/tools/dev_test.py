@@ -63,9 +63,27 @@ class Dev(unittest.TestCase):
             self.assertEqual(end, "end")
 
     def test_what_it_does_not_know_is_one_line_and_exit_code_2(self):
-        for args in (["nothing"], ["a\nb"], ["test", "("], ["test", "--preset", "x"], ["sanitize", ""], ["golden"], ["install"]):
+        for args in (["nothing"], ["a\nb"], ["test", "("], ["test", "--preset", "x"], ["sanitize", ""], ["golden"], ["install"],
+                     ["abi", "no-such-commit"]):
             result = dev(*args)
             self.assertEqual((result.returncode, result.stderr.count("\n"), result.stdout), (2, 1, ""), args)
+
+    def test_abi_needs_a_tag_or_a_commit(self):
+        root, environment = self.copy()
+        result = dev("abi", script=root / "dev", GIT_CEILING_DIRECTORIES=str(root.parent), **environment)
+        self.assertEqual((result.returncode, result.stderr),
+                         (2, "dev: abi: there is no tag to compare with; name a commit\n"))
+
+    def test_abi_passes_another_soversion(self):
+        root, environment = self.copy()
+        git = ["git", "-C", root, "-c", "user.name=a", "-c", "user.email=a@braid.example"]
+        (root / "CMakeLists.txt").write_text("project(braid VERSION 0.1.0)\n")
+        for command in (["init", "-q"], ["add", "dev", "CMakeLists.txt"], ["commit", "-qm", "old"], ["tag", "v0.1"]):
+            subprocess.run([*git, *command], check=True)
+        (root / "CMakeLists.txt").write_text("project(braid VERSION 0.2.0)\n")
+        result = dev("abi", script=root / "dev", **environment)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("SOVERSION 0.1 in v0.1, 0.2 here", result.stdout)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,3 @@
+{ pkgs ? import <nixpkgs> { }, withMpi ? false, withOnednn ? true }:
+
+pkgs.callPackage ./package.nix { inherit withMpi withOnednn; }
