@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <braid/core/instruction_set.h>
 #include <braid/core/parallel.h>
 #include <braid/core/tensor.h>
 
@@ -19,6 +20,18 @@ class WithThreads {
 
  private:
   int before_;
+};
+
+/// Runs a test under an instruction set and restores the former one.
+class WithInstructionSet {
+ public:
+  explicit WithInstructionSet(InstructionSet set) : before_(instruction_set()) { set_instruction_set(set); }
+  ~WithInstructionSet() { set_instruction_set(before_); }
+  WithInstructionSet(const WithInstructionSet&) = delete;
+  WithInstructionSet& operator=(const WithInstructionSet&) = delete;
+
+ private:
+  InstructionSet before_;
 };
 
 /// What an exception of `call` says.

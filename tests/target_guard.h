@@ -3,13 +3,15 @@
 
 #include <hwy/targets.h>
 
+#include <braid/core/instruction_set.h>
+
 namespace braid {
 
 /// Makes kernels run as on a processor that has this SIMD target at best.
 class TargetGuard {
  public:
   explicit TargetGuard(std::int64_t target) { hwy::GetChosenTarget().Update(target); }
-  ~TargetGuard() { hwy::GetChosenTarget().Update(hwy::SupportedTargets()); }
+  ~TargetGuard() { set_instruction_set(instruction_set()); }
   TargetGuard(const TargetGuard&) = delete;
   TargetGuard& operator=(const TargetGuard&) = delete;
 };

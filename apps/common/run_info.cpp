@@ -12,9 +12,9 @@
 #include <thread>
 
 #include <fmt/chrono.h>
-#include <hwy/targets.h>
 
 #include <braid/core/error.h>
+#include <braid/core/instruction_set.h>
 #include <braid/core/parallel.h>
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul_precision.h>
@@ -78,9 +78,8 @@ std::string git_commit() {
   return is_one ? commit : "unknown";
 }
 
-std::string instruction_set(DType dtype) {
-  const std::int64_t targets = hwy::SupportedTargets();
-  std::string text = hwy::TargetName(targets & -targets);  // the best one is the lowest bit
+std::string arithmetic(DType dtype) {
+  std::string text = kernel_target();
   if (dtype == DType::bf16) text += fmt::format(", bf16 by {}", bf16_products());
   if (const int terms = bf16_terms_per_f32(); terms > 0)
     text += fmt::format(", f32 as {} bf16 by {}", terms, bf16_products());
@@ -91,7 +90,7 @@ nlohmann::ordered_json machine_info() {
   utsname system{};
   uname(&system);
   return {{"processor", processor()},
-          {"instruction_set", instruction_set()},
+          {"instruction_set", arithmetic()},
           {"cores", std::thread::hardware_concurrency()},
           {"threads", num_threads()},
           {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},

@@ -15,9 +15,9 @@ std::filesystem::path program_folder();
 /// The commit of the checkout that the program was built in; "unknown" outside one.
 std::string git_commit();
 
-/// The processor's best instruction set and, for bf16 activations and for f32 under matmul_precision(), the unit that
-/// computes their products. The bits of results depend on it.
-std::string instruction_set(DType dtype = DType::f32);
+/// kernel_target() and, for bf16 activations and for f32 under matmul_precision(), the unit that computes their
+/// products. The bits of results depend on it.
+std::string arithmetic(DType dtype = DType::f32);
 
 /// Processor, cores, threads in use, system and compiler: what results depend on besides their configuration.
 nlohmann::ordered_json machine_info();

@@ -8,10 +8,13 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 
 #include <CLI/CLI.hpp>
 
+#include <braid/core/build_info.h>
+#include <braid/core/instruction_set.h>
 #include <braid/core/parallel.h>
 #include <braid/core/utf8.h>
 #include <braid/mhc/mixings/composed.h>
@@ -19,7 +22,7 @@
 namespace braid::apps {
 namespace {
 
-/// Thrown after --help.
+/// Thrown after --help and --version.
 struct Finished {};
 
 /// `text` as one line of UTF-8: spaces for control characters, question marks for invalid bytes.
@@ -60,6 +63,7 @@ bool stdout_took_everything() {
 int guarded(std::string_view name, const std::function<int()>& body) {
   try {
     num_threads();
+    instruction_set();
     mhc::composed();
     return body();
   } catch (...) {
@@ -127,16 +131,20 @@ int run_main(std::string_view name, std::string_view what_it_shows, int argc, ch
 }
 
 void parse_command_line(CLI::App& app, int argc, char** argv) {
+  const auto about = [argv] { return version_text(std::filesystem::path(argv[0]).filename().string()); };
+  app.set_version_flag("--version", about, "Print versions and the instruction set and exit");
   check_numbers(app);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    app.exit(help);
+  } catch (const CLI::Success& help_or_version) {
+    app.exit(help_or_version);
     throw Finished();
   } catch (const CLI::ParseError& error) {
     throw ValueError(error.what());
   }
 }
+
+std::string version_text(std::string_view name) { return fmt::format("{} {}\n{}", name, version(), build_info()); }
 
 void add_matmul_precision(CLI::App& app, MatmulPrecision& precision) {
   app.add_option_function<std::string>(

@@ -22,7 +22,8 @@ struct NonFiniteError : Error {
 /// whether stdout could be written; a reader that has closed the pipe is no error.
 int run_main(std::string_view name, const std::function<int()>& body);
 
-/// The line, without the program's name, and the exit code that run_main has for an exception; 0 after --help.
+/// The line, without the program's name, and the exit code that run_main has for an exception; 0 after --help
+/// and --version.
 struct Failure {
   std::string why;
   int code;
@@ -31,13 +32,16 @@ struct Failure {
 /// The Failure of the exception that is being handled.
 Failure current_failure();
 
-/// The main function of a program whose only option is --help.
+/// The main function of a program whose only options are --help and --version.
 int run_main(std::string_view name, std::string_view what_it_shows, int argc, char** argv,
              const std::function<void()>& body);
 
-/// Parses the command line. --help prints and ends the program with exit code 0. Numbers must be decimal and finite,
-/// and whole if the option is an integer. Throws ValueError naming the option.
+/// Parses the command line. --help and --version print and end the program with exit code 0. Numbers must be decimal
+/// and finite, and whole if the option is an integer. Throws ValueError naming the option.
 void parse_command_line(CLI::App& app, int argc, char** argv);
+
+/// What --version prints: the program's name, braid's version, build_info().
+std::string version_text(std::string_view name);
 
 /// Adds --matmul-precision highest, high or medium. The program must call set_matmul_precision itself.
 void add_matmul_precision(CLI::App& app, MatmulPrecision& precision);

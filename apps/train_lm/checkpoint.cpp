@@ -24,9 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 
 void check_instruction_set(const std::string& earlier, const Config& config) {
-  const std::string now = apps::instruction_set(config.training.dtype);
+  const std::string now = apps::arithmetic(config.training.dtype);
   check_value(config.allow_other_processor || earlier == now,
-              "--resume: the run was computed with {} but this processor has {}, which rounds differently; "
+              "--resume: the run was computed with {} but this process computes with {}, which rounds differently; "
               "--allow-other-processor continues nevertheless",
               excerpt(earlier), now);
 }
@@ -83,7 +83,7 @@ void save(const fs::path& path, const apps::TrainerState& state, const Config& c
                                               {"alphabet", corpus.alphabet()},
                                               {"text_checksum", corpus.checksum()},
                                               {"tokenizer_checksum", corpus.tokenizer_checksum()},
-                                              {"instruction_set", apps::instruction_set(config.training.dtype)},
+                                              {"instruction_set", apps::arithmetic(config.training.dtype)},
                                               {"config", to_json(config).dump()}};
   if (state.best_held_out) metadata["best_held_out"] = fmt::format("{}", *state.best_held_out);
   metadata["checksum"] = checksum(tensors, metadata);

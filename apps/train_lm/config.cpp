@@ -101,7 +101,7 @@ void add_flags(CLI::App& app, Config& c) {
       ->check(CLI::IsMember({"stop", "skip"}));
   app.add_flag("--allow-nonfinite", c.allow_nonfinite, "resume and save weights that are not finite");
   app.add_flag("--allow-other-processor", c.allow_other_processor,
-               "resume although this processor has another instruction set, which rounds differently");
+               "resume although another instruction set is in use, which rounds differently");
 }
 
 /// Takes the sizes and the tokenizer of the model that the run starts from. A resumed run has them itself.

@@ -236,7 +236,7 @@ void introduce(const Config& config, const Folder& folder, const Corpus& corpus,
 
 /// Throws Error if a rank would get other bits than rank 0: another instruction set, text, tokenizer or setting.
 void check_same_everywhere(const Config& config, const Corpus& corpus, dist::Communicator& ranks) {
-  ranks.check_same("instruction set", apps::instruction_set(config.training.dtype));
+  ranks.check_same("instruction set", apps::arithmetic(config.training.dtype));
   ranks.check_same("text", corpus.checksum());
   ranks.check_same("tokenizer", corpus.tokenizer_checksum());
   Json mine = to_json(config);

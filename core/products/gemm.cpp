@@ -7,13 +7,13 @@
 
 #include <braid/core/batch_invariant.h>
 #include <braid/core/error.h>
+#include <braid/core/instruction_set.h>
 #include <braid/core/kernels/convert.h>
 #include <braid/core/kernels/round_up.h>
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/parallel.h>
 #include <braid/core/products/detail/gemm_by_amx.h>
 #include <braid/core/products/detail/gemm_by_onednn.h>
-#include <braid/core/products/kernels/amx.h>
 #include <braid/core/products/kernels/packed_product.h>
 
 namespace braid {
@@ -33,23 +33,23 @@ enum class Unit {
 /// Below this side length packing for AMX costs more than oneDNN's product.
 constexpr std::int64_t kLeastSideForAmx = 32;
 
-/// Whether the processor multiplies bf16 faster than f32: by AMX, which implies AVX512_BF16, or in oneDNN by
-/// AVX512_BF16, which has half the speed of f32 on Intel processors.
-#ifdef __x86_64__
+/// Whether bf16 is multiplied faster than f32: by AMX, or in oneDNN by AVX512_BF16, which has half the speed of f32 on
+/// Intel processors.
 bool has_bf16_products() {
-  static const bool has = kernels::amx::is_available() ||
-                          (detail::has_onednn() && __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel"));
-  return has;
-}
+#ifdef __x86_64__
+  static const bool avx512 = __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel");
+  return instruction_set() == InstructionSet::amx ||
+         (instruction_set() == InstructionSet::avx512 && avx512 && detail::may_use_onednn());
 #else
-bool has_bf16_products() { return false; }
+  return false;
 #endif
+}
 
 /// The unit for tiles of a product, one thread each.
 template <class T>
 Unit unit_of_tiles() {
   constexpr bool is_bf16 = std::is_same_v<T, bfloat16>;
-  const bool onednn = detail::has_onednn() && !std::is_same_v<T, double> && !BatchInvariant::active();
+  const bool onednn = !std::is_same_v<T, double> && !BatchInvariant::active() && detail::may_use_onednn();
   if (onednn && (!is_bf16 || has_bf16_products())) return Unit::onednn;
   return is_bf16 ? Unit::widened : Unit::packed;
 }
@@ -58,7 +58,7 @@ Unit unit_of_tiles() {
 template <class T, class C>
 Unit choose_unit(const Product<T, C>& p) {
   if (p.alpha == 1 && !BatchInvariant::active()) {
-    const bool has_amx = kernels::amx::is_available();
+    const bool has_amx = instruction_set() == InstructionSet::amx;
     if (std::is_same_v<T, bfloat16> && has_amx && std::min({p.m, p.n, p.k}) >= kLeastSideForAmx) return Unit::amx;
     if (std::is_same_v<T, float> && p.bf16_terms > 0 && p.k > 0) {
       if (has_amx) return Unit::amx;
@@ -208,7 +208,7 @@ Tile choose_tile_of_few_rows(std::int64_t m, std::int64_t n, std::int64_t k) {
 
 const char* bf16_products() {
   if (!has_bf16_products()) return "f32";
-  return kernels::amx::is_available() ? "AMX" : "AVX512_BF16";
+  return instruction_set() == InstructionSet::amx ? "AMX" : "AVX512_BF16";
 }
 
 template <class T, class C>

@@ -5,7 +5,8 @@ namespace braid {
 
 /// Computes a product on the calling thread.
 /// On x86-64, oneDNN multiplies f32, and bf16 where the processor has fast bf16 instructions (see bf16_products),
-/// unless a BatchInvariant scope is active; everything else is braid's own packed product.
+/// unless a BatchInvariant scope is active or set_instruction_set excludes oneDNN; everything else is braid's own
+/// packed product.
 template <class T, class C = T>
 void gemm_serial(const Product<T, C>& product);
 
@@ -15,8 +16,8 @@ void gemm_serial(const Product<T, C>& product);
 template <class T, class C = T>
 void gemm(const Product<T, C>& product);
 
-/// What multiplies bf16 on this processor: "AMX", "AVX512_BF16", or "f32", which is as slow as f32 products. It is
-/// "f32" too on Intel processors without AMX, whose AVX512_BF16 is slower than f32.
+/// What multiplies bf16 under the instruction set in use: "AMX", "AVX512_BF16", or "f32", which is as slow as f32
+/// products. It is "f32" too on Intel processors without AMX, whose AVX512_BF16 is slower than f32.
 const char* bf16_products();
 
 }  // namespace braid

@@ -4,7 +4,7 @@
 
 namespace braid::detail {
 
-bool has_onednn() { return false; }
+bool may_use_onednn() { return false; }
 void multiply_by_onednn(const Product<float>&) { throw_missing("gemm", "oneDNN"); }
 void multiply_by_onednn(const Product<bfloat16, float>&) { throw_missing("gemm", "oneDNN"); }
 

@@ -19,6 +19,7 @@
 #include <braid/autograd/verify/verdict.h>
 #include <braid/core/batch_invariant.h>
 #include <braid/core/bfloat16.h>
+#include <braid/core/build_info.h>
 #include <braid/core/dlpack.h>
 #include <braid/core/dtype.h>
 #include <braid/core/error.h>
@@ -28,6 +29,7 @@
 #include <braid/core/files/npy.h>
 #include <braid/core/files/safetensors.h>
 #include <braid/core/format.h>
+#include <braid/core/instruction_set.h>
 #include <braid/core/map.h>
 #include <braid/core/parallel.h>
 #include <braid/core/product.h>

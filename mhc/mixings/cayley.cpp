@@ -76,7 +76,7 @@ constinit const Family cayley = {
     .traits = [](const MixingSettings&) { return MixingTraits{.orthogonal = true, .negative = true}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * (n - 1) / 2; },
     .composed = [](const Var& logits, const Problem& p) { return cayley_rotation(logits, p.n); },
-    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+    .kernels = [] { return BRAID_TABLES(); },
 };
 
 }  // namespace braid::mhc::mixings

@@ -87,7 +87,7 @@ constinit const Family circulant = {
     .logits = [](std::int64_t n, const MixingSettings&) { return n; },
     .identity = identity_logits,
     .composed = composed,
-    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+    .kernels = [] { return BRAID_TABLES(); },
 };
 
 }  // namespace braid::mhc::mixings

@@ -63,7 +63,7 @@ constinit const Family diagonal = {
     .logits = [](std::int64_t n, const MixingSettings&) { return n; },
     .identity = [](const Problem& p) { return std::vector<double>(static_cast<std::size_t>(p.n), 8.0); },
     .composed = composed,
-    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+    .kernels = [] { return BRAID_TABLES(); },
 };
 
 }  // namespace braid::mhc::mixings

@@ -49,7 +49,7 @@ constinit const Family identity = {
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true, .orthogonal = true}; },
     .logits = [](std::int64_t, const MixingSettings&) { return std::int64_t{0}; },
     .composed = [](const Var& logits, const Problem& p) -> Var { return eye(p.n, logits.dtype()); },
-    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+    .kernels = [] { return BRAID_TABLES(); },
 };
 
 }  // namespace braid::mhc::mixings

@@ -130,7 +130,7 @@ constinit const Family isometric = {
         },
     .logits = [](std::int64_t n, const MixingSettings&) { return (n - 1) * (n - 2) / 2; },
     .composed = composed,
-    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+    .kernels = [] { return BRAID_TABLES(); },
 };
 
 }  // namespace braid::mhc::mixings

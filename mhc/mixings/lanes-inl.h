@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/math-inl.h>
 #include <braid/mhc/mixings/detail/kernels.h>
 

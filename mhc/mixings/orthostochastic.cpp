@@ -123,7 +123,7 @@ constinit const Family orthostochastic = {
     .logits = [](std::int64_t n, const MixingSettings& s) { return n * s.block * (n * s.block - 1) / 2; },
     .start = start,
     .composed = composed,
-    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+    .kernels = [] { return BRAID_TABLES(); },
 };
 
 }  // namespace braid::mhc::mixings

@@ -119,7 +119,7 @@ constinit const Family permutations = {
     .logits = [](std::int64_t n, const MixingSettings&) { return factorial(n); },
     .identity = identity,
     .composed = composed,
-    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+    .kernels = [] { return BRAID_TABLES(); },
 };
 
 }  // namespace braid::mhc::mixings

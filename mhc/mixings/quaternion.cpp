@@ -140,7 +140,7 @@ constinit const Family quaternion = {
     .exists = [](std::int64_t n) { return n == 4; },
     .logits = [](std::int64_t, const MixingSettings&) { return std::int64_t{8}; },
     .composed = composed,
-    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+    .kernels = [] { return BRAID_TABLES(); },
 };
 
 }  // namespace braid::mhc::mixings

@@ -52,7 +52,7 @@ constinit const Family rows = {
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },
     .identity = [](const Problem& p) { return diagonal_logits(p.n, 4); },
     .composed = [](const Var& l, const Problem& p) { return softmax(square(l, p.n)); },
-    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+    .kernels = [] { return BRAID_TABLES(); },
 };
 
 }  // namespace braid::mhc::mixings

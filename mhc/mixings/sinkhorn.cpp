@@ -53,7 +53,7 @@ constinit const Family sinkhorn = {
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },
     .identity = [](const Problem& p) { return diagonal_logits(p.n, 4); },
     .composed = composed,
-    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+    .kernels = [] { return BRAID_TABLES(); },
 };
 
 }  // namespace braid::mhc::mixings

@@ -178,7 +178,7 @@ constinit const Family transport = {
     .logits = [](std::int64_t n, const MixingSettings&) { return (n - 1) * (n - 1); },
     .identity = identity,
     .composed = composed,
-    .kernels = [] { return HWY_DYNAMIC_DISPATCH(tables)(); },
+    .kernels = [] { return BRAID_TABLES(); },
 };
 
 }  // namespace braid::mhc::mixings

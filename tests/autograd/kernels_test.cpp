@@ -54,6 +54,13 @@ std::vector<Tensor> results(const VectorOp& op, DType dtype) {
   return all;
 }
 
+/// Expects `expected` of the target in use.
+void expect_results(const VectorOp& op, DType dtype, const std::vector<Tensor>& expected) {
+  const std::vector<Tensor> actual = results(op, dtype);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    expect_close(actual[i], expected[i], dtype == DType::f32 ? 1e-5 : 1e-13);
+}
+
 class Kernels : public ::testing::TestWithParam<VectorOp> {};
 
 // One program serves every x86-64 machine: all targets that it was built for and that run here agree.
@@ -63,9 +70,18 @@ TEST_P(Kernels, AgreeOnEverySimdTarget) {
     for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
       SCOPED_TRACE(hwy::TargetName(target));
       const TargetGuard guard(target);
-      const std::vector<Tensor> actual = results(GetParam(), dtype);
-      for (std::size_t i = 0; i < expected.size(); ++i)
-        expect_close(actual[i], expected[i], dtype == DType::f32 ? 1e-5 : 1e-13);
+      expect_results(GetParam(), dtype, expected);
+    }
+  }
+}
+
+TEST_P(Kernels, AgreeUnderEveryInstructionSet) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const std::vector<Tensor> expected = results(GetParam(), dtype);
+    for (const InstructionSet set : instruction_sets()) {
+      SCOPED_TRACE(name(set));
+      const WithInstructionSet guard(set);
+      expect_results(GetParam(), dtype, expected);
     }
   }
 }

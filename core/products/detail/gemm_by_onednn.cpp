@@ -5,6 +5,7 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include <braid/core/error.h>
+#include <braid/core/instruction_set.h>
 
 // oneDNN runs on OpenMP. These two functions are declared here because OpenMP's header needs -fopenmp.
 extern "C" int omp_get_max_threads();
@@ -41,9 +42,23 @@ void check_status(const char* function, dnnl_status_t status) {
 /// 75-85 %).
 constexpr std::int64_t kRowsAtATime = 256;
 
+/// Keeps oneDNN to an instruction set. Returns the one that it then uses, which is the best if it has begun already.
+InstructionSet limit_onednn(InstructionSet most) {
+  const InstructionSet best = instruction_sets().back();
+  if (most == best) return best;
+  const auto limit = most == InstructionSet::avx2 ? dnnl_cpu_isa_avx2 : dnnl_cpu_isa_avx512_core_bf16;
+  return dnnl_set_max_cpu_isa(limit) == dnnl_success ? most : best;
+}
+
 }  // namespace
 
-bool has_onednn() { return true; }
+// oneDNN has no code for less than SSE4.1, which a processor without AVX2 may have.
+bool may_use_onednn() {
+  const InstructionSet now = instruction_set();
+  if (now == InstructionSet::baseline && now != instruction_sets().back()) return false;
+  static const InstructionSet first = limit_onednn(now);
+  return now == first;
+}
 
 void multiply_by_onednn(const Product<float>& p) {
   const OneOpenMpThread one_thread;

@@ -4,11 +4,8 @@
 #include <braid/core/product.h>
 
 /// Products by AMX, an instruction set that multiplies tiles of 16 x 32 bf16 elements and sums in f32. Operands are
-/// bf16, or f32 split into up to three bf16 terms.
+/// bf16, or f32 split into up to three bf16 terms. Only for InstructionSet::amx.
 namespace braid::kernels::amx {
-
-/// Whether this processor has AMX and the system lets programs use it.
-bool is_available();
 
 /// Rows are packed in groups: two tiles for every 32 columns, and for each term.
 inline constexpr std::int64_t kGroup = 32;

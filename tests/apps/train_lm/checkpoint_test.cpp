@@ -143,7 +143,7 @@ TEST_F(CheckpointFiles, WithOtherMetadataAreRefusedByNameInOneLine) {
 
 TEST_F(CheckpointFiles, OfAnotherProcessorAreLoadedOnRequest) {
   const std::string message = message_with([](auto& entries) { entries["instruction_set"] = "ABACUS"; });
-  EXPECT_THAT(message, AllOf(StartsWith("--resume: the run was computed with ABACUS but this processor has "),
+  EXPECT_THAT(message, AllOf(StartsWith("--resume: the run was computed with ABACUS but this process computes with "),
                              HasSubstr("--allow-other-processor continues nevertheless")));
   config.allow_other_processor = true;
   EXPECT_EQ(saved_step(), 2);
