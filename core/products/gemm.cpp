@@ -11,6 +11,7 @@
 #include <braid/core/kernels/round_up.h>
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/parallel.h>
+#include <braid/core/platform/cpu.h>
 #include <braid/core/products/detail/gemm_by_amx.h>
 #include <braid/core/products/kernels/amx.h>
 #include <braid/core/products/kernels/packed_product.h>
@@ -61,8 +62,7 @@ constexpr std::int64_t kLeastSideForAmx = 32;
 #ifdef __x86_64__
 constexpr bool kHasOneDnn = true;
 bool has_bf16_products() {
-  static const bool has =
-      kernels::amx::is_available() || (__builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel"));
+  static const bool has = kernels::amx::is_available() || (platform::has_avx512_bf16() && !platform::is_intel());
   return has;
 }
 #else

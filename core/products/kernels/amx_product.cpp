@@ -5,21 +5,12 @@
 #include <braid/core/products/kernels/amx.h>
 
 #if BRAID_HAS_AMX
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <braid/core/platform/cpu.h>
 
 namespace braid::kernels::amx {
 
 bool is_available() {
-  static const bool available = [] {  // cached: under a hypervisor the query takes microseconds
-    constexpr int kRequestPermission = 0x1023, kTiles = 18;
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
-           (d >> 22 & 1) != 0 &&  // AMX-BF16
-           syscall(SYS_arch_prctl, kRequestPermission, kTiles) == 0;
-  }();
+  static const bool available = platform::may_use_amx();
   return available;
 }
 
