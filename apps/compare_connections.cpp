@@ -1,7 +1,6 @@
 // Trains one small language model under every connection and compares loss, time and gains; `--help` lists the flags.
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <functional>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 
 #include <braid/core/files/atomic_file.h>
 #include <braid/core/parallel.h>
+#include <braid/core/platform/signals.h>
 
 #include "common/json_lines.h"
 #include "common/progress.h"
@@ -210,7 +210,7 @@ void run(const Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // training continues when the reader of stdout is gone
+  braid::platform::ignore_closed_pipes();  // training continues when the reader of stdout is gone
   return apps::run_main("compare_connections", [&] {
     run(parse(argc, argv));
     return 0;

@@ -1,7 +1,5 @@
 // One training step of the reference transformer: forward, backward, clipping, AdamW. One JSON line per
 // connection. --hvp: a product with the Hessian of its loss instead.
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -13,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include <braid/braid.h>
+#include <braid/core/platform/memory.h>
 
 #include <apps/common/memory.h>
 #include <apps/common/run_main.h>
@@ -127,8 +126,6 @@ double flops_per_step(const Options& o) {
 
 /// `allocations` counts system allocations after the first step; `residual_ms` is 0 without a comparison.
 void print(const Options& o, const Run& run, std::int64_t allocations, double residual_ms) {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
   const double ms = run.median_ms();
   fmt::print(R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
              R"("batch": {}, "vocab": {}, "streams": {}, "keep_every": {}, "steps": {}, "threads": {}, "dtype": "{}", )"
@@ -141,7 +138,7 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
                    : fmt::format(R"("ms_per_step": {:.2f})", ms),
              residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
              1e3 * static_cast<double>(o.batch * o.context) / ms, flops_per_step(o) / ms / 1e6, run.loss(),
-             usage.ru_maxrss / 1024, allocations);
+             platform::peak_bytes() >> 20, allocations);
 }
 
 /// The connections take their steps in turn, so that other load on the machine affects all of them.

@@ -9,12 +9,7 @@
 #include <hwy/targets.h>
 
 #include <braid/core/error.h>
-
-#if defined(__x86_64__) && defined(__linux__)
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
+#include <braid/core/platform/cpu.h>
 
 namespace braid {
 namespace {
@@ -30,20 +25,6 @@ std::int64_t targets_of([[maybe_unused]] InstructionSet set) {
   if (set == InstructionSet::avx2) return targets & -HWY_AVX2;
 #endif
   return targets;
-}
-
-/// Whether this processor has AMX and the system lets programs use it.
-[[maybe_unused]] bool has_amx() {
-#if defined(__x86_64__) && defined(__linux__)
-  constexpr int kRequestPermission = 0x1023, kTiles = 18;
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
-         (d >> 22 & 1) != 0 &&  // AMX-BF16
-         syscall(SYS_arch_prctl, kRequestPermission, kTiles) == 0;
-#else
-  return false;
-#endif
 }
 
 /// The set of this name, now that of kernels. An error begins with `what`.
@@ -82,7 +63,7 @@ const std::vector<InstructionSet>& instruction_sets() {
     const std::int64_t targets = targets_of(InstructionSet::amx);
     if ((targets & HWY_AVX2) != 0) all.push_back(InstructionSet::avx2);
     if ((targets & HWY_AVX3) != 0) all.push_back(InstructionSet::avx512);
-    if ((targets & HWY_AVX3) != 0 && has_amx()) all.push_back(InstructionSet::amx);
+    if ((targets & HWY_AVX3) != 0 && platform::may_use_amx()) all.push_back(InstructionSet::amx);
 #elif HWY_ARCH_ARM_A64
     all.push_back(InstructionSet::neon);
 #endif

@@ -1,7 +1,5 @@
 #include <braid/core/parallel.h>
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -17,6 +15,7 @@
 
 #include <braid/core/batch_invariant.h>
 #include <braid/core/error.h>
+#include <braid/core/platform/process.h>
 
 namespace braid {
 namespace {
@@ -89,7 +88,8 @@ class Pool {
  public:
   static Pool& instance() {
     static Pool pool(default_num_threads());
-    [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, [] { instance().begin_anew(); });
+    [[maybe_unused]] static const bool registered =
+        platform::at_fork(nullptr, nullptr, [] { instance().begin_anew(); });
     return pool;
   }
 

@@ -1,16 +1,14 @@
 #include <braid/core/storage.h>
 
-#include <pthread.h>
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
-
 #include <algorithm>
 #include <bit>
 #include <mutex>
 #include <new>
 #include <unordered_map>
 #include <utility>
+
+#include <braid/core/platform/memory.h>
+#include <braid/core/platform/process.h>
 
 #if __has_include(<sanitizer/asan_interface.h>)
 #include <sanitizer/asan_interface.h>
@@ -29,9 +27,7 @@ std::align_val_t alignment(std::size_t capacity) { return std::align_val_t{capac
 
 std::byte* allocate_from_system(std::size_t capacity) {
   auto* block = static_cast<std::byte*>(::operator new(capacity, alignment(capacity)));
-#ifdef __linux__
-  if (capacity >= kHugePage) madvise(block, capacity, MADV_HUGEPAGE);  // a hint: its failure changes nothing
-#endif
+  if (capacity >= kHugePage) platform::prefer_huge_pages(block, capacity);
   return block;
 }
 
@@ -129,8 +125,8 @@ class CachingAllocator {
 
 CachingAllocator& allocator() {
   static auto* instance = new CachingAllocator;  // never destroyed: tensors with static lifetime may outlive it
-  [[maybe_unused]] static const int registered =
-      pthread_atfork([] { allocator().lock(); }, [] { allocator().unlock(); }, [] { allocator().unlock(); });
+  [[maybe_unused]] static const bool registered =
+      platform::at_fork([] { allocator().lock(); }, [] { allocator().unlock(); }, [] { allocator().unlock(); });
   return *instance;
 }
 

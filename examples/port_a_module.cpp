@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include <braid/braid.h>
+#include <braid/core/platform/process.h>
 
-#include "../apps/common/run_info.h"
 #include "../apps/common/run_main.h"
 
 using namespace braid;
@@ -48,7 +48,7 @@ int run(const std::string& file, const std::string& mistake) {
 int main(int argc, char** argv) {
   return apps::run_main("port_a_module", [&] {
     CLI::App app("Verifies a port of a PyTorch module against a recorded call of the original.");
-    std::string file = (apps::program_folder() / "port_a_module.safetensors").string(), mistake;
+    std::string file = (platform::program_folder() / "port_a_module.safetensors").string(), mistake;
     app.add_option("CASE", file, "what tools/record_case.py wrote; or else the one beside this program");
     app.add_option("--break", mistake, "a mistake to make: eps or heads")->check(CLI::IsMember({"eps", "heads"}));
     apps::parse_command_line(app, argc, argv);

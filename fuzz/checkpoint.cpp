@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     SafetensorsFile file = load_safetensors(fuzz::file_of({data, size}, ".safetensors"));
     file.metadata.erase("checksum");
     file.metadata["checksum"] = checksum(file.tensors, file.metadata);
-    const auto folder = std::filesystem::temp_directory_path() / fmt::format("{}", getpid());
+    const auto folder = std::filesystem::temp_directory_path() / fmt::format("{}", platform::process_id());
     std::filesystem::create_directory(folder);
     save_safetensors(folder / "checkpoint.safetensors", file.tensors, file.metadata);
     apps::Trainer trainer = run.trainer;

@@ -26,7 +26,7 @@ void check_archive(const std::filesystem::path& file, const std::filesystem::pat
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::filesystem::path file = fuzz::file_of({data, size}, ".npy");
-  const auto copy = std::filesystem::temp_directory_path() / fmt::format("{}.copy", getpid());
+  const auto copy = std::filesystem::temp_directory_path() / fmt::format("{}.copy", platform::process_id());
   const bool is_archive = size > 0 && data[0] == 'P';
   return fuzz::accept_or_refuse([&] {
     if (is_archive)

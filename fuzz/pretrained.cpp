@@ -22,7 +22,7 @@ std::string_view next_part(std::string_view& rest) {
 
 /// A folder that holds the input.
 fs::path folder_of(std::string_view input) {
-  const fs::path folder = fs::temp_directory_path() / fmt::format("{}", getpid());
+  const fs::path folder = fs::temp_directory_path() / fmt::format("{}", platform::process_id());
   fs::remove_all(folder);
   fs::create_directory(folder);
   write(folder / "config.json", next_part(input));

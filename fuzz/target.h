@@ -1,6 +1,4 @@
 #pragma once
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -14,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <braid/core/platform/process.h>
 #include <braid/core/shape.h>
 
 /// libFuzzer calls it with every input; each target defines it.
@@ -42,7 +41,7 @@ inline std::string text_of(const std::uint8_t* data, std::size_t size) { return 
 
 /// A file of this process that holds the input, in the folder for temporary files.
 inline std::filesystem::path file_of(std::span<const std::uint8_t> input, const char* ending) {
-  const auto path = std::filesystem::temp_directory_path() / fmt::format("{}{}", getpid(), ending);
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("{}{}", platform::process_id(), ending);
   std::ofstream(path, std::ios::binary | std::ios::trunc)
       .write(reinterpret_cast<const char*>(input.data()), static_cast<std::streamsize>(input.size()));
   return path;

@@ -1,7 +1,5 @@
 #include <braid/nn/tensorboard.h>
 
-#include <fcntl.h>
-
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -142,8 +140,7 @@ std::string event_record(std::int64_t step, const Scalars& scalars, double wall_
   return record(event);
 }
 
-EventFile::EventFile(const fs::path& path)
-    : file_(path.string(), path.c_str(), O_WRONLY | O_CREAT | O_APPEND, "cannot be written") {
+EventFile::EventFile(const fs::path& path) : file_(path.string(), path, OpenFor::appending, "cannot be written") {
   if (fs::file_size(path) > 0) return;
   const std::string version = record(wall_time_field(now()) + field(3, "brain.Event:2"));
   file_.require(file_.write(version.data(), version.size()), "cannot be written");

@@ -1,7 +1,5 @@
 #include "json_lines.h"
 
-#include <fcntl.h>
-
 #include <sstream>
 
 #include <braid/core/error.h>
@@ -12,8 +10,7 @@ namespace braid::apps {
 
 namespace fs = std::filesystem;
 
-JSONLines::JSONLines(const fs::path& path)
-    : file_(path.string(), path.c_str(), O_WRONLY | O_CREAT | O_APPEND, "cannot be written") {}
+JSONLines::JSONLines(const fs::path& path) : file_(path.string(), path, OpenFor::appending, "cannot be written") {}
 
 void JSONLines::append(const nlohmann::ordered_json& line) { append_lines(line.dump() + "\n"); }
 
@@ -24,8 +21,7 @@ void JSONLines::append_lines(const std::string& lines) {
 void sync_json_lines(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".jsonl" || entry.path().filename().string().find("tfevents") != std::string::npos)
-      OutputFile(entry.path().string(), entry.path().c_str(), O_RDONLY | O_NONBLOCK, "cannot be opened")
-          .sync("fsync failed");
+      OutputFile(entry.path().string(), entry.path(), OpenFor::syncing, "cannot be opened").sync("fsync failed");
 }
 
 KeptLines json_lines_until(const fs::path& path, std::int64_t step) {

@@ -1,12 +1,10 @@
 #include "over_ranks.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 
 #include <braid/core/parallel.h>
+#include <braid/core/platform/standard_streams.h>
 #include <braid/core/storage.h>
 #ifdef BRAID_MPI
 #include <braid/dist/mpi/communicator.h>
@@ -24,12 +22,6 @@ int launched_ranks() {
   return 1;
 }
 
-void silence_stdout() {
-  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  dup2(nowhere, STDOUT_FILENO);
-  close(nowhere);
-}
-
 std::shared_ptr<dist::Communicator> join_ranks([[maybe_unused]] std::string program) {
 #ifdef BRAID_MPI
   return std::make_shared<dist::MPICommunicator>(std::move(program));
@@ -45,7 +37,7 @@ std::shared_ptr<dist::Communicator> join_ranks([[maybe_unused]] std::string prog
 int over_ranks(std::string_view program, const std::function<int(const std::shared_ptr<dist::Communicator>&)>& body) {
   if (launched_ranks() <= 1) return body(std::make_shared<dist::Communicator>());
   const std::shared_ptr<dist::Communicator> ranks = join_ranks(std::string(program));
-  if (ranks->rank() > 0) silence_stdout();
+  if (ranks->rank() > 0) platform::discard_output(platform::kStdout);
   const int sharing = ranks->sharing_processors();
   if (std::getenv("BRAID_NUM_THREADS") == nullptr) set_num_threads(std::max(1, num_threads() / sharing));
   try {

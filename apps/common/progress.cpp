@@ -1,10 +1,10 @@
 #include "progress.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+
+#include <braid/core/platform/standard_streams.h>
 
 namespace braid::apps {
 namespace {
@@ -32,7 +32,7 @@ Progress::Progress(std::string unit, std::int64_t total, std::int64_t done, bool
       total_(total),
       first_(done),
       done_(done),
-      terminal_(may_draw && isatty(STDOUT_FILENO) == 1) {}
+      terminal_(may_draw && platform::stdout_is_terminal()) {}
 
 double Progress::seconds_left() const {
   const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();

@@ -1,11 +1,5 @@
 #include "run_info.h"
 
-#include <signal.h>
-#include <spawn.h>
-#include <sys/utsname.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <ctime>
 #include <fstream>
@@ -16,6 +10,8 @@
 #include <braid/core/error.h>
 #include <braid/core/instruction_set.h>
 #include <braid/core/parallel.h>
+#include <braid/core/platform/machine.h>
+#include <braid/core/platform/process.h>
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul_precision.h>
 
@@ -57,23 +53,10 @@ std::string head_of(const fs::path& git) {
   return commit.empty() ? packed(references, head.substr(5)) : commit;
 }
 
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  return "unknown";
-}
-
 }  // namespace
 
-fs::path program_folder() {
-  std::error_code missing;
-  const fs::path program = fs::read_symlink("/proc/self/exe", missing);
-  return missing ? fs::current_path() : program.parent_path();
-}
-
 std::string git_commit() {
-  const std::string commit = head_of(git_folder(program_folder()));
+  const std::string commit = head_of(git_folder(platform::program_folder()));
   const bool is_one = !commit.empty() && commit.find_first_not_of("0123456789abcdef") == std::string::npos;
   return is_one ? commit : "unknown";
 }
@@ -87,13 +70,11 @@ std::string arithmetic(DType dtype) {
 }
 
 nlohmann::ordered_json machine_info() {
-  utsname system{};
-  uname(&system);
-  return {{"processor", processor()},
+  return {{"processor", platform::processor_name()},
           {"instruction_set", arithmetic()},
           {"cores", std::thread::hardware_concurrency()},
           {"threads", num_threads()},
-          {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)},
+          {"system", platform::system_name()},
           {"compiler", __VERSION__}};
 }
 
@@ -103,21 +84,8 @@ std::string time_stamp() {
 }
 
 bool run_script(const std::string& script, const std::vector<std::string>& arguments, const std::string& needs) {
-  const std::string path = (program_folder() / "plots" / script).string();
-  std::vector<const char*> line{path.c_str()};
-  for (const std::string& argument : arguments) line.push_back(argument.c_str());
-  line.push_back(nullptr);
-  pid_t child = 0;
-  int status = 0;
-  posix_spawnattr_t attributes;  // the script can be interrupted even if this thread blocks signals
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  const int error = posix_spawn(&child, path.c_str(), nullptr, &attributes, const_cast<char**>(line.data()), environ);
-  posix_spawnattr_destroy(&attributes);
-  if (error == 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+  const std::string path = (platform::program_folder() / "plots" / script).string();
+  if (platform::run_program(path, arguments)) return true;
   fmt::print(stderr, "{} {} did not succeed (it needs {})\n", path, fmt::join(arguments, " "), needs);
   return false;
 }

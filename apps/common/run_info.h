@@ -9,9 +9,6 @@
 
 namespace braid::apps {
 
-/// The folder of the running program.
-std::filesystem::path program_folder();
-
 /// The commit of the checkout that the program was built in; "unknown" outside one.
 std::string git_commit();
 

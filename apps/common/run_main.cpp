@@ -1,12 +1,7 @@
 #include "run_main.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
-
 #include <charconv>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <new>
@@ -16,6 +11,8 @@
 #include <braid/core/build_info.h>
 #include <braid/core/instruction_set.h>
 #include <braid/core/parallel.h>
+#include <braid/core/platform/signals.h>
+#include <braid/core/platform/standard_streams.h>
 #include <braid/core/utf8.h>
 #include <braid/mhc/mixings/composed.h>
 
@@ -46,18 +43,8 @@ int failed(std::string_view name, std::string_view why, int code = 2) {
   return code;
 }
 
-/// Opens /dev/null for standard streams that are closed: the next file would take their number.
-void reserve_standard_streams() {
-  int file = 0;
-  while ((file = open("/dev/null", O_RDONLY)) >= 0 && file <= STDERR_FILENO) {
-  }
-  if (file >= 0) close(file);
-}
-
 bool stdout_took_everything() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
-  pollfd reader{STDOUT_FILENO, POLLOUT, 0};
-  return poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0;  // a pipe whose reader has closed it
+  return (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) || platform::stdout_has_no_reader();
 }
 
 int guarded(std::string_view name, const std::function<int()>& body) {
@@ -114,8 +101,8 @@ Failure current_failure() {
 }
 
 int run_main(std::string_view name, const std::function<int()>& body) {
-  reserve_standard_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is then an error of write
+  platform::reserve_standard_streams();
+  platform::ignore_file_size_limit();  // a file at its size limit is then an error of write
   const int code = guarded(name, body);
   return code != 0 || stdout_took_everything() ? code : failed(name, "stdout: could not be written to its end");
 }

@@ -1,18 +1,15 @@
 #include "token_file.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 
 #include <braid/core/error.h>
+#include <braid/core/platform/files.h>
 
 namespace braid::apps {
 namespace {
@@ -31,20 +28,18 @@ constexpr std::array<Format, 2> kFormats{{{20240520, 1, false}, {20240801, 7, tr
 struct TokenFile::Mapping {
   explicit Mapping(const std::filesystem::path& path) {
     const std::string where = path.string();
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int file = platform::open_to_read(path);
     check<FileError>(file >= 0, "{}: cannot be opened: {}", where, std::strerror(errno));
-    struct stat status {};
-    const bool is_file = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
-    size = is_file ? static_cast<std::size_t>(status.st_size) : 0;
-    void* mapped = size > 0 ? mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
+    const std::optional<std::uint64_t> bytes = platform::size_of_regular(file);
+    size = static_cast<std::size_t>(bytes.value_or(0));
+    start = size > 0 ? static_cast<const char*>(platform::map(file, size)) : nullptr;
     const int error = errno;
-    close(file);
-    check<FileError>(is_file, "{}: must be a regular file but is something else", where);
+    platform::close(file);
+    check<FileError>(bytes.has_value(), "{}: must be a regular file but is something else", where);
     check<FileError>(size > 0, "{}: has no tokens", where);
-    check<FileError>(mapped != MAP_FAILED, "{}: cannot be mapped into memory: {}", where, std::strerror(error));
-    start = static_cast<const char*>(mapped);
+    check<FileError>(start != nullptr, "{}: cannot be mapped into memory: {}", where, std::strerror(error));
   }
-  ~Mapping() { munmap(const_cast<char*>(start), size); }
+  ~Mapping() { platform::unmap(start, size); }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 

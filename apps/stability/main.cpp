@@ -1,5 +1,4 @@
 // Trains deep networks under every connection and shows which of them stay stable; `--help` lists the flags.
-#include <csignal>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include <braid/core/files/atomic_file.h>
 #include <braid/core/parallel.h>
+#include <braid/core/platform/signals.h>
 
 #include "../common/progress.h"
 #include "../common/run_folder.h"
@@ -127,6 +127,6 @@ int run(const Options& o) {
 
 int main(int argc, char** argv) {
   using namespace braid::stability;
-  std::signal(SIGPIPE, SIG_IGN);  // work continues when the reader of stdout is gone
+  braid::platform::ignore_closed_pipes();  // work continues when the reader of stdout is gone
   return braid::apps::run_main("stability", [&] { return run(parse(argc, argv)); });
 }

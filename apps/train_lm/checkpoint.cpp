@@ -58,7 +58,7 @@ apps::TrainerState restored(const Checkpoint& saved, const apps::TrainerState& l
 }
 
 void move_file(const fs::path& from, const fs::path& to) {
-  const bool done = file_system().rename(from.c_str(), to.c_str()) == 0;
+  const bool done = file_system().rename(from, to) == 0;
   const int error = errno;
   check<FileError>(done, "{}: cannot become {}: {}", from.string(), to.filename().string(), std::strerror(error));
 }

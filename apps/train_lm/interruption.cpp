@@ -1,31 +1,22 @@
 #include "interruption.h"
 
-#include <signal.h>
-
 #include <atomic>
 #include <thread>
+
+#include <braid/core/platform/signals.h>
 
 namespace braid::train_lm {
 namespace {
 
 std::atomic<bool> has_come = false;
 
-bool is_ignored(int signal) {
-  struct sigaction action {};
-  sigaction(signal, nullptr, &action);
-  return action.sa_handler == SIG_IGN;
-}
-
 }  // namespace
 
 void catch_interrupts() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-    if (!is_ignored(signal)) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // threads that start later inherit it
-  std::thread([signals] {
-    for (int signal = 0; sigwait(&signals, &signal) == 0;) has_come = true;
+  using platform::HeldSignals;
+  static const auto* const held = new HeldSignals(HeldSignals::Which::interruptions);  // to the end of the program
+  std::thread([] {
+    while (true) has_come = held->next() == HeldSignals::Signal::interruption;
   }).detach();
 }
 

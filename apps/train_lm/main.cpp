@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include <braid/core/files/atomic_file.h>
 #include <braid/core/parallel.h>
+#include <braid/core/platform/signals.h>
 #include <braid/core/products/gemm.h>
 #include <braid/nn/summary.h>
 #include <braid/nn/tensorboard.h>
@@ -304,7 +304,7 @@ int run(Config config, const std::shared_ptr<dist::Communicator>& communicator) 
 
 int main(int argc, char** argv) {
   using namespace braid::train_lm;
-  std::signal(SIGPIPE, SIG_IGN);  // training continues when the reader of stdout is gone
+  braid::platform::ignore_closed_pipes();  // training continues when the reader of stdout is gone
   return braid::apps::run_main("train_lm", [&] {
     catch_interrupts();
     return braid::apps::over_ranks("train_lm", [&](const auto& ranks) { return run(parse(argc, argv), ranks); });

@@ -1,12 +1,8 @@
 #include <braid/core/files/atomic_file.h>
 
-#include <dirent.h>
-#include <fcntl.h>
-
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <ostream>
 #include <random>
 #include <streambuf>
@@ -17,6 +13,7 @@
 
 #include <braid/core/error.h>
 #include <braid/core/files/file_system.h>
+#include <braid/core/platform/files.h>
 
 namespace braid {
 namespace {
@@ -69,9 +66,9 @@ class Temporary {
   Temporary(const std::string& where, const fs::path& path)
       : path_(path),
         name_(fmt::format("{}.{:08x}{:08x}.tmp", path.string(), std::random_device()(), std::random_device()())),
-        file_(where, name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "cannot be created") {}
+        file_(where, name_, OpenFor::creating, "cannot be created") {}
   ~Temporary() {
-    if (!name_.empty()) file_system().unlink(name_.c_str());
+    if (!name_.empty()) file_system().unlink(name_);
   }
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;
@@ -88,13 +85,13 @@ class Temporary {
   }
 
   void replace() {
-    file_.require(file_system().rename(name_.c_str(), path_.c_str()) == 0, "cannot be replaced");
+    file_.require(file_system().rename(name_, path_) == 0, "cannot be replaced");
     name_.clear();
   }
 
  private:
   const fs::path& path_;
-  std::string name_;
+  fs::path name_;
   OutputFile file_;
 };
 
@@ -115,23 +112,20 @@ void write_file_atomically(const fs::path& path, const std::function<void(std::o
   check<FileError>(!fs::exists(status) || fs::is_regular_file(status),
                    "write_file_atomically: {}: must be a regular file but is something else", path.string());
   std::string where = "write_file_atomically: " + path.string();
-  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   Temporary temporary(where, path);
   temporary.fill(write);
   temporary.replace();
   // The new file is in place: from here on no allocation may fail.
-  OutputFile(std::move(where), folder.c_str(), O_RDONLY | O_DIRECTORY, "its folder cannot be opened")
+  OutputFile(std::move(where), folder, OpenFor::syncing, "its folder cannot be opened")
       .sync("fsync of its folder failed");
 }
 
-// fs::directory_iterator would terminate the process when out of memory.
 void remove_temporary_files(const fs::path& folder) {
-  const auto close = [](DIR* listing) { closedir(listing); };
-  const std::unique_ptr<DIR, decltype(close)> listing(opendir(folder.c_str()));
-  check<FileError>(listing != nullptr, "remove_temporary_files: {}: {}", folder.string(), std::strerror(errno));
-  for (const dirent* entry = nullptr; errno = 0, (entry = readdir(listing.get())) != nullptr;)
-    if (is_temporary(entry->d_name)) file_system().unlink((folder / entry->d_name).c_str());
-  check<FileError>(errno == 0, "remove_temporary_files: {}: {}", folder.string(), std::strerror(errno));
+  const int result = platform::for_each_name(folder, [&](const char* name) {
+    if (is_temporary(name)) file_system().unlink(folder / name);
+  });
+  check<FileError>(result == 0, "remove_temporary_files: {}: {}", folder.string(), std::strerror(errno));
 }
 
 }  // namespace braid

@@ -1,17 +1,17 @@
 #include <braid/core/files/file_system.h>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <optional>
 #include <utility>
+
+#include <braid/core/platform/files.h>
 
 namespace braid {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::atomic<FileSystem*>& in_use() {
   static FileSystem system;
@@ -28,28 +28,38 @@ auto uninterrupted(auto call) {
 
 }  // namespace
 
-int FileSystem::open(const char* path, int flags) { return ::open(path, flags, 0666); }
-ssize_t FileSystem::read(int file, void* out, std::size_t bytes) { return ::read(file, out, bytes); }
-ssize_t FileSystem::write(int file, const void* data, std::size_t bytes) { return ::write(file, data, bytes); }
-int FileSystem::fsync(int file) { return ::fsync(file); }
-int FileSystem::close(int file) { return ::close(file); }
-int FileSystem::rename(const char* from, const char* to) { return std::rename(from, to); }
-int FileSystem::unlink(const char* path) { return ::unlink(path); }
+int FileSystem::open(const fs::path& path, OpenFor use) {
+  switch (use) {
+    case OpenFor::reading: return platform::open_to_read(path);
+    case OpenFor::syncing: return platform::open_to_sync(path);
+    case OpenFor::appending: return platform::open_to_append(path);
+    default: return platform::create(path);
+  }
+}
+
+std::ptrdiff_t FileSystem::read(int file, void* out, std::size_t bytes) { return platform::read(file, out, bytes); }
+std::ptrdiff_t FileSystem::write(int file, const void* data, std::size_t bytes) {
+  return platform::write(file, data, bytes);
+}
+int FileSystem::fsync(int file) { return platform::sync(file); }
+int FileSystem::close(int file) { return platform::close(file); }
+int FileSystem::rename(const fs::path& from, const fs::path& to) { return platform::rename(from, to); }
+int FileSystem::unlink(const fs::path& path) { return platform::remove(path); }
 
 FileSystem& file_system() { return *in_use(); }
 
 WithFileSystem::WithFileSystem(FileSystem& files) : before_(in_use().exchange(&files)) {}
 WithFileSystem::~WithFileSystem() { in_use() = before_; }
 
-RegularFile::RegularFile(std::string where, const std::filesystem::path& path)
-    : where_(std::move(where)), file_(file_system().open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+RegularFile::RegularFile(std::string where, const fs::path& path)
+    : where_(std::move(where)), file_(file_system().open(path, OpenFor::reading)) {
   check<UnreadableFile>(file_ >= 0, "{}: cannot be opened: {}", where_, std::strerror(errno));
-  struct stat status {};
-  if (::fstat(file_, &status) != 0 || !S_ISREG(status.st_mode)) {
+  const std::optional<std::uint64_t> size = platform::size_of_regular(file_);
+  if (!size) {
     file_system().close(file_);
     throw UnreadableFile(where_ + ": must be a regular file but is something else");
   }
-  size_ = static_cast<std::uint64_t>(status.st_size);
+  size_ = *size;
 }
 
 RegularFile::~RegularFile() { file_system().close(file_); }
@@ -57,7 +67,7 @@ RegularFile::~RegularFile() { file_system().close(file_); }
 void RegularFile::read(void* out, std::uint64_t bytes) {
   auto* to = static_cast<char*>(out);
   while (bytes > 0) {
-    const ssize_t got = file_system().read(file_, to, bytes);
+    const std::ptrdiff_t got = file_system().read(file_, to, bytes);
     if (got < 0 && errno == EINTR) continue;
     check<UnreadableFile>(got >= 0, "{}: cannot be read: {}", where_, std::strerror(errno));
     check<FileError>(got > 0, "{}: expected {} more bytes but the file ends", where_, bytes);
@@ -66,8 +76,8 @@ void RegularFile::read(void* out, std::uint64_t bytes) {
   }
 }
 
-OutputFile::OutputFile(std::string where, const char* name, int flags, const char* failure)
-    : where_(std::move(where)), file_(uninterrupted([&] { return file_system().open(name, flags | O_CLOEXEC); })) {
+OutputFile::OutputFile(std::string where, const fs::path& path, OpenFor use, const char* failure)
+    : where_(std::move(where)), file_(uninterrupted([&] { return file_system().open(path, use); })) {
   require(file_ >= 0, failure);
 }
 
@@ -77,7 +87,7 @@ OutputFile::~OutputFile() {
 
 bool OutputFile::write(const char* data, std::size_t bytes) const {
   while (bytes > 0) {
-    const ssize_t written = uninterrupted([&] { return file_system().write(file_, data, bytes); });
+    const std::ptrdiff_t written = uninterrupted([&] { return file_system().write(file_, data, bytes); });
     if (written == 0) errno = EIO;  // retrying might never end
     if (written <= 0) return false;
     data += written;

@@ -1,6 +1,4 @@
 #pragma once
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -10,18 +8,26 @@
 
 namespace braid {
 
+/// What a file is opened for.
+enum class OpenFor {
+  reading,    ///< without waiting, if it is a FIFO
+  syncing,    ///< a file or folder
+  appending,  ///< a file, which is created if it is not there
+  creating,   ///< a file that must not be there, not even as a link
+};
+
 /// The operating system's calls by which braid reads and writes files, each as POSIX defines it: -1 and errno for an
 /// error. A test derives from it to let a call fail.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  virtual int open(const char* path, int flags);                         ///< creates with mode 0666 less the umask
-  virtual ssize_t read(int file, void* out, std::size_t bytes);          ///< read(2)
-  virtual ssize_t write(int file, const void* data, std::size_t bytes);  ///< write(2)
-  virtual int fsync(int file);                                           ///< fsync(2)
-  virtual int close(int file);                                           ///< close(2)
-  virtual int rename(const char* from, const char* to);                  ///< rename(2)
-  virtual int unlink(const char* path);                                  ///< unlink(2)
+  virtual int open(const std::filesystem::path& path, OpenFor use);     ///< creates with mode 0666 less the umask
+  virtual std::ptrdiff_t read(int file, void* out, std::size_t bytes);  ///< read(2)
+  virtual std::ptrdiff_t write(int file, const void* data, std::size_t bytes);             ///< write(2)
+  virtual int fsync(int file);                                                             ///< fsync(2)
+  virtual int close(int file);                                                             ///< close(2)
+  virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);  ///< rename(2)
+  virtual int unlink(const std::filesystem::path& path);                                   ///< unlink(2)
 };
 
 /// The calls in use: the operating system's, unless a WithFileSystem is alive.
@@ -71,8 +77,8 @@ class RegularFile {
 /// where the caller gives `where` and `failure` and errno the reason.
 class OutputFile {
  public:
-  /// Opens `name` with the flags of open(2).
-  OutputFile(std::string where, const char* name, int flags, const char* failure);
+  /// Opens the file.
+  OutputFile(std::string where, const std::filesystem::path& path, OpenFor use, const char* failure);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

@@ -12,6 +12,7 @@
 #include <braid/core/kernels/round_up.h>
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/parallel.h>
+#include <braid/core/platform/cpu.h>
 #include <braid/core/products/detail/gemm_by_amx.h>
 #include <braid/core/products/detail/gemm_by_onednn.h>
 #include <braid/core/products/kernels/packed_product.h>
@@ -36,13 +37,9 @@ constexpr std::int64_t kLeastSideForAmx = 32;
 /// Whether bf16 is multiplied faster than f32: by AMX, or in oneDNN by AVX512_BF16, which has half the speed of f32 on
 /// Intel processors.
 bool has_bf16_products() {
-#ifdef __x86_64__
-  static const bool avx512 = __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel");
+  static const bool avx512 = platform::has_avx512_bf16() && !platform::is_intel();
   return instruction_set() == InstructionSet::amx ||
          (instruction_set() == InstructionSet::avx512 && avx512 && detail::may_use_onednn());
-#else
-  return false;
-#endif
 }
 
 /// The unit for tiles of a product, one thread each.

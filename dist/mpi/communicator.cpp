@@ -1,7 +1,5 @@
 #include <braid/dist/mpi/communicator.h>
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <exception>
@@ -12,6 +10,8 @@
 
 #include <braid/core/error.h>
 #include <braid/core/files/checksum.h>
+#include <braid/core/platform/machine.h>
+#include <braid/core/platform/process.h>
 #include <braid/dist/mpi/detail/rank_sum.h>
 #include <braid/dist/mpi/detail/world.h>
 
@@ -44,19 +44,12 @@ std::string broadcast_from(const detail::World& world, int root, const std::stri
 
 /// The checksum of the program file: other code may add in another order.
 std::string own_checksum() {
-  std::ifstream file("/proc/self/exe", std::ios::binary);
+  std::ifstream file(platform::program_file(), std::ios::binary);
   return checksum(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
 /// The machine and the processors of it that this process may use: equal for ranks that share processors.
-std::string own_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof set, &set);
-  std::string text = detail::boot_id();
-  for (std::size_t i = 0; i < CPU_SETSIZE; ++i) text += CPU_ISSET(i, &set) ? '1' : '0';
-  return text;
-}
+std::string own_processors() { return platform::boot_id() + platform::usable_processors(); }
 
 }  // namespace
 

@@ -17,8 +17,8 @@ def listed(folder):
 
 
 def is_public(path):
-    """Headers in kernels/ and detail/, and those that end in -inl.h, are private to the library."""
-    return path.suffix == ".h" and not path.name.endswith("-inl.h") and not {"kernels", "detail"} & set(path.parts)
+    """Headers in kernels/, detail/ and platform/, and those that end in -inl.h, are private to the library."""
+    return path.suffix == ".h" and not path.name.endswith("-inl.h") and not {"kernels", "detail", "platform"} & set(path.parts)
 
 
 def with_all_that_they_include(headers):

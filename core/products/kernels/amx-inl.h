@@ -4,7 +4,7 @@
 
 #include <hwy/base.h>
 
-#if defined(__x86_64__) && defined(__linux__)
+#ifdef __x86_64__
 #define BRAID_HAS_AMX 1
 #include <immintrin.h>
 #else

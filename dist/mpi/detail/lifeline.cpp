@@ -1,26 +1,27 @@
 #include <braid/dist/mpi/detail/lifeline.h>
 
-#include <poll.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <sstream>
+#include <system_error>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include <braid/core/error.h>
+#include <braid/core/platform/machine.h>
+#include <braid/core/platform/process.h>
+#include <braid/core/platform/signals.h>
+#include <braid/core/platform/standard_streams.h>
 
 namespace braid::dist::detail {
 namespace {
 
 using namespace std::chrono_literals;
+using platform::Socket;
 
 constexpr auto kPatience = 20s;  // until all ranks are connected
 constexpr int kLost = 2;         // exit code after a rank has died
@@ -34,45 +35,36 @@ std::string random_token() {
 }
 
 /// `process 4711 on host`
-std::string own_name() {
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  return fmt::format("process {} on {}", getpid(), host.data());
-}
-
-/// Raises the soft limit of open files: thousands of ranks are more connections than it usually allows.
-void allow_many_files() {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
+std::string own_name() { return fmt::format("process {} on {}", platform::process_id(), platform::host_name()); }
 
 }  // namespace
 
 Lifeline::Lifeline(std::string program, int rank, int size,
                    const std::function<std::string(const std::string&)>& broadcast)
     : program_(std::move(program)), rank_(rank), size_(size) {
-  std::array<int, 2> pair{};
-  check<Error>(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) == 0, "dist: no socket");
-  wake_ = Socket(pair[0]), woken_ = Socket(pair[1]);
-  if (rank == 0) {
-    allow_many_files();
+  try {
+    find_peers(broadcast);
+  } catch (const std::system_error& error) {
+    throw Error(fmt::format("dist: {}", error.what()));
+  }
+  for (const Peer& peer : peers_) peer.socket.watch_machine();
+  const platform::HeldSignals held(platform::HeldSignals::Which::all);  // the program's threads handle signals
+  thread_ = std::thread([this] { watch(); });
+}
+
+void Lifeline::find_peers(const std::function<std::string(const std::string&)>& broadcast) {
+  std::tie(wake_, woken_) = Socket::pair();
+  if (rank_ == 0) {
+    platform::allow_many_files();  // thousands of ranks are more connections than are usually allowed
     const Socket listener = Socket::listening();
     const std::string token = random_token();
-    std::string rendezvous = fmt::format("{} {} {}", token, boot_id(), listener.port());
-    for (const std::string& address : own_addresses()) rendezvous += " " + address;
+    std::string rendezvous = fmt::format("{} {} {}", token, platform::boot_id(), listener.port());
+    for (const std::string& address : platform::own_addresses()) rendezvous += " " + address;
     broadcast(rendezvous);
     accept_all(listener, token);
   } else {
     connect(broadcast(""));
   }
-  for (const Peer& peer : peers_) peer.socket.watch_machine();
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's threads handle signals
-  thread_ = std::thread([this] { watch(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 /// On rank 0: accepts every other rank, which sends `TOKEN RANK NAME`.
@@ -81,9 +73,7 @@ void Lifeline::accept_all(const Socket& listener, const std::string& token) {
   while (static_cast<int>(peers_.size()) + 1 < size_) {
     check<Error>(std::chrono::steady_clock::now() < end, "dist: only {} of {} ranks have connected to rank 0",
                  peers_.size() + 1, size_);
-    pollfd entry{listener.number(), POLLIN, 0};
-    poll(&entry, 1, 100);
-    Peer peer{.socket = listener.accepted()};
+    Peer peer{.socket = listener.accepted(100ms)};
     if (!peer.socket.is_open()) continue;
     std::istringstream line(peer.socket.receive_line(2s));
     std::string their_token;
@@ -101,7 +91,7 @@ void Lifeline::connect(const std::string& rendezvous) {
   int port = 0;
   words >> token >> boot >> port;
   for (std::string address; words >> address;) {
-    if (address.starts_with("127.") && boot != boot_id()) continue;
+    if (address.starts_with("127.") && boot != platform::boot_id()) continue;
     Peer root{.name = "rank 0", .socket = Socket::connected(address, port, 2s)};
     if (!root.socket.is_open() || !root.socket.send(fmt::format("{} {} {}\n", token, rank_, own_name()))) continue;
     if (root.socket.receive_line(5s) != token) continue;
@@ -122,14 +112,14 @@ Lifeline::~Lifeline() {
 }
 
 void Lifeline::watch() {
-  std::vector<pollfd> sockets{{woken_.number(), POLLIN, 0}};
-  for (const Peer& peer : peers_) sockets.push_back({peer.socket.number(), POLLIN, 0});
+  std::vector<platform::Awaited> sockets{{&woken_}};
+  for (const Peer& peer : peers_) sockets.push_back({&peer.socket});
   for (std::size_t there = peers_.size(); there > 0;) {
-    if (poll(sockets.data(), sockets.size(), -1) < 0) continue;
-    if (sockets[0].revents != 0) return;
+    await(sockets);
+    if (sockets[0].is_ready) return;
     for (std::size_t i = 0; i < peers_.size(); ++i) {
-      if (sockets[i + 1].revents == 0 || listen_to(peers_[i])) continue;
-      sockets[i + 1].fd = -1;  // poll ignores it
+      if (!sockets[i + 1].is_ready || listen_to(peers_[i])) continue;
+      sockets[i + 1].socket = nullptr;
       --there;
     }
   }
@@ -168,11 +158,11 @@ void Lifeline::end(const std::string& line, int code) {
   if (!line.empty()) {
     const std::string text = fmt::format("{}: {}\n", program_, line);
     std::fflush(stdout);
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    platform::write_to_stderr(text);
   }
   if (rank_ == 0)
     for (const Peer& peer : peers_) peer.socket.send(fmt::format("failed {}\n", code));
-  _exit(code);
+  std::_Exit(code);
 }
 
 }  // namespace braid::dist::detail

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include <braid/dist/mpi/detail/socket.h>
+#include <braid/core/platform/sockets.h>
 
 namespace braid::dist::detail {
 
@@ -29,11 +29,12 @@ class Lifeline {
   struct Peer {
     int rank = 0;
     std::string name = {};
-    Socket socket = Socket();
+    platform::Socket socket = platform::Socket();
     std::string unread = {};
   };
 
-  void accept_all(const Socket& listener, const std::string& token);
+  void find_peers(const std::function<std::string(const std::string&)>& broadcast);
+  void accept_all(const platform::Socket& listener, const std::string& token);
   void connect(const std::string& rendezvous);
   void watch();
   bool listen_to(Peer& peer);
@@ -41,8 +42,8 @@ class Lifeline {
 
   std::string program_;
   int rank_, size_;
-  std::vector<Peer> peers_;  // on rank 0 all other ranks, elsewhere rank 0
-  Socket wake_, woken_;      // a pair; the destructor ends the thread through it
+  std::vector<Peer> peers_;        // on rank 0 all other ranks, elsewhere rank 0
+  platform::Socket wake_, woken_;  // a pair; the destructor ends the thread through it
   std::mutex ending_;
   std::thread thread_;
 };

@@ -1,16 +1,15 @@
 #include <braid/dist/mpi/detail/world.h>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdlib>
 #include <string>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include <braid/core/error.h>
+#include <braid/core/platform/files.h>
+#include <braid/core/platform/process.h>
+#include <braid/core/platform/standard_streams.h>
 
 namespace braid::dist::detail {
 
@@ -23,8 +22,8 @@ void check_mpi(int result) {
   throw Error("dist: " + text.substr(0, static_cast<std::size_t>(length)));
 }
 
-World::World() : stderr_of_mpi(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10)) {
-  setenv("OPAL_OUTPUT_STDERR_FD", fmt::format("{}", stderr_of_mpi).c_str(), /*overwrite=*/0);
+World::World() : stderr_of_mpi(platform::duplicate_of_stderr()) {
+  platform::set_variable("OPAL_OUTPUT_STDERR_FD", fmt::format("{}", stderr_of_mpi));
   int started = 0, level = 0;
   check_mpi(MPI_Initialized(&started));
   check<Error>(started == 0, "dist: a process may have one MPICommunicator, and must not initialize MPI elsewhere");
@@ -38,13 +37,9 @@ World::World() : stderr_of_mpi(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10)) {
 World::~World() {
   MPI_Comm_free(&comm);
   MPI_Finalize();
-  close(stderr_of_mpi);
+  platform::close(stderr_of_mpi);
 }
 
-void World::silence() const {
-  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  dup3(nowhere, stderr_of_mpi, O_CLOEXEC);
-  close(nowhere);
-}
+void World::silence() const { platform::discard_output(stderr_of_mpi); }
 
 }  // namespace braid::dist::detail

@@ -68,13 +68,13 @@ struct FaultyFileSystem : FileSystem {
   int renames = 0;
   std::vector<std::string> calls;
 
-  int open(const char* path, int flags) override {
-    calls.push_back("open " + fs::path(path).filename().string());
+  int open(const fs::path& path, OpenFor use) override {
+    calls.push_back("open " + path.filename().string());
     errno = open_error;
-    if (open_error != 0 && std::string_view(path).ends_with("/checkpoint.safetensors")) return -1;
-    return FileSystem::open(path, flags);
+    if (open_error != 0 && path.filename() == "checkpoint.safetensors") return -1;
+    return FileSystem::open(path, use);
   }
-  ssize_t read(int file, void* out, std::size_t bytes) override {
+  std::ptrdiff_t read(int file, void* out, std::size_t bytes) override {
     errno = read_error;
     return read_error != 0 ? -1 : FileSystem::read(file, out, bytes);
   }
@@ -82,7 +82,7 @@ struct FaultyFileSystem : FileSystem {
     calls.emplace_back("fsync");
     return FileSystem::fsync(file);
   }
-  int rename(const char* from, const char* to) override {
+  int rename(const fs::path& from, const fs::path& to) override {
     if (renames++ != failing_rename) return FileSystem::rename(from, to);
     errno = EIO;
     return -1;

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -156,12 +157,12 @@ struct FailingFileSystem : FileSystem {
     return true;
   }
 
-  int open(const char* path, int flags) override {
-    const int opened = fails() ? -1 : FileSystem::open(path, flags);
+  int open(const fs::path& path, OpenFor use) override {
+    const int opened = fails() ? -1 : FileSystem::open(path, use);
     if (opened >= 0) ++open_files;
     return opened;
   }
-  ssize_t write(int descriptor, const void* data, std::size_t bytes) override {
+  std::ptrdiff_t write(int descriptor, const void* data, std::size_t bytes) override {
     if (!fails()) return FileSystem::write(descriptor, data, bytes);
     if (write_nothing) return 0;
     if (!write_short) return -1;
@@ -175,8 +176,8 @@ struct FailingFileSystem : FileSystem {
     const int closed = FileSystem::close(descriptor);
     return fails() ? -1 : closed;
   }
-  int rename(const char* from, const char* to) override { return fails() ? -1 : FileSystem::rename(from, to); }
-  int unlink(const char* path) override { return FileSystem::unlink(path); }  // the way back from failures
+  int rename(const fs::path& from, const fs::path& to) override { return fails() ? -1 : FileSystem::rename(from, to); }
+  int unlink(const fs::path& path) override { return FileSystem::unlink(path); }  // the way back from failures
 };
 
 TEST_F(AtomicFile, LosesAndLeaksNothingWhicheverCallFails) {

@@ -1,4 +1,4 @@
-#include <braid/dist/mpi/detail/socket.h>
+#include <braid/core/platform/sockets.h>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -11,38 +11,57 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <system_error>
 
-#include <braid/core/error.h>
-
-namespace braid::dist::detail {
+namespace braid::platform {
 namespace {
 
 using std::chrono::milliseconds;
 
+#ifdef __APPLE__
+constexpr int kIdle = TCP_KEEPALIVE, kNoSignal = 0;
+#else
+constexpr int kIdle = TCP_KEEPIDLE, kNoSignal = MSG_NOSIGNAL;
+#endif
+
 int checked(int result, const char* what) {
-  const int error = errno;
-  check<Error>(result >= 0, "dist: {}: {}", what, std::strerror(error));
+  if (result < 0) throw std::system_error(errno, std::generic_category(), what);
   return result;
 }
 
-Socket open_socket(int flags = 0) {
-  return Socket(checked(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0), "no socket"));
+void set_option(int socket, int level, int option, int value) {
+  setsockopt(socket, level, option, &value, sizeof value);
+}
+
+void set_blocking(int socket, bool blocking) { fcntl(socket, F_SETFL, blocking ? 0 : O_NONBLOCK); }
+
+/// Makes a socket private to this program, and a lost connection an error instead of a signal.
+int prepared(int socket) {
+  if (socket < 0) return socket;
+  fcntl(socket, F_SETFD, FD_CLOEXEC);
+#ifdef __APPLE__
+  set_option(socket, SOL_SOCKET, SO_NOSIGPIPE, 1);
+#endif
+  return socket;
+}
+
+/// A socket whose calls do not wait.
+int open_socket() {
+  const int number = prepared(checked(socket(AF_INET, SOCK_STREAM, 0), "no socket"));
+  set_blocking(number, false);
+  return number;
 }
 
 /// Whether the socket becomes readable or writable (`what`), or fails, in time.
-bool await(int socket, short what, milliseconds patience) {
+bool becomes(int socket, short what, milliseconds patience) {
   pollfd entry{socket, what, 0};
   int result = 0;
   while ((result = poll(&entry, 1, static_cast<int>(patience.count()))) < 0 && errno == EINTR) {
   }
   return result == 1;
-}
-
-void set_option(int socket, int level, int option, int value) {
-  setsockopt(socket, level, option, &value, sizeof value);
 }
 
 }  // namespace
@@ -57,29 +76,35 @@ Socket::~Socket() {
 }
 
 Socket Socket::listening() {
-  Socket listener = open_socket(SOCK_NONBLOCK);
+  Socket listener(open_socket());
   sockaddr_in any{};
   any.sin_family = AF_INET;
   any.sin_addr.s_addr = htonl(INADDR_ANY);
-  checked(bind(listener.number(), reinterpret_cast<sockaddr*>(&any), sizeof any), "no port");
-  checked(listen(listener.number(), SOMAXCONN), "no port");
+  checked(bind(listener.number_, reinterpret_cast<sockaddr*>(&any), sizeof any), "no port");
+  checked(listen(listener.number_, SOMAXCONN), "no port");
   return listener;
 }
 
 Socket Socket::connected(const std::string& address, int port, milliseconds patience) {
-  Socket socket = open_socket(SOCK_NONBLOCK);
+  Socket socket(open_socket());
   sockaddr_in there{};
   there.sin_family = AF_INET;
   there.sin_port = htons(static_cast<std::uint16_t>(port));
   inet_pton(AF_INET, address.c_str(), &there.sin_addr);
   int error = 0;
   socklen_t size = sizeof error;
-  const int result = connect(socket.number(), reinterpret_cast<sockaddr*>(&there), sizeof there);
-  if (result != 0 && (errno != EINPROGRESS || !await(socket.number(), POLLOUT, patience))) return {};
-  getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &size);
+  const int result = connect(socket.number_, reinterpret_cast<sockaddr*>(&there), sizeof there);
+  if (result != 0 && (errno != EINPROGRESS || !becomes(socket.number_, POLLOUT, patience))) return {};
+  getsockopt(socket.number_, SOL_SOCKET, SO_ERROR, &error, &size);
   if (error != 0) return {};
-  fcntl(socket.number(), F_SETFL, 0);  // blocks from now on
+  set_blocking(socket.number_, true);
   return socket;
+}
+
+std::pair<Socket, Socket> Socket::pair() {
+  std::array<int, 2> numbers{};
+  checked(socketpair(AF_UNIX, SOCK_STREAM, 0, numbers.data()), "no socket");
+  return {Socket(prepared(numbers[0])), Socket(prepared(numbers[1]))};
 }
 
 int Socket::port() const {
@@ -89,19 +114,28 @@ int Socket::port() const {
   return ntohs(here.sin_port);
 }
 
-Socket Socket::accepted() const { return Socket(accept4(number_, nullptr, nullptr, SOCK_CLOEXEC)); }
+Socket Socket::accepted(milliseconds patience) const {
+  becomes(number_, POLLIN, patience);
+  Socket socket(prepared(accept(number_, nullptr, nullptr)));
+  if (socket.is_open()) set_blocking(socket.number_, true);  // macOS hands the listener's setting on
+  return socket;
+}
 
 void Socket::watch_machine() const {
   set_option(number_, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(number_, IPPROTO_TCP, TCP_KEEPIDLE, 2);
+  set_option(number_, IPPROTO_TCP, kIdle, 2);
   set_option(number_, IPPROTO_TCP, TCP_KEEPINTVL, 2);
   set_option(number_, IPPROTO_TCP, TCP_KEEPCNT, 2);
+#ifdef __APPLE__
+  set_option(number_, IPPROTO_TCP, TCP_RXT_CONNDROPTIME, 6);
+#else
   set_option(number_, IPPROTO_TCP, TCP_USER_TIMEOUT, 6000);
+#endif
 }
 
 bool Socket::send(const std::string& text) const {
   for (std::size_t done = 0; done < text.size();) {
-    const ssize_t sent = ::send(number_, text.data() + done, text.size() - done, MSG_NOSIGNAL);
+    const auto sent = ::send(number_, text.data() + done, text.size() - done, kNoSignal);
     if (sent < 0 && errno != EINTR) return false;
     if (sent > 0) done += static_cast<std::size_t>(sent);
   }
@@ -110,7 +144,7 @@ bool Socket::send(const std::string& text) const {
 
 bool Socket::receive(std::string& text) const {
   std::array<char, 4096> buffer;
-  ssize_t came = 0;
+  std::ptrdiff_t came = 0;
   while ((came = recv(number_, buffer.data(), buffer.size(), 0)) < 0 && errno == EINTR) {
   }
   if (came > 0) text.append(buffer.data(), static_cast<std::size_t>(came));
@@ -122,9 +156,16 @@ std::string Socket::receive_line(milliseconds patience) const {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (text.find('\n') == std::string::npos) {
     const auto left = std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
-    if (left.count() <= 0 || !await(number_, POLLIN, left) || !receive(text)) return text;
+    if (left.count() <= 0 || !becomes(number_, POLLIN, left) || !receive(text)) return text;
   }
   return text.substr(0, text.find('\n'));
+}
+
+void await(std::vector<Awaited>& sockets) {
+  std::vector<pollfd> entries;
+  for (const Awaited& a : sockets) entries.push_back({a.socket == nullptr ? -1 : a.socket->number_, POLLIN, 0});
+  const bool any = poll(entries.data(), static_cast<nfds_t>(entries.size()), -1) > 0;
+  for (std::size_t i = 0; i < entries.size(); ++i) sockets[i].is_ready = any && entries[i].revents != 0;
 }
 
 std::vector<std::string> own_addresses() {
@@ -141,10 +182,4 @@ std::vector<std::string> own_addresses() {
   return addresses;
 }
 
-std::string boot_id() {
-  std::string id;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
-  return id;
-}
-
-}  // namespace braid::dist::detail
+}  // namespace braid::platform

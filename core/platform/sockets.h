@@ -4,9 +4,12 @@
 #include <utility>
 #include <vector>
 
-namespace braid::dist::detail {
+namespace braid::platform {
 
-/// A TCP socket over IPv4 that closes itself. Functions that fail throw Error with the system's reason.
+struct Awaited;
+
+/// A TCP socket over IPv4 that closes itself; programs that are started do not inherit it. Functions that fail throw
+/// std::system_error.
 class Socket {
  public:
   Socket() = default;
@@ -19,11 +22,13 @@ class Socket {
   static Socket listening();
   /// Connects; the socket is not open if there is no answer in time.
   static Socket connected(const std::string& address, int port, std::chrono::milliseconds patience);
+  /// Two sockets in this process that are connected to each other.
+  static std::pair<Socket, Socket> pair();
 
-  int number() const { return number_; }
   bool is_open() const { return number_ >= 0; }
   int port() const;
-  Socket accepted() const;
+  /// The next connection to a listening socket; not open if there is none in time.
+  Socket accepted(std::chrono::milliseconds patience) const;
   /// Closes the connection when the peer's machine has not answered for six seconds.
   void watch_machine() const;
   /// Returns false if the peer has closed the connection.
@@ -34,13 +39,20 @@ class Socket {
   std::string receive_line(std::chrono::milliseconds patience) const;
 
  private:
+  friend void await(std::vector<Awaited>& sockets);
   int number_ = -1;
 };
+
+/// A socket to wait for, or null, and whether it has something to receive or has been closed by its peer.
+struct Awaited {
+  const Socket* socket;
+  bool is_ready = false;
+};
+
+/// Waits until a socket is ready, or a signal arrives.
+void await(std::vector<Awaited>& sockets);
 
 /// The IPv4 addresses of this machine.
 std::vector<std::string> own_addresses();
 
-/// An identifier that differs between machines, and between boots of one.
-std::string boot_id();
-
-}  // namespace braid::dist::detail
+}  // namespace braid::platform

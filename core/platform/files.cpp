@@ -1,0 +1,68 @@
+#include <braid/core/platform/files.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+
+namespace braid::platform {
+namespace {
+
+namespace fs = std::filesystem;
+
+int opened(const fs::path& path, int flags) { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); }
+
+}  // namespace
+
+int open_to_read(const fs::path& path) { return opened(path, O_RDONLY | O_NONBLOCK | O_NOCTTY); }
+int open_to_sync(const fs::path& path) { return opened(path, O_RDONLY | O_NONBLOCK | O_NOCTTY); }
+int open_to_append(const fs::path& path) { return opened(path, O_WRONLY | O_CREAT | O_APPEND); }
+int open_to_lock(const fs::path& path) { return opened(path, O_RDWR | O_CREAT | O_NOFOLLOW); }
+int create(const fs::path& path) { return opened(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW); }
+
+std::ptrdiff_t read(int file, void* out, std::size_t bytes) { return ::read(file, out, bytes); }
+std::ptrdiff_t write(int file, const void* data, std::size_t bytes) { return ::write(file, data, bytes); }
+
+int sync(int file) {
+#ifdef __APPLE__  // its fsync leaves the data in the disk's cache; some file systems have no other
+  if (fcntl(file, F_FULLFSYNC) == 0) return 0;
+#endif
+  return ::fsync(file);
+}
+
+int close(int file) { return ::close(file); }
+int rename(const fs::path& from, const fs::path& to) { return std::rename(from.c_str(), to.c_str()); }
+int remove(const fs::path& path) { return ::unlink(path.c_str()); }
+
+std::optional<std::uint64_t> size_of_regular(int file) {
+  struct stat status {};
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+const void* map(int file, std::size_t bytes) {
+  const void* const start = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+  return start == MAP_FAILED ? nullptr : start;
+}
+
+void unmap(const void* start, std::size_t bytes) { munmap(const_cast<void*>(start), bytes); }
+
+int try_to_lock(int file) { return flock(file, LOCK_EX | LOCK_NB); }
+
+bool may_write_into(const fs::path& folder) { return access(folder.c_str(), W_OK | X_OK) == 0; }
+
+int for_each_name(const fs::path& folder, const std::function<void(const char* name)>& use) {
+  const auto close = [](DIR* listing) { closedir(listing); };
+  const std::unique_ptr<DIR, decltype(close)> listing(opendir(folder.c_str()));
+  if (listing == nullptr) return -1;
+  for (const dirent* entry = nullptr; errno = 0, (entry = readdir(listing.get())) != nullptr;) use(entry->d_name);
+  return errno == 0 ? 0 : -1;
+}
+
+}  // namespace braid::platform

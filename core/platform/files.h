@@ -1,0 +1,42 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+/// Files by their numbers. Calls fail as POSIX defines it, with -1 and errno, and allocate nothing. Programs that are
+/// started do not inherit the files.
+namespace braid::platform {
+
+/// The longest name of a file, in bytes.
+inline constexpr std::size_t kLongestName = 255;
+
+int open_to_read(const std::filesystem::path& path);    ///< without waiting for the writer of a FIFO
+int open_to_sync(const std::filesystem::path& path);    ///< a file or folder
+int open_to_append(const std::filesystem::path& path);  ///< or creates the file
+int open_to_lock(const std::filesystem::path& path);    ///< or creates the file; refuses a link
+int create(const std::filesystem::path& path);          ///< for writing; fails if the file is there, even as a link
+
+std::ptrdiff_t read(int file, void* out, std::size_t bytes);
+std::ptrdiff_t write(int file, const void* data, std::size_t bytes);
+int sync(int file);  ///< returns when the disk has the data
+int close(int file);
+int rename(const std::filesystem::path& from, const std::filesystem::path& to);  ///< replaces `to`
+int remove(const std::filesystem::path& path);                                   ///< a file, not a folder
+
+/// The size in bytes; nothing if the file is a device, a FIFO or a folder.
+std::optional<std::uint64_t> size_of_regular(int file);
+/// Maps the file into memory to read it; null and errno if that fails.
+const void* map(int file, std::size_t bytes);
+void unmap(const void* start, std::size_t bytes);
+/// Locks the file for this process and its forks; EWOULDBLOCK if another has locked it.
+int try_to_lock(int file);
+
+/// Whether this process may create files in the folder.
+bool may_write_into(const std::filesystem::path& folder);
+/// Calls `use` with the name of each entry of the folder. Unlike std::filesystem::directory_iterator, it does not
+/// terminate the process when out of memory.
+int for_each_name(const std::filesystem::path& folder, const std::function<void(const char* name)>& use);
+
+}  // namespace braid::platform

@@ -1,0 +1,138 @@
+#include <braid/core/platform/process.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __APPLE__
+#include <crt_externs.h>
+#include <limits.h>
+#include <mach-o/dyld.h>
+#include <sys/event.h>
+#include <thread>
+#else
+#include <sys/prctl.h>
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+namespace braid::platform {
+namespace {
+
+namespace fs = std::filesystem;
+
+#ifdef __APPLE__
+
+char** environment() { return *_NSGetEnviron(); }
+
+/// The most open files that setrlimit accepts.
+constexpr rlim_t kMostFiles = OPEN_MAX;
+
+/// Ends this process when the parent does. Asking for the end of one that has ended is an event as well.
+void end_with(pid_t parent) {
+  std::thread([parent] {
+    struct kevent end {};
+    EV_SET(&end, parent, EVFILT_PROC, EV_ADD, NOTE_EXIT, 0, nullptr);
+    kevent(kqueue(), &end, 1, &end, 1, nullptr);
+    std::_Exit(1);
+  }).detach();
+}
+
+#else
+
+char** environment() { return environ; }
+
+constexpr rlim_t kMostFiles = RLIM_INFINITY;
+
+void end_with(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) std::_Exit(1);  // the parent died before prctl
+}
+
+#endif
+
+}  // namespace
+
+int process_id() { return getpid(); }
+
+#ifdef __APPLE__
+fs::path program_file() {
+  std::uint32_t size = 0;
+  _NSGetExecutablePath(nullptr, &size);
+  std::string path(size, '\0');
+  return _NSGetExecutablePath(path.data(), &size) == 0 ? fs::path(path.c_str()) : fs::path();
+}
+
+fs::path program_folder() {
+  std::error_code missing;
+  const fs::path program = fs::canonical(program_file(), missing);
+  return missing ? fs::current_path() : program.parent_path();
+}
+#else
+fs::path program_file() { return "/proc/self/exe"; }
+
+fs::path program_folder() {
+  std::error_code missing;
+  const fs::path program = fs::read_symlink(program_file(), missing);
+  return missing ? fs::current_path() : program.parent_path();
+}
+#endif
+
+void set_variable(const std::string& name, const std::string& value) {
+  setenv(name.c_str(), value.c_str(), /*overwrite=*/0);
+}
+
+void allow_many_files() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, kMostFiles);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+bool run_program(const std::string& path, const std::vector<std::string>& arguments) {
+  std::vector<const char*> line{path.c_str()};
+  for (const std::string& argument : arguments) line.push_back(argument.c_str());
+  line.push_back(nullptr);
+  pid_t child = 0;
+  int status = 0;
+  posix_spawnattr_t attributes;  // the program can be interrupted even if this thread blocks signals
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  const int error =
+      posix_spawn(&child, path.c_str(), nullptr, &attributes, const_cast<char**>(line.data()), environment());
+  posix_spawnattr_destroy(&attributes);
+  return error == 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) {
+  return pthread_atfork(before, in_parent, in_child) == 0;
+}
+
+int start_child(const std::function<int()>& work) {
+  std::fflush(nullptr);
+  const pid_t parent = getpid(), child = fork();
+  if (child != 0) return child;
+  end_with(parent);
+  std::_Exit(work());  // without the parent's buffers and destructors
+}
+
+std::optional<EndedChild> ended_child() {
+  int status = 0;
+  const pid_t child = waitpid(-1, &status, WNOHANG);
+  if (child <= 0) return {};
+  if (WIFSIGNALED(status)) return EndedChild{child, "killed by signal " + std::to_string(WTERMSIG(status))};
+  return EndedChild{child, status == 0 ? "" : "exit code " + std::to_string(WEXITSTATUS(status))};
+}
+
+void kill_child(int id) { kill(id, SIGKILL); }
+void await_child(int id) { waitpid(id, nullptr, 0); }
+
+}  // namespace braid::platform

@@ -1,0 +1,50 @@
+#include <braid/core/platform/process.h>
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include <braid/core/parallel.h>
+#include <braid/core/platform/signals.h>
+
+namespace braid::process_test {
+namespace {
+
+using platform::HeldSignals;
+
+TEST(Process, ReportsHowItsChildrenEnd) {
+  const int threads = num_threads();
+  set_num_threads(1);  // ends the other threads, to which the system might give the signals
+  const HeldSignals signals(HeldSignals::Which::interruptions_and_ends_of_children);
+  const std::map<int, std::string> expected = {
+      {platform::start_child([] { return 0; }), ""},
+      {platform::start_child([] { return 3; }), "exit code 3"},
+      {platform::start_child([] { return std::raise(SIGKILL); }), "killed by signal 9"},
+  };
+  std::map<int, std::string> ended;
+  while (ended.size() < expected.size()) {
+    EXPECT_EQ(signals.next(), HeldSignals::Signal::end_of_child);
+    while (const auto child = platform::ended_child()) ended[child->id] = child->failure;
+  }
+  EXPECT_EQ(ended, expected);
+  set_num_threads(threads);
+}
+
+TEST(Process, RunsPrograms) {
+  EXPECT_TRUE(platform::run_program("/bin/sh", {"-c", "exit 0"}));
+  EXPECT_FALSE(platform::run_program("/bin/sh", {"-c", "exit 1"}));
+  EXPECT_FALSE(platform::run_program("/bin/sh", {"-c", "kill -9 $$"}));
+  EXPECT_FALSE(platform::run_program("/no/such/program", {}));
+}
+
+TEST(Process, KeepsVariablesThatAreSet) {
+  platform::set_variable("BRAID_PROCESS_TEST", "first");
+  platform::set_variable("BRAID_PROCESS_TEST", "second");
+  EXPECT_STREQ(std::getenv("BRAID_PROCESS_TEST"), "first");
+}
+
+}  // namespace
+}  // namespace braid::process_test
