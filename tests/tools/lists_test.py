@@ -1,10 +1,11 @@
 #!/usr/bin/python3 -B
 """Every source is in the list of its folder, and every header that users need is installed."""
 
+import pathlib
 import re
 import unittest
 
-from repository import LAYERS, OPTIONAL, ROOT, included, sources
+from repository import LAYERS, OPTIONAL, ROOT, included, includes, sources
 
 
 def listed(folder):
@@ -50,6 +51,11 @@ class Lists(unittest.TestCase):
         self.assertEqual(umbrella - PUBLIC, set())
         optional = {path for path in PUBLIC if str(path.parent) in OPTIONAL}
         self.assertEqual(PUBLIC - with_all_that_they_include(umbrella), optional)
+
+    def test_the_module_includes_first_what_public_headers_include(self):
+        reached = [pathlib.Path("include/braid/braid.h"), *with_all_that_they_include(included("include/braid/braid.h"))]
+        others = {name for path in reached for name in includes(path) if not name.startswith("braid/")}
+        self.assertEqual(set(includes("include/braid/braid.cppm")) - {"braid/braid.h"}, others)
 
 
 if __name__ == "__main__":
