@@ -4,6 +4,7 @@
 import fcntl
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -22,6 +23,8 @@ class Dev(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         root = pathlib.Path(folder.name).resolve()
         (root / "dev").write_bytes((ROOT / "dev").read_bytes())
+        (root / "packaging").mkdir()
+        (root / "packaging/packages.txt").write_bytes((ROOT / "packaging/packages.txt").read_bytes())
         (root / "bin").mkdir()
         said = "echo $(basename $0) in $PWD; sleep 0.2; echo end"
         for name, body in {"cmake": said, "ctest": said, "dpkg-query": "printf 'installed %s\\n' \"$@\""}.items():
@@ -61,6 +64,34 @@ class Dev(unittest.TestCase):
         for begin, end in zip(lines[::2], lines[1::2]):
             self.assertRegex(begin, "^(cmake|ctest) in")
             self.assertEqual(end, "end")
+
+    def elsewhere(self, compiler, *programs):
+        """./dev test on a system without dpkg that has these programs, and a compiler that finds headers if `compiler` succeeds."""
+        root, environment = self.copy()
+        (root / "bin/dpkg-query").unlink()
+        (root / "bin/c++").write_text(f"#!/bin/sh\n{compiler}\n")
+        (root / "bin/c++").chmod(0o755)
+        for program in ("bash", "sh", "env", "readlink", "dirname", "basename", "grep", "awk", "sleep", "flock", "getconf", *programs):
+            if not (root / "bin" / program).exists():
+                (root / "bin" / program).symlink_to(shutil.which(program, path="/usr/bin:/bin"))
+        return dev("test", script=root / "dev", PATH=f"{root}/bin")
+
+    def test_without_apt_it_names_what_is_missing_for_each_manager(self):
+        result = self.elsewhere("! grep -q fmt/", "git", "python3")
+        self.assertEqual((result.returncode, result.stdout), (2, ""), result.stderr)
+        first, *others = result.stderr.splitlines()
+        self.assertEqual(first, "dev: missing: ninja pkg-config fmt/format.h. Install what one of these installs, and run this again:")
+        self.assertEqual(others, ["  apt-get install ninja-build pkg-config libfmt-dev",
+                                  "  dnf install ninja-build pkgconf-pkg-config fmt-devel",
+                                  "  pacman -S ninja pkgconf fmt",
+                                  "  apk add ninja-build pkgconf fmt-dev",
+                                  "  brew install ninja pkgconf fmt",
+                                  "  conda install -c conda-forge ninja pkg-config fmt"])
+
+    def test_without_apt_it_goes_on_where_everything_is_there(self):
+        result = self.elsewhere("grep -q include", "git", "python3", "ninja", "pkg-config")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("ctest in", result.stdout)
 
     def test_what_it_does_not_know_is_one_line_and_exit_code_2(self):
         for args in (["nothing"], ["a\nb"], ["test", "("], ["test", "--preset", "x"], ["sanitize", ""], ["golden"], ["install"],
