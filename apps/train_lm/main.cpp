@@ -154,7 +154,8 @@ std::string sample(const Config& config, const Folder& folder, const Corpus& cor
 
 /// Writes report.html; a `live` page reloads itself. Returns false if that fails, with the reason on stderr.
 bool write_report(const Folder& folder, bool live) {
-  std::vector<std::string> arguments{fs::absolute(folder.path), "--out", fs::absolute(folder.report())};
+  std::vector<std::string> arguments{fs::absolute(folder.path).string(), "--out",
+                                     fs::absolute(folder.report()).string()};
   if (live) arguments.emplace_back("--live");
   return apps::run_script("report.py", arguments, "/usr/bin/python3");
 }
