@@ -2,15 +2,17 @@
 """Runs programs as ranks on this machine, also as root and with more ranks than processors: mpirun.py ARGUMENTS_OF_MPIRUN"""
 
 import functools
+import itertools
 import os
 import re
+import shlex
 import subprocess
 import sys
 
 ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_btl": "^tcp",  # one machine, perhaps without a network
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "PRTE_MCA_hwloc_default_binding_policy": "none",  # Open MPI 5, 6
     "ASAN_OPTIONS": "detect_leaks=0",  # MPI has some of its own
 }
@@ -24,7 +26,20 @@ def quiet():
 
 
 def command(*arguments):
-    return ["mpirun", *quiet(), *map(str, arguments)]
+    return ["mpirun", *quiet(), *one_program(list(map(str, arguments)))]
+
+
+def one_program(arguments):
+    """`-n 2 a : -n 1 b` as one shell for each rank, since Open MPI 5.0.7 crashes at a colon."""
+    if ":" not in arguments:
+        return arguments
+    ranks, cases = 0, ""
+    for is_colon, part in itertools.groupby(arguments, lambda argument: argument == ":"):
+        if not is_colon:
+            _, count, *program = part
+            ranks += int(count)
+            cases += f"if [ $OMPI_COMM_WORLD_RANK -lt {ranks} ]; then exec {shlex.join(program)}; fi; "
+    return ["-n", str(ranks), "sh", "-c", cases]
 
 
 def of_ranks(stderr):

@@ -18,7 +18,8 @@ bare_debian() {  # bare_debian SUITE: sets up $root, or takes the one that is th
     quietly debootstrap --variant=minbase "$1" "$root"
   fi
   mount --bind /proc "$root/proc"
-  mount --bind /dev "$root/dev"
+  mount --rbind /dev "$root/dev"
+  mount --bind /sys "$root/sys"  # MPI asks it for the processors
 }
 
 inside() {

@@ -5,7 +5,7 @@ set -euo pipefail
 version=$(dpkg-deb --field "$1" Version)
 consumer=$(dirname "$(readlink -f -- "$0")")/../consumer
 root=$(mktemp -d)
-trap 'umount "$root/proc" "$root/dev" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
+trap 'umount -R "$root/proc" "$root/dev" "$root/sys" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
 
 add() { quietly inside apt-get install -y --no-install-recommends "$@"; }
 
