@@ -21,7 +21,7 @@ int opened(const fs::path& path, int flags) { return ::open(path.c_str(), flags 
 }  // namespace
 
 int open_to_read(const fs::path& path) { return opened(path, O_RDONLY | O_NONBLOCK | O_NOCTTY); }
-int open_to_sync(const fs::path& path) { return opened(path, O_RDONLY | O_NONBLOCK | O_NOCTTY); }
+int open_to_sync(const fs::path& path) { return open_to_read(path); }  // other systems need other rights
 int open_to_append(const fs::path& path) { return opened(path, O_WRONLY | O_CREAT | O_APPEND); }
 int open_to_lock(const fs::path& path) { return opened(path, O_RDWR | O_CREAT | O_NOFOLLOW); }
 int create(const fs::path& path) { return opened(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW); }
