@@ -16,6 +16,7 @@ bare_debian() {  # bare_debian SUITE: sets up $root, or takes the one that is th
     rm -rf --one-file-system "$root"
     mkdir -p "$root"
     quietly debootstrap --variant=minbase "$1" "$root"
+    echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/50copies"  # some mirrors are copies of a past day
   fi
   mount --bind /proc "$root/proc"
   mount --rbind /dev "$root/dev"
