@@ -4,7 +4,8 @@ include(GNUInstallDirs)
 function(braid_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
-  target_compile_options(${target} PRIVATE
+  # Multiply-adds are fused where the code says so, and nowhere else: compilers and architectures differ in what they fuse.
+  target_compile_options(${target} PRIVATE -ffp-contract=off
     -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion $<$<BOOL:${BRAID_WERROR}>:-Werror>)
 endfunction()
 

@@ -21,11 +21,13 @@ namespace braid::dist {
 ///     });
 ///     optimizer.step(model, grads);  // the same on every rank
 ///
+/// `probe` sees the ops of this rank's blocks.
 /// If a rank throws, the others wait for it: let the exception destroy the communicator, or call fail().
 /// Throws ShapeError if the loss is not a scalar, ValueError if there are more ranks than blocks, Error if the loss
 /// depends on no parameter or parameters are on a tape.
 template <class M, class Loss>
-std::pair<double, M> accumulate(Communicator& ranks, std::int64_t blocks, const M& model, Loss&& loss) {
+std::pair<double, M> accumulate(Communicator& ranks, std::int64_t blocks, const M& model, Loss&& loss,
+                                Probe* probe = nullptr) {
   M traced = model;  // copies the structure, shares the storage
   std::vector<NamedParam> params = named_params(traced);
   std::vector<Tensor> values;
@@ -35,7 +37,7 @@ std::pair<double, M> accumulate(Communicator& ranks, std::int64_t blocks, const 
   }
   const std::unique_ptr<detail::BlockSum> sum = ranks.block_sum(blocks, values);
   for (auto [block, end] = sum->own_blocks(); block < end; ++block) {
-    Tape tape;
+    Tape tape(probe);
     for (std::size_t i = 0; i < params.size(); ++i) *params[i].param = tape.watch(values[i]);
     const Var y = loss(std::as_const(traced), block);
     check_shape(y.value().numel() == 1, "accumulate: the loss must be a scalar but has shape {}", y.shape());

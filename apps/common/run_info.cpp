@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <fmt/chrono.h>
+#include <fmt/ranges.h>
 
 #include <braid/core/error.h>
 #include <braid/core/instruction_set.h>
@@ -61,7 +62,8 @@ std::string git_commit() {
   return is_one ? commit : "unknown";
 }
 
-std::string arithmetic(DType dtype) {
+std::string arithmetic(DType dtype, Bits bits) {
+  if (bits == Bits::portable) return "portable";
   std::string text = kernel_target();
   if (dtype == DType::bf16) text += fmt::format(", bf16 by {}", bf16_products());
   if (const int terms = bf16_terms_per_f32(); terms > 0)
@@ -72,6 +74,7 @@ std::string arithmetic(DType dtype) {
 nlohmann::ordered_json machine_info() {
   return {{"processor", platform::processor_name()},
           {"instruction_set", arithmetic()},
+          {"isa", std::string(name(instruction_set()))},
           {"cores", std::thread::hardware_concurrency()},
           {"threads", num_threads()},
           {"system", platform::system_name()},

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <braid/core/bits.h>
 #include <braid/core/dtype.h>
 
 namespace braid::apps {
@@ -12,9 +13,9 @@ namespace braid::apps {
 /// The commit of the checkout that the program was built in; "unknown" outside one.
 std::string git_commit();
 
-/// kernel_target() and, for bf16 activations and for f32 under matmul_precision(), the unit that computes their
-/// products. The bits of results depend on it.
-std::string arithmetic(DType dtype = DType::f32);
+/// What the bits of results depend on: kernel_target() and, for bf16 activations and for f32 under matmul_precision(),
+/// the unit that computes their products; `portable` for portable bits, which depend on neither.
+std::string arithmetic(DType dtype = DType::f32, Bits bits = Bits::fast);
 
 /// Processor, cores, threads in use, system and compiler: what results depend on besides their configuration.
 nlohmann::ordered_json machine_info();

@@ -13,6 +13,7 @@
 
 #include "exchange.h"
 #include "memory.h"
+#include "step_record.h"
 
 namespace braid::apps {
 namespace {
@@ -91,19 +92,20 @@ Trainer::Trainer(const TrainerSettings& settings, const Corpus& corpus, std::sha
       learning_rate_(nn::warmup_cosine(
           {.peak = settings.lr, .floor = settings.min_lr, .warmup = settings.warmup, .total = settings.steps})) {}
 
-StepResult Trainer::train_step() {
+StepResult Trainer::train_step(Observe observe) {
   Model& model = state_.model;
   const Batch batch = corpus_.sample(settings_.batch, state_.rng);
   StepResult result;
   if (settings_.trained == Trained::all) {
-    result = descend(model, batch, [](const Model& m, const Tensor& tokens, const Tensor& targets) {
+    result = descend(model, batch, observe, [](const Model& m, const Tensor& tokens, const Tensor& targets) {
       return m.loss(tokens, targets);
     });
   } else {
     nn::Subset connections = nn::subset(model, in_connection);
-    result = descend(connections, batch, [&](const nn::Subset& s, const Tensor& tokens, const Tensor& targets) {
-      return nn::with(model, s).loss(tokens, targets);
-    });
+    result =
+        descend(connections, batch, observe, [&](const nn::Subset& s, const Tensor& tokens, const Tensor& targets) {
+          return nn::with(model, s).loss(tokens, targets);
+        });
     model = nn::with(std::move(model), connections);
   }
   if (result.nonfinite.empty()) mhc::project(model);
@@ -111,21 +113,29 @@ StepResult Trainer::train_step() {
 }
 
 template <Parametric P, class Loss>
-StepResult Trainer::descend(P& parameters, const Batch& batch, Loss loss_of) {
+StepResult Trainer::descend(P& parameters, const Batch& batch, Observe observe, Loss loss_of) {
   const std::int64_t size = settings_.batch / settings_.blocks;
   std::optional<std::int64_t> nonfinite_block;
-  auto [loss, grads] = dist::accumulate(*ranks_, settings_.blocks, parameters, [&](const P& p, std::int64_t block) {
+  const auto loss_of_block = [&](const P& p, std::int64_t block) {
     const auto part = [&](const Tensor& windows) { return windows.slice(0, block * size, (block + 1) * size); };
     const Var y = loss_of(p, part(batch.tokens), part(batch.targets));
     if (!nonfinite_block && !std::isfinite(y.item())) nonfinite_block = block;
     return y;
-  });
+  };
+  auto [loss, grads] = dist::accumulate(*ranks_, settings_.blocks, parameters, loss_of_block, observe.probe);
+  StepResult result{.loss = loss, .nonfinite = ""};
+  if (observe.gradients) {
+    std::vector<Tensor> values;
+    for_each_param(grads, [&](const std::string&, const Var& grad) { values.push_back(grad.value()); });
+    result.gradients = checksum_of(values);
+  }
   const auto [norm, factor] = nn::clipping(grads, settings_.clip);
   state_.optimizer.set_lr(learning_rate_(state_.step++));
-  if (!std::isfinite(loss)) return {loss, norm, "the loss" + where(nonfinite_block, *ranks_)};
-  if (!std::isfinite(norm)) return {loss, norm, nonfinite_part(grads)};
-  state_.optimizer.step(parameters, grads, factor);
-  return {loss, norm, ""};
+  result.grad_norm = norm;
+  if (!std::isfinite(loss)) result.nonfinite = "the loss" + where(nonfinite_block, *ranks_);
+  if (result.nonfinite.empty() && !std::isfinite(norm)) result.nonfinite = nonfinite_part(grads);
+  if (result.nonfinite.empty()) state_.optimizer.step(parameters, grads, factor);
+  return result;
 }
 
 double Trainer::evaluate() const {

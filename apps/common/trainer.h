@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include <braid/core/bits.h>
 #include <braid/core/products/matmul_precision.h>
 #include <braid/core/random.h>
 #include <braid/dist/communicator.h>
@@ -34,6 +35,7 @@ struct TrainerSettings {
   std::int64_t layers = 4, channels = 128, heads = 4, context = 64, batch = 12;
   DType dtype = DType::f32;                                     ///< of the activations, f32 or bf16
   MatmulPrecision matmul_precision = MatmulPrecision::highest;  ///< of f32 products; the program must set it globally
+  Bits bits = Bits::fast;                                       ///< of all results; the program must open a BitsScope
   std::optional<nn::TransformerConfig> architecture = {};  ///< a pretrained model's; the sizes above are equal to its
   std::int64_t blocks = 1;  ///< blocks of equal size that a batch is cut into: see nn::accumulate
   Trained trained = Trained::all;
@@ -58,7 +60,14 @@ struct TrainerState {
 /// The result of one training step.
 struct StepResult {
   double loss = 0, grad_norm = 0;
-  std::string nonfinite;  ///< the loss or the first gradient that is not finite; then weights do not change
+  std::string nonfinite;       ///< the loss or the first gradient that is not finite; then weights do not change
+  std::string gradients = {};  ///< the checksum of the gradients, if it was asked for
+};
+
+/// What to observe of a step.
+struct Observe {
+  bool gradients = false;  ///< their checksum
+  Probe* probe = nullptr;  ///< the ops of this rank's blocks
 };
 
 /// Whether a parameter of a model belongs to one of its connections.
@@ -83,7 +92,7 @@ class Trainer {
   // Collective: every rank calls these two.
 
   /// One batch: forward and backward for each of its blocks, clipping, AdamW, and the connections' projections.
-  StepResult train_step();
+  StepResult train_step(Observe observe = {});
   /// The mean loss over the held-out part.
   double evaluate() const;
 
@@ -95,7 +104,7 @@ class Trainer {
  private:
   /// One step of `parameters` on the mean of `loss(parameters, tokens, targets)` over the blocks.
   template <Parametric P, class Loss>
-  StepResult descend(P& parameters, const Batch& batch, Loss loss);
+  StepResult descend(P& parameters, const Batch& batch, Observe observe, Loss loss);
 
   TrainerSettings settings_;
   const Corpus& corpus_;

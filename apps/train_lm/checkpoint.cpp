@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void check_instruction_set(const std::string& earlier, const Config& config) {
-  const std::string now = apps::arithmetic(config.training.dtype);
+  const std::string now = apps::arithmetic(config.training.dtype, config.training.bits);
   check_value(config.allow_other_processor || earlier == now,
               "--resume: the run was computed with {} but this process computes with {}, which rounds differently; "
               "--allow-other-processor continues nevertheless",
@@ -77,14 +77,15 @@ void save(const fs::path& path, const apps::TrainerState& state, const Config& c
     check<apps::NonFiniteError>(config.allow_nonfinite || apps::is_finite(t),
                                 "step {}: {} is not finite, so the last checkpoint is kept; try a smaller --lr",
                                 state.step, name);
-  std::map<std::string, std::string> metadata{{"step", std::to_string(state.step)},
-                                              {"rng_key", std::to_string(state.rng.key())},
-                                              {"rng_draws", std::to_string(state.rng.draws())},
-                                              {"alphabet", corpus.alphabet()},
-                                              {"text_checksum", corpus.checksum()},
-                                              {"tokenizer_checksum", corpus.tokenizer_checksum()},
-                                              {"instruction_set", apps::arithmetic(config.training.dtype)},
-                                              {"config", to_json(config).dump()}};
+  std::map<std::string, std::string> metadata{
+      {"step", std::to_string(state.step)},
+      {"rng_key", std::to_string(state.rng.key())},
+      {"rng_draws", std::to_string(state.rng.draws())},
+      {"alphabet", corpus.alphabet()},
+      {"text_checksum", corpus.checksum()},
+      {"tokenizer_checksum", corpus.tokenizer_checksum()},
+      {"instruction_set", apps::arithmetic(config.training.dtype, config.training.bits)},
+      {"config", to_json(config).dump()}};
   if (state.best_held_out) metadata["best_held_out"] = fmt::format("{}", *state.best_held_out);
   metadata["checksum"] = checksum(tensors, metadata);
   apps::sync_json_lines(path.parent_path());  // a power cut must not lose lines of steps before the checkpoint
@@ -118,6 +119,15 @@ std::optional<apps::TrainerState> load_checkpoint(const fs::path& folder, const 
   apps::TrainerState state = restored(*saved, like, config);
   if (saved->path == next_checkpoint(folder)) rotate(folder);  // the rename that a killed process did not reach
   return state;
+}
+
+std::optional<apps::TrainerState> load_checkpoint_before(const fs::path& folder, std::int64_t step,
+                                                         const apps::TrainerState& like, const Config& config,
+                                                         const apps::Corpus& corpus) {
+  const std::optional<Checkpoint> saved = checkpoint_before(folder, step);
+  if (!saved) return std::nullopt;
+  check_same_run(saved->config(), saved->entry("text_checksum"), saved->entry("tokenizer_checksum"), config, corpus);
+  return restored(*saved, like, config);
 }
 
 void share_state(apps::TrainerState& state, const Config& config, dist::Communicator& ranks) {

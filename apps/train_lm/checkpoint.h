@@ -25,6 +25,12 @@ void save_if_best(const std::filesystem::path& folder, apps::TrainerState& state
 std::optional<apps::TrainerState> load_checkpoint(const std::filesystem::path& folder, const apps::TrainerState& like,
                                                   const Config& config, const apps::Corpus& corpus);
 
+/// The state of checkpoint_before(), which changes no file; nullopt when there is none. Throws ValueError when the run
+/// had another text or configuration.
+std::optional<apps::TrainerState> load_checkpoint_before(const std::filesystem::path& folder, std::int64_t step,
+                                                         const apps::TrainerState& like, const Config& config,
+                                                         const apps::Corpus& corpus);
+
 /// Collective: gives every rank the model, optimizer, step and random generator of rank 0.
 void share_state(apps::TrainerState& state, const Config& config, dist::Communicator& ranks);
 

@@ -38,6 +38,10 @@ void add_training_flags(CLI::App& app, apps::TrainerSettings& t) {
          "of activations and products: f32 (default) or bf16; parameters, moments, maps and losses are f32")
       ->check(CLI::IsMember({"f32", "bf16"}));
   apps::add_matmul_precision(app, t.matmul_precision);
+  app.add_option_function<std::string>(
+         "--bits", [&t](const std::string& name) { t.bits = name == "portable" ? Bits::portable : Bits::fast; },
+         "of results: fast (default), or portable, the same on every processor with AVX2, AVX-512 or NEON")
+      ->check(CLI::IsMember({"fast", "portable"}));
   add_count(app, "--layers", t.layers, "transformer blocks");
   add_count(app, "--channels", t.channels, "channels of the residual stream");
   add_count(app, "--heads", t.heads, "attention heads; must divide channels");
@@ -88,6 +92,8 @@ void add_flags(CLI::App& app, Config& c) {
   add_count(app, "--telemetry-every", c.telemetry_every, "steps between lines in telemetry.jsonl (0: none)", 0);
   add_count(app, "--check-gradients", c.check_gradients,
             "steps between comparisons of the f32 gradients with f64, printed and in gradients.jsonl (0: none)", 0);
+  app.add_flag("--ledger", c.ledger,
+               "write checksums of loss, gradients and parameters of every step, for ./dev same and ./dev part");
   app.add_flag("--tensorboard", c.tensorboard, "write losses, norm, rate and speed as events for TensorBoard");
   app.add_flag("--report", c.report,
                "write report.html at evaluations, with samples and, unless --telemetry-every is given, telemetry; a "
@@ -131,6 +137,8 @@ void check_settings(const apps::TrainerSettings& t) {
   check_value(t.architecture || t.channels % t.heads == 0, "--heads: {} heads do not divide {} channels", t.heads,
               t.channels);
   check_value(t.batch % t.blocks == 0, "--blocks: {} blocks do not divide a --batch of {}", t.blocks, t.batch);
+  check_value(t.bits == Bits::fast || t.matmul_precision == MatmulPrecision::highest,
+              "--matmul-precision: portable bits need highest but it is {}", name(t.matmul_precision));
   check_value(t.trained == apps::Trained::all || t.connection.kind != "residual",
               "--train: residual connections have no parameters to train");
   apps::connection_config(t.connection);
@@ -184,6 +192,7 @@ nlohmann::ordered_json to_json(const Config& c) {
                {"seed", t.seed},
                {"dtype", std::string(name(t.dtype))},
                {"matmul_precision", std::string(name(t.matmul_precision))},
+               {"bits", std::string(name(t.bits))},
                {"train", t.trained == apps::Trained::all ? "all" : "connections"},
                {"eval_every", c.eval_every},
                {"telemetry_every", c.telemetry_every},

@@ -22,6 +22,7 @@ struct Config {
   std::int64_t telemetry_every = 0;  ///< 0: never
   bool tensorboard = false;          ///< write event files
   bool report = false;               ///< write report.html, with samples, at evaluations
+  bool ledger = false;               ///< write ledger.jsonl
   std::int64_t check_gradients = 0;  ///< steps between checks; 0: never
   int threads = 0;                   ///< 0: all processors
   std::filesystem::path out;

@@ -1,5 +1,9 @@
 #include "lines.h"
 
+#include <braid/nn/saving.h>
+
+#include "../common/step_record.h"
+
 namespace braid::train_lm {
 
 using Json = nlohmann::ordered_json;
@@ -12,6 +16,15 @@ Json metrics_line(const apps::Trainer& trainer, const apps::StepResult& result, 
   line["learning_rate"] = trainer.state().optimizer.lr();
   line["tokens_per_s"] = static_cast<std::int64_t>(speed);
   return line;
+}
+
+Json ledger_line(const apps::Trainer& trainer, const apps::StepResult& result) {
+  std::vector<Tensor> parameters;
+  for (const auto& [name, tensor] : nn::to_tensors(trainer.model())) parameters.push_back(tensor);
+  return {{"step", trainer.step()},
+          {"loss", result.loss},
+          {"gradients", result.gradients},
+          {"parameters", apps::checksum_of(parameters)}};
 }
 
 nn::Scalars scalars(const apps::Trainer& trainer, const apps::StepResult& result, std::optional<double> held_out,

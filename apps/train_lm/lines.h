@@ -16,6 +16,9 @@ namespace braid::train_lm {
 nlohmann::ordered_json metrics_line(const apps::Trainer& trainer, const apps::StepResult& result,
                                     std::optional<double> held_out, double speed);
 
+/// The line of a step in ledger.jsonl: the loss and the checksums of all gradients and, after the step, parameters.
+nlohmann::ordered_json ledger_line(const apps::Trainer& trainer, const apps::StepResult& result);
+
 /// The scalars of a step for TensorBoard.
 nn::Scalars scalars(const apps::Trainer& trainer, const apps::StepResult& result, std::optional<double> held_out,
                     double speed);

@@ -48,6 +48,7 @@ struct Folder {
   fs::path metrics() const { return path / "metrics.jsonl"; }
   fs::path telemetry() const { return path / "telemetry.jsonl"; }
   fs::path gradients() const { return path / "gradients.jsonl"; }
+  fs::path ledger() const { return path / "ledger.jsonl"; }
   fs::path samples() const { return path / "samples.jsonl"; }
   fs::path events() const { return path / "events.out.tfevents.braid"; }  // TensorBoard looks for tfevents
   fs::path picture() const { return path / "loss.png"; }
@@ -85,7 +86,8 @@ bool resume(const Config& config, const Folder& folder, const Corpus& corpus, Tr
 /// files before it writes.
 void rewind(const Folder& folder, std::int64_t step) {
   std::map<fs::path, apps::KeptLines> kept;
-  for (const fs::path& path : {folder.metrics(), folder.telemetry(), folder.gradients(), folder.samples()})
+  for (const fs::path& path :
+       {folder.metrics(), folder.ledger(), folder.telemetry(), folder.gradients(), folder.samples()})
     if (fs::exists(path)) kept[path] = apps::json_lines_until(path, step);
   if (fs::exists(folder.events())) kept[folder.events()].text = nn::events_until(folder.events(), step);
   for (const auto& [path, lines] : kept) write_file_atomically(path, [&](std::ostream& file) { file << lines.text; });
@@ -166,6 +168,8 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
   const std::int64_t steps = config.training.steps, tokens = config.training.batch * config.training.context;
   const auto due = [&](std::int64_t every) { return trainer.step() % every == 0 || trainer.step() == steps; };
   apps::JSONLines metrics(folder.metrics());
+  std::optional<apps::JSONLines> ledger;
+  if (config.ledger) ledger.emplace(folder.ledger());
   std::optional<nn::EventFile> events;
   if (config.tensorboard) events.emplace(folder.events());
   apps::Progress progress("step", steps, trainer.step(), /*may_draw=*/ranks.size() == 1);
@@ -175,7 +179,8 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
     if (config.check_gradients > 0 && (trainer.step() + 1) % config.check_gradients == 0)
       check_gradients(folder, trainer, progress);
     const auto start = std::chrono::steady_clock::now();
-    const apps::StepResult result = trainer.train_step();
+    const apps::StepResult result = trainer.train_step({.gradients = config.ledger});
+    if (ledger) ledger->append(ledger_line(trainer, result));
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     const double speed = static_cast<double>(tokens) / elapsed.count();
     if (!result.nonfinite.empty()) report_nonfinite(config, trainer.step(), result.nonfinite, progress);
@@ -213,7 +218,7 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
 bool follow(const Config& config, Trainer& trainer, dist::Communicator& ranks) {
   const std::int64_t steps = config.training.steps;
   while (trainer.step() < steps && !ranks.any(interrupted())) {
-    const apps::StepResult result = trainer.train_step();
+    const apps::StepResult result = trainer.train_step({.gradients = config.ledger});
     if (!result.nonfinite.empty()) check_nonfinite(config, trainer.step(), result.nonfinite);
     if (trainer.step() % config.eval_every == 0 || trainer.step() == steps) evaluate(trainer);
   }
@@ -237,7 +242,7 @@ void introduce(const Config& config, const Folder& folder, const Corpus& corpus,
 
 /// Throws Error if a rank would get other bits than rank 0: another instruction set, text, tokenizer or setting.
 void check_same_everywhere(const Config& config, const Corpus& corpus, dist::Communicator& ranks) {
-  ranks.check_same("instruction set", apps::arithmetic(config.training.dtype));
+  ranks.check_same("instruction set", apps::arithmetic(config.training.dtype, config.training.bits));
   ranks.check_same("text", corpus.checksum());
   ranks.check_same("tokenizer", corpus.tokenizer_checksum());
   Json mine = to_json(config);
@@ -286,6 +291,7 @@ int run(Config config, const std::shared_ptr<dist::Communicator>& communicator) 
   dist::Communicator& ranks = *communicator;
   if (config.threads > 0) set_num_threads(config.threads);
   set_matmul_precision(config.training.matmul_precision);
+  const BitsScope bits(config.training.bits);
   check_value(config.training.blocks >= ranks.size(),
               "--blocks: {} ranks need at least as many blocks but there are {}", ranks.size(), config.training.blocks);
   if (ranks.rank() == 0) check_folder(config, {config.out});

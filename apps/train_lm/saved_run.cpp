@@ -87,6 +87,23 @@ std::optional<Checkpoint> newest_checkpoint(const fs::path& folder) {
   return std::nullopt;
 }
 
+std::optional<Checkpoint> checkpoint_before(const fs::path& folder, std::int64_t step) {
+  std::optional<Checkpoint> found;
+  std::int64_t newest = -1;
+  for (const auto& path_in : {next_checkpoint, last_checkpoint, previous_checkpoint, best_checkpoint}) {
+    const fs::path path = path_in(folder);
+    if (!fs::exists(path)) continue;
+    try {
+      Checkpoint saved{path, load_verified(path), ""};
+      const auto its = saved.number<std::int64_t>("step");
+      if (its < step && its > newest) newest = its, found = std::move(saved);
+    } catch (const FileError&) {
+      continue;  // an older one serves as well
+    }
+  }
+  return found;
+}
+
 SavedRun load_run(const fs::path& folder) {
   const std::optional<Checkpoint> saved = newest_checkpoint(folder);
   check<FileError>(saved.has_value(), "{}: holds no checkpoint", folder.string());

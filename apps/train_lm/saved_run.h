@@ -38,6 +38,9 @@ std::filesystem::path best_checkpoint(const std::filesystem::path& folder);
 /// are damaged or the newest cannot be read.
 std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& folder);
 
+/// The newest undamaged checkpoint in the folder of a step before `step`, best.safetensors included.
+std::optional<Checkpoint> checkpoint_before(const std::filesystem::path& folder, std::int64_t step);
+
 /// Whether the folder has a checkpoint, damaged or not.
 bool has_checkpoint(const std::filesystem::path& folder);
 

@@ -16,13 +16,14 @@ namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
 /// Replaces the scores of a block of rows by exp(score - maximum of the row), which is 0 for hidden keys, and drops
-/// some after they have been summed. Each sum is one chain over whole vectors from key 0 on, so that it depends on
+/// some after they have been summed. Each sum is one chain over 64 bytes at a time from key 0 on, so that it depends on
 /// nothing but what the row sees. `scores` begin at `key`.
 template <class S, class T = Compute<S>>
 void softmax_rows(const AttentionHeads<S>& in, const Tiles& tiles, std::int64_t key, Panel<T> scores, T* maxima,
                   T* sums, T* factors) {
-  const hn::ScalableTag<T> d;
-  const std::int64_t lanes = hn::Lanes(d);
+  using D = hn::ScalableTag<T>;
+  const D d;
+  const std::int64_t lanes = hn::Lanes(d), wide = kParts<D> * lanes;
   for (std::int64_t i = 0; i < tiles.rows; ++i) {
     T* const s = scores.data + i * scores.row_step;
     const Span seen = in.visible.of_row(tiles.row + i), tile = tiles.at(i);
@@ -32,13 +33,17 @@ void softmax_rows(const AttentionHeads<S>& in, const Tiles& tiles, std::int64_t 
     hide_around(kHidden<T>, {begin, end}, {first, last}, s);
     maxima[i] = max_element(d, last - first, s + first);
     const auto shift = hn::Set(d, maxima[i] == kHidden<T> ? T{0} : maxima[i]);
-    auto sum = hn::Zero(d);
-    for (std::int64_t j = first; j < last; j += lanes) {
-      const auto p = exp_to_one(d, hn::Sub(hn::Load(d, s + j), shift));
-      sum = hn::Add(sum, p);
-      hn::Store(p, d, s + j);
-    }
-    sums[i] = sum_lanes(d, sum);
+    hn::Vec<D> sum[kParts<D>];
+    for (auto& part : sum) part = hn::Zero(d);
+    for (std::int64_t j = round_down(first, wide); j < last; j += wide)
+      for (int k = 0; k < kParts<D>; ++k) {
+        const std::int64_t at = j + k * lanes;
+        if (kParts<D> > 1 && (at < first || at >= last)) continue;
+        const auto p = exp_to_one(d, hn::Sub(hn::Load(d, s + at), shift));
+        sum[k] = hn::Add(sum[k], p);
+        hn::Store(p, d, s + at);
+      }
+    sums[i] = sum_lanes<kParts<D>>(d, sum);
     fill_vectors(T{0}, round_down(tile.begin - key, lanes), first, s);
     fill_vectors(T{0}, last, round_up(tile.end - key, lanes), s);
     if (in.dropout == 0 || end <= begin) continue;

@@ -44,7 +44,8 @@ void forward(const LayerNormRows<S>& in, std::int64_t begin, std::int64_t end, d
 template <class S, class T = Compute<S>>
 void vjp(const LayerNormRows<S>& in, std::int64_t begin, std::int64_t end, LayerNormMoments<const T> moments,
          const S* dy, LayerNormCotangents<S> out) {
-  const hn::ScalableTag<T> d;
+  using D = hn::ScalableTag<T>;
+  const D d;
   const std::int64_t width = in.rows.width, sums = begin / in.rows.block * width;
   const T count = static_cast<T>(width);
   T *dweight = out.dweight + sums, *dbias = out.dbias + sums;
@@ -55,16 +56,18 @@ void vjp(const LayerNormRows<S>& in, std::int64_t begin, std::int64_t end, Layer
   dy += begin * width;
   for (std::int64_t row = begin; row < end; ++row, dy += width, x += width, dx += width) {
     const auto mean = hn::Set(d, moments.mean[row]), scale = hn::Set(d, moments.rstd[row]);
-    auto gs = hn::Zero(d), dots = hn::Zero(d);
-    for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+    hn::Vec<D> gs[kParts<D>], dots[kParts<D>];
+    for (int k = 0; k < kParts<D>; ++k) gs[k] = dots[k] = hn::Zero(d);
+    for_each_part(d, width, [&](std::int64_t i, int k, auto part) HWY_ATTR {
       const auto cotangent = part.load(d, dy + i), n = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
       const auto g = hn::Mul(cotangent, part.load(d, in.weight + i));
-      gs = hn::Add(gs, g);
-      dots = hn::MulAdd(g, n, dots);
+      gs[k] = hn::Add(gs[k], g);
+      dots[k] = hn::MulAdd(g, n, dots[k]);
       part.store(hn::MulAdd(cotangent, n, part.load(d, dweight + i)), d, dweight + i);
       part.store(hn::Add(cotangent, part.load(d, dbias + i)), d, dbias + i);
     });
-    const auto g_mean = hn::Set(d, sum_lanes(d, gs) / count), dot_mean = hn::Set(d, sum_lanes(d, dots) / count);
+    const auto g_mean = hn::Set(d, sum_lanes<kParts<D>>(d, gs) / count);
+    const auto dot_mean = hn::Set(d, sum_lanes<kParts<D>>(d, dots) / count);
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto n = hn::Mul(hn::Sub(part.load(d, x + i), mean), scale);
       const auto centered = hn::Sub(hn::Mul(part.load(d, dy + i), part.load(d, in.weight + i)), g_mean);

@@ -25,7 +25,7 @@ bool round_finite(const float* x, bfloat16* y, std::int64_t n) {
     const auto rounded = widen(d, nearest);
     check = hn::Add(check, hn::Sub(rounded, rounded));
   });
-  return sum_lanes(d, check) == 0;
+  return sum_lanes<1>(d, &check) == 0;
 }
 
 ConvertKernels tables() {

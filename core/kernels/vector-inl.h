@@ -119,33 +119,77 @@ HWY_INLINE void for_each_vector(D d, std::int64_t n, F f) {
   if (i < n) f(i, Part{static_cast<std::size_t>(n - i)});
 }
 
-/// Combines value(i, part) over the vectors of a row, in four chains that hide the latency of combine(a, b).
-/// value must be neutral for elements past the end of the row.
-template <class D, class Combine, class Value>
-HWY_INLINE hn::Vec<D> combine_vectors(D d, std::int64_t n, hn::Vec<D> neutral, Combine combine, Value value) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  auto a = neutral, b = neutral, c = neutral, e = neutral;
+/// Rows are summed in the lanes of AVX-512's vectors, whatever those of the target: in as many vectors as make one of
+/// 64 bytes. Sums then have the same bits under every instruction set with fused multiply-add.
+template <class D>
+inline constexpr int kParts = std::max(1, static_cast<int>(64 / sizeof(hn::TFromD<D>) / hn::MaxLanes(D())));
+
+/// Calls f(i, k, part) for the vectors of a row of n elements, where k counts the kParts vectors of each 64 bytes.
+template <class D, class F>
+HWY_INLINE void for_each_part(D, std::int64_t n, F f) {
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(D()));
   std::int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    a = combine(a, value(i, Whole{}));
-    b = combine(b, value(i + lanes, Whole{}));
-    c = combine(c, value(i + 2 * lanes, Whole{}));
-    e = combine(e, value(i + 3 * lanes, Whole{}));
+  for (; i + kParts<D> * kLanes <= n; i += kParts<D> * kLanes)
+    for (int k = 0; k < kParts<D>; ++k) f(i + k * kLanes, k, Whole{});
+  for (int k = 0; k < kParts<D>; ++k, i += kLanes) {
+    if (i + kLanes <= n)
+      f(i, k, Whole{});
+    else if (i < n)
+      f(i, k, Part{static_cast<std::size_t>(n - i)});
   }
-  for_each_vector(d, n - i, [&](std::int64_t j, auto part) HWY_ATTR { a = combine(a, value(i + j, part)); });
-  return combine(combine(a, b), combine(c, e));
 }
 
-template <class D>
-HWY_INLINE hn::TFromD<D> sum_lanes(D d, hn::Vec<D> v) {
-  return hn::GetLane(hn::SumOfLanes(d, v));
+/// Combines the vectors v[0] .. v[kCount - 1] to one and its lanes to a scalar, by halves.
+template <int kCount, class D, class Combine>
+HWY_INLINE hn::TFromD<D> combine_lanes(D d, const hn::Vec<D>* v, Combine combine) {
+  if constexpr (kCount > 1) {
+    hn::Vec<D> halves[kCount / 2];
+    for (int i = 0; i < kCount / 2; ++i) halves[i] = combine(v[i], v[i + kCount / 2]);
+    return combine_lanes<kCount / 2>(d, halves, combine);
+  }
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (kCount == 1 && hn::MaxLanes(D()) > 1) {
+    const hn::Half<D> half;
+    const hn::Vec<hn::Half<D>> both = combine(hn::LowerHalf(half, *v), hn::UpperHalf(half, *v));
+    return combine_lanes<1>(half, &both, combine);
+  }
+#endif
+  return hn::GetLane(*v);
+}
+
+/// The sum of the lanes of kCount vectors.
+template <int kCount, class D>
+HWY_INLINE hn::TFromD<D> sum_lanes(D d, const hn::Vec<D>* v) {
+  return combine_lanes<kCount>(d, v, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
+}
+
+/// Combines value(i, part) over the vectors of a row, in chains of vectors that hide the latency of combine(a, b), and
+/// then the chains. value must be neutral for elements past the end of the row.
+template <class D, class Combine, class Value>
+HWY_INLINE hn::TFromD<D> combine_vectors(D d, std::int64_t n, hn::Vec<D> neutral, Combine combine, Value value) {
+  constexpr int kChains = 4 * kParts<D>;
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(D()));
+  hn::Vec<D> chains[kChains];
+  for (auto& chain : chains) chain = neutral;
+  std::int64_t i = 0;
+  for (; i + kChains * kLanes <= n; i += kChains * kLanes)
+    for (int k = 0; k < kChains; ++k) chains[k] = combine(chains[k], value(i + k * kLanes, Whole{}));
+  if (i < n) {  // through memory: a chain that is chosen at run time is in no register
+    HWY_ALIGN hn::TFromD<D> lanes[kChains * kLanes];
+    for (int k = 0; k < kChains; ++k) hn::Store(chains[k], d, lanes + k * kLanes);
+    for_each_vector(d, n - i, [&](std::int64_t j, auto part) HWY_ATTR {
+      hn::Store(combine(hn::Load(d, lanes + j), value(i + j, part)), d, lanes + j);
+    });
+    for (int k = 0; k < kChains; ++k) chains[k] = hn::Load(d, lanes + k * kLanes);
+  }
+  return combine_lanes<kChains>(d, chains, combine);
 }
 
 /// The sum of value(i, part) over a row; value must be zero for elements past its end.
 template <class D, class Value>
 HWY_INLINE hn::TFromD<D> sum_vectors(D d, std::int64_t n, Value value) {
   const auto add = [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); };
-  return sum_lanes(d, combine_vectors(d, n, hn::Zero(d), add, value));
+  return combine_vectors(d, n, hn::Zero(d), add, value);
 }
 
 /// The largest element of a row, -infinity for an empty one.
@@ -153,10 +197,9 @@ template <class D, class T>
 HWY_INLINE hn::TFromD<D> max_element(D d, std::int64_t n, const T* x) {
   const auto lowest = hn::Set(d, -std::numeric_limits<hn::TFromD<D>>::infinity());
   const auto max = [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); };
-  const auto largest = combine_vectors(d, n, lowest, max, [&](std::int64_t i, auto part) HWY_ATTR {
+  return combine_vectors(d, n, lowest, max, [&](std::int64_t i, auto part) HWY_ATTR {
     return part.or_else(d, part.load(d, x + i), lowest);
   });
-  return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
 /// exp(x) for x <= 1, for softmax: NaN stays NaN, results below the smallest normal number are zero.

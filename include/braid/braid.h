@@ -19,6 +19,7 @@
 #include <braid/autograd/verify/verdict.h>
 #include <braid/core/batch_invariant.h>
 #include <braid/core/bfloat16.h>
+#include <braid/core/bits.h>
 #include <braid/core/build_info.h>
 #include <braid/core/dlpack.h>
 #include <braid/core/dtype.h>

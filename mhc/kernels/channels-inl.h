@@ -21,23 +21,12 @@ namespace braid::mhc::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Calls `f(std::integral_constant<I>, first)` for groups of I = 4 rows, then one of the 1 to 3 that are left.
-template <class F>
-HWY_INLINE void by_fours(std::int64_t n, F&& f) {
-  std::int64_t i = 0;
-  for (; i + 4 <= n; i += 4) f(std::integral_constant<int, 4>(), i);
-  if (n - i == 3) f(std::integral_constant<int, 3>(), i);
-  if (n - i == 2) f(std::integral_constant<int, 2>(), i);
-  if (n - i == 1) f(std::integral_constant<int, 1>(), i);
-}
-
-/// Groups of rows for vectors d, single rows for single channels, which are few: each group adds to the compile time.
-template <class D, class F>
-HWY_INLINE void by_rows(D, std::int64_t n, F&& f) {
-  if constexpr (hn::MaxLanes(D()) > 1)
-    by_fours(n, f);
-  else
-    for (std::int64_t i = 0; i < n; ++i) f(std::integral_constant<int, 1>(), i);
+/// Calls `f(std::integral_constant<I>, first)` for groups of I = kMost rows, then one of those that are left.
+template <int kMost, class F>
+HWY_INLINE void by_groups(std::int64_t n, F&& f, std::int64_t i = 0) {
+  for (; i + kMost <= n; i += kMost) f(std::integral_constant<int, kMost>(), i);
+  if constexpr (kMost > 1)
+    if (i < n) by_groups<kMost - 1>(n, f, i);
 }
 
 /// Calls `f(d, begin, end)` for the channels that fill whole vectors, of at most kCap lanes, then for the rest one by

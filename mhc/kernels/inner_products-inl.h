@@ -15,44 +15,62 @@
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 
-/// Sums over the lanes of vectors, which replace `sums` or are added to them.
-template <class D, class V, class T>
-HWY_INLINE void sums_of_lanes(D d, const V* v, int count, bool add, T* sums) {
-  for (int i = 0; i < count; ++i) sums[i] = hn::GetLane(hn::SumOfLanes(d, v[i])) + (add ? sums[i] : T{0});
+using braid::kernels::HWY_NAMESPACE::for_each_part, braid::kernels::HWY_NAMESPACE::kParts;
+using braid::kernels::HWY_NAMESPACE::sum_lanes;
+
+/// The sums of one row: in kParts vectors, so that their order is that of 64 bytes for every instruction set.
+template <class D>
+using Sums = hn::Vec<D>[kParts<D>];
+
+/// As many columns as leave the sums of four rows in 16 registers.
+template <class D>
+inline constexpr int kColumnsAtOnce = std::max(1, 4 / kParts<D>);
+
+/// Sums over lanes, which replace `sums` or are added to them.
+template <class D, class T>
+HWY_INLINE void sums_of_lanes(D d, const Sums<D>* v, int count, bool add, T* sums) {
+  for (int i = 0; i < count; ++i) sums[i] = sum_lanes<kParts<D>>(d, v[i]) + (add ? sums[i] : T{0});
 }
 
 #if HWY_TARGET == HWY_SCALAR
 
-template <class D, class V, class T>
-HWY_INLINE void sums_of_four(D d, const V* v, bool add, T* sums) {
+template <class D, class T>
+HWY_INLINE void sums_of_four(D d, const Sums<D>* v, bool add, T* sums) {
   sums_of_lanes(d, v, 4, add, sums);
 }
 
 #else
 
-/// The sum of the blocks of 128 bits of a vector.
-template <class D, class V>
-HWY_INLINE auto add_blocks(D, V v) {
-  if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) <= 16) {
-    return v;
-  } else {
+/// The sum of the blocks of 128 bits of kCount vectors, by halves.
+template <int kCount, class D>
+HWY_INLINE auto add_blocks(D d, const hn::Vec<D>* v) {
+  if constexpr (kCount > 1) {
+    hn::Vec<D> halves[kCount / 2];
+    for (int i = 0; i < kCount / 2; ++i) halves[i] = hn::Add(v[i], v[i + kCount / 2]);
+    return add_blocks<kCount / 2>(d, halves);
+  } else if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) > 16) {
     const hn::Half<D> half;
-    return add_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+    const hn::Vec<hn::Half<D>> sum = hn::Add(hn::LowerHalf(half, *v), hn::UpperHalf(half, *v));
+    return add_blocks<1>(half, &sum);
+  } else {
+    return *v;
   }
 }
 
-/// Four at once take a third of the shuffles.
-template <class D, class V, class T>
-HWY_INLINE void sums_of_four(D d, const V* v, bool add, T* sums) {
+/// Four at once take half of the shuffles, for the same bits.
+template <class D, class T>
+HWY_INLINE void sums_of_four(D d, const Sums<D>* v, bool add, T* sums) {
   if constexpr (sizeof(T) == 4 && hn::MaxLanes(D()) >= 4) {
-    const hn::Repartition<std::uint64_t, D> pairs;
-    const auto half = [d](V a, V b)
-                          HWY_ATTR { return hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)); };
-    const auto ab = hn::BitCast(pairs, half(v[0], v[1])), cd = hn::BitCast(pairs, half(v[2], v[3]));
-    const V blocks = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, ab, cd)),
-                             hn::BitCast(d, hn::InterleaveUpper(pairs, ab, cd)));  // in every 128 bits one of each
     const hn::FixedTag<T, 4> four;
-    const auto total = add_blocks(d, blocks);
+    const hn::Repartition<std::uint64_t, decltype(four)> pairs;
+    const auto block = [d](const Sums<D>& sum) HWY_ATTR { return add_blocks<kParts<D>>(d, sum); };
+    const auto half = [four](auto a, auto b) HWY_ATTR {
+      return hn::Add(hn::InterleaveLower(four, a, b), hn::InterleaveUpper(four, a, b));
+    };
+    const auto ab = hn::BitCast(pairs, half(block(v[0]), block(v[1])));
+    const auto cd = hn::BitCast(pairs, half(block(v[2]), block(v[3])));
+    const auto total = hn::Add(hn::BitCast(four, hn::InterleaveLower(pairs, ab, cd)),
+                               hn::BitCast(four, hn::InterleaveUpper(pairs, ab, cd)));
     hn::StoreU(add ? hn::Add(hn::LoadU(four, sums), total) : total, four, sums);
   } else {
     sums_of_lanes(d, v, 4, add, sums);
@@ -61,32 +79,31 @@ HWY_INLINE void sums_of_four(D d, const V* v, bool add, T* sums) {
 
 #endif
 
-/// <x_r, x_r> for kRows rows at the channels [begin, end).
-template <int kRows, class D, class S, class T>
-HWY_INLINE void squares_of_rows(D d, std::int64_t begin, std::int64_t end, std::int64_t channels, const S* x, bool add,
-                                T* squares) {
-  using V = hn::Vec<D>;
-  V sum[kRows];
-  for (V& s : sum) s = hn::Zero(d);
-  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d)))
+/// <x_r, x_r> for kRows rows.
+template <int kRows, class S, class T>
+HWY_INLINE void squares_of_rows(std::int64_t channels, const S* x, T* squares) {
+  using D = hn::ScalableTag<T>;
+  const D d;
+  Sums<D> sum[kRows];
+  for (auto& row : sum)
+    for (auto& s : row) s = hn::Zero(d);
+  for_each_part(d, channels, [&](std::int64_t c, int k, auto part) HWY_ATTR {
     for (int r = 0; r < kRows; ++r) {
-      const V v = load(d, x + r * channels + c);
-      sum[r] = hn::MulAdd(v, v, sum[r]);
+      const auto v = part.load(d, x + r * channels + c);
+      sum[r][k] = hn::MulAdd(v, v, sum[r][k]);
     }
+  });
   if constexpr (kRows == 4)
-    sums_of_four(d, sum, add, squares);
+    sums_of_four(d, sum, false, squares);
   else
-    sums_of_lanes(d, sum, kRows, add, squares);
+    sums_of_lanes(d, sum, kRows, false, squares);
 }
 
 /// squares_i = <x_i, x_i>: x [n, C].
 template <class S, class T = Compute<S>>
 void squares_of(std::int64_t n, std::int64_t channels, const S* x, T* squares) {
-  if (channels == 0) std::fill_n(squares, n, T{0});
-  over_channels<T>(channels, [=](auto d, std::int64_t begin, std::int64_t end) {
-    by_rows(d, n, [=](auto rows, std::int64_t i) {
-      squares_of_rows<decltype(rows)::value>(d, begin, end, channels, x + i * channels, begin != 0, squares + i);
-    });
+  by_groups<4>(n, [=](auto rows, std::int64_t i) {
+    squares_of_rows<decltype(rows)::value>(channels, x + i * channels, squares + i);
   });
 }
 
@@ -102,26 +119,26 @@ T sum_of_squares(std::int64_t n, std::int64_t channels, const S* x) {
   return total;
 }
 
-/// <g_r, x_k> for kRows and kColumns rows at the channels [begin, end).
-template <int kRows, int kColumns, class D, class G, class X, class T>
-HWY_INLINE void products_of_rows(D d, std::int64_t begin, std::int64_t end, std::int64_t channels, const G* g,
-                                 const X* x, bool add, T* products, std::int64_t row_step) {
-  using V = hn::Vec<D>;
-  V sum[kRows][kColumns];
+/// <g_r, x_k> for kRows and kColumns rows.
+template <int kRows, int kColumns, class G, class X, class T>
+HWY_INLINE void products_of_rows(std::int64_t channels, const G* g, const X* x, bool add, T* products,
+                                 std::int64_t row_step) {
+  using D = hn::ScalableTag<T>;
+  const D d;
+  Sums<D> sum[kRows][kColumns];
   for (auto& row : sum)
-    for (V& s : row) s = hn::Zero(d);
-  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d))) {
-    V right[kColumns];
-    for (int k = 0; k < kColumns; ++k) right[k] = load(d, x + k * channels + c);
+    for (auto& column : row)
+      for (auto& s : column) s = hn::Zero(d);
+  for_each_part(d, channels, [&](std::int64_t c, int part_index, auto part) HWY_ATTR {
+    hn::Vec<D> right[kColumns];
+    for (int k = 0; k < kColumns; ++k) right[k] = part.load(d, x + k * channels + c);
     for (int r = 0; r < kRows; ++r) {
-      const V left = load(d, g + r * channels + c);
-      for (int k = 0; k < kColumns; ++k) sum[r][k] = hn::MulAdd(left, right[k], sum[r][k]);
+      const auto left = part.load(d, g + r * channels + c);
+      for (int k = 0; k < kColumns; ++k) sum[r][k][part_index] = hn::MulAdd(left, right[k], sum[r][k][part_index]);
     }
-  }
-  if constexpr (kRows == 4 && kColumns == 1) {
-    const V column[4] = {sum[0][0], sum[1][0], sum[2][0], sum[3][0]};
-    if (row_step == 1) return sums_of_four(d, column, add, products);
-  }
+  });
+  if constexpr (kRows == 4 && kColumns == 1)
+    if (row_step == 1) return sums_of_four(d, &sum[0][0], add, products);
   for (int r = 0; r < kRows; ++r)
     if constexpr (kColumns == 4)
       sums_of_four(d, sum[r], add, products + r * row_step);
@@ -134,14 +151,10 @@ HWY_INLINE void products_of_rows(D d, std::int64_t begin, std::int64_t end, std:
 template <bool accumulate = false, class G, class X, class T = Compute<X>>
 void inner_products(std::int64_t n, std::int64_t m, std::int64_t channels, const G* g, const X* x, T* products,
                     std::int64_t row_step) {
-  for (std::int64_t i = 0; channels == 0 && !accumulate && i < n; ++i) std::fill_n(products + i * row_step, m, T{0});
-  over_channels<T>(channels, [=](auto d, std::int64_t begin, std::int64_t end) {
-    const bool add = accumulate || begin != 0;
-    by_rows(d, n, [=](auto rows, std::int64_t i) {
-      by_rows(d, m, [=](auto columns, std::int64_t j) {
-        products_of_rows<decltype(rows)::value, decltype(columns)::value>(
-            d, begin, end, channels, g + i * channels, x + j * channels, add, products + i * row_step + j, row_step);
-      });
+  by_groups<4>(n, [=](auto rows, std::int64_t i) {
+    by_groups<kColumnsAtOnce<hn::ScalableTag<T>>>(m, [=](auto columns, std::int64_t j) {
+      products_of_rows<decltype(rows)::value, decltype(columns)::value>(
+          channels, g + i * channels, x + j * channels, accumulate, products + i * row_step + j, row_step);
     });
   });
 }

@@ -76,13 +76,16 @@ class MapLanes {
                        dlogits_ + gates * lanes(), workspace_);
     const V inverse_r = load(inverse_r_, 0);
     V sum = hn::Zero(d_);  // sum of alpha dh z / r
+    V of_group[3];
+    for (V& share : of_group) share = hn::Zero(d_);
     for (std::int64_t e = 0; e < columns(); ++e) {
       const V g = load(dlogits_, e), product = hn::Mul(g, load(normed_, e));
-      dbias[e] += hn::GetLane(hn::SumOfLanes(d_, g));
-      dalpha[sizes_.group(e)] += hn::GetLane(hn::SumOfLanes(d_, product));
+      add_tokens(g, dbias[e]);
+      of_group[sizes_.group(e)] = hn::Add(of_group[sizes_.group(e)], product);
       sum = hn::MulAdd(alpha(e), product, sum);
       store(dlogits_, e, hn::Mul(hn::Mul(alpha(e), g), inverse_r));
     }
+    for (std::int64_t i = 0; i < sizes_.groups(); ++i) add_tokens(of_group[i], dalpha[i]);
     unpack(dlogits_, count, columns(), dz);
     const V width = hn::Set(d_, static_cast<T>(sizes_.width()));
     store(scale_, 0, hn::Div(hn::Mul(sum, hn::Mul(inverse_r, inverse_r)), width));
@@ -107,6 +110,19 @@ class MapLanes {
   static void unpack(const T* vectors, std::int64_t count, std::int64_t width, T* rows) {
     for (std::int64_t t = 0; t < count; ++t)
       for (std::int64_t e = 0; e < width; ++e) rows[t * width + e] = vectors[e * lanes() + t];
+  }
+
+  /// Adds the lanes of v to a sum, 16 bytes after the other: how many tokens a vector holds does not change the bits.
+  void add_tokens(V v, T& sum) const {
+    HWY_ALIGN T lanes[hn::MaxLanes(D())];
+    constexpr std::size_t kBlock = std::min<std::size_t>(16 / sizeof(T), hn::MaxLanes(D()));
+#if HWY_TARGET != HWY_SCALAR
+    if constexpr (kBlock == 4) v = hn::Add(v, hn::Shuffle1032(v));
+    if constexpr (kBlock == 4) v = hn::Add(v, hn::Shuffle2301(v));
+    if constexpr (kBlock == 2) v = hn::Add(v, hn::Shuffle01(v));
+#endif
+    hn::Store(v, d_, lanes);
+    for (std::size_t i = 0; i < hn::MaxLanes(D()); i += kBlock) sum += lanes[i];
   }
 
   /// alpha z / r + bias, and on the way z / r and 1 / r.

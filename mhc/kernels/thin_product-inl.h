@@ -11,15 +11,16 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <braid/core/batch_invariant.h>
 #include <braid/core/kernels/vector-inl.h>
 #include <braid/core/products/gemm.h>
+#include <braid/core/products/kernels/packed_product.h>
 #include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using braid::kernels::kDepth;
 using braid::kernels::HWY_NAMESPACE::Part;
 using braid::kernels::HWY_NAMESPACE::Whole;
 
@@ -31,62 +32,58 @@ struct ThinProduct {
   T* c;
 };
 
-/// kRows rows of it, from `row` on, of kVectors vectors. All sums stay in registers: kParts of every one, over every
-/// kParts-th term, so that a few rows need not wait for one multiply-add after the other.
-template <int kRows, int kParts, int kVectors, class T>
+/// kRows rows of it, from `row` on, of kVectors vectors, whose sums stay in registers: in the order of the packed
+/// product, so that the bits depend neither on the instruction set nor on the other rows.
+template <int kRows, int kVectors, class T>
 HWY_INLINE void multiply_rows(const ThinProduct<T>& p, std::int64_t row, Prefetcher& prefetcher) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
-  constexpr int kLanes = static_cast<int>(hn::MaxLanes(d));
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(d)), kSteps = 4;
   const std::int64_t depth = p.depth, columns = p.columns;
   const T *a = p.a + row * depth, *b = p.b;
-  V sum[kParts][kRows][kVectors];
-  for (auto& part : sum)
-    for (auto& sums : part)
-      for (V& s : sums) s = hn::Zero(d);
-  const auto add_term = [&](std::int64_t i, int part, auto last) HWY_ATTR {
-    V right[kVectors];
-    for (int v = 0; v < kVectors; ++v) {
-      const T* from = b + i * columns + v * kLanes;
-      right[v] = v + 1 < kVectors ? hn::LoadU(d, from) : last.load(d, from);
-    }
-    for (int r = 0; r < kRows; ++r) {
-      const V left = hn::Set(d, a[r * depth + i]);
-      for (int v = 0; v < kVectors; ++v) sum[part][r][v] = hn::MulAdd(left, right[v], sum[part][r][v]);
-    }
-  };
-  constexpr int kSteps = 4;
-  std::int64_t i = 0;
-  // The last vector of a row of b may hold elements of the next row, in lanes that are not stored; nothing past
-  // the end of b is read.
-  for (; (depth - i - kSteps + 1) * columns >= kVectors * kLanes; i += kSteps) {
-    for (int step = 0; step < kSteps; ++step) add_term(i + step, step % kParts, Whole{});
-    prefetcher.next(kSteps * kRows);
-  }
   const Part last{static_cast<std::size_t>(columns - (kVectors - 1) * kLanes)};
-  for (; i + kSteps <= depth; i += kSteps)
-    for (int step = 0; step < kSteps; ++step) add_term(i + step, step % kParts, last);
-  for (; i < depth; ++i) add_term(i, 0, last);
-  for (int r = 0; r < kRows; ++r)
-    for (int v = 0; v < kVectors; ++v) {
-      V total = sum[0][r][v];
-      for (int part = 1; part < kParts; ++part) total = hn::Add(total, sum[part][r][v]);
-      T* to = p.c + (row + r) * columns + v * kLanes;
-      if (v + 1 < kVectors)
-        hn::StoreU(total, d, to);
-      else
-        last.store(total, d, to);
+  std::int64_t i = 0;
+  do {
+    const std::int64_t end = std::min(depth, i + kDepth<T>);
+    const bool add = i > 0;
+    V sum[kRows][kVectors];
+    for (auto& sums : sum)
+      for (V& s : sums) s = hn::Zero(d);
+    const auto add_term = [&](std::int64_t at, auto part) HWY_ATTR {
+      V right[kVectors];
+      for (int v = 0; v < kVectors; ++v) {
+        const T* from = b + at * columns + v * kLanes;
+        right[v] = v + 1 < kVectors ? hn::LoadU(d, from) : part.load(d, from);
+      }
+      for (int r = 0; r < kRows; ++r) {
+        const V left = hn::Set(d, a[r * depth + at]);
+        for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(left, right[v], sum[r][v]);
+      }
+    };
+    // The last vector of a row of b may hold elements of the next row, in lanes that are not stored; nothing past
+    // the end of b is read.
+    for (; i + kSteps <= end && (depth - i - kSteps + 1) * columns >= kVectors * kLanes; i += kSteps) {
+      for (int step = 0; step < kSteps; ++step) add_term(i + step, Whole{});
+      prefetcher.next(kSteps * kRows);
     }
+    for (; i < end; ++i) add_term(i, last);
+    const auto write = [&](auto part, V v, T* to)
+                           HWY_ATTR { part.store(add ? hn::Add(part.load(d, to), v) : v, d, to); };
+    for (int r = 0; r < kRows; ++r) {
+      T* to = p.c + (row + r) * columns;
+      for (int v = 0; v + 1 < kVectors; ++v) write(Whole{}, sum[r][v], to + v * kLanes);
+      write(last, sum[r][kVectors - 1], to + (kVectors - 1) * kLanes);
+    }
+  } while (i < depth);
 }
 
 /// As many rows at a time as the registers hold.
 template <int kVectors, class T>
 void multiply_thin_n(const ThinProduct<T>& p, Prefetcher prefetcher) {
   constexpr int kRows = std::min(8, (HWY_MAX_BYTES >= 64 ? 24 : 12) / kVectors);
-  const std::int64_t together = BatchInvariant::active() ? 0 : p.rows;  // sums of one row are not those of several
   std::int64_t i = 0;
-  for (; i + kRows <= together; i += kRows) multiply_rows<kRows, 1, kVectors>(p, i, prefetcher);
-  for (; i < p.rows; ++i) multiply_rows<1, kVectors <= 3 ? 4 : 2, kVectors>(p, i, prefetcher);
+  for (; i + kRows <= p.rows; i += kRows) multiply_rows<kRows, kVectors>(p, i, prefetcher);
+  for (; i < p.rows; ++i) multiply_rows<1, kVectors>(p, i, prefetcher);
 }
 
 /// The product, while the prefetcher loads its range into the cache.

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""train_lm over ranks as a user runs it: train_lm_test.py PROGRAM {bits|starts|refused|failures}"""
+"""train_lm over ranks as a user runs it: train_lm_test.py PROGRAM {bits|processors|starts|refused|failures}"""
 
 import itertools
 import json
@@ -65,6 +65,26 @@ def bits(program, folder):
             check(result.returncode == 0, f"{out}: {result.stderr}")
         check(tensors(folder / out) == expected[0], f"{out}: other bits than alone")
         check(losses(folder / out) == [line["train_loss"] for line in expected[1]], f"{out}: other losses than alone")
+
+
+def processors(program, folder):
+    """Ranks with different instruction sets: refused, but for portable bits, which are those of one process with another."""
+    write_text(folder)
+    said = subprocess.run([program], env={**os.environ, "BRAID_ISA": "?"}, capture_output=True, text=True).stderr
+    sets = said.partition("must be one of ")[2].partition(" on this")[0].split(", ")
+    if "avx512" not in sets:
+        sys.exit(77)
+    flags = ["--text", folder / "text.txt", *SIZES, "--connection", "mhc", "--steps", 5]
+    with_set = {name: ["env", f"BRAID_ISA={name}", program, *flags] for name in sets}
+    mixed = ["-n", 1, *with_set["avx2"], "--out", folder / "ranks", ":", "-n", 1, *with_set["avx512"], "--out", folder / "ranks"]
+    result = run(*mixed)
+    check(result.returncode == 2 and "rank 1 has another instruction set than rank 0: AVX3" in result.stderr, result.stderr)
+    mixed = [part for argument in mixed for part in ((argument, "--bits", "portable") if argument == program else (argument,))]
+    result = run(*mixed)
+    check(result.returncode == 0, result.stderr)
+    alone = subprocess.run([*map(str, with_set[sets[-1]]), "--bits", "portable", "--out", folder / "alone"], capture_output=True)
+    check(alone.returncode == 0, alone.stderr)
+    check(end_of(folder, "ranks") == end_of(folder, "alone"), "other bits on two instruction sets than on one")
 
 
 def files_of(out):

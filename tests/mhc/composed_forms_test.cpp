@@ -253,6 +253,26 @@ TEST_P(ComposedForms, GiveTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
+TEST_P(ComposedForms, RefuseTheTypesThatFusedFormsRefuse) {
+  Rng rng(15);
+  const std::int64_t n = GetParam().takes(4) ? 4 : 2;
+  const FusedCall call = GetParam().make({{3}, n, 8}, rng);
+  const auto refuses = [](const GradcheckFunction& f, const std::vector<Tensor>& inputs) {
+    try {
+      f(std::vector<Var>(inputs.begin(), inputs.end()));
+    } catch (const DTypeError&) {
+      return true;
+    }
+    return false;
+  };
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i32}) {
+    std::vector<Tensor> all = converted(call.inputs, dtype), streams = converted(call.inputs, compute_dtype(dtype));
+    for (const std::size_t i : call.streams) streams[i] = streams[i].to(dtype);
+    EXPECT_EQ(refuses(call.fused, all), refuses(call.composed(), all)) << name(dtype);
+    EXPECT_EQ(refuses(call.fused, streams), refuses(call.composed(), streams)) << "streams of " << name(dtype);
+  }
+}
+
 TEST(FusedOps, RejectShapesThatDoNotFitX) {
   using testing::HasSubstr, testing::ThrowsMessage;
   const Var x = zeros({2, 4, 8}), map = zeros({4}), matrix = zeros({4, 4}), state = zeros({2, 8}), none = zeros({3});

@@ -24,8 +24,6 @@ constexpr std::int64_t kColumns = kVectors * static_cast<std::int64_t>(hn::MaxLa
 
 // Sizes of the packed blocks. A strip of b [kDepth, kColumns] stays in the first-level cache, the block of a
 // [kRowBlock, kDepth] in the second, the block of b [kDepth, kColumnBlock] in the third.
-template <class T>
-constexpr std::int64_t kDepth = 1536 / sizeof(T);
 constexpr std::int64_t kRowBlock = 96;
 constexpr std::int64_t kColumnBlock = 768;
 

@@ -6,6 +6,10 @@
 
 namespace braid::kernels {
 
+/// Each element of c is summed over this much of k from zero by fused multiply-adds, and those sums are added in order.
+template <class T>
+inline constexpr std::int64_t kDepth = 1536 / sizeof(T);
+
 /// The kernels for the best instruction set of this processor. T is float or double.
 template <class T>
 struct PackedProductKernels {

@@ -1,0 +1,201 @@
+// Where two runs of train_lm part: the step, by their ledgers; the op of that step and the element, by computing the
+// step again on both sides. `compare_runs --help` lists its commands.
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <braid/core/files/safetensors.h>
+#include <braid/core/instruction_set.h>
+#include <braid/core/platform/process.h>
+
+#include "common/progress.h"
+#include "common/read_file.h"
+#include "common/run_main.h"
+#include "common/step_record.h"
+#include "train_lm/replay.h"
+
+namespace braid::compare_runs {
+namespace {
+
+namespace fs = std::filesystem;
+using apps::StepEvent;
+
+struct Options {
+  std::string command;
+  std::vector<fs::path> paths;
+  std::int64_t step = 0;  ///< 0: the first that differs
+  std::string isa;
+  std::optional<std::size_t> keep;
+};
+
+Options parse(int argc, char** argv) {
+  Options o;
+  CLI::App app(
+      "Compares runs of train_lm --ledger.\n"
+      "same RUN RUN: whether they have the same bits.\n"
+      "part RUN RUN: the first step, op and element in which they differ; RUN FILE, with another machine's record.\n"
+      "record RUN FILE --step N: writes the checksums of everything that the step computes.");
+  app.add_option("command", o.command, "same, part or record")
+      ->required()
+      ->check(CLI::IsMember({"same", "part", "record"}));
+  app.add_option("paths", o.paths, "folders of runs, and a file for record")->required()->expected(2);
+  app.add_option("--step", o.step, "the step to record")->check(CLI::Range(1, 1 << 24));
+  app.add_option("--keep", o.keep, "record: also the elements of the tensor with this number");
+  app.add_option("--isa", o.isa, "record: the instruction set to compute with (default: the run's)");
+  apps::parse_command_line(app, argc, argv);
+  check_value(o.command != "record" || o.step > 0, "record: needs --step");
+  return o;
+}
+
+/// What one side computed in a step.
+struct Record {
+  std::int64_t step = 0;
+  bool repeated = true;  ///< it has the bits of the run's ledger
+  std::vector<StepEvent> events;
+  std::optional<Tensor> kept;
+};
+
+void write_record(const Options& o) {
+  const train_lm::Config config = train_lm::config_of_run(o.paths[0]);
+  if (!o.isa.empty()) {
+    const auto known = std::ranges::find(instruction_sets(), o.isa, [](auto set) { return std::string(name(set)); });
+    check_value(known != instruction_sets().end(),
+                "{} was computed with {}, which this processor lacks: record its step {} on one that has it",
+                o.paths[0].string(), o.isa, o.step);
+    set_instruction_set(*known);
+  }
+  apps::StepRecord record(o.keep);
+  const bool repeated = train_lm::replay(config, o.step, record);
+  nlohmann::json events = nlohmann::json::array();
+  for (const StepEvent& event : record.events()) events.emplace_back(apps::to_json(event));
+  std::map<std::string, Tensor> tensors;
+  if (record.kept().defined()) tensors.emplace("kept", record.kept());
+  save_safetensors(
+      o.paths[1], tensors,
+      {{"step", std::to_string(o.step)}, {"repeated", repeated ? "true" : "false"}, {"events", events.dump()}});
+}
+
+Record read_record(const fs::path& path) {
+  SafetensorsFile file = load_safetensors(path);
+  Record record;
+  const std::string &step = file.metadata["step"], what = path.string();
+  std::from_chars(step.data(), step.data() + step.size(), record.step);
+  const auto events = nlohmann::json::parse(file.metadata["events"], nullptr, /*allow_exceptions=*/false);
+  check<FileError>(record.step > 0 && events.is_array(), "{}: must be what `record` writes", what);
+  for (const auto& event : events) record.events.push_back(apps::step_event(what, event));
+  record.repeated = file.metadata["repeated"] == "true";
+  if (file.tensors.contains("kept")) record.kept = file.tensors["kept"];
+  return record;
+}
+
+/// One of the things compared: a run, whose steps can be computed again, or a record of one.
+class Side {
+ public:
+  explicit Side(fs::path path) : path_(std::move(path)), is_run_(fs::is_directory(path_)) {}
+
+  const fs::path& path() const { return path_; }
+  bool is_run() const { return is_run_; }
+
+  /// In a process of its own, because oneDNN keeps the instruction set of its first product.
+  Record record(std::int64_t step, std::optional<std::size_t> keep = {}) const {
+    if (!is_run_) return read_record(path_);
+    const fs::path file = fs::temp_directory_path() / fmt::format("braid-record-{}", platform::process_id());
+    std::vector<std::string> arguments{"record", path_.string(), file.string(), "--step", std::to_string(step)};
+    if (keep) arguments.insert(arguments.end(), {"--keep", std::to_string(*keep)});
+    const auto config = nlohmann::json::parse(apps::read_file(path_ / "config.json"), nullptr, false);
+    if (config.value("bits", "fast") == "fast" && config.contains("machine") && config["machine"].contains("isa"))
+      arguments.insert(arguments.end(), {"--isa", config["machine"]["isa"].get<std::string>()});
+    check<Error>(platform::run_program(platform::program_file().string(), arguments), "{}: step {} cannot be repeated",
+                 path_.string(), step);
+    Record record = read_record(file);
+    fs::remove(file);
+    return record;
+  }
+
+ private:
+  fs::path path_;
+  bool is_run_;
+};
+
+/// The first step whose ledger lines differ; nullopt when all steps that both have are equal, of which the last is
+/// printed.
+std::optional<std::int64_t> first_step(const fs::path& a, const fs::path& b) {
+  std::vector<nlohmann::json> lines[2] = {train_lm::ledger_of(a), train_lm::ledger_of(b)};
+  const std::size_t both = std::min(lines[0].size(), lines[1].size());
+  check_value(both > 0, "{}: the ledgers have no step in common", a.string());
+  const auto [in_a, in_b] = std::ranges::mismatch(lines[0], lines[1]);
+  const auto same = static_cast<std::size_t>(in_a - lines[0].begin());
+  if (same > 0)
+    apps::say("steps {} to {} have the same bits\n", lines[0].front().at("step").get<std::int64_t>(),
+              lines[0][same - 1].at("step").get<std::int64_t>());
+  if (same == both) {
+    if (lines[0].size() != lines[1].size())
+      apps::say("{} goes on to step {}\n", (lines[0].size() > both ? a : b).string(),
+                lines[lines[0].size() > both ? 0 : 1].back().at("step").get<std::int64_t>());
+    return std::nullopt;
+  }
+  for (const char* part : {"step", "loss", "gradients", "parameters"})
+    if (in_a->value(part, nlohmann::json()) != in_b->value(part, nlohmann::json())) {
+      apps::say("step {}: {} differ: {} against {}\n", in_a->at("step").get<std::int64_t>(), part,
+                in_a->value(part, nlohmann::json()).dump(), in_b->value(part, nlohmann::json()).dump());
+      break;
+    }
+  return in_a->at("step").get<std::int64_t>();
+}
+
+int same(const Options& o) { return first_step(o.paths[0], o.paths[1]) ? 1 : 0; }
+
+int part(const Options& o) {
+  const Side a(o.paths[0]), b(o.paths[1]);
+  check_value(a.is_run(), "part: {} must be the folder of a run", a.path().string());
+  std::optional<std::int64_t> step = o.step;
+  if (!b.is_run())
+    step = read_record(b.path()).step;
+  else if (o.step == 0)
+    step = first_step(a.path(), b.path());
+  if (!step) return 0;
+  Record in_a = a.record(*step), in_b = b.record(*step);
+  for (const auto& [side, record] : {std::pair(&a, &in_a), {&b, &in_b}})
+    if (!record->repeated)
+      apps::say("{}: step {} computed again has other bits than its ledger: what happened there did not repeat\n",
+                side->path().string(), *step);
+  const std::optional<std::size_t> at = apps::first_difference(in_a.events, in_b.events);
+  if (!at) {
+    apps::say("step {}: all ops have the same bits; the sum over blocks, clipping or the optimizer may differ\n",
+              *step);
+    return in_a.repeated && in_b.repeated ? 0 : 1;
+  }
+  check_value(*at < in_a.events.size() && *at < in_b.events.size() && in_a.events[*at].op == in_b.events[*at].op &&
+                  in_a.events[*at].shape == in_b.events[*at].shape,
+              "part: the runs record other ops from tensor {} on", *at);
+  std::string element;
+  if (b.is_run() || in_b.kept) {
+    in_a = a.record(*step, at);
+    if (b.is_run()) in_b = b.record(*step, at);
+    element = ", " + apps::describe_element(*in_a.kept, *in_b.kept);
+  }
+  apps::say("step {}: {}{}\n", *step, apps::describe(in_a.events, *at), element);
+  if (element.empty()) apps::say("for the element, record the other side with --keep {}\n", *at);
+  return 1;
+}
+
+int run(const Options& o) {
+  if (o.command == "same") return same(o);
+  if (o.command == "part") return part(o);
+  write_record(o);
+  return 0;
+}
+
+}  // namespace
+}  // namespace braid::compare_runs
+
+int main(int argc, char** argv) {
+  using namespace braid::compare_runs;
+  return braid::apps::run_main("compare_runs", [&] { return run(parse(argc, argv)); });
+}

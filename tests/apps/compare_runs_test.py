@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Bits of runs: the same under every instruction set with --bits portable, and compare_runs finds where others part.
+
+BRAID_WRITE_CHECKSUMS=FILE writes the checksums of the runs to FILE."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from tiny_run import TINY
+
+TRAIN_LM, COMPARE_RUNS, SOURCES, CASE = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4]
+CHECKSUMS = SOURCES / "tests/bits/runs.txt"
+
+
+def run(program, *arguments, isa=None, code=0):
+    environment = {**os.environ, **({"BRAID_ISA": isa} if isa else {})}
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, env=environment)
+    assert done.returncode == code, (arguments, isa, done.returncode, done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def instruction_sets():
+    said = subprocess.run([TRAIN_LM, "--steps", "1"], capture_output=True, text=True, env={**os.environ, "BRAID_ISA": "?"})
+    return re.search(r"must be one of ([a-z0-9, ]+) on this", said.stderr).group(1).split(", ")
+
+
+def text(folder):
+    """The same on every machine: words from a linear congruential generator."""
+    words, state, out = "stream mixes a sum of rows and a column to one more state\n".split(" "), 1, []
+    for _ in range(4000):
+        state = (state * 1103515245 + 12345) % 2**31
+        out.append(words[state // 65536 % len(words)])
+    path = folder / "text.txt"
+    path.write_text(" ".join(out))
+    return path
+
+
+def train(folder, name, *flags, isa=None, steps=20):
+    out = folder / name
+    run(TRAIN_LM, *TINY, "--channels", 24, "--text", text(folder), "--steps", steps, "--ledger", "--out", out, *flags, isa=isa)
+    return out
+
+
+def last_line(out):
+    return json.loads((out / "ledger.jsonl").read_text().splitlines()[-1])
+
+
+def portable(folder):
+    stored = dict(reversed(line.split("  ")) for line in CHECKSUMS.read_text().splitlines()) if CHECKSUMS.exists() else {}
+    sums = {}
+    for connection in "residual", "mhc", "skip":
+        for dtype in "f32", "bf16":
+            name = f"{connection} {dtype}"
+            for isa in instruction_sets():
+                if isa == "baseline":
+                    continue
+                flags = ["--connection", connection, "--dtype", dtype, "--bits", "portable"]
+                if connection == "mhc":
+                    flags += ["--phi-std", 0.5, "--alpha", 0.5]
+                out = train(folder, f"{connection}-{dtype}-{isa}", *flags, isa=isa)
+                now = last_line(out)["parameters"]
+                assert sums.setdefault(name, now) == now, (name, isa)
+            if name in sums and "BRAID_WRITE_CHECKSUMS" not in os.environ:
+                assert sums[name] == stored[name], (name, sums[name], stored[name])
+    if path := os.environ.get("BRAID_WRITE_CHECKSUMS"):
+        pathlib.Path(path).write_text("".join(f"{its}  {name}\n" for name, its in sums.items()))
+
+
+def resumed(folder):
+    """A run of another processor goes on where its bits are portable, and only there."""
+    sets = instruction_sets()
+    if len(sets) < 3:
+        sys.exit(77)
+    whole = train(folder, "whole", "--bits", "portable")
+    half = train(folder, "half", "--bits", "portable", "--warmup", 5, isa=sets[1], steps=10)
+    run(TRAIN_LM, *TINY, "--channels", 24, "--text", folder / "text.txt", "--steps", 10, "--ledger", "--out", half, "--resume",
+        "--bits", "portable", isa=sets[-1])
+    assert last_line(half)["step"] == 10 and last_line(whole)["step"] == 20
+    said = run(TRAIN_LM, *TINY, "--channels", 24, "--text", folder / "text.txt", "--steps", 12, "--out", half, "--resume", code=2)
+    assert 'started with bits "portable" but now has "fast"' in said, said
+
+
+def same(folder):
+    a, b = train(folder, "a"), train(folder, "b")
+    assert run(COMPARE_RUNS, "same", a, b) == "steps 1 to 20 have the same bits\n"
+    shorter = train(folder, "shorter", steps=12)
+    run(COMPARE_RUNS, "same", a, shorter, code=1)  # another schedule
+    lines = (b / "ledger.jsonl").read_text().splitlines(keepends=True)
+    (b / "ledger.jsonl").write_text("".join(lines[:15]))
+    said = run(COMPARE_RUNS, "same", a, b)
+    assert said == f"steps 1 to 15 have the same bits\n{a} goes on to step 20\n", said
+    shutil.rmtree(b)
+    b.mkdir()
+    said = run(COMPARE_RUNS, "same", a, b, code=2)
+    assert said == f"compare_runs: {b}/ledger.jsonl: there is none: the run was not trained with --ledger\n", said
+
+
+def part(folder):
+    a, b = train(folder, "a"), train(folder, "b", "--checkpoint-every", 6)
+    assert run(COMPARE_RUNS, "part", a, b) == "steps 1 to 20 have the same bits\n"
+    # What did not repeat: the ledger of b has other gradients from step 9 on.
+    lines = [json.loads(line) for line in (b / "ledger.jsonl").read_text().splitlines()]
+    for line in lines[8:]:
+        line["gradients"] = "0" * 32
+    (b / "ledger.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    files = {path: path.read_bytes() for path in b.iterdir()}
+    said = run(COMPARE_RUNS, "part", a, b, code=1)
+    assert "steps 1 to 8 have the same bits\nstep 9: gradients differ: " in said, said
+    assert f"{b}: step 9 computed again has other bits than its ledger: what happened there did not repeat\n" in said, said
+    assert files == {path: path.read_bytes() for path in b.iterdir()}, "a replay changed the run"
+    # Another seed is another run from the first parameter on.
+    other = train(folder, "other", "--seed", 2)
+    said = run(COMPARE_RUNS, "part", a, other, code=1)
+    assert re.search(r"^step 1: parameter #1 \[\d+, 24\], element \[0, 0\]: -?[\d.e-]+ against -?[\d.e-]+$", said, re.M), said
+    # A record of another machine.
+    record = folder / "record"
+    run(COMPARE_RUNS, "record", other, record, "--step", 1)
+    said = run(COMPARE_RUNS, "part", a, record, code=1)
+    assert "step 1: parameter #1" in said and "record the other side with --keep 0\n" in said, said
+    run(COMPARE_RUNS, "record", other, record, "--step", 1, "--keep", 0)
+    assert "element [0, 0]: " in run(COMPARE_RUNS, "part", a, record, code=1)
+    said = run(COMPARE_RUNS, "record", other, record, "--step", 21, code=2)
+    assert said == "compare_runs: --step: must be a step of the run, 1 to 20, but is 21\n", said
+
+
+def instruction_set(folder):
+    """Two instruction sets part at a product, which the finder names."""
+    sets = instruction_sets()
+    if len(sets) < 3:
+        sys.exit(77)
+    wide = ["--channels", 256, "--context", 64, "--warmup", 0]
+    a, b = train(folder, "a", *wide, isa=sets[1], steps=2), train(folder, "b", *wide, isa=sets[-1], steps=2)
+    said = run(COMPARE_RUNS, "part", a, b, code=1)
+    assert re.search(r"^step 1: op '\w+' \(#\d+ of \d+\), (output|vjp, cotangent of input) \d \[[\d, ]+\], "
+                     r"element \[[\d, ]+\]: \S+ against \S+$", said, re.M), said
+    assert "did not repeat" not in said, said
+
+
+with tempfile.TemporaryDirectory() as where:
+    globals()[CASE.replace("-", "_")](pathlib.Path(where))
