@@ -29,6 +29,7 @@ struct Options {
   bool compare = false, profile = false, hvp = false;
   std::string trace;
   MatmulPrecision matmul_precision = MatmulPrecision::highest;
+  Bits bits = Bits::fast;
 };
 
 /// 0: planned by keep_interval().
@@ -129,11 +130,11 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
   const double ms = run.median_ms();
   fmt::print(R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
              R"("batch": {}, "vocab": {}, "streams": {}, "keep_every": {}, "steps": {}, "threads": {}, "dtype": "{}", )"
-             R"("matmul_precision": "{}", {}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, )"
+             R"("matmul_precision": "{}", "bits": "{}", {}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, )"
              R"("loss": {:.4f}, "peak_rss_mb": {}, "system_allocations_after_first_step": {}}})"
              "\n",
              run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, keep_every(o), o.steps,
-             o.threads, o.dtype, name(o.matmul_precision),
+             o.threads, o.dtype, name(o.matmul_precision), name(o.bits),
              o.hvp ? fmt::format(R"("ms_gradient": {:.2f}, "ms_hvp": {:.2f})", run.median_gradient_ms(), ms)
                    : fmt::format(R"("ms_per_step": {:.2f})", ms),
              residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
@@ -189,6 +190,7 @@ void add_options(CLI::App& app, Options& o) {
       ->check(CLI::IsMember({"f32", "f64", "bf16"}))
       ->capture_default_str();
   apps::add_matmul_precision(app, o.matmul_precision);
+  apps::add_bits(app, o.bits);
   app.add_option("--channels", o.channels)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--layers", o.layers)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--heads", o.heads)->check(CLI::Range(1, 1 << 24))->capture_default_str();
@@ -222,6 +224,7 @@ int main(int argc, char** argv) {
     if (o.path == "reference") scope.emplace(Composed::Ops::connections);
     set_num_threads(o.threads);
     set_matmul_precision(o.matmul_precision);
+    const BitsScope bits(o.bits);
     measure(o);
     if (o.profile) profile(o);
     return 0;

@@ -140,6 +140,13 @@ void add_matmul_precision(CLI::App& app, MatmulPrecision& precision) {
       ->check(CLI::IsMember({"highest", "high", "medium"}));
 }
 
+void add_bits(CLI::App& app, Bits& bits) {
+  app.add_option_function<std::string>(
+         "--bits", [&bits](const std::string& text) { bits = text == "portable" ? Bits::portable : Bits::fast; },
+         "of results: fast (default), or portable, the same on every processor with AVX2, AVX-512 or NEON")
+      ->check(CLI::IsMember({"fast", "portable"}));
+}
+
 void check_utf8(std::string_view option, std::string_view text) {
   check_value(is_utf8(text), "{}: must be UTF-8 but is '{}'", option, text);
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include <braid/core/bits.h>
 #include <braid/core/error.h>
 #include <braid/core/products/matmul_precision.h>
 
@@ -45,6 +46,9 @@ std::string version_text(std::string_view name);
 
 /// Adds --matmul-precision highest, high or medium. The program must call set_matmul_precision itself.
 void add_matmul_precision(CLI::App& app, MatmulPrecision& precision);
+
+/// Adds --bits fast or portable. The program must open the BitsScope itself.
+void add_bits(CLI::App& app, Bits& bits);
 
 /// Throws ValueError unless `text`, the value of `option`, is UTF-8, as the files are that it is written to.
 void check_utf8(std::string_view option, std::string_view text);

@@ -38,10 +38,7 @@ void add_training_flags(CLI::App& app, apps::TrainerSettings& t) {
          "of activations and products: f32 (default) or bf16; parameters, moments, maps and losses are f32")
       ->check(CLI::IsMember({"f32", "bf16"}));
   apps::add_matmul_precision(app, t.matmul_precision);
-  app.add_option_function<std::string>(
-         "--bits", [&t](const std::string& name) { t.bits = name == "portable" ? Bits::portable : Bits::fast; },
-         "of results: fast (default), or portable, the same on every processor with AVX2, AVX-512 or NEON")
-      ->check(CLI::IsMember({"fast", "portable"}));
+  apps::add_bits(app, t.bits);
   add_count(app, "--layers", t.layers, "transformer blocks");
   add_count(app, "--channels", t.channels, "channels of the residual stream");
   add_count(app, "--heads", t.heads, "attention heads; must divide channels");

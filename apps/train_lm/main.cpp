@@ -228,7 +228,9 @@ bool follow(const Config& config, Trainer& trainer, dist::Communicator& ranks) {
 /// Prints the configuration, the model and the text.
 void introduce(const Config& config, const Folder& folder, const Corpus& corpus, const Trainer& trainer) {
   apps::say("{}\n{}\n", to_json(config).dump(), nn::summary(trainer.model()));
-  if (config.training.dtype == DType::bf16)
+  if (config.training.bits == Bits::portable)
+    apps::say("bits: portable, so products are braid's own\n");
+  else if (config.training.dtype == DType::bf16)
     apps::say(
         "bf16: products by {}{}\n", bf16_products(),
         bf16_products() == std::string_view("f32") ? ", this processor has none: half the memory, no faster" : "");

@@ -145,10 +145,9 @@ Var read_streams(const Var& h_pre, const Var& x) {
   check_shape(h_pre.rank() >= 1 && h_pre.size(-1) == x.size(-2),
               "read_streams: h_pre must have one entry for each stream of x {} but has shape {}", x.shape(),
               h_pre.shape());
-  if (!composed(/*has_rule=*/x.dtype() != DType::bf16) && fits(h_pre, {x.size(-2)}, x)) {
-    detail::check_map_dtype("read_streams", "h_pre", h_pre, x);
+  detail::check_map_dtype("read_streams", "h_pre", h_pre, x);
+  if (!composed(/*has_rule=*/x.dtype() != DType::bf16) && fits(h_pre, {x.size(-2)}, x))
     return braid::detail::bilinear(kRead, std::vector{h_pre, x});
-  }
   return cast(sum(expand_dims(h_pre, -1) * cast(x, h_pre.dtype()), {-2}), x.dtype());
 }
 
@@ -161,11 +160,10 @@ Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& 
   check_shape(h_post.rank() >= 1 && h_post.size(-1) == n,
               "write_streams: h_post must have shape [..., {}] to match x {} but has {}", n, x.shape(), h_post.shape());
   detail::check_layer_output("write_streams", f, x);
-  if (!composed(/*has_rule=*/x.dtype() != DType::bf16) && fits(h_res, {n, n}, x) && fits(h_post, {n}, x)) {
-    detail::check_map_dtype("write_streams", "h_res", h_res, x);
-    detail::check_map_dtype("write_streams", "h_post", h_post, x);
+  detail::check_map_dtype("write_streams", "h_res", h_res, x);
+  detail::check_map_dtype("write_streams", "h_post", h_post, x);
+  if (!composed(/*has_rule=*/x.dtype() != DType::bf16) && fits(h_res, {n, n}, x) && fits(h_post, {n}, x))
     return braid::detail::bilinear(kWrite, std::vector{h_res, h_post, x, f});
-  }
   const Var mixed = matmul(h_res, cast(x, h_res.dtype()));
   return cast(mixed + expand_dims(h_post, -1) * cast(expand_dims(f, -2), h_post.dtype()), x.dtype());
 }
@@ -210,6 +208,7 @@ Tensor write_streams(const Tensor& h_res, const Tensor& h_post, const Tensor& x,
 
 void check_streams(const char* op, const Var& x) {
   check_shape(x.rank() >= 2, "{}: x must have shape [..., n, C] but has {}", op, x.shape());
+  dispatch_float_or_bf16(op, x.dtype(), [](auto) {});
 }
 
 void check_layer_output(const char* op, const Var& f, const Var& x) {

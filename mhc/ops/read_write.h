@@ -73,7 +73,7 @@ void check_streams(const char* op, const Shape& x, std::int64_t n, std::int64_t 
 
 namespace detail {
 
-/// Throws ShapeError naming `op` unless x has shape [..., n, C].
+/// Throws ShapeError or DTypeError naming `op` unless x has shape [..., n, C] and is of floats.
 void check_streams(const char* op, const Var& x);
 
 /// Throws ShapeError or DTypeError naming `op` unless f [..., C] fits streams x [..., n, C].
