@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include <fmt/ranges.h>  // before anything formats a Shape, which is a range: GCC 16 rejects it afterwards
+
 #include <braid/core/error.h>
 
 namespace braid {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <type_traits>
 #include <utility>
 
@@ -182,17 +183,25 @@ Tile halve(Tile tile) {
   return {tile.rows, half(tile.columns)};
 }
 
-/// Two tiles as soon as that pays for a fork (about 5 us of work), then up to 16 while a tile is long enough (40 us)
+/// Two tiles as soon as that pays for a fork (about 5 us of work), then up to `most` while a tile is long enough (40 us)
 /// and not too thin: each tile packs its own rows of a and columns of b, which costs 10-20 % at 64 x 64.
-Tile choose_tile(std::int64_t m, std::int64_t n, std::int64_t k) {
+Tile choose_tile(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t most) {
   const auto products = [k](Tile tile) { return tile.rows * tile.columns * k; };
   const auto reuse = [](Tile tile) { return tile.rows * tile.columns / (tile.rows + tile.columns); };
   Tile tile{m, n};
   if (products(tile) < 500'000) return tile;
   tile = halve(tile);
-  for (int tiles = 2; tiles < 16 && products(tile) > 4'000'000 && reuse(halve(tile)) >= 48; tiles *= 2)
+  for (int tiles = 2; tiles < most && products(tile) > 4'000'000 && reuse(halve(tile)) >= 48; tiles *= 2)
     tile = halve(tile);
   return tile;
+}
+
+/// oneDNN's bits depend on the tiles, so these must not depend on the threads. Those of the packed product do not, and
+/// every tile packs anew: one for each thread.
+std::int64_t most_tiles(Unit unit) {
+  constexpr std::int64_t kMost = 16;
+  const bool is_packed = unit == Unit::packed || (unit == Unit::widened && unit_of_tiles<float>() == Unit::packed);
+  return is_packed ? std::min(kMost, static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(num_threads())))) : kMost;
 }
 
 /// For few rows, whose time is that of reading b: 256 or 512 KiB of b per tile, if b has at least two tiles.
@@ -224,7 +233,7 @@ void gemm(const Product<T, C>& p) {
   if (unit == Unit::amx || unit == Unit::rounded) unit = unit_of_tiles<T>();  // an operand is not finite as bf16
   const bool few_rows =
       unit_of_tiles<Compute<T>>() == Unit::packed && p.m <= kernels::packed_product_kernels().of<Compute<T>>().few_rows;
-  const Tile tile = few_rows ? choose_tile_of_few_rows(p.m, p.n, p.k) : choose_tile(p.m, p.n, p.k);
+  const Tile tile = few_rows ? choose_tile_of_few_rows(p.m, p.n, p.k) : choose_tile(p.m, p.n, p.k, most_tiles(unit));
   const std::int64_t across = divide_up(p.n, tile.columns);
   parallel_for(across * divide_up(p.m, tile.rows), 1, [&](std::int64_t index, std::int64_t) {
     const std::int64_t i = index / across * tile.rows, j = index % across * tile.columns;

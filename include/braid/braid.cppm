@@ -31,6 +31,7 @@ module;
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 export module braid;
 

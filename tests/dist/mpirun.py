@@ -43,8 +43,8 @@ def one_program(arguments):
 
 
 def of_ranks(stderr):
-    """What the ranks themselves wrote: without mpirun's paragraphs between two dashed lines."""
-    return re.sub(r"^-{70,}\n.*?^-{70,}\n", "", stderr, flags=re.DOTALL | re.MULTILINE)
+    """What the ranks themselves wrote: without mpirun's paragraphs between two dashed lines, and without empty lines."""
+    return re.sub(r"^(-{70,}\n.*?^-{70,})?\n", "", stderr, flags=re.DOTALL | re.MULTILINE)
 
 
 class Ranks(subprocess.Popen):

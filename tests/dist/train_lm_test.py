@@ -211,4 +211,4 @@ def failures(program, folder):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"bits": bits, "starts": starts, "refused": refused, "failures": failures}[case](without_plots(program, pathlib.Path(name)), pathlib.Path(name))
+        {"bits": bits, "processors": processors, "starts": starts, "refused": refused, "failures": failures}[case](without_plots(program, pathlib.Path(name)), pathlib.Path(name))
