@@ -20,15 +20,18 @@ struct Spread {
   double divisor;
 };
 
-/// Takes the mean off twice: what the first one, rounded, leaves of it may be as large as the deviations.
+/// Takes the mean off twice: what the first one, rounded, leaves of it may be as large as the deviations. Squares are
+/// added in f64, in which their rounding errors do not grow with their number.
 Spread forward(const char* op, const Tensor& x, const Axes& axes, double correction) {
   const double n = count(op, x.shape(), axes), divisor = std::max(n - correction, 0.0);
   auto center = [n](auto x, auto sum) { return x - sum / static_cast<decltype(x)>(n); };
   Tensor centered = x;
   for (int i = 0; i < 2; ++i) centered = map(op, center, centered, reduce_sum(centered, axes, true, op));
-  auto square = [](auto c) { return c * c; };
-  auto divide = [divisor](auto sum) { return sum / static_cast<decltype(sum)>(divisor); };
-  return {map(op, divide, reduce_sum(map(op, square, centered), axes, true)), centered, divisor};
+  auto square = [](auto c) { return double{c} * c; };
+  const Tensor squares = dispatch_float(
+      op, x.dtype(), [&](auto zero) { return detail::map_as<decltype(zero), double>(op, square, centered); });
+  auto divide = [divisor](auto sum) { return sum / divisor; };
+  return {map(op, divide, reduce_sum(squares, axes, true)).to(x.dtype()), centered, divisor};
 }
 
 Var composed(const char* op, const Var& x, const Axes& axes, KeepDims keep_dims, double correction) {
