@@ -18,35 +18,31 @@ T exp_of(T x) {
   return hn::GetLane(exp_to_one(d, hn::Set(d, x)));
 }
 
-/// The sum of exp(x - max) without the target's, which would cancel in the derivative of a confident row.
-template <class S, class T>
-T sum_of_others(std::int64_t width, const S* x, std::int64_t target, T max) {
-  const hn::ScalableTag<T> d;
-  const auto shift = hn::Set(d, max);
-  const auto sum = [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-    return sum_vectors(d, end - begin, [&](std::int64_t i, auto part) HWY_ATTR {
-      return part.or_else(d, exp_to_one(d, hn::Sub(part.load(d, x + begin + i), shift)), hn::Zero(d));
-    });
-  };
-  return sum(0, target) + sum(target + 1, width);
-}
-
-/// losses = max - x[target] + log(sum), where the sum is 1 + others if the target has the maximum.
+/// losses = max - x[target] + log(sum), where the sum is 1 + others if the target has the maximum. The target's term is
+/// not among the others because it would cancel in the derivative of a confident row.
 template <class S, class T = Compute<S>>
 void forward(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, T* maxima, T* others, T* losses) {
   const hn::ScalableTag<T> d;
-  const hn::CappedTag<T, 1> one;
+  const auto lane = hn::Iota(d, 0);
   const std::int64_t width = in.rows.width;
   const S* x = in.logits + begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width) {
     const std::int32_t target = in.targets[row];
     maxima[row] = others[row] = losses[row] = 0;
     if (target == in.ignored) continue;
-    const T max = maxima[row] = max_element(d, width, x), of_target = static_cast<T>(x[target]) - max;
-    others[row] = sum_of_others(width, x, target, max);
-    const auto rest = hn::Set(one, others[row] + (exp_of(of_target) - 1));
-    losses[row] = hn::GetLane(log1p(one, rest)) - of_target;
+    maxima[row] = max_element(d, width, x);
+    losses[row] = static_cast<T>(x[target]) - maxima[row];
+    const auto shift = hn::Set(d, maxima[row]);
+    others[row] = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto e = part.or_else(d, exp_to_one(d, hn::Sub(part.load(d, x + i), shift)), hn::Zero(d));
+      return hn::IfThenZeroElse(hn::Eq(lane, hn::Set(d, static_cast<T>(target - i))), e);
+    });
   }
+  const auto loss = [](auto d, auto of_target, auto others) HWY_ATTR {
+    const auto rest = hn::Sub(exp_to_one(d, of_target), hn::Set(d, T{1}));
+    return hn::Sub(log1p(d, hn::Add(others, rest)), of_target);
+  };
+  transform(loss, end - begin, losses + begin, losses + begin, others + begin);
 }
 
 /// dx = scale exp(x - max) / sum, where the target's is reduced by scale: to -scale others / sum

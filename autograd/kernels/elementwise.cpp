@@ -32,17 +32,18 @@ constexpr auto kSoftplus = [](auto d, auto x) HWY_ATTR { return softplus(d, x); 
 /// dx = dy sigmoid(x)
 constexpr auto kSoftplusVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul(dy, sigmoid(d, x)); };
 
-/// x y with y, the result of gate, which is x far above zero and 0 far below.
+/// x y for the result y of gate, where `near` is x, or the end of the range in which y is neither 1 nor the product 0.
 template <class D, class V>
-HWY_INLINE V gated(D d, V x, Sum<V> y) {
-  using T = hn::TFromD<D>;
-  const V least = hn::Set(d, -kGateEnd<T>), near = hn::IfThenElse(hn::Lt(x, least), least, x);
-  const V product = hn::Mul(hn::MulAdd(near, y.high, hn::Mul(near, y.low)), hn::Set(d, kGateUnit<T>));
-  return hn::IfThenElse(hn::Gt(x, hn::Set(d, T{64})), x, product);
+HWY_INLINE V gated(D d, V x, V near, Sum<V> y) {
+  const V product = hn::MulAdd(near, y.high, hn::Mul(near, y.low));
+  return hn::IfThenElse(hn::Gt(x, near), x, hn::Mul(product, hn::Set(d, kGateUnit<hn::TFromD<D>>)));
 }
 
 /// y = x s with s = sigmoid(x)
-constexpr auto kSilu = [](auto d, auto x) HWY_ATTR { return gated(d, x, gate(d, Sum<decltype(x)>{x, hn::Zero(d)})); };
+constexpr auto kSilu = [](auto d, auto x) HWY_ATTR {
+  const auto near = clamp(d, x, -kGateEnd<hn::TFromD<decltype(d)>>, 60);
+  return gated(d, x, near, gate(d, Sum<decltype(x)>{hn::Neg(near), hn::Zero(d)}));
+};
 
 /// dx = dy s (1 + x (1 - s))
 constexpr auto kSiluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
@@ -50,27 +51,30 @@ constexpr auto kSiluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
   return hn::Mul(hn::Mul(dy, s), hn::MulAdd(x, hn::Sub(one, s), one));
 };
 
-/// The argument of gelu's sigmoid and its derivative: (1 + tanh(u)) / 2 = sigmoid(2 u), where
-/// 2 u = x (c + c' x^2) = sqrt(8 / pi) (x + 0.044715 x^3), with its rounding errors: the sigmoid makes up to 90 times
-/// as much of them. Far out, where the sigmoid is 0 or 1, x is clamped to keep x^3 finite.
+/// gelu's sigmoid, (1 + tanh(u)) / 2 = sigmoid(2 u), where 2 u = x (c + c' x^2) = sqrt(8 / pi) (x + 0.044715 x^3). It
+/// makes up to 90 times as much of the rounding errors of its argument, which is therefore computed to twice the
+/// digits.
 template <class D, class V>
-struct GeluArgument {
+struct GeluGate {
   using T = hn::TFromD<D>;
   static constexpr T kScale = static_cast<T>(1.595703125);  // of so few bits that nothing is lost in slope - kScale
-  static constexpr T kScaleLow = static_cast<T>(6.599660573071159772e-5);
+  static constexpr T kScaleLow = static_cast<T>(6.599660573071175978e-5);
   static constexpr double kExactCubic = 0.07135481627260025;
   static constexpr T kCubic = static_cast<T>(kExactCubic);
   static constexpr T kCubicLow = static_cast<T>(kExactCubic - double{kCubic} - 6.175149918155315e-19);
-  V x, square;
+  V x, square;  // beyond the limits of x, the sigmoid is 1 or its product with x is 0
 
-  HWY_INLINE GeluArgument(D d, V unclamped) : x(clamp(d, unclamped, -40, 40)), square(hn::Mul(x, x)) {}
+  HWY_INLINE GeluGate(D d, V unclamped)
+      : x(sizeof(T) == 4 ? clamp(d, unclamped, T{-10.9}, 6) : clamp(d, unclamped, T{-21.6}, T{8.6})),
+        square(hn::Mul(x, x)) {}
   HWY_INLINE Sum<V> value(D d) const {
-    const auto cubic = hn::Set(d, kCubic), scale = hn::Set(d, kScale);
+    const V cubic = hn::Set(d, kCubic), scale = hn::Set(d, kScale), minus = hn::Neg(x);
     const V slope = hn::MulAdd(square, cubic, scale), lost = hn::MulAdd(square, cubic, hn::Sub(scale, slope));
     const V of_square = hn::MulAdd(cubic, hn::MulSub(x, x, square), hn::Set(d, kScaleLow));
-    const V slope_low = hn::Add(lost, hn::MulAdd(square, hn::Set(d, kCubicLow), of_square)), v = hn::Mul(x, slope);
-    return {v, hn::MulAdd(x, slope_low, hn::MulSub(x, slope, v))};
+    const V slope_low = hn::Add(lost, hn::MulAdd(square, hn::Set(d, kCubicLow), of_square)), v = hn::Mul(minus, slope);
+    return gate(d, Sum<V>{v, hn::MulAdd(minus, slope_low, hn::MulSub(minus, slope, v))});
   }
+  /// Of 2 u.
   HWY_INLINE V derivative(D d) const {
     return hn::MulAdd(square, hn::Set(d, 3 * kCubic), hn::Set(d, kScale + kScaleLow));
   }
@@ -78,38 +82,32 @@ struct GeluArgument {
 };
 
 /// y = x s with s = sigmoid(2 u)
-constexpr auto kGelu = [](auto d, auto x) HWY_ATTR { return gated(d, x, gate(d, GeluArgument(d, x).value(d))); };
+constexpr auto kGelu = [](auto d, auto x) HWY_ATTR {
+  const GeluGate u(d, x);
+  return gated(d, x, u.x, u.value(d));
+};
 
 /// dx = dy s (1 + x (1 - s) 2 u')
 constexpr auto kGeluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
-  const GeluArgument u(d, x);
-  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = sigmoid(d, u.value(d));
+  const GeluGate u(d, x);
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = rounded(d, u.value(d));
   return hn::Mul(hn::Mul(dy, s), hn::MulAdd(hn::Mul(u.x, u.derivative(d)), hn::Sub(one, s), one));
 };
 
 /// dx = dy s (1 - s) (2 (2 u') + x ((1 - 2 s) (2 u')^2 + 2 u'')), of the derivative
 constexpr auto kGeluSecondVjp = [](auto d, auto dy, auto x) HWY_ATTR {
-  const GeluArgument u(d, x);
-  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = sigmoid(d, u.value(d)), rest = hn::Sub(one, s);
+  const GeluGate u(d, x);
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = rounded(d, u.value(d)), rest = hn::Sub(one, s);
   const auto slope = u.derivative(d);
   const auto bend = hn::MulAdd(hn::Mul(hn::Sub(rest, s), slope), slope, u.second_derivative(d));
   return hn::Mul(hn::Mul(dy, hn::Mul(s, rest)), hn::MulAdd(u.x, bend, hn::Add(slope, slope)));
 };
 
-/// The normal distribution at x, as precisely as results of type T need it.
-template <class T, class D, class V>
-HWY_INLINE Normal<V> normal_for(D d, V x) {
-  if constexpr (sizeof(T) == 4)
-    return short_normal(d, x);
-  else
-    return normal(d, x);
-}
-
 /// y = x cdf(x); far out, where the cdf is 0 or 1, x is clamped to keep the product and its square finite.
 constexpr auto kGeluErf = [](auto d, auto x) HWY_ATTR {
   using T = hn::TFromD<decltype(d)>;
   const auto y = in_double(
-      d, [](auto d, auto x) HWY_ATTR { return hn::Mul(x, normal_for<T>(d, x).cdf); }, clamp(d, x, -40, 40));
+      d, [](auto d, auto x) HWY_ATTR { return hn::Mul(x, normal<T>(d, x).cdf); }, clamp(d, x, -40, 40));
   return hn::IfThenElse(hn::Gt(x, hn::Set(d, T{40})), x, y);
 };
 
@@ -119,7 +117,7 @@ constexpr double kDensity = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 constexpr auto kGeluErfVjp = [](auto d, auto dy, auto x) HWY_ATTR {
   using T = hn::TFromD<decltype(d)>;
   const auto slope = [](auto d, auto x) HWY_ATTR {
-    const auto of = normal_for<T>(d, x);
+    const auto of = normal<T>(d, x);
     return hn::MulAdd(hn::Mul(x, hn::Set(d, kDensity)), of.gauss, of.cdf);
   };
   return hn::Mul(dy, in_double(d, slope, clamp(d, x, -40, 40)));
@@ -132,34 +130,64 @@ constexpr auto kGeluErfSecondVjp = [](auto d, auto dy, auto unclamped) HWY_ATTR 
   return hn::Mul(hn::Mul(dy, hn::NegMulAdd(x, x, hn::Set(d, T{2}))), pdf);
 };
 
-template <auto kF, class T>
-void forward(const T* x, T* y, std::int64_t n) {
-  transform(kF, n, y, x);
-}
+/// y = w z softplus(-x) + (1 - z) softplus(x): no term is negative, so that nothing cancels, neither here nor, for z in
+/// [0, 1], in the gradients.
+constexpr auto kBinaryCrossEntropy = [](auto d, auto x, auto z, auto w) HWY_ATTR {
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1});
+  return hn::MulAdd(hn::Mul(w, z), softplus(d, hn::Neg(x)), hn::Mul(hn::Sub(one, z), softplus(d, x)));
+};
 
-template <auto kF, class T>
-void vjp(const T* dy, const T* x, T* dx, std::int64_t n) {
-  transform(kF, n, dx, dy, x);
+/// dx = dy ((1 - z) sigmoid(x) - w z sigmoid(-x))
+constexpr auto kBinaryCrossEntropyVjp = [](auto d, auto dy, auto x, auto z, auto w) HWY_ATTR {
+  const auto rest = hn::Sub(hn::Set(d, hn::TFromD<decltype(d)>{1}), z);
+  return hn::Mul(dy, hn::NegMulAdd(hn::Mul(w, z), sigmoid(d, hn::Neg(x)), hn::Mul(rest, sigmoid(d, x))));
+};
+
+/// dz = dy (w softplus(-x) - softplus(x))
+constexpr auto kBinaryCrossEntropyVjpZ = [](auto d, auto dy, auto x, auto w) HWY_ATTR {
+  return hn::Mul(dy, hn::MulSub(w, softplus(d, hn::Neg(x)), softplus(d, x)));
+};
+
+/// y = p (log(p) - log_q), 0 where p is
+constexpr auto kKLDivergence = [](auto d, auto log_q, auto p) HWY_ATTR {
+  return hn::IfThenElse(hn::Eq(p, hn::Zero(d)), p, hn::Mul(p, hn::Sub(log(d, p), log_q)));
+};
+
+/// dp = dy (log(p) + 1 - log_q)
+constexpr auto kKLDivergenceVjpP = [](auto d, auto dy, auto log_q, auto p) HWY_ATTR {
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1});
+  return hn::Mul(dy, hn::Sub(hn::Add(log(d, p), one), log_q));
+};
+
+/// A kernel of n elements of some inputs and a result.
+template <auto kF, class T, class... In>
+void apply(const In*... x, T* y, std::int64_t n) {
+  transform(kF, n, y, x...);
 }
 
 template <class T>
-constexpr ElementwiseKernels<T> kTable = {.exp = forward<kExp, T>,
-                                          .log = forward<kLog, T>,
-                                          .log1p = forward<kLog1p, T>,
-                                          .tanh = forward<kTanh, T>,
-                                          .sigmoid = forward<kSigmoid, T>,
-                                          .expm1 = forward<kExpm1, T>,
-                                          .expm1_vjp = vjp<kExpm1Vjp, T>,
-                                          .softplus = forward<kSoftplus, T>,
-                                          .softplus_vjp = vjp<kSoftplusVjp, T>,
-                                          .silu = forward<kSilu, T>,
-                                          .silu_vjp = vjp<kSiluVjp, T>,
-                                          .gelu = forward<kGelu, T>,
-                                          .gelu_vjp = vjp<kGeluVjp, T>,
-                                          .gelu_second_vjp = vjp<kGeluSecondVjp, T>,
-                                          .gelu_erf = forward<kGeluErf, T>,
-                                          .gelu_erf_vjp = vjp<kGeluErfVjp, T>,
-                                          .gelu_erf_second_vjp = vjp<kGeluErfSecondVjp, T>};
+constexpr ElementwiseKernels<T> kTable = {.exp = apply<kExp, T, T>,
+                                          .log = apply<kLog, T, T>,
+                                          .log1p = apply<kLog1p, T, T>,
+                                          .tanh = apply<kTanh, T, T>,
+                                          .sigmoid = apply<kSigmoid, T, T>,
+                                          .expm1 = apply<kExpm1, T, T>,
+                                          .expm1_vjp = apply<kExpm1Vjp, T, T, T>,
+                                          .softplus = apply<kSoftplus, T, T>,
+                                          .softplus_vjp = apply<kSoftplusVjp, T, T, T>,
+                                          .silu = apply<kSilu, T, T>,
+                                          .silu_vjp = apply<kSiluVjp, T, T, T>,
+                                          .gelu = apply<kGelu, T, T>,
+                                          .gelu_vjp = apply<kGeluVjp, T, T, T>,
+                                          .gelu_second_vjp = apply<kGeluSecondVjp, T, T, T>,
+                                          .gelu_erf = apply<kGeluErf, T, T>,
+                                          .gelu_erf_vjp = apply<kGeluErfVjp, T, T, T>,
+                                          .gelu_erf_second_vjp = apply<kGeluErfSecondVjp, T, T, T>,
+                                          .binary_cross_entropy = apply<kBinaryCrossEntropy, T, T, T, T>,
+                                          .binary_cross_entropy_vjp = apply<kBinaryCrossEntropyVjp, T, T, T, T, T>,
+                                          .binary_cross_entropy_vjp_z = apply<kBinaryCrossEntropyVjpZ, T, T, T, T>,
+                                          .kl_divergence = apply<kKLDivergence, T, T, T>,
+                                          .kl_divergence_vjp_p = apply<kKLDivergenceVjpP, T, T, T, T>};
 
 Tables<ElementwiseKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

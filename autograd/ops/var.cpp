@@ -16,22 +16,26 @@ double count(const char* op, const Shape& x, const Axes& axes) {
 
 struct Spread {
   Tensor variance;  // with the axes kept
-  Tensor centered;  // x - mean(x)
+  Tensor centered;  // x - mean(x), whose mean in turn,
+  Tensor rest;      // with the axes kept, may be as large as the deviations, since the first mean was rounded
   double divisor;
 };
 
-/// Takes the mean off twice: what the first one, rounded, leaves of it may be as large as the deviations. Squares are
-/// added in f64, in which their rounding errors do not grow with their number.
+/// Squares are added in f64, in which their rounding errors do not grow with their number.
 Spread forward(const char* op, const Tensor& x, const Axes& axes, double correction) {
   const double n = count(op, x.shape(), axes), divisor = std::max(n - correction, 0.0);
-  auto center = [n](auto x, auto sum) { return x - sum / static_cast<decltype(x)>(n); };
-  Tensor centered = x;
-  for (int i = 0; i < 2; ++i) centered = map(op, center, centered, reduce_sum(centered, axes, true, op));
-  auto square = [](auto c) { return double{c} * c; };
+  auto mean = [=](const Tensor& of) {
+    auto divide = [n](auto sum) { return sum / static_cast<decltype(sum)>(n); };
+    return map(op, divide, reduce_sum(of, axes, true, op));
+  };
+  const Tensor centered = map(
+                   op, [](auto x, auto mean) { return x - mean; }, x, mean(x)),
+               rest = mean(centered);
+  auto square = [](double c, double rest) { return (c - rest) * (c - rest); };
   const Tensor squares = dispatch_float(
-      op, x.dtype(), [&](auto zero) { return detail::map_as<decltype(zero), double>(op, square, centered); });
+      op, x.dtype(), [&](auto zero) { return detail::map_as<decltype(zero), double>(op, square, centered, rest); });
   auto divide = [divisor](auto sum) { return sum / divisor; };
-  return {map(op, divide, reduce_sum(squares, axes, true)).to(x.dtype()), centered, divisor};
+  return {map(op, divide, reduce_sum(squares, axes, true)).to(x.dtype()), centered, rest, divisor};
 }
 
 Var composed(const char* op, const Var& x, const Axes& axes, KeepDims keep_dims, double correction) {
@@ -50,11 +54,10 @@ Var var(const Var& x, const Axes& axes, KeepDims keep_dims, double correction) {
   const Spread spread = forward("var", x.value(), axes, correction);
   const Tensor y = spread.variance.reshape(reduced_shape("var", x.shape(), axes, keep_dims));
   // dx = dy 2 (x - mean) / divisor
-  return record("var", y, {x},
-                [centered = spread.centered, d = spread.divisor, kept = spread.variance.shape()](const Tensor& dy) {
-                  auto vjp = [d](auto dy, auto c) { return dy * (2 * c / static_cast<decltype(c)>(d)); };
-                  return map("var", vjp, dy.reshape(kept), centered);
-                });
+  return record("var", y, {x}, [centered = spread.centered, rest = spread.rest, d = spread.divisor](const Tensor& dy) {
+    auto vjp = [d](auto dy, auto c, auto r) { return dy * (2 * (c - r) / static_cast<decltype(c)>(d)); };
+    return map("var", vjp, dy.reshape(rest.shape()), centered, rest);
+  });
 }
 
 Var stddev(const Var& x, const Axes& axes, KeepDims keep_dims, double correction) {
@@ -67,11 +70,11 @@ Var stddev(const Var& x, const Axes& axes, KeepDims keep_dims, double correction
       "stddev", [](auto v) { return std::sqrt(v); }, spread.variance);
   // dx = dy (x - mean) / (divisor y)
   return record("stddev", y.reshape(reduced_shape("stddev", x.shape(), axes, keep_dims)), {x},
-                [centered = spread.centered, d = spread.divisor, y](const Tensor& dy) {
-                  auto vjp = [d](auto dy, auto c, auto y) {
-                    return y == 0 ? decltype(y){0} : dy * (c / (static_cast<decltype(c)>(d) * y));
+                [centered = spread.centered, rest = spread.rest, d = spread.divisor, y](const Tensor& dy) {
+                  auto vjp = [d](auto dy, auto c, auto r, auto y) {
+                    return y == 0 ? decltype(y){0} : dy * ((c - r) / (static_cast<decltype(c)>(d) * y));
                   };
-                  return map("stddev", vjp, dy.reshape(y.shape()), centered, y);
+                  return map("stddev", vjp, dy.reshape(y.shape()), centered, rest, y);
                 });
 }
 

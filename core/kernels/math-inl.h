@@ -71,9 +71,8 @@ HWY_INLINE V exp(D d, V x) {
   const auto sum = mantissa(d, e);
   const V y = hn::BitCast(d, hn::Add(hn::BitCast(di, hn::Add(sum.high, sum.low)), hn::BitCast(di, e.power)));
   const V high = hn::Set(d, static_cast<T>(sizeof(T) == 4 ? 88.72283 : 709.782712893384));
-  const V special = hn::IfThenElse(hn::Gt(x, high), hn::Inf(d), hn::IfThenElseZero(hn::IsNaN(x), x));
-  const auto regular = hn::And(hn::Ge(x, hn::Set(d, ExpConstants<T>::kLowest)), hn::Le(x, high));
-  return hn::IfThenElse(regular, y, special);
+  const V finite = hn::IfThenElse(hn::Lt(x, hn::Set(d, ExpConstants<T>::kLowest)), hn::Zero(d), y);
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Gt(x, high), hn::Inf(d), finite));
 }
 
 template <class D, class V>
@@ -106,33 +105,34 @@ HWY_INLINE V tanh(D d, V x) {
   return hn::CopySign(hn::MulAdd(remainder, inverse, y), x);
 }
 
-/// `1 / (1 + e^-x)`, divided by kGateUnit so that its digits last as long as those of its product with x.
+/// `1 / (1 + e^v)` in units of kGateUnit, so that its digits last as long as those of its product with a number, for v
+/// from -60, where it is 1, to kGateEnd, where the product is 0.
 template <class T>
 constexpr T kGateUnit = static_cast<T>(sizeof(T) == 4 ? 0x1p-32 : 0x1p-128);
 template <class T>
-constexpr T kGateEnd = sizeof(T) == 4 ? 110 : 760;  // below -kGateEnd the product is 0
+constexpr T kGateEnd = sizeof(T) == 4 ? 110 : 760;
 
 template <class D, class V>
-HWY_INLINE Sum<V> gate(D d, Sum<V> x) {
+HWY_INLINE Sum<V> gate(D d, Sum<V> v) {
   using T = hn::TFromD<D>;
-  const V near = clamp(d, hn::Neg(x.high), -60, kGateEnd<T>);
   const V unit = hn::Set(d, kGateUnit<T>), one = hn::Set(d, T{1});
-  const auto [power, r, w] = split_exp(d, near, hn::Neg(x.low), kGateUnit<T>);
+  const auto [power, r, w] = split_exp(d, v.high, v.low, kGateUnit<T>);
   const V rest = hn::Add(r, w), whole = hn::Add(power, unit), lost = hn::Add(hn::Sub(power, whole), unit);
   const V sum = hn::MulAdd(power, rest, whole), error = hn::Add(hn::MulAdd(power, rest, hn::Sub(whole, sum)), lost);
   const V y = hn::Div(one, sum), remainder = hn::NegMulAdd(y, error, hn::NegMulAdd(y, sum, one));
   return {y, hn::Mul(y, remainder)};
 }
 
+/// The result of gate, rounded.
+template <class D, class V>
+HWY_INLINE V rounded(D d, Sum<V> gate) {
+  return hn::Mul(hn::Add(gate.high, gate.low), hn::Set(d, kGateUnit<hn::TFromD<D>>));
+}
+
 /// `1 / (1 + exp(-x))`
 template <class D, class V>
-HWY_INLINE V sigmoid(D d, Sum<V> x) {
-  const auto y = gate(d, x);
-  return hn::Mul(hn::Add(y.high, y.low), hn::Set(d, kGateUnit<hn::TFromD<D>>));
-}
-template <class D, class V>
 HWY_INLINE V sigmoid(D d, V x) {
-  return sigmoid(d, Sum<V>{x, hn::Zero(d)});
+  return rounded(d, gate(d, Sum<V>{clamp(d, hn::Neg(x), -60, kGateEnd<hn::TFromD<D>>), hn::Zero(d)}));
 }
 
 /// For x = 2^k (1 + f) and 1 + f from sqrt(1/2) to sqrt(2): k ln(2) + log(1 + f) + c, as in fdlibm's e_log.c.
@@ -153,7 +153,8 @@ HWY_INLINE V log_of_parts(D d, V k, V f, V c) {
                     2.857142874366239149e-1, 3.999999999940941908e-1, 6.666666666666735130e-1});
   const V low = hn::MulAdd(k, choose(9.0580006145e-6, 1.90821492927058770002e-10), c);
   const V bend = hn::Sub(hn::MulAdd(s, hn::MulAdd(z, series, half), low), half);
-  const V whole = hn::Mul(k, choose(6.9313812256e-1, 6.93147180369123816490e-1)), sum = hn::Add(whole, f);  // exact: k
+  // Exact, since this part of log(2) ends in zeros.
+  const V whole = hn::Mul(k, choose(6.9313812256e-1, 6.93147180369123816490e-1)), sum = hn::Add(whole, f);
   return hn::Add(sum, hn::Add(hn::Add(hn::Sub(whole, sum), f), bend));
 }
 
@@ -250,65 +251,34 @@ struct Normal {
   V cdf, gauss;
 };
 
-/// To 2^-34, for results in f32: e^(z^2) erfc(z) = t P(t) with t = 1 / (1 + 0.3 z), P by interpolation.
-template <class D, class V>
-HWY_INLINE Normal<V> short_normal(D d, V x) {
-  constexpr double kP[] = {-0.025395952518866099, 0.19406623616141523, -0.61237805692165388, 1.0361670040078501,
-                           -1.11371219467245,     0.91775667784569474, -0.41484518199589612, 0.29402643657394181,
-                           0.067531489295905008,  0.15810272062862802, 0.16004107275340363,  0.1693877124781005,
-                           0.16925203636299113};
+/// In double, to 2^-34 for results in f32 and 2^-57 for those in f64. For z = |x| / sqrt(2) and t = 1 / (1 + z / 4),
+/// e^(z^2) erfc(z) / t is a polynomial in u = (126 t - 71) / 55, by interpolation at Chebyshev nodes up to z = 27.5.
+template <class T, class D, class V>
+HWY_INLINE Normal<V> normal(D d, V x) {
+  constexpr double kSingle[] = {7.56841684755e-7,  1.60605775756e-6,  -8.39799767847e-6, -4.45856441495e-5,
+                                -3.34822258734e-5, 0.000509793520194, 0.00315157037057,  0.0113560880586,
+                                0.0306606931471,   0.0670645649825,   0.123151579503,    0.193423574197,
+                                0.262348893791,    0.308417345407};
+  constexpr double kTwice[] = {
+      1.12058388912728458e-11,   4.59241904140414113e-11,   -1.66218925001656413e-10, -7.01268827484570037e-10,
+      1.57318006998417141e-9,    7.93529026555211553e-9,    -1.12415149990335476e-8,  -9.05392917925730421e-8,
+      2.03192626727781754e-8,    1.02261936354955371e-6,    1.60168464867216932e-6,   -8.74213709197211076e-6,
+      -0.0000446062157282101293, -0.0000332542499134240073, 0.000509815635704110581,  0.00315149183480678771,
+      0.0113560788200548057,     0.03066070611934016,       0.0670645666604496468,    0.123151578696269136,
+      0.193423574088220013,      0.262348893799651162,      0.308417345407657071};
   const auto set = [d](double value) HWY_ATTR { return hn::Set(d, value); };
-  const V t = hn::Div(set(1), hn::MulAdd(hn::Abs(x), set(0.3 / std::numbers::sqrt2), set(1)));
-  const V gauss = exp_to_one(d, hn::Mul(hn::Mul(x, x), set(-0.5)));
-  const V beyond = hn::Mul(hn::Mul(hn::Mul(set(0.5), gauss), t), polynomial(d, t, kP));
-  return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), beyond, hn::Sub(set(1), beyond)), gauss};
-}
-
-/// By Cody's rational approximations of erfc(z) (Math. Comp. 23, 1969) for z = |x| / sqrt(2) up to 0.46875, up to 4 and
-/// beyond; the error is some ulp.
-template <class D, class V>
-HWY_NOINLINE Normal<V> normal(D d, V x) {
-  using T = hn::TFromD<D>;
-  const auto set = [d](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
-  const auto ratio = [d](V at, const auto& p, const auto& q)
-                         HWY_ATTR { return hn::Div(polynomial(d, at, p), polynomial(d, at, q)); };
-  const V z = hn::Mul(x, set(1 / std::numbers::sqrt2)), a = hn::Abs(z), square = hn::Mul(a, a),
-          inverse = hn::Div(set(1), square);
-
-  constexpr double kNearP[] = {1.85777706184603153e-1, 3.16112374387056560, 1.13864154151050156e2,
-                               3.77485237685302021e2, 3.20937758913846947e3};
-  constexpr double kNearQ[] = {1, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3,
-                               2.84423683343917062e3};
-  const V near = hn::MulAdd(hn::Mul(z, set(0.5)), ratio(square, kNearP, kNearQ), set(0.5));
-
-  constexpr double kMiddleP[] = {2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594,
-                                 6.61191906371416295e1,  2.98635138197400131e2,  8.81952221241769090e2,
-                                 1.71204761263407058e3,  2.05107837782607147e3,  1.23033935479799725e3};
-  constexpr double kMiddleQ[] = {1,
-                                 1.57449261107098347e1,
-                                 1.17693950891312499e2,
-                                 5.37181101862009858e2,
-                                 1.62138957456669019e3,
-                                 3.29079923573345963e3,
-                                 4.36261909014324716e3,
-                                 3.43936767414372164e3,
-                                 1.23033935480374942e3};
-  const V middle = ratio(a, kMiddleP, kMiddleQ);
-
-  constexpr double kFarP[] = {1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1,
-                              1.25781726111229246e-1, 1.60837851487422766e-2, 6.58749161529837803e-4};
-  constexpr double kFarQ[] = {1,
-                              2.56852019228982242,
-                              1.87295284992346047,
-                              5.27905102951428412e-1,
-                              6.05183413124413191e-2,
-                              2.33520497626869185e-3};
-  const V far = hn::Div(hn::NegMulAdd(inverse, ratio(inverse, kFarP, kFarQ), set(std::numbers::inv_sqrtpi)), a);
-
-  const V gauss_of_x = gauss(d, x);
-  const V beyond = hn::Mul(hn::Mul(set(0.5), gauss_of_x), hn::IfThenElse(hn::Gt(a, set(4)), far, middle));
-  const V outside = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), beyond, hn::Sub(set(1), beyond));
-  return {hn::IfThenElse(hn::Le(a, set(0.46875)), near, outside), gauss_of_x};
+  const V t = hn::Div(set(1), hn::MulAdd(hn::Abs(x), set(0.25 / std::numbers::sqrt2), set(1)));
+  const V u = hn::MulAdd(t, set(126.0 / 55), set(-71.0 / 55));
+  V bell, series;
+  if constexpr (sizeof(T) == 4) {
+    bell = exp_to_one(d, hn::Mul(hn::Mul(x, x), set(-0.5)));
+    series = polynomial(d, u, kSingle);
+  } else {
+    bell = gauss(d, x);
+    series = polynomial(d, u, kTwice);
+  }
+  const V beyond = hn::Mul(hn::Mul(hn::Mul(set(0.5), bell), t), series);
+  return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), beyond, hn::Sub(set(1), beyond)), bell};
 }
 
 /// f(d, x...) for doubles, and for floats as doubles, of which a vector has half as many.
@@ -316,14 +286,16 @@ template <class D, class F, class... V>
 HWY_INLINE hn::Vec<D> in_double(D d, F f, V... x) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {
     return f(d, x...);
-  } else if constexpr (hn::MaxLanes(D()) == 1) {
+  } else {
+#if HWY_TARGET == HWY_SCALAR
     const hn::Rebind<double, D> wide;
     return hn::DemoteTo(d, f(wide, hn::PromoteTo(wide, x)...));
-  } else {
+#else
     const hn::Half<D> half;
     const hn::Rebind<double, decltype(half)> wide;
     const auto low = hn::DemoteTo(half, f(wide, hn::PromoteTo(wide, hn::LowerHalf(half, x))...));
     return hn::Combine(d, hn::DemoteTo(half, f(wide, hn::PromoteTo(wide, hn::UpperHalf(half, x))...)), low);
+#endif
   }
 }
 
