@@ -1,5 +1,6 @@
 #include <braid/autograd/kernels/elementwise.h>
 
+#include <cmath>
 #include <numbers>
 
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/elementwise.cpp"
@@ -130,6 +131,52 @@ constexpr auto kGeluErfSecondVjp = [](auto d, auto dy, auto unclamped) HWY_ATTR 
   return hn::Mul(hn::Mul(dy, hn::NegMulAdd(x, x, hn::Set(d, T{2}))), pdf);
 };
 
+/// sin(x), or with a quarter turn cos(x), in double. x = q pi / 2 + r + low with pi / 2 in three parts, whose products
+/// with q are exact up to a million; series of fdlibm's k_sin.c and k_cos.c. Beyond, which is rare, the standard
+/// library's.
+template <int kQuarters, class D, class V>
+HWY_INLINE V turned(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const auto set = [d](double value) HWY_ATTR { return hn::Set(d, value); };
+  const V shifted = hn::MulAdd(x, set(2 * std::numbers::inv_pi), set(0x1.8p52)), q = hn::Sub(shifted, set(0x1.8p52));
+  const V first = hn::NegMulAdd(q, set(1.57079632673412561417), x), second = set(6.07710050630396597660e-11);
+  const V r = hn::NegMulAdd(q, second, first), lost = hn::NegMulAdd(q, second, hn::Sub(first, r));
+  const V low = hn::NegMulAdd(q, set(2.02226624879595063154e-21), lost), z = hn::Mul(r, r), half = hn::Mul(z, set(0.5));
+  const V odd = polynomial(d, z,
+                           {1.58969099521155010221e-10, -2.50507602534068634195e-8, 2.75573137070700676789e-6,
+                            -1.98412698298579493134e-4, 8.33333333332248946124e-3, -1.66666666666666324348e-1});
+  const V even = polynomial(d, z,
+                            {-1.13596475577881948265e-11, 2.08757232129817482790e-9, -2.75573143513906633035e-7,
+                             2.48015872894767294178e-5, -1.38888888888741095749e-3, 4.16666666666666019037e-2});
+  const V sine = hn::Add(r, hn::MulAdd(hn::Mul(z, r), odd, low)), most = hn::Sub(set(1), half);
+  const V tail = hn::MulAdd(hn::Mul(z, z), even, hn::NegMulAdd(r, low, hn::Sub(hn::Sub(set(1), most), half)));
+  const auto turns = hn::Add(hn::BitCast(di, shifted), hn::Set(di, kQuarters));
+  const auto is_cosine = hn::RebindMask(d, hn::TestBit(turns, hn::Set(di, 1)));
+  const V sign = hn::BitCast(d, hn::ShiftLeft<62>(hn::And(turns, hn::Set(di, 2))));
+  V y = hn::Xor(hn::IfThenElse(is_cosine, hn::Add(most, tail), sine), sign);
+  if constexpr (kQuarters == 0) y = hn::IfThenElse(hn::Lt(hn::Abs(x), set(0x1p-30)), x, y);  // -0 of -0
+  const auto near = hn::Lt(hn::Abs(x), set(1e6));
+  if (hn::AllTrue(d, near)) return y;
+  HWY_ALIGN double lanes[hn::MaxLanes(d)];
+  hn::Store(x, d, lanes);
+  for (std::size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = kQuarters == 0 ? std::sin(lanes[i]) : std::cos(lanes[i]);
+  return hn::IfThenElse(near, y, hn::Load(d, lanes));
+}
+
+constexpr auto kSin = [](auto d, auto x) HWY_ATTR {
+  return in_double(
+      d, [](auto d, auto x) HWY_ATTR { return turned<0>(d, x); }, x);
+};
+
+constexpr auto kCos = [](auto d, auto x) HWY_ATTR {
+  return in_double(
+      d, [](auto d, auto x) HWY_ATTR { return turned<1>(d, x); }, x);
+};
+
+constexpr auto kSinVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul(dy, kCos(d, x)); };
+
+constexpr auto kCosVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Neg(hn::Mul(dy, kSin(d, x))); };
+
 /// y = w z softplus(-x) + (1 - z) softplus(x): no term is negative, so that nothing cancels, neither here nor, for z in
 /// [0, 1], in the gradients.
 constexpr auto kBinaryCrossEntropy = [](auto d, auto x, auto z, auto w) HWY_ATTR {
@@ -171,6 +218,10 @@ constexpr ElementwiseKernels<T> kTable = {.exp = apply<kExp, T, T>,
                                           .log1p = apply<kLog1p, T, T>,
                                           .tanh = apply<kTanh, T, T>,
                                           .sigmoid = apply<kSigmoid, T, T>,
+                                          .sin = apply<kSin, T, T>,
+                                          .cos = apply<kCos, T, T>,
+                                          .sin_vjp = apply<kSinVjp, T, T, T>,
+                                          .cos_vjp = apply<kCosVjp, T, T, T>,
                                           .expm1 = apply<kExpm1, T, T>,
                                           .expm1_vjp = apply<kExpm1Vjp, T, T, T>,
                                           .softplus = apply<kSoftplus, T, T>,

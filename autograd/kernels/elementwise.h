@@ -12,7 +12,8 @@ struct ElementwiseKernels {
   using Forward = void (*)(const T* x, T* y, std::int64_t n);
   using Vjp = void (*)(const T* dy, const T* x, T* dx, std::int64_t n);
 
-  Forward exp, log, log1p, tanh, sigmoid;
+  Forward exp, log, log1p, tanh, sigmoid, sin, cos;
+  Vjp sin_vjp, cos_vjp;
   Forward expm1;
   Vjp expm1_vjp;
   Forward softplus;
