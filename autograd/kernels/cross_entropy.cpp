@@ -24,7 +24,7 @@ template <class S, class T = Compute<S>>
 void forward(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, T* maxima, T* others, T* losses) {
   const hn::ScalableTag<T> d;
   const auto lane = hn::Iota(d, 0);
-  const std::int64_t width = in.rows.width;
+  const std::int64_t width = in.rows.width, lanes = hn::Lanes(d);
   const S* x = in.logits + begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width) {
     const std::int32_t target = in.targets[row];
@@ -35,6 +35,7 @@ void forward(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, T* 
     const auto shift = hn::Set(d, maxima[row]);
     others[row] = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto e = part.or_else(d, exp_to_one(d, hn::Sub(part.load(d, x + i), shift)), hn::Zero(d));
+      if (target < i || target - i >= lanes) return e;
       return hn::IfThenZeroElse(hn::Eq(lane, hn::Set(d, static_cast<T>(target - i))), e);
     });
   }
