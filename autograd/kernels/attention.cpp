@@ -6,10 +6,9 @@
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/attention.cpp"
 #include <hwy/foreach_target.h>
 
-#include <hwy/contrib/math/math-inl.h>
-
 #include <braid/autograd/kernels/attention-inl.h>
 #include <braid/core/kernels/dispatch-inl.h>
+#include <braid/core/kernels/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
@@ -61,7 +60,7 @@ void write_rows(const AttentionHeads<S>& in, const Tiles& tiles, const T* result
   const auto inverse = [&](std::int64_t i) { return sums[i] == T{0} ? T{0} : 1 / sums[i]; };
   unpack_rows(result, width, inverse, query_rows(in, y), tiles.row, tiles.rows);
   for_each_vector(d, tiles.rows, [&](std::int64_t i, auto part) HWY_ATTR {
-    const auto sum = hn::Load(d, sums + i), seen = hn::Add(hn::Load(d, maxima + i), hn::Log(d, sum));
+    const auto sum = hn::Load(d, sums + i), seen = hn::Add(hn::Load(d, maxima + i), log(d, sum));
     part.store(hn::IfThenElse(hn::Eq(sum, hn::Zero(d)), hn::Inf(d), seen), d, logsumexp + tiles.row + i);
   });
 }

@@ -1,57 +1,72 @@
 #include <braid/autograd/kernels/cross_entropy.h>
 
 #include <algorithm>
-#include <cmath>
 
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/cross_entropy.cpp"
 #include <hwy/foreach_target.h>
 
 #include <braid/core/kernels/dispatch-inl.h>
-#include <braid/core/kernels/vector-inl.h>
+#include <braid/core/kernels/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
-template <class S, class T = Compute<S>>
-void forward(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, T* logsumexp, T* losses) {
-  const hn::ScalableTag<T> d;
-  const std::int64_t width = in.rows.width;
-  const S* x = in.logits + begin * width;
-  for (std::int64_t row = begin; row < end; ++row, x += width) {
-    const T max = max_element(d, width, x);
-    const auto shift = hn::Set(d, max);
-    const T sum = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
-      return part.or_else(d, exp_to_one(d, hn::Sub(part.load(d, x + i), shift)), hn::Zero(d));
-    });
-    const T log_sum = std::log(sum);
-    logsumexp[row] = max + log_sum;
-    const std::int32_t target = in.targets[row];
-    losses[row] = target == in.ignored ? T{0} : max - x[target] + log_sum;
-  }
+template <class T>
+T exp_of(T x) {
+  const hn::CappedTag<T, 1> d;
+  return hn::GetLane(exp_to_one(d, hn::Set(d, x)));
 }
 
+/// losses = max - x[target] + log(sum), where the sum is 1 + others if the target has the maximum. The target's term is
+/// not among the others because it would cancel in the derivative of a confident row.
 template <class S, class T = Compute<S>>
-void vjp(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, const T* logsumexp, const T* scales,
-         S* dlogits) {
+void forward(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, T* maxima, T* others, T* losses) {
   const hn::ScalableTag<T> d;
-  const hn::CappedTag<T, 1> one;
+  const auto lane = hn::Iota(d, 0);
+  const std::int64_t width = in.rows.width, lanes = hn::Lanes(d);
+  const S* x = in.logits + begin * width;
+  for (std::int64_t row = begin; row < end; ++row, x += width) {
+    const std::int32_t target = in.targets[row];
+    maxima[row] = others[row] = losses[row] = 0;
+    if (target == in.ignored) continue;
+    maxima[row] = max_element(d, width, x);
+    losses[row] = static_cast<T>(x[target]) - maxima[row];
+    const auto shift = hn::Set(d, maxima[row]);
+    others[row] = sum_vectors(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
+      const auto e = part.or_else(d, exp_to_one(d, hn::Sub(part.load(d, x + i), shift)), hn::Zero(d));
+      if (target < i || target - i >= lanes) return e;
+      return hn::IfThenZeroElse(hn::Eq(lane, hn::Set(d, static_cast<T>(target - i))), e);
+    });
+  }
+  const auto loss = [](auto d, auto of_target, auto others) HWY_ATTR {
+    const auto rest = hn::Sub(exp_to_one(d, of_target), hn::Set(d, T{1}));
+    return hn::Sub(log1p(d, hn::Add(others, rest)), of_target);
+  };
+  transform(loss, end - begin, losses + begin, losses + begin, others + begin);
+}
+
+/// dx = scale exp(x - max) / sum, where the target's is reduced by scale: to -scale others / sum
+template <class S, class T = Compute<S>>
+void vjp(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, const T* maxima, const T* others,
+         const T* scales, S* dlogits) {
+  const hn::ScalableTag<T> d;
   const std::int64_t width = in.rows.width;
   const S* x = in.logits + begin * width;
   dlogits += begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width, dlogits += width) {
-    if (in.targets[row] == in.ignored) {
+    const std::int32_t target = in.targets[row];
+    if (target == in.ignored) {
       std::fill_n(dlogits, width, S{});
       continue;
     }
-    const auto shift = hn::Set(d, logsumexp[row]), scale = hn::Set(d, scales[row]);
+    const T share = scales[row] / (others[row] + exp_of(static_cast<T>(x[target]) - maxima[row]));
+    const auto shift = hn::Set(d, maxima[row]), scale = hn::Set(d, share);
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto p = exp_to_one(d, hn::Sub(part.load(d, x + i), shift));
       part.store(hn::Mul(p, scale), d, dlogits + i);
     });
-    const std::int32_t target = in.targets[row];
-    const auto p = exp_to_one(one, hn::Set(one, x[target] - logsumexp[row]));
-    dlogits[target] = static_cast<S>((hn::GetLane(p) - 1) * scales[row]);
+    dlogits[target] = static_cast<S>(-others[row] * share);
   }
 }
 

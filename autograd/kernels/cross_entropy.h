@@ -18,12 +18,12 @@ struct LabeledRows {
 /// The kernels for the best instruction set of this processor. T is float, double or bfloat16.
 template <class T>
 struct CrossEntropyKernels {
-  /// logsumexp [rows] = log(sum(exp(logits))), losses [rows] = logsumexp - logits[target], zero for rows that do not
-  /// count.
-  void (*forward)(const LabeledRows<T>& in, Compute<T>* logsumexp, Compute<T>* losses);
-  /// dlogits [rows, width] = scales [rows] * (exp(logits - logsumexp) - onehot(target)), zero for rows that do not
-  /// count.
-  void (*vjp)(const LabeledRows<T>& in, const Compute<T>* logsumexp, const Compute<T>* scales, T* dlogits);
+  /// maxima [rows] of the logits, others [rows] = sum(exp(logits - maximum)) over all classes but the target, losses
+  /// [rows] = log(sum(exp(logits))) - logits[target], zero for rows that do not count.
+  void (*forward)(const LabeledRows<T>& in, Compute<T>* maxima, Compute<T>* others, Compute<T>* losses);
+  /// dlogits [rows, width] = scales [rows] * (softmax(logits) - onehot(target)), zero for rows that do not count.
+  void (*vjp)(const LabeledRows<T>& in, const Compute<T>* maxima, const Compute<T>* others, const Compute<T>* scales,
+              T* dlogits);
 };
 
 Tables<CrossEntropyKernels> cross_entropy_kernels();

@@ -1,5 +1,6 @@
 #include <braid/autograd/kernels/elementwise.h>
 
+#include <cmath>
 #include <numbers>
 
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/elementwise.cpp"
@@ -18,9 +19,7 @@ constexpr auto kLog = [](auto d, auto x) HWY_ATTR { return log(d, x); };
 
 constexpr auto kLog1p = [](auto d, auto x) HWY_ATTR { return log1p(d, x); };
 
-constexpr auto kExpm1 = [](auto d, auto x) HWY_ATTR {
-  return hn::CopySign(expm1(d, x), x);  // -0 of -0
-};
+constexpr auto kExpm1 = [](auto d, auto x) HWY_ATTR { return expm1(d, x); };
 
 /// dx = dy e^x; not dy (y + 1), which is 0 where y rounds to -1
 constexpr auto kExpm1Vjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul(dy, exp(d, x)); };
@@ -29,16 +28,23 @@ constexpr auto kTanh = [](auto d, auto x) HWY_ATTR { return tanh(d, x); };
 
 constexpr auto kSigmoid = [](auto d, auto x) HWY_ATTR { return sigmoid(d, x); };
 
-/// y = max(x, 0) + log1p(e^-|x|)
-constexpr auto kSoftplus = [](auto d, auto x) HWY_ATTR {
-  return hn::Add(hn::Max(x, hn::Zero(d)), hn::Log1p(d, exp(d, hn::Neg(hn::Abs(x)))));
-};
+constexpr auto kSoftplus = [](auto d, auto x) HWY_ATTR { return softplus(d, x); };
 
 /// dx = dy sigmoid(x)
 constexpr auto kSoftplusVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul(dy, sigmoid(d, x)); };
 
+/// x y for the result y of gate, where `near` is x, or the end of the range in which y is neither 1 nor the product 0.
+template <class D, class V>
+HWY_INLINE V gated(D d, V x, V near, Sum<V> y) {
+  const V product = hn::MulAdd(near, y.high, hn::Mul(near, y.low));
+  return hn::IfThenElse(hn::Gt(x, near), x, hn::Mul(product, hn::Set(d, kGateUnit<hn::TFromD<D>>)));
+}
+
 /// y = x s with s = sigmoid(x)
-constexpr auto kSilu = [](auto d, auto x) HWY_ATTR { return hn::Mul(x, sigmoid(d, x)); };
+constexpr auto kSilu = [](auto d, auto x) HWY_ATTR {
+  const auto near = clamp(d, x, -kGateEnd<hn::TFromD<decltype(d)>>, 60);
+  return gated(d, x, near, gate(d, Sum<decltype(x)>{hn::Neg(near), hn::Zero(d)}));
+};
 
 /// dx = dy s (1 + x (1 - s))
 constexpr auto kSiluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
@@ -46,101 +52,193 @@ constexpr auto kSiluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
   return hn::Mul(hn::Mul(dy, s), hn::MulAdd(x, hn::Sub(one, s), one));
 };
 
-/// The argument of gelu's sigmoid and its derivative: (1 + tanh(u)) / 2 = sigmoid(2 u), where
-/// u = sqrt(2 / pi) (x + 0.044715 x^3). Far out, where the sigmoid is 0 or 1, x is clamped to keep x^3 finite.
+/// gelu's sigmoid, (1 + tanh(u)) / 2 = sigmoid(2 u), where 2 u = x (c + c' x^2) = sqrt(8 / pi) (x + 0.044715 x^3). It
+/// makes up to 90 times as much of the rounding errors of its argument, which is therefore computed to twice the
+/// digits.
 template <class D, class V>
-struct GeluArgument {
+struct GeluGate {
   using T = hn::TFromD<D>;
-  static constexpr T kTwoSqrt2OverPi = static_cast<T>(2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
-  static constexpr T kCubic = static_cast<T>(0.044715);
-  V x, square;
+  static constexpr T kScale = static_cast<T>(1.595703125);  // of so few bits that nothing is lost in slope - kScale
+  static constexpr T kScaleLow = static_cast<T>(6.599660573071175978e-5);
+  static constexpr double kExactCubic = 0.07135481627260025;
+  static constexpr T kCubic = static_cast<T>(kExactCubic);
+  static constexpr T kCubicLow = static_cast<T>(kExactCubic - double{kCubic} - 6.175149918155315e-19);
+  V x, square;  // beyond the limits of x, the sigmoid is 1 or its product with x is 0
 
-  HWY_INLINE GeluArgument(D d, V unclamped) : x(clamp(d, unclamped, -40, 40)), square(hn::Mul(x, x)) {}
-  HWY_INLINE V value(D d) const {
-    const V slope = hn::MulAdd(square, hn::Set(d, kTwoSqrt2OverPi * kCubic), hn::Set(d, kTwoSqrt2OverPi));
-    return hn::Mul(x, slope);
+  HWY_INLINE GeluGate(D d, V unclamped)
+      : x(sizeof(T) == 4 ? clamp(d, unclamped, T{-10.9}, 6) : clamp(d, unclamped, T{-21.6}, T{8.6})),
+        square(hn::Mul(x, x)) {}
+  HWY_INLINE Sum<V> value(D d) const {
+    const V cubic = hn::Set(d, kCubic), scale = hn::Set(d, kScale), minus = hn::Neg(x);
+    const V slope = hn::MulAdd(square, cubic, scale), lost = hn::MulAdd(square, cubic, hn::Sub(scale, slope));
+    const V of_square = hn::MulAdd(cubic, hn::MulSub(x, x, square), hn::Set(d, kScaleLow));
+    const V slope_low = hn::Add(lost, hn::MulAdd(square, hn::Set(d, kCubicLow), of_square)), v = hn::Mul(minus, slope);
+    return gate(d, Sum<V>{v, hn::MulAdd(minus, slope_low, hn::MulSub(minus, slope, v))});
   }
+  /// Of 2 u.
   HWY_INLINE V derivative(D d) const {
-    return hn::MulAdd(square, hn::Set(d, 3 * kTwoSqrt2OverPi * kCubic), hn::Set(d, kTwoSqrt2OverPi));
+    return hn::MulAdd(square, hn::Set(d, 3 * kCubic), hn::Set(d, kScale + kScaleLow));
   }
-  HWY_INLINE V second_derivative(D d) const { return hn::Mul(x, hn::Set(d, 6 * kTwoSqrt2OverPi * kCubic)); }
+  HWY_INLINE V second_derivative(D d) const { return hn::Mul(x, hn::Set(d, 6 * kCubic)); }
 };
 
 /// y = x s with s = sigmoid(2 u)
-constexpr auto kGelu = [](auto d, auto x) HWY_ATTR { return hn::Mul(x, sigmoid(d, GeluArgument(d, x).value(d))); };
+constexpr auto kGelu = [](auto d, auto x) HWY_ATTR {
+  const GeluGate u(d, x);
+  return gated(d, x, u.x, u.value(d));
+};
 
 /// dx = dy s (1 + x (1 - s) 2 u')
 constexpr auto kGeluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
-  const GeluArgument u(d, x);
-  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = sigmoid(d, u.value(d));
+  const GeluGate u(d, x);
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = rounded(d, u.value(d));
   return hn::Mul(hn::Mul(dy, s), hn::MulAdd(hn::Mul(u.x, u.derivative(d)), hn::Sub(one, s), one));
 };
 
 /// dx = dy s (1 - s) (2 (2 u') + x ((1 - 2 s) (2 u')^2 + 2 u'')), of the derivative
 constexpr auto kGeluSecondVjp = [](auto d, auto dy, auto x) HWY_ATTR {
-  const GeluArgument u(d, x);
-  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = sigmoid(d, u.value(d)), rest = hn::Sub(one, s);
+  const GeluGate u(d, x);
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = rounded(d, u.value(d)), rest = hn::Sub(one, s);
   const auto slope = u.derivative(d);
   const auto bend = hn::MulAdd(hn::Mul(hn::Sub(rest, s), slope), slope, u.second_derivative(d));
   return hn::Mul(hn::Mul(dy, hn::Mul(s, rest)), hn::MulAdd(u.x, bend, hn::Add(slope, slope)));
 };
 
-/// The standard normal distribution function, through erfc: exact far below zero as well.
-template <class D, class V>
-HWY_INLINE V normal_cdf(D d, V x) {
-  using T = hn::TFromD<D>;
-  return hn::Mul(hn::Set(d, T{0.5}), erfc(d, hn::Mul(x, hn::Set(d, -1 / std::numbers::sqrt2_v<T>))));
-}
+/// y = x cdf(x); far out, where the cdf is 0 or 1, x is clamped to keep the product and its square finite.
+constexpr auto kGeluErf = [](auto d, auto x) HWY_ATTR {
+  using T = hn::TFromD<decltype(d)>;
+  const auto y = in_double(
+      d, [](auto d, auto x) HWY_ATTR { return hn::Mul(x, normal<T>(d, x).cdf); }, clamp(d, x, -40, 40));
+  return hn::IfThenElse(hn::Gt(x, hn::Set(d, T{40})), x, y);
+};
 
-/// y = x cdf(x)
-constexpr auto kGeluErf = [](auto d, auto x) HWY_ATTR { return hn::Mul(x, normal_cdf(d, x)); };
-
-template <class D, class V>
-HWY_INLINE V normal_pdf(D d, V x) {
-  using T = hn::TFromD<D>;
-  const auto gauss = exp(d, hn::Mul(hn::Mul(x, x), hn::Set(d, T{-0.5})));
-  return hn::Mul(gauss, hn::Set(d, std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>));
-}
+constexpr double kDensity = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
 
 /// dx = dy (cdf(x) + x pdf(x))
-constexpr auto kGeluErfVjp = [](auto d, auto dy, auto x)
-                                 HWY_ATTR { return hn::Mul(dy, hn::MulAdd(x, normal_pdf(d, x), normal_cdf(d, x))); };
+constexpr auto kGeluErfVjp = [](auto d, auto dy, auto x) HWY_ATTR {
+  using T = hn::TFromD<decltype(d)>;
+  const auto slope = [](auto d, auto x) HWY_ATTR {
+    const auto of = normal<T>(d, x);
+    return hn::MulAdd(hn::Mul(x, hn::Set(d, kDensity)), of.gauss, of.cdf);
+  };
+  return hn::Mul(dy, in_double(d, slope, clamp(d, x, -40, 40)));
+};
 
 /// dx = dy (2 - x^2) pdf(x), of the derivative; far out, where it is 0, x is clamped to keep its square finite.
 constexpr auto kGeluErfSecondVjp = [](auto d, auto dy, auto unclamped) HWY_ATTR {
-  const auto x = clamp(d, unclamped, -40, 40);
-  const auto two = hn::Set(d, hn::TFromD<decltype(d)>{2});
-  return hn::Mul(hn::Mul(dy, hn::NegMulAdd(x, x, two)), normal_pdf(d, x));
+  using T = hn::TFromD<decltype(d)>;
+  const auto x = clamp(d, unclamped, -40, 40), pdf = hn::Mul(gauss(d, x), hn::Set(d, static_cast<T>(kDensity)));
+  return hn::Mul(hn::Mul(dy, hn::NegMulAdd(x, x, hn::Set(d, T{2}))), pdf);
 };
 
-template <auto kF, class T>
-void forward(const T* x, T* y, std::int64_t n) {
-  transform(kF, n, y, x);
+/// sin(x), or with a quarter turn cos(x), in double. x = q pi / 2 + r + low with pi / 2 in three parts, whose products
+/// with q are exact up to a million; series of fdlibm's k_sin.c and k_cos.c. Beyond, which is rare, the standard
+/// library's.
+template <int kQuarters, class D, class V>
+HWY_INLINE V turned(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const auto set = [d](double value) HWY_ATTR { return hn::Set(d, value); };
+  const V shifted = hn::MulAdd(x, set(2 * std::numbers::inv_pi), set(0x1.8p52)), q = hn::Sub(shifted, set(0x1.8p52));
+  const V first = hn::NegMulAdd(q, set(1.57079632673412561417), x), second = set(6.07710050630396597660e-11);
+  const V r = hn::NegMulAdd(q, second, first), lost = hn::NegMulAdd(q, second, hn::Sub(first, r));
+  const V low = hn::NegMulAdd(q, set(2.02226624879595063154e-21), lost), z = hn::Mul(r, r), half = hn::Mul(z, set(0.5));
+  const V odd = polynomial(d, z,
+                           {1.58969099521155010221e-10, -2.50507602534068634195e-8, 2.75573137070700676789e-6,
+                            -1.98412698298579493134e-4, 8.33333333332248946124e-3, -1.66666666666666324348e-1});
+  const V even = polynomial(d, z,
+                            {-1.13596475577881948265e-11, 2.08757232129817482790e-9, -2.75573143513906633035e-7,
+                             2.48015872894767294178e-5, -1.38888888888741095749e-3, 4.16666666666666019037e-2});
+  const V sine = hn::Add(r, hn::MulAdd(hn::Mul(z, r), odd, low)), most = hn::Sub(set(1), half);
+  const V tail = hn::MulAdd(hn::Mul(z, z), even, hn::NegMulAdd(r, low, hn::Sub(hn::Sub(set(1), most), half)));
+  const auto turns = hn::Add(hn::BitCast(di, shifted), hn::Set(di, kQuarters));
+  const auto is_cosine = hn::RebindMask(d, hn::TestBit(turns, hn::Set(di, 1)));
+  const V sign = hn::BitCast(d, hn::ShiftLeft<62>(hn::And(turns, hn::Set(di, 2))));
+  V y = hn::Xor(hn::IfThenElse(is_cosine, hn::Add(most, tail), sine), sign);
+  if constexpr (kQuarters == 0) y = hn::IfThenElse(hn::Lt(hn::Abs(x), set(0x1p-30)), x, y);  // -0 of -0
+  const auto near = hn::Lt(hn::Abs(x), set(1e6));
+  if (hn::AllTrue(d, near)) return y;
+  HWY_ALIGN double lanes[hn::MaxLanes(d)];
+  hn::Store(x, d, lanes);
+  for (std::size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = kQuarters == 0 ? std::sin(lanes[i]) : std::cos(lanes[i]);
+  return hn::IfThenElse(near, y, hn::Load(d, lanes));
 }
 
-template <auto kF, class T>
-void vjp(const T* dy, const T* x, T* dx, std::int64_t n) {
-  transform(kF, n, dx, dy, x);
+constexpr auto kSin = [](auto d, auto x) HWY_ATTR {
+  return in_double(
+      d, [](auto d, auto x) HWY_ATTR { return turned<0>(d, x); }, x);
+};
+
+constexpr auto kCos = [](auto d, auto x) HWY_ATTR {
+  return in_double(
+      d, [](auto d, auto x) HWY_ATTR { return turned<1>(d, x); }, x);
+};
+
+constexpr auto kSinVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul(dy, kCos(d, x)); };
+
+constexpr auto kCosVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Neg(hn::Mul(dy, kSin(d, x))); };
+
+/// y = w z softplus(-x) + (1 - z) softplus(x): no term is negative, so that nothing cancels, neither here nor, for z in
+/// [0, 1], in the gradients.
+constexpr auto kBinaryCrossEntropy = [](auto d, auto x, auto z, auto w) HWY_ATTR {
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1});
+  return hn::MulAdd(hn::Mul(w, z), softplus(d, hn::Neg(x)), hn::Mul(hn::Sub(one, z), softplus(d, x)));
+};
+
+/// dx = dy ((1 - z) sigmoid(x) - w z sigmoid(-x))
+constexpr auto kBinaryCrossEntropyVjp = [](auto d, auto dy, auto x, auto z, auto w) HWY_ATTR {
+  const auto rest = hn::Sub(hn::Set(d, hn::TFromD<decltype(d)>{1}), z);
+  return hn::Mul(dy, hn::NegMulAdd(hn::Mul(w, z), sigmoid(d, hn::Neg(x)), hn::Mul(rest, sigmoid(d, x))));
+};
+
+/// dz = dy (w softplus(-x) - softplus(x))
+constexpr auto kBinaryCrossEntropyVjpZ = [](auto d, auto dy, auto x, auto w) HWY_ATTR {
+  return hn::Mul(dy, hn::MulSub(w, softplus(d, hn::Neg(x)), softplus(d, x)));
+};
+
+/// y = p (log(p) - log_q), 0 where p is
+constexpr auto kKLDivergence = [](auto d, auto log_q, auto p) HWY_ATTR {
+  return hn::IfThenElse(hn::Eq(p, hn::Zero(d)), p, hn::Mul(p, hn::Sub(log(d, p), log_q)));
+};
+
+/// dp = dy (log(p) + 1 - log_q)
+constexpr auto kKLDivergenceVjpP = [](auto d, auto dy, auto log_q, auto p) HWY_ATTR {
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1});
+  return hn::Mul(dy, hn::Sub(hn::Add(log(d, p), one), log_q));
+};
+
+/// A kernel of n elements of some inputs and a result.
+template <auto kF, class T, class... In>
+void apply(const In*... x, T* y, std::int64_t n) {
+  transform(kF, n, y, x...);
 }
 
 template <class T>
-constexpr ElementwiseKernels<T> kTable = {.exp = forward<kExp, T>,
-                                          .log = forward<kLog, T>,
-                                          .log1p = forward<kLog1p, T>,
-                                          .tanh = forward<kTanh, T>,
-                                          .sigmoid = forward<kSigmoid, T>,
-                                          .expm1 = forward<kExpm1, T>,
-                                          .expm1_vjp = vjp<kExpm1Vjp, T>,
-                                          .softplus = forward<kSoftplus, T>,
-                                          .softplus_vjp = vjp<kSoftplusVjp, T>,
-                                          .silu = forward<kSilu, T>,
-                                          .silu_vjp = vjp<kSiluVjp, T>,
-                                          .gelu = forward<kGelu, T>,
-                                          .gelu_vjp = vjp<kGeluVjp, T>,
-                                          .gelu_second_vjp = vjp<kGeluSecondVjp, T>,
-                                          .gelu_erf = forward<kGeluErf, T>,
-                                          .gelu_erf_vjp = vjp<kGeluErfVjp, T>,
-                                          .gelu_erf_second_vjp = vjp<kGeluErfSecondVjp, T>};
+constexpr ElementwiseKernels<T> kTable = {.exp = apply<kExp, T, T>,
+                                          .log = apply<kLog, T, T>,
+                                          .log1p = apply<kLog1p, T, T>,
+                                          .tanh = apply<kTanh, T, T>,
+                                          .sigmoid = apply<kSigmoid, T, T>,
+                                          .sin = apply<kSin, T, T>,
+                                          .cos = apply<kCos, T, T>,
+                                          .sin_vjp = apply<kSinVjp, T, T, T>,
+                                          .cos_vjp = apply<kCosVjp, T, T, T>,
+                                          .expm1 = apply<kExpm1, T, T>,
+                                          .expm1_vjp = apply<kExpm1Vjp, T, T, T>,
+                                          .softplus = apply<kSoftplus, T, T>,
+                                          .softplus_vjp = apply<kSoftplusVjp, T, T, T>,
+                                          .silu = apply<kSilu, T, T>,
+                                          .silu_vjp = apply<kSiluVjp, T, T, T>,
+                                          .gelu = apply<kGelu, T, T>,
+                                          .gelu_vjp = apply<kGeluVjp, T, T, T>,
+                                          .gelu_second_vjp = apply<kGeluSecondVjp, T, T, T>,
+                                          .gelu_erf = apply<kGeluErf, T, T>,
+                                          .gelu_erf_vjp = apply<kGeluErfVjp, T, T, T>,
+                                          .gelu_erf_second_vjp = apply<kGeluErfSecondVjp, T, T, T>,
+                                          .binary_cross_entropy = apply<kBinaryCrossEntropy, T, T, T, T>,
+                                          .binary_cross_entropy_vjp = apply<kBinaryCrossEntropyVjp, T, T, T, T, T>,
+                                          .binary_cross_entropy_vjp_z = apply<kBinaryCrossEntropyVjpZ, T, T, T, T>,
+                                          .kl_divergence = apply<kKLDivergence, T, T, T>,
+                                          .kl_divergence_vjp_p = apply<kKLDivergenceVjpP, T, T, T, T>};
 
 Tables<ElementwiseKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

@@ -12,7 +12,8 @@ struct ElementwiseKernels {
   using Forward = void (*)(const T* x, T* y, std::int64_t n);
   using Vjp = void (*)(const T* dy, const T* x, T* dx, std::int64_t n);
 
-  Forward exp, log, log1p, tanh, sigmoid;
+  Forward exp, log, log1p, tanh, sigmoid, sin, cos;
+  Vjp sin_vjp, cos_vjp;
   Forward expm1;
   Vjp expm1_vjp;
   Forward softplus;
@@ -23,6 +24,11 @@ struct ElementwiseKernels {
   Vjp gelu_vjp, gelu_second_vjp;  // second: the vjp of the derivative
   Forward gelu_erf;
   Vjp gelu_erf_vjp, gelu_erf_second_vjp;  // likewise
+  void (*binary_cross_entropy)(const T* x, const T* z, const T* w, T* y, std::int64_t n);
+  void (*binary_cross_entropy_vjp)(const T* dy, const T* x, const T* z, const T* w, T* dx, std::int64_t n);
+  void (*binary_cross_entropy_vjp_z)(const T* dy, const T* x, const T* w, T* dz, std::int64_t n);
+  void (*kl_divergence)(const T* log_q, const T* p, T* y, std::int64_t n);
+  void (*kl_divergence_vjp_p)(const T* dy, const T* log_q, const T* p, T* dp, std::int64_t n);
 };
 
 Tables<ElementwiseKernels> elementwise_kernels();

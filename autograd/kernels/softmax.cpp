@@ -54,7 +54,7 @@ void log_softmax(std::int64_t n, const T* x, T* y) {
   const auto max = hn::Set(d, max_element(d, n, x));
   const T sum = row_sum<T>(
       n, [&](std::int64_t i, auto part) HWY_ATTR { return exp_to_one(d, hn::Sub(part.load(d, x + i), max)); });
-  const auto log_sum = hn::Set(d, std::log(sum));
+  const auto log_sum = hn::Set(d, log_of(sum));
   for_each_vector(d, n, [&](std::int64_t i, auto part) HWY_ATTR {
     part.store(hn::Sub(hn::Sub(part.load(d, x + i), max), log_sum), d, y + i);
   });
@@ -85,8 +85,8 @@ void logsumexp(const Rows& rows, std::int64_t begin, std::int64_t end, const T* 
   for (std::int64_t row = begin; row < end; ++row, x += n) {
     const T max = max_element(d, n, x), shift = std::isinf(max) ? 0 : max;
     const auto s = hn::Set(d, shift);
-    y[row] = shift + std::log(row_sum<T>(n, [&](std::int64_t i, auto part)
-                                                HWY_ATTR { return exp(d, hn::Sub(part.load(d, x + i), s)); }));
+    y[row] = shift + log_of(row_sum<T>(n, [&](std::int64_t i, auto part)
+                                              HWY_ATTR { return exp(d, hn::Sub(part.load(d, x + i), s)); }));
   }
 }
 

@@ -60,29 +60,31 @@ Labeled label(const Tensor& logits, const Tensor& targets, const CrossEntropySet
 }
 
 struct Losses {
-  Tensor weighted;   // [...]
-  Tensor logsumexp;  // [...]
+  Tensor weighted;  // [...]
+  Tensor maxima;    // [...], of the logits
+  Tensor others;    // [...], the sums of exp(logits - maximum) of the classes that are not the target
 };
 
 Losses forward(const Labeled& in) {
-  Tensor logsumexp(in.targets.shape(), in.weights.dtype()), losses(logsumexp.shape(), logsumexp.dtype());
+  const auto numbers = [&] { return Tensor(in.targets.shape(), in.weights.dtype()); };
+  Tensor losses = numbers(), maxima = numbers(), others = numbers();
   kernels::cross_entropy_kernels().dispatch("cross_entropy", in.logits.dtype(), [&](const auto& kernel) {
-    kernel.forward(in, kernels::Out{logsumexp}, kernels::Out{losses});
+    kernel.forward(in, kernels::Out{maxima}, kernels::Out{others}, kernels::Out{losses});
   });
   auto weigh = [](auto loss, auto weight) { return loss * weight; };
-  return {map("cross_entropy", weigh, losses, in.weights), logsumexp};
+  return {map("cross_entropy", weigh, losses, in.weights), maxima, others};
 }
 
 /// dlogits = dy weight / divisor * (softmax(logits) - onehot(targets)), zero where the target is ignored. dy is that of
 /// all losses, [...], or of their sum.
-Tensor backward(const Tensor& dy, const Labeled& in, const Tensor& logsumexp, double divisor) {
+Tensor backward(const Tensor& dy, const Labeled& in, const Tensor& maxima, const Tensor& others, double divisor) {
   auto scale = [divisor](auto dy, auto weight) {
     return static_cast<decltype(dy)>(static_cast<double>(dy) / divisor) * weight;
   };
   const Tensor scales = map("cross_entropy", scale, dy, in.weights);
   Tensor dlogits(in.logits.shape(), in.logits.dtype());
   kernels::cross_entropy_kernels().dispatch("cross_entropy", dlogits.dtype(), [&](const auto& kernel) {
-    kernel.vjp(in, kernels::In{logsumexp}, kernels::In{scales}, kernels::Out{dlogits});
+    kernel.vjp(in, kernels::In{maxima}, kernels::In{others}, kernels::In{scales}, kernels::Out{dlogits});
   });
   return dlogits;
 }
@@ -107,9 +109,10 @@ Var hard_losses(const Var& logits, const Labeled& in, Reduction reduction) {
     const auto* loss = losses.weighted.data<decltype(zero)>();
     return scalar(std::accumulate(loss, loss + losses.weighted.numel(), 0.0) / divisor, losses.weighted.dtype());
   });
-  return record("cross_entropy", y, {logits}, [in, logsumexp = losses.logsumexp, divisor](const Tensor& dy) {
-    return backward(dy, in, logsumexp, divisor);
-  });
+  return record("cross_entropy", y, {logits},
+                [in, maxima = losses.maxima, others = losses.others, divisor](const Tensor& dy) {
+                  return backward(dy, in, maxima, others, divisor);
+                });
 }
 
 Var composed_soft_losses(const Var& logits, const Var& shares) {

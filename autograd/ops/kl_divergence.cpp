@@ -1,24 +1,23 @@
 #include <braid/autograd/ops/kl_divergence.h>
 
-#include <cmath>
-
 #include <braid/autograd/ops/detail/composing.h>
+#include <braid/autograd/ops/detail/map_kernel.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
 
 namespace braid {
 namespace {
 
 Tensor forward(const Tensor& log_q, const Tensor& p) {
-  auto loss = [](auto log_q, auto p) { return p == 0 ? p : p * (std::log(p) - log_q); };
-  return map("kl_divergence", loss, log_q, p);
+  return detail::map_kernel(
+      "kl_divergence", [](const auto& of) { return of.kl_divergence; }, log_q, p);
 }
 
 /// dlog_q = -dy p, dp = dy (log(p) + 1 - log_q)
 std::vector<Tensor> backward(const Tensor& dy, const Tensor& log_q, const Tensor& p, const Needs& needs) {
   auto vjp_q = [](auto dy, auto p) { return -dy * p; };
-  auto vjp_p = [](auto dy, auto log_q, auto p) { return dy * (std::log(p) + 1 - log_q); };
+  auto vjp_p = [](const auto& of) { return of.kl_divergence_vjp_p; };
   return {needs[0] ? map("kl_divergence", vjp_q, dy, p) : Tensor(),
-          needs[1] ? map("kl_divergence", vjp_p, dy, log_q, p) : Tensor()};
+          needs[1] ? detail::map_kernel("kl_divergence", vjp_p, dy, log_q, p) : Tensor()};
 }
 
 /// At p = 0 the loss is -sqrt(p), which has the value and the slope of p log(p) there: 0 and -infinity.

@@ -8,9 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numbers>
 
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 #include <braid/core/kernels/vector-inl.h>
@@ -18,46 +18,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 
-// As std:: for all arguments, NaN and infinities included, within 3 ulp; results of exp below the smallest normal
-// number are 0. Highway's functions assume arguments in their range, and its Exp takes twice the time.
-
-template <class D, class V>
-HWY_INLINE V exp(D d, V x) {
-  const V high = hn::Set(d, static_cast<hn::TFromD<D>>(sizeof(hn::TFromD<D>) == 4 ? 88.72283 : 709.782712893384));
-  const V y = hn::IfThenElse(hn::Gt(x, high), hn::Inf(d), exp_to_one(d, x));  // accurate up to `high`
-  return hn::IfThenElse(hn::IsNaN(x), x, y);
-}
-
-template <class D, class V>
-HWY_INLINE V log(D d, V x) {
-  const V zero = hn::Zero(d), infinity = hn::Inf(d);
-  const V special = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), hn::IfThenElse(hn::Lt(x, zero), hn::NaN(d), x));
-  const auto regular = hn::And(hn::Gt(x, zero), hn::Lt(x, infinity));
-  return hn::IfThenElse(regular, hn::Log(d, x), special);
-}
-
-template <class D, class V>
-HWY_INLINE V log1p(D d, V x) {
-  const V pole = hn::Set(d, hn::TFromD<D>{-1}), infinity = hn::Inf(d);
-  const V special = hn::IfThenElse(hn::Eq(x, pole), hn::Neg(infinity), hn::IfThenElse(hn::Lt(x, pole), hn::NaN(d), x));
-  const auto regular = hn::And(hn::Gt(x, pole), hn::Lt(x, infinity));
-  return hn::IfThenElse(regular, hn::Log1p(d, x), special);
-}
-
-template <class D, class V>
-HWY_INLINE V expm1(D d, V x) {
-  const V high = hn::Set(d, hn::TFromD<D>{40});  // beyond it 1 is lost in the rounding of exp
-  const V y = hn::Expm1(d, hn::Min(hn::Max(x, hn::Neg(high)), high));
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Gt(x, high), exp(d, x), y));
-}
-
-template <class D, class V>
-HWY_INLINE V tanh(D d, V x) {
-  using T = hn::TFromD<D>;
-  const V limit = hn::Set(d, T{sizeof(T) == 4 ? 10 : 20});  // beyond it the result rounds to +-1
-  const V y = hn::Tanh(d, hn::Min(hn::Max(x, hn::Neg(limit)), limit));
-  return hn::IfThenElse(hn::IsNaN(x), x, y);
-}
+// As std:: for all arguments, NaN and infinities included, within the errors of docs/precision.md; results of exp and
+// softplus below the smallest normal number are 0. Only operations that are exact or correctly rounded on every
+// processor, and multiply-adds where they are written: all instruction sets that fuse them give the same bits. Those
+// that do not lose the low parts of sums, and so up to an ulp or two.
 
 /// x moved into [low, high]; NaN stays.
 template <class D, class V>
@@ -66,76 +30,273 @@ HWY_INLINE V clamp(D d, V x, hn::TFromD<D> low, hn::TFromD<D> high) {
   return hn::IfThenElse(hn::Lt(x, l), l, hn::IfThenElse(hn::Gt(x, h), h, x));
 }
 
-/// c[0] x^(n - 1) + .. + c[n - 1]
-template <class D, class V, std::size_t n>
-HWY_INLINE V polynomial(D d, V x, const double (&c)[n]) {
-  using T = hn::TFromD<D>;
-  V sum = hn::Set(d, static_cast<T>(c[0]));
-  for (std::size_t i = 1; i < n; ++i) sum = hn::MulAdd(sum, x, hn::Set(d, static_cast<T>(c[i])));
-  return sum;
-}
+/// A number as a rounded value and its error.
+template <class V>
+struct Sum {
+  V high, low;
+};
 
-/// exp(-a^2) for a from 0 to 30. The rounding error of a^2 would become a relative error of the result, so that a is
-/// split into a multiple of 1/16, whose square is exact, and the rest.
-template <class D, class V>
-HWY_INLINE V exp_of_minus_square(D d, V a) {
-  using T = hn::TFromD<D>;
-  const V coarse = hn::Mul(hn::Trunc(hn::Mul(a, hn::Set(d, T{16}))), hn::Set(d, T{1} / 16));
-  const V rest = hn::Mul(hn::Sub(a, coarse), hn::Add(a, coarse));
-  return hn::Mul(exp_to_one(d, hn::Neg(hn::Mul(coarse, coarse))), exp_to_one(d, hn::Neg(rest)));
-}
+/// `e^(x + low) = power (1 + r + w)`: a power of two, the exact x - q kLn2High of exp_to_one, and w, of about r^2 / 2.
+template <class V>
+struct SplitExp {
+  V power, r, w;
+};
 
-/// erfc(x), which Highway does not have, by the rational approximations of Cody (Math. Comp. 23, 1969) for |x| up to
-/// 0.46875, up to 4 and beyond; the error is some ulp, and for large x that of exp. NaN stays NaN; results below the
-/// smallest normal number may be 0.
+/// With the power multiplied by `unit`, itself a power of two, to keep it in range.
 template <class D, class V>
-HWY_NOINLINE V erfc(D d, V x) {
+HWY_INLINE SplitExp<V> split_exp(D d, V x, V low, hn::TFromD<D> unit = 1) {
   using T = hn::TFromD<D>;
+  using C = ExpConstants<T>;
+  const hn::RebindToSigned<D> di;
   const auto set = [d](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
-  const auto ratio = [d](V at, const auto& p, const auto& q)
-                         HWY_ATTR { return hn::Div(polynomial(d, at, p), polynomial(d, at, q)); };
-  const V a = clamp(d, hn::Abs(x), 0, 30), square = hn::Mul(a, a), inverse = hn::Div(set(1), square);
+  const V shifted = hn::MulAdd(x, set(kLog2E), set(C::kMagic)), q = hn::Sub(shifted, set(C::kMagic));
+  const V exact = hn::NegMulAdd(q, set(kLn2High), x), fine = hn::NegMulAdd(q, set(kLn2Low), low);
+  const V r = hn::Add(exact, fine), w = hn::MulAdd(hn::Mul(r, r), polynomial(d, r, C::kTail), fine);
+  const auto exponent = hn::ShiftLeft<C::kMantissa>(hn::BitCast(di, shifted));
+  return {hn::BitCast(d, hn::Add(exponent, hn::BitCast(di, set(unit)))), exact, w};
+}
 
-  constexpr double kNearP[] = {1.85777706184603153e-1, 3.16112374387056560, 1.13864154151050156e2,
-                               3.77485237685302021e2, 3.20937758913846947e3};
-  constexpr double kNearQ[] = {1, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3,
-                               2.84423683343917062e3};
-  const V near = hn::NegMulAdd(x, ratio(square, kNearP, kNearQ), set(1));
+/// 1 + r + w
+template <class D, class V>
+HWY_INLINE Sum<V> mantissa(D d, const SplitExp<V>& e) {
+  const V one = hn::Set(d, hn::TFromD<D>{1}), high = hn::Add(one, e.r);
+  return {high, hn::Add(hn::Add(hn::Sub(one, high), e.r), e.w)};
+}
 
-  constexpr double kMiddleP[] = {2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594,
-                                 6.61191906371416295e1,  2.98635138197400131e2,  8.81952221241769090e2,
-                                 1.71204761263407058e3,  2.05107837782607147e3,  1.23033935479799725e3};
-  constexpr double kMiddleQ[] = {1,
-                                 1.57449261107098347e1,
-                                 1.17693950891312499e2,
-                                 5.37181101862009858e2,
-                                 1.62138957456669019e3,
-                                 3.29079923573345963e3,
-                                 4.36261909014324716e3,
-                                 3.43936767414372164e3,
-                                 1.23033935480374942e3};
-  const V middle = ratio(a, kMiddleP, kMiddleQ);
+template <class D, class V>
+HWY_INLINE V exp(D d, V x) {
+  using T = hn::TFromD<D>;
+  const hn::RebindToSigned<D> di;
+  const auto e = split_exp(d, x, hn::Zero(d), 0);
+  const auto sum = mantissa(d, e);
+  const V y = hn::BitCast(d, hn::Add(hn::BitCast(di, hn::Add(sum.high, sum.low)), hn::BitCast(di, e.power)));
+  const V high = hn::Set(d, static_cast<T>(sizeof(T) == 4 ? 88.72283 : 709.782712893384));
+  const V finite = hn::IfThenElse(hn::Lt(x, hn::Set(d, ExpConstants<T>::kLowest)), hn::Zero(d), y);
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Gt(x, high), hn::Inf(d), finite));
+}
 
-  constexpr double kFarP[] = {1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1,
-                              1.25781726111229246e-1, 1.60837851487422766e-2, 6.58749161529837803e-4};
-  constexpr double kFarQ[] = {1,
-                              2.56852019228982242,
-                              1.87295284992346047,
-                              5.27905102951428412e-1,
-                              6.05183413124413191e-2,
-                              2.33520497626869185e-3};
-  const V far = hn::Div(hn::NegMulAdd(inverse, ratio(inverse, kFarP, kFarQ), set(std::numbers::inv_sqrtpi)), a);
+template <class D, class V>
+HWY_INLINE V expm1(D d, V x) {
+  using T = hn::TFromD<D>;
+  const V half = hn::Set(d, T{0.5});
+  const auto [power, r, w] = split_exp(d, clamp(d, x, -40, sizeof(T) == 4 ? 89 : 710), hn::Zero(d), T{0.5});
+  const V whole = hn::Sub(power, half), lost = hn::Sub(hn::Sub(power, whole), half);
+  const V high = hn::MulAdd(power, r, whole), low = hn::MulAdd(power, r, hn::Sub(whole, high));
+  const V y = hn::Add(high, hn::Add(low, hn::MulAdd(power, w, lost)));
+  return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, T{0x1p-60})), x, hn::Add(y, y));
+}
 
-  const V beyond = hn::Mul(exp_of_minus_square(d, a), hn::IfThenElse(hn::Gt(a, set(4)), far, middle));
-  const V outside = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Sub(set(2), beyond), beyond);
-  return hn::IfThenElse(hn::Le(a, set(0.46875)), near, outside);
+/// tanh(x) = (e^2x - 1) / (e^2x + 1), whose quotient a multiplication by its remainder corrects.
+template <class D, class V>
+HWY_INLINE V tanh(D d, V x) {
+  using T = hn::TFromD<D>;
+  const V half = hn::Set(d, T{0.5}), a = hn::Abs(x), limit = hn::Set(d, T{20});  // beyond it the result rounds to +-1
+  const V near = hn::IfThenElse(hn::Gt(a, limit), limit, a);
+  const auto [power, r, w] = split_exp(d, hn::Add(near, near), hn::Zero(d), T{0.5});
+  const V rest = hn::Add(r, w), rest_low = hn::Add(hn::Sub(r, rest), w);
+  const auto plus = [&, power = power](V number) HWY_ATTR {
+    const V whole = hn::Add(power, number), lost = hn::Add(hn::Sub(power, whole), number);
+    const V sum = hn::MulAdd(power, rest, whole), error = hn::MulAdd(power, rest, hn::Sub(whole, sum));
+    return Sum<V>{sum, hn::Add(error, hn::MulAdd(power, rest_low, lost))};
+  };
+  const Sum<V> over = plus(hn::Neg(half)), under = plus(half);
+  const V inverse = hn::Div(hn::Set(d, T{1}), under.high), y = hn::Mul(over.high, inverse);
+  const V remainder = hn::NegMulAdd(y, under.low, hn::Add(hn::NegMulAdd(y, under.high, over.high), over.low));
+  return hn::CopySign(hn::MulAdd(remainder, inverse, y), x);
+}
+
+/// `1 / (1 + e^v)` in units of kGateUnit, so that its digits last as long as those of its product with a number, for v
+/// from -60, where it is 1, to kGateEnd, where the product is 0.
+template <class T>
+constexpr T kGateUnit = static_cast<T>(sizeof(T) == 4 ? 0x1p-32 : 0x1p-128);
+template <class T>
+constexpr T kGateEnd = sizeof(T) == 4 ? 110 : 760;
+
+template <class D, class V>
+HWY_INLINE Sum<V> gate(D d, Sum<V> v) {
+  using T = hn::TFromD<D>;
+  const V unit = hn::Set(d, kGateUnit<T>), one = hn::Set(d, T{1});
+  const auto [power, r, w] = split_exp(d, v.high, v.low, kGateUnit<T>);
+  const V rest = hn::Add(r, w), whole = hn::Add(power, unit), lost = hn::Add(hn::Sub(power, whole), unit);
+  const V sum = hn::MulAdd(power, rest, whole), error = hn::Add(hn::MulAdd(power, rest, hn::Sub(whole, sum)), lost);
+  const V y = hn::Div(one, sum), remainder = hn::NegMulAdd(y, error, hn::NegMulAdd(y, sum, one));
+  return {y, hn::Mul(y, remainder)};
+}
+
+/// The result of gate, rounded.
+template <class D, class V>
+HWY_INLINE V rounded(D d, Sum<V> gate) {
+  return hn::Mul(hn::Add(gate.high, gate.low), hn::Set(d, kGateUnit<hn::TFromD<D>>));
 }
 
 /// `1 / (1 + exp(-x))`
 template <class D, class V>
 HWY_INLINE V sigmoid(D d, V x) {
-  const V one = hn::Set(d, hn::TFromD<D>{1});
-  return hn::Div(one, hn::Add(one, exp(d, hn::Neg(x))));
+  return rounded(d, gate(d, Sum<V>{clamp(d, hn::Neg(x), -60, kGateEnd<hn::TFromD<D>>), hn::Zero(d)}));
+}
+
+/// For x = 2^k (1 + f) and 1 + f from sqrt(1/2) to sqrt(2): k ln(2) + log(1 + f) + c, as in fdlibm's e_log.c.
+template <class D, class V>
+HWY_INLINE V log_of_parts(D d, V k, V f, V c) {
+  using T = hn::TFromD<D>;
+  const auto choose = [d](double single, double twice)
+                          HWY_ATTR { return hn::Set(d, static_cast<T>(sizeof(T) == 4 ? single : twice)); };
+  const V s = hn::Div(f, hn::Add(hn::Set(d, T{2}), f)), z = hn::Mul(s, s);
+  const V half = hn::Mul(hn::Mul(hn::Set(d, T{0.5}), f), f);
+  V series;
+  if constexpr (sizeof(T) == 4)
+    series = polynomial(d, z, {0.24279078841, 0.28498786688, 0.40000972152, 0.66666662693});
+  else
+    series =
+        polynomial(d, z,
+                   {1.479819860511658591e-1, 1.531383769920937332e-1, 1.818357216161805012e-1, 2.222219843214978396e-1,
+                    2.857142874366239149e-1, 3.999999999940941908e-1, 6.666666666666735130e-1});
+  const V low = hn::MulAdd(k, choose(9.0580006145e-6, 1.90821492927058770002e-10), c);
+  const V bend = hn::Sub(hn::MulAdd(s, hn::MulAdd(z, series, half), low), half);
+  // Exact, since this part of log(2) ends in zeros.
+  const V whole = hn::Mul(k, choose(6.9313812256e-1, 6.93147180369123816490e-1)), sum = hn::Add(whole, f);
+  return hn::Add(sum, hn::Add(hn::Add(hn::Sub(whole, sum), f), bend));
+}
+
+/// A normal x > 0 as 2^k m with m from sqrt(1/2) to sqrt(2), and the bits of 2^k.
+template <class D, class V>
+struct SplitLog {
+  using T = hn::TFromD<D>;
+  using Bits = hn::Vec<hn::RebindToUnsigned<D>>;
+  V k, m;
+  Bits power;
+
+  HWY_INLINE SplitLog(D d, V x) {
+    constexpr int kMantissa = ExpConstants<T>::kMantissa;
+    const hn::RebindToUnsigned<D> du;
+    const auto bits = [=](T value) HWY_ATTR { return hn::BitCast(du, hn::Set(d, value)); };
+    const T integer = static_cast<T>(std::uint64_t{1} << kMantissa), bias = sizeof(T) == 4 ? 127 : 1023;
+    const Bits root = bits(1 / std::numbers::sqrt2_v<T>), shifted = hn::Add(hn::BitCast(du, x), hn::Sub(bits(1), root));
+    const Bits exponent = hn::ShiftRight<kMantissa>(shifted);
+    power = hn::ShiftLeft<kMantissa>(exponent);
+    k = hn::Sub(hn::BitCast(d, hn::Or(exponent, bits(integer))), hn::Set(d, integer + bias));
+    m = hn::BitCast(d, hn::Add(hn::Sub(shifted, power), root));
+  }
+};
+
+template <class D, class V>
+HWY_INLINE V log(D d, V x) {
+  using T = hn::TFromD<D>;
+  const V zero = hn::Zero(d), infinity = hn::Inf(d);
+  const auto small = hn::Lt(x, hn::Set(d, std::numeric_limits<T>::min()));
+  const SplitLog<D, V> parts(d, hn::IfThenElse(small, hn::Mul(x, hn::Set(d, T{0x1p54})), x));
+  const V k = hn::Sub(parts.k, hn::IfThenElseZero(small, hn::Set(d, T{54})));
+  const V special = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), hn::IfThenElse(hn::Lt(x, zero), hn::NaN(d), x));
+  const auto regular = hn::And(hn::Gt(x, zero), hn::Lt(x, infinity));
+  return hn::IfThenElse(regular, log_of_parts(d, k, hn::Sub(parts.m, hn::Set(d, T{1})), zero), special);
+}
+
+/// The logarithm of a number.
+template <class T>
+HWY_INLINE T log_of(T x) {
+  const hn::CappedTag<T, 1> d;
+  return hn::GetLane(log(d, hn::Set(d, x)));
+}
+
+/// With what 1 + x rounds off added to the logarithm.
+template <class D, class V>
+HWY_INLINE V log1p(D d, V x) {
+  using T = hn::TFromD<D>;
+  const hn::RebindToUnsigned<D> du;
+  const V one = hn::Set(d, T{1}), pole = hn::Neg(one), infinity = hn::Inf(d), u = hn::Add(one, x);
+  const V error = hn::Sub(hn::Min(x, one), hn::Sub(u, hn::Max(x, one)));
+  const SplitLog<D, V> parts(d, u);
+  const auto near = hn::Eq(parts.k, hn::Zero(d));
+  const V f = hn::IfThenElse(near, x, hn::Sub(parts.m, one));
+  const auto largest = hn::BitCast(du, hn::Set(d, static_cast<T>(sizeof(T) == 4 ? 0x1p127 : 0x1p1023)));
+  const V inverse = hn::BitCast(d, hn::Sub(largest, parts.power));  // 2^-k
+  const auto counts = hn::AndNot(near, hn::Lt(x, hn::Set(d, T{0x1p60})));
+  const V c = hn::IfThenElseZero(counts, hn::Mul(error, inverse));
+  const V y = hn::CopySign(log_of_parts(d, parts.k, f, hn::NegMulAdd(c, f, c)), x);
+  const V special = hn::IfThenElse(hn::Eq(x, pole), hn::Neg(infinity), hn::IfThenElse(hn::Lt(x, pole), hn::NaN(d), x));
+  const auto regular = hn::And(hn::Gt(x, pole), hn::Lt(x, infinity));
+  return hn::IfThenElse(regular, y, special);
+}
+
+/// `log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)`, with the rounding error of the power.
+template <class D, class V>
+HWY_INLINE V softplus(D d, V x) {
+  using T = hn::TFromD<D>;
+  const V zero = hn::Zero(d), one = hn::Set(d, T{1}), half = hn::Set(d, T{0.5});
+  const V lowest = hn::Set(d, ExpConstants<T>::kLowest), away = hn::Neg(hn::Abs(x));
+  const auto split = split_exp(d, hn::IfThenElse(hn::Lt(away, lowest), lowest, away), zero);
+  const auto sum = mantissa(d, split);
+  const V rounded = hn::Add(sum.high, sum.low), error = hn::Add(hn::Sub(sum.high, rounded), sum.low);
+  const V e = hn::Mul(split.power, rounded), low = hn::Mul(split.power, error);
+  const auto big = hn::Gt(e, hn::Set(d, T{0.41421356}));  // 1 + e is from sqrt(2) to 2
+  const V less = hn::Sub(e, one), lost = hn::Add(hn::Sub(e, hn::Add(less, one)), low);
+  const V f = hn::IfThenElse(big, hn::Mul(half, less), e), c = hn::IfThenElse(big, hn::Mul(half, lost), low);
+  const V y = log_of_parts(d, hn::IfThenElseZero(big, one), f, hn::NegMulAdd(c, f, c));
+  return hn::IfThenElse(hn::Lt(x, lowest), zero, hn::Add(hn::Max(x, zero), y));
+}
+
+/// exp(-x^2 / 2) for |x| <= 40. The rounding error of x^2 would become a relative error of the result, so that x is
+/// split into a multiple of 1/16, whose square is exact, and the rest.
+template <class D, class V>
+HWY_INLINE V gauss(D d, V x) {
+  using T = hn::TFromD<D>;
+  const V coarse = hn::Mul(hn::Trunc(hn::Mul(x, hn::Set(d, T{16}))), hn::Set(d, T{1} / 16)), half = hn::Set(d, T{-0.5});
+  const V rest = hn::Mul(hn::Mul(hn::Sub(x, coarse), hn::Add(x, coarse)), half);
+  return hn::Mul(exp_to_one(d, hn::Mul(hn::Mul(coarse, coarse), half)), exp_to_one(d, rest));
+}
+
+/// The standard normal distribution's function at x, and its density without 1 / sqrt(2 pi).
+template <class V>
+struct Normal {
+  V cdf, gauss;
+};
+
+/// In double, to 2^-34 for results in f32 and 2^-57 for those in f64. For z = |x| / sqrt(2) and t = 1 / (1 + z / 4),
+/// e^(z^2) erfc(z) / t is a polynomial in u = (126 t - 71) / 55, by interpolation at Chebyshev nodes up to z = 27.5.
+template <class T, class D, class V>
+HWY_INLINE Normal<V> normal(D d, V x) {
+  constexpr double kSingle[] = {7.56841684755e-7,  1.60605775756e-6,  -8.39799767847e-6, -4.45856441495e-5,
+                                -3.34822258734e-5, 0.000509793520194, 0.00315157037057,  0.0113560880586,
+                                0.0306606931471,   0.0670645649825,   0.123151579503,    0.193423574197,
+                                0.262348893791,    0.308417345407};
+  constexpr double kTwice[] = {
+      1.12058388912728458e-11,   4.59241904140414113e-11,   -1.66218925001656413e-10, -7.01268827484570037e-10,
+      1.57318006998417141e-9,    7.93529026555211553e-9,    -1.12415149990335476e-8,  -9.05392917925730421e-8,
+      2.03192626727781754e-8,    1.02261936354955371e-6,    1.60168464867216932e-6,   -8.74213709197211076e-6,
+      -0.0000446062157282101293, -0.0000332542499134240073, 0.000509815635704110581,  0.00315149183480678771,
+      0.0113560788200548057,     0.03066070611934016,       0.0670645666604496468,    0.123151578696269136,
+      0.193423574088220013,      0.262348893799651162,      0.308417345407657071};
+  const auto set = [d](double value) HWY_ATTR { return hn::Set(d, value); };
+  const V t = hn::Div(set(1), hn::MulAdd(hn::Abs(x), set(0.25 / std::numbers::sqrt2), set(1)));
+  const V u = hn::MulAdd(t, set(126.0 / 55), set(-71.0 / 55));
+  V bell, series;
+  if constexpr (sizeof(T) == 4) {
+    bell = exp_to_one(d, hn::Mul(hn::Mul(x, x), set(-0.5)));
+    series = polynomial(d, u, kSingle);
+  } else {
+    bell = gauss(d, x);
+    series = polynomial(d, u, kTwice);
+  }
+  const V beyond = hn::Mul(hn::Mul(hn::Mul(set(0.5), bell), t), series);
+  return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), beyond, hn::Sub(set(1), beyond)), bell};
+}
+
+/// f(d, x...) for doubles, and for floats as doubles, of which a vector has half as many.
+template <class D, class F, class... V>
+HWY_INLINE hn::Vec<D> in_double(D d, F f, V... x) {
+  if constexpr (sizeof(hn::TFromD<D>) == 8) {
+    return f(d, x...);
+  } else {
+#if HWY_TARGET == HWY_SCALAR
+    const hn::Rebind<double, D> wide;
+    return hn::DemoteTo(d, f(wide, hn::PromoteTo(wide, x)...));
+#else
+    const hn::Half<D> half;
+    const hn::Rebind<double, decltype(half)> wide;
+    const auto low = hn::DemoteTo(half, f(wide, hn::PromoteTo(wide, hn::LowerHalf(half, x))...));
+    return hn::Combine(d, hn::DemoteTo(half, f(wide, hn::PromoteTo(wide, hn::UpperHalf(half, x))...)), low);
+#endif
+  }
 }
 
 /// `y[i] = f(d, x[i]...)` for n elements.

@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -202,32 +203,52 @@ HWY_INLINE hn::TFromD<D> max_element(D d, std::int64_t n, const T* x) {
   });
 }
 
-/// exp(x) for x <= 1, for softmax: NaN stays NaN, results below the smallest normal number are zero.
-/// With x = q log(2) + r, |r| <= log(2) / 2: exp(x) = 2^q exp(r), where adding 1.5 * 2^(mantissa bits) rounds to q and
-/// leaves it in the lowest bits, and exp(r) is its Taylor polynomial. Error below 2 units in the last place.
+/// For e^x = 2^q e^r with x = q log(2) + r, |r| <= log(2) / 2: adding 1.5 * 2^(mantissa bits) rounds to q and leaves it
+/// in the lowest bits; the first part of log(2) ends in zeros, so that its product with q is exact; e^r is 1 + r + r^2
+/// (kTail), for doubles its Taylor polynomial.
+template <class T>
+struct ExpConstants {
+  static constexpr int kMantissa = 23;
+  static constexpr T kMagic = 0x1.8p23;
+  static constexpr T kLowest = static_cast<T>(-87.3365);  // below it results are not normal
+  static constexpr double kTail[] = {1.98827315e-4, 1.39262135e-3, 8.33332087e-3, 4.16665544e-2, 1.0 / 6, 1.0 / 2};
+};
+template <>
+struct ExpConstants<double> {
+  static constexpr int kMantissa = 52;
+  static constexpr double kMagic = 0x1.8p52;
+  static constexpr double kLowest = -708.396;
+  static constexpr double kTail[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800,
+                                     1.0 / 362880,     1.0 / 40320,     1.0 / 5040,     1.0 / 720,
+                                     1.0 / 120,        1.0 / 24,        1.0 / 6,        1.0 / 2};
+};
+inline constexpr double kLog2E = 1.442695040888963407;
+inline constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723212e-6;
+
+/// c[0] x^(n - 1) + .. + c[n - 1]
+template <class D, class V, std::size_t n>
+HWY_INLINE V polynomial(D d, V x, const double (&c)[n]) {
+  using T = hn::TFromD<D>;
+  V sum = hn::Set(d, static_cast<T>(c[0]));
+  for (std::size_t i = 1; i < n; ++i) sum = hn::MulAdd(sum, x, hn::Set(d, static_cast<T>(c[i])));
+  return sum;
+}
+
+/// exp(x) for x <= 1, for softmax: NaN stays NaN, results below the smallest normal number are zero. Error below 1 unit
+/// in the last place.
 template <class D>
 HWY_INLINE hn::Vec<D> exp_to_one(D d, hn::Vec<D> x) {
   using T = hn::TFromD<D>;
+  using C = ExpConstants<T>;
   const hn::RebindToSigned<D> di;
-  constexpr bool kSingle = sizeof(T) == 4;
-  constexpr int kMantissa = kSingle ? 23 : 52;
-  // log(2) in two parts: the first ends in zeros, so that its product with q is exact.
-  constexpr T kLn2High = static_cast<T>(kSingle ? 0.693359375 : 0.693145751953125);
-  constexpr T kLn2Low = static_cast<T>(kSingle ? -2.12194440054690583e-4 : 1.42860682030941723212e-6);
-  constexpr T kLowest = static_cast<T>(kSingle ? -87.3365 : -708.396);
-  const auto magic = hn::Set(d, static_cast<T>(kSingle ? 0x1.8p23 : 0x1.8p52));
-  const auto shifted = hn::MulAdd(x, hn::Set(d, static_cast<T>(1.442695040888963407)), magic);
-  const auto q = hn::Sub(shifted, magic);
-  const auto r = hn::NegMulAdd(q, hn::Set(d, kLn2Low), hn::NegMulAdd(q, hn::Set(d, kLn2High), x));
-  constexpr double kInverseFactorials[] = {
-      1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
-      1.0 / 720,        1.0 / 120,       1.0 / 24,       1.0 / 6,       1.0 / 2,      1.0,         1.0};
-  constexpr int kFirst = kSingle ? 6 : 0;
-  auto y = hn::Set(d, static_cast<T>(kInverseFactorials[kFirst]));
-  for (int i = kFirst + 1; i < 14; ++i) y = hn::MulAdd(y, r, hn::Set(d, static_cast<T>(kInverseFactorials[i])));
-  const auto exponent = hn::ShiftLeft<kMantissa>(hn::BitCast(di, shifted));
+  const auto magic = hn::Set(d, C::kMagic), one = hn::Set(d, T{1});
+  const auto shifted = hn::MulAdd(x, hn::Set(d, static_cast<T>(kLog2E)), magic), q = hn::Sub(shifted, magic);
+  const auto r =
+      hn::NegMulAdd(q, hn::Set(d, static_cast<T>(kLn2Low)), hn::NegMulAdd(q, hn::Set(d, static_cast<T>(kLn2High)), x));
+  const auto y = hn::MulAdd(hn::MulAdd(polynomial(d, r, C::kTail), r, one), r, one);
+  const auto exponent = hn::ShiftLeft<C::kMantissa>(hn::BitCast(di, shifted));
   const auto scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, y), exponent));
-  return hn::IfThenElse(hn::Lt(x, hn::Set(d, kLowest)), hn::Zero(d), scaled);
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, C::kLowest)), hn::Zero(d), scaled);
 }
 
 }  // namespace braid::kernels::HWY_NAMESPACE

@@ -11,8 +11,7 @@
 #include <cstdint>
 #include <limits>
 
-#include <hwy/contrib/math/math-inl.h>
-
+#include <braid/core/kernels/math-inl.h>
 #include <braid/mhc/mixings/lanes-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -207,7 +206,7 @@ class EntropicProjection : public Lanes<hn::ScalableTag<double>, kN> {
   HWY_INLINE void advance(Mask damped, V size, const Memory& m) const {
     V share = set(1);
     if (!hn::AllFalse(d_, damped))
-      share = hn::IfThenElse(damped, hn::Div(hn::Log(d_, hn::Add(size, set(1))), size), share);
+      share = hn::IfThenElse(damped, hn::Div(braid::kernels::HWY_NAMESPACE::log1p(d_, size), size), share);
     for (std::int64_t j = 0; j < n(); ++j) {
       const V x = hn::Mul(share, load(m.step, j));
       store(m.beta, j, hn::Add(load(m.beta, j), x));

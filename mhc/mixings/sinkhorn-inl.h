@@ -10,8 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <hwy/contrib/math/math-inl.h>
-
+#include <braid/core/kernels/math-inl.h>
 #include <braid/mhc/mixings/lanes-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -233,7 +232,7 @@ class Sinkhorn : public Lanes<D, kN> {
       V sum = hn::Zero(d_);
       for (std::int64_t k = 0; k < n(); ++k)
         sum = hn::Add(sum, exp_to_one(d_, hn::Sub(load(l, entry<lines>(i, k)), top)));
-      const V log_sum = hn::Add(top, hn::Log(d_, sum));
+      const V log_sum = hn::Add(top, braid::kernels::HWY_NAMESPACE::log(d_, sum));
       for (std::int64_t k = 0; k < n(); ++k)
         store(l, entry<lines>(i, k), hn::Sub(load(l, entry<lines>(i, k)), log_sum));
     }

@@ -1,6 +1,12 @@
 #include <braid/autograd/ops.h>
 #include <tests/autograd/ops/support.h>
 #include <tests/target_guard.h>
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <span>
 
 namespace braid::kernels_test {
 namespace {
@@ -88,6 +94,74 @@ TEST_P(Kernels, AgreeUnderEveryInstructionSet) {
 
 INSTANTIATE_TEST_SUITE_P(Ops, Kernels, ::testing::ValuesIn(kOps),
                          [](const auto& tested) { return std::string(tested.param.name); });
+
+struct Elementary {
+  const char* name;
+  Var (*op)(const Var&);
+  double (*reference)(double);
+};
+
+double sigmoid_reference(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
+
+const Elementary kElementary[] = {
+    {"exp", exp, std::exp},
+    {"expm1", expm1, std::expm1},
+    {"log", log, std::log},
+    {"log1p", log1p, std::log1p},
+    {"sin", sin, std::sin},
+    {"cos", cos, std::cos},
+    {"tanh", tanh, std::tanh},
+    {"sigmoid", sigmoid, sigmoid_reference},
+    {"softplus", softplus, [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }},
+    {"silu", silu, [](double x) { return x * sigmoid_reference(x); }},
+    {"gelu", gelu,
+     [](double x) { return x * sigmoid_reference(std::sqrt(8 / std::numbers::pi) * (x + 0.044715 * x * x * x)); }},
+    {"gelu_erf", gelu_erf, [](double x) { return x * std::erfc(-x / std::numbers::sqrt2) / 2; }},
+};
+
+/// Numbers of all sizes and both signs; no NaN, whose sign the compiler may choose.
+Tensor all_sorts_of_floats() {
+  std::vector<float> x;
+  for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += 40009)
+    if (const auto v = std::bit_cast<float>(static_cast<std::uint32_t>(bits)); !std::isnan(v)) x.push_back(v);
+  return Tensor::of<float>({static_cast<std::int64_t>(x.size())}, std::span(x));
+}
+
+/// The sets whose multiply-adds round once.
+std::vector<InstructionSet> fused_sets() {
+  std::vector<InstructionSet> sets = instruction_sets();
+  std::erase(sets, InstructionSet::baseline);
+  return sets;
+}
+
+TEST(ElementaryFunctions, AreWithinAnUlpInF32) {
+  const Tensor x = all_sorts_of_floats();
+  const float* at = x.data<float>();
+  using Limits = std::numeric_limits<float>;
+  for (const InstructionSet set : fused_sets())
+    for (const auto& [name, op, reference] : kElementary) {
+      const WithInstructionSet guard(set);
+      const Tensor y = op(x).value();
+      for (std::int64_t i = 0; i < x.numel(); ++i) {
+        const double exact = reference(static_cast<double>(at[i])), actual = y.data<float>()[i];
+        if (!(std::abs(exact) >= Limits::min() && std::abs(exact) <= Limits::max())) continue;
+        const double ulp = std::ldexp(1, std::ilogb(exact) - 23);
+        ASSERT_LE(std::abs(actual - exact), 1.1 * ulp) << name << " of " << at[i];
+      }
+    }
+}
+
+TEST(ElementaryFunctions, HaveTheSameBitsOnAllSetsThatFuse) {
+  const Tensor single = all_sorts_of_floats(), twice = (Var(single.to(DType::f64)) * (1 + 1e-12)).value();
+  for (const auto& [name, op, reference] : kElementary)
+    for (const Tensor& x : {single, twice}) {
+      const Tensor expected = op(x).value();
+      for (const InstructionSet set : fused_sets()) {
+        const WithInstructionSet guard(set);
+        EXPECT_TRUE(identical(op(x).value(), expected)) << name << " on " << braid::name(set);
+      }
+    }
+}
 
 }  // namespace
 }  // namespace braid::kernels_test

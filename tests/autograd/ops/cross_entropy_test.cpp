@@ -75,6 +75,30 @@ TEST(CrossEntropy, SurvivesLargeLogits) {
   }
 }
 
+TEST(CrossEntropy, TheGradientDoesNotDependOnAnOffsetOfTheLogits) {
+  const auto eighths = [](double offset) {
+    return [offset](auto v) { return static_cast<decltype(v)>(std::round(8 * v) / 8 + offset); };
+  };
+  const Tensor logits = normal({9, 40}, 1, DType::f32), targets = random_targets(9, 40);
+  const auto gradient = [&](double offset) {
+    return gradients(with_targets(targets), {map("offset", eighths(offset), logits)}, ones({}))[0];
+  };
+  for (const double offset : {1e3, 1e6, -1e6}) expect_close(gradient(offset), gradient(0), 0);
+}
+
+TEST(CrossEntropy, TheGradientOfAConfidentTargetDoesNotCancel) {
+  for (const double margin : {5.0, 15.0, 30.0, 80.0}) {
+    const Tensor logits = f64({1, 4}, {0.25, margin, -1, 0.5}), target = i32({1}, {1});
+    const double others = (std::exp(0.25) + std::exp(-1) + std::exp(0.5)) * std::exp(-margin);
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const Tensor dx = gradients(with_targets(target), {logits.to(dtype)}, ones({}, dtype))[0];
+      const double bound = dtype == DType::f32 ? 5e-7 : 1e-15;
+      EXPECT_NEAR(dx.at({0, 1}) / (-others / (1 + others)), 1, bound) << margin;
+      EXPECT_NEAR(cross_entropy(logits.to(dtype), target).item() / std::log1p(others), 1, bound) << margin;
+    }
+  }
+}
+
 TEST(CrossEntropy, GivesMaskedLogitsNoProbability) {
   const double masked = -std::numeric_limits<double>::infinity();
   const Tensor logits = f64({1, 3}, {0, masked, 0});

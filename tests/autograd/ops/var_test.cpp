@@ -50,6 +50,15 @@ TEST(VarOp, KeepsItsPrecisionFarFromZero) {
   EXPECT_NEAR(var(single, {}, false, 0).item(), 8.0 / 9 * 0x1p-20, 1e-6 * 0x1p-20);
 }
 
+TEST(VarOp, IsWithinOneAndAHalfUlpInF32) {
+  for (const double offset : {0, 1000})
+    for (const std::int64_t n : {10, 1000, 100000}) {
+      const Tensor x = (Var(normal({n}, 1)) + offset).value().to(DType::f32);
+      const double exact = reference(x.to_vector<double>(), 1), ulp = std::ldexp(1, std::ilogb(exact) - 23);
+      EXPECT_NEAR(var(x).item(), exact, 1.5 * ulp) << n << " numbers around " << offset;
+    }
+}
+
 TEST(VarOp, IsNaNWithoutEnoughElements) {
   EXPECT_TRUE(std::isnan(var(f64({1}, {3})).item()));
   EXPECT_EQ(var(f64({1}, {3}), {}, false, 0).item(), 0);
