@@ -228,7 +228,7 @@ HWY_INLINE V softplus(D d, V x) {
   const auto sum = mantissa(d, split);
   const V rounded = hn::Add(sum.high, sum.low), error = hn::Add(hn::Sub(sum.high, rounded), sum.low);
   const V e = hn::Mul(split.power, rounded), low = hn::Mul(split.power, error);
-  const auto big = hn::Gt(e, hn::Set(d, T{0.41421356}));  // 1 + e is from sqrt(2) to 2
+  const auto big = hn::Gt(e, hn::Set(d, static_cast<T>(0.41421356)));  // 1 + e is from sqrt(2) to 2
   const V less = hn::Sub(e, one), lost = hn::Add(hn::Sub(e, hn::Add(less, one)), low);
   const V f = hn::IfThenElse(big, hn::Mul(half, less), e), c = hn::IfThenElse(big, hn::Mul(half, lost), low);
   const V y = log_of_parts(d, hn::IfThenElseZero(big, one), f, hn::NegMulAdd(c, f, c));
