@@ -66,7 +66,8 @@ struct GeluGate {
   V x, square;  // beyond the limits of x, the sigmoid is 1 or its product with x is 0
 
   HWY_INLINE GeluGate(D d, V unclamped)
-      : x(sizeof(T) == 4 ? clamp(d, unclamped, static_cast<T>(-10.9), 6) : clamp(d, unclamped, static_cast<T>(-21.6), static_cast<T>(8.6))),
+      : x(sizeof(T) == 4 ? clamp(d, unclamped, static_cast<T>(-10.9), 6)
+                         : clamp(d, unclamped, static_cast<T>(-21.6), static_cast<T>(8.6))),
         square(hn::Mul(x, x)) {}
   HWY_INLINE Sum<V> value(D d) const {
     const V cubic = hn::Set(d, kCubic), scale = hn::Set(d, kScale), minus = hn::Neg(x);

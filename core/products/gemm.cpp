@@ -183,8 +183,8 @@ Tile halve(Tile tile) {
   return {tile.rows, half(tile.columns)};
 }
 
-/// Two tiles as soon as that pays for a fork (about 5 us of work), then up to `most` while a tile is long enough (40 us)
-/// and not too thin: each tile packs its own rows of a and columns of b, which costs 10-20 % at 64 x 64.
+/// Two tiles as soon as that pays for a fork (about 5 us of work), then up to `most` while a tile is long enough (40
+/// us) and not too thin: each tile packs its own rows of a and columns of b, which costs 10-20 % at 64 x 64.
 Tile choose_tile(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t most) {
   const auto products = [k](Tile tile) { return tile.rows * tile.columns * k; };
   const auto reuse = [](Tile tile) { return tile.rows * tile.columns / (tile.rows + tile.columns); };
@@ -201,7 +201,8 @@ Tile choose_tile(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t mo
 std::int64_t most_tiles(Unit unit) {
   constexpr std::int64_t kMost = 16;
   const bool is_packed = unit == Unit::packed || (unit == Unit::widened && unit_of_tiles<float>() == Unit::packed);
-  return is_packed ? std::min(kMost, static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(num_threads())))) : kMost;
+  return is_packed ? std::min(kMost, static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(num_threads()))))
+                   : kMost;
 }
 
 /// For few rows, whose time is that of reading b: 256 or 512 KiB of b per tile, if b has at least two tiles.
