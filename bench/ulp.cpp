@@ -13,6 +13,8 @@
 #include <braid/autograd/ops.h>
 #include <fmt/format.h>
 
+#include <apps/common/run_main.h>
+
 namespace braid::bench {
 namespace {
 
@@ -120,7 +122,9 @@ void print_row(const Function& f) {
 }  // namespace
 }  // namespace braid::bench
 
-int main() {
-  fmt::print("| | f32: worst | mean | f64: worst | mean |\n|---|---|---|---|---|\n");
-  for (const braid::bench::Function& f : braid::bench::kFunctions) braid::bench::print_row(f);
+int main(int argc, char** argv) {
+  return braid::apps::run_main("ulp", "The errors of elementary functions, as a table", argc, argv, [] {
+    fmt::print("| | f32: worst | mean | f64: worst | mean |\n|---|---|---|---|---|\n");
+    for (const braid::bench::Function& f : braid::bench::kFunctions) braid::bench::print_row(f);
+  });
 }
