@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <type_traits>
 
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/elementwise.cpp"
 #include <hwy/foreach_target.h>
@@ -26,7 +27,16 @@ constexpr auto kExpm1Vjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul
 
 constexpr auto kTanh = [](auto d, auto x) HWY_ATTR { return tanh(d, x); };
 
-constexpr auto kSigmoid = [](auto d, auto x) HWY_ATTR { return sigmoid(d, x); };
+/// Whether to compute for results of bf16, which keep so few digits that a sigmoid without corrections serves them.
+template <class S>
+constexpr bool kRough = std::is_same_v<S, bfloat16>;
+
+template <bool rough>
+constexpr auto kSigmoid = [](auto d, auto x) HWY_ATTR {
+  if constexpr (!rough) return sigmoid(d, x);
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1});
+  return hn::Div(one, hn::Add(one, exp_to_one(d, clamp(d, hn::Neg(x), -87, 87))));
+};
 
 constexpr auto kSoftplus = [](auto d, auto x) HWY_ATTR { return softplus(d, x); };
 
@@ -41,14 +51,18 @@ HWY_INLINE V gated(D d, V x, V near, Sum<V> y) {
 }
 
 /// y = x s with s = sigmoid(x)
+template <bool rough>
 constexpr auto kSilu = [](auto d, auto x) HWY_ATTR {
+  if constexpr (rough)
+    return hn::Mul(hn::Max(x, hn::Set(d, -100)), kSigmoid<true>(d, x));  // 0 and not NaN for -infinity
   const auto near = clamp(d, x, -kGateEnd<hn::TFromD<decltype(d)>>, 60);
   return gated(d, x, near, gate(d, Sum<decltype(x)>{hn::Neg(near), hn::Zero(d)}));
 };
 
 /// dx = dy s (1 + x (1 - s))
+template <bool rough>
 constexpr auto kSiluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
-  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = sigmoid(d, x);
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = kSigmoid<rough>(d, x);
   return hn::Mul(hn::Mul(dy, s), hn::MulAdd(x, hn::Sub(one, s), one));
 };
 
@@ -76,6 +90,11 @@ struct GeluGate {
     const V slope_low = hn::Add(lost, hn::MulAdd(square, hn::Set(d, kCubicLow), of_square)), v = hn::Mul(minus, slope);
     return gate(d, Sum<V>{v, hn::MulAdd(minus, slope_low, hn::MulSub(minus, slope, v))});
   }
+  template <bool rough>
+  HWY_INLINE V sigmoid(D d) const {
+    if constexpr (!rough) return rounded(d, value(d));
+    return kSigmoid<true>(d, hn::Mul(x, hn::MulAdd(square, hn::Set(d, kCubic), hn::Set(d, kScale + kScaleLow))));
+  }
   /// Of 2 u.
   HWY_INLINE V derivative(D d) const {
     return hn::MulAdd(square, hn::Set(d, 3 * kCubic), hn::Set(d, kScale + kScaleLow));
@@ -84,15 +103,18 @@ struct GeluGate {
 };
 
 /// y = x s with s = sigmoid(2 u)
+template <bool rough>
 constexpr auto kGelu = [](auto d, auto x) HWY_ATTR {
   const GeluGate u(d, x);
+  if constexpr (rough) return hn::IfThenElse(hn::Gt(x, u.x), x, hn::Mul(u.x, u.template sigmoid<true>(d)));
   return gated(d, x, u.x, u.value(d));
 };
 
 /// dx = dy s (1 + x (1 - s) 2 u')
+template <bool rough>
 constexpr auto kGeluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
   const GeluGate u(d, x);
-  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = rounded(d, u.value(d));
+  const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = u.template sigmoid<rough>(d);
   return hn::Mul(hn::Mul(dy, s), hn::MulAdd(hn::Mul(u.x, u.derivative(d)), hn::Sub(one, s), one));
 };
 
@@ -218,7 +240,7 @@ constexpr ElementwiseKernels<T> kTable = {.exp = apply<kExp, T, T>,
                                           .log = apply<kLog, T, T>,
                                           .log1p = apply<kLog1p, T, T>,
                                           .tanh = apply<kTanh, T, T>,
-                                          .sigmoid = apply<kSigmoid, T, T>,
+                                          .sigmoid = apply<kSigmoid<kRough<T>>, T, T>,
                                           .sin = apply<kSin, T, T>,
                                           .cos = apply<kCos, T, T>,
                                           .sin_vjp = apply<kSinVjp, T, T, T>,
@@ -227,10 +249,10 @@ constexpr ElementwiseKernels<T> kTable = {.exp = apply<kExp, T, T>,
                                           .expm1_vjp = apply<kExpm1Vjp, T, T, T>,
                                           .softplus = apply<kSoftplus, T, T>,
                                           .softplus_vjp = apply<kSoftplusVjp, T, T, T>,
-                                          .silu = apply<kSilu, T, T>,
-                                          .silu_vjp = apply<kSiluVjp, T, T, T>,
-                                          .gelu = apply<kGelu, T, T>,
-                                          .gelu_vjp = apply<kGeluVjp, T, T, T>,
+                                          .silu = apply<kSilu<kRough<T>>, T, T>,
+                                          .silu_vjp = apply<kSiluVjp<kRough<T>>, T, T, T>,
+                                          .gelu = apply<kGelu<kRough<T>>, T, T>,
+                                          .gelu_vjp = apply<kGeluVjp<kRough<T>>, T, T, T>,
                                           .gelu_second_vjp = apply<kGeluSecondVjp, T, T, T>,
                                           .gelu_erf = apply<kGeluErf, T, T>,
                                           .gelu_erf_vjp = apply<kGeluErfVjp, T, T, T>,
