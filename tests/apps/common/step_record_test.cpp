@@ -50,13 +50,10 @@ class Planted : public Probe {
 apps::Corpus corpus() { return apps::read_corpus(BRAID_SOURCE_DIR "/LICENSE", "", 16); }
 
 apps::TrainerSettings settings(DType dtype) {
-  return {.connection = {.kind = "mhc", .phi_std = 0.5, .alpha = 0.5},
-          .layers = 1,
-          .channels = 24,
-          .heads = 2,
-          .context = 16,
-          .batch = 2,
-          .dtype = dtype};
+  apps::ConnectionOptions connection;
+  connection.kind = "mhc";
+  connection.phi_std = connection.alpha = 0.5;
+  return {.connection = connection, .layers = 1, .channels = 24, .heads = 2, .context = 16, .batch = 2, .dtype = dtype};
 }
 
 /// The third step, and what was kept of it.
