@@ -1,7 +1,6 @@
 // Where two runs of train_lm part: the step, by their ledgers; the op of that step and the element, by computing the
 // step again on both sides. `compare_runs --help` lists its commands.
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include <braid/core/instruction_set.h>
 #include <braid/core/platform/process.h>
 
+#include "common/parse_number.h"
 #include "common/progress.h"
 #include "common/read_file.h"
 #include "common/run_main.h"
@@ -84,8 +84,8 @@ void write_record(const Options& o) {
 Record read_record(const fs::path& path) {
   SafetensorsFile file = load_safetensors(path);
   Record record;
-  const std::string &step = file.metadata["step"], what = path.string();
-  std::from_chars(step.data(), step.data() + step.size(), record.step);
+  const std::string what = path.string();
+  record.step = apps::parse_number<std::int64_t>(file.metadata["step"]).value_or(0);
   const auto events = nlohmann::json::parse(file.metadata["events"], nullptr, /*allow_exceptions=*/false);
   check<FileError>(record.step > 0 && events.is_array(), "{}: must be what `record` writes", what);
   for (const auto& event : events) record.events.push_back(apps::step_event(what, event));

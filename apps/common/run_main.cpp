@@ -1,7 +1,5 @@
 #include "run_main.h"
 
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <new>
@@ -15,6 +13,8 @@
 #include <braid/core/platform/standard_streams.h>
 #include <braid/core/utf8.h>
 #include <braid/mhc/mixings/composed.h>
+
+#include "parse_number.h"
 
 namespace braid::apps {
 namespace {
@@ -61,12 +61,7 @@ int guarded(std::string_view name, const std::function<int()>& body) {
 
 template <class T>
 bool is_number(const std::string& text) {
-  T value{};
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if constexpr (std::is_floating_point_v<T>)
-    if (!std::isfinite(value)) return false;
-  return error == std::errc() && stop == end;
+  return parse_number<T>(text).has_value();
 }
 
 /// CLI11 accepts 0x10 and 010, nan, and -1 as 2^64 - 1.

@@ -1,13 +1,12 @@
 #include "saved_run.h"
 
-#include <charconv>
-#include <cmath>
-
 #include <braid/core/files/checksum.h>
 #include <braid/core/files/file_system.h>
 #include <braid/core/utf8.h>
 #include <braid/nn/pretrained/config.h>
 #include <braid/nn/pretrained/pretrained.h>
+
+#include <apps/common/parse_number.h>
 
 namespace braid::train_lm {
 namespace {
@@ -36,13 +35,10 @@ const std::string& Checkpoint::entry(const std::string& key) const {
 template <class T>
 T Checkpoint::number(const std::string& key) const {
   const std::string& text = entry(key);
-  T value{};
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool ok =
-      error == std::errc() && stop == text.data() + text.size() && std::isfinite(static_cast<double>(value));
-  check<FileError>(ok, "{}: the checkpoint's '{}' must be a {} number but is '{}'", path.string(), key,
+  const std::optional<T> value = apps::parse_number<T>(text);
+  check<FileError>(value.has_value(), "{}: the checkpoint's '{}' must be a {} number but is '{}'", path.string(), key,
                    std::is_integral_v<T> ? "whole" : "finite", excerpt(text));
-  return value;
+  return *value;
 }
 template double Checkpoint::number(const std::string&) const;
 template std::int64_t Checkpoint::number(const std::string&) const;
