@@ -6,7 +6,7 @@
 #include <braid/nn/pretrained/config.h>
 #include <braid/nn/pretrained/pretrained.h>
 
-#include <apps/common/parse_number.h>
+#include "../common/parse_number.h"
 
 namespace braid::train_lm {
 namespace {

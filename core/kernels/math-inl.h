@@ -36,24 +36,40 @@ struct Sum {
   V high, low;
 };
 
-/// `e^(x + low) = power (1 + r + w)`: a power of two, the exact x - q kLn2High of exp_to_one, and w, of about r^2 / 2.
+/// `x + low = q log(2) + r + fine`, where r, at most log(2) / 2, is exact, and fine small.
+template <class V>
+struct Reduced {
+  V power, r, fine;  // 2^q times `unit`, itself a power of two that keeps it in range, or 0 for the bits of q alone
+};
+
+template <class D, class V>
+HWY_INLINE Reduced<V> reduce(D d, V x, V low, hn::TFromD<D> unit) {
+  using T = hn::TFromD<D>;
+  using C = ExpConstants<T>;
+  const hn::RebindToSigned<D> di;
+  const auto set = [d](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
+  // A multiply-add is exact with all digits of log(2): both of its terms are multiples of its first part's last digit.
+  constexpr double kHigh = HWY_NATIVE_FMA ? static_cast<T>(std::numbers::ln2) : kLn2High;
+  constexpr double kRest = sizeof(T) == 4 ? std::numbers::ln2 - kHigh : 2.3190468138462996e-17;
+  constexpr double kLow = HWY_NATIVE_FMA ? kRest : kLn2Low;
+  const V shifted = hn::MulAdd(x, set(kLog2E), set(C::kMagic)), q = hn::Sub(shifted, set(C::kMagic));
+  const auto exponent = hn::ShiftLeft<C::kMantissa>(hn::BitCast(di, shifted));
+  return {.power = hn::BitCast(d, hn::Add(exponent, hn::BitCast(di, set(unit)))),
+          .r = hn::NegMulAdd(q, set(kHigh), x),
+          .fine = hn::NegMulAdd(q, set(kLow), low)};
+}
+
+/// `e^(x + low) = power (1 + r + w)`, with w about r^2 / 2.
 template <class V>
 struct SplitExp {
   V power, r, w;
 };
 
-/// With the power multiplied by `unit`, itself a power of two, to keep it in range.
 template <class D, class V>
 HWY_INLINE SplitExp<V> split_exp(D d, V x, V low, hn::TFromD<D> unit = 1) {
-  using T = hn::TFromD<D>;
-  using C = ExpConstants<T>;
-  const hn::RebindToSigned<D> di;
-  const auto set = [d](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
-  const V shifted = hn::MulAdd(x, set(kLog2E), set(C::kMagic)), q = hn::Sub(shifted, set(C::kMagic));
-  const V exact = hn::NegMulAdd(q, set(kLn2High), x), fine = hn::NegMulAdd(q, set(kLn2Low), low);
-  const V r = hn::Add(exact, fine), w = hn::MulAdd(hn::Mul(r, r), polynomial(d, r, C::kTail), fine);
-  const auto exponent = hn::ShiftLeft<C::kMantissa>(hn::BitCast(di, shifted));
-  return {hn::BitCast(d, hn::Add(exponent, hn::BitCast(di, set(unit)))), exact, w};
+  const auto [power, exact, fine] = reduce(d, x, low, unit);
+  const V r = hn::Add(exact, fine);
+  return {power, exact, hn::MulAdd(hn::Mul(r, r), polynomial(d, r, ExpConstants<hn::TFromD<D>>::kTail), fine)};
 }
 
 /// 1 + r + w
@@ -67,12 +83,15 @@ template <class D, class V>
 HWY_INLINE V exp(D d, V x) {
   using T = hn::TFromD<D>;
   const hn::RebindToSigned<D> di;
-  const auto e = split_exp(d, x, hn::Zero(d), 0);
-  const auto sum = mantissa(d, e);
-  const V y = hn::BitCast(d, hn::Add(hn::BitCast(di, hn::Add(sum.high, sum.low)), hn::BitCast(di, e.power)));
-  const V high = hn::Set(d, static_cast<T>(sizeof(T) == 4 ? 88.72283 : 709.782712893384));
+  const auto [power, r, fine] = reduce(d, x, hn::Zero(d), T{0});
+  const V one = hn::Set(d, T{1}), square = hn::Mul(r, r), tail = polynomial(d, r, ExpConstants<T>::kTail);
+  const V line = hn::Add(one, r), lost = hn::Add(hn::Sub(one, line), r);
+  const V high = hn::MulAdd(square, tail, line), low = hn::Add(lost, hn::MulAdd(square, tail, hn::Sub(line, high)));
+  const V m = hn::Add(high, hn::MulAdd(fine, high, low));
+  const V y = hn::BitCast(d, hn::Add(hn::BitCast(di, m), hn::BitCast(di, power)));
+  const V end = hn::Set(d, static_cast<T>(sizeof(T) == 4 ? 88.72283 : 709.782712893384));
   const V finite = hn::IfThenElse(hn::Lt(x, hn::Set(d, ExpConstants<T>::kLowest)), hn::Zero(d), y);
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Gt(x, high), hn::Inf(d), finite));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::IfThenElse(hn::Gt(x, end), hn::Inf(d), finite));
 }
 
 template <class D, class V>
@@ -92,8 +111,13 @@ HWY_INLINE V tanh(D d, V x) {
   using T = hn::TFromD<D>;
   const V half = hn::Set(d, T{0.5}), a = hn::Abs(x), limit = hn::Set(d, T{20});  // beyond it the result rounds to +-1
   const V near = hn::IfThenElse(hn::Gt(a, limit), limit, a);
-  const auto [power, r, w] = split_exp(d, hn::Add(near, near), hn::Zero(d), T{0.5});
-  const V rest = hn::Add(r, w), rest_low = hn::Add(hn::Sub(r, rest), w);
+  const auto [power, r, fine] = reduce(d, hn::Add(near, near), hn::Zero(d), T{0.5});
+  constexpr auto& kTail = ExpConstants<T>::kTail;
+  const V twice = hn::Add(r, r), square = hn::Mul(hn::Mul(half, r), r);  // e^r - 1 = r + r^2 / 2 + r^3 (..)
+  const V rest = hn::Add(r, square), lost = hn::MulSub(hn::Mul(half, r), r, square);
+  const V tail = hn::MulAdd(hn::Mul(twice, square), polynomial(d, r, kTail, std::size(kTail) - 1),
+                            hn::MulAdd(fine, rest, hn::Add(fine, lost)));
+  const V rest_low = hn::Add(hn::Add(hn::Sub(r, rest), square), tail);
   const auto plus = [&, power = power](V number) HWY_ATTR {
     const V whole = hn::Add(power, number), lost = hn::Add(hn::Sub(power, whole), number);
     const V sum = hn::MulAdd(power, rest, whole), error = hn::MulAdd(power, rest, hn::Sub(whole, sum));
@@ -139,23 +163,26 @@ HWY_INLINE V sigmoid(D d, V x) {
 template <class D, class V>
 HWY_INLINE V log_of_parts(D d, V k, V f, V c) {
   using T = hn::TFromD<D>;
+  constexpr double kCubic[] = {0.0674644352252, -0.116756144684, 0.118882323291, -0.124055987425, 0.142195434406,
+                               -0.166679950665, 0.200021191306,  -0.250000096181, 0.333333125957};
+  constexpr double kAtanh[] = {1.479819860511658591e-1, 1.531383769920937332e-1, 1.818357216161805012e-1,
+                               2.222219843214978396e-1, 2.857142874366239149e-1, 3.999999999940941908e-1,
+                               6.666666666666735130e-1};
   const auto choose = [d](double single, double twice)
                           HWY_ATTR { return hn::Set(d, static_cast<T>(sizeof(T) == 4 ? single : twice)); };
-  const V s = hn::Div(f, hn::Add(hn::Set(d, T{2}), f)), z = hn::Mul(s, s);
-  const V half = hn::Mul(hn::Mul(hn::Set(d, T{0.5}), f), f);
-  V series;
-  if constexpr (sizeof(T) == 4)
-    series = polynomial(d, z, {0.24279078841, 0.28498786688, 0.40000972152, 0.66666662693});
-  else
-    series =
-        polynomial(d, z,
-                   {1.479819860511658591e-1, 1.531383769920937332e-1, 1.818357216161805012e-1, 2.222219843214978396e-1,
-                    2.857142874366239149e-1, 3.999999999940941908e-1, 6.666666666666735130e-1});
   const V low = hn::MulAdd(k, choose(9.0580006145e-6, 1.90821492927058770002e-10), c);
-  const V bend = hn::Sub(hn::MulAdd(s, hn::MulAdd(z, series, half), low), half);
   // Exact, since this part of log(2) ends in zeros.
   const V whole = hn::Mul(k, choose(6.9313812256e-1, 6.93147180369123816490e-1)), sum = hn::Add(whole, f);
-  return hn::Add(sum, hn::Add(hn::Add(hn::Sub(whole, sum), f), bend));
+  const V lost = hn::Add(hn::Sub(whole, sum), f), half = hn::Mul(choose(0.5, 0.5), f);
+  const V high = hn::NegMulAdd(half, f, sum), bend = hn::NegMulAdd(half, f, hn::Sub(sum, high));
+  V series;
+  if constexpr (sizeof(T) == 4) {
+    series = hn::Mul(hn::Mul(hn::Mul(f, f), f), polynomial(d, f, kCubic));
+  } else {
+    const V s = hn::Div(f, hn::Add(hn::Set(d, T{2}), f)), z = hn::Mul(s, s);
+    series = hn::Mul(s, hn::MulAdd(z, polynomial(d, z, kAtanh), hn::Mul(half, f)));
+  }
+  return hn::Add(high, hn::Add(hn::Add(series, hn::Add(low, bend)), lost));
 }
 
 /// A normal x > 0 as 2^k m with m from sqrt(1/2) to sqrt(2), and the bits of 2^k.

@@ -225,12 +225,12 @@ struct ExpConstants<double> {
 inline constexpr double kLog2E = 1.442695040888963407;
 inline constexpr double kLn2High = 0.693145751953125, kLn2Low = 1.42860682030941723212e-6;
 
-/// c[0] x^(n - 1) + .. + c[n - 1]
+/// `c[0] x^(terms - 1) + .. + c[terms - 1]`
 template <class D, class V, std::size_t n>
-HWY_INLINE V polynomial(D d, V x, const double (&c)[n]) {
+HWY_INLINE V polynomial(D d, V x, const double (&c)[n], std::size_t terms = n) {
   using T = hn::TFromD<D>;
   V sum = hn::Set(d, static_cast<T>(c[0]));
-  for (std::size_t i = 1; i < n; ++i) sum = hn::MulAdd(sum, x, hn::Set(d, static_cast<T>(c[i])));
+  for (std::size_t i = 1; i < terms; ++i) sum = hn::MulAdd(sum, x, hn::Set(d, static_cast<T>(c[i])));
   return sum;
 }
 
