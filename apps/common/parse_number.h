@@ -8,8 +8,8 @@
 
 namespace braid::apps {
 
-/// The number that all of `text` spells in decimal digits; none for another text and for what T does not hold, infinities
-/// and NaN included.
+/// The number that all of `text` spells in decimal digits; none for another text and for what T does not hold,
+/// infinities and NaN included.
 template <class T>
 std::optional<T> parse_number(const std::string& text) {
   const char* const end = text.data() + text.size();
