@@ -13,15 +13,8 @@ namespace braid {
 
 namespace detail {
 
-/// The bits of y, to notice that f gives another result when it runs again.
-inline std::string fingerprint(const Var& y) {
-  const Tensor bits = y.value().contiguous();
-  return checksum(
-      {reinterpret_cast<const char*>(bits.bytes()), static_cast<std::size_t>(bits.numel()) * size_of(bits.dtype())});
-}
-
-/// The cotangents of the variables in `args` (all constants) for the cotangent `dy` of `f(args...)`, whose fingerprint
-/// was `before`.
+/// The cotangents of the variables in `args` (all constants) for the cotangent `dy` of `f(args...)`, whose checksum was
+/// `before`.
 template <class F, class... Args>
 std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const std::string& before, const Tensor& dy,
                                   const Needs& needs) {
@@ -33,7 +26,7 @@ std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const st
   });
   const Var y = std::apply(f, std::as_const(args));
   check<Error>(
-      fingerprint(y) == before,
+      checksum(y.value()) == before,
       "checkpoint: the function gave another result when it ran again for its gradient; does it change what it "
       "captures? Pass an Rng as an argument by value");
   tape.backward(y, dy);
@@ -68,7 +61,7 @@ Var checkpoint(F f, const Args&... args) {
                "as an argument");
   return record(
       "checkpoint", y.value(), inputs,
-      [f, constants, before = detail::fingerprint(y), forms = Composed::state()](const Tensor& dy, const Needs& needs) {
+      [f, constants, before = checksum(y.value()), forms = Composed::state()](const Tensor& dy, const Needs& needs) {
         const Composed as_before(forms);
         return detail::recompute_vjp(f, constants, before, dy, needs);
       });

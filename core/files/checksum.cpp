@@ -38,6 +38,11 @@ class Sum {
 
 std::string checksum(std::string_view bytes) { return hex(XXH3_128bits(bytes.data(), bytes.size())); }
 
+std::string checksum(const Tensor& x) {
+  const Tensor elements = x.contiguous();
+  return hex(XXH3_128bits(elements.bytes(), static_cast<std::size_t>(x.numel()) * size_of(x.dtype())));
+}
+
 std::string checksum(const std::map<std::string, Tensor>& tensors, const std::map<std::string, std::string>& metadata) {
   Sum sum;
   for (const auto& [name, tensor] : tensors) {
