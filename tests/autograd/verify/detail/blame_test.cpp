@@ -6,7 +6,6 @@
 #include <braid/autograd/checkpoint.h>
 #include <braid/autograd/ops.h>
 #include <braid/autograd/verify/gradcheck.h>
-#include <braid/autograd/verify/gradcheck_module.h>
 #include <braid/core/map.h>
 #include <braid/core/random.h>
 
