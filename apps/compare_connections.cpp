@@ -87,7 +87,6 @@ Options parse(int argc, char** argv) {
   CLI::App app(
       "Trains one small language model under each connection, on the same batches; prints a table and writes "
       "metrics.jsonl, results.json and loss.png into --out.");
-  app.option_defaults()->take_last();
   add_flags(app, o);
   apps::parse_command_line(app, argc, argv);
   o.training.warmup = o.training.steps / 20;

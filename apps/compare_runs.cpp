@@ -50,6 +50,7 @@ Options parse(int argc, char** argv) {
   app.add_option("--isa", o.isa, "record: the instruction set to compute with (default: the run's)");
   apps::parse_command_line(app, argc, argv);
   check_value(o.command != "record" || o.step > 0, "record: needs --step");
+  if (o.command == "record") apps::check_output_file("record", o.paths[1]);
   return o;
 }
 
@@ -111,8 +112,8 @@ class Side {
     const auto config = nlohmann::json::parse(apps::read_file(path_ / "config.json"), nullptr, false);
     if (config.value("bits", "fast") == "fast" && config.contains("machine") && config["machine"].contains("isa"))
       arguments.insert(arguments.end(), {"--isa", config["machine"]["isa"].get<std::string>()});
-    check<Error>(platform::run_program(platform::program_file().string(), arguments), "{}: step {} cannot be repeated",
-                 path_.string(), step);
+    const std::string failure = platform::run_program(platform::program_file().string(), arguments);
+    check<Error>(failure.empty(), "{}: step {} cannot be repeated: {}", path_.string(), step, failure);
     Record record = read_record(file);
     fs::remove(file);
     return record;

@@ -220,6 +220,7 @@ int main(int argc, char** argv) {
     CLI::App app("Times one training step of the reference transformer and prints one JSON line per connection.");
     add_options(app, o);
     apps::parse_command_line(app, argc, argv);
+    if (!o.trace.empty()) apps::check_output_file("--trace", o.trace);
     std::optional<Composed> scope;
     if (o.path == "reference") scope.emplace(Composed::Ops::connections);
     set_num_threads(o.threads);

@@ -75,7 +75,7 @@ Corpus::Corpus(const std::string& text, Vocabulary vocabulary, std::int64_t cont
     : Corpus(Ids(vocabulary.encode(text, "--text")), vocabulary, braid::checksum(text), context) {}
 
 Corpus::Corpus(TokenFile file, Vocabulary vocabulary, std::int64_t context)
-    : Corpus(Ids(file), std::move(vocabulary), braid::checksum(file.bytes()), context) {
+    : Corpus(Ids(file), std::move(vocabulary), braid::checksum(file.file()), context) {
   const std::int64_t highest = file.highest_id();
   check_value(highest < vocab(), "--text: must have ids below {}, as the tokenizer, but has {}", vocab(), highest);
 }

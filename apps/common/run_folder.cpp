@@ -48,12 +48,20 @@ void make_results_folder(const fs::path& folder) {
   check<FileError>(!error, "--out: {} cannot be made: {}", folder.string(), error.message());
 }
 
-FolderLock::Descriptor::~Descriptor() { platform::close(number); }
+FolderLock::File::~File() {
+  if (locked) platform::remove(path);
+  platform::close(number);
+}
 
-FolderLock::FolderLock(const fs::path& folder) : file_{platform::open_to_lock(folder / ".lock")} {
-  const int error = file_.number < 0 ? errno : lock(file_.number);
-  check<FileError>(error != EWOULDBLOCK, "--out: {} is in use by another process", folder.string());
-  check<FileError>(error == 0, "--out: {} cannot be locked: {}", folder.string(), std::strerror(error));
+FolderLock::FolderLock(const fs::path& folder) : file_{folder / ".lock"} {
+  while (!file_.locked) {  // until it is not the file of another process that removed it meanwhile
+    platform::close(file_.number);
+    file_.number = platform::open_to_lock(file_.path);
+    const int error = file_.number < 0 ? errno : lock(file_.number);
+    check<FileError>(error != EWOULDBLOCK, "--out: {} is in use by another process", folder.string());
+    check<FileError>(error == 0, "--out: {} cannot be locked: {}", folder.string(), std::strerror(error));
+    file_.locked = platform::is_at(file_.number, file_.path);
+  }
   remove_temporary_files(folder);
 }
 

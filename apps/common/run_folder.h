@@ -9,8 +9,8 @@ void check_results_folder(const std::filesystem::path& folder);
 /// Makes the folder, the value of --out, with its parents. Throws FileError when that fails.
 void make_results_folder(const std::filesystem::path& folder);
 
-/// A lock that lets one process use a folder: held while this object, or a child process forked meanwhile, is alive.
-/// Removes files that a killed process left half-written.
+/// A lock that lets one process use a folder, by a file there: held while this object, or a child process forked
+/// meanwhile, is alive. Removes files that a killed process left half-written, and at last its own.
 class FolderLock {
  public:
   /// Throws FileError naming the folder when another process holds it or it cannot be locked. Waits a moment for a
@@ -20,11 +20,13 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  struct Descriptor {
-    int number;
-    ~Descriptor();
+  struct File {
+    std::filesystem::path path;
+    int number = -1;
+    bool locked = false;
+    ~File();
   };
-  Descriptor file_;
+  File file_;
 };
 
 }  // namespace braid::apps

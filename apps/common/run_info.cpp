@@ -88,9 +88,10 @@ std::string time_stamp() {
 
 bool run_script(const std::string& script, const std::vector<std::string>& arguments, const std::string& needs) {
   const std::string path = (platform::program_folder() / "plots" / script).string();
-  if (platform::run_program(path, arguments)) return true;
-  fmt::print(stderr, "{} {} did not succeed (it needs {})\n", path, fmt::join(arguments, " "), needs);
-  return false;
+  const std::string failure = platform::run_program(path, arguments);
+  if (!failure.empty())
+    fmt::print(stderr, "{} {} did not succeed (it needs {}): {}\n", path, fmt::join(arguments, " "), needs, failure);
+  return failure.empty();
 }
 
 bool run_plot_script(const std::string& script, const fs::path& in, const fs::path& out) {

@@ -24,7 +24,7 @@ nlohmann::ordered_json machine_info();
 std::string time_stamp();
 
 /// Runs a script of the folder plots/ next to the program. Returns false if it fails, with a line on stderr that says
-/// what the script `needs`.
+/// why and what the script `needs`.
 bool run_script(const std::string& script, const std::vector<std::string>& arguments, const std::string& needs);
 
 /// Runs a script that draws with matplotlib, as `SCRIPT in out`.

@@ -3,12 +3,15 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
+#include <span>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include <braid/core/build_info.h>
 #include <braid/core/instruction_set.h>
 #include <braid/core/parallel.h>
+#include <braid/core/platform/files.h>
 #include <braid/core/platform/signals.h>
 #include <braid/core/platform/standard_streams.h>
 #include <braid/core/utf8.h>
@@ -19,13 +22,17 @@
 namespace braid::apps {
 namespace {
 
+namespace fs = std::filesystem;
+
 /// Thrown after --help and --version.
 struct Finished {};
 
-/// `text` as one line of UTF-8: spaces for control characters, question marks for invalid bytes.
+/// `text` as one line of UTF-8 of at most 2000 bytes: spaces for control characters, question marks for invalid bytes.
 std::string one_line(std::string_view text) {
+  constexpr std::size_t kLongest = 2000;
   std::string line;
   for (std::size_t at = 0; at < text.size();) {
+    if (line.size() > kLongest) return line + "...";
     const std::size_t start = at;
     const auto point = next_code_point(text, at);
     if (!point)
@@ -62,6 +69,18 @@ int guarded(std::string_view name, const std::function<int()>& body) {
 template <class T>
 bool is_number(const std::string& text) {
   return parse_number<T>(text).has_value();
+}
+
+/// The message, in which long values of the command line are shortened.
+std::string with_short_values(std::string message, std::span<char* const> values) {
+  for (const std::string_view argument : values)
+    for (const std::string_view value : {argument, argument.substr(argument.find('=') + 1)}) {
+      const std::string in_part = shortened(std::string(value));
+      if (in_part == value) continue;
+      for (std::size_t at = 0; (at = message.find(value, at)) != message.npos; at += in_part.size())
+        message.replace(at, value.size(), in_part);
+    }
+  return message;
 }
 
 /// CLI11 accepts 0x10 and 010, nan, and -1 as 2^64 - 1.
@@ -116,13 +135,21 @@ void parse_command_line(CLI::App& app, int argc, char** argv) {
   const auto about = [argv] { return version_text(std::filesystem::path(argv[0]).filename().string()); };
   app.set_version_flag("--version", about, "Print versions and the instruction set and exit");
   check_numbers(app);
+  const std::vector<CLI::Option*> options = app.get_options([](const CLI::Option* o) { return !o->get_positional(); });
+  for (CLI::Option* option : options) {
+    option->disable_flag_override();  // --report=5 is no --report
+    if (option->get_expected_max() <= 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
   try {
     app.parse(argc, argv);
+    for (const CLI::Option* option : options)
+      check_value(option->count() <= 1 || option->get_expected_max() > 1, "{}: is given {} times", option->get_name(),
+                  option->count());
   } catch (const CLI::Success& help_or_version) {
     app.exit(help_or_version);
     throw Finished();
   } catch (const CLI::ParseError& error) {
-    throw ValueError(error.what());
+    throw ValueError(with_short_values(error.what(), {argv, static_cast<std::size_t>(argc)}));
   }
 }
 
@@ -140,6 +167,15 @@ void add_bits(CLI::App& app, Bits& bits) {
          "--bits", [&bits](const std::string& text) { bits = text == "portable" ? Bits::portable : Bits::fast; },
          "of results: fast (default), or portable, the same on every processor with AVX2, AVX-512 or NEON")
       ->check(CLI::IsMember({"fast", "portable"}));
+}
+
+void check_output_file(std::string_view option, const fs::path& file) {
+  const fs::path folder = fs::absolute(file).parent_path();
+  std::error_code none;
+  check<FileError>(fs::is_directory(folder, none), "{}: {} is not a folder", option, folder.string());
+  check<FileError>(platform::may_write_into(folder), "{}: {} cannot be written to", option, folder.string());
+  check<FileError>(!file.filename().empty() && (fs::is_regular_file(file, none) || !fs::exists(file, none)),
+                   "{}: {} must be a regular file but is something else", option, file.string());
 }
 
 void check_utf8(std::string_view option, std::string_view text) {

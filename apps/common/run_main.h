@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -38,7 +39,8 @@ int run_main(std::string_view name, std::string_view what_it_shows, int argc, ch
              const std::function<void()>& body);
 
 /// Parses the command line. --help and --version print and end the program with exit code 0. Numbers must be decimal
-/// and finite, and whole if the option is an integer. Throws ValueError naming the option.
+/// and finite, and whole if the option is an integer; an option that takes one value must be given once, a flag without
+/// a value. Throws ValueError naming the option.
 void parse_command_line(CLI::App& app, int argc, char** argv);
 
 /// What --version prints: the program's name, braid's version, build_info().
@@ -49,6 +51,9 @@ void add_matmul_precision(CLI::App& app, MatmulPrecision& precision);
 
 /// Adds --bits fast or portable. The program must open the BitsScope itself.
 void add_bits(CLI::App& app, Bits& bits);
+
+/// Throws FileError when `file`, the value of `option`, cannot be made or replaced. Writes nothing.
+void check_output_file(std::string_view option, const std::filesystem::path& file);
 
 /// Throws ValueError unless `text`, the value of `option`, is UTF-8, as the files are that it is written to.
 void check_utf8(std::string_view option, std::string_view text);

@@ -2,14 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <optional>
-#include <span>
-#include <string>
 
 #include <braid/core/error.h>
-#include <braid/core/platform/files.h>
 
 namespace braid::apps {
 namespace {
@@ -25,39 +19,13 @@ constexpr std::array<Format, 2> kFormats{{{20240520, 1, false}, {20240801, 7, tr
 
 }  // namespace
 
-struct TokenFile::Mapping {
-  explicit Mapping(const std::filesystem::path& path) {
-    const std::string where = path.string();
-    const int file = platform::open_to_read(path);
-    check<FileError>(file >= 0, "{}: cannot be opened: {}", where, std::strerror(errno));
-    const std::optional<std::uint64_t> bytes = platform::size_of_regular(file);
-    size = static_cast<std::size_t>(bytes.value_or(0));
-    start = size > 0 ? static_cast<const char*>(platform::map(file, size)) : nullptr;
-    const int error = errno;
-    platform::close(file);
-    check<FileError>(bytes.has_value(), "{}: must be a regular file but is something else", where);
-    check<FileError>(size > 0, "{}: has no tokens", where);
-    check<FileError>(start != nullptr, "{}: cannot be mapped into memory: {}", where, std::strerror(error));
-  }
-  ~Mapping() { platform::unmap(start, size); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  template <class T>
-  std::span<const T> ids(std::int64_t header) const {
-    return {reinterpret_cast<const T*>(start + header), (size - static_cast<std::size_t>(header)) / sizeof(T)};
-  }
-
-  const char* start = nullptr;
-  std::size_t size = 0;
-};
-
-TokenFile::TokenFile(const std::filesystem::path& path) : mapping_(std::make_shared<Mapping>(path)) {
+TokenFile::TokenFile(const std::filesystem::path& path)
+    : file_(std::make_shared<const RegularFile>(path.string(), path)) {
+  const std::uint64_t length = file_->size();
   std::array<std::int32_t, 3> header{};  // magic, version, count
-  std::memcpy(header.data(), mapping_->start, std::min(sizeof(header), mapping_->size));
+  file_->read_at(0, header.data(), std::min<std::uint64_t>(sizeof(header), length));
   const auto format = std::ranges::find(kFormats, header[0], &Format::magic);
   const bool has_header = format != kFormats.end();
-  const std::size_t length = mapping_->size;
   if (has_header) {
     check<FileError>(header[1] == format->version, "{}: version {} of llm.c's token files must be {}", path.string(),
                      header[1], format->version);
@@ -66,27 +34,38 @@ TokenFile::TokenFile(const std::filesystem::path& path) : mapping_(std::make_sha
   }
   const std::size_t bytes = wide_ ? sizeof(std::uint32_t) : sizeof(std::uint16_t);
   size_ = has_header ? header[2] : static_cast<std::int64_t>(length / bytes);
-  const std::size_t expected =
-      static_cast<std::size_t>(header_) + static_cast<std::size_t>(std::max<std::int64_t>(size_, 0)) * bytes;
+  const std::uint64_t expected =
+      static_cast<std::uint64_t>(header_) + static_cast<std::uint64_t>(std::max<std::int64_t>(size_, 0)) * bytes;
   check<FileError>(length == expected, "{}: {} tokens must take {} bytes but the file has {}", path.string(), size_,
                    expected, length);
   check<FileError>(size_ > 0, "{}: has no tokens", path.string());
 }
 
+template <class Id>
+std::vector<Id> TokenFile::read(std::int64_t start, std::int64_t count) const {
+  std::vector<Id> ids(static_cast<std::size_t>(count));
+  const auto bytes = static_cast<std::int64_t>(sizeof(Id));
+  file_->read_at(static_cast<std::uint64_t>(header_ + start * bytes), ids.data(), ids.size() * sizeof(Id));
+  file_->check_unchanged();
+  return ids;
+}
+
 std::int64_t TokenFile::highest_id() const {
-  if (wide_) return std::ranges::max(mapping_->ids<std::uint32_t>(header_));
-  return std::ranges::max(mapping_->ids<std::uint16_t>(header_));
+  constexpr std::int64_t kPart = std::int64_t{1} << 18;
+  std::int64_t highest = 0;
+  const auto look_at = [&](const auto& ids) { highest = std::max<std::int64_t>(highest, std::ranges::max(ids)); };
+  for (std::int64_t start = 0; start < size_; start += kPart) {
+    const std::int64_t count = std::min(kPart, size_ - start);
+    wide_ ? look_at(read<std::uint32_t>(start, count)) : look_at(read<std::uint16_t>(start, count));
+  }
+  return highest;
 }
 
 std::int32_t* TokenFile::copy(std::int64_t start, std::int64_t count, std::int32_t* out) const {
-  const auto copied = [&](auto ids) {
-    return std::ranges::transform(ids.subspan(static_cast<std::size_t>(start), static_cast<std::size_t>(count)), out,
-                                  [](auto id) { return static_cast<std::int32_t>(id); })
-        .out;
+  const auto copied = [&](const auto& ids) {
+    return std::ranges::transform(ids, out, [](auto id) { return static_cast<std::int32_t>(id); }).out;
   };
-  return wide_ ? copied(mapping_->ids<std::uint32_t>(header_)) : copied(mapping_->ids<std::uint16_t>(header_));
+  return wide_ ? copied(read<std::uint32_t>(start, count)) : copied(read<std::uint16_t>(start, count));
 }
-
-std::string_view TokenFile::bytes() const { return {mapping_->start, mapping_->size}; }
 
 }  // namespace braid::apps

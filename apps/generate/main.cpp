@@ -25,7 +25,6 @@ Options parse(int argc, char** argv) {
   Options o;
   GenerationSettings& g = o.generation;
   CLI::App app("Continues a text, token by token, on stdout; writes its speed to stderr.");
-  app.option_defaults()->take_last();
   app.add_option("--model", o.model,
                  "folder of a GPT-2, Llama or Qwen3 as Hugging Face saves it, with its tokenizer.json");
   app.add_option("--run", o.run, "results folder of train_lm");

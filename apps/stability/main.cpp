@@ -41,7 +41,6 @@ Options parse(int argc, char** argv) {
       "report.md "
       "into --out. Started again with the same configuration and folder, it continues: finished runs are not "
       "repeated.");
-  app.option_defaults()->take_last();
   app.add_option("config", o.config, "configuration file (TOML)")->required();
   app.add_option("--out", o.out, "results folder (default: runs/stability-CONFIG-TIME)");
   app.add_option("--jobs", o.jobs,

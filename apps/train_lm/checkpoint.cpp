@@ -1,7 +1,5 @@
 #include "checkpoint.h"
 
-#include <cerrno>
-#include <cstring>
 #include <sstream>
 
 #include <braid/core/files/checksum.h>
@@ -55,12 +53,6 @@ apps::TrainerState restored(const Checkpoint& saved, const apps::TrainerState& l
   state.best_held_out.reset();
   if (saved.file.metadata.contains("best_held_out")) state.best_held_out = saved.number<double>("best_held_out");
   return state;
-}
-
-void move_file(const fs::path& from, const fs::path& to) {
-  const bool done = file_system().rename(from, to) == 0;
-  const int error = errno;
-  check<FileError>(done, "{}: cannot become {}: {}", from.string(), to.filename().string(), std::strerror(error));
 }
 
 /// Renames the files: next becomes last, last becomes previous.

@@ -57,7 +57,6 @@ void add_training_flags(CLI::App& app, apps::TrainerSettings& t) {
 }
 
 void add_flags(CLI::App& app, Config& c) {
-  app.option_defaults()->take_last();
   app.add_option("--init", c.init,
                  "start from the model in another run's folder, or in that of a pretrained GPT-2, Llama or Qwen3, put "
                  "into this run's connections: --alpha is 0 then unless given; sizes and tokenizer are the model's");

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <initializer_list>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -27,6 +25,7 @@
 #include "../common/trainer.h"
 #include "checkpoint.h"
 #include "config.h"
+#include "folder.h"
 #include "interruption.h"
 #include "lines.h"
 #include "sample.h"
@@ -39,21 +38,6 @@ namespace fs = std::filesystem;
 using apps::Corpus;
 using apps::Trainer;
 using Json = nlohmann::ordered_json;
-
-/// The files of a run.
-struct Folder {
-  fs::path path;
-  fs::path config() const { return path / "config.json"; }
-  fs::path tokenizer() const { return path / "tokenizer.json"; }
-  fs::path metrics() const { return path / "metrics.jsonl"; }
-  fs::path telemetry() const { return path / "telemetry.jsonl"; }
-  fs::path gradients() const { return path / "gradients.jsonl"; }
-  fs::path ledger() const { return path / "ledger.jsonl"; }
-  fs::path samples() const { return path / "samples.jsonl"; }
-  fs::path events() const { return path / "events.out.tfevents.braid"; }  // TensorBoard looks for tfevents
-  fs::path picture() const { return path / "loss.png"; }
-  fs::path report() const { return path / "report.html"; }
-};
 
 void check_folder(const Config& config, const Folder& folder) {
   const bool holds_run = fs::exists(folder.config()) || has_checkpoint(folder.path);
@@ -80,20 +64,6 @@ bool resume(const Config& config, const Folder& folder, const Corpus& corpus, Tr
   check_value(trainer.step() <= config.training.steps, "--resume: the run is at step {} already, past --steps {}",
               trainer.step(), config.training.steps);
   return state.has_value();
-}
-
-/// Drops the lines of steps past `step`, which will be repeated, and reports missing lines of earlier steps. Reads all
-/// files before it writes.
-void rewind(const Folder& folder, std::int64_t step) {
-  std::map<fs::path, apps::KeptLines> kept;
-  for (const fs::path& path :
-       {folder.metrics(), folder.ledger(), folder.telemetry(), folder.gradients(), folder.samples()})
-    if (fs::exists(path)) kept[path] = apps::json_lines_until(path, step);
-  if (fs::exists(folder.events())) kept[folder.events()].text = nn::events_until(folder.events(), step);
-  for (const auto& [path, lines] : kept) write_file_atomically(path, [&](std::ostream& file) { file << lines.text; });
-  if (const std::int64_t last = kept[folder.metrics()].last_step; step >= 0 && last != step)
-    apps::say("{}: lines are missing: the last one is of step {} but the checkpoint is of step {}\n",
-              folder.metrics().string(), last, step);
 }
 
 void write_config(const Config& config, const Folder& folder, const Corpus& corpus) {
@@ -150,7 +120,7 @@ std::string sample(const Config& config, const Folder& folder, const Corpus& cor
                    std::int64_t length) {
   const Rng rng = Rng(config.training.seed, ~std::uint64_t{0}).split();  // apart from the draws of training
   std::string text = sample_text(trainer.model(), corpus, length, rng);
-  apps::JSONLines(folder.samples()).append({{"step", trainer.step()}, {"text", text}});
+  append_sample(folder, trainer.step(), text);
   return text;
 }
 

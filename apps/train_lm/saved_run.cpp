@@ -1,5 +1,8 @@
 #include "saved_run.h"
 
+#include <cerrno>
+#include <cstring>
+
 #include <braid/core/files/checksum.h>
 #include <braid/core/files/file_system.h>
 #include <braid/core/utf8.h>
@@ -61,6 +64,12 @@ fs::path next_checkpoint(const fs::path& folder) { return folder / "checkpoint.n
 fs::path last_checkpoint(const fs::path& folder) { return folder / "checkpoint.safetensors"; }
 fs::path previous_checkpoint(const fs::path& folder) { return folder / "checkpoint.previous.safetensors"; }
 fs::path best_checkpoint(const fs::path& folder) { return folder / "best.safetensors"; }
+
+void move_file(const fs::path& from, const fs::path& to) {
+  const bool done = file_system().rename(from, to) == 0;
+  const int error = errno;
+  check<FileError>(done, "{}: cannot become {}: {}", from.string(), to.filename().string(), std::strerror(error));
+}
 
 bool has_checkpoint(const fs::path& folder) {
   return fs::exists(next_checkpoint(folder)) || fs::exists(last_checkpoint(folder)) ||

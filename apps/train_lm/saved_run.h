@@ -41,6 +41,9 @@ std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& folder)
 /// The newest undamaged checkpoint in the folder of a step before `step`, best.safetensors included.
 std::optional<Checkpoint> checkpoint_before(const std::filesystem::path& folder, std::int64_t step);
 
+/// Renames a file of the run. Throws FileError naming both.
+void move_file(const std::filesystem::path& from, const std::filesystem::path& to);
+
 /// Whether the folder has a checkpoint, damaged or not.
 bool has_checkpoint(const std::filesystem::path& folder);
 

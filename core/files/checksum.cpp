@@ -2,17 +2,21 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <memory>
 #include <new>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include <braid/core/files/file_system.h>
 
 namespace braid {
 namespace {
 
 std::string hex(XXH128_hash_t hash) { return fmt::format("{:016x}{:016x}", hash.high64, hash.low64); }
 
-/// The checksum of pieces, each preceded by its length, so that no two lists of pieces give the same bytes.
+/// The checksum of bytes that come in parts.
 class Sum {
  public:
   Sum() {
@@ -21,10 +25,14 @@ class Sum {
   }
 
   void add(const void* data, std::uint64_t bytes) {
-    XXH3_128bits_update(state_.get(), &bytes, sizeof(bytes));
     if (bytes > 0) XXH3_128bits_update(state_.get(), data, bytes);
   }
-  void add(std::string_view text) { add(text.data(), text.size()); }
+  /// Preceded by its length, so that no two lists of pieces give the same bytes.
+  void add_piece(const void* data, std::uint64_t bytes) {
+    add(&bytes, sizeof(bytes));
+    add(data, bytes);
+  }
+  void add_piece(std::string_view text) { add_piece(text.data(), text.size()); }
   std::string hex() const { return braid::hex(XXH3_128bits_digest(state_.get())); }
 
  private:
@@ -43,19 +51,30 @@ std::string checksum(const Tensor& x) {
   return hex(XXH3_128bits(elements.bytes(), static_cast<std::size_t>(x.numel()) * size_of(x.dtype())));
 }
 
+std::string checksum(const RegularFile& file) {
+  std::vector<char> part(std::min<std::uint64_t>(file.size(), std::uint64_t{1} << 20));
+  Sum sum;
+  for (std::uint64_t at = 0; at < file.size(); at += part.size()) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(part.size(), file.size() - at);
+    file.read_at(at, part.data(), bytes);
+    sum.add(part.data(), bytes);
+  }
+  return sum.hex();
+}
+
 std::string checksum(const std::map<std::string, Tensor>& tensors, const std::map<std::string, std::string>& metadata) {
   Sum sum;
   for (const auto& [name, tensor] : tensors) {
     const Tensor elements = tensor.contiguous();
-    sum.add(name);
-    sum.add(braid::name(tensor.dtype()));
-    sum.add(to_string(tensor.shape()));
-    sum.add(elements.bytes(), static_cast<std::uint64_t>(tensor.numel()) * size_of(tensor.dtype()));
+    sum.add_piece(name);
+    sum.add_piece(braid::name(tensor.dtype()));
+    sum.add_piece(to_string(tensor.shape()));
+    sum.add_piece(elements.bytes(), static_cast<std::uint64_t>(tensor.numel()) * size_of(tensor.dtype()));
   }
-  sum.add("metadata");
+  sum.add_piece("metadata");
   for (const auto& [key, value] : metadata) {
-    sum.add(key);
-    sum.add(value);
+    sum.add_piece(key);
+    sum.add_piece(value);
   }
   return sum.hex();
 }

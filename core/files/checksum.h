@@ -7,11 +7,16 @@
 
 namespace braid {
 
+class RegularFile;
+
 /// The 128-bit XXH3 hash as 32 hexadecimal digits: detects damage, not forgery. https://xxhash.com
 std::string checksum(std::string_view bytes);
 
 /// Of the elements in row-major order.
 std::string checksum(const Tensor& x);
+
+/// Of the bytes of a file, which need not fit into memory. Throws what RegularFile::read_at does.
+std::string checksum(const RegularFile& file);
 
 /// The same for the contents of a safetensors file: names, dtypes, shapes, elements and metadata.
 std::string checksum(const std::map<std::string, Tensor>& tensors, const std::map<std::string, std::string>& metadata);

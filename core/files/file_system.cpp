@@ -37,7 +37,9 @@ int FileSystem::open(const fs::path& path, OpenFor use) {
   }
 }
 
-std::ptrdiff_t FileSystem::read(int file, void* out, std::size_t bytes) { return platform::read(file, out, bytes); }
+std::ptrdiff_t FileSystem::read_at(std::uint64_t position, int file, void* out, std::size_t bytes) {
+  return platform::read_at(position, file, out, bytes);
+}
 std::ptrdiff_t FileSystem::write(int file, const void* data, std::size_t bytes) {
   return platform::write(file, data, bytes);
 }
@@ -54,26 +56,35 @@ WithFileSystem::~WithFileSystem() { in_use() = before_; }
 RegularFile::RegularFile(std::string where, const fs::path& path)
     : where_(std::move(where)), file_(file_system().open(path, OpenFor::reading)) {
   check<UnreadableFile>(file_ >= 0, "{}: cannot be opened: {}", where_, std::strerror(errno));
-  const std::optional<std::uint64_t> size = platform::size_of_regular(file_);
-  if (!size) {
+  const std::optional<platform::FileState> state = platform::state_of_regular(file_);
+  if (!state) {
     file_system().close(file_);
     throw UnreadableFile(where_ + ": must be a regular file but is something else");
   }
-  size_ = *size;
+  state_ = *state;
 }
 
 RegularFile::~RegularFile() { file_system().close(file_); }
 
 void RegularFile::read(void* out, std::uint64_t bytes) {
+  read_at(position_, out, bytes);
+  position_ += bytes;
+}
+
+void RegularFile::read_at(std::uint64_t position, void* out, std::uint64_t bytes) const {
   auto* to = static_cast<char*>(out);
   while (bytes > 0) {
-    const std::ptrdiff_t got = file_system().read(file_, to, bytes);
-    if (got < 0 && errno == EINTR) continue;
+    const std::ptrdiff_t got = uninterrupted([&] { return file_system().read_at(position, file_, to, bytes); });
     check<UnreadableFile>(got >= 0, "{}: cannot be read: {}", where_, std::strerror(errno));
     check<FileError>(got > 0, "{}: expected {} more bytes but the file ends", where_, bytes);
     to += got;
+    position += static_cast<std::uint64_t>(got);
     bytes -= static_cast<std::uint64_t>(got);
   }
+}
+
+void RegularFile::check_unchanged() const {
+  check<FileError>(platform::state_of_regular(file_) == state_, "{}: has been written to since it was opened", where_);
 }
 
 OutputFile::OutputFile(std::string where, const fs::path& path, OpenFor use, const char* failure)

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <braid/core/error.h>
+#include <braid/core/platform/files.h>
 
 namespace braid {
 
@@ -21,13 +22,13 @@ enum class OpenFor {
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  virtual int open(const std::filesystem::path& path, OpenFor use);     ///< creates with mode 0666 less the umask
-  virtual std::ptrdiff_t read(int file, void* out, std::size_t bytes);  ///< read(2)
-  virtual std::ptrdiff_t write(int file, const void* data, std::size_t bytes);             ///< write(2)
-  virtual int fsync(int file);                                                             ///< fsync(2)
-  virtual int close(int file);                                                             ///< close(2)
-  virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);  ///< rename(2)
-  virtual int unlink(const std::filesystem::path& path);                                   ///< unlink(2)
+  virtual int open(const std::filesystem::path& path, OpenFor use);  ///< creates with mode 0666 less the umask
+  virtual std::ptrdiff_t read_at(std::uint64_t position, int file, void* out, std::size_t bytes);  ///< pread(2)
+  virtual std::ptrdiff_t write(int file, const void* data, std::size_t bytes);                     ///< write(2)
+  virtual int fsync(int file);                                                                     ///< fsync(2)
+  virtual int close(int file);                                                                     ///< close(2)
+  virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);          ///< rename(2)
+  virtual int unlink(const std::filesystem::path& path);                                           ///< unlink(2)
 };
 
 /// The calls in use: the operating system's, unless a WithFileSystem is alive.
@@ -51,7 +52,7 @@ struct UnreadableFile : FileError {
   using FileError::FileError;
 };
 
-/// A regular file that is read from its start. FIFOs, devices and folders are refused without waiting for them.
+/// A regular file that is open to be read. FIFOs, devices and folders are refused without waiting for them.
 class RegularFile {
  public:
   /// Opens a file. Throws UnreadableFile; all messages start with `where`, which names the file.
@@ -62,15 +63,22 @@ class RegularFile {
 
   const std::string& where() const& { return where_; }  ///< the start of messages
   std::string where() && { return std::move(where_); }  ///< of a temporary
-  std::uint64_t size() const { return size_; }          ///< in bytes, when it was opened
+  std::uint64_t size() const { return state_.bytes; }   ///< in bytes, when it was opened
 
-  /// Reads the next `bytes` bytes. Throws FileError if the file ends before, UnreadableFile if reading fails.
+  /// Reads the next `bytes` bytes, at first those at the start. Throws FileError if the file ends before,
+  /// UnreadableFile if reading fails.
   void read(void* out, std::uint64_t bytes);
+  /// Reads `bytes` bytes at a position. Throws as read() does.
+  void read_at(std::uint64_t position, void* out, std::uint64_t bytes) const;
+  /// Throws FileError if the file has been written to since it was opened, by its size and time. A file that was
+  /// renamed or replaced by another has not been.
+  void check_unchanged() const;
 
  private:
   std::string where_;
   int file_;
-  std::uint64_t size_ = 0;
+  platform::FileState state_{};
+  std::uint64_t position_ = 0;
 };
 
 /// A file or folder that is open for writing or syncing. Throws FileError; messages read `where: failure: reason`,

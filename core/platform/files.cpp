@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,7 +25,9 @@ int open_to_append(const fs::path& path) { return opened(path, O_WRONLY | O_CREA
 int open_to_lock(const fs::path& path) { return opened(path, O_RDWR | O_CREAT | O_NOFOLLOW); }
 int create(const fs::path& path) { return opened(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW); }
 
-std::ptrdiff_t read(int file, void* out, std::size_t bytes) { return ::read(file, out, bytes); }
+std::ptrdiff_t read_at(std::uint64_t position, int file, void* out, std::size_t bytes) {
+  return ::pread(file, out, bytes, static_cast<off_t>(position));
+}
 std::ptrdiff_t write(int file, const void* data, std::size_t bytes) { return ::write(file, data, bytes); }
 
 int sync(int file) {
@@ -40,20 +41,25 @@ int close(int file) { return ::close(file); }
 int rename(const fs::path& from, const fs::path& to) { return std::rename(from.c_str(), to.c_str()); }
 int remove(const fs::path& path) { return ::unlink(path.c_str()); }
 
-std::optional<std::uint64_t> size_of_regular(int file) {
+std::optional<FileState> state_of_regular(int file) {
   struct stat status {};
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  return static_cast<std::uint64_t>(status.st_size);
+#ifdef __APPLE__
+  const timespec written = status.st_mtimespec;
+#else
+  const timespec written = status.st_mtim;
+#endif
+  return FileState{static_cast<std::uint64_t>(status.st_size), written.tv_sec, written.tv_nsec};
 }
-
-const void* map(int file, std::size_t bytes) {
-  const void* const start = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
-  return start == MAP_FAILED ? nullptr : start;
-}
-
-void unmap(const void* start, std::size_t bytes) { munmap(const_cast<void*>(start), bytes); }
 
 int try_to_lock(int file) { return flock(file, LOCK_EX | LOCK_NB); }
+
+bool is_at(int file, const fs::path& path) {
+  struct stat opened {
+  }, there{};
+  return fstat(file, &opened) == 0 && stat(path.c_str(), &there) == 0 && opened.st_dev == there.st_dev &&
+         opened.st_ino == there.st_ino;
+}
 
 bool may_write_into(const fs::path& folder) { return access(folder.c_str(), W_OK | X_OK) == 0; }
 

@@ -18,21 +18,28 @@ int open_to_append(const std::filesystem::path& path);  ///< or creates the file
 int open_to_lock(const std::filesystem::path& path);    ///< or creates the file; refuses a link
 int create(const std::filesystem::path& path);          ///< for writing; fails if the file is there, even as a link
 
-std::ptrdiff_t read(int file, void* out, std::size_t bytes);
+std::ptrdiff_t read_at(std::uint64_t position, int file, void* out, std::size_t bytes);
 std::ptrdiff_t write(int file, const void* data, std::size_t bytes);
 int sync(int file);  ///< returns when the disk has the data
 int close(int file);
 int rename(const std::filesystem::path& from, const std::filesystem::path& to);  ///< replaces `to`
 int remove(const std::filesystem::path& path);                                   ///< a file, not a folder
 
-/// The size in bytes; nothing if the file is a device, a FIFO or a folder.
-std::optional<std::uint64_t> size_of_regular(int file);
-/// Maps the file into memory to read it; null and errno if that fails.
-const void* map(int file, std::size_t bytes);
-void unmap(const void* start, std::size_t bytes);
+/// What tells one content of a file from another.
+struct FileState {
+  std::uint64_t bytes;
+  std::int64_t seconds, nanoseconds;  ///< when they were last written
+
+  bool operator==(const FileState&) const = default;
+};
+
+/// Nothing if the file is a device, a FIFO or a folder.
+std::optional<FileState> state_of_regular(int file);
 /// Locks the file for this process and its forks; EWOULDBLOCK if another has locked it.
 int try_to_lock(int file);
 
+/// Whether the path leads to this open file.
+bool is_at(int file, const std::filesystem::path& path);
 /// Whether this process may create files in the folder.
 bool may_write_into(const std::filesystem::path& folder);
 /// Calls `use` with the name of each entry of the folder. Unlike std::filesystem::directory_iterator, it does not

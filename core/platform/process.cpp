@@ -1,5 +1,6 @@
 #include <braid/core/platform/process.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -17,9 +18,11 @@
 #endif
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace braid::platform {
 namespace {
@@ -55,6 +58,24 @@ void end_with(pid_t parent) {
 }
 
 #endif
+
+/// Why a child has ended with a status of waitpid; empty after exit code 0.
+std::string failure_of(int status) {
+  if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
+  return status == 0 ? "" : "exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+/// What is written into a pipe until nobody can, without what is older than the last 4096 bytes and blanks at its end.
+std::string end_of(int pipe) {
+  constexpr std::size_t kMost = 4096;
+  std::string text;
+  char part[kMost];
+  for (ssize_t got = 0; (got = ::read(pipe, part, sizeof(part))) > 0 || (got < 0 && errno == EINTR);) {
+    text.append(part, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (text.size() > kMost) text.erase(0, text.size() - kMost);
+  }
+  return text.substr(0, text.find_last_not_of(" \n") + 1);
+}
 
 }  // namespace
 
@@ -94,12 +115,17 @@ void allow_many_files() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-bool run_program(const std::string& path, const std::vector<std::string>& arguments) {
+std::string run_program(const std::string& path, const std::vector<std::string>& arguments) {
   std::vector<const char*> line{path.c_str()};
   for (const std::string& argument : arguments) line.push_back(argument.c_str());
   line.push_back(nullptr);
   pid_t child = 0;
-  int status = 0;
+  int status = 0, errors[2];
+  if (pipe(errors) != 0) return std::strerror(errno);
+  for (const int end : errors) fcntl(end, F_SETFD, FD_CLOEXEC);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, errors[1], STDERR_FILENO);
   posix_spawnattr_t attributes;  // the program can be interrupted even if this thread blocks signals
   sigset_t none;
   sigemptyset(&none);
@@ -107,9 +133,15 @@ bool run_program(const std::string& path, const std::vector<std::string>& argume
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   const int error =
-      posix_spawn(&child, path.c_str(), nullptr, &attributes, const_cast<char**>(line.data()), environment());
+      posix_spawn(&child, path.c_str(), &actions, &attributes, const_cast<char**>(line.data()), environment());
   posix_spawnattr_destroy(&attributes);
-  return error == 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(errors[1]);
+  const std::string said = end_of(errors[0]);
+  ::close(errors[0]);
+  if (error != 0) return std::strerror(error);
+  waitpid(child, &status, 0);
+  return status == 0 || said.empty() ? failure_of(status) : said.substr(said.rfind('\n') + 1);
 }
 
 bool at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) {
@@ -128,8 +160,7 @@ std::optional<EndedChild> ended_child() {
   int status = 0;
   const pid_t child = waitpid(-1, &status, WNOHANG);
   if (child <= 0) return {};
-  if (WIFSIGNALED(status)) return EndedChild{child, "killed by signal " + std::to_string(WTERMSIG(status))};
-  return EndedChild{child, status == 0 ? "" : "exit code " + std::to_string(WEXITSTATUS(status))};
+  return EndedChild{child, failure_of(status)};
 }
 
 void kill_child(int id) { kill(id, SIGKILL); }

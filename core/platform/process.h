@@ -17,8 +17,9 @@ void set_variable(const std::string& name, const std::string& value);
 /// Raises the number of files that may be open to what the system allows.
 void allow_many_files();
 
-/// Runs a program to its end, without blocked signals. Returns whether its exit code was 0.
-bool run_program(const std::string& path, const std::vector<std::string>& arguments);
+/// Runs a program to its end, without blocked signals. Returns why it failed: the last line that it wrote to stderr, or
+/// else as EndedChild has it; empty after exit code 0.
+std::string run_program(const std::string& path, const std::vector<std::string>& arguments);
 
 /// Calls functions around every fork of this process, before it, and after it in the parent and in the child; they may
 /// be null. Returns whether there was memory to remember them.

@@ -6,6 +6,7 @@ namespace braid {
 
 std::string checksum(std::string_view) { detail::throw_missing("checksum", "xxHash"); }
 std::string checksum(const Tensor&) { detail::throw_missing("checksum", "xxHash"); }
+std::string checksum(const RegularFile&) { detail::throw_missing("checksum", "xxHash"); }
 std::string checksum(const std::map<std::string, Tensor>&, const std::map<std::string, std::string>&) {
   detail::throw_missing("checksum", "xxHash");
 }

@@ -41,7 +41,7 @@ FLAGS = {
                  "--top-p": ["0", "1.1", *NOT_FINITE], "--threads": ["-1", "1025"], "--stop": [""]},
 }
 LINES = {
-    "train_lm": [["--steps"], ["extra"], ["--color", "red"], ["--resume"], ["--resume", "--out", "none"],
+    "train_lm": [["--steps"], ["--steps", "5", "--steps", "5"], ["--ledger", "--ledger"], ["--report=5"], ["extra"], ["--color", "red"], ["--resume"], ["--resume", "--out", "none"],
                  ["--text", "none.txt", "--out", "new"], ["--text", ".", "--out", "new"], ["--out", "LONG"],
                  ["--out", "new/LONG"], ["--out", "NOT_UTF8"], ["--text", "NOT_UTF8", "--out", "new"], ["--out", "loop/new"],
                  ["--text", "sparse.txt", "--out", "new"],
@@ -56,7 +56,7 @@ LINES = {
                  ["--connection", "mhc", "--mixing", "nan", "--out", "new"], ["--channels", "16777216", "--layers", "16777216", "--out", "new"]],
     "compare_connections": [["extra"], ["--out", "LONG"], ["--out", "loop/x"], ["--text", "bytes.dat", "--out", "new"]],
     "check_gradients": [["extra"], ["--channels", "16777216"], ["--channels", "5", "--heads", "2"]],
-    "train_step": [["extra"], ["--channels", "16777216"], ["--batch", "16777216", "--context", "16777216"]],
+    "train_step": [["--profile", "--trace", "none/x"], ["--profile", "--trace", "."], ["--profile", "--trace", "loop/x"], ["extra"], ["--channels", "16777216"], ["--batch", "16777216", "--context", "16777216"]],
     "gradcheck_table": [["extra"], ["--points"]],
     "port_a_module": [["none.safetensors"], ["text.txt"], ["loop"], ["a", "b"], ["new\nline"]],
     "stability": [[], ["none.toml"], ["text.txt"], ["loop"], ["bytes.dat"], ["new\nline", "--out", "new"]],
@@ -83,9 +83,10 @@ ENVIRONMENTS = [{"BRAID_NUM_THREADS": value} for value in ("0", "-1", "abc", "20
 def command_lines():
     """(program, arguments, environment) of everything above."""
     for program, flags in FLAGS.items():
-        out = ["--out", "new"] if program in ("train_lm", "compare_connections", "stability") else []
+        writes = program in ("train_lm", "compare_connections", "stability")
         start = ["good.toml"] if program == "stability" else []
-        yield from ((program, [*start, *out, f"{flag}={value}"], {}) for flag, values in flags.items() for value in values)
+        yield from ((program, [*start, *(["--out", "new"] if writes and flag != "--out" else []), f"{flag}={value}"], {})
+                    for flag, values in flags.items() for value in values)
     for program, lines in LINES.items():
         yield from ((program, line, {}) for line in lines)
     for program in [*EXAMPLES, *BENCHMARKS]:
@@ -125,7 +126,7 @@ def main(bin, dev):
                 wrong.append(f"{program} {arguments} {environment}: runs")
                 break
             one_line = result.stderr.count(b"\n") == 1 and result.stderr.startswith(f"{program}: ".encode())
-            if result.returncode != 2 or not one_line or result.stdout.count(b"\n") > 1:
+            if result.returncode != 2 or not one_line or len(result.stderr) > 2100 or result.stdout.count(b"\n") > 1:
                 wrong.append(f"{program} {arguments} {environment}: {result.returncode} {result.stderr[:300]!r} {result.stdout[:80]!r}")
             if sorted(folder.rglob("*")) != before:
                 wrong.append(f"{program} {arguments} {environment}: wrote files")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Damages, moves and interrupts runs of train_lm: train_lm_folder_test.py PROGRAM {integrity|files|shell|signals|kill}"""
+"""Damages, moves and interrupts runs of train_lm: train_lm_folder_test.py PROGRAM {integrity|files|changes|shell|signals|kill}"""
 import json
 import os
 import pathlib
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from program import check, check_refused, run, write_text
+from program import check, check_refused, merged, run, write_text
 from tiny_run import TINY, tensors
 
 
@@ -54,10 +54,15 @@ def integrity(program, folder, attacks=40):
     check((out / "config.json").read_bytes() == config, "config.json was rewritten")
     metrics = out / "metrics.jsonl"
     lines = metrics.read_text()
-    for bad in ('{"step": "one"}', "[1]", "1", "nonsense", '{"step": 1.5}', "{}"):
+    for number, bad in enumerate(('{"step": "one"}', "[1]", "1", "nonsense", '{"step": 1.5}', "{}"), start=1):
+        aside = out / f"metrics.jsonl.damaged{'' if number == 1 else f'-{number}'}"
         metrics.write_text(f"{bad}\n{lines}")
-        check_refused("metrics.jsonl: line 1 must be an object with an integer step", run(program, *flags, "--resume"))
-        check(metrics.read_text() == f"{bad}\n{lines}", "metrics.jsonl was touched")
+        result = run(program, *flags, "--resume")
+        expected = f"metrics.jsonl: line 1 must be an object with an integer step; it is {aside.name} now, and the run goes on without it\n"
+        check(result.returncode == 0 and expected in result.stdout, f"{bad}: {result.stdout} {result.stderr}")
+        check(aside.read_text() == f"{bad}\n{lines}", f"{bad}: lines were lost")
+    for path in out.glob("*.safetensors"):
+        path.unlink()
     (out / "config.json").write_text("[]")
     check_refused("config.json", run(program, *flags, "--resume"))
 
@@ -75,8 +80,9 @@ def files(program, folder):
     before, lines = config.read_bytes(), metrics.read_text()
     metrics.unlink()
     os.mkfifo(metrics)  # whoever opened it would wait for a writer
-    check_refused(f"{metrics}: must be a regular file", run(program, *flags, "--resume"))
-    metrics.unlink()
+    result = run(program, *flags, "--resume")
+    check(result.returncode == 0 and f"{metrics}: must be a regular file but is something else; it is metrics.jsonl.damaged now" in
+          result.stdout, result.stdout + result.stderr)
     metrics.write_text(lines)
     os.truncate(metrics, len(lines) - 1)
     result = run(program, *flags, "--resume")
@@ -103,6 +109,50 @@ def files(program, folder):
     check_refused("File too large", run(program, *small, **limited(resource.RLIMIT_FSIZE, 4096)))
     check((folder / "small/config.json").exists(), "it ended too early")
     check_refused("train_lm: ", run(program, *flags[:-1], folder / "new", **limited(resource.RLIMIT_STACK, 1 << 47)))  # no thread starts
+
+
+def changes(program, folder):
+    """A token file that is cut or rewritten ends a run with one line and the last checkpoint intact; another file of its name
+    does not. A run that has ended repeats nothing, leaves no lock, and a picture that fails is one line."""
+    ids, good = folder / "ids.bin", random.Random(1).randbytes(40_000)
+
+    def started(name):
+        ids.write_bytes(bytes(byte % 50 if at % 2 == 0 else 0 for at, byte in enumerate(good)))
+        os.utime(ids, (1e9, 1e9))
+        return start_long_run(program, ids, folder / name, "--checkpoint-every", 1, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+    def rewritten():
+        with open(ids, "r+b") as file:
+            file.write(bytes(100))
+
+    for change, expected in ((lambda: os.truncate(ids, 1000), "ids.bin: "), (rewritten, "ids.bin: has been written to since it was opened")):
+        process = started(out := f"run-{expected[-3:].strip()}")
+        change()
+        result = subprocess.CompletedProcess([program], process.wait(timeout=60), "", process.stderr.read())
+        check_refused(expected, result)
+        written = ids.read_bytes()
+        ids.write_bytes(bytes(byte % 50 if at % 2 == 0 else 0 for at, byte in enumerate(good)))
+        step = json.loads((folder / out / "metrics.jsonl").read_text().splitlines()[-1])["step"]
+        result = run(program, "--text", ids, *TINY, "--steps", step + 2, "--resume", "--out", folder / out)
+        check(result.returncode == 0 and f"resumed at step {step}" in result.stdout, f"{result.stdout} {result.stderr}")
+        check(written != ids.read_bytes(), "nothing was changed")
+    process = started("run")
+    ids.rename(folder / "old.bin")
+    ids.write_bytes(b"other")
+    time.sleep(0.3)
+    check(process.poll() is None, "another file of the name ended the run")
+    process.send_signal(signal.SIGTERM)
+    check(process.wait(timeout=60) == 130, "the run did not end")
+
+    flags = ["--text", write_text(folder), *TINY, "--steps", 5, "--out", folder / "ended"]
+    check(run(program, *flags).returncode == 0, "the run failed")
+    before = {path.name: path.read_bytes() for path in (folder / "ended").glob("*.jsonl")}
+    check(".lock" not in os.listdir(folder / "ended"), "the lock is left")
+    (folder / "matplotlib.py").write_text("raise ImportError('matplotlib is\\nnot here')")
+    result = run(program, *flags, "--resume", env=os.environ | {"PYTHONPATH": str(folder)})
+    check(result.returncode == 0 and result.stderr.count("\n") == 1 and "plot_loss.py" in result.stderr and "not here" in result.stderr,
+          result.stderr)
+    check(before == {path.name: path.read_bytes() for path in (folder / "ended").glob("*.jsonl")}, "lines were repeated")
 
 
 def shell(program, folder):
@@ -135,9 +185,9 @@ def shell(program, folder):
     check(commit_seen("worktree") == commit, "the commit of the worktree was not found")
 
 
-def start_long_run(program, text, out, **options):
-    command = [program, "--text", text, *TINY, "--steps", "100000", "--checkpoint-every", "100000", "--out", out]
-    process = subprocess.Popen(list(map(str, command)), text=True, **options)
+def start_long_run(program, text, out, *flags, **options):
+    command = [program, *merged(["--text", text, *TINY, "--steps", 100000, "--checkpoint-every", 100000, *flags, "--out", out])]
+    process = subprocess.Popen(command, text=True, **options)
     while not (out / "metrics.jsonl").exists() or (out / "metrics.jsonl").read_text().count("\n") < 5:
         check(process.poll() is None, "the run ended early")
         time.sleep(0.01)
@@ -193,4 +243,4 @@ def kill(program, folder, kills=20):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"integrity": integrity, "files": files, "shell": shell, "signals": signals, "kill": kill}[case](program, pathlib.Path(name))
+        {"integrity": integrity, "files": files, "changes": changes, "shell": shell, "signals": signals, "kill": kill}[case](program, pathlib.Path(name))

@@ -94,6 +94,37 @@ TEST_F(CorpusFiles, OfTokensThatAreNoneAreRefused) {
   EXPECT_THAT(refusal(write("short.bin", Ids{20240520})), HasSubstr("version 0"));
 }
 
+TEST_F(CorpusFiles, OfTokensAreRefusedOnceTheyAreWrittenTo) {
+  const auto opened = [&] {
+    const fs::path path = write("ids.bin", counting(200));
+    fs::last_write_time(path, fs::last_write_time(path) - std::chrono::hours(1));
+    return std::pair(path, TokenFile(path));
+  };
+  Ids some(4);
+  const auto refusal_to_copy = [&](const TokenFile& file) {
+    return message_of([&] { file.copy(150, 4, some.data()); });
+  };
+  {
+    const auto [path, file] = opened();
+    fs::resize_file(path, 100);
+    EXPECT_THAT(refusal_to_copy(file), HasSubstr("ids.bin: expected 8 more bytes but the file ends"));
+  }
+  {
+    const auto [path, file] = opened();
+    fs::resize_file(path, 500);
+    EXPECT_THAT(refusal_to_copy(file), HasSubstr("ids.bin: has been written to since it was opened"));
+  }
+  {
+    const auto [path, file] = opened();
+    write("ids.bin", counting(200));
+    EXPECT_THAT(refusal_to_copy(file), HasSubstr("ids.bin: has been written to since it was opened"));
+  }
+  const auto [path, file] = opened();
+  fs::rename(write("others.bin", std::vector<std::uint16_t>(200)), path);  // another file of this name
+  file.copy(150, 4, some.data());
+  EXPECT_THAT(some, ElementsAre(50, 57, 64, 71));
+}
+
 TEST_F(CorpusFiles, OfTokensGiveWindows) {
   const auto ids = counting(200);
   const Corpus corpus = read_corpus(write("ids.bin", ids), "", 4);

@@ -74,9 +74,9 @@ struct FaultyFileSystem : FileSystem {
     if (open_error != 0 && path.filename() == "checkpoint.safetensors") return -1;
     return FileSystem::open(path, use);
   }
-  std::ptrdiff_t read(int file, void* out, std::size_t bytes) override {
+  std::ptrdiff_t read_at(std::uint64_t position, int file, void* out, std::size_t bytes) override {
     errno = read_error;
-    return read_error != 0 ? -1 : FileSystem::read(file, out, bytes);
+    return read_error != 0 ? -1 : FileSystem::read_at(position, file, out, bytes);
   }
   int fsync(int file) override {
     calls.emplace_back("fsync");

@@ -34,10 +34,13 @@ TEST(Process, ReportsHowItsChildrenEnd) {
 }
 
 TEST(Process, RunsPrograms) {
-  EXPECT_TRUE(platform::run_program("/bin/sh", {"-c", "exit 0"}));
-  EXPECT_FALSE(platform::run_program("/bin/sh", {"-c", "exit 1"}));
-  EXPECT_FALSE(platform::run_program("/bin/sh", {"-c", "kill -9 $$"}));
-  EXPECT_FALSE(platform::run_program("/no/such/program", {}));
+  const auto run = [](const std::string& command) { return platform::run_program("/bin/sh", {"-c", command}); };
+  EXPECT_EQ(run("echo a warning >&2; exit 0"), "");
+  EXPECT_EQ(run("exit 1"), "exit code 1");
+  EXPECT_EQ(run("kill -9 $$"), "killed by signal 9");
+  EXPECT_EQ(run("printf 'Traceback:\\n  line 1\\nMemoryError: no more\\n\\n' >&2; exit 1"), "MemoryError: no more");
+  EXPECT_EQ(run("seq 100000 >&2; exit 3"), "100000");
+  EXPECT_EQ(platform::run_program("/no/such/program", {}), "No such file or directory");
 }
 
 TEST(Process, KeepsVariablesThatAreSet) {
