@@ -228,7 +228,7 @@ TEST(PortableBits, NeedFusedMultiplyAdd) {
   if (instruction_set() == InstructionSet::neon) GTEST_SKIP() << "every such processor has it";
   const WithInstructionSet scope(InstructionSet::baseline);
   EXPECT_EQ(message_of([] {
-              BitsScope(Bits::portable);
+              BitsScope{Bits::portable};
             }).find("Bits: portable bits need fused multiply-add, so one of avx2, avx512, amx and neon, but "),
             0U);
   const BitsScope fast(Bits::fast);

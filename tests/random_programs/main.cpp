@@ -96,9 +96,10 @@ void for_each_index(std::uint64_t first, std::uint64_t count, int jobs, const st
   const auto work = [&] {
     for (std::uint64_t i = next++; i < first + count; i = next++) f(i);
   };
-  std::vector<std::jthread> others;
+  std::vector<std::thread> others;
   for (int i = 1; i < jobs; ++i) others.emplace_back(work);
   work();
+  for (std::thread& other : others) other.join();
 }
 
 /// Returns how many failed.

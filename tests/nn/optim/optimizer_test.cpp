@@ -6,6 +6,7 @@
 #include <braid/nn/linear.h>
 #include <braid/nn/optim/adam.h>
 #include <braid/nn/optim/sgd.h>
+#include <tests/nn/module_checks.h>
 #include <tests/support.h>
 
 namespace braid::nn::optimizer_test {
