@@ -16,6 +16,7 @@ Tape::Tape(Probe* probe) : state_(std::make_shared<TapeState>()) {
 }
 
 Var Tape::watch(const Tensor& value) {
+  check<Error>(value.defined(), "Tape::watch: the tensor is undefined");
   check_dtype(value.dtype() != DType::i32, "Tape::watch: expected a floating-point tensor but has dtype i32");
   Var v = std::move(TapeState::push(state_, {"watch", {}, 0, {}, nullptr}, {}, {}, {value}).front());
   state_->watched.push_back({TapeState::id(v), value.shape(), value.dtype()});

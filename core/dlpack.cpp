@@ -34,6 +34,7 @@ DLDataType type_of(DType dtype) {
 Shape shape_of(const DLTensor& t) {
   check_shape(t.ndim >= 0 && t.ndim <= static_cast<int>(Shape::kMaxRank),
               "from_dlpack: must have 0 to {} axes but has {}", Shape::kMaxRank, t.ndim);
+  check_value(t.shape != nullptr || t.ndim == 0, "from_dlpack: its shape is null but it has {} axes", t.ndim);
   const std::span<const std::int64_t> sizes(t.shape, t.ndim);
   for (const std::int64_t size : sizes)
     check_shape(size >= 0, "from_dlpack: a size must not be negative but is {}", size);
@@ -89,6 +90,8 @@ Tensor from_dlpack(DLPack managed) {
   const DLTensor& t = managed->dl_tensor;
   check_value(t.device.device_type == kDLCPU, "from_dlpack: must be on the CPU (device 1) but is on device {}",
               static_cast<int>(t.device.device_type));
+  check_value(t.data != nullptr || shape_of(t).numel() == 0, "from_dlpack: its data is null but its shape {}",
+              shape_of(t));
   const auto is = [&](DLDataTypeCode code, int bits) {
     return t.dtype.code == code && t.dtype.bits == bits && t.dtype.lanes == 1;
   };

@@ -86,15 +86,15 @@ struct alignas(64) Share {
 /// only, so that a worker that wakes late delays no one.
 class Pool {
  public:
+  /// Never destroyed: exit() inside a block would wait for its own thread.
   static Pool& instance() {
-    static Pool pool(default_num_threads());
+    static Pool& pool = *new Pool(default_num_threads());
     [[maybe_unused]] static const bool registered =
         platform::at_fork(nullptr, nullptr, [] { instance().begin_anew(); });
     return pool;
   }
 
   explicit Pool(int num_threads) : num_threads_(num_threads), shares_(num_threads) {}
-  ~Pool() { stop_workers(); }
 
   int num_threads() const { return num_threads_.load(std::memory_order_relaxed); }
 
@@ -210,7 +210,8 @@ class Pool {
 }  // namespace
 
 void set_num_threads(int count) {
-  check_value(count >= 1, "set_num_threads: count must be >= 1 but is {}", count);
+  check_value(count >= 1 && count <= kMostThreads, "set_num_threads: count must be from 1 to {} but is {}",
+              kMostThreads, count);
   check<Error>(!inside_block, "set_num_threads: must not be called inside a parallel_for");
   Pool::instance().resize(count);
 }

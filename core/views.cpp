@@ -27,6 +27,7 @@ Shape infer_sizes(const Shape& from, std::span<const std::int64_t> sizes) {
 }  // namespace
 
 Tensor Tensor::view(const Shape& shape, const Strides& strides, std::int64_t offset) const {
+  check<Error>(defined(), "a view of an undefined tensor");
   Tensor t = *this;
   t.shape_ = shape;
   t.strides_ = strides;

@@ -39,8 +39,9 @@ int run_main(std::string_view name, std::string_view what_it_shows, int argc, ch
              const std::function<void()>& body);
 
 /// Parses the command line. --help and --version print and end the program with exit code 0. Numbers must be decimal
-/// and finite, and whole if the option is an integer; an option that takes one value must be given once, a flag without
-/// a value. Throws ValueError naming the option.
+/// and finite, and whole if the option is an integer; of an option that is given again the
+/// last value counts, so that scripts can pass a user's options on, and a flag must be given once and without a value.
+/// Throws ValueError naming the option.
 void parse_command_line(CLI::App& app, int argc, char** argv);
 
 /// What --version prints: the program's name, braid's version, build_info().

@@ -44,9 +44,13 @@ HWY_INLINE Reduced<V> reduce(D d, V x, V low, hn::TFromD<D> unit) {
   const hn::RebindToSigned<D> di;
   const auto set = [d](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
   // A multiply-add is exact with all digits of log(2): both of its terms are multiples of its first part's last digit.
-  constexpr double kHigh = HWY_NATIVE_FMA ? static_cast<T>(std::numbers::ln2) : kLn2High;
-  constexpr double kRest = sizeof(T) == 4 ? std::numbers::ln2 - kHigh : 2.3190468138462996e-17;
-  constexpr double kLow = HWY_NATIVE_FMA ? kRest : kLn2Low;
+  // A product is, with a part that ends in zeros.
+  constexpr bool kSingle = sizeof(T) == 4;
+  constexpr double kShort = kSingle ? kLn2High : 6.93147180369123816490e-1;
+  constexpr double kShortRest = kSingle ? kLn2Low : 1.90821492927058770002e-10;
+  constexpr double kHigh = HWY_NATIVE_FMA ? static_cast<T>(std::numbers::ln2) : kShort;
+  constexpr double kRest = kSingle ? std::numbers::ln2 - kHigh : 2.3190468138462996e-17;
+  constexpr double kLow = HWY_NATIVE_FMA ? kRest : kShortRest;
   const V shifted = hn::MulAdd(x, set(kLog2E), set(C::kMagic)), q = hn::Sub(shifted, set(C::kMagic));
   const auto exponent = hn::ShiftLeft<C::kMantissa>(hn::BitCast(di, shifted));
   return {.power = hn::BitCast(d, hn::Add(exponent, hn::BitCast(di, set(unit)))),

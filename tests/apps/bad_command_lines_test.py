@@ -41,7 +41,7 @@ FLAGS = {
                  "--top-p": ["0", "1.1", *NOT_FINITE], "--threads": ["-1", "1025"], "--stop": [""]},
 }
 LINES = {
-    "train_lm": [["--steps"], ["--steps", "5", "--steps", "5"], ["--ledger", "--ledger"], ["--report=5"], ["extra"], ["--color", "red"], ["--resume"], ["--resume", "--out", "none"],
+    "train_lm": [["--steps"], ["--ledger", "--ledger"], ["--report=5"], ["extra"], ["--color", "red"], ["--resume"], ["--resume", "--out", "none"],
                  ["--text", "none.txt", "--out", "new"], ["--text", ".", "--out", "new"], ["--out", "LONG"],
                  ["--out", "new/LONG"], ["--out", "NOT_UTF8"], ["--text", "NOT_UTF8", "--out", "new"], ["--out", "loop/new"],
                  ["--text", "sparse.txt", "--out", "new"],

@@ -13,19 +13,8 @@ def write_text(folder):
     return text
 
 
-def merged(flags):
-    """Of flags given twice, which programs refuse, the last."""
-    values = {}
-    for flag in map(str, flags):
-        if flag.startswith("--"):
-            name = flag
-            values.pop(name, None)
-        values.setdefault(name if values or flag.startswith("--") else "", []).append(flag)
-    return [word for words in values.values() for word in words]
-
-
 def run(program, *flags, **options):
-    return subprocess.run([program, *merged(flags)], capture_output=True, text=True, errors="replace", timeout=120, **options)
+    return subprocess.run([program, *map(str, flags)], capture_output=True, text=True, errors="replace", timeout=120, **options)
 
 
 def check(condition, message):

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from program import check, check_refused, merged, run, write_text
+from program import check, check_refused, run, write_text
 from tiny_run import TINY, tensors
 
 
@@ -186,8 +186,8 @@ def shell(program, folder):
 
 
 def start_long_run(program, text, out, *flags, **options):
-    command = [program, *merged(["--text", text, *TINY, "--steps", 100000, "--checkpoint-every", 100000, *flags, "--out", out])]
-    process = subprocess.Popen(command, text=True, **options)
+    command = [program, "--text", text, *TINY, "--steps", 100000, "--checkpoint-every", 100000, *flags, "--out", out]
+    process = subprocess.Popen(list(map(str, command)), text=True, **options)
     while not (out / "metrics.jsonl").exists() or (out / "metrics.jsonl").read_text().count("\n") < 5:
         check(process.poll() is None, "the run ended early")
         time.sleep(0.01)

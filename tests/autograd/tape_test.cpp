@@ -42,6 +42,12 @@ TEST(Tape, PropagatesThroughAGraph) {
   EXPECT_THAT(gradient(tape, y), ElementsAre(2, 30));
 }
 
+TEST(Tape, WatchesNoUndefinedTensor) {
+  Tape tape;
+  EXPECT_EQ(message_of([&] { tape.watch(Tensor()); }), "Tape::watch: the tensor is undefined");
+  EXPECT_EQ(tape.size(), 0U);
+}
+
 TEST(Tape, UsesOneAsTheCotangentOfAScalar) {
   Tape tape;
   const Var x = tape.watch(vector({3}));

@@ -131,6 +131,13 @@ TEST(DLPack, RefusesWhatATensorCannotBe) {
   foreign.values[2] = std::int64_t{1} << 31;
   EXPECT_EQ(message(kDLInt, 64, none), "from_dlpack: integers must fit 32 bits but one is 2147483648");
   EXPECT_EQ(message_of([] { from_dlpack(nullptr); }), "from_dlpack: the pointer is null");
+  const auto refusal = [](auto damage) {
+    DLPack whole = to_dlpack(ones({2, 3}));
+    damage(whole->dl_tensor);
+    return message_of([&] { from_dlpack(std::move(whole)); });
+  };
+  EXPECT_EQ(refusal([](DLTensor& t) { t.data = nullptr; }), "from_dlpack: its data is null but its shape [2, 3]");
+  EXPECT_EQ(refusal([](DLTensor& t) { t.shape = nullptr; }), "from_dlpack: its shape is null but it has 2 axes");
   EXPECT_EQ(message_of([] { to_dlpack(Tensor()); }), "to_dlpack: the tensor is undefined");
 }
 

@@ -229,7 +229,8 @@ TEST(Parallel, TakesCallablesByReference) {
 }
 
 TEST(Parallel, RejectsBadArguments) {
-  EXPECT_EQ(message_of([] { set_num_threads(0); }), "set_num_threads: count must be >= 1 but is 0");
+  EXPECT_EQ(message_of([] { set_num_threads(0); }), "set_num_threads: count must be from 1 to 1024 but is 0");
+  EXPECT_EQ(message_of([] { set_num_threads(1025); }), "set_num_threads: count must be from 1 to 1024 but is 1025");
   EXPECT_EQ(message_of([] { parallel_for(1, 0, [](std::int64_t, std::int64_t) {}); }),
             "parallel_for: block must be >= 1 but is 0");
   EXPECT_THROW(set_num_threads(-1), ValueError);
@@ -238,6 +239,20 @@ TEST(Parallel, RejectsBadArguments) {
 TEST(Parallel, RejectsANewNumberOfThreadsInsideABlock) {
   const WithThreads with_threads(2);
   EXPECT_THROW(parallel_for(2, 1, [](std::int64_t, std::int64_t) { set_num_threads(3); }), Error);
+}
+
+TEST(Parallel, LetsAProcessExitInsideABlock) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own, as it has threads
+  for (const std::int64_t exiting : {0, 63})
+    EXPECT_EXIT(
+        {
+          set_num_threads(3);
+          parallel_for(64, 1, [&](std::int64_t begin, std::int64_t) {
+            if (begin == exiting) std::exit(7);
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          });
+        },
+        testing::ExitedWithCode(7), "");
 }
 
 }  // namespace

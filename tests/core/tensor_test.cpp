@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -142,6 +143,14 @@ TEST(Tensor, UndefinedTensorsSayThatTheyAre) {
   EXPECT_EQ(message_of([&] { t.clone(); }), "Tensor::data: the tensor is undefined");
   EXPECT_EQ(message_of([&] { t.mutable_data<float>(); }), "Tensor::mutable_data: the tensor is undefined");
   EXPECT_FALSE(t.contiguous().defined());
+  for (const auto& view : std::vector<std::function<Tensor()>>{
+           [&] { return t.permute(std::span<const int>()); }, [&] { return t.transpose(); },
+           [&] { return t.slice(0, 0, 1); }, [&] { return t.select(0, 0); }, [&] { return t.broadcast_to({2}); },
+           [&] { return t.expand_dims(0); }, [&] { return t.squeeze(0); }, [&] { return t.reshape({1}); },
+           [&] { return t.reshape(Shape{}); }, [&] { return t.to(DType::f64); }})
+    EXPECT_THROW(view(), Error);
+  EXPECT_THROW(t.item(), Error);
+  EXPECT_THROW(t.to_vector<float>(), Error);
 }
 
 TEST(Tensor, ConvertsBetweenDtypes) {
