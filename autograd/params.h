@@ -86,7 +86,7 @@ void for_each_child(P& node, F&& f) {
     node.params(f);
   } else if constexpr (is_optional<P>) {
     if (node) f("", *node);
-  } else if constexpr (!std::is_same_v<P, Var>) {
+  } else if constexpr (!std::is_same_v<P, Var> && requires { node.size(); }) {
     for (std::size_t i = 0; i < node.size(); ++i) f(std::to_string(i), node[i]);
   }
 }

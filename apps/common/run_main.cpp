@@ -138,10 +138,13 @@ void parse_command_line(CLI::App& app, int argc, char** argv) {
   const std::vector<CLI::Option*> options = app.get_options([](const CLI::Option* o) { return !o->get_positional(); });
   for (CLI::Option* option : options) {
     option->disable_flag_override();  // --report=5 is no --report
-    if (option->get_expected_max() == 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    if (option->get_expected_max() <= 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
   try {
     app.parse(argc, argv);
+    for (const CLI::Option* option : options)
+      check_value(option->get_items_expected_max() > 0 || option->count() <= 1, "{}: is given {} times",
+                  option->get_name(), option->count());
   } catch (const CLI::Success& help_or_version) {
     app.exit(help_or_version);
     throw Finished();

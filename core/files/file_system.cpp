@@ -61,7 +61,8 @@ RegularFile::RegularFile(std::string where, const fs::path& path)
     file_system().close(file_);
     throw UnreadableFile(where_ + ": must be a regular file but is something else");
   }
-  state_ = *state;
+  size_ = state->bytes;
+  written_ = state->written;
 }
 
 RegularFile::~RegularFile() { file_system().close(file_); }
@@ -84,7 +85,9 @@ void RegularFile::read_at(std::uint64_t position, void* out, std::uint64_t bytes
 }
 
 void RegularFile::check_unchanged() const {
-  check<FileError>(platform::state_of_regular(file_) == state_, "{}: has been written to since it was opened", where_);
+  const std::optional<platform::FileState> now = platform::state_of_regular(file_);
+  check<FileError>(now && now->bytes == size_ && now->written == written_,
+                   "{}: has been written to since it was opened", where_);
 }
 
 OutputFile::OutputFile(std::string where, const fs::path& path, OpenFor use, const char* failure)

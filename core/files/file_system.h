@@ -5,7 +5,6 @@
 #include <string>
 
 #include <braid/core/error.h>
-#include <braid/core/platform/files.h>
 
 namespace braid {
 
@@ -63,7 +62,7 @@ class RegularFile {
 
   const std::string& where() const& { return where_; }  ///< the start of messages
   std::string where() && { return std::move(where_); }  ///< of a temporary
-  std::uint64_t size() const { return state_.bytes; }   ///< in bytes, when it was opened
+  std::uint64_t size() const { return size_; }          ///< in bytes, when it was opened
 
   /// Reads the next `bytes` bytes, at first those at the start. Throws FileError if the file ends before,
   /// UnreadableFile if reading fails.
@@ -77,8 +76,8 @@ class RegularFile {
  private:
   std::string where_;
   int file_;
-  platform::FileState state_{};
-  std::uint64_t position_ = 0;
+  std::uint64_t size_ = 0, position_ = 0;
+  std::int64_t written_ = 0;  // when, in nanoseconds
 };
 
 /// A file or folder that is open for writing or syncing. Throws FileError; messages read `where: failure: reason`,

@@ -49,7 +49,8 @@ std::optional<FileState> state_of_regular(int file) {
 #else
   const timespec written = status.st_mtim;
 #endif
-  return FileState{static_cast<std::uint64_t>(status.st_size), written.tv_sec, written.tv_nsec};
+  return FileState{static_cast<std::uint64_t>(status.st_size),
+                   written.tv_sec * std::int64_t{1'000'000'000} + written.tv_nsec};
 }
 
 int try_to_lock(int file) { return flock(file, LOCK_EX | LOCK_NB); }

@@ -28,9 +28,7 @@ int remove(const std::filesystem::path& path);                                  
 /// What tells one content of a file from another.
 struct FileState {
   std::uint64_t bytes;
-  std::int64_t seconds, nanoseconds;  ///< when they were last written
-
-  bool operator==(const FileState&) const = default;
+  std::int64_t written;  ///< when, in nanoseconds
 };
 
 /// Nothing if the file is a device, a FIFO or a folder.
