@@ -4,6 +4,8 @@
 
 #include <fmt/ranges.h>
 
+#include <braid/core/utf8.h>
+
 namespace braid::nn {
 namespace {
 
@@ -18,6 +20,16 @@ std::string misfit(const std::string& name, const Tensor& target, const Tensor& 
 
 }  // namespace
 
+std::string detail::listed(std::vector<std::string> problems) {
+  constexpr std::size_t kMost = 30;
+  if (problems.size() > kMost) {
+    const std::size_t more = problems.size() - kMost;
+    problems.resize(kMost);
+    problems.push_back(fmt::format("and {} more", more));
+  }
+  return fmt::format("{}", fmt::join(problems, ", "));
+}
+
 void assign_by_name(const std::string& source, const std::vector<std::pair<std::string, Tensor*>>& targets,
                     const NamedTensors& tensors) {
   std::vector<std::string> problems;
@@ -30,8 +42,8 @@ void assign_by_name(const std::string& source, const std::vector<std::pair<std::
       problems.push_back(problem);
   }
   for (const auto& [name, tensor] : tensors)
-    if (!wanted.contains(name)) problems.push_back(name + " is unexpected");
-  check<Error>(problems.empty(), "{}: {}", source, fmt::join(problems, ", "));
+    if (!wanted.contains(name)) problems.push_back(excerpt(name) + " is unexpected");
+  check<Error>(problems.empty(), "{}: {}", source, detail::listed(problems));
   std::vector<Tensor> converted;
   for (const auto& [name, target] : targets) converted.push_back(tensors.at(name).to(target->dtype()));
   for (std::size_t i = 0; i < targets.size(); ++i) *targets[i].second = std::move(converted[i]);

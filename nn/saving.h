@@ -13,8 +13,13 @@ namespace braid::nn {
 /// Tensors by name: parameters under their paths.
 using NamedTensors = std::map<std::string, Tensor>;
 
+namespace detail {
+/// What is wrong, as one line: the first problems and the number of the others.
+std::string listed(std::vector<std::string> problems);
+}  // namespace detail
+
 /// Sets each target to the tensor of its name, converted to the target's dtype. Throws Error that begins with `source`
-/// and lists every name that is missing, unexpected or of another shape; then no target has changed.
+/// and lists names that are missing, unexpected or of another shape, 30 at most; then no target has changed.
 void assign_by_name(const std::string& source, const std::vector<std::pair<std::string, Tensor*>>& targets,
                     const NamedTensors& tensors);
 
@@ -41,7 +46,7 @@ void save_module(const std::filesystem::path& path, const M& module) {
 }
 
 /// Reads what save_module wrote into a module of the same structure. Throws FileError when the file cannot be read or
-/// is damaged, Error listing all names that do not fit; then the module has not changed.
+/// is damaged, Error listing names that do not fit; then the module has not changed.
 template <class M>
 void load_module(const std::filesystem::path& path, M& module) {
   from_tensors(module, load_safetensors(path).tensors, "load_module: " + path.string());

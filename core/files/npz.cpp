@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <braid/core/files/atomic_file.h>
+#include <braid/core/files/budget.h>
 #include <braid/core/files/detail/npy_format.h>
 #include <braid/core/files/file_system.h>
 #include <braid/core/utf8.h>
@@ -67,8 +68,8 @@ Tensor read_entry(zip_t* archive, const zip_stat_t& entry, const std::string& wh
   check<FileError>((entry.valid & kKnown) == kKnown && entry.encryption_method == ZIP_EM_NONE &&
                        (entry.comp_method == ZIP_CM_STORE || entry.comp_method == ZIP_CM_DEFLATE),
                    "{}: must be stored or deflated, and not encrypted", where);
-  // Deflate expands by 1032 at most: a larger size would only waste memory.
-  check<FileError>(entry.size / 1032 <= entry.comp_size, "{}: {} bytes cannot be {} when inflated", where,
+  const zip_uint64_t most = entry.comp_method == ZIP_CM_STORE ? 1 : 1032;  // by which a byte expands
+  check<FileError>(entry.size / most <= entry.comp_size, "{}: {} bytes cannot be {} when inflated", where,
                    entry.comp_size, entry.size);
   const Entry file(zip_fopen_index(archive, entry.index, 0));
   require<FileError>(file != nullptr, where, zip_get_error(archive));
@@ -140,6 +141,7 @@ std::map<std::string, Tensor> load_npz(const fs::path& path) {
   const Source source = source_of(bytes.data(), bytes.size());
   const Archive archive = open(source, ZIP_RDONLY | ZIP_CHECKCONS, where);
   std::map<std::string, Tensor> tensors;
+  Budget budget(bytes.size());  // entries that share their bytes would take more than the file
   const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
   for (zip_int64_t i = 0; i < count; ++i) {
     zip_stat_t entry;
@@ -150,6 +152,7 @@ std::map<std::string, Tensor> load_npz(const fs::path& path) {
     check<FileError>(file.size() > kEnding.size() && file.ends_with(kEnding), "{}: its name must end with .npy", its);
     const std::string name = file.substr(0, file.size() - kEnding.size());
     check<FileError>(!tensors.contains(name), "{}: is in the archive twice", its);
+    budget.spend(entry.comp_size, where, "compressed bytes");
     tensors.emplace(name, read_entry(archive.get(), entry, its));
   }
   return tensors;

@@ -25,6 +25,7 @@
 #include <braid/core/dtype.h>
 #include <braid/core/error.h>
 #include <braid/core/files/atomic_file.h>
+#include <braid/core/files/budget.h>
 #include <braid/core/files/checksum.h>
 #include <braid/core/files/file_system.h>
 #include <braid/core/files/npy.h>

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <braid/core/files/budget.h>
 #include <braid/core/utf8.h>
 
 namespace braid::nn {
@@ -26,6 +27,7 @@ std::string describe(const json& value) {
 }
 
 json parse_object(const std::string& where, const std::string& text) {
+  check_nesting(where, text);
   json value;
   try {
     value = json::parse(text);

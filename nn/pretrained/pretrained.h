@@ -40,7 +40,8 @@ struct LoadPretrained {
 ///     });
 ///
 /// Does not trust the files. Throws FileError when a file is missing or damaged, when a setting is not supported, by
-/// its name, and when tensors are missing, unexpected or of another shape, listing all of them.
+/// its name, when it asks for more than the files can fill, and when tensors are missing, unexpected or of another
+/// shape, listing 30 of them.
 template <class MakeConnection>
   requires std::invocable<MakeConnection&, const TransformerConfig&, int>
 auto load_pretrained(const std::filesystem::path& folder, MakeConnection make_connection,

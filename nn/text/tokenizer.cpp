@@ -21,11 +21,22 @@ namespace {
 using detail::AddedTokens;
 using Ids = std::vector<std::int32_t>;
 
+/// Refuses marks without end: utf8proc sorts those after a letter in the square of their number.
+void check_marks(std::string_view text) {
+  constexpr int kMost = 1000;
+  for (std::size_t at = 0, marks = 0; at < text.size();) {
+    const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(*next_code_point(text, at)));
+    marks = category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME ? marks + 1 : 0;
+    check_value(marks <= kMost, "encode: a letter must have at most {} combining marks but has more", kMost);
+  }
+}
+
 /// Unicode's normalization form C. Characters below U+0300, the first that combines with others, are in it already.
 std::string nfc(std::string_view text) {
   constexpr unsigned char kFirstByteOfU0300 = 0xCC;
   const auto is_below = [](char c) { return static_cast<unsigned char>(c) < kFirstByteOfU0300; };
   if (std::ranges::all_of(text, is_below)) return std::string(text);
+  check_marks(text);
   utf8proc_uint8_t* normal = nullptr;
   const utf8proc_ssize_t size =
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
@@ -70,10 +81,12 @@ class Encoder {
   explicit Encoder(const detail::TokenizerTables& tables) : tables_(tables) {}
 
   Ids encode(std::string_view text) {
+    constexpr std::uint64_t kStepsPerByte = 100;  // known files take five
+    work_ = Budget(text.size(), kStepsPerByte);
     const auto token = [&](std::int32_t id) { ids_.push_back(id); };
-    tables_.raw.split(text, token, [&](std::string_view between) {
+    tables_.raw.split(text, work_, token, [&](std::string_view between) {
       const std::string normal = tables_.file.nfc ? nfc(between) : "";
-      tables_.normalized.split(tables_.file.nfc ? normal : between, token,
+      tables_.normalized.split(tables_.file.nfc ? normal : between, work_, token,
                                [&](std::string_view piece) { add_piece(piece); });
     });
     return std::move(ids_);
@@ -88,7 +101,7 @@ class Encoder {
   /// Encodes a piece that the first `pattern` patterns have split off.
   void add_words(std::string_view text, std::size_t pattern) {
     if (pattern == tables_.file.patterns.size()) return add_word(text);
-    tables_.file.patterns[pattern].split(text, [&](std::string_view piece) { add_words(piece, pattern + 1); });
+    tables_.file.patterns[pattern].split(text, work_, [&](std::string_view piece) { add_words(piece, pattern + 1); });
   }
 
   void add_word(std::string_view word) {
@@ -118,6 +131,7 @@ class Encoder {
   };
 
   const detail::TokenizerTables& tables_;
+  Budget work_{0};
   Ids ids_;
   std::unordered_map<std::string, Ids, Hash, std::equal_to<>> words_;
 };
@@ -131,9 +145,11 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file) {
   return parse(content, file.string());
 }
 
-Tokenizer Tokenizer::parse(std::string_view json, const std::string& where) {
+Tokenizer Tokenizer::parse(std::string_view json, const std::string& where) try {
   return Tokenizer(
       std::make_shared<detail::TokenizerTables>(detail::TokenizerTables{detail::parse_tokenizer(json, where)}));
+} catch (const ValueError& error) {  // of a token that is normalized
+  throw FileError(fmt::format("{}: {}", where, error.what()));
 }
 
 std::int64_t Tokenizer::vocab() const { return static_cast<std::int64_t>(tables_->file.tokens.size()); }

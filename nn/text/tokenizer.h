@@ -28,7 +28,8 @@ struct EncodeOptions {
 /// Truncation, padding and offsets are not supported.
 class Tokenizer {
  public:
-  /// Throws FileError naming the file and the part of it that is damaged or not supported.
+  /// Throws FileError naming the file and the part of it that is damaged, not supported or out of proportion to the
+  /// file's size.
   static Tokenizer load(const std::filesystem::path& file);
   /// The same for the contents of a file; messages start with `where`.
   static Tokenizer parse(std::string_view json, const std::string& where = "tokenizer.json");
@@ -42,7 +43,8 @@ class Tokenizer {
   /// The id of the end of a text: of `<|endoftext|>`, `<|end_of_text|>` or `</s>`, if one of them is an added token.
   std::optional<std::int32_t> eos() const;
 
-  /// The ids of a text. Throws ValueError with the offset when the text is not UTF-8, or when a byte has no token.
+  /// The ids of a text. Throws ValueError with the offset when the text is not UTF-8, when a byte has no token, or when
+  /// the file's patterns take more than a hundred steps for each byte of the text.
   std::vector<std::int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
   /// The bytes of all ids, special tokens included. Those of some of a text's ids may begin or end inside a character.
   /// Throws ValueError naming an id without a token.

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <braid/core/files/budget.h>
 #include <braid/nn/verify/recorded_case.h>
 
 namespace braid::nn {
@@ -28,6 +29,7 @@ template <class T>
 T CaseSettings::get(const std::string& key, const std::string& type) const {
   const auto found = json_.find(key);
   check<FileError>(found != json_.end(), "the metadata must have '{}'", key);
+  check_nesting(fmt::format("the metadata's '{}'", key), found->second);
   const auto value = nlohmann::json::parse(found->second, nullptr, /*allow_exceptions=*/false);
   check<FileError>(is_a<T>(value), "the metadata's '{}' must be {} but is {:.80}", key, type, found->second);
   return value.get<T>();

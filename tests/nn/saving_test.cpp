@@ -8,6 +8,7 @@
 #include <braid/nn/convert.h>
 #include <braid/nn/linear.h>
 #include <braid/nn/sequential.h>
+#include <tests/support.h>
 
 #include "tests/nn/module_checks.h"
 
@@ -53,6 +54,15 @@ TEST(Saving, ListsAllThatDoesNotFitAndChangesNothing) {
                       "model.safetensors: 0.bias must have shape [4] but has [5], 1.weight must be f32 but is i32, "
                       "1.bias is missing, 1.scale is unexpected");
   for (const auto& [name, tensor] : to_tensors(model)) EXPECT_TRUE(identical(before.at(name), tensor)) << name;
+}
+
+TEST(Saving, ListsThirtyOfThemAtMost) {
+  NamedTensors tensors;
+  for (int i = 0; i < 31; ++i) tensors[fmt::format("t{:02}", i)] = ones({1});
+  const auto complaint = [&] { return message_of([&] { assign_by_name("x", {}, tensors); }); };
+  EXPECT_THAT(complaint(), testing::EndsWith(", t28 is unexpected, t29 is unexpected, and 1 more"));
+  tensors.erase("t30");
+  EXPECT_THAT(complaint(), testing::EndsWith(", t28 is unexpected, t29 is unexpected"));
 }
 
 TEST(Saving, NamesTheFileThatDoesNotFit) {

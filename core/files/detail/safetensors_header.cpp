@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <braid/core/files/budget.h>
 #include <braid/core/utf8.h>
 
 namespace braid::detail {
@@ -18,7 +19,6 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kMetadata = "__metadata__";
-constexpr std::size_t kMaxDepth = 3;  // {"x": {"shape": [...
 
 // In the order of StoredType.
 constexpr std::array<StoredTypeFacts, 22> kStoredTypes{{
@@ -51,7 +51,7 @@ void require(bool ok, const std::string& where, fmt::format_string<decltype(show
   if (!ok) throw FileError(where + ": " + fmt::format(message, shown(args)...));
 }
 
-/// Rejects text that is not JSON, is nested too deeply, or has a key twice. (The parser's own callbacks could do so
+/// Rejects text that is not JSON or has a key twice. (The parser's own callbacks could do so
 /// too, but it would search an object again for each of its values.)
 class Grammar : public nlohmann::json_sax<json> {
  public:
@@ -80,7 +80,6 @@ class Grammar : public nlohmann::json_sax<json> {
  private:
   bool open() {
     keys_.emplace_back();
-    require(keys_.size() <= kMaxDepth, where_, "the header must nest at most {} deep", kMaxDepth);
     return true;
   }
   bool close() {
@@ -99,6 +98,7 @@ class Parser {
 
   SafetensorsHeader parse(const std::string& text) const {
     require(text.starts_with('{'), where_, "the header must start with '{{'");
+    check_nesting(where_ + ": the header", text);
     Grammar grammar(where_);
     json::sax_parse(text, &grammar);
     const json object = json::parse(text);

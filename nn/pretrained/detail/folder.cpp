@@ -6,8 +6,6 @@
 #include <set>
 #include <system_error>
 
-#include <fmt/ranges.h>
-
 #include <braid/core/files/atomic_file.h>
 #include <braid/core/files/detail/safetensors_reader.h>
 #include <braid/core/files/safetensors.h>
@@ -26,6 +24,7 @@ constexpr const char* kConfig = "config.json";
 constexpr const char* kWeights = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr const char* kHead = "lm_head.weight";
+constexpr std::uint64_t kLeastPerLayer = 6;  // weights of a layer that every family has
 
 std::string read_text(const std::string& where, const fs::path& path) {
   constexpr std::uint64_t kMost = 100'000'000;
@@ -82,11 +81,12 @@ void PretrainedFolder::check_sizes() const {
   std::uint64_t tensors = 0, bytes = 0;
   for (const auto& reader : readers_)
     for (const StoredTensor& stored : reader->header().tensors) ++tensors, bytes += stored.end - stored.begin;
-  const auto require = [&](const char* setting, std::int64_t value, std::uint64_t most, const char* unit) {
-    check<FileError>(static_cast<std::uint64_t>(value) <= most, "{}: {} specifies {} {} but the files have {} {}",
-                     where_, kConfig, value, setting, most, unit);
+  const auto require = [&](const char* setting, std::int64_t value, std::uint64_t have, const char* unit,
+                           std::uint64_t each = 1) {
+    check<FileError>(static_cast<std::uint64_t>(value) <= have / each,
+                     "{}: {} specifies {} {} but the files have {} {}", where_, kConfig, value, setting, have, unit);
   };
-  require("layers", config_.layers, tensors, "tensors");
+  require("layers", config_.layers, tensors, "tensors", kLeastPerLayer);
   require("channels", config_.channels, bytes, "bytes");
   require("heads", config_.heads, bytes, "bytes");
   require("channels per head", config_.head_size.value_or(1), bytes, "bytes");
@@ -116,7 +116,7 @@ void PretrainedFolder::check_names(const Wanted& wanted) const {
     const auto file = index_.find(name);
     problems.push_back(name + " is missing" + (file == index_.end() ? "" : " from " + file->second));
   }
-  check<FileError>(problems.empty(), "{}: {}", where_, fmt::join(problems, ", "));
+  check<FileError>(problems.empty(), "{}: {}", where_, listed(problems));
 }
 
 void PretrainedFolder::read(const NamedParams& params) {

@@ -26,7 +26,7 @@ class PretrainedFolder {
 
   const TransformerConfig& config() const { return config_; }
   /// Sets the parameters of a model with that config, reading one tensor at a time. Before any is set, throws FileError
-  /// listing every tensor that is missing, unexpected or of another shape.
+  /// listing tensors that are missing, unexpected or of another shape.
   void read(const NamedParams& params);
 
  private:

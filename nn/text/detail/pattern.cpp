@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 #include <new>
+#include <utility>
 
 #include <braid/core/error.h>
 
@@ -76,32 +77,68 @@ std::string message_of(int code) {
 
 PCRE2_SPTR bytes(std::string_view text) { return reinterpret_cast<PCRE2_SPTR>(text.data()); }
 
-}  // namespace
-
-Pattern::Pattern(const std::string& expression) {
-  const std::string translated = for_pcre2(expression);
+std::shared_ptr<const pcre2_code> compile(const std::string& expression, std::uint32_t options) {
   int error = 0;
   PCRE2_SIZE at = 0;
-  pcre2_code* code = pcre2_compile(bytes(translated), translated.size(),
-                                   PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr);
+  pcre2_code* code = pcre2_compile(bytes(expression), expression.size(),
+                                   PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | options, &error, &at, nullptr);
   check_value(code != nullptr, "is no regular expression: {}", message_of(error));
-  code_ = std::shared_ptr<const void>(
-      code, [](const void* c) { pcre2_code_free(static_cast<pcre2_code*>(const_cast<void*>(c))); });
-  std::uint32_t matches_nothing = 0;
-  pcre2_pattern_info(code, PCRE2_INFO_MATCHEMPTY, &matches_nothing);
-  check_value(matches_nothing == 0, "matches the empty text");
-  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // on failure, matching is only slower
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);  // on failure, matching is only slower
+  return {code, pcre2_code_free};
 }
 
-void Pattern::split(std::string_view text, const std::function<void(std::string_view)>& use) const {
-  const auto* code = static_cast<const pcre2_code*>(code_.get());
+/// The steps of a match are the items of the expression that are tried and the characters that they pass over.
+struct Steps {
+  Budget& work;
+  std::size_t at;
+
+  static int count(pcre2_callout_block* block, void* steps) {
+    auto& [work, at] = *static_cast<Steps*>(steps);
+    const std::size_t from = std::exchange(at, block->current_position);
+    return work.spend(1 + std::max(from, at) - std::min(from, at)) ? 0 : PCRE2_ERROR_CALLOUT;
+  }
+};
+
+int match_and_count(const pcre2_code* code, std::string_view text, std::size_t at, pcre2_match_data* match,
+                    Budget& work) {
+  Steps steps{work, at};
+  const std::unique_ptr<pcre2_match_context, void (*)(pcre2_match_context*)> context(
+      pcre2_match_context_create(nullptr), pcre2_match_context_free);
+  if (!context) throw std::bad_alloc();
+  pcre2_set_callout(context.get(), Steps::count, &steps);
+  return pcre2_match(code, bytes(text), text.size(), at, PCRE2_NO_UTF_CHECK, match, context.get());
+}
+
+}  // namespace
+
+// Counting takes as long as matching itself. The quick code does not count, but gives up early: it ends with a partial
+// match where the text after a window would matter, and after some attempts.
+Pattern::Pattern(const std::string& expression) {
+  const std::string translated = for_pcre2(expression);
+  counting_ = compile("(*LIMIT_HEAP=65536)" + translated, PCRE2_AUTO_CALLOUT);
+  const auto quick = compile("(*LIMIT_MATCH=1000)" + translated, 0);
+  std::uint32_t matches_nothing = 0;
+  pcre2_pattern_info(quick.get(), PCRE2_INFO_MATCHEMPTY, &matches_nothing);
+  check_value(matches_nothing == 0, "matches the empty text");
+  quick_ = quick;
+}
+
+void Pattern::split(std::string_view text, Budget& work, const std::function<void(std::string_view)>& use) const {
+  constexpr std::size_t kWindow = 256;
+  const auto *quick = static_cast<const pcre2_code*>(quick_.get()),
+             *counting = static_cast<const pcre2_code*>(counting_.get());
   const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> match(pcre2_match_data_create(1, nullptr),
                                                                              pcre2_match_data_free);
   if (!match) throw std::bad_alloc();
   const PCRE2_SIZE* place = pcre2_get_ovector_pointer(match.get());
   for (std::size_t at = 0; at < text.size(); at = place[1]) {
-    const int found = pcre2_match(code, bytes(text), text.size(), at, PCRE2_NO_UTF_CHECK, match.get(), nullptr);
+    std::size_t end = std::min(text.size(), at + kWindow);
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // inside a character
+    const std::uint32_t options = PCRE2_NO_UTF_CHECK | (end < text.size() ? PCRE2_PARTIAL_HARD : 0);
+    int found = pcre2_match(quick, bytes(text), end, at, options, match.get(), nullptr);
+    if (found < 0) found = match_and_count(counting, text, at, match.get(), work);
     if (found == PCRE2_ERROR_NOMATCH) return use(text.substr(at));
+    if (found == PCRE2_ERROR_CALLOUT) work.spend<ValueError>(0, "encode: the pattern of the pre_tokenizer", "steps");
     check_value(found >= 0, "encode: the pattern of the pre_tokenizer ends at byte {}: {}", at, message_of(found));
     if (place[0] > at) use(text.substr(at, place[0] - at));
     use(text.substr(place[0], place[1] - place[0]));

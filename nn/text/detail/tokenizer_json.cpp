@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <braid/core/error.h>
+#include <braid/core/files/budget.h>
 #include <braid/core/utf8.h>
 #include <braid/nn/text/detail/byte_level.h>
 
@@ -16,6 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t kMostIds = std::int64_t{1} << 24;
+constexpr std::size_t kMostSteps = 64;  // of a pre_tokenizer: each is a program and passes over the text
 constexpr const char* kGPT2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 /// A value as messages quote it. Contents of objects and lists are left out, since they may be nested without end.
@@ -35,7 +37,7 @@ class Part {
     static const json none;
     require(value_->is_object(), "must be an object");
     const auto found = value_->find(key);
-    return {found == value_->end() ? none : *found, path_ + "." + key};
+    return {found == value_->end() ? none : *found, path_ + "." + excerpt(key)};
   }
   std::vector<Part> elements() const {
     require(value_->is_array(), "must be a list");
@@ -44,6 +46,7 @@ class Part {
     return parts;
   }
 
+  const std::string& path() const { return path_; }
   bool is_null() const { return value_->is_null(); }
   const json& value() const { return *value_; }
   std::string text() const {
@@ -81,7 +84,10 @@ using Vocabulary = std::unordered_map<std::string, std::int32_t>;
 
 void add_token(TokenizerFile& file, std::int32_t id, std::string bytes, const Part& part) {
   const auto index = static_cast<std::size_t>(id);
-  if (index >= file.tokens.size()) file.tokens.resize(index + 1);
+  if (index >= file.tokens.size()) {
+    file.budget.spend(index + 1 - file.tokens.size(), part.path(), "ids");
+    file.tokens.resize(index + 1);
+  }
   if (file.tokens[index]) part.refuse(fmt::format("has the id {} twice", id));
   file.tokens[index] = std::move(bytes);
 }
@@ -186,6 +192,7 @@ void read_pre_tokenizers(const Part& part, TokenizerFile& file) {
   const std::vector<Part> steps = is_sequence ? part["pretokenizers"].elements() : std::vector{part};
   const bool ends_in_bytes = !steps.empty() && steps.back().value().is_object() && is_byte_level(steps.back());
   part.require(ends_in_bytes, "must be, or end in, ByteLevel");
+  part.require(steps.size() <= kMostSteps, fmt::format("must have at most {} steps", kMostSteps));
   for (std::size_t i = 0; i < steps.size(); ++i) {
     steps[i].require(i + 1 == steps.size() || !is_byte_level(steps[i]), "must be the last step");
     read_pre_tokenizer(steps[i], file);
@@ -201,7 +208,9 @@ void read_template(const Part& part, TokenizerFile& file) {
       continue;
     }
     const std::string name = piece["SpecialToken"]["id"].text();
-    for (const Part& id : part["special_tokens"][name]["ids"].elements()) {
+    const Part ids = part["special_tokens"][name]["ids"];
+    file.budget.spend(ids.value().size(), part.path(), "ids");
+    for (const Part& id : ids.elements()) {
       id.require(
           static_cast<std::size_t>(id.id()) < file.tokens.size() && file.tokens[static_cast<std::size_t>(id.id())],
           "must be a token");
@@ -225,6 +234,7 @@ void read_post_processor(const Part& part, TokenizerFile& file) {
 }  // namespace
 
 TokenizerFile parse_tokenizer(std::string_view text, const std::string& where) {
+  check_nesting(where, text);
   const json root = json::parse(text, nullptr, /*allow_exceptions=*/false);
   check<FileError>(root.is_object() && root.contains("model"), "{}: must be a JSON object with a model", where);
   const auto at = [&](const char* key) {
@@ -232,6 +242,7 @@ TokenizerFile parse_tokenizer(std::string_view text, const std::string& where) {
     return Part(root.contains(key) ? root[key] : none, where + ": " + key);
   };
   TokenizerFile file;
+  file.budget = Budget(text.size());
   const Vocabulary vocabulary = read_model(at("model"), file);
   read_added_tokens(at("added_tokens"), vocabulary, file);
   if (const Part normalizer = at("normalizer"); !normalizer.is_null()) {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <braid/core/files/budget.h>
 #include <braid/nn/text/detail/merges.h>
 #include <braid/nn/text/detail/pattern.h>
 
@@ -20,6 +21,7 @@ struct AddedToken {
 
 /// The contents of a tokenizer.json.
 struct TokenizerFile {
+  Budget budget{0};                                   ///< of ids: the highest, and those around a text
   std::vector<std::optional<std::string>> tokens;     ///< by id: the bytes of the token
   std::unordered_map<std::string, std::int32_t> ids;  ///< by bytes, of the tokens that words are encoded as
   std::vector<Merge> merges;

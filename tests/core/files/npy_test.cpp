@@ -334,6 +334,29 @@ archive("objects.npz", [("a.npy", b"\x93NUMPY\1\0")], zipfile.ZIP_STORED)
   EXPECT_EQ(message("objects.npz"), "'a.npy': expected at least 10 bytes but there are 8");
 }
 
+TEST_F(Npy, RefusesEntriesThatShareTheirBytes) {
+  // Each local header has an extra field that covers the headers after it, so that all precede the same 8 kB.
+  if (!python(R"(
+import struct, zlib
+array = b"\x93NUMPY\1\0" + struct.pack("<H", 118) + b"{'descr': '<f4', 'fortran_order': False, 'shape': (2016,)}".ljust(118) + bytes(8064)
+def entry(i, left):
+    name, header = b"%d.npy" % i, struct.pack("<HHHHHIII", 20, 0, 0, 0, 33, zlib.crc32(array), len(array), len(array))
+    extra = struct.pack("<HH", 0x6666, 39 * left)
+    central = b"PK\1\2\x14\0" + header + struct.pack("<HHHHHII", 5, 0, 0, 0, 0, 0, 39 * i) + name
+    return b"PK\3\4" + header + struct.pack("<HH", 5, 4 + 39 * left) + name + extra, central
+for count in 8, 9:
+    entries = [entry(i, count - 1 - i) for i in range(count)]
+    local, central = b"".join(e[0] for e in entries) + array, b"".join(e[1] for e in entries)
+    end = struct.pack("<HHHHIIH", 0, 0, count, count, len(central), len(local), 0)
+    open(f"{count}.npz", "wb").write(local + central + b"PK\5\6" + end)
+)"))
+    GTEST_SKIP() << "without numpy";
+  EXPECT_EQ(load_npz(folder / "8.npz").size(), 8u);
+  EXPECT_EQ(message_of([&] { load_npz(folder / "9.npz"); }),
+            fmt::format("load_npz: {}: a size of {} bytes allows 65536 compressed bytes but there are 73728",
+                        (folder / "9.npz").string(), fs::file_size(folder / "9.npz")));
+}
+
 TEST_F(Npy, KeepsTheOldFileWhenTheNewOneIsRejected) {
   save_npz(npz, some_tensors());
   const std::string before = read(npz);

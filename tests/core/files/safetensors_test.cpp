@@ -206,7 +206,8 @@ TEST_F(Safetensors, RejectsWhatIsNotAJsonObject) {
   EXPECT_EQ(complaint_about("{\"\xff\": 1}", 0),
             "the header must be JSON but has a parse error at byte 3: '\\\"\\ufffd'");
   EXPECT_EQ(complaint_about("{\"x\":1e999}", 0), "the header must be JSON but has a parse error at byte 10: '1e999'");
-  EXPECT_EQ(complaint_about("{\"x\":" + std::string(100'000, '['), 0), "the header must nest at most 3 deep");
+  EXPECT_EQ(complaint_about("{\"x\":" + std::string(100'000, '['), 0),
+            "the header: must nest at most 64 deep but does so deeper at byte 68");
 }
 
 TEST_F(Safetensors, RejectsDuplicateKeys) {

@@ -273,6 +273,17 @@ TEST_F(Pretrained, ListsAllThatDoesNotFit) {
       "model.layers.1.mlp.up_proj.weight is missing, model.norm.weight is missing");
 }
 
+TEST_F(Pretrained, ListsThirtyOfThemAtMost) {
+  save_pretrained(model_of(llama()), folder);
+  NamedTensors tensors = weights();
+  for (int i = 0; i < 1000; ++i) tensors[fmt::format("t{:04}", i)] = ones({1});
+  set_weights(tensors);
+  EXPECT_THAT(complaint(), testing::EndsWith(", t0028 is unexpected, t0029 is unexpected, and 970 more"));
+  save_pretrained(model_of(llama()), folder);
+  replace("config.json", R"("num_hidden_layers": 2)", R"("num_hidden_layers": 3)");  // as many as 21 tensors may be
+  EXPECT_THAT(complaint(), HasSubstr("model.layers.2.mlp.up_proj.weight is missing"));
+}
+
 TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
   struct Wrong {
     TransformerConfig config;
@@ -331,6 +342,8 @@ TEST_F(Pretrained, RefusesSettingsThatTheFilesCannotFill) {
   for (const auto& [from, to, expected] : std::vector<std::array<std::string, 3>>{
            {R"("num_hidden_layers": 2)", R"("num_hidden_layers": 2000000000)",
             ": config.json specifies 2000000000 layers but the files have 21 tensors"},
+           {R"("num_hidden_layers": 2)", R"("num_hidden_layers": 4)",  // 6 tensors each
+            ": config.json specifies 4 layers but the files have 21 tensors"},
            {R"("hidden_size": 12)", R"("hidden_size": 1200000000)",
             ": config.json specifies 1200000000 channels but the files have 5808 bytes"},
            {R"("intermediate_size": 5)", R"("intermediate_size": 6000)",
@@ -354,7 +367,7 @@ TEST_F(Pretrained, RefusesAFolderThatIsNoneOrDamaged) {
            {"{\"model_type\": 1e999}", "must be JSON but is not"},
            {"[]", "must be a JSON object but is a list"},
            {"{\"model_type\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}",
-            "'model_type' must be one of gpt2, llama, qwen3 but is a list"}}) {
+            "must nest at most 64 deep but does so deeper at byte 78"}}) {
     write("config.json", text);
     EXPECT_EQ(complaint(), "/config.json: " + expected);
   }

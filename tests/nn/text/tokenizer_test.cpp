@@ -253,7 +253,130 @@ TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
 TEST(Tokenizer, RefusesWhatIsNestedWithoutEnd) {
   const std::string deep(200000, '[');
   EXPECT_EQ(message_of([&] { Tokenizer::parse("{\"model\": " + deep + std::string(deep.size(), ']') + "}"); }),
-            "tokenizer.json: model must be an object but is a list");
+            "tokenizer.json: must nest at most 64 deep but does so deeper at byte 73");
+  const auto nested = [](int count, json inside) {
+    for (int i = 0; i < count; ++i) inside = {{"processors", json::array({inside})}, {"type", "Sequence"}};
+    json file = file_with();
+    file["post_processor"] = std::move(inside);
+    return file;
+  };
+  EXPECT_THAT(encode(nested(31, {{"type", "ByteLevel"}}), "a"), ElementsAre('a'));  // 64 deep
+  for (const int count : {32, 1000})
+    EXPECT_THAT(message_of([&] {
+                  parse(nested(count, {{"type", "ByteLevel"}}));
+                }),
+                HasSubstr("must nest at most 64 deep"));
+}
+
+/// A tokenizer that splits by one expression.
+Tokenizer splitting_by(const std::string& expression) {
+  const json split = {{"type", "Split"}, {"pattern", {{"Regex", expression}}}, {"behavior", "Isolated"}};
+  const json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  json file = file_with({{"a", "a"}});
+  file["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", json::array({split, bytes})}};
+  return parse(file);
+}
+
+TEST(Tokenizer, HasIdsInProportionToTheFile) {
+  json file = file_with();
+  file["model"]["vocab"]["xy"] = 65535;
+  EXPECT_EQ(parse(file).vocab(), 65536);
+  for (const int id : {65536, 16777215})
+    EXPECT_THAT(refusal([&](json& f) { f["model"]["vocab"]["xy"] = id; }),
+                testing::EndsWith(fmt::format(" bytes allows 65536 ids but there are {}", id + 1)));
+}
+
+TEST(Tokenizer, PutsIdsInProportionToTheFileAroundAText) {
+  const auto with_template = [](int pieces, int ids, int more) {
+    json file = file_with(), list = json::array({{{"Sequence", {{"id", "A"}}}}});
+    for (int i = 0; i < pieces; ++i) list.push_back({{"SpecialToken", {{"id", "s"}}}});
+    list.push_back({{"SpecialToken", {{"id", "t"}}}});
+    file["post_processor"] = {{"type", "TemplateProcessing"},
+                              {"single", list},
+                              {"special_tokens",
+                               {{"s", {{"ids", std::vector<int>(static_cast<std::size_t>(ids), 7)}}},
+                                {"t", {{"ids", std::vector<int>(static_cast<std::size_t>(more), 7)}}}}}};
+    return file;
+  };
+  EXPECT_EQ(encode(with_template(256, 255, 0), "").size(), 65280u);
+  EXPECT_THAT(message_of([&] { parse(with_template(256, 255, 1)); }),
+              testing::EndsWith(" bytes allows 65536 ids but there are 65537"));
+  const json hostile = with_template(20000, 20000, 0);
+  EXPECT_THAT(message_of([&] { parse(hostile); }), HasSubstr(" ids but there are "));
+}
+
+TEST(Tokenizer, HasNoMoreThan64StepsBeforeMerging) {
+  const auto digits = [](std::size_t count) {
+    json file = file_with(), steps = std::vector<json>(count, {{"type", "Digits"}});
+    steps.push_back(file["pre_tokenizer"]);
+    file["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", steps}};
+    return file;
+  };
+  EXPECT_THAT(encode(digits(63), "a1"), ElementsAre('a', '1'));
+  EXPECT_EQ(message_of([&] { parse(digits(64)); }),
+            "tokenizer.json: pre_tokenizer must have at most 64 steps but is an object");
+}
+
+TEST(Tokenizer, QuotesALineAtMost) {
+  const std::string name(100'000, '\n');
+  const std::string message = refusal([&](json& f) {
+    f["post_processor"] = {{"type", "TemplateProcessing"},
+                           {"single", json::array({{{"SpecialToken", {{"id", name}}}}})},
+                           {"special_tokens", {{name, {{"ids", json::array({-1})}}}}}};
+  });
+  EXPECT_THAT(message, HasSubstr("tokenizer.json: post_processor.special_tokens.\\n\\n"));
+  EXPECT_THAT(message, HasSubstr("....ids[0] must be an id below 16777216 but is -1"));
+  EXPECT_LT(message.size(), 250u);
+}
+
+TEST(Tokenizer, MatchesPatternsInProportionToTheText) {
+  for (const char* quadratic : {"a*b|a", "(?=a*)a", "(?:a*+b|a)*c|a", "a*a*+b|a", "(?:a(?=a*))*b|a"}) {
+    const Tokenizer tokenizer = splitting_by(quadratic);
+    EXPECT_EQ(tokenizer.encode(std::string(256, 'a')).size(), 256u) << quadratic;
+    EXPECT_THAT(message_of([&] { tokenizer.encode(std::string(100'000, 'a')); }),
+                HasSubstr("encode: the pattern of the pre_tokenizer: a size of 100000 bytes allows 10000000 steps but"))
+        << quadratic;
+  }
+  EXPECT_THAT(message_of([&] { splitting_by("(?:a|aa)+[bc]").encode(std::string(60, 'a')); }),
+              HasSubstr("encode: the pattern of the pre_tokenizer: a size of 60 bytes allows 6553600 steps but"));
+}
+
+TEST(Tokenizer, MatchesWhatIsFarInATextAsWhatIsNear) {
+  const std::string far(5000, 'a');
+  EXPECT_EQ(splitting_by("a+").encode(far + "b" + far), splitting_by("b").encode(far + "b" + far));
+  EXPECT_EQ(splitting_by("a+(?=b)").encode(far + "b").size(), 2501u);
+  EXPECT_EQ(splitting_by("a+(?!b)").encode(far + "b").size(), 2502u);  // the last a is not among the others
+  EXPECT_EQ(splitting_by("(?<=a)b").encode(far + "bb").size(), 2502u);
+  std::string marks;
+  for (int i = 0; i < 1000; ++i) marks += "\u65e5";
+  EXPECT_EQ(splitting_by("x").encode(marks).size(), 3000u);
+}
+
+TEST(Tokenizer, ComparesTextsWithAddedTokensInProportionToThem) {
+  json file = file_with();
+  file["added_tokens"] = json::array({added(300, std::string(3000, 'a') + "b")});
+  const Tokenizer tokenizer = parse(file);
+  EXPECT_THAT(tokenizer.encode(std::string(3000, 'a') + "b"), ElementsAre(300));
+  EXPECT_THAT(message_of([&] { tokenizer.encode(std::string(100'000, 'a')); }),
+              HasSubstr("encode: added tokens: a size of 100000 bytes allows 10000000 steps but there are 1000000"));
+}
+
+TEST(Tokenizer, RefusesMarksWithoutEnd) {
+  const auto marks = [](int count) {
+    std::string text;
+    for (int i = 0; i < 100; ++i) {
+      text += "a\u0300";
+      for (int k = 1; k < count; ++k) text += "\u0323";
+    }
+    return text;
+  };
+  json file = file_with();
+  file["normalizer"] = {{"type", "NFC"}};
+  EXPECT_NO_THROW(encode(file, marks(1000)));
+  const std::string message = "encode: a letter must have at most 1000 combining marks but has more";
+  EXPECT_EQ(message_of([&] { encode(file, marks(1001)); }), message);
+  file["added_tokens"] = json::array({added(300, marks(1001), true)});
+  EXPECT_EQ(message_of([&] { parse(file); }), "tokenizer.json: " + message);
 }
 
 TEST(Tokenizer, NamesTheFileThatItCannotRead) {

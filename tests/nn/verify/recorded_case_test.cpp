@@ -83,6 +83,10 @@ TEST(RecordedCase, SaysWhatIsDamaged) {
   EXPECT_EQ(damage("parts", R"([["c"]])"), "the file must have 'part.c'");
   EXPECT_EQ(damage("parts", R"([["a", "b"], ["b"]])"), "part 'a' must come after its source 'b'");
   EXPECT_EQ(damage("buffers", R"("mask")"), "the metadata's 'buffers' must be a list of strings but is \"mask\"");
+  EXPECT_EQ(damage("parts", std::string(64, '[') + std::string(64, ']')).substr(0, 62),
+            "the metadata's 'parts' must be a list of lists of strings but ");
+  EXPECT_EQ(damage("parts", std::string(65, '[')),
+            "the metadata's 'parts': must nest at most 64 deep but does so deeper at byte 64");
   const TemporaryFile file;
   std::ofstream(file.path) << "damaged";
   EXPECT_THAT(message_of([&] { load_case(file.path); }), testing::HasSubstr("SaysWhatIsDamaged.case: "));
