@@ -53,13 +53,20 @@ std::string own_processors() { return platform::boot_id() + platform::usable_pro
 
 }  // namespace
 
-MPICommunicator::MPICommunicator(std::string program) : world_(std::make_unique<detail::World>()) {
+MPICommunicator::MPICommunicator(std::string program, std::chrono::seconds patience) {
+  check_value(patience.count() >= 1 && patience.count() <= 1 << 24,
+              "dist: patience must be from 1 to 2^24 seconds but is {}", patience.count());
   try {
-    world_->lifeline = std::make_unique<detail::Lifeline>(
-        program, rank(), size(), [this](const std::string& text) { return broadcast_from(*world_, 0, text); });
-  } catch (const std::exception& error) {  // MPI_Finalize would wait for the others
+    world_ = std::make_unique<detail::World>();
+    const std::string machine = platform::boot_id() + platform::host_name();
+    using Reach = platform::Socket::Reach;
+    const Reach reach = any(broadcast(machine) != machine) ? Reach::network : Reach::this_machine;
+    world_->lifeline = std::make_unique<detail::Lifeline>(program, rank(), size(), patience, reach,
+                                                          [this](const std::string& text) { return broadcast(text); });
+  } catch (const std::exception& error) {
+    if (world_ == nullptr) throw;
     fmt::print(stderr, "{}: {}\n", program, error.what());
-    MPI_Abort(MPI_COMM_WORLD, 2);
+    MPI_Abort(MPI_COMM_WORLD, 2);  // MPI_Finalize would wait for the others
   }
   try {
     check_same("binary", own_checksum());
@@ -74,7 +81,6 @@ MPICommunicator::~MPICommunicator() {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(world_->comm, &request);
   complete(request);
-  world_->lifeline.reset();
 }
 
 int MPICommunicator::rank() const { return world_->rank; }

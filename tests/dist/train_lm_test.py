@@ -13,7 +13,7 @@ import tempfile
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "apps"))
-from mpirun import run, start  # noqa: E402
+from mpirun import children, run, start  # noqa: E402
 from program import check, write_text  # noqa: E402
 from tiny_run import losses, named_tensors, tensors  # noqa: E402
 
@@ -162,12 +162,6 @@ def refused(program, folder):
         check(not (folder / "out").exists(), f"{expected}: a folder was made")
     result = run("-n", 3, program, "--help")
     check(result.returncode == 0 and result.stdout.count("--connection ") == 1 and result.stderr == "", f"{result}")
-
-
-def children(process):
-    """The ranks that mpirun started, in order."""
-    listed = subprocess.run(["ps", "--no-headers", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout
-    return sorted(int(pid) for pid in listed.split())
 
 
 def wait_for_lines(path, count):
