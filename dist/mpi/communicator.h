@@ -16,8 +16,9 @@ struct World;
 class MPICommunicator final : public Communicator {
  public:
   /// Initializes MPI and connects the ranks. `program` begins the line that a failure writes. All ranks end after
-  /// `patience` of rank 0 without a heartbeat of a rank, if a connection fails or if a rank runs another binary. Throws
-  /// ValueError unless `patience` is from 1 s to 2^24 s, and Error if MPI was initialized before in this process.
+  /// `patience` of rank 0 without a heartbeat of a rank, and when they have not met after that time or 60 s, whichever
+  /// is longer. They also end if a connection fails or a rank runs another binary. Throws ValueError unless `patience`
+  /// is from 1 s to 2^24 s, and Error if MPI was initialized before in this process.
   explicit MPICommunicator(std::string program, std::chrono::seconds patience = std::chrono::seconds(60));
   /// Waits until every rank destroys its communicator. During stack unwinding it ends all ranks instead: see fail().
   ~MPICommunicator() override;

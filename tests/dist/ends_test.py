@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Ranks end together, with one line that names the rank and the reason: ends_test.py PROGRAM {ends|stopped}"""
+"""Ranks end together, with one line that names the rank and the reason: ends_test.py PROGRAM {ends|stopped|beside}"""
 
 import os
 import pathlib
@@ -83,6 +83,13 @@ def stopped(program):
     check(errors.startswith("ends: rank 2") and errors.endswith(GONE), errors)
 
 
+def beside(program):
+    """Beside a program without MPI, whose ranks do not answer, all end with a line."""
+    result = run("-n", 2, program, "none", ":", "-n", 1, "sleep", 1000)
+    line = "ends: not all ranks have started within 60 s: one hangs, was stopped or is another program\n"
+    check((result.returncode, result.stderr) == (2, line), f"{result}")
+
+
 if __name__ == "__main__":
     program, case = sys.argv[1:]
-    {"ends": ends, "stopped": stopped}[case](program)
+    {"ends": ends, "stopped": stopped, "beside": beside}[case](program)
