@@ -22,9 +22,10 @@ int launched_ranks() {
   return 1;
 }
 
-std::shared_ptr<dist::Communicator> join_ranks([[maybe_unused]] std::string program) {
+std::shared_ptr<dist::Communicator> join_ranks([[maybe_unused]] std::string program,
+                                               [[maybe_unused]] std::chrono::seconds patience) {
 #ifdef BRAID_MPI
-  return std::make_shared<dist::MPICommunicator>(std::move(program));
+  return std::make_shared<dist::MPICommunicator>(std::move(program), patience);
 #else
   throw ValueError(
       "this program was built without MPI and cannot run as several ranks; install MPI (Debian: libopenmpi-dev and "
@@ -34,9 +35,10 @@ std::shared_ptr<dist::Communicator> join_ranks([[maybe_unused]] std::string prog
 
 }  // namespace
 
-int over_ranks(std::string_view program, const std::function<int(const std::shared_ptr<dist::Communicator>&)>& body) {
+int over_ranks(std::string_view program, std::chrono::seconds patience,
+               const std::function<int(const std::shared_ptr<dist::Communicator>&)>& body) {
   if (launched_ranks() <= 1) return body(std::make_shared<dist::Communicator>());
-  const std::shared_ptr<dist::Communicator> ranks = join_ranks(std::string(program));
+  const std::shared_ptr<dist::Communicator> ranks = join_ranks(std::string(program), patience);
   if (ranks->rank() > 0) platform::discard_output(platform::kStdout);
   const int sharing = ranks->sharing_processors();
   if (std::getenv("BRAID_NUM_THREADS") == nullptr) set_num_threads(std::max(1, num_threads() / sharing));

@@ -56,6 +56,11 @@ void add_training_flags(CLI::App& app, apps::TrainerSettings& t) {
   app.add_option("--seed", t.seed, "seed of initialization, batches and sample")->capture_default_str();
 }
 
+void add_patience(CLI::App& app, std::int64_t& seconds) {
+  add_count(app, "--patience", seconds,
+            "seconds that a rank may be silent, because its process was stopped or its machine hangs, before all end");
+}
+
 void add_flags(CLI::App& app, Config& c) {
   app.add_option("--init", c.init,
                  "start from the model in another run's folder, or in that of a pretrained GPT-2, Llama or Qwen3, put "
@@ -83,6 +88,7 @@ void add_flags(CLI::App& app, Config& c) {
   app.add_option("--threads", c.threads, "threads (0: all cores); results do not depend on them")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  add_patience(app, c.patience);
   add_count(app, "--eval-every", c.eval_every, "steps between evaluations on the held-out tenth");
   add_count(app, "--checkpoint-every", c.checkpoint_every, "steps between checkpoints");
   add_count(app, "--telemetry-every", c.telemetry_every, "steps between lines in telemetry.jsonl (0: none)", 0);
@@ -167,6 +173,20 @@ Config parse(int argc, char** argv) {
   apps::check_utf8("--init", config.init.string());
   apps::check_results_folder(config.out);
   return config;
+}
+
+std::chrono::seconds patience(int argc, char** argv) {
+  Config config;
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  app.option_defaults()->take_last();
+  add_patience(app, config.patience);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError&) {  // parse() reports it
+  }
+  return std::chrono::seconds(config.patience);
 }
 
 nlohmann::ordered_json to_json(const Config& c) {

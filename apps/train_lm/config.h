@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -25,6 +26,7 @@ struct Config {
   bool ledger = false;               ///< write ledger.jsonl
   std::int64_t check_gradients = 0;  ///< steps between checks; 0: never
   int threads = 0;                   ///< 0: all processors
+  std::int64_t patience = 60;        ///< seconds after which all ranks end if one is silent
   std::filesystem::path out;
   bool resume = false;
   std::int64_t sample = 400;
@@ -35,6 +37,10 @@ struct Config {
 
 /// Reads the command line. Throws ValueError or FileError when it is wrong.
 Config parse(int argc, char** argv);
+
+/// The value of --patience alone, which the ranks need before they can report what is wrong with a command line; the
+/// default if it is wrong.
+std::chrono::seconds patience(int argc, char** argv);
 
 nlohmann::ordered_json to_json(const Config& config);
 

@@ -286,6 +286,7 @@ int main(int argc, char** argv) {
   braid::platform::ignore_closed_pipes();  // training continues when the reader of stdout is gone
   return braid::apps::run_main("train_lm", [&] {
     catch_interrupts();
-    return braid::apps::over_ranks("train_lm", [&](const auto& ranks) { return run(parse(argc, argv), ranks); });
+    return braid::apps::over_ranks("train_lm", patience(argc, argv),
+                                   [&](const auto& ranks) { return run(parse(argc, argv), ranks); });
   });
 }

@@ -9,10 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <system_error>
 
@@ -38,10 +40,12 @@ void set_option(int socket, int level, int option, int value) {
 
 void set_blocking(int socket, bool blocking) { fcntl(socket, F_SETFL, blocking ? 0 : O_NONBLOCK); }
 
-/// Makes a socket private to this program, and a lost connection an error instead of a signal.
+/// Makes a socket private to this program, and a lost connection an error instead of a signal. Lines are sent at once:
+/// one that waits is lost when the process ends while bytes from its peer are unread.
 int prepared(int socket) {
   if (socket < 0) return socket;
   fcntl(socket, F_SETFD, FD_CLOEXEC);
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
 #ifdef __APPLE__
   set_option(socket, SOL_SOCKET, SO_NOSIGPIPE, 1);
 #endif
@@ -68,6 +72,7 @@ bool becomes(int socket, short what, milliseconds patience) {
 
 Socket& Socket::operator=(Socket&& other) noexcept {
   std::swap(number_, other.number_);
+  std::swap(unread_, other.unread_);
   return *this;
 }
 
@@ -75,12 +80,12 @@ Socket::~Socket() {
   if (is_open()) close(number_);
 }
 
-Socket Socket::listening() {
+Socket Socket::listening(Reach reach) {
   Socket listener(open_socket());
-  sockaddr_in any{};
-  any.sin_family = AF_INET;
-  any.sin_addr.s_addr = htonl(INADDR_ANY);
-  checked(bind(listener.number_, reinterpret_cast<sockaddr*>(&any), sizeof any), "no port");
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  here.sin_addr.s_addr = htonl(reach == Reach::network ? INADDR_ANY : INADDR_LOOPBACK);
+  checked(bind(listener.number_, reinterpret_cast<sockaddr*>(&here), sizeof here), "no port");
   checked(listen(listener.number_, SOMAXCONN), "no port");
   return listener;
 }
@@ -99,12 +104,6 @@ Socket Socket::connected(const std::string& address, int port, milliseconds pati
   if (error != 0) return {};
   set_blocking(socket.number_, true);
   return socket;
-}
-
-std::pair<Socket, Socket> Socket::pair() {
-  std::array<int, 2> numbers{};
-  checked(socketpair(AF_UNIX, SOCK_STREAM, 0, numbers.data()), "no socket");
-  return {Socket(prepared(numbers[0])), Socket(prepared(numbers[1]))};
 }
 
 int Socket::port() const {
@@ -142,29 +141,39 @@ bool Socket::send(const std::string& text) const {
   return true;
 }
 
-bool Socket::receive(std::string& text) const {
+bool Socket::receive() {
+  if (unread_.size() >= kLongestLine) return false;
   std::array<char, 4096> buffer;
   std::ptrdiff_t came = 0;
   while ((came = recv(number_, buffer.data(), buffer.size(), 0)) < 0 && errno == EINTR) {
   }
-  if (came > 0) text.append(buffer.data(), static_cast<std::size_t>(came));
+  if (came > 0) unread_.append(buffer.data(), static_cast<std::size_t>(came));
   return came > 0;
 }
 
-std::string Socket::receive_line(milliseconds patience) const {
-  std::string text;
-  const auto end = std::chrono::steady_clock::now() + patience;
-  while (text.find('\n') == std::string::npos) {
-    const auto left = std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
-    if (left.count() <= 0 || !becomes(number_, POLLIN, left) || !receive(text)) return text;
-  }
-  return text.substr(0, text.find('\n'));
+std::optional<std::string> Socket::take_line() {
+  const std::size_t length = unread_.find('\n');
+  if (length == std::string::npos) return {};
+  std::string line = unread_.substr(0, length);
+  unread_.erase(0, length + 1);
+  return line;
 }
 
-void await(std::vector<Awaited>& sockets) {
+std::optional<std::string> Socket::receive_line(milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (true) {
+    if (std::optional<std::string> line = take_line()) return line;
+    const auto left = std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
+    if (left.count() <= 0 || !becomes(number_, POLLIN, left) || !receive()) return {};
+  }
+}
+
+void await(std::vector<Awaited>& sockets, std::chrono::steady_clock::time_point until) {
   std::vector<pollfd> entries;
-  for (const Awaited& a : sockets) entries.push_back({a.socket == nullptr ? -1 : a.socket->number_, POLLIN, 0});
-  const bool any = poll(entries.data(), static_cast<nfds_t>(entries.size()), -1) > 0;
+  for (const Awaited& a : sockets) entries.push_back({a.socket->number_, POLLIN, 0});
+  const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now()).count();
+  const int patience = static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max()));
+  const bool any = poll(entries.data(), static_cast<nfds_t>(entries.size()), patience) > 0;
   for (std::size_t i = 0; i < entries.size(); ++i) sockets[i].is_ready = any && entries[i].revents != 0;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 #include <chrono>
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,16 +16,17 @@ class Socket {
  public:
   Socket() = default;
   explicit Socket(int number) : number_(number) {}
-  Socket(Socket&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Socket(Socket&& other) noexcept : number_(std::exchange(other.number_, -1)), unread_(std::move(other.unread_)) {}
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
 
-  /// Listens on every address of this machine, at a port that the system chooses.
-  static Socket listening();
+  enum class Reach { this_machine, network };
+  static constexpr std::size_t kLongestLine = 8192;  ///< bytes
+
+  /// Listens on the loopback address, or on every address of this machine, at a port that the system chooses.
+  static Socket listening(Reach reach);
   /// Connects; the socket is not open if there is no answer in time.
   static Socket connected(const std::string& address, int port, std::chrono::milliseconds patience);
-  /// Two sockets in this process that are connected to each other.
-  static std::pair<Socket, Socket> pair();
 
   bool is_open() const { return number_ >= 0; }
   int port() const;
@@ -31,26 +34,29 @@ class Socket {
   Socket accepted(std::chrono::milliseconds patience) const;
   /// Closes the connection when the peer's machine has not answered for six seconds.
   void watch_machine() const;
-  /// Returns false if the peer has closed the connection.
+  /// Returns false if the peer is known to have closed the connection.
   bool send(const std::string& text) const;
-  /// Waits for bytes and appends them to `text`; returns false if the peer has closed the connection.
-  bool receive(std::string& text) const;
-  /// One line without its end; only its beginning on a timeout or if the peer closes the connection.
-  std::string receive_line(std::chrono::milliseconds patience) const;
+  /// Waits for bytes and keeps them; returns false if the peer has closed the connection, or exceeds the longest line.
+  bool receive();
+  /// Takes the first line out of the bytes that were received, without its end; nothing if there is no whole line.
+  std::optional<std::string> take_line();
+  /// Waits for a line; nothing if it does not come in time.
+  std::optional<std::string> receive_line(std::chrono::milliseconds patience);
 
  private:
-  friend void await(std::vector<Awaited>& sockets);
+  friend void await(std::vector<Awaited>& sockets, std::chrono::steady_clock::time_point until);
   int number_ = -1;
+  std::string unread_;
 };
 
-/// A socket to wait for, or null, and whether it has something to receive or has been closed by its peer.
+/// A socket to wait for unless it is not open, and whether it has something to receive or has been closed by its peer.
 struct Awaited {
   const Socket* socket;
   bool is_ready = false;
 };
 
-/// Waits until a socket is ready, or a signal arrives.
-void await(std::vector<Awaited>& sockets);
+/// Waits until a socket is ready, a signal arrives, or the time has come.
+void await(std::vector<Awaited>& sockets, std::chrono::steady_clock::time_point until);
 
 /// The IPv4 addresses of this machine.
 std::vector<std::string> own_addresses();

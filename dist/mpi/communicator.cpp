@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <future>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -12,6 +14,8 @@
 #include <braid/core/files/checksum.h>
 #include <braid/core/platform/machine.h>
 #include <braid/core/platform/process.h>
+#include <braid/core/platform/signals.h>
+#include <braid/core/platform/standard_streams.h>
 #include <braid/dist/mpi/detail/rank_sum.h>
 #include <braid/dist/mpi/detail/world.h>
 
@@ -20,6 +24,8 @@ namespace braid::dist {
 using detail::check_mpi;
 
 namespace {
+
+constexpr std::chrono::seconds kStart(60);  // the least time for the ranks to meet
 
 /// Waits for a collective operation without keeping the processor busy.
 void complete(MPI_Request request) {
@@ -51,15 +57,51 @@ std::string own_checksum() {
 /// The machine and the processors of it that this process may use: equal for ranks that share processors.
 std::string own_processors() { return platform::boot_id() + platform::usable_processors(); }
 
+/// Ends this process, with a line, unless it is destroyed in time: MPI waits for other processes without end.
+class Deadline {
+ public:
+  Deadline(std::chrono::milliseconds patience, const std::string& line) {
+    const platform::HeldSignals held(platform::HeldSignals::Which::all);  // the program's threads handle signals
+    watch_ = std::async(std::launch::async, [=, met = met_.get_future()] {
+      for (int part = 0; part < 10; ++part)  // the time for which this process is stopped does not count
+        if (met.wait_for(patience / 10) == std::future_status::ready) return;
+      platform::write_to_stderr(line);
+      std::_Exit(2);
+    });
+  }
+
+ private:
+  std::future<void> watch_;  // its end waits for that of the thread
+  std::promise<void> met_;   // its end ends the thread
+};
+
+/// Rank 0 has less time than the others, so that it alone writes the line.
+Deadline until_started(const std::string& program, std::chrono::seconds patience) {
+  const auto limit = std::max(patience, kStart);
+  const char* rank = std::getenv("PMIX_RANK");  // MPI does not say it yet
+  const bool leads = rank == nullptr || rank == std::string("0");
+  return {leads ? limit : limit * 6 / 5,
+          fmt::format("{}: not all ranks have started within {} s: one hangs, was stopped or is another program\n",
+                      program, limit.count())};
+}
+
 }  // namespace
 
-MPICommunicator::MPICommunicator(std::string program) : world_(std::make_unique<detail::World>()) {
+MPICommunicator::MPICommunicator(std::string program, std::chrono::seconds patience) {
+  check_value(patience.count() >= 1 && patience.count() <= 1 << 24,
+              "dist: patience must be from 1 to 2^24 seconds but is {}", patience.count());
   try {
-    world_->lifeline = std::make_unique<detail::Lifeline>(
-        program, rank(), size(), [this](const std::string& text) { return broadcast_from(*world_, 0, text); });
-  } catch (const std::exception& error) {  // MPI_Finalize would wait for the others
+    const Deadline deadline = until_started(program, patience);
+    world_ = std::make_unique<detail::World>();
+    const std::string machine = platform::boot_id() + platform::host_name();
+    using Reach = platform::Socket::Reach;
+    const Reach reach = any(broadcast(machine) != machine) ? Reach::network : Reach::this_machine;
+    world_->lifeline = std::make_unique<detail::Lifeline>(program, rank(), size(), patience, reach,
+                                                          [this](const std::string& text) { return broadcast(text); });
+  } catch (const std::exception& error) {
+    if (world_ == nullptr) throw;
     fmt::print(stderr, "{}: {}\n", program, error.what());
-    MPI_Abort(MPI_COMM_WORLD, 2);
+    MPI_Abort(MPI_COMM_WORLD, 2);  // MPI_Finalize would wait for the others
   }
   try {
     check_same("binary", own_checksum());
@@ -74,7 +116,6 @@ MPICommunicator::~MPICommunicator() {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(world_->comm, &request);
   complete(request);
-  world_->lifeline.reset();
 }
 
 int MPICommunicator::rank() const { return world_->rank; }

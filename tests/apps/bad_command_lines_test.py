@@ -19,6 +19,7 @@ SIZES = ["--layers", "--channels", "--heads", "--context", "--batch"]
 OUTSIDE = {"NOT_UTF8": os.fsdecode(b"\xff\xfe"), "LONG": "x" * 300}
 
 TRAIN = {flag: BAD_COUNT for flag in [*SIZES, "--steps", "--eval-every", "--checkpoint-every", "--blocks"]}
+TRAIN |= {"--patience": [*BAD_COUNT, "16777217"]}
 TRAIN |= {flag: [*NOT_FINITE, "-1", "1e308"] for flag in ["--lr", "--weight-decay"]}
 TRAIN |= {"--clip": ["0", *NOT_FINITE], "--seed": [*NOT_WHOLE, "-1"], "--threads": ["-1", "1025"], "--warmup": ["-1", "2001"],
           "--sample": ["-1", "x"], "--min-lr": ["1", "nan"], "--on-nonfinite": ["", "go"], "--connection": ["", "mch", "a\nb"],

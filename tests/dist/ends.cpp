@@ -1,8 +1,10 @@
-// Ranks that end in a given way: ends WAY [RANK ..]. Ranks that are not listed continue to work.
+// Ranks that end in a given way: ends WAY [RANK ..]. Ranks that are not listed continue to work. With `works` no rank
+// ends; with `busy` rank 0 sleeps and rank 1 spins for longer than the others' patience, and then all leave.
 #include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
@@ -25,6 +27,12 @@ void work(dist::Communicator& ranks) {
   dist::accumulate(ranks, ranks.size(), model, [](const Var& m, std::int64_t) { return mean(m * m); });
 }
 
+void spin(std::chrono::seconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) {
+  }
+}
+
 void end(std::string_view way, dist::Communicator& ranks) {
   if (way == "killed") raise(SIGKILL);
   if (way == "exits") _exit(0);
@@ -38,14 +46,19 @@ void end(std::string_view way, dist::Communicator& ranks) {
 
 int main(int argc, char** argv) {
   const std::string_view way = argv[1];
-  dist::MPICommunicator ranks("ends");
+  const bool leaves = way == "none" || way == "busy";
+  const bool is_short = way == "works" || way == "busy";
+  dist::MPICommunicator ranks("ends", std::chrono::seconds(is_short ? 2 : 60));
   bool ends = false;
   for (int i = 2; i < argc; ++i) ends = ends || std::atoi(argv[i]) == ranks.rank();
   for (int step = 0; step < 3; ++step) work(ranks);
+  if (way == "works" && ranks.rank() == 0) fmt::print("working\n"), std::fflush(stdout);
+  if (way == "busy" && ranks.rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(6));
+  if (way == "busy" && ranks.rank() == 1) spin(std::chrono::seconds(6));
   try {
     if (ends) end(way, ranks);
     // The others wait for this one in the middle of a sum.
-    for (int step = 0; way != "none" && step < 1000000; ++step) work(ranks);
+    for (int step = 0; !leaves && step < 1000000; ++step) work(ranks);
   } catch (const std::exception& error) {
     ranks.fail(error.what(), 2);
   }

@@ -1,10 +1,14 @@
 #!/usr/bin/python3 -B
-"""When one rank ends, for whatever reason, all end within seconds, with one line that names the rank and the reason: ends_test.py PROGRAM"""
+"""Ranks end together, with one line that names the rank and the reason: ends_test.py PROGRAM {ends|stopped|beside}"""
 
+import os
+import pathlib
+import re
+import signal
 import sys
 import time
 
-from mpirun import run
+from mpirun import children, run, start
 
 
 def check(condition, message):
@@ -27,7 +31,8 @@ CASES = [  # ranks, how they end, which of them, exit code, the line
 ]
 
 
-def main(program):
+def ends(program):
+    """When one rank ends, for whatever reason, all end within seconds."""
     result = run("-n", 3, program, "none")
     check((result.returncode, result.stdout, result.stderr) == (0, "done\n", ""), result)
     for ranks, way, which, code, parts in CASES:
@@ -42,5 +47,49 @@ def main(program):
         check(seconds < 10, f"{way} {which}: after {seconds:.1f} s")
 
 
+def working(program, ranks):
+    process = start("-n", ranks, program, "works")
+    check(process.stdout.readline() == "working\n", "does not work")
+    return process, children(process)
+
+
+def check_gone(pids):
+    end = time.monotonic() + 30
+    while left := [pid for pid in pids if pathlib.Path(f"/proc/{pid}").exists()]:
+        check(time.monotonic() < end, f"processes {left} are left")
+        time.sleep(0.05)
+
+
+def stopped(program):
+    """A process that was stopped ends all, itself too; one that is slow does not, and neither does a pause of all."""
+    for ranks, which in ((2, 1), (3, 1), (2, 0), (3, 0), (4, 3)):
+        process, pids = working(program, ranks)
+        os.kill(pids[which], signal.SIGSTOP)
+        errors = process.communicate(timeout=60)[1]
+        who = rf"rank {which} \(process {pids[which]} on .*\)" if which else "rank 0"
+        check(re.fullmatch(rf"ends: {who} has not answered for 2 s: it was stopped or hangs\n", errors), f"{which} of {ranks}: {errors}")
+        check(process.returncode == 2, f"{which} of {ranks}: exit code {process.returncode}")
+        check_gone(pids)
+    result = run("-n", 3, program, "busy", timeout=60)
+    check((result.returncode, result.stdout, result.stderr) == (0, "done\n", ""), f"{result}")
+    process, pids = working(program, 3)
+    for how in (signal.SIGSTOP, signal.SIGCONT):
+        for pid in pids:
+            os.kill(pid, how)
+        time.sleep(4)
+    check(process.poll() is None, "did not go on after a pause of all")
+    os.kill(pids[2], signal.SIGKILL)
+    errors = process.communicate(timeout=60)[1]
+    check(errors.startswith("ends: rank 2") and errors.endswith(GONE), errors)
+
+
+def beside(program):
+    """Beside a program without MPI, whose ranks do not answer, all end with a line."""
+    result = run("-n", 2, program, "none", ":", "-n", 1, "sleep", 1000)
+    line = "ends: not all ranks have started within 60 s: one hangs, was stopped or is another program\n"
+    check((result.returncode, result.stderr) == (2, line), f"{result}")
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    program, case = sys.argv[1:]
+    {"ends": ends, "stopped": stopped, "beside": beside}[case](program)

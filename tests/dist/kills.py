@@ -17,8 +17,8 @@ import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "apps"))
 from attack import Progress, difference, killing  # noqa: E402
-from mpirun import run, start  # noqa: E402
-from train_lm_test import CONNECTIONS, SIZES, children, without_plots  # noqa: E402
+from mpirun import children, run, start  # noqa: E402
+from train_lm_test import CONNECTIONS, SIZES, without_plots  # noqa: E402
 
 STEPS = 400
 SECONDS_UNTIL_GONE = 10

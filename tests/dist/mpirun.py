@@ -47,6 +47,12 @@ def of_ranks(stderr):
     return re.sub(r"^(-{70,}\n.*?^-{70,})?\n", "", stderr, flags=re.DOTALL | re.MULTILINE)
 
 
+def children(process):
+    """The ranks that mpirun started, in order."""
+    listed = subprocess.run(["ps", "--no-headers", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout
+    return sorted(int(pid) for pid in listed.split())
+
+
 class Ranks(subprocess.Popen):
     def communicate(self, **options):
         output, errors = super().communicate(**options)

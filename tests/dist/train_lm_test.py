@@ -13,7 +13,7 @@ import tempfile
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "apps"))
-from mpirun import run, start  # noqa: E402
+from mpirun import children, run, start  # noqa: E402
 from program import check, write_text  # noqa: E402
 from tiny_run import losses, named_tensors, tensors  # noqa: E402
 
@@ -164,12 +164,6 @@ def refused(program, folder):
     check(result.returncode == 0 and result.stdout.count("--connection ") == 1 and result.stderr == "", f"{result}")
 
 
-def children(process):
-    """The ranks that mpirun started, in order."""
-    listed = subprocess.run(["ps", "--no-headers", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout
-    return sorted(int(pid) for pid in listed.split())
-
-
 def wait_for_lines(path, count):
     end = time.monotonic() + 60
     while not path.exists() or path.read_text().count("\n") < count:
@@ -196,6 +190,15 @@ def failures(program, folder):
             check(errors == "" and "interrupted at step " in output and process.returncode == 130, f"{output} {errors}")
     check(train(program, 2, folder, "mhc", "broken", *more, "--resume").returncode == 0, "not resumed")
     check(end_of(folder, "broken") == end_of(folder, "whole"), "other bits than the unbroken run")
+    process = start("-n", 1, program, *flags, "--resume", "--steps", 100000, "--patience", 2, ":",
+                    "-n", 2, program, *flags, "--resume", "--steps", 100000, "--patience", 16777216)  # that of rank 0 counts
+    wait_for_lines(folder / "broken" / "metrics.jsonl", 310)
+    time.sleep(3)
+    check(process.poll() is None, "ended without reason")
+    os.kill(children(process)[1], signal.SIGSTOP)
+    errors = process.communicate(timeout=60)[1]
+    check(process.returncode == 2 and errors.startswith("train_lm: rank 1 (process ") and errors.count("\n") == 1, errors)
+    check("has not answered for 2 s" in errors, errors)
     result = train(program, 3, folder, "residual", "nonfinite", "--steps", 40, "--lr", "1e30", "--checkpoint-every", 1)
     check(result.returncode == 3 and len(lines_of(result)) == 1 and result.stderr.count("\n") == 1, f"{result.stderr}")
     check("is not finite" in result.stderr, result.stderr)

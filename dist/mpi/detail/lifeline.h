@@ -1,4 +1,6 @@
 #pragma once
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -10,12 +12,16 @@
 namespace braid::dist::detail {
 
 /// A TCP connection from every rank to rank 0, and a thread on each rank that watches it. The system closes it when a
-/// process ends, for whatever reason. Then, or when a rank fails, rank 0 writes one line to stderr and all ranks end;
-/// rank 1 writes it if rank 0 is gone.
+/// process ends, for whatever reason; a process that is stopped no longer sends its heartbeat. Then, or when a rank
+/// fails, rank 0 writes one line to stderr and all ranks end; rank 1 writes it if rank 0 is lost.
 class Lifeline {
  public:
-  /// Collective. `broadcast` returns the text of rank 0 on all ranks. Throws Error when a connection fails.
-  Lifeline(std::string program, int rank, int size, const std::function<std::string(const std::string&)>& broadcast);
+  /// Returns the text of rank 0 on all ranks.
+  using Broadcast = std::function<std::string(const std::string&)>;
+
+  /// Collective; the patience of rank 0 counts. Throws Error when a connection fails.
+  Lifeline(std::string program, int rank, int size, std::chrono::seconds patience, platform::Socket::Reach reach,
+           const Broadcast& broadcast);
   /// Collective. From here on, a closed connection is no longer an error.
   ~Lifeline();
   Lifeline(const Lifeline&) = delete;
@@ -30,20 +36,24 @@ class Lifeline {
     int rank = 0;
     std::string name = {};
     platform::Socket socket = platform::Socket();
-    std::string unread = {};
+    int silence = 0;  // heartbeats of this rank since the last word of that one
   };
 
-  void find_peers(const std::function<std::string(const std::string&)>& broadcast);
+  void find_peers(platform::Socket::Reach reach, const Broadcast& broadcast);
   void accept_all(const platform::Socket& listener, const std::string& token);
+  void admit(Peer& caller, const std::string& token);
   void connect(const std::string& rendezvous);
   void watch();
   bool listen_to(Peer& peer);
+  void beat();
+  [[noreturn]] void lose(const Peer& peer, const std::string& how);
   [[noreturn]] void end(const std::string& line, int code);
 
   std::string program_;
   int rank_, size_;
-  std::vector<Peer> peers_;        // on rank 0 all other ranks, elsewhere rank 0
-  platform::Socket wake_, woken_;  // a pair; the destructor ends the thread through it
+  std::chrono::seconds patience_;
+  std::vector<Peer> peers_;  // on rank 0 all other ranks, elsewhere rank 0
+  std::atomic<bool> leaves_ = false;
   std::mutex ending_;
   std::thread thread_;
 };

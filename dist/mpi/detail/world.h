@@ -29,7 +29,7 @@ struct World {
   MPI_Comm comm = MPI_COMM_NULL;  // all ranks; no other library sends messages in it
   int rank = 0, size = 1;
   int stderr_of_mpi;
-  std::unique_ptr<Lifeline> lifeline;
+  std::unique_ptr<Lifeline> lifeline;  // watches MPI_Finalize, too
   Traffic traffic;
   std::map<std::int64_t, std::vector<Stage>> plans;  // by the number of blocks
 };
