@@ -13,6 +13,7 @@
 #include <braid/core/instruction_set.h>
 #include <braid/core/platform/process.h>
 
+#include "common/json_lines.h"
 #include "common/parse_number.h"
 #include "common/progress.h"
 #include "common/read_file.h"
@@ -86,7 +87,7 @@ Record read_record(const fs::path& path) {
   Record record;
   const std::string what = path.string();
   record.step = apps::parse_number<std::int64_t>(file.metadata["step"]).value_or(0);
-  const auto events = nlohmann::json::parse(file.metadata["events"], nullptr, /*allow_exceptions=*/false);
+  const auto events = apps::parse_json(what + ": events", file.metadata["events"]);
   check<FileError>(record.step > 0 && events.is_array(), "{}: must be what `record` writes", what);
   for (const auto& event : events) record.events.push_back(apps::step_event(what, event));
   record.repeated = file.metadata["repeated"] == "true";
@@ -108,7 +109,7 @@ class Side {
     const fs::path file = fs::temp_directory_path() / fmt::format("braid-record-{}", platform::process_id());
     std::vector<std::string> arguments{"record", path_.string(), file.string(), "--step", std::to_string(step)};
     if (keep) arguments.insert(arguments.end(), {"--keep", std::to_string(*keep)});
-    const auto config = nlohmann::json::parse(apps::read_file(path_ / "config.json"), nullptr, false);
+    const auto config = apps::parse_json(path_.string(), apps::read_file(path_ / "config.json"));
     if (config.value("bits", "fast") == "fast" && config.contains("machine") && config["machine"].contains("isa"))
       arguments.insert(arguments.end(), {"--isa", config["machine"]["isa"].get<std::string>()});
     check<Error>(platform::run_program(platform::program_file().string(), arguments), "{}: step {} cannot be repeated",

@@ -3,12 +3,18 @@
 #include <sstream>
 
 #include <braid/core/error.h>
+#include <braid/core/files/budget.h>
 
 #include "read_file.h"
 
 namespace braid::apps {
 
 namespace fs = std::filesystem;
+
+nlohmann::json parse_json(const std::string& where, std::string_view text) {
+  check_nesting(where, text);
+  return nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
 
 JSONLines::JSONLines(const fs::path& path) : file_(path.string(), path, OpenFor::appending, "cannot be written") {}
 
@@ -30,7 +36,7 @@ KeptLines json_lines_until(const fs::path& path, std::int64_t step) {
   std::int64_t number = 0;
   for (std::string text; std::getline(file, text) && !file.eof();) {
     ++number;
-    const auto line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const auto line = parse_json(fmt::format("{}: line {}", path.string(), number), text);
     check<FileError>(line.is_object() && line.contains("step") && line["step"].is_number_integer(),
                      "{}: line {} must be an object with an integer step", path.string(), number);
     if (line["step"] > step) continue;

@@ -2,12 +2,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
 #include <braid/core/files/file_system.h>
 
 namespace braid::apps {
+
+/// Parses a text of a file; a discarded value if it is no JSON. Throws FileError that starts with `where` if it nests
+/// deeper than kMaxNesting.
+nlohmann::json parse_json(const std::string& where, std::string_view text);
 
 /// A file with one JSON object per line. Each line is passed to the system at once, but not synced to the disk before
 /// sync_json_lines: a power cut may lose lines.

@@ -7,6 +7,7 @@
 #include <braid/nn/pretrained/pretrained.h>
 #include <braid/nn/saving.h>
 
+#include "../common/json_lines.h"
 #include "../common/read_file.h"
 #include "../train_lm/saved_run.h"
 
@@ -21,7 +22,7 @@ using apps::Vocabulary;
 std::set<std::int32_t> ends_in(const fs::path& file) {
   std::set<std::int32_t> ends;
   if (!fs::exists(file)) return ends;
-  const auto config = nlohmann::json::parse(apps::read_file(file), nullptr, /*allow_exceptions=*/false);
+  const auto config = apps::parse_json(file.string(), apps::read_file(file));
   check<FileError>(config.is_object(), "{}: must be a JSON object", file.string());
   const auto ids = config.value("eos_token_id", nlohmann::json());
   for (const auto& id : ids.is_array() ? ids : nlohmann::json::array({ids}))

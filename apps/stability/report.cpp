@@ -1,7 +1,6 @@
 #include "report.h"
 
 #include <array>
-#include <fstream>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -9,6 +8,8 @@
 
 #include <braid/core/files/atomic_file.h>
 
+#include "../common/json_lines.h"
+#include "../common/read_file.h"
 #include "plan.h"
 #include "tables.h"
 
@@ -36,8 +37,7 @@ std::string figure_links(const Folder& folder) {
 }  // namespace
 
 void write_report(const Folder& folder, const Config& config, std::span<const Result> results) {
-  std::ifstream file(folder.info());
-  const nlohmann::json info = nlohmann::json::parse(file);
+  const nlohmann::json info = apps::parse_json(folder.info().string(), apps::read_file(folder.info()));
   const auto& last = info.at("sessions").back();
   const std::size_t planned = plan(config).size();
   write_file_atomically(folder.report(), [&](std::ostream& out) {

@@ -10,6 +10,7 @@
 #include <braid/core/error.h>
 #include <braid/core/files/atomic_file.h>
 
+#include "../common/json_lines.h"
 #include "../common/read_file.h"
 
 namespace braid::stability {
@@ -31,7 +32,7 @@ double number(const nlohmann::json& json, const char* key) {
 
 Result read_result(const fs::path& path, const RunSettings& run) {
   try {
-    const nlohmann::json json = nlohmann::json::parse(last_line(path));
+    const nlohmann::json json = apps::parse_json(path.string(), last_line(path));
     Result result{.run = run,
                   .diverged = json.at("result") == "diverged",
                   .reason = json.at("reason"),

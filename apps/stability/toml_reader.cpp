@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <braid/core/error.h>
+#include <braid/core/files/budget.h>
 
 namespace braid::stability {
 namespace {
@@ -46,6 +47,47 @@ std::optional<std::size_t> as_choice(const toml::node* node, std::span<const std
   return static_cast<std::size_t>(found - names.begin());
 }
 
+/// Past the end of the string that starts at `at`, or at the end of its line or of the text if it does not end.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const std::string three(3, quote);
+  const bool is_long = text.substr(at).starts_with(three);
+  for (at += is_long ? 3 : 1; at < text.size(); ++at) {
+    if (text[at] == '\\' && quote == '"') {
+      ++at;
+    } else if (is_long && text.substr(at).starts_with(three)) {
+      for (at += 3; at < text.size() && text[at] == quote; ++at) {
+      }  // the last of the string itself
+      return at;
+    } else if (!is_long && (text[at] == quote || text[at] == '\n')) {
+      return at + (text[at] == quote ? 1 : 0);
+    }
+  }
+  return text.size();
+}
+
+/// Refuses what check_nesting refuses of JSON, dotted keys included: toml++ recurses, and releases, as deep.
+void check_toml_nesting(const std::string& file, std::string_view text) {
+  std::vector<std::size_t> open{0};  // the depth inside of each open bracket
+  std::size_t depth = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '"' || c == '\'') {
+      at = end_of_string(text, at);
+      continue;
+    }
+    if (c == '[' || c == '{') open.push_back(++depth);
+    if ((c == ']' || c == '}') && open.size() > 1) open.pop_back();
+    if (c == '.')
+      ++depth;
+    else if (c == ',' || c == '\n' || c == ']' || c == '}')
+      depth = open.back();
+    check_value(depth <= kMaxNesting, "{}: line {}: expected keys and brackets at most {} deep, got deeper ones", file,
+                1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'), kMaxNesting);
+    at = c == '#' ? std::min(text.find('\n', at), text.size()) : at + 1;
+  }
+}
+
 }  // namespace
 
 toml::table read_toml(const std::string& file) {
@@ -55,6 +97,7 @@ toml::table read_toml(const std::string& file) {
   const std::string text(std::istreambuf_iterator<char>(stream), {});
   const auto other = std::ranges::find_if(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
   check_value(other == text.end(), "{}: line {}: expected ASCII", file, 1 + std::count(text.begin(), other, '\n'));
+  check_toml_nesting(file, text);
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {

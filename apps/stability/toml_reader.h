@@ -9,7 +9,8 @@
 
 namespace braid::stability {
 
-/// Parses a file. Throws FileError when it cannot be read, ValueError `file: line 3: ...` when it is not TOML.
+/// Parses a file. Throws FileError when it cannot be read, ValueError `file: line 3: ...` when it is not TOML
+/// or nests deeper than kMaxNesting.
 toml::table read_toml(const std::string& file);
 
 /// Reads a table strictly: every key has a type and a range, no key is left over.

@@ -71,7 +71,7 @@ bool resume(const Config& config, const Folder& folder, const Corpus& corpus, Tr
   if (state) {
     trainer.restore(std::move(*state));
   } else {
-    const auto earlier = nlohmann::json::parse(apps::read_file(folder.config()), nullptr, /*allow_exceptions=*/false);
+    const auto earlier = apps::parse_json(folder.config().string(), apps::read_file(folder.config()));
     const auto is_text = [&](const char* key) { return earlier.contains(key) && earlier[key].is_string(); };
     check<FileError>(earlier.is_object() && is_text("text_checksum") && is_text("tokenizer_checksum"),
                      "{}: must be the configuration of a run", folder.config().string());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "../common/json_lines.h"
 #include "../common/read_file.h"
 #include "checkpoint.h"
 #include "lines.h"
@@ -30,8 +31,9 @@ void add_flag(const std::string& key, const nlohmann::json& value, std::vector<s
 }  // namespace
 
 Config config_of_run(const fs::path& folder) {
-  const auto json = nlohmann::json::parse(apps::read_file(folder / "config.json"), nullptr, /*allow_exceptions=*/false);
-  check<FileError>(json.is_object(), "{}: must be the configuration of a run", (folder / "config.json").string());
+  const fs::path path = folder / "config.json";
+  const auto json = apps::parse_json(path.string(), apps::read_file(path));
+  check<FileError>(json.is_object(), "{}: must be the configuration of a run", path.string());
   std::vector<std::string> line{"train_lm", "--resume", "--out", folder.string()};
   for (const auto& [key, value] : json.items()) add_flag(key, value, line);
   std::vector<char*> arguments;
@@ -45,7 +47,7 @@ std::vector<nlohmann::json> ledger_of(const fs::path& folder) {
   std::istringstream file(apps::read_file(path));
   std::vector<nlohmann::json> lines;
   for (std::string text; std::getline(file, text) && !file.eof();) {
-    lines.push_back(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false));
+    lines.push_back(apps::parse_json(fmt::format("{}: line {}", path.string(), lines.size() + 1), text));
     check<FileError>(lines.back().is_object() && lines.back().value("step", std::int64_t{0}) > 0,
                      "{}: line {} must be an object with a step", path.string(), lines.size());
   }

@@ -6,6 +6,7 @@
 #include <braid/nn/pretrained/config.h>
 #include <braid/nn/pretrained/pretrained.h>
 
+#include "../common/json_lines.h"
 #include "../common/parse_number.h"
 
 namespace braid::train_lm {
@@ -45,7 +46,7 @@ template std::int64_t Checkpoint::number(const std::string&) const;
 template std::uint64_t Checkpoint::number(const std::string&) const;
 
 nlohmann::json Checkpoint::config() const {
-  auto config = nlohmann::json::parse(entry("config"), nullptr, /*allow_exceptions=*/false);
+  auto config = apps::parse_json(path.string() + ": the checkpoint's 'config'", entry("config"));
   check<FileError>(config.is_object(), "{}: the checkpoint's 'config' must be a JSON object", path.string());
   return config;
 }

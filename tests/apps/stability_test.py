@@ -133,6 +133,13 @@ def bad_input(program, folder):
     cases = [
         ("none.toml is not a file", None, None),
         ("line 2: expected ASCII", "divergence = 3.0", "divergence = 3.0  # ×"),
+        ("a: expected one of the keys", "divergence = 3.0", "divergence = 3.0\n" + "a." * 64 + "a = 1"),
+        ("line 2: expected keys and brackets at most 64 deep", "divergence = 3.0", "a." * 65 + "a = 1"),
+        ("line 2: expected keys and brackets at most 64 deep", "divergence = 3.0", "a." * 32_000 + "a = 1"),
+        ("line 3: expected keys and brackets at most 64 deep", "divergence = 3.0", "\n[" + " . ".join(['"\\".,"'] * 65) + "]"),
+        ("line 4: expected keys", "divergence = 3.0", 'a = """\n# "\n' + '""""", b = [{' + "c.'d,'." * 40 + "e = 1"),
+        ("line 2: expected keys and brackets at most 64 deep", "divergence = 3.0", "a = " + "[" * 65 + "]" * 65),
+        ("a: expected one of the keys", "divergence = 3.0", f"divergence = 3.0  # {'.' * 100}\na = ['{'.' * 100}', {'0.5,' * 100}]"),
         ("line 2: expected TOML", "divergence = 3.0", "divergence = = 3"),
         ("divergence: expected a number from 1 to 1000000, got 0.5", "divergence = 3.0", "divergence = 0.5"),
         ("probe_every: expected an integer from 1 to 1000000, got 1.5", "probe_every = 4", "probe_every = 1.5"),

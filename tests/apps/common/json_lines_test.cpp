@@ -1,0 +1,26 @@
+#include "../../../apps/common/json_lines.h"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+#include <tests/support.h>
+
+namespace braid::apps {
+namespace {
+
+TEST(JSONLines, RefusesLinesThatNestWithoutEnd) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "braid_nested.jsonl";
+  const auto complaint = [&](std::size_t depth) {
+    const std::string list = std::string(depth, '[') + std::string(depth, ']');
+    std::ofstream(path) << "{\"step\": 1}\n{\"step\": 2, \"a\": " << list << "}\n";
+    return message_of([&] { json_lines_until(path, 2); });
+  };
+  EXPECT_EQ(complaint(63), "nothing was thrown");
+  for (const std::size_t depth : {64, 1'000'000})
+    EXPECT_EQ(complaint(depth), path.string() + ": line 2: must nest at most 64 deep but does so deeper at byte 80");
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace braid::apps
