@@ -18,7 +18,7 @@ Tensor load_npy(const std::filesystem::path& path);
 void save_npy(const std::filesystem::path& path, const Tensor& tensor);
 
 /// Reads the arrays that numpy.savez or numpy.savez_compressed wrote, under their names: a zip of .npy files, stored or
-/// deflated. Throws FileError naming the file and the array.
+/// deflated. Throws FileError naming the file and the array, also when the arrays take more bytes than the file has.
 std::map<std::string, Tensor> load_npz(const std::filesystem::path& path);
 
 /// Options of save_npz.
