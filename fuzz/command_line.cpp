@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
-  return fuzz::accept_or_refuse([&] {
+  return fuzz::accept_or_refuse(size, [&] {
     const train_lm::Config config = train_lm::parse(static_cast<int>(arguments.size()), argv.data());
     train_lm::check_same_settings(train_lm::to_json(config), config);
   });

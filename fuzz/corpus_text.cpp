@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace braid;
-  return fuzz::accept_or_refuse([&] {
+  return fuzz::accept_or_refuse(size, [&] {
     fuzz::Bytes bytes(data, size);
     const int context = bytes.in(1, 8);
     const std::string text = bytes.rest();

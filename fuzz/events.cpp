@@ -5,7 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace braid;
-  return fuzz::accept_or_refuse([&] {
+  return fuzz::accept_or_refuse(size, [&] {
     const std::string kept = nn::events_until(fuzz::file_of({data, size}, ".events"), 3);
     const auto copy = fuzz::file_of({reinterpret_cast<const std::uint8_t*>(kept.data()), kept.size()}, ".copy");
     fuzz::require(nn::events_until(copy, 3) == kept, "events that were kept stay");

@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::filesystem::path file = fuzz::file_of({data, size}, ".npy");
   const auto copy = std::filesystem::temp_directory_path() / fmt::format("{}.copy", platform::process_id());
   const bool is_archive = size > 0 && data[0] == 'P';
-  return fuzz::accept_or_refuse([&] {
+  return fuzz::accept_or_refuse(size, [&] {
     if (is_archive)
       check_archive(file, copy, size % 2 == 0);
     else

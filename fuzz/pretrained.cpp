@@ -38,7 +38,7 @@ fs::path folder_of(std::string_view input) {
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  return fuzz::accept_or_refuse([&] {
+  return fuzz::accept_or_refuse(size, [&] {
     const fs::path folder = folder_of({reinterpret_cast<const char*>(data), size});
     const nn::Transformer<> model = nn::load_pretrained(folder);
     nn::KVCache cache = model.make_cache(1);

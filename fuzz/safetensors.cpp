@@ -5,7 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace braid;
-  return fuzz::accept_or_refuse([&] {
+  return fuzz::accept_or_refuse(size, [&] {
     const SafetensorsFile file = load_safetensors(fuzz::file_of({data, size}, ".safetensors"));
     const auto copy = std::filesystem::temp_directory_path() / fmt::format("{}.copy", platform::process_id());
     save_safetensors(copy, file.tensors, file.metadata);

@@ -5,5 +5,5 @@
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace braid;
-  return fuzz::accept_or_refuse([&] { stability::read_config(fuzz::file_of({data, size}, ".toml")); });
+  return fuzz::accept_or_refuse(size, [&] { stability::read_config(fuzz::file_of({data, size}, ".toml")); });
 }

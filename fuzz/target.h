@@ -15,6 +15,8 @@
 #include <braid/core/platform/process.h>
 #include <braid/core/shape.h>
 
+#include "cost.h"
+
 /// libFuzzer calls it with every input; each target defines it.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -28,6 +30,13 @@ int accept_or_refuse(F use) {
   } catch (const Error&) {
   }
   return 0;
+}
+
+/// The same for an input of `size` bytes, which costs no more than in proportion to its size.
+template <class F>
+int accept_or_refuse(std::size_t size, F use) {
+  const Cost cost(size);
+  return accept_or_refuse(use);
 }
 
 /// Ends the process, which libFuzzer reports as a crash, unless an invariant holds.

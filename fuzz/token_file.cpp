@@ -5,7 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace braid;
-  return fuzz::accept_or_refuse([&] {
+  return fuzz::accept_or_refuse(size, [&] {
     const apps::TokenFile file(fuzz::file_of({data, size}, ".bin"));
     std::vector<std::int32_t> ids(static_cast<std::size_t>(file.size()));
     file.copy(0, file.size(), ids.data());

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string input = fuzz::text_of(data, size);
   const std::size_t end = std::min(input.find('\0'), input.size());
   const std::string file = input.substr(0, end), text = input.substr(std::min(end + 1, input.size()));
-  return fuzz::accept_or_refuse([&] {
+  return fuzz::accept_or_refuse(size, [&] {
     const auto tokenizer = nn::Tokenizer::parse(file);
     const auto ids = tokenizer.encode(text, {.add_special_tokens = false});
     for (const std::int32_t id : ids)
