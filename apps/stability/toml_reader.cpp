@@ -82,8 +82,9 @@ void check_toml_nesting(const std::string& file, std::string_view text) {
       ++depth;
     else if (c == ',' || c == '\n' || c == ']' || c == '}')
       depth = open.back();
-    check_value(depth <= kMaxNesting, "{}: line {}: expected keys and brackets at most {} deep, got deeper ones", file,
-                1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'), kMaxNesting);
+    if (depth > kMaxNesting)
+      throw ValueError(fmt::format("{}: line {}: expected keys and brackets at most {} deep, got deeper ones", file,
+                                   1 + std::ranges::count(text.substr(0, at), '\n'), kMaxNesting));
     at = c == '#' ? std::min(text.find('\n', at), text.size()) : at + 1;
   }
 }
