@@ -68,8 +68,7 @@ template <class T>
 struct Field {
   static constexpr bool kIsTensor = std::is_same_v<std::remove_const_t<T>, Tensor>;
   static constexpr bool kIsHidden = !Parametric<T> && NamesParams<T>;
-  static constexpr bool kIsValid = Parametric<T> && !std::is_const_v<T>;
-  static_assert(kIsValid || !Parametric<T>,
+  static_assert(!Parametric<T> || !std::is_const_v<T>,
                 "braid: params() must not be const, because braid also sets the fields that it visits");
   static_assert(!kIsTensor, "braid: a Tensor has no gradient; what is differentiated is a Var: write Var(x)");
   static_assert(!kIsHidden, "braid: params of this struct must be public, and callable as `void params(auto&& visit)`");
@@ -86,15 +85,15 @@ void for_each_child(P& node, F&& f) {
     node.params(f);
   } else if constexpr (is_optional<P>) {
     if (node) f("", *node);
-  } else if constexpr (!std::is_same_v<P, Var> && requires { node.size(); }) {
+  } else if constexpr (!std::is_same_v<P, Var>) {
     for (std::size_t i = 0; i < node.size(); ++i) f(std::to_string(i), node[i]);
   }
 }
 
 template <class P, class Visit>
 void visit_params(P& node, const Visit& visit, const std::string& path) {
-  if constexpr (!Field<P>::kIsValid)
-    return;  // Field has said why
+  if constexpr (!Parametric<P> || std::is_const_v<P>)
+    static_cast<void>(sizeof(Field<P>));  // says why
   else if constexpr (std::is_same_v<P, Var>)
     visit(path, node);
   else
