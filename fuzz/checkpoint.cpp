@@ -28,7 +28,7 @@ struct Run {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Run run;
-  return fuzz::accept_or_refuse(size, [&] {
+  return fuzz::accept_or_refuse([&] {
     SafetensorsFile file = load_safetensors(fuzz::file_of({data, size}, ".safetensors"));
     file.metadata.erase("checksum");
     file.metadata["checksum"] = checksum(file.tensors, file.metadata);

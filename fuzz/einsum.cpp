@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace braid;
-  return fuzz::accept_or_refuse(size, [&] {
+  return fuzz::accept_or_refuse([&] {
     fuzz::Bytes bytes(data, size);
     Tape tape;
     std::vector<Var> operands;

@@ -237,5 +237,5 @@ void Program::run() {
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  return fuzz::accept_or_refuse(size, [&] { Program(fuzz::Bytes(data, size)).run(); });
+  return fuzz::accept_or_refuse([&] { Program(fuzz::Bytes(data, size)).run(); });
 }

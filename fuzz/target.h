@@ -32,7 +32,8 @@ int accept_or_refuse(F use) {
   return 0;
 }
 
-/// The same for an input of `size` bytes, which costs no more than in proportion to its size.
+/// The same for an input of `size` bytes, which costs no more than in proportion to its size: for targets that read and
+/// do not compute.
 template <class F>
 int accept_or_refuse(std::size_t size, F use) {
   const Cost cost(size);
