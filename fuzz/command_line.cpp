@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::vector<std::string> arguments{"train_lm"};
   std::istringstream lines(fuzz::text_of(data, size));
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("-h") || line.starts_with("--h")) return -1;  // ends the program
+    if (line.starts_with("-h") || line.starts_with("--h") || line.starts_with("--v")) return -1;  // ends the program
     arguments.push_back(line);
   }
   std::vector<char*> argv;
