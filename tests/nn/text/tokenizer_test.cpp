@@ -261,7 +261,7 @@ TEST(Tokenizer, RefusesWhatIsNestedWithoutEnd) {
     return file;
   };
   EXPECT_THAT(encode(nested(31, {{"type", "ByteLevel"}}), "a"), ElementsAre('a'));  // 64 deep
-  for (const int count : {32, 1000})
+  for (const int count : {32, 100})
     EXPECT_THAT(message_of([&] {
                   parse(nested(count, {{"type", "ByteLevel"}}));
                 }),
