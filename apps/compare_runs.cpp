@@ -110,7 +110,9 @@ class Side {
     const fs::path file = fs::temp_directory_path() / fmt::format("braid-record-{}", platform::process_id());
     std::vector<std::string> arguments{"record", path_.string(), file.string(), "--step", std::to_string(step)};
     if (keep) arguments.insert(arguments.end(), {"--keep", std::to_string(*keep)});
-    const auto config = apps::parse_json(path_.string(), apps::read_file(path_ / "config.json"));
+    const fs::path settings = path_ / "config.json";
+    const auto config = apps::parse_json(settings.string(), apps::read_file(settings));
+    check<FileError>(config.is_object(), "{}: must be the configuration of a run", settings.string());
     if (config.value("bits", "fast") == "fast" && config.contains("machine") && config["machine"].contains("isa"))
       arguments.insert(arguments.end(), {"--isa", config["machine"]["isa"].get<std::string>()});
     const std::string failure = platform::run_program(platform::program_file().string(), arguments);

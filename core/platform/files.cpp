@@ -56,8 +56,8 @@ std::optional<FileState> state_of_regular(int file) {
 int try_to_lock(int file) { return flock(file, LOCK_EX | LOCK_NB); }
 
 bool is_at(int file, const fs::path& path) {
-  struct stat opened {
-  }, there{};
+  struct stat opened {};
+  struct stat there {};
   return fstat(file, &opened) == 0 && stat(path.c_str(), &there) == 0 && opened.st_dev == there.st_dev &&
          opened.st_ino == there.st_ino;
 }
