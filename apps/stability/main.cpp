@@ -99,6 +99,7 @@ int run(const Options& o) {
   const std::vector<RunSettings> runs = plan(config);
   const Folder folder = open_folder(o.out, config);
   const apps::FolderLock lock(folder.path);
+  read_results(folder, runs);  // a damaged one ends the program before it has written
   write_config(folder, config);
   add_session(folder, o.command);
   print_plan(o, config, runs.size());

@@ -1,8 +1,6 @@
 #include "toml_reader.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
 
@@ -10,6 +8,8 @@
 
 #include <braid/core/error.h>
 #include <braid/core/files/budget.h>
+
+#include "../common/read_file.h"
 
 namespace braid::stability {
 namespace {
@@ -92,10 +92,7 @@ void check_toml_nesting(const std::string& file, std::string_view text) {
 }  // namespace
 
 toml::table read_toml(const std::string& file) {
-  std::error_code none;
-  check<FileError>(std::filesystem::is_regular_file(file, none), "{} is not a file that can be read", file);
-  std::ifstream stream(file);
-  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  const std::string text = apps::read_file(file);
   const auto other = std::ranges::find_if(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
   check_value(other == text.end(), "{}: line {}: expected ASCII", file, 1 + std::count(text.begin(), other, '\n'));
   check_toml_nesting(file, text);

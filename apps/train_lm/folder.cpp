@@ -1,6 +1,7 @@
 #include "folder.h"
 
 #include <map>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -30,9 +31,11 @@ void rewind(const Folder& folder, std::int64_t step) {
   std::map<fs::path, std::string> damaged;
   const auto read = [&](const fs::path& path, const auto& lines_until) {
     try {
-      if (fs::exists(path)) kept[path] = lines_until(path, step);
+      if (fs::exists(fs::symlink_status(path))) kept[path] = lines_until(path, step);
     } catch (const FileError& error) {
       damaged[path] = error.what();
+    } catch (const std::bad_alloc&) {
+      damaged[path] = fmt::format("{}: is larger than the memory", path.string());
     }
   };
   for (const fs::path& path :

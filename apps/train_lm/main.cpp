@@ -232,8 +232,8 @@ int lead(Config config, const Corpus& corpus, Trainer& trainer, dist::Communicat
   const apps::FolderLock lock(folder.path);
   check_folder(config, folder);  // another process may have written to it meanwhile
   const bool resumed = config.resume && resume(config, folder, corpus, trainer);
-  rewind(folder, resumed ? trainer.step() : -1);
   write_config(config, folder, corpus);
+  rewind(folder, resumed ? trainer.step() : -1);
   share_state(trainer.state(), config, ranks);
 
   introduce(config, folder, corpus, trainer);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Damages, moves and interrupts runs of train_lm: train_lm_folder_test.py PROGRAM {integrity|files|changes|shell|signals|kill}"""
+"""Damages, moves and interrupts runs of train_lm: train_lm_folder_test.py PROGRAM {integrity|files|changes|shell|signals|earlier|kill}"""
 import json
 import os
 import pathlib
@@ -219,6 +219,24 @@ def signals(program, folder):
     check((folder / "full/checkpoint.safetensors").exists(), "a full stdout lost the checkpoint")
 
 
+def earlier(program, folder):
+    """Runs that releases before this one left (runs/README.md) go on, with the losses that those releases would have had."""
+    runs = pathlib.Path(__file__).resolve().parent / "runs"
+    names = sorted(path.parent for path in runs.glob("*/*/next_losses.json"))
+    check(len(names) >= 4, f"runs of earlier releases: {names}")
+    for source in names:
+        name, out = str(source.relative_to(runs)), folder / source.relative_to(runs)
+        shutil.copytree(source, out)
+        flags = json.loads((source / "flags.json").read_text())
+        result = run(program, "--text", runs / "text.txt", *flags, "--steps", 20, "--resume", "--allow-other-processor", "--out", out)
+        check(result.returncode == 0 and "resumed at step 10" in result.stdout, f"{name}: {result.stdout} {result.stderr}")
+        check("damaged" not in result.stdout + result.stderr, f"{name}: {result.stdout} {result.stderr}")
+        lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        check([line["step"] for line in lines] == list(range(1, 21)), f"{name}: steps are lost or repeated")
+        for line, expected in zip(lines[10:], json.loads((source / "next_losses.json").read_text()), strict=True):
+            check(abs(line["train_loss"] - expected) < 1e-4, f"{name}: step {line['step']}: {line['train_loss']} but was {expected}")
+
+
 def kill(program, folder, kills=20):
     text = write_text(folder)
     flags = [*TINY, "--steps", "4000", "--eval-every", "500", "--checkpoint-every", "20", "--sample", "0"]
@@ -243,4 +261,5 @@ def kill(program, folder, kills=20):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"integrity": integrity, "files": files, "changes": changes, "shell": shell, "signals": signals, "kill": kill}[case](program, pathlib.Path(name))
+        {"integrity": integrity, "files": files, "changes": changes, "shell": shell, "signals": signals, "earlier": earlier,
+         "kill": kill}[case](program, pathlib.Path(name))
