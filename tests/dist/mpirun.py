@@ -1,9 +1,11 @@
 #!/usr/bin/python3 -B
 """Runs programs as ranks on this machine, also as root and with more ranks than processors: mpirun.py ARGUMENTS_OF_MPIRUN"""
 
+import contextlib
 import functools
 import itertools
 import os
+import pathlib
 import re
 import shlex
 import subprocess
@@ -48,9 +50,15 @@ def of_ranks(stderr):
 
 
 def children(process):
-    """The ranks that mpirun started, in order."""
+    """The ranks that mpirun started, in order: which is not always that of their process ids."""
     listed = subprocess.run(["ps", "--no-headers", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout
-    return sorted(int(pid) for pid in listed.split())
+    by_rank = {}
+    for pid in listed.split():
+        with contextlib.suppress(OSError):  # it may have ended
+            environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+            if rank := re.search(rb"(?:^|\0)OMPI_COMM_WORLD_RANK=(\d+)", environment):
+                by_rank[int(rank[1])] = int(pid)
+    return [by_rank[rank] for rank in sorted(by_rank)]
 
 
 class Ranks(subprocess.Popen):
