@@ -174,8 +174,8 @@ def wait_for_lines(path, count):
 def failures(program, folder):
     """A rank that is killed, out of memory or not finite ends all, and the last checkpoint is whole; SIGTERM saves."""
     write_text(folder)
-    check(train(program, 1, folder, "mhc", "whole", "--steps", 300).returncode == 0, "the unbroken run failed")
-    more = ["--steps", 300, "--checkpoint-every", 5, "--eval-every", 20]
+    check(train(program, 1, folder, "mhc", "whole", "--steps", 1500).returncode == 0, "the unbroken run failed")
+    more = ["--steps", 1500, "--checkpoint-every", 5, "--eval-every", 20]
     flags = ["--text", folder / "text.txt", *SIZES, "--connection", "mhc", *CONNECTIONS["mhc"], *more, "--out", folder / "broken"]
     for count, (which, how) in enumerate([(2, signal.SIGKILL), (0, signal.SIGKILL), (1, signal.SIGTERM)]):
         process = start("-n", 3, program, *flags, *(["--resume"] if count else []))
@@ -192,7 +192,7 @@ def failures(program, folder):
     check(end_of(folder, "broken") == end_of(folder, "whole"), "other bits than the unbroken run")
     process = start("-n", 1, program, *flags, "--resume", "--steps", 100000, "--patience", 2, ":",
                     "-n", 2, program, *flags, "--resume", "--steps", 100000, "--patience", 16777216)  # that of rank 0 counts
-    wait_for_lines(folder / "broken" / "metrics.jsonl", 310)
+    wait_for_lines(folder / "broken" / "metrics.jsonl", 1510)
     time.sleep(3)
     check(process.poll() is None, "ended without reason")
     os.kill(children(process)[1], signal.SIGSTOP)
