@@ -14,6 +14,19 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
+/// Replaces the scores [begin, end), whole vectors, by softcap * tanh(score / softcap); `slopes`, if there are some,
+/// receive the derivative.
+template <class T>
+void cap(T softcap, std::int64_t begin, std::int64_t end, T* scores, T* slopes = nullptr) {
+  const hn::ScalableTag<T> d;
+  const auto limit = hn::Set(d, softcap), inverse = hn::Set(d, 1 / softcap);
+  for (std::int64_t j = begin; j < end; j += lanes_of<T>()) {
+    const auto t = tanh(d, hn::Mul(hn::Load(d, scores + j), inverse));
+    hn::Store(hn::Mul(limit, t), d, scores + j);
+    if (slopes != nullptr) hn::Store(hn::NegMulAdd(t, t, hn::Set(d, T{1})), d, slopes + j);
+  }
+}
+
 /// Replaces the scores of a block of rows by exp(score - maximum of the row), which is 0 for hidden keys, and drops
 /// some after they have been summed. Each sum is one chain over 64 bytes at a time from key 0 on, so that it depends on
 /// nothing but what the row sees. `scores` begin at `key`.
@@ -28,9 +41,11 @@ void softmax_rows(const AttentionHeads<S>& in, const Tiles& tiles, std::int64_t 
     const Span seen = in.visible.of_row(tiles.row + i), tile = tiles.at(i);
     const std::int64_t begin = seen.begin - key, end = seen.end - key;
     const std::int64_t first = round_down(begin, lanes), last = std::max(first, round_up(end, lanes));
+    if (in.softcap != 0) cap(in.softcap, first, last, s);
     if (in.mask != nullptr) add_mask(mask_of_row(in, tiles.row + i) + key, first, end, s);
     hide_around(kHidden<T>, {begin, end}, {first, last}, s);
-    maxima[i] = max_element(d, last - first, s + first);
+    const T sink = in.sinks == nullptr ? kHidden<T> : in.sinks[in.visible.head(tiles.row + i)];
+    maxima[i] = std::max(max_element(d, last - first, s + first), sink);
     const auto shift = hn::Set(d, maxima[i] == kHidden<T> ? T{0} : maxima[i]);
     hn::Vec<D> sum[kParts<D>];
     for (auto& part : sum) part = hn::Zero(d);
@@ -43,6 +58,7 @@ void softmax_rows(const AttentionHeads<S>& in, const Tiles& tiles, std::int64_t 
         hn::Store(p, d, s + at);
       }
     sums[i] = sum_lanes<kParts<D>>(d, sum);
+    if (in.sinks != nullptr) sums[i] += hn::GetLane(exp_to_one(d, hn::Sub(hn::Set(d, sink), shift)));
     fill_vectors(T{0}, round_down(tile.begin - key, lanes), first, s);
     fill_vectors(T{0}, last, round_up(tile.end - key, lanes), s);
     if (in.dropout == 0 || end <= begin) continue;
@@ -153,7 +169,7 @@ struct VjpScratch {
   T *packed_k, *dk, *dv;  // [block, width]
   T *k_columns, *v_columns;  // [depth, block]
   T *p, *ds;                 // [block, block]
-  T* factors;                // [block]
+  T *factors, *slopes;       // [block]
 
   template <class S>
   VjpScratch(Arena<T>& arena, const AttentionHeads<S>& in, const S* dy_rows)
@@ -175,7 +191,7 @@ struct VjpScratch {
     for (T** block : {&packed_k, &dk, &dv}) *block = arena.take(kBlock * width);
     for (T** columns : {&k_columns, &v_columns}) *columns = arena.take(depth * kBlock);
     for (T** square : {&p, &ds}) *square = arena.take(kBlock * kBlock);
-    factors = arena.take(kBlock);
+    for (T** line : {&factors, &slopes}) *line = arena.take(kBlock);
   }
 };
 
@@ -190,6 +206,7 @@ void softmax_vjp_rows(const AttentionHeads<S>& in, const VjpScratch<T>& at, std:
     const TileOfKeys seen(in.visible.of_row(row + i), key, lanes);
     const auto [begin, end] = seen.empty() ? Span{0, 0} : seen.keys;
     const auto [first, last] = seen.empty() ? Span{0, 0} : seen.columns;
+    if (in.softcap != 0) cap(in.softcap, first, last, s, at.slopes);
     if (in.mask != nullptr) add_mask(mask_of_row(in, row + i) + key, first, end, s);
     if (in.dropout != 0) {
       std::fill_n(at.factors, kBlock, T{0});
@@ -202,6 +219,7 @@ void softmax_vjp_rows(const AttentionHeads<S>& in, const VjpScratch<T>& at, std:
       hn::Store(hn::Mul(p, hn::Sub(hn::Load(d, dp + j), offset)), d, dp + j);
       hn::Store(in.dropout == 0 ? p : hn::Mul(p, hn::Load(d, at.factors + j)), d, s + j);
     }
+    if (in.softcap != 0) multiply_by(at.slopes, begin, end, dp);
     for (T* line : {s, dp}) {
       hide_around(T{0}, {begin, end}, {first, last}, line);
       fill_vectors(T{0}, 0, first, line);

@@ -5,11 +5,18 @@
 #include <limits>
 #include <utility>
 
+#include <braid/autograd/ops/broadcast_to.h>
+#include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/detail/attention.h>
 #include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/dropout.h>
 #include <braid/autograd/ops/einsum.h>
+#include <braid/autograd/ops/exp.h>
+#include <braid/autograd/ops/slice.h>
 #include <braid/autograd/ops/softmax.h>
+#include <braid/autograd/ops/sum.h>
+#include <braid/autograd/ops/tanh.h>
+#include <braid/autograd/ops/transpose.h>
 #include <braid/core/kernels/scratch.h>
 
 namespace braid {
@@ -69,12 +76,15 @@ kernels::AttentionHeads<T> heads_of(const AttentionInputs& in, const Task& task)
                                    .k = in.k.data<T>() + at.key,
                                    .v = in.v.data<T>() + at.key,
                                    .scale = static_cast<Compute<T>>(in.scale),
+                                   .softcap = static_cast<Compute<T>>(in.softcap),
+                                   .sinks = nullptr,
                                    .mask = nullptr,
                                    .mask_head_stride = 0,
                                    .mask_query_stride = 0,
                                    .dropout = in.dropout,
                                    .rng = in.rng,
                                    .first_draw = at.row * in.visible.keys};
+  if (in.sinks.defined()) heads.sinks = in.sinks.data<Compute<T>>() + task.head * in.visible.group;
   if (in.mask.defined()) {
     const Strides& strides = in.mask.strides();
     heads.mask = in.mask.data<Compute<T>>() + task.batch * strides[0] + task.head * in.visible.group * strides[1];
@@ -123,6 +133,16 @@ Tensor seen(const AttentionInputs& in, const Shape& scores) {
   return map("attention", shown, sees.to(in.mask.dtype()), in.mask);
 }
 
+/// -sum(p * sum(dy * y)) with the probabilities p of the sinks.
+Tensor sinks_vjp(const Tensor& dy, const AttentionInputs& in, const Attended& result) {
+  if (!result.logsumexp.defined()) return zeros(in.sinks.shape(), in.sinks.dtype());
+  const std::int64_t key_heads = in.key_heads(), group = in.visible.group;
+  const Var delta = sum(detail::widened(dy) * detail::widened(result.y), {3});
+  const Var by_head = transpose(reshape(delta, {in.batch(), in.visible.queries, key_heads, group}), 1, 2);
+  const Var p = exp(reshape(in.sinks, {key_heads, 1, group}) - reshape(result.logsumexp, by_head.shape()));
+  return reshape(sum(-p * by_head, {0, 2}), in.sinks.shape()).value();
+}
+
 /// The mask as what is added to the scores, [B, H, T_q, T_k], broadcast but along its last axis.
 Tensor additive(const Tensor& mask, const Shape& scores, DType dtype) {
   if (!mask.defined()) return mask;
@@ -162,9 +182,14 @@ void check_inputs(const Var& q, const Var& k, const Var& v, const AttentionOptio
   check_value(options.window == 0 || options.causal, "attention: window {} needs causal; write another as a mask",
               options.window);
   check_value(std::isfinite(options.scale), "attention: scale must be finite but is {}", options.scale);
-  check_value(0 <= options.dropout && options.dropout < 1, "attention: dropout must lie in [0, 1) but is {}",
-              options.dropout);
-  check_value(options.dropout == 0 || options.rng != nullptr, "attention: dropout {} needs rng", options.dropout);
+  check_value(0 <= options.softcap && std::isfinite(options.softcap),
+              "attention: softcap must be finite and not negative but is {}", options.softcap);
+  if (!options.sinks.value().defined()) return;
+  check_shape(options.sinks.shape() == Shape{q.size(2)},
+              "attention: sinks must have shape [{}], one per head, but have {}", q.size(2), options.sinks.shape());
+  const DType dtype = options.sinks.dtype();
+  check_dtype(dtype == q.dtype() || dtype == compute_dtype(q.dtype()),
+              "attention: sinks must have dtype {}, that of q, but have {}", name(q.dtype()), name(dtype));
 }
 
 }  // namespace
@@ -198,14 +223,19 @@ std::vector<Tensor> detail::attention_vjp(const Tensor& dy, const AttentionInput
 }
 
 /// Hidden scores are far below all others, and hidden weights 0, so that a query that sees no key gives zeros.
-Var detail::composed_attention(const Var& q, const Var& k, const Var& v, const AttentionInputs& in) {
+Var detail::composed_attention(const Var& q, const Var& k, const Var& v, const Var& sinks, const AttentionInputs& in) {
   const std::int64_t batch = in.batch(), key_heads = in.key_heads(), group = in.visible.group;
   const Shape shape{batch, key_heads * group, in.visible.queries, in.visible.keys};
   const Var grouped = reshape(detail::widened(q), {batch, in.visible.queries, key_heads, group, in.depth()});
   Var scores = in.scale * reshape(einsum("btkgd,bskd->bkgts", grouped, detail::widened(k)), shape);
+  if (in.softcap != 0) scores = in.softcap * tanh((1 / in.softcap) * scores);
   if (in.mask.defined()) scores = scores + in.mask;
   const Tensor sees = seen(in, shape);
-  Var weights = where(sees, softmax(where(sees, scores, -0x1p126)), 0.0);
+  scores = where(sees, scores, -0x1p126);
+  if (in.sinks.defined())
+    scores = concat(
+        {scores, broadcast_to(reshape(detail::widened(sinks), {key_heads * group, 1, 1}), shape.with(-1, 1))}, -1);
+  Var weights = where(sees, slice(softmax(scores), -1, 0, in.visible.keys), 0.0);
   if (in.dropout > 0) weights = detail::drop(weights, in.dropout, in.rng);
   weights = reshape(weights, {batch, key_heads, group, in.visible.queries, in.visible.keys});
   return cast(reshape(einsum("bkgts,bskd->btkgd", weights, detail::widened(v)), q.shape()), q.dtype());
@@ -220,14 +250,24 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& 
       .k = k.value().contiguous(),
       .v = v.value().contiguous(),
       .mask = additive(options.mask, {q.size(0), heads, length, keys}, q.dtype()),
+      .sinks =
+          options.sinks.value().defined() ? options.sinks.value().to(compute_dtype(q.dtype())).contiguous() : Tensor(),
       .visible = {length, keys, heads == 0 ? 1 : heads / k.size(2), options.causal, std::min(options.window, keys)},
       .scale = options.scale == 0 ? 1 / std::sqrt(depth) : options.scale,
+      .softcap = options.softcap,
       .dropout = options.dropout,
       .rng = options.dropout == 0 ? Rng() : options.rng->split()};
-  const bool has_rule = options.dropout == 0 && q.dtype() != DType::bf16;
+  const Var& sinks = options.sinks;
+  const bool has_rule = options.dropout == 0 && options.softcap == 0 && !in.sinks.defined() && q.dtype() != DType::bf16;
   if (Composed::active(has_rule ? Composed::Ops::with_rule : Composed::Ops::all))
-    return detail::composed_attention(q, k, v, in);
+    return detail::composed_attention(q, k, v, sinks, in);
   const Attended result = forward(in);
+  if (in.sinks.defined())
+    return record("attention", result.y, {q, k, v, sinks}, [in, result, dtype = sinks.dtype()](const Tensor& dy) {
+      std::vector<Tensor> cotangents = detail::attention_vjp(dy.contiguous(), in, result);
+      cotangents.push_back(sinks_vjp(dy, in, result).to(dtype));
+      return cotangents;
+    });
   return record(
       "attention", result.y, {q, k, v},
       [in, result](const Tensor& dy) { return detail::attention_vjp(dy.contiguous(), in, result); },

@@ -14,13 +14,16 @@ struct AttentionOptions {
   /// Broadcasts to [B, H, T_q, T_k]. i32: zero hides; floating, of the dtype of q: added to the scores, so that
   /// -infinity hides. It gets no gradient.
   Tensor mask = {};
+  double softcap = 0;  ///< if positive, scores s become `softcap * tanh(s / softcap)` before the mask, as in Gemma 2
+  Var sinks = {};      ///< [H], scores of one more key of each head, seen by all of its queries, whose value is zero
   double dropout = 0;  ///< probability with which a weight becomes zero; the others are divided by 1 - dropout
   Rng* rng = nullptr;  ///< source of dropout, which advances it by `rng->split()`
 };
 
 /// Scaled dot-product attention: `y[t] = sum_s softmax_s(scale * dot(q[t], k[s])) v[s]` over the keys s that t sees,
 /// for each head. q [B, T_q, H, D], k and v [B, T_k, H_kv, D] -> [B, T_q, H, D]; H_kv divides H, and query head h reads
-/// head h / (H / H_kv). A query that sees no key gives zeros and gets no gradient. The bits of a query's result depend
+/// head h / (H / H_kv). A query that sees no key gives zeros and gets no gradient. Sinks are as in gpt-oss and
+/// DeepSeek-V4. The bits of a query's result depend
 /// on that query and the keys up to the last one it sees, not on other queries: decoding one query at a time with a
 /// cache gives the bits of a full pass. Keeps the logsumexp of each query and recomputes the weights, a block at a
 /// time, for the gradients; blocks of keys that no query sees are skipped. Throws ShapeError unless the shapes are

@@ -146,7 +146,7 @@ std::vector<Tensor> second_vjp(const AttentionInputs& in, const Attended& result
 }  // namespace
 
 std::vector<Var> record_attention_vjp(const Applied& attention, const AttentionInputs& in, const Attended& result) {
-  const auto compose = [in](std::span<const Var> x) { return composed_attention(x[0], x[1], x[2], in); };
+  const auto compose = [in](std::span<const Var> x) { return composed_attention(x[0], x[1], x[2], {}, in); };
   check<Error>(in.dropout == 0, "attention: with dropout, only its composed form has derivatives of higher order");
   const Tensor dy = attention.dy().value().contiguous();
   const auto vjp = [in, result, dy](std::span<const Tensor> dys, const Needs&) {

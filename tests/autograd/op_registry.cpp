@@ -304,6 +304,10 @@ Cases fused_cases() {
          Rng rng(3);
          return attention(x[0], x[1], x[2], {.window = 3, .dropout = 0.25, .rng = &rng});
        }},
+      {"attention",
+       {{2, 5, 4, 3}, {2, 7, 2, 3}, {2, 7, 2, 3}, {4}},
+       {{2, 5, 4, 3}, {2, 0, 2, 3}, {2, 0, 2, 3}, {4}},
+       [](Vars x) { return attention(x[0], x[1], x[2], {.window = 4, .softcap = 2, .sinks = x[3]}); }},
       {"cross_entropy",
        {{2, 3, 5}},
        {{0, 3, 5}},

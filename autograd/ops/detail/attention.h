@@ -9,11 +9,12 @@ namespace braid::detail {
 
 /// What attention computes from, all contiguous but the mask, whose last axis is.
 struct AttentionInputs {
-  Tensor q;     // [B, T_q, H, D]
-  Tensor k, v;  // [B, T_k, H_kv, D]
-  Tensor mask;  // [B, H, T_q, T_k], or undefined
+  Tensor q;      // [B, T_q, H, D]
+  Tensor k, v;   // [B, T_k, H_kv, D]
+  Tensor mask;   // [B, H, T_q, T_k], or undefined
+  Tensor sinks;  // [H], or undefined
   kernels::VisibleKeys visible;
-  double scale, dropout;
+  double scale, softcap, dropout;
   Rng rng;
 
   std::int64_t batch() const { return q.size(0); }
@@ -30,7 +31,7 @@ struct Attended {
 std::vector<Tensor> attention_vjp(const Tensor& dy, const AttentionInputs& in, const Attended& result);
 
 /// The form of attention that is made of other ops.
-Var composed_attention(const Var& q, const Var& k, const Var& v, const AttentionInputs& in);
+Var composed_attention(const Var& q, const Var& k, const Var& v, const Var& sinks, const AttentionInputs& in);
 
 /// attention_vjp as an op on q, k, v and dy, without dropout.
 std::vector<Var> record_attention_vjp(const Applied& attention, const AttentionInputs& in, const Attended& result);
