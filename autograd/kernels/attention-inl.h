@@ -121,6 +121,21 @@ HWY_INLINE void add_mask(const T* mask, std::int64_t begin, std::int64_t end, T*
   });
 }
 
+/// scores [begin, end) -= slope * |distance| of the keys from a row's own position, where `scores` begin at `key`.
+template <class S, class T = Compute<S>>
+HWY_INLINE void add_alibi(const AttentionHeads<S>& in, std::int64_t row, std::int64_t key, std::int64_t begin,
+                          std::int64_t end, T* scores) {
+  const hn::ScalableTag<T> d;
+  const VisibleKeys& visible = in.visible;
+  const auto slope = hn::Set(d, in.alibi[visible.head(row)]);
+  const std::int64_t ahead = key - (visible.position(row) + visible.keys - visible.queries);
+  for_each_vector(d, end - begin, [&](std::int64_t j, auto part) HWY_ATTR {
+    T* to = scores + begin + j;
+    const auto distance = hn::Abs(hn::Iota(d, static_cast<T>(ahead + begin + j)));
+    part.store(hn::NegMulAdd(slope, distance, part.load(d, to)), d, to);
+  });
+}
+
 /// factors [begin, end) = 1 / (1 - dropout) or, for what is dropped, 0. `factors` begins at `key`.
 template <class S, class T = Compute<S>>
 void draw_factors(const AttentionHeads<S>& in, std::int64_t row, std::int64_t key, Span keys, T* factors) {

@@ -42,6 +42,7 @@ void softmax_rows(const AttentionHeads<S>& in, const Tiles& tiles, std::int64_t 
     const std::int64_t begin = seen.begin - key, end = seen.end - key;
     const std::int64_t first = round_down(begin, lanes), last = std::max(first, round_up(end, lanes));
     if (in.softcap != 0) cap(in.softcap, first, last, s);
+    if (in.alibi != nullptr) add_alibi(in, tiles.row + i, key, begin, end, s);
     if (in.mask != nullptr) add_mask(mask_of_row(in, tiles.row + i) + key, first, end, s);
     hide_around(kHidden<T>, {begin, end}, {first, last}, s);
     const T sink = in.sinks == nullptr ? kHidden<T> : in.sinks[in.visible.head(tiles.row + i)];
@@ -207,6 +208,7 @@ void softmax_vjp_rows(const AttentionHeads<S>& in, const VjpScratch<T>& at, std:
     const auto [begin, end] = seen.empty() ? Span{0, 0} : seen.keys;
     const auto [first, last] = seen.empty() ? Span{0, 0} : seen.columns;
     if (in.softcap != 0) cap(in.softcap, first, last, s, at.slopes);
+    if (in.alibi != nullptr) add_alibi(in, row + i, key, begin, end, s);
     if (in.mask != nullptr) add_mask(mask_of_row(in, row + i) + key, first, end, s);
     if (in.dropout != 0) {
       std::fill_n(at.factors, kBlock, T{0});

@@ -50,7 +50,7 @@ struct AttentionHeads {
   std::int64_t query_stride, key_stride;  // between positions of q, y, dq, .. and of k, v, dk, dv
   const T *q, *k, *v;                     // [queries, group, depth], [keys, depth]
   Compute<T> scale, softcap;              // of the scores; a softcap of 0 is none
-  const Compute<T>* sinks;                // [group], or null
+  const Compute<T>*sinks, *alibi;         // [group], or null
   const Compute<T>* mask;                 // added to them, or null
   std::int64_t mask_head_stride, mask_query_stride;
   double dropout;

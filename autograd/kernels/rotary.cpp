@@ -45,7 +45,7 @@ struct Halves {
   }
 };
 
-/// All heads of one position; `direction` is 1 or, for the inverse, -1.
+/// All heads of one position; `direction` is 1 or, back, -1.
 template <class Layout, class T>
 void rotate_heads(const Rotation<T>& by, std::int64_t position, T direction, const T* x, T* y) {
   const hn::ScalableTag<T> d;
@@ -53,7 +53,9 @@ void rotate_heads(const Rotation<T>& by, std::int64_t position, T direction, con
   const Layout at{pairs};
   const T *cosine = by.cosine + position * pairs, *sine = by.sine + position * pairs;
   const auto sign = hn::Set(d, direction);
-  for (std::int64_t head = 0; head < by.heads; ++head, x += 2 * pairs, y += 2 * pairs) {
+  for (std::int64_t head = 0; head < by.heads; ++head) {
+    std::copy_n(x, by.first, y);
+    x += by.first, y += by.first;
     std::int64_t i = 0;
     for (; i + lanes <= pairs; i += lanes) {
       hn::Vec<decltype(d)> a, b;
@@ -68,17 +70,20 @@ void rotate_heads(const Rotation<T>& by, std::int64_t position, T direction, con
       y[at.first(i)] = hn::GetLane(hn::NegMulAdd(b, s, hn::Mul(a, c)));
       y[at.second(i)] = hn::GetLane(hn::MulAdd(a, s, hn::Mul(b, c)));
     }
+    const std::int64_t rest = by.depth - by.first;
+    std::copy(x + 2 * pairs, x + rest, y + 2 * pairs);
+    x += rest, y += rest;
   }
 }
 
 template <class T>
-void rotate(const Rotation<T>& by, bool inverse, std::int64_t batch, const T* x, T* y) {
-  const std::int64_t width = by.heads * 2 * by.pairs;
+void rotate(const Rotation<T>& by, bool back, std::int64_t batch, const T* x, T* y) {
+  const std::int64_t width = by.heads * by.depth;
   const std::int64_t block = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(width, 1));
   parallel_for(batch * by.length, block, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
     const auto rotate_row = by.halves ? rotate_heads<Halves, T> : rotate_heads<Adjacent, T>;
     for (std::int64_t row = begin; row < end; ++row)
-      rotate_row(by, row % by.length, inverse ? T{-1} : T{1}, x + row * width, y + row * width);
+      rotate_row(by, row % by.length, back ? T{-1} : T{1}, x + row * width, y + row * width);
   });
 }
 

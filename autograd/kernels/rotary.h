@@ -8,17 +8,18 @@ namespace braid::kernels {
 /// The angles of each position, shared by its heads. T is float or double.
 template <class T>
 struct Rotation {
-  std::int64_t length, heads, pairs;
-  bool halves;             // a pair is (i, pairs + i), or else (2i, 2i + 1)
-  const T *cosine, *sine;  // [length, pairs]
+  std::int64_t length, heads, depth;
+  std::int64_t first, pairs;  // the elements of a head from `first` on that turn; the others stay
+  bool halves;                // a pair is (i, pairs + i), or else (2i, 2i + 1)
+  const T *cosine, *sine;     // [length, pairs]
 };
 
 /// The kernels for the best instruction set of this processor. T is float or double.
 template <class T>
 struct RotaryKernels {
-  /// Rotates the pairs of elements: y = (a cos - b sin, a sin + b cos) for x = (a, b); `inverse` rotates back.
-  /// x, y [batch, length, heads, 2 pairs].
-  void (*rotate)(const Rotation<T>& by, bool inverse, std::int64_t batch, const T* x, T* y);
+  /// Rotates the pairs of elements: y = (a cos - b sin, a sin + b cos) for x = (a, b), or `back` by the same angle.
+  /// x, y [batch, length, heads, depth].
+  void (*rotate)(const Rotation<T>& by, bool back, std::int64_t batch, const T* x, T* y);
 };
 
 Tables<RotaryKernels> rotary_kernels();

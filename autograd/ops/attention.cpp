@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include <braid/autograd/ops/abs.h>
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/detail/attention.h>
@@ -78,6 +80,7 @@ kernels::AttentionHeads<T> heads_of(const AttentionInputs& in, const Task& task)
                                    .scale = static_cast<Compute<T>>(in.scale),
                                    .softcap = static_cast<Compute<T>>(in.softcap),
                                    .sinks = nullptr,
+                                   .alibi = nullptr,
                                    .mask = nullptr,
                                    .mask_head_stride = 0,
                                    .mask_query_stride = 0,
@@ -85,6 +88,7 @@ kernels::AttentionHeads<T> heads_of(const AttentionInputs& in, const Task& task)
                                    .rng = in.rng,
                                    .first_draw = at.row * in.visible.keys};
   if (in.sinks.defined()) heads.sinks = in.sinks.data<Compute<T>>() + task.head * in.visible.group;
+  if (in.alibi.defined()) heads.alibi = in.alibi.data<Compute<T>>() + task.head * in.visible.group;
   if (in.mask.defined()) {
     const Strides& strides = in.mask.strides();
     heads.mask = in.mask.data<Compute<T>>() + task.batch * strides[0] + task.head * in.visible.group * strides[1];
@@ -131,6 +135,13 @@ Tensor seen(const AttentionInputs& in, const Shape& scores) {
   if (!in.mask.defined()) return sees.broadcast_to(scores);
   auto shown = [](auto sees, auto mask) { return mask == -std::numeric_limits<decltype(mask)>::infinity() ? 0 : sees; };
   return map("attention", shown, sees.to(in.mask.dtype()), in.mask);
+}
+
+/// Of each key from each query's own position. [T_q, T_k]
+Var distances(const AttentionInputs& in) {
+  const DType dtype = in.alibi.dtype();
+  const Var own = arange(in.visible.queries, dtype) + static_cast<double>(in.visible.keys - in.visible.queries);
+  return abs(reshape(own, {-1, 1}) - arange(in.visible.keys, dtype));
 }
 
 /// -sum(p * sum(dy * y)) with the probabilities p of the sinks.
@@ -184,12 +195,13 @@ void check_inputs(const Var& q, const Var& k, const Var& v, const AttentionOptio
   check_value(std::isfinite(options.scale), "attention: scale must be finite but is {}", options.scale);
   check_value(0 <= options.softcap && std::isfinite(options.softcap),
               "attention: softcap must be finite and not negative but is {}", options.softcap);
-  if (!options.sinks.value().defined()) return;
-  check_shape(options.sinks.shape() == Shape{q.size(2)},
-              "attention: sinks must have shape [{}], one per head, but have {}", q.size(2), options.sinks.shape());
-  const DType dtype = options.sinks.dtype();
-  check_dtype(dtype == q.dtype() || dtype == compute_dtype(q.dtype()),
-              "attention: sinks must have dtype {}, that of q, but have {}", name(q.dtype()), name(dtype));
+  for (const auto& [what, x] : {std::pair("sinks", &options.sinks.value()), std::pair("alibi", &options.alibi)}) {
+    if (!x->defined()) continue;
+    check_shape(x->shape() == Shape{q.size(2)}, "attention: {} must have shape [{}], one per head, but have {}", what,
+                q.size(2), x->shape());
+    check_dtype(x->dtype() == q.dtype() || x->dtype() == compute_dtype(q.dtype()),
+                "attention: {} must have dtype {}, that of q, but have {}", what, name(q.dtype()), name(x->dtype()));
+  }
 }
 
 }  // namespace
@@ -229,6 +241,7 @@ Var detail::composed_attention(const Var& q, const Var& k, const Var& v, const V
   const Var grouped = reshape(detail::widened(q), {batch, in.visible.queries, key_heads, group, in.depth()});
   Var scores = in.scale * reshape(einsum("btkgd,bskd->bkgts", grouped, detail::widened(k)), shape);
   if (in.softcap != 0) scores = in.softcap * tanh((1 / in.softcap) * scores);
+  if (in.alibi.defined()) scores = scores - distances(in) * Var(in.alibi.reshape({key_heads * group, 1, 1}));
   if (in.mask.defined()) scores = scores + in.mask;
   const Tensor sees = seen(in, shape);
   scores = where(sees, scores, -0x1p126);
@@ -245,20 +258,22 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& 
   check_inputs(q, k, v, options);
   const std::int64_t heads = q.size(2), length = q.size(1), keys = k.size(1);
   const double depth = static_cast<double>(q.size(3));
+  const auto computed = [&](const Tensor& x) { return x.defined() ? x.to(compute_dtype(q.dtype())).contiguous() : x; };
   const AttentionInputs in{
       .q = q.value().contiguous(),
       .k = k.value().contiguous(),
       .v = v.value().contiguous(),
       .mask = additive(options.mask, {q.size(0), heads, length, keys}, q.dtype()),
-      .sinks =
-          options.sinks.value().defined() ? options.sinks.value().to(compute_dtype(q.dtype())).contiguous() : Tensor(),
+      .sinks = computed(options.sinks.value()),
+      .alibi = computed(options.alibi),
       .visible = {length, keys, heads == 0 ? 1 : heads / k.size(2), options.causal, std::min(options.window, keys)},
       .scale = options.scale == 0 ? 1 / std::sqrt(depth) : options.scale,
       .softcap = options.softcap,
       .dropout = options.dropout,
       .rng = options.dropout == 0 ? Rng() : options.rng->split()};
   const Var& sinks = options.sinks;
-  const bool has_rule = options.dropout == 0 && options.softcap == 0 && !in.sinks.defined() && q.dtype() != DType::bf16;
+  const bool has_rule = options.dropout == 0 && options.softcap == 0 && !in.sinks.defined() && !in.alibi.defined() &&
+                        q.dtype() != DType::bf16;
   if (Composed::active(has_rule ? Composed::Ops::with_rule : Composed::Ops::all))
     return detail::composed_attention(q, k, v, sinks, in);
   const Attended result = forward(in);

@@ -16,6 +16,9 @@ struct AttentionOptions {
   Tensor mask = {};
   double softcap = 0;  ///< if positive, scores s become `softcap * tanh(s / softcap)` before the mask, as in Gemma 2
   Var sinks = {};      ///< [H], scores of one more key of each head, seen by all of its queries, whose value is zero
+  /// [H], slopes: the score of a key at distance d from its query's own position loses alibi[h] * d (arXiv:2108.12409).
+  /// They get no gradient.
+  Tensor alibi = {};
   double dropout = 0;  ///< probability with which a weight becomes zero; the others are divided by 1 - dropout
   Rng* rng = nullptr;  ///< source of dropout, which advances it by `rng->split()`
 };

@@ -286,6 +286,12 @@ Cases fused_cases() {
        {{2, 3, 2, 6}},
        {{2, 0, 2, 6}},
        [](Vars x) { return rotary_embedding(x[0], 100, 2, RotaryLayout::halves); }},
+      {"rotary_embedding",
+       {{2, 3, 2, 7}},
+       {{2, 0, 2, 7}},
+       [](Vars x) {
+         return rotary_embedding(x[0], RotaryTurns{{1, 0.3}, RotaryLayout::halves, true, 0.5}, 2);
+       }},
       {"mse_loss", {{2, 3}, {2, 3}}, {{2, 0}, {2, 0}}, [](Vars x) { return mse_loss(x[0], x[1]); }},
       {"attention",
        {{2, 5, 2, 3}, {2, 5, 2, 3}, {2, 5, 2, 3}},

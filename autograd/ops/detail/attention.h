@@ -9,10 +9,10 @@ namespace braid::detail {
 
 /// What attention computes from, all contiguous but the mask, whose last axis is.
 struct AttentionInputs {
-  Tensor q;      // [B, T_q, H, D]
-  Tensor k, v;   // [B, T_k, H_kv, D]
-  Tensor mask;   // [B, H, T_q, T_k], or undefined
-  Tensor sinks;  // [H], or undefined
+  Tensor q;             // [B, T_q, H, D]
+  Tensor k, v;          // [B, T_k, H_kv, D]
+  Tensor mask;          // [B, H, T_q, T_k], or undefined
+  Tensor sinks, alibi;  // [H], or undefined
   kernels::VisibleKeys visible;
   double scale, softcap, dropout;
   Rng rng;

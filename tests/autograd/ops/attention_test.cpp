@@ -86,6 +86,8 @@ std::vector<AttentionOptions> all_options(const Sizes& n, DType dtype) {
           {.causal = false, .dropout = 0.5},
           {.softcap = 0.5},
           {.sinks = normal({h}, 7, dtype)},
+          {.causal = false, .alibi = normal({h}, 9, dtype)},
+          {.softcap = 4, .alibi = normal({h}, 9, dtype)},
           {.window = 7, .mask = bias({tq, 1}, dtype), .softcap = 2, .sinks = normal({h}, 8, dtype), .dropout = 0.2},
           {.window = 9, .scale = -0.05, .mask = some({b, h, tq, tk}), .dropout = 0.1}};
 }
@@ -95,7 +97,9 @@ TEST(Attention, SeesTheKeysThatItsOptionsName) {
   const Sizes n{2, 5, 7, 4, 2, 7};
   const Tensor v = eye(7, DType::f64).expand_dims(1).broadcast_to(n.k());
   for (const AttentionOptions& o : all_options(n, DType::f64)) {
-    if (o.dropout > 0 || o.sinks.value().defined() || (o.mask.defined() && o.mask.dtype() != DType::i32)) continue;
+    if (o.dropout > 0 || o.sinks.value().defined() || o.alibi.defined() ||
+        (o.mask.defined() && o.mask.dtype() != DType::i32))
+      continue;
     const Var visible = cast(seen(n, o), DType::f64);
     const Var weights = visible / maximum(sum(visible, {-1}, true), ones({}, DType::f64));
     const Tensor y = attention(zeros(n.q(), DType::f64), zeros(n.k(), DType::f64), v, o);
@@ -126,7 +130,7 @@ TEST(Attention, IsItsComposedFormForAllDepths) {
     for (std::size_t i = 0; i < options.size(); ++i) {
       SCOPED_TRACE(::testing::Message() << "depth " << depth << ", option " << i);
       expect_composed_form([&](auto x) { return seeded(x, options[i]); }, n.inputs(DType::f32), 5e-6);
-      if (!options[i].mask.defined() && !options[i].sinks.value().defined())
+      if (const AttentionOptions& o = options[i]; !o.mask.defined() && !o.sinks.value().defined() && !o.alibi.defined())
         expect_composed_form([&](auto x) { return seeded(x, options[i]); }, n.inputs(DType::f64), 1e-12);
     }
   }
@@ -166,10 +170,11 @@ TEST(Attention, GivesAQueryTheSameBitsWhateverOthersThereAre) {
     for (const DType dtype : {DType::f32, DType::f64})
       for (const std::int64_t key_heads : {1, 2, 4})
         for (const std::int64_t depth : {20, 32})
-          for (const AttentionOptions& o : {AttentionOptions{},
-                                            {.window = 70},
-                                            {.mask = bias({1, 4, 200, 200}, dtype)},
-                                            {.softcap = 3, .sinks = normal({4}, 8, dtype)}}) {
+          for (const AttentionOptions& o :
+               {AttentionOptions{},
+                {.window = 70},
+                {.mask = bias({1, 4, 200, 200}, dtype)},
+                {.softcap = 3, .sinks = normal({4}, 8, dtype), .alibi = normal({4}, 9, dtype)}}) {
             const auto x = Sizes{2, 200, 200, 4, key_heads, depth}.inputs(dtype);
             const Tensor all = result_of(x, 0, 200, o);
             for (const auto& [begin, end] :
@@ -299,6 +304,8 @@ TEST(Attention, RejectsOptionsOutsideTheirRanges) {
   expect_error<ShapeError>(n, {.sinks = zeros({3}, DType::f64)},
                            "attention: sinks must have shape [2], one per head, but have [3]");
   expect_error<DTypeError>(n, {.sinks = zeros({2})}, "attention: sinks must have dtype f64, that of q, but have f32");
+  expect_error<ShapeError>(n, {.alibi = zeros({1}, DType::f64)},
+                           "attention: alibi must have shape [2], one per head, but have [1]");
   expect_error<ValueError>(n, {.dropout = 1}, "attention: dropout must lie in [0, 1) but is 1");
   expect_error<ValueError>(n, {.dropout = 0.5}, "attention: dropout 0.5 needs rng");
   expect_error<DTypeError>(n, {.mask = ones({3, 5})},

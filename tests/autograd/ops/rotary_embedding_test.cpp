@@ -71,6 +71,27 @@ TEST(RotaryEmbedding, PairsTheHalvesOfAHead) {
     }
 }
 
+TEST(RotaryEmbedding, TurnsAPartOfAHead) {
+  const Tensor x = normal({2, 5, 3, 22}, 1);
+  for (const RotaryLayout layout : {RotaryLayout::adjacent, RotaryLayout::halves})
+    for (const std::int64_t pairs : {0, 1, 5, 9, 11})
+      for (const bool trailing : {false, true}) {
+        const RotaryTurns turns{rotary_frequencies(pairs, 500), layout, trailing, 1.5};
+        const std::int64_t first = trailing ? 22 - 2 * pairs : 0, last = first + 2 * pairs;
+        const Tensor y = rotary_embedding(x, turns, 7).value();
+        EXPECT_TRUE(identical(y.slice(3, 0, first), x.slice(3, 0, first)));
+        EXPECT_TRUE(identical(y.slice(3, last, 22), x.slice(3, last, 22)));
+        const Tensor part = rotary_embedding(x.slice(3, first, last), 500, 7, layout).value();
+        expect_close(y.slice(3, first, last), (1.5 * Var(part)).value());
+        const auto op = [&](std::span<const Var> v) { return rotary_embedding(v[0], turns, 7); };
+        expect_gradients(op, {x});
+        expect_composed_form(op, {x}, 1e-14);
+      }
+  EXPECT_THAT([&] { rotary_embedding(x, RotaryTurns{rotary_frequencies(12)}); },
+              ThrowsMessage<ShapeError>(
+                  "rotary_embedding: x must have shape [B, T, H, D >= 24] for 12 frequencies but has [2, 5, 3, 22]"));
+}
+
 TEST(RotaryEmbedding, MakesProductsDependOnTheDistanceOnly) {
   const Tensor q = normal({1, 1, 1, 8}, 1), k = normal({1, 1, 1, 8}, 2);
   const auto product = [&](std::int64_t q_position, std::int64_t k_position) {
