@@ -3,43 +3,58 @@
 #include <algorithm>
 #include <cstring>
 
+#include <braid/core/error.h>
 #include <braid/core/storage.h>
 
 namespace braid::nn {
 namespace {
 
-/// Copies the positions [0, count) of each sequence to those from `position` on.
-void copy_rows(const Tensor& from, std::int64_t count, Tensor& to, std::int64_t position) {
-  const Tensor rows = from.contiguous();
+/// Copies the positions [begin, begin + count) of each sequence to those from `position` on, also within one tensor.
+void copy_rows(const Tensor& from, std::int64_t begin, std::int64_t count, Tensor& to, std::int64_t position) {
   const auto row = static_cast<std::size_t>(to.size(2) * to.size(3)) * size_of(to.dtype());
   const auto bytes = [&](std::int64_t positions) { return static_cast<std::size_t>(positions) * row; };
   std::byte* out = to.mutable_bytes();
   for (std::int64_t b = 0; b < to.size(0); ++b)
-    std::memcpy(out + bytes(b * to.size(1) + position), rows.bytes() + bytes(b * rows.size(1)), bytes(count));
+    std::memmove(out + bytes(b * to.size(1) + position), from.bytes() + bytes(b * from.size(1) + begin), bytes(count));
 }
 
-/// Gives `all` room for `length` positions and storage of its own; keeps its first `kept` positions.
-void make_room(Tensor& all, std::int64_t kept, std::int64_t length, const Tensor& like) {
+/// Drops the first `dropped` positions of `all`, keeps the next `kept`, and gives it room for `length` positions and
+/// storage of its own.
+void make_room(Tensor& all, std::int64_t dropped, std::int64_t kept, std::int64_t length, const Tensor& like) {
   constexpr std::int64_t kFirst = 64;
   const std::int64_t room = all.defined() ? all.size(1) : 0;
-  if (room >= length && all.unshared()) return;
+  const bool fits = room >= length && (dropped == 0 || room <= 4 * length);  // else a window has shrunk
+  if (fits && all.unshared()) {
+    if (dropped > 0) copy_rows(all, dropped, kept, all, 0);
+    return;
+  }
   const BypassCache fresh_memory;  // no training step needs blocks of these sizes
-  Tensor larger(like.shape().with(1, room >= length ? room : std::max({length, 2 * room, kFirst})), like.dtype());
-  if (kept > 0) copy_rows(all, kept, larger, 0);
+  Tensor larger(like.shape().with(1, fits ? room : std::max({length, 2 * std::min(room, length), kFirst})),
+                like.dtype());
+  if (kept > 0) copy_rows(all, dropped, kept, larger, 0);
   all = larger;
 }
 
 }  // namespace
 
-void LayerCache::write(std::int64_t position, const Tensor& keys, const Tensor& values) {
+void LayerCache::write(std::int64_t position, const Tensor& keys, const Tensor& values, std::int64_t window) {
+  // Attention cuts what it sees into blocks of 64 from the first key on: whole ones are dropped, so that no bit
+  // changes.
+  const std::int64_t unseen = window > 0 ? std::max<std::int64_t>(0, position - window + 1) : 0;
+  const std::int64_t first = unseen / 64 * 64;
+  check_value(first_ <= first || position == 0,
+              "LayerCache: position {} sees positions from {} on but those before {} have been forgotten", position,
+              unseen, first_);
+  if (position == 0) first_ = 0;
   for (const auto& [all, next] : {std::pair(&keys_, &keys), std::pair(&values_, &values)}) {
-    make_room(*all, position, position + next->size(1), *next);
-    copy_rows(*next, next->size(1), *all, position);
+    make_room(*all, first - first_, position - first, position + next->size(1) - first, *next);
+    copy_rows(next->contiguous(), 0, next->size(1), *all, position - first);
   }
+  first_ = first;
 }
 
-Tensor LayerCache::rows(const Tensor& all, std::int64_t b, std::int64_t length) {
-  return all.slice(0, b, b + 1).slice(1, 0, length);
+Tensor LayerCache::rows(const Tensor& all, std::int64_t b, std::int64_t length) const {
+  return all.slice(0, b, b + 1).slice(1, 0, length - first_);
 }
 
 }  // namespace braid::nn

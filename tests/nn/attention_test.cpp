@@ -16,43 +16,58 @@ using testing::ElementsAre;
 constexpr int kHeads = 2;
 constexpr std::int64_t kBatch = 2, kTime = 5, kChannels = 8;
 
-/// One head of one sequence, q, k, v [T, D] -> [T, D], position by position.
-std::vector<double> naive_head(const Tensor& q, const Tensor& k, const Tensor& v) {
-  const std::int64_t head_size = q.size(1);
-  std::vector<double> y(static_cast<std::size_t>(kTime * head_size));
-  for (std::int64_t t = 0; t < kTime; ++t) {
+/// One head of one sequence, q [T, D], k, v [S, D] -> [T, D], position by position, from the definitions.
+std::vector<double> naive_head(const MultiHeadAttention& m, int head, const Tensor& q, const Tensor& k,
+                               const Tensor& v) {
+  const AttentionSettings& o = m.settings;
+  const std::int64_t head_size = q.size(1), keys = k.size(0);
+  const double scale = o.scale == 0 ? 1 / std::sqrt(head_size) : o.scale;
+  std::vector<double> y(static_cast<std::size_t>(q.size(0) * head_size));
+  for (std::int64_t t = 0; t < q.size(0); ++t) {
     std::vector<double> weights;
-    double total = 0;
-    for (std::int64_t s = 0; s <= t; ++s) {
+    double total = o.sinks ? std::exp(m.sinks.value().at({head})) : 0;
+    const std::int64_t end = o.causal ? t + 1 : keys,
+                       begin = o.window > 0 ? std::max<std::int64_t>(0, end - o.window) : 0;
+    for (std::int64_t s = begin; s < end; ++s) {
       double score = 0;
-      for (std::int64_t d = 0; d < head_size; ++d) score += q.at({t, d}) * k.at({s, d});
-      total += weights.emplace_back(std::exp(score / std::sqrt(head_size)));
+      for (std::int64_t d = 0; d < head_size; ++d) score += scale * q.at({t, d}) * k.at({s, d});
+      if (o.softcap > 0) score = o.softcap * std::tanh(score / o.softcap);
+      if (o.alibi) score -= std::exp2(-8.0 * (head + 1) / kHeads) * static_cast<double>(t - s);
+      total += weights.emplace_back(std::exp(score));
     }
-    for (std::int64_t s = 0; s <= t; ++s)
+    for (std::int64_t s = begin; s < end; ++s)
       for (std::int64_t d = 0; d < head_size; ++d)
-        y[static_cast<std::size_t>(t * head_size + d)] += weights[static_cast<std::size_t>(s)] / total * v.at({s, d});
+        y[static_cast<std::size_t>(t * head_size + d)] +=
+            weights[static_cast<std::size_t>(s - begin)] / total * v.at({s, d});
   }
   return y;
 }
 
-Tensor naive(const MultiHeadAttention& m, const Tensor& x) {
-  auto heads = [&](const Linear& layer, const std::optional<RMSNorm>& norm, bool rotate) {
-    Tensor y = layer(x).value().reshape({kBatch, kTime, -1, m.head_size()});
+Tensor naive(const MultiHeadAttention& m, const Tensor& x, const Tensor& memory) {
+  const AttentionSettings& o = m.settings;
+  auto heads = [&](const Linear& layer, const Tensor& x, const std::optional<RMSNorm>& norm, bool rotate) {
+    Tensor y = layer(x).value().reshape({x.size(0), x.size(1), -1, m.head_size()});
     if (norm) y = (*norm)(y).value();
-    return rotate ? rotary_embedding(y, m.settings.rotary_base, 0, m.settings.rotary_layout).value() : y;
+    if (!rotate) return y;
+    const double part = o.rotary_share * static_cast<double>(m.head_size());
+    RotaryTurns turns = scaled_turns(static_cast<std::int64_t>(part) / 2, o.rotary_base, o.rotary_scaling);
+    turns.layout = o.rotary_layout;
+    return rotary_embedding(y, turns).value();
   };
-  const Tensor q = heads(m.q, m.q_norm, m.settings.rotary), k = heads(m.k, m.k_norm, m.settings.rotary),
-               v = heads(m.v, {}, false);
+  const Tensor q = heads(m.q, x, m.q_norm, o.rotary), k = heads(m.k, memory, m.k_norm, o.rotary),
+               v = heads(m.v, memory, {}, false);
   std::vector<double> mixed;
   for (std::int64_t b = 0; b < kBatch; ++b)
-    for (std::int64_t h = 0; h < kHeads; ++h) {
+    for (int h = 0; h < kHeads; ++h) {
       auto head = [&](const Tensor& t) { return t.select(0, b).select(1, h * t.size(2) / kHeads); };
-      const auto y = naive_head(head(q), head(k), head(v));
+      const auto y = naive_head(m, h, head(q), head(k), head(v));
       mixed.insert(mixed.end(), y.begin(), y.end());
     }
   const Tensor by_head = Tensor::of<double>({kBatch, kHeads, kTime, m.head_size()}, std::span<const double>(mixed));
   return m.o(by_head.transpose(1, 2).reshape({kBatch, kTime, -1})).value();
 }
+
+const RotaryScaling kYarn{.kind = RotaryScaling::Kind::yarn, .factor = 4, .first_context = 16, .fast = 32};
 
 std::vector<AttentionSettings> all_settings() {
   return {{.dtype = DType::f64},
@@ -61,7 +76,11 @@ std::vector<AttentionSettings> all_settings() {
           {.bias = true, .rotary = true, .rotary_base = 100, .dtype = DType::f64},
           {.kv_heads = 1, .dtype = DType::f64},
           {.rotary = true, .rotary_layout = RotaryLayout::halves, .head_size = 6, .dtype = DType::f64},
-          {.rotary = true, .kv_heads = 1, .head_size = 2, .qk_norm = true, .norm_eps = 0.1, .dtype = DType::f64}};
+          {.rotary = true, .kv_heads = 1, .head_size = 2, .qk_norm = true, .norm_eps = 0.1, .dtype = DType::f64},
+          {.rotary = true, .rotary_share = 0.5, .dtype = DType::f64},
+          {.rotary = true, .rotary_scaling = kYarn, .window = 2, .sinks = true, .dtype = DType::f64},
+          {.kv_heads = 1, .scale = 0.3, .softcap = 0.7, .alibi = true, .dtype = DType::f64},
+          {.causal = false, .sinks = true, .dtype = DType::f64}};
 }
 
 TEST(MultiHeadAttention, MixesTheValuesOfEarlierPositions) {
@@ -69,9 +88,29 @@ TEST(MultiHeadAttention, MixesTheValuesOfEarlierPositions) {
     Rng rng(1);
     MultiHeadAttention attention(kChannels, kHeads, rng, settings);
     if (attention.k_norm) attention.k_norm->weight = randn({attention.head_size()}, rng, DType::f64);
+    if (settings.sinks) attention.sinks = randn({kHeads}, rng, DType::f64);
     const Tensor x = randn({kBatch, kTime, kChannels}, rng, DType::f64);
-    expect_close(attention(x).value(), naive(attention, x));
+    expect_close(attention(x).value(), naive(attention, x, x));
   }
+}
+
+TEST(MultiHeadAttention, MixesTheValuesOfAMemory) {
+  Rng rng(6);
+  const MultiHeadAttention attention(kChannels, kHeads, rng,
+                                     {.memory_channels = 3, .causal = false, .dtype = DType::f64});
+  const Tensor x = randn({kBatch, kTime, kChannels}, rng, DType::f64), memory = randn({kBatch, 7, 3}, rng, DType::f64);
+  expect_close(attention(x, {.memory = memory}).value(), naive(attention, x, memory));
+  expect_gradients(attention, [&](const MultiHeadAttention& m) { return m(x, {.memory = memory}); });
+}
+
+TEST(MultiHeadAttention, MasksAndDropsOnlyWhereItIsTold) {
+  Rng rng(7), drawn(8);
+  const MultiHeadAttention attention(kChannels, kHeads, rng, {.causal = false, .dropout = 0.5, .dtype = DType::f64});
+  const Tensor x = randn({1, kTime, kChannels}, rng, DType::f64);
+  const Tensor mask = Tensor::of<std::int32_t>({kTime}, {1, 1, 1, 0, 0});
+  expect_close(attention(x, {.mask = mask}).value().slice(1, 0, 3), attention(x.slice(1, 0, 3)).value(), 1e-15);
+  EXPECT_FALSE(identical(attention(x, {.rng = &drawn}).value(), attention(x).value()));
+  EXPECT_EQ(drawn.draws(), 1u);
 }
 
 TEST(MultiHeadAttention, NamesItsParameters) {
@@ -98,8 +137,9 @@ TEST(MultiHeadAttention, TrainsAllParameters) {
   for (const AttentionSettings& settings : all_settings()) {
     if (settings.bias && !settings.rotary) continue;  // softmax is blind to a bias that all keys share
     Rng rng(3);
-    const MultiHeadAttention attention(4, 2, rng, settings);
-    const Tensor x = randn({2, 3, 4}, rng, DType::f64);
+    MultiHeadAttention attention(8, 2, rng, settings);
+    if (settings.sinks) attention.sinks = randn({2}, rng, DType::f64);
+    const Tensor x = randn({2, 3, 8}, rng, DType::f64);
     expect_gradients(attention, [&](const MultiHeadAttention& m) { return m(x); });
   }
 }
@@ -122,8 +162,24 @@ TEST(MultiHeadAttention, RejectsBadSettingsAndInputs) {
                            "MultiHeadAttention: kv_heads must divide heads but heads is 4 and kv_heads is 3");
   expect_error<ValueError>([&] { MultiHeadAttention(8, 4, rng, {.head_size = 0}); },
                            "MultiHeadAttention: head_size must be at least 1 but is 0");
-  expect_error<ValueError>([&] { MultiHeadAttention(6, 2, rng, {.rotary = true}); },
-                           "MultiHeadAttention: rotary positions need an even head_size but it is 3");
+  expect_error<ValueError>(
+      [&] { MultiHeadAttention(6, 2, rng, {.rotary = true}); },
+      "MultiHeadAttention: rotary positions need an even part of a head but head_size is 3 and rotary_share 1");
+  for (const AttentionSettings& bad : {AttentionSettings{.window = -1},
+                                       {.softcap = -1},
+                                       {.scale = INFINITY},
+                                       {.dropout = 1},
+                                       {.causal = false, .window = 1},
+                                       {.causal = false, .alibi = true},
+                                       {.rotary = true, .rotary_share = 0.3},
+                                       {.rotary = true, .rotary_share = 1.5},
+                                       {.rotary = true, .rotary_scaling = {.kind = kYarn.kind, .factor = 0.5}}})
+    EXPECT_THROW(MultiHeadAttention(8, 2, rng, bad), ValueError);
+  expect_error<ValueError>(
+      [&] {
+        MultiHeadAttention(8, 2, rng)(zeros({1, 3, 8}), {.memory = zeros({1, 3, 8})});
+      },
+      "MultiHeadAttention: a memory needs a module with causal = false");
   expect_error<ShapeError>(
       [&] {
         MultiHeadAttention(8, 2, rng)(zeros({3, 8}));

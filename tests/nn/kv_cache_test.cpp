@@ -80,6 +80,40 @@ TEST(KVCache, GivesTheBitsOfAllTokensAtOnce) {
     }
 }
 
+TEST(KVCache, OfAWindowKeepsItsBitsAndNotMuchMore) {
+  Rng rng(4);
+  for (const AttentionSettings& settings : {AttentionSettings{.rotary = true, .window = 5},
+                                            {.window = 64, .sinks = true},
+                                            {.window = 100, .alibi = true},
+                                            {.kv_heads = 1, .window = 1, .softcap = 2}}) {
+    const MultiHeadAttention attention(8, 2, rng, settings);
+    const Tensor x = randn({2, 700, 8}, rng);
+    const BatchInvariant same_bits;
+    const Tensor whole = attention(x).value();
+    for (const std::int64_t first : {1, 300}) {
+      LayerCache cache;
+      for (std::int64_t at = 0, next = first; at < 700;
+           at += next, next = at % 2 == 0 ? 1 : std::min<std::int64_t>(70, 700 - at)) {
+        const Tensor y = attention(x.slice(1, at, at + next), cache, at).value();
+        ASSERT_TRUE(identical(y, whole.slice(1, at, at + next))) << at << ", window " << settings.window;
+      }
+      EXPECT_LT(cache.keys(0, 700).size(1), settings.window + 64 + 70);
+    }
+  }
+}
+
+TEST(KVCache, OfAWindowRefusesToGoBackToWhatItForgot) {
+  LayerCache cache;
+  const Tensor row = ones({1, 1, 1, 2});
+  for (std::int64_t position = 0; position < 200; ++position) cache.write(position, row, row, 10);
+  cache.write(180, row, row, 10);
+  expect_error<ValueError>(
+      [&] { cache.write(130, row, row, 10); },
+      "LayerCache: position 130 sees positions from 121 on but those before 128 have been forgotten");
+  cache.write(0, row, row, 10);
+  EXPECT_EQ(cache.keys(0, 1).size(1), 1);
+}
+
 TEST(KVCache, IsAValueThatCanForget) {
   Rng rng(3);
   const Transformer<> model = stirred(qwen3(DType::f64));

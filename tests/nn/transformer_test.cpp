@@ -231,8 +231,9 @@ TEST(Transformer, RejectsBadSettingsAndTokens) {
   expect_error<ValueError>([&] { build({.heads = 4, .kv_heads = 3}); },
                            "Transformer: kv_heads must divide heads but heads is 4 and kv_heads is 3");
   expect_error<ValueError>([&] { build({.head_size = 0}); }, "Transformer: head_size must be at least 1 but is 0");
-  expect_error<ValueError>([&] { build({.channels = 12, .positions = PositionKind::rotary}); },
-                           "Transformer: rotary positions need an even head_size but it is 3");
+  expect_error<ValueError>(
+      [&] { build({.channels = 12, .positions = PositionKind::rotary}); },
+      "Transformer: rotary positions need an even part of a head but head_size is 3 and rotary_share 1");
   const Transformer<> model = build(kSmall);
   expect_error<ShapeError>(
       [&] {
