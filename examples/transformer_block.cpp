@@ -62,21 +62,6 @@ struct Block {
   }
 };
 
-/// What a decoder reads from an encoder, with one head: x [B, T, C] and `memory` [B, S, C] -> [B, T, C].
-struct CrossAttention {
-  nn::Linear q, k, v;  // [C, C] each
-
-  Var operator()(const Var& x, const Var& memory) const {
-    const auto one_head = [](const Var& y) { return expand_dims(y, 2); };  // [B, T or S, 1, C]
-    return squeeze(attention(one_head(q(x)), one_head(k(memory)), one_head(v(memory)), {.causal = false}), 2);
-  }
-  void params(auto&& visit) {
-    visit("q", q);
-    visit("k", k);
-    visit("v", v);
-  }
-};
-
 void run() {
   const std::int64_t channels = 32;
   Rng rng(1);
@@ -99,11 +84,11 @@ void run() {
   check<Error>(result.ok, "gradcheck: {}", result.message);
 
   // A sublayer passes further arguments on to its body.
-  const auto linear = [&] { return nn::Linear(channels, channels, rng); };
-  const nn::Sublayer<CrossAttention, mhc::ManifoldConstrainedHC> cross{
-      nn::RMSNorm(channels), {linear(), linear(), linear()}, mhc::ManifoldConstrainedHC(channels, 4, rng)};
+  const nn::Sublayer<nn::MultiHeadAttention, mhc::ManifoldConstrainedHC> cross{
+      nn::RMSNorm(channels), nn::MultiHeadAttention(channels, 4, rng, {.causal = false}),
+      mhc::ManifoldConstrainedHC(channels, 4, rng)};
   const Tensor memory = randn({2, 7, channels}, rng);
-  const Var y = cross.connection.close(cross(cross.connection.open(x), memory));
+  const Var y = cross.connection.close(cross(cross.connection.open(x), nn::AttentionCall{.memory = memory}));
   fmt::print("with an encoder's states: {}\n", y.shape());
 }
 

@@ -26,8 +26,8 @@ struct Residual {
 /// `h -> body(norm(h), rest..)`. What follows x, such as a mask, a cache or the states of an encoder, reaches the body
 /// as it is, whatever the connection:
 ///
-///     nn::Sublayer<CrossAttention, mhc::ManifoldConstrainedHC> cross{norm, attention, connection};
-///     x = cross(x, memory);
+///     nn::Sublayer<nn::MultiHeadAttention, mhc::ManifoldConstrainedHC> cross{norm, attention, connection};
+///     x = cross(x, nn::AttentionCall{.memory = encoded});
 ///
 /// The body's parameters keep their names, without a prefix.
 template <class Body, class Connection>

@@ -7,8 +7,9 @@ namespace braid::nn {
 
 /// How rotary frequencies are stretched for contexts longer than the one that a model was first trained with.
 struct RotaryScaling {
+  /// The published ways.
   enum class Kind {
-    none,
+    none,    ///< frequencies stay
     llama3,  ///< slow turns are slower by `factor`, with a ramp between `slow` and `fast` turns over `first_context`
     yarn,    ///< the same with a ramp over the pairs and larger scores, arXiv:2309.00071
   };
@@ -20,8 +21,6 @@ struct RotaryScaling {
   double fast = 4;           ///< turns above which they stay; 32 for YaRN
   double magnitude = 0;      ///< yarn: factor of queries and keys; 0: 0.1 log(factor) + 1
   bool whole_pairs = true;   ///< yarn: the ramp begins and ends at whole pairs
-
-  bool operator==(const RotaryScaling&) const = default;
 };
 
 /// The turns of `pairs` pairs under a scaling. Throws ValueError unless base > 0, factor >= 1, first_context > 0 and

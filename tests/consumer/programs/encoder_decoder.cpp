@@ -6,30 +6,17 @@
 using namespace braid;
 constexpr std::int64_t kLength = 8, kSymbols = 10, kStart = 10, C = 32;
 
-/// Queries from x [B, T, C], keys and values from memory [B, S, C], in 4 heads.
-struct Attention {
-  nn::Linear q, k, v;
-
-  explicit Attention(Rng& rng) : q(C, C, rng), k(C, C, rng), v(C, C, rng) {}
-  Var operator()(const Var& x, const Var& memory) const {
-    const auto heads = [](const Var& y) { return y.reshape({y.size(0), y.size(1), 4, -1}); };
-    return attention(heads(q(x)), heads(k(memory)), heads(v(memory)), {.causal = false}).reshape(x.shape());
-  }
-  void params(auto&& visit) { visit("q", q), visit("k", k), visit("v", v); }
-};
-
 struct Reverser {
   nn::Embedding symbols, places;
-  Attention encoder, cross;
-  nn::MultiHeadAttention decoder;  // causal
+  nn::MultiHeadAttention encoder, decoder, cross;  // only the decoder is causal
   nn::Linear head;
 
   Var embed(const Tensor& ids) const { return symbols(ids) + slice(places.weight, 0, 0, ids.size(1)); }
   /// source [B, S], target [B, T] from kStart on -> logits [B, T, kSymbols] of what follows.
   Var operator()(const Tensor& source, const Tensor& target) const {
-    const Var a = embed(source), memory = a + encoder(a, a);
+    const Var a = embed(source), memory = a + encoder(a);
     const Var b = embed(target), x = b + decoder(b);
-    return head(x + cross(x, memory));
+    return head(x + cross(x, {.memory = memory}));
   }
   void params(auto&& visit) {
     visit("symbols", symbols), visit("places", places), visit("encoder", encoder);
@@ -40,7 +27,8 @@ struct Reverser {
 int main() {
   Rng rng(1);
   const auto table = [&](std::int64_t rows) { return nn::Embedding(rows, C, rng); };
-  Reverser model{table(kSymbols + 1), table(kLength), Attention(rng), Attention(rng), {C, 4, rng}, {C, kSymbols, rng}};
+  const nn::AttentionSettings all{.causal = false};
+  Reverser model{table(kSymbols + 1), table(kLength), {C, 4, rng, all}, {C, 4, rng}, {C, 4, rng, all}, {C, kSymbols, rng}};
   nn::AdamW optimizer({.lr = 0.003});
   const auto step = value_and_grad([](const Reverser& m, const Tensor& source, const Tensor& target) {
     return cross_entropy(m(source, pad(slice(target, 1, 0, -1), 1, 1, 0, kStart)), target);
