@@ -8,11 +8,13 @@ AttentionSettings attention_settings(const TransformerConfig& config) {
   return {.bias = config.attention_bias,
           .rotary = config.positions == PositionKind::rotary,
           .rotary_base = config.rotary_base,
+          .rotary_scaling = config.rotary_scaling,
           .rotary_layout = RotaryLayout::halves,
           .kv_heads = config.kv_heads,
           .head_size = config.head_size,
           .qk_norm = config.qk_norm,
           .norm_eps = config.norm_eps,
+          .window = config.window,
           .dtype = config.parameters()};
 }
 

@@ -19,8 +19,7 @@ enum class PositionKind {
   rotary,   ///< queries and keys are rotated, in the layout RotaryLayout::halves
 };
 
-/// Settings of Transformer. The defaults are braid's reference model; load_pretrained() fills in those of GPT-2, Llama
-/// and Qwen3.
+/// Settings of Transformer. The defaults are braid's reference model; load_pretrained() fills in those of a family.
 struct TransformerConfig {
   std::int64_t vocab = 256;                        ///< the number of token ids
   std::int64_t context = 64;                       ///< the most tokens per sequence
@@ -35,6 +34,8 @@ struct TransformerConfig {
   double norm_eps = 1e-5;                          ///< eps of these norms
   PositionKind positions = PositionKind::learned;  ///< how positions are encoded
   double rotary_base = 10000;                      ///< base of the angles of rotary positions
+  RotaryScaling rotary_scaling = {};               ///< of these angles
+  std::int64_t window = 0;                         ///< if positive: positions see only the last `window`
   bool qk_norm = false;                            ///< normalizes each head's queries and keys by RMS norms
   Activation activation = Activation::gelu;
   bool attention_bias = false;  ///< whether q, k, v and o have one

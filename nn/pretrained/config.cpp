@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <ranges>
 #include <string_view>
@@ -124,21 +125,50 @@ TransformerConfig gpt2(const Settings& settings) {
   return config;
 }
 
-/// Refuses rotations whose frequencies are not base^(-2i / D).
-double rotary_base(const Settings& settings) {
-  double base = settings.positive("rope_theta", 10000);
+constexpr std::array<std::string_view, 3> kRotaryScalings{"default", "llama3", "yarn"};  // in the order of the Kinds
+
+/// The scaling that an object of the setting `rope_parameters` or `rope_scaling` describes.
+RotaryScaling rotary_scaling(const Settings& rope) {
+  const char* key = rope.has("rope_type") ? "rope_type" : "type";
+  const auto* type = std::ranges::find_if(kRotaryScalings, [&](std::string_view name) {
+    return rope.has(key) ? rope.get(key) == name : name == "default";
+  });
+  rope.require(type != kRotaryScalings.end(), key, fmt::format("one of {}", fmt::join(kRotaryScalings, ", ")));
+  RotaryScaling scaling{.kind = static_cast<RotaryScaling::Kind>(type - kRotaryScalings.begin())};
+  if (scaling.kind == RotaryScaling::Kind::none) return scaling;
+  for (const char* needed : {"factor", "original_max_position_embeddings"})
+    rope.require(rope.has(needed), needed, "a positive number");
+  scaling.factor = rope.positive("factor", 1);
+  scaling.first_context = rope.positive("original_max_position_embeddings", 1);
+  if (scaling.kind == RotaryScaling::Kind::llama3) {
+    scaling.slow = rope.positive("low_freq_factor", 1);
+    scaling.fast = rope.positive("high_freq_factor", 4);
+    return scaling;
+  }
+  scaling.slow = rope.positive("beta_slow", 1);
+  scaling.fast = rope.positive("beta_fast", 32);
+  scaling.whole_pairs = rope.flag("truncate", true);
+  const auto magnitude = [&](const char* name) { return 0.1 * rope.positive(name, 1) * std::log(scaling.factor) + 1; };
+  if (rope.has("mscale") && rope.has("mscale_all_dim"))
+    scaling.magnitude = magnitude("mscale") / magnitude("mscale_all_dim");
+  scaling.magnitude = rope.positive("attention_factor", scaling.magnitude);
+  return scaling;
+}
+
+/// Sets the rotary positions of a config.
+void read_rotary(const Settings& settings, TransformerConfig& config) {
+  config.rotary_base = settings.positive("rope_theta", 10000);
   settings.only("partial_rotary_factor", 1);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!settings.has(key)) continue;
     settings.require(settings.get(key).is_object(), key, "an object");
     const Settings rope(fmt::format("{}: {}", settings.where(), key), settings.get(key));
-    for (const char* type : {"rope_type", "type"}) rope.only(type, "default");
     rope.only("partial_rotary_factor", 1);
     for (const auto& [name, value] : settings.get(key).items())  // as one for each type of layer
       rope.require(!value.is_structured(), excerpt(name), "a number or text");
-    base = rope.positive("rope_theta", base);
+    config.rotary_base = rope.positive("rope_theta", config.rotary_base);
+    config.rotary_scaling = rotary_scaling(rope);
   }
-  return base;
 }
 
 TransformerConfig llama(const Settings& settings) {
@@ -153,12 +183,19 @@ TransformerConfig llama(const Settings& settings) {
                            .hidden = settings.size("intermediate_size", 11008),
                            .norm_eps = settings.positive("rms_norm_eps", 1e-6),
                            .positions = PositionKind::rotary,
-                           .rotary_base = rotary_base(settings),
                            .activation = Activation::swiglu,
                            .mlp_bias = false,
                            .tied_head = settings.flag("tie_word_embeddings", false)};
   config.kv_heads = settings.count("num_key_value_heads", config.heads);
   if (settings.has("head_dim")) config.head_size = settings.size("head_dim", 0);
+  read_rotary(settings, config);
+  return config;
+}
+
+TransformerConfig mistral(const Settings& settings) {
+  TransformerConfig config = llama(settings);
+  if (!settings.has("num_key_value_heads")) config.kv_heads = 8;
+  if (settings.has("sliding_window")) config.window = settings.size("sliding_window", 0);
   return config;
 }
 
@@ -179,7 +216,13 @@ TransformerConfig qwen3(const Settings& settings) {
   return config;
 }
 
-constexpr std::array<std::string_view, 3> kFamilies{"gpt2", "llama", "qwen3"};  // in the order of PretrainedFamily
+struct FamilyReader {
+  std::string_view name;  // its `model_type`
+  TransformerConfig (*read)(const Settings&);
+};
+constexpr std::array<FamilyReader, 4> kFamilies{
+    // in the order of PretrainedFamily
+    {{"gpt2", gpt2}, {"llama", llama}, {"qwen3", qwen3}, {"mistral", mistral}}};
 
 }  // namespace
 
@@ -187,14 +230,13 @@ PretrainedConfig parse_pretrained_config(const std::string& where, const std::st
   const json object = parse_object(where, text);
   const Settings settings(where, object);
   const json& type = settings.get("model_type");
-  const auto* family = std::ranges::find_if(kFamilies, [&](std::string_view name) { return type == name; });
-  settings.require(family != kFamilies.end(), "model_type", fmt::format("one of {}", fmt::join(kFamilies, ", ")));
+  const auto* family = std::ranges::find_if(kFamilies, [&](const FamilyReader& f) { return type == f.name; });
+  settings.require(family != kFamilies.end(), "model_type",
+                   fmt::format("one of {}", fmt::join(kFamilies | std::views::transform(&FamilyReader::name), ", ")));
   settings.require(!settings.has("quantization_config"), "quantization_config",
                    "absent, since quantized models are not supported,");
   const auto which = static_cast<PretrainedFamily>(family - kFamilies.begin());
-  const TransformerConfig config = which == PretrainedFamily::gpt2    ? gpt2(settings)
-                                   : which == PretrainedFamily::llama ? llama(settings)
-                                                                      : qwen3(settings);
+  const TransformerConfig config = family->read(settings);
   try {
     return {which, checked(config)};
   } catch (const ValueError& error) {
@@ -207,10 +249,10 @@ PretrainedFamily family_of(const TransformerConfig& c) {
       c.kv_heads.value_or(c.heads) != c.heads || c.head_size.value_or(c.channels / c.heads) * c.heads != c.channels;
   const bool gated = c.activation == Activation::swiglu, learned = c.positions == PositionKind::learned;
   const bool layer = c.norm == NormKind::layer;
-  if (layer && learned && c.attention_bias && c.mlp_bias && !gated && !c.qk_norm && !own_heads)
+  if (layer && learned && c.attention_bias && c.mlp_bias && !gated && !c.qk_norm && !own_heads && c.window == 0)
     return PretrainedFamily::gpt2;
-  if (!layer && !learned && !c.attention_bias && !c.mlp_bias && gated)
-    return c.qk_norm ? PretrainedFamily::qwen3 : PretrainedFamily::llama;
+  if (!layer && !learned && !c.attention_bias && !c.mlp_bias && gated && !(c.qk_norm && c.window > 0))
+    return c.qk_norm ? PretrainedFamily::qwen3 : c.window > 0 ? PretrainedFamily::mistral : PretrainedFamily::llama;
   const auto with = [](bool has) { return has ? "with" : "without"; };
   throw ValueError(fmt::format(
       "save_pretrained: the model must be as GPT-2 (layer norm, learned positions, biases, no gate, equal heads) or as "
@@ -237,8 +279,25 @@ json gpt2_settings(const TransformerConfig& c) {
           {"attn_pdrop", 0.0}};
 }
 
+json rope_parameters(const TransformerConfig& c) {
+  const RotaryScaling& s = c.rotary_scaling;
+  json rope{{"rope_type", kRotaryScalings[static_cast<std::size_t>(s.kind)]}, {"rope_theta", c.rotary_base}};
+  if (s.kind == RotaryScaling::Kind::none) return rope;
+  const bool yarn = s.kind == RotaryScaling::Kind::yarn;
+  rope.update({{"factor", s.factor},
+               {"original_max_position_embeddings", s.first_context},
+               {yarn ? "beta_slow" : "low_freq_factor", s.slow},
+               {yarn ? "beta_fast" : "high_freq_factor", s.fast}});
+  if (yarn) rope["truncate"] = s.whole_pairs;
+  if (yarn && s.magnitude > 0) rope["attention_factor"] = s.magnitude;
+  return rope;
+}
+
 json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
-  return {{"architectures", {family == PretrainedFamily::llama ? "LlamaForCausalLM" : "Qwen3ForCausalLM"}},
+  const char* architecture = family == PretrainedFamily::llama   ? "LlamaForCausalLM"
+                             : family == PretrainedFamily::qwen3 ? "Qwen3ForCausalLM"
+                                                                 : "MistralForCausalLM";
+  return {{"architectures", {architecture}},
           {"vocab_size", c.vocab},
           {"max_position_embeddings", c.context},
           {"hidden_size", c.channels},
@@ -251,7 +310,8 @@ json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
           {"rms_norm_eps", c.norm_eps},
           {"attention_bias", false},
           {"rope_theta", c.rotary_base},
-          {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", c.rotary_base}}}};
+          {"sliding_window", c.window > 0 ? json(c.window) : json()},
+          {"rope_parameters", rope_parameters(c)}};
 }
 
 }  // namespace
@@ -259,7 +319,7 @@ json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
 std::string format_pretrained_config(const TransformerConfig& config, DType dtype) {
   const PretrainedFamily family = family_of(config);
   json object = family == PretrainedFamily::gpt2 ? gpt2_settings(config) : llama_settings(config, family);
-  object["model_type"] = kFamilies[static_cast<std::size_t>(family)];
+  object["model_type"] = kFamilies[static_cast<std::size_t>(family)].name;
   object["tie_word_embeddings"] = config.tied_head;
   object["torch_dtype"] = dtype == DType::f64 ? "float64" : "float32";
   for (const char* token : {"bos_token_id", "eos_token_id"}) object[token] = nullptr;

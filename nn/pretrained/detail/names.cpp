@@ -33,7 +33,7 @@ constexpr Row kGpt2[] = {
     {"lm_head", {"head"}},
 };
 
-// Qwen3 as well: the norms of q and k are its own.
+// Qwen3 and Mistral as well: the norms of q and k are Qwen3's own.
 constexpr Row kLlama[] = {
     {"model.embed_tokens", {"embedding"}},
     {"model.layers.{}.input_layernorm", {"blocks.{}.attention.norm"}},

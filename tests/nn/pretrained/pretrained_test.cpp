@@ -56,6 +56,14 @@ TransformerConfig qwen3() {
   return config;
 }
 
+TransformerConfig mistral() {
+  TransformerConfig config = llama();
+  config.window = 3;
+  config.rotary_scaling = {
+      .kind = RotaryScaling::Kind::yarn, .factor = 4, .first_context = 16, .fast = 20, .magnitude = 1.25};
+  return config;
+}
+
 /// With parameters of order one.
 Transformer<> model_of(TransformerConfig config, DType dtype = DType::f32) {
   Rng rng(1);
@@ -66,7 +74,7 @@ Transformer<> model_of(TransformerConfig config, DType dtype = DType::f32) {
 }
 
 std::vector<Transformer<>> models(DType dtype = DType::f32) {
-  return {model_of(gpt2(), dtype), model_of(llama(), dtype), model_of(qwen3(), dtype)};
+  return {model_of(gpt2(), dtype), model_of(llama(), dtype), model_of(qwen3(), dtype), model_of(mistral(), dtype)};
 }
 
 /// A connection with a parameter.
@@ -291,10 +299,17 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
   };
   const std::string only = ", the only supported value, but is ";
   const std::vector<Wrong> all{
-      {llama(), R"("rope_type": "default")", R"("rope_type": "llama3")",
-       "rope_parameters: 'rope_type' must be 'default'" + only + "'llama3'"},
-      {llama(), R"("rope_parameters")", R"("rope_scaling": {"type": "linear", "factor": 2.0}, "rope_parameters")",
-       "rope_scaling: 'type' must be 'default'" + only + "'linear'"},
+      {llama(), R"("rope_type": "default")", R"("rope_type": "linear")",
+       "rope_parameters: 'rope_type' must be one of default, llama3, yarn but is 'linear'"},
+      {llama(), R"("rope_parameters")", R"("rope_scaling": {"type": "longrope", "factor": 2.0}, "rope_parameters")",
+       "rope_scaling: 'type' must be one of default, llama3, yarn but is 'longrope'"},
+      {llama(), R"("rope_type": "default")", R"("rope_type": "yarn", "factor": 2.0)",
+       "rope_parameters: 'original_max_position_embeddings' must be a positive number but is null"},
+      {llama(), R"("rope_type": "default")",
+       R"("rope_type": "llama3", "factor": 0.5, "original_max_position_embeddings": 8)",
+       "scaled_turns: factor must be at least 1, first_context positive and 0 < slow < fast but they are 0.5, 8, 1, 4"},
+      {mistral(), R"("sliding_window": 3)", R"("sliding_window": 0)",
+       "'sliding_window' must be an integer from 1 to 2147483647 but is 0"},
       {llama(), R"("rope_type": "default")", R"("full_attention": {})",
        "rope_parameters: 'full_attention' must be a number or text but is an object"},
       {llama(), R"("rope_type": "default")", R"("partial_rotary_factor": 0.5)",
@@ -318,14 +333,14 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
        "'add_cross_attention' must be false" + only + "true"},
       {gpt2(), R"("gelu")", R"("tanh")",
        "'activation_function' must be one of gelu_new, gelu_pytorch_tanh, gelu_fast, gelu, relu but is 'tanh'"},
-      {gpt2(), R"("gpt2")", R"("bert")", "'model_type' must be one of gpt2, llama, qwen3 but is 'bert'"},
+      {gpt2(), R"("gpt2")", R"("bert")", "'model_type' must be one of gpt2, llama, qwen3, mistral but is 'bert'"},
       {gpt2(), R"("n_layer": 2)", R"("n_layer": "2")", "'n_layer' must be an integer from 1 to 2147483647 but is '2'"},
       {gpt2(), R"("n_layer": 2)", R"("n_layer": 0)", "'n_layer' must be an integer from 1 to 2147483647 but is 0"},
       {gpt2(), R"("n_layer": 2)", R"("n_layer": -1)", "'n_layer' must be an integer from 1 to 2147483647 but is -1"},
       {gpt2(), R"("n_head": 3)", R"("n_head": 5)",
        "Transformer: heads must divide channels but channels is 12 and heads is 5"},
       {llama(), R"("head_dim": 2)", R"("head_dim": 3)",
-       "Transformer: rotary positions need an even head_size but it is 3"},
+       "Transformer: rotary positions need an even part of a head but head_size is 3 and rotary_share 1"},
       {llama(), R"("rms_norm_eps": 1e-06)", R"("rms_norm_eps": -1)",
        "'rms_norm_eps' must be a positive number but is -1"},
       {llama(), R"("tie_word_embeddings": false)", R"("tie_word_embeddings": 1)",

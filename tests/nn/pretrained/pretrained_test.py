@@ -37,6 +37,10 @@ def qwen3(**settings):
     return transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**{**LLAMA, "head_dim": 14, **settings}))
 
 
+def mistral(**settings):
+    return transformers.MistralForCausalLM(transformers.MistralConfig(**{**LLAMA, "head_dim": 6, "sliding_window": 5, **settings}))
+
+
 def models():
     for activation in ("gelu_new", "gelu", "relu", "gelu_pytorch_tanh"):
         yield f"gpt2 {activation}", gpt2(activation_function=activation)
@@ -46,6 +50,11 @@ def models():
     yield "llama heads", llama(head_dim=10, num_key_value_heads=3, rope_parameters={"rope_type": "default", "rope_theta": 1e6})
     yield "qwen3", qwen3(num_attention_heads=8, num_key_value_heads=1, tie_word_embeddings=True)
     yield "qwen3 untied", qwen3()
+    for rope in ({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
+                 {"rope_type": "yarn", "factor": 4.0}, {"rope_type": "yarn", "factor": 4.0, "attention_factor": 1.1, "truncate": False}):
+        parameters = {**rope, "rope_theta": 10000.0, "original_max_position_embeddings": 16}
+        yield f"llama {rope['rope_type']}", llama(head_dim=10, rope_parameters=parameters)
+    yield "mistral", mistral()
 
 
 def perturbed(model):
