@@ -82,6 +82,7 @@
 #include <braid/nn/conv1d.h>
 #include <braid/nn/convert.h>
 #include <braid/nn/embedding.h>
+#include <braid/nn/experts.h>
 #include <braid/nn/init.h>
 #include <braid/nn/kv_cache.h>
 #include <braid/nn/linear.h>
@@ -95,6 +96,7 @@
 #include <braid/nn/optim/sgd.h>
 #include <braid/nn/pretrained/config.h>
 #include <braid/nn/pretrained/pretrained.h>
+#include <braid/nn/rotary.h>
 #include <braid/nn/sampling.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/sequential.h>

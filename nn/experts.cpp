@@ -1,0 +1,132 @@
+#include <braid/nn/experts.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <braid/autograd/ops.h>
+#include <braid/nn/init.h>
+
+namespace braid::nn {
+namespace {
+
+/// How many of the tokens' choices each expert got. [E]
+std::vector<std::int64_t> loads(const Tensor& experts, std::int64_t count) {
+  std::vector<std::int64_t> loads(static_cast<std::size_t>(count));
+  check_dtype(experts.dtype() == DType::i32, "Experts: experts must be i32 but are {}", name(experts.dtype()));
+  const Tensor flat = experts.contiguous();
+  for (std::int64_t i = 0; i < flat.numel(); ++i) {
+    const std::int32_t e = flat.data<std::int32_t>()[i];
+    check_value(0 <= e && e < count, "Experts: an expert must be in [0, {}) but is {}", count, e);
+    ++loads[static_cast<std::size_t>(e)];
+  }
+  return loads;
+}
+
+/// The choices [N, top] in the order of their experts, and the place of each in that order; both [N top] i32.
+struct Order {
+  Tensor tokens, places;
+
+  explicit Order(const Tensor& experts) : tokens({experts.numel()}, DType::i32), places({experts.numel()}, DType::i32) {
+    const Tensor sorted = argsort(experts.reshape({-1}));
+    const auto top = static_cast<std::int32_t>(experts.size(1));
+    for (std::int32_t place = 0; place < static_cast<std::int32_t>(sorted.numel()); ++place) {
+      const std::int32_t choice = sorted.data<std::int32_t>()[place];
+      tokens.mutable_data<std::int32_t>()[place] = choice / top;
+      places.mutable_data<std::int32_t>()[choice] = place;
+    }
+  }
+};
+
+Var tokens_of(const Var& x) { return reshape(x, {-1, x.size(-1)}); }
+
+}  // namespace
+
+Experts::Experts(std::int64_t channels, std::int64_t hidden, Rng& rng, const ExpertsSettings& s) : settings(s) {
+  check_value(channels >= 1 && hidden >= 1 && s.experts >= 1 && s.shared >= 0,
+              "Experts: channels, hidden and experts must be at least 1, shared not negative, but are {}, {}, {}, {}",
+              channels, hidden, s.experts, s.shared);
+  check_value(1 <= s.top && s.top <= s.experts, "Experts: top must be in [1, {}], the number of experts, but is {}",
+              s.experts, s.top);
+  const auto start = [&](const Shape& shape) {
+    return init::uniform(shape, 1 / std::sqrt(static_cast<double>(shape[-1])), rng, s.dtype);
+  };
+  router = start({s.experts, channels});
+  gate_up = start({s.experts, 2 * hidden, channels});
+  down = start({s.experts, channels, hidden});
+  if (s.correction) correction = zeros({s.experts}, s.dtype);
+  if (s.shared > 0)
+    shared.emplace(channels, s.shared * hidden, rng,
+                   MLPSettings{.activation = Activation::swiglu, .bias = false, .dtype = s.dtype});
+}
+
+Route Experts::route(const Var& x) const {
+  const Var logits = linear(cast(tokens_of(x), router.dtype()), router);
+  const Var scores = settings.routing == Routing::softmax   ? softmax(logits)
+                     : settings.routing == Routing::sigmoid ? sigmoid(logits)
+                                                            : sqrt(softplus(logits));
+  Var preferred = scores;
+  if (correction.value().defined()) preferred = preferred + correction;
+  return weighted(scores, topk(preferred.value(), settings.top).ids);
+}
+
+Route Experts::route(const Var& x, const Tensor& experts) const {
+  return weighted(route(x).scores, experts.reshape({-1, experts.size(-1)}));
+}
+
+Route Experts::weighted(const Var& scores, const Tensor& experts) const {
+  check_shape(experts.shape() == Shape{scores.size(0), settings.top},
+              "Experts: experts must have shape [{}, {}] for as many tokens but have {}", scores.size(0), settings.top,
+              experts.shape());
+  loads(experts, settings.experts);
+  Var weights = gather(scores, 1, experts);
+  if (settings.normalized) weights = weights / (sum(weights, {1}, true) + 1e-20);
+  return {experts, settings.scale * weights, scores};
+}
+
+Var Experts::operator()(const Var& x, const Route& route) const {
+  const Var tokens = tokens_of(x);
+  const std::int64_t hidden = down.size(2);
+  const Order order(route.experts);
+  const Var sorted = index_select(tokens, 0, order.tokens);
+  std::vector<Var> outputs;
+  std::int64_t begin = 0;
+  const std::vector<std::int64_t> counts = loads(route.experts, settings.experts);
+  for (std::int64_t e = 0; e < settings.experts; ++e) {
+    const std::int64_t end = begin + counts[static_cast<std::size_t>(e)];
+    if (end == begin) continue;
+    const Var h = linear(slice(sorted, 0, begin, end), select(gate_up, 0, e));
+    const Var inside = silu(slice(h, -1, 0, hidden)) * slice(h, -1, hidden, 2 * hidden);
+    outputs.push_back(linear(inside, select(down, 0, e)));
+    begin = end;
+  }
+  if (outputs.empty()) return x;
+  const Var mixed = reshape(index_select(concat(outputs, 0), 0, order.places), {-1, settings.top, x.size(-1)});
+  const Var y = reshape(sum(mixed * expand_dims(cast(route.weights, x.dtype()), -1), {1}), x.shape());
+  return shared ? y + (*shared)(x) : y;
+}
+
+void Experts::rebalance(const Route& route, double rate) {
+  check_value(correction.value().defined(), "Experts: rebalance needs the setting correction");
+  const std::vector<std::int64_t> counts = loads(route.experts, settings.experts);
+  const double mean = static_cast<double>(route.experts.numel()) / settings.experts;
+  std::vector<double> change;
+  for (const std::int64_t count : counts) {
+    const double lack = mean - static_cast<double>(count);
+    change.push_back(lack > 0 ? rate : lack < 0 ? -rate : 0);
+  }
+  const Tensor by = Tensor::of<double>({settings.experts}, std::span<const double>(change));
+  correction = (correction + by.to(correction.dtype())).value();
+}
+
+Var balance_loss(const Route& route) {
+  const std::int64_t experts = route.scores.size(1);
+  std::vector<double> shares;
+  for (const std::int64_t count : loads(route.experts, experts))
+    shares.push_back(static_cast<double>(experts * count) / static_cast<double>(route.experts.numel()));
+  const Tensor f = Tensor::of<double>({experts}, std::span<const double>(shares)).to(route.scores.dtype());
+  const Var p = route.scores / sum(route.scores, {1}, true);
+  return sum(mean(p, {0}) * f);
+}
+
+}  // namespace braid::nn

@@ -1,0 +1,78 @@
+#pragma once
+#include <optional>
+
+#include <braid/nn/mlp.h>
+
+namespace braid::nn {
+
+/// How a router turns its logits into the scores of experts.
+enum class Routing {
+  softmax,        ///< over the experts, as Mixtral and Qwen3
+  sigmoid,        ///< each on its own, as DeepSeek-V3
+  sqrt_softplus,  ///< each on its own, as DeepSeek-V4
+};
+
+/// Settings of Experts.
+struct ExpertsSettings {
+  int experts = 8;                     ///< E
+  int top = 2;                         ///< experts of each token
+  int shared = 0;                      ///< MLPs beside them that every token passes
+  Routing routing = Routing::softmax;  ///< the scores
+  bool normalized = true;              ///< whether the weights of a token add up to `scale`
+  double scale = 1;                    ///< factor of the weights
+  bool correction = false;             ///< whether a vector, trained by rebalance(), takes part in the choice
+  DType dtype = DType::f32;
+};
+
+/// The experts of N tokens.
+struct Route {
+  Tensor experts;  ///< [N, top] i32
+  Var weights;     ///< [N, top]
+  Var scores;      ///< [N, E]
+};
+
+/// A mixture of experts, x [..., C] -> [..., C]: E MLPs with gates and `hidden` channels inside, of which each token
+/// passes those with the largest scores, `y = sum_e w_e down_e(silu(gate_e(x)) * up_e(x))`. Tokens are sorted by
+/// expert, so that each expert is one product; none is dropped, and an expert without tokens gets zero gradients.
+/// arXiv:1701.06538, arXiv:2401.04088.
+struct Experts {
+  ExpertsSettings settings;
+  Var router;                 ///< [E, C]
+  Var gate_up;                ///< [E, 2 hidden, C], the gates above
+  Var down;                   ///< [E, C, hidden]
+  Var correction;             ///< [E], zeros at the start; undefined without the setting
+  std::optional<MLP> shared;  ///< with `shared * hidden` channels
+
+  /// Throws ValueError unless channels, hidden and experts are at least 1 and top is in [1, experts].
+  Experts(std::int64_t channels, std::int64_t hidden, Rng& rng, const ExpertsSettings& settings = {});
+
+  /// The experts that the router chooses.
+  Route route(const Var& x) const;
+  /// Those that are given, [..., top] i32, as a table of token ids does, with the router's weights. Throws ShapeError
+  /// or ValueError unless there are `top` in [0, E) for each token.
+  Route route(const Var& x, const Tensor& experts) const;
+
+  Var operator()(const Var& x) const { return (*this)(x, route(x)); }
+  Var operator()(const Var& x, const Route& route) const;
+
+  /// Raises the correction of experts that got fewer tokens than the mean by `rate`, and lowers that of the others
+  /// (arXiv:2408.15664). Call it after a step; it takes no gradient. Throws ValueError without a correction.
+  void rebalance(const Route& route, double rate);
+
+  void params(auto&& visit) {
+    visit("router", router);
+    visit("gate_up", gate_up);
+    visit("down", down);
+    if (correction.value().defined()) visit("correction", correction);
+    if (shared) visit("shared", *shared);
+  }
+
+ private:
+  Route weighted(const Var& scores, const Tensor& experts) const;
+};
+
+/// `E sum_e f_e p_e` with the share f_e of the tokens' choices and the mean share p_e of the scores: 1 if all experts
+/// get the same. Added to the loss, times .01 or so, it balances them. arXiv:2101.03961.
+Var balance_loss(const Route& route);
+
+}  // namespace braid::nn

@@ -1,0 +1,185 @@
+#include <braid/nn/experts.h>
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include <braid/autograd/ops/silu.h>
+#include <braid/core/parallel.h>
+
+#include "tests/nn/module_checks.h"
+#include "tests/support.h"
+
+namespace braid::nn::experts_test {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<ExpertsSettings> all_settings() {
+  return {{.experts = 4, .top = 2, .dtype = DType::f64},
+          {.experts = 3, .top = 3, .normalized = false, .dtype = DType::f64},
+          {.experts = 5, .top = 1, .shared = 1, .routing = Routing::sigmoid, .dtype = DType::f64},
+          {.experts = 4,
+           .top = 2,
+           .shared = 2,
+           .routing = Routing::sqrt_softplus,
+           .scale = 1.5,
+           .correction = true,
+           .dtype = DType::f64},
+          {.experts = 1, .top = 1, .dtype = DType::f64}};
+}
+
+Experts stirred(const ExpertsSettings& settings, Rng& rng) {
+  Experts experts(6, 5, rng, settings);
+  if (settings.correction) experts.correction = randn({settings.experts}, rng, DType::f64);
+  return experts;
+}
+
+double score(Routing routing, double logit, double total) {
+  switch (routing) {
+    case Routing::softmax: return std::exp(logit) / total;
+    case Routing::sigmoid: return 1 / (1 + std::exp(-logit));
+    case Routing::sqrt_softplus: break;
+  }
+  return std::sqrt(std::log1p(std::exp(logit)));
+}
+
+/// Token by token, x [N, C].
+Tensor naive(const Experts& m, const Tensor& x) {
+  const std::int64_t count = m.settings.experts, channels = x.size(1), hidden = m.down.size(2);
+  std::vector<double> y;
+  for (std::int64_t t = 0; t < x.size(0); ++t) {
+    const auto product = [](const Tensor& w, const std::vector<double>& v) {
+      std::vector<double> out;
+      for (std::int64_t i = 0; i < w.size(0); ++i) {
+        out.push_back(0);
+        for (std::int64_t j = 0; j < w.size(1); ++j) out.back() += w.at({i, j}) * v[static_cast<std::size_t>(j)];
+      }
+      return out;
+    };
+    const std::vector<double> token = x.select(0, t).clone().to_vector<double>();
+    const std::vector<double> logits = product(m.router.value(), token);
+    double total = 0, chosen = 0;
+    for (const double l : logits) total += std::exp(l);
+    std::vector<std::pair<double, std::int64_t>> order;
+    for (std::int64_t e = 0; e < count; ++e) {
+      const double bias = m.settings.correction ? m.correction.value().at({e}) : 0;
+      order.emplace_back(-score(m.settings.routing, logits[static_cast<std::size_t>(e)], total) - bias, e);
+    }
+    std::sort(order.begin(), order.end());
+    order.resize(static_cast<std::size_t>(m.settings.top));
+    for (const auto& [_, e] : order) chosen += score(m.settings.routing, logits[static_cast<std::size_t>(e)], total);
+    std::vector<double> out(static_cast<std::size_t>(channels));
+    for (const auto& [_, e] : order) {
+      const double weight = score(m.settings.routing, logits[static_cast<std::size_t>(e)], total) * m.settings.scale /
+                            (m.settings.normalized ? chosen : 1);
+      std::vector<double> h = product(m.gate_up.value().select(0, e), token), inside;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(hidden); ++i)
+        inside.push_back(h[i] / (1 + std::exp(-h[i])) * h[i + static_cast<std::size_t>(hidden)]);
+      const std::vector<double> part = product(m.down.value().select(0, e), inside);
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] += weight * part[i];
+    }
+    y.insert(y.end(), out.begin(), out.end());
+  }
+  const Tensor routed = Tensor::of<double>(x.shape(), std::span<const double>(y));
+  return m.shared ? (routed + (*m.shared)(x)).value() : routed;
+}
+
+TEST(Experts, AreWhatTheirDefinitionSaysTokenByToken) {
+  Rng rng(1);
+  for (const ExpertsSettings& settings : all_settings())
+    for (const std::int64_t tokens : {1, 2, 33}) {
+      const Experts experts = stirred(settings, rng);
+      const Tensor x = randn({tokens, 6}, rng, DType::f64);
+      expect_close(experts(x).value(), naive(experts, x));
+      expect_close(experts(x.reshape({1, tokens, 6})).value().reshape(x.shape()), naive(experts, x));
+    }
+}
+
+TEST(Experts, TakeNoTokens) {
+  Rng rng(2);
+  EXPECT_EQ(Experts(6, 5, rng)(zeros({3, 0, 6})).shape(), Shape({3, 0, 6}));
+}
+
+TEST(Experts, TrainAllTheirParametersButTheCorrection) {
+  Rng rng(3);
+  for (const ExpertsSettings& settings : all_settings()) {
+    if (settings.experts == 1) continue;  // the router of one expert has nothing to learn
+    Experts experts = stirred(settings, rng);
+    experts.correction = Var();
+    const Tensor x = randn({4, 6}, rng, DType::f64);
+    if (settings.normalized && settings.top == 1) continue;  // nor has that of one weight of 1
+    expect_gradients(experts, [&](const Experts& m) { return m(x); });
+  }
+}
+
+TEST(Experts, WithoutTokensHaveZeroGradients) {
+  Rng rng(4);
+  const Experts experts(6, 5, rng, {.experts = 3, .top = 1, .dtype = DType::f64});
+  const Tensor x = randn({7, 6}, rng, DType::f64), to_the_last = full({7, 1}, 2, DType::i32);
+  const auto [loss, grads] =
+      value_and_grad([&](const Experts& m) { return sum(m(x, m.route(x, to_the_last))); })(experts);
+  for (const Tensor& grad : {grads.gate_up.value(), grads.down.value()}) {
+    EXPECT_TRUE(identical(grad.slice(0, 0, 2).clone(), zeros(grad.shape().with(0, 2), DType::f64)));
+    EXPECT_FALSE(identical(grad.slice(0, 2, 3).clone(), zeros(grad.shape().with(0, 1), DType::f64)));
+  }
+}
+
+TEST(Experts, GiveTheSameBitsForAnyNumberOfThreads) {
+  Rng rng(5);
+  const Experts experts(32, 48, rng);
+  const Tensor x = randn({500, 32}, rng);
+  const auto results = [&](int threads) {
+    set_num_threads(threads);
+    const auto [loss, grads] = value_and_grad([&](const Experts& m) { return sum(m(x) * m(x)); })(experts);
+    return std::vector<Tensor>{experts(x).value(), grads.router.value(), grads.gate_up.value(), grads.down.value()};
+  };
+  const int before = num_threads();
+  const auto one = results(1), three = results(3);
+  set_num_threads(before);
+  for (std::size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(identical(one[i], three[i])) << i;
+}
+
+TEST(Experts, AreBalancedByALossOrByACorrection) {
+  const Tensor ids = Tensor::of<std::int32_t>({3, 1}, {0, 0, 1});
+  const Tensor scores = Tensor::of<double>({3, 2}, {3, 1, 1, 1, 1, 3});
+  expect_close(balance_loss({ids, {}, scores}).value(),
+               Tensor::of<double>({}, {2 * (2.0 / 3 * (0.75 + 0.5 + 0.25) / 3 + 1.0 / 3 * (0.25 + 0.5 + 0.75) / 3)}));
+  Rng rng(6);
+  Experts experts(6, 5, rng, {.experts = 3, .top = 1, .correction = true, .dtype = DType::f64});
+  experts.rebalance({ids, {}, {}}, 0.1);
+  expect_close(experts.correction.value(), Tensor::of<double>({3}, {-0.1, 0, 0.1}));
+}
+
+TEST(Experts, NameTheirParameters) {
+  Rng rng(7);
+  EXPECT_THAT(parameter_names(Experts(4, 3, rng)), ElementsAre("router", "gate_up", "down"));
+  EXPECT_THAT(parameter_names(Experts(4, 3, rng, {.shared = 2, .correction = true})),
+              ElementsAre("router", "gate_up", "down", "correction", "shared.up.weight", "shared.gate.weight",
+                          "shared.down.weight"));
+}
+
+TEST(Experts, RefuseWhatDoesNotFit) {
+  Rng rng(8);
+  expect_error<ValueError>([&] { Experts(4, 3, rng, {.experts = 2, .top = 3}); },
+                           "Experts: top must be in [1, 2], the number of experts, but is 3");
+  expect_error<ValueError>(
+      [&] { Experts(0, 3, rng); },
+      "Experts: channels, hidden and experts must be at least 1, shared not negative, but are 0, 3, 8, 0");
+  const Experts experts(4, 3, rng);
+  const Tensor x = zeros({5, 4});
+  expect_error<ShapeError>(
+      [&] {
+        experts.route(x, zeros({5, 1}, DType::i32));
+      },
+      "Experts: experts must have shape [5, 2] for as many tokens but have [5, 1]");
+  EXPECT_THROW(experts.route(x, full({5, 2}, 8, DType::i32)), ValueError);
+  EXPECT_THROW(experts.route(x, full({5, 2}, -1, DType::i32)), ValueError);
+  EXPECT_THROW(experts.route(x, zeros({5, 2})), DTypeError);
+  Experts copy = experts;
+  expect_error<ValueError>([&] { copy.rebalance(experts.route(x), 0.1); },
+                           "Experts: rebalance needs the setting correction");
+}
+
+}  // namespace
+}  // namespace braid::nn::experts_test
