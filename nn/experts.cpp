@@ -48,16 +48,10 @@ Experts::Experts(std::int64_t channels, std::int64_t hidden, Rng& rng, const Exp
               channels, hidden, s.experts, s.shared);
   check_value(1 <= s.top && s.top <= s.experts, "Experts: top must be in [1, {}], the number of experts, but is {}",
               s.experts, s.top);
-  const auto start = [&](const Shape& shape) {
-    return init::uniform(shape, 1 / std::sqrt(static_cast<double>(shape[-1])), rng, s.dtype);
-  };
-  router = start({s.experts, channels});
-  gate_up = start({s.experts, 2 * hidden, channels});
-  down = start({s.experts, channels, hidden});
-  if (s.correction) correction = zeros({s.experts}, s.dtype);
-  if (s.shared > 0)
-    shared.emplace(channels, s.shared * hidden, rng,
-                   MLPSettings{.activation = Activation::swiglu, .bias = false, .dtype = s.dtype});
+  router = init::uniform({s.experts, channels}, 1 / std::sqrt(static_cast<double>(channels)), rng, s.mlp.dtype);
+  for (int e = 0; e < s.experts; ++e) experts.emplace_back(channels, hidden, rng, s.mlp);
+  if (s.correction) correction = zeros({s.experts}, s.mlp.dtype);
+  if (s.shared > 0) shared.emplace(channels, s.shared * hidden, rng, s.mlp);
 }
 
 Route Experts::route(const Var& x) const {
@@ -86,7 +80,6 @@ Route Experts::weighted(const Var& scores, const Tensor& experts) const {
 
 Var Experts::operator()(const Var& x, const Route& route) const {
   const Var tokens = tokens_of(x);
-  const std::int64_t hidden = down.size(2);
   const Order order(route.experts);
   const Var sorted = index_select(tokens, 0, order.tokens);
   std::vector<Var> outputs;
@@ -95,9 +88,7 @@ Var Experts::operator()(const Var& x, const Route& route) const {
   for (std::int64_t e = 0; e < settings.experts; ++e) {
     const std::int64_t end = begin + counts[static_cast<std::size_t>(e)];
     if (end == begin) continue;
-    const Var h = linear(slice(sorted, 0, begin, end), select(gate_up, 0, e));
-    const Var inside = silu(slice(h, -1, 0, hidden)) * slice(h, -1, hidden, 2 * hidden);
-    outputs.push_back(linear(inside, select(down, 0, e)));
+    outputs.push_back(experts[static_cast<std::size_t>(e)](slice(sorted, 0, begin, end)));
     begin = end;
   }
   if (outputs.empty()) return x;

@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <vector>
 
 #include <braid/nn/mlp.h>
 
@@ -21,7 +22,7 @@ struct ExpertsSettings {
   bool normalized = true;              ///< whether the weights of a token add up to `scale`
   double scale = 1;                    ///< factor of the weights
   bool correction = false;             ///< whether a vector, trained by rebalance(), takes part in the choice
-  DType dtype = DType::f32;
+  MLPSettings mlp = {.activation = Activation::swiglu, .bias = false};  ///< of each expert; its dtype is the router's
 };
 
 /// The experts of N tokens.
@@ -31,15 +32,14 @@ struct Route {
   Var scores;      ///< [N, E]
 };
 
-/// A mixture of experts, x [..., C] -> [..., C]: E MLPs with gates and `hidden` channels inside, of which each token
-/// passes those with the largest scores, `y = sum_e w_e down_e(silu(gate_e(x)) * up_e(x))`. Tokens are sorted by
+/// A mixture of experts, x [..., C] -> [..., C]: E MLPs with `hidden` channels inside, of which each token passes those
+/// with the largest scores, `y = sum_e w_e mlp_e(x)`. Tokens are sorted by
 /// expert, so that each expert is one product; none is dropped, and an expert without tokens gets zero gradients.
 /// arXiv:1701.06538, arXiv:2401.04088.
 struct Experts {
   ExpertsSettings settings;
   Var router;                 ///< [E, C]
-  Var gate_up;                ///< [E, 2 hidden, C], the gates above
-  Var down;                   ///< [E, C, hidden]
+  std::vector<MLP> experts;   ///< E of them
   Var correction;             ///< [E], zeros at the start; undefined without the setting
   std::optional<MLP> shared;  ///< with `shared * hidden` channels
 
@@ -61,8 +61,7 @@ struct Experts {
 
   void params(auto&& visit) {
     visit("router", router);
-    visit("gate_up", gate_up);
-    visit("down", down);
+    visit("experts", experts);
     if (correction.value().defined()) visit("correction", correction);
     if (shared) visit("shared", *shared);
   }

@@ -15,18 +15,20 @@ namespace {
 
 using testing::ElementsAre;
 
+const MLPSettings kF64{.activation = Activation::swiglu, .bias = false, .dtype = DType::f64};
+
 std::vector<ExpertsSettings> all_settings() {
-  return {{.experts = 4, .top = 2, .dtype = DType::f64},
-          {.experts = 3, .top = 3, .normalized = false, .dtype = DType::f64},
-          {.experts = 5, .top = 1, .shared = 1, .routing = Routing::sigmoid, .dtype = DType::f64},
+  return {{.experts = 4, .top = 2, .mlp = kF64},
+          {.experts = 3, .top = 3, .normalized = false, .mlp = kF64},
+          {.experts = 5, .top = 1, .shared = 1, .routing = Routing::sigmoid, .mlp = kF64},
           {.experts = 4,
            .top = 2,
            .shared = 2,
            .routing = Routing::sqrt_softplus,
            .scale = 1.5,
            .correction = true,
-           .dtype = DType::f64},
-          {.experts = 1, .top = 1, .dtype = DType::f64}};
+           .mlp = kF64},
+          {.experts = 1, .top = 1, .mlp = kF64}};
 }
 
 Experts stirred(const ExpertsSettings& settings, Rng& rng) {
@@ -46,7 +48,7 @@ double score(Routing routing, double logit, double total) {
 
 /// Token by token, x [N, C].
 Tensor naive(const Experts& m, const Tensor& x) {
-  const std::int64_t count = m.settings.experts, channels = x.size(1), hidden = m.down.size(2);
+  const std::int64_t count = m.settings.experts, channels = x.size(1);
   std::vector<double> y;
   for (std::int64_t t = 0; t < x.size(0); ++t) {
     const auto product = [](const Tensor& w, const std::vector<double>& v) {
@@ -73,10 +75,11 @@ Tensor naive(const Experts& m, const Tensor& x) {
     for (const auto& [_, e] : order) {
       const double weight = score(m.settings.routing, logits[static_cast<std::size_t>(e)], total) * m.settings.scale /
                             (m.settings.normalized ? chosen : 1);
-      std::vector<double> h = product(m.gate_up.value().select(0, e), token), inside;
-      for (std::size_t i = 0; i < static_cast<std::size_t>(hidden); ++i)
-        inside.push_back(h[i] / (1 + std::exp(-h[i])) * h[i + static_cast<std::size_t>(hidden)]);
-      const std::vector<double> part = product(m.down.value().select(0, e), inside);
+      const MLP& mlp = m.experts[static_cast<std::size_t>(e)];
+      const auto gate = product(mlp.gate->weight.value(), token), up = product(mlp.up.weight.value(), token);
+      std::vector<double> inside;
+      for (std::size_t i = 0; i < up.size(); ++i) inside.push_back(gate[i] / (1 + std::exp(-gate[i])) * up[i]);
+      const std::vector<double> part = product(mlp.down.weight.value(), inside);
       for (std::size_t i = 0; i < out.size(); ++i) out[i] += weight * part[i];
     }
     y.insert(y.end(), out.begin(), out.end());
@@ -107,7 +110,7 @@ TEST(Experts, TrainAllTheirParametersButTheCorrection) {
     if (settings.experts == 1) continue;  // the router of one expert has nothing to learn
     Experts experts = stirred(settings, rng);
     experts.correction = Var();
-    const Tensor x = randn({4, 6}, rng, DType::f64);
+    const Tensor x = randn({12, 6}, rng, DType::f64);
     if (settings.normalized && settings.top == 1) continue;  // nor has that of one weight of 1
     expect_gradients(experts, [&](const Experts& m) { return m(x); });
   }
@@ -115,14 +118,13 @@ TEST(Experts, TrainAllTheirParametersButTheCorrection) {
 
 TEST(Experts, WithoutTokensHaveZeroGradients) {
   Rng rng(4);
-  const Experts experts(6, 5, rng, {.experts = 3, .top = 1, .dtype = DType::f64});
+  const Experts experts(6, 5, rng, {.experts = 3, .top = 1, .mlp = kF64});
   const Tensor x = randn({7, 6}, rng, DType::f64), to_the_last = full({7, 1}, 2, DType::i32);
   const auto [loss, grads] =
       value_and_grad([&](const Experts& m) { return sum(m(x, m.route(x, to_the_last))); })(experts);
-  for (const Tensor& grad : {grads.gate_up.value(), grads.down.value()}) {
-    EXPECT_TRUE(identical(grad.slice(0, 0, 2).clone(), zeros(grad.shape().with(0, 2), DType::f64)));
-    EXPECT_FALSE(identical(grad.slice(0, 2, 3).clone(), zeros(grad.shape().with(0, 1), DType::f64)));
-  }
+  for (std::size_t e = 0; e < 3; ++e)
+    for (const Var& grad : {grads.experts[e].up.weight, grads.experts[e].gate->weight, grads.experts[e].down.weight})
+      EXPECT_EQ(identical(grad.value(), zeros(grad.shape(), DType::f64)), e < 2);
 }
 
 TEST(Experts, GiveTheSameBitsForAnyNumberOfThreads) {
@@ -132,7 +134,7 @@ TEST(Experts, GiveTheSameBitsForAnyNumberOfThreads) {
   const auto results = [&](int threads) {
     set_num_threads(threads);
     const auto [loss, grads] = value_and_grad([&](const Experts& m) { return sum(m(x) * m(x)); })(experts);
-    return std::vector<Tensor>{experts(x).value(), grads.router.value(), grads.gate_up.value(), grads.down.value()};
+    return std::vector<Tensor>{experts(x).value(), grads.router.value(), grads.experts[3].up.weight.value()};
   };
   const int before = num_threads();
   const auto one = results(1), three = results(3);
@@ -146,17 +148,20 @@ TEST(Experts, AreBalancedByALossOrByACorrection) {
   expect_close(balance_loss({ids, {}, scores}).value(),
                Tensor::of<double>({}, {2 * (2.0 / 3 * (0.75 + 0.5 + 0.25) / 3 + 1.0 / 3 * (0.25 + 0.5 + 0.75) / 3)}));
   Rng rng(6);
-  Experts experts(6, 5, rng, {.experts = 3, .top = 1, .correction = true, .dtype = DType::f64});
+  Experts experts(6, 5, rng, {.experts = 3, .top = 1, .correction = true, .mlp = kF64});
   experts.rebalance({ids, {}, {}}, 0.1);
   expect_close(experts.correction.value(), Tensor::of<double>({3}, {-0.1, 0, 0.1}));
 }
 
 TEST(Experts, NameTheirParameters) {
   Rng rng(7);
-  EXPECT_THAT(parameter_names(Experts(4, 3, rng)), ElementsAre("router", "gate_up", "down"));
-  EXPECT_THAT(parameter_names(Experts(4, 3, rng, {.shared = 2, .correction = true})),
-              ElementsAre("router", "gate_up", "down", "correction", "shared.up.weight", "shared.gate.weight",
-                          "shared.down.weight"));
+  EXPECT_THAT(parameter_names(Experts(4, 3, rng, {.experts = 1, .top = 1})),
+              ElementsAre("router", "experts.0.up.weight", "experts.0.gate.weight", "experts.0.down.weight"));
+  const MLPSettings plain;
+  EXPECT_THAT(
+      parameter_names(Experts(4, 3, rng, {.experts = 1, .top = 1, .shared = 2, .correction = true, .mlp = plain})),
+      ElementsAre("router", "experts.0.up.weight", "experts.0.up.bias", "experts.0.down.weight", "experts.0.down.bias",
+                  "correction", "shared.up.weight", "shared.up.bias", "shared.down.weight", "shared.down.bias"));
 }
 
 TEST(Experts, RefuseWhatDoesNotFit) {
