@@ -1,0 +1,99 @@
+#!/usr/bin/python3 -B
+"""Every flag of train_lm arrives: train_lm_flags_test.py PROGRAM
+
+Two short runs that differ in one flag alone end in different weights, or in the same for a flag that must not matter, and
+--resume refuses it unless it may change. A flag of --help that stands in no table below fails the test.
+"""
+import json
+import math
+import pathlib
+import re
+import sys
+import tempfile
+
+from program import check, run, write_text
+from tiny_run import named_tensors
+
+BASE = {"--layers": 2, "--channels": 16, "--heads": 2, "--context": 16, "--batch": 4, "--warmup": 1, "--sample": 0, "--steps": 4,
+        "--threads": 1, "--lr": 3e-3}
+MHC, HC, SKIP = {"--connection": "mhc"}, {"--connection": "hc"}, {"--connection": "skip"}
+IDENTITY = {**SKIP, "--skip-constraint": "identity"}
+
+# Flags that change the weights: another value, the other flags of both runs.
+TRAINING = {
+    "--connection": ("mhc", {}), "--streams": (3, MHC), "--sinkhorn-iterations": (2, MHC), "--mixing": ("rows", MHC),
+    "--phi-std": (0.3, MHC), "--alpha": (0.5, MHC), "--head": ("sum", MHC), "--stream-embedding": (None, MHC),
+    "--hc-static": (None, HC), "--skip-mode": ("residual", SKIP), "--skip-constraint": ("doubly_stochastic", SKIP),
+    "--skip-init": ("uniform", SKIP), "--skip-projection": ("none", SKIP), "--skip-epsilon": (0.4, IDENTITY),
+    "--skip-temperature": (2, SKIP), "--max-history": (2, {**SKIP, "--skip-init": "uniform"}),
+    "--detach-history": (None, {**SKIP, "--skip-init": "uniform"}), "--dtype": ("bf16", {}), "--layers": (1, {}),
+    "--channels": (8, {}), "--heads": (1, {}), "--context": (8, {}), "--batch": (3, {}), "--warmup": (3, {}), "--lr": (1e-3, {}),
+    "--min-lr": (2e-3, {}), "--weight-decay": (1, {}), "--clip": (0.01, {}), "--seed": (2, {}),
+}
+# Those that do not, and may change when a run is resumed.
+FREE = {"--threads": 2, "--patience": 7, "--eval-every": 2, "--checkpoint-every": 2, "--telemetry-every": 1, "--check-gradients": 3, "--ledger": None,
+        "--tensorboard": None, "--report": None, "--sample": 5, "--on-nonfinite": "skip", "--allow-nonfinite": None, "--allow-other-processor": None}
+# Those that need more than another value: tested elsewhere.
+ELSEWHERE = {"--help", "--version", "--text", "--tokenizer", "--init", "--train", "--out", "--resume", "--steps", "--blocks", "--matmul-precision",
+             "--bits"}
+
+
+def flags(settings):
+    return [part for name, value in settings.items() for part in ([name] if value is None else [name, value])]
+
+
+def train(program, folder, name, settings, *more):
+    return run(program, "--text", folder / "text.txt", *flags(settings), *more, "--out", folder / name)
+
+
+def weights(folder, name):
+    tensors, _ = named_tensors(folder / name / "checkpoint.safetensors")
+    return {key: value for key, value in tensors.items() if not key.startswith(("rng", "step"))}
+
+
+def learning_rates(settings, steps):
+    """A linear warm-up to lr at its last step, then a cosine from lr towards min-lr, which the step after the last would have."""
+    warmup, lr, least = settings["--warmup"], settings["--lr"], settings.get("--min-lr", 1e-4)
+    for step in range(steps):
+        done = (step - warmup) / (steps - warmup)
+        yield lr * (step + 1) / warmup if step < warmup else least + (lr - least) * (1 + math.cos(math.pi * done)) / 2
+
+
+def check_learning_rates(folder, name, settings):
+    lines = [json.loads(line) for line in (folder / name / "metrics.jsonl").read_text().splitlines()]
+    for line, rate in zip(lines, learning_rates(settings, settings["--steps"]), strict=True):
+        check(abs(line["learning_rate"] - rate) < 1e-9, f"{name}: step {line['step']} has the rate {line['learning_rate']}, not {rate}")
+
+
+def main(program):
+    said = set(re.findall(r"(--[a-z-]+)", "\n".join(line[:28] for line in run(program, "--help").stdout.splitlines())))
+    check(said == set(TRAINING) | set(FREE) | ELSEWHERE, f"tables and --help differ in {said ^ (set(TRAINING) | set(FREE) | ELSEWHERE)}")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        write_text(folder)
+        bases = {}
+        for flag, (value, others) in TRAINING.items():
+            settings = {**BASE, **others}
+            name = bases.setdefault(json.dumps(others), f"base{len(bases)}")
+            if not (folder / name).exists():
+                check(train(program, folder, name, settings).returncode == 0, f"{others} failed")
+                check_learning_rates(folder, name, settings)
+            changed = {**settings, flag: value}
+            result = train(program, folder, flag, changed)
+            check(result.returncode == 0, f"{flag} {value}: {result.stderr}")
+            check(weights(folder, name) != weights(folder, flag), f"{flag} {value} has no effect")
+            check_learning_rates(folder, flag, changed)
+            if flag == "--warmup":  # may change
+                continue
+            refused = train(program, folder, name, {**changed, "--steps": 6}, "--resume")
+            check(refused.returncode == 2 and "--resume: the run was started with" in refused.stderr,
+                  f"--resume with {flag} {value}: {refused.stderr}")
+        for flag, value in FREE.items():
+            changed = {**BASE, flag: value}
+            result = train(program, folder, flag, changed)
+            check(result.returncode == 0 and weights(folder, bases["{}"]) == weights(folder, flag), f"{flag} {value} must not matter: {result.stderr}")
+            check(train(program, folder, flag, {**BASE, "--steps": 5}, "--resume").returncode == 0, f"--resume without {flag} is refused")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
