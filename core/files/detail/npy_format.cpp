@@ -147,14 +147,14 @@ std::pair<Header, std::uint64_t> read_header(const NpySource& source) {
   return {Parser(source.where, text).parse(), source.size - before - length};
 }
 
-/// The product of all sizes but zeros stays below 2^60, so that no stride or count of bytes overflows.
+/// The product of all sizes but zeros is at most 2^59, so that no stride or count of bytes overflows.
 Shape checked_shape(const NpySource& source, const std::vector<std::int64_t>& sizes) {
   check<FileError>(sizes.size() <= Shape::kMaxRank, "{}: shape must have at most {} axes but has {}", source.where,
                    Shape::kMaxRank, sizes.size());
   std::int64_t product = 1;
   for (const std::int64_t size : sizes) {
-    check<FileError>(size < (std::int64_t{1} << 60) / product,
-                     "{}: shape must have fewer than 2^60 elements but is [{}]", source.where, fmt::join(sizes, ", "));
+    check<FileError>(size <= (std::int64_t{1} << 59) / product,
+                     "{}: shape must have at most 2^59 elements but is [{}]", source.where, fmt::join(sizes, ", "));
     product *= std::max<std::int64_t>(size, 1);
   }
   return Shape(sizes);

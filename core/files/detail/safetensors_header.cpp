@@ -153,14 +153,14 @@ class Parser {
     return array.get<std::vector<std::uint64_t>>();
   }
 
-  /// The product of all sizes but zeros stays below 2^60, so that no stride or count of bytes overflows.
+  /// The product of all sizes but zeros is at most 2^59, so that no stride or count of bytes overflows.
   Shape checked_shape(const std::string& name, const std::vector<std::uint64_t>& sizes) const {
     require(sizes.size() <= Shape::kMaxRank, where_, "tensor '{}': shape must have at most {} axes but has {}", name,
             Shape::kMaxRank, sizes.size());
     std::uint64_t product = 1;
     for (const std::uint64_t size : sizes) {
-      require(size < (std::uint64_t{1} << 60) / product, where_,
-              "tensor '{}': shape must have fewer than 2^60 elements but is [{}]", name, sizes);
+      require(size <= (std::uint64_t{1} << 59) / product, where_,
+              "tensor '{}': shape must have at most 2^59 elements but is [{}]", name, sizes);
       product *= std::max<std::uint64_t>(size, 1);
     }
     return Shape(std::vector<std::int64_t>(sizes.begin(), sizes.end()));

@@ -41,6 +41,12 @@ TEST(RotaryEmbedding, MatchesTheReferenceAtLatePositions) {
   expect_close(rotary_embedding(x, 10000, 100000).value(), reference(x, 10000, 100000), 1e-10);
 }
 
+TEST(RotaryEmbedding, MatchesTheReferenceBeforePositionZero) {
+  const Tensor x = normal({1, 130, 1, 4}, 1);
+  for (const std::int64_t offset : {-1, -63, -64, -65, -200})
+    expect_close(rotary_embedding(x, 100, offset).value(), reference(x, 100, offset));
+}
+
 TEST(RotaryEmbedding, ContinuesASequenceAtAnOffset) {
   const Tensor x = normal({1, 9, 2, 8}, 1);
   expect_close(rotary_embedding(x.slice(1, 4, 9), 10000, 4).value(), rotary_embedding(x).value().slice(1, 4, 9));

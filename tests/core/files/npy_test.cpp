@@ -279,7 +279,11 @@ TEST_F(Npy, RejectsTypesShapesAndSizesThatDoNotFit) {
   EXPECT_EQ(complaint_about_array("<f4", "(1, 1, 1, 1, 1, 1, 1, 1, 1)", 4), "shape must have at most 8 axes but has 9");
   for (const char* shape : {"4611686018427387905, 4", "0, 4294967296, 4294967296", "4294967296, 4294967296, 0"})
     EXPECT_EQ(complaint_about_array("<f4", "("s + shape + ")", 4),
-              "shape must have fewer than 2^60 elements but is ["s + shape + "]");
+              "shape must have at most 2^59 elements but is ["s + shape + "]");
+  EXPECT_EQ(complaint_about_array("<f4", "(576460752303423488,)", 4),
+            "<f4 [576460752303423488] must take 2305843009213693952 bytes but there are 4");
+  EXPECT_EQ(complaint_about_array("<f4", "(576460752303423489,)", 4),
+            "shape must have at most 2^59 elements but is [576460752303423489]");
   write(with_header("{'descr': '<i8', 'fortran_order': False, 'shape': ()}") + "\0\0\0\x80\0\0\0\0"s);
   EXPECT_EQ(complaint(), "integers must fit 32 bits but one is 2147483648");
 }

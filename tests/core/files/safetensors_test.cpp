@@ -248,7 +248,11 @@ TEST_F(Safetensors, RejectsBadShapes) {
   EXPECT_EQ(complaint_about_shape("[1,1,1,1,1,1,1,1,1]"), "tensor 'x': shape must have at most 8 axes but has 9");
   for (const char* shape : {"4611686018427387905, 4", "0, 4294967296, 4294967296", "4294967296, 4294967296, 0"})
     EXPECT_EQ(complaint_about_shape(fmt::format("[{}]", shape)),
-              fmt::format("tensor 'x': shape must have fewer than 2^60 elements but is [{}]", shape));
+              fmt::format("tensor 'x': shape must have at most 2^59 elements but is [{}]", shape));
+  EXPECT_THAT(complaint_about_shape("[576460752303423488]"), testing::HasSubstr("must take 2305843009213693952 bytes"));
+  for (const char* shape : {"576460752303423489", "0, 576460752303423489", "1152921504606846976"})
+    EXPECT_EQ(complaint_about_shape(fmt::format("[{}]", shape)),
+              fmt::format("tensor 'x': shape must have at most 2^59 elements but is [{}]", shape));
 }
 
 TEST_F(Safetensors, RejectsBadOffsets) {
