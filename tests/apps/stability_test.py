@@ -1,7 +1,9 @@
 #!/usr/bin/python3 -B
-"""Runs stability as a user would: stability_test.py PROGRAM {smoke|sharpness|bad-input|kill}"""
+"""Runs stability as a user would: stability_test.py PROGRAM {smoke|results|sharpness|bad-input|kill}"""
+import collections
 import csv
 import json
+import math
 import os
 import pathlib
 import signal
@@ -72,6 +74,22 @@ def check_run(path, modes):
     return settings, steps, result
 
 
+def check_result(steps, result, divergence):
+    """The last line of a run says what its other lines do, computed again."""
+    losses = [math.nan if step["loss"] is None else step["loss"] for step in steps]
+    ended = not math.isfinite(losses[-1]) or losses[-1] > divergence * losses[0]
+    check((result["result"] == "diverged", result["steps"]) == (ended, len(losses)), f"{result} of {losses}")
+    check(all(loss <= divergence * losses[0] for loss in losses[:-1]), f"went on after its divergence: {losses}")
+    last = losses[-max(1, len(losses) // 10):]
+    expected = {"first_loss": losses[0]} | ({} if ended else {"final_loss": sum(last) / len(last)})
+    probe = [step["sublayers"] for step in steps if "sublayers" in step][-1]
+    if not ended:
+        expected |= {"forward_gain": probe["composed_forward_gain"][-1], "backward_gain": probe["composed_backward_gain"][0],
+                     "row_error": max(probe["row_error"]), "column_error": max(probe["column_error"])}
+    for key, value in expected.items():
+        check(abs(result[key] - value) <= 1e-9 * abs(value), f"{key} is {result[key]}, but {value} by the other lines")
+
+
 def check_same_start(results):
     """Networks of one seed compute the same function before training under all connections, unless history is mixed."""
     first = {}
@@ -111,6 +129,17 @@ def smoke(program, folder):
         check((one / f"figures/{name}.png").read_bytes().startswith(b"\x89PNG"), f"{name}.png is no picture")
         check(f"figures/{name}.png" in report, f"report.md does not show {name}.png")
     check("diverged" in report and str(config) in report, "report.md lacks the definition or the command")
+
+
+def results(program, folder):
+    config = write(folder, "config.toml", TINY.replace("steps = 10", "steps = 33"))
+    check(run(program, config, "--out", folder / "out", "--jobs", 2).returncode == 0, "the experiment failed")
+    ways = collections.Counter()
+    for path in (folder / "out/runs").iterdir():
+        _, steps, result = check_run(path, ["residual", "hc", "mhc", "skip-mhc"])
+        check_result(steps, result, 3.0)
+        ways[result["result"]] += 1
+    check(len(ways) == 2, f"runs of both kinds are needed: {ways}")
 
 
 def sharpness(program, folder):
@@ -256,4 +285,4 @@ def kill(program, folder):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"smoke": smoke, "sharpness": sharpness, "bad-input": bad_input, "kill": kill}[case](program, pathlib.Path(name))
+        {"smoke": smoke, "results": results, "sharpness": sharpness, "bad-input": bad_input, "kill": kill}[case](program, pathlib.Path(name))
