@@ -153,8 +153,8 @@ Shape checked_shape(const NpySource& source, const std::vector<std::int64_t>& si
                    Shape::kMaxRank, sizes.size());
   std::int64_t product = 1;
   for (const std::int64_t size : sizes) {
-    check<FileError>(size <= (std::int64_t{1} << 59) / product,
-                     "{}: shape must have at most 2^59 elements but is [{}]", source.where, fmt::join(sizes, ", "));
+    check<FileError>(size <= (std::int64_t{1} << 59) / product, "{}: shape must have at most 2^59 elements but is [{}]",
+                     source.where, fmt::join(sizes, ", "));
     product *= std::max<std::int64_t>(size, 1);
   }
   return Shape(sizes);

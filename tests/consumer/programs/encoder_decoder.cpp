@@ -28,7 +28,8 @@ int main() {
   Rng rng(1);
   const auto table = [&](std::int64_t rows) { return nn::Embedding(rows, C, rng); };
   const nn::AttentionSettings all{.causal = false};
-  Reverser model{table(kSymbols + 1), table(kLength), {C, 4, rng, all}, {C, 4, rng}, {C, 4, rng, all}, {C, kSymbols, rng}};
+  Reverser model{table(kSymbols + 1), table(kLength),   {C, 4, rng, all},
+                 {C, 4, rng},         {C, 4, rng, all}, {C, kSymbols, rng}};
   nn::AdamW optimizer({.lr = 0.003});
   const auto step = value_and_grad([](const Reverser& m, const Tensor& source, const Tensor& target) {
     return cross_entropy(m(source, pad(slice(target, 1, 0, -1), 1, 1, 0, kStart)), target);
