@@ -1,8 +1,6 @@
 #include <braid/nn/experts.h>
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <braid/autograd/ops.h>
 #include <braid/nn/init.h>
@@ -54,18 +52,24 @@ Experts::Experts(std::int64_t channels, std::int64_t hidden, Rng& rng, const Exp
   if (s.shared > 0) shared.emplace(channels, s.shared * hidden, rng, s.mlp);
 }
 
-Route Experts::route(const Var& x) const {
+Var Experts::scores(const Var& x) const {
   const Var logits = linear(cast(tokens_of(x), router.dtype()), router);
-  const Var scores = settings.routing == Routing::softmax   ? softmax(logits)
-                     : settings.routing == Routing::sigmoid ? sigmoid(logits)
-                                                            : sqrt(softplus(logits));
-  Var preferred = scores;
-  if (correction.value().defined()) preferred = preferred + correction;
-  return weighted(scores, topk(preferred.value(), settings.top).ids);
+  switch (settings.routing) {
+    case Routing::softmax: return softmax(logits);
+    case Routing::sigmoid: return sigmoid(logits);
+    case Routing::sqrt_softplus: break;
+  }
+  return sqrt(softplus(logits));
+}
+
+Route Experts::route(const Var& x) const {
+  const Var all = scores(x);
+  const Var preferred = correction.value().defined() ? all + correction : all;
+  return weighted(all, topk(preferred.value(), settings.top).ids);
 }
 
 Route Experts::route(const Var& x, const Tensor& experts) const {
-  return weighted(route(x).scores, experts.reshape({-1, experts.size(-1)}));
+  return weighted(scores(x), experts.reshape({-1, experts.size(-1)}));
 }
 
 Route Experts::weighted(const Var& scores, const Tensor& experts) const {

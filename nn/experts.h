@@ -67,6 +67,7 @@ struct Experts {
   }
 
  private:
+  Var scores(const Var& x) const;  // [N, E]
   Route weighted(const Var& scores, const Tensor& experts) const;
 };
 

@@ -20,17 +20,6 @@ using nlohmann::json;
 
 constexpr const char* kMetadata = "__metadata__";
 
-// In the order of StoredType.
-constexpr std::array<StoredTypeFacts, 22> kStoredTypes{{
-    {"BOOL", 8, DType::i32}, {"U8", 8, DType::i32},   {"I8", 8, DType::i32},     {"U16", 16, DType::i32},
-    {"I16", 16, DType::i32}, {"U32", 32, DType::i32}, {"I32", 32, DType::i32},   {"U64", 64, DType::i32},
-    {"I64", 64, DType::i32}, {"F16", 16, DType::f32}, {"BF16", 16, DType::bf16}, {"F32", 32, DType::f32},
-    {"F64", 64, DType::f64}, {"F4", 4, {}},           {"F6_E2M3", 6, {}},        {"F6_E3M2", 6, {}},
-    {"F8_E4M3", 8, {}},      {"F8_E5M2", 8, {}},      {"F8_E8M0", 8, {}},        {"F8_E4M3FNUZ", 8, {}},
-    {"F8_E5M2FNUZ", 8, {}},  {"C64", 64, {}},
-}};
-static_assert(kStoredTypes[static_cast<int>(StoredType::c64)].name == "C64");
-
 // How messages quote the values of a header.
 std::string shown(const json& value) {
   return shortened(value.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace));
@@ -183,8 +172,6 @@ class Parser {
 };
 
 }  // namespace
-
-const StoredTypeFacts& facts(StoredType type) { return kStoredTypes[static_cast<int>(type)]; }
 
 SafetensorsHeader parse_safetensors_header(const std::string& where, const std::string& text,
                                            std::uint64_t data_bytes) {
