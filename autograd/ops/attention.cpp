@@ -195,6 +195,9 @@ void check_inputs(const Var& q, const Var& k, const Var& v, const AttentionOptio
   check_value(std::isfinite(options.scale), "attention: scale must be finite but is {}", options.scale);
   check_value(0 <= options.softcap && std::isfinite(options.softcap),
               "attention: softcap must be finite and not negative but is {}", options.softcap);
+  check_value(0 <= options.dropout && options.dropout < 1, "attention: dropout must lie in [0, 1) but is {}",
+              options.dropout);
+  check_value(options.dropout == 0 || options.rng != nullptr, "attention: dropout {} needs rng", options.dropout);
   for (const auto& [what, x] : {std::pair("sinks", &options.sinks.value()), std::pair("alibi", &options.alibi)}) {
     if (!x->defined()) continue;
     check_shape(x->shape() == Shape{q.size(2)}, "attention: {} must have shape [{}], one per head, but have {}", what,
