@@ -80,12 +80,12 @@ MultiHeadAttention::Projected MultiHeadAttention::project(const Var& x, const Va
   check_shape(x.rank() == 3, "MultiHeadAttention: x must have shape [B, T, C] but has {}", x.shape());
   check_shape(memory.rank() == 3, "MultiHeadAttention: memory must have shape [B, S, C] but has {}", memory.shape());
   const auto split = [&](const Var& y, int count) { return reshape(y, {y.size(0), y.size(1), count, head_size()}); };
+  RotaryTurns turns;
+  if (settings.rotary) turns = scaled_turns(rotary_pairs(settings), settings.rotary_base, settings.rotary_scaling);
+  turns.layout = settings.rotary_layout;
   const auto turn = [&](Var y, const std::optional<RMSNorm>& norm) {
     if (norm) y = (*norm)(y);
-    if (!settings.rotary) return y;
-    RotaryTurns turns = scaled_turns(rotary_pairs(settings), settings.rotary_base, settings.rotary_scaling);
-    turns.layout = settings.rotary_layout;
-    return rotary_embedding(y, turns, position);
+    return settings.rotary ? rotary_embedding(y, turns, position) : y;
   };
   const int kv_heads = *settings.kv_heads;
   return {turn(split(q(x), heads), q_norm), turn(split(k(memory), kv_heads), k_norm), split(v(memory), kv_heads)};

@@ -11,11 +11,11 @@ namespace braid::nn {
 
 /// Settings of MultiHeadAttention.
 struct AttentionSettings {
-  bool bias = false;           ///< whether q, k, v and o have one
-  bool rotary = false;         ///< rotates queries and keys by their positions
-  double rotary_base = 10000;  ///< base of the angles, see rotary_embedding
-  double rotary_share = 1;     ///< part of a head, from its start, that is rotated
-  RotaryScaling rotary_scaling = {};
+  bool bias = false;                  ///< whether q, k, v and o have one
+  bool rotary = false;                ///< rotates queries and keys by their positions
+  double rotary_base = 10000;         ///< base of the angles, see rotary_embedding
+  double rotary_share = 1;            ///< part of a head, from its start, that is rotated
+  RotaryScaling rotary_scaling = {};  ///< stretches these angles for longer contexts
   RotaryLayout rotary_layout = RotaryLayout::adjacent;
   std::optional<int> kv_heads = {};  ///< heads of keys and values, each shared by several queries; by default `heads`
   std::optional<std::int64_t> head_size = {};        ///< by default channels / heads

@@ -21,17 +21,22 @@ std::vector<std::int64_t> loads(const Tensor& experts, std::int64_t count) {
   return loads;
 }
 
-/// The choices [N, top] in the order of their experts, and the place of each in that order; both [N top] i32.
+/// The choices [N, top] sorted by expert: where each expert's begin, the tokens in that order, and the place of each
+/// choice in it, both [N top] i32.
 struct Order {
+  std::vector<std::int64_t> begins{0};
   Tensor tokens, places;
 
-  explicit Order(const Tensor& experts) : tokens({experts.numel()}, DType::i32), places({experts.numel()}, DType::i32) {
-    const Tensor sorted = argsort(experts.reshape({-1}));
-    const auto top = static_cast<std::int32_t>(experts.size(1));
-    for (std::int32_t place = 0; place < static_cast<std::int32_t>(sorted.numel()); ++place) {
-      const std::int32_t choice = sorted.data<std::int32_t>()[place];
-      tokens.mutable_data<std::int32_t>()[place] = choice / top;
-      places.mutable_data<std::int32_t>()[choice] = place;
+  Order(const Tensor& experts, std::int64_t count)
+      : tokens({experts.numel()}, DType::i32), places({experts.numel()}, DType::i32) {
+    for (const std::int64_t load : loads(experts, count)) begins.push_back(begins.back() + load);
+    std::vector<std::int64_t> next = begins;
+    const Tensor flat = experts.contiguous();
+    std::int32_t *token = tokens.mutable_data<std::int32_t>(), *place = places.mutable_data<std::int32_t>();
+    for (std::int64_t choice = 0; choice < flat.numel(); ++choice) {
+      const std::int64_t at = next[static_cast<std::size_t>(flat.data<std::int32_t>()[choice])]++;
+      token[at] = static_cast<std::int32_t>(choice / experts.size(1));
+      place[choice] = static_cast<std::int32_t>(at);
     }
   }
 };
@@ -83,18 +88,12 @@ Route Experts::weighted(const Var& scores, const Tensor& experts) const {
 }
 
 Var Experts::operator()(const Var& x, const Route& route) const {
-  const Var tokens = tokens_of(x);
-  const Order order(route.experts);
-  const Var sorted = index_select(tokens, 0, order.tokens);
+  const Order order(route.experts, settings.experts);
+  const Var sorted = index_select(tokens_of(x), 0, order.tokens);
   std::vector<Var> outputs;
-  std::int64_t begin = 0;
-  const std::vector<std::int64_t> counts = loads(route.experts, settings.experts);
-  for (std::int64_t e = 0; e < settings.experts; ++e) {
-    const std::int64_t end = begin + counts[static_cast<std::size_t>(e)];
-    if (end == begin) continue;
-    outputs.push_back(experts[static_cast<std::size_t>(e)](slice(sorted, 0, begin, end)));
-    begin = end;
-  }
+  for (std::size_t e = 0; e < experts.size(); ++e)
+    if (order.begins[e] < order.begins[e + 1])
+      outputs.push_back(experts[e](slice(sorted, 0, order.begins[e], order.begins[e + 1])));
   if (outputs.empty()) return x;
   const Var mixed = reshape(index_select(concat(outputs, 0), 0, order.places), {-1, settings.top, x.size(-1)});
   const Var y = reshape(sum(mixed * expand_dims(cast(route.weights, x.dtype()), -1), {1}), x.shape());

@@ -62,9 +62,10 @@ void add_patience(CLI::App& app, std::int64_t& seconds) {
 }
 
 void add_flags(CLI::App& app, Config& c) {
-  app.add_option("--init", c.init,
-                 "start from the model in another run's folder, or in that of a pretrained GPT-2, Llama or Qwen3, put "
-                 "into this run's connections: --alpha is 0 then unless given; sizes and tokenizer are the model's");
+  app.add_option(
+      "--init", c.init,
+      "start from the model in another run's folder, or in that of a pretrained GPT-2, Llama, Qwen3 or Mistral, put "
+      "into this run's connections: --alpha is 0 then unless given; sizes and tokenizer are the model's");
   app.add_option_function<std::string>(
          "--train",
          [&c](const std::string& choice) {

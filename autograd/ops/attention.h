@@ -26,12 +26,11 @@ struct AttentionOptions {
 /// Scaled dot-product attention: `y[t] = sum_s softmax_s(scale * dot(q[t], k[s])) v[s]` over the keys s that t sees,
 /// for each head. q [B, T_q, H, D], k and v [B, T_k, H_kv, D] -> [B, T_q, H, D]; H_kv divides H, and query head h reads
 /// head h / (H / H_kv). A query that sees no key gives zeros and gets no gradient. Sinks are as in gpt-oss and
-/// DeepSeek-V4. The bits of a query's result depend
-/// on that query and the keys up to the last one it sees, not on other queries: decoding one query at a time with a
-/// cache gives the bits of a full pass. Keeps the logsumexp of each query and recomputes the weights, a block at a
-/// time, for the gradients; blocks of keys that no query sees are skipped. Throws ShapeError unless the shapes are
-/// these, DTypeError unless the dtypes are equal, ValueError for options outside their ranges. arXiv:1706.03762, blocks
-/// of arXiv:2205.14135, groups of arXiv:2305.13245.
+/// DeepSeek-V4. The bits of a query's result depend on that query and the keys up to the last one it sees, not on other
+/// queries: decoding one query at a time with a cache gives the bits of a full pass. Keeps the logsumexp of each query
+/// and recomputes the weights, a block at a time, for the gradients; blocks of keys that no query sees are skipped.
+/// Throws ShapeError unless the shapes are these, DTypeError unless the dtypes are equal, ValueError for options
+/// outside their ranges. arXiv:1706.03762, blocks of arXiv:2205.14135, groups of arXiv:2305.13245.
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options = {});
 
 }  // namespace braid

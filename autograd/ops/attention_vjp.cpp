@@ -147,7 +147,8 @@ std::vector<Tensor> second_vjp(const AttentionInputs& in, const Attended& result
 
 std::vector<Var> record_attention_vjp(const Applied& attention, const AttentionInputs& in, const Attended& result) {
   const auto compose = [in](std::span<const Var> x) { return composed_attention(x[0], x[1], x[2], {}, in); };
-  check<Error>(in.dropout == 0, "attention: with dropout, only its composed form has derivatives of higher order");
+  check<Error>(in.dropout == 0 && in.softcap == 0 && !in.alibi.defined(),
+               "attention: with dropout, a softcap or alibi, only its composed form has derivatives of higher order");
   const Tensor dy = attention.dy().value().contiguous();
   const auto vjp = [in, result, dy](std::span<const Tensor> dys, const Needs&) {
     return second_vjp(in, result, dy, dys);

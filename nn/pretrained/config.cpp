@@ -167,7 +167,8 @@ void read_rotary(const Settings& settings, TransformerConfig& config) {
     for (const auto& [name, value] : settings.get(key).items())  // as one for each type of layer
       rope.require(!value.is_structured(), excerpt(name), "a number or text");
     config.rotary_base = rope.positive("rope_theta", config.rotary_base);
-    config.rotary_scaling = rotary_scaling(rope);
+    if (const RotaryScaling scaling = rotary_scaling(rope); scaling.kind != RotaryScaling::Kind::none)
+      config.rotary_scaling = scaling;
   }
 }
 
@@ -256,7 +257,8 @@ PretrainedFamily family_of(const TransformerConfig& c) {
   const auto with = [](bool has) { return has ? "with" : "without"; };
   throw ValueError(fmt::format(
       "save_pretrained: the model must be as GPT-2 (layer norm, learned positions, biases, no gate, equal heads) or as "
-      "Llama and Qwen3 (RMS norm, rotary positions, no biases, a gate) but has {} norm, {} positions, attention {} "
+      "Llama, Qwen3 and Mistral (RMS norm, rotary positions, no biases, a gate) but has {} norm, {} positions, "
+      "attention {} "
       "biases, an MLP {} biases and {} gate",
       layer ? "layer" : "RMS", learned ? "learned" : "rotary", with(c.attention_bias), with(c.mlp_bias), with(gated)));
 }
