@@ -1,5 +1,7 @@
 #include <braid/autograd/ops/rotary_embedding.h>
 
+#include <braid/autograd/ops/arithmetic.h>
+
 #include <tests/autograd/ops/support.h>
 #include <cmath>
 
