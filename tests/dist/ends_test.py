@@ -44,7 +44,7 @@ def ends(program):
         check(all(part in lines[0] for part in parts), f"{way} {which}: {result.stderr}")
         check(way == "crashes" or lines[0] == result.stderr, f"{way} {which}: {result.stderr}")
         check(code is None or result.returncode in (code, 2 if code > 128 else code), f"{way} {which}: exit code {result.returncode}")
-        check(seconds < 30, f"{way} {which}: after {seconds:.1f} s")
+        check(seconds < 10, f"{way} {which}: after {seconds:.1f} s")
 
 
 def working(program, ranks):
