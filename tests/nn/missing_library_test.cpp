@@ -1,4 +1,7 @@
 // What a build of nn without a library says; see tests/core/missing_library_test.cpp.
+#include <map>
+#include <string>
+
 #include <gmock/gmock.h>
 
 #include <braid/core/detail/missing_library.h>
@@ -25,7 +28,7 @@ TEST(MissingLibrary, IsThrownByWhatReadsJson) {
   expect_missing([] { parse_pretrained_config("config.json", "{}"); }, "nlohmann-json");
   expect_missing([] { format_pretrained_config({}, DType::f32); }, "nlohmann-json");
   expect_missing([] { detail::parse_shard_index("index.json", "{}"); }, "nlohmann-json");
-  expect_missing([] { CaseSettings({{"n", "4"}}).integer("n"); }, "nlohmann-json");
+  expect_missing([] { CaseSettings(std::map<std::string, std::string>{{"n", "4"}}).integer("n"); }, "nlohmann-json");
 }
 #endif
 
