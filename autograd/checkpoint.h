@@ -26,7 +26,7 @@ std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const st
   });
   const Var y = std::apply(f, std::as_const(args));
   check<Error>(
-      checksum(y.value()) == before,
+      detail::fingerprint(y.value()) == before,
       "checkpoint: the function gave another result when it ran again for its gradient; does it change what it "
       "captures? Pass an Rng as an argument by value");
   tape.backward(y, dy);
@@ -59,12 +59,12 @@ Var checkpoint(F f, const Args&... args) {
   check<Error>(!y.requires_grad(),
                "checkpoint: the function captures a variable that is on a tape, whose gradient would get lost; pass it "
                "as an argument");
-  return record(
-      "checkpoint", y.value(), inputs,
-      [f, constants, before = checksum(y.value()), forms = Composed::state()](const Tensor& dy, const Needs& needs) {
-        const Composed as_before(forms);
-        return detail::recompute_vjp(f, constants, before, dy, needs);
-      });
+  return record("checkpoint", y.value(), inputs,
+                [f, constants, before = detail::fingerprint(y.value()), forms = Composed::state()](const Tensor& dy,
+                                                                                                   const Needs& needs) {
+                  const Composed as_before(forms);
+                  return detail::recompute_vjp(f, constants, before, dy, needs);
+                });
 }
 
 }  // namespace braid

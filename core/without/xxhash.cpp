@@ -1,4 +1,6 @@
 // What stands for core/files/checksum.cpp where xxHash is absent.
+#include <functional>
+
 #include <braid/core/detail/missing_library.h>
 #include <braid/core/files/checksum.h>
 
@@ -9,6 +11,13 @@ std::string checksum(const Tensor&) { detail::throw_missing("checksum", "xxHash"
 std::string checksum(const RegularFile&) { detail::throw_missing("checksum", "xxHash"); }
 std::string checksum(const std::map<std::string, Tensor>&, const std::map<std::string, std::string>&) {
   detail::throw_missing("checksum", "xxHash");
+}
+
+std::string detail::fingerprint(const Tensor& x) {
+  const Tensor elements = x.contiguous();
+  const auto* bytes = static_cast<const char*>(static_cast<const void*>(elements.bytes()));
+  const std::size_t size = static_cast<std::size_t>(x.numel()) * size_of(x.dtype());
+  return std::to_string(std::hash<std::string_view>()({bytes, size}));
 }
 
 }  // namespace braid
