@@ -41,11 +41,13 @@ std::size_t round_up(std::size_t bytes) {
 thread_local int cache_bypasses = 0;
 
 /// A free block holds the pointer to the next one, so that freeing allocates nothing. AddressSanitizer takes its other
-/// bytes for freed ones, so that it reports who still reads or writes them; to find leaks it follows the pointer.
+/// bytes for freed ones, so that it reports who still reads or writes them, as it does behind the bytes of a Storage; to
+/// find leaks it follows the pointer.
 struct FreeBlock {
   FreeBlock* next;
 
   static FreeBlock* push(std::byte* block, std::size_t capacity, FreeBlock* next) {
+    ASAN_UNPOISON_MEMORY_REGION(block, sizeof(FreeBlock));
     auto* const pushed = new (block) FreeBlock{next};
     ASAN_POISON_MEMORY_REGION(block + sizeof(FreeBlock), capacity - sizeof(FreeBlock));
     return pushed;
@@ -134,6 +136,7 @@ CachingAllocator& allocator() {
 
 Storage::Storage(std::size_t bytes) : data_(nullptr), capacity_(round_up(bytes)) {
   data_ = allocator().allocate(capacity_);
+  ASAN_POISON_MEMORY_REGION(data_ + bytes, capacity_ - bytes);
 }
 
 Storage::~Storage() { allocator().deallocate(data_, capacity_); }

@@ -151,5 +151,15 @@ TEST(StorageDeathTest, AddressSanitizerFindsPointersIntoFreedBlocks) {
   EXPECT_DEATH(static_cast<void>(dangling[50]), "use-after-poison");
 }
 
+TEST(StorageDeathTest, AddressSanitizerFindsReadsBehindATensor) {
+  if (!kSanitized) GTEST_SKIP() << "needs AddressSanitizer";
+  for (const std::int64_t size : {16, 5, 15, 16}) {  // also where a larger tensor of the same block was before
+    const Tensor tensor = ones({size});
+    volatile const float* data = tensor.data<float>();
+    EXPECT_EQ(data[size - 1], 1);
+    if (size % 16 != 0) EXPECT_DEATH(static_cast<void>(data[size]), "use-after-poison|heap-buffer-overflow");
+  }
+}
+
 }  // namespace
 }  // namespace braid::storage_test
