@@ -47,6 +47,7 @@ TEST(Process, KeepsVariablesThatAreSet) {
   platform::set_variable("BRAID_PROCESS_TEST", "first");
   platform::set_variable("BRAID_PROCESS_TEST", "second");
   EXPECT_STREQ(std::getenv("BRAID_PROCESS_TEST"), "first");
+  unsetenv("BRAID_PROCESS_TEST");
 }
 
 }  // namespace
