@@ -1,0 +1,201 @@
+#!/usr/bin/python3 -B
+"""Plants slips in the library and the programs and says which of them no test notices; see ./dev mutate --help.
+
+All mutants of a run are in one build, each behind a switch (mutants.py, workshop.py). The tests run once and record which mutants
+they pass; then each mutant is switched on for the tests that pass it, the quickest and nearest first, until one fails (suite.py).
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import difflib
+import json
+import random
+import re
+import subprocess
+import sys
+import time
+
+import mutants
+import suite
+import workshop
+from workshop import CORES, HERE, ROOT, WORK, folder
+
+OUTCOMES = ["noticed", "survives", "not reached", "equivalent"]
+MISSED = OUTCOMES[1:3]
+LIBRARY = ["core", "autograd", "nn", "mhc", "dist"]
+
+
+def fail(message):
+    print(f"dev: mutate: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def sources(paths):
+    """The C++ sources in files and folders, as paths from the root."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--", *paths], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found = [path for path in listed.split("\0") if path.endswith((".h", ".cpp"))]
+    if not found:
+        fail(f"no C++ sources in {' '.join(paths)}")
+    return found
+
+
+def changed_lines(reference):
+    """{path: lines that differ from the reference} of the library and the programs."""
+    command = ["git", "diff", "--unified=0", "--no-color", reference, "--", *LIBRARY, "apps"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        fail(f"--change: git knows no '{reference}'")
+    lines, path = collections.defaultdict(set), None
+    for line in done.stdout.splitlines():
+        if line.startswith("+++ "):
+            path = line[6:]
+        elif hunk := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+            lines[path].update(range(int(hunk[1]), int(hunk[1]) + int(hunk[2] or 1)))
+    return {path: numbers for path, numbers in lines.items() if path.endswith((".h", ".cpp")) and numbers}
+
+
+def find(path):
+    finder = mutants.Finder(ROOT, path, workshop.parse_flags())
+    return sorted(finder.mutants), finder.constant
+
+
+def line_of(mutant):
+    source = (ROOT / mutant.path).read_bytes()
+    return source.count(b"\n", 0, mutant.begin) + 1
+
+
+def original(mutant):
+    return (ROOT / mutant.path).read_bytes()[mutant.begin : mutant.end].decode()
+
+
+def identity(mutant):
+    """What stays when other lines of the file change."""
+    line = (ROOT / mutant.path).read_text().splitlines()[line_of(mutant) - 1].strip()
+    return [mutant.path, line, original(mutant), mutant.text]
+
+
+def evenly(found, count, seed):
+    """Of each folder as many of its mutants, chosen at random, as of every other, or all."""
+    groups = collections.defaultdict(list)
+    for mutant in found:
+        groups[folder(mutant.path)].append(mutant)
+    chosen, left = [], count
+    for index, name in enumerate(sorted(groups, key=lambda name: len(groups[name]))):
+        share = min(len(groups[name]), left // (len(groups) - index))
+        chosen += random.Random(f"{seed} {name}").sample(groups[name], share)
+        left -= share
+    return sorted(chosen)
+
+
+def equivalents():
+    """{(path, line, text): reason} of the mutants that no user can see."""
+    found = {}
+    for line in (HERE / "equivalent.txt").read_text().splitlines():
+        if match := re.fullmatch(r"(\S+): `(.*?)` -> `(.*?)`: (.+)", line):
+            found[match[1], match[2], match[3]] = match[4]
+    return found
+
+
+def show(result):
+    path, line, old, new = result["identity"]
+    print(f"{path}:{result['line']}: {result['kind']}, {result['outcome']}")
+    print("".join(f"  {mark[0]} {mark[2:]}\n" for mark in difflib.ndiff([old], [new]) if mark[0] in "+-"), end="")
+    if result["tests"]:
+        others = " .." if len(result["tests"]) > 6 else ""
+        print(f"    {len(result['tests'])} tests ran over it: {', '.join(result['tests'][:6])}{others}")
+
+
+def table(results):
+    print(f"{'folder':<12}{'mutants':>9}" + "".join(f"{outcome:>13}" for outcome in OUTCOMES) + "   score")
+    folders = sorted({folder(result["identity"][0]) for result in results})
+    for name in [*folders, ""]:
+        mine = collections.Counter(result["outcome"] for result in results if name in ("", folder(result["identity"][0])))
+        judged = mine["noticed"] + mine["survives"] + mine["not reached"]
+        score = f"{mine['noticed'] / judged:8.1%}" if judged else ""
+        print(f"{name or 'all':<12}{sum(mine.values()):>9}" + "".join(f"{mine[outcome]:>13}" for outcome in OUTCOMES) + score)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.error = lambda message: fail(f"{message} (see ./dev mutate --help)")
+    parser.add_argument("paths", nargs="*")
+    parser.add_argument("--change", nargs="?", const="main")
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--survivors", action="store_true")
+    parser.add_argument("--patience", type=float, default=60.0)
+    options = parser.parse_args()
+    if options.paths and options.change:
+        fail("--change takes no paths")
+    if options.count is not None and options.count < 1:
+        fail(f"--count must be at least 1 but is {options.count}")
+    if options.survivors and not (WORK / "results.jsonl").is_file():
+        fail("there is no earlier run whose survivors could be tried again")
+    return options
+
+
+def sample(options):
+    lines = changed_lines(options.change) if options.change else {}
+    if options.change and not lines:
+        fail(f"no line of the library and the programs differs from {options.change}")
+    paths = sorted(lines) if options.change else sources(options.paths or LIBRARY)
+    with concurrent.futures.ProcessPoolExecutor(CORES) as pool:
+        found = list(pool.map(find, paths, chunksize=8))
+    everything = [mutant for some, _ in found for mutant in some if not options.change or line_of(mutant) in lines[mutant.path]]
+    print(f"{len(everything)} mutants in {len(paths)} files; {sum(constant for _, constant in found)} declarations are left out, "
+          "which the compiler evaluates", flush=True)
+    if options.survivors:
+        last = map(json.loads, (WORK / "results.jsonl").read_text().splitlines())
+        missed = [result["identity"] for result in last if result["outcome"] in MISSED]
+        return [mutant for mutant in everything if identity(mutant) in missed]
+    return evenly(everything, options.count or (200 if options.change else 2000), options.seed)
+
+
+def result_of(mutant, outcome, tests):
+    return {"identity": identity(mutant), "line": line_of(mutant), "kind": mutant.kind, "outcome": outcome, "tests": tests}
+
+
+def judge(numbered, tests, patience):
+    """The results of all mutants, written to results.jsonl as they come."""
+    start, known, results = time.monotonic(), equivalents(), []
+    with open(WORK / "results.new", "w") as out, concurrent.futures.ThreadPoolExecutor(CORES) as pool:
+        def one(pair):
+            number, mutant = pair
+            path, line, _, text = identity(mutant)
+            return result_of(mutant, *(("equivalent", []) if (path, line, text) in known else suite.hunt(number, mutant, tests, patience)))
+
+        for done in concurrent.futures.as_completed([pool.submit(one, pair) for pair in numbered]):
+            results.append(done.result())
+            print(json.dumps(results[-1]), file=out, flush=True)
+            if len(results) % 20 == 0:
+                missed = sum(result["outcome"] in MISSED for result in results)
+                left = (time.monotonic() - start) / len(results) * (len(numbered) - len(results)) / 60
+                print(f"  {len(results)} of {len(numbered)}, {missed} not noticed, {left:.0f} minutes left", flush=True)
+    (WORK / "results.new").rename(WORK / "results.jsonl")
+    return results
+
+
+def main():
+    options = arguments()
+    WORK.mkdir(exist_ok=True)
+    workshop.configure()
+    chosen = sample(options)
+    by_path = collections.defaultdict(list)
+    for number, mutant in enumerate(chosen):
+        by_path[mutant.path].append((number, mutant))
+    with concurrent.futures.ProcessPoolExecutor(CORES) as pool:
+        kept = [pair for some in pool.map(workshop.without_errors, by_path, by_path.values(), chunksize=4) for pair in some]
+    print(f"building {len(kept)} mutants; {len(chosen) - len(kept)} do not compile", flush=True)
+    numbered = workshop.build(kept)
+    print("running the tests once", flush=True)
+    tests = suite.record(len(chosen), {folder(mutant.path) for _, mutant in numbered} if options.change else set())
+    results = judge(numbered, tests, options.patience)
+    for result in sorted(results, key=lambda result: (result["identity"][0], result["line"])):
+        if result["outcome"] in MISSED:
+            show(result)
+    table(results)
+
+
+if __name__ == "__main__":
+    main()
