@@ -135,6 +135,10 @@ def arguments():
     return options
 
 
+def last_results():
+    return [json.loads(line) for line in (WORK / "results.jsonl").read_text().splitlines()]
+
+
 def sample(options):
     lines = changed_lines(options.change) if options.change else {}
     if options.change and not lines:
@@ -146,8 +150,7 @@ def sample(options):
     print(f"{len(everything)} mutants in {len(paths)} files; {sum(constant for _, constant in found)} declarations are left out, "
           "which the compiler evaluates", flush=True)
     if options.survivors:
-        last = map(json.loads, (WORK / "results.jsonl").read_text().splitlines())
-        missed = [result["identity"] for result in last if result["outcome"] in MISSED]
+        missed = [result["identity"] for result in last_results() if result["outcome"] in MISSED]
         return [mutant for mutant in everything if identity(mutant) in missed]
     return evenly(everything, options.count or (200 if options.change else 2000), options.seed)
 
@@ -157,23 +160,42 @@ def result_of(mutant, outcome, tests):
 
 
 def judge(numbered, tests, patience):
-    """The results of all mutants, written to results.jsonl as they come."""
-    start, known, results = time.monotonic(), equivalents(), []
-    with open(WORK / "results.new", "w") as out, concurrent.futures.ThreadPoolExecutor(CORES) as pool:
-        def one(pair):
-            number, mutant = pair
-            path, line, _, text = identity(mutant)
-            return result_of(mutant, *(("equivalent", []) if (path, line, text) in known else suite.hunt(number, mutant, tests, patience)))
+    """{number: result} of the mutants; prints how far it is."""
+    start, known, results = time.monotonic(), equivalents(), {}
 
-        for done in concurrent.futures.as_completed([pool.submit(one, pair) for pair in numbered]):
-            results.append(done.result())
-            print(json.dumps(results[-1]), file=out, flush=True)
+    def one(number, mutant):
+        path, line, _, text = identity(mutant)
+        outcome = ("equivalent", []) if (path, line, text) in known else suite.hunt(number, mutant, tests, patience)
+        return number, result_of(mutant, *outcome)
+
+    with concurrent.futures.ThreadPoolExecutor(CORES) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(one, *pair) for pair in numbered]):
+            results.update([done.result()])
             if len(results) % 20 == 0:
-                missed = sum(result["outcome"] in MISSED for result in results)
+                missed = sum(result["outcome"] in MISSED for result in results.values())
                 left = (time.monotonic() - start) / len(results) * (len(numbered) - len(results)) / 60
                 print(f"  {len(results)} of {len(numbered)}, {missed} not noticed, {left:.0f} minutes left", flush=True)
-    (WORK / "results.new").rename(WORK / "results.jsonl")
     return results
+
+
+def hunt_all(numbered, count, options):
+    """First by the test programs and golden cases, of a change those of its folders; then by the programs' own tests what is left."""
+    folders = {folder(mutant.path) for _, mutant in numbered} if options.change else set()
+    print("running the tests of the library once", flush=True)
+
+    def of_library(name, in_program):
+        return in_program or folder(name) == "golden"
+
+    tests = suite.record(count, lambda name, *how: of_library(name, *how) and (not folders or folder(name) in folders))
+    results = judge(numbered, tests, options.patience)
+    left = [pair for pair in numbered if results[pair[0]]["outcome"] in MISSED]
+    if left and not (options.change and folders <= set(LIBRARY)):
+        print(f"running the tests of programs once, for {len(left)} that are not noticed", flush=True)
+        tests = suite.record(count, lambda name, *how: not of_library(name, *how))
+        for number, result in judge(left, tests, options.patience).items():
+            if result["outcome"] != "not reached":
+                results[number] = result | {"tests": results[number]["tests"] * (result["outcome"] == "survives") + result["tests"]}
+    return list(results.values())
 
 
 def main():
@@ -188,9 +210,9 @@ def main():
         kept = [pair for some in pool.map(workshop.without_errors, by_path, by_path.values(), chunksize=4) for pair in some]
     print(f"building {len(kept)} mutants; {len(chosen) - len(kept)} do not compile", flush=True)
     numbered = workshop.build(kept)
-    print("running the tests once", flush=True)
-    tests = suite.record(len(chosen), {folder(mutant.path) for _, mutant in numbered} if options.change else set())
-    results = judge(numbered, tests, options.patience)
+    results = [result for result in last_results() if result["outcome"] not in MISSED] if options.survivors else []
+    results += hunt_all(numbered, len(chosen), options)
+    (WORK / "results.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
     for result in sorted(results, key=lambda result: (result["identity"][0], result["line"])):
         if result["outcome"] in MISSED:
             show(result)

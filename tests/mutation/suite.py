@@ -8,6 +8,7 @@ import re
 import resource
 import signal
 import subprocess
+import tempfile
 import time
 
 from workshop import BUILD, CORES, WORK, folder
@@ -24,6 +25,7 @@ class Test:
     seconds: float
     reached: frozenset
     in_program: bool
+    expected: str = ""  # a regular expression that the output matches, in place of exit code 0
 
 
 def limit_memory():
@@ -32,8 +34,9 @@ def limit_memory():
 
 def run(command, cwd, environment, seconds):
     """The exit code and output; None for one that took longer. Nothing of it runs on."""
-    process = subprocess.Popen(command, cwd=cwd, env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               start_new_session=True, preexec_fn=limit_memory)
+    temporary = tempfile.TemporaryDirectory(prefix="mutant-", ignore_cleanup_errors=True)
+    process = subprocess.Popen(command, cwd=cwd, env=os.environ | environment | {"TMPDIR": temporary.name}, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=limit_memory)
     try:
         output = process.communicate(timeout=seconds)[0].decode(errors="replace")
         return process.returncode, output
@@ -45,56 +48,56 @@ def run(command, cwd, environment, seconds):
         except ProcessLookupError:
             pass
         process.communicate()
+        temporary.cleanup()
 
 
-def commands(folders):
-    """Of ctest's tests (name, command, working directory, exit code of a skip), one for each test program."""
+def passes(status, output, expected):
+    return status == 0 if not expected else status is not None and re.search(expected, output) is not None
+
+
+def commands(wanted):
+    """Of ctest's tests with a wanted name (name, command, its properties); one for each test program."""
     listing = ["ctest", "--test-dir", BUILD, "--show-only=json-v1", "-LE", "slow", "-E", "^tools/"]
     seen = set()
     for test in json.loads(subprocess.run(listing, capture_output=True, text=True, check=True).stdout)["tests"]:
-        properties = {item["name"]: item["value"] for item in test.get("properties", [])}
         command = test.get("command")
-        if not command or (folders and folder(test["name"]) not in folders):
-            continue
-        if any(argument.startswith("--gtest_filter") for argument in command):
-            if command[0] in seen:
-                continue
-            seen.add(command[0])
+        in_program = command and any(argument.startswith("--gtest_filter") for argument in command)
+        if in_program:
             command = command[:1]
-        yield test["name"], tuple(command), properties.get("WORKING_DIRECTORY", str(BUILD)), properties.get("SKIP_RETURN_CODE")
+        if command and tuple(command) not in seen and wanted(test["name"], in_program):
+            seen.add(tuple(command))
+            yield test["name"], tuple(command), {item["name"]: item["value"] for item in test.get("properties", [])}, in_program
 
 
-def record(count, folders):
-    """Runs all tests without a mutant, and returns those that pass."""
+def record(count, wanted):
+    """Runs tests without a mutant, those for which `wanted(name, in_program)`, and returns those that pass."""
     def one(entry):
-        index, (name, command, cwd, skip) = entry
+        index, (name, command, properties, in_program) = entry
         reached, lines = WORK / f"reached-{index}", WORK / f"tests-{index}"
         reached.write_bytes(bytes(count))
         lines.write_text("")
-        program = command[0].endswith("_tests") and len(command) == 1
+        environment = {"BRAID_MUTANT_REACHED": str(reached)} | ({"BRAID_MUTANT_TESTS": str(lines)} if in_program else {})
+        expected = "|".join(properties.get("PASS_REGULAR_EXPRESSION", []))
         start = time.monotonic()
-        environment = {"BRAID_MUTANT_REACHED": str(reached)} | ({"BRAID_MUTANT_TESTS": str(lines)} if program else {})
-        status, output = run(command, cwd, environment, 1800)
+        status, output = run(command, properties.get("WORKING_DIRECTORY", BUILD), environment, 1800)
         seconds = time.monotonic() - start
         tests = []
-        if program:
+        if in_program:
             for line in lines.read_text().splitlines():
                 test, failed, took, *numbers = line.split()
                 if failed == "0":
                     tests.append(Test(test, command, float(took), frozenset(map(int, numbers)), True))
-                else:
-                    print(f"  fails without a mutant: {test}", flush=True)
-        elif status == 0:
+        elif passes(status, output, expected):
             numbers = (number for number, byte in enumerate(reached.read_bytes()) if byte)
-            tests.append(Test(name, command, seconds, frozenset(numbers), False))
-        if status not in (0, skip):
-            print(f"  fails without a mutant: {name}\n{output[-400:]}", flush=True)
+            tests.append(Test(name, command, seconds, frozenset(numbers), False, expected))
+        if not passes(status, output, expected) and status != properties.get("SKIP_RETURN_CODE"):
+            print(f"  fails without a mutant: {name}\n{output[-600:]}", flush=True)
         reached.unlink()
         lines.unlink()
         return tests
 
     with concurrent.futures.ThreadPoolExecutor(CORES) as pool:
-        found = list(pool.map(one, enumerate(commands(folders))))
+        found = list(pool.map(one, enumerate(commands(wanted))))
     return [test for tests in found for test in tests]
 
 
@@ -128,9 +131,9 @@ def hunt(number, mutant, tests, patience):
         command = list(group[0].command)
         if group[0].in_program:
             command += ["--gtest_filter=" + ":".join(test.name for test in group), "--gtest_fail_fast", "--gtest_brief=1"]
-        allowed = 20 + 10 * sum(test.seconds for test in group)
+        allowed = 15 + 10 * sum(test.seconds for test in group)
         status, output = run(command, BUILD, {"BRAID_MUTANT": str(number)}, allowed)
-        if status != 0:
+        if not passes(status, output, group[0].expected):
             named = re.search(r"\[  FAILED  \] (\S+?),? ", output + " ")
             return "noticed", [named[1] if named else f"{group[0].name} or one after it"]
         ran += [test.name for test in group]
