@@ -54,7 +54,7 @@ WithFileSystem::WithFileSystem(FileSystem& files) : before_(in_use().exchange(&f
 WithFileSystem::~WithFileSystem() { in_use() = before_; }
 
 RegularFile::RegularFile(std::string where, const fs::path& path)
-    : where_(std::move(where)), file_(file_system().open(path, OpenFor::reading)) {
+    : where_(std::move(where)), file_(uninterrupted([&] { return file_system().open(path, OpenFor::reading); })) {
   check<UnreadableFile>(file_ >= 0, "{}: cannot be opened: {}", where_, std::strerror(errno));
   const std::optional<platform::FileState> state = platform::state_of_regular(file_);
   if (!state) {
