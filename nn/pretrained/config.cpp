@@ -50,6 +50,7 @@ class Settings {
     return found == object_.end() ? none : *found;
   }
   bool has(const char* key) const { return !get(key).is_null(); }
+  bool is_null(const char* key) const { return object_.contains(key) && !has(key); }  // to transformers, none
 
   std::int64_t size(const char* key, std::int64_t otherwise) const {
     constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
@@ -172,32 +173,36 @@ void read_rotary(const Settings& settings, TransformerConfig& config) {
   }
 }
 
-TransformerConfig llama(const Settings& settings) {
+/// `config`: the family's defaults; kv_heads as heads where it has none.
+TransformerConfig as_llama(const Settings& settings, TransformerConfig config) {
   settings.only("hidden_act", settings.get("hidden_act") == "swish" ? "swish" : "silu");
   settings.only("attention_bias", false);
   settings.only("mlp_bias", false);
-  TransformerConfig config{.vocab = settings.size("vocab_size", 32000),
-                           .context = settings.size("max_position_embeddings", 2048),
-                           .channels = settings.size("hidden_size", 4096),
-                           .layers = settings.count("num_hidden_layers", 32),
-                           .heads = settings.count("num_attention_heads", 32),
-                           .hidden = settings.size("intermediate_size", 11008),
-                           .norm_eps = settings.positive("rms_norm_eps", 1e-6),
-                           .positions = PositionKind::rotary,
-                           .activation = Activation::swiglu,
-                           .mlp_bias = false,
-                           .tied_head = settings.flag("tie_word_embeddings", false)};
-  config.kv_heads = settings.count("num_key_value_heads", config.heads);
+  config.vocab = settings.size("vocab_size", config.vocab);
+  config.context = settings.size("max_position_embeddings", config.context);
+  config.channels = settings.size("hidden_size", 4096);
+  config.layers = settings.count("num_hidden_layers", 32);
+  config.heads = settings.count("num_attention_heads", 32);
+  config.hidden = settings.size("intermediate_size", *config.hidden);
+  config.norm_eps = settings.positive("rms_norm_eps", 1e-6);
+  config.positions = PositionKind::rotary;
+  config.activation = Activation::swiglu;
+  config.mlp_bias = false;
+  config.tied_head = settings.flag("tie_word_embeddings", false);
+  const bool as_heads = !config.kv_heads || settings.is_null("num_key_value_heads");
+  config.kv_heads = settings.count("num_key_value_heads", as_heads ? config.heads : *config.kv_heads);
   if (settings.has("head_dim")) config.head_size = settings.size("head_dim", 0);
   read_rotary(settings, config);
   return config;
 }
 
+TransformerConfig llama(const Settings& settings) {
+  return as_llama(settings, {.vocab = 32000, .context = 2048, .hidden = 11008});
+}
+
 TransformerConfig mistral(const Settings& settings) {
-  TransformerConfig config = llama(settings);
-  if (!settings.has("num_key_value_heads")) config.kv_heads = 8;
-  if (settings.has("sliding_window")) config.window = settings.size("sliding_window", 0);
-  return config;
+  const std::int64_t window = settings.is_null("sliding_window") ? 0 : settings.size("sliding_window", 4096);
+  return as_llama(settings, {.vocab = 32000, .context = 131072, .hidden = 14336, .kv_heads = 8, .window = window});
 }
 
 TransformerConfig qwen3(const Settings& settings) {
@@ -207,14 +212,9 @@ TransformerConfig qwen3(const Settings& settings) {
     const bool ok = types.is_array() && std::ranges::all_of(types, [](const json& t) { return t == "full_attention"; });
     settings.require(ok, "layer_types", "full_attention for each layer");
   }
-  TransformerConfig config = llama(settings);
-  config.vocab = settings.size("vocab_size", 151936);
-  config.context = settings.size("max_position_embeddings", 32768);
-  config.hidden = settings.size("intermediate_size", 22016);
-  if (!settings.has("num_key_value_heads")) config.kv_heads = 32;
-  config.head_size = settings.size("head_dim", 128);
-  config.qk_norm = true;
-  return config;
+  return as_llama(
+      settings,
+      {.vocab = 151936, .context = 32768, .hidden = 22016, .kv_heads = 32, .head_size = 128, .qk_norm = true});
 }
 
 struct FamilyReader {
@@ -258,8 +258,7 @@ PretrainedFamily family_of(const TransformerConfig& c) {
   throw ValueError(fmt::format(
       "save_pretrained: the model must be as GPT-2 (layer norm, learned positions, biases, no gate, equal heads) or as "
       "Llama, Qwen3 and Mistral (RMS norm, rotary positions, no biases, a gate) but has {} norm, {} positions, "
-      "attention {} "
-      "biases, an MLP {} biases and {} gate",
+      "attention {} biases, an MLP {} biases and {} gate",
       layer ? "layer" : "RMS", learned ? "learned" : "rotary", with(c.attention_bias), with(c.mlp_bias), with(gated)));
 }
 

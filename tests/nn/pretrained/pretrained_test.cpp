@@ -170,6 +170,69 @@ TEST_F(Pretrained, KnowsTheDefaultsOfAFamily) {
   EXPECT_THAT(complaint(), HasSubstr("k_proj.weight must have shape [12, 12] but has [4, 12]"));
 }
 
+TEST_F(Pretrained, HasTheDefaultsOfTransformers) {
+  struct Defaults {
+    const char* family;
+    std::int64_t vocab, context, channels, hidden, head_size, window;
+    int layers, heads, kv_heads;
+    double eps;
+    Activation activation;
+    bool learned, layer_norm, biases, tied, qk_norm;
+  };
+  using enum Activation;
+  for (const Defaults& d : std::vector<Defaults>{
+           {"gpt2", 50257, 1024, 768, 3072, 64, 0, 12, 12, 12, 1e-5, gelu, true, true, true, true, false},
+           {"llama", 32000, 2048, 4096, 11008, 128, 0, 32, 32, 32, 1e-6, swiglu, false, false, false, false, false},
+           {"qwen3", 151936, 32768, 4096, 22016, 128, 0, 32, 32, 32, 1e-6, swiglu, false, false, false, false, true},
+           {"mistral", 32000, 131072, 4096, 14336, 128, 4096, 32, 32, 8, 1e-6, swiglu, false, false, false, false,
+            false}}) {
+    SCOPED_TRACE(d.family);
+    const TransformerConfig c =
+        parse_pretrained_config("here", fmt::format(R"({{"model_type": "{}"}})", d.family)).config;
+    EXPECT_EQ(c.vocab, d.vocab);
+    EXPECT_EQ(c.context, d.context);
+    EXPECT_EQ(c.channels, d.channels);
+    EXPECT_EQ(c.hidden.value_or(c.mlp_ratio * c.channels), d.hidden);
+    EXPECT_EQ(c.head_size.value_or(c.channels / c.heads), d.head_size);
+    EXPECT_EQ(c.window, d.window);
+    EXPECT_EQ(c.layers, d.layers);
+    EXPECT_EQ(c.heads, d.heads);
+    EXPECT_EQ(c.kv_heads.value_or(c.heads), d.kv_heads);
+    EXPECT_EQ(c.norm_eps, d.eps);
+    EXPECT_EQ(c.activation, d.activation);
+    EXPECT_EQ(c.positions == PositionKind::learned, d.learned);
+    EXPECT_EQ(c.rotary_base, 10000);
+    EXPECT_EQ(c.rotary_scaling.kind, RotaryScaling::Kind::none);
+    EXPECT_EQ(c.norm == NormKind::layer, d.layer_norm);
+    EXPECT_EQ(c.attention_bias, d.biases);
+    EXPECT_EQ(c.mlp_bias, d.biases);
+    EXPECT_EQ(c.tied_head, d.tied);
+    EXPECT_EQ(c.qk_norm, d.qk_norm);
+  }
+}
+
+TEST_F(Pretrained, DefaultsToTheHeadsOfTheFamilyAndTakesNullForNone) {
+  for (const auto& [family, kv_heads] : {std::pair("llama", 64), {"qwen3", 32}, {"mistral", 8}}) {
+    const std::string absent = fmt::format(R"({{"model_type": "{}", "num_attention_heads": 64}})", family);
+    EXPECT_EQ(parse_pretrained_config("here", absent).config.kv_heads, kv_heads) << family;
+    const TransformerConfig c =
+        parse_pretrained_config("here", fmt::format(R"({{"model_type": "{}", "num_attention_heads": 16,
+            "num_key_value_heads": null, "sliding_window": null, "rope_scaling": null}})",
+                                                    family))
+            .config;
+    EXPECT_EQ(c.kv_heads.value_or(c.heads), 16) << family;
+    EXPECT_EQ(c.window, 0) << family;
+  }
+}
+
+TEST_F(Pretrained, SaysTheDtypeOfTheFiles) {
+  for (const auto& [dtype, name] : {std::pair(DType::f32, "float32"), {DType::f64, "float64"}})
+    for (const Transformer<>& model : models(dtype)) {
+      save_pretrained(model, folder);
+      EXPECT_THAT(read("config.json"), HasSubstr(fmt::format(R"("torch_dtype": "{}")", name)));
+    }
+}
+
 TEST_F(Pretrained, ConvertsToTheDtype) {
   const Transformer<> model = model_of(gpt2());
   save_pretrained(model, folder);
@@ -314,6 +377,8 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
        "rope_parameters: 'full_attention' must be a number or text but is an object"},
       {llama(), R"("rope_type": "default")", R"("partial_rotary_factor": 0.5)",
        "rope_parameters: 'partial_rotary_factor' must be 1" + only + "0.5"},
+      {llama(), R"("attention_bias")", R"("partial_rotary_factor": 0.5, "attention_bias")",
+       "'partial_rotary_factor' must be 1" + only + "0.5"},
       {llama(), R"("attention_bias": false)", R"("attention_bias": true)",
        "'attention_bias' must be false" + only + "true"},
       {llama(), R"("attention_bias")", R"("mlp_bias": true, "attention_bias")",
