@@ -50,25 +50,26 @@ std::optional<double> saturation(const StreamMaps& maps) {
   return static_cast<double>(saturated) / static_cast<double>(pre.numel() + post.numel());
 }
 
-/// The mean cosine between different streams of x [..., n, C], from |sum of unit vectors|^2 = n + n (n - 1) mean.
+/// The mean cosine, 0 with zeros, of different streams of x [..., n, C], from |sum of units|^2 = units + n (n - 1)
+/// mean.
 std::optional<double> similarity(const Tensor& x) {
   const std::int64_t n = x.size(-2), channels = x.size(-1);
   if (n < 2 || x.numel() == 0) return std::nullopt;
   const std::vector<double> values = x.to_vector<double>();
-  double total = 0;
-  std::vector<double> sum;
+  double total = 0, units = 0;
   for (auto stream = values.begin(); stream != values.end();) {
-    sum.assign(static_cast<std::size_t>(channels), 0.0);
+    std::vector<double> sum(static_cast<std::size_t>(channels), 0.0);
     for (std::int64_t i = 0; i < n; ++i, stream += channels) {
       double square = 0;
       for (std::int64_t c = 0; c < channels; ++c) square += stream[c] * stream[c];
       const double scale = square > 0 ? 1 / std::sqrt(square) : 0;
+      units += square > 0 ? 1 : 0;
       for (std::int64_t c = 0; c < channels; ++c) sum[static_cast<std::size_t>(c)] += stream[c] * scale;
     }
     for (const double s : sum) total += s * s;
   }
   const auto tokens = static_cast<double>(x.numel() / (n * channels)), count = static_cast<double>(n);
-  return (total / tokens - count) / (count * (count - 1));
+  return (total / tokens - units / tokens) / (count * (count - 1));
 }
 
 std::string cell(const std::optional<double>& value) { return value ? fmt::format("{:.4g}", *value) : "-"; }

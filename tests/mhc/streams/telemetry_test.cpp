@@ -74,6 +74,9 @@ TEST(Telemetry, MeasuresHowAlikeStreamsAre) {
   EXPECT_THAT(similarity(Tensor::of<double>({2, 2}, {1, 0, 0, 3})), Optional(DoubleNear(0, 1e-15)));
   EXPECT_THAT(similarity(Tensor::of<double>({3, 1}, {1, 1, -2})), Optional(DoubleNear(-1.0 / 3, 1e-15)));
   EXPECT_EQ(similarity(ones({1, 4}, DType::f64)), std::nullopt);
+  EXPECT_THAT(similarity(zeros({3, 2, 2}, DType::f64)), Optional(0.0));  // no direction is like another
+  EXPECT_THAT(similarity(Tensor::of<double>({2, 2}, {0, 0, 2, 0})), Optional(0.0));
+  EXPECT_THAT(similarity(Tensor::of<double>({3, 1}, {2, 0, 5})), Optional(DoubleNear(1.0 / 3, 1e-15)));
 }
 
 TEST(Telemetry, ObservesEveryKindOfConnection) {
