@@ -246,6 +246,17 @@ TEST_F(Npy, RejectsWhatIsNone) {
   EXPECT_EQ(complaint(), "must be a regular file but is something else");
 }
 
+TEST_F(Npy, TakesHeadersOfAMebibyteAtMost) {
+  const auto complaint_about_length = [&](std::uint32_t length) {
+    std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}";
+    header.resize(length, ' ');
+    write("\x93NUMPY\2\0"s + std::string(reinterpret_cast<const char*>(&length), 4) + header + std::string(4, '\0'));
+    return complaint();
+  };
+  EXPECT_EQ(complaint_about_length(1 << 20), "none");
+  EXPECT_EQ(complaint_about_length((1 << 20) + 1), "the header must take at most 1048576 bytes but takes 1048577");
+}
+
 TEST_F(Npy, RejectsHeadersThatAreNone) {
   const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }";
   EXPECT_EQ(complaint_about(good, 4), "none");
@@ -359,6 +370,37 @@ for count in 8, 9:
   EXPECT_EQ(message_of([&] { load_npz(folder / "9.npz"); }),
             fmt::format("load_npz: {}: a size of {} bytes allows 65536 compressed bytes but there are 73728",
                         (folder / "9.npz").string(), fs::file_size(folder / "9.npz")));
+}
+
+TEST_F(Npy, RefusesEntriesOfAnotherSizeThanTheySay) {
+  if (!python(R"(
+import struct, zlib
+array = (b"\x93NUMPY\1\0" + struct.pack("<H", 118) + b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}".ljust(118)
+         + bytes(12))
+encoder = zlib.compressobj(9, zlib.DEFLATED, -15)
+deflated = encoder.compress(array) + encoder.flush()
+def archive(name, method, data, size):
+    header = struct.pack("<HHHHHIII", 20, 0, method, 0, 33, zlib.crc32(array), len(data), size)
+    local = b"PK\3\4" + header + struct.pack("<HH", 5, 0) + b"a.npy" + data
+    central = b"PK\1\2\x14\0" + header + struct.pack("<HHHHHII", 5, 0, 0, 0, 0, 0, 0) + b"a.npy"
+    end = struct.pack("<HHHHIIH", 0, 0, 1, 1, len(central), len(local), 0)
+    open(name + ".npz", "wb").write(local + central + b"PK\5\6" + end)
+archive("longer_stored", 0, array, len(array) - 4)
+archive("longer_deflated", 8, deflated, len(array) - 4)
+archive("most", 8, deflated, 1032 * len(deflated) + 1031)
+archive("more", 8, deflated, 1032 * len(deflated) + 1032)
+open("deflated", "wb").write(deflated)
+)"))
+    GTEST_SKIP() << "without numpy";
+  const auto message = [&](const std::string& name) {
+    const std::string path = (folder / (name + ".npz")).string();
+    return message_of([&] { load_npz(path); }).substr(("load_npz: " + path + ": 'a.npy': ").size());
+  };
+  EXPECT_EQ(message("longer_stored"), "is longer than its size");
+  EXPECT_EQ(message("longer_deflated"), "is longer than its size");
+  const std::uint64_t bytes = fs::file_size(folder / "deflated"), most = 1032 * bytes + 1031;
+  EXPECT_EQ(message("most"), fmt::format("<f4 [2] must take 8 bytes but there are {}", most - 128));
+  EXPECT_EQ(message("more"), fmt::format("{} bytes cannot be {} when inflated", bytes, most + 1));
 }
 
 TEST_F(Npy, KeepsTheOldFileWhenTheNewOneIsRejected) {

@@ -174,6 +174,19 @@ TEST_F(Safetensors, ListsWhatItSkips) {
             (std::map<std::string, std::string>{{"a", "F8_E4M3"}, {"c", "C64"}, {"d", "F4"}, {"e", "F6_E2M3"}}));
 }
 
+TEST_F(Safetensors, RoundsTheBytesOfATensorUp) {
+  for (const detail::StoredTypeFacts& type : detail::kStoredTypes)
+    for (std::uint64_t count = 1; count < 18; ++count) {
+      const std::uint64_t expected = (count * type.bits + 7) / 8;
+      for (const std::uint64_t bytes : {expected - 1, expected, expected + 1}) {
+        const std::string header =
+            fmt::format(R"({{"x":{{"dtype":"{}","shape":[{}],"data_offsets":[0,{}]}}}})", type.name, count, bytes);
+        const std::string message = message_of([&] { detail::parse_safetensors_header("here", header, bytes); });
+        EXPECT_EQ(message == "nothing was thrown", bytes == expected) << header;
+      }
+    }
+}
+
 TEST_F(Safetensors, RejectsAFileThatIsNotThere) {
   EXPECT_EQ(complaint(), "cannot be opened: No such file or directory");
 }
