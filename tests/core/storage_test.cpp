@@ -65,6 +65,7 @@ TEST(Storage, BypassesTheCacheOnRequest) {
 }
 
 TEST(Storage, CountsLiveAndPeakBytes) {
+  const Storage kept(1000);
   const std::int64_t live = memory_stats().live_bytes;
   reset_peak_memory();
   { const Storage storage(1 << 20); }
@@ -157,7 +158,9 @@ TEST(StorageDeathTest, AddressSanitizerFindsReadsBehindATensor) {
     const Tensor tensor = ones({size});
     volatile const float* data = tensor.data<float>();
     EXPECT_EQ(data[size - 1], 1);
-    if (size % 16 != 0) EXPECT_DEATH(static_cast<void>(data[size]), "use-after-poison|heap-buffer-overflow");
+    if (size % 16 != 0) {
+      EXPECT_DEATH(static_cast<void>(data[size]), "use-after-poison|heap-buffer-overflow");
+    }
   }
 }
 
