@@ -200,6 +200,22 @@ TEST(Conv1dEdges, GiveTheSameBitsForAnyNumberOfThreads) {
          normal({40}, 3, DType::f32)});
 }
 
+TEST(Conv1dErrors, BeginOnePositionBeyondX) {
+  for (const std::int64_t taps : {1, 2, 3, 6})
+    for (const std::int64_t dilation : {1, 2, 3})
+      for (const std::int64_t padding : {0, 1, 2}) {
+        const std::int64_t length = dilation * (taps - 1) + 1 - 2 * padding;
+        if (length < 2) continue;
+        const Conv1dSettings settings{.dilation = dilation, .padding = padding};
+        EXPECT_EQ(conv1d(zeros({1, length, 2}), zeros({3, 2, taps}), settings).shape(), Shape({1, 1, 3}));
+        EXPECT_EQ(message_of([&] {
+                    conv1d(zeros({1, length - 1, 2}), zeros({3, 2, taps}), settings);
+                  }),
+                  fmt::format("conv1d: {} taps {} apart reach over more than the {} positions of x", taps, dilation,
+                              length - 1 + 2 * padding));
+      }
+}
+
 TEST(Conv1dErrors, NameWhatDoesNotFit) {
   const auto message = [](const Shape& x, const Shape& weight, const Conv1dSettings& settings = {}) {
     return message_of([&] { conv1d(zeros(x), zeros(weight), settings); });

@@ -96,5 +96,30 @@ TEST(GradcheckOfHardFunctions, CurvatureHidesKinks) {
   EXPECT_FALSE(gradcheck(wrong, {ones({1}, DType::f64)}));
 }
 
+TEST(GradcheckOfHardFunctions, KinksMeetAlongDirectionsOfMixedSigns) {
+  const auto f = [](auto x) { return max(min(x[0], {0}, true) * x[1], {1}); };
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const std::vector<Tensor> inputs{ones({2, 6}, DType::f64), ones({1, 6}, DType::f64)};
+    const GradcheckResult result = gradcheck(f, inputs, {.max_elements = 1, .seed = seed});
+    EXPECT_TRUE(result.ok) << result.message;
+    EXPECT_GT(result.kinks, 0);
+  }
+}
+
+TEST(GradcheckOfHardFunctions, ASpikeMayBeNarrowerThanTheFirstSteps) {
+  for (const double width : {1e-2, 1e-4, 1e-6, 1e-7})
+    for (const double at : {0.3, 1.0, -0.7}) {
+      const auto f = [&](auto x) {
+        const Var d = (x[0] - 1.0) * (1 / width);
+        return x[0] + width * exp(-(d * d));
+      };
+      const GradcheckResult result = gradcheck(f, {full({1}, 1 + at * width, DType::f64)}, {.tolerance = 1e-5});
+      EXPECT_TRUE(result.ok) << width << " " << at << " " << result.message;
+      const auto wrong = [&](auto x) { return f(x) + 1e-2 * (x[0] - x[0].value()); };
+      EXPECT_FALSE(gradcheck(wrong, {full({1}, 1 + at * width, DType::f64)}, {.tolerance = 1e-5, .blame = false}).ok)
+          << width;
+    }
+}
+
 }  // namespace
 }  // namespace braid::gradcheck_diagnosis_test

@@ -223,6 +223,19 @@ TEST(Gradcheck, NamesTheWrongElementOfALargeInput) {
   EXPECT_THAT(result.message, HasSubstr("\nthere input 0, element [24, 34]: analytic "));
 }
 
+TEST(Gradcheck, ReportsWrongBeforeRightElementsBeforeDirectionsLargeErrorsBeforeSmall) {
+  std::vector<CheckedDerivative> ascending;
+  for (const Verdict verdict : {Verdict::right, Verdict::wrong})
+    for (const char* where : {"random direction 3", "element [1, 2]"})
+      for (const double error : {1e-9, 1e-3, 1.0})
+        ascending.push_back({.where = where, .relative_error = error, .verdict = verdict});
+  for (std::size_t i = 1; i < ascending.size(); ++i)
+    EXPECT_LT(detail::severity(ascending[i - 1]), detail::severity(ascending[i])) << i;
+  for (const Verdict verdict : {Verdict::undecidable, Verdict::kink, Verdict::unchecked})
+    EXPECT_LT(detail::severity({.where = "element [1]", .relative_error = 1, .verdict = verdict}),
+              detail::severity({.where = "element [1]", .relative_error = 1e-9}));
+}
+
 TEST(Gradcheck, ReportsProgressAndATable) {
   std::int64_t calls = 0, last = 0, all = 0;
   const GradcheckOptions options{.progress = [&](std::int64_t done, std::int64_t total) {
