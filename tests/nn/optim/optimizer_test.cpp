@@ -6,6 +6,7 @@
 #include <braid/nn/linear.h>
 #include <braid/nn/optim/adam.h>
 #include <braid/nn/optim/sgd.h>
+#include <braid/nn/transformer.h>
 #include <tests/nn/module_checks.h>
 #include <tests/support.h>
 
@@ -56,6 +57,20 @@ TEST(WeightDecay, ActsOnWhatTheRuleChooses) {
   EXPECT_EQ(by(decay_weights_only), std::pair(1.0, 1.0));
   EXPECT_EQ(by(decay_everything), std::pair(0.75, 0.75));
   EXPECT_EQ(by([](std::string_view name, const Tensor&) { return name == "scale"; }), std::pair(1.0, 0.75));
+}
+
+TEST(WeightDecay, OfWeightsOnlyLeavesOutNormsBiasesAndPositions) {
+  Rng rng(1);
+  for (const NormKind norm : {NormKind::rms, NormKind::layer}) {
+    const Transformer<> model({.channels = 8, .layers = 1, .norm = norm, .qk_norm = true, .attention_bias = true}, rng);
+    int decaying = 0;
+    for_each_param(model, [&](const std::string& name, const Var& p) {
+      const bool is_norm = name.find("norm") != name.npos;
+      EXPECT_EQ(decay_weights_only(name, p.value()), name.ends_with(".weight") && !is_norm) << name;
+      decaying += decay_weights_only(name, p.value()) ? 1 : 0;
+    });
+    EXPECT_EQ(decaying, 8);  // embedding, q, k, v, o, up, down, head
+  }
 }
 
 TEST(WeightDecay, IsThatOfPyTorchByDefault) {

@@ -124,6 +124,8 @@ TEST(Tokenizer, PutsASpaceBeforeEachPieceWhereTheFileSaysSo) {
   file["added_tokens"] = json::array({added(300, "<s>")});
   EXPECT_THAT(encode(file, "a<s>b<s> c"), ElementsAre(' ', 'a', 300, ' ', 'b', 300, ' ', 'c'));
   EXPECT_THAT(encode(file, ""), IsEmpty());
+  file["pre_tokenizer"] = {{"type", "ByteLevel"}};  // the default
+  EXPECT_THAT(encode(file, "a"), ElementsAre(' ', 'a'));
 }
 
 TEST(Tokenizer, CutsByEachStepOfASequence) {
@@ -136,6 +138,7 @@ TEST(Tokenizer, CutsByEachStepOfASequence) {
   };
   EXPECT_THAT(steps({{"type", "Digits"}, {"individual_digits", true}}), ElementsAre(257, '1', '2'));
   EXPECT_THAT(steps({{"type", "Digits"}, {"individual_digits", false}}), ElementsAre(257, 256));
+  EXPECT_THAT(steps({{"type", "Digits"}}), ElementsAre(257, 256));
   EXPECT_THAT(steps({{"type", "Split"}, {"pattern", {{"Regex", "b1"}}}, {"behavior", "Isolated"}}),
               ElementsAre('a', 258, '2'));
   file["pre_tokenizer"] = bytes;

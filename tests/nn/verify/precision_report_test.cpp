@@ -264,6 +264,12 @@ TEST(PrecisionReport, PrintsTheWorstFirst) {
             "b           2.5e-01   4.0e-07     1234.0  accumulate, 100 %\n"
             "a.weight    1.2e+01   1.0e-07        3.2  softmax, 62 %\n"
             "1 more with smaller errors\n");
+  for (const std::size_t place : {0, 1, 2}) {  // a row that is NaN comes before all
+    PrecisionReport with_nan = report;
+    with_nan.rows[place].name = "diverged";
+    with_nan.rows[place].relative_error = NAN;
+    EXPECT_THAT(with_nan.table(), HasSubstr("worst op\ndiverged "));
+  }
 }
 
 }  // namespace

@@ -59,6 +59,17 @@ TEST(RecordedCase, WatchesFloatsThatAreNoBuffers) {
   EXPECT_EQ(message_of([&] { inputs["z"]; }), "the file must have 'in.z' or 'param.z'");
 }
 
+TEST(RecordedCase, HasNoInputAndParameterOfOneName) {
+  RecordedCase recorded = saved_and_loaded({});
+  for (const char* name : {"x", "ids"}) {
+    recorded.tensors["param." + std::string(name)] = ones({2}, DType::f64);
+    Tape tape;
+    EXPECT_EQ(message_of([&] { CaseInputs(recorded, tape); }),
+              fmt::format("'{}' must be an input or a parameter but is both", name));
+    recorded.tensors.erase("param." + std::string(name));
+  }
+}
+
 TEST(RecordedCase, TakesNumbersForWhatTheyAre) {
   const auto complaint = [](const std::string& json) {
     const CaseSettings settings(std::map<std::string, std::string>{{"heads", json}});

@@ -290,6 +290,30 @@ TEST(Verify, FindsPartsWhoseAxesArePermuted) {
   EXPECT_THAT(verify(recorded, call).message, HasSubstr("that of 'inner' [2, 3, 4], the output of op 'tanh'"));
 }
 
+/// v = exp(u) is used twice, once through a view that has a share of its gradient only, which is what was recorded.
+TEST(Verify, ForgivesADoubtfulGradientWhenAnEarlierOneAgrees) {
+  Rng rng(3);
+  const Tensor x = randn({6, 4}, rng, DType::f64), u = tanh(x).value(), v = exp(u).value();
+  RecordedCase recorded{"shares",
+                        {},
+                        {{"in.x", x},
+                         {"part.u", u},
+                         {"part_grad.u", (5.0 * Var(v)).value()},
+                         {"part.v", v},
+                         {"part_grad.v", full({6, 4}, 3, DType::f64)},
+                         {"out.y", (5.0 * Var(v)).value()},
+                         {"cotangent", ones({6, 4}, DType::f64)},
+                         {"grad.x", zeros({6, 4}, DType::f64)}},
+                        {{"u", {}}, {"v", {"u"}}}};
+  const auto call = [](const CaseInputs& in) {
+    const Var v = exp(tanh(in["x"]));
+    return v * 2.0 + reshape(reshape(v, {24}) * 3.0, {6, 4});
+  };
+  EXPECT_THAT(verify(recorded, call).message, HasSubstr("no gradient of the 2 parts differs"));
+  recorded.tensors["part_grad.u"] = v;
+  EXPECT_THAT(verify(recorded, call).message, HasSubstr("that of 'v' [6, 4], the output of op 'exp'"));
+}
+
 TEST(Verify, RelatesErrorsToLargeReferencesOnly) {
   const auto f64 = [](std::initializer_list<double> values) { return Tensor::of<double>({2}, values); };
   EXPECT_DOUBLE_EQ(relative_error(f64({0.25, 0}), f64({0, 0})), 0.25);
