@@ -1,5 +1,7 @@
 #include <braid/mhc/connection.h>
 
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -99,7 +101,8 @@ TEST(Connection, StartsLikeTheResidualNetworkWhereThatIsTheDefault) {
   const double eps = 1e-4;  // n hc_eps a connection, multiplied by what follows
   for (const auto& [text, bound] : {std::pair("hc", 1e-13),
                                     {"mhc", 1e-13},
-                                    {"skip", 1e-2},  // exp(-10) a skipped state
+                                    {"mhc-layer", 1e-4},  // its norm's eps
+                                    {"skip", 1e-2},       // exp(-10) a skipped state
                                     {"deepseek-v4", eps},
                                     {"hunyuan-v4", eps},
                                     {"single-pass", eps},
@@ -225,6 +228,98 @@ TEST(Connection, PassesItsSettingsOn) {
   EXPECT_EQ(std::get<ManifoldHyperConnection>(manifold.module).expansion(), 2);
   const Connection hc(config_of("hc"), 8, 6, rng);
   EXPECT_EQ(std::get<HyperConnection>(hc.module).b_pre.value().at({2}), 1);  // 6 mod 4
+}
+
+/// What a configuration makes of a network: the parameters at the start, the interval of kept streams, and the output
+/// once the parameters are stirred.
+std::vector<double> effect_of(const ConnectionConfig& config) {
+  Rng rng(3), noise(4);
+  Network network(config, 8, 6, rng);
+  for_each_param(network.layers, [&](const std::string&, Var& p) { p = p.value().to(config.dtype); });
+  std::vector<double> effect;
+  const auto add = [&](const Tensor& t) {
+    const std::vector<double> values = t.to(DType::f64).to_vector<double>();
+    effect.insert(effect.end(), values.begin(), values.end());
+    effect.push_back(static_cast<double>(t.dtype()));
+  };
+  for (Connection& c : network.connections) {
+    std::visit(
+        [&](const auto& m) {
+          if constexpr (requires { m.settings.keep_every; })
+            effect.push_back(static_cast<double>(m.settings.keep_every));
+          if constexpr (requires { m.parameters.settings.keep_every; })
+            effect.push_back(static_cast<double>(m.parameters.settings.keep_every));
+        },
+        c.module);
+    for_each_param(c, [&](const std::string&, Var& p) {
+      add(p.value());
+      p = (p + 0.5 * Var(randn(p.shape(), noise, p.dtype()))).value();
+    });
+  }
+  Rng of_x(5);
+  add(network(randn({2, 8}, of_x, config.dtype)).value());
+  return effect;
+}
+
+TEST(Connection, GetsEveryFieldOfItsConfiguration) {
+  using Change = std::function<void(ConnectionConfig&)>;
+  struct Field {
+    const char* name;
+    std::set<std::string> kinds;  // that it is for
+    Change change;
+  };
+  const std::set<std::string> with_streams{"hc",         "mhc",   "mhc-layer",  "deepseek-v4",
+                                           "hunyuan-v4", "gated", "single-pass"},
+      dynamic{"mhc", "deepseek-v4", "hunyuan-v4", "single-pass"};
+  std::set<std::string> all_streams = with_streams, all(kNames.begin(), kNames.end());
+  all_streams.insert("manifold");
+  const std::vector<Field> fields{
+      {"streams", all_streams, [](auto& c) { c.streams = 8; }},
+      {"sinkhorn_iterations",
+       {"mhc", "manifold", "mhc-layer", "deepseek-v4", "single-pass"},
+       [](auto& c) { c.sinkhorn_iterations = 1; }},
+      {"mixing", {"mhc"}, [](auto& c) { c.mixing = "rows"; }},
+      {"phi_std", dynamic, [](auto& c) { c.phi_std = 0.5; }},
+      {"alpha", dynamic, [](auto& c) { c.alpha = 0.7; }},
+      {"dynamic", {"hc"}, [](auto& c) { c.dynamic = false; }},
+      {"skip.mode", {"skip"}, [](auto& c) { c.skip.mode = SkipMode::hc; }},
+      {"skip.init", {"skip"}, [](auto& c) { c.skip.init = SkipInit::uniform; }},
+      {"skip.projection", {"skip"}, [](auto& c) { c.skip.projection = SkipProjection::post_step; }},
+      {"skip.max_history", {"skip"}, [](auto& c) { c.skip.max_history = 2; }},
+      {"skip.constraint", {"skip"}, [](auto& c) { c.skip.constraint = doubly_stochastic_constraint(); }},
+      {"skip.constraint's temperature", {"skip"}, [](auto& c) { c.skip.constraint = simplex_constraint(3); }},
+      {"head mean", {"single-pass"}, [](auto& c) { c.head = StreamHead::mean; }},
+      {"head sum", with_streams, [](auto& c) { c.head = StreamHead::sum; }},
+      {"head weighted", with_streams, [](auto& c) { c.head = StreamHead::weighted; }},
+      {"head softmax", with_streams, [](auto& c) { c.head = StreamHead::softmax; }},
+      {"head gated", with_streams, [](auto& c) { c.head = StreamHead::gated; }},
+      {"stream_embedding", with_streams, [](auto& c) { c.stream_embedding = true; }},
+      {"keep_every", dynamic, [](auto& c) { c.keep_every = 2; }},
+      {"dtype", all, [](auto& c) { c.dtype = DType::f32; }}};
+  for (const std::string& kind : kNames) {
+    ConnectionConfig config = config_of(kind);
+    config.sublayers = 6;
+    const std::vector<double> before = effect_of(config);
+    for (const Field& field : fields) {
+      ConnectionConfig changed = config;
+      field.change(changed);
+      EXPECT_EQ(effect_of(changed) != before, field.kinds.contains(kind)) << field.name << " of " << kind;
+    }
+  }
+}
+
+TEST(Connection, EvaluatesWithItsParametersAsTheyAre) {
+  for (const std::string& kind : kNames) {
+    Rng rng(1);
+    Network network(config_of(kind), 8, 2, rng);
+    const Tensor x = random({3, 8}, rng);
+    network(x);  // fills the caches
+    for_each_param(network, [&](const std::string& name, Var& p) {
+      p = random(p.shape(), rng);
+      const Network copy = network;  // whose caches are empty
+      EXPECT_TRUE(identical(network(x).value(), copy(x).value())) << kind << " " << name;
+    });
+  }
 }
 
 /// The names of the ops on a tape.
