@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <braid/mhc/ops/projections.h>
+#include <braid/mhc/streams/telemetry.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc::mhc_skip_test {
@@ -132,6 +133,32 @@ TEST(MHCSkip, ProjectsItsParametersAfterAStepOnlyWithPostStep) {
     forward.project();
     EXPECT_TRUE(identical(forward.mixing_logits.value(), before));
   }
+}
+
+TEST(MHCSkip, ProjectsOntoTheNearestWeights) {
+  Rng rng(4);
+  for (const Constraint& constraint : all_constraints())
+    for (int trial = 0; trial < 20; ++trial) {
+      const Shape shape = constraint.matrix ? Shape{4, 4} : Shape{4};
+      const Tensor v = random(shape, rng), w = constraint.project(v);
+      EXPECT_LT(largest_difference(constraint.project(w), w), 1e-8) << constraint.name;
+      // Nearest: v - w makes an obtuse angle with the way to every other point of the set.
+      for (int other = 0; other < 20; ++other) {
+        const Var there = constraint.weights(random(shape, rng));
+        EXPECT_LT(sum((Var(v) - w) * (there - w)).value().item(), 1e-3) << constraint.name;
+      }
+    }
+}
+
+TEST(MHCSkip, ShowsItsWeightsToTelemetryNewestFirst) {
+  Rng rng(1);
+  MHCSkip skip({.mode = SkipMode::hc, .max_history = 3, .dtype = DType::f64});
+  skip.mixing_logits = Tensor::of<double>({3}, {0.1, 0.2, 0.7});
+  Telemetry telemetry;
+  skip(random({2, 3}, rng), states(3, rng));
+  // The next state is 0.7 of the newest, 0.2 and 0.1 of those before; the first two are kept.
+  EXPECT_DOUBLE_EQ(telemetry.connections().at(0).forward_gain, 1);
+  EXPECT_DOUBLE_EQ(telemetry.connections().at(0).backward_gain, 1.7);
 }
 
 TEST(MHCSkip, LetsAnOutsiderConstrainIt) {
