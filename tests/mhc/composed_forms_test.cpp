@@ -184,6 +184,21 @@ TEST_P(ComposedForms, AgreeWhereStoresAreNonTemporal) {
   }
 }
 
+// Vectors of such rows are not aligned, so that they must be stored like others.
+TEST_P(ComposedForms, AgreeAtLargeSizesWhoseRowsAreNoWholeLines) {
+  Rng rng(17);
+  const CallSizes sizes{{2303}, 4, 117};
+  if (!GetParam().at_large_sizes) return;
+  ASSERT_GE(4 * sizes.lead.numel() * sizes.n * sizes.channels, kernels::kNonTemporalBytes);
+  const FusedCall call = GetParam().make(sizes, rng);
+  const std::vector<Tensor> rounded = converted(call.inputs, DType::f32);
+  const Tensor dy = cotangent_for(call, rng).to(DType::f32);
+  const std::vector<Tensor> got = evaluate(call.fused, rounded, dy),
+                            exact = evaluate(call.fused, converted(rounded, DType::f64), dy.to(DType::f64));
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_LE(error(got[i], exact[i], got[0]), GetParam().f32) << name_of_result(i);
+}
+
 TEST_P(ComposedForms, PassGradcheck) {
   Rng rng(12);
   for (const CallSizes& sizes : {CallSizes{{}, 1, 1}, {{3}, 2, 3}, {{2, 1}, 4, 5}, {{2}, 5, 2}}) {

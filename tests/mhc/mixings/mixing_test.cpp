@@ -23,11 +23,16 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 /// The mixing of that name for n streams, where it exists and is not too large to be differenced.
-std::optional<Mixing> mixing_for(std::string_view name, std::int64_t n) {
+std::optional<Mixing> mixing_for(std::string_view name, std::int64_t n, const MixingSettings& settings = {}) {
   for (const mixings::Family* family : mixings::families())
-    if (family->name == name && (!family->exists(n) || family->logits(n, {}) > 600)) return std::nullopt;
-  return Mixing(name, n);
+    if (family->name == name && (!family->exists(n) || family->logits(n, settings) > 600)) return std::nullopt;
+  return Mixing(name, n, settings);
 }
+
+/// Settings that make kernels take other ways than by default.
+const std::vector<MixingSettings> kSettings{{.iterations = 1}, {.exact = Marginal::columns},
+                                            {.eps = 1e-6},     {.exact = Marginal::columns, .eps = 1e-6},
+                                            {.gamma = 0.5},    {.block = 3}};
 
 /// Facts that hold for every mixing of n streams.
 class EveryMixing : public testing::TestWithParam<std::string_view> {
@@ -224,7 +229,7 @@ std::vector<bool> with_nan(const Tensor& t, std::int64_t count) {
 
 TEST_P(EveryMixing, TurnsNaNAndInfinitiesIntoNaNOfThatMatrixOnly) {
   Rng rng(6);
-  for_sizes([&](const Mixing& mixing) {
+  const auto expect_nan = [&](const Mixing& mixing) {
     const Tensor cotangent = random({9, mixing.n(), mixing.n()}, rng);
     for (const DType dtype : {DType::f32, DType::f64})
       for (std::int64_t logit = 0; logit < mixing.logits() && mixing.n() <= 4; ++logit)
@@ -238,7 +243,14 @@ TEST_P(EveryMixing, TurnsNaNAndInfinitiesIntoNaNOfThatMatrixOnly) {
           const std::vector<bool> of_gradient = with_nan(gradient, 9);
           for (std::size_t b = 0; b < 9; ++b) EXPECT_TRUE(b == 4 || !of_gradient[b]) << logit << " " << bad;
         }
-  });
+  };
+  for_sizes(expect_nan);
+  for (std::size_t i = 0; i < kSettings.size(); ++i)
+    for (const std::int64_t n : {2, 3, 4})
+      if (const auto mixing = mixing_for(GetParam(), n, kSettings[i])) {
+        SCOPED_TRACE(fmt::format("settings {}, n = {}", i, n));
+        expect_nan(*mixing);
+      }
 }
 
 TEST(Mixing, HasTraitsThatDependOnItsSettings) {

@@ -49,10 +49,12 @@ TEST_P(Rotations, DoNotOverflow) {
   Rng rng(2);
   for_sizes([&](const Mixing& mixing) {
     const Tensor signs = random({50, mixing.logits()}, rng);
-    for (const double scale : {1e4, 1e10, 1e20, 5e37}) {
-      const Tensor logits = (Var(signs) * scale).value().to(DType::f32);
-      for (const double entry : mixing(logits).value().to(DType::f64).to_vector<double>())
-        ASSERT_LT(std::abs(entry), 10) << "n " << mixing.n();
+    const double largest = std::numeric_limits<float>::max();
+    for (const double scale : {1e4, 1e10, 1e20, 5e37, largest}) {
+      const Var logits = clamp(Var(signs) * scale, -largest, largest);
+      const Tensor h = mixing(logits.value().to(DType::f32)).value();
+      // f32 leaves few digits of logits that are nearly singular, but no NaN and no zeros.
+      EXPECT_LT(orthogonality_error(h), 0.5) << "n " << mixing.n() << ", scale " << scale;
     }
   });
 }
