@@ -9,7 +9,7 @@ def write_text(folder):
     """About 12,000 characters that a small model can learn."""
     words = "the quick brown fox jumps over the lazy dog while seven wizards brew potions".split()
     text = folder / "text.txt"
-    text.write_text(" ".join(random.Random(1).choice(words) for _ in range(2000)))
+    text.write_text(" ".join(random.Random(1).choices(words, k=2000)))
     return text
 
 
