@@ -1,7 +1,9 @@
 #include <braid/dist/mpi/detail/lifeline.h>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <sstream>
@@ -70,6 +72,17 @@ TEST(Lifeline, HasAnotherTokenEachTime) {
   meet(Socket::Reach::this_machine, [&](const Rendezvous& rendezvous) { second = rendezvous.token; });
   EXPECT_EQ(first.size(), 32U);
   EXPECT_NE(first, second);
+}
+
+TEST(Lifeline, AllowsAsManyFilesAsTheSystemDoes) {
+  rlimit before{}, now{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  now = {.rlim_cur = std::min<rlim_t>(before.rlim_max, 256), .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &now), 0);
+  meet(Socket::Reach::this_machine, [](const Rendezvous&) {});
+  getrlimit(RLIMIT_NOFILE, &now);
+  EXPECT_EQ(now.rlim_cur, before.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST(Lifeline, ListensToThisMachineAlone) {
