@@ -2,11 +2,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <gmock/gmock.h>
 
+#include <apps/common/read_file.h>
 #include <braid/core/error.h>
 #include <braid/core/files/checksum.h>
+#include <braid/core/utf8.h>
 #include <tests/support.h>
 
 namespace braid::apps {
@@ -172,6 +175,17 @@ TEST_F(CorpusFiles, OfTextInTokensAreWhatTheTokenizerMakes) {
   EXPECT_EQ(corpus.vocabulary().start(), 0);  // <|endoftext|>
   EXPECT_EQ(corpus.held_out(1).front().tokens.to_vector<std::int32_t>()[0],
             ids[static_cast<std::size_t>(corpus.train_size())]);
+}
+
+TEST_F(CorpusFiles, OfTheSystemAreReadInTheOrderOfTheirNames) {
+  const fs::path licenses = "/usr/share/common-licenses";
+  if (!fs::exists(licenses)) GTEST_SKIP() << "no license texts";
+  std::map<std::string, std::string> files;  // sorts them
+  for (const auto& entry : fs::recursive_directory_iterator(licenses))
+    if (!entry.is_symlink() && entry.is_regular_file()) files[entry.path().string()] = read_file(entry.path());
+  std::string text;
+  for (const auto& [name, content] : files) text += is_utf8(content) ? content : "";
+  EXPECT_TRUE(read_text("") == text);
 }
 
 TEST_F(CorpusFiles, OfTextAreCharactersWithoutATokenizer) {
