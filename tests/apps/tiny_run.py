@@ -22,6 +22,17 @@ def named_tensors(path):
     return {name: data[8 + length:][slice(*its["data_offsets"])] for name, its in header.items()}, metadata
 
 
+def shaped_tensors(path):
+    """The f32 tensors of a file, vectors as lists of numbers and matrices as lists of rows."""
+    data, tensors = path.read_bytes(), {}
+    (length,) = struct.unpack("<Q", data[:8])
+    for name, its in json.loads(data[8:8 + length]).items():
+        if its.get("dtype") == "F32":
+            flat, width = memoryview(data[8 + length:][slice(*its["data_offsets"])]).cast("f").tolist(), its["shape"][-1]
+            tensors[name] = flat if len(its["shape"]) == 1 else [flat[at:at + width] for at in range(0, len(flat), width)]
+    return tensors
+
+
 def losses(out):
     """The losses of all steps; --init writes a line before the first."""
     lines = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())

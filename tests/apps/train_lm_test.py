@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 """Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|mixed|medium|gradients|blocks|best|upcycling|pretrained|bad-input|nonfinite}"""
 import json
+import math
 import pathlib
 import random
 import struct
@@ -128,8 +129,10 @@ def gradients(program, folder):
     check([line["step"] for line in whole_gradient] == [8, 16], "a line for each check")
     for line in whole_gradient:
         check(line["dtype"] == "f32" and 1e-9 < line["relative_error"] < 1e-4 and line["remainder"] < 1e-3, f"{line}")
-    loss = json.loads((whole / "metrics.jsonl").read_text().splitlines()[7])["train_loss"]
-    check(abs(whole_gradient[0]["loss"] - loss) < 1e-5, "the batch must be that of the step")
+    step = json.loads((whole / "metrics.jsonl").read_text().splitlines()[7])
+    check(abs(whole_gradient[0]["loss"] - step["train_loss"]) < 1e-5, "the batch must be that of the step")
+    norm = math.hypot(*[line["gradient"] for line in lines if "parameter" in line and line["step"] == 8])
+    check(abs(norm - step["grad_norm"]) < 1e-4 * norm, f"the gradients have the norm {norm} and not {step['grad_norm']}")
     ops = {line["op"] for line in lines if "op" in line}
     check({"linear", "mhc_read", "mhc_write_read"} <= ops, f"ops {ops}")
     rows = [line for line in lines if line.get("parameter") == "blocks.0.attention.q.weight"]
