@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Damages, moves and interrupts runs of train_lm: train_lm_folder_test.py PROGRAM {integrity|files|changes|shell|signals|earlier|kill}"""
+"""Damages, moves and interrupts runs of train_lm: train_lm_folder_test.py PROGRAM {integrity|files|changes|shell|signals|earlier|rewound|kill}"""
 import json
 import os
 import pathlib
@@ -237,6 +237,38 @@ def earlier(program, folder):
             check(abs(line["train_loss"] - expected) < 1e-4, f"{name}: step {line['step']}: {line['train_loss']} but was {expected}")
 
 
+def rewound(program, folder):
+    """Lines of steps that are taken again are there once, and temporary files of killed runs are gone after a start."""
+    flags = ["--text", write_text(folder), *TINY, "--connection", "mhc", "--lr", 5e-3, "--min-lr", 5e-3, "--eval-every", 10,
+             "--checkpoint-every", 10, "--telemetry-every", 5, "--check-gradients", 7, "--ledger", "--report"]
+    whole, broken, less = folder / "whole", folder / "broken", folder / "less"
+
+    def train(out, *more):
+        out.mkdir(exist_ok=True)
+        left = [out / f"{name}.0123456789abcdef.tmp" for name in ("config.json", "checkpoint.next.safetensors")]
+        for path in left:
+            path.write_text("half")
+        result = run(program, *flags, *more, "--out", out)
+        check(result.returncode == 0, result.stderr)
+        check(not any(path.exists() for path in left), f"temporary files stay: {os.listdir(out)}")
+        lines = {path.name: list(map(json.loads, path.read_text().splitlines())) for path in out.glob("*.jsonl")}
+        for line in lines["metrics.jsonl"]:
+            line.pop("tokens_per_s")
+        return lines
+
+    expected = train(whole, "--steps", 30)
+    check(len(expected) == 5 and [line["step"] for line in expected["samples.jsonl"]] == [10, 20, 30], f"files {list(expected)}")
+    check([line["loss"] for line in expected["ledger.jsonl"]] == [line["train_loss"] for line in expected["metrics.jsonl"]], "losses")
+    for out, last, more in ((broken, 30, []), (less, 12, ["--sample", 0])):
+        train(out, "--steps", 20)
+        (out / "checkpoint.safetensors").unlink()  # go on from step 10
+        again = train(out, "--steps", last, "--resume", *more)
+        for name, lines in expected.items():
+            if out == broken:
+                check(again[name] == lines, f"{name} has steps {[line['step'] for line in again[name]]}")
+            check(all(line["step"] <= last for line in again[name]), f"{name} has steps that were not taken")
+
+
 def kill(program, folder, kills=20):
     text = write_text(folder)
     flags = [*TINY, "--steps", "4000", "--eval-every", "500", "--checkpoint-every", "20", "--sample", "0"]
@@ -262,4 +294,4 @@ if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
         {"integrity": integrity, "files": files, "changes": changes, "shell": shell, "signals": signals, "earlier": earlier,
-         "kill": kill}[case](program, pathlib.Path(name))
+         "rewound": rewound, "kill": kill}[case](program, pathlib.Path(name))
