@@ -1,12 +1,14 @@
 #!/usr/bin/python3 -B
-"""Runs stability as a user would: stability_test.py PROGRAM {smoke|results|sharpness|bad-input|kill}"""
+"""Runs stability as a user would: stability_test.py PROGRAM {smoke|results|sharpness|bad-input|orphans|kill}"""
 import collections
 import csv
+import itertools
 import json
 import math
 import os
 import pathlib
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -100,6 +102,18 @@ def check_same_start(results):
         check(max(losses.values()) - min(losses.values()) < 2e-3, f"different starts: {losses}")
 
 
+def check_summary(out, runs):
+    """A row of summary.csv says what the first and the last line of its run do."""
+    with (out / "summary.csv").open() as file:
+        rows = {row["run"]: row for row in csv.DictReader(file)}
+    check(rows.keys() == {settings["run"] for settings, _, _ in runs}, f"summary.csv has the runs {list(rows)}")
+    for settings, _, result in runs:
+        said = {key: "" if value is None and key == "similarity" else math.nan if value is None else value
+                for key, value in (settings | result).items() if key != "sublayers"}
+        row = {key: type(said[key])(text) for key, text in rows[settings["run"]].items()}
+        check(repr(dict(sorted(row.items()))) == repr(dict(sorted(said.items()))), f"{row} in summary.csv, but {said}")
+
+
 def smoke(program, folder):
     config = CONFIGS / "smoke.toml"
     one, two = folder / "one", folder / "two"
@@ -117,11 +131,9 @@ def smoke(program, folder):
     check(seen == {(task, mode) for task in ("deep_mlp_regression", "deep_mlp_classification", "deep_transformer") for mode in MODES},
           f"not every mode on every task: {seen}")
     check_same_start(results)
-    with (one / "summary.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    check({row["run"] for row in rows} == {settings["run"] for settings, _, _ in results}, "summary.csv has other runs")
-    mhc = [row for row in rows if row["mode"] == "mhc"]
-    check(all(abs(float(row["forward_gain"]) - 1) < 1e-3 for row in mhc), "the forward gain of mhc is not 1")
+    check_summary(one, results)
+    mhc = [result for settings, _, result in results if settings["mode"] == "mhc"]
+    check(all(abs(result["forward_gain"] - 1) < 1e-3 for result in mhc), "the forward gain of mhc is not 1")
     info = json.loads((one / "run_info.json").read_text())["sessions"]
     check(len(info) == 1 and {"command", "started", "git_commit", "machine"} <= set(info[0]), f"run_info.json has {info}")
     report = (one / "report.md").read_text()
@@ -131,15 +143,70 @@ def smoke(program, folder):
     check("diverged" in report and str(config) in report, "report.md lacks the definition or the command")
 
 
+def check_report(out, runs, modes, rates):
+    """The tables of report.md, computed again from the lines of the runs: by connection, by learning rate, statements, ablations."""
+    keys, errors = ("final_loss", "forward_gain", "backward_gain"), ("row_error", "column_error")
+    runs = [settings | result for settings, _, result in runs]
+    lost = lambda group: [run for run in group if run["result"] == "diverged"]
+    count = lambda group: f"{len(lost(group))} of {len(group)}"
+    values = lambda group, key: [run[key] for run in group if run[key] is not None]
+    median = lambda group, key: f"{statistics.median(values(group, key)):.4g}" if values(group, key) else "not finite"
+
+    def of(mode, rate, seeds=(1, 2), variant=None):
+        variant = variant or {"hc": "n2", "mhc": "n2.i5"}.get(mode)
+        return [run for run in runs if (run["mode"], run["learning_rate"], run["seed"] in seeds) == (mode, rate, True) and
+                variant in (None, run["variant"])]
+
+    def row(name, group):
+        spread = (f"{median(group, key)} ({min(values(group, key)):.4g} to {max(values(group, key)):.4g})" for key in keys)
+        return " | ".join([f"| {name}", count(group), *spread, *(f"{max(values(group, key)):.1e}" for key in errors)]) + " |\n"
+
+    expected = [row(mode, of(mode, rates[0])) for mode in modes]
+    for mode, variants in (("hc", ("n2", "n3")), ("mhc", ("n2.i5", "n3.i5"))):
+        expected += [row(f"{mode}: streams {variant[1]}", of(mode, rates[0], (1, 2, 3), variant)) for variant in variants]
+    for cell in (count, *(lambda group, key=key: median(group, key) for key in keys)):
+        expected.append("".join(" | ".join([f"| {mode}", *(cell(of(mode, rate)) for rate in rates)]) + " |\n" for mode in modes))
+    hc, mhc = ({run["seed"]: run for run in of(mode, rates[0])} for mode in ("hc", "mhc"))
+    swept = {mode: [run for rate in rates for run in of(mode, rate)] for mode in modes}
+    ratio = min(hc[seed]["forward_gain"] / mhc[seed]["forward_gain"] for seed in hc)
+    off = max(abs(run["forward_gain"] - 1) for run in mhc.values())
+    worst, against = max(run["backward_gain"] for run in mhc.values()), lambda a, b: f"{count(swept[a])} against {count(swept[b])}"
+    for measured, holds in (
+            (f"at least {ratio:.4g} times", ratio >= 100), (f"at most {off:.1e} away", off <= 1e-3), (f"at most {worst:.4g}", worst < 2),
+            (against("hc", "mhc"), len(lost(swept["hc"])) > len(lost(swept["mhc"]))),
+            (against("mhc", "residual"), len(lost(swept["mhc"])) <= len(lost(swept["residual"])))):
+        expected.append(f" | {measured} | {'yes' if holds else 'no'} |\n")
+    report = (out / "report.md").read_text()
+    for lines in expected:
+        check(lines in report, f"report.md lacks {lines}\nin\n{report}")
+
+
+def run_quickly(program, folder, config, out):
+    """Without figures, which take longer than these runs."""
+    write(folder, "matplotlib.py", "raise ImportError")
+    result = run(program, write(folder, "config.toml", config), "--out", out, "--jobs", 2, env=os.environ | {"PYTHONPATH": str(folder)})
+    check(result.returncode == 0, result.stderr)
+    return [check_run(path, MODES) for path in sorted((out / "runs").iterdir())]
+
+
 def results(program, folder):
-    config = write(folder, "config.toml", TINY.replace("steps = 10", "steps = 33"))
-    check(run(program, config, "--out", folder / "out", "--jobs", 2).returncode == 0, "the experiment failed")
-    ways = collections.Counter()
-    for path in (folder / "out/runs").iterdir():
-        _, steps, result = check_run(path, ["residual", "hc", "mhc", "skip-mhc"])
+    ablations = '\n[ablations]\ntask = "deep_mlp_regression"\nlearning_rate = 0.01\nseeds = [1, 2, 3]\nstreams = [2, 3]\n'
+    runs = run_quickly(program, folder, TINY.replace("steps = 10", "steps = 33") + ablations, folder / "out")
+    for _, steps, result in runs:
         check_result(steps, result, 3.0)
-        ways[result["result"]] += 1
+    ways = collections.Counter(result["result"] for _, _, result in runs)
     check(len(ways) == 2, f"runs of both kinds are needed: {ways}")
+    check_summary(folder / "out", runs)
+    check_report(folder / "out", runs, ["residual", "hc", "mhc", "skip-mhc"], [0.01, 100])
+    first = {settings["mode"]: steps[0]["sublayers"] for settings, steps, _ in runs if settings["seed"] == 1}
+    for mode, key in itertools.product(("hc", "mhc"), ("activation_norm", "gradient_norm")):  # they start as the plain residual
+        for value, plain in zip(first[mode][key], first["residual"][key], strict=True):
+            check(abs(value - plain) < 1e-2 * plain, f"{mode}: {key} is {value} and not {plain}")
+    losses = []  # the first step has all of a rate of 0.01, or half of 0.02
+    for rate, warmup in (("0.01", 1), ("0.02", 2)):
+        config = TINY.replace("warmup = 2", f"warmup = {warmup}").replace("[0.01, 100]", f"[{rate}]").replace("= 0.01", f"= {rate}")
+        losses.append([step["loss"] for _, steps, _ in run_quickly(program, folder, config, folder / rate) for step in steps[:2]])
+    check(losses[0] == losses[1] and len(losses[0]) == 16, f"other rates in the first step: {losses}")
 
 
 def sharpness(program, folder):
@@ -243,6 +310,26 @@ def start(command, out):
     return parent
 
 
+def orphans(program, folder):
+    """Runs end with a parent that is killed, and the next start removes the files that they leave."""
+    config, out = write(folder, "endless.toml", TINY.replace("steps = 10", "steps = 1000000")), folder / "out"
+    is_there, left = (lambda child: os.path.exists(f"/proc/{child}/exe")), set()
+    for _ in range(2):
+        parent = subprocess.Popen([program, config, "--out", out, "--jobs", "2"], stdout=subprocess.DEVNULL)
+        wait_for(lambda: len(set((out / "runs").glob("*.tmp")) - left) == 2, "no runs were started")
+        children = children_of(parent)
+        parent.kill()
+        parent.wait()
+        try:
+            wait_for(lambda: len(children) == 2 and not any(map(is_there, children)), f"{children} outlived their parent", seconds=10)
+        finally:
+            for child in filter(is_there, children):
+                os.kill(child, signal.SIGKILL)
+        check(not left & set(out.rglob("*.tmp")), f"{left} stay")
+        write(out, "config.toml.0123456789abcdef.tmp", "half")
+        left = set(out.rglob("*.tmp"))
+
+
 def kill(program, folder):
     """The parent is killed, then children, then it is interrupted: finished runs are kept, and the bytes are the same."""
     config = write(folder, "slow.toml", TINY.replace("steps = 10", "steps = 300"))
@@ -285,4 +372,5 @@ def kill(program, folder):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"smoke": smoke, "results": results, "sharpness": sharpness, "bad-input": bad_input, "kill": kill}[case](program, pathlib.Path(name))
+        {"smoke": smoke, "results": results, "sharpness": sharpness, "bad-input": bad_input, "orphans": orphans,
+         "kill": kill}[case](program, pathlib.Path(name))
