@@ -65,23 +65,12 @@ def check_learning_rates(folder, name, settings):
         check(abs(line["learning_rate"] - rate) < 1e-9, f"{name}: step {line['step']} has the rate {line['learning_rate']}, not {rate}")
 
 
-def check_held_out_loss(program, folder):
-    """The held-out loss is the mean over all windows, however many of them the last batch has."""
-    losses = {}
-    for batch in (1, 3, 4, 50):
-        still = {**BASE, "--batch": batch, "--lr": 0, "--min-lr": 0, "--eval-every": 1, "--steps": 1}
-        check(train(program, folder, f"still{batch}", still).returncode == 0, f"--batch {batch} failed")
-        losses[batch] = json.loads((folder / f"still{batch}" / "metrics.jsonl").read_text())["val_loss"]
-    check(max(losses.values()) - min(losses.values()) < 1e-6, f"the held-out loss depends on --batch: {losses}")
-
-
 def main(program):
     said = set(re.findall(r"(--[a-z-]+)", "\n".join(line[:28] for line in run(program, "--help").stdout.splitlines())))
     check(said == set(TRAINING) | set(FREE) | ELSEWHERE, f"tables and --help differ in {said ^ (set(TRAINING) | set(FREE) | ELSEWHERE)}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         write_text(folder)
-        check_held_out_loss(program, folder)
         bases = {}
         for flag, (value, others) in TRAINING.items():
             settings = {**BASE, **others}
