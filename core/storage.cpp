@@ -41,8 +41,8 @@ std::size_t round_up(std::size_t bytes) {
 thread_local int cache_bypasses = 0;
 
 /// A free block holds the pointer to the next one, so that freeing allocates nothing. AddressSanitizer takes its other
-/// bytes for freed ones, so that it reports who still reads or writes them, as it does behind the bytes of a Storage; to
-/// find leaks it follows the pointer.
+/// bytes for freed ones, so that it reports who still reads or writes them, as it does behind the bytes of a Storage;
+/// to find leaks it follows the pointer.
 struct FreeBlock {
   FreeBlock* next;
 

@@ -1,5 +1,5 @@
-// Appended to a file of every test program: writes, for each test, its name, its seconds and the mutants it reached into
-// the file BRAID_MUTANT_TESTS.
+// Appended to a file of every test program: writes, for each test, its name, its seconds and the mutants it reached
+// into the file BRAID_MUTANT_TESTS.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -7,8 +7,8 @@
 
 #include <cstdlib>
 
-/// Of all processes of a test, killed ones too: BRAID_MUTANT is the number of the one that is on, BRAID_MUTANT_REACHED a
-/// file with a byte for each, which becomes 1 when its switch is passed.
+/// Of all processes of a test, killed ones too: BRAID_MUTANT is the number of the one that is on, BRAID_MUTANT_REACHED
+/// a file with a byte for each, which becomes 1 when its switch is passed.
 struct BraidMutants {
   int on = -1;
   volatile unsigned char* reached = nullptr;
