@@ -59,4 +59,4 @@ braid_has(TEXT "PCRE2, utf8proc or nlohmann-json" "no tokenizers"
   TARGET braid_needs::pcre2-8 AND TARGET braid_needs::utf8proc AND TARGET nlohmann_json::nlohmann_json)
 braid_has(XXHASH xxHash "no checksums and programs" TARGET braid_needs::xxhash)
 braid_has(ZIP libzip "no npz archives" TARGET braid_needs::zip)
-braid_has(MPI MPI "no training over ranks" TARGET MPI::MPI_CXX)
+braid_has(MPI "MPI or xxHash" "no training over ranks" TARGET MPI::MPI_CXX AND BRAID_HAS_XXHASH)

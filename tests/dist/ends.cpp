@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <braid/autograd/ops.h>
+#include <braid/core/platform/signals.h>
 #include <braid/dist/accumulate.h>
 #include <braid/dist/mpi/communicator.h>
 
@@ -48,6 +49,8 @@ int main(int argc, char** argv) {
   const std::string_view way = argv[1];
   const bool leaves = way == "none" || way == "busy";
   const bool is_short = way == "works" || way == "busy";
+  // As in train_lm: after a killed rank, mpirun sends SIGTERM to the others, maybe before they have written their line.
+  const platform::HeldSignals held(platform::HeldSignals::Which::interruptions);
   dist::MPICommunicator ranks("ends", std::chrono::seconds(is_short ? 2 : 60));
   bool ends = false;
   for (int i = 2; i < argc; ++i) ends = ends || std::atoi(argv[i]) == ranks.rank();

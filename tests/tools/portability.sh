@@ -18,7 +18,8 @@ mkdir -p "$headers/macos/bits"
 sed -E '/ __u?int64_t;/s/long int/long long int/' "/usr/include/$(gcc -print-multiarch)/bits/types.h" \
   >"$headers/macos/bits/types.h"
 
-flags=(-std=c++20 -fsyntax-only -Wall -Wextra -Wconversion -Wno-sign-conversion -Werror -DHWY_COMPILE_ONLY_STATIC -Iinclude)
+flags=(-std=c++20 -fsyntax-only -Wall -Wextra -Wconversion -Wno-sign-conversion -Werror -DHWY_COMPILE_ONLY_STATIC -Iinclude
+  '-DBRAID_VERSION=""' '-DBRAID_BUILD_TYPE=""')
 compile() {  # compile COMPILER [options]: every source, as many at a time as there are cores
   find "${folders[@]}" -name '*.cpp' -not -path 'core/platform/*' -not -path 'dist/mpi/*' -print0 |
     xargs -0 -P "$(nproc)" -n 1 "$@" "${flags[@]}" -isystem "$headers"
