@@ -9,6 +9,7 @@ import argparse
 import collections
 import concurrent.futures
 import difflib
+import fcntl
 import json
 import random
 import re
@@ -201,6 +202,11 @@ def hunt_all(numbered, count, options):
 def main():
     options = arguments()
     WORK.mkdir(exist_ok=True)
+    turn = open(WORK / "turn", "w")
+    try:
+        fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        fail(f"another is at work in {WORK}")
     workshop.configure()
     chosen = sample(options)
     by_path = collections.defaultdict(list)
