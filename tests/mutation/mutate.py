@@ -8,8 +8,10 @@ they pass; then each mutant is switched on for the tests that pass it, the quick
 import argparse
 import collections
 import concurrent.futures
+import dataclasses
 import difflib
 import fcntl
+import hashlib
 import json
 import random
 import re
@@ -57,8 +59,15 @@ def changed_lines(reference):
 
 
 def find(path):
-    finder = mutants.Finder(ROOT, path, workshop.parse_flags())
-    return sorted(finder.mutants), finder.constant
+    """The mutants of a file and the number of its declarations left out; kept for the next run."""
+    key = hashlib.sha256((ROOT / path).read_bytes() + (HERE / "mutants.py").read_bytes()).hexdigest()
+    kept = WORK / "found" / f"{path.replace('/', '+')}-{key[:16]}.json"
+    if not kept.is_file():
+        finder = mutants.Finder(ROOT, path, workshop.parse_flags())
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(json.dumps([[dataclasses.astuple(mutant) for mutant in sorted(finder.mutants)], finder.constant]))
+    found, constant = json.loads(kept.read_text())
+    return [mutants.Mutant(*fields) for fields in found], constant
 
 
 def line_of(mutant):
