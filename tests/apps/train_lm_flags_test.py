@@ -66,7 +66,7 @@ def check_learning_rates(folder, name, settings):
 
 
 def main(program):
-    said = set(re.findall(r"(--[a-z-]+)", "\n".join(line[:28] for line in run(program, "--help").stdout.splitlines())))
+    said = set(re.findall(r"^ {2,12}(?:-\w, *)?(--[a-z-]+)", run(program, "--help").stdout, re.MULTILINE))
     check(said == set(TRAINING) | set(FREE) | ELSEWHERE, f"tables and --help differ in {said ^ (set(TRAINING) | set(FREE) | ELSEWHERE)}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)

@@ -396,7 +396,9 @@ open("deflated", "wb").write(deflated)
     const std::string path = (folder / (name + ".npz")).string();
     return message_of([&] { load_npz(path); }).substr(("load_npz: " + path + ": 'a.npy': ").size());
   };
-  EXPECT_EQ(message("longer_stored"), "is longer than its size");
+  EXPECT_THAT(
+      message("longer_stored"),
+      testing::AnyOf("is longer than its size", HasSubstr("sizes don't match")));  // 1.12 of libzip says it itself
   EXPECT_EQ(message("longer_deflated"), "is longer than its size");
   const std::uint64_t bytes = fs::file_size(folder / "deflated"), most = 1032 * bytes + 1031;
   EXPECT_EQ(message("most"), fmt::format("<f4 [2] must take 8 bytes but there are {}", most - 128));
