@@ -13,8 +13,8 @@ namespace braid {
 
 namespace detail {
 
-/// The cotangents of the variables in `args` (all constants) for the cotangent `dy` of `f(args...)`, whose checksum was
-/// `before`.
+/// The cotangents of the variables in `args` (all constants) for the cotangent `dy` of `f(args...)`, whose fingerprint
+/// was `before`.
 template <class F, class... Args>
 std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const std::string& before, const Tensor& dy,
                                   const Needs& needs) {
@@ -26,7 +26,7 @@ std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const st
   });
   const Var y = std::apply(f, std::as_const(args));
   check<Error>(
-      detail::fingerprint(y.value()) == before,
+      fingerprint(y.value()) == before,
       "checkpoint: the function gave another result when it ran again for its gradient; does it change what it "
       "captures? Pass an Rng as an argument by value");
   tape.backward(y, dy);
@@ -59,9 +59,9 @@ Var checkpoint(F f, const Args&... args) {
   check<Error>(!y.requires_grad(),
                "checkpoint: the function captures a variable that is on a tape, whose gradient would get lost; pass it "
                "as an argument");
+  const std::string before = detail::fingerprint(y.value());
   return record("checkpoint", y.value(), inputs,
-                [f, constants, before = detail::fingerprint(y.value()), forms = Composed::state()](const Tensor& dy,
-                                                                                                   const Needs& needs) {
+                [f, constants, before, forms = Composed::state()](const Tensor& dy, const Needs& needs) {
                   const Composed as_before(forms);
                   return detail::recompute_vjp(f, constants, before, dy, needs);
                 });
