@@ -14,6 +14,7 @@
 #include <braid/autograd/ops/compare.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/conv1d.h>
+#include <braid/autograd/ops/conv2d.h>
 #include <braid/autograd/ops/cross_entropy.h>
 #include <braid/autograd/ops/cumsum.h>
 #include <braid/autograd/ops/dropout.h>
@@ -41,6 +42,7 @@
 #include <braid/autograd/ops/norm.h>
 #include <braid/autograd/ops/one_hot.h>
 #include <braid/autograd/ops/pad.h>
+#include <braid/autograd/ops/pool2d.h>
 #include <braid/autograd/ops/pow.h>
 #include <braid/autograd/ops/reduction.h>
 #include <braid/autograd/ops/relu.h>
@@ -63,5 +65,6 @@
 #include <braid/autograd/ops/tanh.h>
 #include <braid/autograd/ops/transpose.h>
 #include <braid/autograd/ops/tril.h>
+#include <braid/autograd/ops/unfold.h>
 #include <braid/autograd/ops/var.h>
 #include <braid/autograd/ops/where.h>

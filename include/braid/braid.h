@@ -80,6 +80,7 @@
 #include <braid/nn/attention.h>
 #include <braid/nn/block.h>
 #include <braid/nn/conv1d.h>
+#include <braid/nn/conv2d.h>
 #include <braid/nn/convert.h>
 #include <braid/nn/embedding.h>
 #include <braid/nn/experts.h>
@@ -89,8 +90,11 @@
 #include <braid/nn/mlp.h>
 #include <braid/nn/norm.h>
 #include <braid/nn/optim/accumulate.h>
+#include <braid/nn/optim/adafactor.h>
 #include <braid/nn/optim/adam.h>
 #include <braid/nn/optim/clip.h>
+#include <braid/nn/optim/lion.h>
+#include <braid/nn/optim/muon.h>
 #include <braid/nn/optim/optimizer.h>
 #include <braid/nn/optim/schedule.h>
 #include <braid/nn/optim/sgd.h>

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <ranges>
-#include <utility>
 
 #include <braid/nn/optim/detail/multi_tensor.h>
 #include <braid/nn/optim/kernels/adam_update.h>
@@ -10,12 +9,12 @@
 namespace braid::nn {
 
 template <WeightDecay kDecay>
-AdamOptimizer<kDecay>::AdamOptimizer(const AdamOptimizerSettings<kDecay>& settings)
-    : Optimizer(kName, settings.lr, {"first_moment", "second_moment"}, settings.decays), settings_(settings) {
+AdamOptimizer<kDecay>::AdamOptimizer(const char* optimizer, const AdamOptimizerSettings<kDecay>& settings)
+    : Optimizer(optimizer, settings.lr, {"first_moment", "second_moment"}, settings.decays), settings_(settings) {
   check_nonnegative("eps", settings.eps);
   check_nonnegative("weight_decay", settings.weight_decay);
-  for (const auto& [name, beta] : {std::pair("beta1", settings.beta1), std::pair("beta2", settings.beta2)})
-    check_value(0 <= beta && beta < 1, "{}: {} must be in [0, 1) but is {}", kName, name, beta);
+  check_fraction("beta1", settings.beta1);
+  check_fraction("beta2", settings.beta2);
 }
 
 template <WeightDecay kDecay>

@@ -30,12 +30,14 @@ template <WeightDecay kDecay>
 class AdamOptimizer : public Optimizer {
  public:
   /// Throws ValueError unless lr, eps and weight_decay are finite and at least 0 and the betas are in [0, 1).
-  explicit AdamOptimizer(const AdamOptimizerSettings<kDecay>& settings = {});
+  explicit AdamOptimizer(const AdamOptimizerSettings<kDecay>& settings = {}) : AdamOptimizer(kName, settings) {}
+
+ protected:
+  AdamOptimizer(const char* name, const AdamOptimizerSettings<kDecay>& settings);
+  void apply(const std::vector<Update>& updates, double grad_scale) override;
 
  private:
   static constexpr const char* kName = kDecay == WeightDecay::decoupled ? "AdamW" : "Adam";
-
-  void apply(const std::vector<Update>& updates, double grad_scale) override;
 
   AdamOptimizerSettings<kDecay> settings_;  // but for the learning rate, which is lr()
 };

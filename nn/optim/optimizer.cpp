@@ -39,6 +39,10 @@ void Optimizer::check_nonnegative(const char* setting, double value) const {
               value);
 }
 
+void Optimizer::check_fraction(const char* setting, double value) const {
+  check_value(0 <= value && value < 1, "{}: {} must be in [0, 1) but is {}", name_, setting, value);
+}
+
 void Optimizer::set_lr(double lr) {
   check_nonnegative("lr", lr);
   lr_ = lr;
@@ -82,10 +86,19 @@ void Optimizer::check_gradients(const std::vector<Update>& updates, std::size_t 
   }
 }
 
+std::vector<Optimizer::State> Optimizer::state_of(std::string_view, const Tensor& value) const {
+  std::vector<State> state;
+  for (const std::string& kind : kinds_) state.push_back({kind, value.shape()});
+  return state;
+}
+
 Optimizer::Slot Optimizer::fresh_slot(const std::string& parameter, const Tensor& value) const {
   const BypassCache fresh_memory;
-  Slot slot{parameter, {}};
-  for (std::size_t k = 0; k < kinds_.size(); ++k) slot.tensors.push_back(zeros(value.shape(), value.dtype()));
+  Slot slot{describe(parameter, value), {}, {}};
+  for (const auto& [kind, shape] : state_of(parameter, value)) {
+    slot.names.push_back(kind + "." + parameter);
+    slot.tensors.push_back(zeros(shape, value.dtype()));
+  }
   return slot;
 }
 
@@ -97,18 +110,18 @@ void Optimizer::prepare_slots(const std::vector<Update>& updates) {
   }
   check<Error>(updates.size() == slots_.size(), "{}: has the state of {} parameters but the model has {}", name_,
                slots_.size(), updates.size());
-  for (std::size_t i = 0; i < updates.size(); ++i)
-    for (const Tensor& tensor : slots_[i].tensors) {
-      const std::string mine = describe(slots_[i].name, tensor), models = describe(updates[i].name, *updates[i].value);
-      check<Error>(mine == models, "{}: has the state of {} but the model has {}", name_, mine, models);
-    }
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    const std::string &mine = slots_[i].parameter, models = describe(updates[i].name, *updates[i].value);
+    check<Error>(slots_[i].tensors.empty() || mine == models, "{}: has the state of {} but the model has {}", name_,
+                 mine, models);
+  }
   for (Slot& slot : slots_) std::ranges::for_each(slot.tensors, make_writable);
 }
 
 NamedTensors Optimizer::state() const {
   NamedTensors state{{"step", Tensor::of<std::int32_t>({}, {static_cast<std::int32_t>(steps_)})}};
   for (const Slot& slot : slots_)
-    for (std::size_t k = 0; k < kinds_.size(); ++k) state.emplace(kinds_[k] + "." + slot.name, slot.tensors[k]);
+    for (std::size_t k = 0; k < slot.names.size(); ++k) state.emplace(slot.names[k], slot.tensors[k]);
   return state;
 }
 
@@ -118,8 +131,8 @@ void Optimizer::load_state(const std::vector<NamedParam>& params, const NamedTen
     for (const auto& [name, param] : params) slots.push_back(fresh_slot(name, param->value()));
   Tensor step = Tensor::of<std::int32_t>({}, {0});
   std::vector<std::pair<std::string, Tensor*>> targets{{"step", &step}};
-  for (std::size_t k = 0; k < kinds_.size(); ++k)
-    for (Slot& slot : slots) targets.emplace_back(kinds_[k] + "." + slot.name, &slot.tensors[k]);
+  for (Slot& slot : slots)
+    for (std::size_t k = 0; k < slot.names.size(); ++k) targets.emplace_back(slot.names[k], &slot.tensors[k]);
   assign_by_name(std::string(name_) + "::load_state", targets, state);
   steps_ = static_cast<std::int64_t>(step.item());
   slots_ = std::move(slots);

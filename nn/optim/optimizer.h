@@ -9,8 +9,11 @@
 
 namespace braid::nn {
 
+/// Chooses some of the parameters.
+using ParamRule = std::function<bool(std::string_view name, const Tensor& value)>;
+
 /// Whether weight decay acts on a parameter.
-using DecayRule = std::function<bool(std::string_view name, const Tensor& value)>;
+using DecayRule = ParamRule;
 
 /// The default rule: parameters of at least two axes, whatever their names. Biases, norms and scales do not decay.
 bool decay_matrices(std::string_view name, const Tensor& value);
@@ -20,9 +23,9 @@ bool decay_weights_only(std::string_view name, const Tensor& value);
 /// Every parameter, as PyTorch's optimizers do without parameter groups, and optax without a mask.
 bool decay_everything(std::string_view name, const Tensor& value);
 
-/// The base of SGD, Adam and AdamW, and of an optimizer of your own, which has a constructor and apply(). Its state is
-/// the number of steps and, for each parameter, some tensors of the parameter's shape (`first_moment`, ...), zeros at
-/// the start.
+/// The base of all optimizers, and of one of your own, which has a constructor and apply(). Its state is the number of
+/// steps and, for each parameter, some tensors (`first_moment`, ...), zeros at the start: one of the parameter's shape
+/// for each kind, unless state_of() says otherwise.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -62,7 +65,13 @@ class Optimizer {
     Tensor* value;        ///< the parameter
     Tensor grad = {};     ///< its gradient, contiguous, not yet scaled by grad_scale
     bool decays = false;  ///< whether the DecayRule chooses it
-    Tensor* state = {};   ///< its state tensors, one for each kind
+    Tensor* state = {};   ///< its state tensors, in the order of state_of()
+  };
+
+  /// A tensor that is kept for a parameter.
+  struct State {
+    std::string kind;  ///< as in `first_moment`
+    Shape shape;
   };
 
   /// `name` begins the messages; `kinds` are the names of a parameter's state tensors. Throws ValueError unless lr is
@@ -71,6 +80,11 @@ class Optimizer {
 
   /// Throws ValueError unless `value` is finite and at least 0.
   void check_nonnegative(const char* setting, double value) const;
+  /// Throws ValueError unless `value` is in [0, 1).
+  void check_fraction(const char* setting, double value) const;
+
+  /// What is kept for a parameter: the same at every call.
+  virtual std::vector<State> state_of(std::string_view name, const Tensor& value) const;
 
   /// Computes the new values and states of one step, of which steps() have been taken before. All gradients fit their
   /// parameters. Values and states are contiguous and unshared: write them through mutable_data, or assign new tensors
@@ -80,8 +94,9 @@ class Optimizer {
  private:
   /// The state of a parameter.
   struct Slot {
-    std::string name;
-    std::vector<Tensor> tensors;  // [kind]
+    std::string parameter;           // its name, dtype and shape
+    std::vector<std::string> names;  // of the tensors, as in `first_moment.head.weight`
+    std::vector<Tensor> tensors;
   };
 
   void step(std::vector<Update> updates, const std::vector<Tensor>& grads, double grad_scale);

@@ -36,8 +36,7 @@ SGD::SGD(const SGDSettings& settings)
                 settings.decays),
       settings_(settings) {
   check_nonnegative("weight_decay", settings.weight_decay);
-  check_value(0 <= settings.momentum && settings.momentum < 1, "SGD: momentum must be in [0, 1) but is {}",
-              settings.momentum);
+  check_fraction("momentum", settings.momentum);
   check_value(!settings.nesterov || settings.momentum > 0, "SGD: nesterov needs a momentum");
 }
 

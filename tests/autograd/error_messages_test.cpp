@@ -256,6 +256,15 @@ std::vector<BadCall> other_calls() {
        [] {
          return conv1d(ones({1, 2, 3}), ones({2, 3, 1}), {.stride = 0});
        }},
+      {"conv2d", [] { return conv2d(kX, kX); }},
+      {"conv2d", [] { return conv2d(kX, kX, {.channels = Channels::first}); }},
+      {"conv2d",
+       [] {
+         return conv2d(ones({1, 4, 4, 3}), ones({2, 2, 3, 3}));
+       }},
+      {"unfold", [] { return unfold(kX, 2); }},
+      {"max_pool2d", [] { return max_pool2d(kX, 2); }},
+      {"mean_pool2d", [] { return mean_pool2d(kX, 2); }},
       {"einsum", [] { return einsum("ij-k", kX); }},
       {"einsum", [] { return einsum("ijk->i", kX); }},
       {"einsum", [] { return einsum("ij,jk->ik", {kX}); }},

@@ -153,6 +153,29 @@ Cases product_cases() {
        {{2, 3, 5}, {2, 3, 3}, {2}},
        {{0, 3, 5}, {2, 3, 3}, {2}},
        [](Vars x) { return conv1d(x[0], x[1], x[2], {.channels = Channels::first}); }},
+      {"conv2d",
+       {{2, 5, 4, 4}, {6, 2, 3, 2}, {6}},
+       {{0, 5, 4, 4}, {6, 2, 3, 2}, {6}},
+       [](Vars x) {
+         return conv2d(x[0], x[1], x[2], {.stride = {2, 1}, .padding = {1, 0}, .groups = 2});
+       }},
+      {"conv2d",
+       {{1, 4, 5, 3}, {3, 1, 2, 3}},
+       {{1, 4, 5, 0}, {0, 0, 2, 3}},
+       [](Vars x) { return conv2d(x[0], x[1], {.padding = 1, .groups = std::max<std::int64_t>(x[0].size(3), 1)}); }},
+      {"unfold",
+       {{2, 4, 5, 2}},
+       {{0, 4, 5, 2}},
+       [](Vars x) {
+         return unfold(x[0], {2, 3}, {.stride = 2, .padding = 1});
+       }},
+      {"max_pool2d", {{2, 4, 5, 2}}, {{0, 4, 5, 2}}, [](Vars x) { return max_pool2d(x[0], 2); }},
+      {"mean_pool2d",
+       {{2, 4, 5, 2}},
+       {{0, 4, 5, 2}},
+       [](Vars x) {
+         return mean_pool2d(x[0], {2, 3}, {.padding = 1});
+       }},
       {"linear", {{2, 3, 4}, {5, 4}}, {{2, 0, 4}, {5, 4}}, [](Vars x) { return linear(x[0], x[1]); }},
       {"linear", {{3, 4}, {5, 4}, {5}}, {{0, 4}, {5, 4}, {5}}, [](Vars x) { return linear(x[0], x[1], x[2]); }},
   };

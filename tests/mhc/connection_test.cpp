@@ -9,12 +9,14 @@
 #include <gtest/gtest.h>
 
 #include <braid/mhc/connections/history/mhc_block.h>
+#include <braid/nn/optim/muon.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc::connection_test {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::ThrowsMessage;
@@ -388,6 +390,24 @@ TEST(Connection, ProjectsSkipWeightsAfterAStep) {
   project(network);
   for (const Connection& c : network.connections)
     EXPECT_NEAR(sum(std::get<MHCSkip>(c.module).mixing_logits).value().item(), 1, 1e-14);
+}
+
+TEST(Connection, GivesMuonItsMapsAndAdamWTheRest) {
+  std::set<std::string> matrices, others;
+  for (const std::string_view kind : connection_names())
+    for (const StreamHead head : {StreamHead::own, StreamHead::weighted, StreamHead::gated})
+      for (const bool embedded : {false, true}) {
+        if (head != StreamHead::own && kind != "mhc" && kind != "single-pass") continue;
+        Rng rng(1);
+        ConnectionConfig config{.kind = connection_kind(kind)};
+        config.head = head;
+        config.stream_embedding = embedded;
+        for_each_param(Connection(config, 128, 0, rng), [&](const std::string& name, const Var& p) {
+          if (p.rank() >= 2) (nn::hidden_matrices("connection." + name, p.value()) ? matrices : others).insert(name);
+        });
+      }
+  EXPECT_THAT(matrices, ElementsAre()) << "each of these is a map from the streams";
+  EXPECT_THAT(others, ElementsAre()) << "each of these is a static matrix, an embedding or a head";
 }
 
 }  // namespace

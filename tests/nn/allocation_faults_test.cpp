@@ -11,8 +11,11 @@
 
 #include <braid/autograd/value_and_grad.h>
 #include <braid/core/storage.h>
+#include <braid/nn/optim/adafactor.h>
 #include <braid/nn/optim/adam.h>
 #include <braid/nn/optim/clip.h>
+#include <braid/nn/optim/lion.h>
+#include <braid/nn/optim/muon.h>
 #include <braid/nn/optim/sgd.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/transformer.h>
@@ -97,7 +100,11 @@ struct Momentum : SGD {
   explicit Momentum(SGDSettings settings) : SGD((settings.momentum = 0.9, settings)) {}
 };
 
-using Optimizers = testing::Types<SGD, Momentum, AdamW>;
+struct MuonOfRate : Muon {
+  explicit MuonOfRate(AdamWSettings settings) : Muon({.adamw = settings}) {}
+};
+
+using Optimizers = testing::Types<SGD, Momentum, AdamW, MuonOfRate, Lion, Adafactor>;
 TYPED_TEST_SUITE(AllocationFaults, Optimizers);
 
 TYPED_TEST(AllocationFaults, LeaveTheStateBeforeOrAfterAStep) {

@@ -1,0 +1,85 @@
+#include <braid/nn/optim/muon.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <ranges>
+
+#include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/matmul.h>
+#include <braid/autograd/ops/transpose.h>
+#include <braid/nn/optim/clip.h>
+#include <braid/nn/optim/detail/multi_tensor.h>
+
+namespace braid::nn {
+namespace {
+
+Tensor as_matrix(const Tensor& t) { return t.reshape({t.size(0), -1}); }
+
+}  // namespace
+
+bool hidden_matrices(std::string_view name, const Tensor& value) {
+  constexpr std::array<std::string_view, 7> kOthers{"embedding", "stream_embedding", "positions",    "head",
+                                                    "b_res",     "h_res_raw",        "mixing_logits"};
+  const auto is_other = [&](auto part) {
+    return std::ranges::count(kOthers, std::string_view(part.begin(), part.end())) > 0;
+  };
+  return value.rank() >= 2 && std::ranges::none_of(std::views::split(name, '.'), is_other);
+}
+
+Tensor orthogonalized(const Tensor& x, int iterations) {
+  check_shape(x.rank() == 2, "orthogonalized: x must be a matrix but has shape {}", x.shape());
+  const bool tall = x.size(0) > x.size(1);  // the smaller A
+  const Tensor wide = tall ? x.transpose() : x, *const all[]{&x};
+  Var y = wide * (1 / (global_norm(all) + 1e-7));
+  for (int i = 0; i < iterations; ++i) {
+    const Var a = matmul(y, transpose(y));
+    y = 3.4445 * y + matmul(-4.7750 * a + 2.0315 * matmul(a, a), y);
+  }
+  return tall ? y.value().transpose() : y.value();
+}
+
+Muon::Muon(const MuonSettings& settings) : AdamW("Muon", settings.adamw), settings_(settings) {
+  check_nonnegative("update_rms", settings.update_rms);
+  check_fraction("momentum", settings.momentum);
+  check_value(settings.iterations >= 1, "Muon: iterations must be at least 1 but is {}", settings.iterations);
+}
+
+std::vector<Optimizer::State> Muon::state_of(std::string_view name, const Tensor& value) const {
+  if (!settings_.matrices(name, value)) return AdamW::state_of(name, value);
+  check_value(value.rank() >= 2, "Muon: {} must have at least two axes to be a matrix but has shape {}", name,
+              value.shape());
+  return {{"velocity", value.shape()}};
+}
+
+void Muon::apply(const std::vector<Update>& updates, double grad_scale) {
+  std::vector<Update> matrices, others;
+  for (const Update& u : updates) (settings_.matrices(u.name, *u.value) ? matrices : others).push_back(u);
+  std::vector<Tensor> directions;
+  for (const Update& u : matrices) {
+    const Var grad = u.grad * grad_scale, velocity = settings_.momentum * *u.state + grad;
+    const Var ahead = settings_.nesterov ? grad + settings_.momentum * velocity : velocity;
+    directions.push_back(orthogonalized(as_matrix(ahead.value()), settings_.iterations).contiguous());
+  }
+  const auto blocks = cut_into_blocks(matrices | std::views::transform(&Update::value));
+  AdamW::apply(others, grad_scale);  // from here on, no more memory is needed
+  parallel_for_blocks(blocks, [&](std::size_t, const TensorBlock& block) {
+    const Update& u = matrices[block.tensor];
+    dispatch_float("Muon", u.value->dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      const Tensor& direction = directions[block.tensor];
+      const auto longest = static_cast<double>(std::max(direction.size(0), direction.size(1)));
+      const T keep = static_cast<T>(u.decays ? 1 - lr() * settings_.adamw.weight_decay : 1);
+      const T step = static_cast<T>(lr() * settings_.update_rms * std::sqrt(longest));
+      const T momentum = static_cast<T>(settings_.momentum), scale = static_cast<T>(grad_scale);
+      const T *grad = u.grad.data<T>(), *along = direction.data<T>();
+      T *p = u.value->mutable_data<T>(), *velocity = u.state->mutable_data<T>();
+      for (std::int64_t i = block.begin; i < block.end; ++i) {
+        velocity[i] = momentum * velocity[i] + scale * grad[i];
+        p[i] = keep * p[i] - step * along[i];
+      }
+    });
+  });
+}
+
+}  // namespace braid::nn
