@@ -30,6 +30,7 @@
 #include <braid/autograd/ops/kl_divergence.h>
 #include <braid/autograd/ops/layer_norm.h>
 #include <braid/autograd/ops/linear.h>
+#include <braid/autograd/ops/linear_scan.h>
 #include <braid/autograd/ops/log.h>
 #include <braid/autograd/ops/log1p.h>
 #include <braid/autograd/ops/logsumexp.h>

@@ -90,15 +90,16 @@ void for_each_child(P& node, F&& f) {
   }
 }
 
-template <class P, class Visit>
-void visit_params(P& node, const Visit& visit, const std::string& path) {
+/// Calls `visit(path, part)` for each part of type T, a parameter or a module.
+template <class T, class P, class Visit>
+void visit_parts(P& node, const Visit& visit, const std::string& path) {
   if constexpr (!Parametric<P> || std::is_const_v<P>)
     static_cast<void>(sizeof(Field<P>));  // says why
-  else if constexpr (std::is_same_v<P, Var>)
+  else if constexpr (std::is_same_v<P, T>)
     visit(path, node);
   else
     for_each_child(node, [&](std::string_view name, auto& child) {
-      visit_params(child, visit, (path + (path.empty() || name.empty() ? "" : ".")).append(name));
+      visit_parts<T>(child, visit, (path + (path.empty() || name.empty() ? "" : ".")).append(name));
     });
 }
 
@@ -120,7 +121,7 @@ void for_each_param(P& node, Visit&& visit) {
                  "params: two fields are visited as '{}', and files and optimizers would keep only one of them", path);
     visit(path, param);
   };
-  detail::visit_params(node, visit_once, "");
+  detail::visit_parts<Var>(node, visit_once, "");
 }
 
 /// Read-only: `visit(path, const Var&)`.

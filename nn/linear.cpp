@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/nn/init.h>
 
@@ -14,6 +15,9 @@ Linear::Linear(std::int64_t in, std::int64_t out, Rng& rng, const LinearSettings
   if (settings.bias) bias = init::uniform({out}, bound, rng, settings.dtype);
 }
 
-Var Linear::operator()(const Var& x) const { return has_bias() ? linear(x, weight, bias) : linear(x, weight); }
+Var Linear::operator()(const Var& x) const {
+  const Var y = has_bias() ? linear(x, weight, bias) : linear(x, weight);
+  return lora ? y + lora->scale * linear(linear(x, lora->a), lora->b) : y;
+}
 
 }  // namespace braid::nn

@@ -1,5 +1,7 @@
 #pragma once
-#include <braid/autograd/tape.h>
+#include <optional>
+
+#include <braid/autograd/params.h>
 #include <braid/core/random.h>
 
 namespace braid::nn {
@@ -10,11 +12,24 @@ struct LinearSettings {
   DType dtype = DType::f32;
 };
 
+/// A change of a Linear's weight by a matrix of low rank, `scale b a`. arXiv:2106.09685.
+struct LowRank {
+  Var a;         ///< [rank, in]
+  Var b;         ///< [out, rank], zeros at the start
+  double scale;  ///< of the product
+
+  void params(auto&& visit) {
+    visit("a", a);
+    visit("b", b);
+  }
+};
+
 /// `y = x weight^T + bias`, x [..., in] -> [..., out].
 /// Weight and bias start from U(-1/sqrt(in), 1/sqrt(in)), which keeps a third of the variance of the input.
 struct Linear {
-  Var weight;  ///< [out, in]
-  Var bias;    ///< [out], undefined without one
+  Var weight;                        ///< [out, in]
+  Var bias;                          ///< [out], undefined without one
+  std::optional<LowRank> lora = {};  ///< see add_lora()
 
   /// Throws ValueError unless in and out are at least 1.
   Linear(std::int64_t in, std::int64_t out, Rng& rng, const LinearSettings& settings = {});
@@ -25,6 +40,7 @@ struct Linear {
   void params(auto&& visit) {
     visit("weight", weight);
     if (has_bias()) visit("bias", bias);
+    visit("lora", lora);
   }
 };
 

@@ -84,9 +84,11 @@
 #include <braid/nn/convert.h>
 #include <braid/nn/embedding.h>
 #include <braid/nn/experts.h>
+#include <braid/nn/gru.h>
 #include <braid/nn/init.h>
 #include <braid/nn/kv_cache.h>
 #include <braid/nn/linear.h>
+#include <braid/nn/lora.h>
 #include <braid/nn/mlp.h>
 #include <braid/nn/norm.h>
 #include <braid/nn/optim/accumulate.h>

@@ -65,6 +65,7 @@ std::vector<BadCall> binary_calls() {
   add_binary(calls, "layer_norm", [](const Var& a, const Var& b) { return layer_norm(a, b, b); });
   add_binary(calls, "group_norm", [](const Var& a, const Var& b) { return group_norm(a, 1, b, b); });
   add_binary(calls, "conv1d", [](const Var& a, const Var& b) { return conv1d(expand_dims(a, 0), expand_dims(b, 0)); });
+  add_binary(calls, "linear_scan", [](const Var& a, const Var& b) { return linear_scan(a, b, 0); });
   add_binary(calls, "concat", [](const Var& a, const Var& b) { return concat({a, b}, 0); });
   add_binary(calls, "stack", [](const Var& a, const Var& b) { return stack({a, b}, 0); });
   add_binary(calls, "einsum", [](const Var& a, const Var& b) { return einsum("ij,ij->i", {a, b}); });

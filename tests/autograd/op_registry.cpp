@@ -104,6 +104,11 @@ Cases reduction_cases() {
          return norm(x[0], {0, 2});
        }},
       {"norm", {{2, 3, 4}}, {{0, 3, 4}}, [](Vars x) { return norm(x[0], 1, true); }},
+      {"linear_scan",
+       {{2, 4, 3}, {2, 4, 3}},
+       {{2, 0, 3}, {2, 0, 3}},
+       [](Vars x) { return linear_scan(x[0], x[1], 1); }},
+      {"linear_scan", {{3, 1}, {2, 3, 4}}, {{3, 1}, {2, 3, 0}}, [](Vars x) { return linear_scan(x[0], x[1], -2); }},
       {"cumsum", {{2, 3, 4}}, {{2, 0, 4}}, [](Vars x) { return cumsum(x[0], 1); }},
       {"logsumexp",
        {{2, 3, 4}},
