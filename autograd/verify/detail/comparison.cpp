@@ -29,26 +29,26 @@ bool overrules(const Derivative& finer, const Derivative& coarser) {
 }  // namespace
 
 Comparison::Comparison(Subject subject) : subject_(std::move(subject)), rng_(Rng(subject_.options.seed).split()) {
-  auto& [f, inputs, names, options, of_higher_order, differentiated] = subject_;
+  auto& [f, inputs, names, options, differentiated, size] = subject_;
   for (std::size_t i = names.size(); i < inputs.size(); ++i) names.push_back(fmt::format("input {}", i));
   for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], names[i]);
-  Diagnosis diagnosis = diagnose(subject_.f, subject_.inputs, subject_.names);
+  Diagnosis diagnosis = diagnose(f, inputs, names);
   y_ = diagnosis.y;
   obstacle_ = diagnosis.sentence;
   if (!obstacle_.empty()) return;
   dy_ = random_signs(y_.shape(), rng_);
-  gradients_ = gradients(subject_.inputs, dy_);
-  const std::vector<Tensor> again = gradients(subject_.inputs, dy_);
+  gradients_ = gradients(inputs, dy_);
+  const std::vector<Tensor> again = gradients(inputs, dy_);
   for (std::size_t i = 0; i < again.size() && obstacle_.empty(); ++i)
     if (!identical(gradients_[i], again[i]))
-      obstacle_ = fmt::format("the gradient of {} is not deterministic: two backward passes differ", subject_.names[i]);
+      obstacle_ = fmt::format("the gradient of {} is not deterministic: two backward passes differ", names[i]);
   const Line line = line_of_all(point(), rng_), fine = in_own_steps(point(), line);
   noise_ = rounding_errors([&](double t) { return evaluate(line, t); }, [&](double t) { return evaluate(fine, t); });
 }
 
 std::vector<Tensor> Comparison::gradients(const std::vector<Tensor>& inputs, const Tensor& dy, Probe* probe) const {
   std::optional<HigherOrder> scope;
-  if (subject_.of_higher_order) scope.emplace();
+  if (subject_.differentiated != nullptr) scope.emplace();
   return gradients_at(subject_.f, inputs, dy, probe);
 }
 
@@ -147,8 +147,7 @@ bool Comparison::is_negligible(const Line& line, const CheckedDerivative& checke
   const double moves = largest + (std::abs(checked.numeric) + checked.uncertainty) * unit;
   if (checked.analytic == 0 && moves <= 1e5 * rounding()) return true;  // f moves no further than it rounds
   const double beyond = root_square_sum(dy_, evaluate(line, 0x1p-4 * line.scale));
-  const double size =
-      std::max({root_square_sum(dy_, y_), std::isfinite(beyond) ? beyond : 0, subject_.differentiated / unit});
+  const double size = std::max({root_square_sum(dy_, y_), std::isfinite(beyond) ? beyond : 0, subject_.size / unit});
   return moves <= 1e-8 * size;  // less than half of the digits of the output
 }
 
