@@ -31,12 +31,12 @@ class IsolatedOps : public Recording {
   IsolatedOps(const GradcheckFunction& f, const std::vector<Tensor>& inputs, Rng rng)
       : Recording(/*opens_checkpoints=*/true), f_(f), inputs_(inputs) {
     base_ = nodes_at(0);
-    const auto may_move = [](const Tensor& x) { return x.defined() && x.dtype() == DType::f64; };
     const auto moving = [&](const Tensor& x) { return Moving{x, random_direction(x, rng)}; };
     for (const Node& node : base_)
       for (const Tensor& output : node.retained->outputs) {
-        values_.push_back(may_move(output) ? moving(output) : Moving());
-        dys_.push_back(may_move(output) ? moving(random_signs(output.shape(), rng)) : Moving());
+        const bool moves = output.defined() && output.dtype() == DType::f64;
+        values_.push_back(moves ? moving(output) : Moving());
+        dys_.push_back(moves ? moving(random_signs(output.shape(), rng)) : Moving());
       }
     for (const Node& node : base_) {
       weights_.emplace_back();
@@ -159,28 +159,12 @@ struct Suspect {
   Extrapolation numeric = {};  // the derivative of that by the vjp
 
   double floor() const { return 1e-3 * by_rule.size; }
-  bool settled(double tolerance) const {
-    const Derivative d = numeric.best();
-    return numeric.exhausted() || d.error <= 0.1 * tolerance * std::max(std::abs(d.value), floor());
-  }
   void add(double step, double above, double below) {
     const double up = above - by_vjp, down = by_vjp - below;
     const double noise = 0x1p-50 * std::max({std::abs(above), std::abs(below), by_rule.size});
     numeric.add(step, {up, down, noise, std::min(up, down), std::max(up, down), noise});
   }
 };
-
-void difference(IsolatedOps& ops, std::vector<Suspect>& suspects, double tolerance) {
-  const auto settled = [&](const Suspect& suspect) { return suspect.settled(tolerance); };
-  const auto add = [&](double step) -> const Extrapolation& {
-    const std::vector<Node> above = ops.nodes_at(step), below = ops.nodes_at(-step);
-    for (Suspect& suspect : suspects)
-      suspect.add(step, ops.by_vjp(above, suspect.op, step), ops.by_vjp(below, suspect.op, -step));
-    const auto slow = std::ranges::find_if_not(suspects, settled);
-    return (slow == suspects.end() ? suspects.front() : *slow).numeric;
-  };
-  descend(1, add, [&](const Derivative&) { return std::ranges::all_of(suspects, settled); });
-}
 
 /// The sentence about a suspect; empty if its rule is right.
 std::string accuse(const IsolatedOps& ops, const Suspect& suspect, double tolerance) {
@@ -206,7 +190,11 @@ std::string blame_rules(const GradcheckFunction& f, const std::vector<Tensor>& i
   IsolatedOps ops(f, inputs, Rng(seed + 3).split());
   std::vector<Suspect> suspects;
   for (const std::size_t op : ops.with_rule()) suspects.push_back({op, ops.by_vjp(ops.base(), op, 0), ops.by_rule(op)});
-  if (!suspects.empty()) difference(ops, suspects, tolerance);
+  descend_together(1, suspects, tolerance, [&](double step) {
+    const std::vector<Node> above = ops.nodes_at(step), below = ops.nodes_at(-step);
+    for (Suspect& suspect : suspects)
+      suspect.add(step, ops.by_vjp(above, suspect.op, step), ops.by_vjp(below, suspect.op, -step));
+  });
   for (const Suspect& suspect : suspects | std::views::reverse)
     if (const std::string sentence = accuse(ops, suspect, tolerance); !sentence.empty()) return sentence;
   return "no rule is wrong: every one agrees with its vjp along random directions";

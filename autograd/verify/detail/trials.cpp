@@ -85,10 +85,6 @@ struct Trials::Course {
   Extrapolation numeric, deferred;
 
   double floor() const { return 1e-3 * norm; }
-  bool settled(double tolerance) const {
-    const Derivative d = numeric.best();
-    return numeric.exhausted() || d.error <= 0.1 * tolerance * std::max(std::abs(d.value), floor());
-  }
 };
 
 Trials::Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
@@ -207,15 +203,11 @@ std::vector<Outcome> Trials::run(const std::vector<Trial>& trials, const Directi
   std::vector<Course> courses;
   for (const Trial& trial : trials) courses.push_back(start(trial, directions));
   const std::set<ValueId> flow = flowing(trials);
-  const auto settled = [&](const Course& c) { return c.settled(options_.tolerance); };
-  const auto add = [&](double size) -> const Extrapolation& {
+  descend_together(fineness, courses, options_.tolerance, [&](double size) {
     const Step step(*this, directions, flow, size);
     leaks_.insert(step.above.leaks().begin(), step.above.leaks().end());
     for (std::size_t t = 0; t < trials.size(); ++t) follow(trials[t], courses[t], step);
-    const auto slow = std::ranges::find_if_not(courses, settled);
-    return (slow == courses.end() ? courses.front() : *slow).numeric;
-  };
-  if (!trials.empty()) descend(fineness, add, [&](const Derivative&) { return std::ranges::all_of(courses, settled); });
+  });
   std::vector<Outcome> outcomes;
   for (std::size_t t = 0; t < trials.size(); ++t) outcomes.push_back(finish(trials[t], courses[t]));
   return outcomes;
