@@ -108,8 +108,7 @@ std::vector<Tensor> Comparison::gradients_on(const Line& line, double t, const T
 
 /// How far gradients move with the last bits of the inputs.
 std::vector<Tensor> Comparison::rounding_of_gradients() {
-  std::vector<Tensor> largest;
-  for (const Tensor& gradient : gradients_) largest.push_back(zeros(gradient.shape(), DType::f64));
+  std::vector<Tensor> largest(gradients_.size(), scalar(0, DType::f64));
   const Line line = in_own_steps(point(), line_of_all(point(), rng_));
   const Tensor turn = random_direction(dy_, rng_);
   for (int k = 0; k < 32; ++k) {
@@ -160,7 +159,9 @@ CheckedDerivative Comparison::check(const Line& given) {
     compared = compare(line);
   }
   if (checked.verdict == Verdict::wrong) judge_again(line, compared);
-  if (checked.verdict == Verdict::kink && has_neighbors_ && is_wrong_beside(line)) checked.verdict = Verdict::wrong;
+  const auto is_wrong = [&](Comparison& there) { return there.check(line).verdict == Verdict::wrong; };
+  if (checked.verdict == Verdict::kink && has_neighbors_ && std::ranges::any_of(beside(), is_wrong))
+    checked.verdict = Verdict::wrong;  // at a small distance on either side of a kink, the gradient has to be right
   const bool right = checked.verdict == Verdict::right || checked.verdict == Verdict::kink;
   if (!right && is_negligible(line, checked)) {
     checked.verdict = Verdict::right;
@@ -192,8 +193,7 @@ Comparison::Compared Comparison::compare(const Line& line) const {
 void Comparison::judge_again(const Line& line, Compared& compared) {
   CheckedDerivative& checked = compared.checked;
   if (jumps(line, compared)) {
-    if (has_neighbors_ && !beside_) find_points_beside();
-    checked.verdict = has_neighbors_ && beside_->empty() ? Verdict::unchecked : Verdict::kink;
+    checked.verdict = has_neighbors_ && beside().empty() ? Verdict::unchecked : Verdict::kink;
     return;
   }
   if (rounding_.empty()) rounding_ = rounding_of_gradients();
@@ -218,7 +218,7 @@ bool Comparison::may_hide_a_kink(const Line& line, double difference) const {
 /// between the one-sided derivatives.
 bool Comparison::jumps(const Line& line, const Compared& compared) {
   if (jumps_.empty()) {
-    for (const Tensor& gradient : gradients_) jumps_.push_back(zeros(gradient.shape(), DType::f64));
+    jumps_.assign(gradients_.size(), scalar(0, DType::f64));
     for (int way = 0; way < 8; ++way) add_jumps(line_of_all(point(), rng_));  // ties break in many ways
   }
   double jump = 0;
@@ -226,13 +226,9 @@ bool Comparison::jumps(const Line& line, const Compared& compared) {
   return jump > std::abs(compared.checked.analytic - compared.checked.numeric);
 }
 
-/// At a small distance on either side of a kink, the gradient has to be right.
-bool Comparison::is_wrong_beside(const Line& line) {
-  if (!beside_) find_points_beside();
-  return std::ranges::any_of(*beside_, [&](Comparison& there) { return there.check(line).verdict == Verdict::wrong; });
-}
-
-void Comparison::find_points_beside() {
+/// Comparisons at points at a small distance on either side.
+std::vector<Comparison>& Comparison::beside() {
+  if (beside_) return *beside_;
   beside_.emplace();
   const Line way = line_of_all(point(), rng_);
   for (const double distance : {0x1p-10, -0x1p-10}) {
@@ -242,6 +238,7 @@ void Comparison::find_points_beside() {
     comparison.has_neighbors_ = false;
     if (comparison.obstacle().empty()) beside_->push_back(std::move(comparison));
   }
+  return *beside_;
 }
 
 }  // namespace braid::detail

@@ -64,8 +64,7 @@ class Comparison {
   void judge_again(const Line& line, Compared& compared);
   bool may_hide_a_kink(const Line& line, double difference) const;
   bool jumps(const Line& line, const Compared& compared);
-  bool is_wrong_beside(const Line& line);
-  void find_points_beside();
+  std::vector<Comparison>& beside();
 
   Subject subject_;
   Rng rng_;
