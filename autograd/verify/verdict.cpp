@@ -1,6 +1,7 @@
 #include <braid/autograd/verify/verdict.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -10,14 +11,9 @@
 namespace braid {
 
 std::string_view name(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::right: return "right";
-    case Verdict::wrong: return "wrong";
-    case Verdict::undecidable: return "undecidable";
-    case Verdict::kink: return "kink";
-    case Verdict::unchecked: return "unchecked";
-  }
-  return "unknown";
+  static constexpr std::array<std::string_view, 5> kNames{"right", "wrong", "undecidable", "kink", "unchecked"};
+  const auto index = static_cast<std::size_t>(verdict);
+  return index < kNames.size() ? kNames[index] : "unknown";
 }
 
 std::string GradcheckResult::table() const {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <ranges>
 
@@ -104,17 +103,20 @@ class IsolatedOps : public Recording {
   /// By the rule; its derivative is taken by the vjps of the ops in it.
   ByRule by_rule(std::size_t op) const {
     const Node& node = base_[op];
-    const std::vector<Moving> moving = moving_of(op);
     Differentiation tape("gradcheck");
+    std::vector<Moving> moving;
     std::vector<Var> variables, inputs, weights;
-    for (const Moving& x : moving) variables.push_back(tape.variable(x.value));
-    auto next = variables.begin();
+    const auto variable = [&](const Moving& x) {
+      moving.push_back(x);
+      return variables.emplace_back(tape.variable(x.value));
+    };
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool moves = weights_[op][i].defined();
-      inputs.push_back(moves ? *next++ : Var(node.retained->inputs[i]));
-      if (moves) weights.push_back(weights_[op][i]);
+      const Tensor& weight = weights_[op][i];
+      if (weight.defined()) weights.push_back(weight);
+      inputs.push_back(weight.defined() ? variable(values_[*node.inputs[i].id]) : Var(node.retained->inputs[i]));
     }
-    const std::span<const Var> xs(variables.begin(), next), dys(next, variables.end());
+    for (const Moving& dy : dys_of(node)) variable(dy);
+    const std::span<const Var> all(variables), xs = all.first(weights.size()), dys = all.subspan(weights.size());
     const auto outputs = record(node.op, node.retained->outputs, inputs, node.vjp, {}, node.retained->rule);
     const auto dxs = tape.gradients(outputs, dys, xs);
     ByRule found;
@@ -131,15 +133,6 @@ class IsolatedOps : public Recording {
  private:
   std::span<const Moving> dys_of(const Node& node) const {
     return std::span(dys_).subspan(node.first_output, node.output_shapes.size());
-  }
-
-  /// The inputs of an op that move, and then the cotangents of its outputs.
-  std::vector<Moving> moving_of(std::size_t op) const {
-    std::vector<Moving> list;
-    for (std::size_t i = 0; i < weights_[op].size(); ++i)
-      if (weights_[op][i].defined()) list.push_back(values_[*base_[op].inputs[i].id]);
-    std::ranges::copy(dys_of(base_[op]), std::back_inserter(list));
-    return list;
   }
 
   const GradcheckFunction& f_;

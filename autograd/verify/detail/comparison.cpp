@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -48,9 +49,7 @@ Comparison::Comparison(Subject subject) : subject_(std::move(subject)), rng_(Rng
   auto& [f, inputs, names, options, differentiated, size] = subject_;
   for (std::size_t i = names.size(); i < inputs.size(); ++i) names.push_back(fmt::format("input {}", i));
   for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], names[i]);
-  Diagnosis diagnosis = diagnose(f, inputs, names);
-  y_ = diagnosis.y;
-  obstacle_ = diagnosis.sentence;
+  std::tie(y_, obstacle_) = diagnose(f, inputs, names);
   if (!obstacle_.empty()) return;
   dy_ = random_signs(y_.shape(), rng_);
   gradients_ = gradients(inputs, dy_);

@@ -9,8 +9,8 @@
 
 namespace braid::detail {
 
-Diagnosis diagnose(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
-                   const std::vector<std::string>& names) {
+std::pair<Tensor, std::string> diagnose(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
+                                        const std::vector<std::string>& names) {
   std::vector<Tensor> before;
   for (const Tensor& input : inputs) before.push_back(input.clone());
   const std::vector<Var> point(inputs.begin(), inputs.end());
@@ -24,7 +24,7 @@ Diagnosis diagnose(const GradcheckFunction& f, const std::vector<Tensor>& inputs
             "does, give each call a copy of one Rng"};
   const std::vector<double> values = y.to_vector<double>();
   const auto odd = std::ranges::find_if_not(values, [](double v) { return std::isfinite(v); });
-  if (odd == values.end()) return {y};
+  if (odd == values.end()) return {y, ""};
   return {y, fmt::format("f returns {} in {} of its output {}", *odd, element_name(y.shape(), odd - values.begin()),
                          y.shape())};
 }

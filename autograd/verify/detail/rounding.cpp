@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -26,9 +27,7 @@ double roughness(const Sequence& g, std::size_t apart) {
 
 /// Whether most values differ from the one before: or else a coarse rounding may lie between them.
 bool moves(const Sequence& g) {
-  int moves = 0;
-  for (std::size_t i = 1; i < g.size(); ++i) moves += g[i] != g[i - 1];
-  return moves > 9;
+  return std::inner_product(g.begin() + 1, g.end(), g.begin(), 0, std::plus(), std::not_equal_to()) > 9;
 }
 
 double largest_move(const Sequence& g) {
