@@ -1,11 +1,11 @@
 #include <braid/nn/verify/detail/mismatch.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <ranges>
+#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -37,35 +37,22 @@ std::vector<std::vector<int>> layouts(const Shape& from, const Shape& to) {
   return found;
 }
 
-/// The first and the last element, which no permutation of axes moves.
-std::array<double, 2> corners(const Tensor& x) {
-  Tensor first = x, last = x;
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    first = first.select(0, 0);
-    last = last.select(0, -1);
-  }
-  return {first.item(), last.item()};
+/// The first or the last element, at 0 or -1, which no permutation of axes moves.
+double corner(Tensor x, int at) {
+  while (x.rank() > 0) x = x.select(0, at);
+  return x.item();
 }
 
 /// Excludes most values without reading all their elements.
 bool corners_differ(const Tensor& x, const Tensor& part, double limit) {
-  if (part.numel() == 0) return false;
-  const auto a = corners(x), b = corners(part);
-  return std::abs(a[0] - b[0]) > limit || std::abs(a[1] - b[1]) > limit;
+  const auto differ = [&](int at) { return std::abs(corner(x, at) - corner(part, at)) > limit; };
+  return part.numel() > 0 && (differ(0) || differ(-1));
 }
 
 double largest(const Tensor& x) {
   double most = 0;
   for (const double v : x.to_vector<double>()) most = std::max(most, std::abs(v));
   return most;
-}
-
-/// The candidate with the least error; NaN counts as the largest.
-const Candidate* best(const std::vector<Candidate>& candidates) {
-  const Candidate* best = nullptr;
-  for (const Candidate& c : candidates)
-    if (best == nullptr || c.error < best->error || (std::isnan(best->error) && !std::isnan(c.error))) best = &c;
-  return best;
 }
 
 std::string quoted(const std::vector<std::string>& names) { return fmt::format("'{}'", fmt::join(names, "', '")); }
@@ -157,8 +144,9 @@ class Mismatch {
       return c.value->op.empty() ||
              std::ranges::any_of(parts_, [&](const Part& p) { return std::ranges::any_of(p.matches, is_it); });
     });
-    const Candidate* nearest = best(near);
-    if (nearest == nullptr) return "";
+    if (near.empty()) return "";
+    const auto nan_last = [](const Candidate& c) { return std::pair(std::isnan(c.error), c.error); };
+    const auto nearest = std::ranges::min_element(near, {}, nan_last);
     return fmt::format("closest is the output of {}, off by {:.1e}", op_of(*nearest), nearest->error);
   }
 
