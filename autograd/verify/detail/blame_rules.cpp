@@ -95,19 +95,17 @@ class IsolatedOps : public Recording {
     return sum;
   }
 
-  struct ByRule {
-    double value = 0, size = 0;  // at t = 0; the root of the sum of its squared terms
-    double derivative = 0;       // with respect to t
+  struct ByRule : InnerProduct {  // at t = 0
+    double derivative;            // with respect to t
   };
 
   /// By the rule; its derivative is taken by the vjps of the ops in it.
   ByRule by_rule(std::size_t op) const {
     const Node& node = base_[op];
     Differentiation tape("gradcheck");
-    std::vector<Moving> moving;
-    std::vector<Var> variables, inputs, weights;
+    std::vector<Var> variables, directions, inputs, weights;
     const auto variable = [&](const Moving& x) {
-      moving.push_back(x);
+      directions.push_back(x.direction);
       return variables.emplace_back(tape.variable(x.value));
     };
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -119,15 +117,7 @@ class IsolatedOps : public Recording {
     const std::span<const Var> all(variables), xs = all.first(weights.size()), dys = all.subspan(weights.size());
     const auto outputs = record(node.op, node.retained->outputs, inputs, node.vjp, {}, node.retained->rule);
     const auto dxs = tape.gradients(outputs, dys, xs);
-    ByRule found;
-    for (std::size_t i = 0; i < dxs.size(); ++i) {
-      found.value += dot(dxs[i].value(), weights[i].value());
-      found.size = std::hypot(found.size, root_square_sum(dxs[i].value(), weights[i].value()));
-    }
-    const auto derivatives = tape.results(dxs, weights, variables);
-    for (std::size_t i = 0; i < moving.size(); ++i)
-      found.derivative += dot(derivatives[i].value(), moving[i].direction);
-    return found;
+    return {InnerProduct(dxs, weights), InnerProduct(tape.results(dxs, weights, variables), directions).value};
   }
 
  private:
@@ -161,19 +151,19 @@ struct Suspect {
 
 /// The sentence about a suspect; empty if its rule is right.
 std::string accuse(const IsolatedOps& ops, const Suspect& suspect, double tolerance) {
-  const auto& [value, size, derivative] = suspect.by_rule;
+  const IsolatedOps::ByRule& rule = suspect.by_rule;
   const std::string place = place_of(ops, suspect.op);
-  if (!(std::abs(value - suspect.by_vjp) <= 1e-10 * size))
-    return fmt::format("first wrong second derivative: {}: its rule gives {:.10g}, its vjp {:.10g}", place, value,
+  if (!(std::abs(rule.value - suspect.by_vjp) <= 1e-10 * rule.size))
+    return fmt::format("first wrong second derivative: {}: its rule gives {:.10g}, its vjp {:.10g}", place, rule.value,
                        suspect.by_vjp);
   const Derivative numeric = suspect.numeric.best();
-  if (judge(derivative, numeric, suspect.floor(), tolerance) != Verdict::wrong) return "";
+  if (judge(rule.derivative, numeric, suspect.floor(), tolerance) != Verdict::wrong) return "";
   if (const auto leak = ops.leaks().find(suspect.op); leak != ops.leaks().end())
     return fmt::format(
         "no rule is wrong: a derivative is lost at {}, whose input {} {} is a constant but depends on variables", place,
         leak->second, ops.base()[suspect.op].inputs[leak->second].shape);
   return fmt::format("first wrong second derivative: {}: its rule has the derivative {:.10g}, its vjp {:.10g}", place,
-                     derivative, numeric.value);
+                     rule.derivative, numeric.value);
 }
 
 }  // namespace

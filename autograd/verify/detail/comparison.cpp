@@ -103,16 +103,13 @@ Derivative Comparison::derivative_along(const Line& line, double scale, double f
 }
 
 Comparison::Analytic Comparison::analytic_along(const Line& line) const {
-  Analytic sum;
-  double norm = 0;
+  InnerProduct product;
+  double rounding = 0;
   for (const auto& [input, direction] : line.directions) {
-    const Tensor& gradient = gradients_[input];
-    sum.value += dot(gradient, direction);
-    norm = std::hypot(norm, root_square_sum(gradient, direction));
-    if (!rounding_.empty()) sum.rounding += 4 * dot(rounding_[input], Tensor(abs(direction)));
+    product.add(gradients_[input], direction);
+    if (!rounding_.empty()) rounding += 4 * dot(rounding_[input], Tensor(abs(direction)));
   }
-  sum.floor = 1e-3 * std::max(line.largest, std::isfinite(norm) ? norm : 0);
-  return sum;
+  return {product.value, 1e-3 * std::max(line.largest, std::isfinite(product.size) ? product.size : 0), rounding};
 }
 
 /// The gradients at a point on a line, as if vjps rounded differently there.

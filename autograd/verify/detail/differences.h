@@ -39,6 +39,21 @@ double dot(const Tensor& a, const Tensor& b);
 /// sqrt(sum((a * b)^2)), as dot() does
 double root_square_sum(const Tensor& a, const Tensor& b);
 
+/// A sum of inner products <a, b>, and the root of the sum of its squared terms.
+struct InnerProduct {
+  double value = 0, size = 0;
+
+  InnerProduct() = default;
+  template <class A, class B>
+  InnerProduct(const std::vector<A>& a, const std::vector<B>& b) {
+    for (std::size_t i = 0; i < b.size(); ++i) add(Var(a[i]).value(), Var(b[i]).value());
+  }
+  void add(const Tensor& a, const Tensor& b) {
+    value += dot(a, b);
+    size = std::hypot(size, root_square_sum(a, b));
+  }
+};
+
 /// The moves of <dy, y> from y(0) to y(step) and from y(-step) to y(0), summed over several outputs.
 struct Movement {
   double up = 0, down = 0, low = 0, high = 0, noise = 0, square_noise = 0;

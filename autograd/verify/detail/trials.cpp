@@ -81,10 +81,10 @@ struct Trials::Step {
 
 /// What runs have shown of one trial.
 struct Trials::Course {
-  double analytic = 0, norm = 0;
+  InnerProduct analytic;
   Extrapolation numeric, deferred;
 
-  double floor() const { return 1e-3 * norm; }
+  double floor() const { return 1e-3 * analytic.size; }
 };
 
 Trials::Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
@@ -181,16 +181,15 @@ Trials::Course Trials::start(const Trial& trial, const Directions& directions) c
   const Recording::Op& op = base_.ops[trial.op];
   for (const std::size_t input : trial.inputs) {
     const auto direction = directions.find(*op.inputs[input]);
-    if (direction == directions.end() || (op.deferral && op.deferral->input == input)) continue;
-    course.analytic += dot(op.dxs[input], direction->second);
-    course.norm = std::hypot(course.norm, root_square_sum(op.dxs[input], direction->second));
+    if (direction != directions.end() && !(op.deferral && op.deferral->input == input))
+      course.analytic.add(op.dxs[input], direction->second);
   }
   return course;
 }
 
 Outcome Trials::finish(const Trial& trial, const Course& course) const {
   const Derivative numeric = course.numeric.best(), deferred = course.deferred.best();
-  const double left = std::isfinite(deferred.value) ? deferred.value : 0, analytic = course.analytic + left;
+  const double left = std::isfinite(deferred.value) ? deferred.value : 0, analytic = course.analytic.value + left;
   const Verdict verdict = judge(analytic, numeric, std::max(course.floor(), 1e-3 * std::abs(left)), options_.tolerance);
   const Recording::Op& op = base_.ops[trial.op];
   double size = 0;
