@@ -62,7 +62,10 @@ class Gradcheck {
   explicit Gradcheck(Subject subject) : comparison_(std::move(subject)) {}
 
   GradcheckResult run() {
-    if (!comparison_.obstacle().empty()) return failed();
+    if (!comparison_.obstacle().empty())
+      return {.ok = false,
+              .worst = std::numeric_limits<double>::infinity(),
+              .message = fmt::format("gradcheck: {}", comparison_.obstacle())};
     const std::vector<Line> lines = lines_through(comparison_.point(), comparison_.rng());
     for (const Line& line : lines) {
       count(result_, comparison_.check(line));
@@ -76,12 +79,6 @@ class Gradcheck {
   }
 
  private:
-  GradcheckResult failed() const {
-    return {.ok = false,
-            .worst = std::numeric_limits<double>::infinity(),
-            .message = fmt::format("gradcheck: {}", comparison_.obstacle())};
-  }
-
   /// The check of one wrong element of a direction along which the gradient is wrong.
   CheckedDerivative wrong_element(const std::pair<std::size_t, Tensor>& moves) {
     const auto& [input, direction] = moves;
@@ -113,9 +110,8 @@ class Gradcheck {
 
   std::string blamed() const {
     const auto& [f, inputs, names, options, differentiated, size] = subject_;
-    return differentiated != nullptr
-               ? blame_rules(*differentiated, inputs, options.tolerance, options.seed)
-               : blame(f, inputs, comparison_.dy(), {options.tolerance, comparison_.amplification(), options.seed});
+    return differentiated != nullptr ? blame_rules(*differentiated, inputs, options.tolerance, options.seed)
+                                     : blame(f, inputs, comparison_.dy(), options, comparison_.amplification());
   }
 
   Comparison comparison_;
@@ -138,7 +134,7 @@ GradcheckResult by_rules(const GradcheckFunction& f, const std::vector<Tensor>& 
     Rng rng = Rng(options.seed).split();
     const Tensor dy = random_signs(f(std::vector<Var>(inputs.begin(), inputs.end())).shape(), rng);
     const std::string rules = blame_rules(f, inputs, options.tolerance, options.seed);
-    result.message += fmt::format("\n{}\n{}", rules, blame(f, inputs, dy, {options.tolerance, 1, options.seed}));
+    result.message += fmt::format("\n{}\n{}", rules, blame(f, inputs, dy, options, 1));
   }
   count(result, std::move(checked));
   return result;

@@ -93,13 +93,13 @@ std::string place_of(const Recording& base, std::size_t op) {
 }
 
 std::string blame(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-                  const TrialOptions& options) try {
-  Trials trials(f, inputs, dy, options, /*opens_checkpoints=*/false);
+                  const GradcheckOptions& options, double amplification) try {
+  Trials trials(f, inputs, dy, options, amplification, /*opens_checkpoints=*/false);
   if (!trials.reached()) return "no vjp is wrong: the output of f is not on the tape";
   const std::optional<std::size_t> op = wrong_op(trials);
   if (!op) return "no vjp is wrong along random directions";
   if (trials.base().ops[*op].name == std::string_view("checkpoint")) {
-    Trials inside(f, inputs, dy, options, /*opens_checkpoints=*/true);
+    Trials inside(f, inputs, dy, options, amplification, /*opens_checkpoints=*/true);
     if (const auto inner = wrong_op(inside)) return accuse(inside, *inner);
   }
   return accuse(trials, *op);

@@ -89,10 +89,7 @@ class IsolatedOps : public Recording {
     for (const Tensor& weight : weights_[op]) needed.push_back(weight.defined());
     std::vector<Tensor> dys;
     for (const Moving& dy : dys_of(node)) dys.push_back(dy.at(t));
-    const std::vector<Tensor> dxs = node.vjp(dys, Needs(std::move(needed)));
-    double sum = 0;
-    for (std::size_t i = 0; i < dxs.size(); ++i) sum += dot(dxs[i], weights_[op][i]);
-    return sum;
+    return InnerProduct(node.vjp(dys, Needs(std::move(needed))), weights_[op]).value;
   }
 
   struct ByRule : InnerProduct {  // at t = 0

@@ -46,7 +46,7 @@ struct InnerProduct {
   InnerProduct() = default;
   template <class A, class B>
   InnerProduct(const std::vector<A>& a, const std::vector<B>& b) {
-    for (std::size_t i = 0; i < b.size(); ++i) add(Var(a[i]).value(), Var(b[i]).value());
+    for (std::size_t i = 0; i < a.size(); ++i) add(Var(a[i]).value(), Var(b[i]).value());
   }
   void add(const Tensor& a, const Tensor& b) {
     value += dot(a, b);

@@ -71,7 +71,7 @@ struct Trials::Step {
   void add_to(Movement& movement, const Tensor& dy, ValueId value) const {
     if (dy.defined())
       movement.add(dy, above.computed(value), trials.base_.value(value), below.computed(value), Tensor(),
-                   trials.options_.amplification);
+                   trials.amplification_);
   }
 
   const Trials& trials;
@@ -88,8 +88,8 @@ struct Trials::Course {
 };
 
 Trials::Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-               const TrialOptions& options, bool opens_checkpoints)
-    : f_(f), inputs_(inputs), options_(options), base_(opens_checkpoints), rng_(Rng(options.seed + 1).split()) {
+               const GradcheckOptions& options, double amplification, bool opens_checkpoints)
+    : f_(f), inputs_(inputs), options_(options), amplification_(amplification), base_(opens_checkpoints) {
   Tape tape(&base_);
   std::vector<Var> watched;
   for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
@@ -192,8 +192,7 @@ Outcome Trials::finish(const Trial& trial, const Course& course) const {
   const double left = std::isfinite(deferred.value) ? deferred.value : 0, analytic = course.analytic.value + left;
   const Verdict verdict = judge(analytic, numeric, std::max(course.floor(), 1e-3 * std::abs(left)), options_.tolerance);
   const Recording::Op& op = base_.ops[trial.op];
-  double size = 0;
-  for (std::size_t i = 0; i < op.dys.size(); ++i) size = std::hypot(size, root_square_sum(op.dys[i], op.results[i]));
+  const double size = InnerProduct(op.dys, op.results).size;
   const bool zero = std::abs(analytic) + std::abs(numeric.value) <= 1e-15 * size;  // up to rounding
   return {analytic, numeric, zero ? Verdict::right : verdict};
 }

@@ -11,12 +11,6 @@
 
 namespace braid::detail {
 
-struct TrialOptions {
-  double tolerance;
-  double amplification;  // of rounding errors, as gradcheck measured them
-  std::uint64_t seed;
-};
-
 using Directions = std::map<ValueId, Tensor>;
 
 /// A comparison of an op's vjp with its derivative along the directions of some of its inputs.
@@ -37,8 +31,9 @@ using Leaks = std::map<std::size_t, std::size_t>;
 /// An evaluation of f with its gradient, and trials of its ops.
 class Trials {
  public:
-  Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy, const TrialOptions& options,
-         bool opens_checkpoints);
+  /// `amplification`: of rounding errors, as gradcheck measured them.
+  Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
+         const GradcheckOptions& options, double amplification, bool opens_checkpoints);
 
   const Recording& base() const { return base_; }
   /// Whether the output is on the tape.
@@ -78,9 +73,10 @@ class Trials {
 
   const GradcheckFunction& f_;
   const std::vector<Tensor>& inputs_;
-  TrialOptions options_;
+  const GradcheckOptions& options_;
+  const double amplification_;
   Recording base_;
-  Rng rng_;
+  Rng rng_ = Rng(options_.seed + 1).split();
   bool reached_ = false;
   std::multimap<ValueId, std::size_t> writers_;  // the ops that defer the cotangent of a value
   Leaks leaks_;

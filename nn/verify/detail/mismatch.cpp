@@ -66,7 +66,10 @@ class Mismatch {
       const Tensor& value = recorded.tensor("part." + part.name);
       parts_.push_back({part, fmt::format("'{}' {}", part.name, value.shape())});
       for (Candidate& c : candidates(value, tolerance * std::max(1.0, largest(value))))
-        if (c.error <= tolerance) parts_.back().matches.push_back(std::move(c));
+        if (c.error <= tolerance) {
+          matched_.insert(c.value);
+          parts_.back().matches.push_back(std::move(c));
+        }
     }
     for (Part& part : parts_ | std::views::reverse) {
       part.hidden = part.matches.empty() && shown.contains(part.recorded.name);
@@ -139,11 +142,7 @@ class Mismatch {
   /// The nearest output of an op that matches no other part.
   std::string closest(const Part& part) const {
     std::vector<Candidate> near = candidates(recorded_.tensor("part." + part.recorded.name), kNoLimit);
-    std::erase_if(near, [&](const Candidate& c) {
-      const auto is_it = [&](const Candidate& match) { return match.value == c.value; };
-      return c.value->op.empty() ||
-             std::ranges::any_of(parts_, [&](const Part& p) { return std::ranges::any_of(p.matches, is_it); });
-    });
+    std::erase_if(near, [&](const Candidate& c) { return c.value->op.empty() || matched_.contains(c.value); });
     if (near.empty()) return "";
     const auto nan_last = [](const Candidate& c) { return std::pair(std::isnan(c.error), c.error); };
     const auto nearest = std::ranges::min_element(near, {}, nan_last);
@@ -186,6 +185,7 @@ class Mismatch {
   const Trace& trace_;
   double tolerance_;
   std::vector<Part> parts_;
+  std::set<const TracedValue*> matched_;  // by any part
 };
 
 }  // namespace
