@@ -21,15 +21,6 @@ std::string group_of(const std::string& name) {
   return name.substr(0, numbered ? name.find('.', first + 1) : first);
 }
 
-/// A random direction in which all inputs of a group move, or all inputs.
-Line joint(const Point& point, const std::string& name, const std::string& group, Rng& rng) {
-  Line line{name, "random direction", {}};
-  for (std::size_t i = 0; i < point.inputs.size(); ++i)
-    if (group.empty() || group_of(point.names[i]) == group)
-      line.directions.emplace_back(i, random_direction(point.inputs[i], rng));
-  return line;
-}
-
 }  // namespace
 
 std::vector<Line> lines_through(const Point& point, Rng& rng) {
@@ -45,7 +36,7 @@ std::vector<Line> lines_through(const Point& point, Rng& rng) {
   std::map<std::string, int> groups;
   for (const std::string& name : point.names) ++groups[group_of(name)];
   for (const auto& [group, members] : groups)
-    if (!group.empty() && members > 1) lines.push_back(joint(point, group, group, rng));
+    if (!group.empty() && members > 1) lines.push_back(line_of_all(point, rng, group));
   if (point.inputs.size() > 1 && !lines.empty()) lines.push_back(line_of_all(point, rng));
   return lines;
 }
@@ -63,7 +54,13 @@ Line line_of_element(const Point& point, std::size_t input, std::int64_t element
   return line;
 }
 
-Line line_of_all(const Point& point, Rng& rng) { return joint(point, "all together", "", rng); }
+Line line_of_all(const Point& point, Rng& rng, const std::string& group) {
+  Line line{group.empty() ? "all together" : group, "random direction", {}};
+  for (std::size_t i = 0; i < point.inputs.size(); ++i)
+    if (group.empty() || group_of(point.names[i]) == group)
+      line.directions.emplace_back(i, random_direction(point.inputs[i], rng));
+  return line;
+}
 
 Line in_own_steps(const Point& point, Line line) {
   for (auto& [input, direction] : line.directions) {

@@ -90,7 +90,9 @@ class Mismatch {
       }
       const std::string note =
           unseen.empty() ? "" : fmt::format("; or before it {}, which no op gives by itself", quoted(unseen));
-      return fmt::format("first part that differs: {}{}: {}{}", part.title, sources(part), near, note);
+      const std::vector<std::string>& from = part.recorded.sources;
+      const std::string sources = from.empty() ? "" : fmt::format(", computed from {}", quoted(from));
+      return fmt::format("first part that differs: {}{}: {}{}", part.title, sources, near, note);
     }
     if (unseen.empty())
       return fmt::format("none of the {} parts differs: the difference arises after them", parts_.size());
@@ -152,11 +154,6 @@ class Mismatch {
   /// op 'linear' (#3 of 40)
   std::string op_of(const Candidate& candidate) const {
     return fmt::format("op '{}' (#{} of {})", candidate.value->op, candidate.value->number, trace_.ops);
-  }
-
-  std::string sources(const Part& part) const {
-    if (part.recorded.sources.empty()) return "";
-    return fmt::format(", computed from {}", quoted(part.recorded.sources));
   }
 
   /// The values that match a part, with the errors of their cotangents.
