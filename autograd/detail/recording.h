@@ -12,6 +12,8 @@ class Recording : public Probe {
     std::vector<Tensor> constants;  // inputs that are not on the tape; undefined for the others
     std::vector<Tensor> results;    // outputs
     std::vector<Tensor> dys, dxs;   // empty when no cotangent came
+
+    ValueId output(std::size_t i) const { return static_cast<ValueId>(first_output + i); }
   };
 
   explicit Recording(bool opens_checkpoints = false) : opens_(opens_checkpoints) {}

@@ -1,7 +1,9 @@
 #include <braid/autograd/verify/gradcheck.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -19,23 +21,54 @@ namespace {
 
 using namespace detail;
 
+/// `input 0, element [1]: analytic .., numeric .. +- .., relative error .., tolerance ..`
+std::string describe(const CheckedDerivative& c, double tolerance) {
+  return fmt::format("{}, {}: analytic {:.10g}, numeric {:.10g} +- {:.1g}, relative error {:.3g}, tolerance {:.3g}",
+                     c.input, c.where, c.analytic, c.numeric, c.uncertainty, c.relative_error, tolerance);
+}
+
+/// A line `12 derivatives: 1 wrong, 0 undecidable, ..`; empty when all are right.
+std::string counts(const GradcheckResult& r) {
+  if (r.wrong + r.undecidable + r.kinks + r.unchecked == 0) return "";
+  const std::string unchecked = r.unchecked > 0 ? fmt::format(", {} unchecked", r.unchecked) : "";
+  return fmt::format("\n{} derivatives: {} wrong, {} undecidable, {} at kinks{}", r.derivatives, r.wrong, r.undecidable,
+                     r.kinks, unchecked);
+}
+
+/// A line `f does not depend on ..` for every input whose derivatives are all zero up to the error of differences.
+std::string without_influence(const std::vector<CheckedDerivative>& all) {
+  std::map<std::string, bool> moves;
+  for (const CheckedDerivative& c : all)
+    moves[c.input] |= std::abs(c.numeric) > c.uncertainty || c.verdict != Verdict::right;
+  std::string sentences;
+  for (const auto& [input, does] : moves)
+    if (!does) sentences += fmt::format("\nf does not depend on {}, as far as differences can tell", input);
+  return sentences;
+}
+
+/// Adds a derivative to the counts and the list.
+void count(GradcheckResult& result, CheckedDerivative checked) {
+  ++result.derivatives;
+  result.wrong += checked.verdict == Verdict::wrong;
+  result.undecidable += checked.verdict == Verdict::undecidable;
+  result.kinks += checked.verdict == Verdict::kink;
+  result.unchecked += checked.verdict == Verdict::unchecked;
+  result.checked.push_back(std::move(checked));
+}
+
 /// The derivatives of <dy, f> in all directions that are checked, as a result.
 class Gradcheck {
  public:
-  /// `differentiated`: the function that f is the gradient of, if it is one, and the size of its value.
-  Gradcheck(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options,
-            const std::vector<std::string>& names, const GradcheckFunction* differentiated = nullptr,
-            double differentiated_size = 0)
-      : f_(f),
-        differentiated_(differentiated),
-        options_(options),
-        comparison_({f, inputs, names, options, differentiated != nullptr, differentiated_size}) {}
+  explicit Gradcheck(Subject subject) : comparison_(std::move(subject)) {}
 
   GradcheckResult run() {
-    if (!comparison_.obstacle().empty()) return failed();
+    if (!comparison_.obstacle().empty())
+      return {.ok = false,
+              .worst = std::numeric_limits<double>::infinity(),
+              .message = fmt::format("gradcheck: {}", comparison_.obstacle())};
     const std::vector<Line> lines = lines_through(comparison_.point(), comparison_.rng());
     for (const Line& line : lines) {
-      count(comparison_.check(line));
+      count(result_, comparison_.check(line));
       if (options_.progress) options_.progress(result_.derivatives, static_cast<std::int64_t>(lines.size()));
     }
     if (lines.empty())
@@ -46,21 +79,6 @@ class Gradcheck {
   }
 
  private:
-  GradcheckResult failed() const {
-    return {.ok = false,
-            .worst = std::numeric_limits<double>::infinity(),
-            .message = fmt::format("gradcheck: {}", comparison_.obstacle())};
-  }
-
-  void count(CheckedDerivative checked) {
-    ++result_.derivatives;
-    result_.wrong += checked.verdict == Verdict::wrong;
-    result_.undecidable += checked.verdict == Verdict::undecidable;
-    result_.kinks += checked.verdict == Verdict::kink;
-    result_.unchecked += checked.verdict == Verdict::unchecked;
-    result_.checked.push_back(std::move(checked));
-  }
-
   /// The check of one wrong element of a direction along which the gradient is wrong.
   CheckedDerivative wrong_element(const std::pair<std::size_t, Tensor>& moves) {
     const auto& [input, direction] = moves;
@@ -77,7 +95,7 @@ class Gradcheck {
     const auto worst = std::ranges::max_element(result_.checked, {}, severity);
     result_.ok = result_.wrong + result_.unchecked == 0;
     for (const CheckedDerivative& c : result_.checked) result_.worst = std::max(result_.worst, severity(c).error);
-    result_.message = fmt::format("gradcheck{}: {}", differentiated_ != nullptr ? " of second order" : "",
+    result_.message = fmt::format("gradcheck{}: {}", subject_.differentiated != nullptr ? " of second order" : "",
                                   describe(*worst, options_.tolerance));
     const auto& directions = lines[static_cast<std::size_t>(worst - result_.checked.begin())].directions;
     if (result_.wrong > 0 && directions.size() == 1 && directions.front().second.numel() > options_.max_elements)
@@ -91,16 +109,14 @@ class Gradcheck {
   }
 
   std::string blamed() const {
-    const std::vector<Tensor>& inputs = comparison_.point().inputs;
-    return differentiated_ != nullptr
-               ? blame_rules(*differentiated_, inputs, options_.tolerance, options_.seed)
-               : blame(f_, inputs, comparison_.dy(), {options_.tolerance, comparison_.amplification(), options_.seed});
+    const auto& [f, inputs, names, options, differentiated, size] = subject_;
+    return differentiated != nullptr ? blame_rules(*differentiated, inputs, options.tolerance, options.seed)
+                                     : blame(f, inputs, comparison_.dy(), options, comparison_.amplification());
   }
 
-  const GradcheckFunction& f_;
-  const GradcheckFunction* differentiated_;
-  const GradcheckOptions& options_;
   Comparison comparison_;
+  const Subject& subject_ = comparison_.subject();
+  const GradcheckOptions& options_ = subject_.options;
   GradcheckResult result_;
 };
 
@@ -108,20 +124,19 @@ class Gradcheck {
 GradcheckResult by_rules(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
                          const GradcheckOptions& options) {
   for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], fmt::format("input {}", i));
-  GradcheckResult result{.derivatives = 1};
+  GradcheckResult result;
   CheckedDerivative checked = check_without_steps(f, inputs, options.seed);
   result.worst = checked.relative_error;
   result.ok = checked.relative_error <= kToRounding;
   checked.verdict = result.ok ? Verdict::right : Verdict::wrong;
-  result.wrong = !result.ok;
   result.message = fmt::format("gradcheck by rules: {}", describe(checked, kToRounding));
   if (!result.ok && options.blame) {
     Rng rng = Rng(options.seed).split();
     const Tensor dy = random_signs(f(std::vector<Var>(inputs.begin(), inputs.end())).shape(), rng);
     const std::string rules = blame_rules(f, inputs, options.tolerance, options.seed);
-    result.message += fmt::format("\n{}\n{}", rules, blame(f, inputs, dy, {options.tolerance, 1, options.seed}));
+    result.message += fmt::format("\n{}\n{}", rules, blame(f, inputs, dy, options, 1));
   }
-  result.checked.push_back(std::move(checked));
+  count(result, std::move(checked));
   return result;
 }
 
@@ -130,12 +145,7 @@ void add(GradcheckResult& result, const GradcheckResult& further) {
   if (result.message.empty() || !further.ok || further.worst > result.worst) result.message = further.message;
   result.ok &= further.ok;
   result.worst = std::max(result.worst, further.worst);
-  result.derivatives += further.derivatives;
-  result.wrong += further.wrong;
-  result.undecidable += further.undecidable;
-  result.kinks += further.kinks;
-  result.unchecked += further.unchecked;
-  result.checked.insert(result.checked.end(), further.checked.begin(), further.checked.end());
+  for (const CheckedDerivative& checked : further.checked) count(result, checked);
 }
 
 }  // namespace
@@ -144,12 +154,13 @@ GradcheckResult gradcheck(const GradcheckFunction& f, const std::vector<Tensor>&
                           const GradcheckOptions& options, const std::vector<std::string>& names) {
   check_value(options.order == 1 || options.order == 2, "gradcheck: order must be 1 or 2 but is {}", options.order);
   GradcheckResult result;
-  if (options.by != GradcheckOptions::By::rules) result = Gradcheck(f, inputs, options, names).run();
+  if (options.by != GradcheckOptions::By::rules) result = Gradcheck({f, inputs, names, options}).run();
   if (result.ok && options.by != GradcheckOptions::By::differences) add(result, by_rules(f, inputs, options));
   if (result.ok && options.order == 2) {
     Rng rng = Rng(options.seed + 1).split();
     const Tensor y = f(std::vector<Var>(inputs.begin(), inputs.end())).value(), dy = random_signs(y.shape(), rng);
-    add(result, Gradcheck(gradient_function(f, dy), inputs, options, names, &f, root_square_sum(dy, y)).run());
+    const GradcheckFunction gradient = gradient_function(f, dy);
+    add(result, Gradcheck({gradient, inputs, names, options, &f, root_square_sum(dy, y)}).run());
   }
   return result;
 }

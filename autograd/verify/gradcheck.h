@@ -1,10 +1,9 @@
 #pragma once
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <braid/autograd/params.h>
+#include <braid/autograd/derivatives.h>
 #include <braid/autograd/verify/verdict.h>
 
 namespace braid {
@@ -45,10 +44,8 @@ GradcheckResult gradcheck_module(const M& module, const F& f, const GradcheckOpt
     names.push_back(name);
   });
   const auto with_params = [&](std::span<const Var> params) -> Var {
-    M copy = module;
-    auto next = params.begin();
-    for_each_param(copy, [&](const std::string&, Var& param) { param = *next++; });
-    return f(std::as_const(copy));
+    const M copy = detail::with_vars(module, {params.begin(), params.end()});
+    return f(copy);
   };
   return gradcheck(with_params, values, options, names);
 }

@@ -1,6 +1,7 @@
 #include <braid/autograd/verify/verdict.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -10,14 +11,9 @@
 namespace braid {
 
 std::string_view name(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::right: return "right";
-    case Verdict::wrong: return "wrong";
-    case Verdict::undecidable: return "undecidable";
-    case Verdict::kink: return "kink";
-    case Verdict::unchecked: return "unchecked";
-  }
-  return "unknown";
+  static constexpr std::array<std::string_view, 5> kNames{"right", "wrong", "undecidable", "kink", "unchecked"};
+  const auto index = static_cast<std::size_t>(verdict);
+  return index < kNames.size() ? kNames[index] : "unknown";
 }
 
 std::string GradcheckResult::table() const {
@@ -74,28 +70,6 @@ Verdict judge(double analytic, const Derivative& numeric, double floor, double t
 Severity severity(const CheckedDerivative& c) {
   const bool wrong = c.verdict == Verdict::wrong, decided = wrong || c.verdict == Verdict::right;
   return {wrong, c.where.starts_with("element"), decided ? c.relative_error : 0};
-}
-
-std::string describe(const CheckedDerivative& c, double tolerance) {
-  return fmt::format("{}, {}: analytic {:.10g}, numeric {:.10g} +- {:.1g}, relative error {:.3g}, tolerance {:.3g}",
-                     c.input, c.where, c.analytic, c.numeric, c.uncertainty, c.relative_error, tolerance);
-}
-
-std::string counts(const GradcheckResult& r) {
-  if (r.wrong + r.undecidable + r.kinks + r.unchecked == 0) return "";
-  const std::string unchecked = r.unchecked > 0 ? fmt::format(", {} unchecked", r.unchecked) : "";
-  return fmt::format("\n{} derivatives: {} wrong, {} undecidable, {} at kinks{}", r.derivatives, r.wrong, r.undecidable,
-                     r.kinks, unchecked);
-}
-
-std::string without_influence(const std::vector<CheckedDerivative>& all) {
-  std::map<std::string, bool> moves;
-  for (const CheckedDerivative& c : all)
-    moves[c.input] |= std::abs(c.numeric) > c.uncertainty || c.verdict != Verdict::right;
-  std::string sentences;
-  for (const auto& [input, does] : moves)
-    if (!does) sentences += fmt::format("\nf does not depend on {}, as far as differences can tell", input);
-  return sentences;
 }
 
 }  // namespace detail

@@ -83,14 +83,5 @@ struct Severity {
 };
 Severity severity(const CheckedDerivative& checked);
 
-/// `input 0, element [1]: analytic .., numeric .. +- .., relative error .., tolerance ..`
-std::string describe(const CheckedDerivative& checked, double tolerance);
-
-/// A line `12 derivatives: 1 wrong, 0 undecidable, ..`; empty when all are right.
-std::string counts(const GradcheckResult& result);
-
-/// A line `f does not depend on ..` for every input whose derivatives are all zero up to the error of differences.
-std::string without_influence(const std::vector<CheckedDerivative>& all);
-
 }  // namespace detail
 }  // namespace braid

@@ -23,8 +23,8 @@ struct PrecisionReport {
     double gradient = 0;        ///< |g64|
     double relative_error = 0;  ///< of the parameter's gradient
     double max_ulps = 0;        ///< see precision_report()
-    std::string worst_op =
-        {};            ///< the op with the largest share, or that made the first NaN or Inf; empty without an error
+    /// The op with the largest share, or that made the first NaN or Inf; empty without an error.
+    std::string worst_op = {};
     double share = 0;  ///< the share of worst_op
   };
   /// All calls of an op.

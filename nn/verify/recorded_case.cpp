@@ -1,7 +1,5 @@
 #include <braid/nn/verify/recorded_case.h>
 
-#include <algorithm>
-#include <type_traits>
 #include <utility>
 
 namespace braid::nn {

@@ -15,19 +15,13 @@ namespace {
 
 constexpr int kAttempts = 4;  // the errors of an op's elements may cancel along a direction
 
-const Leak* leak_at(const Trials& trials, std::size_t op) {
-  const auto leak = std::ranges::find(trials.leaks(), op, &Leak::op);
-  return leak == trials.leaks().end() ? nullptr : &*leak;
-}
-
 /// The op nearest to the output whose vjp is wrong along random directions.
 std::optional<std::size_t> wrong_op_along_directions(Trials& trials) {
   std::set<std::size_t> wrong;
-  bool first = true;
-  for (const std::vector<Trial>& round : trials.rounds()) {
+  const std::vector<std::vector<Trial>> rounds = trials.rounds();
+  for (const std::vector<Trial>& round : rounds) {
     Directions directions = trials.directions_of(round);
-    if (first) trials.move_all_else(directions);
-    first = false;
+    if (&round == &rounds.front()) trials.move_all_else(directions);
     const std::vector<Outcome> outcomes = trials.run(round, directions);
     std::vector<Trial> suspects;
     for (std::size_t i = 0; i < round.size(); ++i)
@@ -37,7 +31,7 @@ std::optional<std::size_t> wrong_op_along_directions(Trials& trials) {
       if (again[i].verdict == Verdict::wrong) wrong.insert(suspects[i].op);
   }
   const auto last = std::find_if(wrong.rbegin(), wrong.rend(), [&](std::size_t op) {
-    return leak_at(trials, op) != nullptr || trials.is_wrong_in_f(op);
+    return trials.leaks().contains(op) || trials.is_wrong_in_f(op);
   });
   return last == wrong.rend() ? std::nullopt : std::optional(*last);
 }
@@ -75,10 +69,10 @@ std::string wrong_input(Trials& trials, std::size_t index, std::size_t input) {
 std::string accuse(Trials& trials, std::size_t index) {
   const Recording& base = trials.base();
   const Recording::Op& op = base.ops[index];
-  if (const Leak* leak = leak_at(trials, index))
+  if (const auto leak = trials.leaks().find(index); leak != trials.leaks().end())
     return fmt::format(
         "no vjp is wrong: a gradient is lost at {}, whose input {} {} is a constant but depends on variables",
-        place_of(base, index), leak->input, op.constants[leak->input].shape());
+        place_of(base, index), leak->second, op.constants[leak->second].shape());
   for (std::size_t k = 0; k < kAttempts * op.inputs.size(); ++k) {
     const std::size_t i = k % op.inputs.size();
     if (!op.inputs[i] || base.value(*op.inputs[i]).dtype() != DType::f64) continue;
@@ -99,13 +93,13 @@ std::string place_of(const Recording& base, std::size_t op) {
 }
 
 std::string blame(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-                  const TrialOptions& options) try {
-  Trials trials(f, inputs, dy, options, /*opens_checkpoints=*/false);
+                  const GradcheckOptions& options, double amplification) try {
+  Trials trials(f, inputs, dy, options, amplification, /*opens_checkpoints=*/false);
   if (!trials.reached()) return "no vjp is wrong: the output of f is not on the tape";
   const std::optional<std::size_t> op = wrong_op(trials);
   if (!op) return "no vjp is wrong along random directions";
   if (trials.base().ops[*op].name == std::string_view("checkpoint")) {
-    Trials inside(f, inputs, dy, options, /*opens_checkpoints=*/true);
+    Trials inside(f, inputs, dy, options, amplification, /*opens_checkpoints=*/true);
     if (const auto inner = wrong_op(inside)) return accuse(inside, *inner);
   }
   return accuse(trials, *op);

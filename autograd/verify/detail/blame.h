@@ -13,7 +13,7 @@ namespace braid::detail {
 /// runs compare every vjp of f with differences, however many there are. The wrong op nearest to the output is then
 /// checked input by input and element by element.
 std::string blame(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-                  const TrialOptions& options);
+                  const GradcheckOptions& options, double amplification);
 
 /// `op 'rms_norm' (#37 of 112)`
 std::string place_of(const Recording& base, std::size_t op);

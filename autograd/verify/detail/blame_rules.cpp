@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <ranges>
 
@@ -31,12 +30,12 @@ class IsolatedOps : public Recording {
   IsolatedOps(const GradcheckFunction& f, const std::vector<Tensor>& inputs, Rng rng)
       : Recording(/*opens_checkpoints=*/true), f_(f), inputs_(inputs) {
     base_ = nodes_at(0);
-    const auto may_move = [](const Tensor& x) { return x.defined() && x.dtype() == DType::f64; };
     const auto moving = [&](const Tensor& x) { return Moving{x, random_direction(x, rng)}; };
     for (const Node& node : base_)
       for (const Tensor& output : node.retained->outputs) {
-        values_.push_back(may_move(output) ? moving(output) : Moving());
-        dys_.push_back(may_move(output) ? moving(random_signs(output.shape(), rng)) : Moving());
+        const bool moves = output.defined() && output.dtype() == DType::f64;
+        values_.push_back(moves ? moving(output) : Moving());
+        dys_.push_back(moves ? moving(random_signs(output.shape(), rng)) : Moving());
       }
     for (const Node& node : base_) {
       weights_.emplace_back();
@@ -90,56 +89,37 @@ class IsolatedOps : public Recording {
     for (const Tensor& weight : weights_[op]) needed.push_back(weight.defined());
     std::vector<Tensor> dys;
     for (const Moving& dy : dys_of(node)) dys.push_back(dy.at(t));
-    const std::vector<Tensor> dxs = node.vjp(dys, Needs(std::move(needed)));
-    double sum = 0;
-    for (std::size_t i = 0; i < dxs.size(); ++i) sum += dot(dxs[i], weights_[op][i]);
-    return sum;
+    return InnerProduct(node.vjp(dys, Needs(std::move(needed))), weights_[op]).value;
   }
 
-  struct ByRule {
-    double value = 0, size = 0;  // at t = 0; the root of the sum of its squared terms
-    double derivative = 0;       // with respect to t
+  struct ByRule : InnerProduct {  // at t = 0
+    double derivative;            // with respect to t
   };
 
   /// By the rule; its derivative is taken by the vjps of the ops in it.
   ByRule by_rule(std::size_t op) const {
     const Node& node = base_[op];
-    const std::vector<Moving> moving = moving_of(op);
     Differentiation tape("gradcheck");
-    std::vector<Var> variables, inputs, weights;
-    for (const Moving& x : moving) variables.push_back(tape.variable(x.value));
-    auto next = variables.begin();
+    std::vector<Var> variables, directions, inputs, weights;
+    const auto variable = [&](const Moving& x) {
+      directions.push_back(x.direction);
+      return variables.emplace_back(tape.variable(x.value));
+    };
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool moves = weights_[op][i].defined();
-      inputs.push_back(moves ? *next++ : Var(node.retained->inputs[i]));
-      if (moves) weights.push_back(weights_[op][i]);
+      const Tensor& weight = weights_[op][i];
+      if (weight.defined()) weights.push_back(weight);
+      inputs.push_back(weight.defined() ? variable(values_[*node.inputs[i].id]) : Var(node.retained->inputs[i]));
     }
-    const std::span<const Var> xs(variables.begin(), next), dys(next, variables.end());
+    for (const Moving& dy : dys_of(node)) variable(dy);
+    const std::span<const Var> all(variables), xs = all.first(weights.size()), dys = all.subspan(weights.size());
     const auto outputs = record(node.op, node.retained->outputs, inputs, node.vjp, {}, node.retained->rule);
     const auto dxs = tape.gradients(outputs, dys, xs);
-    ByRule found;
-    for (std::size_t i = 0; i < dxs.size(); ++i) {
-      found.value += dot(dxs[i].value(), weights[i].value());
-      found.size = std::hypot(found.size, root_square_sum(dxs[i].value(), weights[i].value()));
-    }
-    const auto derivatives = tape.results(dxs, weights, variables);
-    for (std::size_t i = 0; i < moving.size(); ++i)
-      found.derivative += dot(derivatives[i].value(), moving[i].direction);
-    return found;
+    return {InnerProduct(dxs, weights), InnerProduct(tape.results(dxs, weights, variables), directions).value};
   }
 
  private:
   std::span<const Moving> dys_of(const Node& node) const {
     return std::span(dys_).subspan(node.first_output, node.output_shapes.size());
-  }
-
-  /// The inputs of an op that move, and then the cotangents of its outputs.
-  std::vector<Moving> moving_of(std::size_t op) const {
-    std::vector<Moving> list;
-    for (std::size_t i = 0; i < weights_[op].size(); ++i)
-      if (weights_[op][i].defined()) list.push_back(values_[*base_[op].inputs[i].id]);
-    std::ranges::copy(dys_of(base_[op]), std::back_inserter(list));
-    return list;
   }
 
   const GradcheckFunction& f_;
@@ -159,10 +139,6 @@ struct Suspect {
   Extrapolation numeric = {};  // the derivative of that by the vjp
 
   double floor() const { return 1e-3 * by_rule.size; }
-  bool settled(double tolerance) const {
-    const Derivative d = numeric.best();
-    return numeric.exhausted() || d.error <= 0.1 * tolerance * std::max(std::abs(d.value), floor());
-  }
   void add(double step, double above, double below) {
     const double up = above - by_vjp, down = by_vjp - below;
     const double noise = 0x1p-50 * std::max({std::abs(above), std::abs(below), by_rule.size});
@@ -170,33 +146,21 @@ struct Suspect {
   }
 };
 
-void difference(IsolatedOps& ops, std::vector<Suspect>& suspects, double tolerance) {
-  const auto settled = [&](const Suspect& suspect) { return suspect.settled(tolerance); };
-  const auto add = [&](double step) -> const Extrapolation& {
-    const std::vector<Node> above = ops.nodes_at(step), below = ops.nodes_at(-step);
-    for (Suspect& suspect : suspects)
-      suspect.add(step, ops.by_vjp(above, suspect.op, step), ops.by_vjp(below, suspect.op, -step));
-    const auto slow = std::ranges::find_if_not(suspects, settled);
-    return (slow == suspects.end() ? suspects.front() : *slow).numeric;
-  };
-  descend(1, add, [&](const Derivative&) { return std::ranges::all_of(suspects, settled); });
-}
-
 /// The sentence about a suspect; empty if its rule is right.
 std::string accuse(const IsolatedOps& ops, const Suspect& suspect, double tolerance) {
-  const auto& [value, size, derivative] = suspect.by_rule;
+  const IsolatedOps::ByRule& rule = suspect.by_rule;
   const std::string place = place_of(ops, suspect.op);
-  if (!(std::abs(value - suspect.by_vjp) <= 1e-10 * size))
-    return fmt::format("first wrong second derivative: {}: its rule gives {:.10g}, its vjp {:.10g}", place, value,
+  if (!(std::abs(rule.value - suspect.by_vjp) <= 1e-10 * rule.size))
+    return fmt::format("first wrong second derivative: {}: its rule gives {:.10g}, its vjp {:.10g}", place, rule.value,
                        suspect.by_vjp);
   const Derivative numeric = suspect.numeric.best();
-  if (judge(derivative, numeric, suspect.floor(), tolerance) != Verdict::wrong) return "";
+  if (judge(rule.derivative, numeric, suspect.floor(), tolerance) != Verdict::wrong) return "";
   if (const auto leak = ops.leaks().find(suspect.op); leak != ops.leaks().end())
     return fmt::format(
         "no rule is wrong: a derivative is lost at {}, whose input {} {} is a constant but depends on variables", place,
         leak->second, ops.base()[suspect.op].inputs[leak->second].shape);
   return fmt::format("first wrong second derivative: {}: its rule has the derivative {:.10g}, its vjp {:.10g}", place,
-                     derivative, numeric.value);
+                     rule.derivative, numeric.value);
 }
 
 }  // namespace
@@ -206,7 +170,11 @@ std::string blame_rules(const GradcheckFunction& f, const std::vector<Tensor>& i
   IsolatedOps ops(f, inputs, Rng(seed + 3).split());
   std::vector<Suspect> suspects;
   for (const std::size_t op : ops.with_rule()) suspects.push_back({op, ops.by_vjp(ops.base(), op, 0), ops.by_rule(op)});
-  if (!suspects.empty()) difference(ops, suspects, tolerance);
+  descend_together(1, suspects, tolerance, [&](double step) {
+    const std::vector<Node> above = ops.nodes_at(step), below = ops.nodes_at(-step);
+    for (Suspect& suspect : suspects)
+      suspect.add(step, ops.by_vjp(above, suspect.op, step), ops.by_vjp(below, suspect.op, -step));
+  });
   for (const Suspect& suspect : suspects | std::views::reverse)
     if (const std::string sentence = accuse(ops, suspect, tolerance); !sentence.empty()) return sentence;
   return "no rule is wrong: every one agrees with its vjp along random directions";

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <braid/autograd/derivatives.h>
 #include <braid/autograd/ops/abs.h>
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/verify/detail/diagnosis.h>
 #include <braid/autograd/verify/detail/differences.h>
 #include <braid/autograd/verify/detail/rounding.h>
@@ -18,6 +20,21 @@ namespace braid::detail {
 namespace {
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+
+/// Changes the last bits of every cotangent, as if vjps had rounded differently. Without it, large cotangents that
+/// cancel exactly would hide the rounding error of their sum.
+class RoundsDifferently : public Probe {
+ public:
+  explicit RoundsDifferently(Rng rng) : rng_(rng) {}
+  void propagated(const RecordedOp&, std::vector<Tensor>& dxs) override {
+    for (Tensor& dx : dxs)
+      if (dx.defined() && dx.dtype() == DType::f64)
+        dx = Tensor(dx * (1 + 0x1p-50 * rand(dx.shape(), rng_, DType::f64)));
+  }
+
+ private:
+  Rng rng_;
+};
 
 /// Whether the derivative by finer steps is the better one: more accurate, or sure enough to contradict.
 bool overrules(const Derivative& finer, const Derivative& coarser) {
@@ -29,26 +46,24 @@ bool overrules(const Derivative& finer, const Derivative& coarser) {
 }  // namespace
 
 Comparison::Comparison(Subject subject) : subject_(std::move(subject)), rng_(Rng(subject_.options.seed).split()) {
-  auto& [f, inputs, names, options, of_higher_order, differentiated] = subject_;
+  auto& [f, inputs, names, options, differentiated, size] = subject_;
   for (std::size_t i = names.size(); i < inputs.size(); ++i) names.push_back(fmt::format("input {}", i));
   for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], names[i]);
-  Diagnosis diagnosis = diagnose(subject_.f, subject_.inputs, subject_.names);
-  y_ = diagnosis.y;
-  obstacle_ = diagnosis.sentence;
+  std::tie(y_, obstacle_) = diagnose(f, inputs, names);
   if (!obstacle_.empty()) return;
   dy_ = random_signs(y_.shape(), rng_);
-  gradients_ = gradients(subject_.inputs, dy_);
-  const std::vector<Tensor> again = gradients(subject_.inputs, dy_);
+  gradients_ = gradients(inputs, dy_);
+  const std::vector<Tensor> again = gradients(inputs, dy_);
   for (std::size_t i = 0; i < again.size() && obstacle_.empty(); ++i)
     if (!identical(gradients_[i], again[i]))
-      obstacle_ = fmt::format("the gradient of {} is not deterministic: two backward passes differ", subject_.names[i]);
+      obstacle_ = fmt::format("the gradient of {} is not deterministic: two backward passes differ", names[i]);
   const Line line = line_of_all(point(), rng_), fine = in_own_steps(point(), line);
   noise_ = rounding_errors([&](double t) { return evaluate(line, t); }, [&](double t) { return evaluate(fine, t); });
 }
 
 std::vector<Tensor> Comparison::gradients(const std::vector<Tensor>& inputs, const Tensor& dy, Probe* probe) const {
   std::optional<HigherOrder> scope;
-  if (subject_.of_higher_order) scope.emplace();
+  if (subject_.differentiated != nullptr) scope.emplace();
   return gradients_at(subject_.f, inputs, dy, probe);
 }
 
@@ -88,16 +103,13 @@ Derivative Comparison::derivative_along(const Line& line, double scale, double f
 }
 
 Comparison::Analytic Comparison::analytic_along(const Line& line) const {
-  Analytic sum;
-  double norm = 0;
+  InnerProduct product;
+  double rounding = 0;
   for (const auto& [input, direction] : line.directions) {
-    const Tensor& gradient = gradients_[input];
-    sum.value += dot(gradient, direction);
-    norm = std::hypot(norm, root_square_sum(gradient, direction));
-    if (!rounding_.empty()) sum.rounding += 4 * dot(rounding_[input], Tensor(abs(direction)));
+    product.add(gradients_[input], direction);
+    if (!rounding_.empty()) rounding += 4 * dot(rounding_[input], Tensor(abs(direction)));
   }
-  sum.floor = 1e-3 * std::max(line.largest, std::isfinite(norm) ? norm : 0);
-  return sum;
+  return {product.value, 1e-3 * std::max(line.largest, std::isfinite(product.size) ? product.size : 0), rounding};
 }
 
 /// The gradients at a point on a line, as if vjps rounded differently there.
@@ -108,8 +120,7 @@ std::vector<Tensor> Comparison::gradients_on(const Line& line, double t, const T
 
 /// How far gradients move with the last bits of the inputs.
 std::vector<Tensor> Comparison::rounding_of_gradients() {
-  std::vector<Tensor> largest;
-  for (const Tensor& gradient : gradients_) largest.push_back(zeros(gradient.shape(), DType::f64));
+  std::vector<Tensor> largest(gradients_.size(), scalar(0, DType::f64));
   const Line line = in_own_steps(point(), line_of_all(point(), rng_));
   const Tensor turn = random_direction(dy_, rng_);
   for (int k = 0; k < 32; ++k) {
@@ -147,8 +158,7 @@ bool Comparison::is_negligible(const Line& line, const CheckedDerivative& checke
   const double moves = largest + (std::abs(checked.numeric) + checked.uncertainty) * unit;
   if (checked.analytic == 0 && moves <= 1e5 * rounding()) return true;  // f moves no further than it rounds
   const double beyond = root_square_sum(dy_, evaluate(line, 0x1p-4 * line.scale));
-  const double size =
-      std::max({root_square_sum(dy_, y_), std::isfinite(beyond) ? beyond : 0, subject_.differentiated / unit});
+  const double size = std::max({root_square_sum(dy_, y_), std::isfinite(beyond) ? beyond : 0, subject_.size / unit});
   return moves <= 1e-8 * size;  // less than half of the digits of the output
 }
 
@@ -161,7 +171,9 @@ CheckedDerivative Comparison::check(const Line& given) {
     compared = compare(line);
   }
   if (checked.verdict == Verdict::wrong) judge_again(line, compared);
-  if (checked.verdict == Verdict::kink && has_neighbors_ && is_wrong_beside(line)) checked.verdict = Verdict::wrong;
+  const auto is_wrong = [&](Comparison& there) { return there.check(line).verdict == Verdict::wrong; };
+  if (checked.verdict == Verdict::kink && has_neighbors_ && std::ranges::any_of(beside(), is_wrong))
+    checked.verdict = Verdict::wrong;  // at a small distance on either side of a kink, the gradient has to be right
   const bool right = checked.verdict == Verdict::right || checked.verdict == Verdict::kink;
   if (!right && is_negligible(line, checked)) {
     checked.verdict = Verdict::right;
@@ -193,8 +205,7 @@ Comparison::Compared Comparison::compare(const Line& line) const {
 void Comparison::judge_again(const Line& line, Compared& compared) {
   CheckedDerivative& checked = compared.checked;
   if (jumps(line, compared)) {
-    if (has_neighbors_ && !beside_) find_points_beside();
-    checked.verdict = has_neighbors_ && beside_->empty() ? Verdict::unchecked : Verdict::kink;
+    checked.verdict = has_neighbors_ && beside().empty() ? Verdict::unchecked : Verdict::kink;
     return;
   }
   if (rounding_.empty()) rounding_ = rounding_of_gradients();
@@ -219,7 +230,7 @@ bool Comparison::may_hide_a_kink(const Line& line, double difference) const {
 /// between the one-sided derivatives.
 bool Comparison::jumps(const Line& line, const Compared& compared) {
   if (jumps_.empty()) {
-    for (const Tensor& gradient : gradients_) jumps_.push_back(zeros(gradient.shape(), DType::f64));
+    jumps_.assign(gradients_.size(), scalar(0, DType::f64));
     for (int way = 0; way < 8; ++way) add_jumps(line_of_all(point(), rng_));  // ties break in many ways
   }
   double jump = 0;
@@ -227,13 +238,9 @@ bool Comparison::jumps(const Line& line, const Compared& compared) {
   return jump > std::abs(compared.checked.analytic - compared.checked.numeric);
 }
 
-/// At a small distance on either side of a kink, the gradient has to be right.
-bool Comparison::is_wrong_beside(const Line& line) {
-  if (!beside_) find_points_beside();
-  return std::ranges::any_of(*beside_, [&](Comparison& there) { return there.check(line).verdict == Verdict::wrong; });
-}
-
-void Comparison::find_points_beside() {
+/// Comparisons at points at a small distance on either side.
+std::vector<Comparison>& Comparison::beside() {
+  if (beside_) return *beside_;
   beside_.emplace();
   const Line way = line_of_all(point(), rng_);
   for (const double distance : {0x1p-10, -0x1p-10}) {
@@ -243,6 +250,7 @@ void Comparison::find_points_beside() {
     comparison.has_neighbors_ = false;
     if (comparison.obstacle().empty()) beside_->push_back(std::move(comparison));
   }
+  return *beside_;
 }
 
 }  // namespace braid::detail

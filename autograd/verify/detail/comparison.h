@@ -15,8 +15,8 @@ struct Subject {
   std::vector<Tensor> inputs;
   std::vector<std::string> names;
   const GradcheckOptions& options;
-  bool of_higher_order = false;  // whether f takes gradients itself
-  double differentiated = 0;     // then, the size of what it takes gradients of
+  const GradcheckFunction* differentiated = nullptr;  // what f is the gradient of, if it is one
+  double size = 0;                                    // of the value of that
 };
 
 /// The gradients of <dy, f(inputs)> at a point, compared with differences along lines.
@@ -27,6 +27,7 @@ class Comparison {
 
   /// A sentence that says why gradients cannot be compared here; empty when they can.
   const std::string& obstacle() const { return obstacle_; }
+  const Subject& subject() const { return subject_; }
   Point point() const { return {subject_.inputs, subject_.names, gradients_, subject_.options}; }
   const Tensor& dy() const { return dy_; }
   Rng& rng() { return rng_; }
@@ -63,8 +64,7 @@ class Comparison {
   void judge_again(const Line& line, Compared& compared);
   bool may_hide_a_kink(const Line& line, double difference) const;
   bool jumps(const Line& line, const Compared& compared);
-  bool is_wrong_beside(const Line& line);
-  void find_points_beside();
+  std::vector<Comparison>& beside();
 
   Subject subject_;
   Rng rng_;

@@ -7,6 +7,8 @@
 
 #include <fmt/ranges.h>
 
+#include <braid/core/map.h>
+
 namespace braid::detail {
 namespace {
 
@@ -24,29 +26,22 @@ double sum_over(const Tensor& a, const Tensor& b, F f) {
 }  // namespace
 
 Tensor random_signs(const Shape& shape, Rng& rng) {
-  Tensor t = rand(shape, rng, DType::f64);
-  double* x = t.mutable_data<double>();
-  std::transform(x, x + t.numel(), x, [](double u) { return u < 0.5 ? u - 1.5 : u + 0.5; });
-  return t;
+  const auto away_from_0 = [](double u) { return u < 0.5 ? u - 1.5 : u + 0.5; };
+  return map("gradcheck", away_from_0, rand(shape, rng, DType::f64));
 }
 
 Tensor scales(const Tensor& x) {
-  Tensor t = x.clone();
-  double* data = t.mutable_data<double>();
+  const Tensor t = x.contiguous();
+  const double* data = t.data<double>();
   const std::int64_t count = t.numel();
   const double squares = std::inner_product(data, data + count, data, 0.0);
   const double size = std::sqrt(squares / static_cast<double>(std::max<std::int64_t>(count, 1)));
-  std::transform(data, data + count, data,
-                 [=](double v) { return size < 1e-12 ? 1.0 : std::max(std::abs(v), 0.1 * size); });
-  return t;
+  const auto scale = [=](double v) { return size < 1e-12 ? 1.0 : std::max(std::abs(v), 0.1 * size); };
+  return map("gradcheck", scale, t);
 }
 
 Tensor random_direction(const Tensor& x, Rng& rng) {
-  Tensor direction = random_signs(x.shape(), rng);
-  const Tensor size = scales(x);
-  double* d = direction.mutable_data<double>();
-  std::transform(d, d + x.numel(), size.data<double>(), d, std::multiplies<>());
-  return direction;
+  return map("gradcheck", std::multiplies<>(), random_signs(x.shape(), rng), scales(x));
 }
 
 Tensor only(const Tensor& x, std::int64_t begin, std::int64_t end) {
@@ -66,11 +61,8 @@ std::int64_t bisect(std::int64_t count, const std::function<bool(std::int64_t be
 }
 
 Tensor moved(const Tensor& x, const Tensor& direction, double t) {
-  Tensor y = x.clone();
-  const Tensor d = direction.contiguous();
-  double* out = y.mutable_data<double>();
-  for (std::int64_t i = 0; i < y.numel(); ++i) out[i] += t * d.data<double>()[i];
-  return y;
+  const auto move = [t](auto v, auto d) { return v + t * d; };
+  return map("gradcheck", move, x, direction);
 }
 
 double dot(const Tensor& a, const Tensor& b) {

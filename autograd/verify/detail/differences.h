@@ -1,7 +1,10 @@
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <braid/autograd/derivative.h>
 #include <braid/autograd/verify/verdict.h>
@@ -36,6 +39,21 @@ double dot(const Tensor& a, const Tensor& b);
 /// sqrt(sum((a * b)^2)), as dot() does
 double root_square_sum(const Tensor& a, const Tensor& b);
 
+/// A sum of inner products <a, b>, and the root of the sum of its squared terms.
+struct InnerProduct {
+  double value = 0, size = 0;
+
+  InnerProduct() = default;
+  template <class A, class B>
+  InnerProduct(const std::vector<A>& a, const std::vector<B>& b) {
+    for (std::size_t i = 0; i < a.size(); ++i) add(Var(a[i]).value(), Var(b[i]).value());
+  }
+  void add(const Tensor& a, const Tensor& b) {
+    value += dot(a, b);
+    size = std::hypot(size, root_square_sum(a, b));
+  }
+};
+
 /// The moves of <dy, y> from y(0) to y(step) and from y(-step) to y(0), summed over several outputs.
 struct Movement {
   double up = 0, down = 0, low = 0, high = 0, noise = 0, square_noise = 0;
@@ -46,6 +64,23 @@ struct Movement {
   /// Includes the rounding of the moved inputs, whose size is `scale`, as a rounding error of y.
   Moves moves(double step, double scale) const;
 };
+
+/// Takes the steps of several searches for derivatives together: `take(step)` adds to the Extrapolation `numeric` of
+/// each, until all are exhausted or certain to a tenth of the tolerance, relative to their value or `floor()`.
+template <class Search, class Take>
+void descend_together(double scale, const std::vector<Search>& searches, double tolerance, const Take& take) {
+  if (searches.empty()) return;
+  const auto settled = [&](const Search& search) {
+    const Derivative d = search.numeric.best();
+    return search.numeric.exhausted() || d.error <= 0.1 * tolerance * std::max(std::abs(d.value), search.floor());
+  };
+  const auto add = [&](double step) -> const Extrapolation& {
+    take(step);
+    const auto slow = std::ranges::find_if_not(searches, settled);
+    return (slow == searches.end() ? searches.front() : *slow).numeric;
+  };
+  descend(scale, add, [&](const Derivative&) { return std::ranges::all_of(searches, settled); });
+}
 
 /// `element [1, 2]`
 std::string element_name(const Shape& shape, std::int64_t flat);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
@@ -22,37 +21,6 @@ std::string group_of(const std::string& name) {
   return name.substr(0, numbered ? name.find('.', first + 1) : first);
 }
 
-/// Lines along the elements [begin, end) of an input.
-std::vector<Line> elements(const Point& point, std::size_t input, std::int64_t begin, std::int64_t end) {
-  const Tensor& x = point.inputs[input];
-  const Tensor one = ones(x.shape(), DType::f64);
-  const std::vector<double> values = x.to_vector<double>(), sizes = scales(x).to_vector<double>();
-  double largest = 0;
-  for (const double g : point.gradients[input].to_vector<double>())
-    if (std::isfinite(g)) largest = std::max(largest, std::abs(g));
-  std::vector<Line> lines;
-  for (std::int64_t i = begin; i < end; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    lines.push_back({point.names[input],
-                     element_name(x.shape(), i),
-                     {{input, only(one, i, i + 1)}},
-                     sizes[at],
-                     std::abs(values[at]),
-                     values[at],
-                     largest});
-  }
-  return lines;
-}
-
-/// A random direction in which all inputs of a group move, or all inputs.
-Line joint(const Point& point, const std::string& name, const std::string& group, Rng& rng) {
-  Line line{name, "random direction", {}};
-  for (std::size_t i = 0; i < point.inputs.size(); ++i)
-    if (group.empty() || group_of(point.names[i]) == group)
-      line.directions.emplace_back(i, random_direction(point.inputs[i], rng));
-  return line;
-}
-
 }  // namespace
 
 std::vector<Line> lines_through(const Point& point, Rng& rng) {
@@ -60,7 +28,7 @@ std::vector<Line> lines_through(const Point& point, Rng& rng) {
   for (std::size_t i = 0; i < point.inputs.size(); ++i) {
     const Tensor& x = point.inputs[i];
     if (x.numel() <= point.options.max_elements)
-      std::ranges::move(elements(point, i, 0, x.numel()), std::back_inserter(lines));
+      for (std::int64_t k = 0; k < x.numel(); ++k) lines.push_back(line_of_element(point, i, k));
     else
       for (int k = 0; k < point.options.directions; ++k)
         lines.push_back({point.names[i], fmt::format("random direction {}", k), {{i, random_direction(x, rng)}}});
@@ -68,16 +36,31 @@ std::vector<Line> lines_through(const Point& point, Rng& rng) {
   std::map<std::string, int> groups;
   for (const std::string& name : point.names) ++groups[group_of(name)];
   for (const auto& [group, members] : groups)
-    if (!group.empty() && members > 1) lines.push_back(joint(point, group, group, rng));
+    if (!group.empty() && members > 1) lines.push_back(line_of_all(point, rng, group));
   if (point.inputs.size() > 1 && !lines.empty()) lines.push_back(line_of_all(point, rng));
   return lines;
 }
 
 Line line_of_element(const Point& point, std::size_t input, std::int64_t element) {
-  return elements(point, input, element, element + 1).front();
+  const Tensor& x = point.inputs[input];
+  const auto at = static_cast<std::size_t>(element);
+  const Tensor direction = only(ones(x.shape(), DType::f64), element, element + 1);
+  Line line{point.names[input], element_name(x.shape(), element), {{input, direction}}};
+  line.scale = scales(x).to_vector<double>()[at];
+  line.from = x.to_vector<double>()[at];
+  line.size = std::abs(line.from);
+  for (const double g : point.gradients[input].to_vector<double>())
+    if (std::isfinite(g)) line.largest = std::max(line.largest, std::abs(g));
+  return line;
 }
 
-Line line_of_all(const Point& point, Rng& rng) { return joint(point, "all together", "", rng); }
+Line line_of_all(const Point& point, Rng& rng, const std::string& group) {
+  Line line{group.empty() ? "all together" : group, "random direction", {}};
+  for (std::size_t i = 0; i < point.inputs.size(); ++i)
+    if (group.empty() || group_of(point.names[i]) == group)
+      line.directions.emplace_back(i, random_direction(point.inputs[i], rng));
+  return line;
+}
 
 Line in_own_steps(const Point& point, Line line) {
   for (auto& [input, direction] : line.directions) {

@@ -32,8 +32,8 @@ struct Point {
 /// of inputs and one for all.
 std::vector<Line> lines_through(const Point& point, Rng& rng);
 Line line_of_element(const Point& point, std::size_t input, std::int64_t element);
-/// A random direction in which all inputs move.
-Line line_of_all(const Point& point, Rng& rng);
+/// A random direction in which all inputs move, or those of a group.
+Line line_of_all(const Point& point, Rng& rng, const std::string& group = "");
 /// The same inputs, each element moving by its own size, however small that is, unless it is 0.
 Line in_own_steps(const Point& point, Line line);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iterator>
 #include <set>
 
@@ -49,18 +48,6 @@ class Disturbance : public Probe {
   Rng rng_;
 };
 
-/// sum_i <gradients[i], v[i]>, and the root of the sum of its squared terms.
-struct Product {
-  double value = 0, size = 0;
-
-  Product(const std::vector<Tensor>& gradients, const std::vector<Var>& v) {
-    for (std::size_t i = 0; i < v.size(); ++i) {
-      value += dot(gradients[i], v[i].value());
-      size = std::hypot(size, root_square_sum(gradients[i], v[i].value()));
-    }
-  }
-};
-
 /// <J^T w, v> by rules.
 double product_by_rules(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& w,
                         const std::vector<Var>& v, Disturbance probe) {
@@ -71,10 +58,7 @@ double product_by_rules(const GradcheckFunction& f, const std::vector<Tensor>& i
   const Var y = f(watched), dy = tape.watch(w);  // a variable, so that the probe sees what is made of it
   probe.of_selections = true;
   Differentiation pass("gradcheck");
-  std::vector<Tensor> gradients;
-  for (const Var& gradient : pass.gradients(std::span(&y, 1), std::span(&dy, 1), watched))
-    gradients.push_back(gradient.value());
-  return Product(gradients, v).value;
+  return InnerProduct(pass.gradients(std::span(&y, 1), std::span(&dy, 1), watched), v).value;
 }
 
 /// How far last bits move <J^T w, v>: much where large terms cancel, between ops or inside of one (1 - p of a sure
@@ -116,7 +100,7 @@ CheckedDerivative check_without_steps(const GradcheckFunction& f, const std::vec
   for (const Tensor& input : inputs) v.push_back(random_signs(input.shape(), rng));
   const auto [y, moves] = jvp(Function(f), std::vector<Var>(inputs.begin(), inputs.end()), v);
   const Tensor w = random_signs(y.shape(), rng);
-  const Product by_vjps(gradients_at(f, inputs, w), v), by_rules({moves.value()}, {w});
+  const InnerProduct by_vjps(gradients_at(f, inputs, w), v), by_rules(std::vector{moves}, std::vector{w});
   CheckedDerivative checked{"all inputs", "without steps", by_vjps.value, by_rules.value};
   double size = std::max(by_vjps.size, by_rules.size);
   const auto error = [&] { return relative_error(by_vjps.value, {.value = by_rules.value}, size); };

@@ -10,29 +10,24 @@
 
 namespace braid::detail {
 
-/// Runs a function again with every op isolated from the others: each gets the values of the recording, some of them
-/// moved, and its results are kept.
+/// A run of f with every op isolated from the others: each gets the values of the recording, some of them moved, and
+/// its results are kept.
 class Trials::Replay : public Probe {
  public:
-  /// `directions`: of the values that move. `flowing`: the values that later ops get as computed.
-  Replay(const Recording& base, const Directions& directions, const std::set<ValueId>& flowing)
-      : base_(base), directions_(directions), flowing_(flowing) {}
-
-  /// Evaluates f with each value moved by t * direction. Throws Error when f records other ops than before.
-  void run(const GradcheckFunction& f, const std::vector<Tensor>& inputs, double t) {
-    t_ = t;
-    computed_.clear();
-    leaks_.clear();
+  /// Moves each value by t * direction. `flowing`: the values that later ops get as computed. Throws Error when f
+  /// records other ops than before.
+  Replay(const Trials& trials, const Directions& directions, const std::set<ValueId>& flowing, double t)
+      : base_(trials.base_), directions_(directions), flowing_(flowing), t_(t) {
     Tape tape(this);
     std::vector<Var> watched;
-    for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
-    f(watched);
+    for (const Tensor& input : trials.inputs_) watched.push_back(tape.watch(input));
+    trials.f_(watched);
     check<Error>(computed_.size() == base_.makers.size(), "f recorded {} values at first but now {}",
                  base_.makers.size(), computed_.size());
   }
 
   const Tensor& computed(ValueId value) const { return computed_[value]; }
-  const std::vector<Leak>& leaks() const { return leaks_; }
+  const Leaks& leaks() const { return leaks_; }
 
   void recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) override {
     const bool known = op.index < base_.ops.size() && std::string_view(base_.ops[op.index].name) == op.name &&
@@ -42,9 +37,9 @@ class Trials::Replay : public Probe {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (!inputs[i].requires_grad() && inputs[i].value().defined() && before.constants[i].defined() &&
           !identical(inputs[i].value(), before.constants[i]))
-        leaks_.push_back({op.index, i});
+        leaks_.emplace(op.index, i);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const auto value = static_cast<ValueId>(op.first_output + i);
+      const ValueId value = before.output(i);
       computed_.push_back(outputs[i]);
       if (flowing_.contains(value)) continue;
       const auto direction = directions_.find(value);
@@ -59,26 +54,42 @@ class Trials::Replay : public Probe {
   const Recording& base_;
   const Directions& directions_;
   const std::set<ValueId>& flowing_;
-  double t_ = 0;
+  const double t_;
   std::vector<Tensor> computed_;
-  std::vector<Leak> leaks_;
+  Leaks leaks_;
+};
+
+/// Two runs, in which values move by a step up and down.
+struct Trials::Step {
+  Step(const Trials& trials, const Directions& directions, const std::set<ValueId>& flowing, double size)
+      : trials(trials),
+        size(size),
+        above(trials, directions, flowing, size),
+        below(trials, directions, flowing, -size) {}
+
+  /// Adds the moves of <dy, value>.
+  void add_to(Movement& movement, const Tensor& dy, ValueId value) const {
+    if (dy.defined())
+      movement.add(dy, above.computed(value), trials.base_.value(value), below.computed(value), Tensor(),
+                   trials.amplification_);
+  }
+
+  const Trials& trials;
+  const double size;
+  const Replay above, below;
 };
 
 /// What runs have shown of one trial.
 struct Trials::Course {
-  double analytic = 0, norm = 0;
+  InnerProduct analytic;
   Extrapolation numeric, deferred;
 
-  double floor() const { return 1e-3 * norm; }
-  bool settled(double tolerance) const {
-    const Derivative d = numeric.best();
-    return numeric.exhausted() || d.error <= 0.1 * tolerance * std::max(std::abs(d.value), floor());
-  }
+  double floor() const { return 1e-3 * analytic.size; }
 };
 
 Trials::Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-               const TrialOptions& options, bool opens_checkpoints)
-    : f_(f), inputs_(inputs), options_(options), base_(opens_checkpoints), rng_(Rng(options.seed + 1).split()) {
+               const GradcheckOptions& options, double amplification, bool opens_checkpoints)
+    : f_(f), inputs_(inputs), options_(options), amplification_(amplification), base_(opens_checkpoints) {
   Tape tape(&base_);
   std::vector<Var> watched;
   for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
@@ -86,7 +97,7 @@ Trials::Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, co
   reached_ = y.requires_grad();
   tape.backward(y, dy);
   for (const Recording::Op& op : base_.ops)
-    if (op.deferral && op.inputs[op.deferral->input]) writers_[*op.inputs[op.deferral->input]].push_back(op.index);
+    if (op.deferral && op.inputs[op.deferral->input]) writers_.emplace(*op.inputs[op.deferral->input], op.index);
 }
 
 /// The inputs on the tape whose cotangents the op's own vjp computes, or those that it defers to the op before.
@@ -105,10 +116,9 @@ std::vector<std::vector<Trial>> Trials::rounds() const {
   std::map<std::size_t, std::size_t> parity;
   for (const Recording::Op& op : base_.ops) {
     if (op.inputs.empty()) continue;
-    bool chained = op.deferral.has_value();
-    if (chained)
+    if (op.deferral)
       if (const auto& from = op.inputs[op.deferral->input]) parity[op.index] = 1 - parity[base_.maker(*from).index];
-    for (std::size_t i = 0; i < op.results.size(); ++i) chained |= defers(static_cast<ValueId>(op.first_output + i));
+    const bool chained = op.deferral || !writers_of(op).empty();
     if (const auto own = inputs_of(op, false); !own.empty())
       rounds[chained ? 1 + parity[op.index] : 0].push_back({op.index, own});
     if (const auto left = inputs_of(op, true); !left.empty()) rounds[3 + parity[op.index]].push_back({op.index, left});
@@ -123,17 +133,12 @@ Directions Trials::directions_of(const std::vector<Trial>& trials) {
       const ValueId value = *base_.ops[trial.op].inputs[input];
       if (!directions.contains(value)) directions[value] = random_direction(base_.value(value), rng_);
     }
-  for (const Trial& trial : trials) rest_writers_of(base_.ops[trial.op], directions);
+  // The other inputs of ops that defer a cotangent to these stay in place.
+  for (const Trial& trial : trials)
+    for (const auto& [value, writer] : writers_of(base_.ops[trial.op]))
+      for (const auto& input : base_.ops[writer].inputs)
+        if (input) directions.erase(*input);
   return directions;
-}
-
-/// Keeps the other inputs of ops that defer a cotangent to this one in place.
-void Trials::rest_writers_of(const Recording::Op& op, Directions& directions) const {
-  for (std::size_t i = 0; i < op.results.size(); ++i)
-    if (const auto writers = writers_.find(static_cast<ValueId>(op.first_output + i)); writers != writers_.end())
-      for (const std::size_t writer : writers->second)
-        for (const auto& input : base_.ops[writer].inputs)
-          if (input) directions.erase(*input);
 }
 
 /// The results that later ops get as computed: those whose cotangent is deferred, which the next op needs, and those
@@ -142,43 +147,33 @@ std::set<ValueId> Trials::flowing(const std::vector<Trial>& trials) const {
   std::set<ValueId> values;
   for (const Recording::Op& op : base_.ops)
     for (std::size_t i = 0; op.dys.empty() && !op.inputs.empty() && i < op.results.size(); ++i)
-      values.insert(static_cast<ValueId>(op.first_output + i));
+      values.insert(op.output(i));
   for (const Trial& trial : trials) {
     const Recording::Op& op = base_.ops[trial.op];
-    for (std::size_t i = 0; i < op.results.size(); ++i) {
-      const auto value = static_cast<ValueId>(op.first_output + i);
-      if (defers(value) || !op.dys[i].defined()) values.insert(value);
-    }
+    for (std::size_t i = 0; i < op.results.size(); ++i)
+      if (writers_.contains(op.output(i)) || !op.dys[i].defined()) values.insert(op.output(i));
   }
   return values;
 }
 
 /// Adds one step of <dys, outputs> to a course. A deferred cotangent belongs to the output of the op that deferred it.
-void Trials::follow(const Trial& trial, Course& course, const Replay& above, const Replay& below, double step) const {
-  const auto add = [&](Movement& movement, const Tensor& dy, const Recording::Op& op, std::size_t output) {
-    const auto value = static_cast<ValueId>(op.first_output + output);
-    if (dy.defined())
-      movement.add(dy, above.computed(value), op.results[output], below.computed(value), Tensor(),
-                   options_.amplification);
+void Trials::follow(const Trial& trial, Course& course, const Step& step) const {
+  const auto add_deferred = [&](Movement& movement, const Recording::Op& op) {
+    step.add_to(movement, op.dxs[op.deferral->input], op.output(op.deferral->output));
   };
   const Recording::Op& op = base_.ops[trial.op];
   Movement numeric;
   for (std::size_t i = 0; i < op.results.size(); ++i) {
-    const auto writers = writers_.find(static_cast<ValueId>(op.first_output + i));
-    if (writers == writers_.end()) {
-      add(numeric, op.dys[i], op, i);
-    } else {
-      for (const std::size_t index : writers->second) {
-        const Recording::Op& writer = base_.ops[index];
-        if (!writer.dxs.empty()) add(numeric, writer.dxs[writer.deferral->input], writer, writer.deferral->output);
-      }
-    }
+    const ValueId value = op.output(i);
+    if (!writers_.contains(value)) step.add_to(numeric, op.dys[i], value);
+    for (auto [writer, end] = writers_.equal_range(value); writer != end; ++writer)
+      if (const Recording::Op& before = base_.ops[writer->second]; !before.dxs.empty()) add_deferred(numeric, before);
   }
-  course.numeric.add(step, numeric.moves(step, 1));
+  course.numeric.add(step.size, numeric.moves(step.size, 1));
   if (!op.deferral || trial.inputs.front() != op.deferral->input) return;
   Movement deferred;
-  add(deferred, op.dxs[op.deferral->input], op, op.deferral->output);
-  course.deferred.add(step, deferred.moves(step, 1));
+  add_deferred(deferred, op);
+  course.deferred.add(step.size, deferred.moves(step.size, 1));
 }
 
 Trials::Course Trials::start(const Trial& trial, const Directions& directions) const {
@@ -186,20 +181,18 @@ Trials::Course Trials::start(const Trial& trial, const Directions& directions) c
   const Recording::Op& op = base_.ops[trial.op];
   for (const std::size_t input : trial.inputs) {
     const auto direction = directions.find(*op.inputs[input]);
-    if (direction == directions.end() || (op.deferral && op.deferral->input == input)) continue;
-    course.analytic += dot(op.dxs[input], direction->second);
-    course.norm = std::hypot(course.norm, root_square_sum(op.dxs[input], direction->second));
+    if (direction != directions.end() && !(op.deferral && op.deferral->input == input))
+      course.analytic.add(op.dxs[input], direction->second);
   }
   return course;
 }
 
 Outcome Trials::finish(const Trial& trial, const Course& course) const {
   const Derivative numeric = course.numeric.best(), deferred = course.deferred.best();
-  const double left = std::isfinite(deferred.value) ? deferred.value : 0, analytic = course.analytic + left;
+  const double left = std::isfinite(deferred.value) ? deferred.value : 0, analytic = course.analytic.value + left;
   const Verdict verdict = judge(analytic, numeric, std::max(course.floor(), 1e-3 * std::abs(left)), options_.tolerance);
   const Recording::Op& op = base_.ops[trial.op];
-  double size = 0;
-  for (std::size_t i = 0; i < op.dys.size(); ++i) size = std::hypot(size, root_square_sum(op.dys[i], op.results[i]));
+  const double size = InnerProduct(op.dys, op.results).size;
   const bool zero = std::abs(analytic) + std::abs(numeric.value) <= 1e-15 * size;  // up to rounding
   return {analytic, numeric, zero ? Verdict::right : verdict};
 }
@@ -208,17 +201,11 @@ std::vector<Outcome> Trials::run(const std::vector<Trial>& trials, const Directi
   std::vector<Course> courses;
   for (const Trial& trial : trials) courses.push_back(start(trial, directions));
   const std::set<ValueId> flow = flowing(trials);
-  const auto settled = [&](const Course& c) { return c.settled(options_.tolerance); };
-  const auto add = [&](double step) -> const Extrapolation& {
-    Replay above(base_, directions, flow), below(base_, directions, flow);
-    above.run(f_, inputs_, step);
-    below.run(f_, inputs_, -step);
-    leaks_.insert(leaks_.end(), above.leaks().begin(), above.leaks().end());
-    for (std::size_t t = 0; t < trials.size(); ++t) follow(trials[t], courses[t], above, below, step);
-    const auto slow = std::ranges::find_if_not(courses, settled);
-    return (slow == courses.end() ? courses.front() : *slow).numeric;
-  };
-  if (!trials.empty()) descend(fineness, add, [&](const Derivative&) { return std::ranges::all_of(courses, settled); });
+  descend_together(fineness, courses, options_.tolerance, [&](double size) {
+    const Step step(*this, directions, flow, size);
+    leaks_.insert(step.above.leaks().begin(), step.above.leaks().end());
+    for (std::size_t t = 0; t < trials.size(); ++t) follow(trials[t], courses[t], step);
+  });
   std::vector<Outcome> outcomes;
   for (std::size_t t = 0; t < trials.size(); ++t) outcomes.push_back(finish(trials[t], courses[t]));
   return outcomes;
@@ -228,8 +215,7 @@ std::vector<Outcome> Trials::run(const std::vector<Trial>& trials, const Directi
 /// their cotangents say. One that reads values besides its inputs that are made from them is right.
 bool Trials::is_wrong_in_f(std::size_t index) {
   const Recording::Op& op = base_.ops[index];
-  for (std::size_t i = 0; i < op.results.size(); ++i)
-    if (op.deferral || defers(static_cast<ValueId>(op.first_output + i))) return true;  // others have a part of it
+  if (op.deferral || !writers_of(op).empty()) return true;  // others have a part of it
   Directions directions;
   std::set<ValueId> flow;
   for (ValueId value = 0; value < base_.makers.size(); ++value)
@@ -239,21 +225,14 @@ bool Trials::is_wrong_in_f(std::size_t index) {
       directions[value] = random_direction(base_.value(value), rng_);
   double size = 0;
   Extrapolation difference;
-  const auto add = [&](double step) -> const Extrapolation& {
-    Replay above(base_, directions, flow), below(base_, directions, flow);
-    above.run(f_, inputs_, step);
-    below.run(f_, inputs_, -step);
+  const auto add = [&](double distance) -> const Extrapolation& {
+    const Step step(*this, directions, flow, distance);
     Movement movement;
-    const auto move = [&](const Tensor& cotangent, ValueId value) {
-      if (cotangent.defined())
-        movement.add(cotangent, above.computed(value), base_.value(value), below.computed(value), Tensor(),
-                     options_.amplification);
-    };
-    for (std::size_t i = 0; i < op.results.size(); ++i) move(op.dys[i], static_cast<ValueId>(op.first_output + i));
-    size = std::abs(movement.up + movement.down) / (2 * step);
+    for (std::size_t i = 0; i < op.results.size(); ++i) step.add_to(movement, op.dys[i], op.output(i));
+    size = std::abs(movement.up + movement.down) / (2 * distance);
     for (std::size_t i = 0; i < op.inputs.size(); ++i)
-      if (op.inputs[i] && op.dxs[i].defined()) move(Tensor(-op.dxs[i]), *op.inputs[i]);
-    difference.add(step, movement.moves(step, 1));
+      if (op.inputs[i] && op.dxs[i].defined()) step.add_to(movement, Tensor(-op.dxs[i]), *op.inputs[i]);
+    difference.add(distance, movement.moves(distance, 1));
     return difference;
   };
   const auto known = [&](const Derivative& d) { return d.error <= 0.1 * options_.tolerance * size; };

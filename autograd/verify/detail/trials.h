@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <ranges>
 #include <set>
 #include <vector>
 
@@ -9,12 +10,6 @@
 #include <braid/core/random.h>
 
 namespace braid::detail {
-
-struct TrialOptions {
-  double tolerance;
-  double amplification;  // of rounding errors, as gradcheck measured them
-  std::uint64_t seed;
-};
 
 using Directions = std::map<ValueId, Tensor>;
 
@@ -30,16 +25,15 @@ struct Outcome {
   Verdict verdict;
 };
 
-/// A constant input of an op that changed with the moved values: its gradient is lost.
-struct Leak {
-  std::size_t op, input;
-};
+/// By op, a constant input that changed with the moved values: its gradient is lost.
+using Leaks = std::map<std::size_t, std::size_t>;
 
 /// An evaluation of f with its gradient, and trials of its ops.
 class Trials {
  public:
-  Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy, const TrialOptions& options,
-         bool opens_checkpoints);
+  /// `amplification`: of rounding errors, as gradcheck measured them.
+  Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
+         const GradcheckOptions& options, double amplification, bool opens_checkpoints);
 
   const Recording& base() const { return base_; }
   /// Whether the output is on the tape.
@@ -59,28 +53,33 @@ class Trials {
   }
   bool is_wrong_in_f(std::size_t op);
   /// The constants that moved in any run.
-  const std::vector<Leak>& leaks() const { return leaks_; }
+  const Leaks& leaks() const { return leaks_; }
 
  private:
   class Replay;
+  struct Step;
   struct Course;
 
-  bool defers(ValueId value) const { return writers_.contains(value); }
+  /// The ops that defer the cotangent of a result of this one, with the result.
+  auto writers_of(const Recording::Op& op) const {
+    return std::ranges::subrange(writers_.lower_bound(op.output(0)),
+                                 writers_.lower_bound(op.output(op.results.size())));
+  }
   std::vector<std::size_t> inputs_of(const Recording::Op& op, bool deferred) const;
-  void rest_writers_of(const Recording::Op& op, Directions& directions) const;
   std::set<ValueId> flowing(const std::vector<Trial>& trials) const;
   Course start(const Trial& trial, const Directions& directions) const;
-  void follow(const Trial& trial, Course& course, const Replay& above, const Replay& below, double step) const;
+  void follow(const Trial& trial, Course& course, const Step& step) const;
   Outcome finish(const Trial& trial, const Course& course) const;
 
   const GradcheckFunction& f_;
   const std::vector<Tensor>& inputs_;
-  TrialOptions options_;
+  const GradcheckOptions& options_;
+  const double amplification_;
   Recording base_;
-  Rng rng_;
+  Rng rng_ = Rng(options_.seed + 1).split();
   bool reached_ = false;
-  std::map<ValueId, std::vector<std::size_t>> writers_;  // the ops that defer the cotangent of a value
-  std::vector<Leak> leaks_;
+  std::multimap<ValueId, std::size_t> writers_;  // the ops that defer the cotangent of a value
+  Leaks leaks_;
 };
 
 }  // namespace braid::detail

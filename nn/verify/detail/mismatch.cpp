@@ -1,11 +1,11 @@
 #include <braid/nn/verify/detail/mismatch.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <ranges>
+#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -37,35 +37,22 @@ std::vector<std::vector<int>> layouts(const Shape& from, const Shape& to) {
   return found;
 }
 
-/// The first and the last element, which no permutation of axes moves.
-std::array<double, 2> corners(const Tensor& x) {
-  Tensor first = x, last = x;
-  for (int axis = 0; axis < x.rank(); ++axis) {
-    first = first.select(0, 0);
-    last = last.select(0, -1);
-  }
-  return {first.item(), last.item()};
+/// The first or the last element, at 0 or -1, which no permutation of axes moves.
+double corner(Tensor x, int at) {
+  while (x.rank() > 0) x = x.select(0, at);
+  return x.item();
 }
 
 /// Excludes most values without reading all their elements.
 bool corners_differ(const Tensor& x, const Tensor& part, double limit) {
-  if (part.numel() == 0) return false;
-  const auto a = corners(x), b = corners(part);
-  return std::abs(a[0] - b[0]) > limit || std::abs(a[1] - b[1]) > limit;
+  const auto differ = [&](int at) { return std::abs(corner(x, at) - corner(part, at)) > limit; };
+  return part.numel() > 0 && (differ(0) || differ(-1));
 }
 
 double largest(const Tensor& x) {
   double most = 0;
   for (const double v : x.to_vector<double>()) most = std::max(most, std::abs(v));
   return most;
-}
-
-/// The candidate with the least error; NaN counts as the largest.
-const Candidate* best(const std::vector<Candidate>& candidates) {
-  const Candidate* best = nullptr;
-  for (const Candidate& c : candidates)
-    if (best == nullptr || c.error < best->error || (std::isnan(best->error) && !std::isnan(c.error))) best = &c;
-  return best;
 }
 
 std::string quoted(const std::vector<std::string>& names) { return fmt::format("'{}'", fmt::join(names, "', '")); }
@@ -79,7 +66,10 @@ class Mismatch {
       const Tensor& value = recorded.tensor("part." + part.name);
       parts_.push_back({part, fmt::format("'{}' {}", part.name, value.shape())});
       for (Candidate& c : candidates(value, tolerance * std::max(1.0, largest(value))))
-        if (c.error <= tolerance) parts_.back().matches.push_back(std::move(c));
+        if (c.error <= tolerance) {
+          matched_.insert(c.value);
+          parts_.back().matches.push_back(std::move(c));
+        }
     }
     for (Part& part : parts_ | std::views::reverse) {
       part.hidden = part.matches.empty() && shown.contains(part.recorded.name);
@@ -100,7 +90,9 @@ class Mismatch {
       }
       const std::string note =
           unseen.empty() ? "" : fmt::format("; or before it {}, which no op gives by itself", quoted(unseen));
-      return fmt::format("first part that differs: {}{}: {}{}", part.title, sources(part), near, note);
+      const std::vector<std::string>& from = part.recorded.sources;
+      const std::string sources = from.empty() ? "" : fmt::format(", computed from {}", quoted(from));
+      return fmt::format("first part that differs: {}{}: {}{}", part.title, sources, near, note);
     }
     if (unseen.empty())
       return fmt::format("none of the {} parts differs: the difference arises after them", parts_.size());
@@ -152,24 +144,16 @@ class Mismatch {
   /// The nearest output of an op that matches no other part.
   std::string closest(const Part& part) const {
     std::vector<Candidate> near = candidates(recorded_.tensor("part." + part.recorded.name), kNoLimit);
-    std::erase_if(near, [&](const Candidate& c) {
-      const auto is_it = [&](const Candidate& match) { return match.value == c.value; };
-      return c.value->op.empty() ||
-             std::ranges::any_of(parts_, [&](const Part& p) { return std::ranges::any_of(p.matches, is_it); });
-    });
-    const Candidate* nearest = best(near);
-    if (nearest == nullptr) return "";
+    std::erase_if(near, [&](const Candidate& c) { return c.value->op.empty() || matched_.contains(c.value); });
+    if (near.empty()) return "";
+    const auto nan_last = [](const Candidate& c) { return std::pair(std::isnan(c.error), c.error); };
+    const auto nearest = std::ranges::min_element(near, {}, nan_last);
     return fmt::format("closest is the output of {}, off by {:.1e}", op_of(*nearest), nearest->error);
   }
 
   /// op 'linear' (#3 of 40)
   std::string op_of(const Candidate& candidate) const {
     return fmt::format("op '{}' (#{} of {})", candidate.value->op, candidate.value->number, trace_.ops);
-  }
-
-  std::string sources(const Part& part) const {
-    if (part.recorded.sources.empty()) return "";
-    return fmt::format(", computed from {}", quoted(part.recorded.sources));
   }
 
   /// The values that match a part, with the errors of their cotangents.
@@ -198,6 +182,7 @@ class Mismatch {
   const Trace& trace_;
   double tolerance_;
   std::vector<Part> parts_;
+  std::set<const TracedValue*> matched_;  // by any part
 };
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
+#include <braid/autograd/verify/detail/differences.h>
 #include <braid/core/map.h>
 
 namespace braid::nn::detail {
@@ -47,10 +49,9 @@ class Follow : public Probe {
 };
 
 /// Two results that are not finite do not differ: the op has only propagated its input.
-template <class T>
-T difference(T low, T high) {
+constexpr auto kDifference = []<class T>(T low, T high) {
   return std::isfinite(low) || std::isfinite(high) ? low - high : T{0};
-}
+};
 
 /// Replaces each result by the kept one, so that an op differs by its own rounding alone, and keeps the difference.
 class Compare : public Follow {
@@ -58,20 +59,15 @@ class Compare : public Follow {
   using Follow::Follow;
 
  private:
-  /// low - high; f32 is precise enough for it.
-  static Tensor error(const Tensor& low, const Tensor& high) {
-    constexpr auto subtract = [](auto a, auto b) { return difference(a, b); };
-    const Tensor e = map("precision_report", subtract, low, high).to(DType::f32);
-    return std::ranges::all_of(e.to_vector<float>(), [](float v) { return v == 0; }) ? Tensor() : e;
-  }
-
   void visit(std::string_view, std::vector<Tensor>& kept, std::span<Tensor> results) const override {
     kept.resize(results.size());
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Tensor kept_low = std::exchange(kept[i], Tensor());
       if (!kept_low.defined() || !results[i].defined()) continue;
       Tensor low = kept_low.to(results[i].dtype());
-      kept[i] = error(low, results[i]);
+      // f32 is precise enough for a difference.
+      const Tensor error = map("precision_report", kDifference, low, results[i]).to(DType::f32);
+      if (std::ranges::any_of(error.to_vector<float>(), [](float v) { return v != 0; })) kept[i] = error;
       results[i] = std::move(low);
     }
   }
@@ -85,39 +81,36 @@ class Inject : public Follow {
  private:
   void visit(std::string_view op, std::vector<Tensor>& errors, std::span<Tensor> results) const override {
     if (op != kind_) return;
-    constexpr auto add = [](auto a, auto b) { return a + b; };
     for (std::size_t i = 0; i < errors.size(); ++i)
       if (errors[i].defined() && results[i].defined())
-        results[i] = map("precision_report", add, results[i], errors[i].to(results[i].dtype()));
+        results[i] = map("precision_report", std::plus(), results[i], errors[i].to(results[i].dtype()));
   }
 
   const std::string& kind_;
 };
 
-Evaluation evaluate(const LossFunction& loss, std::span<const Tensor> params, Probe* probe = nullptr) {
-  Tape tape(probe);
-  std::vector<Var> watched;
-  for (const Tensor& param : params) watched.push_back(tape.watch(param));
-  const Var y = loss(watched, params.front().dtype());
-  check_shape(y.value().numel() == 1, "precision_report: the loss must be a scalar but has shape {}", y.shape());
-  tape.backward(y);
-  Evaluation result{y.value(), {}};
-  for (const Var& param : watched) {
-    const auto values = tape.gradient(param).to_vector<double>();
-    result.gradient.insert(result.gradient.end(), values.begin(), values.end());
-  }
+Evaluation evaluate(const LossFunction& loss, const std::vector<Tensor>& params, Probe* probe = nullptr) {
+  Evaluation result;
+  const auto f = [&](std::span<const Var> watched) {
+    const Var y = loss(watched, params.front().dtype());
+    check_shape(y.value().numel() == 1, "precision_report: the loss must be a scalar but has shape {}", y.shape());
+    result.loss = y.value();
+    return y;
+  };
+  for (const Tensor& gradient : braid::detail::gradients_at(f, params, {}, probe))
+    std::ranges::copy(gradient.to_vector<double>(), std::back_inserter(result.gradient));
   return result;
 }
 
 std::vector<double> differences(const std::vector<double>& low, const std::vector<double>& high) {
   std::vector<double> result(low.size());
-  std::ranges::transform(low, high, result.begin(), difference<double>);
+  std::ranges::transform(low, high, result.begin(), kDifference);
   return result;
 }
 
 }  // namespace
 
-Rounding::Rounding(LossFunction loss, std::span<const Tensor> low) : loss_(std::move(loss)) {
+Rounding::Rounding(LossFunction loss, const std::vector<Tensor>& low) : loss_(std::move(loss)) {
   Recording recording(/*opens_checkpoints=*/true);
   measured_ = evaluate(loss_, low, &recording);
   traces_ = std::move(recording.ops);
@@ -134,16 +127,15 @@ Rounding::Rounding(LossFunction loss, std::span<const Tensor> low) : loss_(std::
 
 std::vector<std::string> Rounding::kinds() const {
   std::vector<std::string> kinds;
-  const auto add = [&](const std::string& kind, const std::vector<Tensor>& errors) {
-    if (std::ranges::any_of(errors, &Tensor::defined) && std::ranges::count(kinds, kind) == 0) kinds.push_back(kind);
+  const auto add = [&](const std::string& kind, bool rounds) {
+    if (rounds && std::ranges::count(kinds, kind) == 0) kinds.push_back(kind);
   };
+  const auto any = [](const std::vector<Tensor>& errors) { return std::ranges::any_of(errors, &Tensor::defined); };
   for (const Recording::Op& trace : traces_) {
-    add(trace.name, trace.results);
-    add(trace.name, trace.dxs);
-    add(kAccumulate, trace.dys);
+    add(trace.name, any(trace.results) || any(trace.dxs));
+    add(kAccumulate, any(trace.dys));
   }
-  const bool sums = std::ranges::any_of(last_sums_, [](double e) { return e != 0; });
-  if (sums && std::ranges::count(kinds, kAccumulate) == 0) kinds.push_back(kAccumulate);
+  add(kAccumulate, std::ranges::any_of(last_sums_, [](double e) { return e != 0; }));
   return kinds;
 }
 

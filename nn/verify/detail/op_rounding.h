@@ -23,7 +23,7 @@ using braid::detail::Recording;
 class Rounding {
  public:
   /// Throws ShapeError unless the loss is a scalar, Error when it is not deterministic or its ops depend on the dtype.
-  Rounding(LossFunction loss, std::span<const Tensor> low);
+  Rounding(LossFunction loss, const std::vector<Tensor>& low);
 
   /// The evaluation in low precision.
   const Evaluation& measured() const { return measured_; }
