@@ -24,4 +24,20 @@ Var elementwise(const char* name, const Var& x, Forward forward, Vjp vjp, Compos
                                                     : elementwise(name, x, forward, vjp, derivative);
 }
 
+/// Records y, computed from x element by element, whose vjp(dy, x) is generic: it maps numbers and, as the rule, Vars.
+template <class Vjp>
+Var record_of_x(const char* op, const Var& x, Tensor y, Vjp vjp) {
+  return record(
+      op, std::move(y), {x}, [=, x = x.value()](const Tensor& dy) { return map(op, vjp, dy, x); },
+      [vjp](const Applied& at) { return vjp(at.dy(), at.x()); });
+}
+
+/// The same for a vjp(dy, y) that reads the result.
+template <class Vjp>
+Var record_of_y(const char* op, const Var& x, const Tensor& y, Vjp vjp) {
+  return record(
+      op, y, {x}, [=](const Tensor& dy) { return map(op, vjp, dy, y); },
+      [vjp](const Applied& at) { return vjp(at.dy(), at.y()); });
+}
+
 }  // namespace braid::detail
