@@ -172,8 +172,7 @@ class Backward {
   static std::vector<Var> by_vjp(const Node& node, std::vector<Var> dys, const Needs& needs) {
     std::vector<Tensor> values;
     for (Var& dy : dys) values.push_back(std::exchange(dy, Var()).value());
-    const WithinVjp scope;
-    const std::vector<Tensor> dxs = node.vjp(values, needs);
+    const std::vector<Tensor> dxs = run_vjp(node, values, needs);
     return {dxs.begin(), dxs.end()};
   }
 

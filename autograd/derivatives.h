@@ -23,15 +23,11 @@ namespace braid {
 /// Such tapes record ops that have a rule (see record()); fused ops without one run their composed forms, and
 /// checkpoint() keeps what it computes. Ops with neither throw Error, by name, when they are differentiated twice.
 class HigherOrder {
- public:
-  HigherOrder() : composed_(with_higher_order(Composed::state())) {}
-
- private:
-  static Composed::State with_higher_order(Composed::State state) {
+  const Composed composed_{[] {
+    Composed::State state = Composed::state();
     state.higher_order = true;
     return state;
-  }
-  const Composed composed_;
+  }()};
 };
 
 namespace detail {
