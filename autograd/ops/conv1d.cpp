@@ -34,16 +34,19 @@ struct Taps {
   }
 };
 
-/// Calls f(row, other, k) for the rows (b, p) of [B, positions, ..] and each tap k, in order, where `other` is the row
-/// (b, partner(p, k)) of [B, partners, ..], -1 for padding. Rows are cut among the threads.
-void for_each_tap(const Taps& taps, std::int64_t positions, std::int64_t partners, std::int64_t width, auto partner,
-                  auto f) {
+/// Calls f(row, other, k) for the rows of y and each tap k, in order, where `other` is the row of x that is read (by
+/// &Taps::read_by), or for the rows of x with their readers in y (&Taps::reader_of); -1 is none. Rows are cut among the
+/// threads.
+template <auto kPartner>
+void for_each_tap(const Taps& taps, std::int64_t width, auto f) {
   if (width == 0) return;  // there may be 2^59 rows
+  constexpr bool kOfY = kPartner == &Taps::read_by;
+  const std::int64_t positions = kOfY ? taps.out : taps.in, partners = kOfY ? taps.in : taps.out;
   const Rows rows(taps.batch * positions, width);
   parallel_for(rows.count, rows.block, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row)
       for (std::int64_t k = 0; k < taps.count; ++k) {
-        const std::int64_t other = partner(row % positions, k);
+        const std::int64_t other = (taps.*kPartner)(row % positions, k);
         f(row, other < 0 ? other : row / positions * partners + other, k);
       }
   });
@@ -52,26 +55,22 @@ void for_each_tap(const Taps& taps, std::int64_t positions, std::int64_t partner
 // Depthwise: y[t] = sum over k of w[k] x[s], dx[s] = sum over k of w[k] dy[t], dw[k] = sum over t of dy[t] x[s], where
 // tap k of t reads s. The weight lies as [K, C], so that loops over channels are vectors.
 
-/// `out += w[k] * in` for every tap, where out starts as it is.
-void add_taps(const Taps& taps, const Tensor& in, const Tensor& w, Tensor& out, auto partner) {
+/// `out + w[k] * in` for every tap.
+template <auto kPartner>
+Tensor add_taps(const Taps& taps, const Tensor& in, const Tensor& w, Tensor out) {
   const std::int64_t channels = in.size(2);
   dispatch_float("conv1d", in.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T *from = in.data<T>(), *weight = w.data<T>();
     T* to = out.mutable_data<T>();
-    for_each_tap(taps, out.size(1), in.size(1), channels, partner, [=](std::int64_t row, std::int64_t other, auto k) {
+    for_each_tap<kPartner>(taps, channels, [=](std::int64_t row, std::int64_t other, std::int64_t k) {
       if (other < 0) return;
       const T *x = from + other * channels, *tap = weight + k * channels;
       T* y = to + row * channels;
       for (std::int64_t c = 0; c < channels; ++c) y[c] += tap[c] * x[c];
     });
   });
-}
-
-Tensor depthwise_dx(const Taps& taps, const Tensor& dy, const Tensor& w, const Shape& x) {
-  Tensor dx = zeros(x, dy.dtype());
-  add_taps(taps, dy, w, dx, [&](std::int64_t s, std::int64_t k) { return taps.reader_of(s, k); });
-  return dx;
+  return out;
 }
 
 /// Sums for each block of rows, added in the order of the blocks. -> [K, C]
@@ -83,14 +82,12 @@ Tensor depthwise_dw(const Taps& taps, const Tensor& dy, const Tensor& x) {
     using T = decltype(zero);
     const T *cotangents = dy.data<T>(), *from = x.data<T>();
     T* to = sums.mutable_data<T>();
-    for_each_tap(
-        taps, taps.out, taps.in, channels, [&](std::int64_t t, std::int64_t k) { return taps.read_by(t, k); },
-        [=](std::int64_t row, std::int64_t other, std::int64_t k) {
-          if (other < 0) return;
-          const T *dy = cotangents + row * channels, *x = from + other * channels;
-          T* dw = to + (row / rows.block * taps.count + k) * channels;
-          for (std::int64_t c = 0; c < channels; ++c) dw[c] += dy[c] * x[c];
-        });
+    for_each_tap<&Taps::read_by>(taps, channels, [=](std::int64_t row, std::int64_t other, std::int64_t k) {
+      if (other < 0) return;
+      const T *dy = cotangents + row * channels, *x = from + other * channels;
+      T* dw = to + (row / rows.block * taps.count + k) * channels;
+      for (std::int64_t c = 0; c < channels; ++c) dw[c] += dy[c] * x[c];
+    });
   });
   return reduce_sum(sums, {0});
 }
@@ -105,17 +102,15 @@ Tensor columns(const Taps& taps, const Tensor& x) {
     using T = decltype(zero);
     const T* from = x.data<T>();
     T* to = y.mutable_data<T>();
-    for_each_tap(
-        taps, taps.out, taps.in, channels, [&](std::int64_t t, std::int64_t k) { return taps.read_by(t, k); },
-        [=](std::int64_t row, std::int64_t other, std::int64_t k) {
-          for (std::int64_t g = 0; g < taps.groups; ++g) {
-            T* y = to + ((g * rows + row) * taps.count + k) * width;
-            if (other < 0)
-              std::fill_n(y, width, T{0});
-            else
-              std::copy_n(from + other * channels + g * width, width, y);
-          }
-        });
+    for_each_tap<&Taps::read_by>(taps, channels, [=](std::int64_t row, std::int64_t other, std::int64_t k) {
+      for (std::int64_t g = 0; g < taps.groups; ++g) {
+        T* y = to + ((g * rows + row) * taps.count + k) * width;
+        if (other < 0)
+          std::fill_n(y, width, T{0});
+        else
+          std::copy_n(from + other * channels + g * width, width, y);
+      }
+    });
   });
   return y;
 }
@@ -128,15 +123,13 @@ Tensor columns_vjp(const Taps& taps, const Tensor& dcolumns, const Shape& x) {
     using T = decltype(zero);
     const T* from = dcolumns.data<T>();
     T* to = dx.mutable_data<T>();
-    for_each_tap(
-        taps, taps.in, taps.out, channels, [&](std::int64_t s, std::int64_t k) { return taps.reader_of(s, k); },
-        [=](std::int64_t row, std::int64_t other, std::int64_t k) {
-          for (std::int64_t g = 0; other >= 0 && g < taps.groups; ++g) {
-            const T* dy = from + ((g * rows + other) * taps.count + k) * width;
-            T* dx = to + row * channels + g * width;
-            for (std::int64_t c = 0; c < width; ++c) dx[c] += dy[c];
-          }
-        });
+    for_each_tap<&Taps::reader_of>(taps, channels, [=](std::int64_t row, std::int64_t other, std::int64_t k) {
+      for (std::int64_t g = 0; other >= 0 && g < taps.groups; ++g) {
+        const T* dy = from + ((g * rows + other) * taps.count + k) * width;
+        T* dx = to + row * channels + g * width;
+        for (std::int64_t c = 0; c < width; ++c) dx[c] += dy[c];
+      }
+    });
   });
   return dx;
 }
@@ -167,17 +160,14 @@ struct Convolution {
 
   Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias) const {
     const Tensor start = (bias.defined() ? bias : zeros({weight.size(0)}, x.dtype())).broadcast_to(y);
-    Tensor sums = depthwise ? start.clone() : by_group(start, taps.groups).clone();
-    if (depthwise) {
-      add_taps(taps, x, taps_of(weight), sums, [this](std::int64_t t, std::int64_t k) { return taps.read_by(t, k); });
-      return sums;
-    }
+    if (depthwise) return add_taps<&Taps::read_by>(taps, x, taps_of(weight), start.clone());
+    Tensor sums = by_group(start, taps.groups).clone();
     accumulate_product(columns(taps, x), by_group_and_tap(weight, taps.groups), sums, "conv1d");
     return sums.permute({1, 0, 2}).reshape(y);
   }
 
   Tensor vjp_x(const Tensor& dy, const Tensor& weight, const Shape& x) const {
-    if (depthwise) return depthwise_dx(taps, dy, taps_of(weight), x);
+    if (depthwise) return add_taps<&Taps::reader_of>(taps, dy, taps_of(weight), zeros(x, dy.dtype()));
     const Tensor w = by_group_and_tap(weight, taps.groups);
     return columns_vjp(taps, matrix_product(by_group(dy, taps.groups), w.transpose(), "conv1d"), x);
   }
