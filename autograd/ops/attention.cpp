@@ -31,78 +31,71 @@ using kernels::Scratch;
 /// One piece of work: a range of blocks, of queries or of keys, of one head of keys.
 struct Task {
   std::int64_t batch, head, chunk;
-  std::int64_t first, last;  // blocks
+  std::int64_t first, last;      // blocks
+  std::int64_t query, key, row;  // where its rows begin in tensors like q, like k, and of one number a row
 };
 
 /// How the work is cut, by the shapes alone: by heads of keys, and where there are fewer than 16 also along `length`.
 struct Tasks {
-  std::int64_t batch, heads, blocks, chunks;
+  const AttentionInputs& in;
+  std::int64_t heads, blocks, chunks;
 
   Tasks(const AttentionInputs& in, std::int64_t length)
-      : batch(in.batch()),
+      : in(in),
         heads(in.key_heads()),
         blocks((length + kAttentionBlock - 1) / kAttentionBlock),
-        chunks(std::clamp<std::int64_t>(16 / std::max<std::int64_t>(batch * heads, 1), 1,
+        chunks(std::clamp<std::int64_t>(16 / std::max<std::int64_t>(in.batch() * heads, 1), 1,
                                         std::max<std::int64_t>(blocks, 1))) {}
 
   template <class F>
   void for_each(F f) const {
-    parallel_for(batch * heads * chunks, 1,
+    parallel_for(in.batch() * heads * chunks, 1,
                  [&](std::int64_t index, std::int64_t) { f(of_chunk(index % chunks, index / chunks)); });
   }
 
-  /// `head` counts those of all batches.
-  Task of_chunk(std::int64_t chunk, std::int64_t head = 0) const {
-    return {head / heads, head % heads, chunk, chunk * blocks / chunks, (chunk + 1) * blocks / chunks};
+  /// `index` counts the heads of all batches.
+  Task of_chunk(std::int64_t chunk, std::int64_t index = 0) const {
+    const std::int64_t batch = index / heads, head = index % heads;
+    return {.batch = batch,
+            .head = head,
+            .chunk = chunk,
+            .first = chunk * blocks / chunks,
+            .last = (chunk + 1) * blocks / chunks,
+            .query = (batch * in.visible.queries * heads + head) * in.visible.group * in.depth(),
+            .key = (batch * in.visible.keys * heads + head) * in.depth(),
+            .row = index * in.visible.rows()};
   }
-};
-
-/// Where a task's rows begin in tensors like q, like k, and of one number a row.
-struct Offsets {
-  std::int64_t query, key, row;
-
-  Offsets(const AttentionInputs& in, const Task& task)
-      : query((task.batch * in.visible.queries * in.key_heads() + task.head) * in.visible.group * in.depth()),
-        key((task.batch * in.visible.keys * in.key_heads() + task.head) * in.depth()),
-        row((task.batch * in.key_heads() + task.head) * in.visible.rows()) {}
 };
 
 template <class T>
 kernels::AttentionHeads<T> heads_of(const AttentionInputs& in, const Task& task) {
-  const Offsets at(in, task);
-  kernels::AttentionHeads<T> heads{.visible = in.visible,
-                                   .depth = in.depth(),
-                                   .query_stride = in.q.size(2) * in.depth(),
-                                   .key_stride = in.key_heads() * in.depth(),
-                                   .q = in.q.data<T>() + at.query,
-                                   .k = in.k.data<T>() + at.key,
-                                   .v = in.v.data<T>() + at.key,
-                                   .scale = static_cast<Compute<T>>(in.scale),
-                                   .softcap = static_cast<Compute<T>>(in.softcap),
-                                   .sinks = nullptr,
-                                   .alibi = nullptr,
-                                   .mask = nullptr,
-                                   .mask_head_stride = 0,
-                                   .mask_query_stride = 0,
-                                   .dropout = in.dropout,
-                                   .rng = in.rng,
-                                   .first_draw = at.row * in.visible.keys};
-  if (in.sinks.defined()) heads.sinks = in.sinks.data<Compute<T>>() + task.head * in.visible.group;
-  if (in.alibi.defined()) heads.alibi = in.alibi.data<Compute<T>>() + task.head * in.visible.group;
-  if (in.mask.defined()) {
-    const Strides& strides = in.mask.strides();
-    heads.mask = in.mask.data<Compute<T>>() + task.batch * strides[0] + task.head * in.visible.group * strides[1];
-    heads.mask_head_stride = strides[1];
-    heads.mask_query_stride = strides[2];
-  }
-  return heads;
+  const auto at = [](const Tensor& x, std::int64_t i) { return x.defined() ? x.data<Compute<T>>() + i : nullptr; };
+  const std::int64_t head = task.head * in.visible.group;
+  const Strides& strides = in.mask.strides();
+  return {.visible = in.visible,
+          .depth = in.depth(),
+          .query_stride = in.q.size(2) * in.depth(),
+          .key_stride = in.key_heads() * in.depth(),
+          .q = in.q.data<T>() + task.query,
+          .k = in.k.data<T>() + task.key,
+          .v = in.v.data<T>() + task.key,
+          .scale = static_cast<Compute<T>>(in.scale),
+          .softcap = static_cast<Compute<T>>(in.softcap),
+          .sinks = at(in.sinks, head),
+          .alibi = at(in.alibi, head),
+          .mask = at(in.mask, task.batch * strides[0] + head * strides[1]),
+          .mask_head_stride = strides[1],
+          .mask_query_stride = strides[2],
+          .dropout = in.dropout,
+          .rng = in.rng,
+          .first_draw = task.row * in.visible.keys};
 }
 
 Attended forward(const AttentionInputs& in) {
   const DType dtype = in.q.dtype();
   if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(in.q.shape(), dtype), Tensor()};
   const Tasks tasks(in, in.visible.rows());
-  Tensor y(in.q.shape(), dtype), logsumexp({tasks.batch, tasks.heads, in.visible.rows()}, compute_dtype(dtype));
+  Tensor y(in.q.shape(), dtype), logsumexp({in.batch(), tasks.heads, in.visible.rows()}, compute_dtype(dtype));
   dispatch_float_or_bf16("attention", dtype, [&](auto zero) {
     using T = decltype(zero);
     T* py = y.mutable_data<T>();
@@ -115,9 +108,8 @@ Attended forward(const AttentionInputs& in) {
     }
     Scratch<Compute<T>> scratch(elements);
     tasks.for_each([&](const Task& task) {
-      const Offsets at(in, task);
       scratch.lend([&](Compute<T>* buffer) {
-        kernel.forward(heads_of<T>(in, task), task.first, task.last, py + at.query, lse + at.row, buffer);
+        kernel.forward(heads_of<T>(in, task), task.first, task.last, py + task.query, lse + task.row, buffer);
       });
     });
   });
@@ -224,13 +216,12 @@ std::vector<Tensor> detail::attention_vjp(const Tensor& dy, const AttentionInput
     const auto kernel = kernels::attention_kernels().of<T>();
     Scratch<Compute<T>> scratch(kernel.vjp_scratch(heads_of<T>(in, tasks.of_chunk(0))));
     tasks.for_each([&](const Task& task) {
-      const Offsets at(in, task);
-      const kernels::AttentionCotangents<T> out{.y = result.y.data<T>() + at.query,
-                                                .dy = dy.data<T>() + at.query,
-                                                .logsumexp = result.logsumexp.data<Compute<T>>() + at.row,
-                                                .dq = pdq + task.chunk * in.q.numel() + at.query,
-                                                .dk = pdk + at.key,
-                                                .dv = pdv + at.key};
+      const kernels::AttentionCotangents<T> out{.y = result.y.data<T>() + task.query,
+                                                .dy = dy.data<T>() + task.query,
+                                                .logsumexp = result.logsumexp.data<Compute<T>>() + task.row,
+                                                .dq = pdq + task.chunk * in.q.numel() + task.query,
+                                                .dk = pdk + task.key,
+                                                .dv = pdv + task.key};
       scratch.lend([&](Compute<T>* buffer) { kernel.vjp(heads_of<T>(in, task), task.first, task.last, out, buffer); });
     });
   });
