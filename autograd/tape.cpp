@@ -1,7 +1,6 @@
 #include <braid/autograd/tape.h>
 
 #include <algorithm>
-#include <utility>
 
 #include <braid/autograd/composed.h>
 #include <braid/autograd/detail/tape_state.h>

@@ -1,6 +1,4 @@
 #pragma once
-#include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>

@@ -6,17 +6,13 @@
 #include <utility>
 
 #include <braid/autograd/ops/abs.h>
-#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/detail/attention.h>
 #include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/dropout.h>
 #include <braid/autograd/ops/einsum.h>
-#include <braid/autograd/ops/exp.h>
-#include <braid/autograd/ops/slice.h>
 #include <braid/autograd/ops/softmax.h>
-#include <braid/autograd/ops/sum.h>
 #include <braid/autograd/ops/tanh.h>
 #include <braid/autograd/ops/transpose.h>
 #include <braid/core/kernels/scratch.h>
