@@ -1,9 +1,18 @@
 #pragma once
+#include <braid/autograd/kernels/elementwise.h>
 #include <braid/autograd/ops/detail/composing.h>
-#include <braid/autograd/ops/detail/map_kernel.h>
 #include <braid/autograd/tape.h>
 
 namespace braid::detail {
+
+/// The kernel `member(table)` of ElementwiseKernels on the elements of tensors of one shape.
+template <class Member, class... Inputs>
+Tensor map_kernel(const char* name, Member member, const Inputs&... inputs) {
+  auto kernel = [=]<class T>(const T* x, auto... others) {
+    member(kernels::elementwise_kernels().of<T>())(x, others...);
+  };
+  return map_chunks(name, kernel, inputs...);
+}
 
 /// The op on x with kernels forward(table) and vjp(table); the vjp reads x. `derivative(x)` is that of y, made of ops.
 template <class Forward, class Vjp, class Derivative>
