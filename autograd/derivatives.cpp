@@ -1,6 +1,7 @@
 #include <braid/autograd/derivatives.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include <braid/autograd/detail/record_view.h>
@@ -53,8 +54,7 @@ Var sum_of(Var a, Var b) {
     accumulate(sum, std::move(b.mutable_value()));
     return sum;
   }
-  const auto add = [](auto x, auto y) { return x + y; };
-  return record("add", map("add", add, a.value(), b.value()), {a, b}, [](const Var& dy) {
+  return record("add", map("add", std::plus(), a.value(), b.value()), {a, b}, [](const Var& dy) {
     return std::vector<Var>{dy, dy};
   });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <ranges>
 #include <utility>
 
@@ -60,8 +61,7 @@ void accumulate(Tensor& sum, Tensor term) {
       });
     });
   } else {
-    sum = map(
-        "accumulate", [](auto a, auto b) { return a + b; }, sum, term);
+    sum = map("accumulate", std::plus(), sum, term);
   }
 }
 
