@@ -97,28 +97,21 @@ P variables(Differentiation& tape, P params) {
 template <class P>
 using Lifted = std::conditional_t<std::is_convertible_v<P, Tensor>, Var, P>;
 
-}  // namespace detail
+/// By which grad() knows what it has returned.
+struct GradientBase {};
 
-template <class F>
-class Gradient;
-
-namespace detail {
-template <class F>
-constexpr bool kIsGradient = false;
-template <class F>
-constexpr bool kIsGradient<Gradient<F>> = true;
 }  // namespace detail
 
 /// What grad() returns.
 template <class F>
-class Gradient {
+class Gradient : detail::GradientBase {
  public:
   explicit Gradient(F f) : f_(std::move(f)) {}
 
   template <class P>
   detail::Lifted<P> operator()(const P& given, const auto&... args) const {
     const detail::Lifted<P> x = given;
-    if constexpr (!detail::kIsGradient<F>)
+    if constexpr (!std::is_base_of_v<detail::GradientBase, F>)
       if (!Composed::state().higher_order && !detail::Differentiation::nested()) {
         for_each_param(x, [](const std::string& path, const Var& v) { detail::check_constant("grad", path, v); });
         return value_and_grad(std::cref(f_))(x, args...).second;

@@ -82,6 +82,8 @@ concept OfVars =
 
 /// Whether an input is on a tape of higher order.
 bool of_higher_order(std::span<const Var> inputs);
+/// Whether a probe on the tape of these variables opens checkpoints.
+bool opens_checkpoints(std::span<const Var> inputs);
 
 /// What a vjp or a rule returned, one cotangent or several, as T.
 template <class T, class Cotangents>
