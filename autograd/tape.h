@@ -71,14 +71,11 @@ struct AnyVar {
   operator const Var&() const;
 };
 
+/// A vjp that takes its cotangent as a Var, not as `auto`, whose operator() has no address: it is linear in it, without
+/// captured values, and its own rule.
 template <class F>
-concept NotGeneric = requires { &F::operator(); };
-
-/// A vjp that takes its cotangent as a Var, not as `auto`: it is linear in it, without captured values, and its own
-/// rule.
-template <class F>
-concept OfVars =
-    NotGeneric<F> && (std::is_invocable_v<const F&, AnyVar> || std::is_invocable_v<const F&, AnyVar, const Needs&>);
+concept OfVars = requires { &F::operator(); } &&
+                 (std::is_invocable_v<const F&, AnyVar> || std::is_invocable_v<const F&, AnyVar, const Needs&>);
 
 /// Whether an input is on a tape of higher order.
 bool of_higher_order(std::span<const Var> inputs);
