@@ -88,8 +88,10 @@ class Backward {
     grads_.resize(depends_.size());
   }
 
+  /// Leaves out a y that does not depend on xs.
   void add(const Var& y, const Var& dy) {
-    if (reaches(y)) accumulate_at(TapeState::id(y), dy);
+    const ValueId id = TapeState::id(y);
+    if (TapeState::of(y) == tape_ && id >= first_ && depends_[id - first_]) accumulate_at(id, dy);
   }
 
   void run() {
@@ -106,10 +108,6 @@ class Backward {
   }
 
  private:
-  bool reaches(const Var& y) const {
-    return TapeState::of(y) == tape_ && TapeState::id(y) >= first_ && depends_[TapeState::id(y) - first_];
-  }
-
   void accumulate_at(ValueId id, Var dy) {
     Var& grad = grads_[id - first_];
     grad = sum_of(std::exchange(grad, Var()), std::move(dy));
