@@ -71,6 +71,9 @@ Rule rule_of_vjp(const char* op, std::function<Var(std::span<const Var>)> compos
 /// Throws ShapeError unless y is a scalar.
 void check_scalar(const char* op, const Var& y);
 
+/// The Jacobian of y at x, which `tape` recorded.
+Tensor jacobian(Differentiation& tape, const Var& y, const Var& x);
+
 /// The variables of `params`, in order.
 template <class P>
 std::vector<Var> vars_of(const P& params) {
@@ -170,11 +173,6 @@ detail::Lifted<P> hvp(const F& f, const P& given, const std::type_identity_t<det
   const std::vector<Var> xs = detail::vars_of(at), gradients = tape.gradients(std::span(&y, 1), {}, xs);
   return detail::with_vars(x, tape.results(gradients, detail::vars_of(v), xs));
 }
-
-namespace detail {
-/// The Jacobian of y at x, which `tape` recorded.
-Tensor jacobian(Differentiation& tape, const Var& y, const Var& x);
-}  // namespace detail
 
 /// All derivatives of y = f(x, args...) with respect to the elements of x: [y's shape.., x's shape..]. Runs a pass for
 /// each element of y or of x, whichever are fewer. Throws Error when it depends on variables, which a Tensor would cut

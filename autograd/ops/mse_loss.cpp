@@ -1,5 +1,7 @@
 #include <braid/autograd/ops/mse_loss.h>
 
+#include <functional>
+
 #include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
 
