@@ -152,18 +152,10 @@ Tensor additive(const Tensor& mask, const Shape& scores, DType dtype) {
   for (int axis = -1; fits && axis >= -mask.rank(); --axis)
     fits = mask.size(axis) == 1 || mask.size(axis) == scores[axis];
   check_shape(fits, "attention: mask must broadcast to {} but has shape {}", scores, mask.shape());
-  Tensor rows = mask.broadcast_to(mask.rank() == 0 ? Shape{scores[3]} : mask.shape().with(-1, scores[3])).contiguous();
-  if (mask.dtype() == DType::i32) {
-    Tensor hidden(rows.shape(), computed);
-    dispatch_float("attention", computed, [&](auto zero) {
-      using T = decltype(zero);
-      const std::int32_t* seen = rows.data<std::int32_t>();
-      std::transform(seen, seen + rows.numel(), hidden.mutable_data<T>(),
-                     [](std::int32_t s) { return s == 0 ? -std::numeric_limits<T>::infinity() : T{0}; });
-    });
-    rows = hidden;
-  }
-  return rows.to(computed).broadcast_to(scores);
+  const Shape whole = mask.rank() == 0 ? Shape{scores[3]} : mask.shape().with(-1, scores[3]);
+  const Tensor rows = mask.broadcast_to(whole).contiguous().to(computed);
+  auto hide = []<class T>(T seen) { return seen == 0 ? -std::numeric_limits<T>::infinity() : T{0}; };
+  return (mask.dtype() == DType::i32 ? map("attention", hide, rows) : rows).broadcast_to(scores);
 }
 
 void check_inputs(const Var& q, const Var& k, const Var& v, const AttentionOptions& options) {
