@@ -1,5 +1,4 @@
 #pragma once
-#include <cstddef>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -10,32 +9,6 @@
 #include <braid/core/files/checksum.h>
 
 namespace braid {
-
-namespace detail {
-
-/// The cotangents of the variables in `args` (all constants) for the cotangent `dy` of `f(args...)`, whose fingerprint
-/// was `before`.
-template <class F, class... Args>
-std::vector<Tensor> recompute_vjp(const F& f, std::tuple<Args...> args, const std::string& before, const Tensor& dy,
-                                  const Needs& needs) {
-  Tape tape;
-  std::vector<Var> inputs;
-  for_each_var(args, [&](Var& v) {
-    if (needs[inputs.size()]) v = tape.watch(v.value());
-    inputs.push_back(v);
-  });
-  const Var y = std::apply(f, std::as_const(args));
-  check<Error>(
-      fingerprint(y.value()) == before,
-      "checkpoint: the function gave another result when it ran again for its gradient; does it change what it "
-      "captures? Pass an Rng as an argument by value");
-  tape.backward(y, dy);
-  std::vector<Tensor> grads;
-  for (const Var& input : inputs) grads.push_back(input.requires_grad() ? tape.gradient(input) : Tensor());
-  return grads;
-}
-
-}  // namespace detail
 
 /// `f(args...)`, keeping only the arguments for the backward pass, which evaluates `f` again: less memory for more
 /// time, with the same gradients: bit for bit, unless f and what is around it both use a variable more than once, whose
@@ -60,11 +33,26 @@ Var checkpoint(F f, const Args&... args) {
                "checkpoint: the function captures a variable that is on a tape, whose gradient would get lost; pass it "
                "as an argument");
   const std::string before = detail::fingerprint(y.value());
-  return record("checkpoint", y.value(), inputs,
-                [f, constants, before, forms = Composed::state()](const Tensor& dy, const Needs& needs) {
-                  const Composed as_before(forms);
-                  return detail::recompute_vjp(f, constants, before, dy, needs);
-                });
+  auto vjp = [f, constants, before, forms = Composed::state()](const Tensor& dy, const Needs& needs) {
+    const Composed as_before(forms);
+    Tape tape;
+    auto again = constants;
+    std::vector<Var> xs;
+    detail::for_each_var(again, [&](Var& v) {
+      if (needs[xs.size()]) v = tape.watch(v.value());
+      xs.push_back(v);
+    });
+    const Var recomputed = std::apply(f, std::as_const(again));
+    check<Error>(
+        detail::fingerprint(recomputed.value()) == before,
+        "checkpoint: the function gave another result when it ran again for its gradient; does it change what it "
+        "captures? Pass an Rng as an argument by value");
+    tape.backward(recomputed, dy);
+    std::vector<Tensor> grads;
+    for (const Var& x : xs) grads.push_back(x.requires_grad() ? tape.gradient(x) : Tensor());
+    return grads;
+  };
+  return record("checkpoint", y.value(), inputs, std::move(vjp));
 }
 
 }  // namespace braid

@@ -1,6 +1,7 @@
 #include <braid/autograd/derivatives.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include <braid/autograd/detail/record_view.h>
@@ -53,8 +54,7 @@ Var sum_of(Var a, Var b) {
     accumulate(sum, std::move(b.mutable_value()));
     return sum;
   }
-  const auto add = [](auto x, auto y) { return x + y; };
-  return record("add", map("add", add, a.value(), b.value()), {a, b}, [](const Var& dy) {
+  return record("add", map("add", std::plus(), a.value(), b.value()), {a, b}, [](const Var& dy) {
     return std::vector<Var>{dy, dy};
   });
 }
@@ -88,8 +88,10 @@ class Backward {
     grads_.resize(depends_.size());
   }
 
+  /// Leaves out a y that does not depend on xs.
   void add(const Var& y, const Var& dy) {
-    if (reaches(y)) accumulate_at(TapeState::id(y), dy);
+    const ValueId id = TapeState::id(y);
+    if (TapeState::of(y) == tape_ && id >= first_ && depends_[id - first_]) accumulate_at(id, dy);
   }
 
   void run() {
@@ -106,10 +108,6 @@ class Backward {
   }
 
  private:
-  bool reaches(const Var& y) const {
-    return TapeState::of(y) == tape_ && TapeState::id(y) >= first_ && depends_[TapeState::id(y) - first_];
-  }
-
   void accumulate_at(ValueId id, Var dy) {
     Var& grad = grads_[id - first_];
     grad = sum_of(std::exchange(grad, Var()), std::move(dy));
@@ -172,8 +170,7 @@ class Backward {
   static std::vector<Var> by_vjp(const Node& node, std::vector<Var> dys, const Needs& needs) {
     std::vector<Tensor> values;
     for (Var& dy : dys) values.push_back(std::exchange(dy, Var()).value());
-    const WithinVjp scope;
-    const std::vector<Tensor> dxs = node.vjp(values, needs);
+    const std::vector<Tensor> dxs = run_vjp(node, values, needs);
     return {dxs.begin(), dxs.end()};
   }
 

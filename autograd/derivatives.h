@@ -23,15 +23,11 @@ namespace braid {
 /// Such tapes record ops that have a rule (see record()); fused ops without one run their composed forms, and
 /// checkpoint() keeps what it computes. Ops with neither throw Error, by name, when they are differentiated twice.
 class HigherOrder {
- public:
-  HigherOrder() : composed_(with_higher_order(Composed::state())) {}
-
- private:
-  static Composed::State with_higher_order(Composed::State state) {
+  const Composed composed_{[] {
+    Composed::State state = Composed::state();
     state.higher_order = true;
     return state;
-  }
-  const Composed composed_;
+  }()};
 };
 
 namespace detail {
@@ -75,6 +71,9 @@ Rule rule_of_vjp(const char* op, std::function<Var(std::span<const Var>)> compos
 /// Throws ShapeError unless y is a scalar.
 void check_scalar(const char* op, const Var& y);
 
+/// The Jacobian of y at x, which `tape` recorded.
+Tensor jacobian(Differentiation& tape, const Var& y, const Var& x);
+
 /// The variables of `params`, in order.
 template <class P>
 std::vector<Var> vars_of(const P& params) {
@@ -101,28 +100,21 @@ P variables(Differentiation& tape, P params) {
 template <class P>
 using Lifted = std::conditional_t<std::is_convertible_v<P, Tensor>, Var, P>;
 
-}  // namespace detail
+/// By which grad() knows what it has returned.
+struct GradientBase {};
 
-template <class F>
-class Gradient;
-
-namespace detail {
-template <class F>
-constexpr bool kIsGradient = false;
-template <class F>
-constexpr bool kIsGradient<Gradient<F>> = true;
 }  // namespace detail
 
 /// What grad() returns.
 template <class F>
-class Gradient {
+class Gradient : detail::GradientBase {
  public:
   explicit Gradient(F f) : f_(std::move(f)) {}
 
   template <class P>
   detail::Lifted<P> operator()(const P& given, const auto&... args) const {
     const detail::Lifted<P> x = given;
-    if constexpr (!detail::kIsGradient<F>)
+    if constexpr (!std::is_base_of_v<detail::GradientBase, F>)
       if (!Composed::state().higher_order && !detail::Differentiation::nested()) {
         for_each_param(x, [](const std::string& path, const Var& v) { detail::check_constant("grad", path, v); });
         return value_and_grad(std::cref(f_))(x, args...).second;
@@ -181,11 +173,6 @@ detail::Lifted<P> hvp(const F& f, const P& given, const std::type_identity_t<det
   const std::vector<Var> xs = detail::vars_of(at), gradients = tape.gradients(std::span(&y, 1), {}, xs);
   return detail::with_vars(x, tape.results(gradients, detail::vars_of(v), xs));
 }
-
-namespace detail {
-/// The Jacobian of y at x, which `tape` recorded.
-Tensor jacobian(Differentiation& tape, const Var& y, const Var& x);
-}  // namespace detail
 
 /// All derivatives of y = f(x, args...) with respect to the elements of x: [y's shape.., x's shape..]. Runs a pass for
 /// each element of y or of x, whichever are fewer. Throws Error when it depends on variables, which a Tensor would cut

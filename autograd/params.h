@@ -48,11 +48,6 @@ concept Parametric = detail::has_params<std::remove_const_t<P>>;
 
 namespace detail {
 
-template <class T>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
-
 struct NamedParams {
   int params;
 };
@@ -83,7 +78,7 @@ template <class P, class F>
 void for_each_child(P& node, F&& f) {
   if constexpr (Module<P>) {
     node.params(f);
-  } else if constexpr (is_optional<P>) {
+  } else if constexpr (requires { node.has_value(); }) {
     if (node) f("", *node);
   } else if constexpr (!std::is_same_v<P, Var>) {
     for (std::size_t i = 0; i < node.size(); ++i) f(std::to_string(i), node[i]);

@@ -49,9 +49,4 @@ class Probe {
   virtual bool opens_checkpoints() const { return false; }
 };
 
-namespace detail {
-/// Whether a probe on the tape of these variables opens checkpoints.
-bool opens_checkpoints(std::span<const Var> inputs);
-}  // namespace detail
-
 }  // namespace braid

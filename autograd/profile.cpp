@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
+#include <ranges>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -121,9 +121,8 @@ std::string Profile::chrome_trace() const {
                        json_string(e.name), e.category, 1e6 * e.begin_s, 1e6 * e.duration_s, json_string(e.cost.shapes),
                        e.cost.bytes, e.cost.operations);
   };
-  std::vector<std::string> events;
-  std::ranges::transform(events_, std::back_inserter(events), event);
-  return fmt::format(R"({{"traceEvents":[{}],"displayTimeUnit":"ms"}})", fmt::join(events, ","));
+  return fmt::format(R"({{"traceEvents":[{}],"displayTimeUnit":"ms"}})",
+                     fmt::join(events_ | std::views::transform(event), ","));
 }
 
 }  // namespace braid

@@ -1,14 +1,13 @@
 #include <braid/autograd/tape.h>
 
 #include <algorithm>
-#include <utility>
 
 #include <braid/autograd/composed.h>
 #include <braid/autograd/detail/tape_state.h>
 
 namespace braid {
 
-using detail::Node, detail::Stage, detail::TapeState, detail::Watched;
+using detail::Input, detail::Node, detail::Stage, detail::TapeState;
 
 Tape::Tape(Probe* probe) : state_(std::make_shared<TapeState>()) {
   state_->probe = probe;
@@ -57,15 +56,18 @@ void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys, const 
   auto readers = sink != nullptr ? state.first_readers() : std::vector<TapeState::FirstReader>();
   while (!state.nodes.empty()) {
     state.step_back();
-    for (; !readers.empty() && readers.back().node == state.nodes.size(); readers.pop_back())
-      state.hand_over(readers.back().watched, *sink);
+    for (; !readers.empty() && readers.back().node == state.nodes.size(); readers.pop_back()) {
+      const auto& [id, shape, dtype] = state.watched[readers.back().watched];
+      Tensor grad = std::exchange(state.grads[*id], Tensor());
+      (*sink)(readers.back().watched, grad.defined() ? std::move(grad) : zeros(shape, dtype));
+    }
   }
   state.stage = sink != nullptr ? Stage::handed_over : Stage::done;
 }
 
 Tensor Tape::cotangent(const char* op, const Var& watched) const {
   check<Error>(TapeState::of(watched) == state_, "{}: the variable is not on this tape", op);
-  check<Error>(std::ranges::binary_search(state_->watched, TapeState::id(watched), {}, &Watched::id),
+  check<Error>(std::ranges::binary_search(state_->watched, TapeState::id(watched), {}, &Input::id),
                "{}: this {} variable is the result of an op; only watched ones have a gradient", op, watched.shape());
   check<Error>(state_->stage != Stage::recording, "{}: run backward first", op);
   check<Error>(state_->stage != Stage::handed_over, "{}: it was handed over by backward", op);
@@ -96,23 +98,19 @@ std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<c
     tape = TapeState::of(input);
     node.inputs.back().id = TapeState::id(input);
   }
-  if (tape || !detail::WithinVjp::active()) detail::check_finite(op, "forward", outputs, node.inputs);
+  if (tape || !detail::within_vjp()) detail::check_finite(op, "forward", outputs, node.inputs);
   if (!tape) return {outputs.begin(), outputs.end()};
   return TapeState::push(tape, std::move(node), std::move(rule), inputs, std::move(outputs));
 }
 
 bool detail::of_higher_order(std::span<const Var> inputs) {
-  return std::ranges::any_of(inputs, [](const Var& v) {
-    const auto& tape = TapeState::of(v);
-    return tape && tape->higher_order;
-  });
+  const auto higher_order = [](const auto& tape) { return tape && tape->higher_order; };
+  return std::ranges::any_of(inputs, higher_order, TapeState::of);
 }
 
 bool detail::opens_checkpoints(std::span<const Var> inputs) {
-  return std::ranges::any_of(inputs, [](const Var& v) {
-    const auto& tape = TapeState::of(v);
-    return tape && tape->probe != nullptr && tape->probe->opens_checkpoints();
-  });
+  const auto opens = [](const auto& tape) { return tape && tape->probe && tape->probe->opens_checkpoints(); };
+  return std::ranges::any_of(inputs, opens, TapeState::of);
 }
 
 }  // namespace braid

@@ -1,6 +1,4 @@
 #pragma once
-#include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -73,17 +71,16 @@ struct AnyVar {
   operator const Var&() const;
 };
 
+/// A vjp that takes its cotangent as a Var, not as `auto`, whose operator() has no address: it is linear in it, without
+/// captured values, and its own rule.
 template <class F>
-concept NotGeneric = requires { &F::operator(); };
-
-/// A vjp that takes its cotangent as a Var, not as `auto`: it is linear in it, without captured values, and its own
-/// rule.
-template <class F>
-concept OfVars =
-    NotGeneric<F> && (std::is_invocable_v<const F&, AnyVar> || std::is_invocable_v<const F&, AnyVar, const Needs&>);
+concept OfVars = requires { &F::operator(); } &&
+                 (std::is_invocable_v<const F&, AnyVar> || std::is_invocable_v<const F&, AnyVar, const Needs&>);
 
 /// Whether an input is on a tape of higher order.
 bool of_higher_order(std::span<const Var> inputs);
+/// Whether a probe on the tape of these variables opens checkpoints.
+bool opens_checkpoints(std::span<const Var> inputs);
 
 /// What a vjp or a rule returned, one cotangent or several, as T.
 template <class T, class Cotangents>

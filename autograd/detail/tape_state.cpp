@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <ranges>
 #include <utility>
 
@@ -14,7 +15,7 @@
 namespace braid {
 namespace {
 
-thread_local bool within_vjp = false;
+thread_local bool running_vjp = false;
 
 bool all_finite(const Tensor& t) {
   if (!t.defined() || t.dtype() == DType::i32) return true;
@@ -37,9 +38,15 @@ void check_finite(const char* op, const char* direction, std::span<const Tensor>
                                    fmt::join(inputs | std::views::transform(&Input::shape), ", ")));
 }
 
-WithinVjp::WithinVjp() : before_(std::exchange(within_vjp, true)) {}
-WithinVjp::~WithinVjp() { within_vjp = before_; }
-bool WithinVjp::active() { return within_vjp; }
+std::vector<Tensor> run_vjp(const Node& node, std::span<Tensor> dys, const Needs& needs) {
+  struct Scope {
+    bool before = std::exchange(running_vjp, true);
+    ~Scope() { running_vjp = before; }
+  } const scope;
+  return node.vjp(dys, needs);
+}
+
+bool within_vjp() { return running_vjp; }
 
 void accumulate(Tensor& sum, Tensor term) {
   if (!sum.defined()) {
@@ -54,8 +61,7 @@ void accumulate(Tensor& sum, Tensor term) {
       });
     });
   } else {
-    sum = map(
-        "accumulate", [](auto a, auto b) { return a + b; }, sum, term);
+    sum = map("accumulate", std::plus(), sum, term);
   }
 }
 
@@ -134,14 +140,9 @@ std::vector<TapeState::FirstReader> TapeState::first_readers() const {
     for (const Input& input : nodes[k].inputs)
       if (input.id) first[*input.id] = k;
   std::vector<FirstReader> readers;
-  for (std::size_t i = 0; i < watched.size(); ++i) readers.push_back({first[watched[i].id], i});
+  for (std::size_t i = 0; i < watched.size(); ++i) readers.push_back({first[*watched[i].id], i});
   std::ranges::sort(readers);
   return readers;
-}
-
-void TapeState::hand_over(std::size_t position, const GradientSink& sink) {
-  const auto& [id, shape, dtype] = watched[position];
-  sink(position, grads[id].defined() ? std::exchange(grads[id], Tensor()) : zeros(shape, dtype));
 }
 
 void TapeState::step_back() {
@@ -161,10 +162,7 @@ void TapeState::step_back() {
     std::vector<Tensor> none;
     return notify_probe([&](const RecordedOp& op) { probe->propagated(op, none); });
   }
-  std::vector<Tensor> dxs = [&] {
-    const WithinVjp scope;
-    return node.vjp(dys, Needs(std::move(needed)));
-  }();
+  std::vector<Tensor> dxs = run_vjp(node, dys, Needs(std::move(needed)));
   std::ranges::fill(dys, Tensor());
   notify_probe([&](const RecordedOp& op) { probe->propagated(op, dxs); });
   check_cotangents(node, "vjp", dxs);

@@ -9,7 +9,7 @@
 
 namespace braid::detail {
 
-/// An input of a recorded op.
+/// An input of a recorded op, or a watched variable.
 struct Input {
   std::optional<ValueId> id;  // nullopt: a constant
   Shape shape;
@@ -33,18 +33,12 @@ struct Node {
   View view = {};  // of a view of its only input: where its cotangent is added, instead of what the vjp returns
 };
 
-struct Watched {
-  ValueId id;
-  Shape shape;
-  DType dtype;
-};
-
 enum class Stage { recording, running_backward, done, handed_over };
 
 struct TapeState {
   std::vector<Node> nodes;
-  std::vector<Tensor> grads;     // by ValueId, once backward has run
-  std::vector<Watched> watched;  // ascending
+  std::vector<Tensor> grads;   // by ValueId, once backward has run
+  std::vector<Input> watched;  // ascending
   ValueId num_values = 0;
   Stage stage = Stage::recording;
   bool higher_order = false;
@@ -71,7 +65,6 @@ struct TapeState {
 
   /// In the order of the nodes; the first is a placeholder for none.
   std::vector<FirstReader> first_readers() const;
-  void hand_over(std::size_t position, const GradientSink& sink);
   /// Runs the newest node's vjp and forgets the node.
   void step_back();
 };
@@ -89,19 +82,10 @@ void check_cotangents(const Node& node, const char* made_by, std::span<const Ten
 void check_finite(const char* op, const char* direction, std::span<const Tensor> results,
                   std::span<const Input> inputs);
 
-/// While one is alive, ops on constants are parts of a vjp, which CheckFinite checks as a whole.
-class WithinVjp {
- public:
-  WithinVjp();
-  ~WithinVjp();
-  WithinVjp(const WithinVjp&) = delete;
-  WithinVjp& operator=(const WithinVjp&) = delete;
-
-  static bool active();
-
- private:
-  bool before_;
-};
+/// Runs the vjp of a node.
+std::vector<Tensor> run_vjp(const Node& node, std::span<Tensor> dys, const Needs& needs);
+/// Whether this thread runs one: then ops on constants are parts of it, and CheckFinite checks it as a whole.
+bool within_vjp();
 
 /// The tapes of higher order that this thread started, oldest first; some may be gone.
 std::vector<std::weak_ptr<TapeState>>& tapes_of_higher_order();

@@ -1,5 +1,6 @@
-// Parts of attention: which keys tiles of rows see, masks, dropout, packed keys and values. Compiled once for each SIMD
-// target.
+// Parts of attention: copies between strided rows and the contiguous blocks that block_product-inl.h multiplies, which
+// keys tiles of rows see, masks, dropout, packed keys and values. Blocks are padded with zeros to whole tiles, so that
+// tails of vectors are handled in the copies and nowhere else. Compiled once for each SIMD target.
 #if defined(BRAID_AUTOGRAD_KERNELS_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef BRAID_AUTOGRAD_KERNELS_ATTENTION_INL_H_
 #undef BRAID_AUTOGRAD_KERNELS_ATTENTION_INL_H_
@@ -14,7 +15,7 @@
 #include <type_traits>
 
 #include <braid/autograd/kernels/attention.h>
-#include <braid/autograd/kernels/packing-inl.h>
+#include <braid/core/kernels/transpose-inl.h>
 #include <braid/core/kernels/vector-inl.h>
 #include <braid/core/products/kernels/block_product-inl.h>
 
@@ -22,7 +23,6 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 
 inline constexpr std::int64_t kBlock = kAttentionBlock;
-static_assert(kBlock == kPanel);
 
 template <class T>
 inline constexpr T kHidden = -std::numeric_limits<T>::infinity();
@@ -30,6 +30,92 @@ inline constexpr T kHidden = -std::numeric_limits<T>::infinity();
 template <class T>
 std::int64_t lanes_of() {
   return hn::Lanes(hn::ScalableTag<T>());
+}
+
+/// Hands out consecutive pieces of scratch memory, aligned for any vector. One on null only counts.
+template <class T>
+struct Arena {
+  T* memory;
+  std::int64_t taken = 0;
+
+  bool counts() const { return memory == nullptr; }
+  T* take(std::int64_t n) {
+    T* const piece = counts() ? nullptr : memory + taken;
+    taken += round_up(n, 16);
+    return piece;
+  }
+};
+
+/// Rows of `depth` elements: `group` of them side by side at each position, positions `stride` apart.
+template <class T>
+struct GroupedRows {
+  T* data;
+  std::int64_t depth, group, stride;
+
+  T* operator[](std::int64_t row) const {
+    if (group == 1) return data + row * stride;  // divisions are slow
+    return data + row / group * stride + row % group * depth;
+  }
+};
+
+/// to [round_up(rows, tile), width] = factor * rows [first, first + rows) of from, zeros around.
+template <class S, class T>
+void pack_rows(GroupedRows<const S> from, std::int64_t first, std::int64_t rows, T factor, T* to, std::int64_t width) {
+  const hn::ScalableTag<T> d;
+  const auto scale = hn::Set(d, factor);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const S* row = from[first + i];
+    for_each_vector(d, from.depth, [&](std::int64_t j, auto part) HWY_ATTR {
+      hn::Store(hn::Mul(part.load(d, row + j), scale), d, to + i * width + j);
+    });
+  }
+  std::fill(to + rows * width, to + round_up(rows, kTileRows) * width, T{0});
+}
+
+/// A square of columns of rows that lie `step` apart, one element of each row.
+HWY_INLINE void load_columns(hn::ScalableTag<float> d, const bfloat16* from, std::int64_t step,
+                             hn::Vec<hn::ScalableTag<float>>* to) {
+  constexpr std::int64_t kSide = kSquare<float>, kLanes = hn::MaxLanes(hn::ScalableTag<float>());
+  const hn::CappedTag<float, kSide> quarter;
+  HWY_ALIGN float wide[kLanes * kSide];
+  for (std::int64_t i = 0; i < kLanes; ++i)
+    hn::Store(Whole{}.load(quarter, from + i * step), quarter, wide + i * kSide);
+  load_columns(d, wide, kSide, to);
+}
+
+/// to [depth, kBlock] = factor * the transpose of from [rows, depth], zeros after them.
+template <class S, class T>
+void pack_columns(const S* from, std::int64_t stride, std::int64_t rows, std::int64_t depth, T factor, T* to) {
+  const hn::ScalableTag<T> d;
+  constexpr std::int64_t kSide = kSquare<T>, kLanes = hn::MaxLanes(d);
+  const auto scale = hn::Set(d, factor);
+  const std::int64_t whole_columns = rows < kLanes ? 0 : depth / kSide * kSide;
+  for (std::int64_t i = 0; i < rows; i += kLanes)
+    for (std::int64_t j = 0; j < whole_columns; j += kSide) {
+      const std::int64_t first = std::min(i, rows - kLanes);  // the last vector may overlap the one before
+      hn::Vec<decltype(d)> columns[kSide];
+      load_columns(d, from + first * stride + j, stride, columns);
+      for (std::int64_t c = 0; c < kSide; ++c) hn::StoreU(hn::Mul(scale, columns[c]), d, to + (j + c) * kBlock + first);
+    }
+  for (std::int64_t j = 0; j < depth; ++j) {
+    for (std::int64_t i = 0; j >= whole_columns && i < rows; ++i)
+      to[j * kBlock + i] = factor * static_cast<T>(from[i * stride + j]);
+    std::fill(to + j * kBlock + rows, to + (j + 1) * kBlock, T{0});
+  }
+}
+
+/// Rows [first, first + rows) of to = factor(row) * from [rows, width]
+template <class S, class T, class Factor>
+void unpack_rows(const T* from, std::int64_t width, Factor factor, GroupedRows<S> to, std::int64_t first,
+                 std::int64_t rows) {
+  const hn::ScalableTag<T> d;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const auto scale = hn::Set(d, factor(i));
+    S* row = to[first + i];
+    for_each_vector(d, to.depth, [&](std::int64_t j, auto part) HWY_ATTR {
+      part.store(hn::Mul(hn::Load(d, from + i * width + j), scale), d, row + j);
+    });
+  }
 }
 
 /// The rows of a tensor like q or, with one head at a position, like k.

@@ -1,6 +1,5 @@
 #include <braid/autograd/kernels/attention.h>
 
-#include <algorithm>
 #include <cmath>
 
 #define HWY_TARGET_INCLUDE "braid/autograd/kernels/attention.cpp"

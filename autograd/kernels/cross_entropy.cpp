@@ -12,12 +12,6 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
 namespace {
 
-template <class T>
-T exp_of(T x) {
-  const hn::CappedTag<T, 1> d;
-  return hn::GetLane(exp_to_one(d, hn::Set(d, x)));
-}
-
 /// losses = max - x[target] + log(sum), where the sum is 1 + others if the target has the maximum. The target's term is
 /// not among the others because it would cancel in the derivative of a confident row.
 template <class S, class T = Compute<S>>
@@ -51,6 +45,7 @@ template <class S, class T = Compute<S>>
 void vjp(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, const T* maxima, const T* others,
          const T* scales, S* dlogits) {
   const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
   const std::int64_t width = in.rows.width;
   const S* x = in.logits + begin * width;
   dlogits += begin * width;
@@ -60,7 +55,8 @@ void vjp(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, const T
       std::fill_n(dlogits, width, S{});
       continue;
     }
-    const T share = scales[row] / (others[row] + exp_of(static_cast<T>(x[target]) - maxima[row]));
+    const auto of_target = exp_to_one(one, hn::Set(one, static_cast<T>(x[target]) - maxima[row]));
+    const T share = scales[row] / (others[row] + hn::GetLane(of_target));
     const auto shift = hn::Set(d, maxima[row]), scale = hn::Set(d, share);
     for_each_vector(d, width, [&](std::int64_t i, auto part) HWY_ATTR {
       const auto p = exp_to_one(d, hn::Sub(part.load(d, x + i), shift));

@@ -14,43 +14,32 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The offsets of the two elements of pair i in a head.
-struct Adjacent {
+/// The two elements of each pair of a head: i and pairs + i, or else 2 i and 2 i + 1.
+template <bool kHalves>
+struct Layout {
   std::int64_t pairs;
-  std::int64_t first(std::int64_t i) const { return 2 * i; }
-  std::int64_t second(std::int64_t i) const { return 2 * i + 1; }
+  std::int64_t first(std::int64_t i) const { return kHalves ? i : 2 * i; }
+  std::int64_t second(std::int64_t i) const { return kHalves ? pairs + i : 2 * i + 1; }
   template <class D, class T, class V>
   HWY_INLINE void load(D d, const T* x, std::int64_t i, V& a, V& b) const {
-    hn::LoadInterleaved2(d, x + 2 * i, a, b);
-  }
-  template <class D, class T, class V>
-  HWY_INLINE void store(D d, V a, V b, std::int64_t i, T* y) const {
-    hn::StoreInterleaved2(a, b, d, y + 2 * i);
-  }
-};
-
-struct Halves {
-  std::int64_t pairs;
-  std::int64_t first(std::int64_t i) const { return i; }
-  std::int64_t second(std::int64_t i) const { return pairs + i; }
-  template <class D, class T, class V>
-  HWY_INLINE void load(D d, const T* x, std::int64_t i, V& a, V& b) const {
+    if constexpr (!kHalves) return hn::LoadInterleaved2(d, x + 2 * i, a, b);
     a = hn::LoadU(d, x + i);
     b = hn::LoadU(d, x + pairs + i);
   }
   template <class D, class T, class V>
   HWY_INLINE void store(D d, V a, V b, std::int64_t i, T* y) const {
+    if constexpr (!kHalves) return hn::StoreInterleaved2(a, b, d, y + 2 * i);
     hn::StoreU(a, d, y + i);
     hn::StoreU(b, d, y + pairs + i);
   }
 };
 
 /// All heads of one position; `direction` is 1 or, back, -1.
-template <class Layout, class T>
+template <bool kHalves, class T>
 void rotate_heads(const Rotation<T>& by, std::int64_t position, T direction, const T* x, T* y) {
   const hn::ScalableTag<T> d;
   const std::int64_t lanes = hn::Lanes(d), pairs = by.pairs;
-  const Layout at{pairs};
+  const Layout<kHalves> at{pairs};
   const T *cosine = by.cosine + position * pairs, *sine = by.sine + position * pairs;
   const auto sign = hn::Set(d, direction);
   for (std::int64_t head = 0; head < by.heads; ++head) {
@@ -81,7 +70,7 @@ void rotate(const Rotation<T>& by, bool back, std::int64_t batch, const T* x, T*
   const std::int64_t width = by.heads * by.depth;
   const std::int64_t block = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(width, 1));
   parallel_for(batch * by.length, block, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-    const auto rotate_row = by.halves ? rotate_heads<Halves, T> : rotate_heads<Adjacent, T>;
+    const auto rotate_row = by.halves ? rotate_heads<true, T> : rotate_heads<false, T>;
     for (std::int64_t row = begin; row < end; ++row)
       rotate_row(by, row % by.length, back ? T{-1} : T{1}, x + row * width, y + row * width);
   });

@@ -25,16 +25,14 @@ struct Rows {
   std::int64_t blocks() const { return (count + block - 1) / block; }
 };
 
+inline const Rows& rows_of(const Rows& rows) { return rows; }
+const Rows& rows_of(const auto& in) { return in.rows; }
+
 /// Calls a kernel over the rows [begin, end) of `in`, which is Rows or has them as `rows`, for each block on all
 /// threads.
 template <auto kKernel, class In, class... Args>
 void for_all_rows(const In& in, Args... args) {
-  const Rows& rows = [&]() -> const Rows& {
-    if constexpr (requires { in.rows; })
-      return in.rows;
-    else
-      return in;
-  }();
+  const Rows& rows = rows_of(in);
   parallel_for(rows.count, rows.block, [&](std::int64_t begin, std::int64_t end) { kKernel(in, begin, end, args...); });
 }
 

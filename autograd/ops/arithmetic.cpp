@@ -5,9 +5,8 @@
 
 #include <braid/autograd/detail/tape_state.h>
 #include <braid/autograd/ops/broadcast_to.h>
+#include <braid/autograd/ops/detail/elementwise.h>
 #include <braid/core/detail/wrapping.h>
-#include <braid/core/map.h>
-#include <braid/core/reduce.h>
 
 namespace braid {
 namespace {
@@ -33,13 +32,8 @@ bool has_zero(const Tensor& integers) {
 
 /// a a, whose cotangent takes half the passes of that of a b.
 Var square(const Var& x) {
-  return record(
-      "mul", map("mul", kMul, x.value(), x.value()), {x},
-      [x = x.value()](const Tensor& dy) {
-        return map(
-            "mul", [](auto dy, auto x) { return 2 * (dy * x); }, dy, x);
-      },
-      [](const Applied& op) { return 2 * (op.dy() * op.x()); });
+  const auto vjp = [](const auto& dy, const auto& x) { return 2 * (dy * x); };
+  return detail::record_of_x("mul", x, map("mul", kMul, x.value(), x.value()), vjp);
 }
 
 }  // namespace

@@ -6,17 +6,13 @@
 #include <utility>
 
 #include <braid/autograd/ops/abs.h>
-#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/detail/attention.h>
 #include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/dropout.h>
 #include <braid/autograd/ops/einsum.h>
-#include <braid/autograd/ops/exp.h>
-#include <braid/autograd/ops/slice.h>
 #include <braid/autograd/ops/softmax.h>
-#include <braid/autograd/ops/sum.h>
 #include <braid/autograd/ops/tanh.h>
 #include <braid/autograd/ops/transpose.h>
 #include <braid/core/kernels/scratch.h>
@@ -31,78 +27,71 @@ using kernels::Scratch;
 /// One piece of work: a range of blocks, of queries or of keys, of one head of keys.
 struct Task {
   std::int64_t batch, head, chunk;
-  std::int64_t first, last;  // blocks
+  std::int64_t first, last;      // blocks
+  std::int64_t query, key, row;  // where its rows begin in tensors like q, like k, and of one number a row
 };
 
 /// How the work is cut, by the shapes alone: by heads of keys, and where there are fewer than 16 also along `length`.
 struct Tasks {
-  std::int64_t batch, heads, blocks, chunks;
+  const AttentionInputs& in;
+  std::int64_t heads, blocks, chunks;
 
   Tasks(const AttentionInputs& in, std::int64_t length)
-      : batch(in.batch()),
+      : in(in),
         heads(in.key_heads()),
         blocks((length + kAttentionBlock - 1) / kAttentionBlock),
-        chunks(std::clamp<std::int64_t>(16 / std::max<std::int64_t>(batch * heads, 1), 1,
+        chunks(std::clamp<std::int64_t>(16 / std::max<std::int64_t>(in.batch() * heads, 1), 1,
                                         std::max<std::int64_t>(blocks, 1))) {}
 
   template <class F>
   void for_each(F f) const {
-    parallel_for(batch * heads * chunks, 1,
+    parallel_for(in.batch() * heads * chunks, 1,
                  [&](std::int64_t index, std::int64_t) { f(of_chunk(index % chunks, index / chunks)); });
   }
 
-  /// `head` counts those of all batches.
-  Task of_chunk(std::int64_t chunk, std::int64_t head = 0) const {
-    return {head / heads, head % heads, chunk, chunk * blocks / chunks, (chunk + 1) * blocks / chunks};
+  /// `index` counts the heads of all batches.
+  Task of_chunk(std::int64_t chunk, std::int64_t index = 0) const {
+    const std::int64_t batch = index / heads, head = index % heads;
+    return {.batch = batch,
+            .head = head,
+            .chunk = chunk,
+            .first = chunk * blocks / chunks,
+            .last = (chunk + 1) * blocks / chunks,
+            .query = (batch * in.visible.queries * heads + head) * in.visible.group * in.depth(),
+            .key = (batch * in.visible.keys * heads + head) * in.depth(),
+            .row = index * in.visible.rows()};
   }
-};
-
-/// Where a task's rows begin in tensors like q, like k, and of one number a row.
-struct Offsets {
-  std::int64_t query, key, row;
-
-  Offsets(const AttentionInputs& in, const Task& task)
-      : query((task.batch * in.visible.queries * in.key_heads() + task.head) * in.visible.group * in.depth()),
-        key((task.batch * in.visible.keys * in.key_heads() + task.head) * in.depth()),
-        row((task.batch * in.key_heads() + task.head) * in.visible.rows()) {}
 };
 
 template <class T>
 kernels::AttentionHeads<T> heads_of(const AttentionInputs& in, const Task& task) {
-  const Offsets at(in, task);
-  kernels::AttentionHeads<T> heads{.visible = in.visible,
-                                   .depth = in.depth(),
-                                   .query_stride = in.q.size(2) * in.depth(),
-                                   .key_stride = in.key_heads() * in.depth(),
-                                   .q = in.q.data<T>() + at.query,
-                                   .k = in.k.data<T>() + at.key,
-                                   .v = in.v.data<T>() + at.key,
-                                   .scale = static_cast<Compute<T>>(in.scale),
-                                   .softcap = static_cast<Compute<T>>(in.softcap),
-                                   .sinks = nullptr,
-                                   .alibi = nullptr,
-                                   .mask = nullptr,
-                                   .mask_head_stride = 0,
-                                   .mask_query_stride = 0,
-                                   .dropout = in.dropout,
-                                   .rng = in.rng,
-                                   .first_draw = at.row * in.visible.keys};
-  if (in.sinks.defined()) heads.sinks = in.sinks.data<Compute<T>>() + task.head * in.visible.group;
-  if (in.alibi.defined()) heads.alibi = in.alibi.data<Compute<T>>() + task.head * in.visible.group;
-  if (in.mask.defined()) {
-    const Strides& strides = in.mask.strides();
-    heads.mask = in.mask.data<Compute<T>>() + task.batch * strides[0] + task.head * in.visible.group * strides[1];
-    heads.mask_head_stride = strides[1];
-    heads.mask_query_stride = strides[2];
-  }
-  return heads;
+  const auto at = [](const Tensor& x, std::int64_t i) { return x.defined() ? x.data<Compute<T>>() + i : nullptr; };
+  const std::int64_t head = task.head * in.visible.group;
+  const Strides& strides = in.mask.strides();
+  return {.visible = in.visible,
+          .depth = in.depth(),
+          .query_stride = in.q.size(2) * in.depth(),
+          .key_stride = in.key_heads() * in.depth(),
+          .q = in.q.data<T>() + task.query,
+          .k = in.k.data<T>() + task.key,
+          .v = in.v.data<T>() + task.key,
+          .scale = static_cast<Compute<T>>(in.scale),
+          .softcap = static_cast<Compute<T>>(in.softcap),
+          .sinks = at(in.sinks, head),
+          .alibi = at(in.alibi, head),
+          .mask = at(in.mask, task.batch * strides[0] + head * strides[1]),
+          .mask_head_stride = strides[1],
+          .mask_query_stride = strides[2],
+          .dropout = in.dropout,
+          .rng = in.rng,
+          .first_draw = task.row * in.visible.keys};
 }
 
 Attended forward(const AttentionInputs& in) {
   const DType dtype = in.q.dtype();
   if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(in.q.shape(), dtype), Tensor()};
   const Tasks tasks(in, in.visible.rows());
-  Tensor y(in.q.shape(), dtype), logsumexp({tasks.batch, tasks.heads, in.visible.rows()}, compute_dtype(dtype));
+  Tensor y(in.q.shape(), dtype), logsumexp({in.batch(), tasks.heads, in.visible.rows()}, compute_dtype(dtype));
   dispatch_float_or_bf16("attention", dtype, [&](auto zero) {
     using T = decltype(zero);
     T* py = y.mutable_data<T>();
@@ -115,9 +104,8 @@ Attended forward(const AttentionInputs& in) {
     }
     Scratch<Compute<T>> scratch(elements);
     tasks.for_each([&](const Task& task) {
-      const Offsets at(in, task);
       scratch.lend([&](Compute<T>* buffer) {
-        kernel.forward(heads_of<T>(in, task), task.first, task.last, py + at.query, lse + at.row, buffer);
+        kernel.forward(heads_of<T>(in, task), task.first, task.last, py + task.query, lse + task.row, buffer);
       });
     });
   });
@@ -164,18 +152,10 @@ Tensor additive(const Tensor& mask, const Shape& scores, DType dtype) {
   for (int axis = -1; fits && axis >= -mask.rank(); --axis)
     fits = mask.size(axis) == 1 || mask.size(axis) == scores[axis];
   check_shape(fits, "attention: mask must broadcast to {} but has shape {}", scores, mask.shape());
-  Tensor rows = mask.broadcast_to(mask.rank() == 0 ? Shape{scores[3]} : mask.shape().with(-1, scores[3])).contiguous();
-  if (mask.dtype() == DType::i32) {
-    Tensor hidden(rows.shape(), computed);
-    dispatch_float("attention", computed, [&](auto zero) {
-      using T = decltype(zero);
-      const std::int32_t* seen = rows.data<std::int32_t>();
-      std::transform(seen, seen + rows.numel(), hidden.mutable_data<T>(),
-                     [](std::int32_t s) { return s == 0 ? -std::numeric_limits<T>::infinity() : T{0}; });
-    });
-    rows = hidden;
-  }
-  return rows.to(computed).broadcast_to(scores);
+  const Shape whole = mask.rank() == 0 ? Shape{scores[3]} : mask.shape().with(-1, scores[3]);
+  const Tensor rows = mask.broadcast_to(whole).contiguous().to(computed);
+  auto hide = []<class T>(T seen) { return seen == 0 ? -std::numeric_limits<T>::infinity() : T{0}; };
+  return (mask.dtype() == DType::i32 ? map("attention", hide, rows) : rows).broadcast_to(scores);
 }
 
 void check_inputs(const Var& q, const Var& k, const Var& v, const AttentionOptions& options) {
@@ -224,13 +204,12 @@ std::vector<Tensor> detail::attention_vjp(const Tensor& dy, const AttentionInput
     const auto kernel = kernels::attention_kernels().of<T>();
     Scratch<Compute<T>> scratch(kernel.vjp_scratch(heads_of<T>(in, tasks.of_chunk(0))));
     tasks.for_each([&](const Task& task) {
-      const Offsets at(in, task);
-      const kernels::AttentionCotangents<T> out{.y = result.y.data<T>() + at.query,
-                                                .dy = dy.data<T>() + at.query,
-                                                .logsumexp = result.logsumexp.data<Compute<T>>() + at.row,
-                                                .dq = pdq + task.chunk * in.q.numel() + at.query,
-                                                .dk = pdk + at.key,
-                                                .dv = pdv + at.key};
+      const kernels::AttentionCotangents<T> out{.y = result.y.data<T>() + task.query,
+                                                .dy = dy.data<T>() + task.query,
+                                                .logsumexp = result.logsumexp.data<Compute<T>>() + task.row,
+                                                .dq = pdq + task.chunk * in.q.numel() + task.query,
+                                                .dk = pdk + task.key,
+                                                .dv = pdv + task.key};
       scratch.lend([&](Compute<T>* buffer) { kernel.vjp(heads_of<T>(in, task), task.first, task.last, out, buffer); });
     });
   });

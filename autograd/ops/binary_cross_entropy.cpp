@@ -1,7 +1,6 @@
 #include <braid/autograd/ops/binary_cross_entropy.h>
 
-#include <braid/autograd/ops/detail/composing.h>
-#include <braid/autograd/ops/detail/map_kernel.h>
+#include <braid/autograd/ops/detail/elementwise.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
 #include <braid/autograd/ops/softplus.h>
 

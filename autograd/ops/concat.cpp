@@ -1,7 +1,5 @@
 #include <braid/autograd/ops/concat.h>
 
-#include <algorithm>
-
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/slice.h>
 #include <braid/core/detail/indexing.h>

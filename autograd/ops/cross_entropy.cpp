@@ -1,6 +1,7 @@
 #include <braid/autograd/ops/cross_entropy.h>
 
 #include <numeric>
+#include <tuple>
 
 #include <braid/autograd/kernels/cross_entropy.h>
 #include <braid/autograd/ops/detail/composing.h>
@@ -59,13 +60,9 @@ Labeled label(const Tensor& logits, const Tensor& targets, const CrossEntropySet
   return in;
 }
 
-struct Losses {
-  Tensor weighted;  // [...]
-  Tensor maxima;    // [...], of the logits
-  Tensor others;    // [...], the sums of exp(logits - maximum) of the classes that are not the target
-};
-
-Losses forward(const Labeled& in) {
+/// All [...]: the weighted losses, the maxima of the logits, and the sums of exp(logits - maximum) of the classes that
+/// are not the target.
+std::tuple<Tensor, Tensor, Tensor> forward(const Labeled& in) {
   const auto numbers = [&] { return Tensor(in.targets.shape(), in.weights.dtype()); };
   Tensor losses = numbers(), maxima = numbers(), others = numbers();
   kernels::cross_entropy_kernels().dispatch("cross_entropy", in.logits.dtype(), [&](const auto& kernel) {
@@ -102,17 +99,17 @@ Var composed_hard_losses(const Var& logits, const Labeled& in) {
 /// The losses of classes without smoothing, reduced.
 Var hard_losses(const Var& logits, const Labeled& in, Reduction reduction) {
   if (Composed::active()) return detail::reduce_losses(composed_hard_losses(logits, in), reduction, in.total_weight);
-  const Losses losses = forward(in);
+  const auto [losses, maxima, others] = forward(in);
   const bool apart = reduction == Reduction::none;
   const double divisor = detail::divisor(reduction, in.targets.shape(), in.total_weight);
-  const Tensor y = apart ? losses.weighted : dispatch_float("cross_entropy", losses.weighted.dtype(), [&](auto zero) {
-    const auto* loss = losses.weighted.data<decltype(zero)>();
-    return scalar(std::accumulate(loss, loss + losses.weighted.numel(), 0.0) / divisor, losses.weighted.dtype());
+  const auto reduced = [divisor, &losses = losses](auto zero) {
+    const auto* loss = losses.data<decltype(zero)>();
+    return scalar(std::accumulate(loss, loss + losses.numel(), 0.0) / divisor, losses.dtype());
+  };
+  const Tensor y = apart ? losses : dispatch_float("cross_entropy", losses.dtype(), reduced);
+  return record("cross_entropy", y, {logits}, [in, maxima = maxima, others = others, divisor](const Tensor& dy) {
+    return backward(dy, in, maxima, others, divisor);
   });
-  return record("cross_entropy", y, {logits},
-                [in, maxima = losses.maxima, others = losses.others, divisor](const Tensor& dy) {
-                  return backward(dy, in, maxima, others, divisor);
-                });
 }
 
 Var composed_soft_losses(const Var& logits, const Var& shares) {

@@ -193,11 +193,9 @@ Term take_diagonals(Term x) {
   for (std::size_t axis = 0; axis < x.labels.size(); ++axis)
     for (std::size_t repeated; (repeated = x.labels.find(x.labels[axis], axis + 1)) != std::string::npos;
          x.labels.erase(repeated, 1)) {
-      Shape shape;
-      for (int i = 0; i < x.value.rank(); ++i) shape = shape.inserted(i, 1);
-      const std::int64_t n = x.value.size(static_cast<int>(axis));
-      shape = shape.with(static_cast<int>(axis), n).with(static_cast<int>(repeated), n);
-      x.value = sum(x.value * eye(n, x.value.dtype()).reshape(shape), {static_cast<int>(repeated)});
+      std::vector<std::int64_t> shape(x.labels.size(), 1);
+      shape[axis] = shape[repeated] = x.value.size(static_cast<int>(axis));
+      x.value = sum(x.value * eye(shape[axis], x.value.dtype()).reshape(shape), {static_cast<int>(repeated)});
     }
   return x;
 }

@@ -1,20 +1,13 @@
 #include <braid/autograd/ops/exp.h>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/map_kernel.h>
+#include <braid/autograd/ops/detail/elementwise.h>
 
 namespace braid {
 
 Var exp(const Var& x) {
-  Tensor y = detail::map_kernel(
-      "exp", [](const auto& of) { return of.exp; }, x.value());
-  return record(
-      "exp", y, {x},
-      [y](const Tensor& dy) {
-        auto vjp = [](auto dy, auto y) { return dy * y; };
-        return map("exp", vjp, dy, y);
-      },
-      [](const Applied& op) { return op.dy() * op.y(); });
+  const auto forward = [](const auto& of) { return of.exp; };
+  const auto vjp = [](const auto& dy, const auto& y) { return dy * y; };
+  return detail::record_of_y("exp", x, detail::map_kernel("exp", forward, x.value()), vjp);
 }
 
 }  // namespace braid

@@ -1,7 +1,6 @@
 #include <braid/autograd/ops/expm1.h>
 
 #include <braid/autograd/ops/detail/elementwise.h>
-#include <braid/autograd/ops/exp.h>
 
 namespace braid {
 

@@ -2,10 +2,8 @@
 
 #include <numbers>
 
-#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/clamp.h>
 #include <braid/autograd/ops/detail/elementwise.h>
-#include <braid/autograd/ops/exp.h>
 #include <braid/autograd/ops/pow.h>
 #include <braid/autograd/ops/sigmoid.h>
 

@@ -1,16 +1,10 @@
 #include <braid/autograd/ops/kl_divergence.h>
 
-#include <braid/autograd/ops/detail/composing.h>
-#include <braid/autograd/ops/detail/map_kernel.h>
+#include <braid/autograd/ops/detail/elementwise.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
 
 namespace braid {
 namespace {
-
-Tensor forward(const Tensor& log_q, const Tensor& p) {
-  return detail::map_kernel(
-      "kl_divergence", [](const auto& of) { return of.kl_divergence; }, log_q, p);
-}
 
 /// dlog_q = -dy p, dp = dy (log(p) + 1 - log_q)
 std::vector<Tensor> backward(const Tensor& dy, const Tensor& log_q, const Tensor& p, const Needs& needs) {
@@ -18,6 +12,14 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& log_q, const Tensor
   auto vjp_p = [](const auto& of) { return of.kl_divergence_vjp_p; };
   return {needs[0] ? map("kl_divergence", vjp_q, dy, p) : Tensor(),
           needs[1] ? detail::map_kernel("kl_divergence", vjp_p, dy, log_q, p) : Tensor()};
+}
+
+Var fused(const Var& log_q, const Var& p) {
+  auto forward = [](const auto& of) { return of.kl_divergence; };
+  return record("kl_divergence", detail::map_kernel("kl_divergence", forward, log_q.value(), p.value()), {log_q, p},
+                [log_q = log_q.value(), p = p.value()](const Tensor& dy, const Needs& needs) {
+                  return backward(dy, log_q, p, needs);
+                });
 }
 
 /// At p = 0 the loss is -sqrt(p), which has the value and the slope of p log(p) there: 0 and -infinity.
@@ -37,11 +39,7 @@ Var kl_divergence(const Var& log_probabilities, const Var& targets, Reduction re
   check_shape(targets.shape() == log_probabilities.shape(),
               "kl_divergence: targets must have shape {} to match log_probabilities but have {}",
               log_probabilities.shape(), targets.shape());
-  if (Composed::active()) return detail::reduce_losses(composed(log_probabilities, targets), reduction);
-  const Tensor log_q = log_probabilities.value(), p = targets.value();
-  const Var losses = record("kl_divergence", forward(log_q, p), {log_probabilities, targets},
-                            [log_q, p](const Tensor& dy, const Needs& needs) { return backward(dy, log_q, p, needs); });
-  return detail::reduce_losses(losses, reduction);
+  return detail::reduce_losses((Composed::active() ? composed : fused)(log_probabilities, targets), reduction);
 }
 
 }  // namespace braid

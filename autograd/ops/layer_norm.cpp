@@ -1,5 +1,7 @@
 #include <braid/autograd/ops/layer_norm.h>
 
+#include <tuple>
+
 #include <braid/autograd/kernels/layer_norm.h>
 #include <braid/autograd/ops/detail/composing.h>
 
@@ -8,12 +10,8 @@ namespace {
 
 using kernels::In, kernels::Out, kernels::Rows;
 
-struct Normalized {
-  Tensor y;           // [..., C]
-  Tensor mean, rstd;  // [rows]
-};
-
-Normalized forward(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+/// y [..., C] and, for the vjp, mean and rstd [rows].
+std::tuple<Tensor, Tensor, Tensor> forward(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   const Rows rows(x.shape());
   Tensor y(x.shape(), x.dtype()), mean({rows.count}, compute_dtype(x.dtype())), rstd({rows.count}, mean.dtype());
   kernels::layer_norm_kernels().dispatch("layer_norm", x.dtype(), [&](const auto& kernel) {

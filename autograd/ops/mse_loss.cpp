@@ -1,5 +1,7 @@
 #include <braid/autograd/ops/mse_loss.h>
 
+#include <functional>
+
 #include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
 
@@ -27,8 +29,7 @@ Var mse_loss(const Var& prediction, const Var& target, Reduction reduction) {
               "mse_loss: target must have shape {} to match prediction but has {}", prediction.shape(), target.shape());
   check_same_dtype("mse_loss", prediction.value(), target.value());
   if (Composed::active()) return detail::reduce_losses(composed(prediction, target), reduction);
-  const Tensor error = map(
-      "mse_loss", [](auto a, auto b) { return a - b; }, prediction.value(), target.value());
+  const Tensor error = map("mse_loss", std::minus(), prediction.value(), target.value());
   const Tensor squares = map(
       "mse_loss", [](auto e) { return e * e; }, error);
   const Var losses = record("mse_loss", squares, {prediction, target}, [error](const Tensor& dy, const Needs& needs) {

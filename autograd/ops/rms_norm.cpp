@@ -9,12 +9,8 @@ namespace {
 
 using kernels::In, kernels::Out, kernels::Rows;
 
-struct Normalized {
-  Tensor y;     // [..., C]
-  Tensor rstd;  // [rows]
-};
-
-Normalized forward(const Tensor& x, const Tensor& weight, double eps) {
+/// y [..., C] and rstd [rows], which the vjp needs.
+std::pair<Tensor, Tensor> forward(const Tensor& x, const Tensor& weight, double eps) {
   const Rows rows(x.shape());
   Tensor y(x.shape(), x.dtype()), rstd({rows.count}, compute_dtype(x.dtype()));
   kernels::rms_norm_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
@@ -23,13 +19,8 @@ Normalized forward(const Tensor& x, const Tensor& weight, double eps) {
   return {y, rstd};
 }
 
-struct Cotangents {
-  Tensor dx;       // [..., C]
-  Tensor dweight;  // [C]
-};
-
-/// dweight is summed in each block of rows, then over the blocks in order.
-Cotangents backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd) {
+/// dx [..., C] and dweight [C], which is summed in each block of rows, then over the blocks in order.
+std::pair<Tensor, Tensor> backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd) {
   const Rows rows(x.shape());
   Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, rstd.dtype());
   kernels::rms_norm_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
@@ -40,13 +31,13 @@ Cotangents backward(const Tensor& dy, const Tensor& x, const Tensor& weight, con
 
 Var composed(const Var& x, const Var& weight, double eps) { return x * rsqrt(mean(x * x, -1, true) + eps) * weight; }
 
-/// The cotangents of x, weight and dy for those of dx and dweight.
-std::vector<Tensor> second_backward(const Cotangents& of, const Tensor& dy, const Tensor& x, const Tensor& weight,
+/// The cotangents of x, weight and dy for those of dx and dweight, which may be undefined.
+std::vector<Tensor> second_backward(std::span<const Tensor> of, const Tensor& dy, const Tensor& x, const Tensor& weight,
                                     const Tensor& rstd) {
   const Rows rows(x.shape());
   Tensor dx(x.shape(), x.dtype()), ddy(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, rstd.dtype());
-  const Tensor a = (of.dx.defined() ? of.dx : zeros(x.shape(), x.dtype())).contiguous();
-  const Tensor b = (of.dweight.defined() ? of.dweight : zeros(weight.shape(), rstd.dtype())).contiguous();
+  const Tensor a = (of[0].defined() ? of[0] : zeros(x.shape(), x.dtype())).contiguous();
+  const Tensor b = (of[1].defined() ? of[1] : zeros(weight.shape(), rstd.dtype())).contiguous();
   kernels::rms_norm_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
     kernel.second_vjp({.rows = rows, .x = In{x}, .weight = In{weight}}, {.rstd = In{rstd},
                                                                          .dy = In{dy},
@@ -67,10 +58,8 @@ std::vector<Var> rule(const Applied& op, double eps, const Tensor& rstd) {
   const auto compose = [eps](std::span<const Var> in) { return composed(in[0], in[1], eps); };
   return record(
       "rms_norm_vjp", {dx, dweight}, std::vector{op.x(0), op.x(1), op.dy()},
-      [=](std::span<const Tensor> dys, const Needs&) {
-        return second_backward({dys[0], dys[1]}, dy, x, weight, rstd);
-      },
-      {}, detail::rule_of_vjp("rms_norm_vjp", compose));
+      [=](std::span<const Tensor> dys, const Needs&) { return second_backward(dys, dy, x, weight, rstd); }, {},
+      detail::rule_of_vjp("rms_norm_vjp", compose));
 }
 
 }  // namespace

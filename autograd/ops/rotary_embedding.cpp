@@ -6,7 +6,6 @@
 #include <braid/autograd/kernels/rotary.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/detail/composing.h>
-#include <braid/autograd/ops/slice.h>
 
 namespace braid {
 namespace {

@@ -41,12 +41,8 @@ void sort_row(const T* x, std::int64_t n, std::int64_t k, bool descending, std::
   }
 }
 
-struct Order {
-  Tensor values, ids;
-};
-
 /// The first k along an axis in their order.
-Order first_in_order(const char* op, const Tensor& x, std::int64_t k, int axis, bool descending) {
+Sorted first_in_order(const char* op, const Tensor& x, std::int64_t k, int axis, bool descending) {
   const kernels::RowsAlong along(op, x.shape(), {x.shape().index(axis, op)});
   check_shape(along.width <= std::numeric_limits<std::int32_t>::max(),
               "{}: axis {} of x {} has more positions than i32 can number", op, axis, x.shape());
@@ -68,9 +64,9 @@ Order first_in_order(const char* op, const Tensor& x, std::int64_t k, int axis, 
 }
 
 /// dx = dy, each element back where it came from; 0 for those that were left out.
-Sorted record_order(const char* op, const Var& x, const Order& order, int axis) {
+Sorted record_order(const char* op, const Var& x, const Sorted& order, int axis) {
   Var values = record(
-      op, order.values, {x},
+      op, order.values.value(), {x},
       [shape = x.shape(), axis, ids = order.ids](const Tensor& dy) {
         Tensor dx = zeros(shape, dy.dtype());
         detail::scatter_add(dx, axis, ids, dy);

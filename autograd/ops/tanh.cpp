@@ -1,20 +1,13 @@
 #include <braid/autograd/ops/tanh.h>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/detail/map_kernel.h>
+#include <braid/autograd/ops/detail/elementwise.h>
 
 namespace braid {
 
 Var tanh(const Var& x) {
-  Tensor y = detail::map_kernel(
-      "tanh", [](const auto& of) { return of.tanh; }, x.value());
-  return record(
-      "tanh", y, {x},
-      [y](const Tensor& dy) {
-        auto vjp = [](auto dy, auto y) { return dy * (1 - y * y); };
-        return map("tanh", vjp, dy, y);
-      },
-      [](const Applied& op) { return op.dy() * (1 - op.y() * op.y()); });
+  const auto forward = [](const auto& of) { return of.tanh; };
+  const auto vjp = [](const auto& dy, const auto& y) { return dy * (1 - y * y); };
+  return detail::record_of_y("tanh", x, detail::map_kernel("tanh", forward, x.value()), vjp);
 }
 
 }  // namespace braid

@@ -1,9 +1,18 @@
 #pragma once
+#include <braid/autograd/kernels/elementwise.h>
 #include <braid/autograd/ops/detail/composing.h>
-#include <braid/autograd/ops/detail/map_kernel.h>
 #include <braid/autograd/tape.h>
 
 namespace braid::detail {
+
+/// The kernel `member(table)` of ElementwiseKernels on the elements of tensors of one shape.
+template <class Member, class... Inputs>
+Tensor map_kernel(const char* name, Member member, const Inputs&... inputs) {
+  auto kernel = [=]<class T>(const T* x, auto... others) {
+    member(kernels::elementwise_kernels().of<T>())(x, others...);
+  };
+  return map_chunks(name, kernel, inputs...);
+}
 
 /// The op on x with kernels forward(table) and vjp(table); the vjp reads x. `derivative(x)` is that of y, made of ops.
 template <class Forward, class Vjp, class Derivative>
@@ -22,6 +31,22 @@ Var elementwise(const char* name, const Var& x, Forward forward, Vjp vjp, Compos
   check_floating(name, x.dtype());
   return Composed::active(Composed::Ops::with_rule) ? in_f32(compose, x)
                                                     : elementwise(name, x, forward, vjp, derivative);
+}
+
+/// Records y, computed from x element by element, whose vjp(dy, x) is generic: it maps numbers and, as the rule, Vars.
+template <class Vjp>
+Var record_of_x(const char* op, const Var& x, Tensor y, Vjp vjp) {
+  return record(
+      op, std::move(y), {x}, [=, x = x.value()](const Tensor& dy) { return map(op, vjp, dy, x); },
+      [vjp](const Applied& at) { return vjp(at.dy(), at.x()); });
+}
+
+/// The same for a vjp(dy, y) that reads the result.
+template <class Vjp>
+Var record_of_y(const char* op, const Var& x, const Tensor& y, Vjp vjp) {
+  return record(
+      op, y, {x}, [=](const Tensor& dy) { return map(op, vjp, dy, y); },
+      [vjp](const Applied& at) { return vjp(at.dy(), at.y()); });
 }
 
 }  // namespace braid::detail

@@ -1,15 +1,21 @@
 #pragma once
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/reduction.h>
-#include <braid/autograd/tape.h>
+#include <braid/autograd/ops/sum.h>
 
 namespace braid::detail {
 
 /// The divisor of the reduced losses [B, ...]: for the mean `count`, their number or the sum of their weights; 1
 /// instead of 0.
-double divisor(Reduction reduction, const Shape& losses, double count);
+inline double divisor(Reduction reduction, const Shape& losses, double count) {
+  if (reduction == Reduction::batch_mean) count = losses.rank() == 0 ? 1 : static_cast<double>(losses[0]);
+  return reduction == Reduction::sum || reduction == Reduction::none || count == 0 ? 1 : count;
+}
 
 /// Losses [B, ...], reduced.
-Var reduce_losses(const Var& losses, Reduction reduction, double count);
+inline Var reduce_losses(const Var& losses, Reduction reduction, double count) {
+  return reduction == Reduction::none ? losses : sum(losses) / divisor(reduction, losses.shape(), count);
+}
 inline Var reduce_losses(const Var& losses, Reduction reduction) {
   return reduce_losses(losses, reduction, static_cast<double>(losses.value().numel()));
 }
