@@ -84,8 +84,7 @@ class Printer {
  public:
   Printer(const Tensor& tensor, const FormatOptions& options)
       : shape_(tensor.shape()), options_(options), summarized_(tensor.numel() > options.threshold) {
-    dispatch(tensor.dtype(), [&](auto zero) {
-      using T = decltype(zero);
+    dispatch(tensor.dtype(), [&]<class T>(T) {
       std::vector<Compute<T>> shown;
       if (tensor.numel() > 0) gather<T>(tensor, shown);
       words_ = words(shown, options.precision);

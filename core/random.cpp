@@ -49,8 +49,8 @@ void fill_uniform(std::uint64_t key, std::uint64_t draw, std::int64_t first, std
 template <class F>
 Tensor generate(const char* op, const Shape& shape, DType dtype, F fill) {
   Tensor t(shape, dtype);
-  dispatch_float(op, dtype, [&](auto zero) {
-    auto* out = t.mutable_data<decltype(zero)>();
+  dispatch_float(op, dtype, [&]<class T>(T) {
+    T* out = t.mutable_data<T>();
     parallel_for(t.numel(), 4096, [&](std::int64_t begin, std::int64_t end) { fill(begin, end - begin, out + begin); });
   });
   return t;

@@ -119,8 +119,7 @@ Tensor select(const char* op, const Tensor& x, const Axes& axes, KeepDims keep_d
   if (y.numel() == 0) return y;
   check_shape(x.numel() > 0, "{}: shape {} has no elements to choose from", op, x.shape());
   const Tensor rows = reduced_last(x, reduced_mask(op, x.shape(), axes));
-  dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch(x.dtype(), [&]<class T>(T) {
     const std::int64_t n = x.numel() / y.numel();
     reduce_rows(rows.data<T>(), y.numel(), n, y.mutable_data<T>(),
                 [&](const T* row) { return select_row(row, n, better); });
@@ -153,8 +152,7 @@ Tensor reduce_sum(const Tensor& x, const Axes& axes, KeepDims keep_dims, const c
   const std::int64_t inner = x.shape().axes(inner_axis, x.rank()).numel();
   const bool columns = std::find(last, reduced.end(), true) == reduced.end() && x.is_contiguous() && y.numel() > 1 &&
                        (inner >= 16 || inner == y.numel());
-  dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch(x.dtype(), [&]<class T>(T) {
     const auto sum_into = [&]<class Y>(Y* out) {
       if (columns)
         sum_columns(op, x.data<T>(), y.numel() / inner, n, inner, out);

@@ -127,8 +127,7 @@ void index_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
   const Tensor from = src.contiguous(), list = ids.contiguous();
   const std::int64_t n = ids.numel();
   const AxisSizes sizes(out.shape(), axis);
-  dispatch_float("index_add", out.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float("index_add", out.dtype(), [&]<class T>(T) {
     T* sums = out.mutable_data<T>();
     for_each_strip(sizes, n, [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
       for (std::int64_t j = 0; j < n; ++j) {
@@ -143,8 +142,7 @@ void index_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
 Tensor gather(const Tensor& x, int axis, const Tensor& ids) {
   const Tensor from = x.contiguous();
   Tensor y(ids.shape(), x.dtype());
-  dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch(x.dtype(), [&]<class T>(T) {
     const T* in = from.data<T>();
     T* out = y.mutable_data<T>();
     for_each_id(ids, axis, AxisSizes(x.shape(), axis), [&](std::int64_t j, std::int64_t i) { out[j] = in[i]; });
@@ -155,8 +153,7 @@ Tensor gather(const Tensor& x, int axis, const Tensor& ids) {
 void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
   if (in_f32(out, src, [&](Tensor& to, const Tensor& from) { scatter_add(to, axis, ids, from); })) return;
   const Tensor from = src.contiguous();
-  dispatch_float("scatter_add", out.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float("scatter_add", out.dtype(), [&]<class T>(T) {
     const T* terms = from.data<T>();
     T* sums = out.mutable_data<T>();
     for_each_id(ids, axis, AxisSizes(out.shape(), axis), [&](std::int64_t j, std::int64_t i) { sums[i] += terms[j]; });

@@ -156,8 +156,7 @@ void put_strided(Put put, DType dtype, const std::byte* from, std::int64_t begin
   if (begin >= end) return;
   const Layout layout(shape, strides);
   const std::int64_t step = layout.inner_stride();
-  dispatch_float_or_bf16("put_strided", dtype, [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float_or_bf16("put_strided", dtype, [&]<class T>(T) {
     const T* x = reinterpret_cast<const T*>(from);
     for_each_run(layout, begin, end, [&](std::int64_t offset, std::int64_t run) {
       T* row = reinterpret_cast<T*>(view) + offset;

@@ -28,7 +28,7 @@ struct Tables {
   template <class F>
   auto dispatch(const char* op, DType dtype, F&& f) const {
     if (dtype == DType::bf16 && bf16) return f(*bf16);
-    return dispatch_float(op, dtype, [&](auto zero) { return f(of<decltype(zero)>()); });
+    return dispatch_float(op, dtype, [&]<class T>(T) { return f(of<T>()); });
   }
 };
 

@@ -101,8 +101,7 @@ void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c
 }
 
 void multiply(const char* op, const Tensor& a, const Tensor& b, float beta, Tensor& c) {
-  dispatch_float_or_bf16(op, a.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float_or_bf16(op, a.dtype(), [&]<class T>(T) {
     if (c.dtype() == a.dtype()) return multiply<T, T>(a, b, beta, c);
     if constexpr (std::is_same_v<T, bfloat16>) multiply<bfloat16, float>(a, b, beta, c);
   });
@@ -124,10 +123,7 @@ Tensor product_plus_row(const Tensor& a, const Tensor& b, const Tensor& row, con
   check_shape(c.rank() == 2 && row.shape() == Shape{c.size(1)},
               "{}: a row for the product {} must have shape [{}] but has {}", op, c.shape(), c.size(-1), row.shape());
   const Tensor added = row.contiguous();
-  dispatch_float_or_bf16(op, a.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    multiply<T, T>(a, b, 0, c, added.data<Compute<T>>());
-  });
+  dispatch_float_or_bf16(op, a.dtype(), [&]<class T>(T) { multiply<T, T>(a, b, 0, c, added.data<Compute<T>>()); });
   return c;
 }
 

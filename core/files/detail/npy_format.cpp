@@ -212,8 +212,8 @@ Tensor read_npy(const NpySource& source) {
 std::string npy_header(const Tensor& tensor) {
   const Shape& shape = tensor.shape();
   check_dtype(tensor.dtype() != DType::bf16, "save_npy: NumPy has no bf16; convert to f32");
-  const std::string_view descr = dispatch(tensor.dtype(), [](auto zero) {
-    return std::is_same_v<decltype(zero), float> ? "<f4" : std::is_same_v<decltype(zero), double> ? "<f8" : "<i4";
+  const std::string_view descr = dispatch(tensor.dtype(), []<class T>(T) {
+    return std::is_same_v<T, float> ? "<f4" : std::is_same_v<T, double> ? "<f8" : "<i4";
   });
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr,
                                  fmt::join(shape.begin(), shape.end(), ", "), shape.rank() == 1 ? "," : "");
