@@ -58,10 +58,7 @@ Sum<T> sum_row(const T* x, std::int64_t n) {
 /// y[row] = f(row of x) for x [rows, n], on all threads.
 template <class T, class Y, class F>
 void reduce_rows(const T* x, std::int64_t rows, std::int64_t n, Y* y, F f) {
-  const std::int64_t block = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(n, 1));
-  parallel_for(rows, block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) y[row] = f(x + row * n);
-  });
+  detail::parallel_for_each(rows, n, 16384, [&](std::int64_t row) { y[row] = f(x + row * n); });
 }
 
 /// x [outer, rows, n] -> [outer, n], in strips of columns; the sums of 64 rows each are added in double, so that
@@ -80,12 +77,9 @@ void sum_columns(const char* op, const T* x, std::int64_t outer, std::int64_t ro
     }
     for (std::int64_t c = 0; c < width; ++c) out[c] = result<Y>(op, static_cast<Sum<T>>(total[c]));
   };
-  const std::int64_t block = std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, rows * kStrip));
-  parallel_for(outer * strips, block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t o = i / strips, c = i % strips * kStrip;
-      sum_strip(x + o * rows * n + c, std::min(kStrip, n - c), y + o * n + c);
-    }
+  detail::parallel_for_each(outer * strips, rows * kStrip, 4096, [&](std::int64_t i) {
+    const std::int64_t o = i / strips, c = i % strips * kStrip;
+    sum_strip(x + o * rows * n + c, std::min(kStrip, n - c), y + o * n + c);
   });
 }
 

@@ -30,12 +30,9 @@ void for_each_strip(const AxisSizes& sizes, std::int64_t n, F f) {
   if (n == 0) return;  // sizes.outer may be 2^59
   const std::int64_t width = std::min<std::int64_t>(64, std::max<std::int64_t>(1, sizes.inner));
   const std::int64_t strips = (sizes.inner + width - 1) / width;
-  const std::int64_t block = std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, n * width));
-  parallel_for(sizes.outer * strips, block, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      const std::int64_t begin = i % strips * width;
-      f(i / strips, begin, std::min(begin + width, sizes.inner));
-    }
+  parallel_for_each(sizes.outer * strips, n * width, kBlock, [&](std::int64_t i) {
+    const std::int64_t begin = i % strips * width;
+    f(i / strips, begin, std::min(begin + width, sizes.inner));
   });
 }
 
@@ -112,12 +109,9 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& ids) {
   if (y.numel() == 0) return y;
   const std::size_t bytes = sizes.inner * size_of(x.dtype());
   std::byte* out = y.mutable_bytes();
-  const std::int64_t block = std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, sizes.inner));
-  parallel_for(sizes.outer * n, block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t slice = i / n * sizes.size + list.data<std::int32_t>()[i % n];
-      std::copy_n(from.bytes() + slice * bytes, bytes, out + i * bytes);
-    }
+  parallel_for_each(sizes.outer * n, sizes.inner, kBlock, [&](std::int64_t i) {
+    const std::int64_t slice = i / n * sizes.size + list.data<std::int32_t>()[i % n];
+    std::copy_n(from.bytes() + slice * bytes, bytes, out + i * bytes);
   });
   return y;
 }
@@ -167,14 +161,12 @@ void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src) {
   const std::size_t item = size_of(src.dtype());
   const bool contiguous = src.is_contiguous();
   std::byte* first = out.mutable_bytes() + begin * sizes.inner * item;
-  parallel_for(sizes.outer, std::max<std::int64_t>(1, kBlock / run), [&](std::int64_t run_begin, std::int64_t run_end) {
-    for (std::int64_t r = run_begin; r < run_end; ++r) {
-      std::byte* to = first + r * pitch * item;
-      if (contiguous)
-        std::copy_n(src.bytes() + r * run * item, run * item, to);
-      else
-        gather_strided(src.bytes(), src.strides(), src.shape(), item, r * run, (r + 1) * run, to);
-    }
+  parallel_for_each(sizes.outer, run, kBlock, [&](std::int64_t r) {
+    std::byte* to = first + r * pitch * item;
+    if (contiguous)
+      std::copy_n(src.bytes() + r * run * item, run * item, to);
+    else
+      gather_strided(src.bytes(), src.strides(), src.shape(), item, r * run, (r + 1) * run, to);
   });
 }
 

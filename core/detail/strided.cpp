@@ -99,23 +99,20 @@ void transpose(const Word* view, const Layout& layout, int unit, Word* out) {
   std::int64_t numel = 1;
   for (int axis = inner; axis >= 0; numel *= layout.sizes[axis], --axis) out_strides[axis] = numel;
   const std::int64_t rows = layout.sizes[unit], columns = layout.sizes[inner], strips = (rows + kTile - 1) / kTile;
-  const std::int64_t block = std::max<std::int64_t>(1, kBlock / (kTile * columns));
-  parallel_for(numel / (rows * columns) * strips, block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t strip = begin; strip < end; ++strip) {
-      const std::int64_t first = strip % strips * kTile;
-      const Word* from = view + first;
-      Word* to = out + first * out_strides[unit];
-      std::int64_t rest = strip / strips;
-      for (int axis = inner - 1; axis >= 0; --axis) {
-        if (axis == unit) continue;
-        from += rest % layout.sizes[axis] * layout.strides[axis];
-        to += rest % layout.sizes[axis] * out_strides[axis];
-        rest /= layout.sizes[axis];
-      }
-      for (std::int64_t i = 0; i < columns; i += kTile)
-        copy_tile(from + i * layout.strides[inner], layout.strides[inner], std::min(kTile, rows - first),
-                  std::min(kTile, columns - i), to + i, out_strides[unit]);
+  parallel_for_each(numel / (rows * columns) * strips, kTile * columns, kBlock, [&](std::int64_t strip) {
+    const std::int64_t first = strip % strips * kTile;
+    const Word* from = view + first;
+    Word* to = out + first * out_strides[unit];
+    std::int64_t rest = strip / strips;
+    for (int axis = inner - 1; axis >= 0; --axis) {
+      if (axis == unit) continue;
+      from += rest % layout.sizes[axis] * layout.strides[axis];
+      to += rest % layout.sizes[axis] * out_strides[axis];
+      rest /= layout.sizes[axis];
     }
+    for (std::int64_t i = 0; i < columns; i += kTile)
+      copy_tile(from + i * layout.strides[inner], layout.strides[inner], std::min(kTile, rows - first),
+                std::min(kTile, columns - i), to + i, out_strides[unit]);
   });
 }
 

@@ -141,9 +141,8 @@ struct Rounded {
     constexpr std::int64_t kElements = 16384;
     const auto round = kernels::convert_kernels().round_finite;
     std::atomic<bool> all_finite = true;
-    parallel_for(rows, std::max<std::int64_t>(1, kElements / columns), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
-        if (!round(x.data + i * x.stride, memory.data() + i * columns, columns)) all_finite = false;
+    detail::parallel_for_each(rows, columns, kElements, [&](std::int64_t i) {
+      if (!round(x.data + i * x.stride, memory.data() + i * columns, columns)) all_finite = false;
     });
     finite = all_finite;
   }

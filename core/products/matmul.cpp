@@ -77,7 +77,7 @@ void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c
   const Operand a(tall ? a_in.reshape({c.numel() / c.size(-1), a_in.size(-1)}) : a_in), b(b_in);
   const Shape lead = tall ? Shape() : c.shape().axes(0, c.rank() - 2);
   const std::vector<std::int64_t> at_a = matrix_offsets(a.tensor, lead), at_b = matrix_offsets(b.tensor, lead);
-  const std::int64_t m = a.tensor.size(-2), n = c.size(-1), k = a_in.size(-1), count = lead.numel();
+  const std::int64_t m = a.tensor.size(-2), n = c.size(-1), k = a_in.size(-1);
   const MatrixView<C> all{c.mutable_data<C>(), n};
   const auto product = [&](std::int64_t i) {
     return Product<T, C>{.m = m,
@@ -94,10 +94,7 @@ void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c
     one.bf16_terms = bf16_terms<T>(m, n, k);
     return gemm(one);
   }
-  const std::int64_t block = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, m * n * k));
-  parallel_for(count, block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) gemm_serial(product(i));
-  });
+  detail::parallel_for_each(lead.numel(), m * n * k, 32768, [&](std::int64_t i) { gemm_serial(product(i)); });
 }
 
 void multiply(const char* op, const Tensor& a, const Tensor& b, float beta, Tensor& c) {
