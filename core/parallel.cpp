@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -155,7 +155,8 @@ class Pool {
       seen = epoch_.load();
       if (stopping_.load()) return;
       if (!enter()) continue;
-      detail::set_batch_invariant(job_.batch_invariant);
+      std::optional<BatchInvariant> inherited;
+      if (job_.batch_invariant) inherited.emplace();
       take_blocks(thread);
       if (gate_.fetch_sub(1) == 1) gate_.notify_one();
     }
