@@ -32,8 +32,7 @@ void pause() {
 }
 
 /// Returns when done(value of state) holds: spins first, then sleeps until state is notified.
-template <class Done>
-void await(const std::atomic<std::uint32_t>& state, Done done) {
+void await(const std::atomic<std::uint32_t>& state, auto done) {
   const auto deadline = std::chrono::steady_clock::now() + kSpin;
   do {
     for (int i = 0; i < 32; ++i) {

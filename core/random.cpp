@@ -45,8 +45,7 @@ std::uint64_t bits_at(const Rng& rng, std::uint64_t index) {
 Rng next_draw(Rng& rng) { return std::exchange(rng, Rng(rng.key(), rng.draws() + 1)); }
 
 /// A tensor that fill(first, n, out) fills in pieces.
-template <class F>
-Tensor generate(const char* op, const Shape& shape, DType dtype, F fill) {
+Tensor generate(const char* op, const Shape& shape, DType dtype, auto fill) {
   Tensor t(shape, dtype);
   dispatch_float(op, dtype, [&]<class T>(T) {
     T* out = t.mutable_data<T>();

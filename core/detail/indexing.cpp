@@ -25,8 +25,7 @@ struct AxisSizes {
 
 /// Calls f(o, begin, end) for each outer index and strips [begin, end) of the inner ones, on all threads. One thread
 /// works on a strip, so that sums along the axis have an order. f visits n positions of the axis.
-template <class F>
-void for_each_strip(const AxisSizes& sizes, std::int64_t n, F f) {
+void for_each_strip(const AxisSizes& sizes, std::int64_t n, auto f) {
   if (n == 0) return;  // sizes.outer may be 2^59
   const std::int64_t width = std::min<std::int64_t>(64, std::max<std::int64_t>(1, sizes.inner));
   const std::int64_t strips = (sizes.inner + width - 1) / width;
@@ -38,8 +37,7 @@ void for_each_strip(const AxisSizes& sizes, std::int64_t n, F f) {
 
 /// Calls f(j, i) for each element j of ids, in order along the axis, where i is the element of a tensor of these sizes
 /// that the id selects.
-template <class F>
-void for_each_id(const Tensor& ids, int axis, const AxisSizes& sizes, F f) {
+void for_each_id(const Tensor& ids, int axis, const AxisSizes& sizes, auto f) {
   const Tensor list = ids.contiguous();
   const std::int32_t* id = list.data<std::int32_t>();
   const std::int64_t n = ids.size(axis), inner = sizes.inner;

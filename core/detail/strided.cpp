@@ -12,14 +12,14 @@ constexpr std::int64_t kBlock = 16384;  // elements
 
 /// The sizes and strides of a view; axes that step evenly are coalesced, which makes inner loops long.
 struct Layout {
-  int rank = 0;
-  Strides sizes{}, strides{};
+  int rank = 1;
+  Strides sizes{1}, strides{};
 
   Layout(const Shape& shape, const Strides& view_strides) {
     for (int axis = 0; axis < shape.rank(); ++axis) {
       const std::int64_t size = shape[axis], stride = view_strides[axis];
       if (size == 1) continue;
-      if (rank > 0 && last(strides) == size * stride) {
+      if (last(sizes) == 1 || last(strides) == size * stride) {
         last(sizes) *= size;
         last(strides) = stride;
       } else {
@@ -28,10 +28,6 @@ struct Layout {
         ++rank;
       }
     }
-    if (rank == 0) {
-      rank = 1;
-      sizes[0] = 1;
-    }
   }
 
   std::int64_t& last(Strides& values) { return values[rank - 1]; }
@@ -39,8 +35,7 @@ struct Layout {
 };
 
 /// Calls f(offset, run) for the runs along the last axis that make up elements [begin, end), counted row-major.
-template <class F>
-void for_each_run(const Layout& layout, std::int64_t begin, std::int64_t end, F f) {
+void for_each_run(const Layout& layout, std::int64_t begin, std::int64_t end, auto f) {
   const int inner = layout.rank - 1;
   Strides index{};
   std::int64_t offset = 0, rest = begin;
@@ -117,8 +112,7 @@ void transpose(const Word* view, const Layout& layout, int unit, Word* out) {
 }
 
 /// Calls f with the bytes as words of the size of an element.
-template <class F>
-void with_words(const std::byte* view, std::byte* out, std::size_t item, F f) {
+void with_words(const std::byte* view, std::byte* out, std::size_t item, auto f) {
   if (item == sizeof(std::uint16_t))
     f(reinterpret_cast<const std::uint16_t*>(view), reinterpret_cast<std::uint16_t*>(out));
   else if (item == sizeof(std::uint32_t))

@@ -112,8 +112,7 @@ struct Part {
 };
 
 /// Calls f(i, part) for the vectors of a row of n elements: part is Whole or, for the last, Part.
-template <class D, class F>
-HWY_INLINE void for_each_vector(D d, std::int64_t n, F f) {
+HWY_INLINE void for_each_vector(auto d, std::int64_t n, auto f) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) f(i, Whole{});
