@@ -1,6 +1,5 @@
 #include <braid/core/parallel.h>
 
-#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>

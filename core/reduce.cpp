@@ -1,7 +1,6 @@
 #include <braid/core/reduce.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <numeric>
 #include <type_traits>

@@ -1,7 +1,6 @@
 #include <braid/core/detail/strided.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include <braid/core/parallel.h>
 

@@ -3,12 +3,9 @@
 #include <zip.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <ostream>
-#include <utility>
 #include <vector>
 
 #include <braid/core/files/atomic_file.h>

@@ -48,10 +48,16 @@ class Grammar : public nlohmann::json_sax<json> {
   bool number_float(number_float_t, const string_t&) override { return true; }
   bool string(string_t&) override { return true; }
   bool binary(binary_t&) override { return true; }
-  bool start_array(std::size_t) override { return open(); }
-  bool end_array() override { return close(); }
-  bool start_object(std::size_t) override { return open(); }
-  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
   bool key(string_t& name) override {
     require(keys_.back().insert(name).second, where_, "the header has the key '{}' twice", name);
     return true;
@@ -62,17 +68,8 @@ class Grammar : public nlohmann::json_sax<json> {
   }
 
  private:
-  bool open() {
-    keys_.emplace_back();
-    return true;
-  }
-  bool close() {
-    keys_.pop_back();
-    return true;
-  }
-
   const std::string& where_;
-  std::vector<std::set<std::string>> keys_;  // of the objects and arrays that are open
+  std::vector<std::set<std::string>> keys_;  // of the objects that are open
 };
 
 std::map<std::string, std::string> metadata(const std::string& where, const json& object) {
