@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include <fmt/ranges.h>
@@ -188,8 +187,11 @@ void check_parameter_dtype(const char* op, const Tensor& x, const Tensor& parame
 bool identical(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape() || a.dtype() != b.dtype() || a.defined() != b.defined()) return false;
   if (!a.defined()) return true;
-  const Tensor x = a.contiguous(), y = b.contiguous();
-  return std::memcmp(x.bytes(), y.bytes(), x.numel() * size_of(x.dtype())) == 0;
+  return detail::element_bytes(a.contiguous()) == detail::element_bytes(b.contiguous());
+}
+
+std::string_view detail::element_bytes(const Tensor& x) {
+  return {reinterpret_cast<const char*>(x.bytes()), static_cast<std::size_t>(x.numel()) * size_of(x.dtype())};
 }
 
 #define BRAID_INSTANTIATE(T)                                    \

@@ -70,10 +70,8 @@ void save_safetensors(const fs::path& path, const std::map<std::string, Tensor>&
   write_file_atomically(path, [&](std::ostream& out) {
     out.write(reinterpret_cast<const char*>(&length), sizeof(length));
     out << text;
-    for (const StoredTensor& stored : header.tensors) {
-      const Tensor tensor = tensors.at(stored.name).contiguous();
-      out.write(reinterpret_cast<const char*>(tensor.bytes()), static_cast<std::streamsize>(stored.end - stored.begin));
-    }
+    for (const StoredTensor& stored : header.tensors)
+      out << detail::element_bytes(tensors.at(stored.name).contiguous());
   });
 }
 
