@@ -1,6 +1,7 @@
 #include <braid/core/files/safetensors.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <ostream>
@@ -18,13 +19,8 @@ using detail::StoredType;
 namespace fs = std::filesystem;
 
 StoredType stored_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32: return StoredType::f32;
-    case DType::f64: return StoredType::f64;
-    case DType::bf16: return StoredType::bf16;
-    case DType::i32: break;
-  }
-  return StoredType::i32;
+  constexpr std::array kTypes{StoredType::f32, StoredType::f64, StoredType::i32, StoredType::bf16};  // as DType's
+  return kTypes[static_cast<std::size_t>(dtype)];
 }
 
 std::uint64_t bits(const StoredTensor& stored) { return detail::facts(stored.type).bits; }
