@@ -36,10 +36,7 @@ class Sum {
   std::string hex() const { return braid::hex(XXH3_128bits_digest(state_.get())); }
 
  private:
-  struct Free {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-  std::unique_ptr<XXH3_state_t, Free> state_{XXH3_createState()};
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_{XXH3_createState(), &XXH3_freeState};
 };
 
 }  // namespace

@@ -45,15 +45,13 @@ Source source_of(const void* bytes, std::uint64_t size) {
 
 /// Opens the archive in a source, which its owner still has to release.
 Archive open(const Source& source, int flags, const std::string& where) {
-  struct Reason {
-    Reason() { zip_error_init(&error); }
-    ~Reason() { zip_error_fini(&error); }
-    zip_error_t error;
-  } reason;
+  zip_error_t error;
+  zip_error_init(&error);
+  const std::unique_ptr<zip_error_t, Release<zip_error_fini>> reason(&error);
   zip_source_keep(source.get());
-  Archive archive(zip_open_from_source(source.get(), flags, &reason.error));
+  Archive archive(zip_open_from_source(source.get(), flags, &error));
   if (!archive) zip_source_free(source.get());
-  require<FileError>(archive != nullptr, where, &reason.error);
+  require<FileError>(archive != nullptr, where, &error);
   return archive;
 }
 
