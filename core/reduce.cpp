@@ -55,8 +55,7 @@ Sum<T> sum_row(const T* x, std::int64_t n) {
 }
 
 /// y[row] = f(row of x) for x [rows, n], on all threads.
-template <class T, class Y, class F>
-void reduce_rows(const T* x, std::int64_t rows, std::int64_t n, Y* y, F f) {
+void reduce_rows(const auto* x, std::int64_t rows, std::int64_t n, auto* y, auto f) {
   detail::parallel_for_each(rows, n, 16384, [&](std::int64_t row) { y[row] = f(x + row * n); });
 }
 
