@@ -11,6 +11,4 @@ BatchInvariant::BatchInvariant() { ++scopes; }
 BatchInvariant::~BatchInvariant() { --scopes; }
 bool BatchInvariant::active() { return scopes > 0; }
 
-void detail::set_batch_invariant(bool active) { scopes = active ? 1 : 0; }
-
 }  // namespace braid

@@ -16,9 +16,4 @@ class BatchInvariant {
   static bool active();
 };
 
-namespace detail {
-/// For the threads of parallel_for, which inherit the state of the calling thread.
-void set_batch_invariant(bool active);
-}  // namespace detail
-
 }  // namespace braid

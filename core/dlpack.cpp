@@ -19,9 +19,8 @@ struct Exported {
 
 /// Whether a stride is negative, which PyTorch and others refuse.
 bool goes_backward(const Tensor& tensor) {
-  for (int axis = 0; axis < tensor.rank(); ++axis)
-    if (tensor.strides()[axis] < 0) return true;
-  return false;
+  const auto* first = tensor.strides().begin();
+  return std::any_of(first, first + tensor.rank(), [](std::int64_t stride) { return stride < 0; });
 }
 
 DLDataType type_of(DType dtype) {

@@ -38,8 +38,7 @@ inline void check_floating(const char* op, DType dtype) {
 }
 
 /// Calls `f(T{})` with the type of `dtype`, f32 or f64; throws DTypeError naming `op` for another.
-template <class F>
-decltype(auto) dispatch_float(const char* op, DType dtype, F&& f) {
+decltype(auto) dispatch_float(const char* op, DType dtype, auto&& f) {
   if (dtype == DType::f32) return f(float{});
   check_floating(op, dtype);
   check_dtype(dtype != DType::bf16, "{}: bf16 is not supported here; cast to f32", op);
@@ -47,15 +46,13 @@ decltype(auto) dispatch_float(const char* op, DType dtype, F&& f) {
 }
 
 /// The same for ops that support bf16, which compute in Compute<T>.
-template <class F>
-decltype(auto) dispatch_float_or_bf16(const char* op, DType dtype, F&& f) {
+decltype(auto) dispatch_float_or_bf16(const char* op, DType dtype, auto&& f) {
   if (dtype == DType::bf16) return f(bfloat16{});
   return dispatch_float(op, dtype, f);
 }
 
 /// Calls `f(T{})` with the type of `dtype`.
-template <class F>
-decltype(auto) dispatch(DType dtype, F&& f) {
+decltype(auto) dispatch(DType dtype, auto&& f) {
   if (dtype == DType::i32) return f(std::int32_t{});
   return dispatch_float_or_bf16("dispatch", dtype, f);
 }

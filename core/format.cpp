@@ -14,8 +14,7 @@ namespace braid {
 namespace {
 
 /// The digits of `x`: the shortest that parse as x, or `precision` digits after the point if that is shorter.
-template <std::floating_point T>
-std::string digits(T x, std::chars_format notation, int precision) {
+std::string digits(std::floating_point auto x, std::chars_format notation, int precision) {
   char buffer[64];  // fixed notation is used below 1e8 only
   auto end = std::to_chars(buffer, std::end(buffer), x, notation).ptr;
   const std::string_view shortest(buffer, end);
@@ -84,8 +83,7 @@ class Printer {
  public:
   Printer(const Tensor& tensor, const FormatOptions& options)
       : shape_(tensor.shape()), options_(options), summarized_(tensor.numel() > options.threshold) {
-    dispatch(tensor.dtype(), [&](auto zero) {
-      using T = decltype(zero);
+    dispatch(tensor.dtype(), [&]<class T>(T) {
       std::vector<Compute<T>> shown;
       if (tensor.numel() > 0) gather<T>(tensor, shown);
       words_ = words(shown, options.precision);

@@ -49,8 +49,7 @@ void call_chunk(Kernel& kernel, const std::byte* const* in, std::byte* out, std:
 template <class Kernel, class... Inputs>
 Tensor map_chunks(const char* op, Kernel kernel, const Tensor& first, const Inputs&... rest) {
   const std::array<const Tensor*, 1 + sizeof...(rest)> inputs{&first, &rest...};
-  return dispatch_float_or_bf16(op, first.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  return dispatch_float_or_bf16(op, first.dtype(), [&]<class T>(T) {
     return map_blocks(op, inputs, first.dtype(),
                       {&kernel, [](void* k, const std::byte* const* in, std::byte* out, std::int64_t n) {
                          detail::call_chunk<T>(*static_cast<Kernel*>(k), in, out, n,
@@ -62,28 +61,19 @@ Tensor map_chunks(const char* op, Kernel kernel, const Tensor& first, const Inpu
 /// `y = f(inputs...)` element by element, with broadcasting, for floating-point tensors of one dtype:
 /// `map("mul", [](auto a, auto b) { return a * b; }, a, b)`. f must be pure; it takes doubles, or floats for f32 and
 /// bf16. Throws as map_blocks, and DTypeError for i32.
-template <class F, class... Inputs>
-Tensor map(const char* op, F f, const Tensor& first, const Inputs&... rest) {
-  return dispatch_float_or_bf16(op, first.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    return detail::map_as<T, T>(op, f, first, rest...);
-  });
+Tensor map(const char* op, auto f, const Tensor& first, const auto&... rest) {
+  return dispatch_float_or_bf16(op, first.dtype(),
+                                [&]<class T>(T) { return detail::map_as<T, T>(op, f, first, rest...); });
 }
 
 /// map for tensors of any dtype: f also takes i32.
-template <class F, class... Inputs>
-Tensor map_any(const char* op, F f, const Tensor& first, const Inputs&... rest) {
-  return dispatch(first.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    return detail::map_as<T, T>(op, f, first, rest...);
-  });
+Tensor map_any(const char* op, auto f, const Tensor& first, const auto&... rest) {
+  return dispatch(first.dtype(), [&]<class T>(T) { return detail::map_as<T, T>(op, f, first, rest...); });
 }
 
 /// An i32 tensor that is 1 where `f(inputs...)` is true and 0 elsewhere, for tensors of any dtype.
-template <class F, class... Inputs>
-Tensor map_truth(const char* op, F f, const Tensor& first, const Inputs&... rest) {
-  return dispatch(first.dtype(),
-                  [&](auto zero) { return detail::map_as<decltype(zero), std::int32_t>(op, f, first, rest...); });
+Tensor map_truth(const char* op, auto f, const Tensor& first, const auto&... rest) {
+  return dispatch(first.dtype(), [&]<class T>(T) { return detail::map_as<T, std::int32_t>(op, f, first, rest...); });
 }
 
 }  // namespace braid

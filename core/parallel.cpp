@@ -1,13 +1,12 @@
 #include <braid/core/parallel.h>
 
-#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -32,8 +31,7 @@ void pause() {
 }
 
 /// Returns when done(value of state) holds: spins first, then sleeps until state is notified.
-template <class Done>
-void await(const std::atomic<std::uint32_t>& state, Done done) {
+void await(const std::atomic<std::uint32_t>& state, auto done) {
   const auto deadline = std::chrono::steady_clock::now() + kSpin;
   do {
     for (int i = 0; i < 32; ++i) {
@@ -155,7 +153,8 @@ class Pool {
       seen = epoch_.load();
       if (stopping_.load()) return;
       if (!enter()) continue;
-      detail::set_batch_invariant(job_.batch_invariant);
+      std::optional<BatchInvariant> inherited;
+      if (job_.batch_invariant) inherited.emplace();
       take_blocks(thread);
       if (gate_.fetch_sub(1) == 1) gate_.notify_one();
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -43,5 +44,17 @@ void parallel_for(std::int64_t n, std::int64_t block, F&& f) {
                                   (*static_cast<Body*>(body))(begin, end);
                                 }});
 }
+
+namespace detail {
+
+/// Calls f(i) for each i in [0, n), on all threads, in blocks of about `work` operations, of which f does `cost`.
+void parallel_for_each(std::int64_t n, std::int64_t cost, std::int64_t work, auto f) {
+  const std::int64_t block = std::max<std::int64_t>(1, work / std::max<std::int64_t>(1, cost));
+  parallel_for(n, block, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) f(i);
+  });
+}
+
+}  // namespace detail
 
 }  // namespace braid

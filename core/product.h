@@ -41,16 +41,14 @@ struct Product {
 
   /// The tile of c from row i and column j on, of the given size.
   Product tile(std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t columns) const {
-    return {.m = rows,
-            .n = columns,
-            .k = k,
-            .a = a.from(i, 0),
-            .b = b.from(0, j),
-            .c = c.from(i, j),
-            .alpha = alpha,
-            .beta = beta,
-            .row = row == nullptr ? row : row + j,
-            .bf16_terms = bf16_terms};
+    Product part = *this;
+    part.m = rows;
+    part.n = columns;
+    part.a = a.from(i, 0);
+    part.b = b.from(0, j);
+    part.c = c.from(i, j);
+    if (row != nullptr) part.row += j;
+    return part;
   }
 };
 

@@ -14,8 +14,9 @@ namespace {
 
 using Words = std::array<std::uint32_t, 4>;
 
-/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-Words philox(std::uint64_t key, std::uint64_t draw, std::uint64_t index) {
+/// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) of the rng's next draw.
+Words philox(const Rng& rng, std::uint64_t index) {
+  const std::uint64_t key = rng.key(), draw = rng.draws();
   Words c{static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), static_cast<std::uint32_t>(draw),
           static_cast<std::uint32_t>(draw >> 32)};
   auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
@@ -34,23 +35,20 @@ std::uint64_t join(std::uint32_t high, std::uint32_t low) { return std::uint64_t
 /// 53 random bits as a number in [0, 1).
 double unit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
-/// Numbers in [0, 1); f32 keeps 24 bits, so that rounding never reaches 1.
-void fill_uniform(std::uint64_t key, std::uint64_t draw, std::int64_t first, std::int64_t n, float* out) {
-  kernels::uniform_kernel()(key, draw, static_cast<std::uint64_t>(first), n, out);
-}
-void fill_uniform(std::uint64_t key, std::uint64_t draw, std::int64_t first, std::int64_t n, double* out) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const Words w = philox(key, draw, static_cast<std::uint64_t>(first + i));
-    out[i] = unit(join(w[0], w[1]));
-  }
+/// 64 bits of the rng's next draw.
+std::uint64_t bits_at(const Rng& rng, std::uint64_t index) {
+  const Words w = philox(rng, index);
+  return join(w[0], w[1]);
 }
 
+/// The rng before it moves on by a draw.
+Rng next_draw(Rng& rng) { return std::exchange(rng, Rng(rng.key(), rng.draws() + 1)); }
+
 /// A tensor that fill(first, n, out) fills in pieces.
-template <class F>
-Tensor generate(const char* op, const Shape& shape, DType dtype, F fill) {
+Tensor generate(const char* op, const Shape& shape, DType dtype, auto fill) {
   Tensor t(shape, dtype);
-  dispatch_float(op, dtype, [&](auto zero) {
-    auto* out = t.mutable_data<decltype(zero)>();
+  dispatch_float(op, dtype, [&]<class T>(T) {
+    T* out = t.mutable_data<T>();
     parallel_for(t.numel(), 4096, [&](std::int64_t begin, std::int64_t end) { fill(begin, end - begin, out + begin); });
   });
   return t;
@@ -58,15 +56,9 @@ Tensor generate(const char* op, const Shape& shape, DType dtype, F fill) {
 
 }  // namespace
 
-std::uint64_t Rng::bits() {
-  const Words w = philox(key_, draws_++, 0);
-  return join(w[0], w[1]);
-}
+std::uint64_t Rng::bits() { return bits_at(next_draw(*this), 0); }
 
-Rng Rng::split() {
-  const Words w = philox(key_, draws_++, ~std::uint64_t{0});  // an index that no tensor reaches
-  return Rng(join(w[0], w[1]));
-}
+Rng Rng::split() { return Rng(bits_at(next_draw(*this), ~std::uint64_t{0})); }  // an index that no tensor reaches
 
 std::int64_t Rng::below(std::int64_t n) {
   check_value(n > 0, "Rng::below: n must be positive but is {}", n);
@@ -75,25 +67,29 @@ std::int64_t Rng::below(std::int64_t n) {
 
 double Rng::uniform() { return unit(bits()); }
 
+// f32 keeps 24 bits, so that rounding never reaches 1.
 template <class T>
 void rand_elements(const Rng& rng, std::int64_t first, std::int64_t n, T* out) {
-  fill_uniform(rng.key(), rng.draws(), first, n, out);
+  if constexpr (std::is_same_v<T, float>)
+    kernels::uniform_kernel()(rng.key(), rng.draws(), static_cast<std::uint64_t>(first), n, out);
+  else
+    for (std::int64_t i = 0; i < n; ++i) out[i] = unit(bits_at(rng, static_cast<std::uint64_t>(first + i)));
 }
 
 template void rand_elements(const Rng&, std::int64_t, std::int64_t, float*);
 template void rand_elements(const Rng&, std::int64_t, std::int64_t, double*);
 
 Tensor rand(const Shape& shape, Rng& rng, DType dtype) {
-  const std::uint64_t draw = rng.draws_++;
+  const Rng draw = next_draw(rng);
   return generate("rand", shape, dtype,
-                  [&](std::int64_t first, std::int64_t n, auto* out) { fill_uniform(rng.key_, draw, first, n, out); });
+                  [&](std::int64_t first, std::int64_t n, auto* out) { rand_elements(draw, first, n, out); });
 }
 
 Tensor randn(const Shape& shape, Rng& rng, DType dtype) {
-  const std::uint64_t draw = rng.draws_++;
+  const Rng draw = next_draw(rng);
   return generate("randn", shape, dtype, [&]<class T>(std::int64_t first, std::int64_t n, T* out) {
     for (std::int64_t i = 0; i < n; ++i) {
-      const Words w = philox(rng.key_, draw, static_cast<std::uint64_t>(first + i));
+      const Words w = philox(draw, static_cast<std::uint64_t>(first + i));
       const double radius = std::sqrt(-2 * std::log1p(-unit(join(w[0], w[1]))));
       out[i] = static_cast<T>(radius * std::cos(2 * std::numbers::pi * unit(join(w[2], w[3]))));
     }

@@ -26,9 +26,6 @@ class Rng {
   std::uint64_t draws() const { return draws_; }  ///< the number of draws so far
 
  private:
-  friend Tensor rand(const Shape&, Rng&, DType);
-  friend Tensor randn(const Shape&, Rng&, DType);
-
   std::uint64_t key_, draws_;
 };
 

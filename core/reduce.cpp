@@ -1,7 +1,6 @@
 #include <braid/core/reduce.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <numeric>
 #include <type_traits>
@@ -56,12 +55,8 @@ Sum<T> sum_row(const T* x, std::int64_t n) {
 }
 
 /// y[row] = f(row of x) for x [rows, n], on all threads.
-template <class T, class Y, class F>
-void reduce_rows(const T* x, std::int64_t rows, std::int64_t n, Y* y, F f) {
-  const std::int64_t block = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(n, 1));
-  parallel_for(rows, block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) y[row] = f(x + row * n);
-  });
+void reduce_rows(const auto* x, std::int64_t rows, std::int64_t n, auto* y, auto f) {
+  detail::parallel_for_each(rows, n, 16384, [&](std::int64_t row) { y[row] = f(x + row * n); });
 }
 
 /// x [outer, rows, n] -> [outer, n], in strips of columns; the sums of 64 rows each are added in double, so that
@@ -80,12 +75,9 @@ void sum_columns(const char* op, const T* x, std::int64_t outer, std::int64_t ro
     }
     for (std::int64_t c = 0; c < width; ++c) out[c] = result<Y>(op, static_cast<Sum<T>>(total[c]));
   };
-  const std::int64_t block = std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, rows * kStrip));
-  parallel_for(outer * strips, block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t o = i / strips, c = i % strips * kStrip;
-      sum_strip(x + o * rows * n + c, std::min(kStrip, n - c), y + o * n + c);
-    }
+  detail::parallel_for_each(outer * strips, rows * kStrip, 4096, [&](std::int64_t i) {
+    const std::int64_t o = i / strips, c = i % strips * kStrip;
+    sum_strip(x + o * rows * n + c, std::min(kStrip, n - c), y + o * n + c);
   });
 }
 
@@ -119,8 +111,7 @@ Tensor select(const char* op, const Tensor& x, const Axes& axes, KeepDims keep_d
   if (y.numel() == 0) return y;
   check_shape(x.numel() > 0, "{}: shape {} has no elements to choose from", op, x.shape());
   const Tensor rows = reduced_last(x, reduced_mask(op, x.shape(), axes));
-  dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch(x.dtype(), [&]<class T>(T) {
     const std::int64_t n = x.numel() / y.numel();
     reduce_rows(rows.data<T>(), y.numel(), n, y.mutable_data<T>(),
                 [&](const T* row) { return select_row(row, n, better); });
@@ -153,8 +144,7 @@ Tensor reduce_sum(const Tensor& x, const Axes& axes, KeepDims keep_dims, const c
   const std::int64_t inner = x.shape().axes(inner_axis, x.rank()).numel();
   const bool columns = std::find(last, reduced.end(), true) == reduced.end() && x.is_contiguous() && y.numel() > 1 &&
                        (inner >= 16 || inner == y.numel());
-  dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch(x.dtype(), [&]<class T>(T) {
     const auto sum_into = [&]<class Y>(Y* out) {
       if (columns)
         sum_columns(op, x.data<T>(), y.numel() / inner, n, inner, out);

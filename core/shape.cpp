@@ -5,8 +5,6 @@
 #include <numeric>
 #include <vector>
 
-#include <fmt/ranges.h>
-
 namespace braid {
 
 Shape::Shape(std::span<const std::int64_t> sizes, const char* op) {

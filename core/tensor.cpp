@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include <fmt/ranges.h>
@@ -45,10 +44,7 @@ Tensor filled(const char* op, const Shape& shape, double value, DType dtype) {
   check_value(dtype != DType::i32 || (kLowest <= value && value <= kLargest && value == std::trunc(value)),
               "{}: value must be an integer that fits i32 but is {}", op, value);
   Tensor t(shape, dtype);
-  dispatch(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    std::fill_n(t.mutable_data<T>(), t.numel(), static_cast<T>(value));
-  });
+  dispatch(dtype, [&]<class T>(T) { std::fill_n(t.mutable_data<T>(), t.numel(), static_cast<T>(value)); });
   return t;
 }
 
@@ -113,7 +109,7 @@ std::vector<T> Tensor::to_vector() const {
 
 double Tensor::item() const {
   check_shape(numel() == 1, "Tensor::item: expected one element but the shape is {}", shape_);
-  return dispatch(dtype_, [&](auto zero) { return static_cast<double>(*data<decltype(zero)>()); });
+  return dispatch(dtype_, [&]<class T>(T) { return static_cast<double>(*data<T>()); });
 }
 
 double Tensor::at(std::initializer_list<std::int64_t> index) const {
@@ -141,10 +137,10 @@ Tensor Tensor::to(DType dtype) const {
   if (dtype == dtype_) return *this;
   const Tensor source = contiguous();
   Tensor out(shape_, dtype);
-  dispatch(dtype_, [&](auto from) {
-    dispatch(dtype, [&](auto to) {
-      const auto* x = source.data<decltype(from)>();
-      auto* y = out.mutable_data<decltype(to)>();
+  dispatch(dtype_, [&]<class From>(From) {
+    dispatch(dtype, [&]<class To>(To) {
+      const From* x = source.data<From>();
+      To* y = out.mutable_data<To>();
       parallel_for(numel(), 16384,
                    [&](std::int64_t begin, std::int64_t end) { convert(x + begin, x + end, y + begin); });
     });
@@ -159,8 +155,7 @@ Tensor scalar(double value, DType dtype, const char* op) { return filled(op, {},
 
 Tensor arange(std::int64_t n, DType dtype) {
   check_value(n >= 0, "arange: n must not be negative but is {}", n);
-  return dispatch(dtype, [&](auto zero) {
-    using T = decltype(zero);
+  return dispatch(dtype, [&]<class T>(T) {
     check_value(n - 1 <= kLastInteger<T>, "arange: n must be at most {} for {} but is {}", kLastInteger<T> + 1,
                 name(dtype), n);
     Tensor t({n}, dtype);
@@ -173,8 +168,7 @@ Tensor arange(std::int64_t n, DType dtype) {
 Tensor eye(std::int64_t n, DType dtype) {
   check_value(n >= 0, "eye: n must not be negative but is {}", n);
   Tensor t = zeros({n, n}, dtype);
-  dispatch(dtype, [&](auto zero) {
-    using T = decltype(zero);
+  dispatch(dtype, [&]<class T>(T) {
     T* x = t.mutable_data<T>();
     for (std::int64_t i = 0; i < n; ++i) x[i * n + i] = static_cast<T>(1);
   });
@@ -193,8 +187,11 @@ void check_parameter_dtype(const char* op, const Tensor& x, const Tensor& parame
 bool identical(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape() || a.dtype() != b.dtype() || a.defined() != b.defined()) return false;
   if (!a.defined()) return true;
-  const Tensor x = a.contiguous(), y = b.contiguous();
-  return std::memcmp(x.bytes(), y.bytes(), x.numel() * size_of(x.dtype())) == 0;
+  return detail::element_bytes(a.contiguous()) == detail::element_bytes(b.contiguous());
+}
+
+std::string_view detail::element_bytes(const Tensor& x) {
+  return {reinterpret_cast<const char*>(x.bytes()), static_cast<std::size_t>(x.numel()) * size_of(x.dtype())};
 }
 
 #define BRAID_INSTANTIATE(T)                                    \

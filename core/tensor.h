@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <braid/core/dtype.h>
@@ -141,5 +142,10 @@ void check_parameter_dtype(const char* op, const Tensor& x, const Tensor& parame
 
 /// Whether two tensors have the same shape, dtype and bits.
 bool identical(const Tensor& a, const Tensor& b);
+
+namespace detail {
+/// The bytes of a contiguous tensor's elements, which it has to outlive.
+std::string_view element_bytes(const Tensor& x);
+}  // namespace detail
 
 }  // namespace braid

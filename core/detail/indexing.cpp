@@ -25,24 +25,19 @@ struct AxisSizes {
 
 /// Calls f(o, begin, end) for each outer index and strips [begin, end) of the inner ones, on all threads. One thread
 /// works on a strip, so that sums along the axis have an order. f visits n positions of the axis.
-template <class F>
-void for_each_strip(const AxisSizes& sizes, std::int64_t n, F f) {
+void for_each_strip(const AxisSizes& sizes, std::int64_t n, auto f) {
   if (n == 0) return;  // sizes.outer may be 2^59
   const std::int64_t width = std::min<std::int64_t>(64, std::max<std::int64_t>(1, sizes.inner));
   const std::int64_t strips = (sizes.inner + width - 1) / width;
-  const std::int64_t block = std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, n * width));
-  parallel_for(sizes.outer * strips, block, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      const std::int64_t begin = i % strips * width;
-      f(i / strips, begin, std::min(begin + width, sizes.inner));
-    }
+  parallel_for_each(sizes.outer * strips, n * width, kBlock, [&](std::int64_t i) {
+    const std::int64_t begin = i % strips * width;
+    f(i / strips, begin, std::min(begin + width, sizes.inner));
   });
 }
 
 /// Calls f(j, i) for each element j of ids, in order along the axis, where i is the element of a tensor of these sizes
 /// that the id selects.
-template <class F>
-void for_each_id(const Tensor& ids, int axis, const AxisSizes& sizes, F f) {
+void for_each_id(const Tensor& ids, int axis, const AxisSizes& sizes, auto f) {
   const Tensor list = ids.contiguous();
   const std::int32_t* id = list.data<std::int32_t>();
   const std::int64_t n = ids.size(axis), inner = sizes.inner;
@@ -112,12 +107,9 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& ids) {
   if (y.numel() == 0) return y;
   const std::size_t bytes = sizes.inner * size_of(x.dtype());
   std::byte* out = y.mutable_bytes();
-  const std::int64_t block = std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, sizes.inner));
-  parallel_for(sizes.outer * n, block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t slice = i / n * sizes.size + list.data<std::int32_t>()[i % n];
-      std::copy_n(from.bytes() + slice * bytes, bytes, out + i * bytes);
-    }
+  parallel_for_each(sizes.outer * n, sizes.inner, kBlock, [&](std::int64_t i) {
+    const std::int64_t slice = i / n * sizes.size + list.data<std::int32_t>()[i % n];
+    std::copy_n(from.bytes() + slice * bytes, bytes, out + i * bytes);
   });
   return y;
 }
@@ -127,8 +119,7 @@ void index_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
   const Tensor from = src.contiguous(), list = ids.contiguous();
   const std::int64_t n = ids.numel();
   const AxisSizes sizes(out.shape(), axis);
-  dispatch_float("index_add", out.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float("index_add", out.dtype(), [&]<class T>(T) {
     T* sums = out.mutable_data<T>();
     for_each_strip(sizes, n, [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
       for (std::int64_t j = 0; j < n; ++j) {
@@ -143,8 +134,7 @@ void index_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
 Tensor gather(const Tensor& x, int axis, const Tensor& ids) {
   const Tensor from = x.contiguous();
   Tensor y(ids.shape(), x.dtype());
-  dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch(x.dtype(), [&]<class T>(T) {
     const T* in = from.data<T>();
     T* out = y.mutable_data<T>();
     for_each_id(ids, axis, AxisSizes(x.shape(), axis), [&](std::int64_t j, std::int64_t i) { out[j] = in[i]; });
@@ -155,8 +145,7 @@ Tensor gather(const Tensor& x, int axis, const Tensor& ids) {
 void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
   if (in_f32(out, src, [&](Tensor& to, const Tensor& from) { scatter_add(to, axis, ids, from); })) return;
   const Tensor from = src.contiguous();
-  dispatch_float("scatter_add", out.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float("scatter_add", out.dtype(), [&]<class T>(T) {
     const T* terms = from.data<T>();
     T* sums = out.mutable_data<T>();
     for_each_id(ids, axis, AxisSizes(out.shape(), axis), [&](std::int64_t j, std::int64_t i) { sums[i] += terms[j]; });
@@ -170,14 +159,12 @@ void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src) {
   const std::size_t item = size_of(src.dtype());
   const bool contiguous = src.is_contiguous();
   std::byte* first = out.mutable_bytes() + begin * sizes.inner * item;
-  parallel_for(sizes.outer, std::max<std::int64_t>(1, kBlock / run), [&](std::int64_t run_begin, std::int64_t run_end) {
-    for (std::int64_t r = run_begin; r < run_end; ++r) {
-      std::byte* to = first + r * pitch * item;
-      if (contiguous)
-        std::copy_n(src.bytes() + r * run * item, run * item, to);
-      else
-        gather_strided(src.bytes(), src.strides(), src.shape(), item, r * run, (r + 1) * run, to);
-    }
+  parallel_for_each(sizes.outer, run, kBlock, [&](std::int64_t r) {
+    std::byte* to = first + r * pitch * item;
+    if (contiguous)
+      std::copy_n(src.bytes() + r * run * item, run * item, to);
+    else
+      gather_strided(src.bytes(), src.strides(), src.shape(), item, r * run, (r + 1) * run, to);
   });
 }
 

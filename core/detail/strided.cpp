@@ -1,7 +1,6 @@
 #include <braid/core/detail/strided.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include <braid/core/parallel.h>
 
@@ -12,14 +11,14 @@ constexpr std::int64_t kBlock = 16384;  // elements
 
 /// The sizes and strides of a view; axes that step evenly are coalesced, which makes inner loops long.
 struct Layout {
-  int rank = 0;
-  Strides sizes{}, strides{};
+  int rank = 1;
+  Strides sizes{1}, strides{};
 
   Layout(const Shape& shape, const Strides& view_strides) {
     for (int axis = 0; axis < shape.rank(); ++axis) {
       const std::int64_t size = shape[axis], stride = view_strides[axis];
       if (size == 1) continue;
-      if (rank > 0 && last(strides) == size * stride) {
+      if (last(sizes) == 1 || last(strides) == size * stride) {
         last(sizes) *= size;
         last(strides) = stride;
       } else {
@@ -28,10 +27,6 @@ struct Layout {
         ++rank;
       }
     }
-    if (rank == 0) {
-      rank = 1;
-      sizes[0] = 1;
-    }
   }
 
   std::int64_t& last(Strides& values) { return values[rank - 1]; }
@@ -39,8 +34,7 @@ struct Layout {
 };
 
 /// Calls f(offset, run) for the runs along the last axis that make up elements [begin, end), counted row-major.
-template <class F>
-void for_each_run(const Layout& layout, std::int64_t begin, std::int64_t end, F f) {
+void for_each_run(const Layout& layout, std::int64_t begin, std::int64_t end, auto f) {
   const int inner = layout.rank - 1;
   Strides index{};
   std::int64_t offset = 0, rest = begin;
@@ -99,29 +93,25 @@ void transpose(const Word* view, const Layout& layout, int unit, Word* out) {
   std::int64_t numel = 1;
   for (int axis = inner; axis >= 0; numel *= layout.sizes[axis], --axis) out_strides[axis] = numel;
   const std::int64_t rows = layout.sizes[unit], columns = layout.sizes[inner], strips = (rows + kTile - 1) / kTile;
-  const std::int64_t block = std::max<std::int64_t>(1, kBlock / (kTile * columns));
-  parallel_for(numel / (rows * columns) * strips, block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t strip = begin; strip < end; ++strip) {
-      const std::int64_t first = strip % strips * kTile;
-      const Word* from = view + first;
-      Word* to = out + first * out_strides[unit];
-      std::int64_t rest = strip / strips;
-      for (int axis = inner - 1; axis >= 0; --axis) {
-        if (axis == unit) continue;
-        from += rest % layout.sizes[axis] * layout.strides[axis];
-        to += rest % layout.sizes[axis] * out_strides[axis];
-        rest /= layout.sizes[axis];
-      }
-      for (std::int64_t i = 0; i < columns; i += kTile)
-        copy_tile(from + i * layout.strides[inner], layout.strides[inner], std::min(kTile, rows - first),
-                  std::min(kTile, columns - i), to + i, out_strides[unit]);
+  parallel_for_each(numel / (rows * columns) * strips, kTile * columns, kBlock, [&](std::int64_t strip) {
+    const std::int64_t first = strip % strips * kTile;
+    const Word* from = view + first;
+    Word* to = out + first * out_strides[unit];
+    std::int64_t rest = strip / strips;
+    for (int axis = inner - 1; axis >= 0; --axis) {
+      if (axis == unit) continue;
+      from += rest % layout.sizes[axis] * layout.strides[axis];
+      to += rest % layout.sizes[axis] * out_strides[axis];
+      rest /= layout.sizes[axis];
     }
+    for (std::int64_t i = 0; i < columns; i += kTile)
+      copy_tile(from + i * layout.strides[inner], layout.strides[inner], std::min(kTile, rows - first),
+                std::min(kTile, columns - i), to + i, out_strides[unit]);
   });
 }
 
 /// Calls f with the bytes as words of the size of an element.
-template <class F>
-void with_words(const std::byte* view, std::byte* out, std::size_t item, F f) {
+void with_words(const std::byte* view, std::byte* out, std::size_t item, auto f) {
   if (item == sizeof(std::uint16_t))
     f(reinterpret_cast<const std::uint16_t*>(view), reinterpret_cast<std::uint16_t*>(out));
   else if (item == sizeof(std::uint32_t))
@@ -156,8 +146,7 @@ void put_strided(Put put, DType dtype, const std::byte* from, std::int64_t begin
   if (begin >= end) return;
   const Layout layout(shape, strides);
   const std::int64_t step = layout.inner_stride();
-  dispatch_float_or_bf16("put_strided", dtype, [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float_or_bf16("put_strided", dtype, [&]<class T>(T) {
     const T* x = reinterpret_cast<const T*>(from);
     for_each_run(layout, begin, end, [&](std::int64_t offset, std::int64_t run) {
       T* row = reinterpret_cast<T*>(view) + offset;

@@ -28,28 +28,22 @@ class Sum {
     if (bytes > 0) XXH3_128bits_update(state_.get(), data, bytes);
   }
   /// Preceded by its length, so that no two lists of pieces give the same bytes.
-  void add_piece(const void* data, std::uint64_t bytes) {
+  void add_piece(std::string_view piece) {
+    const std::uint64_t bytes = piece.size();
     add(&bytes, sizeof(bytes));
-    add(data, bytes);
+    add(piece.data(), bytes);
   }
-  void add_piece(std::string_view text) { add_piece(text.data(), text.size()); }
   std::string hex() const { return braid::hex(XXH3_128bits_digest(state_.get())); }
 
  private:
-  struct Free {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-  std::unique_ptr<XXH3_state_t, Free> state_{XXH3_createState()};
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_{XXH3_createState(), &XXH3_freeState};
 };
 
 }  // namespace
 
 std::string checksum(std::string_view bytes) { return hex(XXH3_128bits(bytes.data(), bytes.size())); }
 
-std::string checksum(const Tensor& x) {
-  const Tensor elements = x.contiguous();
-  return hex(XXH3_128bits(elements.bytes(), static_cast<std::size_t>(x.numel()) * size_of(x.dtype())));
-}
+std::string checksum(const Tensor& x) { return checksum(detail::element_bytes(x.contiguous())); }
 
 std::string detail::fingerprint(const Tensor& x) { return checksum(x); }
 
@@ -67,11 +61,10 @@ std::string checksum(const RegularFile& file) {
 std::string checksum(const std::map<std::string, Tensor>& tensors, const std::map<std::string, std::string>& metadata) {
   Sum sum;
   for (const auto& [name, tensor] : tensors) {
-    const Tensor elements = tensor.contiguous();
     sum.add_piece(name);
     sum.add_piece(braid::name(tensor.dtype()));
     sum.add_piece(to_string(tensor.shape()));
-    sum.add_piece(elements.bytes(), static_cast<std::uint64_t>(tensor.numel()) * size_of(tensor.dtype()));
+    sum.add_piece(detail::element_bytes(tensor.contiguous()));
   }
   sum.add_piece("metadata");
   for (const auto& [key, value] : metadata) {

@@ -16,11 +16,8 @@ Tensor load_npy(const std::filesystem::path& path) {
 void save_npy(const std::filesystem::path& path, const Tensor& tensor) {
   check_value(tensor.defined(), "save_npy: the tensor is undefined");
   const Tensor elements = tensor.contiguous();
-  write_file_atomically(path, [&](std::ostream& out) {
-    out << detail::npy_header(elements);
-    out.write(reinterpret_cast<const char*>(elements.bytes()),
-              static_cast<std::streamsize>(elements.numel()) * static_cast<std::streamsize>(size_of(elements.dtype())));
-  });
+  write_file_atomically(
+      path, [&](std::ostream& out) { out << detail::npy_header(elements) << detail::element_bytes(elements); });
 }
 
 }  // namespace braid

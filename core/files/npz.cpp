@@ -2,13 +2,9 @@
 
 #include <zip.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <cstring>
+#include <deque>
 #include <memory>
 #include <ostream>
-#include <utility>
 #include <vector>
 
 #include <braid/core/files/atomic_file.h>
@@ -49,15 +45,13 @@ Source source_of(const void* bytes, std::uint64_t size) {
 
 /// Opens the archive in a source, which its owner still has to release.
 Archive open(const Source& source, int flags, const std::string& where) {
-  struct Reason {
-    Reason() { zip_error_init(&error); }
-    ~Reason() { zip_error_fini(&error); }
-    zip_error_t error;
-  } reason;
+  zip_error_t error;
+  zip_error_init(&error);
+  const std::unique_ptr<zip_error_t, Release<zip_error_fini>> reason(&error);
   zip_source_keep(source.get());
-  Archive archive(zip_open_from_source(source.get(), flags, &reason.error));
+  Archive archive(zip_open_from_source(source.get(), flags, &error));
   if (!archive) zip_source_free(source.get());
-  require<FileError>(archive != nullptr, where, &reason.error);
+  require<FileError>(archive != nullptr, where, &error);
   return archive;
 }
 
@@ -91,7 +85,7 @@ Tensor read_entry(zip_t* archive, const zip_stat_t& entry, const std::string& wh
   return tensor;
 }
 
-void add_entry(zip_t* archive, const std::string& name, const std::vector<char>& bytes, bool compressed) {
+void add_entry(zip_t* archive, const std::string& name, const std::string& bytes, bool compressed) {
   zip_source_t* const source = zip_source_buffer(archive, bytes.data(), bytes.size(), /*freep=*/0);
   const zip_int64_t index =
       source == nullptr ? -1 : zip_file_add(archive, (name + std::string(kEnding)).c_str(), source, ZIP_FL_ENC_UTF_8);
@@ -104,24 +98,16 @@ void add_entry(zip_t* archive, const std::string& name, const std::vector<char>&
   require<Error>(set, "save_npz", zip_get_error(archive));
 }
 
-std::vector<char> npy_bytes(const Tensor& tensor) {
-  const Tensor elements = tensor.contiguous();
-  const std::string header = detail::npy_header(elements);
-  const auto size = elements.numel() * size_of(elements.dtype());
-  std::vector<char> bytes(header.size() + size);
-  std::ranges::copy(header, bytes.begin());
-  if (size > 0) std::memcpy(bytes.data() + header.size(), elements.bytes(), size);
-  return bytes;
-}
-
 /// The archive of these tensors, written into `target`.
 void fill(const Source& target, const std::map<std::string, Tensor>& tensors, bool compressed) {
-  std::vector<std::vector<char>> contents;  // must stay until the archive is closed
+  std::deque<std::string> contents;  // must stay until the archive is closed
   Archive archive = open(target, ZIP_TRUNCATE, "save_npz");
   for (const auto& [name, tensor] : tensors) {
     check_value(!name.empty(), "save_npz: the name of an array must not be empty");
     check_value(tensor.defined(), "save_npz: array '{}' is undefined", excerpt(name));
-    add_entry(archive.get(), name, contents.emplace_back(npy_bytes(tensor)), compressed);
+    std::string& bytes = contents.emplace_back(detail::npy_header(tensor));
+    bytes += detail::element_bytes(tensor.contiguous());
+    add_entry(archive.get(), name, bytes, compressed);
   }
   require<Error>(zip_close(archive.get()) == 0, "save_npz", zip_get_error(archive.get()));
   static_cast<void>(archive.release());  // closed

@@ -1,6 +1,7 @@
 #include <braid/core/files/safetensors.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <ostream>
@@ -18,13 +19,8 @@ using detail::StoredType;
 namespace fs = std::filesystem;
 
 StoredType stored_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32: return StoredType::f32;
-    case DType::f64: return StoredType::f64;
-    case DType::bf16: return StoredType::bf16;
-    case DType::i32: break;
-  }
-  return StoredType::i32;
+  constexpr std::array kTypes{StoredType::f32, StoredType::f64, StoredType::i32, StoredType::bf16};  // as DType's
+  return kTypes[static_cast<std::size_t>(dtype)];
 }
 
 std::uint64_t bits(const StoredTensor& stored) { return detail::facts(stored.type).bits; }
@@ -70,10 +66,8 @@ void save_safetensors(const fs::path& path, const std::map<std::string, Tensor>&
   write_file_atomically(path, [&](std::ostream& out) {
     out.write(reinterpret_cast<const char*>(&length), sizeof(length));
     out << text;
-    for (const StoredTensor& stored : header.tensors) {
-      const Tensor tensor = tensors.at(stored.name).contiguous();
-      out.write(reinterpret_cast<const char*>(tensor.bytes()), static_cast<std::streamsize>(stored.end - stored.begin));
-    }
+    for (const StoredTensor& stored : header.tensors)
+      out << detail::element_bytes(tensors.at(stored.name).contiguous());
   });
 }
 

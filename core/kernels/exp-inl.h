@@ -6,8 +6,6 @@
 #define BRAID_CORE_KERNELS_EXP_INL_H_
 #endif
 
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <numbers>
 

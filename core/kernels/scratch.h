@@ -27,8 +27,7 @@ class Scratch {
       : stride_(round_up(elements, 32)), threads_(num_threads()), buffers_(threads_ * stride_) {}
 
   /// Calls f(buffer) with the calling thread's buffer. f must not lend from the same Scratch.
-  template <class F>
-  void lend(F f) {
+  void lend(auto f) {
     const int thread = detail::thread_index();
     if (thread < threads_) return f(buffers_.data() + thread * stride_);
     Buffer<T> another(stride_);  // set_num_threads has added threads since

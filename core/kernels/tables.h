@@ -25,10 +25,9 @@ struct Tables {
 
   /// Calls `f(kernels)` with the kernels of a dtype. Throws DTypeError naming `op` for i32, and for bf16 if there are
   /// none.
-  template <class F>
-  auto dispatch(const char* op, DType dtype, F&& f) const {
+  auto dispatch(const char* op, DType dtype, auto&& f) const {
     if (dtype == DType::bf16 && bf16) return f(*bf16);
-    return dispatch_float(op, dtype, [&](auto zero) { return f(of<decltype(zero)>()); });
+    return dispatch_float(op, dtype, [&]<class T>(T) { return f(of<T>()); });
   }
 };
 

@@ -50,33 +50,22 @@ HWY_INLINE hn::Vec<Halves<D>> round_to_halves(D, hn::Vec<D> v) {
 
 /// Access to all elements of a vector. Elements in memory have the vector's type or, for floats, may be bfloat16.
 struct Whole {
-  template <class D, class T = hn::TFromD<D>>
-  HWY_INLINE hn::Vec<D> load(D d, const T* from) const {
-    return hn::LoadU(d, from);
+  HWY_INLINE auto load(auto d, const auto* from) const { return hn::LoadU(d, from); }
+  HWY_INLINE auto load(auto d, const bfloat16* from) const {
+    return widen(d, load(Halves<decltype(d)>(), reinterpret_cast<const std::uint16_t*>(from)));
   }
-  template <class D>
-  HWY_INLINE hn::Vec<D> load(D d, const bfloat16* from) const {
-    return widen(d, load(Halves<D>(), reinterpret_cast<const std::uint16_t*>(from)));
+  HWY_INLINE void store(auto v, auto d, auto* to) const { hn::StoreU(v, d, to); }
+  HWY_INLINE void store(auto v, auto d, bfloat16* to) const {
+    store(round_to_halves(d, v), Halves<decltype(d)>(), reinterpret_cast<std::uint16_t*>(to));
   }
-  template <class D, class T = hn::TFromD<D>>
-  HWY_INLINE void store(hn::Vec<D> v, D d, T* to) const {
-    hn::StoreU(v, d, to);
-  }
-  template <class D>
-  HWY_INLINE void store(hn::Vec<D> v, D d, bfloat16* to) const {
-    store(round_to_halves(d, v), Halves<D>(), reinterpret_cast<std::uint16_t*>(to));
-  }
-  template <class D>
-  HWY_INLINE hn::Vec<D> or_else(D, hn::Vec<D> v, hn::Vec<D>) const {
-    return v;
-  }
+  HWY_INLINE auto or_else(auto, auto v, auto) const { return v; }
 };
 
 /// Access to the first `count` elements of a vector: the others load as zero, and their memory is not touched.
 struct Part {
   std::size_t count;
 
-  template <class D, class T = hn::TFromD<D>>
+  template <class D, class T>
   HWY_INLINE hn::Vec<D> load(D d, const T* from) const {
 #if HWY_MEM_OPS_MIGHT_FAULT
     HWY_ALIGN T lanes[hn::MaxLanes(d)] = {};
@@ -86,11 +75,10 @@ struct Part {
     return hn::MaskedLoad(hn::FirstN(d, count), d, from);
 #endif
   }
-  template <class D>
-  HWY_INLINE hn::Vec<D> load(D d, const bfloat16* from) const {
-    return widen(d, load(Halves<D>(), reinterpret_cast<const std::uint16_t*>(from)));
+  HWY_INLINE auto load(auto d, const bfloat16* from) const {
+    return widen(d, load(Halves<decltype(d)>(), reinterpret_cast<const std::uint16_t*>(from)));
   }
-  template <class D, class T = hn::TFromD<D>>
+  template <class D, class T>
   HWY_INLINE void store(hn::Vec<D> v, D d, T* to) const {
 #if HWY_MEM_OPS_MIGHT_FAULT
     HWY_ALIGN T lanes[hn::MaxLanes(d)];
@@ -100,20 +88,15 @@ struct Part {
     hn::BlendedStore(v, hn::FirstN(d, count), d, to);
 #endif
   }
-  template <class D>
-  HWY_INLINE void store(hn::Vec<D> v, D d, bfloat16* to) const {
-    store(round_to_halves(d, v), Halves<D>(), reinterpret_cast<std::uint16_t*>(to));
+  HWY_INLINE void store(auto v, auto d, bfloat16* to) const {
+    store(round_to_halves(d, v), Halves<decltype(d)>(), reinterpret_cast<std::uint16_t*>(to));
   }
   /// The first `count` elements of v, then those of `other`.
-  template <class D>
-  HWY_INLINE hn::Vec<D> or_else(D d, hn::Vec<D> v, hn::Vec<D> other) const {
-    return hn::IfThenElse(hn::FirstN(d, count), v, other);
-  }
+  HWY_INLINE auto or_else(auto d, auto v, auto other) const { return hn::IfThenElse(hn::FirstN(d, count), v, other); }
 };
 
 /// Calls f(i, part) for the vectors of a row of n elements: part is Whole or, for the last, Part.
-template <class D, class F>
-HWY_INLINE void for_each_vector(D d, std::int64_t n, F f) {
+HWY_INLINE void for_each_vector(auto d, std::int64_t n, auto f) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) f(i, Whole{});

@@ -88,21 +88,19 @@ fs::path program_file() {
   std::string path(size, '\0');
   return _NSGetExecutablePath(path.data(), &size) == 0 ? fs::path(path.c_str()) : fs::path();
 }
-
-fs::path program_folder() {
-  std::error_code missing;
-  const fs::path program = fs::canonical(program_file(), missing);
-  return missing ? fs::current_path() : program.parent_path();
-}
 #else
 fs::path program_file() { return "/proc/self/exe"; }
+#endif
 
 fs::path program_folder() {
   std::error_code missing;
+#ifdef __APPLE__
+  const fs::path program = fs::canonical(program_file(), missing);
+#else
   const fs::path program = fs::read_symlink(program_file(), missing);
+#endif
   return missing ? fs::current_path() : program.parent_path();
 }
-#endif
 
 void set_variable(const std::string& name, const std::string& value) {
   setenv(name.c_str(), value.c_str(), /*overwrite=*/0);

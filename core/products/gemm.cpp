@@ -66,6 +66,12 @@ Unit choose_unit(const Product<T, C>& p) {
   return unit_of_tiles<T>();
 }
 
+/// The product p of other operands, without its bf16 terms.
+template <class From, class T, class C>
+Product<T, C> with_operands(const From& p, MatrixView<const T> a, MatrixView<const T> b, MatrixView<C> c) {
+  return {.m = p.m, .n = p.n, .k = p.k, .a = a, .b = b, .c = c, .alpha = p.alpha, .beta = p.beta, .row = p.row};
+}
+
 /// c = beta * c
 template <class T, class C>
 void scale(const Product<T, C>& p) {
@@ -117,19 +123,14 @@ void multiply(Unit unit, const Product<bfloat16, float>& p) {
   if (p.k == 0) return scale(p);
   if (unit == Unit::onednn) return detail::multiply_by_onednn(p);
   const Widened a(p.m, p.k, p.a), b(p.k, p.n, p.b);
-  multiply(unit_of_tiles<float>(),
-           Product<float>{
-               .m = p.m, .n = p.n, .k = p.k, .a = a.view, .b = b.view, .c = p.c, .alpha = p.alpha, .beta = p.beta});
+  multiply(unit_of_tiles<float>(), with_operands(p, a.view, b.view, p.c));
 }
 
 void multiply(Unit unit, const Product<bfloat16>& p) {
   kernels::Buffer<float> memory(p.m * p.n);
   const MatrixView<float> sums{memory.data(), p.n};
   if (p.beta != 0) kernels::widen_rows(p.m, p.n, p.c, sums);
-  multiply(
-      unit,
-      Product<bfloat16, float>{
-          .m = p.m, .n = p.n, .k = p.k, .a = p.a, .b = p.b, .c = sums, .alpha = p.alpha, .beta = p.beta, .row = p.row});
+  multiply(unit, with_operands(p, p.a, p.b, sums));
   kernels::round_rows(p.m, p.n, sums, p.c);
 }
 
@@ -141,9 +142,8 @@ struct Rounded {
     constexpr std::int64_t kElements = 16384;
     const auto round = kernels::convert_kernels().round_finite;
     std::atomic<bool> all_finite = true;
-    parallel_for(rows, std::max<std::int64_t>(1, kElements / columns), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
-        if (!round(x.data + i * x.stride, memory.data() + i * columns, columns)) all_finite = false;
+    detail::parallel_for_each(rows, columns, kElements, [&](std::int64_t i) {
+      if (!round(x.data + i * x.stride, memory.data() + i * columns, columns)) all_finite = false;
     });
     finite = all_finite;
   }
@@ -159,15 +159,7 @@ bool multiply_rounded(const Product<float>& p) {
   if (!a.finite) return false;
   const Rounded b(p.k, p.n, p.b);
   if (!b.finite) return false;
-  gemm(Product<bfloat16, float>{.m = p.m,
-                                .n = p.n,
-                                .k = p.k,
-                                .a = a.view,
-                                .b = b.view,
-                                .c = p.c,
-                                .alpha = p.alpha,
-                                .beta = p.beta,
-                                .row = p.row});
+  gemm(with_operands(p, a.view, b.view, p.c));
   return true;
 }
 

@@ -77,7 +77,7 @@ void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c
   const Operand a(tall ? a_in.reshape({c.numel() / c.size(-1), a_in.size(-1)}) : a_in), b(b_in);
   const Shape lead = tall ? Shape() : c.shape().axes(0, c.rank() - 2);
   const std::vector<std::int64_t> at_a = matrix_offsets(a.tensor, lead), at_b = matrix_offsets(b.tensor, lead);
-  const std::int64_t m = a.tensor.size(-2), n = c.size(-1), k = a_in.size(-1), count = lead.numel();
+  const std::int64_t m = a.tensor.size(-2), n = c.size(-1), k = a_in.size(-1);
   const MatrixView<C> all{c.mutable_data<C>(), n};
   const auto product = [&](std::int64_t i) {
     return Product<T, C>{.m = m,
@@ -94,15 +94,11 @@ void multiply(const Tensor& a_in, const Tensor& b_in, Compute<T> beta, Tensor& c
     one.bf16_terms = bf16_terms<T>(m, n, k);
     return gemm(one);
   }
-  const std::int64_t block = std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, m * n * k));
-  parallel_for(count, block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) gemm_serial(product(i));
-  });
+  detail::parallel_for_each(lead.numel(), m * n * k, 32768, [&](std::int64_t i) { gemm_serial(product(i)); });
 }
 
 void multiply(const char* op, const Tensor& a, const Tensor& b, float beta, Tensor& c) {
-  dispatch_float_or_bf16(op, a.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float_or_bf16(op, a.dtype(), [&]<class T>(T) {
     if (c.dtype() == a.dtype()) return multiply<T, T>(a, b, beta, c);
     if constexpr (std::is_same_v<T, bfloat16>) multiply<bfloat16, float>(a, b, beta, c);
   });
@@ -124,10 +120,7 @@ Tensor product_plus_row(const Tensor& a, const Tensor& b, const Tensor& row, con
   check_shape(c.rank() == 2 && row.shape() == Shape{c.size(1)},
               "{}: a row for the product {} must have shape [{}] but has {}", op, c.shape(), c.size(-1), row.shape());
   const Tensor added = row.contiguous();
-  dispatch_float_or_bf16(op, a.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    multiply<T, T>(a, b, 0, c, added.data<Compute<T>>());
-  });
+  dispatch_float_or_bf16(op, a.dtype(), [&]<class T>(T) { multiply<T, T>(a, b, 0, c, added.data<Compute<T>>()); });
   return c;
 }
 

@@ -14,10 +14,7 @@ std::string checksum(const std::map<std::string, Tensor>&, const std::map<std::s
 }
 
 std::string detail::fingerprint(const Tensor& x) {
-  const Tensor elements = x.contiguous();
-  const auto* bytes = static_cast<const char*>(static_cast<const void*>(elements.bytes()));
-  const std::size_t size = static_cast<std::size_t>(x.numel()) * size_of(x.dtype());
-  return std::to_string(std::hash<std::string_view>()({bytes, size}));
+  return std::to_string(std::hash<std::string_view>()(element_bytes(x.contiguous())));
 }
 
 }  // namespace braid

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <ranges>
 #include <string_view>
 #include <utility>
@@ -14,7 +13,6 @@
 #include <fmt/ranges.h>
 
 #include <braid/core/files/detail/elements.h>
-#include <braid/core/utf8.h>
 
 namespace braid::detail {
 namespace {
@@ -147,73 +145,48 @@ std::pair<Header, std::uint64_t> read_header(const NpySource& source) {
   return {Parser(source.where, text).parse(), source.size - before - length};
 }
 
-/// The product of all sizes but zeros is at most 2^59, so that no stride or count of bytes overflows.
-Shape checked_shape(const NpySource& source, const std::vector<std::int64_t>& sizes) {
-  check<FileError>(sizes.size() <= Shape::kMaxRank, "{}: shape must have at most {} axes but has {}", source.where,
-                   Shape::kMaxRank, sizes.size());
-  std::int64_t product = 1;
-  for (const std::int64_t size : sizes) {
-    check<FileError>(size <= (std::int64_t{1} << 59) / product, "{}: shape must have at most 2^59 elements but is [{}]",
-                     source.where, fmt::join(sizes, ", "));
-    product *= std::max<std::int64_t>(size, 1);
-  }
-  return Shape(sizes);
-}
-
-template <class T>
-Tensor as_they_are(const NpySource& source, const Shape& shape) {
-  return read_elements(source, shape, dtype_of<T>());
-}
-
-template <class Stored>
-Tensor integers(const NpySource& source, const Shape& shape) {
-  return read_integers<Stored>(source, shape, source.where + ": integers");
-}
-
-/// An element type: its name in headers, bytes per element, and the function that reads a tensor.
-struct NpyType {
-  std::string_view descr;
-  std::uint64_t item;
-  Tensor (*read)(const NpySource&, const Shape&);
-};
+/// The types of elements by their names in headers.
+using NpyType = std::pair<std::string_view, StoredType>;
 constexpr std::array<NpyType, 12> kTypes{{
-    {"<f4", 4, as_they_are<float>},
-    {"<f8", 8, as_they_are<double>},
-    {"<i4", 4, as_they_are<std::int32_t>},
-    {"<f2", 2, read_f16<const NpySource>},
-    {"|b1", 1, read_booleans<const NpySource>},
-    {"|i1", 1, integers<std::int8_t>},
-    {"|u1", 1, integers<std::uint8_t>},
-    {"<i2", 2, integers<std::int16_t>},
-    {"<u2", 2, integers<std::uint16_t>},
-    {"<u4", 4, integers<std::uint32_t>},
-    {"<i8", 8, integers<std::int64_t>},
-    {"<u8", 8, integers<std::uint64_t>},
+    {"<f4", StoredType::f32},
+    {"<f8", StoredType::f64},
+    {"<i4", StoredType::i32},
+    {"<f2", StoredType::f16},
+    {"|b1", StoredType::boolean},
+    {"|i1", StoredType::i8},
+    {"|u1", StoredType::u8},
+    {"<i2", StoredType::i16},
+    {"<u2", StoredType::u16},
+    {"<u4", StoredType::u32},
+    {"<i8", StoredType::i64},
+    {"<u8", StoredType::u64},
 }};
 
 }  // namespace
 
 Tensor read_npy(const NpySource& source) {
   const auto [header, bytes] = read_header(source);
-  const Shape shape = checked_shape(source, header.shape);
-  const auto* type = std::ranges::find(kTypes, header.descr, &NpyType::descr);
-  check<FileError>(type != kTypes.end(), "{}: dtype must be one of {} but is '{}'", source.where,
-                   fmt::join(kTypes | std::views::transform(&NpyType::descr), ", "), excerpt(header.descr));
-  const std::uint64_t expected = static_cast<std::uint64_t>(shape.numel()) * type->item;
-  check<FileError>(bytes == expected, "{}: {} {} must take {} bytes but there are {}", source.where, type->descr, shape,
+  const Shape shape = checked_shape(source.where, header.shape);
+  const auto* found = std::ranges::find(kTypes, header.descr, &NpyType::first);
+  check<FileError>(found != kTypes.end(), "{}: dtype must be one of {} but is '{}'", source.where,
+                   fmt::join(kTypes | std::views::keys, ", "), excerpt(header.descr));
+  const auto& [descr, type] = *found;
+  const std::uint64_t expected = static_cast<std::uint64_t>(shape.numel()) * (facts(type).bits / 8);
+  check<FileError>(bytes == expected, "{}: {} {} must take {} bytes but there are {}", source.where, descr, shape,
                    expected, bytes);
-  if (!header.fortran_order) return type->read(source, shape);
+  const std::string what = source.where + ": integers";
+  if (!header.fortran_order) return read_stored(source, type, shape, what);
   const std::vector<std::int64_t> sizes(header.shape.rbegin(), header.shape.rend());
   std::vector<int> axes(sizes.size());
   std::iota(axes.rbegin(), axes.rend(), 0);
-  return type->read(source, Shape(sizes)).permute(axes).contiguous();
+  return read_stored(source, type, Shape(sizes), what).permute(axes).contiguous();
 }
 
 std::string npy_header(const Tensor& tensor) {
   const Shape& shape = tensor.shape();
   check_dtype(tensor.dtype() != DType::bf16, "save_npy: NumPy has no bf16; convert to f32");
-  const std::string_view descr = dispatch(tensor.dtype(), [](auto zero) {
-    return std::is_same_v<decltype(zero), float> ? "<f4" : std::is_same_v<decltype(zero), double> ? "<f8" : "<i4";
+  const std::string_view descr = dispatch(tensor.dtype(), []<class T>(T) {
+    return std::is_same_v<T, float> ? "<f4" : std::is_same_v<T, double> ? "<f8" : "<i4";
   });
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr,
                                  fmt::join(shape.begin(), shape.end(), ", "), shape.rank() == 1 ? "," : "");

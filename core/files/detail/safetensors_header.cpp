@@ -1,17 +1,12 @@
 #include <braid/core/files/detail/safetensors_header.h>
 
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <set>
-#include <string_view>
-#include <utility>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <braid/core/files/budget.h>
-#include <braid/core/utf8.h>
 
 namespace braid::detail {
 namespace {
@@ -53,10 +48,16 @@ class Grammar : public nlohmann::json_sax<json> {
   bool number_float(number_float_t, const string_t&) override { return true; }
   bool string(string_t&) override { return true; }
   bool binary(binary_t&) override { return true; }
-  bool start_array(std::size_t) override { return open(); }
-  bool end_array() override { return close(); }
-  bool start_object(std::size_t) override { return open(); }
-  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
   bool key(string_t& name) override {
     require(keys_.back().insert(name).second, where_, "the header has the key '{}' twice", name);
     return true;
@@ -67,115 +68,79 @@ class Grammar : public nlohmann::json_sax<json> {
   }
 
  private:
-  bool open() {
-    keys_.emplace_back();
-    return true;
-  }
-  bool close() {
-    keys_.pop_back();
-    return true;
-  }
-
   const std::string& where_;
-  std::vector<std::set<std::string>> keys_;  // of the objects and arrays that are open
+  std::vector<std::set<std::string>> keys_;  // of the objects that are open
 };
 
-/// Checks one header; every message starts with `where`.
-class Parser {
- public:
-  Parser(const std::string& where, std::uint64_t data_bytes) : where_(where), data_bytes_(data_bytes) {}
+std::map<std::string, std::string> metadata(const std::string& where, const json& object) {
+  require(object.is_object(), where, "{} must be an object but is {}", kMetadata, object);
+  for (const auto& [key, value] : object.items())
+    require(value.is_string(), where, "{}: '{}' must be a string but is {}", kMetadata, key, value);
+  return object.get<std::map<std::string, std::string>>();
+}
 
-  SafetensorsHeader parse(const std::string& text) const {
-    require(text.starts_with('{'), where_, "the header must start with '{{'");
-    check_nesting(where_ + ": the header", text);
-    Grammar grammar(where_);
-    json::sax_parse(text, &grammar);
-    const json object = json::parse(text);
-    SafetensorsHeader header;
-    for (const auto& [name, value] : object.items()) {
-      if (name == kMetadata)
-        header.metadata = metadata(value);
-      else
-        header.tensors.push_back(tensor(name, value));
-    }
-    std::ranges::sort(header.tensors, {}, [](const StoredTensor& t) { return std::pair(t.begin, t.end); });
-    check_coverage(header.tensors);
-    return header;
+StoredType stored_type(const std::string& where, const json& dtype) {
+  const auto* type = std::ranges::find_if(kStoredTypes, [&](const StoredTypeFacts& t) { return dtype == t.name; });
+  require(type != kStoredTypes.end(), where, "dtype must be one of the format's, as F32, but is {}", dtype);
+  return static_cast<StoredType>(type - kStoredTypes.begin());
+}
+
+std::vector<std::uint64_t> integers(const std::string& where, const char* field, const json& array) {
+  const bool ok = array.is_array() && std::ranges::all_of(array, [](const json& v) { return v.is_number_unsigned(); });
+  require(ok, where, "{} must hold non-negative integers but is {}", field, array);
+  return array.get<std::vector<std::uint64_t>>();
+}
+
+StoredTensor stored_tensor(const std::string& file, std::uint64_t data_bytes, const std::string& name,
+                           const json& fields) {
+  const std::string where = fmt::format("{}: tensor '{}'", file, excerpt(name));
+  const bool complete = fields.is_object() && fields.size() == 3 && fields.contains("dtype") &&
+                        fields.contains("shape") && fields.contains("data_offsets");
+  require(complete, where, "expected dtype, shape and data_offsets but got {}", fields);
+  const StoredType type = stored_type(where, fields["dtype"]);
+  const auto& [type_name, bits, dtype] = facts(type);
+  const Shape shape = checked_shape(where, integers(where, "shape", fields["shape"]));
+  const auto offsets = integers(where, "data_offsets", fields["data_offsets"]);
+  require(offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= data_bytes, where,
+          "data_offsets must be [begin, end] within {} bytes but are [{}]", data_bytes, offsets);
+  const auto count = static_cast<std::uint64_t>(shape.numel());
+  const std::uint64_t bytes = count / 8 * bits + (count % 8 * bits + 7) / 8;
+  require(offsets[1] - offsets[0] == bytes, where, "{} {} must take {} bytes but data_offsets span {}", type_name,
+          shape, bytes, offsets[1] - offsets[0]);
+  return {name, type, shape, offsets[0], offsets[1]};
+}
+
+void check_coverage(const std::string& where, std::uint64_t data_bytes, const std::vector<StoredTensor>& tensors) {
+  std::uint64_t end = 0;
+  for (const StoredTensor& t : tensors) {
+    require(t.begin == end, where,
+            "tensor '{}': data must begin at byte {}, where the tensor before ends, but begins at {}", t.name, end,
+            t.begin);
+    end = t.end;
   }
-
- private:
-  std::map<std::string, std::string> metadata(const json& object) const {
-    require(object.is_object(), where_, "{} must be an object but is {}", kMetadata, object);
-    for (const auto& [key, value] : object.items())
-      require(value.is_string(), where_, "{}: '{}' must be a string but is {}", kMetadata, key, value);
-    return object.get<std::map<std::string, std::string>>();
-  }
-
-  StoredTensor tensor(const std::string& name, const json& fields) const {
-    const bool complete = fields.is_object() && fields.size() == 3 && fields.contains("dtype") &&
-                          fields.contains("shape") && fields.contains("data_offsets");
-    require(complete, where_, "tensor '{}': expected dtype, shape and data_offsets but got {}", name, fields);
-    const StoredType type = stored_type(name, fields["dtype"]);
-    const auto& [type_name, bits, dtype] = facts(type);
-    const Shape shape = checked_shape(name, integers(name, "shape", fields["shape"]));
-    const auto offsets = integers(name, "data_offsets", fields["data_offsets"]);
-    require(offsets.size() == 2 && offsets[0] <= offsets[1] && offsets[1] <= data_bytes_, where_,
-            "tensor '{}': data_offsets must be [begin, end] within {} bytes but are [{}]", name, data_bytes_, offsets);
-    const auto count = static_cast<std::uint64_t>(shape.numel());
-    const std::uint64_t bytes = count / 8 * bits + (count % 8 * bits + 7) / 8;
-    require(offsets[1] - offsets[0] == bytes, where_, "tensor '{}': {} {} must take {} bytes but data_offsets span {}",
-            name, type_name, shape, bytes, offsets[1] - offsets[0]);
-    return {name, type, shape, offsets[0], offsets[1]};
-  }
-
-  StoredType stored_type(const std::string& name, const json& dtype) const {
-    const auto* type = std::ranges::find_if(kStoredTypes, [&](const StoredTypeFacts& t) { return dtype == t.name; });
-    require(type != kStoredTypes.end(), where_, "tensor '{}': dtype must be one of the format's, as F32, but is {}",
-            name, dtype);
-    return static_cast<StoredType>(type - kStoredTypes.begin());
-  }
-
-  std::vector<std::uint64_t> integers(const std::string& name, const char* field, const json& array) const {
-    const bool ok =
-        array.is_array() && std::ranges::all_of(array, [](const json& v) { return v.is_number_unsigned(); });
-    require(ok, where_, "tensor '{}': {} must hold non-negative integers but is {}", name, field, array);
-    return array.get<std::vector<std::uint64_t>>();
-  }
-
-  /// The product of all sizes but zeros is at most 2^59, so that no stride or count of bytes overflows.
-  Shape checked_shape(const std::string& name, const std::vector<std::uint64_t>& sizes) const {
-    require(sizes.size() <= Shape::kMaxRank, where_, "tensor '{}': shape must have at most {} axes but has {}", name,
-            Shape::kMaxRank, sizes.size());
-    std::uint64_t product = 1;
-    for (const std::uint64_t size : sizes) {
-      require(size <= (std::uint64_t{1} << 59) / product, where_,
-              "tensor '{}': shape must have at most 2^59 elements but is [{}]", name, sizes);
-      product *= std::max<std::uint64_t>(size, 1);
-    }
-    return Shape(std::vector<std::int64_t>(sizes.begin(), sizes.end()));
-  }
-
-  void check_coverage(const std::vector<StoredTensor>& tensors) const {
-    std::uint64_t end = 0;
-    for (const StoredTensor& t : tensors) {
-      require(t.begin == end, where_,
-              "tensor '{}': data must begin at byte {}, where the tensor before ends, but begins at {}", t.name, end,
-              t.begin);
-      end = t.end;
-    }
-    require(end == data_bytes_, where_, "the tensors must fill the {} bytes after the header but end at {}",
-            data_bytes_, end);
-  }
-
-  const std::string& where_;
-  std::uint64_t data_bytes_;
-};
+  require(end == data_bytes, where, "the tensors must fill the {} bytes after the header but end at {}", data_bytes,
+          end);
+}
 
 }  // namespace
 
 SafetensorsHeader parse_safetensors_header(const std::string& where, const std::string& text,
                                            std::uint64_t data_bytes) {
-  return Parser(where, data_bytes).parse(text);
+  require(text.starts_with('{'), where, "the header must start with '{{'");
+  check_nesting(where + ": the header", text);
+  Grammar grammar(where);
+  json::sax_parse(text, &grammar);
+  const json object = json::parse(text);
+  SafetensorsHeader header;
+  for (const auto& [name, value] : object.items()) {
+    if (name == kMetadata)
+      header.metadata = metadata(where, value);
+    else
+      header.tensors.push_back(stored_tensor(where, data_bytes, name, value));
+  }
+  std::ranges::sort(header.tensors, {}, [](const StoredTensor& t) { return std::pair(t.begin, t.end); });
+  check_coverage(where, data_bytes, header.tensors);
+  return header;
 }
 
 std::string format_safetensors_header(const SafetensorsHeader& header) {

@@ -5,9 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include <braid/core/files/detail/elements.h>
-#include <braid/core/utf8.h>
-
 namespace braid::detail {
 namespace {
 
@@ -35,34 +32,16 @@ Tensor skip(RegularFile& file, std::uint64_t bytes) {
   return {};
 }
 
-template <class Stored>
-Tensor integers(RegularFile& file, const StoredTensor& stored) {
-  const std::string where = fmt::format("{}: tensor '{}'", file.where(), excerpt(stored.name));
-  return read_integers<Stored>(file, stored.shape, fmt::format("{}: {} values", where, facts(stored.type).name));
-}
-
-Tensor read_tensor(RegularFile& file, const StoredTensor& stored) {
-  switch (stored.type) {
-    case StoredType::boolean: return read_booleans(file, stored.shape);
-    case StoredType::u8: return integers<std::uint8_t>(file, stored);
-    case StoredType::i8: return integers<std::int8_t>(file, stored);
-    case StoredType::u16: return integers<std::uint16_t>(file, stored);
-    case StoredType::i16: return integers<std::int16_t>(file, stored);
-    case StoredType::u32: return integers<std::uint32_t>(file, stored);
-    case StoredType::u64: return integers<std::uint64_t>(file, stored);
-    case StoredType::i64: return integers<std::int64_t>(file, stored);
-    case StoredType::f16: return read_f16(file, stored.shape);
-    default: break;
-  }
-  const std::optional<DType> dtype = facts(stored.type).dtype;
-  return dtype ? read_elements(file, stored.shape, *dtype) : skip(file, stored.end - stored.begin);
-}
-
 }  // namespace
 
 SafetensorsReader::SafetensorsReader(std::string where, const std::filesystem::path& path)
     : file_(std::move(where), path), header_(read_header(file_)) {}
 
-Tensor SafetensorsReader::next() { return read_tensor(file_, header_.tensors.at(next_++)); }
+Tensor SafetensorsReader::next() {
+  const auto& [name, type, shape, begin, end] = header_.tensors.at(next_++);
+  if (!facts(type).dtype) return skip(file_, end - begin);
+  const std::string where = fmt::format("{}: tensor '{}'", file_.where(), excerpt(name));
+  return read_stored(file_, type, shape, fmt::format("{}: {} values", where, facts(type).name));
+}
 
 }  // namespace braid::detail

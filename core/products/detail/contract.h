@@ -16,8 +16,7 @@ struct LabeledTensor {
 inline bool contains(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
 
 /// The labels that satisfy a condition, in order.
-template <class Condition>
-std::string filter(const std::string& labels, Condition condition) {
+std::string filter(const std::string& labels, auto condition) {
   std::string kept;
   std::ranges::copy_if(labels, std::back_inserter(kept), condition);
   return kept;

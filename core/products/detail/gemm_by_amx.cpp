@@ -118,16 +118,12 @@ class ByAmx {
   bool pack_b() {
     constexpr std::int64_t kElements = 32768;
     const MatrixView<const T> columns_of_b = p_.b.transpose();
-    const std::int64_t some = std::max<std::int64_t>(1, kElements / (kPanel * depth_));
     std::atomic<bool> finite = true;
-    parallel_for(panels_ * divide_up(p_.k, depth_), some, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t index = begin; index < end; ++index) {
-        const std::int64_t j = index % panels_ * kPanel, first = index / panels_ * depth_;
-        const std::int64_t columns = std::min(kPanel, p_.n - j), depth = std::min(depth_, p_.k - first);
-        if (!amx::pack(amx::Side::right, terms_, columns_of_b.from(j, first), columns, depth,
-                       packed_b(j, first, depth)))
-          finite = false;
-      }
+    parallel_for_each(panels_ * divide_up(p_.k, depth_), kPanel * depth_, kElements, [&](std::int64_t index) {
+      const std::int64_t j = index % panels_ * kPanel, first = index / panels_ * depth_;
+      const std::int64_t columns = std::min(kPanel, p_.n - j), depth = std::min(depth_, p_.k - first);
+      const MatrixView<const T> panel = columns_of_b.from(j, first);
+      if (!amx::pack(amx::Side::right, terms_, panel, columns, depth, packed_b(j, first, depth))) finite = false;
     });
     return finite;
   }

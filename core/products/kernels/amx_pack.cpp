@@ -82,19 +82,14 @@ BRAID_INLINE void split(Row x, __m512& check, bfloat16* to) {
   if (kTerms == 1) check_finite({_mm512_castsi512_ps(_mm512_slli_epi32(last, 16)), _mm512_castsi512_ps(last)}, check);
 }
 
-/// Whether packing transposes: a row of a tile is a row of x on the left side, and two columns on the right.
-template <class T>
-bool is_across(Side side, MatrixView<const T> x) {
-  return (x.column_step() == 1) == (side == Side::right);
-}
-
 /// Packs a tile for each term. Word i of a row holds elements i and i + 16.
 template <int kTerms>
 bool pack_tile(Side side, MatrixView<const float> x, bfloat16* to) {
   const float *low = x.data, *high = x.data + 16 * x.column_step();
   std::int64_t step = x.column_step() == 1 ? x.row_step() : x.column_step();
   alignas(64) float transposed[2][16][16];
-  if (is_across(side, x)) {
+  // A row of a tile is a row of x on the left side, and two columns on the right.
+  if ((x.column_step() == 1) == (side == Side::right)) {
     transpose(low, 4 * step, transposed[0]);
     transpose(high, 4 * step, transposed[1]);
     low = transposed[0][0], high = transposed[1][0];
