@@ -38,7 +38,7 @@ std::int64_t add_lora(M& module, Rng& rng, const LoraSettings& settings = {}) {
     check_value(!layer.lora, "add_lora: {} has one already", path);
     layers.push_back(&layer);
   };
-  detail::visit_parts<Linear>(module, choose, "");
+  braid::detail::visit_parts<Linear>(module, choose, "");
   check_value(!layers.empty(), "add_lora: no Linear of the module is chosen");
   for (Linear* layer : layers) {
     const std::int64_t in = layer->weight.size(1), out = layer->weight.size(0);
@@ -58,7 +58,7 @@ void merge_lora(M& module) {
     layer.weight = (layer.weight + layer.lora->scale * matmul(layer.lora->b, layer.lora->a)).value();
     layer.lora.reset();
   };
-  detail::visit_parts<Linear>(module, merge, "");
+  braid::detail::visit_parts<Linear>(module, merge, "");
 }
 
 /// Whether a parameter is one of a LowRank, for subset().
