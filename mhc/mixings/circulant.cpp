@@ -80,8 +80,7 @@ std::vector<double> identity_logits(const Problem& p) {
 /// `c = (1 - gamma) e_0 + gamma softmax(l)`. Doubly stochastic to rounding; all commute, the discrete Fourier transform
 /// of c is the spectrum, and that of a product is the product of theirs. Starts `gamma (n - 1) / (e^4 + n - 1)` from
 /// the identity: .052 at n = 4, gamma = 1.
-extern const Family circulant;
-constinit const Family circulant = {
+extern constinit const Family circulant = {
     .name = "circulant",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n; },

@@ -56,8 +56,7 @@ Var composed(const Var& logits, const Problem& p) {
 
 /// Streams that are kept or forgotten but not mixed, as Hyperloop does (arXiv:2604.21254): `H = diag(sigmoid(l))`.
 /// Nothing is kept exactly: every norm shrinks. Starts 3.4e-4 from the identity.
-extern const Family diagonal;
-constinit const Family diagonal = {
+extern constinit const Family diagonal = {
     .name = "diagonal",
     .traits = [](const MixingSettings&) { return MixingTraits{}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n; },

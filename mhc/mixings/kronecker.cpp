@@ -110,8 +110,7 @@ std::int64_t logits_for(std::int64_t n, const MixingSettings&) {
 /// KromHC, arXiv:2601.21579: the Kronecker product of log2(n) mixtures of identity and swap,
 /// `H = U_1 (x) U_2 (x) .., U = [[p, 1 - p], [1 - p, p]], (p, 1 - p) = softmax(l, l')`. Doubly stochastic to rounding,
 /// symmetric, and all commute; no cycle of more than two streams. Starts 6.7e-4 from the identity at n = 4.
-extern const Family kronecker;
-constinit const Family kronecker = {
+extern constinit const Family kronecker = {
     .name = "kronecker",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .sizes = "n = 1, 2, 4, 8, ..",

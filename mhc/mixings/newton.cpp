@@ -198,8 +198,7 @@ Var composed(const Var& logits, const Problem& p) {
 ///     f32                                  4 (5)     5 (8)    10 (18)   22 (40)
 ///
 /// After 500 steps, which takes logits of some 1000, the rows still sum to 1, but columns need not.
-extern const Family newton;
-constinit const Family newton = {
+extern constinit const Family newton = {
     .name = "newton",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },

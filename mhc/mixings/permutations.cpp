@@ -110,8 +110,7 @@ std::vector<double> identity(const Problem& p) {
 /// mHC-lite, arXiv:2601.05732: `h = sum_k softmax(l)_k P_k`, a convex combination of all n! permutation matrices in
 /// lexicographic order, P_0 the identity. Doubly stochastic to rounding, and all of those matrices, by Birkhoff's
 /// theorem; but there are n! logits, so that n is at most 6.
-extern const Family permutations;
-constinit const Family permutations = {
+extern constinit const Family permutations = {
     .name = "permutations",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .sizes = "1 <= n <= 6 (n! logits)",

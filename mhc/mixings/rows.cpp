@@ -45,8 +45,7 @@ HWY_EXPORT(tables);
 
 /// Rows that sum to 1, by softmax: `h_ij = exp(l_ij) / sum_k exp(l_ik)`. One marginal alone bounds the spectral norm of
 /// any product by sqrt(n) (OpenReview 1BC0eYN2uS).
-extern const Family rows;
-constinit const Family rows = {
+extern constinit const Family rows = {
     .name = "rows",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },

@@ -42,8 +42,7 @@ Var composed(const Var& logits, const Problem& p) {
 }  // namespace
 
 /// Sinkhorn-Knopp, arXiv:2512.24880: exp(l), rows and columns normalized in turn. See ops/sinkhorn.h.
-extern const Family sinkhorn;
-constinit const Family sinkhorn = {
+extern constinit const Family sinkhorn = {
     .name = "sinkhorn",
     .traits =
         [](const MixingSettings& s) {

@@ -171,8 +171,7 @@ std::vector<double> identity(const Problem& p) {
 /// second. A width high - low below 1e-7 counts as 1e-7, as in the paper: an entry may exceed its bound, so that others
 /// become some -1e-7, and the sums stay exact. Logits 0 are not the identity. The gradient jumps where max and min
 /// change sides, and early entries move most of the matrix.
-extern const Family transport;
-constinit const Family transport = {
+extern constinit const Family transport = {
     .name = "transport",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true, .negative = true}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return (n - 1) * (n - 1); },
