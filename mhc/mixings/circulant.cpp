@@ -68,12 +68,6 @@ Var composed(const Var& logits, const Problem& p) {
   return square(index_select(c, -1, ids), p.n);
 }
 
-std::vector<double> identity_logits(const Problem& p) {
-  std::vector<double> logits(static_cast<std::size_t>(p.n), 0.0);
-  logits[0] = 4;
-  return logits;
-}
-
 }  // namespace
 
 /// Mixtures of cyclic shifts (github.com/contactsebi/circulant-hyper-connections): `H_ij = c_(j - i) mod n`,
@@ -84,7 +78,7 @@ extern constinit const Family circulant = {
     .name = "circulant",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n; },
-    .identity = identity_logits,
+    .identity = [](std::int64_t, std::int64_t k) { return k == 0 ? 4.0 : 0.0; },
     .composed = composed,
     .kernels = [] { return BRAID_TABLES(); },
 };

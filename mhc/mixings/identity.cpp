@@ -35,11 +35,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace braid::mhc::mixings {
-namespace {
 
 HWY_EXPORT(tables);
-
-}  // namespace
 
 /// No mixing: `H = I`, without logits ("iHC", arXiv:2607.28611). Streams differ by what is read from and written to
 /// them alone.

@@ -202,7 +202,7 @@ extern constinit const Family newton = {
     .name = "newton",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },
-    .identity = [](const Problem& p) { return diagonal_logits(p.n, 4); },
+    .identity = diagonal_logit,
     .composed = composed,
     .kernels = [] { return BRAID_TABLES(); },
 };

@@ -50,7 +50,7 @@ extern constinit const Family sinkhorn = {
                               .columns = s.exact == Marginal::columns && s.eps == 0};
         },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },
-    .identity = [](const Problem& p) { return diagonal_logits(p.n, 4); },
+    .identity = diagonal_logit,
     .composed = composed,
     .kernels = [] { return BRAID_TABLES(); },
 };
