@@ -37,7 +37,8 @@ HWY_INLINE V reciprocal(D d, V x) {
   }
 }
 
-/// The entries of a matrix [kN, kN] in registers: AVX-512 has room for two of n = 4.
+/// The entries of a matrix [kN, kN] in registers: AVX-512 has room for two of n = 4. With kN = 0, when n is known at
+/// run time only, they stay in memory.
 template <class D, int kN>
 class Entries {
  public:
@@ -45,39 +46,30 @@ class Entries {
   using V = hn::Vec<D>;
 
   Entries(D d, T* p) : d_(d), p_(p) {
-    for (std::int64_t e = 0; e < kN * kN; ++e) v_[e] = hn::Load(d, p + e * static_cast<std::int64_t>(hn::Lanes(d)));
+    for (std::int64_t e = 0; e < kN * kN; ++e) v_[e] = hn::Load(d, at(e));
   }
-  HWY_INLINE V get(std::int64_t entry) const { return v_[entry]; }
-  HWY_INLINE void set(std::int64_t entry, V v) { v_[entry] = v; }
-  void store() const {
-    for (std::int64_t e = 0; e < kN * kN; ++e) hn::Store(v_[e], d_, p_ + e * static_cast<std::int64_t>(hn::Lanes(d_)));
-  }
-
- private:
-  D d_;
-  T* p_;
-  V v_[kN * kN];
-};
-
-/// The entries stay in memory if n is known at run time only.
-template <class D>
-class Entries<D, 0> {
- public:
-  using T = hn::TFromD<D>;
-  using V = hn::Vec<D>;
-
-  Entries(D d, T* p) : d_(d), p_(p) {}
   HWY_INLINE V get(std::int64_t entry) const {
-    return hn::Load(d_, p_ + entry * static_cast<std::int64_t>(hn::Lanes(d_)));
+    if constexpr (kN == 0)
+      return hn::Load(d_, at(entry));
+    else
+      return v_[entry];
   }
   HWY_INLINE void set(std::int64_t entry, V v) {
-    hn::Store(v, d_, p_ + entry * static_cast<std::int64_t>(hn::Lanes(d_)));
+    if constexpr (kN == 0)
+      hn::Store(v, d_, at(entry));
+    else
+      v_[entry] = v;
   }
-  void store() const {}
+  void store() const {
+    for (std::int64_t e = 0; e < kN * kN; ++e) hn::Store(v_[e], d_, at(e));
+  }
 
  private:
+  T* at(std::int64_t entry) const { return p_ + entry * static_cast<std::int64_t>(hn::Lanes(d_)); }
+
   D d_;
   T* p_;
+  V v_[std::max(1, kN * kN)];
 };
 
 enum class Lines { rows, columns };
