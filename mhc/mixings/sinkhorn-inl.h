@@ -69,7 +69,7 @@ class Entries {
 
   D d_;
   T* p_;
-  V v_[std::max(1, kN * kN)];
+  V v_[std::max(1, kN* kN)];
 };
 
 enum class Lines { rows, columns };
@@ -129,19 +129,24 @@ class Sinkhorn : public Lanes<D, kN> {
 
   /// p: the logits (overwritten); g: the cotangent of the result, replaced by that of the logits.
   /// With l = log p the vjp of every half-step is dl -= p (sums of dl along its lines), and that of p = exp(l) is
-  /// dl = p dp. Of the iterates only the sums are kept: multiplying by them undoes the division.
+  /// dl = p dp. Of the iterates only the sums are kept: multiplying by them undoes the division. With eps, the first
+  /// half-step is a softmax: dl = s (dp - <s, dp>), s = p - eps.
   template <Lines first, Lines second>
   void normalize_vjp(T* p, T* g, T* workspace) const {
-    if (eps_ != 0) return normalize_with_eps_vjp<first, second>(p, g, workspace);
     const std::int64_t step = n() * lanes();
-    T* log_p = workspace;  // after the first half-step
+    T* log_p = workspace;  // after the first half-step; with eps, unused but for the sums of the second
     T* sums = workspace + n() * step;
     const V poison = nan_unless_finite(p);
-    log_softmax<first>(p);
-    for (std::int64_t e = 0; e < n() * n(); ++e) store(log_p, e, load(p, e));
-    softmax_lines<second>(p, poison);
+    if (eps_ != 0) {
+      softmax_with_eps<first>(p, poison);
+    } else {
+      log_softmax<first>(p);
+      std::copy_n(p, n() * step, log_p);
+      softmax_lines<second>(p, poison);
+    }
     {
       Entries<D, kN> y(d_, p);
+      if (eps_ != 0) divide_by_sums<second>(y, workspace);
       for (int k = 1; k < iterations_; ++k, sums += 2 * step) {
         divide_by_sums<first>(y, sums);
         divide_by_sums<second>(y, sums + step);
@@ -153,40 +158,22 @@ class Sinkhorn : public Lanes<D, kN> {
         undo_division<second>(y, dl, sums + step);
         undo_division<first>(y, dl, sums);
       }
+      if (eps_ != 0) undo_division<second>(y, dl, workspace);
       y.store();
       dl.store();
     }
     Entries<D, 0> y(d_, p), dl(d_, g);
-    subtract_share<second>(y, dl);
-    for (std::int64_t e = 0; e < n() * n(); ++e) store(p, e, exp_to_one(d_, load(log_p, e)));
-    subtract_share<first>(y, dl);
-  }
-
-  /// The same with eps, where the first half-step is a softmax: dl = s (dp - <s, dp>), s = p - eps.
-  template <Lines first, Lines second>
-  void normalize_with_eps_vjp(T* p, T* g, T* sums) const {
-    const std::int64_t step = n() * lanes();
-    softmax_with_eps<first>(p, nan_unless_finite(p));
-    Entries<D, kN> y(d_, p);
-    divide_by_sums<second>(y, sums);
-    for (int k = 1; k < iterations_; ++k) {
-      divide_by_sums<first>(y, sums + (2 * k - 1) * step);
-      divide_by_sums<second>(y, sums + 2 * k * step);
-    }
-    Entries<D, kN> dl(d_, g);
-    for (std::int64_t e = 0; e < n() * n(); ++e) dl.set(e, hn::Mul(dl.get(e), y.get(e)));
-    for (int k = iterations_ - 1; k > 0; --k) {
-      undo_division<second>(y, dl, sums + 2 * k * step);
-      undo_division<first>(y, dl, sums + (2 * k - 1) * step);
-    }
-    undo_division<second>(y, dl, sums);
-    for (std::int64_t e = 0; e < n() * n(); ++e) {
-      const V s = hn::Sub(y.get(e), hn::Set(d_, eps_));
-      dl.set(e, hn::Div(hn::Mul(s, dl.get(e)), y.get(e)));
-      y.set(e, s);
+    if (eps_ == 0) {
+      subtract_share<second>(y, dl);
+      for (std::int64_t e = 0; e < n() * n(); ++e) y.set(e, exp_to_one(d_, load(log_p, e)));
+    } else {
+      for (std::int64_t e = 0; e < n() * n(); ++e) {
+        const V s = hn::Sub(y.get(e), hn::Set(d_, eps_));
+        dl.set(e, hn::Div(hn::Mul(s, dl.get(e)), y.get(e)));
+        y.set(e, s);
+      }
     }
     subtract_share<first>(y, dl);
-    dl.store();
   }
 
   /// The index of the k-th entry of a row or column.
