@@ -185,10 +185,36 @@ Cotangents backward(const Arguments& a, const Saved& saved, std::span<Tensor> dy
   return d;
 }
 
-/// `results` are the outputs of a read on the tape.
-LayerRead layer_read(const SinglePassMaps& m, const std::vector<Var>& results, std::shared_ptr<KeptStreams> kept) {
+/// The read of the streams, or of the result of their deferred write where one is pending.
+LayerRead read(const SinglePassMaps& m, const StreamState& streams) {
+  const auto& [last, f, keep_every] = streams;
+  const bool writes = streams.pending();
+  Arguments a = arguments(m, last.x);
+  if (writes)
+    a.before = {.x = last.x.value(),
+                .h_post = stepped(last.maps.h_post.value(), 1),
+                .h_res = last.maps.h_res.value(),
+                .f = f.value().contiguous()};
+  const Forward out = forward(a, writes ? Tensor() : last.x.value().contiguous());
+  const bool keep = last.kept == nullptr || last.kept->distance() + 1 == keep_every;
+  auto kept = keep ? std::make_shared<KeptStreams>(out.x)
+                   : std::make_shared<KeptStreams>(last.kept, a.before.h_res, a.before.h_post, a.before.f);
+  a.before.x = {};
+  const auto defined_of = [](auto all) {
+    std::erase_if(all, [](const auto& t) { return !t.defined(); });
+    return all;
+  };
+  const auto vjp = [=, saved = Saved{out.maps, out.z, out.r, kept}](std::span<Tensor> dys, const Needs&) {
+    const Cotangents d = backward(a, saved, dys);
+    return defined_of(std::vector{d.x, d.h_post, d.f, d.phi, d.alpha, d.bias, d.pre});
+  };
+  const std::vector<Var> inputs =
+      defined_of(std::vector{last.x, last.maps.h_post, f, m.maps.phi, m.maps.alpha, m.maps.bias, m.h_pre});
+  const std::vector<Var> results =
+      writes ? record("mhc_write_read", out.outputs(), inputs, vjp, Deferral{.input = 0, .output = 1})
+             : record("mhc_read", out.outputs(), inputs, vjp);
   return {.u = results[0],
-          .maps = {.h_pre = m.h_pre.value().defined() ? results[4] : detach(results[4]),
+          .maps = {.h_pre = a.pre.defined() ? results[4] : detach(results[4]),
                    .h_post = m.maps.reads_only ? Var() : results[2],
                    .h_res = results[3],
                    .post_magnitude = m.maps.post_magnitude},
@@ -196,53 +222,15 @@ LayerRead layer_read(const SinglePassMaps& m, const std::vector<Var>& results, s
           .kept = std::move(kept)};
 }
 
-LayerRead read(const SinglePassMaps& m, const Var& x) {
-  const Arguments a = arguments(m, x);
-  const Forward out = forward(a, x.value().contiguous());
-  auto kept = std::make_shared<KeptStreams>(out.x);
-  std::vector<Var> inputs{x, m.maps.phi, m.maps.alpha, m.maps.bias};
-  if (a.pre.defined()) inputs.push_back(m.h_pre);
-  const auto vjp = [a, saved = Saved{out.maps, out.z, out.r, kept}](std::span<Tensor> dys, const Needs&) {
-    const Cotangents d = backward(a, saved, dys);
-    std::vector<Tensor> dxs{d.x, d.phi, d.alpha, d.bias};
-    if (a.pre.defined()) dxs.push_back(d.pre);
-    return dxs;
-  };
-  return layer_read(m, record("mhc_read", out.outputs(), inputs, vjp), std::move(kept));
-}
-
-/// The deferred write of f after the read `before`, and the read of its result.
-LayerRead write_and_read(const SinglePassMaps& m, const StreamState& streams) {
-  const auto& [before, f, keep_every] = streams;
-  Arguments a = arguments(m, before.x);
-  a.before = {.x = before.x.value(),
-              .h_post = stepped(before.maps.h_post.value(), 1),
-              .h_res = before.maps.h_res.value(),
-              .f = f.value().contiguous()};
-  const Forward out = forward(a, {});
-  const bool keep = before.kept == nullptr || before.kept->distance() + 1 == keep_every;
-  auto kept = keep ? std::make_shared<KeptStreams>(out.x)
-                   : std::make_shared<KeptStreams>(before.kept, a.before.h_res, a.before.h_post, a.before.f);
-  std::vector<Var> inputs{before.x, before.maps.h_post, f, m.maps.phi, m.maps.alpha, m.maps.bias};
-  if (a.pre.defined()) inputs.push_back(m.h_pre);
-  a.before.x = {};
-  const auto vjp = [a, saved = Saved{out.maps, out.z, out.r, kept}](std::span<Tensor> dys, const Needs&) {
-    const Cotangents d = backward(a, saved, dys);
-    std::vector<Tensor> dxs{d.x, d.h_post, d.f, d.phi, d.alpha, d.bias};
-    if (a.pre.defined()) dxs.push_back(d.pre);
-    return dxs;
-  };
-  return layer_read(m, record("mhc_write_read", out.outputs(), inputs, vjp, Deferral{.input = 0, .output = 1}),
-                    std::move(kept));
-}
-
 }  // namespace
 
 LayerRead read_maps(const MHCMaps& maps, StreamState& streams) { return read_maps(SinglePassMaps{maps, {}}, streams); }
 
 LayerRead read_maps(const SinglePassMaps& m, StreamState& streams) {
-  if (!composed())
-    return streams.pending() && streams.last.deferred ? write_and_read(m, streams) : read(m, streams.settle());
+  if (!composed()) {
+    if (!streams.pending() || !streams.last.deferred) streams.settle();
+    return read(m, streams);
+  }
   const Var& x = streams.settle();
   const StreamMaps maps = compose_maps(m.maps, x);
   const Var& read_by = m.h_pre.value().defined() ? m.h_pre : maps.h_pre;
