@@ -246,14 +246,11 @@ template <class T>
 void vjp(const GatedReadVjp<T>& c) {
   const GatedSizes& s = c.sizes;
   const std::int64_t tokens = s.tokens, rank = s.rank, rows = s.rows(), width = s.width();
-  const Tiles tiles = tiles_for<T>(s);
-  PartialSums<T> dnorm(tiles.count(), width);
   Buffer<T> memory(Buffers<T>::size(s, tokens));
   const Buffers<T> all(s, tokens, memory.data());
-  tiles.for_each([&](std::int64_t begin, std::int64_t end) {
-    vjp_tile(c, all.from(s, begin), dnorm.row(tiles.index(begin)), begin, end);
+  sum_over_tiles<T>(tiles_for<T>(s), {{c.dnorm, width}}, [&](T* dnorm, std::int64_t begin, std::int64_t end) {
+    vjp_tile(c, all.from(s, begin), dnorm, begin, end);
   });
-  std::copy_n(dnorm.add_up(), width, c.dnorm);
   const MatrixView<const T> gates{all.gates, width}, dz{all.dz, rows};
   gemm<T>({.m = width, .n = rank, .k = tokens, .a = gates.transpose(), .b = {all.h, rank}, .c = {c.dup, rank}});
   gemm<T>({.m = rows,

@@ -151,25 +151,15 @@ void vjp_tile(const HyperReadVjp<S>& c, T* sums, std::int64_t begin, std::int64_
   hwy::FlushStream();
 }
 
-template <class T>
-void read(const HyperRead<T>& c) {
-  tiles_of<T>(c.sizes).for_each([&](std::int64_t begin, std::int64_t end) { read_tile(c, begin, end); });
-}
-
 template <class S, class T = Compute<S>>
 void vjp(const HyperReadVjp<S>& c) {
-  const Tiles tiles = tiles_of<S>(c.sizes);
   const std::int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
-  PartialSums<T> sums(tiles.count(), thetas + 3 + m);
-  tiles.for_each([&](std::int64_t begin, std::int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
-  const T* total = sums.add_up();
-  std::copy_n(total, thetas, c.dtheta);
-  std::copy_n(total + thetas, 3, c.dalpha);
-  std::copy_n(total + thetas + 3, m, c.dbias);
+  sum_over_tiles<T>(tiles_of<S>(c.sizes), {{c.dtheta, thetas}, {c.dalpha, 3}, {c.dbias, m}},
+                    [&](T* sums, std::int64_t begin, std::int64_t end) { vjp_tile(c, sums, begin, end); });
 }
 
 template <class T>
-constexpr HyperReadKernels<T> kTable = {.read = read<T>, .vjp = vjp<T>};
+constexpr HyperReadKernels<T> kTable = {.read = for_each_tile<T, read_tile<T>>, .vjp = vjp<T>};
 
 braid::kernels::Tables<HyperReadKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

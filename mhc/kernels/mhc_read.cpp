@@ -121,17 +121,16 @@ void vjp(const MHCReadVjp<S>& c) {
   Tensor panels = zeros({dphi_size}, dtype_of<T>());
   T* const phi = panels.mutable_data<T>();
   pack_panels(width, m, c.params.phi, phi);
-  const Tiles groups = groups_of<S>(s, kGroup);
-  PartialSums<T> sums(groups.count(), dphi_size + s.groups() + m);
   Scratch<T> scratch(tile_elements);
-  groups.for_each([&](std::int64_t first, std::int64_t last) {
-    T *dphi = sums.row(groups.index(first)), *dalpha = dphi + dphi_size;
+  const auto vjp_of_group = [&](T* dphi, std::int64_t first, std::int64_t last) {
+    T* dalpha = dphi + dphi_size;
     scratch.lend([&](T* buffer) { vjp_group<S>(c, {phi, dphi, dalpha, dalpha + s.groups()}, buffer, first, last); });
+  };
+  sum_over_tiles<T>(groups_of<S>(s, kGroup), dphi_size + s.groups() + m, vjp_of_group, [&](const T* sums) {
+    unpack_panels(width, m, sums, c.dphi);
+    std::copy_n(sums + dphi_size, s.groups(), c.dalpha);
+    std::copy_n(sums + dphi_size + s.groups(), m, c.dbias);
   });
-  const T* total = sums.add_up();
-  unpack_panels(width, m, total, c.dphi);
-  std::copy_n(total + dphi_size, s.groups(), c.dalpha);
-  std::copy_n(total + dphi_size + s.groups(), m, c.dbias);
 }
 
 template <class T>

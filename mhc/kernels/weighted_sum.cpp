@@ -54,14 +54,11 @@ void sum(const WeightedSum<T>& c) {
 
 template <class T>
 void vjp(const WeightedSumVjp<T>& c) {
-  const Tiles tiles = tiles_of<T>(c.size);
   const auto count = static_cast<std::int64_t>(c.states.size());
-  PartialSums<T> sums(tiles.count(), count);
-  tiles.for_each([&](std::int64_t first, std::int64_t last) {
-    T* dweights = sums.row(tiles.index(first));
-    for_rows(first, last, [&](std::int64_t begin, std::int64_t end) { vjp_row(c, dweights, begin, end); });
-  });
-  if (c.dweights != nullptr) std::copy_n(sums.add_up(), count, c.dweights);
+  sum_over_tiles<T>(
+      tiles_of<T>(c.size), {{c.dweights, count}}, [&](T* dweights, std::int64_t first, std::int64_t last) {
+        for_rows(first, last, [&](std::int64_t begin, std::int64_t end) { vjp_row(c, dweights, begin, end); });
+      });
 }
 
 template <class T>
