@@ -1,7 +1,6 @@
 #include <braid/mhc/kernels/gated_read.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/products/gemm.h>
@@ -118,10 +117,7 @@ void read_tile(const GatedRead<T>& c, const Buffers<T>& tile, std::int64_t begin
   const std::int64_t count = end - begin, n = s.n, channels = s.channels, rows = s.rows(), width = s.width();
   const T *x = c.x + begin * width, share = T{1} / static_cast<T>(n);
   T *rstd = c.rstd + begin * n, *z = c.z + begin * rows;
-  squares_of(count * n, channels, x, rstd);
-  std::transform(rstd, rstd + count * n, rstd, [&](T squares) {
-    return static_cast<T>(1 / std::sqrt(static_cast<double>(squares) / static_cast<double>(channels) + s.eps));
-  });
+  inverse_rms_of(count * n, channels, x, s.eps, rstd);
   normalize_tile(s, c.params, count, x, rstd, tile.normed);
   const MatrixView<const T> in{c.params.in, width};
   gemm_serial<T>({.m = count,

@@ -1,7 +1,6 @@
 #include <braid/mhc/kernels/hyper_read.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include <braid/mhc/kernels/tiles.h>
@@ -37,9 +36,7 @@ template <class S, class T = Compute<S>>
 void normalized_products(const HyperRead<S>& c, const S* x, T* s, T* rstd) {
   const auto [tokens, n, channels] = c.sizes;
   inner_products(n + 2, n, channels, c.params.theta, x, s, n);
-  squares_of(n, channels, x, rstd);
-  for (std::int64_t j = 0; j < n; ++j)
-    rstd[j] = static_cast<T>(1 / std::sqrt(static_cast<double>(rstd[j]) / static_cast<double>(channels) + c.eps));
+  inverse_rms_of(n, channels, x, c.eps, rstd);
   for (std::int64_t e = 0; e < n * (n + 2); ++e) s[e] *= rstd[e % n];
 }
 

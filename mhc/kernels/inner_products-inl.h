@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include <braid/mhc/kernels/channels-inl.h>
@@ -105,6 +106,14 @@ void squares_of(std::int64_t n, std::int64_t channels, const S* x, T* squares) {
   by_groups<4>(n, [=](auto rows, std::int64_t i) {
     squares_of_rows<decltype(rows)::value>(channels, x + i * channels, squares + i);
   });
+}
+
+/// rstd_i = 1 / sqrt(mean(x_i^2) + eps): x [n, C].
+template <class S, class T = Compute<S>>
+void inverse_rms_of(std::int64_t n, std::int64_t channels, const S* x, double eps, T* rstd) {
+  squares_of(n, channels, x, rstd);
+  for (std::int64_t i = 0; i < n; ++i)
+    rstd[i] = static_cast<T>(1 / std::sqrt(static_cast<double>(rstd[i]) / static_cast<double>(channels) + eps));
 }
 
 /// <x, x>: x [n, C].

@@ -1,6 +1,5 @@
 #include <braid/mhc/kernels/mhc_layer.h>
 
-#include <cmath>
 #include <vector>
 
 #include <braid/mhc/kernels/tiles.h>
@@ -31,11 +30,9 @@ void forward_tile(const MHCLayer<S>& c, std::int64_t begin, std::int64_t end) {
   std::vector<T> f(static_cast<std::size_t>(channels));
   for (std::int64_t t = begin; t < end; ++t) {
     const S* x = c.x + t * width;
-    T squares = 0;
     prefetch(x + width, width);
     mix(1, n, channels, {c.params.h_pre, 0, 1}, x, {}, f.data());
-    inner_products(1, 1, channels, f.data(), f.data(), &squares, 1);
-    c.rstd[t] = static_cast<T>(1 / std::sqrt(static_cast<double>(squares) / static_cast<double>(channels) + c.eps));
+    inverse_rms_of(1, channels, f.data(), c.eps, c.rstd + t);
     scale_channels(channels, f.data(), c.rstd[t], c.params.weight, f.data());
     mix_to(where, n, n, channels, {c.params.h_res, n, 1}, x, Outer<T>{c.params.h_post, f.data()}, c.y + t * width);
   }
