@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include <braid/core/tensor.h>
+#include <braid/mhc/ops/read_write.h>
 
 namespace braid::mhc::detail {
 
@@ -20,7 +20,10 @@ class KeptStreams {
 
   /// The streams, the same bits as in the forward pass. They stay in memory as long as this object, as do the streams
   /// that were recomputed on the way.
-  const Tensor& x();
+  const Tensor& x() {
+    if (!x_.defined()) x_ = write_streams(h_res_, h_post_, before_->x(), f_);
+    return x_;
+  }
 
  private:
   std::shared_ptr<KeptStreams> before_;  // null: x_ is kept
