@@ -28,7 +28,8 @@ class EvaluationCache {
   Var get(const std::array<Var, N>& params, F compute) const {
     if (composed() || std::ranges::any_of(params, &Var::requires_grad)) return compute();
     const std::lock_guard lock(mutex_);
-    if (!result_ || !unchanged(params)) {
+    const auto same = [](const Tensor& key, const Var& param) { return identical(key, param.value()); };
+    if (!result_ || !std::ranges::equal(keys_, params, same)) {
       result_ = compute();
       // Clones: sharing the storage would keep optimizers from writing to it.
       for (std::size_t i = 0; i < N; ++i) keys_[i] = params[i].value().clone();
@@ -37,12 +38,6 @@ class EvaluationCache {
   }
 
  private:
-  bool unchanged(const std::array<Var, N>& params) const {
-    for (std::size_t i = 0; i < N; ++i)
-      if (!identical(keys_[i], params[i].value())) return false;
-    return true;
-  }
-
   mutable std::mutex mutex_;
   mutable std::array<Tensor, N> keys_;
   mutable std::optional<Var> result_;
