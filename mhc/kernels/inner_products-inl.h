@@ -33,15 +33,7 @@ HWY_INLINE void sums_of_lanes(D d, const Sums<D>* v, int count, bool add, T* sum
   for (int i = 0; i < count; ++i) sums[i] = sum_lanes<kParts<D>>(d, v[i]) + (add ? sums[i] : T{0});
 }
 
-#if HWY_TARGET == HWY_SCALAR
-
-template <class D, class T>
-HWY_INLINE void sums_of_four(D d, const Sums<D>* v, bool add, T* sums) {
-  sums_of_lanes(d, v, 4, add, sums);
-}
-
-#else
-
+#if HWY_TARGET != HWY_SCALAR
 /// The sum of the blocks of 128 bits of kCount vectors, by halves.
 template <int kCount, class D>
 HWY_INLINE auto add_blocks(D d, const hn::Vec<D>* v) {
@@ -57,10 +49,12 @@ HWY_INLINE auto add_blocks(D d, const hn::Vec<D>* v) {
     return *v;
   }
 }
+#endif
 
 /// Four at once take half of the shuffles, for the same bits.
 template <class D, class T>
 HWY_INLINE void sums_of_four(D d, const Sums<D>* v, bool add, T* sums) {
+#if HWY_TARGET != HWY_SCALAR
   if constexpr (sizeof(T) == 4 && hn::MaxLanes(D()) >= 4) {
     const hn::FixedTag<T, 4> four;
     const hn::Repartition<std::uint64_t, decltype(four)> pairs;
@@ -72,13 +66,11 @@ HWY_INLINE void sums_of_four(D d, const Sums<D>* v, bool add, T* sums) {
     const auto cd = hn::BitCast(pairs, half(block(v[2]), block(v[3])));
     const auto total = hn::Add(hn::BitCast(four, hn::InterleaveLower(pairs, ab, cd)),
                                hn::BitCast(four, hn::InterleaveUpper(pairs, ab, cd)));
-    hn::StoreU(add ? hn::Add(hn::LoadU(four, sums), total) : total, four, sums);
-  } else {
-    sums_of_lanes(d, v, 4, add, sums);
+    return hn::StoreU(add ? hn::Add(hn::LoadU(four, sums), total) : total, four, sums);
   }
-}
-
 #endif
+  sums_of_lanes(d, v, 4, add, sums);
+}
 
 /// <x_r, x_r> for kRows rows.
 template <int kRows, class S, class T>

@@ -37,7 +37,7 @@ constexpr std::int64_t kGroup = 256;
 template <class T>
 Tiles groups_of(const MHCSizes& s, std::int64_t size) {
   const std::int64_t tile = tile_size<T>(s);
-  return {s.tokens, std::max<std::int64_t>(1, (size + tile - 1) / tile) * tile};
+  return {s.tokens, std::max(tile, braid::kernels::round_up(size, tile))};
 }
 
 /// Calls f(begin, end, end of the next tile) for each tile of a group.

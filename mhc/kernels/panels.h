@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <braid/core/kernels/round_up.h>
 #include <braid/core/parallel.h>
 
 namespace braid::mhc::kernels {
@@ -10,23 +11,18 @@ namespace braid::mhc::kernels {
 /// those of all columns lie together. Rows that the last panel lacks are not set.
 constexpr std::int64_t kPanel = 16;
 
-inline std::int64_t panels_of(std::int64_t rows) { return (rows + kPanel - 1) / kPanel; }
-
 /// Elements that the panels take.
-inline std::int64_t panels_size(std::int64_t rows, std::int64_t columns) { return panels_of(rows) * kPanel * columns; }
-
-/// The offset of the element at a row and a column.
-inline std::int64_t panel_offset(std::int64_t row, std::int64_t column, std::int64_t columns) {
-  return (row / kPanel * columns + column) * kPanel + row % kPanel;
+inline std::int64_t panels_size(std::int64_t rows, std::int64_t columns) {
+  return braid::kernels::round_up(rows, kPanel) * columns;
 }
 
 /// Calls f(index in the panels, index in the matrix) for every element, on all threads.
 template <class F>
 void for_panels(std::int64_t rows, std::int64_t columns, F&& f) {
-  parallel_for(panels_of(rows), 32, [&](std::int64_t first, std::int64_t last) {
+  parallel_for(braid::kernels::divide_up(rows, kPanel), 32, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t row = first * kPanel; row < std::min(rows, last * kPanel); ++row)
       for (std::int64_t column = 0; column < columns; ++column)
-        f(panel_offset(row, column, columns), row * columns + column);
+        f((row / kPanel * columns + column) * kPanel + row % kPanel, row * columns + column);
   });
 }
 

@@ -68,11 +68,11 @@ void multiply_panel(D d, std::int64_t rows, std::int64_t terms, const T* a, std:
   std::int64_t row = 0;
   for (; row + kRows <= rows; row += kRows)
     multiply_panel_rows<accumulate, kRows>(d, terms, a + row * a_row, a_step, a_row, b, to + row * to_step, to_step);
-  by_groups<4>(rows - row, [&](auto group, std::int64_t i) {
-    i += row;
+  const auto multiply = [&](auto group, std::int64_t i) {
     multiply_panel_rows<accumulate, decltype(group)::value>(d, terms, a + i * a_row, a_step, a_row, b, to + i * to_step,
                                                             to_step);
-  });
+  };
+  by_groups<4>(rows, multiply, row);
 }
 
 /// Both products of a tile while the next is prefetched. Rows of x lie a power of two apart, where a first-level cache

@@ -14,7 +14,7 @@ namespace braid::mhc::kernels {
 struct Tiles {
   std::int64_t total, size;
 
-  std::int64_t count() const { return (total + size - 1) / size; }
+  std::int64_t count() const { return braid::kernels::divide_up(total, size); }
 
   /// Calls f(begin, end) for every tile, on all threads.
   template <class F>
