@@ -8,9 +8,34 @@
 #include <braid/mhc/mixings/composed.h>
 #include <braid/mhc/mixings/detail/family.h>
 #include <braid/mhc/ops/detail/arguments.h>
-#include <braid/mhc/ops/detail/kept_streams.h>
 
 namespace braid::mhc {
+
+/// The streams [..., n, C] at one connection, for its backward pass: kept, or recomputed from those of the connection
+/// before, by its maps and its layer's output, without running the layer (arXiv:2512.24880, 4.3.2).
+class detail::KeptStreams {
+ public:
+  explicit KeptStreams(Tensor x) : x_(std::move(x)) {}
+
+  /// The result of write_streams() on the streams `before` with h_res, h_post and the layer's output f.
+  KeptStreams(std::shared_ptr<KeptStreams> before, Tensor h_res, Tensor h_post, Tensor f)
+      : before_(std::move(before)), h_res_(std::move(h_res)), h_post_(std::move(h_post)), f_(std::move(f)) {}
+
+  /// The number of connections since the last kept streams.
+  std::int64_t distance() const { return before_ ? before_->distance() + 1 : 0; }
+
+  /// The streams, the same bits as in the forward pass. They stay in memory as long as this object, as do the streams
+  /// that were recomputed on the way.
+  const Tensor& x() {
+    if (!x_.defined()) x_ = write_streams(h_res_, h_post_, before_->x(), f_);
+    return x_;
+  }
+
+ private:
+  std::shared_ptr<KeptStreams> before_;  // null: x_ is kept
+  Tensor h_res_, h_post_, f_, x_;
+};
+
 namespace {
 
 using detail::check_argument, detail::In, detail::KeptStreams, detail::lead_of, detail::like, detail::MapIn,
@@ -82,10 +107,9 @@ Arguments arguments(const SinglePassMaps& single_pass, const Var& x) {
 struct Forward {
   Tensor u, x, maps, z, r;
 
-  Tensor h_pre() const { return maps.select(-2, 0); }
-  Tensor h_post() const { return maps.select(-2, 1); }
-  Tensor h_res() const { return maps.slice(-2, 2, maps.size(-2)); }
-  std::vector<Tensor> outputs() const { return {u, x, h_post(), h_res(), h_pre()}; }
+  std::vector<Tensor> outputs() const {
+    return {u, x, maps.select(-2, 1), maps.slice(-2, 2, maps.size(-2)), maps.select(-2, 0)};
+  }
 };
 
 /// The read of x, or of the result of the write.
