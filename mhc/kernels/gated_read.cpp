@@ -31,17 +31,12 @@ struct Buffers {
     return tokens * (2 * s.width() + s.rank + s.rows());
   }
 
-  Buffers(const GatedSizes& s, std::int64_t tokens, T* scratch)
-      : normed(scratch), gates(normed + tokens * s.width()), h(gates + tokens * s.width()), dz(h + tokens * s.rank) {}
-
-  Buffers from(const GatedSizes& s, std::int64_t token) const {
-    Buffers later = *this;
-    later.normed += token * s.width();
-    later.gates += token * s.width();
-    later.h += token * s.rank;
-    later.dz += token * s.rows();
-    return later;
-  }
+  /// Those from the token `first` on.
+  Buffers(const GatedSizes& s, std::int64_t tokens, T* scratch, std::int64_t first = 0)
+      : normed(scratch + first * s.width()),
+        gates(scratch + (tokens + first) * s.width()),
+        h(scratch + 2 * tokens * s.width() + first * s.rank),
+        dz(scratch + tokens * (2 * s.width() + s.rank) + first * s.rows()) {}
 };
 
 /// Tiles of enough tokens that the products do not wait for their weights.
@@ -245,7 +240,7 @@ void vjp(const GatedReadVjp<T>& c) {
   Buffer<T> memory(Buffers<T>::size(s, tokens));
   const Buffers<T> all(s, tokens, memory.data());
   sum_over_tiles<T>(tiles_for<T>(s), {{c.dnorm, width}}, [&](T* dnorm, std::int64_t begin, std::int64_t end) {
-    vjp_tile(c, all.from(s, begin), dnorm, begin, end);
+    vjp_tile(c, Buffers<T>(s, tokens, memory.data(), begin), dnorm, begin, end);
   });
   const MatrixView<const T> gates{all.gates, width}, dz{all.dz, rows};
   gemm<T>({.m = width, .n = rank, .k = tokens, .a = gates.transpose(), .b = {all.h, rank}, .c = {c.dup, rank}});

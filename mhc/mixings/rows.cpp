@@ -1,4 +1,3 @@
-#include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/softmax.h>
 #include <braid/mhc/mixings/detail/family.h>
 
