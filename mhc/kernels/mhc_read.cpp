@@ -5,7 +5,6 @@
 
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/tensor.h>
-#include <braid/mhc/kernels/panels.h>
 #include <braid/mhc/kernels/tiles.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/mhc_read.cpp"
