@@ -218,26 +218,19 @@ void for_tiles(std::int64_t begin, std::int64_t end, std::int64_t tile, F&& f) {
   for (; begin < end; begin += tile) f(begin, std::min(begin + tile, end), std::min(begin + 2 * tile, end));
 }
 
-/// Where the streams of a tile [tile, nC] are kept in cache: as they are stored, when that is by non-temporal stores,
-/// and as they are computed with, when they are bfloat16.
-template <class S>
-struct CachedTile {
-  S* stored = nullptr;
-  Compute<S>* wide = nullptr;
-};
-
-/// All tiles of a group of tokens.
+/// All tiles of a group of tokens. The streams of a tile [tile, nC] are kept in cache as they are stored, in `stored`
+/// when that is by non-temporal stores, and as they are computed with, in `wide` when they are bfloat16.
 template <class S, class T = Compute<S>>
-void read_group(const MHCRead<S>& c, CachedTile<S> cached, std::int64_t first, std::int64_t last) {
+void read_group(const MHCRead<S>& c, S* stored, Compute<S>* wide, std::int64_t first, std::int64_t last) {
   const bool pending = c.before.f != nullptr;
   const std::int64_t width = c.sizes.width();
   const S *source = pending ? c.before.x : c.x, *streams = pending ? c.written : c.x;
   MapLanes<T> lanes(c.sizes, c.params);
   for_tiles(first, last, tile_size<T>(c.sizes), [&](std::int64_t begin, std::int64_t end, std::int64_t next_end) {
-    if (pending) write_tile(c, cached.stored, begin, end);
+    if (pending) write_tile(c, stored, begin, end);
     const Prefetcher next(source + end * width, nullptr, (next_end - end) * width);
-    const S* x = cached.stored != nullptr ? cached.stored : streams + begin * width;
-    read_tile(c, lanes, widen_tile((end - begin) * width, x, cached.wide), next, begin, end);
+    const S* x = stored != nullptr ? stored : streams + begin * width;
+    read_tile(c, lanes, widen_tile((end - begin) * width, x, wide), next, begin, end);
   });
   hwy::FlushStream();
 }
@@ -250,15 +243,14 @@ void read(const MHCRead<S>& c) {
   const bool streamed = c.before.f != nullptr && non_temporal(c.written, s.tokens * s.width(), s.channels);
   constexpr bool kWidens = !std::is_same_v<S, Compute<S>>;
   if (!streamed && !kWidens)
-    return groups.for_each([&](std::int64_t first, std::int64_t last) { read_group<S>(c, {}, first, last); });
+    return groups.for_each(
+        [&](std::int64_t first, std::int64_t last) { read_group<S>(c, nullptr, nullptr, first, last); });
   const std::int64_t size = tile_size<S>(s) * s.width();
   Scratch<S> stored(streamed ? size : 0);
   Scratch<Compute<S>> wide(kWidens ? size : 0);
   groups.for_each([&](std::int64_t first, std::int64_t last) {
     stored.lend([&](S* tile) {
-      wide.lend([&](Compute<S>* wide_tile) {
-        read_group(c, CachedTile<S>{streamed ? tile : nullptr, wide_tile}, first, last);
-      });
+      wide.lend([&](Compute<S>* wide_tile) { read_group<S>(c, streamed ? tile : nullptr, wide_tile, first, last); });
     });
   });
 }
