@@ -94,8 +94,7 @@ auto& streams_in(auto& stream) {
 }
 
 Var reduce(StreamReduction how, const Streams& x) { return reduce_streams(x.value(), how); }
-Var reduce(const WeightedHead& head, const Streams& x) { return head(x); }
-Var reduce(const GatedHead& head, const Streams& x) { return head(x); }
+Var reduce(const auto& head, const Streams& x) { return head(x); }
 Var reduce(std::monostate, const Streams&) { return {}; }
 
 }  // namespace

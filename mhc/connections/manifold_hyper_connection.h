@@ -79,8 +79,7 @@ struct ManifoldHyperConnection {
   Var residual_map() const;          // H_post H_res H_pre: what x passes
   StreamMaps residual_maps() const;  // the same as h_res
 
-  EvaluationCache<1> h_res_cache_;
-  EvaluationCache<2> h_pre_cache_, h_post_cache_;
+  EvaluationCache h_res_cache_, h_pre_cache_, h_post_cache_;
 };
 
 }  // namespace braid::mhc

@@ -60,7 +60,7 @@ struct MHCLayer : StreamConnection<MHCLayer> {
   }
 
  private:
-  EvaluationCache<1> mixing_cache_;
+  EvaluationCache mixing_cache_;
 };
 
 /// An MHCLayer for sequences whose last axis holds all streams: [B, S, n C] -> [B, S, n C]. Its parameters have the

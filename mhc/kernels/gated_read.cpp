@@ -1,7 +1,6 @@
 #include <braid/mhc/kernels/gated_read.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/products/gemm.h>
@@ -32,17 +31,12 @@ struct Buffers {
     return tokens * (2 * s.width() + s.rank + s.rows());
   }
 
-  Buffers(const GatedSizes& s, std::int64_t tokens, T* scratch)
-      : normed(scratch), gates(normed + tokens * s.width()), h(gates + tokens * s.width()), dz(h + tokens * s.rank) {}
-
-  Buffers from(const GatedSizes& s, std::int64_t token) const {
-    Buffers later = *this;
-    later.normed += token * s.width();
-    later.gates += token * s.width();
-    later.h += token * s.rank;
-    later.dz += token * s.rows();
-    return later;
-  }
+  /// Those from the token `first` on.
+  Buffers(const GatedSizes& s, std::int64_t tokens, T* scratch, std::int64_t first = 0)
+      : normed(scratch + first * s.width()),
+        gates(scratch + (tokens + first) * s.width()),
+        h(scratch + 2 * tokens * s.width() + first * s.rank),
+        dz(scratch + tokens * (2 * s.width() + s.rank) + first * s.rows()) {}
 };
 
 /// Tiles of enough tokens that the products do not wait for their weights.
@@ -118,10 +112,7 @@ void read_tile(const GatedRead<T>& c, const Buffers<T>& tile, std::int64_t begin
   const std::int64_t count = end - begin, n = s.n, channels = s.channels, rows = s.rows(), width = s.width();
   const T *x = c.x + begin * width, share = T{1} / static_cast<T>(n);
   T *rstd = c.rstd + begin * n, *z = c.z + begin * rows;
-  squares_of(count * n, channels, x, rstd);
-  std::transform(rstd, rstd + count * n, rstd, [&](T squares) {
-    return static_cast<T>(1 / std::sqrt(static_cast<double>(squares) / static_cast<double>(channels) + s.eps));
-  });
+  inverse_rms_of(count * n, channels, x, s.eps, rstd);
   normalize_tile(s, c.params, count, x, rstd, tile.normed);
   const MatrixView<const T> in{c.params.in, width};
   gemm_serial<T>({.m = count,
@@ -246,14 +237,11 @@ template <class T>
 void vjp(const GatedReadVjp<T>& c) {
   const GatedSizes& s = c.sizes;
   const std::int64_t tokens = s.tokens, rank = s.rank, rows = s.rows(), width = s.width();
-  const Tiles tiles = tiles_for<T>(s);
-  PartialSums<T> dnorm(tiles.count(), width);
   Buffer<T> memory(Buffers<T>::size(s, tokens));
   const Buffers<T> all(s, tokens, memory.data());
-  tiles.for_each([&](std::int64_t begin, std::int64_t end) {
-    vjp_tile(c, all.from(s, begin), dnorm.row(tiles.index(begin)), begin, end);
+  sum_over_tiles<T>(tiles_for<T>(s), {{c.dnorm, width}}, [&](T* dnorm, std::int64_t begin, std::int64_t end) {
+    vjp_tile(c, Buffers<T>(s, tokens, memory.data(), begin), dnorm, begin, end);
   });
-  std::copy_n(dnorm.add_up(), width, c.dnorm);
   const MatrixView<const T> gates{all.gates, width}, dz{all.dz, rows};
   gemm<T>({.m = width, .n = rank, .k = tokens, .a = gates.transpose(), .b = {all.h, rank}, .c = {c.dup, rank}});
   gemm<T>({.m = rows,

@@ -1,7 +1,5 @@
 #include <braid/mhc/kernels/group_mix.h>
 
-#include <algorithm>
-
 #include <braid/mhc/kernels/tiles.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/group_mix.cpp"
@@ -51,23 +49,14 @@ void vjp_tile(const GroupMixVjp<T>& c, T* sums, std::int64_t begin, std::int64_t
 }
 
 template <class T>
-void mix_groups(const GroupMix<T>& c) {
-  tiles_of<T>(c.sizes).for_each([&](std::int64_t begin, std::int64_t end) { mix_tile(c, begin, end); });
-}
-
-template <class T>
 void vjp(const GroupMixVjp<T>& c) {
-  const Tiles tiles = tiles_of<T>(c.sizes);
   const std::int64_t n = c.sizes.n;
-  PartialSums<T> sums(tiles.count(), n * (n + 1));
-  tiles.for_each([&](std::int64_t begin, std::int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
-  const T* total = sums.add_up();
-  std::copy_n(total, n, c.dscale);
-  if (c.x != nullptr) std::copy_n(total + n, n * n, c.dmixing);
+  sum_over_tiles<T>(tiles_of<T>(c.sizes), {{c.dscale, n}, {c.dmixing, n * n}},
+                    [&](T* sums, std::int64_t begin, std::int64_t end) { vjp_tile(c, sums, begin, end); });
 }
 
 template <class T>
-constexpr GroupMixKernels<T> kTable = {.mix = mix_groups<T>, .vjp = vjp<T>};
+constexpr GroupMixKernels<T> kTable = {.mix = for_each_tile<T, mix_tile<T>>, .vjp = vjp<T>};
 
 braid::kernels::Tables<GroupMixKernels> tables() { return {kTable<float>, kTable<double>}; }
 

@@ -1,7 +1,6 @@
 #include <braid/mhc/kernels/hyper_read.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include <braid/mhc/kernels/tiles.h>
@@ -25,11 +24,9 @@ std::int64_t maps_of(const StreamSizes& s) { return s.n * (s.n + 2); }
 std::int64_t group(const StreamSizes& s, std::int64_t entry) { return entry < s.n ? 0 : entry < 2 * s.n ? 1 : 2; }
 
 template <class T>
-std::vector<T> tanh_of(const T* s, std::int64_t size) {
-  std::vector<T> t(static_cast<std::size_t>(size));
+void tanh_of(std::int64_t size, const T* s, T* t) {
   const auto f = [](auto d, auto v) { return braid::kernels::HWY_NAMESPACE::tanh(d, v); };
-  braid::kernels::HWY_NAMESPACE::transform(f, size, t.data(), s);
-  return t;
+  braid::kernels::HWY_NAMESPACE::transform(f, size, t, s);
 }
 
 /// s [m] and rstd [n] of one token.
@@ -37,9 +34,7 @@ template <class S, class T = Compute<S>>
 void normalized_products(const HyperRead<S>& c, const S* x, T* s, T* rstd) {
   const auto [tokens, n, channels] = c.sizes;
   inner_products(n + 2, n, channels, c.params.theta, x, s, n);
-  squares_of(n, channels, x, rstd);
-  for (std::int64_t j = 0; j < n; ++j)
-    rstd[j] = static_cast<T>(1 / std::sqrt(static_cast<double>(rstd[j]) / static_cast<double>(channels) + c.eps));
+  inverse_rms_of(n, channels, x, c.eps, rstd);
   for (std::int64_t e = 0; e < n * (n + 2); ++e) s[e] *= rstd[e % n];
 }
 
@@ -51,22 +46,12 @@ void read_tile(const HyperRead<S>& c, std::int64_t begin, std::int64_t end) {
     prefetch(c.x + (t + 1) * width, width);
     normalized_products(c, c.x + t * width, c.s + t * m, c.rstd + t * n);
   }
-  std::vector<T> maps = tanh_of(c.s + begin * m, (end - begin) * m);
+  tanh_of((end - begin) * m, c.s + begin * m, c.maps + begin * m);
   for (std::int64_t t = begin; t < end; ++t) {
-    T* h = maps.data() + (t - begin) * m;
+    T* h = c.maps + t * m;
     for (std::int64_t e = 0; e < m; ++e) h[e] = c.params.alpha[group(c.sizes, e)] * h[e] + c.params.bias[e];
-    std::copy_n(h, n, c.h_pre + t * n);
-    std::copy_n(h + n, n, c.h_post + t * n);
-    std::copy_n(h + 2 * n, n * n, c.h_res + t * n * n);
     mix(1, n, channels, {h, 0, 1}, c.x + t * width, {}, c.u + t * channels);
   }
-}
-
-template <class T>
-void prefetch_token(const HyperReadVjp<T>& c, std::int64_t t) {
-  const std::int64_t width = c.sizes.width();
-  prefetch(c.x + t * width, width);
-  if (c.dy != nullptr) prefetch(c.dy + t * width, width);
 }
 
 /// dh [m] of one token: <du, x_i> | dh_post | <dy_i, x_j>.
@@ -112,10 +97,11 @@ void stream_cotangent(const HyperReadVjp<S>& c, std::int64_t t, const T* pull, c
   const std::int64_t width = n * channels;
   mix_from<Store::cached>(FromScaledRows<S>{c.x + t * width, pull, channels}, n, n + 2, channels, {a, 1, n},
                           c.params.theta, {}, scratch);
-  const Outer<T, S> read{c.h_pre + t * n, c.du == nullptr ? nullptr : c.du + t * channels};
+  const T* h = c.maps + t * maps_of(c.sizes);
+  const Outer<T, S> read{h, c.du == nullptr ? nullptr : c.du + t * channels};
   const S* dy = c.dy == nullptr ? nullptr : c.dy + t * width;
   mix_from_to(store_for(c.dx, tokens * width, channels), FromRows<T>{scratch, channels}, n, dy == nullptr ? 0 : n,
-              channels, {c.h_res + t * n * n, 1, n}, dy, read, c.dx + t * width);
+              channels, {h + 2 * n, 1, n}, dy, read, c.dx + t * width);
 }
 
 /// With a_kj = ds_kj rstd_j: dtheta_k += sum_j a_kj x_j, and dx as above with pull_j = -rstd_j^2 / C sum_k ds_kj s_kj.
@@ -138,12 +124,13 @@ void token_vjp(const HyperReadVjp<S>& c, std::int64_t t, T* ds, T* pull, T* scra
 /// sums: dtheta [2 + n, C], dalpha [3], dbias [m] of the tile.
 template <class S, class T = Compute<S>>
 void vjp_tile(const HyperReadVjp<S>& c, T* sums, std::int64_t begin, std::int64_t end) {
-  const std::int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
-  const std::vector<T> tanh_s = tanh_of(c.s + begin * m, (end - begin) * m);
-  std::vector<T> ds(static_cast<std::size_t>(m)), pull(static_cast<std::size_t>(c.sizes.n)),
-      scratch(static_cast<std::size_t>(c.sizes.width()));
+  const std::int64_t m = maps_of(c.sizes), width = c.sizes.width(), thetas = width + 2 * c.sizes.channels;
+  std::vector<T> tanh_s(static_cast<std::size_t>((end - begin) * m)), ds(static_cast<std::size_t>(m)),
+      pull(static_cast<std::size_t>(c.sizes.n)), scratch(static_cast<std::size_t>(width));
+  tanh_of((end - begin) * m, c.s + begin * m, tanh_s.data());
   for (std::int64_t t = begin; t < end; ++t) {
-    prefetch_token(c, t + 1);
+    prefetch(c.x + (t + 1) * width, width);
+    if (c.dy != nullptr) prefetch(c.dy + (t + 1) * width, width);
     map_gradients(c, t, ds.data());
     tanh_vjp(c.sizes, c.params.alpha, tanh_s.data() + (t - begin) * m, ds.data(), sums + thetas, sums + thetas + 3);
     token_vjp(c, t, ds.data(), pull.data(), scratch.data(), sums);
@@ -151,25 +138,15 @@ void vjp_tile(const HyperReadVjp<S>& c, T* sums, std::int64_t begin, std::int64_
   hwy::FlushStream();
 }
 
-template <class T>
-void read(const HyperRead<T>& c) {
-  tiles_of<T>(c.sizes).for_each([&](std::int64_t begin, std::int64_t end) { read_tile(c, begin, end); });
-}
-
 template <class S, class T = Compute<S>>
 void vjp(const HyperReadVjp<S>& c) {
-  const Tiles tiles = tiles_of<S>(c.sizes);
   const std::int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
-  PartialSums<T> sums(tiles.count(), thetas + 3 + m);
-  tiles.for_each([&](std::int64_t begin, std::int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
-  const T* total = sums.add_up();
-  std::copy_n(total, thetas, c.dtheta);
-  std::copy_n(total + thetas, 3, c.dalpha);
-  std::copy_n(total + thetas + 3, m, c.dbias);
+  sum_over_tiles<T>(tiles_of<S>(c.sizes), {{c.dtheta, thetas}, {c.dalpha, 3}, {c.dbias, m}},
+                    [&](T* sums, std::int64_t begin, std::int64_t end) { vjp_tile(c, sums, begin, end); });
 }
 
 template <class T>
-constexpr HyperReadKernels<T> kTable = {.read = read<T>, .vjp = vjp<T>};
+constexpr HyperReadKernels<T> kTable = {.read = for_each_tile<T, read_tile<T>>, .vjp = vjp<T>};
 
 braid::kernels::Tables<HyperReadKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

@@ -14,16 +14,16 @@ struct HyperParams {
   const T* bias;   // [m]
 };
 
-/// With s_kj = <theta_k, x_j> rstd_j, rstd_j = 1 / sqrt(mean(x_j^2) + eps): maps = alpha tanh(s) + bias, u = H_pre x.
+/// With s_kj = <theta_k, x_j> rstd_j, rstd_j = 1 / sqrt(mean(x_j^2) + eps): maps = alpha tanh(s) + bias, in rows of
+/// pre [n], post [n], res [n, n], and u = H_pre x.
 template <class T>
 struct HyperRead {
   StreamSizes sizes;
   double eps;
   HyperParams<Compute<T>> params;
-  const T* x;                         // [tokens, n, C]
-  Compute<T>*s, *rstd;                // [tokens, m], [tokens, n]
-  Compute<T>*h_pre, *h_post, *h_res;  // [tokens, n], [tokens, n], [tokens, n, n]
-  T* u;                               // [tokens, C]
+  const T* x;                  // [tokens, n, C]
+  Compute<T>*s, *rstd, *maps;  // [tokens, m], [tokens, n], [tokens, m]
+  T* u;                        // [tokens, C]
 };
 
 /// Its vjp, with that of the residual path H_res x, in one pass over tiles that stay in cache. Null cotangents are
@@ -33,7 +33,7 @@ struct HyperReadVjp {
   StreamSizes sizes;
   HyperParams<Compute<T>> params;
   const T* x;
-  const Compute<T>*s, *rstd, *h_pre, *h_res;
+  const Compute<T>*s, *rstd, *maps;
   const T *du, *dy;                    // [tokens, C], [tokens, n, C]
   const Compute<T>* dh_post;           // [tokens, n]
   T* dx;                               // [tokens, n, C]

@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include <braid/mhc/kernels/channels-inl.h>
@@ -32,15 +33,7 @@ HWY_INLINE void sums_of_lanes(D d, const Sums<D>* v, int count, bool add, T* sum
   for (int i = 0; i < count; ++i) sums[i] = sum_lanes<kParts<D>>(d, v[i]) + (add ? sums[i] : T{0});
 }
 
-#if HWY_TARGET == HWY_SCALAR
-
-template <class D, class T>
-HWY_INLINE void sums_of_four(D d, const Sums<D>* v, bool add, T* sums) {
-  sums_of_lanes(d, v, 4, add, sums);
-}
-
-#else
-
+#if HWY_TARGET != HWY_SCALAR
 /// The sum of the blocks of 128 bits of kCount vectors, by halves.
 template <int kCount, class D>
 HWY_INLINE auto add_blocks(D d, const hn::Vec<D>* v) {
@@ -56,10 +49,12 @@ HWY_INLINE auto add_blocks(D d, const hn::Vec<D>* v) {
     return *v;
   }
 }
+#endif
 
 /// Four at once take half of the shuffles, for the same bits.
 template <class D, class T>
 HWY_INLINE void sums_of_four(D d, const Sums<D>* v, bool add, T* sums) {
+#if HWY_TARGET != HWY_SCALAR
   if constexpr (sizeof(T) == 4 && hn::MaxLanes(D()) >= 4) {
     const hn::FixedTag<T, 4> four;
     const hn::Repartition<std::uint64_t, decltype(four)> pairs;
@@ -71,13 +66,11 @@ HWY_INLINE void sums_of_four(D d, const Sums<D>* v, bool add, T* sums) {
     const auto cd = hn::BitCast(pairs, half(block(v[2]), block(v[3])));
     const auto total = hn::Add(hn::BitCast(four, hn::InterleaveLower(pairs, ab, cd)),
                                hn::BitCast(four, hn::InterleaveUpper(pairs, ab, cd)));
-    hn::StoreU(add ? hn::Add(hn::LoadU(four, sums), total) : total, four, sums);
-  } else {
-    sums_of_lanes(d, v, 4, add, sums);
+    return hn::StoreU(add ? hn::Add(hn::LoadU(four, sums), total) : total, four, sums);
   }
-}
-
 #endif
+  sums_of_lanes(d, v, 4, add, sums);
+}
 
 /// <x_r, x_r> for kRows rows.
 template <int kRows, class S, class T>
@@ -105,6 +98,14 @@ void squares_of(std::int64_t n, std::int64_t channels, const S* x, T* squares) {
   by_groups<4>(n, [=](auto rows, std::int64_t i) {
     squares_of_rows<decltype(rows)::value>(channels, x + i * channels, squares + i);
   });
+}
+
+/// rstd_i = 1 / sqrt(mean(x_i^2) + eps): x [n, C].
+template <class S, class T = Compute<S>>
+void inverse_rms_of(std::int64_t n, std::int64_t channels, const S* x, double eps, T* rstd) {
+  squares_of(n, channels, x, rstd);
+  for (std::int64_t i = 0; i < n; ++i)
+    rstd[i] = static_cast<T>(1 / std::sqrt(static_cast<double>(rstd[i]) / static_cast<double>(channels) + eps));
 }
 
 /// <x, x>: x [n, C].

@@ -13,8 +13,8 @@
 
 #include <hwy/aligned_allocator.h>
 
-#include <braid/core/kernels/math-inl.h>
 #include <braid/mhc/kernels/mhc_read.h>
+#include <braid/mhc/mixings/lanes-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
@@ -24,55 +24,61 @@ using braid::kernels::HWY_NAMESPACE::sigmoid;
 
 /// Tokens as lanes: entry e of the maps of all of them is one vector. Lanes past the last token compute on zeros.
 template <class T>
-class MapLanes {
- public:
+class MapLanes : mixings::HWY_NAMESPACE::Lanes<hn::ScalableTag<T>, 0> {
   using D = hn::ScalableTag<T>;
-  using V = hn::Vec<D>;
+  using Base = mixings::HWY_NAMESPACE::Lanes<D, 0>;
+  using Base::d_, Base::load, Base::n, Base::set, Base::store;
+  using typename Base::V;
 
+ public:
   MapLanes(const MHCSizes& sizes, const MHCParams<T>& params)
-      : sizes_(sizes),
+      : Base(sizes.mixing),
+        sizes_(sizes),
         params_(params),
+        column_rows_(sizes.columns()),
+        map_rows_(sizes.maps()),
         buffer_(hwy::AllocateAligned<T>(static_cast<std::size_t>(
-            lanes() * (3 * columns() + 2 * maps() + 2 + params.mixing.workspace(sizes.mixing))))),
+            3 * column_rows_.size() + 2 * map_rows_.size() + (2 + params.mixing.workspace(sizes.mixing)) * lanes()))),
         logits_(buffer_.get()),
-        normed_(logits_ + columns() * lanes()),
-        dlogits_(normed_ + columns() * lanes()),
-        maps_(dlogits_ + columns() * lanes()),
-        dmaps_(maps_ + maps() * lanes()),
-        inverse_r_(dmaps_ + maps() * lanes()),
+        normed_(logits_ + column_rows_.size()),
+        dlogits_(normed_ + column_rows_.size()),
+        maps_(dlogits_ + column_rows_.size()),
+        dmaps_(maps_ + map_rows_.size()),
+        inverse_r_(dmaps_ + map_rows_.size()),
         scale_(inverse_r_ + lanes()),
         workspace_(scale_ + lanes()) {}
 
-  static std::int64_t lanes() { return static_cast<std::int64_t>(hn::Lanes(D())); }
+  using Base::lanes;
 
   /// z [count, columns], r [count] -> maps [count, maps]
   void forward(std::int64_t count, const T* z, const T* r, T* maps) {
-    const std::int64_t n = sizes_.n, gates = sizes_.gates();
+    const std::int64_t gates = sizes_.gates();
     compute_logits(count, z, r);
     for (std::int64_t e = 0; e < gates; ++e) {
       const V s = sigmoid(d_, load(logits_, e));
-      store(maps_, e,
-            e < n ? hn::Add(s, set(sizes_.pre_eps)) : hn::MulAdd(set(sizes_.post_magnitude), s, set(sizes_.post_eps)));
+      store(
+          maps_, e,
+          e < n() ? hn::Add(s, set(sizes_.pre_eps)) : hn::MulAdd(set(sizes_.post_magnitude), s, set(sizes_.post_eps)));
     }
-    for (std::int64_t e = gates; e < 2 * n; ++e) store(maps_, e, hn::Zero(d_));
-    params_.mixing.forward(sizes_.mixing, logits_ + gates * lanes(), maps_ + 2 * n * lanes(), workspace_);
-    unpack(maps_, count, this->maps(), maps);
+    for (std::int64_t e = gates; e < 2 * n(); ++e) store(maps_, e, hn::Zero(d_));
+    params_.mixing.forward(sizes_.mixing, logits_ + gates * lanes(), maps_ + 2 * n() * lanes(), workspace_);
+    map_rows_.unpack(maps_, count, maps);
   }
 
   /// maps and dmaps [count, maps] -> dz [count, columns] and scale [count], with dx_flat = dz phi^T - scale x_flat;
   /// adds to dalpha [groups] and dbias [columns].
   void backward(std::int64_t count, const T* z, const T* r, const T* maps, const T* dmaps, T* dz, T* scale, T* dalpha,
                 T* dbias) {
-    const std::int64_t n = sizes_.n, gates = sizes_.gates();
+    const std::int64_t gates = sizes_.gates();
     compute_logits(count, z, r);
-    pack(maps, count, this->maps(), maps_);
-    pack(dmaps, count, this->maps(), dmaps_);
+    map_rows_.pack(maps, count, maps_);
+    map_rows_.pack(dmaps, count, dmaps_);
     const V one = hn::Set(d_, 1);
     for (std::int64_t e = 0; e < gates; ++e) {
       const V s = sigmoid(d_, load(logits_, e)), slope = hn::Mul(s, hn::Sub(one, s));
-      store(dlogits_, e, hn::Mul(load(dmaps_, e), e < n ? slope : hn::Mul(set(sizes_.post_magnitude), slope)));
+      store(dlogits_, e, hn::Mul(load(dmaps_, e), e < n() ? slope : hn::Mul(set(sizes_.post_magnitude), slope)));
     }
-    params_.mixing.vjp(sizes_.mixing, logits_ + gates * lanes(), maps_ + 2 * n * lanes(), dmaps_ + 2 * n * lanes(),
+    params_.mixing.vjp(sizes_.mixing, logits_ + gates * lanes(), maps_ + 2 * n() * lanes(), dmaps_ + 2 * n() * lanes(),
                        dlogits_ + gates * lanes(), workspace_);
     const V inverse_r = load(inverse_r_, 0);
     V sum = hn::Zero(d_);  // sum of alpha dh z / r
@@ -86,7 +92,7 @@ class MapLanes {
       store(dlogits_, e, hn::Mul(hn::Mul(alpha(e), g), inverse_r));
     }
     for (std::int64_t i = 0; i < sizes_.groups(); ++i) add_tokens(of_group[i], dalpha[i]);
-    unpack(dlogits_, count, columns(), dz);
+    column_rows_.unpack(dlogits_, count, dz);
     const V width = hn::Set(d_, static_cast<T>(sizes_.width()));
     store(scale_, 0, hn::Div(hn::Mul(sum, hn::Mul(inverse_r, inverse_r)), width));
     std::copy_n(scale_, count, scale);
@@ -94,23 +100,7 @@ class MapLanes {
 
  private:
   std::int64_t columns() const { return sizes_.columns(); }
-  std::int64_t maps() const { return sizes_.maps(); }
   V alpha(std::int64_t column) const { return hn::Set(d_, params_.alpha[sizes_.group(column)]); }
-  V set(double value) const { return hn::Set(d_, static_cast<T>(value)); }
-  V load(const T* p, std::int64_t entry) const { return hn::Load(d_, p + entry * lanes()); }
-  void store(T* p, std::int64_t entry, V v) const { hn::Store(v, d_, p + entry * lanes()); }
-
-  /// Rows [count, width] to vectors [width, lanes].
-  static void pack(const T* rows, std::int64_t count, std::int64_t width, T* vectors) {
-    if (count < lanes()) std::fill_n(vectors, width * lanes(), T{0});
-    for (std::int64_t t = 0; t < count; ++t)
-      for (std::int64_t e = 0; e < width; ++e) vectors[e * lanes() + t] = rows[t * width + e];
-  }
-
-  static void unpack(const T* vectors, std::int64_t count, std::int64_t width, T* rows) {
-    for (std::int64_t t = 0; t < count; ++t)
-      for (std::int64_t e = 0; e < width; ++e) rows[t * width + e] = vectors[e * lanes() + t];
-  }
 
   /// Adds the lanes of v to a sum, 16 bytes after the other: how many tokens a vector holds does not change the bits.
   void add_tokens(V v, T& sum) const {
@@ -127,7 +117,7 @@ class MapLanes {
 
   /// alpha z / r + bias, and on the way z / r and 1 / r.
   void compute_logits(std::int64_t count, const T* z, const T* r) {
-    pack(z, count, columns(), normed_);
+    column_rows_.pack(z, count, normed_);
     for (std::int64_t t = 0; t < lanes(); ++t) inverse_r_[t] = t < count ? 1 / r[t] : T{1};
     const V inverse = load(inverse_r_, 0);
     for (std::int64_t e = 0; e < columns(); ++e) {
@@ -137,9 +127,9 @@ class MapLanes {
     }
   }
 
-  const D d_;
   const MHCSizes& sizes_;
   const MHCParams<T>& params_;
+  const mixings::HWY_NAMESPACE::LanePacking<T> column_rows_, map_rows_;
   hwy::AlignedFreeUniquePtr<T[]> buffer_;
   T *logits_, *normed_, *dlogits_;  // [columns, lanes]
   T *maps_, *dmaps_;                // [maps, lanes]

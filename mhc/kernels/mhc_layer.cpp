@@ -1,6 +1,5 @@
 #include <braid/mhc/kernels/mhc_layer.h>
 
-#include <cmath>
 #include <vector>
 
 #include <braid/mhc/kernels/tiles.h>
@@ -31,11 +30,9 @@ void forward_tile(const MHCLayer<S>& c, std::int64_t begin, std::int64_t end) {
   std::vector<T> f(static_cast<std::size_t>(channels));
   for (std::int64_t t = begin; t < end; ++t) {
     const S* x = c.x + t * width;
-    T squares = 0;
     prefetch(x + width, width);
     mix(1, n, channels, {c.params.h_pre, 0, 1}, x, {}, f.data());
-    inner_products(1, 1, channels, f.data(), f.data(), &squares, 1);
-    c.rstd[t] = static_cast<T>(1 / std::sqrt(static_cast<double>(squares) / static_cast<double>(channels) + c.eps));
+    inverse_rms_of(1, channels, f.data(), c.eps, c.rstd + t);
     scale_channels(channels, f.data(), c.rstd[t], c.params.weight, f.data());
     mix_to(where, n, n, channels, {c.params.h_res, n, 1}, x, Outer<T>{c.params.h_post, f.data()}, c.y + t * width);
   }
@@ -78,25 +75,15 @@ void vjp_tile(const MHCLayerVjp<S>& c, T* sums, std::int64_t begin, std::int64_t
 }
 
 template <class T>
-void forward(const MHCLayer<T>& c) {
-  tiles_of<T>(c.sizes).for_each([&](std::int64_t begin, std::int64_t end) { forward_tile(c, begin, end); });
-}
-
-template <class T>
 void vjp(const MHCLayerVjp<T>& c) {
-  const Tiles tiles = tiles_of<T>(c.sizes);
-  const std::int64_t n = c.sizes.n, m = n * (n + 2);
-  PartialSums<Compute<T>> sums(tiles.count(), m + c.sizes.channels);
-  tiles.for_each([&](std::int64_t begin, std::int64_t end) { vjp_tile(c, sums.row(tiles.index(begin)), begin, end); });
-  const Compute<T>* total = sums.add_up();
-  std::copy_n(total, n, c.dh_pre);
-  std::copy_n(total + n, n, c.dh_post);
-  std::copy_n(total + 2 * n, n * n, c.dh_res);
-  std::copy_n(total + m, c.sizes.channels, c.dweight);
+  const auto [tokens, n, channels] = c.sizes;
+  sum_over_tiles<Compute<T>>(
+      tiles_of<T>(c.sizes), {{c.dh_pre, n}, {c.dh_post, n}, {c.dh_res, n * n}, {c.dweight, channels}},
+      [&](Compute<T>* sums, std::int64_t begin, std::int64_t end) { vjp_tile(c, sums, begin, end); });
 }
 
 template <class T>
-constexpr MHCLayerKernels<T> kTable = {.forward = forward<T>, .vjp = vjp<T>};
+constexpr MHCLayerKernels<T> kTable = {.forward = for_each_tile<T, forward_tile<T>>, .vjp = vjp<T>};
 
 braid::kernels::Tables<MHCLayerKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

@@ -1,24 +1,196 @@
 #include <braid/mhc/kernels/mhc_read.h>
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include <braid/core/kernels/scratch.h>
+#include <braid/core/products/gemm.h>
 #include <braid/core/tensor.h>
-#include <braid/mhc/kernels/panels.h>
 #include <braid/mhc/kernels/tiles.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/mhc_read.cpp"
 #include <hwy/foreach_target.h>
 
 #include <braid/core/kernels/dispatch-inl.h>
-#include <braid/mhc/kernels/mhc_read_tile-inl.h>
+#include <braid/mhc/kernels/channels-inl.h>
+#include <braid/mhc/kernels/inner_products-inl.h>
+#include <braid/mhc/kernels/maps-inl.h>
+#include <braid/mhc/kernels/mix-inl.h>
+#include <braid/mhc/kernels/prefetch-inl.h>
+#include <braid/mhc/kernels/product_vjp-inl.h>
+#include <braid/mhc/kernels/thin_product-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
 using braid::kernels::Buffer, braid::kernels::Scratch;
+
+/// sqrt(mean(x^2) + eps) of one token.
+template <class T>
+T root_mean_square(const MHCSizes& s, const T* x) {
+  const auto squares = static_cast<double>(sum_of_squares(s.n, s.channels, x));
+  return static_cast<T>(std::sqrt(squares / static_cast<double>(s.width()) + s.eps));
+}
+
+/// The pending write of one tile. With `cached` [tile, nC] the new streams are there as well, and stored by
+/// non-temporal stores.
+template <class S>
+void write_tile(const MHCRead<S>& c, S* cached, std::int64_t begin, std::int64_t end) {
+  const MHCSizes& s = c.sizes;
+  const std::int64_t width = s.width();
+  for (std::int64_t t = begin; t < end; ++t) {
+    S *written = c.written + t * width, *y = cached == nullptr ? written : cached + (t - begin) * width;
+    prefetch(c.before.x + (t + 1) * width, width);
+    mix(s.n, s.n, s.channels, {c.before.h_res.at(t), s.n, 1}, c.before.x + t * width,
+        {c.before.h_post.at(t), c.before.f + t * s.channels}, y);
+    if (cached != nullptr) copy_non_temporal(width, y, written);
+  }
+}
+
+/// The streams of a tile as the maps compute on them: themselves, or in `wide` where they are bfloat16.
+template <class T>
+const T* widen_tile(std::int64_t, const T* x, T*) {
+  return x;
+}
+inline const float* widen_tile(std::int64_t count, const bfloat16* x, float* wide) {
+  over_channels<float>(count, [=](auto d, std::int64_t begin, std::int64_t end) HWY_ATTR {
+    for (std::int64_t i = begin; i < end; i += static_cast<std::int64_t>(hn::Lanes(d)))
+      hn::StoreU(load(d, x + i), d, wide + i);
+  });
+  return wide;
+}
+
+/// z, r, the maps and u of one tile with the streams x [count, nC]; `next` is prefetched meanwhile.
+template <class S, class T = Compute<S>>
+void read_tile(const MHCRead<S>& c, MapLanes<T>& lanes, const T* x, Prefetcher next, std::int64_t begin,
+               std::int64_t end) {
+  const MHCSizes& s = c.sizes;
+  const std::int64_t columns = s.columns(), m = s.maps(), width = s.width();
+  multiply_thin<T>({end - begin, width, columns, x, c.params.phi, c.z + begin * columns}, next);
+  for (std::int64_t t = begin; t < end; ++t) c.r[t] = root_mean_square(s, x + (t - begin) * width);
+  for (std::int64_t t = begin; t < end; t += lanes.lanes())
+    lanes.forward(std::min(lanes.lanes(), end - t), c.z + t * columns, c.r + t, c.maps + t * m);
+  const StreamMap<const T> pre = c.pre.data != nullptr ? c.pre : StreamMap<const T>{c.maps, m};
+  for (std::int64_t t = begin; t < end; ++t)
+    mix(1, s.n, s.channels, {pre.at(t), 0, 1}, x + (t - begin) * width, {}, c.u + t * s.channels);
+}
+
+/// The buffers of one tile of the vjp.
+template <class S, class T = Compute<S>>
+struct TileBuffers {
+  T *products, *dz, *dmaps, *scale;  // [tile, product_step()], [tile, columns], [tile, maps], [tile]
+  T* wide;                           // [tile, nC], see widen_tile
+
+  /// Rows of `products` lie a little more than a token apart: were it as far as those of x, a processor would take the
+  /// load of an x for one of the product just stored.
+  static std::int64_t product_step(const MHCSizes& s) { return s.width() + 16; }
+
+  static std::int64_t size(const MHCSizes& s, std::int64_t tile) {
+    return tile * (product_step(s) + s.columns() + s.maps() + 1 + (std::is_same_v<S, T> ? 0 : s.width()));
+  }
+
+  TileBuffers(const MHCSizes& s, std::int64_t tile, T* scratch)
+      : products(scratch),
+        dz(products + tile * product_step(s)),
+        dmaps(dz + tile * s.columns()),
+        scale(dmaps + tile * s.maps()),
+        wide(scale + tile) {}
+};
+
+/// phi and the sums of the parameters' gradients, to which each tile adds. Without panels of phi, which do not pay for
+/// a few tokens, there is at most one tile, whose dphi is written and not added to.
+template <class T>
+struct ParamSums {
+  const T* phi_panels;       // null: none
+  T *dphi, *dalpha, *dbias;  // [nC, columns], in panels as phi; [groups]; [columns]
+};
+
+/// The initial value of a token's dx: dz phi^T - scale x.
+template <class S, class T = Compute<S>>
+struct NormCotangent {
+  const T* products;  // [n, C], dz phi^T
+  const S* x;         // [n, C]
+  T scale;
+  std::int64_t channels;
+
+  template <class D>
+  hn::Vec<D> operator()(D d, std::int64_t row, std::int64_t c) const {
+    const std::int64_t at = row * channels + c;
+    return hn::NegMulAdd(hn::Set(d, scale), load(d, x + at), hn::LoadU(d, products + at));
+  }
+};
+
+/// dmaps [tile, maps]: pre <du, x_i> or as given, post as given, res <dy_i, x_j>.
+template <class S, class T = Compute<S>>
+void collect_dmaps(const MHCReadVjp<S>& c, T* dmaps, std::int64_t begin, std::int64_t end) {
+  const MHCSizes& s = c.sizes;
+  std::fill_n(dmaps, (end - begin) * s.maps(), T{0});
+  for (std::int64_t t = begin; t < end; ++t, dmaps += s.maps()) {
+    const S* x = c.x + t * s.width();
+    T* dread = dmaps;  // of what u was read by
+    if (c.pre.data != nullptr) {
+      dread = c.dpre + t * s.n;
+      std::fill_n(dread, s.n, T{0});
+      if (c.dh_pre != nullptr) std::copy_n(c.dh_pre + t * s.n, s.n, dmaps);
+    }
+    if (c.du != nullptr) inner_products(s.n, 1, s.channels, x, c.du + t * s.channels, dread, 1);
+    if (c.dh_post != nullptr) std::copy_n(c.dh_post + t * s.n, s.n, dmaps + s.n);
+    if (c.dy != nullptr) inner_products(s.n, s.n, s.channels, c.dy + t * s.width(), x, dmaps + 2 * s.n, s.n);
+  }
+}
+
+/// products = dz phi^T and dphi += x^T dz of one tile, while `next` is prefetched.
+template <class S, class T = Compute<S>>
+void products_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, const ParamSums<T>& sums, std::int64_t begin,
+                      std::int64_t end, Prefetcher next) {
+  const MHCSizes& s = c.sizes;
+  const std::int64_t count = end - begin, m = s.columns(), width = s.width(), step = tile.product_step(s);
+  const S* x = c.x + begin * width;
+  if (sums.phi_panels != nullptr)
+    return product_vjp<S>({count, width, m, x, tile.dz, sums.phi_panels, sums.dphi, tile.products, step}, next);
+  const T* wide = widen_tile(count * width, x, tile.wide);
+  const MatrixView<const T> x_rows{wide, width}, dz{tile.dz, m}, phi{c.params.phi, m};
+  gemm<T>({.m = width, .n = m, .k = count, .a = x_rows.transpose(), .b = dz, .c = {sums.dphi, m}});
+  gemm<T>({.m = count, .n = width, .k = m, .a = dz, .b = phi.transpose(), .c = {tile.products, step}});
+}
+
+/// dx = dz phi^T - scale x + H_pre^T du + H_res^T dy of one tile, and from it the vjp of the write before:
+/// dh_post_i = <dx_i, f>, df = H_post dx.
+template <class S, class T = Compute<S>>
+void dx_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, std::int64_t begin, std::int64_t end) {
+  const MHCSizes& s = c.sizes;
+  const MHCWrite<S>& before = c.before;
+  const std::int64_t n = s.n, channels = s.channels, width = s.width();
+  // It stays in cache where it is read again, by the write before, or lies there already as dy.
+  const bool in_cache = before.f != nullptr || c.dx == c.dy;
+  const Store where = in_cache ? Store::cached : store_for(c.dx, s.tokens * width, channels);
+  for (std::int64_t t = begin, i = 0; t < end; ++t, ++i) {
+    const NormCotangent<S> start{tile.products + i * tile.product_step(s), c.x + t * width, tile.scale[i], channels};
+    const T* maps = c.maps + t * s.maps();
+    const T *h_pre = c.pre.data != nullptr ? c.pre.at(t) : maps, *h_res = maps + 2 * n;
+    const S *du = c.du == nullptr ? nullptr : c.du + t * channels, *dy = c.dy == nullptr ? nullptr : c.dy + t * width;
+    S* dx = c.dx + t * width;
+    mix_from_to(where, start, n, dy == nullptr ? 0 : n, channels, {h_res, 1, n}, dy, {h_pre, du}, dx);
+    if (before.f == nullptr) continue;
+    inner_products(n, 1, channels, dx, before.f + t * channels, c.dh_post_before + t * n, 1);
+    mix(1, n, channels, {before.h_post.at(t), 0, 1}, dx, {}, c.df_before + t * channels);
+  }
+}
+
+/// The gradients of each token, and what the tokens add to those of the parameters.
+template <class S, class T = Compute<S>>
+void vjp_tile(const MHCReadVjp<S>& c, MapLanes<T>& lanes, const TileBuffers<S>& tile, const ParamSums<T>& sums,
+              Prefetcher next, std::int64_t begin, std::int64_t end) {
+  const std::int64_t columns = c.sizes.columns(), m = c.sizes.maps();
+  collect_dmaps(c, tile.dmaps, begin, end);
+  for (std::int64_t t = begin, i = 0; t < end; t += lanes.lanes(), i += lanes.lanes())
+    lanes.backward(std::min(lanes.lanes(), end - t), c.z + t * columns, c.r + t, c.maps + t * m, tile.dmaps + i * m,
+                   tile.dz + i * columns, tile.scale + i, sums.dalpha, sums.dbias);
+  products_of_tile(c, tile, sums, begin, end, next);
+  dx_of_tile(c, tile, begin, end);
+}
 
 /// Tokens per tile: the streams of a tile and of the next, their gradients and phi should stay in the second-level
 /// cache together, and a tile should fill the SIMD lanes of the maps, which take 16 tokens at a time.
@@ -37,7 +209,7 @@ constexpr std::int64_t kGroup = 256;
 template <class T>
 Tiles groups_of(const MHCSizes& s, std::int64_t size) {
   const std::int64_t tile = tile_size<T>(s);
-  return {s.tokens, std::max<std::int64_t>(1, (size + tile - 1) / tile) * tile};
+  return {s.tokens, std::max(tile, braid::kernels::round_up(size, tile))};
 }
 
 /// Calls f(begin, end, end of the next tile) for each tile of a group.
@@ -46,26 +218,19 @@ void for_tiles(std::int64_t begin, std::int64_t end, std::int64_t tile, F&& f) {
   for (; begin < end; begin += tile) f(begin, std::min(begin + tile, end), std::min(begin + 2 * tile, end));
 }
 
-/// Where the streams of a tile [tile, nC] are kept in cache: as they are stored, when that is by non-temporal stores,
-/// and as they are computed with, when they are bfloat16.
-template <class S>
-struct CachedTile {
-  S* stored = nullptr;
-  Compute<S>* wide = nullptr;
-};
-
-/// All tiles of a group of tokens.
+/// All tiles of a group of tokens. The streams of a tile [tile, nC] are kept in cache as they are stored, in `stored`
+/// when that is by non-temporal stores, and as they are computed with, in `wide` when they are bfloat16.
 template <class S, class T = Compute<S>>
-void read_group(const MHCRead<S>& c, CachedTile<S> cached, std::int64_t first, std::int64_t last) {
+void read_group(const MHCRead<S>& c, S* stored, Compute<S>* wide, std::int64_t first, std::int64_t last) {
   const bool pending = c.before.f != nullptr;
   const std::int64_t width = c.sizes.width();
   const S *source = pending ? c.before.x : c.x, *streams = pending ? c.written : c.x;
   MapLanes<T> lanes(c.sizes, c.params);
   for_tiles(first, last, tile_size<T>(c.sizes), [&](std::int64_t begin, std::int64_t end, std::int64_t next_end) {
-    if (pending) write_tile(c, cached.stored, begin, end);
+    if (pending) write_tile(c, stored, begin, end);
     const Prefetcher next(source + end * width, nullptr, (next_end - end) * width);
-    const S* x = cached.stored != nullptr ? cached.stored : streams + begin * width;
-    read_tile(c, lanes, widen_tile((end - begin) * width, x, cached.wide), next, begin, end);
+    const S* x = stored != nullptr ? stored : streams + begin * width;
+    read_tile(c, lanes, widen_tile((end - begin) * width, x, wide), next, begin, end);
   });
   hwy::FlushStream();
 }
@@ -78,15 +243,14 @@ void read(const MHCRead<S>& c) {
   const bool streamed = c.before.f != nullptr && non_temporal(c.written, s.tokens * s.width(), s.channels);
   constexpr bool kWidens = !std::is_same_v<S, Compute<S>>;
   if (!streamed && !kWidens)
-    return groups.for_each([&](std::int64_t first, std::int64_t last) { read_group<S>(c, {}, first, last); });
+    return groups.for_each(
+        [&](std::int64_t first, std::int64_t last) { read_group<S>(c, nullptr, nullptr, first, last); });
   const std::int64_t size = tile_size<S>(s) * s.width();
   Scratch<S> stored(streamed ? size : 0);
   Scratch<Compute<S>> wide(kWidens ? size : 0);
   groups.for_each([&](std::int64_t first, std::int64_t last) {
     stored.lend([&](S* tile) {
-      wide.lend([&](Compute<S>* wide_tile) {
-        read_group(c, CachedTile<S>{streamed ? tile : nullptr, wide_tile}, first, last);
-      });
+      wide.lend([&](Compute<S>* wide_tile) { read_group<S>(c, streamed ? tile : nullptr, wide_tile, first, last); });
     });
   });
 }
@@ -121,17 +285,16 @@ void vjp(const MHCReadVjp<S>& c) {
   Tensor panels = zeros({dphi_size}, dtype_of<T>());
   T* const phi = panels.mutable_data<T>();
   pack_panels(width, m, c.params.phi, phi);
-  const Tiles groups = groups_of<S>(s, kGroup);
-  PartialSums<T> sums(groups.count(), dphi_size + s.groups() + m);
   Scratch<T> scratch(tile_elements);
-  groups.for_each([&](std::int64_t first, std::int64_t last) {
-    T *dphi = sums.row(groups.index(first)), *dalpha = dphi + dphi_size;
+  const auto vjp_of_group = [&](T* dphi, std::int64_t first, std::int64_t last) {
+    T* dalpha = dphi + dphi_size;
     scratch.lend([&](T* buffer) { vjp_group<S>(c, {phi, dphi, dalpha, dalpha + s.groups()}, buffer, first, last); });
+  };
+  sum_over_tiles<T>(groups_of<S>(s, kGroup), dphi_size + s.groups() + m, vjp_of_group, [&](const T* sums) {
+    unpack_panels(width, m, sums, c.dphi);
+    std::copy_n(sums + dphi_size, s.groups(), c.dalpha);
+    std::copy_n(sums + dphi_size + s.groups(), m, c.dbias);
   });
-  const T* total = sums.add_up();
-  unpack_panels(width, m, total, c.dphi);
-  std::copy_n(total + dphi_size, s.groups(), c.dalpha);
-  std::copy_n(total + dphi_size + s.groups(), m, c.dbias);
 }
 
 template <class T>

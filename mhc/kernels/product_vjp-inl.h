@@ -11,12 +11,42 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <braid/core/kernels/round_up.h>
+#include <braid/core/parallel.h>
 #include <braid/mhc/kernels/channels-inl.h>
-#include <braid/mhc/kernels/panels.h>
 #include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
+
+/// A tall matrix [rows, columns] cut into panels of 16 rows, each of them transposed: vectors lie along the rows, and
+/// those of all columns lie together. Rows that the last panel lacks are not set.
+constexpr std::int64_t kPanel = 16;
+
+/// Elements that the panels take.
+inline std::int64_t panels_size(std::int64_t rows, std::int64_t columns) {
+  return braid::kernels::round_up(rows, kPanel) * columns;
+}
+
+/// Calls f(index in the panels, index in the matrix) for every element, on all threads.
+template <class F>
+void for_panels(std::int64_t rows, std::int64_t columns, F&& f) {
+  parallel_for(braid::kernels::divide_up(rows, kPanel), 32, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = first * kPanel; row < std::min(rows, last * kPanel); ++row)
+      for (std::int64_t column = 0; column < columns; ++column)
+        f((row / kPanel * columns + column) * kPanel + row % kPanel, row * columns + column);
+  });
+}
+
+template <class T>
+void pack_panels(std::int64_t rows, std::int64_t columns, const T* matrix, T* panels) {
+  for_panels(rows, columns, [=](std::int64_t packed, std::int64_t i) { panels[packed] = matrix[i]; });
+}
+
+template <class T>
+void unpack_panels(std::int64_t rows, std::int64_t columns, const T* panels, T* matrix) {
+  for_panels(rows, columns, [=](std::int64_t packed, std::int64_t i) { matrix[i] = panels[packed]; });
+}
 
 /// The most tokens of one call.
 constexpr std::int64_t kMostTokens = 32;
@@ -68,11 +98,11 @@ void multiply_panel(D d, std::int64_t rows, std::int64_t terms, const T* a, std:
   std::int64_t row = 0;
   for (; row + kRows <= rows; row += kRows)
     multiply_panel_rows<accumulate, kRows>(d, terms, a + row * a_row, a_step, a_row, b, to + row * to_step, to_step);
-  by_groups<4>(rows - row, [&](auto group, std::int64_t i) {
-    i += row;
+  const auto multiply = [&](auto group, std::int64_t i) {
     multiply_panel_rows<accumulate, decltype(group)::value>(d, terms, a + i * a_row, a_step, a_row, b, to + i * to_step,
                                                             to_step);
-  });
+  };
+  by_groups<4>(rows, multiply, row);
 }
 
 /// Both products of a tile while the next is prefetched. Rows of x lie a power of two apart, where a first-level cache

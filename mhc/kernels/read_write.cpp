@@ -1,7 +1,5 @@
 #include <braid/mhc/kernels/read_write.h>
 
-#include <algorithm>
-
 #include <braid/mhc/kernels/tiles.h>
 
 #define HWY_TARGET_INCLUDE "braid/mhc/kernels/read_write.cpp"
@@ -63,39 +61,25 @@ void vjp_tile(const StreamVjp<T>& c, std::int64_t begin, std::int64_t end) {
   hwy::FlushStream();
 }
 
-template <class T>
-void read(const StreamRead<T>& c) {
-  tiles_of<T>(c.sizes).for_each([&](std::int64_t begin, std::int64_t end) { read_tile(c, begin, end); });
-}
-
-template <class T>
-void write(const StreamWrite<T>& c) {
-  tiles_of<T>(c.sizes).for_each([&](std::int64_t begin, std::int64_t end) { write_tile(c, begin, end); });
-}
-
 /// Maps that all tokens share have their gradients summed in a row for each tile.
 template <class T>
 void vjp(const StreamVjp<T>& call) {
-  const Tiles tiles = tiles_of<T>(call.sizes);
   const std::int64_t n = call.sizes.n;
-  const auto shared = [](const StreamMap<Compute<T>>& map) { return map.data != nullptr && map.step == 0; };
-  PartialSums<Compute<T>> sums(tiles.count(), n * (n + 2));
-  tiles.for_each([&](std::int64_t begin, std::int64_t end) {
-    StreamVjp<T> c = call;
-    Compute<T>* row = sums.row(tiles.index(begin));
-    if (shared(call.dh_pre)) c.dh_pre.data = row;
-    if (shared(call.dh_post)) c.dh_post.data = row + n;
-    if (shared(call.dh_res)) c.dh_res.data = row + 2 * n;
-    vjp_tile(c, begin, end);
-  });
-  const Compute<T>* total = sums.add_up();
-  if (shared(call.dh_pre)) std::copy_n(total, n, call.dh_pre.data);
-  if (shared(call.dh_post)) std::copy_n(total + n, n, call.dh_post.data);
-  if (shared(call.dh_res)) std::copy_n(total + 2 * n, n * n, call.dh_res.data);
+  const auto shared = [](const StreamMap<Compute<T>>& map) { return map.step == 0 ? map.data : nullptr; };
+  sum_over_tiles<Compute<T>>(tiles_of<T>(call.sizes),
+                             {{shared(call.dh_pre), n}, {shared(call.dh_post), n}, {shared(call.dh_res), n * n}},
+                             [&](Compute<T>* sums, std::int64_t begin, std::int64_t end) {
+                               StreamVjp<T> c = call;
+                               if (shared(c.dh_pre) != nullptr) c.dh_pre.data = sums;
+                               if (shared(c.dh_post) != nullptr) c.dh_post.data = sums + n;
+                               if (shared(c.dh_res) != nullptr) c.dh_res.data = sums + 2 * n;
+                               vjp_tile(c, begin, end);
+                             });
 }
 
 template <class T>
-constexpr ReadWriteKernels<T> kTable = {.read = read<T>, .write = write<T>, .vjp = vjp<T>};
+constexpr ReadWriteKernels<T> kTable = {
+    .read = for_each_tile<T, read_tile<T>>, .write = for_each_tile<T, write_tile<T>>, .vjp = vjp<T>};
 
 braid::kernels::Tables<ReadWriteKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

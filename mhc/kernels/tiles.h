@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/parallel.h>
@@ -13,9 +14,7 @@ namespace braid::mhc::kernels {
 struct Tiles {
   std::int64_t total, size;
 
-  std::int64_t count() const { return (total + size - 1) / size; }
-  /// The index of the tile that begins at a token.
-  std::int64_t index(std::int64_t begin) const { return begin / size; }
+  std::int64_t count() const { return braid::kernels::divide_up(total, size); }
 
   /// Calls f(begin, end) for every tile, on all threads.
   template <class F>
@@ -34,6 +33,12 @@ Tiles tiles_of(const StreamSizes& s) {
   return {s.tokens, std::clamp<std::int64_t>(256 * 1024 / token_bytes, 16, 256)};
 }
 
+/// Calls kTile(call, begin, end) for the tiles of a call on streams of T.
+template <class T, auto kTile, class Call>
+void for_each_tile(const Call& call) {
+  tiles_of<T>(call.sizes).for_each([&](std::int64_t begin, std::int64_t end) { kTile(call, begin, end); });
+}
+
 /// From this size on, results are better stored by non-temporal stores. Two cores with 2 MiB of second-level
 /// cache each train 2 to 3 % faster with streams of 4 MiB stored so.
 constexpr std::int64_t kNonTemporalBytes = std::int64_t{4} << 20;
@@ -46,39 +51,45 @@ bool non_temporal(const T* result, std::int64_t size, std::int64_t channels) {
          reinterpret_cast<std::uintptr_t>(result) % kLine == 0;
 }
 
-/// Sums over all tokens, computed tile by tile on any thread and added in the order of the tiles.
+/// Calls f(sums, begin, end) for every tile, on any thread, with zeros [width] to add to, and use(sums) with the sums
+/// of all tiles, added in their order.
+template <class T, class F, class Use>
+void sum_over_tiles(const Tiles& tiles, std::int64_t width, F&& f, Use&& use) {
+  const std::int64_t count = std::max<std::int64_t>(1, tiles.count());
+  const std::int64_t stride = braid::kernels::round_up(width, 16);  // 64-byte aligned like the buffer
+  braid::kernels::Buffer<T> rows(count * stride);                   // [tiles, stride]
+  T* const data = rows.data();
+  if (tiles.total == 0) std::fill_n(data, stride, T{0});
+  tiles.for_each([&](std::int64_t begin, std::int64_t end) {
+    T* const sums = data + begin / tiles.size * stride;
+    std::fill_n(sums, stride, T{0});
+    f(sums, begin, end);
+  });
+  parallel_for(stride, 4096, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t tile = 1; tile < count; ++tile)
+      for (std::int64_t i = begin; i < end; ++i) data[i] += data[tile * stride + i];
+  });
+  use(data);
+}
+
+/// A gradient of `size` elements; null if it is not needed.
 template <class T>
-class PartialSums {
- public:
-  /// `width` sums for each of the tiles.
-  PartialSums(std::int64_t tiles, std::int64_t width)
-      : tiles_(tiles),
-        stride_(braid::kernels::round_up(width, 16)),  // 64-byte aligned like the buffer
-        rows_(std::max<std::int64_t>(1, tiles) * stride_),
-        data_(rows_.data()) {
-    if (tiles == 0) row(0);
-  }
-
-  /// The sums of one tile, all zero.
-  T* row(std::int64_t tile) {
-    T* const sums = data_ + tile * stride_;
-    std::fill_n(sums, stride_, T{0});
-    return sums;
-  }
-
-  /// Adds the rows of the tiles, all of which row() must have initialized; returns [width].
-  const T* add_up() {
-    parallel_for(stride_, 4096, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t tile = 1; tile < tiles_; ++tile)
-        for (std::int64_t i = begin; i < end; ++i) data_[i] += data_[tile * stride_ + i];
-    });
-    return data_;
-  }
-
- private:
-  std::int64_t tiles_, stride_;
-  braid::kernels::Buffer<T> rows_;  // [tiles, stride]
-  T* data_;
+struct Gradient {
+  T* data;
+  std::int64_t size;
 };
+
+/// The same for gradients, whose sums lie one after the other.
+template <class T, class F>
+void sum_over_tiles(const Tiles& tiles, std::initializer_list<Gradient<T>> gradients, F&& f) {
+  std::int64_t width = 0;
+  for (const Gradient<T>& gradient : gradients) width += gradient.size;
+  sum_over_tiles<T>(tiles, width, f, [&](const T* sums) {
+    for (const auto& [data, size] : gradients) {
+      if (data != nullptr) std::copy_n(sums, size, data);
+      sums += size;
+    }
+  });
+}
 
 }  // namespace braid::mhc::kernels

@@ -15,23 +15,6 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
-template <class T>
-void sum_row(const WeightedSum<T>& c, std::int64_t begin, std::int64_t end) {
-  std::copy(c.x + begin, c.x + end, c.y + begin);
-  for (std::size_t k = 0; k < c.states.size(); ++k)
-    mix<true>(1, 1, end - begin, {c.weights + k, 0, 0}, c.states[k] + begin, {}, c.y + begin);
-}
-
-/// Adds to dweights.
-template <class T>
-void vjp_row(const WeightedSumVjp<T>& c, T* dweights, std::int64_t begin, std::int64_t end) {
-  for (std::size_t k = 0; k < c.states.size(); ++k) {
-    const T* dy = c.dy + begin;
-    if (c.dweights != nullptr) inner_products<true>(1, 1, end - begin, dy, c.states[k] + begin, dweights + k, 1);
-    if (c.dstates[k] != nullptr) mix(1, 1, end - begin, {c.weights + k, 0, 0}, dy, {}, c.dstates[k] + begin);
-  }
-}
-
 /// Tiles of 256 KiB of elements.
 template <class T>
 Tiles tiles_of(std::int64_t size) {
@@ -46,22 +29,36 @@ void for_rows(std::int64_t first, std::int64_t last, F f) {
 }
 
 template <class T>
-void sum(const WeightedSum<T>& c) {
-  tiles_of<T>(c.size).for_each([&](std::int64_t first, std::int64_t last) {
-    for_rows(first, last, [&](std::int64_t begin, std::int64_t end) { sum_row(c, begin, end); });
+void sum_tile(const WeightedSum<T>& c, std::int64_t first, std::int64_t last) {
+  for_rows(first, last, [&](std::int64_t begin, std::int64_t end) {
+    std::copy(c.x + begin, c.x + end, c.y + begin);
+    for (std::size_t k = 0; k < c.states.size(); ++k)
+      mix<true>(1, 1, end - begin, {c.weights + k, 0, 0}, c.states[k] + begin, {}, c.y + begin);
+  });
+}
+
+/// Adds to dweights.
+template <class T>
+void vjp_tile(const WeightedSumVjp<T>& c, T* dweights, std::int64_t first, std::int64_t last) {
+  for_rows(first, last, [&](std::int64_t begin, std::int64_t end) {
+    for (std::size_t k = 0; k < c.states.size(); ++k) {
+      const T* dy = c.dy + begin;
+      if (c.dweights != nullptr) inner_products<true>(1, 1, end - begin, dy, c.states[k] + begin, dweights + k, 1);
+      if (c.dstates[k] != nullptr) mix(1, 1, end - begin, {c.weights + k, 0, 0}, dy, {}, c.dstates[k] + begin);
+    }
   });
 }
 
 template <class T>
+void sum(const WeightedSum<T>& c) {
+  tiles_of<T>(c.size).for_each([&](std::int64_t first, std::int64_t last) { sum_tile(c, first, last); });
+}
+
+template <class T>
 void vjp(const WeightedSumVjp<T>& c) {
-  const Tiles tiles = tiles_of<T>(c.size);
   const auto count = static_cast<std::int64_t>(c.states.size());
-  PartialSums<T> sums(tiles.count(), count);
-  tiles.for_each([&](std::int64_t first, std::int64_t last) {
-    T* dweights = sums.row(tiles.index(first));
-    for_rows(first, last, [&](std::int64_t begin, std::int64_t end) { vjp_row(c, dweights, begin, end); });
-  });
-  if (c.dweights != nullptr) std::copy_n(sums.add_up(), count, c.dweights);
+  sum_over_tiles<T>(tiles_of<T>(c.size), {{c.dweights, count}},
+                    [&](T* dweights, std::int64_t first, std::int64_t last) { vjp_tile(c, dweights, first, last); });
 }
 
 template <class T>

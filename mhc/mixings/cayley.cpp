@@ -70,8 +70,7 @@ Var cayley_rotation(const Var& logits, std::int64_t size) {
 /// Rotations by Cayley's map: `H = (I - A)(I + A)^-1`, A skew with the logits above its diagonal; solved exactly, where
 /// JPmHC (arXiv:2602.18308) iterates. Orthogonal to rounding; entries may be negative, rows do not sum to 1, and -1 is
 /// no eigenvalue. Starts at the identity.
-extern const Family cayley;
-constinit const Family cayley = {
+extern constinit const Family cayley = {
     .name = "cayley",
     .traits = [](const MixingSettings&) { return MixingTraits{.orthogonal = true, .negative = true}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * (n - 1) / 2; },

@@ -68,24 +68,17 @@ Var composed(const Var& logits, const Problem& p) {
   return square(index_select(c, -1, ids), p.n);
 }
 
-std::vector<double> identity_logits(const Problem& p) {
-  std::vector<double> logits(static_cast<std::size_t>(p.n), 0.0);
-  logits[0] = 4;
-  return logits;
-}
-
 }  // namespace
 
 /// Mixtures of cyclic shifts (github.com/contactsebi/circulant-hyper-connections): `H_ij = c_(j - i) mod n`,
 /// `c = (1 - gamma) e_0 + gamma softmax(l)`. Doubly stochastic to rounding; all commute, the discrete Fourier transform
 /// of c is the spectrum, and that of a product is the product of theirs. Starts `gamma (n - 1) / (e^4 + n - 1)` from
 /// the identity: .052 at n = 4, gamma = 1.
-extern const Family circulant;
-constinit const Family circulant = {
+extern constinit const Family circulant = {
     .name = "circulant",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n; },
-    .identity = identity_logits,
+    .identity = [](std::int64_t, std::int64_t k) { return k == 0 ? 4.0 : 0.0; },
     .composed = composed,
     .kernels = [] { return BRAID_TABLES(); },
 };

@@ -44,25 +44,17 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace braid::mhc::mixings {
-namespace {
 
 HWY_EXPORT(tables);
 
-Var composed(const Var& logits, const Problem& p) {
-  return expand_dims(sigmoid(logits), -1) * eye(p.n, logits.dtype());
-}
-
-}  // namespace
-
 /// Streams that are kept or forgotten but not mixed, as Hyperloop does (arXiv:2604.21254): `H = diag(sigmoid(l))`.
 /// Nothing is kept exactly: every norm shrinks. Starts 3.4e-4 from the identity.
-extern const Family diagonal;
-constinit const Family diagonal = {
+extern constinit const Family diagonal = {
     .name = "diagonal",
     .traits = [](const MixingSettings&) { return MixingTraits{}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n; },
-    .identity = [](const Problem& p) { return std::vector<double>(static_cast<std::size_t>(p.n), 8.0); },
-    .composed = composed,
+    .identity = [](std::int64_t, std::int64_t) { return 8.0; },
+    .composed = [](const Var& l, const Problem& p) { return expand_dims(sigmoid(l), -1) * eye(p.n, l.dtype()); },
     .kernels = [] { return BRAID_TABLES(); },
 };
 

@@ -35,16 +35,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace braid::mhc::mixings {
-namespace {
 
 HWY_EXPORT(tables);
 
-}  // namespace
-
 /// No mixing: `H = I`, without logits ("iHC", arXiv:2607.28611). Streams differ by what is read from and written to
 /// them alone.
-extern const Family identity;
-constinit const Family identity = {
+extern constinit const Family identity = {
     .name = "identity",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true, .orthogonal = true}; },
     .logits = [](std::int64_t, const MixingSettings&) { return std::int64_t{0}; },

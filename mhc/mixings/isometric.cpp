@@ -121,8 +121,7 @@ Var composed(const Var& logits, const Problem& p) {
 /// first column of E is 1/sqrt(n), the others are Helmert's basis of the differences, and Q is the Cayley rotation of
 /// size n - 1. Orthogonal, rows and columns sum to 1, all to rounding; entries may be negative. Starts at the identity,
 /// to rounding.
-extern const Family isometric;
-constinit const Family isometric = {
+extern constinit const Family isometric = {
     .name = "isometric",
     .traits =
         [](const MixingSettings&) {

@@ -110,19 +110,13 @@ std::int64_t logits_for(std::int64_t n, const MixingSettings&) {
 /// KromHC, arXiv:2601.21579: the Kronecker product of log2(n) mixtures of identity and swap,
 /// `H = U_1 (x) U_2 (x) .., U = [[p, 1 - p], [1 - p, p]], (p, 1 - p) = softmax(l, l')`. Doubly stochastic to rounding,
 /// symmetric, and all commute; no cycle of more than two streams. Starts 6.7e-4 from the identity at n = 4.
-extern const Family kronecker;
-constinit const Family kronecker = {
+extern constinit const Family kronecker = {
     .name = "kronecker",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .sizes = "n = 1, 2, 4, 8, ..",
     .exists = [](std::int64_t n) { return std::has_single_bit(static_cast<std::uint64_t>(n)); },
     .logits = logits_for,
-    .identity =
-        [](const Problem& p) {
-          std::vector<double> logits(static_cast<std::size_t>(p.logits), 0.0);
-          for (std::size_t k = 0; k < logits.size(); k += 2) logits[k] = 8;
-          return logits;
-        },
+    .identity = [](std::int64_t, std::int64_t k) { return k % 2 == 0 ? 8.0 : 0.0; },
     .composed = composed,
     .kernels = [] { return BRAID_TABLES(); },
 };

@@ -8,6 +8,7 @@
 #define BRAID_MHC_MIXINGS_LANES_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstdint>
 
 #include <braid/core/kernels/dispatch-inl.h>
@@ -64,6 +65,63 @@ class Lanes {
 
   const D d_{};
   const Problem& problem_;
+};
+
+/// Rows of `entries`, from and to one row per lane. Lanes past the last row are zero.
+template <class T>
+class LanePacking {
+ public:
+  explicit LanePacking(std::int64_t entries) : entries_(entries) {}
+
+  static std::int64_t lanes() { return static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>())); }
+  std::int64_t size() const { return entries_ * lanes(); }
+
+  void pack(const T* rows, std::int64_t count, T* vectors) const {
+    if (entries_ == 16 && count >= lanes()) return transpose(rows, vectors);
+    if (count < lanes()) std::fill_n(vectors, size(), T{0});
+    for (std::int64_t b = 0; b < std::min(count, lanes()); ++b)
+      for (std::int64_t e = 0; e < entries_; ++e) vectors[e * lanes() + b] = rows[b * entries_ + e];
+  }
+
+  void unpack(const T* vectors, std::int64_t count, T* rows) const {
+    if (entries_ == 16 && count >= lanes()) return transpose_back(vectors, rows);
+    for (std::int64_t b = 0; b < std::min(count, lanes()); ++b)
+      for (std::int64_t e = 0; e < entries_; ++e) rows[b * entries_ + e] = vectors[e * lanes() + b];
+  }
+
+ private:
+  using D = hn::ScalableTag<T>;
+
+  /// [lanes, 16] -> [16, lanes] in registers: taking every fourth element twice is a transposition.
+  static void transpose(const T* from, T* to) {
+    const D d;
+    HWY_ALIGN T columns[16 * hn::MaxLanes(d)];  // [column, matrix, row]
+    hn::Vec<D> v[4];
+    for (std::int64_t i = 0; i < 4; ++i) {
+      hn::LoadInterleaved4(d, from + i * 4 * lanes(), v[0], v[1], v[2], v[3]);
+      for (std::int64_t j = 0; j < 4; ++j) hn::Store(v[j], d, columns + (j * 4 + i) * lanes());
+    }
+    for (std::int64_t j = 0; j < 4; ++j) {
+      hn::LoadInterleaved4(d, columns + j * 4 * lanes(), v[0], v[1], v[2], v[3]);
+      for (std::int64_t i = 0; i < 4; ++i) hn::Store(v[i], d, to + (i * 4 + j) * lanes());
+    }
+  }
+
+  static void transpose_back(const T* from, T* to) {
+    const D d;
+    HWY_ALIGN T columns[16 * hn::MaxLanes(d)];
+    hn::Vec<D> v[4];
+    for (std::int64_t j = 0; j < 4; ++j) {
+      for (std::int64_t i = 0; i < 4; ++i) v[i] = hn::Load(d, from + (i * 4 + j) * lanes());
+      hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d, columns + j * 4 * lanes());
+    }
+    for (std::int64_t i = 0; i < 4; ++i) {
+      for (std::int64_t j = 0; j < 4; ++j) v[j] = hn::Load(d, columns + (j * 4 + i) * lanes());
+      hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d, to + i * 4 * lanes());
+    }
+  }
+
+  std::int64_t entries_;
 };
 
 /// The kernels of a mixing, with loops unrolled for n = 4.

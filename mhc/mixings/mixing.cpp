@@ -79,7 +79,11 @@ Var Mixing::operator()(const Var& logits) const {
                 [mixing = *this, z = logits.value(), h](const Tensor& dh) { return backward(mixing, z, h, dh); });
 }
 
-Tensor Mixing::identity() const { return Tensor::of<double>({logits_}, family_->identity(mixings::problem_of(*this))); }
+Tensor Mixing::identity() const {
+  Tensor logits({logits_}, DType::f64);
+  for (std::int64_t k = 0; k < logits_; ++k) logits.mutable_data<double>()[k] = family_->identity(n_, k);
+  return logits;
+}
 
 Tensor Mixing::start() const {
   if (family_->start == nullptr) return identity();

@@ -116,8 +116,7 @@ std::vector<double> start(const Problem& p) {
 /// size n s. Doubly stochastic to rounding. At the published start, logits 0, H is the identity and every gradient
 /// exactly 0: the squares of the entries off the diagonal of Q have slope 0 there, and the diagonal is at its maximum.
 /// braid therefore starts at random logits, .10 from the identity at n = 4 and s = 2.
-extern const Family orthostochastic;
-constinit const Family orthostochastic = {
+extern constinit const Family orthostochastic = {
     .name = "orthostochastic",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .logits = [](std::int64_t n, const MixingSettings& s) { return n * s.block * (n * s.block - 1) / 2; },

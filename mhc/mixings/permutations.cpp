@@ -99,25 +99,18 @@ Var composed(const Var& logits, const Problem& p) {
   return reshape(matmul(reshape(softmax(logits), lead.concat({1, p.logits})), matrices), lead.concat({p.n, p.n}));
 }
 
-std::vector<double> identity(const Problem& p) {
-  std::vector<double> logits(static_cast<std::size_t>(p.logits), -8.0);
-  logits[0] = 0;
-  return logits;
-}
-
 }  // namespace
 
 /// mHC-lite, arXiv:2601.05732: `h = sum_k softmax(l)_k P_k`, a convex combination of all n! permutation matrices in
 /// lexicographic order, P_0 the identity. Doubly stochastic to rounding, and all of those matrices, by Birkhoff's
 /// theorem; but there are n! logits, so that n is at most 6.
-extern const Family permutations;
-constinit const Family permutations = {
+extern constinit const Family permutations = {
     .name = "permutations",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true}; },
     .sizes = "1 <= n <= 6 (n! logits)",
     .exists = [](std::int64_t n) { return n <= 6; },
     .logits = [](std::int64_t n, const MixingSettings&) { return factorial(n); },
-    .identity = identity,
+    .identity = [](std::int64_t, std::int64_t k) { return k == 0 ? 0.0 : -8.0; },
     .composed = composed,
     .kernels = [] { return BRAID_TABLES(); },
 };

@@ -132,8 +132,7 @@ Var composed(const Var& logits, const Problem&) {
 /// oHC, arXiv:2609.02672: the streams as a quaternion x, `H x = q x conj(r)` with the unit quaternions
 /// `q = v / |v|, v = (1 + l_0, l_1, l_2, l_3)` and r of l_4 .. l_7 alike. That is all of SO(4). Orthogonal to rounding;
 /// entries may be negative, and rows do not sum to 1. Starts at the identity, bit for bit.
-extern const Family quaternion;
-constinit const Family quaternion = {
+extern constinit const Family quaternion = {
     .name = "quaternion",
     .traits = [](const MixingSettings&) { return MixingTraits{.orthogonal = true, .negative = true}; },
     .sizes = "n = 4",

@@ -1,4 +1,3 @@
-#include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/softmax.h>
 #include <braid/mhc/mixings/detail/family.h>
 
@@ -37,20 +36,16 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace braid::mhc::mixings {
-namespace {
 
 HWY_EXPORT(tables);
 
-}  // namespace
-
 /// Rows that sum to 1, by softmax: `h_ij = exp(l_ij) / sum_k exp(l_ik)`. One marginal alone bounds the spectral norm of
 /// any product by sqrt(n) (OpenReview 1BC0eYN2uS).
-extern const Family rows;
-constinit const Family rows = {
+extern constinit const Family rows = {
     .name = "rows",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },
-    .identity = [](const Problem& p) { return diagonal_logits(p.n, 4); },
+    .identity = diagonal_logit,
     .composed = [](const Var& l, const Problem& p) { return softmax(square(l, p.n)); },
     .kernels = [] { return BRAID_TABLES(); },
 };

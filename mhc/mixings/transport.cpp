@@ -152,13 +152,6 @@ Var composed(const Var& logits, const Problem& p) {
   return stack(rows, -2);
 }
 
-std::vector<double> identity(const Problem& p) {
-  std::vector<double> logits;
-  for (std::int64_t i = 0; i + 1 < p.n; ++i)
-    for (std::int64_t j = 0; j + 1 < p.n; ++j) logits.push_back(i == j ? 8 : -8);
-  return logits;
-}
-
 }  // namespace
 
 /// TBP, arXiv:2605.21724: (n - 1)^2 logits fill the matrix row by row, each entry between the bounds that the
@@ -171,12 +164,11 @@ std::vector<double> identity(const Problem& p) {
 /// second. A width high - low below 1e-7 counts as 1e-7, as in the paper: an entry may exceed its bound, so that others
 /// become some -1e-7, and the sums stay exact. Logits 0 are not the identity. The gradient jumps where max and min
 /// change sides, and early entries move most of the matrix.
-extern const Family transport;
-constinit const Family transport = {
+extern constinit const Family transport = {
     .name = "transport",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true, .negative = true}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return (n - 1) * (n - 1); },
-    .identity = identity,
+    .identity = [](std::int64_t n, std::int64_t k) { return k % n == 0 ? 8.0 : -8.0; },
     .composed = composed,
     .kernels = [] { return BRAID_TABLES(); },
 };

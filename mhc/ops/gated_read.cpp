@@ -21,11 +21,6 @@ struct Params {
   }
 };
 
-/// The input of a layer and the weights of the write, undefined without one.
-struct Values {
-  Var u, post;  // [..., C], [..., n]
-};
-
 struct Forward {
   Tensor u, post, rstd, z;  // [..., C], [..., n], [..., n], [..., rows]
 };
@@ -41,7 +36,8 @@ void check_params(const char* op, const GatedMaps& m, bool writes, const Var& x)
   detail::check_argument(op, "up", m.up, {width, rank}, x);
 }
 
-Values compose(const GatedMaps& m, bool writes, const Var& x) {
+/// The input of a layer [..., C] and the weights of the write [..., n], undefined without one.
+std::pair<Var, Var> compose(const GatedMaps& m, bool writes, const Var& x) {
   const std::int64_t n = x.size(-2), rank = m.up.size(1);
   const Shape flat = lead_of(x.shape()).concat({n * x.size(-1)});
   const Var normed = reshape(rms_norm(x, m.eps), flat) * (m.norm + 1.0);
@@ -123,8 +119,8 @@ LayerRead read(const GatedMaps& m, const Var& x) {
     return StreamMaps{.h_pre = {}, .h_post = post, .h_res = eye(x.size(-2), x.dtype()), .gated = false};
   };
   if (composed()) {
-    const Values values = compose(m, true, x);
-    return {.u = values.u, .maps = maps(values.post), .x = x, .deferred = false};
+    const auto [u, post] = compose(m, true, x);
+    return {.u = u, .maps = maps(post), .x = x, .deferred = false};
   }
   const Read call(kOp, m, true, x);
   const Forward out = call.forward();
@@ -140,7 +136,7 @@ Var gated_mean(const GatedMaps& m, const Var& x) {
   constexpr const char* kOp = "gated_mean";
   check_params(kOp, m, /*writes=*/false, x);
   if (x.dtype() == DType::bf16) return braid::detail::in_f32([&](const Var& wide) { return gated_mean(m, wide); }, x);
-  if (composed()) return compose(m, false, x).u;
+  if (composed()) return compose(m, false, x).first;
   const Read call(kOp, m, false, x);
   const Forward out = call.forward();
   return record(kOp, out.u, {m.norm, m.in, m.up, x},

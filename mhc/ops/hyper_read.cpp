@@ -20,8 +20,9 @@ struct Params {
   }
 };
 
+/// Rows of maps are pre [n], post [n], res [n, n].
 struct Forward {
-  Tensor u, h_pre, h_post, h_res, s, rstd;  // [..., C], [..., n], [..., n], [..., n, n], [..., m], [..., n]
+  Tensor u, maps, s, rstd;  // [..., C], [..., n + 2, n], [..., m], [..., n]
 };
 
 void check_params(const HyperMaps& c, const Var& x) {
@@ -38,9 +39,7 @@ Forward forward(const Params& p, double eps, const Tensor& x) {
     return Tensor(lead_of(x.shape()).concat(tail), compute_dtype(x.dtype()));
   };
   Forward out{.u = Tensor(x.shape().without(-2), x.dtype()),
-              .h_pre = make({s.n}),
-              .h_post = make({s.n}),
-              .h_res = make({s.n, s.n}),
+              .maps = make({s.n + 2, s.n}),
               .s = make({s.n * (s.n + 2)}),
               .rstd = make({s.n})};
   kernels::hyper_read_kernels().dispatch("HyperConnection", x.dtype(), [&](const auto& kernel) {
@@ -50,9 +49,7 @@ Forward forward(const Params& p, double eps, const Tensor& x) {
                  .x = In{x},
                  .s = Out{out.s},
                  .rstd = Out{out.rstd},
-                 .h_pre = Out{out.h_pre},
-                 .h_post = Out{out.h_post},
-                 .h_res = Out{out.h_res},
+                 .maps = Out{out.maps},
                  .u = Out{out.u}});
   });
   return out;
@@ -68,8 +65,7 @@ std::vector<Tensor> backward(const Params& p, const Tensor& x, const Forward& sa
                 .x = In{x},
                 .s = In{saved.s},
                 .rstd = In{saved.rstd},
-                .h_pre = In{saved.h_pre},
-                .h_res = In{saved.h_res},
+                .maps = In{saved.maps},
                 .du = In{du},
                 .dy = In{dy},
                 .dh_post = In{dh_post},
@@ -104,11 +100,12 @@ LayerRead read_maps(const HyperMaps& m, StreamState& streams_in) {
                       .bias = m.bias.value().contiguous()};
   const Tensor streams = x.value().contiguous();
   const Forward out = forward(params, m.eps, streams);
+  const Tensor h_post = out.maps.select(-2, 1), h_res = out.maps.slice(-2, 2, out.maps.size(-2));
   const std::vector<Var> results =
-      record("hyper_read", {out.u, streams, out.h_post, out.h_res}, std::vector{m.theta, m.alpha, m.bias, x},
+      record("hyper_read", {out.u, streams, h_post, h_res}, std::vector{m.theta, m.alpha, m.bias, x},
              [=](std::span<const Tensor> dys, const Needs&) { return backward(params, streams, out, dys); });
   return {.u = results[0],
-          .maps = {.h_pre = out.h_pre, .h_post = results[2], .h_res = results[3], .gated = false},
+          .maps = {.h_pre = out.maps.select(-2, 0), .h_post = results[2], .h_res = results[3], .gated = false},
           .x = results[1]};
 }
 

@@ -21,11 +21,8 @@ struct Params {
   }
 };
 
-struct Forward {
-  Tensor y, rstd;  // [..., n, C], [tokens]
-};
-
-Forward forward(const Params& p, const Tensor& x, double eps) {
+/// y [..., n, C] and rstd [tokens].
+std::pair<Tensor, Tensor> forward(const Params& p, const Tensor& x, double eps) {
   const kernels::StreamSizes s = kernels::sizes_of(x.shape());
   Tensor y(x.shape(), x.dtype()), rstd({s.tokens}, compute_dtype(x.dtype()));
   kernels::mhc_layer_kernels().dispatch("mhc_layer", x.dtype(), [&](const auto& kernel) {
@@ -69,9 +66,9 @@ Var mhc_layer(const Var& h_pre, const Var& h_post, const Var& h_res, const Var& 
                       .h_res = h_res.value().contiguous(),
                       .weight = weight.value().contiguous()};
   const Tensor streams = x.value().contiguous();
-  const Forward out = forward(params, streams, eps);
-  return record("mhc_layer", out.y, {h_pre, h_post, h_res, weight, x},
-                [params, streams, rstd = out.rstd](const Tensor& dy) { return backward(dy, params, streams, rstd); });
+  const auto [y, rstd] = forward(params, streams, eps);
+  return record("mhc_layer", y, {h_pre, h_post, h_res, weight, x},
+                [params, streams, rstd = rstd](const Tensor& dy) { return backward(dy, params, streams, rstd); });
 }
 
 }  // namespace braid::mhc

@@ -8,9 +8,34 @@
 #include <braid/mhc/mixings/composed.h>
 #include <braid/mhc/mixings/detail/family.h>
 #include <braid/mhc/ops/detail/arguments.h>
-#include <braid/mhc/ops/detail/kept_streams.h>
 
 namespace braid::mhc {
+
+/// The streams [..., n, C] at one connection, for its backward pass: kept, or recomputed from those of the connection
+/// before, by its maps and its layer's output, without running the layer (arXiv:2512.24880, 4.3.2).
+class detail::KeptStreams {
+ public:
+  explicit KeptStreams(Tensor x) : x_(std::move(x)) {}
+
+  /// The result of write_streams() on the streams `before` with h_res, h_post and the layer's output f.
+  KeptStreams(std::shared_ptr<KeptStreams> before, Tensor h_res, Tensor h_post, Tensor f)
+      : before_(std::move(before)), h_res_(std::move(h_res)), h_post_(std::move(h_post)), f_(std::move(f)) {}
+
+  /// The number of connections since the last kept streams.
+  std::int64_t distance() const { return before_ ? before_->distance() + 1 : 0; }
+
+  /// The streams, the same bits as in the forward pass. They stay in memory as long as this object, as do the streams
+  /// that were recomputed on the way.
+  const Tensor& x() {
+    if (!x_.defined()) x_ = write_streams(h_res_, h_post_, before_->x(), f_);
+    return x_;
+  }
+
+ private:
+  std::shared_ptr<KeptStreams> before_;  // null: x_ is kept
+  Tensor h_res_, h_post_, f_, x_;
+};
+
 namespace {
 
 using detail::check_argument, detail::In, detail::KeptStreams, detail::lead_of, detail::like, detail::MapIn,
@@ -82,10 +107,9 @@ Arguments arguments(const SinglePassMaps& single_pass, const Var& x) {
 struct Forward {
   Tensor u, x, maps, z, r;
 
-  Tensor h_pre() const { return maps.select(-2, 0); }
-  Tensor h_post() const { return maps.select(-2, 1); }
-  Tensor h_res() const { return maps.slice(-2, 2, maps.size(-2)); }
-  std::vector<Tensor> outputs() const { return {u, x, h_post(), h_res(), h_pre()}; }
+  std::vector<Tensor> outputs() const {
+    return {u, x, maps.select(-2, 1), maps.slice(-2, 2, maps.size(-2)), maps.select(-2, 0)};
+  }
 };
 
 /// The read of x, or of the result of the write.
@@ -185,10 +209,36 @@ Cotangents backward(const Arguments& a, const Saved& saved, std::span<Tensor> dy
   return d;
 }
 
-/// `results` are the outputs of a read on the tape.
-LayerRead layer_read(const SinglePassMaps& m, const std::vector<Var>& results, std::shared_ptr<KeptStreams> kept) {
+/// The read of the streams, or of the result of their deferred write where one is pending.
+LayerRead read(const SinglePassMaps& m, const StreamState& streams) {
+  const auto& [last, f, keep_every] = streams;
+  const bool writes = streams.pending();
+  Arguments a = arguments(m, last.x);
+  if (writes)
+    a.before = {.x = last.x.value(),
+                .h_post = stepped(last.maps.h_post.value(), 1),
+                .h_res = last.maps.h_res.value(),
+                .f = f.value().contiguous()};
+  const Forward out = forward(a, writes ? Tensor() : last.x.value().contiguous());
+  const bool keep = last.kept == nullptr || last.kept->distance() + 1 == keep_every;
+  auto kept = keep ? std::make_shared<KeptStreams>(out.x)
+                   : std::make_shared<KeptStreams>(last.kept, a.before.h_res, a.before.h_post, a.before.f);
+  a.before.x = {};
+  const auto defined_of = [](auto all) {
+    std::erase_if(all, [](const auto& t) { return !t.defined(); });
+    return all;
+  };
+  const auto vjp = [=, saved = Saved{out.maps, out.z, out.r, kept}](std::span<Tensor> dys, const Needs&) {
+    const Cotangents d = backward(a, saved, dys);
+    return defined_of(std::vector{d.x, d.h_post, d.f, d.phi, d.alpha, d.bias, d.pre});
+  };
+  const std::vector<Var> inputs =
+      defined_of(std::vector{last.x, last.maps.h_post, f, m.maps.phi, m.maps.alpha, m.maps.bias, m.h_pre});
+  const std::vector<Var> results =
+      writes ? record("mhc_write_read", out.outputs(), inputs, vjp, Deferral{.input = 0, .output = 1})
+             : record("mhc_read", out.outputs(), inputs, vjp);
   return {.u = results[0],
-          .maps = {.h_pre = m.h_pre.value().defined() ? results[4] : detach(results[4]),
+          .maps = {.h_pre = a.pre.defined() ? results[4] : detach(results[4]),
                    .h_post = m.maps.reads_only ? Var() : results[2],
                    .h_res = results[3],
                    .post_magnitude = m.maps.post_magnitude},
@@ -196,53 +246,15 @@ LayerRead layer_read(const SinglePassMaps& m, const std::vector<Var>& results, s
           .kept = std::move(kept)};
 }
 
-LayerRead read(const SinglePassMaps& m, const Var& x) {
-  const Arguments a = arguments(m, x);
-  const Forward out = forward(a, x.value().contiguous());
-  auto kept = std::make_shared<KeptStreams>(out.x);
-  std::vector<Var> inputs{x, m.maps.phi, m.maps.alpha, m.maps.bias};
-  if (a.pre.defined()) inputs.push_back(m.h_pre);
-  const auto vjp = [a, saved = Saved{out.maps, out.z, out.r, kept}](std::span<Tensor> dys, const Needs&) {
-    const Cotangents d = backward(a, saved, dys);
-    std::vector<Tensor> dxs{d.x, d.phi, d.alpha, d.bias};
-    if (a.pre.defined()) dxs.push_back(d.pre);
-    return dxs;
-  };
-  return layer_read(m, record("mhc_read", out.outputs(), inputs, vjp), std::move(kept));
-}
-
-/// The deferred write of f after the read `before`, and the read of its result.
-LayerRead write_and_read(const SinglePassMaps& m, const StreamState& streams) {
-  const auto& [before, f, keep_every] = streams;
-  Arguments a = arguments(m, before.x);
-  a.before = {.x = before.x.value(),
-              .h_post = stepped(before.maps.h_post.value(), 1),
-              .h_res = before.maps.h_res.value(),
-              .f = f.value().contiguous()};
-  const Forward out = forward(a, {});
-  const bool keep = before.kept == nullptr || before.kept->distance() + 1 == keep_every;
-  auto kept = keep ? std::make_shared<KeptStreams>(out.x)
-                   : std::make_shared<KeptStreams>(before.kept, a.before.h_res, a.before.h_post, a.before.f);
-  std::vector<Var> inputs{before.x, before.maps.h_post, f, m.maps.phi, m.maps.alpha, m.maps.bias};
-  if (a.pre.defined()) inputs.push_back(m.h_pre);
-  a.before.x = {};
-  const auto vjp = [a, saved = Saved{out.maps, out.z, out.r, kept}](std::span<Tensor> dys, const Needs&) {
-    const Cotangents d = backward(a, saved, dys);
-    std::vector<Tensor> dxs{d.x, d.h_post, d.f, d.phi, d.alpha, d.bias};
-    if (a.pre.defined()) dxs.push_back(d.pre);
-    return dxs;
-  };
-  return layer_read(m, record("mhc_write_read", out.outputs(), inputs, vjp, Deferral{.input = 0, .output = 1}),
-                    std::move(kept));
-}
-
 }  // namespace
 
 LayerRead read_maps(const MHCMaps& maps, StreamState& streams) { return read_maps(SinglePassMaps{maps, {}}, streams); }
 
 LayerRead read_maps(const SinglePassMaps& m, StreamState& streams) {
-  if (!composed())
-    return streams.pending() && streams.last.deferred ? write_and_read(m, streams) : read(m, streams.settle());
+  if (!composed()) {
+    if (!streams.pending() || !streams.last.deferred) streams.settle();
+    return read(m, streams);
+  }
   const Var& x = streams.settle();
   const StreamMaps maps = compose_maps(m.maps, x);
   const Var& read_by = m.h_pre.value().defined() ? m.h_pre : maps.h_pre;

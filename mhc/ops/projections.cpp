@@ -55,23 +55,22 @@ Tensor project_lines(const Tensor& input) {
   });
 }
 
+/// 1 on the support of a projection y, 0 elsewhere; NaN for NaN.
+Tensor support_of(const Tensor& y) {
+  return map(
+      "simplex_projection", [](auto y) { return y > 0 ? y / y : y * 0; }, y);
+}
+
 /// On the support S of the projection, `v - (sum of v over S - 1) / |S|`; 0 elsewhere.
 Var composed_projection(const Var& v) {
-  const Tensor support = project_lines(v.value());
-  auto one = [](auto y) { return y > 0 ? y / y : y * 0; };
-  const Tensor count = reduce_sum(map("simplex_projection", one, support), {-1}, true);
+  const Tensor support = project_lines(v.value()), count = reduce_sum(support_of(support), {-1}, true);
   return where(support, v - (sum(where(support, v, 0.0), {-1}, true) - 1) / count, 0.0);
 }
 
 /// On the support S of y, `dv = dy - mean of dy over S`; 0 elsewhere.
-Tensor project_lines_vjp(const Tensor& dy, const Tensor& y) {
-  const Tensor support = map(
-      "simplex_projection", [](auto y) { return y > 0 ? y / y : y * 0; }, y);
-  const auto times = [](auto a, auto b) { return a * b; };
-  const Tensor total = reduce_sum(map("simplex_projection", times, dy, support), {-1}, true);
-  const Tensor count = reduce_sum(support, {-1}, true);
-  const auto center = [](auto dy, auto s, auto total, auto count) { return s * (dy - total / count); };
-  return map("simplex_projection", center, dy, support, total, count);
+Tensor project_lines_vjp(const Var& dy, const Tensor& y) {
+  const Tensor support = support_of(y);
+  return support * (dy - sum(dy * support, {-1}, true) / sum(support, {-1}, true));
 }
 
 }  // namespace
@@ -107,19 +106,15 @@ Tensor birkhoff_projection(const Tensor& v) {
   check_shape(v.rank() == 2 && v.size(0) == v.size(1) && v.size(0) >= 1,
               "birkhoff_projection: v must have shape [n, n] with n >= 1 but has {}", v.shape());
   // Dykstra: each projection is handed what it took away the last time.
-  const auto plus = [](auto a, auto b) { return a + b; };
-  const auto minus = [](auto a, auto b) { return a - b; };
   Tensor x = v.to(DType::f64), row_debt = zeros(v.shape(), DType::f64), column_debt = row_debt;
   for (int sweep = 0; sweep < 10000; ++sweep) {
-    const Tensor before = x, from_rows = map("birkhoff_projection", plus, x, row_debt);
+    const Tensor before = x, from_rows = x + row_debt;
     x = project_lines(from_rows);
-    row_debt = map("birkhoff_projection", minus, from_rows, x);
-    const Tensor from_columns = map("birkhoff_projection", plus, x, column_debt);
+    row_debt = from_rows - x;
+    const Tensor from_columns = x + column_debt;
     x = project_lines(from_columns.transpose()).transpose();
-    column_debt = map("birkhoff_projection", minus, from_columns, x);
-    const Tensor moved = map(
-        "birkhoff_projection", [](auto a, auto b) { return std::abs(a - b); }, x, before);
-    if (!(reduce_max(moved).item() > 1e-10)) break;  // NaN ends it too
+    column_debt = from_columns - x;
+    if (!(reduce_max(abs(x - before)).item() > 1e-10)) break;  // NaN ends it too
   }
   return x.to(v.dtype()).contiguous();
 }

@@ -208,7 +208,7 @@ Tensor write_streams(const Tensor& h_res, const Tensor& h_post, const Tensor& x,
 
 void check_streams(const char* op, const Var& x) {
   check_shape(x.rank() >= 2, "{}: x must have shape [..., n, C] but has {}", op, x.shape());
-  dispatch_float_or_bf16(op, x.dtype(), [](auto) {});
+  check_floating(op, x.dtype());
 }
 
 void check_layer_output(const char* op, const Var& f, const Var& x) {

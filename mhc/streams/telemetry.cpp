@@ -87,15 +87,15 @@ Telemetry* Telemetry::active() { return newest; }
 
 void Telemetry::record(const StreamMaps& maps, const Var& x) {
   const std::int64_t n = maps.h_res.size(-1);
-  Record record{{}, maps.h_res.value().to(DType::f64).reshape({maps.h_res.value().numel() / (n * n), n, n})};
-  const LineSums rows = line_sums(record.h_res, -1), columns = line_sums(record.h_res, -2);
-  record.stats.forward_gain = rows.gain;
-  record.stats.row_error = rows.error;
-  record.stats.backward_gain = columns.gain;
-  record.stats.column_error = columns.error;
-  record.stats.saturation = saturation(maps);
-  record.stats.similarity = similarity(x.value());
-  records_.push_back(std::move(record));
+  const Tensor h_res = maps.h_res.value().to(DType::f64).reshape({maps.h_res.numel() / (n * n), n, n});
+  const LineSums rows = line_sums(h_res, -1), columns = line_sums(h_res, -2);
+  records_.push_back({.stats = {.forward_gain = rows.gain,
+                                .backward_gain = columns.gain,
+                                .row_error = rows.error,
+                                .column_error = columns.error,
+                                .saturation = saturation(maps),
+                                .similarity = similarity(x.value())},
+                      .h_res = h_res});
 }
 
 std::vector<ConnectionStats> Telemetry::connections() const {

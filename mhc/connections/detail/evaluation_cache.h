@@ -1,51 +1,46 @@
 #pragma once
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 #include <mutex>
-#include <optional>
+#include <vector>
 
 #include <braid/autograd/tape.h>
 #include <braid/mhc/mixings/composed.h>
 
 namespace braid::mhc {
 
-/// Caches a function of N small constant parameters until their bits change. Bits are compared, not identities, because
+/// Caches a function of small constant parameters until their bits change. Bits are compared, not identities, because
 /// optimizers write in place; a few dozen values cost nothing.
 /// Copies start empty. Safe to use from several threads.
-template <std::size_t N>
 class EvaluationCache {
  public:
   EvaluationCache() = default;
   EvaluationCache(const EvaluationCache&) {}
   EvaluationCache& operator=(const EvaluationCache&) {
     const std::lock_guard lock(mutex_);
-    result_.reset();
+    keys_.clear();
     return *this;
   }
 
   /// `compute()`, or the result of an earlier call. Always computes for parameters on a tape and for composed forms.
   template <class F>
-  Var get(const std::array<Var, N>& params, F compute) const {
+  Var get(std::initializer_list<Var> params, F compute) const {
     if (composed() || std::ranges::any_of(params, &Var::requires_grad)) return compute();
     const std::lock_guard lock(mutex_);
-    if (!result_ || !unchanged(params)) {
+    const auto same = [](const Tensor& key, const Var& param) { return identical(key, param.value()); };
+    if (!std::ranges::equal(keys_, params, same)) {
       result_ = compute();
       // Clones: sharing the storage would keep optimizers from writing to it.
-      for (std::size_t i = 0; i < N; ++i) keys_[i] = params[i].value().clone();
+      keys_.clear();
+      for (const Var& param : params) keys_.push_back(param.value().clone());
     }
-    return *result_;
+    return result_;
   }
 
  private:
-  bool unchanged(const std::array<Var, N>& params) const {
-    for (std::size_t i = 0; i < N; ++i)
-      if (!identical(keys_[i], params[i].value())) return false;
-    return true;
-  }
-
   mutable std::mutex mutex_;
-  mutable std::array<Tensor, N> keys_;
-  mutable std::optional<Var> result_;
+  mutable std::vector<Tensor> keys_;
+  mutable Var result_;
 };
 
 }  // namespace braid::mhc

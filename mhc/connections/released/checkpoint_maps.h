@@ -1,14 +1,7 @@
 #pragma once
-#include <braid/core/random.h>
 #include <braid/mhc/ops/mhc_read.h>
 
 namespace braid::mhc {
-
-/// Where the parameters of a released form start.
-enum class ReleasedInit {
-  residual,   ///< fn = 0 (or fn_std), H_pre = 1/n, H_post = 1, H_res near the identity: the pre-norm residual network
-  published,  ///< fn ~ N(0, 0.02^2), base 0, scale 1, as others train them: streams are averaged at once
-};
 
 /// The parameters of dynamic maps as checkpoints of released models hold them: phi transposed, its rows in the order
 /// pre n | post n | comb n^2, where comb_ij is the weight of stream i in stream j, the transpose of H_res.
@@ -18,11 +11,6 @@ struct CheckpointMaps {
   Var scale = {};  ///< [3], or [2] without mixing
   Mixing mixing;
   double norm_eps, pre_eps, post_eps = 0, post_magnitude = 2;  ///< as in MHCMaps
-
-  /// Sets the parameters for a number of channels; fn_std and scale apply to ReleasedInit::residual. Throws ValueError
-  /// that begins with `op` unless channels >= 1 and the eps and fn_std are at least 0.
-  void initialize(const char* op, std::int64_t channels, ReleasedInit init, double fn_std, double scale, Rng& rng,
-                  DType dtype);
 
   /// The same maps with the parameters in the order of the kernels.
   MHCMaps maps() const;

@@ -6,24 +6,14 @@
 namespace braid::mhc {
 namespace {
 
-/// mHC's parameters in a checkpoint's layout.
-struct AsInCheckpoint {
-  Var fn, base, scale;
-
-  explicit AsInCheckpoint(const ManifoldConstrainedHC& m)
-      : fn(comb_transposed(transpose(m.phi), m.streams())),
-        base(comb_transposed(m.bias, m.streams())),
-        scale(m.alpha) {}
-
-  void params(auto&& visit) {
-    visit("fn", fn);
-    visit("base", base);
-    visit("scale", scale);
-  }
-};
-
-void check_mixing(const char* op, const ManifoldConstrainedHC& module) {
-  check_value(module.mixing.name() == "sinkhorn", "{}: mixing must be sinkhorn but is {}", op, module.mixing.name());
+CheckpointMaps as_in_checkpoint(const char* op, const ManifoldConstrainedHC& m) {
+  check_value(m.mixing.name() == "sinkhorn", "{}: mixing must be sinkhorn but is {}", op, m.mixing.name());
+  return {.fn = comb_transposed(transpose(m.phi), m.streams()),
+          .base = comb_transposed(m.bias, m.streams()),
+          .scale = m.alpha,
+          .mixing = m.mixing,
+          .norm_eps = m.settings.eps,
+          .pre_eps = 0};
 }
 
 }  // namespace
@@ -39,17 +29,16 @@ std::string head_prefix(CheckpointNames names) {
 }
 
 void load_connection(const nn::NamedTensors& tensors, const std::string& prefix, ManifoldConstrainedHC& module) {
-  check_mixing("load_connection", module);
-  AsInCheckpoint own(module);
+  CheckpointMaps own = as_in_checkpoint("load_connection", module);
   load_connection(tensors, prefix, own);
-  module.phi = transpose(comb_transposed(own.fn, module.streams())).value().contiguous();
-  module.bias = comb_transposed(own.base, module.streams()).value();
-  module.alpha = own.scale;
+  const MHCMaps maps = own.maps();
+  module.phi = maps.phi.value().contiguous();
+  module.bias = maps.bias;
+  module.alpha = maps.alpha;
 }
 
 void save_connection(nn::NamedTensors& tensors, const std::string& prefix, const ManifoldConstrainedHC& module) {
-  check_mixing("save_connection", module);
-  save_connection(tensors, prefix, AsInCheckpoint(module));
+  save_connection(tensors, prefix, as_in_checkpoint("save_connection", module));
 }
 
 }  // namespace braid::mhc

@@ -1,8 +1,15 @@
 #pragma once
+#include <braid/core/random.h>
 #include <braid/mhc/connections/released/checkpoint_maps.h>
 #include <braid/mhc/streams/stream_connection.h>
 
 namespace braid::mhc {
+
+/// Where the parameters of a released form start.
+enum class ReleasedInit {
+  residual,   ///< fn = 0 (or fn_std), H_pre = 1/n, H_post = 1, H_res near the identity: the pre-norm residual network
+  published,  ///< fn ~ N(0, 0.02^2), base 0, scale 1, as others train them: streams are averaged at once
+};
 
 /// Settings of deepseek_v4(), hunyuan_v4() and SinglePassConnection.
 struct ReleasedSettings {
@@ -27,7 +34,7 @@ struct ReleasedConnection : StreamConnection<ReleasedConnection> {
   ReleasedSettings settings;
 
   /// Sets the maps' parameters as the settings say. Throws ValueError that begins with `op` unless channels and
-  /// keep_every >= 1.
+  /// keep_every >= 1 and the eps and fn_std are at least 0.
   ReleasedConnection(const char* op, CheckpointMaps maps, std::int64_t channels, Rng& rng,
                      const ReleasedSettings& settings);
 

@@ -1,5 +1,4 @@
 #pragma once
-#include <braid/mhc/connections/released/checkpoint_maps.h>
 #include <braid/mhc/streams/streams.h>
 
 namespace braid::mhc {

@@ -12,10 +12,8 @@ namespace braid::mhc::mixings {
 
 /// [.., n n] -> [.., n, n]
 Var square(const Var& logits, std::int64_t n);
-/// Logits [n n]: `value` on the diagonal, else 0.
-std::vector<double> diagonal_logits(std::int64_t n, double value);
-/// Logits [m], all 0.
-std::vector<double> zero_logits(const Problem& problem);
+/// A logit of a matrix [n, n]: 4 on the diagonal, else 0.
+double diagonal_logit(std::int64_t n, std::int64_t k);
 /// Cayley's rotation `(I - A)(I + A)^-1` of the skew A [size, size] whose entries above the diagonal are the logits,
 /// row by row: [.., size (size - 1) / 2] -> [.., size, size]
 Var cayley_rotation(const Var& logits, std::int64_t size);
@@ -27,8 +25,8 @@ struct Family {
   std::string_view sizes = "n >= 1";                                   ///< the supported n in words
   bool (*exists)(std::int64_t n) = [](std::int64_t) { return true; };  ///< whether it supports n >= 1
   std::int64_t (*logits)(std::int64_t n, const MixingSettings&);
-  /// Logits of the identity, or of the nearest matrix; zeros unless given.
-  std::vector<double> (*identity)(const Problem&) = zero_logits;
+  /// The k-th logit of the identity, or of the nearest matrix; 0 unless given.
+  double (*identity)(std::int64_t n, std::int64_t k) = [](std::int64_t, std::int64_t) { return 0.0; };
   std::vector<double> (*start)(const Problem&) = nullptr;  ///< logits at the start of training; null: `identity`
   Var (*composed)(const Var& logits, const Problem&);      ///< [.., m] -> [.., n, n], the composed form
   braid::kernels::Tables<Kernels> (*kernels)();

@@ -51,24 +51,17 @@ inline Tensor stepped(const Tensor& map, int axes) {
 }
 
 /// A stepped() map as a kernel's argument, to be read (MapIn) or written (MapOut); null when it is undefined.
-struct MapIn {
-  const Tensor& map;
-  int axes;
-
-  template <class T>
-  operator kernels::StreamMap<const T>() const {
-    return {In{map}, map.defined() ? step_of(map, axes) : 0};
-  }
-};
-
-struct MapOut {
-  Tensor& map;
+template <class Argument, class Map>
+struct MapArgument {
+  Map& map;
   int axes;
 
   template <class T>
   operator kernels::StreamMap<T>() const {
-    return {Out{map}, map.defined() ? step_of(map, axes) : 0};
+    return {Argument{map}, map.defined() ? step_of(map, axes) : 0};
   }
 };
+using MapIn = MapArgument<In, const Tensor>;
+using MapOut = MapArgument<Out, Tensor>;
 
 }  // namespace braid::mhc::detail
