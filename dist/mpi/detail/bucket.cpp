@@ -52,22 +52,39 @@ void Bucket::add_part(std::vector<Tensor> tensors) {
 bool Bucket::advance() {
   for (; stage_ < plan_.size(); ++stage_) {
     if (!std::exchange(posted_, true)) post();
-    if (!messages_.arrived()) return false;
+    if (!arrived()) return false;
     finish();
     posted_ = false;
   }
   return true;
 }
 
+/// Starts the messages of a stage. Those with one tag between two ranks arrive in the order of sending.
 void Bucket::post() {
   const Stage& stage = plan_[stage_];
+  const auto request = [&] { return &requests_.emplace_back(MPI_REQUEST_NULL); };
   for (const Stage::Message& m : stage.receives) {
     const auto [begin, end] = elements(m.chunks);
     if (stage.adds) arriving_.emplace_back(Shape{end - begin}, buffers_[0].dtype());
-    messages_.receive(m.peer, tag_, stage.adds ? arriving_.back().mutable_bytes() : at(m.mine, m.chunks),
-                      bytes(m.chunks));
+    std::byte* into = stage.adds ? arriving_.back().mutable_bytes() : at(m.mine, m.chunks);
+    post_pieces(into, bytes(m.chunks), [&](std::byte* piece, int count) {
+      check_mpi(MPI_Irecv(piece, count, MPI_BYTE, m.peer, tag_, world_.comm, request()));
+    });
   }
-  for (const Stage::Message& m : stage.sends) messages_.send(m.peer, tag_, at(m.mine, m.chunks), bytes(m.chunks));
+  for (const Stage::Message& m : stage.sends) {
+    post_pieces(at(m.mine, m.chunks), bytes(m.chunks), [&](const std::byte* piece, int count) {
+      check_mpi(MPI_Isend(piece, count, MPI_BYTE, m.peer, tag_, world_.comm, request()));
+    });
+    world_.traffic.bytes_sent += static_cast<double>(bytes(m.chunks));
+  }
+}
+
+/// Whether all messages of the stage are complete. Does not wait.
+bool Bucket::arrived() {
+  int all = 0;
+  check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE));
+  if (all != 0) requests_.clear();
+  return all != 0;
 }
 
 void Bucket::finish() {

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <braid/dist/mpi/detail/messages.h>
 #include <braid/dist/mpi/detail/plan.h>
+#include <braid/dist/mpi/detail/world.h>
 
 namespace braid::dist::detail {
 
@@ -11,8 +11,7 @@ namespace braid::dist::detail {
 class Bucket {
  public:
   /// `tag` distinguishes its messages from those of other buckets; `plan` must outlive it.
-  Bucket(World& world, const std::vector<Stage>& plan, int tag)
-      : world_(world), plan_(plan), tag_(tag), messages_(world) {}
+  Bucket(World& world, const std::vector<Stage>& plan, int tag) : world_(world), plan_(plan), tag_(tag) {}
 
   /// Adds the tensors' sums over the next part of the tree that this rank has summed.
   void add_part(std::vector<Tensor> tensors);
@@ -27,6 +26,7 @@ class Bucket {
 
  private:
   void post();
+  bool arrived();
   void finish();
   /// The elements [begin, end) of a buffer that the chunks cover.
   std::pair<std::int64_t, std::int64_t> elements(Chunks chunks) const;
@@ -36,10 +36,10 @@ class Bucket {
   World& world_;
   const std::vector<Stage>& plan_;
   int tag_;
-  Messages messages_;
   std::vector<Shape> shapes_;
   std::vector<Tensor> buffers_;   // contiguous, one per part
   std::vector<Tensor> arriving_;  // terms to be added, one per message
+  std::vector<MPI_Request> requests_;
   std::size_t stage_ = 0;
   bool posted_ = false;
 };
