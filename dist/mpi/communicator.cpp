@@ -108,7 +108,7 @@ MPICommunicator::MPICommunicator(std::string program, std::chrono::seconds patie
   } catch (const std::exception& error) {
     fail(error.what(), 2);
   }
-  world_->silence();
+  platform::discard_output(world_->stderr_of_mpi);  // mostly that peers are gone, as the lifeline says
 }
 
 MPICommunicator::~MPICommunicator() {

@@ -15,18 +15,7 @@ constexpr std::int64_t kBucketBytes = 256 * 1024;
 
 std::int64_t bytes_of(const Tensor& t) { return t.numel() * static_cast<std::int64_t>(size_of(t.dtype())); }
 
-/// Adds the time that a scope takes to `seconds`.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
-  ~Stopwatch() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  double& seconds_;
-  Clock::time_point start_ = Clock::now();
-};
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 class RankSum final : public BlockSum {
  public:
@@ -55,15 +44,14 @@ class RankSum final : public BlockSum {
   }
 
   std::pair<double, std::vector<Tensor>> total() override {
-    {
-      const Stopwatch watch(world_.traffic.seconds_after);
-      Patience patience;
-      for (std::size_t before = 0; !advance(); before = stages_done()) {
-        if (stages_done() > before) patience.begin_anew();
-        patience.pause();
-      }
+    const auto start = Clock::now();
+    Patience patience;
+    for (std::size_t before = 0; !advance(); before = stages_done()) {
+      if (stages_done() > before) patience.begin_anew();
+      patience.pause();
     }
-    world_.traffic.seconds_open += std::chrono::duration<double>(Clock::now() - *first_sent_).count();
+    world_.traffic.seconds_after += seconds_since(start);
+    world_.traffic.seconds_open += seconds_since(*first_sent_);
     std::vector<Tensor> totals(terms_.size());
     for (Group& group : groups_) {
       std::vector<Tensor> sums = group.bucket->totals();
@@ -94,9 +82,10 @@ class RankSum final : public BlockSum {
     Term& term = terms_[index];
     term.sum.add(block, Var(std::move(value)));
     if (--term.missing > 0) return;
-    const Stopwatch watch(world_.traffic.seconds_beside);
+    const auto start = Clock::now();
     if (Group& group = groups_[term.group]; --group.missing == 0) send(group, static_cast<int>(term.group));
     advance();
+    world_.traffic.seconds_beside += seconds_since(start);
   }
 
   void send(Group& group, int tag) {

@@ -40,6 +40,4 @@ World::~World() {
   platform::close(stderr_of_mpi);
 }
 
-void World::silence() const { platform::discard_output(stderr_of_mpi); }
-
 }  // namespace braid::dist::detail

@@ -23,9 +23,6 @@ struct World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  /// Discards what Open MPI writes to stderr from now on: mostly that peers are gone, which the lifeline reports.
-  void silence() const;
-
   MPI_Comm comm = MPI_COMM_NULL;  // all ranks; no other library sends messages in it
   int rank = 0, size = 1;
   int stderr_of_mpi;
