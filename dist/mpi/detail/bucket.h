@@ -37,9 +37,9 @@ class Bucket {
   const std::vector<Stage>& plan_;
   int tag_;
   std::vector<Shape> shapes_;
-  std::vector<Tensor> buffers_;   // contiguous, one per part
-  std::vector<Tensor> arriving_;  // terms to be added, one per message
-  std::vector<MPI_Request> requests_;
+  std::vector<Tensor> buffers_;        // contiguous, one per part
+  std::vector<Tensor> arriving_;       // terms to be added, one per message
+  std::vector<MPI_Request> requests_;  // until they are complete, what is sent must not change
   std::size_t stage_ = 0;
   bool posted_ = false;
 };
