@@ -120,13 +120,6 @@ std::optional<std::string_view> next_record(std::string_view bytes) {
   return bytes.substr(0, kLength + 2 * kChecksum + length);
 }
 
-std::string contents(const fs::path& path) {
-  RegularFile file(path.string(), path);
-  std::string bytes(file.size(), '\0');
-  file.read(bytes.data(), bytes.size());
-  return bytes;
-}
-
 }  // namespace
 
 std::string event_record(std::int64_t step, const Scalars& scalars, double wall_time) {
@@ -152,7 +145,7 @@ void EventFile::append(std::int64_t step, const Scalars& scalars) {
 }
 
 std::string events_until(const fs::path& path, std::int64_t step) {
-  const std::string all = contents(path);
+  const std::string all = RegularFile(path.string(), path).contents();
   std::string kept;
   for (std::string_view rest = all; !rest.empty();) {
     const std::optional<std::string_view> next = next_record(rest);

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <new>
 #include <unordered_map>
-#include <utility>
 
 #include <braid/core/error.h>
 #include <braid/core/files/file_system.h>
@@ -139,10 +138,7 @@ class Encoder {
 }  // namespace
 
 Tokenizer Tokenizer::load(const std::filesystem::path& file) {
-  RegularFile source(file.string(), file);
-  std::string content(source.size(), '\0');
-  source.read(content.data(), content.size());
-  return parse(content, file.string());
+  return parse(RegularFile(file.string(), file).contents(), file.string());
 }
 
 Tokenizer Tokenizer::parse(std::string_view json, const std::string& where) try {
