@@ -14,17 +14,16 @@ struct Coefficients {
   bool nesterov;
 };
 
-template <class T>
-void descend(Coefficients<T> c, const T* grad, T* p, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) p[i] -= c.lr * (c.grad_scale * grad[i] + c.penalty * p[i]);
-}
-
+/// `velocity` is null without a momentum.
 template <class T>
 void descend(Coefficients<T> c, const T* grad, T* p, T* velocity, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
-    const T g = c.grad_scale * grad[i] + c.penalty * p[i];
-    velocity[i] = c.momentum * velocity[i] + g;
-    p[i] -= c.lr * (c.nesterov ? g + c.momentum * velocity[i] : velocity[i]);
+    T g = c.grad_scale * grad[i] + c.penalty * p[i];
+    if (velocity != nullptr) {
+      velocity[i] = c.momentum * velocity[i] + g;
+      g = c.nesterov ? g + c.momentum * velocity[i] : velocity[i];
+    }
+    p[i] -= c.lr * g;
   }
 }
 
@@ -52,12 +51,9 @@ void SGD::apply(const std::vector<Update>& updates, double grad_scale) {
                               .momentum = static_cast<T>(settings_.momentum),
                               .grad_scale = static_cast<T>(grad_scale),
                               .nesterov = settings_.nesterov};
-      const T* grad = u.grad.data<T>() + block.begin;
-      T* p = u.value->mutable_data<T>() + block.begin;
-      if (settings_.momentum == 0)
-        descend(c, grad, p, block.end - block.begin);
-      else
-        descend(c, grad, p, u.state->mutable_data<T>() + block.begin, block.end - block.begin);
+      T* velocity = settings_.momentum == 0 ? nullptr : u.state->mutable_data<T>() + block.begin;
+      descend(c, u.grad.data<T>() + block.begin, u.value->mutable_data<T>() + block.begin, velocity,
+              block.end - block.begin);
     });
   });
 }
