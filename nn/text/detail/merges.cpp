@@ -1,6 +1,7 @@
 #include <braid/nn/text/detail/merges.h>
 
 #include <cstddef>
+#include <functional>
 #include <queue>
 
 #include <braid/core/error.h>
@@ -17,15 +18,13 @@ struct Symbol {
   std::size_t previous, next;
 };
 
-/// A pair that can be merged, as it was when it was found.
+/// A pair that can be merged, as it was when it was found; the first to merge is the least.
 struct Candidate {
   std::int32_t rank;
   std::size_t at;
   std::int32_t merged;
 
-  bool operator<(const Candidate& other) const {  // the first to merge is the greatest
-    return rank != other.rank ? rank > other.rank : at > other.at;
-  }
+  auto operator<=>(const Candidate&) const = default;
 };
 
 std::uint64_t key(std::int32_t left, std::int32_t right) {
@@ -47,7 +46,7 @@ const Merges::Entry* Merges::find(std::int32_t left, std::int32_t right) const {
 
 void Merges::encode(std::string_view word, std::vector<std::int32_t>& ids) const {
   std::vector<Symbol> symbols(word.size());
-  std::priority_queue<Candidate> candidates;
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
   const auto consider = [&](std::size_t at) {
     if (at == kEnd || symbols[at].next == kEnd) return;
     if (const Entry* entry = find(symbols[at].id, symbols[symbols[at].next].id))
