@@ -1,6 +1,4 @@
 #pragma once
-#include <utility>
-
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/nn/attention.h>
 #include <braid/nn/mlp.h>
