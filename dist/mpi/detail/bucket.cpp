@@ -43,10 +43,10 @@ void add(DType dtype, std::byte* into, const std::byte* from, std::size_t bytes)
 
 }  // namespace
 
-void Bucket::add_part(std::vector<Tensor> tensors) {
-  shapes_.clear();
-  for (const Tensor& t : tensors) shapes_.push_back(t.shape());
-  buffers_.push_back(joined(std::move(tensors)));
+Bucket::Bucket(World& world, const std::vector<Stage>& plan, int tag, std::vector<std::vector<Tensor>> parts)
+    : world_(world), plan_(plan), tag_(tag) {
+  for (const Tensor& t : parts.front()) shapes_.push_back(t.shape());
+  for (std::vector<Tensor>& part : parts) buffers_.push_back(joined(std::move(part)));
 }
 
 bool Bucket::advance() {

@@ -10,11 +10,9 @@ namespace braid::dist::detail {
 /// Tensors of one dtype that are summed over the ranks together: one tensor in place, or copies of several.
 class Bucket {
  public:
-  /// `tag` distinguishes its messages from those of other buckets; `plan` must outlive it.
-  Bucket(World& world, const std::vector<Stage>& plan, int tag) : world_(world), plan_(plan), tag_(tag) {}
-
-  /// Adds the tensors' sums over the next part of the tree that this rank has summed.
-  void add_part(std::vector<Tensor> tensors);
+  /// `tag` distinguishes its messages from those of other buckets; `plan` must outlive it. `parts` are the tensors'
+  /// sums over each part of the tree that this rank has summed.
+  Bucket(World& world, const std::vector<Stage>& plan, int tag, std::vector<std::vector<Tensor>> parts);
 
   /// Continues as far as possible without waiting; returns true when the totals are complete.
   bool advance();

@@ -96,8 +96,7 @@ class RankSum final : public BlockSum {
       parts.resize(sums.size());
       for (std::size_t i = 0; i < sums.size(); ++i) parts[i].push_back(std::move(sums[i].second.mutable_value()));
     }
-    group.bucket.emplace(world_, stages_, tag);
-    for (std::vector<Tensor>& part : parts) group.bucket->add_part(std::move(part));
+    group.bucket.emplace(world_, stages_, tag, std::move(parts));
   }
 
   /// Returns true when all groups are summed over all ranks.

@@ -1,8 +1,6 @@
 #include <braid/dist/mpi/detail/world.h>
 
-#include <chrono>
 #include <string>
-#include <thread>
 
 #include <fmt/format.h>
 
