@@ -1,7 +1,6 @@
 #include <braid/nn/pretrained/detail/folder.h>
 
 #include <algorithm>
-#include <map>
 #include <ostream>
 #include <set>
 #include <system_error>

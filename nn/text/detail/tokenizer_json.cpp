@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include <braid/core/error.h>
-#include <braid/core/files/budget.h>
 #include <braid/core/utf8.h>
 #include <braid/nn/text/detail/byte_level.h>
 
