@@ -77,6 +77,14 @@ class Settings {
     return value.get<bool>();
   }
 
+  /// The position of the setting in a list of names.
+  std::size_t choice(const char* key, const auto& names, std::string_view otherwise = "") const {
+    const auto is_it = [&](std::string_view name) { return has(key) ? get(key) == name : name == otherwise; };
+    const auto found = std::ranges::find_if(names, is_it);
+    require(found != names.end(), key, fmt::format("one of {}", fmt::join(names, ", ")));
+    return static_cast<std::size_t>(found - names.begin());
+  }
+
   /// Throws when the setting has another value than the only supported one.
   void only(const char* key, const json& supported) const {
     if (has(key))
@@ -117,12 +125,8 @@ TransformerConfig gpt2(const Settings& settings) {
                            .attention_bias = true,
                            .tied_head = settings.flag("tie_word_embeddings", true)};
   if (settings.has("n_inner")) config.hidden = settings.size("n_inner", 0);
-  const json& name = settings.get("activation_function");
-  const auto* activation =
-      std::ranges::find_if(kGpt2Activations, [&](const auto& a) { return name.is_null() || name == a.first; });
-  settings.require(activation != kGpt2Activations.end(), "activation_function",
-                   fmt::format("one of {}", fmt::join(kGpt2Activations | std::views::keys, ", ")));
-  config.activation = activation->second;
+  const auto names = kGpt2Activations | std::views::keys;
+  config.activation = kGpt2Activations[settings.choice("activation_function", names, "gelu_new")].second;
   return config;
 }
 
@@ -131,11 +135,7 @@ constexpr std::array<std::string_view, 3> kRotaryScalings{"default", "llama3", "
 /// The scaling that an object of the setting `rope_parameters` or `rope_scaling` describes.
 RotaryScaling rotary_scaling(const Settings& rope) {
   const char* key = rope.has("rope_type") ? "rope_type" : "type";
-  const auto* type = std::ranges::find_if(kRotaryScalings, [&](std::string_view name) {
-    return rope.has(key) ? rope.get(key) == name : name == "default";
-  });
-  rope.require(type != kRotaryScalings.end(), key, fmt::format("one of {}", fmt::join(kRotaryScalings, ", ")));
-  RotaryScaling scaling{.kind = static_cast<RotaryScaling::Kind>(type - kRotaryScalings.begin())};
+  RotaryScaling scaling{.kind = static_cast<RotaryScaling::Kind>(rope.choice(key, kRotaryScalings, "default"))};
   if (scaling.kind == RotaryScaling::Kind::none) return scaling;
   for (const char* needed : {"factor", "original_max_position_embeddings"})
     rope.require(rope.has(needed), needed, "a positive number");
@@ -230,16 +230,12 @@ constexpr std::array<FamilyReader, 4> kFamilies{
 PretrainedConfig parse_pretrained_config(const std::string& where, const std::string& text) {
   const json object = parse_object(where, text);
   const Settings settings(where, object);
-  const json& type = settings.get("model_type");
-  const auto* family = std::ranges::find_if(kFamilies, [&](const FamilyReader& f) { return type == f.name; });
-  settings.require(family != kFamilies.end(), "model_type",
-                   fmt::format("one of {}", fmt::join(kFamilies | std::views::transform(&FamilyReader::name), ", ")));
+  const std::size_t family = settings.choice("model_type", kFamilies | std::views::transform(&FamilyReader::name));
   settings.require(!settings.has("quantization_config"), "quantization_config",
                    "absent, since quantized models are not supported,");
-  const auto which = static_cast<PretrainedFamily>(family - kFamilies.begin());
-  const TransformerConfig config = family->read(settings);
+  const TransformerConfig config = kFamilies[family].read(settings);
   try {
-    return {which, checked(config)};
+    return {static_cast<PretrainedFamily>(family), checked(config)};
   } catch (const ValueError& error) {
     throw FileError(fmt::format("{}: {}", where, error.what()));
   }
