@@ -45,9 +45,9 @@ class Communicator {
 
   virtual Traffic traffic() const { return {}; }  ///< the cost of the sums on this rank; all zero for a process alone
 
-  /// Used by accumulate(): an empty sum over the blocks of a batch, for gradients of the shapes and dtypes of `params`.
+  /// Used by accumulate(): empty sums over the blocks of a batch, of tensors with the shapes and dtypes of `like`.
   /// Throws ValueError if there are more ranks than blocks.
-  virtual std::unique_ptr<detail::BlockSum> block_sum(std::int64_t blocks, const std::vector<Tensor>& params);
+  virtual std::unique_ptr<detail::BlockSum> block_sum(std::int64_t blocks, const std::vector<Tensor>& like);
 };
 
 }  // namespace braid::dist

@@ -146,8 +146,8 @@ void MPICommunicator::fail(const std::string& why, int code) { world_->lifeline-
 
 Traffic MPICommunicator::traffic() const { return world_->traffic; }
 
-std::unique_ptr<detail::BlockSum> MPICommunicator::block_sum(std::int64_t blocks, const std::vector<Tensor>& params) {
-  return detail::rank_sum(*world_, blocks, params);
+std::unique_ptr<detail::BlockSum> MPICommunicator::block_sum(std::int64_t blocks, const std::vector<Tensor>& like) {
+  return detail::rank_sum(*world_, blocks, like);
 }
 
 }  // namespace braid::dist

@@ -19,11 +19,9 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 class RankSum final : public BlockSum {
  public:
-  RankSum(World& world, std::int64_t blocks, const std::vector<Tensor>& params)
+  RankSum(World& world, std::int64_t blocks, const std::vector<Tensor>& like)
       : world_(world), stages_(world.plans[blocks]), own_(share(blocks, world.size, world.rank)) {
     if (stages_.empty()) stages_ = plan(blocks, world.size, world.rank);
-    std::vector<Tensor> like = params;
-    like.push_back(scalar(0, DType::f64));  // the loss
     terms_.assign(like.size(), {nn::TreeSum<Var>(blocks), own_.end - own_.begin});
     std::int64_t room = 0;
     for (std::size_t i = like.size(); i-- > 0;) {  // last first, the order of the backward pass
@@ -38,12 +36,18 @@ class RankSum final : public BlockSum {
   }
 
   nn::BlockRange own_blocks() const override { return own_; }
-  void add_loss(std::int64_t block, double loss) override { add(block, terms_.size() - 1, scalar(loss, DType::f64)); }
-  void add_gradient(std::int64_t block, std::size_t param, Tensor gradient) override {
-    add(block, param, std::move(gradient));
+
+  void add(std::int64_t block, std::size_t index, Tensor value) override {
+    Term& term = terms_[index];
+    term.sum.add(block, Var(std::move(value)));
+    if (--term.missing > 0) return;
+    const auto start = Clock::now();
+    if (Group& group = groups_[term.group]; --group.missing == 0) send(group, static_cast<int>(term.group));
+    advance();
+    world_.traffic.seconds_beside += seconds_since(start);
   }
 
-  std::pair<double, std::vector<Tensor>> total() override {
+  std::vector<Tensor> total() override {
     const auto start = Clock::now();
     Patience patience;
     for (std::size_t before = 0; !advance(); before = stages_done()) {
@@ -58,13 +62,11 @@ class RankSum final : public BlockSum {
       group.bucket.reset();  // or the caller could not scale the totals in place
       for (std::size_t i = 0; i < sums.size(); ++i) totals[group.terms[i]] = std::move(sums[i]);
     }
-    const double loss = totals.back().item();
-    totals.pop_back();
-    return {loss, std::move(totals)};
+    return totals;
   }
 
  private:
-  /// A gradient, or the loss.
+  /// The sum of a tensor.
   struct Term {
     nn::TreeSum<Var> sum;
     std::int64_t missing;  // blocks of this rank that are not added yet
@@ -77,16 +79,6 @@ class RankSum final : public BlockSum {
     std::optional<Bucket> bucket = {};
     bool done = false;
   };
-
-  void add(std::int64_t block, std::size_t index, Tensor value) {
-    Term& term = terms_[index];
-    term.sum.add(block, Var(std::move(value)));
-    if (--term.missing > 0) return;
-    const auto start = Clock::now();
-    if (Group& group = groups_[term.group]; --group.missing == 0) send(group, static_cast<int>(term.group));
-    advance();
-    world_.traffic.seconds_beside += seconds_since(start);
-  }
 
   void send(Group& group, int tag) {
     if (!first_sent_) first_sent_ = Clock::now();
@@ -118,15 +110,15 @@ class RankSum final : public BlockSum {
   World& world_;
   std::vector<Stage>& stages_;
   nn::BlockRange own_;
-  std::vector<Term> terms_;  // the loss is the last one
+  std::vector<Term> terms_;
   std::vector<Group> groups_;
   std::optional<Clock::time_point> first_sent_;
 };
 
 }  // namespace
 
-std::unique_ptr<BlockSum> rank_sum(World& world, std::int64_t blocks, const std::vector<Tensor>& params) {
-  return std::make_unique<RankSum>(world, blocks, params);
+std::unique_ptr<BlockSum> rank_sum(World& world, std::int64_t blocks, const std::vector<Tensor>& like) {
+  return std::make_unique<RankSum>(world, blocks, like);
 }
 
 }  // namespace braid::dist::detail
