@@ -1,7 +1,5 @@
 #pragma once
-#include <memory>
-
-#include <braid/dist/detail/block_sum.h>
+#include <braid/dist/communicator.h>
 
 namespace braid::dist::detail {
 
