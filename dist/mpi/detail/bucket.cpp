@@ -1,5 +1,6 @@
 #include <braid/dist/mpi/detail/bucket.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -30,12 +31,12 @@ Tensor joined(std::vector<Tensor> tensors) {
 }
 
 /// `into += from`, element by element.
-void add(DType dtype, std::byte* into, const std::byte* from, std::size_t bytes) {
+void add(DType dtype, std::span<std::byte> into, const std::byte* from) {
   dispatch_float("dist", dtype, [&](auto zero) {
     using T = decltype(zero);
-    T* sum = reinterpret_cast<T*>(into);
+    T* sum = reinterpret_cast<T*>(into.data());
     const T* term = reinterpret_cast<const T*>(from);
-    parallel_for(static_cast<std::int64_t>(bytes / sizeof(T)), 16384, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(static_cast<std::int64_t>(into.size() / sizeof(T)), 16384, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) sum[i] += term[i];
     });
   });
@@ -64,18 +65,20 @@ void Bucket::post() {
   const Stage& stage = plan_[stage_];
   const auto request = [&] { return &requests_.emplace_back(MPI_REQUEST_NULL); };
   for (const Stage::Message& m : stage.receives) {
-    const auto [begin, end] = elements(m.chunks);
-    if (stage.adds) arriving_.emplace_back(Shape{end - begin}, buffers_[0].dtype());
-    std::byte* into = stage.adds ? arriving_.back().mutable_bytes() : at(m.mine, m.chunks);
-    post_pieces(into, bytes(m.chunks), [&](std::byte* piece, int count) {
+    const std::span<std::byte> mine = bytes(m.mine, m.chunks);
+    const DType dtype = buffers_[0].dtype();
+    if (stage.adds) arriving_.emplace_back(Shape{static_cast<std::int64_t>(mine.size() / size_of(dtype))}, dtype);
+    std::byte* into = stage.adds ? arriving_.back().mutable_bytes() : mine.data();
+    post_pieces(into, mine.size(), [&](std::byte* piece, int count) {
       check_mpi(MPI_Irecv(piece, count, MPI_BYTE, m.peer, tag_, world_.comm, request()));
     });
   }
   for (const Stage::Message& m : stage.sends) {
-    post_pieces(at(m.mine, m.chunks), bytes(m.chunks), [&](const std::byte* piece, int count) {
+    const std::span<const std::byte> mine = bytes(m.mine, m.chunks);
+    post_pieces(mine.data(), mine.size(), [&](const std::byte* piece, int count) {
       check_mpi(MPI_Isend(piece, count, MPI_BYTE, m.peer, tag_, world_.comm, request()));
     });
-    world_.traffic.bytes_sent += static_cast<double>(bytes(m.chunks));
+    world_.traffic.bytes_sent += static_cast<double>(mine.size());
   }
 }
 
@@ -92,14 +95,15 @@ void Bucket::finish() {
   const DType dtype = buffers_[0].dtype();
   for (std::size_t i = 0; i < arriving_.size(); ++i) {
     const auto& [peer, mine, theirs, chunks] = stage.receives[i];
-    add(dtype, at(mine, chunks), arriving_[i].bytes(), bytes(chunks));
+    add(dtype, bytes(mine, chunks), arriving_[i].bytes());
   }
   arriving_.clear();
   for (const auto& [into, from, chunks] : stage.locals) {
+    const std::span<std::byte> sum = bytes(into, chunks), term = bytes(from, chunks);
     if (stage.adds)
-      add(dtype, at(into, chunks), at(from, chunks), bytes(chunks));
-    else if (bytes(chunks) > 0)
-      std::memcpy(at(into, chunks), at(from, chunks), bytes(chunks));
+      add(dtype, sum, term.data());
+    else
+      std::ranges::copy(term, sum.begin());
   }
 }
 
@@ -114,19 +118,13 @@ std::vector<Tensor> Bucket::totals() const {
   return tensors;
 }
 
-std::pair<std::int64_t, std::int64_t> Bucket::elements(Chunks chunks) const {
-  const std::int64_t size = buffers_[0].numel(), ranks = world_.size;
-  return {size * chunks.begin / ranks, size * chunks.end / ranks};
-}
-
-std::size_t Bucket::bytes(Chunks chunks) const {
-  const auto [begin, end] = elements(chunks);
-  return static_cast<std::size_t>(end - begin) * size_of(buffers_[0].dtype());
-}
-
-std::byte* Bucket::at(std::size_t buffer, Chunks chunks) {
-  return buffers_[buffer].mutable_bytes() +
-         static_cast<std::size_t>(elements(chunks).first) * size_of(buffers_[buffer].dtype());
+std::span<std::byte> Bucket::bytes(std::size_t buffer, Chunks chunks) {
+  Tensor& all = buffers_[buffer];
+  std::byte* first = all.mutable_bytes();
+  const auto up_to = [&](int chunk) {
+    return static_cast<std::size_t>(all.numel() * chunk / world_.size) * size_of(all.dtype());
+  };
+  return {first + up_to(chunks.begin), first + up_to(chunks.end)};
 }
 
 }  // namespace braid::dist::detail

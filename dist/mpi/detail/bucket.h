@@ -1,5 +1,6 @@
 #pragma once
-#include <cstdint>
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include <braid/dist/mpi/detail/plan.h>
@@ -26,10 +27,8 @@ class Bucket {
   void post();
   bool arrived();
   void finish();
-  /// The elements [begin, end) of a buffer that the chunks cover.
-  std::pair<std::int64_t, std::int64_t> elements(Chunks chunks) const;
-  std::size_t bytes(Chunks chunks) const;
-  std::byte* at(std::size_t buffer, Chunks chunks);
+  /// The part of a buffer that the chunks cover.
+  std::span<std::byte> bytes(std::size_t buffer, Chunks chunks);
 
   World& world_;
   const std::vector<Stage>& plan_;

@@ -51,7 +51,7 @@ class RankSum final : public BlockSum {
     const auto start = Clock::now();
     Patience patience;
     for (std::size_t before = 0; !advance(); before = stages_done()) {
-      if (stages_done() > before) patience.begin_anew();
+      if (stages_done() > before) patience = {};  // a message has arrived
       patience.pause();
     }
     world_.traffic.seconds_after += seconds_since(start);

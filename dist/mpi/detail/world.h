@@ -53,8 +53,6 @@ class Patience {
     else if (waited > 20us)
       std::this_thread::yield();
   }
-  /// Call when a message has arrived.
-  void begin_anew() { since_ = Clock::now(); }
 
  private:
   using Clock = std::chrono::steady_clock;
