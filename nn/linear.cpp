@@ -14,6 +14,6 @@ Linear::Linear(std::int64_t in, std::int64_t out, Rng& rng, const LinearSettings
   if (settings.bias) bias = init::uniform({out}, bound, rng, settings.dtype);
 }
 
-Var Linear::operator()(const Var& x) const { return has_bias() ? linear(x, weight, bias) : linear(x, weight); }
+Var Linear::operator()(const Var& x) const { return linear(x, weight, bias); }
 
 }  // namespace braid::nn
