@@ -29,12 +29,8 @@ std::string describe(const json& value) {
 
 json parse_object(const std::string& where, const std::string& text) {
   check_nesting(where, text);
-  json value;
-  try {
-    value = json::parse(text);
-  } catch (const json::exception&) {
-    throw FileError(where + ": must be JSON but is not");
-  }
+  json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  check<FileError>(!value.is_discarded(), "{}: must be JSON but is not", where);
   check<FileError>(value.is_object(), "{}: must be a JSON object but is {}", where, describe(value));
   return value;
 }
