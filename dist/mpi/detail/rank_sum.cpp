@@ -77,7 +77,6 @@ class RankSum final : public BlockSum {
     std::vector<std::size_t> terms = {};  // ascending
     std::size_t missing = 0;              // terms that lack a block of this rank
     std::optional<Bucket> bucket = {};
-    bool done = false;
   };
 
   void send(Group& group, int tag) {
@@ -94,10 +93,7 @@ class RankSum final : public BlockSum {
   /// Returns true when all groups are summed over all ranks.
   bool advance() {
     bool all = true;
-    for (Group& group : groups_) {
-      if (!group.done && group.bucket) group.done = group.bucket->advance();
-      all = all && group.done;
-    }
+    for (Group& group : groups_) all = group.bucket && group.bucket->advance() && all;
     return all;
   }
 
