@@ -64,7 +64,9 @@ class TreeSum {
   /// Adds the sum over a node of the tree. Throws ValueError unless it is a node whose blocks are all new.
   void add(BlockRange node, T value) {
     auto place = place_in_tree(blocks_, node);
-    check_new(node);
+    const auto after = parts_.lower_bound({node.end, node.end});  // the first that cannot overlap
+    check_value(after == parts_.begin() || std::prev(after)->first.end <= node.begin,
+                "TreeSum: blocks [{}, {}) must be new but some of them were added", node.begin, node.end);
     for (; place; place = place_in_tree(blocks_, node)) {
       const auto sibling = parts_.find(place->sibling);
       if (sibling == parts_.end()) break;
@@ -93,12 +95,6 @@ class TreeSum {
   }
 
  private:
-  void check_new(BlockRange node) const {
-    const auto after = parts_.lower_bound({node.end, node.end});  // the first that cannot overlap
-    check_value(after == parts_.begin() || std::prev(after)->first.end <= node.begin,
-                "TreeSum: blocks [{}, {}) must be new but some of them were added", node.begin, node.end);
-  }
-
   std::int64_t blocks_;
   std::map<BlockRange, T> parts_;
 };
