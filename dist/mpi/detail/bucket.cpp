@@ -1,9 +1,9 @@
 #include <braid/dist/mpi/detail/bucket.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include <braid/core/detail/indexing.h>
 #include <braid/core/parallel.h>
 #include <braid/nn/optim/detail/multi_tensor.h>
 
@@ -17,15 +17,12 @@ Tensor joined(std::vector<Tensor> tensors) {
     nn::make_writable(only);
     return only;
   }
-  std::int64_t size = 0;
+  std::int64_t size = 0, begin = 0;
   for (const Tensor& t : tensors) size += t.numel();
   Tensor all({size}, tensors.front().dtype());
-  std::byte* to = all.mutable_bytes();
   for (const Tensor& t : tensors) {
-    const Tensor from = t.contiguous();
-    const std::size_t bytes = static_cast<std::size_t>(t.numel()) * size_of(t.dtype());
-    if (bytes > 0) std::memcpy(to, from.bytes(), bytes);
-    to += bytes;
+    braid::detail::write_slice(all, 0, begin, t.reshape({t.numel()}));
+    begin += t.numel();
   }
   return all;
 }
