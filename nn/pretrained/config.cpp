@@ -214,12 +214,13 @@ TransformerConfig qwen3(const Settings& settings) {
 }
 
 struct FamilyReader {
-  std::string_view name;  // its `model_type`
+  std::string_view name, architecture;  // its `model_type` and the only one of its `architectures`
   TransformerConfig (*read)(const Settings&);
 };
-constexpr std::array<FamilyReader, 4> kFamilies{
-    // in the order of PretrainedFamily
-    {{"gpt2", gpt2}, {"llama", llama}, {"qwen3", qwen3}, {"mistral", mistral}}};
+constexpr std::array<FamilyReader, 4> kFamilies{{{"gpt2", "GPT2LMHeadModel", gpt2},  // in the order of PretrainedFamily
+                                                 {"llama", "LlamaForCausalLM", llama},
+                                                 {"qwen3", "Qwen3ForCausalLM", qwen3},
+                                                 {"mistral", "MistralForCausalLM", mistral}}};
 
 }  // namespace
 
@@ -258,8 +259,7 @@ namespace {
 
 json gpt2_settings(const TransformerConfig& c) {
   const auto* activation = std::ranges::find(kGpt2Activations, c.activation, [](const auto& a) { return a.second; });
-  return {{"architectures", {"GPT2LMHeadModel"}},
-          {"vocab_size", c.vocab},
+  return {{"vocab_size", c.vocab},
           {"n_positions", c.context},
           {"n_embd", c.channels},
           {"n_layer", c.layers},
@@ -286,12 +286,8 @@ json rope_parameters(const TransformerConfig& c) {
   return rope;
 }
 
-json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
-  const char* architecture = family == PretrainedFamily::llama   ? "LlamaForCausalLM"
-                             : family == PretrainedFamily::qwen3 ? "Qwen3ForCausalLM"
-                                                                 : "MistralForCausalLM";
-  return {{"architectures", {architecture}},
-          {"vocab_size", c.vocab},
+json llama_settings(const TransformerConfig& c) {
+  return {{"vocab_size", c.vocab},
           {"max_position_embeddings", c.context},
           {"hidden_size", c.channels},
           {"num_hidden_layers", c.layers},
@@ -311,8 +307,10 @@ json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
 
 std::string format_pretrained_config(const TransformerConfig& config, DType dtype) {
   const PretrainedFamily family = family_of(config);
-  json object = family == PretrainedFamily::gpt2 ? gpt2_settings(config) : llama_settings(config, family);
-  object["model_type"] = kFamilies[static_cast<std::size_t>(family)].name;
+  const auto& [name, architecture, read] = kFamilies[static_cast<std::size_t>(family)];
+  json object = family == PretrainedFamily::gpt2 ? gpt2_settings(config) : llama_settings(config);
+  object["model_type"] = name;
+  object["architectures"] = json::array({architecture});
   object["tie_word_embeddings"] = config.tied_head;
   object["torch_dtype"] = dtype == DType::f64 ? "float64" : "float32";
   for (const char* token : {"bos_token_id", "eos_token_id"}) object[token] = nullptr;
@@ -325,8 +323,7 @@ std::map<std::string, std::string> detail::parse_shard_index(const std::string& 
   settings.require(settings.get("weight_map").is_object(), "weight_map", "an object");
   std::map<std::string, std::string> files;
   for (const auto& [name, file] : settings.get("weight_map").items()) {
-    const bool is_text = file.is_string();
-    const std::string path = is_text ? file.get<std::string>() : "";
+    const std::string path = file.is_string() ? file.get<std::string>() : "";
     const bool beside = path.ends_with(".safetensors") && path.find_first_of(std::string_view("/\\\0", 3)) == path.npos;
     check<FileError>(beside, "{}: '{}' must be in a .safetensors file beside it but is in {}", where, excerpt(name),
                      describe(file));
