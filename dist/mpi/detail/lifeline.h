@@ -23,8 +23,6 @@ class Lifeline {
            const Broadcast& broadcast);
   /// Collective. From here on, a closed connection is no longer an error.
   ~Lifeline();
-  Lifeline(const Lifeline&) = delete;
-  Lifeline& operator=(const Lifeline&) = delete;
 
   /// Ends all ranks with this exit code and one line on stderr, which contains `why`.
   [[noreturn]] void fail(const std::string& why, int code);

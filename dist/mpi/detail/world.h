@@ -20,8 +20,6 @@ struct World {
   /// Throws Error if MPI was initialized before.
   World();
   ~World();
-  World(const World&) = delete;
-  World& operator=(const World&) = delete;
 
   MPI_Comm comm = MPI_COMM_NULL;  // all ranks; no other library sends messages in it
   int rank = 0, size = 1;
