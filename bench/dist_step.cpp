@@ -97,8 +97,7 @@ class Step {
     ranks_.any(false);
     start = Clock::now();
     const auto sum = ranks_.block_sum(ranks_.size(), values);
-    sum->add_loss(ranks_.rank(), 0);
-    for (std::size_t i = values.size(); i-- > 0;) sum->add_gradient(ranks_.rank(), i, std::exchange(values[i], {}));
+    for (std::size_t i = values.size(); i-- > 0;) sum->add(ranks_.rank(), i, std::exchange(values[i], {}));
     sum->total();
     sum_ms.push_back(since(start));
   }

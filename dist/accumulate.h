@@ -35,6 +35,7 @@ std::pair<double, M> accumulate(Communicator& ranks, std::int64_t blocks, const 
     braid::detail::check_constant("accumulate", p.name, *p.param);
     values.push_back(p.param->value());
   }
+  values.push_back(scalar(0, DType::f64));  // the loss
   const std::unique_ptr<detail::BlockSum> sum = ranks.block_sum(blocks, values);
   for (auto [block, end] = sum->own_blocks(); block < end; ++block) {
     Tape tape(probe);
@@ -42,14 +43,14 @@ std::pair<double, M> accumulate(Communicator& ranks, std::int64_t blocks, const 
     const Var y = loss(std::as_const(traced), block);
     check_shape(y.value().numel() == 1, "accumulate: the loss must be a scalar but has shape {}", y.shape());
     check<Error>(y.requires_grad() || params.empty(), "accumulate: the loss does not depend on the parameters");
-    sum->add_loss(block, y.item());
-    tape.backward(y, [&](std::size_t i, Tensor gradient) { sum->add_gradient(block, i, std::move(gradient)); });
+    sum->add(block, params.size(), scalar(y.item(), DType::f64));
+    tape.backward(y, [&](std::size_t i, Tensor gradient) { sum->add(block, i, std::move(gradient)); });
   }
-  auto [total, grads] = sum->total();
-  for (std::size_t i = 0; i < params.size(); ++i) *params[i].param = std::move(grads[i]);
+  std::vector<Tensor> totals = sum->total();
+  for (std::size_t i = 0; i < params.size(); ++i) *params[i].param = std::move(totals[i]);
   const auto count = static_cast<double>(blocks);
   if (blocks > 1) nn::scale_grads(traced, 1 / count);
-  return {total / count, std::move(traced)};
+  return {totals.back().item() / count, std::move(traced)};
 }
 
 }  // namespace braid::dist

@@ -9,27 +9,24 @@
 namespace braid::dist {
 namespace {
 
-/// The sum when one rank computes all blocks.
+/// The sums when one rank computes all blocks.
 class LocalSum final : public detail::BlockSum {
  public:
-  LocalSum(std::int64_t blocks, std::size_t params)
-      : blocks_(blocks), loss_(blocks), gradients_(params, nn::TreeSum<Var>(blocks)) {}
+  LocalSum(std::int64_t blocks, std::size_t count) : blocks_(blocks), sums_(count, nn::TreeSum<Var>(blocks)) {}
 
   nn::BlockRange own_blocks() const override { return {0, blocks_}; }
-  void add_loss(std::int64_t block, double loss) override { loss_.add(block, loss); }
-  void add_gradient(std::int64_t block, std::size_t param, Tensor gradient) override {
-    gradients_[param].add(block, Var(std::move(gradient)));
+  void add(std::int64_t block, std::size_t index, Tensor term) override {
+    sums_[index].add(block, Var(std::move(term)));
   }
-  std::pair<double, std::vector<Tensor>> total() override {
+  std::vector<Tensor> total() override {
     std::vector<Tensor> totals;
-    for (auto& sum : gradients_) totals.push_back(std::move(sum).total().value());
-    return {std::move(loss_).total(), std::move(totals)};
+    for (auto& sum : sums_) totals.push_back(std::move(sum).total().value());
+    return totals;
   }
 
  private:
   std::int64_t blocks_;
-  nn::TreeSum<double> loss_;
-  std::vector<nn::TreeSum<Var>> gradients_;
+  std::vector<nn::TreeSum<Var>> sums_;
 };
 
 }  // namespace
@@ -47,9 +44,9 @@ void Communicator::fail(const std::string& why, int code) {
   std::exit(code);
 }
 
-std::unique_ptr<detail::BlockSum> Communicator::block_sum(std::int64_t blocks, const std::vector<Tensor>& params) {
+std::unique_ptr<detail::BlockSum> Communicator::block_sum(std::int64_t blocks, const std::vector<Tensor>& like) {
   check_value(blocks >= 1, "dist: {} blocks are too few for 1 ranks", blocks);
-  return std::make_unique<LocalSum>(blocks, params.size());
+  return std::make_unique<LocalSum>(blocks, like.size());
 }
 
 }  // namespace braid::dist

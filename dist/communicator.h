@@ -1,11 +1,29 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <braid/dist/detail/block_sum.h>
+#include <braid/nn/optim/accumulate.h>
 
 namespace braid::dist {
+
+namespace detail {
+
+/// The sums of some tensors, the gradients and the loss, over all blocks of a batch, in the order of nn::TreeSum, over
+/// all ranks. Each rank adds the tensors of its own blocks, in any order.
+class BlockSum {
+ public:
+  virtual ~BlockSum() = default;
+
+  /// The blocks that this rank computes.
+  virtual nn::BlockRange own_blocks() const = 0;
+  virtual void add(std::int64_t block, std::size_t index, Tensor term) = 0;
+  /// The sum of each tensor. Waits for the other ranks.
+  virtual std::vector<Tensor> total() = 0;
+};
+
+}  // namespace detail
 
 /// The cost of this rank's calls of accumulate() so far.
 struct Traffic {
@@ -45,9 +63,9 @@ class Communicator {
 
   virtual Traffic traffic() const { return {}; }  ///< the cost of the sums on this rank; all zero for a process alone
 
-  /// Used by accumulate(): an empty sum over the blocks of a batch, for gradients of the shapes and dtypes of `params`.
+  /// Used by accumulate(): empty sums over the blocks of a batch, of tensors with the shapes and dtypes of `like`.
   /// Throws ValueError if there are more ranks than blocks.
-  virtual std::unique_ptr<detail::BlockSum> block_sum(std::int64_t blocks, const std::vector<Tensor>& params);
+  virtual std::unique_ptr<detail::BlockSum> block_sum(std::int64_t blocks, const std::vector<Tensor>& like);
 };
 
 }  // namespace braid::dist

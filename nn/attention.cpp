@@ -75,8 +75,7 @@ AttentionOptions MultiHeadAttention::options() const {
           .alibi = settings.alibi ? alibi_slopes(heads, settings.dtype) : Tensor()};
 }
 
-MultiHeadAttention::Projected MultiHeadAttention::project(const Var& x, const Var& memory,
-                                                          std::int64_t position) const {
+std::array<Var, 3> MultiHeadAttention::project(const Var& x, const Var& memory, std::int64_t position) const {
   check_shape(x.rank() == 3, "MultiHeadAttention: x must have shape [B, T, C] but has {}", x.shape());
   check_shape(memory.rank() == 3, "MultiHeadAttention: memory must have shape [B, S, C] but has {}", memory.shape());
   const auto split = [&](const Var& y, int count) { return reshape(y, {y.size(0), y.size(1), count, head_size()}); };

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <optional>
 
 #include <braid/autograd/ops/attention.h>
@@ -83,11 +84,8 @@ struct MultiHeadAttention {
   }
 
  private:
-  struct Projected {
-    Var q, k, v;  // [B, T, heads, D], twice [B, S, kv_heads, D]
-  };
-
-  Projected project(const Var& x, const Var& memory, std::int64_t position) const;
+  /// q, k and v: [B, T, heads, D] and twice [B, S, kv_heads, D].
+  std::array<Var, 3> project(const Var& x, const Var& memory, std::int64_t position) const;
   AttentionOptions options() const;
   Var output(const Var& mixed) const;
 };

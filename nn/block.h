@@ -1,6 +1,4 @@
 #pragma once
-#include <utility>
-
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/nn/attention.h>
 #include <braid/nn/mlp.h>
@@ -57,11 +55,8 @@ struct TransformerBlock {
   Sublayer<MultiHeadAttention, Connection> attention;  ///< the first sublayer
   Sublayer<MLP, Connection> mlp;                       ///< the second
 
-  auto operator()(const typename Connection::Stream& x) const { return mlp(attention(x)); }
-  /// Continues at `position` with a cache, see MultiHeadAttention.
-  auto operator()(const typename Connection::Stream& x, LayerCache& cache, std::int64_t position) const {
-    return mlp(attention(x, cache, position));
-  }
+  /// What follows x goes to the attention: an AttentionCall, or a cache and the position at which x continues.
+  auto operator()(const typename Connection::Stream& x, auto&&... rest) const { return mlp(attention(x, rest...)); }
 
   void params(auto&& visit) {
     visit("attention", attention);

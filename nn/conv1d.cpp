@@ -19,8 +19,6 @@ Conv1d::Conv1d(std::int64_t in, std::int64_t out, std::int64_t taps, Rng& rng, c
   if (parameters.bias) bias = init::uniform({out}, bound, rng, parameters.dtype);
 }
 
-Var Conv1d::operator()(const Var& x) const {
-  return has_bias() ? conv1d(x, weight, bias, settings) : conv1d(x, weight, settings);
-}
+Var Conv1d::operator()(const Var& x) const { return conv1d(x, weight, bias, settings); }
 
 }  // namespace braid::nn

@@ -33,9 +33,8 @@ struct Route {
 };
 
 /// A mixture of experts, x [..., C] -> [..., C]: E MLPs with `hidden` channels inside, of which each token passes those
-/// with the largest scores, `y = sum_e w_e mlp_e(x)`. Tokens are sorted by
-/// expert, so that each expert is one product; none is dropped, and an expert without tokens gets zero gradients.
-/// arXiv:1701.06538, arXiv:2401.04088.
+/// with the largest scores, `y = sum_e w_e mlp_e(x)`. Tokens are sorted by expert, so that each expert is one product;
+/// none is dropped, and an expert without tokens gets zero gradients. arXiv:1701.06538, arXiv:2401.04088.
 struct Experts {
   ExpertsSettings settings;
   Var router;                 ///< [E, C]

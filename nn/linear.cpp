@@ -16,7 +16,7 @@ Linear::Linear(std::int64_t in, std::int64_t out, Rng& rng, const LinearSettings
 }
 
 Var Linear::operator()(const Var& x) const {
-  const Var y = has_bias() ? linear(x, weight, bias) : linear(x, weight);
+  const Var y = linear(x, weight, bias);
   return lora ? y + lora->scale * linear(linear(x, lora->a), lora->b) : y;
 }
 

@@ -16,17 +16,16 @@ Tensor checked_ones(const char* norm, std::int64_t channels, const auto& setting
 
 }  // namespace
 
-RMSNorm::RMSNorm(std::int64_t channels, const NormSettings& settings)
-    : weight(checked_ones("RMSNorm", channels, settings)), eps(settings.eps) {}
+Norm::Norm(NormKind kind, std::int64_t channels, const NormSettings& settings)
+    : weight(checked_ones(kind == NormKind::rms ? "RMSNorm" : "LayerNorm", channels, settings)),
+      eps(settings.eps),
+      kind_(kind) {
+  if (kind == NormKind::layer) bias = zeros({channels}, settings.dtype);
+}
 
-Var RMSNorm::operator()(const Var& x) const { return rms_norm(x, weight, eps); }
-
-LayerNorm::LayerNorm(std::int64_t channels, const NormSettings& settings)
-    : weight(checked_ones("LayerNorm", channels, settings)),
-      bias(zeros({channels}, settings.dtype)),
-      eps(settings.eps) {}
-
-Var LayerNorm::operator()(const Var& x) const { return layer_norm(x, weight, bias, eps); }
+Var Norm::operator()(const Var& x) const {
+  return kind_ == NormKind::rms ? rms_norm(x, weight, eps) : layer_norm(x, weight, bias, eps);
+}
 
 GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNormSettings& settings)
     : weight(checked_ones("GroupNorm", channels, settings)),
@@ -39,9 +38,5 @@ GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNorm
 }
 
 Var GroupNorm::operator()(const Var& x) const { return group_norm(x, groups, weight, bias, eps, order); }
-
-Var Norm::operator()(const Var& x) const {
-  return kind() == NormKind::rms ? rms_norm(x, weight, eps) : layer_norm(x, weight, bias, eps);
-}
 
 }  // namespace braid::nn

@@ -10,34 +10,40 @@ struct NormSettings {
   DType dtype = DType::f32;
 };
 
-/// Root mean square normalization over the last axis, `y = x / sqrt(mean(x^2) + eps) * weight`. arXiv:1910.07467.
-struct RMSNorm {
+/// The kinds of Norm.
+enum class NormKind { rms, layer };
+
+/// Normalization over the last axis, chosen at run time: an RMSNorm or a LayerNorm, with the same parameter names.
+struct Norm {
   Var weight;  ///< [channels], ones at the start
-  double eps;  ///< added to the mean square
+  Var bias;    ///< [channels], zeros at the start; undefined in an RMSNorm
+  double eps;  ///< added to the mean square or the variance
 
   /// Throws ValueError unless channels >= 1 and eps >= 0.
-  explicit RMSNorm(std::int64_t channels, const NormSettings& settings = {});
+  Norm(NormKind kind, std::int64_t channels, const NormSettings& settings = {});
 
-  Var operator()(const Var& x) const;
-
-  void params(auto&& visit) { visit("weight", weight); }
-};
-
-/// Layer normalization over the last axis, `y = (x - mean) / sqrt(var + eps) * weight + bias`. arXiv:1607.06450.
-struct LayerNorm {
-  Var weight;  ///< [channels], ones at the start
-  Var bias;    ///< [channels], zeros at the start
-  double eps;  ///< added to the variance
-
-  /// Throws ValueError unless channels >= 1 and eps >= 0.
-  explicit LayerNorm(std::int64_t channels, const NormSettings& settings = {});
-
+  NormKind kind() const { return kind_; }
   Var operator()(const Var& x) const;
 
   void params(auto&& visit) {
     visit("weight", weight);
-    visit("bias", bias);
+    if (kind_ == NormKind::layer) visit("bias", bias);
   }
+
+ private:
+  NormKind kind_;
+};
+
+/// Root mean square normalization over the last axis, `y = x / sqrt(mean(x^2) + eps) * weight`. arXiv:1910.07467.
+struct RMSNorm : Norm {
+  explicit RMSNorm(std::int64_t channels, const NormSettings& settings = {})
+      : Norm(NormKind::rms, channels, settings) {}
+};
+
+/// Layer normalization over the last axis, `y = (x - mean) / sqrt(var + eps) * weight + bias`. arXiv:1607.06450.
+struct LayerNorm : Norm {
+  explicit LayerNorm(std::int64_t channels, const NormSettings& settings = {})
+      : Norm(NormKind::layer, channels, settings) {}
 };
 
 /// Settings of GroupNorm.
@@ -64,29 +70,6 @@ struct GroupNorm {
   void params(auto&& visit) {
     visit("weight", weight);
     visit("bias", bias);
-  }
-};
-
-/// The kinds of Norm.
-enum class NormKind { rms, layer };
-
-/// Normalization over the last axis, chosen at run time: an RMSNorm or a LayerNorm, with the same parameter names.
-struct Norm {
-  Var weight;  ///< [channels], ones at the start
-  Var bias;    ///< [channels], zeros at the start; undefined in an RMSNorm
-  double eps;  ///< added under the root
-
-  Norm(const RMSNorm& norm) : weight(norm.weight), eps(norm.eps) {}
-  Norm(const LayerNorm& norm) : weight(norm.weight), bias(norm.bias), eps(norm.eps) {}
-  Norm(NormKind kind, std::int64_t channels, const NormSettings& settings = {})
-      : Norm(kind == NormKind::rms ? Norm(RMSNorm(channels, settings)) : Norm(LayerNorm(channels, settings))) {}
-
-  NormKind kind() const { return bias.value().defined() ? NormKind::layer : NormKind::rms; }  ///< layer with a bias
-  Var operator()(const Var& x) const;
-
-  void params(auto&& visit) {
-    visit("weight", weight);
-    if (kind() == NormKind::layer) visit("bias", bias);
   }
 };
 

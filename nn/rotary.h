@@ -1,6 +1,4 @@
 #pragma once
-#include <vector>
-
 #include <braid/autograd/ops/rotary_embedding.h>
 
 namespace braid::nn {

@@ -11,13 +11,9 @@ namespace {
 
 /// 10646784 -> 10,646,784
 std::string with_commas(std::int64_t n) {
-  std::string grouped;
-  const std::string digits = std::to_string(n);
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) grouped += ',';
-    grouped += digits[i];
-  }
-  return grouped;
+  std::string digits = std::to_string(n);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
+  return digits;
 }
 
 }  // namespace

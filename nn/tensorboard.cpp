@@ -102,29 +102,18 @@ std::string record(std::string_view event) {
   return std::string(bytes_of(length)).append(bytes_of(before)).append(event).append(bytes_of(behind));
 }
 
-template <class T>
-T number_at(std::string_view bytes, std::size_t at) {
-  T number{};
-  std::memcpy(&number, bytes.data() + at, sizeof(number));
-  return number;
-}
-
 /// The next record of `bytes`; empty if they end within it, nullopt if it is damaged.
 std::optional<std::string_view> next_record(std::string_view bytes) {
   if (bytes.size() < kLength + kChecksum) return "";
-  const auto length = number_at<std::uint64_t>(bytes, 0);
-  if (number_at<std::uint32_t>(bytes, kLength) != checksum(bytes.substr(0, kLength))) return {};
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), kLength);
+  const std::uint32_t before = checksum(bytes.substr(0, kLength));
+  if (bytes.substr(kLength, kChecksum) != bytes_of(before)) return {};
   if (length > bytes.size() || bytes.size() - length < kLength + 2 * kChecksum) return "";
   const std::string_view data = bytes.substr(kLength + kChecksum, length);
-  if (number_at<std::uint32_t>(bytes, kLength + kChecksum + length) != checksum(data)) return {};
+  const std::uint32_t behind = checksum(data);
+  if (bytes.substr(kLength + kChecksum + length, kChecksum) != bytes_of(behind)) return {};
   return bytes.substr(0, kLength + 2 * kChecksum + length);
-}
-
-std::string contents(const fs::path& path) {
-  RegularFile file(path.string(), path);
-  std::string bytes(file.size(), '\0');
-  file.read(bytes.data(), bytes.size());
-  return bytes;
 }
 
 }  // namespace
@@ -152,7 +141,7 @@ void EventFile::append(std::int64_t step, const Scalars& scalars) {
 }
 
 std::string events_until(const fs::path& path, std::int64_t step) {
-  const std::string all = contents(path);
+  const std::string all = RegularFile(path.string(), path).contents();
   std::string kept;
   for (std::string_view rest = all; !rest.empty();) {
     const std::optional<std::string_view> next = next_record(rest);

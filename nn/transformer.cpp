@@ -1,7 +1,8 @@
 #include <braid/nn/transformer.h>
 
-namespace braid::nn {
+#include <cmath>
 
+namespace braid::nn {
 namespace {
 
 AttentionSettings attention_settings(const TransformerConfig& config) {

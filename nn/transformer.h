@@ -1,5 +1,4 @@
 #pragma once
-#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -91,8 +90,11 @@ struct Transformer {
     if (head) head->weight = init::normal(head->weight.shape(), std, rng, config.parameters());
     if (config.positions == PositionKind::learned)
       positions = init::normal({config.context, config.channels}, std, rng, config.parameters());
+    const auto make_norm = [&] { return Norm(config.norm, config.channels, detail::norm_settings(config)); };
     for (int i = 0; i < config.layers; ++i) {
-      auto& [attention, mlp] = blocks.emplace_back(make_block(config, rng, make_connection, i));
+      auto& [attention, mlp] = blocks.emplace_back(
+          TransformerBlock<Connection>{{make_norm(), detail::make_attention(config, rng), make_connection(2 * i)},
+                                       {make_norm(), detail::make_mlp(config, rng), make_connection(2 * i + 1)}});
       detail::init_block(config, attention.body, mlp.body, rng);
     }
   }
@@ -151,14 +153,6 @@ struct Transformer {
     auto stream = blocks.front().attention.connection.open(x);
     for (const auto& block : blocks) stream = step(block, stream);
     return blocks.back().mlp.connection.close(stream);
-  }
-
-  template <class MakeConnection>
-  static TransformerBlock<Connection> make_block(const TransformerConfig& config, Rng& rng,
-                                                 MakeConnection& make_connection, int index) {
-    const auto make_norm = [&] { return Norm(config.norm, config.channels, detail::norm_settings(config)); };
-    return {{make_norm(), detail::make_attention(config, rng), make_connection(2 * index)},
-            {make_norm(), detail::make_mlp(config, rng), make_connection(2 * index + 1)}};
   }
 };
 

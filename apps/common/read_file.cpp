@@ -4,11 +4,6 @@
 
 namespace braid::apps {
 
-std::string read_file(const std::filesystem::path& path) {
-  RegularFile file(path.string(), path);
-  std::string content(file.size(), '\0');
-  file.read(content.data(), content.size());
-  return content;
-}
+std::string read_file(const std::filesystem::path& path) { return RegularFile(path.string(), path).contents(); }
 
 }  // namespace braid::apps

@@ -84,6 +84,12 @@ void RegularFile::read_at(std::uint64_t position, void* out, std::uint64_t bytes
   }
 }
 
+std::string RegularFile::contents() const {
+  std::string bytes(size_, '\0');
+  read_at(0, bytes.data(), size_);
+  return bytes;
+}
+
 void RegularFile::check_unchanged() const {
   const std::optional<platform::FileState> now = platform::state_of_regular(file_);
   check<FileError>(now && now->bytes == size_ && now->written == written_,

@@ -69,6 +69,8 @@ class RegularFile {
   void read(void* out, std::uint64_t bytes);
   /// Reads `bytes` bytes at a position. Throws as read() does.
   void read_at(std::uint64_t position, void* out, std::uint64_t bytes) const;
+  /// All bytes. Throws as read() does.
+  std::string contents() const;
   /// Throws FileError if the file has been written to since it was opened, by its size and time. A file that was
   /// renamed or replaced by another has not been.
   void check_unchanged() const;

@@ -54,13 +54,17 @@ std::string own_checksum() {
   return checksum(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
-/// The machine and the processors of it that this process may use: equal for ranks that share processors.
-std::string own_processors() { return platform::boot_id() + platform::usable_processors(); }
-
-/// Ends this process, with a line, unless it is destroyed in time: MPI waits for other processes without end.
+/// Ends this process, with a line, unless it is destroyed in time: MPI waits for other processes without end. Rank 0
+/// has less time than the others, so that it alone writes the line.
 class Deadline {
  public:
-  Deadline(std::chrono::milliseconds patience, const std::string& line) {
+  Deadline(const std::string& program, std::chrono::seconds limit) {
+    const std::string line =
+        fmt::format("{}: not all ranks have started within {} s: one hangs, was stopped or is another program\n",
+                    program, limit.count());
+    const char* rank = std::getenv("PMIX_RANK");  // MPI does not say it yet
+    const bool leads = rank == nullptr || rank == std::string("0");
+    const std::chrono::milliseconds patience = leads ? limit : limit * 6 / 5;
     const platform::HeldSignals held(platform::HeldSignals::Which::all);  // the program's threads handle signals
     watch_ = std::async(std::launch::async, [=, met = met_.get_future()] {
       for (int part = 0; part < 10; ++part)  // the time for which this process is stopped does not count
@@ -75,23 +79,13 @@ class Deadline {
   std::promise<void> met_;   // its end ends the thread
 };
 
-/// Rank 0 has less time than the others, so that it alone writes the line.
-Deadline until_started(const std::string& program, std::chrono::seconds patience) {
-  const auto limit = std::max(patience, kStart);
-  const char* rank = std::getenv("PMIX_RANK");  // MPI does not say it yet
-  const bool leads = rank == nullptr || rank == std::string("0");
-  return {leads ? limit : limit * 6 / 5,
-          fmt::format("{}: not all ranks have started within {} s: one hangs, was stopped or is another program\n",
-                      program, limit.count())};
-}
-
 }  // namespace
 
 MPICommunicator::MPICommunicator(std::string program, std::chrono::seconds patience) {
   check_value(patience.count() >= 1 && patience.count() <= 1 << 24,
               "dist: patience must be from 1 to 2^24 seconds but is {}", patience.count());
   try {
-    const Deadline deadline = until_started(program, patience);
+    const Deadline until_started(program, std::max(patience, kStart));
     world_ = std::make_unique<detail::World>();
     const std::string machine = platform::boot_id() + platform::host_name();
     using Reach = platform::Socket::Reach;
@@ -108,7 +102,7 @@ MPICommunicator::MPICommunicator(std::string program, std::chrono::seconds patie
   } catch (const std::exception& error) {
     fail(error.what(), 2);
   }
-  world_->silence();
+  platform::discard_output(world_->stderr_of_mpi);  // mostly that peers are gone, as the lifeline says
 }
 
 MPICommunicator::~MPICommunicator() {
@@ -122,7 +116,8 @@ int MPICommunicator::rank() const { return world_->rank; }
 int MPICommunicator::size() const { return world_->size; }
 
 int MPICommunicator::sharing_processors() {
-  const std::vector<std::string> all = gather(own_processors());
+  // Equal for ranks that may use the same processors of the same machine.
+  const std::vector<std::string> all = gather(platform::boot_id() + platform::usable_processors());
   return static_cast<int>(std::ranges::count(all, all[static_cast<std::size_t>(rank())]));
 }
 
@@ -146,8 +141,8 @@ void MPICommunicator::fail(const std::string& why, int code) { world_->lifeline-
 
 Traffic MPICommunicator::traffic() const { return world_->traffic; }
 
-std::unique_ptr<detail::BlockSum> MPICommunicator::block_sum(std::int64_t blocks, const std::vector<Tensor>& params) {
-  return detail::rank_sum(*world_, blocks, params);
+std::unique_ptr<detail::BlockSum> MPICommunicator::block_sum(std::int64_t blocks, const std::vector<Tensor>& like) {
+  return detail::rank_sum(*world_, blocks, like);
 }
 
 }  // namespace braid::dist

@@ -31,7 +31,7 @@ class MPICommunicator final : public Communicator {
   std::vector<std::string> gather(const std::string& bytes) override;
   [[noreturn]] void fail(const std::string& why, int code) override;
   Traffic traffic() const override;
-  std::unique_ptr<detail::BlockSum> block_sum(std::int64_t blocks, const std::vector<Tensor>& params) override;
+  std::unique_ptr<detail::BlockSum> block_sum(std::int64_t blocks, const std::vector<Tensor>& like) override;
 
  private:
   std::unique_ptr<detail::World> world_;

@@ -13,8 +13,8 @@ namespace braid::nn {
 
 /// Blocks [begin, end) of a batch.
 struct BlockRange {
-  std::int64_t begin = 0, end = 0;                     ///< the first block, and the one past the last
-  bool operator==(const BlockRange&) const = default;  ///< the same blocks
+  std::int64_t begin = 0, end = 0;                      ///< the first block, and the one past the last
+  auto operator<=>(const BlockRange&) const = default;  ///< by the first block, then by the end
 };
 
 /// The neighbors of a node in the summation tree.
@@ -64,49 +64,39 @@ class TreeSum {
   /// Adds the sum over a node of the tree. Throws ValueError unless it is a node whose blocks are all new.
   void add(BlockRange node, T value) {
     auto place = place_in_tree(blocks_, node);
-    check_new(node);
+    const auto after = parts_.lower_bound({node.end, node.end});  // the first that cannot overlap
+    check_value(after == parts_.begin() || std::prev(after)->first.end <= node.begin,
+                "TreeSum: blocks [{}, {}) must be new but some of them were added", node.begin, node.end);
     for (; place; place = place_in_tree(blocks_, node)) {
-      const auto sibling = parts_.find(place->sibling.begin);
-      if (sibling == parts_.end() || sibling->second.end != place->sibling.end) break;
-      add_to(sibling->second.value, value);  // either way round: addition commutes
-      value = std::move(sibling->second.value);
+      const auto sibling = parts_.find(place->sibling);
+      if (sibling == parts_.end()) break;
+      add_to(sibling->second, value);  // either way round: addition commutes
+      value = std::move(sibling->second);
       parts_.erase(sibling);
       node = place->parent;
     }
-    parts_.insert_or_assign(node.begin, Part{node.end, std::move(value)});
+    parts_.emplace(node, std::move(value));
   }
 
   /// Whether all blocks have been added.
-  bool complete() const { return parts_.size() == 1 && parts_.begin()->second.end - parts_.begin()->first == blocks_; }
+  bool complete() const { return parts_.contains({0, blocks_}); }
 
   /// The sum over all blocks. Throws Error unless all have been added.
   T total() && {
     check<Error>(complete(), "TreeSum: the sum over {} blocks is not complete", blocks_);
-    return std::move(parts_.begin()->second.value);
+    return std::move(parts_.begin()->second);
   }
 
   /// The largest nodes that the added blocks fill, in order; the sum is empty afterwards.
   std::vector<std::pair<BlockRange, T>> parts() && {
     std::vector<std::pair<BlockRange, T>> list;
-    for (auto& [begin, part] : std::exchange(parts_, {}))
-      list.emplace_back(BlockRange{begin, part.end}, std::move(part.value));
+    for (auto& [node, sum] : std::exchange(parts_, {})) list.emplace_back(node, std::move(sum));
     return list;
   }
 
  private:
-  struct Part {
-    std::int64_t end;
-    T value;
-  };
-
-  void check_new(BlockRange node) const {
-    const auto after = parts_.lower_bound(node.end);  // the first that cannot overlap
-    check_value(after == parts_.begin() || std::prev(after)->second.end <= node.begin,
-                "TreeSum: blocks [{}, {}) must be new but some of them were added", node.begin, node.end);
-  }
-
   std::int64_t blocks_;
-  std::map<std::int64_t, Part> parts_;  // by the first block
+  std::map<BlockRange, T> parts_;
 };
 
 /// Gradient accumulation: the mean over the blocks of a batch of `loss_and_grads(block)`, a pair as value_and_grad

@@ -29,12 +29,8 @@ std::string describe(const json& value) {
 
 json parse_object(const std::string& where, const std::string& text) {
   check_nesting(where, text);
-  json value;
-  try {
-    value = json::parse(text);
-  } catch (const json::exception&) {
-    throw FileError(where + ": must be JSON but is not");
-  }
+  json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  check<FileError>(!value.is_discarded(), "{}: must be JSON but is not", where);
   check<FileError>(value.is_object(), "{}: must be a JSON object but is {}", where, describe(value));
   return value;
 }
@@ -77,6 +73,14 @@ class Settings {
     return value.get<bool>();
   }
 
+  /// The position of the setting in a list of names.
+  std::size_t choice(const char* key, const auto& names, std::string_view otherwise = "") const {
+    const auto is_it = [&](std::string_view name) { return has(key) ? get(key) == name : name == otherwise; };
+    const auto found = std::ranges::find_if(names, is_it);
+    require(found != names.end(), key, fmt::format("one of {}", fmt::join(names, ", ")));
+    return static_cast<std::size_t>(found - names.begin());
+  }
+
   /// Throws when the setting has another value than the only supported one.
   void only(const char* key, const json& supported) const {
     if (has(key))
@@ -117,12 +121,8 @@ TransformerConfig gpt2(const Settings& settings) {
                            .attention_bias = true,
                            .tied_head = settings.flag("tie_word_embeddings", true)};
   if (settings.has("n_inner")) config.hidden = settings.size("n_inner", 0);
-  const json& name = settings.get("activation_function");
-  const auto* activation =
-      std::ranges::find_if(kGpt2Activations, [&](const auto& a) { return name.is_null() || name == a.first; });
-  settings.require(activation != kGpt2Activations.end(), "activation_function",
-                   fmt::format("one of {}", fmt::join(kGpt2Activations | std::views::keys, ", ")));
-  config.activation = activation->second;
+  const auto names = kGpt2Activations | std::views::keys;
+  config.activation = kGpt2Activations[settings.choice("activation_function", names, "gelu_new")].second;
   return config;
 }
 
@@ -131,11 +131,7 @@ constexpr std::array<std::string_view, 3> kRotaryScalings{"default", "llama3", "
 /// The scaling that an object of the setting `rope_parameters` or `rope_scaling` describes.
 RotaryScaling rotary_scaling(const Settings& rope) {
   const char* key = rope.has("rope_type") ? "rope_type" : "type";
-  const auto* type = std::ranges::find_if(kRotaryScalings, [&](std::string_view name) {
-    return rope.has(key) ? rope.get(key) == name : name == "default";
-  });
-  rope.require(type != kRotaryScalings.end(), key, fmt::format("one of {}", fmt::join(kRotaryScalings, ", ")));
-  RotaryScaling scaling{.kind = static_cast<RotaryScaling::Kind>(type - kRotaryScalings.begin())};
+  RotaryScaling scaling{.kind = static_cast<RotaryScaling::Kind>(rope.choice(key, kRotaryScalings, "default"))};
   if (scaling.kind == RotaryScaling::Kind::none) return scaling;
   for (const char* needed : {"factor", "original_max_position_embeddings"})
     rope.require(rope.has(needed), needed, "a positive number");
@@ -218,28 +214,25 @@ TransformerConfig qwen3(const Settings& settings) {
 }
 
 struct FamilyReader {
-  std::string_view name;  // its `model_type`
+  std::string_view name, architecture;  // its `model_type` and the only one of its `architectures`
   TransformerConfig (*read)(const Settings&);
 };
-constexpr std::array<FamilyReader, 4> kFamilies{
-    // in the order of PretrainedFamily
-    {{"gpt2", gpt2}, {"llama", llama}, {"qwen3", qwen3}, {"mistral", mistral}}};
+constexpr std::array<FamilyReader, 4> kFamilies{{{"gpt2", "GPT2LMHeadModel", gpt2},  // in the order of PretrainedFamily
+                                                 {"llama", "LlamaForCausalLM", llama},
+                                                 {"qwen3", "Qwen3ForCausalLM", qwen3},
+                                                 {"mistral", "MistralForCausalLM", mistral}}};
 
 }  // namespace
 
 PretrainedConfig parse_pretrained_config(const std::string& where, const std::string& text) {
   const json object = parse_object(where, text);
   const Settings settings(where, object);
-  const json& type = settings.get("model_type");
-  const auto* family = std::ranges::find_if(kFamilies, [&](const FamilyReader& f) { return type == f.name; });
-  settings.require(family != kFamilies.end(), "model_type",
-                   fmt::format("one of {}", fmt::join(kFamilies | std::views::transform(&FamilyReader::name), ", ")));
+  const std::size_t family = settings.choice("model_type", kFamilies | std::views::transform(&FamilyReader::name));
   settings.require(!settings.has("quantization_config"), "quantization_config",
                    "absent, since quantized models are not supported,");
-  const auto which = static_cast<PretrainedFamily>(family - kFamilies.begin());
-  const TransformerConfig config = family->read(settings);
+  const TransformerConfig config = kFamilies[family].read(settings);
   try {
-    return {which, checked(config)};
+    return {static_cast<PretrainedFamily>(family), checked(config)};
   } catch (const ValueError& error) {
     throw FileError(fmt::format("{}: {}", where, error.what()));
   }
@@ -266,8 +259,7 @@ namespace {
 
 json gpt2_settings(const TransformerConfig& c) {
   const auto* activation = std::ranges::find(kGpt2Activations, c.activation, [](const auto& a) { return a.second; });
-  return {{"architectures", {"GPT2LMHeadModel"}},
-          {"vocab_size", c.vocab},
+  return {{"vocab_size", c.vocab},
           {"n_positions", c.context},
           {"n_embd", c.channels},
           {"n_layer", c.layers},
@@ -294,12 +286,8 @@ json rope_parameters(const TransformerConfig& c) {
   return rope;
 }
 
-json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
-  const char* architecture = family == PretrainedFamily::llama   ? "LlamaForCausalLM"
-                             : family == PretrainedFamily::qwen3 ? "Qwen3ForCausalLM"
-                                                                 : "MistralForCausalLM";
-  return {{"architectures", {architecture}},
-          {"vocab_size", c.vocab},
+json llama_settings(const TransformerConfig& c) {
+  return {{"vocab_size", c.vocab},
           {"max_position_embeddings", c.context},
           {"hidden_size", c.channels},
           {"num_hidden_layers", c.layers},
@@ -319,8 +307,10 @@ json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
 
 std::string format_pretrained_config(const TransformerConfig& config, DType dtype) {
   const PretrainedFamily family = family_of(config);
-  json object = family == PretrainedFamily::gpt2 ? gpt2_settings(config) : llama_settings(config, family);
-  object["model_type"] = kFamilies[static_cast<std::size_t>(family)].name;
+  const auto& [name, architecture, read] = kFamilies[static_cast<std::size_t>(family)];
+  json object = family == PretrainedFamily::gpt2 ? gpt2_settings(config) : llama_settings(config);
+  object["model_type"] = name;
+  object["architectures"] = json::array({architecture});
   object["tie_word_embeddings"] = config.tied_head;
   object["torch_dtype"] = dtype == DType::f64 ? "float64" : "float32";
   for (const char* token : {"bos_token_id", "eos_token_id"}) object[token] = nullptr;
@@ -333,8 +323,7 @@ std::map<std::string, std::string> detail::parse_shard_index(const std::string& 
   settings.require(settings.get("weight_map").is_object(), "weight_map", "an object");
   std::map<std::string, std::string> files;
   for (const auto& [name, file] : settings.get("weight_map").items()) {
-    const bool is_text = file.is_string();
-    const std::string path = is_text ? file.get<std::string>() : "";
+    const std::string path = file.is_string() ? file.get<std::string>() : "";
     const bool beside = path.ends_with(".safetensors") && path.find_first_of(std::string_view("/\\\0", 3)) == path.npos;
     check<FileError>(beside, "{}: '{}' must be in a .safetensors file beside it but is in {}", where, excerpt(name),
                      describe(file));

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <new>
 #include <unordered_map>
-#include <utility>
 
 #include <braid/core/error.h>
 #include <braid/core/files/file_system.h>
@@ -58,10 +57,8 @@ AddedTokens added_tokens(const detail::TokenizerFile& file, bool normalized) {
 
 std::array<std::int32_t, 256> byte_ids(const detail::TokenizerFile& file) {
   std::array<std::int32_t, 256> ids{};
-  for (std::size_t byte = 0; byte < ids.size(); ++byte) {
-    const auto found = file.ids.find(std::string(1, static_cast<char>(byte)));
-    ids[byte] = found == file.ids.end() ? -1 : found->second;
-  }
+  for (std::size_t byte = 0; byte < ids.size(); ++byte)
+    ids[byte] = file.id(std::string(1, static_cast<char>(byte))).value_or(-1);
   return ids;
 }
 
@@ -118,12 +115,10 @@ class Encoder {
   }
 
   void merge(std::string_view word) {
-    if (tables_.file.ignore_merges)
-      if (const auto whole = tables_.file.ids.find(std::string(word)); whole != tables_.file.ids.end()) {
-        ids_.push_back(whole->second);
-        return;
-      }
-    tables_.merges.encode(word, ids_);
+    if (const auto whole = tables_.file.ignore_merges ? tables_.file.id(word) : std::nullopt)
+      ids_.push_back(*whole);
+    else
+      tables_.merges.encode(word, ids_);
   }
 
   struct Hash : std::hash<std::string_view> {
@@ -139,10 +134,7 @@ class Encoder {
 }  // namespace
 
 Tokenizer Tokenizer::load(const std::filesystem::path& file) {
-  RegularFile source(file.string(), file);
-  std::string content(source.size(), '\0');
-  source.read(content.data(), content.size());
-  return parse(content, file.string());
+  return parse(RegularFile(file.string(), file).contents(), file.string());
 }
 
 Tokenizer Tokenizer::parse(std::string_view json, const std::string& where) try {
@@ -157,9 +149,7 @@ std::int64_t Tokenizer::vocab() const { return static_cast<std::int64_t>(tables_
 std::optional<std::int32_t> Tokenizer::id(std::string_view token) const {
   const detail::TokenizerFile& file = tables_->file;
   const auto added = std::ranges::find(file.added, token, &detail::AddedToken::text);
-  if (added != file.added.end()) return added->id;
-  const auto found = file.ids.find(std::string(token));
-  return found == file.ids.end() ? std::nullopt : std::optional(found->second);
+  return added == file.added.end() ? file.id(token) : added->id;
 }
 
 std::optional<std::string_view> Tokenizer::token(std::int32_t id) const {

@@ -155,7 +155,11 @@ Tensor by_tap(const Convolution& conv, const Tensor& weight) {
 
 /// The inverse.
 Tensor as_weight(const Convolution& conv, const Tensor& w, const Shape& weight) {
-  return (conv.depthwise() ? w.transpose() : w.permute({0, 3, 2, 1})).reshape(weight);
+  if (conv.depthwise()) return w.transpose().reshape(weight);
+  const std::int64_t groups = conv.groups;
+  return w.reshape({groups, conv.window.taps(), conv.in / groups, conv.out / groups})
+      .permute({0, 3, 2, 1})
+      .reshape(weight);
 }
 
 /// x [B H W, C] -> [B U V, O]
@@ -225,12 +229,13 @@ Var convolution(const char* op, const Var& x, const Var& weight, const Var& bias
   const Convolution conv{window, groups, x.size(-1), weight.size(0)};
   if (Composed::active()) return reshape(composed(conv, x, weight, bias), y);
   const Tensor in = x.value().contiguous(), w = by_tap(conv, weight.value());
+  const Tensor start = bias.value().defined() ? bias.value().contiguous() : Tensor();
   return dispatch_float(op, x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     return record(
-        op, forward<T>(conv, in, w, bias.value()).reshape(y), inputs,
+        op, forward<T>(conv, in, w, start).reshape(y), inputs,
         [conv, in, w, shape = weight.shape(), biased = inputs.size() == 3](const Tensor& dy_in, const Needs& needs) {
-          const Tensor dy = dy_in.reshape({-1, conv.out}).contiguous();
+          const Tensor dy = dy_in.reshape({conv.window.rows(Way::reads), conv.out}).contiguous();
           std::vector<Tensor> cotangents(2);
           if (needs[0]) cotangents[0] = vjp_x<T>(conv, dy, w).reshape(in.shape());
           if (needs[1]) cotangents[1] = as_weight(conv, vjp_w<T>(conv, dy, in, w.shape()), shape);

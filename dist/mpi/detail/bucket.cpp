@@ -1,8 +1,9 @@
 #include <braid/dist/mpi/detail/bucket.h>
 
-#include <cstring>
+#include <algorithm>
 #include <utility>
 
+#include <braid/core/detail/indexing.h>
 #include <braid/core/parallel.h>
 #include <braid/nn/optim/detail/multi_tensor.h>
 
@@ -16,26 +17,23 @@ Tensor joined(std::vector<Tensor> tensors) {
     nn::make_writable(only);
     return only;
   }
-  std::int64_t size = 0;
+  std::int64_t size = 0, begin = 0;
   for (const Tensor& t : tensors) size += t.numel();
   Tensor all({size}, tensors.front().dtype());
-  std::byte* to = all.mutable_bytes();
   for (const Tensor& t : tensors) {
-    const Tensor from = t.contiguous();
-    const std::size_t bytes = static_cast<std::size_t>(t.numel()) * size_of(t.dtype());
-    if (bytes > 0) std::memcpy(to, from.bytes(), bytes);
-    to += bytes;
+    braid::detail::write_slice(all, 0, begin, t.reshape({t.numel()}));
+    begin += t.numel();
   }
   return all;
 }
 
 /// `into += from`, element by element.
-void add(DType dtype, std::byte* into, const std::byte* from, std::size_t bytes) {
+void add(DType dtype, std::span<std::byte> into, const std::byte* from) {
   dispatch_float("dist", dtype, [&](auto zero) {
     using T = decltype(zero);
-    T* sum = reinterpret_cast<T*>(into);
+    T* sum = reinterpret_cast<T*>(into.data());
     const T* term = reinterpret_cast<const T*>(from);
-    parallel_for(static_cast<std::int64_t>(bytes / sizeof(T)), 16384, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(static_cast<std::int64_t>(into.size() / sizeof(T)), 16384, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) sum[i] += term[i];
     });
   });
@@ -43,31 +41,50 @@ void add(DType dtype, std::byte* into, const std::byte* from, std::size_t bytes)
 
 }  // namespace
 
-void Bucket::add_part(std::vector<Tensor> tensors) {
-  shapes_.clear();
-  for (const Tensor& t : tensors) shapes_.push_back(t.shape());
-  buffers_.push_back(joined(std::move(tensors)));
+Bucket::Bucket(World& world, const std::vector<Stage>& plan, int tag, std::vector<std::vector<Tensor>> parts)
+    : world_(world), plan_(plan), tag_(tag) {
+  for (const Tensor& t : parts.front()) shapes_.push_back(t.shape());
+  for (std::vector<Tensor>& part : parts) buffers_.push_back(joined(std::move(part)));
 }
 
 bool Bucket::advance() {
   for (; stage_ < plan_.size(); ++stage_) {
     if (!std::exchange(posted_, true)) post();
-    if (!messages_.arrived()) return false;
+    if (!arrived()) return false;
     finish();
     posted_ = false;
   }
   return true;
 }
 
+/// Starts the messages of a stage. Those with one tag between two ranks arrive in the order of sending.
 void Bucket::post() {
   const Stage& stage = plan_[stage_];
+  const auto request = [&] { return &requests_.emplace_back(MPI_REQUEST_NULL); };
   for (const Stage::Message& m : stage.receives) {
-    const auto [begin, end] = elements(m.chunks);
-    if (stage.adds) arriving_.emplace_back(Shape{end - begin}, buffers_[0].dtype());
-    messages_.receive(m.peer, tag_, stage.adds ? arriving_.back().mutable_bytes() : at(m.mine, m.chunks),
-                      bytes(m.chunks));
+    const std::span<std::byte> mine = bytes(m.mine, m.chunks);
+    const DType dtype = buffers_[0].dtype();
+    if (stage.adds) arriving_.emplace_back(Shape{static_cast<std::int64_t>(mine.size() / size_of(dtype))}, dtype);
+    std::byte* into = stage.adds ? arriving_.back().mutable_bytes() : mine.data();
+    post_pieces(into, mine.size(), [&](std::byte* piece, int count) {
+      check_mpi(MPI_Irecv(piece, count, MPI_BYTE, m.peer, tag_, world_.comm, request()));
+    });
   }
-  for (const Stage::Message& m : stage.sends) messages_.send(m.peer, tag_, at(m.mine, m.chunks), bytes(m.chunks));
+  for (const Stage::Message& m : stage.sends) {
+    const std::span<const std::byte> mine = bytes(m.mine, m.chunks);
+    post_pieces(mine.data(), mine.size(), [&](const std::byte* piece, int count) {
+      check_mpi(MPI_Isend(piece, count, MPI_BYTE, m.peer, tag_, world_.comm, request()));
+    });
+    world_.traffic.bytes_sent += static_cast<double>(mine.size());
+  }
+}
+
+/// Whether all messages of the stage are complete. Does not wait.
+bool Bucket::arrived() {
+  int all = 0;
+  check_mpi(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE));
+  if (all != 0) requests_.clear();
+  return all != 0;
 }
 
 void Bucket::finish() {
@@ -75,14 +92,15 @@ void Bucket::finish() {
   const DType dtype = buffers_[0].dtype();
   for (std::size_t i = 0; i < arriving_.size(); ++i) {
     const auto& [peer, mine, theirs, chunks] = stage.receives[i];
-    add(dtype, at(mine, chunks), arriving_[i].bytes(), bytes(chunks));
+    add(dtype, bytes(mine, chunks), arriving_[i].bytes());
   }
   arriving_.clear();
   for (const auto& [into, from, chunks] : stage.locals) {
+    const std::span<std::byte> sum = bytes(into, chunks), term = bytes(from, chunks);
     if (stage.adds)
-      add(dtype, at(into, chunks), at(from, chunks), bytes(chunks));
-    else if (bytes(chunks) > 0)
-      std::memcpy(at(into, chunks), at(from, chunks), bytes(chunks));
+      add(dtype, sum, term.data());
+    else
+      std::ranges::copy(term, sum.begin());
   }
 }
 
@@ -97,19 +115,13 @@ std::vector<Tensor> Bucket::totals() const {
   return tensors;
 }
 
-std::pair<std::int64_t, std::int64_t> Bucket::elements(Chunks chunks) const {
-  const std::int64_t size = buffers_[0].numel(), ranks = world_.size;
-  return {size * chunks.begin / ranks, size * chunks.end / ranks};
-}
-
-std::size_t Bucket::bytes(Chunks chunks) const {
-  const auto [begin, end] = elements(chunks);
-  return static_cast<std::size_t>(end - begin) * size_of(buffers_[0].dtype());
-}
-
-std::byte* Bucket::at(std::size_t buffer, Chunks chunks) {
-  return buffers_[buffer].mutable_bytes() +
-         static_cast<std::size_t>(elements(chunks).first) * size_of(buffers_[buffer].dtype());
+std::span<std::byte> Bucket::bytes(std::size_t buffer, Chunks chunks) {
+  Tensor& all = buffers_[buffer];
+  std::byte* first = all.mutable_bytes();
+  const auto up_to = [&](int chunk) {
+    return static_cast<std::size_t>(all.numel() * chunk / world_.size) * size_of(all.dtype());
+  };
+  return {first + up_to(chunks.begin), first + up_to(chunks.end)};
 }
 
 }  // namespace braid::dist::detail

@@ -1,7 +1,6 @@
 #include <braid/dist/mpi/detail/lifeline.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>

@@ -11,9 +11,8 @@
 
 namespace braid::dist::detail {
 
-/// A TCP connection from every rank to rank 0, and a thread on each rank that watches it. The system closes it when a
-/// process ends, for whatever reason; a process that is stopped no longer sends its heartbeat. Then, or when a rank
-/// fails, rank 0 writes one line to stderr and all ranks end; rank 1 writes it if rank 0 is lost.
+/// The TCP connections from every rank to rank 0, and the thread of each rank that watches them: how the ranks of an
+/// MPICommunicator end together.
 class Lifeline {
  public:
   /// Returns the text of rank 0 on all ranks.
@@ -24,8 +23,6 @@ class Lifeline {
            const Broadcast& broadcast);
   /// Collective. From here on, a closed connection is no longer an error.
   ~Lifeline();
-  Lifeline(const Lifeline&) = delete;
-  Lifeline& operator=(const Lifeline&) = delete;
 
   /// Ends all ranks with this exit code and one line on stderr, which contains `why`.
   [[noreturn]] void fail(const std::string& why, int code);

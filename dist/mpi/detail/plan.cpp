@@ -30,11 +30,6 @@ struct Place {
   std::size_t buffer;
 };
 
-/// The addition of a chunk at a shared node: the sum at `from` is added to that at `to`, which is then the node's.
-struct Meeting {
-  Place from, to;
-};
-
 /// The location of every sum on its way up the tree; it follows from the numbers of blocks and ranks alone.
 class Routes {
  public:
@@ -67,25 +62,23 @@ class Routes {
     return list;
   }
 
-  Meeting meeting(const Node& at, int chunk) const {
-    const auto [lower, upper] = below(at);
-    const bool low = goes_to_lower(at, lower, chunk);
-    return {place(low ? upper : lower, chunk), place(low ? lower : upper, chunk)};
+  /// The addition of a chunk at a shared node: the sum at the first place is added to that at the second one, which is
+  /// then the node's.
+  std::pair<Place, Place> meeting(const Node& at, int chunk) const {
+    const auto [own, other] = below(at, chunk);
+    return {place(other, chunk), place(own, chunk)};
   }
 
   /// The location of a chunk's sum over the whole node.
   Place place(Node at, int chunk) const {
-    while (at.is_shared()) {
-      const auto [lower, upper] = below(at);
-      at = goes_to_lower(at, lower, chunk) ? lower : upper;
-    }
+    while (at.is_shared()) at = below(at, chunk).first;
     return {at.first, buffer_of_.at(at.blocks.begin)};
   }
 
   /// Whether a rank receives the total of a chunk at this node. It may have sent sums of the chunk at several nodes.
   bool gets_total(int rank, const Node& at, int chunk) {
     for (const Node& node : nodes(rank))
-      if (const Meeting m = meeting(node, chunk); m.from.rank == rank && m.to.rank != rank)
+      if (const auto [from, to] = meeting(node, chunk); from.rank == rank && to.rank != rank)
         return node.blocks == at.blocks;
     return false;
   }
@@ -96,16 +89,18 @@ class Routes {
   Node node(BlockRange blocks) const { return {blocks, rank_of(blocks.begin), rank_of(blocks.end - 1)}; }
   int rank_of(std::int64_t block) const { return static_cast<int>(((block + 1) * ranks_ - 1) / blocks_); }
 
-  /// The chunks of a node are assigned to its ranks in turn.
-  static bool goes_to_lower(const Node& at, const Node& lower, int chunk) {
-    return chunk % (at.last - at.first + 1) <= lower.last - lower.first;
-  }
-
   /// The two nodes below, as nn::place_in_tree splits a node.
   std::pair<Node, Node> below(const Node& at) const {
     const auto [begin, end] = at.blocks;
     const auto middle = begin + static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(end - begin - 1)));
     return {node({begin, middle}), node({middle, end})};
+  }
+
+  /// The same two, first that with the chunk's rank: the chunks of a node are assigned to its ranks in turn.
+  std::pair<Node, Node> below(const Node& at, int chunk) const {
+    const auto [lower, upper] = below(at);
+    const bool low = chunk % (at.last - at.first + 1) <= lower.last - lower.first;
+    return low ? std::pair(lower, upper) : std::pair(upper, lower);
   }
 
   std::int64_t blocks_;

@@ -15,26 +15,13 @@ constexpr std::int64_t kBucketBytes = 256 * 1024;
 
 std::int64_t bytes_of(const Tensor& t) { return t.numel() * static_cast<std::int64_t>(size_of(t.dtype())); }
 
-/// Adds the time that a scope takes to `seconds`.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
-  ~Stopwatch() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  double& seconds_;
-  Clock::time_point start_ = Clock::now();
-};
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 class RankSum final : public BlockSum {
  public:
-  RankSum(World& world, std::int64_t blocks, const std::vector<Tensor>& params)
+  RankSum(World& world, std::int64_t blocks, const std::vector<Tensor>& like)
       : world_(world), stages_(world.plans[blocks]), own_(share(blocks, world.size, world.rank)) {
     if (stages_.empty()) stages_ = plan(blocks, world.size, world.rank);
-    std::vector<Tensor> like = params;
-    like.push_back(scalar(0, DType::f64));  // the loss
     terms_.assign(like.size(), {nn::TreeSum<Var>(blocks), own_.end - own_.begin});
     std::int64_t room = 0;
     for (std::size_t i = like.size(); i-- > 0;) {  // last first, the order of the backward pass
@@ -49,34 +36,37 @@ class RankSum final : public BlockSum {
   }
 
   nn::BlockRange own_blocks() const override { return own_; }
-  void add_loss(std::int64_t block, double loss) override { add(block, terms_.size() - 1, scalar(loss, DType::f64)); }
-  void add_gradient(std::int64_t block, std::size_t param, Tensor gradient) override {
-    add(block, param, std::move(gradient));
+
+  void add(std::int64_t block, std::size_t index, Tensor value) override {
+    Term& term = terms_[index];
+    term.sum.add(block, Var(std::move(value)));
+    if (--term.missing > 0) return;
+    const auto start = Clock::now();
+    if (Group& group = groups_[term.group]; --group.missing == 0) send(group, static_cast<int>(term.group));
+    advance();
+    world_.traffic.seconds_beside += seconds_since(start);
   }
 
-  std::pair<double, std::vector<Tensor>> total() override {
-    {
-      const Stopwatch watch(world_.traffic.seconds_after);
-      Patience patience;
-      for (std::size_t before = 0; !advance(); before = stages_done()) {
-        if (stages_done() > before) patience.begin_anew();
-        patience.pause();
-      }
+  std::vector<Tensor> total() override {
+    const auto start = Clock::now();
+    Patience patience;
+    for (std::size_t before = 0; !advance(); before = stages_done()) {
+      if (stages_done() > before) patience = {};  // a message has arrived
+      patience.pause();
     }
-    world_.traffic.seconds_open += std::chrono::duration<double>(Clock::now() - *first_sent_).count();
+    world_.traffic.seconds_after += seconds_since(start);
+    world_.traffic.seconds_open += seconds_since(*first_sent_);
     std::vector<Tensor> totals(terms_.size());
     for (Group& group : groups_) {
       std::vector<Tensor> sums = group.bucket->totals();
       group.bucket.reset();  // or the caller could not scale the totals in place
       for (std::size_t i = 0; i < sums.size(); ++i) totals[group.terms[i]] = std::move(sums[i]);
     }
-    const double loss = totals.back().item();
-    totals.pop_back();
-    return {loss, std::move(totals)};
+    return totals;
   }
 
  private:
-  /// A gradient, or the loss.
+  /// The sum of a tensor.
   struct Term {
     nn::TreeSum<Var> sum;
     std::int64_t missing;  // blocks of this rank that are not added yet
@@ -87,17 +77,7 @@ class RankSum final : public BlockSum {
     std::vector<std::size_t> terms = {};  // ascending
     std::size_t missing = 0;              // terms that lack a block of this rank
     std::optional<Bucket> bucket = {};
-    bool done = false;
   };
-
-  void add(std::int64_t block, std::size_t index, Tensor value) {
-    Term& term = terms_[index];
-    term.sum.add(block, Var(std::move(value)));
-    if (--term.missing > 0) return;
-    const Stopwatch watch(world_.traffic.seconds_beside);
-    if (Group& group = groups_[term.group]; --group.missing == 0) send(group, static_cast<int>(term.group));
-    advance();
-  }
 
   void send(Group& group, int tag) {
     if (!first_sent_) first_sent_ = Clock::now();
@@ -107,17 +87,13 @@ class RankSum final : public BlockSum {
       parts.resize(sums.size());
       for (std::size_t i = 0; i < sums.size(); ++i) parts[i].push_back(std::move(sums[i].second.mutable_value()));
     }
-    group.bucket.emplace(world_, stages_, tag);
-    for (std::vector<Tensor>& part : parts) group.bucket->add_part(std::move(part));
+    group.bucket.emplace(world_, stages_, tag, std::move(parts));
   }
 
   /// Returns true when all groups are summed over all ranks.
   bool advance() {
     bool all = true;
-    for (Group& group : groups_) {
-      if (!group.done && group.bucket) group.done = group.bucket->advance();
-      all = all && group.done;
-    }
+    for (Group& group : groups_) all = group.bucket && group.bucket->advance() && all;
     return all;
   }
 
@@ -130,15 +106,15 @@ class RankSum final : public BlockSum {
   World& world_;
   std::vector<Stage>& stages_;
   nn::BlockRange own_;
-  std::vector<Term> terms_;  // the loss is the last one
+  std::vector<Term> terms_;
   std::vector<Group> groups_;
   std::optional<Clock::time_point> first_sent_;
 };
 
 }  // namespace
 
-std::unique_ptr<BlockSum> rank_sum(World& world, std::int64_t blocks, const std::vector<Tensor>& params) {
-  return std::make_unique<RankSum>(world, blocks, params);
+std::unique_ptr<BlockSum> rank_sum(World& world, std::int64_t blocks, const std::vector<Tensor>& like) {
+  return std::make_unique<RankSum>(world, blocks, like);
 }
 
 }  // namespace braid::dist::detail

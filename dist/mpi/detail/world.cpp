@@ -1,8 +1,6 @@
 #include <braid/dist/mpi/detail/world.h>
 
-#include <chrono>
 #include <string>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -39,7 +37,5 @@ World::~World() {
   MPI_Finalize();
   platform::close(stderr_of_mpi);
 }
-
-void World::silence() const { platform::discard_output(stderr_of_mpi); }
 
 }  // namespace braid::dist::detail

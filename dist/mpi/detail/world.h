@@ -20,11 +20,6 @@ struct World {
   /// Throws Error if MPI was initialized before.
   World();
   ~World();
-  World(const World&) = delete;
-  World& operator=(const World&) = delete;
-
-  /// Discards what Open MPI writes to stderr from now on: mostly that peers are gone, which the lifeline reports.
-  void silence() const;
 
   MPI_Comm comm = MPI_COMM_NULL;  // all ranks; no other library sends messages in it
   int rank = 0, size = 1;
@@ -56,8 +51,6 @@ class Patience {
     else if (waited > 20us)
       std::this_thread::yield();
   }
-  /// Call when a message has arrived.
-  void begin_anew() { since_ = Clock::now(); }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -1,7 +1,6 @@
 #include <braid/nn/pretrained/detail/folder.h>
 
 #include <algorithm>
-#include <map>
 #include <ostream>
 #include <set>
 #include <system_error>
@@ -28,11 +27,9 @@ constexpr std::uint64_t kLeastPerLayer = 6;  // weights of a layer that every fa
 
 std::string read_text(const std::string& where, const fs::path& path) {
   constexpr std::uint64_t kMost = 100'000'000;
-  RegularFile file(where, path);
+  const RegularFile file(where, path);
   check<FileError>(file.size() <= kMost, "{}: must have at most {} bytes but has {}", where, kMost, file.size());
-  std::string text(file.size(), '\0');
-  file.read(text.data(), text.size());
-  return text;
+  return file.contents();
 }
 
 /// Why a stored tensor does not fit, empty if it does.

@@ -1,7 +1,9 @@
 #include <braid/nn/text/detail/merges.h>
 
 #include <cstddef>
+#include <functional>
 #include <queue>
+#include <utility>
 
 #include <braid/core/error.h>
 
@@ -17,16 +19,8 @@ struct Symbol {
   std::size_t previous, next;
 };
 
-/// A pair that can be merged, as it was when it was found.
-struct Candidate {
-  std::int32_t rank;
-  std::size_t at;
-  std::int32_t merged;
-
-  bool operator<(const Candidate& other) const {  // the first to merge is the greatest
-    return rank != other.rank ? rank > other.rank : at > other.at;
-  }
-};
+/// The rank of a pair that can be merged, as it was when it was found, and its place; the first to merge is the least.
+using Candidate = std::pair<std::int32_t, std::size_t>;
 
 std::uint64_t key(std::int32_t left, std::int32_t right) {
   return static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right);
@@ -47,11 +41,10 @@ const Merges::Entry* Merges::find(std::int32_t left, std::int32_t right) const {
 
 void Merges::encode(std::string_view word, std::vector<std::int32_t>& ids) const {
   std::vector<Symbol> symbols(word.size());
-  std::priority_queue<Candidate> candidates;
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates;
   const auto consider = [&](std::size_t at) {
     if (at == kEnd || symbols[at].next == kEnd) return;
-    if (const Entry* entry = find(symbols[at].id, symbols[symbols[at].next].id))
-      candidates.push({entry->rank, at, entry->merged});
+    if (const Entry* entry = find(symbols[at].id, symbols[symbols[at].next].id)) candidates.emplace(entry->rank, at);
   };
   for (std::size_t at = 0; at < word.size(); ++at) {
     const auto byte = static_cast<unsigned char>(word[at]);
@@ -61,14 +54,14 @@ void Merges::encode(std::string_view word, std::vector<std::int32_t>& ids) const
   for (std::size_t at = 0; at < word.size(); ++at) consider(at);
 
   while (!candidates.empty()) {
-    const auto [rank, at, merged] = candidates.top();
+    const auto [rank, at] = candidates.top();
     candidates.pop();
     Symbol& left = symbols[at];
     if (left.id == kGone || left.next == kEnd) continue;
     Symbol& right = symbols[left.next];
     const Entry* entry = find(left.id, right.id);
-    if (entry == nullptr || entry->merged != merged) continue;  // one of the two has grown meanwhile
-    left.id = merged;
+    if (entry == nullptr || entry->rank != rank) continue;  // one of the two has grown meanwhile
+    left.id = entry->merged;
     right.id = kGone;
     left.next = right.next;
     if (left.next != kEnd) symbols[left.next].previous = at;

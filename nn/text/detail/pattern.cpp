@@ -16,44 +16,34 @@ namespace {
 
 bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-/// The length of a piece of an expression, and the same piece in PCRE2's syntax.
-struct Piece {
-  std::size_t length;
-  std::string text;
-};
-
-/// The first piece of `rest`, which starts with a backslash.
-Piece escape(std::string_view rest) {
+/// The length of the first piece of `rest`, which starts with a backslash.
+std::size_t escape(std::string_view rest) {
   const char kind = rest.size() > 1 ? rest[1] : '\0';
-  if (kind == 's')
-    return {2, "\\p{White_Space}"};  // PCRE2's \s includes U+180E, which is no white space since Unicode 6.3
-  if (kind == 'S') return {2, "\\P{White_Space}"};
   if ((kind == 'p' || kind == 'P') && rest.substr(2, 1) == "{") {
     const std::size_t length = rest.find('}') + 1;  // a category such as {Lu}: PCRE2 treats scripts differently
     check_value(length >= 5 && length <= 6, "has {}, which is not supported",
                 rest.substr(0, std::max<std::size_t>(length, 3)));
-    return {length, std::string(rest.substr(0, length))};
+    return length;
   }
-  const bool alike = kind != '\0' && (!is_alphanumeric(kind) || std::string_view("rntdDpP").find(kind) != rest.npos);
+  const bool alike = kind != '\0' && (!is_alphanumeric(kind) || std::string_view("rntdDpPsS").find(kind) != rest.npos);
   check_value(alike, "has {}, which is not supported", rest.substr(0, 2));
-  return {2, std::string(rest.substr(0, 2))};
+  return 2;
 }
 
-/// The first piece of `rest`, which starts with a parenthesis.
-Piece group(std::string_view rest) {
+/// The same of `rest` that starts with a parenthesis.
+std::size_t group(std::string_view rest) {
   constexpr std::array<std::string_view, 7> kAlike = {"(?:", "(?=", "(?!", "(?>", "(?i:", "(?<=", "(?<!"};
   const auto found = std::ranges::find_if(kAlike, [&](std::string_view start) { return rest.starts_with(start); });
-  if (found != kAlike.end()) return {found->size(), std::string(*found)};
+  if (found != kAlike.end()) return found->size();
   check_value(!rest.starts_with("(?") && !rest.starts_with("(*"), "has {}, which is not supported", rest.substr(0, 3));
-  return {1, "("};
+  return 1;
 }
 
-/// The first piece of any other `rest`.
-Piece plain(std::string_view rest, bool in_class) {
+/// The same of any other `rest`.
+std::size_t plain(std::string_view rest, bool in_class) {
   for (const std::string_view unlike : in_class ? std::array{"[", "&&", "&&"} : std::array{"^", "$", "}+"})
     check_value(!rest.starts_with(unlike), "has {}{}, which is not supported", unlike, in_class ? " in brackets" : "");
-  const std::size_t length = rest.starts_with("[^") && !in_class ? 2 : 1;
-  return {length, std::string(rest.substr(0, length))};
+  return rest.starts_with("[^") && !in_class ? 2 : 1;
 }
 
 /// The same expression for PCRE2. Throws ValueError where Oniguruma and PCRE2 read it differently.
@@ -61,10 +51,12 @@ std::string for_pcre2(std::string_view rest) {
   std::string out;
   for (bool in_class = false; !rest.empty();) {
     const char c = rest[0];
-    const Piece piece = c == '\\' ? escape(rest) : c == '(' && !in_class ? group(rest) : plain(rest, in_class);
+    const std::size_t length = c == '\\' ? escape(rest) : c == '(' && !in_class ? group(rest) : plain(rest, in_class);
+    const std::string_view piece = rest.substr(0, length);
     if (c == '[' || c == ']') in_class = c == '[';
-    out += piece.text;
-    rest.remove_prefix(piece.length);
+    // PCRE2's \s includes U+180E, which is no white space since Unicode 6.3.
+    out += piece == "\\s" ? "\\p{White_Space}" : piece == "\\S" ? "\\P{White_Space}" : piece;
+    rest.remove_prefix(length);
   }
   return out;
 }

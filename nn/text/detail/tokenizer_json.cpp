@@ -1,15 +1,14 @@
 #include <braid/nn/text/detail/tokenizer_json.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include <braid/core/error.h>
-#include <braid/core/files/budget.h>
 #include <braid/core/utf8.h>
-#include <braid/nn/text/detail/byte_level.h>
 
 namespace braid::nn::detail {
 namespace {
@@ -78,6 +77,34 @@ class Part {
   const json* value_;
   std::string path_;
 };
+
+constexpr bool is_printable(int byte) {
+  return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+}
+
+constexpr std::int16_t kNone = -1;
+
+/// The byte that a character stands for, by code point. GPT-2 writes each byte as one character: a printable one of
+/// Latin-1 as itself, another one as a character from U+0100 on.
+constexpr auto kBytes = [] {
+  std::array<std::int16_t, 0x144> bytes{};
+  bytes.fill(kNone);
+  std::size_t other = 0x100;
+  for (std::int16_t byte = 0; byte < 256; ++byte)
+    bytes[is_printable(byte) ? static_cast<std::size_t>(byte) : other++] = byte;
+  return bytes;
+}();
+
+/// The bytes that a token of a vocabulary encodes; nullopt when the text has other characters.
+std::optional<std::string> bytes_of_token(std::string_view text) {
+  std::string bytes;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto point = next_code_point(text, at);
+    if (!point || *point >= kBytes.size() || kBytes[*point] == kNone) return std::nullopt;
+    bytes.push_back(static_cast<char>(kBytes[*point]));
+  }
+  return bytes;
+}
 
 /// The ids of tokens, spelled as in the file.
 using Vocabulary = std::unordered_map<std::string, std::int32_t>;

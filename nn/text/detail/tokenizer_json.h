@@ -31,6 +31,12 @@ struct TokenizerFile {
   bool add_prefix_space = false;
   std::vector<Pattern> patterns;            ///< each splits the pieces that the ones before it leave
   std::vector<std::int32_t> before, after;  ///< ids added around a whole text
+
+  /// The id of a token that words are encoded as.
+  std::optional<std::int32_t> id(std::string_view bytes) const {
+    const auto found = ids.find(std::string(bytes));
+    return found == ids.end() ? std::nullopt : std::optional(found->second);
+  }
 };
 
 /// Throws FileError that starts with `where` and names the part that is damaged or not supported.
