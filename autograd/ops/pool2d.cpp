@@ -13,6 +13,7 @@ namespace {
 
 /// `reduce` over the taps of each window, [B, U, V, taps, C], of x padded with `fill`.
 Var pool(const char* op, const Var& x, Size2d size, const WindowSettings& settings, double fill, auto reduce) {
+  check_floating(op, x.dtype());
   if (settings.channels == Channels::first) {
     check_shape(x.rank() == 4, "{}: x must have shape [B, C, H, W] but has {}", op, x.shape());
     WindowSettings last = settings;
