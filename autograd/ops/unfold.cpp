@@ -2,6 +2,7 @@
 
 #include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/detail/linear_map.h>
+#include <braid/autograd/ops/detail/window.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/transpose.h>
 

@@ -1,6 +1,5 @@
 #pragma once
 #include <braid/autograd/ops/channels.h>
-#include <braid/autograd/ops/detail/window.h>
 #include <braid/autograd/tape.h>
 
 namespace braid {
@@ -25,12 +24,5 @@ struct WindowSettings {
 /// channels first, [B, C, H, W] -> [B, C taps, U V], as PyTorch's. A stride of `size` cuts a picture into patches.
 /// Throws ShapeError when x is no picture or smaller than the window, ValueError for settings out of range.
 Var unfold(const Var& x, Size2d size, const WindowSettings& settings = {});
-
-namespace detail {
-/// x [B, H, W, C] -> [B U V, taps C]
-Var unfold(const Var& x, const Window& window);
-/// The window over pictures [B, H, W, C]. Throws as unfold() does, naming `op`.
-Window window_over(const char* op, const Shape& x, Size2d size, const WindowSettings& settings);
-}  // namespace detail
 
 }  // namespace braid
