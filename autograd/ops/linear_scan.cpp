@@ -35,8 +35,7 @@ Tensor recurrence(const Tensor& a, const Tensor& b, int axis, Direction directio
           const bool forward = direction == Direction::forward;
           const std::int64_t row = first + (forward ? step : steps - 1 - step) * lanes;
           const T* before = ht + row + (forward ? -lanes : lanes);
-          for (std::int64_t j = row; j < row + width; ++j)
-            ht[j] = step == 0 ? bt[j] : at[j] * before[j - row] + bt[j];
+          for (std::int64_t j = row; j < row + width; ++j) ht[j] = step == 0 ? bt[j] : at[j] * before[j - row] + bt[j];
         }
       }
     });

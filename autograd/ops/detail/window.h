@@ -4,7 +4,8 @@
 #include <vector>
 
 #include <braid/autograd/kernels/rows.h>
-#include <braid/autograd/ops/unfold.h>
+#include <braid/autograd/ops/window_settings.h>
+#include <braid/autograd/tape.h>
 
 namespace braid::detail {
 
