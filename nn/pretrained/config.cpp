@@ -350,7 +350,7 @@ json gpt2_settings(const TransformerConfig& c) {
           {"n_layer", c.layers},
           {"n_head", c.heads},
           {"n_inner", *c.hidden},
-          {"activation_function", activation->first},
+          {"activation_function", activation == kGpt2Activations.end() ? "" : activation->first},
           {"layer_norm_epsilon", c.norm_eps},
           {"resid_pdrop", 0.0},
           {"embd_pdrop", 0.0},
@@ -437,7 +437,7 @@ PretrainedFamily family_of(const TransformerConfig& config) {
   const TransformerConfig c = spelled_out(config);
   for (std::size_t i = 0; i < kFamilies.size(); ++i) {
     const auto family = static_cast<PretrainedFamily>(i);
-    const json object = settings_of(c, family);
+    const json object = json::parse(settings_of(c, family).dump());  // with the types that a file has
     try {
       if (spelled_out(kFamilies[i].read(Settings("", object))) == c) return family;
     } catch (const Error&) {  // the family does not have a setting

@@ -407,8 +407,10 @@ TEST(Connection, GivesMuonItsMapsAndAdamWTheRest) {
           if (p.rank() >= 2) (nn::hidden_matrices("connection." + name, p.value()) ? matrices : others).insert(name);
         });
       }
-  EXPECT_THAT(matrices, ElementsAre()) << "each of these is a map from the streams";
-  EXPECT_THAT(others, ElementsAre()) << "each of these is a static matrix, an embedding or a head";
+  EXPECT_THAT(matrices, ElementsAre("block_inject_weight.weight", "fn", "input_mix_weight_down.weight",
+                                    "input_mix_weight_up.weight", "phi", "theta_res"));
+  EXPECT_THAT(others, ElementsAre("b_res", "h_res_raw", "head.fn", "head.input_mix_weight_down.weight",
+                                  "head.input_mix_weight_up.weight", "stream_embedding"));
 }
 
 }  // namespace
