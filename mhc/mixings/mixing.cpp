@@ -41,7 +41,7 @@ struct Workspace {
 /// Calls f(workspace, b, count) for each vector of matrices, the b-th and those after it, of which `count` are left. A
 /// thread takes blocks of some thousand multiplications, in multiples of the 16 lanes of an AVX-512 vector of floats.
 template <class T, class F>
-void for_each_vector(const Batch<T>& batch, F f) {
+void for_each_vector_of(const Batch<T>& batch, F f) {
   constexpr std::int64_t kLanes = 16, kWork = 1 << 14;
   const std::int64_t block = kLanes * std::max<std::int64_t>(1, kWork / (40 * batch.problem.entries()));
   parallel_for(batch.matrices, block, [&](std::int64_t begin, std::int64_t end) {
@@ -53,7 +53,7 @@ void for_each_vector(const Batch<T>& batch, F f) {
 template <class T>
 void forward(const Batch<T>& batch, const T* logits, T* h) {
   const Problem& p = batch.problem;
-  for_each_vector(batch, [&](const Workspace<T>& w, std::int64_t b, std::int64_t count) {
+  for_each_vector_of(batch, [&](const Workspace<T>& w, std::int64_t b, std::int64_t count) {
     w.logits.pack(logits + b * p.logits, count, w.l);
     batch.mixing.forward(p, w.l, w.h, w.rest);
     w.matrices.unpack(w.h, count, h + b * p.entries());
@@ -63,7 +63,7 @@ void forward(const Batch<T>& batch, const T* logits, T* h) {
 template <class T>
 void vjp(const Batch<T>& batch, const T* logits, const T* h, const T* dh, T* dlogits) {
   const Problem& p = batch.problem;
-  for_each_vector(batch, [&](const Workspace<T>& w, std::int64_t b, std::int64_t count) {
+  for_each_vector_of(batch, [&](const Workspace<T>& w, std::int64_t b, std::int64_t count) {
     w.logits.pack(logits + b * p.logits, count, w.l);
     w.matrices.pack(h + b * p.entries(), count, w.h);
     w.matrices.pack(dh + b * p.entries(), count, w.dh);
