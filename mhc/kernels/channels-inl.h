@@ -7,7 +7,6 @@
 #define BRAID_MHC_KERNELS_CHANNELS_INL_H_
 #endif
 
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -29,11 +28,10 @@ HWY_INLINE void by_groups(std::int64_t n, F&& f, std::int64_t i = 0) {
     if (i < n) by_groups<kMost - 1>(n, f, i);
 }
 
-/// Calls `f(d, begin, end)` for the channels that fill whole vectors, of at most kCap lanes, then for the rest one by
-/// one.
-template <class T, std::size_t kCap = HWY_MAX_BYTES / sizeof(T), class F>
+/// Calls `f(d, begin, end)` for the channels that fill whole vectors, then for the rest one by one.
+template <class T, class F>
 HWY_INLINE void over_channels(std::int64_t channels, F&& f) {
-  const hn::CappedTag<T, kCap> d;
+  const hn::ScalableTag<T> d;
   const auto whole = channels - channels % static_cast<std::int64_t>(hn::Lanes(d));
   if (whole != 0) f(d, std::int64_t{0}, whole);
   if (whole != channels) f(hn::CappedTag<T, 1>(), whole, channels);

@@ -11,7 +11,6 @@
 
 #include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/math-inl.h>
-#include <braid/mhc/kernels/channels-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -19,7 +18,7 @@ namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
 using braid::kernels::Buffer, braid::kernels::Scratch;
-using braid::kernels::HWY_NAMESPACE::sigmoid;
+using braid::kernels::HWY_NAMESPACE::for_each_vector, braid::kernels::HWY_NAMESPACE::sigmoid;
 using braid::kernels::HWY_NAMESPACE::transform;
 
 /// Intermediate results for the tokens of one tile, or for all tokens.
@@ -64,24 +63,17 @@ constexpr auto kTwiceSigmoidVjp = [](auto d, auto v, auto dy) HWY_ATTR {
   return hn::Mul(hn::Add(dy, dy), hn::Mul(s, hn::Sub(hn::Set(d, 1), s)));
 };
 
-/// normed = x rstd (1 + norm) of one stream, at the channels [begin, end).
-template <class D, class T>
-HWY_INLINE void normalize(D d, std::int64_t begin, std::int64_t end, const T* x, T rstd, const T* norm, T* normed) {
-  const auto scale = hn::Set(d, rstd);
-  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d))) {
-    const auto v = hn::Mul(scale, hn::LoadU(d, x + c));
-    hn::StoreU(hn::MulAdd(v, hn::LoadU(d, norm + c), v), d, normed + c);
-  }
-}
-
+/// normed = x rstd (1 + norm) of the streams of a tile.
 template <class T>
 void normalize_tile(const GatedSizes& s, const GatedParams<T>& p, std::int64_t count, const T* x, const T* rstd,
                     T* normed) {
-  for (std::int64_t row = 0; row < count * s.n; ++row)
-    over_channels<T>(s.channels, [=](auto d, std::int64_t begin, std::int64_t end) {
-      normalize(d, begin, end, x + row * s.channels, rstd[row], p.norm + row % s.n * s.channels,
-                normed + row * s.channels);
-    });
+  for (std::int64_t row = 0; row < count * s.n; ++row, x += s.channels, normed += s.channels) {
+    const auto normalize = [scale = rstd[row]](auto d, auto v, auto norm) HWY_ATTR {
+      const auto scaled = hn::Mul(hn::Set(d, scale), v);
+      return hn::MulAdd(scaled, norm, scaled);
+    };
+    transform(normalize, s.channels, normed, x, p.norm + row % s.n * s.channels);
+  }
 }
 
 /// The gates of a tile before their sigmoid: h = silu(z_low), gates = h up^T.
@@ -94,16 +86,16 @@ void gate_logits(const GatedSizes& s, const GatedParams<T>& p, std::int64_t coun
       {.m = count, .n = width, .k = rank, .a = {tile.h, rank}, .b = up.transpose(), .c = {tile.gates, width}});
 }
 
-/// u = share sum_i sigmoid(gates_i) normed_i of one token, at the channels [begin, end).
-template <class D, class T>
-HWY_INLINE void gated_sum(D d, std::int64_t begin, std::int64_t end, std::int64_t n, std::int64_t channels, T share,
-                          const T* gates, const T* normed, T* u) {
-  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d))) {
+/// u = share sum_i sigmoid(gates_i) normed_i of one token.
+template <class T>
+void gated_sum(std::int64_t n, std::int64_t channels, T share, const T* gates, const T* normed, T* u) {
+  const hn::ScalableTag<T> d;
+  for_each_vector(d, channels, [=](std::int64_t c, auto part) HWY_ATTR {
     auto sum = hn::Zero(d);
     for (std::int64_t at = c; at < n * channels; at += channels)
-      sum = hn::MulAdd(sigmoid(d, hn::LoadU(d, gates + at)), hn::LoadU(d, normed + at), sum);
-    hn::StoreU(hn::Mul(hn::Set(d, share), sum), d, u + c);
-  }
+      sum = hn::MulAdd(sigmoid(d, part.load(d, gates + at)), part.load(d, normed + at), sum);
+    part.store(hn::Mul(hn::Set(d, share), sum), d, u + c);
+  });
 }
 
 template <class T>
@@ -124,43 +116,39 @@ void read_tile(const GatedRead<T>& c, const Buffers<T>& tile, std::int64_t begin
                   .alpha = share});
   gate_logits(s, c.params, count, z, tile);
   for (std::int64_t t = 0; t < count; ++t) {
-    const T *gates = tile.gates + t * width, *normed = tile.normed + t * width;
-    T* u = c.u + (begin + t) * channels;
-    over_channels<T>(channels, [=](auto d, std::int64_t first, std::int64_t last) {
-      gated_sum(d, first, last, n, channels, share, gates, normed, u);
-    });
+    gated_sum(n, channels, share, tile.gates + t * width, tile.normed + t * width, c.u + (begin + t) * channels);
     if (s.writes) transform(kTwiceSigmoid, n, c.post + (begin + t) * n, z + t * rows + s.rank);
   }
 }
 
 /// With q = share du: dnormed_i = q g_i, and in place of the gates' logits their cotangents q normed_i g_i (1 - g_i),
-/// of one token, at the channels [begin, end).
-template <class D, class T>
-HWY_INLINE void gated_sum_vjp(D d, std::int64_t begin, std::int64_t end, std::int64_t n, std::int64_t channels, T share,
-                              const T* du, const T* normed, T* gates, T* dnormed) {
-  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d))) {
-    const auto q = hn::Mul(hn::Set(d, share), hn::LoadU(d, du + c));
+/// of one token.
+template <class T>
+void gated_sum_vjp(std::int64_t n, std::int64_t channels, T share, const T* du, const T* normed, T* gates, T* dnormed) {
+  const hn::ScalableTag<T> d;
+  for_each_vector(d, channels, [=](std::int64_t c, auto part) HWY_ATTR {
+    const auto q = hn::Mul(hn::Set(d, share), part.load(d, du + c));
     for (std::int64_t at = c; at < n * channels; at += channels) {
-      const auto logit = hn::LoadU(d, gates + at), dn = hn::Mul(q, sigmoid(d, logit));
-      hn::StoreU(dn, d, dnormed + at);
+      const auto logit = part.load(d, gates + at), dn = hn::Mul(q, sigmoid(d, logit));
+      part.store(dn, d, dnormed + at);
       const auto rest = sigmoid(d, hn::Neg(logit));  // 1 - g, which would cancel where g is near 1
-      hn::StoreU(hn::Mul(hn::Mul(dn, hn::LoadU(d, normed + at)), rest), d, gates + at);
+      part.store(hn::Mul(hn::Mul(dn, part.load(d, normed + at)), rest), d, gates + at);
     }
-  }
+  });
 }
 
 /// The norm of one stream backwards: dnorm += dnormed x rstd, and dnormed becomes
-/// dx = rstd (1 + norm) dnormed - pull x (+ dy), at the channels [begin, end).
-template <class D, class T>
-HWY_INLINE void normalize_vjp(D d, std::int64_t begin, std::int64_t end, const T* x, T rstd, T pull, const T* norm,
-                              const T* dy, T* dnormed, T* dnorm) {
-  const auto scale = hn::Set(d, rstd), back = hn::Set(d, pull);
-  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d))) {
-    const auto v = hn::LoadU(d, x + c), g = hn::Mul(scale, hn::LoadU(d, dnormed + c));
-    hn::StoreU(hn::MulAdd(g, v, hn::LoadU(d, dnorm + c)), d, dnorm + c);
-    const auto through = hn::NegMulAdd(back, v, hn::MulAdd(g, hn::LoadU(d, norm + c), g));
-    hn::StoreU(dy == nullptr ? through : hn::Add(through, hn::LoadU(d, dy + c)), d, dnormed + c);
-  }
+/// dx = rstd (1 + norm) dnormed - pull x (+ dy).
+template <class T>
+void normalize_vjp(std::int64_t channels, const T* x, T rstd, T pull, const T* norm, const T* dy, T* dnormed,
+                   T* dnorm) {
+  const hn::ScalableTag<T> d;
+  for_each_vector(d, channels, [=](std::int64_t c, auto part) HWY_ATTR {
+    const auto v = part.load(d, x + c), g = hn::Mul(hn::Set(d, rstd), part.load(d, dnormed + c));
+    part.store(hn::MulAdd(g, v, part.load(d, dnorm + c)), d, dnorm + c);
+    const auto through = hn::NegMulAdd(hn::Set(d, pull), v, hn::MulAdd(g, part.load(d, norm + c), g));
+    part.store(dy == nullptr ? through : hn::Add(through, part.load(d, dy + c)), d, dnormed + c);
+  });
 }
 
 /// dx of the streams of a tile, in place of the cotangents of the normed ones, with pull = rstd^2 <dnormed, normed> /
@@ -169,14 +157,12 @@ template <class T>
 void normalize_tile_vjp(const GatedReadVjp<T>& c, const T* normed, T* dnorm, std::int64_t begin, std::int64_t end) {
   const auto [tokens, n, channels, rank, writes, eps] = c.sizes;
   for (std::int64_t row = begin * n; row < end * n; ++row, normed += channels) {
-    const T *x = c.x + row * channels, *dy = c.dy == nullptr ? nullptr : c.dy + row * channels, rstd = c.rstd[row];
-    const T* weight = c.params.norm + row % n * channels;
-    T *dx = c.dx + row * channels, *dweight = dnorm + row % n * channels, product = 0;
+    const T *dy = c.dy == nullptr ? nullptr : c.dy + row * channels, rstd = c.rstd[row];
+    const std::int64_t weight = row % n * channels;
+    T *dx = c.dx + row * channels, product = 0;
     inner_products(1, 1, channels, dx, normed, &product, 1);
     const T pull = rstd * rstd * product / static_cast<T>(channels);
-    over_channels<T>(channels, [=](auto d, std::int64_t first, std::int64_t last) {
-      normalize_vjp(d, first, last, x, rstd, pull, weight, dy, dx, dweight);
-    });
+    normalize_vjp(channels, c.x + row * channels, rstd, pull, c.params.norm + weight, dy, dx, dnorm + weight);
   }
 }
 
@@ -205,11 +191,8 @@ void vjp_tile(const GatedReadVjp<T>& c, const Buffers<T>& tile, T* dnorm, std::i
   normalize_tile(s, c.params, count, c.x + begin * width, c.rstd + begin * n, tile.normed);
   gate_logits(s, c.params, count, c.z + begin * rows, tile);
   for (std::int64_t t = 0; t < count; ++t) {
-    const T *du = c.du + (begin + t) * channels, *normed = tile.normed + t * width;
-    T *gates = tile.gates + t * width, *dn = dnormed + t * width;
-    over_channels<T>(channels, [=](auto d, std::int64_t first, std::int64_t last) {
-      gated_sum_vjp(d, first, last, n, channels, share, du, normed, gates, dn);
-    });
+    const std::int64_t at = t * width;
+    gated_sum_vjp(n, channels, share, c.du + (begin + t) * channels, tile.normed + at, tile.gates + at, dnormed + at);
   }
   gate_logits_vjp(c, tile, begin, end);
   gemm_serial<T>({.m = count,

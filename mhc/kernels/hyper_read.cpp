@@ -18,16 +18,14 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
+using braid::kernels::HWY_NAMESPACE::transform;
+
 std::int64_t maps_of(const StreamSizes& s) { return s.n * (s.n + 2); }
 
 /// Which alpha an entry of the maps has.
 std::int64_t group(const StreamSizes& s, std::int64_t entry) { return entry < s.n ? 0 : entry < 2 * s.n ? 1 : 2; }
 
-template <class T>
-void tanh_of(std::int64_t size, const T* s, T* t) {
-  const auto f = [](auto d, auto v) { return braid::kernels::HWY_NAMESPACE::tanh(d, v); };
-  braid::kernels::HWY_NAMESPACE::transform(f, size, t, s);
-}
+constexpr auto kTanh = [](auto d, auto v) HWY_ATTR { return braid::kernels::HWY_NAMESPACE::tanh(d, v); };
 
 /// s [m] and rstd [n] of one token.
 template <class S, class T = Compute<S>>
@@ -46,7 +44,7 @@ void read_tile(const HyperRead<S>& c, std::int64_t begin, std::int64_t end) {
     prefetch(c.x + (t + 1) * width, width);
     normalized_products(c, c.x + t * width, c.s + t * m, c.rstd + t * n);
   }
-  tanh_of((end - begin) * m, c.s + begin * m, c.maps + begin * m);
+  transform(kTanh, (end - begin) * m, c.maps + begin * m, c.s + begin * m);
   for (std::int64_t t = begin; t < end; ++t) {
     T* h = c.maps + t * m;
     for (std::int64_t e = 0; e < m; ++e) h[e] = c.params.alpha[group(c.sizes, e)] * h[e] + c.params.bias[e];
@@ -76,27 +74,16 @@ void tanh_vjp(const StreamSizes& sizes, const T* alpha, const T* tanh_s, T* dh, 
   }
 }
 
-/// The initial value of a token's dx: its streams, each times a factor.
-template <class S, class T = Compute<S>>
-struct FromScaledRows {
-  const S* rows;   // [n, C]
-  const T* scale;  // [n]
-  std::int64_t channels;
-
-  template <class D>
-  hn::Vec<D> operator()(D d, std::int64_t row, std::int64_t c) const {
-    return hn::Mul(hn::Set(d, scale[row]), load(d, rows + row * channels + c));
-  }
-};
-
 /// dx_j = pull_j x_j + h_pre_j du + sum_k a_kj theta_k + sum_i h_res_ij dy_i of one token. `scratch` [n, C] takes the
 /// sum without the terms of du and dy.
 template <class S, class T = Compute<S>>
 void stream_cotangent(const HyperReadVjp<S>& c, std::int64_t t, const T* pull, const T* a, T* scratch) {
-  const auto [tokens, n, channels] = c.sizes;
-  const std::int64_t width = n * channels;
-  mix_from<Store::cached>(FromScaledRows<S>{c.x + t * width, pull, channels}, n, n + 2, channels, {a, 1, n},
-                          c.params.theta, {}, scratch);
+  const std::int64_t tokens = c.sizes.tokens, n = c.sizes.n, channels = c.sizes.channels, width = n * channels;
+  const S* x = c.x + t * width;
+  const auto pulled = [=](auto d, std::int64_t row, std::int64_t channel) HWY_ATTR {  // pull_j x_j
+    return hn::Mul(hn::Set(d, pull[row]), load(d, x + row * channels + channel));
+  };
+  mix_from<Store::cached>(pulled, n, n + 2, channels, {a, 1, n}, c.params.theta, {}, scratch);
   const T* h = c.maps + t * maps_of(c.sizes);
   const Outer<T, S> read{h, c.du == nullptr ? nullptr : c.du + t * channels};
   const S* dy = c.dy == nullptr ? nullptr : c.dy + t * width;
@@ -127,7 +114,7 @@ void vjp_tile(const HyperReadVjp<S>& c, T* sums, std::int64_t begin, std::int64_
   const std::int64_t m = maps_of(c.sizes), width = c.sizes.width(), thetas = width + 2 * c.sizes.channels;
   std::vector<T> tanh_s(static_cast<std::size_t>((end - begin) * m)), ds(static_cast<std::size_t>(m)),
       pull(static_cast<std::size_t>(c.sizes.n)), scratch(static_cast<std::size_t>(width));
-  tanh_of((end - begin) * m, c.s + begin * m, tanh_s.data());
+  transform(kTanh, (end - begin) * m, tanh_s.data(), c.s + begin * m);
   for (std::int64_t t = begin; t < end; ++t) {
     prefetch(c.x + (t + 1) * width, width);
     if (c.dy != nullptr) prefetch(c.dy + (t + 1) * width, width);

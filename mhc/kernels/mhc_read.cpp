@@ -55,10 +55,7 @@ const T* widen_tile(std::int64_t, const T* x, T*) {
   return x;
 }
 inline const float* widen_tile(std::int64_t count, const bfloat16* x, float* wide) {
-  over_channels<float>(count, [=](auto d, std::int64_t begin, std::int64_t end) HWY_ATTR {
-    for (std::int64_t i = begin; i < end; i += static_cast<std::int64_t>(hn::Lanes(d)))
-      hn::StoreU(load(d, x + i), d, wide + i);
-  });
+  braid::kernels::HWY_NAMESPACE::transform([](auto, auto v) HWY_ATTR { return v; }, count, wide, x);
   return wide;
 }
 
@@ -107,21 +104,6 @@ struct ParamSums {
   T *dphi, *dalpha, *dbias;  // [nC, columns], in panels as phi; [groups]; [columns]
 };
 
-/// The initial value of a token's dx: dz phi^T - scale x.
-template <class S, class T = Compute<S>>
-struct NormCotangent {
-  const T* products;  // [n, C], dz phi^T
-  const S* x;         // [n, C]
-  T scale;
-  std::int64_t channels;
-
-  template <class D>
-  hn::Vec<D> operator()(D d, std::int64_t row, std::int64_t c) const {
-    const std::int64_t at = row * channels + c;
-    return hn::NegMulAdd(hn::Set(d, scale), load(d, x + at), hn::LoadU(d, products + at));
-  }
-};
-
 /// dmaps [tile, maps]: pre <du, x_i> or as given, post as given, res <dy_i, x_j>.
 template <class S, class T = Compute<S>>
 void collect_dmaps(const MHCReadVjp<S>& c, T* dmaps, std::int64_t begin, std::int64_t end) {
@@ -167,7 +149,12 @@ void dx_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, std::int64_t
   const bool in_cache = before.f != nullptr || c.dx == c.dy;
   const Store where = in_cache ? Store::cached : store_for(c.dx, s.tokens * width, channels);
   for (std::int64_t t = begin, i = 0; t < end; ++t, ++i) {
-    const NormCotangent<S> start{tile.products + i * tile.product_step(s), c.x + t * width, tile.scale[i], channels};
+    const T *products = tile.products + i * tile.product_step(s), scale = tile.scale[i];
+    const S* x = c.x + t * width;
+    const auto start = [=](auto d, std::int64_t row, std::int64_t channel) HWY_ATTR {  // dz phi^T - scale x
+      const std::int64_t at = row * channels + channel;
+      return hn::NegMulAdd(hn::Set(d, scale), load(d, x + at), hn::LoadU(d, products + at));
+    };
     const T* maps = c.maps + t * s.maps();
     const T *h_pre = c.pre.data != nullptr ? c.pre.at(t) : maps, *h_res = maps + 2 * n;
     const S *du = c.du == nullptr ? nullptr : c.du + t * channels, *dy = c.dy == nullptr ? nullptr : c.dy + t * width;

@@ -13,12 +13,14 @@
 
 #include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/math-inl.h>
+#include <braid/core/kernels/transpose-inl.h>
 #include <braid/mhc/mixings/detail/kernels.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::mixings::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using braid::kernels::HWY_NAMESPACE::kSquare;
 
 /// A mixing derives from it and adds forward(logits, h, workspace), vjp(logits, h, dh, dlogits, workspace) and
 /// workspace(). kN is n, or 0 when it is known at run time only.
@@ -77,48 +79,26 @@ class LanePacking {
   std::int64_t size() const { return entries_ * lanes(); }
 
   void pack(const T* rows, std::int64_t count, T* vectors) const {
-    if (entries_ == 16 && count >= lanes()) return transpose(rows, vectors);
+    if (in_squares(count)) return transpose(lanes(), entries_, rows, vectors);
     if (count < lanes()) std::fill_n(vectors, size(), T{0});
     for (std::int64_t b = 0; b < std::min(count, lanes()); ++b)
       for (std::int64_t e = 0; e < entries_; ++e) vectors[e * lanes() + b] = rows[b * entries_ + e];
   }
 
   void unpack(const T* vectors, std::int64_t count, T* rows) const {
-    if (entries_ == 16 && count >= lanes()) return transpose_back(vectors, rows);
+    if (in_squares(count)) return transpose(entries_, lanes(), vectors, rows);
     for (std::int64_t b = 0; b < std::min(count, lanes()); ++b)
       for (std::int64_t e = 0; e < entries_; ++e) rows[b * entries_ + e] = vectors[e * lanes() + b];
   }
 
  private:
-  using D = hn::ScalableTag<T>;
+  bool in_squares(std::int64_t count) const { return count >= lanes() && entries_ % kSquare<T> == 0; }
 
-  /// [lanes, 16] -> [16, lanes] in registers: taking every fourth element twice is a transposition.
-  static void transpose(const T* from, T* to) {
-    const D d;
-    HWY_ALIGN T columns[16 * hn::MaxLanes(d)];  // [column, matrix, row]
-    hn::Vec<D> v[4];
-    for (std::int64_t i = 0; i < 4; ++i) {
-      hn::LoadInterleaved4(d, from + i * 4 * lanes(), v[0], v[1], v[2], v[3]);
-      for (std::int64_t j = 0; j < 4; ++j) hn::Store(v[j], d, columns + (j * 4 + i) * lanes());
-    }
-    for (std::int64_t j = 0; j < 4; ++j) {
-      hn::LoadInterleaved4(d, columns + j * 4 * lanes(), v[0], v[1], v[2], v[3]);
-      for (std::int64_t i = 0; i < 4; ++i) hn::Store(v[i], d, to + (i * 4 + j) * lanes());
-    }
-  }
-
-  static void transpose_back(const T* from, T* to) {
-    const D d;
-    HWY_ALIGN T columns[16 * hn::MaxLanes(d)];
-    hn::Vec<D> v[4];
-    for (std::int64_t j = 0; j < 4; ++j) {
-      for (std::int64_t i = 0; i < 4; ++i) v[i] = hn::Load(d, from + (i * 4 + j) * lanes());
-      hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d, columns + j * 4 * lanes());
-    }
-    for (std::int64_t i = 0; i < 4; ++i) {
-      for (std::int64_t j = 0; j < 4; ++j) v[j] = hn::Load(d, columns + (j * 4 + i) * lanes());
-      hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d, to + i * 4 * lanes());
-    }
+  /// [n, m] -> [m, n]
+  static void transpose(std::int64_t n, std::int64_t m, const T* from, T* to) {
+    for (std::int64_t i = 0; i < n; i += kSquare<T>)
+      for (std::int64_t j = 0; j < m; j += kSquare<T>)
+        braid::kernels::HWY_NAMESPACE::transpose_square(from + i * m + j, m, to + j * n + i, n);
   }
 
   std::int64_t entries_;

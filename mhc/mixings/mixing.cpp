@@ -3,12 +3,87 @@
 #include <algorithm>
 
 #include <fmt/ranges.h>
+#include <hwy/aligned_allocator.h>
 
 #include <braid/autograd/ops.h>
+#include <braid/core/parallel.h>
 #include <braid/mhc/mixings/composed.h>
-#include <braid/mhc/mixings/detail/batch.h>
 #include <braid/mhc/mixings/detail/family.h>
 
+#define HWY_TARGET_INCLUDE "braid/mhc/mixings/mixing.cpp"
+#include <hwy/foreach_target.h>
+
+#include <braid/mhc/mixings/lanes-inl.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace braid::mhc::mixings::HWY_NAMESPACE {
+namespace {
+
+/// What a mixing needs for one vector of matrices.
+template <class T>
+struct Workspace {
+  LanePacking<T> logits, matrices;
+  hwy::AlignedFreeUniquePtr<T[]> buffer;
+  T *l, *dl, *h, *dh, *rest;
+
+  explicit Workspace(const Batch<T>& batch)
+      : logits(batch.problem.logits),
+        matrices(batch.problem.entries()),
+        buffer(hwy::AllocateAligned<T>(static_cast<std::size_t>(
+            2 * (logits.size() + matrices.size()) + batch.mixing.workspace(batch.problem) * LanePacking<T>::lanes()))),
+        l(buffer.get()),
+        dl(l + logits.size()),
+        h(dl + logits.size()),
+        dh(h + matrices.size()),
+        rest(dh + matrices.size()) {}
+};
+
+/// Calls f(workspace, b, count) for each vector of matrices, the b-th and those after it, of which `count` are left. A
+/// thread takes blocks of some thousand multiplications, in multiples of the 16 lanes of an AVX-512 vector of floats.
+template <class T, class F>
+void for_each_vector_of(const Batch<T>& batch, F f) {
+  constexpr std::int64_t kLanes = 16, kWork = 1 << 14;
+  const std::int64_t block = kLanes * std::max<std::int64_t>(1, kWork / (40 * batch.problem.entries()));
+  parallel_for(batch.matrices, block, [&](std::int64_t begin, std::int64_t end) {
+    const Workspace<T> workspace(batch);
+    for (std::int64_t b = begin; b < end; b += LanePacking<T>::lanes()) f(workspace, b, end - b);
+  });
+}
+
+template <class T>
+void forward(const Batch<T>& batch, const T* logits, T* h) {
+  const Problem& p = batch.problem;
+  for_each_vector_of(batch, [&](const Workspace<T>& w, std::int64_t b, std::int64_t count) {
+    w.logits.pack(logits + b * p.logits, count, w.l);
+    batch.mixing.forward(p, w.l, w.h, w.rest);
+    w.matrices.unpack(w.h, count, h + b * p.entries());
+  });
+}
+
+template <class T>
+void vjp(const Batch<T>& batch, const T* logits, const T* h, const T* dh, T* dlogits) {
+  const Problem& p = batch.problem;
+  for_each_vector_of(batch, [&](const Workspace<T>& w, std::int64_t b, std::int64_t count) {
+    w.logits.pack(logits + b * p.logits, count, w.l);
+    w.matrices.pack(h + b * p.entries(), count, w.h);
+    w.matrices.pack(dh + b * p.entries(), count, w.dh);
+    batch.mixing.vjp(p, w.l, w.h, w.dh, w.dl, w.rest);
+    w.logits.unpack(w.dl, count, dlogits + b * p.logits);
+  });
+}
+
+template <class T>
+constexpr BatchKernels<T> kTable = {.forward = forward<T>, .vjp = vjp<T>};
+
+braid::kernels::Tables<BatchKernels> tables() { return {kTable<float>, kTable<double>}; }
+
+}  // namespace
+}  // namespace braid::mhc::mixings::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+BRAID_DISPATCH(braid::mhc::mixings, static braid::kernels::Tables<BatchKernels> batch_kernels())
+
+#if HWY_ONCE
 namespace braid::mhc {
 namespace {
 
@@ -104,3 +179,4 @@ std::vector<std::string_view> mixing_names(std::int64_t n) {
 }
 
 }  // namespace braid::mhc
+#endif  // HWY_ONCE

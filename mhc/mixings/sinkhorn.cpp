@@ -107,13 +107,7 @@ class Sinkhorn : public Lanes<D, kN> {
   /// Logits to doubly stochastic matrices, in place.
   template <Lines first, Lines second>
   void normalize(T* p) const {
-    const V poison = nan_unless_finite(p);
-    if (eps_ != 0) {
-      softmax_with_eps<first>(p, poison);
-    } else {
-      log_softmax<first>(p);
-      softmax_lines<second>(p, poison);
-    }
+    start<first, second>(p, nullptr);
     Entries<D, kN> entries(d_, p);
     if (eps_ != 0) divide_by_sums<second>(entries, nullptr);
     for (int k = 1; k < iterations_; ++k) {
@@ -132,14 +126,7 @@ class Sinkhorn : public Lanes<D, kN> {
     const std::int64_t step = n() * lanes();
     T* log_p = workspace;  // after the first half-step; with eps, unused but for the sums of the second
     T* sums = workspace + n() * step;
-    const V poison = nan_unless_finite(p);
-    if (eps_ != 0) {
-      softmax_with_eps<first>(p, poison);
-    } else {
-      log_softmax<first>(p);
-      std::copy_n(p, n() * step, log_p);
-      softmax_lines<second>(p, poison);
-    }
+    start<first, second>(p, log_p);
     {
       Entries<D, kN> y(d_, p);
       if (eps_ != 0) divide_by_sums<second>(y, workspace);
@@ -230,11 +217,18 @@ class Sinkhorn : public Lanes<D, kN> {
     }
   }
 
-  /// l <- softmax(l) + eps along each line.
-  template <Lines lines>
-  void softmax_with_eps(T* l, V poison) const {
-    softmax_lines<lines>(l, poison);
-    for (std::int64_t e = 0; e < n() * n(); ++e) store(l, e, hn::Add(load(l, e), hn::Set(d_, eps_)));
+  /// The half-steps that do not divide, in place; log_p, unless null, keeps the logarithms after the first.
+  template <Lines first, Lines second>
+  void start(T* p, T* log_p) const {
+    const V poison = nan_unless_finite(p);
+    if (eps_ != 0) {
+      softmax_lines<first>(p, poison);
+      for (std::int64_t e = 0; e < n() * n(); ++e) store(p, e, hn::Add(load(p, e), hn::Set(d_, eps_)));
+      return;
+    }
+    log_softmax<first>(p);
+    if (log_p != nullptr) std::copy_n(p, n() * n() * lanes(), log_p);
+    softmax_lines<second>(p, poison);
   }
 
   template <Lines lines>

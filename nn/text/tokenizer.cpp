@@ -109,16 +109,12 @@ class Encoder {
       return;
     }
     const std::size_t before = ids_.size();
-    merge(word);
-    if (words_.size() < kMostWords && word.size() <= kMostBytes)
-      words_.emplace(word, Ids(ids_.begin() + static_cast<std::ptrdiff_t>(before), ids_.end()));
-  }
-
-  void merge(std::string_view word) {
     if (const auto whole = tables_.file.ignore_merges ? tables_.file.id(word) : std::nullopt)
       ids_.push_back(*whole);
     else
       tables_.merges.encode(word, ids_);
+    if (words_.size() < kMostWords && word.size() <= kMostBytes)
+      words_.emplace(word, Ids(ids_.begin() + static_cast<std::ptrdiff_t>(before), ids_.end()));
   }
 
   struct Hash : std::hash<std::string_view> {
