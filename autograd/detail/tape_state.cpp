@@ -10,7 +10,6 @@
 
 #include <braid/autograd/check_finite.h>
 #include <braid/core/map.h>
-#include <braid/core/parallel.h>
 
 namespace braid {
 namespace {
@@ -51,15 +50,8 @@ bool within_vjp() { return running_vjp; }
 void accumulate(Tensor& sum, Tensor term) {
   if (!sum.defined()) {
     sum = std::move(term);
-  } else if (sum.unshared() && sum.is_contiguous() && term.is_contiguous()) {
-    dispatch_float_or_bf16("accumulate", sum.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      T* total = sum.mutable_data<T>();
-      const T* x = term.data<T>();
-      parallel_for(sum.numel(), 16384, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) total[i] = static_cast<T>(total[i] + x[i]);
-      });
-    });
+  } else if (sum.unshared() && sum.is_contiguous()) {
+    add_to_view(sum, std::identity(), term);
   } else {
     sum = map("accumulate", std::plus(), sum, term);
   }
