@@ -34,11 +34,10 @@ bool is_finite(std::int64_t rows, std::int64_t columns, MatrixView<const float> 
   if (x.transposed) std::swap(rows, columns);
   constexpr std::int64_t kElements = 16384;
   std::atomic<bool> finite = true;
-  parallel_for(rows, std::max<std::int64_t>(1, kElements / columns), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for_each(rows, columns, kElements, [&](std::int64_t i) {
     std::int32_t largest = 0;
-    for (std::int64_t i = begin; i < end; ++i)
-      for (std::int64_t j = 0; j < columns; ++j)
-        largest = std::max(largest, std::bit_cast<std::int32_t>(x.data[i * x.stride + j]) & 0x7fffffff);
+    for (std::int64_t j = 0; j < columns; ++j)
+      largest = std::max(largest, std::bit_cast<std::int32_t>(x.data[i * x.stride + j]) & 0x7fffffff);
     if (largest >= 0x7f7f8000) finite = false;  // rounds to infinity
   });
   return finite;
