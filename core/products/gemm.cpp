@@ -13,7 +13,7 @@
 #include <braid/core/kernels/round_up.h>
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/parallel.h>
-#include <braid/core/platform/cpu.h>
+#include <braid/core/platform/machine.h>
 #include <braid/core/products/detail/gemm_by_amx.h>
 #include <braid/core/products/detail/gemm_by_onednn.h>
 #include <braid/core/products/kernels/packed_product.h>
