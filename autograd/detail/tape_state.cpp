@@ -19,8 +19,7 @@ thread_local bool running_vjp = false;
 bool all_finite(const Tensor& t) {
   if (!t.defined() || t.dtype() == DType::i32) return true;
   const Tensor x = t.contiguous();
-  return dispatch_float_or_bf16("all_finite", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  return dispatch_float_or_bf16("all_finite", x.dtype(), [&]<class T>(T) {
     const T* data = x.data<T>();
     return std::all_of(data, data + x.numel(), [](Compute<T> v) { return std::isfinite(v); });
   });
