@@ -14,8 +14,6 @@
 namespace braid {
 namespace {
 
-thread_local bool running_vjp = false;
-
 bool all_finite(const Tensor& t) {
   if (!t.defined() || t.dtype() == DType::i32) return true;
   const Tensor x = t.contiguous();
@@ -37,14 +35,9 @@ void check_finite(const char* op, const char* direction, std::span<const Tensor>
 }
 
 std::vector<Tensor> run_vjp(const Node& node, std::span<Tensor> dys, const Needs& needs) {
-  struct Scope {
-    bool before = std::exchange(running_vjp, true);
-    ~Scope() { running_vjp = before; }
-  } const scope;
+  const WithinVjp scope;
   return node.vjp(dys, needs);
 }
-
-bool within_vjp() { return running_vjp; }
 
 void accumulate(Tensor& sum, Tensor term) {
   if (!sum.defined()) {
@@ -76,6 +69,7 @@ void check_cotangents(const Node& node, const char* made_by, std::span<const Ten
     check_dtype(dxs[i].dtype() == dtype, "{}: the {} returned dtype {} for input {} of dtype {}", node.op, made_by,
                 name(dxs[i].dtype()), i, name(dtype));
   }
+  check_finite(node.op, made_by, dxs, node.inputs);
 }
 
 std::vector<std::weak_ptr<TapeState>>& tapes_of_higher_order() {
@@ -157,7 +151,6 @@ void TapeState::step_back() {
   std::ranges::fill(dys, Tensor());
   notify_probe([&](const RecordedOp& op) { probe->propagated(op, dxs); });
   check_cotangents(node, "vjp", dxs);
-  check_finite(node.op, "vjp", dxs, node.inputs);
   for (std::size_t i = 0; i < dxs.size(); ++i)
     if (node.inputs[i].id && dxs[i].defined()) accumulate(grads[*node.inputs[i].id], std::move(dxs[i]));
 }
