@@ -147,11 +147,9 @@ class Backward {
   }
 
   void check_results(const Node& node, const std::vector<Var>& dxs) const {
-    const char* made_by = pass_ == Pass::recorded ? "rule" : "vjp";
     std::vector<Tensor> values;
     for (const Var& dx : dxs) values.push_back(dx.value());
-    check_cotangents(node, made_by, values);
-    check_finite(node.op, made_by, values, node.inputs);
+    check_cotangents(node, pass_ == Pass::recorded ? "rule" : "vjp", values);
   }
 
   std::vector<Var> by_rule(const Node& node, const std::vector<Var>& dys, const Needs& needs) const {

@@ -38,8 +38,6 @@ class Differentiation {
  public:
   explicit Differentiation(const char* op);
   ~Differentiation();
-  Differentiation(const Differentiation&) = delete;
-  Differentiation& operator=(const Differentiation&) = delete;
 
   /// x as a new variable, which derivatives are taken with respect to. Throws Error when x is on another tape.
   Var variable(const Var& x);
@@ -67,9 +65,6 @@ class Differentiation {
 /// The rule of a vjp that is an op itself, on the inputs of y = compose(inputs) and dy: derivatives of third order, by
 /// the composed form.
 Rule rule_of_vjp(const char* op, std::function<Var(std::span<const Var>)> compose);
-
-/// Throws ShapeError unless y is a scalar.
-void check_scalar(const char* op, const Var& y);
 
 /// The Jacobian of y at x, which `tape` recorded.
 Tensor jacobian(Differentiation& tape, const Var& y, const Var& x);

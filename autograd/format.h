@@ -16,6 +16,4 @@ std::ostream& operator<<(std::ostream& out, const Var& x);
 }  // namespace braid
 
 template <>
-struct fmt::formatter<braid::Var> : fmt::formatter<std::string> {
-  fmt::format_context::iterator format(const braid::Var& x, fmt::format_context& context) const;
-};
+struct fmt::formatter<braid::Var> : braid::detail::TextFormatter<braid::Var> {};

@@ -98,7 +98,7 @@ std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<c
     tape = TapeState::of(input);
     node.inputs.back().id = TapeState::id(input);
   }
-  if (tape || !detail::within_vjp()) detail::check_finite(op, "forward", outputs, node.inputs);
+  if (tape || !detail::WithinVjp::active()) detail::check_finite(op, "forward", outputs, node.inputs);
   if (!tape) return {outputs.begin(), outputs.end()};
   return TapeState::push(tape, std::move(node), std::move(rule), inputs, std::move(outputs));
 }

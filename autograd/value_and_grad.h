@@ -32,6 +32,9 @@ inline void check_constant(const char* op, const std::string& path, const Var& x
       op, path.empty() ? "x" : path, x.shape());
 }
 
+/// Throws ShapeError unless y is a scalar.
+void check_scalar(const char* op, const Var& y);
+
 /// Whether both are on one tape.
 bool share_tape(const Var& a, const Var& b);
 
@@ -71,8 +74,7 @@ auto value_and_grad(F f, Probe* probe = nullptr) {
     });
     auto results = detail::loss_and_aux(f(std::as_const(traced), args...));
     const Var loss = std::get<0>(results);
-    check_shape(loss.value().numel() == 1, "value_and_grad: f must return a scalar but returned shape {}",
-                loss.shape());
+    detail::check_scalar("value_and_grad", loss);
     check<Error>(loss.requires_grad() || !any,
                  "value_and_grad: the loss does not depend on the parameters; does f use the module that it is given?");
     tape.backward(loss);

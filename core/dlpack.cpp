@@ -91,14 +91,12 @@ Tensor from_dlpack(DLPack managed) {
               static_cast<int>(t.device.device_type));
   check_value(t.data != nullptr || shape_of(t).numel() == 0, "from_dlpack: its data is null but its shape {}",
               shape_of(t));
-  const auto is = [&](DLDataTypeCode code, int bits) {
-    return t.dtype.code == code && t.dtype.bits == bits && t.dtype.lanes == 1;
+  const auto is = [&](DLDataType type) {
+    return t.dtype.code == type.code && t.dtype.bits == type.bits && t.dtype.lanes == type.lanes;
   };
-  if (is(kDLFloat, 32)) return copy(t, DType::f32);
-  if (is(kDLFloat, 64)) return copy(t, DType::f64);
-  if (is(kDLBfloat, 16)) return copy(t, DType::bf16);
-  if (is(kDLInt, 32)) return copy(t, DType::i32);
-  if (is(kDLInt, 64)) return copy_i64(t);
+  for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::bf16})
+    if (is(type_of(dtype))) return copy(t, dtype);
+  if (is({kDLInt, 64, 1})) return copy_i64(t);
   throw DTypeError(fmt::format("from_dlpack: must be f32, f64, bf16, i32 or i64 but has code {}, {} bits and {} lanes",
                                int{t.dtype.code}, int{t.dtype.bits}, int{t.dtype.lanes}));
 }

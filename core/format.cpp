@@ -174,8 +174,3 @@ std::string to_string(const Tensor& tensor, const FormatOptions& options) {
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }
 
 }  // namespace braid
-
-fmt::format_context::iterator fmt::formatter<braid::Tensor>::format(const braid::Tensor& tensor,
-                                                                    fmt::format_context& context) const {
-  return fmt::formatter<std::string>::format(braid::to_string(tensor), context);
-}

@@ -29,6 +29,4 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 }  // namespace braid
 
 template <>
-struct fmt::formatter<braid::Tensor> : fmt::formatter<std::string> {
-  fmt::format_context::iterator format(const braid::Tensor& tensor, fmt::format_context& context) const;
-};
+struct fmt::formatter<braid::Tensor> : braid::detail::TextFormatter<braid::Tensor> {};

@@ -9,7 +9,7 @@
 #include <hwy/targets.h>
 
 #include <braid/core/error.h>
-#include <braid/core/platform/cpu.h>
+#include <braid/core/platform/machine.h>
 
 namespace braid {
 namespace {

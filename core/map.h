@@ -21,41 +21,33 @@ Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType o
 
 namespace detail {
 
-template <class T, class Y, class F, std::size_t... I>
-void map_loop(F& f, const std::byte* const* in, std::byte* out, std::int64_t n, std::index_sequence<I...>) {
-  const std::array<const T*, sizeof...(I)> x{reinterpret_cast<const T*>(in[I])...};
-  Y* y = reinterpret_cast<Y*>(out);
-  for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<Y>(f(static_cast<Compute<T>>(x[I][i])...));
+/// map for a kernel that computes n contiguous elements: `kernel(const T* in..., Y* out, std::int64_t n)`.
+template <class T, class Y, class Kernel, class... Inputs>
+Tensor map_chunks_as(const char* op, Kernel kernel, const Inputs&... inputs) {
+  const std::array<const Tensor*, sizeof...(inputs)> all{&inputs...};
+  return map_blocks(op, all, dtype_of<Y>(),
+                    {&kernel, [](void* k, const std::byte* const* in, std::byte* out, std::int64_t n) {
+                       [&]<std::size_t... I>(std::index_sequence<I...>) {
+                         (*static_cast<Kernel*>(k))(reinterpret_cast<const T*>(in[I])..., reinterpret_cast<Y*>(out), n);
+                       }(std::index_sequence_for<Inputs...>());
+                     }});
 }
 
 /// map for inputs of type T and results of type Y.
 template <class T, class Y, class F, class... Inputs>
 Tensor map_as(const char* op, F& f, const Inputs&... inputs) {
-  const std::array<const Tensor*, sizeof...(inputs)> all{&inputs...};
-  return map_blocks(op, all, dtype_of<Y>(),
-                    {&f, [](void* g, const std::byte* const* in, std::byte* out, std::int64_t n) {
-                       map_loop<T, Y>(*static_cast<F*>(g), in, out, n, std::make_index_sequence<sizeof...(inputs)>());
-                     }});
-}
-
-template <class T, class Kernel, std::size_t... I>
-void call_chunk(Kernel& kernel, const std::byte* const* in, std::byte* out, std::int64_t n, std::index_sequence<I...>) {
-  kernel(reinterpret_cast<const T*>(in[I])..., reinterpret_cast<T*>(out), n);
+  const auto each = [&](const std::conditional_t<true, T, Inputs>*... x, Y* y, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<Y>(f(static_cast<Compute<T>>(x[i])...));
+  };
+  return map_chunks_as<T, Y>(op, each, inputs...);
 }
 
 }  // namespace detail
 
 /// map for a kernel that computes n contiguous elements: `kernel(const T* in..., T* out, std::int64_t n)`.
-template <class Kernel, class... Inputs>
-Tensor map_chunks(const char* op, Kernel kernel, const Tensor& first, const Inputs&... rest) {
-  const std::array<const Tensor*, 1 + sizeof...(rest)> inputs{&first, &rest...};
-  return dispatch_float_or_bf16(op, first.dtype(), [&]<class T>(T) {
-    return map_blocks(op, inputs, first.dtype(),
-                      {&kernel, [](void* k, const std::byte* const* in, std::byte* out, std::int64_t n) {
-                         detail::call_chunk<T>(*static_cast<Kernel*>(k), in, out, n,
-                                               std::make_index_sequence<1 + sizeof...(rest)>());
-                       }});
-  });
+Tensor map_chunks(const char* op, auto kernel, const Tensor& first, const auto&... rest) {
+  return dispatch_float_or_bf16(op, first.dtype(),
+                                [&]<class T>(T) { return detail::map_chunks_as<T, T>(op, kernel, first, rest...); });
 }
 
 /// `y = f(inputs...)` element by element, with broadcasting, for floating-point tensors of one dtype:

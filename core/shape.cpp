@@ -77,9 +77,3 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ", ")); }
 
 }  // namespace braid
-
-// Here because string formatting needs <fmt/format.h>, which is too heavy for a header that everyone includes.
-fmt::format_context::iterator fmt::formatter<braid::Shape>::format(const braid::Shape& shape,
-                                                                   fmt::format_context& context) const {
-  return fmt::formatter<std::string>::format(braid::to_string(shape), context);
-}

@@ -59,9 +59,19 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 /// `[2, 3]`, as in every error message.
 std::string to_string(const Shape& shape);
 
+namespace detail {
+
+/// Formats a T as the text that to_string() makes of it.
+template <class T>
+struct TextFormatter : fmt::formatter<std::string> {
+  fmt::format_context::iterator format(const T& value, fmt::format_context& context) const {
+    return fmt::formatter<std::string>::format(to_string(value), context);
+  }
+};
+
+}  // namespace detail
+
 }  // namespace braid
 
 template <>
-struct fmt::formatter<braid::Shape> : fmt::formatter<std::string> {
-  fmt::format_context::iterator format(const braid::Shape& shape, fmt::format_context& context) const;
-};
+struct fmt::formatter<braid::Shape> : braid::detail::TextFormatter<braid::Shape> {};

@@ -38,8 +38,6 @@ std::size_t round_up(std::size_t bytes) {
   return std::max<std::size_t>(64, (bytes + step - 1) / step * step);
 }
 
-thread_local int cache_bypasses = 0;
-
 /// A free block holds the pointer to the next one, so that freeing allocates nothing. AddressSanitizer takes its other
 /// bytes for freed ones, so that it reports who still reads or writes them, as it does behind the bytes of a Storage;
 /// to find leaks it follows the pointer.
@@ -64,7 +62,7 @@ class CachingAllocator {
     const std::scoped_lock lock(mutex_);
     FreeBlock*& first = free_[capacity];
     std::byte* block;
-    if (first == nullptr || cache_bypasses > 0) {
+    if (first == nullptr || BypassCache::active()) {
       block = allocate_or_make_room(capacity);
       ++stats_.system_allocations;
     } else {
@@ -140,9 +138,6 @@ Storage::Storage(std::size_t bytes) : data_(nullptr), capacity_(round_up(bytes))
 }
 
 Storage::~Storage() { allocator().deallocate(data_, capacity_); }
-
-BypassCache::BypassCache() { ++cache_bypasses; }
-BypassCache::~BypassCache() { --cache_bypasses; }
 
 MemoryStats memory_stats() { return allocator().stats(); }
 void reset_peak_memory() { allocator().reset_peak(); }

@@ -2,6 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <braid/core/scope.h>
+
 namespace braid {
 
 /// Counts of the caching allocator.
@@ -23,13 +25,7 @@ void release_cached_memory();
 /// While one is alive, the system allocates the storages that this thread creates. For tensors that outlive the
 /// training step that creates them, such as an optimizer's moments: from the cache they would take blocks that every
 /// later step needs.
-class BypassCache {
- public:
-  BypassCache();
-  ~BypassCache();
-  BypassCache(const BypassCache&) = delete;
-  BypassCache& operator=(const BypassCache&) = delete;
-};
+class BypassCache : public Scope<BypassCache> {};
 
 /// A 64-byte aligned block from the caching allocator: freed blocks are kept by size and reused, so that training steps
 /// after the first allocate nothing from the system. If the system is out of memory, all cached blocks are returned to

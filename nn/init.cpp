@@ -27,23 +27,18 @@ double xavier_std(const char* name, const Shape& shape, double gain) {
 
 double kaiming_std(const char* name, const Shape& shape, double gain) { return gain / std::sqrt(fans(name, shape).in); }
 
-thread_local int placeholders = 0;
-
 Tensor placeholder(const Shape& shape, DType dtype) { return scalar(0, dtype).broadcast_to(shape); }
 
 }  // namespace
 
-Placeholders::Placeholders() { ++placeholders; }
-Placeholders::~Placeholders() { --placeholders; }
-
 Tensor normal(const Shape& shape, double std, Rng& rng, DType dtype) {
-  if (placeholders > 0) return placeholder(shape, dtype);
+  if (Placeholders::active()) return placeholder(shape, dtype);
   return map(
       "normal", [std](auto z) { return static_cast<decltype(z)>(std) * z; }, randn(shape, rng, dtype));
 }
 
 Tensor uniform(const Shape& shape, double bound, Rng& rng, DType dtype) {
-  if (placeholders > 0) return placeholder(shape, dtype);
+  if (Placeholders::active()) return placeholder(shape, dtype);
   return map(
       "uniform", [bound](auto u) { return static_cast<decltype(u)>(bound) * (2 * u - 1); }, rand(shape, rng, dtype));
 }

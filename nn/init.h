@@ -1,5 +1,6 @@
 #pragma once
 #include <braid/core/random.h>
+#include <braid/core/scope.h>
 #include <braid/core/tensor.h>
 
 /// Initial values of parameters. Fans are those of a weight [out, in, ...]: fan_in = in * ..., fan_out = out * ...
@@ -24,12 +25,6 @@ Tensor kaiming_uniform(const Shape& shape, Rng& rng, DType dtype = DType::f32, d
 
 /// While one is alive, these functions return zeros that take no memory on this thread, and draw no numbers: for a
 /// module whose parameters are about to be replaced.
-class Placeholders {
- public:
-  Placeholders();
-  ~Placeholders();
-  Placeholders(const Placeholders&) = delete;
-  Placeholders& operator=(const Placeholders&) = delete;
-};
+class Placeholders : public Scope<Placeholders> {};
 
 }  // namespace braid::nn::init

@@ -10,18 +10,14 @@
 
 #include <braid/autograd/check_finite.h>
 #include <braid/core/map.h>
-#include <braid/core/parallel.h>
 
 namespace braid {
 namespace {
 
-thread_local bool running_vjp = false;
-
 bool all_finite(const Tensor& t) {
   if (!t.defined() || t.dtype() == DType::i32) return true;
   const Tensor x = t.contiguous();
-  return dispatch_float_or_bf16("all_finite", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  return dispatch_float_or_bf16("all_finite", x.dtype(), [&]<class T>(T) {
     const T* data = x.data<T>();
     return std::all_of(data, data + x.numel(), [](Compute<T> v) { return std::isfinite(v); });
   });
@@ -39,27 +35,15 @@ void check_finite(const char* op, const char* direction, std::span<const Tensor>
 }
 
 std::vector<Tensor> run_vjp(const Node& node, std::span<Tensor> dys, const Needs& needs) {
-  struct Scope {
-    bool before = std::exchange(running_vjp, true);
-    ~Scope() { running_vjp = before; }
-  } const scope;
+  const WithinVjp scope;
   return node.vjp(dys, needs);
 }
-
-bool within_vjp() { return running_vjp; }
 
 void accumulate(Tensor& sum, Tensor term) {
   if (!sum.defined()) {
     sum = std::move(term);
-  } else if (sum.unshared() && sum.is_contiguous() && term.is_contiguous()) {
-    dispatch_float_or_bf16("accumulate", sum.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      T* total = sum.mutable_data<T>();
-      const T* x = term.data<T>();
-      parallel_for(sum.numel(), 16384, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) total[i] = static_cast<T>(total[i] + x[i]);
-      });
-    });
+  } else if (sum.unshared() && sum.is_contiguous()) {
+    add_to_view(sum, std::identity(), term);
   } else {
     sum = map("accumulate", std::plus(), sum, term);
   }
@@ -85,6 +69,7 @@ void check_cotangents(const Node& node, const char* made_by, std::span<const Ten
     check_dtype(dxs[i].dtype() == dtype, "{}: the {} returned dtype {} for input {} of dtype {}", node.op, made_by,
                 name(dxs[i].dtype()), i, name(dtype));
   }
+  check_finite(node.op, made_by, dxs, node.inputs);
 }
 
 std::vector<std::weak_ptr<TapeState>>& tapes_of_higher_order() {
@@ -166,7 +151,6 @@ void TapeState::step_back() {
   std::ranges::fill(dys, Tensor());
   notify_probe([&](const RecordedOp& op) { probe->propagated(op, dxs); });
   check_cotangents(node, "vjp", dxs);
-  check_finite(node.op, "vjp", dxs, node.inputs);
   for (std::size_t i = 0; i < dxs.size(); ++i)
     if (node.inputs[i].id && dxs[i].defined()) accumulate(grads[*node.inputs[i].id], std::move(dxs[i]));
 }

@@ -6,6 +6,7 @@
 
 #include <braid/autograd/var.h>
 #include <braid/core/detail/indexing.h>
+#include <braid/core/scope.h>
 
 namespace braid::detail {
 
@@ -75,7 +76,8 @@ void accumulate(Tensor& sum, Tensor term);
 /// `view(sum) += term` for the cotangent of a view of `x`, in place.
 void accumulate(Tensor& sum, const Input& x, const View& view, const Tensor& term);
 
-/// Throws Error, ShapeError or DTypeError unless `dxs`, made by the node's vjp or rule, fit its inputs.
+/// Throws Error, ShapeError or DTypeError unless `dxs`, made by the node's vjp or rule, fit its inputs; checks them as
+/// check_finite does.
 void check_cotangents(const Node& node, const char* made_by, std::span<const Tensor> dxs);
 
 /// In a CheckFinite scope, throws NonFiniteError unless all that an op computed is finite.
@@ -84,8 +86,8 @@ void check_finite(const char* op, const char* direction, std::span<const Tensor>
 
 /// Runs the vjp of a node.
 std::vector<Tensor> run_vjp(const Node& node, std::span<Tensor> dys, const Needs& needs);
-/// Whether this thread runs one: then ops on constants are parts of it, and CheckFinite checks it as a whole.
-bool within_vjp();
+/// Alive while this thread runs one: then ops on constants are parts of it, and CheckFinite checks it as a whole.
+class WithinVjp : public Scope<WithinVjp> {};
 
 /// The tapes of higher order that this thread started, oldest first; some may be gone.
 std::vector<std::weak_ptr<TapeState>>& tapes_of_higher_order();

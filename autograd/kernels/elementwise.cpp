@@ -186,19 +186,15 @@ HWY_INLINE V turned(D d, V x) {
   return hn::IfThenElse(near, y, hn::Load(d, lanes));
 }
 
+template <int kQuarters>
 constexpr auto kSin = [](auto d, auto x) HWY_ATTR {
   return in_double(
-      d, [](auto d, auto x) HWY_ATTR { return turned<0>(d, x); }, x);
+      d, [](auto d, auto x) HWY_ATTR { return turned<kQuarters>(d, x); }, x);
 };
 
-constexpr auto kCos = [](auto d, auto x) HWY_ATTR {
-  return in_double(
-      d, [](auto d, auto x) HWY_ATTR { return turned<1>(d, x); }, x);
-};
+constexpr auto kSinVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul(dy, kSin<1>(d, x)); };
 
-constexpr auto kSinVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Mul(dy, kCos(d, x)); };
-
-constexpr auto kCosVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Neg(hn::Mul(dy, kSin(d, x))); };
+constexpr auto kCosVjp = [](auto d, auto dy, auto x) HWY_ATTR { return hn::Neg(hn::Mul(dy, kSin<0>(d, x))); };
 
 /// y = w z softplus(-x) + (1 - z) softplus(x): no term is negative, so that nothing cancels, neither here nor, for z in
 /// [0, 1], in the gradients.
@@ -241,8 +237,8 @@ constexpr ElementwiseKernels<T> kTable = {.exp = apply<kExp, T, T>,
                                           .log1p = apply<kLog1p, T, T>,
                                           .tanh = apply<kTanh, T, T>,
                                           .sigmoid = apply<kSigmoid<kRough<T>>, T, T>,
-                                          .sin = apply<kSin, T, T>,
-                                          .cos = apply<kCos, T, T>,
+                                          .sin = apply<kSin<0>, T, T>,
+                                          .cos = apply<kSin<1>, T, T>,
                                           .sin_vjp = apply<kSinVjp, T, T, T>,
                                           .cos_vjp = apply<kCosVjp, T, T, T>,
                                           .expm1 = apply<kExpm1, T, T>,

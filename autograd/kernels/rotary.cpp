@@ -68,11 +68,9 @@ void rotate_heads(const Rotation<T>& by, std::int64_t position, T direction, con
 template <class T>
 void rotate(const Rotation<T>& by, bool back, std::int64_t batch, const T* x, T* y) {
   const std::int64_t width = by.heads * by.depth;
-  const std::int64_t block = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(width, 1));
-  parallel_for(batch * by.length, block, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-    const auto rotate_row = by.halves ? rotate_heads<true, T> : rotate_heads<false, T>;
-    for (std::int64_t row = begin; row < end; ++row)
-      rotate_row(by, row % by.length, back ? T{-1} : T{1}, x + row * width, y + row * width);
+  const auto rotate_row = by.halves ? rotate_heads<true, T> : rotate_heads<false, T>;
+  detail::parallel_for_each(batch * by.length, width, 8192, [&](std::int64_t row) {
+    rotate_row(by, row % by.length, back ? T{-1} : T{1}, x + row * width, y + row * width);
   });
 }
 

@@ -153,19 +153,8 @@ void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
 }
 
 void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src) {
-  const AxisSizes sizes(src.shape(), axis);
-  const std::int64_t run = sizes.size * sizes.inner, pitch = out.size(axis) * sizes.inner;  // elements
-  if (run == 0) return;
-  const std::size_t item = size_of(src.dtype());
-  const bool contiguous = src.is_contiguous();
-  std::byte* first = out.mutable_bytes() + begin * sizes.inner * item;
-  parallel_for_each(sizes.outer, run, kBlock, [&](std::int64_t r) {
-    std::byte* to = first + r * pitch * item;
-    if (contiguous)
-      std::copy_n(src.bytes() + r * run * item, run * item, to);
-    else
-      gather_strided(src.bytes(), src.strides(), src.shape(), item, r * run, (r + 1) * run, to);
-  });
+  write_view(
+      out, [&](const Tensor& x) { return x.slice(axis, begin, begin + src.size(axis)); }, src);
 }
 
 void write_view(Tensor& out, const View& view, const Tensor& from) { put_into(Put::write, out, view, from); }

@@ -30,9 +30,9 @@ void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src);
 /// Maps a tensor to a view of some of its elements, each at most once.
 using View = std::function<Tensor(const Tensor&)>;
 
-/// `view(out) = from` in place, for floating-point tensors of one dtype, of which `out` is contiguous and unshared.
+/// `view(out) = from` in place, for tensors of one dtype, of which `out` is contiguous and unshared.
 void write_view(Tensor& out, const View& view, const Tensor& from);
-/// `view(out) += from`, likewise.
+/// `view(out) += from`, likewise, for floating-point tensors.
 void add_to_view(Tensor& out, const View& view, const Tensor& from);
 
 }  // namespace braid::detail

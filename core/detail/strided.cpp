@@ -146,11 +146,13 @@ void put_strided(Put put, DType dtype, const std::byte* from, std::int64_t begin
   if (begin >= end) return;
   const Layout layout(shape, strides);
   const std::int64_t step = layout.inner_stride();
-  dispatch_float_or_bf16("put_strided", dtype, [&]<class T>(T) {
+  dispatch(dtype, [&]<class T>(T) {
     const T* x = reinterpret_cast<const T*>(from);
     for_each_run(layout, begin, end, [&](std::int64_t offset, std::int64_t run) {
       T* row = reinterpret_cast<T*>(view) + offset;
-      if (put == Put::write)
+      if (put == Put::write && step == 1)
+        std::copy_n(x, run, row);
+      else if (put == Put::write)
         for (std::int64_t i = 0; i < run; ++i) row[i * step] = x[i];
       else if (step == 1)
         for (std::int64_t i = 0; i < run; ++i) row[i] = static_cast<T>(row[i] + x[i]);

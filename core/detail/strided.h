@@ -19,7 +19,6 @@ void copy_strided(const std::byte* view, const Strides& strides, const Shape& sh
 enum class Put { write, add };
 
 /// Writes contiguous elements `from` over elements [begin, end) of a strided view, counted row-major, or adds them.
-/// Throws DTypeError for i32.
 void put_strided(Put put, DType dtype, const std::byte* from, std::int64_t begin, std::int64_t end, std::byte* view,
                  const Strides& strides, const Shape& shape);
 

@@ -70,8 +70,6 @@ class Temporary {
   ~Temporary() {
     if (!name_.empty()) file_system().unlink(name_);
   }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
 
   void fill(const std::function<void(std::ostream&)>& write) {
     Buffer buffer(file_);

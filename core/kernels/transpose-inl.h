@@ -20,36 +20,11 @@ template <class T>
 inline constexpr std::int64_t kSquare = HWY_TARGET == HWY_SCALAR ? 1 : 16 / sizeof(T);
 
 #if HWY_TARGET == HWY_SCALAR
-template <class T>
-void transpose_square(const T* from, std::int64_t, T* to, std::int64_t) {
-  *to = *from;
-}
-
-template <class T>
-HWY_INLINE void load_columns(hn::ScalableTag<T> d, const T* from, std::int64_t, hn::Vec<hn::ScalableTag<T>>* to) {
+template <class D, class T>
+HWY_INLINE void load_columns(D d, const T* from, std::int64_t, hn::Vec<D>* to) {
   to[0] = hn::LoadU(d, from);
 }
 #else
-/// to [j, i] = from [i, j]; rows are `from_step` and `to_step` apart.
-HWY_INLINE void transpose_square(const float* from, std::int64_t from_step, float* to, std::int64_t to_step) {
-  const hn::FixedTag<float, 4> d;
-  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_step);
-  const auto c = hn::LoadU(d, from + 2 * from_step), e = hn::LoadU(d, from + 3 * from_step);
-  const auto ab_low = hn::InterleaveLower(d, a, b), ab_high = hn::InterleaveUpper(d, a, b);  // a0 b0 a1 b1, a2 b2 a3 b3
-  const auto ce_low = hn::InterleaveLower(d, c, e), ce_high = hn::InterleaveUpper(d, c, e);
-  hn::StoreU(hn::ConcatLowerLower(d, ce_low, ab_low), d, to);
-  hn::StoreU(hn::ConcatUpperUpper(d, ce_low, ab_low), d, to + to_step);
-  hn::StoreU(hn::ConcatLowerLower(d, ce_high, ab_high), d, to + 2 * to_step);
-  hn::StoreU(hn::ConcatUpperUpper(d, ce_high, ab_high), d, to + 3 * to_step);
-}
-
-HWY_INLINE void transpose_square(const double* from, std::int64_t from_step, double* to, std::int64_t to_step) {
-  const hn::FixedTag<double, 2> d;
-  const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + from_step);
-  hn::StoreU(hn::InterleaveLower(d, a, b), d, to);
-  hn::StoreU(hn::InterleaveUpper(d, a, b), d, to + to_step);
-}
-
 /// A vector of 128-bit blocks that are `step` apart in memory.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const T* x, std::int64_t step) {
@@ -63,9 +38,9 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const T* x, std::int64_t step) {
 }
 
 /// to[j] = column j of `from`, j < kSquare: one row per lane, `step` apart.
-HWY_INLINE void load_columns(hn::ScalableTag<float> d, const float* from, std::int64_t step,
-                             hn::Vec<hn::ScalableTag<float>>* to) {
-  const hn::ScalableTag<double> pairs;
+template <class D>
+HWY_INLINE void load_columns(D d, const float* from, std::int64_t step, hn::Vec<D>* to) {
+  const hn::Repartition<double, D> pairs;
   const auto a = load_blocks(d, from, 4 * step), b = load_blocks(d, from + step, 4 * step);
   const auto c = load_blocks(d, from + 2 * step, 4 * step), e = load_blocks(d, from + 3 * step, 4 * step);
   const auto ab_low = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));  // a0 b0 a1 b1
@@ -78,13 +53,22 @@ HWY_INLINE void load_columns(hn::ScalableTag<float> d, const float* from, std::i
   to[3] = hn::BitCast(d, hn::InterleaveUpper(pairs, ab_high, ce_high));
 }
 
-HWY_INLINE void load_columns(hn::ScalableTag<double> d, const double* from, std::int64_t step,
-                             hn::Vec<hn::ScalableTag<double>>* to) {
+template <class D>
+HWY_INLINE void load_columns(D d, const double* from, std::int64_t step, hn::Vec<D>* to) {
   const auto a = load_blocks(d, from, 2 * step), b = load_blocks(d, from + step, 2 * step);
   to[0] = hn::InterleaveLower(d, a, b);
   to[1] = hn::InterleaveUpper(d, a, b);
 }
 #endif
+
+/// to [j, i] = from [i, j]; rows are `from_step` and `to_step` apart.
+template <class T>
+HWY_INLINE void transpose_square(const T* from, std::int64_t from_step, T* to, std::int64_t to_step) {
+  const hn::CappedTag<T, kSquare<T>> d;
+  hn::Vec<decltype(d)> columns[kSquare<T>];
+  load_columns(d, from, from_step, columns);
+  for (std::int64_t j = 0; j < kSquare<T>; ++j) hn::StoreU(columns[j], d, to + j * to_step);
+}
 
 }  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

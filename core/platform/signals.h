@@ -17,8 +17,6 @@ class HeldSignals {
 
   explicit HeldSignals(Which which);
   ~HeldSignals();
-  HeldSignals(const HeldSignals&) = delete;
-  HeldSignals& operator=(const HeldSignals&) = delete;
 
   /// Lets signals through as before.
   void release() const;

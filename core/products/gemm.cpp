@@ -13,7 +13,7 @@
 #include <braid/core/kernels/round_up.h>
 #include <braid/core/kernels/scratch.h>
 #include <braid/core/parallel.h>
-#include <braid/core/platform/cpu.h>
+#include <braid/core/platform/machine.h>
 #include <braid/core/products/detail/gemm_by_amx.h>
 #include <braid/core/products/detail/gemm_by_onednn.h>
 #include <braid/core/products/kernels/packed_product.h>
@@ -106,23 +106,25 @@ void multiply(Unit unit, const Product<T>& p) {
   packed.multiply(p, scratch.data());
 }
 
-/// An operand [rows, columns] widened, in the same layout without gaps.
-struct Widened {
-  Widened(std::int64_t rows, std::int64_t columns, MatrixView<const bfloat16> x)
+/// An operand [rows, columns] as elements of another type, in the same layout without gaps; convert(rows, columns, x,
+/// y) is given rows of memory.
+template <class T>
+struct Converted {
+  Converted(std::int64_t rows, std::int64_t columns, auto x, auto convert)
       : memory(rows * columns), view{memory.data(), x.transposed ? rows : columns, x.transposed} {
     if (x.transposed) std::swap(rows, columns);
-    kernels::widen_rows(rows, columns, x, {memory.data(), columns});
+    convert(rows, columns, x, MatrixView<T>{memory.data(), columns});
   }
 
-  kernels::Buffer<float> memory;
-  MatrixView<const float> view;
+  kernels::Buffer<T> memory;
+  MatrixView<const T> view;
 };
 
 void multiply(Unit unit, const Product<bfloat16, float>& p) {
   if (p.row != nullptr) return multiply(unit, onto_row<bfloat16>(p));
   if (p.k == 0) return scale(p);
   if (unit == Unit::onednn) return detail::multiply_by_onednn(p);
-  const Widened a(p.m, p.k, p.a), b(p.k, p.n, p.b);
+  const Converted<float> a(p.m, p.k, p.a, kernels::widen_rows), b(p.k, p.n, p.b, kernels::widen_rows);
   multiply(unit_of_tiles<float>(), with_operands(p, a.view, b.view, p.c));
 }
 
@@ -134,33 +136,21 @@ void multiply(Unit unit, const Product<bfloat16>& p) {
   kernels::round_rows(p.m, p.n, sums, p.c);
 }
 
-/// An operand [rows, columns] rounded to bf16 on all threads, in the same layout without gaps.
-struct Rounded {
-  Rounded(std::int64_t rows, std::int64_t columns, MatrixView<const float> x)
-      : memory(rows * columns), view{memory.data(), x.transposed ? rows : columns, x.transposed} {
-    if (x.transposed) std::swap(rows, columns);
+/// On all threads. Returns false, with c unchanged, if an operand is not finite as bf16.
+bool multiply_rounded(const Product<float>& p) {
+  std::atomic<bool> finite = true;
+  const auto round_rows = [&](std::int64_t rows, std::int64_t columns, auto x, auto y) {
     constexpr std::int64_t kElements = 16384;
     const auto round = kernels::convert_kernels().round_finite;
-    std::atomic<bool> all_finite = true;
     detail::parallel_for_each(rows, columns, kElements, [&](std::int64_t i) {
-      if (!round(x.data + i * x.stride, memory.data() + i * columns, columns)) all_finite = false;
+      if (!round(x.data + i * x.stride, y.data + i * y.stride, columns)) finite = false;
     });
-    finite = all_finite;
-  }
-
-  kernels::Buffer<bfloat16> memory;
-  MatrixView<const bfloat16> view;
-  bool finite;
-};
-
-/// Returns false, with c unchanged, if an operand is not finite as bf16.
-bool multiply_rounded(const Product<float>& p) {
-  const Rounded a(p.m, p.k, p.a);
-  if (!a.finite) return false;
-  const Rounded b(p.k, p.n, p.b);
-  if (!b.finite) return false;
-  gemm(with_operands(p, a.view, b.view, p.c));
-  return true;
+  };
+  const Converted<bfloat16> a(p.m, p.k, p.a, round_rows);
+  if (!finite) return false;
+  const Converted<bfloat16> b(p.k, p.n, p.b, round_rows);
+  if (finite) gemm(with_operands(p, a.view, b.view, p.c));
+  return finite;
 }
 
 struct Tile {

@@ -40,6 +40,7 @@
 #include <braid/core/products/matmul_precision.h>
 #include <braid/core/random.h>
 #include <braid/core/reduce.h>
+#include <braid/core/scope.h>
 #include <braid/core/shape.h>
 #include <braid/core/storage.h>
 #include <braid/core/tensor.h>

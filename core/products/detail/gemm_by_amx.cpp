@@ -4,7 +4,6 @@
 #include <atomic>
 #include <bit>
 #include <limits>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -34,11 +33,10 @@ bool is_finite(std::int64_t rows, std::int64_t columns, MatrixView<const float> 
   if (x.transposed) std::swap(rows, columns);
   constexpr std::int64_t kElements = 16384;
   std::atomic<bool> finite = true;
-  parallel_for(rows, std::max<std::int64_t>(1, kElements / columns), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for_each(rows, columns, kElements, [&](std::int64_t i) {
     std::int32_t largest = 0;
-    for (std::int64_t i = begin; i < end; ++i)
-      for (std::int64_t j = 0; j < columns; ++j)
-        largest = std::max(largest, std::bit_cast<std::int32_t>(x.data[i * x.stride + j]) & 0x7fffffff);
+    for (std::int64_t j = 0; j < columns; ++j)
+      largest = std::max(largest, std::bit_cast<std::int32_t>(x.data[i * x.stride + j]) & 0x7fffffff);
     if (largest >= 0x7f7f8000) finite = false;  // rounds to infinity
   });
   return finite;
@@ -91,8 +89,7 @@ class ByAmx {
     if (!pack_b()) return false;
     if constexpr (std::is_same_v<T, float>)  // before anything is written to c
       if (p_.beta != 0 && !is_finite(p_.m, p_.k, p_.a)) return false;
-    std::optional<kernels::Scratch<float>> sums;
-    if constexpr (!std::is_same_v<C, float>) sums.emplace(tile_.rows * columns_of_sums(tile_));
+    kernels::Scratch<float> sums(kRounds ? tile_.rows * columns_of_sums(tile_) : 0);
     const std::int64_t across = divide_up(p_.n, tile_.columns);
     std::atomic<bool> finite = true;
     parallel_for(divide_up(p_.m, tile_.rows) * across, 1, [&](std::int64_t index, std::int64_t) {
@@ -100,17 +97,17 @@ class ByAmx {
       const Tile size{std::min(tile_.rows, p_.m - at.rows), std::min(tile_.columns, p_.n - at.columns)};
       const MatrixView<C> c = p_.c.from(at.rows, at.columns);
       a_.lend([&](bfloat16* a) {
-        if constexpr (std::is_same_v<C, float>) {
-          if (!multiply(at, size, a, c)) finite = false;
-        } else {
-          sums->lend([&](float* values) { multiply_and_round(at, size, a, c, values); });
-        }
+        sums.lend([&](float* values) {
+          if (!multiply(at, size, a, c, values)) finite = false;
+        });
       });
     });
     return finite;
   }
 
  private:
+  static constexpr bool kRounds = !std::is_same_v<C, float>;
+
   std::int64_t packed_lines(std::int64_t lines, std::int64_t depth) const {
     return divide_up(lines, amx::kGroup) * amx::packed_size(terms_, depth);
   }
@@ -155,29 +152,27 @@ class ByAmx {
                    .c = c});
   }
 
-  bool multiply(Tile at, Tile size, bfloat16* a, MatrixView<float> c) {
-    for (std::int64_t first = 0; first < p_.k; first += depth_) {
-      if (!pack_a(at.rows, size.rows, first, a)) return false;
-      multiply_block(at.columns, size, first, a, c);
-    }
-    return true;
-  }
-
   /// Sums that are complete after one block are rounded while the cache holds them.
-  std::int64_t columns_of_sums(Tile size) const { return p_.k <= depth_ ? kPanel : size.columns; }
+  std::int64_t columns_of_sums(Tile size) const { return kRounds && p_.k <= depth_ ? kPanel : size.columns; }
 
-  void multiply_and_round(Tile at, Tile size, bfloat16* a, MatrixView<bfloat16> c, float* values) {
+  /// A tile of c; `values` holds sums that are rounded.
+  bool multiply(Tile at, Tile size, bfloat16* a, MatrixView<C> c, float* values) {
     const std::int64_t most = columns_of_sums(size);
     for (std::int64_t j = 0; j < size.columns; j += most) {
       const std::int64_t columns = std::min(most, size.columns - j);
-      const MatrixView<float> sums{values, columns};
-      if (p_.beta != 0) kernels::widen_rows(size.rows, columns, c.from(0, j), sums);
+      const MatrixView<C> part = c.from(0, j);
+      MatrixView<float> sums{values, columns};
+      if constexpr (!kRounds)
+        sums = part;
+      else if (p_.beta != 0)
+        kernels::widen_rows(size.rows, columns, part, sums);
       for (std::int64_t first = 0; first < p_.k; first += depth_) {
-        if (j == 0) pack_a(at.rows, size.rows, first, a);
+        if (j == 0 && !pack_a(at.rows, size.rows, first, a)) return false;
         multiply_block(at.columns + j, {size.rows, columns}, first, a, sums);
       }
-      kernels::round_rows(size.rows, columns, sums, c.from(0, j));
+      if constexpr (kRounds) kernels::round_rows(size.rows, columns, sums, part);
     }
+    return true;
   }
 
   int terms_;

@@ -97,47 +97,39 @@ void multiply_packed(Product<T> p, const T* a, const T* b) {
 /// Products of up to this many rows read b once and do not pack it.
 constexpr std::int64_t kFewRows = 8;
 
-/// Few rows, up to kCount, times whole vectors of columns.
+/// Up to kCount rows times the first columns that fill vectors; returns their number. Sums take kDepth elements at a
+/// time as in `multiply` and have the same bits.
 template <std::int64_t kCount, class T>
-struct FewRows {
-  static constexpr std::int64_t kLanes = hn::MaxLanes(hn::ScalableTag<T>());
-  static constexpr int kAcross = kCount <= 2 ? 4 : kCount <= 4 || kManyRegisters ? 2 : 1;  // as the registers hold
-  static constexpr std::int64_t kWidth = kAcross * kLanes;
-
-  /// Computes the first columns of c that fill vectors, and returns their number. a [p.k, kCount]; sums take kDepth
-  /// elements at a time as in `multiply`.
-  static std::int64_t multiply(const Product<T>& p, const T* a) {
-    const std::int64_t width = p.b.transposed ? kLanes : kWidth;
-    HWY_ALIGN T sums[kCount * kWidth];
-    std::int64_t j = 0;
-    for (; j + width <= p.n; j += width) {
-      for (std::int64_t begin = 0; begin < p.k; begin += kDepth<T>) {
-        const std::int64_t depth = std::min(kDepth<T>, p.k - begin);
-        const Scalars<T> rows{a + begin * kCount, 1, kCount};
-        if (p.b.transposed)
-          multiply_transposed<kCount, T>(depth, rows, {p.b.from(begin, j).data, p.b.stride}, {sums, width});
-        else
-          multiply_tile<kCount, kAcross, T>(depth, rows, {p.b.from(begin, j).data, p.b.stride}, {sums, width}, false);
-        const T beta = begin == 0 ? p.beta : T{1};
-        for (std::int64_t i = 0; i < p.m; ++i)
-          for (std::int64_t v = 0; v < width; v += kLanes)
-            update(Whole{}, sums + i * width + v, p.alpha, beta, p.c.data + i * p.c.stride + j + v);
-      }
+std::int64_t multiply_few_rows(const Product<T>& p, T* packed_a) {
+  constexpr std::int64_t kLanes = hn::MaxLanes(hn::ScalableTag<T>());
+  constexpr int kAcross = kCount <= 2 ? 4 : kCount <= 4 || kManyRegisters ? 2 : 1;  // as the registers hold
+  pack<kCount>(p.a, p.m, p.k, packed_a);
+  const std::int64_t width = p.b.transposed ? kLanes : kAcross * kLanes;
+  HWY_ALIGN T sums[kCount * kAcross * kLanes];
+  std::int64_t j = 0;
+  for (; j + width <= p.n; j += width) {
+    for (std::int64_t begin = 0; begin < p.k; begin += kDepth<T>) {
+      const std::int64_t depth = std::min(kDepth<T>, p.k - begin);
+      const Scalars<T> rows{packed_a + begin * kCount, 1, kCount};
+      if (p.b.transposed)
+        multiply_transposed<kCount, T>(depth, rows, {p.b.from(begin, j).data, p.b.stride}, {sums, width});
+      else
+        multiply_tile<kCount, kAcross, T>(depth, rows, {p.b.from(begin, j).data, p.b.stride}, {sums, width}, false);
+      const T beta = begin == 0 ? p.beta : T{1};
+      for (std::int64_t i = 0; i < p.m; ++i)
+        for (std::int64_t v = 0; v < width; v += kLanes)
+          update(Whole{}, sums + i * width + v, p.alpha, beta, p.c.data + i * p.c.stride + j + v);
     }
-    return j;
   }
-};
+  return j;
+}
 
-/// The same bits for few rows, in the time that it takes to read b.
+/// In the time that it takes to read b.
 template <class T>
 std::int64_t multiply_few_rows(const Product<T>& p, T* scratch) {
-  const auto with = [&]<std::int64_t kCount>() {
-    pack<kCount>(p.a, p.m, p.k, scratch);
-    return FewRows<kCount, T>::multiply(p, scratch);
-  };
-  if (p.m == 1) return with.template operator()<1>();
-  if (p.m == 2) return with.template operator()<2>();
-  return p.m <= 4 ? with.template operator()<4>() : with.template operator()<kFewRows>();
+  if (p.m == 1) return multiply_few_rows<1>(p, scratch);
+  if (p.m == 2) return multiply_few_rows<2>(p, scratch);
+  return p.m <= 4 ? multiply_few_rows<4>(p, scratch) : multiply_few_rows<kFewRows>(p, scratch);
 }
 
 template <class T>
