@@ -16,8 +16,8 @@ Tensor from_front(const char* op, const Tensor& ids, std::int64_t size);
 
 /// x [outer..., size, inner...], ids [n] -> [outer..., n, inner...]
 Tensor index_select(const Tensor& x, int axis, const Tensor& ids);
-/// `out[.., ids[j], ..] += src[.., j, ..]`: the vjp of index_select.
-void index_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src);
+/// Zeros of a shape, to which `out[.., ids[j], ..] += src[.., j, ..]`: the vjp of index_select.
+Tensor index_add(const Shape& shape, int axis, const Tensor& ids, const Tensor& src);
 
 /// `y[.., j, ..] = x[.., ids[.., j, ..], ..]`: one id per element; y has the shape of ids.
 Tensor gather(const Tensor& x, int axis, const Tensor& ids);
