@@ -8,9 +8,7 @@
 #include <fmt/format.h>
 
 #include <braid/autograd/verify/detail/blame.h>
-#include <braid/autograd/verify/detail/blame_rules.h>
 #include <braid/autograd/verify/detail/comparison.h>
-#include <braid/autograd/verify/detail/diagnosis.h>
 #include <braid/autograd/verify/detail/differences.h>
 #include <braid/autograd/verify/detail/lines.h>
 #include <braid/autograd/verify/detail/rules.h>
