@@ -54,12 +54,8 @@ void check_range(const char* op, const Tensor& ids, std::int64_t low, std::int64
   const std::int32_t *begin = list.data<std::int32_t>(), *end = begin + list.numel();
   const auto* bad = std::find_if(begin, end, [&](std::int32_t id) { return id < low || id >= high; });
   if (bad == end) return;
-  std::vector<std::int64_t> at(ids.rank());
-  for (std::int64_t axis = ids.rank() - 1, rest = bad - begin; axis >= 0; --axis) {
-    at[axis] = rest % ids.size(static_cast<int>(axis));
-    rest /= ids.size(static_cast<int>(axis));
-  }
-  check_value(false, "{}: ids must lie in [{}, {}) but the one at {} is {}", op, low, high, Shape(at), *bad);
+  check_value(false, "{}: ids must lie in [{}, {}) but the one at {} is {}", op, low, high,
+              index_of(ids.shape(), bad - begin), *bad);
 }
 
 /// Writes `from` over the elements of view(out), or adds it to them.
@@ -80,6 +76,12 @@ void put_into(Put put, Tensor& out, const View& view, const Tensor& from) {
 }
 
 }  // namespace
+
+Shape index_of(const Shape& shape, std::int64_t element) {
+  std::vector<std::int64_t> index(shape.rank());
+  for (int axis = shape.rank() - 1; axis >= 0; element /= shape[axis--]) index[axis] = element % shape[axis];
+  return Shape(index);
+}
 
 void check_ids(const char* op, const Tensor& ids, std::int64_t size) { check_range(op, ids, 0, size); }
 

@@ -8,6 +8,9 @@ namespace braid::detail {
 // Reads, writes and sums along one axis. `out` is contiguous and unshared; ids are i32 and in range, see check_ids.
 // Sums are of floating-point tensors, in the order of the ids for any number of threads.
 
+/// The index of an element of a row-major tensor: [1, 2] for element 6 of [3, 4].
+Shape index_of(const Shape& shape, std::int64_t element);
+
 /// Throws DTypeError unless ids are i32, ValueError unless they lie in [0, size); messages name `op`.
 void check_ids(const char* op, const Tensor& ids, std::int64_t size);
 

@@ -12,7 +12,6 @@
 #include <braid/autograd/ops/abs.h>
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/verify/detail/differences.h>
-#include <braid/autograd/verify/detail/rounding.h>
 #include <braid/core/map.h>
 
 namespace braid::detail {

@@ -1,4 +1,4 @@
-#include <braid/autograd/verify/detail/rounding.h>
+#include <braid/autograd/verify/detail/differences.h>
 
 #include <algorithm>
 #include <array>
