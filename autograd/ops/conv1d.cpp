@@ -1,7 +1,5 @@
 #include <braid/autograd/ops/conv1d.h>
 
-#include <array>
-
 #include <braid/autograd/ops/detail/convolution.h>
 #include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/autograd/ops/transpose.h>
@@ -30,8 +28,7 @@ Var conv1d(const Var& x, const Var& weight, const Var& bias, const Conv1dSetting
       x.size(0),
       {},
       {"conv1d", x.size(1), weight.size(2), settings.stride, settings.dilation, front, settings.causal ? 0 : front}};
-  const Shape y(std::array{x.size(0), window.w.out, weight.size(0)}, "conv1d");
-  return detail::convolution("conv1d", x, weight, bias, window, settings.groups, y);
+  return detail::convolution("conv1d", x, weight, bias, window, settings.groups);
 }
 
 }  // namespace braid

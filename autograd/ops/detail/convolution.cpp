@@ -192,7 +192,10 @@ void check_weight(const char* op, const char* taps, const Shape& x, const Shape&
 }
 
 Var convolution(const char* op, const Var& x, const Var& weight, const Var& bias, const Window& window,
-                std::int64_t groups, const Shape& y) {
+                std::int64_t groups) {
+  std::vector<std::int64_t> sizes{window.batch, window.w.out, weight.size(0)};
+  if (x.rank() == 4) sizes.insert(sizes.begin() + 1, window.h.out);
+  const Shape y(sizes, op);
   std::vector<Var> inputs{x, weight};
   if (bias.value().defined()) {
     check_same_dtype(op, weight.value(), bias.value());
