@@ -9,7 +9,6 @@
 
 #include <braid/nn/convert.h>
 #include <braid/nn/verify/recorded_case.h>
-#include <braid/nn/verify/relative_error.h>
 
 namespace braid::nn {
 
@@ -19,6 +18,13 @@ struct VerifyOptions {
   std::optional<double> tolerance{};  ///< the largest error that counts as right; by default 1e-10 in f64, 2e-5 in f32
   NameOf name_of = std::identity();   ///< maps a parameter's path to its name in the case
 };
+
+/// The larger of two errors, NaN if one is.
+double worse(double a, double b);
+
+/// `max|a - b| / max(1, max|b|)`, b being the reference; NaN when a difference is. The sizes must be equal, the shapes
+/// need not.
+double relative_error(const Tensor& a, const Tensor& b);
 
 /// A tensor of the case and the error of the computed one: NaN when it was not computed, or with another shape.
 struct Comparison {

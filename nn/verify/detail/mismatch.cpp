@@ -9,7 +9,7 @@
 
 #include <fmt/ranges.h>
 
-#include <braid/nn/verify/relative_error.h>
+#include <braid/nn/verify/verify.h>
 
 namespace braid::nn::detail {
 namespace {
