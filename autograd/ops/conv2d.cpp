@@ -19,7 +19,7 @@ Var conv2d(const Var& x, const Var& weight, const Var& bias, const Conv2dSetting
   const detail::Window window =
       detail::window_over("conv2d", x.shape(), {weight.size(2), weight.size(3)},
                           {.stride = settings.stride, .dilation = settings.dilation, .padding = settings.padding});
-  detail::check_weight("conv2d", "K, L", x.shape(), weight.shape(), settings.groups);
+  detail::check_weight("conv2d", x.shape(), weight.shape(), settings.groups);
   return detail::convolution("conv2d", x, weight, bias, window, settings.groups);
 }
 

@@ -6,7 +6,6 @@
 
 #include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/ops/detail/composing.h>
-#include <braid/core/parallel.h>
 
 namespace braid {
 namespace {

@@ -1,7 +1,5 @@
 #include <braid/nn/verify/recorded_case.h>
 
-#include <utility>
-
 namespace braid::nn {
 
 const Tensor& RecordedCase::tensor(const std::string& key) const& {

@@ -182,13 +182,13 @@ Var composed(const Convolution& conv, const Var& x, const Var& weight, const Var
 
 }  // namespace
 
-void check_weight(const char* op, const char* taps, const Shape& x, const Shape& weight, std::int64_t groups) {
+void check_weight(const char* op, const Shape& x, const Shape& weight, std::int64_t groups) {
   check_setting(op, "groups", groups, 1);
   check_value(x[-1] % groups == 0 && weight[0] % groups == 0,
               "{}: {} groups must divide the {} channels of x and the {} outputs", op, groups, x[-1], weight[0]);
   check_shape(weight[1] == x[-1] / groups,
               "{}: weight must have shape [out, {}, {}] to match the {} channels of x in {} groups but has {}", op,
-              x[-1] / groups, taps, x[-1], groups, weight);
+              x[-1] / groups, weight.rank() == 3 ? "K" : "K, L", x[-1], groups, weight);
 }
 
 Var convolution(const char* op, const Var& x, const Var& weight, const Var& bias, const Window& window,

@@ -10,8 +10,7 @@ namespace braid::detail {
 Var convolution(const char* op, const Var& x, const Var& weight, const Var& bias, const Window& window,
                 std::int64_t groups);
 
-/// Throws ShapeError or ValueError naming `op` unless weight [out, C / groups, ..] fits x [.., C] and the groups; `taps`
-/// names the last axes of the weight in messages, as in "K".
-void check_weight(const char* op, const char* taps, const Shape& x, const Shape& weight, std::int64_t groups);
+/// Throws ShapeError or ValueError naming `op` unless weight [out, C / groups, ..] fits x [.., C] and the groups.
+void check_weight(const char* op, const Shape& x, const Shape& weight, std::int64_t groups);
 
 }  // namespace braid::detail

@@ -11,7 +11,6 @@
 #include <braid/autograd/derivatives.h>
 #include <braid/autograd/ops/abs.h>
 #include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/verify/detail/differences.h>
 #include <braid/core/map.h>
 
 namespace braid::detail {

@@ -1,7 +1,5 @@
 #include <braid/autograd/verify/detail/differences.h>
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 

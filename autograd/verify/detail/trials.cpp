@@ -6,7 +6,6 @@
 
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/verify/detail/differences.h>
-#include <braid/autograd/verify/verdict.h>
 
 namespace braid::detail {
 
