@@ -89,6 +89,21 @@ OpBench attention_bench(const AttentionSizes& n) {
           {reads ? 2 * keys : 0, reads ? 0 : 5 * product}};
 }
 
+/// Taps of 3 x 3 over pictures with as many channels before and behind: one product forward and two in the vjp.
+OpBench conv2d_bench(std::int64_t batch, std::int64_t size, std::int64_t channels) {
+  const auto composed = [channels](Vars v) {
+    const Var taps = reshape(permute(v[1], {2, 3, 1, 0}), {9 * channels, channels});
+    return matmul(unfold(v[0], 3, {.padding = 1}), taps) + v[2];
+  };
+  const double product = 2.0 * static_cast<double>(batch * size * size * 9 * channels * channels);
+  return {"conv2d",
+          {{batch, size, size, channels}, {channels, channels, 3, 3}, {channels}},
+          [](Vars v) { return conv2d(v[0], v[1], v[2], {.padding = 1}); },
+          composed,
+          {0, product},
+          {0, 2 * product}};
+}
+
 void add_op_benchmarks() {
   for (const auto& [rows, width] : {std::pair{2048, 384}, {16384, 1024}})
     for (OpBench& op : row_benches(rows, width)) add_benchmarks(std::move(op));
@@ -102,6 +117,8 @@ void add_op_benchmarks() {
            {"attention_decode", 1, 1, 4096, 12, 4, 64},
        })
     add_benchmarks(attention_bench(sizes));
+  add_benchmarks(conv2d_bench(8, 56, 64));
+  add_benchmarks(conv2d_bench(8, 28, 128));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/nn/attention.h>
-#include <braid/nn/mlp.h>
+#include <braid/nn/experts.h>
 #include <braid/nn/norm.h>
 
 namespace braid::nn {
@@ -33,27 +33,32 @@ struct Sublayer {
   Norm norm;
   Body body;
   Connection connection;
+  std::optional<Norm> post_norm = {};  ///< of what the body gives, as Gemma 2 has it
 
   /// x is the connection's Stream, and so is the result.
   auto operator()(const typename Connection::Stream& x, auto&&... rest) const {
-    return connection(x, [&](const Var& h) { return body(norm(h), rest...); });
+    return connection(x, [&](const Var& h) {
+      const Var y = body(norm(h), rest...);
+      return post_norm ? (*post_norm)(y) : y;
+    });
   }
 
   void params(auto&& visit) {
     visit("norm", norm);
     body.params(visit);
     visit("connection", connection);
+    visit("post_norm", post_norm);
   }
 };
 
-/// A pre-norm transformer block: attention, then the MLP, each after its norm and inside its connection.
+/// A pre-norm transformer block: attention, then the MLP or experts, each after its norm and inside its connection.
 ///
 ///     nn::TransformerBlock<> block{{nn::RMSNorm(64), nn::MultiHeadAttention(64, 4, rng), {}},
 ///                                  {nn::RMSNorm(64), nn::MLP(64, 256, rng), {}}};
 template <class Connection = Residual>
 struct TransformerBlock {
   Sublayer<MultiHeadAttention, Connection> attention;  ///< the first sublayer
-  Sublayer<MLP, Connection> mlp;                       ///< the second
+  Sublayer<FeedForward, Connection> mlp;               ///< the second
 
   /// What follows x goes to the attention: an AttentionCall, or a cache and the position at which x continues.
   auto operator()(const typename Connection::Stream& x, auto&&... rest) const { return mlp(attention(x, rest...)); }

@@ -1,6 +1,7 @@
 #include <braid/nn/experts.h>
 
 #include <cmath>
+#include <numeric>
 
 #include <braid/autograd/ops.h>
 #include <braid/nn/init.h>
@@ -45,6 +46,13 @@ Var tokens_of(const Var& x) { return reshape(x, {-1, x.size(-1)}); }
 
 }  // namespace
 
+std::vector<std::int64_t> Route::loads() const { return nn::loads(experts, scores.size(1)); }
+
+RouteScope*& RouteScope::active() {
+  static thread_local RouteScope* active = nullptr;
+  return active;
+}
+
 Experts::Experts(std::int64_t channels, std::int64_t hidden, Rng& rng, const ExpertsSettings& s) : settings(s) {
   check_value(channels >= 1 && hidden >= 1 && s.experts >= 1 && s.shared >= 0,
               "Experts: channels, hidden and experts must be at least 1, shared not negative, but are {}, {}, {}, {}",
@@ -88,6 +96,7 @@ Route Experts::weighted(const Var& scores, const Tensor& experts) const {
 }
 
 Var Experts::operator()(const Var& x, const Route& route) const {
+  if (RouteScope* scope = RouteScope::active()) scope->routes.push_back(route);
   const Order order(route.experts, settings.experts);
   const Var sorted = index_select(tokens_of(x), 0, order.tokens);
   std::vector<Var> outputs;
@@ -100,13 +109,14 @@ Var Experts::operator()(const Var& x, const Route& route) const {
   return shared ? y + (*shared)(x) : y;
 }
 
-void Experts::rebalance(const Route& route, double rate) {
+void Experts::rebalance(std::span<const std::int64_t> loads, double rate) {
   check_value(correction.value().defined(), "Experts: rebalance needs the setting correction");
-  const std::vector<std::int64_t> counts = loads(route.experts, settings.experts);
-  const double mean = static_cast<double>(route.experts.numel()) / settings.experts;
+  check_shape(std::ssize(loads) == settings.experts, "Experts: rebalance needs the loads of {} experts but has {}",
+              settings.experts, loads.size());
+  const std::int64_t all = std::accumulate(loads.begin(), loads.end(), std::int64_t{0});
   std::vector<double> change;
-  for (const std::int64_t count : counts) {
-    const double lack = mean - static_cast<double>(count);
+  for (const std::int64_t load : loads) {
+    const std::int64_t lack = all - load * settings.experts;
     change.push_back(lack > 0 ? rate : lack < 0 ? -rate : 0);
   }
   const Tensor by = Tensor::of<double>({settings.experts}, std::span<const double>(change));
@@ -116,7 +126,7 @@ void Experts::rebalance(const Route& route, double rate) {
 Var balance_loss(const Route& route) {
   const std::int64_t experts = route.scores.size(1);
   std::vector<double> shares;
-  for (const std::int64_t count : loads(route.experts, experts))
+  for (const std::int64_t count : route.loads())
     shares.push_back(static_cast<double>(experts * count) / static_cast<double>(route.experts.numel()));
   const Tensor f = Tensor::of<double>({experts}, std::span<const double>(shares)).to(route.scores.dtype());
   const Var p = route.scores / sum(route.scores, {1}, true);

@@ -1,5 +1,8 @@
 #pragma once
 #include <optional>
+#include <span>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <braid/nn/mlp.h>
@@ -23,6 +26,8 @@ struct ExpertsSettings {
   double scale = 1;                    ///< factor of the weights
   bool correction = false;             ///< whether a vector, trained by rebalance(), takes part in the choice
   MLPSettings mlp = {.activation = Activation::swiglu, .bias = false};  ///< of each expert; its dtype is the router's
+
+  bool operator==(const ExpertsSettings&) const = default;  ///< all equal
 };
 
 /// The experts of N tokens.
@@ -30,6 +35,24 @@ struct Route {
   Tensor experts;  ///< [N, top] i32
   Var weights;     ///< [N, top]
   Var scores;      ///< [N, E]
+
+  std::vector<std::int64_t> loads() const;  ///< how many choices each expert got. [E]
+};
+
+/// Notes the routes that tokens take on this thread while it lives, in order: for balance_loss() in a loss, and for
+/// rebalance() behind a step. A checkpoint() computes its routes twice.
+class RouteScope {
+ public:
+  RouteScope() : outer_(std::exchange(active(), this)) {}
+  ~RouteScope() { active() = outer_; }
+  RouteScope(const RouteScope&) = delete;
+  RouteScope& operator=(const RouteScope&) = delete;
+
+  static RouteScope*& active();  ///< the innermost one, or null
+  std::vector<Route> routes;
+
+ private:
+  RouteScope* outer_;
 };
 
 /// A mixture of experts, x [..., C] -> [..., C]: E MLPs with `hidden` channels inside, of which each token passes those
@@ -54,9 +77,10 @@ struct Experts {
   Var operator()(const Var& x) const { return (*this)(x, route(x)); }
   Var operator()(const Var& x, const Route& route) const;
 
-  /// Raises the correction of experts that got fewer tokens than the mean by `rate`, and lowers that of the others
-  /// (arXiv:2408.15664). Call it after a step; it takes no gradient. Throws ValueError without a correction.
-  void rebalance(const Route& route, double rate);
+  /// Raises the correction of experts whose loads, those of a route or sums of several, are below the mean by `rate`,
+  /// and lowers that of the others (arXiv:2408.15664). Call it after a step; it takes no gradient. Throws ValueError
+  /// without a correction, ShapeError unless there are E loads.
+  void rebalance(std::span<const std::int64_t> loads, double rate);
 
   void params(auto&& visit) {
     visit("router", router);
@@ -68,6 +92,21 @@ struct Experts {
  private:
   Var scores(const Var& x) const;  // [N, E]
   Route weighted(const Var& scores, const Tensor& experts) const;
+};
+
+/// What a block has behind its attention: an MLP, or experts.
+struct FeedForward {
+  std::variant<MLP, Experts> layer;
+
+  FeedForward(MLP mlp) : layer(std::move(mlp)) {}
+  FeedForward(Experts experts) : layer(std::move(experts)) {}
+
+  Var operator()(const Var& x) const {
+    return std::visit([&](const auto& chosen) { return chosen(x); }, layer);
+  }
+  void params(auto&& visit) {
+    std::visit([&](auto& chosen) { chosen.params(visit); }, layer);
+  }
 };
 
 /// `E sum_e f_e p_e` with the share f_e of the tokens' choices and the mean share p_e of the scores: 1 if all experts

@@ -20,7 +20,7 @@ MLP::MLP(std::int64_t channels, std::int64_t hidden, Rng& rng, const MLPSettings
     : activation(settings.activation),
       up(checked_channels(channels, hidden), hidden, rng, {settings.bias, settings.dtype}),
       down(hidden, channels, rng, {settings.bias, settings.dtype}) {
-  if (activation == Activation::swiglu)
+  if (activation == Activation::swiglu || activation == Activation::geglu)
     gate.emplace(channels, hidden, rng, LinearSettings{settings.bias, settings.dtype});
 }
 
@@ -29,6 +29,7 @@ Var MLP::operator()(const Var& x) const {
     case Activation::gelu: return down(gelu(up(x)));
     case Activation::gelu_erf: return down(gelu_erf(up(x)));
     case Activation::relu: return down(relu(up(x)));
+    case Activation::geglu: return down(gelu((*gate)(x)) * up(x));
     case Activation::swiglu: break;
   }
   return down(silu((*gate)(x)) * up(x));

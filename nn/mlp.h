@@ -11,6 +11,7 @@ enum class Activation {
   gelu_erf,  ///< the exact form
   relu,      ///< max(x, 0)
   swiglu,    ///< with a gate, arXiv:2002.05202
+  geglu,     ///< likewise, by the tanh approximation of gelu
 };
 
 /// Settings of MLP.
@@ -18,14 +19,16 @@ struct MLPSettings {
   Activation activation = Activation::gelu;
   bool bias = true;  ///< whether the maps have one
   DType dtype = DType::f32;
+
+  bool operator==(const MLPSettings&) const = default;  ///< all equal
 };
 
 /// The feed-forward layer of a transformer, x [..., C] -> [..., C] with `hidden` channels inside:
-/// `down(activation(up(x)))`; swiglu: `down(silu(gate(x)) * up(x))`.
+/// `down(activation(up(x)))`; swiglu: `down(silu(gate(x)) * up(x))`, geglu: `down(gelu(gate(x)) * up(x))`.
 struct MLP {
   Activation activation;
   Linear up, down;             ///< [hidden, C], [C, hidden]
-  std::optional<Linear> gate;  ///< [hidden, C], swiglu only
+  std::optional<Linear> gate;  ///< [hidden, C], swiglu and geglu only
 
   /// Throws ValueError unless channels and hidden are at least 1.
   MLP(std::int64_t channels, std::int64_t hidden, Rng& rng, const MLPSettings& settings = {});

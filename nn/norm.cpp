@@ -1,5 +1,6 @@
 #include <braid/nn/norm.h>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/group_norm.h>
 #include <braid/autograd/ops/layer_norm.h>
 #include <braid/autograd/ops/rms_norm.h>
@@ -19,12 +20,15 @@ Tensor checked_ones(const char* norm, std::int64_t channels, const auto& setting
 Norm::Norm(NormKind kind, std::int64_t channels, const NormSettings& settings)
     : weight(checked_ones(kind == NormKind::rms ? "RMSNorm" : "LayerNorm", channels, settings)),
       eps(settings.eps),
+      offset(settings.offset),
       kind_(kind) {
+  if (offset != 0) weight = full({channels}, 1 - offset, settings.dtype);
   if (kind == NormKind::layer) bias = zeros({channels}, settings.dtype);
 }
 
 Var Norm::operator()(const Var& x) const {
-  return kind_ == NormKind::rms ? rms_norm(x, weight, eps) : layer_norm(x, weight, bias, eps);
+  const Var factors = offset == 0 ? weight : weight + offset;
+  return kind_ == NormKind::rms ? rms_norm(x, factors, eps) : layer_norm(x, factors, bias, eps);
 }
 
 GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNormSettings& settings)

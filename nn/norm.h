@@ -8,6 +8,7 @@ namespace braid::nn {
 struct NormSettings {
   double eps = 1e-5;  ///< added to the mean square or the variance
   DType dtype = DType::f32;
+  double offset = 0;  ///< added to the weights, which start at 1 - offset: 1 in Gemma
 };
 
 /// The kinds of Norm.
@@ -15,9 +16,10 @@ enum class NormKind { rms, layer };
 
 /// Normalization over the last axis, chosen at run time: an RMSNorm or a LayerNorm, with the same parameter names.
 struct Norm {
-  Var weight;  ///< [channels], ones at the start
-  Var bias;    ///< [channels], zeros at the start; undefined in an RMSNorm
-  double eps;  ///< added to the mean square or the variance
+  Var weight;     ///< [channels], ones at the start
+  Var bias;       ///< [channels], zeros at the start; undefined in an RMSNorm
+  double eps;     ///< added to the mean square or the variance
+  double offset;  ///< added to the weights
 
   /// Throws ValueError unless channels >= 1 and eps >= 0.
   Norm(NormKind kind, std::int64_t channels, const NormSettings& settings = {});

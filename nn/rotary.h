@@ -19,6 +19,8 @@ struct RotaryScaling {
   double fast = 4;           ///< turns above which they stay; 32 for YaRN
   double magnitude = 0;      ///< yarn: factor of queries and keys; 0: 0.1 log(factor) + 1
   bool whole_pairs = true;   ///< yarn: the ramp begins and ends at whole pairs
+
+  bool operator==(const RotaryScaling&) const = default;  ///< all equal
 };
 
 /// The turns of `pairs` pairs under a scaling. Throws ValueError unless base > 0, factor >= 1, first_context > 0 and

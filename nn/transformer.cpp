@@ -1,11 +1,12 @@
 #include <braid/nn/transformer.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace braid::nn {
 namespace {
 
-AttentionSettings attention_settings(const TransformerConfig& config) {
+AttentionSettings attention_settings(const TransformerConfig& config, std::size_t layer) {
   return {.bias = config.attention_bias,
           .rotary = config.positions == PositionKind::rotary,
           .rotary_base = config.rotary_base,
@@ -15,7 +16,9 @@ AttentionSettings attention_settings(const TransformerConfig& config) {
           .head_size = config.head_size,
           .qk_norm = config.qk_norm,
           .norm_eps = config.norm_eps,
-          .window = config.window,
+          .window = config.windows.empty() ? config.window : config.windows[layer % config.windows.size()],
+          .scale = config.attention_scale,
+          .softcap = config.attention_softcap,
           .dtype = config.parameters()};
 }
 
@@ -32,35 +35,56 @@ const TransformerConfig& checked(const TransformerConfig& config) {
   positive("heads", config.heads);
   positive("mlp_ratio", config.mlp_ratio);
   if (config.hidden) positive("hidden", *config.hidden);
-  detail::complete("Transformer", config.channels, config.heads, attention_settings(config));
+  for (std::size_t layer = 0; layer == 0 || layer < config.windows.size(); ++layer)
+    detail::complete("Transformer", config.channels, config.heads, attention_settings(config, layer));
+  const auto finite = [](const char* setting, double value) {
+    check_value(std::isfinite(value), "Transformer: {} must be finite but is {}", setting, value);
+  };
+  finite("norm_offset", config.norm_offset);
+  finite("embedding_scale", config.embedding_scale);
+  check_value(std::isfinite(config.logits_softcap) && config.logits_softcap >= 0,
+              "Transformer: logits_softcap must be finite and at least 0 but is {}", config.logits_softcap);
   return config;
 }
 
 namespace detail {
 
-NormSettings norm_settings(const TransformerConfig& config) { return {config.norm_eps, config.parameters()}; }
-
-MultiHeadAttention make_attention(const TransformerConfig& config, Rng& rng) {
-  return {config.channels, config.heads, rng, attention_settings(config)};
+NormSettings norm_settings(const TransformerConfig& config) {
+  return {config.norm_eps, config.parameters(), config.norm_offset};
 }
 
-MLP make_mlp(const TransformerConfig& config, Rng& rng) {
+MultiHeadAttention make_attention(const TransformerConfig& config, int layer, Rng& rng) {
+  return {config.channels, config.heads, rng, attention_settings(config, static_cast<std::size_t>(layer))};
+}
+
+FeedForward make_feed_forward(const TransformerConfig& config, Rng& rng) {
   const std::int64_t hidden = config.hidden.value_or(config.mlp_ratio * config.channels);
-  return {config.channels,
-          hidden,
-          rng,
-          {.activation = config.activation, .bias = config.mlp_bias, .dtype = config.parameters()}};
+  const MLPSettings mlp{.activation = config.activation, .bias = config.mlp_bias, .dtype = config.parameters()};
+  if (!config.experts) return MLP(config.channels, hidden, rng, mlp);
+  ExpertsSettings experts = *config.experts;
+  experts.mlp = mlp;
+  return Experts(config.channels, hidden, rng, experts);
 }
 
-void init_block(const TransformerConfig& config, MultiHeadAttention& attention, MLP& mlp, Rng& rng) {
+void init_block(const TransformerConfig& config, MultiHeadAttention& attention, FeedForward& mlp, Rng& rng) {
   const double std = 0.02, residual_std = std / std::sqrt(2.0 * config.layers);
+  std::vector<Linear*> inside{&attention.q, &attention.k, &attention.v}, into_stream{&attention.o};
+  const auto add = [&](MLP& each) {
+    inside.push_back(&each.up);
+    if (each.gate) inside.push_back(&*each.gate);
+    into_stream.push_back(&each.down);
+  };
   const auto start = [&](Linear& layer, double scale) {
     layer.weight = init::normal(layer.weight.shape(), scale, rng, config.parameters());
     if (layer.has_bias()) layer.bias = zeros(layer.bias.shape(), config.parameters());
   };
-  for (Linear* layer : {&attention.q, &attention.k, &attention.v, &mlp.up}) start(*layer, std);
-  if (mlp.gate) start(*mlp.gate, std);
-  for (Linear* layer : {&attention.o, &mlp.down}) start(*layer, residual_std);
+  Experts* const experts = std::get_if<Experts>(&mlp.layer);
+  if (experts == nullptr) add(std::get<MLP>(mlp.layer));
+  if (experts != nullptr) std::ranges::for_each(experts->experts, add);
+  if (experts != nullptr && experts->shared) add(*experts->shared);
+  for (Linear* layer : inside) start(*layer, std);
+  for (Linear* layer : into_stream) start(*layer, residual_std);
+  if (experts != nullptr) experts->router = init::normal(experts->router.shape(), std, rng, config.parameters());
 }
 
 KVCache make_cache(const TransformerConfig& config, std::int64_t batch, std::optional<std::int64_t> room) {

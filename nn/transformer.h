@@ -6,6 +6,7 @@
 #include <braid/autograd/ops/cross_entropy.h>
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/slice.h>
+#include <braid/autograd/ops/tanh.h>
 #include <braid/nn/block.h>
 #include <braid/nn/embedding.h>
 #include <braid/nn/init.h>
@@ -35,16 +36,25 @@ struct TransformerConfig {
   double rotary_base = 10000;                      ///< base of the angles of rotary positions
   RotaryScaling rotary_scaling = {};               ///< of these angles
   std::int64_t window = 0;                         ///< if positive: positions see only the last `window`
-  bool qk_norm = false;                            ///< normalizes each head's queries and keys by RMS norms
+  std::vector<std::int64_t> windows = {};  ///< in its place: that of each layer, from the first again at the end
+  bool qk_norm = false;                    ///< normalizes each head's queries and keys by RMS norms
   Activation activation = Activation::gelu;
-  bool attention_bias = false;  ///< whether q, k, v and o have one
-  bool mlp_bias = true;         ///< whether the MLP's maps have one
-  bool tied_head = false;       ///< the head's weights are those of the embedding
+  bool attention_bias = false;                  ///< whether q, k, v and o have one
+  bool mlp_bias = true;                         ///< whether the MLP's maps have one
+  bool tied_head = false;                       ///< the head's weights are those of the embedding
+  std::optional<ExpertsSettings> experts = {};  ///< MLPs as above in place of each MLP; their `mlp` is not read
+  double norm_offset = 0;                       ///< added to the norms' weights
+  bool post_norms = false;                      ///< a norm behind each sublayer, too
+  double embedding_scale = 1;                   ///< of embedded tokens
+  double attention_scale = 0;                   ///< of the scores; 0: 1 / sqrt(head_size)
+  double attention_softcap = 0;                 ///< if positive, the bound of the scores
+  double logits_softcap = 0;                    ///< if positive, that of the logits: softcap tanh(logits / softcap)
   /// bf16 is the dtype of activations only; parameters, their gradients, maps of connections, statistics and losses are
   /// f32.
   DType dtype = DType::f32;
 
-  DType parameters() const { return compute_dtype(dtype); }  ///< the dtype of parameters
+  DType parameters() const { return compute_dtype(dtype); }   ///< the dtype of parameters
+  bool operator==(const TransformerConfig&) const = default;  ///< all equal
 };
 
 /// Returns the config. Throws ValueError naming the first setting that is out of its range.
@@ -52,10 +62,10 @@ const TransformerConfig& checked(const TransformerConfig& config);
 
 namespace detail {
 NormSettings norm_settings(const TransformerConfig& config);
-MultiHeadAttention make_attention(const TransformerConfig& config, Rng& rng);
-MLP make_mlp(const TransformerConfig& config, Rng& rng);
+MultiHeadAttention make_attention(const TransformerConfig& config, int layer, Rng& rng);
+FeedForward make_feed_forward(const TransformerConfig& config, Rng& rng);
 /// Draws the weights of a block as those of GPT-2, see Transformer.
-void init_block(const TransformerConfig& config, MultiHeadAttention& attention, MLP& mlp, Rng& rng);
+void init_block(const TransformerConfig& config, MultiHeadAttention& attention, FeedForward& mlp, Rng& rng);
 KVCache make_cache(const TransformerConfig& config, std::int64_t batch, std::optional<std::int64_t> room);
 /// Throws ShapeError unless the cache is for this number of blocks and has room for the tokens.
 void check_room(const Tensor& tokens, const KVCache& cache, std::int64_t blocks);
@@ -92,9 +102,10 @@ struct Transformer {
       positions = init::normal({config.context, config.channels}, std, rng, config.parameters());
     const auto make_norm = [&] { return Norm(config.norm, config.channels, detail::norm_settings(config)); };
     for (int i = 0; i < config.layers; ++i) {
-      auto& [attention, mlp] = blocks.emplace_back(
-          TransformerBlock<Connection>{{make_norm(), detail::make_attention(config, rng), make_connection(2 * i)},
-                                       {make_norm(), detail::make_mlp(config, rng), make_connection(2 * i + 1)}});
+      auto& [attention, mlp] = blocks.emplace_back(TransformerBlock<Connection>{
+          {make_norm(), detail::make_attention(config, i, rng), make_connection(2 * i)},
+          {make_norm(), detail::make_feed_forward(config, rng), make_connection(2 * i + 1)}});
+      if (config.post_norms) attention.post_norm = mlp.post_norm = make_norm();
       detail::init_block(config, attention.body, mlp.body, rng);
     }
   }
@@ -132,11 +143,16 @@ struct Transformer {
     check_shape(tokens.rank() == 2 && tokens.size(1) <= config.context - first,
                 "Transformer: tokens must have shape [B, T <= {}] but have {}", config.context - first, tokens.shape());
     Var x = embedding(tokens);
+    if (config.embedding_scale != 1) x = x * config.embedding_scale;
     if (positions.value().defined()) x = x + slice(positions, 0, first, first + tokens.size(1));
     return config.dtype == DType::bf16 && x.dtype() == DType::f32 ? cast(x, DType::bf16) : x;
   }
   /// The norm and the head: the output of the last connection [..., C] -> logits [..., vocab].
-  Var predict(const Var& x) const { return head ? (*head)(norm(x)) : linear(norm(x), embedding.weight); }
+  Var predict(const Var& x) const {
+    const Var logits = head ? (*head)(norm(x)) : linear(norm(x), embedding.weight);
+    const double cap = config.logits_softcap;
+    return cap > 0 ? cap * tanh(logits / cap) : logits;
+  }
 
   void params(auto&& visit) {
     visit("embedding", embedding);

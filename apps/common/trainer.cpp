@@ -8,8 +8,8 @@
 
 #include <braid/dist/accumulate.h>
 #include <braid/mhc/connections/history/mhc_block.h>
+#include <braid/nn/lora.h>
 #include <braid/nn/optim/clip.h>
-#include <braid/nn/subset.h>
 
 #include "exchange.h"
 #include "memory.h"
@@ -32,12 +32,7 @@ TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
   const auto named = named_params(model);
   check_value(s.trained == Trained::all || std::ranges::any_of(named, in_connection, &NamedParam::name),
               "Trainer: a model with {} connections has none to train", s.connection.kind);
-  const nn::AdamW optimizer({.lr = s.lr,
-                             .beta1 = 0.9,
-                             .beta2 = 0.99,
-                             .weight_decay = s.weight_decay,
-                             .decays = nn::decay_weights_only});  // not the maps and logits of connections
-  return {std::move(model), optimizer, rng};
+  return {std::move(model), make_optimizer(s.optimizer, s.lr, s.weight_decay), rng};
 }
 
 /// " of block B on rank R" for the first rank with a block that is not finite; empty for one rank. Collective.
@@ -65,6 +60,15 @@ Model make_model(const TrainerSettings& s, std::int64_t vocab, Rng& rng) {
                                                                               .channels = s.channels,
                                                                               .layers = static_cast<int>(s.layers),
                                                                               .heads = static_cast<int>(s.heads)});
+  if (s.experts > 0) {  // as many operations for a token as the MLP has
+    sizes.experts = nn::ExpertsSettings{.experts = static_cast<int>(s.experts),
+                                        .top = static_cast<int>(s.experts_per_token),
+                                        .routing = nn::Routing::sigmoid,
+                                        .correction = true};
+    sizes.activation = nn::Activation::swiglu;
+    sizes.mlp_bias = false;
+    sizes.hidden = std::max<std::int64_t>(1, sizes.mlp_ratio * s.channels * 2 / (3 * s.experts_per_token));
+  }
   sizes.dtype = s.dtype;
   check_value(vocab <= sizes.vocab, "Trainer: the text has {} ids but the pretrained model only {}", vocab,
               sizes.vocab);
@@ -73,13 +77,22 @@ Model make_model(const TrainerSettings& s, std::int64_t vocab, Rng& rng) {
   mhc::ConnectionConfig connection = connection_config(s.connection);
   connection.sublayers = 2 * s.layers;
   Rng connection_rng = Rng(s.seed, std::uint64_t{1} << 63).split();  // leaves the draws of rng as they are
-  return Model(sizes, rng, [&](int index) { return mhc::Connection(connection, s.channels, index, connection_rng); });
+  Model model(sizes, rng, [&](int index) { return mhc::Connection(connection, s.channels, index, connection_rng); });
+  if (s.lora > 0) nn::add_lora(model, connection_rng, {.rank = s.lora, .alpha = 2.0 * static_cast<double>(s.lora)});
+  return model;
 }
 
 bool is_finite(const Tensor& x) {
   if (x.dtype() == DType::i32) return true;
   const std::array<const Tensor*, 1> tensor{&x};
   return std::isfinite(nn::global_norm(tensor));
+}
+
+std::optional<nn::Subset> trained_part(const Model& model, const TrainerSettings& s) {
+  if (s.lora == 0 && s.trained == Trained::all) return std::nullopt;
+  return nn::subset(model, [&](std::string_view path) {
+    return (s.lora > 0 && nn::in_lora(path)) || (s.trained == Trained::connections && in_connection(path));
+  });
 }
 
 bool in_connection(std::string_view path) { return path.find(".connection.") != std::string_view::npos; }
@@ -96,20 +109,35 @@ StepResult Trainer::train_step(Observe observe) {
   Model& model = state_.model;
   const Batch batch = corpus_.sample(settings_.batch, state_.rng);
   StepResult result;
-  if (settings_.trained == Trained::all) {
+  const nn::RouteScope taken;
+  if (std::optional<nn::Subset> part = trained_part(model, settings_)) {
+    result = descend(*part, batch, observe, [&](const nn::Subset& s, const Tensor& tokens, const Tensor& targets) {
+      return nn::with(model, s).loss(tokens, targets);
+    });
+    model = nn::with(std::move(model), *part);
+  } else {
     result = descend(model, batch, observe, [](const Model& m, const Tensor& tokens, const Tensor& targets) {
       return m.loss(tokens, targets);
     });
-  } else {
-    nn::Subset connections = nn::subset(model, in_connection);
-    result =
-        descend(connections, batch, observe, [&](const nn::Subset& s, const Tensor& tokens, const Tensor& targets) {
-          return nn::with(model, s).loss(tokens, targets);
-        });
-    model = nn::with(std::move(model), connections);
   }
   if (result.nonfinite.empty()) mhc::project(model);
+  if (result.nonfinite.empty() && settings_.experts > 0) rebalance_experts(taken);
   return result;
+}
+
+void Trainer::rebalance_experts(const nn::RouteScope& taken) {
+  const auto layers = state_.model.blocks.size(), experts = static_cast<std::size_t>(settings_.experts);
+  std::vector<double> loads(layers * experts);  // [layer, expert], whole numbers
+  for (std::size_t i = 0; i < taken.routes.size(); ++i) {
+    const std::vector<std::int64_t> its = taken.routes[i].loads();
+    for (std::size_t e = 0; e < experts; ++e) loads[i % layers * experts + e] += static_cast<double>(its[e]);
+  }
+  std::vector<std::int64_t> all(loads.size());
+  for (const std::vector<double>& of_rank : gather(*ranks_, loads))
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] += static_cast<std::int64_t>(of_rank[i]);
+  for (std::size_t layer = 0; layer < layers; ++layer)
+    std::get<nn::Experts>(state_.model.blocks[layer].mlp.body.layer)
+        .rebalance(std::span(all).subspan(layer * experts, experts), 1e-3);  // the rate of arXiv:2408.15664
 }
 
 template <Parametric P, class Loss>
@@ -130,11 +158,11 @@ StepResult Trainer::descend(P& parameters, const Batch& batch, Observe observe, 
     result.gradients = checksum_of(values);
   }
   const auto [norm, factor] = nn::clipping(grads, settings_.clip);
-  state_.optimizer.set_lr(learning_rate_(state_.step++));
+  as_optimizer(state_.optimizer).set_lr(learning_rate_(state_.step++));
   result.grad_norm = norm;
   if (!std::isfinite(loss)) result.nonfinite = "the loss" + where(nonfinite_block, *ranks_);
   if (result.nonfinite.empty() && !std::isfinite(norm)) result.nonfinite = nonfinite_part(grads);
-  if (result.nonfinite.empty()) state_.optimizer.step(parameters, grads, factor);
+  if (result.nonfinite.empty()) as_optimizer(state_.optimizer).step(parameters, grads, factor);
   return result;
 }
 

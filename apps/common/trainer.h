@@ -11,13 +11,14 @@
 #include <braid/dist/communicator.h>
 #include <braid/mhc/connection.h>
 #include <braid/mhc/streams/telemetry.h>
-#include <braid/nn/optim/adam.h>
 #include <braid/nn/optim/schedule.h>
+#include <braid/nn/subset.h>
 #include <braid/nn/transformer.h>
 #include <braid/nn/verify/precision_report.h>
 
 #include "connection_options.h"
 #include "corpus.h"
+#include "optimizer.h"
 
 namespace braid::apps {
 
@@ -33,6 +34,9 @@ enum class Trained { all, connections };
 struct TrainerSettings {
   ConnectionOptions connection = {};
   std::int64_t layers = 4, channels = 128, heads = 4, context = 64, batch = 12;
+  std::int64_t experts = 0, experts_per_token = 2;  ///< in place of each MLP; 0: none
+  std::int64_t lora = 0;                            ///< the rank of changes of all Linears; 0: none
+  std::string optimizer = "adamw";
   DType dtype = DType::f32;                                     ///< of the activations, f32 or bf16
   MatmulPrecision matmul_precision = MatmulPrecision::highest;  ///< of f32 products; the program must set it globally
   Bits bits = Bits::fast;                                       ///< of all results; the program must open a BitsScope
@@ -51,7 +55,7 @@ Model make_model(const TrainerSettings& settings, std::int64_t vocab, Rng& rng);
 /// The state of training: everything that a step changes.
 struct TrainerState {
   Model model;
-  nn::AdamW optimizer;
+  AnyOptimizer optimizer;
   Rng rng;  ///< draws the batches
   std::int64_t step = 0;
   std::optional<double> best_held_out = {};  ///< the lowest loss of an evaluation
@@ -73,6 +77,10 @@ struct Observe {
 /// Whether a parameter of a model belongs to one of its connections.
 bool in_connection(std::string_view path);
 
+/// The parameters that training changes, if it leaves others as they are: those of LoRA and those of the connections,
+/// as the settings say.
+std::optional<nn::Subset> trained_part(const Model& model, const TrainerSettings& settings);
+
 /// Trains a transformer on a corpus, which must outlive it. With one seed, models that differ in their connections
 /// alone start from the same weights and see the same batches. Several ranks, each with a trainer in the same state,
 /// get the results of one process.
@@ -91,7 +99,8 @@ class Trainer {
 
   // Collective: every rank calls these two.
 
-  /// One batch: forward and backward for each of its blocks, clipping, AdamW, and the connections' projections.
+  /// One batch: forward and backward for each of its blocks, clipping, the optimizer, the connections' projections, and
+  /// the corrections of experts.
   StepResult train_step(Observe observe = {});
   /// The mean loss over the held-out part.
   double evaluate() const;
@@ -102,6 +111,9 @@ class Trainer {
   std::vector<mhc::ConnectionStats> telemetry() const;
 
  private:
+  /// Corrects the experts by the routes of this step on all ranks. Collective.
+  void rebalance_experts(const nn::RouteScope& taken);
+
   /// One step of `parameters` on the mean of `loss(parameters, tokens, targets)` over the blocks.
   template <Parametric P, class Loss>
   StepResult descend(P& parameters, const Batch& batch, Observe observe, Loss loss);

@@ -36,12 +36,11 @@ void check_finite(const SafetensorsFile& file, const Config& config) {
 }
 
 void load_moments(apps::TrainerState& state, const nn::NamedTensors& moments, const Config& config) {
-  if (config.training.trained == apps::Trained::all) {
-    state.optimizer.load_state(state.model, moments);
-  } else {
-    nn::Subset connections = nn::subset(state.model, apps::in_connection);
-    state.optimizer.load_state(connections, moments);
-  }
+  nn::Optimizer& optimizer = apps::as_optimizer(state.optimizer);
+  if (std::optional<nn::Subset> part = apps::trained_part(state.model, config.training))
+    optimizer.load_state(*part, moments);
+  else
+    optimizer.load_state(state.model, moments);
 }
 
 apps::TrainerState restored(const Checkpoint& saved, const apps::TrainerState& like, const Config& config) {
@@ -64,7 +63,7 @@ void rotate(const fs::path& folder) {
 void save(const fs::path& path, const apps::TrainerState& state, const Config& config, const apps::Corpus& corpus) {
   nn::NamedTensors tensors;
   for (const auto& [name, t] : nn::to_tensors(state.model)) tensors["model." + name] = t;
-  for (const auto& [name, t] : state.optimizer.state()) tensors["optimizer." + name] = t;
+  for (const auto& [name, t] : apps::as_optimizer(state.optimizer).state()) tensors["optimizer." + name] = t;
   for (const auto& [name, t] : tensors)
     check<apps::NonFiniteError>(config.allow_nonfinite || apps::is_finite(t),
                                 "step {}: {} is not finite, so the last checkpoint is kept; try a smaller --lr",
@@ -125,7 +124,7 @@ std::optional<apps::TrainerState> load_checkpoint_before(const fs::path& folder,
 void share_state(apps::TrainerState& state, const Config& config, dist::Communicator& ranks) {
   if (ranks.size() == 1) return;
   const nn::NamedTensors parameters = apps::broadcast(ranks, nn::to_tensors(state.model));
-  const nn::NamedTensors moments = apps::broadcast(ranks, state.optimizer.state());
+  const nn::NamedTensors moments = apps::broadcast(ranks, apps::as_optimizer(state.optimizer).state());
   std::istringstream numbers(ranks.broadcast(fmt::format("{} {} {}", state.step, state.rng.key(), state.rng.draws())));
   std::uint64_t key = 0, draws = 0;
   numbers >> state.step >> key >> draws;

@@ -42,6 +42,16 @@ void add_training_flags(CLI::App& app, apps::TrainerSettings& t) {
   add_count(app, "--layers", t.layers, "transformer blocks");
   add_count(app, "--channels", t.channels, "channels of the residual stream");
   add_count(app, "--heads", t.heads, "attention heads; must divide channels");
+  add_count(app, "--experts", t.experts, "MLPs of which a router chooses for each token, in place of one (0: none)", 0);
+  add_count(app, "--experts-per-token", t.experts_per_token, "how many it chooses");
+  add_count(app, "--lora", t.lora,
+            "train changes of this rank of all linear maps, with --train connections the connections as well, and "
+            "nothing else (0: none)",
+            0);
+  app.add_option("--optimizer", t.optimizer,
+                 "adamw, muon (matrices by Newton-Schulz, the rest by adamw), lion or adafactor")
+      ->check(CLI::IsMember(std::vector<std::string>(apps::optimizer_names().begin(), apps::optimizer_names().end())))
+      ->capture_default_str();
   add_count(app, "--context", t.context, "characters or tokens that the model sees");
   add_count(app, "--batch", t.batch, "windows of text per step");
   add_count(app, "--blocks", t.blocks,
@@ -62,10 +72,10 @@ void add_patience(CLI::App& app, std::int64_t& seconds) {
 }
 
 void add_flags(CLI::App& app, Config& c) {
-  app.add_option(
-      "--init", c.init,
-      "start from the model in another run's folder, or in that of a pretrained GPT-2, Llama, Qwen3 or Mistral, put "
-      "into this run's connections: --alpha is 0 then unless given; sizes and tokenizer are the model's");
+  app.add_option("--init", c.init,
+                 "start from the model in another run's folder, or in that of a pretrained GPT-2, Llama, Qwen3, "
+                 "Mistral, Mixtral, Qwen3-MoE or Gemma 2, put "
+                 "into this run's connections: --alpha is 0 then unless given; sizes and tokenizer are the model's");
   app.add_option_function<std::string>(
          "--train",
          [&c](const std::string& choice) {
@@ -127,6 +137,9 @@ void start_from(Config& c, const CLI::App& app) {
   adopt("--layers", c.training.layers, theirs.layers);
   adopt("--channels", c.training.channels, theirs.channels);
   adopt("--heads", c.training.heads, theirs.heads);
+  if (!theirs.architecture) adopt("--experts", c.training.experts, theirs.experts);
+  if (theirs.experts > 0) adopt("--experts-per-token", c.training.experts_per_token, theirs.experts_per_token);
+  if (theirs.lora > 0) adopt("--lora", c.training.lora, theirs.lora);
   if (!theirs.architecture) adopt("--context", c.training.context, theirs.context);
   const std::filesystem::path tokenizer = folder / "tokenizer.json";
   if (app.count("--tokenizer") == 0 && !c.text.ends_with(".bin") && std::filesystem::exists(tokenizer))
@@ -142,6 +155,9 @@ void check_settings(const apps::TrainerSettings& t) {
   check_value(t.batch % t.blocks == 0, "--blocks: {} blocks do not divide a --batch of {}", t.blocks, t.batch);
   check_value(t.bits == Bits::fast || t.matmul_precision == MatmulPrecision::highest,
               "--matmul-precision: portable bits need highest but it is {}", name(t.matmul_precision));
+  check_value(t.experts == 0 || !t.architecture, "--experts: a pretrained model has the MLPs or experts that it has");
+  check_value(t.experts == 0 || t.experts_per_token <= t.experts, "--experts-per-token: {} are more than --experts {}",
+              t.experts_per_token, t.experts);
   check_value(t.trained == apps::Trained::all || t.connection.kind != "residual",
               "--train: residual connections have no parameters to train");
   apps::connection_config(t.connection);
@@ -198,6 +214,10 @@ nlohmann::ordered_json to_json(const Config& c) {
                {"channels", t.channels},
                {"heads", t.heads},
                {"context", t.context},
+               {"experts", t.experts},
+               {"experts_per_token", t.experts_per_token},
+               {"lora", t.lora},
+               {"optimizer", t.optimizer},
                {"batch", t.batch},
                {"blocks", t.blocks},
                {"steps", t.steps},

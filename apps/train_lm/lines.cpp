@@ -13,7 +13,7 @@ Json metrics_line(const apps::Trainer& trainer, const apps::StepResult& result, 
   Json line{{"step", trainer.step()}, {"train_loss", result.loss}};
   if (held_out) line["val_loss"] = *held_out;
   line["grad_norm"] = result.grad_norm;
-  line["learning_rate"] = trainer.state().optimizer.lr();
+  line["learning_rate"] = apps::as_optimizer(trainer.state().optimizer).lr();
   line["tokens_per_s"] = static_cast<std::int64_t>(speed);
   return line;
 }
@@ -31,7 +31,7 @@ nn::Scalars scalars(const apps::Trainer& trainer, const apps::StepResult& result
                     double speed) {
   nn::Scalars list{{"loss/train", result.loss},
                    {"gradient_norm", result.grad_norm},
-                   {"learning_rate", trainer.state().optimizer.lr()},
+                   {"learning_rate", apps::as_optimizer(trainer.state().optimizer).lr()},
                    {"tokens_per_s", speed}};
   if (held_out) list.emplace_back("loss/held_out", *held_out);
   return list;

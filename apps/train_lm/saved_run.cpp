@@ -126,6 +126,10 @@ SavedRun load_run(const fs::path& folder) {
                                      {"heads", &run.training.heads},
                                      {"context", &run.training.context}})
       *value = config.at(key).get<std::int64_t>();
+    for (const auto& [key, value] : {std::pair("experts", &run.training.experts),
+                                     {"experts_per_token", &run.training.experts_per_token},
+                                     {"lora", &run.training.lora}})
+      *value = config.value(key, *value);  // older runs have none
     run.training.dtype = config.value("dtype", "f32") == "bf16" ? DType::bf16 : DType::f32;
     if (config.contains("architecture"))
       run.training.architecture =

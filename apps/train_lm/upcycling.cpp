@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include <braid/nn/lora.h>
 #include <braid/nn/saving.h>
 
 namespace braid::train_lm {
@@ -29,11 +30,10 @@ void start_from_origin(const Config& config, const apps::Corpus& corpus, apps::T
     check_value(origin.alphabet == corpus.alphabet() && origin.tokenizer_checksum == corpus.tokenizer_checksum(),
                 "--init: the model of {} reads other {} than the text has", folder, corpus.vocabulary().unit());
   nn::NamedTensors own = nn::to_tensors(trainer.model()), parameters = origin.parameters;
-  if (connections_in(own) != connections_in(parameters)) {
+  if (connections_in(own) != connections_in(parameters))
     std::erase_if(parameters, [](const auto& entry) { return in_connection(entry.first); });
-    std::erase_if(own, [](const auto& entry) { return !in_connection(entry.first); });
-    parameters.merge(own);
-  }
+  std::erase_if(own, [](const auto& entry) { return !in_connection(entry.first) && !nn::in_lora(entry.first); });
+  parameters.merge(own);  // what the run has, and the origin has not
   nn::from_tensors(trainer.state().model, parameters, "--init: " + folder);
 }
 
@@ -41,6 +41,7 @@ double held_out_of_origin(const Config& config, const apps::Corpus& corpus) {
   apps::TrainerSettings settings = config.training;
   settings.connection = config.origin->training.connection;
   settings.trained = apps::Trained::all;
+  settings.lora = config.origin->training.lora;
   apps::Trainer origin(settings, corpus);
   nn::from_tensors(origin.state().model, config.origin->parameters, "--init: " + config.init.string());
   return origin.evaluate();

@@ -7,6 +7,7 @@
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/detail/elementwise.h>
 #include <braid/core/detail/wrapping.h>
+#include <braid/core/reduce.h>
 
 namespace braid {
 namespace {

@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/expm1.h>
 
+#include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/detail/elementwise.h>
 
 namespace braid {

@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include <braid/autograd/ops/clamp.h>
+#include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/detail/elementwise.h>
 #include <braid/autograd/ops/pow.h>
 #include <braid/autograd/ops/sigmoid.h>

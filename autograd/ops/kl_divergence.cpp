@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/kl_divergence.h>
 
+#include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/detail/elementwise.h>
 #include <braid/autograd/ops/detail/reduce_losses.h>
 

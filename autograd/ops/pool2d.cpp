@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include <braid/autograd/ops/detail/window.h>
 #include <braid/autograd/ops/max.h>
 #include <braid/autograd/ops/pad.h>
 #include <braid/autograd/ops/reshape.h>

@@ -1,6 +1,7 @@
 #include <braid/autograd/ops/softplus.h>
 
 #include <braid/autograd/ops/abs.h>
+#include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/detail/elementwise.h>
 #include <braid/autograd/ops/log1p.h>
 #include <braid/autograd/ops/maximum.h>

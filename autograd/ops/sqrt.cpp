@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/elementwise.h>
 
 namespace braid {

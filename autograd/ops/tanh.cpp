@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/tanh.h>
 
+#include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/elementwise.h>
 
 namespace braid {

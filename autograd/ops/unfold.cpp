@@ -2,6 +2,7 @@
 
 #include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/detail/linear_map.h>
+#include <braid/autograd/ops/detail/window.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/transpose.h>
 
@@ -49,17 +50,6 @@ Tensor columns_vjp(const Window& window, const Tensor& dy) {
 }
 
 }  // namespace
-
-Window detail::window_over(const char* op, const Shape& x, Size2d size, const WindowSettings& s) {
-  check_shape(x.rank() == 4, "{}: x must have shape [B, H, W, C] but has {}", op, x);
-  check_setting(op, "size", std::min(size.h, size.w), 1);
-  check_setting(op, "size", std::max(size.h, size.w), 1);
-  check_setting(op, "padding", std::min(s.padding.h, s.padding.w), 0);
-  check_setting(op, "padding", std::max(s.padding.h, s.padding.w), 0);
-  return {x[0],
-          {op, x[1], size.h, s.stride.h, s.dilation.h, s.padding.h, s.padding.h},
-          {op, x[2], size.w, s.stride.w, s.dilation.w, s.padding.w, s.padding.w}};
-}
 
 Var detail::unfold(const Var& x, const Window& window) {
   if (x.dtype() == DType::bf16) return cast(unfold(cast(x, DType::f32), window), DType::bf16);

@@ -154,7 +154,7 @@ RotaryScaling rotary_scaling(const Settings& rope) {
 
 /// Sets the rotary positions of a config.
 void read_rotary(const Settings& settings, TransformerConfig& config) {
-  config.rotary_base = settings.positive("rope_theta", 10000);
+  config.rotary_base = settings.positive("rope_theta", config.rotary_base);
   settings.only("partial_rotary_factor", 1);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!settings.has(key)) continue;
@@ -176,15 +176,15 @@ TransformerConfig as_llama(const Settings& settings, TransformerConfig config) {
   settings.only("mlp_bias", false);
   config.vocab = settings.size("vocab_size", config.vocab);
   config.context = settings.size("max_position_embeddings", config.context);
-  config.channels = settings.size("hidden_size", 4096);
-  config.layers = settings.count("num_hidden_layers", 32);
-  config.heads = settings.count("num_attention_heads", 32);
+  config.channels = settings.size("hidden_size", config.channels);
+  config.layers = settings.count("num_hidden_layers", config.layers);
+  config.heads = settings.count("num_attention_heads", config.heads);
   config.hidden = settings.size("intermediate_size", *config.hidden);
-  config.norm_eps = settings.positive("rms_norm_eps", 1e-6);
+  config.norm_eps = settings.positive("rms_norm_eps", config.experts && !config.qk_norm ? 1e-5 : 1e-6);
   config.positions = PositionKind::rotary;
-  config.activation = Activation::swiglu;
+  if (config.activation != Activation::geglu) config.activation = Activation::swiglu;
   config.mlp_bias = false;
-  config.tied_head = settings.flag("tie_word_embeddings", false);
+  config.tied_head = settings.flag("tie_word_embeddings", config.tied_head);
   const bool as_heads = !config.kv_heads || settings.is_null("num_key_value_heads");
   config.kv_heads = settings.count("num_key_value_heads", as_heads ? config.heads : *config.kv_heads);
   if (settings.has("head_dim")) config.head_size = settings.size("head_dim", 0);
@@ -193,12 +193,55 @@ TransformerConfig as_llama(const Settings& settings, TransformerConfig config) {
 }
 
 TransformerConfig llama(const Settings& settings) {
-  return as_llama(settings, {.vocab = 32000, .context = 2048, .hidden = 11008});
+  return as_llama(settings,
+                  {.vocab = 32000, .context = 2048, .channels = 4096, .layers = 32, .heads = 32, .hidden = 11008});
+}
+
+/// The setting `sliding_window`; 0: none.
+std::int64_t window_of(const Settings& settings, std::int64_t otherwise) {
+  if (settings.is_null("sliding_window") || (otherwise == 0 && !settings.has("sliding_window"))) return 0;
+  return settings.size("sliding_window", otherwise);
 }
 
 TransformerConfig mistral(const Settings& settings) {
-  const std::int64_t window = settings.is_null("sliding_window") ? 0 : settings.size("sliding_window", 4096);
-  return as_llama(settings, {.vocab = 32000, .context = 131072, .hidden = 14336, .kv_heads = 8, .window = window});
+  const std::int64_t window = window_of(settings, 4096);
+  return as_llama(settings, {.vocab = 32000,
+                             .context = 131072,
+                             .channels = 4096,
+                             .layers = 32,
+                             .heads = 32,
+                             .hidden = 14336,
+                             .kv_heads = 8,
+                             .window = window});
+}
+
+TransformerConfig mixtral(const Settings& settings) {
+  const ExpertsSettings experts{.experts = settings.count("num_local_experts", 8),
+                                .top = settings.count("num_experts_per_tok", 2)};
+  return as_llama(settings, {.vocab = 32000,
+                             .context = 131072,
+                             .channels = 4096,
+                             .layers = 32,
+                             .heads = 32,
+                             .hidden = 14336,
+                             .kv_heads = 8,
+                             .rotary_base = 1e6,
+                             .window = window_of(settings, 0),
+                             .experts = experts});
+}
+
+/// The setting `layer_types`: whether each layer's attention slides, of `layers` layers.
+std::vector<bool> sliding_layers(const Settings& settings, std::vector<bool> otherwise) {
+  if (!settings.has("layer_types")) return otherwise;
+  const json& types = settings.get("layer_types");
+  settings.require(types.is_array() && types.size() == otherwise.size(), "layer_types",
+                   "a list with a type for each layer");
+  for (std::size_t i = 0; i < otherwise.size(); ++i) {
+    const bool known = types[i] == "full_attention" || types[i] == "sliding_attention";
+    settings.require(known, "layer_types", "full_attention or sliding_attention for each layer");
+    otherwise[i] = types[i] == "sliding_attention";
+  }
+  return otherwise;
 }
 
 TransformerConfig qwen3(const Settings& settings) {
@@ -208,19 +251,78 @@ TransformerConfig qwen3(const Settings& settings) {
     const bool ok = types.is_array() && std::ranges::all_of(types, [](const json& t) { return t == "full_attention"; });
     settings.require(ok, "layer_types", "full_attention for each layer");
   }
-  return as_llama(
-      settings,
-      {.vocab = 151936, .context = 32768, .hidden = 22016, .kv_heads = 32, .head_size = 128, .qk_norm = true});
+  return as_llama(settings, {.vocab = 151936,
+                             .context = 32768,
+                             .channels = 4096,
+                             .layers = 32,
+                             .heads = 32,
+                             .hidden = 22016,
+                             .kv_heads = 32,
+                             .head_size = 128,
+                             .qk_norm = true});
+}
+
+TransformerConfig qwen3_moe(const Settings& settings) {
+  settings.only("use_sliding_window", false);
+  settings.only("decoder_sparse_step", 1);
+  settings.only("mlp_only_layers", json::array());
+  const char* experts = settings.has("num_experts") ? "num_experts" : "num_local_experts";
+  TransformerConfig config =
+      as_llama(settings, {.vocab = 151936,
+                          .context = 32768,
+                          .channels = 2048,
+                          .layers = 24,
+                          .heads = 32,
+                          .hidden = 6144,
+                          .kv_heads = 4,
+                          .qk_norm = true,
+                          .experts = ExpertsSettings{.experts = settings.count(experts, 128),
+                                                     .top = settings.count("num_experts_per_tok", 8),
+                                                     .normalized = settings.flag("norm_topk_prob", false)}});
+  config.hidden = settings.size("moe_intermediate_size", 768);
+  return config;
+}
+
+TransformerConfig gemma2(const Settings& settings) {
+  settings.only("hidden_activation", "gelu_pytorch_tanh");
+  settings.only("use_bidirectional_attention", false);
+  const auto softcap = [&](const char* key, double otherwise) {
+    return settings.is_null(key) ? 0 : settings.positive(key, otherwise);
+  };
+  TransformerConfig config = as_llama(settings, {.vocab = 256000,
+                                                 .context = 8192,
+                                                 .channels = 2304,
+                                                 .layers = 26,
+                                                 .heads = 8,
+                                                 .hidden = 9216,
+                                                 .kv_heads = 4,
+                                                 .head_size = 256,
+                                                 .activation = Activation::geglu,
+                                                 .tied_head = true,
+                                                 .norm_offset = 1,
+                                                 .post_norms = true,
+                                                 .attention_softcap = softcap("attn_logit_softcapping", 50),
+                                                 .logits_softcap = softcap("final_logit_softcapping", 30)});
+  config.attention_scale = 1 / std::sqrt(settings.positive("query_pre_attn_scalar", 256));
+  config.embedding_scale = std::sqrt(static_cast<float>(config.channels));
+  std::vector<bool> sliding(static_cast<std::size_t>(config.layers));
+  for (std::size_t i = 0; i < sliding.size(); i += 2) sliding[i] = true;
+  for (const bool slides : sliding_layers(settings, sliding))
+    config.windows.push_back(slides ? window_of(settings, 4096) : 0);
+  return config;
 }
 
 struct FamilyReader {
   std::string_view name, architecture;  // its `model_type` and the only one of its `architectures`
   TransformerConfig (*read)(const Settings&);
 };
-constexpr std::array<FamilyReader, 4> kFamilies{{{"gpt2", "GPT2LMHeadModel", gpt2},  // in the order of PretrainedFamily
+constexpr std::array<FamilyReader, 7> kFamilies{{{"gpt2", "GPT2LMHeadModel", gpt2},  // in the order of PretrainedFamily
                                                  {"llama", "LlamaForCausalLM", llama},
                                                  {"qwen3", "Qwen3ForCausalLM", qwen3},
-                                                 {"mistral", "MistralForCausalLM", mistral}}};
+                                                 {"mistral", "MistralForCausalLM", mistral},
+                                                 {"mixtral", "MixtralForCausalLM", mixtral},
+                                                 {"qwen3_moe", "Qwen3MoeForCausalLM", qwen3_moe},
+                                                 {"gemma2", "Gemma2ForCausalLM", gemma2}}};
 
 }  // namespace
 
@@ -238,23 +340,6 @@ PretrainedConfig parse_pretrained_config(const std::string& where, const std::st
   }
 }
 
-PretrainedFamily family_of(const TransformerConfig& c) {
-  const bool own_heads =
-      c.kv_heads.value_or(c.heads) != c.heads || c.head_size.value_or(c.channels / c.heads) * c.heads != c.channels;
-  const bool gated = c.activation == Activation::swiglu, learned = c.positions == PositionKind::learned;
-  const bool layer = c.norm == NormKind::layer;
-  if (layer && learned && c.attention_bias && c.mlp_bias && !gated && !c.qk_norm && !own_heads && c.window == 0)
-    return PretrainedFamily::gpt2;
-  if (!layer && !learned && !c.attention_bias && !c.mlp_bias && gated && !(c.qk_norm && c.window > 0))
-    return c.qk_norm ? PretrainedFamily::qwen3 : c.window > 0 ? PretrainedFamily::mistral : PretrainedFamily::llama;
-  const auto with = [](bool has) { return has ? "with" : "without"; };
-  throw ValueError(fmt::format(
-      "save_pretrained: the model must be as GPT-2 (layer norm, learned positions, biases, no gate, equal heads) or as "
-      "Llama, Qwen3 and Mistral (RMS norm, rotary positions, no biases, a gate) but has {} norm, {} positions, "
-      "attention {} biases, an MLP {} biases and {} gate",
-      layer ? "layer" : "RMS", learned ? "learned" : "rotary", with(c.attention_bias), with(c.mlp_bias), with(gated)));
-}
-
 namespace {
 
 json gpt2_settings(const TransformerConfig& c) {
@@ -264,7 +349,7 @@ json gpt2_settings(const TransformerConfig& c) {
           {"n_embd", c.channels},
           {"n_layer", c.layers},
           {"n_head", c.heads},
-          {"n_inner", c.hidden.value_or(c.mlp_ratio * c.channels)},
+          {"n_inner", *c.hidden},
           {"activation_function", activation->first},
           {"layer_norm_epsilon", c.norm_eps},
           {"resid_pdrop", 0.0},
@@ -286,32 +371,94 @@ json rope_parameters(const TransformerConfig& c) {
   return rope;
 }
 
-json llama_settings(const TransformerConfig& c) {
-  return {{"vocab_size", c.vocab},
-          {"max_position_embeddings", c.context},
-          {"hidden_size", c.channels},
-          {"num_hidden_layers", c.layers},
-          {"num_attention_heads", c.heads},
-          {"num_key_value_heads", c.kv_heads.value_or(c.heads)},
-          {"head_dim", c.head_size.value_or(c.channels / c.heads)},
-          {"intermediate_size", c.hidden.value_or(c.mlp_ratio * c.channels)},
-          {"hidden_act", "silu"},
-          {"rms_norm_eps", c.norm_eps},
-          {"attention_bias", false},
-          {"rope_theta", c.rotary_base},
-          {"sliding_window", c.window > 0 ? json(c.window) : json()},
-          {"rope_parameters", rope_parameters(c)}};
+/// The settings of the families that are like Llama. Each reads those that it has.
+json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
+  const std::int64_t window = std::ranges::max(c.windows);
+  json settings{{"vocab_size", c.vocab},
+                {"max_position_embeddings", c.context},
+                {"hidden_size", c.channels},
+                {"num_hidden_layers", c.layers},
+                {"num_attention_heads", c.heads},
+                {"num_key_value_heads", *c.kv_heads},
+                {"head_dim", *c.head_size},
+                {"intermediate_size", *c.hidden},
+                {"hidden_act", "silu"},
+                {"rms_norm_eps", c.norm_eps},
+                {"attention_bias", false},
+                {"rope_theta", c.rotary_base},
+                {"sliding_window", window > 0 ? json(window) : json()},
+                {"rope_parameters", rope_parameters(c)}};
+  if (c.experts) {
+    settings.update({{"num_local_experts", c.experts->experts}, {"num_experts_per_tok", c.experts->top}});
+    if (family == PretrainedFamily::qwen3_moe)
+      settings.update({{"moe_intermediate_size", *c.hidden}, {"norm_topk_prob", c.experts->normalized}});
+  }
+  if (family == PretrainedFamily::gemma2) {
+    const auto softcap = [](double cap) { return cap > 0 ? json(cap) : json(); };
+    const double scalar = 1 / (c.attention_scale * c.attention_scale), whole = std::round(scalar);
+    settings.update({{"hidden_activation", "gelu_pytorch_tanh"},
+                     {"query_pre_attn_scalar", 1 / std::sqrt(whole) == c.attention_scale ? whole : scalar},
+                     {"attn_logit_softcapping", softcap(c.attention_softcap)},
+                     {"final_logit_softcapping", softcap(c.logits_softcap)},
+                     {"layer_types", json::array()}});
+    for (const std::int64_t each : c.windows)
+      settings["layer_types"].push_back(each > 0 ? "sliding_attention" : "full_attention");
+  }
+  return settings;
+}
+
+/// `config` is spelled out.
+json settings_of(const TransformerConfig& config, PretrainedFamily family) {
+  json object = family == PretrainedFamily::gpt2 ? gpt2_settings(config) : llama_settings(config, family);
+  object["tie_word_embeddings"] = config.tied_head;
+  return object;
+}
+
+/// The config with what it leaves to defaults, and without what makes no difference to a file.
+TransformerConfig spelled_out(TransformerConfig c) {
+  c.hidden = c.hidden.value_or(c.mlp_ratio * c.channels);
+  c.mlp_ratio = 1;
+  c.kv_heads = c.kv_heads.value_or(c.heads);
+  c.head_size = c.head_size.value_or(c.channels / c.heads);
+  if (c.attention_scale == 0) c.attention_scale = 1 / std::sqrt(static_cast<double>(*c.head_size));
+  c.embedding_scale = static_cast<float>(c.embedding_scale);
+  if (c.windows.empty()) c.windows = {c.window};
+  c.window = 0;
+  for (std::size_t i = 0; std::ssize(c.windows) < c.layers; ++i) c.windows.push_back(c.windows[i]);
+  if (c.experts) c.experts->mlp = {};
+  if (c.positions == PositionKind::learned) c.rotary_base = 0, c.rotary_scaling = {};
+  c.dtype = DType::f32;
+  return c;
 }
 
 }  // namespace
 
+PretrainedFamily family_of(const TransformerConfig& config) {
+  const TransformerConfig c = spelled_out(config);
+  for (std::size_t i = 0; i < kFamilies.size(); ++i) {
+    const auto family = static_cast<PretrainedFamily>(i);
+    const json object = settings_of(c, family);
+    try {
+      if (spelled_out(kFamilies[i].read(Settings("", object))) == c) return family;
+    } catch (const Error&) {  // the family does not have a setting
+    }
+  }
+  const auto with = [](bool has) { return has ? "with" : "without"; };
+  const bool gated = c.activation == Activation::swiglu || c.activation == Activation::geglu;
+  throw ValueError(fmt::format(
+      "save_pretrained: the model must be as GPT-2 (layer norm, learned positions, biases, no gate, equal heads) or as "
+      "Llama, Qwen3 and Mistral (RMS norm, rotary positions, no biases, a gate) but has {} norm, {} positions, "
+      "attention {} biases, an MLP {} biases and {} gate",
+      c.norm == NormKind::layer ? "layer" : "RMS", c.positions == PositionKind::learned ? "learned" : "rotary",
+      with(c.attention_bias), with(c.mlp_bias), with(gated)));
+}
+
 std::string format_pretrained_config(const TransformerConfig& config, DType dtype) {
   const PretrainedFamily family = family_of(config);
   const auto& [name, architecture, read] = kFamilies[static_cast<std::size_t>(family)];
-  json object = family == PretrainedFamily::gpt2 ? gpt2_settings(config) : llama_settings(config);
+  json object = settings_of(spelled_out(config), family);
   object["model_type"] = name;
   object["architectures"] = json::array({architecture});
-  object["tie_word_embeddings"] = config.tied_head;
   object["torch_dtype"] = dtype == DType::f64 ? "float64" : "float32";
   for (const char* token : {"bos_token_id", "eos_token_id"}) object[token] = nullptr;
   return object.dump(2) + "\n";

@@ -28,6 +28,7 @@ TRAINING = {
     "--skip-temperature": (2, SKIP), "--max-history": (2, {**SKIP, "--skip-init": "uniform"}),
     "--detach-history": (None, {**SKIP, "--skip-init": "uniform"}), "--dtype": ("bf16", {}), "--layers": (1, {}),
     "--channels": (8, {}), "--heads": (1, {}), "--context": (8, {}), "--batch": (3, {}), "--warmup": (3, {}), "--lr": (1e-3, {}),
+    "--experts": (3, {}), "--experts-per-token": (1, {"--experts": 3}), "--lora": (2, {}), "--optimizer": ("muon", {}),
     "--min-lr": (2e-3, {}), "--weight-decay": (1, {}), "--clip": (0.01, {}), "--seed": (2, {}),
 }
 # Those that do not, and may change when a run is resumed.

@@ -402,6 +402,7 @@ TEST(Connection, GivesMuonItsMapsAndAdamWTheRest) {
         ConnectionConfig config{.kind = connection_kind(kind)};
         config.head = head;
         config.stream_embedding = embedded;
+        config.sublayers = 1;
         for_each_param(Connection(config, 128, 0, rng), [&](const std::string& name, const Var& p) {
           if (p.rank() >= 2) (nn::hidden_matrices("connection." + name, p.value()) ? matrices : others).insert(name);
         });

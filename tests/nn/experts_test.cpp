@@ -1,11 +1,13 @@
 #include <braid/nn/experts.h>
 
 #include <cmath>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
 #include <braid/autograd/ops/silu.h>
 #include <braid/core/parallel.h>
+#include <braid/nn/transformer.h>
 
 #include "tests/nn/module_checks.h"
 #include "tests/support.h"
@@ -149,8 +151,48 @@ TEST(Experts, AreBalancedByALossOrByACorrection) {
                Tensor::of<double>({}, {2 * (2.0 / 3 * (0.75 + 0.5 + 0.25) / 3 + 1.0 / 3 * (0.25 + 0.5 + 0.75) / 3)}));
   Rng rng(6);
   Experts experts(6, 5, rng, {.experts = 3, .top = 1, .correction = true, .mlp = kF64});
-  experts.rebalance({ids, {}, {}}, 0.1);
+  experts.rebalance(Route{ids, {}, zeros({3, 3})}.loads(), 0.1);
   expect_close(experts.correction.value(), Tensor::of<double>({3}, {-0.1, 0, 0.1}));
+}
+
+TEST(Experts, TellAScopeTheirRoutesInOrder) {
+  Rng rng(9);
+  const Transformer<> model({.layers = 3, .heads = 2, .experts = ExpertsSettings{.experts = 5, .top = 2}}, rng);
+  const Tensor tokens = randint(0, 256, {2, 7}, rng);
+  model.logits(tokens);  // without a scope
+  const RouteScope outer;
+  {
+    const RouteScope inner;
+    model.logits(tokens);
+    ASSERT_EQ(inner.routes.size(), 3U);
+    for (const Route& route : inner.routes) {
+      const std::vector<std::int64_t> loads = route.loads();
+      EXPECT_EQ(loads.size(), 5U);
+      EXPECT_EQ(std::accumulate(loads.begin(), loads.end(), std::int64_t{0}), 2 * 7 * 2);
+    }
+  }
+  EXPECT_TRUE(outer.routes.empty());
+  const auto& [attention, mlp] = model.blocks[0];
+  attention(model.embed(tokens));
+  EXPECT_TRUE(outer.routes.empty());
+  mlp(model.embed(tokens));
+  EXPECT_EQ(outer.routes.size(), 1U);
+}
+
+TEST(Experts, BalanceInTheLossOfAModelReachesTheRouters) {
+  Rng rng(10);
+  const Transformer<> model({.layers = 2, .heads = 2, .experts = ExpertsSettings{.experts = 4}}, rng);
+  const Tensor tokens = randint(0, 256, {2, 7}, rng);
+  const auto [loss, grads] = value_and_grad([&](const Transformer<>& m) {
+    const RouteScope scope;
+    m.logits(tokens);
+    return balance_loss(scope.routes[0]) + balance_loss(scope.routes[1]);
+  })(model);
+  EXPECT_NEAR(loss, 2, 0.5);
+  for (const auto& block : grads.blocks) {
+    const auto values = std::get<Experts>(block.mlp.body.layer).router.value().to_vector<double>();
+    EXPECT_TRUE(std::ranges::any_of(values, [](double g) { return g != 0; }));
+  }
 }
 
 TEST(Experts, NameTheirParameters) {
@@ -182,8 +224,11 @@ TEST(Experts, RefuseWhatDoesNotFit) {
   EXPECT_THROW(experts.route(x, full({5, 2}, -1, DType::i32)), ValueError);
   EXPECT_THROW(experts.route(x, zeros({5, 2})), DTypeError);
   Experts copy = experts;
-  expect_error<ValueError>([&] { copy.rebalance(experts.route(x), 0.1); },
+  expect_error<ValueError>([&] { copy.rebalance(experts.route(x).loads(), 0.1); },
                            "Experts: rebalance needs the setting correction");
+  Experts corrected(4, 3, rng, {.correction = true});
+  expect_error<ShapeError>([&] { corrected.rebalance(std::vector<std::int64_t>(7), 0.1); },
+                           "Experts: rebalance needs the loads of 8 experts but has 7");
 }
 
 }  // namespace

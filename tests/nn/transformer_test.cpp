@@ -64,7 +64,7 @@ TEST(Transformer, AddsAttentionAndMlpAfterTheirNorms) {
   Var x = model.embedding(tokens) + model.positions.value().slice(0, 0, 4);
   for (const auto& [attention, mlp] : model.blocks) {
     x = x + reference_attention(attention.body, rms_norm(x, attention.norm.weight));
-    x = x + reference_mlp(mlp.body, rms_norm(x, mlp.norm.weight));
+    x = x + reference_mlp(std::get<MLP>(mlp.body.layer), rms_norm(x, mlp.norm.weight));
   }
   expect_close(model.logits(tokens).value(), linear(rms_norm(x, model.norm.weight), model.head->weight).value());
 }
@@ -139,8 +139,110 @@ TEST(Transformer, GivesItsSettingsToItsModules) {
   EXPECT_EQ(attention.body.settings.rotary_layout, RotaryLayout::halves);
   EXPECT_EQ(attention.body.settings.kv_heads, 1);
   EXPECT_EQ(attention.body.head_size(), 6);
-  EXPECT_EQ(mlp.body.activation, Activation::swiglu);
-  EXPECT_EQ(mlp.body.up.weight.shape(), Shape({5, 8}));
+  EXPECT_EQ(std::get<MLP>(mlp.body.layer).activation, Activation::swiglu);
+  EXPECT_EQ(std::get<MLP>(mlp.body.layer).up.weight.shape(), Shape({5, 8}));
+  EXPECT_FALSE(attention.post_norm || mlp.post_norm);
+}
+
+TEST(Transformer, GivesTheSettingsOfGemmaToItsModules) {
+  Rng rng(9);
+  TransformerConfig config = qwen3();
+  config.layers = 3;
+  config.activation = Activation::geglu;
+  config.windows = {5, 0};
+  config.norm_offset = 0.75;
+  config.post_norms = true;
+  config.attention_scale = 0.3;
+  config.attention_softcap = 7;
+  const Transformer<> model(config, rng);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto& [attention, mlp] = model.blocks[i];
+    EXPECT_EQ(attention.body.settings.window, i == 1 ? 0 : 5);
+    EXPECT_EQ(attention.body.settings.scale, 0.3);
+    EXPECT_EQ(attention.body.settings.softcap, 7);
+    EXPECT_EQ(std::get<MLP>(mlp.body.layer).activation, Activation::geglu);
+    for (const Norm* norm : {&attention.norm, &mlp.norm, &*attention.post_norm, &*mlp.post_norm, &model.norm}) {
+      EXPECT_EQ(norm->offset, 0.75);
+      EXPECT_EQ(norm->eps, config.norm_eps);
+      EXPECT_EQ(norm->weight.value().at({0}), 0.25);
+    }
+  }
+  EXPECT_THAT(parameter_names(model),
+              testing::IsSupersetOf({"blocks.1.attention.post_norm.weight", "blocks.2.mlp.post_norm.weight"}));
+}
+
+TEST(Transformer, ScalesEmbeddingsAndCapsLogits) {
+  Rng rng(11);
+  const Tensor tokens = random_tokens(rng);
+  const auto plain = stirred(Transformer<>(qwen3(), rng), rng);
+  auto scaled = plain, capped = plain;
+  scaled.config.embedding_scale = 3;
+  expect_close(scaled.embed(tokens).value(), (3.0 * plain.embed(tokens)).value());
+  capped.config.logits_softcap = 0.5;
+  const std::vector<double> logits = plain.logits(tokens).value().to_vector<double>();
+  std::vector<double> expected;
+  for (const double logit : logits) expected.push_back(0.5 * std::tanh(logit / 0.5));
+  EXPECT_THAT(capped.logits(tokens).value().to_vector<double>(),
+              testing::Pointwise(testing::DoubleNear(1e-6), expected));
+}
+
+TEST(Transformer, NormalizesWhatSublayersGiveWithPostNorms) {
+  Rng rng(12);
+  TransformerConfig config = qwen3();
+  config.layers = 1;
+  config.post_norms = true;
+  const auto model = stirred(Transformer<>(config, rng), rng);
+  const auto& [attention, mlp] = model.blocks[0];
+  const Var x = model.embed(random_tokens(rng));
+  const Var middle = x + (*attention.post_norm)(attention.body(attention.norm(x)));
+  expect_close(model.blocks[0](x).value(), (middle + (*mlp.post_norm)(mlp.body(mlp.norm(middle)))).value(), 1e-6);
+}
+
+TEST(Transformer, HasExpertsInPlaceOfTheMlp) {
+  Rng rng(13);
+  TransformerConfig config = qwen3();
+  config.experts = ExpertsSettings{.experts = 3,
+                                   .top = 2,
+                                   .shared = 1,
+                                   .routing = Routing::sigmoid,
+                                   .normalized = false,
+                                   .scale = 2,
+                                   .correction = true};
+  const Transformer<> model(config, rng);
+  const auto& experts = std::get<Experts>(model.blocks[1].mlp.body.layer);
+  EXPECT_EQ(experts.experts.size(), 3U);
+  EXPECT_EQ(experts.settings.top, 2);
+  EXPECT_EQ(experts.settings.routing, Routing::sigmoid);
+  EXPECT_EQ(experts.settings.scale, 2);
+  EXPECT_FALSE(experts.settings.normalized);
+  EXPECT_TRUE(experts.shared && experts.correction.value().defined());
+  EXPECT_EQ(experts.experts[2].activation, Activation::swiglu);
+  EXPECT_FALSE(experts.experts[2].up.has_bias());
+  EXPECT_EQ(experts.experts[2].up.weight.shape(), Shape({5, 8}));
+  const Tensor tokens = random_tokens(rng);
+  const auto [loss, grads] = value_and_grad([&](const Transformer<>& m) { return m.loss(tokens, tokens); })(model);
+  EXPECT_GT(sum(std::get<Experts>(grads.blocks[0].mlp.body.layer).router *
+                std::get<Experts>(grads.blocks[0].mlp.body.layer).router)
+                .item(),
+            0);
+  config.experts->top = 4;
+  EXPECT_THROW(Transformer<>(config, rng), ValueError);
+}
+
+TEST(Transformer, RefusesSettingsThatAreNotFinite) {
+  Rng rng(14);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto message = [&](auto set) {
+    TransformerConfig config = qwen3();
+    set(config);
+    return message_of([&] { Transformer<>(config, rng); });
+  };
+  EXPECT_EQ(message([&](auto& c) { c.norm_offset = infinity; }), "Transformer: norm_offset must be finite but is inf");
+  EXPECT_EQ(message([&](auto& c) { c.embedding_scale = -infinity; }),
+            "Transformer: embedding_scale must be finite but is -inf");
+  EXPECT_EQ(message([&](auto& c) { c.logits_softcap = -1; }),
+            "Transformer: logits_softcap must be finite and at least 0 but is -1");
+  EXPECT_NE(message([&](auto& c) { c.windows = {3, -1}; }), "nothing was thrown");
 }
 
 TEST(Transformer, TiesItsHeadToTheEmbedding) {
@@ -197,9 +299,9 @@ TEST(Transformer, StartsWithResidualProjectionsScaledByDepth) {
     return std::sqrt(std::inner_product(w.begin(), w.end(), w.begin(), 0.0) / static_cast<double>(w.size()));
   };
   EXPECT_NEAR(deviation(model.blocks[3].attention.body.q), 0.02, 0.001);
-  EXPECT_NEAR(deviation(model.blocks[3].mlp.body.up), 0.02, 0.001);
+  EXPECT_NEAR(deviation(std::get<MLP>(model.blocks[3].mlp.body.layer).up), 0.02, 0.001);
   EXPECT_NEAR(deviation(model.blocks[3].attention.body.o), 0.005, 0.0003);
-  EXPECT_NEAR(deviation(model.blocks[3].mlp.body.down), 0.005, 0.0003);
+  EXPECT_NEAR(deviation(std::get<MLP>(model.blocks[3].mlp.body.layer).down), 0.005, 0.0003);
 }
 
 TEST(Transformer, TrainsWithoutNewMemoryAfterTheFirstStep) {

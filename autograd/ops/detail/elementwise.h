@@ -1,7 +1,9 @@
 #pragma once
+#include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/elementwise.h>
-#include <braid/autograd/ops/detail/composing.h>
+#include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/autograd/tape.h>
+#include <braid/core/map.h>
 
 namespace braid::detail {
 

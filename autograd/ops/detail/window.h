@@ -4,6 +4,8 @@
 #include <vector>
 
 #include <braid/autograd/kernels/rows.h>
+#include <braid/autograd/ops/window_settings.h>
+#include <braid/autograd/tape.h>
 
 namespace braid::detail {
 
@@ -54,6 +56,12 @@ struct Window {
   std::int64_t taps() const { return h.taps * w.taps; }
   std::int64_t rows(Way way) const { return batch * h.positions(way) * w.positions(way); }
 };
+
+/// The window over pictures [B, H, W, C]. Throws as unfold() does, naming `op`.
+Window window_over(const char* op, const Shape& x, Size2d size, const WindowSettings& settings);
+
+/// x [B, H, W, C] -> [B U V, taps C]
+Var unfold(const Var& x, const Window& window);
 
 /// The rows of a window that meet the same taps.
 struct WindowPart {

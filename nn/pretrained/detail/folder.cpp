@@ -88,6 +88,7 @@ void PretrainedFolder::check_sizes() const {
   require("heads", config_.heads, bytes, "bytes");
   require("channels per head", config_.head_size.value_or(1), bytes, "bytes");
   require("hidden channels", config_.hidden.value_or(1), bytes, "bytes");
+  if (config_.experts) require("experts", config_.experts->experts, tensors, "tensors");
 }
 
 const PretrainedTensor* PretrainedFolder::find(const std::string& name, const Wanted& wanted) const {
@@ -118,7 +119,7 @@ void PretrainedFolder::check_names(const Wanted& wanted) const {
 
 void PretrainedFolder::read(const NamedParams& params) {
   const BypassCache fresh_memory;
-  const std::vector<PretrainedTensor> tensors = pretrained_tensors(family_, config_.layers, params);
+  const std::vector<PretrainedTensor> tensors = pretrained_tensors(family_, config_, params);
   Wanted wanted;
   for (const PretrainedTensor& tensor : tensors) wanted.emplace(tensor.name, &tensor);
   check_names(wanted);
@@ -139,7 +140,7 @@ void PretrainedFolder::read(const NamedParams& params) {
 
 NamedTensors pretrained_tensors(const TransformerConfig& config, const NamedParams& params) {
   NamedTensors values;
-  for (const PretrainedTensor& tensor : pretrained_tensors(family_of(config), config.layers, params))
+  for (const PretrainedTensor& tensor : pretrained_tensors(family_of(config), config, params))
     values.emplace(tensor.name, tensor.value());
   return values;
 }
@@ -147,7 +148,7 @@ NamedTensors pretrained_tensors(const TransformerConfig& config, const NamedPara
 void save_pretrained(const TransformerConfig& config, const NamedParams& params, const fs::path& folder,
                      std::uint64_t max_shard_bytes) {
   const Family family = family_of(config);
-  const std::vector<PretrainedTensor> tensors = pretrained_tensors(family, config.layers, params);
+  const std::vector<PretrainedTensor> tensors = pretrained_tensors(family, config, params);
   std::vector<std::vector<const PretrainedTensor*>> shards;
   std::uint64_t all = 0, filled = 0;
   for (const PretrainedTensor& tensor : tensors) {

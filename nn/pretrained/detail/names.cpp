@@ -13,7 +13,7 @@
 namespace braid::nn::detail {
 namespace {
 
-/// A module or parameter of a family: {} is the layer's number.
+/// A module or parameter of a family: {} is the layer's number, another {} the expert's.
 struct Row {
   std::string_view theirs;
   std::array<std::string_view, 3> ours;  // the rest empty
@@ -33,8 +33,8 @@ constexpr Row kGpt2[] = {
     {"lm_head", {"head"}},
 };
 
-// Qwen3 and Mistral as well: the norms of q and k are Qwen3's own.
-constexpr Row kLlama[] = {
+// What all others share. The norms of q and k are Qwen3's own.
+constexpr Row kDecoder[] = {
     {"model.embed_tokens", {"embedding"}},
     {"model.layers.{}.input_layernorm", {"blocks.{}.attention.norm"}},
     {"model.layers.{}.self_attn.q_proj", {"blocks.{}.attention.q"}},
@@ -43,7 +43,6 @@ constexpr Row kLlama[] = {
     {"model.layers.{}.self_attn.o_proj", {"blocks.{}.attention.o"}},
     {"model.layers.{}.self_attn.q_norm", {"blocks.{}.attention.q_norm"}},
     {"model.layers.{}.self_attn.k_norm", {"blocks.{}.attention.k_norm"}},
-    {"model.layers.{}.post_attention_layernorm", {"blocks.{}.mlp.norm"}},
     {"model.layers.{}.mlp.gate_proj", {"blocks.{}.mlp.gate"}},
     {"model.layers.{}.mlp.up_proj", {"blocks.{}.mlp.up"}},
     {"model.layers.{}.mlp.down_proj", {"blocks.{}.mlp.down"}},
@@ -51,7 +50,47 @@ constexpr Row kLlama[] = {
     {"lm_head", {"head"}},
 };
 
-std::string in_layer(std::string_view name, int layer) { return fmt::format(fmt::runtime(name), layer); }
+constexpr Row kLlama[] = {{"model.layers.{}.post_attention_layernorm", {"blocks.{}.mlp.norm"}}};
+
+constexpr Row kMixtral[] = {
+    kLlama[0],
+    {"model.layers.{}.block_sparse_moe.gate.weight", {"blocks.{}.mlp.router"}},
+    {"model.layers.{}.block_sparse_moe.experts.{}.w1", {"blocks.{}.mlp.experts.{}.gate"}},
+    {"model.layers.{}.block_sparse_moe.experts.{}.w2", {"blocks.{}.mlp.experts.{}.down"}},
+    {"model.layers.{}.block_sparse_moe.experts.{}.w3", {"blocks.{}.mlp.experts.{}.up"}},
+};
+
+constexpr Row kQwen3Moe[] = {
+    kLlama[0],
+    {"model.layers.{}.mlp.gate.weight", {"blocks.{}.mlp.router"}},
+    {"model.layers.{}.mlp.experts.{}.gate_proj", {"blocks.{}.mlp.experts.{}.gate"}},
+    {"model.layers.{}.mlp.experts.{}.up_proj", {"blocks.{}.mlp.experts.{}.up"}},
+    {"model.layers.{}.mlp.experts.{}.down_proj", {"blocks.{}.mlp.experts.{}.down"}},
+};
+
+constexpr Row kGemma2[] = {
+    {"model.layers.{}.post_attention_layernorm", {"blocks.{}.attention.post_norm"}},
+    {"model.layers.{}.pre_feedforward_layernorm", {"blocks.{}.mlp.norm"}},
+    {"model.layers.{}.post_feedforward_layernorm", {"blocks.{}.mlp.post_norm"}},
+};
+
+/// The rows that a family has beside kDecoder.
+std::span<const Row> own_rows(Family family) {
+  switch (family) {
+    case Family::gpt2: return kGpt2;
+    case Family::mixtral: return kMixtral;
+    case Family::qwen3_moe: return kQwen3Moe;
+    case Family::gemma2: return kGemma2;
+    case Family::llama:
+    case Family::qwen3:
+    case Family::mistral: break;
+  }
+  return kLlama;
+}
+
+std::string numbered(std::string_view name, int layer, int expert) {
+  return fmt::format(fmt::runtime(name), layer, expert);
+}
 
 }  // namespace
 
@@ -83,25 +122,32 @@ Tensor PretrainedTensor::value() const {
   return transposed ? stacked.transpose() : stacked;
 }
 
-std::vector<PretrainedTensor> pretrained_tensors(Family family, int layers, const NamedParams& params) {
+std::vector<PretrainedTensor> pretrained_tensors(Family family, const TransformerConfig& config,
+                                                 const NamedParams& params) {
   const std::map<std::string, Tensor*> by_name(params.begin(), params.end());
   std::vector<PretrainedTensor> tensors;
   std::size_t found = 0;
-  const auto add = [&](const Row& row, int layer, const char* suffix) {
+  const auto add = [&](const Row& row, int layer, int expert, const char* suffix) {
     const auto count =
         static_cast<std::size_t>(std::ranges::count_if(row.ours, [](auto name) { return !name.empty(); }));
     PretrainedTensor tensor{
-        in_layer(row.theirs, layer) + suffix, {}, row.transposed && suffix == std::string(".weight")};
+        numbered(row.theirs, layer, expert) + suffix, {}, row.transposed && suffix == std::string(".weight")};
     for (const std::string_view ours : row.ours | std::views::take(count))
-      if (const auto param = by_name.find(in_layer(ours, layer) + suffix); param != by_name.end())
+      if (const auto param = by_name.find(numbered(ours, layer, expert) + suffix); param != by_name.end())
         tensor.params.push_back(param->second);
     found += tensor.params.size();
     if (tensor.params.size() == count) tensors.push_back(std::move(tensor));
   };
-  const std::span<const Row> rows = family == Family::gpt2 ? std::span<const Row>(kGpt2) : kLlama;
-  for (const Row& row : rows)
-    for (int layer = 0; layer < (row.theirs.find('{') == row.theirs.npos ? 1 : layers); ++layer)
-      for (const char* suffix : {"", ".weight", ".bias"}) add(row, layer, suffix);
+  const auto add_all = [&](std::span<const Row> rows) {
+    for (const Row& row : rows) {
+      const auto numbers = std::ranges::count(row.theirs, '{');
+      for (int layer = 0; layer < (numbers > 0 ? config.layers : 1); ++layer)
+        for (int expert = 0; expert < (numbers > 1 ? config.experts->experts : 1); ++expert)
+          for (const char* suffix : {"", ".weight", ".bias"}) add(row, layer, expert, suffix);
+    }
+  };
+  add_all(own_rows(family));
+  if (family != Family::gpt2) add_all(kDecoder);
   check<Error>(found == params.size(), "pretrained_tensors: the model has parameters that its family does not have");
   return tensors;
 }

@@ -26,7 +26,8 @@ struct PretrainedTensor {
 };
 
 /// All tensors of a model with these parameters. Throws Error unless the family has a name for each.
-std::vector<PretrainedTensor> pretrained_tensors(Family family, int layers, const NamedParams& params);
+std::vector<PretrainedTensor> pretrained_tensors(Family family, const TransformerConfig& config,
+                                                 const NamedParams& params);
 
 /// The prefix of all names but the head's, `transformer.` or `model.`. Files of a model without a head omit it.
 std::string_view base_prefix(Family family);

@@ -64,6 +64,33 @@ TransformerConfig mistral() {
   return config;
 }
 
+TransformerConfig mixtral() {
+  TransformerConfig config = llama();
+  config.experts = ExpertsSettings{.experts = 3, .top = 2};
+  return config;
+}
+
+TransformerConfig qwen3_moe() {
+  TransformerConfig config = qwen3();
+  config.experts = ExpertsSettings{.experts = 5, .top = 3, .normalized = false};
+  return config;
+}
+
+TransformerConfig gemma2() {
+  TransformerConfig config = llama();
+  config.layers = 3;
+  config.activation = Activation::geglu;
+  config.tied_head = true;
+  config.windows = {3, 0, 3};
+  config.norm_offset = 1;
+  config.post_norms = true;
+  config.embedding_scale = std::sqrt(12.0);
+  config.attention_scale = 1 / std::sqrt(7.0);
+  config.attention_softcap = 20;
+  config.logits_softcap = 10;
+  return config;
+}
+
 /// With parameters of order one.
 Transformer<> model_of(TransformerConfig config, DType dtype = DType::f32) {
   Rng rng(1);
@@ -74,7 +101,10 @@ Transformer<> model_of(TransformerConfig config, DType dtype = DType::f32) {
 }
 
 std::vector<Transformer<>> models(DType dtype = DType::f32) {
-  return {model_of(gpt2(), dtype), model_of(llama(), dtype), model_of(qwen3(), dtype), model_of(mistral(), dtype)};
+  std::vector<Transformer<>> all;
+  for (const TransformerConfig& config : {gpt2(), llama(), qwen3(), mistral(), mixtral(), qwen3_moe(), gemma2()})
+    all.push_back(model_of(config, dtype));
+  return all;
 }
 
 /// A connection with a parameter.
@@ -178,6 +208,8 @@ TEST_F(Pretrained, HasTheDefaultsOfTransformers) {
     double eps;
     Activation activation;
     bool learned, layer_norm, biases, tied, qk_norm;
+    double base = 10000;
+    int experts = 0, top = 0;
   };
   using enum Activation;
   for (const Defaults& d : std::vector<Defaults>{
@@ -185,7 +217,12 @@ TEST_F(Pretrained, HasTheDefaultsOfTransformers) {
            {"llama", 32000, 2048, 4096, 11008, 128, 0, 32, 32, 32, 1e-6, swiglu, false, false, false, false, false},
            {"qwen3", 151936, 32768, 4096, 22016, 128, 0, 32, 32, 32, 1e-6, swiglu, false, false, false, false, true},
            {"mistral", 32000, 131072, 4096, 14336, 128, 4096, 32, 32, 8, 1e-6, swiglu, false, false, false, false,
-            false}}) {
+            false},
+           {"mixtral", 32000,  131072, 4096,  14336, 128,   0,     32,  32, 8,
+            1e-5,      swiglu, false,  false, false, false, false, 1e6, 8,  2},
+           {"qwen3_moe", 151936, 32768, 2048,  768,   64,    0,    24,    32,  4,
+            1e-6,        swiglu, false, false, false, false, true, 10000, 128, 8},
+           {"gemma2", 256000, 8192, 2304, 9216, 256, 0, 26, 8, 4, 1e-6, geglu, false, false, false, true, false}}) {
     SCOPED_TRACE(d.family);
     const TransformerConfig c =
         parse_pretrained_config("here", fmt::format(R"({{"model_type": "{}"}})", d.family)).config;
@@ -201,7 +238,19 @@ TEST_F(Pretrained, HasTheDefaultsOfTransformers) {
     EXPECT_EQ(c.norm_eps, d.eps);
     EXPECT_EQ(c.activation, d.activation);
     EXPECT_EQ(c.positions == PositionKind::learned, d.learned);
-    EXPECT_EQ(c.rotary_base, 10000);
+    EXPECT_EQ(c.rotary_base, d.base);
+    EXPECT_EQ(c.experts ? c.experts->experts : 0, d.experts);
+    EXPECT_EQ(c.experts ? c.experts->top : 0, d.top);
+    EXPECT_EQ(c.experts && c.experts->normalized, d.family == std::string("mixtral"));
+    const bool gemma = d.family == std::string("gemma2");
+    EXPECT_EQ(c.norm_offset, gemma ? 1 : 0);
+    EXPECT_EQ(c.post_norms, gemma);
+    EXPECT_EQ(c.embedding_scale, gemma ? 48 : 1);
+    EXPECT_EQ(c.attention_scale, gemma ? 1.0 / 16 : 0);
+    EXPECT_EQ(c.attention_softcap, gemma ? 50 : 0);
+    EXPECT_EQ(c.logits_softcap, gemma ? 30 : 0);
+    EXPECT_EQ(c.windows.size(), gemma ? 26U : 0U);
+    for (std::size_t i = 0; i < c.windows.size(); ++i) EXPECT_EQ(c.windows[i], i % 2 == 0 ? 4096 : 0);
     EXPECT_EQ(c.rotary_scaling.kind, RotaryScaling::Kind::none);
     EXPECT_EQ(c.norm == NormKind::layer, d.layer_norm);
     EXPECT_EQ(c.attention_bias, d.biases);
@@ -212,7 +261,8 @@ TEST_F(Pretrained, HasTheDefaultsOfTransformers) {
 }
 
 TEST_F(Pretrained, DefaultsToTheHeadsOfTheFamilyAndTakesNullForNone) {
-  for (const auto& [family, kv_heads] : {std::pair("llama", 64), {"qwen3", 32}, {"mistral", 8}}) {
+  for (const auto& [family, kv_heads] :
+       {std::pair("llama", 64), {"qwen3", 32}, {"mistral", 8}, {"mixtral", 8}, {"qwen3_moe", 4}}) {
     const std::string absent = fmt::format(R"({{"model_type": "{}", "num_attention_heads": 64}})", family);
     EXPECT_EQ(parse_pretrained_config("here", absent).config.kv_heads, kv_heads) << family;
     const TransformerConfig c =
@@ -398,7 +448,8 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
        "'add_cross_attention' must be false" + only + "true"},
       {gpt2(), R"("gelu")", R"("tanh")",
        "'activation_function' must be one of gelu_new, gelu_pytorch_tanh, gelu_fast, gelu, relu but is 'tanh'"},
-      {gpt2(), R"("gpt2")", R"("bert")", "'model_type' must be one of gpt2, llama, qwen3, mistral but is 'bert'"},
+      {gpt2(), R"("gpt2")", R"("bert")",
+       "'model_type' must be one of gpt2, llama, qwen3, mistral, mixtral, qwen3_moe, gemma2 but is 'bert'"},
       {gpt2(), R"("n_layer": 2)", R"("n_layer": "2")", "'n_layer' must be an integer from 1 to 2147483647 but is '2'"},
       {gpt2(), R"("n_layer": 2)", R"("n_layer": 0)", "'n_layer' must be an integer from 1 to 2147483647 but is 0"},
       {gpt2(), R"("n_layer": 2)", R"("n_layer": -1)", "'n_layer' must be an integer from 1 to 2147483647 but is -1"},

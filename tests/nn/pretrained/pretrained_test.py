@@ -41,6 +41,21 @@ def mistral(**settings):
     return transformers.MistralForCausalLM(transformers.MistralConfig(**{**LLAMA, "head_dim": 6, "sliding_window": 5, **settings}))
 
 
+def mixtral(**settings):
+    return transformers.MixtralForCausalLM(transformers.MixtralConfig(
+        **{**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2, **settings}))
+
+
+def qwen3_moe(**settings):
+    return transformers.Qwen3MoeForCausalLM(transformers.Qwen3MoeConfig(
+        **{**LLAMA, "head_dim": 10, "num_experts": 5, "num_experts_per_tok": 3, "moe_intermediate_size": 7, **settings}))
+
+
+def gemma2(**settings):
+    return transformers.Gemma2ForCausalLM(transformers.Gemma2Config(
+        **{**LLAMA, "head_dim": 8, "sliding_window": 5, "query_pre_attn_scalar": 12, **settings}))
+
+
 def models():
     for activation in ("gelu_new", "gelu", "relu", "gelu_pytorch_tanh"):
         yield f"gpt2 {activation}", gpt2(activation_function=activation)
@@ -55,6 +70,11 @@ def models():
         parameters = {**rope, "rope_theta": 10000.0, "original_max_position_embeddings": 16}
         yield f"llama {rope['rope_type']}", llama(head_dim=10, rope_parameters=parameters)
     yield "mistral", mistral()
+    yield "mixtral", mixtral()
+    yield "qwen3_moe", qwen3_moe()
+    yield "qwen3_moe normalized", qwen3_moe(norm_topk_prob=True)
+    yield "gemma2", gemma2()
+    yield "gemma2 without caps", gemma2(attn_logit_softcapping=None, final_logit_softcapping=None, layer_types=["full_attention"] * 3)
 
 
 def perturbed(model):
