@@ -19,13 +19,6 @@ struct VerifyOptions {
   NameOf name_of = std::identity();   ///< maps a parameter's path to its name in the case
 };
 
-/// The larger of two errors, NaN if one is.
-double worse(double a, double b);
-
-/// `max|a - b| / max(1, max|b|)`, b being the reference; NaN when a difference is. The sizes must be equal, the shapes
-/// need not.
-double relative_error(const Tensor& a, const Tensor& b);
-
 /// A tensor of the case and the error of the computed one: NaN when it was not computed, or with another shape.
 struct Comparison {
   std::string name;  ///< of the tensor in the case
