@@ -33,9 +33,8 @@ Tensor choose(const char* op, const Tensor& x, int axis, KeepDims keep_dims, NoB
   dispatch(x.dtype(), [&](auto zero) {
     const auto* first = rows.data<decltype(zero)>();
     auto* out = y.mutable_data<std::int32_t>();
-    parallel_for(along.count, along.block, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row)
-        out[row] = static_cast<std::int32_t>(first_best(first + row * along.width, along.width, no_better));
+    detail::parallel_for_each(along.count, along.width, 16384, [&](std::int64_t row) {
+      out[row] = static_cast<std::int32_t>(first_best(first + row * along.width, along.width, no_better));
     });
   });
   return y;

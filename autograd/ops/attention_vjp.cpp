@@ -44,8 +44,6 @@ class SecondVjp {
   std::vector<Tensor> run() {
     const std::int64_t keys = in_.visible.keys, queries = in_.visible.queries, group = in_.visible.group;
     const std::int64_t positions = std::clamp<std::int64_t>(kScores / (keys * group), 1, queries);
-    to_q_ = dq_.mutable_data<T>(), to_k_ = dk_.mutable_data<T>(), to_v_ = dv_.mutable_data<T>();
-    to_dy_ = ddy_.mutable_data<T>();
     parallel_for(q_.size(0), 1, [&](std::int64_t head, std::int64_t) {
       for (std::int64_t begin = 0; begin < queries; begin += positions)
         of_rows(head, {begin * group, std::min(begin + positions, queries) * group});
@@ -71,10 +69,10 @@ class SecondVjp {
       of_scores(n, p.data<T>() + row * n, ds.mutable_data<T>() + row * n, dg.mutable_data<T>() + row * n,
                 dscores.mutable_data<T>() + row * n);
     const std::int64_t row = head * in_.visible.rows() + rows.begin, key = head * in_.visible.keys + seen.begin;
-    add(scale_, sum_of_products(ds, b, dscores, k), to_q_ + row * in_.depth(), /*first=*/true);
-    add(scale_, sum_of_products(ds.transpose(), a, dscores.transpose(), q), to_k_ + key * in_.depth());
-    add(1, matrix_product(dg.transpose(), dy), to_v_ + key * in_.depth());
-    add(1, sum_of_products(p, c, dg, v), to_dy_ + row * in_.depth(), /*first=*/true);
+    add(scale_, sum_of_products(ds, b, dscores, k), dq_, row, /*first=*/true);
+    add(scale_, sum_of_products(ds.transpose(), a, dscores.transpose(), q), dk_, key);
+    add(1, matrix_product(dg.transpose(), dy), dv_, key);
+    add(1, sum_of_products(p, c, dg, v), ddy_, row, /*first=*/true);
   }
 
   /// p holds q k^T.
@@ -121,17 +119,18 @@ class SecondVjp {
     return sum;
   }
 
-  static void add(T factor, const Tensor& x, T* sum, bool first = false) {
+  /// To the rows of `sums` from `row` on, or in place of them.
+  static void add(T factor, const Tensor& x, Tensor& sums, std::int64_t row, bool first = false) {
     const T* from = x.data<T>();
+    T* sum = sums.mutable_data<T>() + row * x.size(1);
     for (std::int64_t i = 0; i < x.numel(); ++i) sum[i] = factor * from[i] + (first ? 0 : sum[i]);
   }
 
   const AttentionInputs& in_;
   const T* logsumexp_;
   const T scale_;
-  Tensor q_, dy_, a_, dq_, ddy_;      // [B * H_kv, T_q * group, D]
-  Tensor k_, v_, b_, c_, dk_, dv_;    // [B * H_kv, T_k, D]
-  T *to_q_, *to_k_, *to_v_, *to_dy_;  // the data of the results
+  Tensor q_, dy_, a_, dq_, ddy_;    // [B * H_kv, T_q * group, D]
+  Tensor k_, v_, b_, c_, dk_, dv_;  // [B * H_kv, T_k, D]
 };
 
 std::vector<Tensor> second_vjp(const AttentionInputs& in, const Attended& result, const Tensor& dy,

@@ -24,9 +24,8 @@ Var composed(const Var& x, const Var& z, const Tensor& w) { return w * z * softp
 Var binary_cross_entropy_with_logits(const Var& logits, const Var& targets, Reduction reduction,
                                      const Tensor& positive_weight) {
   if (logits.dtype() == DType::bf16)
-    return binary_cross_entropy_with_logits(
-        detail::widened(logits), detail::widened(targets), reduction,
-        positive_weight.defined() ? positive_weight.to(compute_dtype(positive_weight.dtype())) : Tensor());
+    return binary_cross_entropy_with_logits(detail::widened(logits), detail::widened(targets), reduction,
+                                            detail::widened(positive_weight));
   check_floating(kOp, logits.dtype());
   check_same_dtype(kOp, logits.value(), targets.value());
   check_shape(targets.shape() == logits.shape(), "{}: targets must have shape {} to match logits but have {}", kOp,

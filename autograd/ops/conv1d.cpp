@@ -1,7 +1,5 @@
 #include <braid/autograd/ops/conv1d.h>
 
-#include <array>
-
 #include <braid/autograd/ops/detail/convolution.h>
 #include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/autograd/ops/transpose.h>
@@ -24,14 +22,13 @@ Var conv1d(const Var& x, const Var& weight, const Var& bias, const Conv1dSetting
   check_shape(x.rank() == 3, "conv1d: x must have shape [B, T, C] but has {}", x.shape());
   check_shape(weight.rank() == 3 && 1 <= weight.size(2) && weight.size(2) < std::int64_t{1} << 31,
               "conv1d: weight must have shape [out, in / groups, K] with at least one tap but has {}", weight.shape());
-  detail::check_weight("conv1d", "K", x.shape(), weight.shape(), settings.groups);
+  detail::check_weight("conv1d", x.shape(), weight.shape(), settings.groups);
   const std::int64_t front = settings.causal ? settings.dilation * (weight.size(2) - 1) : settings.padding;
   const detail::Window window{
       x.size(0),
       {},
       {"conv1d", x.size(1), weight.size(2), settings.stride, settings.dilation, front, settings.causal ? 0 : front}};
-  const Shape y(std::array{x.size(0), window.w.out, weight.size(0)}, "conv1d");
-  return detail::convolution("conv1d", x, weight, bias, window, settings.groups, y);
+  return detail::convolution("conv1d", x, weight, bias, window, settings.groups);
 }
 
 }  // namespace braid

@@ -1,7 +1,5 @@
 #include <braid/autograd/ops/conv2d.h>
 
-#include <array>
-
 #include <braid/autograd/ops/detail/convolution.h>
 #include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/autograd/ops/transpose.h>
@@ -21,9 +19,8 @@ Var conv2d(const Var& x, const Var& weight, const Var& bias, const Conv2dSetting
   const detail::Window window =
       detail::window_over("conv2d", x.shape(), {weight.size(2), weight.size(3)},
                           {.stride = settings.stride, .dilation = settings.dilation, .padding = settings.padding});
-  detail::check_weight("conv2d", "K, L", x.shape(), weight.shape(), settings.groups);
-  const Shape y(std::array{x.size(0), window.h.out, window.w.out, weight.size(0)}, "conv2d");
-  return detail::convolution("conv2d", x, weight, bias, window, settings.groups, y);
+  detail::check_weight("conv2d", x.shape(), weight.shape(), settings.groups);
+  return detail::convolution("conv2d", x, weight, bias, window, settings.groups);
 }
 
 }  // namespace braid

@@ -8,17 +8,10 @@
 #include <braid/autograd/ops/detail/reduce_losses.h>
 #include <braid/autograd/ops/gather.h>
 #include <braid/autograd/ops/softmax.h>
+#include <braid/core/detail/indexing.h>
 
 namespace braid {
 namespace {
-
-/// The index of element `at` of a row-major tensor, `[1, 2]` or `[3]`.
-Shape index_of(std::int64_t at, const Shape& shape) {
-  std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
-  for (int axis = shape.rank() - 1; axis >= 0; at /= shape[axis--])
-    index[static_cast<std::size_t>(axis)] = at % shape[axis];
-  return Shape(index);
-}
 
 /// Rows with the classes that they should have.
 struct Labeled {
@@ -52,7 +45,7 @@ Labeled label(const Tensor& logits, const Tensor& targets, const CrossEntropySet
       const bool counts = target[i] != settings.ignore_index;
       check_value(!counts || (0 <= target[i] && target[i] < classes),
                   "cross_entropy: targets must lie in [0, {}) or equal ignore_index {} but the one at {} is {}",
-                  classes, settings.ignore_index, index_of(i, targets.shape()), target[i]);
+                  classes, settings.ignore_index, detail::index_of(targets.shape(), i), target[i]);
       weight[i] = !counts ? T{0} : of_class.defined() ? of_class.data<T>()[target[i]] : T{1};
       in.total_weight += static_cast<double>(weight[i]);
     }

@@ -16,12 +16,10 @@ Tensor running_sums(const Tensor& x, int axis, bool from_the_back) {
     using T = decltype(zero);
     T* y = sums.mutable_data<T>();
     const std::int64_t first = from_the_back ? along.width - 1 : 0, step = from_the_back ? -1 : 1;
-    parallel_for(sums.numel() == 0 ? 0 : along.count, along.block, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        double sum = 0;
-        for (std::int64_t i = 0, at = row * along.width + first; i < along.width; ++i, at += step)
-          y[at] = static_cast<T>(sum += static_cast<double>(rows.data<T>()[at]));
-      }
+    detail::parallel_for_each(sums.numel() == 0 ? 0 : along.count, along.width, 16384, [&](std::int64_t row) {
+      double sum = 0;
+      for (std::int64_t i = 0, at = row * along.width + first; i < along.width; ++i, at += step)
+        y[at] = static_cast<T>(sum += static_cast<double>(rows.data<T>()[at]));
     });
   });
   return along.restore(sums);

@@ -15,11 +15,7 @@ Var embedding(const Var& weight, const Tensor& ids) {
       [ids](const Tensor& weight) {
         return detail::index_select(weight, 0, ids).reshape(ids.shape().concat({weight.size(1)}));
       },
-      [shape = weight.shape(), ids](const Tensor& dy) {
-        Tensor dweight = zeros(shape, dy.dtype());
-        detail::index_add(dweight, 0, ids, dy);
-        return dweight;
-      });
+      [ids, shape = weight.shape()](const Tensor& dy) { return detail::index_add(shape, 0, ids, dy); });
 }
 
 }  // namespace braid

@@ -16,15 +16,18 @@ Tensor checked_ids(const char* op, const Tensor& x, int axis, const Tensor& ids)
 
 }  // namespace
 
-Var gather(const Var& x, int axis, const Tensor& given_ids) {
-  const Tensor ids = checked_ids("gather", x.value(), axis, given_ids);
-  return detail::linear_map(
-      "gather", x, [=](const Tensor& x) { return detail::gather(x, axis, ids); },
+Var detail::record_gather(const char* op, const Var& x, int axis, const Tensor& ids) {
+  return linear_map(
+      op, x, [=](const Tensor& x) { return detail::gather(x, axis, ids); },
       [shape = x.shape(), axis, ids](const Tensor& dy) {
         Tensor dx = zeros(shape, dy.dtype());
         detail::scatter_add(dx, axis, ids, dy);
         return dx;
       });
+}
+
+Var gather(const Var& x, int axis, const Tensor& ids) {
+  return detail::record_gather("gather", x, axis, checked_ids("gather", x.value(), axis, ids));
 }
 
 Var scatter_add(const Var& x, int axis, const Tensor& given_ids, const Var& src) {

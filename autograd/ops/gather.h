@@ -12,4 +12,9 @@ Var gather(const Var& x, int axis, const Tensor& ids);
 /// x [.., n, ..], src and ids i32 [.., m, ..]. Throws as gather does.
 Var scatter_add(const Var& x, int axis, const Tensor& ids, const Var& src);
 
+namespace detail {
+/// gather(), recorded as `op`, for ids that are in [0, n).
+Var record_gather(const char* op, const Var& x, int axis, const Tensor& ids);
+}  // namespace detail
+
 }  // namespace braid

@@ -11,11 +11,7 @@ Var index_select(const Var& x, int axis, const Tensor& given_ids) {
   const Tensor ids = detail::from_front("index_select", given_ids, size);
   return detail::linear_map(
       "index_select", x, [=](const Tensor& x) { return detail::index_select(x, axis, ids); },
-      [shape = x.shape(), axis, ids](const Tensor& dy) {
-        Tensor dx = zeros(shape, dy.dtype());
-        detail::index_add(dx, axis, ids, dy);
-        return dx;
-      });
+      [=, shape = x.shape()](const Tensor& dy) { return detail::index_add(shape, axis, ids, dy); });
 }
 
 }  // namespace braid

@@ -17,33 +17,32 @@ void check_inputs(const Tensor& x, const Tensor& weight) {
 }
 
 /// x as a matrix of rows: [..., n] -> [rows, n].
-Tensor as_rows(const Tensor& x) { return x.reshape({x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)}); }
-
-// dx = dy weight, dweight = dy^T x, dbias = the sum of dy's rows. For activations of bf16, parameters of f32 are
-// rounded and their gradients are not.
-Tensor vjp_x(const Tensor& dy, const Tensor& weight, const Shape& x) {
-  return matrix_product(as_rows(dy), weight.to(dy.dtype())).reshape(x);
+template <class X>
+X as_rows(const X& x) {
+  return x.reshape({x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)});
 }
 
-Tensor vjp_weight(const Tensor& dy, const Tensor& x, DType dtype) {
-  return matrix_product(as_rows(dy).transpose(), as_rows(x), "linear", dtype);
+/// dx = dy weight, dweight = dy^T x, dbias = the sum of dy's rows. For activations of bf16, parameters of f32 are
+/// rounded and their gradients are not.
+std::vector<Tensor> vjp(const Tensor& dy, const Tensor& x, const Tensor& weight, bool biased, const Needs& needs) {
+  const Tensor rows = as_rows(dy);
+  std::vector dxs{needs[0] ? matrix_product(rows, weight.to(dy.dtype())).reshape(x.shape()) : Tensor(),
+                  needs[1] ? matrix_product(rows.transpose(), as_rows(x), "linear", weight.dtype()) : Tensor()};
+  if (biased) dxs.push_back(needs[2] ? reduce_sum(rows, {0}, false, "linear", weight.dtype()) : Tensor());
+  return dxs;
 }
-
-Tensor vjp_bias(const Tensor& dy, DType dtype) { return reduce_sum(as_rows(dy), {0}, false, "linear", dtype); }
 
 /// The same as variables, for parameters in the dtype of x.
 std::vector<Var> rule(const Applied& op) {
-  const auto rows = [](const Var& v) { return reshape(v, {v.shape().axes(0, v.rank() - 1).numel(), v.size(-1)}); };
-  const Var &x = op.x(0), &weight = op.x(1), dy = rows(op.dy());
+  const Var &x = op.x(0), &weight = op.x(1), dy = as_rows(op.dy());
   std::vector dxs{op.needs[0] ? reshape(matmul(dy, weight), x.shape()) : Var(),
-                  op.needs[1] ? matmul(transpose(dy), rows(x)) : Var()};
+                  op.needs[1] ? matmul(transpose(dy), as_rows(x)) : Var()};
   if (op.inputs.size() == 3) dxs.push_back(op.needs[2] ? sum(dy, {0}) : Var());
   return dxs;
 }
 
 Var composed(const Var& x, const Var& weight, const Var& bias) {
-  const Shape rows{x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)};
-  const Var y = reshape(matmul(reshape(x, rows), transpose(weight)), x.shape().with(-1, weight.size(0)));
+  const Var y = reshape(matmul(as_rows(x), transpose(weight)), x.shape().with(-1, weight.size(0)));
   return bias.value().defined() ? y + bias : y;
 }
 
@@ -67,10 +66,7 @@ Var linear(const Var& x, const Var& weight, const Var& bias) {
   return record(
       "linear", y.reshape(x.shape().with(-1, weight.size(0))), inputs,
       [x = x.value(), weight = weight.value(), biased](const Tensor& dy, const Needs& needs) {
-        std::vector dxs{needs[0] ? vjp_x(dy, weight, x.shape()) : Tensor(),
-                        needs[1] ? vjp_weight(dy, x, weight.dtype()) : Tensor()};
-        if (biased) dxs.push_back(needs[2] ? vjp_bias(dy, weight.dtype()) : Tensor());
-        return dxs;
+        return vjp(dy, x, weight, biased, needs);
       },
       rule);
 }

@@ -6,7 +6,6 @@
 
 #include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/ops/gather.h>
-#include <braid/core/detail/indexing.h>
 
 namespace braid {
 namespace {
@@ -26,73 +25,55 @@ bool comes_before(const Item<T>& a, const Item<T>& b, bool descending) {
   return a.id < b.id;
 }
 
-/// The first k of a row of n elements in their order.
+/// The ids of the first k elements of a row of n in their order.
 template <class T>
-void sort_row(const T* x, std::int64_t n, std::int64_t k, bool descending, std::vector<Item<T>>& items, T* values,
+void sort_row(const T* x, std::int64_t n, std::int64_t k, bool descending, std::vector<Item<T>>& items,
               std::int32_t* ids) {
   items.resize(static_cast<std::size_t>(n));
   for (std::int32_t i = 0; i < n; ++i) items[static_cast<std::size_t>(i)] = {x[i], i};
   const auto before = [descending](const auto& a, const auto& b) { return comes_before(a, b, descending); };
   std::nth_element(items.begin(), items.begin() + k, items.end(), before);  // nothing to do for k == n
   std::sort(items.begin(), items.begin() + k, before);
-  for (std::int64_t i = 0; i < k; ++i) {
-    values[i] = items[static_cast<std::size_t>(i)].value;
-    ids[i] = items[static_cast<std::size_t>(i)].id;
-  }
+  std::transform(items.begin(), items.begin() + k, ids, [](const Item<T>& item) { return item.id; });
 }
 
-/// The first k along an axis in their order.
-Sorted first_in_order(const char* op, const Tensor& x, std::int64_t k, int axis, bool descending) {
+/// The ids of the first k along an axis in their order.
+Tensor first_in_order(const char* op, const Tensor& x, std::int64_t k, int axis, bool descending) {
   const kernels::RowsAlong along(op, x.shape(), {x.shape().index(axis, op)});
   check_shape(along.width <= std::numeric_limits<std::int32_t>::max(),
               "{}: axis {} of x {} has more positions than i32 can number", op, axis, x.shape());
   const Tensor rows = along.lay_out(x);  // [.., n]
-  Tensor values(rows.shape().with(-1, k), x.dtype()), ids(values.shape(), DType::i32);
-  if (values.numel() > 0)
+  Tensor ids(rows.shape().with(-1, k), DType::i32);
+  if (ids.numel() > 0)
     dispatch(x.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      T* value = values.mutable_data<T>();
       std::int32_t* id = ids.mutable_data<std::int32_t>();
       parallel_for(along.count, along.block, [&](std::int64_t begin, std::int64_t end) {
         std::vector<Item<T>> items;
         for (std::int64_t row = begin; row < end; ++row)
-          sort_row(rows.data<T>() + row * along.width, along.width, k, descending, items, value + row * k,
-                   id + row * k);
+          sort_row(rows.data<T>() + row * along.width, along.width, k, descending, items, id + row * k);
       });
     });
-  return {along.restore(values), along.restore(ids)};
-}
-
-/// dx = dy, each element back where it came from; 0 for those that were left out.
-Sorted record_order(const char* op, const Var& x, const Sorted& order, int axis) {
-  Var values = record(
-      op, order.values.value(), {x},
-      [shape = x.shape(), axis, ids = order.ids](const Tensor& dy) {
-        Tensor dx = zeros(shape, dy.dtype());
-        detail::scatter_add(dx, axis, ids, dy);
-        return dx;
-      },
-      [axis, ids = order.ids](const Applied& at) {
-        return scatter_add(zeros(at.x().shape(), at.dy().dtype()), axis, ids, at.dy());
-      });
-  return {std::move(values), order.ids};
+  return along.restore(ids);
 }
 
 }  // namespace
 
 Sorted sort(const Var& x, int axis, bool descending) {
   const std::int64_t n = x.shape()[x.shape().index(axis, "sort")];
-  return record_order("sort", x, first_in_order("sort", x.value(), n, axis, descending), axis);
+  const Tensor ids = first_in_order("sort", x.value(), n, axis, descending);
+  return {detail::record_gather("sort", x, axis, ids), ids};
 }
 
 Sorted topk(const Var& x, std::int64_t k, int axis) {
   const std::int64_t n = x.shape()[x.shape().index(axis, "topk")];
   check_value(0 <= k && k <= n, "topk: k must lie in [0, {}] for axis {} of x {} but is {}", n, axis, x.shape(), k);
-  return record_order("topk", x, first_in_order("topk", x.value(), k, axis, true), axis);
+  const Tensor ids = first_in_order("topk", x.value(), k, axis, true);
+  return {detail::record_gather("topk", x, axis, ids), ids};
 }
 
 Tensor argsort(const Var& x, int axis, bool descending) {
-  return first_in_order("argsort", x.value(), x.shape()[x.shape().index(axis, "argsort")], axis, descending).ids;
+  return first_in_order("argsort", x.value(), x.shape()[x.shape().index(axis, "argsort")], axis, descending);
 }
 
 }  // namespace braid

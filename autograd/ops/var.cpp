@@ -6,7 +6,6 @@
 
 #include <braid/autograd/kernels/rows.h>
 #include <braid/autograd/ops/detail/composing.h>
-#include <braid/core/parallel.h>
 
 namespace braid {
 namespace {
@@ -53,9 +52,8 @@ Spread forward(const char* op, const Tensor& x, const Axes& axes, double correct
     using T = decltype(zero);
     const T* from = laid_out.data<T>();
     T *c = centered.mutable_data<T>(), *y = variance.mutable_data<T>();
-    parallel_for(rows.count, rows.block, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row)
-        y[row] = static_cast<T>(center_row(n, from + row * n, c + row * n) / divisor);
+    detail::parallel_for_each(rows.count, n, 16384, [&](std::int64_t row) {
+      y[row] = static_cast<T>(center_row(n, from + row * n, c + row * n) / divisor);
     });
   });
   return {variance, rows.restore(centered), divisor};
@@ -68,39 +66,37 @@ Var composed(const char* op, const Var& x, const Axes& axes, KeepDims keep_dims,
          std::max(static_cast<double>(kernels::RowsAlong(op, x.shape(), axes).width) - correction, 0.0);
 }
 
-}  // namespace
-
-Var var(const Var& x, const Axes& axes, KeepDims keep_dims, double correction) {
+/// The variance, or its root y. dx = dy 2 (x - mean) / divisor, or dy (x - mean) / (divisor y).
+Var spread(const char* op, const Var& x, const Axes& axes, KeepDims keep_dims, double correction, bool as_root) {
   if (x.dtype() == DType::bf16)
-    return detail::in_f32([&](const Var& wide) { return var(wide, axes, keep_dims, correction); }, x);
-  check_floating("var", x.dtype());
-  if (Composed::active()) return composed("var", x, axes, keep_dims, correction);
-  const Spread spread = forward("var", x.value(), axes, correction);
-  const Tensor y = spread.variance.reshape(reduced_shape("var", x.shape(), axes, keep_dims));
-  // dx = dy 2 (x - mean) / divisor
-  return record("var", y, {x},
-                [centered = spread.centered, d = spread.divisor, kept = spread.variance.shape()](const Tensor& dy) {
+    return detail::in_f32([&](const Var& wide) { return spread(op, wide, axes, keep_dims, correction, as_root); }, x);
+  check_floating(op, x.dtype());
+  if (Composed::active()) {
+    const Var variance = composed(op, x, axes, keep_dims, correction);
+    return as_root ? detail::root(variance) : variance;
+  }
+  auto [variance, centered, divisor] = forward(op, x.value(), axes, correction);
+  auto root = [](auto v) { return std::sqrt(v); };
+  const Tensor y = as_root ? map(op, root, variance) : variance;
+  return record(op, y.reshape(reduced_shape(op, x.shape(), axes, keep_dims)), {x},
+                [=, centered = centered, d = divisor](const Tensor& dy) {
                   auto vjp = [d](auto dy, auto c) { return dy * (2 * c / static_cast<decltype(c)>(d)); };
-                  return map("var", vjp, dy.reshape(kept), centered);
+                  auto vjp_root = [d](auto dy, auto c, auto y) {
+                    return y == 0 ? decltype(y){0} : dy * (c / (static_cast<decltype(c)>(d) * y));
+                  };
+                  const Tensor kept = dy.reshape(y.shape());
+                  return as_root ? map(op, vjp_root, kept, centered, y) : map(op, vjp, kept, centered);
                 });
 }
 
+}  // namespace
+
+Var var(const Var& x, const Axes& axes, KeepDims keep_dims, double correction) {
+  return spread("var", x, axes, keep_dims, correction, false);
+}
+
 Var stddev(const Var& x, const Axes& axes, KeepDims keep_dims, double correction) {
-  if (x.dtype() == DType::bf16)
-    return detail::in_f32([&](const Var& wide) { return stddev(wide, axes, keep_dims, correction); }, x);
-  check_floating("stddev", x.dtype());
-  if (Composed::active()) return detail::root(composed("stddev", x, axes, keep_dims, correction));
-  const Spread spread = forward("stddev", x.value(), axes, correction);
-  const Tensor y = map(
-      "stddev", [](auto v) { return std::sqrt(v); }, spread.variance);
-  // dx = dy (x - mean) / (divisor y)
-  return record("stddev", y.reshape(reduced_shape("stddev", x.shape(), axes, keep_dims)), {x},
-                [centered = spread.centered, d = spread.divisor, y](const Tensor& dy) {
-                  auto vjp = [d](auto dy, auto c, auto y) {
-                    return y == 0 ? decltype(y){0} : dy * (c / (static_cast<decltype(c)>(d) * y));
-                  };
-                  return map("stddev", vjp, dy.reshape(y.shape()), centered, y);
-                });
+  return spread("stddev", x, axes, keep_dims, correction, true);
 }
 
 }  // namespace braid

@@ -8,13 +8,10 @@
 #include <fmt/format.h>
 
 #include <braid/autograd/verify/detail/blame.h>
-#include <braid/autograd/verify/detail/blame_rules.h>
 #include <braid/autograd/verify/detail/comparison.h>
-#include <braid/autograd/verify/detail/diagnosis.h>
 #include <braid/autograd/verify/detail/differences.h>
 #include <braid/autograd/verify/detail/lines.h>
 #include <braid/autograd/verify/detail/rules.h>
-#include <braid/autograd/verify/verdict.h>
 
 namespace braid {
 namespace {
@@ -94,7 +91,8 @@ class Gradcheck {
   void summarize(const std::vector<Line>& lines) {
     const auto worst = std::ranges::max_element(result_.checked, {}, severity);
     result_.ok = result_.wrong + result_.unchecked == 0;
-    for (const CheckedDerivative& c : result_.checked) result_.worst = std::max(result_.worst, severity(c).error);
+    for (const CheckedDerivative& c : result_.checked)
+      result_.worst = std::max(result_.worst, std::get<double>(severity(c)));
     result_.message = fmt::format("gradcheck{}: {}", subject_.differentiated != nullptr ? " of second order" : "",
                                   describe(*worst, options_.tolerance));
     const auto& directions = lines[static_cast<std::size_t>(worst - result_.checked.begin())].directions;

@@ -67,7 +67,7 @@ Verdict judge(double analytic, const Derivative& numeric, double floor, double t
   return error <= allowed || numeric.error <= kDigit * size ? Verdict::undecidable : Verdict::unchecked;
 }
 
-Severity severity(const CheckedDerivative& c) {
+std::tuple<bool, bool, double> severity(const CheckedDerivative& c) {
   const bool wrong = c.verdict == Verdict::wrong, decided = wrong || c.verdict == Verdict::right;
   return {wrong, c.where.starts_with("element"), decided ? c.relative_error : 0};
 }

@@ -1,10 +1,10 @@
 #pragma once
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <braid/autograd/derivative.h>
@@ -76,12 +76,7 @@ Verdict judge(double analytic, const Derivative& numeric, double floor, double t
 
 /// The worst derivative has the largest severity: wrong before right, elements before directions, then by the error,
 /// which counts only for these two verdicts.
-struct Severity {
-  bool wrong, element;
-  double error;
-  auto operator<=>(const Severity&) const = default;
-};
-Severity severity(const CheckedDerivative& checked);
+std::tuple<bool, bool, double> severity(const CheckedDerivative& checked);
 
 }  // namespace detail
 }  // namespace braid

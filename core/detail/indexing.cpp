@@ -54,12 +54,8 @@ void check_range(const char* op, const Tensor& ids, std::int64_t low, std::int64
   const std::int32_t *begin = list.data<std::int32_t>(), *end = begin + list.numel();
   const auto* bad = std::find_if(begin, end, [&](std::int32_t id) { return id < low || id >= high; });
   if (bad == end) return;
-  std::vector<std::int64_t> at(ids.rank());
-  for (std::int64_t axis = ids.rank() - 1, rest = bad - begin; axis >= 0; --axis) {
-    at[axis] = rest % ids.size(static_cast<int>(axis));
-    rest /= ids.size(static_cast<int>(axis));
-  }
-  check_value(false, "{}: ids must lie in [{}, {}) but the one at {} is {}", op, low, high, Shape(at), *bad);
+  check_value(false, "{}: ids must lie in [{}, {}) but the one at {} is {}", op, low, high,
+              index_of(ids.shape(), bad - begin), *bad);
 }
 
 /// Writes `from` over the elements of view(out), or adds it to them.
@@ -79,16 +75,13 @@ void put_into(Put put, Tensor& out, const View& view, const Tensor& from) {
   });
 }
 
-/// Has `add(out, src)` add up in f32 what is bf16. True when it did.
-bool in_f32(Tensor& out, const Tensor& src, auto add) {
-  if (out.dtype() != DType::bf16) return false;
-  Tensor wide = out.to(DType::f32);
-  add(wide, src.to(DType::f32));
-  out = wide.to(DType::bf16);
-  return true;
-}
-
 }  // namespace
+
+Shape index_of(const Shape& shape, std::int64_t element) {
+  std::vector<std::int64_t> index(shape.rank());
+  for (int axis = shape.rank() - 1; axis >= 0; element /= shape[axis--]) index[axis] = element % shape[axis];
+  return Shape(index);
+}
 
 void check_ids(const char* op, const Tensor& ids, std::int64_t size) { check_range(op, ids, 0, size); }
 
@@ -114,11 +107,12 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& ids) {
   return y;
 }
 
-void index_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
-  if (in_f32(out, src, [&](Tensor& to, const Tensor& from) { index_add(to, axis, ids, from); })) return;
+Tensor index_add(const Shape& shape, int axis, const Tensor& ids, const Tensor& src) {
+  if (src.dtype() == DType::bf16) return index_add(shape, axis, ids, src.to(DType::f32)).to(DType::bf16);
+  Tensor out = zeros(shape, src.dtype());
   const Tensor from = src.contiguous(), list = ids.contiguous();
   const std::int64_t n = ids.numel();
-  const AxisSizes sizes(out.shape(), axis);
+  const AxisSizes sizes(shape, axis);
   dispatch_float("index_add", out.dtype(), [&]<class T>(T) {
     T* sums = out.mutable_data<T>();
     for_each_strip(sizes, n, [&](std::int64_t o, std::int64_t begin, std::int64_t end) {
@@ -129,6 +123,7 @@ void index_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
       }
     });
   });
+  return out;
 }
 
 Tensor gather(const Tensor& x, int axis, const Tensor& ids) {
@@ -143,7 +138,12 @@ Tensor gather(const Tensor& x, int axis, const Tensor& ids) {
 }
 
 void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
-  if (in_f32(out, src, [&](Tensor& to, const Tensor& from) { scatter_add(to, axis, ids, from); })) return;
+  if (out.dtype() == DType::bf16) {
+    Tensor wide = out.to(DType::f32);
+    scatter_add(wide, axis, ids, src.to(DType::f32));
+    out = wide.to(DType::bf16);
+    return;
+  }
   const Tensor from = src.contiguous();
   dispatch_float("scatter_add", out.dtype(), [&]<class T>(T) {
     const T* terms = from.data<T>();

@@ -8,6 +8,9 @@ namespace braid::detail {
 // Reads, writes and sums along one axis. `out` is contiguous and unshared; ids are i32 and in range, see check_ids.
 // Sums are of floating-point tensors, in the order of the ids for any number of threads.
 
+/// The index of an element of a row-major tensor: [1, 2] for element 6 of [3, 4].
+Shape index_of(const Shape& shape, std::int64_t element);
+
 /// Throws DTypeError unless ids are i32, ValueError unless they lie in [0, size); messages name `op`.
 void check_ids(const char* op, const Tensor& ids, std::int64_t size);
 
@@ -16,8 +19,8 @@ Tensor from_front(const char* op, const Tensor& ids, std::int64_t size);
 
 /// x [outer..., size, inner...], ids [n] -> [outer..., n, inner...]
 Tensor index_select(const Tensor& x, int axis, const Tensor& ids);
-/// `out[.., ids[j], ..] += src[.., j, ..]`: the vjp of index_select.
-void index_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src);
+/// Zeros of a shape, to which `out[.., ids[j], ..] += src[.., j, ..]`: the vjp of index_select.
+Tensor index_add(const Shape& shape, int axis, const Tensor& ids, const Tensor& src);
 
 /// `y[.., j, ..] = x[.., ids[.., j, ..], ..]`: one id per element; y has the shape of ids.
 Tensor gather(const Tensor& x, int axis, const Tensor& ids);

@@ -5,7 +5,6 @@ module;
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

@@ -114,5 +114,4 @@
 #include <braid/nn/transformer.h>
 #include <braid/nn/verify/precision_report.h>
 #include <braid/nn/verify/recorded_case.h>
-#include <braid/nn/verify/relative_error.h>
 #include <braid/nn/verify/verify.h>

@@ -5,7 +5,6 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <span>
 #include <tuple>
 
 #include <fmt/format.h>

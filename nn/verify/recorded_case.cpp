@@ -1,6 +1,7 @@
 #include <braid/nn/verify/recorded_case.h>
 
-#include <utility>
+#include <algorithm>
+#include <cmath>
 
 namespace braid::nn {
 
@@ -54,6 +55,18 @@ RecordedCase to_dtype(RecordedCase recorded, DType dtype) {
   for (auto& [key, tensor] : recorded.tensors)
     if (tensor.dtype() != DType::i32) tensor = tensor.to(dtype);
   return recorded;
+}
+
+double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
+double relative_error(const Tensor& a, const Tensor& b) {
+  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
+  double difference = 0, largest = 1;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    difference = worse(difference, std::abs(x[i] - y[i]));
+    largest = std::max(largest, std::abs(y[i]));
+  }
+  return difference / largest;
 }
 
 CaseInputs::CaseInputs(const RecordedCase& recorded, Tape& tape) : settings(recorded.settings) {

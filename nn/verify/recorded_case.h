@@ -63,6 +63,13 @@ RecordedCase load_case(const std::filesystem::path& path);
 /// The same case with all floating-point tensors in `dtype`.
 RecordedCase to_dtype(RecordedCase recorded, DType dtype);
 
+/// The larger of two errors, NaN if one is.
+double worse(double a, double b);
+
+/// `max|a - b| / max(1, max|b|)`, b being the reference; NaN when a difference is. The sizes must be equal, the shapes
+/// need not.
+double relative_error(const Tensor& a, const Tensor& b);
+
 /// The inputs and parameters of a recorded case, `in.NAME` and `param.NAME` as NAME, on a tape unless they are integers
 /// or buffers.
 class CaseInputs {

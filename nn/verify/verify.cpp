@@ -7,7 +7,6 @@
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/sum.h>
 #include <braid/nn/verify/detail/mismatch.h>
-#include <braid/nn/verify/detail/trace.h>
 
 namespace braid::nn {
 namespace {

@@ -9,7 +9,6 @@
 
 #include <braid/nn/convert.h>
 #include <braid/nn/verify/recorded_case.h>
-#include <braid/nn/verify/relative_error.h>
 
 namespace braid::nn {
 

@@ -34,12 +34,12 @@ void add_taps(const Window& window, Way way, std::int64_t channels, const T* fro
   });
 }
 
-/// Sums for each block of rows, added in the order of the blocks. -> [K, C]
+/// Sums for each block of rows, added in the order of the blocks. -> [C, K]
 template <class T>
 Tensor depthwise_dw(const Convolution& conv, const T* dy, const T* x) {
   const std::int64_t channels = conv.in, taps = conv.window.taps();
   const Rows rows(conv.window.rows(Way::reads), channels);
-  Tensor sums = zeros({channels == 0 ? 0 : rows.blocks(), taps, channels}, dtype_of<T>());
+  Tensor sums = zeros({rows.blocks(), taps, channels}, dtype_of<T>());
   T* to = sums.mutable_data<T>();
   for_each_tap(conv.window, Way::reads, channels, [=](std::int64_t row, std::int64_t other, std::int64_t k) {
     if (other < 0) return;
@@ -47,7 +47,7 @@ Tensor depthwise_dw(const Convolution& conv, const T* dy, const T* x) {
     T* dw = to + (row / rows.block * taps + k) * channels;
     for (std::int64_t c = 0; c < channels; ++c) dw[c] += from[c] * read[c];
   });
-  return reduce_sum(sums, {0});
+  return reduce_sum(sums, {0}).transpose();
 }
 
 // Dense: the taps of some rows lie one after the other in a buffer that stays in cache, [rows, K C/G], for a product
@@ -71,44 +71,39 @@ void lay_out(const WindowPart& part, std::int64_t from, std::int64_t to, const T
   });
 }
 
-/// The rows of w [K, in, out] that belong to a part's taps.
+/// y [rows, out] = taps of x [others, in] times w [K, G, in / G, out / G] + bias [out], where a row has taps.
 template <class T>
-void choose_taps(const WindowPart& part, const T* w, std::int64_t size, T* to) {
-  for (const std::int64_t i : part.h.taps)
-    for (const std::int64_t j : part.w.taps) to = std::copy_n(w + (i * part.window.w.taps + j) * size, size, to);
-}
-
-/// y [rows, out] = taps of x [others, in] times w [G, K, in / G, out / G] + row [out], where a row has taps.
-template <class T>
-void multiply_taps(const Window& window, Way way, const T* x, std::int64_t in, const Tensor& w, const T* row, T* y,
-                   std::int64_t out) {
-  const std::int64_t groups = w.size(0), width = in / groups, n = out / groups;
+void multiply_taps(const Window& window, Way way, const Tensor& x, const Tensor& w, const Tensor& bias, Tensor& y) {
+  const std::int64_t groups = w.size(1), width = w.size(2), n = w.size(3);
+  const T *from = x.data<T>(), *row = bias.defined() ? bias.data<T>() : nullptr;
+  T* const to = y.mutable_data<T>();
   for_each_part(window, way, [&](const WindowPart& part) {
     const std::int64_t k = part.taps() * width, block = block_of(k);
-    kernels::Buffer<T> weights(groups * k * n);
+    kernels::Buffer<T> weights(groups * k * n);  // of the part's taps, [G, K, in / G, out / G]
+    T* chosen = weights.data();
     for (std::int64_t g = 0; g < groups; ++g)
-      choose_taps(part, w.data<T>() + g * window.taps() * width * n, width * n, weights.data() + g * k * n);
+      for (const std::int64_t i : part.h.taps)
+        for (const std::int64_t j : part.w.taps)
+          chosen = std::copy_n(w.data<T>() + ((i * window.w.taps + j) * groups + g) * width * n, width * n, chosen);
     kernels::Scratch<T> scratch(block * (k + n));
     parallel_for(part.rows(), block, [&](std::int64_t begin, std::int64_t end) {
       scratch.lend([&](T* taps) {
         T* const sums = taps + block * k;
-        for (std::int64_t first = begin; first < end; first += block)
-          for (std::int64_t g = 0; g < groups; ++g) {
-            const std::int64_t last = std::min(first + block, end);
-            lay_out(part, first, last, x, in, g * width, width, taps);
-            gemm_serial(Product<T>{.m = last - first,
-                                   .n = n,
-                                   .k = k,
-                                   .a = {taps, k},
-                                   .b = {weights.data() + g * k * n, n},
-                                   .c = {sums, n},
-                                   .row = row == nullptr ? row : row + g * n});
-            const T* sum = sums;
-            part.for_each_row(first, last, [&](std::int64_t r, auto...) {
-              std::copy_n(sum, n, y + r * out + g * n);
-              sum += n;
-            });
-          }
+        for (std::int64_t g = 0; g < groups; ++g) {
+          lay_out(part, begin, end, from, groups * width, g * width, width, taps);
+          gemm_serial(Product<T>{.m = end - begin,
+                                 .n = n,
+                                 .k = k,
+                                 .a = {taps, k},
+                                 .b = {weights.data() + g * k * n, n},
+                                 .c = {sums, n},
+                                 .row = row == nullptr ? row : row + g * n});
+          const T* sum = sums;
+          part.for_each_row(begin, end, [&](std::int64_t r, auto...) {
+            std::copy_n(sum, n, to + (r * groups + g) * n);
+            sum += n;
+          });
+        }
       });
     });
   });
@@ -125,73 +120,54 @@ Tensor dense_dw(const Convolution& conv, const T* dy, const T* x) {
   T* const to = sums.mutable_data<T>();
   kernels::Scratch<T> scratch(block * k);
   for_each_part(conv.window, Way::reads, [&](const WindowPart& part) {
-    parallel_for(chunks, 1, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(chunks, 1, [&](std::int64_t c, std::int64_t) {
       scratch.lend([&](T* taps) {
-        for (std::int64_t c = begin; c < end; ++c)
-          for (std::int64_t first = c * chunk; first < std::min((c + 1) * chunk, rows); first += block)
-            for (std::int64_t g = 0; g < conv.groups; ++g) {
-              const std::int64_t last = std::min({first + block, (c + 1) * chunk, rows});
-              lay_out(part, first, last, x, conv.in, g * width, width, taps);
-              gemm_serial(Product<T>{.m = k,
-                                     .n = n,
-                                     .k = last - first,
-                                     .a = {taps, k, true},
-                                     .b = {dy + first * conv.out + g * n, conv.out},
-                                     .c = {to + (c * conv.groups + g) * k * n, n},
-                                     .beta = 1});
-            }
+        for (std::int64_t first = c * chunk; first < std::min((c + 1) * chunk, rows); first += block)
+          for (std::int64_t g = 0; g < conv.groups; ++g) {
+            const std::int64_t last = std::min({first + block, (c + 1) * chunk, rows});
+            lay_out(part, first, last, x, conv.in, g * width, width, taps);
+            gemm_serial(Product<T>{.m = k,
+                                   .n = n,
+                                   .k = last - first,
+                                   .a = {taps, k, true},
+                                   .b = {dy + first * conv.out + g * n, conv.out},
+                                   .c = {to + (c * conv.groups + g) * k * n, n},
+                                   .beta = 1});
+          }
       });
     });
   });
   return reduce_sum(sums, {0});
 }
 
-/// weight [O, C/G, ..] -> [G, K, C/G, O/G]; depthwise [K, C]
+/// weight [O, C/G, ..] -> [K, G, C/G, O/G]
 Tensor by_tap(const Convolution& conv, const Tensor& weight) {
-  const std::int64_t groups = conv.groups, in = conv.in / groups, out = conv.out / groups, taps = conv.window.taps();
-  if (conv.depthwise()) return weight.reshape({groups, taps}).transpose().contiguous();
-  return weight.reshape({groups, out, in, taps}).permute({0, 3, 2, 1}).contiguous();
-}
-
-/// The inverse.
-Tensor as_weight(const Convolution& conv, const Tensor& w, const Shape& weight) {
-  if (conv.depthwise()) return w.transpose().reshape(weight);
   const std::int64_t groups = conv.groups;
-  return w.reshape({groups, conv.window.taps(), conv.in / groups, conv.out / groups})
-      .permute({0, 3, 2, 1})
-      .reshape(weight);
+  return weight.reshape({groups, conv.out / groups, conv.in / groups, conv.window.taps()})
+      .permute({3, 0, 2, 1})
+      .contiguous();
 }
 
-/// x [B H W, C] -> [B U V, O]
+/// x [B H W, C] -> [B U V, O], or the vjp, dy [B U V, O] -> dx [B H W, C], with w transposed for each tap.
 template <class T>
-Tensor forward(const Convolution& conv, const Tensor& x, const Tensor& w, const Tensor& bias) {
-  const Shape shape{conv.window.rows(Way::reads), conv.out};
+Tensor convolve(const Convolution& conv, Way way, const Tensor& x, const Tensor& w, const Tensor& bias = {}) {
+  const Shape shape{conv.window.rows(way), way == Way::reads ? conv.out : conv.in};
   Tensor y = bias.defined() ? bias.broadcast_to(shape).clone() : zeros(shape, x.dtype());
   if (conv.depthwise())
-    add_taps(conv.window, Way::reads, conv.in, x.data<T>(), w.data<T>(), y.mutable_data<T>());
+    add_taps(conv.window, way, conv.in, x.data<T>(), w.data<T>(), y.mutable_data<T>());
   else if (y.numel() > 0 && x.numel() > 0)
-    multiply_taps(conv.window, Way::reads, x.data<T>(), conv.in, w, bias.defined() ? bias.data<T>() : nullptr,
-                  y.mutable_data<T>(), conv.out);
+    multiply_taps<T>(conv.window, way, x, w, bias, y);
   return y;
 }
 
-/// dy [B U V, O] -> dx [B H W, C]
+/// -> the shape of the weight
 template <class T>
-Tensor vjp_x(const Convolution& conv, const Tensor& dy, const Tensor& w) {
-  Tensor dx = zeros({conv.window.rows(Way::readers), conv.in}, dy.dtype());
-  if (conv.depthwise())
-    add_taps(conv.window, Way::readers, conv.in, dy.data<T>(), w.data<T>(), dx.mutable_data<T>());
-  else if (dy.numel() > 0 && dx.numel() > 0)
-    multiply_taps(conv.window, Way::readers, dy.data<T>(), conv.out, w.transpose().contiguous(),
-                  static_cast<const T*>(nullptr), dx.mutable_data<T>(), conv.in);
-  return dx;
-}
-
-/// -> as by_tap has it
-template <class T>
-Tensor vjp_w(const Convolution& conv, const Tensor& dy, const Tensor& x, const Shape& w) {
-  if (dy.numel() == 0 || x.numel() == 0) return zeros(w, dy.dtype());
-  return (conv.depthwise() ? depthwise_dw<T> : dense_dw<T>)(conv, dy.data<T>(), x.data<T>());
+Tensor vjp_weight(const Convolution& conv, const Tensor& dy, const Tensor& x, const Shape& weight) {
+  if (dy.numel() == 0 || x.numel() == 0) return zeros(weight, dy.dtype());
+  const Tensor dw = (conv.depthwise() ? depthwise_dw<T> : dense_dw<T>)(conv, dy.data<T>(), x.data<T>());
+  return dw.reshape({conv.groups, conv.window.taps(), conv.in / conv.groups, conv.out / conv.groups})
+      .permute({0, 3, 2, 1})
+      .reshape(weight);
 }
 
 Var composed(const Convolution& conv, const Var& x, const Var& weight, const Var& bias) {
@@ -206,17 +182,20 @@ Var composed(const Convolution& conv, const Var& x, const Var& weight, const Var
 
 }  // namespace
 
-void check_weight(const char* op, const char* taps, const Shape& x, const Shape& weight, std::int64_t groups) {
+void check_weight(const char* op, const Shape& x, const Shape& weight, std::int64_t groups) {
   check_setting(op, "groups", groups, 1);
   check_value(x[-1] % groups == 0 && weight[0] % groups == 0,
               "{}: {} groups must divide the {} channels of x and the {} outputs", op, groups, x[-1], weight[0]);
   check_shape(weight[1] == x[-1] / groups,
               "{}: weight must have shape [out, {}, {}] to match the {} channels of x in {} groups but has {}", op,
-              x[-1] / groups, taps, x[-1], groups, weight);
+              x[-1] / groups, weight.rank() == 3 ? "K" : "K, L", x[-1], groups, weight);
 }
 
 Var convolution(const char* op, const Var& x, const Var& weight, const Var& bias, const Window& window,
-                std::int64_t groups, const Shape& y) {
+                std::int64_t groups) {
+  std::vector<std::int64_t> sizes{window.batch, window.w.out, weight.size(0)};
+  if (x.rank() == 4) sizes.insert(sizes.begin() + 1, window.h.out);
+  const Shape y(sizes, op);
   std::vector<Var> inputs{x, weight};
   if (bias.value().defined()) {
     check_same_dtype(op, weight.value(), bias.value());
@@ -233,12 +212,13 @@ Var convolution(const char* op, const Var& x, const Var& weight, const Var& bias
   return dispatch_float(op, x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     return record(
-        op, forward<T>(conv, in, w, start).reshape(y), inputs,
+        op, convolve<T>(conv, Way::reads, in, w, start).reshape(y), inputs,
         [conv, in, w, shape = weight.shape(), biased = inputs.size() == 3](const Tensor& dy_in, const Needs& needs) {
           const Tensor dy = dy_in.reshape({conv.window.rows(Way::reads), conv.out}).contiguous();
           std::vector<Tensor> cotangents(2);
-          if (needs[0]) cotangents[0] = vjp_x<T>(conv, dy, w).reshape(in.shape());
-          if (needs[1]) cotangents[1] = as_weight(conv, vjp_w<T>(conv, dy, in, w.shape()), shape);
+          if (needs[0])
+            cotangents[0] = convolve<T>(conv, Way::readers, dy, w.transpose().contiguous()).reshape(in.shape());
+          if (needs[1]) cotangents[1] = vjp_weight<T>(conv, dy, in, shape);
           if (biased) cotangents.push_back(needs[2] ? reduce_sum(dy, {0}) : Tensor());
           return cotangents;
         });

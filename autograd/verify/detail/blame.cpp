@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <braid/autograd/verify/detail/differences.h>
-#include <braid/autograd/verify/detail/trials.h>
 
 namespace braid::detail {
 namespace {

@@ -1,4 +1,4 @@
-#include <braid/autograd/verify/detail/blame_rules.h>
+#include <braid/autograd/verify/detail/blame.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,6 @@
 #include <braid/autograd/derivatives.h>
 #include <braid/autograd/detail/recording.h>
 #include <braid/autograd/detail/tape_state.h>
-#include <braid/autograd/verify/detail/blame.h>
 #include <braid/autograd/verify/detail/differences.h>
 
 namespace braid::detail {

@@ -11,9 +11,6 @@
 #include <braid/autograd/derivatives.h>
 #include <braid/autograd/ops/abs.h>
 #include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/verify/detail/diagnosis.h>
-#include <braid/autograd/verify/detail/differences.h>
-#include <braid/autograd/verify/detail/rounding.h>
 #include <braid/core/map.h>
 
 namespace braid::detail {
@@ -43,7 +40,33 @@ bool overrules(const Derivative& finer, const Derivative& coarser) {
   return !(finer.error >= coarser.error) || contradiction > std::max(10 * finer.error, 3 * coarser.error);
 }
 
+/// f(inputs), and a sentence that says why the gradients of f cannot be checked: f changes its inputs, is not
+/// deterministic, or returns NaN or Inf. It is empty when they can. Throws DTypeError unless the output of f is f64.
+std::pair<Tensor, std::string> diagnose(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
+                                        const std::vector<std::string>& names) {
+  std::vector<Tensor> before;
+  for (const Tensor& input : inputs) before.push_back(input.clone());
+  const std::vector<Var> point(inputs.begin(), inputs.end());
+  const Tensor y = f(point).value(), again = f(point).value();
+  check_f64(y, "the output of f");
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!identical(inputs[i], before[i])) return {y, fmt::format("f changes {}, which it may only read", names[i])};
+  if (!identical(y, again))
+    return {y,
+            "f is not deterministic: two calls with the same inputs differ; when it draws random numbers, as dropout "
+            "does, give each call a copy of one Rng"};
+  const std::vector<double> values = y.to_vector<double>();
+  const auto odd = std::ranges::find_if_not(values, [](double v) { return std::isfinite(v); });
+  if (odd == values.end()) return {y, ""};
+  return {y, fmt::format("f returns {} in {} of its output {}", *odd, element_name(y.shape(), odd - values.begin()),
+                         y.shape())};
+}
+
 }  // namespace
+
+void check_f64(const Tensor& x, const std::string& what) {
+  check_dtype(x.dtype() == DType::f64, "gradcheck: {} must be f64 but is {}", what, name(x.dtype()));
+}
 
 Comparison::Comparison(Subject subject) : subject_(std::move(subject)), rng_(Rng(subject_.options.seed).split()) {
   auto& [f, inputs, names, options, differentiated, size] = subject_;

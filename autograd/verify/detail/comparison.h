@@ -9,6 +9,9 @@
 
 namespace braid::detail {
 
+/// Throws DTypeError naming `what` unless x is f64.
+void check_f64(const Tensor& x, const std::string& what);
+
 /// The function that gradcheck() differentiates, and where.
 struct Subject {
   const GradcheckFunction& f;

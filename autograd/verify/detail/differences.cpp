@@ -1,12 +1,11 @@
 #include <braid/autograd/verify/detail/differences.h>
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
+#include <braid/core/detail/indexing.h>
 #include <braid/core/map.h>
 
 namespace braid::detail {
@@ -99,12 +98,7 @@ Moves Movement::moves(double step, double scale) const {
 }
 
 std::string element_name(const Shape& shape, std::int64_t flat) {
-  std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    index[static_cast<std::size_t>(axis)] = flat % shape[axis];
-    flat /= shape[axis];
-  }
-  return fmt::format("element [{}]", fmt::join(index, ", "));
+  return fmt::format("element {}", index_of(shape, flat));
 }
 
 std::vector<Tensor> gradients_at(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,

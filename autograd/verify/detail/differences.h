@@ -82,6 +82,10 @@ void descend_together(double scale, const std::vector<Search>& searches, double 
   descend(scale, add, [&](const Derivative&) { return std::ranges::all_of(searches, settled); });
 }
 
+/// The rounding error of each element of y(t), f64, near t = 0: the size of its part that is not smooth. Where that is
+/// not clear, because y bends or oscillates, smaller distances tell, and at last those of own(t).
+Tensor rounding_errors(const std::function<Tensor(double t)>& y, const std::function<Tensor(double t)>& own);
+
 /// `element [1, 2]`
 std::string element_name(const Shape& shape, std::int64_t flat);
 

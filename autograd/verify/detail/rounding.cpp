@@ -1,12 +1,9 @@
-#include <braid/autograd/verify/detail/rounding.h>
+#include <braid/autograd/verify/detail/differences.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 namespace braid::detail {
 namespace {

@@ -6,7 +6,6 @@
 
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/verify/detail/differences.h>
-#include <braid/autograd/verify/verdict.h>
 
 namespace braid::detail {
 
@@ -61,11 +60,9 @@ class Trials::Replay : public Probe {
 
 /// Two runs, in which values move by a step up and down.
 struct Trials::Step {
-  Step(const Trials& trials, const Directions& directions, const std::set<ValueId>& flowing, double size)
-      : trials(trials),
-        size(size),
-        above(trials, directions, flowing, size),
-        below(trials, directions, flowing, -size) {}
+  const Trials& trials;
+  const double size;
+  const Replay above, below;
 
   /// Adds the moves of <dy, value>.
   void add_to(Movement& movement, const Tensor& dy, ValueId value) const {
@@ -73,10 +70,6 @@ struct Trials::Step {
       movement.add(dy, above.computed(value), trials.base_.value(value), below.computed(value), Tensor(),
                    trials.amplification_);
   }
-
-  const Trials& trials;
-  const double size;
-  const Replay above, below;
 };
 
 /// What runs have shown of one trial.
@@ -202,7 +195,7 @@ std::vector<Outcome> Trials::run(const std::vector<Trial>& trials, const Directi
   for (const Trial& trial : trials) courses.push_back(start(trial, directions));
   const std::set<ValueId> flow = flowing(trials);
   descend_together(fineness, courses, options_.tolerance, [&](double size) {
-    const Step step(*this, directions, flow, size);
+    const Step step{*this, size, {*this, directions, flow, size}, {*this, directions, flow, -size}};
     leaks_.insert(step.above.leaks().begin(), step.above.leaks().end());
     for (std::size_t t = 0; t < trials.size(); ++t) follow(trials[t], courses[t], step);
   });
@@ -226,7 +219,7 @@ bool Trials::is_wrong_in_f(std::size_t index) {
   double size = 0;
   Extrapolation difference;
   const auto add = [&](double distance) -> const Extrapolation& {
-    const Step step(*this, directions, flow, distance);
+    const Step step{*this, distance, {*this, directions, flow, distance}, {*this, directions, flow, -distance}};
     Movement movement;
     for (std::size_t i = 0; i < op.results.size(); ++i) step.add_to(movement, op.dys[i], op.output(i));
     size = std::abs(movement.up + movement.down) / (2 * distance);

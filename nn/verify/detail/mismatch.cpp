@@ -9,8 +9,6 @@
 
 #include <fmt/ranges.h>
 
-#include <braid/nn/verify/relative_error.h>
-
 namespace braid::nn::detail {
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -15,22 +14,25 @@ namespace {
 
 constexpr const char* kAccumulate = "accumulate";
 
+/// What is done with the results of an op and those that were kept.
+using Visit = std::function<void(std::string_view op, std::vector<Tensor>& kept, std::span<Tensor> results)>;
+
 /// Visits each result of an op together with the kept one.
 class Follow : public Probe {
  public:
-  explicit Follow(std::vector<Recording::Op>& traces) : traces_(traces) {}
+  Follow(std::vector<Recording::Op>& traces, Visit visit) : traces_(traces), visit_(std::move(visit)) {}
   void recorded(const RecordedOp& op, std::span<const Var>, std::vector<Tensor>& outputs) override {
     const std::string_view before = op.index < traces_.size() ? std::string_view(traces_[op.index].name) : "none";
     check<Error>(before == op.name, "precision_report: op {} is {} in f64 but was {}; {}", op.index, op.name, before,
                  kRule);
-    visit(op.name, traces_[op.index].results, outputs);
+    visit_(op.name, traces_[op.index].results, outputs);
     ops_ = op.index + 1;
   }
   void propagates(const RecordedOp& op, std::span<Tensor> dys) override {
-    visit(kAccumulate, traces_[op.index].dys, dys);
+    visit_(kAccumulate, traces_[op.index].dys, dys);
   }
   void propagated(const RecordedOp& op, std::vector<Tensor>& dxs) override {
-    visit(op.name, traces_[op.index].dxs, dxs);
+    visit_(op.name, traces_[op.index].dxs, dxs);
   }
   bool opens_checkpoints() const override { return true; }
 
@@ -42,9 +44,8 @@ class Follow : public Probe {
  private:
   static constexpr const char* kRule = "the loss must evaluate the same ops in each dtype";
 
-  virtual void visit(std::string_view op, std::vector<Tensor>& kept, std::span<Tensor> results) const = 0;
-
   std::vector<Recording::Op>& traces_;
+  Visit visit_;
   std::size_t ops_ = 0;
 };
 
@@ -54,40 +55,18 @@ constexpr auto kDifference = []<class T>(T low, T high) {
 };
 
 /// Replaces each result by the kept one, so that an op differs by its own rounding alone, and keeps the difference.
-class Compare : public Follow {
- public:
-  using Follow::Follow;
-
- private:
-  void visit(std::string_view, std::vector<Tensor>& kept, std::span<Tensor> results) const override {
-    kept.resize(results.size());
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      const Tensor kept_low = std::exchange(kept[i], Tensor());
-      if (!kept_low.defined() || !results[i].defined()) continue;
-      Tensor low = kept_low.to(results[i].dtype());
-      // f32 is precise enough for a difference.
-      const Tensor error = map("precision_report", kDifference, low, results[i]).to(DType::f32);
-      if (std::ranges::any_of(error.to_vector<float>(), [](float v) { return v != 0; })) kept[i] = error;
-      results[i] = std::move(low);
-    }
+void compare(std::string_view, std::vector<Tensor>& kept, std::span<Tensor> results) {
+  kept.resize(results.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Tensor kept_low = std::exchange(kept[i], Tensor());
+    if (!kept_low.defined() || !results[i].defined()) continue;
+    Tensor low = kept_low.to(results[i].dtype());
+    // f32 is precise enough for a difference.
+    const Tensor error = map("precision_report", kDifference, low, results[i]).to(DType::f32);
+    if (std::ranges::any_of(error.to_vector<float>(), [](float v) { return v != 0; })) kept[i] = error;
+    results[i] = std::move(low);
   }
-};
-
-/// Adds the errors of one kind.
-class Inject : public Follow {
- public:
-  Inject(std::vector<Recording::Op>& errors, const std::string& kind) : Follow(errors), kind_(kind) {}
-
- private:
-  void visit(std::string_view op, std::vector<Tensor>& errors, std::span<Tensor> results) const override {
-    if (op != kind_) return;
-    for (std::size_t i = 0; i < errors.size(); ++i)
-      if (errors[i].defined() && results[i].defined())
-        results[i] = map("precision_report", std::plus(), results[i], errors[i].to(results[i].dtype()));
-  }
-
-  const std::string& kind_;
-};
+}
 
 Evaluation evaluate(const LossFunction& loss, const std::vector<Tensor>& params, Probe* probe = nullptr) {
   Evaluation result;
@@ -119,9 +98,9 @@ Rounding::Rounding(LossFunction loss, const std::vector<Tensor>& low) : loss_(st
                measured_.loss.item(), again.item());
   for (const Tensor& param : low) params_.push_back(param.to(DType::f64));
   exact_ = evaluate(loss_, params_);
-  Compare compare(traces_);
-  const Evaluation compared = evaluate(loss_, params_, &compare);
-  compare.check_complete();
+  Follow comparison(traces_, compare);
+  const Evaluation compared = evaluate(loss_, params_, &comparison);
+  comparison.check_complete();
   last_sums_ = differences(measured_.gradient, compared.gradient);
 }
 
@@ -140,7 +119,13 @@ std::vector<std::string> Rounding::kinds() const {
 }
 
 std::vector<double> Rounding::change(const std::string& kind) {
-  Inject inject(traces_, kind);
+  const auto add_errors = [&](std::string_view op, std::vector<Tensor>& errors, std::span<Tensor> results) {
+    if (op != kind) return;
+    for (std::size_t i = 0; i < errors.size(); ++i)
+      if (errors[i].defined() && results[i].defined())
+        results[i] = map("precision_report", std::plus(), results[i], errors[i].to(results[i].dtype()));
+  };
+  Follow inject(traces_, add_errors);
   std::vector<double> gradient = evaluate(loss_, params_, &inject).gradient;
   if (kind == kAccumulate) std::ranges::transform(gradient, last_sums_, gradient.begin(), std::plus());
   return differences(gradient, exact_.gradient);

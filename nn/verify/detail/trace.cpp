@@ -1,4 +1,4 @@
-#include <braid/nn/verify/detail/trace.h>
+#include <braid/nn/verify/detail/mismatch.h>
 
 #include <algorithm>
 #include <span>

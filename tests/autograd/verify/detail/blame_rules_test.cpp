@@ -1,4 +1,4 @@
-#include <braid/autograd/verify/detail/blame_rules.h>
+#include <braid/autograd/verify/detail/blame.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

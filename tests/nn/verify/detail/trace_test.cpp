@@ -1,4 +1,4 @@
-#include <braid/nn/verify/detail/trace.h>
+#include <braid/nn/verify/detail/mismatch.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
