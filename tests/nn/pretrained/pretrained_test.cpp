@@ -84,7 +84,7 @@ TransformerConfig gemma2() {
   config.windows = {3, 0, 3};
   config.norm_offset = 1;
   config.post_norms = true;
-  config.embedding_scale = std::sqrt(12.0);
+  config.embedding_scale = std::sqrt(12.0F);  // as transformers rounds it
   config.attention_scale = 1 / std::sqrt(7.0);
   config.attention_softcap = 20;
   config.logits_softcap = 10;
