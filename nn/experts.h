@@ -105,9 +105,20 @@ struct FeedForward {
     return std::visit([&](const auto& chosen) { return chosen(x); }, layer);
   }
   void params(auto&& visit) {
-    std::visit([&](auto& chosen) { chosen.params(visit); }, layer);
+    std::visit([&](auto& chosen) { visit("", chosen); }, layer);
   }
 };
+
+/// The parameters of a module that a token does not pass: those of the experts that its routers do not choose.
+template <class M>
+std::int64_t num_idle_params(const M& module) {
+  std::int64_t idle = 0;
+  const auto count = [&](const std::string&, const Experts& e) {
+    idle += (e.settings.experts - e.settings.top) * num_params(e.experts.front());
+  };
+  braid::detail::visit_parts<Experts>(const_cast<M&>(module), count, "");
+  return idle;
+}
 
 /// `E sum_e f_e p_e` with the share f_e of the tokens' choices and the mean share p_e of the scores: 1 if all experts
 /// get the same. Added to the loss, times .01 or so, it balances them. arXiv:2101.03961.

@@ -18,7 +18,7 @@ std::string with_commas(std::int64_t n) {
 
 }  // namespace
 
-std::string detail::summary(const std::vector<NamedParam>& params, const std::vector<bool>& used) {
+std::string detail::summary(const std::vector<NamedParam>& params, std::int64_t idle, const std::vector<bool>& used) {
   std::vector<std::array<std::string, 4>> lines{{"parameter", "shape", "count", ""}};
   std::int64_t total = 0;
   for (std::size_t i = 0; i < params.size(); ++i) {
@@ -28,6 +28,7 @@ std::string detail::summary(const std::vector<NamedParam>& params, const std::ve
     lines.push_back({params[i].name, to_string(param.shape()), with_commas(param.value().numel()), mark});
   }
   lines.push_back({"total", "", with_commas(total), ""});
+  if (idle > 0) lines.push_back({"of a token", "", with_commas(total - idle), ""});
 
   std::array<std::size_t, 3> widths{};
   for (const auto& line : lines)

@@ -4,19 +4,20 @@
 #include <vector>
 
 #include <braid/autograd/params.h>
+#include <braid/nn/experts.h>
 
 namespace braid::nn {
 
 namespace detail {
-/// `used` says of each parameter whether a function depends on it; empty without a function.
-std::string summary(const std::vector<NamedParam>& params, const std::vector<bool>& used = {});
+/// `used` says of each parameter whether a function depends on it; empty without a function. `idle`: num_idle_params().
+std::string summary(const std::vector<NamedParam>& params, std::int64_t idle, const std::vector<bool>& used = {});
 }  // namespace detail
 
-/// A table of the module's parameters, their shapes and sizes, and the total.
+/// A table of the module's parameters, their shapes and sizes, the total and, with Experts, how many a token passes.
 template <class M>
 std::string summary(const M& module) {
   M copy = module;
-  return detail::summary(named_params(copy));
+  return detail::summary(named_params(copy), num_idle_params(module));
 }
 
 /// The same, with a mark at parameters on which `f(module, args...)`, of any shape, does not depend: no optimizer ever
@@ -31,7 +32,7 @@ std::string summary(const M& module, const F& f, const auto&... args) {
   tape.backward(y, zeros(y.shape(), y.dtype()));
   std::vector<bool> used;
   for (const NamedParam& p : params) used.push_back(tape.reaches(*p.param));
-  return detail::summary(params, used);
+  return detail::summary(params, num_idle_params(module), used);
 }
 
 }  // namespace braid::nn

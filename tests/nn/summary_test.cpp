@@ -4,6 +4,7 @@
 
 #include <braid/nn/linear.h>
 #include <braid/nn/sequential.h>
+#include <braid/nn/transformer.h>
 
 #include "tests/nn/module_checks.h"
 
@@ -31,6 +32,17 @@ TEST(Summary, MarksParametersThatAFunctionDoesNotUse) {
             "1.weight   [1, 3]      3  not used\n"
             "1.bias     [1]         1  not used\n"
             "total                 13\n");
+}
+
+TEST(Summary, SaysHowManyParametersATokenPasses) {
+  Rng rng;
+  const Experts experts(4, 3, rng, {.experts = 5, .top = 2});
+  const std::string text = summary(experts);
+  EXPECT_TRUE(text.ends_with("total                       200\nof a token                   92\n"))
+      << text;  // 20 + 2 * 36
+  const Transformer<> model({.vocab = 8, .channels = 4, .layers = 3, .heads = 1, .experts = ExpertsSettings{}}, rng);
+  EXPECT_EQ(num_idle_params(model), 3 * 6 * num_params(std::get<Experts>(model.blocks[0].mlp.body.layer).experts[0]));
+  EXPECT_EQ(num_idle_params(Linear(2, 2, rng)), 0);
 }
 
 }  // namespace
