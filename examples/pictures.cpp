@@ -46,7 +46,7 @@ struct Pictures {
         const double x = (static_cast<double>(v % kSize) + 0.5 - middle_x) / radius;
         const double y = (static_cast<double>(v / kSize) + 0.5 - middle_y) / radius;
         const bool inside = covers(classes.data<std::int32_t>()[i], x, y);
-        *to++ = (inside ? 1.0F : 0.0F) + 0.8F * noise.data<float>()[i * kSize * kSize + v];
+        *to++ = (inside ? 1.0F : 0.0F) + 0.6F * noise.data<float>()[i * kSize * kSize + v];
       }
     }
   }

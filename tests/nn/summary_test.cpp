@@ -38,7 +38,7 @@ TEST(Summary, SaysHowManyParametersATokenPasses) {
   Rng rng;
   const Experts experts(4, 3, rng, {.experts = 5, .top = 2});
   const std::string text = summary(experts);
-  EXPECT_TRUE(text.ends_with("total                       200\nof a token                   92\n"))
+  EXPECT_TRUE(text.ends_with("total                            200\nof a token                        92\n"))
       << text;  // 20 + 2 * 36
   const Transformer<> model({.vocab = 8, .channels = 4, .layers = 3, .heads = 1, .experts = ExpertsSettings{}}, rng);
   EXPECT_EQ(num_idle_params(model), 3 * 6 * num_params(std::get<Experts>(model.blocks[0].mlp.body.layer).experts[0]));
