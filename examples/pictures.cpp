@@ -177,7 +177,7 @@ int main(int argc, char** argv) {
   return apps::run_main("pictures", [&] {
     CLI::App app("Trains a ResNet and a vision transformer on pictures of shapes; writes what they say of others.");
     std::string out = "runs/pictures";
-    std::int64_t steps = 400;
+    std::int64_t steps = 1000;
     app.add_option("--out", out, "results folder")->capture_default_str();
     app.add_option("--steps", steps, "training steps of 64 pictures")
         ->check(CLI::Range(1, 1000000))
