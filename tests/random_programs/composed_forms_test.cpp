@@ -36,6 +36,7 @@ const std::set<std::string> kPrimitives = {"abs",
                                            "gather",
                                            "gelu_erf",
                                            "index_select",
+                                           "linear_scan",
                                            "log",
                                            "log1p",
                                            "matmul",
@@ -70,6 +71,7 @@ const std::set<std::string> kPrimitives = {"abs",
                                            "tanh",
                                            "topk",
                                            "transpose",
+                                           "unfold",
                                            "where"};
 
 class Names : public Probe {

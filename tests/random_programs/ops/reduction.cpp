@@ -48,6 +48,12 @@ std::vector<Op> reduction_ops() {
       {"norm", one(), axes_and_keep,
        [](Vars x, const Settings& s) { return norm(x[0], s[0].axes(), s[1].number != 0); }},
       {"cumsum", one(has_axes), one_axis, [](Vars x, const Settings& s) { return cumsum(x[0], s[0].integer()); }},
+      {"linear_scan",
+       [](Builder& b) {
+         const int x = b.any(has_axes);
+         return x == kNone ? std::vector{kNone} : std::vector{b.of_shape(b.shape(x)), x};
+       },
+       one_axis, [](Vars x, const Settings& s) { return linear_scan(x[0], x[1], static_cast<int>(s[0].integer())); }},
       {"logsumexp", one(), axes_with_elements,
        [](Vars x, const Settings& s) { return logsumexp(x[0], s[0].axes(), s[1].number != 0); }},
       {"softmax", one(), axes, [](Vars x, const Settings& s) { return softmax(x[0], s[0].axes()); }},
