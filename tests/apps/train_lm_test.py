@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|mixed|medium|gradients|blocks|best|upcycling|pretrained|bad-input|nonfinite}"""
+"""Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|optimizers|mixed|medium|gradients|blocks|best|upcycling|pretrained|bad-input|nonfinite}"""
 import json
 import math
 import pathlib
@@ -32,6 +32,40 @@ def outputs(program, folder):
     again = run(program, "--text", text, *TINY, "--steps", 120, "--out", folder / "again", "--threads", 1)
     check(again.returncode == 0, again.stderr)
     check(tensors(out) == tensors(folder / "again"), "another number of threads changed the parameters")
+
+
+def optimizers(program, folder):
+    """Every optimizer, experts and LoRA learn, and resume bit for bit; LoRA changes itself and what --train says alone."""
+    text = write_text(folder)
+    cases = {name: ["--optimizer", name, "--lr", lr] for name, lr in (("muon", 5e-3), ("lion", 1e-3), ("adafactor", 5e-2))}
+    cases["experts"] = ["--experts", 4, "--experts-per-token", 1, "--lr", 5e-3]
+    cases["muon-experts"] = ["--experts", 3, "--optimizer", "muon", "--connection", "mhc", "--lr", 5e-3]
+    start = folder / "muon-whole"
+    cases["lora"] = ["--init", start, "--lora", 2, "--lr", 5e-3]
+    cases["lora-connections"] = ["--init", start, "--lora", 2, "--connection", "mhc", "--train", "connections", "--lr", 5e-3]
+    for name, settings in cases.items():
+        flags = ["--text", text, *TINY, *settings, "--min-lr", settings[-1]]
+        whole, broken = folder / f"{name}-whole", folder / f"{name}-broken"
+        for out, more in ((whole, ["--steps", 40]), (broken, ["--steps", 20]), (broken, ["--steps", 40, "--resume", "--threads", 1])):
+            result = run(program, *flags, "--out", out, *more)
+            check(result.returncode == 0, f"{name}: {result.stderr}")
+        check(tensors(whole) == tensors(broken), f"{name}: resumption changed the parameters")
+        check(losses(whole) == losses(broken), f"{name}: resumption changed the metrics")
+        if name.startswith("lora"):
+            before, after = (named_tensors(run_folder / "checkpoint.safetensors")[0] for run_folder in (start, whole))
+            changed = [key for key in before if key.startswith("model.") and before[key] != after[key]]
+            check(changed == [], f"{name}: {changed} changed")
+            trained = {key for key in after if key.startswith("optimizer.first_moment.")}
+            check(trained and all(".lora." in key or ".connection." in key for key in trained), f"{name}: {trained} are trained")
+            check(any(".connection." in key for key in trained) == (name == "lora-connections"), f"{name}: {trained} are trained")
+            generated = run(pathlib.Path(program).parent / "generate", "--run", whole, "--tokens", 5)
+            check(generated.returncode == 0, generated.stderr)
+        else:
+            check(losses(whole)[-1] < 0.9 * losses(whole)[0], f"{name}: the loss must fall")
+        if "experts" in name:
+            correction = named_tensors(whole / "checkpoint.safetensors")[0]["model.blocks.0.mlp.correction"]
+            check(any(correction), f"{name}: experts are not balanced")
+            check("of a token" in result.stdout, f"{name}: the summary does not tell active parameters: {result.stdout}")
 
 
 CONNECTIONS = {
@@ -367,5 +401,5 @@ def nonfinite(program, folder):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"outputs": outputs, "connections": connections, "gradients": gradients, "mixed": mixed, "medium": medium, "blocks": blocks, "best": best,
+        {"outputs": outputs, "connections": connections, "optimizers": optimizers, "gradients": gradients, "mixed": mixed, "medium": medium, "blocks": blocks, "best": best,
          "upcycling": upcycling, "pretrained": pretrained, "bad-input": bad_input, "nonfinite": nonfinite}[case](program, pathlib.Path(name))

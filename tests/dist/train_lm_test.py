@@ -108,6 +108,8 @@ def starts(program, folder):
         "run": ["--text", text, *SIZES, "--init", folder / "source", "--train", "connections", "--telemetry-every", 10,
                 "--check-gradients", 10, "--tensorboard"],
         "pretrained": ["--text", ids, "--init", MODELS / "qwen3", "--context", 8, *SIZES[8:]],
+        "experts": ["--text", text, *SIZES, "--experts", 3, "--optimizer", "muon"],
+        "lora": ["--text", text, *SIZES, "--init", folder / "source", "--lora", 2, "--train", "connections", "--optimizer", "lion"],
         "tokens": ["--text", text, "--tokenizer", MODELS / "bpe/tokenizer.json", *SIZES],
     }
     for name, start in cases.items():
