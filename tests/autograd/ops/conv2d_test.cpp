@@ -1,6 +1,7 @@
 #include <braid/autograd/ops/conv2d.h>
 
 #include <tests/autograd/ops/support.h>
+#include <cmath>
 #include <string>
 
 #include <braid/autograd/ops/conv1d.h>
@@ -93,6 +94,58 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"one_channel", {2, 5, 4, 1}, {1, 1, 3, 3}, {.padding = 1}},
         Case{"more_rows_than_a_block", {1, 19, 17, 2}, {3, 2, 3, 3}, {.padding = 1}}),
     [](const auto& tested) { return tested.param.name; });
+
+/// sin(frequency i) for element i.
+Tensor wave(const Shape& shape, double frequency) {
+  Tensor t(shape, DType::f64);
+  for (std::int64_t i = 0; i < t.numel(); ++i)
+    t.mutable_data<double>()[i] = std::sin(frequency * static_cast<double>(i));
+  return t;
+}
+
+double sum_of_sizes(const Tensor& x) {
+  double sum = 0;
+  for (const double v : x.to_vector<double>()) sum += std::abs(v);
+  return sum;
+}
+
+/// From torch.nn.functional.conv2d 2.15 in f64 on x with channels first: the first elements of y, and the sums of the
+/// sizes of the gradients of x, weight and bias.
+struct Recorded {
+  Case convolution;
+  std::vector<double> y;
+  double dx, dweight, dbias;
+};
+
+TEST(Conv2dOfPyTorch, GivesTheSame) {
+  const std::vector<Recorded> recorded = {
+      {{"", {2, 5, 6, 3}, {2, 3, 3, 2}},
+       {0.320387763959557, 0.571939754735768, -0.527867740918195, -0.190616662873001},
+       160.816921856699,
+       146.356435963386,
+       0.964921020988046},
+      {{"", {2, 6, 5, 4}, {6, 2, 2, 3}, {.stride = {2, 1}, .dilation = {1, 2}, .padding = {1, 3}, .groups = 2}},
+       {-0.682104884887984, 1.12970547223745, 0.380381470593037, 1.55322286279229},
+       117.62165117764,
+       320.986823250692,
+       5.81802115132423},
+      {{"", {1, 5, 4, 3}, {3, 1, 3, 2}, {.stride = 2, .padding = 1, .groups = 3}},
+       {0.18822078006703, 0.724864334774681, -0.847593787746659, 0.379145049625812},
+       22.8649937161146,
+       17.2544418343513,
+       1.70264477262322}};
+  for (const auto& [convolution, y, dx, dweight, dbias] : recorded) {
+    const Tensor x = wave(convolution.x, 1), weight = wave(convolution.weight, 0.7);
+    const Tensor bias = wave({weight.size(0)}, 0.3);
+    const auto f = [&](auto v) { return conv2d(v[0], v[1], v[2], convolution.settings); };
+    const Tensor actual = conv2d(x, weight, bias, convolution.settings).value();
+    expect_close(actual.reshape({-1}).slice(0, 0, 4), Tensor::of<double>({4}, std::span(y)), 1e-13);
+    const std::vector<Tensor> grads = gradients(f, {x, weight, bias}, wave(actual.shape(), 1.3));
+    EXPECT_NEAR(sum_of_sizes(grads[0]), dx, 1e-10);
+    EXPECT_NEAR(sum_of_sizes(grads[1]), dweight, 1e-10);
+    EXPECT_NEAR(sum_of_sizes(grads[2]), dbias, 1e-10);
+  }
+}
 
 TEST(Conv2dEdges, OneTapIsLinearAndOneRowIsConv1d) {
   const Tensor x = normal({2, 3, 5, 4}, 1), weight = normal({6, 4}, 2), bias = normal({6}, 3);
