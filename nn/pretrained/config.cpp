@@ -444,13 +444,16 @@ PretrainedFamily family_of(const TransformerConfig& config) {
     }
   }
   const auto with = [](bool has) { return has ? "with" : "without"; };
+  const bool layer = c.norm == NormKind::layer, learned = c.positions == PositionKind::learned;
   const bool gated = c.activation == Activation::swiglu || c.activation == Activation::geglu;
+  const bool as_one = c.attention_bias == layer && c.mlp_bias == layer && learned == layer && gated != layer;
+  check_value(!as_one,
+              "save_pretrained: no family has the model's heads, windows, norms, scales, caps and experts together");
   throw ValueError(fmt::format(
       "save_pretrained: the model must be as GPT-2 (layer norm, learned positions, biases, no gate, equal heads) or as "
       "Llama, Qwen3 and Mistral (RMS norm, rotary positions, no biases, a gate) but has {} norm, {} positions, "
       "attention {} biases, an MLP {} biases and {} gate",
-      c.norm == NormKind::layer ? "layer" : "RMS", c.positions == PositionKind::learned ? "learned" : "rotary",
-      with(c.attention_bias), with(c.mlp_bias), with(gated)));
+      layer ? "layer" : "RMS", learned ? "learned" : "rotary", with(c.attention_bias), with(c.mlp_bias), with(gated)));
 }
 
 std::string format_pretrained_config(const TransformerConfig& config, DType dtype) {

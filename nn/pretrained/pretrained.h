@@ -31,7 +31,7 @@ struct LoadPretrained {
   DType dtype = DType::f32;  ///< of the parameters, whatever dtype the files have; bf16 is that of activations only
 };
 
-/// Reads a GPT-2, Llama, Qwen3 or Mistral in Hugging Face's format: config.json and model.safetensors, or the shards
+/// Reads a model of one of the PretrainedFamilies in Hugging Face's format: config.json and model.safetensors, or the shards
 /// that model.safetensors.index.json names, in F32, F16, BF16 or F64. `make_connection(config, i)` makes the connection
 /// of sublayer i with its own initial parameters:
 ///
@@ -77,7 +77,7 @@ struct SavePretrained {
 };
 
 /// Writes a folder that Hugging Face's transformers can load, each file atomically. Throws ValueError unless the model
-/// is, by its settings, a GPT-2, Llama, Qwen3 or Mistral without parameters in its connections; FileError when writing
+/// is, by its settings, of a family, without parameters in its connections; FileError when writing
 /// fails.
 template <class Connection>
 void save_pretrained(const Transformer<Connection>& model, const std::filesystem::path& folder,

@@ -275,6 +275,31 @@ TEST_F(Pretrained, DefaultsToTheHeadsOfTheFamilyAndTakesNullForNone) {
   }
 }
 
+TEST_F(Pretrained, RefusesToSaveWhatReadingWouldNotGiveBack) {
+  const auto message = [&](TransformerConfig config, auto change) {
+    change(config);
+    return message_of([&] { save_pretrained(model_of(config), folder); });
+  };
+  const std::string none =
+      "save_pretrained: no family has the model's heads, windows, norms, scales, caps and experts together";
+  EXPECT_EQ(message(llama(), [](auto& c) { c.logits_softcap = 5; }), none);
+  EXPECT_EQ(message(llama(), [](auto& c) { c.attention_softcap = 5; }), none);
+  EXPECT_EQ(message(llama(), [](auto& c) { c.attention_scale = 0.3; }), none);
+  EXPECT_EQ(message(llama(), [](auto& c) { c.embedding_scale = 3; }), none);
+  EXPECT_EQ(message(llama(), [](auto& c) { c.norm_offset = 1; }), none);
+  EXPECT_EQ(message(llama(), [](auto& c) { c.post_norms = true; }), none);
+  EXPECT_EQ(message(llama(), [](auto& c) { c.windows = {3, 0}; }), none);
+  EXPECT_EQ(message(qwen3(), [](auto& c) { c.window = 3; }), none);
+  EXPECT_EQ(message(mixtral(), [](auto& c) { c.experts->routing = Routing::sigmoid; }), none);
+  EXPECT_EQ(message(mixtral(), [](auto& c) { c.experts->shared = 1; }), none);
+  EXPECT_EQ(message(mixtral(), [](auto& c) { c.experts->normalized = false; }), none);
+  EXPECT_EQ(message(gemma2(), [](auto& c) { c.post_norms = false; }), none);
+  EXPECT_EQ(message(gpt2(), [](auto& c) { c.kv_heads = 1; }), none);
+  EXPECT_EQ(message(llama(), [](auto& c) { c.windows = {4, 4}; }), "nothing was thrown");  // a Mistral
+  EXPECT_EQ(message(mixtral(), [](auto& c) { c.window = 4; }), "nothing was thrown");
+  EXPECT_EQ(message(gpt2(), [](auto& c) { c.rotary_base = 7; }), "nothing was thrown");  // has no rotary positions
+}
+
 TEST_F(Pretrained, SaysTheDtypeOfTheFiles) {
   for (const auto& [dtype, name] : {std::pair(DType::f32, "float32"), {DType::f64, "float64"}})
     for (const Transformer<>& model : models(dtype)) {
