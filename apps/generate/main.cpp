@@ -25,8 +25,9 @@ Options parse(int argc, char** argv) {
   Options o;
   GenerationSettings& g = o.generation;
   CLI::App app("Continues a text, token by token, on stdout; writes its speed to stderr.");
-  app.add_option("--model", o.model,
-                 "folder of a GPT-2, Llama, Qwen3 or Mistral as Hugging Face saves it, with its tokenizer.json");
+  app.add_option(
+      "--model", o.model,
+      "folder of a GPT-2, Llama, Qwen3, Mistral, Mixtral or Gemma 2 as Hugging Face saves it, with its tokenizer.json");
   app.add_option("--run", o.run, "results folder of train_lm");
   app.add_option("--prompt", o.prompt, "text to continue (default: starts a new text)");
   app.add_option("--tokens", g.tokens, "largest number of tokens or characters to write")

@@ -31,9 +31,9 @@ struct LoadPretrained {
   DType dtype = DType::f32;  ///< of the parameters, whatever dtype the files have; bf16 is that of activations only
 };
 
-/// Reads a model of one of the PretrainedFamilies in Hugging Face's format: config.json and model.safetensors, or the shards
-/// that model.safetensors.index.json names, in F32, F16, BF16 or F64. `make_connection(config, i)` makes the connection
-/// of sublayer i with its own initial parameters:
+/// Reads a model of a PretrainedFamily in Hugging Face's format: config.json and model.safetensors, or the shards that
+/// model.safetensors.index.json names, in F32, F16, BF16 or F64. `make_connection(config, i)` makes the connection of
+/// sublayer i with its own initial parameters:
 ///
 ///     auto model = nn::load_pretrained("Qwen3-0.6B", [&](const nn::TransformerConfig& config, int i) {
 ///       return mhc::Connection({.kind = mhc::ConnectionKind::mhc}, config.channels, i, rng);
@@ -77,8 +77,7 @@ struct SavePretrained {
 };
 
 /// Writes a folder that Hugging Face's transformers can load, each file atomically. Throws ValueError unless the model
-/// is, by its settings, of a family, without parameters in its connections; FileError when writing
-/// fails.
+/// is, by its settings, of a family, and its connections have no parameters; FileError when writing fails.
 template <class Connection>
 void save_pretrained(const Transformer<Connection>& model, const std::filesystem::path& folder,
                      const SavePretrained& options = {}) {
