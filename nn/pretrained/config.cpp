@@ -396,11 +396,13 @@ json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
   if (family == PretrainedFamily::gemma2) {
     const auto softcap = [](double cap) { return cap > 0 ? json(cap) : json(); };
     const double scalar = 1 / (c.attention_scale * c.attention_scale), whole = std::round(scalar);
+    const bool exact = whole < 1e9 && 1 / std::sqrt(whole) == c.attention_scale;  // as transformers demands it
     settings.update({{"hidden_activation", "gelu_pytorch_tanh"},
-                     {"query_pre_attn_scalar", 1 / std::sqrt(whole) == c.attention_scale ? whole : scalar},
+                     {"query_pre_attn_scalar", exact ? json(static_cast<std::int64_t>(whole)) : json(scalar)},
                      {"attn_logit_softcapping", softcap(c.attention_softcap)},
                      {"final_logit_softcapping", softcap(c.logits_softcap)},
                      {"layer_types", json::array()}});
+    if (window == 0) settings["sliding_window"] = 4096;  // which transformers demands, though no layer slides
     for (const std::int64_t each : c.windows)
       settings["layer_types"].push_back(each > 0 ? "sliding_attention" : "full_attention");
   }

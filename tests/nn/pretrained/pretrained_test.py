@@ -103,8 +103,10 @@ class Pretrained(unittest.TestCase):
 
     def check(self, model, **saving):
         tokens, back, ours = self.copy(model, **saving)
+        # grouped products of experts take no odd sizes
+        experts = {"experts_implementation": "eager"} if model.config.model_type in ("mixtral", "qwen3_moe") else {}
         # Read anew: the model in memory has its rotary frequencies in its own dtype too.
-        theirs, copied = (transformers.AutoModelForCausalLM.from_pretrained(self.folder / name, dtype=torch.float32).eval()
+        theirs, copied = (transformers.AutoModelForCausalLM.from_pretrained(self.folder / name, dtype=torch.float32, **experts).eval()
                           for name in ("there", "back"))
         self.assertEqual(type(copied), type(model))
         before, after = theirs.state_dict(), copied.state_dict()
