@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <exception>
 #include <string>
@@ -61,6 +62,20 @@ inline std::vector<std::vector<std::int64_t>> indices(const Shape& shape) {
 inline double at(Tensor t, const std::vector<std::int64_t>& index) {
   for (const std::int64_t position : index) t = t.select(0, position);
   return t.item();
+}
+
+/// sin(frequency i) for element i: numbers that another program can make, too.
+inline Tensor wave(const Shape& shape, double frequency) {
+  Tensor t(shape, DType::f64);
+  for (std::int64_t i = 0; i < t.numel(); ++i)
+    t.mutable_data<double>()[i] = std::sin(frequency * static_cast<double>(i));
+  return t;
+}
+
+inline double sum_of_sizes(const Tensor& x) {
+  double sum = 0;
+  for (const double v : x.to_vector<double>()) sum += std::abs(v);
+  return sum;
 }
 
 }  // namespace braid

@@ -6,6 +6,7 @@
 
 #include <braid/autograd/ops/slice.h>
 #include <tests/nn/module_checks.h>
+#include <tests/support.h>
 
 namespace braid::nn::gru_test {
 namespace {
@@ -46,20 +47,6 @@ TEST(GRU, FollowsItsEquations) {
   }
 }
 
-/// sin(frequency i) for element i.
-Tensor wave(const Shape& shape, double frequency) {
-  Tensor t(shape, DType::f64);
-  for (std::int64_t i = 0; i < t.numel(); ++i)
-    t.mutable_data<double>()[i] = std::sin(frequency * static_cast<double>(i));
-  return t;
-}
-
-double sum_of_sizes(const Var& x) {
-  double sum = 0;
-  for (const double v : x.value().to_vector<double>()) sum += std::abs(v);
-  return sum;
-}
-
 TEST(GRU, GivesWhatPyTorchs) {  // torch.nn.GRU 2.15 in f64
   Rng rng;
   GRU gru(3, 4, rng, {.dtype = DType::f64});
@@ -72,11 +59,11 @@ TEST(GRU, GivesWhatPyTorchs) {  // torch.nn.GRU 2.15 in f64
       gru(x, state).value().select(0, 1).select(0, 2),
       Tensor::of<double>({4}, {0.809688207682267, -0.557913797057224, 0.689930085778557, -0.0927285734152618}));
   const auto [loss, grads] = value_and_grad([&](const GRU& m) { return sum(m(x, state) * wave({2, 3, 4}, 1.1)); })(gru);
-  EXPECT_NEAR(sum_of_sizes(grads.hidden.weight), 5.10076482651723, 1e-12);
+  EXPECT_NEAR(sum_of_sizes(grads.hidden.weight.value()), 5.10076482651723, 1e-12);
   const auto [same, dx] = value_and_grad([&](const Var& in) {
     return sum(gru(in, state) * wave({2, 3, 4}, 1.1));
   })(Var(x));
-  EXPECT_NEAR(sum_of_sizes(dx), 4.08869323555657, 1e-12);
+  EXPECT_NEAR(sum_of_sizes(dx.value()), 4.08869323555657, 1e-12);
 }
 
 TEST(GRU, ContinuesFromItsLastState) {

@@ -96,20 +96,6 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"one_channel", {2, 6, 1}, {1, 1, 3}, {.causal = true}}),
     [](const auto& tested) { return tested.param.name; });
 
-/// sin(frequency i) for element i.
-Tensor wave(const Shape& shape, double frequency) {
-  Tensor t(shape, DType::f64);
-  for (std::int64_t i = 0; i < t.numel(); ++i)
-    t.mutable_data<double>()[i] = std::sin(frequency * static_cast<double>(i));
-  return t;
-}
-
-double sum_of_sizes(const Tensor& x) {
-  double sum = 0;
-  for (const double v : x.to_vector<double>()) sum += std::abs(v);
-  return sum;
-}
-
 /// From torch.nn.functional.conv1d 2.15 in f64 on transposed x: the first elements of y, and the sums of the sizes of
 /// the gradients of x, weight and bias.
 struct Recorded {

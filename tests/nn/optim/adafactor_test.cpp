@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include <tests/nn/module_checks.h>
+#include <tests/support.h>
 
 namespace braid::nn::adafactor_test {
 namespace {
@@ -84,14 +85,9 @@ TEST(Adafactor, TakesPyTorchsSteps) {
 }
 
 TEST(Adafactor, EndsWherePyTorchsDoes) {  // torch.optim.Adafactor 2.15 in f64
-  const auto wave = [](double frequency) {
-    Tensor t({3, 5}, DType::f64);
-    for (std::int64_t i = 0; i < 15; ++i) t.mutable_data<double>()[i] = std::sin(frequency * static_cast<double>(i));
-    return t;
-  };
-  Var p = wave(1);
+  Var p = wave({3, 5}, 1);
   Adafactor optimizer({.lr = 0.3, .weight_decay = 0.1});
-  for (int t = 0; t < 3; ++t) optimizer.step(p, Var(wave(0.3 + t)));
+  for (int t = 0; t < 3; ++t) optimizer.step(p, Var(wave({3, 5}, 0.3 + t)));
   expect_close(p.value().select(0, 0), Tensor::of<double>({5}, {0, 0.182162414782085, 0.816208028388249,
                                                                 -0.0993384669318356, -0.770828891786279}));
 }
