@@ -53,12 +53,18 @@ RouteScope*& RouteScope::active() {
   return active;
 }
 
-Experts::Experts(std::int64_t channels, std::int64_t hidden, Rng& rng, const ExpertsSettings& s) : settings(s) {
-  check_value(channels >= 1 && hidden >= 1 && s.experts >= 1 && s.shared >= 0,
-              "Experts: channels, hidden and experts must be at least 1, shared not negative, but are {}, {}, {}, {}",
-              channels, hidden, s.experts, s.shared);
+const ExpertsSettings& checked(const ExpertsSettings& s) {
+  check_value(s.experts >= 1 && s.shared >= 0,
+              "Experts: experts must be at least 1 and shared not negative but are {} and {}", s.experts, s.shared);
   check_value(1 <= s.top && s.top <= s.experts, "Experts: top must be in [1, {}], the number of experts, but is {}",
               s.experts, s.top);
+  return s;
+}
+
+Experts::Experts(std::int64_t channels, std::int64_t hidden, Rng& rng, const ExpertsSettings& s)
+    : settings(checked(s)) {
+  check_value(channels >= 1 && hidden >= 1, "Experts: channels and hidden must be at least 1 but are {} and {}",
+              channels, hidden);
   router = init::uniform({s.experts, channels}, 1 / std::sqrt(static_cast<double>(channels)), rng, s.mlp.dtype);
   for (int e = 0; e < s.experts; ++e) experts.emplace_back(channels, hidden, rng, s.mlp);
   if (s.correction) correction = zeros({s.experts}, s.mlp.dtype);

@@ -30,6 +30,10 @@ struct ExpertsSettings {
   bool operator==(const ExpertsSettings&) const = default;  ///< all equal
 };
 
+/// Returns the settings. Throws ValueError unless experts is at least 1, shared is not negative and top is in
+/// [1, experts].
+const ExpertsSettings& checked(const ExpertsSettings& settings);
+
 /// The experts of N tokens.
 struct Route {
   Tensor experts;  ///< [N, top] i32

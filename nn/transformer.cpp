@@ -37,6 +37,7 @@ const TransformerConfig& checked(const TransformerConfig& config) {
   if (config.hidden) positive("hidden", *config.hidden);
   for (std::size_t layer = 0; layer == 0 || layer < config.windows.size(); ++layer)
     detail::complete("Transformer", config.channels, config.heads, attention_settings(config, layer));
+  if (config.experts) checked(*config.experts);
   const auto finite = [](const char* setting, double value) {
     check_value(std::isfinite(value), "Transformer: {} must be finite but is {}", setting, value);
   };

@@ -14,7 +14,7 @@
 namespace braid::nn {
 namespace {
 
-Tensor as_matrix(const Tensor& t) { return t.reshape({t.size(0), -1}); }
+Tensor as_matrix(const Tensor& t) { return t.reshape({t.size(0), t.shape().axes(1, t.rank()).numel()}); }
 
 }  // namespace
 

@@ -171,7 +171,8 @@ void read_rotary(const Settings& settings, TransformerConfig& config) {
 
 /// `config`: the family's defaults; kv_heads as heads where it has none.
 TransformerConfig as_llama(const Settings& settings, TransformerConfig config) {
-  settings.only("hidden_act", settings.get("hidden_act") == "swish" ? "swish" : "silu");
+  const bool gelu = config.activation == Activation::geglu;  // Gemma's
+  settings.only("hidden_act", gelu ? "gelu_pytorch_tanh" : settings.get("hidden_act") == "swish" ? "swish" : "silu");
   settings.only("attention_bias", false);
   settings.only("mlp_bias", false);
   config.vocab = settings.size("vocab_size", config.vocab);
@@ -182,7 +183,7 @@ TransformerConfig as_llama(const Settings& settings, TransformerConfig config) {
   config.hidden = settings.size("intermediate_size", *config.hidden);
   config.norm_eps = settings.positive("rms_norm_eps", config.experts && !config.qk_norm ? 1e-5 : 1e-6);
   config.positions = PositionKind::rotary;
-  if (config.activation != Activation::geglu) config.activation = Activation::swiglu;
+  if (!gelu) config.activation = Activation::swiglu;
   config.mlp_bias = false;
   config.tied_head = settings.flag("tie_word_embeddings", config.tied_head);
   const bool as_heads = !config.kv_heads || settings.is_null("num_key_value_heads");
@@ -230,18 +231,18 @@ TransformerConfig mixtral(const Settings& settings) {
                              .experts = experts});
 }
 
-/// The setting `layer_types`: whether each layer's attention slides, of `layers` layers.
-std::vector<bool> sliding_layers(const Settings& settings, std::vector<bool> otherwise) {
-  if (!settings.has("layer_types")) return otherwise;
+/// The windows of `layers` layers by the setting `layer_types`; without it, every other one slides, from the first on.
+std::vector<std::int64_t> windows_of(const Settings& settings, std::int64_t window, int layers) {
+  if (!settings.has("layer_types")) return {window, 0};
   const json& types = settings.get("layer_types");
-  settings.require(types.is_array() && types.size() == otherwise.size(), "layer_types",
-                   "a list with a type for each layer");
-  for (std::size_t i = 0; i < otherwise.size(); ++i) {
-    const bool known = types[i] == "full_attention" || types[i] == "sliding_attention";
-    settings.require(known, "layer_types", "full_attention or sliding_attention for each layer");
-    otherwise[i] = types[i] == "sliding_attention";
+  settings.require(types.is_array() && std::ssize(types) == layers, "layer_types", "a list with a type for each layer");
+  std::vector<std::int64_t> windows;
+  for (const json& type : types) {
+    const bool slides = type == "sliding_attention";
+    settings.require(slides || type == "full_attention", "layer_types", "full_attention or sliding_attention for each");
+    windows.push_back(slides ? window : 0);
   }
-  return otherwise;
+  return windows;
 }
 
 TransformerConfig qwen3(const Settings& settings) {
@@ -305,10 +306,7 @@ TransformerConfig gemma2(const Settings& settings) {
                                                  .logits_softcap = softcap("final_logit_softcapping", 30)});
   config.attention_scale = 1 / std::sqrt(settings.positive("query_pre_attn_scalar", 256));
   config.embedding_scale = std::sqrt(static_cast<float>(config.channels));
-  std::vector<bool> sliding(static_cast<std::size_t>(config.layers));
-  for (std::size_t i = 0; i < sliding.size(); i += 2) sliding[i] = true;
-  for (const bool slides : sliding_layers(settings, sliding))
-    config.windows.push_back(slides ? window_of(settings, 4096) : 0);
+  config.windows = windows_of(settings, window_of(settings, 4096), config.layers);
   return config;
 }
 
@@ -397,7 +395,8 @@ json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
     const auto softcap = [](double cap) { return cap > 0 ? json(cap) : json(); };
     const double scalar = 1 / (c.attention_scale * c.attention_scale), whole = std::round(scalar);
     const bool exact = whole < 1e9 && 1 / std::sqrt(whole) == c.attention_scale;  // as transformers demands it
-    settings.update({{"hidden_activation", "gelu_pytorch_tanh"},
+    settings.update({{"hidden_act", "gelu_pytorch_tanh"},
+                     {"hidden_activation", "gelu_pytorch_tanh"},
                      {"query_pre_attn_scalar", exact ? json(static_cast<std::int64_t>(whole)) : json(scalar)},
                      {"attn_logit_softcapping", softcap(c.attention_softcap)},
                      {"final_logit_softcapping", softcap(c.logits_softcap)},

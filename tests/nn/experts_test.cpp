@@ -210,9 +210,12 @@ TEST(Experts, RefuseWhatDoesNotFit) {
   Rng rng(8);
   expect_error<ValueError>([&] { Experts(4, 3, rng, {.experts = 2, .top = 3}); },
                            "Experts: top must be in [1, 2], the number of experts, but is 3");
-  expect_error<ValueError>(
-      [&] { Experts(0, 3, rng); },
-      "Experts: channels, hidden and experts must be at least 1, shared not negative, but are 0, 3, 8, 0");
+  expect_error<ValueError>([&] { Experts(0, 3, rng); },
+                           "Experts: channels and hidden must be at least 1 but are 0 and 3");
+  expect_error<ValueError>([&] { Experts(4, 3, rng, {.experts = 0, .top = 0}); },
+                           "Experts: experts must be at least 1 and shared not negative but are 0 and 0");
+  expect_error<ValueError>([&] { Experts(4, 3, rng, {.shared = -1}); },
+                           "Experts: experts must be at least 1 and shared not negative but are 8 and -1");
   const Experts experts(4, 3, rng);
   const Tensor x = zeros({5, 4});
   expect_error<ShapeError>(

@@ -118,6 +118,14 @@ TEST(Muon, StepsAlongOrthogonalizedVelocitiesAndAsAdamWElsewhere) {
   }
 }
 
+TEST(Muon, TakesMatricesWithoutElements) {
+  for (const Shape& shape : {Shape{0, 3}, Shape{3, 0}, Shape{2, 0, 4}}) {
+    Var p = zeros(shape);
+    Muon().step(p, p);
+    EXPECT_EQ(p.shape(), shape);
+  }
+}
+
 TEST(Muon, UpdatesHaveTheSetRootMeanSquare) {
   Rng rng(4);
   Var p = zeros({48, 96});

@@ -249,8 +249,7 @@ TEST_F(Pretrained, HasTheDefaultsOfTransformers) {
     EXPECT_EQ(c.attention_scale, gemma ? 1.0 / 16 : 0);
     EXPECT_EQ(c.attention_softcap, gemma ? 50 : 0);
     EXPECT_EQ(c.logits_softcap, gemma ? 30 : 0);
-    EXPECT_EQ(c.windows.size(), gemma ? 26U : 0U);
-    for (std::size_t i = 0; i < c.windows.size(); ++i) EXPECT_EQ(c.windows[i], i % 2 == 0 ? 4096 : 0);
+    EXPECT_EQ(c.windows, gemma ? (std::vector<std::int64_t>{4096, 0}) : std::vector<std::int64_t>());
     EXPECT_EQ(c.rotary_scaling.kind, RotaryScaling::Kind::none);
     EXPECT_EQ(c.norm == NormKind::layer, d.layer_norm);
     EXPECT_EQ(c.attention_bias, d.biases);
@@ -298,6 +297,30 @@ TEST_F(Pretrained, RefusesToSaveWhatReadingWouldNotGiveBack) {
   EXPECT_EQ(message(llama(), [](auto& c) { c.windows = {4, 4}; }), "nothing was thrown");  // a Mistral
   EXPECT_EQ(message(mixtral(), [](auto& c) { c.window = 4; }), "nothing was thrown");
   EXPECT_EQ(message(gpt2(), [](auto& c) { c.rotary_base = 7; }), "nothing was thrown");  // has no rotary positions
+}
+
+TEST_F(Pretrained, ReadsGemma2AsItWasReleasedAndRefusesWhatDoesNotFit) {
+  const auto parse = [](const std::string& settings) {
+    return parse_pretrained_config("here", R"({"model_type": "gemma2", "num_hidden_layers": 3, )" + settings + "}")
+        .config;
+  };
+  const TransformerConfig c = parse(R"("hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh",
+      "sliding_window": 7, "layer_types": ["full_attention", "sliding_attention", "full_attention"])");
+  EXPECT_EQ(c.activation, Activation::geglu);
+  EXPECT_EQ(c.windows, (std::vector<std::int64_t>{0, 7, 0}));
+  EXPECT_THAT(message_of([&] { parse(R"("hidden_act": "silu")"); }),
+              HasSubstr("'hidden_act' must be 'gelu_pytorch_tanh'"));
+  EXPECT_THAT(message_of([&] { parse(R"("layer_types": ["full_attention"])"); }),
+              HasSubstr("'layer_types' must be a list with a type for each layer"));
+  EXPECT_THAT(message_of([&] { parse(R"("layer_types": [1, 2, 3])"); }),
+              HasSubstr("'layer_types' must be full_attention or sliding_attention for each"));
+  EXPECT_EQ(
+      message_of([] { parse_pretrained_config("here", R"({"model_type": "mixtral", "num_experts_per_tok": 9})"); }),
+      "here: Experts: top must be in [1, 8], the number of experts, but is 9");
+  // Nothing is allocated for layers that no file holds.
+  EXPECT_EQ(parse_pretrained_config("here", R"({"model_type": "gemma2", "num_hidden_layers": 2147483647})")
+                .config.windows.size(),
+            2U);
 }
 
 TEST_F(Pretrained, SaysTheDtypeOfTheFiles) {
