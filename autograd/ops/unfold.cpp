@@ -16,7 +16,7 @@ using detail::Window;
 Tensor columns(const Window& window, const Tensor& x) {
   const std::int64_t channels = x.size(3);
   Tensor y({window.rows(Way::reads), window.taps() * channels}, x.dtype());
-  dispatch_float_or_bf16("unfold", x.dtype(), [&](auto zero) {
+  dispatch_float("unfold", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const Tensor rows = x.contiguous();
     const T* from = rows.data<T>();

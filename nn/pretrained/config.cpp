@@ -169,6 +169,18 @@ void read_rotary(const Settings& settings, TransformerConfig& config) {
   }
 }
 
+/// What the families that are like Llama have unless they say otherwise.
+TransformerConfig decoder() {
+  return {.vocab = 32000,
+          .channels = 4096,
+          .layers = 32,
+          .heads = 32,
+          .norm_eps = 1e-6,
+          .positions = PositionKind::rotary,
+          .activation = Activation::swiglu,
+          .mlp_bias = false};
+}
+
 /// `config`: the family's defaults; kv_heads as heads where it has none.
 TransformerConfig as_llama(const Settings& settings, TransformerConfig config) {
   const bool gelu = config.activation == Activation::geglu;  // Gemma's
@@ -181,10 +193,7 @@ TransformerConfig as_llama(const Settings& settings, TransformerConfig config) {
   config.layers = settings.count("num_hidden_layers", config.layers);
   config.heads = settings.count("num_attention_heads", config.heads);
   config.hidden = settings.size("intermediate_size", *config.hidden);
-  config.norm_eps = settings.positive("rms_norm_eps", config.experts && !config.qk_norm ? 1e-5 : 1e-6);
-  config.positions = PositionKind::rotary;
-  if (!gelu) config.activation = Activation::swiglu;
-  config.mlp_bias = false;
+  config.norm_eps = settings.positive("rms_norm_eps", config.norm_eps);
   config.tied_head = settings.flag("tie_word_embeddings", config.tied_head);
   const bool as_heads = !config.kv_heads || settings.is_null("num_key_value_heads");
   config.kv_heads = settings.count("num_key_value_heads", as_heads ? config.heads : *config.kv_heads);
@@ -194,8 +203,10 @@ TransformerConfig as_llama(const Settings& settings, TransformerConfig config) {
 }
 
 TransformerConfig llama(const Settings& settings) {
-  return as_llama(settings,
-                  {.vocab = 32000, .context = 2048, .channels = 4096, .layers = 32, .heads = 32, .hidden = 11008});
+  TransformerConfig config = decoder();
+  config.context = 2048;
+  config.hidden = 11008;
+  return as_llama(settings, config);
 }
 
 /// The setting `sliding_window`; 0: none.
@@ -204,31 +215,29 @@ std::int64_t window_of(const Settings& settings, std::int64_t otherwise) {
   return settings.size("sliding_window", otherwise);
 }
 
+/// Mistral 7B, whose defaults Mixtral shares.
+TransformerConfig mistral_decoder() {
+  TransformerConfig config = decoder();
+  config.context = 131072;
+  config.hidden = 14336;
+  config.kv_heads = 8;
+  return config;
+}
+
 TransformerConfig mistral(const Settings& settings) {
-  const std::int64_t window = window_of(settings, 4096);
-  return as_llama(settings, {.vocab = 32000,
-                             .context = 131072,
-                             .channels = 4096,
-                             .layers = 32,
-                             .heads = 32,
-                             .hidden = 14336,
-                             .kv_heads = 8,
-                             .window = window});
+  TransformerConfig config = mistral_decoder();
+  config.window = window_of(settings, 4096);
+  return as_llama(settings, config);
 }
 
 TransformerConfig mixtral(const Settings& settings) {
-  const ExpertsSettings experts{.experts = settings.count("num_local_experts", 8),
-                                .top = settings.count("num_experts_per_tok", 2)};
-  return as_llama(settings, {.vocab = 32000,
-                             .context = 131072,
-                             .channels = 4096,
-                             .layers = 32,
-                             .heads = 32,
-                             .hidden = 14336,
-                             .kv_heads = 8,
-                             .rotary_base = 1e6,
-                             .window = window_of(settings, 0),
-                             .experts = experts});
+  TransformerConfig config = mistral_decoder();
+  config.norm_eps = 1e-5;
+  config.rotary_base = 1e6;
+  config.window = window_of(settings, 0);
+  config.experts = ExpertsSettings{.experts = settings.count("num_local_experts", 8),
+                                   .top = settings.count("num_experts_per_tok", 2)};
+  return as_llama(settings, config);
 }
 
 /// The windows of `layers` layers by the setting `layer_types`; without it, every other one slides, from the first on.
@@ -252,15 +261,14 @@ TransformerConfig qwen3(const Settings& settings) {
     const bool ok = types.is_array() && std::ranges::all_of(types, [](const json& t) { return t == "full_attention"; });
     settings.require(ok, "layer_types", "full_attention for each layer");
   }
-  return as_llama(settings, {.vocab = 151936,
-                             .context = 32768,
-                             .channels = 4096,
-                             .layers = 32,
-                             .heads = 32,
-                             .hidden = 22016,
-                             .kv_heads = 32,
-                             .head_size = 128,
-                             .qk_norm = true});
+  TransformerConfig config = decoder();
+  config.vocab = 151936;
+  config.context = 32768;
+  config.hidden = 22016;
+  config.kv_heads = 32;
+  config.head_size = 128;
+  config.qk_norm = true;
+  return as_llama(settings, config);
 }
 
 TransformerConfig qwen3_moe(const Settings& settings) {
@@ -268,18 +276,18 @@ TransformerConfig qwen3_moe(const Settings& settings) {
   settings.only("decoder_sparse_step", 1);
   settings.only("mlp_only_layers", json::array());
   const char* experts = settings.has("num_experts") ? "num_experts" : "num_local_experts";
-  TransformerConfig config =
-      as_llama(settings, {.vocab = 151936,
-                          .context = 32768,
-                          .channels = 2048,
-                          .layers = 24,
-                          .heads = 32,
-                          .hidden = 6144,
-                          .kv_heads = 4,
-                          .qk_norm = true,
-                          .experts = ExpertsSettings{.experts = settings.count(experts, 128),
-                                                     .top = settings.count("num_experts_per_tok", 8),
-                                                     .normalized = settings.flag("norm_topk_prob", false)}});
+  TransformerConfig config = decoder();
+  config.vocab = 151936;
+  config.context = 32768;
+  config.channels = 2048;
+  config.layers = 24;
+  config.hidden = 6144;
+  config.kv_heads = 4;
+  config.qk_norm = true;
+  config.experts = ExpertsSettings{.experts = settings.count(experts, 128),
+                                   .top = settings.count("num_experts_per_tok", 8),
+                                   .normalized = settings.flag("norm_topk_prob", false)};
+  config = as_llama(settings, config);
   config.hidden = settings.size("moe_intermediate_size", 768);
   return config;
 }
@@ -290,20 +298,22 @@ TransformerConfig gemma2(const Settings& settings) {
   const auto softcap = [&](const char* key, double otherwise) {
     return settings.is_null(key) ? 0 : settings.positive(key, otherwise);
   };
-  TransformerConfig config = as_llama(settings, {.vocab = 256000,
-                                                 .context = 8192,
-                                                 .channels = 2304,
-                                                 .layers = 26,
-                                                 .heads = 8,
-                                                 .hidden = 9216,
-                                                 .kv_heads = 4,
-                                                 .head_size = 256,
-                                                 .activation = Activation::geglu,
-                                                 .tied_head = true,
-                                                 .norm_offset = 1,
-                                                 .post_norms = true,
-                                                 .attention_softcap = softcap("attn_logit_softcapping", 50),
-                                                 .logits_softcap = softcap("final_logit_softcapping", 30)});
+  TransformerConfig config = decoder();
+  config.vocab = 256000;
+  config.context = 8192;
+  config.channels = 2304;
+  config.layers = 26;
+  config.heads = 8;
+  config.hidden = 9216;
+  config.kv_heads = 4;
+  config.head_size = 256;
+  config.activation = Activation::geglu;
+  config.tied_head = true;
+  config.norm_offset = 1;
+  config.post_norms = true;
+  config.attention_softcap = softcap("attn_logit_softcapping", 50);
+  config.logits_softcap = softcap("final_logit_softcapping", 30);
+  config = as_llama(settings, config);
   config.attention_scale = 1 / std::sqrt(settings.positive("query_pre_attn_scalar", 256));
   config.embedding_scale = std::sqrt(static_cast<float>(config.channels));
   config.windows = windows_of(settings, window_of(settings, 4096), config.layers);
