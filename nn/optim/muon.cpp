@@ -4,12 +4,12 @@
 #include <array>
 #include <cmath>
 #include <ranges>
+#include <utility>
 
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/transpose.h>
 #include <braid/nn/optim/clip.h>
-#include <braid/nn/optim/detail/multi_tensor.h>
 
 namespace braid::nn {
 namespace {
@@ -53,33 +53,25 @@ std::vector<Optimizer::State> Muon::state_of(std::string_view name, const Tensor
 }
 
 void Muon::apply(const std::vector<Update>& updates, double grad_scale) {
-  std::vector<Update> matrices, others;
-  for (const Update& u : updates) (settings_.matrices(u.name, *u.value) ? matrices : others).push_back(u);
-  std::vector<Tensor> directions;
-  for (const Update& u : matrices) {
+  std::vector<Update> others;
+  std::vector<std::pair<Tensor*, Tensor>> changes;  // written at the end, when no more memory is needed
+  for (const Update& u : updates) {
+    if (!settings_.matrices(u.name, *u.value)) {
+      others.push_back(u);
+      continue;
+    }
     const Var grad = u.grad * grad_scale, velocity = settings_.momentum * *u.state + grad;
     const Var ahead = settings_.nesterov ? grad + settings_.momentum * velocity : velocity;
-    directions.push_back(orthogonalized(as_matrix(ahead.value()), settings_.iterations).contiguous());
+    const Tensor matrix = as_matrix(ahead.value());
+    const Tensor direction = orthogonalized(matrix, settings_.iterations).reshape(u.value->shape());
+    const auto longest = static_cast<double>(std::max(matrix.size(0), matrix.size(1)));
+    const double keep = u.decays ? 1 - lr() * settings_.adamw.weight_decay : 1;
+    changes.emplace_back(u.state, velocity.value());
+    changes.emplace_back(u.value,
+                         (keep * *u.value - lr() * settings_.update_rms * std::sqrt(longest) * direction).value());
   }
-  const auto blocks = cut_into_blocks(matrices | std::views::transform(&Update::value));
-  AdamW::apply(others, grad_scale);  // from here on, no more memory is needed
-  parallel_for_blocks(blocks, [&](std::size_t, const TensorBlock& block) {
-    const Update& u = matrices[block.tensor];
-    dispatch_float("Muon", u.value->dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      const Tensor& direction = directions[block.tensor];
-      const auto longest = static_cast<double>(std::max(direction.size(0), direction.size(1)));
-      const T keep = static_cast<T>(u.decays ? 1 - lr() * settings_.adamw.weight_decay : 1);
-      const T step = static_cast<T>(lr() * settings_.update_rms * std::sqrt(longest));
-      const T momentum = static_cast<T>(settings_.momentum), scale = static_cast<T>(grad_scale);
-      const T *grad = u.grad.data<T>(), *along = direction.data<T>();
-      T *p = u.value->mutable_data<T>(), *velocity = u.state->mutable_data<T>();
-      for (std::int64_t i = block.begin; i < block.end; ++i) {
-        velocity[i] = momentum * velocity[i] + scale * grad[i];
-        p[i] = keep * p[i] - step * along[i];
-      }
-    });
-  });
+  AdamW::apply(others, grad_scale);
+  for (auto& [target, value] : changes) *target = std::move(value);
 }
 
 }  // namespace braid::nn
