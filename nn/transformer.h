@@ -36,8 +36,8 @@ struct TransformerConfig {
   double rotary_base = 10000;                      ///< base of the angles of rotary positions
   RotaryScaling rotary_scaling = {};               ///< of these angles
   std::int64_t window = 0;                         ///< if positive: positions see only the last `window`
-  std::vector<std::int64_t> windows = {};  ///< in its place: that of each layer, from the first again at the end
-  bool qk_norm = false;                    ///< normalizes each head's queries and keys by RMS norms
+  std::vector<std::int64_t> windows = {};          ///< in its place, one for each layer; a shorter list starts over
+  bool qk_norm = false;                            ///< normalizes each head's queries and keys by RMS norms
   Activation activation = Activation::gelu;
   bool attention_bias = false;                  ///< whether q, k, v and o have one
   bool mlp_bias = true;                         ///< whether the MLP's maps have one

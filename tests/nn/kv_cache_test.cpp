@@ -47,6 +47,25 @@ TransformerConfig qwen3(DType dtype) {
   return config;
 }
 
+TransformerConfig mixtral(DType dtype) {
+  TransformerConfig config = llama(dtype);
+  config.experts = ExpertsSettings{.experts = 5, .top = 2};
+  return config;
+}
+
+TransformerConfig gemma2(DType dtype) {
+  TransformerConfig config = llama(dtype);
+  config.activation = Activation::geglu;
+  config.windows = {3, 0};
+  config.norm_offset = 1;
+  config.post_norms = true;
+  config.embedding_scale = 3;
+  config.attention_scale = 0.3;
+  config.attention_softcap = 5;
+  config.logits_softcap = 7;
+  return config;
+}
+
 Transformer<> stirred(const TransformerConfig& config) {
   Rng rng(1);
   Transformer<> model(config, rng);
@@ -72,7 +91,7 @@ TEST(KVCache, GivesTheBitsOfAllTokensAtOnce) {
   Rng rng(2);
   std::vector<std::int64_t> chunks{1, 2, 63, 1, 5, 64, 14};
   for (const DType dtype : {DType::f32, DType::f64})
-    for (const TransformerConfig& config : {gpt2(dtype), llama(dtype), qwen3(dtype)}) {
+    for (const TransformerConfig& config : {gpt2(dtype), llama(dtype), qwen3(dtype), mixtral(dtype), gemma2(dtype)}) {
       const Transformer<> model = stirred(config);
       expect_same_bits(model, randint(0, kVocab, {1, kContext}, rng), std::vector<std::int64_t>(kContext, 1));
       expect_same_bits(model, randint(0, kVocab, {3, kContext}, rng), chunks);
