@@ -11,7 +11,11 @@ double least_bytes(const TrainingSizes& s) {
   const auto layers = static_cast<double>(s.layers), vocab = static_cast<double>(s.vocab);
   const double tokens = static_cast<double>(s.batch) * static_cast<double>(s.context);
   const double maps = n > 1 ? 2 * n * c * (n * n + 2 * n) : 0;  // of the two connections of a layer
-  const double parameters = 2 * vocab * c + static_cast<double>(s.context) * c + layers * (12 * c * c + maps);
+  const double experts = static_cast<double>(s.experts) / static_cast<double>(s.experts_per_token);
+  const double mlp = s.experts == 0 ? 8 * c * c : experts * 8 * c * c;
+  const double changes = static_cast<double>(s.lora) * (layers * 10 * c + vocab);
+  const double parameters =
+      2 * vocab * c + static_cast<double>(s.context) * c + layers * (4 * c * c + mlp + maps) + changes;
   const double kept = tokens * (layers * c * (16 + 2 * n) + vocab);
   return s.bytes * (4 * parameters + kept);
 }

@@ -7,7 +7,9 @@ namespace braid::apps {
 /// The sizes that determine the memory of training a transformer.
 struct TrainingSizes {
   std::int64_t vocab, context, channels, layers, batch, streams;
-  double bytes = 4;  ///< per element of parameters and activations
+  double bytes = 4;                                 ///< per element of parameters and activations
+  std::int64_t experts = 0, experts_per_token = 1;  ///< in place of each MLP; 0: none
+  std::int64_t lora = 0;                            ///< the rank of changes of all linear maps
 };
 
 /// Throws ValueError, whose message begins with `what`, when less than `bytes` of memory are free for this process.

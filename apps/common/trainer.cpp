@@ -26,7 +26,10 @@ TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
                 .channels = s.channels,
                 .layers = s.layers,
                 .batch = s.batch / s.blocks,
-                .streams = s.connection.kind == "residual" ? 1 : s.connection.streams.value_or(1)});
+                .streams = s.connection.kind == "residual" ? 1 : s.connection.streams.value_or(1),
+                .experts = s.experts,
+                .experts_per_token = s.experts_per_token,
+                .lora = s.lora});
   Rng rng(s.seed);
   Model model = make_model(s, vocab, rng);
   const auto named = named_params(model);
