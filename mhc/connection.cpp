@@ -137,6 +137,22 @@ Var Connection::close(const Stream& stream) const {
       module);
 }
 
+Connection pretrained_connection(const nn::TransformerConfig& config, std::int64_t index) {
+  Rng unused;
+  const DType dtype = config.parameters();
+  ConnectionConfig settings{.streams = config.streams.value_or(nn::StreamsSettings()).streams, .dtype = dtype};
+  if (config.streams) settings.kind = ConnectionKind::deepseek_v4;
+  Connection made(settings, config.channels, index, unused);
+  if (!config.streams) return made;
+  const auto& [n, iterations, eps] = *config.streams;
+  made.module =
+      deepseek_v4(config.channels, n, unused,
+                  {.sinkhorn_iterations = iterations, .hc_eps = eps, .norm_eps = config.norm_eps, .dtype = dtype});
+  if (index + 1 == 2 * config.layers)
+    made.head = WeightedHead(config.channels, n, {.hc_eps = eps, .norm_eps = config.norm_eps, .dtype = dtype});
+  return made;
+}
+
 Var value(const Connection::Stream& stream) {
   if (const auto* streams = std::get_if<Streams>(&stream)) return streams->value();
   if (const auto* single_pass = std::get_if<SinglePassStreams>(&stream)) return single_pass->x.value();

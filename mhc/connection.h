@@ -15,6 +15,7 @@
 #include <braid/mhc/connections/released/single_pass.h>
 #include <braid/mhc/connections/released/weighted_head.h>
 #include <braid/mhc/connections/residual_connection.h>
+#include <braid/nn/transformer.h>
 
 namespace braid::mhc {
 
@@ -115,6 +116,11 @@ struct Connection {
 
   ConnectionKind kind_;
 };
+
+/// The connection of sublayer `index` of a released model, for nn::load_pretrained(): that of DeepSeek-V4, with its
+/// head, where the config has streams, else the residual one. Its parameters are to be loaded; as they are, a network
+/// starts as ReleasedInit::residual says.
+Connection pretrained_connection(const nn::TransformerConfig& config, std::int64_t index);
 
 /// The state between sublayers, [..., C] or [..., n, C], without its history.
 Var value(const Connection::Stream& stream);

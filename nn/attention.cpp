@@ -1,5 +1,6 @@
 #include <braid/nn/attention.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <span>
@@ -7,6 +8,7 @@
 
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/rms_norm.h>
 #include <braid/autograd/ops/slice.h>
 
 namespace braid::nn {
@@ -23,6 +25,40 @@ Tensor alibi_slopes(int heads, DType dtype) {
   for (int i = 0; i < heads; ++i)
     slopes.push_back(std::exp2(i < n ? -8.0 * (i + 1) / n : -4.0 * (2 * (i - n) + 1) / n));
   return Tensor::of<double>({heads}, std::span<const double>(slopes)).to(dtype);
+}
+
+/// Entries of a compressor and the keys behind them as one sequence, with a mask of what queries see of it.
+struct Compressed {
+  Var keys;     ///< [B, padded + S, 1, D]
+  Tensor mask;  ///< [B or 1, 1, T, padded + S] i32
+};
+
+/// entries [B, n, 1, D], and keys [B, S, 1, D] up to that of the last of T queries, the first of which is at
+/// `position`. `chosen` [B, T, n], the indexer's choice, or undefined: all that are closed.
+Compressed with_entries(const Var& entries, const Var& keys, const Tensor& chosen, std::int64_t queries,
+                        std::int64_t position, const AttentionSettings& settings) {
+  // Attention cuts keys into blocks of 64. Entries fill whole ones, so that their number changes no bit.
+  const std::int64_t count = entries.size(1), padded = (count + 63) / 64 * 64, all = padded + keys.size(1);
+  const std::int64_t batch = chosen.defined() ? chosen.size(0) : 1, first = position + queries - keys.size(1);
+  Tensor mask = zeros({batch, 1, queries, all}, DType::i32);
+  for (std::int64_t row = 0; row < batch * queries; ++row) {
+    std::int32_t* sees = mask.mutable_data<std::int32_t>() + row * all;
+    const std::int64_t at = position + row % queries;
+    if (chosen.defined())
+      std::copy_n(chosen.data<std::int32_t>() + row * count, count, sees);
+    else
+      std::fill_n(sees, detail::closed_entries(at, settings.compression.rate, count), 1);
+    const std::int64_t begin = settings.window > 0 ? std::max<std::int64_t>(0, at - settings.window + 1) : 0;
+    std::fill(sees + padded + begin - first, sees + padded + at + 1 - first, 1);
+  }
+  const Tensor blank = zeros(entries.shape().with(1, padded - count), entries.dtype());
+  return {concat({entries, blank, keys}, 1), mask};
+}
+
+Var attend(const Var& queries, const Compressed& seen, AttentionOptions how) {
+  how.window = 0;  // the mask says it
+  how.mask = seen.mask;
+  return attention(queries, seen.keys, seen.keys, how);
 }
 
 }  // namespace
@@ -48,22 +84,48 @@ AttentionSettings detail::complete(const char* module, std::int64_t channels, in
       module, settings.window, settings.softcap, settings.scale, settings.dropout);
   check_value(settings.causal || (settings.window == 0 && !settings.alibi), "{}: a window and ALiBi need causal = true",
               module);
+  check_value(settings.query_rank >= 0 && settings.output_groups >= 0 &&
+                  (settings.output_groups == 0 || (heads % settings.output_groups == 0 && settings.output_rank >= 1)),
+              "{}: query_rank must not be negative, and output_groups must divide heads and have an output_rank but "
+              "they are {}, {} and {} with {} heads",
+              module, settings.query_rank, settings.output_groups, settings.output_rank, heads);
+  check_value(!settings.shared_kv || (settings.causal && !settings.memory_channels),
+              "{}: shared_kv needs causal = true and no memory_channels", module);
+  const CompressionSettings& compression = checked(module, settings.compression);
+  check_value(
+      compression.rate == 0 || (settings.shared_kv && *settings.kv_heads == 1 && settings.rotary && !settings.alibi),
+      "{}: compression needs shared_kv, kv_heads = 1, rotary positions and no ALiBi", module);
+  check_value(compression.rate == 0 || compression.index_top == 0 || settings.query_rank > 0,
+              "{}: index_top needs query_rank", module);
   return settings;
 }
 
 MultiHeadAttention::MultiHeadAttention(std::int64_t channels, int heads, Rng& rng, const AttentionSettings& chosen)
     : heads(heads),
       settings(detail::complete("MultiHeadAttention", channels, heads, chosen)),
-      q(channels, heads * head_size(), rng, {settings.bias, settings.dtype}),
+      q(settings.query_rank > 0 ? settings.query_rank : channels, heads * head_size(), rng,
+        {settings.bias, settings.dtype}),
       k(settings.memory_channels.value_or(channels), *settings.kv_heads * head_size(), rng,
         {settings.bias, settings.dtype}),
       v(settings.memory_channels.value_or(channels), *settings.kv_heads * head_size(), rng,
         {settings.bias, settings.dtype}),
-      o(heads * head_size(), channels, rng, {settings.bias, settings.dtype}) {
-  if (settings.sinks) sinks = zeros({heads}, settings.dtype);
-  if (!settings.qk_norm) return;
-  q_norm.emplace(head_size(), NormSettings{settings.norm_eps, settings.dtype});
-  k_norm = q_norm;
+      o(settings.output_groups > 0 ? settings.output_groups * settings.output_rank : heads * head_size(), channels, rng,
+        {settings.bias, settings.dtype}) {
+  const AttentionSettings& s = settings;
+  const auto norm = [&](std::int64_t size) { return RMSNorm(size, {s.norm_eps, s.dtype}); };
+  if (s.sinks) sinks = zeros({heads}, s.dtype);
+  if (s.shared_kv) v.weight = v.bias = Var();
+  if (s.qk_norm) k_norm = norm(head_size());
+  if (s.qk_norm && !s.shared_kv) q_norm = k_norm;
+  if (s.query_rank > 0) {
+    q_down.emplace(channels, s.query_rank, rng, LinearSettings{s.bias, s.dtype});
+    q_down_norm = norm(s.query_rank);
+  }
+  if (s.output_groups > 0)
+    o_down.emplace(s.output_groups, heads / s.output_groups * head_size(), s.output_rank, rng, s.dtype);
+  if (s.compression.rate == 0) return;
+  compressor.emplace(channels, head_size(), s.compression, s.norm_eps, rng, s.dtype);
+  if (s.compression.index_top > 0) indexer.emplace(channels, s.query_rank, s.compression, s.norm_eps, rng, s.dtype);
 }
 
 AttentionOptions MultiHeadAttention::options() const {
@@ -75,23 +137,36 @@ AttentionOptions MultiHeadAttention::options() const {
           .alibi = settings.alibi ? alibi_slopes(heads, settings.dtype) : Tensor()};
 }
 
-std::array<Var, 3> MultiHeadAttention::project(const Var& x, const Var& memory, std::int64_t position) const {
+RotaryTurns MultiHeadAttention::turns() const {
+  RotaryTurns turns = scaled_turns(rotary_pairs(settings), settings.rotary_base, settings.rotary_scaling);
+  turns.layout = settings.rotary_layout;
+  turns.trailing = settings.rotary_trailing;
+  return turns;
+}
+
+MultiHeadAttention::Projected MultiHeadAttention::project(const Var& x, const Var& memory,
+                                                          std::int64_t position) const {
   check_shape(x.rank() == 3, "MultiHeadAttention: x must have shape [B, T, C] but has {}", x.shape());
   check_shape(memory.rank() == 3, "MultiHeadAttention: memory must have shape [B, S, C] but has {}", memory.shape());
   const auto split = [&](const Var& y, int count) { return reshape(y, {y.size(0), y.size(1), count, head_size()}); };
-  RotaryTurns turns;
-  if (settings.rotary) turns = scaled_turns(rotary_pairs(settings), settings.rotary_base, settings.rotary_scaling);
-  turns.layout = settings.rotary_layout;
   const auto turn = [&](Var y, const std::optional<RMSNorm>& norm) {
-    if (norm) y = (*norm)(y);
-    return settings.rotary ? rotary_embedding(y, turns, position) : y;
+    if (settings.qk_norm) y = norm ? (*norm)(y) : rms_norm(y, settings.norm_eps);
+    return settings.rotary ? rotary_embedding(y, turns(), position) : y;
   };
   const int kv_heads = *settings.kv_heads;
-  return {turn(split(q(x), heads), q_norm), turn(split(k(memory), kv_heads), k_norm), split(v(memory), kv_heads)};
+  const Var latent = q_down ? (*q_down_norm)((*q_down)(x)) : x;
+  const Var queries = turn(split(q(latent), heads), q_norm), keys = turn(split(k(memory), kv_heads), k_norm);
+  return {queries, keys, settings.shared_kv ? keys : split(v(memory), kv_heads), latent};
 }
 
-Var MultiHeadAttention::output(const Var& mixed) const {
-  return o(reshape(mixed, {mixed.size(0), mixed.size(1), mixed.size(2) * mixed.size(3)}));
+Var MultiHeadAttention::output(Var mixed, std::int64_t position) const {
+  if (settings.shared_kv && settings.rotary) {
+    RotaryTurns back = turns();
+    for (double& frequency : back.frequencies) frequency = -frequency;
+    mixed = rotary_embedding(mixed, back, position);
+  }
+  const Var flat = reshape(mixed, {mixed.size(0), mixed.size(1), mixed.size(2) * mixed.size(3)});
+  return o(o_down ? (*o_down)(flat) : flat);
 }
 
 Var MultiHeadAttention::operator()(const Var& x, const AttentionCall& call) const {
@@ -100,20 +175,41 @@ Var MultiHeadAttention::operator()(const Var& x, const AttentionCall& call) cons
   AttentionOptions how = options();
   how.mask = call.mask;
   if (call.rng != nullptr) how.dropout = settings.dropout, how.rng = call.rng;
-  const auto [queries, keys, values] = project(x, crosses ? call.memory : x, 0);
-  return output(attention(queries, keys, values, how));
+  const auto [queries, keys, values, latent] = project(x, crosses ? call.memory : x, 0);
+  if (!compressor) return output(attention(queries, keys, values, how), 0);
+  check_value(!call.mask.defined(), "MultiHeadAttention: a mask needs a module without compression");
+  const Var entries = (*compressor)(x, turns());
+  if (entries.size(1) == 0) return output(attention(queries, keys, values, how), 0);
+  Tensor chosen;
+  if (indexer) chosen = (*indexer)(x, latent, indexer->keys(Var(x.value()), turns()).value(), turns(), 0);
+  return output(attend(queries, with_entries(entries, keys, chosen, x.size(1), 0, settings), how), 0);
 }
 
 Var MultiHeadAttention::operator()(const Var& x, LayerCache& cache, std::int64_t position) const {
   check_value(settings.causal, "MultiHeadAttention: a cache needs a module with causal = true");
-  const auto [queries, keys, values] = project(x, x, position);
-  cache.write(position, keys.value(), values.value(), settings.window);
+  const auto [queries, keys, values, latent] = project(x, x, position);
+  const Tensor none;
+  cache.write(position, keys.value(), settings.shared_kv ? none : values.value(), settings.window);
   const std::int64_t length = position + x.size(1);
+  const Tensor all_keys = cache.keys(length), all_values = cache.values(length);
   const AttentionOptions how = options();
+  if (compressor) {
+    const Tensor entries = (*compressor)(x, turns(), cache.compressor, position);
+    Tensor chosen;
+    if (indexer) {
+      const Tensor index = indexer->keys(x, turns(), cache.indexer, position);
+      chosen = (*indexer)(x, latent, index, turns(), position);
+    }
+    if (entries.size(1) > 0)
+      return output(attend(queries, with_entries(entries, all_keys, chosen, x.size(1), position, settings), how),
+                    position);
+  }
   std::vector<Var> mixed;  // one sequence at a time, whose keys are contiguous
-  for (std::int64_t b = 0; b < x.size(0); ++b)
-    mixed.push_back(attention(slice(queries, 0, b, b + 1), cache.keys(b, length), cache.values(b, length), how));
-  return output(mixed.size() == 1 ? mixed.front() : concat(mixed, 0));
+  for (std::int64_t b = 0; b < x.size(0); ++b) {
+    const auto own = [&](const Tensor& all) { return all.slice(0, b, b + 1); };
+    mixed.push_back(attention(slice(queries, 0, b, b + 1), own(all_keys), own(all_values), how));
+  }
+  return output(mixed.size() == 1 ? mixed.front() : concat(mixed, 0), position);
 }
 
 }  // namespace braid::nn

@@ -1,8 +1,8 @@
 #pragma once
-#include <array>
 #include <optional>
 
 #include <braid/autograd/ops/attention.h>
+#include <braid/nn/compressor.h>
 #include <braid/nn/kv_cache.h>
 #include <braid/nn/linear.h>
 #include <braid/nn/norm.h>
@@ -18,6 +18,7 @@ struct AttentionSettings {
   double rotary_share = 1;            ///< part of a head, from its start, that is rotated
   RotaryScaling rotary_scaling = {};  ///< stretches these angles for longer contexts
   RotaryLayout rotary_layout = RotaryLayout::adjacent;
+  bool rotary_trailing = false;      ///< rotates the last part of a head instead of the first
   std::optional<int> kv_heads = {};  ///< heads of keys and values, each shared by several queries; by default `heads`
   std::optional<std::int64_t> head_size = {};        ///< by default channels / heads
   std::optional<std::int64_t> memory_channels = {};  ///< of the memory that keys and values read; by default channels
@@ -30,6 +31,14 @@ struct AttentionSettings {
   bool sinks = false;       ///< a learned score per head that takes weight from all keys
   bool alibi = false;       ///< scores fall with the distance, arXiv:2108.12409
   double dropout = 0;       ///< probability with which a weight is dropped in training
+  /// Values are the keys, after their norm and rotation, and what attention mixes is turned back, so that it depends on
+  /// distances alone; the norm of queries has no weight. As in DeepSeek-V4.
+  bool shared_kv = false;
+  std::int64_t query_rank = 0;  ///< if positive, queries come from a vector of this size and its RMSNorm, as DeepSeek's
+  int output_groups = 0;  ///< if positive, each such part of the heads passes output_rank channels on its way to o
+  std::int64_t output_rank = 0;  ///< see output_groups
+  CompressionSettings compression =
+      {};  ///< entries that are seen beside the window; needs shared_kv and one head of it
   DType dtype = DType::f32;
 };
 
@@ -57,16 +66,22 @@ AttentionSettings complete(const char* module, std::int64_t channels, int heads,
 struct MultiHeadAttention {
   int heads;                              ///< of queries
   AttentionSettings settings;             ///< with kv_heads and head_size set
-  Linear q, k, v, o;                      ///< [heads D, C], twice [kv_heads D, C], [C, heads D]
-  std::optional<RMSNorm> q_norm, k_norm;  ///< [D], qk_norm only
+  Linear q, k, v, o;                      ///< [heads D, C], twice [kv_heads D, C], [C, heads D]; shared_kv has no v
+  std::optional<RMSNorm> q_norm, k_norm;  ///< [D], qk_norm only; shared_kv has no q_norm
   Var sinks;                              ///< [heads], zeros at the start; only with that setting
+  std::optional<Linear> q_down;           ///< [query_rank, C]; q is then [heads D, query_rank]
+  std::optional<RMSNorm> q_down_norm;     ///< [query_rank]
+  std::optional<GroupedLinear> o_down;    ///< output_groups; o is then [C, output_groups output_rank]
+  std::optional<Compressor> compressor;   ///< compression only
+  std::optional<Indexer> indexer;         ///< compression with index_top only
 
-  /// Throws ValueError unless `heads` divides `channels` or there is a head_size, kv_heads divides `heads`, and the
-  /// part of a head that is rotated has an even size, and for options that AttentionOptions refuses.
+  /// Throws ValueError unless `heads` divides `channels` or there is a head_size, kv_heads and output_groups divide
+  /// `heads`, and the part of a head that is rotated has an even size, for options that AttentionOptions refuses, and
+  /// for compression without what it needs.
   MultiHeadAttention(std::int64_t channels, int heads, Rng& rng, const AttentionSettings& settings = {});
 
   std::int64_t head_size() const { return *settings.head_size; }  ///< D
-  /// Throws ValueError for a memory in a causal module.
+  /// Throws ValueError for a memory in a causal module, and for a mask in one with compression.
   Var operator()(const Var& x, const AttentionCall& call = {}) const;
   /// The same for x that continues sequences at `position`: the cache has the keys and values of earlier positions and
   /// gets those of x; with a window it keeps no more than that needs. No gradient flows through the cache, and nothing
@@ -76,18 +91,27 @@ struct MultiHeadAttention {
   void params(auto&& visit) {
     visit("q", q);
     visit("k", k);
-    visit("v", v);
+    if (!settings.shared_kv) visit("v", v);
     visit("o", o);
     if (q_norm) visit("q_norm", *q_norm);
     if (k_norm) visit("k_norm", *k_norm);
     if (sinks.value().defined()) visit("sinks", sinks);
+    visit("q_down", q_down);
+    visit("q_down_norm", q_down_norm);
+    visit("o_down", o_down);
+    visit("compressor", compressor);
+    visit("indexer", indexer);
   }
 
  private:
-  /// q, k and v: [B, T, heads, D] and twice [B, S, kv_heads, D].
-  std::array<Var, 3> project(const Var& x, const Var& memory, std::int64_t position) const;
+  /// What x becomes: q [B, T, heads, D], twice [B, S, kv_heads, D], and what q is made from, [B, T, query_rank or C].
+  struct Projected {
+    Var queries, keys, values, latent;
+  };
+  Projected project(const Var& x, const Var& memory, std::int64_t position) const;
+  RotaryTurns turns() const;
   AttentionOptions options() const;
-  Var output(const Var& mixed) const;
+  Var output(Var mixed, std::int64_t position) const;
 };
 
 }  // namespace braid::nn

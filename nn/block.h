@@ -62,6 +62,10 @@ struct TransformerBlock {
 
   /// What follows x goes to the attention: an AttentionCall, or a cache and the position at which x continues.
   auto operator()(const typename Connection::Stream& x, auto&&... rest) const { return mlp(attention(x, rest...)); }
+  /// The same with the token ids of x for experts that a table names.
+  auto operator()(const typename Connection::Stream& x, const Tensor& tokens, auto&&... rest) const {
+    return mlp(attention(x, rest...), tokens);
+  }
 
   void params(auto&& visit) {
     visit("attention", attention);

@@ -1,6 +1,8 @@
 #include <braid/nn/embedding.h>
 
+#include <braid/autograd/ops/compare.h>
 #include <braid/autograd/ops/embedding.h>
+#include <braid/autograd/ops/where.h>
 #include <braid/nn/init.h>
 
 namespace braid::nn {
@@ -11,6 +13,10 @@ Embedding::Embedding(std::int64_t count, std::int64_t channels, Rng& rng, DType 
   weight = init::normal({count, channels}, 1, rng, dtype);
 }
 
-Var Embedding::operator()(const Tensor& ids) const { return embedding(weight, ids); }
+Var Embedding::operator()(const Tensor& ids) const {
+  const Var rows = embedding(weight, ids);
+  if (!padding || !rows.requires_grad()) return rows;
+  return where(ids.reshape(ids.shape().inserted(ids.rank(), 1)) == static_cast<double>(*padding), detach(rows), rows);
+}
 
 }  // namespace braid::nn

@@ -42,6 +42,16 @@ struct Order {
   }
 };
 
+/// For each token id `top` experts in a row, from a random one on. [by_token, top]
+Tensor random_table(const ExpertsSettings& s, Rng& rng) {
+  const Tensor first = randint(0, s.experts, {s.by_token}, rng);
+  Tensor table({s.by_token, s.top}, DType::i32);
+  for (std::int64_t i = 0; i < table.numel(); ++i)
+    table.mutable_data<std::int32_t>()[i] =
+        static_cast<std::int32_t>((first.data<std::int32_t>()[i / s.top] + i % s.top) % s.experts);
+  return table;
+}
+
 Var tokens_of(const Var& x) { return reshape(x, {-1, x.size(-1)}); }
 
 }  // namespace
@@ -54,8 +64,10 @@ RouteScope*& RouteScope::active() {
 }
 
 const ExpertsSettings& checked(const ExpertsSettings& s) {
-  check_value(s.experts >= 1 && s.shared >= 0,
-              "Experts: experts must be at least 1 and shared not negative but are {} and {}", s.experts, s.shared);
+  check_value(s.experts >= 1 && s.shared >= 0 && s.by_token >= 0,
+              "Experts: experts must be at least 1, and shared and by_token not negative but they are {}, {} and {}",
+              s.experts, s.shared, s.by_token);
+  check_value(s.by_token == 0 || !s.correction, "Experts: a choice by token has no correction");
   check_value(1 <= s.top && s.top <= s.experts, "Experts: top must be in [1, {}], the number of experts, but is {}",
               s.experts, s.top);
   return s;
@@ -67,6 +79,7 @@ Experts::Experts(std::int64_t channels, std::int64_t hidden, Rng& rng, const Exp
               channels, hidden);
   router = init::uniform({s.experts, channels}, 1 / std::sqrt(static_cast<double>(channels)), rng, s.mlp.dtype);
   for (int e = 0; e < s.experts; ++e) experts.emplace_back(channels, hidden, rng, s.mlp);
+  if (s.by_token > 0) table.value = random_table(s, rng);
   if (s.correction) correction = zeros({s.experts}, s.mlp.dtype);
   if (s.shared > 0) shared.emplace(channels, s.shared * hidden, rng, s.mlp);
 }
@@ -99,6 +112,14 @@ Route Experts::weighted(const Var& scores, const Tensor& experts) const {
   Var weights = gather(scores, 1, experts);
   if (settings.normalized) weights = weights / (sum(weights, {1}, true) + 1e-20);
   return {experts, settings.scale * weights, scores};
+}
+
+Var Experts::operator()(const Var& x, const Tensor& tokens) const {
+  if (!table.value.defined()) return (*this)(x, route(x));
+  check_value(tokens.defined(), "Experts: a choice by token needs the tokens");
+  check_shape(tokens.numel() * x.size(-1) == x.numel(), "Experts: tokens must be as many as those of x {} but are {}",
+              x.shape(), tokens.shape());
+  return (*this)(x, route(x, index_select(Var(table.value), 0, tokens.reshape({-1})).value()));
 }
 
 Var Experts::operator()(const Var& x, const Route& route) const {

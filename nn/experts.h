@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <braid/nn/mlp.h>
+#include <braid/nn/saving.h>
 
 namespace braid::nn {
 
@@ -25,13 +26,14 @@ struct ExpertsSettings {
   bool normalized = true;              ///< whether the weights of a token add up to `scale`
   double scale = 1;                    ///< factor of the weights
   bool correction = false;             ///< whether a vector, trained by rebalance(), takes part in the choice
+  std::int64_t by_token = 0;           ///< if positive, the number of token ids, whose experts a table names
   MLPSettings mlp = {.activation = Activation::swiglu, .bias = false};  ///< of each expert; its dtype is the router's
 
   bool operator==(const ExpertsSettings&) const = default;  ///< all equal
 };
 
-/// Returns the settings. Throws ValueError unless experts is at least 1, shared is not negative and top is in
-/// [1, experts].
+/// Returns the settings. Throws ValueError unless experts is at least 1, shared and by_token are not negative, top is
+/// in [1, experts], and there is no correction of a table.
 const ExpertsSettings& checked(const ExpertsSettings& settings);
 
 /// The experts of N tokens.
@@ -66,6 +68,7 @@ struct Experts {
   ExpertsSettings settings;
   Var router;                 ///< [E, C]
   std::vector<MLP> experts;   ///< E of them
+  Buffer table;               ///< [by_token, top] i32, at the start `top` in a row; undefined without the setting
   Var correction;             ///< [E], zeros at the start; undefined without the setting
   std::optional<MLP> shared;  ///< with `shared * hidden` channels
 
@@ -78,7 +81,8 @@ struct Experts {
   /// or ValueError unless there are `top` in [0, E) for each token.
   Route route(const Var& x, const Tensor& experts) const;
 
-  Var operator()(const Var& x) const { return (*this)(x, route(x)); }
+  /// Routes by `tokens` [...] i32 where a table does; throws ValueError when there are none or one is not in it.
+  Var operator()(const Var& x, const Tensor& tokens = {}) const;
   Var operator()(const Var& x, const Route& route) const;
 
   /// Raises the correction of experts whose loads, those of a route or sums of several, are below the mean by `rate`,
@@ -89,6 +93,7 @@ struct Experts {
   void params(auto&& visit) {
     visit("router", router);
     visit("experts", experts);
+    if (table.value.defined()) visit("table", table);
     if (correction.value().defined()) visit("correction", correction);
     if (shared) visit("shared", *shared);
   }
@@ -105,8 +110,10 @@ struct FeedForward {
   FeedForward(MLP mlp) : layer(std::move(mlp)) {}
   FeedForward(Experts experts) : layer(std::move(experts)) {}
 
-  Var operator()(const Var& x) const {
-    return std::visit([&](const auto& chosen) { return chosen(x); }, layer);
+  /// `tokens`, the ids of x, are for experts that a table names.
+  Var operator()(const Var& x, const Tensor& tokens = {}) const {
+    const auto* experts = std::get_if<Experts>(&layer);
+    return experts != nullptr ? (*experts)(x, tokens) : std::get<MLP>(layer)(x);
   }
   void params(auto&& visit) {
     std::visit([&](auto& chosen) { visit("", chosen); }, layer);

@@ -37,24 +37,21 @@ void make_room(Tensor& all, std::int64_t dropped, std::int64_t kept, std::int64_
 
 }  // namespace
 
-void LayerCache::write(std::int64_t position, const Tensor& keys, const Tensor& values, std::int64_t window) {
+void PositionCache::write(std::int64_t position, const Tensor& keys, const Tensor& values, std::int64_t window) {
   // Attention cuts what it sees into blocks of 64 from the first key on: whole ones are dropped, so that no bit
   // changes.
   const std::int64_t unseen = window > 0 ? std::max<std::int64_t>(0, position - window + 1) : 0;
   const std::int64_t first = unseen / 64 * 64;
   check_value(first_ <= first || position == 0,
-              "LayerCache: position {} sees positions from {} on but those before {} have been forgotten", position,
+              "PositionCache: position {} sees positions from {} on but those before {} have been forgotten", position,
               unseen, first_);
   if (position == 0) first_ = 0;
   for (const auto& [all, next] : {std::pair(&keys_, &keys), std::pair(&values_, &values)}) {
+    if (!next->defined()) continue;
     make_room(*all, first - first_, position - first, position + next->size(1) - first, *next);
     copy_rows(next->contiguous(), 0, next->size(1), *all, position - first);
   }
   first_ = first;
-}
-
-Tensor LayerCache::rows(const Tensor& all, std::int64_t b, std::int64_t length) const {
-  return all.slice(0, b, b + 1).slice(1, 0, length - first_);
 }
 
 }  // namespace braid::nn

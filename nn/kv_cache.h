@@ -6,25 +6,37 @@
 
 namespace braid::nn {
 
-/// The keys and values that one attention layer has computed. The memory grows by doubling, so that appending a token
-/// takes constant time on average.
-class LayerCache {
+/// The keys and values of the positions that one attention layer has read. The memory grows by doubling, so that
+/// appending a token takes constant time on average.
+class PositionCache {
  public:
-  /// Writes `keys` and `values` [B, T, kv_heads, D] from `position` on; later positions are forgotten, and with a
-  /// window those that neither `position` nor any after it sees, in blocks of 64. Throws ValueError if those that it
-  /// sees have been forgotten.
+  /// Writes `keys` and `values` [B, T, kv_heads, D] from `position` on; undefined values are the keys. Later positions
+  /// are forgotten, and with a window those that neither `position` nor any after it sees, in blocks of 64. Throws
+  /// ValueError if those that it sees have been forgotten.
   void write(std::int64_t position, const Tensor& keys, const Tensor& values, std::int64_t window = 0);
 
-  /// A view of the keys of sequence `b` at the positions that are kept, up to `length`: [1, kept, kv_heads, D].
-  Tensor keys(std::int64_t b, std::int64_t length) const { return rows(keys_, b, length); }
-  /// The same for its values.
-  Tensor values(std::int64_t b, std::int64_t length) const { return rows(values_, b, length); }
+  /// A view of the keys at the positions that are kept, up to `length`: [B, kept, kv_heads, D].
+  Tensor keys(std::int64_t length) const { return keys_.slice(1, 0, length - first_); }
+  /// The same for the values.
+  Tensor values(std::int64_t length) const {
+    return values_.defined() ? values_.slice(1, 0, length - first_) : keys(length);
+  }
+  std::int64_t first() const { return first_; }  ///< the first position that is kept
 
  private:
-  Tensor rows(const Tensor& all, std::int64_t b, std::int64_t length) const;
+  Tensor keys_, values_;  // [B, room, kv_heads, D]
+  std::int64_t first_ = 0;
+};
 
-  Tensor keys_, values_;    // [B, room, kv_heads, D]
-  std::int64_t first_ = 0;  // position that is kept
+/// What a Compressor has read and made.
+struct CompressionCache {
+  PositionCache rows;     ///< what it mapped the last positions to, as keys, and their gates, as values
+  PositionCache entries;  ///< by their numbers
+};
+
+/// What one attention layer has computed.
+struct LayerCache : PositionCache {
+  CompressionCache compressor, indexer;  ///< with compression only
 };
 
 /// The keys and values of the tokens that a transformer has read, so that only new tokens are computed:

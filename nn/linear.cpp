@@ -3,7 +3,10 @@
 #include <cmath>
 
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/cast.h>
+#include <braid/autograd/ops/einsum.h>
 #include <braid/autograd/ops/linear.h>
+#include <braid/autograd/ops/reshape.h>
 #include <braid/nn/init.h>
 
 namespace braid::nn {
@@ -18,6 +21,20 @@ Linear::Linear(std::int64_t in, std::int64_t out, Rng& rng, const LinearSettings
 Var Linear::operator()(const Var& x) const {
   const Var y = linear(x, weight, bias);
   return lora ? y + lora->scale * linear(linear(x, lora->a), lora->b) : y;
+}
+
+GroupedLinear::GroupedLinear(int groups, std::int64_t in, std::int64_t out, Rng& rng, DType dtype) : groups(groups) {
+  check_value(groups >= 1 && in >= 1 && out >= 1,
+              "GroupedLinear: groups, in and out must be at least 1 but are {}, {} and {}", groups, in, out);
+  weight = init::uniform({groups * out, in}, 1 / std::sqrt(static_cast<double>(in)), rng, dtype);
+}
+
+Var GroupedLinear::operator()(const Var& x) const {
+  const std::int64_t in = weight.size(1), out = weight.size(0) / groups;
+  check_shape(x.rank() >= 1 && x.size(-1) == groups * in, "GroupedLinear: x must have shape [..., {}] but has {}",
+              groups * in, x.shape());
+  const Var parts = reshape(x, {-1, groups, in}), by_group = reshape(weight, {groups, out, in});
+  return reshape(einsum("tgi,goi->tgo", parts, cast(by_group, x.dtype())), x.shape().with(-1, groups * out));
 }
 
 }  // namespace braid::nn

@@ -44,4 +44,18 @@ struct Linear {
   }
 };
 
+/// A Linear without a bias for each of `groups` equal parts of the last axis, x [..., groups in] -> [..., groups out],
+/// from U(-1/sqrt(in), 1/sqrt(in)).
+struct GroupedLinear {
+  int groups;
+  Var weight;  ///< [groups out, in]
+
+  /// Throws ValueError unless all are at least 1.
+  GroupedLinear(int groups, std::int64_t in, std::int64_t out, Rng& rng, DType dtype = DType::f32);
+
+  Var operator()(const Var& x) const;
+
+  void params(auto&& visit) { visit("weight", weight); }
+};
+
 }  // namespace braid::nn

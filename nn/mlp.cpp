@@ -1,6 +1,9 @@
 #include <braid/nn/mlp.h>
 
+#include <limits>
+
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/clamp.h>
 #include <braid/autograd/ops/gelu.h>
 #include <braid/autograd/ops/relu.h>
 #include <braid/autograd/ops/silu.h>
@@ -18,10 +21,12 @@ std::int64_t checked_channels(std::int64_t channels, std::int64_t hidden) {
 
 MLP::MLP(std::int64_t channels, std::int64_t hidden, Rng& rng, const MLPSettings& settings)
     : activation(settings.activation),
+      limit(settings.limit),
       up(checked_channels(channels, hidden), hidden, rng, {settings.bias, settings.dtype}),
       down(hidden, channels, rng, {settings.bias, settings.dtype}) {
   if (activation == Activation::swiglu || activation == Activation::geglu)
     gate.emplace(channels, hidden, rng, LinearSettings{settings.bias, settings.dtype});
+  check_value(limit == 0 || (limit > 0 && gate), "MLP: limit must be positive and needs a gate but is {}", limit);
 }
 
 Var MLP::operator()(const Var& x) const {
@@ -29,10 +34,13 @@ Var MLP::operator()(const Var& x) const {
     case Activation::gelu: return down(gelu(up(x)));
     case Activation::gelu_erf: return down(gelu_erf(up(x)));
     case Activation::relu: return down(relu(up(x)));
-    case Activation::geglu: return down(gelu((*gate)(x)) * up(x));
+    case Activation::geglu:
     case Activation::swiglu: break;
   }
-  return down(silu((*gate)(x)) * up(x));
+  const double none = std::numeric_limits<double>::infinity();
+  const auto limited = [&](const Var& y, double low) { return limit > 0 ? clamp(y, low, limit) : y; };
+  const Var opened = limited((*gate)(x), -none);
+  return down((activation == Activation::geglu ? gelu(opened) : silu(opened)) * limited(up(x), -limit));
 }
 
 }  // namespace braid::nn

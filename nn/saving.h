@@ -23,23 +23,41 @@ std::string listed(std::vector<std::string> problems);
 void assign_by_name(const std::string& source, const std::vector<std::pair<std::string, Tensor*>>& targets,
                     const NamedTensors& tensors);
 
-/// The module's parameters by name.
+/// A field of a module that is saved and loaded with its parameters but not trained, such as a table of ids.
+struct Buffer {
+  Tensor value;
+
+  void params(auto&&) {}
+};
+
+namespace detail {
+/// All that is saved of a module, by name.
+template <class M>
+std::vector<std::pair<std::string, Tensor*>> saved_tensors(M& module) {
+  std::vector<std::pair<std::string, Tensor*>> tensors;
+  for_each_param(module, [&](const std::string& name, Var& p) { tensors.emplace_back(name, &p.mutable_value()); });
+  const auto add = [&](const std::string& name, Buffer& b) { tensors.emplace_back(name, &b.value); };
+  braid::detail::visit_parts<Buffer>(module, add, "");
+  return tensors;
+}
+}  // namespace detail
+
+/// The module's parameters and buffers by name.
 template <class M>
 NamedTensors to_tensors(const M& module) {
   NamedTensors tensors;
-  for_each_param(module, [&](const std::string& name, const Var& p) { tensors.emplace(name, p.value()); });
+  M copy = module;  // shares their memory
+  for (const auto& [name, tensor] : detail::saved_tensors(copy)) tensors.emplace(name, *tensor);
   return tensors;
 }
 
-/// Sets the module's parameters from tensors of their names, by the rules of assign_by_name.
+/// Sets the module's parameters and buffers from tensors of their names, by the rules of assign_by_name.
 template <class M>
 void from_tensors(M& module, const NamedTensors& tensors, const std::string& source = "from_tensors") {
-  std::vector<std::pair<std::string, Tensor*>> targets;
-  for_each_param(module, [&](const std::string& name, Var& p) { targets.emplace_back(name, &p.mutable_value()); });
-  assign_by_name(source, targets, tensors);
+  assign_by_name(source, detail::saved_tensors(module), tensors);
 }
 
-/// Writes the module's parameters as safetensors under their names: `blocks.0.attention.q.weight`.
+/// Writes the module's parameters and buffers as safetensors under their names: `blocks.0.attention.q.weight`.
 template <class M>
 void save_module(const std::filesystem::path& path, const M& module) {
   save_safetensors(path, to_tensors(module));

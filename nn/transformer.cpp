@@ -6,20 +6,47 @@
 namespace braid::nn {
 namespace {
 
+/// Element `layer` of a list that starts over, or the default of an empty one.
+template <class T>
+T of_layer(const std::vector<T>& list, std::size_t layer, T otherwise = {}) {
+  return list.empty() ? otherwise : list[layer % list.size()];
+}
+
 AttentionSettings attention_settings(const TransformerConfig& config, std::size_t layer) {
+  const CompressionSettings compression = of_layer(config.compressions, layer);
+  const bool compressed = compression.rate > 0;
   return {.bias = config.attention_bias,
           .rotary = config.positions == PositionKind::rotary,
-          .rotary_base = config.rotary_base,
-          .rotary_scaling = config.rotary_scaling,
-          .rotary_layout = RotaryLayout::halves,
+          .rotary_base = compressed ? config.compressed_rotary_base : config.rotary_base,
+          .rotary_share = config.rotary_share,
+          .rotary_scaling = compressed ? config.compressed_rotary_scaling : config.rotary_scaling,
+          .rotary_layout = config.shared_kv ? RotaryLayout::adjacent : RotaryLayout::halves,
+          .rotary_trailing = config.shared_kv,
           .kv_heads = config.kv_heads,
           .head_size = config.head_size,
           .qk_norm = config.qk_norm,
           .norm_eps = config.norm_eps,
-          .window = config.windows.empty() ? config.window : config.windows[layer % config.windows.size()],
+          .window = of_layer(config.windows, layer, config.window),
           .scale = config.attention_scale,
           .softcap = config.attention_softcap,
+          .sinks = config.attention_sinks,
+          .shared_kv = config.shared_kv,
+          .query_rank = config.query_rank,
+          .output_groups = config.output_groups,
+          .output_rank = config.output_rank,
+          .compression = compression,
           .dtype = config.parameters()};
+}
+
+MLPSettings mlp_settings(const TransformerConfig& config) {
+  return {config.activation, config.mlp_bias, config.mlp_limit, config.parameters()};
+}
+
+ExpertsSettings experts_settings(const TransformerConfig& config, int layer) {
+  ExpertsSettings experts = *config.experts;
+  experts.mlp = mlp_settings(config);
+  if (layer < config.token_routed) experts.correction = false, experts.by_token = config.vocab;
+  return experts;
 }
 
 }  // namespace
@@ -35,9 +62,18 @@ const TransformerConfig& checked(const TransformerConfig& config) {
   positive("heads", config.heads);
   positive("mlp_ratio", config.mlp_ratio);
   if (config.hidden) positive("hidden", *config.hidden);
-  for (std::size_t layer = 0; layer == 0 || layer < config.windows.size(); ++layer)
+  check_value(!config.padding || (0 <= *config.padding && *config.padding < config.vocab),
+              "Transformer: padding must be a token in [0, {}) but is {}", config.vocab, config.padding.value_or(0));
+  for (std::size_t layer = 0; layer == 0 || layer < std::max(config.windows.size(), config.compressions.size());
+       ++layer)
     detail::complete("Transformer", config.channels, config.heads, attention_settings(config, layer));
-  if (config.experts) checked(*config.experts);
+  if (config.experts) checked(experts_settings(config, 0));
+  check_value(
+      0 <= config.token_routed && config.token_routed <= config.layers && (config.token_routed == 0 || config.experts),
+      "Transformer: token_routed must be in [0, {}], the layers, and needs experts but is {}", config.layers,
+      config.token_routed);
+  check_value(std::isfinite(config.mlp_limit) && config.mlp_limit >= 0,
+              "Transformer: mlp_limit must be finite and at least 0 but is {}", config.mlp_limit);
   const auto finite = [](const char* setting, double value) {
     check_value(std::isfinite(value), "Transformer: {} must be finite but is {}", setting, value);
   };
@@ -58,34 +94,30 @@ MultiHeadAttention make_attention(const TransformerConfig& config, int layer, Rn
   return {config.channels, config.heads, rng, attention_settings(config, static_cast<std::size_t>(layer))};
 }
 
-FeedForward make_feed_forward(const TransformerConfig& config, Rng& rng) {
+FeedForward make_feed_forward(const TransformerConfig& config, int layer, Rng& rng) {
   const std::int64_t hidden = config.hidden.value_or(config.mlp_ratio * config.channels);
-  const MLPSettings mlp{.activation = config.activation, .bias = config.mlp_bias, .dtype = config.parameters()};
-  if (!config.experts) return MLP(config.channels, hidden, rng, mlp);
-  ExpertsSettings experts = *config.experts;
-  experts.mlp = mlp;
-  return Experts(config.channels, hidden, rng, experts);
+  if (!config.experts) return MLP(config.channels, hidden, rng, mlp_settings(config));
+  return Experts(config.channels, hidden, rng, experts_settings(config, layer));
 }
 
 void init_block(const TransformerConfig& config, MultiHeadAttention& attention, FeedForward& mlp, Rng& rng) {
   const double std = 0.02, residual_std = std / std::sqrt(2.0 * config.layers);
-  std::vector<Linear*> inside{&attention.q, &attention.k, &attention.v}, into_stream{&attention.o};
-  const auto add = [&](MLP& each) {
-    inside.push_back(&each.up);
-    if (each.gate) inside.push_back(&*each.gate);
-    into_stream.push_back(&each.down);
+  std::vector<Linear*> inside, into_stream;
+  const auto add = [&](const std::string& path, Linear& layer) {
+    (path == "o" || path == "down" || path.ends_with(".down") ? into_stream : inside).push_back(&layer);
   };
+  braid::detail::visit_parts<Linear>(attention, add, "");
+  braid::detail::visit_parts<Linear>(mlp, add, "");
   const auto start = [&](Linear& layer, double scale) {
     layer.weight = init::normal(layer.weight.shape(), scale, rng, config.parameters());
     if (layer.has_bias()) layer.bias = zeros(layer.bias.shape(), config.parameters());
   };
-  Experts* const experts = std::get_if<Experts>(&mlp.layer);
-  if (experts == nullptr) add(std::get<MLP>(mlp.layer));
-  if (experts != nullptr) std::ranges::for_each(experts->experts, add);
-  if (experts != nullptr && experts->shared) add(*experts->shared);
   for (Linear* layer : inside) start(*layer, std);
   for (Linear* layer : into_stream) start(*layer, residual_std);
-  if (experts != nullptr) experts->router = init::normal(experts->router.shape(), std, rng, config.parameters());
+  if (auto* experts = std::get_if<Experts>(&mlp.layer))
+    experts->router = init::normal(experts->router.shape(), std, rng, config.parameters());
+  if (attention.o_down)
+    attention.o_down->weight = init::normal(attention.o_down->weight.shape(), std, rng, config.parameters());
 }
 
 KVCache make_cache(const TransformerConfig& config, std::int64_t batch, std::optional<std::int64_t> room) {

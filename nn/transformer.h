@@ -19,6 +19,15 @@ enum class PositionKind {
   rotary,   ///< queries and keys are rotated, in the layout RotaryLayout::halves
 };
 
+/// The hyper-connections of a released model, see mhc::pretrained_connection().
+struct StreamsSettings {
+  std::int64_t streams = 4;      ///< n
+  int sinkhorn_iterations = 20;  ///< of rows and columns
+  double eps = 1e-6;             ///< their hc_eps
+
+  bool operator==(const StreamsSettings&) const = default;  ///< all equal
+};
+
 /// Settings of Transformer. The defaults are braid's reference model; load_pretrained() fills in those of a family.
 struct TransformerConfig {
   std::int64_t vocab = 256;                        ///< the number of token ids
@@ -42,6 +51,7 @@ struct TransformerConfig {
   bool attention_bias = false;                  ///< whether q, k, v and o have one
   bool mlp_bias = true;                         ///< whether the MLP's maps have one
   bool tied_head = false;                       ///< the head's weights are those of the embedding
+  std::optional<std::int64_t> padding = {};     ///< a token whose embedding gets no gradient as an input
   std::optional<ExpertsSettings> experts = {};  ///< MLPs as above in place of each MLP; their `mlp` is not read
   double norm_offset = 0;                       ///< added to the norms' weights
   bool post_norms = false;                      ///< a norm behind each sublayer, too
@@ -49,6 +59,18 @@ struct TransformerConfig {
   double attention_scale = 0;                   ///< of the scores; 0: 1 / sqrt(head_size)
   double attention_softcap = 0;                 ///< if positive, the bound of the scores
   double logits_softcap = 0;                    ///< if positive, that of the logits: softcap tanh(logits / softcap)
+  double mlp_limit = 0;                         ///< see MLPSettings
+  int token_routed = 0;                         ///< the first blocks, whose experts are chosen by token, see Experts
+  double rotary_share = 1;       ///< part of a head that is rotated: its first, or with shared_kv its last
+  bool attention_sinks = false;  ///< this and the next four: see AttentionSettings
+  bool shared_kv = false;        ///< with the rotary layout RotaryLayout::adjacent
+  std::int64_t query_rank = 0;
+  int output_groups = 0;
+  std::int64_t output_rank = 0;
+  std::vector<CompressionSettings> compressions = {};  ///< one for each layer; a shorter list starts over
+  double compressed_rotary_base = 10000;               ///< rotary_base of layers with compression
+  RotaryScaling compressed_rotary_scaling = {};        ///< of these layers
+  std::optional<StreamsSettings> streams = {};         ///< what a released model's connections are; not read here
   /// bf16 is the dtype of activations only; parameters, their gradients, maps of connections, statistics and losses are
   /// f32.
   DType dtype = DType::f32;
@@ -63,7 +85,7 @@ const TransformerConfig& checked(const TransformerConfig& config);
 namespace detail {
 NormSettings norm_settings(const TransformerConfig& config);
 MultiHeadAttention make_attention(const TransformerConfig& config, int layer, Rng& rng);
-FeedForward make_feed_forward(const TransformerConfig& config, Rng& rng);
+FeedForward make_feed_forward(const TransformerConfig& config, int layer, Rng& rng);
 /// Draws the weights of a block as those of GPT-2, see Transformer.
 void init_block(const TransformerConfig& config, MultiHeadAttention& attention, FeedForward& mlp, Rng& rng);
 KVCache make_cache(const TransformerConfig& config, std::int64_t batch, std::optional<std::int64_t> room);
@@ -93,6 +115,7 @@ struct Transformer {
       : config(checked(settings)),
         embedding(config.vocab, config.channels, rng, config.parameters()),
         norm(config.norm, config.channels, detail::norm_settings(config)) {
+    embedding.padding = config.padding;
     if (!config.tied_head)
       head.emplace(config.channels, config.vocab, rng, LinearSettings{.bias = false, .dtype = config.parameters()});
     const double std = 0.02;
@@ -104,7 +127,7 @@ struct Transformer {
     for (int i = 0; i < config.layers; ++i) {
       auto& [attention, mlp] = blocks.emplace_back(TransformerBlock<Connection>{
           {make_norm(), detail::make_attention(config, i, rng), make_connection(2 * i)},
-          {make_norm(), detail::make_feed_forward(config, rng), make_connection(2 * i + 1)}});
+          {make_norm(), detail::make_feed_forward(config, i, rng), make_connection(2 * i + 1)}});
       if (config.post_norms) attention.post_norm = mlp.post_norm = make_norm();
       detail::init_block(config, attention.body, mlp.body, rng);
     }
@@ -112,7 +135,7 @@ struct Transformer {
 
   /// tokens [B, T] i32, T at most the context -> [B, T, vocab].
   Var logits(const Tensor& tokens) const {
-    return predict(run(embed(tokens), [](const auto& block, const auto& stream) { return block(stream); }));
+    return predict(run(embed(tokens), [&](const auto& block, const auto& stream) { return block(stream, tokens); }));
   }
 
   /// The mean cross entropy of targets [B, T] given tokens [B, T].
@@ -131,7 +154,7 @@ struct Transformer {
     detail::check_room(tokens, cache, std::ssize(blocks));
     std::size_t layer = 0;
     const Var x = run(embed(tokens, cache.length), [&](const auto& block, const auto& stream) {
-      return block(stream, cache.layers[layer++], cache.length);
+      return block(stream, tokens, cache.layers[layer++], cache.length);
     });
     const Tensor logits = predict(select(x, 1, -1));
     cache.length += tokens.size(1);

@@ -80,7 +80,10 @@ Model make_model(const TrainerSettings& s, std::int64_t vocab, Rng& rng) {
   mhc::ConnectionConfig connection = connection_config(s.connection);
   connection.sublayers = 2 * s.layers;
   Rng connection_rng = Rng(s.seed, std::uint64_t{1} << 63).split();  // leaves the draws of rng as they are
-  Model model(sizes, rng, [&](int index) { return mhc::Connection(connection, s.channels, index, connection_rng); });
+  Model model(sizes, rng, [&](int index) {
+    return sizes.streams ? mhc::pretrained_connection(sizes, index)
+                         : mhc::Connection(connection, s.channels, index, connection_rng);
+  });
   if (s.lora > 0) nn::add_lora(model, connection_rng, {.rank = s.lora, .alpha = 2.0 * static_cast<double>(s.lora)});
   return model;
 }

@@ -51,10 +51,7 @@ LanguageModel load_model(const fs::path& folder) {
   Vocabulary vocabulary = Vocabulary::of_tokenizer(folder / "tokenizer.json");
   std::set<std::int32_t> ends = ends_in(folder / "config.json");
   ends.merge(ends_in(folder / "generation_config.json"));
-  Rng none;
-  Model model = nn::load_pretrained(folder, [&](const nn::TransformerConfig& config, int sublayer) {
-    return mhc::Connection({.kind = mhc::ConnectionKind::residual}, config.channels, sublayer, none);
-  });
+  Model model = nn::load_pretrained(folder, mhc::pretrained_connection);
   return with_ends(std::move(model), std::move(vocabulary), std::move(ends));
 }
 

@@ -145,6 +145,9 @@ void start_from(Config& c, const CLI::App& app) {
   if (app.count("--tokenizer") == 0 && !c.text.ends_with(".bin") && std::filesystem::exists(tokenizer))
     c.tokenizer = tokenizer.string();
   if (app.count("--alpha") == 0) c.training.connection.alpha = 0;
+  if (!theirs.architecture || !theirs.architecture->streams) return;
+  check_value(app.count("--connection") == 0, "--connection: the model of --init has hyper-connections of its own");
+  c.training.connection = theirs.connection;
 }
 
 void check_settings(const apps::TrainerSettings& t) {

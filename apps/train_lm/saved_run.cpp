@@ -146,7 +146,7 @@ SavedRun load_origin(const fs::path& folder) {
   const bool pretrained = fs::exists(folder / "config.json");
   check<FileError>(pretrained, "{}: holds neither the checkpoint of a run nor the config.json of a pretrained model",
                    folder.string());
-  const nn::Transformer<> model = nn::load_pretrained(folder);
+  const apps::Model model = nn::load_pretrained(folder, mhc::pretrained_connection);
   const nn::TransformerConfig& c = model.config;
   SavedRun origin{.training = {}, .alphabet = "", .tokenizer_checksum = "", .parameters = nn::to_tensors(model)};
   origin.pretrained = true;
@@ -155,6 +155,11 @@ SavedRun load_origin(const fs::path& folder) {
   origin.training.channels = c.channels;
   origin.training.heads = c.heads;
   origin.training.context = c.context;
+  if (c.streams)
+    origin.training.connection = {.kind = "deepseek-v4",
+                                  .streams = c.streams->streams,
+                                  .sinkhorn_iterations = c.streams->sinkhorn_iterations,
+                                  .head = "weighted"};
   return origin;
 }
 

@@ -173,8 +173,18 @@ TransformerConfig decoder() {
           .mlp_bias = false};
 }
 
-/// `config`: the family's defaults; kv_heads as heads where it has none.
-TransformerConfig as_llama(const Settings& settings, TransformerConfig config) {
+/// The setting `pad_token_id`, which counts from the end if it is negative.
+std::optional<std::int64_t> padding_of(const Settings& settings, const TransformerConfig& config) {
+  const json& id = settings.get("pad_token_id");
+  if (id.is_null()) return settings.is_null("pad_token_id") ? std::nullopt : config.padding;
+  settings.require(id.is_number_integer() && -config.vocab <= id && id < config.vocab, "pad_token_id",
+                   fmt::format("a token, which are {},", config.vocab));
+  const auto token = id.get<std::int64_t>();
+  return token < 0 ? token + config.vocab : token;
+}
+
+/// All but the rotary positions of a family like Llama. `config`: its defaults; kv_heads as heads where it has none.
+TransformerConfig with_sizes(const Settings& settings, TransformerConfig config) {
   const bool gelu = config.activation == Activation::geglu;  // Gemma's
   settings.only("hidden_act", gelu ? "gelu_pytorch_tanh" : settings.get("hidden_act") == "swish" ? "swish" : "silu");
   settings.only("attention_bias", false);
@@ -190,6 +200,12 @@ TransformerConfig as_llama(const Settings& settings, TransformerConfig config) {
   const bool as_heads = !config.kv_heads || settings.is_null("num_key_value_heads");
   config.kv_heads = settings.count("num_key_value_heads", as_heads ? config.heads : *config.kv_heads);
   if (settings.has("head_dim")) config.head_size = settings.size("head_dim", 0);
+  config.padding = padding_of(settings, config);
+  return config;
+}
+
+TransformerConfig as_llama(const Settings& settings, TransformerConfig config) {
+  config = with_sizes(settings, std::move(config));
   read_rotary(settings, config);
   return config;
 }
@@ -301,6 +317,7 @@ TransformerConfig gemma2(const Settings& settings) {
   config.head_size = 256;
   config.activation = Activation::geglu;
   config.tied_head = true;
+  config.padding = 0;
   config.norm_offset = 1;
   config.post_norms = true;
   config.attention_softcap = softcap("attn_logit_softcapping", 50);
@@ -312,9 +329,117 @@ TransformerConfig gemma2(const Settings& settings) {
   return config;
 }
 
+/// The setting `key` of DeepSeek-V4: for each layer the place of its kind in a list of names.
+std::vector<std::size_t> kinds_of(const Settings& settings, const char* key, const auto& names, int layers) {
+  const json& kinds = settings.get(key);
+  settings.require(kinds.is_array() && std::ssize(kinds) >= layers, key, "a list with a kind for each layer");
+  std::vector<std::size_t> places;
+  for (const json& kind : kinds | std::views::take(layers)) {
+    const auto found = std::ranges::find_if(names, [&](const auto& name) { return kind == name; });
+    settings.require(found != names.end(), key, fmt::format("one of {} for each layer", fmt::join(names, ", ")));
+    places.push_back(static_cast<std::size_t>(found - names.begin()));
+  }
+  return places;
+}
+
+/// The kinds of attention by `layer_types`, or by the ratios of older files; without either heavy compression in the
+/// first two layers, then by turns.
+std::vector<std::size_t> attentions_of(const Settings& settings, const std::array<std::int64_t, 3>& rates, int layers) {
+  if (settings.has("layer_types")) return kinds_of(settings, "layer_types", detail::kAttentions, layers);
+  if (settings.has("compress_ratios")) return kinds_of(settings, "compress_ratios", rates, layers);
+  std::vector<std::size_t> kinds;
+  for (int i = 0; i < layers; ++i) kinds.push_back(i > 1 && i % 2 == 1 ? 1 : 2);
+  return kinds;
+}
+
+/// The rotary positions of DeepSeek-V4: of layers without compression and of those with it.
+void read_two_rotaries(const Settings& settings, TransformerConfig& config) {
+  const std::int64_t rotated = settings.size("qk_rope_head_dim", 0);
+  const double share = rotated > 0 ? static_cast<double>(rotated) / static_cast<double>(*config.head_size) : 0.125;
+  config.rotary_share = settings.positive("partial_rotary_factor", share);
+  config.rotary_base = settings.positive("rope_theta", config.rotary_base);
+  config.compressed_rotary_base = settings.positive("compress_rope_theta", 160000);
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (!settings.has(key)) continue;
+    settings.require(settings.get(key).is_object(), key, "an object");
+    const Settings both(fmt::format("{}: {}", settings.where(), key), settings.get(key));
+    const bool nested = both.get("main").is_object() && both.get("compress").is_object();
+    const Settings slow(both.where(), nested ? both.get("compress") : settings.get(key));
+    config.compressed_rotary_scaling = rotary_scaling(slow);
+    if (!nested && !slow.has("attention_factor")) config.compressed_rotary_scaling.magnitude = 1;  // as it was released
+    if (!nested) continue;
+    const Settings fast(both.where(), both.get("main"));
+    config.rotary_scaling = rotary_scaling(fast);
+    config.rotary_base = fast.positive("rope_theta", config.rotary_base);
+    config.compressed_rotary_base = slow.positive("rope_theta", config.compressed_rotary_base);
+    config.rotary_share = fast.positive("partial_rotary_factor", config.rotary_share);
+    slow.require(slow.positive("partial_rotary_factor", config.rotary_share) == config.rotary_share,
+                 "partial_rotary_factor", "the same in both");
+  }
+  if (config.compressed_rotary_scaling.kind == RotaryScaling::Kind::none) config.compressed_rotary_scaling = {};
+}
+
+TransformerConfig deepseek_v4(const Settings& settings) {
+  settings.only("num_key_value_heads", 1);
+  settings.only("n_shared_experts", 1);
+  settings.only("norm_topk_prob", true);
+  TransformerConfig config = decoder();
+  config.vocab = 129280;
+  config.context = 1048576;
+  config.layers = 43;
+  config.heads = 64;
+  config.hidden = 2048;
+  config.kv_heads = 1;
+  config.head_size = 512;
+  config = with_sizes(settings, config);
+  settings.require(config.layers <= 10000, "num_hidden_layers", "at most 10000");
+  config.hidden = settings.size("moe_intermediate_size", *config.hidden);
+  config.qk_norm = config.shared_kv = config.attention_sinks = true;
+  config.window = settings.size("sliding_window", 128);
+  config.query_rank = settings.size("q_lora_rank", 1024);
+  config.output_groups = settings.count("o_groups", 8);
+  config.output_rank = settings.size("o_lora_rank", 1024);
+  config.mlp_limit = settings.positive("swiglu_limit", 10);
+  config.experts = ExpertsSettings{
+      .experts = settings.count("n_routed_experts", 256),
+      .top = settings.count("num_experts_per_tok", 6),
+      .shared = 1,
+      .routing = static_cast<Routing>(settings.choice("scoring_func", detail::kRoutings, "sqrtsoftplus")),
+      .scale = settings.positive("routed_scaling_factor", 1.5),
+      .correction = true};
+  config.streams = StreamsSettings{.streams = settings.size("hc_mult", 4),
+                                   .sinkhorn_iterations = settings.count("hc_sinkhorn_iters", 20),
+                                   .eps = settings.positive("hc_eps", 1e-6)};
+  settings.require(config.streams->streams <= 64, "hc_mult", "at most 64");
+  read_two_rotaries(settings, config);
+
+  const json& by_kind = settings.get("compress_rates");
+  settings.require(by_kind.is_null() || by_kind.is_object(), "compress_rates", "an object");
+  const Settings rates(settings.where() + ": compress_rates", by_kind);
+  const std::array<std::int64_t, 3> rate{
+      0, rates.size(detail::kAttentions[1].data(), settings.size("compress_rate_csa", 4)),
+      rates.size(detail::kAttentions[2].data(), settings.size("compress_rate_hca", 128))};
+  const CompressionSettings sparse{.rate = rate[1],
+                                   .overlapping = true,
+                                   .index_heads = settings.count("index_n_heads", 64),
+                                   .index_size = settings.size("index_head_dim", 128),
+                                   .index_top = settings.size("index_topk", 512)};
+  const std::array<CompressionSettings, 3> compressions{{{}, sparse, {.rate = rate[2]}}};
+  for (const std::size_t kind : attentions_of(settings, rate, config.layers))
+    config.compressions.push_back(compressions[kind]);
+  const bool none = settings.get("num_hash_layers") == 0;
+  config.token_routed = none ? 0 : std::min(config.layers, settings.count("num_hash_layers", 3));
+  if (settings.has("mlp_layer_types")) {
+    const std::vector<std::size_t> kinds = kinds_of(settings, "mlp_layer_types", detail::kExpertChoices, config.layers);
+    config.token_routed = static_cast<int>(std::ranges::count(kinds, 0U));
+    settings.require(std::ranges::is_sorted(kinds), "mlp_layer_types", "hash_moe for the first layers only");
+  }
+  return config;
+}
+
 /// In the order of PretrainedFamily.
 constexpr std::array<TransformerConfig (*)(const Settings&), kFamilies.size()> kReaders{
-    gpt2, llama, qwen3, mistral, mixtral, qwen3_moe, gemma2};
+    gpt2, llama, qwen3, mistral, mixtral, qwen3_moe, gemma2, deepseek_v4};
 
 }  // namespace
 

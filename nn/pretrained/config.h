@@ -8,7 +8,7 @@
 namespace braid::nn {
 
 /// The architectures whose Hugging Face folders braid reads and writes.
-enum class PretrainedFamily { gpt2, llama, qwen3, mistral, mixtral, qwen3_moe, gemma2 };
+enum class PretrainedFamily { gpt2, llama, qwen3, mistral, mixtral, qwen3_moe, gemma2, deepseek_v4 };
 
 /// What a config.json describes.
 struct PretrainedConfig {

@@ -9,7 +9,8 @@
 namespace braid::nn {
 namespace {
 
-using detail::kFamilies, detail::kGpt2Activations, detail::kRotaryScalings;
+using detail::kAttentions, detail::kExpertChoices, detail::kFamilies, detail::kGpt2Activations;
+using detail::kRotaryScalings, detail::kRoutings;
 using nlohmann::json;
 
 /// The config with what it leaves to defaults, and without what makes no difference to a file.
@@ -24,7 +25,15 @@ TransformerConfig spelled_out(TransformerConfig c) {
   c.window = 0;
   for (std::size_t i = 0; std::ssize(c.windows) < c.layers; ++i) c.windows.push_back(c.windows[i]);
   if (c.experts) c.experts->mlp = {};
-  if (c.positions == PositionKind::learned) c.rotary_base = 0, c.rotary_scaling = {};
+  if (c.positions == PositionKind::learned) c.rotary_base = 0, c.rotary_scaling = {}, c.rotary_share = 1;
+  const auto is_none = [](const CompressionSettings& each) { return each.rate == 0; };
+  for (std::size_t i = 0; !c.compressions.empty() && std::ssize(c.compressions) < c.layers; ++i)
+    c.compressions.push_back(c.compressions[i]);
+  if (std::ranges::all_of(c.compressions, is_none)) {
+    c.compressions.clear();
+    c.compressed_rotary_base = c.rotary_base;
+    c.compressed_rotary_scaling = {};
+  }
   c.dtype = DType::f32;
   return c;
 }
@@ -44,9 +53,8 @@ json gpt2_settings(const TransformerConfig& c) {
           {"attn_pdrop", 0.0}};
 }
 
-json rope_parameters(const TransformerConfig& c) {
-  const RotaryScaling& s = c.rotary_scaling;
-  json rope{{"rope_type", kRotaryScalings[static_cast<std::size_t>(s.kind)]}, {"rope_theta", c.rotary_base}};
+json rope_parameters(double base, const RotaryScaling& s) {
+  json rope{{"rope_type", kRotaryScalings[static_cast<std::size_t>(s.kind)]}, {"rope_theta", base}};
   if (s.kind == RotaryScaling::Kind::none) return rope;
   const bool yarn = s.kind == RotaryScaling::Kind::yarn;
   rope.update({{"factor", s.factor},
@@ -74,7 +82,7 @@ json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
                 {"attention_bias", false},
                 {"rope_theta", c.rotary_base},
                 {"sliding_window", window > 0 ? json(window) : json()},
-                {"rope_parameters", rope_parameters(c)}};
+                {"rope_parameters", rope_parameters(c.rotary_base, c.rotary_scaling)}};
   if (c.experts) {
     settings.update({{"num_local_experts", c.experts->experts}, {"num_experts_per_tok", c.experts->top}});
     if (family == PretrainedFamily::qwen3_moe)
@@ -97,15 +105,59 @@ json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
   return settings;
 }
 
+json deepseek_v4_settings(const TransformerConfig& c) {
+  json settings = llama_settings(c, PretrainedFamily::deepseek_v4);
+  const ExpertsSettings experts = c.experts.value_or(ExpertsSettings());
+  const StreamsSettings streams = c.streams.value_or(StreamsSettings());
+  json main = rope_parameters(c.rotary_base, c.rotary_scaling);
+  json compress = rope_parameters(c.compressed_rotary_base, c.compressed_rotary_scaling);
+  main["partial_rotary_factor"] = compress["partial_rotary_factor"] = c.rotary_share;
+  settings.erase("intermediate_size");
+  settings.update({{"rope_parameters", {{"main", main}, {"compress", compress}}},
+                   {"compress_rope_theta", c.compressed_rotary_base},
+                   {"partial_rotary_factor", c.rotary_share},
+                   {"q_lora_rank", c.query_rank},
+                   {"o_groups", c.output_groups},
+                   {"o_lora_rank", c.output_rank},
+                   {"swiglu_limit", c.mlp_limit},
+                   {"moe_intermediate_size", *c.hidden},
+                   {"n_routed_experts", experts.experts},
+                   {"n_shared_experts", experts.shared},
+                   {"num_experts_per_tok", experts.top},
+                   {"scoring_func", kRoutings[static_cast<std::size_t>(experts.routing)]},
+                   {"norm_topk_prob", experts.normalized},
+                   {"routed_scaling_factor", experts.scale},
+                   {"hc_mult", streams.streams},
+                   {"hc_sinkhorn_iters", streams.sinkhorn_iterations},
+                   {"hc_eps", streams.eps},
+                   {"num_nextn_predict_layers", 0}});
+  settings.erase("num_local_experts");
+  for (int layer = 0; layer < c.layers; ++layer) {
+    const auto at = static_cast<std::size_t>(layer);
+    const CompressionSettings each = c.compressions.empty() ? CompressionSettings() : c.compressions[at];
+    const std::size_t kind = each.rate == 0 ? 0 : each.index_top > 0 ? 1 : 2;
+    settings["layer_types"].push_back(kAttentions[kind]);
+    settings["mlp_layer_types"].push_back(kExpertChoices[layer < c.token_routed ? 0 : 1]);
+    if (kind > 0) settings["compress_rates"][std::string(kAttentions[kind])] = each.rate;
+    if (kind == 1)
+      settings.update(
+          {{"index_n_heads", each.index_heads}, {"index_head_dim", each.index_size}, {"index_topk", each.index_top}});
+  }
+  return settings;
+}
+
 /// What a config.json of the family says of `config`, which is spelled out. Reading it may give another config.
 std::string format_config(const TransformerConfig& config, PretrainedFamily family, DType dtype) {
-  json object = family == PretrainedFamily::gpt2 ? gpt2_settings(config) : llama_settings(config, family);
+  json object = family == PretrainedFamily::gpt2          ? gpt2_settings(config)
+                : family == PretrainedFamily::deepseek_v4 ? deepseek_v4_settings(config)
+                                                          : llama_settings(config, family);
   const auto& [type, architecture] = kFamilies[static_cast<std::size_t>(family)];
   object["model_type"] = type;
   object["architectures"] = json::array({architecture});
   object["tie_word_embeddings"] = config.tied_head;
   object["torch_dtype"] = dtype == DType::f64 ? "float64" : "float32";
   for (const char* token : {"bos_token_id", "eos_token_id"}) object[token] = nullptr;
+  object["pad_token_id"] = config.padding ? json(*config.padding) : json();
   return object.dump(2) + "\n";
 }
 

@@ -14,13 +14,12 @@ namespace braid::nn {
 
 namespace detail {
 
-/// The parameters except those of connections, which no family has.
+/// What is saved, except of connections where the family has none.
 template <class Connection>
 NamedParams own_params(Transformer<Connection>& model) {
-  NamedParams params;
-  for_each_param(model, [&](const std::string& name, Var& param) {
-    if (name.find(".connection.") == name.npos) params.emplace_back(name, &param.mutable_value());
-  });
+  NamedParams params = saved_tensors(model);
+  if (!model.config.streams)
+    std::erase_if(params, [](const auto& p) { return p.first.find(".connection.") != p.first.npos; });
   return params;
 }
 
@@ -39,9 +38,12 @@ struct LoadPretrained {
 ///       return mhc::Connection({.kind = mhc::ConnectionKind::mhc}, config.channels, i, rng);
 ///     });
 ///
+/// A DeepSeek-V4 has connections of its own, which mhc::pretrained_connection() makes.
+///
 /// Does not trust the files. Throws FileError when a file is missing or damaged, when a setting is not supported, by
-/// its name, when it asks for more than the files can fill, and when tensors are missing, unexpected or of another
-/// shape, listing 30 of them.
+/// its name, when it asks for more than the files can fill, when tensors are missing, unexpected or of another
+/// shape, listing 30 of them, and when a table names an expert that does not exist. Throws ValueError when a model with
+/// hyper-connections gets others without parameters.
 template <class MakeConnection>
   requires std::invocable<MakeConnection&, const TransformerConfig&, int>
 auto load_pretrained(const std::filesystem::path& folder, MakeConnection make_connection,
@@ -83,8 +85,8 @@ void save_pretrained(const Transformer<Connection>& model, const std::filesystem
                      const SavePretrained& options = {}) {
   Transformer<Connection> copy = model;
   const detail::NamedParams params = detail::own_params(copy);
-  check_value(params.size() == named_params(copy).size(),
-              "save_pretrained: the connections must have no parameters, since no family has any for them");
+  check_value(params.size() == detail::saved_tensors(copy).size(),
+              "save_pretrained: the connections must have no parameters, since the family has none for them");
   detail::save_pretrained(model.config, params, folder, options.max_shard_bytes);
 }
 

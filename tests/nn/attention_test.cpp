@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <braid/autograd/ops/concat.h>
+#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/rms_norm.h>
 #include <braid/autograd/ops/rotary_embedding.h>
 
 #include "tests/nn/module_checks.h"
@@ -43,19 +46,33 @@ std::vector<double> naive_head(const MultiHeadAttention& m, int head, const Tens
   return y;
 }
 
+RotaryTurns turns_of(const MultiHeadAttention& m, double sign = 1) {
+  const AttentionSettings& o = m.settings;
+  const double part = o.rotary_share * static_cast<double>(m.head_size());
+  RotaryTurns turns = scaled_turns(static_cast<std::int64_t>(part) / 2, o.rotary_base, o.rotary_scaling);
+  turns.layout = o.rotary_layout;
+  turns.trailing = o.rotary_trailing;
+  for (double& frequency : turns.frequencies) frequency *= sign;
+  return turns;
+}
+
+/// What attention mixes, [B, T, heads, D], as the module's result.
+Tensor naive_output(const MultiHeadAttention& m, Var mixed) {
+  if (m.settings.shared_kv && m.settings.rotary) mixed = rotary_embedding(mixed, turns_of(m, -1));
+  mixed = reshape(mixed, {mixed.size(0), mixed.size(1), -1});
+  return m.o(m.o_down ? (*m.o_down)(mixed) : mixed).value();
+}
+
 Tensor naive(const MultiHeadAttention& m, const Tensor& x, const Tensor& memory) {
   const AttentionSettings& o = m.settings;
   auto heads = [&](const Linear& layer, const Tensor& x, const std::optional<RMSNorm>& norm, bool rotate) {
     Tensor y = layer(x).value().reshape({x.size(0), x.size(1), -1, m.head_size()});
     if (norm) y = (*norm)(y).value();
-    if (!rotate) return y;
-    const double part = o.rotary_share * static_cast<double>(m.head_size());
-    RotaryTurns turns = scaled_turns(static_cast<std::int64_t>(part) / 2, o.rotary_base, o.rotary_scaling);
-    turns.layout = o.rotary_layout;
-    return rotary_embedding(y, turns).value();
+    if (&layer == &m.q && o.qk_norm && !norm) y = rms_norm(y, o.norm_eps).value();
+    return rotate ? rotary_embedding(y, turns_of(m)).value() : y;
   };
-  const Tensor q = heads(m.q, x, m.q_norm, o.rotary), k = heads(m.k, memory, m.k_norm, o.rotary),
-               v = heads(m.v, memory, {}, false);
+  const Tensor q = heads(m.q, m.q_down ? (*m.q_down_norm)((*m.q_down)(x)).value() : x, m.q_norm, o.rotary),
+               k = heads(m.k, memory, m.k_norm, o.rotary), v = o.shared_kv ? k : heads(m.v, memory, {}, false);
   std::vector<double> mixed;
   for (std::int64_t b = 0; b < kBatch; ++b)
     for (int h = 0; h < kHeads; ++h) {
@@ -64,10 +81,24 @@ Tensor naive(const MultiHeadAttention& m, const Tensor& x, const Tensor& memory)
       mixed.insert(mixed.end(), y.begin(), y.end());
     }
   const Tensor by_head = Tensor::of<double>({kBatch, kHeads, kTime, m.head_size()}, std::span<const double>(mixed));
-  return m.o(by_head.transpose(1, 2).reshape({kBatch, kTime, -1})).value();
+  return naive_output(m, by_head.transpose(1, 2));
 }
 
 const RotaryScaling kYarn{.kind = RotaryScaling::Kind::yarn, .factor = 4, .first_context = 16, .fast = 32};
+
+const AttentionSettings kDeepSeekV4{.rotary = true,
+                                    .rotary_share = 1.0 / 3,
+                                    .rotary_trailing = true,
+                                    .kv_heads = 1,
+                                    .head_size = 6,
+                                    .qk_norm = true,
+                                    .window = 3,
+                                    .sinks = true,
+                                    .shared_kv = true,
+                                    .query_rank = 5,
+                                    .output_groups = 2,
+                                    .output_rank = 3,
+                                    .dtype = DType::f64};
 
 std::vector<AttentionSettings> all_settings() {
   return {{.dtype = DType::f64},
@@ -80,7 +111,11 @@ std::vector<AttentionSettings> all_settings() {
           {.rotary = true, .rotary_share = 0.5, .dtype = DType::f64},
           {.rotary = true, .rotary_scaling = kYarn, .window = 2, .sinks = true, .dtype = DType::f64},
           {.kv_heads = 1, .scale = 0.3, .softcap = 0.7, .alibi = true, .dtype = DType::f64},
-          {.causal = false, .sinks = true, .dtype = DType::f64}};
+          {.causal = false, .sinks = true, .dtype = DType::f64},
+          {.query_rank = 3, .dtype = DType::f64},
+          {.output_groups = 2, .output_rank = 3, .dtype = DType::f64},
+          {.kv_heads = 1, .shared_kv = true, .dtype = DType::f64},
+          kDeepSeekV4};
 }
 
 TEST(MultiHeadAttention, MixesTheValuesOfEarlierPositions) {
@@ -111,6 +146,49 @@ TEST(MultiHeadAttention, MasksAndDropsOnlyWhereItIsTold) {
   expect_close(attention(x, {.mask = mask}).value().slice(1, 0, 3), attention(x.slice(1, 0, 3)).value(), 1e-15);
   EXPECT_FALSE(identical(attention(x, {.rng = &drawn}).value(), attention(x).value()));
   EXPECT_EQ(drawn.draws(), 1u);
+}
+
+TEST(MultiHeadAttention, SeesCompressedEntriesBesideItsWindow) {
+  for (const CompressionSettings& compression :
+       {CompressionSettings{.rate = 2},
+        {.rate = 3, .overlapping = true},
+        {.rate = 1, .overlapping = true, .index_heads = 5, .index_size = 4, .index_top = 2}}) {
+    Rng rng(9);
+    AttentionSettings settings = kDeepSeekV4;
+    settings.compression = compression;
+    MultiHeadAttention attention(kChannels, kHeads, rng, settings);
+    attention.sinks = randn({kHeads}, rng, DType::f64);
+    const Tensor x = randn({kBatch, kTime, kChannels}, rng, DType::f64);
+    const std::int64_t count = kTime / compression.rate;
+    Tensor sees = zeros({kBatch, 1, kTime, kTime + count}, DType::i32);
+    const Var latent = (*attention.q_down_norm)((*attention.q_down)(x));
+    Tensor chosen;
+    if (attention.indexer)
+      chosen = (*attention.indexer)(x, latent, attention.indexer->keys(x, turns_of(attention)).value(),
+                                    turns_of(attention), 0);
+    for (std::int64_t b = 0; b < kBatch; ++b)
+      for (std::int64_t t = 0; t < kTime; ++t)
+        for (std::int64_t s = 0; s < kTime + count; ++s) {
+          const bool in_window = s <= t && s > t - settings.window,
+                     closed = (s - kTime + 1) * compression.rate <= t + 1;
+          const bool seen = s < kTime ? in_window : closed && (!chosen.defined() || chosen.at({b, t, s - kTime}) == 1);
+          sees.mutable_data<std::int32_t>()[(b * kTime + t) * (kTime + count) + s] = seen ? 1 : 0;
+        }
+    const auto turn = [&](const Var& y) { return rotary_embedding(y, turns_of(attention)); };
+    const Var q = turn(rms_norm(reshape(attention.q(latent), {kBatch, kTime, kHeads, 6}), 1e-5));
+    const Var k = turn((*attention.k_norm)(reshape(attention.k(x), {kBatch, kTime, 1, 6})));
+    const Var all = concat({k, (*attention.compressor)(x, turns_of(attention))}, 1);
+    const Var mixed = braid::attention(q, all, all, {.causal = false, .mask = sees, .sinks = attention.sinks});
+    expect_close(attention(x).value(), naive_output(attention, mixed));
+    if (!attention.indexer) expect_gradients(attention, [&](const MultiHeadAttention& m) { return m(x); });
+    expect_error<ValueError>([&] { attention(x, {.mask = sees}); },
+                             "MultiHeadAttention: a mask needs a module without compression");
+    const Tensor few = x.slice(1, 0, 1);  // where no window of two is closed yet
+    if (compression.rate > 1) {
+      EXPECT_EQ((*attention.compressor)(few, turns_of(attention)).numel(), 0);
+      expect_close(attention(few).value(), attention(x).value().slice(1, 0, 1), 1e-14);
+    }
+  }
 }
 
 TEST(MultiHeadAttention, NamesItsParameters) {
@@ -173,7 +251,25 @@ TEST(MultiHeadAttention, RejectsBadSettingsAndInputs) {
                                        {.causal = false, .alibi = true},
                                        {.rotary = true, .rotary_share = 0.3},
                                        {.rotary = true, .rotary_share = 1.5},
-                                       {.rotary = true, .rotary_scaling = {.kind = kYarn.kind, .factor = 0.5}}})
+                                       {.rotary = true, .rotary_scaling = {.kind = kYarn.kind, .factor = 0.5}},
+                                       {.query_rank = -1},
+                                       {.output_groups = 3, .output_rank = 1},
+                                       {.output_groups = 2},
+                                       {.causal = false, .shared_kv = true},
+                                       {.memory_channels = 3, .shared_kv = true},
+                                       {.rotary = true, .kv_heads = 1, .compression = {.rate = 2}},
+                                       {.rotary = true, .shared_kv = true, .compression = {.rate = 2}},
+                                       {.kv_heads = 1, .shared_kv = true, .compression = {.rate = 2}},
+                                       {.rotary = true, .kv_heads = 1, .shared_kv = true, .compression = {.rate = -1}},
+                                       {.rotary = true,
+                                       .kv_heads = 1,
+                                       .shared_kv = true,
+                                       .compression = {.rate = 2, .index_heads = 1, .index_size = 2, .index_top = 1}},
+                                       {.rotary = true,
+                                       .kv_heads = 1,
+                                       .shared_kv = true,
+                                       .query_rank = 2,
+                                       .compression = {.rate = 2, .index_heads = 1, .index_top = 1}}})
     EXPECT_THROW(MultiHeadAttention(8, 2, rng, bad), ValueError);
   expect_error<ValueError>(
       [&] {

@@ -24,6 +24,16 @@ TEST(Embedding, NamesItsParameterAndTrainsIt) {
   expect_gradients(layer, [&](const Embedding& m) { return m(ids); });
 }
 
+TEST(Embedding, LeavesTheRowOfPaddingAsItIs) {
+  Rng rng(3);
+  Embedding layer(4, 2, rng, DType::f64);
+  const Tensor ids = Tensor::of<std::int32_t>({2, 2}, {1, 1, 3, 1}), before = layer(ids).value();
+  layer.padding = 3;
+  EXPECT_TRUE(identical(layer(ids).value(), before));
+  const auto [loss, grads] = value_and_grad([&](const Embedding& m) { return sum(m(ids)); })(layer);
+  EXPECT_EQ(grads.weight.value().to_vector<double>(), (std::vector<double>{0, 0, 3, 3, 0, 0, 0, 0}));
+}
+
 TEST(Embedding, RejectsEmptySizes) {
   Rng rng;
   expect_error<ValueError>([&] { Embedding(3, 0, rng); },

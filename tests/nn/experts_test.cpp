@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <braid/autograd/ops/index_select.h>
 #include <braid/autograd/ops/silu.h>
 #include <braid/core/parallel.h>
 #include <braid/nn/transformer.h>
@@ -99,6 +100,28 @@ TEST(Experts, AreWhatTheirDefinitionSaysTokenByToken) {
       expect_close(experts(x).value(), naive(experts, x));
       expect_close(experts(x.reshape({1, tokens, 6})).value().reshape(x.shape()), naive(experts, x));
     }
+}
+
+TEST(Experts, AreThoseThatATableNamesForEachToken) {
+  Rng rng(12);
+  Experts experts(6, 5, rng, {.experts = 4, .top = 2, .by_token = 7, .mlp = kF64});
+  for (std::int64_t id = 0; id < 7; ++id) EXPECT_NE(experts.table.value.at({id, 0}), experts.table.value.at({id, 1}));
+  const Tensor x = randn({2, 3, 6}, rng, DType::f64), tokens = Tensor::of<std::int32_t>({2, 3}, {6, 0, 2, 2, 1, 5});
+  const Tensor named = index_select(Var(experts.table.value), 0, tokens.reshape({6})).value();
+  EXPECT_TRUE(identical(experts(x, tokens).value(), experts(x, experts.route(x, named)).value()));
+  EXPECT_TRUE(identical(FeedForward(experts)(x, tokens).value(), experts(x, tokens).value()));
+  Experts other(6, 5, rng, experts.settings);
+  from_tensors(other, to_tensors(experts));
+  EXPECT_TRUE(identical(other.table.value, experts.table.value));
+  EXPECT_THAT(parameter_names(other), testing::Not(testing::Contains("table")));  // which is not trained
+  expect_error<ValueError>([&] { experts(x); }, "Experts: a choice by token needs the tokens");
+  expect_error<ShapeError>([&] { experts(x, tokens.slice(1, 0, 2)); },
+                           "Experts: tokens must be as many as those of x [2, 3, 6] but are [2, 2]");
+  EXPECT_THROW(experts(x, full({2, 3}, 7, DType::i32)), ValueError);
+  experts.table.value = full({7, 2}, 4, DType::i32);
+  expect_error<ValueError>([&] { experts(x, tokens); }, "Experts: an expert must be in [0, 4) but is 4");
+  expect_error<ValueError>([&] { Experts(6, 5, rng, {.correction = true, .by_token = 7}); },
+                           "Experts: a choice by token has no correction");
 }
 
 TEST(Experts, TakeNoTokens) {
@@ -212,10 +235,12 @@ TEST(Experts, RefuseWhatDoesNotFit) {
                            "Experts: top must be in [1, 2], the number of experts, but is 3");
   expect_error<ValueError>([&] { Experts(0, 3, rng); },
                            "Experts: channels and hidden must be at least 1 but are 0 and 3");
-  expect_error<ValueError>([&] { Experts(4, 3, rng, {.experts = 0, .top = 0}); },
-                           "Experts: experts must be at least 1 and shared not negative but are 0 and 0");
-  expect_error<ValueError>([&] { Experts(4, 3, rng, {.shared = -1}); },
-                           "Experts: experts must be at least 1 and shared not negative but are 8 and -1");
+  expect_error<ValueError>(
+      [&] { Experts(4, 3, rng, {.experts = 0, .top = 0}); },
+      "Experts: experts must be at least 1, and shared and by_token not negative but they are 0, 0 and 0");
+  expect_error<ValueError>(
+      [&] { Experts(4, 3, rng, {.shared = -1}); },
+      "Experts: experts must be at least 1, and shared and by_token not negative but they are 8, -1 and 0");
   const Experts experts(4, 3, rng);
   const Tensor x = zeros({5, 4});
   expect_error<ShapeError>(

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/transpose.h>
 
@@ -46,6 +47,26 @@ TEST(Linear, StartsWithinOneOverTheRootOfItsInputs) {
 TEST(Linear, RejectsEmptySizes) {
   Rng rng;
   expect_error<ValueError>([&] { Linear(0, 3, rng); }, "Linear: in and out must be at least 1 but are 0 and 3");
+}
+
+TEST(GroupedLinear, MapsEachPartByItsOwnWeights) {
+  Rng rng(4);
+  const GroupedLinear layer(3, 2, 4, rng, DType::f64);
+  const Tensor x = randn({2, 5, 6}, rng, DType::f64);
+  const Tensor y = layer(x).value();
+  ASSERT_EQ(y.shape(), Shape({2, 5, 12}));
+  for (std::int64_t g = 0; g < 3; ++g)
+    expect_close(y.slice(-1, 4 * g, 4 * g + 4),
+                 linear(x.slice(-1, 2 * g, 2 * g + 2), layer.weight.value().slice(0, 4 * g, 4 * g + 4)).value());
+  EXPECT_THAT(parameter_names(layer), ElementsAre("weight"));
+  expect_gradients(layer, [&](const GroupedLinear& m) { return m(x); });
+  expect_error<ValueError>([&] { GroupedLinear(2, 3, 0, rng); },
+                           "GroupedLinear: groups, in and out must be at least 1 but are 2, 3 and 0");
+  expect_error<ShapeError>(
+      [&] {
+        layer(zeros({2, 5}, DType::f64));
+      },
+      "GroupedLinear: x must have shape [..., 6] but has [2, 5]");
 }
 
 }  // namespace

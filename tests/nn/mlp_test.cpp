@@ -1,8 +1,11 @@
 #include <braid/nn/mlp.h>
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include <braid/autograd/ops/gelu.h>
+#include <braid/autograd/ops/maximum.h>
 #include <braid/autograd/ops/relu.h>
 #include <braid/autograd/ops/silu.h>
 
@@ -34,6 +37,20 @@ TEST(MLP, GatesWithSilu) {
   const MLP mlp(3, 5, rng, {.activation = Activation::swiglu, .dtype = DType::f64});
   const Tensor x = randn({2, 4, 3}, rng, DType::f64);
   expect_close(mlp(x).value(), mlp.down(silu((*mlp.gate)(x)) * mlp.up(x)).value());
+}
+
+TEST(MLP, LimitsTheGateFromAboveAndWhatItMultipliesOnBothSides) {
+  Rng rng(4);
+  const Tensor x = 3 * randn({5, 4, 3}, rng, DType::f64);
+  for (const Activation activation : {Activation::swiglu, Activation::geglu}) {
+    const MLP mlp(3, 5, rng, {.activation = activation, .limit = 0.5, .dtype = DType::f64});
+    const Var gate = minimum((*mlp.gate)(x), 0.5), up = minimum(maximum(mlp.up(x), -0.5), 0.5);
+    EXPECT_LT(std::ranges::min(gate.value().to_vector<double>()), -0.5);
+    expect_close(mlp(x).value(), mlp.down((activation == Activation::geglu ? gelu(gate) : silu(gate)) * up).value());
+  }
+  expect_error<ValueError>([&] { MLP(3, 5, rng, {.limit = 1}); },
+                           "MLP: limit must be positive and needs a gate but is 1");
+  EXPECT_THROW(MLP(3, 5, rng, {.activation = Activation::swiglu, .limit = -1}), ValueError);
 }
 
 TEST(MLP, NamesItsParametersAndTrainsThem) {

@@ -37,9 +37,15 @@ std::string misfit(const PretrainedTensor& tensor, const StoredTensor& stored) {
   const auto& [type, bits, dtype] = facts(stored.type);
   if (stored.shape != tensor.shape())
     return fmt::format("{} must have shape {} but has {}", tensor.name, tensor.shape(), stored.shape);
-  if (!dtype || *dtype == DType::i32)
-    return fmt::format("{} must be F32, F16, BF16 or F64 but is {}", tensor.name, type);
+  const bool integers = tensor.dtype() == DType::i32;
+  if (!dtype || (*dtype == DType::i32) != integers)
+    return fmt::format("{} must be {} but is {}", tensor.name, integers ? "I32 or I64" : "F32, F16, BF16 or F64", type);
   return {};
+}
+
+/// Experts that all tables name for a token.
+std::uint64_t choices_by_token(const TransformerConfig& config) {
+  return static_cast<std::uint64_t>(config.token_routed) * static_cast<std::uint64_t>(config.experts->top);
 }
 
 }  // namespace
@@ -89,6 +95,10 @@ void PretrainedFolder::check_sizes() const {
   require("channels per head", config_.head_size.value_or(1), bytes, "bytes");
   require("hidden channels", config_.hidden.value_or(1), bytes, "bytes");
   if (config_.experts) require("experts", config_.experts->experts, tensors, "tensors");
+  if (config_.token_routed > 0) require("token ids", config_.vocab, bytes, "bytes", 4 * choices_by_token(config_));
+  const std::int64_t n = config_.streams ? config_.streams->streams : 0;
+  require("weights of each connection", n * n * (n + 2) * config_.channels, bytes, "bytes",
+          4 * static_cast<std::uint64_t>(config_.layers));
 }
 
 const PretrainedTensor* PretrainedFolder::find(const std::string& name, const Wanted& wanted) const {
@@ -117,8 +127,17 @@ void PretrainedFolder::check_names(const Wanted& wanted) const {
   check<FileError>(problems.empty(), "{}: {}", where_, listed(problems));
 }
 
+void PretrainedFolder::check_experts(const std::string& name, const Tensor& table) const {
+  for (const std::int32_t e : table.to_vector<std::int32_t>())
+    check<FileError>(0 <= e && e < config_.experts->experts, "{}: {} must name experts from 0 to {} but has {}", where_,
+                     name, config_.experts->experts - 1, e);
+}
+
 void PretrainedFolder::read(const NamedParams& params) {
   const BypassCache fresh_memory;
+  const auto is_connection = [](const auto& p) { return p.first.find(".connection.") != p.first.npos; };
+  check_value(!config_.streams || std::ranges::any_of(params, is_connection),
+              "{}: the model has hyper-connections, which mhc::pretrained_connection makes, but got none", where_);
   const std::vector<PretrainedTensor> tensors = pretrained_tensors(family_, config_, params);
   Wanted wanted;
   for (const PretrainedTensor& tensor : tensors) wanted.emplace(tensor.name, &tensor);
@@ -127,9 +146,10 @@ void PretrainedFolder::read(const NamedParams& params) {
   for (const auto& reader : readers_)
     for (const StoredTensor& stored : reader->header().tensors) {
       Tensor value = reader->next();
-      if (const PretrainedTensor* tensor = find(stored.name, wanted))
+      if (const PretrainedTensor* tensor = find(stored.name, wanted)) {
+        if (value.dtype() == DType::i32) check_experts(stored.name, value);
         tensor->assign(std::move(value), config_.parameters());
-      else if (stored.name == kHead)
+      } else if (stored.name == kHead)
         spare_head = value;
       release_cached_memory();  // of the tensor before its conversion
     }

@@ -35,6 +35,7 @@ class PretrainedFolder {
   void open_shards(const std::filesystem::path& folder);
   void check_sizes() const;
   void check_names(const Wanted& wanted) const;
+  void check_experts(const std::string& name, const Tensor& table) const;
   /// The tensor with this name, with or without its prefix; null if there is none.
   const PretrainedTensor* find(const std::string& name, const Wanted& wanted) const;
 

@@ -74,13 +74,58 @@ constexpr Row kGemma2[] = {
     {"model.layers.{}.post_feedforward_layernorm", {"blocks.{}.mlp.post_norm"}},
 };
 
-/// The rows that a family has beside kDecoder.
+constexpr Row kDeepSeekV4[] = {
+    {"model.embed_tokens", {"embedding"}},
+    {"model.layers.{}.attn_norm", {"blocks.{}.attention.norm"}},
+    {"model.layers.{}.attn.wq_a", {"blocks.{}.attention.q_down"}},
+    {"model.layers.{}.attn.q_norm", {"blocks.{}.attention.q_down_norm"}},
+    {"model.layers.{}.attn.wq_b", {"blocks.{}.attention.q"}},
+    {"model.layers.{}.attn.wkv", {"blocks.{}.attention.k"}},
+    {"model.layers.{}.attn.norm", {"blocks.{}.attention.k_norm"}},
+    {"model.layers.{}.attn.wo_a", {"blocks.{}.attention.o_down"}},
+    {"model.layers.{}.attn.wo_b", {"blocks.{}.attention.o"}},
+    {"model.layers.{}.attn.attn_sink", {"blocks.{}.attention.sinks"}},
+    {"model.layers.{}.attn.compressor.wkv", {"blocks.{}.attention.compressor.kv"}},
+    {"model.layers.{}.attn.compressor.wgate", {"blocks.{}.attention.compressor.gate"}},
+    {"model.layers.{}.attn.compressor.ape", {"blocks.{}.attention.compressor.position_bias"}},
+    {"model.layers.{}.attn.compressor.norm", {"blocks.{}.attention.compressor.norm"}},
+    {"model.layers.{}.attn.indexer.compressor.wkv", {"blocks.{}.attention.indexer.keys.kv"}},
+    {"model.layers.{}.attn.indexer.compressor.wgate", {"blocks.{}.attention.indexer.keys.gate"}},
+    {"model.layers.{}.attn.indexer.compressor.ape", {"blocks.{}.attention.indexer.keys.position_bias"}},
+    {"model.layers.{}.attn.indexer.compressor.norm", {"blocks.{}.attention.indexer.keys.norm"}},
+    {"model.layers.{}.attn.indexer.wq_b", {"blocks.{}.attention.indexer.q"}},
+    {"model.layers.{}.attn.indexer.weights_proj", {"blocks.{}.attention.indexer.weights"}},
+    {"model.layers.{}.hc_attn_fn", {"blocks.{}.attention.connection.fn"}},
+    {"model.layers.{}.hc_attn_base", {"blocks.{}.attention.connection.base"}},
+    {"model.layers.{}.hc_attn_scale", {"blocks.{}.attention.connection.scale"}},
+    {"model.layers.{}.ffn_norm", {"blocks.{}.mlp.norm"}},
+    {"model.layers.{}.ffn.gate.weight", {"blocks.{}.mlp.router"}},
+    {"model.layers.{}.ffn.gate.bias", {"blocks.{}.mlp.correction"}},
+    {"model.layers.{}.ffn.gate.tid2eid", {"blocks.{}.mlp.table"}},
+    {"model.layers.{}.ffn.experts.{}.w1", {"blocks.{}.mlp.experts.{}.gate"}},
+    {"model.layers.{}.ffn.experts.{}.w2", {"blocks.{}.mlp.experts.{}.down"}},
+    {"model.layers.{}.ffn.experts.{}.w3", {"blocks.{}.mlp.experts.{}.up"}},
+    {"model.layers.{}.ffn.shared_experts.w1", {"blocks.{}.mlp.shared.gate"}},
+    {"model.layers.{}.ffn.shared_experts.w2", {"blocks.{}.mlp.shared.down"}},
+    {"model.layers.{}.ffn.shared_experts.w3", {"blocks.{}.mlp.shared.up"}},
+    {"model.layers.{}.hc_ffn_fn", {"blocks.{}.mlp.connection.fn"}},
+    {"model.layers.{}.hc_ffn_base", {"blocks.{}.mlp.connection.base"}},
+    {"model.layers.{}.hc_ffn_scale", {"blocks.{}.mlp.connection.scale"}},
+    {"model.hc_head.hc_fn", {"blocks.{}.mlp.connection.head.fn"}},  // of the last layer
+    {"model.hc_head.hc_base", {"blocks.{}.mlp.connection.head.base"}},
+    {"model.hc_head.hc_scale", {"blocks.{}.mlp.connection.head.scale"}},
+    {"model.norm", {"norm"}},
+    {"head", {"head"}},
+};
+
+/// The rows that a family has, beside kDecoder but for GPT-2 and DeepSeek-V4.
 std::span<const Row> own_rows(Family family) {
   switch (family) {
     case Family::gpt2: return kGpt2;
     case Family::mixtral: return kMixtral;
     case Family::qwen3_moe: return kQwen3Moe;
     case Family::gemma2: return kGemma2;
+    case Family::deepseek_v4: return kDeepSeekV4;
     case Family::llama:
     case Family::qwen3:
     case Family::mistral: break;
@@ -102,7 +147,7 @@ Shape PretrainedTensor::shape() const {
 }
 
 void PretrainedTensor::assign(Tensor value, DType dtype) const {
-  value = value.to(dtype);
+  if (this->dtype() != DType::i32) value = value.to(dtype);
   if (transposed) value = value.transpose();
   std::int64_t row = 0;
   for (Tensor* param : params) {
@@ -141,13 +186,13 @@ std::vector<PretrainedTensor> pretrained_tensors(Family family, const Transforme
   const auto add_all = [&](std::span<const Row> rows) {
     for (const Row& row : rows) {
       const auto numbers = std::ranges::count(row.theirs, '{');
-      for (int layer = 0; layer < (numbers > 0 ? config.layers : 1); ++layer)
+      for (int layer = numbers > 0 ? 0 : config.layers - 1; layer < config.layers; ++layer)
         for (int expert = 0; expert < (numbers > 1 ? config.experts->experts : 1); ++expert)
           for (const char* suffix : {"", ".weight", ".bias"}) add(row, layer, expert, suffix);
     }
   };
   add_all(own_rows(family));
-  if (family != Family::gpt2) add_all(kDecoder);
+  if (family != Family::gpt2 && family != Family::deepseek_v4) add_all(kDecoder);
   check<Error>(found == params.size(), "pretrained_tensors: the model has parameters that its family does not have");
   return tensors;
 }
@@ -156,7 +201,7 @@ std::string_view base_prefix(Family family) { return family == Family::gpt2 ? "t
 
 bool is_constant(Family family, std::string_view name) {
   if (family == Family::gpt2) return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
-  return name.ends_with(".rotary_emb.inv_freq");
+  return name.ends_with(".rotary_emb.inv_freq") || (family == Family::deepseek_v4 && name.starts_with("mtp."));
 }
 
 }  // namespace braid::nn::detail

@@ -19,7 +19,7 @@ struct PretrainedTensor {
 
   Shape shape() const;
   DType dtype() const { return params.front()->dtype(); }
-  /// Sets the parameters, in `dtype`.
+  /// Sets the parameters, in `dtype` but for integers.
   void assign(Tensor value, DType dtype) const;
   /// What the file contains: a view of the parameter unless several are concatenated.
   Tensor value() const;

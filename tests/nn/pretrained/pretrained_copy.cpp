@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <braid/mhc/connection.h>
 #include <braid/nn/pretrained/pretrained.h>
 
 int main(int argc, char** argv) {
@@ -13,11 +14,12 @@ int main(int argc, char** argv) {
     check_value(argc == 3, "expected FROM and TO");
     const std::filesystem::path from = argv[1], to = argv[2];
     const Tensor tokens = load_safetensors(from / "tokens.safetensors").tensors.at("tokens");
-    const nn::Transformer<> model = nn::load_pretrained(from);
+    const nn::Transformer<mhc::Connection> model = nn::load_pretrained(from, mhc::pretrained_connection);
     nn::save_pretrained(model, to);
-    save_safetensors(to / "logits.safetensors",
-                     {{"f32", model.logits(tokens).value()},
-                      {"f64", nn::load_pretrained(from, {.dtype = DType::f64}).logits(tokens).value()}});
+    save_safetensors(
+        to / "logits.safetensors",
+        {{"f32", model.logits(tokens).value()},
+         {"f64", nn::load_pretrained(from, mhc::pretrained_connection, {.dtype = DType::f64}).logits(tokens).value()}});
   } catch (const std::exception& error) {
     fmt::print(stderr, "pretrained_copy: {}\n", error.what());
     return 2;

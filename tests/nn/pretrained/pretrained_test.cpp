@@ -81,6 +81,7 @@ TransformerConfig gemma2() {
   config.layers = 3;
   config.activation = Activation::geglu;
   config.tied_head = true;
+  config.padding = 4;
   config.windows = {3, 0, 3};
   config.norm_offset = 1;
   config.post_norms = true;
@@ -243,6 +244,7 @@ TEST_F(Pretrained, HasTheDefaultsOfTransformers) {
     EXPECT_EQ(c.experts ? c.experts->top : 0, d.top);
     EXPECT_EQ(c.experts && c.experts->normalized, d.family == std::string("mixtral"));
     const bool gemma = d.family == std::string("gemma2");
+    EXPECT_EQ(c.padding, gemma ? std::optional<std::int64_t>(0) : std::nullopt);
     EXPECT_EQ(c.norm_offset, gemma ? 1 : 0);
     EXPECT_EQ(c.post_norms, gemma);
     EXPECT_EQ(c.embedding_scale, gemma ? 48 : 1);
@@ -421,7 +423,7 @@ TEST_F(Pretrained, GivesSublayersTheConnectionsThatAreMadeForThem) {
   std::erase_if(own, [](const auto& named) { return named.first.find(".connection.") != std::string::npos; });
   expect_same(own, to_tensors(model));
   EXPECT_EQ(message_of([&] { save_pretrained(loaded, folder / "x"); }),
-            "save_pretrained: the connections must have no parameters, since no family has any for them");
+            "save_pretrained: the connections must have no parameters, since the family has none for them");
   EXPECT_FALSE(fs::exists(folder / "x"));
 }
 
@@ -497,7 +499,8 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
       {gpt2(), R"("gelu")", R"("tanh")",
        "'activation_function' must be one of gelu_new, gelu_pytorch_tanh, gelu_fast, gelu, relu but is 'tanh'"},
       {gpt2(), R"("gpt2")", R"("bert")",
-       "'model_type' must be one of gpt2, llama, qwen3, mistral, mixtral, qwen3_moe, gemma2 but is 'bert'"},
+       "'model_type' must be one of gpt2, llama, qwen3, mistral, mixtral, qwen3_moe, gemma2, deepseek_v4 but is "
+       "'bert'"},
       {gpt2(), R"("n_layer": 2)", R"("n_layer": "2")", "'n_layer' must be an integer from 1 to 2147483647 but is '2'"},
       {gpt2(), R"("n_layer": 2)", R"("n_layer": 0)", "'n_layer' must be an integer from 1 to 2147483647 but is 0"},
       {gpt2(), R"("n_layer": 2)", R"("n_layer": -1)", "'n_layer' must be an integer from 1 to 2147483647 but is -1"},

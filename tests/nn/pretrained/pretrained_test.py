@@ -56,6 +56,19 @@ def gemma2(**settings):
         **{**LLAMA, "head_dim": 8, "sliding_window": 5, "query_pre_attn_scalar": 12, **settings}))
 
 
+def deepseek_v4(**settings):
+    sizes = {"vocab_size": 31, "max_position_embeddings": 33, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 6,
+             "head_dim": 12, "moe_intermediate_size": 10, "q_lora_rank": 8, "num_experts_per_tok": 2, "n_routed_experts": 5,
+             "o_groups": 3, "o_lora_rank": 4, "index_n_heads": 8, "index_head_dim": 8, "index_topk": 2, "sliding_window": 5,
+             "hc_mult": 3, "hc_sinkhorn_iters": 4, "partial_rotary_factor": 1 / 3, "swiglu_limit": 1.5, "num_nextn_predict_layers": 0,
+             "compress_rates": {"compressed_sparse_attention": 2, "heavily_compressed_attention": 4}}
+    model = transformers.DeepseekV4ForCausalLM(transformers.DeepseekV4Config(**{**sizes, **settings}))
+    for name, buffer in model.named_buffers():
+        if name.endswith("tid2eid"):
+            buffer.copy_(torch.stack([torch.randperm(5)[:2] for _ in range(31)]))
+    return model
+
+
 def models():
     for activation in ("gelu_new", "gelu", "relu", "gelu_pytorch_tanh"):
         yield f"gpt2 {activation}", gpt2(activation_function=activation)
@@ -74,6 +87,10 @@ def models():
     yield "qwen3_moe", qwen3_moe()
     yield "qwen3_moe normalized", qwen3_moe(norm_topk_prob=True)
     yield "gemma2", gemma2()
+    kinds = ["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"]
+    yield "deepseek_v4", deepseek_v4(layer_types=kinds, mlp_layer_types=["hash_moe", "moe", "moe"])
+    yield "deepseek_v4 as it is unless told", deepseek_v4(num_hidden_layers=4, scoring_func="sigmoid", rope_parameters={
+        "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "rope_theta": 10000.0})
     yield "gemma2 without caps", gemma2(attn_logit_softcapping=None, final_logit_softcapping=None, layer_types=["full_attention"] * 3)
 
 
@@ -104,7 +121,7 @@ class Pretrained(unittest.TestCase):
     def check(self, model, **saving):
         tokens, back, ours = self.copy(model, **saving)
         # grouped products of experts take no odd sizes
-        experts = {"experts_implementation": "eager"} if model.config.model_type in ("mixtral", "qwen3_moe") else {}
+        experts = {"experts_implementation": "eager"} if model.config.model_type in ("mixtral", "qwen3_moe", "deepseek_v4") else {}
         # Read anew: the model in memory has its rotary frequencies in its own dtype too.
         theirs, copied = (transformers.AutoModelForCausalLM.from_pretrained(self.folder / name, dtype=torch.float32, **experts).eval()
                           for name in ("there", "back"))

@@ -1,0 +1,93 @@
+#pragma once
+#include <braid/nn/kv_cache.h>
+#include <braid/nn/linear.h>
+#include <braid/nn/norm.h>
+#include <braid/nn/rotary.h>
+
+namespace braid::nn {
+
+/// How attention sees positions that its window has left: as one entry of each `rate` of them.
+struct CompressionSettings {
+  std::int64_t rate = 0;        ///< positions of an entry; 0: no compression
+  bool overlapping = false;     ///< an entry also reads the `rate` positions before its own
+  int index_heads = 0;          ///< heads of the queries that choose entries; with index_top
+  std::int64_t index_size = 0;  ///< channels of such a head
+  std::int64_t index_top = 0;   ///< if positive: a query sees no more entries than these, which an Indexer chooses
+
+  bool operator==(const CompressionSettings&) const = default;  ///< all equal
+};
+
+/// Returns the settings. Throws ValueError, naming `module`, for a negative one, and unless index_top comes with heads
+/// and their size.
+const CompressionSettings& checked(const char* module, const CompressionSettings& settings);
+
+/// The compressed keys of DeepSeek-V4: every `rate` positions of x [B, T, C] become one entry of D channels, a mean by
+/// gates of each channel, normalized and rotated by the position at which it begins:
+///
+///     y_i = norm(sum_j softmax_j(gate(x_j) + position_bias_j) kv(x_j)),   j in window i
+///
+/// Overlapping, kv and gate have 2 D channels, the first D for the entry of the window after; see HCA and CSA in the
+/// model's report. Positions that do not fill a window have no entry yet.
+struct Compressor {
+  std::int64_t rate;  ///< positions of a window
+  bool overlapping;
+  Linear kv, gate;    ///< [D or 2 D, C]
+  Var position_bias;  ///< [rate, D or 2 D], zeros at the start
+  RMSNorm norm;       ///< [D]
+
+  Compressor(std::int64_t channels, std::int64_t size, const CompressionSettings& settings, double norm_eps, Rng& rng,
+             DType dtype);
+
+  /// x [B, T, C] -> [B, T / rate, 1, D].
+  Var operator()(const Var& x, const RotaryTurns& turns) const;
+  /// The same for x that continues sequences at `position`: all entries so far.
+  Tensor operator()(const Var& x, const RotaryTurns& turns, CompressionCache& cache, std::int64_t position) const;
+
+  void params(auto&& visit) {
+    visit("kv", kv);
+    visit("gate", gate);
+    visit("position_bias", position_bias);
+    visit("norm", norm);
+  }
+
+ private:
+  /// Those from number `first` on, by rows that begin there or, if they overlap, one window before.
+  Var entries(const Var& rows, const Var& gates, std::int64_t first, const RotaryTurns& turns) const;
+};
+
+/// The indexer of DeepSeek-V4, which chooses the `top` entries that a query sees by the scores
+/// `sum_h weights(x)_h relu(q_h . key)` of entries of its own; which of equal ones depends on how many there are, as in
+/// transformers, but in a BatchInvariant scope. No gradient flows through the choice, and its parameters get zeros.
+struct Indexer {
+  Compressor keys;  ///< entries of its head's size
+  Linear q;         ///< [heads size, rank of the attention's queries]
+  Linear weights;   ///< [heads, C]
+  std::int64_t top;
+
+  Indexer(std::int64_t channels, std::int64_t query_rank, const CompressionSettings& settings, double norm_eps,
+          Rng& rng, DType dtype);
+
+  /// 1 where a query sees an entry, else 0: [B, T, n] i32, for x [B, T, C] from `position` on, the vectors `latent`
+  /// [B, T, rank] from which attention makes its queries, and n entries that its `keys` have made.
+  Tensor operator()(const Var& x, const Var& latent, const Tensor& entries, const RotaryTurns& turns,
+                    std::int64_t position) const;
+
+  void params(auto&& visit) {
+    visit("keys", keys);
+    visit("q", q);
+    visit("weights", weights);
+  }
+
+ private:
+  Tensor scores(const Var& x, const Var& latent, const Tensor& entries, const RotaryTurns& turns,
+                std::int64_t position) const;  // [B, T, n] f64
+};
+
+namespace detail {
+/// The entries that a query at `position` may see: those of windows that it has left or ends.
+inline std::int64_t closed_entries(std::int64_t position, std::int64_t rate, std::int64_t entries) {
+  return std::min((position + 1) / rate, entries);
+}
+}  // namespace detail
+
+}  // namespace braid::nn
