@@ -3,6 +3,7 @@
 // between them; the header's length is added here, since few mutations would keep it right.
 #include <string_view>
 
+#include <braid/mhc/connection.h>
 #include <braid/nn/pretrained/pretrained.h>
 
 #include "target.h"
@@ -40,11 +41,12 @@ fs::path folder_of(std::string_view input) {
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz::accept_or_refuse(size, [&] {
     const fs::path folder = folder_of({reinterpret_cast<const char*>(data), size});
-    const nn::Transformer<> model = nn::load_pretrained(folder);
+    const nn::Transformer<mhc::Connection> model = nn::load_pretrained(folder, mhc::pretrained_connection);
     nn::KVCache cache = model.make_cache(1);
     model.next_logits(zeros({1, 1}, DType::i32), cache);
     nn::save_pretrained(model, folder / "copy");
-    const nn::NamedTensors before = nn::to_tensors(model), after = nn::to_tensors(nn::load_pretrained(folder / "copy"));
+    const nn::NamedTensors before = nn::to_tensors(model),
+                           after = nn::to_tensors(nn::load_pretrained(folder / "copy", mhc::pretrained_connection));
     fuzz::require(std::ranges::equal(
                       before, after,
                       [](const auto& a, const auto& b) { return a.first == b.first && identical(a.second, b.second); }),

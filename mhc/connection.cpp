@@ -18,6 +18,8 @@ std::int64_t streams_of(const ConnectionConfig& config) {
 
 ReleasedSettings released_settings(const ConnectionConfig& config) {
   return {.sinkhorn_iterations = config.sinkhorn_iterations,
+          .hc_eps = config.hc_eps,
+          .norm_eps = config.norm_eps,
           .fn_std = config.phi_std,
           .scale = config.alpha,
           .keep_every = config.keep_every,
@@ -84,7 +86,8 @@ Connection::Head make_head(const ConnectionConfig& config, std::int64_t channels
     case StreamHead::softmax: break;
   }
   const bool softmax = config.head == StreamHead::softmax;
-  return WeightedHead(channels, n, {.softmax = softmax, .dtype = config.dtype});
+  return WeightedHead(
+      channels, n, {.softmax = softmax, .hc_eps = config.hc_eps, .norm_eps = config.norm_eps, .dtype = config.dtype});
 }
 
 /// The streams of a kind that has some.
@@ -139,18 +142,19 @@ Var Connection::close(const Stream& stream) const {
 
 Connection pretrained_connection(const nn::TransformerConfig& config, std::int64_t index) {
   Rng unused;
-  const DType dtype = config.parameters();
-  ConnectionConfig settings{.streams = config.streams.value_or(nn::StreamsSettings()).streams, .dtype = dtype};
-  if (config.streams) settings.kind = ConnectionKind::deepseek_v4;
-  Connection made(settings, config.channels, index, unused);
-  if (!config.streams) return made;
+  if (!config.streams) return {{.dtype = config.parameters()}, config.channels, index, unused};
   const auto& [n, iterations, eps] = *config.streams;
-  made.module =
-      deepseek_v4(config.channels, n, unused,
-                  {.sinkhorn_iterations = iterations, .hc_eps = eps, .norm_eps = config.norm_eps, .dtype = dtype});
-  if (index + 1 == 2 * config.layers)
-    made.head = WeightedHead(config.channels, n, {.hc_eps = eps, .norm_eps = config.norm_eps, .dtype = dtype});
-  return made;
+  return {{.kind = ConnectionKind::deepseek_v4,
+           .streams = n,
+           .sinkhorn_iterations = iterations,
+           .head = StreamHead::weighted,
+           .sublayers = 2 * config.layers,
+           .hc_eps = eps,
+           .norm_eps = config.norm_eps,
+           .dtype = config.parameters()},
+          config.channels,
+          index,
+          unused};
 }
 
 Var value(const Connection::Stream& stream) {

@@ -61,6 +61,8 @@ struct ConnectionConfig {
   bool stream_embedding = false;  ///< the first connection adds a learned vector to each stream, initially zero
   std::int64_t sublayers = 0;     ///< of the network, whose last connection holds a head with parameters
   std::int64_t keep_every = 1;    ///< kinds with phi_std: streams kept for the backward pass; see keep_interval()
+  double hc_eps = 1e-6;           ///< deepseek-v4, hunyuan-v4, single-pass and the weighted heads
+  double norm_eps = 1e-6;         ///< the same
   DType dtype = DType::f32;
 };
 

@@ -10,6 +10,7 @@
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rms_norm.h>
 #include <braid/autograd/ops/slice.h>
+#include <braid/nn/init.h>
 
 namespace braid::nn {
 namespace {
@@ -27,38 +28,24 @@ Tensor alibi_slopes(int heads, DType dtype) {
   return Tensor::of<double>({heads}, std::span<const double>(slopes)).to(dtype);
 }
 
-/// Entries of a compressor and the keys behind them as one sequence, with a mask of what queries see of it.
-struct Compressed {
-  Var keys;     ///< [B, padded + S, 1, D]
-  Tensor mask;  ///< [B or 1, 1, T, padded + S] i32
-};
-
-/// entries [B, n, 1, D], and keys [B, S, 1, D] up to that of the last of T queries, the first of which is at
-/// `position`. `chosen` [B, T, n], the indexer's choice, or undefined: all that are closed.
-Compressed with_entries(const Var& entries, const Var& keys, const Tensor& chosen, std::int64_t queries,
-                        std::int64_t position, const AttentionSettings& settings) {
-  // Attention cuts keys into blocks of 64. Entries fill whole ones, so that their number changes no bit.
-  const std::int64_t count = entries.size(1), padded = (count + 63) / 64 * 64, all = padded + keys.size(1);
-  const std::int64_t batch = chosen.defined() ? chosen.size(0) : 1, first = position + queries - keys.size(1);
-  Tensor mask = zeros({batch, 1, queries, all}, DType::i32);
+/// Which of `entries`, padded to `padded`, and of the keys from position `first` on T queries see, the first of them at
+/// `position`. `chosen` [B, T, entries], the indexer's choice, or undefined: all that are closed. [B or 1, 1, T, keys]
+/// i32
+Tensor seen_by(std::int64_t queries, std::int64_t position, std::int64_t entries, std::int64_t padded,
+               std::int64_t first, const Tensor& chosen, const AttentionSettings& settings) {
+  const std::int64_t batch = chosen.defined() ? chosen.size(0) : 1, keys = padded + position + queries - first;
+  Tensor mask = zeros({batch, 1, queries, keys}, DType::i32);
   for (std::int64_t row = 0; row < batch * queries; ++row) {
-    std::int32_t* sees = mask.mutable_data<std::int32_t>() + row * all;
+    std::int32_t* sees = mask.mutable_data<std::int32_t>() + row * keys;
     const std::int64_t at = position + row % queries;
     if (chosen.defined())
-      std::copy_n(chosen.data<std::int32_t>() + row * count, count, sees);
+      std::copy_n(chosen.data<std::int32_t>() + row * entries, entries, sees);
     else
-      std::fill_n(sees, detail::closed_entries(at, settings.compression.rate, count), 1);
+      std::fill_n(sees, detail::closed_entries(at, settings.compression.rate, entries), 1);
     const std::int64_t begin = settings.window > 0 ? std::max<std::int64_t>(0, at - settings.window + 1) : 0;
     std::fill(sees + padded + begin - first, sees + padded + at + 1 - first, 1);
   }
-  const Tensor blank = zeros(entries.shape().with(1, padded - count), entries.dtype());
-  return {concat({entries, blank, keys}, 1), mask};
-}
-
-Var attend(const Var& queries, const Compressed& seen, AttentionOptions how) {
-  how.window = 0;  // the mask says it
-  how.mask = seen.mask;
-  return attention(queries, seen.keys, seen.keys, how);
+  return mask;
 }
 
 }  // namespace
@@ -76,7 +63,7 @@ AttentionSettings detail::complete(const char* module, std::int64_t channels, in
                                    std::abs(2.0 * static_cast<double>(rotary_pairs(settings)) - rotated) < 1e-6),
               "{}: rotary positions need an even part of a head but head_size is {} and rotary_share {}", module,
               *settings.head_size, settings.rotary_share);
-  if (settings.rotary) scaled_turns(rotary_pairs(settings), settings.rotary_base, settings.rotary_scaling);
+  if (settings.rotary) checked(settings.rotary_scaling), rotary_frequencies(1, settings.rotary_base);
   check_value(
       settings.window >= 0 && settings.softcap >= 0 && std::isfinite(settings.softcap + settings.scale) &&
           0 <= settings.dropout && settings.dropout < 1,
@@ -113,7 +100,7 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t channels, int heads, Rng& rn
         {settings.bias, settings.dtype}) {
   const AttentionSettings& s = settings;
   const auto norm = [&](std::int64_t size) { return RMSNorm(size, {s.norm_eps, s.dtype}); };
-  if (s.sinks) sinks = zeros({heads}, s.dtype);
+  if (s.sinks) sinks = init::constant({heads}, 0, s.dtype);
   if (s.shared_kv) v.weight = v.bias = Var();
   if (s.qk_norm) k_norm = norm(head_size());
   if (s.qk_norm && !s.shared_kv) q_norm = k_norm;
@@ -178,15 +165,36 @@ Var MultiHeadAttention::operator()(const Var& x, const AttentionCall& call) cons
   const auto [queries, keys, values, latent] = project(x, crosses ? call.memory : x, 0);
   if (!compressor) return output(attention(queries, keys, values, how), 0);
   check_value(!call.mask.defined(), "MultiHeadAttention: a mask needs a module without compression");
-  const Var entries = (*compressor)(x, turns());
-  if (entries.size(1) == 0) return output(attention(queries, keys, values, how), 0);
-  Tensor chosen;
-  if (indexer) chosen = (*indexer)(x, latent, indexer->keys(Var(x.value()), turns()).value(), turns(), 0);
-  return output(attend(queries, with_entries(entries, keys, chosen, x.size(1), 0, settings), how), 0);
+  Tensor index;
+  if (indexer) index = indexer->constant().keys(x.value(), turns()).value();
+  return output(mix(queries, keys, (*compressor)(x, turns()), x, latent, index, 0, how), 0);
+}
+
+Var MultiHeadAttention::mix(const Var& queries, const Var& keys, const Var& entries, const Var& x, const Var& latent,
+                            const Tensor& index, std::int64_t position, AttentionOptions how) const {
+  // Attention cuts keys into blocks of 64. Entries fill whole ones, and keys begin at one, so that no number of them
+  // changes a bit.
+  constexpr std::int64_t kBlock = 64, kQueries = 512;
+  const std::int64_t length = queries.size(1), held = position + length - keys.size(1), count = entries.size(1);
+  const std::int64_t padded = (count + kBlock - 1) / kBlock * kBlock, window = settings.window;
+  const Tensor blank = zeros(entries.shape().with(1, padded - count), entries.dtype());
+  how.window = 0;  // the mask says it
+  std::vector<Var> mixed;
+  for (std::int64_t begin = 0; begin < length; begin += kQueries) {  // whose masks are no larger than that
+    const std::int64_t end = std::min(begin + kQueries, length), at = position + begin;
+    const std::int64_t first = window > 0 ? std::max<std::int64_t>(0, at - window + 1) / kBlock * kBlock : 0;
+    Tensor chosen;
+    const auto part = [&](const Tensor& all) { return all.slice(1, begin, end); };
+    if (index.defined()) chosen = indexer->constant()(part(x.value()), part(latent.value()), index, turns(), at);
+    how.mask = seen_by(end - begin, at, count, padded, std::max(first, held), chosen, settings);
+    const Var seen = concat({entries, blank, slice(keys, 1, std::max(first, held) - held, position + end - held)}, 1);
+    mixed.push_back(attention(slice(queries, 1, begin, end), seen, seen, how));
+  }
+  return mixed.size() == 1 ? mixed.front() : concat(mixed, 1);
 }
 
 Var MultiHeadAttention::operator()(const Var& x, LayerCache& cache, std::int64_t position) const {
-  check_value(settings.causal, "MultiHeadAttention: a cache needs a module with causal = true");
+  check_cache(cache, position);
   const auto [queries, keys, values, latent] = project(x, x, position);
   const Tensor none;
   cache.write(position, keys.value(), settings.shared_kv ? none : values.value(), settings.window);
@@ -194,15 +202,10 @@ Var MultiHeadAttention::operator()(const Var& x, LayerCache& cache, std::int64_t
   const Tensor all_keys = cache.keys(length), all_values = cache.values(length);
   const AttentionOptions how = options();
   if (compressor) {
-    const Tensor entries = (*compressor)(x, turns(), cache.compressor, position);
-    Tensor chosen;
-    if (indexer) {
-      const Tensor index = indexer->keys(x, turns(), cache.indexer, position);
-      chosen = (*indexer)(x, latent, index, turns(), position);
-    }
-    if (entries.size(1) > 0)
-      return output(attend(queries, with_entries(entries, all_keys, chosen, x.size(1), position, settings), how),
-                    position);
+    const Tensor entries = (*compressor)(x, turns(), cache.compressor, position, settings.window);
+    Tensor index;
+    if (indexer) index = indexer->keys(x, turns(), cache.indexer, position, settings.window);
+    return output(mix(queries, all_keys, entries, x, latent, index, position, how), position);
   }
   std::vector<Var> mixed;  // one sequence at a time, whose keys are contiguous
   for (std::int64_t b = 0; b < x.size(0); ++b) {
@@ -210,6 +213,12 @@ Var MultiHeadAttention::operator()(const Var& x, LayerCache& cache, std::int64_t
     mixed.push_back(attention(slice(queries, 0, b, b + 1), own(all_keys), own(all_values), how));
   }
   return output(mixed.size() == 1 ? mixed.front() : concat(mixed, 0), position);
+}
+
+void MultiHeadAttention::check_cache(const LayerCache& cache, std::int64_t position) const {
+  check_value(settings.causal, "MultiHeadAttention: a cache needs a module with causal = true");
+  cache.check(position, settings.window);
+  if (compressor) cache.compressor.rows.check(position, compressor->kept(settings.window));
 }
 
 }  // namespace braid::nn

@@ -37,8 +37,9 @@ struct AttentionSettings {
   std::int64_t query_rank = 0;  ///< if positive, queries come from a vector of this size and its RMSNorm, as DeepSeek's
   int output_groups = 0;  ///< if positive, each such part of the heads passes output_rank channels on its way to o
   std::int64_t output_rank = 0;  ///< see output_groups
-  CompressionSettings compression =
-      {};  ///< entries that are seen beside the window; needs shared_kv and one head of it
+  /// Entries that are seen beside the window. Needs shared_kv, kv_heads = 1 and rotary positions, an indexer also
+  /// query_rank.
+  CompressionSettings compression = {};
   DType dtype = DType::f32;
 };
 
@@ -77,7 +78,7 @@ struct MultiHeadAttention {
 
   /// Throws ValueError unless `heads` divides `channels` or there is a head_size, kv_heads and output_groups divide
   /// `heads`, and the part of a head that is rotated has an even size, for options that AttentionOptions refuses, and
-  /// for compression without what it needs.
+  /// for compression or shared_kv without what they need.
   MultiHeadAttention(std::int64_t channels, int heads, Rng& rng, const AttentionSettings& settings = {});
 
   std::int64_t head_size() const { return *settings.head_size; }  ///< D
@@ -85,8 +86,10 @@ struct MultiHeadAttention {
   Var operator()(const Var& x, const AttentionCall& call = {}) const;
   /// The same for x that continues sequences at `position`: the cache has the keys and values of earlier positions and
   /// gets those of x; with a window it keeps no more than that needs. No gradient flows through the cache, and nothing
-  /// is dropped. Throws ValueError in a module that is not causal.
+  /// is dropped. Throws as check_cache() does.
   Var operator()(const Var& x, LayerCache& cache, std::int64_t position) const;
+  /// Throws ValueError in a module that is not causal, and when the cache has forgotten what `position` sees.
+  void check_cache(const LayerCache& cache, std::int64_t position) const;
 
   void params(auto&& visit) {
     visit("q", q);
@@ -109,6 +112,10 @@ struct MultiHeadAttention {
     Var queries, keys, values, latent;
   };
   Projected project(const Var& x, const Var& memory, std::int64_t position) const;
+  /// What the queries, from `position` on, mix of all entries [B, n, 1, D] and of the keys up to their own. x and
+  /// `latent` are those of the queries, `index` the indexer's entries.
+  Var mix(const Var& queries, const Var& keys, const Var& entries, const Var& x, const Var& latent, const Tensor& index,
+          std::int64_t position, AttentionOptions how) const;
   RotaryTurns turns() const;
   AttentionOptions options() const;
   Var output(Var mixed, std::int64_t position) const;

@@ -1,4 +1,6 @@
 #pragma once
+#include <concepts>
+
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/nn/attention.h>
 #include <braid/nn/experts.h>
@@ -63,7 +65,8 @@ struct TransformerBlock {
   /// What follows x goes to the attention: an AttentionCall, or a cache and the position at which x continues.
   auto operator()(const typename Connection::Stream& x, auto&&... rest) const { return mlp(attention(x, rest...)); }
   /// The same with the token ids of x for experts that a table names.
-  auto operator()(const typename Connection::Stream& x, const Tensor& tokens, auto&&... rest) const {
+  auto operator()(const typename Connection::Stream& x, std::convertible_to<Tensor> auto&& tokens,
+                  auto&&... rest) const {
     return mlp(attention(x, rest...), tokens);
   }
 

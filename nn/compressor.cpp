@@ -1,17 +1,19 @@
 #include <braid/nn/compressor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include <braid/autograd/ops.h>
 #include <braid/core/batch_invariant.h>
+#include <braid/nn/init.h>
 
 namespace braid::nn {
 namespace {
 
-constexpr double kHidden = -std::numeric_limits<double>::infinity();
+constexpr double kHidden = -0x1p126;  // finite, for CheckFinite; its weight is 0
 
 /// The windows [B, w, rate, 2 D] that entries read: the first half of each channel of the window before, the other half
 /// of their own. Without a window before the first, `absent` stands in its place.
@@ -25,13 +27,17 @@ Var overlapped(const Var& windows, bool has_previous, double absent) {
   return concat({before, own}, 2);
 }
 
-/// Moves the largest scores to the front. Equal ones, zeros of few heads above all, are chosen as PyTorch's topk does,
-/// by how many there are; in a BatchInvariant scope the first ones.
-void keep_largest(std::vector<std::pair<double, std::int64_t>>& scores, std::int64_t top) {
-  const auto larger = [](const auto& a, const auto& b) { return a.first > b.first; };
-  if (BatchInvariant::active())
-    std::ranges::stable_sort(scores, larger);
-  else if (top * 64 <= std::ssize(scores))
+using Score = std::pair<double, std::int64_t>;  // and the entry that has it
+
+/// Moves the `top` largest scores to the front, NaN before all. Among equal ones, which are zeros of few heads, the
+/// order of PyTorch's topk depends on how many there are; in a BatchInvariant scope the first entries win.
+void keep_largest(std::vector<Score>& scores, std::int64_t top) {
+  const bool first_wins = BatchInvariant::active();
+  const auto larger = [&](const Score& a, const Score& b) {
+    if (first_wins && a.first == b.first) return a.second < b.second;
+    return (std::isnan(a.first) && !std::isnan(b.first)) || a.first > b.first;
+  };
+  if (!first_wins && top * 64 <= std::ssize(scores))
     std::partial_sort(scores.begin(), scores.begin() + top, scores.end(), larger);
   else
     std::nth_element(scores.begin(), scores.begin() + top - 1, scores.end(), larger);
@@ -54,7 +60,7 @@ Compressor::Compressor(std::int64_t channels, std::int64_t size, const Compressi
       overlapping(s.overlapping),
       kv(channels, s.overlapping ? 2 * size : size, rng, {.bias = false, .dtype = dtype}),
       gate(channels, s.overlapping ? 2 * size : size, rng, {.bias = false, .dtype = dtype}),
-      position_bias(zeros({s.rate, s.overlapping ? 2 * size : size}, dtype)),
+      position_bias(init::constant({s.rate, s.overlapping ? 2 * size : size}, 0, dtype)),
       norm(size, {norm_eps, dtype}) {}
 
 Var Compressor::entries(const Var& rows, const Var& gates, std::int64_t first, const RotaryTurns& turns) const {
@@ -78,10 +84,10 @@ Var Compressor::operator()(const Var& x, const RotaryTurns& turns) const {
   return entries(kv(whole), gate(whole), 0, turns);
 }
 
-Tensor Compressor::operator()(const Var& x, const RotaryTurns& turns, CompressionCache& cache,
-                              std::int64_t position) const {
+Tensor Compressor::operator()(const Var& x, const RotaryTurns& turns, CompressionCache& cache, std::int64_t position,
+                              std::int64_t window) const {
   const auto one_head = [](const Var& y) { return y.value().reshape({y.size(0), y.size(1), 1, y.size(2)}); };
-  cache.rows.write(position, one_head(kv(x)), one_head(gate(x)), 2 * rate);
+  cache.rows.write(position, one_head(kv(x)), one_head(gate(x)), kept(window));
   const std::int64_t length = position + x.size(1), first = position / rate, last = length / rate;
   if (last == 0) return zeros({x.size(0), 0, 1, norm.weight.size(0)}, x.dtype());
   if (first < last) {
@@ -100,7 +106,13 @@ Indexer::Indexer(std::int64_t channels, std::int64_t query_rank, const Compressi
       weights(channels, s.index_heads, rng, {.bias = false, .dtype = dtype}),
       top(s.index_top) {}
 
-Tensor Indexer::scores(const Var& x, const Var& latent, const Tensor& entries, const RotaryTurns& turns,
+Indexer Indexer::constant() const {
+  Indexer copy = *this;
+  for_each_param(copy, [](const std::string&, Var& p) { p = detach(p); });
+  return copy;
+}
+
+Tensor Indexer::scores(const Tensor& x, const Tensor& latent, const Tensor& entries, const RotaryTurns& turns,
                        std::int64_t position) const {
   const std::int64_t length = x.size(1), count = entries.size(1), size = keys.norm.weight.size(0);
   const std::int64_t heads = weights.weight.size(0);
@@ -108,21 +120,21 @@ Tensor Indexer::scores(const Var& x, const Var& latent, const Tensor& entries, c
   std::vector<Var> all;
   for (std::int64_t b = 0; b < x.size(0); ++b) {
     const auto own = [&](const Tensor& of_all) { return of_all.slice(0, b, b + 1); };
-    const Var query = reshape(q(own(latent.value())), {1, length, heads, size});
-    const Var turned = reshape(cast(rotary_embedding(query, turns, position), dtype), {length * heads, size});
-    const Var found = relu(linear(turned, own(entries).reshape({count, size}).to(dtype)));
-    const Var by_head = reshape(cast(weights(own(x.value())), dtype), {length, heads, 1});
+    const Var query = rotary_embedding(reshape(q(own(latent)), {1, length, heads, size}), turns, position);
+    const Var found = relu(
+        linear(reshape(cast(query, dtype), {length * heads, size}), own(entries).reshape({count, size}).to(dtype)));
+    const Var by_head = reshape(cast(weights(own(x)), dtype), {length, heads, 1});
     all.push_back(sum(reshape(found, {length, heads, count}) * by_head, {1}));
   }
   return stack(all, 0).value().to(DType::f64);
 }
 
-Tensor Indexer::operator()(const Var& x, const Var& latent, const Tensor& entries, const RotaryTurns& turns,
+Tensor Indexer::operator()(const Tensor& x, const Tensor& latent, const Tensor& entries, const RotaryTurns& turns,
                            std::int64_t position) const {
   const std::int64_t batch = x.size(0), length = x.size(1), count = entries.size(1);
   const Tensor score = count > top ? scores(x, latent, entries, turns, position) : Tensor();
   Tensor seen = zeros({batch, length, count}, DType::i32);
-  std::vector<std::pair<double, std::int64_t>> order(static_cast<std::size_t>(count));
+  std::vector<Score> order;
   for (std::int64_t row = 0; row < batch * length; ++row) {
     std::int32_t* sees = seen.mutable_data<std::int32_t>() + row * count;
     const std::int64_t closed = detail::closed_entries(position + row % length, keys.rate, count);
@@ -130,10 +142,13 @@ Tensor Indexer::operator()(const Var& x, const Var& latent, const Tensor& entrie
       std::fill_n(sees, closed, 1);
       continue;
     }
-    for (std::int64_t i = 0; i < count; ++i)
-      order[static_cast<std::size_t>(i)] = {i < closed ? score.data<double>()[row * count + i] : kHidden, i};
+    order.clear();
+    for (std::int64_t i = 0; i < closed; ++i) order.emplace_back(score.data<double>()[row * count + i], i);
+    while (!BatchInvariant::active() && std::ssize(order) < count)
+      order.emplace_back(-std::numeric_limits<double>::infinity(), count);
     keep_largest(order, top);
-    for (std::int64_t i = 0; i < top; ++i) sees[order[static_cast<std::size_t>(i)].second] = 1;
+    for (std::int64_t i = 0; i < top; ++i)
+      if (const std::int64_t entry = order[static_cast<std::size_t>(i)].second; entry < closed) sees[entry] = 1;
   }
   return seen;
 }

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include <braid/nn/kv_cache.h>
 #include <braid/nn/linear.h>
 #include <braid/nn/norm.h>
@@ -6,13 +8,14 @@
 
 namespace braid::nn {
 
-/// How attention sees positions that its window has left: as one entry of each `rate` of them.
+/// How attention sees positions that have left its window: as one entry of each `rate` of them. DeepSeek-V4's heavily
+/// compressed attention has a large rate and nothing else; its compressed sparse attention has all of these.
 struct CompressionSettings {
   std::int64_t rate = 0;        ///< positions of an entry; 0: no compression
   bool overlapping = false;     ///< an entry also reads the `rate` positions before its own
-  int index_heads = 0;          ///< heads of the queries that choose entries; with index_top
+  int index_heads = 0;          ///< heads of the Indexer's queries
   std::int64_t index_size = 0;  ///< channels of such a head
-  std::int64_t index_top = 0;   ///< if positive: a query sees no more entries than these, which an Indexer chooses
+  std::int64_t index_top = 0;   ///< if positive: an Indexer chooses that many entries for each query
 
   bool operator==(const CompressionSettings&) const = default;  ///< all equal
 };
@@ -26,8 +29,8 @@ const CompressionSettings& checked(const char* module, const CompressionSettings
 ///
 ///     y_i = norm(sum_j softmax_j(gate(x_j) + position_bias_j) kv(x_j)),   j in window i
 ///
-/// Overlapping, kv and gate have 2 D channels, the first D for the entry of the window after; see HCA and CSA in the
-/// model's report. Positions that do not fill a window have no entry yet.
+/// Where windows overlap, kv and gate have 2 D channels, and the first D are read by the entry of the window after.
+/// Positions that do not fill a window have no entry yet.
 struct Compressor {
   std::int64_t rate;  ///< positions of a window
   bool overlapping;
@@ -40,8 +43,12 @@ struct Compressor {
 
   /// x [B, T, C] -> [B, T / rate, 1, D].
   Var operator()(const Var& x, const RotaryTurns& turns) const;
-  /// The same for x that continues sequences at `position`: all entries so far.
-  Tensor operator()(const Var& x, const RotaryTurns& turns, CompressionCache& cache, std::int64_t position) const;
+  /// The same for x that continues sequences at `position`: all entries so far. Keeps the rows of
+  /// kept(window) positions, so that the cache can go back as far as attention's.
+  Tensor operator()(const Var& x, const RotaryTurns& turns, CompressionCache& cache, std::int64_t position,
+                    std::int64_t window) const;
+  /// The window of the rows in the cache beside an attention of `window` positions; 0: all.
+  std::int64_t kept(std::int64_t window) const { return window == 0 ? 0 : std::max(window, 2 * rate); }
 
   void params(auto&& visit) {
     visit("kv", kv);
@@ -55,9 +62,10 @@ struct Compressor {
   Var entries(const Var& rows, const Var& gates, std::int64_t first, const RotaryTurns& turns) const;
 };
 
-/// The indexer of DeepSeek-V4, which chooses the `top` entries that a query sees by the scores
-/// `sum_h weights(x)_h relu(q_h . key)` of entries of its own; which of equal ones depends on how many there are, as in
-/// transformers, but in a BatchInvariant scope. No gradient flows through the choice, and its parameters get zeros.
+/// The lightning indexer of DeepSeek-V4, which chooses the `top` entries that a query sees by the scores
+/// `sum_h weights(x)_h relu(q_h . key)` of entries of its own. Ties are broken as by PyTorch's topk; in a
+/// BatchInvariant scope, earlier entries win. No gradient flows through the choice: its parameters get zeros, and do
+/// not decay.
 struct Indexer {
   Compressor keys;  ///< entries of its head's size
   Linear q;         ///< [heads size, rank of the attention's queries]
@@ -69,8 +77,10 @@ struct Indexer {
 
   /// 1 where a query sees an entry, else 0: [B, T, n] i32, for x [B, T, C] from `position` on, the vectors `latent`
   /// [B, T, rank] from which attention makes its queries, and n entries that its `keys` have made.
-  Tensor operator()(const Var& x, const Var& latent, const Tensor& entries, const RotaryTurns& turns,
+  Tensor operator()(const Tensor& x, const Tensor& latent, const Tensor& entries, const RotaryTurns& turns,
                     std::int64_t position) const;
+  /// A copy whose parameters are constants, so that a tape keeps nothing of it.
+  Indexer constant() const;
 
   void params(auto&& visit) {
     visit("keys", keys);
@@ -79,7 +89,7 @@ struct Indexer {
   }
 
  private:
-  Tensor scores(const Var& x, const Var& latent, const Tensor& entries, const RotaryTurns& turns,
+  Tensor scores(const Tensor& x, const Tensor& latent, const Tensor& entries, const RotaryTurns& turns,
                 std::int64_t position) const;  // [B, T, n] f64
 };
 

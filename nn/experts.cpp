@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <braid/autograd/ops.h>
+#include <braid/core/detail/indexing.h>
 #include <braid/nn/init.h>
 
 namespace braid::nn {
@@ -80,7 +81,7 @@ Experts::Experts(std::int64_t channels, std::int64_t hidden, Rng& rng, const Exp
   router = init::uniform({s.experts, channels}, 1 / std::sqrt(static_cast<double>(channels)), rng, s.mlp.dtype);
   for (int e = 0; e < s.experts; ++e) experts.emplace_back(channels, hidden, rng, s.mlp);
   if (s.by_token > 0) table.value = random_table(s, rng);
-  if (s.correction) correction = zeros({s.experts}, s.mlp.dtype);
+  if (s.correction) correction = init::constant({s.experts}, 0, s.mlp.dtype);
   if (s.shared > 0) shared.emplace(channels, s.shared * hidden, rng, s.mlp);
 }
 
@@ -119,6 +120,7 @@ Var Experts::operator()(const Var& x, const Tensor& tokens) const {
   check_value(tokens.defined(), "Experts: a choice by token needs the tokens");
   check_shape(tokens.numel() * x.size(-1) == x.numel(), "Experts: tokens must be as many as those of x {} but are {}",
               x.shape(), tokens.shape());
+  braid::detail::check_ids("Experts", tokens, settings.by_token);
   return (*this)(x, route(x, index_select(Var(table.value), 0, tokens.reshape({-1})).value()));
 }
 

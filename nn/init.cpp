@@ -43,6 +43,10 @@ Tensor uniform(const Shape& shape, double bound, Rng& rng, DType dtype) {
       "uniform", [bound](auto u) { return static_cast<decltype(u)>(bound) * (2 * u - 1); }, rand(shape, rng, dtype));
 }
 
+Tensor constant(const Shape& shape, double value, DType dtype) {
+  return Placeholders::active() ? placeholder(shape, dtype) : full(shape, value, dtype);
+}
+
 Tensor xavier_normal(const Shape& shape, Rng& rng, DType dtype, double gain) {
   return normal(shape, xavier_std("xavier_normal", shape, gain), rng, dtype);
 }

@@ -12,6 +12,9 @@ Tensor normal(const Shape& shape, double std, Rng& rng, DType dtype = DType::f32
 /// U(-bound, bound).
 Tensor uniform(const Shape& shape, double bound, Rng& rng, DType dtype = DType::f32);
 
+/// All the same.
+Tensor constant(const Shape& shape, double value, DType dtype = DType::f32);
+
 /// Keep the variance of activations and of gradients: std = gain * sqrt(2 / (fan_in + fan_out)).
 /// Glorot, Bengio: Understanding the difficulty of training deep feedforward neural networks, 2010.
 Tensor xavier_normal(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1);

@@ -11,9 +11,11 @@ namespace braid::nn {
 class PositionCache {
  public:
   /// Writes `keys` and `values` [B, T, kv_heads, D] from `position` on; undefined values are the keys. Later positions
-  /// are forgotten, and with a window those that neither `position` nor any after it sees, in blocks of 64. Throws
-  /// ValueError if those that it sees have been forgotten.
+  /// are forgotten, and with a window those that neither `position` nor any after it sees, in blocks of 64. Throws as
+  /// check() does.
   void write(std::int64_t position, const Tensor& keys, const Tensor& values, std::int64_t window = 0);
+  /// Throws ValueError if positions that `position` sees have been forgotten.
+  void check(std::int64_t position, std::int64_t window) const;
 
   /// A view of the keys at the positions that are kept, up to `length`: [B, kept, kv_heads, D].
   Tensor keys(std::int64_t length) const { return keys_.slice(1, 0, length - first_); }

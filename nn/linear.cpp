@@ -1,12 +1,12 @@
 #include <braid/nn/linear.h>
 
 #include <cmath>
+#include <vector>
 
 #include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/cast.h>
-#include <braid/autograd/ops/einsum.h>
+#include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/linear.h>
-#include <braid/autograd/ops/reshape.h>
+#include <braid/autograd/ops/slice.h>
 #include <braid/nn/init.h>
 
 namespace braid::nn {
@@ -33,8 +33,10 @@ Var GroupedLinear::operator()(const Var& x) const {
   const std::int64_t in = weight.size(1), out = weight.size(0) / groups;
   check_shape(x.rank() >= 1 && x.size(-1) == groups * in, "GroupedLinear: x must have shape [..., {}] but has {}",
               groups * in, x.shape());
-  const Var parts = reshape(x, {-1, groups, in}), by_group = reshape(weight, {groups, out, in});
-  return reshape(einsum("tgi,goi->tgo", parts, cast(by_group, x.dtype())), x.shape().with(-1, groups * out));
+  std::vector<Var> parts;
+  for (std::int64_t g = 0; g < groups; ++g)
+    parts.push_back(linear(slice(x, -1, g * in, (g + 1) * in), slice(weight, 0, g * out, (g + 1) * out)));
+  return concat(parts, -1);
 }
 
 }  // namespace braid::nn

@@ -19,8 +19,9 @@ struct LoraSettings {
   std::function<bool(std::string_view path)> chosen = {};  ///< which Linears get one; by default all
 };
 
-/// Gives the chosen Linears of a module a LowRank: `a` from U(-1/sqrt(in), 1/sqrt(in)), `b` zeros, so that nothing
-/// changes yet. To train these alone, and to save them without the rest:
+/// Gives the chosen Linears of a module, but no GroupedLinear and none of an Indexer, a LowRank: `a` from
+/// U(-1/sqrt(in), 1/sqrt(in)), `b` zeros, so that nothing changes yet. To train these alone, and to save them without
+/// the rest:
 ///
 ///     nn::add_lora(model, rng, {.rank = 8});
 ///     nn::Subset lora = nn::subset(model, nn::in_lora);
@@ -34,7 +35,7 @@ std::int64_t add_lora(M& module, Rng& rng, const LoraSettings& settings = {}) {
   check_value(settings.rank >= 1, "add_lora: rank must be at least 1 but is {}", settings.rank);
   std::vector<Linear*> layers;
   const auto choose = [&](const std::string& path, Linear& layer) {
-    if (settings.chosen && !settings.chosen(path)) return;
+    if ((settings.chosen && !settings.chosen(path)) || path.find("indexer.") != path.npos) return;  // gets no gradient
     check_value(!layer.lora, "add_lora: {} has one already", path);
     layers.push_back(&layer);
   };

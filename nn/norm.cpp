@@ -4,6 +4,7 @@
 #include <braid/autograd/ops/group_norm.h>
 #include <braid/autograd/ops/layer_norm.h>
 #include <braid/autograd/ops/rms_norm.h>
+#include <braid/nn/init.h>
 
 namespace braid::nn {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 Tensor checked_ones(const char* norm, std::int64_t channels, const auto& settings) {
   check_value(channels >= 1, "{}: channels must be at least 1 but is {}", norm, channels);
   check_value(settings.eps >= 0, "{}: eps must be at least 0 but is {}", norm, settings.eps);
-  return ones({channels}, settings.dtype);
+  return init::constant({channels}, 1, settings.dtype);
 }
 
 }  // namespace
@@ -22,8 +23,8 @@ Norm::Norm(NormKind kind, std::int64_t channels, const NormSettings& settings)
       eps(settings.eps),
       offset(settings.offset),
       kind_(kind) {
-  if (offset != 0) weight = full({channels}, 1 - offset, settings.dtype);
-  if (kind == NormKind::layer) bias = zeros({channels}, settings.dtype);
+  if (offset != 0) weight = init::constant({channels}, 1 - offset, settings.dtype);
+  if (kind == NormKind::layer) bias = init::constant({channels}, 0, settings.dtype);
 }
 
 Var Norm::operator()(const Var& x) const {

@@ -29,14 +29,19 @@ double kept_by_yarn(double pair, double pairs, double base, const RotaryScaling&
 
 }  // namespace
 
-RotaryTurns scaled_turns(std::int64_t pairs, double base, const RotaryScaling& s) {
-  RotaryTurns turns{rotary_frequencies(pairs, base)};
-  if (s.kind == RotaryScaling::Kind::none) return turns;
+const RotaryScaling& checked(const RotaryScaling& s) {
   check_value(
-      s.factor >= 1 && s.first_context > 0 && 0 < s.slow && s.slow < s.fast,
+      s.kind == RotaryScaling::Kind::none || (s.factor >= 1 && s.first_context > 0 && 0 < s.slow && s.slow < s.fast),
       "scaled_turns: factor must be at least 1, first_context positive and 0 < slow < fast but they are {}, {}, "
       "{}, {}",
       s.factor, s.first_context, s.slow, s.fast);
+  return s;
+}
+
+RotaryTurns scaled_turns(std::int64_t pairs, double base, const RotaryScaling& scaling) {
+  RotaryTurns turns{rotary_frequencies(pairs, base)};
+  const RotaryScaling& s = checked(scaling);
+  if (s.kind == RotaryScaling::Kind::none) return turns;
   const bool yarn = s.kind == RotaryScaling::Kind::yarn;
   for (std::int64_t i = 0; i < pairs; ++i) {
     double& frequency = turns.frequencies[static_cast<std::size_t>(i)];

@@ -23,8 +23,10 @@ struct RotaryScaling {
   bool operator==(const RotaryScaling&) const = default;  ///< all equal
 };
 
-/// The turns of `pairs` pairs under a scaling. Throws ValueError unless base > 0, factor >= 1, first_context > 0 and
-/// 0 < slow < fast.
+/// Throws ValueError unless factor >= 1, first_context > 0 and 0 < slow < fast, where there is a scaling.
+const RotaryScaling& checked(const RotaryScaling& scaling);
+
+/// The turns of `pairs` pairs under a scaling. Throws ValueError unless base > 0, and as checked() does.
 RotaryTurns scaled_turns(std::int64_t pairs, double base, const RotaryScaling& scaling);
 
 }  // namespace braid::nn

@@ -16,7 +16,7 @@ namespace braid::nn {
 /// How a transformer encodes positions.
 enum class PositionKind {
   learned,  ///< a vector per position, added to the embedding
-  rotary,   ///< queries and keys are rotated, in the layout RotaryLayout::halves
+  rotary,   ///< queries and keys are rotated, in the layout RotaryLayout::halves, with shared_kv in adjacent
 };
 
 /// The hyper-connections of a released model, see mhc::pretrained_connection().
@@ -60,7 +60,7 @@ struct TransformerConfig {
   double attention_softcap = 0;                 ///< if positive, the bound of the scores
   double logits_softcap = 0;                    ///< if positive, that of the logits: softcap tanh(logits / softcap)
   double mlp_limit = 0;                         ///< see MLPSettings
-  int token_routed = 0;                         ///< the first blocks, whose experts are chosen by token, see Experts
+  int token_routed = 0;                         ///< the number of first blocks whose experts a table names by token
   double rotary_share = 1;       ///< part of a head that is rotated: its first, or with shared_kv its last
   bool attention_sinks = false;  ///< this and the next four: see AttentionSettings
   bool shared_kv = false;        ///< with the rotary layout RotaryLayout::adjacent
@@ -152,6 +152,7 @@ struct Transformer {
   /// ShapeError unless tokens and cache fit each other; then the cache has not changed.
   Tensor next_logits(const Tensor& tokens, KVCache& cache) const {
     detail::check_room(tokens, cache, std::ssize(blocks));
+    for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].attention.body.check_cache(cache.layers[i], cache.length);
     std::size_t layer = 0;
     const Var x = run(embed(tokens, cache.length), [&](const auto& block, const auto& stream) {
       return block(stream, tokens, cache.layers[layer++], cache.length);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include <braid/core/storage.h>
 #include <braid/dist/accumulate.h>
 #include <braid/mhc/connections/history/mhc_block.h>
 #include <braid/nn/lora.h>
@@ -173,11 +174,15 @@ StepResult Trainer::descend(P& parameters, const Batch& batch, Observe observe, 
 }
 
 double Trainer::evaluate() const {
-  const std::vector<Batch> batches = corpus_.held_out(4 * settings_.batch / settings_.blocks);
+  constexpr std::int64_t kLogits = 1 << 26;  // at most those of a batch, or of one window
+  const std::int64_t of_window = settings_.context * model().config.vocab;
+  const std::vector<Batch> batches =
+      corpus_.held_out(std::clamp<std::int64_t>(kLogits / of_window, 1, 4 * settings_.batch / settings_.blocks));
   const auto ranks = static_cast<std::size_t>(ranks_->size());
   std::vector<double> losses;  // of this rank's batches, every ranks-th one
   for (auto i = static_cast<std::size_t>(ranks_->rank()); i < batches.size(); i += ranks)
     losses.push_back(model().loss(batches[i].tokens, batches[i].targets).item());
+  release_cached_memory();  // blocks of sizes that no step has
   const std::vector<std::vector<double>> all = gather(*ranks_, losses);
   double total = 0;
   std::int64_t count = 0;
@@ -197,7 +202,7 @@ nn::PrecisionReport Trainer::precision() const {
 
 std::vector<mhc::ConnectionStats> Trainer::telemetry() const {
   const mhc::Telemetry telemetry;
-  model().logits(corpus_.held_out(settings_.batch).front().tokens);
+  model().logits(corpus_.held_out(settings_.batch / settings_.blocks).front().tokens);
   return telemetry.connections();
 }
 

@@ -27,7 +27,8 @@ Options parse(int argc, char** argv) {
   CLI::App app("Continues a text, token by token, on stdout; writes its speed to stderr.");
   app.add_option(
       "--model", o.model,
-      "folder of a GPT-2, Llama, Qwen3, Mistral, Mixtral or Gemma 2 as Hugging Face saves it, with its tokenizer.json");
+      "folder of a GPT-2, Llama, Qwen3, Mistral, Mixtral, Gemma 2 or DeepSeek-V4 as Hugging Face saves it, with its "
+      "tokenizer.json");
   app.add_option("--run", o.run, "results folder of train_lm");
   app.add_option("--prompt", o.prompt, "text to continue (default: starts a new text)");
   app.add_option("--tokens", g.tokens, "largest number of tokens or characters to write")

@@ -72,10 +72,11 @@ void add_patience(CLI::App& app, std::int64_t& seconds) {
 }
 
 void add_flags(CLI::App& app, Config& c) {
-  app.add_option("--init", c.init,
-                 "start from the model in another run's folder, or in that of a pretrained GPT-2, Llama, Qwen3, "
-                 "Mistral, Mixtral, Qwen3-MoE or Gemma 2, put "
-                 "into this run's connections: --alpha is 0 then unless given; sizes and tokenizer are the model's");
+  app.add_option(
+      "--init", c.init,
+      "start from the model in another run's folder, or in that of a pretrained GPT-2, Llama, Qwen3, "
+      "Mistral, Mixtral, Qwen3-MoE or Gemma 2, put into this run's connections: --alpha is 0 then unless given; "
+      "or of a DeepSeek-V4, which has its own; sizes and tokenizer are the model's");
   app.add_option_function<std::string>(
          "--train",
          [&c](const std::string& choice) {
@@ -146,7 +147,12 @@ void start_from(Config& c, const CLI::App& app) {
     c.tokenizer = tokenizer.string();
   if (app.count("--alpha") == 0) c.training.connection.alpha = 0;
   if (!theirs.architecture || !theirs.architecture->streams) return;
-  check_value(app.count("--connection") == 0, "--connection: the model of --init has hyper-connections of its own");
+  CLI::App flags;
+  add_connection_flags(flags, c.training.connection);
+  flags.add_option("--connection");
+  for (const CLI::Option* flag : flags.get_options())
+    check_value(app.count(flag->get_name()) == 0, "{}: the model of --init has hyper-connections of its own",
+                flag->get_name());
   c.training.connection = theirs.connection;
 }
 

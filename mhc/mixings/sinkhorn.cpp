@@ -87,7 +87,7 @@ class Sinkhorn : public Lanes<D, kN> {
         eps_(static_cast<T>(p.settings.eps)) {}
 
   /// The logits, the iterates between, and the sums of the lines.
-  std::int64_t workspace() const { return 2 * n() * n() + 2 * (iterations_ - 1) * n(); }
+  std::int64_t workspace() const { return 2 * n() * n() + 2 * n() * (iterations_ - 1); }
 
   void forward(const T* logits, T* h, T*) const {
     std::copy_n(logits, n() * n() * lanes(), h);

@@ -19,8 +19,8 @@ Tensor as_matrix(const Tensor& t) { return t.reshape({t.size(0), t.shape().axes(
 }  // namespace
 
 bool hidden_matrices(std::string_view name, const Tensor& value) {
-  constexpr std::array<std::string_view, 7> kOthers{"embedding", "stream_embedding", "positions",    "head",
-                                                    "b_res",     "h_res_raw",        "mixing_logits"};
+  constexpr std::array<std::string_view, 8> kOthers{
+      "embedding", "stream_embedding", "positions", "position_bias", "head", "b_res", "h_res_raw", "mixing_logits"};
   const auto is_other = [&](auto part) {
     return std::ranges::count(kOthers, std::string_view(part.begin(), part.end())) > 0;
   };

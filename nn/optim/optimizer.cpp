@@ -21,10 +21,13 @@ bool is_fresh(const NamedTensors& state) {
 
 }  // namespace
 
-bool decay_matrices(std::string_view, const Tensor& value) { return value.rank() >= 2; }
+bool decay_matrices(std::string_view name, const Tensor& value) {
+  return value.rank() >= 2 &&
+         name.find("indexer.") == name.npos;  // which gets no gradient: decay alone would change it
+}
 
 bool decay_weights_only(std::string_view name, const Tensor& value) {
-  return value.rank() >= 2 && (name == "weight" || name.ends_with(".weight"));
+  return decay_matrices(name, value) && (name == "weight" || name.ends_with(".weight"));
 }
 
 bool decay_everything(std::string_view, const Tensor&) { return true; }

@@ -178,7 +178,7 @@ std::optional<std::int64_t> padding_of(const Settings& settings, const Transform
   const json& id = settings.get("pad_token_id");
   if (id.is_null()) return settings.is_null("pad_token_id") ? std::nullopt : config.padding;
   settings.require(id.is_number_integer() && -config.vocab <= id && id < config.vocab, "pad_token_id",
-                   fmt::format("a token, which are {},", config.vocab));
+                   fmt::format("an integer from {} to {}", -config.vocab, config.vocab - 1));
   const auto token = id.get<std::int64_t>();
   return token < 0 ? token + config.vocab : token;
 }
@@ -248,18 +248,20 @@ TransformerConfig mixtral(const Settings& settings) {
   return as_llama(settings, config);
 }
 
-/// The windows of `layers` layers by the setting `layer_types`; without it, every other one slides, from the first on.
-std::vector<std::int64_t> windows_of(const Settings& settings, std::int64_t window, int layers) {
-  if (!settings.has("layer_types")) return {window, 0};
-  const json& types = settings.get("layer_types");
-  settings.require(types.is_array() && std::ssize(types) == layers, "layer_types", "a list with a type for each layer");
-  std::vector<std::int64_t> windows;
-  for (const json& type : types) {
-    const bool slides = type == "sliding_attention";
-    settings.require(slides || type == "full_attention", "layer_types", "full_attention or sliding_attention for each");
-    windows.push_back(slides ? window : 0);
+/// The list `key`: for each layer the place of its kind in a list of names. It may be longer, for layers that are not
+/// read.
+std::vector<std::size_t> kinds_of(const Settings& settings, const char* key, const auto& names, int layers) {
+  const json& kinds = settings.get(key);
+  settings.require(kinds.is_array() && std::ssize(kinds) >= layers, key,
+                   fmt::format("a list with a kind for each of {} layers", layers));
+  std::vector<std::size_t> places;
+  for (const json& kind : kinds | std::views::take(layers)) {
+    const auto found = std::ranges::find_if(names, [&](const auto& name) { return kind == name; });
+    settings.require(found != names.end(), key,
+                     fmt::format("one of {} for each layer, not {},", fmt::join(names, ", "), describe(kind)));
+    places.push_back(static_cast<std::size_t>(found - names.begin()));
   }
-  return windows;
+  return places;
 }
 
 TransformerConfig qwen3(const Settings& settings) {
@@ -325,28 +327,21 @@ TransformerConfig gemma2(const Settings& settings) {
   config = as_llama(settings, config);
   config.attention_scale = 1 / std::sqrt(settings.positive("query_pre_attn_scalar", 256));
   config.embedding_scale = std::sqrt(static_cast<float>(config.channels));
-  config.windows = windows_of(settings, window_of(settings, 4096), config.layers);
+  const std::int64_t window = window_of(settings, 4096);
+  config.windows = {window, 0};
+  if (!settings.has("layer_types")) return config;
+  config.windows.clear();
+  for (const std::size_t kind :
+       kinds_of(settings, "layer_types", std::array{"full_attention", "sliding_attention"}, config.layers))
+    config.windows.push_back(kind == 1 ? window : 0);
   return config;
-}
-
-/// The setting `key` of DeepSeek-V4: for each layer the place of its kind in a list of names.
-std::vector<std::size_t> kinds_of(const Settings& settings, const char* key, const auto& names, int layers) {
-  const json& kinds = settings.get(key);
-  settings.require(kinds.is_array() && std::ssize(kinds) >= layers, key, "a list with a kind for each layer");
-  std::vector<std::size_t> places;
-  for (const json& kind : kinds | std::views::take(layers)) {
-    const auto found = std::ranges::find_if(names, [&](const auto& name) { return kind == name; });
-    settings.require(found != names.end(), key, fmt::format("one of {} for each layer", fmt::join(names, ", ")));
-    places.push_back(static_cast<std::size_t>(found - names.begin()));
-  }
-  return places;
 }
 
 /// The kinds of attention by `layer_types`, or by the ratios of older files; without either heavy compression in the
 /// first two layers, then by turns.
-std::vector<std::size_t> attentions_of(const Settings& settings, const std::array<std::int64_t, 3>& rates, int layers) {
+std::vector<std::size_t> attentions_of(const Settings& settings, int layers) {
   if (settings.has("layer_types")) return kinds_of(settings, "layer_types", detail::kAttentions, layers);
-  if (settings.has("compress_ratios")) return kinds_of(settings, "compress_ratios", rates, layers);
+  if (settings.has("compress_ratios")) return kinds_of(settings, "compress_ratios", std::array{0, 4, 128}, layers);
   std::vector<std::size_t> kinds;
   for (int i = 0; i < layers; ++i) kinds.push_back(i > 1 && i % 2 == 1 ? 1 : 2);
   return kinds;
@@ -366,7 +361,8 @@ void read_two_rotaries(const Settings& settings, TransformerConfig& config) {
     const bool nested = both.get("main").is_object() && both.get("compress").is_object();
     const Settings slow(both.where(), nested ? both.get("compress") : settings.get(key));
     config.compressed_rotary_scaling = rotary_scaling(slow);
-    if (!nested && !slow.has("attention_factor")) config.compressed_rotary_scaling.magnitude = 1;  // as it was released
+    const bool yarn = config.compressed_rotary_scaling.kind == RotaryScaling::Kind::yarn;
+    if (yarn && !nested && !slow.has("attention_factor")) config.compressed_rotary_scaling.magnitude = 1;
     if (!nested) continue;
     const Settings fast(both.where(), both.get("main"));
     config.rotary_scaling = rotary_scaling(fast);
@@ -374,9 +370,8 @@ void read_two_rotaries(const Settings& settings, TransformerConfig& config) {
     config.compressed_rotary_base = slow.positive("rope_theta", config.compressed_rotary_base);
     config.rotary_share = fast.positive("partial_rotary_factor", config.rotary_share);
     slow.require(slow.positive("partial_rotary_factor", config.rotary_share) == config.rotary_share,
-                 "partial_rotary_factor", "the same in both");
+                 "partial_rotary_factor", fmt::format("that of 'main', {},", config.rotary_share));
   }
-  if (config.compressed_rotary_scaling.kind == RotaryScaling::Kind::none) config.compressed_rotary_scaling = {};
 }
 
 TransformerConfig deepseek_v4(const Settings& settings) {
@@ -392,7 +387,7 @@ TransformerConfig deepseek_v4(const Settings& settings) {
   config.kv_heads = 1;
   config.head_size = 512;
   config = with_sizes(settings, config);
-  settings.require(config.layers <= 10000, "num_hidden_layers", "at most 10000");
+  settings.require(config.layers <= 1000, "num_hidden_layers", "at most 1000");
   config.hidden = settings.size("moe_intermediate_size", *config.hidden);
   config.qk_norm = config.shared_kv = config.attention_sinks = true;
   config.window = settings.size("sliding_window", 128);
@@ -411,6 +406,7 @@ TransformerConfig deepseek_v4(const Settings& settings) {
                                    .sinkhorn_iterations = settings.count("hc_sinkhorn_iters", 20),
                                    .eps = settings.positive("hc_eps", 1e-6)};
   settings.require(config.streams->streams <= 64, "hc_mult", "at most 64");
+  settings.require(config.streams->sinkhorn_iterations <= 1000, "hc_sinkhorn_iters", "at most 1000");
   read_two_rotaries(settings, config);
 
   const json& by_kind = settings.get("compress_rates");
@@ -425,7 +421,7 @@ TransformerConfig deepseek_v4(const Settings& settings) {
                                    .index_size = settings.size("index_head_dim", 128),
                                    .index_top = settings.size("index_topk", 512)};
   const std::array<CompressionSettings, 3> compressions{{{}, sparse, {.rate = rate[2]}}};
-  for (const std::size_t kind : attentions_of(settings, rate, config.layers))
+  for (const std::size_t kind : attentions_of(settings, config.layers))
     config.compressions.push_back(compressions[kind]);
   const bool none = settings.get("num_hash_layers") == 0;
   config.token_routed = none ? 0 : std::min(config.layers, settings.count("num_hash_layers", 3));

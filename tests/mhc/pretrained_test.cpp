@@ -1,4 +1,5 @@
 // DeepSeek-V4, the family with connections of its own; tests/nn/pretrained has the others.
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -136,7 +137,7 @@ TEST_F(DeepSeekV4, HasTheDefaultsOfTransformers) {
 }
 
 TEST_F(DeepSeekV4, ReadsTheSettingsOfOlderFiles) {
-  const nn::TransformerConfig c = parsed(R"("num_hidden_layers": 2, "compress_ratios": [0, 6, 0], "num_hash_layers": 0,
+  const nn::TransformerConfig c = parsed(R"("num_hidden_layers": 2, "compress_ratios": [0, 4, 0], "num_hash_layers": 0,
       "compress_rate_csa": 6, "head_dim": 16, "qk_rope_head_dim": 4, "compress_rope_theta": 900,
       "rope_scaling": {"type": "yarn", "factor": 4, "original_max_position_embeddings": 64})");
   EXPECT_EQ(c.compressions[0].rate, 0);
@@ -156,34 +157,49 @@ TEST_F(DeepSeekV4, RefusesWhatItDoesNotKnowOrWouldNotFit) {
            {R"("scoring_func": "tanh")",
             "here: 'scoring_func' must be one of softmax, sigmoid, sqrtsoftplus but is 'tanh'"},
            {R"("num_hidden_layers": 2, "layer_types": ["sliding_attention"])",
-            "here: 'layer_types' must be a list with a kind for each layer but is a list"},
+            "here: 'layer_types' must be a list with a kind for each of 2 layers but is a list"},
            {R"("num_hidden_layers": 1, "layer_types": ["full_attention"])",
             "here: 'layer_types' must be one of sliding_attention, compressed_sparse_attention, "
-            "heavily_compressed_attention for each layer but is a list"},
+            "heavily_compressed_attention for each layer, not 'full_attention', but is a list"},
            {R"("num_hidden_layers": 2, "mlp_layer_types": ["moe", "hash_moe"])",
             "here: 'mlp_layer_types' must be hash_moe for the first layers only but is a list"},
-           {R"("num_hidden_layers": 10001)", "here: 'num_hidden_layers' must be at most 10000 but is 10001"},
+           {R"("num_hidden_layers": 1001)", "here: 'num_hidden_layers' must be at most 1000 but is 1001"},
+           {R"("hc_sinkhorn_iters": 1001)", "here: 'hc_sinkhorn_iters' must be at most 1000 but is 1001"},
+           {R"("num_hidden_layers": 1, "compress_ratios": [8])",
+            "here: 'compress_ratios' must be one of 0, 4, 128 for each layer, not 8, but is a list"},
            {R"("hc_mult": 65)", "here: 'hc_mult' must be at most 64 but is 65"},
            {R"("n_shared_experts": 2)", "here: 'n_shared_experts' must be 1, the only supported value, but is 2"},
            {R"("num_key_value_heads": 2)", "here: 'num_key_value_heads' must be 1, the only supported value, but is 2"},
            {R"("compress_rates": 4)", "here: 'compress_rates' must be an object but is 4"},
            {R"("num_experts_per_tok": 257)",
             "here: Experts: top must be in [1, 256], the number of experts, but is 257"},
-           {R"("pad_token_id": 129280)", "here: 'pad_token_id' must be a token, which are 129280, but is 129280"},
+           {R"("pad_token_id": 129280)",
+            "here: 'pad_token_id' must be an integer from -129280 to 129279 but is 129280"},
            {R"("rope_parameters": {"main": {"rope_type": "default", "partial_rotary_factor": 0.5},
                                    "compress": {"rope_type": "default"}}, "head_dim": 4)",
             "nothing was thrown"},
            {R"("rope_parameters": {"main": {}, "compress": {"partial_rotary_factor": 0.25}}, "head_dim": 8)",
-            "here: rope_parameters: 'partial_rotary_factor' must be the same in both but is 0.25"},
+            "here: rope_parameters: 'partial_rotary_factor' must be that of 'main', 0.125, but is 0.25"},
            {R"("quantization_config": {})",
             "here: 'quantization_config' must be absent, since quantized models are not supported, but is an object"}})
     EXPECT_EQ(message_of([&] { parsed(settings); }), message) << settings;
-  EXPECT_EQ(parsed(R"("num_hidden_layers": 10000, "hc_mult": 64, "pad_token_id": -1)").padding, 129279);
+  EXPECT_EQ(
+      parsed(R"("num_hidden_layers": 1000, "hc_mult": 64, "hc_sinkhorn_iters": 1000, "pad_token_id": -1)").padding,
+      129279);
 
   const Model model = model_of(deepseek_v4());
   save_pretrained(model, folder);
   EXPECT_THAT(message_of([&] { nn::load_pretrained(folder); }),
               HasSubstr("the model has hyper-connections, which mhc::pretrained_connection makes, but got none"));
+  Rng rng;
+  const auto others = [&](const nn::TransformerConfig& config, int i) {
+    return Connection({.kind = ConnectionKind::mhc, .streams = 3}, config.channels, i, rng);
+  };
+  EXPECT_THAT(message_of([&] { nn::load_pretrained(folder, others); }),
+              HasSubstr("the model's family has no blocks.0.attention.connection.alpha"));
+  EXPECT_EQ(message_of([&] { save_pretrained(nn::Transformer<>(deepseek_v4(), rng), folder / "x"); }),
+            "save_pretrained: the connections must be those that mhc::pretrained_connection makes");
+  EXPECT_FALSE(fs::exists(folder / "x"));
   const fs::path weights = folder / "model.safetensors";
   nn::NamedTensors tensors = load_safetensors(weights).tensors;
   Tensor& table = tensors.at("model.layers.1.ffn.gate.tid2eid");
@@ -194,6 +210,26 @@ TEST_F(DeepSeekV4, RefusesWhatItDoesNotKnowOrWouldNotFit) {
   table = ones(table.shape());
   save_safetensors(weights, tensors);
   EXPECT_EQ(complaint(), ": model.layers.1.ffn.gate.tid2eid must be I32 or I64 but is F32");
+}
+
+TEST_F(DeepSeekV4, TakesNoMemoryForSizesThatNoFileHolds) {
+  save_pretrained(model_of(deepseek_v4()), folder);
+  std::stringstream text;
+  text << std::ifstream(folder / "config.json").rdbuf();
+  for (const auto& [from, to] : std::vector<std::pair<const char*, const char*>>{
+           {R"("q_lora_rank": 6)", R"("q_lora_rank": 2147483647)"},
+           {R"("index_head_dim": 8)", R"("index_head_dim": 2147483646)"},
+           {R"("heavily_compressed_attention": 5)", R"("heavily_compressed_attention": 2147483647)"},
+           {R"("o_lora_rank": 3)", R"("o_lora_rank": 2147483647)"},
+           {R"("head_dim": 10)", R"("head_dim": 2147483640)"},
+           {R"("n_routed_experts": 3)", R"("n_routed_experts": 2147483647)"},
+           {R"("vocab_size": 13)", R"("vocab_size": 2147483647)"},
+           {R"("hc_mult": 3)", R"("hc_mult": 64)"}}) {
+    std::string config = text.str();
+    ASSERT_NE(config.find(from), config.npos) << from;
+    std::ofstream(folder / "config.json") << config.replace(config.find(from), std::strlen(from), to);
+    EXPECT_FALSE(complaint().empty()) << to;
+  }
 }
 
 TEST_F(DeepSeekV4, IsNotSavedWithSettingsThatReadingWouldNotGiveBack) {

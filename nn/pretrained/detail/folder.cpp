@@ -87,14 +87,15 @@ void PretrainedFolder::check_sizes() const {
   const auto require = [&](const char* setting, std::int64_t value, std::uint64_t have, const char* unit,
                            std::uint64_t each = 1) {
     check<FileError>(static_cast<std::uint64_t>(value) <= have / each,
-                     "{}: {} specifies {} {} but the files have {} {}", where_, kConfig, value, setting, have, unit);
+                     "{}: {} specifies {} {} but the files' {} {} have room for {}", where_, kConfig, value, setting,
+                     have, unit, have / each);
   };
-  require("layers", config_.layers, tensors, "tensors", kLeastPerLayer);
+  const std::uint64_t experts = config_.experts ? static_cast<std::uint64_t>(config_.experts->experts) : 0;
+  require("layers", config_.layers, tensors, "tensors", kLeastPerLayer + 3 * experts);
   require("channels", config_.channels, bytes, "bytes");
   require("heads", config_.heads, bytes, "bytes");
   require("channels per head", config_.head_size.value_or(1), bytes, "bytes");
   require("hidden channels", config_.hidden.value_or(1), bytes, "bytes");
-  if (config_.experts) require("experts", config_.experts->experts, tensors, "tensors");
   if (config_.token_routed > 0) require("token ids", config_.vocab, bytes, "bytes", 4 * choices_by_token(config_));
   const std::int64_t n = config_.streams ? config_.streams->streams : 0;
   require("weights of each connection", n * n * (n + 2) * config_.channels, bytes, "bytes",

@@ -169,18 +169,16 @@ Tensor PretrainedTensor::value() const {
 
 std::vector<PretrainedTensor> pretrained_tensors(Family family, const TransformerConfig& config,
                                                  const NamedParams& params) {
-  const std::map<std::string, Tensor*> by_name(params.begin(), params.end());
+  std::map<std::string, Tensor*> by_name(params.begin(), params.end());
   std::vector<PretrainedTensor> tensors;
-  std::size_t found = 0;
   const auto add = [&](const Row& row, int layer, int expert, const char* suffix) {
     const auto count =
         static_cast<std::size_t>(std::ranges::count_if(row.ours, [](auto name) { return !name.empty(); }));
     PretrainedTensor tensor{
         numbered(row.theirs, layer, expert) + suffix, {}, row.transposed && suffix == std::string(".weight")};
     for (const std::string_view ours : row.ours | std::views::take(count))
-      if (const auto param = by_name.find(numbered(ours, layer, expert) + suffix); param != by_name.end())
-        tensor.params.push_back(param->second);
-    found += tensor.params.size();
+      if (const auto param = by_name.extract(numbered(ours, layer, expert) + suffix))
+        tensor.params.push_back(param.mapped());
     if (tensor.params.size() == count) tensors.push_back(std::move(tensor));
   };
   const auto add_all = [&](std::span<const Row> rows) {
@@ -193,7 +191,8 @@ std::vector<PretrainedTensor> pretrained_tensors(Family family, const Transforme
   };
   add_all(own_rows(family));
   if (family != Family::gpt2 && family != Family::deepseek_v4) add_all(kDecoder);
-  check<Error>(found == params.size(), "pretrained_tensors: the model has parameters that its family does not have");
+  check<Error>(by_name.empty(), "pretrained_tensors: the model's family has no {}",
+               by_name.empty() ? "" : by_name.begin()->first);
   return tensors;
 }
 

@@ -313,9 +313,9 @@ TEST_F(Pretrained, ReadsGemma2AsItWasReleasedAndRefusesWhatDoesNotFit) {
   EXPECT_THAT(message_of([&] { parse(R"("hidden_act": "silu")"); }),
               HasSubstr("'hidden_act' must be 'gelu_pytorch_tanh'"));
   EXPECT_THAT(message_of([&] { parse(R"("layer_types": ["full_attention"])"); }),
-              HasSubstr("'layer_types' must be a list with a type for each layer"));
+              HasSubstr("'layer_types' must be a list with a kind for each of 3 layers"));
   EXPECT_THAT(message_of([&] { parse(R"("layer_types": [1, 2, 3])"); }),
-              HasSubstr("'layer_types' must be full_attention or sliding_attention for each"));
+              HasSubstr("'layer_types' must be one of full_attention, sliding_attention for each layer, not 1,"));
   EXPECT_EQ(
       message_of([] { parse_pretrained_config("here", R"({"model_type": "mixtral", "num_experts_per_tok": 9})"); }),
       "here: Experts: top must be in [1, 8], the number of experts, but is 9");
@@ -423,7 +423,7 @@ TEST_F(Pretrained, GivesSublayersTheConnectionsThatAreMadeForThem) {
   std::erase_if(own, [](const auto& named) { return named.first.find(".connection.") != std::string::npos; });
   expect_same(own, to_tensors(model));
   EXPECT_EQ(message_of([&] { save_pretrained(loaded, folder / "x"); }),
-            "save_pretrained: the connections must have no parameters, since the family has none for them");
+            "save_pretrained: the connections must have no parameters, as in the family");
   EXPECT_FALSE(fs::exists(folder / "x"));
 }
 
@@ -523,15 +523,15 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
 TEST_F(Pretrained, RefusesSettingsThatTheFilesCannotFill) {
   for (const auto& [from, to, expected] : std::vector<std::array<std::string, 3>>{
            {R"("num_hidden_layers": 2)", R"("num_hidden_layers": 2000000000)",
-            ": config.json specifies 2000000000 layers but the files have 21 tensors"},
+            ": config.json specifies 2000000000 layers but the files' 21 tensors have room for 3"},
            {R"("num_hidden_layers": 2)", R"("num_hidden_layers": 4)",  // 6 tensors each
-            ": config.json specifies 4 layers but the files have 21 tensors"},
+            ": config.json specifies 4 layers but the files' 21 tensors have room for 3"},
            {R"("hidden_size": 12)", R"("hidden_size": 1200000000)",
-            ": config.json specifies 1200000000 channels but the files have 5808 bytes"},
+            ": config.json specifies 1200000000 channels but the files' 5808 bytes have room for 5808"},
            {R"("intermediate_size": 5)", R"("intermediate_size": 6000)",
-            ": config.json specifies 6000 hidden channels but the files have 5808 bytes"},
+            ": config.json specifies 6000 hidden channels but the files' 5808 bytes have room for 5808"},
            {R"("head_dim": 2)", R"("head_dim": 20000)",
-            ": config.json specifies 20000 channels per head but the files have 5808 bytes"}}) {
+            ": config.json specifies 20000 channels per head but the files' 5808 bytes have room for 5808"}}) {
     save_pretrained(model_of(llama()), folder);
     replace("config.json", from, to);
     EXPECT_EQ(complaint(), expected);
