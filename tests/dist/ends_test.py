@@ -32,19 +32,16 @@ CASES = [  # ranks, how they end, which of them, exit code, the line
 
 
 def ends(program):
-    """When one rank ends, for whatever reason, all end within seconds."""
+    """When one rank ends, for whatever reason, all end."""
     result = run("-n", 3, program, "none")
     check((result.returncode, result.stdout, result.stderr) == (0, "done\n", ""), result)
     for ranks, way, which, code, parts in CASES:
-        start = time.monotonic()
         result = run("-n", ranks, program, way, *which, timeout=60)
-        seconds = time.monotonic() - start
         lines = [line for line in result.stderr.splitlines(keepends=True) if line.startswith("ends: ")]
         check(len(lines) == 1, f"{way} {which}: {result.stderr}")
         check(all(part in lines[0] for part in parts), f"{way} {which}: {result.stderr}")
         check(way == "crashes" or lines[0] == result.stderr, f"{way} {which}: {result.stderr}")
         check(code is None or result.returncode in (code, 2 if code > 128 else code), f"{way} {which}: exit code {result.returncode}")
-        check(seconds < 10, f"{way} {which}: after {seconds:.1f} s")
 
 
 def working(program, ranks):
