@@ -29,8 +29,8 @@ Tensor alibi_slopes(int heads, DType dtype) {
 }
 
 /// Which of `entries`, padded to `padded`, and of the keys from position `first` on T queries see, the first of them at
-/// `position`. `chosen` [B, T, entries], the indexer's choice, or undefined: all that are closed. [B or 1, 1, T, keys]
-/// i32
+/// `position`: [B or 1, 1, T, keys] i32. `chosen` [B, T, entries]: the indexer's choice, or undefined for all that are
+/// closed.
 Tensor seen_by(std::int64_t queries, std::int64_t position, std::int64_t entries, std::int64_t padded,
                std::int64_t first, const Tensor& chosen, const AttentionSettings& settings) {
   const std::int64_t batch = chosen.defined() ? chosen.size(0) : 1, keys = padded + position + queries - first;
@@ -136,9 +136,10 @@ MultiHeadAttention::Projected MultiHeadAttention::project(const Var& x, const Va
   check_shape(x.rank() == 3, "MultiHeadAttention: x must have shape [B, T, C] but has {}", x.shape());
   check_shape(memory.rank() == 3, "MultiHeadAttention: memory must have shape [B, S, C] but has {}", memory.shape());
   const auto split = [&](const Var& y, int count) { return reshape(y, {y.size(0), y.size(1), count, head_size()}); };
+  const RotaryTurns angles = settings.rotary ? turns() : RotaryTurns();
   const auto turn = [&](Var y, const std::optional<RMSNorm>& norm) {
     if (settings.qk_norm) y = norm ? (*norm)(y) : rms_norm(y, settings.norm_eps);
-    return settings.rotary ? rotary_embedding(y, turns(), position) : y;
+    return settings.rotary ? rotary_embedding(y, angles, position) : y;
   };
   const int kv_heads = *settings.kv_heads;
   const Var latent = q_down ? (*q_down_norm)((*q_down)(x)) : x;
@@ -178,6 +179,7 @@ Var MultiHeadAttention::mix(const Var& queries, const Var& keys, const Var& entr
   const std::int64_t length = queries.size(1), held = position + length - keys.size(1), count = entries.size(1);
   const std::int64_t padded = (count + kBlock - 1) / kBlock * kBlock, window = settings.window;
   const Tensor blank = zeros(entries.shape().with(1, padded - count), entries.dtype());
+  const std::optional<Indexer> chooser = indexer ? std::optional(indexer->constant()) : std::nullopt;
   how.window = 0;  // the mask says it
   std::vector<Var> mixed;
   for (std::int64_t begin = 0; begin < length; begin += kQueries) {  // whose masks are no larger than that
@@ -185,7 +187,7 @@ Var MultiHeadAttention::mix(const Var& queries, const Var& keys, const Var& entr
     const std::int64_t first = window > 0 ? std::max<std::int64_t>(0, at - window + 1) / kBlock * kBlock : 0;
     Tensor chosen;
     const auto part = [&](const Tensor& all) { return all.slice(1, begin, end); };
-    if (index.defined()) chosen = indexer->constant()(part(x.value()), part(latent.value()), index, turns(), at);
+    if (chooser) chosen = (*chooser)(part(x.value()), part(latent.value()), index, turns(), at);
     how.mask = seen_by(end - begin, at, count, padded, std::max(first, held), chosen, settings);
     const Var seen = concat({entries, blank, slice(keys, 1, std::max(first, held) - held, position + end - held)}, 1);
     mixed.push_back(attention(slice(queries, 1, begin, end), seen, seen, how));

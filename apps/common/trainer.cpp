@@ -174,7 +174,7 @@ StepResult Trainer::descend(P& parameters, const Batch& batch, Observe observe, 
 }
 
 double Trainer::evaluate() const {
-  constexpr std::int64_t kLogits = 1 << 26;  // at most those of a batch, or of one window
+  constexpr std::int64_t kLogits = 1 << 26;  // of a batch, unless one window alone has more
   const std::int64_t of_window = settings_.context * model().config.vocab;
   const std::vector<Batch> batches =
       corpus_.held_out(std::clamp<std::int64_t>(kLogits / of_window, 1, 4 * settings_.batch / settings_.blocks));
