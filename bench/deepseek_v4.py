@@ -34,10 +34,6 @@ def nanowhale():
     return transformers.DeepseekV4ForCausalLM(config)
 
 
-def peak(who):
-    return resource.getrusage(who).ru_maxrss / 1e6  # GB
-
-
 def theirs(folder, arguments):
     """In a process of its own, for the sake of its memory."""
     import torch
@@ -57,7 +53,7 @@ def theirs(folder, arguments):
         optimizer.step()
         optimizer.zero_grad()
         seconds.append(time.perf_counter() - start)
-    memory = peak(resource.RUSAGE_SELF)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # GB
     prompt = torch.randint(129280, (1, 1))
     settings = {"max_new_tokens": DECODED, "min_new_tokens": DECODED, "do_sample": False}
     model.generate(prompt, **settings | {"max_new_tokens": 2, "min_new_tokens": 2})

@@ -19,8 +19,7 @@ namespace detail {
 template <class Connection>
 NamedParams own_params(Transformer<Connection>& model) {
   NamedParams params = saved_tensors(model);
-  if (!model.config.streams)
-    std::erase_if(params, [](const auto& p) { return p.first.find(".connection.") != p.first.npos; });
+  if (!model.config.streams) std::erase_if(params, in_connection);
   return params;
 }
 
@@ -86,9 +85,8 @@ void save_pretrained(const Transformer<Connection>& model, const std::filesystem
                      const SavePretrained& options = {}) {
   Transformer<Connection> copy = model;
   const detail::NamedParams params = detail::own_params(copy);
-  const auto in_connection = [](const auto& p) { return p.first.find(".connection.") != p.first.npos; };
   const std::int64_t wanted = model.config.streams ? 6 * model.config.layers + 3 : 0;  // DeepSeek-V4's, with its head
-  check_value(std::ranges::count_if(detail::saved_tensors(copy), in_connection) == wanted,
+  check_value(std::ranges::count_if(detail::saved_tensors(copy), detail::in_connection) == wanted,
               "save_pretrained: the connections must {}",
               wanted > 0 ? "be those that mhc::pretrained_connection makes" : "have no parameters, as in the family");
   detail::save_pretrained(model.config, params, folder, options.max_shard_bytes);

@@ -136,8 +136,7 @@ void PretrainedFolder::check_experts(const std::string& name, const Tensor& tabl
 
 void PretrainedFolder::read(const NamedParams& params) {
   const BypassCache fresh_memory;
-  const auto is_connection = [](const auto& p) { return p.first.find(".connection.") != p.first.npos; };
-  check_value(!config_.streams || std::ranges::any_of(params, is_connection),
+  check_value(!config_.streams || std::ranges::any_of(params, in_connection),
               "{}: the model has hyper-connections, which mhc::pretrained_connection makes, but got none", where_);
   const std::vector<PretrainedTensor> tensors = pretrained_tensors(family_, config_, params);
   Wanted wanted;

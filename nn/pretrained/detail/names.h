@@ -25,6 +25,11 @@ struct PretrainedTensor {
   Tensor value() const;
 };
 
+/// Whether a parameter is of a connection, by its name.
+inline bool in_connection(const NamedParams::value_type& param) {
+  return param.first.find(".connection.") != param.first.npos;
+}
+
 /// All tensors of a model with these parameters. Throws Error unless the family has a name for each.
 std::vector<PretrainedTensor> pretrained_tensors(Family family, const TransformerConfig& config,
                                                  const NamedParams& params);
