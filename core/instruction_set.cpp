@@ -10,6 +10,7 @@
 
 #include <braid/core/error.h>
 #include <braid/core/platform/machine.h>
+#include <braid/core/platform/process.h>
 
 namespace braid {
 namespace {
@@ -47,6 +48,16 @@ std::atomic<InstructionSet>& in_use() {
   }();
   return set;
 }
+
+// Before main, since a fork while another thread chooses the set must wait for it.
+[[maybe_unused]] const bool registered = platform::at_fork(
+    [] {
+      try {
+        in_use();
+      } catch (const ValueError&) {  // of BRAID_ISA: that of the first operation
+      }
+    },
+    nullptr, nullptr);
 
 }  // namespace
 

@@ -87,9 +87,15 @@ class Pool {
   /// Never destroyed: exit() inside a block would wait for its own thread.
   static Pool& instance() {
     static Pool& pool = *new Pool(default_num_threads());
-    [[maybe_unused]] static const bool registered =
-        platform::at_fork(nullptr, nullptr, [] { instance().begin_anew(); });
     return pool;
+  }
+  /// The instance, or null where the environment has no valid number of threads for it.
+  static Pool* instance_or_null() noexcept {
+    try {
+      return &instance();
+    } catch (const ValueError&) {
+      return nullptr;
+    }
   }
 
   explicit Pool(int num_threads) : num_threads_(num_threads), shares_(num_threads) {}
@@ -119,11 +125,11 @@ class Pool {
     if (failed_.exchange(false, std::memory_order_relaxed)) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
- private:
   /// In the child of a fork, which has no workers, and whose mutex another thread may have held: nothing of the
   /// parent's is joined, unlocked or destroyed.
   void begin_anew() { std::construct_at(this, num_threads()); }
 
+ private:
   static constexpr std::uint32_t kOpen = 1U << 31;  // the other bits of the gate count the workers inside
 
   void start_workers() {
@@ -205,6 +211,13 @@ class Pool {
   alignas(64) std::atomic<std::uint32_t> epoch_{0};  // changes with every job; workers sleep on it
   alignas(64) std::atomic<std::uint32_t> gate_{0};
 };
+
+// Before main, since a fork while another thread makes the pool must wait for it.
+[[maybe_unused]] const bool registered = platform::at_fork([] { Pool::instance_or_null(); }, nullptr,
+                                                           [] {
+                                                             if (Pool* const pool = Pool::instance_or_null())
+                                                               pool->begin_anew();
+                                                           });
 
 }  // namespace
 

@@ -125,10 +125,12 @@ class CachingAllocator {
 
 CachingAllocator& allocator() {
   static auto* instance = new CachingAllocator;  // never destroyed: tensors with static lifetime may outlive it
-  [[maybe_unused]] static const bool registered =
-      platform::at_fork([] { allocator().lock(); }, [] { allocator().unlock(); }, [] { allocator().unlock(); });
   return *instance;
 }
+
+// Before main, since a fork while another thread makes the allocator must wait for it.
+[[maybe_unused]] const bool registered =
+    platform::at_fork([] { allocator().lock(); }, [] { allocator().unlock(); }, [] { allocator().unlock(); });
 
 }  // namespace
 

@@ -221,6 +221,28 @@ TEST(Parallel, ForksWhileAnotherThreadWorks) {
   worker.join();
 }
 
+TEST(Parallel, ForksWhileAnotherThreadMakesItsFirstTensor) {
+  if (!kChildMayStartThreads || !kMayForkBesideAllocations) GTEST_SKIP();
+  const auto body = [] {
+    const Tensor t = ones({1000});
+    expect_that_threads_work();
+  };
+  for (int round = 0; round < 200; ++round) {
+    const int status = status_of_child([&] {  // a process that has neither an allocator nor workers
+      std::atomic<bool> started = false;
+      std::thread worker([&] {
+        started = true;
+        body();
+      });
+      while (!started) {
+      }
+      if (status_of_child(body) != 0) std::abort();
+      worker.join();
+    });
+    ASSERT_EQ(status, 0) << "in round " << round;
+  }
+}
+
 TEST(Parallel, TakesCallablesByReference) {
   std::int64_t total = 0;
   const auto add = [&total](std::int64_t begin, std::int64_t end) { total += end - begin; };
