@@ -2,6 +2,12 @@
 
 namespace braid {
 
+Var::Var(const Var&) noexcept = default;
+Var::Var(Var&&) noexcept = default;
+Var& Var::operator=(const Var&) & noexcept = default;
+Var& Var::operator=(Var&&) & noexcept = default;
+Var::~Var() = default;
+
 Var::operator Tensor() const {
   check<Error>(!requires_grad(),
                "Var: this {} variable is on a tape, but a Tensor has no gradient; write detach(x) or x.value()",

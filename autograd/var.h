@@ -22,11 +22,12 @@ class Var {
  public:
   Var() = default;
   Var(Tensor value) : value_(std::move(value)) {}
-  Var(const Var&) = default;
-  Var(Var&&) = default;
+  Var(const Var&) noexcept;
+  Var(Var&&) noexcept;
   // Not to temporaries: `x[0] = y` would assign to a copy.
-  Var& operator=(const Var&) & = default;
-  Var& operator=(Var&&) & = default;
+  Var& operator=(const Var&) & noexcept;
+  Var& operator=(Var&&) & noexcept;
+  ~Var();
   /// Throws Error on a tape, where a gradient would get lost unseen: write `detach(x)` or `x.value()` to drop it.
   operator Tensor() const;
   const Tensor& value() const& { return value_; }          ///< the tensor, without a gradient

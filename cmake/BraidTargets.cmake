@@ -122,9 +122,16 @@ function(braid_compile_quickly target optimization)
   endif()
 endfunction()
 
-# For many small files, which spend most of their compile time on the same templates.
+# braid_compile_together(braid_core ONLY files/): eight sources at a time, for many small ones, or those whose path matches,
+# which spend most of their compile time on the same templates.
 function(braid_compile_together target)
+  cmake_parse_arguments(ARG "" "ONLY" "" ${ARGN})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${BRAID_PRECOMPILE} UNITY_BUILD_BATCH_SIZE 8)
+  if(ARG_ONLY)
+    get_target_property(others ${target} SOURCES)
+    list(FILTER others EXCLUDE REGEX ${ARG_ONLY})
+    set_source_files_properties(${others} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
 endfunction()
 
 # braid_add_program(train_lm SOURCES train_lm.cpp ... LINK CLI11::CLI11 ...): a program in <build>/bin.

@@ -76,4 +76,8 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
 
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ", ")); }
 
+fmt::format_context::iterator detail::append(const std::string& text, fmt::format_context& context) {
+  return std::ranges::copy(text, context.out()).out;
+}
+
 }  // namespace braid

@@ -61,12 +61,13 @@ std::string to_string(const Shape& shape);
 
 namespace detail {
 
-/// Formats a T as the text that to_string() makes of it.
+fmt::format_context::iterator append(const std::string& text, fmt::format_context& context);
+
+/// Formats a T as the text that to_string() makes of it, `{}` only.
 template <class T>
-struct TextFormatter : fmt::formatter<std::string> {
-  fmt::format_context::iterator format(const T& value, fmt::format_context& context) const {
-    return fmt::formatter<std::string>::format(to_string(value), context);
-  }
+struct TextFormatter {
+  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
+  auto format(const T& value, fmt::format_context& context) const { return append(to_string(value), context); }
 };
 
 }  // namespace detail

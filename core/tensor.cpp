@@ -50,6 +50,12 @@ Tensor filled(const char* op, const Shape& shape, double value, DType dtype) {
 
 }  // namespace
 
+Tensor::Tensor(const Tensor&) noexcept = default;
+Tensor::Tensor(Tensor&&) noexcept = default;
+Tensor& Tensor::operator=(const Tensor&) & noexcept = default;
+Tensor& Tensor::operator=(Tensor&&) & noexcept = default;
+Tensor::~Tensor() = default;
+
 Tensor::Tensor(const Shape& shape, DType dtype)
     : storage_(std::make_shared<Storage>(shape.numel() * size_of(dtype))),
       shape_(shape),

@@ -217,12 +217,13 @@ void check_same_everywhere(const Config& config, const Corpus& corpus, dist::Com
   ranks.check_same("instruction set", apps::arithmetic(config.training.dtype, config.training.bits));
   ranks.check_same("text", corpus.checksum());
   ranks.check_same("tokenizer", corpus.tokenizer_checksum());
-  Json mine = to_json(config);
-  mine["text"] = mine["tokenizer"] = "";  // paths may differ, contents may not
-  mine["on_nonfinite"] = config.skip_nonfinite ? "skip" : "stop";
-  const Json first = Json::parse(ranks.broadcast(mine.dump()));
+  Json settings = to_json(config);
+  settings["text"] = settings["tokenizer"] = "";  // paths may differ, contents may not
+  settings["on_nonfinite"] = config.skip_nonfinite ? "skip" : "stop";
+  const std::string text = settings.dump();
+  const auto mine = apps::parse_json("settings", text), first = apps::parse_json("settings", ranks.broadcast(text));
   if (!ranks.any(mine != first)) return;
-  for (const auto& [key, value] : first.items()) ranks.check_same(key, mine.value(key, Json()).dump());
+  for (const auto& [key, value] : first.items()) ranks.check_same(key, mine.value(key, nlohmann::json()).dump());
 }
 
 /// The run on rank 0, or of a process alone.

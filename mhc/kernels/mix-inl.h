@@ -91,7 +91,7 @@ void mix_from(Start start, std::int64_t n, std::int64_t m, std::int64_t channels
     constexpr bool kSingle = hn::MaxLanes(D()) == 1;
     constexpr Store kHow = kSingle ? Store::cached : kStore;
     constexpr int kFour = kSingle ? 0 : 4;
-    by_groups<4>(n, [=](auto rows, std::int64_t row) {
+    by_groups<kSingle ? 1 : 4>(n, [=](auto rows, std::int64_t row) {
       constexpr int kRows = decltype(rows)::value;
       const auto run = m == 4 ? &mix_rows<kHow, kRows, kFour, D, T, X, V, Y, Start>
                               : &mix_rows<kHow, kRows, 0, D, T, X, V, Y, Start>;

@@ -90,7 +90,8 @@ void multiply_thin_n(const ThinProduct<T>& p, Prefetcher prefetcher) {
 template <class T>
 void multiply_thin(const ThinProduct<T>& p, Prefetcher prefetcher) {
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(hn::ScalableTag<T>()));
-  if constexpr (kLanes > 1) {  // without vectors it gains nothing, and takes long to compile
+  // Without vectors it gains nothing, and doubles, which verify, need no speed for what is long to compile.
+  if constexpr (kLanes > 1 && sizeof(T) == 4) {
     switch ((p.columns + kLanes - 1) / kLanes) {
       case 1: return multiply_thin_n<1>(p, prefetcher);
       case 2: return multiply_thin_n<2>(p, prefetcher);

@@ -74,7 +74,7 @@ void find_causes(PrecisionReport& report, detail::Rounding& rounding, const Flat
 }
 
 /// Sorts the largest first, NaN before all.
-bool worse(double a, double b) { return std::isnan(a) ? !std::isnan(b) : a > b; }
+bool precedes(double a, double b) { return std::isnan(a) ? !std::isnan(b) : a > b; }
 
 }  // namespace
 
@@ -112,7 +112,7 @@ std::string PrecisionReport::table(std::size_t most_rows) const {
   text += fmt::format("  {:<16}  {:>8.1e}\n\n", "remainder", remainder * relative_error);
 
   std::vector<Row> sorted = rows;
-  std::ranges::stable_sort(sorted, worse, &Row::relative_error);
+  std::ranges::stable_sort(sorted, precedes, &Row::relative_error);
   sorted.resize(std::min(most_rows, rows.size()));
   std::size_t width = 9;
   for (const Row& row : sorted) width = std::max(width, row.name.size());

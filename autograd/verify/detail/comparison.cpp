@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -15,8 +14,6 @@
 
 namespace braid::detail {
 namespace {
-
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 /// Changes the last bits of every cotangent, as if vjps had rounded differently. Without it, large cotangents that
 /// cancel exactly would hide the rounding error of their sum.

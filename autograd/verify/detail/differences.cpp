@@ -1,6 +1,5 @@
 #include <braid/autograd/verify/detail/differences.h>
 
-#include <limits>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -10,8 +9,6 @@
 
 namespace braid::detail {
 namespace {
-
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 /// The sum of f over the elements where b is not 0; where it is 0, a may be NaN.
 template <class F>

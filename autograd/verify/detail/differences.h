@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@
 // Arithmetic of f64 tensors for differences. The functions take any layout.
 
 namespace braid::detail {
+
+/// The rounding of f64.
+inline constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 /// Random signs times U(1, 1.5): no element is so small that an error hides in it.
 Tensor random_signs(const Shape& shape, Rng& rng);

@@ -18,7 +18,7 @@ namespace braid::detail {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::uint64_t kMaxHeader = 1 << 20;  // numpy's own limit is 10,000 bytes
+constexpr std::uint64_t kLongestHeader = 1 << 20;  // numpy's own limit is 10,000 bytes
 
 /// The dictionary of a header.
 struct Header {
@@ -137,7 +137,7 @@ std::pair<Header, std::uint64_t> read_header(const NpySource& source) {
   require_bytes(8 + length_bytes);
   std::uint64_t length = 0;
   source.read(&length, length_bytes);
-  const std::uint64_t before = 8 + length_bytes, most = std::min(source.size - before, kMaxHeader);
+  const std::uint64_t before = 8 + length_bytes, most = std::min(source.size - before, kLongestHeader);
   check<FileError>(length <= most, "{}: the header must take at most {} bytes but takes {}", source.where, most,
                    length);
   std::string text(length, ' ');
