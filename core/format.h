@@ -3,6 +3,8 @@
 #include <iosfwd>
 #include <string>
 
+#include <fmt/format.h>
+
 #include <braid/core/tensor.h>
 
 namespace braid {
@@ -25,6 +27,18 @@ struct FormatOptions {
 std::string to_string(const Tensor& tensor, const FormatOptions& options = {});
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+namespace detail {
+
+/// Formats a T as the text that to_string() makes of it.
+template <class T>
+struct TextFormatter : fmt::formatter<std::string> {
+  fmt::format_context::iterator format(const T& value, fmt::format_context& context) const {
+    return fmt::formatter<std::string>::format(to_string(value), context);
+  }
+};
+
+}  // namespace detail
 
 }  // namespace braid
 

@@ -59,20 +59,10 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 /// `[2, 3]`, as in every error message.
 std::string to_string(const Shape& shape);
 
-namespace detail {
-
-fmt::format_context::iterator append(const std::string& text, fmt::format_context& context);
-
-/// Formats a T as the text that to_string() makes of it, `{}` only.
-template <class T>
-struct TextFormatter {
-  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
-  auto format(const T& value, fmt::format_context& context) const { return append(to_string(value), context); }
-};
-
-}  // namespace detail
-
 }  // namespace braid
 
 template <>
-struct fmt::formatter<braid::Shape> : braid::detail::TextFormatter<braid::Shape> {};
+struct fmt::formatter<braid::Shape> {
+  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }  // {} only
+  fmt::format_context::iterator format(const braid::Shape& shape, fmt::format_context& context) const;
+};
