@@ -12,7 +12,6 @@
 #include <braid/core/kernels/math-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
-#include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
@@ -87,7 +86,7 @@ void stream_cotangent(const HyperReadVjp<S>& c, std::int64_t t, const T* pull, c
   const T* h = c.maps + t * maps_of(c.sizes);
   const Outer<T, S> read{h, c.du == nullptr ? nullptr : c.du + t * channels};
   const S* dy = c.dy == nullptr ? nullptr : c.dy + t * width;
-  mix_from_to(store_for(c.dx, tokens * width, channels), FromRows<T>{scratch, channels}, n, dy == nullptr ? 0 : n,
+  mix_from_to(store_for(c.dx, tokens * width, channels), from_rows(scratch, channels), n, dy == nullptr ? 0 : n,
               channels, {h + 2 * n, 1, n}, dy, read, c.dx + t * width);
 }
 

@@ -10,7 +10,6 @@
 #include <braid/core/kernels/dispatch-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
-#include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {

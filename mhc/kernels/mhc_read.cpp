@@ -17,7 +17,6 @@
 #include <braid/mhc/kernels/inner_products-inl.h>
 #include <braid/mhc/kernels/maps-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
-#include <braid/mhc/kernels/prefetch-inl.h>
 #include <braid/mhc/kernels/product_vjp-inl.h>
 #include <braid/mhc/kernels/thin_product-inl.h>
 

@@ -31,24 +31,13 @@ struct Outer {
   const V* vector = nullptr;  // [C]; null: no such term
 };
 
-/// The initial value of a mixture: zero, or given rows.
-struct FromZero {
-  template <class D>
-  hn::Vec<D> operator()(D d, std::int64_t, std::int64_t) const {
-    return hn::Zero(d);
-  }
-};
+/// The initial value of a mixture: zero, or given rows [n, C].
+inline constexpr auto kFromZero = [](auto d, std::int64_t, std::int64_t) HWY_ATTR { return hn::Zero(d); };
 
 template <class T>
-struct FromRows {
-  const T* rows;  // [n, C]
-  std::int64_t channels;
-
-  template <class D>
-  hn::Vec<D> operator()(D d, std::int64_t row, std::int64_t c) const {
-    return load(d, rows + row * channels + c);
-  }
-};
+auto from_rows(const T* rows, std::int64_t channels) {
+  return [=](auto d, std::int64_t row, std::int64_t c) HWY_ATTR { return load(d, rows + row * channels + c); };
+}
 
 /// Rows [row, row + kRows) of mix() at the channels [begin, end). With kColumns = 4 = m, the paper's n, the
 /// coefficients stay in registers, where there are 32. (A function, not a lambda: what a lambda captures is read again
@@ -105,9 +94,9 @@ template <bool accumulate = false, class X, class Y>
 void mix(std::int64_t n, std::int64_t m, std::int64_t channels, Coefficients<Compute<X>> a, const X* x,
          Outer<Compute<X>, X> outer, Y* y) {
   if constexpr (accumulate)
-    mix_from<Store::cached>(FromRows<Y>{y, channels}, n, m, channels, a, x, outer, y);
+    mix_from<Store::cached>(from_rows(y, channels), n, m, channels, a, x, outer, y);
   else
-    mix_from<Store::cached>(FromZero(), n, m, channels, a, x, outer, y);
+    mix_from<Store::cached>(kFromZero, n, m, channels, a, x, outer, y);
 }
 
 /// mix() with a y that may be stored by non-temporal stores.
@@ -122,7 +111,7 @@ void mix_from_to(Store where, Start start, std::int64_t n, std::int64_t m, std::
 template <class X, class Y, class V = X>
 void mix_to(Store where, std::int64_t n, std::int64_t m, std::int64_t channels, Coefficients<Compute<X>> a, const X* x,
             Outer<Compute<X>, V> outer, Y* y) {
-  mix_from_to(where, FromZero(), n, m, channels, a, x, outer, y);
+  mix_from_to(where, kFromZero, n, m, channels, a, x, outer, y);
 }
 
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

@@ -14,7 +14,6 @@
 #include <braid/core/kernels/round_up.h>
 #include <braid/core/parallel.h>
 #include <braid/mhc/kernels/channels-inl.h>
-#include <braid/mhc/kernels/prefetch-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {

@@ -11,15 +11,13 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <braid/core/kernels/vector-inl.h>
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/kernels/packed_product.h>
-#include <braid/mhc/kernels/prefetch-inl.h>
+#include <braid/mhc/kernels/channels-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 
-namespace hn = hwy::HWY_NAMESPACE;
 using braid::kernels::kDepth;
 using braid::kernels::HWY_NAMESPACE::Part;
 using braid::kernels::HWY_NAMESPACE::Whole;
