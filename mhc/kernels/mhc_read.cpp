@@ -15,10 +15,9 @@
 #include <braid/core/kernels/dispatch-inl.h>
 #include <braid/mhc/kernels/channels-inl.h>
 #include <braid/mhc/kernels/inner_products-inl.h>
+#include <braid/mhc/kernels/map_products-inl.h>
 #include <braid/mhc/kernels/maps-inl.h>
 #include <braid/mhc/kernels/mix-inl.h>
-#include <braid/mhc/kernels/product_vjp-inl.h>
-#include <braid/mhc/kernels/thin_product-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
