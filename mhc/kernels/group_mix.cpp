@@ -13,49 +13,51 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
+using braid::kernels::In, braid::kernels::Out;
+
 template <class T>
-void mix_tile(const GroupMix<T>& c, std::int64_t begin, std::int64_t end) {
-  const auto [tokens, n, channels] = c.sizes;
-  const std::int64_t width = n * channels;
-  for (std::int64_t t = begin; t < end; ++t) {
-    const T* f = c.f + t * width;
-    prefetch(f + width, width);
-    if (c.x != nullptr) prefetch(c.x + (t + 1) * width, width);
-    T* y = c.y + t * width;
-    for (std::int64_t i = 0; i < n; ++i)
-      mix(1, 1, channels, {c.scale + i, 0, 0}, f + i * channels, {}, y + i * channels);
-    if (c.x != nullptr) mix<true>(n, n, channels, {c.mixing, n, 1}, c.x + t * width, {}, y);
-  }
+void mix_groups(const GroupMix& in, Tensor& out) {
+  const StreamSizes s = sizes_of(in.f.shape());
+  const T *mixing = In{in.mixing}, *scale = In{in.scale}, *all_x = In{in.x}, *all_f = In{in.f};
+  T* const all_y = Out{out};
+  tiles_of<T>(s).for_each([=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const T* f = all_f + t * s.width();
+      prefetch(f + s.width(), s.width());
+      if (all_x != nullptr) prefetch(all_x + (t + 1) * s.width(), s.width());
+      T* y = all_y + t * s.width();
+      for (std::int64_t i = 0; i < s.n; ++i)
+        mix(1, 1, s.channels, {scale + i, 0, 0}, f + i * s.channels, {}, y + i * s.channels);
+      if (all_x != nullptr) mix<true>(s.n, s.n, s.channels, {mixing, s.n, 1}, all_x + t * s.width(), {}, y);
+    }
+  });
 }
 
 /// sums: dscale [n], dmixing [n, n] of the tile.
 template <class T>
-void vjp_tile(const GroupMixVjp<T>& c, T* sums, std::int64_t begin, std::int64_t end) {
-  const auto [tokens, n, channels] = c.sizes;
-  const std::int64_t width = n * channels;
-  for (std::int64_t t = begin; t < end; ++t) {
-    const T *dy = c.dy + t * width, *f = c.f + t * width;
-    prefetch(dy + width, width);
-    prefetch(f + width, width);
-    for (std::int64_t at = 0, i = 0; i < n; ++i, at += channels) {
-      inner_products<true>(1, 1, channels, dy + at, f + at, sums + i, 1);
-      mix(1, 1, channels, {c.scale + i, 0, 0}, dy + at, {}, c.df + t * width + at);
+void vjp(const GroupMix& in, const Tensor& cotangent, GroupMix& d) {
+  const StreamSizes s = sizes_of(in.f.shape());
+  const T *mixing = In{in.mixing}, *scale = In{in.scale}, *x = In{in.x}, *all_f = In{in.f}, *all_dy = In{cotangent};
+  T *dx = Out{d.x}, *df = Out{d.f};
+  const auto vjp_tile = [=](T* sums, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      const T *dy = all_dy + t * s.width(), *f = all_f + t * s.width();
+      prefetch(dy + s.width(), s.width());
+      prefetch(f + s.width(), s.width());
+      for (std::int64_t at = 0, i = 0; i < s.n; ++i, at += s.channels) {
+        inner_products<true>(1, 1, s.channels, dy + at, f + at, sums + i, 1);
+        mix(1, 1, s.channels, {scale + i, 0, 0}, dy + at, {}, df + t * s.width() + at);
+      }
+      if (x == nullptr) continue;
+      inner_products<true>(s.n, s.n, s.channels, dy, x + t * s.width(), sums + s.n, s.n);
+      mix(s.n, s.n, s.channels, {mixing, 1, s.n}, dy, {}, dx + t * s.width());
     }
-    if (c.x == nullptr) continue;
-    inner_products<true>(n, n, channels, dy, c.x + t * width, sums + n, n);
-    mix(n, n, channels, {c.mixing, 1, n}, dy, {}, c.dx + t * width);
-  }
+  };
+  sum_over_tiles<T>(tiles_of<T>(s), {{Out{d.scale}, s.n}, {Out{d.mixing}, s.n * s.n}}, vjp_tile);
 }
 
 template <class T>
-void vjp(const GroupMixVjp<T>& c) {
-  const std::int64_t n = c.sizes.n;
-  sum_over_tiles<T>(tiles_of<T>(c.sizes), {{c.dscale, n}, {c.dmixing, n * n}},
-                    [&](T* sums, std::int64_t begin, std::int64_t end) { vjp_tile(c, sums, begin, end); });
-}
-
-template <class T>
-constexpr GroupMixKernels<T> kTable = {.mix = for_each_tile<T, mix_tile<T>>, .vjp = vjp<T>};
+constexpr GroupMixKernels<T> kTable = {.mix = mix_groups<T>, .vjp = vjp<T>};
 
 braid::kernels::Tables<GroupMixKernels> tables() { return {kTable<float>, kTable<double>}; }
 

@@ -3,7 +3,6 @@
 #include <braid/autograd/ops.h>
 #include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/mhc/kernels/group_mix.h>
-#include <braid/mhc/kernels/tiles.h>
 #include <braid/mhc/mixings/composed.h>
 #include <braid/mhc/ops/detail/arguments.h>
 #include <braid/mhc/ops/read_write.h>
@@ -11,43 +10,18 @@
 namespace braid::mhc {
 namespace {
 
-using detail::check_argument, detail::In, detail::like, detail::Out;
+using detail::check_argument, detail::like, kernels::GroupMix;
 
-/// mixing and x are undefined in scale_groups().
-struct Inputs {
-  Tensor mixing = {}, scale = {}, x = {}, f = {};  // [n, n], [n], [..., n, C], [..., n, C]
-
-  kernels::StreamSizes sizes() const { return kernels::sizes_of(f.shape()); }
-};
-
-Tensor forward(const Inputs& in) {
+Tensor forward(const GroupMix& in) {
   Tensor y(in.f.shape(), in.f.dtype());
-  kernels::group_mix_kernels().dispatch("mix_groups", in.f.dtype(), [&](const auto& kernel) {
-    kernel.mix({.sizes = in.sizes(),
-                .mixing = In{in.mixing},
-                .scale = In{in.scale},
-                .x = In{in.x},
-                .f = In{in.f},
-                .y = Out{y}});
-  });
+  kernels::group_mix_kernels().dispatch("mix_groups", y.dtype(), [&](const auto& kernel) { kernel.mix(in, y); });
   return y;
 }
 
-Inputs backward(const Tensor& cotangent, const Inputs& in) {
+GroupMix backward(const Tensor& cotangent, const GroupMix& in) {
   const Tensor dy = cotangent.contiguous();
-  Inputs d{.mixing = like(in.mixing), .scale = like(in.scale), .x = like(in.x), .f = like(in.f)};
-  kernels::group_mix_kernels().dispatch("mix_groups", dy.dtype(), [&](const auto& kernel) {
-    kernel.vjp({.sizes = in.sizes(),
-                .mixing = In{in.mixing},
-                .scale = In{in.scale},
-                .x = In{in.x},
-                .f = In{in.f},
-                .dy = In{dy},
-                .dmixing = Out{d.mixing},
-                .dscale = Out{d.scale},
-                .dx = Out{d.x},
-                .df = Out{d.f}});
-  });
+  GroupMix d{.mixing = like(in.mixing), .scale = like(in.scale), .x = like(in.x), .f = like(in.f)};
+  kernels::group_mix_kernels().dispatch("mix_groups", dy.dtype(), [&](const auto& kernel) { kernel.vjp(in, dy, d); });
   return d;
 }
 
@@ -59,9 +33,9 @@ Var scale_groups(const Var& scale, const Var& x) {
   detail::check_streams("scale_groups", x);
   check_argument("scale_groups", "scale", scale, {x.size(-2)}, x);
   if (composed()) return expand_dims(scale, -1) * x;
-  const Inputs in{.scale = scale.value().contiguous(), .f = x.value().contiguous()};
+  const GroupMix in{.scale = scale.value().contiguous(), .f = x.value().contiguous()};
   return record("scale_groups", forward(in), {scale, x}, [in](const Tensor& dy) {
-    const Inputs d = backward(dy, in);
+    const GroupMix d = backward(dy, in);
     return std::vector{d.scale, d.f};
   });
 }
@@ -77,12 +51,12 @@ Var mix_groups(const Var& mixing, const Var& scale, const Var& x, const Var& f) 
   check_argument("mix_groups", "scale", scale, {n}, x);
   check_argument("mix_groups", "f", f, x.shape(), x);
   if (composed()) return matmul(mixing, x) + expand_dims(scale, -1) * f;
-  const Inputs in{.mixing = mixing.value().contiguous(),
-                  .scale = scale.value().contiguous(),
-                  .x = x.value().contiguous(),
-                  .f = f.value().contiguous()};
+  const GroupMix in{.mixing = mixing.value().contiguous(),
+                    .scale = scale.value().contiguous(),
+                    .x = x.value().contiguous(),
+                    .f = f.value().contiguous()};
   return record("mix_groups", forward(in), {mixing, scale, x, f}, [in](const Tensor& dy) {
-    const Inputs d = backward(dy, in);
+    const GroupMix d = backward(dy, in);
     return std::vector{d.mixing, d.scale, d.x, d.f};
   });
 }
