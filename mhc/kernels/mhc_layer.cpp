@@ -15,6 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
+using braid::kernels::In, braid::kernels::Out;
+
 /// f = u scale weight
 template <class T>
 void scale_channels(std::int64_t channels, const T* u, T scale, const T* weight, T* f) {
@@ -22,20 +24,26 @@ void scale_channels(std::int64_t channels, const T* u, T scale, const T* weight,
 }
 
 template <class S, class T = Compute<S>>
-void forward_tile(const MHCLayer<S>& c, std::int64_t begin, std::int64_t end) {
-  const auto [tokens, n, channels] = c.sizes;
-  const std::int64_t width = n * channels;
-  const Store where = store_for(c.y, tokens * width, channels);
-  std::vector<T> f(static_cast<std::size_t>(channels));
-  for (std::int64_t t = begin; t < end; ++t) {
-    const S* x = c.x + t * width;
-    prefetch(x + width, width);
-    mix(1, n, channels, {c.params.h_pre, 0, 1}, x, {}, f.data());
-    inverse_rms_of(1, channels, f.data(), c.eps, c.rstd + t);
-    scale_channels(channels, f.data(), c.rstd[t], c.params.weight, f.data());
-    mix_to(where, n, n, channels, {c.params.h_res, n, 1}, x, Outer<T>{c.params.h_post, f.data()}, c.y + t * width);
-  }
-  hwy::FlushStream();
+void forward(const MHCLayer& in, double eps, Tensor& out, Tensor& rstds) {
+  const StreamSizes s = sizes_of(in.x.shape());
+  const std::int64_t n = s.n, channels = s.channels, width = s.width();
+  const T *h_pre = In{in.h_pre}, *h_post = In{in.h_post}, *h_res = In{in.h_res}, *weight = In{in.weight};
+  const S* all_x = In{in.x};
+  S* y = Out{out};
+  T* rstd = Out{rstds};
+  tiles_of<S>(s).for_each([=](std::int64_t begin, std::int64_t end) {
+    const Store where = store_for(y, s.tokens * width, channels);
+    std::vector<T> f(static_cast<std::size_t>(channels));
+    for (std::int64_t t = begin; t < end; ++t) {
+      const S* x = all_x + t * width;
+      prefetch(x + width, width);
+      mix(1, n, channels, {h_pre, 0, 1}, x, {}, f.data());
+      inverse_rms_of(1, channels, f.data(), eps, rstd + t);
+      scale_channels(channels, f.data(), rstd[t], weight, f.data());
+      mix_to(where, n, n, channels, {h_res, n, 1}, x, Outer<T>{h_post, f.data()}, y + t * width);
+    }
+    hwy::FlushStream();
+  });
 }
 
 /// With g = df weight: du = rstd g - u rstd^3 <g, u> / C, which replaces df; adds to dweight.
@@ -51,38 +59,39 @@ void norm_vjp(std::int64_t channels, const T* u, T rstd, const T* weight, T* df,
 
 /// sums: dh_pre [n], dh_post [n], dh_res [n, n], dweight [C] of the tile.
 template <class S, class T = Compute<S>>
-void vjp_tile(const MHCLayerVjp<S>& c, T* sums, std::int64_t begin, std::int64_t end) {
-  const auto [tokens, n, channels] = c.sizes;
-  const std::int64_t width = n * channels;
-  const Store where = store_for(c.dx, tokens * width, channels);
-  std::vector<T> u(static_cast<std::size_t>(channels)), f(static_cast<std::size_t>(channels));
-  for (std::int64_t t = begin; t < end; ++t) {
-    const S *x = c.x + t * width, *dy = c.dy + t * width;
-    prefetch(x + width, width);
-    prefetch(dy + width, width);
-    mix(1, n, channels, {c.params.h_pre, 0, 1}, x, {}, u.data());
-    scale_channels(channels, u.data(), c.rstd[t], c.params.weight, f.data());
-    inner_products<true>(n, 1, channels, dy, f.data(), sums + n, 1);
-    inner_products<true>(n, n, channels, dy, x, sums + 2 * n, n);
-    T* du = f.data();
-    mix(1, n, channels, {c.params.h_post, 0, 1}, dy, {}, du);
-    norm_vjp(channels, u.data(), c.rstd[t], c.params.weight, du, sums + n * (n + 2));
-    inner_products<true>(n, 1, channels, x, du, sums, 1);
-    mix_to(where, n, n, channels, {c.params.h_res, 1, n}, dy, Outer<T>{c.params.h_pre, du}, c.dx + t * width);
-  }
-  hwy::FlushStream();
+void vjp(const MHCLayer& in, const Tensor& rstds, const Tensor& cotangent, MHCLayer& d) {
+  const StreamSizes s = sizes_of(in.x.shape());
+  const std::int64_t n = s.n, channels = s.channels, width = s.width();
+  const T *h_pre = In{in.h_pre}, *h_post = In{in.h_post}, *h_res = In{in.h_res}, *weight = In{in.weight};
+  const T* rstd = In{rstds};
+  const S *all_x = In{in.x}, *all_dy = In{cotangent};
+  S* dx = Out{d.x};
+  const auto vjp_tile = [=](T* sums, std::int64_t begin, std::int64_t end) {
+    const Store where = store_for(dx, s.tokens * width, channels);
+    std::vector<T> u(static_cast<std::size_t>(channels)), f(static_cast<std::size_t>(channels));
+    for (std::int64_t t = begin; t < end; ++t) {
+      const S *x = all_x + t * width, *dy = all_dy + t * width;
+      prefetch(x + width, width);
+      prefetch(dy + width, width);
+      mix(1, n, channels, {h_pre, 0, 1}, x, {}, u.data());
+      scale_channels(channels, u.data(), rstd[t], weight, f.data());
+      inner_products<true>(n, 1, channels, dy, f.data(), sums + n, 1);
+      inner_products<true>(n, n, channels, dy, x, sums + 2 * n, n);
+      T* du = f.data();
+      mix(1, n, channels, {h_post, 0, 1}, dy, {}, du);
+      norm_vjp(channels, u.data(), rstd[t], weight, du, sums + n * (n + 2));
+      inner_products<true>(n, 1, channels, x, du, sums, 1);
+      mix_to(where, n, n, channels, {h_res, 1, n}, dy, Outer<T>{h_pre, du}, dx + t * width);
+    }
+    hwy::FlushStream();
+  };
+  sum_over_tiles<T>(tiles_of<S>(s),
+                    {{Out{d.h_pre}, n}, {Out{d.h_post}, n}, {Out{d.h_res}, n * n}, {Out{d.weight}, channels}},
+                    vjp_tile);
 }
 
 template <class T>
-void vjp(const MHCLayerVjp<T>& c) {
-  const auto [tokens, n, channels] = c.sizes;
-  sum_over_tiles<Compute<T>>(
-      tiles_of<T>(c.sizes), {{c.dh_pre, n}, {c.dh_post, n}, {c.dh_res, n * n}, {c.dweight, channels}},
-      [&](Compute<T>* sums, std::int64_t begin, std::int64_t end) { vjp_tile(c, sums, begin, end); });
-}
-
-template <class T>
-constexpr MHCLayerKernels<T> kTable = {.forward = for_each_tile<T, forward_tile<T>>, .vjp = vjp<T>};
+constexpr MHCLayerKernels<T> kTable = {.forward = forward<T>, .vjp = vjp<T>};
 
 braid::kernels::Tables<MHCLayerKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 
