@@ -15,6 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
+using braid::kernels::In, braid::kernels::Out;
+
 /// Tiles of 256 KiB of elements.
 template <class T>
 Tiles tiles_of(std::int64_t size) {
@@ -29,36 +31,40 @@ void for_rows(std::int64_t first, std::int64_t last, F f) {
 }
 
 template <class T>
-void sum_tile(const WeightedSum<T>& c, std::int64_t first, std::int64_t last) {
-  for_rows(first, last, [&](std::int64_t begin, std::int64_t end) {
-    std::copy(c.x + begin, c.x + end, c.y + begin);
-    for (std::size_t k = 0; k < c.states.size(); ++k)
-      mix<true>(1, 1, end - begin, {c.weights + k, 0, 0}, c.states[k] + begin, {}, c.y + begin);
-  });
-}
-
-/// Adds to dweights.
-template <class T>
-void vjp_tile(const WeightedSumVjp<T>& c, T* dweights, std::int64_t first, std::int64_t last) {
-  for_rows(first, last, [&](std::int64_t begin, std::int64_t end) {
-    for (std::size_t k = 0; k < c.states.size(); ++k) {
-      const T* dy = c.dy + begin;
-      if (c.dweights != nullptr) inner_products<true>(1, 1, end - begin, dy, c.states[k] + begin, dweights + k, 1);
-      if (c.dstates[k] != nullptr) mix(1, 1, end - begin, {c.weights + k, 0, 0}, dy, {}, c.dstates[k] + begin);
-    }
+void sum(const Tensor& x_in, const Tensor& weights_in, const std::vector<Tensor>& states_in, Tensor& y_out) {
+  const T *x = In{x_in}, *weights = In{weights_in};
+  T* y = Out{y_out};
+  std::vector<const T*> states;
+  for (const Tensor& state : states_in) states.push_back(In{state});
+  tiles_of<T>(x_in.numel()).for_each([=, &states](std::int64_t first, std::int64_t last) {
+    for_rows(first, last, [=, &states](std::int64_t begin, std::int64_t end) {
+      std::copy(x + begin, x + end, y + begin);
+      for (std::size_t k = 0; k < states.size(); ++k)
+        mix<true>(1, 1, end - begin, {weights + k, 0, 0}, states[k] + begin, {}, y + begin);
+    });
   });
 }
 
 template <class T>
-void sum(const WeightedSum<T>& c) {
-  tiles_of<T>(c.size).for_each([&](std::int64_t first, std::int64_t last) { sum_tile(c, first, last); });
-}
-
-template <class T>
-void vjp(const WeightedSumVjp<T>& c) {
-  const auto count = static_cast<std::int64_t>(c.states.size());
-  sum_over_tiles<T>(tiles_of<T>(c.size), {{c.dweights, count}},
-                    [&](T* dweights, std::int64_t first, std::int64_t last) { vjp_tile(c, dweights, first, last); });
+void vjp(const Tensor& weights_in, const std::vector<Tensor>& states_in, std::vector<Tensor>& gradients) {
+  const T *weights = In{weights_in}, *all_dy = In{gradients[0]};
+  T* const dweights = Out{gradients[1]};
+  std::vector<const T*> states;
+  std::vector<T*> dstates;
+  for (std::size_t k = 0; k < states_in.size(); ++k) {
+    states.push_back(In{states_in[k]});
+    dstates.push_back(Out{gradients[2 + k]});
+  }
+  const auto vjp_tile = [&](T* sums, std::int64_t first, std::int64_t last) {
+    for_rows(first, last, [&](std::int64_t begin, std::int64_t end) {
+      const T* dy = all_dy + begin;
+      for (std::size_t k = 0; k < states.size(); ++k) {
+        if (dweights != nullptr) inner_products<true>(1, 1, end - begin, dy, states[k] + begin, sums + k, 1);
+        if (dstates[k] != nullptr) mix(1, 1, end - begin, {weights + k, 0, 0}, dy, {}, dstates[k] + begin);
+      }
+    });
+  };
+  sum_over_tiles<T>(tiles_of<T>(gradients[0].numel()), {{dweights, weights_in.numel()}}, vjp_tile);
 }
 
 template <class T>

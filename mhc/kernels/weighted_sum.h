@@ -1,38 +1,18 @@
 #pragma once
-#include <cstdint>
-#include <span>
+#include <vector>
 
 #include <braid/core/kernels/tables.h>
 
 namespace braid::mhc::kernels {
 
-/// y = x + sum_k weights_k states_k over `size` elements.
-template <class T>
-struct WeightedSum {
-  std::int64_t size;
-  const T* weights;  // [K]
-  const T* x;
-  std::span<const T* const> states;  // K of them
-  T* y;
-};
-
-/// The vjp, in one pass: dstates_k = weights_k dy, dweights_k = <dy, states_k>, summed block by block, then in the
-/// order of the blocks; null where a gradient is unused. dx is dy.
-template <class T>
-struct WeightedSumVjp {
-  std::int64_t size;
-  const T* weights;
-  std::span<const T* const> states;
-  const T* dy;
-  std::span<T* const> dstates;
-  T* dweights;
-};
-
-/// The kernels for the best instruction set of this processor. T is float or double.
+/// The kernels for the best instruction set of this processor, on contiguous tensors. T is float or double.
 template <class T>
 struct WeightedSumKernels {
-  void (*sum)(const WeightedSum<T>&);
-  void (*vjp)(const WeightedSumVjp<T>&);
+  /// y = x + sum_k weights_k states_k: weights [K], and K states of the shape of x.
+  void (*sum)(const Tensor& x, const Tensor& weights, const std::vector<Tensor>& states, Tensor& y);
+  /// The vjp, in one pass: dstates_k = weights_k dy, dweights_k = <dy, states_k>, summed block by block, then in the
+  /// order of the blocks. `gradients` are dx, which is dy, dweights and the dstates; undefined where one is unused.
+  void (*vjp)(const Tensor& weights, const std::vector<Tensor>& states, std::vector<Tensor>& gradients);
 };
 
 braid::kernels::Tables<WeightedSumKernels> weighted_sum_kernels();

@@ -9,42 +9,20 @@
 namespace braid::mhc {
 namespace {
 
-using detail::In, detail::Out;
-
-template <class T>
-std::vector<const T*> pointers(const std::vector<Tensor>& states) {
-  std::vector<const T*> data;
-  for (const Tensor& state : states) data.push_back(state.data<T>());
-  return data;
-}
-
 Tensor forward(const Tensor& x, const Tensor& weights, const std::vector<Tensor>& states) {
   Tensor y(x.shape(), x.dtype());
-  dispatch_float("weighted_sum", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::weighted_sum_kernels().of<T>().sum(
-        {.size = x.numel(), .weights = In{weights}, .x = In{x}, .states = pointers<T>(states), .y = Out{y}});
-  });
+  kernels::weighted_sum_kernels().dispatch("weighted_sum", x.dtype(),
+                                           [&](const auto& kernel) { kernel.sum(x, weights, states, y); });
   return y;
 }
 
 /// Cotangents of x, weights and the states.
 std::vector<Tensor> backward(const Tensor& cotangent, const Tensor& weights, const std::vector<Tensor>& states,
                              const Needs& needs) {
-  const Tensor dy = cotangent.contiguous();
-  std::vector<Tensor> d{dy, needs[1] ? Tensor(weights.shape(), weights.dtype()) : Tensor()};
-  for (std::size_t k = 0; k < states.size(); ++k) d.push_back(needs[2 + k] ? Tensor(dy.shape(), dy.dtype()) : Tensor());
-  dispatch_float("weighted_sum", dy.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    std::vector<T*> dstates;
-    for (std::size_t k = 0; k < states.size(); ++k) dstates.push_back(Out{d[2 + k]});
-    kernels::weighted_sum_kernels().of<T>().vjp({.size = dy.numel(),
-                                                 .weights = In{weights},
-                                                 .states = pointers<T>(states),
-                                                 .dy = In{dy},
-                                                 .dstates = dstates,
-                                                 .dweights = Out{d[1]}});
-  });
+  std::vector<Tensor> d{cotangent.contiguous(), needs[1] ? detail::like(weights) : Tensor()};
+  for (std::size_t k = 0; k < states.size(); ++k) d.push_back(needs[2 + k] ? detail::like(d[0]) : Tensor());
+  kernels::weighted_sum_kernels().dispatch("weighted_sum", d[0].dtype(),
+                                           [&](const auto& kernel) { kernel.vjp(weights, states, d); });
   return d;
 }
 
