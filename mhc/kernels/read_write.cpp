@@ -13,25 +13,34 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
-template <class T>
-void read_tile(const StreamRead<T>& c, std::int64_t begin, std::int64_t end) {
-  const auto [tokens, n, channels] = c.sizes;
-  for (std::int64_t t = begin; t < end; ++t) {
-    const T* x = c.x + t * n * channels;
-    mix(1, n, channels, {c.h_pre.at(t), 0, 1}, x, {}, c.u + t * channels);
-  }
+using braid::kernels::In, braid::kernels::Out;
+
+template <class S>
+void read(const Tensor& map, const Tensor& streams, Tensor& result) {
+  const StreamSizes s = sizes_of(streams.shape());
+  const StreamMap<const Compute<S>> h_pre = MapIn{map, 1};
+  const S* x = In{streams};
+  S* u = Out{result};
+  tiles_of<S>(s).for_each([=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t)
+      mix(1, s.n, s.channels, {h_pre.at(t), 0, 1}, x + t * s.width(), {}, u + t * s.channels);
+  });
 }
 
-template <class T>
-void write_tile(const StreamWrite<T>& c, std::int64_t begin, std::int64_t end) {
-  const auto [tokens, n, channels] = c.sizes;
-  const std::int64_t width = n * channels;
-  const Store where = store_for(c.y, tokens * width, channels);
-  for (std::int64_t t = begin; t < end; ++t) {
-    const T* x = c.x + t * width;
-    mix_to(where, n, n, channels, {c.h_res.at(t), n, 1}, x, {c.h_post.at(t), c.f + t * channels}, c.y + t * width);
-  }
-  hwy::FlushStream();
+template <class S>
+void write(const Tensor& res, const Tensor& post, const Tensor& streams, const Tensor& output, Tensor& result) {
+  const StreamSizes s = sizes_of(streams.shape());
+  const std::int64_t n = s.n, channels = s.channels, width = s.width();
+  const StreamMap<const Compute<S>> h_res = MapIn{res, 2}, h_post = MapIn{post, 1};
+  const S *x = In{streams}, *f = In{output};
+  S* y = Out{result};
+  tiles_of<S>(s).for_each([=](std::int64_t begin, std::int64_t end) {
+    const Store where = store_for(y, s.tokens * width, channels);
+    for (std::int64_t t = begin; t < end; ++t)
+      mix_to(where, n, n, channels, {h_res.at(t), n, 1}, x + t * width, {h_post.at(t), f + t * channels},
+             y + t * width);
+    hwy::FlushStream();
+  });
 }
 
 template <class T>
@@ -39,46 +48,44 @@ T* at(T* data, std::int64_t offset) {
   return data == nullptr ? nullptr : data + offset;
 }
 
-template <class T>
-void vjp_tile(const StreamVjp<T>& c, std::int64_t begin, std::int64_t end) {
-  const auto [tokens, n, channels] = c.sizes;
-  const std::int64_t width = n * channels;
-  const Store where = store_for(c.dx, tokens * width, channels);
-  for (std::int64_t t = begin; t < end; ++t) {
-    const T *du = at(c.du, t * channels), *dy = at(c.dy, t * width), *x = at(c.x, t * width);
-    prefetch(at(c.x, (t + 1) * width), width);
-    prefetch(at(c.dy, (t + 1) * width), width);
-    if (du != nullptr && c.dh_pre.data != nullptr) inner_products<true>(n, 1, channels, x, du, c.dh_pre.at(t), 1);
-    if (dy != nullptr && c.dh_res.data != nullptr) inner_products<true>(n, n, channels, dy, x, c.dh_res.at(t), n);
-    if (dy != nullptr && c.dh_post.data != nullptr)
-      inner_products<true>(n, 1, channels, dy, c.f + t * channels, c.dh_post.at(t), 1);
-    const std::int64_t written = dy == nullptr ? 0 : n;
-    if (c.df != nullptr) mix(1, written, channels, {c.h_post.at(t), 0, 1}, dy, {}, c.df + t * channels);
-    if (c.dx != nullptr)
-      mix_to(where, n, written, channels, {c.h_res.at(t), 1, n}, dy, {c.h_pre.at(t), du}, c.dx + t * width);
-  }
-  hwy::FlushStream();
+/// Maps that all tokens share have their gradients summed in a row for each tile: dh_pre [n], dh_post [n],
+/// dh_res [n, n].
+template <class S, class T = Compute<S>>
+void vjp(const StreamTensors& in, const Tensor& read_cotangent, const Tensor& write_cotangent, StreamTensors& d) {
+  const StreamSizes s = sizes_of((in.x.defined() ? in.x : write_cotangent).shape());
+  const std::int64_t n = s.n, channels = s.channels, width = s.width();
+  const StreamMap<const T> h_pre = MapIn{in.h_pre, 1}, h_res = MapIn{in.h_res, 2}, h_post = MapIn{in.h_post, 1};
+  const StreamMap<T> pre_out = MapOut{d.h_pre, 1}, res_out = MapOut{d.h_res, 2}, post_out = MapOut{d.h_post, 1};
+  const S *all_x = In{in.x}, *f = In{in.f}, *all_du = In{read_cotangent}, *all_dy = In{write_cotangent};
+  S *dx = Out{d.x}, *df = Out{d.f};
+  const auto vjp_tile = [=](T* sums, std::int64_t begin, std::int64_t end) {
+    const auto summed = [](StreamMap<T> map, T* sum) {
+      return map.data == nullptr || map.step != 0 ? map : StreamMap<T>{sum};
+    };
+    const StreamMap<T> dh_pre = summed(pre_out, sums), dh_post = summed(post_out, sums + n),
+                       dh_res = summed(res_out, sums + 2 * n);
+    const Store where = store_for(dx, s.tokens * width, channels);
+    for (std::int64_t t = begin; t < end; ++t) {
+      const S *du = at(all_du, t * channels), *dy = at(all_dy, t * width), *x = at(all_x, t * width);
+      prefetch(at(all_x, (t + 1) * width), width);
+      prefetch(at(all_dy, (t + 1) * width), width);
+      if (du != nullptr && dh_pre.data != nullptr) inner_products<true>(n, 1, channels, x, du, dh_pre.at(t), 1);
+      if (dy != nullptr && dh_res.data != nullptr) inner_products<true>(n, n, channels, dy, x, dh_res.at(t), n);
+      if (dy != nullptr && dh_post.data != nullptr)
+        inner_products<true>(n, 1, channels, dy, f + t * channels, dh_post.at(t), 1);
+      const std::int64_t written = dy == nullptr ? 0 : n;
+      if (df != nullptr) mix(1, written, channels, {h_post.at(t), 0, 1}, dy, {}, df + t * channels);
+      if (dx != nullptr)
+        mix_to(where, n, written, channels, {h_res.at(t), 1, n}, dy, {h_pre.at(t), du}, dx + t * width);
+    }
+    hwy::FlushStream();
+  };
+  const auto shared = [](const StreamMap<T>& map) { return map.step == 0 ? map.data : nullptr; };
+  sum_over_tiles<T>(tiles_of<S>(s), {{shared(pre_out), n}, {shared(post_out), n}, {shared(res_out), n * n}}, vjp_tile);
 }
 
-/// Maps that all tokens share have their gradients summed in a row for each tile.
 template <class T>
-void vjp(const StreamVjp<T>& call) {
-  const std::int64_t n = call.sizes.n;
-  const auto shared = [](const StreamMap<Compute<T>>& map) { return map.step == 0 ? map.data : nullptr; };
-  sum_over_tiles<Compute<T>>(tiles_of<T>(call.sizes),
-                             {{shared(call.dh_pre), n}, {shared(call.dh_post), n}, {shared(call.dh_res), n * n}},
-                             [&](Compute<T>* sums, std::int64_t begin, std::int64_t end) {
-                               StreamVjp<T> c = call;
-                               if (shared(c.dh_pre) != nullptr) c.dh_pre.data = sums;
-                               if (shared(c.dh_post) != nullptr) c.dh_post.data = sums + n;
-                               if (shared(c.dh_res) != nullptr) c.dh_res.data = sums + 2 * n;
-                               vjp_tile(c, begin, end);
-                             });
-}
-
-template <class T>
-constexpr ReadWriteKernels<T> kTable = {
-    .read = for_each_tile<T, read_tile<T>>, .write = for_each_tile<T, write_tile<T>>, .vjp = vjp<T>};
+constexpr ReadWriteKernels<T> kTable = {.read = read<T>, .write = write<T>, .vjp = vjp<T>};
 
 braid::kernels::Tables<ReadWriteKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

@@ -38,9 +38,9 @@ class detail::KeptStreams {
 
 namespace {
 
-using detail::check_argument, detail::In, detail::KeptStreams, detail::lead_of, detail::like, detail::MapIn,
-    detail::Out, detail::stepped;
-using kernels::MHCSizes;
+using detail::check_argument, detail::In, detail::KeptStreams, detail::lead_of, detail::like, detail::Out,
+    detail::stepped;
+using kernels::MapIn, kernels::MHCSizes;
 
 constexpr const char* kOp = "mhc_read";
 

@@ -3,15 +3,13 @@
 #include <braid/autograd/ops.h>
 #include <braid/autograd/ops/detail/bilinear.h>
 #include <braid/mhc/kernels/read_write.h>
-#include <braid/mhc/kernels/tiles.h>
 #include <braid/mhc/mixings/composed.h>
 #include <braid/mhc/ops/detail/arguments.h>
 
 namespace braid::mhc {
 namespace {
 
-using detail::In, detail::lead_of, detail::MapIn, detail::MapOut, detail::Out, detail::stepped;
-using kernels::sizes_of;
+using detail::lead_of, detail::stepped, kernels::StreamTensors;
 
 /// Whether a map of shape `tail` for x is one for all tokens or one per token, which is what the kernels take.
 bool fits(const Var& map, const Shape& tail, const Var& x) {
@@ -26,16 +24,10 @@ void check_map(const char* op, const char* name, const Var& map, const Shape& ta
 
 Tensor read(const Tensor& h_pre, const Tensor& x) {
   Tensor u(x.shape().without(-2), x.dtype());
-  kernels::read_write_kernels().dispatch("read_streams", x.dtype(), [&](const auto& kernel) {
-    kernel.read({.sizes = sizes_of(x.shape()), .h_pre = MapIn{h_pre, 1}, .x = In{x}, .u = Out{u}});
-  });
+  kernels::read_write_kernels().dispatch("read_streams", x.dtype(),
+                                         [&](const auto& kernel) { kernel.read(h_pre, x, u); });
   return u;
 }
-
-/// The given inputs, or the requested gradients; the others are undefined.
-struct StreamTensors {
-  Tensor h_pre = {}, h_res = {}, h_post = {}, x = {}, f = {};
-};
 
 /// The memory for a gradient that a kernel adds to, and for one that it writes, if it is requested.
 Tensor zeros_if(bool wanted, const Tensor& t) { return wanted ? zeros(t.shape(), t.dtype()) : Tensor(); }
@@ -44,23 +36,10 @@ Tensor like_if(bool wanted, const Tensor& t) { return wanted ? detail::like(t) :
 /// Fills the gradients d of a read with cotangent du and of a write with cotangent dy, undefined where there is none.
 StreamTensors backward(const StreamTensors& in, const Tensor& read_cotangent, const Tensor& write_cotangent,
                        StreamTensors d) {
-  const Tensor du = read_cotangent.contiguous(), dy = write_cotangent.contiguous(),
-               &streams = in.x.defined() ? in.x : dy;
-  kernels::read_write_kernels().dispatch("write_streams", streams.dtype(), [&](const auto& kernel) {
-    kernel.vjp({.sizes = sizes_of(streams.shape()),
-                .h_pre = MapIn{in.h_pre, 1},
-                .h_res = MapIn{in.h_res, 2},
-                .h_post = MapIn{in.h_post, 1},
-                .x = In{in.x},
-                .f = In{in.f},
-                .du = In{du},
-                .dy = In{dy},
-                .dh_pre = MapOut{d.h_pre, 1},
-                .dh_res = MapOut{d.h_res, 2},
-                .dh_post = MapOut{d.h_post, 1},
-                .dx = Out{d.x},
-                .df = Out{d.f}});
-  });
+  const Tensor du = read_cotangent.contiguous(), dy = write_cotangent.contiguous();
+  const DType dtype = (in.x.defined() ? in.x : dy).dtype();
+  kernels::read_write_kernels().dispatch("write_streams", dtype,
+                                         [&](const auto& kernel) { kernel.vjp(in, du, dy, d); });
   return d;
 }
 
@@ -195,14 +174,8 @@ namespace detail {
 
 Tensor write_streams(const Tensor& h_res, const Tensor& h_post, const Tensor& x, const Tensor& f) {
   Tensor y(x.shape(), x.dtype());
-  kernels::read_write_kernels().dispatch("write_streams", x.dtype(), [&](const auto& kernel) {
-    kernel.write({.sizes = sizes_of(x.shape()),
-                  .h_res = MapIn{h_res, 2},
-                  .h_post = MapIn{h_post, 1},
-                  .x = In{x},
-                  .f = In{f},
-                  .y = Out{y}});
-  });
+  kernels::read_write_kernels().dispatch("write_streams", x.dtype(),
+                                         [&](const auto& kernel) { kernel.write(h_res, h_post, x, f, y); });
   return y;
 }
 

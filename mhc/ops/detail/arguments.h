@@ -29,39 +29,16 @@ inline Tensor like(const Tensor& t) { return t.defined() ? Tensor(t.shape(), t.d
 /// x [..., n, C] without its last two axes.
 inline Shape lead_of(const Shape& x) { return x.axes(0, x.rank() - 2); }
 
-/// The step from token to token of a map with `axes` axes per token, 0 for one map for all tokens: the stride of the
-/// innermost leading axis longer than 1. Without such an axis, any step but 0 will do.
-inline std::int64_t step_of(const Tensor& map, int axes) {
-  const int lead = map.rank() - axes;
-  for (int axis = lead - 1; axis >= 0; --axis)
-    if (map.size(axis) != 1) return map.strides()[static_cast<std::size_t>(axis)];
-  return lead == 0 ? 0 : map.numel();
-}
-
 /// The map in the layout of kernels: its last `axes` axes row-major, with one step from token to token.
 inline Tensor stepped(const Tensor& map, int axes) {
   if (map.numel() == 0) return map;
   std::int64_t expected = 1;
   for (int axis = map.rank() - 1; axis >= 0; --axis) {
-    if (axis == map.rank() - axes - 1) expected = step_of(map, axes);
+    if (axis == map.rank() - axes - 1) expected = kernels::step_of(map, axes);
     if (map.size(axis) != 1 && map.strides()[static_cast<std::size_t>(axis)] != expected) return map.clone();
     expected *= map.size(axis);
   }
   return map;
 }
-
-/// A stepped() map as a kernel's argument, to be read (MapIn) or written (MapOut); null when it is undefined.
-template <class Argument, class Map>
-struct MapArgument {
-  Map& map;
-  int axes;
-
-  template <class T>
-  operator kernels::StreamMap<T>() const {
-    return {Argument{map}, map.defined() ? step_of(map, axes) : 0};
-  }
-};
-using MapIn = MapArgument<In, const Tensor>;
-using MapOut = MapArgument<Out, Tensor>;
 
 }  // namespace braid::mhc::detail
