@@ -12,15 +12,6 @@ namespace {
 using detail::In, detail::lead_of, detail::like, detail::Out;
 using kernels::GatedSizes;
 
-struct Params {
-  Tensor norm, in, up;
-
-  template <class T>
-  operator kernels::GatedParams<T>() const {
-    return {.norm = In{norm}, .in = In{in}, .up = In{up}};
-  }
-};
-
 struct Forward {
   Tensor u, post, rstd, z;  // [..., C], [..., n], [..., n], [..., rows]
 };
@@ -50,7 +41,7 @@ std::pair<Var, Var> compose(const GatedMaps& m, bool writes, const Var& x) {
 struct Read {
   const char* op;
   GatedSizes sizes;
-  Params params;
+  Tensor norm, in, up;
   Tensor x;
 
   Read(const char* op, const GatedMaps& m, bool writes, const Var& streams)
@@ -61,7 +52,9 @@ struct Read {
               .rank = m.up.size(1),
               .writes = writes,
               .eps = m.eps},
-        params{.norm = m.norm.value().contiguous(), .in = m.in.value().contiguous(), .up = m.up.value().contiguous()},
+        norm(m.norm.value().contiguous()),
+        in(m.in.value().contiguous()),
+        up(m.up.value().contiguous()),
         x(streams.value().contiguous()) {}
 
   Forward forward() const {
@@ -70,7 +63,7 @@ struct Read {
     Forward out{.u = make(s.channels), .post = s.writes ? make(s.n) : Tensor(), .rstd = make(s.n), .z = make(s.rows())};
     kernels::gated_read_kernels().dispatch(op, x.dtype(), [&](const auto& kernel) {
       kernel.read({.sizes = s,
-                   .params = params,
+                   .params = {.norm = In{norm}, .in = In{in}, .up = In{up}},
                    .x = In{x},
                    .rstd = Out{out.rstd},
                    .z = Out{out.z},
@@ -87,10 +80,10 @@ struct Read {
       return t.defined() ? t.contiguous() : zeros({sizes.tokens, count}, x.dtype());
     };
     const Tensor du = or_zero(du_in, sizes.channels), dy = dy_in.contiguous(), dpost = or_zero(dpost_in, sizes.n);
-    Tensor dnorm = like(params.norm), din = like(params.in), dup = like(params.up), dx = like(x);
+    Tensor dnorm = like(norm), din = like(in), dup = like(up), dx = like(x);
     kernels::gated_read_kernels().dispatch(op, x.dtype(), [&](const auto& kernel) {
       kernel.vjp({.sizes = sizes,
-                  .params = params,
+                  .params = {.norm = In{norm}, .in = In{in}, .up = In{up}},
                   .x = In{x},
                   .rstd = In{saved.rstd},
                   .z = In{saved.z},

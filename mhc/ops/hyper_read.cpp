@@ -11,15 +11,6 @@ namespace {
 
 using detail::check_argument, detail::In, detail::lead_of, detail::like, detail::Out;
 
-struct Params {
-  Tensor theta, alpha, bias;
-
-  template <class T>
-  operator kernels::HyperParams<T>() const {
-    return {.theta = In{theta}, .alpha = In{alpha}, .bias = In{bias}};
-  }
-};
-
 /// Rows of maps are pre [n], post [n], res [n, n].
 struct Forward {
   Tensor u, maps, s, rstd;  // [..., C], [..., n + 2, n], [..., m], [..., n]
@@ -33,7 +24,8 @@ void check_params(const HyperMaps& c, const Var& x) {
   check_argument("HyperConnection", "bias", c.bias, {n * (n + 2)}, x);
 }
 
-Forward forward(const Params& p, double eps, const Tensor& x) {
+/// The parameters are contiguous, as is x.
+Forward forward(const HyperMaps& m, const Tensor& x) {
   const kernels::StreamSizes s = kernels::sizes_of(x.shape());
   const auto make = [&](const Shape& tail) {
     return Tensor(lead_of(x.shape()).concat(tail), compute_dtype(x.dtype()));
@@ -44,8 +36,8 @@ Forward forward(const Params& p, double eps, const Tensor& x) {
               .rstd = make({s.n})};
   kernels::hyper_read_kernels().dispatch("HyperConnection", x.dtype(), [&](const auto& kernel) {
     kernel.read({.sizes = s,
-                 .eps = eps,
-                 .params = p,
+                 .eps = m.eps,
+                 .params = {.theta = In{m.theta.value()}, .alpha = In{m.alpha.value()}, .bias = In{m.bias.value()}},
                  .x = In{x},
                  .s = Out{out.s},
                  .rstd = Out{out.rstd},
@@ -56,12 +48,12 @@ Forward forward(const Params& p, double eps, const Tensor& x) {
 }
 
 /// Cotangents of theta, alpha, bias, x.
-std::vector<Tensor> backward(const Params& p, const Tensor& x, const Forward& saved, std::span<const Tensor> dys) {
+std::vector<Tensor> backward(const HyperMaps& m, const Tensor& x, const Forward& saved, std::span<const Tensor> dys) {
   const Tensor du = dys[0].contiguous(), dy = dys[1].contiguous(), dh_post = dys[2].contiguous();
-  Tensor dtheta = like(p.theta), dalpha = like(p.alpha), dbias = like(p.bias), dx = like(x);
+  Tensor dtheta = like(m.theta.value()), dalpha = like(m.alpha.value()), dbias = like(m.bias.value()), dx = like(x);
   kernels::hyper_read_kernels().dispatch("HyperConnection", x.dtype(), [&](const auto& kernel) {
     kernel.vjp({.sizes = kernels::sizes_of(x.shape()),
-                .params = p,
+                .params = {.theta = In{m.theta.value()}, .alpha = In{m.alpha.value()}, .bias = In{m.bias.value()}},
                 .x = In{x},
                 .s = In{saved.s},
                 .rstd = In{saved.rstd},
@@ -95,11 +87,12 @@ LayerRead read_maps(const HyperMaps& m, StreamState& streams_in) {
   const Var& x = streams_in.settle();
   if (composed()) return read_maps(compose_maps(m, x), streams_in);
   check_params(m, x);
-  const Params params{.theta = m.theta.value().contiguous(),
-                      .alpha = m.alpha.value().contiguous(),
-                      .bias = m.bias.value().contiguous()};
+  const HyperMaps params{.theta = m.theta.value().contiguous(),
+                         .alpha = m.alpha.value().contiguous(),
+                         .bias = m.bias.value().contiguous(),
+                         .eps = m.eps};
   const Tensor streams = x.value().contiguous();
-  const Forward out = forward(params, m.eps, streams);
+  const Forward out = forward(params, streams);
   const Tensor h_post = out.maps.select(-2, 1), h_res = out.maps.slice(-2, 2, out.maps.size(-2));
   const std::vector<Var> results =
       record("hyper_read", {out.u, streams, h_post, h_res}, std::vector{m.theta, m.alpha, m.bias, x},
