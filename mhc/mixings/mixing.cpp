@@ -19,18 +19,24 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::mixings::HWY_NAMESPACE {
 namespace {
 
-/// What a mixing needs for one vector of matrices.
+using braid::kernels::In, braid::kernels::Out;
+
+/// A mixing and what it needs for one vector of matrices.
 template <class T>
 struct Workspace {
+  Problem problem;
+  Kernels<T> mixing;
   LanePacking<T> logits, matrices;
   hwy::AlignedFreeUniquePtr<T[]> buffer;
   T *l, *dl, *h, *dh, *rest;
 
-  explicit Workspace(const Batch<T>& batch)
-      : logits(batch.problem.logits),
-        matrices(batch.problem.entries()),
-        buffer(hwy::AllocateAligned<T>(static_cast<std::size_t>(
-            2 * (logits.size() + matrices.size()) + batch.mixing.workspace(batch.problem) * LanePacking<T>::lanes()))),
+  explicit Workspace(const Mixing& m)
+      : problem(problem_of(m)),
+        mixing(m.family().kernels().of<T>()),
+        logits(problem.logits),
+        matrices(problem.entries()),
+        buffer(hwy::AllocateAligned<T>(static_cast<std::size_t>(2 * (logits.size() + matrices.size()) +
+                                                                mixing.workspace(problem) * LanePacking<T>::lanes()))),
         l(buffer.get()),
         dl(l + logits.size()),
         h(dl + logits.size()),
@@ -41,35 +47,41 @@ struct Workspace {
 /// Calls f(workspace, b, count) for each vector of matrices, the b-th and those after it, of which `count` are left. A
 /// thread takes blocks of some thousand multiplications, in multiples of the 16 lanes of an AVX-512 vector of floats.
 template <class T, class F>
-void for_each_vector_of(const Batch<T>& batch, F f) {
+void for_each_vector_of(const Mixing& mixing, std::int64_t matrices, F f) {
   constexpr std::int64_t kLanes = 16, kWork = 1 << 14;
-  const std::int64_t block = kLanes * std::max<std::int64_t>(1, kWork / (40 * batch.problem.entries()));
-  parallel_for(batch.matrices, block, [&](std::int64_t begin, std::int64_t end) {
-    const Workspace<T> workspace(batch);
+  const std::int64_t block = kLanes * std::max<std::int64_t>(1, kWork / (40 * mixing.n() * mixing.n()));
+  parallel_for(matrices, block, [&](std::int64_t begin, std::int64_t end) {
+    const Workspace<T> workspace(mixing);
     for (std::int64_t b = begin; b < end; b += LanePacking<T>::lanes()) f(workspace, b, end - b);
   });
 }
 
 template <class T>
-void forward(const Batch<T>& batch, const T* logits, T* h) {
-  const Problem& p = batch.problem;
-  for_each_vector_of(batch, [&](const Workspace<T>& w, std::int64_t b, std::int64_t count) {
-    w.logits.pack(logits + b * p.logits, count, w.l);
-    batch.mixing.forward(p, w.l, w.h, w.rest);
-    w.matrices.unpack(w.h, count, h + b * p.entries());
-  });
+void forward(const Mixing& mixing, const Tensor& logits, Tensor& result) {
+  const std::int64_t m = mixing.logits(), entries = mixing.n() * mixing.n();
+  const T* l = In{logits};
+  T* h = Out{result};
+  const auto mix = [=](const Workspace<T>& w, std::int64_t b, std::int64_t count) {
+    w.logits.pack(l + b * m, count, w.l);
+    w.mixing.forward(w.problem, w.l, w.h, w.rest);
+    w.matrices.unpack(w.h, count, h + b * entries);
+  };
+  for_each_vector_of<T>(mixing, result.numel() / entries, mix);
 }
 
 template <class T>
-void vjp(const Batch<T>& batch, const T* logits, const T* h, const T* dh, T* dlogits) {
-  const Problem& p = batch.problem;
-  for_each_vector_of(batch, [&](const Workspace<T>& w, std::int64_t b, std::int64_t count) {
-    w.logits.pack(logits + b * p.logits, count, w.l);
-    w.matrices.pack(h + b * p.entries(), count, w.h);
-    w.matrices.pack(dh + b * p.entries(), count, w.dh);
-    batch.mixing.vjp(p, w.l, w.h, w.dh, w.dl, w.rest);
-    w.logits.unpack(w.dl, count, dlogits + b * p.logits);
-  });
+void vjp(const Mixing& mixing, const Tensor& logits, const Tensor& result, const Tensor& cotangent, Tensor& gradient) {
+  const std::int64_t m = mixing.logits(), entries = mixing.n() * mixing.n();
+  const T *l = In{logits}, *h = In{result}, *dh = In{cotangent};
+  T* dl = Out{gradient};
+  const auto mix_vjp = [=](const Workspace<T>& w, std::int64_t b, std::int64_t count) {
+    w.logits.pack(l + b * m, count, w.l);
+    w.matrices.pack(h + b * entries, count, w.h);
+    w.matrices.pack(dh + b * entries, count, w.dh);
+    w.mixing.vjp(w.problem, w.l, w.h, w.dh, w.dl, w.rest);
+    w.logits.unpack(w.dl, count, dl + b * m);
+  };
+  for_each_vector_of<T>(mixing, result.numel() / entries, mix_vjp);
 }
 
 template <class T>
@@ -86,8 +98,6 @@ BRAID_DISPATCH(braid::mhc::mixings, static braid::kernels::Tables<BatchKernels> 
 #if HWY_ONCE
 namespace braid::mhc {
 namespace {
-
-using braid::kernels::In, braid::kernels::Out;
 
 const mixings::Family* family_of(std::string_view name, std::int64_t n) {
   const auto all = mixings::families();
@@ -108,24 +118,16 @@ const MixingSettings& checked(const MixingSettings& s) {
 
 Tensor forward(const Mixing& mixing, const Tensor& logits_in) {
   const Tensor logits = logits_in.contiguous();
-  const braid::kernels::Tables<mixings::Kernels> tables = mixing.family().kernels();
-  const std::int64_t n = mixing.n();
-  const Shape lead = logits.shape().without(-1);
-  Tensor h(lead.concat({n, n}), logits.dtype());
-  mixings::batch_kernels().dispatch("Mixing", h.dtype(), [&]<class T>(const mixings::BatchKernels<T>& batch) {
-    batch.forward({mixings::problem_of(mixing), tables.of<T>(), lead.numel()}, In{logits}, Out{h});
-  });
+  Tensor h(logits.shape().without(-1).concat({mixing.n(), mixing.n()}), logits.dtype());
+  mixings::batch_kernels().dispatch("Mixing", h.dtype(), [&](const auto& batch) { batch.forward(mixing, logits, h); });
   return h;
 }
 
 Tensor backward(const Mixing& mixing, const Tensor& logits_in, const Tensor& h, const Tensor& cotangent) {
   const Tensor logits = logits_in.contiguous(), dh = cotangent.contiguous();
-  const braid::kernels::Tables<mixings::Kernels> tables = mixing.family().kernels();
-  Tensor dlogits = Tensor(logits.shape(), logits.dtype());
-  mixings::batch_kernels().dispatch("Mixing", h.dtype(), [&]<class T>(const mixings::BatchKernels<T>& batch) {
-    batch.vjp({mixings::problem_of(mixing), tables.of<T>(), logits.shape().without(-1).numel()}, In{logits}, In{h},
-              In{dh}, Out{dlogits});
-  });
+  Tensor dlogits(logits.shape(), logits.dtype());
+  mixings::batch_kernels().dispatch("Mixing", h.dtype(),
+                                    [&](const auto& batch) { batch.vjp(mixing, logits, h, dh, dlogits); });
   return dlogits;
 }
 

@@ -34,6 +34,13 @@ struct Family {
 
 inline Problem problem_of(const Mixing& m) { return {m.n(), m.logits(), m.settings()}; }
 
+/// A mixing of contiguous logits [.., m] on all threads, through the mixing's kernels for one vector of matrices.
+template <class T>
+struct BatchKernels {
+  void (*forward)(const Mixing&, const Tensor& logits, Tensor& h);
+  void (*vjp)(const Mixing&, const Tensor& logits, const Tensor& h, const Tensor& dh, Tensor& dlogits);
+};
+
 /// Every mixing, in the order of help texts.
 std::span<const Family* const> families();
 

@@ -24,18 +24,4 @@ struct Kernels {
   std::int64_t (*workspace)(const Problem&);
 };
 
-/// A mixing of contiguous logits [matrices, m] on all threads, through the mixing's kernels for one vector of matrices.
-template <class T>
-struct Batch {
-  Problem problem;
-  Kernels<T> mixing;
-  std::int64_t matrices;
-};
-
-template <class T>
-struct BatchKernels {
-  void (*forward)(const Batch<T>&, const T* logits, T* h);
-  void (*vjp)(const Batch<T>&, const T* logits, const T* h, const T* dh, T* dlogits);
-};
-
 }  // namespace braid::mhc::mixings
