@@ -20,7 +20,7 @@ void mix_groups(const GroupMix& in, Tensor& out) {
   const StreamSizes s = sizes_of(in.f.shape());
   const T *mixing = In{in.mixing}, *scale = In{in.scale}, *all_x = In{in.x}, *all_f = In{in.f};
   T* const all_y = Out{out};
-  tiles_of<T>(s).for_each([=](std::int64_t begin, std::int64_t end) {
+  tiles_of<T>(s).for_each([=](std::int64_t begin, std::int64_t end) HWY_ATTR {
     for (std::int64_t t = begin; t < end; ++t) {
       const T* f = all_f + t * s.width();
       prefetch(f + s.width(), s.width());
@@ -39,7 +39,7 @@ void vjp(const GroupMix& in, const Tensor& cotangent, GroupMix& d) {
   const StreamSizes s = sizes_of(in.f.shape());
   const T *mixing = In{in.mixing}, *scale = In{in.scale}, *x = In{in.x}, *all_f = In{in.f}, *all_dy = In{cotangent};
   T *dx = Out{d.x}, *df = Out{d.f};
-  const auto vjp_tile = [=](T* sums, std::int64_t begin, std::int64_t end) {
+  const auto vjp_tile = [=](T* sums, std::int64_t begin, std::int64_t end) HWY_ATTR {
     for (std::int64_t t = begin; t < end; ++t) {
       const T *dy = all_dy + t * s.width(), *f = all_f + t * s.width();
       prefetch(dy + s.width(), s.width());

@@ -31,7 +31,7 @@ void forward(const MHCLayer& in, double eps, Tensor& out, Tensor& rstds) {
   const S* all_x = In{in.x};
   S* y = Out{out};
   T* rstd = Out{rstds};
-  tiles_of<S>(s).for_each([=](std::int64_t begin, std::int64_t end) {
+  tiles_of<S>(s).for_each([=](std::int64_t begin, std::int64_t end) HWY_ATTR {
     const Store where = store_for(y, s.tokens * width, channels);
     std::vector<T> f(static_cast<std::size_t>(channels));
     for (std::int64_t t = begin; t < end; ++t) {
@@ -66,7 +66,7 @@ void vjp(const MHCLayer& in, const Tensor& rstds, const Tensor& cotangent, MHCLa
   const T* rstd = In{rstds};
   const S *all_x = In{in.x}, *all_dy = In{cotangent};
   S* dx = Out{d.x};
-  const auto vjp_tile = [=](T* sums, std::int64_t begin, std::int64_t end) {
+  const auto vjp_tile = [=](T* sums, std::int64_t begin, std::int64_t end) HWY_ATTR {
     const Store where = store_for(dx, s.tokens * width, channels);
     std::vector<T> u(static_cast<std::size_t>(channels)), f(static_cast<std::size_t>(channels));
     for (std::int64_t t = begin; t < end; ++t) {

@@ -21,7 +21,7 @@ void read(const Tensor& map, const Tensor& streams, Tensor& result) {
   const StreamMap<const Compute<S>> h_pre = MapIn{map, 1};
   const S* x = In{streams};
   S* u = Out{result};
-  tiles_of<S>(s).for_each([=](std::int64_t begin, std::int64_t end) {
+  tiles_of<S>(s).for_each([=](std::int64_t begin, std::int64_t end) HWY_ATTR {
     for (std::int64_t t = begin; t < end; ++t)
       mix(1, s.n, s.channels, {h_pre.at(t), 0, 1}, x + t * s.width(), {}, u + t * s.channels);
   });
@@ -34,7 +34,7 @@ void write(const Tensor& res, const Tensor& post, const Tensor& streams, const T
   const StreamMap<const Compute<S>> h_res = MapIn{res, 2}, h_post = MapIn{post, 1};
   const S *x = In{streams}, *f = In{output};
   S* y = Out{result};
-  tiles_of<S>(s).for_each([=](std::int64_t begin, std::int64_t end) {
+  tiles_of<S>(s).for_each([=](std::int64_t begin, std::int64_t end) HWY_ATTR {
     const Store where = store_for(y, s.tokens * width, channels);
     for (std::int64_t t = begin; t < end; ++t)
       mix_to(where, n, n, channels, {h_res.at(t), n, 1}, x + t * width, {h_post.at(t), f + t * channels},
@@ -58,7 +58,7 @@ void vjp(const StreamTensors& in, const Tensor& read_cotangent, const Tensor& wr
   const StreamMap<T> pre_out = MapOut{d.h_pre, 1}, res_out = MapOut{d.h_res, 2}, post_out = MapOut{d.h_post, 1};
   const S *all_x = In{in.x}, *f = In{in.f}, *all_du = In{read_cotangent}, *all_dy = In{write_cotangent};
   S *dx = Out{d.x}, *df = Out{d.f};
-  const auto vjp_tile = [=](T* sums, std::int64_t begin, std::int64_t end) {
+  const auto vjp_tile = [=](T* sums, std::int64_t begin, std::int64_t end) HWY_ATTR {
     const auto summed = [](StreamMap<T> map, T* sum) {
       return map.data == nullptr || map.step != 0 ? map : StreamMap<T>{sum};
     };

@@ -33,12 +33,6 @@ Tiles tiles_of(const StreamSizes& s) {
   return {s.tokens, std::clamp<std::int64_t>(256 * 1024 / token_bytes, 16, 256)};
 }
 
-/// Calls kTile(call, begin, end) for the tiles of a call on streams of T.
-template <class T, auto kTile, class Call>
-void for_each_tile(const Call& call) {
-  tiles_of<T>(call.sizes).for_each([&](std::int64_t begin, std::int64_t end) { kTile(call, begin, end); });
-}
-
 /// From this size on, results are better stored by non-temporal stores. Two cores with 2 MiB of second-level
 /// cache each train 2 to 3 % faster with streams of 4 MiB stored so.
 constexpr std::int64_t kNonTemporalBytes = std::int64_t{4} << 20;

@@ -36,8 +36,8 @@ void sum(const Tensor& x_in, const Tensor& weights_in, const std::vector<Tensor>
   T* y = Out{y_out};
   std::vector<const T*> states;
   for (const Tensor& state : states_in) states.push_back(In{state});
-  tiles_of<T>(x_in.numel()).for_each([=, &states](std::int64_t first, std::int64_t last) {
-    for_rows(first, last, [=, &states](std::int64_t begin, std::int64_t end) {
+  tiles_of<T>(x_in.numel()).for_each([=, &states](std::int64_t first, std::int64_t last) HWY_ATTR {
+    for_rows(first, last, [=, &states](std::int64_t begin, std::int64_t end) HWY_ATTR {
       std::copy(x + begin, x + end, y + begin);
       for (std::size_t k = 0; k < states.size(); ++k)
         mix<true>(1, 1, end - begin, {weights + k, 0, 0}, states[k] + begin, {}, y + begin);
@@ -55,8 +55,8 @@ void vjp(const Tensor& weights_in, const std::vector<Tensor>& states_in, std::ve
     states.push_back(In{states_in[k]});
     dstates.push_back(Out{gradients[2 + k]});
   }
-  const auto vjp_tile = [&](T* sums, std::int64_t first, std::int64_t last) {
-    for_rows(first, last, [&](std::int64_t begin, std::int64_t end) {
+  const auto vjp_tile = [&](T* sums, std::int64_t first, std::int64_t last) HWY_ATTR {
+    for_rows(first, last, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
       const T* dy = all_dy + begin;
       for (std::size_t k = 0; k < states.size(); ++k) {
         if (dweights != nullptr) inner_products<true>(1, 1, end - begin, dy, states[k] + begin, sums + k, 1);
