@@ -167,16 +167,10 @@ Tensor Mixing::start() const {
   return Tensor::of<double>({logits_}, family_->start(mixings::problem_of(*this)));
 }
 
-std::vector<std::string_view> mixing_names() {
-  std::vector<std::string_view> names;
-  for (const mixings::Family* family : mixings::families()) names.push_back(family->name);
-  return names;
-}
-
-std::vector<std::string_view> mixing_names(std::int64_t n) {
+std::vector<std::string_view> mixing_names(std::optional<std::int64_t> n) {
   std::vector<std::string_view> names;
   for (const mixings::Family* family : mixings::families())
-    if (family->exists(n)) names.push_back(family->name);
+    if (!n || family->exists(*n)) names.push_back(family->name);
   return names;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -54,9 +55,7 @@ class Mixing {
   MixingSettings settings_;
 };
 
-/// The names of all mixings.
-std::vector<std::string_view> mixing_names();
-/// The names of those that support n streams.
-std::vector<std::string_view> mixing_names(std::int64_t n);
+/// The names of all mixings, or of those that support n streams.
+std::vector<std::string_view> mixing_names(std::optional<std::int64_t> n = {});
 
 }  // namespace braid::mhc

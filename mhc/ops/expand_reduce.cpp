@@ -5,27 +5,17 @@
 
 #include <braid/autograd/composed.h>
 #include <braid/autograd/ops.h>
+#include <braid/core/map.h>
 #include <braid/mhc/kernels/tiles.h>
 
 namespace braid::mhc {
 namespace {
 
 /// [..., C] -> [..., n, C]: scale times x in every stream.
-Tensor spread(const Tensor& x_in, std::int64_t n, double scale) {
-  const Tensor x = x_in.contiguous();
-  Tensor y(x.shape().inserted(x.rank() - 1, n), x.dtype());
-  dispatch_float_or_bf16("expand_streams", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const T* from = x.data<T>();
-    const auto factor = static_cast<Compute<T>>(scale);
-    T* to = y.mutable_data<T>();
-    kernels::tiles_of<T>(kernels::sizes_of(y.shape())).for_each([=, channels = x.size(-1)](auto begin, auto end) {
-      for (std::int64_t row = begin * n; row < end * n; ++row)
-        for (std::int64_t c = 0; c < channels; ++c)
-          to[row * channels + c] = static_cast<T>(factor * from[row / n * channels + c]);
-    });
-  });
-  return y;
+Tensor spread(const Tensor& x, std::int64_t n, double scale) {
+  return map(
+      "expand_streams", [scale](auto v) { return static_cast<decltype(v)>(scale) * v; },
+      x.expand_dims(-2).broadcast_to(x.shape().inserted(x.rank() - 1, n)));
 }
 
 /// [..., n, C] -> [..., C]: scale times the sum of the streams.
