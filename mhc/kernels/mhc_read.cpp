@@ -226,13 +226,9 @@ void read(const MHCRead<S>& c) {
   // Nothing is summed, so the groups may depend on the number of threads: long ones, but some for every thread.
   const Tiles groups = groups_of<S>(s, std::min(kGroup, s.tokens / (4 * num_threads())));
   const bool streamed = c.before.f != nullptr && non_temporal(c.written, s.tokens * s.width(), s.channels);
-  constexpr bool kWidens = !std::is_same_v<S, Compute<S>>;
-  if (!streamed && !kWidens)
-    return groups.for_each(
-        [&](std::int64_t first, std::int64_t last) { read_group<S>(c, nullptr, nullptr, first, last); });
   const std::int64_t size = tile_size<S>(s) * s.width();
   Scratch<S> stored(streamed ? size : 0);
-  Scratch<Compute<S>> wide(kWidens ? size : 0);
+  Scratch<Compute<S>> wide(std::is_same_v<S, Compute<S>> ? 0 : size);
   groups.for_each([&](std::int64_t first, std::int64_t last) {
     stored.lend([&](S* tile) {
       wide.lend([&](Compute<S>* wide_tile) { read_group<S>(c, streamed ? tile : nullptr, wide_tile, first, last); });
