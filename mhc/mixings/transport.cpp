@@ -125,8 +125,6 @@ namespace {
 
 HWY_EXPORT(tables);
 
-constexpr double kLeastWidth = 1e-7;
-
 /// Row by row; columns[j] is the rest of column j. Where bounds are equal, as at logits 0, the gradient is that of the
 /// kernel, not the mean of both sides.
 Var composed(const Var& logits, const Problem& p) {
@@ -141,7 +139,7 @@ Var composed(const Var& logits, const Problem& p) {
           std::accumulate(columns.begin() + static_cast<std::ptrdiff_t>(j) + 2, columns.end(), columns[j + 1]);
       const Var low = relu(row - tail), high = where(less(row, columns[j]), row, columns[j]);
       const Var s = sigmoid(select(logits, -1, static_cast<std::int64_t>(i * (n - 1) + j)));
-      entries.push_back(low + maximum(high - low, kLeastWidth) * s);
+      entries.push_back(low + maximum(high - low, HWY_NAMESPACE::kLeastWidth) * s);
       row = row - entries.back();
     }
     entries.push_back(row);
