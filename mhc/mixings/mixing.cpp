@@ -32,7 +32,7 @@ struct Workspace {
 
   explicit Workspace(const Mixing& m)
       : problem(problem_of(m)),
-        mixing(m.family().kernels().of<T>()),
+        mixing(m.family().kernels().template of<T>()),
         logits(problem.logits),
         matrices(problem.entries()),
         buffer(hwy::AllocateAligned<T>(static_cast<std::size_t>(2 * (logits.size() + matrices.size()) +
