@@ -23,13 +23,13 @@ namespace braid::mhc::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Calls `f(std::integral_constant<I>, first)` for groups of I = kMost rows, then a half, a quarter .. of that for
-/// those that are left.
-template <int kMost, class F>
+/// Calls `f(std::integral_constant<I>, first)` for groups of I = kMost rows, then one of those that are left; with
+/// `kHalves` for groups of half, a quarter .. of kMost, which are fewer forms of f to compile.
+template <int kMost, bool kHalves = false, class F>
 HWY_INLINE void by_groups(std::int64_t n, F&& f, std::int64_t i = 0) {
   for (; i + kMost <= n; i += kMost) f(std::integral_constant<int, kMost>(), i);
   if constexpr (kMost > 1)
-    if (i < n) by_groups<kMost / 2>(n, f, i);
+    if (i < n) by_groups<kHalves ? kMost / 2 : kMost - 1, kHalves>(n, f, i);
 }
 
 /// Calls `f(d, begin, end)` for the channels that fill whole vectors, then for the rest one by one.

@@ -95,7 +95,7 @@ HWY_INLINE void squares_of_rows(std::int64_t channels, const S* x, T* squares) {
 /// squares_i = <x_i, x_i>: x [n, C].
 template <class S, class T = Compute<S>>
 void squares_of(std::int64_t n, std::int64_t channels, const S* x, T* squares) {
-  by_groups<4>(n, [=](auto rows, std::int64_t i) {
+  by_groups<4, true>(n, [=](auto rows, std::int64_t i) {
     squares_of_rows<decltype(rows)::value>(channels, x + i * channels, squares + i);
   });
 }
@@ -152,8 +152,8 @@ HWY_INLINE void products_of_rows(std::int64_t channels, const G* g, const X* x, 
 template <bool accumulate = false, class G, class X, class T = Compute<X>>
 void inner_products(std::int64_t n, std::int64_t m, std::int64_t channels, const G* g, const X* x, T* products,
                     std::int64_t row_step) {
-  by_groups<4>(n, [=](auto rows, std::int64_t i) {
-    by_groups<kColumnsAtOnce<hn::ScalableTag<T>>>(m, [=](auto columns, std::int64_t j) {
+  by_groups<4, true>(n, [=](auto rows, std::int64_t i) {
+    by_groups<kColumnsAtOnce<hn::ScalableTag<T>>, true>(m, [=](auto columns, std::int64_t j) {
       products_of_rows<decltype(rows)::value, decltype(columns)::value>(
           channels, g + i * channels, x + j * channels, accumulate, products + i * row_step + j, row_step);
     });

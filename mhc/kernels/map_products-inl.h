@@ -191,7 +191,7 @@ void multiply_panel(D d, std::int64_t rows, std::int64_t terms, const T* a, std:
     multiply_panel_rows<accumulate, decltype(group)::value>(d, terms, a + i * a_row, a_step, a_row, b, to + i * to_step,
                                                             to_step);
   };
-  by_groups<4>(rows, multiply, row);
+  by_groups<4, true>(rows, multiply, row);
 }
 
 /// Both products of a tile while the next is prefetched. Rows of x lie a power of two apart, where a first-level cache

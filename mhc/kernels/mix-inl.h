@@ -76,12 +76,11 @@ void mix_from(Start start, std::int64_t n, std::int64_t m, std::int64_t channels
   using T = Compute<X>;
   over_channels<T>(channels, [=](auto d, std::int64_t begin, std::int64_t end) {
     using D = decltype(d);
-    // Single channels are few, and each form of the loop is more to compile.
+    // Single channels and other n than the paper's are few, and each form of the loop is more to compile.
     constexpr bool kSingle = hn::MaxLanes(D()) == 1;
     constexpr Store kHow = kSingle ? Store::cached : kStore;
-    constexpr int kFour = kSingle ? 0 : 4;
-    by_groups<kSingle ? 1 : 4>(n, [=](auto rows, std::int64_t row) {
-      constexpr int kRows = decltype(rows)::value;
+    by_groups<4>(n, [=](auto rows, std::int64_t row) {
+      constexpr int kRows = decltype(rows)::value, kFour = kSingle || kRows == 2 || kRows == 3 ? 0 : 4;
       const auto run = m == 4 ? &mix_rows<kHow, kRows, kFour, D, T, X, V, Y, Start>
                               : &mix_rows<kHow, kRows, 0, D, T, X, V, Y, Start>;
       run(d, begin, end, row, m, channels, a, x, outer, start, y);
