@@ -13,9 +13,6 @@ bool is_ignored(int signal) {
 
 }  // namespace
 
-void ignore_closed_pipes() { signal(SIGPIPE, SIG_IGN); }
-void ignore_file_size_limit() { signal(SIGXFSZ, SIG_IGN); }
-
 struct HeldSignals::Sets {
   sigset_t held, before;
 };

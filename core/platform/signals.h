@@ -3,11 +3,6 @@
 
 namespace braid::platform {
 
-/// From now on, writing to a pipe without a reader is an error of that call and no longer ends the program.
-void ignore_closed_pipes();
-/// The same for writing beyond the limit of a file's size.
-void ignore_file_size_limit();
-
 /// While it is alive, this thread and those that it starts hold signals back, so that none is lost whenever it arrives.
 /// Interruptions are SIGINT, SIGTERM and SIGHUP, except ignored ones (as under nohup).
 class HeldSignals {
