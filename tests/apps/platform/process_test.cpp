@@ -7,7 +7,8 @@
 #include <string>
 
 #include <braid/core/parallel.h>
-#include <braid/core/platform/signals.h>
+
+#include "../../../apps/platform/signals.h"
 
 namespace braid::process_test {
 namespace {
