@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <braid/core/batch_invariant.h>
-#include <braid/core/error.h>
 #include <braid/core/instruction_set.h>
 #include <braid/core/kernels/convert.h>
 #include <braid/core/kernels/round_up.h>
