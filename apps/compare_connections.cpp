@@ -10,7 +10,6 @@
 
 #include <braid/core/files/atomic_file.h>
 #include <braid/core/parallel.h>
-#include <braid/core/platform/signals.h>
 
 #include "common/json_lines.h"
 #include "common/progress.h"
@@ -18,6 +17,7 @@
 #include "common/run_info.h"
 #include "common/run_main.h"
 #include "common/trainer.h"
+#include "platform/signals.h"
 
 namespace {
 

@@ -19,6 +19,7 @@
 #include "common/read_file.h"
 #include "common/run_main.h"
 #include "common/step_record.h"
+#include "platform/process.h"
 #include "train_lm/replay.h"
 
 namespace braid::compare_runs {

@@ -11,10 +11,10 @@
 #include <CLI/CLI.hpp>
 
 #include <braid/braid.h>
-#include <braid/core/platform/memory.h>
 
 #include <apps/common/memory.h>
 #include <apps/common/run_main.h>
+#include <apps/platform/memory.h>
 #include <bench/machine.h>
 
 namespace {

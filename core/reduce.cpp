@@ -32,15 +32,21 @@ T result(const char* op, Sum sum) {
   return static_cast<T>(sum);
 }
 
-/// By 16 interleaved sums, which vectorize and keep rounding errors small.
-template <class T>
-Sum<T> sum_block(const T* x, std::int64_t n) {
+/// Combines n elements in 16 interleaved chains from `first`, which vectorize and keep rounding errors of sums small.
+template <class T, class Result, class Combine>
+Result fold(const T* x, std::int64_t n, Result first, Combine combine) {
   constexpr std::int64_t kLanes = 16;
-  Sum<T> lanes[kLanes] = {};
+  Result lanes[kLanes];
+  std::fill_n(lanes, kLanes, first);
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += x[i + lane];
-  return std::accumulate(x + i, x + n, std::accumulate(lanes, lanes + kLanes, Sum<T>{0}));
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = combine(lanes[lane], x[i + lane]);
+  return std::accumulate(x + i, x + n, std::accumulate(lanes, lanes + kLanes, first, combine), combine);
+}
+
+template <class T>
+Sum<T> sum_block(const T* x, std::int64_t n) {
+  return fold(x, n, Sum<T>{0}, std::plus<Sum<T>>());
 }
 
 /// Sums blocks of 4096, on all threads unless they are busy with other rows, and adds those sums in order.
@@ -81,20 +87,13 @@ void sum_columns(const char* op, const T* x, std::int64_t outer, std::int64_t ro
   });
 }
 
-/// The best of n >= 1 elements, NaN if there is one, by 16 interleaved choices, which vectorize.
+/// The best of n >= 1 elements, NaN if there is one.
 template <class T, class Better>
 T select_row(const T* x, std::int64_t n, Better better) {
-  constexpr std::int64_t kLanes = 16;
-  const auto choose = [&](T best, T v) {  // NaN stays
+  return fold(x, n, x[0], [&](T best, T v) {  // NaN stays
     const bool is_nan = best != best, wins = better(best, v);
     return (is_nan | wins) ? best : v;
-  };
-  T lanes[kLanes];
-  std::fill_n(lanes, kLanes, x[0]);
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = choose(lanes[lane], x[i + lane]);
-  return std::accumulate(x + i, x + n, std::accumulate(lanes, lanes + kLanes, x[0], choose), choose);
+  });
 }
 
 /// x with the reduced axes last, contiguous.

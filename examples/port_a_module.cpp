@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include <braid/braid.h>
-#include <braid/core/platform/process.h>
 
 #include "../apps/common/run_main.h"
+#include "../apps/platform/process.h"
 
 using namespace braid;
 

@@ -1,7 +1,8 @@
 #include "memory.h"
 
 #include <braid/core/error.h>
-#include <braid/core/platform/memory.h>
+
+#include "../platform/memory.h"
 
 namespace braid::apps {
 namespace {

@@ -10,6 +10,7 @@
 #include <braid/dist/mpi/communicator.h>
 #endif
 
+#include "../platform/standard_streams.h"
 #include "run_main.h"
 
 namespace braid::apps {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include <braid/core/platform/standard_streams.h>
+#include "../platform/standard_streams.h"
 
 namespace braid::apps {
 namespace {

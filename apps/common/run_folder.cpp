@@ -9,6 +9,7 @@
 #include <braid/core/files/atomic_file.h>
 #include <braid/core/platform/files.h>
 
+#include "../platform/files.h"
 #include "run_main.h"
 
 namespace braid::apps {

@@ -12,9 +12,10 @@
 #include <braid/core/instruction_set.h>
 #include <braid/core/parallel.h>
 #include <braid/core/platform/machine.h>
-#include <braid/core/platform/process.h>
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul_precision.h>
+
+#include "../platform/process.h"
 
 namespace braid::apps {
 namespace {

@@ -11,12 +11,12 @@
 #include <braid/core/build_info.h>
 #include <braid/core/instruction_set.h>
 #include <braid/core/parallel.h>
-#include <braid/core/platform/files.h>
-#include <braid/core/platform/signals.h>
-#include <braid/core/platform/standard_streams.h>
 #include <braid/core/utf8.h>
 #include <braid/mhc/mixings/composed.h>
 
+#include "../platform/files.h"
+#include "../platform/signals.h"
+#include "../platform/standard_streams.h"
 #include "parse_number.h"
 
 namespace braid::apps {

@@ -10,12 +10,12 @@
 
 #include <braid/core/files/atomic_file.h>
 #include <braid/core/parallel.h>
-#include <braid/core/platform/signals.h>
 
 #include "../common/progress.h"
 #include "../common/run_folder.h"
 #include "../common/run_info.h"
 #include "../common/run_main.h"
+#include "../platform/signals.h"
 #include "plan.h"
 #include "report.h"
 #include "run.h"

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include <braid/core/error.h>
-#include <braid/core/platform/process.h>
-#include <braid/core/platform/signals.h>
 
 #include "../common/progress.h"
+#include "../platform/process.h"
+#include "../platform/signals.h"
 
 namespace braid::stability {
 namespace {

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include <braid/core/platform/signals.h>
+#include "../platform/signals.h"
 
 namespace braid::train_lm {
 namespace {

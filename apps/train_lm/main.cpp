@@ -10,7 +10,6 @@
 
 #include <braid/core/files/atomic_file.h>
 #include <braid/core/parallel.h>
-#include <braid/core/platform/signals.h>
 #include <braid/core/products/gemm.h>
 #include <braid/nn/summary.h>
 #include <braid/nn/tensorboard.h>
@@ -23,6 +22,7 @@
 #include "../common/run_info.h"
 #include "../common/run_main.h"
 #include "../common/trainer.h"
+#include "../platform/signals.h"
 #include "checkpoint.h"
 #include "config.h"
 #include "folder.h"

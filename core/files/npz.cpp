@@ -117,13 +117,8 @@ void fill(const Source& target, const std::map<std::string, Tensor>& tensors, bo
 
 std::map<std::string, Tensor> load_npz(const fs::path& path) {
   const std::string where = "load_npz: " + path.string();
-  std::vector<char> bytes;
-  {
-    RegularFile file(where, path);
-    check<FileError>(file.size() >= kNothing.size(), "{}: Not a zip archive", where);  // to libzip an empty one is
-    bytes.resize(file.size());
-    file.read(bytes.data(), bytes.size());
-  }
+  const std::string bytes = RegularFile(where, path).contents();
+  check<FileError>(bytes.size() >= kNothing.size(), "{}: Not a zip archive", where);  // to libzip an empty one is
   const Source source = source_of(bytes.data(), bytes.size());
   const Archive archive = open(source, ZIP_RDONLY | ZIP_CHECKCONS, where);
   std::map<std::string, Tensor> tensors;

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,7 +21,6 @@ int opened(const fs::path& path, int flags) { return ::open(path.c_str(), flags 
 int open_to_read(const fs::path& path) { return opened(path, O_RDONLY | O_NONBLOCK | O_NOCTTY); }
 int open_to_sync(const fs::path& path) { return open_to_read(path); }  // other systems need other rights
 int open_to_append(const fs::path& path) { return opened(path, O_WRONLY | O_CREAT | O_APPEND); }
-int open_to_lock(const fs::path& path) { return opened(path, O_RDWR | O_CREAT | O_NOFOLLOW); }
 int create(const fs::path& path) { return opened(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW); }
 
 std::ptrdiff_t read_at(std::uint64_t position, int file, void* out, std::size_t bytes) {
@@ -52,17 +50,6 @@ std::optional<FileState> state_of_regular(int file) {
   return FileState{static_cast<std::uint64_t>(status.st_size),
                    written.tv_sec * std::int64_t{1'000'000'000} + written.tv_nsec};
 }
-
-int try_to_lock(int file) { return flock(file, LOCK_EX | LOCK_NB); }
-
-bool is_at(int file, const fs::path& path) {
-  struct stat opened {};
-  struct stat there {};
-  return fstat(file, &opened) == 0 && stat(path.c_str(), &there) == 0 && opened.st_dev == there.st_dev &&
-         opened.st_ino == there.st_ino;
-}
-
-bool may_write_into(const fs::path& folder) { return access(folder.c_str(), W_OK | X_OK) == 0; }
 
 int for_each_name(const fs::path& folder, const std::function<void(const char* name)>& use) {
   const auto close = [](DIR* listing) { closedir(listing); };

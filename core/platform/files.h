@@ -9,13 +9,9 @@
 /// started do not inherit the files.
 namespace braid::platform {
 
-/// The longest name of a file, in bytes.
-inline constexpr std::size_t kLongestName = 255;
-
 int open_to_read(const std::filesystem::path& path);    ///< without waiting for the writer of a FIFO
 int open_to_sync(const std::filesystem::path& path);    ///< a file or folder
 int open_to_append(const std::filesystem::path& path);  ///< or creates the file
-int open_to_lock(const std::filesystem::path& path);    ///< or creates the file; refuses a link
 int create(const std::filesystem::path& path);          ///< for writing; fails if the file is there, even as a link
 
 std::ptrdiff_t read_at(std::uint64_t position, int file, void* out, std::size_t bytes);
@@ -33,13 +29,7 @@ struct FileState {
 
 /// Nothing if the file is a device, a FIFO or a folder.
 std::optional<FileState> state_of_regular(int file);
-/// Locks the file for this process and its forks; EWOULDBLOCK if another has locked it.
-int try_to_lock(int file);
 
-/// Whether the path leads to this open file.
-bool is_at(int file, const std::filesystem::path& path);
-/// Whether this process may create files in the folder.
-bool may_write_into(const std::filesystem::path& folder);
 /// Calls `use` with the name of each entry of the folder. Unlike std::filesystem::directory_iterator, it does not
 /// terminate the process when out of memory.
 int for_each_name(const std::filesystem::path& folder, const std::function<void(const char* name)>& use);

@@ -3,13 +3,6 @@
 
 namespace braid::platform {
 
-inline constexpr int kStdout = 1;
-
-bool stdout_is_terminal();
-/// Whether stdout is a pipe whose reader has closed it.
-bool stdout_has_no_reader();
-/// Opens the null device for standard streams that are closed: the next file would take their number.
-void reserve_standard_streams();
 /// Discards what is written to a stream from now on.
 void discard_output(int stream);
 /// Another number for stderr, at least 10, which programs that are started do not inherit.

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <braid/core/batch_invariant.h>
-#include <braid/core/error.h>
 #include <braid/core/instruction_set.h>
 #include <braid/core/kernels/convert.h>
 #include <braid/core/kernels/round_up.h>
@@ -214,8 +213,7 @@ void gemm(const Product<T, C>& p) {
   if constexpr (std::is_same_v<T, float>)
     if (unit == Unit::rounded && multiply_rounded(p)) return;
   if (unit == Unit::amx || unit == Unit::rounded) unit = unit_of_tiles<T>();  // an operand is not finite as bf16
-  const bool few_rows =
-      unit_of_tiles<Compute<T>>() == Unit::packed && p.m <= kernels::packed_product_kernels().of<Compute<T>>().few_rows;
+  const bool few_rows = unit_of_tiles<Compute<T>>() == Unit::packed && p.m <= kernels::kFewRows;
   const Tile tile = few_rows ? choose_tile_of_few_rows(p.m, p.n, p.k) : choose_tile(p.m, p.n, p.k, most_tiles(unit));
   const std::int64_t across = divide_up(p.n, tile.columns);
   parallel_for(across * divide_up(p.m, tile.rows), 1, [&](std::int64_t index, std::int64_t) {

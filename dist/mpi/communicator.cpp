@@ -65,7 +65,7 @@ class Deadline {
     const char* rank = std::getenv("PMIX_RANK");  // MPI does not say it yet
     const bool leads = rank == nullptr || rank == std::string("0");
     const std::chrono::milliseconds patience = leads ? limit : limit * 6 / 5;
-    const platform::HeldSignals held(platform::HeldSignals::Which::all);  // the program's threads handle signals
+    const auto held = platform::hold_signals();  // the program's threads handle signals
     watch_ = std::async(std::launch::async, [=, met = met_.get_future()] {
       for (int part = 0; part < 10; ++part)  // the time for which this process is stopped does not count
         if (met.wait_for(patience / 10) == std::future_status::ready) return;

@@ -15,9 +15,10 @@
 #include <fmt/format.h>
 
 #include <braid/autograd/ops.h>
-#include <braid/core/platform/signals.h>
 #include <braid/dist/accumulate.h>
 #include <braid/dist/mpi/communicator.h>
+
+#include "../../apps/platform/signals.h"
 
 namespace {
 

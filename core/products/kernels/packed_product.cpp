@@ -94,9 +94,6 @@ void multiply_packed(Product<T> p, const T* a, const T* b) {
   }
 }
 
-/// Products of up to this many rows read b once and do not pack it.
-constexpr std::int64_t kFewRows = 8;
-
 /// Up to kCount rows times the first columns that fill vectors; returns their number. Sums take kDepth elements at a
 /// time as in `multiply` and have the same bits.
 template <std::int64_t kCount, class T>
@@ -169,7 +166,7 @@ void multiply(Product<T> p, T* scratch) {
 }
 
 template <class T>
-constexpr PackedProductKernels<T> kTable = {.scratch = scratch<T>, .multiply = multiply<T>, .few_rows = kFewRows};
+constexpr PackedProductKernels<T> kTable = {.scratch = scratch<T>, .multiply = multiply<T>};
 
 Tables<PackedProductKernels> tables() { return {kTable<float>, kTable<double>}; }
 

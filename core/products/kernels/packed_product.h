@@ -10,6 +10,9 @@ namespace braid::kernels {
 template <class T>
 inline constexpr std::int64_t kDepth = 1536 / sizeof(T);
 
+/// Products of up to this many rows read b once and do not pack it: they take only the time of reading it.
+inline constexpr std::int64_t kFewRows = 8;
+
 /// The kernels for the best instruction set of this processor. T is float or double.
 template <class T>
 struct PackedProductKernels {
@@ -18,7 +21,6 @@ struct PackedProductKernels {
   /// m, n and k are at least 1; row and bf16_terms are ignored. The order in which each element of c is summed over k
   /// does not depend on m and n.
   void (*multiply)(Product<T> product, T* scratch);
-  std::int64_t few_rows;  ///< products of up to this many rows take only the time of reading b
 };
 
 Tables<PackedProductKernels> packed_product_kernels();

@@ -29,8 +29,7 @@ Tensor joined(std::vector<Tensor> tensors) {
 
 /// `into += from`, element by element.
 void add(DType dtype, std::span<std::byte> into, const std::byte* from) {
-  dispatch_float("dist", dtype, [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float("dist", dtype, [&]<class T>(T) {
     T* sum = reinterpret_cast<T*>(into.data());
     const T* term = reinterpret_cast<const T*>(from);
     parallel_for(static_cast<std::int64_t>(into.size() / sizeof(T)), 16384, [&](std::int64_t begin, std::int64_t end) {

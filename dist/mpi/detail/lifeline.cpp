@@ -51,7 +51,7 @@ Lifeline::Lifeline(std::string program, int rank, int size, std::chrono::seconds
     throw Error(fmt::format("dist: {}", error.what()));
   }
   for (const Peer& peer : peers_) peer.socket.watch_machine();
-  const platform::HeldSignals held(platform::HeldSignals::Which::all);  // the program's threads handle signals
+  const auto held = platform::hold_signals();  // the program's threads handle signals
   thread_ = std::thread([this] { watch(); });
 }
 
