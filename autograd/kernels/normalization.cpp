@@ -16,7 +16,7 @@ namespace {
 template <class S, class T = Compute<S>>
 void rms_norm(const NormalizedRows<S>& in, std::int64_t begin, std::int64_t end, double eps, S* y, T* rstd) {
   const hn::ScalableTag<T> d;
-  const std::int64_t width = in.rows.width;
+  const std::int64_t width = in.width;
   const S* x = in.x + begin * width;
   y += begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width, y += width) {
@@ -38,11 +38,11 @@ template <class S, class T = Compute<S>>
 void rms_norm_vjp(const NormalizedRows<S>& in, std::int64_t begin, std::int64_t end, const T* rstd, const S* dy, S* dx,
                   T* dweight) {
   const hn::ScalableTag<T> d;
-  const std::int64_t width = in.rows.width;
+  const std::int64_t width = in.width;
   const S* x = in.x + begin * width;
   dy += begin * width;
   dx += begin * width;
-  dweight += begin / in.rows.block * width;
+  dweight += begin / in.block * width;
   std::fill_n(dweight, width, T{0});
   for (std::int64_t row = begin; row < end; ++row, x += width, dy += width, dx += width) {
     const auto scale = hn::Set(d, rstd[row]);
@@ -66,8 +66,8 @@ template <class S, class T = Compute<S>>
 void rms_norm_second_vjp(const NormalizedRows<S>& in, std::int64_t begin, std::int64_t end,
                          const RMSNormSecondVjp<S>& of) {
   const hn::ScalableTag<T> d;
-  const std::int64_t width = in.rows.width;
-  T* dweight = of.dweight + begin / in.rows.block * width;
+  const std::int64_t width = in.width;
+  T* dweight = of.dweight + begin / in.block * width;
   std::fill_n(dweight, width, T{0});
   for (std::int64_t row = begin; row < end; ++row) {
     const S *x = in.x + row * width, *dy = of.dy + row * width, *a = of.a + row * width;
@@ -105,7 +105,7 @@ template <class S, class T = Compute<S>>
 void layer_norm(const NormalizedRows<S>& in, std::int64_t begin, std::int64_t end, double eps, S* y,
                 LayerNormMoments<T> moments) {
   const hn::ScalableTag<T> d;
-  const std::int64_t width = in.rows.width;
+  const std::int64_t width = in.width;
   const T count = static_cast<T>(width);
   const S* x = in.x + begin * width;
   y += begin * width;
@@ -134,7 +134,7 @@ void layer_norm_vjp(const NormalizedRows<S>& in, std::int64_t begin, std::int64_
                     LayerNormMoments<const T> moments, const S* dy, LayerNormCotangents<S> out) {
   using D = hn::ScalableTag<T>;
   const D d;
-  const std::int64_t width = in.rows.width, sums = begin / in.rows.block * width;
+  const std::int64_t width = in.width, sums = begin / in.block * width;
   const T count = static_cast<T>(width);
   T *dweight = out.dweight + sums, *dbias = out.dbias + sums;
   std::fill_n(dweight, width, T{0});

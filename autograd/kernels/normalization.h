@@ -7,8 +7,7 @@ namespace braid::kernels {
 
 /// The inputs of a normalization of rows.
 template <class T>
-struct NormalizedRows {
-  Rows rows;
+struct NormalizedRows : Rows {
   const T* x;                                // [rows, width]
   const Compute<T>*weight, *bias = nullptr;  // [width]; only the forward pass of layer_norm reads the bias
 };

@@ -14,7 +14,7 @@ std::pair<Tensor, Tensor> forward(const Tensor& x, const Tensor& weight, double 
   const Rows rows(x.shape());
   Tensor y(x.shape(), x.dtype()), rstd({rows.count}, compute_dtype(x.dtype()));
   kernels::normalization_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.rms_norm({.rows = rows, .x = In{x}, .weight = In{weight}}, eps, Out{y}, Out{rstd});
+    kernel.rms_norm({rows, In{x}, In{weight}}, eps, Out{y}, Out{rstd});
   });
   return {y, rstd};
 }
@@ -24,7 +24,7 @@ std::pair<Tensor, Tensor> backward(const Tensor& dy, const Tensor& x, const Tens
   const Rows rows(x.shape());
   Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, rstd.dtype());
   kernels::normalization_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.rms_norm_vjp({.rows = rows, .x = In{x}, .weight = In{weight}}, In{rstd}, In{dy}, Out{dx}, Out{dweights});
+    kernel.rms_norm_vjp({rows, In{x}, In{weight}}, In{rstd}, In{dy}, Out{dx}, Out{dweights});
   });
   return {dx, reduce_sum(dweights, {0})};
 }
@@ -39,13 +39,13 @@ std::vector<Tensor> second_backward(std::span<const Tensor> of, const Tensor& dy
   const Tensor a = (of[0].defined() ? of[0] : zeros(x.shape(), x.dtype())).contiguous();
   const Tensor b = (of[1].defined() ? of[1] : zeros(weight.shape(), rstd.dtype())).contiguous();
   kernels::normalization_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.rms_norm_second_vjp({.rows = rows, .x = In{x}, .weight = In{weight}}, {.rstd = In{rstd},
-                                                                                  .dy = In{dy},
-                                                                                  .a = In{a},
-                                                                                  .b = In{b},
-                                                                                  .dx = Out{dx},
-                                                                                  .ddy = Out{ddy},
-                                                                                  .dweight = Out{dweights}});
+    kernel.rms_norm_second_vjp({rows, In{x}, In{weight}}, {.rstd = In{rstd},
+                                                           .dy = In{dy},
+                                                           .a = In{a},
+                                                           .b = In{b},
+                                                           .dx = Out{dx},
+                                                           .ddy = Out{ddy},
+                                                           .dweight = Out{dweights}});
   });
   return {dx, reduce_sum(dweights, {0}), ddy};
 }
