@@ -79,19 +79,4 @@ Derivative descend(double scale, const std::function<const Extrapolation&(double
   return best;
 }
 
-Derivative derivative(const std::function<double(double)>& f, double x, double noise) {
-  const double y = f(x);
-  Extrapolation extrapolation;
-  const auto add = [&](double step) -> const Extrapolation& {
-    step = (x + step) - x;  // the difference after rounding
-    const double above = f(x + step), below = f(x - step), up = above - y, down = y - below;
-    // What f does to x first is rounded too, and that moves f as x would.
-    const double size = std::max({std::abs(above), std::abs(y), std::abs(below)});
-    const double error = noise * (size + std::abs(x) * std::max(std::abs(up), std::abs(down)) / step);
-    extrapolation.add(step, {up, down, error, std::min(up, down), std::max(up, down), error});
-    return extrapolation;
-  };
-  return descend(x == 0 ? 1 : std::abs(x), add, [](const Derivative&) { return false; });
-}
-
 }  // namespace braid

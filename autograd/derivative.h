@@ -56,9 +56,4 @@ class Extrapolation {
 Derivative descend(double scale, const std::function<const Extrapolation&(double step)>& add,
                    const std::function<bool(const Derivative&)>& done);
 
-/// f'(x) as exactly as f64 allows with steps below |x| / 20, or from 1 / 20 on where x is 0: f may have poles or bends
-/// as near as that. `noise` is the relative rounding error of the values of f.
-Derivative derivative(const std::function<double(double)>& f, double x,
-                      double noise = std::numeric_limits<double>::epsilon());
-
 }  // namespace braid

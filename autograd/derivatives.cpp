@@ -128,15 +128,14 @@ class Backward {
   void visit(std::size_t k) {
     const Node node = pass_ == Pass::last ? std::move(tape_->nodes[k]) : tape_->nodes[k];
     tape_->nodes[k].first_output = node.first_output;
-    std::vector<bool> needed;
+    Needs needs;
     for (const Input& input : node.inputs)
-      needed.push_back(input.id && *input.id >= first_ && depends_[*input.id - first_]);
-    if (std::ranges::find(needed, true) == needed.end()) return;
+      needs.push_back(input.id && *input.id >= first_ && depends_[*input.id - first_]);
+    if (std::ranges::find(needs, true) == needs.end()) return;
     for (ValueId i = 0; i < node.output_shapes.size(); ++i) add_parts(node.first_output + i);
     const auto begin = grads_.begin() + static_cast<std::ptrdiff_t>(node.first_output - first_);
     const std::span<Var> grads(begin, node.output_shapes.size());
     if (std::ranges::none_of(grads, [](const Var& dy) { return dy.value().defined(); })) return;
-    const Needs needs(std::move(needed));
     std::vector<Var> dys(grads.begin(), grads.end());
     std::ranges::fill(grads, Var());
     if (node.view) return accumulate_view(node.inputs.front(), node.view, std::move(dys.front()));

@@ -86,14 +86,7 @@ class Var {
 inline Var detach(const Var& x) { return x.value(); }
 
 /// Which inputs of an op need a cotangent, in order; a vjp may return an undefined Tensor for the others.
-class Needs {
- public:
-  explicit Needs(std::vector<bool> flags) : flags_(std::move(flags)) {}
-  bool operator[](std::size_t input) const { return flags_[input]; }  ///< whether this input does
-
- private:
-  std::vector<bool> flags_;
-};
+using Needs = std::vector<bool>;
 
 /// Maps the cotangents of an op's outputs to those of its inputs, in order. An undefined cotangent is zero;
 /// others have the shape and dtype of their outputs or inputs.

@@ -135,8 +135,8 @@ void TapeState::step_back() {
   nodes.pop_back();
   const std::span dys = std::span(grads).subspan(node.first_output, node.output_shapes.size());
   if (!node.vjp || std::ranges::none_of(dys, &Tensor::defined)) return;
-  std::vector<bool> needed;
-  for (const Input& input : node.inputs) needed.push_back(input.id.has_value());
+  Needs needs;
+  for (const Input& input : node.inputs) needs.push_back(input.id.has_value());
   const auto notify_probe = [&](auto notify) {
     if (probe != nullptr) notify(description(node, nodes.size(), dys.size()));
   };
@@ -147,7 +147,7 @@ void TapeState::step_back() {
     std::vector<Tensor> none;
     return notify_probe([&](const RecordedOp& op) { probe->propagated(op, none); });
   }
-  std::vector<Tensor> dxs = run_vjp(node, dys, Needs(std::move(needed)));
+  std::vector<Tensor> dxs = run_vjp(node, dys, needs);
   std::ranges::fill(dys, Tensor());
   notify_probe([&](const RecordedOp& op) { probe->propagated(op, dxs); });
   check_cotangents(node, "vjp", dxs);

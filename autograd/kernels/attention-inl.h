@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include <braid/autograd/kernels/attention.h>
+#include <braid/core/kernels/math-inl.h>
 #include <braid/core/kernels/transpose-inl.h>
 #include <braid/core/kernels/vector-inl.h>
 #include <braid/core/products/kernels/block_product-inl.h>
@@ -237,11 +238,8 @@ void draw_factors(const AttentionHeads<S>& in, std::int64_t row, std::int64_t ke
 /// x [begin, end) *= factors
 template <class T>
 HWY_INLINE void multiply_by(const T* factors, std::int64_t begin, std::int64_t end, T* x) {
-  const hn::ScalableTag<T> d;
-  for_each_vector(d, end - begin, [&](std::int64_t j, auto part) HWY_ATTR {
-    T* to = x + begin + j;
-    part.store(hn::Mul(part.load(d, to), part.load(d, factors + begin + j)), d, to);
-  });
+  const auto product = [](auto, auto v, auto factor) HWY_ATTR { return hn::Mul(v, factor); };
+  transform(product, end - begin, x + begin, x + begin, factors + begin);
 }
 
 /// Whether rows are best read where they are: bfloat16 is packed as floats.

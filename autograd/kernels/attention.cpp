@@ -7,7 +7,6 @@
 
 #include <braid/autograd/kernels/attention-inl.h>
 #include <braid/core/kernels/dispatch-inl.h>
-#include <braid/core/kernels/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {

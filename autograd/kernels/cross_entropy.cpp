@@ -18,7 +18,7 @@ template <class S, class T = Compute<S>>
 void forward(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, T* maxima, T* others, T* losses) {
   const hn::ScalableTag<T> d;
   const auto lane = hn::Iota(d, 0);
-  const std::int64_t width = in.rows.width, lanes = hn::Lanes(d);
+  const std::int64_t width = in.width, lanes = hn::Lanes(d);
   const S* x = in.logits + begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width) {
     const std::int32_t target = in.targets[row];
@@ -46,7 +46,7 @@ void vjp(const LabeledRows<S>& in, std::int64_t begin, std::int64_t end, const T
          const T* scales, S* dlogits) {
   const hn::ScalableTag<T> d;
   const hn::CappedTag<T, 1> one;
-  const std::int64_t width = in.rows.width;
+  const std::int64_t width = in.width;
   const S* x = in.logits + begin * width;
   dlogits += begin * width;
   for (std::int64_t row = begin; row < end; ++row, x += width, dlogits += width) {

@@ -8,8 +8,7 @@ namespace braid::kernels {
 
 /// Rows of logits and the class that each should have.
 template <class T>
-struct LabeledRows {
-  Rows rows;
+struct LabeledRows : Rows {
   const T* logits;              // [rows, width]
   const std::int32_t* targets;  // [rows]
   std::int32_t ignored;         // the target of rows that do not count

@@ -232,32 +232,24 @@ void apply(const In*... x, T* y, std::int64_t n) {
 }
 
 template <class T>
-constexpr ElementwiseKernels<T> kTable = {.exp = apply<kExp, T, T>,
-                                          .log = apply<kLog, T, T>,
-                                          .log1p = apply<kLog1p, T, T>,
-                                          .tanh = apply<kTanh, T, T>,
-                                          .sigmoid = apply<kSigmoid<kRough<T>>, T, T>,
-                                          .sin = apply<kSin<0>, T, T>,
-                                          .cos = apply<kSin<1>, T, T>,
-                                          .sin_vjp = apply<kSinVjp, T, T, T>,
-                                          .cos_vjp = apply<kCosVjp, T, T, T>,
-                                          .expm1 = apply<kExpm1, T, T>,
-                                          .expm1_vjp = apply<kExpm1Vjp, T, T, T>,
-                                          .softplus = apply<kSoftplus, T, T>,
-                                          .softplus_vjp = apply<kSoftplusVjp, T, T, T>,
-                                          .silu = apply<kSilu<kRough<T>>, T, T>,
-                                          .silu_vjp = apply<kSiluVjp<kRough<T>>, T, T, T>,
-                                          .gelu = apply<kGelu<kRough<T>>, T, T>,
-                                          .gelu_vjp = apply<kGeluVjp<kRough<T>>, T, T, T>,
-                                          .gelu_second_vjp = apply<kGeluSecondVjp, T, T, T>,
-                                          .gelu_erf = apply<kGeluErf, T, T>,
-                                          .gelu_erf_vjp = apply<kGeluErfVjp, T, T, T>,
-                                          .gelu_erf_second_vjp = apply<kGeluErfSecondVjp, T, T, T>,
-                                          .binary_cross_entropy = apply<kBinaryCrossEntropy, T, T, T, T>,
-                                          .binary_cross_entropy_vjp = apply<kBinaryCrossEntropyVjp, T, T, T, T, T>,
-                                          .binary_cross_entropy_vjp_z = apply<kBinaryCrossEntropyVjpZ, T, T, T, T>,
-                                          .kl_divergence = apply<kKLDivergence, T, T, T>,
-                                          .kl_divergence_vjp_p = apply<kKLDivergenceVjpP, T, T, T, T>};
+constexpr ElementwiseKernels<T> kTable = {
+    .exp = apply<kExp, T, T>,
+    .log = apply<kLog, T, T>,
+    .log1p = apply<kLog1p, T, T>,
+    .tanh = apply<kTanh, T, T>,
+    .sigmoid = apply<kSigmoid<kRough<T>>, T, T>,
+    .sin = {apply<kSin<0>, T, T>, apply<kSinVjp, T, T, T>},
+    .cos = {apply<kSin<1>, T, T>, apply<kCosVjp, T, T, T>},
+    .expm1 = {apply<kExpm1, T, T>, apply<kExpm1Vjp, T, T, T>},
+    .softplus = {apply<kSoftplus, T, T>, apply<kSoftplusVjp, T, T, T>},
+    .silu = {apply<kSilu<kRough<T>>, T, T>, apply<kSiluVjp<kRough<T>>, T, T, T>},
+    .gelu = {apply<kGelu<kRough<T>>, T, T>, apply<kGeluVjp<kRough<T>>, T, T, T>, apply<kGeluSecondVjp, T, T, T>},
+    .gelu_erf = {apply<kGeluErf, T, T>, apply<kGeluErfVjp, T, T, T>, apply<kGeluErfSecondVjp, T, T, T>},
+    .binary_cross_entropy = apply<kBinaryCrossEntropy, T, T, T, T>,
+    .binary_cross_entropy_vjp = apply<kBinaryCrossEntropyVjp, T, T, T, T, T>,
+    .binary_cross_entropy_vjp_z = apply<kBinaryCrossEntropyVjpZ, T, T, T, T>,
+    .kl_divergence = apply<kKLDivergence, T, T, T>,
+    .kl_divergence_vjp_p = apply<kKLDivergenceVjpP, T, T, T, T>};
 
 Tables<ElementwiseKernels> tables() { return {kTable<float>, kTable<double>, kTable<bfloat16>}; }
 

@@ -12,18 +12,16 @@ struct ElementwiseKernels {
   using Forward = void (*)(const T* x, T* y, std::int64_t n);
   using Vjp = void (*)(const T* dy, const T* x, T* dx, std::int64_t n);
 
-  Forward exp, log, log1p, tanh, sigmoid, sin, cos;
-  Vjp sin_vjp, cos_vjp;
-  Forward expm1;
-  Vjp expm1_vjp;
-  Forward softplus;
-  Vjp softplus_vjp;
-  Forward silu;
-  Vjp silu_vjp;
-  Forward gelu;                   // the tanh approximation
-  Vjp gelu_vjp, gelu_second_vjp;  // second: the vjp of the derivative
-  Forward gelu_erf;
-  Vjp gelu_erf_vjp, gelu_erf_second_vjp;  // likewise
+  /// A function with its derivative.
+  struct Function {
+    Forward value;
+    Vjp vjp;
+    Vjp second_vjp = nullptr;  // that of the derivative, if there is one
+  };
+
+  Forward exp, log, log1p, tanh, sigmoid;
+  Function sin, cos, expm1, softplus, silu;
+  Function gelu, gelu_erf;  // the tanh approximation, and exactly
   void (*binary_cross_entropy)(const T* x, const T* z, const T* w, T* y, std::int64_t n);
   void (*binary_cross_entropy_vjp)(const T* dy, const T* x, const T* z, const T* w, T* dx, std::int64_t n);
   void (*binary_cross_entropy_vjp_z)(const T* dy, const T* x, const T* w, T* dz, std::int64_t n);

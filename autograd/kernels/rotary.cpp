@@ -18,8 +18,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <bool kHalves>
 struct Layout {
   std::int64_t pairs;
-  std::int64_t first(std::int64_t i) const { return kHalves ? i : 2 * i; }
-  std::int64_t second(std::int64_t i) const { return kHalves ? pairs + i : 2 * i + 1; }
   template <class D, class T, class V>
   HWY_INLINE void load(D d, const T* x, std::int64_t i, V& a, V& b) const {
     if constexpr (!kHalves) return hn::LoadInterleaved2(d, x + 2 * i, a, b);
@@ -41,24 +39,18 @@ void rotate_heads(const Rotation<T>& by, std::int64_t position, T direction, con
   const std::int64_t lanes = hn::Lanes(d), pairs = by.pairs;
   const Layout<kHalves> at{pairs};
   const T *cosine = by.cosine + position * pairs, *sine = by.sine + position * pairs;
-  const auto sign = hn::Set(d, direction);
+  const auto turn = [&](auto d, std::int64_t i) HWY_ATTR {
+    hn::Vec<decltype(d)> a, b;
+    at.load(d, x, i, a, b);
+    const auto c = hn::LoadU(d, cosine + i), s = hn::Mul(hn::Set(d, direction), hn::LoadU(d, sine + i));
+    at.store(d, hn::NegMulAdd(b, s, hn::Mul(a, c)), hn::MulAdd(a, s, hn::Mul(b, c)), i, y);
+  };
   for (std::int64_t head = 0; head < by.heads; ++head) {
     std::copy_n(x, by.first, y);
     x += by.first, y += by.first;
     std::int64_t i = 0;
-    for (; i + lanes <= pairs; i += lanes) {
-      hn::Vec<decltype(d)> a, b;
-      at.load(d, x, i, a, b);
-      const auto c = hn::LoadU(d, cosine + i), s = hn::Mul(sign, hn::LoadU(d, sine + i));
-      at.store(d, hn::NegMulAdd(b, s, hn::Mul(a, c)), hn::MulAdd(a, s, hn::Mul(b, c)), i, y);
-    }
-    for (; i < pairs; ++i) {  // by the instructions of the others, so that a pair's bits do not depend on its place
-      const hn::CappedTag<T, 1> one;
-      const auto a = hn::Set(one, x[at.first(i)]), b = hn::Set(one, x[at.second(i)]);
-      const auto c = hn::Set(one, cosine[i]), s = hn::Set(one, direction * sine[i]);
-      y[at.first(i)] = hn::GetLane(hn::NegMulAdd(b, s, hn::Mul(a, c)));
-      y[at.second(i)] = hn::GetLane(hn::MulAdd(a, s, hn::Mul(b, c)));
-    }
+    for (; i + lanes <= pairs; i += lanes) turn(d, i);
+    for (; i < pairs; ++i) turn(hn::CappedTag<T, 1>(), i);  // the same instructions: bits do not depend on the place
     const std::int64_t rest = by.depth - by.first;
     std::copy(x + 2 * pairs, x + rest, y + 2 * pairs);
     x += rest, y += rest;

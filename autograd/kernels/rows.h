@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -25,15 +26,10 @@ struct Rows {
   std::int64_t blocks() const { return (count + block - 1) / block; }
 };
 
-inline const Rows& rows_of(const Rows& rows) { return rows; }
-const Rows& rows_of(const auto& in) { return in.rows; }
-
-/// Calls a kernel over the rows [begin, end) of `in`, which is Rows or has them as `rows`, for each block on all
-/// threads.
-template <auto kKernel, class In, class... Args>
+/// Calls a kernel over the rows [begin, end) of `in` for each block on all threads.
+template <auto kKernel, std::derived_from<Rows> In, class... Args>
 void for_all_rows(const In& in, Args... args) {
-  const Rows& rows = rows_of(in);
-  parallel_for(rows.count, rows.block, [&](std::int64_t begin, std::int64_t end) { kKernel(in, begin, end, args...); });
+  parallel_for(in.count, in.block, [&](std::int64_t begin, std::int64_t end) { kKernel(in, begin, end, args...); });
 }
 
 /// The number of elements of a tensor along some axes, or along all if `axes` is empty.

@@ -23,10 +23,7 @@ struct Labeled {
 
   template <class T>
   operator kernels::LabeledRows<T>() const {
-    return {.rows = kernels::Rows(logits.shape()),
-            .logits = kernels::In{logits},
-            .targets = kernels::In{targets},
-            .ignored = ignore_index};
+    return {kernels::Rows(logits.shape()), kernels::In{logits}, kernels::In{targets}, ignore_index};
   }
 };
 

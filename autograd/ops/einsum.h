@@ -19,9 +19,9 @@ namespace braid {
 /// once, in alphabetical order, capitals first.
 ///
 /// Two operands run as one batched matrix product. With more, the pair whose product has the fewest elements (the first
-/// such pair) is multiplied first, until one operand is left. Throws ValueError for text that cannot be parsed
-/// or an intermediate product of more than 8 axes, ShapeError when it does not fit the
-/// operands, DTypeError when the operands' dtypes differ.
+/// such pair) is multiplied first, until one operand is left. Throws ValueError for text that cannot be parsed or an
+/// intermediate product of more than 8 axes, ShapeError when it does not fit the operands, DTypeError when the
+/// operands' dtypes differ.
 Var einsum(std::string_view text, std::span<const Var> operands);
 inline Var einsum(std::string_view text, std::initializer_list<Var> operands) {
   return einsum(text, std::span(operands.begin(), operands.size()));

@@ -7,8 +7,7 @@ namespace braid {
 
 Var expm1(const Var& x) {
   return detail::elementwise(
-      "expm1", x, [](const auto& of) { return of.expm1; }, [](const auto& of) { return of.expm1_vjp; },
-      [](const Var& x) { return exp(x); });
+      "expm1", x, [](const auto& of) { return of.expm1; }, [](const Var& x) { return exp(x); });
 }
 
 }  // namespace braid

@@ -30,9 +30,11 @@ Var second_derivative_erf(const Var& x) {
   return (2 - square) * (exp(square / -2) * (std::numbers::inv_sqrtpi / std::numbers::sqrt2));
 }
 
-/// The derivative of a gelu as an op, by the kernels of the gelu's vjp and of its own; `second` is its derivative.
-template <class Vjp, class SecondVjp, class Second>
-auto derivative_by(const char* op, Vjp vjp, SecondVjp second_vjp, Second second) {
+/// The derivative of a gelu as an op, by kernels; `second` is its derivative.
+template <class Function, class Second>
+auto derivative_by(const char* op, Function function, Second second) {
+  const auto vjp = [function](const auto& of) { return function(of).vjp; };
+  const auto second_vjp = [function](const auto& of) { return function(of).second_vjp; };
   return [=](const Var& x) {
     return record(
         op, detail::map_kernel(op, vjp, ones(x.shape(), x.dtype()), x.value()), {x},
@@ -44,19 +46,15 @@ auto derivative_by(const char* op, Vjp vjp, SecondVjp second_vjp, Second second)
 }  // namespace
 
 Var gelu(const Var& x) {
-  const auto forward = [](const auto& of) { return of.gelu; };
-  const auto vjp = [](const auto& of) { return of.gelu_vjp; };
-  const auto second_vjp = [](const auto& of) { return of.gelu_second_vjp; };
-  return detail::elementwise("gelu", x, forward, vjp, composed,
-                             derivative_by("gelu_derivative", vjp, second_vjp, second_derivative));
+  const auto function = [](const auto& of) { return of.gelu; };
+  return detail::elementwise("gelu", x, function, composed,
+                             derivative_by("gelu_derivative", function, second_derivative));
 }
 
 Var gelu_erf(const Var& x) {
-  const auto forward = [](const auto& of) { return of.gelu_erf; };
-  const auto vjp = [](const auto& of) { return of.gelu_erf_vjp; };
-  const auto second_vjp = [](const auto& of) { return of.gelu_erf_second_vjp; };
-  return detail::elementwise("gelu_erf", x, forward, vjp,
-                             derivative_by("gelu_erf_derivative", vjp, second_vjp, second_derivative_erf));
+  const auto function = [](const auto& of) { return of.gelu_erf; };
+  return detail::elementwise("gelu_erf", x, function,
+                             derivative_by("gelu_erf_derivative", function, second_derivative_erf));
 }
 
 }  // namespace braid

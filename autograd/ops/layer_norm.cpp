@@ -2,7 +2,7 @@
 
 #include <tuple>
 
-#include <braid/autograd/kernels/layer_norm.h>
+#include <braid/autograd/kernels/normalization.h>
 #include <braid/autograd/ops/detail/composing.h>
 
 namespace braid {
@@ -14,9 +14,8 @@ using kernels::In, kernels::Out, kernels::Rows;
 std::tuple<Tensor, Tensor, Tensor> forward(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   const Rows rows(x.shape());
   Tensor y(x.shape(), x.dtype()), mean({rows.count}, compute_dtype(x.dtype())), rstd({rows.count}, mean.dtype());
-  kernels::layer_norm_kernels().dispatch("layer_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.forward({.rows = rows, .x = In{x}, .weight = In{weight}, .bias = In{bias}}, eps, Out{y},
-                   {.mean = Out{mean}, .rstd = Out{rstd}});
+  kernels::normalization_kernels().dispatch("layer_norm", x.dtype(), [&](const auto& kernel) {
+    kernel.layer_norm({rows, In{x}, In{weight}, In{bias}}, eps, Out{y}, {.mean = Out{mean}, .rstd = Out{rstd}});
   });
   return {y, mean, rstd};
 }
@@ -27,9 +26,9 @@ std::vector<Tensor> backward(const Tensor& dy, const Tensor& x, const Tensor& we
   const Rows rows(x.shape());
   Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, mean.dtype());
   Tensor dbiases(dweights.shape(), mean.dtype());
-  kernels::layer_norm_kernels().dispatch("layer_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.vjp({.rows = rows, .x = In{x}, .weight = In{weight}, .bias = nullptr}, {.mean = In{mean}, .rstd = In{rstd}},
-               In{dy}, {.dx = Out{dx}, .dweight = Out{dweights}, .dbias = Out{dbiases}});
+  kernels::normalization_kernels().dispatch("layer_norm", x.dtype(), [&](const auto& kernel) {
+    kernel.layer_norm_vjp({rows, In{x}, In{weight}}, {.mean = In{mean}, .rstd = In{rstd}}, In{dy},
+                          {.dx = Out{dx}, .dweight = Out{dweights}, .dbias = Out{dbiases}});
   });
   return {dx, reduce_sum(dweights, {0}).to(parameters), reduce_sum(dbiases, {0}).to(parameters)};
 }

@@ -1,7 +1,7 @@
 #include <braid/autograd/ops/rms_norm.h>
 
 #include <braid/autograd/derivatives.h>
-#include <braid/autograd/kernels/rms_norm.h>
+#include <braid/autograd/kernels/normalization.h>
 #include <braid/autograd/ops/detail/composing.h>
 
 namespace braid {
@@ -13,8 +13,8 @@ using kernels::In, kernels::Out, kernels::Rows;
 std::pair<Tensor, Tensor> forward(const Tensor& x, const Tensor& weight, double eps) {
   const Rows rows(x.shape());
   Tensor y(x.shape(), x.dtype()), rstd({rows.count}, compute_dtype(x.dtype()));
-  kernels::rms_norm_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.forward({.rows = rows, .x = In{x}, .weight = In{weight}}, eps, Out{y}, Out{rstd});
+  kernels::normalization_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
+    kernel.rms_norm({rows, In{x}, In{weight}}, eps, Out{y}, Out{rstd});
   });
   return {y, rstd};
 }
@@ -23,8 +23,8 @@ std::pair<Tensor, Tensor> forward(const Tensor& x, const Tensor& weight, double 
 std::pair<Tensor, Tensor> backward(const Tensor& dy, const Tensor& x, const Tensor& weight, const Tensor& rstd) {
   const Rows rows(x.shape());
   Tensor dx(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, rstd.dtype());
-  kernels::rms_norm_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.vjp({.rows = rows, .x = In{x}, .weight = In{weight}}, In{rstd}, In{dy}, Out{dx}, Out{dweights});
+  kernels::normalization_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
+    kernel.rms_norm_vjp({rows, In{x}, In{weight}}, In{rstd}, In{dy}, Out{dx}, Out{dweights});
   });
   return {dx, reduce_sum(dweights, {0})};
 }
@@ -38,14 +38,14 @@ std::vector<Tensor> second_backward(std::span<const Tensor> of, const Tensor& dy
   Tensor dx(x.shape(), x.dtype()), ddy(x.shape(), x.dtype()), dweights({rows.blocks(), rows.width}, rstd.dtype());
   const Tensor a = (of[0].defined() ? of[0] : zeros(x.shape(), x.dtype())).contiguous();
   const Tensor b = (of[1].defined() ? of[1] : zeros(weight.shape(), rstd.dtype())).contiguous();
-  kernels::rms_norm_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
-    kernel.second_vjp({.rows = rows, .x = In{x}, .weight = In{weight}}, {.rstd = In{rstd},
-                                                                         .dy = In{dy},
-                                                                         .a = In{a},
-                                                                         .b = In{b},
-                                                                         .dx = Out{dx},
-                                                                         .ddy = Out{ddy},
-                                                                         .dweight = Out{dweights}});
+  kernels::normalization_kernels().dispatch("rms_norm", x.dtype(), [&](const auto& kernel) {
+    kernel.rms_norm_second_vjp({rows, In{x}, In{weight}}, {.rstd = In{rstd},
+                                                           .dy = In{dy},
+                                                           .a = In{a},
+                                                           .b = In{b},
+                                                           .dx = Out{dx},
+                                                           .ddy = Out{ddy},
+                                                           .dweight = Out{dweights}});
   });
   return {dx, reduce_sum(dweights, {0}), ddy};
 }

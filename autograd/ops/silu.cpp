@@ -8,8 +8,7 @@ namespace braid {
 
 Var silu(const Var& x) {
   return detail::elementwise(
-      "silu", x, [](const auto& of) { return of.silu; }, [](const auto& of) { return of.silu_vjp; },
-      [](const Var& v) { return v * sigmoid(v); },
+      "silu", x, [](const auto& of) { return of.silu; }, [](const Var& v) { return v * sigmoid(v); },
       [](const Var& v) {
         const Var s = sigmoid(v);
         return s * (1 + v * (1 - s));

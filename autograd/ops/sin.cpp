@@ -7,14 +7,12 @@ namespace braid {
 
 Var sin(const Var& x) {
   return detail::elementwise(
-      "sin", x, [](const auto& of) { return of.sin; }, [](const auto& of) { return of.sin_vjp; },
-      [](const Var& x) { return cos(x); });
+      "sin", x, [](const auto& of) { return of.sin; }, [](const Var& x) { return cos(x); });
 }
 
 Var cos(const Var& x) {
   return detail::elementwise(
-      "cos", x, [](const auto& of) { return of.cos; }, [](const auto& of) { return of.cos_vjp; },
-      [](const Var& x) { return -sin(x); });
+      "cos", x, [](const auto& of) { return of.cos; }, [](const Var& x) { return -sin(x); });
 }
 
 }  // namespace braid

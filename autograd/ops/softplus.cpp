@@ -11,7 +11,7 @@ namespace braid {
 
 Var softplus(const Var& x) {
   return detail::elementwise(
-      "softplus", x, [](const auto& of) { return of.softplus; }, [](const auto& of) { return of.softplus_vjp; },
+      "softplus", x, [](const auto& of) { return of.softplus; },
       [](const Var& v) { return maximum(v, 0.0) + log1p(exp(-abs(v))); }, sigmoid);
 }
 

@@ -63,7 +63,7 @@ class Gradcheck {
       return {.ok = false,
               .worst = std::numeric_limits<double>::infinity(),
               .message = fmt::format("gradcheck: {}", comparison_.obstacle())};
-    const std::vector<Line> lines = lines_through(comparison_.point(), comparison_.rng());
+    const std::vector<Line> lines = lines_through(subject_, comparison_.rng());
     for (const Line& line : lines) {
       count(result_, comparison_.check(line));
       if (options_.progress) options_.progress(result_.derivatives, static_cast<std::int64_t>(lines.size()));
@@ -79,12 +79,11 @@ class Gradcheck {
   /// The check of one wrong element of a direction along which the gradient is wrong.
   CheckedDerivative wrong_element(const std::pair<std::size_t, Tensor>& moves) {
     const auto& [input, direction] = moves;
-    const Point point = comparison_.point();
     const auto wrong = [&](std::int64_t begin, std::int64_t end) {
-      const Line part{point.names[input], "", {{input, only(direction, begin, end)}}};
+      const Line part{subject_.names[input], "", {{input, only(direction, begin, end)}}};
       return comparison_.check(part).verdict == Verdict::wrong;
     };
-    return comparison_.check(line_of_element(point, input, bisect(direction.numel(), wrong)));
+    return comparison_.check(line_of_element(subject_, input, bisect(direction.numel(), wrong)));
   }
 
   /// Writes the message: the worst decided derivative first, the wrong vjp last.
@@ -107,7 +106,7 @@ class Gradcheck {
   }
 
   std::string blamed() const {
-    const auto& [f, inputs, names, options, differentiated, size] = subject_;
+    const auto& [f, inputs, names, options, differentiated, size, gradients] = subject_;
     return differentiated != nullptr ? blame_rules(*differentiated, inputs, options.tolerance, options.seed)
                                      : blame(f, inputs, comparison_.dy(), options, comparison_.amplification());
   }

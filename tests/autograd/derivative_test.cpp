@@ -1,6 +1,9 @@
 #include <braid/autograd/derivative.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -9,6 +12,24 @@
 
 namespace braid::derivative_test {
 namespace {
+
+/// f'(x) as exactly as f64 allows with steps below |x| / 20, or from 1 / 20 on where x is 0: f may have poles or bends
+/// as near as that.
+Derivative derivative(const std::function<double(double)>& f, double x) {
+  const double y = f(x);
+  Extrapolation extrapolation;
+  const auto add = [&](double step) -> const Extrapolation& {
+    step = (x + step) - x;  // the difference after rounding
+    const double above = f(x + step), below = f(x - step), up = above - y, down = y - below;
+    // What f does to x first is rounded too, and that moves f as x would.
+    const double size = std::max({std::abs(above), std::abs(y), std::abs(below)});
+    const double error =
+        std::numeric_limits<double>::epsilon() * (size + std::abs(x) * std::max(std::abs(up), std::abs(down)) / step);
+    extrapolation.add(step, {up, down, error, std::min(up, down), std::max(up, down), error});
+    return extrapolation;
+  };
+  return descend(x == 0 ? 1 : std::abs(x), add, [](const Derivative&) { return false; });
+}
 
 struct Function {
   const char* name;

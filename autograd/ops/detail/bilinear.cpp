@@ -37,7 +37,7 @@ std::vector<Var> bilinear_vjp(const Bilinear& map, std::span<const Var> inputs, 
   const auto rule = [map](const Applied& at) {
     return second_vjp(map, at.inputs.first(at.dys.size()), at.inputs.back(), {at.dys.begin(), at.dys.end()});
   };
-  const Needs everything(std::vector<bool>(inputs.size(), true));
+  const Needs everything(inputs.size(), true);
   return record(map.vjp_op, map.vjp(map.lay_out(inputs), dy.value(), everything), all, vjp, {}, rule);
 }
 

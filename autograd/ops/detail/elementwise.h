@@ -2,6 +2,7 @@
 #include <braid/autograd/composed.h>
 #include <braid/autograd/kernels/elementwise.h>
 #include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/autograd/ops/where.h>
 #include <braid/autograd/tape.h>
 #include <braid/core/map.h>
 
@@ -16,9 +17,11 @@ Tensor map_kernel(const char* name, Member member, const Inputs&... inputs) {
   return map_chunks(name, kernel, inputs...);
 }
 
-/// The op on x with kernels forward(table) and vjp(table); the vjp reads x. `derivative(x)` is that of y, made of ops.
-template <class Forward, class Vjp, class Derivative>
-Var elementwise(const char* name, const Var& x, Forward forward, Vjp vjp, Derivative derivative) {
+/// The op on x with the kernels function(table); the vjp reads x. `derivative(x)` is that of y, made of ops.
+template <class Function, class Derivative>
+Var elementwise(const char* name, const Var& x, Function function, Derivative derivative) {
+  const auto forward = [function](const auto& of) { return function(of).value; };
+  const auto vjp = [function](const auto& of) { return function(of).vjp; };
   return record(
       name, map_kernel(name, forward, x.value()), {x},
       [=, x = x.value()](const Tensor& dy) { return map_kernel(name, vjp, dy, x); },
@@ -28,11 +31,19 @@ Var elementwise(const char* name, const Var& x, Forward forward, Vjp vjp, Deriva
 }
 
 /// The same for an op with a composed form, `compose(x)`.
-template <class Forward, class Vjp, class Compose, class Derivative>
-Var elementwise(const char* name, const Var& x, Forward forward, Vjp vjp, Compose compose, Derivative derivative) {
+template <class Function, class Compose, class Derivative>
+Var elementwise(const char* name, const Var& x, Function function, Compose compose, Derivative derivative) {
   check_floating(name, x.dtype());
-  return Composed::active(Composed::Ops::with_rule) ? in_f32(compose, x)
-                                                    : elementwise(name, x, forward, vjp, derivative);
+  return Composed::active(Composed::Ops::with_rule) ? in_f32(compose, x) : elementwise(name, x, function, derivative);
+}
+
+/// Records y, computed from x element by element, whose cotangent goes on to x where passes(v), and is 0 elsewhere.
+template <class Passes>
+Var record_passing(const char* op, const Var& x, Tensor y, const Tensor& v, Passes passes) {
+  auto vjp = [passes](auto dy, auto v) { return passes(v) ? dy : decltype(dy){0}; };
+  return record(
+      op, std::move(y), {x}, [=](const Tensor& dy) { return map(op, vjp, dy, v); },
+      [=](const Applied& at) { return where(map_truth(op, passes, v), at.dy(), 0.0); });
 }
 
 /// Records y, computed from x element by element, whose vjp(dy, x) is generic: it maps numbers and, as the rule, Vars.

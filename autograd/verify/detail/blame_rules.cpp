@@ -84,11 +84,11 @@ class IsolatedOps : public Recording {
   /// By the vjp that nodes_at(t) recorded.
   double by_vjp(const std::vector<Node>& nodes, std::size_t op, double t) const {
     const Node& node = nodes[op];
-    std::vector<bool> needed;
-    for (const Tensor& weight : weights_[op]) needed.push_back(weight.defined());
+    Needs needs;
+    for (const Tensor& weight : weights_[op]) needs.push_back(weight.defined());
     std::vector<Tensor> dys;
     for (const Moving& dy : dys_of(node)) dys.push_back(dy.at(t));
-    return InnerProduct(node.vjp(dys, Needs(std::move(needed))), weights_[op]).value;
+    return InnerProduct(node.vjp(dys, needs), weights_[op]).value;
   }
 
   struct ByRule : InnerProduct {  // at t = 0

@@ -66,22 +66,23 @@ void check_f64(const Tensor& x, const std::string& what) {
 }
 
 Comparison::Comparison(Subject subject) : subject_(std::move(subject)), rng_(Rng(subject_.options.seed).split()) {
-  auto& [f, inputs, names, options, differentiated, size] = subject_;
+  auto& [f, inputs, names, options, differentiated, size, gradients] = subject_;
   for (std::size_t i = names.size(); i < inputs.size(); ++i) names.push_back(fmt::format("input {}", i));
   for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], names[i]);
   std::tie(y_, obstacle_) = diagnose(f, inputs, names);
   if (!obstacle_.empty()) return;
   dy_ = random_signs(y_.shape(), rng_);
-  gradients_ = gradients(inputs, dy_);
-  const std::vector<Tensor> again = gradients(inputs, dy_);
+  gradients = compute_gradients(inputs, dy_);
+  const std::vector<Tensor> again = compute_gradients(inputs, dy_);
   for (std::size_t i = 0; i < again.size() && obstacle_.empty(); ++i)
-    if (!identical(gradients_[i], again[i]))
+    if (!identical(gradients[i], again[i]))
       obstacle_ = fmt::format("the gradient of {} is not deterministic: two backward passes differ", names[i]);
-  const Line line = line_of_all(point(), rng_), fine = in_own_steps(point(), line);
+  const Line line = line_of_all(subject_, rng_), fine = in_own_steps(subject_, line);
   noise_ = rounding_errors([&](double t) { return evaluate(line, t); }, [&](double t) { return evaluate(fine, t); });
 }
 
-std::vector<Tensor> Comparison::gradients(const std::vector<Tensor>& inputs, const Tensor& dy, Probe* probe) const {
+std::vector<Tensor> Comparison::compute_gradients(const std::vector<Tensor>& inputs, const Tensor& dy,
+                                                  Probe* probe) const {
   std::optional<HigherOrder> scope;
   if (subject_.differentiated != nullptr) scope.emplace();
   return gradients_at(subject_.f, inputs, dy, probe);
@@ -126,7 +127,7 @@ Comparison::Analytic Comparison::analytic_along(const Line& line) const {
   InnerProduct product;
   double rounding = 0;
   for (const auto& [input, direction] : line.directions) {
-    product.add(gradients_[input], direction);
+    product.add(subject_.gradients[input], direction);
     if (!rounding_.empty()) rounding += 4 * dot(rounding_[input], Tensor(abs(direction)));
   }
   return {product.value, 1e-3 * std::max(line.largest, std::isfinite(product.size) ? product.size : 0), rounding};
@@ -135,19 +136,19 @@ Comparison::Analytic Comparison::analytic_along(const Line& line) const {
 /// The gradients at a point on a line, as if vjps rounded differently there.
 std::vector<Tensor> Comparison::gradients_on(const Line& line, double t, const Tensor& turn) {
   RoundsDifferently probe(rng_.split());
-  return gradients(point_on(line, t), moved(dy_, turn, t), &probe);
+  return compute_gradients(point_on(line, t), moved(dy_, turn, t), &probe);
 }
 
 /// How far gradients move with the last bits of the inputs.
 std::vector<Tensor> Comparison::rounding_of_gradients() {
-  std::vector<Tensor> largest(gradients_.size(), scalar(0, DType::f64));
-  const Line line = in_own_steps(point(), line_of_all(point(), rng_));
+  std::vector<Tensor> largest(subject_.gradients.size(), scalar(0, DType::f64));
+  const Line line = in_own_steps(subject_, line_of_all(subject_, rng_));
   const Tensor turn = random_direction(dy_, rng_);
   for (int k = 0; k < 32; ++k) {
     const auto there = gradients_on(line, (k % 2 == 0 ? 0x1p-51 : -0x1p-51) * (1 + k / 2), turn);
     const auto larger = [](auto change, auto g, auto h) { return std::max(change, std::abs(g - h)); };
     for (std::size_t i = 0; i < largest.size(); ++i)
-      largest[i] = map("gradcheck", larger, largest[i], gradients_[i], there[i]);
+      largest[i] = map("gradcheck", larger, largest[i], subject_.gradients[i], there[i]);
   }
   return largest;
 }
@@ -164,7 +165,7 @@ void Comparison::add_jumps(const Line& line) {
         const bool settled = std::abs(far - near) <= 1e-3 * std::min(jump, std::abs(near)) + rounding;
         return settled ? std::max(so_far, jump) : so_far;
       };
-      jumps_[i] = map("gradcheck", larger, jumps_[i], gradients_[i], near[i], far[i]);
+      jumps_[i] = map("gradcheck", larger, jumps_[i], subject_.gradients[i], near[i], far[i]);
     }
   }
 }
@@ -187,7 +188,7 @@ CheckedDerivative Comparison::check(const Line& given) {
   Compared compared = compare(line);
   CheckedDerivative& checked = compared.checked;
   if (checked.verdict == Verdict::unchecked && !line.is_element()) {
-    line = in_own_steps(point(), line);
+    line = in_own_steps(subject_, line);
     compared = compare(line);
   }
   if (checked.verdict == Verdict::wrong) judge_again(line, compared);
@@ -250,8 +251,8 @@ bool Comparison::may_hide_a_kink(const Line& line, double difference) const {
 /// between the one-sided derivatives.
 bool Comparison::jumps(const Line& line, const Compared& compared) {
   if (jumps_.empty()) {
-    jumps_.assign(gradients_.size(), scalar(0, DType::f64));
-    for (int way = 0; way < 8; ++way) add_jumps(line_of_all(point(), rng_));  // ties break in many ways
+    jumps_.assign(subject_.gradients.size(), scalar(0, DType::f64));
+    for (int way = 0; way < 8; ++way) add_jumps(line_of_all(subject_, rng_));  // ties break in many ways
   }
   double jump = 0;
   for (const auto& [input, direction] : line.directions) jump += 4 * dot(jumps_[input], Tensor(abs(direction)));
@@ -262,7 +263,7 @@ bool Comparison::jumps(const Line& line, const Compared& compared) {
 std::vector<Comparison>& Comparison::beside() {
   if (beside_) return *beside_;
   beside_.emplace();
-  const Line way = line_of_all(point(), rng_);
+  const Line way = line_of_all(subject_, rng_);
   for (const double distance : {0x1p-10, -0x1p-10}) {
     Subject there = subject_;
     there.inputs = point_on(way, distance);

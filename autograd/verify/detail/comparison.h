@@ -12,16 +12,6 @@ namespace braid::detail {
 /// Throws DTypeError naming `what` unless x is f64.
 void check_f64(const Tensor& x, const std::string& what);
 
-/// The function that gradcheck() differentiates, and where.
-struct Subject {
-  const GradcheckFunction& f;
-  std::vector<Tensor> inputs;
-  std::vector<std::string> names;
-  const GradcheckOptions& options;
-  const GradcheckFunction* differentiated = nullptr;  // what f is the gradient of, if it is one
-  double size = 0;                                    // of the value of that
-};
-
 /// The gradients of <dy, f(inputs)> at a point, compared with differences along lines.
 class Comparison {
  public:
@@ -31,7 +21,6 @@ class Comparison {
   /// A sentence that says why gradients cannot be compared here; empty when they can.
   const std::string& obstacle() const { return obstacle_; }
   const Subject& subject() const { return subject_; }
-  Point point() const { return {subject_.inputs, subject_.names, gradients_, subject_.options}; }
   const Tensor& dy() const { return dy_; }
   Rng& rng() { return rng_; }
   /// The rounding error of the outputs, in units of the error of storing them.
@@ -52,7 +41,8 @@ class Comparison {
     Derivative numeric;
   };
 
-  std::vector<Tensor> gradients(const std::vector<Tensor>& inputs, const Tensor& dy, Probe* probe = nullptr) const;
+  std::vector<Tensor> compute_gradients(const std::vector<Tensor>& inputs, const Tensor& dy,
+                                        Probe* probe = nullptr) const;
   std::vector<Tensor> gradients_on(const Line& line, double t, const Tensor& turn);
   std::vector<Tensor> rounding_of_gradients();
   void add_jumps(const Line& line);
@@ -73,8 +63,7 @@ class Comparison {
   Rng rng_;
   Tensor y_, dy_;
   std::string obstacle_;
-  Tensor noise_;  // the rounding error of each element of y
-  std::vector<Tensor> gradients_;
+  Tensor noise_;                  // the rounding error of each element of y
   std::vector<Tensor> rounding_;  // how much gradients change with the last bits of the inputs
   std::vector<Tensor> jumps_;     // how far they jump beside this point
   bool has_neighbors_ = true;

@@ -20,21 +20,24 @@ struct Line {
   bool is_element() const { return where.starts_with("element"); }
 };
 
-/// The point at which gradcheck compares derivatives, and the gradients there.
-struct Point {
-  const std::vector<Tensor>& inputs;
-  const std::vector<std::string>& names;
-  const std::vector<Tensor>& gradients;
+/// The function that gradcheck() differentiates, and where.
+struct Subject {
+  const GradcheckFunction& f;
+  std::vector<Tensor> inputs;
+  std::vector<std::string> names;
   const GradcheckOptions& options;
+  const GradcheckFunction* differentiated = nullptr;  // what f is the gradient of, if it is one
+  double size = 0;                                    // of the value of that
+  std::vector<Tensor> gradients = {};                 // there, by vjps: Comparison adds them
 };
 
 /// Lines along every element of every input, or along random directions if there are too many; then one for each group
 /// of inputs and one for all.
-std::vector<Line> lines_through(const Point& point, Rng& rng);
-Line line_of_element(const Point& point, std::size_t input, std::int64_t element);
+std::vector<Line> lines_through(const Subject& subject, Rng& rng);
+Line line_of_element(const Subject& subject, std::size_t input, std::int64_t element);
 /// A random direction in which all inputs move, or those of a group.
-Line line_of_all(const Point& point, Rng& rng, const std::string& group = "");
+Line line_of_all(const Subject& subject, Rng& rng, const std::string& group = "");
 /// The same inputs, each element moving by its own size, however small that is, unless it is 0.
-Line in_own_steps(const Point& point, Line line);
+Line in_own_steps(const Subject& subject, Line line);
 
 }  // namespace braid::detail

@@ -83,12 +83,7 @@ struct Trials::Course {
 Trials::Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
                const GradcheckOptions& options, double amplification, bool opens_checkpoints)
     : f_(f), inputs_(inputs), options_(options), amplification_(amplification), base_(opens_checkpoints) {
-  Tape tape(&base_);
-  std::vector<Var> watched;
-  for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
-  const Var y = f(watched);
-  reached_ = y.requires_grad();
-  tape.backward(y, dy);
+  gradients_at(f, inputs, dy, &base_);
   for (const Recording::Op& op : base_.ops)
     if (op.deferral && op.inputs[op.deferral->input]) writers_.emplace(*op.inputs[op.deferral->input], op.index);
 }

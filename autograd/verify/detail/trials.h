@@ -36,9 +36,6 @@ class Trials {
          const GradcheckOptions& options, double amplification, bool opens_checkpoints);
 
   const Recording& base() const { return base_; }
-  /// Whether the output is on the tape.
-  bool reached() const { return reached_; }
-
   /// All trials, in rounds of those that do not disturb each other: where a cotangent is deferred, the effect of an op
   /// shows in the next op, whose own inputs must not move then.
   std::vector<std::vector<Trial>> rounds() const;
@@ -77,7 +74,6 @@ class Trials {
   const double amplification_;
   Recording base_;
   Rng rng_ = Rng(options_.seed + 1).split();
-  bool reached_ = false;
   std::multimap<ValueId, std::size_t> writers_;  // the ops that defer the cotangent of a value
   Leaks leaks_;
 };
