@@ -12,6 +12,7 @@
 #include <braid/core/files/file_system.h>
 #include <braid/core/utf8.h>
 #include <braid/nn/text/detail/added_tokens.h>
+#include <braid/nn/text/detail/merges.h>
 #include <braid/nn/text/detail/tokenizer_json.h>
 
 namespace braid::nn {
