@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <queue>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -17,11 +18,13 @@ namespace braid::nn::detail {
 /// Merges the bytes of words: always the pair that comes first in the list, the leftmost of equal pairs.
 class Merges {
  public:
-  /// `byte_ids`: the id of each byte, -1 for a byte without a token.
-  Merges(const std::array<std::int32_t, 256>& byte_ids, const std::vector<Merge>& merges) : byte_ids_(byte_ids) {
-    entries_.reserve(merges.size());
+  explicit Merges(const TokenizerFile& file) {
+    for (std::size_t byte = 0; byte < byte_ids_.size(); ++byte)
+      byte_ids_[byte] = file.id(std::string(1, static_cast<char>(byte))).value_or(-1);
+    entries_.reserve(file.merges.size());
     std::int32_t rank = 0;
-    for (const auto& [left, right, merged] : merges) entries_.insert_or_assign(key(left, right), Entry{rank++, merged});
+    for (const auto& [left, right, merged] : file.merges)
+      entries_.insert_or_assign(key(left, right), Entry{rank++, merged});
   }
 
   /// Appends the ids of a word, in O(n log n). Throws ValueError naming a byte that is no token.
@@ -82,7 +85,7 @@ class Merges {
     return found == entries_.end() ? nullptr : &found->second;
   }
 
-  std::array<std::int32_t, 256> byte_ids_;
+  std::array<std::int32_t, 256> byte_ids_;            // -1 for a byte without a token
   std::unordered_map<std::uint64_t, Entry> entries_;  // by both ids
 };
 
