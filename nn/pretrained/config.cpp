@@ -40,7 +40,7 @@ json parse_object(const std::string& where, const std::string& text) {
 
 /// What transformers takes for settings that a file leaves out, in the order of PretrainedFamily; before it what all
 /// that are like Llama share.
-constexpr const char* kDecoder =
+constexpr const char* kDecoderDefaults =
     R"({"vocab_size": 32000, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
         "rms_norm_eps": 1e-6})";
 constexpr std::array<const char*, kFamilies.size()> kDefaults{
@@ -374,7 +374,7 @@ PretrainedConfig parse_pretrained_config(const std::string& where, const std::st
   const json object = parse_object(where, text);
   const auto names = kFamilies | std::views::transform(&detail::FamilyNames::model_type);
   const std::size_t family = Settings(where, object).choice("model_type", names);
-  json defaults = json::parse(kDecoder);
+  json defaults = json::parse(kDecoderDefaults);
   defaults.update(json::parse(kDefaults[family]));
   const Settings settings(where, object, std::move(defaults));
   settings.require(!settings.has("quantization_config"), "quantization_config",
