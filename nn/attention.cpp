@@ -42,49 +42,45 @@ Tensor seen_by(std::int64_t queries, std::int64_t position, std::int64_t entries
       std::copy_n(chosen.data<std::int32_t>() + row * entries, entries, sees);
     else
       std::fill_n(sees, detail::closed_entries(at, settings.compression.rate, entries), 1);
-    const std::int64_t begin = settings.window > 0 ? std::max<std::int64_t>(0, at - settings.window + 1) : 0;
-    std::fill(sees + padded + begin - first, sees + padded + at + 1 - first, 1);
+    std::fill(sees + padded + detail::first_seen(at, settings.window) - first, sees + padded + at + 1 - first, 1);
   }
   return mask;
 }
 
 }  // namespace
 
-AttentionSettings detail::complete(const char* module, std::int64_t channels, int heads, AttentionSettings settings) {
-  check_value(channels >= 1 && heads >= 1 && (settings.head_size || channels % heads == 0),
+AttentionSettings detail::complete(const char* module, std::int64_t channels, int heads, AttentionSettings s) {
+  check_value(channels >= 1 && heads >= 1 && (s.head_size || channels % heads == 0),
               "{}: heads must divide channels but channels is {} and heads is {}", module, channels, heads);
-  if (!settings.head_size) settings.head_size = channels / heads;
-  if (!settings.kv_heads) settings.kv_heads = heads;
-  check_value(*settings.head_size >= 1, "{}: head_size must be at least 1 but is {}", module, *settings.head_size);
-  check_value(*settings.kv_heads >= 1 && heads % *settings.kv_heads == 0,
-              "{}: kv_heads must divide heads but heads is {} and kv_heads is {}", module, heads, *settings.kv_heads);
-  const double rotated = settings.rotary_share * static_cast<double>(*settings.head_size);
-  check_value(!settings.rotary || (settings.rotary_share > 0 && settings.rotary_share <= 1 &&
-                                   std::abs(2.0 * static_cast<double>(rotary_pairs(settings)) - rotated) < 1e-6),
+  if (!s.head_size) s.head_size = channels / heads;
+  if (!s.kv_heads) s.kv_heads = heads;
+  check_value(*s.head_size >= 1, "{}: head_size must be at least 1 but is {}", module, *s.head_size);
+  check_value(*s.kv_heads >= 1 && heads % *s.kv_heads == 0,
+              "{}: kv_heads must divide heads but heads is {} and kv_heads is {}", module, heads, *s.kv_heads);
+  const double rotated = s.rotary_share * static_cast<double>(*s.head_size);
+  check_value(!s.rotary || (s.rotary_share > 0 && s.rotary_share <= 1 &&
+                            std::abs(2.0 * static_cast<double>(rotary_pairs(s)) - rotated) < 1e-6),
               "{}: rotary positions need an even part of a head but head_size is {} and rotary_share {}", module,
-              *settings.head_size, settings.rotary_share);
-  if (settings.rotary) checked(settings.rotary_scaling), rotary_frequencies(1, settings.rotary_base);
+              *s.head_size, s.rotary_share);
+  if (s.rotary) checked(s.rotary_scaling), rotary_frequencies(1, s.rotary_base);
   check_value(
-      settings.window >= 0 && settings.softcap >= 0 && std::isfinite(settings.softcap + settings.scale) &&
-          0 <= settings.dropout && settings.dropout < 1,
+      s.window >= 0 && s.softcap >= 0 && std::isfinite(s.softcap + s.scale) && 0 <= s.dropout && s.dropout < 1,
       "{}: window and softcap must not be negative, scale finite and dropout in [0, 1) but they are {}, {}, {}, {}",
-      module, settings.window, settings.softcap, settings.scale, settings.dropout);
-  check_value(settings.causal || (settings.window == 0 && !settings.alibi), "{}: a window and ALiBi need causal = true",
-              module);
-  check_value(settings.query_rank >= 0 && settings.output_groups >= 0 &&
-                  (settings.output_groups == 0 || (heads % settings.output_groups == 0 && settings.output_rank >= 1)),
+      module, s.window, s.softcap, s.scale, s.dropout);
+  check_value(s.causal || (s.window == 0 && !s.alibi), "{}: a window and ALiBi need causal = true", module);
+  check_value(s.query_rank >= 0 && s.output_groups >= 0 &&
+                  (s.output_groups == 0 || (heads % s.output_groups == 0 && s.output_rank >= 1)),
               "{}: query_rank must not be negative, and output_groups must divide heads and have an output_rank but "
               "they are {}, {} and {} with {} heads",
-              module, settings.query_rank, settings.output_groups, settings.output_rank, heads);
-  check_value(!settings.shared_kv || (settings.causal && !settings.memory_channels),
+              module, s.query_rank, s.output_groups, s.output_rank, heads);
+  check_value(!s.shared_kv || (s.causal && !s.memory_channels),
               "{}: shared_kv needs causal = true and no memory_channels", module);
-  const CompressionSettings& compression = checked(module, settings.compression);
-  check_value(
-      compression.rate == 0 || (settings.shared_kv && *settings.kv_heads == 1 && settings.rotary && !settings.alibi),
-      "{}: compression needs shared_kv, kv_heads = 1, rotary positions and no ALiBi", module);
-  check_value(compression.rate == 0 || compression.index_top == 0 || settings.query_rank > 0,
-              "{}: index_top needs query_rank", module);
-  return settings;
+  const CompressionSettings& compression = checked(module, s.compression);
+  check_value(compression.rate == 0 || (s.shared_kv && *s.kv_heads == 1 && s.rotary && !s.alibi),
+              "{}: compression needs shared_kv, kv_heads = 1, rotary positions and no ALiBi", module);
+  check_value(compression.rate == 0 || compression.index_top == 0 || s.query_rank > 0, "{}: index_top needs query_rank",
+              module);
+  return s;
 }
 
 MultiHeadAttention::MultiHeadAttention(std::int64_t channels, int heads, Rng& rng, const AttentionSettings& chosen)
@@ -173,23 +169,22 @@ Var MultiHeadAttention::operator()(const Var& x, const AttentionCall& call) cons
 
 Var MultiHeadAttention::mix(const Var& queries, const Var& keys, const Var& entries, const Var& x, const Var& latent,
                             const Tensor& index, std::int64_t position, AttentionOptions how) const {
-  // Attention cuts keys into blocks of 64. Entries fill whole ones, and keys begin at one, so that no number of them
-  // changes a bit.
-  constexpr std::int64_t kBlock = 64, kQueries = 512;
+  // Entries fill whole blocks, and keys begin at one, so that no number of them changes a bit.
+  constexpr std::int64_t kBlock = detail::kKeyBlock, kQueries = 512;
   const std::int64_t length = queries.size(1), held = position + length - keys.size(1), count = entries.size(1);
-  const std::int64_t padded = (count + kBlock - 1) / kBlock * kBlock, window = settings.window;
+  const std::int64_t padded = (count + kBlock - 1) / kBlock * kBlock;
   const Tensor blank = zeros(entries.shape().with(1, padded - count), entries.dtype());
   const std::optional<Indexer> chooser = indexer ? std::optional(indexer->constant()) : std::nullopt;
   how.window = 0;  // the mask says it
   std::vector<Var> mixed;
   for (std::int64_t begin = 0; begin < length; begin += kQueries) {  // whose masks are no larger than that
     const std::int64_t end = std::min(begin + kQueries, length), at = position + begin;
-    const std::int64_t first = window > 0 ? std::max<std::int64_t>(0, at - window + 1) / kBlock * kBlock : 0;
+    const std::int64_t first = std::max(detail::first_seen(at, settings.window) / kBlock * kBlock, held);
     Tensor chosen;
     const auto part = [&](const Tensor& all) { return all.slice(1, begin, end); };
     if (chooser) chosen = (*chooser)(part(x.value()), part(latent.value()), index, turns(), at);
-    how.mask = seen_by(end - begin, at, count, padded, std::max(first, held), chosen, settings);
-    const Var seen = concat({entries, blank, slice(keys, 1, std::max(first, held) - held, position + end - held)}, 1);
+    how.mask = seen_by(end - begin, at, count, padded, first, chosen, settings);
+    const Var seen = concat({entries, blank, slice(keys, 1, first - held, position + end - held)}, 1);
     mixed.push_back(attention(slice(queries, 1, begin, end), seen, seen, how));
   }
   return mixed.size() == 1 ? mixed.front() : concat(mixed, 1);

@@ -59,11 +59,6 @@ Var tokens_of(const Var& x) { return reshape(x, {-1, x.size(-1)}); }
 
 std::vector<std::int64_t> Route::loads() const { return nn::loads(experts, scores.size(1)); }
 
-RouteScope*& RouteScope::active() {
-  static thread_local RouteScope* active = nullptr;
-  return active;
-}
-
 const ExpertsSettings& checked(const ExpertsSettings& s) {
   check_value(s.experts >= 1 && s.shared >= 0 && s.by_token >= 0,
               "Experts: experts must be at least 1, and shared and by_token not negative but they are {}, {} and {}",

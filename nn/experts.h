@@ -49,15 +49,17 @@ struct Route {
 /// rebalance() behind a step. A checkpoint() computes its routes twice.
 class RouteScope {
  public:
-  RouteScope() : outer_(std::exchange(active(), this)) {}
-  ~RouteScope() { active() = outer_; }
+  RouteScope() : outer_(std::exchange(active_, this)) {}
+  ~RouteScope() { active_ = outer_; }
   RouteScope(const RouteScope&) = delete;
   RouteScope& operator=(const RouteScope&) = delete;
 
-  static RouteScope*& active();  ///< the innermost one, or null
+  static RouteScope* active() { return active_; }  ///< the innermost one, or null
   std::vector<Route> routes;
 
  private:
+  static inline thread_local RouteScope* active_ = nullptr;
+
   RouteScope* outer_;
 };
 

@@ -1,6 +1,4 @@
 #pragma once
-#include <utility>
-
 #include <braid/nn/linear.h>
 
 namespace braid::nn {

@@ -35,25 +35,19 @@ void make_room(Tensor& all, std::int64_t dropped, std::int64_t kept, std::int64_
   all = larger;
 }
 
-/// The first position that `position` sees in its window; 0 of all.
-std::int64_t first_seen(std::int64_t position, std::int64_t window) {
-  return window > 0 ? std::max<std::int64_t>(0, position - window + 1) : 0;
-}
-
 }  // namespace
 
 void PositionCache::check(std::int64_t position, std::int64_t window) const {
-  const std::int64_t seen = first_seen(position, window);
-  check_value(first_ <= seen / 64 * 64 || position == 0,
+  const std::int64_t seen = detail::first_seen(position, window);
+  check_value(first_ <= seen / detail::kKeyBlock * detail::kKeyBlock || position == 0,
               "PositionCache: position {} sees positions from {} on but those before {} have been forgotten", position,
               seen, first_);
 }
 
 void PositionCache::write(std::int64_t position, const Tensor& keys, const Tensor& values, std::int64_t window) {
   check(position, window);
-  // Attention cuts what it sees into blocks of 64 from the first key on: whole ones are dropped, so that no bit
-  // changes.
-  const std::int64_t first = first_seen(position, window) / 64 * 64;
+  // Whole blocks are dropped, so that no bit changes.
+  const std::int64_t first = detail::first_seen(position, window) / detail::kKeyBlock * detail::kKeyBlock;
   if (position == 0) first_ = 0;
   for (const auto& [all, next] : {std::pair(&keys_, &keys), std::pair(&values_, &values)}) {
     if (!next->defined()) continue;

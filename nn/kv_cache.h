@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -55,4 +56,15 @@ struct KVCache {
   std::vector<LayerCache> layers;  ///< by block
 };
 
+namespace detail {
+
+/// Attention cuts what it sees into blocks of as many keys, from the first one on.
+inline constexpr std::int64_t kKeyBlock = 64;
+
+/// The first position that `position` sees in its window; 0 of all.
+inline std::int64_t first_seen(std::int64_t position, std::int64_t window) {
+  return window > 0 ? std::max<std::int64_t>(0, position - window + 1) : 0;
+}
+
+}  // namespace detail
 }  // namespace braid::nn

@@ -86,8 +86,8 @@ const TransformerConfig& checked(const TransformerConfig& config) {
 
 namespace detail {
 
-NormSettings norm_settings(const TransformerConfig& config) {
-  return {config.norm_eps, config.parameters(), config.norm_offset};
+Norm make_norm(const TransformerConfig& config) {
+  return {config.norm, config.channels, {config.norm_eps, config.parameters(), config.norm_offset}};
 }
 
 MultiHeadAttention make_attention(const TransformerConfig& config, int layer, Rng& rng) {
@@ -126,10 +126,7 @@ KVCache make_cache(const TransformerConfig& config, std::int64_t batch, std::opt
   check_value(tokens >= 1 && tokens <= config.context,
               "Transformer: a cache must have room for 1 to {} tokens, the context, but has for {}", config.context,
               tokens);
-  return {.batch = batch,
-          .room = tokens,
-          .length = 0,
-          .layers = std::vector<LayerCache>(static_cast<std::size_t>(config.layers))};
+  return {.batch = batch, .room = tokens, .layers = std::vector<LayerCache>(static_cast<std::size_t>(config.layers))};
 }
 
 void check_room(const Tensor& tokens, const KVCache& cache, std::int64_t blocks) {

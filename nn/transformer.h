@@ -83,7 +83,7 @@ struct TransformerConfig {
 const TransformerConfig& checked(const TransformerConfig& config);
 
 namespace detail {
-NormSettings norm_settings(const TransformerConfig& config);
+Norm make_norm(const TransformerConfig& config);
 MultiHeadAttention make_attention(const TransformerConfig& config, int layer, Rng& rng);
 FeedForward make_feed_forward(const TransformerConfig& config, int layer, Rng& rng);
 /// Draws the weights of a block as those of GPT-2, see Transformer.
@@ -114,7 +114,7 @@ struct Transformer {
   Transformer(const TransformerConfig& settings, Rng& rng, MakeConnection make_connection)
       : config(checked(settings)),
         embedding(config.vocab, config.channels, rng, config.parameters()),
-        norm(config.norm, config.channels, detail::norm_settings(config)) {
+        norm(detail::make_norm(config)) {
     embedding.padding = config.padding;
     if (!config.tied_head)
       head.emplace(config.channels, config.vocab, rng, LinearSettings{.bias = false, .dtype = config.parameters()});
@@ -123,12 +123,11 @@ struct Transformer {
     if (head) head->weight = init::normal(head->weight.shape(), std, rng, config.parameters());
     if (config.positions == PositionKind::learned)
       positions = init::normal({config.context, config.channels}, std, rng, config.parameters());
-    const auto make_norm = [&] { return Norm(config.norm, config.channels, detail::norm_settings(config)); };
     for (int i = 0; i < config.layers; ++i) {
       auto& [attention, mlp] = blocks.emplace_back(TransformerBlock<Connection>{
-          {make_norm(), detail::make_attention(config, i, rng), make_connection(2 * i)},
-          {make_norm(), detail::make_feed_forward(config, i, rng), make_connection(2 * i + 1)}});
-      if (config.post_norms) attention.post_norm = mlp.post_norm = make_norm();
+          {detail::make_norm(config), detail::make_attention(config, i, rng), make_connection(2 * i)},
+          {detail::make_norm(config), detail::make_feed_forward(config, i, rng), make_connection(2 * i + 1)}});
+      if (config.post_norms) attention.post_norm = mlp.post_norm = detail::make_norm(config);
       detail::init_block(config, attention.body, mlp.body, rng);
     }
   }

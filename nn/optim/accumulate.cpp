@@ -34,13 +34,10 @@ void add_in_place(std::span<Tensor* const> sums, std::span<const Tensor* const> 
     contiguous.push_back(terms[i]->contiguous());
   }
   for (Tensor* sum : sums) make_writable(*sum);
-  parallel_for_blocks(cut_into_blocks(sums), [&](std::size_t, const TensorBlock& block) {
-    dispatch_float("add_in_place", sums[block.tensor]->dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      T* sum = sums[block.tensor]->mutable_data<T>();
-      const T* term = contiguous[block.tensor].data<T>();
-      for (std::int64_t i = block.begin; i < block.end; ++i) sum[i] += term[i];
-    });
+  for_each_block("add_in_place", sums, [&]<class T>(T, const TensorBlock& block) {
+    T* sum = sums[block.tensor]->mutable_data<T>();
+    const T* term = contiguous[block.tensor].data<T>();
+    for (std::int64_t i = block.begin; i < block.end; ++i) sum[i] += term[i];
   });
 }
 

@@ -32,15 +32,12 @@ void AdamOptimizer<kDecay>::apply(const std::vector<Update>& updates, double gra
   else
     decaying.penalty = settings_.weight_decay;
   const auto values = updates | std::views::transform(&Update::value);
-  parallel_for_blocks(cut_into_blocks(values), [&](std::size_t, const TensorBlock& block) {
+  for_each_block(kName, values, [&]<class T>(T, const TensorBlock& block) {
     const auto& [name, value, grad, decays, state] = updates[block.tensor];
-    dispatch_float(kName, value->dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      kernels::adam_kernels().of<T>().update(
-          decays ? decaying : plain, grad.template data<T>() + block.begin,
-          value->template mutable_data<T>() + block.begin, state[0].template mutable_data<T>() + block.begin,
-          state[1].template mutable_data<T>() + block.begin, block.end - block.begin);
-    });
+    kernels::adam_kernels().of<T>().update(decays ? decaying : plain, grad.template data<T>() + block.begin,
+                                           value->template mutable_data<T>() + block.begin,
+                                           state[0].template mutable_data<T>() + block.begin,
+                                           state[1].template mutable_data<T>() + block.begin, block.end - block.begin);
   });
 }
 

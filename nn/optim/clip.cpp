@@ -29,25 +29,18 @@ double sum_of_squares(const T* x, std::int64_t n) {
 double global_norm(std::span<const Tensor* const> grads) {
   std::vector<Tensor> contiguous;
   for (const Tensor* grad : grads) contiguous.push_back(grad->contiguous());
-  const std::vector<TensorBlock> blocks = cut_into_blocks(grads);
-  std::vector<double> sums(blocks.size());
-  parallel_for_blocks(blocks, [&](std::size_t i, const TensorBlock& block) {
-    const Tensor& x = contiguous[block.tensor];
-    sums[i] = dispatch_float("global_norm", x.dtype(), [&](auto zero) {
-      return sum_of_squares(x.data<decltype(zero)>() + block.begin, block.end - block.begin);
-    });
+  std::vector<double> sums(cut_into_blocks(grads).size());
+  for_each_block("global_norm", grads, [&]<class T>(T, const TensorBlock& block) {
+    sums[block.index] = sum_of_squares(contiguous[block.tensor].data<T>() + block.begin, block.end - block.begin);
   });
   return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
 void scale_in_place(std::span<Tensor* const> grads, double factor) {
   for (Tensor* grad : grads) make_writable(*grad);
-  parallel_for_blocks(cut_into_blocks(grads), [&](std::size_t, const TensorBlock& block) {
-    Tensor& x = *grads[block.tensor];
-    dispatch_float("scale_in_place", x.dtype(), [&](auto zero) {
-      auto* data = x.mutable_data<decltype(zero)>();
-      for (std::int64_t i = block.begin; i < block.end; ++i) data[i] *= static_cast<decltype(zero)>(factor);
-    });
+  for_each_block("scale_in_place", grads, [&]<class T>(T, const TensorBlock& block) {
+    T* data = grads[block.tensor]->mutable_data<T>();
+    for (std::int64_t i = block.begin; i < block.end; ++i) data[i] *= static_cast<T>(factor);
   });
 }
 

@@ -15,20 +15,17 @@ Lion::Lion(const LionSettings& settings)
 
 void Lion::apply(const std::vector<Update>& updates, double grad_scale) {
   const auto values = updates | std::views::transform(&Update::value);
-  parallel_for_blocks(cut_into_blocks(values), [&](std::size_t, const TensorBlock& block) {
+  for_each_block("Lion", values, [&]<class T>(T, const TensorBlock& block) {
     const Update& u = updates[block.tensor];
-    dispatch_float("Lion", u.value->dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      const T rate = static_cast<T>(lr()), keep = static_cast<T>(u.decays ? 1 - lr() * settings_.weight_decay : 1);
-      const T beta1 = static_cast<T>(settings_.beta1), beta2 = static_cast<T>(settings_.beta2);
-      const T* grad = u.grad.data<T>();
-      T *p = u.value->mutable_data<T>(), *m = u.state->mutable_data<T>();
-      for (std::int64_t i = block.begin; i < block.end; ++i) {
-        const T g = static_cast<T>(grad_scale) * grad[i], direction = m[i] + (1 - beta1) * (g - m[i]);
-        p[i] = keep * p[i] - rate * static_cast<T>((direction > 0) - (direction < 0));
-        m[i] += (1 - beta2) * (g - m[i]);
-      }
-    });
+    const T rate = static_cast<T>(lr()), keep = static_cast<T>(u.decays ? 1 - lr() * settings_.weight_decay : 1);
+    const T beta1 = static_cast<T>(settings_.beta1), beta2 = static_cast<T>(settings_.beta2);
+    const T* grad = u.grad.data<T>();
+    T *p = u.value->mutable_data<T>(), *m = u.state->mutable_data<T>();
+    for (std::int64_t i = block.begin; i < block.end; ++i) {
+      const T g = static_cast<T>(grad_scale) * grad[i], direction = m[i] + (1 - beta1) * (g - m[i]);
+      p[i] = keep * p[i] - rate * static_cast<T>((direction > 0) - (direction < 0));
+      m[i] += (1 - beta2) * (g - m[i]);
+    }
   });
 }
 

@@ -12,11 +12,6 @@
 #include <braid/nn/optim/clip.h>
 
 namespace braid::nn {
-namespace {
-
-Tensor as_matrix(const Tensor& t) { return t.reshape({t.size(0), t.shape().axes(1, t.rank()).numel()}); }
-
-}  // namespace
 
 bool hidden_matrices(std::string_view name, const Tensor& value) {
   constexpr std::array<std::string_view, 8> kOthers{
@@ -62,9 +57,11 @@ void Muon::apply(const std::vector<Update>& updates, double grad_scale) {
     }
     const Var grad = u.grad * grad_scale, velocity = settings_.momentum * *u.state + grad;
     const Var ahead = settings_.nesterov ? grad + settings_.momentum * velocity : velocity;
-    const Tensor matrix = as_matrix(ahead.value());
-    const Tensor direction = orthogonalized(matrix, settings_.iterations).reshape(u.value->shape());
-    const auto longest = static_cast<double>(std::max(matrix.size(0), matrix.size(1)));
+    const Shape& shape = u.value->shape();
+    const std::int64_t rows = shape[0], columns = shape.axes(1, shape.rank()).numel();
+    const Tensor matrix = ahead.value().reshape({rows, columns});
+    const Tensor direction = orthogonalized(matrix, settings_.iterations).reshape(shape);
+    const auto longest = static_cast<double>(std::max(rows, columns));
     const double keep = u.decays ? 1 - lr() * settings_.adamw.weight_decay : 1;
     changes.emplace_back(u.state, velocity.value());
     changes.emplace_back(u.value,

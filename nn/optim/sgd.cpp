@@ -18,25 +18,22 @@ SGD::SGD(const SGDSettings& settings)
 
 void SGD::apply(const std::vector<Update>& updates, double grad_scale) {
   const auto values = updates | std::views::transform(&Update::value);
-  parallel_for_blocks(cut_into_blocks(values), [&](std::size_t, const TensorBlock& block) {
+  for_each_block("SGD", values, [&]<class T>(T, const TensorBlock& block) {
     const Update& u = updates[block.tensor];
-    dispatch_float("SGD", u.value->dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      const auto rate = static_cast<T>(lr()), penalty = static_cast<T>(u.decays ? settings_.weight_decay : 0);
-      const auto momentum = static_cast<T>(settings_.momentum), scale = static_cast<T>(grad_scale);
-      const bool nesterov = settings_.nesterov;
-      const T* grad = u.grad.data<T>();
-      T* p = u.value->mutable_data<T>();
-      T* velocity = settings_.momentum == 0 ? nullptr : u.state->mutable_data<T>();
-      for (std::int64_t i = block.begin, end = block.end; i < end; ++i) {
-        T g = scale * grad[i] + penalty * p[i];
-        if (velocity != nullptr) {
-          velocity[i] = momentum * velocity[i] + g;
-          g = nesterov ? g + momentum * velocity[i] : velocity[i];
-        }
-        p[i] -= rate * g;
+    const auto rate = static_cast<T>(lr()), penalty = static_cast<T>(u.decays ? settings_.weight_decay : 0);
+    const auto momentum = static_cast<T>(settings_.momentum), scale = static_cast<T>(grad_scale);
+    const bool nesterov = settings_.nesterov;
+    const T* grad = u.grad.data<T>();
+    T* p = u.value->mutable_data<T>();
+    T* velocity = settings_.momentum == 0 ? nullptr : u.state->mutable_data<T>();
+    for (std::int64_t i = block.begin, end = block.end; i < end; ++i) {
+      T g = scale * grad[i] + penalty * p[i];
+      if (velocity != nullptr) {
+        velocity[i] = momentum * velocity[i] + g;
+        g = nesterov ? g + momentum * velocity[i] : velocity[i];
       }
-    });
+      p[i] -= rate * g;
+    }
   });
 }
 

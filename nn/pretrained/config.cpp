@@ -6,6 +6,7 @@
 #include <limits>
 #include <ranges>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -37,48 +38,87 @@ json parse_object(const std::string& where, const std::string& text) {
   return value;
 }
 
-/// Settings by name. `otherwise` is the value of one that is absent or null.
+/// What transformers takes for settings that a file leaves out, in the order of PretrainedFamily; before it what all
+/// that are like Llama share.
+constexpr const char* kDecoderDefaults =
+    R"({"vocab_size": 32000, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+        "rms_norm_eps": 1e-6})";
+constexpr std::array<const char*, kFamilies.size()> kDefaults{
+    R"({"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12,
+        "activation_function": "gelu_new", "tie_word_embeddings": true})",
+    R"({"max_position_embeddings": 2048, "intermediate_size": 11008})",
+    R"({"vocab_size": 151936, "max_position_embeddings": 32768, "intermediate_size": 22016, "num_key_value_heads": 32,
+        "head_dim": 128})",
+    R"({"max_position_embeddings": 131072, "intermediate_size": 14336, "num_key_value_heads": 8,
+        "sliding_window": 4096})",
+    R"({"max_position_embeddings": 131072, "intermediate_size": 14336, "num_key_value_heads": 8, "rms_norm_eps": 1e-5,
+        "rope_theta": 1e6, "num_local_experts": 8, "num_experts_per_tok": 2})",
+    R"({"vocab_size": 151936, "max_position_embeddings": 32768, "hidden_size": 2048, "num_hidden_layers": 24,
+        "intermediate_size": 6144, "num_key_value_heads": 4, "moe_intermediate_size": 768, "num_local_experts": 128,
+        "num_experts_per_tok": 8, "norm_topk_prob": false})",
+    R"({"vocab_size": 256000, "max_position_embeddings": 8192, "hidden_size": 2304, "num_hidden_layers": 26,
+        "num_attention_heads": 8, "intermediate_size": 9216, "num_key_value_heads": 4, "head_dim": 256,
+        "tie_word_embeddings": true, "pad_token_id": 0, "attn_logit_softcapping": 50, "final_logit_softcapping": 30,
+        "query_pre_attn_scalar": 256, "sliding_window": 4096})",
+    R"({"vocab_size": 129280, "max_position_embeddings": 1048576, "num_hidden_layers": 43, "num_attention_heads": 64,
+        "intermediate_size": 2048, "num_key_value_heads": 1, "head_dim": 512, "sliding_window": 128,
+        "q_lora_rank": 1024, "o_groups": 8, "o_lora_rank": 1024, "swiglu_limit": 10, "n_routed_experts": 256,
+        "num_experts_per_tok": 6, "scoring_func": "sqrtsoftplus", "routed_scaling_factor": 1.5, "num_hash_layers": 3,
+        "compress_rope_theta": 160000, "compress_rate_csa": 4, "compress_rate_hca": 128, "index_n_heads": 64,
+        "index_head_dim": 128, "index_topk": 512})"};
+
+/// Settings by name. One that is absent or null has its default.
 class Settings {
  public:
-  Settings(std::string where, const json& object) : where_(std::move(where)), object_(object) {}
+  Settings(std::string where, const json& object, json defaults = {})
+      : where_(std::move(where)), object_(object), defaults_(std::move(defaults)) {}
 
   const json& get(const char* key) const {
     static const json none;
-    const auto found = object_.find(key);
-    return found == object_.end() ? none : *found;
+    for (const json* source : {&object_, &defaults_})
+      if (const auto found = source->find(key); found != source->end() && !found->is_null()) return *found;
+    return none;
   }
   bool has(const char* key) const { return !get(key).is_null(); }
-  bool is_null(const char* key) const { return object_.contains(key) && !has(key); }  // to transformers, none
 
-  std::int64_t size(const char* key, std::int64_t otherwise) const {
-    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-    const json& value = get(key);
-    if (value.is_null()) return otherwise;
-    const bool ok =
-        value.is_number_unsigned() && value.get<std::uint64_t>() >= 1 && value.get<std::uint64_t>() <= kMost;
-    require(ok, key, fmt::format("an integer from 1 to {}", kMost));
-    return value.get<std::int64_t>();
+  /// Sets `value` if there is a setting: a positive integer, a positive number or a flag.
+  template <class T>
+  void operator()(const char* key, T& value) const {
+    const json& given = get(key);
+    if (given.is_null()) return;
+    if constexpr (std::is_same_v<T, bool>) {
+      require(given.is_boolean(), key, "true or false");
+    } else if constexpr (std::is_same_v<T, double>) {
+      require(given.is_number() && given.get<double>() > 0, key, "a positive number");
+    } else {
+      constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+      const bool ok =
+          given.is_number_unsigned() && given.get<std::uint64_t>() >= 1 && given.get<std::uint64_t>() <= kMost;
+      require(ok, key, fmt::format("an integer from 1 to {}", kMost));
+    }
+    value = given.get<T>();
   }
-  int count(const char* key, std::int64_t otherwise) const { return static_cast<int>(size(key, otherwise)); }
+  /// The same of one that null turns off, whatever its default.
+  void nullable(const char* key, auto& value) const {
+    if (!is_none(key)) (*this)(key, value);
+  }
+  bool is_none(const char* key) const { return object_.contains(key) && object_.at(key).is_null(); }
 
-  double positive(const char* key, double otherwise) const {
-    const json& value = get(key);
-    if (value.is_null()) return otherwise;
-    require(value.is_number() && value.get<double>() > 0, key, "a positive number");
-    return value.get<double>();
+  template <class T>
+  T value(const char* key, T otherwise) const {
+    (*this)(key, otherwise);
+    return otherwise;
   }
 
-  bool flag(const char* key, bool otherwise) const {
-    const json& value = get(key);
-    if (value.is_null()) return otherwise;
-    require(value.is_boolean(), key, "true or false");
-    return value.get<bool>();
+  /// The settings of an object, none if it is absent.
+  Settings object(const char* key) const {
+    require(!has(key) || get(key).is_object(), key, "an object");
+    return {fmt::format("{}: {}", where_, key), get(key)};
   }
 
   /// The position of the setting in a list of names.
-  std::size_t choice(const char* key, const auto& names, std::string_view otherwise = "") const {
-    const auto is_it = [&](std::string_view name) { return has(key) ? get(key) == name : name == otherwise; };
-    const auto found = std::ranges::find_if(names, is_it);
+  std::size_t choice(const char* key, const auto& names) const {
+    const auto found = std::ranges::find_if(names, [&](std::string_view name) { return get(key) == name; });
     require(found != names.end(), key, fmt::format("one of {}", fmt::join(names, ", ")));
     return static_cast<std::size_t>(found - names.begin());
   }
@@ -99,153 +139,94 @@ class Settings {
  private:
   std::string where_;
   const json& object_;
+  json defaults_;
 };
 
 TransformerConfig gpt2(const Settings& settings) {
   settings.only("scale_attn_weights", true);
   settings.only("scale_attn_by_inverse_layer_idx", false);
   settings.only("add_cross_attention", false);
-  TransformerConfig config{.vocab = settings.size("vocab_size", 50257),
-                           .context = settings.size("n_positions", 1024),
-                           .channels = settings.size("n_embd", 768),
-                           .layers = settings.count("n_layer", 12),
-                           .heads = settings.count("n_head", 12),
-                           .norm = NormKind::layer,
-                           .norm_eps = settings.positive("layer_norm_epsilon", 1e-5),
-                           .attention_bias = true,
-                           .tied_head = settings.flag("tie_word_embeddings", true)};
-  if (settings.has("n_inner")) config.hidden = settings.size("n_inner", 0);
+  TransformerConfig config{.norm = NormKind::layer, .attention_bias = true};
+  detail::gpt2_fields(settings, config);
+  if (settings.has("n_inner")) settings("n_inner", config.hidden.emplace());
   const auto names = kGpt2Activations | std::views::keys;
-  config.activation = kGpt2Activations[settings.choice("activation_function", names, "gelu_new")].second;
+  config.activation = kGpt2Activations[settings.choice("activation_function", names)].second;
   return config;
 }
 
 /// The scaling that an object of the setting `rope_parameters` or `rope_scaling` describes.
 RotaryScaling rotary_scaling(const Settings& rope) {
   const char* key = rope.has("rope_type") ? "rope_type" : "type";
-  RotaryScaling scaling{.kind = static_cast<RotaryScaling::Kind>(rope.choice(key, kRotaryScalings, "default"))};
+  if (!rope.has(key)) return {};
+  RotaryScaling scaling{.kind = static_cast<RotaryScaling::Kind>(rope.choice(key, kRotaryScalings))};
   if (scaling.kind == RotaryScaling::Kind::none) return scaling;
   for (const char* needed : {"factor", "original_max_position_embeddings"})
     rope.require(rope.has(needed), needed, "a positive number");
-  scaling.factor = rope.positive("factor", 1);
-  scaling.first_context = rope.positive("original_max_position_embeddings", 1);
-  if (scaling.kind == RotaryScaling::Kind::llama3) {
-    scaling.slow = rope.positive("low_freq_factor", 1);
-    scaling.fast = rope.positive("high_freq_factor", 4);
-    return scaling;
-  }
-  scaling.slow = rope.positive("beta_slow", 1);
-  scaling.fast = rope.positive("beta_fast", 32);
-  scaling.whole_pairs = rope.flag("truncate", true);
-  const auto magnitude = [&](const char* name) { return 0.1 * rope.positive(name, 1) * std::log(scaling.factor) + 1; };
+  const bool yarn = scaling.kind == RotaryScaling::Kind::yarn;
+  if (yarn) scaling.fast = 32;
+  detail::scaling_fields(rope, scaling);
+  if (!yarn) return scaling;
+  const auto magnitude = [&](const char* name) { return 0.1 * rope.value(name, 1.0) * std::log(scaling.factor) + 1; };
   if (rope.has("mscale") && rope.has("mscale_all_dim"))
     scaling.magnitude = magnitude("mscale") / magnitude("mscale_all_dim");
-  scaling.magnitude = rope.positive("attention_factor", scaling.magnitude);
+  rope("attention_factor", scaling.magnitude);
   return scaling;
 }
 
-/// Sets the rotary positions of a config.
-void read_rotary(const Settings& settings, TransformerConfig& config) {
-  config.rotary_base = settings.positive("rope_theta", config.rotary_base);
-  settings.only("partial_rotary_factor", 1);
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    if (!settings.has(key)) continue;
-    settings.require(settings.get(key).is_object(), key, "an object");
-    const Settings rope(fmt::format("{}: {}", settings.where(), key), settings.get(key));
-    rope.only("partial_rotary_factor", 1);
-    for (const auto& [name, value] : settings.get(key).items())  // as one for each type of layer
-      rope.require(!value.is_structured(), excerpt(name), "a number or text");
-    config.rotary_base = rope.positive("rope_theta", config.rotary_base);
-    if (const RotaryScaling scaling = rotary_scaling(rope); scaling.kind != RotaryScaling::Kind::none)
-      config.rotary_scaling = scaling;
-  }
-}
-
-/// What the families that are like Llama have unless they say otherwise.
-TransformerConfig decoder() {
-  return {.vocab = 32000,
-          .channels = 4096,
-          .layers = 32,
-          .heads = 32,
-          .norm_eps = 1e-6,
-          .positions = PositionKind::rotary,
-          .activation = Activation::swiglu,
-          .mlp_bias = false};
-}
-
 /// The setting `pad_token_id`, which counts from the end if it is negative.
-std::optional<std::int64_t> padding_of(const Settings& settings, const TransformerConfig& config) {
+std::optional<std::int64_t> padding_of(const Settings& settings, std::int64_t vocab) {
   const json& id = settings.get("pad_token_id");
-  if (id.is_null()) return settings.is_null("pad_token_id") ? std::nullopt : config.padding;
-  settings.require(id.is_number_integer() && -config.vocab <= id && id < config.vocab, "pad_token_id",
-                   fmt::format("an integer from {} to {}", -config.vocab, config.vocab - 1));
+  if (id.is_null() || settings.is_none("pad_token_id")) return std::nullopt;
+  settings.require(id.is_number_integer() && -vocab <= id && id < vocab, "pad_token_id",
+                   fmt::format("an integer from {} to {}", -vocab, vocab - 1));
   const auto token = id.get<std::int64_t>();
-  return token < 0 ? token + config.vocab : token;
+  return token < 0 ? token + vocab : token;
 }
 
-/// All but the rotary positions of a family like Llama. `config`: its defaults; kv_heads as heads where it has none.
-TransformerConfig with_sizes(const Settings& settings, TransformerConfig config) {
-  const bool gelu = config.activation == Activation::geglu;  // Gemma's
+/// A family like Llama, all but the scaling of its rotary positions.
+TransformerConfig decoder(const Settings& settings, Activation activation = Activation::swiglu) {
+  const bool gelu = activation == Activation::geglu;  // Gemma's
   settings.only("hidden_act", gelu ? "gelu_pytorch_tanh" : settings.get("hidden_act") == "swish" ? "swish" : "silu");
   settings.only("attention_bias", false);
   settings.only("mlp_bias", false);
-  config.vocab = settings.size("vocab_size", config.vocab);
-  config.context = settings.size("max_position_embeddings", config.context);
-  config.channels = settings.size("hidden_size", config.channels);
-  config.layers = settings.count("num_hidden_layers", config.layers);
-  config.heads = settings.count("num_attention_heads", config.heads);
-  config.hidden = settings.size("intermediate_size", *config.hidden);
-  config.norm_eps = settings.positive("rms_norm_eps", config.norm_eps);
-  config.tied_head = settings.flag("tie_word_embeddings", config.tied_head);
-  const bool as_heads = !config.kv_heads || settings.is_null("num_key_value_heads");
-  config.kv_heads = settings.count("num_key_value_heads", as_heads ? config.heads : *config.kv_heads);
-  if (settings.has("head_dim")) config.head_size = settings.size("head_dim", 0);
-  config.padding = padding_of(settings, config);
+  TransformerConfig config{.positions = PositionKind::rotary, .activation = activation, .mlp_bias = false};
+  config.hidden.emplace();
+  detail::decoder_fields(settings, config);
+  settings.nullable("num_key_value_heads", config.kv_heads.emplace(config.heads));
+  if (settings.has("head_dim")) settings("head_dim", config.head_size.emplace());
+  config.padding = padding_of(settings, config.vocab);
   return config;
 }
 
-TransformerConfig as_llama(const Settings& settings, TransformerConfig config) {
-  config = with_sizes(settings, std::move(config));
-  read_rotary(settings, config);
+TransformerConfig llama_like(const Settings& settings, Activation activation) {
+  TransformerConfig config = decoder(settings, activation);
+  settings.only("partial_rotary_factor", 1);
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const Settings rope = settings.object(key);
+    rope.only("partial_rotary_factor", 1);
+    for (const auto& [name, value] : settings.get(key).items())  // as one for each type of layer
+      rope.require(!value.is_structured(), excerpt(name), "a number or text");
+    rope("rope_theta", config.rotary_base);
+    if (const RotaryScaling scaling = rotary_scaling(rope); scaling.kind != RotaryScaling::Kind::none)
+      config.rotary_scaling = scaling;
+  }
   return config;
 }
 
-TransformerConfig llama(const Settings& settings) {
-  TransformerConfig config = decoder();
-  config.context = 2048;
-  config.hidden = 11008;
-  return as_llama(settings, config);
-}
-
-/// The setting `sliding_window`; 0: none.
-std::int64_t window_of(const Settings& settings, std::int64_t otherwise) {
-  if (settings.is_null("sliding_window") || (otherwise == 0 && !settings.has("sliding_window"))) return 0;
-  return settings.size("sliding_window", otherwise);
-}
-
-/// Mistral 7B, whose defaults Mixtral shares.
-TransformerConfig mistral_decoder() {
-  TransformerConfig config = decoder();
-  config.context = 131072;
-  config.hidden = 14336;
-  config.kv_heads = 8;
-  return config;
-}
+TransformerConfig llama(const Settings& settings) { return llama_like(settings, Activation::swiglu); }
 
 TransformerConfig mistral(const Settings& settings) {
-  TransformerConfig config = mistral_decoder();
-  config.window = window_of(settings, 4096);
-  return as_llama(settings, config);
+  TransformerConfig config = llama(settings);
+  settings.nullable("sliding_window", config.window);
+  return config;
 }
 
 TransformerConfig mixtral(const Settings& settings) {
-  TransformerConfig config = mistral_decoder();
-  config.norm_eps = 1e-5;
-  config.rotary_base = 1e6;
-  config.window = window_of(settings, 0);
-  config.experts = ExpertsSettings{.experts = settings.count("num_local_experts", 8),
-                                   .top = settings.count("num_experts_per_tok", 2)};
-  return as_llama(settings, config);
+  TransformerConfig config = mistral(settings);
+  config.experts.emplace();
+  settings("num_local_experts", config.experts->experts);
+  settings("num_experts_per_tok", config.experts->top);
+  return config;
 }
 
 /// The list `key`: for each layer the place of its kind in a list of names. It may be longer, for layers that are not
@@ -271,63 +252,37 @@ TransformerConfig qwen3(const Settings& settings) {
     const bool ok = types.is_array() && std::ranges::all_of(types, [](const json& t) { return t == "full_attention"; });
     settings.require(ok, "layer_types", "full_attention for each layer");
   }
-  TransformerConfig config = decoder();
-  config.vocab = 151936;
-  config.context = 32768;
-  config.hidden = 22016;
-  config.kv_heads = 32;
-  config.head_size = 128;
+  TransformerConfig config = llama(settings);
   config.qk_norm = true;
-  return as_llama(settings, config);
+  return config;
 }
 
 TransformerConfig qwen3_moe(const Settings& settings) {
   settings.only("use_sliding_window", false);
   settings.only("decoder_sparse_step", 1);
   settings.only("mlp_only_layers", json::array());
-  const char* experts = settings.has("num_experts") ? "num_experts" : "num_local_experts";
-  TransformerConfig config = decoder();
-  config.vocab = 151936;
-  config.context = 32768;
-  config.channels = 2048;
-  config.layers = 24;
-  config.hidden = 6144;
-  config.kv_heads = 4;
+  TransformerConfig config = llama(settings);
   config.qk_norm = true;
-  config.experts = ExpertsSettings{.experts = settings.count(experts, 128),
-                                   .top = settings.count("num_experts_per_tok", 8),
-                                   .normalized = settings.flag("norm_topk_prob", false)};
-  config = as_llama(settings, config);
-  config.hidden = settings.size("moe_intermediate_size", 768);
+  config.experts.emplace();
+  settings(settings.has("num_experts") ? "num_experts" : "num_local_experts", config.experts->experts);
+  settings("num_experts_per_tok", config.experts->top);
+  settings("norm_topk_prob", config.experts->normalized);
+  settings("moe_intermediate_size", *config.hidden);
   return config;
 }
 
 TransformerConfig gemma2(const Settings& settings) {
   settings.only("hidden_activation", "gelu_pytorch_tanh");
   settings.only("use_bidirectional_attention", false);
-  const auto softcap = [&](const char* key, double otherwise) {
-    return settings.is_null(key) ? 0 : settings.positive(key, otherwise);
-  };
-  TransformerConfig config = decoder();
-  config.vocab = 256000;
-  config.context = 8192;
-  config.channels = 2304;
-  config.layers = 26;
-  config.heads = 8;
-  config.hidden = 9216;
-  config.kv_heads = 4;
-  config.head_size = 256;
-  config.activation = Activation::geglu;
-  config.tied_head = true;
-  config.padding = 0;
+  TransformerConfig config = llama_like(settings, Activation::geglu);
   config.norm_offset = 1;
   config.post_norms = true;
-  config.attention_softcap = softcap("attn_logit_softcapping", 50);
-  config.logits_softcap = softcap("final_logit_softcapping", 30);
-  config = as_llama(settings, config);
-  config.attention_scale = 1 / std::sqrt(settings.positive("query_pre_attn_scalar", 256));
+  settings.nullable("attn_logit_softcapping", config.attention_softcap);
+  settings.nullable("final_logit_softcapping", config.logits_softcap);
+  config.attention_scale = 1 / std::sqrt(settings.value("query_pre_attn_scalar", 1.0));
   config.embedding_scale = std::sqrt(static_cast<float>(config.channels));
-  const std::int64_t window = window_of(settings, 4096);
+  std::int64_t window = 0;
+  settings.nullable("sliding_window", window);
   config.windows = {window, 0};
   if (!settings.has("layer_types")) return config;
   config.windows.clear();
@@ -347,17 +302,12 @@ std::vector<std::size_t> attentions_of(const Settings& settings, int layers) {
   return kinds;
 }
 
-/// The rotary positions of DeepSeek-V4: of layers without compression and of those with it.
-void read_two_rotaries(const Settings& settings, TransformerConfig& config) {
-  const std::int64_t rotated = settings.size("qk_rope_head_dim", 0);
-  const double share = rotated > 0 ? static_cast<double>(rotated) / static_cast<double>(*config.head_size) : 0.125;
-  config.rotary_share = settings.positive("partial_rotary_factor", share);
-  config.rotary_base = settings.positive("rope_theta", config.rotary_base);
-  config.compressed_rotary_base = settings.positive("compress_rope_theta", 160000);
+/// The scalings of DeepSeek-V4's rotary positions, of layers without compression and of those with it, and what stands
+/// beside them.
+void read_two_scalings(const Settings& settings, TransformerConfig& config) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!settings.has(key)) continue;
-    settings.require(settings.get(key).is_object(), key, "an object");
-    const Settings both(fmt::format("{}: {}", settings.where(), key), settings.get(key));
+    const Settings both = settings.object(key);
     const bool nested = both.get("main").is_object() && both.get("compress").is_object();
     const Settings slow(both.where(), nested ? both.get("compress") : settings.get(key));
     config.compressed_rotary_scaling = rotary_scaling(slow);
@@ -366,10 +316,10 @@ void read_two_rotaries(const Settings& settings, TransformerConfig& config) {
     if (!nested) continue;
     const Settings fast(both.where(), both.get("main"));
     config.rotary_scaling = rotary_scaling(fast);
-    config.rotary_base = fast.positive("rope_theta", config.rotary_base);
-    config.compressed_rotary_base = slow.positive("rope_theta", config.compressed_rotary_base);
-    config.rotary_share = fast.positive("partial_rotary_factor", config.rotary_share);
-    slow.require(slow.positive("partial_rotary_factor", config.rotary_share) == config.rotary_share,
+    fast("rope_theta", config.rotary_base);
+    slow("rope_theta", config.compressed_rotary_base);
+    fast("partial_rotary_factor", config.rotary_share);
+    slow.require(slow.value("partial_rotary_factor", config.rotary_share) == config.rotary_share,
                  "partial_rotary_factor", fmt::format("that of 'main', {},", config.rotary_share));
   }
 }
@@ -378,53 +328,34 @@ TransformerConfig deepseek_v4(const Settings& settings) {
   settings.only("num_key_value_heads", 1);
   settings.only("n_shared_experts", 1);
   settings.only("norm_topk_prob", true);
-  TransformerConfig config = decoder();
-  config.vocab = 129280;
-  config.context = 1048576;
-  config.layers = 43;
-  config.heads = 64;
-  config.hidden = 2048;
-  config.kv_heads = 1;
-  config.head_size = 512;
-  config = with_sizes(settings, config);
-  settings.require(config.layers <= 1000, "num_hidden_layers", "at most 1000");
-  config.hidden = settings.size("moe_intermediate_size", *config.hidden);
+  TransformerConfig config = decoder(settings);
   config.qk_norm = config.shared_kv = config.attention_sinks = true;
-  config.window = settings.size("sliding_window", 128);
-  config.query_rank = settings.size("q_lora_rank", 1024);
-  config.output_groups = settings.count("o_groups", 8);
-  config.output_rank = settings.size("o_lora_rank", 1024);
-  config.mlp_limit = settings.positive("swiglu_limit", 10);
-  config.experts = ExpertsSettings{
-      .experts = settings.count("n_routed_experts", 256),
-      .top = settings.count("num_experts_per_tok", 6),
-      .shared = 1,
-      .routing = static_cast<Routing>(settings.choice("scoring_func", detail::kRoutings, "sqrtsoftplus")),
-      .scale = settings.positive("routed_scaling_factor", 1.5),
-      .correction = true};
-  config.streams = StreamsSettings{.streams = settings.size("hc_mult", 4),
-                                   .sinkhorn_iterations = settings.count("hc_sinkhorn_iters", 20),
-                                   .eps = settings.positive("hc_eps", 1e-6)};
+  config.experts = ExpertsSettings{.shared = 1, .correction = true};
+  config.experts->routing = static_cast<Routing>(settings.choice("scoring_func", detail::kRoutings));
+  config.streams.emplace();
+  const auto rotated = static_cast<double>(settings.value("qk_rope_head_dim", std::int64_t{0}));
+  config.rotary_share = rotated > 0 ? rotated / static_cast<double>(*config.head_size) : 0.125;
+  settings("sliding_window", config.window);
+  detail::deepseek_v4_fields(settings, config);
+  settings.require(config.layers <= 1000, "num_hidden_layers", "at most 1000");
   settings.require(config.streams->streams <= 64, "hc_mult", "at most 64");
   settings.require(config.streams->sinkhorn_iterations <= 1000, "hc_sinkhorn_iters", "at most 1000");
-  read_two_rotaries(settings, config);
+  read_two_scalings(settings, config);
 
-  const json& by_kind = settings.get("compress_rates");
-  settings.require(by_kind.is_null() || by_kind.is_object(), "compress_rates", "an object");
-  const Settings rates(settings.where() + ": compress_rates", by_kind);
-  const std::array<std::int64_t, 3> rate{
-      0, rates.size(detail::kAttentions[1].data(), settings.size("compress_rate_csa", 4)),
-      rates.size(detail::kAttentions[2].data(), settings.size("compress_rate_hca", 128))};
-  const CompressionSettings sparse{.rate = rate[1],
-                                   .overlapping = true,
-                                   .index_heads = settings.count("index_n_heads", 64),
-                                   .index_size = settings.size("index_head_dim", 128),
-                                   .index_top = settings.size("index_topk", 512)};
-  const std::array<CompressionSettings, 3> compressions{{{}, sparse, {.rate = rate[2]}}};
+  std::array<CompressionSettings, 3> compressions{{{}, {.overlapping = true}, {}}};
+  auto& [none, sparse, heavy] = compressions;
+  settings("compress_rate_csa", sparse.rate);
+  settings("compress_rate_hca", heavy.rate);
+  const Settings rates = settings.object("compress_rates");
+  rates(detail::kAttentions[1].data(), sparse.rate);
+  rates(detail::kAttentions[2].data(), heavy.rate);
+  settings("index_n_heads", sparse.index_heads);
+  settings("index_head_dim", sparse.index_size);
+  settings("index_topk", sparse.index_top);
   for (const std::size_t kind : attentions_of(settings, config.layers))
     config.compressions.push_back(compressions[kind]);
-  const bool none = settings.get("num_hash_layers") == 0;
-  config.token_routed = none ? 0 : std::min(config.layers, settings.count("num_hash_layers", 3));
+  if (settings.get("num_hash_layers") != 0) settings("num_hash_layers", config.token_routed);
+  config.token_routed = std::min(config.layers, config.token_routed);
   if (settings.has("mlp_layer_types")) {
     const std::vector<std::size_t> kinds = kinds_of(settings, "mlp_layer_types", detail::kExpertChoices, config.layers);
     config.token_routed = static_cast<int>(std::ranges::count(kinds, 0U));
@@ -441,9 +372,11 @@ constexpr std::array<TransformerConfig (*)(const Settings&), kFamilies.size()> k
 
 PretrainedConfig parse_pretrained_config(const std::string& where, const std::string& text) {
   const json object = parse_object(where, text);
-  const Settings settings(where, object);
   const auto names = kFamilies | std::views::transform(&detail::FamilyNames::model_type);
-  const std::size_t family = settings.choice("model_type", names);
+  const std::size_t family = Settings(where, object).choice("model_type", names);
+  json defaults = json::parse(kDecoderDefaults);
+  defaults.update(json::parse(kDefaults[family]));
+  const Settings settings(where, object, std::move(defaults));
   settings.require(!settings.has("quantization_config"), "quantization_config",
                    "absent, since quantized models are not supported,");
   const TransformerConfig config = kReaders[family](settings);

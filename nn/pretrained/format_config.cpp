@@ -38,51 +38,40 @@ TransformerConfig spelled_out(TransformerConfig c) {
   return c;
 }
 
+/// Writes fields, see families.h.
+auto writer(json& object) {
+  return [&object](const char* key, const auto& value) { object[key] = value; };
+}
+
 json gpt2_settings(const TransformerConfig& c) {
   const auto* activation = std::ranges::find(kGpt2Activations, c.activation, [](const auto& a) { return a.second; });
-  return {{"vocab_size", c.vocab},
-          {"n_positions", c.context},
-          {"n_embd", c.channels},
-          {"n_layer", c.layers},
-          {"n_head", c.heads},
-          {"n_inner", *c.hidden},
-          {"activation_function", activation == kGpt2Activations.end() ? "" : activation->first},
-          {"layer_norm_epsilon", c.norm_eps},
-          {"resid_pdrop", 0.0},
-          {"embd_pdrop", 0.0},
-          {"attn_pdrop", 0.0}};
+  json settings{{"n_inner", *c.hidden},
+                {"activation_function", activation == kGpt2Activations.end() ? "" : activation->first},
+                {"resid_pdrop", 0.0},
+                {"embd_pdrop", 0.0},
+                {"attn_pdrop", 0.0}};
+  detail::gpt2_fields(writer(settings), c);
+  return settings;
 }
 
 json rope_parameters(double base, const RotaryScaling& s) {
   json rope{{"rope_type", kRotaryScalings[static_cast<std::size_t>(s.kind)]}, {"rope_theta", base}};
   if (s.kind == RotaryScaling::Kind::none) return rope;
-  const bool yarn = s.kind == RotaryScaling::Kind::yarn;
-  rope.update({{"factor", s.factor},
-               {"original_max_position_embeddings", s.first_context},
-               {yarn ? "beta_slow" : "low_freq_factor", s.slow},
-               {yarn ? "beta_fast" : "high_freq_factor", s.fast}});
-  if (yarn) rope["truncate"] = s.whole_pairs;
-  if (yarn && s.magnitude > 0) rope["attention_factor"] = s.magnitude;
+  detail::scaling_fields(writer(rope), s);
+  if (s.kind == RotaryScaling::Kind::yarn && s.magnitude > 0) rope["attention_factor"] = s.magnitude;
   return rope;
 }
 
 /// The settings of the families that are like Llama. Each reads those that it has.
 json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
   const std::int64_t window = std::ranges::max(c.windows);
-  json settings{{"vocab_size", c.vocab},
-                {"max_position_embeddings", c.context},
-                {"hidden_size", c.channels},
-                {"num_hidden_layers", c.layers},
-                {"num_attention_heads", c.heads},
-                {"num_key_value_heads", *c.kv_heads},
+  json settings{{"num_key_value_heads", *c.kv_heads},
                 {"head_dim", *c.head_size},
-                {"intermediate_size", *c.hidden},
                 {"hidden_act", "silu"},
-                {"rms_norm_eps", c.norm_eps},
                 {"attention_bias", false},
-                {"rope_theta", c.rotary_base},
                 {"sliding_window", window > 0 ? json(window) : json()},
                 {"rope_parameters", rope_parameters(c.rotary_base, c.rotary_scaling)}};
+  detail::decoder_fields(writer(settings), c);
   if (c.experts) {
     settings.update({{"num_local_experts", c.experts->experts}, {"num_experts_per_tok", c.experts->top}});
     if (family == PretrainedFamily::qwen3_moe)
@@ -105,32 +94,20 @@ json llama_settings(const TransformerConfig& c, PretrainedFamily family) {
   return settings;
 }
 
-json deepseek_v4_settings(const TransformerConfig& c) {
+json deepseek_v4_settings(TransformerConfig c) {
   json settings = llama_settings(c, PretrainedFamily::deepseek_v4);
-  const ExpertsSettings experts = c.experts.value_or(ExpertsSettings());
-  const StreamsSettings streams = c.streams.value_or(StreamsSettings());
+  c.experts = c.experts.value_or(ExpertsSettings());
+  c.streams = c.streams.value_or(StreamsSettings());
+  detail::deepseek_v4_fields(writer(settings), c);
   json main = rope_parameters(c.rotary_base, c.rotary_scaling);
   json compress = rope_parameters(c.compressed_rotary_base, c.compressed_rotary_scaling);
   main["partial_rotary_factor"] = compress["partial_rotary_factor"] = c.rotary_share;
-  settings.erase("intermediate_size");
   settings.update({{"rope_parameters", {{"main", main}, {"compress", compress}}},
-                   {"compress_rope_theta", c.compressed_rotary_base},
-                   {"partial_rotary_factor", c.rotary_share},
-                   {"q_lora_rank", c.query_rank},
-                   {"o_groups", c.output_groups},
-                   {"o_lora_rank", c.output_rank},
-                   {"swiglu_limit", c.mlp_limit},
-                   {"moe_intermediate_size", *c.hidden},
-                   {"n_routed_experts", experts.experts},
-                   {"n_shared_experts", experts.shared},
-                   {"num_experts_per_tok", experts.top},
-                   {"scoring_func", kRoutings[static_cast<std::size_t>(experts.routing)]},
-                   {"norm_topk_prob", experts.normalized},
-                   {"routed_scaling_factor", experts.scale},
-                   {"hc_mult", streams.streams},
-                   {"hc_sinkhorn_iters", streams.sinkhorn_iterations},
-                   {"hc_eps", streams.eps},
+                   {"n_shared_experts", c.experts->shared},
+                   {"scoring_func", kRoutings[static_cast<std::size_t>(c.experts->routing)]},
+                   {"norm_topk_prob", c.experts->normalized},
                    {"num_nextn_predict_layers", 0}});
+  settings.erase("intermediate_size");
   settings.erase("num_local_experts");
   for (int layer = 0; layer < c.layers; ++layer) {
     const auto at = static_cast<std::size_t>(layer);
@@ -154,7 +131,6 @@ std::string format_config(const TransformerConfig& config, PretrainedFamily fami
   const auto& [type, architecture] = kFamilies[static_cast<std::size_t>(family)];
   object["model_type"] = type;
   object["architectures"] = json::array({architecture});
-  object["tie_word_embeddings"] = config.tied_head;
   object["torch_dtype"] = dtype == DType::f64 ? "float64" : "float32";
   for (const char* token : {"bos_token_id", "eos_token_id"}) object[token] = nullptr;
   object["pad_token_id"] = config.padding ? json(*config.padding) : json();

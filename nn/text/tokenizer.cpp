@@ -3,7 +3,6 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <new>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 #include <braid/core/files/file_system.h>
 #include <braid/core/utf8.h>
 #include <braid/nn/text/detail/added_tokens.h>
+#include <braid/nn/text/detail/merges.h>
 #include <braid/nn/text/detail/tokenizer_json.h>
 
 namespace braid::nn {
@@ -55,19 +55,12 @@ AddedTokens added_tokens(const detail::TokenizerFile& file, bool normalized) {
   return AddedTokens(std::move(tokens));
 }
 
-std::array<std::int32_t, 256> byte_ids(const detail::TokenizerFile& file) {
-  std::array<std::int32_t, 256> ids{};
-  for (std::size_t byte = 0; byte < ids.size(); ++byte)
-    ids[byte] = file.id(std::string(1, static_cast<char>(byte))).value_or(-1);
-  return ids;
-}
-
 }  // namespace
 
 struct detail::TokenizerTables {
   TokenizerFile file;
   AddedTokens raw = added_tokens(file, false), normalized = added_tokens(file, true);
-  Merges merges{byte_ids(file), file.merges};
+  Merges merges{file};
 };
 
 namespace {

@@ -143,15 +143,11 @@ void check_parameters(const RecordedCase& recorded, const NamedTensors& paramete
   assign_by_name("verify: the parameters of " + recorded.name, assigned, given);
 }
 
-NamedVars named_outputs(const Var& y) { return {{"y", y}}; }
-
 NamedVars named_outputs(const std::vector<Var>& ys) {
   NamedVars outputs;
   for (std::size_t i = 0; i < ys.size(); ++i) outputs[fmt::format("y{}", i)] = ys[i];
   return outputs;
 }
-
-NamedVars named_outputs(NamedVars outputs) { return outputs; }
 
 }  // namespace detail
 }  // namespace braid::nn

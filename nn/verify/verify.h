@@ -54,9 +54,9 @@ Verification verify(const RecordedCase& recorded, const CaseCall& call, const Ve
 void check_parameters(const RecordedCase& recorded, const NamedTensors& parameters);
 
 /// Outputs by name: y if there is one; y0, y1, .. if there are several.
-NamedVars named_outputs(const Var& y);
+inline NamedVars named_outputs(const Var& y) { return {{"y", y}}; }
+inline NamedVars named_outputs(NamedVars outputs) { return outputs; }
 NamedVars named_outputs(const std::vector<Var>& ys);
-NamedVars named_outputs(NamedVars outputs);
 
 }  // namespace detail
 

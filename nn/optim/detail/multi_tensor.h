@@ -1,6 +1,8 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <span>
 #include <vector>
 
 #include <braid/core/parallel.h>
@@ -8,31 +10,35 @@
 
 namespace braid::nn {
 
-/// Elements [begin, end) of one of several tensors.
+/// Elements [begin, end) of one of several tensors, and the number of the block.
 struct TensorBlock {
-  std::size_t tensor;
+  std::size_t index, tensor;
   std::int64_t begin, end;
 };
 
 /// Cuts tensors, given by a range of pointers, into blocks of at most 16384 elements, by the sizes alone: f32 values,
 /// gradients and two moments of a block fit into a 2 MB L2 cache, and the 0.1 us of scheduling a block do not count.
-auto cut_into_blocks(const auto& tensors) {
+std::vector<TensorBlock> cut_into_blocks(const auto& tensors) {
   constexpr std::int64_t kBlock = 16384;
   std::vector<TensorBlock> blocks;
   std::size_t i = 0;
   for (const Tensor* tensor : tensors) {
     for (std::int64_t begin = 0; begin < tensor->numel(); begin += kBlock)
-      blocks.push_back({i, begin, std::min(begin + kBlock, tensor->numel())});
+      blocks.push_back({blocks.size(), i, begin, std::min(begin + kBlock, tensor->numel())});
     ++i;
   }
   return blocks;
 }
 
-/// Calls f(i, block) for each block i on all threads: one pass over many tensors, most of which are small.
+/// Calls f(T{}, block) for each block of tensors, T being the type of its elements, on all threads: one pass over many
+/// tensors, most of which are small.
 template <class F>
-void parallel_for_blocks(const std::vector<TensorBlock>& blocks, F&& f) {
-  parallel_for(static_cast<std::int64_t>(blocks.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) f(i, blocks[i]);
+void for_each_block(const char* op, const auto& tensors, const F& f) {
+  const std::vector<TensorBlock> blocks = cut_into_blocks(tensors);
+  parallel_for(std::ssize(blocks), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (const TensorBlock& block :
+         std::span(blocks).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)))
+      dispatch_float(op, tensors[block.tensor]->dtype(), [&](auto zero) { f(zero, block); });
   });
 }
 

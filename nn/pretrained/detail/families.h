@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <braid/nn/experts.h>
+#include <braid/nn/rotary.h>
 
 namespace braid::nn::detail {
 
@@ -40,5 +41,56 @@ inline constexpr std::array<FamilyNames, 8> kFamilies{{{"gpt2", "GPT2LMHeadModel
                                                        {"qwen3_moe", "Qwen3MoeForCausalLM"},
                                                        {"gemma2", "Gemma2ForCausalLM"},
                                                        {"deepseek_v4", "DeepseekV4ForCausalLM"}}};
+
+// Settings that are one field of a config each: `io(name, field)` reads or writes it.
+
+void gpt2_fields(const auto& io, auto& config) {
+  io("vocab_size", config.vocab);
+  io("n_positions", config.context);
+  io("n_embd", config.channels);
+  io("n_layer", config.layers);
+  io("n_head", config.heads);
+  io("layer_norm_epsilon", config.norm_eps);
+  io("tie_word_embeddings", config.tied_head);
+}
+
+/// Of the families that are like Llama.
+void decoder_fields(const auto& io, auto& config) {
+  io("vocab_size", config.vocab);
+  io("max_position_embeddings", config.context);
+  io("hidden_size", config.channels);
+  io("num_hidden_layers", config.layers);
+  io("num_attention_heads", config.heads);
+  io("intermediate_size", *config.hidden);
+  io("rms_norm_eps", config.norm_eps);
+  io("rope_theta", config.rotary_base);
+  io("tie_word_embeddings", config.tied_head);
+}
+
+/// The config has experts and streams.
+void deepseek_v4_fields(const auto& io, auto& config) {
+  io("moe_intermediate_size", *config.hidden);
+  io("partial_rotary_factor", config.rotary_share);
+  io("compress_rope_theta", config.compressed_rotary_base);
+  io("q_lora_rank", config.query_rank);
+  io("o_groups", config.output_groups);
+  io("o_lora_rank", config.output_rank);
+  io("swiglu_limit", config.mlp_limit);
+  io("n_routed_experts", config.experts->experts);
+  io("num_experts_per_tok", config.experts->top);
+  io("routed_scaling_factor", config.experts->scale);
+  io("hc_mult", config.streams->streams);
+  io("hc_sinkhorn_iters", config.streams->sinkhorn_iterations);
+  io("hc_eps", config.streams->eps);
+}
+
+void scaling_fields(const auto& io, auto& scaling) {
+  const bool yarn = scaling.kind == RotaryScaling::Kind::yarn;
+  io("factor", scaling.factor);
+  io("original_max_position_embeddings", scaling.first_context);
+  io(yarn ? "beta_slow" : "low_freq_factor", scaling.slow);
+  io(yarn ? "beta_fast" : "high_freq_factor", scaling.fast);
+  if (yarn) io("truncate", scaling.whole_pairs);
+}
 
 }  // namespace braid::nn::detail

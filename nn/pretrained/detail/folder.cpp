@@ -43,11 +43,6 @@ std::string misfit(const PretrainedTensor& tensor, const StoredTensor& stored) {
   return {};
 }
 
-/// Experts that all tables name for a token.
-std::uint64_t choices_by_token(const TransformerConfig& config) {
-  return static_cast<std::uint64_t>(config.token_routed) * static_cast<std::uint64_t>(config.experts->top);
-}
-
 }  // namespace
 
 PretrainedFolder::PretrainedFolder(const fs::path& folder, DType dtype)
@@ -96,7 +91,9 @@ void PretrainedFolder::check_sizes() const {
   require("heads", config_.heads, bytes, "bytes");
   require("channels per head", config_.head_size.value_or(1), bytes, "bytes");
   require("hidden channels", config_.hidden.value_or(1), bytes, "bytes");
-  if (config_.token_routed > 0) require("token ids", config_.vocab, bytes, "bytes", 4 * choices_by_token(config_));
+  if (config_.token_routed > 0)  // each a table of i32
+    require("token ids", config_.vocab, bytes, "bytes",
+            4 * static_cast<std::uint64_t>(config_.token_routed) * static_cast<std::uint64_t>(config_.experts->top));
   const std::int64_t n = config_.streams ? config_.streams->streams : 0;
   require("weights of each connection", n * n * (n + 2) * config_.channels, bytes, "bytes",
           4 * static_cast<std::uint64_t>(config_.layers));

@@ -118,20 +118,8 @@ constexpr Row kDeepSeekV4[] = {
     {"head", {"head"}},
 };
 
-/// The rows that a family has, beside kDecoder but for GPT-2 and DeepSeek-V4.
-std::span<const Row> own_rows(Family family) {
-  switch (family) {
-    case Family::gpt2: return kGpt2;
-    case Family::mixtral: return kMixtral;
-    case Family::qwen3_moe: return kQwen3Moe;
-    case Family::gemma2: return kGemma2;
-    case Family::deepseek_v4: return kDeepSeekV4;
-    case Family::llama:
-    case Family::qwen3:
-    case Family::mistral: break;
-  }
-  return kLlama;
-}
+/// The rows that a family has, beside kDecoder but for GPT-2 and DeepSeek-V4, in the order of PretrainedFamily.
+constexpr std::span<const Row> kRows[] = {kGpt2, kLlama, kLlama, kLlama, kMixtral, kQwen3Moe, kGemma2, kDeepSeekV4};
 
 std::string numbered(std::string_view name, int layer, int expert) {
   return fmt::format(fmt::runtime(name), layer, expert);
@@ -189,7 +177,7 @@ std::vector<PretrainedTensor> pretrained_tensors(Family family, const Transforme
           for (const char* suffix : {"", ".weight", ".bias"}) add(row, layer, expert, suffix);
     }
   };
-  add_all(own_rows(family));
+  add_all(kRows[static_cast<std::size_t>(family)]);
   if (family != Family::gpt2 && family != Family::deepseek_v4) add_all(kDecoder);
   check<Error>(by_name.empty(), "pretrained_tensors: the model's family has no {}",
                by_name.empty() ? "" : by_name.begin()->first);

@@ -7,10 +7,14 @@
 #include <vector>
 
 #include <braid/core/files/budget.h>
-#include <braid/nn/text/detail/merges.h>
 #include <braid/nn/text/detail/pattern.h>
 
 namespace braid::nn::detail {
+
+/// A pair of ids and the id that replaces it.
+struct Merge {
+  std::int32_t left, right, merged;
+};
 
 /// An entry of `added_tokens`.
 struct AddedToken {
