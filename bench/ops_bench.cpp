@@ -7,6 +7,7 @@
 #include <bench/op_bench.h>
 #include <braid/autograd/ops.h>
 #include <braid/core/random.h>
+#include <braid/nn/experts.h>
 
 namespace braid::bench {
 namespace {
@@ -104,6 +105,49 @@ OpBench conv2d_bench(std::int64_t batch, std::int64_t size, std::int64_t channel
           {0, 2 * product}};
 }
 
+/// A module whose parameters are the inputs behind the first.
+template <Module M>
+M with_params(M module, Vars v) {
+  std::size_t next = 1;
+  for_each_param(module, [&](const std::string&, Var& parameter) { parameter = v[next++]; });
+  return module;
+}
+
+template <Module M>
+OpBench module_bench(const char* name, const Shape& x, const M& module, const auto& composed, const Work& forward) {
+  std::vector<Shape> shapes{x};
+  for_each_param(module, [&](const std::string&, const Var& parameter) { shapes.push_back(parameter.shape()); });
+  const auto scaled = [](const Var& v) { return 0.05 * v; };  // weights of standard deviation 1 make outputs large
+  return {name,
+          shapes,
+          [=](Vars v) { return with_params(module, v)(scaled(v[0])); },
+          [=](Vars v) { return composed(with_params(module, v), scaled(v[0])); },
+          forward,
+          {0, 2 * forward.flops}};
+}
+
+/// Experts of which each token passes `top`, composed as the sum of all, and the MLP of as many operations.
+std::vector<OpBench> experts_benches(std::int64_t tokens, std::int64_t channels, int count, int top) {
+  Rng rng(5);
+  const Shape x{tokens, channels};
+  const std::int64_t hidden = 4 * channels;
+  const Work products{0, 4.0 * static_cast<double>(tokens * channels * hidden)};
+  const nn::Experts experts(channels, hidden / top, rng, {.experts = count, .top = top, .mlp = {.bias = false}});
+  const auto all_experts = [](const nn::Experts& e, const Var& x) {
+    const nn::Route route = e.route(x);
+    const Var shares = sum(one_hot(route.experts, e.settings.experts) * expand_dims(route.weights, -1), {1});
+    Var y = zeros(x.shape());
+    for (int i = 0; i < e.settings.experts; ++i) y = y + slice(shares, 1, i, i + 1) * e.experts[i](x);
+    return y;
+  };
+  const auto by_products = [](const nn::MLP& mlp, const Var& x) {
+    const Var inside = gelu(matmul(x, transpose(mlp.up.weight, 0, 1)));
+    return matmul(inside, transpose(mlp.down.weight, 0, 1));
+  };
+  return {module_bench("experts", x, experts, all_experts, products),
+          module_bench("mlp", x, nn::MLP(channels, hidden, rng, {.bias = false}), by_products, products)};
+}
+
 void add_op_benchmarks() {
   for (const auto& [rows, width] : {std::pair{2048, 384}, {16384, 1024}})
     for (OpBench& op : row_benches(rows, width)) add_benchmarks(std::move(op));
@@ -119,6 +163,7 @@ void add_op_benchmarks() {
     add_benchmarks(attention_bench(sizes));
   add_benchmarks(conv2d_bench(8, 56, 64));
   add_benchmarks(conv2d_bench(8, 28, 128));
+  for (OpBench& op : experts_benches(2048, 384, 8, 2)) add_benchmarks(std::move(op));
 }
 
 }  // namespace

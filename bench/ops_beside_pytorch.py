@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times attention and convolution of braid and of PyTorch in turn, in f32: bench/ops_beside_pytorch.py
+"""Times attention, convolution and experts of braid and of PyTorch in turn, in f32: bench/ops_beside_pytorch.py
 
 Prints medians in milliseconds and how many times as fast braid is. Needs torch, and build/bin/bench_ops (`./dev bench` makes it).
 """
@@ -29,6 +29,32 @@ def conv2d(batch, size, channels, layout):
     return [x, weight, torch.randn(channels)], lambda x, w, b: torch.nn.functional.conv2d(x, w, b, padding=1)
 
 
+def gelu_mlp(x, up, down):
+    return torch.nn.functional.gelu(x @ up.T, approximate="tanh") @ down.T
+
+
+def mlp(tokens, channels):
+    hidden = 4 * channels
+    return [torch.randn(tokens, channels) * .05, torch.randn(hidden, channels), torch.randn(channels, hidden)], gelu_mlp
+
+
+def experts(tokens, channels, count, top):
+    """As transformers' mixtures: each expert takes its tokens and adds to their sums."""
+    hidden = 4 * channels // top
+    weights = [torch.randn(*shape) for _ in range(count) for shape in [(hidden, channels), (channels, hidden)]]
+
+    def mixture(x, router, *weights):
+        shares, chosen = torch.topk(torch.softmax(x @ router.T, -1), top)
+        shares = shares / shares.sum(-1, keepdim=True)
+        y = torch.zeros_like(x)
+        for e in range(count):
+            token, place = torch.where(chosen == e)
+            y = y.index_add(0, token, gelu_mlp(x[token], *weights[2 * e:2 * e + 2]) * shares[token, place, None])
+        return y
+
+    return [torch.randn(tokens, channels) * .05, torch.randn(count, channels), *weights], mixture
+
+
 # name in bench_ops, PyTorch's inputs and function
 CASES = [("attention/12x64x4x32", attention(12, 64, 4, 4, 32)),
          ("attention/8x256x6x64", attention(8, 256, 6, 6, 64)),
@@ -38,7 +64,9 @@ CASES = [("attention/12x64x4x32", attention(12, 64, 4, 4, 32)),
          ("conv2d/8x56x56x64", conv2d(8, 56, 64, torch.contiguous_format)),
          ("conv2d/8x56x56x64", conv2d(8, 56, 64, torch.channels_last)),
          ("conv2d/8x28x28x128", conv2d(8, 28, 128, torch.contiguous_format)),
-         ("conv2d/8x28x28x128", conv2d(8, 28, 128, torch.channels_last))]
+         ("conv2d/8x28x28x128", conv2d(8, 28, 128, torch.channels_last)),
+         ("mlp/2048x384", mlp(2048, 384)),
+         ("experts/2048x384", experts(2048, 384, 8, 2))]
 
 
 def braid(name, threads):
