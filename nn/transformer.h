@@ -106,6 +106,7 @@ struct Transformer {
   Norm norm;
   std::optional<Linear> head;  ///< [vocab, C], no bias; a tied head is the embedding
 
+  /// Throws as checked(), and ValueError or ShapeError for sizes that modules refuse.
   Transformer(const TransformerConfig& settings, Rng& rng)
       : Transformer(settings, rng, [](int) { return Connection{}; }) {}
 
@@ -132,7 +133,8 @@ struct Transformer {
     }
   }
 
-  /// tokens [B, T] i32, T at most the context -> [B, T, vocab].
+  /// tokens [B, T] i32, T at most the context -> [B, T, vocab]. Throws ShapeError for another shape, DTypeError for
+  /// another dtype, ValueError for an id out of range.
   Var logits(const Tensor& tokens) const {
     return predict(run(embed(tokens), [&](const auto& block, const auto& stream) { return block(stream, tokens); }));
   }
