@@ -65,6 +65,7 @@
 #include <braid/mhc/connections/rewire.h>
 #include <braid/mhc/mixings/composed.h>
 #include <braid/mhc/mixings/mixing.h>
+#include <braid/mhc/ops/attention_residual.h>
 #include <braid/mhc/ops/expand_reduce.h>
 #include <braid/mhc/ops/gated_read.h>
 #include <braid/mhc/ops/group_mix.h>

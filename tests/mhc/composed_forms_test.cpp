@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <braid/mhc/kernels/tiles.h>
+#include <braid/mhc/ops/attention_residual.h>
 #include <braid/mhc/ops/group_mix.h>
 #include <braid/mhc/ops/mhc_layer.h>
 #include <braid/mhc/ops/weighted_sum.h>
@@ -306,6 +307,19 @@ TEST(FusedOps, RejectShapesThatDoNotFitX) {
   expect([&] { mix_groups(matrix, map, x, state); }, "mix_groups: f must have shape [2, 4, 8]");
   expect([&] { weighted_sum(x, none, std::vector{x}); }, "weighted_sum: weights must have shape [1], one per state");
   expect([&] { weighted_sum(x, zeros({1}), std::vector{state}); }, "weighted_sum: states[0] must have the shape");
+  const Var row = zeros({8});
+  expect([&] { attention_residual(row, row, {}); }, "attention_residual: states must be one or more but are none");
+  expect([&] { attention_residual(row, row, std::vector{Var(zeros({}))}); },
+         "attention_residual: states must have shape [..., C] but states[0] is a scalar");
+  expect(
+      [&] {
+        attention_residual(row, row, std::vector{x, state});
+      },
+      "attention_residual: states[1] must have the shape [2, 4, 8] of states[0] but has [2, 8]");
+  expect([&] { attention_residual(none, row, std::vector{x}); },
+         "attention_residual: query must have shape [8] to match states of [2, 4, 8] but has [3]");
+  expect([&] { attention_residual_weights(row, none, std::vector{x}); },
+         "attention_residual: norm must have shape [8] to match states of [2, 4, 8] but has [3]");
 }
 
 TEST(FusedOps, RejectTypesThatDoNotFitX) {
@@ -314,6 +328,8 @@ TEST(FusedOps, RejectTypesThatDoNotFitX) {
   EXPECT_THROW(write_streams(matrix, map, x, zeros({2, 8})), DTypeError);
   EXPECT_THROW(Streams(x).read(StreamMaps{map, map, matrix}), DTypeError);
   EXPECT_THROW(scale_groups(map, x), DTypeError);
+  EXPECT_THROW(attention_residual(zeros({8}), zeros({8}, DType::f64), std::vector{x}), DTypeError);
+  EXPECT_THROW(attention_residual(zeros({8}), zeros({8}), std::vector{x, cast(x, DType::bf16)}), DTypeError);
   EXPECT_THROW(read_streams(zeros({4}, DType::i32), zeros({4, 8}, DType::i32)), DTypeError);
 }
 

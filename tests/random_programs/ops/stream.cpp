@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <braid/autograd/ops.h>
+#include <braid/mhc/ops/attention_residual.h>
 #include <braid/mhc/ops/expand_reduce.h>
 #include <braid/mhc/ops/gated_read.h>
 #include <braid/mhc/ops/group_mix.h>
@@ -66,6 +67,14 @@ std::vector<int> history(Builder& b) {
   return operands;
 }
 
+/// A query, a norm and two states.
+std::vector<int> depth(Builder& b) {
+  const int v = b.any(has_axes);
+  if (v == kNone) return {kNone};
+  const Shape shape = b.shape(v), row{shape[-1]};
+  return {b.of_shape(row), b.of_shape(row), v, b.of_shape(shape)};
+}
+
 std::optional<Settings> any_form(Shapes, Rng& rng) { return Settings{form(rng)}; }
 
 std::optional<Settings> count(Shapes, Rng& rng) { return Settings{integer(1 + rng.below(3))}; }
@@ -108,6 +117,14 @@ std::vector<Op> stream_ops() {
          return mhc::gated_mean({x[0], x[1], x[2], 1e-5}, x[3]);
        },
        "mhc::gated_mean({$0, $1, $2, 1e-5}, $3)"},
+      {"attention_residual", depth, any_form,
+       [](Vars x, const Settings& s) {
+         return in_form(s[0], [&] { return mhc::attention_residual(x[0], x[1], x.subspan(2)); });
+       },
+       "#0([&] { return mhc::attention_residual($0, $1, std::vector{$2*}); })"},
+      {"attention_residual_weights", depth, none,
+       [](Vars x, const Settings&) { return mhc::attention_residual_weights(x[0], x[1], x.subspan(2)); },
+       "mhc::attention_residual_weights($0, $1, std::vector{$2*})"},
       {"weighted_sum", history, none, sum_of_history, "mhc::weighted_sum($0, $1, std::vector{$2})"},
   };
 }
