@@ -5,6 +5,7 @@
 #include <string_view>
 #include <variant>
 
+#include <braid/mhc/connections/history/attention_residual.h>
 #include <braid/mhc/connections/history/mhc_skip.h>
 #include <braid/mhc/connections/hyper_connection.h>
 #include <braid/mhc/connections/manifold_constrained_hc.h>
@@ -21,11 +22,23 @@ namespace braid::mhc {
 
 /// Which connection a Connection is: ResidualConnection, HyperConnection, ManifoldConstrainedHC,
 /// ManifoldHyperConnection, MHCLayer, MHCSkip, the ReleasedConnections deepseek_v4() and hunyuan_v4(), GatedResidual,
-/// SinglePassConnection.
-enum class ConnectionKind { residual, hc, mhc, manifold, mhc_layer, skip, deepseek_v4, hunyuan_v4, gated, single_pass };
+/// SinglePassConnection, AttentionResidual.
+enum class ConnectionKind {
+  residual,
+  hc,
+  mhc,
+  manifold,
+  mhc_layer,
+  skip,
+  deepseek_v4,
+  hunyuan_v4,
+  gated,
+  single_pass,
+  attention_residual
+};
 
-/// `residual`, `hc`, `mhc`, `manifold`, `mhc-layer`, `skip`, `deepseek-v4`, `hunyuan-v4`, `gated`, `single-pass`, as on
-/// command lines.
+/// `residual`, `hc`, `mhc`, `manifold`, `mhc-layer`, `skip`, `deepseek-v4`, `hunyuan-v4`, `gated`, `single-pass`,
+/// `attention-residual`, as on command lines.
 std::string_view name(ConnectionKind kind);
 /// All names, in this order.
 std::span<const std::string_view> connection_names();
@@ -57,6 +70,7 @@ struct ConnectionConfig {
   double alpha = 0.01;                       ///< the same; see ManifoldConstrainedHC's upcycling
   bool dynamic = true;                       ///< hc
   MHCSkipSettings skip = {};                 ///< skip; its dtype is the one below
+  std::int64_t depth_block = 1;              ///< attention-residual: sublayers that make one source; see its block
   StreamHead head = StreamHead::own;         ///< this and the next two: kinds with streams
   bool stream_embedding = false;  ///< the first connection adds a learned vector to each stream, initially zero
   std::int64_t sublayers = 0;     ///< of the network, whose last connection holds a head with parameters
@@ -72,11 +86,12 @@ struct ConnectionConfig {
 /// network.
 struct Connection {
   /// The types of connections; deepseek_v4() and hunyuan_v4() share one.
-  using Module = std::variant<ResidualConnection, HyperConnection, ManifoldConstrainedHC, ManifoldHyperConnection,
-                              MHCLayer, MHCSkip, ReleasedConnection, GatedResidual, SinglePassConnection>;
+  using Module =
+      std::variant<ResidualConnection, HyperConnection, ManifoldConstrainedHC, ManifoldHyperConnection, MHCLayer,
+                   MHCSkip, ReleasedConnection, GatedResidual, SinglePassConnection, AttentionResidual>;
   /// The state between open() and close(): a Var for residual and manifold, n streams that start as copies of the
-  /// embedding, or the state and its history for skip.
-  using Stream = std::variant<Var, Streams, History, SinglePassStreams>;
+  /// embedding, or the state and earlier ones for skip and attention-residual.
+  using Stream = std::variant<Var, Streams, History, SinglePassStreams, DepthSources>;
   /// A head other than the module's own.
   using Head = std::variant<std::monostate, StreamReduction, WeightedHead, GatedHead>;
 

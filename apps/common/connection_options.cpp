@@ -13,7 +13,7 @@ std::int64_t streams_of(const ConnectionOptions& o, Kind kind) {
   return o.streams.value_or(kind == Kind::manifold ? 2 : 4);
 }
 
-void add_skip_flags(CLI::App& app, ConnectionOptions& o) {
+void add_history_flags(CLI::App& app, ConnectionOptions& o) {
   const auto choice = [&app](const char* flag, std::string& value, const char* help) {
     app.add_option(flag, value, help)->capture_default_str();
   };
@@ -30,6 +30,9 @@ void add_skip_flags(CLI::App& app, ConnectionOptions& o) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   app.add_flag("--detach-history", o.detach_history, "skip: no gradient through earlier states");
+  app.add_option("--depth-block", o.depth_block, "attention-residual: sublayers whose outputs are summed to one source")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -57,7 +60,7 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
       ->capture_default_str();
   app.add_flag("--stream-embedding", o.stream_embedding, "adds a learned vector to each stream at the start");
   app.add_flag("--hc-static", o.hc_static, "hc: maps that do not depend on the token");
-  add_skip_flags(app, o);
+  add_history_flags(app, o);
 }
 
 mhc::ConnectionConfig connection_config(const ConnectionOptions& o) {
@@ -77,6 +80,7 @@ mhc::ConnectionConfig connection_config(const ConnectionOptions& o) {
                    .projection = mhc::skip_projection(o.skip_projection),
                    .max_history = o.max_history,
                    .detach_history = o.detach_history},
+          .depth_block = o.depth_block,
           .head = mhc::stream_head(o.head),
           .stream_embedding = o.stream_embedding};
 }
@@ -93,6 +97,8 @@ nlohmann::ordered_json to_json(const ConnectionOptions& o) {
     json["skip_temperature"] = o.skip_temperature;
     json["max_history"] = o.max_history;
     json["detach_history"] = o.detach_history;
+  } else if (kind == Kind::attention_residual) {
+    json["depth_block"] = o.depth_block;
   } else if (kind != Kind::residual) {
     json["streams"] = streams_of(o, kind);
   }
@@ -107,7 +113,7 @@ nlohmann::ordered_json to_json(const ConnectionOptions& o) {
   }
   if (is_one_of({Kind::mhc, Kind::manifold, Kind::mhc_layer, Kind::deepseek_v4, Kind::single_pass}))
     json["sinkhorn_iterations"] = o.sinkhorn_iterations;
-  if (!is_one_of({Kind::residual, Kind::manifold, Kind::skip})) {
+  if (!is_one_of({Kind::residual, Kind::manifold, Kind::skip, Kind::attention_residual})) {
     json["head"] = o.head;
     json["stream_embedding"] = o.stream_embedding;
   }
@@ -138,6 +144,7 @@ ConnectionOptions connection_options(const nlohmann::json& json) {
   read("skip_temperature", o.skip_temperature);
   read("max_history", o.max_history);
   read("detach_history", o.detach_history);
+  read("depth_block", o.depth_block);
   return o;
 }
 

@@ -48,6 +48,7 @@
 #include <braid/dist/accumulate.h>
 #include <braid/dist/communicator.h>
 #include <braid/mhc/connection.h>
+#include <braid/mhc/connections/history/attention_residual.h>
 #include <braid/mhc/connections/history/constraint.h>
 #include <braid/mhc/connections/history/history_buffer.h>
 #include <braid/mhc/connections/history/mhc_block.h>

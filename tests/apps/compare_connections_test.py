@@ -7,7 +7,7 @@ import tempfile
 
 from program import check, check_refused, run, write_text
 
-NAMES = ["residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4", "gated", "single-pass"]
+NAMES = ["residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "attention-residual"]
 
 
 def main(program, folder):

@@ -26,6 +26,7 @@ TRAINING = {
     "--hc-static": (None, HC), "--skip-mode": ("residual", SKIP), "--skip-constraint": ("doubly_stochastic", SKIP),
     "--skip-init": ("uniform", SKIP), "--skip-projection": ("none", SKIP), "--skip-epsilon": (0.4, IDENTITY),
     "--skip-temperature": (2, SKIP), "--max-history": (2, {**SKIP, "--skip-init": "uniform"}),
+    "--depth-block": (2, {"--connection": "attention-residual"}),
     "--detach-history": (None, {**SKIP, "--skip-init": "uniform"}), "--dtype": ("bf16", {}), "--layers": (1, {}),
     "--channels": (8, {}), "--heads": (1, {}), "--context": (8, {}), "--batch": (3, {}), "--warmup": (3, {}), "--lr": (1e-3, {}),
     "--experts": (3, {}), "--experts-per-token": (1, {"--experts": 3}), "--lora": (2, {}), "--optimizer": ("muon", {}),

@@ -79,6 +79,7 @@ CONNECTIONS = {
     "hunyuan-v4": ["--head", "softmax"],
     "gated": ["--head", "gated"],
     "single-pass": ["--streams", 2],
+    "attention-residual": ["--depth-block", 2],
 }
 
 
@@ -344,7 +345,7 @@ def bad_input(program, folder):
         ("--color", ["--color", "red", "--out", new]),
         ("--steps", ["--steps", "many", "--out", new]),
         ("--layers", ["--layers", 0, "--out", new]),
-        ("hunyuan-v4, gated, single-pass but is 'mch'", ["--connection", "mch", "--out", new]),
+        ("gated, single-pass, attention-residual but is 'mch'", ["--connection", "mch", "--out", new]),
         ("rows, diagonal, identity but is 'sinkhorm'", ["--connection", "mhc", "--mixing", "sinkhorm", "--out", new]),
         ("kronecker supports n = 1, 2, 4, 8, .. but n is 3",
          ["--connection", "mhc", "--mixing", "kronecker", "--streams", 3, "--out", new]),
@@ -362,6 +363,7 @@ def bad_input(program, folder):
         ("epsilon must be in [0, 1) but is 1", ["--skip-constraint", "identity", "--skip-epsilon", 1, "--out", new]),
         ("temperature must be > 0 but is -1", ["--skip-temperature", -1, "--out", new]),
         ("--max-history", ["--connection", "skip", "--max-history", 0, "--out", new]),
+        ("--depth-block", ["--connection", "attention-residual", "--depth-block", 0, "--out", new]),
         ("holds a run", flags),
         ("holds no run", ["--text", text, *TINY, "--resume", "--out", new]),
         ("with seed 1 but now has 7", [*flags, "--resume", "--seed", 7]),

@@ -21,8 +21,9 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::ThrowsMessage;
 
-const std::vector<std::string> kNames = {"residual", "hc",          "mhc",        "manifold", "mhc-layer",
-                                         "skip",     "deepseek-v4", "hunyuan-v4", "gated",    "single-pass"};
+const std::vector<std::string> kNames = {
+    "residual",    "hc",         "mhc",   "manifold",    "mhc-layer",         "skip",
+    "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "attention-residual"};
 
 /// Layers between connections, as a transformer has them.
 struct Network {
@@ -60,7 +61,7 @@ TEST(Connection, IsKnownByName) {
   EXPECT_THAT([] { connection_kind("mch"); },
               ThrowsMessage<ValueError>(
                   HasSubstr("connection must be one of residual, hc, mhc, manifold, mhc-layer, skip, deepseek-v4, "
-                            "hunyuan-v4, gated, single-pass but is 'mch'")));
+                            "hunyuan-v4, gated, single-pass, attention-residual but is 'mch'")));
 }
 
 TEST(Connection, RunsEveryKindFromOpenToClose) {
@@ -290,6 +291,7 @@ TEST(Connection, GetsEveryFieldOfItsConfiguration) {
       {"skip.max_history", {"skip"}, [](auto& c) { c.skip.max_history = 2; }},
       {"skip.constraint", {"skip"}, [](auto& c) { c.skip.constraint = doubly_stochastic_constraint(); }},
       {"skip.constraint's temperature", {"skip"}, [](auto& c) { c.skip.constraint = simplex_constraint(3); }},
+      {"depth_block", {"attention-residual"}, [](auto& c) { c.depth_block = 2; }},
       {"head mean", {"single-pass"}, [](auto& c) { c.head = StreamHead::mean; }},
       {"head sum", with_streams, [](auto& c) { c.head = StreamHead::sum; }},
       {"head weighted", with_streams, [](auto& c) { c.head = StreamHead::weighted; }},
@@ -334,8 +336,9 @@ struct OpNames : Probe {
 };
 
 TEST(Connection, RunsInComposedFormWithinAScope) {
-  const auto fused_ops = testing::AnyOf("mhc_read", "mhc_write_read", "hyper_read", "gated_read", "read_streams",
-                                        "write_streams", "scale_groups", "mix_groups", "weighted_sum", "sinkhorn");
+  const auto fused_ops =
+      testing::AnyOf("mhc_read", "mhc_write_read", "hyper_read", "gated_read", "read_streams", "write_streams",
+                     "scale_groups", "mix_groups", "weighted_sum", "sinkhorn", "attention_residual");
   for (const std::string_view text : connection_names()) {
     Rng rng(1);
     const Connection c(config_of(text), 8, 0, rng);

@@ -27,7 +27,7 @@ Model make(const char* connection, Rng& rng) {
 }
 
 TEST(TransformerConnections, TrainUnderEveryConnection) {
-  for (const char* connection : {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip"}) {
+  for (const char* connection : {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "attention-residual"}) {
     Rng rng(1);
     Model model = make(connection, rng);
     const Tensor tokens = randint(0, 11, {2, 8}, rng), targets = randint(0, 11, {2, 8}, rng);
@@ -54,7 +54,7 @@ TEST(TransformerConnections, StartEqualToTheResidualTransformerWithMHCAndHC) {
 }
 
 TEST(TransformerConnections, TakeNoWeightDecayUnderTheRuleByName) {
-  for (const char* connection : {"hc", "mhc", "manifold", "mhc-layer", "skip"}) {
+  for (const char* connection : {"hc", "mhc", "manifold", "mhc-layer", "skip", "attention-residual"}) {
     Rng rng(1);
     int seen = 0;
     for_each_param(make(connection, rng), [&](const std::string& name, const Var& p) {
