@@ -10,11 +10,13 @@ namespace {
 // In the order of ConnectionKind and of StreamHead.
 constexpr auto kNames =
     std::to_array<std::string_view>({"residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4",
-                                     "hunyuan-v4", "gated", "single-pass", "attention-residual"});
-constexpr std::array<std::string_view, 6> kHeads = {"own", "mean", "sum", "weighted", "softmax", "gated"};
+                                     "hunyuan-v4", "gated", "single-pass", "attention-residual", "frac"});
+constexpr std::array<std::string_view, 7> kHeads = {"own", "mean", "sum", "weighted", "softmax", "gated", "attention"};
 
 std::int64_t streams_of(const ConnectionConfig& config) {
-  return config.streams.value_or(config.kind == ConnectionKind::manifold ? 2 : 4);
+  return config.streams.value_or(config.kind == ConnectionKind::manifold ? 2
+                                 : config.kind == ConnectionKind::frac   ? 1
+                                                                         : 4);
 }
 
 ReleasedSettings released_settings(const ConnectionConfig& config) {
@@ -73,6 +75,15 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
     case ConnectionKind::single_pass: return SinglePassConnection(channels, n, rng, released_settings(config));
     case ConnectionKind::attention_residual:
       return AttentionResidual(channels, index, {.block = config.depth_block, .dtype = config.dtype});
+    case ConnectionKind::frac:
+      return FracConnection(channels, n, index, rng,
+                            {.fractions = config.fractions,
+                             .proposals = config.proposals,
+                             .constrained = config.constrained,
+                             .sinkhorn_iterations = iterations,
+                             .theta_std = config.phi_std,
+                             .alpha = config.alpha,
+                             .dtype = config.dtype});
   }
   return ResidualConnection();
 }
@@ -86,6 +97,7 @@ Connection::Head make_head(const ConnectionConfig& config, std::int64_t channels
     case StreamHead::mean: return StreamReduction::mean;
     case StreamHead::sum: return StreamReduction::sum;
     case StreamHead::gated: return GatedHead(channels, n, rng, {.dtype = config.dtype});
+    case StreamHead::attention: return AttentionPool(channels, config.dtype);
     case StreamHead::weighted:
     case StreamHead::softmax: break;
   }

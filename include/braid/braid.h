@@ -48,6 +48,8 @@
 #include <braid/dist/accumulate.h>
 #include <braid/dist/communicator.h>
 #include <braid/mhc/connection.h>
+#include <braid/mhc/connections/attention_pool.h>
+#include <braid/mhc/connections/frac_connection.h>
 #include <braid/mhc/connections/history/attention_residual.h>
 #include <braid/mhc/connections/history/constraint.h>
 #include <braid/mhc/connections/history/history_buffer.h>
