@@ -16,10 +16,10 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
-using braid::kernels::In, braid::kernels::Out, braid::kernels::HWY_NAMESPACE::transform;
+using braid::kernels::In, braid::kernels::Out;
+using braid::kernels::HWY_NAMESPACE::exp, braid::kernels::HWY_NAMESPACE::transform;
 
-constexpr auto kExp = [](auto d, auto v) HWY_ATTR { return braid::kernels::HWY_NAMESPACE::exp(d, v); };
-
+/// The states as streams.
 StreamSizes sizes_of(const Tensor& key, const std::vector<Tensor>& states) {
   return {states[0].shape().without(-1).numel(), std::ssize(states), key.numel()};
 }
@@ -36,31 +36,28 @@ HWY_INLINE void mix_states(D d, std::int64_t begin, std::int64_t end, const std:
 }
 
 template <class S, class T = Compute<S>>
-void read(const Tensor& key_in, const std::vector<Tensor>& states, double eps, DepthAttention& saved, Tensor& result) {
+void read(const Tensor& key_in, const std::vector<Tensor>& states, double eps, Tensor& saved_out, Tensor& result) {
   const StreamSizes s = sizes_of(key_in, states);
   const T* key = In{key_in};
-  T *weights = Out{saved.weights}, *z = Out{saved.z}, *rstd = Out{saved.rstd};
+  T* saved = Out{saved_out};
   S* y = Out{result};
   std::vector<const S*> v;
   for (const Tensor& state : states) v.push_back(In{state});
   tiles_of<S>(s).for_each([=, &v](std::int64_t begin, std::int64_t end) HWY_ATTR {
     for (std::int64_t t = begin; t < end; ++t) {
-      for (std::int64_t i = 0, at = t * s.n; i < s.n; ++i, ++at) {
-        const S* row = v[static_cast<std::size_t>(i)] + t * s.channels;
-        inner_products(1, 1, s.channels, row, key, z + at, 1);
-        inverse_rms_of(1, s.channels, row, eps, rstd + at);
-        z[at] *= rstd[at];
+      T *weights = saved + 3 * t * s.n, *z = weights + s.n, *rstd = z + s.n;
+      for (std::size_t i = 0; i < v.size(); ++i) {
+        inner_products(1, 1, s.channels, v[i] + t * s.channels, key, z + i, 1);
+        inverse_rms_of(1, s.channels, v[i] + t * s.channels, eps, rstd + i);
+        z[i] *= rstd[i];
       }
-      const T most = *std::max_element(z + t * s.n, z + (t + 1) * s.n);
-      std::transform(z + t * s.n, z + (t + 1) * s.n, weights + t * s.n, [most](T logit) { return logit - most; });
-    }
-    transform(kExp, (end - begin) * s.n, weights + begin * s.n, weights + begin * s.n);
-    for (std::int64_t t = begin; t < end; ++t) {
-      T* const w = weights + t * s.n;
-      const T total = std::accumulate(w, w + s.n, T{0});
-      for (std::int64_t i = 0; i < s.n; ++i) w[i] /= total;
+      const T most = *std::max_element(z, z + s.n);
+      const auto exp_of = [most](auto d, auto logit) HWY_ATTR { return exp(d, hn::Sub(logit, hn::Set(d, most))); };
+      transform(exp_of, s.n, weights, z);
+      const T total = std::accumulate(weights, z, T{0});
+      for (std::int64_t i = 0; i < s.n; ++i) weights[i] /= total;
       over_channels<T>(s.channels, [&](auto d, std::int64_t first, std::int64_t last)
-                                       HWY_ATTR { mix_states(d, first, last, v, t * s.channels, w, y); });
+                                       HWY_ATTR { mix_states(d, first, last, v, t * s.channels, weights, y); });
     }
   });
 }
@@ -81,11 +78,11 @@ HWY_INLINE void row_vjp(D d, std::int64_t begin, std::int64_t end, T weight, T a
 /// With p_i = <dy, v_i> and dz_i = weights_i (p_i - sum_j weights_j p_j), the above for a = dz_i rstd_i and
 /// pull = -dz_i z_i rstd_i^2 / C.
 template <class S, class T = Compute<S>>
-void vjp(const Tensor& key_in, const std::vector<Tensor>& states, const DepthAttention& saved, const Tensor& cotangent,
+void vjp(const Tensor& key_in, const std::vector<Tensor>& states, const Tensor& saved_in, const Tensor& cotangent,
          std::vector<Tensor>& gradients) {
   const StreamSizes s = sizes_of(key_in, states);
-  const T *key = In{key_in}, *weights = In{saved.weights}, *z = In{saved.z}, *rstd = In{saved.rstd};
-  const S* dy = In{cotangent};
+  const T *key = In{key_in}, *saved = In{saved_in};
+  const S* all_dy = In{cotangent};
   std::vector<const S*> v;
   std::vector<S*> dv;
   for (std::size_t i = 0; i < states.size(); ++i) {
@@ -95,14 +92,16 @@ void vjp(const Tensor& key_in, const std::vector<Tensor>& states, const DepthAtt
   const auto vjp_tile = [&](T* dkey, std::int64_t begin, std::int64_t end) HWY_ATTR {
     std::vector<T> p(v.size());
     for (std::int64_t t = begin; t < end; ++t) {
+      const T *weights = saved + 3 * t * s.n, *z = weights + s.n, *rstd = z + s.n;
       const std::int64_t row = t * s.channels;
-      for (std::size_t i = 0; i < v.size(); ++i) inner_products(1, 1, s.channels, dy + row, v[i] + row, &p[i], 1);
-      const T mean = std::inner_product(p.begin(), p.end(), weights + t * s.n, T{0});
+      const S* dy = all_dy + row;
+      for (std::size_t i = 0; i < v.size(); ++i) inner_products(1, 1, s.channels, dy, v[i] + row, &p[i], 1);
+      const T mean = std::inner_product(weights, z, p.begin(), T{0});
       for (std::size_t i = 0; i < v.size(); ++i) {
-        const std::int64_t at = t * s.n + static_cast<std::int64_t>(i);
-        const T a = weights[at] * (p[i] - mean) * rstd[at], pull = -a * z[at] * rstd[at] / static_cast<T>(s.channels);
+        const T a = weights[i] * (p[i] - mean) * rstd[i], pull = -a * z[i] * rstd[i] / static_cast<T>(s.channels);
+        S* const to = dv[i] == nullptr ? nullptr : dv[i] + row;
         over_channels<T>(s.channels, [&](auto d, std::int64_t first, std::int64_t last) HWY_ATTR {
-          row_vjp(d, first, last, weights[at], a, pull, v[i] + row, dy + row, key, dv[i] ? dv[i] + row : nullptr, dkey);
+          row_vjp(d, first, last, weights[i], a, pull, v[i] + row, dy, key, to, dkey);
         });
       }
     }

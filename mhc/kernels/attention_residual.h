@@ -5,21 +5,16 @@
 
 namespace braid::mhc::kernels {
 
-/// What the vjp needs again, [..., N] each: z_i = <v_i, key> rstd_i, rstd_i = 1 / sqrt(mean(v_i^2) + eps), and
-/// weights = softmax(z).
-struct DepthAttention {
-  Tensor weights, z, rstd;
-};
-
 /// The kernels for the best instruction set of this processor, on contiguous tensors: key [C] and N states v_i
 /// [..., C]. T, that of the states, is float, double or bfloat16.
 template <class T>
 struct AttentionResidualKernels {
-  /// y = sum_i weights_i v_i. Fills `saved`.
-  void (*read)(const Tensor& key, const std::vector<Tensor>& states, double eps, DepthAttention& saved, Tensor& y);
+  /// y = sum_i weights_i v_i, weights = softmax(z), z_i = <v_i, key> rstd_i, rstd_i = 1 / sqrt(mean(v_i^2) + eps).
+  /// Fills saved [..., 3, N] with weights, z and rstd.
+  void (*read)(const Tensor& key, const std::vector<Tensor>& states, double eps, Tensor& saved, Tensor& y);
   /// The vjp, in one pass. `gradients` are dkey, which is summed tile by tile, then in the order of the tiles, and the
   /// dv_i; undefined where one is unused.
-  void (*vjp)(const Tensor& key, const std::vector<Tensor>& states, const DepthAttention& saved, const Tensor& dy,
+  void (*vjp)(const Tensor& key, const std::vector<Tensor>& states, const Tensor& saved, const Tensor& dy,
               std::vector<Tensor>& gradients);
 };
 

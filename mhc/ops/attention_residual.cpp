@@ -8,7 +8,6 @@
 namespace braid::mhc {
 namespace {
 
-using kernels::DepthAttention;
 constexpr const char* kOp = "attention_residual";
 
 void check_arguments(const Var& query, const Var& norm, std::span<const Var> states) {
@@ -30,18 +29,8 @@ void check_arguments(const Var& query, const Var& norm, std::span<const Var> sta
 /// The states [N, ..., C] in the type of the query.
 Var stacked(const Var& query, std::span<const Var> states) { return cast(stack(states, 0), query.dtype()); }
 
-/// Sets `saved`.
-Tensor forward(const Tensor& key, const std::vector<Tensor>& states, double eps, DepthAttention& saved) {
-  Tensor y(states[0].shape(), states[0].dtype());
-  for (Tensor* t : {&saved.weights, &saved.z, &saved.rstd})
-    *t = Tensor(y.shape().with(-1, std::ssize(states)), key.dtype());
-  kernels::attention_residual_kernels().dispatch(kOp, y.dtype(),
-                                                 [&](const auto& kernel) { kernel.read(key, states, eps, saved, y); });
-  return y;
-}
-
 /// Cotangents of the key and the states.
-std::vector<Tensor> backward(const Tensor& key, const std::vector<Tensor>& states, const DepthAttention& saved,
+std::vector<Tensor> backward(const Tensor& key, const std::vector<Tensor>& states, const Tensor& saved,
                              const Tensor& cotangent, const Needs& needs) {
   const Tensor dy = cotangent.contiguous();
   std::vector<Tensor> d{detail::like(key)};
@@ -64,18 +53,17 @@ Var attention_residual(const Var& query, const Var& norm, std::span<const Var> s
     return cast(sum(weights * stacked(query, states), 0), states[0].dtype());
   }
   check_arguments(query, norm, states);
-  const Var key = query * norm;
-  std::vector<Var> inputs{key};
+  std::vector<Var> inputs{query * norm};
+  inputs.insert(inputs.end(), states.begin(), states.end());
   std::vector<Tensor> values;
-  for (const Var& state : states) {
-    inputs.push_back(state);
-    values.push_back(state.value().contiguous());
-  }
-  DepthAttention saved;
-  const Tensor y = forward(key.value(), values, eps, saved);
-  return record(kOp, y, inputs, [=, key = key.value()](const Tensor& dy, const Needs& needs) {
-    return backward(key, values, saved, dy, needs);
-  });
+  for (const Var& state : states) values.push_back(state.value().contiguous());
+  const Tensor key = inputs[0].value();
+  Tensor y(states[0].shape(), states[0].dtype()),
+      saved(y.shape().with(-1, 3).inserted(y.rank(), std::ssize(states)), key.dtype());
+  kernels::attention_residual_kernels().dispatch(kOp, y.dtype(),
+                                                 [&](const auto& kernel) { kernel.read(key, values, eps, saved, y); });
+  return record(kOp, y, inputs,
+                [=](const Tensor& dy, const Needs& needs) { return backward(key, values, saved, dy, needs); });
 }
 
 }  // namespace braid::mhc
