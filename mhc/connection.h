@@ -75,13 +75,13 @@ struct ConnectionConfig {
   bool dynamic = true;           ///< hc
   MHCSkipSettings skip = {};     ///< skip; its dtype is the one below
   std::int64_t depth_block = 1;  ///< attention-residual: sublayers that make one source; see its block
-  std::int64_t fractions = 4;    ///< this and the next two: frac; see FracConnectionSettings
-  std::int64_t proposals = 1;
-  bool constrained = false;
+  std::int64_t fractions = 4;    ///< frac; see FracConnectionSettings
+  std::int64_t proposals = 1;    ///< frac
+  bool constrained = false;      ///< frac
   StreamHead head = StreamHead::own;  ///< this and the next two: kinds with streams
   bool stream_embedding = false;      ///< the first connection adds a learned vector to each stream, initially zero
   std::int64_t sublayers = 0;         ///< of the network, whose last connection holds a head with parameters
-  std::int64_t keep_every = 1;        ///< kinds with phi_std but frac: streams kept for the backward pass; see keep_interval()
+  std::int64_t keep_every = 1;        ///< kinds with phi_std, not frac: streams kept for backward; see keep_interval()
   double hc_eps = 1e-6;               ///< deepseek-v4, hunyuan-v4, single-pass and the weighted heads
   double norm_eps = 1e-6;             ///< the same
   DType dtype = DType::f32;
