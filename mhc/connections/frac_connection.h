@@ -17,22 +17,22 @@ struct FracConnectionSettings {
   DType dtype = DType::f32;
 };
 
-/// Frac-connections, arXiv:2503.14125: hyper-connections between the f fractions of C / f channels of n streams
-/// x [..., n, C], with n = 1 at the width of the network. On the n f fractions as streams x_j, with
-/// x' = rms_norm(x), H_pre [v f, n f], H_post [n f, f] and H_res [n f, n f] of a token are
+/// Frac-connections, arXiv:2503.14125: each of n streams x [..., n, C] is split into f fractions of C / f channels, and
+/// a hyper-connection mixes the n f fractions as if they were streams; with n = 1 at the width of the network. With
+/// x' = rms_norm(x), fraction by fraction, and a = tanh:
 ///
-///     h_pre_ij = alpha_0 a(theta_i . x'_j) + b_pre_ij      h_res_ij = alpha_2 a(theta_(v f + i) . x'_j) + b_res_ij
-///     h_post_(s, i)(j) = alpha_1 a(theta_post_i . x'_(s, j)) + b_post_(s, i)(j)
-///     out = H_res x + H_post layer(H_pre x),   a = tanh
+///     h_pre_ij  = alpha_0 a(theta_i . x'_j) + b_pre_ij        h_res_ij = alpha_2 a(theta_(v f + i) . x'_j) + b_res_ij
+///     h_post_ij = alpha_1 a(theta_post_(i mod f) . x'_k) + b_post_ij,   k is fraction j of the stream of i
+///     out = H_res x + H_post layer(H_pre x)
 ///
-/// or, if constrained, a is the identity and the maps are sigmoid(h_pre), 2 sigmoid(h_post) and the Sinkhorn-Knopp
-/// matrix of h_res, whose columns are exact. H_pre and H_res are means over p proposals, each with its own theta. With
-/// v > 1 views a layer gets [v, ..., C]. Source of constraint, proposals and views: the package hyper-connections
-/// 0.4.11, whose norm has a weight, which theta absorbs here, and whose b_post is of fewer numbers.
+/// Constrained as in mHC, a(z) is z, and H_pre = sigmoid(h_pre), H_post = 2 sigmoid(h_post), H_res =
+/// sinkhorn_knopp(h_res), columns exact. H_pre and H_res are means over p proposals, each with its own theta. With v >
+/// 1 views a layer gets v inputs. Proposals and views are those of the package hyper-connections 0.4.11, whose norm has
+/// a weight (theta absorbs it) and whose b_post has fewer entries.
 ///
-/// At the start theta = 0, and every fraction of a layer's input is that of stream layer_index mod n, every fraction of
-/// its output goes to that of all streams, and H_res is the identity: exactly the residual network, or, if constrained,
-/// nearly, by sigmoid(8) and softmax(8). Proposals with equal theta stay equal.
+/// At the start a layer reads stream layer_index mod n and writes to all, fraction to fraction, and H_res is the
+/// identity: the residual network, exactly, or nearly if constrained (sigmoid(8), softmax(8)). theta = 0 unless
+/// theta_std says otherwise, without which proposals stay equal.
 struct FracConnection {
   using Stream = Streams;
 
