@@ -26,9 +26,9 @@ struct FracConnectionSettings {
 ///     out = H_res x + H_post layer(H_pre x)
 ///
 /// Constrained as in mHC, a(z) is z, and H_pre = sigmoid(h_pre), H_post = 2 sigmoid(h_post), H_res =
-/// sinkhorn_knopp(h_res), columns exact. H_pre and H_res are means over p proposals, each with its own theta. With v >
-/// 1 views a layer gets v inputs. Proposals and views are those of the package hyper-connections 0.4.11, whose norm has
-/// a weight (theta absorbs it) and whose b_post has fewer entries.
+/// sinkhorn_knopp(h_res), columns exact. H_pre and H_res are means over p proposals, each with its own theta. With
+/// several views a layer gets that many inputs. Proposals and views are those of the package hyper-connections 0.4.11,
+/// whose norm has a weight (theta absorbs it) and whose b_post has fewer entries.
 ///
 /// At the start a layer reads stream layer_index mod n and writes to all, fraction to fraction, and H_res is the
 /// identity: the residual network, exactly, or nearly if constrained (sigmoid(8), softmax(8)). theta = 0 unless
