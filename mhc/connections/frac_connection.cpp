@@ -15,12 +15,10 @@ Tensor for_fractions(const Tensor& pattern, std::int64_t f, double on, double of
   return cast(reshape(same, {rows * f, columns * f}) * (on - off) + off, dtype).value();
 }
 
-/// x [..., n, C] or [..., C], whose last `axes` axes are a token's, as fractions [..., rows, width] in the type of
-/// maps.
-Var split(const Var& x, int axes, std::int64_t width, DType dtype) {
-  const Shape lead = x.shape().axes(0, x.rank() - axes);
+/// x [..., n, C] or [..., C], whose last `axes` axes are a token's, as fractions [..., rows, width].
+Var split(const Var& x, int axes, std::int64_t width) {
   const std::int64_t rows = x.shape().axes(x.rank() - axes, x.rank()).numel() / width;
-  return cast(reshape(x, lead.concat({rows, width})), dtype);
+  return reshape(x, x.shape().axes(0, x.rank() - axes).concat({rows, width}));
 }
 
 }  // namespace
@@ -52,30 +50,29 @@ FracConnection::FracConnection(std::int64_t channels, std::int64_t streams, std:
 
 StreamMaps FracConnection::maps(const Var& x) const {
   check_streams("FracConnection", x.shape(), streams(), channels);
-  const std::int64_t reads = b_pre.size(0), all = b_res.size(0), f = settings.fractions;
+  const std::int64_t reads = b_pre.size(0), all = b_res.size(0), f = settings.fractions, rows = theta.size(0);
   const Shape lead = x.shape().axes(0, x.rank() - 2);
-  const Var normed = rms_norm(split(x, 2, channels / f, theta.dtype()), settings.eps);
-  const auto products = [&](const Var& weight, const Shape& shape) {  // transposed: [..., rows of weight, n f]
-    const Var t = reshape(transpose(linear(normed, weight)), lead.concat(shape));
-    return settings.constrained ? t : tanh(t);
-  };
-  const Var t = products(theta, {settings.proposals, reads + all, all}), post = products(theta_post, {f, streams(), f});
-  Var h_pre = select(alpha, 0, 0) * slice(t, -2, 0, reads) + b_pre;
-  Var h_res = select(alpha, 0, 2) * slice(t, -2, reads, reads + all) + b_res;
-  // [..., i, s, j] -> [..., (s, i), j]
-  Var h_post = select(alpha, 0, 1) * reshape(transpose(post, -3, -2), lead.concat({all, f})) + b_post;
+  const Var normed = rms_norm(cast(split(x, 2, channels / f), theta.dtype()), settings.eps);
+  Var t = transpose(linear(normed, concat({theta, theta_post}, 0)));  // [..., rows + f, n f]
+  if (!settings.constrained) t = tanh(t);
+  const Var of_theta = reshape(slice(t, -2, 0, rows), lead.concat({settings.proposals, reads + all, all}));
+  const Var of_post = reshape(slice(t, -2, rows, rows + f), lead.concat({f, streams(), f}));
+  Var h_pre = select(alpha, 0, 0) * slice(of_theta, -2, 0, reads) + b_pre;
+  Var h_post = select(alpha, 0, 1) * reshape(transpose(of_post, -3, -2), lead.concat({all, f})) + b_post;
+  Var h_res = select(alpha, 0, 2) * slice(of_theta, -2, reads, reads + all) + b_res;
   if (settings.constrained) {
     h_pre = sigmoid(h_pre);
     h_post = 2 * sigmoid(h_post);
     h_res = sinkhorn_knopp(h_res, settings.sinkhorn_iterations);
   }
-  return {.h_pre = mean(h_pre, -3), .h_post = h_post, .h_res = mean(h_res, -3), .gated = settings.constrained};
+  const auto average = [](const Var& maps) { return maps.size(-3) == 1 ? squeeze(maps, -3) : mean(maps, -3); };
+  return {.h_pre = average(h_pre), .h_post = h_post, .h_res = average(h_res), .gated = settings.constrained};
 }
 
 Var FracConnection::read(const StreamMaps& maps, const Var& x) const {
-  if (Telemetry* telemetry = Telemetry::active())
-    telemetry->record(maps, split(x, 2, channels / settings.fractions, x.dtype()));
-  const Var u = cast(matmul(maps.h_pre, split(x, 2, channels / settings.fractions, theta.dtype())), x.dtype());
+  const Var fractions = split(x, 2, channels / settings.fractions);
+  if (Telemetry* telemetry = Telemetry::active()) telemetry->record(maps, fractions);
+  const Var u = mix_streams(maps.h_pre, fractions);
   const Shape lead = x.shape().axes(0, x.rank() - 2);
   if (settings.views == 1) return reshape(u, lead.concat({channels}));
   Axes first{x.rank() - 2};
@@ -87,8 +84,7 @@ Var FracConnection::read(const StreamMaps& maps, const Var& x) const {
 Var FracConnection::write(const StreamMaps& maps, const Var& x, const Var& f) const {
   detail::check_layer_output("FracConnection", f, x);
   const std::int64_t width = channels / settings.fractions;
-  const Var mixed = matmul(maps.h_res, split(x, 2, width, theta.dtype()));
-  return cast(reshape(mixed + matmul(maps.h_post, split(f, 1, width, theta.dtype())), x.shape()), x.dtype());
+  return reshape(mix_streams(maps.h_res, split(x, 2, width)) + mix_streams(maps.h_post, split(f, 1, width)), x.shape());
 }
 
 }  // namespace braid::mhc

@@ -135,7 +135,7 @@ constexpr bool kSlow = true;
 #else
 constexpr bool kSlow = false;
 #endif
-constexpr int kShapes = kSlow ? 20 : 80;  // of each family: 2,640 in all, 1,040 of them with mixings
+constexpr int kShapes = kSlow ? 20 : 80;  // of each family: 2,880 in all, 1,040 of them with mixings
 
 class ComposedForms : public testing::TestWithParam<FusedOp> {};
 
@@ -302,6 +302,12 @@ TEST(FusedOps, RejectShapesThatDoNotFitX) {
          "read_streams: h_pre must have shape [4] or [2, 4] to match x [2, 4, 8] but has [3]");
   expect([&] { read(map, none, matrix); }, "read_streams: h_post must have shape [4] or [2, 4]");
   expect([&] { read(map, map, map); }, "read_streams: h_res must have shape [4, 4] or [2, 4, 4]");
+  expect(
+      [&] {
+        mix_streams(zeros({5, 3}), x);
+      },
+      "mix_streams: map must have shape [..., m, 4] to match x [2, 4, 8] but has [5, 3]");
+  expect([&] { mix_streams(map, x); }, "mix_streams: map must have shape [..., m, 4] to match x [2, 4, 8] but has [4]");
   expect([&] { mhc_layer(map, map, matrix, map, x); }, "mhc_layer: weight must have shape [8]");
   expect([&] { scale_groups(none, x); }, "scale_groups: scale must have shape [4] to match x [2, 4, 8] but has [3]");
   expect([&] { mix_groups(matrix, map, x, state); }, "mix_groups: f must have shape [2, 4, 8]");
@@ -326,6 +332,7 @@ TEST(FusedOps, RejectTypesThatDoNotFitX) {
   const Var x = zeros({2, 4, 8}), map = zeros({4}, DType::f64), matrix = zeros({4, 4}, DType::f64);
   EXPECT_THROW(read_streams(map, x), DTypeError);
   EXPECT_THROW(write_streams(matrix, map, x, zeros({2, 8})), DTypeError);
+  EXPECT_THROW(mix_streams(matrix, x), DTypeError);
   EXPECT_THROW(Streams(x).read(StreamMaps{map, map, matrix}), DTypeError);
   EXPECT_THROW(scale_groups(map, x), DTypeError);
   EXPECT_THROW(attention_residual(zeros({8}), zeros({8}, DType::f64), std::vector{x}), DTypeError);

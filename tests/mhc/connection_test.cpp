@@ -348,12 +348,10 @@ struct OpNames : Probe {
 TEST(Connection, RunsInComposedFormWithinAScope) {
   const auto fused_ops =
       testing::AnyOf("mhc_read", "mhc_write_read", "hyper_read", "gated_read", "read_streams", "write_streams",
-                     "scale_groups", "mix_groups", "weighted_sum", "sinkhorn", "attention_residual");
+                     "scale_groups", "mix_groups", "weighted_sum", "sinkhorn", "mix_streams", "attention_residual");
   for (const std::string_view text : connection_names()) {
     Rng rng(1);
-    ConnectionConfig config = config_of(text);
-    config.constrained = true;
-    const Connection c(config, 8, 0, rng);
+    const Connection c(config_of(text), 8, 0, rng);
     const Tensor x = random({2, 8}, rng);
     const auto ops = [&](bool composed) {
       const Form form(composed);

@@ -51,6 +51,15 @@ FusedCall write_call(const CallSizes& s, bool per_token, Rng& rng) {
           {2, 3}};
 }
 
+/// Of n streams to fewer or more.
+FusedCall mix_streams_call(const CallSizes& s, bool per_token, Rng& rng) {
+  const std::int64_t rows = 1 + rng.below(s.n + 2);
+  const double scale = 1 / std::sqrt(static_cast<double>(s.n));
+  return {{random(map_shape(s, {rows, s.n}, per_token), rng, scale), random(streams(s), rng)},
+          [](Vars v) { return mix_streams(v[0], v[1]); },
+          {1}};
+}
+
 FusedCall connect_call(const CallSizes& s, bool per_token, Rng& rng) {
   std::vector<Tensor> inputs = random_maps(s, per_token, rng);
   inputs.push_back(random(streams(s), rng));
@@ -229,6 +238,7 @@ std::vector<FusedOp> fused_ops() {
     };
     add("read_streams", "map_per_token", read_call, true);
     add("write_streams", "map_per_token", write_call, true);
+    add("mix_streams", "map_per_token", mix_streams_call, true);
     add("streams", "map_per_token", connect_call, true);
     add("hyper_connection", "dynamics", hyper_call, false);
     add("mhc_layer", "layer_inside", mhc_layer_call, false);

@@ -39,6 +39,10 @@ std::vector<int> write(Builder& b, int x) {
   return {map_of(b, shape, {n, n}), map_of(b, shape, {n}), x, b.of_shape(shape.without(-2))};
 }
 
+std::vector<int> matrix(Builder& b, int x) {
+  return {map_of(b, b.shape(x), {1 + b.rng().below(3), b.shape(x)[-2]}), x};
+}
+
 std::vector<int> scaled(Builder& b, int x) { return {b.of_shape({b.shape(x)[-2]}), x}; }
 
 std::vector<int> mixed(Builder& b, int x) {
@@ -106,6 +110,9 @@ std::vector<Op> stream_ops() {
          return in_form(s[0], [&] { return mhc::write_streams(x[0], x[1], x[2], x[3]); });
        },
        "#0([&] { return mhc::write_streams($*); })"},
+      {"mix_streams", with_streams(matrix), any_form,
+       [](Vars x, const Settings& s) { return in_form(s[0], [&] { return mhc::mix_streams(x[0], x[1]); }); },
+       "#0([&] { return mhc::mix_streams($*); })"},
       {"scale_groups", with_streams(scaled), none,
        [](Vars x, const Settings&) { return mhc::scale_groups(x[0], x[1]); }, "mhc::scale_groups($*)"},
       {"mix_groups", with_streams(mixed), none,
