@@ -31,9 +31,9 @@ struct Sizes {
 std::vector<Sizes> all_sizes() {
   std::vector<Sizes> all;
   for (const bool constrained : {false, true}) {
-    all.push_back({8, 1, {.fractions = 4, .constrained = constrained}});
-    all.push_back({6, 3, {.fractions = 1, .proposals = 2, .constrained = constrained}});
-    all.push_back({6, 2, {.fractions = 3, .proposals = 2, .constrained = constrained}});
+    all.push_back({6, 1, {.fractions = 3, .constrained = constrained}});
+    all.push_back({2, 3, {.fractions = 1, .proposals = 2, .constrained = constrained}});
+    all.push_back({4, 2, {.fractions = 2, .proposals = 2, .constrained = constrained}});
   }
   all.push_back({1, 1, {.fractions = 1}});  // constrained, its H_res could only be 1
   return all;
@@ -93,7 +93,9 @@ TEST(FracConnection, LearnsEveryParameterFromItsStart) {
       EXPECT_GT(largest_difference(grad.value(), zeros(grad.shape(), DType::f64)), 1e-9) << name;
     });
     if (s.settings.proposals == 1) continue;
-    EXPECT_GT(largest_difference(frac.theta.value().slice(0, 0, 3), frac.theta.value().slice(0, 4, 7)), 1e-3);
+    const Tensor theta = frac.theta.value();
+    const std::int64_t half = theta.size(0) / 2;
+    EXPECT_GT(largest_difference(theta.slice(0, 0, half), theta.slice(0, half, 2 * half)), 1e-3);
   }
 }
 

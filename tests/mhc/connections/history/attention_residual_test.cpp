@@ -69,11 +69,11 @@ TEST(AttentionResidualConnection, ReadsWhatThePaperReads) {
 }
 
 TEST(AttentionResidualConnection, PassesGradcheckFusedAndComposed) {
-  for (const std::int64_t block : {1, 2, 3})
+  for (const std::int64_t block : {1, 2})
     for (const bool composed : {false, true}) {
       const Form form(composed);
       Rng rng(2);
-      Network network({2, 3}, 4, block, rng);
+      Network network({1, 3}, 3, block, rng);
       randomize(network, rng, 1);
       const GradcheckResult result = gradcheck_module(network, [](const Network& n) { return n(); },
                                                       {.order = 2, .by = GradcheckOptions::By::both});
