@@ -78,6 +78,20 @@ TEST(FracConnection, StartsAsTheResidualConnection) {
   }
 }
 
+TEST(FracConnection, StartsWithEachFractionOfOneStreamForItself) {
+  Rng rng;
+  const auto values = [](const Var& v) { return v.value().to_vector<double>(); };
+  const FracConnection free(4, 2, 3, rng, {.fractions = 2, .views = 2, .alpha = 0.5, .dtype = DType::f64});
+  EXPECT_THAT(values(free.b_pre), ElementsAre(0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1));
+  EXPECT_THAT(values(free.b_post), ElementsAre(1, 0, 0, 1, 1, 0, 0, 1));
+  EXPECT_TRUE(identical(free.b_res.value(), eye(4, DType::f64)));
+  EXPECT_THAT(values(free.alpha), ElementsAre(0.5, 0.5, 0.5));
+  const FracConnection bound(2, 2, 0, rng, {.fractions = 2, .constrained = true, .dtype = DType::f64});
+  EXPECT_THAT(values(bound.b_pre), ElementsAre(8, -8, -8, -8, -8, 8, -8, -8));
+  EXPECT_THAT(values(bound.b_post), ElementsAre(0, -8, -8, 0, 0, -8, -8, 0));
+  EXPECT_TRUE(identical(bound.b_res.value(), (8 * Var(eye(4, DType::f64))).value()));
+}
+
 // With theta = 0 alpha has no gradient yet; theta_std gives it one, and makes proposals differ.
 TEST(FracConnection, LearnsEveryParameterFromItsStart) {
   for (const Sizes& s : all_sizes()) {
@@ -130,6 +144,8 @@ TEST(FracConnection, KeepsConstrainedMapsInTheirSets) {
   ASSERT_EQ(telemetry.connections().size(), 1);
   EXPECT_NEAR(telemetry.connections()[0].backward_gain, 1, 1e-12);
   EXPECT_TRUE(telemetry.connections()[0].saturation.has_value());
+  make(6, 2, {.fractions = 3})(x, [](const Var& h) { return h; });
+  EXPECT_FALSE(telemetry.connections()[1].saturation.has_value());
 }
 
 TEST(FracConnection, NamesItsParameters) {

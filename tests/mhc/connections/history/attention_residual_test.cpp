@@ -48,9 +48,10 @@ TEST(AttentionResidualConnection, ReadsWhatThePaperReads) {
   Rng rng(1);
   Network network({2, 3, 4}, 5, 1, rng);
   randomize(network, rng);
+  for (AttentionResidual& c : network.connections) c.settings.eps = 0.5;
   const auto attend = [&](std::size_t connection, const std::vector<Var>& sources) {
     const AttentionResidual& c = network.connections[connection];
-    return attention_residual(c.query, c.norm, sources);
+    return attention_residual(c.query, c.norm, sources, 0.5);
   };
   std::vector<Var> v{network.x};
   Var h = network.x;
