@@ -3,7 +3,9 @@
 // that is read or written, once.
 #include <bench/benchmark_main.h>
 #include <bench/op_bench.h>
+#include <braid/autograd/composed.h>
 #include <braid/autograd/ops.h>
+#include <braid/mhc/ops/attention_residual.h>
 #include <braid/mhc/ops/group_mix.h>
 #include <braid/mhc/ops/weighted_sum.h>
 #include <fmt/format.h>
@@ -18,6 +20,8 @@ Var composed_weighted_sum(Vars v) {
   for (int k = 0; k < 4; ++k) y = y + slice(v[1], 0, k, k + 1) * v[static_cast<std::size_t>(2 + k)];
   return y;
 }
+
+Var attend_to_depth(Vars v) { return mhc::attention_residual(v[0], v[1], v.subspan(2)); }
 
 /// n streams of C channels, f32. Sizes are counted in rows of C values per token.
 std::vector<OpBench> stream_benches(std::int64_t tokens, std::int64_t n, std::int64_t channels) {
@@ -35,6 +39,15 @@ std::vector<OpBench> stream_benches(std::int64_t tokens, std::int64_t n, std::in
        [](Vars v) { return mhc::weighted_sum(v[0], v[1], v.subspan(2)); },
        composed_weighted_sum,
        rows(6),
+       rows(9)},
+      {"attention_residual",
+       {{channels}, {channels}, state, state, state, state},
+       attend_to_depth,
+       [](Vars v) {
+         const Composed scope(Composed::Ops::connections);
+         return attend_to_depth(v);
+       },
+       rows(5),
        rows(9)},
   };
 }

@@ -6,9 +6,11 @@
 
 #include <braid/autograd/composed.h>
 #include <braid/autograd/ops.h>
+#include <braid/mhc/ops/attention_residual.h>
 #include <braid/mhc/ops/expand_reduce.h>
 #include <braid/mhc/ops/group_mix.h>
 #include <braid/mhc/ops/projections.h>
+#include <braid/mhc/ops/read_write.h>
 #include <braid/mhc/ops/sinkhorn.h>
 #include <braid/mhc/ops/weighted_sum.h>
 
@@ -206,8 +208,10 @@ const std::vector<Program::Op>& Program::ops() {
       [](P p) { return p.in_some_form([&] { return mhc::doubly_stochastic(p.x(), p.number(), p.bytes_.in(0, 9)); }); },
       [](P p) { return mhc::simplex_projection(p.x()); },
       [](P p) { return mhc::weighted_sum(p.x(), p.x(), p.some()); },
+      [](P p) { return p.in_some_form([&] { return mhc::attention_residual(p.x(), p.x(), p.some()); }); },
       [](P p) { return mhc::expand_streams(p.x(), p.bytes_.in(-1, 5)); },
       [](P p) { return mhc::reduce_streams(p.x()); },
+      [](P p) { return p.in_some_form([&] { return mhc::mix_streams(p.x(), p.x()); }); },
       [](P p) { return mhc::scale_groups(p.x(), p.x()); },
       [](P p) { return mhc::mix_groups(p.x(), p.x(), p.x(), p.x()); },
   };

@@ -8,12 +8,15 @@ namespace braid::mhc {
 namespace {
 
 // In the order of ConnectionKind and of StreamHead.
-constexpr std::array<std::string_view, 10> kNames = {
-    "residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4", "gated", "single-pass"};
-constexpr std::array<std::string_view, 6> kHeads = {"own", "mean", "sum", "weighted", "softmax", "gated"};
+constexpr auto kNames =
+    std::to_array<std::string_view>({"residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4",
+                                     "hunyuan-v4", "gated", "single-pass", "attention-residual", "frac"});
+constexpr std::array<std::string_view, 7> kHeads = {"own", "mean", "sum", "weighted", "softmax", "gated", "attention"};
 
 std::int64_t streams_of(const ConnectionConfig& config) {
-  return config.streams.value_or(config.kind == ConnectionKind::manifold ? 2 : 4);
+  return config.streams.value_or(config.kind == ConnectionKind::manifold ? 2
+                                 : config.kind == ConnectionKind::frac   ? 1
+                                                                         : 4);
 }
 
 ReleasedSettings released_settings(const ConnectionConfig& config) {
@@ -28,7 +31,8 @@ ReleasedSettings released_settings(const ConnectionConfig& config) {
 
 /// Whether open() makes streams [.., n, C].
 bool has_streams(ConnectionKind kind) {
-  return kind != ConnectionKind::residual && kind != ConnectionKind::manifold && kind != ConnectionKind::skip;
+  return kind != ConnectionKind::residual && kind != ConnectionKind::manifold && kind != ConnectionKind::skip &&
+         kind != ConnectionKind::attention_residual;
 }
 
 /// Throws ValueError when a head needs the number of sublayers and the configuration does not have it.
@@ -69,6 +73,17 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
     case ConnectionKind::hunyuan_v4: return hunyuan_v4(channels, n, rng, released_settings(config));
     case ConnectionKind::gated: return GatedResidual(channels, n, rng, {.dtype = config.dtype});
     case ConnectionKind::single_pass: return SinglePassConnection(channels, n, rng, released_settings(config));
+    case ConnectionKind::attention_residual:
+      return AttentionResidual(channels, index, {.block = config.depth_block, .dtype = config.dtype});
+    case ConnectionKind::frac:
+      return FracConnection(channels, n, index, rng,
+                            {.fractions = config.fractions,
+                             .proposals = config.proposals,
+                             .constrained = config.constrained,
+                             .sinkhorn_iterations = iterations,
+                             .theta_std = config.phi_std,
+                             .alpha = config.alpha,
+                             .dtype = config.dtype});
   }
   return ResidualConnection();
 }
@@ -82,6 +97,7 @@ Connection::Head make_head(const ConnectionConfig& config, std::int64_t channels
     case StreamHead::mean: return StreamReduction::mean;
     case StreamHead::sum: return StreamReduction::sum;
     case StreamHead::gated: return GatedHead(channels, n, rng, {.dtype = config.dtype});
+    case StreamHead::attention: return AttentionPool(channels, config.dtype);
     case StreamHead::weighted:
     case StreamHead::softmax: break;
   }
@@ -161,6 +177,7 @@ Var value(const Connection::Stream& stream) {
   if (const auto* streams = std::get_if<Streams>(&stream)) return streams->value();
   if (const auto* single_pass = std::get_if<SinglePassStreams>(&stream)) return single_pass->x.value();
   if (const auto* history = std::get_if<History>(&stream)) return history->x;
+  if (const auto* depth = std::get_if<DepthSources>(&stream)) return depth->x;
   return std::get<Var>(stream);
 }
 

@@ -5,6 +5,9 @@
 #include <string_view>
 #include <variant>
 
+#include <braid/mhc/connections/attention_pool.h>
+#include <braid/mhc/connections/frac_connection.h>
+#include <braid/mhc/connections/history/attention_residual.h>
 #include <braid/mhc/connections/history/mhc_skip.h>
 #include <braid/mhc/connections/hyper_connection.h>
 #include <braid/mhc/connections/manifold_constrained_hc.h>
@@ -21,11 +24,24 @@ namespace braid::mhc {
 
 /// Which connection a Connection is: ResidualConnection, HyperConnection, ManifoldConstrainedHC,
 /// ManifoldHyperConnection, MHCLayer, MHCSkip, the ReleasedConnections deepseek_v4() and hunyuan_v4(), GatedResidual,
-/// SinglePassConnection.
-enum class ConnectionKind { residual, hc, mhc, manifold, mhc_layer, skip, deepseek_v4, hunyuan_v4, gated, single_pass };
+/// SinglePassConnection, AttentionResidual, FracConnection.
+enum class ConnectionKind {
+  residual,
+  hc,
+  mhc,
+  manifold,
+  mhc_layer,
+  skip,
+  deepseek_v4,
+  hunyuan_v4,
+  gated,
+  single_pass,
+  attention_residual,
+  frac
+};
 
-/// `residual`, `hc`, `mhc`, `manifold`, `mhc-layer`, `skip`, `deepseek-v4`, `hunyuan-v4`, `gated`, `single-pass`, as on
-/// command lines.
+/// `residual`, `hc`, `mhc`, `manifold`, `mhc-layer`, `skip`, `deepseek-v4`, `hunyuan-v4`, `gated`, `single-pass`,
+/// `attention-residual`, `frac`, as on command lines.
 std::string_view name(ConnectionKind kind);
 /// All names, in this order.
 std::span<const std::string_view> connection_names();
@@ -40,6 +56,7 @@ enum class StreamHead {
   weighted,  ///< WeightedHead: DeepSeek-V4, Hunyuan-V4
   softmax,   ///< WeightedHead with weights that sum to 1
   gated,     ///< GatedHead: Qwen4-exp
+  attention  ///< AttentionPool
 };
 
 /// Their names, as above.
@@ -50,19 +67,23 @@ StreamHead stream_head(std::string_view name);
 /// Settings that do not concern a kind are ignored by it.
 struct ConnectionConfig {
   ConnectionKind kind = ConnectionKind::residual;
-  std::optional<std::int64_t> streams = {};  ///< the expansion for manifold, which defaults to 2; else 4
-  int sinkhorn_iterations = 20;              ///< mhc, manifold, mhc-layer, deepseek-v4, single-pass
+  std::optional<std::int64_t> streams = {};  ///< the expansion for manifold, which defaults to 2; 1 for frac; else 4
+  int sinkhorn_iterations = 20;              ///< mhc, manifold, mhc-layer, deepseek-v4, single-pass, frac
   std::string mixing = "sinkhorn";           ///< mhc; see Mixing
-  double phi_std = 0;                        ///< mhc, deepseek-v4, hunyuan-v4, single-pass; see ManifoldConstrainedHC
-  double alpha = 0.01;                       ///< the same; see ManifoldConstrainedHC's upcycling
-  bool dynamic = true;                       ///< hc
-  MHCSkipSettings skip = {};                 ///< skip; its dtype is the one below
-  StreamHead head = StreamHead::own;         ///< this and the next two: kinds with streams
-  bool stream_embedding = false;  ///< the first connection adds a learned vector to each stream, initially zero
-  std::int64_t sublayers = 0;     ///< of the network, whose last connection holds a head with parameters
-  std::int64_t keep_every = 1;    ///< kinds with phi_std: streams kept for the backward pass; see keep_interval()
-  double hc_eps = 1e-6;           ///< deepseek-v4, hunyuan-v4, single-pass and the weighted heads
-  double norm_eps = 1e-6;         ///< the same
+  double phi_std = 0;                 ///< mhc, deepseek-v4, hunyuan-v4, single-pass, frac; see ManifoldConstrainedHC
+  double alpha = 0.01;                ///< the same; see ManifoldConstrainedHC's upcycling
+  bool dynamic = true;                ///< hc
+  MHCSkipSettings skip = {};          ///< skip; its dtype is the one below
+  std::int64_t depth_block = 1;       ///< attention-residual: sublayers that make one source; see its block
+  std::int64_t fractions = 4;         ///< frac; see FracConnectionSettings
+  std::int64_t proposals = 1;         ///< frac
+  bool constrained = false;           ///< frac
+  StreamHead head = StreamHead::own;  ///< this and the next two: kinds with streams
+  bool stream_embedding = false;      ///< the first connection adds a learned vector to each stream, initially zero
+  std::int64_t sublayers = 0;         ///< of the network, whose last connection holds a head with parameters
+  std::int64_t keep_every = 1;        ///< kinds with phi_std, not frac: streams kept for backward; see keep_interval()
+  double hc_eps = 1e-6;               ///< deepseek-v4, hunyuan-v4, single-pass and the weighted heads
+  double norm_eps = 1e-6;             ///< the same
   DType dtype = DType::f32;
 };
 
@@ -72,13 +93,14 @@ struct ConnectionConfig {
 /// network.
 struct Connection {
   /// The types of connections; deepseek_v4() and hunyuan_v4() share one.
-  using Module = std::variant<ResidualConnection, HyperConnection, ManifoldConstrainedHC, ManifoldHyperConnection,
-                              MHCLayer, MHCSkip, ReleasedConnection, GatedResidual, SinglePassConnection>;
+  using Module =
+      std::variant<ResidualConnection, HyperConnection, ManifoldConstrainedHC, ManifoldHyperConnection, MHCLayer,
+                   MHCSkip, ReleasedConnection, GatedResidual, SinglePassConnection, AttentionResidual, FracConnection>;
   /// The state between open() and close(): a Var for residual and manifold, n streams that start as copies of the
-  /// embedding, or the state and its history for skip.
-  using Stream = std::variant<Var, Streams, History, SinglePassStreams>;
+  /// embedding, or the state and earlier ones for skip and attention-residual.
+  using Stream = std::variant<Var, Streams, History, SinglePassStreams, DepthSources>;
   /// A head other than the module's own.
-  using Head = std::variant<std::monostate, StreamReduction, WeightedHead, GatedHead>;
+  using Head = std::variant<std::monostate, StreamReduction, WeightedHead, GatedHead, AttentionPool>;
 
   Module module;
   Head head;
@@ -102,6 +124,7 @@ struct Connection {
     std::visit([&](auto& m) { m.params(visit); }, module);
     if (auto* weighted = std::get_if<WeightedHead>(&head)) visit("head", *weighted);
     if (auto* gated = std::get_if<GatedHead>(&head)) visit("head", *gated);
+    if (auto* pool = std::get_if<AttentionPool>(&head)) visit("head", *pool);
     if (stream_embedding.value().defined()) visit("stream_embedding", stream_embedding);
   }
 

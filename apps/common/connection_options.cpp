@@ -12,10 +12,10 @@ namespace {
 using Kind = mhc::ConnectionKind;
 
 std::int64_t streams_of(const ConnectionOptions& o, Kind kind) {
-  return o.streams.value_or(kind == Kind::manifold ? 2 : 4);
+  return o.streams.value_or(kind == Kind::manifold ? 2 : kind == Kind::frac ? 1 : 4);
 }
 
-void add_skip_flags(CLI::App& app, ConnectionOptions& o) {
+void add_history_flags(CLI::App& app, ConnectionOptions& o) {
   const auto choice = [&app](const char* flag, std::string& value, const char* help) {
     app.add_option(flag, value, help)->capture_default_str();
   };
@@ -32,15 +32,18 @@ void add_skip_flags(CLI::App& app, ConnectionOptions& o) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   app.add_flag("--detach-history", o.detach_history, "skip: no gradient through earlier states");
+  app.add_option("--depth-block", o.depth_block, "attention-residual: sublayers whose outputs are summed to one source")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
 }
 
 }  // namespace
 
 void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
-  app.add_option("--streams", o.streams, "residual streams (4); manifold: channel groups (2)")
+  app.add_option("--streams", o.streams, "residual streams (4; frac: 1); manifold: channel groups (2)")
       ->check(CLI::Range(1, 64));
   app.add_option("--sinkhorn-iterations", o.sinkhorn_iterations,
-                 "mhc, manifold, mhc-layer, deepseek-v4, single-pass: normalizations")
+                 "mhc, manifold, mhc-layer, deepseek-v4, single-pass, frac --constrained: normalizations")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--mixing", o.mixing,
@@ -49,18 +52,25 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
       ->capture_default_str();
   app.add_option(
          "--phi-std", o.phi_std,
-         "mhc, deepseek-v4, hunyuan-v4, single-pass: initial scale of the dynamic maps; 0 keeps all streams equal")
+         "mhc, deepseek-v4, hunyuan-v4, single-pass, frac: initial scale of the dynamic maps; 0 keeps streams equal")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--alpha", o.alpha, "the same: initial share of the dynamic maps; 0 starts as a residual network")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--head", o.head,
-                 "how streams become one state: own, mean, sum, weighted (DeepSeek-V4), softmax or gated (Qwen4-exp)")
+                 "how streams become one state: own, mean, sum, weighted (DeepSeek-V4), softmax, gated (Qwen4-exp) or "
+                 "attention")
       ->capture_default_str();
   app.add_flag("--stream-embedding", o.stream_embedding, "adds a learned vector to each stream at the start");
   app.add_flag("--hc-static", o.hc_static, "hc: maps that do not depend on the token");
-  add_skip_flags(app, o);
+  const auto count = [&app](const char* flag, std::int64_t& value, const char* help) {
+    app.add_option(flag, value, help)->check(CLI::Range(1, 64))->capture_default_str();
+  };
+  count("--fractions", o.fractions, "frac: parts of the channels that are mixed; must divide them");
+  count("--proposals", o.proposals, "frac: sets of maps whose mean is taken; they differ with --phi-std > 0");
+  app.add_flag("--constrained", o.constrained, "frac: doubly stochastic maps, as mhc has them");
+  add_history_flags(app, o);
 }
 
 mhc::ConnectionConfig connection_config(const ConnectionOptions& o) {
@@ -80,6 +90,10 @@ mhc::ConnectionConfig connection_config(const ConnectionOptions& o) {
                    .projection = mhc::skip_projection(o.skip_projection),
                    .max_history = o.max_history,
                    .detach_history = o.detach_history},
+          .depth_block = o.depth_block,
+          .fractions = o.fractions,
+          .proposals = o.proposals,
+          .constrained = o.constrained,
           .head = mhc::stream_head(o.head),
           .stream_embedding = o.stream_embedding};
 }
@@ -96,6 +110,8 @@ nlohmann::ordered_json to_json(const ConnectionOptions& o) {
     json["skip_temperature"] = o.skip_temperature;
     json["max_history"] = o.max_history;
     json["detach_history"] = o.detach_history;
+  } else if (kind == Kind::attention_residual) {
+    json["depth_block"] = o.depth_block;
   } else if (kind != Kind::residual) {
     json["streams"] = streams_of(o, kind);
   }
@@ -104,13 +120,18 @@ nlohmann::ordered_json to_json(const ConnectionOptions& o) {
   };
   if (kind == Kind::hc) json["hc_static"] = o.hc_static;
   if (kind == Kind::mhc) json["mixing"] = o.mixing;
-  if (is_one_of({Kind::mhc, Kind::deepseek_v4, Kind::hunyuan_v4, Kind::single_pass})) {
+  if (kind == Kind::frac) {
+    json["fractions"] = o.fractions;
+    json["proposals"] = o.proposals;
+    json["constrained"] = o.constrained;
+  }
+  if (is_one_of({Kind::mhc, Kind::deepseek_v4, Kind::hunyuan_v4, Kind::single_pass, Kind::frac})) {
     json["phi_std"] = o.phi_std;
     json["alpha"] = o.alpha;
   }
-  if (is_one_of({Kind::mhc, Kind::manifold, Kind::mhc_layer, Kind::deepseek_v4, Kind::single_pass}))
+  if (is_one_of({Kind::mhc, Kind::manifold, Kind::mhc_layer, Kind::deepseek_v4, Kind::single_pass, Kind::frac}))
     json["sinkhorn_iterations"] = o.sinkhorn_iterations;
-  if (!is_one_of({Kind::residual, Kind::manifold, Kind::skip})) {
+  if (!is_one_of({Kind::residual, Kind::manifold, Kind::skip, Kind::attention_residual})) {
     json["head"] = o.head;
     json["stream_embedding"] = o.stream_embedding;
   }
@@ -141,6 +162,10 @@ ConnectionOptions connection_options(const nlohmann::json& json) {
   read("skip_temperature", o.skip_temperature);
   read("max_history", o.max_history);
   read("detach_history", o.detach_history);
+  read("depth_block", o.depth_block);
+  read("fractions", o.fractions);
+  read("proposals", o.proposals);
+  read("constrained", o.constrained);
   return o;
 }
 

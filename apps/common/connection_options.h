@@ -24,8 +24,8 @@ struct ConnectionOptions {
   bool stream_embedding = false;
   std::string skip_mode = "mhc", skip_constraint = "simplex", skip_init = "identity", skip_projection = "forward";
   double skip_epsilon = 0.1, skip_temperature = 1;
-  std::int64_t max_history = 4;
-  bool detach_history = false;
+  std::int64_t max_history = 4, depth_block = 1, fractions = 4, proposals = 1;
+  bool detach_history = false, constrained = false;
 };
 
 /// Adds a flag for every setting but the kind. The app keeps pointers to `options`.

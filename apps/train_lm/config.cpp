@@ -91,9 +91,7 @@ void add_flags(CLI::App& app, Config& c) {
   app.add_option("--tokenizer", c.tokenizer, "tokenizer.json: learn its tokens instead of characters");
   app.add_option("--connection", c.training.connection.kind,
                  "how a sublayer is connected to the residual stream: residual, hc, mhc, manifold, mhc-layer, skip, "
-                 "deepseek-v4, "
-                 "hunyuan-v4, gated or "
-                 "single-pass")
+                 "deepseek-v4, hunyuan-v4, gated, single-pass, attention-residual or frac")
       ->capture_default_str();
   apps::add_connection_flags(app, c.training.connection);
   add_training_flags(app, c.training);

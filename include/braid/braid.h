@@ -48,6 +48,9 @@
 #include <braid/dist/accumulate.h>
 #include <braid/dist/communicator.h>
 #include <braid/mhc/connection.h>
+#include <braid/mhc/connections/attention_pool.h>
+#include <braid/mhc/connections/frac_connection.h>
+#include <braid/mhc/connections/history/attention_residual.h>
 #include <braid/mhc/connections/history/constraint.h>
 #include <braid/mhc/connections/history/history_buffer.h>
 #include <braid/mhc/connections/history/mhc_block.h>
@@ -65,6 +68,7 @@
 #include <braid/mhc/connections/rewire.h>
 #include <braid/mhc/mixings/composed.h>
 #include <braid/mhc/mixings/mixing.h>
+#include <braid/mhc/ops/attention_residual.h>
 #include <braid/mhc/ops/expand_reduce.h>
 #include <braid/mhc/ops/gated_read.h>
 #include <braid/mhc/ops/group_mix.h>

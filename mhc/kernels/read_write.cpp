@@ -27,25 +27,25 @@ void read(const Tensor& map, const Tensor& streams, Tensor& result) {
   });
 }
 
+template <class T>
+T* at(T* data, std::int64_t offset) {
+  return data == nullptr ? nullptr : data + offset;
+}
+
 template <class S>
 void write(const Tensor& res, const Tensor& post, const Tensor& streams, const Tensor& output, Tensor& result) {
   const StreamSizes s = sizes_of(streams.shape());
-  const std::int64_t n = s.n, channels = s.channels, width = s.width();
+  const std::int64_t n = s.n, rows = result.size(-2), channels = s.channels, width = rows * channels;
   const StreamMap<const Compute<S>> h_res = MapIn{res, 2}, h_post = MapIn{post, 1};
   const S *x = In{streams}, *f = In{output};
   S* y = Out{result};
   tiles_of<S>(s).for_each([=](std::int64_t begin, std::int64_t end) HWY_ATTR {
     const Store where = store_for(y, s.tokens * width, channels);
     for (std::int64_t t = begin; t < end; ++t)
-      mix_to(where, n, n, channels, {h_res.at(t), n, 1}, x + t * width, {h_post.at(t), f + t * channels},
+      mix_to(where, rows, n, channels, {h_res.at(t), n, 1}, x + t * s.width(), {h_post.at(t), at(f, t * channels)},
              y + t * width);
     hwy::FlushStream();
   });
-}
-
-template <class T>
-T* at(T* data, std::int64_t offset) {
-  return data == nullptr ? nullptr : data + offset;
 }
 
 /// Maps that all tokens share have their gradients summed in a row for each tile: dh_pre [n], dh_post [n],
@@ -53,7 +53,8 @@ T* at(T* data, std::int64_t offset) {
 template <class S, class T = Compute<S>>
 void vjp(const StreamTensors& in, const Tensor& read_cotangent, const Tensor& write_cotangent, StreamTensors& d) {
   const StreamSizes s = sizes_of((in.x.defined() ? in.x : write_cotangent).shape());
-  const std::int64_t n = s.n, channels = s.channels, width = s.width();
+  const std::int64_t n = s.n, rows = write_cotangent.defined() ? write_cotangent.size(-2) : 0, channels = s.channels,
+                     width = s.width(), dy_width = rows * channels;
   const StreamMap<const T> h_pre = MapIn{in.h_pre, 1}, h_res = MapIn{in.h_res, 2}, h_post = MapIn{in.h_post, 1};
   const StreamMap<T> pre_out = MapOut{d.h_pre, 1}, res_out = MapOut{d.h_res, 2}, post_out = MapOut{d.h_post, 1};
   const S *all_x = In{in.x}, *f = In{in.f}, *all_du = In{read_cotangent}, *all_dy = In{write_cotangent};
@@ -66,22 +67,21 @@ void vjp(const StreamTensors& in, const Tensor& read_cotangent, const Tensor& wr
                        dh_res = summed(res_out, sums + 2 * n);
     const Store where = store_for(dx, s.tokens * width, channels);
     for (std::int64_t t = begin; t < end; ++t) {
-      const S *du = at(all_du, t * channels), *dy = at(all_dy, t * width), *x = at(all_x, t * width);
+      const S *du = at(all_du, t * channels), *dy = at(all_dy, t * dy_width), *x = at(all_x, t * width);
       prefetch(at(all_x, (t + 1) * width), width);
-      prefetch(at(all_dy, (t + 1) * width), width);
+      prefetch(at(all_dy, (t + 1) * dy_width), dy_width);
       if (du != nullptr && dh_pre.data != nullptr) inner_products<true>(n, 1, channels, x, du, dh_pre.at(t), 1);
-      if (dy != nullptr && dh_res.data != nullptr) inner_products<true>(n, n, channels, dy, x, dh_res.at(t), n);
+      if (dy != nullptr && dh_res.data != nullptr) inner_products<true>(rows, n, channels, dy, x, dh_res.at(t), n);
       if (dy != nullptr && dh_post.data != nullptr)
         inner_products<true>(n, 1, channels, dy, f + t * channels, dh_post.at(t), 1);
-      const std::int64_t written = dy == nullptr ? 0 : n;
-      if (df != nullptr) mix(1, written, channels, {h_post.at(t), 0, 1}, dy, {}, df + t * channels);
-      if (dx != nullptr)
-        mix_to(where, n, written, channels, {h_res.at(t), 1, n}, dy, {h_pre.at(t), du}, dx + t * width);
+      if (df != nullptr) mix(1, rows, channels, {h_post.at(t), 0, 1}, dy, {}, df + t * channels);
+      if (dx != nullptr) mix_to(where, n, rows, channels, {h_res.at(t), 1, n}, dy, {h_pre.at(t), du}, dx + t * width);
     }
     hwy::FlushStream();
   };
   const auto shared = [](const StreamMap<T>& map) { return map.step == 0 ? map.data : nullptr; };
-  sum_over_tiles<T>(tiles_of<S>(s), {{shared(pre_out), n}, {shared(post_out), n}, {shared(res_out), n * n}}, vjp_tile);
+  sum_over_tiles<T>(tiles_of<S>(s), {{shared(pre_out), n}, {shared(post_out), n}, {shared(res_out), rows * n}},
+                    vjp_tile);
 }
 
 template <class T>

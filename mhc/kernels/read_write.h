@@ -56,7 +56,8 @@ template <class T>
 struct ReadWriteKernels {
   /// u = sum_i h_pre_i x_i
   void (*read)(const Tensor& h_pre, const Tensor& x, Tensor& u);
-  /// y_i = sum_j h_res_ij x_j + h_post_i f
+  /// y_i = sum_j h_res_ij x_j + h_post_i f; without f, h_res may be [m, n], with or without leading axes, and y [...,
+  /// m, C].
   void (*write)(const Tensor& h_res, const Tensor& h_post, const Tensor& x, const Tensor& f, Tensor& y);
   /// The vjp of both, in one pass: df = H_post dy, dx_j = sum_i h_res_ij dy_i + h_pre_j du, dh_post_i = <dy_i, f>,
   /// dh_res_ij = <dy_i, x_j>, dh_pre_i = <du, x_i>. An undefined du or dy is zero. Gradients of maps per token are

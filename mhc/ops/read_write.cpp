@@ -83,6 +83,24 @@ constexpr braid::detail::Bilinear kWrite = {
         },
 };
 
+/// y = map x
+constexpr braid::detail::Bilinear kMix = {
+    .op = "mix_streams",
+    .vjp_op = "mix_streams_vjp",
+    .left = 1,
+    .lay_out =
+        [](std::span<const Var> in) {
+          return std::vector{stepped(in[0].value(), 2), in[1].value().contiguous()};
+        },
+    .forward = [](std::span<const Tensor> in) { return detail::write_streams(in[0], {}, in[1], {}); },
+    .vjp =
+        [](std::span<const Tensor> in, const Tensor& dy, const Needs& needs) {
+          const StreamTensors d = backward({.h_res = in[0], .x = in[1]}, {}, dy,
+                                           {.h_res = zeros_if(needs[0], in[0]), .x = like_if(needs[1], in[1])});
+          return std::vector{d.h_res, d.x};
+        },
+};
+
 /// `u = H_pre x`, with the write deferred.
 LayerRead read_deferring_write(const StreamMaps& maps, const Var& x) {
   detail::check_streams("read_streams", x);
@@ -147,6 +165,17 @@ Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& 
   return cast(mixed + expand_dims(h_post, -1) * cast(expand_dims(f, -2), h_post.dtype()), x.dtype());
 }
 
+Var mix_streams(const Var& map, const Var& x) {
+  detail::check_streams("mix_streams", x);
+  const std::int64_t n = x.size(-2);
+  check_shape(map.rank() >= 2 && map.size(-1) == n,
+              "mix_streams: map must have shape [..., m, {}] to match x {} but has {}", n, x.shape(), map.shape());
+  detail::check_map_dtype("mix_streams", "map", map, x);
+  if (!composed(/*has_rule=*/x.dtype() != DType::bf16) && fits(map, {map.size(-2), n}, x))
+    return braid::detail::bilinear(kMix, std::vector{map, x});
+  return cast(matmul(map, cast(x, map.dtype())), x.dtype());
+}
+
 LayerRead read_maps(const StreamMaps& maps, StreamState& streams) {
   const Var& x = streams.settle();
   if (composed()) return {.u = read_streams(maps.h_pre, x), .maps = maps, .x = x, .deferred = false};
@@ -173,7 +202,7 @@ void check_streams(const char* op, const Shape& x, std::int64_t n, std::int64_t 
 namespace detail {
 
 Tensor write_streams(const Tensor& h_res, const Tensor& h_post, const Tensor& x, const Tensor& f) {
-  Tensor y(x.shape(), x.dtype());
+  Tensor y(x.shape().with(-2, h_res.size(-2)), x.dtype());
   kernels::read_write_kernels().dispatch("write_streams", x.dtype(),
                                          [&](const auto& kernel) { kernel.write(h_res, h_post, x, f, y); });
   return y;

@@ -18,6 +18,10 @@ Var read_streams(const Var& h_pre, const Var& x);
 /// Throws ShapeError when a shape does not fit x.
 Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& f);
 
+/// Streams mixed by a matrix: `y_i = sum_j map_ij x_j`. map [m, n] or [..., m, n], x [..., n, C] -> [..., m, C].
+/// Throws ShapeError when map does not fit x.
+Var mix_streams(const Var& map, const Var& x);
+
 /// The three maps of a hyper-connection on n streams.
 struct StreamMaps {
   Var h_pre;   ///< [n] or [..., n], weights of the streams in the layer's input; undefined if gates of channels replace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <braid/autograd/ops/arithmetic.h>
+#include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/mhc/streams/telemetry.h>
 
 namespace braid::mhc {
@@ -15,7 +16,9 @@ Streams::Streams(Var x, std::int64_t keep_every)
   check_value(keep_every >= 1, "Streams: keep_every must be >= 1 but is {}", keep_every);
 }
 
-void Streams::add(const Var& each) { state_.last.x = settle() + each; }
+void Streams::add(const Var& each) {
+  state_.last.x = braid::detail::in_f32([](const Var& x, const Var& e) { return x + e; }, settle(), each);
+}
 
 void Streams::write(const Var& f) {
   check<Error>(state_.reading() && !state_.pending(), "Streams: write() must follow read()");

@@ -31,7 +31,8 @@ class Streams {
   /// Performs the pending write and returns the streams. Throws as value().
   const Var& settle() & { return state_.settle(); }
 
-  /// Adds one vector to each stream of every token, [n, C]. Throws Error between read() and write().
+  /// Adds one vector to each stream of every token, [n, C], f32 for streams of bf16. Throws Error between read() and
+  /// write().
   void add(const Var& each);
 
   /// The input [..., C] of the next layer, read by maps that are given (StreamMaps) or computed from the streams on the

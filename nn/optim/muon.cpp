@@ -14,8 +14,9 @@
 namespace braid::nn {
 
 bool hidden_matrices(std::string_view name, const Tensor& value) {
-  constexpr std::array<std::string_view, 8> kOthers{
-      "embedding", "stream_embedding", "positions", "position_bias", "head", "b_res", "h_res_raw", "mixing_logits"};
+  constexpr std::array<std::string_view, 10> kOthers{
+      "embedding", "stream_embedding", "positions", "position_bias", "head",
+      "b_pre",     "b_post",           "b_res",     "h_res_raw",     "mixing_logits"};
   const auto is_other = [&](auto part) {
     return std::ranges::count(kOthers, std::string_view(part.begin(), part.end())) > 0;
   };

@@ -17,6 +17,7 @@ from tiny_run import named_tensors
 BASE = {"--layers": 2, "--channels": 16, "--heads": 2, "--context": 16, "--batch": 4, "--warmup": 1, "--sample": 0, "--steps": 4,
         "--threads": 1, "--lr": 3e-3}
 MHC, HC, SKIP = {"--connection": "mhc"}, {"--connection": "hc"}, {"--connection": "skip"}
+FRAC = {"--connection": "frac"}
 IDENTITY = {**SKIP, "--skip-constraint": "identity"}
 
 # Flags that change the weights: another value, the other flags of both runs.
@@ -26,6 +27,7 @@ TRAINING = {
     "--hc-static": (None, HC), "--skip-mode": ("residual", SKIP), "--skip-constraint": ("doubly_stochastic", SKIP),
     "--skip-init": ("uniform", SKIP), "--skip-projection": ("none", SKIP), "--skip-epsilon": (0.4, IDENTITY),
     "--skip-temperature": (2, SKIP), "--max-history": (2, {**SKIP, "--skip-init": "uniform"}),
+    "--depth-block": (2, {"--connection": "attention-residual"}), "--fractions": (2, FRAC), "--proposals": (2, FRAC), "--constrained": (None, FRAC),
     "--detach-history": (None, {**SKIP, "--skip-init": "uniform"}), "--dtype": ("bf16", {}), "--layers": (1, {}),
     "--channels": (8, {}), "--heads": (1, {}), "--context": (8, {}), "--batch": (3, {}), "--warmup": (3, {}), "--lr": (1e-3, {}),
     "--experts": (3, {}), "--experts-per-token": (1, {"--experts": 3}), "--lora": (2, {}), "--optimizer": ("muon", {}),

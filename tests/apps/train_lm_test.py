@@ -79,6 +79,8 @@ CONNECTIONS = {
     "hunyuan-v4": ["--head", "softmax"],
     "gated": ["--head", "gated"],
     "single-pass": ["--streams", 2],
+    "attention-residual": ["--depth-block", 2],
+    "frac": ["--fractions", 2, "--proposals", 2, "--streams", 2],
 }
 
 
@@ -237,7 +239,7 @@ def upcycling(program, folder):
         return result, line["val_loss"], line["init_val_loss"], named_tensors(folder / name / "checkpoint.safetensors")[0]
 
     last = [json.loads(line) for line in (source / "metrics.jsonl").read_text().splitlines()][-1]["val_loss"]
-    for kind, bound in {"residual": 0, "hc": 1e-6, "mhc": 1e-6, "deepseek-v4": 1e-5, "hunyuan-v4": 1e-5, "single-pass": 1e-5,
+    for kind, bound in {"residual": 0, "hc": 1e-6, "mhc": 1e-6, "deepseek-v4": 1e-5, "hunyuan-v4": 1e-5, "single-pass": 1e-5, "frac": 1e-6,
                         "skip": 1e-3, "mhc-layer": 1e-3, "gated": 1e-3}.items():
         result, now, before, tensors_now = started(kind, "--connection", kind, "--steps", 0)
         check(before == last, f"{kind}: the source has {last} but --init says {before}")
@@ -344,13 +346,13 @@ def bad_input(program, folder):
         ("--color", ["--color", "red", "--out", new]),
         ("--steps", ["--steps", "many", "--out", new]),
         ("--layers", ["--layers", 0, "--out", new]),
-        ("hunyuan-v4, gated, single-pass but is 'mch'", ["--connection", "mch", "--out", new]),
+        ("attention-residual, frac but is 'mch'", ["--connection", "mch", "--out", new]),
         ("rows, diagonal, identity but is 'sinkhorm'", ["--connection", "mhc", "--mixing", "sinkhorm", "--out", new]),
         ("kronecker supports n = 1, 2, 4, 8, .. but n is 3",
          ["--connection", "mhc", "--mixing", "kronecker", "--streams", 3, "--out", new]),
         ("quaternion supports n = 4 but n is 8", ["--connection", "mhc", "--mixing", "quaternion", "--streams", 8, "--out", new]),
         ("permutations supports 1 <= n <= 6", ["--connection", "mhc", "--mixing", "permutations", "--streams", 9, "--out", new]),
-        ("one of own, mean, sum, weighted, softmax, gated but is 'last'", ["--connection", "mhc", "--head", "last", "--out", new]),
+        ("one of own, mean, sum, softmax, gated, attention but is 'last'", ["--connection", "mhc", "--head", "last", "--out", new]),
         ("--streams: Value 0 not in range", ["--connection", "mhc", "--streams", 0, "--out", new]),
         ("expansion 3", ["--text", text, *TINY, "--connection", "manifold", "--streams", 3, "--out", new]),
         ("--sinkhorn-iterations", ["--connection", "mhc", "--sinkhorn-iterations", 0, "--out", new]),
@@ -362,6 +364,8 @@ def bad_input(program, folder):
         ("epsilon must be in [0, 1) but is 1", ["--skip-constraint", "identity", "--skip-epsilon", 1, "--out", new]),
         ("temperature must be > 0 but is -1", ["--skip-temperature", -1, "--out", new]),
         ("--max-history", ["--connection", "skip", "--max-history", 0, "--out", new]),
+        ("multiple of fractions 5", ["--text", text, *TINY, "--connection", "frac", "--fractions", 5, "--out", new]),
+        ("--depth-block", ["--connection", "attention-residual", "--depth-block", 0, "--out", new]),
         ("holds a run", flags),
         ("holds no run", ["--text", text, *TINY, "--resume", "--out", new]),
         ("with seed 1 but now has 7", [*flags, "--resume", "--seed", 7]),

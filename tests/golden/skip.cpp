@@ -1,4 +1,6 @@
+#include <braid/autograd/ops/slice.h>
 #include <braid/mhc/connections/history/mhc_skip.h>
+#include <braid/mhc/ops/attention_residual.h>
 #include <braid/mhc/ops/projections.h>
 
 #include <tests/golden/modules.h>
@@ -33,6 +35,14 @@ Var on_a_buffer(const CaseInputs& a) {
 
 Var simplex_projection(const CaseInputs& a) { return mhc::simplex_projection(a["v"]); }
 
+Outputs attention_residual(const CaseInputs& a) {
+  std::vector<Var> states;
+  for (std::int64_t i = 0; i < size(a.settings, "blocks"); ++i) states.push_back(select(a["v"], 0, i));
+  const double eps = a.settings.number("eps");
+  return {{"y", mhc::attention_residual(a["query"], a["norm"], states, eps)},
+          {"weights", mhc::attention_residual_weights(a["query"], a["norm"], states, eps)}};
+}
+
 }  // namespace
 
 std::vector<Module> skip_modules() {
@@ -41,7 +51,9 @@ std::vector<Module> skip_modules() {
     path.name += " from a buffer";
     paths.push_back(path);
   }
-  return {{"mhc_skip", paths}, {"simplex_projection", {path("op", simplex_projection, InBF16::nothing)}}};
+  return {{"mhc_skip", paths},
+          {"attention_residual", both_paths(attention_residual)},
+          {"simplex_projection", {path("op", simplex_projection, InBF16::nothing)}}};
 }
 
 }  // namespace braid::golden

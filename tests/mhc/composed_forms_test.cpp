@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <braid/mhc/kernels/tiles.h>
+#include <braid/mhc/ops/attention_residual.h>
 #include <braid/mhc/ops/group_mix.h>
 #include <braid/mhc/ops/mhc_layer.h>
 #include <braid/mhc/ops/weighted_sum.h>
@@ -134,7 +135,7 @@ constexpr bool kSlow = true;
 #else
 constexpr bool kSlow = false;
 #endif
-constexpr int kShapes = kSlow ? 20 : 80;  // of each family: 2,640 in all, 1,040 of them with mixings
+constexpr int kShapes = kSlow ? 20 : 80;  // of each family: 2,880 in all, 1,040 of them with mixings
 
 class ComposedForms : public testing::TestWithParam<FusedOp> {};
 
@@ -301,19 +302,45 @@ TEST(FusedOps, RejectShapesThatDoNotFitX) {
          "read_streams: h_pre must have shape [4] or [2, 4] to match x [2, 4, 8] but has [3]");
   expect([&] { read(map, none, matrix); }, "read_streams: h_post must have shape [4] or [2, 4]");
   expect([&] { read(map, map, map); }, "read_streams: h_res must have shape [4, 4] or [2, 4, 4]");
+  expect(
+      [&] {
+        mix_streams(zeros({5, 3}), x);
+      },
+      "mix_streams: map must have shape [..., m, 4] to match x [2, 4, 8] but has [5, 3]");
+  expect([&] { mix_streams(map, x); }, "mix_streams: map must have shape [..., m, 4] to match x [2, 4, 8] but has [4]");
   expect([&] { mhc_layer(map, map, matrix, map, x); }, "mhc_layer: weight must have shape [8]");
   expect([&] { scale_groups(none, x); }, "scale_groups: scale must have shape [4] to match x [2, 4, 8] but has [3]");
   expect([&] { mix_groups(matrix, map, x, state); }, "mix_groups: f must have shape [2, 4, 8]");
   expect([&] { weighted_sum(x, none, std::vector{x}); }, "weighted_sum: weights must have shape [1], one per state");
   expect([&] { weighted_sum(x, zeros({1}), std::vector{state}); }, "weighted_sum: states[0] must have the shape");
+  const Var row = zeros({8});
+  expect([&] { attention_residual(row, row, {}); }, "attention_residual: states must be one or more but are none");
+  expect([&] { attention_residual(row, row, std::vector{Var(zeros({}))}); },
+         "attention_residual: states must have shape [..., C] but states[0] is a scalar");
+  expect(
+      [&] {
+        attention_residual(row, row, std::vector{x, state});
+      },
+      "attention_residual: states[1] must have the shape [2, 4, 8] of states[0] but has [2, 8]");
+  expect([&] { attention_residual(none, row, std::vector{x}); },
+         "attention_residual: query must have shape [8] to match states of [2, 4, 8] but has [3]");
+  expect([&] { attention_residual_weights(row, none, std::vector{x}); },
+         "attention_residual: norm must have shape [8] to match states of [2, 4, 8] but has [3]");
 }
 
 TEST(FusedOps, RejectTypesThatDoNotFitX) {
   const Var x = zeros({2, 4, 8}), map = zeros({4}, DType::f64), matrix = zeros({4, 4}, DType::f64);
   EXPECT_THROW(read_streams(map, x), DTypeError);
   EXPECT_THROW(write_streams(matrix, map, x, zeros({2, 8})), DTypeError);
+  EXPECT_THROW(mix_streams(matrix, x), DTypeError);
   EXPECT_THROW(Streams(x).read(StreamMaps{map, map, matrix}), DTypeError);
   EXPECT_THROW(scale_groups(map, x), DTypeError);
+  EXPECT_THROW(attention_residual(zeros({8}), zeros({8}, DType::f64), std::vector{x}), DTypeError);
+  EXPECT_THAT(
+      [&] {
+        attention_residual(zeros({8}), zeros({8}), std::vector{x, cast(x, DType::bf16)});
+      },
+      testing::ThrowsMessage<DTypeError>("attention_residual: inputs must have the same dtype but have f32 and bf16"));
   EXPECT_THROW(read_streams(zeros({4}, DType::i32), zeros({4, 8}, DType::i32)), DTypeError);
 }
 

@@ -21,8 +21,9 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::ThrowsMessage;
 
-const std::vector<std::string> kNames = {"residual", "hc",          "mhc",        "manifold", "mhc-layer",
-                                         "skip",     "deepseek-v4", "hunyuan-v4", "gated",    "single-pass"};
+const std::vector<std::string> kNames = {
+    "residual",    "hc",         "mhc",   "manifold",    "mhc-layer",          "skip",
+    "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "attention-residual", "frac"};
 
 /// Layers between connections, as a transformer has them.
 struct Network {
@@ -60,7 +61,7 @@ TEST(Connection, IsKnownByName) {
   EXPECT_THAT([] { connection_kind("mch"); },
               ThrowsMessage<ValueError>(
                   HasSubstr("connection must be one of residual, hc, mhc, manifold, mhc-layer, skip, deepseek-v4, "
-                            "hunyuan-v4, gated, single-pass but is 'mch'")));
+                            "hunyuan-v4, gated, single-pass, attention-residual, frac but is 'mch'")));
 }
 
 TEST(Connection, RunsEveryKindFromOpenToClose) {
@@ -102,6 +103,7 @@ double distance_from_residual(const ConnectionConfig& config) {
 TEST(Connection, StartsLikeTheResidualNetworkWhereThatIsTheDefault) {
   const double eps = 1e-4;  // n hc_eps a connection, multiplied by what follows
   for (const auto& [text, bound] : {std::pair("hc", 1e-13),
+                                    {"frac", 1e-13},
                                     {"mhc", 1e-13},
                                     {"mhc-layer", 1e-4},  // its norm's eps
                                     {"skip", 1e-2},       // exp(-10) a skipped state
@@ -156,12 +158,14 @@ TEST(Connection, KeepsTheResidualFunctionWithAlphaZeroAndSetsTheStreamsApart) {
 
 // Streams that differ, since equal ones make H_res, whose rows sum to 1, as good as any other.
 TEST(Connection, LearnsEveryParameterFromItsStart) {
-  for (const std::string text : {"hc", "mhc", "deepseek-v4", "hunyuan-v4", "gated", "single-pass"})
+  for (const std::string text : {"hc", "mhc", "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "frac"})
     for (const std::string_view mixing : mixing_names()) {
       if (text != "mhc" && mixing != "sinkhorn") continue;
       Rng rng(2);
       ConnectionConfig config = config_of(text);
+      config.streams = 4;
       config.mixing = mixing;
+      config.fractions = 2;
       config.phi_std = 0.02;
       config.stream_embedding = true;
       config.head = StreamHead::softmax;
@@ -270,15 +274,16 @@ TEST(Connection, GetsEveryFieldOfItsConfiguration) {
     std::set<std::string> kinds;  // that it is for
     Change change;
   };
-  const std::set<std::string> with_streams{"hc",         "mhc",   "mhc-layer",  "deepseek-v4",
-                                           "hunyuan-v4", "gated", "single-pass"},
-      dynamic{"mhc", "deepseek-v4", "hunyuan-v4", "single-pass"};
-  std::set<std::string> all_streams = with_streams, all(kNames.begin(), kNames.end());
+  const std::set<std::string> with_streams{"hc",         "mhc",   "mhc-layer",   "deepseek-v4",
+                                           "hunyuan-v4", "gated", "single-pass", "frac"},
+      kept{"mhc", "deepseek-v4", "hunyuan-v4", "single-pass"};
+  std::set<std::string> all_streams = with_streams, dynamic = kept, all(kNames.begin(), kNames.end());
   all_streams.insert("manifold");
+  dynamic.insert("frac");
   const std::vector<Field> fields{
       {"streams", all_streams, [](auto& c) { c.streams = 8; }},
       {"sinkhorn_iterations",
-       {"mhc", "manifold", "mhc-layer", "deepseek-v4", "single-pass"},
+       {"mhc", "manifold", "mhc-layer", "deepseek-v4", "single-pass", "frac"},
        [](auto& c) { c.sinkhorn_iterations = 1; }},
       {"mixing", {"mhc"}, [](auto& c) { c.mixing = "rows"; }},
       {"phi_std", dynamic, [](auto& c) { c.phi_std = 0.5; }},
@@ -290,17 +295,24 @@ TEST(Connection, GetsEveryFieldOfItsConfiguration) {
       {"skip.max_history", {"skip"}, [](auto& c) { c.skip.max_history = 2; }},
       {"skip.constraint", {"skip"}, [](auto& c) { c.skip.constraint = doubly_stochastic_constraint(); }},
       {"skip.constraint's temperature", {"skip"}, [](auto& c) { c.skip.constraint = simplex_constraint(3); }},
+      {"depth_block", {"attention-residual"}, [](auto& c) { c.depth_block = 2; }},
+      {"fractions", {"frac"}, [](auto& c) { c.fractions = 2; }},
+      {"proposals", {"frac"}, [](auto& c) { c.proposals = 2; }},
+      {"constrained", {"frac"}, [](auto& c) { c.constrained = false; }},
       {"head mean", {"single-pass"}, [](auto& c) { c.head = StreamHead::mean; }},
       {"head sum", with_streams, [](auto& c) { c.head = StreamHead::sum; }},
       {"head weighted", with_streams, [](auto& c) { c.head = StreamHead::weighted; }},
       {"head softmax", with_streams, [](auto& c) { c.head = StreamHead::softmax; }},
       {"head gated", with_streams, [](auto& c) { c.head = StreamHead::gated; }},
+      {"head attention", with_streams, [](auto& c) { c.head = StreamHead::attention; }},
       {"stream_embedding", with_streams, [](auto& c) { c.stream_embedding = true; }},
-      {"keep_every", dynamic, [](auto& c) { c.keep_every = 2; }},
+      {"keep_every", kept, [](auto& c) { c.keep_every = 2; }},
       {"dtype", all, [](auto& c) { c.dtype = DType::f32; }}};
   for (const std::string& kind : kNames) {
     ConnectionConfig config = config_of(kind);
     config.sublayers = 6;
+    if (kind == "frac") config.streams = 2;
+    config.constrained = true;
     const std::vector<double> before = effect_of(config);
     for (const Field& field : fields) {
       ConnectionConfig changed = config;
@@ -334,8 +346,9 @@ struct OpNames : Probe {
 };
 
 TEST(Connection, RunsInComposedFormWithinAScope) {
-  const auto fused_ops = testing::AnyOf("mhc_read", "mhc_write_read", "hyper_read", "gated_read", "read_streams",
-                                        "write_streams", "scale_groups", "mix_groups", "weighted_sum", "sinkhorn");
+  const auto fused_ops =
+      testing::AnyOf("mhc_read", "mhc_write_read", "hyper_read", "gated_read", "read_streams", "write_streams",
+                     "scale_groups", "mix_groups", "weighted_sum", "sinkhorn", "mix_streams", "attention_residual");
   for (const std::string_view text : connection_names()) {
     Rng rng(1);
     const Connection c(config_of(text), 8, 0, rng);
@@ -357,7 +370,7 @@ TEST(Connection, RunsInComposedFormWithinAScope) {
 TEST(Connection, ReportsBadSettingsInTheWordsOfItsModule) {
   Rng rng(1);
   for (const std::string text :
-       {"hc", "mhc", "manifold", "mhc-layer", "deepseek-v4", "hunyuan-v4", "gated", "single-pass"}) {
+       {"hc", "mhc", "manifold", "mhc-layer", "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "frac"}) {
     ConnectionConfig config = config_of(text);
     config.streams = 0;
     EXPECT_THAT([&] { Connection(config, 8, 0, rng); }, ThrowsMessage<ValueError>(HasSubstr("must be >= 1 but is 0")));
@@ -395,7 +408,7 @@ TEST(Connection, ProjectsSkipWeightsAfterAStep) {
 TEST(Connection, GivesMuonItsMapsAndAdamWTheRest) {
   std::set<std::string> matrices, others;
   for (const std::string_view kind : connection_names())
-    for (const StreamHead head : {StreamHead::own, StreamHead::weighted, StreamHead::gated})
+    for (const StreamHead head : {StreamHead::own, StreamHead::weighted, StreamHead::gated, StreamHead::attention})
       for (const bool embedded : {false, true}) {
         if (head != StreamHead::own && kind != "mhc" && kind != "single-pass") continue;
         Rng rng(1);
@@ -408,9 +421,10 @@ TEST(Connection, GivesMuonItsMapsAndAdamWTheRest) {
         });
       }
   EXPECT_THAT(matrices, ElementsAre("block_inject_weight.weight", "fn", "input_mix_weight_down.weight",
-                                    "input_mix_weight_up.weight", "phi", "theta_res"));
-  EXPECT_THAT(others, ElementsAre("b_res", "h_res_raw", "head.fn", "head.input_mix_weight_down.weight",
-                                  "head.input_mix_weight_up.weight", "stream_embedding"));
+                                    "input_mix_weight_up.weight", "phi", "theta", "theta_post", "theta_res"));
+  EXPECT_THAT(others,
+              ElementsAre("b_post", "b_pre", "b_res", "h_res_raw", "head.fn", "head.input_mix_weight_down.weight",
+                          "head.input_mix_weight_up.weight", "head.logits", "stream_embedding"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <braid/mhc/connections/released/single_pass.h>
 #include <braid/mhc/connections/released/weighted_head.h>
 #include <braid/mhc/mixings/detail/family.h>
+#include <braid/mhc/ops/attention_residual.h>
 #include <braid/mhc/ops/group_mix.h>
 #include <braid/mhc/ops/mhc_layer.h>
 #include <braid/mhc/ops/weighted_sum.h>
@@ -50,6 +51,15 @@ FusedCall write_call(const CallSizes& s, bool per_token, Rng& rng) {
           {2, 3}};
 }
 
+/// Of n streams to fewer or more.
+FusedCall mix_streams_call(const CallSizes& s, bool per_token, Rng& rng) {
+  const std::int64_t rows = 1 + rng.below(s.n + 2);
+  const double scale = 1 / std::sqrt(static_cast<double>(s.n));
+  return {{random(map_shape(s, {rows, s.n}, per_token), rng, scale), random(streams(s), rng)},
+          [](Vars v) { return mix_streams(v[0], v[1]); },
+          {1}};
+}
+
 FusedCall connect_call(const CallSizes& s, bool per_token, Rng& rng) {
   std::vector<Tensor> inputs = random_maps(s, per_token, rng);
   inputs.push_back(random(streams(s), rng));
@@ -66,6 +76,19 @@ FusedCall mix_groups_call(const CallSizes& s, Rng& rng) {
   return {{maps[2], maps[1], random(streams(s), rng), random(streams(s), rng)},
           [](Vars v) { return mix_groups(v[0], v[1], v[2], scale_groups(v[1], v[3])); },
           {2, 3}};
+}
+
+/// Of n states.
+FusedCall attention_residual_call(const CallSizes& s, Rng& rng) {
+  FusedCall call{{random({s.channels}, rng, 1 / std::sqrt(std::max(1.0, static_cast<double>(s.channels)))),
+                  random({s.channels}, rng)},
+                 [](Vars v) { return attention_residual(v[0], v[1], v.subspan(2)); },
+                 {}};
+  for (std::int64_t i = 0; i < s.n; ++i) {
+    call.streams.push_back(call.inputs.size());
+    call.inputs.push_back(random(states(s), rng));
+  }
+  return call;
 }
 
 FusedCall sinkhorn_call(const CallSizes& s, Marginal exact, Rng& rng) {
@@ -215,6 +238,7 @@ std::vector<FusedOp> fused_ops() {
     };
     add("read_streams", "map_per_token", read_call, true);
     add("write_streams", "map_per_token", write_call, true);
+    add("mix_streams", "map_per_token", mix_streams_call, true);
     add("streams", "map_per_token", connect_call, true);
     add("hyper_connection", "dynamics", hyper_call, false);
     add("mhc_layer", "layer_inside", mhc_layer_call, false);
@@ -224,6 +248,7 @@ std::vector<FusedOp> fused_ops() {
   };
   ops.push_back({"sinkhorn_columns", sinkhorn(Marginal::columns)});
   ops.push_back({"sinkhorn_rows", sinkhorn(Marginal::rows)});
+  ops.push_back({"attention_residual", attention_residual_call});
   ops.push_back({"gated_residual", gated_call, false});
   // Two connections; at [1, 1, 366] f32 costs the composed form 8e-6, and rounding its inputs alone 3e-6.
   ops.back().f32 = 2e-5;

@@ -146,6 +146,20 @@ std::pair<std::vector<Tensor>, std::int64_t> deep_gradients(std::int64_t keep_ev
   return {grads, memory_stats().peak_bytes - before};
 }
 
+TEST(Streams, TakeAVectorForEachStreamInEveryType) {
+  Rng rng(1);
+  const Tensor start = random({2, 3, 4}, rng), each = random({3, 4}, rng);
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    Streams x(start.to(dtype));
+    x.add(each.to(compute_dtype(dtype)));
+    EXPECT_EQ(x.value().dtype(), dtype);
+    const Var sum = Var(start.to(dtype).to(DType::f64)) + each;
+    EXPECT_LT(largest_difference(x.value().value().to(DType::f64), sum.value()), dtype == DType::bf16 ? 2e-2 : 1e-6);
+  }
+  Streams x(start);
+  EXPECT_THROW(x.add(each.to(DType::f32)), DTypeError);
+}
+
 TEST(Streams, AreRecomputedWithTheSameBits) {
   for (const Shape& shape : {Shape{70, 4, 3}, Shape{5, 3, 9}, Shape{2, 6, 5}, Shape{0, 4, 2}}) {
     const auto kept = deep_gradients(1, shape).first;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <braid/autograd/ops.h>
+#include <braid/mhc/ops/attention_residual.h>
 #include <braid/mhc/ops/expand_reduce.h>
 #include <braid/mhc/ops/gated_read.h>
 #include <braid/mhc/ops/group_mix.h>
@@ -38,6 +39,10 @@ std::vector<int> write(Builder& b, int x) {
   return {map_of(b, shape, {n, n}), map_of(b, shape, {n}), x, b.of_shape(shape.without(-2))};
 }
 
+std::vector<int> matrix(Builder& b, int x) {
+  return {map_of(b, b.shape(x), {1 + b.rng().below(3), b.shape(x)[-2]}), x};
+}
+
 std::vector<int> scaled(Builder& b, int x) { return {b.of_shape({b.shape(x)[-2]}), x}; }
 
 std::vector<int> mixed(Builder& b, int x) {
@@ -64,6 +69,14 @@ std::vector<int> history(Builder& b) {
   std::vector<int> operands{x, b.of_shape({states})};
   for (std::int64_t i = 0; i < states; ++i) operands.push_back(b.of_shape(b.shape(x)));
   return operands;
+}
+
+/// A query, a norm and two states.
+std::vector<int> depth(Builder& b) {
+  const int v = b.any(has_axes);
+  if (v == kNone) return {kNone};
+  const Shape shape = b.shape(v), row{shape[-1]};
+  return {b.of_shape(row), b.of_shape(row), v, b.of_shape(shape)};
 }
 
 std::optional<Settings> any_form(Shapes, Rng& rng) { return Settings{form(rng)}; }
@@ -97,6 +110,9 @@ std::vector<Op> stream_ops() {
          return in_form(s[0], [&] { return mhc::write_streams(x[0], x[1], x[2], x[3]); });
        },
        "#0([&] { return mhc::write_streams($*); })"},
+      {"mix_streams", with_streams(matrix), any_form,
+       [](Vars x, const Settings& s) { return in_form(s[0], [&] { return mhc::mix_streams(x[0], x[1]); }); },
+       "#0([&] { return mhc::mix_streams($*); })"},
       {"scale_groups", with_streams(scaled), none,
        [](Vars x, const Settings&) { return mhc::scale_groups(x[0], x[1]); }, "mhc::scale_groups($*)"},
       {"mix_groups", with_streams(mixed), none,
@@ -108,6 +124,14 @@ std::vector<Op> stream_ops() {
          return mhc::gated_mean({x[0], x[1], x[2], 1e-5}, x[3]);
        },
        "mhc::gated_mean({$0, $1, $2, 1e-5}, $3)"},
+      {"attention_residual", depth, any_form,
+       [](Vars x, const Settings& s) {
+         return in_form(s[0], [&] { return mhc::attention_residual(x[0], x[1], x.subspan(2)); });
+       },
+       "#0([&] { return mhc::attention_residual($0, $1, std::vector{$2*}); })"},
+      {"attention_residual_weights", depth, none,
+       [](Vars x, const Settings&) { return mhc::attention_residual_weights(x[0], x[1], x.subspan(2)); },
+       "mhc::attention_residual_weights($0, $1, std::vector{$2*})"},
       {"weighted_sum", history, none, sum_of_history, "mhc::weighted_sum($0, $1, std::vector{$2})"},
   };
 }
