@@ -1,7 +1,6 @@
 #include <braid/autograd/derivatives.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include <braid/autograd/detail/record_view.h>
