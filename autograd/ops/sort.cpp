@@ -45,8 +45,7 @@ Tensor first_in_order(const char* op, const Tensor& x, std::int64_t k, int axis,
   const Tensor rows = along.lay_out(x);  // [.., n]
   Tensor ids(rows.shape().with(-1, k), DType::i32);
   if (ids.numel() > 0)
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
+    dispatch(x.dtype(), [&]<class T>(T) {
       std::int32_t* id = ids.mutable_data<std::int32_t>();
       parallel_for(along.count, along.block, [&](std::int64_t begin, std::int64_t end) {
         std::vector<Item<T>> items;
