@@ -28,10 +28,7 @@ std::string varint(std::uint64_t number) {
   return bytes += static_cast<char>(number);
 }
 
-template <class T>
-std::string_view bytes_of(const T& number) {
-  return {reinterpret_cast<const char*>(&number), sizeof(number)};
-}
+std::string_view bytes_of(const auto& number) { return {reinterpret_cast<const char*>(&number), sizeof(number)}; }
 
 /// A field of bytes: a string or a message.
 std::string field(std::uint64_t number, std::string_view bytes) {

@@ -153,8 +153,7 @@ struct Tiles {
 
   Span at(std::int64_t i) const { return seen[static_cast<std::size_t>(i / kTileRows)]; }
   /// Calls f(i, tile) for the tiles that see some of a block of keys.
-  template <class F>
-  HWY_INLINE void for_each(std::int64_t key, std::int64_t lanes, F f) const {
+  HWY_INLINE void for_each(std::int64_t key, std::int64_t lanes, auto f) const {
     for (std::int64_t i = 0; i < rows; i += kTileRows)
       if (const TileOfKeys tile(at(i), key, lanes); !tile.empty()) f(i, tile);
   }

@@ -21,8 +21,7 @@ std::int64_t first_best(const T* x, std::int64_t n, NoBetter no_better) {
   return best;
 }
 
-template <class NoBetter>
-Tensor choose(const char* op, const Tensor& x, int axis, KeepDims keep_dims, NoBetter no_better) {
+Tensor choose(const char* op, const Tensor& x, int axis, KeepDims keep_dims, auto no_better) {
   const kernels::RowsAlong along(op, x.shape(), {axis});
   Tensor y(reduced_shape(op, x.shape(), {axis}, keep_dims), DType::i32);
   if (y.numel() == 0) return y;

@@ -43,8 +43,7 @@ struct Tasks {
         chunks(std::clamp<std::int64_t>(16 / std::max<std::int64_t>(in.batch() * heads, 1), 1,
                                         std::max<std::int64_t>(blocks, 1))) {}
 
-  template <class F>
-  void for_each(F f) const {
+  void for_each(auto f) const {
     parallel_for(in.batch() * heads * chunks, 1,
                  [&](std::int64_t index, std::int64_t) { f(of_chunk(index % chunks, index / chunks)); });
   }

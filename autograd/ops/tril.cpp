@@ -8,8 +8,7 @@ namespace braid {
 namespace {
 
 /// x where keep(j - i, diagonal), else 0.
-template <class Keep>
-Var triangle(const char* op, const Var& x, std::int64_t diagonal, Keep keep) {
+Var triangle(const char* op, const Var& x, std::int64_t diagonal, auto keep) {
   check_shape(x.rank() >= 2, "{}: x must have at least 2 axes but has shape {}", op, x.shape());
   Tensor mask(x.shape().axes(x.rank() - 2, x.rank()), x.dtype());
   if (mask.numel() == 0) return x;

@@ -11,8 +11,7 @@ namespace braid {
 namespace {
 
 /// The sum of f(i) for n elements, by 16 interleaved sums in f64, whose rounding errors stay below those of f32.
-template <class F>
-double sum_in_f64(std::int64_t n, F f) {
+double sum_in_f64(std::int64_t n, auto f) {
   constexpr std::int64_t kLanes = 16;
   double lanes[kLanes] = {};
   std::int64_t i = 0;
