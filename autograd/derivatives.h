@@ -77,15 +77,13 @@ std::vector<Var> vars_of(const auto& params) {
 }
 
 /// `params` with other variables.
-template <class P>
-P with_vars(P params, const std::vector<Var>& vars) {
+auto with_vars(auto params, const std::vector<Var>& vars) {
   auto next = vars.begin();
   for_each_param(params, [&](const std::string&, Var& v) { v = *next++; });
   return params;
 }
 
-template <class P>
-P variables(Differentiation& tape, P params) {
+auto variables(Differentiation& tape, auto params) {
   for_each_param(params, [&](const std::string&, Var& v) { v = tape.variable(v); });
   return params;
 }

@@ -42,10 +42,9 @@ std::vector<std::pair<std::string, Tensor*>> saved_tensors(auto& module) {
 }  // namespace detail
 
 /// The module's parameters and buffers by name.
-template <class M>
-NamedTensors to_tensors(const M& module) {
+NamedTensors to_tensors(const auto& module) {
   NamedTensors tensors;
-  M copy = module;  // shares their memory
+  auto copy = module;  // shares their memory
   for (const auto& [name, tensor] : detail::saved_tensors(copy)) tensors.emplace(name, *tensor);
   return tensors;
 }

@@ -17,9 +17,8 @@ struct Item {
 };
 
 /// Whether a comes before b. A total order, so that any algorithm gives the stable result.
-template <class T>
-bool comes_before(const Item<T>& a, const Item<T>& b, bool descending) {
-  const auto less = [](T x, T y) { return x < y || (x == x && y != y); };  // NaN is the largest
+bool comes_before(const auto& a, const auto& b, bool descending) {
+  const auto less = [](auto x, auto y) { return x < y || (x == x && y != y); };  // NaN is the largest
   if (less(a.value, b.value)) return !descending;
   if (less(b.value, a.value)) return descending;
   return a.id < b.id;
