@@ -16,7 +16,6 @@
 
 #include <braid/autograd/kernels/attention.h>
 #include <braid/core/kernels/math-inl.h>
-#include <braid/core/kernels/transpose-inl.h>
 #include <braid/core/kernels/vector-inl.h>
 #include <braid/core/products/kernels/block_product-inl.h>
 
