@@ -18,13 +18,18 @@ class Composed {
     connections,  ///< of hyper-connections alone, composed of autograd's fused ops: a fair baseline for
                   ///< benchmarks
   };
-  explicit Composed(Ops ops = Ops::all);
+  explicit Composed(Ops ops = Ops::all) : before_(current()) {
+    (ops == Ops::connections ? current().connections : current().all) = true;
+  }
   ~Composed() { current() = before_; }
   Composed(const Composed&) = delete;
   Composed& operator=(const Composed&) = delete;
 
   /// Whether such ops run their composed forms on this thread, as those without a rule also do in HigherOrder scopes.
-  static bool active(Ops ops = Ops::all);
+  static bool active(Ops ops = Ops::all) {
+    const auto& [all, connections, higher_order] = current();
+    return all || (ops == Ops::connections && connections) || (ops != Ops::with_rule && higher_order);
+  }
 
   /// The scopes that are alive on this thread, to be entered again elsewhere.
   struct State {
@@ -35,7 +40,10 @@ class Composed {
   explicit Composed(State state) : before_(current()) { current() = state; }
 
  private:
-  static State& current();
+  static State& current() {
+    thread_local State state;
+    return state;
+  }
 
   State before_;
 };

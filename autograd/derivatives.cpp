@@ -1,7 +1,6 @@
 #include <braid/autograd/derivatives.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include <braid/autograd/detail/record_view.h>
@@ -31,8 +30,7 @@ std::shared_ptr<TapeState> current_tape() {
 }
 
 /// The values from `first` on that depend on those for which `seed(id)` holds.
-template <class Seed>
-std::vector<bool> dependents(const TapeState& tape, ValueId first, Seed seed) {
+std::vector<bool> dependents(const TapeState& tape, ValueId first, auto seed) {
   std::vector<bool> depends(tape.num_values - first);
   for (ValueId id = first; id < tape.num_values; ++id) depends[id - first] = seed(id);
   const auto begin = std::ranges::lower_bound(tape.nodes, first, {}, &Node::first_output);

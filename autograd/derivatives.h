@@ -70,23 +70,20 @@ Rule rule_of_vjp(const char* op, std::function<Var(std::span<const Var>)> compos
 Tensor jacobian(Differentiation& tape, const Var& y, const Var& x);
 
 /// The variables of `params`, in order.
-template <class P>
-std::vector<Var> vars_of(const P& params) {
+std::vector<Var> vars_of(const auto& params) {
   std::vector<Var> vars;
   for_each_param(params, [&](const std::string&, const Var& v) { vars.push_back(v); });
   return vars;
 }
 
 /// `params` with other variables.
-template <class P>
-P with_vars(P params, const std::vector<Var>& vars) {
+auto with_vars(auto params, const std::vector<Var>& vars) {
   auto next = vars.begin();
   for_each_param(params, [&](const std::string&, Var& v) { v = *next++; });
   return params;
 }
 
-template <class P>
-P variables(Differentiation& tape, P params) {
+auto variables(Differentiation& tape, auto params) {
   for_each_param(params, [&](const std::string&, Var& v) { v = tape.variable(v); });
   return params;
 }
@@ -172,17 +169,13 @@ detail::Lifted<P> hvp(const F& f, const P& given, const std::type_identity_t<det
 /// All derivatives of y = f(x, args...) with respect to the elements of x: [y's shape.., x's shape..]. Runs a pass for
 /// each element of y or of x, whichever are fewer. Throws Error when it depends on variables, which a Tensor would cut
 /// off: write `x.value()`.
-template <class F>
-Tensor jacobian(const F& f, const Var& x, const auto&... args) {
+Tensor jacobian(const auto& f, const Var& x, const auto&... args) {
   detail::Differentiation tape("jacobian");
   const Var at = tape.variable(x);
   return detail::jacobian(tape, f(at, args...), at);
 }
 
 /// The second derivatives of f(x, args...), a scalar: [x's shape.., x's shape..]. Throws as jacobian() does.
-template <class F>
-Tensor hessian(const F& f, const Var& x, const auto&... args) {
-  return jacobian(grad(f), x, args...);
-}
+Tensor hessian(const auto& f, const Var& x, const auto&... args) { return jacobian(grad(f), x, args...); }
 
 }  // namespace braid

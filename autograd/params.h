@@ -17,8 +17,7 @@ namespace braid {
 
 namespace detail {
 struct AnyVisitor {
-  template <class Field>
-  void operator()(std::string_view, Field&) const {}
+  void operator()(std::string_view, auto&) const {}
 };
 }  // namespace detail
 
@@ -146,16 +145,14 @@ struct NamedParam {
 };
 
 /// The parameters of a module in order, with their paths.
-template <class M>
-std::vector<NamedParam> named_params(M& module) {
+std::vector<NamedParam> named_params(auto& module) {
   std::vector<NamedParam> list;
   for_each_param(module, [&](const std::string& path, Var& param) { list.push_back({path, &param}); });
   return list;
 }
 
 /// The number of parameters of a module, counted by elements.
-template <class M>
-std::int64_t num_params(const M& module) {
+std::int64_t num_params(const auto& module) {
   std::int64_t count = 0;
   for_each_param(module, [&](const std::string&, const Var& param) { count += param.value().numel(); });
   return count;

@@ -133,8 +133,7 @@ Var record(const char* op, Tensor output, std::span<const Var> inputs, F vjp, R 
 
 template <class F, class R = detail::NoRule>
 Var record(const char* op, Tensor output, std::initializer_list<Var> inputs, F vjp, R rule = {}) {
-  return record(op, std::move(output), std::span<const Var>(inputs.begin(), inputs.size()), std::move(vjp),
-                std::move(rule));
+  return record(op, std::move(output), std::span(inputs), std::move(vjp), std::move(rule));
 }
 
 }  // namespace braid

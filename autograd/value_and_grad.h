@@ -61,8 +61,7 @@ constexpr bool kDifferentiated = std::same_as<T, Tensor> || std::same_as<T, Var>
 ///
 /// `probe` sees every op, as Profile does. Throws ShapeError when the loss is more than a scalar, Error when it depends
 /// on no parameter or when parameters are on a tape: gradients of gradients are for grad() (derivatives.h).
-template <class F>
-auto value_and_grad(F f, Probe* probe = nullptr) {
+auto value_and_grad(auto f, Probe* probe = nullptr) {
   return [f = std::move(f), probe]<class P>(const P& params, const auto&... args) {
     Tape tape(probe);
     P traced = params;  // copies the structure, shares the storage

@@ -68,11 +68,9 @@ class Var {
   Var to(DType dtype) const;                              ///< `cast(x, dtype)`
   /// `slice(x, axis, begin, end, step)`
   Var slice(int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
-  Var permute(std::initializer_list<int> axes) const { return permute(std::span(axes.begin(), axes.size())); }
+  Var permute(std::initializer_list<int> axes) const { return permute(std::span(axes)); }
   Var reshape(std::span<const std::int64_t> sizes) const;
-  Var reshape(std::initializer_list<std::int64_t> sizes) const {
-    return reshape(std::span(sizes.begin(), sizes.size()));
-  }
+  Var reshape(std::initializer_list<std::int64_t> sizes) const { return reshape(std::span(sizes)); }
 
  private:
   friend struct detail::TapeState;

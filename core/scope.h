@@ -1,4 +1,5 @@
 #pragma once
+#include <utility>
 
 namespace braid {
 
@@ -15,6 +16,23 @@ class Scope {
 
  private:
   static inline thread_local int alive_ = 0;
+};
+
+/// The base of a scope, Derived, that collects what a thread does while it is the innermost one there.
+template <class Derived>
+class CollectingScope {
+ public:
+  CollectingScope() : outer_(std::exchange(innermost_, this)) {}
+  ~CollectingScope() { innermost_ = outer_; }
+  CollectingScope(const CollectingScope&) = delete;
+  CollectingScope& operator=(const CollectingScope&) = delete;
+
+  static Derived* active() { return static_cast<Derived*>(innermost_); }  ///< the innermost one, or null
+
+ private:
+  static inline thread_local CollectingScope* innermost_ = nullptr;
+
+  CollectingScope* outer_;
 };
 
 }  // namespace braid

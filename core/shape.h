@@ -17,7 +17,7 @@ class Shape {
   static constexpr int kMaxRank = 8;  ///< the largest number of axes
 
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
+  Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::span(sizes)) {}
   /// Throws ShapeError naming `op` on a negative size, more than kMaxRank axes or more than 2^59 elements.
   explicit Shape(std::span<const std::int64_t> sizes, const char* op = "Shape");
 

@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include <braid/core/platform/memory.h>
 #include <braid/core/platform/process.h>
 
 #if __has_include(<sanitizer/asan_interface.h>)

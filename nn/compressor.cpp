@@ -1,6 +1,5 @@
 #include <braid/nn/compressor.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>

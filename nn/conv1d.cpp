@@ -1,9 +1,5 @@
 #include <braid/nn/conv1d.h>
 
-#include <cmath>
-
-#include <braid/nn/init.h>
-
 namespace braid::nn {
 
 Conv1d::Conv1d(std::int64_t in, std::int64_t out, std::int64_t taps, Rng& rng, const Conv1dSettings& settings,
@@ -14,9 +10,7 @@ Conv1d::Conv1d(std::int64_t in, std::int64_t out, std::int64_t taps, Rng& rng, c
               out, taps);
   check_value(groups >= 1 && in % groups == 0 && out % groups == 0,
               "Conv1d: groups must divide the {} inputs and {} outputs but is {}", in, out, groups);
-  const double bound = 1 / std::sqrt(static_cast<double>(in / groups * taps));
-  weight = init::uniform({out, in / groups, taps}, bound, rng, parameters.dtype);
-  if (parameters.bias) bias = init::uniform({out}, bound, rng, parameters.dtype);
+  draw({out, in / groups, taps}, rng, parameters);
 }
 
 Var Conv1d::operator()(const Var& x) const { return conv1d(x, weight, bias, settings); }

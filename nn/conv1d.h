@@ -6,23 +6,16 @@ namespace braid::nn {
 
 /// Convolution along a sequence, channels last unless the settings say otherwise: x [B, T, in] -> [B, U, out];
 /// `{.causal = true, .groups = in}` is the short causal filter per channel in front of linear attention and state space
-/// layers. Weight and bias start from U(-b, b) with b = 1/sqrt(K in / groups), as PyTorch's.
-struct Conv1d {
-  Var weight;  ///< [out, in / groups, K]
-  Var bias;    ///< [out], undefined without one
+/// layers. The weight is [out, in / groups, K]; it and the bias start from U(-b, b) with b = 1/sqrt(K in / groups), as
+/// PyTorch's.
+struct Conv1d : WeightAndBias {
   Conv1dSettings settings;
 
   /// Throws ValueError unless in, out and taps are at least 1 and the groups divide `in` and `out`.
   Conv1d(std::int64_t in, std::int64_t out, std::int64_t taps, Rng& rng, const Conv1dSettings& settings = {},
          const LinearSettings& parameters = {});
 
-  bool has_bias() const { return bias.value().defined(); }  ///< whether there is one
   Var operator()(const Var& x) const;
-
-  void params(auto&& visit) {
-    visit("weight", weight);
-    if (has_bias()) visit("bias", bias);
-  }
 };
 
 }  // namespace braid::nn

@@ -4,24 +4,17 @@
 
 namespace braid::nn {
 
-/// Convolution of pictures, channels last unless the settings say otherwise: x [B, H, W, in] -> [B, U, V, out]. Weight
-/// and bias start from U(-b, b) with b = 1/sqrt(taps in / groups), as PyTorch's.
-struct Conv2d {
-  Var weight;  ///< [out, in / groups, K, L]
-  Var bias;    ///< [out], undefined without one
+/// Convolution of pictures, channels last unless the settings say otherwise: x [B, H, W, in] -> [B, U, V, out]. The
+/// weight is [out, in / groups, K, L]; it and the bias start from U(-b, b) with b = 1/sqrt(taps in / groups), as
+/// PyTorch's.
+struct Conv2d : WeightAndBias {
   Conv2dSettings settings;
 
   /// Throws ValueError unless in, out and both sizes are at least 1 and the groups divide `in` and `out`.
   Conv2d(std::int64_t in, std::int64_t out, Size2d size, Rng& rng, const Conv2dSettings& settings = {},
          const LinearSettings& parameters = {});
 
-  bool has_bias() const { return bias.value().defined(); }  ///< whether there is one
   Var operator()(const Var& x) const { return conv2d(x, weight, bias, settings); }
-
-  void params(auto&& visit) {
-    visit("weight", weight);
-    if (has_bias()) visit("bias", bias);
-  }
 };
 
 }  // namespace braid::nn

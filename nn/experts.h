@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include <braid/core/scope.h>
 #include <braid/nn/mlp.h>
 #include <braid/nn/saving.h>
 
@@ -47,20 +48,8 @@ struct Route {
 
 /// Notes the routes that tokens take on this thread while it lives, in order: for balance_loss() in a loss, and for
 /// rebalance() behind a step. A checkpoint() computes its routes twice.
-class RouteScope {
- public:
-  RouteScope() : outer_(std::exchange(active_, this)) {}
-  ~RouteScope() { active_ = outer_; }
-  RouteScope(const RouteScope&) = delete;
-  RouteScope& operator=(const RouteScope&) = delete;
-
-  static RouteScope* active() { return active_; }  ///< the innermost one, or null
-  std::vector<Route> routes;                       ///< so far
-
- private:
-  static inline thread_local RouteScope* active_ = nullptr;
-
-  RouteScope* outer_;
+struct RouteScope : CollectingScope<RouteScope> {
+  std::vector<Route> routes;  ///< so far
 };
 
 /// A mixture of experts, x [..., C] -> [..., C]: E MLPs with `hidden` channels inside, of which each token passes those

@@ -1,6 +1,5 @@
 #include <braid/nn/kv_cache.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include <braid/core/error.h>

@@ -11,11 +11,15 @@
 
 namespace braid::nn {
 
+void WeightAndBias::draw(const Shape& shape, Rng& rng, const LinearSettings& settings) {
+  const double bound = 1 / std::sqrt(static_cast<double>(shape.axes(1, shape.rank()).numel()));
+  weight = init::uniform(shape, bound, rng, settings.dtype);
+  if (settings.bias) bias = init::uniform({shape[0]}, bound, rng, settings.dtype);
+}
+
 Linear::Linear(std::int64_t in, std::int64_t out, Rng& rng, const LinearSettings& settings) {
   check_value(in >= 1 && out >= 1, "Linear: in and out must be at least 1 but are {} and {}", in, out);
-  const double bound = 1 / std::sqrt(static_cast<double>(in));
-  weight = init::uniform({out, in}, bound, rng, settings.dtype);
-  if (settings.bias) bias = init::uniform({out}, bound, rng, settings.dtype);
+  draw({out, in}, rng, settings);
 }
 
 Var Linear::operator()(const Var& x) const {

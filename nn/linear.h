@@ -12,6 +12,23 @@ struct LinearSettings {
   DType dtype = DType::f32;
 };
 
+/// The parameters of a linear map or a convolution.
+struct WeightAndBias {
+  Var weight;  ///< [out, ...]
+  Var bias;    ///< [out], undefined without one
+
+  bool has_bias() const { return bias.value().defined(); }  ///< whether there is one
+
+  void params(auto&& visit) {
+    visit("weight", weight);
+    if (has_bias()) visit("bias", bias);
+  }
+
+ protected:
+  /// From U(-b, b) with b = 1/sqrt(inputs of an output).
+  void draw(const Shape& shape, Rng& rng, const LinearSettings& settings);
+};
+
 /// A change of a Linear's weight by a matrix of low rank, `scale b a`. arXiv:2106.09685.
 struct LowRank {
   Var a;         ///< [rank, in]
@@ -24,22 +41,18 @@ struct LowRank {
   }
 };
 
-/// `y = x weight^T + bias`, x [..., in] -> [..., out].
+/// `y = x weight^T + bias`, x [..., in] -> [..., out], with a weight [out, in].
 /// Weight and bias start from U(-1/sqrt(in), 1/sqrt(in)), which keeps a third of the variance of the input.
-struct Linear {
-  Var weight;                        ///< [out, in]
-  Var bias;                          ///< [out], undefined without one
+struct Linear : WeightAndBias {
   std::optional<LowRank> lora = {};  ///< see add_lora()
 
   /// Throws ValueError unless in and out are at least 1.
   Linear(std::int64_t in, std::int64_t out, Rng& rng, const LinearSettings& settings = {});
 
-  bool has_bias() const { return bias.value().defined(); }  ///< whether there is one
   Var operator()(const Var& x) const;
 
   void params(auto&& visit) {
-    visit("weight", weight);
-    if (has_bias()) visit("bias", bias);
+    WeightAndBias::params(visit);
     visit("lora", lora);
   }
 };

@@ -30,8 +30,7 @@ struct LoraSettings {
 ///     nn::save_module("lora.safetensors", lora);
 ///
 /// Returns how many it gave. Throws ValueError for a rank below 1, a Linear that has one, and when none is chosen.
-template <class M>
-std::int64_t add_lora(M& module, Rng& rng, const LoraSettings& settings = {}) {
+std::int64_t add_lora(auto& module, Rng& rng, const LoraSettings& settings = {}) {
   check_value(settings.rank >= 1, "add_lora: rank must be at least 1 but is {}", settings.rank);
   std::vector<Linear*> layers;
   const auto choose = [&](const std::string& path, Linear& layer) {
@@ -52,8 +51,7 @@ std::int64_t add_lora(M& module, Rng& rng, const LoraSettings& settings = {}) {
 }
 
 /// Adds each LowRank to its weight and removes it: the same function as before to rounding, at the cost of a Linear.
-template <class M>
-void merge_lora(M& module) {
+void merge_lora(auto& module) {
   const auto merge = [](const std::string&, Linear& layer) {
     if (!layer.lora) return;
     layer.weight = (layer.weight + layer.lora->scale * matmul(layer.lora->b, layer.lora->a)).value();

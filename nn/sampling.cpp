@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <braid/core/error.h>
-#include <braid/core/format.h>
 
 namespace braid::nn {
 namespace {

@@ -32,8 +32,7 @@ struct Buffer {
 
 namespace detail {
 /// All that is saved of a module, by name.
-template <class M>
-std::vector<std::pair<std::string, Tensor*>> saved_tensors(M& module) {
+std::vector<std::pair<std::string, Tensor*>> saved_tensors(auto& module) {
   std::vector<std::pair<std::string, Tensor*>> tensors;
   for_each_param(module, [&](const std::string& name, Var& p) { tensors.emplace_back(name, &p.mutable_value()); });
   const auto add = [&](const std::string& name, Buffer& b) { tensors.emplace_back(name, &b.value); };
@@ -43,30 +42,24 @@ std::vector<std::pair<std::string, Tensor*>> saved_tensors(M& module) {
 }  // namespace detail
 
 /// The module's parameters and buffers by name.
-template <class M>
-NamedTensors to_tensors(const M& module) {
+NamedTensors to_tensors(const auto& module) {
   NamedTensors tensors;
-  M copy = module;  // shares their memory
+  auto copy = module;  // shares their memory
   for (const auto& [name, tensor] : detail::saved_tensors(copy)) tensors.emplace(name, *tensor);
   return tensors;
 }
 
 /// Sets the module's parameters and buffers from tensors of their names, by the rules of assign_by_name.
-template <class M>
-void from_tensors(M& module, const NamedTensors& tensors, const std::string& source = "from_tensors") {
+void from_tensors(auto& module, const NamedTensors& tensors, const std::string& source = "from_tensors") {
   assign_by_name(source, detail::saved_tensors(module), tensors);
 }
 
 /// Writes the module's parameters and buffers as safetensors under their names: `blocks.0.attention.q.weight`.
-template <class M>
-void save_module(const std::filesystem::path& path, const M& module) {
-  save_safetensors(path, to_tensors(module));
-}
+void save_module(const std::filesystem::path& path, const auto& module) { save_safetensors(path, to_tensors(module)); }
 
 /// Reads what save_module wrote into a module of the same structure. Throws FileError when the file cannot be read or
 /// is damaged, Error listing names that do not fit; then the module has not changed.
-template <class M>
-void load_module(const std::filesystem::path& path, M& module) {
+void load_module(const std::filesystem::path& path, auto& module) {
   from_tensors(module, load_safetensors(path).tensors, "load_module: " + path.string());
 }
 

@@ -27,8 +27,7 @@ struct Subset {
 
 /// The parameters of `module` whose paths `chosen` accepts; they share their storage. Throws ValueError that lists all
 /// paths when it accepts none, since nothing would be trained.
-template <class M>
-Subset subset(const M& module, const std::function<bool(std::string_view path)>& chosen) {
+Subset subset(const auto& module, const std::function<bool(std::string_view path)>& chosen) {
   Subset some;
   std::string paths;
   for_each_param(module, [&](const std::string& path, const Var& p) {

@@ -14,17 +14,15 @@ std::string summary(const std::vector<NamedParam>& params, std::int64_t idle, co
 }  // namespace detail
 
 /// A table of the module's parameters, their shapes and sizes, the total and, with Experts, how many a token passes.
-template <class M>
-std::string summary(const M& module) {
-  M copy = module;
+std::string summary(const auto& module) {
+  auto copy = module;
   return detail::summary(named_params(copy), num_idle_params(module));
 }
 
 /// The same, with a mark at parameters on which `f(module, args...)`, of any shape, does not depend: no optimizer ever
 /// changes these.
-template <class M, class F>
-std::string summary(const M& module, const F& f, const auto&... args) {
-  M traced = module;
+std::string summary(const auto& module, const auto& f, const auto&... args) {
+  auto traced = module;
   const std::vector<NamedParam> params = named_params(traced);
   Tape tape;
   for (const NamedParam& p : params) *p.param = tape.watch(p.param->value());

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,9 @@ using Scalars = std::vector<std::pair<std::string, double>>;
 /// A record of an event file with the scalars of a step: a protobuf message between its length and checksums. The
 /// scalars are stored as f32, `wall_time` is in seconds since 1970.
 std::string event_record(std::int64_t step, const Scalars& scalars, double wall_time);
+
+/// The checksum of a record's length and of its message: CRC-32C, masked, since the data around it has checksums too.
+std::uint32_t record_checksum(std::string_view bytes);
 
 /// A file of events for `tensorboard --logdir FOLDER`, which looks for names with `tfevents`:
 ///
@@ -33,10 +37,5 @@ class EventFile {
  private:
   OutputFile file_;
 };
-
-/// The records of a file whose steps are at most `step`, without an incomplete last one, which a killed program leaves.
-/// A run that resumes at that step replaces the file by these. Does not trust the file: throws FileError when it cannot
-/// be read or a record is damaged; the message has the byte where it starts.
-std::string events_until(const std::filesystem::path& path, std::int64_t step);
 
 }  // namespace braid::nn

@@ -111,8 +111,7 @@ struct Transformer {
       : Transformer(settings, rng, [](int) { return Connection{}; }) {}
 
   /// `make_connection(i)` makes the connection of sublayer i: attention and MLP in turn, 2 * layers in all.
-  template <class MakeConnection>
-  Transformer(const TransformerConfig& settings, Rng& rng, MakeConnection make_connection)
+  Transformer(const TransformerConfig& settings, Rng& rng, auto make_connection)
       : config(checked(settings)),
         embedding(config.vocab, config.channels, rng, config.parameters()),
         norm(detail::make_norm(config)) {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include <braid/core/parallel.h>
-#include <braid/core/platform/standard_streams.h>
+#include <braid/core/platform/process.h>
 #include <braid/core/storage.h>
 #ifdef BRAID_MPI
 #include <braid/dist/mpi/communicator.h>

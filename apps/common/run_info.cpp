@@ -15,6 +15,7 @@
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul_precision.h>
 
+#include "../platform/machine.h"
 #include "../platform/process.h"
 
 namespace braid::apps {

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <braid/core/files/atomic_file.h>
-#include <braid/nn/tensorboard.h>
 
+#include "../common/events.h"
 #include "../common/json_lines.h"
 #include "../common/progress.h"
 #include "saved_run.h"
@@ -42,7 +42,7 @@ void rewind(const Folder& folder, std::int64_t step) {
        {folder.metrics(), folder.ledger(), folder.telemetry(), folder.gradients(), folder.samples()})
     read(path, apps::json_lines_until);
   read(folder.events(),
-       [](const fs::path& path, std::int64_t until) { return apps::KeptLines{nn::events_until(path, until)}; });
+       [](const fs::path& path, std::int64_t until) { return apps::KeptLines{apps::events_until(path, until)}; });
   for (const auto& [path, why] : damaged) set_aside(path, why);
   for (const auto& [path, lines] : kept) write_file_atomically(path, [&](std::ostream& file) { file << lines.text; });
   if (damaged.contains(folder.metrics())) return;

@@ -16,7 +16,6 @@
 
 #include <braid/autograd/kernels/attention.h>
 #include <braid/core/kernels/math-inl.h>
-#include <braid/core/kernels/transpose-inl.h>
 #include <braid/core/kernels/vector-inl.h>
 #include <braid/core/products/kernels/block_product-inl.h>
 
@@ -153,8 +152,7 @@ struct Tiles {
 
   Span at(std::int64_t i) const { return seen[static_cast<std::size_t>(i / kTileRows)]; }
   /// Calls f(i, tile) for the tiles that see some of a block of keys.
-  template <class F>
-  HWY_INLINE void for_each(std::int64_t key, std::int64_t lanes, F f) const {
+  HWY_INLINE void for_each(std::int64_t key, std::int64_t lanes, auto f) const {
     for (std::int64_t i = 0; i < rows; i += kTileRows)
       if (const TileOfKeys tile(at(i), key, lanes); !tile.empty()) f(i, tile);
   }

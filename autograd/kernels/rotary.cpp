@@ -18,14 +18,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <bool kHalves>
 struct Layout {
   std::int64_t pairs;
-  template <class D, class T, class V>
-  HWY_INLINE void load(D d, const T* x, std::int64_t i, V& a, V& b) const {
+  HWY_INLINE void load(auto d, const auto* x, std::int64_t i, auto& a, auto& b) const {
     if constexpr (!kHalves) return hn::LoadInterleaved2(d, x + 2 * i, a, b);
     a = hn::LoadU(d, x + i);
     b = hn::LoadU(d, x + pairs + i);
   }
-  template <class D, class T, class V>
-  HWY_INLINE void store(D d, V a, V b, std::int64_t i, T* y) const {
+  HWY_INLINE void store(auto d, auto a, auto b, std::int64_t i, auto* y) const {
     if constexpr (!kHalves) return hn::StoreInterleaved2(a, b, d, y + 2 * i);
     hn::StoreU(a, d, y + i);
     hn::StoreU(b, d, y + pairs + i);

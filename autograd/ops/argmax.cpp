@@ -9,10 +9,9 @@ namespace braid {
 namespace {
 
 /// The position of the first element that all later ones are `no_better` than, or of the first NaN.
-template <class T, class NoBetter>
-std::int64_t first_best(const T* x, std::int64_t n, NoBetter no_better) {
+std::int64_t first_best(const auto* x, std::int64_t n, auto no_better) {
   std::int64_t best = 0;
-  T value = x[0];
+  auto value = x[0];
   for (std::int64_t i = 1; i < n && value == value; ++i) {
     if (no_better(x[i], value)) continue;  // NaN is not
     best = i;
@@ -21,8 +20,7 @@ std::int64_t first_best(const T* x, std::int64_t n, NoBetter no_better) {
   return best;
 }
 
-template <class NoBetter>
-Tensor choose(const char* op, const Tensor& x, int axis, KeepDims keep_dims, NoBetter no_better) {
+Tensor choose(const char* op, const Tensor& x, int axis, KeepDims keep_dims, auto no_better) {
   const kernels::RowsAlong along(op, x.shape(), {axis});
   Tensor y(reduced_shape(op, x.shape(), {axis}, keep_dims), DType::i32);
   if (y.numel() == 0) return y;

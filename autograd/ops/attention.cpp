@@ -43,8 +43,7 @@ struct Tasks {
         chunks(std::clamp<std::int64_t>(16 / std::max<std::int64_t>(in.batch() * heads, 1), 1,
                                         std::max<std::int64_t>(blocks, 1))) {}
 
-  template <class F>
-  void for_each(F f) const {
+  void for_each(auto f) const {
     parallel_for(in.batch() * heads * chunks, 1,
                  [&](std::int64_t index, std::int64_t) { f(of_chunk(index % chunks, index / chunks)); });
   }
@@ -92,8 +91,7 @@ Attended forward(const AttentionInputs& in) {
   if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(in.q.shape(), dtype), Tensor()};
   const Tasks tasks(in, in.visible.rows());
   Tensor y(in.q.shape(), dtype), logsumexp({in.batch(), tasks.heads, in.visible.rows()}, compute_dtype(dtype));
-  dispatch_float_or_bf16("attention", dtype, [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float_or_bf16("attention", dtype, [&]<class T>(T) {
     T* py = y.mutable_data<T>();
     auto* lse = logsumexp.mutable_data<Compute<T>>();
     const auto kernel = kernels::attention_kernels().of<T>();
@@ -197,8 +195,7 @@ std::vector<Tensor> detail::attention_vjp(const Tensor& dy, const AttentionInput
   if (in.k.numel() == 0 || in.q.numel() == 0) return {zeros(queries, dtype), zeros(keys, dtype), zeros(keys, dtype)};
   const Tasks tasks(in, in.visible.keys);
   Tensor dk(keys, dtype), dv(keys, dtype), dqs(queries.inserted(0, tasks.chunks), compute_dtype(dtype));
-  dispatch_float_or_bf16("attention", dtype, [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float_or_bf16("attention", dtype, [&]<class T>(T) {
     auto* pdq = dqs.mutable_data<Compute<T>>();
     T *pdk = dk.mutable_data<T>(), *pdv = dv.mutable_data<T>();
     const auto kernel = kernels::attention_kernels().of<T>();

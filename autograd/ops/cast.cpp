@@ -2,13 +2,11 @@
 
 namespace braid {
 
-Var cast(const Var& x, DType dtype) {
-  if (x.dtype() == dtype) return x;
-  Tensor y = x.value().to(dtype);
+Var Var::to(DType dtype) const {
+  if (this->dtype() == dtype) return *this;
+  Tensor y = value_.to(dtype);
   if (dtype == DType::i32) return y;
-  return record("cast", std::move(y), {x}, [from = x.dtype()](const Var& dy) { return cast(dy, from); });
+  return record("cast", std::move(y), {*this}, [from = this->dtype()](const Var& dy) { return dy.to(from); });
 }
-
-Var Var::to(DType dtype) const { return cast(*this, dtype); }
 
 }  // namespace braid

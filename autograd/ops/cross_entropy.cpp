@@ -35,8 +35,7 @@ Labeled label(const Tensor& logits, const Tensor& targets, const CrossEntropySet
   const Tensor of_class =
       settings.class_weights.defined() ? settings.class_weights.to(in.weights.dtype()).contiguous() : Tensor();
   const std::int32_t* target = in.targets.data<std::int32_t>();
-  dispatch_float("cross_entropy", in.weights.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float("cross_entropy", in.weights.dtype(), [&]<class T>(T) {
     T* weight = in.weights.mutable_data<T>();
     for (std::int64_t i = 0; i < targets.numel(); ++i) {
       const bool counts = target[i] != settings.ignore_index;

@@ -12,8 +12,7 @@ Tensor running_sums(const Tensor& x, int axis, bool from_the_back) {
   const kernels::RowsAlong along("cumsum", x.shape(), {x.shape().index(axis, "cumsum")});
   const Tensor rows = along.lay_out(x);
   Tensor sums(rows.shape(), x.dtype());
-  dispatch_float("cumsum", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float("cumsum", x.dtype(), [&]<class T>(T) {
     T* y = sums.mutable_data<T>();
     const std::int64_t first = from_the_back ? along.width - 1 : 0, step = from_the_back ? -1 : 1;
     detail::parallel_for_each(sums.numel() == 0 ? 0 : along.count, along.width, 16384, [&](std::int64_t row) {

@@ -8,10 +8,7 @@ namespace {
 
 /// x / (1 - p) where rng's next draw keeps it, else 0: the op and, on dy, its vjp.
 Tensor dropped(const Tensor& x, double p, Rng rng) {
-  auto keep = [p](auto x, auto u) {
-    using T = decltype(x);
-    return u < T(p) ? T{0} : x * T(1 / (1 - p));
-  };
+  auto keep = [p]<class T>(T x, T u) { return u < T(p) ? T{0} : x * T(1 / (1 - p)); };
   const DType computed = compute_dtype(x.dtype());
   return map("dropout", keep, x.to(computed), rand(x.shape(), rng, computed)).to(x.dtype());
 }

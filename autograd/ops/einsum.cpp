@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -11,57 +12,89 @@
 #include <braid/autograd/ops/detail/composing.h>
 #include <braid/autograd/ops/matmul.h>
 #include <braid/autograd/ops/transpose.h>
-#include <braid/core/products/detail/contract.h>
+#include <braid/core/map.h>
+#include <braid/core/products/matmul.h>
 
 namespace braid {
 namespace {
 
-using detail::align_to;
-using detail::contains;
-using detail::contract;
-using detail::filter;
-using detail::LabeledTensor;
-using detail::sum_unshared;
-
-/// An operand, or the product of some, with a label for each axis.
-struct Term {
+/// An operand, or the product of some, with a different letter as label for each axis.
+template <class X>
+struct Labeled {
   std::string labels;
-  Var value;
-
-  operator LabeledTensor() const { return {labels, value.value()}; }
+  X value;
 };
 
+using Term = Labeled<Var>;
+
+Labeled<Tensor> value(const Term& x) { return {x.labels, x.value.value()}; }
+
+bool contains(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
+
+/// The labels that satisfy a condition, in order.
+std::string filter(const std::string& labels, auto condition) {
+  std::string kept;
+  std::ranges::copy_if(labels, std::back_inserter(kept), condition);
+  return kept;
+}
+
+/// A view with the axes in the order of `labels`; axes that x does not have get size 1.
+Tensor align_to(const Labeled<Tensor>& x, const std::string& labels) {
+  Axes order;
+  for (const char c : labels)
+    if (contains(x.labels, c)) order.push_back(static_cast<int>(x.labels.find(c)));
+  Tensor view = x.value.permute(order);
+  for (std::size_t axis = 0; axis < labels.size(); ++axis)
+    if (!contains(x.labels, labels[axis])) view = view.expand_dims(static_cast<int>(axis));
+  return view;
+}
+
+Tensor summed(const Tensor& x, const Axes& axes) { return reduce_sum(x, axes); }
+Var summed(const Var& x, const Axes& axes) { return sum(x, axes); }
+
+Tensor multiplied(const Tensor& a, const Tensor& b) { return matrix_product(a, b); }
+Var multiplied(const Var& a, const Var& b) { return matmul(a, b); }
+
 /// x summed over the axes that are not in `labels`, and the others in that order.
-Var gathered(const Term& x, const std::string& labels) {
+template <class X>
+X gathered(const Labeled<X>& x, const std::string& labels) {
   Axes others, order;
   for (std::size_t axis = 0; axis < x.labels.size(); ++axis)
     if (!contains(labels, x.labels[axis])) others.push_back(static_cast<int>(axis));
   const std::string left = filter(x.labels, [&](char c) { return contains(labels, c); });
   for (const char c : labels) order.push_back(static_cast<int>(left.find(c)));
-  return permute(others.empty() ? x.value : sum(x.value, others), order);
+  return (others.empty() ? x.value : summed(x.value, others)).permute(order);
 }
 
 /// The product of two terms as one of matrices: of axes in both and in `out`, in one and in `out`, and in both alone.
-Var composed(const Term& x, const Term& y, const std::string& out) {
-  const auto common = [&](const Term& a, bool in_b, const Term& b, bool in_out) {
+template <class X>
+X contract(const Labeled<X>& x, const Labeled<X>& y, const std::string& out) {
+  const auto common = [&](const auto& a, bool in_b, const auto& b, bool in_out) {
     return filter(a.labels, [&](char c) { return contains(b.labels, c) == in_b && contains(out, c) == in_out; });
   };
   const std::string batch = common(x, true, y, true), rows = common(x, false, y, true);
-  const std::string columns = common(y, false, x, true), summed = common(x, true, y, false);
-  const Var a = gathered(x, batch + rows + summed), b = gathered(y, batch + summed + columns);
+  const std::string columns = common(y, false, x, true), inner = common(x, true, y, false);
+  const X a = gathered(x, batch + rows + inner), b = gathered(y, batch + inner + columns);
+  if constexpr (std::is_same_v<X, Tensor>)
+    if (inner.empty() || (rows.empty() && columns.empty())) {  // matrices of one element are not worth a call each
+      constexpr auto multiply = [](auto v, auto w) { return v * w; };
+      const Tensor left = align_to({batch + rows + inner, a}, out + inner);
+      return gathered<Tensor>(
+          {out + inner, map("einsum", multiply, left, align_to({batch + inner + columns, b}, out + inner))}, out);
+    }
   const int first = static_cast<int>(batch.size()), m = static_cast<int>(rows.size());
-  const auto size = [](const Var& t, int from, int to) { return t.shape().axes(from, to).numel(); };
+  const auto size = [](const X& t, int from, int to) { return t.shape().axes(from, to).numel(); };
   const std::int64_t count = size(a, 0, first), depth = size(a, first + m, a.rank());
-  const int k = first + static_cast<int>(summed.size());
-  const Var product =
-      matmul(reshape(a, {count, size(a, first, first + m), depth}), reshape(b, {count, depth, size(b, k, b.rank())}));
+  const int k = first + static_cast<int>(inner.size());
+  const X product =
+      multiplied(a.reshape({count, size(a, first, first + m), depth}), b.reshape({count, depth, size(b, k, b.rank())}));
   const Shape shape = a.shape().axes(0, first + m).concat(b.shape().axes(k, b.rank()));
-  return gathered({batch + rows + columns, reshape(product, shape)}, out);
+  return gathered<X>({batch + rows + columns, product.reshape(shape)}, out);
 }
 
 /// The cotangent of x, whose product with `other` (nothing for one operand) gave y: dy and `other` contracted to x's
 /// labels; those that only x has were summed over, so that the result is repeated along them.
-Tensor vjp(const LabeledTensor& dy, const std::optional<LabeledTensor>& other, const std::string& labels,
+Tensor vjp(const Labeled<Tensor>& dy, const std::optional<Labeled<Tensor>>& other, const std::string& labels,
            const Shape& shape) {
   const std::string known = dy.labels + (other ? other->labels : "");
   const std::string reached = filter(labels, [&](char c) { return contains(known, c); });
@@ -71,19 +104,19 @@ Tensor vjp(const LabeledTensor& dy, const std::optional<LabeledTensor>& other, c
 
 Var sum_and_permute(const Term& x, const std::string& out) {
   if (Composed::active()) return gathered(x, out);
-  return record("einsum", align_to(sum_unshared(x, out), out), {x.value},
+  return record("einsum", gathered(value(x), out), {x.value},
                 [out, labels = x.labels, shape = x.value.shape()](const Tensor& dy) {
                   return vjp({out, dy}, std::nullopt, labels, shape);
                 });
 }
 
 Term product(const Term& x, const Term& y, const std::string& out) {
-  if (Composed::active()) return {out, composed(x, y, out)};
-  const LabeledTensor a = x, b = y;
+  if (Composed::active()) return {out, contract(x, y, out)};
+  const Labeled<Tensor> a = value(x), b = value(y);
   return {out,
           record("einsum", contract(a, b, out), {x.value, y.value}, [out, a, b](const Tensor& dy, const Needs& needs) {
-            return std::vector{needs[0] ? vjp({out, dy}, b, a.labels, a.tensor.shape()) : Tensor(),
-                               needs[1] ? vjp({out, dy}, a, b.labels, b.tensor.shape()) : Tensor()};
+            return std::vector{needs[0] ? vjp({out, dy}, b, a.labels, a.value.shape()) : Tensor(),
+                               needs[1] ? vjp({out, dy}, a, b.labels, b.value.shape()) : Tensor()};
           })};
 }
 

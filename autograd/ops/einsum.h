@@ -24,7 +24,7 @@ namespace braid {
 /// operands' dtypes differ.
 Var einsum(std::string_view text, std::span<const Var> operands);
 inline Var einsum(std::string_view text, std::initializer_list<Var> operands) {
-  return einsum(text, std::span(operands.begin(), operands.size()));
+  return einsum(text, std::span(operands));
 }
 template <std::convertible_to<Var>... Operands>
   requires(sizeof...(Operands) > 0)

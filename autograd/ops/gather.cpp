@@ -20,9 +20,7 @@ Var detail::record_gather(const char* op, const Var& x, int axis, const Tensor& 
   return linear_map(
       op, x, [=](const Tensor& x) { return detail::gather(x, axis, ids); },
       [shape = x.shape(), axis, ids](const Tensor& dy) {
-        Tensor dx = zeros(shape, dy.dtype());
-        detail::scatter_add(dx, axis, ids, dy);
-        return dx;
+        return detail::scatter_add(zeros(shape, dy.dtype()), axis, ids, dy);
       });
 }
 
@@ -35,8 +33,7 @@ Var scatter_add(const Var& x, int axis, const Tensor& given_ids, const Var& src)
   const Tensor ids = checked_ids("scatter_add", x.value(), axis, given_ids);
   check_shape(src.shape() == ids.shape(), "scatter_add: src must have the shape {} of ids but has {}", ids.shape(),
               src.shape());
-  Tensor y = x.value().clone();
-  detail::scatter_add(y, axis, ids, src.value());
+  Tensor y = detail::scatter_add(x.value().clone(), axis, ids, src.value());
   return record("scatter_add", std::move(y), {x, src}, [axis, ids](const Var& dy, const Needs& needs) {
     return std::vector{needs[0] ? dy : Var(), needs[1] ? gather(dy, axis, ids) : Var()};
   });

@@ -31,8 +31,7 @@ Var second_derivative_erf(const Var& x) {
 }
 
 /// The derivative of a gelu as an op, by kernels; `second` is its derivative.
-template <class Function, class Second>
-auto derivative_by(const char* op, Function function, Second second) {
+auto derivative_by(const char* op, auto function, auto second) {
   const auto vjp = [function](const auto& of) { return function(of).vjp; };
   const auto second_vjp = [function](const auto& of) { return function(of).second_vjp; };
   return [=](const Var& x) {

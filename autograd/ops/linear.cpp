@@ -17,10 +17,7 @@ void check_inputs(const Tensor& x, const Tensor& weight) {
 }
 
 /// x as a matrix of rows: [..., n] -> [rows, n].
-template <class X>
-X as_rows(const X& x) {
-  return x.reshape({x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)});
-}
+auto as_rows(const auto& x) { return x.reshape({x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)}); }
 
 /// dx = dy weight, dweight = dy^T x, dbias = the sum of dy's rows. For activations of bf16, parameters of f32 are
 /// rounded and their gradients are not.

@@ -19,8 +19,7 @@ Tensor recurrence(const Tensor& a, const Tensor& b, int axis, bool from_the_back
   const std::int64_t steps = shape[axis], lanes = shape.axes(axis + 1, shape.rank()).numel();
   Tensor h(shape, b.dtype());
   if (h.numel() == 0) return h;
-  dispatch_float("linear_scan", b.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float("linear_scan", b.dtype(), [&]<class T>(T) {
     const Tensor decay = a.contiguous(), input = b.contiguous();
     const T *at = decay.data<T>(), *bt = input.data<T>();
     T* ht = h.mutable_data<T>();

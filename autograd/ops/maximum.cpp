@@ -14,8 +14,7 @@ namespace braid {
 namespace {
 
 /// Records `y = choose(a, b)`; the cotangent goes to the chosen one.
-template <class Better>
-Var choose(const char* op, const Var& a, const Var& b, Better better) {
+Var choose(const char* op, const Var& a, const Var& b, auto better) {
   auto pick = [better](auto a, auto b) { return better(a, b) || a != a ? a : b; };
   auto vjp = [better]<class T>(T dy, T mine, T other) {
     if (std::isunordered(mine, other)) return std::numeric_limits<T>::quiet_NaN();

@@ -11,8 +11,7 @@ Tensor one_hot(const Tensor& ids, std::int64_t classes, DType dtype) {
   detail::check_ids("one_hot", ids, classes);
   const Tensor list = ids.contiguous();
   Tensor y = zeros(ids.shape().concat({classes}), dtype);
-  dispatch(dtype, [&](auto zero) {
-    using T = decltype(zero);
+  dispatch(dtype, [&]<class T>(T) {
     T* rows = y.mutable_data<T>();
     for (std::int64_t i = 0; i < ids.numel(); ++i) rows[i * classes + list.data<std::int32_t>()[i]] = static_cast<T>(1);
   });

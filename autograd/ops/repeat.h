@@ -10,8 +10,6 @@ namespace braid {
 /// repeat. `repeat(x, {2, 1})` of [a, b] is [a, b, a, b] for rows a, b. Throws ShapeError unless there is a count for
 /// each axis and none is negative.
 Var repeat(const Var& x, std::span<const std::int64_t> counts);
-inline Var repeat(const Var& x, std::initializer_list<std::int64_t> counts) {
-  return repeat(x, std::span(counts.begin(), counts.size()));
-}
+inline Var repeat(const Var& x, std::initializer_list<std::int64_t> counts) { return repeat(x, std::span(counts)); }
 
 }  // namespace braid

@@ -9,22 +9,14 @@ Var record_view(const char* op, Tensor y, const Var& x) {
 
 }  // namespace
 
-Var reshape(const Var& x, const Shape& shape) { return record_view("reshape", x.value().reshape(shape), x); }
+Var Var::reshape(const Shape& shape) const { return record_view("reshape", value_.reshape(shape), *this); }
 
-Var reshape(const Var& x, std::span<const std::int64_t> sizes) {
-  return record_view("reshape", x.value().reshape(sizes), x);
+Var Var::reshape(std::span<const std::int64_t> sizes) const {
+  return record_view("reshape", value_.reshape(sizes), *this);
 }
 
-Var expand_dims(const Var& x, int axis) { return record_view("expand_dims", x.value().expand_dims(axis), x); }
+Var Var::expand_dims(int axis) const { return record_view("expand_dims", value_.expand_dims(axis), *this); }
 
-Var squeeze(const Var& x, int axis) { return record_view("squeeze", x.value().squeeze(axis), x); }
-
-Var Var::reshape(const Shape& shape) const { return braid::reshape(*this, shape); }
-
-Var Var::reshape(std::span<const std::int64_t> sizes) const { return braid::reshape(*this, sizes); }
-
-Var Var::expand_dims(int axis) const { return braid::expand_dims(*this, axis); }
-
-Var Var::squeeze(int axis) const { return braid::squeeze(*this, axis); }
+Var Var::squeeze(int axis) const { return record_view("squeeze", value_.squeeze(axis), *this); }
 
 }  // namespace braid

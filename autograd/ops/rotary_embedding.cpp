@@ -27,8 +27,7 @@ Angles angles(std::int64_t length, const RotaryTurns& turns, std::int64_t offset
   Angles result{Tensor({length, pairs}, dtype), Tensor({length, pairs}, dtype), turns.layout == RotaryLayout::halves,
                 turns.trailing};
   const std::int64_t skipped = (offset % kTurns + kTurns) % kTurns;  // positions since the last fresh start
-  dispatch_float("rotary_embedding", dtype, [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float("rotary_embedding", dtype, [&]<class T>(T) {
     T *cosine = result.cosine.mutable_data<T>(), *sine = result.sine.mutable_data<T>();
     for (std::int64_t i = 0; i < pairs; ++i) {
       const double frequency = turns.frequencies[static_cast<std::size_t>(i)];

@@ -11,8 +11,7 @@ using kernels::In, kernels::Out, kernels::RowsAlong;
 
 /// A tensor shaped like the inputs, computed row by row with the kernel that `choose` takes from the table. Returns
 /// early for tensors without elements: [2^59, 0] has many rows.
-template <class Choose, class... Inputs>
-Tensor map_rows(const char* op, const RowsAlong& along, Choose choose, const Inputs&... inputs) {
+Tensor map_rows(const char* op, const RowsAlong& along, auto choose, const auto&... inputs) {
   const auto run = [&](const Tensor& first, const auto&... rest) {
     Tensor y(first.shape(), first.dtype());
     kernels::softmax_kernels().dispatch(op, y.dtype(), [&](const auto& kernels) {
@@ -35,8 +34,7 @@ Var composed_log_softmax(const Var& x, const Axes& axes) {
 
 /// The vjp of softmax or log_softmax as an op; second(u, dy, y, axes) returns the cotangents of dy and y for u, made of
 /// ops.
-template <class Vjp, class Second>
-Var vjp_over_rows(const char* op, const Applied& at, const RowsAlong& along, const Axes& axes, Vjp vjp, Second second) {
+Var vjp_over_rows(const char* op, const Applied& at, const RowsAlong& along, const Axes& axes, auto vjp, auto second) {
   const Tensor dy = at.dy().value(), y = at.y().value();
   return record(
       op, map_rows(op, along, vjp, dy, y), {at.dy(), at.y()}, [=](const Tensor& u) { return second(u, dy, y, axes); },
@@ -44,9 +42,7 @@ Var vjp_over_rows(const char* op, const Applied& at, const RowsAlong& along, con
 }
 
 /// softmax or log_softmax, whose vjp reads y.
-template <class Forward, class Vjp, class Compose, class Second>
-Var over_rows(const char* op, const Var& x, const Axes& axes, Forward forward, Vjp vjp, Compose composed,
-              Second second) {
+Var over_rows(const char* op, const Var& x, const Axes& axes, auto forward, auto vjp, auto composed, auto second) {
   if (x.dtype() == DType::bf16)
     return detail::in_f32([&](const Var& v) { return over_rows(op, v, axes, forward, vjp, composed, second); }, x);
   const RowsAlong along(op, x.shape(), axes);

@@ -17,9 +17,8 @@ struct Item {
 };
 
 /// Whether a comes before b. A total order, so that any algorithm gives the stable result.
-template <class T>
-bool comes_before(const Item<T>& a, const Item<T>& b, bool descending) {
-  const auto less = [](T x, T y) { return x < y || (x == x && y != y); };  // NaN is the largest
+bool comes_before(const auto& a, const auto& b, bool descending) {
+  const auto less = [](auto x, auto y) { return x < y || (x == x && y != y); };  // NaN is the largest
   if (less(a.value, b.value)) return !descending;
   if (less(b.value, a.value)) return descending;
   return a.id < b.id;
@@ -45,8 +44,7 @@ Tensor first_in_order(const char* op, const Tensor& x, std::int64_t k, int axis,
   const Tensor rows = along.lay_out(x);  // [.., n]
   Tensor ids(rows.shape().with(-1, k), DType::i32);
   if (ids.numel() > 0)
-    dispatch(x.dtype(), [&](auto zero) {
-      using T = decltype(zero);
+    dispatch(x.dtype(), [&]<class T>(T) {
       std::int32_t* id = ids.mutable_data<std::int32_t>();
       parallel_for(along.count, along.block, [&](std::int64_t begin, std::int64_t end) {
         std::vector<Item<T>> items;

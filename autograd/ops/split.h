@@ -11,7 +11,7 @@ namespace braid {
 /// ShapeError unless the sizes add up to that of the axis.
 std::vector<Var> split(const Var& x, int axis, std::span<const std::int64_t> sizes);
 inline std::vector<Var> split(const Var& x, int axis, std::initializer_list<std::int64_t> sizes) {
-  return split(x, axis, std::span(sizes.begin(), sizes.size()));
+  return split(x, axis, std::span(sizes));
 }
 
 /// Splits into `count` parts of equal size. Throws ShapeError unless `count` divides the axis, ValueError unless count

@@ -8,13 +8,11 @@ namespace braid {
 namespace {
 
 /// x where keep(j - i, diagonal), else 0.
-template <class Keep>
-Var triangle(const char* op, const Var& x, std::int64_t diagonal, Keep keep) {
+Var triangle(const char* op, const Var& x, std::int64_t diagonal, auto keep) {
   check_shape(x.rank() >= 2, "{}: x must have at least 2 axes but has shape {}", op, x.shape());
   Tensor mask(x.shape().axes(x.rank() - 2, x.rank()), x.dtype());
   if (mask.numel() == 0) return x;
-  dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch(x.dtype(), [&]<class T>(T) {
     T* m = mask.mutable_data<T>();
     for (std::int64_t i = 0; i < x.size(-2); ++i)
       for (std::int64_t j = 0; j < x.size(-1); ++j) *m++ = static_cast<T>(keep(j - i, diagonal));

@@ -16,8 +16,7 @@ using detail::Window;
 Tensor columns(const Window& window, const Tensor& x) {
   const std::int64_t channels = x.size(3);
   Tensor y({window.rows(Way::reads), window.taps() * channels}, x.dtype());
-  dispatch_float("unfold", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float("unfold", x.dtype(), [&]<class T>(T) {
     const Tensor rows = x.contiguous();
     const T* from = rows.data<T>();
     T* to = y.mutable_data<T>();
@@ -36,8 +35,7 @@ Tensor columns(const Window& window, const Tensor& x) {
 Tensor columns_vjp(const Window& window, const Tensor& dy) {
   const std::int64_t channels = dy.size(1) / window.taps();
   Tensor dx = zeros({window.batch, window.h.in, window.w.in, channels}, dy.dtype());
-  dispatch_float("unfold", dx.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float("unfold", dx.dtype(), [&]<class T>(T) {
     const Tensor rows = dy.contiguous();
     const T* from = rows.data<T>();
     T* to = dx.mutable_data<T>();

@@ -11,8 +11,7 @@ namespace braid {
 namespace {
 
 /// The sum of f(i) for n elements, by 16 interleaved sums in f64, whose rounding errors stay below those of f32.
-template <class F>
-double sum_in_f64(std::int64_t n, F f) {
+double sum_in_f64(std::int64_t n, auto f) {
   constexpr std::int64_t kLanes = 16;
   double lanes[kLanes] = {};
   std::int64_t i = 0;
@@ -48,8 +47,7 @@ Spread forward(const char* op, const Tensor& x, const Axes& axes, double correct
   const Tensor laid_out = rows.lay_out(x);
   Tensor centered(laid_out.shape(), x.dtype()), variance(reduced_shape(op, x.shape(), axes, true), x.dtype());
   const double divisor = std::max(static_cast<double>(n) - correction, 0.0);
-  dispatch_float(op, x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  dispatch_float(op, x.dtype(), [&]<class T>(T) {
     const T* from = laid_out.data<T>();
     T *c = centered.mutable_data<T>(), *y = variance.mutable_data<T>();
     detail::parallel_for_each(rows.count, n, 16384, [&](std::int64_t row) {

@@ -35,8 +35,7 @@ GradcheckResult gradcheck(const GradcheckFunction& f, const std::vector<Tensor>&
 ///
 /// Large parameters, groups of parameters (`blocks.3`) and all of them together are checked along random directions, so
 /// that whole models take minutes.
-template <class M, class F>
-GradcheckResult gradcheck_module(const M& module, const F& f, const GradcheckOptions& options = {}) {
+GradcheckResult gradcheck_module(const auto& module, const auto& f, const GradcheckOptions& options = {}) {
   std::vector<Tensor> values;
   std::vector<std::string> names;
   for_each_param(module, [&](const std::string& name, const Var& param) {
@@ -44,7 +43,7 @@ GradcheckResult gradcheck_module(const M& module, const F& f, const GradcheckOpt
     names.push_back(name);
   });
   const auto with_params = [&](std::span<const Var> params) -> Var {
-    const M copy = detail::with_vars(module, {params.begin(), params.end()});
+    const auto copy = detail::with_vars(module, {params.begin(), params.end()});
     return f(copy);
   };
   return gradcheck(with_params, values, options, names);

@@ -137,19 +137,15 @@ Tensor gather(const Tensor& x, int axis, const Tensor& ids) {
   return y;
 }
 
-void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src) {
-  if (out.dtype() == DType::bf16) {
-    Tensor wide = out.to(DType::f32);
-    scatter_add(wide, axis, ids, src.to(DType::f32));
-    out = wide.to(DType::bf16);
-    return;
-  }
+Tensor scatter_add(Tensor out, int axis, const Tensor& ids, const Tensor& src) {
+  if (out.dtype() == DType::bf16) return scatter_add(out.to(DType::f32), axis, ids, src.to(DType::f32)).to(DType::bf16);
   const Tensor from = src.contiguous();
   dispatch_float("scatter_add", out.dtype(), [&]<class T>(T) {
     const T* terms = from.data<T>();
     T* sums = out.mutable_data<T>();
     for_each_id(ids, axis, AxisSizes(out.shape(), axis), [&](std::int64_t j, std::int64_t i) { sums[i] += terms[j]; });
   });
+  return out;
 }
 
 void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src) {

@@ -24,8 +24,8 @@ Tensor index_add(const Shape& shape, int axis, const Tensor& ids, const Tensor& 
 
 /// `y[.., j, ..] = x[.., ids[.., j, ..], ..]`: one id per element; y has the shape of ids.
 Tensor gather(const Tensor& x, int axis, const Tensor& ids);
-/// `out[.., ids[.., j, ..], ..] += src[.., j, ..]`: the vjp of gather.
-void scatter_add(Tensor& out, int axis, const Tensor& ids, const Tensor& src);
+/// `out` after `out[.., ids[.., j, ..], ..] += src[.., j, ..]`: the vjp of gather.
+Tensor scatter_add(Tensor out, int axis, const Tensor& ids, const Tensor& src);
 
 /// `out[.., begin + j, ..] = src[.., j, ..]` for all positions j of src; other sizes and the dtype are equal.
 void write_slice(Tensor& out, int axis, std::int64_t begin, const Tensor& src);

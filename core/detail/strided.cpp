@@ -57,11 +57,10 @@ void for_each_run(const Layout& layout, std::int64_t begin, std::int64_t end, au
   }
 }
 
-template <class Word>
-void gather(const Word* view, const Layout& layout, std::int64_t begin, std::int64_t end, Word* out) {
+void gather(const auto* view, const Layout& layout, std::int64_t begin, std::int64_t end, auto* out) {
   const std::int64_t step = layout.inner_stride();
   for_each_run(layout, begin, end, [&](std::int64_t offset, std::int64_t run) {
-    const Word* row = view + offset;
+    const auto* row = view + offset;
     if (step == 1)
       std::copy_n(row, run, out);
     else if (step == 0)
@@ -86,8 +85,7 @@ void copy_tile(const Word* in, std::int64_t in_step, std::int64_t rows, std::int
 }
 
 /// Copies a view whose axis `unit` has step 1 but is not the last, in strips of kTile rows along that axis.
-template <class Word>
-void transpose(const Word* view, const Layout& layout, int unit, Word* out) {
+void transpose(const auto* view, const Layout& layout, int unit, auto* out) {
   const int inner = layout.rank - 1;
   Strides out_strides{};
   std::int64_t numel = 1;
@@ -95,8 +93,8 @@ void transpose(const Word* view, const Layout& layout, int unit, Word* out) {
   const std::int64_t rows = layout.sizes[unit], columns = layout.sizes[inner], strips = (rows + kTile - 1) / kTile;
   parallel_for_each(numel / (rows * columns) * strips, kTile * columns, kBlock, [&](std::int64_t strip) {
     const std::int64_t first = strip % strips * kTile;
-    const Word* from = view + first;
-    Word* to = out + first * out_strides[unit];
+    const auto* from = view + first;
+    auto* to = out + first * out_strides[unit];
     std::int64_t rest = strip / strips;
     for (int axis = inner - 1; axis >= 0; --axis) {
       if (axis == unit) continue;

@@ -1,7 +1,6 @@
 #include <braid/core/platform/machine.h>
 
 #include <sched.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
@@ -20,12 +19,6 @@ std::string host_name() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   return name.data();
-}
-
-std::string system_name() {
-  utsname system{};
-  uname(&system);
-  return std::string(system.sysname) + " " + system.release + " " + system.machine;
 }
 
 #ifdef __APPLE__

@@ -1,6 +1,9 @@
 #include <braid/core/platform/process.h>
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #ifdef __APPLE__
@@ -50,6 +53,32 @@ void allow_many_files() {
 
 bool at_fork(void (*before)(), void (*in_parent)(), void (*in_child)()) {
   return pthread_atfork(before, in_parent, in_child) == 0;
+}
+
+std::shared_ptr<void> hold_signals() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  return {nullptr, [before](void*) { pthread_sigmask(SIG_SETMASK, &before, nullptr); }};
+}
+
+void prefer_huge_pages([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) {
+#ifdef __linux__
+  madvise(block, bytes, MADV_HUGEPAGE);
+#endif
+}
+
+void discard_output(int stream) {
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC), flags = fcntl(stream, F_GETFD);
+  dup2(nowhere, stream);
+  fcntl(stream, F_SETFD, flags);
+  close(nowhere);
+}
+
+int duplicate_of_stderr() { return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10); }
+
+void write_to_stderr(std::string_view text) {
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
 }
 
 }  // namespace braid::platform

@@ -14,8 +14,6 @@
 #include <braid/core/files/checksum.h>
 #include <braid/core/platform/machine.h>
 #include <braid/core/platform/process.h>
-#include <braid/core/platform/signals.h>
-#include <braid/core/platform/standard_streams.h>
 #include <braid/dist/mpi/detail/rank_sum.h>
 #include <braid/dist/mpi/detail/world.h>
 

@@ -55,10 +55,7 @@ class Isometric : public CayleyLanes<D, kN, kN == 0 ? 0 : kN - 1> {
   }
 
  private:
-  template <class P>
-  static P* vector(P* x, std::int64_t k) {
-    return x + k * lanes();
-  }
+  static auto* vector(auto* x, std::int64_t k) { return x + k * lanes(); }
 
   double coefficient(std::int64_t k) const { return 1 / std::sqrt(static_cast<double>(k * (k + 1))); }
 

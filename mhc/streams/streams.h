@@ -38,10 +38,7 @@ class Streams {
   /// The input [..., C] of the next layer, read by maps that are given (StreamMaps) or computed from the streams on the
   /// way: by any type of maps that has a free function read_maps(), see ops/read_write.h. The streams then wait for the
   /// layer's output. Throws Error when they do already, ShapeError unless the maps fit.
-  template <class Maps>
-  Var read(const Maps& maps) {
-    return hold(read_maps(maps, state_));
-  }
+  Var read(const auto& maps) { return hold(read_maps(maps, state_)); }
   /// The maps of the last read, until its write is done.
   const StreamMaps& maps() const& { return state_.last.maps; }
   StreamMaps maps() && { return std::move(state_.last.maps); }  ///< of a temporary

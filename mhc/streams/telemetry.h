@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <braid/autograd/tape.h>
+#include <braid/core/scope.h>
 
 namespace braid::mhc {
 
@@ -31,16 +32,8 @@ struct ConnectionStats {
 ///     fmt::print("{}", mhc::table(telemetry.connections()));
 ///
 /// Without one, a connection pays for reading one thread-local pointer.
-class Telemetry {
+class Telemetry : public CollectingScope<Telemetry> {
  public:
-  Telemetry();
-  ~Telemetry();
-  Telemetry(const Telemetry&) = delete;
-  Telemetry& operator=(const Telemetry&) = delete;
-
-  /// The newest one alive on this thread, or null.
-  static Telemetry* active();
-
   /// Called by connections. x [..., n, C] is the connection's input.
   void record(const StreamMaps& maps, const Var& x);
 
@@ -54,7 +47,6 @@ class Telemetry {
     Tensor h_res;  // f64 [tokens or 1, n, n]
   };
   std::vector<Record> records_;
-  Telemetry* outer_;
 };
 
 /// A readable table, one line per connection.

@@ -10,8 +10,7 @@ namespace braid::nn {
 namespace {
 
 /// Eight sums side by side: a single one would wait for each addition.
-template <class T>
-double sum_of_squares(const T* x, std::int64_t n) {
+double sum_of_squares(const auto* x, std::int64_t n) {
   constexpr std::int64_t kLanes = 8;
   std::array<double, kLanes> sums{};
   std::int64_t i = 0;

@@ -13,8 +13,7 @@ double global_norm(std::span<const Tensor* const> grads);
 void scale_in_place(std::span<Tensor* const> grads, double factor);
 
 /// Multiplies a module of gradients by `factor`, in place.
-template <class M>
-void scale_grads(M& grads, double factor) {
+void scale_grads(auto& grads, double factor) {
   std::vector<Tensor*> tensors;
   for_each_param(grads, [&](const std::string&, Var& grad) { tensors.push_back(&grad.mutable_value()); });
   scale_in_place(tensors, factor);
@@ -31,8 +30,7 @@ struct Clipping {
 ///     optimizer.step(model, grads, factor);
 ///
 /// Throws ValueError unless max_norm > 0.
-template <class M>
-Clipping clipping(const M& grads, double max_norm) {
+Clipping clipping(const auto& grads, double max_norm) {
   check_value(max_norm > 0, "clip_grad_norm: max_norm must be positive but is {}", max_norm);
   std::vector<const Tensor*> tensors;
   for_each_param(grads, [&](const std::string&, const Var& grad) { tensors.push_back(&grad.value()); });
@@ -42,8 +40,7 @@ Clipping clipping(const M& grads, double max_norm) {
 
 /// Scales `grads` (a module of gradients) in place by min(1, max_norm / (norm + 1e-6)), as PyTorch does, and returns
 /// the norm before that. A norm of NaN scales nothing. Throws ValueError unless max_norm > 0.
-template <class M>
-double clip_grad_norm(M& grads, double max_norm) {
+double clip_grad_norm(auto& grads, double max_norm) {
   const auto [norm, factor] = clipping(grads, max_norm);
   if (factor < 1) scale_grads(grads, factor);
   return norm;

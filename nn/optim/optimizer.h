@@ -55,10 +55,7 @@ class Optimizer {
   NamedTensors state() const;
   /// Continues from a state() of a model with the same parameters. Throws Error listing the names that do not fit; then
   /// nothing has changed.
-  template <class M>
-  void load_state(M& model, const NamedTensors& state) {
-    load_state(named_params(model), state);
-  }
+  void load_state(auto& model, const NamedTensors& state) { load_state(named_params(model), state); }
 
  protected:
   /// A parameter in one step.

@@ -97,8 +97,7 @@ using NameOf = std::function<std::string(const std::string&)>;
 
 /// Replaces the parameters of a module by those of a case. Throws FileError when one is missing, ShapeError when one
 /// has another shape.
-template <class M>
-void set_params(M& module, const CaseInputs& inputs, const NameOf& name_of = std::identity()) {
+void set_params(auto& module, const CaseInputs& inputs, const NameOf& name_of = std::identity()) {
   for_each_param(module, [&](const std::string& path, Var& param) {
     const Var& input = inputs[name_of(path)];
     check_shape(input.shape() == param.shape(), "{}: expected shape {} but the case has {}", path, param.shape(),

@@ -209,8 +209,7 @@ Var convolution(const char* op, const Var& x, const Var& weight, const Var& bias
   if (Composed::active()) return reshape(composed(conv, x, weight, bias), y);
   const Tensor in = x.value().contiguous(), w = by_tap(conv, weight.value());
   const Tensor start = bias.value().defined() ? bias.value().contiguous() : Tensor();
-  return dispatch_float(op, x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
+  return dispatch_float(op, x.dtype(), [&]<class T>(T) {
     return record(
         op, convolve<T>(conv, Way::reads, in, w, start).reshape(y), inputs,
         [conv, in, w, shape = weight.shape(), biased = inputs.size() == 3](const Tensor& dy_in, const Needs& needs) {

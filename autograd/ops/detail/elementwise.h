@@ -9,8 +9,7 @@
 namespace braid::detail {
 
 /// The kernel `member(table)` of ElementwiseKernels on the elements of tensors of one shape.
-template <class Member, class... Inputs>
-Tensor map_kernel(const char* name, Member member, const Inputs&... inputs) {
+Tensor map_kernel(const char* name, auto member, const auto&... inputs) {
   auto kernel = [=]<class T>(const T* x, auto... others) {
     member(kernels::elementwise_kernels().of<T>())(x, others...);
   };
@@ -18,8 +17,7 @@ Tensor map_kernel(const char* name, Member member, const Inputs&... inputs) {
 }
 
 /// The op on x with the kernels function(table); the vjp reads x. `derivative(x)` is that of y, made of ops.
-template <class Function, class Derivative>
-Var elementwise(const char* name, const Var& x, Function function, Derivative derivative) {
+Var elementwise(const char* name, const Var& x, auto function, auto derivative) {
   const auto forward = [function](const auto& of) { return function(of).value; };
   const auto vjp = [function](const auto& of) { return function(of).vjp; };
   return record(
@@ -31,15 +29,13 @@ Var elementwise(const char* name, const Var& x, Function function, Derivative de
 }
 
 /// The same for an op with a composed form, `compose(x)`.
-template <class Function, class Compose, class Derivative>
-Var elementwise(const char* name, const Var& x, Function function, Compose compose, Derivative derivative) {
+Var elementwise(const char* name, const Var& x, auto function, auto compose, auto derivative) {
   check_floating(name, x.dtype());
   return Composed::active(Composed::Ops::with_rule) ? in_f32(compose, x) : elementwise(name, x, function, derivative);
 }
 
 /// Records y, computed from x element by element, whose cotangent goes on to x where passes(v), and is 0 elsewhere.
-template <class Passes>
-Var record_passing(const char* op, const Var& x, Tensor y, const Tensor& v, Passes passes) {
+Var record_passing(const char* op, const Var& x, Tensor y, const Tensor& v, auto passes) {
   auto vjp = [passes](auto dy, auto v) { return passes(v) ? dy : decltype(dy){0}; };
   return record(
       op, std::move(y), {x}, [=](const Tensor& dy) { return map(op, vjp, dy, v); },
@@ -47,16 +43,14 @@ Var record_passing(const char* op, const Var& x, Tensor y, const Tensor& v, Pass
 }
 
 /// Records y, computed from x element by element, whose vjp(dy, x) is generic: it maps numbers and, as the rule, Vars.
-template <class Vjp>
-Var record_of_x(const char* op, const Var& x, Tensor y, Vjp vjp) {
+Var record_of_x(const char* op, const Var& x, Tensor y, auto vjp) {
   return record(
       op, std::move(y), {x}, [=, x = x.value()](const Tensor& dy) { return map(op, vjp, dy, x); },
       [vjp](const Applied& at) { return vjp(at.dy(), at.x()); });
 }
 
 /// The same for a vjp(dy, y) that reads the result.
-template <class Vjp>
-Var record_of_y(const char* op, const Var& x, const Tensor& y, Vjp vjp) {
+Var record_of_y(const char* op, const Var& x, const Tensor& y, auto vjp) {
   return record(
       op, y, {x}, [=](const Tensor& dy) { return map(op, vjp, dy, y); },
       [vjp](const Applied& at) { return vjp(at.dy(), at.y()); });

@@ -7,9 +7,6 @@ namespace braid::detail {
 inline Var widened(const Var& x) { return x.value().defined() ? cast(x, compute_dtype(x.dtype())) : x; }
 
 /// `op(x, others...)`, computed in f32 and rounded once to x's dtype if that is bf16.
-template <class Op, class... Vars>
-Var in_f32(Op op, const Var& x, const Vars&... others) {
-  return cast(op(widened(x), widened(others)...), x.dtype());
-}
+Var in_f32(auto op, const Var& x, const auto&... others) { return cast(op(widened(x), widened(others)...), x.dtype()); }
 
 }  // namespace braid::detail

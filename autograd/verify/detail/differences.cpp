@@ -11,8 +11,7 @@ namespace braid::detail {
 namespace {
 
 /// The sum of f over the elements where b is not 0; where it is 0, a may be NaN.
-template <class F>
-double sum_over(const Tensor& a, const Tensor& b, F f) {
+double sum_over(const Tensor& a, const Tensor& b, auto f) {
   if (!a.defined() || !b.defined()) return 0;
   const Tensor x = a.contiguous(), y = b.contiguous();
   const auto term = [f](double p, double q) { return q == 0 ? 0 : f(p, q); };

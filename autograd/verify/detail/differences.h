@@ -48,8 +48,7 @@ struct InnerProduct {
   double value = 0, size = 0;
 
   InnerProduct() = default;
-  template <class A, class B>
-  InnerProduct(const std::vector<A>& a, const std::vector<B>& b) {
+  InnerProduct(const auto& a, const auto& b) {
     for (std::size_t i = 0; i < a.size(); ++i) add(Var(a[i]).value(), Var(b[i]).value());
   }
   void add(const Tensor& a, const Tensor& b) {
@@ -71,10 +70,9 @@ struct Movement {
 
 /// Takes the steps of several searches for derivatives together: `take(step)` adds to the Extrapolation `numeric` of
 /// each, until all are exhausted or certain to a tenth of the tolerance, relative to their value or `floor()`.
-template <class Search, class Take>
-void descend_together(double scale, const std::vector<Search>& searches, double tolerance, const Take& take) {
+void descend_together(double scale, const auto& searches, double tolerance, const auto& take) {
   if (searches.empty()) return;
-  const auto settled = [&](const Search& search) {
+  const auto settled = [&](const auto& search) {
     const Derivative d = search.numeric.best();
     return search.numeric.exhausted() || d.error <= 0.1 * tolerance * std::max(std::abs(d.value), search.floor());
   };

@@ -23,10 +23,7 @@ std::string shown(const std::string& text) { return excerpt(text); }
 std::string shown(const std::vector<std::uint64_t>& values) {
   return shortened(fmt::format("{}", fmt::join(values, ", ")));
 }
-template <class T>
-const T& shown(const T& value) {
-  return value;
-}
+const auto& shown(const auto& value) { return value; }
 
 /// Throws FileError with a message that starts with `where` unless `ok`.
 template <class... Args>

@@ -13,11 +13,10 @@
 #include <hwy/highway.h>
 
 #include <braid/core/kernels/round_up.h>
-#include <braid/core/kernels/transpose-inl.h>
+#include <braid/core/kernels/vector-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::kernels::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
 // AVX-512 and NEON have 32 registers, other targets 16.
 inline constexpr bool kManyRegisters = HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3);

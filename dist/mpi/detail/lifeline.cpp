@@ -13,8 +13,6 @@
 #include <braid/core/error.h>
 #include <braid/core/platform/machine.h>
 #include <braid/core/platform/process.h>
-#include <braid/core/platform/signals.h>
-#include <braid/core/platform/standard_streams.h>
 
 namespace braid::dist::detail {
 namespace {

@@ -7,7 +7,6 @@
 #include <braid/core/error.h>
 #include <braid/core/platform/files.h>
 #include <braid/core/platform/process.h>
-#include <braid/core/platform/standard_streams.h>
 
 namespace braid::dist::detail {
 

@@ -34,8 +34,7 @@ struct World {
 void check_mpi(int result);
 
 /// Calls `post(piece, count)` for pieces of at most 2^30 bytes: MPI counts in int.
-template <class Byte, class Post>
-void post_pieces(Byte* bytes, std::size_t size, Post post) {
+void post_pieces(auto* bytes, std::size_t size, auto post) {
   constexpr std::size_t kPiece = std::size_t{1} << 30;
   for (std::size_t at = 0; at < size; at += kPiece) post(bytes + at, static_cast<int>(std::min(kPiece, size - at)));
 }

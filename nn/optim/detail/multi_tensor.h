@@ -32,8 +32,7 @@ std::vector<TensorBlock> cut_into_blocks(const auto& tensors) {
 
 /// Calls f(T{}, block) for each block of tensors, T being the type of its elements, on all threads: one pass over many
 /// tensors, most of which are small.
-template <class F>
-void for_each_block(const char* op, const auto& tensors, const F& f) {
+void for_each_block(const char* op, const auto& tensors, const auto& f) {
   const std::vector<TensorBlock> blocks = cut_into_blocks(tensors);
   parallel_for(std::ssize(blocks), 1, [&](std::int64_t begin, std::int64_t end) {
     for (const TensorBlock& block :
