@@ -96,8 +96,8 @@ void stream_cotangent(const VjpCall<S>& c, std::int64_t t, const T* pull, const 
   const T* h = c.maps + t * maps_of(c.sizes);
   const Outer<T, S> read{h, c.du == nullptr ? nullptr : c.du + t * channels};
   const S* dy = c.dy == nullptr ? nullptr : c.dy + t * width;
-  mix_from_to(store_for(c.dx, tokens * width, channels), from_rows(scratch, channels), n, dy == nullptr ? 0 : n,
-              channels, {h + 2 * n, 1, n}, dy, read, c.dx + t * width);
+  mix_to(store_for(c.dx, tokens * width, channels), from_rows(scratch, channels), n, dy == nullptr ? 0 : n, channels,
+         {h + 2 * n, 1, n}, dy, read, c.dx + t * width);
 }
 
 /// With a_kj = ds_kj rstd_j: dtheta_k += sum_j a_kj x_j, and dx as above with pull_j = -rstd_j^2 / C sum_k ds_kj s_kj.

@@ -157,7 +157,7 @@ void dx_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, std::int64_t
     const T *h_pre = c.pre.data != nullptr ? c.pre.at(t) : maps, *h_res = maps + 2 * n;
     const S *du = c.du == nullptr ? nullptr : c.du + t * channels, *dy = c.dy == nullptr ? nullptr : c.dy + t * width;
     S* dx = c.dx + t * width;
-    mix_from_to(where, start, n, dy == nullptr ? 0 : n, channels, {h_res, 1, n}, dy, {h_pre, du}, dx);
+    mix_to(where, start, n, dy == nullptr ? 0 : n, channels, {h_res, 1, n}, dy, {h_pre, du}, dx);
     if (before.f == nullptr) continue;
     inner_products(n, 1, channels, dx, before.f + t * channels, c.dh_post_before + t * n, 1);
     mix(1, n, channels, {before.h_post.at(t), 0, 1}, dx, {}, c.df_before + t * channels);
@@ -265,14 +265,14 @@ void vjp(const MHCReadVjp<S>& c) {
   }
   Tensor panels = zeros({dphi_size}, dtype_of<T>());
   T* const phi = panels.mutable_data<T>();
-  pack_panels(width, m, c.params.phi, phi);
+  for_panels(width, m, [=, from = c.params.phi](std::int64_t packed, std::int64_t i) { phi[packed] = from[i]; });
   Scratch<T> scratch(tile_elements);
   const auto vjp_of_group = [&](T* dphi, std::int64_t first, std::int64_t last) {
     T* dalpha = dphi + dphi_size;
     scratch.lend([&](T* buffer) { vjp_group<S>(c, {phi, dphi, dalpha, dalpha + s.groups()}, buffer, first, last); });
   };
   sum_over_tiles<T>(groups_of<S>(s, kGroup), dphi_size + s.groups() + m, vjp_of_group, [&](const T* sums) {
-    unpack_panels(width, m, sums, c.dphi);
+    for_panels(width, m, [=, to = c.dphi](std::int64_t packed, std::int64_t i) { to[i] = sums[packed]; });
     std::copy_n(sums + dphi_size, s.groups(), c.dalpha);
     std::copy_n(sums + dphi_size + s.groups(), m, c.dbias);
   });

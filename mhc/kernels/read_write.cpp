@@ -37,7 +37,7 @@ void write(const Tensor& res, const Tensor& post, const Tensor& streams, const T
   tiles_of<S>(s).for_each([=](std::int64_t begin, std::int64_t end) HWY_ATTR {
     const Store where = store_for(y, s.tokens * width, channels);
     for (std::int64_t t = begin; t < end; ++t)
-      mix_to(where, n, n, channels, {h_res.at(t), n, 1}, x + t * width, {h_post.at(t), f + t * channels},
+      mix_to(where, kFromZero, n, n, channels, {h_res.at(t), n, 1}, x + t * width, {h_post.at(t), f + t * channels},
              y + t * width);
     hwy::FlushStream();
   });
@@ -76,7 +76,7 @@ void vjp(const StreamTensors& in, const Tensor& read_cotangent, const Tensor& wr
       const std::int64_t written = dy == nullptr ? 0 : n;
       if (df != nullptr) mix(1, written, channels, {h_post.at(t), 0, 1}, dy, {}, df + t * channels);
       if (dx != nullptr)
-        mix_to(where, n, written, channels, {h_res.at(t), 1, n}, dy, {h_pre.at(t), du}, dx + t * width);
+        mix_to(where, kFromZero, n, written, channels, {h_res.at(t), 1, n}, dy, {h_pre.at(t), du}, dx + t * width);
     }
     hwy::FlushStream();
   };
