@@ -140,14 +140,6 @@ void read(const GatedRead& in, double eps, GatedSaved& saved, Tensor& u_out, Ten
   });
 }
 
-/// What the vjp reads, and dx.
-template <class T>
-struct VjpCall {
-  GatedSizes sizes;
-  const T *norm, *in, *up, *x, *rstd, *z, *du, *dy, *dpost;
-  T* dx;
-};
-
 /// With q = share du: dnormed_i = q g_i, and in place of the gates' logits their cotangents q normed_i g_i (1 - g_i),
 /// of one token.
 template <class T>
@@ -165,11 +157,14 @@ void gated_sum_vjp(std::int64_t n, std::int64_t channels, T share, const T* du, 
 }
 
 /// The norm of one stream backwards: dnorm += dnormed x rstd, and dnormed becomes
-/// dx = rstd (1 + norm) dnormed - pull x (+ dy).
+/// dx = rstd (1 + norm) dnormed - pull x (+ dy), pull = rstd^2 <dnormed, normed> / C.
 template <class T>
-void normalize_vjp(std::int64_t channels, const T* x, T rstd, T pull, const T* norm, const T* dy, T* dnormed,
+void normalize_vjp(std::int64_t channels, const T* x, T rstd, const T* norm, const T* normed, const T* dy, T* dnormed,
                    T* dnorm) {
   const hn::ScalableTag<T> d;
+  T product = 0;
+  inner_products(1, 1, channels, dnormed, normed, &product, 1);
+  const T pull = rstd * rstd * product / static_cast<T>(channels);
   for_each_vector(d, channels, [=](std::int64_t c, auto part) HWY_ATTR {
     const auto v = part.load(d, x + c), g = hn::Mul(hn::Set(d, rstd), part.load(d, dnormed + c));
     part.store(hn::MulAdd(g, v, part.load(d, dnorm + c)), d, dnorm + c);
@@ -178,83 +173,55 @@ void normalize_vjp(std::int64_t channels, const T* x, T rstd, T pull, const T* n
   });
 }
 
-/// dx of the streams of a tile, in place of the cotangents of the normed ones, with pull = rstd^2 <dnormed, normed> /
-/// C.
+/// dz of a tile from dgates [count, nC]; dpost is that of the tile.
 template <class T>
-void normalize_tile_vjp(const VjpCall<T>& c, const T* normed, T* dnorm, std::int64_t begin, std::int64_t end) {
-  const std::int64_t n = c.sizes.n, channels = c.sizes.channels;
-  for (std::int64_t row = begin * n; row < end * n; ++row, normed += channels) {
-    const T *dy = c.dy == nullptr ? nullptr : c.dy + row * channels, rstd = c.rstd[row];
-    const std::int64_t weight = row % n * channels;
-    T *dx = c.dx + row * channels, product = 0;
-    inner_products(1, 1, channels, dx, normed, &product, 1);
-    const T pull = rstd * rstd * product / static_cast<T>(channels);
-    normalize_vjp(channels, c.x + row * channels, rstd, pull, c.norm + weight, dy, dx, dnorm + weight);
-  }
-}
-
-/// dz of a tile from dgates [count, nC].
-template <class T>
-void gate_logits_vjp(const VjpCall<T>& c, const Buffers<T>& tile, std::int64_t begin, std::int64_t end) {
-  const GatedSizes& s = c.sizes;
-  const std::int64_t count = end - begin, rank = s.rank, rows = s.rows, width = s.width();
-  gemm_serial<T>(
-      {.m = count, .n = rank, .k = width, .a = {tile.gates, width}, .b = {c.up, rank}, .c = {tile.dz, rows}});
-  for (std::int64_t t = 0; t < count; ++t) {
-    const T* z = c.z + (begin + t) * rows;
+void gate_logits_vjp(const GatedSizes& s, const T* up, std::int64_t count, const T* z, const T* dpost,
+                     const Buffers<T>& tile) {
+  const std::int64_t rank = s.rank, rows = s.rows, width = s.width();
+  gemm_serial<T>({.m = count, .n = rank, .k = width, .a = {tile.gates, width}, .b = {up, rank}, .c = {tile.dz, rows}});
+  for (std::int64_t t = 0; t < count; ++t, z += rows) {
     T* dz = tile.dz + t * rows;
     transform(kSiluVjp, rank, dz, z, dz);
-    if (s.writes) transform(kTwiceSigmoidVjp, s.n, dz + rank, z + rank, c.dpost + (begin + t) * s.n);
+    if (s.writes) transform(kTwiceSigmoidVjp, s.n, dz + rank, z + rank, dpost + t * s.n);
   }
-}
-
-/// dx holds the cotangents of the normed streams until the last step.
-template <class T>
-void vjp_tile(const VjpCall<T>& c, const Buffers<T>& tile, T* dnorm, std::int64_t begin, std::int64_t end) {
-  const GatedSizes& s = c.sizes;
-  const std::int64_t count = end - begin, n = s.n, channels = s.channels, rows = s.rows, width = s.width();
-  const T share = T{1} / static_cast<T>(n);
-  T* const dnormed = c.dx + begin * width;
-  normalize_tile(s, c.norm, count, c.x + begin * width, c.rstd + begin * n, tile.normed);
-  gate_logits(s, c.up, count, c.z + begin * rows, tile);
-  for (std::int64_t t = 0; t < count; ++t) {
-    const std::int64_t at = t * width;
-    gated_sum_vjp(n, channels, share, c.du + (begin + t) * channels, tile.normed + at, tile.gates + at, dnormed + at);
-  }
-  gate_logits_vjp(c, tile, begin, end);
-  gemm_serial<T>({.m = count,
-                  .n = width,
-                  .k = rows,
-                  .a = {tile.dz, rows},
-                  .b = {c.in, width},
-                  .c = {dnormed, width},
-                  .alpha = share,
-                  .beta = 1});
-  normalize_tile_vjp(c, tile.normed, dnorm, begin, end);
 }
 
 /// The products for the parameters follow for all tokens at once: tile by tile they would wait for their own sums.
 template <class T>
-void vjp(const GatedRead& in, const GatedSaved& saved, const Tensor& du, const Tensor& dy, const Tensor& dpost,
+void vjp(const GatedRead& in, const GatedSaved& saved, const Tensor& du_in, const Tensor& dy_in, const Tensor& dpost_in,
          GatedRead& d) {
-  const VjpCall<T> c{.sizes = GatedSizes(in),
-                     .norm = In{in.norm},
-                     .in = In{in.in},
-                     .up = In{in.up},
-                     .x = In{in.x},
-                     .rstd = In{saved.rstd},
-                     .z = In{saved.z},
-                     .du = In{du},
-                     .dy = In{dy},
-                     .dpost = In{dpost},
-                     .dx = Out{d.x}};
-  const GatedSizes& s = c.sizes;
-  const std::int64_t tokens = s.tokens, rank = s.rank, rows = s.rows, width = s.width();
+  const GatedSizes s(in);
+  const std::int64_t tokens = s.tokens, n = s.n, channels = s.channels, rank = s.rank, rows = s.rows, width = s.width();
+  const T *norm = In{in.norm}, *in_weights = In{in.in}, *up = In{in.up}, *x = In{in.x}, *rstd = In{saved.rstd};
+  const T *z = In{saved.z}, *du = In{du_in}, *dy = In{dy_in}, *dpost = In{dpost_in}, share = T{1} / static_cast<T>(n);
+  T* const dx = Out{d.x};  // until the last step the cotangents of the normed streams
   Buffer<T> memory(Buffers<T>::size(s, tokens));
   const Buffers<T> all(s, tokens, memory.data());
-  sum_over_tiles<T>(tiles_for<T>(s), {{Out{d.norm}, width}}, [&](T* dnorm, std::int64_t begin, std::int64_t end) {
-    vjp_tile(c, Buffers<T>(s, tokens, memory.data(), begin), dnorm, begin, end);
-  });
+  const auto vjp_tile = [=, scratch = memory.data()](T* dnorm, std::int64_t begin, std::int64_t end) HWY_ATTR {
+    const Buffers<T> tile(s, tokens, scratch, begin);
+    const std::int64_t count = end - begin;
+    normalize_tile(s, norm, count, x + begin * width, rstd + begin * n, tile.normed);
+    gate_logits(s, up, count, z + begin * rows, tile);
+    for (std::int64_t t = begin; t < end; ++t) {
+      const std::int64_t at = (t - begin) * width;
+      gated_sum_vjp(n, channels, share, du + t * channels, tile.normed + at, tile.gates + at, dx + t * width);
+    }
+    gate_logits_vjp(s, up, count, z + begin * rows, s.writes ? dpost + begin * n : nullptr, tile);
+    gemm_serial<T>({.m = count,
+                    .n = width,
+                    .k = rows,
+                    .a = {tile.dz, rows},
+                    .b = {in_weights, width},
+                    .c = {dx + begin * width, width},
+                    .alpha = share,
+                    .beta = 1});
+    for (std::int64_t row = begin * n; row < end * n; ++row) {
+      const std::int64_t at = row * channels, weight = row % n * channels;
+      normalize_vjp(channels, x + at, rstd[row], norm + weight, tile.normed + (at - begin * width),
+                    dy == nullptr ? nullptr : dy + at, dx + at, dnorm + weight);
+    }
+  };
+  sum_over_tiles<T>(tiles_for<T>(s), {{Out{d.norm}, width}}, vjp_tile);
   const MatrixView<const T> gates{all.gates, width}, dz{all.dz, rows};
   gemm<T>({.m = width, .n = rank, .k = tokens, .a = gates.transpose(), .b = {all.h, rank}, .c = {Out{d.up}, rank}});
   gemm<T>({.m = rows,
@@ -263,7 +230,7 @@ void vjp(const GatedRead& in, const GatedSaved& saved, const Tensor& du, const T
            .a = dz.transpose(),
            .b = {all.normed, width},
            .c = {Out{d.in}, width},
-           .alpha = T{1} / static_cast<T>(s.n)});
+           .alpha = share});
 }
 
 template <class T>
