@@ -1,6 +1,5 @@
 #include <braid/nn/tensorboard.h>
 
-#include <array>
 #include <chrono>
 
 namespace braid::nn {
@@ -37,15 +36,6 @@ std::string field(std::uint64_t number, std::string_view bytes) {
 
 std::string wall_time_field(double wall_time) { return varint(key(1, kFixed64)).append(bytes_of(wall_time)); }
 
-constexpr auto kChecksumsOfBytes = [] {
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    table[byte] = byte;
-    for (int bit = 0; bit < 8; ++bit) table[byte] = table[byte] >> 1 ^ (table[byte] & 1 ? 0x82f63b78u : 0);
-  }
-  return table;
-}();
-
 std::string record(std::string_view event) {
   const std::uint64_t length = event.size();
   const std::uint32_t before = record_checksum(bytes_of(length)), behind = record_checksum(event);
@@ -56,7 +46,10 @@ std::string record(std::string_view event) {
 
 std::uint32_t record_checksum(std::string_view bytes) {
   std::uint32_t crc = ~0u;
-  for (const char byte : bytes) crc = crc >> 8 ^ kChecksumsOfBytes[(crc ^ static_cast<unsigned char>(byte)) & 0xff];
+  for (const char byte : bytes) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+  }
   crc = ~crc;
   return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }

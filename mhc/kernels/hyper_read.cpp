@@ -52,26 +52,6 @@ void read(const HyperRead& in, double eps, HyperSaved& saved, Tensor& result) {
   });
 }
 
-/// What the vjp reads, and dx.
-template <class S, class T = Compute<S>>
-struct VjpCall {
-  StreamSizes sizes;
-  const T *theta, *alpha, *s, *rstd, *maps, *dh_post;
-  const S *x, *du, *dy;
-  S* dx;
-};
-
-/// dh [m] of one token: <du, x_i> | dh_post | <dy_i, x_j>.
-template <class S, class T = Compute<S>>
-void map_gradients(const VjpCall<S>& c, std::int64_t t, T* dh) {
-  const auto [tokens, n, channels] = c.sizes;
-  const S* x = c.x + t * n * channels;
-  std::fill_n(dh, maps_of(c.sizes), T{0});
-  if (c.du != nullptr) inner_products(n, 1, channels, x, c.du + t * channels, dh, 1);
-  if (c.dh_post != nullptr) std::copy_n(c.dh_post + t * n, n, dh + n);
-  if (c.dy != nullptr) inner_products(n, n, channels, c.dy + t * n * channels, x, dh + 2 * n, n);
-}
-
 /// dh to ds = alpha dh (1 - tanh(s)^2), in place; adds to dalpha and dbias.
 template <class T>
 void tanh_vjp(const StreamSizes& sizes, const T* alpha, const T* tanh_s, T* dh, T* dalpha, T* dbias) {
@@ -83,74 +63,53 @@ void tanh_vjp(const StreamSizes& sizes, const T* alpha, const T* tanh_s, T* dh, 
   }
 }
 
-/// dx_j = pull_j x_j + h_pre_j du + sum_k a_kj theta_k + sum_i h_res_ij dy_i of one token. `scratch` [n, C] takes the
-/// sum without the terms of du and dy.
-template <class S, class T = Compute<S>>
-void stream_cotangent(const VjpCall<S>& c, std::int64_t t, const T* pull, const T* a, T* scratch) {
-  const std::int64_t tokens = c.sizes.tokens, n = c.sizes.n, channels = c.sizes.channels, width = n * channels;
-  const S* x = c.x + t * width;
-  const auto pulled = [=](auto d, std::int64_t row, std::int64_t channel) HWY_ATTR {  // pull_j x_j
-    return hn::Mul(hn::Set(d, pull[row]), load(d, x + row * channels + channel));
-  };
-  mix_from<Store::cached>(pulled, n, n + 2, channels, {a, 1, n}, c.theta, {}, scratch);
-  const T* h = c.maps + t * maps_of(c.sizes);
-  const Outer<T, S> read{h, c.du == nullptr ? nullptr : c.du + t * channels};
-  const S* dy = c.dy == nullptr ? nullptr : c.dy + t * width;
-  mix_from_to(store_for(c.dx, tokens * width, channels), from_rows(scratch, channels), n, dy == nullptr ? 0 : n,
-              channels, {h + 2 * n, 1, n}, dy, read, c.dx + t * width);
-}
-
-/// With a_kj = ds_kj rstd_j: dtheta_k += sum_j a_kj x_j, and dx as above with pull_j = -rstd_j^2 / C sum_k ds_kj s_kj.
-/// ds [m] becomes a; `pull` [n] and `scratch` [n, C] are overwritten.
-template <class S, class T = Compute<S>>
-void token_vjp(const VjpCall<S>& c, std::int64_t t, T* ds, T* pull, T* scratch, T* dtheta) {
-  const auto [tokens, n, channels] = c.sizes;
-  const std::int64_t m = maps_of(c.sizes);
-  const T *rstd = c.rstd + t * n, *s = c.s + t * m;
-  std::fill_n(pull, n, T{0});
-  for (std::int64_t e = 0; e < m; ++e) {
-    pull[e % n] -= ds[e] * s[e];
-    ds[e] *= rstd[e % n];
-  }
-  for (std::int64_t j = 0; j < n; ++j) pull[j] *= rstd[j] * rstd[j] / static_cast<T>(channels);
-  mix<true>(n + 2, n, channels, {ds, n, 1}, c.x + t * n * channels, {}, dtheta);
-  stream_cotangent(c, t, pull, ds, scratch);
-}
-
+/// With ds and a_kj = ds_kj rstd_j: dtheta_k += sum_j a_kj x_j, and
+/// dx_j = pull_j x_j + h_pre_j du + sum_k a_kj theta_k + sum_i h_res_ij dy_i, pull_j = -rstd_j^2 / C sum_k ds_kj s_kj.
 /// sums: dtheta [2 + n, C], dalpha [3], dbias [m] of the tile.
 template <class S, class T = Compute<S>>
-void vjp_tile(const VjpCall<S>& c, T* sums, std::int64_t begin, std::int64_t end) {
-  const std::int64_t m = maps_of(c.sizes), width = c.sizes.width(), thetas = width + 2 * c.sizes.channels;
-  std::vector<T> tanh_s(static_cast<std::size_t>((end - begin) * m)), ds(static_cast<std::size_t>(m)),
-      pull(static_cast<std::size_t>(c.sizes.n)), scratch(static_cast<std::size_t>(width));
-  transform(kTanh, (end - begin) * m, tanh_s.data(), c.s + begin * m);
-  for (std::int64_t t = begin; t < end; ++t) {
-    prefetch(c.x + (t + 1) * width, width);
-    if (c.dy != nullptr) prefetch(c.dy + (t + 1) * width, width);
-    map_gradients(c, t, ds.data());
-    tanh_vjp(c.sizes, c.alpha, tanh_s.data() + (t - begin) * m, ds.data(), sums + thetas, sums + thetas + 3);
-    token_vjp(c, t, ds.data(), pull.data(), scratch.data(), sums);
-  }
-  hwy::FlushStream();
-}
-
-template <class S, class T = Compute<S>>
-void vjp(const HyperRead& in, const HyperSaved& saved, const Tensor& du, const Tensor& dy, const Tensor& dh_post,
-         HyperRead& d) {
-  const VjpCall<S> c{.sizes = sizes_of(in.x.shape()),
-                     .theta = In{in.theta},
-                     .alpha = In{in.alpha},
-                     .s = In{saved.s},
-                     .rstd = In{saved.rstd},
-                     .maps = In{saved.maps},
-                     .dh_post = In{dh_post},
-                     .x = In{in.x},
-                     .du = In{du},
-                     .dy = In{dy},
-                     .dx = Out{d.x}};
-  const std::int64_t m = maps_of(c.sizes), thetas = (c.sizes.n + 2) * c.sizes.channels;
-  sum_over_tiles<T>(tiles_of<S>(c.sizes), {{Out{d.theta}, thetas}, {Out{d.alpha}, 3}, {Out{d.bias}, m}},
-                    [&](T* sums, std::int64_t begin, std::int64_t end) { vjp_tile(c, sums, begin, end); });
+void vjp(const HyperRead& in, const HyperSaved& saved, const Tensor& du_in, const Tensor& dy_in,
+         const Tensor& dh_post_in, HyperRead& d) {
+  const StreamSizes sizes = sizes_of(in.x.shape());
+  const std::int64_t n = sizes.n, channels = sizes.channels, width = sizes.width(), m = maps_of(sizes);
+  const std::int64_t thetas = width + 2 * channels;
+  const T *theta = In{in.theta}, *alpha = In{in.alpha}, *all_s = In{saved.s}, *all_rstd = In{saved.rstd};
+  const T *maps = In{saved.maps}, *dh_post = In{dh_post_in};
+  const S *all_x = In{in.x}, *all_du = In{du_in}, *all_dy = In{dy_in};
+  S* dx = Out{d.x};
+  const auto vjp_tile = [=](T* sums, std::int64_t begin, std::int64_t end) HWY_ATTR {
+    const Store where = store_for(dx, sizes.tokens * width, channels);
+    std::vector<T> tanh_s(static_cast<std::size_t>((end - begin) * m)), map_cotangents(static_cast<std::size_t>(m)),
+        pulls(static_cast<std::size_t>(n)), streams(static_cast<std::size_t>(width));
+    T *ds = map_cotangents.data(), *pull = pulls.data(), *scratch = streams.data();
+    transform(kTanh, (end - begin) * m, tanh_s.data(), all_s + begin * m);
+    for (std::int64_t t = begin; t < end; ++t) {
+      const S *x = all_x + t * width, *du = all_du == nullptr ? nullptr : all_du + t * channels;
+      const S* dy = all_dy == nullptr ? nullptr : all_dy + t * width;
+      const T *s = all_s + t * m, *rstd = all_rstd + t * n, *h = maps + t * m;
+      prefetch(x + width, width);
+      if (dy != nullptr) prefetch(dy + width, width);
+      std::fill_n(ds, m, T{0});  // dh: <du, x_i> | dh_post | <dy_i, x_j>
+      if (du != nullptr) inner_products(n, 1, channels, x, du, ds, 1);
+      if (dh_post != nullptr) std::copy_n(dh_post + t * n, n, ds + n);
+      if (dy != nullptr) inner_products(n, n, channels, dy, x, ds + 2 * n, n);
+      tanh_vjp(sizes, alpha, tanh_s.data() + (t - begin) * m, ds, sums + thetas, sums + thetas + 3);
+      std::fill_n(pull, n, T{0});
+      for (std::int64_t e = 0; e < m; ++e) {
+        pull[e % n] -= ds[e] * s[e];
+        ds[e] *= rstd[e % n];  // a
+      }
+      for (std::int64_t j = 0; j < n; ++j) pull[j] *= rstd[j] * rstd[j] / static_cast<T>(channels);
+      mix<true>(n + 2, n, channels, {ds, n, 1}, x, {}, sums);
+      const auto pulled = [=](auto v, std::int64_t row, std::int64_t channel) HWY_ATTR {  // pull_j x_j
+        return hn::Mul(hn::Set(v, pull[row]), load(v, x + row * channels + channel));
+      };
+      mix_from<Store::cached>(pulled, n, n + 2, channels, {ds, 1, n}, theta, {}, scratch);
+      mix_to(where, from_rows(scratch, channels), n, dy == nullptr ? 0 : n, channels, {h + 2 * n, 1, n}, dy,
+             Outer<T, S>{h, du}, dx + t * width);
+    }
+    hwy::FlushStream();
+  };
+  sum_over_tiles<T>(tiles_of<S>(sizes), {{Out{d.theta}, thetas}, {Out{d.alpha}, 3}, {Out{d.bias}, m}}, vjp_tile);
 }
 
 template <class T>

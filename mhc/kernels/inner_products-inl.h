@@ -72,31 +72,40 @@ HWY_INLINE void sums_of_four(D d, const Sums<D>* v, bool add, T* sums) {
   sums_of_lanes(d, v, 4, add, sums);
 }
 
-/// <x_r, x_r> for kRows rows.
-template <int kRows, class S, class T>
-HWY_INLINE void squares_of_rows(std::int64_t channels, const S* x, T* squares) {
+/// <g_r, x_k> for kRows and kColumns rows; with kSquares <g_r, g_r>, in one column.
+template <int kRows, int kColumns, bool kSquares = false, class G, class X, class T>
+HWY_INLINE void products_of_rows(std::int64_t channels, const G* g, const X* x, bool add, T* products,
+                                 std::int64_t row_step) {
   using D = hn::ScalableTag<T>;
   const D d;
-  Sums<D> sum[kRows];
+  Sums<D> sum[kRows][kColumns];
   for (auto& row : sum)
-    for (auto& s : row) s = hn::Zero(d);
-  for_each_part(d, channels, [&](std::int64_t c, int k, auto part) HWY_ATTR {
+    for (auto& column : row)
+      for (auto& s : column) s = hn::Zero(d);
+  for_each_part(d, channels, [&](std::int64_t c, int part_index, auto part) HWY_ATTR {
+    hn::Vec<D> right[kColumns];
+    for (int k = 0; k < kColumns && !kSquares; ++k) right[k] = part.load(d, x + k * channels + c);
     for (int r = 0; r < kRows; ++r) {
-      const auto v = part.load(d, x + r * channels + c);
-      sum[r][k] = hn::MulAdd(v, v, sum[r][k]);
+      const auto left = part.load(d, g + r * channels + c);
+      for (int k = 0; k < kColumns; ++k)
+        sum[r][k][part_index] = hn::MulAdd(left, kSquares ? left : right[k], sum[r][k][part_index]);
     }
   });
-  if constexpr (kRows == 4)
-    sums_of_four(d, sum, false, squares);
-  else
-    sums_of_lanes(d, sum, kRows, false, squares);
+  if constexpr (kRows == 4 && kColumns == 1)
+    if (row_step == 1) return sums_of_four(d, &sum[0][0], add, products);
+  for (int r = 0; r < kRows; ++r)
+    if constexpr (kColumns == 4)
+      sums_of_four(d, sum[r], add, products + r * row_step);
+    else
+      sums_of_lanes(d, sum[r], kColumns, add, products + r * row_step);
 }
 
 /// squares_i = <x_i, x_i>: x [n, C].
 template <class S, class T = Compute<S>>
 void squares_of(std::int64_t n, std::int64_t channels, const S* x, T* squares) {
   by_groups<4, true>(n, [=](auto rows, std::int64_t i) {
-    squares_of_rows<decltype(rows)::value>(channels, x + i * channels, squares + i);
+    const S* row = x + i * channels;
+    products_of_rows<decltype(rows)::value, 1, true>(channels, row, row, false, squares + i, 1);
   });
 }
 
@@ -118,33 +127,6 @@ T sum_of_squares(std::int64_t n, std::int64_t channels, const S* x) {
     for (const T square : squares) total += square;
   }
   return total;
-}
-
-/// <g_r, x_k> for kRows and kColumns rows.
-template <int kRows, int kColumns, class G, class X, class T>
-HWY_INLINE void products_of_rows(std::int64_t channels, const G* g, const X* x, bool add, T* products,
-                                 std::int64_t row_step) {
-  using D = hn::ScalableTag<T>;
-  const D d;
-  Sums<D> sum[kRows][kColumns];
-  for (auto& row : sum)
-    for (auto& column : row)
-      for (auto& s : column) s = hn::Zero(d);
-  for_each_part(d, channels, [&](std::int64_t c, int part_index, auto part) HWY_ATTR {
-    hn::Vec<D> right[kColumns];
-    for (int k = 0; k < kColumns; ++k) right[k] = part.load(d, x + k * channels + c);
-    for (int r = 0; r < kRows; ++r) {
-      const auto left = part.load(d, g + r * channels + c);
-      for (int k = 0; k < kColumns; ++k) sum[r][k][part_index] = hn::MulAdd(left, right[k], sum[r][k][part_index]);
-    }
-  });
-  if constexpr (kRows == 4 && kColumns == 1)
-    if (row_step == 1) return sums_of_four(d, &sum[0][0], add, products);
-  for (int r = 0; r < kRows; ++r)
-    if constexpr (kColumns == 4)
-      sums_of_four(d, sum[r], add, products + r * row_step);
-    else
-      sums_of_lanes(d, sum[r], kColumns, add, products + r * row_step);
 }
 
 /// products_ij = <g_i, x_j> (+ products_ij when `accumulate`): g [n, C], x [m, C], products [n, m] with rows `row_step`

@@ -127,16 +127,6 @@ void for_panels(std::int64_t rows, std::int64_t columns, F&& f) {
   });
 }
 
-template <class T>
-void pack_panels(std::int64_t rows, std::int64_t columns, const T* matrix, T* panels) {
-  for_panels(rows, columns, [=](std::int64_t packed, std::int64_t i) { panels[packed] = matrix[i]; });
-}
-
-template <class T>
-void unpack_panels(std::int64_t rows, std::int64_t columns, const T* panels, T* matrix) {
-  for_panels(rows, columns, [=](std::int64_t packed, std::int64_t i) { matrix[i] = panels[packed]; });
-}
-
 /// The most tokens of one call.
 constexpr std::int64_t kMostTokens = 32;
 

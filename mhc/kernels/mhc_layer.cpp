@@ -40,7 +40,7 @@ void forward(const MHCLayer& in, double eps, Tensor& out, Tensor& rstds) {
       mix(1, n, channels, {h_pre, 0, 1}, x, {}, f.data());
       inverse_rms_of(1, channels, f.data(), eps, rstd + t);
       scale_channels(channels, f.data(), rstd[t], weight, f.data());
-      mix_to(where, n, n, channels, {h_res, n, 1}, x, Outer<T>{h_post, f.data()}, y + t * width);
+      mix_to(where, kFromZero, n, n, channels, {h_res, n, 1}, x, Outer<T>{h_post, f.data()}, y + t * width);
     }
     hwy::FlushStream();
   });
@@ -81,7 +81,7 @@ void vjp(const MHCLayer& in, const Tensor& rstds, const Tensor& cotangent, MHCLa
       mix(1, n, channels, {h_post, 0, 1}, dy, {}, du);
       norm_vjp(channels, u.data(), rstd[t], weight, du, sums + n * (n + 2));
       inner_products<true>(n, 1, channels, x, du, sums, 1);
-      mix_to(where, n, n, channels, {h_res, 1, n}, dy, Outer<T>{h_pre, du}, dx + t * width);
+      mix_to(where, kFromZero, n, n, channels, {h_res, 1, n}, dy, Outer<T>{h_pre, du}, dx + t * width);
     }
     hwy::FlushStream();
   };

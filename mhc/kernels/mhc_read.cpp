@@ -57,21 +57,6 @@ inline const float* widen_tile(std::int64_t count, const bfloat16* x, float* wid
   return wide;
 }
 
-/// z, r, the maps and u of one tile with the streams x [count, nC]; `next` is prefetched meanwhile.
-template <class S, class T = Compute<S>>
-void read_tile(const MHCRead<S>& c, MapLanes<T>& lanes, const T* x, Prefetcher next, std::int64_t begin,
-               std::int64_t end) {
-  const MHCSizes& s = c.sizes;
-  const std::int64_t columns = s.columns(), m = s.maps(), width = s.width();
-  multiply_thin<T>({end - begin, width, columns, x, c.params.phi, c.z + begin * columns}, next);
-  for (std::int64_t t = begin; t < end; ++t) c.r[t] = root_mean_square(s, x + (t - begin) * width);
-  for (std::int64_t t = begin; t < end; t += lanes.lanes())
-    lanes.forward(std::min(lanes.lanes(), end - t), c.z + t * columns, c.r + t, c.maps + t * m);
-  const StreamMap<const T> pre = c.pre.data != nullptr ? c.pre : StreamMap<const T>{c.maps, m};
-  for (std::int64_t t = begin; t < end; ++t)
-    mix(1, s.n, s.channels, {pre.at(t), 0, 1}, x + (t - begin) * width, {}, c.u + t * s.channels);
-}
-
 /// The buffers of one tile of the vjp.
 template <class S, class T = Compute<S>>
 struct TileBuffers {
@@ -157,24 +142,11 @@ void dx_of_tile(const MHCReadVjp<S>& c, const TileBuffers<S>& tile, std::int64_t
     const T *h_pre = c.pre.data != nullptr ? c.pre.at(t) : maps, *h_res = maps + 2 * n;
     const S *du = c.du == nullptr ? nullptr : c.du + t * channels, *dy = c.dy == nullptr ? nullptr : c.dy + t * width;
     S* dx = c.dx + t * width;
-    mix_from_to(where, start, n, dy == nullptr ? 0 : n, channels, {h_res, 1, n}, dy, {h_pre, du}, dx);
+    mix_to(where, start, n, dy == nullptr ? 0 : n, channels, {h_res, 1, n}, dy, {h_pre, du}, dx);
     if (before.f == nullptr) continue;
     inner_products(n, 1, channels, dx, before.f + t * channels, c.dh_post_before + t * n, 1);
     mix(1, n, channels, {before.h_post.at(t), 0, 1}, dx, {}, c.df_before + t * channels);
   }
-}
-
-/// The gradients of each token, and what the tokens add to those of the parameters.
-template <class S, class T = Compute<S>>
-void vjp_tile(const MHCReadVjp<S>& c, MapLanes<T>& lanes, const TileBuffers<S>& tile, const ParamSums<T>& sums,
-              Prefetcher next, std::int64_t begin, std::int64_t end) {
-  const std::int64_t columns = c.sizes.columns(), m = c.sizes.maps();
-  collect_dmaps(c, tile.dmaps, begin, end);
-  for (std::int64_t t = begin, i = 0; t < end; t += lanes.lanes(), i += lanes.lanes())
-    lanes.backward(std::min(lanes.lanes(), end - t), c.z + t * columns, c.r + t, c.maps + t * m, tile.dmaps + i * m,
-                   tile.dz + i * columns, tile.scale + i, sums.dalpha, sums.dbias);
-  products_of_tile(c, tile, sums, begin, end, next);
-  dx_of_tile(c, tile, begin, end);
 }
 
 /// Tokens per tile: the streams of a tile and of the next, their gradients and phi should stay in the second-level
@@ -203,19 +175,26 @@ void for_tiles(std::int64_t begin, std::int64_t end, std::int64_t tile, F&& f) {
   for (; begin < end; begin += tile) f(begin, std::min(begin + tile, end), std::min(begin + 2 * tile, end));
 }
 
-/// All tiles of a group of tokens. The streams of a tile [tile, nC] are kept in cache as they are stored, in `stored`
-/// when that is by non-temporal stores, and as they are computed with, in `wide` when they are bfloat16.
+/// z, r, the maps and u of a group of tokens. The streams of a tile [tile, nC] are kept in cache as they are stored, in
+/// `stored` when that is by non-temporal stores, and as they are computed with, in `wide` when they are bfloat16.
 template <class S, class T = Compute<S>>
-void read_group(const MHCRead<S>& c, S* stored, Compute<S>* wide, std::int64_t first, std::int64_t last) {
+void read_group(const MHCRead<S>& c, S* stored, T* wide, std::int64_t first, std::int64_t last) {
+  const MHCSizes& s = c.sizes;
   const bool pending = c.before.f != nullptr;
-  const std::int64_t width = c.sizes.width();
+  const std::int64_t columns = s.columns(), m = s.maps(), width = s.width();
   const S *source = pending ? c.before.x : c.x, *streams = pending ? c.written : c.x;
-  MapLanes<T> lanes(c.sizes, c.params);
-  for_tiles(first, last, tile_size<T>(c.sizes), [&](std::int64_t begin, std::int64_t end, std::int64_t next_end) {
+  const StreamMap<const T> pre = c.pre.data != nullptr ? c.pre : StreamMap<const T>{c.maps, m};
+  MapLanes<T> lanes(s, c.params);
+  for_tiles(first, last, tile_size<T>(s), [&](std::int64_t begin, std::int64_t end, std::int64_t next_end) HWY_ATTR {
     if (pending) write_tile(c, stored, begin, end);
-    const Prefetcher next(source + end * width, nullptr, (next_end - end) * width);
-    const S* x = stored != nullptr ? stored : streams + begin * width;
-    read_tile(c, lanes, widen_tile((end - begin) * width, x, wide), next, begin, end);
+    const T* x = widen_tile((end - begin) * width, stored != nullptr ? stored : streams + begin * width, wide);
+    multiply_thin<T>({end - begin, width, columns, x, c.params.phi, c.z + begin * columns},
+                     Prefetcher(source + end * width, nullptr, (next_end - end) * width));
+    for (std::int64_t t = begin; t < end; ++t) c.r[t] = root_mean_square(s, x + (t - begin) * width);
+    for (std::int64_t t = begin; t < end; t += lanes.lanes())
+      lanes.forward(std::min(lanes.lanes(), end - t), c.z + t * columns, c.r + t, c.maps + t * m);
+    for (std::int64_t t = begin; t < end; ++t)
+      mix(1, s.n, s.channels, {pre.at(t), 0, 1}, x + (t - begin) * width, {}, c.u + t * s.channels);
   });
   hwy::FlushStream();
 }
@@ -236,16 +215,21 @@ void read(const MHCRead<S>& c) {
   });
 }
 
-/// All tiles of a group of tokens.
+/// The gradients of each token of a group, and what the tokens add to those of the parameters.
 template <class S, class T = Compute<S>>
 void vjp_group(const MHCReadVjp<S>& c, const ParamSums<T>& sums, T* scratch, std::int64_t first, std::int64_t last) {
   const MHCSizes& s = c.sizes;
-  const std::int64_t width = s.width(), tile = tile_size<S>(s);
-  const TileBuffers<S> buffers(s, tile, scratch);
+  const std::int64_t columns = s.columns(), m = s.maps(), width = s.width(), size = tile_size<S>(s);
+  const TileBuffers<S> tile(s, size, scratch);
   MapLanes<T> lanes(s, c.params);
-  for_tiles(first, last, tile, [&](std::int64_t begin, std::int64_t end, std::int64_t next_end) {
+  for_tiles(first, last, size, [&](std::int64_t begin, std::int64_t end, std::int64_t next_end) HWY_ATTR {
+    collect_dmaps(c, tile.dmaps, begin, end);
+    for (std::int64_t t = begin, i = 0; t < end; t += lanes.lanes(), i += lanes.lanes())
+      lanes.backward(std::min(lanes.lanes(), end - t), c.z + t * columns, c.r + t, c.maps + t * m, tile.dmaps + i * m,
+                     tile.dz + i * columns, tile.scale + i, sums.dalpha, sums.dbias);
     const S* dy = c.dy == nullptr ? nullptr : c.dy + end * width;
-    vjp_tile(c, lanes, buffers, sums, Prefetcher(c.x + end * width, dy, (next_end - end) * width), begin, end);
+    products_of_tile(c, tile, sums, begin, end, Prefetcher(c.x + end * width, dy, (next_end - end) * width));
+    dx_of_tile(c, tile, begin, end);
   });
   hwy::FlushStream();
 }
@@ -265,14 +249,14 @@ void vjp(const MHCReadVjp<S>& c) {
   }
   Tensor panels = zeros({dphi_size}, dtype_of<T>());
   T* const phi = panels.mutable_data<T>();
-  pack_panels(width, m, c.params.phi, phi);
+  for_panels(width, m, [=, from = c.params.phi](std::int64_t packed, std::int64_t i) { phi[packed] = from[i]; });
   Scratch<T> scratch(tile_elements);
   const auto vjp_of_group = [&](T* dphi, std::int64_t first, std::int64_t last) {
     T* dalpha = dphi + dphi_size;
     scratch.lend([&](T* buffer) { vjp_group<S>(c, {phi, dphi, dalpha, dalpha + s.groups()}, buffer, first, last); });
   };
   sum_over_tiles<T>(groups_of<S>(s, kGroup), dphi_size + s.groups() + m, vjp_of_group, [&](const T* sums) {
-    unpack_panels(width, m, sums, c.dphi);
+    for_panels(width, m, [=, to = c.dphi](std::int64_t packed, std::int64_t i) { to[i] = sums[packed]; });
     std::copy_n(sums + dphi_size, s.groups(), c.dalpha);
     std::copy_n(sums + dphi_size + s.groups(), m, c.dbias);
   });

@@ -13,12 +13,12 @@ namespace braid::mhc::kernels {
 /// bias.
 struct MHCSizes {
   std::int64_t tokens, n, channels;
-  mixings::Problem mixing;
+  Mixing mixing;
   bool reads_only = false;  ///< no post, for maps that only read
   double eps, pre_eps, post_eps, post_magnitude;
 
   std::int64_t gates() const { return reads_only ? n : 2 * n; }
-  std::int64_t columns() const { return gates() + mixing.logits; }
+  std::int64_t columns() const { return gates() + mixing.logits(); }
   std::int64_t maps() const { return n * (n + 2); }
   std::int64_t width() const { return n * channels; }
   /// The index of a column's alpha, and the number of alphas.

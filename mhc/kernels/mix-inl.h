@@ -98,19 +98,13 @@ void mix(std::int64_t n, std::int64_t m, std::int64_t channels, Coefficients<Com
     mix_from<Store::cached>(kFromZero, n, m, channels, a, x, outer, y);
 }
 
-/// mix() with a y that may be stored by non-temporal stores.
+/// mix_from() with a y that may be stored by non-temporal stores.
 template <class X, class Y, class Start, class V = X>
-void mix_from_to(Store where, Start start, std::int64_t n, std::int64_t m, std::int64_t channels,
-                 Coefficients<Compute<X>> a, const X* x, Outer<Compute<X>, V> outer, Y* y) {
+void mix_to(Store where, Start start, std::int64_t n, std::int64_t m, std::int64_t channels, Coefficients<Compute<X>> a,
+            const X* x, Outer<Compute<X>, V> outer, Y* y) {
   const auto run = where == Store::cached ? &mix_from<Store::cached, X, Y, Start, V>
                                           : &mix_from<Store::non_temporal, X, Y, Start, V>;
   run(start, n, m, channels, a, x, outer, y);
-}
-
-template <class X, class Y, class V = X>
-void mix_to(Store where, std::int64_t n, std::int64_t m, std::int64_t channels, Coefficients<Compute<X>> a, const X* x,
-            Outer<Compute<X>, V> outer, Y* y) {
-  mix_from_to(where, kFromZero, n, m, channels, a, x, outer, y);
 }
 
 }  // namespace braid::mhc::kernels::HWY_NAMESPACE

@@ -42,8 +42,8 @@ void write(const Tensor& res, const Tensor& post, const Tensor& streams, const T
   tiles_of<S>(s).for_each([=](std::int64_t begin, std::int64_t end) HWY_ATTR {
     const Store where = store_for(y, s.tokens * width, channels);
     for (std::int64_t t = begin; t < end; ++t)
-      mix_to(where, rows, n, channels, {h_res.at(t), n, 1}, x + t * s.width(), {h_post.at(t), at(f, t * channels)},
-             y + t * width);
+      mix_to(where, kFromZero, rows, n, channels, {h_res.at(t), n, 1}, x + t * s.width(),
+             {h_post.at(t), at(f, t * channels)}, y + t * width);
     hwy::FlushStream();
   });
 }
@@ -75,7 +75,8 @@ void vjp(const StreamTensors& in, const Tensor& read_cotangent, const Tensor& wr
       if (dy != nullptr && dh_post.data != nullptr)
         inner_products<true>(n, 1, channels, dy, f + t * channels, dh_post.at(t), 1);
       if (df != nullptr) mix(1, rows, channels, {h_post.at(t), 0, 1}, dy, {}, df + t * channels);
-      if (dx != nullptr) mix_to(where, n, rows, channels, {h_res.at(t), 1, n}, dy, {h_pre.at(t), du}, dx + t * width);
+      if (dx != nullptr)
+        mix_to(where, kFromZero, n, rows, channels, {h_res.at(t), 1, n}, dy, {h_pre.at(t), du}, dx + t * width);
     }
     hwy::FlushStream();
   };

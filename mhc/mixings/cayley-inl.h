@@ -25,7 +25,7 @@ class CayleyLanes : public Lanes<D, kN> {
   using Base::lanes, Base::load, Base::poison, Base::set, Base::store;
   using typename Base::T, typename Base::V;
 
-  CayleyLanes(const Problem& problem, std::int64_t size) : Base(problem), size_(size) {}
+  CayleyLanes(const Mixing& mixing, std::int64_t size) : Base(mixing), size_(size) {}
 
   std::int64_t size() const { return kSize != 0 ? kSize : size_; }
 

@@ -17,7 +17,7 @@ class Cayley : public CayleyLanes<D, kN, kN> {
   using typename Base::T;
 
  public:
-  explicit Cayley(const Problem& p) : Base(p, p.n) {}
+  explicit Cayley(const Mixing& m) : Base(m, m.n()) {}
 
   std::int64_t workspace() const { return 2 * n() * n(); }
 
@@ -74,7 +74,7 @@ extern constinit const Family cayley = {
     .name = "cayley",
     .traits = [](const MixingSettings&) { return MixingTraits{.orthogonal = true, .negative = true}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * (n - 1) / 2; },
-    .composed = [](const Var& logits, const Problem& p) { return cayley_rotation(logits, p.n); },
+    .composed = [](const Var& logits, const Mixing& m) { return cayley_rotation(logits, m.n()); },
     .kernels = [] { return BRAID_TABLES(); },
 };
 

@@ -42,7 +42,7 @@ class Circulant : public Lanes<D, kN> {
   }
 
  private:
-  double gamma() const { return this->problem_.settings.gamma; }
+  double gamma() const { return this->mixing_.settings().gamma; }
   std::int64_t entry(std::int64_t i, std::int64_t k) const { return i * n() + (i + k < n() ? i + k : i + k - n()); }
 };
 
@@ -58,14 +58,14 @@ namespace {
 
 HWY_EXPORT(tables);
 
-Var composed(const Var& logits, const Problem& p) {
-  Tensor ids({p.n * p.n}, DType::i32);
-  for (std::int64_t i = 0; i < p.n; ++i)
-    for (std::int64_t j = 0; j < p.n; ++j)
-      ids.mutable_data<std::int32_t>()[i * p.n + j] = static_cast<std::int32_t>((j - i + p.n) % p.n);
-  const double gamma = p.settings.gamma;
-  const Var c = gamma * softmax(logits) + (1 - gamma) * select(eye(p.n, logits.dtype()), 0, 0);
-  return square(index_select(c, -1, ids), p.n);
+Var composed(const Var& logits, const Mixing& m) {
+  Tensor ids({m.n() * m.n()}, DType::i32);
+  for (std::int64_t i = 0; i < m.n(); ++i)
+    for (std::int64_t j = 0; j < m.n(); ++j)
+      ids.mutable_data<std::int32_t>()[i * m.n() + j] = static_cast<std::int32_t>((j - i + m.n()) % m.n());
+  const double gamma = m.settings().gamma;
+  const Var c = gamma * softmax(logits) + (1 - gamma) * select(eye(m.n(), logits.dtype()), 0, 0);
+  return square(index_select(c, -1, ids), m.n());
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ extern constinit const Family diagonal = {
     .traits = [](const MixingSettings&) { return MixingTraits{}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n; },
     .identity = [](std::int64_t, std::int64_t) { return 8.0; },
-    .composed = [](const Var& l, const Problem& p) { return expand_dims(sigmoid(l), -1) * eye(p.n, l.dtype()); },
+    .composed = [](const Var& l, const Mixing& m) { return expand_dims(sigmoid(l), -1) * eye(m.n(), l.dtype()); },
     .kernels = [] { return BRAID_TABLES(); },
 };
 

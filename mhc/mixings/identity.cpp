@@ -44,7 +44,7 @@ extern constinit const Family identity = {
     .name = "identity",
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true, .columns = true, .orthogonal = true}; },
     .logits = [](std::int64_t, const MixingSettings&) { return std::int64_t{0}; },
-    .composed = [](const Var& logits, const Problem& p) -> Var { return eye(p.n, logits.dtype()); },
+    .composed = [](const Var& logits, const Mixing& m) -> Var { return eye(m.n(), logits.dtype()); },
     .kernels = [] { return BRAID_TABLES(); },
 };
 

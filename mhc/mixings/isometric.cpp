@@ -29,7 +29,7 @@ class Isometric : public CayleyLanes<D, kN, kN == 0 ? 0 : kN - 1> {
   using typename Base::T, typename Base::V;
 
  public:
-  explicit Isometric(const Problem& p) : Base(p, p.n - 1) {}
+  explicit Isometric(const Mixing& m) : Base(m, m.n() - 1) {}
 
   std::int64_t workspace() const { return 3 * n() * n(); }
 
@@ -100,16 +100,16 @@ namespace {
 
 HWY_EXPORT(tables);
 
-Var composed(const Var& logits, const Problem& p) {
-  Tensor basis = zeros({p.n, p.n - 1}, DType::f64);
+Var composed(const Var& logits, const Mixing& m) {
+  Tensor basis = zeros({m.n(), m.n() - 1}, DType::f64);
   double* u = basis.mutable_data<double>();
-  for (std::int64_t k = 1; k < p.n; ++k) {
+  for (std::int64_t k = 1; k < m.n(); ++k) {
     const auto of = static_cast<double>(k);
-    for (std::int64_t i = 0; i <= k; ++i) u[i * (p.n - 1) + k - 1] = (i < k ? 1 : -of) / std::sqrt(of * (of + 1));
+    for (std::int64_t i = 0; i <= k; ++i) u[i * (m.n() - 1) + k - 1] = (i < k ? 1 : -of) / std::sqrt(of * (of + 1));
   }
   const Var helmert = basis.to(logits.dtype());
-  const Var rotated = matmul(matmul(helmert, cayley_rotation(logits, p.n - 1)), transpose(helmert));
-  return rotated + 1 / static_cast<double>(p.n);
+  const Var rotated = matmul(matmul(helmert, cayley_rotation(logits, m.n() - 1)), transpose(helmert));
+  return rotated + 1 / static_cast<double>(m.n());
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class Kronecker : public Lanes<D, kN> {
     T *q = product(logits, workspace), *w = workspace, *dq = vector(workspace, 2), *dw = vector(workspace, 3);
     for (std::int64_t x = 0; x < n(); ++x) store(dq, x, diagonal_sum(dh, x));
     std::int64_t width = n() / 2;
-    for (std::int64_t f = this->problem_.logits - 2; f >= 0; f -= 2, width /= 2) {
+    for (std::int64_t f = this->mixing_.logits() - 2; f >= 0; f -= 2, width /= 2) {
       V dw0 = set(0), dw1 = set(0);
       for (std::int64_t x = 0; x < width; ++x) {
         const V before = hn::Add(load(q, 2 * x), load(q, 2 * x + 1));  // the weights sum to 1
@@ -59,7 +59,7 @@ class Kronecker : public Lanes<D, kN> {
     T *w = workspace, *q = vector(workspace, 1);
     store(q, 0, set(1));
     std::int64_t width = 1;
-    for (std::int64_t f = 0; f < this->problem_.logits; f += 2, width *= 2) {
+    for (std::int64_t f = 0; f < this->mixing_.logits(); f += 2, width *= 2) {
       softmax(logits, f, 2, w);
       for (std::int64_t x = width - 1; x >= 0; --x) {
         const V before = load(q, x);
@@ -89,11 +89,11 @@ namespace {
 
 HWY_EXPORT(tables);
 
-Var composed(const Var& logits, const Problem& p) {
+Var composed(const Var& logits, const Mixing& m) {
   const Shape lead = logits.shape().without(-1);
   const Tensor rows = Tensor::of<std::int32_t>({4}, {0, 1, 1, 0});
   Var h = ones(lead.concat({1, 1}), logits.dtype());
-  for (std::int64_t k = 0, size = 1; size < p.n; ++k, size *= 2) {
+  for (std::int64_t k = 0, size = 1; size < m.n(); ++k, size *= 2) {
     const Var factor = index_select(softmax(slice(logits, -1, 2 * k, 2 * k + 2)), -1, rows);
     const Var product = reshape(h, lead.concat({size, 1, size, 1})) * reshape(factor, lead.concat({1, 2, 1, 2}));
     h = reshape(product, lead.concat({2 * size, 2 * size}));

@@ -30,13 +30,13 @@ class Lanes {
   using T = hn::TFromD<D>;
   using V = hn::Vec<D>;
 
-  explicit Lanes(const Problem& problem) : problem_(problem) {}
+  explicit Lanes(const Mixing& mixing) : mixing_(mixing) {}
 
   /// The number of vectors of workspace that it needs.
   std::int64_t workspace() const { return 0; }
 
  protected:
-  std::int64_t n() const { return kN != 0 ? kN : problem_.n; }
+  std::int64_t n() const { return kN != 0 ? kN : mixing_.n(); }
   HWY_INLINE V load(const T* p, std::int64_t entry) const { return hn::Load(d_, p + entry * lanes()); }
   HWY_INLINE void store(T* p, std::int64_t entry, V v) const { hn::Store(v, d_, p + entry * lanes()); }
   HWY_INLINE V set(double value) const { return hn::Set(d_, static_cast<T>(value)); }
@@ -66,7 +66,7 @@ class Lanes {
   }
 
   const D d_{};
-  const Problem& problem_;
+  const Mixing& mixing_;
 };
 
 /// Rows of `entries`, from and to one row per lane. Lanes past the last row are zero.
@@ -110,15 +110,15 @@ constexpr Kernels<T> kernels_of() {
   using D = hn::ScalableTag<T>;
   return {
       .forward =
-          [](const Problem& p, const T* logits, T* h, T* workspace) {
-            p.n == 4 ? M<D, 4>(p).forward(logits, h, workspace) : M<D, 0>(p).forward(logits, h, workspace);
+          [](const Mixing& m, const T* logits, T* h, T* workspace) {
+            m.n() == 4 ? M<D, 4>(m).forward(logits, h, workspace) : M<D, 0>(m).forward(logits, h, workspace);
           },
       .vjp =
-          [](const Problem& p, const T* logits, const T* h, const T* dh, T* dlogits, T* workspace) {
-            p.n == 4 ? M<D, 4>(p).vjp(logits, h, dh, dlogits, workspace)
-                     : M<D, 0>(p).vjp(logits, h, dh, dlogits, workspace);
+          [](const Mixing& m, const T* logits, const T* h, const T* dh, T* dlogits, T* workspace) {
+            m.n() == 4 ? M<D, 4>(m).vjp(logits, h, dh, dlogits, workspace)
+                       : M<D, 0>(m).vjp(logits, h, dh, dlogits, workspace);
           },
-      .workspace = [](const Problem& p) { return M<D, 0>(p).workspace(); },
+      .workspace = [](const Mixing& m) { return M<D, 0>(m).workspace(); },
   };
 }
 

@@ -21,22 +21,20 @@ namespace {
 
 using braid::kernels::In, braid::kernels::Out;
 
-/// A mixing and what it needs for one vector of matrices.
+/// The kernels of a mixing and what they need for one vector of matrices.
 template <class T>
 struct Workspace {
-  Problem problem;
-  Kernels<T> mixing;
+  Kernels<T> kernels;
   LanePacking<T> logits, matrices;
   hwy::AlignedFreeUniquePtr<T[]> buffer;
   T *l, *dl, *h, *dh, *rest;
 
   explicit Workspace(const Mixing& m)
-      : problem(problem_of(m)),
-        mixing(m.family().kernels().template of<T>()),
-        logits(problem.logits),
-        matrices(problem.entries()),
+      : kernels(m.family().kernels().template of<T>()),
+        logits(m.logits()),
+        matrices(m.n() * m.n()),
         buffer(hwy::AllocateAligned<T>(static_cast<std::size_t>(2 * (logits.size() + matrices.size()) +
-                                                                mixing.workspace(problem) * LanePacking<T>::lanes()))),
+                                                                kernels.workspace(m) * LanePacking<T>::lanes()))),
         l(buffer.get()),
         dl(l + logits.size()),
         h(dl + logits.size()),
@@ -63,7 +61,7 @@ void forward(const Mixing& mixing, const Tensor& logits, Tensor& result) {
   T* h = Out{result};
   const auto mix = [=](const Workspace<T>& w, std::int64_t b, std::int64_t count) {
     w.logits.pack(l + b * m, count, w.l);
-    w.mixing.forward(w.problem, w.l, w.h, w.rest);
+    w.kernels.forward(mixing, w.l, w.h, w.rest);
     w.matrices.unpack(w.h, count, h + b * entries);
   };
   for_each_vector_of<T>(mixing, result.numel() / entries, mix);
@@ -78,7 +76,7 @@ void vjp(const Mixing& mixing, const Tensor& logits, const Tensor& result, const
     w.logits.pack(l + b * m, count, w.l);
     w.matrices.pack(h + b * entries, count, w.h);
     w.matrices.pack(dh + b * entries, count, w.dh);
-    w.mixing.vjp(w.problem, w.l, w.h, w.dh, w.dl, w.rest);
+    w.kernels.vjp(mixing, w.l, w.h, w.dh, w.dl, w.rest);
     w.logits.unpack(w.dl, count, dl + b * m);
   };
   for_each_vector_of<T>(mixing, result.numel() / entries, mix_vjp);
@@ -147,7 +145,7 @@ Var Mixing::operator()(const Var& logits) const {
   dispatch_float("Mixing", logits.dtype(),
                  [](auto) {});  // composed in bf16, maps would lose their digits near singular ones
   if (composed()) {
-    const Var h = family_->composed(logits, mixings::problem_of(*this));
+    const Var h = family_->composed(logits, *this);
     // An empty sum takes the place of no logits on the tape.
     return logits_ > 0 ? h : h + expand_dims(sum(logits, {-1}, true), -1);
   }
@@ -164,7 +162,7 @@ Tensor Mixing::identity() const {
 
 Tensor Mixing::start() const {
   if (family_->start == nullptr) return identity();
-  return Tensor::of<double>({logits_}, family_->start(mixings::problem_of(*this)));
+  return Tensor::of<double>({logits_}, family_->start(*this));
 }
 
 std::vector<std::string_view> mixing_names(std::optional<std::int64_t> n) {

@@ -26,7 +26,7 @@ class Newton : public Lanes<D, kN> {
   using Wide = hn::ScalableTag<double>;
 
  public:
-  explicit Newton(const Problem& p) : Base(p), solver_(p) {}
+  explicit Newton(const Mixing& m) : Base(m), solver_(m) {}
 
   /// An f64 vector has the bytes of a vector of T, but for HWY_SCALAR, where both have one lane.
   std::int64_t workspace() const {
@@ -165,8 +165,8 @@ Var project_vjp(const Var& g, const Var& t) {
 
 /// The vjp reads nothing but the result, and so does its rule: by the implicit function theorem, derivatives of any
 /// order are exact.
-Var composed(const Var& logits, const Problem& p) {
-  const Var r = cast(square(logits, p.n), DType::f64);
+Var composed(const Var& logits, const Mixing& m) {
+  const Var r = cast(square(logits, m.n()), DType::f64);
   const Tensor t = project(r.value());
   const Var h = record(
       "entropic_projection", t, {r}, [t](const Tensor& g) { return project_vjp(g, t); },

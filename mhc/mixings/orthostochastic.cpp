@@ -20,7 +20,7 @@ class Blocks : public CayleyLanes<D, kN, kN * kBlock> {
   using typename Base::T, typename Base::V;
 
  public:
-  explicit Blocks(const Problem& p) : Base(p, p.n * p.settings.block) {}
+  explicit Blocks(const Mixing& m) : Base(m, m.n() * m.settings().block) {}
 
   std::int64_t workspace() const { return 3 * size() * size(); }
 
@@ -52,7 +52,7 @@ class Blocks : public CayleyLanes<D, kN, kN * kBlock> {
   }
 
  private:
-  std::int64_t block() const { return kBlock != 0 ? kBlock : this->problem_.settings.block; }
+  std::int64_t block() const { return kBlock != 0 ? kBlock : this->mixing_.settings().block; }
 
   /// Q [size, size], followed by scratch.
   void rotation(const T* logits, T* q) const {
@@ -69,18 +69,18 @@ class Orthostochastic : public Lanes<D, kN> {
  public:
   using Lanes<D, kN>::Lanes;
 
-  std::int64_t workspace() const { return Blocks<D, kN, 0>(this->problem_).workspace(); }
+  std::int64_t workspace() const { return Blocks<D, kN, 0>(this->mixing_).workspace(); }
 
   void forward(const T* logits, T* h, T* workspace) const {
-    const Problem& p = this->problem_;
-    p.settings.block == 2 ? Blocks<D, kN, 2>(p).forward(logits, h, workspace)
-                          : Blocks<D, kN, 0>(p).forward(logits, h, workspace);
+    const Mixing& m = this->mixing_;
+    m.settings().block == 2 ? Blocks<D, kN, 2>(m).forward(logits, h, workspace)
+                            : Blocks<D, kN, 0>(m).forward(logits, h, workspace);
   }
 
   void vjp(const T* logits, const T*, const T* dh, T* dlogits, T* workspace) const {
-    const Problem& p = this->problem_;
-    p.settings.block == 2 ? Blocks<D, kN, 2>(p).vjp(logits, dh, dlogits, workspace)
-                          : Blocks<D, kN, 0>(p).vjp(logits, dh, dlogits, workspace);
+    const Mixing& m = this->mixing_;
+    m.settings().block == 2 ? Blocks<D, kN, 2>(m).vjp(logits, dh, dlogits, workspace)
+                            : Blocks<D, kN, 0>(m).vjp(logits, dh, dlogits, workspace);
   }
 };
 
@@ -96,16 +96,17 @@ namespace {
 
 HWY_EXPORT(tables);
 
-Var composed(const Var& logits, const Problem& p) {
-  const std::int64_t s = p.settings.block;
-  const Var q = cayley_rotation(logits, p.n * s);
-  return sum(reshape(q * q, logits.shape().without(-1).concat({p.n, s, p.n, s})), {-3, -1}) / static_cast<double>(s);
+Var composed(const Var& logits, const Mixing& m) {
+  const std::int64_t s = m.settings().block;
+  const Var q = cayley_rotation(logits, m.n() * s);
+  return sum(reshape(q * q, logits.shape().without(-1).concat({m.n(), s, m.n(), s})), {-3, -1}) /
+         static_cast<double>(s);
 }
 
 /// Uniform in (-.1, .1).
-std::vector<double> start(const Problem& p) {
+std::vector<double> start(const Mixing& m) {
   Rng rng(0);
-  std::vector<double> logits(static_cast<std::size_t>(p.logits));
+  std::vector<double> logits(static_cast<std::size_t>(m.logits()));
   for (double& l : logits) l = 0.1 * (2 * rng.uniform() - 1);
   return logits;
 }

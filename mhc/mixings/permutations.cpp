@@ -86,17 +86,17 @@ HWY_EXPORT(tables);
 std::int64_t factorial(std::int64_t n) { return n == 0 ? 1 : n * factorial(n - 1); }
 
 /// Softmax times the permutation matrices [n!, n n].
-Var composed(const Var& logits, const Problem& p) {
+Var composed(const Var& logits, const Mixing& m) {
   std::vector<double> ones;
-  std::vector<std::int64_t> columns(static_cast<std::size_t>(p.n));
+  std::vector<std::int64_t> columns(static_cast<std::size_t>(m.n()));
   std::iota(columns.begin(), columns.end(), 0);
   do {
     for (const std::int64_t one : columns)
-      for (std::int64_t j = 0; j < p.n; ++j) ones.push_back(j == one ? 1 : 0);
+      for (std::int64_t j = 0; j < m.n(); ++j) ones.push_back(j == one ? 1 : 0);
   } while (std::next_permutation(columns.begin(), columns.end()));
-  const Tensor matrices = Tensor::of<double>({p.logits, p.entries()}, ones).to(logits.dtype());
+  const Tensor matrices = Tensor::of<double>({m.logits(), m.n() * m.n()}, ones).to(logits.dtype());
   const Shape lead = logits.shape().without(-1);
-  return reshape(matmul(reshape(softmax(logits), lead.concat({1, p.logits})), matrices), lead.concat({p.n, p.n}));
+  return reshape(matmul(reshape(softmax(logits), lead.concat({1, m.logits()})), matrices), lead.concat({m.n(), m.n()}));
 }
 
 }  // namespace

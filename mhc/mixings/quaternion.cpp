@@ -121,7 +121,7 @@ Var multiplication(const Var& logits, const std::vector<double>& signs) {
   return square(index_select(unit, -1, component) * Tensor::of<double>({16}, signs).to(logits.dtype()), 4);
 }
 
-Var composed(const Var& logits, const Problem&) {
+Var composed(const Var& logits, const Mixing&) {
   const Var left = multiplication(slice(logits, -1, 0, 4), {1, -1, -1, -1, 1, 1, -1, 1, 1, 1, 1, -1, 1, -1, 1, 1});
   const Var right = multiplication(slice(logits, -1, 4, 8), {1, 1, 1, 1, -1, 1, -1, 1, -1, 1, 1, -1, -1, -1, 1, 1});
   return matmul(left, right);

@@ -46,7 +46,7 @@ extern constinit const Family rows = {
     .traits = [](const MixingSettings&) { return MixingTraits{.rows = true}; },
     .logits = [](std::int64_t n, const MixingSettings&) { return n * n; },
     .identity = diagonal_logit,
-    .composed = [](const Var& l, const Problem& p) { return softmax(square(l, p.n)); },
+    .composed = [](const Var& l, const Mixing& m) { return softmax(square(l, m.n())); },
     .kernels = [] { return BRAID_TABLES(); },
 };
 

@@ -80,11 +80,11 @@ class Sinkhorn : public Lanes<D, kN> {
   using typename Base::T, typename Base::V;
 
  public:
-  explicit Sinkhorn(const Problem& p)
-      : Base(p),
-        iterations_(p.settings.iterations),
-        rows_last_(p.settings.exact == Marginal::rows),
-        eps_(static_cast<T>(p.settings.eps)) {}
+  explicit Sinkhorn(const Mixing& m)
+      : Base(m),
+        iterations_(m.settings().iterations),
+        rows_last_(m.settings().exact == Marginal::rows),
+        eps_(static_cast<T>(m.settings().eps)) {}
 
   /// The logits, the iterates between, and the sums of the lines.
   std::int64_t workspace() const { return 2 * n() * n() + 2 * n() * (iterations_ - 1); }
@@ -280,17 +280,17 @@ namespace {
 HWY_EXPORT(tables);
 
 /// The axis that is normalized first, and the other.
-Var composed(const Var& logits, const Problem& p) {
-  const auto& [iterations, exact, eps, gamma, block] = p.settings;
+Var composed(const Var& logits, const Mixing& m) {
+  const auto& [iterations, exact, eps, gamma, block] = m.settings();
   const int first = exact == Marginal::columns ? -1 : -2, second = -3 - first;
   if (eps != 0) {
-    Var y = softmax(square(logits, p.n), first) + eps;
+    Var y = softmax(square(logits, m.n()), first) + eps;
     y = y / (sum(y, {second}, true) + eps);
     for (int k = 1; k < iterations; ++k)
       for (const int axis : {first, second}) y = y / (sum(y, {axis}, true) + eps);
     return y;
   }
-  Var log_p = square(logits, p.n);
+  Var log_p = square(logits, m.n());
   for (int k = 0; k < iterations; ++k)
     for (const int axis : {first, second}) log_p = log_softmax(log_p, axis);
   return exp(log_p);

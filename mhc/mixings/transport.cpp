@@ -127,8 +127,8 @@ HWY_EXPORT(tables);
 
 /// Row by row; columns[j] is the rest of column j. Where bounds are equal, as at logits 0, the gradient is that of the
 /// kernel, not the mean of both sides.
-Var composed(const Var& logits, const Problem& p) {
-  const auto n = static_cast<std::size_t>(p.n);
+Var composed(const Var& logits, const Mixing& m) {
+  const auto n = static_cast<std::size_t>(m.n());
   const Var one = ones(logits.shape().without(-1), logits.dtype());
   std::vector<Var> columns(n, one), rows;
   for (std::size_t i = 0; i + 1 < n; ++i) {

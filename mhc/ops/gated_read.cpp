@@ -9,12 +9,7 @@
 namespace braid::mhc {
 namespace {
 
-using detail::In, detail::lead_of, detail::like, detail::Out;
-using kernels::GatedSizes;
-
-struct Forward {
-  Tensor u, post, rstd, z;  // [..., C], [..., n], [..., n], [..., rows]
-};
+using detail::lead_of, detail::like, kernels::GatedRead, kernels::GatedSaved;
 
 void check_params(const char* op, const GatedMaps& m, bool writes, const Var& x) {
   detail::check_streams(op, x);
@@ -37,67 +32,37 @@ std::pair<Var, Var> compose(const GatedMaps& m, bool writes, const Var& x) {
   return {mean(reshape(gates * normed, x.shape()), {-2}), writes ? 2.0 * sigmoid(slice(z, -1, rank, rank + n)) : Var()};
 }
 
-/// A read and the arguments that its forward and backward passes share.
-struct Read {
-  const char* op;
-  GatedSizes sizes;
-  Tensor norm, in, up;
-  Tensor x;
+GatedRead arguments(const GatedMaps& m, const Var& x) {
+  return {.norm = m.norm.value().contiguous(),
+          .in = m.in.value().contiguous(),
+          .up = m.up.value().contiguous(),
+          .x = x.value().contiguous()};
+}
 
-  Read(const char* op, const GatedMaps& m, bool writes, const Var& streams)
-      : op(op),
-        sizes{.tokens = lead_of(streams.shape()).numel(),
-              .n = streams.size(-2),
-              .channels = streams.size(-1),
-              .rank = m.up.size(1),
-              .writes = writes,
-              .eps = m.eps},
-        norm(m.norm.value().contiguous()),
-        in(m.in.value().contiguous()),
-        up(m.up.value().contiguous()),
-        x(streams.value().contiguous()) {}
+/// As compose(). Sets `saved`.
+std::pair<Tensor, Tensor> forward(const GatedRead& in, bool writes, double eps, GatedSaved& saved) {
+  const Tensor& x = in.x;
+  const auto make = [&](std::int64_t count) { return Tensor(lead_of(x.shape()).concat({count}), x.dtype()); };
+  saved = {.rstd = make(x.size(-2)), .z = make(in.in.size(0))};
+  Tensor u = make(x.size(-1)), post = writes ? make(x.size(-2)) : Tensor();
+  kernels::gated_read_kernels().dispatch("gated_read", x.dtype(),
+                                         [&](const auto& kernel) { kernel.read(in, eps, saved, u, post); });
+  return {u, post};
+}
 
-  Forward forward() const {
-    const GatedSizes& s = sizes;
-    const auto make = [&](std::int64_t count) { return Tensor(lead_of(x.shape()).concat({count}), x.dtype()); };
-    Forward out{.u = make(s.channels), .post = s.writes ? make(s.n) : Tensor(), .rstd = make(s.n), .z = make(s.rows())};
-    kernels::gated_read_kernels().dispatch(op, x.dtype(), [&](const auto& kernel) {
-      kernel.read({.sizes = s,
-                   .params = {.norm = In{norm}, .in = In{in}, .up = In{up}},
-                   .x = In{x},
-                   .rstd = Out{out.rstd},
-                   .z = Out{out.z},
-                   .u = Out{out.u},
-                   .post = Out{out.post}});
-    });
-    return out;
-  }
-
-  /// Cotangents of norm, in, up, x. Undefined cotangents of results are zero.
-  std::vector<Tensor> backward(const Forward& saved, const Tensor& du_in, const Tensor& dy_in,
-                               const Tensor& dpost_in) const {
-    const auto or_zero = [&](const Tensor& t, std::int64_t count) {
-      return t.defined() ? t.contiguous() : zeros({sizes.tokens, count}, x.dtype());
-    };
-    const Tensor du = or_zero(du_in, sizes.channels), dy = dy_in.contiguous(), dpost = or_zero(dpost_in, sizes.n);
-    Tensor dnorm = like(norm), din = like(in), dup = like(up), dx = like(x);
-    kernels::gated_read_kernels().dispatch(op, x.dtype(), [&](const auto& kernel) {
-      kernel.vjp({.sizes = sizes,
-                  .params = {.norm = In{norm}, .in = In{in}, .up = In{up}},
-                  .x = In{x},
-                  .rstd = In{saved.rstd},
-                  .z = In{saved.z},
-                  .du = In{du},
-                  .dy = In{dy},
-                  .dpost = In{dpost},
-                  .dx = Out{dx},
-                  .dnorm = Out{dnorm},
-                  .din = Out{din},
-                  .dup = Out{dup}});
-    });
-    return {dnorm, din, dup, dx};
-  }
-};
+/// Cotangents of norm, in, up, x. Undefined cotangents of results are zero.
+std::vector<Tensor> backward(const GatedRead& in, const GatedSaved& saved, const Tensor& du_in, const Tensor& dy_in,
+                             const Tensor& dpost_in) {
+  const Shape lead = lead_of(in.x.shape());
+  const auto or_zero = [&](const Tensor& t, std::int64_t count) {
+    return t.defined() ? t.contiguous() : zeros(lead.concat({count}), in.x.dtype());
+  };
+  const Tensor du = or_zero(du_in, in.x.size(-1)), dy = dy_in.contiguous(), dpost = or_zero(dpost_in, in.x.size(-2));
+  GatedRead d{.norm = like(in.norm), .in = like(in.in), .up = like(in.up), .x = like(in.x)};
+  kernels::gated_read_kernels().dispatch("gated_read", in.x.dtype(),
+                                         [&](const auto& kernel) { kernel.vjp(in, saved, du, dy, dpost, d); });
+  return {d.norm, d.in, d.up, d.x};
+}
 
 LayerRead read(const GatedMaps& m, const Var& x) {
   constexpr const char* kOp = "gated_read";
@@ -115,11 +80,12 @@ LayerRead read(const GatedMaps& m, const Var& x) {
     const auto [u, post] = compose(m, true, x);
     return {.u = u, .maps = maps(post), .x = x, .deferred = false};
   }
-  const Read call(kOp, m, true, x);
-  const Forward out = call.forward();
+  const GatedRead in = arguments(m, x);
+  GatedSaved saved;
+  const auto [u, post] = forward(in, true, m.eps, saved);
   const std::vector<Var> results =
-      record(kOp, {out.u, call.x, out.post}, std::vector{m.norm, m.in, m.up, x},
-             [=](std::span<const Tensor> dys, const Needs&) { return call.backward(out, dys[0], dys[1], dys[2]); });
+      record(kOp, {u, in.x, post}, std::vector{m.norm, m.in, m.up, x},
+             [=](std::span<const Tensor> dys, const Needs&) { return backward(in, saved, dys[0], dys[1], dys[2]); });
   return {.u = results[0], .maps = maps(results[2]), .x = results[1]};
 }
 
@@ -130,10 +96,11 @@ Var gated_mean(const GatedMaps& m, const Var& x) {
   check_params(kOp, m, /*writes=*/false, x);
   if (x.dtype() == DType::bf16) return braid::detail::in_f32([&](const Var& wide) { return gated_mean(m, wide); }, x);
   if (composed()) return compose(m, false, x).first;
-  const Read call(kOp, m, false, x);
-  const Forward out = call.forward();
-  return record(kOp, out.u, {m.norm, m.in, m.up, x},
-                [=](const Tensor& du, const Needs&) { return call.backward(out, du, {}, {}); });
+  const GatedRead in = arguments(m, x);
+  GatedSaved saved;
+  const Tensor u = forward(in, false, m.eps, saved).first;
+  return record(kOp, u, {m.norm, m.in, m.up, x},
+                [=](const Tensor& du, const Needs&) { return backward(in, saved, du, {}, {}); });
 }
 
 LayerRead read_maps(const GatedMaps& maps, StreamState& streams) { return read(maps, streams.settle()); }

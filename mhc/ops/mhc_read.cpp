@@ -90,7 +90,7 @@ Arguments arguments(const SinglePassMaps& single_pass, const Var& x) {
   return {.sizes = {.tokens = lead.numel(),
                     .n = x.size(-2),
                     .channels = x.size(-1),
-                    .mixing = mixings::problem_of(m.mixing),
+                    .mixing = m.mixing,
                     .reads_only = m.reads_only,
                     .eps = m.eps,
                     .pre_eps = m.pre_eps,

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -7,7 +8,6 @@
 #include <vector>
 
 #include <braid/autograd/params.h>
-#include <braid/nn/verify/detail/op_rounding.h>
 
 namespace braid::nn {
 
@@ -47,6 +47,9 @@ struct PrecisionReport {
 };
 
 namespace detail {
+/// A loss of parameters that have this dtype.
+using LossFunction = std::function<Var(std::span<const Var> params, DType dtype)>;
+
 PrecisionReport precision_report(const LossFunction& loss, const std::vector<NamedParam>& params, DType dtype);
 }  // namespace detail
 

@@ -27,12 +27,10 @@ struct Family {
   std::int64_t (*logits)(std::int64_t n, const MixingSettings&);
   /// The k-th logit of the identity, or of the nearest matrix; 0 unless given.
   double (*identity)(std::int64_t n, std::int64_t k) = [](std::int64_t, std::int64_t) { return 0.0; };
-  std::vector<double> (*start)(const Problem&) = nullptr;  ///< logits at the start of training; null: `identity`
-  Var (*composed)(const Var& logits, const Problem&);      ///< [.., m] -> [.., n, n], the composed form
+  std::vector<double> (*start)(const Mixing&) = nullptr;  ///< logits at the start of training; null: `identity`
+  Var (*composed)(const Var& logits, const Mixing&);      ///< [.., m] -> [.., n, n], the composed form
   braid::kernels::Tables<Kernels> (*kernels)();
 };
-
-inline Problem problem_of(const Mixing& m) { return {m.n(), m.logits(), m.settings()}; }
 
 /// A mixing of contiguous logits [.., m] on all threads, through the mixing's kernels for one vector of matrices.
 template <class T>
