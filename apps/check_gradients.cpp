@@ -1,4 +1,4 @@
-// Verifies every gradient of a whole transformer in f64, 10 million parameters by default; `--help` lists the flags.
+// Verifies every gradient of a whole transformer in f64, 11 million parameters by default; `--help` lists the flags.
 #include <chrono>
 
 #include <fmt/format.h>

@@ -14,8 +14,9 @@ class Var;
 /// A value on a tape: watched, or an output of an op.
 using ValueId = std::uint32_t;
 
-/// A vjp in two parts. An op that computes `H x + ..` may leave the cotangents of H and x to the op that made them:
-/// then it returns, as the cotangent of its input `input`, the cotangent of its own output `output`.
+/// A vjp that is split between two ops. An op that computes `H x + ..` may leave the cotangents of H and x to the op
+/// that made them: then it returns, as the cotangent of its input `input`, the unchanged cotangent of its own output
+/// `output`.
 struct Deferral {
   std::size_t input, output;  ///< indices of an input and of an output
 };

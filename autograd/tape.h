@@ -29,7 +29,7 @@ class Tape {
   /// `probe` sees what is recorded and propagated.
   explicit Tape(Probe* probe = nullptr);
 
-  /// `value` as a variable whose gradient the backward pass computes.
+  /// `value` as a variable whose gradient the backward pass computes. Throws DTypeError for i32, Error if undefined.
   Var watch(const Tensor& value);
 
   /// Propagates the cotangent of `y` (ones for a scalar) to everything watched. Runs each vjp once, last first,

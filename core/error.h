@@ -7,7 +7,7 @@
 
 namespace braid {
 
-/// The base of every exception of the library.
+/// The base of every exception of the library, except std::bad_alloc when memory runs out.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

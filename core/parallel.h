@@ -12,7 +12,7 @@ namespace braid {
 void set_num_threads(int count);
 
 /// The number of threads of parallel_for; unless set, the environment's BRAID_NUM_THREADS or the number of hardware
-/// threads.
+/// threads. Throws ValueError if BRAID_NUM_THREADS is not from 1 to 1024.
 int num_threads();
 
 namespace detail {

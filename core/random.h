@@ -29,12 +29,12 @@ class Rng {
   std::uint64_t key_, draws_;
 };
 
-/// Uniform numbers in [0, 1).
+/// Uniform numbers in [0, 1). Throws DTypeError unless f32 or f64.
 Tensor rand(const Shape& shape, Rng& rng, DType dtype = DType::f32);
 /// Elements [first, first + n) of the tensor that `rand` would draw from a copy of this rng. T is float or double.
 template <class T>
 void rand_elements(const Rng& rng, std::int64_t first, std::int64_t n, T* out);
-/// Standard normal numbers (Box-Muller).
+/// Standard normal numbers (Box-Muller). Throws DTypeError unless f32 or f64.
 Tensor randn(const Shape& shape, Rng& rng, DType dtype = DType::f32);
 /// Uniform i32 integers in [low, high). Throws ValueError unless low < high and both fit i32.
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Rng& rng);

@@ -30,7 +30,8 @@ class Tensor {
   /// Elements are uninitialized.
   Tensor(const Shape& shape, DType dtype);
 
-  /// `Tensor::of<float>({2, 2}, {1, 2, 3, 4})`: copies `values`, row-major.
+  /// `Tensor::of<float>({2, 2}, {1, 2, 3, 4})`: copies `values`, row-major. Throws ShapeError unless the shape has as
+  /// many elements.
   template <class T>
   static Tensor of(const Shape& shape, std::span<const T> values);
   template <class T>
@@ -70,7 +71,8 @@ class Tensor {
   std::vector<T> to_vector() const;
   /// The only element. Throws ShapeError unless numel() is 1.
   double item() const;
-  /// The element at an index, one entry per axis; negative entries count from the end.
+  /// The element at an index, one entry per axis; negative entries count from the end. Throws ShapeError if there is
+  /// none.
   double at(std::initializer_list<std::int64_t> index) const;
 
   // Views: they share the storage.
@@ -80,20 +82,21 @@ class Tensor {
   /// The view with two axes exchanged.
   Tensor transpose(int axis_a = -2, int axis_b = -1) const;
   /// Every `step`-th position in [begin, end) of an axis; negative positions count from the end. A negative step goes
-  /// back from `begin` to the last position above `end`: `slice(0, -1, -n - 1, -1)` reverses an axis of size n.
+  /// back from `begin` to the last position above `end`: `slice(0, -1, -n - 1, -1)` reverses an axis of size n. Throws
+  /// ShapeError if axis or positions do not exist, ValueError for step 0.
   Tensor slice(int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
-  /// One position of an axis, which is removed.
+  /// One position of an axis, which is removed. Throws ShapeError if there is none.
   Tensor select(int axis, std::int64_t position) const;
   /// `x[i]` is `x.select(0, i)`.
   Tensor operator[](std::int64_t position) const { return select(0, position); }
   /// Repeats axes of size 1 and adds axes in front. Throws ShapeError if the shape does not broadcast to that.
   Tensor broadcast_to(const Shape& shape) const;
-  /// Inserts an axis of size 1 before `axis`; -1 appends it.
+  /// Inserts an axis of size 1 before `axis`; -1 appends it. Throws ShapeError if there is no such place, or 8 axes.
   Tensor expand_dims(int axis) const;
   /// Removes an axis. Throws ShapeError unless its size is 1.
   Tensor squeeze(int axis) const;
   /// The same elements, row-major, in another shape; one size may be -1, which infers it. Copies only if no strides
-  /// give that shape.
+  /// give that shape. Throws ShapeError unless the shape has as many elements.
   Tensor reshape(std::initializer_list<std::int64_t> sizes) const {
     return reshape(std::span(sizes.begin(), sizes.size()));
   }
@@ -127,11 +130,12 @@ Tensor zeros(const Shape& shape, DType dtype = DType::f32);
 Tensor ones(const Shape& shape, DType dtype = DType::f32);
 /// A tensor whose elements are all `value`. Throws ValueError if dtype is i32 and value is not an i32.
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
-/// 0, 1, ..., n - 1. Throws ValueError unless the dtype represents all of them: f32 integers up to 2^24, bf16 to 2^8.
+/// 0, 1, ..., n - 1. Throws ValueError for n < 0 and unless the dtype represents all of them: f32 integers up to 2^24,
+/// bf16 to 2^8.
 Tensor arange(std::int64_t n, DType dtype = DType::f32);
 template <std::floating_point T>
 Tensor arange(T n, DType dtype = DType::f32) = delete;
-/// The identity matrix [n, n].
+/// The identity matrix [n, n]. Throws ValueError for n < 0.
 Tensor eye(std::int64_t n, DType dtype = DType::f32);
 /// A tensor of rank 0. Throws as full, naming `op`.
 Tensor scalar(double value, DType dtype = DType::f32, const char* op = "scalar");

@@ -82,7 +82,8 @@ struct MultiHeadAttention {
   MultiHeadAttention(std::int64_t channels, int heads, Rng& rng, const AttentionSettings& settings = {});
 
   std::int64_t head_size() const { return *settings.head_size; }  ///< D
-  /// Throws ValueError for a memory in a causal module, and for a mask in one with compression.
+  /// Throws ShapeError unless x is [B, T, C], ValueError for a memory in a causal module, and for a mask in one with
+  /// compression.
   Var operator()(const Var& x, const AttentionCall& call = {}) const;
   /// The same for x that continues sequences at `position`: the cache has the keys and values of earlier positions and
   /// gets those of x; with a window it keeps no more than that needs. No gradient flows through the cache, and nothing

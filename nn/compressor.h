@@ -33,7 +33,7 @@ const CompressionSettings& checked(const char* module, const CompressionSettings
 /// Positions that do not fill a window have no entry yet.
 struct Compressor {
   std::int64_t rate;  ///< positions of a window
-  bool overlapping;
+  bool overlapping;   ///< whether windows overlap
   Linear kv, gate;    ///< [D or 2 D, C]
   Var position_bias;  ///< [rate, D or 2 D], zeros at the start
   RMSNorm norm;       ///< [D]
@@ -67,10 +67,10 @@ struct Compressor {
 /// BatchInvariant scope, earlier entries win. No gradient flows through the choice: its parameters get zeros, and do
 /// not decay.
 struct Indexer {
-  Compressor keys;  ///< entries of its head's size
-  Linear q;         ///< [heads size, rank of the attention's queries]
-  Linear weights;   ///< [heads, C]
-  std::int64_t top;
+  Compressor keys;   ///< entries of its head's size
+  Linear q;          ///< [heads size, rank of the attention's queries]
+  Linear weights;    ///< [heads, C]
+  std::int64_t top;  ///< how many entries a query sees
 
   Indexer(std::int64_t channels, std::int64_t query_rank, const CompressionSettings& settings, double norm_eps,
           Rng& rng, DType dtype);

@@ -55,7 +55,7 @@ class RouteScope {
   RouteScope& operator=(const RouteScope&) = delete;
 
   static RouteScope* active() { return active_; }  ///< the innermost one, or null
-  std::vector<Route> routes;
+  std::vector<Route> routes;                       ///< so far
 
  private:
   static inline thread_local RouteScope* active_ = nullptr;
@@ -107,7 +107,7 @@ struct Experts {
 
 /// What a block has behind its attention: an MLP, or experts.
 struct FeedForward {
-  std::variant<MLP, Experts> layer;
+  std::variant<MLP, Experts> layer;  ///< either
 
   FeedForward(MLP mlp) : layer(std::move(mlp)) {}
   FeedForward(Experts experts) : layer(std::move(experts)) {}

@@ -47,7 +47,7 @@ struct Linear {
 /// A Linear without a bias for each of `groups` equal parts of the last axis, x [..., groups in] -> [..., groups out],
 /// from U(-1/sqrt(in), 1/sqrt(in)).
 struct GroupedLinear {
-  int groups;
+  int groups;  ///< the number of parts
   Var weight;  ///< [groups out, in]
 
   /// Throws ValueError unless all are at least 1.

@@ -24,7 +24,7 @@ struct Norm {
   /// Throws ValueError unless channels >= 1 and eps >= 0.
   Norm(NormKind kind, std::int64_t channels, const NormSettings& settings = {});
 
-  NormKind kind() const { return kind_; }
+  NormKind kind() const { return kind_; }  ///< as constructed
   Var operator()(const Var& x) const;
 
   void params(auto&& visit) {

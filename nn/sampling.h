@@ -17,8 +17,8 @@ struct SamplingSettings {
 const SamplingSettings& checked(const SamplingSettings& settings);
 
 /// Draws an id with probability softmax(logits / temperature), among those that top_k and then top_p leave; of equal
-/// logits they keep the lowest ids. logits [vocab] or [1, vocab]. Throws ShapeError for another shape, ValueError when
-/// a logit is NaN or infinity, or all are -infinity.
+/// logits they keep the lowest ids. logits [vocab] or [1, vocab]. Throws ShapeError for another shape, ValueError for
+/// settings out of range, when a logit is NaN or infinity, or all are -infinity.
 std::int32_t sample(const Tensor& logits, const SamplingSettings& settings, Rng& rng);
 
 /// The id of the highest logit, the lowest id of equal ones. Throws as sample() does.

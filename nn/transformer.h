@@ -64,9 +64,9 @@ struct TransformerConfig {
   double rotary_share = 1;       ///< part of a head that is rotated: its first, or with shared_kv its last
   bool attention_sinks = false;  ///< this and the next four: see AttentionSettings
   bool shared_kv = false;        ///< with the rotary layout RotaryLayout::adjacent
-  std::int64_t query_rank = 0;
-  int output_groups = 0;
-  std::int64_t output_rank = 0;
+  std::int64_t query_rank = 0;   ///< of the vector that queries come from
+  int output_groups = 0;         ///< parts of the heads on their way to o
+  std::int64_t output_rank = 0;  ///< channels of each part
   std::vector<CompressionSettings> compressions = {};  ///< one for each layer; a shorter list starts over
   double compressed_rotary_base = 10000;               ///< rotary_base of layers with compression
   RotaryScaling compressed_rotary_scaling = {};        ///< of these layers
@@ -106,6 +106,7 @@ struct Transformer {
   Norm norm;
   std::optional<Linear> head;  ///< [vocab, C], no bias; a tied head is the embedding
 
+  /// Throws as checked(), and ValueError or ShapeError for sizes that modules refuse.
   Transformer(const TransformerConfig& settings, Rng& rng)
       : Transformer(settings, rng, [](int) { return Connection{}; }) {}
 
@@ -132,7 +133,8 @@ struct Transformer {
     }
   }
 
-  /// tokens [B, T] i32, T at most the context -> [B, T, vocab].
+  /// tokens [B, T] i32, T at most the context -> [B, T, vocab]. Throws ShapeError for another shape, DTypeError for
+  /// another dtype, ValueError for an id out of range.
   Var logits(const Tensor& tokens) const {
     return predict(run(embed(tokens), [&](const auto& block, const auto& stream) { return block(stream, tokens); }));
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 namespace braid::apps {
@@ -42,7 +44,8 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_option("--mixing", o.mixing,
-                 "mhc: how H_res is computed from its logits: sinkhorn, newton, ..; docs/mixings.md")
+                 fmt::format("mhc: how H_res is computed from its logits: {}; docs/mixings.md",
+                             fmt::join(mhc::mixing_names(), ", ")))
       ->capture_default_str();
   app.add_option(
          "--phi-std", o.phi_std,

@@ -27,11 +27,12 @@ Options parse(int argc, char** argv) {
   CLI::App app("Continues a text, token by token, on stdout; writes its speed to stderr.");
   app.add_option(
       "--model", o.model,
-      "folder of a GPT-2, Llama, Qwen3, Mistral, Mixtral, Gemma 2 or DeepSeek-V4 as Hugging Face saves it, with its "
-      "tokenizer.json");
+      "folder of a GPT-2, Llama, Qwen3, Mistral, Mixtral, Qwen3-MoE, Gemma 2 or DeepSeek-V4 as Hugging Face saves it, "
+      "with its tokenizer.json");
   app.add_option("--run", o.run, "results folder of train_lm");
   app.add_option("--prompt", o.prompt, "text to continue (default: starts a new text)");
-  app.add_option("--tokens", g.tokens, "largest number of tokens or characters to write")
+  app.add_option("--tokens", g.tokens,
+                 "largest number of tokens or characters to write; the text ends earlier when the context is full")
       ->check(CLI::Range(std::int64_t{1}, kMost))
       ->capture_default_str();
   app.add_option("--temperature", g.sampling.temperature, "divisor of the logits")
@@ -47,7 +48,8 @@ Options parse(int argc, char** argv) {
   app.add_option("--seed", g.seed, "seed of the random draws")->capture_default_str();
   app.add_flag("--greedy", g.greedy, "always the most likely token");
   app.add_option("--stop", o.stop, "text that ends the output; it is not written");
-  app.add_flag("!--no-cache", g.cache, "read all tokens again for each one: slower, the same bits");
+  app.add_flag_callback(
+      "--no-cache", [&g] { g.cache = false; }, "read all tokens again for each one: slower, the same bits");
   app.add_option("--threads", o.threads, "threads (0: all cores); results do not depend on them")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();

@@ -1,4 +1,4 @@
-// Trains deep networks under every connection and shows which of them stay stable; `--help` lists the flags.
+// Trains deep networks under several connections and shows which of them stay stable; `--help` lists the flags.
 #include <cstdio>
 #include <map>
 #include <string>

@@ -14,8 +14,8 @@ struct CrossEntropySettings {
   std::int32_t ignore_index = -100;  ///< targets with this value are ignored
 };
 
-/// The negative log-likelihood of a softmax, with PyTorch's meaning of all settings. logits [..., V] -> reduced from
-/// [...]. Targets are either
+/// The negative log-likelihood of a softmax, with PyTorch's meaning of all settings; classes are the last axis, not
+/// axis 1. logits [..., V] -> reduced from [...]. Targets are either
 /// - classes, i32 [...]: the loss is `w[target] (logsumexp(logits) - logits[target])` with class weights w. The mean
 ///   divides by the sum of the weights of the targets that are not ignored; when all are, it and its gradient are zero.
 /// - or probabilities p, of the dtype of the logits, [..., V], which may be on a tape: `sum(w p (logsumexp(logits) -

@@ -7,7 +7,7 @@ namespace braid {
 
 /// A setting of both axes of a picture: `3`, or `{3, 5}` for its height and width.
 struct Size2d {
-  std::int64_t h, w;
+  std::int64_t h, w;  ///< height, width
   Size2d(std::int64_t both) : h(both), w(both) {}
   Size2d(std::int64_t height, std::int64_t width) : h(height), w(width) {}
 };

@@ -38,7 +38,7 @@ class Mixing {
   MixingSettings settings() && { return settings_; }             ///< of a temporary: a copy
 
   /// logits [.., m] -> [.., n, n], by a kernel with a hand-written vjp. Throws ShapeError on another last axis,
-  /// DTypeError for i32.
+  /// DTypeError unless f32 or f64.
   Var operator()(const Var& logits) const;
 
   /// Logits [m] (f64) of the identity, or of the nearest matrix from which training can still move.

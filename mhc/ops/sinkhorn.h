@@ -10,7 +10,7 @@ namespace braid::mhc {
 /// Works for logits of any finite size, forward and backward (the first two half-steps run in log space). The vjp is
 /// that of the truncated iteration, saves the logits only and recomputes the iterates. A matrix with a NaN or infinite
 /// logit becomes NaN. Throws ShapeError unless the last two axes are equal and not empty, ValueError unless
-/// iterations >= 1, DTypeError for i32. Sinkhorn and Knopp 1967; arXiv:2512.24880.
+/// iterations >= 1, DTypeError unless f32 or f64. Sinkhorn and Knopp 1967; arXiv:2512.24880.
 ///
 /// The composed form consists of logsumexp steps, entirely in log space. It saves every step and accepts -inf as a
 /// weight of 0.

@@ -20,7 +20,7 @@ class Streams {
  public:
   /// x [..., n, C]. Fused manifold-constrained connections save every keep_every-th of their streams for the backward
   /// pass and recompute the others with the same bits; keep_interval() plans it, 1 keeps all.
-  /// Throws ShapeError unless x has two axes, ValueError unless keep_every >= 1.
+  /// Throws ShapeError unless x has at least two axes, ValueError unless keep_every >= 1.
   explicit Streams(Var x, std::int64_t keep_every = 1);
 
   /// [..., n, C]

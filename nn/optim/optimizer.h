@@ -15,10 +15,12 @@ using ParamRule = std::function<bool(std::string_view name, const Tensor& value)
 /// Whether weight decay acts on a parameter.
 using DecayRule = ParamRule;
 
-/// The default rule: parameters of at least two axes, whatever their names. Biases, norms and scales do not decay.
+/// The default rule: parameters of at least two axes, except those of an Indexer, which have no gradient. Biases, norms
+/// and scales do not decay.
 bool decay_matrices(std::string_view name, const Tensor& value);
-/// Parameters of at least two axes that are called `weight`, as those of Linear and Embedding. Unlike decay_matrices,
-/// it leaves out learned positions and the maps and logits of hyper-connections, for which zero is no natural value.
+/// Those that are also called `weight`, as in Linear and Embedding. This leaves out learned positions and the maps and
+/// logits of hyper-connections, for which zero is no natural value; the gates of GatedResidual are called `weight` and
+/// decay.
 bool decay_weights_only(std::string_view name, const Tensor& value);
 /// Every parameter, as PyTorch's optimizers do without parameter groups, and optax without a mask.
 bool decay_everything(std::string_view name, const Tensor& value);

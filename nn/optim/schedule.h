@@ -7,7 +7,7 @@ namespace braid::nn {
 /// The learning rate of a step, counted from 0.
 using Schedule = std::function<double(std::int64_t step)>;
 
-/// The same rate at every step.
+/// The same rate at every step. Throws ValueError for a negative one.
 Schedule constant_lr(double lr);
 
 /// Settings of warmup_cosine.

@@ -49,7 +49,7 @@ TEST(Format, NamesAnUndefinedTensor) { EXPECT_EQ(to_string(Tensor()), "undefined
 
 TEST(Format, AlignsWhatIsNotFinite) {
   EXPECT_EQ(to_string(Tensor::of<double>({4}, {1.5, NAN, INFINITY, -INFINITY})), "[ 1.5  nan  inf -inf] f64");
-  EXPECT_EQ(to_string(Tensor::of<double>({2}, {NAN, NAN})), "[nan nan] f64");
+  EXPECT_EQ(to_string(Tensor::of<double>({2}, {NAN, -NAN})), "[nan nan] f64");
 }
 
 TEST(Format, ShowsTheShortestDigits) {

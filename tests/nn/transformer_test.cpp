@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <numeric>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -10,6 +12,7 @@
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rms_norm.h>
+#include <braid/autograd/value_and_grad.h>
 #include <braid/nn/optim/adam.h>
 #include <braid/nn/optim/clip.h>
 #include <braid/nn/saving.h>
@@ -346,6 +349,32 @@ TEST(Transformer, RejectsBadSettingsAndTokens) {
       "Transformer: tokens must have shape [B, T <= 5] but have [2, 6]");
   expect_error<ShapeError>([&] { model.logits(zeros({4}, DType::i32)); },
                            "Transformer: tokens must have shape [B, T <= 5] but have [4]");
+}
+
+/// docs/threads.md: each thread has a tape, and a step leaves copies of a model as they are.
+TEST(Transformer, IsDifferentiatedByThreadsAtOnceWhileACopyIsTrained) {
+  Rng rng(1);
+  const Transformer<> model(kSmall, rng);
+  const Tensor tokens = random_tokens(rng), targets = random_tokens(rng);
+  const auto gradients_of = [&](const Transformer<>& m) {
+    return value_and_grad([&](const Transformer<>& x) { return x.loss(tokens, targets); })(m).second;
+  };
+  const NamedTensors expected = to_tensors(gradients_of(model));
+
+  std::vector<NamedTensors> found(3);
+  std::vector<std::thread> threads;
+  for (NamedTensors& its : found)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 10; ++i) its = to_tensors(gradients_of(model));
+    });
+  Transformer<> trained = model;
+  AdamW optimizer({.lr = 0.1});
+  for (int i = 0; i < 10; ++i) optimizer.step(trained, gradients_of(trained));
+  for (std::thread& thread : threads) thread.join();
+
+  for (const NamedTensors& its : found)
+    for (const auto& [name, gradient] : expected) EXPECT_TRUE(identical(its.at(name), gradient)) << name;
+  EXPECT_FALSE(identical(trained.embedding.weight.value(), model.embedding.weight.value()));
 }
 
 }  // namespace

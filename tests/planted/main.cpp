@@ -167,7 +167,7 @@ int main(int argc, char** argv) {
     CLI::App app("Plants errors in the vjps and rules of braid's ops and lets gradcheck find them");
     braid::planted::Options options;
     app.add_option("--only", options.only, "errors with this in 'op: words'");
-    app.add_flag("--markdown", options.markdown, "the table for docs/verify.md");
+    app.add_flag("--markdown", options.markdown, "the tables of tests/planted/README.md");
     app.add_option("--seed", options.seed, "of the directions, and of where errors are planted in the transformer");
     braid::apps::parse_command_line(app, argc, argv);
     return braid::planted::hunt_all(options) ? 0 : 1;

@@ -256,14 +256,19 @@ TEST(Sinkhorn, RejectsWhatIsNotABatchOfSquareMatrices) {
   EXPECT_THAT(call({2, 0, 0}), ThrowsMessage<ShapeError>(HasSubstr("but has [2, 0, 0]")));
 }
 
-TEST(Sinkhorn, RejectsFewerThanOneIterationAndIntegers) {
+TEST(Sinkhorn, RejectsFewerThanOneIterationAndOtherDtypes) {
   for (const int iterations : {0, -1})
     EXPECT_THAT(
         [&] {
           sinkhorn_knopp(zeros({2, 2}), iterations);
         },
         ThrowsMessage<ValueError>(HasSubstr("sinkhorn_knopp: iterations must be >= 1 but is")));
-  EXPECT_THROW(sinkhorn_knopp(zeros({2, 2}, DType::i32)), DTypeError);
+  for (const DType dtype : {DType::i32, DType::bf16})
+    EXPECT_THAT(
+        [&] {
+          sinkhorn_knopp(zeros({2, 2}, dtype));
+        },
+        ThrowsMessage<DTypeError>(HasSubstr("sinkhorn_knopp: ")));
 }
 
 }  // namespace
