@@ -38,8 +38,7 @@ std::vector<bool> dependents(const TapeState& tape, ValueId first, auto seed) {
     const bool reached = std::ranges::any_of(node.inputs, [&](const Input& input) {
       return input.id && (*input.id < first ? seed(*input.id) : depends[*input.id - first]);
     });
-    for (std::size_t i = 0; reached && i < node.output_shapes.size(); ++i)
-      depends[node.first_output + i - first] = true;
+    for (std::size_t i = 0; reached && i < node.outputs.size(); ++i) depends[node.first_output + i - first] = true;
   }
   return depends;
 }
@@ -130,9 +129,9 @@ class Backward {
     for (const Input& input : node.inputs)
       needs.push_back(input.id && *input.id >= first_ && depends_[*input.id - first_]);
     if (std::ranges::find(needs, true) == needs.end()) return;
-    for (ValueId i = 0; i < node.output_shapes.size(); ++i) add_parts(node.first_output + i);
+    for (ValueId i = 0; i < node.outputs.size(); ++i) add_parts(node.first_output + i);
     const auto begin = grads_.begin() + static_cast<std::ptrdiff_t>(node.first_output - first_);
-    const std::span<Var> grads(begin, node.output_shapes.size());
+    const std::span<Var> grads(begin, node.outputs.size());
     if (std::ranges::none_of(grads, [](const Var& dy) { return dy.value().defined(); })) return;
     std::vector<Var> dys(grads.begin(), grads.end());
     std::ranges::fill(grads, Var());
@@ -157,7 +156,7 @@ class Backward {
     std::vector<Var> inputs, outputs;
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       inputs.push_back(TapeState::variable(tape_, node.retained->inputs[i], node.inputs[i].id));
-    for (ValueId i = 0; i < node.output_shapes.size(); ++i)
+    for (ValueId i = 0; i < node.outputs.size(); ++i)
       outputs.push_back(TapeState::variable(tape_, node.retained->outputs[i], node.first_output + i));
     return node.retained->rule({inputs, outputs, dys, needs});
   }

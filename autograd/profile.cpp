@@ -45,7 +45,7 @@ void Profile::recorded(const RecordedOp& op, std::span<const Var> inputs, std::v
   }
   for (const Tensor& output : outputs) cost.bytes += bytes(output);
   costs_[op.index] = cost;
-  add(op.name, "forward", std::move(cost));
+  add(op.name, "forward", std::move(cost), op.index);
 }
 
 void Profile::propagates(const RecordedOp& op, std::span<Tensor> dys) {
@@ -56,7 +56,7 @@ void Profile::propagated(const RecordedOp& op, std::vector<Tensor>& dxs) {
   Cost cost = std::move(costs_.extract(op.index).mapped());
   for (const Tensor& dx : dxs) cost.bytes += bytes(dx);
   cost.operations *= 2;
-  add(op.name, "backward", std::move(cost));
+  add(op.name, "backward", std::move(cost), op.index);
 }
 
 void Profile::start() {
@@ -67,28 +67,36 @@ void Profile::start() {
 
 void Profile::lap(const std::string& name) { add(name, "step", {}); }
 
-void Profile::add(const std::string& name, const char* category, Cost cost) {
+void Profile::add(const std::string& name, const char* category, Cost cost, std::size_t index) {
   const auto seconds = [](Clock::duration d) { return std::chrono::duration<double>(d).count(); };
   const Clock::time_point now = Clock::now();
-  events_.push_back({name, category, seconds(last_ - begin_), seconds(now - last_), std::move(cost)});
+  events_.push_back({name, category, seconds(last_ - begin_), seconds(now - last_), std::move(cost), index});
   last_ = now;
+}
+
+void Profile::Event::add_to(Row& row) const {
+  const bool backward = std::string_view(category) == "backward";
+  row.name = name;
+  row.calls += backward ? 0 : 1;
+  (backward ? row.backward_s : row.forward_s) += duration_s;
+  row.bytes += cost.bytes;
+  row.operations += cost.operations;
 }
 
 std::vector<Profile::Row> Profile::rows() const {
   std::map<std::string, Row> by_name;
-  for (const Event& event : events_) {
-    Row& row = by_name[event.name];
-    const bool backward = std::string_view(event.category) == "backward";
-    row.name = event.name;
-    row.calls += backward ? 0 : 1;
-    (backward ? row.backward_s : row.forward_s) += event.duration_s;
-    row.bytes += event.cost.bytes;
-    row.operations += event.cost.operations;
-  }
+  for (const Event& event : events_) event.add_to(by_name[event.name]);
   std::vector<Row> rows;
   for (auto& [name, row] : by_name) rows.push_back(std::move(row));
   std::ranges::stable_sort(rows, std::greater(), seconds);
   return rows;
+}
+
+std::map<std::size_t, Profile::Row> Profile::ops() const {
+  std::map<std::size_t, Row> by_index;
+  for (const Event& event : events_)
+    if (std::string_view(event.category) != "step") event.add_to(by_index[event.index]);
+  return by_index;
 }
 
 std::string Profile::table(const Peak& peak) const {

@@ -47,6 +47,8 @@ class Profile : public Probe {
 
   /// The slowest first.
   std::vector<Row> rows() const;
+  /// One for each op, by its index on the tape, which is that of the same op in other steps.
+  std::map<std::size_t, Row> ops() const;
   /// A readable table: milliseconds per step, share of the step, and the fraction of the peak rates.
   std::string table(const Peak& peak) const;
   std::string table() const { return table({}); }
@@ -64,9 +66,12 @@ class Profile : public Probe {
     const char* category;  // forward, backward or step
     double begin_s, duration_s;
     Cost cost;
+    std::size_t index;  // of the op
+
+    void add_to(Row& row) const;
   };
 
-  void add(const std::string& name, const char* category, Cost cost);
+  void add(const std::string& name, const char* category, Cost cost, std::size_t index = 0);
 
   Clock::time_point begin_ = Clock::now(), last_ = begin_;
   std::int64_t steps_ = 0;

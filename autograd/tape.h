@@ -13,6 +13,8 @@
 
 namespace braid {
 
+class Drawing;
+
 /// The ops of one evaluation in execution order, and after backward() the gradients of what it watched.
 ///
 ///     Tape tape;
@@ -51,6 +53,8 @@ class Tape {
   std::size_t size() const;
 
  private:
+  friend Drawing draw(const Tape& tape);
+
   Tensor cotangent(const char* op, const Var& watched) const;
   void backward(std::span<const Var> ys, std::span<const Tensor> dys, const GradientSink* sink);
 

@@ -1,7 +1,12 @@
 // A network whose gradient is wrong, and how gradcheck finds the line at fault.
-#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <braid/braid.h>
 
@@ -49,20 +54,50 @@ struct Network {
   void params(auto&& visit) { visit("layers", layers); }
 };
 
-void run() {
+Network make_network(Draft draft, Rng& rng) {
+  Network network;
+  for (int i = 0; i < 6; ++i)
+    network.layers.push_back({ones({8}, DType::f64), nn::Linear(8, 32, rng, {.dtype = DType::f64}),
+                              nn::Linear(32, 8, rng, {.dtype = DType::f64}), draft});
+  return network;
+}
+
+/// The ops of a network on a page, with their times and the one at fault in red.
+std::string page(Network network, const Tensor& x, std::optional<std::size_t> wrong) {
+  Profile profile;
+  Tape tape(&profile);
+  std::vector<std::string> names;
+  for_each_param(network, [&](const std::string& name, Var& param) {
+    names.push_back(name);
+    param = tape.watch(param.value());
+  });
+  profile.start();
+  const Var loss = network(x);
+  const Drawing drawing = draw(tape);  // before backward(), which forgets the ops
+  tape.backward(loss);
+  return drawing.html({.names = names, .profile = &profile, .wrong = wrong});
+}
+
+void run(const std::filesystem::path& picture) {
   for (const Draft draft : {Draft::first, Draft::second}) {
     Rng rng(1);
-    Network network;
-    for (int i = 0; i < 6; ++i)
-      network.layers.push_back({ones({8}, DType::f64), nn::Linear(8, 32, rng, {.dtype = DType::f64}),
-                                nn::Linear(32, 8, rng, {.dtype = DType::f64}), draft});
+    const Network network = make_network(draft, rng);
     const Tensor x = randn({4, 8}, rng, DType::f64);
     const GradcheckResult result = gradcheck_module(network, [&](const Network& n) { return n(x); });
     fmt::print("{}\n{}\n\n", draft == Draft::first ? "the first draft" : "the second", result.message);
+    if (draft == Draft::first && !picture.empty())
+      write_file_atomically(picture, [&](std::ostream& file) { file << page(network, x, result.wrong_op); });
   }
 }
 
 int main(int argc, char** argv) {
-  return apps::run_main("wrong_gradient", "How gradcheck finds the line at fault in a network whose gradient is wrong.",
-                        argc, argv, run);
+  return apps::run_main("wrong_gradient", [&] {
+    CLI::App app("How gradcheck finds the line at fault in a network whose gradient is wrong.");
+    std::string picture;
+    app.add_option("--draw", picture, "write the first draft's ops as a page (HTML), the one at fault in red");
+    apps::parse_command_line(app, argc, argv);
+    if (!picture.empty()) apps::check_output_file("--draw", picture);
+    run(picture);
+    return 0;
+  });
 }

@@ -112,7 +112,7 @@ std::vector<Var> TapeState::push(const std::shared_ptr<TapeState>& self, Node no
   }
   std::vector<Var> vars;
   for (Tensor& output : outputs) {
-    node.output_shapes.push_back(output.shape());
+    node.outputs.push_back({output.shape(), output.dtype()});
     vars.push_back(variable(self, std::move(output), self->num_values++));
   }
   self->nodes.push_back(std::move(node));
@@ -133,7 +133,7 @@ std::vector<TapeState::FirstReader> TapeState::first_readers() const {
 void TapeState::step_back() {
   const Node node = std::move(nodes.back());
   nodes.pop_back();
-  const std::span dys = std::span(grads).subspan(node.first_output, node.output_shapes.size());
+  const std::span dys = std::span(grads).subspan(node.first_output, node.outputs.size());
   if (!node.vjp || std::ranges::none_of(dys, &Tensor::defined)) return;
   Needs needs;
   for (const Input& input : node.inputs) needs.push_back(input.id.has_value());

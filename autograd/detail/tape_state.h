@@ -17,6 +17,11 @@ struct Input {
   DType dtype;
 };
 
+struct Output {
+  Shape shape;
+  DType dtype;
+};
+
 /// What a tape of higher order keeps of an op, to run its rule.
 struct Retained {
   Rule rule;  // empty: the op has none
@@ -27,7 +32,7 @@ struct Node {
   const char* op;
   std::vector<Input> inputs;
   ValueId first_output;
-  std::vector<Shape> output_shapes;
+  std::vector<Output> outputs;
   Vjp vjp;  // empty: a leaf
   std::optional<Deferral> deferral = {};
   std::shared_ptr<const Retained> retained = {};  // null: on a tape of first order

@@ -102,10 +102,14 @@ class Gradcheck {
     if (const double rounding = comparison_.amplification(); rounding > 1e4)
       result_.message += fmt::format("\nf rounds to {:.0e} of its values: does it compute in f32 somewhere?",
                                      rounding * std::numeric_limits<double>::epsilon());
-    if (result_.wrong > 0 && options_.blame) result_.message += fmt::format("\n{}", blamed());
+    if (result_.wrong > 0 && options_.blame) {
+      const Blame blame = blamed();
+      result_.message += fmt::format("\n{}", blame.sentence);
+      result_.wrong_op = blame.op;
+    }
   }
 
-  std::string blamed() const {
+  Blame blamed() const {
     const auto& [f, inputs, names, options, differentiated, size, gradients] = subject_;
     return differentiated != nullptr ? blame_rules(*differentiated, inputs, options.tolerance, options.seed)
                                      : blame(f, inputs, comparison_.dy(), options, comparison_.amplification());
@@ -130,8 +134,10 @@ GradcheckResult by_rules(const GradcheckFunction& f, const std::vector<Tensor>& 
   if (!result.ok && options.blame) {
     Rng rng = Rng(options.seed).split();
     const Tensor dy = random_signs(f(std::vector<Var>(inputs.begin(), inputs.end())).shape(), rng);
-    const std::string rules = blame_rules(f, inputs, options.tolerance, options.seed);
-    result.message += fmt::format("\n{}\n{}", rules, blame(f, inputs, dy, options, 1));
+    const Blame rules = blame_rules(f, inputs, options.tolerance, options.seed);
+    const Blame vjps = blame(f, inputs, dy, options, 1);
+    result.message += fmt::format("\n{}\n{}", rules.sentence, vjps.sentence);
+    result.wrong_op = vjps.op ? vjps.op : rules.op;
   }
   count(result, std::move(checked));
   return result;
@@ -140,6 +146,7 @@ GradcheckResult by_rules(const GradcheckFunction& f, const std::vector<Tensor>& 
 /// Adds the derivatives of a further check; the message is that of the first one that fails, or else of the worst.
 void add(GradcheckResult& result, const GradcheckResult& further) {
   if (result.message.empty() || !further.ok || further.worst > result.worst) result.message = further.message;
+  if (!result.wrong_op) result.wrong_op = further.wrong_op;
   result.ok &= further.ok;
   result.worst = std::max(result.worst, further.worst);
   for (const CheckedDerivative& checked : further.checked) count(result, checked);

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,6 +61,7 @@ struct GradcheckResult {
   std::int64_t derivatives = 0;  ///< the number of compared derivatives
   std::int64_t wrong = 0, undecidable = 0, kinks = 0, unchecked = 0;  ///< the number of each verdict
   std::string message = {};  ///< the worst derivative with both values, what is odd about f, and the wrong vjp if any
+  std::optional<std::size_t> wrong_op = {};  ///< the index of the op at fault on f's tape, if one is found; see draw()
   std::vector<CheckedDerivative> checked = {};   ///< all that were compared
   explicit operator bool() const { return ok; }  ///< ok
 

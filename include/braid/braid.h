@@ -7,6 +7,7 @@
 #include <braid/autograd/composed.h>
 #include <braid/autograd/derivative.h>
 #include <braid/autograd/derivatives.h>
+#include <braid/autograd/draw.h>
 #include <braid/autograd/format.h>
 #include <braid/autograd/ops.h>
 #include <braid/autograd/params.h>

@@ -59,6 +59,7 @@ LINES = {
     "compare_connections": [["extra"], ["--out", "LONG"], ["--out", "loop/x"], ["--text", "bytes.dat", "--out", "new"]],
     "check_gradients": [["extra"], ["--channels", "16777216"], ["--channels", "5", "--heads", "2"]],
     "train_step": [["--profile", "--trace", "none/x"], ["--profile", "--trace", "."], ["--profile", "--trace", "loop/x"], ["extra"], ["--channels", "16777216"], ["--batch", "16777216", "--context", "16777216"]],
+    "wrong_gradient": [["--draw", "none/x"], ["--draw", "."], ["--draw", "loop/x"], ["--draw"]],
     "gradcheck_table": [["extra"], ["--points"]],
     "port_a_module": [["none.safetensors"], ["text.txt"], ["loop"], ["a", "b"], ["new\nline"]],
     "stability": [[], ["none.toml"], ["text.txt"], ["loop"], ["bytes.dat"], ["new\nline", "--out", "new"]],

@@ -91,20 +91,21 @@ std::string place_of(const Recording& base, std::size_t op) {
                      std::count_if(base.ops.begin(), base.ops.end(), is_op));
 }
 
-std::string blame(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-                  const GradcheckOptions& options, double amplification) try {
+Blame blame(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
+            const GradcheckOptions& options, double amplification) try {
   Trials trials(f, inputs, dy, options, amplification, /*opens_checkpoints=*/false);
   const auto is_reached = [](const Recording::Op& op) { return !op.dys.empty(); };
-  if (std::ranges::none_of(trials.base().ops, is_reached)) return "no vjp is wrong: the output of f is not on the tape";
+  if (std::ranges::none_of(trials.base().ops, is_reached))
+    return {"no vjp is wrong: the output of f is not on the tape"};
   const std::optional<std::size_t> op = wrong_op(trials);
-  if (!op) return "no vjp is wrong along random directions";
+  if (!op) return {"no vjp is wrong along random directions"};
   if (trials.base().ops[*op].name == std::string_view("checkpoint")) {
     Trials inside(f, inputs, dy, options, amplification, /*opens_checkpoints=*/true);
-    if (const auto inner = wrong_op(inside)) return accuse(inside, *inner);
+    if (const auto inner = wrong_op(inside)) return {accuse(inside, *inner), op};
   }
-  return accuse(trials, *op);
+  return {accuse(trials, *op), op};
 } catch (const Error& error) {
-  return fmt::format("no vjp can be blamed: {}", error.what());
+  return {fmt::format("no vjp can be blamed: {}", error.what())};
 }
 
 }  // namespace braid::detail

@@ -118,7 +118,7 @@ class IsolatedOps : public Recording {
 
  private:
   std::span<const Moving> dys_of(const Node& node) const {
-    return std::span(dys_).subspan(node.first_output, node.output_shapes.size());
+    return std::span(dys_).subspan(node.first_output, node.outputs.size());
   }
 
   const GradcheckFunction& f_;
@@ -164,8 +164,8 @@ std::string accuse(const IsolatedOps& ops, const Suspect& suspect, double tolera
 
 }  // namespace
 
-std::string blame_rules(const GradcheckFunction& f, const std::vector<Tensor>& inputs, double tolerance,
-                        std::uint64_t seed) try {
+Blame blame_rules(const GradcheckFunction& f, const std::vector<Tensor>& inputs, double tolerance,
+                  std::uint64_t seed) try {
   IsolatedOps ops(f, inputs, Rng(seed + 3).split());
   std::vector<Suspect> suspects;
   for (const std::size_t op : ops.with_rule()) suspects.push_back({op, ops.by_vjp(ops.base(), op, 0), ops.by_rule(op)});
@@ -175,10 +175,11 @@ std::string blame_rules(const GradcheckFunction& f, const std::vector<Tensor>& i
       suspect.add(step, ops.by_vjp(above, suspect.op, step), ops.by_vjp(below, suspect.op, -step));
   });
   for (const Suspect& suspect : suspects | std::views::reverse)
-    if (const std::string sentence = accuse(ops, suspect, tolerance); !sentence.empty()) return sentence;
-  return "no rule is wrong: every one agrees with its vjp along random directions";
+    if (std::string sentence = accuse(ops, suspect, tolerance); !sentence.empty())
+      return {std::move(sentence), suspect.op};
+  return {"no rule is wrong: every one agrees with its vjp along random directions"};
 } catch (const Error& error) {
-  return fmt::format("no rule can be blamed: {}", error.what());
+  return {fmt::format("no rule can be blamed: {}", error.what())};
 }
 
 }  // namespace braid::detail

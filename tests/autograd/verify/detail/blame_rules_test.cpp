@@ -32,7 +32,7 @@ Var right(const Var& x) {
 
 std::string blamed(const GradcheckFunction& f) {
   Rng rng(7);
-  return detail::blame_rules(f, {randn({2, 3}, rng, DType::f64), randn({3}, rng, DType::f64)}, 1e-6, 0);
+  return detail::blame_rules(f, {randn({2, 3}, rng, DType::f64), randn({3}, rng, DType::f64)}, 1e-6, 0).sentence;
 }
 
 TEST(BlameRules, NamesTheOpAsBlameCountsIt) {
