@@ -14,7 +14,6 @@
 #include <braid/core/files/checksum.h>
 #include <braid/core/platform/machine.h>
 #include <braid/core/platform/process.h>
-#include <braid/dist/mpi/detail/rank_sum.h>
 #include <braid/dist/mpi/detail/world.h>
 
 namespace braid::dist {
@@ -138,9 +137,5 @@ std::vector<std::string> MPICommunicator::gather(const std::string& bytes) {
 void MPICommunicator::fail(const std::string& why, int code) { world_->lifeline->fail(why, code); }
 
 Traffic MPICommunicator::traffic() const { return world_->traffic; }
-
-std::unique_ptr<detail::BlockSum> MPICommunicator::block_sum(std::int64_t blocks, const std::vector<Tensor>& like) {
-  return detail::rank_sum(*world_, blocks, like);
-}
 
 }  // namespace braid::dist

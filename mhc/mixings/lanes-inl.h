@@ -32,6 +32,8 @@ class Lanes {
 
   explicit Lanes(const Mixing& mixing) : mixing_(mixing) {}
 
+  /// Whether the form with kN = 4 is the one for this mixing.
+  static bool unrolls(const Mixing& mixing) { return mixing.n() == 4; }
   /// The number of vectors of workspace that it needs.
   std::int64_t workspace() const { return 0; }
 
@@ -111,12 +113,12 @@ constexpr Kernels<T> kernels_of() {
   return {
       .forward =
           [](const Mixing& m, const T* logits, T* h, T* workspace) {
-            m.n() == 4 ? M<D, 4>(m).forward(logits, h, workspace) : M<D, 0>(m).forward(logits, h, workspace);
+            M<D, 4>::unrolls(m) ? M<D, 4>(m).forward(logits, h, workspace) : M<D, 0>(m).forward(logits, h, workspace);
           },
       .vjp =
           [](const Mixing& m, const T* logits, const T* h, const T* dh, T* dlogits, T* workspace) {
-            m.n() == 4 ? M<D, 4>(m).vjp(logits, h, dh, dlogits, workspace)
-                       : M<D, 0>(m).vjp(logits, h, dh, dlogits, workspace);
+            M<D, 4>::unrolls(m) ? M<D, 4>(m).vjp(logits, h, dh, dlogits, workspace)
+                                : M<D, 0>(m).vjp(logits, h, dh, dlogits, workspace);
           },
       .workspace = [](const Mixing& m) { return M<D, 0>(m).workspace(); },
   };

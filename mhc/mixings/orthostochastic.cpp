@@ -11,17 +11,18 @@ HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::mixings::HWY_NAMESPACE {
 namespace {
 
-/// kBlock is s, or 0 if s is known at run time only.
-template <class D, int kN, int kBlock>
-class Blocks : public CayleyLanes<D, kN, kN * kBlock> {
-  using Base = CayleyLanes<D, kN, kN * kBlock>;
+/// With s = 2 the loops are unrolled at n = 4, which takes half the time.
+template <class D, int kN>
+class Orthostochastic : public CayleyLanes<D, kN, 2 * kN> {
+  using Base = CayleyLanes<D, kN, 2 * kN>;
   using Base::inverse, Base::inverse_vjp, Base::lanes, Base::load, Base::n, Base::scale_and_shift, Base::set;
   using Base::size, Base::store;
   using typename Base::T, typename Base::V;
 
  public:
-  explicit Blocks(const Mixing& m) : Base(m, m.n() * m.settings().block) {}
+  explicit Orthostochastic(const Mixing& m) : Base(m, m.n() * m.settings().block) {}
 
+  static bool unrolls(const Mixing& m) { return m.n() == 4 && m.settings().block == 2; }
   std::int64_t workspace() const { return 3 * size() * size(); }
 
   void forward(const T* logits, T* h, T* workspace) const {
@@ -39,48 +40,27 @@ class Blocks : public CayleyLanes<D, kN, kN * kBlock> {
   }
 
   /// dQ = 2 / s times dH of its block times Q
-  void vjp(const T* logits, const T* dh, T* dlogits, T* workspace) const {
+  void vjp(const T* logits, const T*, const T* dh, T* dlogits, T* workspace) const {
     T *q = workspace, *dq = q + size() * size() * lanes(), *product = dq + size() * size() * lanes();
     rotation(logits, q);
-    for (std::int64_t a = 0; a < size(); ++a)
-      for (std::int64_t b = 0; b < size(); ++b) {
-        const V scaled = hn::Mul(set(2 / static_cast<double>(block())), load(dh, a / block() * n() + b / block()));
-        store(dq, a * size() + b, hn::Mul(scaled, load(q, a * size() + b)));
+    for (std::int64_t i = 0; i < n(); ++i)
+      for (std::int64_t j = 0; j < n(); ++j) {
+        const V scaled = hn::Mul(set(2 / static_cast<double>(block())), load(dh, i * n() + j));
+        for (std::int64_t a = i * block(); a < (i + 1) * block(); ++a)
+          for (std::int64_t b = j * block(); b < (j + 1) * block(); ++b)
+            store(dq, a * size() + b, hn::Mul(scaled, load(q, a * size() + b)));
       }
     scale_and_shift(q, 1, 1, q);
     inverse_vjp(q, dq, dlogits, product);
   }
 
  private:
-  std::int64_t block() const { return kBlock != 0 ? kBlock : this->mixing_.settings().block; }
+  std::int64_t block() const { return kN != 0 ? 2 : this->mixing_.settings().block; }
 
   /// Q [size, size], followed by scratch.
   void rotation(const T* logits, T* q) const {
     inverse(logits, q, q + size() * size() * lanes());
     scale_and_shift(q, 2, -1, q);
-  }
-};
-
-/// With s = 2 the loops are unrolled at n = 4, which takes half the time.
-template <class D, int kN>
-class Orthostochastic : public Lanes<D, kN> {
-  using typename Lanes<D, kN>::T;
-
- public:
-  using Lanes<D, kN>::Lanes;
-
-  std::int64_t workspace() const { return Blocks<D, kN, 0>(this->mixing_).workspace(); }
-
-  void forward(const T* logits, T* h, T* workspace) const {
-    const Mixing& m = this->mixing_;
-    m.settings().block == 2 ? Blocks<D, kN, 2>(m).forward(logits, h, workspace)
-                            : Blocks<D, kN, 0>(m).forward(logits, h, workspace);
-  }
-
-  void vjp(const T* logits, const T*, const T* dh, T* dlogits, T* workspace) const {
-    const Mixing& m = this->mixing_;
-    m.settings().block == 2 ? Blocks<D, kN, 2>(m).vjp(logits, dh, dlogits, workspace)
-                            : Blocks<D, kN, 0>(m).vjp(logits, dh, dlogits, workspace);
   }
 };
 

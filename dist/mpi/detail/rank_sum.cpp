@@ -1,11 +1,11 @@
-#include <braid/dist/mpi/detail/rank_sum.h>
-
 #include <chrono>
 #include <optional>
 
+#include <braid/dist/mpi/communicator.h>
 #include <braid/dist/mpi/detail/bucket.h>
 
-namespace braid::dist::detail {
+namespace braid::dist {
+namespace detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -17,6 +17,7 @@ std::int64_t bytes_of(const Tensor& t) { return t.numel() * static_cast<std::int
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+/// Sums that are complete on this rank travel to the others while it computes more gradients.
 class RankSum final : public BlockSum {
  public:
   RankSum(World& world, std::int64_t blocks, const std::vector<Tensor>& like)
@@ -112,9 +113,10 @@ class RankSum final : public BlockSum {
 };
 
 }  // namespace
+}  // namespace detail
 
-std::unique_ptr<BlockSum> rank_sum(World& world, std::int64_t blocks, const std::vector<Tensor>& like) {
-  return std::make_unique<RankSum>(world, blocks, like);
+std::unique_ptr<detail::BlockSum> MPICommunicator::block_sum(std::int64_t blocks, const std::vector<Tensor>& like) {
+  return std::make_unique<detail::RankSum>(*world_, blocks, like);
 }
 
-}  // namespace braid::dist::detail
+}  // namespace braid::dist
