@@ -352,7 +352,7 @@ def bad_input(program, folder):
          ["--connection", "mhc", "--mixing", "kronecker", "--streams", 3, "--out", new]),
         ("quaternion supports n = 4 but n is 8", ["--connection", "mhc", "--mixing", "quaternion", "--streams", 8, "--out", new]),
         ("permutations supports 1 <= n <= 6", ["--connection", "mhc", "--mixing", "permutations", "--streams", 9, "--out", new]),
-        ("one of own, mean, sum, softmax, gated, attention but is 'last'", ["--connection", "mhc", "--head", "last", "--out", new]),
+        ("one of own, mean, sum, weighted, softmax, gated, attention but is 'last'", ["--connection", "mhc", "--head", "last", "--out", new]),
         ("--streams: Value 0 not in range", ["--connection", "mhc", "--streams", 0, "--out", new]),
         ("expansion 3", ["--text", text, *TINY, "--connection", "manifold", "--streams", 3, "--out", new]),
         ("--sinkhorn-iterations", ["--connection", "mhc", "--sinkhorn-iterations", 0, "--out", new]),
