@@ -4,6 +4,7 @@
 #include <braid/mhc/ops/hyper_read.h>
 #include <braid/mhc/ops/mhc_read.h>
 #include <braid/mhc/ops/read_write.h>
+#include <braid/mhc/streams/connection_hook.h>
 
 namespace braid::mhc {
 
@@ -39,7 +40,9 @@ class Streams {
   /// layer's output. Throws Error when they do already, ShapeError unless the maps fit.
   template <class Maps>
   Var read(const Maps& maps) {
-    return hold(read_maps(maps, state_));
+    ConnectionHook* hook = ConnectionHook::active();
+    if (hook == nullptr) return hold(read_maps(maps, state_));
+    return hold(hook->read(state_, [&](StreamState& x) { return read_maps(maps, x); }));
   }
   /// The maps of the last read, until its write is done.
   const StreamMaps& maps() const& { return state_.last.maps; }
@@ -47,7 +50,7 @@ class Streams {
 
   /// Defers the write of the layer's output f [..., C]: the streams become H_res x + H_post^T f.
   /// Throws Error without a read() before it, ShapeError or DTypeError unless f fits.
-  void write(const Var& f);
+  void write(Var f);
 
  private:
   Var hold(LayerRead read);

@@ -12,8 +12,6 @@
 namespace braid::mhc {
 namespace {
 
-thread_local Telemetry* newest = nullptr;
-
 struct LineSums {
   double gain;   // max |sum|
   double error;  // max |sum - 1|
@@ -80,10 +78,6 @@ std::string json(const std::optional<double>& value) {
 }
 
 }  // namespace
-
-Telemetry::Telemetry() : outer_(std::exchange(newest, this)) {}
-Telemetry::~Telemetry() { newest = outer_; }
-Telemetry* Telemetry::active() { return newest; }
 
 void Telemetry::record(const StreamMaps& maps, const Var& x) {
   const std::int64_t n = maps.h_res.size(-1);
