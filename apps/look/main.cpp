@@ -155,6 +155,18 @@ nlohmann::ordered_json look(const Options& o, const LanguageModel& language, con
   return page;
 }
 
+/// The losses, a line each.
+void report(const nlohmann::ordered_json& page) {
+  const double clean = page.at("loss").get<double>();
+  apps::say("{:<32} loss {:.4f}\n", "without changes", clean);
+  for (const auto& change : page.at("changes")) {
+    const auto number = [&](const char* key) { return change.at(key).is_null() ? NAN : change.at(key).get<double>(); };
+    const double loss = number("loss"), recovered = number("recovered");
+    apps::say("{:<32} loss {:.4f}, {:+.4f}{}\n", change.at("what").get<std::string>(), loss, loss - clean,
+              std::isnan(recovered) ? "" : fmt::format(", {:.1f} % comes back", 100 * recovered));
+  }
+}
+
 int run(const Options& o) {
   if (o.threads > 0) set_num_threads(o.threads);
   const LanguageModel language = o.run.empty() ? generate::load_model(o.model) : generate::load_run(o.run);
@@ -168,7 +180,8 @@ int run(const Options& o) {
   });
   const std::vector<std::string> arguments{fs::absolute(numbers).string(), fs::absolute(o.out).string()};
   if (!apps::run_script("look.py", arguments, "/usr/bin/python3")) return 2;
-  apps::say("loss {:.4f}\n{}\n", page.at("loss").get<double>(), o.out.string());
+  report(page);
+  apps::say("{}\n", o.out.string());
   return 0;
 }
 

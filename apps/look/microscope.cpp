@@ -1,6 +1,7 @@
 #include "microscope.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <braid/autograd/ops.h>
@@ -41,12 +42,12 @@ Tensor head_weights(const apps::Model& model, std::int64_t tokens, std::int64_t 
 
 Var scaled(const Var& x, double factor) { return factor == 0 ? Var(zeros(x.shape(), x.dtype())) : x * factor; }
 
-/// What the write of one site adds to the input of a later one, [T, C] in f64.
-Tensor contribution(const std::vector<Site>& sites, const Intervention& path) {
+/// What the output of site `from` adds to the input of site `to`, [T, C] in f64.
+Tensor contribution(const std::vector<Site>& sites, std::int64_t from, std::int64_t to) {
   const auto site = [&](std::int64_t i) -> const Site& { return sites[static_cast<std::size_t>(i)]; };
-  Tensor weights = site(path.index).h_post;
-  for (std::int64_t i = path.index + 1; i < path.other; ++i) weights = carried(site(i), weights);
-  return (expand_dims(gain(site(path.other), weights), -1) * Var(site(path.index).f.to(DType::f64))).value();
+  Tensor weights = site(from).h_post;
+  for (std::int64_t i = from + 1; i < to; ++i) weights = carried(site(i), weights);
+  return (expand_dims(gain(site(to), weights), -1) * Var(site(from).f.to(DType::f64))).value();
 }
 
 /// Sees one evaluation, and changes it on the way.
@@ -79,7 +80,7 @@ class Microscope : public mhc::ConnectionHook {
     for (const Action action : {Action::scale, Action::rescue})
       for (const Intervention& change : changes_)
         if (change.target == Target::write && change.index == site() - 1 && change.action == action)
-          out = action == Action::scale ? scaled(f, change.factor) : expand_dims(clean(change.index).f, 0);
+          out = action == Action::scale ? scaled(out, change.factor) : expand_dims(clean(change.index).f, 0);
     sites_.back().f = out.value().select(0, 0);
     return out;
   }
@@ -122,17 +123,20 @@ class Microscope : public mhc::ConnectionHook {
 
   /// The input u [1, T, C] of the newest site.
   Var with_changed_paths(const Var& u) const {
-    Var sum = u;
-    for (const Intervention& change : changes_) {
-      if (change.target != Target::path || change.other != site() - 1) continue;
-      check_value(sites_.back().h_pre.defined(), "--{}: the input of site {} is no weighted sum of the streams",
-                  change.text, change.other);
-      const Var own = contribution(sites_, change);
-      const bool rescue = change.action == Action::rescue;
-      const Var wanted = rescue ? Var(contribution(clean_->sites, change)) : own * change.factor;
-      sum = cast(cast(sum, DType::f64) + expand_dims(wanted - own, 0), u.dtype());
-    }
-    return sum;
+    std::map<std::int64_t, Var> paths;  // what comes from each site that has changes
+    for (const Action action : {Action::scale, Action::rescue})
+      for (const Intervention& change : changes_) {
+        if (change.target != Target::path || change.other != site() - 1 || change.action != action) continue;
+        check_value(sites_.back().h_pre.defined(), "--{}: the input of site {} is no weighted sum of the streams",
+                    change.text, change.other);
+        Var& path = paths.try_emplace(change.index, contribution(sites_, change.index, change.other)).first->second;
+        path = action == Action::scale ? path * change.factor
+                                       : Var(contribution(clean_->sites, change.index, change.other));
+      }
+    if (paths.empty()) return u;
+    Var sum = cast(u, DType::f64);
+    for (const auto& [from, path] : paths) sum = sum + expand_dims(path - contribution(sites_, from, site() - 1), 0);
+    return cast(sum, u.dtype());
   }
 
   const apps::Model& model_;

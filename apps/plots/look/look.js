@@ -35,14 +35,15 @@ function drawMap(where, id, title, note, names, rows, { log = false, tip = (row,
 
 function drawText() {
   const most = Math.max(...data.losses.filter(Number.isFinite), 1e-9);
-  const spelled = (id) => data.words[id] || "∅";
+  const spelled = (id) => (data.words[id] || "∅").replaceAll("\n", "⏎");
+  const end = (id) => (data.words[id]?.includes("\n") ? "\n" : "");
   const first = element("span", {}, spelled(data.ids[0]));
-  const tokens = data.losses.map((loss, t) => element("button", {
+  const tokens = data.losses.flatMap((loss, t) => [element("button", {
     "aria-pressed": token === t, style: `--share: ${(loss ?? most) / most}`, title: `loss ${text(loss)}`, onclick: () => choose(t) },
-    spelled(data.ids[t + 1])));
+    spelled(data.ids[t + 1])), end(data.ids[t + 1])]);
   find("text").replaceChildren(
     element("div", { class: "title" }, element("h3", {}, "The text ", element("small", {}, "colored by the loss; choose a token to see what predicts it")),
-      button("all tokens", token === null, () => choose(null))), element("div", {}, first, ...tokens));
+      button("all tokens", token === null, () => choose(null))), element("div", { class: "words" }, first, ...tokens));
 }
 
 function drawStreams() {
@@ -92,7 +93,7 @@ function drawLens() {
     overSites(data.lens.loss.map((site) => streams.map((i) => site[i]))));
   const t = token ?? data.losses.length - 1, last = data.sites.length - 1;
   const rows = data.sites.map((_, i) => last - i).map((site) =>
-    element("tr", {}, element("th", {}, site === last ? "end" : `before ${data.sites[site]}`), ...streams.map((i) => guess(site, i, t))));
+    element("tr", {}, element("th", {}, `before ${data.sites[site]}`), ...streams.map((i) => guess(site, i, t))));
   const head = element("tr", {}, element("th", {}), ...readers.map((name) => element("th", {}, name)));
   find("lens").append(panel("words", "Most likely tokens", `behind “${word(data.ids[t])}”, where the text has “${word(data.ids[t + 1])}”`, null,
     element("div", { class: "wide" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)))));
@@ -112,8 +113,9 @@ function drawLosses() {
   const { once, onward, all, alone, write } = data.ablations;
   drawMap("losses", "write-loss", "Without one layer", "loss added where its output is not written", ["write"], [added(write)]);
   if (several) {
-    drawMap("losses", "once-loss", "Without one stream", "loss added by zeros in one stream before one site, or in all", [...streamNames, "all"], [...once, all].map(added));
+    drawMap("losses", "once-loss", "Without one stream", "loss added by zeros in it before one site", streamNames, once.map(added));
     drawMap("losses", "onward-loss", "Without one stream from a site on", "loss added by zeros before this site and all later ones", streamNames, onward.map(added));
+    drawMap("losses", "all-loss", "Without all streams", "loss added by zeros in all of them before one site", ["all"], [added(all)]);
     drawMap("losses", "alone-loss", "With one stream alone", "part of the loss that comes back when all streams are zero before a site and one is restored", streamNames,
       alone.map((losses) => losses.map((loss, i) => (loss === null || all[i] === null ? null : (all[i] - loss) / (all[i] - data.loss)))));
   } else {

@@ -81,5 +81,8 @@ function grid(rows, scale, tip) {
   canvas.addEventListener("pointerleave", hideTip);
   return canvas;
 }
-const legend = (scale) => element("span", { class: "scale" }, brief(+scale.low.toPrecision(3)),
-  element("i", { style: `background: linear-gradient(90deg, ${scale.stops})` }), brief(+scale.high.toPrecision(3)));
+function legend({ low, high, stops }) {
+  const ends = (digits) => [low, high].map((v) => brief(+v.toPrecision(digits))), short = ends(3);
+  const [left, right] = short[0] === short[1] ? ends(5) : short;
+  return element("span", { class: "scale" }, left, element("i", { style: `background: linear-gradient(90deg, ${stops})` }), right);
+}
