@@ -14,7 +14,7 @@ Prediction predict(std::span<const double> row, std::int32_t target, std::size_t
   const auto log_probability = [&](std::int32_t id) {
     return row[static_cast<std::size_t>(id)] - most - std::log(sum);
   };
-  std::vector<std::int32_t> ids(row.size());
+  std::vector<std::int32_t> ids(likely > 0 ? row.size() : 0);
   std::iota(ids.begin(), ids.end(), 0);
   const auto end = ids.begin() + static_cast<std::ptrdiff_t>(std::min(likely, ids.size()));
   std::partial_sort(ids.begin(), end, ids.end(), [&](std::int32_t a, std::int32_t b) {
