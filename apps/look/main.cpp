@@ -1,4 +1,5 @@
 // Shows what passes between the layers of a model, and what happens without parts of it. `look --help` lists the flags.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <ostream>
@@ -56,8 +57,7 @@ Options parse(int argc, char** argv) {
   Options o;
   std::string out;
   CLI::App app(
-      "Evaluates a model on a text and writes a page with what passes between its layers: streams, maps, the logit "
-      "lens, "
+      "Evaluates a model on a text and writes a page of what passes between its layers: streams, maps, the logit lens, "
       "gains of paths, and the losses without parts of it. Sites are the connections, from 0, and then the head.");
   app.add_option("--run", o.run, "results folder of train_lm");
   app.add_option("--model", o.model, "folder of a model as Hugging Face saves it, with its tokenizer.json");
