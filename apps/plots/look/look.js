@@ -30,7 +30,7 @@ function drawMap(where, id, title, note, names, rows, { log = false, tip = (row,
   const map = element("div", { class: "map", style: `--rows: ${Math.max(3, names.length)}` },
     element("div", { class: "names" }, ...names.map((name) => element("span", {}, name))), canvas,
     element("div", { class: "ends" }, element("span", {}, data.sites[0]), element("span", {}, width > 1 ? data.sites[width - 1] : "")));
-  find(where).append(panel(id, title, note, same(rows) ? element("small", {}, `${text(rows[0][0])} everywhere`) : legend(colors), map));
+  find(where).append(panel(id, title, note, same(rows) ? element("small", {}, `${text(rows.flat().find(Number.isFinite))} everywhere`) : legend(colors), map));
 }
 
 function drawText() {
@@ -88,7 +88,7 @@ function guess(site, stream, t) {
   return element("td", {}, ...words);
 }
 function drawLens() {
-  const readers = several ? [...streamNames, "head"] : ["head"], streams = readers.map((_, i) => (several ? i : 1));
+  const readers = several ? [...streamNames, "head"] : ["stream"], streams = readers.map((_, i) => (several ? i : 1));
   drawMap("lens", "lens-loss", "Loss of the lens", "what the last norm and head predict from each stream, and from all as the head reads them", readers,
     overSites(data.lens.loss.map((site) => streams.map((i) => site[i]))));
   const t = token ?? data.losses.length - 1, last = data.sites.length - 1;
