@@ -18,7 +18,7 @@ POINTS, CELLS, SAMPLES, LETTERS = 1000, 6000, 20, 4000  # the most of each that 
 CURVES = {"loss": "train_loss", "grad_norm": "grad_norm", "learning_rate": "learning_rate", "speed": "tokens_per_s"}
 STATS = ("forward_gain", "backward_gain", "composed_forward_gain", "composed_backward_gain", "row_error", "column_error", "similarity",
          "saturation")
-PARTS = pathlib.Path(__file__).resolve().parent / "report"
+PARTS = pathlib.Path(__file__).resolve().parent
 
 
 def number(value):
@@ -148,9 +148,13 @@ def page(runs, live):
     for i, name in enumerate(names):
         if names.count(name) > 1:
             runs[i]["name"] += f" #{names[:i + 1].count(name)}"
-    data = {"written": time.time(), "live": live, "runs": runs}
-    text = re.sub(r"@(\w+\.\w+)@", lambda part: (PARTS / part[1]).read_text(), (PARTS / "page.html").read_text())
-    text = text.replace("@title@", html.escape(", ".join(dict.fromkeys(run["name"] for run in runs))))
+    return fill("report", ", ".join(dict.fromkeys(run["name"] for run in runs)), {"written": time.time(), "live": live, "runs": runs})
+
+
+def fill(kind, title, data):
+    """The page of a kind of pages: page.html of its folder, with the files that it names, which may be the report's."""
+    text = re.sub(r"@([\w/]+\.\w+)@", lambda part: (PARTS / part[1]).read_text(), (PARTS / kind / "page.html").read_text())
+    text = text.replace("@title@", html.escape(title))
     return text.replace("@data@", json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
 
 
@@ -162,7 +166,7 @@ def write(path, text):
 
 
 def fail(text):
-    sys.stderr.write(f"report.py: {' '.join(text.split())}\n")
+    sys.stderr.write(f"{pathlib.Path(sys.argv[0]).name}: {' '.join(text.split())}\n")
     sys.exit(2)
 
 

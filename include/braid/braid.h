@@ -80,6 +80,7 @@
 #include <braid/mhc/ops/read_write.h>
 #include <braid/mhc/ops/sinkhorn.h>
 #include <braid/mhc/ops/weighted_sum.h>
+#include <braid/mhc/streams/connection_hook.h>
 #include <braid/mhc/streams/stream_connection.h>
 #include <braid/mhc/streams/streams.h>
 #include <braid/mhc/streams/telemetry.h>

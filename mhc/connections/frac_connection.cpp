@@ -2,7 +2,7 @@
 
 #include <braid/autograd/ops.h>
 #include <braid/mhc/ops/sinkhorn.h>
-#include <braid/mhc/streams/telemetry.h>
+#include <braid/mhc/streams/connection_hook.h>
 #include <braid/nn/init.h>
 
 namespace braid::mhc {
@@ -71,7 +71,7 @@ StreamMaps FracConnection::maps(const Var& x) const {
 
 Var FracConnection::read(const StreamMaps& maps, const Var& x) const {
   const Var fractions = split(x, 2, channels / settings.fractions);
-  if (Telemetry* telemetry = Telemetry::active()) telemetry->record(maps, fractions);
+  if (ConnectionHook* hook = ConnectionHook::active()) hook->record(maps, fractions);
   const Var u = mix_streams(maps.h_pre, fractions);
   const Shape lead = x.shape().axes(0, x.rank() - 2);
   if (settings.views == 1) return reshape(u, lead.concat({channels}));

@@ -3,8 +3,7 @@
 
 #include <braid/core/random.h>
 #include <braid/mhc/connections/detail/evaluation_cache.h>
-#include <braid/mhc/ops/read_write.h>
-#include <braid/mhc/streams/telemetry.h>
+#include <braid/mhc/streams/connection_hook.h>
 
 namespace braid::mhc {
 
@@ -59,7 +58,7 @@ struct ManifoldHyperConnection {
   /// The two stages around a layer.
   template <std::invocable<const Var&> Layer>
   Var operator()(const Var& x, Layer&& layer) const {
-    if (Telemetry* telemetry = Telemetry::active()) telemetry->record(residual_maps(), split(x));
+    if (ConnectionHook* hook = ConnectionHook::active()) hook->record(residual_maps(), split(x));
     return post_combine(x, layer(pre_scale(x)));
   }
 

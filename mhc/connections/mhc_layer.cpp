@@ -3,7 +3,6 @@
 #include <braid/autograd/ops.h>
 #include <braid/mhc/connections/manifold_constrained_hc.h>
 #include <braid/mhc/ops/mhc_layer.h>
-#include <braid/mhc/streams/telemetry.h>
 
 namespace braid::mhc {
 
@@ -35,7 +34,7 @@ StreamMaps MHCLayer::maps() const { return {sigmoid(h_pre_raw), 2 * sigmoid(h_po
 Var MHCLayer::operator()(const Var& x) const {
   check_streams("MHCLayer", x.shape(), streams(), channels());
   const StreamMaps m = maps();
-  if (Telemetry* telemetry = Telemetry::active()) telemetry->record(m, x);
+  if (ConnectionHook* hook = ConnectionHook::active()) hook->record(m, x);
   return mhc_layer(m.h_pre, m.h_post, m.h_res, rms_weight, x, settings.eps);
 }
 

@@ -1,8 +1,7 @@
 #pragma once
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/reshape.h>
-#include <braid/mhc/ops/read_write.h>
-#include <braid/mhc/streams/telemetry.h>
+#include <braid/mhc/streams/streams.h>
 
 namespace braid::mhc {
 
@@ -12,8 +11,10 @@ struct ResidualConnection {
 
   Var open(const Var& embedding) const { return embedding; }
   Var operator()(const Var& x, auto&& layer) const {
-    if (Telemetry* telemetry = Telemetry::active()) telemetry->record(identity_maps(x.dtype()), expand_dims(x, -2));
-    return x + layer(x);
+    if (ConnectionHook::active() == nullptr) return x + layer(x);
+    Streams stream(expand_dims(x, -2));  // one, for the hook
+    stream.write(layer(stream.read(identity_maps(compute_dtype(x.dtype())))));
+    return squeeze(stream.value(), -2);
   }
   Var close(const Var& x) const { return x; }
 

@@ -6,9 +6,14 @@
 
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/in_f32.h>
-#include <braid/mhc/streams/telemetry.h>
 
 namespace braid::mhc {
+
+LayerRead ConnectionHook::read(StreamState& x, const Read& read) {
+  LayerRead done = read(x);
+  if (done.maps.h_post.value().defined()) record(done.maps, done.x);
+  return done;
+}
 
 Streams::Streams(Var x, std::int64_t keep_every)
     : state_{.last = {.u = {}, .maps = {}, .x = std::move(x)}, .keep_every = keep_every} {
@@ -20,16 +25,15 @@ void Streams::add(const Var& each) {
   state_.last.x = braid::detail::in_f32([](const Var& x, const Var& e) { return x + e; }, settle(), each);
 }
 
-void Streams::write(const Var& f) {
+void Streams::write(Var f) {
   check<Error>(state_.reading() && !state_.pending(), "Streams: write() must follow read()");
+  if (ConnectionHook* hook = ConnectionHook::active()) f = hook->write(f);
   detail::check_layer_output("Streams::write", f, state_.last.x);
-  state_.f = f;
+  state_.f = std::move(f);
   if (!state_.last.deferred) settle();
 }
 
 Var Streams::hold(LayerRead read) {
-  const bool writes = read.maps.h_post.value().defined();
-  if (Telemetry* telemetry = Telemetry::active(); telemetry != nullptr && writes) telemetry->record(read.maps, read.x);
   state_.last = std::move(read);
   state_.f = Var();
   return std::exchange(state_.last.u, Var());

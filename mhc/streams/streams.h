@@ -4,6 +4,7 @@
 #include <braid/mhc/ops/hyper_read.h>
 #include <braid/mhc/ops/mhc_read.h>
 #include <braid/mhc/ops/read_write.h>
+#include <braid/mhc/streams/connection_hook.h>
 
 namespace braid::mhc {
 
@@ -38,14 +39,18 @@ class Streams {
   /// The input [..., C] of the next layer, read by maps that are given (StreamMaps) or computed from the streams on the
   /// way: by any type of maps that has a free function read_maps(), see ops/read_write.h. The streams then wait for the
   /// layer's output. Throws Error when they do already, ShapeError unless the maps fit.
-  Var read(const auto& maps) { return hold(read_maps(maps, state_)); }
+  Var read(const auto& maps) {
+    ConnectionHook* hook = ConnectionHook::active();
+    if (hook == nullptr) return hold(read_maps(maps, state_));
+    return hold(hook->read(state_, [&](StreamState& x) { return read_maps(maps, x); }));
+  }
   /// The maps of the last read, until its write is done.
   const StreamMaps& maps() const& { return state_.last.maps; }
   StreamMaps maps() && { return std::move(state_.last.maps); }  ///< of a temporary
 
   /// Defers the write of the layer's output f [..., C]: the streams become H_res x + H_post^T f.
   /// Throws Error without a read() before it, ShapeError or DTypeError unless f fits.
-  void write(const Var& f);
+  void write(Var f);
 
  private:
   Var hold(LayerRead read);

@@ -5,12 +5,9 @@
 #include <string>
 #include <vector>
 
-#include <braid/autograd/tape.h>
-#include <braid/core/scope.h>
+#include <braid/mhc/streams/connection_hook.h>
 
 namespace braid::mhc {
-
-struct StreamMaps;
 
 /// Statistics of one connection. Gains and errors are of H_res, a maximum over rows or columns, averaged
 /// over tokens; arXiv:2512.24880, section 3.1, looks at the same gains.
@@ -32,10 +29,10 @@ struct ConnectionStats {
 ///     fmt::print("{}", mhc::table(telemetry.connections()));
 ///
 /// Without one, a connection pays for reading one thread-local pointer.
-class Telemetry : public CollectingScope<Telemetry> {
+class Telemetry : public ConnectionHook {
  public:
   /// Called by connections. x [..., n, C] is the connection's input.
-  void record(const StreamMaps& maps, const Var& x);
+  void record(const StreamMaps& maps, const Var& x) override;
 
   /// One entry per connection, in the order of evaluation. Throws ShapeError when they have different
   /// numbers of streams or tokens, since their maps cannot be composed.

@@ -40,6 +40,8 @@ FLAGS = {
     "physics_informed": {"--steps": [*BAD_COUNT, "49"]},
     "generate": {"--tokens": BAD_COUNT, "--temperature": ["0", "-1", *NOT_FINITE], "--top-k": [*NOT_WHOLE, "-1"], "--seed": [*NOT_WHOLE, "-1"],
                  "--top-p": ["0", "1.1", *NOT_FINITE], "--threads": ["-1", "1025"], "--stop": [""]},
+    "look": {"--tokens": BAD_COUNT, "--threads": ["-1", "1025"], "--ablate": ["", "stream", "write:1:2", "LONG"], "--scale": ["write:1", "write:1:nan"],
+             "--swap": ["stream:1", "write:1:2"], "--rescue": ["path:1", "write:1"]},
 }
 LINES = {
     "train_lm": [["--steps"], ["--ledger", "--ledger"], ["--report=5"], ["extra"], ["--color", "red"], ["--resume"], ["--resume", "--out", "none"],
@@ -66,18 +68,21 @@ LINES = {
     "generate": [[], ["extra"], ["--model", "none"], ["--model", "."], ["--model", "text.txt"], ["--model", "loop"], ["--run", "none"], ["--run", "."],
                  ["--run", "text.txt"], ["--run", "loop"], ["--model", ".", "--run", "."], ["--model", "new\nline"], ["--run", "NOT_UTF8"],
                  ["--run", ".", "--prompt", "NOT_UTF8"], ["--run", ".", "--stop", "NOT_UTF8"]],
+    "look": [[], ["extra"], ["--run", "none"], ["--run", "none", "--text", "text.txt"], ["--model", "none", "--text", "text.txt"],
+             ["--run", ".", "--model", ".", "--text", "text.txt"], ["--run", "loop", "--text", "text.txt"], ["--run", "NOT_UTF8", "--text", "text.txt"],
+             ["--run", ".", "--text", "NOT_UTF8"], ["--run", ".", "--text", "text.txt", "--out", "page"], ["--run", "new\nline", "--text", "text.txt"]],
     **{example: [["extra"], ["--out", "LONG"], ["--out", "loop/x"], ["--out", "text.txt/new"], ["--out"]]
        for example in ("gradient_penalty", "physics_informed", "pictures", "two_spirals")},
     "golden": [[], ["none"], ["text.txt"], ["."], [".", "--only"], ["loop"], ["new\nline"], [".", "extra"]],
     "mixing_facts": [["extra"], ["--x"]],
     "dev": [["nothing"], ["new\nline"], ["test", "--preset"], ["test", "--preset", "x"], ["test", "("], ["test", "a", "b"],
             ["test", "--x"], ["test", ""], ["bench", "--x"], ["bench", "("], ["bench", "a", "b"], ["golden"], ["golden", "none"],
-            ["golden", "a", "b"], ["stability", "huge"], ["report"], ["sanitize", "x"], ["sanitize", "fast", "x"], ["sanitize", ""],
+            ["golden", "a", "b"], ["stability", "huge"], ["report"], ["look"], ["look", "--text"], ["sanitize", "x"], ["sanitize", "fast", "x"], ["sanitize", ""],
             ["format", "x"], ["format", "--x"], ["docs", "x"], ["docs", "--x"],
             ["docs", "--check", "x"], ["install"], ["install", "a", "b"], ["install", "--x"], ["package", "x"],
             ["package", "--x"], ["--x"]],
 }
-EXAMPLES = ["basic_usage", "custom_op", "derivatives", "dropout", "gradients", "history_skip", "own_optimizer", "regression", "tensors", "three_lines", "transformer_block", "wrong_gradient"]
+EXAMPLES = ["ablation", "basic_usage", "custom_op", "derivatives", "dropout", "gradients", "history_skip", "own_optimizer", "regression", "tensors", "three_lines", "transformer_block", "wrong_gradient"]
 BENCHMARKS = [f"bench_{name}" for name in ("gemm", "mhc", "mixings", "ops", "sinkhorn", "streams")]
 ENVIRONMENTS = [{"BRAID_NUM_THREADS": value} for value in ("0", "-1", "abc", "200000", "2x", "")] + \
                [{"BRAID_MHC_PATH": "foo"}] + [{"BRAID_ISA": value} for value in ("", "AVX2", "sse4")]

@@ -94,7 +94,7 @@ class Dev(unittest.TestCase):
         self.assertIn("ctest in", result.stdout)
 
     def test_what_it_does_not_know_is_one_line_and_exit_code_2(self):
-        for args in (["nothing"], ["a\nb"], ["test", "("], ["test", "--preset", "x"], ["sanitize", ""], ["golden"], ["install"],
+        for args in (["nothing"], ["a\nb"], ["test", "("], ["test", "--preset", "x"], ["sanitize", ""], ["golden"], ["install"], ["look"],
                      ["abi", "no-such-commit"]):
             result = dev(*args)
             self.assertEqual((result.returncode, result.stderr.count("\n"), result.stdout), (2, 1, ""), args)

@@ -6,18 +6,7 @@ const CHARTS = [
   { key: "learning_rate", title: "Learning rate" },
   { key: "speed", title: "Speed", note: () => "tokens per second", smooth: true },
 ];
-let pictures = [];  // the charts on the page
 
-/// Maps values to 0..1 and back; a logarithmic scale drops values that are not positive.
-function axis(values, log) {
-  const usable = values.filter((v) => Number.isFinite(v) && (!log || v > 0));
-  let low = usable.reduce((a, b) => Math.min(a, b), Infinity), high = usable.reduce((a, b) => Math.max(a, b), -Infinity);
-  if (low > high) [low, high] = [1, 2];
-  const room = (Math.abs(low) || 1) * 0.1;
-  if (low === high) [low, high] = log ? [low / 1.1, high * 1.1] : [low - room, high + room];
-  const f = log ? Math.log : (v) => v, inverse = log ? Math.exp : (v) => v, span = f(high) - f(low);
-  return { low, high, log, at: (v) => (v === null || (log && v <= 0) ? NaN : (f(v) - f(low)) / span), value: (t) => inverse(f(low) + t * span) };
-}
 function ticks({ low, high, log }, most) {
   const found = [];
   if (log && high / low > 4) {
@@ -129,8 +118,4 @@ function follow({ series, svg, x, across, down, left, right, mark }) {
 function markStep({ x, across, mark, top, bottom }, step) {
   const at = across(Math.min(x.high, Math.max(x.low, step)));
   mark.replaceChildren(element("line", { class: "cursor", x1: at, x2: at, y1: top, y2: bottom }));
-}
-function hideTip() {
-  find("tip").hidden = true;
-  pictures.forEach((picture) => picture.mark.replaceChildren());
 }

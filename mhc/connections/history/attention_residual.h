@@ -53,8 +53,8 @@ struct AttentionResidual {
     const Var f = layer(state.x);
     check_shape(f.shape() == state.x.shape(), "AttentionResidual: layer must keep the shape {} but returned {}",
                 state.x.shape(), f.shape());
-    if (Telemetry* telemetry = Telemetry::active())  // every source is passed on as it is
-      telemetry->record(ResidualConnection::identity_maps(f.dtype()), expand_dims(f, -2));
+    if (ConnectionHook* hook = ConnectionHook::active())  // every source is passed on as it is
+      hook->record(ResidualConnection::identity_maps(f.dtype()), expand_dims(f, -2));
     if (index % settings.block == 0)
       state.sources.push_back(f);
     else

@@ -5,9 +5,8 @@
 
 #include <braid/autograd/ops.h>
 #include <braid/core/detail/enum_named.h>
-#include <braid/mhc/ops/read_write.h>
 #include <braid/mhc/ops/weighted_sum.h>
-#include <braid/mhc/streams/telemetry.h>
+#include <braid/mhc/streams/connection_hook.h>
 
 namespace braid::mhc {
 namespace {
@@ -98,8 +97,8 @@ Var MHCSkip::operator()(const Var& x, std::span<const Var> history) const {
   const std::int64_t k = std::min(settings.max_history, static_cast<std::int64_t>(history.size()));
   const Var alpha = weights(k);
   const std::span<const Var> states = history.last(static_cast<std::size_t>(k));
-  if (Telemetry* telemetry = Telemetry::active())
-    telemetry->record(companion_maps(alpha, settings.max_history), stack(states, -2));
+  if (ConnectionHook* hook = ConnectionHook::active())
+    hook->record(companion_maps(alpha, settings.max_history), stack(states, -2));
   if (settings.mode == SkipMode::residual) return x + states.back();
   return weighted_sum(x, alpha, states);
 }

@@ -1,0 +1,29 @@
+#pragma once
+#include <functional>
+
+#include <braid/core/scope.h>
+#include <braid/mhc/ops/read_write.h>
+
+namespace braid::mhc {
+
+/// A scope around every connection that this thread evaluates while it is alive: a class that derives from it sees and
+/// may replace the streams, the maps, and what layers read and write. By itself it changes no bit. Only the newest one
+/// is called; without one, a connection pays for reading a thread-local pointer. A checkpoint() whose function runs
+/// again without the hook that changed its result throws Error.
+class ConnectionHook : public CollectingScope<ConnectionHook> {
+ public:
+  using Read = std::function<LayerRead(StreamState&)>;  ///< the connection's own read
+
+  virtual ~ConnectionHook() = default;
+
+  /// In place of a connection's read. Streams are replaced after `x.settle()`, in x.last.x; the layer's input in the
+  /// result of `read(x)`; maps, on constants, by read_maps(StreamMaps, x) after it. Heads that read have no h_post.
+  virtual LayerRead read(StreamState& x, const Read& read);
+  /// In place of a layer's output f [..., C] on its way to the streams.
+  virtual Var write(const Var& f) { return f; }
+  /// Told of the maps of each connection and of its input x [..., n, C]. Of a connection without Streams, such as
+  /// MHCSkip, a hook is shown nothing else.
+  virtual void record(const StreamMaps&, const Var&) {}
+};
+
+}  // namespace braid::mhc
