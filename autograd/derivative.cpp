@@ -4,14 +4,11 @@
 #include <cmath>
 
 namespace braid {
-namespace {
 
 constexpr std::size_t kOrders = 7;
 // Neither is a ratio of small numbers, so that no period of f fits the steps.
 constexpr double kFirstStep = 0.0473, kRatio = 0.43, kLeap = 0.06;
 constexpr double kSmallestStep = 1e-15;  // of the scale
-
-}  // namespace
 
 bool Derivative::has_kink() const {
   return high - low > std::max(10 * bound_error, 1e-3 * std::max(std::abs(low), std::abs(high)));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <ranges>
 #include <string_view>
 
@@ -31,11 +30,6 @@ std::string in_html(std::string_view text) {
       escaped += c;
   }
   return escaped;
-}
-
-/// What the profile measured, by op.
-std::map<std::size_t, Profile::Row> times(const DrawingSettings& settings) {
-  return settings.profile != nullptr ? settings.profile->ops() : std::map<std::size_t, Profile::Row>();
 }
 
 constexpr std::string_view kPage = R"(<!doctype html>
@@ -72,12 +66,11 @@ std::vector<std::string> Drawing::names(const DrawingSettings& settings) const {
 
 std::string Drawing::dot(const DrawingSettings& settings) const {
   const std::vector<std::string> names = this->names(settings);
-  const auto rows = times(settings);
   std::string text = "digraph tape {\nnode [shape=box, style=filled, fillcolor=white, fontname=sans]\n";
   for (std::size_t k = 0; k < ops_.size(); ++k) {
     const Op& op = ops_[k];
     std::string label = fmt::format("{}\n{}\n{}", names[k], op.outputs, size(op.bytes));
-    if (const auto row = rows.find(k); row != rows.end())
+    if (const auto row = settings.times.find(k); row != settings.times.end())
       label += fmt::format("\n{:.3g} + {:.3g} ms", 1e3 * row->second.forward_s, 1e3 * row->second.backward_s);
     text +=
         fmt::format("{} [label={}, tooltip={}{}{}]\n", k, json_string(label),
@@ -92,7 +85,6 @@ std::string Drawing::dot(const DrawingSettings& settings) const {
 std::string Drawing::html(const DrawingSettings& settings) const {
   constexpr int kWidth = 100, kHeight = 24;  // of all arcs, of a line
   const std::vector<std::string> names = this->names(settings);
-  const auto rows = times(settings);
   std::string arcs, lines;
   std::vector<int> line_of;  // by op
   int line = 0;
@@ -110,7 +102,7 @@ std::string Drawing::html(const DrawingSettings& settings) const {
       arcs += fmt::format("<path d='M{0},{1}C{2:.0f},{1} {2:.0f},{3} {0},{3}'/>\n", kWidth, from, reach, to);
     }
     std::string time = "<td><td>";
-    if (const auto row = rows.find(k); row != rows.end())
+    if (const auto row = settings.times.find(k); row != settings.times.end())
       time = fmt::format("<td>{:.3f} ms<td>{:.3f} ms", 1e3 * row->second.forward_s, 1e3 * row->second.backward_s);
     lines += fmt::format("<tr{}><td>{}<td>{}<td>{}<td>{}{}<td>{}\n", settings.wrong == k ? " class=wrong" : "", line,
                          in_html(names[k]), op.outputs, size(op.bytes), time, reads);
@@ -128,7 +120,7 @@ Drawing draw(const Tape& tape) {
     Drawing::Op op{node.op, {}, "", 0};
     for (const detail::Input& input : node.inputs)
       op.inputs.push_back({type(input), input.id ? std::optional(makers[*input.id]) : std::nullopt});
-    for (const detail::Output& output : node.outputs) {
+    for (const detail::Input& output : node.outputs) {
       op.outputs += fmt::format("{}{}", op.outputs.empty() ? "" : ", ", type(output));
       op.bytes += static_cast<double>(output.shape.numel()) * static_cast<double>(size_of(output.dtype));
       makers.push_back(drawing.ops_.size());

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,9 +11,9 @@ namespace braid {
 
 /// What a Drawing shows besides ops, shapes and bytes.
 struct DrawingSettings {
-  std::vector<std::string> names = {};    ///< of the watched variables, in their order
-  const Profile* profile = nullptr;       ///< the tape's probe, which measured the time of each op
-  std::optional<std::size_t> wrong = {};  ///< the index of an op to be shown in red: GradcheckResult::wrong_op
+  std::vector<std::string> names = {};             ///< of the watched variables, in their order
+  std::map<std::size_t, Profile::Row> times = {};  ///< Profile::ops() of the tape's probe
+  std::optional<std::size_t> wrong = {};           ///< the index of an op to be shown in red: GradcheckResult::wrong_op
 };
 
 /// The ops of a tape and the values that pass between them, as a picture.
@@ -22,7 +23,7 @@ struct DrawingSettings {
 ///     const Var loss = model(tape.watch(x));
 ///     const Drawing drawing = draw(tape);  // before backward(), which forgets the ops
 ///     tape.backward(loss);
-///     std::ofstream("tape.html") << drawing.html({.profile = &profile});
+///     std::ofstream("tape.html") << drawing.html({.times = profile.ops()});
 class Drawing {
  public:
   /// For Graphviz (`dot -Tsvg tape.dot`): a box for each op, an ellipse for each watched variable. A box has the shape,

@@ -34,7 +34,8 @@ struct FileError : Error {
 
 /// A function needs a library without which braid was built. docs/install.md lists them.
 struct MissingLibrary : Error {
-  using Error::Error;
+  MissingLibrary(const std::string& function, const std::string& library)
+      : Error(fmt::format("{}: this build of braid is without {}, which it needs", function, library)) {}
 };
 
 /// Throws E with the formatted message unless `ok`. Messages read

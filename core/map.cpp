@@ -7,12 +7,9 @@
 #include <braid/core/parallel.h>
 
 namespace braid {
-namespace {
 
 constexpr std::int64_t kBlock = 8192;  // elements that a thread takes at a time
 constexpr std::int64_t kChunk = 1024;  // elements of a buffer: 8 KB at most
-
-}  // namespace
 
 Tensor map_blocks(const char* op, std::span<const Tensor* const> inputs, DType out_dtype, MapKernel kernel) {
   for (std::size_t i = 0; i < inputs.size(); ++i)

@@ -5,10 +5,9 @@
 #include <braid/core/tensor.h>
 
 namespace braid {
-namespace {
 
 /// Replaces a single -1 by the size that the elements leave for it.
-Shape infer_sizes(const Shape& from, std::span<const std::int64_t> sizes) {
+static Shape infer_sizes(const Shape& from, std::span<const std::int64_t> sizes) {
   std::vector<std::int64_t> result(sizes.begin(), sizes.end());
   const auto unknown = std::ranges::find(result, -1);
   if (unknown != result.end()) {
@@ -23,8 +22,6 @@ Shape infer_sizes(const Shape& from, std::span<const std::int64_t> sizes) {
               from, shape);
   return shape;
 }
-
-}  // namespace
 
 Tensor Tensor::view(const Shape& shape, const Strides& strides, std::int64_t offset) const {
   check<Error>(defined(), "a view of an undefined tensor");

@@ -1,10 +1,12 @@
 #include <braid/dist/communicator.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include <fmt/format.h>
 
 #include <braid/core/error.h>
+#include <braid/core/platform/machine.h>
 
 namespace braid::dist {
 namespace {
@@ -30,6 +32,12 @@ class LocalSum final : public detail::BlockSum {
 };
 
 }  // namespace
+
+int Communicator::sharing_processors() {
+  // Equal for ranks that may use the same processors of the same machine.
+  const std::vector<std::string> all = gather(platform::boot_id() + platform::usable_processors());
+  return static_cast<int>(std::ranges::count(all, all[static_cast<std::size_t>(rank())]));
+}
 
 void Communicator::check_same(const std::string& what, const std::string& value) {
   if (!any(broadcast(value) != value)) return;  // ranks send their values only if one differs

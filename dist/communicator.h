@@ -46,7 +46,7 @@ class Communicator {
   virtual int size() const { return 1; }  ///< number of ranks
 
   /// The number of ranks, this one included, that may run on the same processors of the same machine.
-  virtual int sharing_processors() { return 1; }
+  int sharing_processors();
   /// Whether `here` is true on any rank.
   virtual bool any(bool here) { return here; }
   /// Returns the bytes that rank 0 passes.

@@ -75,7 +75,7 @@ std::string page(Network network, const Tensor& x, std::optional<std::size_t> wr
   const Var loss = network(x);
   const Drawing drawing = draw(tape);  // before backward(), which forgets the ops
   tape.backward(loss);
-  return drawing.html({.names = names, .profile = &profile, .wrong = wrong});
+  return drawing.html({.names = names, .times = profile.ops(), .wrong = wrong});
 }
 
 void run(const std::filesystem::path& picture) {

@@ -11,14 +11,11 @@
 #include <braid/nn/init.h>
 
 namespace braid::nn {
-namespace {
 
-std::int64_t checked_size(std::int64_t in, std::int64_t size) {
+static std::int64_t checked_size(std::int64_t in, std::int64_t size) {
   check_value(in >= 1 && size >= 1, "GRU: in and size must be at least 1 but are {} and {}", in, size);
   return size;
 }
-
-}  // namespace
 
 GRU::GRU(std::int64_t in, std::int64_t size, Rng& rng, const LinearSettings& settings)
     : input(in, 3 * checked_size(in, size), rng, settings), hidden(size, 3 * size, rng, settings) {

@@ -9,15 +9,12 @@
 #include <braid/autograd/ops/silu.h>
 
 namespace braid::nn {
-namespace {
 
-std::int64_t checked_channels(std::int64_t channels, std::int64_t hidden) {
+static std::int64_t checked_channels(std::int64_t channels, std::int64_t hidden) {
   check_value(channels >= 1 && hidden >= 1, "MLP: channels and hidden must be at least 1 but are {} and {}", channels,
               hidden);
   return channels;
 }
-
-}  // namespace
 
 MLP::MLP(std::int64_t channels, std::int64_t hidden, Rng& rng, const MLPSettings& settings)
     : activation(settings.activation),

@@ -7,16 +7,13 @@
 #include <braid/nn/init.h>
 
 namespace braid::nn {
-namespace {
 
 /// The weights at the start.
-Tensor checked_ones(const char* norm, std::int64_t channels, const auto& settings) {
+static Tensor checked_ones(const char* norm, std::int64_t channels, const auto& settings) {
   check_value(channels >= 1, "{}: channels must be at least 1 but is {}", norm, channels);
   check_value(settings.eps >= 0, "{}: eps must be at least 0 but is {}", norm, settings.eps);
   return init::constant({channels}, 1, settings.dtype);
 }
-
-}  // namespace
 
 Norm::Norm(NormKind kind, std::int64_t channels, const NormSettings& settings)
     : weight(checked_ones(kind == NormKind::rms ? "RMSNorm" : "LayerNorm", channels, settings)),

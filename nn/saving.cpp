@@ -7,18 +7,15 @@
 #include <braid/core/utf8.h>
 
 namespace braid::nn {
-namespace {
 
 /// Why `tensor` cannot become `target`; empty if it can.
-std::string misfit(const std::string& name, const Tensor& target, const Tensor& tensor) {
+static std::string misfit(const std::string& name, const Tensor& target, const Tensor& tensor) {
   if (tensor.shape() != target.shape())
     return fmt::format("{} must have shape {} but has {}", name, target.shape(), tensor.shape());
   if ((tensor.dtype() == DType::i32) != (target.dtype() == DType::i32))
     return fmt::format("{} must be {} but is {}", name, braid::name(target.dtype()), braid::name(tensor.dtype()));
   return {};
 }
-
-}  // namespace
 
 std::string detail::listed(std::vector<std::string> problems) {
   constexpr std::size_t kMost = 30;

@@ -7,16 +7,13 @@
 #include <fmt/format.h>
 
 namespace braid::nn {
-namespace {
 
 /// 10646784 -> 10,646,784
-std::string with_commas(std::int64_t n) {
+static std::string with_commas(std::int64_t n) {
   std::string digits = std::to_string(n);
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
   return digits;
 }
-
-}  // namespace
 
 std::string detail::summary(const std::vector<NamedParam>& params, std::int64_t idle, const std::vector<bool>& used) {
   std::vector<std::array<std::string, 4>> lines{{"parameter", "shape", "count", ""}};

@@ -42,6 +42,33 @@ nn::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats) {
           {"gain/backward", stats.front().composed_backward_gain}};
 }
 
+/// The lines, each with the step in front.
+static std::string of_step(std::int64_t step, const std::vector<Json>& lines) {
+  std::string text;
+  for (const Json& line : lines) {
+    Json stamped{{"step", step}};
+    stamped.update(line);
+    text += stamped.dump() + "\n";
+  }
+  return text;
+}
+
+std::string json_lines(const std::vector<mhc::ConnectionStats>& connections, std::int64_t step) {
+  const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  std::vector<Json> lines;
+  for (const mhc::ConnectionStats& s : connections)
+    lines.push_back({{"connection", lines.size()},
+                     {"forward_gain", s.forward_gain},
+                     {"backward_gain", s.backward_gain},
+                     {"composed_forward_gain", s.composed_forward_gain},
+                     {"composed_backward_gain", s.composed_backward_gain},
+                     {"row_error", s.row_error},
+                     {"column_error", s.column_error},
+                     {"saturation", number(s.saturation)},
+                     {"similarity", number(s.similarity)}});
+  return of_step(step, lines);
+}
+
 std::string json_lines(const nn::PrecisionReport& r, std::int64_t step) {
   std::vector<Json> lines;
   lines.push_back({{"dtype", name(r.dtype)},
@@ -58,13 +85,7 @@ std::string json_lines(const nn::PrecisionReport& r, std::int64_t step) {
                      {"max_ulps", row.max_ulps},
                      {"worst_op", row.worst_op},
                      {"share", row.share}});
-  std::string text;
-  for (const Json& line : lines) {
-    Json stamped{{"step", step}};
-    stamped.update(line);
-    text += stamped.dump() + "\n";
-  }
-  return text;
+  return of_step(step, lines);
 }
 
 }  // namespace braid::train_lm

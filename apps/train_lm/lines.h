@@ -24,6 +24,9 @@ nn::Scalars scalars(const apps::Trainer& trainer, const apps::StepResult& result
                     double speed);
 nn::Scalars scalars(const std::vector<mhc::ConnectionStats>& stats);
 
+/// Lines for telemetry.jsonl: one per connection.
+std::string json_lines(const std::vector<mhc::ConnectionStats>& connections, std::int64_t step);
+
 /// Lines for gradients.jsonl: one for all gradients, one per op and one per parameter.
 std::string json_lines(const nn::PrecisionReport& report, std::int64_t step);
 

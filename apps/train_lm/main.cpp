@@ -166,7 +166,7 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
     if (events) events->append(trainer.step(), scalars(trainer, result, held_out, speed));
     if (config.telemetry_every > 0 && due(config.telemetry_every)) {
       const std::vector<mhc::ConnectionStats> stats = trainer.telemetry();
-      apps::JSONLines(folder.telemetry()).append_lines(mhc::json_lines(stats, trainer.step()));
+      apps::JSONLines(folder.telemetry()).append_lines(json_lines(stats, trainer.step()));
       if (events) events->append(trainer.step(), scalars(stats));
     }
     if (reporting && held_out && trainer.step() < steps) {

@@ -5,16 +5,13 @@
 #include <braid/autograd/detail/tape_state.h>
 
 namespace braid::detail {
-namespace {
 
 /// The transpose of a view: zeros of `shape` with dy at the view's elements.
-Var padded(const char* op, const Var& dy, const Shape& shape, const View& view) {
+static Var padded(const char* op, const Var& dy, const Shape& shape, const View& view) {
   Tensor dx = zeros(shape, dy.dtype());
   write_view(dx, view, dy.value());
   return record(op, std::move(dx), {dy}, [=](const Var& ddx) { return record_view(op, ddx, view); });
 }
-
-}  // namespace
 
 Var record_view(const char* op, const Var& x, View view) {
   Var y =

@@ -12,9 +12,8 @@
 #include <braid/core/map.h>
 
 namespace braid {
-namespace {
 
-bool all_finite(const Tensor& t) {
+static bool all_finite(const Tensor& t) {
   if (!t.defined() || t.dtype() == DType::i32) return true;
   const Tensor x = t.contiguous();
   return dispatch_float_or_bf16("all_finite", x.dtype(), [&]<class T>(T) {
@@ -22,8 +21,6 @@ bool all_finite(const Tensor& t) {
     return std::all_of(data, data + x.numel(), [](Compute<T> v) { return std::isfinite(v); });
   });
 }
-
-}  // namespace
 
 namespace detail {
 
@@ -112,7 +109,7 @@ std::vector<Var> TapeState::push(const std::shared_ptr<TapeState>& self, Node no
   }
   std::vector<Var> vars;
   for (Tensor& output : outputs) {
-    node.outputs.push_back({output.shape(), output.dtype()});
+    node.outputs.push_back({self->num_values, output.shape(), output.dtype()});
     vars.push_back(variable(self, std::move(output), self->num_values++));
   }
   self->nodes.push_back(std::move(node));

@@ -10,14 +10,9 @@
 
 namespace braid::detail {
 
-/// An input of a recorded op, or a watched variable.
+/// An input or output of a recorded op, or a watched variable.
 struct Input {
   std::optional<ValueId> id;  // nullopt: a constant
-  Shape shape;
-  DType dtype;
-};
-
-struct Output {
   Shape shape;
   DType dtype;
 };
@@ -32,7 +27,7 @@ struct Node {
   const char* op;
   std::vector<Input> inputs;
   ValueId first_output;
-  std::vector<Output> outputs;
+  std::vector<Input> outputs;
   Vjp vjp;  // empty: a leaf
   std::optional<Deferral> deferral = {};
   std::shared_ptr<const Retained> retained = {};  // null: on a tape of first order

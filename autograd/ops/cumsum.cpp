@@ -5,10 +5,9 @@
 #include <braid/autograd/ops/detail/linear_map.h>
 
 namespace braid {
-namespace {
 
 /// The sums from the front, or those from the back for the vjp: x_j is in all y_i with i >= j.
-Tensor running_sums(const Tensor& x, int axis, bool from_the_back) {
+static Tensor running_sums(const Tensor& x, int axis, bool from_the_back) {
   const kernels::RowsAlong along("cumsum", x.shape(), {x.shape().index(axis, "cumsum")});
   const Tensor rows = along.lay_out(x);
   Tensor sums(rows.shape(), x.dtype());
@@ -23,8 +22,6 @@ Tensor running_sums(const Tensor& x, int axis, bool from_the_back) {
   });
   return along.restore(sums);
 }
-
-}  // namespace
 
 Var cumsum(const Var& x, int axis) {
   if (x.dtype() == DType::bf16) return detail::in_f32([&](const Var& wide) { return cumsum(wide, axis); }, x);

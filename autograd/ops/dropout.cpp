@@ -4,16 +4,13 @@
 #include <braid/core/map.h>
 
 namespace braid {
-namespace {
 
 /// x / (1 - p) where rng's next draw keeps it, else 0: the op and, on dy, its vjp.
-Tensor dropped(const Tensor& x, double p, Rng rng) {
+static Tensor dropped(const Tensor& x, double p, Rng rng) {
   auto keep = [p]<class T>(T x, T u) { return u < T(p) ? T{0} : x * T(1 / (1 - p)); };
   const DType computed = compute_dtype(x.dtype());
   return map("dropout", keep, x.to(computed), rand(x.shape(), rng, computed)).to(x.dtype());
 }
-
-}  // namespace
 
 Var detail::drop(const Var& x, double p, const Rng& rng) {
   check_value(0 <= p && p < 1, "dropout: p must lie in [0, 1) but is {}", p);

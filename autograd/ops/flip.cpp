@@ -4,16 +4,13 @@
 #include <algorithm>
 
 namespace braid {
-namespace {
 
-Tensor flipped(Tensor x, const Axes& axes) {
+static Tensor flipped(Tensor x, const Axes& axes) {
   for (int axis = 0; axis < x.rank(); ++axis)
     if (axes.empty() || std::ranges::any_of(axes, [&](int given) { return x.shape().index(given) == axis; }))
       x = x.slice(axis, -1, -x.size(axis) - 1, -1);
   return x;
 }
-
-}  // namespace
 
 Var flip(const Var& x, const Axes& axes) {
   reduced_shape("flip", x.shape(), axes, true);  // checks the axes

@@ -4,17 +4,14 @@
 #include <braid/core/detail/indexing.h>
 
 namespace braid {
-namespace {
 
 /// ids counted from the front, when they fit x.
-Tensor checked_ids(const char* op, const Tensor& x, int axis, const Tensor& ids) {
+static Tensor checked_ids(const char* op, const Tensor& x, int axis, const Tensor& ids) {
   x.shape().index(axis, op);
   check_shape(ids.rank() == x.rank() && ids.shape().with(axis, 0) == x.shape().with(axis, 0),
               "{}: ids must have the shape of x {} except along axis {} but have {}", op, x.shape(), axis, ids.shape());
   return detail::from_front(op, ids, x.size(axis));
 }
-
-}  // namespace
 
 Var detail::record_gather(const char* op, const Var& x, int axis, const Tensor& ids) {
   return linear_map(

@@ -8,10 +8,9 @@
 #include <braid/core/map.h>
 
 namespace braid {
-namespace {
 
 /// Records the selection y of x; dx = dy / (how many are equal to y) where x is equal to y, else 0; NaN where y is.
-Var record_selection(const char* op, const Var& x, Tensor y, const Axes& axes) {
+static Var record_selection(const char* op, const Var& x, Tensor y, const Axes& axes) {
   const auto vjp = [op, axes](const Tensor& dy, const Tensor& x, const Tensor& y) {
     auto equal = [](auto x, auto y) { return static_cast<decltype(x)>(x == y); };
     auto share = []<class T>(T chosen, T dy, T count) {
@@ -28,8 +27,6 @@ Var record_selection(const char* op, const Var& x, Tensor y, const Axes& axes) {
   return record(
       op, y, {x}, [vjp, x = x.value(), y](const Tensor& dy) { return vjp(dy, x, y); }, rule);
 }
-
-}  // namespace
 
 Var max(const Var& x, const Axes& axes, KeepDims keep_dims) {
   return record_selection("max", x, reduce_max(x.value(), axes, keep_dims), axes);

@@ -11,10 +11,9 @@
 #include <braid/core/reduce.h>
 
 namespace braid {
-namespace {
 
 /// Records `y = choose(a, b)`; the cotangent goes to the chosen one.
-Var choose(const char* op, const Var& a, const Var& b, auto better) {
+static Var choose(const char* op, const Var& a, const Var& b, auto better) {
   auto pick = [better](auto a, auto b) { return better(a, b) || a != a ? a : b; };
   auto vjp = [better]<class T>(T dy, T mine, T other) {
     if (std::isunordered(mine, other)) return std::numeric_limits<T>::quiet_NaN();
@@ -36,8 +35,6 @@ Var choose(const char* op, const Var& a, const Var& b, auto better) {
       },
       rule);
 }
-
-}  // namespace
 
 Var maximum(const Var& a, const Var& b) { return choose("maximum", a, b, std::greater<>()); }
 

@@ -10,10 +10,9 @@
 #include <braid/autograd/ops/transpose.h>
 
 namespace braid {
-namespace {
 
 /// `reduce` over the taps of each window, [B, U, V, taps, C], of x padded with `fill`.
-Var pool(const char* op, const Var& x, Size2d size, const WindowSettings& settings, double fill, auto reduce) {
+static Var pool(const char* op, const Var& x, Size2d size, const WindowSettings& settings, double fill, auto reduce) {
   check_floating(op, x.dtype());
   if (settings.channels == Channels::first) {
     check_shape(x.rank() == 4, "{}: x must have shape [B, C, H, W] but has {}", op, x.shape());
@@ -29,8 +28,6 @@ Var pool(const char* op, const Var& x, Size2d size, const WindowSettings& settin
   const Var windows = unfold(padded, size, inside);
   return reduce(reshape(windows, {x.size(0), window.h.out, window.w.out, window.taps(), x.size(3)}));
 }
-
-}  // namespace
 
 Var max_pool2d(const Var& x, Size2d size, const WindowSettings& settings) {
   check_value(2 * settings.padding.h <= size.h && 2 * settings.padding.w <= size.w,

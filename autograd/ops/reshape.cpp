@@ -1,13 +1,10 @@
 #include <braid/autograd/ops/reshape.h>
 
 namespace braid {
-namespace {
 
-Var record_view(const char* op, Tensor y, const Var& x) {
+static Var record_view(const char* op, Tensor y, const Var& x) {
   return record(op, std::move(y), {x}, [shape = x.shape()](const Var& dy) { return reshape(dy, shape); });
 }
-
-}  // namespace
 
 Var Var::reshape(const Shape& shape) const { return record_view("reshape", value_.reshape(shape), *this); }
 

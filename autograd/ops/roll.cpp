@@ -6,18 +6,15 @@
 #include <braid/core/detail/indexing.h>
 
 namespace braid {
-namespace {
 
 /// Position `first` in front.
-Tensor rotated(const Tensor& x, int axis, std::int64_t first) {
+static Tensor rotated(const Tensor& x, int axis, std::int64_t first) {
   const std::int64_t size = x.size(axis);
   Tensor y(x.shape(), x.dtype());
   detail::write_slice(y, axis, 0, x.slice(axis, first, size));
   detail::write_slice(y, axis, size - first, x.slice(axis, 0, first));
   return y;
 }
-
-}  // namespace
 
 Var roll(const Var& x, int axis, std::int64_t shift) {
   const std::int64_t size = std::max<std::int64_t>(1, x.shape()[x.shape().index(axis, "roll")]);

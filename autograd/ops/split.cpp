@@ -9,10 +9,9 @@
 #include <braid/core/detail/indexing.h>
 
 namespace braid {
-namespace {
 
 /// The parts of x between consecutive `bounds` of an axis.
-std::vector<Var> cut(const char* op, const Var& x, int axis, const std::vector<std::int64_t>& bounds) {
+static std::vector<Var> cut(const char* op, const Var& x, int axis, const std::vector<std::int64_t>& bounds) {
   std::vector<Tensor> parts;
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) parts.push_back(x.value().slice(axis, bounds[i], bounds[i + 1]));
   const auto vjp = [shape = x.shape(), dtype = x.dtype(), axis, bounds](std::span<Tensor> dys, const Needs&) {
@@ -29,8 +28,6 @@ std::vector<Var> cut(const char* op, const Var& x, int axis, const std::vector<s
   };
   return record(op, std::move(parts), std::span(&x, 1), vjp, {}, rule);
 }
-
-}  // namespace
 
 std::vector<Var> split(const Var& x, int axis, std::span<const std::int64_t> sizes) {
   const std::int64_t size = x.shape()[x.shape().index(axis, "split")];

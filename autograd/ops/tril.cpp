@@ -5,10 +5,9 @@
 #include <braid/autograd/ops/where.h>
 
 namespace braid {
-namespace {
 
 /// x where keep(j - i, diagonal), else 0.
-Var triangle(const char* op, const Var& x, std::int64_t diagonal, auto keep) {
+static Var triangle(const char* op, const Var& x, std::int64_t diagonal, auto keep) {
   check_shape(x.rank() >= 2, "{}: x must have at least 2 axes but has shape {}", op, x.shape());
   Tensor mask(x.shape().axes(x.rank() - 2, x.rank()), x.dtype());
   if (mask.numel() == 0) return x;
@@ -19,8 +18,6 @@ Var triangle(const char* op, const Var& x, std::int64_t diagonal, auto keep) {
   });
   return where(mask, x, 0);
 }
-
-}  // namespace
 
 Var tril(const Var& x, std::int64_t diagonal) { return triangle("tril", x, diagonal, std::less_equal<>()); }
 

@@ -4,15 +4,12 @@
 #include <braid/core/map.h>
 
 namespace braid {
-namespace {
 
 /// The mask in another dtype. Compared with 0 first: numbers close to it would become 0.
-Tensor converted(const Tensor& mask, DType dtype) {
+static Tensor converted(const Tensor& mask, DType dtype) {
   auto chosen = [](auto m) { return m != 0; };
   return mask.dtype() == dtype ? mask : map_truth("where", chosen, mask).to(dtype);
 }
-
-}  // namespace
 
 Var where(const Tensor& mask, const Var& a, const Var& b) {
   const Tensor m = converted(mask, a.dtype());

@@ -23,15 +23,11 @@ std::string host_name() {
 
 #ifdef __APPLE__
 
-namespace {
-
-std::string system_text(const char* key, const char* otherwise) {
+static std::string system_text(const char* key, const char* otherwise) {
   std::array<char, 256> text{};
   std::size_t size = text.size() - 1;
   return sysctlbyname(key, text.data(), &size, nullptr, 0) == 0 ? text.data() : otherwise;
 }
-
-}  // namespace
 
 std::string processor_name() { return system_text("machdep.cpu.brand_string", "unknown"); }
 std::string usable_processors() { return ""; }

@@ -1,16 +1,16 @@
 // What stands for core/files/checksum.cpp where xxHash is absent.
 #include <functional>
 
-#include <braid/core/detail/missing_library.h>
+#include <braid/core/error.h>
 #include <braid/core/files/checksum.h>
 
 namespace braid {
 
-std::string checksum(std::string_view) { detail::throw_missing("checksum", "xxHash"); }
-std::string checksum(const Tensor&) { detail::throw_missing("checksum", "xxHash"); }
-std::string checksum(const RegularFile&) { detail::throw_missing("checksum", "xxHash"); }
+std::string checksum(std::string_view) { throw MissingLibrary("checksum", "xxHash"); }
+std::string checksum(const Tensor&) { throw MissingLibrary("checksum", "xxHash"); }
+std::string checksum(const RegularFile&) { throw MissingLibrary("checksum", "xxHash"); }
 std::string checksum(const std::map<std::string, Tensor>&, const std::map<std::string, std::string>&) {
-  detail::throw_missing("checksum", "xxHash");
+  throw MissingLibrary("checksum", "xxHash");
 }
 
 std::string detail::fingerprint(const Tensor& x) {

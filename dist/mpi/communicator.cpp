@@ -112,12 +112,6 @@ MPICommunicator::~MPICommunicator() {
 int MPICommunicator::rank() const { return world_->rank; }
 int MPICommunicator::size() const { return world_->size; }
 
-int MPICommunicator::sharing_processors() {
-  // Equal for ranks that may use the same processors of the same machine.
-  const std::vector<std::string> all = gather(platform::boot_id() + platform::usable_processors());
-  return static_cast<int>(std::ranges::count(all, all[static_cast<std::size_t>(rank())]));
-}
-
 bool MPICommunicator::any(bool here) {
   int all = here ? 1 : 0;
   MPI_Request request = MPI_REQUEST_NULL;

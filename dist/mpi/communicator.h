@@ -25,7 +25,6 @@ class MPICommunicator final : public Communicator {
 
   int rank() const override;
   int size() const override;
-  int sharing_processors() override;
   bool any(bool here) override;
   std::string broadcast(const std::string& bytes) override;
   std::vector<std::string> gather(const std::string& bytes) override;

@@ -18,7 +18,11 @@ class ConnectionHook : public CollectingScope<ConnectionHook> {
 
   /// In place of a connection's read. Streams are replaced after `x.settle()`, in x.last.x; the layer's input in the
   /// result of `read(x)`; maps, on constants, by read_maps(StreamMaps, x) after it. Heads that read have no h_post.
-  virtual LayerRead read(StreamState& x, const Read& read);
+  virtual LayerRead read(StreamState& x, const Read& read) {
+    LayerRead done = read(x);
+    if (done.maps.h_post.value().defined()) record(done.maps, done.x);
+    return done;
+  }
   /// In place of a layer's output f [..., C] on its way to the streams.
   virtual Var write(const Var& f) { return f; }
   /// Told of the maps of each connection and of its input x [..., n, C]. Of a connection without Streams, such as

@@ -9,12 +9,6 @@
 
 namespace braid::mhc {
 
-LayerRead ConnectionHook::read(StreamState& x, const Read& read) {
-  LayerRead done = read(x);
-  if (done.maps.h_post.value().defined()) record(done.maps, done.x);
-  return done;
-}
-
 Streams::Streams(Var x, std::int64_t keep_every)
     : state_{.last = {.u = {}, .maps = {}, .x = std::move(x)}, .keep_every = keep_every} {
   detail::check_streams("Streams", state_.last.x);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
-#include <utility>
 
 #include <braid/core/products/matmul.h>
 #include <braid/core/reduce.h>
@@ -72,11 +70,6 @@ std::optional<double> similarity(const Tensor& x) {
 
 std::string cell(const std::optional<double>& value) { return value ? fmt::format("{:.4g}", *value) : "-"; }
 
-/// A JSON number, or null: JSON has neither NaN nor infinity.
-std::string json(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? fmt::format("{}", *value) : "null";
-}
-
 }  // namespace
 
 void Telemetry::record(const StreamMaps& maps, const Var& x) {
@@ -118,26 +111,6 @@ std::string table(std::span<const ConnectionStats> connections) {
     text += fmt::format("{:>10} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.2g} {:>10.2g} {:>10} {:>10}\n", index++,
                         s.forward_gain, s.backward_gain, s.composed_forward_gain, s.composed_backward_gain, s.row_error,
                         s.column_error, cell(s.saturation), cell(s.similarity));
-  return text;
-}
-
-std::string json_lines(std::span<const ConnectionStats> connections, std::int64_t step) {
-  std::string text;
-  int index = 0;
-  for (const ConnectionStats& s : connections) {
-    const std::initializer_list<std::pair<const char*, std::optional<double>>> values = {
-        {"forward_gain", s.forward_gain},
-        {"backward_gain", s.backward_gain},
-        {"composed_forward_gain", s.composed_forward_gain},
-        {"composed_backward_gain", s.composed_backward_gain},
-        {"row_error", s.row_error},
-        {"column_error", s.column_error},
-        {"saturation", s.saturation},
-        {"similarity", s.similarity}};
-    text += fmt::format(R"({{"step":{},"connection":{})", step, index++);
-    for (const auto& [name, value] : values) text += fmt::format(R"(,"{}":{})", name, json(value));
-    text += "}\n";
-  }
   return text;
 }
 

@@ -48,7 +48,5 @@ class Telemetry : public ConnectionHook {
 
 /// A readable table, one line per connection.
 std::string table(std::span<const ConnectionStats> connections);
-/// One JSON object per line, `{"step": 100, "connection": 0, "forward_gain": 1.0, ...}`; null for none.
-std::string json_lines(std::span<const ConnectionStats> connections, std::int64_t step);
 
 }  // namespace braid::mhc

@@ -11,14 +11,11 @@
 #include <braid/nn/optim/clip.h>
 
 namespace braid::nn {
-namespace {
 
-double root_mean_square(const Tensor& t) {
+static double root_mean_square(const Tensor& t) {
   const Tensor* const all[]{&t};
   return t.numel() == 0 ? 0 : global_norm(all) / std::sqrt(static_cast<double>(t.numel()));
 }
-
-}  // namespace
 
 Adafactor::Adafactor(const AdafactorSettings& s) : Optimizer("Adafactor", s.lr, {}, s.decays), settings_(s) {
   check_nonnegative("eps1", s.eps1.value_or(0));

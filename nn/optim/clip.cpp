@@ -7,10 +7,9 @@
 #include <braid/nn/optim/detail/multi_tensor.h>
 
 namespace braid::nn {
-namespace {
 
 /// Eight sums side by side: a single one would wait for each addition.
-double sum_of_squares(const auto* x, std::int64_t n) {
+static double sum_of_squares(const auto* x, std::int64_t n) {
   constexpr std::int64_t kLanes = 8;
   std::array<double, kLanes> sums{};
   std::int64_t i = 0;
@@ -22,8 +21,6 @@ double sum_of_squares(const auto* x, std::int64_t n) {
   for (; i < n; ++i) sums[0] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
-
-}  // namespace
 
 double global_norm(std::span<const Tensor* const> grads) {
   std::vector<Tensor> contiguous;

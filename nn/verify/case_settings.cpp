@@ -8,11 +8,10 @@
 #include <braid/nn/verify/recorded_case.h>
 
 namespace braid::nn {
-namespace {
 
 /// Whether a value has the type T, strictly: the JSON library converts 1e308 and true to integers as well.
 template <class T>
-bool is_a(const nlohmann::json& value) {
+static bool is_a(const nlohmann::json& value) {
   if constexpr (std::is_same_v<T, std::int64_t>)
     return value.is_number_integer() && (!value.is_number_unsigned() || std::in_range<T>(value.get<std::uint64_t>()));
   else if constexpr (std::is_same_v<T, double>)
@@ -22,8 +21,6 @@ bool is_a(const nlohmann::json& value) {
   else
     return value.is_array() && std::ranges::all_of(value, is_a<typename T::value_type>);
 }
-
-}  // namespace
 
 template <class T>
 T CaseSettings::get(const std::string& key, const std::string& type) const {

@@ -18,10 +18,8 @@ NamedTensors RecordedCase::group(const std::string& prefix) const {
   return found;
 }
 
-namespace {
-
 /// Each entry of the setting `parts` has a part's name and the names of its sources, which come before it.
-std::vector<RecordedPart> recorded_parts(const RecordedCase& recorded) {
+static std::vector<RecordedPart> recorded_parts(const RecordedCase& recorded) {
   std::vector<RecordedPart> parts;
   std::set<std::string> known;
   for (const std::vector<std::string>& names : recorded.settings.lists("parts")) {
@@ -34,8 +32,6 @@ std::vector<RecordedPart> recorded_parts(const RecordedCase& recorded) {
   }
   return parts;
 }
-
-}  // namespace
 
 RecordedCase load_case(const std::filesystem::path& path) {
   SafetensorsFile file = load_safetensors(path);

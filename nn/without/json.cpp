@@ -1,21 +1,18 @@
 // What stands for the parts of nn that read and write JSON where nlohmann-json is absent.
-#include <braid/core/detail/missing_library.h>
+#include <braid/core/error.h>
 #include <braid/nn/pretrained/config.h>
 #include <braid/nn/verify/recorded_case.h>
 
 namespace braid::nn {
-namespace {
 
-[[noreturn]] void without_json(const char* function) { braid::detail::throw_missing(function, "nlohmann-json"); }
+[[noreturn]] static void without_json(const std::string& function) { throw MissingLibrary(function, "nlohmann-json"); }
 
-}  // namespace
-
-PretrainedConfig parse_pretrained_config(const std::string& where, const std::string&) { without_json(where.c_str()); }
+PretrainedConfig parse_pretrained_config(const std::string& where, const std::string&) { without_json(where); }
 PretrainedFamily family_of(const TransformerConfig&) { without_json("family_of"); }
 std::string format_pretrained_config(const TransformerConfig&, DType) { without_json("format_pretrained_config"); }
 
 std::map<std::string, std::string> detail::parse_shard_index(const std::string& where, const std::string&) {
-  without_json(where.c_str());
+  without_json(where);
 }
 std::string detail::format_shard_index(const std::map<std::string, std::string>&, std::uint64_t) {
   without_json("format_shard_index");

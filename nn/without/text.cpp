@@ -1,13 +1,10 @@
 // What stands for nn/text where PCRE2, utf8proc or nlohmann-json is absent. Without load there is no Tokenizer.
-#include <braid/core/detail/missing_library.h>
+#include <braid/core/error.h>
 #include <braid/nn/text/tokenizer.h>
 
 namespace braid::nn {
-namespace {
 
-[[noreturn]] void without_text() { braid::detail::throw_missing("Tokenizer", "PCRE2, utf8proc or nlohmann-json"); }
-
-}  // namespace
+[[noreturn]] static void without_text() { throw MissingLibrary("Tokenizer", "PCRE2, utf8proc or nlohmann-json"); }
 
 Tokenizer Tokenizer::load(const std::filesystem::path&) { without_text(); }
 Tokenizer Tokenizer::parse(std::string_view, const std::string&) { without_text(); }

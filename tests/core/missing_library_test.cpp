@@ -1,6 +1,6 @@
 // What a build without a library says. CI has all libraries: `cmake -D CMAKE_DISABLE_FIND_PACKAGE_zip=ON` and the like
 // give these tests something to do.
-#include <braid/core/detail/missing_library.h>
+#include <braid/core/error.h>
 
 #include <gmock/gmock.h>
 
@@ -19,7 +19,7 @@ void expect_missing(Function function, const std::string& name, const std::strin
 }
 
 TEST(MissingLibrary, NamesTheFunctionAndTheLibrary) {
-  expect_missing([] { detail::throw_missing("load_npz", "libzip"); }, "load_npz", "libzip");
+  expect_missing([] { throw MissingLibrary("load_npz", "libzip"); }, "load_npz", "libzip");
 }
 
 #ifndef BRAID_HAS_ZIP

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include <braid/core/detail/missing_library.h>
+#include <braid/core/error.h>
 #include <braid/nn/pretrained/config.h>
 #include <braid/nn/text/tokenizer.h>
 #include <braid/nn/verify/recorded_case.h>

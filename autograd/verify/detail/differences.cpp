@@ -8,17 +8,14 @@
 #include <braid/core/map.h>
 
 namespace braid::detail {
-namespace {
 
 /// The sum of f over the elements where b is not 0; where it is 0, a may be NaN.
-double sum_over(const Tensor& a, const Tensor& b, auto f) {
+static double sum_over(const Tensor& a, const Tensor& b, auto f) {
   if (!a.defined() || !b.defined()) return 0;
   const Tensor x = a.contiguous(), y = b.contiguous();
   const auto term = [f](double p, double q) { return q == 0 ? 0 : f(p, q); };
   return std::inner_product(x.data<double>(), x.data<double>() + x.numel(), y.data<double>(), 0.0, std::plus<>(), term);
 }
-
-}  // namespace
 
 Tensor random_signs(const Shape& shape, Rng& rng) {
   const auto away_from_0 = [](double u) { return u < 0.5 ? u - 1.5 : u + 0.5; };

@@ -11,17 +11,14 @@
 #include <braid/core/map.h>
 
 namespace braid::detail {
-namespace {
 
 /// `blocks.3.mlp.up.weight` belongs to `blocks.3`, `norm.weight` to `norm`.
-std::string group_of(const std::string& name) {
+static std::string group_of(const std::string& name) {
   const std::size_t first = name.find('.');
   if (first == name.npos) return "";
   const bool numbered = first + 1 < name.size() && std::isdigit(static_cast<unsigned char>(name[first + 1])) != 0;
   return name.substr(0, numbered ? name.find('.', first + 1) : first);
 }
-
-}  // namespace
 
 std::vector<Line> lines_through(const Subject& subject, Rng& rng) {
   std::vector<Line> lines;

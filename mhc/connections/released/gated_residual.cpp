@@ -4,10 +4,9 @@
 #include <braid/nn/init.h>
 
 namespace braid::mhc {
-namespace {
 
-GatedWeights starting_weights(const char* name, std::int64_t channels, std::int64_t streams, Rng& rng,
-                              const GatedResidualSettings& s) {
+static GatedWeights starting_weights(const char* name, std::int64_t channels, std::int64_t streams, Rng& rng,
+                                     const GatedResidualSettings& s) {
   check_value(channels >= 1, "{}: channels must be >= 1 but is {}", name, channels);
   check_value(streams >= 1, "{}: streams must be >= 1 but is {}", name, streams);
   check_value(s.rank >= 1, "{}: rank must be >= 1 but is {}", name, s.rank);
@@ -16,8 +15,6 @@ GatedWeights starting_weights(const char* name, std::int64_t channels, std::int6
   const Tensor down = nn::init::normal({s.rank, width}, s.std, rng, s.dtype);
   return {zeros({width}, s.dtype), down, nn::init::normal({width, s.rank}, s.std, rng, s.dtype)};
 }
-
-}  // namespace
 
 GatedResidual::GatedResidual(std::int64_t channels, std::int64_t streams, Rng& rng,
                              const GatedResidualSettings& settings)

@@ -4,9 +4,8 @@
 #include <braid/mhc/connections/released/checkpoint_maps.h>
 
 namespace braid::mhc {
-namespace {
 
-CheckpointMaps as_in_checkpoint(const char* op, const ManifoldConstrainedHC& m) {
+static CheckpointMaps as_in_checkpoint(const char* op, const ManifoldConstrainedHC& m) {
   check_value(m.mixing.name() == "sinkhorn", "{}: mixing must be sinkhorn but is {}", op, m.mixing.name());
   return {.fn = comb_transposed(transpose(m.phi), m.streams()),
           .base = comb_transposed(m.bias, m.streams()),
@@ -15,8 +14,6 @@ CheckpointMaps as_in_checkpoint(const char* op, const ManifoldConstrainedHC& m) 
           .norm_eps = m.settings.eps,
           .pre_eps = 0};
 }
-
-}  // namespace
 
 std::string connection_prefix(CheckpointNames names, std::int64_t layer, Sublayer sublayer) {
   const char* part = sublayer == Sublayer::attention ? "attn" : "ffn";
