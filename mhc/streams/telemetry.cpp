@@ -5,7 +5,6 @@
 
 #include <braid/core/products/matmul.h>
 #include <braid/core/reduce.h>
-#include <braid/mhc/ops/read_write.h>
 
 namespace braid::mhc {
 namespace {

@@ -27,8 +27,6 @@ struct ConnectionStats {
 ///     mhc::Telemetry telemetry;
 ///     model(tokens);
 ///     fmt::print("{}", mhc::table(telemetry.connections()));
-///
-/// Without one, a connection pays for reading one thread-local pointer.
 class Telemetry : public ConnectionHook {
  public:
   /// Called by connections. x [..., n, C] is the connection's input.
