@@ -151,7 +151,8 @@ class Microscope : public mhc::ConnectionHook {
 
 void check_has_streams(const apps::Model& model) {
   const ConnectionKind kind = last_connection(model).kind();
-  check_value(kind != ConnectionKind::manifold && kind != ConnectionKind::skip,
+  check_value(kind != ConnectionKind::manifold && kind != ConnectionKind::skip &&
+                  kind != ConnectionKind::attention_residual && kind != ConnectionKind::frac,
               "the model must have connections with streams, or residual ones, but has {}", mhc::name(kind));
 }
 

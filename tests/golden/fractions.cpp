@@ -8,7 +8,7 @@ namespace braid::golden {
 namespace {
 
 /// The sum over views of view w.
-Var layer(const CaseInputs& a, const Var& u) {
+Var sum_of_views(const CaseInputs& a, const Var& u) {
   if (size(a.settings, "views") == 1) return matmul(u, a["w"]);
   return sum(matmul(u, expand_dims(a["w"], 1)), 0);
 }
@@ -26,7 +26,7 @@ mhc::FracConnection connection(const CaseInputs& a, const mhc::FracConnectionSet
 Outputs around_a_layer(const mhc::FracConnection& module, const CaseInputs& a) {
   const mhc::StreamMaps maps = module.maps(a["x"]);
   const Var u = module.read(maps, a["x"]);
-  return {{"y", module.write(maps, a["x"], layer(a, u))}, {"u", u}};
+  return {{"y", module.write(maps, a["x"], sum_of_views(a, u))}, {"u", u}};
 }
 
 /// The package's mHC with fractions and proposals, whose parameters are those of FracConnection transposed, with the

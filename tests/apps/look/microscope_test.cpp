@@ -217,7 +217,8 @@ TEST(Microscope, MultipliesScalesAndRescuesLast) {
 
 TEST(Microscope, NeedsStreams) {
   EXPECT_THAT([] { check_has_streams(small_model("skip")); }, ThrowsMessage<ValueError>(HasSubstr("but has skip")));
-  EXPECT_THROW(check_has_streams(small_model("manifold")), ValueError);
+  for (const char* kind : {"manifold", "skip", "attention-residual", "frac"})
+    EXPECT_THROW(check_has_streams(small_model(kind)), ValueError) << kind;
   EXPECT_NO_THROW(check_has_streams(small_model("residual")));
 }
 
