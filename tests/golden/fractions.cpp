@@ -23,7 +23,7 @@ mhc::FracConnection connection(const CaseInputs& a, const mhc::FracConnectionSet
   return {a["x"].size(-1), streams(a.settings, "n"), 0, unused, settings};
 }
 
-Outputs around_a_layer(const mhc::FracConnection& module, const CaseInputs& a) {
+Outputs read_and_write(const mhc::FracConnection& module, const CaseInputs& a) {
   const mhc::StreamMaps maps = module.maps(a["x"]);
   const Var u = module.read(maps, a["x"]);
   return {{"y", module.write(maps, a["x"], sum_of_views(a, u))}, {"u", u}};
@@ -43,7 +43,7 @@ Outputs fractions(const CaseInputs& a) {
   m.b_pre = slice(bias, 0, 0, reads);
   m.b_res = slice(bias, 0, reads, reads + n * f);
   m.b_post = reshape(transpose(broadcast_to(a["static_beta"], {n, f, f})), {n * f, f});
-  return around_a_layer(m, a);
+  return read_and_write(m, a);
 }
 
 /// The package's hyper-connections with fractions and views, which number fractions first and streams second.
@@ -59,7 +59,7 @@ Outputs fractions_hc(const CaseInputs& a) {
   m.b_pre = slice(bias, 0, 0, v * f);
   m.b_res = slice(bias, 0, v * f, (v + n) * f);
   m.b_post = broadcast_to(expand_dims(a["static_beta"], -1), {n * f, f});
-  return around_a_layer(m, a);
+  return read_and_write(m, a);
 }
 
 Var stream_embedding(const CaseInputs& a) {
