@@ -39,8 +39,8 @@ struct AttentionResidual {
   AttentionResidualSettings settings;
 
   /// Throws ValueError unless channels, block >= 1 and index >= 0.
-  AttentionResidual(std::int64_t channels, std::int64_t index, const AttentionResidualSettings& settings = {})
-      : index(index), settings(settings) {
+  AttentionResidual(std::int64_t channels, std::int64_t layer_index, const AttentionResidualSettings& chosen = {})
+      : index(layer_index), settings(chosen) {
     check_value(channels >= 1, "AttentionResidual: channels must be >= 1 but is {}", channels);
     check_value(index >= 0, "AttentionResidual: index must be >= 0 but is {}", index);
     check_value(settings.block >= 1, "AttentionResidual: block must be >= 1 but is {}", settings.block);
