@@ -22,11 +22,11 @@ struct DepthSources {
 /// Attention residuals, arXiv:2603.15031: in place of the sum of the embedding and all outputs before it, a layer reads
 /// their mean with softmax weights per token:
 ///
-///     x = sum_i weights_i v_i   weights = softmax_i(query . rms_norm(v_i, norm))   v_0 the embedding, v_b block b's
-///     sum
+///     x = sum_i weights_i v_i   weights = softmax_i(query . rms_norm(v_i, norm))
 ///
-/// The last block may be unfinished. A layer's query is the parameter of the connection in front of it: so the first
-/// layer, which has one source, has none, and the last connection has that of the network's output.
+/// v_0 is the embedding, v_b the sum of block b, of which the last may be unfinished. A layer's query is the parameter
+/// of the connection in front of it: so the first layer, which has one source, has none, and the last connection has
+/// that of the network's output.
 ///
 /// At the start query = 0, and x is the mean of the sources. Norms in front of layers undo its scale, so that the
 /// network is the pre-norm residual network but for their eps. The norm has a gradient once query is not zero.
