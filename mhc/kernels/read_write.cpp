@@ -49,7 +49,7 @@ void write(const Tensor& res, const Tensor& post, const Tensor& streams, const T
 }
 
 /// Maps that all tokens share have their gradients summed in a row for each tile: dh_pre [n], dh_post [n],
-/// dh_res [n, n].
+/// dh_res [rows, n].
 template <class S, class T = Compute<S>>
 void vjp(const StreamTensors& in, const Tensor& read_cotangent, const Tensor& write_cotangent, StreamTensors& d) {
   const StreamSizes s = sizes_of((in.x.defined() ? in.x : write_cotangent).shape());

@@ -25,8 +25,8 @@ class ConnectionHook : public CollectingScope<ConnectionHook> {
   }
   /// In place of a layer's output f [..., C] on its way to the streams.
   virtual Var write(const Var& f) { return f; }
-  /// Told of the maps of each connection and of its input x [..., n, C]. Of a connection without Streams, such as
-  /// MHCSkip, a hook is shown nothing else.
+  /// Told of the maps of each connection and of its input x [..., n, C]. Of a connection that does not read by
+  /// Streams, such as MHCSkip and FracConnection, a hook is shown nothing else.
   virtual void record(const StreamMaps&, const Var&) {}
 };
 
