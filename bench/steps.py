@@ -101,7 +101,7 @@ def beside(options):
         peers = {"PyTorch": peer} | ({"compiled": [*peer, "--compile"]} if options.compile else {})
     programs = {"braid": [options.train_step], **peers}
     cases = [BASE._replace(connection=connection, dtype=dtype, channels=channels, **SIZES[channels])
-             for channels in options.sizes for connection, dtype in KINDS]
+             for channels in options.sizes for connection in options.connections for dtype in ("f32", "bf16")]
     medians = measure(programs, cases, options)
     rows = []
     for case in cases:
@@ -208,6 +208,7 @@ def main():
         if run is beside:
             command.add_argument("--other", help="train_step of another build, which takes PyTorch's place")
             command.add_argument("--compile", action="store_true", help="PyTorch's compiled step too")
+            command.add_argument("--connections", nargs="+", default=["residual", "mhc"], help="connections")
         elif run is growth:
             command.add_argument("--sweeps", nargs="+", choices=SWEEPS, default=list(SWEEPS), help="which sizes grow")
             command.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/growth.png", help="the picture")

@@ -101,6 +101,22 @@ class ManifoldConstrained(nn.Module):
         return m @ x + h_post.unsqueeze(-1) * y.unsqueeze(-2)
 
 
+class AttentionResidual(nn.Module):
+    """Attention over the embedding and the outputs of all layers so far (arXiv:2603.15031)."""
+
+    def __init__(self, c):
+        super().__init__()
+        self.query = nn.Parameter(torch.zeros(c))
+        self.norm = nn.Parameter(torch.ones(c))
+
+    def forward(self, state, f):
+        x, sources = state
+        sources = [*sources, f(x)]
+        v = torch.stack(sources)
+        weights = torch.einsum("c,nbtc->nbt", self.query, rms(v, self.norm)).softmax(0)
+        return torch.einsum("nbt,nbtc->btc", weights, v), sources
+
+
 class Sublayer(nn.Module):
     def __init__(self, body, connection, c):
         super().__init__()
@@ -115,11 +131,12 @@ class Transformer(nn.Module):
     def __init__(self, options):
         super().__init__()
         c, n = options.channels, options.streams
-        self.streams = 0 if options.connection == "residual" else n
+        self.connection, self.streams = options.connection, n
         self.embed = nn.Embedding(options.vocab, c)
         self.pos = nn.Parameter(0.02 * torch.randn(options.context, c))
         make = {"residual": lambda i: Residual(), "hc": lambda i: Hyper(c, n, i),
-                "mhc": lambda i: ManifoldConstrained(c, n, i)}[options.connection]
+                "mhc": lambda i: ManifoldConstrained(c, n, i),
+                "attention-residual": lambda i: AttentionResidual(c)}[options.connection]
         layers = []
         for i in range(options.layers):
             layers += [Sublayer(Attention(c, options.heads), make(2 * i), c), Sublayer(Mlp(c), make(2 * i + 1), c)]
@@ -129,12 +146,16 @@ class Transformer(nn.Module):
 
     def forward(self, tokens, targets):
         x = self.embed(tokens) + self.pos
-        if self.streams:
+        if self.connection in ("hc", "mhc"):
             x = x.unsqueeze(-2).expand(*x.shape[:-1], self.streams, x.shape[-1])
+        elif self.connection == "attention-residual":
+            x = x, [x]
         for layer in self.layers:
             x = layer(x)
-        if self.streams:
+        if self.connection in ("hc", "mhc"):
             x = x.mean(-2)
+        elif self.connection == "attention-residual":
+            x, _ = x
         logits = self.head(rms(x, self.norm))
         return F.cross_entropy(wide(logits).view(-1, logits.shape[-1]), targets.view(-1))
 
@@ -147,7 +168,7 @@ def flops_per_step(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--connection", default="mhc", choices=("residual", "hc", "mhc"))
+    parser.add_argument("--connection", default="mhc", choices=("residual", "hc", "mhc", "attention-residual"))
     for name, default in (("channels", 384), ("layers", 6), ("heads", 6), ("context", 256), ("batch", 8), ("vocab", 65),
                           ("streams", 4), ("steps", 10), ("threads", 2)):
         parser.add_argument(f"--{name}", type=int, default=default)
