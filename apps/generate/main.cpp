@@ -30,9 +30,8 @@ Options parse(int argc, char** argv) {
       "folder of a GPT-2, Llama, Qwen3, Mistral, Mixtral, Qwen3-MoE, Gemma 2 or DeepSeek-V4 as Hugging Face saves it, "
       "with its tokenizer.json");
   app.add_option("--run", o.run, "results folder of train_lm");
-  app.add_option("--prompt", o.prompt, "text to continue (default: starts a new text)");
-  app.add_option("--tokens", g.tokens,
-                 "largest number of tokens or characters to write; the text ends earlier when the context is full")
+  app.add_option("--prompt", o.prompt, "text to continue, of any length (default: starts a new text)");
+  app.add_option("--tokens", g.tokens, "largest number of tokens or characters to write, also beyond the context")
       ->check(CLI::Range(std::int64_t{1}, kMost))
       ->capture_default_str();
   app.add_option("--temperature", g.sampling.temperature, "divisor of the logits")
@@ -50,6 +49,11 @@ Options parse(int argc, char** argv) {
   app.add_option("--stop", o.stop, "text that ends the output; it is not written");
   app.add_flag_callback(
       "--no-cache", [&g] { g.cache = false; }, "read all tokens again for each one: slower, the same bits");
+  app.add_option(
+         "--overlap", g.overlap,
+         "share of the context, its last tokens, that is read again when it is full; of a longer prompt the start is "
+         "not read (default: 0.5; with rotary positions and no compressed attention, the context slides instead)")
+      ->check(CLI::Range(0.0, 1.0));
   app.add_option("--threads", o.threads, "threads (0: all cores); results do not depend on them")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
@@ -71,8 +75,19 @@ std::vector<std::int32_t> read_prompt(const apps::Vocabulary& vocabulary, const 
 
 double rate(std::int64_t count, double seconds) { return static_cast<double>(count) / seconds; }
 
-void report(const Generated& g, const LanguageModel& language) {
-  if (g.end == End::context) fmt::print(stderr, "the context of {} tokens is full\n", language.model.config.context);
+/// Says how a text was read that is longer than the context.
+void report_context(const Generated& g, std::int64_t context, std::int64_t again) {
+  if (g.unread + g.read + g.written - 1 <= context) return;
+  fmt::print(stderr, "the text is longer than the context of {}: ", context);
+  if (again == 0) fmt::print(stderr, "each token attended to at most the last {}", context);
+  if (again > 0) fmt::print(stderr, "whenever it was full, the last {} were read again (--overlap)", again);
+  if (g.unread > 0) fmt::print(stderr, "; the first {} of the prompt were not read", g.unread);
+  fmt::print(stderr, "\n");
+}
+
+void report(const Generated& g, const LanguageModel& language, std::optional<double> overlap) {
+  const nn::TransformerConfig& config = language.model.config;
+  report_context(g, config.context, tokens_read_again(config, overlap));
   fmt::print(stderr, "{} read: {} at {:.1f}/s; written: {} at {:.1f}/s\n", language.vocabulary.unit(), g.read,
              rate(g.read, g.seconds_reading), g.written, rate(g.written - 1, g.seconds_writing));
 }
@@ -89,7 +104,7 @@ int run(const Options& o) {
       });
   const std::string last = stop.push(characters.finish());
   apps::say("{}{}\n", last, stop.finish());
-  report(result, language);
+  report(result, language, o.generation.overlap);
   return 0;
 }
 

@@ -39,7 +39,7 @@ FLAGS = {
     "gradient_penalty": {"--steps": BAD_COUNT},
     "physics_informed": {"--steps": [*BAD_COUNT, "49"]},
     "generate": {"--tokens": BAD_COUNT, "--temperature": ["0", "-1", *NOT_FINITE], "--top-k": [*NOT_WHOLE, "-1"], "--seed": [*NOT_WHOLE, "-1"],
-                 "--top-p": ["0", "1.1", *NOT_FINITE], "--threads": ["-1", "1025"], "--stop": [""]},
+                 "--top-p": ["0", "1.1", *NOT_FINITE], "--overlap": ["-0.1", "1.1", *NOT_FINITE], "--threads": ["-1", "1025"], "--stop": [""]},
     "look": {"--tokens": BAD_COUNT, "--threads": ["-1", "1025"], "--ablate": ["", "stream", "write:1:2", "LONG"], "--scale": ["write:1", "write:1:nan"],
              "--swap": ["stream:1", "write:1:2"], "--rescue": ["path:1", "write:1"]},
 }

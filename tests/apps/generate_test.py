@@ -15,7 +15,7 @@ from tiny_run import TINY
 
 MODELS = pathlib.Path(__file__).parents[1] / "golden/models"
 BAD_NUMBERS = {"--tokens": ["0", "-1", "5x"], "--temperature": ["0", "-1", "nan", "inf"], "--top-k": ["-1", "1.5"], "--top-p": ["0", "1.1", "nan"],
-               "--seed": ["-1", "x"], "--threads": ["-1", "1025"]}
+               "--overlap": ["-0.01", "1.01", "nan", "x"], "--seed": ["-1", "x"], "--threads": ["-1", "1025"]}
 SPEEDS = re.compile(r"\w+ read: (\d+) at [\d.]+/s; written: (\d+) at [\d.]+/s\n$")
 
 
@@ -26,9 +26,11 @@ def write_words(folder):
     return text
 
 
-def generated(program, *flags):
-    """The output as bytes, and the numbers of tokens read and written."""
+def generated(program, *flags, said=""):
+    """The output as bytes, and the numbers of tokens read and written. `said`: what stderr says of the context."""
     result = subprocess.run([program, *map(str, flags)], capture_output=True, timeout=120)
+    lines = result.stderr.decode().splitlines()
+    check("; ".join(lines[:-1]) == said, f"{flags}: expected '{said}' on stderr, got {lines}")
     told = SPEEDS.search(result.stderr.decode())
     check(result.returncode == 0 and told, f"{flags}: {result.returncode} {result.stderr}")
     check(result.stdout.endswith(b"\n"), "no line break at the end")
@@ -58,6 +60,24 @@ def check_text(program, flags, prompt):
     return text, read
 
 
+def beyond_the_context(program, run):
+    """A run of 16 characters of context goes on when they are full; prompts may be longer."""
+    flags, longer = ["--run", run, "--prompt", "the qui", "--tokens"], "the text is longer than the context of 16: "
+    for number, share in {8: [], 4: ["--overlap", 0.25], 1: ["--overlap", 0], 16: ["--overlap", 1]}.items():
+        again = f"{longer}whenever it was full, the last {number} were read again (--overlap)"
+        text, read, written = generated(program, *flags, 300, *share, said=again)
+        check((read, written, len(text)) == (7, 300, 300), f"{read} characters read, {written} written")
+        check(generated(program, *flags, 300, *share, "--no-cache", said=again)[0] == text, "the cache changed the text")
+        check(generated(program, *flags, 10, *share)[0] == text[:10], "16 characters fill the context")
+        check(generated(program, *flags, 11, *share, said=again)[0] == text[:11], "17 characters are too many")
+    again = f"{longer}whenever it was full, the last 8 were read again (--overlap)"
+    long = "the quick brown fox"
+    text, read, written = generated(program, *flags[:2], "--prompt", long, "--tokens", 50, said=f"{again}; the first 9 of the prompt were not read")
+    check((read, written, len(text)) == (10, 50, 50), f"{read} characters read, {written} written")
+    end = generated(program, *flags[:2], "--prompt", long[9:], "--tokens", 7)[0]
+    check(text[:7] == end, "the start of the prompt changed the text")
+
+
 def runs(program, trainer, folder):
     """Characters, tokens of a text, token files with and without a tokenizer; several connections."""
     text = write_words(folder)
@@ -65,8 +85,7 @@ def runs(program, trainer, folder):
         characters = train(trainer, folder, kind, "--text", text, "--connection", kind)
         _, read = check_text(program, ["--run", characters], "the qui")
         check(read == 7, "characters of the prompt")
-    written, read, count = generated(program, "--run", characters, "--tokens", 1000)
-    check((read, count) == (1, 16) and len(written) == 16, "the context is full after 16 characters")
+    beyond_the_context(program, characters)
 
     tokenizer = MODELS / "bpe/tokenizer.json"
     words = train(trainer, folder, "tokens", "--text", text, "--tokenizer", tokenizer)
@@ -106,6 +125,25 @@ def with_tokenizer(family, folder, letters="abcdefghijklmnopqrstuvwxyz ,.\n"):
     return target
 
 
+def pretrained_beyond_the_context(program, model):
+    """A model whose texts do not end writes 100 tokens into a context of 32."""
+    tokenizer = json.loads((model / "tokenizer.json").read_text())
+    (model / "tokenizer.json").write_text(json.dumps(tokenizer | {"added_tokens": []}))
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"eos_token_id": None}))
+    again = "whenever it was full, the last 16 were read again (--overlap)"
+    for prompt, unread in [("ab", 0), ("ab" * 17, 17)]:
+        for share in [[], ["--overlap", "0.5"]]:
+            slides = config["model_type"] != "gpt2" and not share
+            said = "the text is longer than the context of 32: " + ("each token attended to at most the last 32" if slides else again)
+            if unread and not slides:
+                said += f"; the first {unread} of the prompt were not read"
+            flags = ["--model", model, "--prompt", prompt, "--tokens", 100, *share]
+            text = generated(program, *flags, said=said)
+            check(text[1:] == (len(prompt) - (0 if slides else unread), 100), f"{text[1:]} tokens read and written")
+            check(generated(program, *flags, "--no-cache", said=said) == text, "the cache changed the text")
+
+
 def pretrained(program, _, folder):
     for family in ("gpt2", "llama", "llama-tied", "qwen3"):
         model = with_tokenizer(family, folder)
@@ -120,6 +158,8 @@ def pretrained(program, _, folder):
         check(min(counts) < 22, f"{end} ended no text")
         (model / "generation_config.json").write_text(json.dumps({"eos_token_id": list(range(61))}))
         check(generated(program, *flags)[::2] == (b"", 1), "every token ends a text")
+        (model / "generation_config.json").unlink()
+        pretrained_beyond_the_context(program, model)
 
 
 def bad_input(program, trainer, folder):
@@ -154,8 +194,6 @@ def bad_input(program, trainer, folder):
         ("holds no checkpoint", ["--run", empty]),
         ("holds no checkpoint", ["--run", model]),
         ("lost/checkpoint.safetensors", ["--run", lost]),
-        ("--prompt: has 17 tokens but the context of the model 16", ["--run", good, "--prompt", "the quick brown f"]),
-        ("--prompt: has 33 tokens but the context of the model 32", ["--model", model, "--prompt", "a" * 33]),
         ("--prompt: has the id 61 but the model knows 61", ["--model", beyond, "--prompt", "ab"]),
         ("--prompt: 'Q' is none of the", ["--run", good, "--prompt", "the Quick"]),
         ("encode: the byte 0x5A is no token", ["--model", model, "--prompt", "Z"]),
