@@ -41,12 +41,6 @@ Var window(Var logits, std::int64_t k) {
   return logits;
 }
 
-void check_history(const char* op, const Var& x, std::span<const Var> history) {
-  for (std::size_t i = 0; i < history.size(); ++i)
-    check_shape(history[i].shape() == x.shape(), "{}: history[{}] must have the shape {} of x but has {}", op, i,
-                x.shape(), history[i].shape());
-}
-
 /// The history as streams: the next states (y, x_l, ..) of a window of k are a companion matrix times the present ones.
 StreamMaps companion_maps(const Var& weights, std::int64_t size) {
   const std::int64_t k = weights.size(0);
@@ -92,7 +86,9 @@ Var MHCSkip::weights(std::int64_t k) const {
 }
 
 Var MHCSkip::operator()(const Var& x, std::span<const Var> history) const {
-  check_history("MHCSkip", x, history);
+  for (std::size_t i = 0; i < history.size(); ++i)
+    check_shape(history[i].shape() == x.shape(), "MHCSkip: history[{}] must have the shape {} of x but has {}", i,
+                x.shape(), history[i].shape());
   if (history.empty()) return x;
   const std::int64_t k = std::min(settings.max_history, static_cast<std::int64_t>(history.size()));
   const Var alpha = weights(k);
@@ -106,11 +102,6 @@ Var MHCSkip::operator()(const Var& x, std::span<const Var> history) const {
 void MHCSkip::project() {
   if (settings.mode != SkipMode::mhc || settings.projection != SkipProjection::post_step) return;
   mixing_logits.mutable_value() = settings.constraint.project(mixing_logits.value());
-}
-
-Var ResidualSkip::operator()(const Var& x, std::span<const Var> history) const {
-  check_history("ResidualSkip", x, history);
-  return history.empty() ? x : x + history.back();
 }
 
 }  // namespace braid::mhc
