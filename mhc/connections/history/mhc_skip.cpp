@@ -13,18 +13,12 @@ namespace {
 
 using braid::detail::enum_named;
 
-/// Whether the parameters are weights; else they are logits.
-bool has_raw_weights(const MHCSkipSettings& s) {
-  return s.mode == SkipMode::hc || s.projection != SkipProjection::forward;
-}
-
-bool has_matrix(const MHCSkipSettings& s) { return s.mode == SkipMode::mhc && s.constraint.matrix; }
-
 /// [k] or [k, k], for each of these 1 where the current state is mixed into itself.
 Tensor initial_parameters(const MHCSkipSettings& s) {
   const std::int64_t k = s.max_history;
-  const Tensor current = has_matrix(s) ? eye(k, s.dtype) : eye(k, s.dtype).select(0, k - 1).clone();
-  const bool raw = has_raw_weights(s);
+  const bool matrix = s.mode == SkipMode::mhc && s.constraint.matrix;
+  const bool raw = s.mode == SkipMode::hc || s.projection != SkipProjection::forward;  // weights, not logits
+  const Tensor current = matrix ? eye(k, s.dtype) : eye(k, s.dtype).select(0, k - 1).clone();
   if (s.init == SkipInit::identity) return raw ? current : (10 * Var(current) - 10).value();
   const bool uniform = s.init == SkipInit::uniform;
   return full(current.shape(), raw && uniform ? 1 / static_cast<double>(k) : 0, s.dtype);
