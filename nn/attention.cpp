@@ -6,10 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <braid/autograd/ops/concat.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/rms_norm.h>
-#include <braid/autograd/ops/slice.h>
+#include <braid/autograd/ops.h>
 #include <braid/nn/init.h>
 
 namespace braid::nn {

@@ -1,8 +1,6 @@
 #include <braid/nn/norm.h>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/layer_norm.h>
-#include <braid/autograd/ops/rms_norm.h>
+#include <braid/autograd/ops.h>
 #include <braid/nn/init.h>
 
 namespace braid::nn {
