@@ -6,13 +6,22 @@
 #include <braid/autograd/detail/tape_state.h>
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/detail/elementwise.h>
-#include <braid/core/detail/wrapping.h>
 #include <braid/core/reduce.h>
 
 namespace braid {
 namespace {
 
-using braid::sum_to, detail::sum_to, detail::wrapping;
+using braid::sum_to, detail::sum_to;
+
+/// Converts i32 to unsigned, whose sums, differences and products wrap around instead of overflowing; leaves floats as
+/// they are.
+template <class T>
+constexpr auto wrapping(T x) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<std::uint32_t>(x);
+  else
+    return x;
+}
 
 constexpr auto kAdd = []<class T>(T a, T b) { return static_cast<T>(wrapping(a) + wrapping(b)); };
 constexpr auto kSub = []<class T>(T a, T b) { return static_cast<T>(wrapping(a) - wrapping(b)); };
