@@ -39,8 +39,8 @@ class Tape {
   /// still to run. gradient() then has none. Of gradients that become final together, that of the last watched variable
   /// comes first.
   void backward(const Var& y, const GradientSink& sink);
-  /// The same for several outputs at once; undefined cotangents are zero.
-  void backward(std::span<const Var> ys, std::span<const Tensor> dys);
+  /// The same for several outputs at once, with a sink or without; undefined cotangents are zero.
+  void backward(std::span<const Var> ys, std::span<const Tensor> dys, const GradientSink& sink = {});
 
   /// The gradient of a watched variable; zeros when y does not depend on it. Throws Error before backward(), after one
   /// that threw or that used a sink, and for the result of an op.
@@ -56,7 +56,6 @@ class Tape {
   friend Drawing draw(const Tape& tape);
 
   Tensor cotangent(const char* op, const Var& watched) const;
-  void backward(std::span<const Var> ys, std::span<const Tensor> dys, const GradientSink* sink);
 
   std::shared_ptr<detail::TapeState> state_;
 };
