@@ -16,8 +16,6 @@
 namespace braid::detail {
 namespace {
 
-using Function = std::function<Var(const std::vector<Var>&)>;
-
 /// Whether every element of y is one of an input: the op has moved or selected values, and rounded none.
 bool is_selection(std::span<const Var> inputs, const Tensor& y) {
   std::set<double> values;
@@ -85,7 +83,7 @@ double rounding_error(const GradcheckFunction& f, const std::vector<Tensor>& inp
 
 GradcheckFunction gradient_function(const GradcheckFunction& f, const Tensor& dy) {
   return [f, dy](std::span<const Var> inputs) {
-    const Function along = [&](const std::vector<Var>& x) { return sum(f(x) * dy); };
+    const auto along = [&](const std::vector<Var>& x) { return sum(f(x) * dy); };
     std::vector<Var> flat;
     for (const Var& gradient : grad(along)(std::vector<Var>(inputs.begin(), inputs.end())))
       flat.push_back(reshape(gradient, {-1}));
@@ -98,7 +96,7 @@ CheckedDerivative check_without_steps(const GradcheckFunction& f, const std::vec
   Rng rng = Rng(seed + 2).split();
   std::vector<Var> v;
   for (const Tensor& input : inputs) v.push_back(random_signs(input.shape(), rng));
-  const auto [y, moves] = jvp(Function(f), std::vector<Var>(inputs.begin(), inputs.end()), v);
+  const auto [y, moves] = jvp(f, std::vector<Var>(inputs.begin(), inputs.end()), v);
   const Tensor w = random_signs(y.shape(), rng);
   const InnerProduct by_vjps(gradients_at(f, inputs, w), v), by_rules(std::vector{moves}, std::vector{w});
   CheckedDerivative checked{"all inputs", "without steps", by_vjps.value, by_rules.value};
