@@ -82,7 +82,7 @@ bool Tape::reaches(const Var& watched) const { return cotangent("reaches", watch
 
 std::size_t Tape::size() const { return state_->nodes.size(); }
 
-std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp,
+std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> inputs, Vjp vjp,
                         std::optional<Deferral> deferral, Rule rule) {
   std::shared_ptr<TapeState> tape;
   Node node{op, {}, 0, {}, std::move(vjp), deferral};

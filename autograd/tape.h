@@ -1,5 +1,4 @@
 #pragma once
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -62,7 +61,7 @@ class Tape {
 
 /// Records `outputs = op(inputs)`; gives constants when no input is on a tape. Every op ends with it, yours too.
 /// Throws Error when the inputs are on different tapes.
-std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp,
+std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> inputs, Vjp vjp,
                         std::optional<Deferral> deferral = {}, Rule rule = {});
 
 namespace detail {
@@ -116,7 +115,7 @@ auto call_vjp(const F& vjp, const Dy& dy, const Needs& needs) {
 /// but dy needs none if it takes dy as a Var: `[](const Var& dy) { return -dy; }`.
 template <class F, class R = detail::NoRule>
   requires(!std::is_convertible_v<F, Vjp>)
-Var record(const char* op, Tensor output, std::span<const Var> inputs, F vjp, R rule = {}) {
+Var record(const char* op, Tensor output, List<Var> inputs, F vjp, R rule = {}) {
   Rule adapted_rule;
   if (detail::of_higher_order(inputs)) {
     if constexpr (!std::is_same_v<R, detail::NoRule>)
@@ -132,11 +131,6 @@ Var record(const char* op, Tensor output, std::span<const Var> inputs, F vjp, R 
   return std::move(
       record(op, std::vector<Tensor>{std::move(output)}, inputs, Vjp(std::move(adapted)), {}, std::move(adapted_rule))
           .front());
-}
-
-template <class F, class R = detail::NoRule>
-Var record(const char* op, Tensor output, std::initializer_list<Var> inputs, F vjp, R rule = {}) {
-  return record(op, std::move(output), std::span(inputs), std::move(vjp), std::move(rule));
 }
 
 }  // namespace braid

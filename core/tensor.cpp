@@ -63,7 +63,7 @@ Tensor::Tensor(const Shape& shape, DType dtype)
       dtype_(dtype) {}
 
 template <class T>
-Tensor Tensor::of(const Shape& shape, std::span<const T> values) {
+Tensor Tensor::of(const Shape& shape, List<T> values) {
   check_shape(shape.numel() == static_cast<std::int64_t>(values.size()),
               "Tensor::of: shape {} needs {} values but has {}", shape, shape.numel(), values.size());
   Tensor t(shape, dtype_of<T>());
@@ -200,10 +200,10 @@ std::string_view detail::element_bytes(const Tensor& x) {
   return {reinterpret_cast<const char*>(x.bytes()), static_cast<std::size_t>(x.numel()) * size_of(x.dtype())};
 }
 
-#define BRAID_INSTANTIATE(T)                                    \
-  template Tensor Tensor::of(const Shape&, std::span<const T>); \
-  template const T* Tensor::data() const;                       \
-  template T* Tensor::mutable_data();                           \
+#define BRAID_INSTANTIATE(T)                         \
+  template Tensor Tensor::of(const Shape&, List<T>); \
+  template const T* Tensor::data() const;            \
+  template T* Tensor::mutable_data();                \
   template std::vector<T> Tensor::to_vector() const;
 BRAID_INSTANTIATE(float)
 BRAID_INSTANTIATE(double)

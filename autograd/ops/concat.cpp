@@ -38,12 +38,12 @@ Var join(const char* op, std::span<const Var> parts, int axis) {
 
 }  // namespace
 
-Var concat(std::span<const Var> parts, int axis) {
+Var concat(List<Var> parts, int axis) {
   check_value(!parts.empty(), "concat: there must be at least one part");
   return join("concat", parts, axis);
 }
 
-Var stack(std::span<const Var> parts, int axis) {
+Var stack(List<Var> parts, int axis) {
   check_value(!parts.empty(), "stack: there must be at least one part");
   const Shape& shape = parts.front().shape();
   check_shape(-shape.rank() <= axis + 1 && axis <= shape.rank(), "stack: shape {} has no place {} for an axis", shape,

@@ -29,7 +29,7 @@ static std::vector<Var> cut(const char* op, const Var& x, int axis, const std::v
   return record(op, std::move(parts), std::span(&x, 1), vjp, {}, rule);
 }
 
-std::vector<Var> split(const Var& x, int axis, std::span<const std::int64_t> sizes) {
+std::vector<Var> split(const Var& x, int axis, List<std::int64_t> sizes) {
   const std::int64_t size = x.shape()[x.shape().index(axis, "split")];
   std::vector<std::int64_t> bounds{0};
   for (const std::int64_t part : sizes)
