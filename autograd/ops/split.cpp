@@ -26,7 +26,7 @@ static std::vector<Var> cut(const char* op, const Var& x, int axis, const std::v
       if (!dys[i].value().defined()) dys[i] = zeros(at.outputs[i].shape(), at.outputs[i].dtype());
     return std::vector{concat(dys, axis)};
   };
-  return record(op, std::move(parts), std::span(&x, 1), vjp, {}, rule);
+  return record(op, std::move(parts), {x}, vjp, {}, rule);
 }
 
 std::vector<Var> split(const Var& x, int axis, List<std::int64_t> sizes) {

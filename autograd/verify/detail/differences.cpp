@@ -94,8 +94,7 @@ std::string element_name(const Shape& shape, std::int64_t flat) {
   return fmt::format("element {}", index_of(shape, flat));
 }
 
-std::vector<Tensor> gradients_at(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-                                 Probe* probe) {
+std::vector<Tensor> gradients_at(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& dy, Probe* probe) {
   Tape tape(probe);
   std::vector<Var> watched;
   for (const Tensor& input : inputs) watched.push_back(tape.watch(input));

@@ -92,7 +92,7 @@ Tensor rounding_errors(const std::function<Tensor(double t)>& y, const std::func
 std::string element_name(const Shape& shape, std::int64_t flat);
 
 /// The gradients of <dy, f(inputs)>, by a tape.
-std::vector<Tensor> gradients_at(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
+std::vector<Tensor> gradients_at(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& dy,
                                  Probe* probe = nullptr);
 
 }  // namespace braid::detail
