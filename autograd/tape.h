@@ -95,12 +95,13 @@ std::vector<T> cotangents(Cotangents result) {
     return {result.begin(), result.end()};
 }
 
-template <class F, class Dy>
-auto call_vjp(const F& vjp, const Dy& dy, const Needs& needs) {
-  if constexpr (std::is_invocable_v<const F&, const Dy&, const Needs&>)
-    return vjp(dy, needs);
+/// What `vjp(dy, needs)` or `vjp(dy)` returns, likewise.
+template <class T, class F>
+std::vector<T> call_vjp(const F& vjp, const T& dy, const Needs& needs) {
+  if constexpr (std::is_invocable_v<const F&, const T&, const Needs&>)
+    return cotangents<T>(vjp(dy, needs));
   else
-    return vjp(dy);
+    return cotangents<T>(vjp(dy));
 }
 
 }  // namespace detail
@@ -121,12 +122,10 @@ Var record(const char* op, Tensor output, List<Var> inputs, F vjp, R rule = {}) 
     if constexpr (!std::is_same_v<R, detail::NoRule>)
       adapted_rule = [rule = std::move(rule)](const Applied& at) { return detail::cotangents<Var>(rule(at)); };
     else if constexpr (detail::OfVars<F>)
-      adapted_rule = [vjp](const Applied& at) {
-        return detail::cotangents<Var>(detail::call_vjp(vjp, at.dy(), at.needs));
-      };
+      adapted_rule = [vjp](const Applied& at) { return detail::call_vjp(vjp, at.dy(), at.needs); };
   }
   auto adapted = [vjp = std::move(vjp)](std::span<const Tensor> dys, const Needs& needs) {
-    return detail::cotangents<Tensor>(detail::call_vjp(vjp, dys.front(), needs));
+    return detail::call_vjp(vjp, dys.front(), needs);
   };
   return std::move(
       record(op, std::vector<Tensor>{std::move(output)}, inputs, Vjp(std::move(adapted)), {}, std::move(adapted_rule))
