@@ -13,8 +13,7 @@
 namespace braid {
 namespace {
 
-constexpr double kLowest = std::numeric_limits<std::int32_t>::min(),
-                 kLargest = std::numeric_limits<std::int32_t>::max();
+constexpr double kLowest = INT32_MIN, kLargest = INT32_MAX;
 
 /// static_cast, but with a defined result outside the range of integers.
 template <class To, class From>

@@ -65,8 +65,7 @@ Var sub(const Var& a, const Var& b) {
 Var mul(const Var& a, const Var& b) {
   if (detail::TapeState::same(a, b) && detail::of_higher_order(std::span(&a, 1))) return square(a);
   const auto vjp = [](const Var& dy, const Var& a, const Var& b, const Needs& needs) {
-    return std::vector{needs[0] ? sum_to(mul(dy, b), a.shape()) : Var(),
-                       needs[1] ? sum_to(mul(dy, a), b.shape()) : Var()};
+    return std::vector{needs[0] ? sum_to(dy * b, a.shape()) : Var(), needs[1] ? sum_to(dy * a, b.shape()) : Var()};
   };
   return record(
       "mul", map_any("mul", kMul, a.value(), b.value()), {a, b},
