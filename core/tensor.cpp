@@ -154,8 +154,6 @@ Tensor Tensor::to(DType dtype) const {
 }
 
 Tensor full(const Shape& shape, double value, DType dtype) { return filled("full", shape, value, dtype); }
-Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
-Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
 Tensor scalar(double value, DType dtype, const char* op) { return filled(op, {}, value, dtype); }
 
 Tensor arange(std::int64_t n, DType dtype) {

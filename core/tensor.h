@@ -114,12 +114,12 @@ class Tensor {
 };
 
 // Factories.
-/// A tensor of zeros.
-Tensor zeros(const Shape& shape, DType dtype = DType::f32);
-/// A tensor of ones.
-Tensor ones(const Shape& shape, DType dtype = DType::f32);
 /// A tensor whose elements are all `value`. Throws ValueError if dtype is i32 and value is not an i32.
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
+/// A tensor of zeros.
+inline Tensor zeros(const Shape& shape, DType dtype = DType::f32) { return full(shape, 0, dtype); }
+/// A tensor of ones.
+inline Tensor ones(const Shape& shape, DType dtype = DType::f32) { return full(shape, 1, dtype); }
 /// 0, 1, ..., n - 1. Throws ValueError for n < 0 and unless the dtype represents all of them: f32 integers up to 2^24,
 /// bf16 to 2^8.
 Tensor arange(std::int64_t n, DType dtype = DType::f32);
