@@ -17,8 +17,7 @@ namespace braid::detail {
 namespace {
 
 namespace amx = kernels::amx;
-using kernels::divide_up;
-using kernels::round_up;
+using kernels::divide_up, kernels::round_up;
 
 // k is cut into equal blocks, of all terms together, which also keeps the sums of the more exact products short. A tile
 // packs its rows of one block, up to 1.3 MiB, which the second-level cache holds.
