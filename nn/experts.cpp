@@ -115,7 +115,7 @@ Var Experts::operator()(const Var& x, const Tensor& tokens) const {
   check_value(tokens.defined(), "Experts: a choice by token needs the tokens");
   check_shape(tokens.numel() * x.size(-1) == x.numel(), "Experts: tokens must be as many as those of x {} but are {}",
               x.shape(), tokens.shape());
-  braid::detail::check_ids("Experts", tokens, settings.by_token);
+  braid::detail::check_ids("Experts", tokens, 0, settings.by_token);
   return (*this)(x, route(x, index_select(Var(table.value), 0, tokens.reshape({-1})).value()));
 }
 
