@@ -91,7 +91,7 @@ void add_flags(CLI::App& app, Config& c) {
   app.add_option("--tokenizer", c.tokenizer, "tokenizer.json: learn its tokens instead of characters");
   app.add_option("--connection", c.training.connection.kind,
                  "how a sublayer is connected to the residual stream: residual, hc, mhc, manifold, mhc-layer, skip, "
-                 "deepseek-v4, hunyuan-v4, gated, single-pass, attention-residual or frac")
+                 "deepseek-v4, hunyuan-v4, gated, single-pass, attention-residual, frac, layer-scale, rezero or laurel")
       ->capture_default_str();
   apps::add_connection_flags(app, c.training.connection);
   add_training_flags(app, c.training);

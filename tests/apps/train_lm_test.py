@@ -81,6 +81,9 @@ CONNECTIONS = {
     "single-pass": ["--streams", 2],
     "attention-residual": ["--depth-block", 2],
     "frac": ["--fractions", 2, "--proposals", 2, "--streams", 2],
+    "layer-scale": ["--scale-init", 0.5],
+    "rezero": [],
+    "laurel": ["--laurel-rank", 2],
 }
 
 
@@ -239,7 +242,7 @@ def upcycling(program, folder):
         return result, line["val_loss"], line["init_val_loss"], named_tensors(folder / name / "checkpoint.safetensors")[0]
 
     last = [json.loads(line) for line in (source / "metrics.jsonl").read_text().splitlines()][-1]["val_loss"]
-    for kind, bound in {"residual": 0, "hc": 1e-6, "mhc": 1e-6, "deepseek-v4": 1e-5, "hunyuan-v4": 1e-5, "single-pass": 1e-5, "frac": 1e-6,
+    for kind, bound in {"residual": 0, "hc": 1e-6, "mhc": 1e-6, "deepseek-v4": 1e-5, "hunyuan-v4": 1e-5, "single-pass": 1e-5, "frac": 1e-6, "laurel": 1e-6,
                         "skip": 1e-3, "mhc-layer": 1e-3, "gated": 1e-3}.items():
         result, now, before, tensors_now = started(kind, "--connection", kind, "--steps", 0)
         check(before == last, f"{kind}: the source has {last} but --init says {before}")
@@ -346,7 +349,7 @@ def bad_input(program, folder):
         ("--color", ["--color", "red", "--out", new]),
         ("--steps", ["--steps", "many", "--out", new]),
         ("--layers", ["--layers", 0, "--out", new]),
-        ("attention-residual, frac but is 'mch'", ["--connection", "mch", "--out", new]),
+        ("frac, layer-scale, rezero, laurel but is 'mch'", ["--connection", "mch", "--out", new]),
         ("rows, diagonal, identity but is 'sinkhorm'", ["--connection", "mhc", "--mixing", "sinkhorm", "--out", new]),
         ("kronecker supports n = 1, 2, 4, 8, .. but n is 3",
          ["--connection", "mhc", "--mixing", "kronecker", "--streams", 3, "--out", new]),
@@ -366,6 +369,9 @@ def bad_input(program, folder):
         ("--max-history", ["--connection", "skip", "--max-history", 0, "--out", new]),
         ("multiple of fractions 5", ["--text", text, *TINY, "--connection", "frac", "--fractions", 5, "--out", new]),
         ("--depth-block", ["--connection", "attention-residual", "--depth-block", 0, "--out", new]),
+        ("--laurel-rank: Value 0 not in range", ["--connection", "laurel", "--laurel-rank", 0, "--out", new]),
+        ("rank must be in [1, ", ["--text", text, *TINY, "--connection", "laurel", "--laurel-rank", 4096, "--out", new]),
+        ("--scale-init: must be a finite number", ["--text", text, *TINY, "--connection", "layer-scale", "--scale-init", "inf", "--out", new]),
         ("holds a run", flags),
         ("holds no run", ["--text", text, *TINY, "--resume", "--out", new]),
         ("with seed 1 but now has 7", [*flags, "--resume", "--seed", 7]),

@@ -54,7 +54,7 @@ Ids written(const LanguageModel& language, const Ids& prompt, const GenerationSe
 
 TEST(Generation, HasTheSameBitsWithAndWithoutACacheUnderEveryConnection) {
   for (const char* kind : {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4",
-                           "gated", "single-pass", "attention-residual", "frac"}) {
+                           "gated", "single-pass", "attention-residual", "frac", "layer-scale", "rezero", "laurel"}) {
     SCOPED_TRACE(kind);
     const LanguageModel language = small_model(kind);
     const BatchInvariant same_rows;

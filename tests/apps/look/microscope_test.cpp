@@ -18,8 +18,10 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 constexpr std::int64_t kVocab = 13, kTokens = 6, kConnections = 6;
-const char* const kKinds[] = {"residual",    "hc",         "mhc",   "mhc-layer",
-                              "deepseek-v4", "hunyuan-v4", "gated", "single-pass"};
+const char* const kKinds[] = {"residual",   "hc",    "mhc",         "mhc-layer",   "deepseek-v4",
+                              "hunyuan-v4", "gated", "single-pass", "layer-scale", "rezero"};
+
+bool has_one_stream(const std::string& kind) { return kind == "residual" || kind == "layer-scale" || kind == "rezero"; }
 
 /// A model of three blocks in f64 with weights away from their start.
 apps::Model small_model(const std::string& kind, const std::string& head = "own", bool hc_static = false) {
@@ -112,7 +114,7 @@ TEST(Microscope, AblatesStreamsAsMaskedStreamsDo) {
 
 TEST(Microscope, SwapsThatCancelAndFullRescuesChangeNoBit) {
   for (const std::string kind : kKinds) {
-    if (kind == "residual") continue;
+    if (has_one_stream(kind)) continue;
     const apps::Model model = small_model(kind);
     const Seen clean = evaluate(model, kText);
     const auto logits = [&](const std::vector<std::pair<std::string, std::string>>& list) {
@@ -129,7 +131,7 @@ TEST(Microscope, SwapsThatCancelAndFullRescuesChangeNoBit) {
 
 TEST(Microscope, LeavesOutAWrite) {
   for (const std::string kind : kKinds) {
-    const std::int64_t n = kind == "residual" ? 1 : 4;
+    const std::int64_t n = has_one_stream(kind) ? 1 : 4;
     const Seen seen = evaluate(small_model(kind), kText, changes_of({{"ablate", "write:2"}}, n));
     const Site& site = seen.sites[2];
     EXPECT_LE(largest_difference(matmul(site.h_res, site.x).value(), seen.sites[3].x), 1e-12) << kind;
@@ -217,9 +219,10 @@ TEST(Microscope, MultipliesScalesAndRescuesLast) {
 
 TEST(Microscope, NeedsStreams) {
   EXPECT_THAT([] { check_has_streams(small_model("skip")); }, ThrowsMessage<ValueError>(HasSubstr("but has skip")));
-  for (const char* kind : {"manifold", "skip", "attention-residual", "frac"})
+  for (const char* kind : {"manifold", "skip", "attention-residual", "frac", "laurel"})
     EXPECT_THROW(check_has_streams(small_model(kind)), ValueError) << kind;
-  EXPECT_NO_THROW(check_has_streams(small_model("residual")));
+  for (const char* kind : {"residual", "layer-scale", "rezero"})
+    EXPECT_NO_THROW(check_has_streams(small_model(kind))) << kind;
 }
 
 TEST(Losses, OfAblationsAreThoseOfTheirChanges) {
