@@ -165,7 +165,9 @@ Seen evaluate(const apps::Model& model, const Tensor& tokens, std::span<const In
               const Seen* clean) {
   Microscope scope(model, changes, clean);
   Connection::Stream stream = model.blocks.front().attention.connection.open(model.embed(tokens));
-  for (const auto& block : model.blocks) stream = block(stream, tokens);
+  Var first_values;
+  for (const auto& block : model.blocks)
+    stream = block(stream, tokens, nn::AttentionCall{.first_values = &first_values});
   const Var x = mhc::value(stream);
   return std::move(scope).finish(x.rank() == 3 ? expand_dims(x, -2) : x);
 }

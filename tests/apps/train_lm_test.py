@@ -280,6 +280,18 @@ def upcycling(program, folder):
     line = json.loads((folder / "again/metrics.jsonl").read_text())
     check(result.returncode == 0 and line["val_loss"] == line["init_val_loss"], f"connections of the same kind stay: {line}")
 
+    first_values = folder / "first-values"
+    mixing = ["--layers", 2, *TINY[2:], "--value-residual", "--steps", 5, "--out", first_values]
+    check(run(program, "--text", text, *mixing).returncode == 0, "--value-residual failed")
+    start[3] = first_values
+    check(run(program, *start, "--steps", 0, "--out", folder / "mixing").returncode == 0, "--init of a run with --value-residual failed")
+    line = json.loads((folder / "mixing/metrics.jsonl").read_text())
+    check(line["val_loss"] == line["init_val_loss"], f"first values are mixed in otherwise: {line}")
+    weights_now, _ = named_tensors(folder / "mixing/checkpoint.safetensors")
+    check("model.blocks.1.attention.value_weights" in weights_now, "value_weights are missing")
+    generated = run(pathlib.Path(program).parent / "generate", "--run", folder / "mixing", "--tokens", 5)
+    check(generated.returncode == 0, generated.stderr)
+
     new = folder / "new"
     other = folder / "other.txt"
     other.write_text("abc" * 500)
@@ -289,6 +301,7 @@ def upcycling(program, folder):
     for expected, case in [
             ("reads other characters than the text has", [*start, "--text", other, "--steps", 5]),
             ("--layers: the model of --init has 1 but the command line says 2", [*start, "--layers", 2]),
+            ("--value-residual: the model of --init has none", [*start, "--value-residual"]),
             ("none: holds neither the checkpoint of a run nor", ["--text", text, "--init", folder / "none"]),
             ("empty: holds neither the checkpoint of a run nor", ["--text", text, "--init", empty]),
             ("--steps: must be at least 1 without --init but is 0", ["--text", text, "--steps", 0]),

@@ -24,7 +24,8 @@ const char* const kKinds[] = {"residual",   "hc",    "mhc",         "mhc-layer",
 bool has_one_stream(const std::string& kind) { return kind == "residual" || kind == "layer-scale" || kind == "rezero"; }
 
 /// A model of three blocks in f64 with weights away from their start.
-apps::Model small_model(const std::string& kind, const std::string& head = "own", bool hc_static = false) {
+apps::Model small_model(const std::string& kind, const std::string& head = "own", bool hc_static = false,
+                        bool value_residual = false) {
   Rng rng(3);
   apps::TrainerSettings settings{.layers = 3, .channels = 8, .heads = 2, .context = 10};
   settings.connection.kind = kind;
@@ -33,6 +34,7 @@ apps::Model small_model(const std::string& kind, const std::string& head = "own"
   settings.connection.phi_std = 0.3;
   settings.connection.alpha = 1;
   settings.dtype = DType::f32;
+  settings.value_residual = value_residual;
   apps::Model model = apps::make_model(settings, kVocab, rng);
   for_each_param(model, [&](const std::string&, Var& parameter) {
     parameter = (Var(parameter.value().to(DType::f64)) + mhc::random(parameter.shape(), rng, 0.3)).value();
@@ -61,6 +63,11 @@ TEST(Microscope, ChangesNoBitWithoutChanges) {
       EXPECT_TRUE(identical(seen.logits, model.logits(kText).value().select(0, 0))) << kind << " " << head;
       EXPECT_TRUE(identical(read_by_head(model, seen.sites.back()), seen.logits)) << kind << " " << head;
     }
+}
+
+TEST(Microscope, PassesTheFirstValuesOn) {
+  const apps::Model model = small_model("mhc", "own", /*hc_static=*/false, /*value_residual=*/true);
+  EXPECT_TRUE(identical(evaluate(model, kText).logits, model.logits(kText).value().select(0, 0)));
 }
 
 TEST(Microscope, SeesWhatTheEquationsOfHyperConnectionsSay) {
