@@ -42,7 +42,7 @@ TEST(LayerScale, HasRightGradients) {
 }
 
 TEST(LayerScale, StartsWithEqualFactors) {
-  for (const double value : LayerScale(3).scale.value().to_vector<float>()) EXPECT_FLOAT_EQ(value, 0.1);
+  for (const float value : LayerScale(3).scale.value().to_vector<float>()) EXPECT_EQ(value, 0.1F);
   Rng rng(3);
   const Var x = random({2, 4}, rng);
   const auto layer = [](const Var& h) { return tanh(h); };
