@@ -22,22 +22,20 @@
 
 namespace braid::mhc {
 
-/// Which connection a Connection is: ResidualConnection, HyperConnection, ManifoldConstrainedHC,
-/// ManifoldHyperConnection, MHCLayer, MHCSkip, the ReleasedConnections deepseek_v4() and hunyuan_v4(), GatedResidual,
-/// SinglePassConnection, AttentionResidual, FracConnection.
+/// Which connection a Connection is.
 enum class ConnectionKind {
-  residual,
-  hc,
-  mhc,
-  manifold,
-  mhc_layer,
-  skip,
-  deepseek_v4,
-  hunyuan_v4,
-  gated,
-  single_pass,
-  attention_residual,
-  frac
+  residual,            ///< ResidualConnection
+  hc,                  ///< HyperConnection
+  mhc,                 ///< ManifoldConstrainedHC
+  manifold,            ///< ManifoldHyperConnection
+  mhc_layer,           ///< MHCLayer
+  skip,                ///< MHCSkip
+  deepseek_v4,         ///< the ReleasedConnection that deepseek_v4() makes
+  hunyuan_v4,          ///< that of hunyuan_v4()
+  gated,               ///< GatedResidual
+  single_pass,         ///< SinglePassConnection
+  attention_residual,  ///< AttentionResidual
+  frac                 ///< FracConnection
 };
 
 /// `residual`, `hc`, `mhc`, `manifold`, `mhc-layer`, `skip`, `deepseek-v4`, `hunyuan-v4`, `gated`, `single-pass`,
@@ -118,7 +116,7 @@ struct Connection {
   Stream operator()(const Stream& stream, auto&& layer) const {
     return std::visit([&](const auto& m) -> Stream { return m(stream_of(m, stream), layer); }, module);
   }
-  Var close(const Stream& stream) const;
+  Var close(const Stream& stream) const;  ///< throws Error when a connection of another kind made the stream
 
   void params(auto&& visit) {
     std::visit([&](auto& m) { m.params(visit); }, module);
