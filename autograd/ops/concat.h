@@ -11,7 +11,7 @@ namespace braid {
 Var concat(std::span<const Var> parts, int axis);
 inline Var concat(std::initializer_list<Var> parts, int axis) { return concat(std::span(parts), axis); }
 
-/// `parts` of one shape along a new axis, placed before `axis`; -1 puts it last. Throws as concat does.
+/// `parts` of one shape along a new axis, placed before `axis`; -1 puts it last. Throws as concat() does.
 Var stack(std::span<const Var> parts, int axis);
 inline Var stack(std::initializer_list<Var> parts, int axis) { return stack(std::span(parts), axis); }
 
