@@ -38,8 +38,6 @@ void Extrapolation::Limit::add(double step, double quotient, double noise) {
   noises = std::move(next_noises);
 }
 
-bool Extrapolation::Limit::settled() const { return error < 0.1 * std::abs(value) || error <= 30 * rounding; }
-
 void Extrapolation::add(double step, const Moves& moves) {
   central_.add(step, (moves.up + moves.down) / (2 * step), moves.noise / (2 * step));
   up_.add(step, moves.up / step, moves.noise / step);
@@ -51,11 +49,12 @@ void Extrapolation::add(double step, const Moves& moves) {
 
 Derivative Extrapolation::best() const {
   const Limit& limit = std::isfinite(central_.value) ? central_ : std::isfinite(up_.value) ? up_ : down_;
-  Derivative found{.value = limit.value, .error = limit.error, .settled = limit.settled()};
-  const bool inside = &limit == &central_;  // or else the bounds are those of one side
-  found.low = inside ? low_.value : limit.value;
-  found.high = inside ? high_.value : limit.value;
-  found.bound_error = inside ? std::max(low_.error, high_.error) : limit.error;
+  const bool settled = limit.error < 0.1 * std::abs(limit.value) || limit.error <= 30 * limit.rounding;
+  Derivative found{.value = limit.value, .error = limit.error, .settled = settled};
+  if (&limit != &central_) return found;  // with the bounds of one side
+  found.low = low_.value;
+  found.high = high_.value;
+  found.bound_error = std::max(low_.error, high_.error);
   return found;
 }
 

@@ -44,7 +44,6 @@ class Extrapolation {
     std::vector<double> steps = {}, row = {}, noises = {};  // row: the last one of the scheme, by order
     double value = std::numeric_limits<double>::quiet_NaN(), error = std::numeric_limits<double>::infinity();
     double rounding = 0;  // the part of the error that rounding explains
-    bool settled() const;
     void add(double step, double quotient, double noise);
   };
 

@@ -233,13 +233,11 @@ Var Differentiation::variable(const Var& x) {
   return record("variable", x.value(), {x}, [](const Var& dy) { return dy; });
 }
 
-std::vector<Var> Differentiation::gradients(std::span<const Var> ys, std::span<const Var> dys,
-                                            std::span<const Var> xs) {
+std::vector<Var> Differentiation::gradients(List<Var> ys, List<Var> dys, List<Var> xs) {
   return differentiate(op_, tape_, ys, dys, xs, Pass::recorded);
 }
 
-std::vector<Var> Differentiation::results(std::span<const Var> ys, std::span<const Var> dys, std::span<const Var> xs,
-                                          bool last) {
+std::vector<Var> Differentiation::results(List<Var> ys, List<Var> dys, List<Var> xs, bool last) {
   for (const Var& dy : dys) check_shape(dy.value().defined(), "{}: the direction must be defined", op_);
   return results(differentiate(op_, tape_, ys, dys, xs,
                                nested_ ? Pass::recorded
@@ -270,7 +268,7 @@ Rule rule_of_vjp(const char* op, std::function<Var(std::span<const Var>)> compos
     std::vector<Var> xs;
     for (const Var& x : std::span(inputs).first(inputs.size() - 1)) xs.push_back(tape.variable(x));
     const Var y = compose(xs);
-    const std::vector<Var> vjp = tape.gradients(std::span(&y, 1), std::span(inputs).last(1), xs);
+    const std::vector<Var> vjp = tape.gradients({y}, std::span(inputs).last(1), xs);
     const std::vector<Var> gradients = tape.gradients(vjp, at.dys, needed);
     std::vector<Var> dxs(inputs.size());
     for (std::size_t i = 0, next = 0; i < dxs.size(); ++i)
@@ -288,7 +286,7 @@ Tensor jacobian(Differentiation& tape, const Var& y, const Var& x) {
   const bool by_rows = rows <= columns;
   const Var u = tape.variable(zeros(y.shape(), y.dtype()));
   // Row i is the cotangent of x for that of element i of y; J^T u is linear in u, and its derivatives are the columns.
-  const Var from = by_rows ? y : tape.gradients(std::span(&y, 1), std::span(&u, 1), std::span(&x, 1)).front();
+  const Var from = by_rows ? y : tape.gradients({y}, {u}, {x}).front();
   const Var& to = by_rows ? x : u;
   const std::int64_t count = std::min(rows, columns), length = std::max(rows, columns);
   Tensor j({count, length}, y.dtype());
@@ -296,7 +294,7 @@ Tensor jacobian(Differentiation& tape, const Var& y, const Var& x) {
     Tensor unit = zeros({from.value().numel()}, from.dtype());
     write_slice(unit, 0, i, ones({1}, from.dtype()));
     const Var dy = unit.reshape(from.shape());
-    const Tensor line = tape.results(std::span(&from, 1), std::span(&dy, 1), std::span(&to, 1), false).front();
+    const Tensor line = tape.results({from}, {dy}, {to}, false).front();
     write_slice(j, 0, i, line.to(y.dtype()).reshape({1, length}));
   }
   return (by_rows ? j : j.transpose()).reshape(y.shape().concat(x.shape()));

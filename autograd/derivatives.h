@@ -43,11 +43,10 @@ class Differentiation {
   Var variable(const Var& x);
   /// The cotangents of `xs` by the rules of the ops between, as variables. Undefined `dys` are zero; for a scalar y, no
   /// dys stand for 1.
-  std::vector<Var> gradients(std::span<const Var> ys, std::span<const Var> dys, std::span<const Var> xs);
+  std::vector<Var> gradients(List<Var> ys, List<Var> dys, List<Var> xs);
   /// The same as what a caller gets: variables only where they depend on variables from outside, else constants, which
   /// take less time. No other gradients can be taken after `last`.
-  std::vector<Var> results(std::span<const Var> ys, std::span<const Var> dys, std::span<const Var> xs,
-                           bool last = true);
+  std::vector<Var> results(List<Var> ys, List<Var> dys, List<Var> xs, bool last = true);
   /// ys as what a caller gets.
   std::vector<Var> results(std::vector<Var> ys) const;
 
@@ -115,7 +114,7 @@ class Gradient : detail::GradientBase {
     const auto at = detail::variables(tape, x);
     const Var y = f_(at, args...);
     detail::check_scalar("grad", y);
-    return detail::with_vars(x, tape.results(std::span(&y, 1), {}, detail::vars_of(at)));
+    return detail::with_vars(x, tape.results({y}, {}, detail::vars_of(at)));
   }
 
  private:
@@ -148,8 +147,8 @@ std::pair<Var, Var> jvp(const F& f, const P& given, const std::type_identity_t<d
   const Var y = f(at, args...);
   // <v, J^T u> is linear in u, and its gradient is J v.
   const Var u = tape.variable(zeros(y.shape(), y.dtype()));
-  const std::vector<Var> pulled_back = tape.gradients(std::span(&y, 1), std::span(&u, 1), detail::vars_of(at));
-  return {tape.results({y}).front(), tape.results(pulled_back, detail::vars_of(v), std::span(&u, 1)).front()};
+  const std::vector<Var> pulled_back = tape.gradients({y}, {u}, detail::vars_of(at));
+  return {tape.results({y}).front(), tape.results(pulled_back, detail::vars_of(v), {u}).front()};
 }
 
 /// The product of the Hessian of `f(x, args...)`, a scalar, with v, which is shaped like x: a Var, a module or a vector
@@ -163,7 +162,7 @@ detail::Lifted<P> hvp(const F& f, const P& given, const std::type_identity_t<det
   const auto at = detail::variables(tape, x);
   const Var y = f(at, args...);
   detail::check_scalar("hvp", y);
-  const std::vector<Var> xs = detail::vars_of(at), gradients = tape.gradients(std::span(&y, 1), {}, xs);
+  const std::vector<Var> xs = detail::vars_of(at), gradients = tape.gradients({y}, {}, xs);
   return detail::with_vars(x, tape.results(gradients, detail::vars_of(v), xs));
 }
 

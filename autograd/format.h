@@ -1,5 +1,5 @@
 #pragma once
-#include <iosfwd>
+#include <ostream>
 #include <string>
 
 #include <braid/autograd/tape.h>
@@ -8,10 +8,12 @@
 namespace braid {
 
 /// The printed value of a variable, marked if it is on a tape: `[1. 2.] f32, on a tape`.
-std::string to_string(const Var& x, const FormatOptions& options = {});
+inline std::string to_string(const Var& x, const FormatOptions& options = {}) {
+  return to_string(x.value(), options) + (x.requires_grad() ? ", on a tape" : "");
+}
 
 /// Writes to_string(x).
-std::ostream& operator<<(std::ostream& out, const Var& x);
+inline std::ostream& operator<<(std::ostream& out, const Var& x) { return out << to_string(x); }
 
 }  // namespace braid
 

@@ -33,12 +33,10 @@ void Tape::backward(const Var& y, Tensor dy) {
 void Tape::backward(const Var& y, const GradientSink& sink) {
   check_shape(y.value().numel() == 1, "backward: y has shape {} but must be a scalar", y.shape());
   const Tensor dy = ones(y.shape(), y.dtype());
-  backward(std::span(&y, 1), std::span(&dy, 1), &sink);
+  backward(std::span(&y, 1), std::span(&dy, 1), sink);
 }
 
-void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys) { backward(ys, dys, nullptr); }
-
-void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys, const GradientSink* sink) {
+void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys, const GradientSink& sink) {
   TapeState& state = *state_;
   check<Error>(state.stage == Stage::recording, "backward: this tape has run backward already");
   check_shape(ys.size() == dys.size(), "backward: {} outputs need {} cotangents but got {}", ys.size(), ys.size(),
@@ -53,16 +51,16 @@ void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys, const 
   state.grads.assign(state.num_values, Tensor());
   for (std::size_t i = 0; i < ys.size(); ++i)
     if (ys[i].requires_grad() && dys[i].defined()) detail::accumulate(state.grads[TapeState::id(ys[i])], dys[i]);
-  auto readers = sink != nullptr ? state.first_readers() : std::vector<TapeState::FirstReader>();
+  auto readers = sink ? state.first_readers() : std::vector<TapeState::FirstReader>();
   while (!state.nodes.empty()) {
     state.step_back();
     for (; !readers.empty() && readers.back().node == state.nodes.size(); readers.pop_back()) {
       const auto& [id, shape, dtype] = state.watched[readers.back().watched];
       Tensor grad = std::exchange(state.grads[*id], Tensor());
-      (*sink)(readers.back().watched, grad.defined() ? std::move(grad) : zeros(shape, dtype));
+      sink(readers.back().watched, grad.defined() ? std::move(grad) : zeros(shape, dtype));
     }
   }
-  state.stage = sink != nullptr ? Stage::handed_over : Stage::done;
+  state.stage = sink ? Stage::handed_over : Stage::done;
 }
 
 Tensor Tape::cotangent(const char* op, const Var& watched) const {
@@ -84,7 +82,7 @@ bool Tape::reaches(const Var& watched) const { return cotangent("reaches", watch
 
 std::size_t Tape::size() const { return state_->nodes.size(); }
 
-std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp,
+std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> inputs, Vjp vjp,
                         std::optional<Deferral> deferral, Rule rule) {
   std::shared_ptr<TapeState> tape;
   Node node{op, {}, 0, {}, std::move(vjp), deferral};

@@ -1,5 +1,4 @@
 #pragma once
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,8 +39,8 @@ class Tape {
   /// still to run. gradient() then has none. Of gradients that become final together, that of the last watched variable
   /// comes first.
   void backward(const Var& y, const GradientSink& sink);
-  /// The same for several outputs at once; undefined cotangents are zero.
-  void backward(std::span<const Var> ys, std::span<const Tensor> dys);
+  /// The same for several outputs at once, with a sink or without; undefined cotangents are zero.
+  void backward(std::span<const Var> ys, std::span<const Tensor> dys, const GradientSink& sink = {});
 
   /// The gradient of a watched variable; zeros when y does not depend on it. Throws Error before backward(), after one
   /// that threw or that used a sink, and for the result of an op.
@@ -57,14 +56,13 @@ class Tape {
   friend Drawing draw(const Tape& tape);
 
   Tensor cotangent(const char* op, const Var& watched) const;
-  void backward(std::span<const Var> ys, std::span<const Tensor> dys, const GradientSink* sink);
 
   std::shared_ptr<detail::TapeState> state_;
 };
 
 /// Records `outputs = op(inputs)`; gives constants when no input is on a tape. Every op ends with it, yours too.
 /// Throws Error when the inputs are on different tapes.
-std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp,
+std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> inputs, Vjp vjp,
                         std::optional<Deferral> deferral = {}, Rule rule = {});
 
 namespace detail {
@@ -98,12 +96,13 @@ std::vector<T> cotangents(Cotangents result) {
     return {result.begin(), result.end()};
 }
 
-template <class F, class Dy>
-auto call_vjp(const F& vjp, const Dy& dy, const Needs& needs) {
-  if constexpr (std::is_invocable_v<const F&, const Dy&, const Needs&>)
-    return vjp(dy, needs);
+/// What `vjp(dy, needs)` or `vjp(dy)` returns, likewise.
+template <class T, class F>
+std::vector<T> call_vjp(const F& vjp, const T& dy, const Needs& needs) {
+  if constexpr (std::is_invocable_v<const F&, const T&, const Needs&>)
+    return cotangents<T>(vjp(dy, needs));
   else
-    return vjp(dy);
+    return cotangents<T>(vjp(dy));
 }
 
 }  // namespace detail
@@ -118,27 +117,20 @@ auto call_vjp(const F& vjp, const Dy& dy, const Needs& needs) {
 /// but dy needs none if it takes dy as a Var: `[](const Var& dy) { return -dy; }`.
 template <class F, class R = detail::NoRule>
   requires(!std::is_convertible_v<F, Vjp>)
-Var record(const char* op, Tensor output, std::span<const Var> inputs, F vjp, R rule = {}) {
+Var record(const char* op, Tensor output, List<Var> inputs, F vjp, R rule = {}) {
   Rule adapted_rule;
   if (detail::of_higher_order(inputs)) {
     if constexpr (!std::is_same_v<R, detail::NoRule>)
       adapted_rule = [rule = std::move(rule)](const Applied& at) { return detail::cotangents<Var>(rule(at)); };
     else if constexpr (detail::OfVars<F>)
-      adapted_rule = [vjp](const Applied& at) {
-        return detail::cotangents<Var>(detail::call_vjp(vjp, at.dy(), at.needs));
-      };
+      adapted_rule = [vjp](const Applied& at) { return detail::call_vjp(vjp, at.dy(), at.needs); };
   }
   auto adapted = [vjp = std::move(vjp)](std::span<const Tensor> dys, const Needs& needs) {
-    return detail::cotangents<Tensor>(detail::call_vjp(vjp, dys.front(), needs));
+    return detail::call_vjp(vjp, dys.front(), needs);
   };
   return std::move(
       record(op, std::vector<Tensor>{std::move(output)}, inputs, Vjp(std::move(adapted)), {}, std::move(adapted_rule))
           .front());
-}
-
-template <class F, class R = detail::NoRule>
-Var record(const char* op, Tensor output, std::initializer_list<Var> inputs, F vjp, R rule = {}) {
-  return record(op, std::move(output), std::span(inputs), std::move(vjp), std::move(rule));
 }
 
 }  // namespace braid

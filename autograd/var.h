@@ -58,19 +58,16 @@ class Var {
 
   // Ops, defined beside the functions of the same names, which throw the same errors.
   Var operator[](std::int64_t position) const;            ///< `x[i]` is `select(x, 0, i)`
-  Var permute(std::span<const int> axes) const;           ///< `permute(x, axes)`
+  Var permute(List<int> axes) const;                      ///< `permute(x, axes)`
   Var transpose(int axis_a = -2, int axis_b = -1) const;  ///< `transpose(x, axis_a, axis_b)`
   Var select(int axis, std::int64_t position) const;      ///< `select(x, axis, position)`
   Var broadcast_to(const Shape& shape) const;             ///< `broadcast_to(x, shape)`
   Var expand_dims(int axis) const;                        ///< `expand_dims(x, axis)`
   Var squeeze(int axis) const;                            ///< `squeeze(x, axis)`
-  Var reshape(const Shape& shape) const;                  ///< `reshape(x, shape)`
+  Var reshape(List<std::int64_t> sizes) const;            ///< `reshape(x, sizes)`
   Var to(DType dtype) const;                              ///< `cast(x, dtype)`
   /// `slice(x, axis, begin, end, step)`
   Var slice(int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
-  Var permute(std::initializer_list<int> axes) const { return permute(std::span(axes)); }
-  Var reshape(std::span<const std::int64_t> sizes) const;
-  Var reshape(std::initializer_list<std::int64_t> sizes) const { return reshape(std::span(sizes)); }
 
  private:
   friend struct detail::TapeState;

@@ -11,6 +11,14 @@
 
 namespace braid {
 
+/// What a function reads while it runs: elements in braces, or a vector, an array or a span of them.
+template <class T>
+struct List : std::span<const T> {
+  using std::span<const T>::span;
+  List(std::span<const T> elements) : std::span<const T>(elements) {}
+  List(std::initializer_list<T> elements) : std::span<const T>(elements) {}
+};
+
 /// The sizes of a tensor's axes; `Shape{}` is a scalar's. At most kMaxRank axes, held in place.
 class Shape {
  public:

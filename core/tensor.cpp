@@ -13,8 +13,7 @@
 namespace braid {
 namespace {
 
-constexpr double kLowest = std::numeric_limits<std::int32_t>::min(),
-                 kLargest = std::numeric_limits<std::int32_t>::max();
+constexpr double kLowest = INT32_MIN, kLargest = INT32_MAX;
 
 /// static_cast, but with a defined result outside the range of integers.
 template <class To, class From>
@@ -63,7 +62,7 @@ Tensor::Tensor(const Shape& shape, DType dtype)
       dtype_(dtype) {}
 
 template <class T>
-Tensor Tensor::of(const Shape& shape, std::span<const T> values) {
+Tensor Tensor::of(const Shape& shape, List<T> values) {
   check_shape(shape.numel() == static_cast<std::int64_t>(values.size()),
               "Tensor::of: shape {} needs {} values but has {}", shape, shape.numel(), values.size());
   Tensor t(shape, dtype_of<T>());
@@ -155,8 +154,6 @@ Tensor Tensor::to(DType dtype) const {
 }
 
 Tensor full(const Shape& shape, double value, DType dtype) { return filled("full", shape, value, dtype); }
-Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
-Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
 Tensor scalar(double value, DType dtype, const char* op) { return filled(op, {}, value, dtype); }
 
 Tensor arange(std::int64_t n, DType dtype) {
@@ -200,10 +197,10 @@ std::string_view detail::element_bytes(const Tensor& x) {
   return {reinterpret_cast<const char*>(x.bytes()), static_cast<std::size_t>(x.numel()) * size_of(x.dtype())};
 }
 
-#define BRAID_INSTANTIATE(T)                                    \
-  template Tensor Tensor::of(const Shape&, std::span<const T>); \
-  template const T* Tensor::data() const;                       \
-  template T* Tensor::mutable_data();                           \
+#define BRAID_INSTANTIATE(T)                         \
+  template Tensor Tensor::of(const Shape&, List<T>); \
+  template const T* Tensor::data() const;            \
+  template T* Tensor::mutable_data();                \
   template std::vector<T> Tensor::to_vector() const;
 BRAID_INSTANTIATE(float)
 BRAID_INSTANTIATE(double)

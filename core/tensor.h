@@ -4,7 +4,6 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -34,11 +33,7 @@ class Tensor {
   /// `Tensor::of<float>({2, 2}, {1, 2, 3, 4})`: copies `values`, row-major. Throws ShapeError unless the shape has as
   /// many elements.
   template <class T>
-  static Tensor of(const Shape& shape, std::span<const T> values);
-  template <class T>
-  static Tensor of(const Shape& shape, std::initializer_list<T> values) {
-    return of<T>(shape, std::span(values));
-  }
+  static Tensor of(const Shape& shape, List<T> values);
 
   bool defined() const { return storage_ != nullptr; }  ///< whether it has a storage
   const Shape& shape() const& { return shape_; }        ///< sizes of the axes
@@ -78,8 +73,7 @@ class Tensor {
 
   // Views: they share the storage.
   /// Axis i of the view is axis `axes[i]`. Throws ShapeError unless each axis is given once.
-  Tensor permute(std::span<const int> axes) const;
-  Tensor permute(std::initializer_list<int> axes) const { return permute(std::span(axes)); }
+  Tensor permute(List<int> axes) const;
   /// The view with two axes exchanged. Throws ShapeError for a missing axis.
   Tensor transpose(int axis_a = -2, int axis_b = -1) const;
   /// Every `step`-th position in [begin, end) of an axis; negative positions count from the end. A negative step goes
@@ -98,9 +92,7 @@ class Tensor {
   Tensor squeeze(int axis) const;
   /// The same elements, row-major, in another shape; one size may be -1, which infers it. Copies only if no strides
   /// give that shape. Throws ShapeError unless the shape has as many elements.
-  Tensor reshape(std::initializer_list<std::int64_t> sizes) const { return reshape(std::span(sizes)); }
-  Tensor reshape(std::span<const std::int64_t> sizes) const;
-  Tensor reshape(const Shape& shape) const { return reshape(std::span(shape.begin(), shape.end())); }
+  Tensor reshape(List<std::int64_t> sizes) const;
 
   /// This tensor if it is contiguous, else a row-major copy.
   Tensor contiguous() const;
@@ -123,12 +115,12 @@ class Tensor {
 };
 
 // Factories.
-/// A tensor of zeros.
-Tensor zeros(const Shape& shape, DType dtype = DType::f32);
-/// A tensor of ones.
-Tensor ones(const Shape& shape, DType dtype = DType::f32);
 /// A tensor whose elements are all `value`. Throws ValueError if dtype is i32 and value is not an i32.
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
+/// A tensor of zeros.
+inline Tensor zeros(const Shape& shape, DType dtype = DType::f32) { return full(shape, 0, dtype); }
+/// A tensor of ones.
+inline Tensor ones(const Shape& shape, DType dtype = DType::f32) { return full(shape, 1, dtype); }
 /// 0, 1, ..., n - 1. Throws ValueError for n < 0 and unless the dtype represents all of them: f32 integers up to 2^24,
 /// bf16 to 2^8.
 Tensor arange(std::int64_t n, DType dtype = DType::f32);

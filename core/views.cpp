@@ -7,7 +7,7 @@
 namespace braid {
 
 /// Replaces a single -1 by the size that the elements leave for it.
-static Shape infer_sizes(const Shape& from, std::span<const std::int64_t> sizes) {
+static Shape infer_sizes(const Shape& from, List<std::int64_t> sizes) {
   std::vector<std::int64_t> result(sizes.begin(), sizes.end());
   const auto unknown = std::ranges::find(result, -1);
   if (unknown != result.end()) {
@@ -32,7 +32,7 @@ Tensor Tensor::view(const Shape& shape, const Strides& strides, std::int64_t off
   return t;
 }
 
-Tensor Tensor::permute(std::span<const int> axes) const {
+Tensor Tensor::permute(List<int> axes) const {
   check_shape(static_cast<int>(axes.size()) == rank(), "permute: expected {} axes for shape {} but got {}", rank(),
               shape_, axes.size());
   std::vector<std::int64_t> sizes;
@@ -131,7 +131,7 @@ std::optional<Strides> Tensor::strides_for(const Shape& shape) const {
   return strides;
 }
 
-Tensor Tensor::reshape(std::span<const std::int64_t> sizes) const {
+Tensor Tensor::reshape(List<std::int64_t> sizes) const {
   const Shape shape = infer_sizes(shape_, sizes);
   if (const auto strides = strides_for(shape)) return view(shape, *strides, offset_);
   return clone().view(shape, contiguous_strides(shape), 0);

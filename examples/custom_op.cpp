@@ -59,7 +59,7 @@ std::pair<Var, Var> sin_cos(const Var& x) {
   const auto rule = [](const Applied& op) {
     return std::vector{sin_cos_vjp(op.dys[0], op.dys[1], op.outputs[0], op.outputs[1])};
   };
-  const std::vector<Var> outputs = record("sin_cos", {s, c}, std::span(&x, 1), vjp, {}, rule);
+  const std::vector<Var> outputs = record("sin_cos", {s, c}, {x}, vjp, {}, rule);
   return {outputs[0], outputs[1]};
 }
 

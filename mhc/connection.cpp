@@ -181,8 +181,4 @@ Var value(const Connection::Stream& stream) {
   return std::get<Var>(stream);
 }
 
-void Connection::project() {
-  if (auto* skip = std::get_if<MHCSkip>(&module)) skip->project();
-}
-
 }  // namespace braid::mhc

@@ -127,7 +127,9 @@ struct Connection {
   }
 
   /// After an optimizer step: see MHCSkip::project.
-  void project();
+  void project() {
+    if (auto* skip = std::get_if<MHCSkip>(&module)) skip->project();
+  }
 
  private:
   template <class M>

@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <span>
 #include <vector>
 
-#include <braid/autograd/ops/concat.h>
-#include <braid/autograd/ops/reshape.h>
-#include <braid/autograd/ops/rms_norm.h>
-#include <braid/autograd/ops/slice.h>
+#include <braid/autograd/ops.h>
 #include <braid/nn/init.h>
 
 namespace braid::nn {
@@ -25,7 +21,7 @@ Tensor alibi_slopes(int heads, DType dtype) {
   std::vector<double> slopes;
   for (int i = 0; i < heads; ++i)
     slopes.push_back(std::exp2(i < n ? -8.0 * (i + 1) / n : -4.0 * (2 * (i - n) + 1) / n));
-  return Tensor::of<double>({heads}, std::span<const double>(slopes)).to(dtype);
+  return Tensor::of<double>({heads}, slopes).to(dtype);
 }
 
 /// Which of `entries`, padded to `padded`, and of the keys from position `first` on T queries see, the first of them at

@@ -1,8 +1,6 @@
 #include <braid/nn/embedding.h>
 
-#include <braid/autograd/ops/compare.h>
-#include <braid/autograd/ops/embedding.h>
-#include <braid/autograd/ops/where.h>
+#include <braid/autograd/ops.h>
 #include <braid/nn/init.h>
 
 namespace braid::nn {

@@ -115,7 +115,7 @@ Var Experts::operator()(const Var& x, const Tensor& tokens) const {
   check_value(tokens.defined(), "Experts: a choice by token needs the tokens");
   check_shape(tokens.numel() * x.size(-1) == x.numel(), "Experts: tokens must be as many as those of x {} but are {}",
               x.shape(), tokens.shape());
-  braid::detail::check_ids("Experts", tokens, settings.by_token);
+  braid::detail::check_ids("Experts", tokens, 0, settings.by_token);
   return (*this)(x, route(x, index_select(Var(table.value), 0, tokens.reshape({-1})).value()));
 }
 
@@ -143,7 +143,7 @@ void Experts::rebalance(std::span<const std::int64_t> loads, double rate) {
     const std::int64_t lack = all - load * settings.experts;
     change.push_back(lack > 0 ? rate : lack < 0 ? -rate : 0);
   }
-  const Tensor by = Tensor::of<double>({settings.experts}, std::span<const double>(change));
+  const Tensor by = Tensor::of<double>({settings.experts}, change);
   correction = (correction + by.to(correction.dtype())).value();
 }
 
@@ -152,7 +152,7 @@ Var balance_loss(const Route& route) {
   std::vector<double> shares;
   for (const std::int64_t count : route.loads())
     shares.push_back(static_cast<double>(experts * count) / static_cast<double>(route.experts.numel()));
-  const Tensor f = Tensor::of<double>({experts}, std::span<const double>(shares)).to(route.scores.dtype());
+  const Tensor f = Tensor::of<double>({experts}, shares).to(route.scores.dtype());
   const Var p = route.scores / sum(route.scores, {1}, true);
   return sum(mean(p, {0}) * f);
 }

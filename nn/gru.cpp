@@ -3,11 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/concat.h>
-#include <braid/autograd/ops/sigmoid.h>
-#include <braid/autograd/ops/slice.h>
-#include <braid/autograd/ops/tanh.h>
+#include <braid/autograd/ops.h>
 #include <braid/nn/init.h>
 
 namespace braid::nn {

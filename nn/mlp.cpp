@@ -2,11 +2,7 @@
 
 #include <limits>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/clamp.h>
-#include <braid/autograd/ops/gelu.h>
-#include <braid/autograd/ops/relu.h>
-#include <braid/autograd/ops/silu.h>
+#include <braid/autograd/ops.h>
 
 namespace braid::nn {
 

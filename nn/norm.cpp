@@ -1,9 +1,6 @@
 #include <braid/nn/norm.h>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/group_norm.h>
-#include <braid/autograd/ops/layer_norm.h>
-#include <braid/autograd/ops/rms_norm.h>
+#include <braid/autograd/ops.h>
 #include <braid/nn/init.h>
 
 namespace braid::nn {
@@ -38,7 +35,5 @@ GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNorm
   check_value(groups >= 1 && channels % groups == 0, "GroupNorm: groups must divide the {} channels but is {}",
               channels, groups);
 }
-
-Var GroupNorm::operator()(const Var& x) const { return group_norm(x, groups, weight, bias, eps, order); }
 
 }  // namespace braid::nn

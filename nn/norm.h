@@ -1,5 +1,5 @@
 #pragma once
-#include <braid/autograd/ops/channels.h>
+#include <braid/autograd/ops/group_norm.h>
 #include <braid/autograd/tape.h>
 
 namespace braid::nn {
@@ -67,7 +67,7 @@ struct GroupNorm {
   /// Throws ValueError unless `groups` divides channels >= 1 and eps >= 0.
   GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNormSettings& settings = {});
 
-  Var operator()(const Var& x) const;
+  Var operator()(const Var& x) const { return group_norm(x, groups, weight, bias, eps, order); }
 
   void params(auto&& visit) {
     visit("weight", weight);

@@ -13,11 +13,6 @@ namespace braid::nn {
 /// Tensors by name: parameters under their paths.
 using NamedTensors = std::map<std::string, Tensor>;
 
-namespace detail {
-/// What is wrong, as one line: the first problems and the number of the others.
-std::string listed(std::vector<std::string> problems);
-}  // namespace detail
-
 /// Sets each target to the tensor of its name, converted to the target's dtype. Throws Error that begins with `source`
 /// and lists names that are missing, unexpected or of another shape, 30 at most; then no target has changed.
 void assign_by_name(const std::string& source, const std::vector<std::pair<std::string, Tensor*>>& targets,
@@ -31,6 +26,9 @@ struct Buffer {
 };
 
 namespace detail {
+/// What is wrong, as one line: the first problems and the number of the others.
+std::string listed(std::vector<std::string> problems);
+
 /// All that is saved of a module, by name.
 std::vector<std::pair<std::string, Tensor*>> saved_tensors(auto& module) {
   std::vector<std::pair<std::string, Tensor*>> tensors;

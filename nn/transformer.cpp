@@ -86,10 +86,6 @@ const TransformerConfig& checked(const TransformerConfig& config) {
 
 namespace detail {
 
-Norm make_norm(const TransformerConfig& config) {
-  return {config.norm, config.channels, {config.norm_eps, config.parameters(), config.norm_offset}};
-}
-
 MultiHeadAttention make_attention(const TransformerConfig& config, int layer, Rng& rng) {
   return {config.channels, config.heads, rng, attention_settings(config, static_cast<std::size_t>(layer))};
 }

@@ -83,7 +83,9 @@ struct TransformerConfig {
 const TransformerConfig& checked(const TransformerConfig& config);
 
 namespace detail {
-Norm make_norm(const TransformerConfig& config);
+inline Norm make_norm(const TransformerConfig& c) {
+  return {c.norm, c.channels, {c.norm_eps, c.parameters(), c.norm_offset}};
+}
 MultiHeadAttention make_attention(const TransformerConfig& config, int layer, Rng& rng);
 FeedForward make_feed_forward(const TransformerConfig& config, int layer, Rng& rng);
 /// Draws the weights of a block as those of GPT-2, see Transformer.

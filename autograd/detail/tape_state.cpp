@@ -24,10 +24,9 @@ static bool all_finite(const Tensor& t) {
 
 namespace detail {
 
-void check_finite(const char* op, const char* direction, std::span<const Tensor> results,
-                  std::span<const Input> inputs) {
+void check_finite(const char* op, const char* made_by, std::span<const Tensor> results, std::span<const Input> inputs) {
   if (!CheckFinite::active() || std::ranges::all_of(results, all_finite)) return;
-  throw NonFiniteError(fmt::format("{}: {} produced NaN or Inf from inputs of shapes {}", op, direction,
+  throw NonFiniteError(fmt::format("{}: {} produced NaN or Inf from inputs of shapes {}", op, made_by,
                                    fmt::join(inputs | std::views::transform(&Input::shape), ", ")));
 }
 

@@ -81,8 +81,7 @@ void accumulate(Tensor& sum, const Input& x, const View& view, const Tensor& ter
 void check_cotangents(const Node& node, const char* made_by, std::span<const Tensor> dxs);
 
 /// In a CheckFinite scope, throws NonFiniteError unless all that an op computed is finite.
-void check_finite(const char* op, const char* direction, std::span<const Tensor> results,
-                  std::span<const Input> inputs);
+void check_finite(const char* op, const char* made_by, std::span<const Tensor> results, std::span<const Input> inputs);
 
 /// Runs the vjp of a node.
 std::vector<Tensor> run_vjp(const Node& node, std::span<Tensor> dys, const Needs& needs);

@@ -64,13 +64,10 @@ void rotate(const Rotation<T>& by, bool back, std::int64_t batch, const T* x, T*
   });
 }
 
-template <class T>
-constexpr RotaryKernels<T> kTable = {.rotate = rotate<T>};
-
-Tables<RotaryKernels> tables() { return {kTable<float>, kTable<double>}; }
+Tables<RotaryKernel> tables() { return {rotate<float>, rotate<double>}; }
 
 }  // namespace
 }  // namespace braid::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-BRAID_DISPATCH(braid::kernels, Tables<RotaryKernels> rotary_kernels())
+BRAID_DISPATCH(braid::kernels, Tables<RotaryKernel> rotary_kernels())

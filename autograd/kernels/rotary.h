@@ -14,14 +14,12 @@ struct Rotation {
   const T *cosine, *sine;     // [length, pairs]
 };
 
-/// The kernels for the best instruction set of this processor. T is float or double.
+/// Rotates the pairs of elements: y = (a cos - b sin, a sin + b cos) for x = (a, b), or `back` by the same angle.
+/// x, y [batch, length, heads, depth]. T is float or double.
 template <class T>
-struct RotaryKernels {
-  /// Rotates the pairs of elements: y = (a cos - b sin, a sin + b cos) for x = (a, b), or `back` by the same angle.
-  /// x, y [batch, length, heads, depth].
-  void (*rotate)(const Rotation<T>& by, bool back, std::int64_t batch, const T* x, T* y);
-};
+using RotaryKernel = void (*)(const Rotation<T>& by, bool back, std::int64_t batch, const T* x, T* y);
 
-Tables<RotaryKernels> rotary_kernels();
+/// The kernels for the best instruction set of this processor.
+Tables<RotaryKernel> rotary_kernels();
 
 }  // namespace braid::kernels

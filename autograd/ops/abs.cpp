@@ -5,7 +5,6 @@
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/sign.h>
 #include <braid/autograd/ops/where.h>
-#include <braid/core/detail/wrapping.h>
 #include <braid/core/map.h>
 
 namespace braid {
@@ -13,7 +12,7 @@ namespace braid {
 Var abs(const Var& x) {
   auto forward = []<class T>(T x) {
     if constexpr (std::is_integral_v<T>)
-      return x < 0 ? static_cast<T>(-detail::wrapping(x)) : x;
+      return x < 0 ? static_cast<T>(0U - static_cast<std::uint32_t>(x)) : x;  // the smallest has no counterpart
     else
       return std::abs(x);
   };

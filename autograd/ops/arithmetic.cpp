@@ -6,13 +6,22 @@
 #include <braid/autograd/detail/tape_state.h>
 #include <braid/autograd/ops/broadcast_to.h>
 #include <braid/autograd/ops/detail/elementwise.h>
-#include <braid/core/detail/wrapping.h>
 #include <braid/core/reduce.h>
 
 namespace braid {
 namespace {
 
-using braid::sum_to, detail::sum_to, detail::wrapping;
+using braid::sum_to, detail::sum_to;
+
+/// Converts i32 to unsigned, whose sums, differences and products wrap around instead of overflowing; leaves floats as
+/// they are.
+template <class T>
+constexpr auto wrapping(T x) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<std::uint32_t>(x);
+  else
+    return x;
+}
 
 constexpr auto kAdd = []<class T>(T a, T b) { return static_cast<T>(wrapping(a) + wrapping(b)); };
 constexpr auto kSub = []<class T>(T a, T b) { return static_cast<T>(wrapping(a) - wrapping(b)); };
@@ -56,8 +65,7 @@ Var sub(const Var& a, const Var& b) {
 Var mul(const Var& a, const Var& b) {
   if (detail::TapeState::same(a, b) && detail::of_higher_order(std::span(&a, 1))) return square(a);
   const auto vjp = [](const Var& dy, const Var& a, const Var& b, const Needs& needs) {
-    return std::vector{needs[0] ? sum_to(mul(dy, b), a.shape()) : Var(),
-                       needs[1] ? sum_to(mul(dy, a), b.shape()) : Var()};
+    return std::vector{needs[0] ? sum_to(dy * b, a.shape()) : Var(), needs[1] ? sum_to(dy * a, b.shape()) : Var()};
   };
   return record(
       "mul", map_any("mul", kMul, a.value(), b.value()), {a, b},

@@ -21,8 +21,7 @@ namespace braid {
 namespace {
 
 using detail::Attended, detail::AttentionInputs;
-using kernels::kAttentionBlock;
-using kernels::Scratch;
+using kernels::kAttentionBlock, kernels::Scratch;
 
 /// One piece of work: a range of blocks, of queries or of keys, of one head of keys.
 struct Task {

@@ -6,22 +6,15 @@
 
 namespace braid {
 
-Tensor equal(const Var& a, const Var& b) { return map_truth("equal", std::equal_to<>(), a.value(), b.value()); }
-
-Tensor not_equal(const Var& a, const Var& b) {
-  return map_truth("not_equal", std::not_equal_to<>(), a.value(), b.value());
+static Tensor compare(const char* op, auto holds, const Var& a, const Var& b) {
+  return map_truth(op, holds, a.value(), b.value());
 }
 
-Tensor less(const Var& a, const Var& b) { return map_truth("less", std::less<>(), a.value(), b.value()); }
-
-Tensor less_equal(const Var& a, const Var& b) {
-  return map_truth("less_equal", std::less_equal<>(), a.value(), b.value());
-}
-
-Tensor greater(const Var& a, const Var& b) { return map_truth("greater", std::greater<>(), a.value(), b.value()); }
-
-Tensor greater_equal(const Var& a, const Var& b) {
-  return map_truth("greater_equal", std::greater_equal<>(), a.value(), b.value());
-}
+Tensor equal(const Var& a, const Var& b) { return compare("equal", std::equal_to(), a, b); }
+Tensor not_equal(const Var& a, const Var& b) { return compare("not_equal", std::not_equal_to(), a, b); }
+Tensor less(const Var& a, const Var& b) { return compare("less", std::less(), a, b); }
+Tensor less_equal(const Var& a, const Var& b) { return compare("less_equal", std::less_equal(), a, b); }
+Tensor greater(const Var& a, const Var& b) { return compare("greater", std::greater(), a, b); }
+Tensor greater_equal(const Var& a, const Var& b) { return compare("greater_equal", std::greater_equal(), a, b); }
 
 }  // namespace braid

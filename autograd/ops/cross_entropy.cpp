@@ -156,8 +156,7 @@ Var with_classes(const Var& logits, const Tensor& targets, const CrossEntropySet
 
 Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropySettings& settings) {
   check_floating("cross_entropy", logits.dtype());
-  check_shape(logits.rank() >= 1, "cross_entropy: logits must have at least one axis but have shape {}",
-              logits.shape());
+  check_shape(logits.rank() > 0, "cross_entropy: logits must have at least one axis but have shape {}", logits.shape());
   const double smoothing = settings.label_smoothing;
   check_value(0 <= smoothing && smoothing <= 1, "cross_entropy: label_smoothing must lie in [0, 1] but is {}",
               smoothing);

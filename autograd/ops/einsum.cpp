@@ -262,7 +262,7 @@ void contract_smallest_pair(std::vector<Term>& terms, const std::string& out, co
 
 }  // namespace
 
-Var einsum(std::string_view text, std::span<const Var> operands) {
+Var einsum(std::string_view text, List<Var> operands) {
   check_value(!operands.empty(), "einsum: there must be at least one operand");
   if (operands[0].dtype() == DType::bf16) {
     std::vector<Var> wide;

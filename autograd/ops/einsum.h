@@ -1,7 +1,5 @@
 #pragma once
 #include <concepts>
-#include <initializer_list>
-#include <span>
 #include <string_view>
 
 #include <braid/autograd/tape.h>
@@ -22,10 +20,7 @@ namespace braid {
 /// such pair) is multiplied first, until one operand is left. Throws ValueError for text that cannot be parsed or an
 /// intermediate product of more than 8 axes, ShapeError when it does not fit the operands, DTypeError when the
 /// operands' dtypes differ.
-Var einsum(std::string_view text, std::span<const Var> operands);
-inline Var einsum(std::string_view text, std::initializer_list<Var> operands) {
-  return einsum(text, std::span(operands));
-}
+Var einsum(std::string_view text, List<Var> operands);
 template <std::convertible_to<Var>... Operands>
   requires(sizeof...(Operands) > 0)
 Var einsum(std::string_view text, const Operands&... operands) {

@@ -9,7 +9,7 @@ Var embedding(const Var& weight, const Tensor& ids) {
   check_shape(weight.rank() == 2, "embedding: weight must have shape [V, C] but has {}", weight.shape());
   check_shape(ids.rank() < Shape::kMaxRank, "embedding: ids must have at most {} axes but have shape {}",
               Shape::kMaxRank - 1, ids.shape());
-  detail::check_ids("embedding", ids, weight.size(0));
+  detail::check_ids("embedding", ids, 0, weight.size(0));
   return detail::linear_map(
       "embedding", weight,
       [ids](const Tensor& weight) {

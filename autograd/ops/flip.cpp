@@ -5,16 +5,14 @@
 
 namespace braid {
 
-static Tensor flipped(Tensor x, const Axes& axes) {
-  for (int axis = 0; axis < x.rank(); ++axis)
-    if (axes.empty() || std::ranges::any_of(axes, [&](int given) { return x.shape().index(given) == axis; }))
-      x = x.slice(axis, -1, -x.size(axis) - 1, -1);
-  return x;
-}
-
 Var flip(const Var& x, const Axes& axes) {
   reduced_shape("flip", x.shape(), axes, true);  // checks the axes
-  const auto flip = [axes](const Tensor& x) { return flipped(x, axes); };
+  const auto flip = [axes](Tensor x) {
+    for (int axis = 0; axis < x.rank(); ++axis)
+      if (axes.empty() || std::ranges::any_of(axes, [&](int given) { return x.shape().index(given) == axis; }))
+        x = x.slice(axis, -1, -x.size(axis) - 1, -1);
+    return x;
+  };
   return detail::linear_map("flip", x, flip, flip);
 }
 

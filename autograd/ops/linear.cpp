@@ -8,14 +8,6 @@
 namespace braid {
 namespace {
 
-void check_inputs(const Tensor& x, const Tensor& weight) {
-  check_parameter_dtype("linear", x, weight);
-  check_shape(weight.rank() == 2, "linear: weight must have shape [out, in] but has {}", weight.shape());
-  check_shape(x.rank() >= 1 && x.size(-1) == weight.size(1),
-              "linear: the last axis of x must have size {} to match weight {} but x has shape {}", weight.size(1),
-              weight.shape(), x.shape());
-}
-
 /// x as a matrix of rows: [..., n] -> [rows, n].
 auto as_rows(const auto& x) { return x.reshape({x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)}); }
 
@@ -47,7 +39,11 @@ Var composed(const Var& x, const Var& weight, const Var& bias) {
 
 Var linear(const Var& x, const Var& weight, const Var& bias) {
   const bool biased = bias.value().defined();
-  check_inputs(x.value(), weight.value());
+  check_parameter_dtype("linear", x.value(), weight.value());
+  check_shape(weight.rank() == 2, "linear: weight must have shape [out, in] but has {}", weight.shape());
+  check_shape(x.rank() >= 1 && x.size(-1) == weight.size(1),
+              "linear: the last axis of x must have size {} to match weight {} but x has shape {}", weight.size(1),
+              weight.shape(), x.shape());
   if (biased) {
     check_same_dtype("linear", weight.value(), bias.value());
     check_shape(bias.shape() == Shape{weight.size(0)}, "linear: bias must have shape {} to match weight {} but has {}",

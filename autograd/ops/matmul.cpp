@@ -11,18 +11,15 @@ namespace {
 /// x as one matrix, its leading axes stacked: [..., m, k] -> [... m, k].
 Var stacked(const Var& x) { return reshape(x, {x.shape().axes(0, x.rank() - 1).numel(), x.size(-1)}); }
 
-/// da = dy b^T, summed over the axes along which a was broadcast.
-Var vjp_a(const Var& dy, const Shape& a, const Var& b) { return detail::sum_to(matmul(dy, transpose(b)), a); }
-
-/// db = a^T dy, summed over the axes along which b was broadcast; when b is one matrix for all of a, the sum is part
-/// of a single product.
-Var vjp_b(const Var& dy, const Var& a, const Shape& b) {
-  if (b.rank() == 2) return matmul(transpose(stacked(a)), stacked(dy));
-  return detail::sum_to(matmul(transpose(a), dy), b);
-}
-
+/// da = dy b^T and db = a^T dy, summed over the axes along which a and b were broadcast; when b is one matrix for all
+/// of a, the sum is part of a single product.
 std::vector<Var> vjp(const Var& dy, const Var& a, const Var& b, const Needs& needs) {
-  return {needs[0] ? vjp_a(dy, a.shape(), b) : Var(), needs[1] ? vjp_b(dy, a, b.shape()) : Var()};
+  const auto da = [&] { return detail::sum_to(matmul(dy, transpose(b)), a.shape()); };
+  const auto db = [&] {
+    return b.rank() == 2 ? matmul(transpose(stacked(a)), stacked(dy))
+                         : detail::sum_to(matmul(transpose(a), dy), b.shape());
+  };
+  return {needs[0] ? da() : Var(), needs[1] ? db() : Var()};
 }
 
 /// Vectors as matrices, and without their axes of size 1 in the result.

@@ -41,7 +41,7 @@ Tensor sum_of_copies(Tensor dy, const std::vector<std::int64_t>& counts, const S
 
 }  // namespace
 
-Var repeat(const Var& x, std::span<const std::int64_t> given) {
+Var repeat(const Var& x, List<std::int64_t> given) {
   const std::vector<std::int64_t> counts(given.begin(), given.end());
   check_shape(std::ssize(counts) == x.rank(), "repeat: x {} needs a count for each axis but got [{}]", x.shape(),
               fmt::join(counts, ", "));

@@ -6,11 +6,7 @@ static Var record_view(const char* op, Tensor y, const Var& x) {
   return record(op, std::move(y), {x}, [shape = x.shape()](const Var& dy) { return reshape(dy, shape); });
 }
 
-Var Var::reshape(const Shape& shape) const { return record_view("reshape", value_.reshape(shape), *this); }
-
-Var Var::reshape(std::span<const std::int64_t> sizes) const {
-  return record_view("reshape", value_.reshape(sizes), *this);
-}
+Var Var::reshape(List<std::int64_t> sizes) const { return record_view("reshape", value_.reshape(sizes), *this); }
 
 Var Var::expand_dims(int axis) const { return record_view("expand_dims", value_.expand_dims(axis), *this); }
 

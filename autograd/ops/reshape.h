@@ -5,10 +5,8 @@ namespace braid {
 
 // Views of the same elements, row-major. All throw ShapeError when the shape does not fit.
 
-/// The elements in another shape. Of sizes, in braces or a span, one may be -1 and is inferred.
-inline Var reshape(const Var& x, const Shape& shape) { return x.reshape(shape); }
-inline Var reshape(const Var& x, std::span<const std::int64_t> sizes) { return x.reshape(sizes); }
-inline Var reshape(const Var& x, std::initializer_list<std::int64_t> sizes) { return x.reshape(sizes); }
+/// The elements in another shape, of which one size may be -1 and is inferred.
+inline Var reshape(const Var& x, List<std::int64_t> sizes) { return x.reshape(sizes); }
 /// A new axis of size 1 before `axis`; -1 puts it last.
 inline Var expand_dims(const Var& x, int axis) { return x.expand_dims(axis); }
 /// Without `axis`, which must have size 1.

@@ -57,7 +57,7 @@ std::vector<Var> rule(const Applied& op, double eps, const Tensor& rstd) {
   const auto [dx, dweight] = backward(dy, x, weight, rstd);
   const auto compose = [eps](std::span<const Var> in) { return composed(in[0], in[1], eps); };
   return record(
-      "rms_norm_vjp", {dx, dweight}, std::vector{op.x(0), op.x(1), op.dy()},
+      "rms_norm_vjp", {dx, dweight}, {op.x(0), op.x(1), op.dy()},
       [=](std::span<const Tensor> dys, const Needs&) { return second_backward(dys, dy, x, weight, rstd); }, {},
       detail::rule_of_vjp("rms_norm_vjp", compose));
 }

@@ -49,17 +49,17 @@ Angles angles(std::int64_t length, const RotaryTurns& turns, std::int64_t offset
 Tensor rotate(const Tensor& stored, const Angles& by, bool back) {
   const Tensor x = stored.to(by.cosine.dtype());
   Tensor y(x.shape(), x.dtype());
-  kernels::rotary_kernels().dispatch("rotary_embedding", x.dtype(), [&](const auto& kernel) {
+  kernels::rotary_kernels().dispatch("rotary_embedding", x.dtype(), [&](auto kernel) {
     if (x.numel() > 0)
-      kernel.rotate({.length = x.size(1),
-                     .heads = x.size(2),
-                     .depth = x.size(3),
-                     .first = by.first(x.size(3)),
-                     .pairs = by.cosine.size(1),
-                     .halves = by.halves,
-                     .cosine = In{by.cosine},
-                     .sine = In{by.sine}},
-                    back, x.size(0), In{x}, Out{y});
+      kernel({.length = x.size(1),
+              .heads = x.size(2),
+              .depth = x.size(3),
+              .first = by.first(x.size(3)),
+              .pairs = by.cosine.size(1),
+              .halves = by.halves,
+              .cosine = In{by.cosine},
+              .sine = In{by.sine}},
+             back, x.size(0), In{x}, Out{y});
   });
   return y.to(stored.dtype());
 }

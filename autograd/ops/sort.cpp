@@ -16,21 +16,17 @@ struct Item {
   std::int32_t id;
 };
 
-/// Whether a comes before b. A total order, so that any algorithm gives the stable result.
-bool comes_before(const auto& a, const auto& b, bool descending) {
-  const auto less = [](auto x, auto y) { return x < y || (x == x && y != y); };  // NaN is the largest
-  if (less(a.value, b.value)) return !descending;
-  if (less(b.value, a.value)) return descending;
-  return a.id < b.id;
-}
-
 /// The ids of the first k elements of a row of n in their order.
 template <class T>
 void sort_row(const T* x, std::int64_t n, std::int64_t k, bool descending, std::vector<Item<T>>& items,
               std::int32_t* ids) {
   items.resize(static_cast<std::size_t>(n));
   for (std::int32_t i = 0; i < n; ++i) items[static_cast<std::size_t>(i)] = {x[i], i};
-  const auto before = [descending](const auto& a, const auto& b) { return comes_before(a, b, descending); };
+  const auto less = [](T x, T y) { return x < y || (x == x && y != y); };  // NaN is the largest
+  const auto before = [=](const Item<T>& a, const Item<T>& b) {  // a total order: any algorithm gives the stable result
+    if (less(a.value, b.value)) return !descending;
+    return less(b.value, a.value) ? descending : a.id < b.id;
+  };
   std::nth_element(items.begin(), items.begin() + k, items.end(), before);  // nothing to do for k == n
   std::sort(items.begin(), items.begin() + k, before);
   std::transform(items.begin(), items.begin() + k, ids, [](const Item<T>& item) { return item.id; });

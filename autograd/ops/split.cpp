@@ -26,10 +26,10 @@ static std::vector<Var> cut(const char* op, const Var& x, int axis, const std::v
       if (!dys[i].value().defined()) dys[i] = zeros(at.outputs[i].shape(), at.outputs[i].dtype());
     return std::vector{concat(dys, axis)};
   };
-  return record(op, std::move(parts), std::span(&x, 1), vjp, {}, rule);
+  return record(op, std::move(parts), {x}, vjp, {}, rule);
 }
 
-std::vector<Var> split(const Var& x, int axis, std::span<const std::int64_t> sizes) {
+std::vector<Var> split(const Var& x, int axis, List<std::int64_t> sizes) {
   const std::int64_t size = x.shape()[x.shape().index(axis, "split")];
   std::vector<std::int64_t> bounds{0};
   for (const std::int64_t part : sizes)

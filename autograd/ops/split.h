@@ -1,6 +1,4 @@
 #pragma once
-#include <initializer_list>
-#include <span>
 #include <vector>
 
 #include <braid/autograd/tape.h>
@@ -9,10 +7,7 @@ namespace braid {
 
 /// Views of consecutive positions of an axis, `sizes[i]` positions in the i-th: the inverse of concat. Throws
 /// ShapeError unless the sizes add up to that of the axis.
-std::vector<Var> split(const Var& x, int axis, std::span<const std::int64_t> sizes);
-inline std::vector<Var> split(const Var& x, int axis, std::initializer_list<std::int64_t> sizes) {
-  return split(x, axis, std::span(sizes));
-}
+std::vector<Var> split(const Var& x, int axis, List<std::int64_t> sizes);
 
 /// Splits into `count` parts of equal size. Throws ShapeError unless `count` divides the axis, ValueError unless count
 /// > 0.

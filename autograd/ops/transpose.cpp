@@ -7,7 +7,7 @@ Var Var::transpose(int axis_a, int axis_b) const {
                 [axis_a, axis_b](const Var& dy) { return dy.transpose(axis_a, axis_b); });
 }
 
-Var Var::permute(std::span<const int> axes) const {
+Var Var::permute(List<int> axes) const {
   Tensor y = value_.permute(axes);
   Axes inverse(axes.begin(), axes.end());
   for (std::size_t i = 0; i < axes.size(); ++i)

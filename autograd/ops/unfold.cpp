@@ -9,8 +9,7 @@
 namespace braid {
 namespace {
 
-using detail::Way;
-using detail::Window;
+using detail::Way, detail::Window;
 
 /// x [B, H, W, C] -> [B U V, taps C]
 Tensor columns(const Window& window, const Tensor& x) {

@@ -5,14 +5,10 @@
 
 namespace braid {
 
-/// The mask in another dtype. Compared with 0 first: numbers close to it would become 0.
-static Tensor converted(const Tensor& mask, DType dtype) {
-  auto chosen = [](auto m) { return m != 0; };
-  return mask.dtype() == dtype ? mask : map_truth("where", chosen, mask).to(dtype);
-}
-
 Var where(const Tensor& mask, const Var& a, const Var& b) {
-  const Tensor m = converted(mask, a.dtype());
+  auto chosen = [](auto m) { return m != 0; };
+  // Converted after the comparison with 0: numbers close to it would become 0.
+  const Tensor m = mask.dtype() == a.dtype() ? mask : map_truth("where", chosen, mask).to(a.dtype());
   auto choose = [](auto m, auto a, auto b) { return m != 0 ? a : b; };
   return record("where", map_any("where", choose, m, a.value(), b.value()), {a, b},
                 [m, a = a.shape(), b = b.shape()](const Var& dy, const Needs& needs) {

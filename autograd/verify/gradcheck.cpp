@@ -122,8 +122,7 @@ class Gradcheck {
 };
 
 /// The check without steps; f's vjps are blamed when it fails.
-GradcheckResult by_rules(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
-                         const GradcheckOptions& options) {
+GradcheckResult by_rules(const GradcheckFunction& f, List<Tensor> inputs, const GradcheckOptions& options) {
   for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], fmt::format("input {}", i));
   GradcheckResult result;
   CheckedDerivative checked = check_without_steps(f, inputs, options.seed);

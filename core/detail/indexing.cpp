@@ -47,17 +47,6 @@ void for_each_id(const Tensor& ids, int axis, const AxisSizes& sizes, auto f) {
   });
 }
 
-/// Throws DTypeError unless ids are i32, ValueError unless they lie in [low, high); messages name `op`.
-void check_range(const char* op, const Tensor& ids, std::int64_t low, std::int64_t high) {
-  check_dtype(ids.dtype() == DType::i32, "{}: ids must have dtype i32 but have {}", op, name(ids.dtype()));
-  const Tensor list = ids.contiguous();
-  const std::int32_t *begin = list.data<std::int32_t>(), *end = begin + list.numel();
-  const auto* bad = std::find_if(begin, end, [&](std::int32_t id) { return id < low || id >= high; });
-  if (bad == end) return;
-  check_value(false, "{}: ids must lie in [{}, {}) but the one at {} is {}", op, low, high,
-              index_of(ids.shape(), bad - begin), *bad);
-}
-
 /// Writes `from` over the elements of view(out), or adds it to them.
 void put_into(Put put, Tensor& out, const View& view, const Tensor& from) {
   std::byte* const first = out.mutable_bytes();
@@ -83,11 +72,19 @@ Shape index_of(const Shape& shape, std::int64_t element) {
   return Shape(index);
 }
 
-void check_ids(const char* op, const Tensor& ids, std::int64_t size) { check_range(op, ids, 0, size); }
+void check_ids(const char* op, const Tensor& ids, std::int64_t low, std::int64_t high) {
+  check_dtype(ids.dtype() == DType::i32, "{}: ids must have dtype i32 but have {}", op, name(ids.dtype()));
+  const Tensor list = ids.contiguous();
+  const std::int32_t *begin = list.data<std::int32_t>(), *end = begin + list.numel();
+  const auto* bad = std::find_if(begin, end, [&](std::int32_t id) { return id < low || id >= high; });
+  if (bad != end)
+    throw ValueError(fmt::format("{}: ids must lie in [{}, {}) but the one at {} is {}", op, low, high,
+                                 index_of(ids.shape(), bad - begin), *bad));
+}
 
 Tensor from_front(const char* op, const Tensor& ids, std::int64_t size) {
-  if (size > std::numeric_limits<std::int32_t>::max()) return check_range(op, ids, 0, size), ids;
-  check_range(op, ids, -size, size);
+  if (size > std::numeric_limits<std::int32_t>::max()) return check_ids(op, ids, 0, size), ids;
+  check_ids(op, ids, -size, size);
   auto counted = [n = static_cast<std::int32_t>(size)](std::int32_t id) { return id < 0 ? id + n : id; };
   return map_as<std::int32_t, std::int32_t>(op, counted, ids);
 }

@@ -11,8 +11,8 @@ namespace braid::detail {
 /// The index of an element of a row-major tensor: [1, 2] for element 6 of [3, 4].
 Shape index_of(const Shape& shape, std::int64_t element);
 
-/// Throws DTypeError unless ids are i32, ValueError unless they lie in [0, size); messages name `op`.
-void check_ids(const char* op, const Tensor& ids, std::int64_t size);
+/// Throws DTypeError unless ids are i32, ValueError unless they lie in [low, high); messages name `op`.
+void check_ids(const char* op, const Tensor& ids, std::int64_t low, std::int64_t high);
 
 /// The ids in [0, size) for ids in [-size, size), of which negative ones count from the end. Throws as check_ids.
 Tensor from_front(const char* op, const Tensor& ids, std::int64_t size);

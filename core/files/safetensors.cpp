@@ -13,9 +13,7 @@
 namespace braid {
 namespace {
 
-using detail::SafetensorsHeader;
-using detail::StoredTensor;
-using detail::StoredType;
+using detail::SafetensorsHeader, detail::StoredTensor, detail::StoredType;
 namespace fs = std::filesystem;
 
 StoredType stored_type(DType dtype) {

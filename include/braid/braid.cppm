@@ -19,6 +19,7 @@ module;
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <ostream>
 #include <set>
 #include <span>
 #include <stdexcept>

@@ -61,6 +61,4 @@ Var ManifoldHyperConnection::split(const Var& x) const {
 
 Var ManifoldHyperConnection::residual_map() const { return expand_dims(h_post(), -1) * h_res() * h_pre(); }
 
-StreamMaps ManifoldHyperConnection::residual_maps() const { return {h_pre(), h_post(), residual_map()}; }
-
 }  // namespace braid::mhc

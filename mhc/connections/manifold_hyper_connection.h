@@ -58,7 +58,7 @@ struct ManifoldHyperConnection {
   /// The two stages around a layer.
   template <std::invocable<const Var&> Layer>
   Var operator()(const Var& x, Layer&& layer) const {
-    if (ConnectionHook* hook = ConnectionHook::active()) hook->record(residual_maps(), split(x));
+    if (ConnectionHook* hook = ConnectionHook::active()) hook->record({h_pre(), h_post(), residual_map()}, split(x));
     return post_combine(x, layer(pre_scale(x)));
   }
 
@@ -74,9 +74,8 @@ struct ManifoldHyperConnection {
   }
 
  private:
-  Var split(const Var& x) const;     // [..., dims] -> [..., expansion, dims / expansion]
-  Var residual_map() const;          // H_post H_res H_pre: what x passes
-  StreamMaps residual_maps() const;  // the same as h_res
+  Var split(const Var& x) const;  // [..., dims] -> [..., expansion, dims / expansion]
+  Var residual_map() const;       // H_post H_res H_pre: what x passes
 
   EvaluationCache h_res_cache_, h_pre_cache_, h_post_cache_;
 };

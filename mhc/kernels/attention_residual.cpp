@@ -17,22 +17,12 @@ namespace braid::mhc::kernels::HWY_NAMESPACE {
 namespace {
 
 using braid::kernels::In, braid::kernels::Out;
-using braid::kernels::HWY_NAMESPACE::exp, braid::kernels::HWY_NAMESPACE::transform;
+using braid::kernels::HWY_NAMESPACE::exp, braid::kernels::HWY_NAMESPACE::for_each_vector;
+using braid::kernels::HWY_NAMESPACE::transform;
 
 /// The states as streams.
 StreamSizes sizes_of(const Tensor& key, const std::vector<Tensor>& states) {
   return {states[0].shape().without(-1).numel(), std::ssize(states), key.numel()};
-}
-
-/// y = sum_i weights_i v_i at the channels [begin, end) of the row at `row`.
-template <class D, class S, class T>
-HWY_INLINE void mix_states(D d, std::int64_t begin, std::int64_t end, const std::vector<const S*>& v, std::int64_t row,
-                           const T* weights, S* y) {
-  for (std::int64_t c = row + begin; c < row + end; c += static_cast<std::int64_t>(hn::Lanes(d))) {
-    auto sum = hn::Zero(d);
-    for (std::size_t i = 0; i < v.size(); ++i) sum = hn::MulAdd(hn::Set(d, weights[i]), load(d, v[i] + c), sum);
-    store<Store::cached>(d, sum, y + c);
-  }
 }
 
 template <class S, class T = Compute<S>>
@@ -56,27 +46,19 @@ void read(const Tensor& key_in, const std::vector<Tensor>& states, double eps, T
       transform(exp_of, s.n, weights, z);
       const T total = std::accumulate(weights, z, T{0});
       for (std::int64_t i = 0; i < s.n; ++i) weights[i] /= total;
-      over_channels<T>(s.channels, [&](auto d, std::int64_t first, std::int64_t last)
-                                       HWY_ATTR { mix_states(d, first, last, v, t * s.channels, weights, y); });
+      const hn::ScalableTag<T> d;
+      for_each_vector(d, s.channels, [=, &v, row = t * s.channels](std::int64_t c, auto part) HWY_ATTR {
+        auto sum = hn::Zero(d);
+        for (std::size_t i = 0; i < v.size(); ++i)
+          sum = hn::MulAdd(hn::Set(d, weights[i]), part.load(d, v[i] + row + c), sum);
+        part.store(sum, d, y + row + c);
+      });
     }
   });
 }
 
-/// dkey += a v and, unless it is null, dv = weight dy + a key + pull v, at the channels [begin, end) of a row.
-template <class D, class S, class T>
-HWY_INLINE void row_vjp(D d, std::int64_t begin, std::int64_t end, T weight, T a, T pull, const S* v, const S* dy,
-                        const T* key, S* dv, T* dkey) {
-  for (std::int64_t c = begin; c < end; c += static_cast<std::int64_t>(hn::Lanes(d))) {
-    const auto x = load(d, v + c);
-    hn::StoreU(hn::MulAdd(hn::Set(d, a), x, hn::LoadU(d, dkey + c)), d, dkey + c);
-    if (dv == nullptr) continue;
-    const auto through_z = hn::MulAdd(hn::Set(d, a), hn::LoadU(d, key + c), hn::Mul(hn::Set(d, pull), x));
-    store<Store::cached>(d, hn::MulAdd(hn::Set(d, weight), load(d, dy + c), through_z), dv + c);
-  }
-}
-
-/// With p_i = <dy, v_i> and dz_i = weights_i (p_i - sum_j weights_j p_j), the above for a = dz_i rstd_i and
-/// pull = -dz_i z_i rstd_i^2 / C.
+/// With p_i = <dy, v_i>, a = weights_i (p_i - sum_j weights_j p_j) rstd_i and pull = -a z_i rstd_i / C:
+/// dkey += a v_i and, unless it is null, dv_i = weights_i dy + a key + pull v_i.
 template <class S, class T = Compute<S>>
 void vjp(const Tensor& key_in, const std::vector<Tensor>& states, const Tensor& saved_in, const Tensor& cotangent,
          std::vector<Tensor>& gradients) {
@@ -90,6 +72,7 @@ void vjp(const Tensor& key_in, const std::vector<Tensor>& states, const Tensor& 
     dv.push_back(Out{gradients[1 + i]});
   }
   const auto vjp_tile = [&](T* dkey, std::int64_t begin, std::int64_t end) HWY_ATTR {
+    const hn::ScalableTag<T> d;
     std::vector<T> p(v.size());
     for (std::int64_t t = begin; t < end; ++t) {
       const T *weights = saved + 3 * t * s.n, *z = weights + s.n, *rstd = z + s.n;
@@ -99,9 +82,13 @@ void vjp(const Tensor& key_in, const std::vector<Tensor>& states, const Tensor& 
       const T mean = std::inner_product(weights, z, p.begin(), T{0});
       for (std::size_t i = 0; i < v.size(); ++i) {
         const T a = weights[i] * (p[i] - mean) * rstd[i], pull = -a * z[i] * rstd[i] / static_cast<T>(s.channels);
-        S* const to = dv[i] == nullptr ? nullptr : dv[i] + row;
-        over_channels<T>(s.channels, [&](auto d, std::int64_t first, std::int64_t last) HWY_ATTR {
-          row_vjp(d, first, last, weights[i], a, pull, v[i] + row, dy, key, to, dkey);
+        const T weight = weights[i];
+        for_each_vector(d, s.channels, [=, x = v[i] + row, dx = dv[i]](std::int64_t c, auto part) HWY_ATTR {
+          const auto state = part.load(d, x + c);
+          part.store(hn::MulAdd(hn::Set(d, a), state, part.load(d, dkey + c)), d, dkey + c);
+          if (dx == nullptr) return;
+          const auto through_z = hn::MulAdd(hn::Set(d, a), part.load(d, key + c), hn::Mul(hn::Set(d, pull), state));
+          part.store(hn::MulAdd(hn::Set(d, weight), part.load(d, dy + c), through_z), d, dx + row + c);
         });
       }
     }

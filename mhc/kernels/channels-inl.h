@@ -76,8 +76,7 @@ void copy_non_temporal(std::int64_t count, const T* from, T* to) {
 }
 
 /// How to store a result of `size` elements in rows of `channels`.
-template <class T>
-Store store_for(const T* result, std::int64_t size, std::int64_t channels) {
+Store store_for(const auto* result, std::int64_t size, std::int64_t channels) {
   return non_temporal(result, size, channels) ? Store::non_temporal : Store::cached;
 }
 

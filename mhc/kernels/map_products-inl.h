@@ -118,8 +118,7 @@ inline std::int64_t panels_size(std::int64_t rows, std::int64_t columns) {
 }
 
 /// Calls f(index in the panels, index in the matrix) for every element, on all threads.
-template <class F>
-void for_panels(std::int64_t rows, std::int64_t columns, F&& f) {
+void for_panels(std::int64_t rows, std::int64_t columns, auto&& f) {
   parallel_for(braid::kernels::divide_up(rows, kPanel), 32, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t row = first * kPanel; row < std::min(rows, last * kPanel); ++row)
       for (std::int64_t column = 0; column < columns; ++column)

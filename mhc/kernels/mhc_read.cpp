@@ -170,8 +170,7 @@ Tiles groups_of(const MHCSizes& s, std::int64_t size) {
 }
 
 /// Calls f(begin, end, end of the next tile) for each tile of a group.
-template <class F>
-void for_tiles(std::int64_t begin, std::int64_t end, std::int64_t tile, F&& f) {
+void for_tiles(std::int64_t begin, std::int64_t end, std::int64_t tile, auto&& f) {
   for (; begin < end; begin += tile) f(begin, std::min(begin + tile, end), std::min(begin + 2 * tile, end));
 }
 

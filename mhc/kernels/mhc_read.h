@@ -3,7 +3,7 @@
 
 #include <braid/core/kernels/tables.h>
 #include <braid/mhc/kernels/read_write.h>
-#include <braid/mhc/mixings/detail/kernels.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 namespace braid::mhc::kernels {
 

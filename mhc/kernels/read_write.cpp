@@ -27,10 +27,7 @@ void read(const Tensor& map, const Tensor& streams, Tensor& result) {
   });
 }
 
-template <class T>
-T* at(T* data, std::int64_t offset) {
-  return data == nullptr ? nullptr : data + offset;
-}
+auto* at(auto* data, std::int64_t offset) { return data == nullptr ? nullptr : data + offset; }
 
 template <class S>
 void write(const Tensor& res, const Tensor& post, const Tensor& streams, const Tensor& output, Tensor& result) {

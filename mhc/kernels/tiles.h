@@ -17,10 +17,7 @@ struct Tiles {
   std::int64_t count() const { return braid::kernels::divide_up(total, size); }
 
   /// Calls f(begin, end) for every tile, on all threads.
-  template <class F>
-  void for_each(F&& f) const {
-    parallel_for(total, size, f);
-  }
+  void for_each(auto&& f) const { parallel_for(total, size, f); }
 };
 
 /// The sizes of x [..., n, C].

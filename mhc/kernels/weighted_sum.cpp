@@ -24,8 +24,7 @@ Tiles tiles_of(std::int64_t size) {
 }
 
 /// Calls f(begin, end) for the rows of a tile, which stay in the first-level cache from state to state.
-template <class F>
-void for_rows(std::int64_t first, std::int64_t last, F f) {
+void for_rows(std::int64_t first, std::int64_t last, auto f) {
   constexpr std::int64_t kRow = 1024;
   for (std::int64_t begin = first; begin < last; begin += kRow) f(begin, std::min(begin + kRow, last));
 }

@@ -14,7 +14,7 @@
 #include <braid/core/kernels/dispatch-inl.h>
 #include <braid/core/kernels/math-inl.h>
 #include <braid/core/kernels/vector-inl.h>
-#include <braid/mhc/mixings/detail/kernels.h>
+#include <braid/mhc/mixings/detail/family.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace braid::mhc::mixings::HWY_NAMESPACE {

@@ -4,10 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/maximum.h>
-#include <braid/autograd/ops/sqrt.h>
-#include <braid/autograd/ops/sum.h>
+#include <braid/autograd/ops.h>
 #include <braid/nn/optim/clip.h>
 
 namespace braid::nn {

@@ -6,9 +6,7 @@
 #include <ranges>
 #include <utility>
 
-#include <braid/autograd/ops/arithmetic.h>
-#include <braid/autograd/ops/matmul.h>
-#include <braid/autograd/ops/transpose.h>
+#include <braid/autograd/ops.h>
 #include <braid/nn/optim/clip.h>
 
 namespace braid::nn {

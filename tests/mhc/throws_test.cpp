@@ -144,7 +144,6 @@ TEST(MHCThrows, Histories) {
   throws<ShapeError>("mhc::MHCSkip::operator()", [&] { skip(kX, history); });
   throws<ValueError>("mhc::MHCSkip::weights", [&] { skip.weights(0); });
   throws<ValueError>("mhc::MHCSkip::weights", [&] { skip.weights(3); });
-  throws<ShapeError>("mhc::ResidualSkip", [&] { ResidualSkip()(kX, history); });
 }
 
 TEST(MHCThrows, AnyConnection) {

@@ -91,8 +91,8 @@ std::string place_of(const Recording& base, std::size_t op) {
                      std::count_if(base.ops.begin(), base.ops.end(), is_op));
 }
 
-Blame blame(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-            const GradcheckOptions& options, double amplification) try {
+Blame blame(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& dy, const GradcheckOptions& options,
+            double amplification) try {
   Trials trials(f, inputs, dy, options, amplification, /*opens_checkpoints=*/false);
   const auto is_reached = [](const Recording::Op& op) { return !op.dys.empty(); };
   if (std::ranges::none_of(trials.base().ops, is_reached))

@@ -19,13 +19,13 @@ struct Blame {
 /// moved along a random direction. So one run moves the inputs of all ops and shows the derivative of each, and a dozen
 /// runs compare every vjp of f with differences, however many there are. The wrong op nearest to the output is then
 /// checked input by input and element by element.
-Blame blame(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-            const GradcheckOptions& options, double amplification);
+Blame blame(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& dy, const GradcheckOptions& options,
+            double amplification);
 
 /// The op whose rule makes second derivatives of f wrong: the one nearest to the output that
 /// gives other cotangents than its vjp, or whose derivatives are not those of its vjp. As in blame(), f runs again with
 /// every op isolated from the others, a dozen times however many there are.
-Blame blame_rules(const GradcheckFunction& f, const std::vector<Tensor>& inputs, double tolerance, std::uint64_t seed);
+Blame blame_rules(const GradcheckFunction& f, List<Tensor> inputs, double tolerance, std::uint64_t seed);
 
 /// `op 'rms_norm' (#37 of 112)`
 std::string place_of(const Recording& base, std::size_t op);

@@ -26,7 +26,7 @@ struct Moving {
 /// <weights, cotangents of the inputs>, which move along directions of their own.
 class IsolatedOps : public Recording {
  public:
-  IsolatedOps(const GradcheckFunction& f, const std::vector<Tensor>& inputs, Rng rng)
+  IsolatedOps(const GradcheckFunction& f, List<Tensor> inputs, Rng rng)
       : Recording(/*opens_checkpoints=*/true), f_(f), inputs_(inputs) {
     base_ = nodes_at(0);
     const auto moving = [&](const Tensor& x) { return Moving{x, random_direction(x, rng)}; };
@@ -122,7 +122,7 @@ class IsolatedOps : public Recording {
   }
 
   const GradcheckFunction& f_;
-  const std::vector<Tensor>& inputs_;
+  std::span<const Tensor> inputs_;
   double t_ = 0;
   std::vector<Node> base_;
   std::vector<Moving> values_, dys_;          // by ValueId
@@ -164,8 +164,7 @@ std::string accuse(const IsolatedOps& ops, const Suspect& suspect, double tolera
 
 }  // namespace
 
-Blame blame_rules(const GradcheckFunction& f, const std::vector<Tensor>& inputs, double tolerance,
-                  std::uint64_t seed) try {
+Blame blame_rules(const GradcheckFunction& f, List<Tensor> inputs, double tolerance, std::uint64_t seed) try {
   IsolatedOps ops(f, inputs, Rng(seed + 3).split());
   std::vector<Suspect> suspects;
   for (const std::size_t op : ops.with_rule()) suspects.push_back({op, ops.by_vjp(ops.base(), op, 0), ops.by_rule(op)});

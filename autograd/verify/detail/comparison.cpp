@@ -39,7 +39,7 @@ bool overrules(const Derivative& finer, const Derivative& coarser) {
 
 /// f(inputs), and a sentence that says why the gradients of f cannot be checked: f changes its inputs, is not
 /// deterministic, or returns NaN or Inf. It is empty when they can. Throws DTypeError unless the output of f is f64.
-std::pair<Tensor, std::string> diagnose(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
+std::pair<Tensor, std::string> diagnose(const GradcheckFunction& f, List<Tensor> inputs,
                                         const std::vector<std::string>& names) {
   std::vector<Tensor> before;
   for (const Tensor& input : inputs) before.push_back(input.clone());
@@ -81,8 +81,7 @@ Comparison::Comparison(Subject subject) : subject_(std::move(subject)), rng_(Rng
   noise_ = rounding_errors([&](double t) { return evaluate(line, t); }, [&](double t) { return evaluate(fine, t); });
 }
 
-std::vector<Tensor> Comparison::compute_gradients(const std::vector<Tensor>& inputs, const Tensor& dy,
-                                                  Probe* probe) const {
+std::vector<Tensor> Comparison::compute_gradients(List<Tensor> inputs, const Tensor& dy, Probe* probe) const {
   std::optional<HigherOrder> scope;
   if (subject_.differentiated != nullptr) scope.emplace();
   return gradients_at(subject_.f, inputs, dy, probe);

@@ -41,8 +41,7 @@ class Comparison {
     Derivative numeric;
   };
 
-  std::vector<Tensor> compute_gradients(const std::vector<Tensor>& inputs, const Tensor& dy,
-                                        Probe* probe = nullptr) const;
+  std::vector<Tensor> compute_gradients(List<Tensor> inputs, const Tensor& dy, Probe* probe = nullptr) const;
   std::vector<Tensor> gradients_on(const Line& line, double t, const Tensor& turn);
   std::vector<Tensor> rounding_of_gradients();
   void add_jumps(const Line& line);

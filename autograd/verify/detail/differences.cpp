@@ -90,12 +90,9 @@ Moves Movement::moves(double step, double scale) const {
   return {up, down, error, low, high, noise + error};
 }
 
-std::string element_name(const Shape& shape, std::int64_t flat) {
-  return fmt::format("element {}", index_of(shape, flat));
-}
+std::string element_name(const Shape& shape, std::int64_t i) { return fmt::format("element {}", index_of(shape, i)); }
 
-std::vector<Tensor> gradients_at(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-                                 Probe* probe) {
+std::vector<Tensor> gradients_at(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& dy, Probe* probe) {
   Tape tape(probe);
   std::vector<Var> watched;
   for (const Tensor& input : inputs) watched.push_back(tape.watch(input));

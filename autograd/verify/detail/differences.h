@@ -89,10 +89,10 @@ void descend_together(double scale, const auto& searches, double tolerance, cons
 Tensor rounding_errors(const std::function<Tensor(double t)>& y, const std::function<Tensor(double t)>& own);
 
 /// `element [1, 2]`
-std::string element_name(const Shape& shape, std::int64_t flat);
+std::string element_name(const Shape& shape, std::int64_t i);
 
 /// The gradients of <dy, f(inputs)>, by a tape.
-std::vector<Tensor> gradients_at(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
+std::vector<Tensor> gradients_at(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& dy,
                                  Probe* probe = nullptr);
 
 }  // namespace braid::detail

@@ -16,8 +16,6 @@
 namespace braid::detail {
 namespace {
 
-using Function = std::function<Var(const std::vector<Var>&)>;
-
 /// Whether every element of y is one of an input: the op has moved or selected values, and rounded none.
 bool is_selection(std::span<const Var> inputs, const Tensor& y) {
   std::set<double> values;
@@ -49,8 +47,8 @@ class Disturbance : public Probe {
 };
 
 /// <J^T w, v> by rules.
-double product_by_rules(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& w,
-                        const std::vector<Var>& v, Disturbance probe) {
+double product_by_rules(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& w, const std::vector<Var>& v,
+                        Disturbance probe) {
   const HigherOrder scope;
   Tape tape(&probe);
   std::vector<Var> watched;
@@ -58,13 +56,13 @@ double product_by_rules(const GradcheckFunction& f, const std::vector<Tensor>& i
   const Var y = f(watched), dy = tape.watch(w);  // a variable, so that the probe sees what is made of it
   probe.of_selections = true;
   Differentiation pass("gradcheck");
-  return InnerProduct(pass.gradients(std::span(&y, 1), std::span(&dy, 1), watched), v).value;
+  return InnerProduct(pass.gradients({y}, {dy}, watched), v).value;
 }
 
 /// How far last bits move <J^T w, v>: much where large terms cancel, between ops or inside of one (1 - p of a sure
 /// probability p), and where equal values decide.
-double rounding_error(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& w,
-                      const std::vector<Var>& v, Rng& rng) {
+double rounding_error(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& w, const std::vector<Var>& v,
+                      Rng& rng) {
   std::array<double, 5> products{};
   for (double& product : products)
     product = product_by_rules(f, inputs, w, v, {&product == products.begin() ? 0.0 : 4.0, rng.split()});
@@ -85,7 +83,7 @@ double rounding_error(const GradcheckFunction& f, const std::vector<Tensor>& inp
 
 GradcheckFunction gradient_function(const GradcheckFunction& f, const Tensor& dy) {
   return [f, dy](std::span<const Var> inputs) {
-    const Function along = [&](const std::vector<Var>& x) { return sum(f(x) * dy); };
+    const auto along = [&](const std::vector<Var>& x) { return sum(f(x) * dy); };
     std::vector<Var> flat;
     for (const Var& gradient : grad(along)(std::vector<Var>(inputs.begin(), inputs.end())))
       flat.push_back(reshape(gradient, {-1}));
@@ -93,12 +91,11 @@ GradcheckFunction gradient_function(const GradcheckFunction& f, const Tensor& dy
   };
 }
 
-CheckedDerivative check_without_steps(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
-                                      std::uint64_t seed) {
+CheckedDerivative check_without_steps(const GradcheckFunction& f, List<Tensor> inputs, std::uint64_t seed) {
   Rng rng = Rng(seed + 2).split();
   std::vector<Var> v;
   for (const Tensor& input : inputs) v.push_back(random_signs(input.shape(), rng));
-  const auto [y, moves] = jvp(Function(f), std::vector<Var>(inputs.begin(), inputs.end()), v);
+  const auto [y, moves] = jvp(f, std::vector<Var>(inputs.begin(), inputs.end()), v);
   const Tensor w = random_signs(y.shape(), rng);
   const InnerProduct by_vjps(gradients_at(f, inputs, w), v), by_rules(std::vector{moves}, std::vector{w});
   CheckedDerivative checked{"all inputs", "without steps", by_vjps.value, by_rules.value};

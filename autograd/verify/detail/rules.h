@@ -18,7 +18,6 @@ inline constexpr double kToRounding = 1e-13;
 /// Compares <J^T w, v> by vjps with <w, J v> by rules, for the Jacobian J of f and random v and w: no step, and no
 /// kinks, since both go the way that f went. The error is relative to the terms of the two products or, if that exceeds
 /// kToRounding, to what changes of last bits explain.
-CheckedDerivative check_without_steps(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
-                                      std::uint64_t seed);
+CheckedDerivative check_without_steps(const GradcheckFunction& f, List<Tensor> inputs, std::uint64_t seed);
 
 }  // namespace braid::detail

@@ -80,8 +80,8 @@ struct Trials::Course {
   double floor() const { return 1e-3 * analytic.size; }
 };
 
-Trials::Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-               const GradcheckOptions& options, double amplification, bool opens_checkpoints)
+Trials::Trials(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& dy, const GradcheckOptions& options,
+               double amplification, bool opens_checkpoints)
     : f_(f), inputs_(inputs), options_(options), amplification_(amplification), base_(opens_checkpoints) {
   gradients_at(f, inputs, dy, &base_);
   for (const Recording::Op& op : base_.ops)

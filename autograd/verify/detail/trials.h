@@ -32,8 +32,8 @@ using Leaks = std::map<std::size_t, std::size_t>;
 class Trials {
  public:
   /// `amplification`: of rounding errors, as gradcheck measured them.
-  Trials(const GradcheckFunction& f, const std::vector<Tensor>& inputs, const Tensor& dy,
-         const GradcheckOptions& options, double amplification, bool opens_checkpoints);
+  Trials(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& dy, const GradcheckOptions& options,
+         double amplification, bool opens_checkpoints);
 
   const Recording& base() const { return base_; }
   /// All trials, in rounds of those that do not disturb each other: where a cotangent is deferred, the effect of an op
@@ -69,7 +69,7 @@ class Trials {
   Outcome finish(const Trial& trial, const Course& course) const;
 
   const GradcheckFunction& f_;
-  const std::vector<Tensor>& inputs_;
+  const std::span<const Tensor> inputs_;
   const GradcheckOptions& options_;
   const double amplification_;
   Recording base_;

@@ -145,7 +145,7 @@ std::pair<Header, std::uint64_t> read_header(const NpySource& source) {
   return {Parser(source.where, text).parse(), source.size - before - length};
 }
 
-/// The types of elements by their names in headers.
+/// The types of elements by their names in headers, those of DType first, in its order.
 using NpyType = std::pair<std::string_view, StoredType>;
 constexpr std::array<NpyType, 12> kTypes{{
     {"<f4", StoredType::f32},
@@ -185,9 +185,7 @@ Tensor read_npy(const NpySource& source) {
 std::string npy_header(const Tensor& tensor) {
   const Shape& shape = tensor.shape();
   check_dtype(tensor.dtype() != DType::bf16, "save_npy: NumPy has no bf16; convert to f32");
-  const std::string_view descr = dispatch(tensor.dtype(), []<class T>(T) {
-    return std::is_same_v<T, float> ? "<f4" : std::is_same_v<T, double> ? "<f8" : "<i4";
-  });
+  const std::string_view descr = kTypes[static_cast<std::size_t>(tensor.dtype())].first;
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr,
                                  fmt::join(shape.begin(), shape.end(), ", "), shape.rank() == 1 ? "," : "");
   text.resize((10 + text.size() + 64) / 64 * 64 - 11, ' ');

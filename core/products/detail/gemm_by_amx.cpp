@@ -17,8 +17,7 @@ namespace braid::detail {
 namespace {
 
 namespace amx = kernels::amx;
-using kernels::divide_up;
-using kernels::round_up;
+using kernels::divide_up, kernels::round_up;
 
 // k is cut into equal blocks, of all terms together, which also keeps the sums of the more exact products short. A tile
 // packs its rows of one block, up to 1.3 MiB, which the second-level cache holds.
@@ -130,13 +129,9 @@ class ByAmx {
     return b_.data() + panels_ * packed_lines(kPanel, first) + packed_lines(j, depth);
   }
 
-  bool pack_a(std::int64_t i, std::int64_t rows, std::int64_t first, bfloat16* a) const {
-    return amx::pack(amx::Side::left, terms_, p_.a.from(i, first), rows, std::min(depth_, p_.k - first), a);
-  }
-
   /// One block of k, of packed rows a.
-  void multiply_block(std::int64_t j, Tile size, std::int64_t first, const bfloat16* a, MatrixView<float> c) {
-    const std::int64_t depth = std::min(depth_, p_.k - first);
+  void multiply_block(std::int64_t j, Tile size, std::int64_t first, std::int64_t depth, const bfloat16* a,
+                      MatrixView<float> c) {
     const bool has_sums = first > 0 || p_.beta != 0;
     amx::multiply({.terms = terms_,
                    .m = size.rows,
@@ -167,8 +162,9 @@ class ByAmx {
       else if (p_.beta != 0)
         kernels::widen_rows(size.rows, columns, part, sums);
       for (std::int64_t first = 0; first < p_.k; first += depth_) {
-        if (j == 0 && !pack_a(at.rows, size.rows, first, a)) return false;
-        multiply_block(at.columns + j, {size.rows, columns}, first, a, sums);
+        const std::int64_t depth = std::min(depth_, p_.k - first);
+        if (j == 0 && !amx::pack(amx::Side::left, terms_, p_.a.from(at.rows, first), size.rows, depth, a)) return false;
+        multiply_block(at.columns + j, {size.rows, columns}, first, depth, a, sums);
       }
       if constexpr (kRounds) kernels::round_rows(size.rows, columns, sums, part);
     }

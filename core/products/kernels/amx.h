@@ -11,9 +11,7 @@ namespace braid::kernels::amx {
 inline constexpr std::int64_t kGroup = 32;
 
 /// bf16 elements per group.
-constexpr std::int64_t packed_size(int terms, std::int64_t columns) {
-  return (columns + 31) / 32 * terms * 32 * kGroup;
-}
+constexpr std::int64_t packed_size(int terms, std::int64_t depth) { return (depth + 31) / 32 * terms * 32 * kGroup; }
 
 enum class Side { left, right };
 

@@ -72,10 +72,8 @@ class Bucket {
     dispatch_float("dist", dtype, [&]<class T>(T) {
       T* sum = reinterpret_cast<T*>(into.data());
       const T* term = reinterpret_cast<const T*>(from);
-      parallel_for(static_cast<std::int64_t>(into.size() / sizeof(T)), 16384,
-                   [&](std::int64_t begin, std::int64_t end) {
-                     for (std::int64_t i = begin; i < end; ++i) sum[i] += term[i];
-                   });
+      braid::detail::parallel_for_each(static_cast<std::int64_t>(into.size() / sizeof(T)), 1, 16384,
+                                       [=](std::int64_t i) { sum[i] += term[i]; });
     });
   }
 

@@ -23,8 +23,7 @@ class EvaluationCache {
   }
 
   /// `compute()`, or the result of an earlier call. Always computes for parameters on a tape and for composed forms.
-  template <class F>
-  Var get(std::initializer_list<Var> params, F compute) const {
+  Var get(std::initializer_list<Var> params, auto compute) const {
     if (composed() || std::ranges::any_of(params, &Var::requires_grad)) return compute();
     const std::lock_guard lock(mutex_);
     const auto same = [](const Tensor& key, const Var& param) { return identical(key, param.value()); };

@@ -10,10 +10,19 @@ namespace braid::mhc {
 class HistoryBuffer {
  public:
   /// With `detach_history`, no gradient flows through the kept states. Throws ValueError unless max_history >= 1.
-  explicit HistoryBuffer(std::int64_t max_history, bool detach_history = false);
+  explicit HistoryBuffer(std::int64_t max_history, bool detach_history = false)
+      : max_history_(max_history), detach_history_(detach_history) {
+    check_value(max_history >= 1, "HistoryBuffer: max_history must be >= 1 but is {}", max_history);
+  }
 
   /// Drops the oldest state when full. Throws ShapeError unless x has the shape of the states before it.
-  void append(const Var& x);
+  void append(const Var& x) {
+    const Shape& expected = states_.empty() ? x.shape() : states_.back().shape();
+    check_shape(x.shape() == expected, "HistoryBuffer: x must have the shape {} of the states before it but has {}",
+                expected, x.shape());
+    if (size() == max_history_) states_.erase(states_.begin());
+    states_.push_back(detach_history_ ? detach(x) : x);
+  }
   std::span<const Var> get() const& { return states_; }  ///< the states, oldest first
   std::span<const Var> get() && = delete;
   void clear() { states_.clear(); }  ///< drops all states

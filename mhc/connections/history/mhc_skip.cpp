@@ -13,18 +13,12 @@ namespace {
 
 using braid::detail::enum_named;
 
-/// Whether the parameters are weights; else they are logits.
-bool has_raw_weights(const MHCSkipSettings& s) {
-  return s.mode == SkipMode::hc || s.projection != SkipProjection::forward;
-}
-
-bool has_matrix(const MHCSkipSettings& s) { return s.mode == SkipMode::mhc && s.constraint.matrix; }
-
 /// [k] or [k, k], for each of these 1 where the current state is mixed into itself.
 Tensor initial_parameters(const MHCSkipSettings& s) {
   const std::int64_t k = s.max_history;
-  const Tensor current = has_matrix(s) ? eye(k, s.dtype) : eye(k, s.dtype).select(0, k - 1).clone();
-  const bool raw = has_raw_weights(s);
+  const bool matrix = s.mode == SkipMode::mhc && s.constraint.matrix;
+  const bool raw = s.mode == SkipMode::hc || s.projection != SkipProjection::forward;  // weights, not logits
+  const Tensor current = matrix ? eye(k, s.dtype) : eye(k, s.dtype).select(0, k - 1).clone();
   if (s.init == SkipInit::identity) return raw ? current : (10 * Var(current) - 10).value();
   const bool uniform = s.init == SkipInit::uniform;
   return full(current.shape(), raw && uniform ? 1 / static_cast<double>(k) : 0, s.dtype);
@@ -39,12 +33,6 @@ Var window(Var logits, std::int64_t k) {
   for (int axis = 0; axis < logits.rank(); ++axis)
     logits = slice(logits, axis, logits.size(axis) - k, logits.size(axis));
   return logits;
-}
-
-void check_history(const char* op, const Var& x, std::span<const Var> history) {
-  for (std::size_t i = 0; i < history.size(); ++i)
-    check_shape(history[i].shape() == x.shape(), "{}: history[{}] must have the shape {} of x but has {}", op, i,
-                x.shape(), history[i].shape());
 }
 
 /// The history as streams: the next states (y, x_l, ..) of a window of k are a companion matrix times the present ones.
@@ -92,7 +80,9 @@ Var MHCSkip::weights(std::int64_t k) const {
 }
 
 Var MHCSkip::operator()(const Var& x, std::span<const Var> history) const {
-  check_history("MHCSkip", x, history);
+  for (std::size_t i = 0; i < history.size(); ++i)
+    check_shape(history[i].shape() == x.shape(), "MHCSkip: history[{}] must have the shape {} of x but has {}", i,
+                x.shape(), history[i].shape());
   if (history.empty()) return x;
   const std::int64_t k = std::min(settings.max_history, static_cast<std::int64_t>(history.size()));
   const Var alpha = weights(k);
@@ -106,11 +96,6 @@ Var MHCSkip::operator()(const Var& x, std::span<const Var> history) const {
 void MHCSkip::project() {
   if (settings.mode != SkipMode::mhc || settings.projection != SkipProjection::post_step) return;
   mixing_logits.mutable_value() = settings.constraint.project(mixing_logits.value());
-}
-
-Var ResidualSkip::operator()(const Var& x, std::span<const Var> history) const {
-  check_history("ResidualSkip", x, history);
-  return history.empty() ? x : x + history.back();
 }
 
 }  // namespace braid::mhc

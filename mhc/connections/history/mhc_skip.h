@@ -91,13 +91,4 @@ struct MHCSkip {
   }
 };
 
-/// `y = x + last state`: the residual connection in the form of MHCSkip. Empty history: y = x.
-/// Throws ShapeError unless all states have the shape of x.
-struct ResidualSkip {
-  Var operator()(const Var& x, std::span<const Var> history) const;
-  Var operator()(const Var& x, const HistoryBuffer& history) const { return (*this)(x, history.get()); }
-
-  void params(auto&&) {}
-};
-
 }  // namespace braid::mhc

@@ -20,8 +20,7 @@ std::string head_prefix(CheckpointNames names);
 /// Sets the parameters of a connection or head from the tensors whose names are `prefix` and the parameter's, converted
 /// to its dtype. Throws Error listing every name under the prefix that is missing, unexpected or of another shape; then
 /// nothing has changed.
-template <class M>
-void load_connection(const nn::NamedTensors& tensors, const std::string& prefix, M& module) {
+void load_connection(const nn::NamedTensors& tensors, const std::string& prefix, auto& module) {
   std::vector<std::pair<std::string, Tensor*>> targets;
   for_each_param(module,
                  [&](const std::string& name, Var& p) { targets.emplace_back(prefix + name, &p.mutable_value()); });
@@ -32,8 +31,7 @@ void load_connection(const nn::NamedTensors& tensors, const std::string& prefix,
 }
 
 /// Adds the parameters to tensors, under the names that load_connection() reads.
-template <class M>
-void save_connection(nn::NamedTensors& tensors, const std::string& prefix, const M& module) {
+void save_connection(nn::NamedTensors& tensors, const std::string& prefix, const auto& module) {
   for (const auto& [name, tensor] : nn::to_tensors(module)) tensors.insert_or_assign(prefix + name, tensor);
 }
 

@@ -1,4 +1,6 @@
 #pragma once
+#include <utility>
+
 #include <braid/mhc/connections/released/released_connection.h>
 
 namespace braid::mhc {
@@ -26,10 +28,18 @@ struct SinglePassConnection {
 
   /// The input of the next layer; x.h_pre becomes the map for the layer after it. Throws ShapeError on other shapes of
   /// x.
-  Var read(SinglePassStreams& x) const;
+  Var read(SinglePassStreams& x) const {
+    check_streams("SinglePassConnection", x.x.shape(), streams(), parameters.channels);
+    Var u = x.x.read(SinglePassMaps{.maps = parameters.maps.maps(), .h_pre = x.h_pre});
+    x.h_pre = x.x.maps().h_pre;
+    return u;
+  }
 
   /// The state before the first connection, which reads stream 0.
-  SinglePassStreams first(Streams x) const;
+  SinglePassStreams first(Streams x) const {
+    const Tensor stream_0 = eye(streams(), compute_dtype(x.value().dtype())).select(0, 0).clone();
+    return {std::move(x), stream_0};
+  }
 
   /// `layer` maps [..., C] to [..., C]; anything callable.
   SinglePassStreams operator()(SinglePassStreams x, auto&& layer) const {

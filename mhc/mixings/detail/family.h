@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include <braid/mhc/mixings/detail/kernels.h>
+#include <braid/core/kernels/tables.h>
 #include <braid/mhc/mixings/mixing.h>
 
 namespace braid::mhc::mixings {
@@ -17,6 +17,18 @@ double diagonal_logit(std::int64_t n, std::int64_t k);
 /// Cayley's rotation `(I - A)(I + A)^-1` of the skew A [size, size] whose entries above the diagonal are the logits,
 /// row by row: [.., size (size - 1) / 2] -> [.., size, size]
 Var cayley_rotation(const Var& logits, std::int64_t size);
+
+/// A mixing and its vjp for several matrices at once, one per lane of the best instruction set's vectors: entry e of
+/// all matrices is the vector at e * lanes, as is logit e. Callers pass workspaces, and no memory overlaps.
+template <class T>
+struct Kernels {
+  /// h [n n] of logits [m].
+  void (*forward)(const Mixing&, const T* logits, T* h, T* workspace);
+  /// dlogits [m] from the cotangent dh [n n] of the result h.
+  void (*vjp)(const Mixing&, const T* logits, const T* h, const T* dh, T* dlogits, T* workspace);
+  /// The number of vectors of workspace that either needs.
+  std::int64_t (*workspace)(const Mixing&);
+};
 
 /// One mixing, defined in one file; list.cpp names all of them.
 struct Family {

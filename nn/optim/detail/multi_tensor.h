@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <span>
 #include <vector>
 
 #include <braid/core/parallel.h>
@@ -34,10 +33,9 @@ std::vector<TensorBlock> cut_into_blocks(const auto& tensors) {
 /// tensors, most of which are small.
 void for_each_block(const char* op, const auto& tensors, const auto& f) {
   const std::vector<TensorBlock> blocks = cut_into_blocks(tensors);
-  parallel_for(std::ssize(blocks), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (const TensorBlock& block :
-         std::span(blocks).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)))
-      dispatch_float(op, tensors[block.tensor]->dtype(), [&](auto zero) { f(zero, block); });
+  braid::detail::parallel_for_each(std::ssize(blocks), 1, 1, [&](std::int64_t i) {
+    const TensorBlock& block = blocks[static_cast<std::size_t>(i)];
+    dispatch_float(op, tensors[block.tensor]->dtype(), [&](auto zero) { f(zero, block); });
   });
 }
 

@@ -13,7 +13,8 @@
 namespace braid::nn::detail {
 namespace {
 
-/// A module or parameter of a family: {} is the layer's number, another {} the expert's.
+/// A module or parameter of a family, or how the names of a connection's parameters begin: {} is the layer's number,
+/// another {} the expert's.
 struct Row {
   std::string_view theirs;
   std::array<std::string_view, 3> ours;  // the rest empty
@@ -95,9 +96,7 @@ constexpr Row kDeepSeekV4[] = {
     {"model.layers.{}.attn.indexer.compressor.norm", {"blocks.{}.attention.indexer.keys.norm"}},
     {"model.layers.{}.attn.indexer.wq_b", {"blocks.{}.attention.indexer.q"}},
     {"model.layers.{}.attn.indexer.weights_proj", {"blocks.{}.attention.indexer.weights"}},
-    {"model.layers.{}.hc_attn_fn", {"blocks.{}.attention.connection.fn"}},
-    {"model.layers.{}.hc_attn_base", {"blocks.{}.attention.connection.base"}},
-    {"model.layers.{}.hc_attn_scale", {"blocks.{}.attention.connection.scale"}},
+    {"model.layers.{}.hc_attn_", {"blocks.{}.attention.connection."}},
     {"model.layers.{}.ffn_norm", {"blocks.{}.mlp.norm"}},
     {"model.layers.{}.ffn.gate.weight", {"blocks.{}.mlp.router"}},
     {"model.layers.{}.ffn.gate.bias", {"blocks.{}.mlp.correction"}},
@@ -108,12 +107,8 @@ constexpr Row kDeepSeekV4[] = {
     {"model.layers.{}.ffn.shared_experts.w1", {"blocks.{}.mlp.shared.gate"}},
     {"model.layers.{}.ffn.shared_experts.w2", {"blocks.{}.mlp.shared.down"}},
     {"model.layers.{}.ffn.shared_experts.w3", {"blocks.{}.mlp.shared.up"}},
-    {"model.layers.{}.hc_ffn_fn", {"blocks.{}.mlp.connection.fn"}},
-    {"model.layers.{}.hc_ffn_base", {"blocks.{}.mlp.connection.base"}},
-    {"model.layers.{}.hc_ffn_scale", {"blocks.{}.mlp.connection.scale"}},
-    {"model.hc_head.hc_fn", {"blocks.{}.mlp.connection.head.fn"}},  // of the last layer
-    {"model.hc_head.hc_base", {"blocks.{}.mlp.connection.head.base"}},
-    {"model.hc_head.hc_scale", {"blocks.{}.mlp.connection.head.scale"}},
+    {"model.layers.{}.hc_ffn_", {"blocks.{}.mlp.connection."}},
+    {"model.hc_head.hc_", {"blocks.{}.mlp.connection.head."}},  // of the last layer
     {"model.norm", {"norm"}},
     {"head", {"head"}},
 };
@@ -174,7 +169,7 @@ std::vector<PretrainedTensor> pretrained_tensors(Family family, const Transforme
       const auto numbers = std::ranges::count(row.theirs, '{');
       for (int layer = numbers > 0 ? 0 : config.layers - 1; layer < config.layers; ++layer)
         for (int expert = 0; expert < (numbers > 1 ? config.experts->experts : 1); ++expert)
-          for (const char* suffix : {"", ".weight", ".bias"}) add(row, layer, expert, suffix);
+          for (const char* suffix : {"", ".weight", ".bias", "fn", "base", "scale"}) add(row, layer, expert, suffix);
     }
   };
   add_all(kRows[static_cast<std::size_t>(family)]);

@@ -8,6 +8,7 @@
 
 #include <braid/mhc/connections/residual_connection.h>
 #include <braid/mhc/ops/attention_residual.h>
+#include <braid/mhc/streams/telemetry.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc::attention_residual_connection_test {
