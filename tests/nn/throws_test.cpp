@@ -112,7 +112,11 @@ TEST(NNThrows, Attention) {
   throws<ValueError>("nn::MultiHeadAttention::check_cache", [&] { causal.check_cache(cache, 1); });
   throws<ValueError>("nn::MultiHeadAttention::operator()", [&] { causal(kX, cache, 1); });
   throws<ValueError>("nn::PositionCache::check", [&] { cache.check(1, 1); });
+  throws<ValueError>("nn::PositionCache::check", [&] { cache.check(-1, 0); });
+  throws<ValueError>("nn::PositionCache::check", [&] { cache.check(202, 1); });
   throws<ValueError>("nn::PositionCache::write", [&] { cache.write(1, key, key, 1); });
+  throws<ShapeError>("nn::PositionCache::write", [&] { cache.write(201, keys.reshape({200, 1, 2, 2}), key, 1); });
+  throws<ShapeError>("nn::PositionCache::write", [&] { cache.write(201, key, key.to(DType::f64), 1); });
 }
 
 TEST(NNThrows, Layers) {
