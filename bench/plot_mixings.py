@@ -24,8 +24,7 @@ GAINS = {"forward_gain": "from the first sublayer to this one", "backward_gain":
 
 def print_table(title, header, rows):
     print(f"\n{title}\n")
-    for row in (header, ["---"] * len(header), *rows):
-        print(f"| {' | '.join(row)} |")
+    print(f"| {' | '.join(header)} |", "---".join("|" * (len(header) + 1)), *(f"| {' | '.join(row)} |" for row in rows), sep="\n")
 
 
 def short(value):

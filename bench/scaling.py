@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """The time of a step of data parallel training over up to 4,096 ranks, from what dist_step measured and a network's numbers.
 
-Reads docs/scaling/measured.jsonl, writes the tables of docs/scaling.md and draws docs/scaling/efficiency.png.
+Reads docs/scaling/measured.jsonl and prints the tables of docs/scaling.md; --draw draws docs/scaling/efficiency.png.
 """
 
 import argparse
@@ -55,6 +55,9 @@ class Model:
 
     def __str__(self):
         return f"C {self.channels}, {self.layers} layers, {self.parameters / 1e6:.0f} M"
+
+
+MODELS = [Model(384, 6, 256), Model(768, 12, 512), Model(2048, 24, 1024)]
 
 
 @dataclasses.dataclass
@@ -149,8 +152,8 @@ def draw(models, machine, path):
     figure.savefig(path, dpi=110)
 
 
-def sections(records):
-    """The parts of docs/scaling.md that follow from measurements."""
+def tables(records):
+    """The tables of docs/scaling.md, which follow from measurements."""
     machine, shared_memory = fitted(records)
     measured = table(
         ["measured, ms", "ranks x threads", "one process, as many threads", "ranks", "without the sum", "MPI_Allreduce",
@@ -162,30 +165,27 @@ def sections(records):
                   [[f"C {r['channels']} {r['connection']}", r["ranks"], on_one_machine(r, shared_memory), r["ms_ranks"]] for r in records])
     numbers = (f"A thread: {machine.flops / 1e9:.1f} GFLOP/s, {1e9 * machine.update:.2f} ns a parameter for the update, "
                f"{1e9 * machine.add:.2f} ns for an addition; {shared_memory.bandwidth / 1e9:.1f} GB/s between ranks.\n")
-    models = [Model(384, 6, 256), Model(768, 12, 512), Model(2048, 24, 1024)]
     ranks = [2, 8, 64, 512, 4096]
     busy = [
         table([f"busy, %, {threads} thread{'s' * (threads > 1)} a rank"] + [f"{p:,} ranks" for p in ranks],
               [[f"{model}, {name}"] + [" / ".join(f"{100 * efficiency(model, rank, network, p, blocks):.0f}" for blocks in (1, 8))
-                                       for p in ranks] for model in models for name, network in NETWORKS.items()])
+                                       for p in ranks] for model in MODELS for name, network in NETWORKS.items()])
         for threads, rank in ((1, machine), (64, whole(machine)))]
     sharded = table(
         ["sharding is faster from ranks, at threads a rank"] + [f"{name}, {threads}" for name in NETWORKS for threads in (1, 64)],
         [[str(model)] + [crossover(model, rank, network) for network in NETWORKS.values() for rank in (machine, whole(machine))]
-         for model in models])
-    draw(models, whole(machine), DOCS / "scaling/efficiency.png")
-    return {"measured": "\n".join([measured, numbers, check]), "on paper": "\n".join(busy), "sharded": sharded}
+         for model in MODELS])
+    return [measured, numbers, check, *busy, sharded]
 
 
 def main():
     parser = argparse.ArgumentParser(prog="scaling", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.parse_args()
+    parser.add_argument("--draw", action="store_true")
+    arguments = parser.parse_args()
     records = [json.loads(line) for line in (DOCS / "scaling/measured.jsonl").read_text().splitlines()]
-    text = (DOCS / "scaling.md").read_text()
-    for name, section in sections(records).items():
-        before, _, rest = text.partition(f"<!-- {name} -->\n")
-        text = f"{before}<!-- {name} -->\n{section}<!-- end -->{rest.partition('<!-- end -->')[2]}"
-    (DOCS / "scaling.md").write_text(text)
+    print(*tables(records), sep="\n", end="")
+    if arguments.draw:
+        draw(MODELS, whole(fitted(records)[0]), DOCS / "scaling/efficiency.png")
 
 
 if __name__ == "__main__":

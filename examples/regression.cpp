@@ -30,6 +30,9 @@ void run() {
     optimizer.step(model, grads);
     if (i % 100 == 0) fmt::print("step {:3}  loss {:.6f}\n", i, loss);
   }
+
+  const Tensor question = Tensor::of<float>({2, 1}, {-1, 2});
+  fmt::print("at -1 and 2 it says\n{}\nand should say\n{}\n", model(question), tanh(2.0 * question) * question);
 }
 
 int main(int argc, char** argv) {

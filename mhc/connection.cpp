@@ -8,9 +8,9 @@ namespace braid::mhc {
 namespace {
 
 // In the order of ConnectionKind and of StreamHead.
-constexpr auto kNames =
-    std::to_array<std::string_view>({"residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4",
-                                     "hunyuan-v4", "gated", "single-pass", "attention-residual", "frac"});
+constexpr auto kNames = std::to_array<std::string_view>(
+    {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4", "gated", "single-pass",
+     "attention-residual", "frac", "layer-scale", "rezero", "laurel"});
 constexpr std::array<std::string_view, 7> kHeads = {"own", "mean", "sum", "weighted", "softmax", "gated", "attention"};
 
 std::int64_t streams_of(const ConnectionConfig& config) {
@@ -32,7 +32,8 @@ ReleasedSettings released_settings(const ConnectionConfig& config) {
 /// Whether open() makes streams [.., n, C].
 bool has_streams(ConnectionKind kind) {
   return kind != ConnectionKind::residual && kind != ConnectionKind::manifold && kind != ConnectionKind::skip &&
-         kind != ConnectionKind::attention_residual;
+         kind != ConnectionKind::attention_residual && kind != ConnectionKind::layer_scale &&
+         kind != ConnectionKind::rezero && kind != ConnectionKind::laurel;
 }
 
 /// Throws ValueError when a head needs the number of sublayers and the configuration does not have it.
@@ -84,6 +85,9 @@ Connection::Module make_module(const ConnectionConfig& config, std::int64_t chan
                              .theta_std = config.phi_std,
                              .alpha = config.alpha,
                              .dtype = config.dtype});
+    case ConnectionKind::layer_scale: return LayerScale(channels, config.scale_init, config.dtype);
+    case ConnectionKind::rezero: return LayerScale(1, 0, config.dtype);
+    case ConnectionKind::laurel: return LaurelConnection(channels, config.laurel_rank, config.dtype);
   }
   return ResidualConnection();
 }

@@ -10,6 +10,8 @@
 #include <braid/mhc/connections/history/attention_residual.h>
 #include <braid/mhc/connections/history/mhc_skip.h>
 #include <braid/mhc/connections/hyper_connection.h>
+#include <braid/mhc/connections/laurel_connection.h>
+#include <braid/mhc/connections/layer_scale.h>
 #include <braid/mhc/connections/manifold_constrained_hc.h>
 #include <braid/mhc/connections/manifold_hyper_connection.h>
 #include <braid/mhc/connections/mhc_layer.h>
@@ -30,16 +32,19 @@ enum class ConnectionKind {
   manifold,            ///< ManifoldHyperConnection
   mhc_layer,           ///< MHCLayer
   skip,                ///< MHCSkip
-  deepseek_v4,         ///< the ReleasedConnection that deepseek_v4() makes
-  hunyuan_v4,          ///< that of hunyuan_v4()
+  deepseek_v4,         ///< the ReleasedConnection deepseek_v4()
+  hunyuan_v4,          ///< the ReleasedConnection hunyuan_v4()
   gated,               ///< GatedResidual
   single_pass,         ///< SinglePassConnection
   attention_residual,  ///< AttentionResidual
-  frac                 ///< FracConnection
+  frac,                ///< FracConnection
+  layer_scale,         ///< LayerScale with a factor for each channel
+  rezero,              ///< LayerScale with one factor, 0 at the start
+  laurel               ///< LaurelConnection
 };
 
 /// `residual`, `hc`, `mhc`, `manifold`, `mhc-layer`, `skip`, `deepseek-v4`, `hunyuan-v4`, `gated`, `single-pass`,
-/// `attention-residual`, `frac`, as on command lines.
+/// `attention-residual`, `frac`, `layer-scale`, `rezero`, `laurel`, as on command lines.
 std::string_view name(ConnectionKind kind);
 /// All names, in this order.
 std::span<const std::string_view> connection_names();
@@ -76,6 +81,8 @@ struct ConnectionConfig {
   std::int64_t fractions = 4;         ///< frac; see FracConnectionSettings
   std::int64_t proposals = 1;         ///< frac
   bool constrained = false;           ///< frac
+  double scale_init = 0.1;            ///< layer-scale: its factors at the start
+  std::int64_t laurel_rank = 4;       ///< laurel
   StreamHead head = StreamHead::own;  ///< this and the next two: kinds with streams
   bool stream_embedding = false;      ///< the first connection adds a learned vector to each stream, initially zero
   std::int64_t sublayers = 0;         ///< of the network, whose last connection holds a head with parameters
@@ -90,12 +97,12 @@ struct ConnectionConfig {
 /// x [..., C] on the outside. mhc-layer puts the sublayer after the MHCLayer's RMS norm, initialized like a residual
 /// network.
 struct Connection {
-  /// The types of connections; deepseek_v4() and hunyuan_v4() share one.
-  using Module =
-      std::variant<ResidualConnection, HyperConnection, ManifoldConstrainedHC, ManifoldHyperConnection, MHCLayer,
-                   MHCSkip, ReleasedConnection, GatedResidual, SinglePassConnection, AttentionResidual, FracConnection>;
-  /// The state between open() and close(): a Var for residual and manifold, n streams that start as copies of the
-  /// embedding, or the state and earlier ones for skip and attention-residual.
+  /// The types of connections; deepseek_v4() and hunyuan_v4() share one, and so do layer-scale and rezero.
+  using Module = std::variant<ResidualConnection, HyperConnection, ManifoldConstrainedHC, ManifoldHyperConnection,
+                              MHCLayer, MHCSkip, ReleasedConnection, GatedResidual, SinglePassConnection,
+                              AttentionResidual, FracConnection, LayerScale, LaurelConnection>;
+  /// The state between open() and close(): n streams that start as copies of the embedding, the state and earlier ones
+  /// for skip and attention-residual, or a Var for kinds with neither.
   using Stream = std::variant<Var, Streams, History, SinglePassStreams, DepthSources>;
   /// A head other than the module's own.
   using Head = std::variant<std::monostate, StreamReduction, WeightedHead, GatedHead, AttentionPool>;

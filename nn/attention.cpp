@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <braid/autograd/ops.h>
+#include <braid/autograd/ops/detail/in_f32.h>
 #include <braid/nn/init.h>
 
 namespace braid::nn {
@@ -71,6 +72,7 @@ AttentionSettings detail::complete(const char* module, std::int64_t channels, in
               module, s.query_rank, s.output_groups, s.output_rank, heads);
   check_value(!s.shared_kv || (s.causal && !s.memory_channels),
               "{}: shared_kv needs causal = true and no memory_channels", module);
+  check_value(!s.value_residual || !s.shared_kv, "{}: value_residual needs shared_kv = false", module);
   const CompressionSettings& compression = checked(module, s.compression);
   check_value(compression.rate == 0 || (s.shared_kv && *s.kv_heads == 1 && s.rotary && !s.alibi),
               "{}: compression needs shared_kv, kv_heads = 1, rotary positions and no ALiBi", module);
@@ -94,6 +96,7 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t channels, int heads, Rng& rn
   const auto norm = [&](std::int64_t size) { return RMSNorm(size, {s.norm_eps, s.dtype}); };
   if (s.sinks) sinks = init::constant({heads}, 0, s.dtype);
   if (s.shared_kv) v.weight = v.bias = Var();
+  if (s.value_residual) value_weights = init::constant({2}, 0.5, s.dtype);
   if (s.qk_norm) k_norm = norm(head_size());
   if (s.qk_norm && !s.shared_kv) q_norm = k_norm;
   if (s.query_rank > 0) {
@@ -123,8 +126,8 @@ RotaryTurns MultiHeadAttention::turns() const {
   return turns;
 }
 
-MultiHeadAttention::Projected MultiHeadAttention::project(const Var& x, const Var& memory,
-                                                          std::int64_t position) const {
+MultiHeadAttention::Projected MultiHeadAttention::project(const Var& x, const Var& memory, std::int64_t position,
+                                                          Var* first_values) const {
   check_shape(x.rank() == 3, "MultiHeadAttention: x must have shape [B, T, C] but has {}", x.shape());
   check_shape(memory.rank() == 3, "MultiHeadAttention: memory must have shape [B, S, C] but has {}", memory.shape());
   const auto split = [&](const Var& y, int count) { return reshape(y, {y.size(0), y.size(1), count, head_size()}); };
@@ -136,7 +139,18 @@ MultiHeadAttention::Projected MultiHeadAttention::project(const Var& x, const Va
   const int kv_heads = *settings.kv_heads;
   const Var latent = q_down ? (*q_down_norm)((*q_down)(x)) : x;
   const Var queries = turn(split(q(latent), heads), q_norm), keys = turn(split(k(memory), kv_heads), k_norm);
-  return {queries, keys, settings.shared_kv ? keys : split(v(memory), kv_heads), latent};
+  Var values = settings.shared_kv ? keys : split(v(memory), kv_heads);
+  if (settings.value_residual) {
+    check_value(first_values != nullptr && first_values->shape() == values.shape(),
+                "MultiHeadAttention: value_residual needs first_values of shape {}", values.shape());
+    const auto mixed = [](const Var& own, const Var& first, const Var& weights) {
+      return slice(weights, 0, 0, 1) * first + slice(weights, 0, 1, 2) * own;
+    };
+    values = braid::detail::in_f32(mixed, values, *first_values, value_weights);
+  } else if (first_values != nullptr && !first_values->value().defined()) {
+    *first_values = values;
+  }
+  return {queries, keys, values, latent};
 }
 
 Var MultiHeadAttention::output(Var mixed, std::int64_t position) const {
@@ -155,7 +169,7 @@ Var MultiHeadAttention::operator()(const Var& x, const AttentionCall& call) cons
   AttentionOptions how = options();
   how.mask = call.mask;
   if (call.rng != nullptr) how.dropout = settings.dropout, how.rng = call.rng;
-  const auto [queries, keys, values, latent] = project(x, crosses ? call.memory : x, 0);
+  const auto [queries, keys, values, latent] = project(x, crosses ? call.memory : x, 0, call.first_values);
   if (!compressor) return output(attention(queries, keys, values, how), 0);
   check_value(!call.mask.defined(), "MultiHeadAttention: a mask needs a module without compression");
   Tensor index;
@@ -186,9 +200,9 @@ Var MultiHeadAttention::mix(const Var& queries, const Var& keys, const Var& entr
   return mixed.size() == 1 ? mixed.front() : concat(mixed, 1);
 }
 
-Var MultiHeadAttention::operator()(const Var& x, LayerCache& cache, std::int64_t position) const {
+Var MultiHeadAttention::operator()(const Var& x, LayerCache& cache, std::int64_t position, Var* first_values) const {
   check_cache(cache, position);
-  const auto [queries, keys, values, latent] = project(x, x, position);
+  const auto [queries, keys, values, latent] = project(x, x, position, first_values);
   const Tensor none;
   cache.write(position, keys.value(), settings.shared_kv ? none : values.value(), settings.window);
   const std::int64_t length = position + x.size(1);

@@ -22,15 +22,16 @@ struct AttentionSettings {
   std::optional<int> kv_heads = {};  ///< heads of keys and values, each shared by several queries; by default `heads`
   std::optional<std::int64_t> head_size = {};        ///< by default channels / heads
   std::optional<std::int64_t> memory_channels = {};  ///< of the memory that keys and values read; by default channels
-  bool qk_norm = false;     ///< normalizes each head's query and key by an RMSNorm, arXiv:2302.05442
-  double norm_eps = 1e-5;   ///< eps of these norms
-  bool causal = true;       ///< positions see none after their own
-  std::int64_t window = 0;  ///< if positive: only the last `window` positions, their own included
-  double scale = 0;         ///< of the scores; 0: 1 / sqrt(D)
-  double softcap = 0;       ///< if positive, the bound of the scores, see AttentionOptions
-  bool sinks = false;       ///< a learned score per head that takes weight from all keys
-  bool alibi = false;       ///< scores fall with the distance, arXiv:2108.12409
-  double dropout = 0;       ///< probability with which a weight is dropped in training
+  bool qk_norm = false;         ///< normalizes each head's query and key by an RMSNorm, arXiv:2302.05442
+  double norm_eps = 1e-5;       ///< eps of these norms
+  bool causal = true;           ///< positions see none after their own
+  std::int64_t window = 0;      ///< if positive: only the last `window` positions, their own included
+  double scale = 0;             ///< of the scores; 0: 1 / sqrt(D)
+  double softcap = 0;           ///< if positive, the bound of the scores, see AttentionOptions
+  bool sinks = false;           ///< a learned score per head that takes weight from all keys
+  bool alibi = false;           ///< scores fall with the distance, arXiv:2108.12409
+  double dropout = 0;           ///< probability with which a weight is dropped in training
+  bool value_residual = false;  ///< mixes in the values of the network's first attention, arXiv:2410.17897
   /// Values are the keys, after their norm and rotation, and what attention mixes is turned back, so that it depends on
   /// distances alone; the norm of queries has no weight. As in DeepSeek-V4.
   bool shared_kv = false;
@@ -48,6 +49,7 @@ struct AttentionCall {
   Var memory = {};     ///< [B, S, memory_channels]: keys and values come from it instead of x; never for causal ones
   Tensor mask = {};    ///< see AttentionOptions
   Rng* rng = nullptr;  ///< source of dropout; without one, as in evaluation, nothing is dropped
+  Var* first_values = nullptr;  ///< those of a network's first attention: it sets them, value_residual reads them
 };
 
 namespace detail {
@@ -75,6 +77,7 @@ struct MultiHeadAttention {
   std::optional<GroupedLinear> o_down;    ///< output_groups; o is then [C, output_groups output_rank]
   std::optional<Compressor> compressor;   ///< compression only
   std::optional<Indexer> indexer;         ///< compression with index_top only
+  Var value_weights;  ///< [2], of the first and own values, halves at the start; value_residual only
 
   /// Throws ValueError unless `heads` divides `channels` or there is a head_size, kv_heads and output_groups divide
   /// `heads`, and the part of a head that is rotated has an even size, for options that AttentionOptions refuses, and
@@ -87,8 +90,9 @@ struct MultiHeadAttention {
   Var operator()(const Var& x, const AttentionCall& call = {}) const;
   /// The same for x that continues sequences at `position`: the cache has the keys and values of earlier positions and
   /// gets those of x; with a window it keeps no more than that needs. No gradient flows through the cache, and nothing
-  /// is dropped. Throws as check_cache() does, and ShapeError unless x is [B, T, C].
-  Var operator()(const Var& x, LayerCache& cache, std::int64_t position) const;
+  /// is dropped. `first_values` as in an AttentionCall. Throws as check_cache() does, and
+  /// ShapeError unless x is [B, T, C].
+  Var operator()(const Var& x, LayerCache& cache, std::int64_t position, Var* first_values = nullptr) const;
   /// Throws ValueError in a module that is not causal, and when the cache has forgotten what `position` sees.
   void check_cache(const LayerCache& cache, std::int64_t position) const;
 
@@ -105,6 +109,7 @@ struct MultiHeadAttention {
     visit("o_down", o_down);
     visit("compressor", compressor);
     visit("indexer", indexer);
+    if (settings.value_residual) visit("value_weights", value_weights);
   }
 
  private:
@@ -112,7 +117,7 @@ struct MultiHeadAttention {
   struct Projected {
     Var queries, keys, values, latent;
   };
-  Projected project(const Var& x, const Var& memory, std::int64_t position) const;
+  Projected project(const Var& x, const Var& memory, std::int64_t position, Var* first_values) const;
   /// What the queries, from `position` on, mix of all entries [B, n, 1, D] and of the keys up to their own. x and
   /// `latent` are those of the queries, `index` the indexer's entries.
   Var mix(const Var& queries, const Var& keys, const Var& entries, const Var& x, const Var& latent, const Tensor& index,

@@ -30,6 +30,7 @@ AttentionSettings attention_settings(const TransformerConfig& config, std::size_
           .scale = config.attention_scale,
           .softcap = config.attention_softcap,
           .sinks = config.attention_sinks,
+          .value_residual = config.value_residual && layer > 0,
           .shared_kv = config.shared_kv,
           .query_rank = config.query_rank,
           .output_groups = config.output_groups,

@@ -47,6 +47,7 @@ struct TransformerConfig {
   std::int64_t window = 0;                         ///< if positive: positions see only the last `window`
   std::vector<std::int64_t> windows = {};          ///< in its place, one for each layer; a shorter list starts over
   bool qk_norm = false;                            ///< normalizes each head's queries and keys by RMS norms
+  bool value_residual = false;                     ///< of all attentions but the first, see AttentionSettings
   Activation activation = Activation::gelu;
   bool attention_bias = false;                  ///< whether q, k, v and o have one
   bool mlp_bias = true;                         ///< whether the MLP's maps have one
@@ -137,7 +138,10 @@ struct Transformer {
   /// tokens [B, T] i32, T at most the context -> [B, T, vocab]. Throws ShapeError for another shape, DTypeError for
   /// another dtype, ValueError for an id out of range.
   Var logits(const Tensor& tokens) const {
-    return predict(run(embed(tokens), [&](const auto& block, const auto& stream) { return block(stream, tokens); }));
+    Var first;
+    return predict(run(embed(tokens), [&](const auto& block, const auto& stream) {
+      return block(stream, tokens, AttentionCall{.first_values = &first});
+    }));
   }
 
   /// The mean cross entropy of targets [B, T] given tokens [B, T].
@@ -157,8 +161,9 @@ struct Transformer {
     detail::check_room(tokens, cache, std::ssize(blocks));
     for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].attention.body.check_cache(cache.layers[i], cache.length);
     std::size_t layer = 0;
+    Var first;
     const Var x = run(embed(tokens, cache.length), [&](const auto& block, const auto& stream) {
-      return block(stream, tokens, cache.layers[layer++], cache.length);
+      return block(stream, tokens, cache.layers[layer++], cache.length, &first);
     });
     const Tensor logits = predict(select(x, 1, -1));
     cache.length += tokens.size(1);

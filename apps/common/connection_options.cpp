@@ -70,6 +70,11 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
   count("--fractions", o.fractions, "frac: parts of the channels that are mixed; must divide them");
   count("--proposals", o.proposals, "frac: sets of maps whose mean is taken; they differ with --phi-std > 0");
   app.add_flag("--constrained", o.constrained, "frac: doubly stochastic maps, as mhc has them");
+  app.add_option("--scale-init", o.scale_init, "layer-scale: the factor of each channel at the start")
+      ->capture_default_str();
+  app.add_option("--laurel-rank", o.laurel_rank, "laurel: rank of the map that is added to the state")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
   add_history_flags(app, o);
 }
 
@@ -94,6 +99,8 @@ mhc::ConnectionConfig connection_config(const ConnectionOptions& o) {
           .fractions = o.fractions,
           .proposals = o.proposals,
           .constrained = o.constrained,
+          .scale_init = o.scale_init,
+          .laurel_rank = o.laurel_rank,
           .head = mhc::stream_head(o.head),
           .stream_embedding = o.stream_embedding};
 }
@@ -112,7 +119,11 @@ nlohmann::ordered_json to_json(const ConnectionOptions& o) {
     json["detach_history"] = o.detach_history;
   } else if (kind == Kind::attention_residual) {
     json["depth_block"] = o.depth_block;
-  } else if (kind != Kind::residual) {
+  } else if (kind == Kind::layer_scale) {
+    json["scale_init"] = o.scale_init;
+  } else if (kind == Kind::laurel) {
+    json["laurel_rank"] = o.laurel_rank;
+  } else if (kind != Kind::residual && kind != Kind::rezero) {
     json["streams"] = streams_of(o, kind);
   }
   const auto is_one_of = [&](std::initializer_list<Kind> kinds) {
@@ -131,7 +142,7 @@ nlohmann::ordered_json to_json(const ConnectionOptions& o) {
   }
   if (is_one_of({Kind::mhc, Kind::manifold, Kind::mhc_layer, Kind::deepseek_v4, Kind::single_pass, Kind::frac}))
     json["sinkhorn_iterations"] = o.sinkhorn_iterations;
-  if (!is_one_of({Kind::residual, Kind::manifold, Kind::skip, Kind::attention_residual})) {
+  if (json.contains("streams") && kind != Kind::manifold) {
     json["head"] = o.head;
     json["stream_embedding"] = o.stream_embedding;
   }
@@ -166,6 +177,8 @@ ConnectionOptions connection_options(const nlohmann::json& json) {
   read("fractions", o.fractions);
   read("proposals", o.proposals);
   read("constrained", o.constrained);
+  read("scale_init", o.scale_init);
+  read("laurel_rank", o.laurel_rank);
   return o;
 }
 

@@ -73,6 +73,7 @@ Model make_model(const TrainerSettings& s, std::int64_t vocab, Rng& rng) {
     sizes.mlp_bias = false;
     sizes.hidden = std::max<std::int64_t>(1, sizes.mlp_ratio * s.channels * 2 / (3 * s.experts_per_token));
   }
+  sizes.value_residual = s.value_residual;
   sizes.dtype = s.dtype;
   check_value(vocab <= sizes.vocab, "Trainer: the text has {} ids but the pretrained model only {}", vocab,
               sizes.vocab);

@@ -36,6 +36,7 @@ struct TrainerSettings {
   std::int64_t layers = 4, channels = 128, heads = 4, context = 64, batch = 12;
   std::int64_t experts = 0, experts_per_token = 2;  ///< in place of each MLP; 0: none
   std::int64_t lora = 0;                            ///< the rank of changes of all Linears; 0: none
+  bool value_residual = false;                      ///< see nn::AttentionSettings
   std::string optimizer = "adamw";
   DType dtype = DType::f32;                                     ///< of the activations, f32 or bf16
   MatmulPrecision matmul_precision = MatmulPrecision::highest;  ///< of f32 products; the program must set it globally

@@ -23,10 +23,14 @@ Tensor of_tokens(const Var& map, std::int64_t tokens, int axes) {
   return all.rank() > axes ? all.reshape(shape) : all.broadcast_to(shape).contiguous();
 }
 
+bool has_one_stream(ConnectionKind kind) {
+  return kind == ConnectionKind::residual || kind == ConnectionKind::layer_scale || kind == ConnectionKind::rezero;
+}
+
 /// What the head reads from streams x [1, T, n, C]; of a single pass by h_pre.
 Var close(const apps::Model& model, const Var& x, const Var& h_pre) {
   const Connection& connection = last_connection(model);
-  if (connection.kind() == ConnectionKind::residual) return connection.close(squeeze(x, -2));
+  if (has_one_stream(connection.kind())) return connection.close(squeeze(x, -2));
   if (connection.kind() == ConnectionKind::single_pass)
     return connection.close(mhc::SinglePassStreams{mhc::Streams(x), h_pre});
   return connection.close(mhc::Streams(x));
@@ -152,7 +156,8 @@ class Microscope : public mhc::ConnectionHook {
 void check_has_streams(const apps::Model& model) {
   const ConnectionKind kind = last_connection(model).kind();
   check_value(kind != ConnectionKind::manifold && kind != ConnectionKind::skip &&
-                  kind != ConnectionKind::attention_residual && kind != ConnectionKind::frac,
+                  kind != ConnectionKind::attention_residual && kind != ConnectionKind::frac &&
+                  kind != ConnectionKind::laurel,
               "the model must have connections with streams, or residual ones, but has {}", mhc::name(kind));
 }
 
@@ -160,7 +165,9 @@ Seen evaluate(const apps::Model& model, const Tensor& tokens, std::span<const In
               const Seen* clean) {
   Microscope scope(model, changes, clean);
   Connection::Stream stream = model.blocks.front().attention.connection.open(model.embed(tokens));
-  for (const auto& block : model.blocks) stream = block(stream, tokens);
+  Var first_values;
+  for (const auto& block : model.blocks)
+    stream = block(stream, tokens, nn::AttentionCall{.first_values = &first_values});
   const Var x = mhc::value(stream);
   return std::move(scope).finish(x.rank() == 3 ? expand_dims(x, -2) : x);
 }

@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::array<std::string_view, kTasks> kTaskNames = {"deep_mlp_regression", "deep_mlp_classification",
                                                              "deep_transformer"};
-constexpr std::array<std::string_view, 11> kModeNames = {
-    "residual",    "hc",         "mhc",   "skip-residual", "skip-hc",           "skip-mhc",
-    "deepseek-v4", "hunyuan-v4", "gated", "single-pass",   "attention-residual"};
+constexpr std::array<std::string_view, 14> kModeNames = {
+    "residual",   "hc",    "mhc",         "skip-residual",      "skip-hc",     "skip-mhc", "deepseek-v4",
+    "hunyuan-v4", "gated", "single-pass", "attention-residual", "layer-scale", "rezero",   "laurel"};
 
 /// Makes the streams of mhc differ; otherwise they stay copies of each other; see ManifoldConstrainedHC.
 constexpr double kPhiStd = 0.02;
@@ -35,7 +35,10 @@ std::span<const std::string_view> mode_names() { return kModeNames; }
 std::string label(Mode mode, const Variant& v) {
   switch (mode) {
     case Mode::residual:
-    case Mode::attention_residual: break;
+    case Mode::attention_residual:
+    case Mode::layer_scale:
+    case Mode::rezero:
+    case Mode::laurel: break;
     case Mode::hc:
     case Mode::hunyuan_v4:
     case Mode::gated: return fmt::format("n{}", v.streams);
@@ -74,6 +77,9 @@ mhc::ConnectionConfig connection_config(Mode mode, const Variant& v) {
     case Mode::gated: return streams(mhc::ConnectionKind::gated);
     case Mode::single_pass: return streams(mhc::ConnectionKind::single_pass);
     case Mode::attention_residual: return {.kind = mhc::ConnectionKind::attention_residual};
+    case Mode::layer_scale: return {.kind = mhc::ConnectionKind::layer_scale};
+    case Mode::rezero: return {.kind = mhc::ConnectionKind::rezero};
+    case Mode::laurel: return {.kind = mhc::ConnectionKind::laurel};
     case Mode::skip_residual: return skip_config(mhc::SkipMode::residual, v);
     case Mode::skip_hc: return skip_config(mhc::SkipMode::hc, v);
     case Mode::skip_mhc: return skip_config(mhc::SkipMode::mhc, v);

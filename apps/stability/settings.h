@@ -29,16 +29,19 @@ enum class Mode {
   gated,
   single_pass,
   attention_residual,
+  layer_scale,
+  rezero,
+  laurel,
 };
 
 /// `residual`, `hc`, `mhc`, `skip-residual`, `skip-hc`, `skip-mhc`, `deepseek-v4`, `hunyuan-v4`, `gated`,
-/// `single-pass`, `attention-residual`.
+/// `single-pass`, `attention-residual`, `layer-scale`, `rezero`, `laurel`.
 std::string_view name(Mode mode);
 std::span<const std::string_view> mode_names();
 
 /// The settings of connections that ablations vary. A mode ignores those that do not apply to it.
 struct Variant {
-  std::int64_t streams = 4;               ///< all but residual, skip-*, attention-residual
+  std::int64_t streams = 4;               ///< modes with streams
   std::int64_t sinkhorn_iterations = 20;  ///< mhc, deepseek-v4, single-pass
   std::string mixing = "sinkhorn";        ///< mhc
   std::int64_t max_history = 4;           ///< skip-*

@@ -44,6 +44,8 @@ void add_training_flags(CLI::App& app, apps::TrainerSettings& t) {
   add_count(app, "--heads", t.heads, "attention heads; must divide channels");
   add_count(app, "--experts", t.experts, "MLPs of which a router chooses for each token, in place of one (0: none)", 0);
   add_count(app, "--experts-per-token", t.experts_per_token, "how many it chooses");
+  app.add_flag("--value-residual", t.value_residual,
+               "attentions but the first mix the values of the first into theirs, with learned weights");
   add_count(app, "--lora", t.lora,
             "train changes of this rank of all linear maps, with --train connections the connections as well, and "
             "nothing else (0: none)",
@@ -91,7 +93,7 @@ void add_flags(CLI::App& app, Config& c) {
   app.add_option("--tokenizer", c.tokenizer, "tokenizer.json: learn its tokens instead of characters");
   app.add_option("--connection", c.training.connection.kind,
                  "how a sublayer is connected to the residual stream: residual, hc, mhc, manifold, mhc-layer, skip, "
-                 "deepseek-v4, hunyuan-v4, gated, single-pass, attention-residual or frac")
+                 "deepseek-v4, hunyuan-v4, gated, single-pass, attention-residual, frac, layer-scale, rezero or laurel")
       ->capture_default_str();
   apps::add_connection_flags(app, c.training.connection);
   add_training_flags(app, c.training);
@@ -140,6 +142,9 @@ void start_from(Config& c, const CLI::App& app) {
   if (theirs.experts > 0) adopt("--experts-per-token", c.training.experts_per_token, theirs.experts_per_token);
   if (theirs.lora > 0) adopt("--lora", c.training.lora, theirs.lora);
   if (!theirs.architecture) adopt("--context", c.training.context, theirs.context);
+  check_value(app.count("--value-residual") == 0 || theirs.value_residual,
+              "--value-residual: the model of --init has none");
+  c.training.value_residual = theirs.value_residual;
   const std::filesystem::path tokenizer = folder / "tokenizer.json";
   if (app.count("--tokenizer") == 0 && !c.text.ends_with(".bin") && std::filesystem::exists(tokenizer))
     c.tokenizer = tokenizer.string();
@@ -224,6 +229,7 @@ nlohmann::ordered_json to_json(const Config& c) {
                {"experts", t.experts},
                {"experts_per_token", t.experts_per_token},
                {"lora", t.lora},
+               {"value_residual", t.value_residual},
                {"optimizer", t.optimizer},
                {"batch", t.batch},
                {"blocks", t.blocks},

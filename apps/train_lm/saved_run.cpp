@@ -130,6 +130,7 @@ SavedRun load_run(const fs::path& folder) {
                                      {"experts_per_token", &run.training.experts_per_token},
                                      {"lora", &run.training.lora}})
       *value = config.value(key, *value);  // older runs have none
+    run.training.value_residual = config.value("value_residual", false);
     run.training.dtype = config.value("dtype", "f32") == "bf16" ? DType::bf16 : DType::f32;
     if (config.contains("architecture"))
       run.training.architecture =

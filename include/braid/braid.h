@@ -57,6 +57,8 @@
 #include <braid/mhc/connections/history/mhc_block.h>
 #include <braid/mhc/connections/history/mhc_skip.h>
 #include <braid/mhc/connections/hyper_connection.h>
+#include <braid/mhc/connections/laurel_connection.h>
+#include <braid/mhc/connections/layer_scale.h>
 #include <braid/mhc/connections/manifold_constrained_hc.h>
 #include <braid/mhc/connections/manifold_hyper_connection.h>
 #include <braid/mhc/connections/mhc_layer.h>

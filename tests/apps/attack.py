@@ -12,7 +12,8 @@ import time
 from program import write_text
 from tiny_run import tensors
 
-CONNECTIONS = ("residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "attention-residual", "frac")
+CONNECTIONS = ("residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "attention-residual", "frac",
+               "layer-scale", "rezero", "laurel")
 
 # The learning rate is constant so that a run may be made longer.
 TINY = ["--layers", "1", "--channels", "16", "--heads", "2", "--context", "16", "--batch", "4", "--warmup", "0", "--sample", "0",

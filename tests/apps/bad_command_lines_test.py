@@ -79,7 +79,7 @@ LINES = {
             ["test", "--x"], ["test", ""], ["bench", "--x"], ["bench", "("], ["bench", "a", "b"], ["golden"], ["golden", "none"],
             ["golden", "a", "b"], ["stability", "huge"], ["report"], ["look"], ["look", "--text"], ["sanitize", "x"], ["sanitize", "fast", "x"], ["sanitize", ""],
             ["format", "x"], ["format", "--x"], ["docs", "x"], ["docs", "--x"],
-            ["docs", "--check", "x"], ["install"], ["install", "a", "b"], ["install", "--x"], ["package", "x"],
+            ["docs", "--check", "x"], ["docs", "--verify", "x"], ["docs", "--update", "--verify"], ["install"], ["install", "a", "b"], ["install", "--x"], ["package", "x"],
             ["package", "--x"], ["--x"]],
 }
 EXAMPLES = ["ablation", "basic_usage", "custom_op", "derivatives", "dropout", "gradients", "history_skip", "own_optimizer", "regression", "tensors", "three_lines", "transformer_block", "wrong_gradient"]

@@ -8,7 +8,7 @@ import tempfile
 from program import check, check_refused, run, write_text
 
 NAMES = ["residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4", "gated", "single-pass",
-         "attention-residual", "frac"]
+         "attention-residual", "frac", "layer-scale", "rezero", "laurel"]
 
 
 def main(program, folder):
@@ -21,7 +21,7 @@ def main(program, folder):
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     check([(line["connection"], line["step"]) for line in lines] == [(name, s) for s in range(1, 9) for name in NAMES], "metrics.jsonl")
     first = {line["connection"]: line["train_loss"] for line in lines[:len(NAMES)]}
-    for name in ("hc", "mhc", "skip", "frac"):
+    for name in ("hc", "mhc", "skip", "frac", "laurel"):
         check(abs(first[name] - first["residual"]) < 1e-3, f"{name} starts at {first[name]}, residual at {first['residual']}")
     results = json.loads((out / "results.json").read_text())["results"]
     check([r["held_out_loss"] for r in results] == [line["val_loss"] for line in lines[-len(NAMES):]], "results.json has other losses")

@@ -17,7 +17,8 @@ import time
 from program import check, check_refused, run
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "apps/stability"
-MODES = ["residual", "hc", "mhc", "skip-residual", "skip-hc", "skip-mhc", "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "attention-residual"]
+MODES = ["residual", "hc", "mhc", "skip-residual", "skip-hc", "skip-mhc", "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "attention-residual",
+         "layer-scale", "rezero", "laurel"]
 FIGURES = ["gain", "divergence", "loss", "gradient_norm", "activation_norm", "ablations"]
 LISTS = {"gradient_norm", "activation_norm", "forward_gain", "backward_gain", "composed_forward_gain", "composed_backward_gain", "row_error",
          "column_error", "similarity"}
@@ -93,10 +94,10 @@ def check_result(steps, result, divergence):
 
 
 def check_same_start(results):
-    """Networks of one seed compute the same function before training under all connections, unless history is mixed."""
+    """Networks of one seed compute the same function before training under all connections but those that mix history or scale layers."""
     first = {}
     for settings, steps, _ in results:
-        if "uniform" not in settings["variant"] and settings["mode"] != "attention-residual":
+        if "uniform" not in settings["variant"] and settings["mode"] not in ("attention-residual", "layer-scale", "rezero"):
             first.setdefault((settings["task"], settings["seed"]), {})[settings["run"]] = steps[0]["loss"]
     for losses in first.values():
         check(max(losses.values()) - min(losses.values()) < 2e-3, f"different starts: {losses}")

@@ -28,9 +28,11 @@ TRAINING = {
     "--skip-init": ("uniform", SKIP), "--skip-projection": ("none", SKIP), "--skip-epsilon": (0.4, IDENTITY),
     "--skip-temperature": (2, SKIP), "--max-history": (2, {**SKIP, "--skip-init": "uniform"}),
     "--depth-block": (2, {"--connection": "attention-residual"}), "--fractions": (2, FRAC), "--proposals": (2, FRAC), "--constrained": (None, FRAC),
+    "--scale-init": (0.3, {"--connection": "layer-scale"}), "--laurel-rank": (2, {"--connection": "laurel"}),
     "--detach-history": (None, {**SKIP, "--skip-init": "uniform"}), "--dtype": ("bf16", {}), "--layers": (1, {}),
     "--channels": (8, {}), "--heads": (1, {}), "--context": (8, {}), "--batch": (3, {}), "--warmup": (3, {}), "--lr": (1e-3, {}),
-    "--experts": (3, {}), "--experts-per-token": (1, {"--experts": 3}), "--lora": (2, {}), "--optimizer": ("muon", {}),
+    "--experts": (3, {}), "--experts-per-token": (1, {"--experts": 3}), "--lora": (2, {}), "--value-residual": (None, {}),
+    "--optimizer": ("muon", {}),
     "--min-lr": (2e-3, {}), "--weight-decay": (1, {}), "--clip": (0.01, {}), "--seed": (2, {}),
 }
 # Those that do not, and may change when a run is resumed.

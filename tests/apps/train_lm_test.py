@@ -81,6 +81,9 @@ CONNECTIONS = {
     "single-pass": ["--streams", 2],
     "attention-residual": ["--depth-block", 2],
     "frac": ["--fractions", 2, "--proposals", 2, "--streams", 2],
+    "layer-scale": ["--scale-init", 0.5],
+    "rezero": [],
+    "laurel": ["--laurel-rank", 2],
 }
 
 
@@ -239,7 +242,7 @@ def upcycling(program, folder):
         return result, line["val_loss"], line["init_val_loss"], named_tensors(folder / name / "checkpoint.safetensors")[0]
 
     last = [json.loads(line) for line in (source / "metrics.jsonl").read_text().splitlines()][-1]["val_loss"]
-    for kind, bound in {"residual": 0, "hc": 1e-6, "mhc": 1e-6, "deepseek-v4": 1e-5, "hunyuan-v4": 1e-5, "single-pass": 1e-5, "frac": 1e-6,
+    for kind, bound in {"residual": 0, "hc": 1e-6, "mhc": 1e-6, "deepseek-v4": 1e-5, "hunyuan-v4": 1e-5, "single-pass": 1e-5, "frac": 1e-6, "laurel": 1e-6,
                         "skip": 1e-3, "mhc-layer": 1e-3, "gated": 1e-3}.items():
         result, now, before, tensors_now = started(kind, "--connection", kind, "--steps", 0)
         check(before == last, f"{kind}: the source has {last} but --init says {before}")
@@ -277,6 +280,18 @@ def upcycling(program, folder):
     line = json.loads((folder / "again/metrics.jsonl").read_text())
     check(result.returncode == 0 and line["val_loss"] == line["init_val_loss"], f"connections of the same kind stay: {line}")
 
+    first_values = folder / "first-values"
+    mixing = ["--layers", 2, *TINY[2:], "--value-residual", "--steps", 5, "--out", first_values]
+    check(run(program, "--text", text, *mixing).returncode == 0, "--value-residual failed")
+    start[3] = first_values
+    check(run(program, *start, "--steps", 0, "--out", folder / "mixing").returncode == 0, "--init of a run with --value-residual failed")
+    line = json.loads((folder / "mixing/metrics.jsonl").read_text())
+    check(line["val_loss"] == line["init_val_loss"], f"first values are mixed in otherwise: {line}")
+    weights_now, _ = named_tensors(folder / "mixing/checkpoint.safetensors")
+    check("model.blocks.1.attention.value_weights" in weights_now, "value_weights are missing")
+    generated = run(pathlib.Path(program).parent / "generate", "--run", folder / "mixing", "--tokens", 5)
+    check(generated.returncode == 0, generated.stderr)
+
     new = folder / "new"
     other = folder / "other.txt"
     other.write_text("abc" * 500)
@@ -286,6 +301,7 @@ def upcycling(program, folder):
     for expected, case in [
             ("reads other characters than the text has", [*start, "--text", other, "--steps", 5]),
             ("--layers: the model of --init has 1 but the command line says 2", [*start, "--layers", 2]),
+            ("--value-residual: the model of --init has none", [*start, "--value-residual"]),
             ("none: holds neither the checkpoint of a run nor", ["--text", text, "--init", folder / "none"]),
             ("empty: holds neither the checkpoint of a run nor", ["--text", text, "--init", empty]),
             ("--steps: must be at least 1 without --init but is 0", ["--text", text, "--steps", 0]),
@@ -346,7 +362,7 @@ def bad_input(program, folder):
         ("--color", ["--color", "red", "--out", new]),
         ("--steps", ["--steps", "many", "--out", new]),
         ("--layers", ["--layers", 0, "--out", new]),
-        ("attention-residual, frac but is 'mch'", ["--connection", "mch", "--out", new]),
+        ("frac, layer-scale, rezero, laurel but is 'mch'", ["--connection", "mch", "--out", new]),
         ("rows, diagonal, identity but is 'sinkhorm'", ["--connection", "mhc", "--mixing", "sinkhorm", "--out", new]),
         ("kronecker supports n = 1, 2, 4, 8, .. but n is 3",
          ["--connection", "mhc", "--mixing", "kronecker", "--streams", 3, "--out", new]),
@@ -366,6 +382,9 @@ def bad_input(program, folder):
         ("--max-history", ["--connection", "skip", "--max-history", 0, "--out", new]),
         ("multiple of fractions 5", ["--text", text, *TINY, "--connection", "frac", "--fractions", 5, "--out", new]),
         ("--depth-block", ["--connection", "attention-residual", "--depth-block", 0, "--out", new]),
+        ("--laurel-rank: Value 0 not in range", ["--connection", "laurel", "--laurel-rank", 0, "--out", new]),
+        ("rank must be in [1, ", ["--text", text, *TINY, "--connection", "laurel", "--laurel-rank", 4096, "--out", new]),
+        ("--scale-init: must be a finite number", ["--text", text, *TINY, "--connection", "layer-scale", "--scale-init", "inf", "--out", new]),
         ("holds a run", flags),
         ("holds no run", ["--text", text, *TINY, "--resume", "--out", new]),
         ("with seed 1 but now has 7", [*flags, "--resume", "--seed", 7]),

@@ -7,6 +7,7 @@ std::vector<Module> all_modules() {
   for (const auto group : {
            attention_modules,
            elementary_modules,
+           forms_modules,
            fractions_modules,
            manifold_hyper_connection_modules,
            mhc_layer_modules,

@@ -8,6 +8,7 @@ namespace braid::golden {
 // The modules that cases can name, by group.
 std::vector<Module> attention_modules();
 std::vector<Module> elementary_modules();
+std::vector<Module> forms_modules();
 std::vector<Module> fractions_modules();
 std::vector<Module> manifold_hyper_connection_modules();
 std::vector<Module> mhc_layer_modules();

@@ -23,7 +23,8 @@ using testing::ThrowsMessage;
 
 const std::vector<std::string> kNames = {
     "residual",    "hc",         "mhc",   "manifold",    "mhc-layer",          "skip",
-    "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "attention-residual", "frac"};
+    "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "attention-residual", "frac",
+    "layer-scale", "rezero",     "laurel"};
 
 /// Layers between connections, as a transformer has them.
 struct Network {
@@ -61,7 +62,8 @@ TEST(Connection, IsKnownByName) {
   EXPECT_THAT([] { connection_kind("mch"); },
               ThrowsMessage<ValueError>(
                   HasSubstr("connection must be one of residual, hc, mhc, manifold, mhc-layer, skip, deepseek-v4, "
-                            "hunyuan-v4, gated, single-pass, attention-residual, frac but is 'mch'")));
+                            "hunyuan-v4, gated, single-pass, attention-residual, frac, layer-scale, rezero, "
+                            "laurel but is 'mch'")));
 }
 
 TEST(Connection, RunsEveryKindFromOpenToClose) {
@@ -104,6 +106,7 @@ TEST(Connection, StartsLikeTheResidualNetworkWhereThatIsTheDefault) {
   const double eps = 1e-4;  // n hc_eps a connection, multiplied by what follows
   for (const auto& [text, bound] : {std::pair("hc", 1e-13),
                                     {"frac", 1e-13},
+                                    {"laurel", 1e-13},
                                     {"mhc", 1e-13},
                                     {"mhc-layer", 1e-4},  // its norm's eps
                                     {"skip", 1e-2},       // exp(-10) a skipped state
@@ -299,6 +302,8 @@ TEST(Connection, GetsEveryFieldOfItsConfiguration) {
       {"fractions", {"frac"}, [](auto& c) { c.fractions = 2; }},
       {"proposals", {"frac"}, [](auto& c) { c.proposals = 2; }},
       {"constrained", {"frac"}, [](auto& c) { c.constrained = false; }},
+      {"scale_init", {"layer-scale"}, [](auto& c) { c.scale_init = 0.2; }},
+      {"laurel_rank", {"laurel"}, [](auto& c) { c.laurel_rank = 3; }},
       {"head mean", {"single-pass"}, [](auto& c) { c.head = StreamHead::mean; }},
       {"head sum", with_streams, [](auto& c) { c.head = StreamHead::sum; }},
       {"head weighted", with_streams, [](auto& c) { c.head = StreamHead::weighted; }},
@@ -362,7 +367,8 @@ TEST(Connection, RunsInComposedFormWithinAScope) {
       on_tape.close(on_tape(on_tape.open(tape.watch(x)), [](const Var& h) { return tanh(h); }));
       return names.names;
     };
-    EXPECT_EQ(testing::Value(ops(false), Contains(fused_ops)), text != "residual") << text;
+    const bool plain = text == "residual" || text == "layer-scale" || text == "rezero";
+    EXPECT_EQ(testing::Value(ops(false), Contains(fused_ops)), !plain) << text;
     EXPECT_THAT(ops(true), Not(Contains(fused_ops))) << text;
   }
 }
@@ -375,6 +381,11 @@ TEST(Connection, ReportsBadSettingsInTheWordsOfItsModule) {
     config.streams = 0;
     EXPECT_THAT([&] { Connection(config, 8, 0, rng); }, ThrowsMessage<ValueError>(HasSubstr("must be >= 1 but is 0")));
   }
+  ConnectionConfig laurel = config_of("laurel"), scale = config_of("layer-scale");
+  laurel.laurel_rank = 9;
+  EXPECT_THAT([&] { Connection(laurel, 8, 0, rng); }, ThrowsMessage<ValueError>(HasSubstr("rank must be in [1, 8]")));
+  scale.scale_init = INFINITY;
+  EXPECT_THAT([&] { Connection(scale, 8, 0, rng); }, ThrowsMessage<ValueError>(HasSubstr("initial finite")));
 }
 
 TEST(Connection, RefusesAStreamOfAnotherKind) {
@@ -420,8 +431,8 @@ TEST(Connection, GivesMuonItsMapsAndAdamWTheRest) {
           if (p.rank() >= 2) (nn::hidden_matrices("connection." + name, p.value()) ? matrices : others).insert(name);
         });
       }
-  EXPECT_THAT(matrices, ElementsAre("block_inject_weight.weight", "fn", "input_mix_weight_down.weight",
-                                    "input_mix_weight_up.weight", "phi", "theta", "theta_post", "theta_res"));
+  EXPECT_THAT(matrices, ElementsAre("block_inject_weight.weight", "down", "fn", "input_mix_weight_down.weight",
+                                    "input_mix_weight_up.weight", "phi", "theta", "theta_post", "theta_res", "up"));
   EXPECT_THAT(others,
               ElementsAre("b_post", "b_pre", "b_res", "h_res_raw", "head.fn", "head.input_mix_weight_down.weight",
                           "head.input_mix_weight_up.weight", "head.logits", "stream_embedding"));

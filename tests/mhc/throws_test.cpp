@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include <braid/autograd/ops.h>
 #include <braid/core/files/file_system.h>
@@ -27,6 +28,10 @@ TEST(MHCThrows, Constructors) {
   throws<ValueError>("mhc::AttentionResidual::AttentionResidual", [] { AttentionResidual(0, 0); });
   throws<ValueError>("mhc::AttentionResidual::AttentionResidual", [] { AttentionResidual(1, -1); });
   throws<ValueError>("mhc::AttentionResidual::AttentionResidual", [] { AttentionResidual(1, 0, {.block = 0}); });
+  throws<ValueError>("mhc::LaurelConnection::LaurelConnection", [] { LaurelConnection(4, 0); });
+  throws<ValueError>("mhc::LaurelConnection::LaurelConnection", [] { LaurelConnection(4, 5); });
+  throws<ValueError>("mhc::LayerScale::LayerScale", [] { LayerScale(0); });
+  throws<ValueError>("mhc::LayerScale::LayerScale", [] { LayerScale(1, std::numeric_limits<double>::infinity()); });
   throws<ValueError>("mhc::HistoryBuffer::HistoryBuffer", [] { HistoryBuffer(0); });
   throws<ValueError>("mhc::MHCSkip::MHCSkip", [] { MHCSkip({.max_history = 0}); });
   const auto mhc = [&](std::int64_t channels, std::int64_t streams,
@@ -112,6 +117,7 @@ TEST(MHCThrows, Connections) {
   const ManifoldHyperConnection manifold(4, rng);
   const MHCLayer layer(3, 4);
   const FracConnection frac(4, 3, 0, rng);
+  const auto summed = [](const Var& u) { return sum(u); };
   throws<ShapeError>("mhc::AttentionPool::operator()", [] { AttentionPool(4)(kWide); });
   throws<ShapeError>("mhc::HyperConnection::maps", [&] { hc.maps(kWide); });
   throws<ShapeError>("mhc::HyperConnection::read", [&] { hc.read(wide); });
@@ -120,6 +126,9 @@ TEST(MHCThrows, Connections) {
   throws<ShapeError>("mhc::ManifoldHyperConnection", [&] { manifold.pre_scale(kWide); });
   throws<ShapeError>("mhc::ManifoldHyperConnection", [&] { manifold.post_combine(kWide, kWide); });
   throws<ShapeError>("mhc::ManifoldHyperConnection", [&] { manifold.post_combine(kX, kF); });
+  throws<ShapeError>("mhc::LaurelConnection::operator()", [&] { LaurelConnection(4)(kF, summed); });
+  throws<ShapeError>("mhc::LayerScale::operator()", [&] { LayerScale(1)(kF, summed); });
+  throws<ShapeError>("mhc::LayerScale::operator()", [&] { LayerScale(5)(kF, kLayer); });
   throws<ShapeError>("mhc::MHCLayer::operator()", [&] { layer(kWide); });
   throws<ShapeError>("mhc::MHCLayer::read", [&] { layer.read(wide); });
   throws<ShapeError>("mhc::FlatMHCLayer", [] { FlatMHCLayer(3, 4)(kX); });

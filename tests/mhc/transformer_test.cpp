@@ -27,8 +27,8 @@ Model make(const char* connection, Rng& rng) {
 }
 
 TEST(TransformerConnections, TrainUnderEveryConnection) {
-  for (const char* connection :
-       {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "attention-residual", "frac"}) {
+  for (const char* connection : {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "attention-residual", "frac",
+                                 "layer-scale", "rezero", "laurel"}) {
     Rng rng(1);
     Model model = make(connection, rng);
     const Tensor tokens = randint(0, 11, {2, 8}, rng), targets = randint(0, 11, {2, 8}, rng);
@@ -47,7 +47,7 @@ TEST(TransformerConnections, StartEqualToTheResidualTransformerWithMHCAndHC) {
   Rng rng(1);
   const nn::Transformer<> residual(small(), rng);
   const Tensor tokens = randint(0, 11, {2, 8}, rng);
-  for (const char* connection : {"residual", "hc", "mhc", "frac"}) {
+  for (const char* connection : {"residual", "hc", "mhc", "frac", "laurel"}) {
     Rng same(1);
     EXPECT_LT(largest_difference(make(connection, same).logits(tokens).value(), residual.logits(tokens).value()), 1e-13)
         << connection;
@@ -55,7 +55,8 @@ TEST(TransformerConnections, StartEqualToTheResidualTransformerWithMHCAndHC) {
 }
 
 TEST(TransformerConnections, TakeNoWeightDecayUnderTheRuleByName) {
-  for (const char* connection : {"hc", "mhc", "manifold", "mhc-layer", "skip", "attention-residual", "frac"}) {
+  for (const char* connection : {"hc", "mhc", "manifold", "mhc-layer", "skip", "attention-residual", "frac",
+                                 "layer-scale", "rezero", "laurel"}) {
     Rng rng(1);
     int seen = 0;
     for_each_param(make(connection, rng), [&](const std::string& name, const Var& p) {

@@ -138,6 +138,43 @@ TEST(MultiHeadAttention, MixesTheValuesOfAMemory) {
   expect_gradients(attention, [&](const MultiHeadAttention& m) { return m(x, {.memory = memory}); });
 }
 
+TEST(MultiHeadAttention, MixesTheFirstValuesIntoItsOwn) {
+  Rng rng(8);
+  for (const int kv_heads : {kHeads, 1}) {
+    AttentionSettings settings{.bias = true, .kv_heads = kv_heads, .dtype = DType::f64};
+    const MultiHeadAttention first(kChannels, kHeads, rng, settings);
+    settings.value_residual = true;
+    MultiHeadAttention later(kChannels, kHeads, rng, settings);
+    later.value_weights = Tensor::of<double>({2}, {0.3, -1.2});
+    const auto split = [](const Var& y, int heads) { return reshape(y, {kBatch, kTime, heads, -1}); };
+    const Var x = randn({kBatch, kTime, kChannels}, rng, DType::f64);
+    Var values;
+    const Var h = first(x, {.first_values = &values});
+    expect_close(values.value(), split(first.v(x), kv_heads).value());
+    const Var mixed = braid::attention(split(later.q(h), kHeads), split(later.k(h), kv_heads),
+                                       0.3 * values - 1.2 * split(later.v(h), kv_heads));
+    expect_close(later(h, {.first_values = &values}).value(), later.o(reshape(mixed, {kBatch, kTime, -1})).value());
+  }
+}
+
+TEST(MultiHeadAttention, IsItselfWithAllWeightOnItsOwnValues) {
+  for (AttentionSettings settings : all_settings()) {
+    if (settings.shared_kv) continue;
+    Rng rng(9), same(9);
+    const MultiHeadAttention plain(kChannels, kHeads, rng, settings);
+    settings.value_residual = true;
+    MultiHeadAttention mixing(kChannels, kHeads, same, settings);
+    mixing.value_weights = Tensor::of<double>({2}, {0, 1});
+    const Tensor x = randn({kBatch, kTime, kChannels}, rng, DType::f64);
+    Var values;
+    const Tensor y = plain(x, {.first_values = &values}).value();
+    EXPECT_TRUE(identical(mixing(x, {.first_values = &values}).value(), y));
+    const Tensor kept = values.value();
+    plain(-x, {.first_values = &values});
+    EXPECT_TRUE(identical(values.value(), kept));
+  }
+}
+
 TEST(MultiHeadAttention, MasksAndDropsOnlyWhereItIsTold) {
   Rng rng(7), drawn(8);
   const MultiHeadAttention attention(kChannels, kHeads, rng, {.causal = false, .dropout = 0.5, .dtype = DType::f64});
@@ -199,6 +236,22 @@ TEST(MultiHeadAttention, NamesItsParameters) {
               ElementsAre("q.weight", "q.bias", "k.weight", "k.bias", "v.weight", "v.bias", "o.weight", "o.bias"));
   EXPECT_THAT(parameter_names(MultiHeadAttention(4, 2, rng, {.qk_norm = true})),
               ElementsAre("q.weight", "k.weight", "v.weight", "o.weight", "q_norm.weight", "k_norm.weight"));
+}
+
+TEST(MultiHeadAttention, NeedsTheValuesThatItMixesIn) {
+  Rng rng(7);
+  const MultiHeadAttention attention(8, 2, rng, {.value_residual = true});
+  EXPECT_EQ(parameter_names(attention).back(), "value_weights");
+  const char* const text = "MultiHeadAttention: value_residual needs first_values of shape [1, 3, 2, 4]";
+  const Tensor x = zeros({1, 3, 8});
+  Var none, others = zeros({1, 2, 2, 4});
+  LayerCache cache;
+  expect_error<ValueError>([&] { attention(x); }, text);
+  expect_error<ValueError>([&] { attention(x, {.first_values = &none}); }, text);
+  expect_error<ValueError>([&] { attention(x, {.first_values = &others}); }, text);
+  expect_error<ValueError>([&] { attention(x, cache, 0); }, text);
+  expect_error<ValueError>([&] { MultiHeadAttention(8, 2, rng, {.value_residual = true, .shared_kv = true}); },
+                           "MultiHeadAttention: value_residual needs shared_kv = false");
 }
 
 TEST(MultiHeadAttention, GivesHeadsAndTheirKeysSizesOfTheirOwn) {

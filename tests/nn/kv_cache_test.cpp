@@ -47,6 +47,14 @@ TransformerConfig qwen3(DType dtype) {
   return config;
 }
 
+TransformerConfig resformer(DType dtype) {
+  TransformerConfig config = llama(dtype);
+  config.layers = 3;
+  config.windows = {0, 7};
+  config.value_residual = true;
+  return config;
+}
+
 TransformerConfig mixtral(DType dtype) {
   TransformerConfig config = llama(dtype);
   config.experts = ExpertsSettings{.experts = 5, .top = 2};
@@ -110,8 +118,8 @@ TEST(KVCache, GivesTheBitsOfAllTokensAtOnce) {
   Rng rng(2);
   std::vector<std::int64_t> chunks{1, 2, 63, 1, 5, 64, 14};
   for (const DType dtype : {DType::f32, DType::f64})
-    for (const TransformerConfig& config :
-         {gpt2(dtype), llama(dtype), qwen3(dtype), mixtral(dtype), gemma2(dtype), deepseek_v4(dtype)}) {
+    for (const TransformerConfig& config : {gpt2(dtype), llama(dtype), qwen3(dtype), resformer(dtype), mixtral(dtype),
+                                            gemma2(dtype), deepseek_v4(dtype)}) {
       const Transformer<> model = stirred(config);
       expect_same_bits(model, randint(0, kVocab, {1, kContext}, rng), std::vector<std::int64_t>(kContext, 1));
       expect_same_bits(model, randint(0, kVocab, {3, kContext}, rng), chunks);

@@ -61,6 +61,7 @@ TEST(MixedPrecision, HasTheGradientsOfF64) {
                                        .norm = NormKind::layer,
                                        .positions = PositionKind::rotary,
                                        .qk_norm = true,
+                                       .value_residual = true,
                                        .activation = Activation::swiglu,
                                        .attention_bias = true,
                                        .tied_head = true,

@@ -1,5 +1,6 @@
 #include <braid/nn/transformer.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <thread>
@@ -125,6 +126,28 @@ TEST(Transformer, NamesTheParametersThatItsSettingsAdd) {
                            "blocks.0.attention.q_norm.weight", "blocks.0.attention.k_norm.weight",
                            "blocks.0.mlp.norm.weight", "blocks.0.mlp.up.weight", "blocks.0.mlp.gate.weight",
                            "blocks.0.mlp.down.weight", "norm.weight", "head.weight"));
+}
+
+TEST(Transformer, MixesTheValuesOfItsFirstAttentionIntoTheOthers) {
+  Rng rng(8);
+  TransformerConfig config = kSmall;
+  config.layers = 3;
+  config.value_residual = true;
+  const Transformer<> model = stirred(Transformer<>(config, rng), rng);
+  const std::vector<std::string> names = parameter_names(model);
+  EXPECT_EQ(std::ranges::count_if(names, [](const auto& name) { return name.ends_with("value_weights"); }), 2);
+  const Tensor tokens = random_tokens(rng), targets = random_tokens(rng);
+  Var x = model.embed(tokens), first;
+  for (const auto& block : model.blocks) x = block(x, AttentionCall{.first_values = &first});
+  EXPECT_TRUE(identical(model.logits(tokens).value(), model.predict(x).value()));
+  const auto loss = [&](const auto& m) { return m.loss(tokens, targets); };
+  const auto grads = value_and_grad(loss)(model).second;
+  for (std::size_t i : {1, 2}) {
+    const std::vector<double> g = grads.blocks[i].attention.body.value_weights.value().template to_vector<double>();
+    EXPECT_GT(std::min(std::abs(g[0]), std::abs(g[1])), 1e-6) << i;
+  }
+  const GradcheckResult result = gradcheck_module(model, loss, {.max_elements = 1, .directions = 2, .order = 2});
+  EXPECT_TRUE(result.ok) << result.message;
 }
 
 TEST(Transformer, GivesItsSettingsToItsModules) {

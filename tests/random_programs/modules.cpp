@@ -21,6 +21,7 @@ mhc::ConnectionConfig connection_config(const ModulePlan& plan) {
           .fractions = 2,
           .proposals = plan.iterations,
           .constrained = plan.constant != 0,
+          .laurel_rank = 1 + plan.constant,
           .head = static_cast<mhc::StreamHead>(plan.head),
           .stream_embedding = plan.stream_embedding != 0,
           .sublayers = 2 * plan.blocks,

@@ -32,9 +32,10 @@ void stir(auto& model, Rng& rng) {
 }
 
 /// A small model under any connection.
-LanguageModel small_model(const std::string& kind) {
+LanguageModel small_model(const std::string& kind, bool value_residual = false) {
   Rng rng(3);
-  apps::TrainerSettings settings{.layers = 2, .channels = 16, .heads = 2, .context = kContext};
+  apps::TrainerSettings settings{
+      .layers = 2, .channels = 16, .heads = 2, .context = kContext, .value_residual = value_residual};
   settings.connection.kind = kind;
   LanguageModel language{apps::make_model(settings, kVocab, rng), apps::Vocabulary::of_numbers(kVocab), {}};
   stir(language.model, rng);
@@ -54,9 +55,9 @@ Ids written(const LanguageModel& language, const Ids& prompt, const GenerationSe
 
 TEST(Generation, HasTheSameBitsWithAndWithoutACacheUnderEveryConnection) {
   for (const char* kind : {"residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4", "hunyuan-v4",
-                           "gated", "single-pass", "attention-residual", "frac"}) {
+                           "gated", "single-pass", "attention-residual", "frac", "layer-scale", "rezero", "laurel"}) {
     SCOPED_TRACE(kind);
-    const LanguageModel language = small_model(kind);
+    const LanguageModel language = small_model(kind, /*value_residual=*/std::string_view(kind) == "hc");
     const BatchInvariant same_rows;
     Rng rng(5);
     const Tensor ids = randint(0, kVocab, {1, kContext}, rng), all = language.model.logits(ids).value();

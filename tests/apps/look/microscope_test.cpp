@@ -18,11 +18,14 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 constexpr std::int64_t kVocab = 13, kTokens = 6, kConnections = 6;
-const char* const kKinds[] = {"residual",    "hc",         "mhc",   "mhc-layer",
-                              "deepseek-v4", "hunyuan-v4", "gated", "single-pass"};
+const char* const kKinds[] = {"residual",   "hc",    "mhc",         "mhc-layer",   "deepseek-v4",
+                              "hunyuan-v4", "gated", "single-pass", "layer-scale", "rezero"};
+
+bool has_one_stream(const std::string& kind) { return kind == "residual" || kind == "layer-scale" || kind == "rezero"; }
 
 /// A model of three blocks in f64 with weights away from their start.
-apps::Model small_model(const std::string& kind, const std::string& head = "own", bool hc_static = false) {
+apps::Model small_model(const std::string& kind, const std::string& head = "own", bool hc_static = false,
+                        bool value_residual = false) {
   Rng rng(3);
   apps::TrainerSettings settings{.layers = 3, .channels = 8, .heads = 2, .context = 10};
   settings.connection.kind = kind;
@@ -31,6 +34,7 @@ apps::Model small_model(const std::string& kind, const std::string& head = "own"
   settings.connection.phi_std = 0.3;
   settings.connection.alpha = 1;
   settings.dtype = DType::f32;
+  settings.value_residual = value_residual;
   apps::Model model = apps::make_model(settings, kVocab, rng);
   for_each_param(model, [&](const std::string&, Var& parameter) {
     parameter = (Var(parameter.value().to(DType::f64)) + mhc::random(parameter.shape(), rng, 0.3)).value();
@@ -59,6 +63,11 @@ TEST(Microscope, ChangesNoBitWithoutChanges) {
       EXPECT_TRUE(identical(seen.logits, model.logits(kText).value().select(0, 0))) << kind << " " << head;
       EXPECT_TRUE(identical(read_by_head(model, seen.sites.back()), seen.logits)) << kind << " " << head;
     }
+}
+
+TEST(Microscope, PassesTheFirstValuesOn) {
+  const apps::Model model = small_model("mhc", "own", /*hc_static=*/false, /*value_residual=*/true);
+  EXPECT_TRUE(identical(evaluate(model, kText).logits, model.logits(kText).value().select(0, 0)));
 }
 
 TEST(Microscope, SeesWhatTheEquationsOfHyperConnectionsSay) {
@@ -112,7 +121,7 @@ TEST(Microscope, AblatesStreamsAsMaskedStreamsDo) {
 
 TEST(Microscope, SwapsThatCancelAndFullRescuesChangeNoBit) {
   for (const std::string kind : kKinds) {
-    if (kind == "residual") continue;
+    if (has_one_stream(kind)) continue;
     const apps::Model model = small_model(kind);
     const Seen clean = evaluate(model, kText);
     const auto logits = [&](const std::vector<std::pair<std::string, std::string>>& list) {
@@ -129,7 +138,7 @@ TEST(Microscope, SwapsThatCancelAndFullRescuesChangeNoBit) {
 
 TEST(Microscope, LeavesOutAWrite) {
   for (const std::string kind : kKinds) {
-    const std::int64_t n = kind == "residual" ? 1 : 4;
+    const std::int64_t n = has_one_stream(kind) ? 1 : 4;
     const Seen seen = evaluate(small_model(kind), kText, changes_of({{"ablate", "write:2"}}, n));
     const Site& site = seen.sites[2];
     EXPECT_LE(largest_difference(matmul(site.h_res, site.x).value(), seen.sites[3].x), 1e-12) << kind;
@@ -217,9 +226,10 @@ TEST(Microscope, MultipliesScalesAndRescuesLast) {
 
 TEST(Microscope, NeedsStreams) {
   EXPECT_THAT([] { check_has_streams(small_model("skip")); }, ThrowsMessage<ValueError>(HasSubstr("but has skip")));
-  for (const char* kind : {"manifold", "skip", "attention-residual", "frac"})
+  for (const char* kind : {"manifold", "skip", "attention-residual", "frac", "laurel"})
     EXPECT_THROW(check_has_streams(small_model(kind)), ValueError) << kind;
-  EXPECT_NO_THROW(check_has_streams(small_model("residual")));
+  for (const char* kind : {"residual", "layer-scale", "rezero"})
+    EXPECT_NO_THROW(check_has_streams(small_model(kind))) << kind;
 }
 
 TEST(Losses, OfAblationsAreThoseOfTheirChanges) {

@@ -44,10 +44,10 @@ TEST(Linear, NoRowsGiveNoOutputAndZeroGradients) {
 TEST(Linear, RejectsAnInputOfTheWrongSize) {
   EXPECT_THAT(
       [] {
-        linear(zeros({2, 3}), zeros({4, 5}));
+        linear(zeros({256, 32}), zeros({1, 16}));
       },
       ThrowsMessage<ShapeError>(
-          "linear: the last axis of x must have size 5 to match weight [4, 5] but x has shape [2, 3]"));
+          "linear: the last axis of x must have size 16 to match weight [1, 16] but x has shape [256, 32]"));
 }
 
 TEST(Linear, RejectsAWeightThatIsNoMatrix) {

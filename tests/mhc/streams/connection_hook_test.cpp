@@ -200,8 +200,10 @@ TEST(ConnectionHook, SeesEachConnectionOnceAndHeadsThatOnlyRead) {
   };
   Rng rng(5);
   for (const std::string_view kind : connection_names()) {
-    const bool streams = kind != "manifold" && kind != "skip" && kind != "attention-residual" && kind != "frac";
-    const bool reading_head = (streams && kind != "residual") || kind == "frac";
+    const bool one_stream = kind == "residual" || kind == "layer-scale" || kind == "rezero";
+    const bool streams =
+        kind != "manifold" && kind != "skip" && kind != "attention-residual" && kind != "frac" && kind != "laurel";
+    const bool reading_head = (streams && !one_stream) || kind == "frac";
     const ConnectionConfig config{.kind = connection_kind(kind), .head = StreamHead::weighted, .sublayers = 1};
     const Connection c(config, 8, 0, rng);
     const ConnectionHook outer;

@@ -288,6 +288,7 @@ TEST_F(Pretrained, RefusesToSaveWhatReadingWouldNotGiveBack) {
   EXPECT_EQ(message(llama(), [](auto& c) { c.attention_scale = 0.3; }), none);
   EXPECT_EQ(message(llama(), [](auto& c) { c.embedding_scale = 3; }), none);
   EXPECT_EQ(message(llama(), [](auto& c) { c.norm_offset = 1; }), none);
+  EXPECT_EQ(message(llama(), [](auto& c) { c.value_residual = true; }), none);
   EXPECT_EQ(message(llama(), [](auto& c) { c.post_norms = true; }), none);
   EXPECT_EQ(message(llama(), [](auto& c) { c.windows = {3, 0}; }), none);
   EXPECT_EQ(message(qwen3(), [](auto& c) { c.window = 3; }), none);

@@ -233,5 +233,36 @@ TEST(MHCSkip, RejectsSettingsAndHistoriesThatDoNotFit) {
   EXPECT_THAT([&] { skip.weights(5); }, ThrowsMessage<ValueError>(HasSubstr("k must be in [1, 4] but is 5")));
 }
 
+/// DenseFormer, arXiv:2402.02622: y_l = sum_{j <= l} a_lj x_j after each layer, x_l = y_(l-1) + layer(y_(l-1)). Its x_j
+/// are combinations c_j of y_0 .. y_j, so that y_l is a_ll layer(y_(l-1)) plus a combination of earlier y.
+TEST(MHCSkip, IsDenseFormerWithFreeWeightsAndLayersScaledByItsOwn) {
+  constexpr std::int64_t kLayers = 5;
+  Rng rng(9);
+  const auto layer = [](const Var& h) { return tanh(h) * h; };
+  const Tensor a = random({kLayers + 1, kLayers + 1}, rng);
+  const auto weight = [&](std::int64_t l, std::int64_t j) { return a.at({l, j}) + (l == j ? 2 : 0); };
+  const Var embedding = random({2, 3}, rng);
+  std::vector<Var> x{embedding}, c{Var(eye(kLayers + 1, DType::f64).select(0, 0))};
+  Var y = embedding;
+  History state = MHCSkip({.max_history = kLayers}).open(embedding);
+  for (std::int64_t l = 1; l <= kLayers; ++l) {
+    x.push_back(y + layer(y));
+    Var mixed = weight(l, l) * x.back(), rest = eye(kLayers + 1, DType::f64).select(0, l);
+    Var alpha = weight(l, l) * Var(eye(kLayers + 1, DType::f64).select(0, l - 1));
+    for (std::int64_t j = 0; j < l; ++j) {
+      const auto at = static_cast<std::size_t>(j);
+      mixed = mixed + weight(l, j) * x[at];
+      rest = rest - weight(l, j) * c[at];
+      alpha = alpha + weight(l, j) * c[at];
+    }
+    y = mixed;
+    c.push_back(rest / weight(l, l));
+    MHCSkip skip({.mode = SkipMode::hc, .max_history = kLayers, .dtype = DType::f64});
+    skip.mixing_logits = concat({zeros({kLayers - l}, DType::f64), slice(alpha, 0, 0, l)}, 0);  // the last l count
+    state = skip(std::move(state), [&](const Var& h) { return weight(l, l) * layer(h); });
+    EXPECT_LT(largest_difference(state.x.value(), y.value()), 1e-11) << l;
+  }
+}
+
 }  // namespace
 }  // namespace braid::mhc::mhc_skip_test
