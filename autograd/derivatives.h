@@ -152,7 +152,8 @@ std::pair<Var, Var> jvp(const F& f, const P& given, const std::type_identity_t<d
 }
 
 /// The product of the Hessian of `f(x, args...)`, a scalar, with v, which is shaped like x: a Var, a module or a vector
-/// of these. Takes three to eight times as long as the gradient (docs/benchmarks.md). Throws as jvp() does.
+/// of these. Takes three to eight times as long as the gradient (docs/benchmarks.md). Throws as jvp() does, and
+/// ShapeError unless f returns a scalar.
 template <class F, class P>
 detail::Lifted<P> hvp(const F& f, const P& given, const std::type_identity_t<detail::Lifted<P>>& v,
                       const auto&... args) {
@@ -174,7 +175,8 @@ Tensor jacobian(const auto& f, const Var& x, const auto&... args) {
   return detail::jacobian(tape, f(at, args...), at);
 }
 
-/// The second derivatives of f(x, args...), a scalar: [x's shape.., x's shape..]. Throws as jacobian() does.
+/// The second derivatives of f(x, args...), a scalar: [x's shape.., x's shape..]. Throws as jacobian() does,
+/// and ShapeError unless f returns a scalar.
 Tensor hessian(const auto& f, const Var& x, const auto&... args) { return jacobian(grad(f), x, args...); }
 
 }  // namespace braid

@@ -32,7 +32,8 @@ class Tape {
   Var watch(const Tensor& value);
 
   /// Propagates the cotangent of `y` (ones for a scalar) to everything watched. Runs each vjp once, last first,
-  /// freeing what it saved. Throws ShapeError when dy does not fit y, Error when run twice or y is on another tape.
+  /// freeing what it saved. Throws ShapeError or DTypeError unless dy fits y, Error when run twice or y is on another
+  /// tape.
   void backward(const Var& y, Tensor dy = {});
   /// The same for a scalar y; passes each gradient to `sink` as soon as it is final, while vjps of earlier ops are
   /// still to run. gradient() then has none. Of gradients that become final together, that of the last watched variable

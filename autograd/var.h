@@ -44,11 +44,11 @@ class Var {
   DType dtype() const { return value_.dtype(); }         ///< dtype of the value
   int rank() const { return value_.rank(); }             ///< number of axes
   std::int64_t numel() const { return value_.numel(); }  ///< number of elements
-  /// The size of an axis; negative axes count from the end.
+  /// The size of an axis; negative axes count from the end. Throws ShapeError if there is no such axis.
   std::int64_t size(int axis) const { return value_.size(axis); }
   /// The only element. Throws ShapeError when there are more or none.
   double item() const { return value_.item(); }
-  /// The element at an index, one entry per axis; negative entries count from the end.
+  /// The element at an index, one entry per axis; negative ones count from the end. Throws ShapeError if there is none.
   double at(std::initializer_list<std::int64_t> index) const { return value_.at(index); }
   /// The elements, row-major, converted to T.
   template <class T>
@@ -56,7 +56,7 @@ class Var {
     return value_.to_vector<T>();
   }
 
-  // Ops, defined beside the functions of the same names.
+  // Ops, defined beside the functions of the same names, which throw the same errors.
   Var operator[](std::int64_t position) const;            ///< `x[i]` is `select(x, 0, i)`
   Var permute(List<int> axes) const;                      ///< `permute(x, axes)`
   Var transpose(int axis_a = -2, int axis_b = -1) const;  ///< `transpose(x, axis_a, axis_b)`

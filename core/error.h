@@ -46,19 +46,19 @@ void check(bool ok, fmt::format_string<Args...> message, Args&&... args) {
     throw E(fmt::format(message, std::forward<Args>(args)...));
 }
 
-/// check for a ShapeError.
+/// Throws ShapeError with the message unless `ok`.
 template <class... Args>
 void check_shape(bool ok, fmt::format_string<Args...> message, Args&&... args) {
   check<ShapeError>(ok, message, std::forward<Args>(args)...);
 }
 
-/// check for a DTypeError.
+/// Throws DTypeError with the message unless `ok`.
 template <class... Args>
 void check_dtype(bool ok, fmt::format_string<Args...> message, Args&&... args) {
   check<DTypeError>(ok, message, std::forward<Args>(args)...);
 }
 
-/// check for a ValueError.
+/// Throws ValueError with the message unless `ok`.
 template <class... Args>
 void check_value(bool ok, fmt::format_string<Args...> message, Args&&... args) {
   check<ValueError>(ok, message, std::forward<Args>(args)...);

@@ -8,7 +8,7 @@
 namespace braid {
 
 /// Sets the number of threads of parallel_for, including the calling one.
-/// Throws ValueError unless count is from 1 to 1024, Error inside a block of a parallel_for.
+/// Throws ValueError unless count is from 1 to 1024, Error inside a block of a parallel_for on several threads.
 void set_num_threads(int count);
 
 /// The number of threads of parallel_for; unless set, the environment's BRAID_NUM_THREADS or the number of hardware

@@ -32,19 +32,21 @@ struct KeepDims {
 };
 
 /// Sums over `axes`, which are removed unless `keep_dims`. Partial sums are added in the order of fixed blocks. bf16 is
-/// summed in f32, and rounded unless `dtype` is f32. Throws ShapeError on an axis that does not exist or is given
-/// twice, ValueError if a sum does not fit i32; messages name `op`.
+/// summed in f32, and rounded unless `dtype` is f32. Throws ShapeError for a missing or repeated axis, ValueError
+/// if a sum does not fit i32, DTypeError for another `dtype`; messages name `op`.
 Tensor reduce_sum(const Tensor& x, const Axes& axes = {}, KeepDims keep_dims = false, const char* op = "sum",
                   std::optional<DType> dtype = {});
-/// The largest element along `axes`; NaN if there is one. Throws ShapeError if there are no elements.
+/// The largest element along `axes`; NaN if there is one. Throws ShapeError if there are no elements, and for a missing
+/// or repeated axis.
 Tensor reduce_max(const Tensor& x, const Axes& axes = {}, KeepDims keep_dims = false);
-/// The smallest element along `axes`; NaN if there is one. Throws as reduce_max.
+/// The smallest element along `axes`; NaN if there is one. Throws as reduce_max() does.
 Tensor reduce_min(const Tensor& x, const Axes& axes = {}, KeepDims keep_dims = false);
 
-/// The shape of the result of a reduction over `axes`. Throws ShapeError naming `op`.
+/// The shape of the result of a reduction over `axes`. Throws ShapeError naming `op` for a missing or repeated axis.
 Shape reduced_shape(const char* op, const Shape& shape, const Axes& axes, KeepDims keep_dims);
 
-/// Sums x over the axes along which `shape` was broadcast to x's shape: the vjp of broadcasting.
+/// Sums x over the axes along which `shape` was broadcast to x's shape: the vjp of broadcasting. Throws ShapeError if
+/// it was not.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
 }  // namespace braid

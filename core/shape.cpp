@@ -45,7 +45,10 @@ Shape Shape::without(int axis) const {
   return Shape(sizes);
 }
 
-Shape Shape::axes(int first, int last) const { return Shape(std::span(begin() + first, begin() + last)); }
+Shape Shape::axes(int first, int last) const {
+  check_shape(0 <= first && first <= last && last <= rank_, "Shape: {} has no axes [{}, {})", *this, first, last);
+  return Shape(std::span(begin() + first, begin() + last));
+}
 
 Shape Shape::concat(const Shape& tail) const {
   std::vector<std::int64_t> sizes(begin(), end());

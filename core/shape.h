@@ -41,6 +41,7 @@ class Shape {
   const std::int64_t* begin() const { return sizes_.data(); }        ///< the first size
   const std::int64_t* end() const { return sizes_.data() + rank_; }  ///< past the last size
 
+  // All throw ShapeError for an axis that is missing, and as the constructor does.
   Shape with(int axis, std::int64_t size) const;      ///< with another size of `axis`
   Shape inserted(int axis, std::int64_t size) const;  ///< with a new axis before `axis`
   Shape without(int axis) const;                      ///< without `axis`

@@ -15,7 +15,8 @@ namespace braid {
 
 /// A strided view of a shared, typed block of memory. A value: copies are cheap and share the storage.
 /// Immutable by convention; a new tensor is filled through mutable_data, which requires that its storage is not shared.
-/// A default-constructed Tensor is undefined: it has no storage. vjps use it for "no cotangent".
+/// A default-constructed Tensor is undefined: it has no storage, and what needs one throws Error. vjps use it for "no
+/// cotangent".
 class Tensor {
  public:
   Tensor() = default;
@@ -51,12 +52,12 @@ class Tensor {
   /// undefined.
   template <class T>
   const T* data() const;
-  /// The same for writing. Throws Error if the storage is shared, or broadcasting shows an element at several indices.
+  /// The same for writing. Throws as data() does, and Error if the storage is shared or broadcast.
   template <class T>
   T* mutable_data();
-  /// The first element, untyped, for kernels that dispatch on dtype() themselves.
+  /// The first element, untyped, for kernels that dispatch on dtype() themselves. Throws Error if it is undefined.
   const std::byte* bytes() const;
-  /// The same for writing. Throws as mutable_data.
+  /// The same for writing. Throws Error as mutable_data() does.
   std::byte* mutable_bytes();
   /// Whether no other tensor shares the storage.
   bool unshared() const { return storage_.use_count() == 1; }
@@ -73,7 +74,7 @@ class Tensor {
   // Views: they share the storage.
   /// Axis i of the view is axis `axes[i]`. Throws ShapeError unless each axis is given once.
   Tensor permute(List<int> axes) const;
-  /// The view with two axes exchanged.
+  /// The view with two axes exchanged. Throws ShapeError for a missing axis.
   Tensor transpose(int axis_a = -2, int axis_b = -1) const;
   /// Every `step`-th position in [begin, end) of an axis; negative positions count from the end. A negative step goes
   /// back from `begin` to the last position above `end`: `slice(0, -1, -n - 1, -1)` reverses an axis of size n. Throws
@@ -81,7 +82,7 @@ class Tensor {
   Tensor slice(int axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
   /// One position of an axis, which is removed. Throws ShapeError if there is none.
   Tensor select(int axis, std::int64_t position) const;
-  /// `x[i]` is `x.select(0, i)`.
+  /// `x[i]` is `x.select(0, i)`. Throws as select() does.
   Tensor operator[](std::int64_t position) const { return select(0, position); }
   /// Repeats axes of size 1 and adds axes in front. Throws ShapeError if the shape does not broadcast to that.
   Tensor broadcast_to(const Shape& shape) const;
@@ -127,7 +128,7 @@ template <std::floating_point T>
 Tensor arange(T n, DType dtype = DType::f32) = delete;
 /// The identity matrix [n, n]. Throws ValueError for n < 0.
 Tensor eye(std::int64_t n, DType dtype = DType::f32);
-/// A tensor of rank 0. Throws as full, naming `op`.
+/// A tensor of rank 0. Throws as full() does, naming `op`.
 Tensor scalar(double value, DType dtype = DType::f32, const char* op = "scalar");
 
 /// Throws DTypeError naming `op` unless both have the same dtype.

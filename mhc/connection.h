@@ -123,7 +123,7 @@ struct Connection {
   Stream operator()(const Stream& stream, auto&& layer) const {
     return std::visit([&](const auto& m) -> Stream { return m(stream_of(m, stream), layer); }, module);
   }
-  Var close(const Stream& stream) const;
+  Var close(const Stream& stream) const;  ///< throws Error when a connection of another kind made the stream
 
   void params(auto&& visit) {
     std::visit([&](auto& m) { m.params(visit); }, module);

@@ -90,7 +90,8 @@ struct MultiHeadAttention {
   Var operator()(const Var& x, const AttentionCall& call = {}) const;
   /// The same for x that continues sequences at `position`: the cache has the keys and values of earlier positions and
   /// gets those of x; with a window it keeps no more than that needs. No gradient flows through the cache, and nothing
-  /// is dropped. Throws as check_cache() does. `first_values` as in an AttentionCall.
+  /// is dropped. `first_values` as in an AttentionCall. Throws as check_cache() does, and
+  /// ShapeError unless x is [B, T, C].
   Var operator()(const Var& x, LayerCache& cache, std::int64_t position, Var* first_values = nullptr) const;
   /// Throws ValueError in a module that is not causal, and when the cache has forgotten what `position` sees.
   void check_cache(const LayerCache& cache, std::int64_t position) const;

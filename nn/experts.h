@@ -68,11 +68,12 @@ struct Experts {
 
   /// The experts that the router chooses.
   Route route(const Var& x) const;
-  /// Those that are given, [..., top] i32, as a table of token ids does, with the router's weights. Throws ShapeError
-  /// or ValueError unless there are `top` in [0, E) for each token.
+  /// Those that are given, [..., top] i32, as a table of token ids does, with the router's weights. Throws ShapeError,
+  /// DTypeError or ValueError unless there are `top` in [0, E) for each token.
   Route route(const Var& x, const Tensor& experts) const;
 
-  /// Routes by `tokens` [...] i32 where a table does; throws ValueError when there are none or one is not in it.
+  /// Routes by `tokens` [...] i32 where a table does. Throws ValueError unless there are some, all in it,
+  /// ShapeError or DTypeError unless they are i32, one for each token of x.
   Var operator()(const Var& x, const Tensor& tokens = {}) const;
   Var operator()(const Var& x, const Route& route) const;
 

@@ -4,7 +4,6 @@
 #include <braid/core/tensor.h>
 
 /// Initial values of parameters. Fans are those of a weight [out, in, ...]: fan_in = in * ..., fan_out = out * ...
-/// Each throws ShapeError when it needs fans and the shape has fewer than two axes.
 namespace braid::nn::init {
 
 /// N(0, std^2).
@@ -15,15 +14,17 @@ Tensor uniform(const Shape& shape, double bound, Rng& rng, DType dtype = DType::
 /// All the same.
 Tensor constant(const Shape& shape, double value, DType dtype = DType::f32);
 
-/// Keep the variance of activations and of gradients: std = gain * sqrt(2 / (fan_in + fan_out)).
+/// Keep the variance of activations and of gradients: std = gain * sqrt(2 / (fan_in + fan_out)). Throws ShapeError
+/// unless the shape has two axes or more, and so has fans.
 /// Glorot, Bengio: Understanding the difficulty of training deep feedforward neural networks, 2010.
 Tensor xavier_normal(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1);
-/// The same variance, uniform.
+/// The same variance, uniform. Throws as xavier_normal() does.
 Tensor xavier_uniform(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1);
 
-/// Keep the variance of activations: std = gain / sqrt(fan_in); sqrt(2) suits relu. arXiv:1502.01852.
+/// Keep the variance of activations: std = gain / sqrt(fan_in); sqrt(2) suits relu. Throws as xavier_normal() does.
+/// arXiv:1502.01852.
 Tensor kaiming_normal(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1.4142135623730951);
-/// The same variance, uniform.
+/// The same variance, uniform. Throws as xavier_normal() does.
 Tensor kaiming_uniform(const Shape& shape, Rng& rng, DType dtype = DType::f32, double gain = 1.4142135623730951);
 
 /// While one is alive, these functions return zeros that take no memory on this thread, and draw no numbers: for a

@@ -37,6 +37,8 @@ void make_room(Tensor& all, std::int64_t dropped, std::int64_t kept, std::int64_
 }  // namespace
 
 void PositionCache::check(std::int64_t position, std::int64_t window) const {
+  check_value(0 <= position && position <= end_,
+              "PositionCache: position must be in [0, {}], up to what was read, but is {}", end_, position);
   const std::int64_t seen = detail::first_seen(position, window);
   check_value(first_ <= seen / detail::kKeyBlock * detail::kKeyBlock || position == 0,
               "PositionCache: position {} sees positions from {} on but those before {} have been forgotten", position,
@@ -50,10 +52,15 @@ void PositionCache::write(std::int64_t position, const Tensor& keys, const Tenso
   if (position == 0) first_ = 0;
   for (const auto& [all, next] : {std::pair(&keys_, &keys), std::pair(&values_, &values)}) {
     if (!next->defined()) continue;
+    const bool alike =
+        all->defined() && all->dtype() == next->dtype() && all->shape().with(1, 0) == next->shape().with(1, 0);
+    check_shape(alike || position == 0, "PositionCache: {} {} do not continue {} {}", next->shape(),
+                name(next->dtype()), all->shape(), name(all->dtype()));
+    if (!alike) *all = Tensor();
     make_room(*all, first - first_, position - first, position + next->size(1) - first, *next);
     copy_rows(next->contiguous(), 0, next->size(1), *all, position - first);
   }
-  first_ = first;
+  first_ = first, end_ = position + keys.size(1);
 }
 
 }  // namespace braid::nn

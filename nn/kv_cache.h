@@ -13,9 +13,9 @@ class PositionCache {
  public:
   /// Writes `keys` and `values` [B, T, kv_heads, D] from `position` on; undefined values are the keys. Later positions
   /// are forgotten, and with a window those that neither `position` nor any after it sees, in blocks of 64. Throws as
-  /// check() does.
+  /// check() does, and ShapeError unless they are like those before, but for T.
   void write(std::int64_t position, const Tensor& keys, const Tensor& values, std::int64_t window = 0);
-  /// Throws ValueError if positions that `position` sees have been forgotten.
+  /// Throws ValueError unless `position` is one that was read or the next, and if positions that it sees are forgotten.
   void check(std::int64_t position, std::int64_t window) const;
 
   /// A view of the keys at the positions that are kept, up to `length`: [B, kept, kv_heads, D].
@@ -27,8 +27,8 @@ class PositionCache {
   std::int64_t first() const { return first_; }  ///< the first position that is kept
 
  private:
-  Tensor keys_, values_;  // [B, room, kv_heads, D]
-  std::int64_t first_ = 0;
+  Tensor keys_, values_;              // [B, room, kv_heads, D]
+  std::int64_t first_ = 0, end_ = 0;  // the positions that are kept
 };
 
 /// What a Compressor has read and made.

@@ -66,6 +66,7 @@ struct GroupedLinear {
   /// Throws ValueError unless all are at least 1.
   GroupedLinear(int groups, std::int64_t in, std::int64_t out, Rng& rng, DType dtype = DType::f32);
 
+  /// Throws ShapeError unless the last axis of x has size groups in.
   Var operator()(const Var& x) const;
 
   void params(auto&& visit) { visit("weight", weight); }

@@ -47,16 +47,17 @@ NamedTensors to_tensors(const auto& module) {
   return tensors;
 }
 
-/// Sets the module's parameters and buffers from tensors of their names, by the rules of assign_by_name.
+/// Sets the module's parameters and buffers from tensors of their names. Throws as assign_by_name() does.
 void from_tensors(auto& module, const NamedTensors& tensors, const std::string& source = "from_tensors") {
   assign_by_name(source, detail::saved_tensors(module), tensors);
 }
 
-/// Writes the module's parameters and buffers as safetensors under their names: `blocks.0.attention.q.weight`.
+/// Writes the module's parameters and buffers as safetensors under their names, `blocks.0.attention.q.weight`.
+/// Throws as save_safetensors() does.
 void save_module(const std::filesystem::path& path, const auto& module) { save_safetensors(path, to_tensors(module)); }
 
-/// Reads what save_module wrote into a module of the same structure. Throws FileError when the file cannot be read or
-/// is damaged, Error listing names that do not fit; then the module has not changed.
+/// Reads what save_module wrote into a module of the same structure. Throws as load_safetensors() does,
+/// and Error listing names that do not fit; then the module has not changed.
 void load_module(const std::filesystem::path& path, auto& module) {
   from_tensors(module, load_safetensors(path).tensors, "load_module: " + path.string());
 }

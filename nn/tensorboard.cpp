@@ -66,7 +66,8 @@ std::string event_record(std::int64_t step, const Scalars& scalars, double wall_
 }
 
 EventFile::EventFile(const fs::path& path) : file_(path.string(), path, OpenFor::appending, "cannot be written") {
-  if (fs::file_size(path) > 0) return;
+  std::error_code unknown;  // of what is no regular file
+  if (fs::file_size(path, unknown) > 0 && !unknown) return;
   const std::string version = record(wall_time_field(now()) + field(3, "brain.Event:2"));
   file_.require(file_.write(version.data(), version.size()), "cannot be written");
 }

@@ -154,8 +154,9 @@ struct Transformer {
   }
 
   /// The logits [B, vocab] of the token after `tokens` [B, T >= 1], which continue the tokens of the cache and are
-  /// added to it. Under a BatchInvariant scope, the bits are those of logits() for all tokens at once. Throws
-  /// ShapeError unless tokens and cache fit each other; then the cache has not changed.
+  /// added to it. Under a BatchInvariant scope, the bits are those of logits() for all tokens at once. Throws as
+  /// logits() does, ShapeError unless tokens and cache fit each other, ValueError when the cache has forgotten what
+  /// they see; then the cache has not changed.
   Tensor next_logits(const Tensor& tokens, KVCache& cache) const {
     detail::check_room(tokens, cache, std::ssize(blocks));
     for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].attention.body.check_cache(cache.layers[i], cache.length);
@@ -169,7 +170,7 @@ struct Transformer {
     return logits;
   }
 
-  /// The input of the first connection: tokens [B, T] at the positions from `first` on -> [B, T, C].
+  /// The input of the first connection: tokens [B, T], from position `first` on -> [B, T, C]. Throws as logits() does.
   Var embed(const Tensor& tokens, std::int64_t first = 0) const {
     check_shape(tokens.rank() == 2 && tokens.size(1) <= config.context - first,
                 "Transformer: tokens must have shape [B, T <= {}] but have {}", config.context - first, tokens.shape());

@@ -9,7 +9,7 @@ namespace braid {
 /// missing axis and for one of size 0.
 Tensor argmax(const Var& x, int axis, KeepDims keep_dims = false);
 
-/// The position of the smallest element; as argmax otherwise.
+/// The position of the smallest element; otherwise like argmax.
 Tensor argmin(const Var& x, int axis, KeepDims keep_dims = false);
 
 }  // namespace braid

@@ -15,9 +15,9 @@ Var sub(const Var& a, const Var& b);
 Var mul(const Var& a, const Var& b);
 /// `a / b`; integer division truncates towards zero, as in C++. Throws ValueError when an integer b is 0.
 Var div(const Var& a, const Var& b);
+
 /// `-x`
 Var neg(const Var& x);
-
 inline Var operator+(const Var& a, const Var& b) { return add(a, b); }  ///< add
 inline Var operator-(const Var& a, const Var& b) { return sub(a, b); }  ///< sub
 inline Var operator*(const Var& a, const Var& b) { return mul(a, b); }  ///< mul

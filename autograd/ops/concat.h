@@ -7,7 +7,7 @@ namespace braid {
 /// unless the dtypes are the same, ValueError when there are no parts.
 Var concat(List<Var> parts, int axis);
 
-/// `parts` of one shape along a new axis, placed before `axis`; -1 puts it last. Throws as concat does.
+/// `parts` of one shape along a new axis, placed before `axis`; -1 puts it last. Throws as concat() does.
 Var stack(List<Var> parts, int axis);
 
 }  // namespace braid

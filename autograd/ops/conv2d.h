@@ -18,7 +18,8 @@ struct Conv2dSettings {
 /// PyTorch, bias [out] -> [B, U, V, out] with U = (H + 2 padding - dilation (K - 1) - 1) / stride + 1, and V likewise.
 /// As many groups as channels and outputs (depthwise) run as a loop over the taps, others as matrix products over
 /// windows that are laid out in cache. Throws ShapeError when shapes do not fit or the taps reach over more positions
-/// than x has with its padding, ValueError for settings out of range or groups that do not divide the channels.
+/// than x has with its padding, DTypeError for i32 and when dtypes differ, ValueError for settings out of range or
+/// groups that do not divide the channels.
 Var conv2d(const Var& x, const Var& weight, const Var& bias, const Conv2dSettings& settings = {});
 
 /// The same without a bias.

@@ -20,7 +20,7 @@ struct CrossEntropySettings {
 ///   divides by the sum of the weights of the targets that are not ignored; when all are, it and its gradient are zero.
 /// - or probabilities p, of the dtype of the logits, [..., V], which may be on a tape: `sum(w p (logsumexp(logits) -
 ///   logits))`, where p = 0 gives 0. The mean divides by the number of rows, and ignore_index has no effect.
-/// Throws ShapeError, DTypeError, or ValueError for a class out of range or a smoothing that is not in [0, 1].
+/// Throws ShapeError or DTypeError when they do not fit, ValueError for a class or a smoothing outside of its range.
 Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropySettings& settings = {});
 
 /// The mean over classes that are not `ignore_index`.

@@ -20,12 +20,13 @@ struct RotaryTurns {
   double magnitude = 1;   ///< factor of these elements, as YaRN's (arXiv:2309.00071)
 };
 
-/// The frequencies of the paper, base^(-i / pairs).
+/// The frequencies of the paper, base^(-i / pairs). Throws ValueError unless base > 0.
 std::vector<double> rotary_frequencies(std::int64_t pairs, double base = 10000);
 
 /// Rotary position embedding: at position t, pair i of elements turns by the angle `(offset + t) * base^(-2i / D)`, so
 /// that q . k depends on the distance of their positions. The bits at a position do not depend on the offset at which x
-/// begins. x [B, T, H, D] -> [B, T, H, D]. Throws ShapeError unless D is even. arXiv:2104.09864.
+/// begins. x [B, T, H, D] -> [B, T, H, D]. Throws ShapeError unless D is even, DTypeError for i32, ValueError unless
+/// base > 0. arXiv:2104.09864.
 Var rotary_embedding(const Var& x, double base = 10000, std::int64_t offset = 0,
                      RotaryLayout layout = RotaryLayout::adjacent);
 template <std::floating_point T>

@@ -6,7 +6,7 @@ namespace braid {
 /// The sine of x in radians, element by element; NaN at infinities. Throws DTypeError for i32.
 Var sin(const Var& x);
 
-/// The cosine; as sin otherwise.
+/// The cosine; otherwise like sin.
 Var cos(const Var& x);
 
 }  // namespace braid

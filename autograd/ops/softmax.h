@@ -8,7 +8,7 @@ namespace braid {
 /// where all elements along the axes are -inf. Throws ShapeError for a missing or repeated axis, DTypeError for i32.
 Var softmax(const Var& x, const Axes& axes = -1);
 
-/// `log(softmax(x))`, precise where softmax is close to 0.
+/// `log(softmax(x))`, precise where softmax is close to 0; otherwise like softmax.
 Var log_softmax(const Var& x, const Axes& axes = -1);
 
 }  // namespace braid

@@ -10,15 +10,15 @@ struct Sorted {
 };
 
 /// x in ascending or descending order along an axis. Equal elements keep their order; NaN is the largest, as in numpy
-/// and PyTorch. x of any dtype [.., n, ..]. The ids get no gradient. Throws ShapeError for a missing axis or
-/// has more than 2^31 - 1 positions.
+/// and PyTorch. x of any dtype [.., n, ..]. The ids get no gradient. Throws ShapeError for an axis that
+/// is missing or has more than 2^31 - 1 positions.
 Sorted sort(const Var& x, int axis = -1, bool descending = false);
 
 /// The k largest elements along an axis, in descending order; equal ones in the order of their positions. x [.., n, ..]
-/// -> [.., k, ..]. NaN is the largest. Throws as sort does, and ValueError unless k is in [0, n].
+/// -> [.., k, ..]. NaN is the largest. Throws as sort() does, and ValueError unless k is in [0, n].
 Sorted topk(const Var& x, std::int64_t k, int axis = -1);
 
-/// The ids of sort() alone: the positions in x of its elements in sorted order.
+/// The ids of sort() alone: the positions in x of its elements in sorted order. Throws as sort() does.
 Tensor argsort(const Var& x, int axis = -1, bool descending = false);
 
 }  // namespace braid

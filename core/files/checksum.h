@@ -15,7 +15,7 @@ std::string checksum(std::string_view bytes);
 /// Of the elements in row-major order.
 std::string checksum(const Tensor& x);
 
-/// Of the bytes of a file, which need not fit into memory. Throws what RegularFile::read_at does.
+/// Of the bytes of a file, which need not fit into memory. Throws as RegularFile::read_at() does.
 std::string checksum(const RegularFile& file);
 
 /// The same for the contents of a safetensors file: names, dtypes, shapes, elements and metadata.

@@ -18,8 +18,8 @@ struct SafetensorsFile {
 /// F32, F64, BF16 and I32 are read as they are; F16 becomes f32; BOOL and all other integers become i32, and values
 /// that do not fit are an error. Dtypes that braid does not support, F8_*, F6_*, F4 and C64, are listed as skipped.
 /// Everything is checked: it is a regular file, names are unique, sizes match dtype and shape, and the tensors fill the
-/// file to its end without gaps or overlaps. Throws FileError naming the file, the tensor, what was expected and what
-/// was found, quoted up to 80 characters.
+/// file to its end without gaps or overlaps. Throws UnreadableFile or, for a damaged one, FileError naming the file,
+/// the tensor, what was expected and what was found, quoted up to 80 characters.
 SafetensorsFile load_safetensors(const std::filesystem::path& path);
 
 /// Writes a safetensors file by write_file_atomically. Names are sorted; dtypes with larger elements come first, so

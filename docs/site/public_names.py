@@ -117,3 +117,81 @@ def undescribed(headers):
             described |= {value.path: True for value in name.members}
         lines.setdefault(name.path, "{}:{}".format(*name.line))
     return [f"{lines[path]}: {path}" for path, there in described.items() if not there]
+
+
+EXCEPTION = r"\b(?:\w*Error|UnreadableFile|std::bad_alloc)\b"
+
+
+def documented_errors(headers, root=ROOT):
+    """{path: the exceptions that its docstrings name}: in sentences, from `throws` on, and those of f where one says `throws as f` or `otherwise like
+    f`. A comment `// All throw ..` holds for the declarations up to the next blank line but its own."""
+    names = [name for of_header in headers.values() for name in walk(of_header)]
+    known, shared = {name.path for name in names}, {header: shared_comments(root / header) for header in headers}
+    errors, others = collections.defaultdict(set), collections.defaultdict(set)
+    for name in names:
+        text = " ".join("".join(paragraph.itertext()) for paragraph in name.docstring) + " " + shared[name.line[0]].get(name.line[1], "")
+        text = re.sub(r"\s+", " ", text)
+        for sentence in re.findall(r"\b[Tt]hrows?\b.*?(?:\.(?= [A-Z])|$)", text):
+            errors[name.path] |= set(re.findall(EXCEPTION, sentence))
+        for other in re.findall(r"(?:[Tt]hrows? as|[Oo]therwise like) (\w[\w:]*)", text):
+            scopes = [name.scope.rsplit("::", up)[0] for up in range(name.scope.count("::") + 1)]
+            found = [f"{scope}::{other}" for scope in scopes if f"{scope}::{other}" in known]
+            assert found, f"{name.path} throws as {other}, which is no public name"
+            others[name.path].add(found[0])
+
+    def with_others(path):
+        return errors[path].union(*map(with_others, others[path]))
+
+    return {path: found for path in known if (found := with_others(path))}
+
+
+def shared_comments(header):
+    """{line: comment} for the lines below a comment that says what all throw."""
+    text, comments = header.read_text(), {}
+    for match in re.finditer(r"((?:^ *// .*\n)+)\n?((?:.+\n)+)", text, re.MULTILINE):
+        first = text.count("\n", 0, match.start(2)) + 1
+        if "All throw" in match[1]:
+            comments |= {first + line: re.sub(r"\s*// ", " ", match[1]) for line in range(match[2].count("\n"))}
+    return comments
+
+
+def undocumented_errors(headers, root=ROOT):
+    """`path: exception` for what a function throws, itself or by a public function called check_.., and what is in the docstrings neither of the
+    function nor of its type."""
+    documented = documented_errors(headers, root)
+    checks = {path.rpartition("::")[2]: errors for path, errors in documented.items() if "::check_" in path}
+    found = set()
+    for path, body in bodies(headers, root):
+        thrown = {error for pair in re.findall(r"\bcheck<(\w{2,})>\(|\bthrow (\w{2,})", body) for error in pair if error}
+        thrown |= {error for call in re.findall(r"\b(check_\w+)\(", body) for error in checks.get(call, ())}
+        said = documented.get(path, set()) | documented.get(path.rpartition("::")[0], set())
+        found |= {f"{path}: {error}" for error in thrown - said}
+    return sorted(found)
+
+
+def bodies(headers, root=ROOT):
+    """(path, text) of the definitions of public functions: those in headers by Doxygen's lines, those in sources by their layout, from column 0 to
+    the brace there. Sources of absent libraries do not count: theirs throw MissingLibrary alone."""
+    functions = [name for of_header in headers.values() for name in walk(of_header) if name.kind == "function"]
+    for name in functions:
+        location = name.node.find("location")
+        if begin := int(location.get("bodystart", 0)):
+            lines = (root / name.line[0]).read_text().splitlines()
+            yield name.path, "\n".join(lines[begin - 1:max(begin, int(location.get("bodyend")))])
+    public = {name.path for name in functions}
+    for layer in sorted({header.split("/")[0] for header in headers}):
+        for source in sorted((root / layer).rglob("*.cpp")):
+            if "without" not in source.parts:
+                yield from ((path, text) for path, text in definitions(source.read_text()) if path in public)
+
+
+def definitions(source):
+    """(path, text) of the functions of a source, but for those in unnamed namespaces and in detail."""
+    flags = re.MULTILINE | re.DOTALL
+    source = re.sub(r"^namespace (?:detail )?\{\n.*?^\}  // namespace", "", source, flags=flags)
+    declaration, one_line, function = r"[^{}]*?;$", r"[^{}]*?\{[^\n]*\}(?: *//[^\n]*)?$", r".*?(?:^\}|\{\}$)"
+    scopes = re.split(r"^namespace (braid[\w:]*) \{$", source, flags=flags)
+    for scope, body in zip(scopes[1::2], scopes[2::2]):
+        for text in re.findall(rf"^(?!namespace)\w(?:{declaration}|{one_line}|{function})", body, flags):
+            if name := re.match(r"[^(]*?((?:\w+(?:<\w+>)?::)*(?:operator(?:\(\)|[^(]+)|\w+))\(", text):
+                yield f"{scope}::{re.sub('<.*?>', '', name[1])}", text

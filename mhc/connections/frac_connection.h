@@ -57,7 +57,7 @@ struct FracConnection {
   StreamMaps maps(const Var& x) const;
   /// A layer's input [..., C], or [v, ..., C] for several views, by the maps of x.
   Var read(const StreamMaps& maps, const Var& x) const;
-  /// The streams [..., n, C] after a layer with output f [..., C]. Throws ShapeError unless f fits.
+  /// The streams [..., n, C] after a layer with output f [..., C]. Throws ShapeError or DTypeError unless f fits.
   Var write(const StreamMaps& maps, const Var& x, const Var& f) const;
 
   /// The streams after a layer. `layer` maps what read() gives to [..., C]; anything callable.

@@ -42,7 +42,7 @@ struct ManifoldConstrainedHC : StreamConnection<ManifoldConstrainedHC> {
   ManifoldConstrainedHCSettings settings;
   Mixing mixing;
 
-  /// Throws ValueError unless channels, streams >= 1 and the mixing exists and supports the number of streams.
+  /// Throws ValueError unless channels, streams, keep_every >= 1, phi_std >= 0 and the mixing exists and supports n.
   ManifoldConstrainedHC(std::int64_t channels, std::int64_t streams, Rng& rng,
                         const ManifoldConstrainedHCSettings& settings = {});
 
@@ -54,7 +54,7 @@ struct ManifoldConstrainedHC : StreamConnection<ManifoldConstrainedHC> {
   /// h_res [..., n, n]. Throws ShapeError on other shapes of x.
   StreamMaps maps(const Var& x) const;
 
-  /// The input of the next layer, read from x by the maps.
+  /// The input of the next layer, read from x by the maps. Throws ShapeError on other shapes of x.
   Var read(Streams& x) const;
 
   void params(auto&& visit) {

@@ -49,7 +49,7 @@ struct MHCLayer : StreamConnection<MHCLayer> {
   Var operator()(const Var& x) const;
   using StreamConnection::operator();
 
-  /// The input of the next layer: the norm of what the maps read from x.
+  /// The input of the next layer: the norm of what the maps read from x. Throws ShapeError on other shapes.
   Var read(Streams& x) const;
 
   void params(auto&& visit) {

@@ -14,12 +14,12 @@ struct GatedMaps {
   double eps;  ///< of the norm
 };
 
-/// The gated mean u alone: x [..., n, C] -> [..., C]. Throws ShapeError unless the parameters fit x.
+/// The gated mean u alone: x [..., n, C] -> [..., C]. Throws ShapeError or DTypeError unless the parameters fit x.
 Var gated_mean(const GatedMaps& maps, const Var& x);
 
 /// The gated mean of the streams and the weights of the write, in tiles of tokens that stay in cache, with the write
 /// deferred. Only norms and z are saved beside the streams. H_res is the identity, and h_pre is undefined: each channel
-/// has a gate. Throws ShapeError unless the parameters fit the streams.
+/// has a gate. Throws ShapeError or DTypeError unless the parameters fit the streams.
 LayerRead read_maps(const GatedMaps& maps, StreamState& streams);
 
 }  // namespace braid::mhc

@@ -11,11 +11,11 @@ struct HyperMaps {
   double eps;  ///< of the norm
 };
 
-/// The maps of x [..., n, C], composed of other ops. Throws ShapeError unless the parameters fit x.
+/// The maps of x [..., n, C], composed of other ops. Throws ShapeError or DTypeError unless the parameters fit x.
 StreamMaps compose_maps(const HyperMaps& maps, const Var& x);
 
 /// The maps and the read by them in one pass over the streams, with the write deferred; the vjp is one pass as well.
-/// Throws ShapeError unless the parameters fit the streams.
+/// Throws ShapeError or DTypeError unless the parameters fit the streams.
 LayerRead read_maps(const HyperMaps& maps, StreamState& streams);
 
 }  // namespace braid::mhc

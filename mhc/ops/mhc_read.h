@@ -33,7 +33,7 @@ struct SinglePassMaps {
   Var h_pre;  ///< [n] or [..., n], what this read reads by
 };
 
-/// The maps of x [..., n, C], composed of other ops. Throws ShapeError unless the parameters fit x.
+/// The maps of x [..., n, C], composed of other ops. Throws ShapeError or DTypeError unless the parameters fit x.
 StreamMaps compose_maps(const MHCMaps& maps, const Var& x);
 
 namespace detail {
@@ -44,7 +44,7 @@ Var normalized_products(const MHCMaps& maps, const Var& x);
 /// The pending write, the maps and the read by them in one pass over the streams, with the next write deferred
 /// (arXiv:2512.24880, 4.3). Only z = x_flat phi, r and the maps are saved beside the streams, and of a chain of these
 /// only every keep_every-th saves its streams; the others recompute them from the layers' outputs with the same bits.
-/// Throws ShapeError unless the parameters fit the streams.
+/// Throws ShapeError or DTypeError unless the parameters fit the streams.
 LayerRead read_maps(const MHCMaps& maps, StreamState& streams);
 /// Reads by the h_pre given; the h_pre of the result, computed here, is on the tape.
 LayerRead read_maps(const SinglePassMaps& maps, StreamState& streams);

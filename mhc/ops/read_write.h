@@ -10,16 +10,16 @@ namespace braid::mhc {
 // of x runs the composed form.
 
 /// The input of a layer: `u = sum_i h_pre_i x_i`. h_pre [n] or [..., n], x [..., n, C] -> [..., C].
-/// Throws ShapeError when h_pre does not fit x.
+/// Throws ShapeError or DTypeError when h_pre does not fit x.
 Var read_streams(const Var& h_pre, const Var& x);
 
 /// The streams after a layer with output f: `y_i = sum_j h_res_ij x_j + h_post_i f`.
 /// h_res [n, n] or [..., n, n], h_post [n] or [..., n], x [..., n, C], f [..., C] -> [..., n, C].
-/// Throws ShapeError when a shape does not fit x.
+/// Throws ShapeError or DTypeError when one does not fit x.
 Var write_streams(const Var& h_res, const Var& h_post, const Var& x, const Var& f);
 
 /// Streams mixed by a matrix: `y_i = sum_j map_ij x_j`. map [m, n] or [..., m, n], x [..., n, C] -> [..., m, C].
-/// Throws ShapeError when map does not fit x.
+/// Throws ShapeError or DTypeError when map does not fit x.
 Var mix_streams(const Var& map, const Var& x);
 
 /// The three maps of a hyper-connection on n streams.
@@ -62,11 +62,11 @@ struct StreamState {
 
   /// The streams [..., n, C] after the pending write. Throws Error between a read and its write.
   Var value() const;
-  /// Performs the pending write and returns the streams. Throws as value().
+  /// Performs the pending write and returns the streams. Throws as value() does.
   const Var& settle() &;
 };
 
-/// A read by given maps: `u = H_pre x`. Throws ShapeError unless the maps fit x.
+/// A read by given maps: `u = H_pre x`. Throws ShapeError or DTypeError unless the maps fit x.
 ///
 /// Streams::read() takes every type of maps that has such a function: it performs or absorbs the pending write, reads,
 /// and returns the layer's input and what the next write needs.

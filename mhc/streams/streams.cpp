@@ -6,6 +6,7 @@
 
 #include <braid/autograd/ops/arithmetic.h>
 #include <braid/autograd/ops/detail/in_f32.h>
+#include <braid/mhc/ops/detail/arguments.h>
 
 namespace braid::mhc {
 
@@ -16,7 +17,9 @@ Streams::Streams(Var x, std::int64_t keep_every)
 }
 
 void Streams::add(const Var& each) {
-  state_.last.x = braid::detail::in_f32([](const Var& x, const Var& e) { return x + e; }, settle(), each);
+  const Var& streams = settle();
+  detail::check_argument("Streams::add", "each", each, {streams.size(-2), streams.size(-1)}, streams);
+  state_.last.x = braid::detail::in_f32([](const Var& x, const Var& e) { return x + e; }, streams, each);
 }
 
 void Streams::write(Var f) {

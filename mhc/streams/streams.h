@@ -21,7 +21,7 @@ class Streams {
  public:
   /// x [..., n, C]. Fused manifold-constrained connections save every keep_every-th of their streams for the backward
   /// pass and recompute the others with the same bits; keep_interval() plans it, 1 keeps all.
-  /// Throws ShapeError unless x has at least two axes, ValueError unless keep_every >= 1.
+  /// Throws ShapeError unless x has at least two axes, DTypeError for i32, ValueError unless keep_every >= 1.
   explicit Streams(Var x, std::int64_t keep_every = 1);
 
   /// [..., n, C]
@@ -29,16 +29,16 @@ class Streams {
   Shape shape() && { return state_.last.x.shape(); }  ///< of a temporary: a copy
   /// The streams after the pending write. Throws Error between read() and write().
   Var value() const { return state_.value(); }
-  /// Performs the pending write and returns the streams. Throws as value().
+  /// Performs the pending write and returns the streams. Throws as value() does.
   const Var& settle() & { return state_.settle(); }
 
-  /// Adds one vector to each stream of every token, [n, C], f32 for streams of bf16. Throws Error between read() and
-  /// write().
+  /// Adds one vector to each stream of every token, [n, C], f32 for streams of bf16. Throws ShapeError or DTypeError
+  /// unless it fits, Error between read() and write().
   void add(const Var& each);
 
   /// The input [..., C] of the next layer, read by maps that are given (StreamMaps) or computed from the streams on the
   /// way: by any type of maps that has a free function read_maps(), see ops/read_write.h. The streams then wait for the
-  /// layer's output. Throws Error when they do already, ShapeError unless the maps fit.
+  /// layer's output. Throws Error when they do already, ShapeError or DTypeError unless the maps fit.
   Var read(const auto& maps) {
     ConnectionHook* hook = ConnectionHook::active();
     if (hook == nullptr) return hold(read_maps(maps, state_));

@@ -104,7 +104,8 @@ class TreeSum {
 ///
 /// The result depends on the batch and on the number of blocks, which is part of the configuration, and not on which
 /// process computed which block. With one block it is `loss_and_grads(0)`. More blocks of equal size give the mean over
-/// the batch with different rounding; a power of two of blocks with equal contents gives the bits of one.
+/// the batch with different rounding; a power of two of blocks with equal contents gives the bits of one. Throws
+/// ValueError unless blocks >= 1.
 auto accumulate(std::int64_t blocks, auto&& loss_and_grads) {
   TreeSum<decltype(loss_and_grads(std::int64_t{0}))> sum(blocks);
   for (std::int64_t block = 0; block < blocks; ++block) sum.add(block, loss_and_grads(block));

@@ -39,8 +39,8 @@ class Optimizer {
 
   /// Updates the model in place; a parameter that shares its storage gets its own first. When memory runs out, no
   /// parameter has changed and no step is counted. The gradients are `grads` times `grad_scale`, see nn::clipping().
-  /// Throws ShapeError or DTypeError naming the first parameter whose gradient does not fit, Error when the parameters
-  /// are not those of the first step, and Error naming two parameters that are the same elements of one storage, since
+  /// Throws ShapeError or DTypeError naming the first parameter whose gradient does not fit, Error when it has state
+  /// of other parameters, and Error naming two parameters that are the same elements of one storage, since
   /// the step would give each its own; then nothing has changed.
   template <class M>
   void step(M& model, const M& grads, double grad_scale = 1) {

@@ -40,10 +40,10 @@ struct LoadPretrained {
 ///
 /// A DeepSeek-V4 has connections of its own, which mhc::pretrained_connection() makes.
 ///
-/// Does not trust the files. Throws FileError when a file is missing or damaged, when a setting is not supported, by
-/// its name, when it asks for more than the files can fill, when tensors are missing, unexpected or of another
-/// shape, listing 30 of them, and when a table, in I32 or I64, names an expert that does not exist. Throws ValueError
-/// when a model with hyper-connections gets none, Error when it gets others.
+/// Does not trust the files. Throws UnreadableFile when one cannot be opened, FileError when one is damaged, when a
+/// setting is not supported, by its name, when it asks for more than the files can fill, when tensors are missing,
+/// unexpected or of another shape, listing 30 of them, and when a table, in I32 or I64, names an expert that does not
+/// exist. Throws ValueError when a model with hyper-connections gets none, Error for others, DTypeError for i32.
 template <class MakeConnection>
   requires std::invocable<MakeConnection&, const TransformerConfig&, int>
 auto load_pretrained(const std::filesystem::path& folder, MakeConnection make_connection,
@@ -66,7 +66,8 @@ inline Transformer<> load_pretrained(const std::filesystem::path& folder, const 
       folder, [](const TransformerConfig&, int) { return Residual{}; }, options);
 }
 
-/// The tensors of a model, or of its gradients, with the names and layouts of its family.
+/// The tensors of a model, or of its gradients, with the names and layouts of its family. Throws ValueError as
+/// family_of() does, Error for parameters that the family does not have.
 template <class Connection>
 NamedTensors pretrained_tensors(const Transformer<Connection>& model) {
   Transformer<Connection> copy = model;

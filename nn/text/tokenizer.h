@@ -28,10 +28,10 @@ struct EncodeOptions {
 /// Truncation, padding and offsets are not supported.
 class Tokenizer {
  public:
-  /// Throws FileError naming the file and the part of it that is damaged, not supported or out of proportion to the
-  /// file's size.
+  /// Throws UnreadableFile, or FileError naming the file and the part of it that is damaged, not supported or out of
+  /// proportion to the file's size.
   static Tokenizer load(const std::filesystem::path& file);
-  /// The same for the contents of a file; messages start with `where`.
+  /// The same for the contents of a file; messages start with `where`. Throws FileError as load() does.
   static Tokenizer parse(std::string_view json, const std::string& where = "tokenizer.json");
 
   /// The highest id + 1. Some ids below it may have no token.

@@ -56,6 +56,7 @@ RecordedCase to_dtype(RecordedCase recorded, DType dtype) {
 double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
 double relative_error(const Tensor& a, const Tensor& b) {
+  check_shape(a.numel() == b.numel(), "relative_error: {} and {} must have as many elements", a.shape(), b.shape());
   const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
   double difference = 0, largest = 1;
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -76,7 +77,7 @@ CaseInputs::CaseInputs(const RecordedCase& recorded, Tape& tape) : settings(reco
 
 CaseInputs CaseInputs::with(std::map<std::string, Var> others) const {
   CaseInputs inputs = *this;
-  for (auto& [name, v] : others) inputs.variables_.at(name) = std::move(v);
+  for (auto& [name, v] : others) const_cast<Var&>(inputs[name]) = std::move(v);
   return inputs;
 }
 

@@ -57,7 +57,7 @@ struct RecordedCase {
   NamedTensors group(const std::string& prefix) const;
 };
 
-/// Reads a case from a safetensors file. Throws FileError when it cannot be read or its metadata are damaged.
+/// Reads a case from a safetensors file. Throws as load_safetensors() does, FileError for damaged metadata too.
 RecordedCase load_case(const std::filesystem::path& path);
 
 /// The same case with all floating-point tensors in `dtype`.
@@ -66,17 +66,18 @@ RecordedCase to_dtype(RecordedCase recorded, DType dtype);
 /// The larger of two errors, NaN if one is.
 double worse(double a, double b);
 
-/// `max|a - b| / max(1, max|b|)`, b being the reference; NaN when a difference is. The sizes must be equal, the shapes
-/// need not.
+/// `max|a - b| / max(1, max|b|)`, b being the reference; NaN when a difference is. Throws ShapeError unless the sizes
+/// are equal; the shapes need not be.
 double relative_error(const Tensor& a, const Tensor& b);
 
 /// The inputs and parameters of a recorded case, `in.NAME` and `param.NAME` as NAME, on a tape unless they are integers
 /// or buffers.
 class CaseInputs {
  public:
+  /// Throws FileError when a name is both an input's and a parameter's.
   CaseInputs(const RecordedCase& recorded, Tape& tape);
 
-  /// The same with others in the place of some.
+  /// The same with others in the place of some. Throws FileError for a name that the case does not have.
   CaseInputs with(std::map<std::string, Var> others) const;
 
   /// The input or parameter with this name. Throws FileError when the case has none.

@@ -8,6 +8,7 @@
 
 #include <tests/dist/ranks.h>
 #include <tests/support.h>
+#include <tests/throws.h>
 
 namespace braid::dist {
 namespace {
@@ -49,6 +50,14 @@ TEST(Communicator, CountsTheRanksOnTheSameProcessors) {
 TEST(Communicator, CanBeMadeOncePerProcess) {
   EXPECT_EQ(message_of([] { MPICommunicator second("again"); }),
             "dist: a process may have one MPICommunicator, and must not initialize MPI elsewhere");
+}
+
+TEST(Communicator, ThrowsAsItsDocstringsSay) {
+  using std::chrono::seconds;
+  throws<Error>("dist::MPICommunicator::MPICommunicator", [] { MPICommunicator("again"); });
+  throws<ValueError>("dist::MPICommunicator::MPICommunicator", [] { MPICommunicator("again", seconds(0)); });
+  throws<ValueError>("dist::MPICommunicator::MPICommunicator", [] { MPICommunicator("again", seconds(1 << 25)); });
+  throws<ValueError>("dist::MPICommunicator::block_sum", [] { ranks().block_sum(ranks().size() - 1, {}); });
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "tests/nn/module_checks.h"
 #include "tests/support.h"
+#include "tests/throws.h"
 
 namespace braid::mhc::pretrained_test {
 namespace {
@@ -189,13 +190,13 @@ TEST_F(DeepSeekV4, RefusesWhatItDoesNotKnowOrWouldNotFit) {
 
   const Model model = model_of(deepseek_v4());
   save_pretrained(model, folder);
-  EXPECT_THAT(message_of([&] { nn::load_pretrained(folder); }),
+  EXPECT_THAT(throws<ValueError>("nn::load_pretrained", [&] { nn::load_pretrained(folder); }),
               HasSubstr("the model has hyper-connections, which mhc::pretrained_connection makes, but got none"));
   Rng rng;
   const auto others = [&](const nn::TransformerConfig& config, int i) {
     return Connection({.kind = ConnectionKind::mhc, .streams = 3}, config.channels, i, rng);
   };
-  EXPECT_THAT(message_of([&] { nn::load_pretrained(folder, others); }),
+  EXPECT_THAT(throws<Error>("nn::load_pretrained", [&] { nn::load_pretrained(folder, others); }),
               HasSubstr("the model's family has no blocks.0.attention.connection.alpha"));
   EXPECT_EQ(message_of([&] { save_pretrained(nn::Transformer<>(deepseek_v4(), rng), folder / "x"); }),
             "save_pretrained: the connections must be those that mhc::pretrained_connection makes");

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""Every public name has a description, which the manual shows; docs/site/public_names.py defines public names. Needs Doxygen."""
+"""Every public name has a description, which the manual shows, and descriptions say what throws, which tests show row by row: see
+tests/throws.h. docs/site/public_names.py defines public names. Needs Doxygen."""
 
 import pathlib
 import re
@@ -8,13 +9,21 @@ import sys
 import tempfile
 import unittest
 
-from repository import LAYERS, ROOT
+from repository import LAYERS, ROOT, sources
 
 sys.path.insert(0, str(ROOT / "docs/site"))
 import public_names
 import reference
 
 from lists_test import PUBLIC
+
+AT_FIRST_CALL = "reads the environment at the first call in a process"
+NOT_PROVOKED = {  # documented errors without a row, and why
+    ("build_info", "ValueError"): AT_FIRST_CALL,
+    ("instruction_set", "ValueError"): AT_FIRST_CALL,
+    ("num_threads", "ValueError"): AT_FIRST_CALL,
+    ("mhc::composed", "ValueError"): AT_FIRST_CALL,
+}
 
 PLANTED = """
 namespace braid {
@@ -37,6 +46,69 @@ enum class Letters { a, b };
 void forgotten_too();
 }
 """
+
+ERRORS_PLANTED = """
+namespace braid {
+/// Throws ShapeError unless ok.
+void check_shape(bool ok);
+/// What calls throw. Methods throw Error. Values are no ValueError.
+struct Planted {
+  Planted();
+  /// Throws ShapeError for one, or
+  /// DTypeError.
+  int call(int x) { return check_shape(x > 0), x; }
+  /// Otherwise like call.
+  void open(int x) { check<Error>(x); }
+  void close() { throw FileError("where"); }
+};
+
+// All throw as Planted::call does.
+
+/// Described.
+void first();
+void second();
+
+/// Described.
+void third(int x);
+}
+"""
+ERRORS_PLANTED_SOURCE = """#include <x>
+
+namespace braid {
+namespace {
+void second() { throw Hidden(); }
+}  // namespace
+
+Planted::Planted() : x{1} {
+  check<ValueError>(false, "x");
+}
+
+void second() { check_shape(true); }  // documented
+
+void third(int x,
+           int y) {
+  if (x)
+    throw FileError("where");
+}
+}  // namespace braid
+"""
+
+
+def rows():
+    """{(name, exception)} of the calls of throws() in tests."""
+    found = set()
+    for path in sources("tests"):
+        for exceptions, name in re.findall(r'\bthrows\w*<([\w:, ]+)>\(\s*"([^"]+)"', (ROOT / path).read_text()):
+            found |= {(name, exception) for exception in exceptions.split(", ")}
+    return found
+
+
+def read_planted(folder, files):
+    for layer in LAYERS:
+        pathlib.Path(folder, layer).mkdir()
+    for name, text in files.items():
+        pathlib.Path(folder, "core", name).write_text(text)
+    return public_names.read_headers(f"{folder}/xml", pathlib.Path(folder))
 
 
 class Docstrings(unittest.TestCase):
@@ -64,13 +136,36 @@ class Docstrings(unittest.TestCase):
 
     def test_undocumented_names_are_found(self):
         with tempfile.TemporaryDirectory() as folder:
-            for layer in LAYERS:
-                pathlib.Path(folder, layer).mkdir()
-            pathlib.Path(folder, "core/planted.h").write_text(PLANTED)
-            found = public_names.undescribed(public_names.read_headers(f"{folder}/xml", pathlib.Path(folder)))
+            found = public_names.undescribed(read_planted(folder, {"planted.h": PLANTED}))
         names = [line.partition(": braid::")[2] for line in found]
         self.assertEqual(names, ["Planted::forgotten", "Planted::Nested", "Planted::Nested::inner", "Letters", "Letters::a", "Letters::b",
                                  "forgotten_too"])
+
+    def test_every_error_that_a_docstring_names_has_a_row(self):
+        errors = public_names.documented_errors(self.headers)
+        documented = {(path.removeprefix("braid::"), error) for path in errors for error in errors[path]}
+        self.assertGreater(len(documented), 400)
+        self.assertEqual(documented - rows(), set(NOT_PROVOKED))
+        self.assertEqual(rows() - documented, set())
+
+    def test_docstrings_name_every_error_that_functions_throw_themselves(self):
+        self.assertEqual(public_names.undocumented_errors(self.headers), [])
+
+    def test_the_definition_of_every_function_is_read(self):
+        functions = {name.path for names in self.headers.values() for name in public_names.walk(names) if name.kind == "function"}
+        missed = functions - {path for path, _ in public_names.bodies(self.headers)}
+        self.assertEqual({path for path in missed if not re.search(r"::(~\w+|operator\W+|(\w+)::\2)$", path)},
+                         {"braid::nn::Optimizer::apply"})  # pure
+
+    def test_errors_that_docstrings_do_not_name_are_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            headers = read_planted(folder, {"planted.h": ERRORS_PLANTED, "planted.cpp": ERRORS_PLANTED_SOURCE})
+            documented = public_names.documented_errors(headers, pathlib.Path(folder))
+            found = public_names.undocumented_errors(headers, pathlib.Path(folder))
+        fits = {"ShapeError", "DTypeError"}
+        self.assertEqual(documented, {"braid::check_shape": {"ShapeError"}, "braid::Planted": {"Error"}, "braid::Planted::call": fits,
+                                      "braid::Planted::open": fits, "braid::first": fits, "braid::second": fits})
+        self.assertEqual(found, ["braid::Planted::Planted: ValueError", "braid::Planted::close: FileError", "braid::third: FileError"])
 
 
 if __name__ == "__main__":

@@ -28,11 +28,11 @@ enum class SkipInit {
   zeros,     ///< parameters 0, whether logits or weights
 };
 
-/// By name: residual, hc, mhc; forward, post_step, none; identity, uniform, zeros. Throw ValueError listing these.
+/// The mode with this name: residual, hc or mhc. Throws ValueError listing these.
 SkipMode skip_mode(std::string_view name);
-/// The projection with this name.
+/// The projection with this name: forward, post_step or none. Throws ValueError listing these.
 SkipProjection skip_projection(std::string_view name);
-/// The initialization with this name.
+/// The initialization with this name: identity, uniform or zeros. Throws ValueError listing these.
 SkipInit skip_init(std::string_view name);
 
 /// Settings of MHCSkip.

@@ -38,9 +38,10 @@ void save_connection(nn::NamedTensors& tensors, const std::string& prefix, const
 /// For mHC, phi and bias become fn and base: transposed, and the comb block transposed once more. The maps are those of
 /// deepseek_v4() with hc_eps = 0. Throws ValueError unless the mixing is sinkhorn.
 void load_connection(const nn::NamedTensors& tensors, const std::string& prefix, ManifoldConstrainedHC& module);
+/// Throws ValueError unless the mixing is sinkhorn.
 void save_connection(nn::NamedTensors& tensors, const std::string& prefix, const ManifoldConstrainedHC& module);
 
-/// Loads a connection or head from a safetensors file. Throws FileError when it cannot be read.
+/// Loads a connection or head from a safetensors file. Throws as load_safetensors() does, too.
 void load_connection(const std::filesystem::path& file, const std::string& prefix, Parametric auto& module) {
   load_connection(load_safetensors(file).tensors, prefix, module);
 }
