@@ -53,10 +53,10 @@ void Planting::plant(const char* op, std::span<const Var> inputs, const std::vec
 }  // namespace planted
 
 /// That of autograd/tape.cpp, under the name that this program compiles it with.
-std::vector<Var> plain_record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp,
+std::vector<Var> plain_record(const char* op, std::vector<Tensor> outputs, List<Var> inputs, Vjp vjp,
                               std::optional<Deferral> deferral, Rule rule);
 
-std::vector<Var> record(const char* op, std::vector<Tensor> outputs, std::span<const Var> inputs, Vjp vjp,
+std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> inputs, Vjp vjp,
                         std::optional<Deferral> deferral, Rule rule) {
   if (active != nullptr && std::ranges::any_of(inputs, &Var::requires_grad))
     active->plant(op, inputs, outputs, vjp, rule);
