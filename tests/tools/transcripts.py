@@ -11,7 +11,7 @@ A block without a language, a table of numbers or a paragraph is below a comment
   <!-- run, slow: COMMAND -->                  takes more than ten seconds: omitted by --quick, which is a part of `./dev test`
   <!-- not run, WHY: COMMAND -->               needs another machine, PyTorch or the like; WHY names it, with versions
   <!-- quotes FILE.. -->                       every line is in these files: in their text or in their string literals
-  <!-- sketch: WHAT -->                        printed by nothing
+  <!-- by hand: HOW -->                        printed by nothing
 
 In all of them a line `..` stands for any lines, and `..` in a line for any text, such as a time. --update writes what differs into the pages.
 
