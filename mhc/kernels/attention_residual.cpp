@@ -58,7 +58,7 @@ void read(const Tensor& key_in, const std::vector<Tensor>& states, double eps, T
 }
 
 /// With p_i = <dy, v_i>, a = weights_i (p_i - sum_j weights_j p_j) rstd_i and pull = -a z_i rstd_i / C:
-/// dkey += a v_i and, unless it is null, dv_i = weights_i dy + a key + pull v_i.
+/// dkey += a v_i and, unless it is null, dv_i += weights_i dy + a key + pull v_i.
 template <class S, class T = Compute<S>>
 void vjp(const Tensor& key_in, const std::vector<Tensor>& states, const Tensor& saved_in, const Tensor& cotangent,
          std::vector<Tensor>& gradients) {
@@ -88,7 +88,8 @@ void vjp(const Tensor& key_in, const std::vector<Tensor>& states, const Tensor& 
           part.store(hn::MulAdd(hn::Set(d, a), state, part.load(d, dkey + c)), d, dkey + c);
           if (dx == nullptr) return;
           const auto through_z = hn::MulAdd(hn::Set(d, a), part.load(d, key + c), hn::Mul(hn::Set(d, pull), state));
-          part.store(hn::MulAdd(hn::Set(d, weight), part.load(d, dy + c), through_z), d, dx + row + c);
+          const auto change = hn::MulAdd(hn::Set(d, weight), part.load(d, dy + c), through_z);
+          part.store(hn::Add(part.load(d, dx + row + c), change), d, dx + row + c);
         });
       }
     }

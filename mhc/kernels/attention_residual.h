@@ -13,7 +13,7 @@ struct AttentionResidualKernels {
   /// Fills saved [..., 3, N] with weights, z and rstd.
   void (*read)(const Tensor& key, const std::vector<Tensor>& states, double eps, Tensor& saved, Tensor& y);
   /// The vjp, in one pass. `gradients` are dkey, which is summed tile by tile, then in the order of the tiles, and the
-  /// dv_i; undefined where one is unused.
+  /// dv_i, to which their parts are added; undefined where one is unused.
   void (*vjp)(const Tensor& key, const std::vector<Tensor>& states, const Tensor& saved, const Tensor& dy,
               std::vector<Tensor>& gradients);
 };

@@ -29,12 +29,19 @@ void check_arguments(const Var& query, const Var& norm, std::span<const Var> sta
 /// The states [N, ..., C] in the type of the query.
 Var stacked(const Var& query, std::span<const Var> states) { return cast(stack(states, 0), query.dtype()); }
 
-/// Cotangents of the key and the states.
+/// Cotangents of the key and the states, whose parts are added to what comes to the states passed on.
 std::vector<Tensor> backward(const Tensor& key, const std::vector<Tensor>& states, const Tensor& saved,
-                             const Tensor& cotangent, const Needs& needs) {
-  const Tensor dy = cotangent.contiguous();
+                             std::span<Tensor> dys, const Needs& needs) {
+  if (!dys[0].defined()) return {dys.begin(), dys.end()};
+  const Tensor dy = dys[0].contiguous();
   std::vector<Tensor> d{detail::like(key)};
-  for (std::size_t i = 0; i < states.size(); ++i) d.push_back(needs[1 + i] ? detail::like(dy) : Tensor());
+  for (std::size_t i = 1; i < dys.size(); ++i) {
+    const bool in_place = dys[i].unshared() && dys[i].is_contiguous();
+    d.push_back(!needs[i]           ? Tensor()
+                : !dys[i].defined() ? zeros(dy.shape(), dy.dtype())
+                : in_place          ? std::move(dys[i])
+                                    : dys[i].clone());
+  }
   kernels::attention_residual_kernels().dispatch(kOp, dy.dtype(),
                                                  [&](const auto& kernel) { kernel.vjp(key, states, saved, dy, d); });
   return d;
@@ -48,9 +55,14 @@ Var attention_residual_weights(const Var& query, const Var& norm, std::span<cons
 }
 
 Var attention_residual(const Var& query, const Var& norm, std::span<const Var> states, double eps) {
+  return attention_residual_in_turn(query, norm, {states.begin(), states.end()}, eps).first;
+}
+
+std::pair<Var, std::vector<Var>> attention_residual_in_turn(const Var& query, const Var& norm, std::vector<Var> states,
+                                                            double eps) {
   if (composed()) {
     const Var weights = expand_dims(attention_residual_weights(query, norm, states, eps), -1);
-    return cast(sum(weights * stacked(query, states), 0), states[0].dtype());
+    return {cast(sum(weights * stacked(query, states), 0), states[0].dtype()), std::move(states)};
   }
   check_arguments(query, norm, states);
   std::vector<Var> inputs{query * norm};
@@ -62,8 +74,12 @@ Var attention_residual(const Var& query, const Var& norm, std::span<const Var> s
       saved(y.shape().with(-1, 3).inserted(y.rank(), std::ssize(states)), key.dtype());
   kernels::attention_residual_kernels().dispatch(kOp, y.dtype(),
                                                  [&](const auto& kernel) { kernel.read(key, values, eps, saved, y); });
-  return record(kOp, y, inputs,
-                [=](const Tensor& dy, const Needs& needs) { return backward(key, values, saved, dy, needs); });
+  std::vector<Tensor> outputs{y};
+  outputs.insert(outputs.end(), values.begin(), values.end());
+  std::vector<Var> results = record(kOp, std::move(outputs), inputs, [=](std::span<Tensor> dys, const Needs& needs) {
+    return backward(key, values, saved, dys, needs);
+  });
+  return {results[0], {results.begin() + 1, results.end()}};
 }
 
 }  // namespace braid::mhc

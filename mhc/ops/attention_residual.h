@@ -1,5 +1,7 @@
 #pragma once
 #include <span>
+#include <utility>
+#include <vector>
 
 #include <braid/autograd/tape.h>
 
@@ -9,6 +11,11 @@ namespace braid::mhc {
 /// of N states v_i [..., C] -> [..., C], in one pass forward and one backward. query, norm [C], f32 for states of bf16.
 /// Throws ShapeError unless there is a state and all fit, DTypeError unless their types do. arXiv:2603.15031.
 Var attention_residual(const Var& query, const Var& norm, std::span<const Var> states, double eps = 1e-6);
+
+/// The same, and the states [..., C], as they are. Where each of several reads takes those that the one before
+/// returned, the backward pass adds the parts of a state's gradient in place. Throws as attention_residual() does.
+std::pair<Var, std::vector<Var>> attention_residual_in_turn(const Var& query, const Var& norm, std::vector<Var> states,
+                                                            double eps = 1e-6);
 
 /// Its weights [N, ...], composed of other ops. Throws as attention_residual() does.
 Var attention_residual_weights(const Var& query, const Var& norm, std::span<const Var> states, double eps = 1e-6);

@@ -1,4 +1,5 @@
 #pragma once
+#include <tuple>
 #include <vector>
 
 #include <braid/mhc/connections/residual_connection.h>
@@ -59,7 +60,7 @@ struct AttentionResidual {
       state.sources.push_back(f);
     else
       state.sources.back() = state.sources.back() + f;
-    state.x = attention_residual(query, norm, state.sources, settings.eps);
+    std::tie(state.x, state.sources) = attention_residual_in_turn(query, norm, std::move(state.sources), settings.eps);
     return state;
   }
 
