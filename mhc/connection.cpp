@@ -14,9 +14,7 @@ constexpr auto kNames = std::to_array<std::string_view>(
 constexpr std::array<std::string_view, 7> kHeads = {"own", "mean", "sum", "weighted", "softmax", "gated", "attention"};
 
 std::int64_t streams_of(const ConnectionConfig& config) {
-  return config.streams.value_or(config.kind == ConnectionKind::manifold ? 2
-                                 : config.kind == ConnectionKind::frac   ? 1
-                                                                         : 4);
+  return config.streams.value_or(default_streams(config.kind));
 }
 
 ReleasedSettings released_settings(const ConnectionConfig& config) {
@@ -131,6 +129,10 @@ ConnectionKind connection_kind(std::string_view name) {
 }
 
 std::span<const std::string_view> stream_head_names() { return kHeads; }
+
+std::int64_t default_streams(ConnectionKind kind) {
+  return kind == ConnectionKind::frac ? 1 : kind == ConnectionKind::manifold ? 2 : 4;
+}
 
 StreamHead stream_head(std::string_view name) {
   return braid::detail::enum_named<StreamHead>("stream_head: head", kHeads, name);

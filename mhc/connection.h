@@ -50,6 +50,8 @@ std::string_view name(ConnectionKind kind);
 std::span<const std::string_view> connection_names();
 /// The kind with this name. Throws ValueError listing the names.
 ConnectionKind connection_kind(std::string_view name);
+/// The streams of a connection that is not told how many; of manifold, its expansion.
+std::int64_t default_streams(ConnectionKind kind);
 
 /// How the streams become one state after the last connection.
 enum class StreamHead {
@@ -70,7 +72,7 @@ StreamHead stream_head(std::string_view name);
 /// Settings that do not concern a kind are ignored by it.
 struct ConnectionConfig {
   ConnectionKind kind = ConnectionKind::residual;
-  std::optional<std::int64_t> streams = {};  ///< the expansion for manifold, which defaults to 2; 1 for frac; else 4
+  std::optional<std::int64_t> streams = {};  ///< the expansion for manifold; without it, default_streams()
   int sinkhorn_iterations = 20;              ///< mhc, manifold, mhc-layer, deepseek-v4, single-pass, frac
   std::string mixing = "sinkhorn";           ///< mhc; see Mixing
   double phi_std = 0;                 ///< mhc, deepseek-v4, hunyuan-v4, single-pass, frac; see ManifoldConstrainedHC

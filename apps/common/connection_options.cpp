@@ -12,7 +12,7 @@ namespace {
 using Kind = mhc::ConnectionKind;
 
 std::int64_t streams_of(const ConnectionOptions& o, Kind kind) {
-  return o.streams.value_or(kind == Kind::manifold ? 2 : kind == Kind::frac ? 1 : 4);
+  return o.streams.value_or(mhc::default_streams(kind));
 }
 
 void add_history_flags(CLI::App& app, ConnectionOptions& o) {

@@ -17,7 +17,8 @@ STYLES = {"residual": ("#000000", "-", "o"), "hc": ("#d55e00", "-", "s"), "mhc":
           "skip-residual": ("#999999", "--", "o"), "skip-hc": ("#e69f00", "--", "s"), "skip-mhc": ("#56b4e9", "--", "D"),
           "deepseek-v4": ("#009e73", "-", "^"), "hunyuan-v4": ("#cc79a7", "-", "v"), "gated": ("#882255", "-", "P"),
           "single-pass": ("#44aa99", "-", "X"), "attention-residual": ("#332288", "--", "^"),
-          "layer-scale": ("#666666", "-", "*"), "rezero": ("#aaaa00", "-", "<"), "laurel": ("#117733", "-", ">")}
+          "layer-scale": ("#666666", "-", "*"), "rezero": ("#aaaa00", "-", "<"), "laurel": ("#117733", "-", ">"),
+          "manifold": ("#aa4499", "-", "h"), "mhc-layer": ("#6699cc", "-", "d"), "frac": ("#997700", "-", "p")}
 # Curves of the first of each kind often lie below others: they are wide, so that one sees them on both sides.
 WIDTHS = {"residual": 3.4, "skip-residual": 2.8}
 

@@ -9,7 +9,7 @@ import tomllib
 TASKS = {"deep_mlp_regression": "mean squared error", "deep_mlp_classification": "cross-entropy [nats]",
          "deep_transformer": "cross-entropy [nats per character]"}
 MODES = ["residual", "hc", "mhc", "skip-residual", "skip-hc", "skip-mhc", "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "attention-residual",
-         "layer-scale", "rezero", "laurel"]
+         "layer-scale", "rezero", "laurel", "manifold", "mhc-layer", "frac"]
 
 
 class Run:
@@ -45,10 +45,10 @@ class Results:
         c = {**self.config["connection"], **changes}
         normalized = "n{streams}.i{sinkhorn_iterations}"
         mixed = normalized if c.get("mixing", "sinkhorn") == "sinkhorn" else "n{streams}.{mixing}"
-        return {"residual": "", "hc": "n{streams}", "mhc": mixed, "skip-residual": "k{max_history}",
-                "skip-hc": "k{max_history}.{init}", "skip-mhc": "k{max_history}.{init}.{constraint}", "deepseek-v4": normalized,
-                "hunyuan-v4": "n{streams}", "gated": "n{streams}", "single-pass": normalized, "attention-residual": "", "layer-scale": "", "rezero": "",
-                "laurel": ""}[mode].format(**c)
+        labels = {"hc": "n{streams}", "mhc": mixed, "skip-residual": "k{max_history}", "skip-hc": "k{max_history}.{init}",
+                  "skip-mhc": "k{max_history}.{init}.{constraint}", "deepseek-v4": normalized, "hunyuan-v4": "n{streams}", "gated": "n{streams}",
+                  "single-pass": normalized, "manifold": "i{sinkhorn_iterations}", "mhc-layer": normalized}
+        return labels.get(mode, "").format(**c)
 
     def select(self, task, mode, learning_rate, seeds, **changes):
         variant = self.label(mode, **changes)

@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::array<std::string_view, kTasks> kTaskNames = {"deep_mlp_regression", "deep_mlp_classification",
                                                              "deep_transformer"};
-constexpr std::array<std::string_view, 14> kModeNames = {
-    "residual",   "hc",    "mhc",         "skip-residual",      "skip-hc",     "skip-mhc", "deepseek-v4",
-    "hunyuan-v4", "gated", "single-pass", "attention-residual", "layer-scale", "rezero",   "laurel"};
+constexpr auto kModeNames = std::to_array<std::string_view>(
+    {"residual", "hc", "mhc", "skip-residual", "skip-hc", "skip-mhc", "deepseek-v4", "hunyuan-v4", "gated",
+     "single-pass", "attention-residual", "layer-scale", "rezero", "laurel", "manifold", "mhc-layer", "frac"});
 
 /// Makes the streams of mhc differ; otherwise they stay copies of each other; see ManifoldConstrainedHC.
 constexpr double kPhiStd = 0.02;
@@ -38,7 +38,8 @@ std::string label(Mode mode, const Variant& v) {
     case Mode::attention_residual:
     case Mode::layer_scale:
     case Mode::rezero:
-    case Mode::laurel: break;
+    case Mode::laurel:
+    case Mode::frac: break;
     case Mode::hc:
     case Mode::hunyuan_v4:
     case Mode::gated: return fmt::format("n{}", v.streams);
@@ -46,7 +47,9 @@ std::string label(Mode mode, const Variant& v) {
       if (v.mixing != "sinkhorn") return fmt::format("n{}.{}", v.streams, v.mixing);
       [[fallthrough]];
     case Mode::deepseek_v4:
-    case Mode::single_pass: return fmt::format("n{}.i{}", v.streams, v.sinkhorn_iterations);
+    case Mode::single_pass:
+    case Mode::mhc_layer: return fmt::format("n{}.i{}", v.streams, v.sinkhorn_iterations);
+    case Mode::manifold: return fmt::format("i{}", v.sinkhorn_iterations);
     case Mode::skip_residual: return fmt::format("k{}", v.max_history);
     case Mode::skip_hc: return fmt::format("k{}.{}", v.max_history, v.init);
     case Mode::skip_mhc: return fmt::format("k{}.{}.{}", v.max_history, v.init, v.constraint);
@@ -61,30 +64,15 @@ std::string id(const RunSettings& run) {
 }
 
 mhc::ConnectionConfig connection_config(Mode mode, const Variant& v) {
-  const auto streams = [&](mhc::ConnectionKind kind) -> mhc::ConnectionConfig {
-    return {.kind = kind,
-            .streams = v.streams,
-            .sinkhorn_iterations = static_cast<int>(v.sinkhorn_iterations),
-            .mixing = v.mixing,
-            .phi_std = kPhiStd};
-  };
-  switch (mode) {
-    case Mode::residual: break;
-    case Mode::hc: return streams(mhc::ConnectionKind::hc);
-    case Mode::mhc: return streams(mhc::ConnectionKind::mhc);
-    case Mode::deepseek_v4: return streams(mhc::ConnectionKind::deepseek_v4);
-    case Mode::hunyuan_v4: return streams(mhc::ConnectionKind::hunyuan_v4);
-    case Mode::gated: return streams(mhc::ConnectionKind::gated);
-    case Mode::single_pass: return streams(mhc::ConnectionKind::single_pass);
-    case Mode::attention_residual: return {.kind = mhc::ConnectionKind::attention_residual};
-    case Mode::layer_scale: return {.kind = mhc::ConnectionKind::layer_scale};
-    case Mode::rezero: return {.kind = mhc::ConnectionKind::rezero};
-    case Mode::laurel: return {.kind = mhc::ConnectionKind::laurel};
-    case Mode::skip_residual: return skip_config(mhc::SkipMode::residual, v);
-    case Mode::skip_hc: return skip_config(mhc::SkipMode::hc, v);
-    case Mode::skip_mhc: return skip_config(mhc::SkipMode::mhc, v);
-  }
-  return {};
+  if (mode == Mode::skip_residual) return skip_config(mhc::SkipMode::residual, v);
+  if (mode == Mode::skip_hc) return skip_config(mhc::SkipMode::hc, v);
+  if (mode == Mode::skip_mhc) return skip_config(mhc::SkipMode::mhc, v);
+  mhc::ConnectionConfig config{.kind = mhc::connection_kind(name(mode)),
+                               .sinkhorn_iterations = static_cast<int>(v.sinkhorn_iterations),
+                               .mixing = v.mixing,
+                               .phi_std = kPhiStd};
+  if (mode != Mode::manifold && mode != Mode::frac) config.streams = v.streams;
+  return config;
 }
 
 }  // namespace braid::stability

@@ -32,17 +32,19 @@ enum class Mode {
   layer_scale,
   rezero,
   laurel,
+  manifold,
+  mhc_layer,
+  frac,
 };
 
-/// `residual`, `hc`, `mhc`, `skip-residual`, `skip-hc`, `skip-mhc`, `deepseek-v4`, `hunyuan-v4`, `gated`,
-/// `single-pass`, `attention-residual`, `layer-scale`, `rezero`, `laurel`.
+/// Those of connections: `residual`, `hc`, ..; but `skip-residual`, `skip-hc` and `skip-mhc`.
 std::string_view name(Mode mode);
 std::span<const std::string_view> mode_names();
 
 /// The settings of connections that ablations vary. A mode ignores those that do not apply to it.
 struct Variant {
-  std::int64_t streams = 4;               ///< modes with streams
-  std::int64_t sinkhorn_iterations = 20;  ///< mhc, deepseek-v4, single-pass
+  std::int64_t streams = 4;               ///< modes with streams but frac
+  std::int64_t sinkhorn_iterations = 20;  ///< mhc, deepseek-v4, single-pass, mhc-layer, manifold
   std::string mixing = "sinkhorn";        ///< mhc
   std::int64_t max_history = 4;           ///< skip-*
   std::string init = "identity";          ///< skip-hc, skip-mhc

@@ -18,7 +18,7 @@ from program import check, check_refused, run
 
 CONFIGS = pathlib.Path(__file__).parents[2] / "apps/stability"
 MODES = ["residual", "hc", "mhc", "skip-residual", "skip-hc", "skip-mhc", "deepseek-v4", "hunyuan-v4", "gated", "single-pass", "attention-residual",
-         "layer-scale", "rezero", "laurel"]
+         "layer-scale", "rezero", "laurel", "manifold", "mhc-layer", "frac"]
 FIGURES = ["gain", "divergence", "loss", "gradient_norm", "activation_norm", "ablations"]
 LISTS = {"gradient_norm", "activation_norm", "forward_gain", "backward_gain", "composed_forward_gain", "composed_backward_gain", "row_error",
          "column_error", "similarity"}
