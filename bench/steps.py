@@ -3,6 +3,7 @@
 
     bench/steps.py beside --python venv/bin/python    # an interpreter with torch; --compile: the compiled step too
     bench/steps.py beside --other ../old/build/bin/train_step    # instead of PyTorch
+    bench/steps.py connections                        # every connection: parameters, time and memory
     bench/steps.py hvp --python venv/bin/python       # products with the Hessian beside PyTorch's two modes
     bench/steps.py growth                             # draws docs/growth.png; needs matplotlib
 
@@ -16,6 +17,7 @@ import importlib.util
 import json
 import math
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -85,7 +87,7 @@ def measure(programs, cases, options, time_key="ms_per_step"):
         print(f"round {number + 1} of {options.rounds}, {left / 60:.1f} minutes left: {name}, {', '.join(map(str, case))}: "
               f"{record[time_key]:.1f} ms", file=sys.stderr)
     return {run: {key: statistics.median(record[key] for record in rounds)
-                  for key in ("ms_per_step", "ms_gradient", "ms_hvp", "peak_rss_mb") if key in rounds[0]}
+                  for key in ("ms_per_step", "ms_gradient", "ms_hvp", "peak_rss_mb", "parameters") if key in rounds[0]}
             for run, rounds in records.items()}
 
 
@@ -111,6 +113,29 @@ def beside(options):
         memory = ", ".join(f"{each['peak_rss_mb']:.0f}" for each in (ours, *theirs))
         rows.append([f"{case.connection}, {case.dtype}, {size}", f"{ours['ms_per_step']:.1f} ms", *peers, f"{memory} MB"])
     print(table(["step", *programs, "peak memory, in this order"], rows), end="")
+
+
+def all_connections(train_step):
+    said = subprocess.run([train_step, "--connection=?"], capture_output=True, text=True).stderr
+    return re.search("one of (.*) but", said)[1].split(", ")
+
+
+def connections(options):
+    options.connections = options.connections or all_connections(options.train_step)
+    sizes = [(channels, dtype) for channels in options.sizes for dtype in ("f32", "bf16")]
+    cases = {(connection, *size): BASE._replace(connection=connection, dtype=size[1], channels=size[0], **SIZES[size[0]],
+                                                streams={"frac": 1, "manifold": 2}.get(connection, 4))
+             for connection in options.connections for size in sizes}
+    medians = measure({"braid": [options.train_step]}, list(cases.values()), options)
+    rows = []
+    for connection in options.connections:
+        each = [medians["braid", cases[connection, *size]] for size in sizes]
+        plain = [medians["braid", cases[options.connections[0], *size]] for size in sizes]
+        rows.append([connection, *(f"{one['parameters']:,}" for one in each[::2]),
+                     *(f"{one['ms_per_step']:.1f} ms ({one['ms_per_step'] / base['ms_per_step']:.2f}), {one['peak_rss_mb']:.0f} MB"
+                       for one, base in zip(each, plain))])
+    print(table(["connection", *(f"parameters, C {channels}" for channels in options.sizes),
+                 *(f"C {channels}, {dtype}" for channels, dtype in sizes)], rows), end="")
 
 
 def hvp(options):
@@ -194,6 +219,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     for run, about in ((beside, "train_step and PyTorch, or another build, alternating"),
+                       (connections, "train_step with one connection after another, as multiples of the first"),
                        (hvp, "products with the Hessian and PyTorch's, alternating"), (growth, "train_step over sweeps of one size each")):
         command = commands.add_parser(run.__name__, help=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
         command.set_defaults(run=run)
@@ -204,11 +230,14 @@ def main():
         if run is not growth:
             sizes = list(SIZES) if run is beside else [128, 384]
             command.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=sizes, help="model sizes, by their channels")
+        if run in (beside, connections):
+            kinds = ["residual", "mhc"] if run is beside else None
+            command.add_argument("--connections", nargs="+", default=kinds, help="connections" + ("" if kinds else "; without, all"))
+        if run in (beside, hvp):
             command.add_argument("--python", default=sys.executable, help="an interpreter with torch")
         if run is beside:
             command.add_argument("--other", help="train_step of another build, which takes PyTorch's place")
             command.add_argument("--compile", action="store_true", help="PyTorch's compiled step too")
-            command.add_argument("--connections", nargs="+", default=["residual", "mhc"], help="connections")
         elif run is growth:
             command.add_argument("--sweeps", nargs="+", choices=SWEEPS, default=list(SWEEPS), help="which sizes grow")
             command.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/growth.png", help="the picture")

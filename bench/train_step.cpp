@@ -81,6 +81,7 @@ class Run {
   double median_ms() const { return median(ms_); }
   double median_gradient_ms() const { return median(gradient_ms_); }  // of products alone
   double loss() const { return loss_; }
+  std::int64_t parameters() const { return num_params(model_); }
 
   const std::string name;
 
@@ -130,11 +131,11 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
   const double ms = run.median_ms();
   fmt::print(R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
              R"("batch": {}, "vocab": {}, "streams": {}, "keep_every": {}, "steps": {}, "threads": {}, "dtype": "{}", )"
-             R"("matmul_precision": "{}", "bits": "{}", {}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, )"
+             R"("matmul_precision": "{}", "bits": "{}", "parameters": {}, {}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, )"
              R"("loss": {:.4f}, "peak_rss_mb": {}, "system_allocations_after_first_step": {}}})"
              "\n",
              run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, keep_every(o), o.steps,
-             o.threads, o.dtype, name(o.matmul_precision), name(o.bits),
+             o.threads, o.dtype, name(o.matmul_precision), name(o.bits), run.parameters(),
              o.hvp ? fmt::format(R"("ms_gradient": {:.2f}, "ms_hvp": {:.2f})", run.median_gradient_ms(), ms)
                    : fmt::format(R"("ms_per_step": {:.2f})", ms),
              residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
