@@ -8,8 +8,6 @@ The layer inside connections is tanh(x w).
   laurel_*          LAuReL-RW+LR (arXiv:2411.07501) with A [C, r], B [r, C] as in the paper: a layer(x) + b (x + x A B), (a, b) = 2 softmax(weights)
   value_residual_*  two attentions in turn, the second with values w_0 v_first + w_1 v (arXiv:2410.17897)
 """
-import argparse
-
 import torch
 
 import make_golden as golden
@@ -64,17 +62,5 @@ def value_residual(w, big):
                params | {"b.value_weights": w.randn(2)}, forward)
 
 
-def main():
-    args = argparse.ArgumentParser()
-    args.add_argument("folder")
-    args.add_argument("--seed", type=int, default=20261127)
-    args.add_argument("--big", action="store_true", help="other sizes")
-    args = args.parse_args()
-    w = golden.Writer(args.folder, args.seed)
-    for group in (layer_scale, laurel, value_residual):
-        group(w, args.big)
-    print(f"{w.count} cases in {w.folder}")
-
-
 if __name__ == "__main__":
-    main()
+    golden.write_groups((layer_scale, laurel, value_residual), 20261127)
