@@ -10,7 +10,7 @@ namespace braid::mhc {
 /// Throws ShapeError unless there is a state and all fit, DTypeError unless their types do. arXiv:2603.15031.
 Var attention_residual(const Var& query, const Var& norm, std::span<const Var> states, double eps = 1e-6);
 
-/// Its weights [N, ...], composed of other ops. Throws as attention_residual() does.
+/// Its weights [N, ...], composed of other ops; otherwise like attention_residual.
 Var attention_residual_weights(const Var& query, const Var& norm, std::span<const Var> states, double eps = 1e-6);
 
 }  // namespace braid::mhc
