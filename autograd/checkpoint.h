@@ -10,11 +10,11 @@
 
 namespace braid {
 
-/// `f(args...)`, keeping only the arguments for the backward pass, which evaluates `f` again: less memory for more
-/// time, with the same gradients: bit for bit, unless f and what is around it both use a variable more than once, whose
-/// gradients are then added in another order. Pass everything to differentiate as arguments (variables, modules,
-/// vectors of these), not as captures; other arguments are settings. An Rng is one: f takes it by value, so that
-/// dropout drops the same elements again; `rng.split()` is another one in each call. In a HigherOrder scope it is
+/// `f(args...)`, of any shape, keeping only the arguments for the backward pass, which evaluates `f` again: less memory
+/// for more time, with the same gradients: bit for bit, unless f and what is around it both use a variable more than
+/// once, whose gradients are then added in another order. Pass everything to differentiate as arguments (variables,
+/// modules, vectors of these), not as captures; other arguments are settings. An Rng is one: f takes it by value, so
+/// that dropout drops the same elements again; `rng.split()` is another one in each call. In a HigherOrder scope it is
 /// `f(args...)` and keeps everything. Throws Error when the result depends on a captured variable, or is another one
 /// when f runs again.
 ///

@@ -15,9 +15,9 @@ class Composed {
   enum class Ops {
     all,          ///< of autograd and of hyper-connections
     with_rule,    ///< those of them that have a rule (see record()): a HigherOrder scope does not affect them
-    connections,  ///< of hyper-connections alone, composed of autograd's fused ops: a fair baseline for
-                  ///< benchmarks
+    connections,  ///< of hyper-connections alone, composed of autograd's fused ops: a baseline for benchmarks
   };
+  /// For these ops.
   explicit Composed(Ops ops = Ops::all) : before_(current()) {
     (ops == Ops::connections ? current().connections : current().all) = true;
   }

@@ -100,8 +100,9 @@ struct GradientBase {};
 template <class F>
 class Gradient : detail::GradientBase {
  public:
-  explicit Gradient(F f) : f_(std::move(f)) {}
+  explicit Gradient(F f) : f_(std::move(f)) {}  ///< of f
 
+  /// The gradient of `f(given, args...)`, shaped like `given`.
   template <class P>
   detail::Lifted<P> operator()(const P& given, const auto&... args) const {
     const detail::Lifted<P> x = given;

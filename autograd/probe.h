@@ -31,8 +31,8 @@ struct RecordedOp {
   std::optional<Deferral> deferral;
 };
 
-/// Observes the ops of a tape as they are recorded and the cotangents of the backward pass, and may replace both.
-/// Finding wrong vjps and measuring precision are built on it. It must outlive the use of the tape.
+/// Observes the ops of a tape as they are recorded and the cotangents of the backward pass, and may replace both by
+/// others of the same shape. Finding wrong vjps and measuring precision build on it. It must outlive the tape's use.
 class Probe {
  public:
   virtual ~Probe() = default;

@@ -28,12 +28,12 @@ class Tape {
   /// `probe` sees what is recorded and propagated.
   explicit Tape(Probe* probe = nullptr);
 
-  /// `value` as a variable whose gradient the backward pass computes. Throws DTypeError for i32, Error if undefined.
+  /// `value`, of any shape, as a variable with a gradient. Throws DTypeError for i32, Error if undefined.
   Var watch(const Tensor& value);
 
-  /// Propagates the cotangent of `y` (ones for a scalar) to everything watched. Runs each vjp once, last first,
-  /// freeing what it saved. Throws ShapeError or DTypeError unless dy fits y, Error when run twice or y is on another
-  /// tape.
+  /// Propagates the cotangent of `y`, of its shape (ones for a scalar), to everything watched. Runs each vjp once, last
+  /// first, freeing what it saved. Throws ShapeError or DTypeError unless dy fits y, Error when run twice or y is on
+  /// another tape.
   void backward(const Var& y, Tensor dy = {});
   /// The same for a scalar y; passes each gradient to `sink` as soon as it is final, while vjps of earlier ops are
   /// still to run. gradient() then has none. Of gradients that become final together, that of the last watched variable
@@ -42,11 +42,11 @@ class Tape {
   /// The same for several outputs at once, with a sink or without; undefined cotangents are zero.
   void backward(std::span<const Var> ys, std::span<const Tensor> dys, const GradientSink& sink = {});
 
-  /// The gradient of a watched variable; zeros when y does not depend on it. Throws Error before backward(), after one
-  /// that threw or that used a sink, and for the result of an op.
+  /// The gradient of a watched variable, shaped like it; zeros when y does not depend on it. Throws Error before
+  /// backward(), after one that threw or that used a sink, and for the result of an op.
   Tensor gradient(const Var& watched) const;
 
-  /// Whether a cotangent came to a watched variable, perhaps one of zeros. Throws Error where gradient() does.
+  /// Whether a cotangent came to a watched variable of any shape, perhaps zeros. Throws Error where gradient() does.
   bool reaches(const Var& watched) const;
 
   /// The number of recorded ops.
@@ -60,8 +60,8 @@ class Tape {
   std::shared_ptr<detail::TapeState> state_;
 };
 
-/// Records `outputs = op(inputs)`; gives constants when no input is on a tape. Every op ends with it, yours too.
-/// Throws Error when the inputs are on different tapes.
+/// Records `outputs = op(inputs)`, of any shapes; constants when no input is on a tape. Every op ends with it, yours
+/// too. Throws Error when the inputs are on different tapes.
 std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> inputs, Vjp vjp,
                         std::optional<Deferral> deferral = {}, Rule rule = {});
 

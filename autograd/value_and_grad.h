@@ -90,7 +90,7 @@ auto value_and_grad(auto f, Probe* probe = nullptr) {
   };
 }
 
-/// The cotangents of the Tensors and Vars among `args`, in order, given the cotangent `dy` of `f(args...)`.
+/// The cotangents of the Tensors and Vars among `args`, in order and of their shapes, given `dy`, that of `f(args...)`.
 /// Other arguments (settings, modules) are passed on as they are. Throws Error when one of them is on a tape.
 template <class F, class... Args>
 auto vjp(F&& f, const Tensor& dy, const Args&... args) {

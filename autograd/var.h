@@ -16,12 +16,12 @@ namespace detail {
 struct TapeState;
 }
 
-/// What ops take and return: a tensor that is a constant or recorded on a tape. A value, cheap to copy. Constants and
-/// Tensors convert to each other, so that ops compute with plain Tensors as well: `Tensor y = exp(a) + 2 * b;`.
+/// What ops take and return: a tensor of any shape, a constant or recorded on a tape. A value, cheap to copy. Constants
+/// and Tensors convert to each other, so that ops compute with plain Tensors as well: `Tensor y = exp(a) + 2 * b;`.
 class Var {
  public:
   Var() = default;
-  Var(Tensor value) : value_(std::move(value)) {}
+  Var(Tensor value) : value_(std::move(value)) {}  ///< a constant
   Var(const Var&) noexcept;
   Var(Var&&) noexcept;
   // Not to temporaries: `x[0] = y` would assign to a copy.
@@ -77,7 +77,7 @@ class Var {
   ValueId id_ = 0;
 };
 
-/// The same value as a constant: no gradient flows through it.
+/// The value of x, of any shape, as a constant: no gradient flows through it.
 inline Var detach(const Var& x) { return x.value(); }
 
 /// Which inputs of an op need a cotangent, in order; a vjp may return an undefined Tensor for the others.
@@ -92,10 +92,10 @@ using Vjp = std::function<std::vector<Tensor>(std::span<Tensor> dys, const Needs
 /// Takes the gradient of the variable that was watched as number `watched`, zeros where y does not depend on it.
 using GradientSink = std::function<void(std::size_t watched, Tensor gradient)>;
 
-/// An op on a tape of higher order, as its rule sees it. Inputs that are constants need no cotangent.
+/// An op on a tape of higher order, of any shapes, as its rule sees it. Inputs that are constants need no cotangent.
 struct Applied {
-  std::span<const Var> inputs, outputs;  ///< of the op, as variables
-  std::span<const Var> dys;  ///< the cotangents of the outputs; undefined ones, of some of several, are zero
+  std::span<const Var> inputs, outputs;  ///< of the op, as variables of any shape
+  std::span<const Var> dys;  ///< cotangents, shaped like the outputs; undefined ones, of some of several, are zero
   const Needs& needs;        ///< the inputs that need a cotangent
 
   const Var& x(std::size_t input = 0) const { return inputs[input]; }  ///< an input

@@ -22,7 +22,7 @@ std::string_view name(Bits bits);
 /// Throws Error for `portable` where instruction_set() is `baseline` on x86-64, which has no fused multiply-add.
 class BitsScope {
  public:
-  explicit BitsScope(Bits bits);
+  explicit BitsScope(Bits bits);  ///< chooses `bits`
 
  private:
   std::optional<BatchInvariant> packed_;

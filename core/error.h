@@ -34,6 +34,7 @@ struct FileError : Error {
 
 /// A function needs a library without which braid was built. docs/install.md lists them.
 struct MissingLibrary : Error {
+  /// Both are in the message.
   MissingLibrary(const std::string& function, const std::string& library)
       : Error(fmt::format("{}: this build of braid is without {}, which it needs", function, library)) {}
 };

@@ -44,7 +44,8 @@ Tensor map_as(const char* op, F& f, const Inputs&... inputs) {
 
 }  // namespace detail
 
-/// map for a kernel that computes n contiguous elements: `kernel(const T* in..., T* out, std::int64_t n)`.
+/// Like map(), for floats with broadcasting, for a kernel that computes n contiguous elements:
+/// `kernel(const T* in..., T* out, std::int64_t n)`.
 Tensor map_chunks(const char* op, auto kernel, const Tensor& first, const auto&... rest) {
   return dispatch_float_or_bf16(op, first.dtype(),
                                 [&]<class T>(T) { return detail::map_chunks_as<T, T>(op, kernel, first, rest...); });
@@ -58,12 +59,12 @@ Tensor map(const char* op, auto f, const Tensor& first, const auto&... rest) {
                                 [&]<class T>(T) { return detail::map_as<T, T>(op, f, first, rest...); });
 }
 
-/// map for tensors of any dtype: f also takes i32.
+/// Like map(), with broadcasting, for tensors of any dtype: f also takes i32.
 Tensor map_any(const char* op, auto f, const Tensor& first, const auto&... rest) {
   return dispatch(first.dtype(), [&]<class T>(T) { return detail::map_as<T, T>(op, f, first, rest...); });
 }
 
-/// An i32 tensor that is 1 where `f(inputs...)` is true and 0 elsewhere, for tensors of any dtype.
+/// An i32 tensor that is 1 where `f(inputs...)` is true and 0 elsewhere, with broadcasting, for tensors of any dtype.
 Tensor map_truth(const char* op, auto f, const Tensor& first, const auto&... rest) {
   return dispatch(first.dtype(), [&]<class T>(T) { return detail::map_as<T, std::int32_t>(op, f, first, rest...); });
 }

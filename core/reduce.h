@@ -15,7 +15,7 @@ struct Axes : std::vector<int> {
   Axes() = default;
   template <std::same_as<int> T>  // rejects a bool, which would be a misplaced keep_dims
   Axes(T axis) : vector{axis} {}
-  Axes(std::initializer_list<int> axes) : vector(axes) {}
+  Axes(std::initializer_list<int> axes) : vector(axes) {}  ///< several
   Axes(std::vector<int> axes) : vector(std::move(axes)) {}
   template <std::input_iterator It>
   Axes(It begin, It end) : vector(begin, end) {}
@@ -25,7 +25,7 @@ struct Axes : std::vector<int> {
 /// or the `correction` of var.
 struct KeepDims {
   template <std::same_as<bool> T>
-  KeepDims(T keep) : value(keep) {}
+  KeepDims(T keep) : value(keep) {}        ///< of a bool alone
   operator bool() const { return value; }  ///< value
 
   bool value;  ///< whether they stay

@@ -7,7 +7,7 @@ namespace braid {
 template <class Derived>
 class Scope {
  public:
-  Scope() { ++alive_; }
+  Scope() { ++alive_; }  ///< begins it
   ~Scope() { --alive_; }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
@@ -22,7 +22,7 @@ class Scope {
 template <class Derived>
 class CollectingScope {
  public:
-  CollectingScope() : outer_(std::exchange(innermost_, this)) {}
+  CollectingScope() : outer_(std::exchange(innermost_, this)) {}  ///< becomes the innermost one
   ~CollectingScope() { innermost_ = outer_; }
   CollectingScope(const CollectingScope&) = delete;
   CollectingScope& operator=(const CollectingScope&) = delete;

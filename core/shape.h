@@ -15,7 +15,7 @@ namespace braid {
 template <class T>
 struct List : std::span<const T> {
   using std::span<const T>::span;
-  List(std::span<const T> elements) : std::span<const T>(elements) {}
+  List(std::span<const T> elements) : std::span<const T>(elements) {}  ///< views them, as all constructors do
   List(std::initializer_list<T> elements) : std::span<const T>(elements) {}
 };
 

@@ -94,12 +94,12 @@ class Tensor {
   /// give that shape. Throws ShapeError unless the shape has as many elements.
   Tensor reshape(List<std::int64_t> sizes) const;
 
-  /// This tensor if it is contiguous, else a row-major copy.
+  /// This tensor if it is contiguous, else a row-major copy of the same shape.
   Tensor contiguous() const;
-  /// A row-major copy with its own storage.
+  /// A row-major copy of the same shape with its own storage.
   Tensor clone() const;
-  /// Converted to `dtype`; this tensor if it has that dtype. Conversion to i32 drops the fraction, clamps to the range
-  /// and turns NaN into 0; conversion to f32 and bf16 rounds, beyond the range to infinity.
+  /// Converted to `dtype`, element by element; this tensor if it has that dtype. Conversion to i32 drops the fraction,
+  /// clamps to the range and turns NaN into 0; conversion to f32 and bf16 rounds, beyond the range to infinity.
   Tensor to(DType dtype) const;
 
  private:
@@ -121,8 +121,8 @@ Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
 inline Tensor zeros(const Shape& shape, DType dtype = DType::f32) { return full(shape, 0, dtype); }
 /// A tensor of ones.
 inline Tensor ones(const Shape& shape, DType dtype = DType::f32) { return full(shape, 1, dtype); }
-/// 0, 1, ..., n - 1. Throws ValueError for n < 0 and unless the dtype represents all of them: f32 integers up to 2^24,
-/// bf16 to 2^8.
+/// 0, 1, ..., n - 1: [n]. Throws ValueError for n < 0 and unless the dtype represents all of them: f32 integers up to
+/// 2^24, bf16 to 2^8.
 Tensor arange(std::int64_t n, DType dtype = DType::f32);
 template <std::floating_point T>
 Tensor arange(T n, DType dtype = DType::f32) = delete;

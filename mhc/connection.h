@@ -119,13 +119,13 @@ struct Connection {
 
   ConnectionKind kind() const { return kind_; }  ///< as configured
 
-  Stream open(const Var& embedding) const;
+  Stream open(const Var& embedding) const;  ///< embedding [..., C]: the state before the first sublayer
   /// `layer` maps [..., C] to [..., C]; anything callable. Throws Error when a connection of another kind made the
   /// stream.
   Stream operator()(const Stream& stream, auto&& layer) const {
     return std::visit([&](const auto& m) -> Stream { return m(stream_of(m, stream), layer); }, module);
   }
-  Var close(const Stream& stream) const;  ///< throws Error when a connection of another kind made the stream
+  Var close(const Stream& stream) const;  ///< [..., C]; throws Error when a connection of another kind made the stream
 
   void params(auto&& visit) {
     std::visit([&](auto& m) { m.params(visit); }, module);

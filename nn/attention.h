@@ -47,9 +47,9 @@ struct AttentionSettings {
 /// What a call of MultiHeadAttention gets beside x.
 struct AttentionCall {
   Var memory = {};     ///< [B, S, memory_channels]: keys and values come from it instead of x; never for causal ones
-  Tensor mask = {};    ///< see AttentionOptions
+  Tensor mask = {};    ///< broadcasts to [B, heads, T, S], see AttentionOptions
   Rng* rng = nullptr;  ///< source of dropout; without one, as in evaluation, nothing is dropped
-  Var* first_values = nullptr;  ///< those of a network's first attention: it sets them, value_residual reads them
+  Var* first_values = nullptr;  ///< [B, S, kv_heads, D] of the network's first attention, which sets them
 };
 
 namespace detail {

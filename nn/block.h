@@ -15,9 +15,9 @@ namespace braid::nn {
 struct Residual {
   using Stream = Var;  ///< [B, T, C]
 
-  Var open(const Var& embedding) const { return embedding; }
-  Var operator()(const Var& x, auto&& layer) const { return x + layer(x); }
-  Var close(const Var& x) const { return x; }
+  Var open(const Var& embedding) const { return embedding; }                 ///< embedding [B, T, C] -> [B, T, C]
+  Var operator()(const Var& x, auto&& layer) const { return x + layer(x); }  ///< `layer` keeps the shape of x
+  Var close(const Var& x) const { return x; }                                ///< x [B, T, C] -> [B, T, C]
 
   void params(auto&&) {}
 };

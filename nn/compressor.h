@@ -39,11 +39,11 @@ struct Compressor {
   RMSNorm norm;       ///< [D]
 
   Compressor(std::int64_t channels, std::int64_t size, const CompressionSettings& settings, double norm_eps, Rng& rng,
-             DType dtype);
+             DType dtype);  ///< `size` is D
 
   /// x [B, T, C] -> [B, T / rate, 1, D].
   Var operator()(const Var& x, const RotaryTurns& turns) const;
-  /// The same for x that continues sequences at `position`: all entries so far. Keeps the rows of
+  /// The same for x that continues sequences at `position`: all entries so far, [B, n, 1, D]. Keeps the rows of
   /// kept(window) positions, so that the cache can go back as far as attention's.
   Tensor operator()(const Var& x, const RotaryTurns& turns, CompressionCache& cache, std::int64_t position,
                     std::int64_t window) const;
@@ -73,10 +73,10 @@ struct Indexer {
   std::int64_t top;  ///< how many entries a query sees
 
   Indexer(std::int64_t channels, std::int64_t query_rank, const CompressionSettings& settings, double norm_eps,
-          Rng& rng, DType dtype);
+          Rng& rng, DType dtype);  ///< `query_rank` is that of the attention
 
   /// 1 where a query sees an entry, else 0: [B, T, n] i32, for x [B, T, C] from `position` on, the vectors `latent`
-  /// [B, T, rank] from which attention makes its queries, and n entries that its `keys` have made.
+  /// [B, T, rank] from which attention makes its queries, and the entries [B, n, 1, size] that its `keys` have made.
   Tensor operator()(const Tensor& x, const Tensor& latent, const Tensor& entries, const RotaryTurns& turns,
                     std::int64_t position) const;
   /// A copy whose parameters are constants, so that a tape keeps nothing of it.

@@ -23,7 +23,7 @@ struct Conv1d : WeightAndBias {
     draw({out, in / groups, taps}, rng, parameters);
   }
 
-  Var operator()(const Var& x) const { return conv1d(x, weight, bias, settings); }
+  Var operator()(const Var& x) const { return conv1d(x, weight, bias, settings); }  ///< x [B, T, in] -> [B, U, out]
 };
 
 }  // namespace braid::nn

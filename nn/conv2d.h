@@ -22,7 +22,7 @@ struct Conv2d : WeightAndBias {
     draw({out, in / groups, size.h, size.w}, rng, parameters);
   }
 
-  Var operator()(const Var& x) const { return conv2d(x, weight, bias, settings); }
+  Var operator()(const Var& x) const { return conv2d(x, weight, bias, settings); }  ///< [B, H, W, in] -> [B, U, V, out]
 };
 
 }  // namespace braid::nn

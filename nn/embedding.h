@@ -14,7 +14,7 @@ struct Embedding {
   /// Throws ValueError unless count and channels are at least 1.
   Embedding(std::int64_t count, std::int64_t channels, Rng& rng, DType dtype = DType::f32);
 
-  Var operator()(const Tensor& ids) const;
+  Var operator()(const Tensor& ids) const;  ///< ids [...] i32 -> [..., channels]
 
   void params(auto&& visit) { visit("weight", weight); }
 };

@@ -66,7 +66,7 @@ struct Experts {
   /// Throws ValueError unless channels, hidden and experts are at least 1 and top is in [1, experts].
   Experts(std::int64_t channels, std::int64_t hidden, Rng& rng, const ExpertsSettings& settings = {});
 
-  /// The experts that the router chooses.
+  /// The experts that the router chooses for x [..., C].
   Route route(const Var& x) const;
   /// Those that are given, [..., top] i32, as a table of token ids does, with the router's weights. Throws ShapeError,
   /// DTypeError or ValueError unless there are `top` in [0, E) for each token.
@@ -99,10 +99,10 @@ struct Experts {
 struct FeedForward {
   std::variant<MLP, Experts> layer;  ///< either
 
-  FeedForward(MLP mlp) : layer(std::move(mlp)) {}
+  FeedForward(MLP mlp) : layer(std::move(mlp)) {}  ///< an MLP
   FeedForward(Experts experts) : layer(std::move(experts)) {}
 
-  /// `tokens`, the ids of x, are for experts that a table names.
+  /// x [..., C] -> [..., C]; `tokens` [...] i32, the ids of x, are for experts that a table names.
   Var operator()(const Var& x, const Tensor& tokens = {}) const {
     const auto* experts = std::get_if<Experts>(&layer);
     return experts != nullptr ? (*experts)(x, tokens) : std::get<MLP>(layer)(x);
@@ -124,7 +124,7 @@ std::int64_t num_idle_params(const M& module) {
 }
 
 /// `E sum_e f_e p_e` with the share f_e of the tokens' choices and the mean share p_e of the scores: 1 if all experts
-/// get the same. Added to the loss, times .01 or so, it balances them. arXiv:2101.03961.
+/// get the same. A scalar: added to the loss, times .01 or so, it balances them. arXiv:2101.03961.
 Var balance_loss(const Route& route);
 
 }  // namespace braid::nn

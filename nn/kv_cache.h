@@ -20,7 +20,7 @@ class PositionCache {
 
   /// A view of the keys at the positions that are kept, up to `length`: [B, kept, kv_heads, D].
   Tensor keys(std::int64_t length) const { return keys_.slice(1, 0, length - first_); }
-  /// The same for the values.
+  /// The same for the values, [B, kept, kv_heads, D].
   Tensor values(std::int64_t length) const {
     return values_.defined() ? values_.slice(1, 0, length - first_) : keys(length);
   }

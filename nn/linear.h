@@ -49,7 +49,7 @@ struct Linear : WeightAndBias {
   /// Throws ValueError unless in and out are at least 1.
   Linear(std::int64_t in, std::int64_t out, Rng& rng, const LinearSettings& settings = {});
 
-  Var operator()(const Var& x) const;
+  Var operator()(const Var& x) const;  ///< x [..., in] -> [..., out]
 
   void params(auto&& visit) {
     WeightAndBias::params(visit);

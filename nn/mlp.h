@@ -35,7 +35,7 @@ struct MLP {
   /// Throws ValueError unless channels and hidden are at least 1, and for a limit that is negative or without a gate.
   MLP(std::int64_t channels, std::int64_t hidden, Rng& rng, const MLPSettings& settings = {});
 
-  Var operator()(const Var& x) const;
+  Var operator()(const Var& x) const;  ///< x [..., C] -> [..., C]
 
   void params(auto&& visit) {
     visit("up", up);

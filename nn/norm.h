@@ -25,7 +25,7 @@ struct Norm {
   Norm(NormKind kind, std::int64_t channels, const NormSettings& settings = {});
 
   NormKind kind() const { return kind_; }  ///< as constructed
-  Var operator()(const Var& x) const;
+  Var operator()(const Var& x) const;      ///< x [..., channels] -> [..., channels]
 
   void params(auto&& visit) {
     visit("weight", weight);
@@ -39,13 +39,13 @@ struct Norm {
 /// Root mean square normalization over the last axis, `y = x / sqrt(mean(x^2) + eps) * weight`. arXiv:1910.07467.
 struct RMSNorm : Norm {
   explicit RMSNorm(std::int64_t channels, const NormSettings& settings = {})
-      : Norm(NormKind::rms, channels, settings) {}
+      : Norm(NormKind::rms, channels, settings) {}  ///< as Norm's
 };
 
 /// Layer normalization over the last axis, `y = (x - mean) / sqrt(var + eps) * weight + bias`. arXiv:1607.06450.
 struct LayerNorm : Norm {
   explicit LayerNorm(std::int64_t channels, const NormSettings& settings = {})
-      : Norm(NormKind::layer, channels, settings) {}
+      : Norm(NormKind::layer, channels, settings) {}  ///< as Norm's
 };
 
 /// Settings of GroupNorm.
@@ -67,6 +67,7 @@ struct GroupNorm {
   /// Throws ValueError unless `groups` divides channels >= 1 and eps >= 0.
   GroupNorm(std::int64_t groups, std::int64_t channels, const GroupNormSettings& settings = {});
 
+  /// x [B, ..., channels] or, if `order` says so, [B, channels, ...] -> the shape of x.
   Var operator()(const Var& x) const { return group_norm(x, groups, weight, bias, eps, order); }
 
   void params(auto&& visit) {

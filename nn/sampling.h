@@ -21,7 +21,7 @@ const SamplingSettings& checked(const SamplingSettings& settings);
 /// settings out of range, when a logit is NaN or infinity, or all are -infinity.
 std::int32_t sample(const Tensor& logits, const SamplingSettings& settings, Rng& rng);
 
-/// The id of the highest logit, the lowest id of equal ones. Throws ShapeError or ValueError as sample() does.
+/// The id of the highest logit, the lowest id of equal ones; otherwise like sample.
 std::int32_t most_likely(const Tensor& logits);
 
 }  // namespace braid::nn

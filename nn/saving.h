@@ -20,7 +20,7 @@ void assign_by_name(const std::string& source, const std::vector<std::pair<std::
 
 /// A field of a module that is saved and loaded with its parameters but not trained, such as a table of ids.
 struct Buffer {
-  Tensor value;  ///< undefined until it is set
+  Tensor value;  ///< of any shape, undefined until it is set
 
   void params(auto&&) {}
 };

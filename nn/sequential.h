@@ -15,8 +15,9 @@ template <class... Layers>
 struct Sequential {
   std::tuple<Layers...> layers;
 
-  explicit Sequential(Layers... in_order) : layers(std::move(in_order)...) {}
+  explicit Sequential(Layers... in_order) : layers(std::move(in_order)...) {}  ///< of layers in this order
 
+  /// x of any shape that the first layer takes -> that of the last one's result.
   Var operator()(Var x) const {
     std::apply([&](const auto&... layer) { ((x = layer(x)), ...); }, layers);
     return x;

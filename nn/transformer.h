@@ -144,7 +144,7 @@ struct Transformer {
     }));
   }
 
-  /// The mean cross entropy of targets [B, T] given tokens [B, T].
+  /// The mean cross entropy of targets [B, T] given tokens [B, T], both i32: a scalar, in f32 for bf16.
   Var loss(const Tensor& tokens, const Tensor& targets) const { return cross_entropy(logits(tokens), targets); }
 
   /// A cache for `batch` sequences of up to `room` tokens, by default the context. Throws ValueError unless batch >= 1
@@ -153,7 +153,7 @@ struct Transformer {
     return detail::make_cache(config, batch, room);
   }
 
-  /// The logits [B, vocab] of the token after `tokens` [B, T >= 1], which continue the tokens of the cache and are
+  /// The logits [B, vocab] of the token after `tokens` [B, T >= 1] i32, which continue the tokens of the cache and are
   /// added to it. Under a BatchInvariant scope, the bits are those of logits() for all tokens at once. Throws as
   /// logits() does, ShapeError unless tokens and cache fit each other, ValueError when the cache has forgotten what
   /// they see; then the cache has not changed.
@@ -170,7 +170,8 @@ struct Transformer {
     return logits;
   }
 
-  /// The input of the first connection: tokens [B, T], from position `first` on -> [B, T, C]. Throws as logits() does.
+  /// The input of the first connection: tokens [B, T] i32, from position `first` on -> [B, T, C], in bf16 if that is
+  /// config.dtype and parameters are f32. Throws as logits() does.
   Var embed(const Tensor& tokens, std::int64_t first = 0) const {
     check_shape(tokens.rank() == 2 && tokens.size(1) <= config.context - first,
                 "Transformer: tokens must have shape [B, T <= {}] but have {}", config.context - first, tokens.shape());
@@ -179,7 +180,7 @@ struct Transformer {
     if (positions.value().defined()) x = x + slice(positions, 0, first, first + tokens.size(1));
     return config.dtype == DType::bf16 && x.dtype() == DType::f32 ? cast(x, DType::bf16) : x;
   }
-  /// The norm and the head: the output of the last connection [..., C] -> logits [..., vocab].
+  /// The norm and the head: the output of the last connection, x [..., C] -> logits [..., vocab].
   Var predict(const Var& x) const {
     const Var logits = head ? (*head)(norm(x)) : linear(norm(x), embedding.weight);
     const double cap = config.logits_softcap;

@@ -7,16 +7,16 @@ namespace braid {
 // dtypes differ, and ValueError for a number outside i32 where the other operand, whose dtype it takes, is
 // i32. Integers wrap around where they overflow.
 
-/// `a + b`
+/// `a + b`, with broadcasting.
 Var add(const Var& a, const Var& b);
-/// `a - b`
+/// `a - b`, with broadcasting.
 Var sub(const Var& a, const Var& b);
-/// `a * b`
+/// `a * b`, with broadcasting.
 Var mul(const Var& a, const Var& b);
-/// `a / b`; integer division truncates towards zero, as in C++. Throws ValueError when an integer b is 0.
+/// `a / b`, with broadcasting; i32 truncates towards zero, as in C++. Throws ValueError when an integer b is 0.
 Var div(const Var& a, const Var& b);
 
-/// `-x`
+/// `-x`, element by element.
 Var neg(const Var& x);
 inline Var operator+(const Var& a, const Var& b) { return add(a, b); }  ///< add
 inline Var operator-(const Var& a, const Var& b) { return sub(a, b); }  ///< sub
@@ -35,10 +35,10 @@ inline Var operator/(double a, const Var& b) { return div(scalar(a, b.dtype(), "
 
 // `x += y` makes x the sum: the tensor it held is not written to, and copies of x keep it. A Tensor x throws Error, and
 // stays, where y is on a tape.
-inline Var& operator+=(Var& x, const Var& y) { return x = x + y; }  ///< x becomes x + y
-inline Var& operator-=(Var& x, const Var& y) { return x = x - y; }  ///< x becomes x - y
-inline Var& operator*=(Var& x, const Var& y) { return x = x * y; }  ///< x becomes x * y
-inline Var& operator/=(Var& x, const Var& y) { return x = x / y; }  ///< x becomes x / y
+inline Var& operator+=(Var& x, const Var& y) { return x = x + y; }  ///< x becomes add(x, y)
+inline Var& operator-=(Var& x, const Var& y) { return x = x - y; }  ///< x becomes sub(x, y)
+inline Var& operator*=(Var& x, const Var& y) { return x = x * y; }  ///< x becomes mul(x, y)
+inline Var& operator/=(Var& x, const Var& y) { return x = x / y; }  ///< x becomes div(x, y)
 inline Tensor& operator+=(Tensor& x, const Var& y) { return x = x + y; }
 inline Tensor& operator-=(Tensor& x, const Var& y) { return x = x - y; }
 inline Tensor& operator*=(Tensor& x, const Var& y) { return x = x * y; }

@@ -8,17 +8,17 @@ namespace braid {
 // inputs on a tape. A number takes the dtype of a. All throw ShapeError when shapes do not broadcast, DTypeError when
 // dtypes differ, and ValueError for a number outside i32 where a is i32.
 
-/// `a == b`
+/// `a == b` as an i32 mask, with broadcasting.
 Tensor equal(const Var& a, const Var& b);
-/// `a != b`
+/// `a != b` as an i32 mask, with broadcasting.
 Tensor not_equal(const Var& a, const Var& b);
-/// `a < b`
+/// `a < b` as an i32 mask, with broadcasting.
 Tensor less(const Var& a, const Var& b);
-/// `a <= b`
+/// `a <= b` as an i32 mask, with broadcasting.
 Tensor less_equal(const Var& a, const Var& b);
-/// `a > b`
+/// `a > b` as an i32 mask, with broadcasting.
 Tensor greater(const Var& a, const Var& b);
-/// `a >= b`
+/// `a >= b` as an i32 mask, with broadcasting.
 Tensor greater_equal(const Var& a, const Var& b);
 
 inline Tensor equal(const Var& a, double b) { return equal(a, scalar(b, a.dtype(), "equal")); }

@@ -17,10 +17,10 @@ struct Conv1dSettings {
 /// Convolution along a sequence, channels last unless the settings say otherwise:
 /// `y[b, t, o] = bias[o] + sum over k, c of weight[o, c, k] x[b, t stride + k dilation - front, c]`, 0 outside x, where
 /// c runs over the channels of o's group and `front` is the padding there. x [B, T, C], weight [out, C / groups, K] as
-/// in PyTorch, bias [out] -> [B, (T + all padding - dilation (K - 1) - 1) / stride + 1, out]. As many groups as
-/// channels and outputs (depthwise) run as a loop over the taps, others as matrix products. Throws ShapeError when
-/// shapes do not fit or the taps reach over more positions than x has with its padding, DTypeError for i32 and when
-/// dtypes differ, ValueError for settings out of range or groups that do not divide the channels.
+/// in PyTorch, bias [out], of x's dtype or f32 for bf16 -> [B, (T + all padding - dilation (K - 1) - 1) / stride + 1,
+/// out]. As many groups as channels and outputs (depthwise) run as a loop over the taps, others as matrix products.
+/// Throws ShapeError when shapes do not fit or the taps reach over more positions than x has with its padding,
+/// DTypeError for i32 and other dtypes, ValueError for settings out of range or groups that do not divide the channels.
 Var conv1d(const Var& x, const Var& weight, const Var& bias, const Conv1dSettings& settings = {});
 
 /// The same without a bias.

@@ -17,9 +17,9 @@ namespace braid {
 /// once, in alphabetical order, capitals first.
 ///
 /// Two operands run as one batched matrix product. With more, the pair whose product has the fewest elements (the first
-/// such pair) is multiplied first, until one operand is left. Throws ValueError for text that cannot be parsed or an
-/// intermediate product of more than 8 axes, ShapeError when it does not fit the operands, DTypeError when the
-/// operands' dtypes differ.
+/// such pair) is multiplied first, until one operand is left. With bf16 first, others may be f32, and sums are f32.
+/// Throws ValueError for text that cannot be parsed or an intermediate product of more than 8 axes, ShapeError when it
+/// does not fit the operands, DTypeError when the operands' dtypes differ.
 Var einsum(std::string_view text, List<Var> operands);
 template <std::convertible_to<Var>... Operands>
   requires(sizeof...(Operands) > 0)

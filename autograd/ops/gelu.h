@@ -7,7 +7,7 @@ namespace braid {
 /// Throws DTypeError for i32. arXiv:1606.08415.
 Var gelu(const Var& x);
 
-/// `x (1 + erf(x / sqrt(2))) / 2`: the exact form, PyTorch's default, which is slower. Throws DTypeError for i32.
+/// `x (1 + erf(x / sqrt(2))) / 2`: the exact form, PyTorch's default, which is slower; otherwise like gelu.
 Var gelu_erf(const Var& x);
 
 }  // namespace braid

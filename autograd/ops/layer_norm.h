@@ -4,8 +4,8 @@
 namespace braid {
 
 /// Layer normalization over the last axis: `y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias`.
-/// x [..., C] of floats, weight [C], bias [C] -> [..., C]. Throws ShapeError or DTypeError unless they match.
-/// arXiv:1607.06450.
+/// x [..., C] of floats, weight [C], bias [C], both of x's dtype or f32 for bf16 -> [..., C]. Throws ShapeError or
+/// DTypeError unless they match. arXiv:1607.06450.
 Var layer_norm(const Var& x, const Var& weight, const Var& bias, double eps = 1e-5);
 
 /// The same without weight and bias.

@@ -5,8 +5,8 @@
 namespace braid {
 
 /// Squared error: `(prediction - target)^2`, by default the mean over all elements. prediction, target [...] ->
-/// reduced. Throws ShapeError unless the shapes are equal: broadcasting would hide mistakes. Throws
-/// DTypeError for i32 and when dtypes differ.
+/// reduced, in f32 for a prediction of bf16, whose target may be f32. Throws ShapeError unless the shapes are equal:
+/// broadcasting would hide mistakes. Throws DTypeError for i32 and when dtypes differ.
 Var mse_loss(const Var& prediction, const Var& target, Reduction reduction = Reduction::mean);
 
 }  // namespace braid

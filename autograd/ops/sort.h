@@ -5,7 +5,7 @@ namespace braid {
 
 /// Sorted elements along an axis and their former positions: `values = gather(x, axis, ids)`.
 struct Sorted {
-  Var values;  ///< the elements in order
+  Var values;  ///< [.., n, ..], of topk() [.., k, ..]: the elements in order
   Tensor ids;  ///< i32, shaped like the values
 };
 
@@ -18,7 +18,7 @@ Sorted sort(const Var& x, int axis = -1, bool descending = false);
 /// -> [.., k, ..]. NaN is the largest. Throws as sort() does, and ValueError unless k is in [0, n].
 Sorted topk(const Var& x, std::int64_t k, int axis = -1);
 
-/// The ids of sort() alone: the positions in x of its elements in sorted order. Throws as sort() does.
+/// The ids of sort() alone, i32 in its shape: the positions in x of its elements in sorted order. Throws as sort().
 Tensor argsort(const Var& x, int axis = -1, bool descending = false);
 
 }  // namespace braid

@@ -9,8 +9,8 @@ namespace braid {
 /// ShapeError unless the sizes add up to that of the axis.
 std::vector<Var> split(const Var& x, int axis, List<std::int64_t> sizes);
 
-/// Splits into `count` parts of equal size. Throws ShapeError unless `count` divides the axis, ValueError unless count
-/// > 0.
+/// Splits an axis into `count` parts of equal size. Throws ShapeError unless `count` divides its size, ValueError
+/// unless count > 0.
 std::vector<Var> chunk(const Var& x, int axis, std::int64_t count);
 
 /// `select(x, axis, i)` for every position i of an axis: the inverse of stack. Throws ShapeError for a missing axis.

@@ -8,7 +8,8 @@ namespace braid {
 /// ValueError when a sum of integers does not fit i32.
 Var sum(const Var& x, const Axes& axes = {}, KeepDims keep_dims = false);
 
-/// `sum(x) / n` for the n elements of each result; NaN for n = 0. Throws ShapeError as sum() does, DTypeError for i32.
+/// The mean over `axes`, which sum() explains: `sum(x) / n` for n elements; NaN for n = 0. Throws ShapeError as sum()
+/// does, DTypeError for i32.
 Var mean(const Var& x, const Axes& axes = {}, KeepDims keep_dims = false);
 
 }  // namespace braid

@@ -10,7 +10,7 @@ namespace braid {
 /// Throws ShapeError for a missing or repeated axis, DTypeError for i32.
 Var var(const Var& x, const Axes& axes = {}, KeepDims keep_dims = false, double correction = 1);
 
-/// The standard deviation, `sqrt(var(x))`, not named like std. Its gradient is 0 where it is 0. Throws as var() does.
+/// The standard deviation, `sqrt(var(x))`, not named like std. Its gradient is 0 where it is 0; otherwise like var.
 Var stddev(const Var& x, const Axes& axes = {}, KeepDims keep_dims = false, double correction = 1);
 
 }  // namespace braid

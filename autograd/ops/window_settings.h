@@ -7,8 +7,8 @@ namespace braid {
 
 /// A setting of both axes of a picture: `3`, or `{3, 5}` for its height and width.
 struct Size2d {
-  std::int64_t h, w;  ///< height, width
-  Size2d(std::int64_t both) : h(both), w(both) {}
+  std::int64_t h, w;                               ///< height, width
+  Size2d(std::int64_t both) : h(both), w(both) {}  ///< both alike
   Size2d(std::int64_t height, std::int64_t width) : h(height), w(width) {}
 };
 

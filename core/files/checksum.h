@@ -12,7 +12,7 @@ class RegularFile;
 /// The 128-bit XXH3 hash as 32 hexadecimal digits: detects damage, not forgery. https://xxhash.com
 std::string checksum(std::string_view bytes);
 
-/// Of the elements in row-major order.
+/// Of the elements in row-major order, whatever shape x has.
 std::string checksum(const Tensor& x);
 
 /// Of the bytes of a file, which need not fit into memory. Throws as RegularFile::read_at() does.

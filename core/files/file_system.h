@@ -36,7 +36,7 @@ FileSystem& file_system();
 /// While it is alive, all threads use `files` instead of the operating system's calls.
 class WithFileSystem {
  public:
-  explicit WithFileSystem(FileSystem& files);
+  explicit WithFileSystem(FileSystem& files);  ///< `files` has to outlive it
   ~WithFileSystem();
   WithFileSystem(const WithFileSystem&) = delete;
   WithFileSystem& operator=(const WithFileSystem&) = delete;

@@ -9,12 +9,12 @@ namespace braid {
 
 /// Reads an array that numpy.save wrote: format 1.0, 2.0 or 3.0, little endian, in C or Fortran order.
 /// f4, f8 and i4 are read as they are; f2 becomes f32; booleans and other integers become i32, and values that do not
-/// fit are an error. The tensor is row-major. Everything in the file is checked: the array has to fill it to its end.
+/// fit are an error. The result is row-major, in its shape. All of the file is checked: the array has to fill it.
 /// Throws UnreadableFile or, for a damaged one, FileError naming the file, what was expected and what was found.
 Tensor load_npy(const std::filesystem::path& path);
 
-/// Writes a file for numpy.load, in C order, by write_file_atomically. Throws ValueError for an undefined tensor,
-/// DTypeError for bf16, which NumPy does not have, FileError if writing fails.
+/// Writes a file for numpy.load, of any shape, in C order, by write_file_atomically. Throws ValueError for an undefined
+/// tensor, DTypeError for bf16, which NumPy does not have, FileError if writing fails.
 void save_npy(const std::filesystem::path& path, const Tensor& tensor);
 
 /// Reads the arrays that numpy.savez or numpy.savez_compressed wrote, under their names: a zip of .npy files, stored or

@@ -96,15 +96,22 @@ def is_one_line(name):
 
 
 def is_convention(name):
-    """Names that the manual documents once for all: constructors, assignments, the common members of modules and connections (a call, which
-    the description of the module covers), and fields that have the name of their type, such as `MixingSettings mixing_settings`."""
-    last = name.scope.rpartition("::")[2]
-    if name.name in (last, "~" + last, "operator=", "operator()", "params", "Stream", "open", "close"):
+    """Names that the manual documents once for all: copies and moves, defaulted members, destructors, `params` and `Stream`, and fields that have
+    the name of their type, such as `MixingSettings mixing_settings`."""
+    last, arguments = name.scope.rpartition("::")[2], text_of(name.node, "argsstring")
+    if name.name in ("~" + last, "operator=", "params", "Stream") or re.search(r"= ?(default|delete)$", arguments):
         return True
+    if name.name == last:
+        return bool(re.match(rf"\((const )?{last} ?&&?\w*\)", arguments))
     if name.kind != "variable":
         return False
-    of_type = "".join(name.node.find("type").itertext()).rpartition("::")[2]
+    of_type = text_of(name.node, "type").rpartition("::")[2]
     return re.sub(r"\W", "", of_type).lower().endswith(name.name.replace("_", "").lower())
+
+
+def text_of(node, tag):
+    found = node.find(tag)
+    return "" if found is None else "".join(found.itertext())
 
 
 def undescribed(headers):
@@ -112,7 +119,9 @@ def undescribed(headers):
     described = collections.defaultdict(bool)
     lines = {}
     for name in walk(name for names in headers.values() for name in names):
-        described[name.path] |= bool(name.docstring) or is_convention(name)
+        if is_convention(name):
+            continue
+        described[name.path] |= bool(name.docstring)
         if name.kind == "enum" and described[name.path] and is_one_line(name):
             described |= {value.path: True for value in name.members}
         lines.setdefault(name.path, "{}:{}".format(*name.line))
@@ -134,15 +143,20 @@ def documented_errors(headers, root=ROOT):
         for sentence in re.findall(r"\b[Tt]hrows?\b.*?(?:\.(?= [A-Z])|$)", text):
             errors[name.path] |= set(re.findall(EXCEPTION, sentence))
         for other in re.findall(r"(?:[Tt]hrows? as|[Oo]therwise like) (\w[\w:]*)", text):
-            scopes = [name.scope.rsplit("::", up)[0] for up in range(name.scope.count("::") + 1)]
-            found = [f"{scope}::{other}" for scope in scopes if f"{scope}::{other}" in known]
+            found = referred_to(other, name.path, known)
             assert found, f"{name.path} throws as {other}, which is no public name"
-            others[name.path].add(found[0])
+            others[name.path].add(found)
 
     def with_others(path):
         return errors[path].union(*map(with_others, others[path]))
 
     return {path: found for path in known if (found := with_others(path))}
+
+
+def referred_to(other, path, known):
+    """The path of `other` in the docstring of `path`, which means the nearest of that name but itself; None if there is none."""
+    scopes = [path.rsplit("::", up)[0] for up in range(1, path.count("::") + 1)]
+    return next((found for scope in scopes if (found := f"{scope}::{other}") in known and found != path), None)
 
 
 def shared_comments(header):
@@ -195,3 +209,72 @@ def definitions(source):
         for text in re.findall(rf"^(?!namespace)\w(?:{declaration}|{one_line}|{function})", body, flags):
             if name := re.match(r"[^(]*?((?:\w+(?:<\w+>)?::)*(?:operator(?:\(\)|[^(]+)|\w+))\(", text):
                 yield f"{scope}::{re.sub('<.*?>', '', name[1])}", text
+
+
+TENSORS = re.compile(r"(?=.*\b(?:Tensor|Var)\b)(?:\b(?:const|std::(?:vector|span|optional)|List|Tensor|Var)\b|[<>&\s]|\*(?=.*>))+")  # or lists
+SHAPE = r"(?<![\w\])])(?<!\bin )(?<!\bof )\[[^][]*\]"  # [B, T, C], but neither x[i] nor an interval
+WORDS = (r"\b[Ee]lement by element|\b(?:each|pair of) elements?\b|\b[Bb]roadcast|numpy's rule|'s shape|\b[Ss]haped like|\b[Kk]eeps? the shape"
+         r"|\b(?:any|one|same|another|its|their|that|whatever) shapes?\b|\bshapes?(?: and dtypes?)? of\b|\b(?:each|two) ax[ei]s\b")
+WORDS_FOR_RESULTS = r"-> reduced\b|\bscalar\b|\brank 0\b"
+
+
+def shapeless(headers):
+    """`file:line: path: tensor` for each tensor that a public function takes or returns or a type has as a field, if docstrings do not say its shape:
+    in brackets after its name, `x [B, T, C]`, for results anywhere else, or in WORDS for all of a function. What becomes of axes counts if an argument
+    names them, and an argument `shape` is that of the result. The docstrings of overloads count too, those of functions that one refers to and, for
+    arguments and the result of a call, that of the type."""
+    names = [name for of_header in headers.values() for name in walk(of_header)]
+    texts, found = docstrings(names), []
+    for name in names:
+        if name.kind not in ("function", "variable") or is_convention(name) or name.node.find("reimplements") is not None:
+            continue
+        parameters = {text_of(parameter, "declname"): text_of(parameter, "type") for parameter in name.node.findall("param")}
+        said = with_others(name.path, texts)
+        words = WORDS + r"|\bax[ei]s\b" * (len(said) > 1 or any(parameter.startswith("ax") for parameter in parameters))
+        of_type = texts[name.kind == "function" and name.scope]
+        if any(re.search(words, without_errors(text)) for text in [*said, of_type]):
+            continue
+        shapes = {tensor: (rf"\b{tensor}\b[^][.;()>]{{0,40}}" if tensor else "") + SHAPE
+                  for tensor, kind in parameters.items() if TENSORS.fullmatch(kind)}
+        found += [(name, tensor) for tensor, shape in shapes.items() if not re.search(shape, " ".join([*said, of_type]), re.IGNORECASE)]
+        if TENSORS.fullmatch(text_of(name.node, "type")) and "shape" not in parameters:
+            said += [of_type] * (name.name == "operator()")
+            others = re.sub("|".join(shapes.values()) or "$", "", " ".join(said), flags=re.IGNORECASE)
+            found += [(name, "result" if name.kind == "function" else "field")] * (not re.search(f"{SHAPE}|{WORDS_FOR_RESULTS}", others))
+    return ["{}:{}: {}: {}".format(*name.line, name.path, tensor) for name, tensor in found]
+
+
+def dtypeless(headers, root=ROOT):
+    """`file:line: path: dtype` for i32 and f32 in the body of a public function that returns tensors, if docstrings do not name them: it makes results of them,
+    as `widened` does of f32. f64 and bf16 are for what is between."""
+    names = [name for of_header in headers.values() for name in walk(of_header)]
+    texts, found = docstrings(names), set()
+    makers = {name.path: "{}:{}".format(*name.line) for name in names
+              if name.kind == "function" and re.search(r"\b(\w*Tensors?|Var|\w*Streams)\b", text_of(name.node, "type"))}
+    for path, body in bodies(headers, root):
+        body = re.split(r"\)[\w ]* \{", body, maxsplit=1)[-1]  # without default arguments
+        dtypes = re.findall(r"DType::([if]32)", body) + ["f32"] * ("widened(" in body)
+        said = " ".join(with_others(path, texts)) + texts[path.rpartition("::")[0]]
+        found |= {f"{makers[path]}: {path}: {dtype}" for dtype in dtypes if path in makers and dtype not in said}
+    return sorted(found)
+
+
+def docstrings(names):
+    """{path: the docstrings of its names in a line, without blocks of code}"""
+    def prose(node):
+        return "" if node.tag == "verbatim" else (node.text or "") + "".join(prose(child) + (child.tail or "") for child in node)
+    texts = collections.defaultdict(str)
+    for name in names:
+        texts[name.path] = " ".join([*texts[name.path].split(), *" ".join(map(prose, name.docstring)).split()])
+    return texts
+
+
+def with_others(path, texts):
+    """The docstring of `path` and those of functions that it refers to, if it is `f(x)`, `x becomes f(x)` or the like, or ends `otherwise like f`."""
+    other = re.fullmatch(r"(?:.*(?:\bis |becomes |Writes |otherwise like ))?(?:x\.)?(\w+)(?:\(.*\))?\W*", without_errors(texts[path]))
+    found = other and referred_to(other[1], path, texts)
+    return [texts[path], *(with_others(found, texts) if found else ())]
+
+
+def without_errors(text):
+    return re.sub(r"\b[Tt]hrows?\b.*?(?:\.(?= [A-Z])|$)", "", text).strip()

@@ -67,8 +67,9 @@ struct FracConnection {
   }
   Streams operator()(Streams x, auto&& layer) const { return Streams((*this)(x.settle(), layer)); }
 
+  /// n copies of an embedding [..., C].
   Streams open(const Var& embedding) const { return Streams(expand_streams(embedding, streams())); }
-  Var close(const Streams& x) const { return reduce_streams(x.value()); }
+  Var close(const Streams& x) const { return reduce_streams(x.value()); }  ///< their mean [..., C]
 
   void params(auto&& visit) {
     visit("theta", theta);

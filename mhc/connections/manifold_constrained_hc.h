@@ -54,7 +54,7 @@ struct ManifoldConstrainedHC : StreamConnection<ManifoldConstrainedHC> {
   /// h_res [..., n, n]. Throws ShapeError on other shapes of x.
   StreamMaps maps(const Var& x) const;
 
-  /// The input of the next layer, read from x by the maps. Throws ShapeError on other shapes of x.
+  /// The input [..., C] of the next layer, read from x by the maps. Throws ShapeError on other shapes of x.
   Var read(Streams& x) const;
 
   void params(auto&& visit) {

@@ -47,23 +47,23 @@ struct ManifoldHyperConnection {
   Var h_pre() const;   ///< [expansion], in (0, 1)
   Var h_post() const;  ///< [expansion], in (0, 2)
 
-  /// The input of the layer.
+  /// The input of the layer: x [..., dims] -> [..., dims].
   Var pre_scale(const Var& x) const;
-  /// The next state, given x and the layer's output on pre_scale(x).
+  /// The next state, given x and the output of the layer on pre_scale(x): x, layer_output [..., dims] -> [..., dims].
   Var post_combine(const Var& x, const Var& layer_output) const;
 
-  /// The one-stage form of older code: layer_output was computed from x itself, not from pre_scale(x).
+  /// The one-stage form of older code: layer_output [..., dims] was computed from x itself, not from pre_scale(x).
   Var operator()(const Var& x, const Var& layer_output) const { return post_combine(x, layer_output); }
 
-  /// The two stages around a layer.
+  /// The two stages around a layer: x [..., dims] -> [..., dims].
   template <std::invocable<const Var&> Layer>
   Var operator()(const Var& x, Layer&& layer) const {
     if (ConnectionHook* hook = ConnectionHook::active()) hook->record({h_pre(), h_post(), residual_map()}, split(x));
     return post_combine(x, layer(pre_scale(x)));
   }
 
-  Var open(const Var& embedding) const { return embedding; }
-  Var close(const Var& x) const { return x; }
+  Var open(const Var& embedding) const { return embedding; }  ///< embedding [..., dims] -> [..., dims]
+  Var close(const Var& x) const { return x; }                 ///< x [..., dims] -> [..., dims]
 
   void params(auto&& visit) {
     visit("h_res_raw", h_res_raw);

@@ -49,7 +49,7 @@ struct MHCLayer : StreamConnection<MHCLayer> {
   Var operator()(const Var& x) const;
   using StreamConnection::operator();
 
-  /// The input of the next layer: the norm of what the maps read from x. Throws ShapeError on other shapes.
+  /// The input [..., C] of the next layer: the norm of what the maps read from x. Throws ShapeError on other shapes.
   Var read(Streams& x) const;
 
   void params(auto&& visit) {
@@ -69,9 +69,9 @@ struct FlatMHCLayer {
   MHCLayer layer;
 
   FlatMHCLayer(std::int64_t streams, std::int64_t channels, const MHCLayerSettings& settings = {})
-      : layer(streams, channels, settings) {}
+      : layer(streams, channels, settings) {}  ///< as MHCLayer's
 
-  Var operator()(const Var& x) const;
+  Var operator()(const Var& x) const;  ///< x [B, S, n C] -> [B, S, n C]
 
   void params(auto&& visit) { layer.params(visit); }
 };

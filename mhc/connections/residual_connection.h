@@ -8,6 +8,7 @@ namespace braid::mhc {
 /// The residual connection, `x + layer(x)`: the baseline. x [..., C] -> [..., C]. arXiv:1512.03385. An
 /// nn::Residual that a ConnectionHook sees.
 struct ResidualConnection : nn::Residual {
+  /// `layer` maps [..., C] to [..., C].
   Var operator()(const Var& x, auto&& layer) const {
     if (ConnectionHook::active() == nullptr) return nn::Residual::operator()(x, layer);
     Streams stream(expand_dims(x, -2));  // one, for the hook

@@ -12,12 +12,12 @@ namespace braid::mhc {
 /// Throws ShapeError unless there is a state and all fit, DTypeError unless their types do. arXiv:2603.15031.
 Var attention_residual(const Var& query, const Var& norm, std::span<const Var> states, double eps = 1e-6);
 
-/// The same, and the states [..., C], as they are. Where each of several reads takes those that the one before
-/// returned, the backward pass adds the parts of a state's gradient in place. Throws as attention_residual() does.
+/// The same and the states as they are; otherwise like attention_residual. Where each of several reads takes the states
+/// that the one before returned, the backward pass adds the parts of a state's gradient in place.
 std::pair<Var, std::vector<Var>> attention_residual_in_turn(const Var& query, const Var& norm, std::vector<Var> states,
                                                             double eps = 1e-6);
 
-/// Its weights [N, ...], composed of other ops. Throws as attention_residual() does.
+/// Its weights [N, ...], composed of other ops; otherwise like attention_residual.
 Var attention_residual_weights(const Var& query, const Var& norm, std::span<const Var> states, double eps = 1e-6);
 
 }  // namespace braid::mhc

@@ -62,7 +62,7 @@ struct StreamState {
 
   /// The streams [..., n, C] after the pending write. Throws Error between a read and its write.
   Var value() const;
-  /// Performs the pending write and returns the streams. Throws as value() does.
+  /// Performs the pending write and returns the streams [..., n, C]. Throws as value() does.
   const Var& settle() &;
 };
 

@@ -23,7 +23,7 @@ class ConnectionHook : public CollectingScope<ConnectionHook> {
     if (done.maps.h_post.value().defined()) record(done.maps, done.x);
     return done;
   }
-  /// In place of a layer's output f [..., C] on its way to the streams.
+  /// In place of a layer's output f [..., C] on its way to the streams, [..., C].
   virtual Var write(const Var& f) { return f; }
   /// Told of the maps of each connection and of its input x [..., n, C]. Of a connection that does not read by
   /// Streams, such as MHCSkip and FracConnection, a hook is shown nothing else.

@@ -27,9 +27,9 @@ class Streams {
   /// [..., n, C]
   const Shape& shape() const& { return state_.last.x.shape(); }
   Shape shape() && { return state_.last.x.shape(); }  ///< of a temporary: a copy
-  /// The streams after the pending write. Throws Error between read() and write().
+  /// The streams [..., n, C] after the pending write. Throws Error between read() and write().
   Var value() const { return state_.value(); }
-  /// Performs the pending write and returns the streams. Throws as value() does.
+  /// Performs the pending write and returns the streams [..., n, C]. Throws as value() does.
   const Var& settle() & { return state_.settle(); }
 
   /// Adds one vector to each stream of every token, [n, C], f32 for streams of bf16. Throws ShapeError or DTypeError

@@ -26,8 +26,8 @@ struct TreePlace {
 /// power of two of blocks that is less than its size. nullopt for the root. Throws ValueError unless `node` is a node.
 std::optional<TreePlace> place_in_tree(std::int64_t blocks, BlockRange node);
 
-/// Adds each of `terms` to the sum at its position, in place unless the sum's storage is shared. Throws ShapeError or
-/// DTypeError when they do not fit.
+/// Adds each of `terms` to the sum of its shape at its position, in place unless the sum's storage is shared. Throws
+/// ShapeError or DTypeError when they do not fit.
 void add_in_place(std::span<Tensor* const> sums, std::span<const Tensor* const> terms);
 
 /// `sum += term` as TreeSum does it: for numbers, modules of one structure (gradients, for example), and pairs of

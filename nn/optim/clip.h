@@ -6,10 +6,10 @@
 
 namespace braid::nn {
 
-/// The Euclidean norm of all elements of `grads` together. Sums in f64 over fixed blocks, added in order.
+/// The Euclidean norm of all elements of `grads`, f32 or f64, of any shapes. Sums fixed blocks in f64, added in order.
 double global_norm(std::span<const Tensor* const> grads);
 
-/// Multiplies each tensor by `factor`, in place unless its storage is shared.
+/// Multiplies each tensor, f32 or f64, of any shape, by `factor`, in place unless its storage is shared.
 void scale_in_place(std::span<Tensor* const> grads, double factor);
 
 /// Multiplies a module of gradients by `factor`, in place.

@@ -35,8 +35,8 @@ class Muon : public AdamW {
 };
 
 /// The matrix [m, n] with x's singular vectors and singular values of about 1, between .68 and 1.14 after five
-/// iterations: `x' = a x + (b A + c A^2) x` with `A = x x^T` and the coefficients 3.4445, -4.7750, 2.0315. Zeros stay.
-/// x [m, n] of any scale. Throws ShapeError unless x is a matrix.
+/// iterations: `y = a x + (b A + c A^2) x` with `A = x x^T` and the coefficients 3.4445, -4.7750, 2.0315. Zeros stay.
+/// x [m, n] of any scale, f32 or f64. Throws ShapeError unless x is a matrix.
 Tensor orthogonalized(const Tensor& x, int iterations = 5);
 
 }  // namespace braid::nn

@@ -18,11 +18,11 @@ using DecayRule = ParamRule;
 /// The default rule: parameters of at least two axes, except those of an Indexer, which have no gradient. Biases, norms
 /// and scales do not decay.
 bool decay_matrices(std::string_view name, const Tensor& value);
-/// Those that are also called `weight`, as in Linear and Embedding. This leaves out learned positions and the maps and
-/// logits of hyper-connections, for which zero is no natural value; the gates of GatedResidual are called `weight` and
-/// decay.
+/// Those of at least two axes that are also called `weight`, as in Linear and Embedding. This leaves out learned
+/// positions and the maps and logits of hyper-connections, for which zero is no natural value; the gates of
+/// GatedResidual are called `weight` and decay.
 bool decay_weights_only(std::string_view name, const Tensor& value);
-/// Every parameter, as PyTorch's optimizers do without parameter groups, and optax without a mask.
+/// Every parameter, of any shape, as PyTorch's optimizers do without parameter groups, and optax without a mask.
 bool decay_everything(std::string_view name, const Tensor& value);
 
 /// The base of all optimizers, and of one of your own, which has a constructor and apply(). Its state is the number of
@@ -51,7 +51,7 @@ class Optimizer {
     step(std::move(updates), gradients, grad_scale);
   }
 
-  /// `step`, and `first_moment.head.weight` and so on; only `step` before the first step.
+  /// `step`, an i32 scalar, and `first_moment.head.weight` and so on; only `step` before the first step.
   NamedTensors state() const;
   /// Continues from a state() of a model with the same parameters. Throws Error listing the names that do not fit; then
   /// nothing has changed.
@@ -62,7 +62,7 @@ class Optimizer {
   struct Update {
     std::string name;     ///< its path
     Tensor* value;        ///< the parameter
-    Tensor grad = {};     ///< its gradient, contiguous, not yet scaled by grad_scale
+    Tensor grad = {};     ///< its gradient, of its shape, contiguous, not yet scaled by grad_scale
     bool decays = false;  ///< whether the DecayRule chooses it
     Tensor* state = {};   ///< its state tensors, in the order of state_of()
   };

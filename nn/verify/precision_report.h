@@ -53,8 +53,8 @@ using LossFunction = std::function<Var(std::span<const Var> params, DType dtype)
 PrecisionReport precision_report(const LossFunction& loss, const std::vector<NamedParam>& params, DType dtype);
 }  // namespace detail
 
-/// Measures the gradients of `loss(module)`, a scalar, with all parameters in `dtype`. Takes about one step in f64 for
-/// each kind of op: the error of a kind is measured by adding its rounding to a run without any other.
+/// Measures the gradients of `loss(module)`, a scalar, with all parameters in `dtype`, f32 or f64. Takes about one step
+/// in f64 for each kind of op: the error of a kind is measured by adding its rounding to a run without any other.
 ///
 ///     fmt::print("{}", precision_report(model, [&](const Model& m) { return m.loss(tokens, targets); }).table());
 ///

@@ -16,7 +16,7 @@ namespace braid::nn {
 class CaseSettings {
  public:
   CaseSettings() = default;
-  explicit CaseSettings(std::map<std::string, std::string> json) : json_(std::move(json)) {}
+  explicit CaseSettings(std::map<std::string, std::string> json) : json_(std::move(json)) {}  ///< JSON texts
 
   bool has(const std::string& key) const { return json_.contains(key); }  ///< whether there is such a setting
   /// An integer from `least` to `most`.
@@ -50,7 +50,7 @@ struct RecordedCase {
   std::vector<RecordedPart> parts{};  ///< in the order of execution
   std::set<std::string> buffers{};    ///< the `param.NAME` without gradients, which a port need not have
 
-  /// The tensor with this name. Throws FileError when there is none.
+  /// The tensor with this name, of any shape. Throws FileError when there is none.
   const Tensor& tensor(const std::string& key) const&;
   Tensor tensor(const std::string& key) && { return std::as_const(*this).tensor(key); }
   /// The tensors whose names start with `prefix`, by the rest of their names: `group("param.")`.
@@ -66,8 +66,8 @@ RecordedCase to_dtype(RecordedCase recorded, DType dtype);
 /// The larger of two errors, NaN if one is.
 double worse(double a, double b);
 
-/// `max|a - b| / max(1, max|b|)`, b being the reference; NaN when a difference is. Throws ShapeError unless the sizes
-/// are equal; the shapes need not be.
+/// `max|a - b| / max(1, max|b|)` for a and the reference b, row-major, of any shapes; NaN when a difference is. Throws
+/// ShapeError unless they have as many elements.
 double relative_error(const Tensor& a, const Tensor& b);
 
 /// The inputs and parameters of a recorded case, `in.NAME` and `param.NAME` as NAME, on a tape unless they are integers
@@ -80,7 +80,7 @@ class CaseInputs {
   /// The same with others in the place of some. Throws FileError for a name that the case does not have.
   CaseInputs with(std::map<std::string, Var> others) const;
 
-  /// The input or parameter with this name. Throws FileError when the case has none.
+  /// The input or parameter with this name, of any shape. Throws FileError when the case has none.
   const Var& operator[](const std::string& name) const;
   const std::map<std::string, Var>& all() const& { return variables_; }  ///< all of them by name
   std::map<std::string, Var> all() && { return std::move(variables_); }  ///< of a temporary

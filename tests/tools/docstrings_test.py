@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Every public name has a description, which the manual shows, and descriptions say what throws, which tests show row by row: see
-tests/throws.h. docs/site/public_names.py defines public names. Needs Doxygen."""
+"""Every public name has a description, which the manual shows, and descriptions give shapes and dtypes, and say what throws, which tests show row by
+row: see tests/throws.h. docs/site/public_names.py defines public names. Needs Doxygen."""
 
 import pathlib
 import re
@@ -25,10 +25,20 @@ NOT_PROVOKED = {  # documented errors without a row, and why
     ("mhc::composed", "ValueError"): AT_FIRST_CALL,
 }
 
+SHAPELESS = {  # functions whose tensors have any shape
+    "check_parameter_dtype": "compares dtypes alone",
+    "check_same_dtype": "compares dtypes alone",
+}
+
 PLANTED = """
 namespace braid {
 /// Described.
 struct Planted {
+  Planted() = default;
+  Planted(const Planted& other);
+  explicit Planted(int forgotten);
+  int operator()(int forgotten) const;
+  int open(int forgotten) const;
   int described;  ///< yes
   int forgotten;
   struct Nested {
@@ -94,6 +104,51 @@ void third(int x,
 """
 
 
+SHAPES_PLANTED = """
+namespace braid {
+/// x [B, C], weight [C] -> [B, C].
+Tensor scaled(const Tensor& x, const Tensor& weight);
+/// x [B, C] -> [B, C], by a weight.
+Tensor no_weight(const Tensor& x, const Tensor& weight);
+/// x [B, C], weight [C].
+Tensor no_result(const Tensor& x, List<Tensor> weight);
+/// x[i] is in [0, 1]. Throws ShapeError unless x has the shape of y.
+void no_shape(const std::vector<Tensor>& x);
+/// Element by element.
+Tensor same(const Tensor& x);
+/// Also known as another; otherwise like same.
+Tensor other(const Tensor& x);
+/// The sum over the first axis.
+Tensor first_axis(const Tensor& x);
+/// The sum over an axis.
+Tensor along(const Tensor& x, int axis);
+/// 1 for each element, i32.
+Tensor made(const Tensor& x);
+
+/// x [B, C] -> [B, C].
+struct Module {
+  Tensor weight;  ///< the weight
+  Tensor bias;    ///< [C]
+  /// Scales.
+  Tensor operator()(const Tensor& x) const;
+  /// Scales by another.
+  Tensor by(const Tensor& x) const;
+};
+}
+"""
+SHAPES_PLANTED_SOURCE = """
+namespace braid {
+Tensor scaled(const Tensor& x, const Tensor& weight) {
+  return x.to(DType::i32);
+}
+
+Tensor made(const Tensor& x) {
+  return x.to(DType::i32);
+}
+}  // namespace braid
+"""
+
+
 def rows():
     """{(name, exception)} of the calls of throws() in tests."""
     found = set()
@@ -138,8 +193,27 @@ class Docstrings(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             found = public_names.undescribed(read_planted(folder, {"planted.h": PLANTED}))
         names = [line.partition(": braid::")[2] for line in found]
-        self.assertEqual(names, ["Planted::forgotten", "Planted::Nested", "Planted::Nested::inner", "Letters", "Letters::a", "Letters::b",
-                                 "forgotten_too"])
+        self.assertEqual(names, ["Planted::Planted", "Planted::operator()", "Planted::open", "Planted::forgotten", "Planted::Nested",
+                                 "Planted::Nested::inner", "Letters", "Letters::a", "Letters::b", "forgotten_too"])
+
+    def test_docstrings_give_the_shape_of_every_tensor(self):
+        function_of = {line: line.split(": ")[1].removeprefix("braid::") for line in public_names.shapeless(self.headers)}
+        self.assertEqual([line for line, function in function_of.items() if function not in SHAPELESS], [])
+        self.assertEqual(set(SHAPELESS) - set(function_of.values()), set())
+
+    def test_docstrings_name_the_dtypes_of_results(self):
+        self.assertEqual(public_names.dtypeless(self.headers), [])
+
+    def test_shapes_and_dtypes_that_docstrings_lack_are_found(self):
+        stripped = re.sub(r" \[[^][]*\]", "", (ROOT / "autograd/ops/rms_norm.h").read_text())
+        files = {"planted.h": SHAPES_PLANTED, "planted.cpp": SHAPES_PLANTED_SOURCE, "rms_norm.h": stripped}
+        with tempfile.TemporaryDirectory() as folder:
+            headers = read_planted(folder, files)
+            shapeless, dtypeless = public_names.shapeless(headers), public_names.dtypeless(headers, pathlib.Path(folder))
+        self.assertEqual([line.partition(": braid::")[2] for line in shapeless],
+                         ["no_weight: weight", "no_result: result", "no_shape: x", "first_axis: x", "first_axis: result", "Module::weight: field",
+                          "Module::by: result", "rms_norm: x", "rms_norm: weight", "rms_norm: result", "rms_norm: x", "rms_norm: result"])
+        self.assertEqual([line.partition(": braid::")[2] for line in dtypeless], ["scaled: i32"])
 
     def test_every_error_that_a_docstring_names_has_a_row(self):
         errors = public_names.documented_errors(self.headers)

@@ -64,8 +64,8 @@ struct AttentionResidual {
     return state;
   }
 
-  DepthSources open(const Var& embedding) const { return {embedding, {embedding}}; }
-  Var close(const DepthSources& state) const { return state.x; }
+  DepthSources open(const Var& embedding) const { return {embedding, {embedding}}; }  ///< embedding [..., C]
+  Var close(const DepthSources& state) const { return state.x; }                      ///< [..., C]
 
   void params(auto&& visit) {
     visit("query", query);

@@ -6,7 +6,7 @@
 
 namespace braid::mhc {
 
-/// The last `max_history` states of a stack of layers, oldest first. A value: copies are cheap.
+/// The last `max_history` states of a stack of layers, oldest first, of any shape. A value: copies are cheap.
 class HistoryBuffer {
  public:
   /// With `detach_history`, no gradient flows through the kept states. Throws ValueError unless max_history >= 1.
@@ -39,8 +39,8 @@ class HistoryBuffer {
 
 /// The state between the layers of a stack with skip connections, and the states before it.
 struct History {
-  Var x;                  ///< the state
-  HistoryBuffer earlier;  ///< those before it
+  Var x;                  ///< the state, of any shape
+  HistoryBuffer earlier;  ///< those before it, of the same shape
 };
 
 }  // namespace braid::mhc

@@ -14,7 +14,7 @@ struct MHCBlock {
   Layer layer;
   MHCSkip skip;
 
-  /// Appends x, then `skip(layer(x), history)`.
+  /// Appends x, of any shape, which the layer keeps, then `skip(layer(x), history)`.
   Var operator()(const Var& x, HistoryBuffer& history) const {
     history.append(x);
     return skip(layer(x), history);
@@ -31,6 +31,7 @@ template <class Layer>
 struct SkipStack {
   std::vector<MHCBlock<Layer>> blocks;  ///< in order of evaluation
 
+  /// x of any shape, which the layers keep.
   Var operator()(const Var& x) const {
     if (blocks.empty()) return x;
     History state = blocks.front().skip.open(x);

@@ -77,10 +77,11 @@ struct MHCSkip {
     return state;
   }
 
+  /// The embedding, of any shape, without a history.
   History open(const Var& embedding) const {
     return {embedding, HistoryBuffer(settings.max_history, settings.detach_history)};
   }
-  Var close(const History& state) const { return state.x; }
+  Var close(const History& state) const { return state.x; }  ///< its last state
 
   /// Brings the parameters back onto the constraint's set if the projection policy is post_step. Call after each
   /// optimizer step, or mhc::project(model) for all of them.

@@ -42,7 +42,7 @@ struct ReleasedConnection : StreamConnection<ReleasedConnection> {
   std::int64_t keep_every() const { return settings.keep_every; }   ///< see Streams
   StreamReduction reduction() const { return settings.reduction; }  ///< what close() does
 
-  /// The input of the next layer, read from x [..., n, C] by the maps. Throws ShapeError on other shapes of x.
+  /// The input [..., C] of the next layer, read from x [..., n, C] by the maps. Throws ShapeError on other shapes of x.
   Var read(Streams& x) const;
 
   void params(auto&& visit) { maps.params(visit); }

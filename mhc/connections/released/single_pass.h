@@ -26,8 +26,8 @@ struct SinglePassConnection {
 
   std::int64_t streams() const { return parameters.streams(); }  ///< their number, n
 
-  /// The input of the next layer; x.h_pre becomes the map for the layer after it. Throws ShapeError on other shapes of
-  /// x.
+  /// The input [..., C] of the next layer; x.h_pre becomes the map for the layer after it. Throws ShapeError on other
+  /// shapes of x.
   Var read(SinglePassStreams& x) const {
     check_streams("SinglePassConnection", x.x.shape(), streams(), parameters.channels);
     Var u = x.x.read(SinglePassMaps{.maps = parameters.maps.maps(), .h_pre = x.h_pre});
@@ -49,8 +49,9 @@ struct SinglePassConnection {
   /// The first connection alone: x [..., n, C] -> [..., n, C].
   Var operator()(const Var& x, auto&& layer) const { return (*this)(first(Streams(x)), layer).x.value(); }
 
+  /// n copies of an embedding [..., C], and stream 0 to read.
   SinglePassStreams open(const Var& embedding) const { return first(parameters.open(embedding)); }
-  Var close(const SinglePassStreams& x) const { return read_streams(x.h_pre, x.x.value()); }
+  Var close(const SinglePassStreams& x) const { return read_streams(x.h_pre, x.x.value()); }  ///< [..., C]
 
   void params(auto&& visit) { parameters.params(visit); }
 };
