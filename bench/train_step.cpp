@@ -129,18 +129,19 @@ double flops_per_step(const Options& o) {
 /// `allocations` counts system allocations after the first step; `residual_ms` is 0 without a comparison.
 void print(const Options& o, const Run& run, std::int64_t allocations, double residual_ms) {
   const double ms = run.median_ms();
-  fmt::print(R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
-             R"("batch": {}, "vocab": {}, "streams": {}, "keep_every": {}, "steps": {}, "threads": {}, "dtype": "{}", )"
-             R"("matmul_precision": "{}", "bits": "{}", "parameters": {}, {}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, )"
-             R"("loss": {:.4f}, "peak_rss_mb": {}, "system_allocations_after_first_step": {}}})"
-             "\n",
-             run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, keep_every(o), o.steps,
-             o.threads, o.dtype, name(o.matmul_precision), name(o.bits), run.parameters(),
-             o.hvp ? fmt::format(R"("ms_gradient": {:.2f}, "ms_hvp": {:.2f})", run.median_gradient_ms(), ms)
-                   : fmt::format(R"("ms_per_step": {:.2f})", ms),
-             residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
-             1e3 * static_cast<double>(o.batch * o.context) / ms, flops_per_step(o) / ms / 1e6, run.loss(),
-             platform::peak_bytes() >> 20, allocations);
+  fmt::print(
+      R"({{"peer": "braid", "connection": "{}", "channels": {}, "layers": {}, "heads": {}, "context": {}, )"
+      R"("batch": {}, "vocab": {}, "streams": {}, "keep_every": {}, "steps": {}, "threads": {}, "dtype": "{}", )"
+      R"("matmul_precision": "{}", "bits": "{}", "parameters": {}, {}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, )"
+      R"("loss": {:.4f}, "peak_rss_mb": {}, "system_allocations_after_first_step": {}}})"
+      "\n",
+      run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, keep_every(o), o.steps,
+      o.threads, o.dtype, name(o.matmul_precision), name(o.bits), run.parameters(),
+      o.hvp ? fmt::format(R"("ms_gradient": {:.2f}, "ms_hvp": {:.2f})", run.median_gradient_ms(), ms)
+            : fmt::format(R"("ms_per_step": {:.2f})", ms),
+      residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
+      1e3 * static_cast<double>(o.batch * o.context) / ms, flops_per_step(o) / ms / 1e6, run.loss(),
+      platform::peak_bytes() >> 20, allocations);
 }
 
 /// The connections take their steps in turn, so that other load on the machine affects all of them.

@@ -12,8 +12,8 @@ namespace braid::mhc {
 /// Throws ShapeError unless there is a state and all fit, DTypeError unless their types do. arXiv:2603.15031.
 Var attention_residual(const Var& query, const Var& norm, std::span<const Var> states, double eps = 1e-6);
 
-/// The same and the states as they are; otherwise like attention_residual. Where each of several reads takes the states
-/// that the one before returned, the backward pass adds the parts of a state's gradient in place.
+/// The same and the states as they are. Where each of several reads takes the states that the one before returned, the
+/// backward pass adds the parts of a state's gradient in place; otherwise like attention_residual.
 std::pair<Var, std::vector<Var>> attention_residual_in_turn(const Var& query, const Var& norm, std::vector<Var> states,
                                                             double eps = 1e-6);
 

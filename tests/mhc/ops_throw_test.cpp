@@ -52,6 +52,9 @@ TEST(MHCOpsThrow, Passes) {
   const auto weigh = [](const Tensor& norm, std::vector<Var> states) {
     attention_residual_weights(norm, norm, states);
   };
+  const auto attend_in_turn = [](const Tensor& norm, std::vector<Var> states) {
+    attention_residual_in_turn(norm, norm, std::move(states));
+  };
   const auto add = [](const Tensor& weights, const Tensor& state) {
     weighted_sum(kF, weights, std::vector<Var>{state});
   };
@@ -59,6 +62,8 @@ TEST(MHCOpsThrow, Passes) {
   throws<ShapeError>("mhc::attention_residual", [&] { attend(four, {}); });
   throws<ShapeError>("mhc::attention_residual", [&] { attend(four, {kF, kX}); });
   throws<DTypeError>("mhc::attention_residual", [&] { attend(ones({4}, f64), {kF}); });
+  throws<ShapeError>("mhc::attention_residual_in_turn", [&] { attend_in_turn(four, {}); });
+  throws<DTypeError>("mhc::attention_residual_in_turn", [&] { attend_in_turn(ones({4}, f64), {kF}); });
   throws<ShapeError>("mhc::attention_residual_weights", [&] { weigh(four, {}); });
   throws<DTypeError>("mhc::attention_residual_weights", [&] { weigh(ones({4}, f64), {kF}); });
   throws<ShapeError>("mhc::weighted_sum", [&] { add(kMap, kF); });

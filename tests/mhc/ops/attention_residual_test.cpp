@@ -1,6 +1,7 @@
 #include <braid/mhc/ops/attention_residual.h>
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -64,6 +65,42 @@ TEST(AttentionResidual, DoesNotOverflowAndDividesByNoZero) {
   for (const Var& state : on_tape)
     for (const double d : tape.gradient(state).to_vector<double>()) EXPECT_TRUE(std::isfinite(d));
   for (const double v : y.value().to_vector<double>()) EXPECT_TRUE(std::isfinite(v));
+}
+
+// One state is a constant, one is also read by others, and nobody uses the last read.
+TEST(AttentionResidual, InTurnHasTheGradientsOfReadsOnTheirOwn) {
+  Rng rng(1);
+  const Tensor row = random({6}, rng), scale = random({6}, rng);
+  const std::vector<Var> start = random_states(3, {4, 6}, rng);
+  const auto gradients = [&](auto&& read) {
+    Tape tape;
+    std::vector<Var> watched{tape.watch(row), tape.watch(scale), tape.watch(start[0].value()),
+                             tape.watch(start[1].value())};
+    std::vector<Var> states{watched[2], watched[3], start[2]};
+    Var total = sum(watched[2]);
+    for (int reads = 0; reads < 3; ++reads) {
+      const Var y = read(watched[0], watched[1], states);
+      if (reads < 2) total = total + sum(y * y) + sum(states[1]);
+      states.push_back(states[1] + y);
+    }
+    tape.backward(total);
+    std::vector<Tensor> result;
+    for (const Var& v : watched) result.push_back(tape.gradient(v));
+    return result;
+  };
+  const auto alone = [](const Var& query, const Var& norm, const std::vector<Var>& states) {
+    return attention_residual(query, norm, states);
+  };
+  const auto in_turn = [](const Var& query, const Var& norm, std::vector<Var>& states) {
+    auto [y, passed] = attention_residual_in_turn(query, norm, states);
+    states = std::move(passed);
+    return y;
+  };
+  const std::vector<Tensor> expected = gradients(alone), found = gradients(in_turn);
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_LT(largest_difference(found[i], expected[i]), 1e-13) << i;
+  const Form composed(true);
+  const std::vector<Tensor> twin = gradients(in_turn);
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_LT(largest_difference(twin[i], expected[i]), 1e-13) << i;
 }
 
 TEST(AttentionResidual, TakesEmptyStates) {
