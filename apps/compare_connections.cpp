@@ -70,12 +70,16 @@ void add_flags(CLI::App& app, Options& o) {
   app.add_option("--text", o.text, "text file to learn (default: the system's license texts)");
   list("--connections", o.connections, "kinds of connections to compare, or all (default: all)");
   list("--mixings", o.mixings, "mhc once with each of these mixings, or all (default: --mixing alone)");
-  app.add_option("--steps", o.training.steps, "training steps per model")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--evaluations", o.evaluations, "number of evaluations on the held-out text")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
+  const auto count = [&app](const char* flag, std::int64_t& value, const char* help, std::int64_t most = 1 << 24) {
+    app.add_option(flag, value, help)->check(CLI::Range(std::int64_t{1}, most))->capture_default_str();
+  };
+  count("--layers", o.training.layers, "transformer blocks");
+  count("--channels", o.training.channels, "channels of the residual stream");
+  count("--heads", o.training.heads, "attention heads; must divide channels");
+  count("--context", o.training.context, "characters that the models see");
+  count("--batch", o.training.batch, "windows of text per step");
+  count("--steps", o.training.steps, "training steps per model", 1'000'000);
+  count("--evaluations", o.evaluations, "number of evaluations on the held-out text", 1'000'000);
   app.add_option("--seed", o.training.seed, "seed of initialization and batches")->capture_default_str();
   app.add_option("--threads", o.threads, "threads (0: all cores)")->check(CLI::Range(0, 1024))->capture_default_str();
   app.add_option("--out", o.out, "results folder (default: runs/compare-TIME)");
@@ -90,6 +94,8 @@ Options parse(int argc, char** argv) {
   add_flags(app, o);
   apps::parse_command_line(app, argc, argv);
   o.training.warmup = o.training.steps / 20;
+  check_value(o.training.channels % o.training.heads == 0, "--heads: {} heads do not divide {} channels",
+              o.training.heads, o.training.channels);
   o.connections = chosen("--connections", o.connections, mhc::connection_names());
   if (!o.mixings.empty())
     o.mixings = chosen("--mixings", o.mixings, mhc::mixing_names(o.training.connection.streams.value_or(4)));

@@ -27,7 +27,7 @@ using namespace braid;
 struct Options {
   std::string connection = "residual";
   std::int64_t channels = 384, context = 256, batch = 8, vocab = 65, blocks = 0;
-  int layers = 6, heads = 6, steps = 10, threads = 1;
+  int layers = 6, heads = 6, steps = 10, threads = apps::threads_or(1);
 };
 
 using Model = nn::Transformer<mhc::Connection>;
@@ -205,7 +205,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--blocks", o.blocks, "number of blocks of the batch; 0: one per rank")->capture_default_str();
   count("--vocab", o.vocab);
   count("--steps", o.steps, "timed steps; reports medians");
-  count("--threads", o.threads, "threads of each rank");
+  count("--threads", o.threads, "threads of each rank; unless given, BRAID_NUM_THREADS or 1");
 }
 
 }  // namespace

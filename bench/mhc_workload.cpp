@@ -68,10 +68,10 @@ std::string Workload::difference() const {
   const Tensors fused = evaluate(Form::fused), composed = evaluate(Form::composed);
   for (std::size_t i = 0; i < composed.size(); ++i)
     if (const double e = error(fused[i], composed[i]); !(e <= 1e-4))
-      return fmt::format("the fused form differs from the composed one by {:.1e} in {}", e,
-                         i == 0 ? "its value" : fmt::format("gradient {}", i - 1));
+      return formatted("the fused form differs from the composed one by {:.1e} in {}", e,
+                       i == 0 ? "its value" : fmt::format("gradient {}", i - 1));
   if (const double e = error(operation_.forward(buffers.inputs), composed[0]); !(e <= 1e-4))
-    return fmt::format("the fused form differs from the composed one by {:.1e} without a tape", e);
+    return formatted("the fused form differs from the composed one by {:.1e} without a tape", e);
   return "";
 }
 

@@ -24,7 +24,7 @@ using namespace braid;
 struct Options {
   std::string connection = "mhc", mixing = "sinkhorn", path = mhc::composed() ? "reference" : "fused", dtype = "f32";
   std::int64_t channels = 384, context = 256, batch = 8, vocab = 65, streams = 4;
-  int layers = 6, heads = 6, steps = 10, threads = 2;
+  int layers = 6, heads = 6, steps = 10, threads = apps::threads_or(2);
   std::int64_t keep_every = 1;
   bool compare = false, profile = false, hvp = false;
   std::string trace;
@@ -211,7 +211,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--steps", o.steps, "timed steps; reports their median")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
-  app.add_option("--threads", o.threads)->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--threads", o.threads, "unless given, BRAID_NUM_THREADS or 2")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
 }
 
 }  // namespace

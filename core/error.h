@@ -1,13 +1,14 @@
 #pragma once
+#include <cmath>
+#include <concepts>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
 namespace braid {
 
-/// The base of every exception of the library, except std::bad_alloc when memory runs out.
+/// The base of every exception of the library, except those of the standard library when memory or threads run out.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -39,30 +40,40 @@ struct MissingLibrary : Error {
       : Error(fmt::format("{}: this build of braid is without {}, which it needs", function, library)) {}
 };
 
-/// Throws E with the formatted message unless `ok`. Messages read
-/// `op: argument must ... but has ...`.
+namespace detail {
+const auto& without_sign_of_nan(const auto& x) { return x; }
+auto without_sign_of_nan(const std::floating_point auto& x) { return x == x ? x : std::abs(x); }
+}  // namespace detail
+
+/// fmt::format, but a NaN is `nan` whatever its sign, which says nothing.
+template <class... Args>
+std::string formatted(fmt::format_string<Args...> text, const Args&... args) {
+  return fmt::format(fmt::runtime(fmt::string_view(text)), detail::without_sign_of_nan(args)...);
+}
+
+/// Throws E with the formatted message, `op: argument must .. but has ..`, unless `ok`.
 template <class E, class... Args>
-void check(bool ok, fmt::format_string<Args...> message, Args&&... args) {
+void check(bool ok, fmt::format_string<Args...> message, const Args&... args) {
   if (!ok) [[unlikely]]
-    throw E(fmt::format(message, std::forward<Args>(args)...));
+    throw E(formatted(message, args...));
 }
 
 /// Throws ShapeError with the message unless `ok`.
 template <class... Args>
-void check_shape(bool ok, fmt::format_string<Args...> message, Args&&... args) {
-  check<ShapeError>(ok, message, std::forward<Args>(args)...);
+void check_shape(bool ok, fmt::format_string<Args...> message, const Args&... args) {
+  check<ShapeError>(ok, message, args...);
 }
 
 /// Throws DTypeError with the message unless `ok`.
 template <class... Args>
-void check_dtype(bool ok, fmt::format_string<Args...> message, Args&&... args) {
-  check<DTypeError>(ok, message, std::forward<Args>(args)...);
+void check_dtype(bool ok, fmt::format_string<Args...> message, const Args&... args) {
+  check<DTypeError>(ok, message, args...);
 }
 
 /// Throws ValueError with the message unless `ok`.
 template <class... Args>
-void check_value(bool ok, fmt::format_string<Args...> message, Args&&... args) {
-  check<ValueError>(ok, message, std::forward<Args>(args)...);
+void check_value(bool ok, fmt::format_string<Args...> message, const Args&... args) {
+  check<ValueError>(ok, message, args...);
 }
 
 }  // namespace braid

@@ -64,11 +64,8 @@ std::vector<std::string> words(const std::vector<T>& values, int precision) {
     Parts& p = parts[i];
     p.fraction.resize(fraction, fill);
     if (!p.exponent.empty()) p.exponent.insert(2, exponent - p.exponent.size(), '0');  // e+05 beside e+100: e+005
-    if (std::isfinite(values[i]))
-      list.push_back(fmt::format("{:>{}}.{}{}", p.whole, whole, p.fraction, p.exponent));
-    else
-      list.push_back(std::isnan(values[i]) ? "nan"
-                                           : fmt::format("{}", values[i]));  // a NaN has a sign, which says nothing
+    list.push_back(std::isfinite(values[i]) ? fmt::format("{:>{}}.{}{}", p.whole, whole, p.fraction, p.exponent)
+                                            : formatted("{}", values[i]));
   }
   return list;
 }

@@ -42,8 +42,7 @@ void await(const std::atomic<std::uint32_t>& state, auto done) {
   for (std::uint32_t value = state.load(); !done(value); value = state.load()) state.wait(value);
 }
 
-thread_local bool inside_block =
-    false;  // this thread runs a block, so that a nested parallel_for must not use the pool
+thread_local bool inside_block = false;  // of this thread: a nested parallel_for must not use the pool
 thread_local int index_of_thread = 0;
 
 struct Job {

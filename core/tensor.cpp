@@ -114,7 +114,7 @@ std::vector<T> Tensor::to_vector() const {
 
 double Tensor::item() const {
   check_shape(numel() == 1, "Tensor::item: expected one element but the shape is {}", shape_);
-  return dispatch(dtype_, [&]<class T>(T) { return static_cast<double>(*data<T>()); });
+  return dispatch(dtype_, [&]<class T>(T) { return detail::without_sign_of_nan(static_cast<double>(*data<T>())); });
 }
 
 double Tensor::at(std::initializer_list<std::int64_t> index) const {

@@ -3,9 +3,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
+
+#include <braid/core/error.h>
 
 namespace braid::apps {
 
@@ -14,8 +15,8 @@ void say(const std::string& text);
 
 template <class... Args>
   requires(sizeof...(Args) > 0)
-void say(fmt::format_string<Args...> text, Args&&... args) {
-  say(fmt::format(text, std::forward<Args>(args)...));
+void say(fmt::format_string<Args...> text, const Args&... args) {
+  say(formatted(text, args...));
 }
 
 /// Shows the progress of long work: a line that is redrawn on a terminal, or a plain line now and then.

@@ -1,6 +1,7 @@
 #include "run_main.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <new>
 #include <span>
@@ -152,6 +153,8 @@ void parse_command_line(CLI::App& app, int argc, char** argv) {
     throw ValueError(with_short_values(error.what(), {argv, static_cast<std::size_t>(argc)}));
   }
 }
+
+int threads_or(int otherwise) { return std::getenv("BRAID_NUM_THREADS") != nullptr ? num_threads() : otherwise; }
 
 std::string version_text(std::string_view name) { return fmt::format("{} {}\n{}", name, version(), build_info()); }
 

@@ -44,6 +44,9 @@ int run_main(std::string_view name, std::string_view what_it_shows, int argc, ch
 /// Throws ValueError naming the option.
 void parse_command_line(CLI::App& app, int argc, char** argv);
 
+/// BRAID_NUM_THREADS, or `otherwise` where the environment does not set it. Throws ValueError as num_threads() does.
+int threads_or(int otherwise);
+
 /// What --version prints: the program's name, braid's version, build_info().
 std::string version_text(std::string_view name);
 

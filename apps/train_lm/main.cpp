@@ -160,7 +160,7 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
       held_out = evaluate(trainer);
       save_if_best(folder.path, trainer.state(), *held_out, config, corpus);
       progress.message(
-          fmt::format("step {:>6}  train loss {:.4f}  held-out loss {:.4f}", trainer.step(), result.loss, *held_out));
+          formatted("step {:>6}  train loss {:.4f}  held-out loss {:.4f}", trainer.step(), result.loss, *held_out));
     }
     metrics.append(metrics_line(trainer, result, held_out, speed));
     if (events) events->append(trainer.step(), scalars(trainer, result, held_out, speed));
@@ -177,7 +177,7 @@ bool train(const Config& config, const Folder& folder, const Corpus& corpus, Tra
     }
     saved = due(config.checkpoint_every);
     if (saved) save_checkpoint(folder.path, trainer.state(), config, corpus);
-    progress.update(trainer.step(), fmt::format("loss {:.4f} | {:.1f}k tokens/s", result.loss, speed / 1000));
+    progress.update(trainer.step(), formatted("loss {:.4f} | {:.1f}k tokens/s", result.loss, speed / 1000));
   }
   if (!saved) save_checkpoint(folder.path, trainer.state(), config, corpus);
   progress.finish();

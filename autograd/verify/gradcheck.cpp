@@ -20,8 +20,8 @@ using namespace detail;
 
 /// `input 0, element [1]: analytic .., numeric .. +- .., relative error .., tolerance ..`
 std::string describe(const CheckedDerivative& c, double tolerance) {
-  return fmt::format("{}, {}: analytic {:.10g}, numeric {:.10g} +- {:.1g}, relative error {:.3g}, tolerance {:.3g}",
-                     c.input, c.where, c.analytic, c.numeric, c.uncertainty, c.relative_error, tolerance);
+  return formatted("{}, {}: analytic {:.10g}, numeric {:.10g} +- {:.1g}, relative error {:.3g}, tolerance {:.3g}",
+                   c.input, c.where, c.analytic, c.numeric, c.uncertainty, c.relative_error, tolerance);
 }
 
 /// A line `12 derivatives: 1 wrong, 0 undecidable, ..`; empty when all are right.

@@ -31,8 +31,8 @@ std::string GradcheckResult::table() const {
     const auto& list = by_input[input];
     const CheckedDerivative& worst =
         **std::ranges::max_element(list, {}, [](const auto* c) { return detail::severity(*c); });
-    text += fmt::format("{:<{}} {:>6} {:>18.10g} {:>18.10g} {:>9.1e} {:>9.1e}  {}\n", input, width, list.size(),
-                        worst.analytic, worst.numeric, worst.uncertainty, worst.relative_error, name(worst.verdict));
+    text += formatted("{:<{}} {:>6} {:>18.10g} {:>18.10g} {:>9.1e} {:>9.1e}  {}\n", input, width, list.size(),
+                      worst.analytic, worst.numeric, worst.uncertainty, worst.relative_error, name(worst.verdict));
   }
   return text;
 }

@@ -142,8 +142,7 @@ Var Mixing::operator()(const Var& logits) const {
   check_shape(logits.rank() >= 1 && logits.size(-1) == logits_,
               "Mixing: logits must have shape [.., {}] for {} at n = {} but has {}", logits_, name(), n(),
               logits.shape());
-  dispatch_float("Mixing", logits.dtype(),
-                 [](auto) {});  // composed in bf16, maps would lose their digits near singular ones
+  dispatch_float("Mixing", logits.dtype(), [](auto) {});  // in bf16, maps near singular ones would lose their digits
   if (composed()) {
     const Var h = family_->composed(logits, *this);
     // An empty sum takes the place of no logits on the tape.

@@ -67,7 +67,7 @@ std::optional<double> similarity(const Tensor& x) {
   return (total / tokens - units / tokens) / (count * (count - 1));
 }
 
-std::string cell(const std::optional<double>& value) { return value ? fmt::format("{:.4g}", *value) : "-"; }
+std::string cell(const std::optional<double>& value) { return value ? formatted("{:.4g}", *value) : "-"; }
 
 }  // namespace
 
@@ -107,9 +107,9 @@ std::string table(std::span<const ConnectionStats> connections) {
       "column", "saturated", "similarity");
   int index = 0;
   for (const ConnectionStats& s : connections)
-    text += fmt::format("{:>10} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.2g} {:>10.2g} {:>10} {:>10}\n", index++,
-                        s.forward_gain, s.backward_gain, s.composed_forward_gain, s.composed_backward_gain, s.row_error,
-                        s.column_error, cell(s.saturation), cell(s.similarity));
+    text += formatted("{:>10} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.2g} {:>10.2g} {:>10} {:>10}\n", index++,
+                      s.forward_gain, s.backward_gain, s.composed_forward_gain, s.composed_backward_gain, s.row_error,
+                      s.column_error, cell(s.saturation), cell(s.similarity));
   return text;
 }
 

@@ -29,7 +29,7 @@ double global_norm(std::span<const Tensor* const> grads) {
   for_each_block("global_norm", grads, [&]<class T>(T, const TensorBlock& block) {
     sums[block.index] = sum_of_squares(contiguous[block.tensor].data<T>() + block.begin, block.end - block.begin);
   });
-  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
+  return braid::detail::without_sign_of_nan(std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0)));
 }
 
 void scale_in_place(std::span<Tensor* const> grads, double factor) {

@@ -22,8 +22,7 @@ bool is_fresh(const NamedTensors& state) {
 }  // namespace
 
 bool decay_matrices(std::string_view name, const Tensor& value) {
-  return value.rank() >= 2 &&
-         name.find("indexer.") == name.npos;  // which gets no gradient: decay alone would change it
+  return value.rank() >= 2 && name.find("indexer.") == name.npos;  // it gets no gradient: decay alone would change it
 }
 
 bool decay_weights_only(std::string_view name, const Tensor& value) {

@@ -248,12 +248,12 @@ PrecisionReport detail::precision_report(const LossFunction& loss, const std::ve
 }
 
 std::string PrecisionReport::table(std::size_t most_rows) const {
-  std::string text = fmt::format("{:<18}  {:>8}\n{:<18}  {:>8.1e}\n{:<18}  {:>8.1e}    share\n",
-                                 fmt::format("{} beside f64", braid::name(dtype)), "error", "loss", loss_error,
-                                 "gradient", relative_error);
+  std::string text = formatted("{:<18}  {:>8}\n{:<18}  {:>8.1e}\n{:<18}  {:>8.1e}    share\n",
+                               fmt::format("{} beside f64", braid::name(dtype)), "error", "loss", loss_error,
+                               "gradient", relative_error);
   for (const Op& op : ops)
-    text += fmt::format("  {:<16}  {:>8.1e}  {:>5.1f} %\n", op.name, op.relative_error, 100 * op.share);
-  text += fmt::format("  {:<16}  {:>8.1e}\n\n", "remainder", remainder * relative_error);
+    text += formatted("  {:<16}  {:>8.1e}  {:>5.1f} %\n", op.name, op.relative_error, 100 * op.share);
+  text += formatted("  {:<16}  {:>8.1e}\n\n", "remainder", remainder * relative_error);
 
   std::vector<Row> sorted = rows;
   std::ranges::stable_sort(sorted, precedes, &Row::relative_error);
@@ -262,9 +262,9 @@ std::string PrecisionReport::table(std::size_t most_rows) const {
   for (const Row& row : sorted) width = std::max(width, row.name.size());
   text += fmt::format("{:<{}}  {:>8}  {:>8}  {:>9}  worst op\n", "parameter", width, "gradient", "error", "ulps");
   for (const Row& row : sorted)
-    text += fmt::format("{:<{}}  {:>8.1e}  {:>8.1e}  {:>9.1f}  {}\n", row.name, width, row.gradient, row.relative_error,
-                        row.max_ulps,
-                        row.worst_op.empty() ? "-" : fmt::format("{}, {:.0f} %", row.worst_op, 100 * row.share));
+    text +=
+        formatted("{:<{}}  {:>8.1e}  {:>8.1e}  {:>9.1f}  {}\n", row.name, width, row.gradient, row.relative_error,
+                  row.max_ulps, row.worst_op.empty() ? "-" : formatted("{}, {:.0f} %", row.worst_op, 100 * row.share));
   if (sorted.size() < rows.size()) text += fmt::format("{} more with smaller errors\n", rows.size() - sorted.size());
   return text;
 }

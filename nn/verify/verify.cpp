@@ -21,7 +21,7 @@ std::pair<std::string, double> misfit(const std::string& key, const NamedTensors
     return {fmt::format("{} must have shape {} but has {}", key, expected.shape(), result.shape()), NAN};
   const double error = relative_error(result, expected);
   if (error <= tolerance) return {"", error};
-  return {fmt::format("{} is off by {:.1e}, more than {:.0e}", key, error, tolerance), error};
+  return {formatted("{} is off by {:.1e}, more than {:.0e}", key, error, tolerance), error};
 }
 
 /// The cotangents by the names of their outputs: `cotangent` is that of y, `cotangent.y1` that of y1.
@@ -103,7 +103,7 @@ std::string to_string(const Verification& verification) {
   for (const Comparison& c : verification.table) width = std::max(width, c.name.size());
   std::string text;
   for (const auto& [name, error, ok] : verification.table) {
-    text += fmt::format("{:<{}}  {:>7.1e}{}\n", name, width, error, ok ? "" : "  differs");
+    text += formatted("{:<{}}  {:>7.1e}{}\n", name, width, error, ok ? "" : "  differs");
     agree += ok;
   }
   text += fmt::format("{} of {} agree within {:.0e}\n", agree, verification.table.size(), verification.tolerance);

@@ -27,7 +27,8 @@ TRAIN |= {"--clip": ["0", *NOT_FINITE], "--seed": [*NOT_WHOLE, "-1"], "--threads
           "--streams": ["0", "65"], "--skip-epsilon": ["nan", "1x"], "--skip-temperature": ["nan", "0"]}
 FLAGS = {
     "train_lm": TRAIN,
-    "compare_connections": {"--steps": BAD_COUNT, "--evaluations": BAD_COUNT, "--seed": ["-1", "1e3"], "--threads": ["x"],
+    "compare_connections": {flag: BAD_COUNT for flag in [*SIZES, "--steps", "--evaluations"]} |
+                           {"--seed": ["-1", "1e3"], "--threads": ["x"],
                             "--connections": ["all,mhc", "x\ny"], "--mixings": ["none"], "--text": ["none.txt"]},
     "check_gradients": {flag: ["0", "1e5", "-3"] for flag in [*SIZES, "--vocab", "--directions"]} |
                        {"--tolerance": ["nan", "0", "x"], "--seed": ["-1"], "--threads": ["-1"]},
@@ -58,7 +59,8 @@ LINES = {
                  ["--layers", "16777216", "--out", "new"], ["--experts", "16777216", "--out", "new"], ["--lora", "16777216", "--out", "new"],
                  ["--experts", "1", "--out", "new"], ["--optimizer", "adam", "--out", "new"],
                  ["--connection", "mhc", "--mixing", "nan", "--out", "new"], ["--channels", "16777216", "--layers", "16777216", "--out", "new"]],
-    "compare_connections": [["extra"], ["--out", "LONG"], ["--out", "loop/x"], ["--text", "bytes.dat", "--out", "new"]],
+    "compare_connections": [["extra"], ["--out", "LONG"], ["--out", "loop/x"], ["--text", "bytes.dat", "--out", "new"],
+                            ["--heads", "5", "--out", "new"], ["--layers", "16777216", "--out", "new"]],
     "check_gradients": [["extra"], ["--channels", "16777216"], ["--channels", "5", "--heads", "2"]],
     "train_step": [["--profile", "--trace", "none/x"], ["--profile", "--trace", "."], ["--profile", "--trace", "loop/x"], ["extra"], ["--channels", "16777216"], ["--batch", "16777216", "--context", "16777216"]],
     "wrong_gradient": [["--draw", "none/x"], ["--draw", "."], ["--draw", "loop/x"], ["--draw"]],

@@ -33,6 +33,13 @@ def main(program, folder):
     check([r["connection"] for r in results] == ["mhc+rows", "mhc+sinkhorn", "residual"], "results.json has other entries")
     check([len(values) for values in results[0]["by_depth"].values()] == [8, 8, 8], "results.json has other depths")
 
+    sizes = ["--layers", 2, "--channels", 16, "--heads", 2, "--context", 8, "--batch", 3, "--connections", "residual"]
+    check(run(program, "--text", text, "--steps", 1, "--out", folder / "sizes", *sizes).returncode == 0, "sizes")
+    result = json.loads((folder / "sizes/results.json").read_text())["results"][0]
+    characters = len(set(text.read_text()))
+    check(result["parameters"] == 2 * (12 * 16 * 16 + 7 * 16) + (2 * characters + 8 + 1) * 16, f"{result} for {characters} characters")
+    check(len(result["by_depth"]["forward_gain"]) == 4, "other layers than --layers 2")
+
     new = ["--out", folder / "new"]
     check_refused("holds results", run(program, *flags))
     check_refused("--steps", run(program, "--steps", 0, *new))

@@ -6,6 +6,8 @@
 #include <limits>
 #include <sstream>
 
+#include <tests/support.h>
+
 namespace braid::format_test {
 namespace {
 
@@ -50,6 +52,13 @@ TEST(Format, NamesAnUndefinedTensor) { EXPECT_EQ(to_string(Tensor()), "undefined
 TEST(Format, AlignsWhatIsNotFinite) {
   EXPECT_EQ(to_string(Tensor::of<double>({4}, {1.5, NAN, INFINITY, -INFINITY})), "[ 1.5  nan  inf -inf] f64");
   EXPECT_EQ(to_string(Tensor::of<double>({2}, {NAN, -NAN})), "[nan nan] f64");
+}
+
+TEST(Format, PrintsNaNWithoutASign) {
+  EXPECT_EQ(formatted("{} {:.2f} {:+.1e} {}", -NAN, -NAN, 0.5, "-nan"), "nan nan +5.0e-01 -nan");
+  EXPECT_EQ(fmt::format("{}", Tensor::of<float>({2}, {-NAN, 1}).at({0})), "nan");
+  EXPECT_EQ(message_of([] { check_value(false, "f: x must be >= 0 but is {}", -NAN); }),
+            "f: x must be >= 0 but is nan");
 }
 
 TEST(Format, ShowsTheShortestDigits) {

@@ -70,8 +70,8 @@ int run(const std::vector<fs::path>& cases) {
     const Verdict verdict = check(path);
     const std::string result = verdict.why.empty() ? "pass" : "FAIL " + verdict.why;
     const std::string bf16 = verdict.bf16 == 0 ? "-" : fmt::format("{:.2f}", verdict.bf16);
-    fmt::print("{:<44} f64 {:7.1e}  f32 {:7.1e}  bf16 {:>4}  {}\n", path.stem().string(), verdict.f64, verdict.f32,
-               bf16, result);
+    fmt::print("{}", formatted("{:<44} f64 {:7.1e}  f32 {:7.1e}  bf16 {:>4}  {}\n", path.stem().string(), verdict.f64,
+                               verdict.f32, bf16, result));
     failed += !verdict.why.empty();
   }
   fmt::print("{} passed, {} failed\n", static_cast<int>(cases.size()) - failed, failed);

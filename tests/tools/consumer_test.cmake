@@ -60,6 +60,20 @@ if(HOW STREQUAL package)  # programs, pkg-config, and the program that the manua
   separate_arguments(flags UNIX_COMMAND "${CXX_FLAGS} -Wl,--whole-archive ${flags} -Wl,--no-whole-archive")
   run(${CXX_COMPILER} -std=c++20 ${SOURCE_DIR}/tests/consumer/core.cpp -o ${work}/by_pkg_config ${flags})
   run(${work}/by_pkg_config)
+  if(WITH_MPI)  # by pkg-config; by CMake without the component, the error says what to write
+    execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} pkg-config --cflags --libs "braid-mpi = ${VERSION}"
+      OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
+    separate_arguments(flags UNIX_COMMAND "${CXX_FLAGS} ${flags}")
+    run(${CXX_COMPILER} -std=c++20 ${SOURCE_DIR}/tests/consumer/ranks.cpp -o ${work}/ranks_by_pkg_config ${flags})
+    file(WRITE ${work}/without/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)\nproject(without LANGUAGES CXX)\n"
+      "find_package(braid REQUIRED)\nadd_executable(ranks ${SOURCE_DIR}/tests/consumer/ranks.cpp)\n"
+      "target_link_libraries(ranks PRIVATE braid::mpi)\n")
+    execute_process(COMMAND ${CMAKE_COMMAND} -S ${work}/without -B ${work}/without/build ${settings}
+      OUTPUT_QUIET ERROR_VARIABLE error RESULT_VARIABLE code)
+    if(code EQUAL 0 OR NOT error MATCHES "braid::mpi by find_package\\(braid COMPONENTS mpi\\)")
+      message(FATAL_ERROR "braid::mpi without its component: exit code ${code}: ${error}")
+    endif()
+  endif()
   # No header warns under more warnings than braid's own build has. -I, since compilers are silent about system headers.
   find_program(clang clang++-16)
   set(compilers ${CXX_COMPILER} ${clang})

@@ -99,16 +99,18 @@ class Facts(unittest.TestCase):
 
     def test_numbers_of_things(self):
         in_vjps, in_rules = (len(rows("tests/planted/README.md", f"## In {where}\n\n| error")) for where in ("vjps", "rules"))
+        plain = quoted("tests/random_programs/module_plan.cpp", "kPlain")
         quick = re.search(r"^modes = (.*)", text("apps/stability/quick.toml"), re.MULTILINE)[1]
         for page, sentence in (
             ("README.md", f"[{WORDS[len(connections())]} connections]"), ("README.md", f"[{len(mixings())} mixings]"),
             ("README.md", f"{in_vjps + in_rules} planted errors, {in_rules} of"),
-            ("docs/mixings.md", f"compares {len(mixings())} mixings"),
+            ("docs/mixings.md", f"among {len(mixings())} mixings"),
             ("docs/hyper_connections.md", f"compares {WORDS[len(mixings())]}"),
             ("docs/hyper_connections.md", f"by one of {len(mixings()) - 1} other published mixings"),
             ("docs/stability.md", f"each under {WORDS[quick.count(',') + 1]} connections"),
             ("docs/gallery.md", f"under {WORDS[quick.count(',') + 1]} connections"),
             ("docs/verify.md", f"puts {in_vjps} errors into the vjps"),
+            ("docs/verify.md", f"modules of each of {len(plain) + len(connections()) + len(mixings()) - 1} kinds"),  # sinkhorn is mhc
         ):
             self.assertIn(sentence, text(page))
 

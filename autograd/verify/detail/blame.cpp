@@ -60,8 +60,8 @@ std::string wrong_input(Trials& trials, std::size_t index, std::size_t input) {
   if (outcome.verdict != Verdict::wrong)  // the errors of several elements cancelled on the way
     return fmt::format("input {} {}", input, x.shape());
   const double size = direction.data<double>()[element];
-  return fmt::format("input {} {}, {}: analytic {:.10g}, numeric {:.10g}", input, x.shape(),
-                     element_name(x.shape(), element), outcome.analytic / size, outcome.numeric.value / size);
+  return formatted("input {} {}, {}: analytic {:.10g}, numeric {:.10g}", input, x.shape(),
+                   element_name(x.shape(), element), outcome.analytic / size, outcome.numeric.value / size);
 }
 
 /// The sentence about a wrong op.

@@ -45,12 +45,12 @@ Lifeline::Lifeline(std::string program, int rank, int size, std::chrono::seconds
     : program_(std::move(program)), rank_(rank), size_(size), patience_(patience) {
   try {
     find_peers(reach, broadcast);
+    for (const Peer& peer : peers_) peer.socket.watch_machine();
+    const auto held = platform::hold_signals();  // the program's threads handle signals
+    thread_ = std::thread([this] { watch(); });
   } catch (const std::system_error& error) {
     throw Error(fmt::format("dist: {}", error.what()));
   }
-  for (const Peer& peer : peers_) peer.socket.watch_machine();
-  const auto held = platform::hold_signals();  // the program's threads handle signals
-  thread_ = std::thread([this] { watch(); });
 }
 
 void Lifeline::find_peers(Socket::Reach reach, const Broadcast& broadcast) {

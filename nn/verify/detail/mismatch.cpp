@@ -147,7 +147,7 @@ class Mismatch {
     if (near.empty()) return "";
     const auto nan_last = [](const Candidate& c) { return std::pair(std::isnan(c.error), c.error); };
     const auto nearest = std::ranges::min_element(near, {}, nan_last);
-    return fmt::format("closest is the output of {}, off by {:.1e}", op_of(*nearest), nearest->error);
+    return formatted("closest is the output of {}, off by {:.1e}", op_of(*nearest), nearest->error);
   }
 
   /// op 'linear' (#3 of 40)
@@ -171,7 +171,7 @@ class Mismatch {
 
   std::string gradient_line(const Part& part, const Candidate& gradient) const {
     const std::vector<std::string>& users = gradient.value->users;
-    return fmt::format(
+    return formatted(
         "first gradient that differs (from the output back): that of {}, the output of {}, off by {:.1e}; {}",
         part.title, op_of(gradient), gradient.error,
         users.empty() ? "nothing takes it" : fmt::format("it comes from {}", fmt::join(users, ", ")));
