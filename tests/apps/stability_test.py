@@ -94,10 +94,10 @@ def check_result(steps, result, divergence):
 
 
 def check_same_start(results):
-    """Networks of one seed compute the same function before training under all connections but those that mix history or scale layers."""
+    """Networks of one seed compute the same function before training under all connections but those that mix history, scale layers or halve the residual."""
     first = {}
     for settings, steps, _ in results:
-        if "uniform" not in settings["variant"] and settings["mode"] not in ("attention-residual", "layer-scale", "rezero"):
+        if "uniform" not in settings["variant"] and settings["mode"] not in ("attention-residual", "layer-scale", "rezero", "manifold"):
             first.setdefault((settings["task"], settings["seed"]), {})[settings["run"]] = steps[0]["loss"]
     for losses in first.values():
         check(max(losses.values()) - min(losses.values()) < 2e-3, f"different starts: {losses}")
