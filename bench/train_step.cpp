@@ -25,7 +25,7 @@ struct Options {
   std::string connection = "mhc", mixing = "sinkhorn", path = mhc::composed() ? "reference" : "fused", dtype = "f32";
   std::int64_t channels = 384, context = 256, batch = 8, vocab = 65, streams = 4;
   int layers = 6, heads = 6, steps = 10, threads = apps::threads_or(2);
-  std::int64_t keep_every = 1;
+  std::int64_t keep_every = 1, depth_block = 1;
   bool compare = false, profile = false, hvp = false;
   std::string trace;
   MatmulPrecision matmul_precision = MatmulPrecision::highest;
@@ -106,6 +106,7 @@ class Run {
     const mhc::ConnectionConfig config{.kind = mhc::connection_kind(connection),
                                        .streams = o.streams,
                                        .mixing = o.mixing,
+                                       .depth_block = o.depth_block,
                                        .keep_every = keep_every(o)};
     const Model model(sizes, rng, [&](int index) { return mhc::Connection(config, o.channels, index, rng); });
     return nn::to_dtype(model, o.dtype == "f64" ? DType::f64 : DType::f32);
@@ -203,6 +204,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--keep-every", o.keep_every,
                  "keep the streams at every k-th sublayer, recompute the rest; 0: planned")
       ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--depth-block", o.depth_block, "attention-residual: sublayers whose outputs make one source")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_flag("--profile", o.profile, "print a table of the ops: time, share, bytes, share of bandwidth and of peak");
   app.add_flag("--hvp", o.hvp, "time a product with the Hessian, after a gradient, instead of a step")
