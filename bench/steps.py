@@ -78,7 +78,7 @@ def measure(programs, cases, options, time_key="ms_per_step"):
     date, start, done = datetime.datetime.now().isoformat(timespec="seconds"), time.monotonic(), 0
     for number, case, (name, command) in ((r, c, p) for r in range(options.rounds) for c in cases for p in programs.items()):
         sizes = case._asdict() | {"steps": options.steps, "threads": options.threads}
-        record = json.loads(output([*command, *(f"--{flag}={value}" for flag, value in sizes.items())]))
+        record = json.loads(output([*command, *(f"--{flag}={value}" for flag, value in sizes.items() if value is not None)]))
         with RESULTS.open("a") as file:
             print(json.dumps({"date": date, "command": options.command, "program": name, "round": number, **record}), file=file)
         records[name, case].append(record)
@@ -116,6 +116,7 @@ def beside(options):
 
 
 def all_connections(train_step):
+    output([train_step, "--help"])  # or fails
     said = subprocess.run([train_step, "--connection=?"], capture_output=True, text=True).stderr
     return re.search("one of (.*) but", said)[1].split(", ")
 
@@ -123,8 +124,7 @@ def all_connections(train_step):
 def connections(options):
     options.connections = options.connections or all_connections(options.train_step)
     sizes = [(channels, dtype) for channels in options.sizes for dtype in ("f32", "bf16")]
-    cases = {(connection, *size): BASE._replace(connection=connection, dtype=size[1], channels=size[0], **SIZES[size[0]],
-                                                streams={"frac": 1, "manifold": 2}.get(connection, 4))
+    cases = {(connection, *size): BASE._replace(connection=connection, dtype=size[1], channels=size[0], streams=None, **SIZES[size[0]])
              for connection in options.connections for size in sizes}
     medians = measure({"braid": [options.train_step]}, list(cases.values()), options)
     rows = []

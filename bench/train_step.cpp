@@ -23,7 +23,8 @@ using namespace braid;
 
 struct Options {
   std::string connection = "mhc", mixing = "sinkhorn", path = mhc::composed() ? "reference" : "fused", dtype = "f32";
-  std::int64_t channels = 384, context = 256, batch = 8, vocab = 65, streams = 4;
+  std::int64_t channels = 384, context = 256, batch = 8, vocab = 65;
+  std::optional<std::int64_t> streams;
   int layers = 6, heads = 6, steps = 10, threads = apps::threads_or(2);
   std::int64_t keep_every = 1, depth_block = 1;
   bool compare = false, profile = false, hvp = false;
@@ -32,9 +33,13 @@ struct Options {
   Bits bits = Bits::fast;
 };
 
+std::int64_t streams(const Options& o, const std::string& connection) {
+  return o.streams.value_or(mhc::default_streams(mhc::connection_kind(connection)));
+}
+
 /// 0: planned by keep_interval().
 std::int64_t keep_every(const Options& o) {
-  return o.keep_every == 0 ? mhc::keep_interval(o.streams, 2 * o.layers) : o.keep_every;
+  return o.keep_every == 0 ? mhc::keep_interval(streams(o, o.connection), 2 * o.layers) : o.keep_every;
 }
 
 constexpr int kWarmUp = 2;
@@ -136,8 +141,8 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
       R"("matmul_precision": "{}", "bits": "{}", "parameters": {}, {}, {}"tokens_per_s": {:.0f}, "gflops": {:.1f}, )"
       R"("loss": {:.4f}, "peak_rss_mb": {}, "system_allocations_after_first_step": {}}})"
       "\n",
-      run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, o.streams, keep_every(o), o.steps,
-      o.threads, o.dtype, name(o.matmul_precision), name(o.bits), run.parameters(),
+      run.name, o.channels, o.layers, o.heads, o.context, o.batch, o.vocab, streams(o, run.name), keep_every(o),
+      o.steps, o.threads, o.dtype, name(o.matmul_precision), name(o.bits), run.parameters(),
       o.hvp ? fmt::format(R"("ms_gradient": {:.2f}, "ms_hvp": {:.2f})", run.median_gradient_ms(), ms)
             : fmt::format(R"("ms_per_step": {:.2f})", ms),
       residual_ms > 0 ? fmt::format(R"("ratio_to_residual": {:.4f}, )", ms / residual_ms) : "",
@@ -154,7 +159,7 @@ void measure(const Options& o) {
                       .channels = o.channels,
                       .layers = o.layers,
                       .batch = o.batch,
-                      .streams = connections.back() == "residual" ? 1 : o.streams});
+                      .streams = connections.back() == "residual" ? 1 : streams(o, connections.back())});
   std::vector<std::unique_ptr<Run>> runs;
   for (const std::string& connection : connections) runs.push_back(std::make_unique<Run>(o, connection));
   std::int64_t allocations = 0;
@@ -200,7 +205,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--context", o.context)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--batch", o.batch)->check(CLI::Range(1, 1 << 24))->capture_default_str();
   app.add_option("--vocab", o.vocab)->check(CLI::Range(1, 1 << 24))->capture_default_str();
-  app.add_option("--streams", o.streams)->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--streams", o.streams, "those of the connection unless given: 4, of frac 1, of manifold 2")
+      ->check(CLI::Range(1, 64));
   app.add_option("--keep-every", o.keep_every,
                  "keep the streams at every k-th sublayer, recompute the rest; 0: planned")
       ->check(CLI::NonNegativeNumber)
