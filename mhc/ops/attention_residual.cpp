@@ -79,7 +79,9 @@ std::pair<Var, std::vector<Var>> attention_residual_in_turn(const Var& query, co
   std::vector<Var> results = record(kOp, std::move(outputs), inputs, [=](std::span<Tensor> dys, const Needs& needs) {
     return backward(key, values, saved, dys, needs);
   });
-  return {results[0], {results.begin() + 1, results.end()}};
+  for (std::size_t i = 0; i < states.size(); ++i)
+    if (states[i].requires_grad()) states[i] = results[1 + i];  // constants stay constants
+  return {results[0], std::move(states)};
 }
 
 }  // namespace braid::mhc

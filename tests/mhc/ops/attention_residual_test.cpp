@@ -94,6 +94,8 @@ TEST(AttentionResidual, InTurnHasTheGradientsOfReadsOnTheirOwn) {
   const auto in_turn = [](const Var& query, const Var& norm, std::vector<Var>& states) {
     auto [y, passed] = attention_residual_in_turn(query, norm, states);
     states = std::move(passed);
+    EXPECT_TRUE(states[0].requires_grad());
+    EXPECT_FALSE(states[2].requires_grad());
     return y;
   };
   const std::vector<Tensor> expected = gradients(alone), found = gradients(in_turn);
