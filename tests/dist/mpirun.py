@@ -45,8 +45,8 @@ def one_program(arguments):
 
 
 def of_ranks(stderr):
-    """What the ranks themselves wrote: without mpirun's paragraphs between two dashed lines, and without empty lines."""
-    return re.sub(r"^(-{70,}\n.*?^-{70,})?\n", "", stderr, flags=re.DOTALL | re.MULTILINE)
+    """What the ranks themselves wrote: without mpirun's paragraphs between two dashed lines, warnings of its libevent, and empty lines."""
+    return re.sub(r"^(-{70,}\n.*?^-{70,}|\[warn\] [^\n]*)?\n", "", stderr, flags=re.DOTALL | re.MULTILINE)
 
 
 def children(process):
