@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 """The time of a step of data parallel training over up to 4,096 ranks, from what dist_step measured and a network's numbers.
 
-Reads docs/scaling/measured.jsonl and prints the tables of docs/scaling.md; --draw draws docs/scaling/efficiency.png.
+Reads docs/scaling/measured.jsonl and prints the tables of docs/scaling.md, and those that it sums up; --draw draws
+docs/scaling/efficiency.png.
 """
 
 import argparse
