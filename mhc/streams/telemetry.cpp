@@ -87,8 +87,15 @@ void Telemetry::record(const StreamMaps& maps, const Var& x) {
 std::vector<ConnectionStats> Telemetry::connections() const {
   std::vector<ConnectionStats> list;
   Tensor product;
+  std::size_t widest = 0;  // the first connection with maps of every token, if there is one
   for (const Record& record : records_) {
-    product = product.defined() ? matrix_product(record.h_res, product) : record.h_res;
+    const Tensor &h = record.h_res, &other = records_[widest].h_res;  // [tokens or 1, n, n]
+    check_shape(h.size(1) == other.size(1) && (h.size(0) == other.size(0) || h.size(0) == 1 || other.size(0) == 1),
+                "Telemetry: connection {} must have {} streams and {} tokens, as connection {}, but has {} and {}; one "
+                "Telemetry is for one forward pass",
+                list.size(), other.size(1), other.size(0), widest, h.size(1), h.size(0));
+    if (other.size(0) == 1) widest = list.size();
+    product = product.defined() ? matrix_product(h, product) : h;
     list.push_back(record.stats);
     list.back().composed_forward_gain = line_sums(product, -1).gain;
   }

@@ -21,7 +21,8 @@ struct ConnectionStats {
   std::optional<double> similarity;   ///< mean cosine between streams, 1: they are copies; none for one stream
 };
 
-/// While one is alive, it records the connections that this thread evaluates, in order. Meant for one forward pass:
+/// While one is alive, it records the connections that this thread evaluates, in order, and keeps their maps. Meant for
+/// one forward pass; two of one size look like a network of twice the depth:
 ///
 ///     mhc::Telemetry telemetry;
 ///     model(tokens);
@@ -31,7 +32,7 @@ class Telemetry : public ConnectionHook {
   /// Called by connections. x [..., n, C] is the connection's input.
   void record(const StreamMaps& maps, const Var& x) override;
 
-  /// One entry per connection, in the order of evaluation. Throws ShapeError when they have different
+  /// One entry per connection, in the order of evaluation. Throws ShapeError naming two that have different
   /// numbers of streams or tokens, since their maps cannot be composed.
   std::vector<ConnectionStats> connections() const;
 

@@ -8,6 +8,7 @@
 
 #include <braid/mhc/connection.h>
 #include <tests/mhc/support.h>
+#include <tests/support.h>
 
 namespace braid::mhc::telemetry_test {
 namespace {
@@ -47,6 +48,25 @@ TEST(Telemetry, ComposesGainsForwardFromTheFirstAndBackwardFromTheLast) {
   EXPECT_EQ(stats[1].composed_forward_gain, 10);
   EXPECT_EQ(stats[0].composed_backward_gain, 9);
   EXPECT_EQ(stats[1].composed_backward_gain, 4);
+}
+
+TEST(Telemetry, RejectsConnectionsOfSeveralPasses) {
+  Telemetry telemetry;
+  for (const Shape& shape : {Shape{2, 2}, {384, 2, 2}, {2, 2}})  // maps of every token, and of all
+    telemetry.record(mix(ones(shape)), zeros({2, 3}));
+  EXPECT_THAT(telemetry.connections(), SizeIs(3));
+  telemetry.record(mix(ones({18, 2, 2})), zeros({2, 3}));
+  EXPECT_EQ(
+      message_of([&] { telemetry.connections(); }),
+      "Telemetry: connection 3 must have 2 streams and 384 tokens, as connection 1, but has 2 and 18; one Telemetry "
+      "is for one forward pass");
+  Telemetry widths;
+  widths.record(mix(ones({4, 4})), zeros({4, 3}));
+  widths.record(mix(ones({7, 2, 2})), zeros({2, 3}));
+  EXPECT_EQ(
+      message_of([&] { widths.connections(); }),
+      "Telemetry: connection 1 must have 4 streams and 1 tokens, as connection 0, but has 2 and 7; one Telemetry is "
+      "for one forward pass");
 }
 
 TEST(Telemetry, CountsSaturatedGates) {
