@@ -79,8 +79,9 @@ struct SavePretrained {
   std::uint64_t max_shard_bytes = 5'000'000'000;  ///< a tensor that is larger gets a shard of its own
 };
 
-/// Writes a folder that Hugging Face's transformers can load, each file atomically. Throws ValueError unless the model
-/// is, by its settings, of a family, and its connections are the family's; FileError when writing fails.
+/// Writes config.json and the tensors that Hugging Face's transformers load, each file atomically. Copy tokenizer*.json
+/// and, with the ids that begin and end a text, generation_config.json from the original. Throws ValueError unless the
+/// model is, by its settings, of a family, and its connections are the family's; FileError when writing fails.
 template <class Connection>
 void save_pretrained(const Transformer<Connection>& model, const std::filesystem::path& folder,
                      const SavePretrained& options = {}) {

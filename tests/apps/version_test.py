@@ -12,8 +12,8 @@ import sys
 from program import check, check_refused, run
 
 NAMES = ("baseline", "avx2", "avx512", "amx", "neon")
-# Examples without a command line, to copy as they are, and parts of tests.
-WITHOUT = {"gru", "lora", "pretrained_copy", "dist_ends", "dist_ranks"}
+# Examples without --version, to copy as they are, and parts of tests.
+WITHOUT = {"fine_tune", "gru", "lora", "pretrained_copy", "dist_ends", "dist_ranks"}
 
 
 def programs(bin):
