@@ -66,10 +66,10 @@ void transformer_block() {
       {nn::RMSNorm(channels), nn::MLP(channels, 4 * channels, rng), connection()}};
 
   const Tensor x = randn({2, 16, channels}, rng);  // [B, T, C]
-  const mhc::Telemetry telemetry;                  // observes every connection while it is alive
+  const mhc::Telemetry telemetry;                  // of this forward pass
   const Var y = block.mlp.connection.close(block(block.attention.connection.open(x)));
-  fmt::print("{} -> {}, {} parameters\n{}", to_string(x.shape()), to_string(y.shape()), num_params(block),
-             mhc::table(telemetry.connections()));
+  fmt::print("{}", mhc::table(telemetry.connections()));
+  fmt::print("{} -> {}, {} parameters\n", to_string(x.shape()), to_string(y.shape()), num_params(block));
 }
 
 void run() {

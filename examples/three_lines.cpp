@@ -43,6 +43,7 @@ void run() {
   Connected<mhc::ManifoldConstrainedHC> connected;
   for (int i = 0; i < 8; ++i) {
     plain.layers.emplace_back(16, 64, rng);
+    // To train them, pass mhc::ManifoldConstrainedHCSettings{.phi_std = 0.02} as well.
     connected.connections.emplace_back(16, /*streams=*/4, rng);
   }
   connected.layers = plain.layers;
