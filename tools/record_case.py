@@ -21,7 +21,6 @@ import copy
 import ctypes
 import importlib
 import inspect
-import itertools
 import json
 import os
 import pathlib
@@ -234,10 +233,11 @@ def record(module, tensors, call, seed, dtype):
 def record_case(module, inputs, path, seed=0, settings={}, kwargs={}, dtype=torch.float64):
     """Writes the case of `module(*inputs, **kwargs)`; returns its tensors. The module is not changed."""
     tensors, given, call = bind(module, inputs, kwargs)
-    for one, other in itertools.combinations(tensors, 2):
-        if tensors[one] is tensors[other]:
-            print(f"record_case: '{one}' and '{other}' are one tensor but will have a gradient each; "
-                  "record a module that takes it once", file=sys.stderr)
+    for t in dict.fromkeys(tensors.values()):  # each once, by identity
+        names = [name for name, other in tensors.items() if other is t]
+        if len(names) > 1:
+            print(f"record_case: {', '.join(names)} are one tensor but will have a gradient each; record a module that "
+                  "takes it once", file=sys.stderr)
     for name in RESERVED + tuple(given):
         if name in settings or name in RESERVED and name in given:
             raise CaseError(f"the setting '{name}' is taken")
