@@ -14,9 +14,9 @@ namespace braid {
 /// for more time, with the same gradients: bit for bit, unless f and what is around it both use a variable more than
 /// once, whose gradients are then added in another order. Pass everything to differentiate as arguments (variables,
 /// modules, vectors of these), not as captures; other arguments are settings. An Rng is one: f takes it by value, so
-/// that dropout drops the same elements again; `rng.split()` is another one in each call. In a HigherOrder scope it is
-/// `f(args...)` and keeps everything. Throws Error when the result depends on a captured variable, or is another one
-/// when f runs again.
+/// that dropout drops the same elements again; `rng.split()` is another one in each call. Capture by value, never
+/// `this`: f runs again when the module of the call may be gone. In a HigherOrder scope it is `f(args...)` and keeps
+/// everything. Throws Error when the result depends on a captured variable, or is another one when f runs again.
 ///
 ///     x = checkpoint([](const Block& block, const Var& x) { return block(x); }, block, x);
 template <class F, class... Args>

@@ -53,7 +53,7 @@ Tensor map_chunks(const char* op, auto kernel, const Tensor& first, const auto&.
 
 /// `y = f(inputs...)` element by element, with broadcasting, for floating-point tensors of one dtype:
 /// `map("mul", [](auto a, auto b) { return a * b; }, a, b)`. f must be pure; it takes doubles, or floats for f32 and
-/// bf16. Throws as map_blocks() does, and DTypeError for i32.
+/// bf16, and what it returns is converted. Throws as map_blocks() does, and DTypeError for i32.
 Tensor map(const char* op, auto f, const Tensor& first, const auto&... rest) {
   return dispatch_float_or_bf16(op, first.dtype(),
                                 [&]<class T>(T) { return detail::map_as<T, T>(op, f, first, rest...); });

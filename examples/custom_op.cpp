@@ -13,23 +13,19 @@ using namespace braid;
 
 // The ops, as they would be in a separate file.
 
-constexpr auto kSigmoid = [](auto x) { return 1 / (1 + std::exp(-x)); };
-
-/// The gate of a SwiGLU layer in one pass: `y = silu(a) * b = a sigmoid(a) b`. arXiv:2002.05202.
+/// The gate of a SwiGLU layer: `y = silu(a) * b = a sigmoid(a) b`. arXiv:2002.05202.
 /// a, b of one shape -> y of that shape. Throws ShapeError when the shapes differ.
 Var swiglu(const Var& a, const Var& b) {
   check_shape(a.shape() == b.shape(), "swiglu: b must have the shape {} of a but has {}", a.shape(), b.shape());
-  const auto forward = [](auto a, auto b) { return a * kSigmoid(a) * b; };
-  Tensor y = map("swiglu", forward, a.value(), b.value());
+  const Tensor s = Tensor(sigmoid(a.value()));
+  const auto forward = [](auto a, auto b, auto s) { return a * s * b; };
+  Tensor y = map("swiglu", forward, a.value(), b.value(), s);
   // With s = sigmoid(a): da = dy b s (1 + a (1 - s)), db = dy a s
-  const auto vjp = [a = a.value(), b = b.value()](const Tensor& dy, const Needs& needs) {
-    const auto da = [](auto dy, auto a, auto b) {
-      const auto s = kSigmoid(a);
-      return dy * b * s * (1 + a * (1 - s));
-    };
-    const auto db = [](auto dy, auto a) { return dy * a * kSigmoid(a); };
-    return std::vector{needs[0] ? map("swiglu", da, dy, a, b) : Tensor(),
-                       needs[1] ? map("swiglu", db, dy, a) : Tensor()};
+  const auto vjp = [a = a.value(), b = b.value(), s](const Tensor& dy, const Needs& needs) {
+    const auto da = [](auto dy, auto a, auto b, auto s) { return dy * b * s * (1 + a * (1 - s)); };
+    const auto db = [](auto dy, auto a, auto s) { return dy * a * s; };
+    return std::vector{needs[0] ? map("swiglu", da, dy, a, b, s) : Tensor(),
+                       needs[1] ? map("swiglu", db, dy, a, s) : Tensor()};
   };
   // The same made of ops, for derivatives of higher order.
   const auto rule = [](const Applied& op) {

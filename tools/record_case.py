@@ -233,6 +233,11 @@ def record(module, tensors, call, seed, dtype):
 def record_case(module, inputs, path, seed=0, settings={}, kwargs={}, dtype=torch.float64):
     """Writes the case of `module(*inputs, **kwargs)`; returns its tensors. The module is not changed."""
     tensors, given, call = bind(module, inputs, kwargs)
+    for t in dict.fromkeys(tensors.values()):  # each once, by identity
+        names = [name for name, other in tensors.items() if other is t]
+        if len(names) > 1:
+            print(f"record_case: {', '.join(names)} are one tensor but will have a gradient each; record a module that "
+                  "takes it once", file=sys.stderr)
     for name in RESERVED + tuple(given):
         if name in settings or name in RESERVED and name in given:
             raise CaseError(f"the setting '{name}' is taken")
@@ -290,6 +295,8 @@ def main(args):
     count = lambda group: sum(name.startswith(group) for name in case)
     print(f"{options.out}: {count('out.')} outputs, {count('param.')} parameters, {count('grad.')} gradients, "
           f"{count('part.')} parts, {os.path.getsize(options.out) / 1024:.0f} KB")
+    names = lambda group: ", ".join(sorted(name for name in case if name.startswith(group)))
+    print(f"{names('in.')} -> {names('out.')}")
 
 
 if __name__ == "__main__":

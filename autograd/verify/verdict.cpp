@@ -67,9 +67,10 @@ Verdict judge(double analytic, const Derivative& numeric, double floor, double t
   return error <= allowed || numeric.error <= kDigit * size ? Verdict::undecidable : Verdict::unchecked;
 }
 
-std::tuple<bool, bool, double> severity(const CheckedDerivative& c) {
+std::tuple<int, bool, double> severity(const CheckedDerivative& c) {
   const bool wrong = c.verdict == Verdict::wrong, decided = wrong || c.verdict == Verdict::right;
-  return {wrong, c.where.starts_with("element"), decided ? c.relative_error : 0};
+  const int fails = wrong ? 2 : c.verdict == Verdict::unchecked;
+  return {fails, c.where.starts_with("element"), decided ? c.relative_error : 0};
 }
 
 }  // namespace detail

@@ -61,7 +61,9 @@ struct GradcheckResult {
   std::int64_t derivatives = 0;  ///< the number of compared derivatives
   std::int64_t wrong = 0, undecidable = 0, kinks = 0, unchecked = 0;  ///< the number of each verdict
   std::string message = {};  ///< the worst derivative with both values, what is odd about f, and the wrong vjp if any
-  std::optional<std::size_t> wrong_op = {};  ///< the index of the op at fault on f's tape, if one is found; see draw()
+  /// The index of the op at fault on f's tape, if one is found, for draw(): from 0, watched variables included; the #
+  /// in messages counts ops alone, from 1.
+  std::optional<std::size_t> wrong_op = {};
   std::vector<CheckedDerivative> checked = {};   ///< all that were compared
   explicit operator bool() const { return ok; }  ///< ok
 
@@ -76,9 +78,9 @@ double relative_error(double analytic, const Derivative& numeric, double floor);
 
 Verdict judge(double analytic, const Derivative& numeric, double floor, double tolerance);
 
-/// The worst derivative has the largest severity: wrong before right, elements before directions, then by the error,
-/// which counts only for these two verdicts.
-std::tuple<bool, bool, double> severity(const CheckedDerivative& checked);
+/// The worst derivative has the largest severity: wrong before unchecked before others, elements before directions,
+/// then by the error, which counts only for wrong and right ones.
+std::tuple<int, bool, double> severity(const CheckedDerivative& checked);
 
 }  // namespace detail
 }  // namespace braid

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
+
+#include <fmt/ranges.h>
 
 namespace braid::nn {
 
@@ -66,7 +69,9 @@ double relative_error(const Tensor& a, const Tensor& b) {
   return difference / largest;
 }
 
-CaseInputs::CaseInputs(const RecordedCase& recorded, Tape& tape) : settings(recorded.settings) {
+CaseInputs::CaseInputs(const RecordedCase& recorded, Tape& tape)
+    : settings(recorded.settings),
+      inputs_(fmt::format("{}", fmt::join(recorded.group("in.") | std::views::keys, ", "))) {
   for (const char* prefix : {"in.", "param."})
     for (const auto& [name, tensor] : recorded.group(prefix)) {
       const bool constant = tensor.dtype() == DType::i32 || recorded.buffers.contains(name);
@@ -83,7 +88,8 @@ CaseInputs CaseInputs::with(std::map<std::string, Var> others) const {
 
 const Var& CaseInputs::operator[](const std::string& name) const {
   const auto found = variables_.find(name);
-  check<FileError>(found != variables_.end(), "the file must have 'in.{}' or 'param.{}'", name, name);
+  check<FileError>(found != variables_.end(), "the case has no input or parameter '{}': its inputs are {}", name,
+                   inputs_);
   return found->second;
 }
 

@@ -90,6 +90,7 @@ class CaseInputs {
   const CaseSettings& settings;
 
  private:
+  std::string inputs_;  // their names
   std::map<std::string, Var> variables_;
 };
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
+
+#include <fmt/ranges.h>
 
 #include <braid/autograd/derivatives.h>
 #include <braid/autograd/ops/arithmetic.h>
@@ -126,7 +129,10 @@ Verification verify(const RecordedCase& recorded, const CaseCall& call, const Ve
   if (!converted.group("direction.").empty()) differentiate_twice(converted, call, inputs, results);
   const double tolerance = options.tolerance.value_or(options.dtype == DType::f64 ? 1e-10 : 2e-5);
   Verification verification = compare(converted, results, tolerance);
-  if (!verification && !recorded.parts.empty()) {
+  const auto listed = [](const auto& named) { return fmt::format("{}", fmt::join(named | std::views::keys, ", ")); };
+  if (const std::string got = listed(outputs), has = listed(converted.group("out.")); got != has) {
+    verification.message = fmt::format("the call returned {} but the case has {}", got, has);
+  } else if (!verification && !recorded.parts.empty()) {
     const auto agrees = [](const Comparison& c) { return c.ok || !c.name.starts_with("out."); };
     const bool outputs_agree = std::ranges::all_of(verification.table, agrees);
     verification.message += fmt::format("\n{}", first_mismatch(converted, Trace(recording), tolerance, outputs_agree));

@@ -153,8 +153,8 @@ bool hunt_all(const Options& options) {
   bool right = true;
   for (const Hunt& hunt : {Hunt{"In vjps", "first wrong vjp", vjps, transformer(), brief(1, By::differences)},
                            Hunt{"In vjps, by rules", "first wrong vjp", vjps, transformer(), brief(1, By::rules)},
-                           Hunt{"In rules", "first wrong second derivative", rule_errors(), transformer_of_primitives(),
-                                brief(2, By::differences)}})
+                           Hunt{"In rules", "first rule that differs from its vjp", rule_errors(),
+                                transformer_of_primitives(), brief(2, By::differences)}})
     right &= report_all(hunt, options);
   return right;
 }

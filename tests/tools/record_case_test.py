@@ -180,6 +180,15 @@ class RecordCase(unittest.TestCase):
             result = self.command(target, "--out", self.path)
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             self.assertIn("case.safetensors: 1 outputs, 2 parameters, 3 gradients, 0 parts,", result.stdout)
+            self.assertTrue(result.stdout.endswith("\nin.input -> out.y\n"), result.stdout)
+
+    def test_the_command_prints_names_and_warns_of_a_tensor_given_twice(self):
+        (self.folder / "mine.py").write_text("import torch\ndef lstm():\n    h = torch.ones(1, 2, 4)\n"
+                                             "    return torch.nn.LSTM(3, 4), (torch.ones(5, 2, 3), (h, h))\n")
+        result = self.command("mine.py:lstm", "--out", self.path)
+        self.assertTrue(result.stdout.endswith("\nin.hx.0, in.hx.1, in.input -> out.y0, out.y1.0, out.y1.1\n"), result.stdout)
+        self.assertEqual(result.stderr, "record_case: hx.0, hx.1 are one tensor but will have a gradient each; record a module "
+                                        "that takes it once\n")
 
     def test_errors_are_one_line_and_exit_code_2(self):
         (self.folder / "mine.py").write_text("def nothing():\n    return 1\ndef fails():\n    raise ValueError('two\\nlines')\n")

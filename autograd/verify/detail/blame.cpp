@@ -98,7 +98,7 @@ Blame blame(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& dy, c
   if (std::ranges::none_of(trials.base().ops, is_reached))
     return {"no vjp is wrong: the output of f is not on the tape"};
   const std::optional<std::size_t> op = wrong_op(trials);
-  if (!op) return {"no vjp is wrong along random directions"};
+  if (!op) return {fmt::format("no vjp is wrong by more than {:g} along random directions", options.tolerance)};
   if (trials.base().ops[*op].name == std::string_view("checkpoint")) {
     Trials inside(f, inputs, dy, options, amplification, /*opens_checkpoints=*/true);
     if (const auto inner = wrong_op(inside)) return {accuse(inside, *inner), op};

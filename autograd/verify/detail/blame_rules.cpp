@@ -150,16 +150,16 @@ std::string accuse(const IsolatedOps& ops, const Suspect& suspect, double tolera
   const IsolatedOps::ByRule& rule = suspect.by_rule;
   const std::string place = place_of(ops, suspect.op);
   if (!(std::abs(rule.value - suspect.by_vjp) <= 1e-10 * rule.size))
-    return formatted("first wrong second derivative: {}: its rule gives {:.10g}, its vjp {:.10g}", place, rule.value,
-                     suspect.by_vjp);
+    return formatted("first rule that differs from its vjp: {}: its rule gives {:.10g}, its vjp {:.10g}", place,
+                     rule.value, suspect.by_vjp);
   const Derivative numeric = suspect.numeric.best();
   if (judge(rule.derivative, numeric, suspect.floor(), tolerance) != Verdict::wrong) return "";
   if (const auto leak = ops.leaks().find(suspect.op); leak != ops.leaks().end())
     return fmt::format(
         "no rule is wrong: a derivative is lost at {}, whose input {} {} is a constant but depends on variables", place,
         leak->second, ops.base()[suspect.op].inputs[leak->second].shape);
-  return formatted("first wrong second derivative: {}: its rule has the derivative {:.10g}, its vjp {:.10g}", place,
-                   rule.derivative, numeric.value);
+  return formatted("first rule that differs from its vjp: {}: its rule has the derivative {:.10g}, its vjp {:.10g}",
+                   place, rule.derivative, numeric.value);
 }
 
 }  // namespace

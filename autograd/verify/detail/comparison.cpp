@@ -55,14 +55,16 @@ std::pair<Tensor, std::string> diagnose(const GradcheckFunction& f, List<Tensor>
   const std::vector<double> values = y.to_vector<double>();
   const auto odd = std::ranges::find_if_not(values, [](double v) { return std::isfinite(v); });
   if (odd == values.end()) return {y, ""};
-  return {y, fmt::format("f returns {} in {} of its output {}", *odd, element_name(y.shape(), odd - values.begin()),
-                         y.shape())};
+  return {y, formatted("f returns {} in {} of its output {}", *odd, element_name(y.shape(), odd - values.begin()),
+                       y.shape())};
 }
 
 }  // namespace
 
 void check_f64(const Tensor& x, const std::string& what) {
-  check_dtype(x.dtype() == DType::f64, "gradcheck: {} must be f64 but is {}", what, name(x.dtype()));
+  check_dtype(x.dtype() == DType::f64,
+              "gradcheck: {} must be f64 but is {}; nn::to_dtype() converts a module, to() a tensor", what,
+              name(x.dtype()));
 }
 
 Comparison::Comparison(Subject subject) : subject_(std::move(subject)), rng_(Rng(subject_.options.seed).split()) {

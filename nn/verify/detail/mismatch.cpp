@@ -140,10 +140,14 @@ class Mismatch {
     return found;
   }
 
-  /// The nearest output of an op that matches no other part.
+  /// The nearest output of an op that matches no other part and runs after those that give the sources of this one.
   std::string closest(const Part& part) const {
+    std::size_t last = 0;  // of these
+    for (const auto& [source, _, matches, hidden] : parts_)
+      if (!matches.empty() && std::ranges::count(part.recorded.sources, source.name) > 0)
+        last = std::max(last, matches.front().value->number);
     std::vector<Candidate> near = candidates(recorded_.tensor("part." + part.recorded.name), kNoLimit);
-    std::erase_if(near, [&](const Candidate& c) { return c.value->op.empty() || matched_.contains(c.value); });
+    std::erase_if(near, [&](const Candidate& c) { return c.value->number <= last || matched_.contains(c.value); });
     if (near.empty()) return "";
     const auto nan_last = [](const Candidate& c) { return std::pair(std::isnan(c.error), c.error); };
     const auto nearest = std::ranges::min_element(near, {}, nan_last);

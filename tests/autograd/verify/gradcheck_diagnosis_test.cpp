@@ -1,5 +1,7 @@
 #include <braid/autograd/verify/gradcheck.h>
 
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,9 @@
 namespace braid::gradcheck_diagnosis_test {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 Tensor points() { return Tensor::of<double>({2, 3}, {-2, -1, -0.5, 0, 1, 3}); }
 
@@ -50,8 +54,21 @@ TEST(GradcheckDiagnosis, SaysThatAFunctionChangesItsInputs) {
 TEST(GradcheckDiagnosis, SaysWhereAFunctionReturnsNan) {
   EXPECT_EQ(gradcheck([](auto x) { return log(x[0]); }, {Tensor::of<double>({2, 1}, {1, -1})}).message,
             "gradcheck: f returns nan in element [1, 0] of its output [2, 1]");
+  const Tensor negative_nan = scalar(-std::numeric_limits<double>::quiet_NaN(), DType::f64);
+  EXPECT_EQ(gradcheck([&](auto x) { return x[0] * negative_nan; }, {ones({1}, DType::f64)}).message,
+            "gradcheck: f returns nan in element [0] of its output [1]");
   EXPECT_EQ(gradcheck([](auto x) { return 1.0 / x[0]; }, {zeros({1}, DType::f64)}).message,
             "gradcheck: f returns inf in element [0] of its output [1]");
+}
+
+TEST(GradcheckDiagnosis, ShowsWhatCouldNotBeChecked) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const GradcheckResult result =
+      gradcheck([](auto x) { return logsumexp(x[0], {-1}); }, {Tensor::of<double>({2, 2}, {1, -inf, 2, 3})});
+  EXPECT_FALSE(result);
+  EXPECT_THAT(result.message, StartsWith("gradcheck: input 0, element [0, 1]: analytic 0, numeric nan"));
+  EXPECT_THAT(result.message, HasSubstr("\n4 derivatives: 0 wrong, 0 undecidable, 0 at kinks, 1 unchecked"));
+  EXPECT_THAT(result.table(), EndsWith("  unchecked\n"));
 }
 
 TEST(GradcheckDiagnosis, SaysThatAnInputHasNoInfluence) {

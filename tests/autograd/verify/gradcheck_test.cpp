@@ -138,9 +138,9 @@ TEST(Gradcheck, RejectsWhatIsNotF64) {
   EXPECT_EQ(thrown([&] {
               gradcheck([](auto x) { return x[0]; }, {x, x.to(DType::f32)});
             }),
-            "gradcheck: input 1 must be f64 but is f32");
+            "gradcheck: input 1 must be f64 but is f32; nn::to_dtype() converts a module, to() a tensor");
   EXPECT_EQ(thrown([&] { gradcheck([](auto) { return Var(ones({1})); }, {x}); }),
-            "gradcheck: the output of f must be f64 but is f32");
+            "gradcheck: the output of f must be f64 but is f32; nn::to_dtype() converts a module, to() a tensor");
 }
 
 TEST(Gradcheck, CountsKinksApart) {
@@ -223,7 +223,7 @@ TEST(Gradcheck, NamesTheWrongElementOfALargeInput) {
   EXPECT_THAT(result.message, HasSubstr("\nthere input 0, element [24, 34]: analytic "));
 }
 
-TEST(Gradcheck, ReportsWrongBeforeRightElementsBeforeDirectionsLargeErrorsBeforeSmall) {
+TEST(Gradcheck, ReportsWhatFailsBeforeTheRestElementsBeforeDirectionsLargeErrorsBeforeSmall) {
   std::vector<CheckedDerivative> ascending;
   for (const Verdict verdict : {Verdict::right, Verdict::wrong})
     for (const char* where : {"random direction 3", "element [1, 2]"})
@@ -231,7 +231,12 @@ TEST(Gradcheck, ReportsWrongBeforeRightElementsBeforeDirectionsLargeErrorsBefore
         ascending.push_back({.where = where, .relative_error = error, .verdict = verdict});
   for (std::size_t i = 1; i < ascending.size(); ++i)
     EXPECT_LT(detail::severity(ascending[i - 1]), detail::severity(ascending[i])) << i;
-  for (const Verdict verdict : {Verdict::undecidable, Verdict::kink, Verdict::unchecked})
+  for (const char* where : {"random direction 3", "element [1, 2]"}) {
+    const CheckedDerivative unchecked{.where = where, .verdict = Verdict::unchecked};
+    EXPECT_LT(detail::severity(ascending[5]), detail::severity(unchecked));  // the worst right one
+    EXPECT_LT(detail::severity(unchecked), detail::severity(ascending[6]));  // the least wrong one
+  }
+  for (const Verdict verdict : {Verdict::undecidable, Verdict::kink})
     EXPECT_LT(detail::severity({.where = "element [1]", .relative_error = 1, .verdict = verdict}),
               detail::severity({.where = "element [1]", .relative_error = 1e-9}));
 }

@@ -56,7 +56,7 @@ TEST(RecordedCase, WatchesFloatsThatAreNoBuffers) {
   EXPECT_TRUE(inputs["w"].requires_grad());
   EXPECT_FALSE(inputs["mask"].requires_grad());
   EXPECT_FALSE(inputs["ids"].requires_grad());
-  EXPECT_EQ(message_of([&] { inputs["z"]; }), "the file must have 'in.z' or 'param.z'");
+  EXPECT_EQ(message_of([&] { inputs["z"]; }), "the case has no input or parameter 'z': its inputs are ids, x");
 }
 
 TEST(RecordedCase, HasNoInputAndParameterOfOneName) {

@@ -261,10 +261,10 @@ TEST(Verify, TakesIntegersBuffersAndSeveralOutputs) {
 TEST(Verify, FailsWhatIsMissing) {
   const auto half = [](const Lookup& m, const CaseInputs& in) { return std::map<std::string, Var>{{"y0", m(in)[0]}}; };
   const Verification result = verify(lookup(), Lookup(), half, kTable);
-  EXPECT_EQ(result.message, "'out.y1' was not computed");
+  EXPECT_EQ(result.message, "the call returned y0 but the case has y0, y1");
   EXPECT_EQ(to_string(result),
             "out.y0      0.0e+00\nout.y1          nan  differs\ngrad.table      nan  differs\n"
-            "1 of 3 agree within 1e-10\n'out.y1' was not computed\n");
+            "1 of 3 agree within 1e-10\nthe call returned y0 but the case has y0, y1\n");
 }
 
 /// y = 3 tanh(permute(x)), recorded as permute(tanh(x)) and three times that.
@@ -287,6 +287,26 @@ TEST(Verify, FindsPartsWhoseAxesArePermuted) {
   EXPECT_THAT(verify(recorded, call).message, HasSubstr("no gradient of the 2 parts differs"));
   recorded.tensors["part_grad.inner"] = full({2, 3, 4}, 2, DType::f64);
   EXPECT_THAT(verify(recorded, call).message, HasSubstr("that of 'inner' [2, 3, 4], the output of op 'tanh'"));
+}
+
+TEST(Verify, LooksForADifferenceAfterTheSourcesOfAPart) {
+  Rng rng(3);
+  const Tensor x = randn({6, 4}, rng, DType::f64), inner = tanh(x).value(), outer = (3.0 * x).value();
+  const RecordedCase recorded{"order",
+                              {},
+                              {{"in.x", x},
+                               {"part.inner", inner},
+                               {"part.outer", outer},
+                               {"out.y", outer},
+                               {"cotangent", ones({6, 4}, DType::f64)},
+                               {"grad.x", zeros({6, 4}, DType::f64)}},
+                              {{"inner", {}}, {"outer", {"inner"}}}};
+  const auto call = [](const CaseInputs& in) {
+    const Var near = in["x"] * 2.999;
+    return exp(tanh(in["x"])) + near;
+  };
+  EXPECT_THAT(verify(recorded, call).message,
+              HasSubstr("'outer' [6, 4], computed from 'inner': closest is the output of op 'add' (#4 of 4)"));
 }
 
 /// v = exp(u) is used twice, once through a view that has a share of its gradient only, which is what was recorded.

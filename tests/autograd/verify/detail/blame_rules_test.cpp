@@ -37,12 +37,12 @@ std::string blamed(const GradcheckFunction& f) {
 
 TEST(BlameRules, NamesTheOpAsBlameCountsIt) {
   EXPECT_THAT(blamed([](auto x) { return exp(wrong_value(tanh(x[0]) * x[1])); }),
-              StartsWith("first wrong second derivative: op 'square' (#3 of 4): its rule gives "));
+              StartsWith("first rule that differs from its vjp: op 'square' (#3 of 4): its rule gives "));
 }
 
 TEST(BlameRules, NamesAnOpWhoseRuleTakesAVariableForAConstant) {
   EXPECT_THAT(blamed([](auto x) { return exp(wrong_derivative(tanh(x[0]) * x[1])); }),
-              StartsWith("first wrong second derivative: op 'square' (#3 of 4): its rule has the derivative "));
+              StartsWith("first rule that differs from its vjp: op 'square' (#3 of 4): its rule has the derivative "));
 }
 
 TEST(BlameRules, NamesTheOneNearestToTheOutput) {
@@ -67,7 +67,7 @@ TEST(BlameRules, HasTheLastWordOfGradcheckOfSecondOrder) {
   Rng rng(7);
   const GradcheckResult result =
       gradcheck([](auto x) { return exp(wrong_derivative(x[0])); }, {randn({3}, rng, DType::f64)}, {.order = 2});
-  EXPECT_THAT(result.message, HasSubstr("\nfirst wrong second derivative: op 'square' (#1 of 2)"));
+  EXPECT_THAT(result.message, HasSubstr("\nfirst rule that differs from its vjp: op 'square' (#1 of 2)"));
 }
 
 }  // namespace

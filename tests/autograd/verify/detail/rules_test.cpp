@@ -10,6 +10,8 @@
 namespace braid::rules_test {
 namespace {
 
+using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 constexpr auto kRules = GradcheckOptions::By::rules;
@@ -52,6 +54,17 @@ TEST(CheckWithoutSteps, FindsErrorsOf1e12) {
   const GradcheckResult result = gradcheck(twice(1 + 1e-12), {normal({3})}, {.by = kRules});
   EXPECT_FALSE(result);
   EXPECT_THAT(result.message, HasSubstr("all inputs, without steps: "));
+}
+
+TEST(CheckWithoutSteps, DoesNotCallAVjpRightThatItsRuleContradicts) {
+  const auto f = [](auto x) {
+    return exp(record(
+        "twice", Tensor(2 * x[0].value()), {x[0]}, [](const Tensor& dy) { return (2 + 1e-8) * dy; },
+        [](const Applied& op) { return 2 * op.dy(); }));
+  };
+  EXPECT_THAT(gradcheck(f, {normal({3})}, {.by = kRules}).message,
+              AllOf(HasSubstr("\nfirst rule that differs from its vjp: op 'twice' (#1 of 2): its rule gives "),
+                    EndsWith("\nno vjp is wrong by more than 1e-06 along random directions")));
 }
 
 TEST(CheckWithoutSteps, NamesAWrongVjpLast) {
