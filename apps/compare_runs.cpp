@@ -4,9 +4,12 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <braid/core/files/safetensors.h>
@@ -16,7 +19,6 @@
 #include "common/json_lines.h"
 #include "common/parse_number.h"
 #include "common/progress.h"
-#include "common/read_file.h"
 #include "common/run_main.h"
 #include "common/step_record.h"
 #include "platform/process.h"
@@ -60,28 +62,36 @@ Options parse(int argc, char** argv) {
 struct Record {
   std::int64_t step = 0;
   bool repeated = true;  ///< it has the bits of the run's ledger
+  nlohmann::json line;   ///< as in the ledger
+  nlohmann::json settings;
   std::vector<StepEvent> events;
   std::optional<Tensor> kept;
 };
 
 void write_record(const Options& o) {
+  const nlohmann::json settings = train_lm::settings_of_run(o.paths[0]);
   const train_lm::Config config = train_lm::config_of_run(o.paths[0]);
-  if (!o.isa.empty()) {
-    const auto known = std::ranges::find(instruction_sets(), o.isa, [](auto set) { return std::string(name(set)); });
+  std::string isa = o.isa;
+  if (isa.empty() && config.training.bits == Bits::fast && settings.contains("machine"))
+    isa = settings["machine"].value("isa", "");
+  if (!isa.empty()) {
+    const auto known = std::ranges::find(instruction_sets(), isa, [](auto set) { return std::string(name(set)); });
     check_value(known != instruction_sets().end(),
                 "{} was computed with {}, which this processor lacks: record its step {} on one that has it",
-                o.paths[0].string(), o.isa, o.step);
+                o.paths[0].string(), isa, o.step);
     set_instruction_set(*known);
   }
-  apps::StepRecord record(o.keep);
-  const bool repeated = train_lm::replay(config, o.step, record);
+  const auto [record, line, repeated] = train_lm::replay(config, o.step, o.keep);
   nlohmann::json events = nlohmann::json::array();
   for (const StepEvent& event : record.events()) events.emplace_back(apps::to_json(event));
   std::map<std::string, Tensor> tensors;
   if (record.kept().defined()) tensors.emplace("kept", record.kept());
-  save_safetensors(
-      o.paths[1], tensors,
-      {{"step", std::to_string(o.step)}, {"repeated", repeated ? "true" : "false"}, {"events", events.dump()}});
+  save_safetensors(o.paths[1], tensors,
+                   {{"step", std::to_string(o.step)},
+                    {"repeated", repeated ? "true" : "false"},
+                    {"line", line.dump()},
+                    {"settings", settings.dump()},
+                    {"events", events.dump()}});
 }
 
 Record read_record(const fs::path& path) {
@@ -89,8 +99,12 @@ Record read_record(const fs::path& path) {
   Record record;
   const std::string what = path.string();
   record.step = apps::parse_number<std::int64_t>(file.metadata["step"]).value_or(0);
-  const auto events = apps::parse_json(what + ": events", file.metadata["events"]);
-  check<FileError>(record.step > 0 && events.is_array(), "{}: must be what `record` writes", what);
+  const auto json = [&](const char* key) { return apps::parse_json(what + ": " + key, file.metadata[key]); };
+  const nlohmann::json events = json("events");
+  record.line = json("line");
+  record.settings = json("settings");
+  check<FileError>(record.step > 0 && events.is_array() && record.line.is_object() && record.settings.is_object(),
+                   "{}: must be what `record` of this version writes", what);
   for (const auto& event : events) record.events.push_back(apps::step_event(what, event));
   record.repeated = file.metadata["repeated"] == "true";
   if (file.tensors.contains("kept")) record.kept = file.tensors["kept"];
@@ -104,6 +118,7 @@ class Side {
 
   const fs::path& path() const { return path_; }
   bool is_run() const { return is_run_; }
+  nlohmann::json settings() const { return is_run_ ? train_lm::settings_of_run(path_) : read_record(path_).settings; }
 
   /// In a process of its own, because oneDNN keeps the instruction set of its first product.
   Record record(std::int64_t step, std::optional<std::size_t> keep = {}) const {
@@ -111,12 +126,8 @@ class Side {
     const fs::path file = fs::temp_directory_path() / fmt::format("braid-record-{}", platform::process_id());
     std::vector<std::string> arguments{"record", path_.string(), file.string(), "--step", std::to_string(step)};
     if (keep) arguments.insert(arguments.end(), {"--keep", std::to_string(*keep)});
-    const fs::path settings = path_ / "config.json";
-    const auto config = apps::parse_json(settings.string(), apps::read_file(settings));
-    check<FileError>(config.is_object(), "{}: must be the configuration of a run", settings.string());
-    if (config.value("bits", "fast") == "fast" && config.contains("machine") && config["machine"].contains("isa"))
-      arguments.insert(arguments.end(), {"--isa", config["machine"]["isa"].get<std::string>()});
-    const std::string failure = platform::run_program(platform::program_file().string(), arguments);
+    std::string failure = platform::run_program(platform::program_file().string(), arguments);
+    if (constexpr std::string_view kName = "compare_runs: "; failure.starts_with(kName)) failure.erase(0, kName.size());
     check<Error>(failure.empty(), "{}: step {} cannot be repeated: {}", path_.string(), step, failure);
     Record record = read_record(file);
     fs::remove(file);
@@ -127,6 +138,18 @@ class Side {
   fs::path path_;
   bool is_run_;
 };
+
+void say_different_settings(const nlohmann::json& a, const nlohmann::json& b) {
+  const std::vector<std::string> different = train_lm::different_settings(a, b);
+  if (!different.empty()) apps::say("settings differ: {}\n", fmt::join(different, ", "));
+}
+
+/// The first part of a ledger's line in which two differ.
+std::string first_part(const nlohmann::json& a, const nlohmann::json& b) {
+  for (const char* part : {"step", "loss", "gradients", "parameters"})
+    if (a.value(part, nlohmann::json()) != b.value(part, nlohmann::json())) return part;
+  return "";
+}
 
 /// The first step whose ledger lines differ; nullopt when all steps that both have are equal, of which the last is
 /// printed.
@@ -145,20 +168,45 @@ std::optional<std::int64_t> first_step(const fs::path& a, const fs::path& b) {
                 lines[lines[0].size() > both ? 0 : 1].back().at("step").get<std::int64_t>());
     return std::nullopt;
   }
-  for (const char* part : {"step", "loss", "gradients", "parameters"})
-    if (in_a->value(part, nlohmann::json()) != in_b->value(part, nlohmann::json())) {
-      apps::say("step {}: {} differ: {} against {}\n", in_a->at("step").get<std::int64_t>(), part,
-                in_a->value(part, nlohmann::json()).dump(), in_b->value(part, nlohmann::json()).dump());
-      break;
-    }
-  return in_a->at("step").get<std::int64_t>();
+  const auto step = in_a->at("step").get<std::int64_t>();
+  const std::string part = first_part(*in_a, *in_b);
+  apps::say("step {}: {} {} against {}\n", step, part, in_a->value(part, nlohmann::json()).dump(),
+            in_b->value(part, nlohmann::json()).dump());
+  return step;
 }
 
-int same(const Options& o) { return first_step(o.paths[0], o.paths[1]) ? 1 : 0; }
+int same(const Options& o) {
+  const auto has_settings = [](const fs::path& folder) { return fs::exists(folder / "config.json"); };
+  if (std::ranges::all_of(o.paths, has_settings))  // the ledger of another machine may be there alone
+    say_different_settings(train_lm::settings_of_run(o.paths[0]), train_lm::settings_of_run(o.paths[1]));
+  return first_step(o.paths[0], o.paths[1]) ? 1 : 0;
+}
+
+/// What two records of which all ops have the same bits have after them. Returns the exit code.
+int say_after_ops(const Record& a, const Record& b) {
+  if (a.line == b.line) {
+    apps::say("step {}: everything has the same bits\n", a.step);
+    return a.repeated && b.repeated ? 0 : 1;
+  }
+  apps::say("step {}: all ops have the same bits; {} differs\n", a.step,
+            first_part(a.line, b.line) == "parameters" ? "clipping or the optimizer" : "the sum over blocks");
+  return 1;
+}
+
+/// Whether the events of this index are of the same op.
+bool computes_the_same(const Record& a, const Record& b, std::size_t at) {
+  const auto identity = [](const StepEvent& e) { return std::tie(e.op, e.backward, e.index, e.shape); };
+  return at < a.events.size() && at < b.events.size() && identity(a.events[at]) == identity(b.events[at]);
+}
+
+std::string described(const Record& record, std::size_t at) {
+  return at < record.events.size() ? apps::describe(record.events, at) : "none";
+}
 
 int part(const Options& o) {
   const Side a(o.paths[0]), b(o.paths[1]);
   check_value(a.is_run(), "part: {} must be the folder of a run", a.path().string());
+  say_different_settings(a.settings(), b.settings());
   std::optional<std::int64_t> step = o.step;
   if (!b.is_run())
     step = read_record(b.path()).step;
@@ -171,14 +219,11 @@ int part(const Options& o) {
       apps::say("{}: step {} computed again has other bits than its ledger: what happened there did not repeat\n",
                 side->path().string(), *step);
   const std::optional<std::size_t> at = apps::first_difference(in_a.events, in_b.events);
-  if (!at) {
-    apps::say("step {}: all ops have the same bits; the sum over blocks, clipping or the optimizer may differ\n",
-              *step);
-    return in_a.repeated && in_b.repeated ? 0 : 1;
+  if (!at) return say_after_ops(in_a, in_b);
+  if (!computes_the_same(in_a, in_b, *at)) {
+    apps::say("step {}: other ops from here on: {} against {}\n", *step, described(in_a, *at), described(in_b, *at));
+    return 1;
   }
-  check_value(*at < in_a.events.size() && *at < in_b.events.size() && in_a.events[*at].op == in_b.events[*at].op &&
-                  in_a.events[*at].shape == in_b.events[*at].shape,
-              "part: the runs record other ops from tensor {} on", *at);
   std::string element;
   if (b.is_run() || in_b.kept) {
     in_a = a.record(*step, at);

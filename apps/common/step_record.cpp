@@ -56,7 +56,8 @@ nlohmann::ordered_json to_json(const StepEvent& e) {
           {"backward", e.backward},
           {"index", e.index},
           {"shape", std::vector<std::int64_t>(e.shape.begin(), e.shape.end())},
-          {"checksum", e.checksum}};
+          {"checksum", e.checksum},
+          {"name", e.name}};
 }
 
 StepEvent step_event(const std::string& what, const nlohmann::json& json) {
@@ -67,15 +68,23 @@ StepEvent step_event(const std::string& what, const nlohmann::json& json) {
             json.at("backward").get<bool>(),
             json.at("index").get<std::size_t>(),
             Shape(std::span<const std::int64_t>(shape)),
-            json.at("checksum").get<std::string>()};
+            json.at("checksum").get<std::string>(),
+            json.at("name").get<std::string>()};
   } catch (const nlohmann::json::exception& error) {
     throw FileError(fmt::format("{}: must be an event of a step: {}", what, error.what()));
   }
 }
 
 void StepRecord::recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) {
-  if (op.index == 0) numbers_.clear();  // another tape
-  numbers_.push_back(inputs.empty() ? ++parameters_ : ++ops_);
+  if (op.index == 0) entries_.clear(), parameters_.clear();  // another tape
+  if (inputs.empty()) {
+    const std::size_t i = parameters_.size();
+    parameters_[op.first_output] = i < names_.size() ? names_[i] : "";
+    entries_.push_back({static_cast<std::int64_t>(i) + 1, parameters_[op.first_output]});
+  } else {
+    const auto named = std::ranges::find_if(op.inputs, [&](const auto& id) { return id && parameters_.contains(*id); });
+    entries_.push_back({++ops_, named == op.inputs.end() ? "" : parameters_[**named]});
+  }
   for (std::size_t i = 0; i < outputs.size(); ++i) add(op, false, i, outputs[i]);
 }
 
@@ -86,8 +95,9 @@ void StepRecord::propagated(const RecordedOp& op, std::vector<Tensor>& dxs) {
 
 void StepRecord::add(const RecordedOp& op, bool backward, std::size_t index, const Tensor& x) {
   if (keep_ == events_.size()) kept_ = x.clone();
+  const Entry& entry = entries_[op.index];
   events_.push_back(
-      {op.inputs.empty() ? kParameter : op.name, numbers_[op.index], backward, index, x.shape(), checksum(x)});
+      {op.inputs.empty() ? kParameter : op.name, entry.number, backward, index, x.shape(), checksum(x), entry.name});
 }
 
 std::optional<std::size_t> first_difference(const std::vector<StepEvent>& a, const std::vector<StepEvent>& b) {
@@ -102,10 +112,11 @@ std::optional<std::size_t> first_difference(const std::vector<StepEvent>& a, con
 
 std::string describe(const std::vector<StepEvent>& events, std::size_t index) {
   const StepEvent& e = events.at(index);
-  if (e.op == kParameter) return fmt::format("parameter #{} {}", e.number, e.shape);
+  if (e.op == kParameter) return fmt::format("parameter '{}' {}", e.name, e.shape);
   const auto last = std::ranges::max(events, {}, [](const StepEvent& x) { return x.op == kParameter ? 0 : x.number; });
-  return fmt::format("op '{}' (#{} of {}), {} {} {}", e.op, e.number, last.number,
-                     e.backward ? "vjp, cotangent of input" : "output", e.index, e.shape);
+  return fmt::format("op '{}' (#{} of {}{}), {} {} {}", e.op, e.number, last.number,
+                     e.name.empty() ? "" : ", with " + e.name, e.backward ? "vjp, cotangent of input" : "output",
+                     e.index, e.shape);
 }
 
 std::string describe_element(const Tensor& a, const Tensor& b) {

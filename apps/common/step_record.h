@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +23,7 @@ struct StepEvent {
   std::size_t index = 0;    ///< of the output or input
   Shape shape;
   std::string checksum;
+  std::string name;  ///< of the parameter, or of the first parameter among the inputs of the op; empty without one
 };
 
 nlohmann::ordered_json to_json(const StepEvent& event);
@@ -31,8 +33,9 @@ StepEvent step_event(const std::string& what, const nlohmann::json& json);
 /// Records the checksums of everything that a step computes, as the probe of its tapes.
 class StepRecord : public Probe {
  public:
-  /// Keeps the elements of the event with this index, too.
-  explicit StepRecord(std::optional<std::size_t> kept = {}) : keep_(kept) {}
+  /// `names` are those of the parameters, in their order. Keeps the elements of the event with this index, too.
+  explicit StepRecord(std::vector<std::string> names, std::optional<std::size_t> kept = {})
+      : names_(std::move(names)), keep_(kept) {}
 
   void recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) override;
   void propagated(const RecordedOp& op, std::vector<Tensor>& dxs) override;
@@ -43,9 +46,16 @@ class StepRecord : public Probe {
  private:
   void add(const RecordedOp& op, bool backward, std::size_t index, const Tensor& x);
 
+  struct Entry {  // of the current tape
+    std::int64_t number;
+    std::string name;
+  };
+
+  std::vector<std::string> names_;
   std::vector<StepEvent> events_;
-  std::vector<std::int64_t> numbers_;  // of the ops of the current tape
-  std::int64_t ops_ = 0, parameters_ = 0;
+  std::vector<Entry> entries_;
+  std::map<ValueId, std::string> parameters_;  // of the current tape
+  std::int64_t ops_ = 0;
   std::optional<std::size_t> keep_;
   Tensor kept_;
 };
@@ -54,7 +64,7 @@ class StepRecord : public Probe {
 /// it is the op of this event that computed something else, from equal inputs.
 std::optional<std::size_t> first_difference(const std::vector<StepEvent>& a, const std::vector<StepEvent>& b);
 
-/// `op 'attention' (#37 of 112), output 0 [8, 6, 128, 64]`, or `.., vjp, cotangent of input 1 [..]`.
+/// `op 'linear' (#37 of 112, with head.weight), output 0 [8, 128, 65]`, or `.., vjp, cotangent of input 1 [..]`.
 std::string describe(const std::vector<StepEvent>& events, std::size_t index);
 
 /// `element [3, 1, 90, 7]: 0.53125 against 0.5312501`, the first in which two tensors of one shape differ in bits.

@@ -55,11 +55,12 @@ LanguageModel load_model(const fs::path& folder) {
   return with_ends(std::move(model), std::move(vocabulary), std::move(ends));
 }
 
-LanguageModel load_run(const fs::path& folder) {
-  const train_lm::SavedRun run = train_lm::load_run(folder);
+LanguageModel load_run(const fs::path& path) {
+  const train_lm::SavedRun run = train_lm::load_run(path);
+  const fs::path folder = train_lm::folder_of(path);
   const auto embedding = run.parameters.find("embedding.weight");
   check<FileError>(embedding != run.parameters.end() && embedding->second.rank() == 2,
-                   "{}: the checkpoint has no embedding", folder.string());
+                   "{}: the checkpoint has no embedding", path.string());
   const std::int64_t vocab = embedding->second.size(0);
   Vocabulary vocabulary = vocabulary_of(run, vocab, folder);
   Rng replaced;

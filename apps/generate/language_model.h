@@ -18,7 +18,8 @@ struct LanguageModel {
 /// Throws FileError naming what is missing, damaged or not supported.
 LanguageModel load_model(const std::filesystem::path& folder);
 
-/// Loads the newest checkpoint of a run of train_lm. Throws FileError when there is none or it is damaged.
-LanguageModel load_run(const std::filesystem::path& folder);
+/// Loads a checkpoint of train_lm, or the newest one of a run's folder. Throws FileError when there is none or it is
+/// damaged.
+LanguageModel load_run(const std::filesystem::path& path);
 
 }  // namespace braid::generate

@@ -15,6 +15,7 @@
 #include "../common/run_info.h"
 #include "../common/run_main.h"
 #include "../generate/language_model.h"
+#include "../train_lm/saved_run.h"
 #include "lens.h"
 #include "losses.h"
 #include "measures.h"
@@ -59,7 +60,7 @@ Options parse(int argc, char** argv) {
   CLI::App app(
       "Evaluates a model on a text and writes a page of what passes between its layers: streams, maps, the logit lens, "
       "gains of paths, and the losses without parts of it. Sites are the connections, from 0, and then the head.");
-  app.add_option("--run", o.run, "results folder of train_lm");
+  app.add_option("--run", o.run, "results folder of train_lm, or a checkpoint in it (else the newest)");
   app.add_option("--model", o.model, "folder of a model as Hugging Face saves it, with its tokenizer.json");
   app.add_option("--text", o.text, "file with the text, of which the start is read")->required();
   app.add_option("--tokens", o.tokens, "tokens or characters to read (default: 128, or as many as fit)")
@@ -73,7 +74,7 @@ Options parse(int argc, char** argv) {
   apps::parse_command_line(app, argc, argv);
   check_value(o.model.empty() != o.run.empty(), "--model, --run: give one of them");
   for (const auto& [option, path] : {std::pair("--run", &o.run), {"--text", &o.text}}) apps::check_utf8(option, *path);
-  o.out = !out.empty() ? fs::path(out) : fs::path(o.run) / "look.html";
+  o.out = !out.empty() ? fs::path(out) : train_lm::folder_of(o.run) / "look.html";
   check_value(o.out.extension() == ".html", "--out: must end in .html but is '{}'", out);
   const bool damages =
       std::ranges::any_of(o.changes, [](const Intervention& change) { return change.action != Action::rescue; });

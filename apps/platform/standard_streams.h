@@ -2,7 +2,7 @@
 
 namespace braid::platform {
 
-inline constexpr int kStdout = 1;
+inline constexpr int kStdout = 1, kStderr = 2;
 
 bool stdout_is_terminal();
 /// Whether stdout is a pipe whose reader has closed it.

@@ -76,10 +76,10 @@ void add_patience(CLI::App& app, std::int64_t& seconds) {
 void add_flags(CLI::App& app, Config& c) {
   app.add_option(
       "--init", c.init,
-      "start from the model in another run's folder, or in that of a pretrained GPT-2, Llama, Qwen3, "
-      "Mistral, Mixtral, Qwen3-MoE or Gemma 2, put into this run's connections: --alpha is 0 then unless given; "
-      "or of a DeepSeek-V4, which has its own; sizes and tokenizer are the model's, but the context is --context if "
-      "it is pretrained");
+      "start from the model in another run's folder, in a checkpoint of one, or in the folder of a pretrained GPT-2, "
+      "Llama, Qwen3, Mistral, Mixtral, Qwen3-MoE or Gemma 2, put into this run's connections: --alpha is 0 then unless "
+      "given; or of a DeepSeek-V4, which has its own; sizes and tokenizer are the model's, but the context is --context "
+      "if it is pretrained");
   app.add_option_function<std::string>(
          "--train",
          [&c](const std::string& choice) {
@@ -146,7 +146,7 @@ void start_from(Config& c, const CLI::App& app) {
   check_value(app.count("--value-residual") == 0 || theirs.value_residual,
               "--value-residual: the model of --init has none");
   c.training.value_residual = theirs.value_residual;
-  const std::filesystem::path tokenizer = folder / "tokenizer.json";
+  const std::filesystem::path tokenizer = folder_of(folder) / "tokenizer.json";
   if (app.count("--tokenizer") == 0 && !c.text.ends_with(".bin") && std::filesystem::exists(tokenizer))
     c.tokenizer = tokenizer.string();
   if (app.count("--alpha") == 0) c.training.connection.alpha = 0;

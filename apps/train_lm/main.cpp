@@ -10,6 +10,7 @@
 
 #include <braid/core/files/atomic_file.h>
 #include <braid/core/parallel.h>
+#include <braid/core/platform/process.h>
 #include <braid/core/products/gemm.h>
 #include <braid/nn/summary.h>
 #include <braid/nn/tensorboard.h>
@@ -23,6 +24,7 @@
 #include "../common/run_main.h"
 #include "../common/trainer.h"
 #include "../platform/signals.h"
+#include "../platform/standard_streams.h"
 #include "checkpoint.h"
 #include "config.h"
 #include "folder.h"
@@ -247,15 +249,15 @@ int lead(Config config, const Corpus& corpus, Trainer& trainer, dist::Communicat
     if (config.report) write_report(folder, /*live=*/false);
     throw;
   }
-  if (apps::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
+  if (stopped)
+    apps::say("interrupted at step {}; continue with --resume --out {}\n", trainer.step(), folder.path.string());
+  const bool hurried = stopped && ranks.size() > 1;  // mpirun kills them a second after it has passed the signal on
+  if (!hurried && apps::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
     apps::say("picture: {}\n", folder.picture().string());
   const bool samples = !stopped && config.sample > 0;
   const std::string text = samples ? sample(config, folder, corpus, trainer, config.sample) : "";
   if (config.report && write_report(folder, /*live=*/false)) apps::say("report: {}\n", folder.report().string());
-  if (stopped) {
-    apps::say("interrupted at step {}; continue with --resume --out {}\n", trainer.step(), folder.path.string());
-    return 130;
-  }
+  if (stopped) return 130;
   if (samples) apps::say("\n--- sample ---\n{}\n", text);
   return 0;
 }
@@ -276,7 +278,9 @@ int run(Config config, const std::shared_ptr<dist::Communicator>& communicator) 
   config.origin.reset();
   share_state(trainer.state(), config, ranks);
   if (ranks.any(false)) evaluate(trainer);
-  return follow(config, trainer, ranks) ? 130 : 0;
+  if (!follow(config, trainer, ranks)) return 0;
+  platform::discard_output(platform::kStderr);  // mpirun may kill rank 0, which has saved, before this one
+  return 130;
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "../common/json_lines.h"
@@ -28,14 +30,56 @@ void add_flag(const std::string& key, const nlohmann::json& value, std::vector<s
   if (value != true) line.push_back(value.is_string() ? value.get<std::string>() : value.dump());
 }
 
+/// What bits depend on. Paths do not count, the checksums of texts do.
+nlohmann::json that_changes_bits(nlohmann::json settings) {
+  const nlohmann::json machine = settings.value("machine", nlohmann::json::object());
+  const bool portable = settings.value("bits", nlohmann::json()) == "portable";
+  for (const char* key : {"text", "tokenizer", "eval_every", "telemetry_every", "check_gradients", "machine"})
+    settings.erase(key);
+  for (const auto& [key, name] : {std::pair("isa", "instruction set"), {"processor", "processor"}})
+    if (!portable && machine.contains(key)) settings[name] = machine[key];
+  if (machine.contains("compiler")) settings["compiler"] = machine["compiler"];
+  return settings;
+}
+
+/// As JSON, without quotes.
+std::string text_of(const nlohmann::json& value) {
+  const std::string text = value.dump();
+  return value.is_string() ? text.substr(1, text.size() - 2) : text;
+}
+
+std::vector<std::string> names_of(const apps::Model& model, const apps::TrainerSettings& settings) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name, const Var&) { names.push_back(name); };
+  if (const std::optional<nn::Subset> part = apps::trained_part(model, settings))
+    for_each_param(*part, add);
+  else
+    for_each_param(model, add);
+  return names;
+}
+
 }  // namespace
 
-Config config_of_run(const fs::path& folder) {
+nlohmann::json settings_of_run(const fs::path& folder) {
   const fs::path path = folder / "config.json";
   const auto json = apps::parse_json(path.string(), apps::read_file(path));
   check<FileError>(json.is_object(), "{}: must be the configuration of a run", path.string());
+  return json;
+}
+
+std::vector<std::string> different_settings(const nlohmann::json& a, const nlohmann::json& b) {
+  const nlohmann::json in_a = that_changes_bits(a), in_b = that_changes_bits(b);
+  std::vector<std::string> different;
+  for (const auto& [key, value] : in_a.items())
+    if (in_b.contains(key) && in_b[key] != value)  // older runs have fewer
+      different.push_back(fmt::format("{} {} and {}", key, text_of(value), text_of(in_b[key])));
+  return different;
+}
+
+Config config_of_run(const fs::path& folder) {
+  const nlohmann::json settings = settings_of_run(folder);
   std::vector<std::string> line{"train_lm", "--resume", "--out", folder.string()};
-  for (const auto& [key, value] : json.items()) add_flag(key, value, line);
+  for (const auto& [key, value] : settings.items()) add_flag(key, value, line);
   std::vector<char*> arguments;
   for (std::string& argument : line) arguments.push_back(argument.data());
   return parse(static_cast<int>(arguments.size()), arguments.data());
@@ -54,12 +98,17 @@ std::vector<nlohmann::json> ledger_of(const fs::path& folder) {
   return lines;
 }
 
-bool replay(Config config, std::int64_t step, apps::StepRecord& record) {
+Replay replay(Config config, std::int64_t step, std::optional<std::size_t> kept) {
   check_value(step >= 1 && step <= config.training.steps, "--step: must be a step of the run, 1 to {}, but is {}",
               config.training.steps, step);
   set_matmul_precision(config.training.matmul_precision);
   const BitsScope bits(config.training.bits);
   const apps::Corpus corpus = apps::read_corpus(config.text, config.tokenizer, config.training.context);
+  const nlohmann::json settings = settings_of_run(config.out);
+  for (const auto& [option, file, now] : {std::tuple("text", &config.text, corpus.checksum()),
+                                          {"tokenizer", &config.tokenizer, corpus.tokenizer_checksum()}})
+    check_value(settings.value(option + std::string("_checksum"), now) == now,
+                "--{}: {} is not what the run was trained with", option, file->empty() ? "the default" : *file);
   apps::Trainer trainer(config.training, corpus);
   if (auto state = load_checkpoint_before(config.out, step, trainer.state(), config, corpus)) {
     trainer.restore(std::move(*state));
@@ -68,8 +117,10 @@ bool replay(Config config, std::int64_t step, apps::StepRecord& record) {
     start_from_origin(config, corpus, trainer);
   }
   while (trainer.step() + 1 < step) trainer.train_step();
-  const nlohmann::ordered_json now = ledger_line(trainer, trainer.train_step({.gradients = true, .probe = &record}));
-  return std::ranges::count(ledger_of(config.out), nlohmann::json(now)) > 0;
+  Replay now{.record = apps::StepRecord(names_of(trainer.model(), config.training), kept), .line = {}};
+  now.line = ledger_line(trainer, trainer.train_step({.gradients = true, .probe = &now.record}));
+  now.repeated = std::ranges::count(ledger_of(config.out), now.line) > 0;
+  return now;
 }
 
 }  // namespace braid::train_lm

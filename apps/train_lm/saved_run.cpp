@@ -110,9 +110,13 @@ std::optional<Checkpoint> checkpoint_before(const fs::path& folder, std::int64_t
   return found;
 }
 
-SavedRun load_run(const fs::path& folder) {
-  const std::optional<Checkpoint> saved = newest_checkpoint(folder);
-  check<FileError>(saved.has_value(), "{}: holds no checkpoint", folder.string());
+fs::path folder_of(const fs::path& run) { return fs::is_directory(run) ? run : run.parent_path(); }
+
+SavedRun load_run(const fs::path& path) {
+  check<FileError>(fs::exists(path), "{}: there is no such folder or file", path.string());
+  const std::optional<Checkpoint> saved =
+      fs::is_directory(path) ? newest_checkpoint(path) : Checkpoint{path, load_verified(path), ""};
+  check<FileError>(saved.has_value(), "{}: holds no checkpoint", path.string());
   SavedRun run{.training = {},
                .alphabet = saved->entry("alphabet"),
                .tokenizer_checksum = saved->entry("tokenizer_checksum"),
@@ -143,7 +147,7 @@ SavedRun load_run(const fs::path& folder) {
 }
 
 SavedRun load_origin(const fs::path& folder) {
-  if (has_checkpoint(folder)) return load_run(folder);
+  if (has_checkpoint(folder) || !fs::is_directory(folder)) return load_run(folder);
   const bool pretrained = fs::exists(folder / "config.json");
   check<FileError>(pretrained, "{}: holds neither the checkpoint of a run nor the config.json of a pretrained model",
                    folder.string());

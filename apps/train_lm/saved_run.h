@@ -57,10 +57,14 @@ struct SavedRun {
   bool pretrained = false;  ///< whether it is a pretrained model, whose vocabulary is not known
 };
 
-/// The model of the newest checkpoint in a run's folder. Throws FileError when there is none or it is damaged.
-SavedRun load_run(const std::filesystem::path& folder);
+/// The folder of a run that is named by its folder or by one of its checkpoints.
+std::filesystem::path folder_of(const std::filesystem::path& run);
 
-/// The model in a run's folder, or in a folder as Hugging Face saves it. Throws FileError when it is neither.
+/// The model of the newest checkpoint in a run's folder, or of the checkpoint that `path` is. Throws FileError when
+/// there is none or it is damaged.
+SavedRun load_run(const std::filesystem::path& path);
+
+/// The model of load_run(), or that in a folder as Hugging Face saves it. Throws FileError when it is neither.
 SavedRun load_origin(const std::filesystem::path& folder);
 
 }  // namespace braid::train_lm

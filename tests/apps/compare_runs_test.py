@@ -90,11 +90,14 @@ def same(folder):
     a, b = train(folder, "a"), train(folder, "b")
     assert run(COMPARE_RUNS, "same", a, b) == "steps 1 to 20 have the same bits\n"
     shorter = train(folder, "shorter", steps=12)
-    run(COMPARE_RUNS, "same", a, shorter, code=1)  # another schedule
+    said = run(COMPARE_RUNS, "same", a, shorter, code=1)  # another schedule
+    assert said.startswith("settings differ: steps 20 and 12\nsteps 1 to 6 have the same bits\nstep 7: parameters "), said
     lines = (b / "ledger.jsonl").read_text().splitlines(keepends=True)
     (b / "ledger.jsonl").write_text("".join(lines[:15]))
     said = run(COMPARE_RUNS, "same", a, b)
     assert said == f"steps 1 to 15 have the same bits\n{a} goes on to step 20\n", said
+    (b / "config.json").unlink()  # the ledger of another machine
+    assert run(COMPARE_RUNS, "same", shorter, b, code=1).startswith("steps 1 to 6 have the same bits\n"), "settings"
     shutil.rmtree(b)
     b.mkdir()
     said = run(COMPARE_RUNS, "same", a, b, code=2)
@@ -111,20 +114,35 @@ def part(folder):
     (b / "ledger.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     files = {path: path.read_bytes() for path in b.iterdir()}
     said = run(COMPARE_RUNS, "part", a, b, code=1)
-    assert "steps 1 to 8 have the same bits\nstep 9: gradients differ: " in said, said
+    assert "steps 1 to 8 have the same bits\nstep 9: gradients " in said, said
     assert f"{b}: step 9 computed again has other bits than its ledger: what happened there did not repeat\n" in said, said
+    assert said.endswith("step 9: everything has the same bits\n"), said
     assert files == {path: path.read_bytes() for path in b.iterdir()}, "a replay changed the run"
     # Another seed is another run from the first parameter on.
     other = train(folder, "other", "--seed", 2)
     said = run(COMPARE_RUNS, "part", a, other, code=1)
-    assert re.search(r"^step 1: parameter #1 \[\d+, 24\], element \[0, 0\]: -?[\d.e-]+ against -?[\d.e-]+$", said, re.M), said
+    assert said.startswith("settings differ: seed 1 and 2\nstep 1: loss "), said
+    assert re.search(r"^step 1: parameter 'embedding.weight' \[\d+, 24\], element \[0, 0\]: -?[\d.e-]+ against -?[\d.e-]+$", said, re.M), said
+    # What differs after all ops, and other ops.
+    said = run(COMPARE_RUNS, "part", a, train(folder, "faster", "--lr", 0.002), code=1)
+    assert said.startswith("settings differ: lr 0.001 and 0.002\nstep 1: parameters "), said
+    assert said.endswith("step 1: all ops have the same bits; clipping or the optimizer differs\n"), said
+    said = run(COMPARE_RUNS, "part", a, train(folder, "bf16", "--dtype", "bf16"), code=1)
+    assert said.startswith("settings differ: dtype f32 and bf16\n"), said
+    assert re.search(r"\nstep 1: other ops from here on: op '\w+' \(#\d+ of \d+.*\), .* against op '\w+' \(#", said), said
+    (text(folder)).write_text("another text " * 4000)
+    said = run(COMPARE_RUNS, "part", a, other, "--step", 1, code=2)
+    assert said.endswith(f"compare_runs: {a}: step 1 cannot be repeated: --text: {folder}/text.txt is not what the run was trained with\n"), said
+    text(folder)
     # A record of another machine.
     record = folder / "record"
     run(COMPARE_RUNS, "record", other, record, "--step", 1)
     said = run(COMPARE_RUNS, "part", a, record, code=1)
-    assert "step 1: parameter #1" in said and "record the other side with --keep 0\n" in said, said
+    assert said.startswith("settings differ: seed 1 and 2\nstep 1: parameter 'embedding.weight' [") and "record the other side with --keep 0\n" in said, said
     run(COMPARE_RUNS, "record", other, record, "--step", 1, "--keep", 0)
     assert "element [0, 0]: " in run(COMPARE_RUNS, "part", a, record, code=1)
+    run(COMPARE_RUNS, "record", a, record, "--step", 3)
+    assert run(COMPARE_RUNS, "part", a, record) == "step 3: everything has the same bits\n"
     said = run(COMPARE_RUNS, "record", other, record, "--step", 21, code=2)
     assert said == "compare_runs: --step: must be a step of the run, 1 to 20, but is 21\n", said
 
@@ -137,9 +155,12 @@ def instruction_set(folder):
     wide = ["--channels", 256, "--context", 64, "--warmup", 0]
     a, b = train(folder, "a", *wide, isa=sets[1], steps=2), train(folder, "b", *wide, isa=sets[-1], steps=2)
     said = run(COMPARE_RUNS, "part", a, b, code=1)
-    assert re.search(r"^step 1: op '\w+' \(#\d+ of \d+\), (output|vjp, cotangent of input) \d \[[\d, ]+\], "
+    assert said.startswith(f"settings differ: instruction set {sets[1]} and {sets[-1]}\n"), said
+    assert re.search(r"^step 1: op '\w+' \(#\d+ of \d+(, with [\w.]+)?\), (output|vjp, cotangent of input) \d \[[\d, ]+\], "
                      r"element \[[\d, ]+\]: \S+ against \S+$", said, re.M), said
     assert "did not repeat" not in said, said
+    run(COMPARE_RUNS, "record", a, folder / "record", "--step", 1, isa=sets[-1])  # with the instruction set of the run
+    assert run(COMPARE_RUNS, "part", a, folder / "record") == "step 1: everything has the same bits\n"
 
 
 with tempfile.TemporaryDirectory() as where:

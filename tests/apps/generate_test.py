@@ -86,11 +86,17 @@ def runs(program, trainer, folder):
         _, read = check_text(program, ["--run", characters], "the qui")
         check(read == 7, "characters of the prompt")
     beyond_the_context(program, characters)
+    train(trainer, folder, "states", "--text", text, "--checkpoint-every", 15, "--lr", 0.05)
+    newest, older = folder / "states/checkpoint.safetensors", folder / "states/checkpoint.previous.safetensors"
+    of_newest, of_older, of_folder = (generated(program, "--run", path, "--tokens", 16) for path in (newest, older, folder / "states"))
+    check(of_folder == of_newest != of_older, "of a folder the newest checkpoint is read, and any by its file")
+    newest.unlink()
+    check(generated(program, "--run", folder / "states", "--tokens", 16) == of_older, "a file is that state")
 
     tokenizer = MODELS / "bpe/tokenizer.json"
     words = train(trainer, folder, "tokens", "--text", text, "--tokenizer", tokenizer)
     check((words / "tokenizer.json").read_bytes() == tokenizer.read_bytes(), "the tokenizer is not in the run's folder")
-    _, read = check_text(program, ["--run", words], "the quick")
+    _, read = check_text(program, ["--run", words / "best.safetensors"], "the quick")  # with the tokenizer beside it
     check(1 < read < 9, f"{read} tokens")
     again = ["--text", text, "--tokenizer", tokenizer, "--resume"]
     train(trainer, folder, "tokens", *again)
@@ -190,9 +196,10 @@ def bad_input(program, trainer, folder):
         ("bare/tokenizer.json: cannot be opened", ["--model", bare]),
         ("damaged/tokenizer.json: model.merges[0] is a merge of 'zz', which is no token", ["--model", damaged]),
         ("cut/model.safetensors", ["--model", cut]),
-        ("holds no checkpoint", ["--run", folder / "none"]),
+        ("none: there is no such folder or file", ["--run", folder / "none"]),
         ("holds no checkpoint", ["--run", empty]),
         ("holds no checkpoint", ["--run", model]),
+        ("model.safetensors: the checkpoint has no checksum", ["--run", model / "model.safetensors"]),
         ("lost/checkpoint.safetensors", ["--run", lost]),
         ("--prompt: has the id 61 but the model knows 61", ["--model", beyond, "--prompt", "ab"]),
         ("--prompt: 'Q' is none of the", ["--run", good, "--prompt", "the Quick"]),

@@ -204,6 +204,7 @@ def signals(program, folder):
         process.send_signal(number)
         stdout, _ = process.communicate(timeout=60)
         check(process.returncode == 130 and "interrupted at step" in stdout, f"{number.name}: {process.returncode} {stdout}")
+        check("picture: " not in stdout[:stdout.index("interrupted at step")], f"the line comes as soon as the state is saved: {stdout}")
         check((out / "checkpoint.safetensors").exists(), f"{number.name}: nothing was saved")
     out = folder / "pipe"
     process = start_long_run(program, text, out, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

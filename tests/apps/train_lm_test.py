@@ -275,7 +275,7 @@ def upcycling(program, folder):
     check(tensors(folder / "broken") == tensors(folder / "frozen"), "a run that starts again differs")
 
     source = folder / "frozen"  # whose connections have learned
-    start[3] = source
+    start[3] = source / "checkpoint.safetensors"
     result = run(program, *start, "--connection", "mhc", "--steps", 0, "--out", folder / "again")
     line = json.loads((folder / "again/metrics.jsonl").read_text())
     check(result.returncode == 0 and line["val_loss"] == line["init_val_loss"], f"connections of the same kind stay: {line}")
@@ -302,7 +302,7 @@ def upcycling(program, folder):
             ("reads other characters than the text has", [*start, "--text", other, "--steps", 5]),
             ("--layers: the model of --init has 1 but the command line says 2", [*start, "--layers", 2]),
             ("--value-residual: the model of --init has none", [*start, "--value-residual"]),
-            ("none: holds neither the checkpoint of a run nor", ["--text", text, "--init", folder / "none"]),
+            ("none: there is no such folder or file", ["--text", text, "--init", folder / "none"]),
             ("empty: holds neither the checkpoint of a run nor", ["--text", text, "--init", empty]),
             ("--steps: must be at least 1 without --init but is 0", ["--text", text, "--steps", 0]),
             ("--train: residual connections have no parameters", ["--text", text, "--train", "connections"]),

@@ -56,13 +56,19 @@ apps::TrainerSettings settings(DType dtype) {
   return {.connection = connection, .layers = 1, .channels = 24, .heads = 2, .context = 16, .batch = 2, .dtype = dtype};
 }
 
+std::vector<std::string> names_of(const apps::Model& model) {
+  std::vector<std::string> names;
+  for_each_param(model, [&](const std::string& name, const Var&) { names.push_back(name); });
+  return names;
+}
+
 /// The third step, and what was kept of it.
 StepRecord record_of_step(const apps::Corpus& text, DType dtype, std::optional<std::size_t> keep,
                           std::optional<std::size_t> fault, std::size_t* element = nullptr) {
   apps::Trainer trainer(settings(dtype), text);
   trainer.train_step();
   trainer.train_step();
-  StepRecord record(keep);
+  StepRecord record(names_of(trainer.model()), keep);
   Planted planted(record, fault.value_or(static_cast<std::size_t>(-1)));
   trainer.train_step({.probe = &planted});
   if (element != nullptr) *element = planted.element;
@@ -100,12 +106,21 @@ TEST(StepRecord, FindsEveryPlantedBitAndNamesIt) {
   EXPECT_GE(backward, 20);
 }
 
-TEST(StepRecord, CountsOpsApartFromParameters) {
-  const auto events = record_of_step(corpus(), DType::f32, {}, {}).events();
-  EXPECT_EQ(apps::describe(events, 0).find("parameter #1 ["), 0U);
-  const auto first = std::ranges::find_if(events, [](const StepEvent& e) { return e.op != "parameter"; });
-  EXPECT_EQ(first->number, 1);
-  EXPECT_EQ(first->op, "embedding");
+TEST(StepRecord, CountsOpsApartFromParametersAndNamesBoth) {
+  const apps::Corpus text = corpus();
+  const auto events = record_of_step(text, DType::f32, {}, {}).events();
+  const auto names = names_of(apps::Trainer(settings(DType::f32), text).model());
+  for (std::size_t i = 0; i < names.size(); ++i)
+    EXPECT_EQ(apps::describe(events, i).find(fmt::format("parameter '{}' [", names[i])), 0U);
+  const StepEvent& first = events.at(names.size());
+  EXPECT_EQ(first.number, 1);
+  EXPECT_EQ(first.op, "embedding");
+  EXPECT_NE(apps::describe(events, names.size()).find(", with embedding.weight), output 0 ["), std::string::npos);
+  const auto attention = std::ranges::find(events, "attention", &StepEvent::op);
+  ASSERT_NE(attention, events.end());
+  EXPECT_EQ(attention->name, "");  // it has no parameter
+  EXPECT_EQ(events.back().op, "embedding");
+  EXPECT_EQ(events.back().name, "embedding.weight");  // its cotangent
 }
 
 TEST(StepRecord, SurvivesJSON) {
