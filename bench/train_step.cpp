@@ -187,10 +187,9 @@ void profile(const Options& o) {
 
 constexpr const char* kFields =
     "Fields of the JSON line: peer, the library that was timed; ms_per_step, the median of the steps; gflops, 1e9\n"
-    "operations of matrix products, but for those of connections, per second of the step; peak_rss_mb, the most "
-    "memory\n"
-    "of the process; system_allocations_after_first_step, those that braid's cache of memory did not serve. --profile\n"
-    "then times as many steps again, and its table has their means.";
+    "operations of matrix products, but for those of connections, per second of the step; peak_rss_mb, the most\n"
+    "memory of the process; system_allocations_after_first_step, those that braid's cache of memory did not serve.\n"
+    "--profile then times as many steps again, and its table has their means.";
 
 void add_options(CLI::App& app, Options& o) {
   app.add_option("--connection", o.connection, "the kind by its name: residual, hc, mhc, single-pass, ..")
