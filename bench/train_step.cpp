@@ -185,6 +185,12 @@ void profile(const Options& o) {
     write_file_atomically(o.trace, [&](std::ostream& file) { file << profile.chrome_trace() << "\n"; });
 }
 
+constexpr const char* kFields =
+    "Fields of the JSON line: peer, the library that was timed; ms_per_step, the median of the steps; gflops, 1e9\n"
+    "operations of matrix products, but for those of connections, per second of the step; peak_rss_mb, the most\n"
+    "memory of the process; system_allocations_after_first_step, those that braid's cache of memory did not serve.\n"
+    "--profile then times as many steps again, and its table has their means.";
+
 void add_options(CLI::App& app, Options& o) {
   app.add_option("--connection", o.connection, "the kind by its name: residual, hc, mhc, single-pass, ..")
       ->capture_default_str();
@@ -232,6 +238,7 @@ int main(int argc, char** argv) {
   return apps::run_main("train_step", [&] {
     Options o;
     CLI::App app("Times one training step of the reference transformer and prints one JSON line per connection.");
+    app.footer(kFields);
     add_options(app, o);
     apps::parse_command_line(app, argc, argv);
     if (!o.trace.empty()) apps::check_output_file("--trace", o.trace);

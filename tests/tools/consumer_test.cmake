@@ -1,7 +1,7 @@
 # Uses braid as other projects do, in a separate folder. HOW is one of:
 #   package       installs into an empty prefix and finds it there, by CMake and by pkg-config; every file that CPS names exists;
 #                 headers have no warnings; programs of many kinds, in programs/ and examples/, build and learn
-#   subdirectory  adds this source tree to another project, and builds only core and a kernel
+#   subdirectory  adds this source tree to another project, and builds only core and a kernel; configures it with libraries absent
 #   tarball       the same as a shared library, with a tree that was packed and unpacked by tar
 # ./dev package --check runs the same consumers against all shared libraries.
 
@@ -60,6 +60,16 @@ if(HOW STREQUAL package)  # programs, pkg-config, and the program that the manua
   separate_arguments(flags UNIX_COMMAND "${CXX_FLAGS} -Wl,--whole-archive ${flags} -Wl,--no-whole-archive")
   run(${CXX_COMPILER} -std=c++20 ${SOURCE_DIR}/tests/consumer/core.cpp -o ${work}/by_pkg_config ${flags})
   run(${work}/by_pkg_config)
+  file(GLOB_RECURSE static ${work}/prefix/libbraid_core.a)
+  if(static)  # without a library that they need, the error names it and its package
+    file(WRITE ${work}/zip/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)\nproject(zip LANGUAGES CXX)\n"
+      "find_package(braid REQUIRED)\n")
+    execute_process(COMMAND ${CMAKE_COMMAND} -S ${work}/zip -B ${work}/zip/build -D CMAKE_DISABLE_FIND_PACKAGE_zip=ON ${settings}
+      OUTPUT_QUIET ERROR_VARIABLE error RESULT_VARIABLE code)
+    if(code EQUAL 0 OR NOT error MATCHES "braid's static libraries need libzip \\(Debian: libzip-dev\\)")
+      message(FATAL_ERROR "find_package without libzip: exit code ${code}: ${error}")
+    endif()
+  endif()
   if(WITH_MPI)  # by pkg-config; by CMake without the component, the error says what to write
     execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} pkg-config --cflags --libs "braid-mpi = ${VERSION}"
       OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
@@ -91,7 +101,16 @@ elseif(HOW STREQUAL tarball)
   if(NOT needed MATCHES "libbraid_core\\.so\\.[0-9]+\\.[0-9]+\\]")
     message(FATAL_ERROR "no soname of two numbers: ${needed}")
   endif()
-elseif(HOW STREQUAL subdirectory)  # and a kernel, without a build type
+elseif(HOW STREQUAL subdirectory)  # and a kernel, without a build type; what CMake says of absent libraries
+  file(WRITE ${work}/dnnl_config.h "#define DNNL_GPU_RUNTIME DNNL_RUNTIME_OCL\n")
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${work}/without ${settings} -D BRAID_dnnl_CONFIG=${work}/dnnl_config.h
+    -D CMAKE_DISABLE_FIND_PACKAGE_OpenCL=ON -D CMAKE_DISABLE_FIND_PACKAGE_zip=ON OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+  foreach(sentence "oneDNN, which needs OpenCL (Debian: ocl-icd-opencl-dev) here: its own" "zip: no applications")
+    string(FIND "${said}" "braid without ${sentence}" at)
+    if(at EQUAL -1)
+      message(FATAL_ERROR "CMake does not say 'braid without ${sentence}' but: ${said}")
+    endif()
+  endforeach()
   run(${CMAKE_COMMAND} --build ${work}/build
       --target braid/autograd/CMakeFiles/braid_autograd.dir/kernels/elementwise.cpp.o)
 endif()

@@ -71,10 +71,20 @@ class Dev(unittest.TestCase):
         (root / "bin/dpkg-query").unlink()
         (root / "bin/c++").write_text(f"#!/bin/sh\n{compiler}\n")
         (root / "bin/c++").chmod(0o755)
+        return self.with_programs(root, *programs)
+
+    def with_programs(self, root, *programs):
         for program in ("bash", "sh", "env", "readlink", "dirname", "basename", "grep", "awk", "sleep", "flock", "getconf", *programs):
             if not (root / "bin" / program).exists():
                 (root / "bin" / program).symlink_to(shutil.which(program, path="/usr/bin:/bin"))
         return dev("test", script=root / "dev", PATH=f"{root}/bin")
+
+    def test_with_dpkg_but_without_apt_it_names_what_it_cannot_install(self):
+        root, environment = self.copy()
+        (root / "bin/dpkg-query").write_text("#!/bin/sh\nprintf 'installed %s\\n' \"$@\" | grep -v libzip-dev\n")
+        result = self.with_programs(root, "sed", "sort", "comm", "cat", "tr")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (
+            2, "", "dev: cannot install libzip-dev without apt-get: install it, or build what remains by CMake (docs/install.md)\n"))
 
     def test_without_apt_it_names_what_is_missing_for_each_manager(self):
         result = self.elsewhere("! grep -q fmt/", "git", "python3")

@@ -121,7 +121,8 @@ class Facts(unittest.TestCase):
         self.assertEqual(shown, options | {"BUILD_SHARED_LIBS": "OFF"})
 
     def test_optional_libraries(self):
-        found = re.findall(r"^ *(?:find_package|braid_find_library)\(([\w-]+)", text("cmake/BraidDependencies.cmake"), re.MULTILINE)
+        found = re.findall(r"^ *(?:find_package|braid_find_library)\(([\w-]+)", text("cmake/BraidDependencies.cmake") + text("CMakeLists.txt"),
+                           re.MULTILINE)
         shown = text("docs/install.md").partition("CMAKE_DISABLE_FIND_PACKAGE_")[2].partition("tests/tools")[0]
         others = names([shown.partition("the names of the others are ")[2]])
         self.assertCountEqual([shown.partition("=")[0], *others], set(found) - {"Threads", "fmt", "hwy"})

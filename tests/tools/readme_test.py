@@ -31,6 +31,12 @@ class Readme(unittest.TestCase):
                 if not language:
                     self.assertNotRegex(block, r"(?m)^\s*(#include|const auto|auto |struct \w+ \{|return .*;$)", page.name)
 
+    def test_no_line_of_prose_begins_with_a_percent_sign(self):
+        """MyST takes such a line for a comment: the site lacks it."""
+        for page in PAGES:
+            prose = re.sub(r"(?ms)^```.*?^```$", "", page.read_text())
+            self.assertNotRegex(prose, r"(?m)^ *%", page.name)
+
 
 if __name__ == "__main__":
     unittest.main()
