@@ -19,7 +19,7 @@ void run() {
   Profile profile;
   const auto step = value_and_grad(loss, &profile);
   for (int i = 0; i < 11; ++i) {
-    if (i == 1) profile = {};  // without the first step, which allocates the optimizer's moments
+    if (i == 1) profile = {};  // without the first step, which allocates memory
     profile.start();
     auto [value, grads] = step(model, tokens, targets);
     optimizer.step(model, grads);
