@@ -14,7 +14,7 @@ def write_text(folder):
 
 
 def run(program, *flags, **options):
-    return subprocess.run([program, *map(str, flags)], capture_output=True, text=True, errors="replace", timeout=120, **options)
+    return subprocess.run([program, *map(str, flags)], capture_output=True, text=True, errors="replace", timeout=300, **options)
 
 
 def check(condition, message):

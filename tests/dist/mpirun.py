@@ -14,6 +14,7 @@ import sys
 ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "OMPI_MCA_memory": "^patcher",  # it replaces functions that ThreadSanitizer has replaced
     "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_btl": "^tcp",  # one machine, perhaps without a network
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "PRTE_MCA_hwloc_default_binding_policy": "none",  # Open MPI 5, 6
     "ASAN_OPTIONS": "detect_leaks=0",  # MPI has some of its own
