@@ -5,7 +5,7 @@
 namespace braid::nn {
 
 /// Convolution along a sequence, channels last unless the settings say otherwise: x [B, T, in] -> [B, U, out];
-/// `{.causal = true, .groups = in}` is the short causal filter per channel in front of linear attention and state space
+/// `{.groups = in, .causal = true}` is the short causal filter per channel in front of linear attention and state space
 /// layers. The weight is [out, in / groups, K]; it and the bias start from U(-b, b) with b = 1/sqrt(K in / groups), as
 /// PyTorch's.
 struct Conv1d : WeightAndBias {
