@@ -19,7 +19,8 @@ if(NOT BRAID_FMT_LINKS)
   set(BRAID_FMT fmt::fmt-header-only)
 endif()
 find_package(OpenCL QUIET)
-if(NOT OpenCL_FOUND AND NOT CMAKE_DISABLE_FIND_PACKAGE_dnnl)  # a oneDNN for GPUs, such as Debian's, needs it, and its package stops CMake without
+# A oneDNN for GPUs, such as Debian's, needs OpenCL, and its package stops CMake without.
+if(NOT OpenCL_FOUND AND NOT CMAKE_DISABLE_FIND_PACKAGE_dnnl)
   find_file(BRAID_dnnl_CONFIG oneapi/dnnl/dnnl_config.h)
   mark_as_advanced(BRAID_dnnl_CONFIG)
   if(BRAID_dnnl_CONFIG)

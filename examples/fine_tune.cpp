@@ -23,6 +23,7 @@ Tensor read_tokens(const nn::Tokenizer& tokenizer, const fs::path& file) {
 }
 
 void fine_tune(const fs::path& folder, const fs::path& text, const fs::path& out) {
+  check_value(!fs::exists(out) || !fs::equivalent(folder, out), "{}: is the model's own folder", out.string());
   nn::Transformer<> model = nn::load_pretrained(folder);
   const Tensor tokens = read_tokens(nn::Tokenizer::load(folder / "tokenizer.json"), text);
   const std::int64_t batch = 8, context = std::min<std::int64_t>(64, model.config.context);

@@ -76,7 +76,10 @@ StepEvent step_event(const std::string& what, const nlohmann::json& json) {
 }
 
 void StepRecord::recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) {
-  if (op.index == 0) entries_.clear(), parameters_.clear();  // another tape
+  if (op.index == 0) {  // another tape
+    entries_.clear();
+    parameters_.clear();
+  }
   if (inputs.empty()) {
     const std::size_t i = parameters_.size();
     parameters_[op.first_output] = i < names_.size() ? names_[i] : "";

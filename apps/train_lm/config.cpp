@@ -78,9 +78,8 @@ void add_flags(CLI::App& app, Config& c) {
       "--init", c.init,
       "start from the model in another run's folder, in a checkpoint of one, or in the folder of a pretrained GPT-2, "
       "Llama, Qwen3, Mistral, Mixtral, Qwen3-MoE or Gemma 2, put into this run's connections: --alpha is 0 then unless "
-      "given; or of a DeepSeek-V4, which has its own; sizes and tokenizer are the model's, but the context is "
-      "--context "
-      "if it is pretrained");
+      "given; or of a DeepSeek-V4, which has its own; sizes and tokenizer are the model's, but the context of a "
+      "pretrained one is --context");
   app.add_option_function<std::string>(
          "--train",
          [&c](const std::string& choice) {

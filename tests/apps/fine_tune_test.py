@@ -26,6 +26,7 @@ def main(program, folder):
     check((out / "tokenizer.json").read_bytes() == (model / "tokenizer.json").read_bytes(), "another tokenizer")
 
     check_refused("expected a model's folder, a text and a folder", run(program, model, text))
+    check_refused("gpt2: is the model's own folder", run(program, model, text, model))
     check_refused("none/config.json: cannot be opened", run(program, folder / "none", text, out))
     check_refused("none.txt: cannot be opened", run(program, model, folder / "none.txt", out))
     (folder / "short.txt").write_text("a" * 32)
