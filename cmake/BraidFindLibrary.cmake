@@ -23,3 +23,15 @@ function(braid_find_library name header)
   endif()
   set_target_properties(braid_needs::${name} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES ${BRAID_${name}_INCLUDE_DIR})
 endfunction()
+
+# braid_name_package(text zip): "zip (Debian: libzip-dev)", for messages about what is missing.
+function(braid_name_package text library)
+  set(packages fmt libfmt-dev  hwy libhwy-dev  dnnl libdnnl-dev  OpenCL ocl-icd-opencl-dev  MPI libopenmpi-dev
+    nlohmann_json nlohmann-json3-dev  pcre2-8 libpcre2-dev  utf8proc libutf8proc-dev  xxhash libxxhash-dev  zip libzip-dev
+    dlpack libdlpack-dev  CLI11 libcli11-dev  tomlplusplus libtomlplusplus-dev  gmock libgmock-dev
+    benchmark libbenchmark-dev  rapidcheck librapidcheck-dev)  # as in packaging/packages.txt
+  list(FIND packages ${library} at)
+  math(EXPR at "${at} + 1")
+  list(GET packages ${at} package)
+  set(${text} "${library} (Debian: ${package})" PARENT_SCOPE)
+endfunction()

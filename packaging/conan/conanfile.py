@@ -21,7 +21,7 @@ class Braid(ConanFile):
 
     def export_sources(self):
         root = os.path.join(self.recipe_folder, "..", "..")
-        for folder in ("core", "autograd", "nn", "mhc", "dist", "include", "cmake"):
+        for folder in ("core", "autograd", "nn", "mhc", "dist", "include", "cmake", "tools"):
             copy(self, "*", os.path.join(root, folder), os.path.join(self.export_sources_folder, folder))
         for file in ("CMakeLists.txt", "LICENSE"):
             copy(self, file, root, self.export_sources_folder)

@@ -11,4 +11,4 @@ vcpkg_fixup_pkgconfig()
 vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE")
 # A description in CPS has one configuration, but vcpkg installs two.
 file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/lib/cps" "${CURRENT_PACKAGES_DIR}/debug/lib/cps"
-  "${CURRENT_PACKAGES_DIR}/debug/include")
+  "${CURRENT_PACKAGES_DIR}/debug/include" "${CURRENT_PACKAGES_DIR}/debug/share")

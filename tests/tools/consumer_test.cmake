@@ -22,6 +22,9 @@ if(HOW STREQUAL package)
       message(FATAL_ERROR "${header} is a link")
     endif()
   endforeach()
+  if(NOT EXISTS ${work}/prefix/share/braid/record_case.py)
+    message(FATAL_ERROR "share/braid/record_case.py is not installed")
+  endif()
   file(GLOB_RECURSE descriptions ${work}/prefix/*.cps)
   foreach(description ${descriptions})
     file(READ ${description} json)
@@ -60,16 +63,24 @@ if(HOW STREQUAL package)  # programs, pkg-config, and the program that the manua
   separate_arguments(flags UNIX_COMMAND "${CXX_FLAGS} -Wl,--whole-archive ${flags} -Wl,--no-whole-archive")
   run(${CXX_COMPILER} -std=c++20 ${SOURCE_DIR}/tests/consumer/core.cpp -o ${work}/by_pkg_config ${flags})
   run(${work}/by_pkg_config)
-  file(GLOB_RECURSE static ${work}/prefix/libbraid_core.a)
-  if(static)  # without a library that they need, the error names it and its package
-    file(WRITE ${work}/zip/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)\nproject(zip LANGUAGES CXX)\n"
-      "find_package(braid REQUIRED)\n")
-    execute_process(COMMAND ${CMAKE_COMMAND} -S ${work}/zip -B ${work}/zip/build -D CMAKE_DISABLE_FIND_PACKAGE_zip=ON ${settings}
-      OUTPUT_QUIET ERROR_VARIABLE error RESULT_VARIABLE code)
-    if(code EQUAL 0 OR NOT error MATCHES "braid's static libraries need libzip \\(Debian: libzip-dev\\)")
-      message(FATAL_ERROR "find_package without libzip: exit code ${code}: ${error}")
+  # Without a library that braid needs, the error names it and its package.
+  file(GLOB_RECURSE config ${work}/prefix/braidConfig.cmake)
+  file(STRINGS ${config} needed REGEX "^foreach\\(library ")
+  file(WRITE ${work}/lacking/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)\nproject(lacking LANGUAGES CXX)\n"
+    "find_package(braid REQUIRED)\n")
+  set(libraries fmt hwy OpenCL dnnl zip)
+  set(packages libfmt-dev libhwy-dev ocl-icd-opencl-dev libdnnl-dev libzip-dev)
+  foreach(library package IN ZIP_LISTS libraries packages)
+    if(needed MATCHES "[ ;]${library}[ );]")
+      set(expected "braid needs ${library} (Debian: ${package})")
+      execute_process(COMMAND ${CMAKE_COMMAND} -S ${work}/lacking -B ${work}/lacking/build -U CMAKE_DISABLE_FIND_PACKAGE_*
+        -D CMAKE_DISABLE_FIND_PACKAGE_${library}=ON ${settings} OUTPUT_QUIET ERROR_VARIABLE error RESULT_VARIABLE code)
+      string(FIND "${error}" "${expected}" at)
+      if(code EQUAL 0 OR at EQUAL -1)
+        message(FATAL_ERROR "find_package does not say '${expected}': exit code ${code}: ${error}")
+      endif()
     endif()
-  endif()
+  endforeach()
   if(WITH_MPI)  # by pkg-config; by CMake without the component, the error says what to write
     execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} pkg-config --cflags --libs "braid-mpi = ${VERSION}"
       OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
@@ -104,11 +115,16 @@ elseif(HOW STREQUAL tarball)
 elseif(HOW STREQUAL subdirectory)  # and a kernel, without a build type; what CMake says of absent libraries
   file(WRITE ${work}/dnnl_config.h "#define DNNL_GPU_RUNTIME DNNL_RUNTIME_OCL\n")
   execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${work}/without ${settings} -D BRAID_dnnl_CONFIG=${work}/dnnl_config.h
-    -D CMAKE_DISABLE_FIND_PACKAGE_OpenCL=ON -D CMAKE_DISABLE_FIND_PACKAGE_zip=ON OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
-  foreach(sentence "oneDNN, which needs OpenCL (Debian: ocl-icd-opencl-dev) here: its own" "zip: no applications")
-    string(FIND "${said}" "braid without ${sentence}" at)
+    -D CMAKE_DISABLE_FIND_PACKAGE_OpenCL=ON -D CMAKE_DISABLE_FIND_PACKAGE_zip=ON -D CMAKE_DISABLE_FIND_PACKAGE_CLI11=ON
+    OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${work}/without_fmt ${settings} -D CMAKE_DISABLE_FIND_PACKAGE_fmt=ON
+    OUTPUT_QUIET ERROR_VARIABLE error)
+  string(APPEND said ${error})
+  foreach(sentence "without oneDNN, which needs OpenCL (Debian: ocl-icd-opencl-dev) here: its own"
+      "without CLI11 (Debian: libcli11-dev), zip (Debian: libzip-dev): no applications" "needs fmt (Debian: libfmt-dev)")
+    string(FIND "${said}" "braid ${sentence}" at)
     if(at EQUAL -1)
-      message(FATAL_ERROR "CMake does not say 'braid without ${sentence}' but: ${said}")
+      message(FATAL_ERROR "CMake does not say 'braid ${sentence}' but: ${said}")
     endif()
   endforeach()
   run(${CMAKE_COMMAND} --build ${work}/build

@@ -50,6 +50,12 @@ class Recipes(unittest.TestCase):
         for recipe, names in NAMES.items():
             self.assertEqual({OTHER_NAMES.get(name, name) for name in names} - TOOLS, used, recipe)
 
+    def test_messages_of_cmake_name_packages_of_debian(self):
+        named = re.search(r"set\(packages (.*?)\)", (ROOT / "cmake/BraidFindLibrary.cmake").read_text(), re.DOTALL)[1].split()[1::2]
+        debian = [line.split()[2] for line in read("packages.txt").splitlines() if not line.startswith("#")]
+        self.assertGreater(len(named), 10)
+        self.assertEqual(set(named) - set(debian), set())
+
     def test_the_package_of_spack_gives_its_variants_to_cmake(self):
         cmake, package = types.ModuleType("cmake"), types.ModuleType("package")
         cmake.CMakePackage = object
