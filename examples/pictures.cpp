@@ -67,7 +67,7 @@ struct Convolutions {
 };
 
 mhc::Connection connection(const std::string& kind, std::int64_t channels, int index, Rng& rng) {
-  return {{.kind = mhc::connection_kind(kind)}, channels, index, rng};
+  return {{.kind = mhc::connection_kind(kind), .phi_std = 0.02}, channels, index, rng};
 }
 
 /// Stages of blocks, with half the positions from one to the next.
@@ -79,10 +79,11 @@ struct ResNet {
   nn::Linear head;
 
   ResNet(const std::string& kind, Rng& rng) : stem(1, 24, 3, rng, {.padding = 1}), head(24, kClasses, rng) {
+    Rng maps(4);  // of their own, so that the layers start alike under both connections
     for (int stage = 0; stage < 2; ++stage) {
       std::vector<Block>& blocks = stages.emplace_back();
       for (int i = 0; i < 2; ++i)
-        blocks.push_back({nn::RMSNorm(24), Convolutions(24, rng), connection(kind, 24, i, rng)});
+        blocks.push_back({nn::RMSNorm(24), Convolutions(24, rng), connection(kind, 24, i, maps)});
     }
   }
 
@@ -111,10 +112,11 @@ struct VisionTransformer {
 
   VisionTransformer(const std::string& kind, Rng& rng)
       : patches(16, 48, rng), head(48, kClasses, rng), positions(nn::init::normal({16, 48}, 0.02, rng)) {
+    Rng maps(4);
     for (int i = 0; i < 3; ++i)
       blocks.push_back(
-          {{nn::RMSNorm(48), nn::MultiHeadAttention(48, 4, rng, {.causal = false}), connection(kind, 48, 2 * i, rng)},
-           {nn::RMSNorm(48), nn::MLP(48, 96, rng), connection(kind, 48, 2 * i + 1, rng)}});
+          {{nn::RMSNorm(48), nn::MultiHeadAttention(48, 4, rng, {.causal = false}), connection(kind, 48, 2 * i, maps)},
+           {nn::RMSNorm(48), nn::MLP(48, 96, rng), connection(kind, 48, 2 * i + 1, maps)}});
   }
 
   Var operator()(const Var& pixels) const {

@@ -86,7 +86,7 @@ void run() {
   // A sublayer passes further arguments on to its body.
   const nn::Sublayer<nn::MultiHeadAttention, mhc::ManifoldConstrainedHC> cross{
       nn::RMSNorm(channels), nn::MultiHeadAttention(channels, 4, rng, {.causal = false}),
-      mhc::ManifoldConstrainedHC(channels, 4, rng)};
+      mhc::ManifoldConstrainedHC(channels, 4, rng, {.phi_std = 0.02})};
   const Tensor memory = randn({2, 7, channels}, rng);
   const Var y = cross.connection.close(cross(cross.connection.open(x), nn::AttentionCall{.memory = memory}));
   fmt::print("with an encoder's states: {}\n", y.shape());

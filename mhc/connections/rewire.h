@@ -23,7 +23,7 @@ struct Rewired {
 
 /// Puts any callable layer inside a connection: `y = connection(x, layer)`.
 ///
-///     auto block = mhc::rewire(nn::MLP(64, 256, rng), mhc::ManifoldConstrainedHC(64, 4, rng));
+///     auto block = mhc::rewire(nn::MLP(64, 256, rng), mhc::ManifoldConstrainedHC(64, 4, rng, {.phi_std = 0.02}));
 template <class Layer, class Connection>
   requires requires { typename Connection::Stream; }
 Rewired<Layer, Connection> rewire(Layer layer, Connection connection) {

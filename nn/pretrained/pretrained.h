@@ -27,15 +27,15 @@ NamedParams own_params(Transformer<Connection>& model) {
 
 /// Settings of load_pretrained().
 struct LoadPretrained {
-  DType dtype = DType::f32;  ///< of the parameters, whatever dtype the files have; bf16 is that of activations only
+  DType dtype = DType::f32;  ///< whatever the files have: of parameters and activations; bf16: activations alone
 };
 
 /// Reads a model of a PretrainedFamily in Hugging Face's format: config.json and model.safetensors, or the shards that
 /// model.safetensors.index.json names, in F32, F16, BF16 or F64. `make_connection(config, i)` makes the connection of
 /// sublayer i with its own initial parameters:
 ///
-///     auto model = nn::load_pretrained("Qwen3-0.6B", [&](const nn::TransformerConfig& config, int i) {
-///       return mhc::Connection({.kind = mhc::ConnectionKind::mhc}, config.channels, i, rng);
+///     auto model = nn::load_pretrained("Qwen3-0.6B", [&](const nn::TransformerConfig& c, int i) {
+///       return mhc::Connection({.kind = mhc::ConnectionKind::mhc, .phi_std = 0.02, .alpha = 0}, c.channels, i, rng);
 ///     });
 ///
 /// A DeepSeek-V4 has connections of its own, which mhc::pretrained_connection() makes.
