@@ -27,7 +27,8 @@ NamedParams own_params(Transformer<Connection>& model) {
 
 /// Settings of load_pretrained().
 struct LoadPretrained {
-  DType dtype = DType::f32;  ///< whatever the files have: of parameters and activations; bf16: activations alone
+  /// That of parameters and activations, whatever the files have; with bf16, parameters are f32.
+  DType dtype = DType::f32;
 };
 
 /// Reads a model of a PretrainedFamily in Hugging Face's format: config.json and model.safetensors, or the shards that
