@@ -91,9 +91,9 @@ std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> i
     node.inputs.push_back({std::nullopt, input.shape(), input.dtype()});
     if (!input.requires_grad()) continue;
     check<Error>(!tape || tape == TapeState::of(input),
-                 "{}: inputs are on different tapes, and each would lose the other's part of the gradient; pass a "
-                 "captured variable as an argument, or write x.value() for a constant; for a gradient inside of what "
-                 "is differentiated, write `const HigherOrder scope;` around both and grad()",
+                 "{}: inputs are on different tapes, and each would lose the other's part of the gradient: pass a "
+                 "captured x as an argument, or x.value(); for a gradient inside of what is differentiated, write "
+                 "`const HigherOrder scope;` around both and grad()",
                  op);
     tape = TapeState::of(input);
     node.inputs.back().id = TapeState::id(input);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <ranges>
 
 #include <fmt/format.h>
@@ -48,7 +47,7 @@ class IsolatedOps : public Recording {
 
   const std::vector<Node>& base() const { return base_; }
   /// Constant inputs that changed with the values, by op.
-  const std::map<std::size_t, std::size_t>& leaks() const { return leaks_; }
+  const Leaks& leaks() const { return leaks_; }
 
   /// The ops whose rule can be compared with its vjp.
   std::vector<std::size_t> with_rule() const {
@@ -140,7 +139,7 @@ class IsolatedOps : public Recording {
   std::vector<Node> base_;
   std::vector<Moving> values_, dys_;          // by ValueId
   std::vector<std::vector<Tensor>> weights_;  // by op and input
-  std::map<std::size_t, std::size_t> leaks_;
+  Leaks leaks_;
 };
 
 /// What is known of an op's function.

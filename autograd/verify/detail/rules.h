@@ -3,8 +3,6 @@
 
 #include <braid/autograd/verify/verdict.h>
 
-// Checks of rules, by which derivatives of higher order are taken.
-
 namespace braid::detail {
 
 /// The gradients of <dy, f(inputs)>, one after the other in a vector: by vjps for constants, by rules for variables on

@@ -57,6 +57,12 @@ TEST(CheckWithoutSteps, FindsErrorsOf1e12) {
   EXPECT_THAT(result.message, HasSubstr("all inputs, without steps: "));
 }
 
+TEST(CheckWithoutSteps, MissesALostGradientThatBothFinds) {
+  const auto lost = [](auto x) { return x[0] * detach(x[0]); };
+  EXPECT_TRUE(gradcheck(lost, {normal({3})}, {.by = kRules}));
+  EXPECT_FALSE(gradcheck(lost, {normal({3})}, {.by = GradcheckOptions::By::both}));
+}
+
 TEST(CheckWithoutSteps, CannotCheckWhatIsNotFinite) {
   const Tensor x = Tensor::of<double>({2}, {1, 0});
   for (const GradcheckFunction& f :
