@@ -123,9 +123,9 @@ GradcheckResult by_rules(const Subject& subject) {
   for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], fmt::format("input {}", i));
   GradcheckResult result;
   CheckedDerivative checked = check_without_steps(f, inputs, options.seed);
-  result.worst = checked.relative_error;
-  result.ok = checked.relative_error <= kToRounding;
   const bool finite = std::isfinite(checked.analytic) || std::isfinite(checked.numeric);  // or nothing can be compared
+  result.worst = finite ? checked.relative_error : 0;
+  result.ok = checked.relative_error <= kToRounding;
   checked.verdict = result.ok ? Verdict::right : finite ? Verdict::wrong : Verdict::unchecked;
   result.message =
       fmt::format("gradcheck by rules: {}{}", result.ok ? "passed; the worst is " : "", describe(checked, kToRounding));

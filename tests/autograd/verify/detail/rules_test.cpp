@@ -70,6 +70,7 @@ TEST(CheckWithoutSteps, CannotCheckWhatIsNotFinite) {
     const GradcheckResult result = gradcheck(f, {x}, {.by = kRules});
     EXPECT_FALSE(result);
     EXPECT_EQ(result.unchecked, 1);
+    EXPECT_EQ(result.worst, 0);
     EXPECT_EQ(result.wrong, 0);
     EXPECT_THAT(result.message,
                 EndsWith("\nneither is finite, so nothing was compared; a CheckFinite scope finds the op"));
