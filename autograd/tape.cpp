@@ -45,7 +45,8 @@ void Tape::backward(std::span<const Var> ys, std::span<const Tensor> dys, const 
     if (dys[i].defined()) check_same_dtype("backward", ys[i].value(), dys[i]);
     check_shape(!dys[i].defined() || dys[i].shape() == ys[i].shape(), "backward: dy must have shape {} but has {}",
                 ys[i].shape(), dys[i].shape());
-    check<Error>(!ys[i].requires_grad() || TapeState::of(ys[i]) == state_, "backward: y is on another tape");
+    check<Error>(!ys[i].requires_grad() || TapeState::of(ys[i]) == state_,
+                 "backward: y is on another tape; is it made of a variable that a function captured?");
   }
   state.stage = Stage::running_backward;  // and so it stays when a vjp throws
   state.grads.assign(state.num_values, Tensor());
@@ -90,8 +91,9 @@ std::vector<Var> record(const char* op, std::vector<Tensor> outputs, List<Var> i
     node.inputs.push_back({std::nullopt, input.shape(), input.dtype()});
     if (!input.requires_grad()) continue;
     check<Error>(!tape || tape == TapeState::of(input),
-                 "{}: inputs are on different tapes, and each would lose the other's part of the gradient; for a "
-                 "gradient inside of what is differentiated, write `const HigherOrder scope;` around both and grad()",
+                 "{}: inputs are on different tapes, and each would lose the other's part of the gradient: pass a "
+                 "captured x as an argument, or x.value(); for a gradient inside of what is differentiated, write "
+                 "`const HigherOrder scope;` around both and grad()",
                  op);
     tape = TapeState::of(input);
     node.inputs.back().id = TapeState::id(input);

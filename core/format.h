@@ -25,6 +25,8 @@ struct FormatOptions {
 /// Notation is scientific if a number is at least 1e8 or below 1e-4, or they span more than a factor of 1000.
 /// Throws ValueError unless precision is in [0, 17], edge_items and threshold are >= 0.
 std::string to_string(const Tensor& tensor, const FormatOptions& options = {});
+/// `f32`, ..: name(dtype), which fmt prints.
+inline std::string to_string(DType dtype) { return std::string(name(dtype)); }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
@@ -44,3 +46,5 @@ struct TextFormatter : fmt::formatter<std::string> {
 
 template <>
 struct fmt::formatter<braid::Tensor> : braid::detail::TextFormatter<braid::Tensor> {};
+template <>
+struct fmt::formatter<braid::DType> : braid::detail::TextFormatter<braid::DType> {};

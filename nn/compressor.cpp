@@ -1,7 +1,6 @@
 #include <braid/nn/compressor.h>
 
 #include <cmath>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -143,8 +142,7 @@ Tensor Indexer::operator()(const Tensor& x, const Tensor& latent, const Tensor& 
     }
     order.clear();
     for (std::int64_t i = 0; i < closed; ++i) order.emplace_back(score.data<double>()[row * count + i], i);
-    while (!BatchInvariant::active() && std::ssize(order) < count)
-      order.emplace_back(-std::numeric_limits<double>::infinity(), count);
+    while (!BatchInvariant::active() && std::ssize(order) < count) order.emplace_back(-INFINITY, count);
     keep_largest(order, top);
     for (std::int64_t i = 0; i < top; ++i)
       if (const std::int64_t entry = order[static_cast<std::size_t>(i)].second; entry < closed) sees[entry] = 1;

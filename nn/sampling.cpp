@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -16,8 +15,7 @@ std::vector<double> checked_logits(const Tensor& logits) {
   check_shape(is_row, "sample: logits must have shape [vocab] or [1, vocab] but have {}", logits.shape());
   std::vector<double> values = logits.to_vector<double>();
   for (std::size_t id = 0; id < values.size(); ++id)
-    check_value(values[id] < std::numeric_limits<double>::infinity(),
-                "sample: logits must be finite or -inf but that of {} is {}", id, values[id]);
+    check_value(values[id] < INFINITY, "sample: logits must be finite or -inf but that of {} is {}", id, values[id]);
   check_value(std::isfinite(std::ranges::max(values)), "sample: no id is possible, as all logits are -inf");
   return values;
 }

@@ -97,7 +97,9 @@ Var TapeState::variable(const std::shared_ptr<TapeState>& self, Tensor value, st
 
 std::vector<Var> TapeState::push(const std::shared_ptr<TapeState>& self, Node node, Rule rule,
                                  std::span<const Var> inputs, std::vector<Tensor> outputs) {
-  check<Error>(self->stage == Stage::recording, "{}: this tape has run backward; record on a new one", node.op);
+  check<Error>(self->stage == Stage::recording,
+               "{}: this tape has run backward; record on a new one, and write x.value() for an x of the old one",
+               node.op);
   node.first_output = self->num_values;
   if (self->probe != nullptr)
     self->probe->recorded(description(node, self->nodes.size(), outputs.size()), inputs, outputs);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -60,9 +59,7 @@ class Gradcheck {
 
   GradcheckResult run() {
     if (!comparison_.obstacle().empty())
-      return {.ok = false,
-              .worst = std::numeric_limits<double>::infinity(),
-              .message = fmt::format("gradcheck: {}", comparison_.obstacle())};
+      return {.ok = false, .worst = INFINITY, .message = fmt::format("gradcheck: {}", comparison_.obstacle())};
     const std::vector<Line> lines = lines_through(subject_, comparison_.rng());
     for (const Line& line : lines) {
       count(result_, comparison_.check(line));
@@ -92,16 +89,16 @@ class Gradcheck {
     result_.ok = result_.wrong + result_.unchecked == 0;
     for (const CheckedDerivative& c : result_.checked)
       result_.worst = std::max(result_.worst, std::get<double>(severity(c)));
-    result_.message = fmt::format("gradcheck{}: {}", subject_.differentiated != nullptr ? " of second order" : "",
-                                  describe(*worst, options_.tolerance));
+    result_.message = fmt::format("gradcheck{}: {}{}", subject_.differentiated != nullptr ? " of second order" : "",
+                                  result_.ok ? "passed; the worst is " : "", describe(*worst, options_.tolerance));
     const auto& directions = lines[static_cast<std::size_t>(worst - result_.checked.begin())].directions;
     if (result_.wrong > 0 && directions.size() == 1 && directions.front().second.numel() > options_.max_elements)
       result_.message += fmt::format("\nthere {}", describe(wrong_element(directions.front()), options_.tolerance));
     result_.message += counts(result_);
     result_.message += without_influence(result_.checked);
     if (const double rounding = comparison_.amplification(); rounding > 1e4)
-      result_.message += fmt::format("\nf rounds to {:.0e} of its values: does it compute in f32 somewhere?",
-                                     rounding * std::numeric_limits<double>::epsilon());
+      result_.message +=
+          fmt::format("\nf rounds to {:.0e} of its values: does it compute in f32 somewhere?", rounding * kEpsilon);
     if (result_.wrong > 0 && options_.blame) {
       const Blame blame = blamed();
       result_.message += fmt::format("\n{}", blame.sentence);
@@ -110,9 +107,8 @@ class Gradcheck {
   }
 
   Blame blamed() const {
-    const auto& [f, inputs, names, options, differentiated, size, gradients] = subject_;
-    return differentiated != nullptr ? blame_rules(*differentiated, inputs, options.tolerance, options.seed)
-                                     : blame(f, inputs, comparison_.dy(), options, comparison_.amplification());
+    const GradcheckFunction* f = subject_.differentiated;
+    return f != nullptr ? blame_rules(*f, subject_) : blame(subject_, comparison_.dy(), comparison_.amplification());
   }
 
   Comparison comparison_;
@@ -122,19 +118,22 @@ class Gradcheck {
 };
 
 /// The check without steps; f's vjps are blamed when it fails.
-GradcheckResult by_rules(const GradcheckFunction& f, List<Tensor> inputs, const GradcheckOptions& options) {
+GradcheckResult by_rules(const Subject& subject) {
+  const auto& [f, inputs, names, options, differentiated, size, gradients] = subject;
   for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], fmt::format("input {}", i));
   GradcheckResult result;
   CheckedDerivative checked = check_without_steps(f, inputs, options.seed);
-  result.worst = checked.relative_error;
+  const bool finite = std::isfinite(checked.analytic) || std::isfinite(checked.numeric);  // or nothing can be compared
+  result.worst = finite ? checked.relative_error : 0;
   result.ok = checked.relative_error <= kToRounding;
-  checked.verdict = result.ok ? Verdict::right : Verdict::wrong;
-  result.message = fmt::format("gradcheck by rules: {}", describe(checked, kToRounding));
-  if (!result.ok && options.blame) {
+  checked.verdict = result.ok ? Verdict::right : finite ? Verdict::wrong : Verdict::unchecked;
+  result.message =
+      fmt::format("gradcheck by rules: {}{}", result.ok ? "passed; the worst is " : "", describe(checked, kToRounding));
+  if (!finite) result.message += "\nneither is finite, so nothing was compared; a CheckFinite scope finds the op";
+  if (checked.verdict == Verdict::wrong && options.blame) {
     Rng rng = Rng(options.seed).split();
     const Tensor dy = random_signs(f(std::vector<Var>(inputs.begin(), inputs.end())).shape(), rng);
-    const Blame rules = blame_rules(f, inputs, options.tolerance, options.seed);
-    const Blame vjps = blame(f, inputs, dy, options, 1);
+    const Blame rules = blame_rules(f, subject), vjps = blame(subject, dy, 1);
     result.message += fmt::format("\n{}\n{}", rules.sentence, vjps.sentence);
     result.wrong_op = vjps.op ? vjps.op : rules.op;
   }
@@ -158,7 +157,7 @@ GradcheckResult gradcheck(const GradcheckFunction& f, const std::vector<Tensor>&
   check_value(options.order == 1 || options.order == 2, "gradcheck: order must be 1 or 2 but is {}", options.order);
   GradcheckResult result;
   if (options.by != GradcheckOptions::By::rules) result = Gradcheck({f, inputs, names, options}).run();
-  if (result.ok && options.by != GradcheckOptions::By::differences) add(result, by_rules(f, inputs, options));
+  if (result.ok && options.by != GradcheckOptions::By::differences) add(result, by_rules({f, inputs, names, options}));
   if (result.ok && options.order == 2) {
     Rng rng = Rng(options.seed + 1).split();
     const Tensor y = f(std::vector<Var>(inputs.begin(), inputs.end())).value(), dy = random_signs(y.shape(), rng);

@@ -20,7 +20,7 @@ namespace braid {
 /// wrong, every recorded vjp is compared with differences of its own op, and the message ends with the wrong one
 /// nearest to the output:
 ///
-///     first wrong vjp: op 'rms_norm' (#37 of 112), input 1 [8], element [3]: analytic 0.25, numeric 0.5
+///     first wrong vjp: op 'rms_norm' (#37 of 112) with norm.weight, input 1 [8], element [3]: analytic 1, numeric 2
 ///
 /// The check also fails, with a sentence that says why, when f is not deterministic, forward or backward, changes its
 /// inputs, or returns NaN or Inf.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -42,7 +41,7 @@ namespace detail {
 double relative_error(double analytic, const Derivative& numeric, double floor) {
   const double size = std::max({std::abs(analytic), std::abs(numeric.value), floor});
   const double error = std::abs(analytic - numeric.value);
-  if (!std::isfinite(error)) return std::numeric_limits<double>::infinity();
+  if (!std::isfinite(error)) return INFINITY;
   return error == 0 ? 0 : error / size;
 }
 

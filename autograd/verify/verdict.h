@@ -24,7 +24,7 @@ struct GradcheckOptions {
   std::uint64_t seed = 0;           ///< of the directions and of the output's cotangent
   bool blame = true;                ///< when a gradient is wrong, find the vjp that is wrong
   int order = 1;                    ///< 2: second derivatives, too
-  /// What gradients are compared with.
+  /// What gradients are compared with. Rules miss a misplaced detach() and what a vjp and its rule share: use `both`.
   enum class By {
     differences,  ///< of f
     rules,        ///< products with the Jacobian by the rules of ops (see record()), in an instant and to rounding
@@ -36,11 +36,11 @@ struct GradcheckOptions {
 
 /// The outcome of comparing an analytic derivative with differences.
 enum class Verdict {
-  right,        ///< they agree within the tolerance
+  right,        ///< they agree within the tolerance, or f has too few digits to show such a small derivative
   wrong,        ///< they differ by more, and the differences are accurate enough to be sure
-  undecidable,  ///< they agree as far as differences tell, at least to a digit, which is less than the tolerance
+  undecidable,  ///< they agree as far as differences tell, at least to a digit but not to the tolerance; passes
   kink,         ///< f is seen not to be differentiable: the analytic value lies between its one-sided derivatives
-  unchecked,    ///< the differences do not settle, so that other values would pass as well
+  unchecked,    ///< differences do not settle, and other values would pass; by rules, neither side is finite
 };
 /// `right`, `wrong`, ..
 std::string_view name(Verdict verdict);
@@ -56,13 +56,13 @@ struct CheckedDerivative {
 
 /// The result of gradcheck().
 struct GradcheckResult {
-  bool ok = true;                ///< every derivative could be checked, and none is wrong
+  bool ok = true;                ///< no derivative is wrong or unchecked
   double worst = 0;              ///< the largest relative error among right and wrong ones
   std::int64_t derivatives = 0;  ///< the number of compared derivatives
   std::int64_t wrong = 0, undecidable = 0, kinks = 0, unchecked = 0;  ///< the number of each verdict
   std::string message = {};  ///< the worst derivative with both values, what is odd about f, and the wrong vjp if any
-  /// The index of the op at fault on f's tape, if one is found, for draw(): from 0, watched variables included; the #
-  /// in messages counts ops alone, from 1.
+  /// The index of the op at fault on f's tape outside of a HigherOrder scope, if it is found there, for draw(): from 0,
+  /// watched variables included; the # in messages counts ops alone, from 1.
   std::optional<std::size_t> wrong_op = {};
   std::vector<CheckedDerivative> checked = {};   ///< all that were compared
   explicit operator bool() const { return ok; }  ///< ok

@@ -1,5 +1,4 @@
 #pragma once
-#include <braid/core/random.h>
 #include <braid/mhc/connections/detail/evaluation_cache.h>
 #include <braid/mhc/ops/sinkhorn.h>
 #include <braid/mhc/streams/stream_connection.h>

@@ -218,7 +218,9 @@ TEST(Tape, RejectsInputsOnDifferentTapes) {
   Tape first, second;
   const Var x = first.watch(vector({1})), y = second.watch(vector({1}));
   EXPECT_TRUE(message_of([&] { x + y; }).starts_with("add: inputs are on different tapes"));
-  EXPECT_EQ(message_of([&] { first.backward(y); }), "backward: y is on another tape");
+  EXPECT_THAT(message_of([&] { x + y; }), ::testing::HasSubstr("pass a captured x as an argument, or x.value();"));
+  EXPECT_EQ(message_of([&] { first.backward(y); }),
+            "backward: y is on another tape; is it made of a variable that a function captured?");
   EXPECT_EQ(message_of([&] { first.gradient(y); }), "gradient: the variable is not on this tape");
   EXPECT_EQ(message_of([&] { first.gradient(Var(ones({1}))); }), "gradient: the variable is not on this tape");
 }
@@ -229,8 +231,10 @@ TEST(Tape, RunsBackwardOnce) {
   EXPECT_EQ(message_of([&] { tape.gradient(x); }), "gradient: run backward first");
   tape.backward(y);
   EXPECT_EQ(message_of([&] { tape.backward(y); }), "backward: this tape has run backward already");
-  EXPECT_EQ(message_of([&] { x + y; }), "add: this tape has run backward; record on a new one");
-  EXPECT_EQ(message_of([&] { tape.watch(vector({1})); }), "watch: this tape has run backward; record on a new one");
+  const std::string advice =
+      ": this tape has run backward; record on a new one, and write x.value() for an x of the old one";
+  EXPECT_EQ(message_of([&] { x + y; }), "add" + advice);
+  EXPECT_EQ(message_of([&] { tape.watch(vector({1})); }), "watch" + advice);
 }
 
 TEST(Tape, HasNoGradientsWhenAVjpThrew) {

@@ -47,6 +47,8 @@ TEST(Format, ShowsTheShapeOfWhatIsEmpty) {
   EXPECT_EQ(to_string(zeros({2, 0, 3}, DType::i32)), "[] i32 [2, 0, 3]");
 }
 
+TEST(Format, PrintsDtypes) { EXPECT_EQ(fmt::format("{} {:>5}", DType::f64, DType::bf16), "f64  bf16"); }
+
 TEST(Format, NamesAnUndefinedTensor) { EXPECT_EQ(to_string(Tensor()), "undefined"); }
 
 TEST(Format, AlignsWhatIsNotFinite) {

@@ -42,12 +42,17 @@ struct Finding {
   std::string message;
 };
 
-Finding judged(const GradcheckResult& result, const Error& error, const Hunt& hunt, const Planting& planting) {
-  const std::string expected =
-      fmt::format("{}: op '{}' (#{} of {})", hunt.sentence, error.op, planting.place(), planting.ops());
+/// `evaluate()` is outside of a HigherOrder scope, where messages number an op unless fewer ops have its name there.
+Finding judged(const GradcheckResult& result, const Error& error, const Hunt& hunt, const Planting& planting,
+               const auto& evaluate) {
+  const int passes = planting.evaluations();
+  const std::size_t occurrences = planting.occurrences();
+  std::size_t place = planting.place(), ops = planting.ops();
+  if (error.rule) evaluate();
+  if (planting.occurrences() == occurrences) place = planting.place(), ops = planting.ops();
+  const std::string expected = fmt::format("{}: op '{}' (#{} of {})", hunt.sentence, error.op, place, ops);
   const std::string last_line = result.message.substr(result.message.rfind('\n') + 1);
-  return {!result.ok,     last_line.starts_with(expected), planting.place(),
-          planting.ops(), planting.evaluations(),          result.message};
+  return {!result.ok, last_line.starts_with(expected), place, ops, passes, result.message};
 }
 
 /// The op with few others; second derivatives need a function of it that is not linear.
@@ -69,7 +74,12 @@ Finding find_alone(const Error& error, const Hunt& hunt) {
   const auto counted = [&, &f = f](std::span<const Var> x) { return planting.evaluate([&] { return f(x); }); };
   GradcheckOptions options = hunt.options;
   options.max_elements = GradcheckOptions().max_elements;
-  return judged(gradcheck(counted, inputs, options), error, hunt, planting);
+  return judged(gradcheck(counted, inputs, options), error, hunt, planting, [&, &inputs = inputs] {
+    Tape tape;
+    std::vector<Var> watched;
+    for (const Tensor& input : inputs) watched.push_back(tape.watch(input));
+    counted(watched);
+  });
 }
 
 using Gradients = std::vector<Tensor>;
@@ -108,7 +118,8 @@ Finding find_in_transformer(const Error& error, const Hunt& hunt, std::size_t st
   GradcheckOptions options = hunt.options;
   int own = 0;  // passes of gradcheck itself, which ends with the derivatives
   options.progress = [&](std::int64_t, std::int64_t) { own = planting.evaluations(); };
-  Finding finding = judged(gradcheck_module(hunt.transformer, counted, options), error, hunt, planting);
+  Finding finding = judged(gradcheck_module(hunt.transformer, counted, options), error, hunt, planting,
+                           [&] { grad(counted)(hunt.transformer); });
   finding.passes -= own;
   return finding;
 }

@@ -65,45 +65,48 @@ std::string wrong_input(Trials& trials, std::size_t index, std::size_t input) {
 }
 
 /// The sentence about a wrong op.
-std::string accuse(Trials& trials, std::size_t index) {
+std::string accuse(Trials& trials, std::size_t index, const Subject& subject) {
   const Recording& base = trials.base();
   const Recording::Op& op = base.ops[index];
+  const std::string place = place_of(base, index, subject);
   if (const auto leak = trials.leaks().find(index); leak != trials.leaks().end())
     return fmt::format(
-        "no vjp is wrong: a gradient is lost at {}, whose input {} {} is a constant but depends on variables",
-        place_of(base, index), leak->second, op.constants[leak->second].shape());
+        "no vjp is wrong: a gradient is lost at {}, whose input {} {} is a constant but depends on variables", place,
+        leak->second, op.constants[leak->second].shape());
   for (std::size_t k = 0; k < kAttempts * op.inputs.size(); ++k) {
     const std::size_t i = k % op.inputs.size();
     if (!op.inputs[i] || base.value(*op.inputs[i]).dtype() != DType::f64) continue;
     if (const std::string words = wrong_input(trials, index, i); !words.empty())
-      return fmt::format("first wrong vjp: {}, {}", place_of(base, index), words);
+      return fmt::format("first wrong vjp: {}, {}", place, words);
   }
-  return fmt::format("first wrong vjp: {}: its outputs depend on variables that are not among its inputs",
-                     place_of(base, index));
+  return fmt::format("first wrong vjp: {}: its outputs depend on variables that are not among its inputs", place);
 }
 
 }  // namespace
 
-std::string place_of(const Recording& base, std::size_t op) {
+std::string place_of(const Recording& base, std::size_t op, const Subject& subject) {
   const auto is_op = [](const Recording::Op& o) { return !o.inputs.empty(); };
   const auto end = base.ops.begin() + static_cast<std::ptrdiff_t>(op) + 1;
-  return fmt::format("op '{}' (#{} of {})", base.ops[op].name, std::count_if(base.ops.begin(), end, is_op),
-                     std::count_if(base.ops.begin(), base.ops.end(), is_op));
+  std::string place = fmt::format("op '{}' (#{} of {})", base.ops[op].name, std::count_if(base.ops.begin(), end, is_op),
+                                  std::count_if(base.ops.begin(), base.ops.end(), is_op));
+  for (const auto& input : base.ops[op].inputs)  // f's inputs are recorded first
+    if (input && *input < subject.names.size() && !subject.names[*input].starts_with("input "))
+      place += " with " + subject.names[*input];
+  return place;
 }
 
-Blame blame(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& dy, const GradcheckOptions& options,
-            double amplification) try {
-  Trials trials(f, inputs, dy, options, amplification, /*opens_checkpoints=*/false);
+Blame blame(const Subject& subject, const Tensor& dy, double amplification) try {
+  Trials trials(subject, dy, amplification, /*opens_checkpoints=*/false);
   const auto is_reached = [](const Recording::Op& op) { return !op.dys.empty(); };
   if (std::ranges::none_of(trials.base().ops, is_reached))
     return {"no vjp is wrong: the output of f is not on the tape"};
   const std::optional<std::size_t> op = wrong_op(trials);
-  if (!op) return {fmt::format("no vjp is wrong by more than {:g} along random directions", options.tolerance)};
+  if (!op) return {fmt::format("no vjp is wrong by more than {:g} along random directions", subject.options.tolerance)};
   if (trials.base().ops[*op].name == std::string_view("checkpoint")) {
-    Trials inside(f, inputs, dy, options, amplification, /*opens_checkpoints=*/true);
-    if (const auto inner = wrong_op(inside)) return {accuse(inside, *inner), op};
+    Trials inside(subject, dy, amplification, /*opens_checkpoints=*/true);
+    if (const auto inner = wrong_op(inside)) return {accuse(inside, *inner, subject), op};
   }
-  return {accuse(trials, *op), op};
+  return {accuse(trials, *op, subject), op};
 } catch (const Error& error) {
   return {fmt::format("no vjp can be blamed: {}", error.what())};
 }

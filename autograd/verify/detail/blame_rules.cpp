@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <ranges>
 
 #include <fmt/format.h>
 
 #include <braid/autograd/derivatives.h>
-#include <braid/autograd/detail/recording.h>
 #include <braid/autograd/detail/tape_state.h>
 #include <braid/autograd/verify/detail/differences.h>
 
@@ -29,6 +27,7 @@ class IsolatedOps : public Recording {
   IsolatedOps(const GradcheckFunction& f, List<Tensor> inputs, Rng rng)
       : Recording(/*opens_checkpoints=*/true), f_(f), inputs_(inputs) {
     base_ = nodes_at(0);
+    nodes_of(first_order);
     const auto moving = [&](const Tensor& x) { return Moving{x, random_direction(x, rng)}; };
     for (const Node& node : base_)
       for (const Tensor& output : node.retained->outputs) {
@@ -44,9 +43,11 @@ class IsolatedOps : public Recording {
     }
   }
 
+  Recording first_order;  // f's ops without a HigherOrder scope, as users draw them
+
   const std::vector<Node>& base() const { return base_; }
   /// Constant inputs that changed with the values, by op.
-  const std::map<std::size_t, std::size_t>& leaks() const { return leaks_; }
+  const Leaks& leaks() const { return leaks_; }
 
   /// The ops whose rule can be compared with its vjp.
   std::vector<std::size_t> with_rule() const {
@@ -62,11 +63,7 @@ class IsolatedOps : public Recording {
   std::vector<Node> nodes_at(double t) {
     t_ = t;
     const HigherOrder scope;
-    Tape tape(this);
-    std::vector<Var> watched;
-    for (const Tensor& input : inputs_) watched.push_back(tape.watch(input));
-    f_(watched);
-    return TapeState::of(watched.front())->nodes;
+    return nodes_of(*this);
   }
 
   void recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) override {
@@ -79,6 +76,14 @@ class IsolatedOps : public Recording {
         leaks_[op.index] = i;
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (const Moving& value = values_[op.first_output + i]; value.value.defined()) outputs[i] = value.at(t_);
+  }
+
+  /// An op's index there; none where fewer ops have its name, since composed forms and opened checkpoints add some.
+  std::optional<std::size_t> on_first_order(std::size_t op) const {
+    const auto same = [&](const Op& o) { return std::string_view(o.name) == ops[op].name; };
+    auto others = first_order.ops | std::views::filter(same);
+    if (std::ranges::distance(others) != std::ranges::count_if(ops, same)) return std::nullopt;
+    return std::ranges::next(others.begin(), std::ranges::count_if(std::span(ops).first(op), same))->index;
   }
 
   /// By the vjp that nodes_at(t) recorded.
@@ -117,6 +122,13 @@ class IsolatedOps : public Recording {
   }
 
  private:
+  std::vector<Node> nodes_of(Probe& probe) const {
+    Tape tape(&probe);
+    std::vector<Var> watched;
+    for (const Tensor& input : inputs_) watched.push_back(tape.watch(input));
+    f_(watched);
+    return TapeState::of(watched.front())->nodes;
+  }
   std::span<const Moving> dys_of(const Node& node) const {
     return std::span(dys_).subspan(node.first_output, node.outputs.size());
   }
@@ -127,7 +139,7 @@ class IsolatedOps : public Recording {
   std::vector<Node> base_;
   std::vector<Moving> values_, dys_;          // by ValueId
   std::vector<std::vector<Tensor>> weights_;  // by op and input
-  std::map<std::size_t, std::size_t> leaks_;
+  Leaks leaks_;
 };
 
 /// What is known of an op's function.
@@ -145,10 +157,10 @@ struct Suspect {
   }
 };
 
-/// The sentence about a suspect; empty if its rule is right.
-std::string accuse(const IsolatedOps& ops, const Suspect& suspect, double tolerance) {
+/// The sentence about a suspect; empty if its rule is right, or neither value is finite.
+std::string accuse(const IsolatedOps& ops, const Suspect& suspect, const std::string& place, double tolerance) {
   const IsolatedOps::ByRule& rule = suspect.by_rule;
-  const std::string place = place_of(ops, suspect.op);
+  if (!std::isfinite(rule.value) && !std::isfinite(suspect.by_vjp)) return "";
   if (!(std::abs(rule.value - suspect.by_vjp) <= 1e-10 * rule.size))
     return formatted("first rule that differs from its vjp: {}: its rule gives {:.10g}, its vjp {:.10g}", place,
                      rule.value, suspect.by_vjp);
@@ -164,18 +176,22 @@ std::string accuse(const IsolatedOps& ops, const Suspect& suspect, double tolera
 
 }  // namespace
 
-Blame blame_rules(const GradcheckFunction& f, List<Tensor> inputs, double tolerance, std::uint64_t seed) try {
-  IsolatedOps ops(f, inputs, Rng(seed + 3).split());
+Blame blame_rules(const GradcheckFunction& f, const Subject& subject) try {
+  IsolatedOps ops(f, subject.inputs, Rng(subject.options.seed + 3).split());
   std::vector<Suspect> suspects;
   for (const std::size_t op : ops.with_rule()) suspects.push_back({op, ops.by_vjp(ops.base(), op, 0), ops.by_rule(op)});
-  descend_together(1, suspects, tolerance, [&](double step) {
+  descend_together(1, suspects, subject.options.tolerance, [&](double step) {
     const std::vector<Node> above = ops.nodes_at(step), below = ops.nodes_at(-step);
     for (Suspect& suspect : suspects)
       suspect.add(step, ops.by_vjp(above, suspect.op, step), ops.by_vjp(below, suspect.op, -step));
   });
-  for (const Suspect& suspect : suspects | std::views::reverse)
-    if (std::string sentence = accuse(ops, suspect, tolerance); !sentence.empty())
-      return {std::move(sentence), suspect.op};
+  for (const Suspect& suspect : suspects | std::views::reverse) {
+    const auto index = ops.on_first_order(suspect.op);
+    const std::string place = index ? place_of(ops.first_order, *index, subject)
+                                    : place_of(ops, suspect.op, subject) + " in a HigherOrder scope";
+    if (std::string sentence = accuse(ops, suspect, place, subject.options.tolerance); !sentence.empty())
+      return {std::move(sentence), index};
+  }
   return {"no rule is wrong: every one agrees with its vjp along random directions"};
 } catch (const Error& error) {
   return {fmt::format("no rule can be blamed: {}", error.what())};

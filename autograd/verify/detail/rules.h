@@ -1,10 +1,7 @@
 #pragma once
 #include <cstdint>
-#include <vector>
 
 #include <braid/autograd/verify/verdict.h>
-
-// Checks of rules, by which derivatives of higher order are taken.
 
 namespace braid::detail {
 

@@ -19,8 +19,8 @@ class Trials::Replay : public Probe {
       : base_(trials.base_), directions_(directions), flowing_(flowing), t_(t) {
     Tape tape(this);
     std::vector<Var> watched;
-    for (const Tensor& input : trials.inputs_) watched.push_back(tape.watch(input));
-    trials.f_(watched);
+    for (const Tensor& input : trials.subject_.inputs) watched.push_back(tape.watch(input));
+    trials.subject_.f(watched);
     check<Error>(computed_.size() == base_.makers.size(), "f recorded {} values at first but now {}",
                  base_.makers.size(), computed_.size());
   }
@@ -80,10 +80,9 @@ struct Trials::Course {
   double floor() const { return 1e-3 * analytic.size; }
 };
 
-Trials::Trials(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& dy, const GradcheckOptions& options,
-               double amplification, bool opens_checkpoints)
-    : f_(f), inputs_(inputs), options_(options), amplification_(amplification), base_(opens_checkpoints) {
-  gradients_at(f, inputs, dy, &base_);
+Trials::Trials(const Subject& subject, const Tensor& dy, double amplification, bool opens_checkpoints)
+    : subject_(subject), amplification_(amplification), base_(opens_checkpoints) {
+  gradients_at(subject.f, subject.inputs, dy, &base_);
   for (const Recording::Op& op : base_.ops)
     if (op.deferral && op.inputs[op.deferral->input]) writers_.emplace(*op.inputs[op.deferral->input], op.index);
 }
@@ -178,7 +177,8 @@ Trials::Course Trials::start(const Trial& trial, const Directions& directions) c
 Outcome Trials::finish(const Trial& trial, const Course& course) const {
   const Derivative numeric = course.numeric.best(), deferred = course.deferred.best();
   const double left = std::isfinite(deferred.value) ? deferred.value : 0, analytic = course.analytic.value + left;
-  const Verdict verdict = judge(analytic, numeric, std::max(course.floor(), 1e-3 * std::abs(left)), options_.tolerance);
+  const Verdict verdict =
+      judge(analytic, numeric, std::max(course.floor(), 1e-3 * std::abs(left)), subject_.options.tolerance);
   const Recording::Op& op = base_.ops[trial.op];
   const double size = InnerProduct(op.dys, op.results).size;
   const bool zero = std::abs(analytic) + std::abs(numeric.value) <= 1e-15 * size;  // up to rounding
@@ -189,7 +189,7 @@ std::vector<Outcome> Trials::run(const std::vector<Trial>& trials, const Directi
   std::vector<Course> courses;
   for (const Trial& trial : trials) courses.push_back(start(trial, directions));
   const std::set<ValueId> flow = flowing(trials);
-  descend_together(fineness, courses, options_.tolerance, [&](double size) {
+  descend_together(fineness, courses, subject_.options.tolerance, [&](double size) {
     const Step step{*this, size, {*this, directions, flow, size}, {*this, directions, flow, -size}};
     leaks_.insert(step.above.leaks().begin(), step.above.leaks().end());
     for (std::size_t t = 0; t < trials.size(); ++t) follow(trials[t], courses[t], step);
@@ -223,9 +223,9 @@ bool Trials::is_wrong_in_f(std::size_t index) {
     difference.add(distance, movement.moves(distance, 1));
     return difference;
   };
-  const auto known = [&](const Derivative& d) { return d.error <= 0.1 * options_.tolerance * size; };
+  const auto known = [&](const Derivative& d) { return d.error <= 0.1 * subject_.options.tolerance * size; };
   const Derivative missing = descend(1, add, known);
-  return !(std::abs(missing.value) + missing.error <= options_.tolerance * size);
+  return !(std::abs(missing.value) + missing.error <= subject_.options.tolerance * size);
 }
 
 void Trials::move_all_else(Directions& directions) {

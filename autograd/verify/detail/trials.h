@@ -6,7 +6,7 @@
 
 #include <braid/autograd/derivative.h>
 #include <braid/autograd/detail/recording.h>
-#include <braid/autograd/verify/verdict.h>
+#include <braid/autograd/verify/detail/lines.h>
 #include <braid/core/random.h>
 
 namespace braid::detail {
@@ -32,8 +32,7 @@ using Leaks = std::map<std::size_t, std::size_t>;
 class Trials {
  public:
   /// `amplification`: of rounding errors, as gradcheck measured them.
-  Trials(const GradcheckFunction& f, List<Tensor> inputs, const Tensor& dy, const GradcheckOptions& options,
-         double amplification, bool opens_checkpoints);
+  Trials(const Subject& subject, const Tensor& dy, double amplification, bool opens_checkpoints);
 
   const Recording& base() const { return base_; }
   /// All trials, in rounds of those that do not disturb each other: where a cotangent is deferred, the effect of an op
@@ -68,12 +67,10 @@ class Trials {
   void follow(const Trial& trial, Course& course, const Step& step) const;
   Outcome finish(const Trial& trial, const Course& course) const;
 
-  const GradcheckFunction& f_;
-  const std::span<const Tensor> inputs_;
-  const GradcheckOptions& options_;
+  const Subject& subject_;
   const double amplification_;
   Recording base_;
-  Rng rng_ = Rng(options_.seed + 1).split();
+  Rng rng_ = Rng(subject_.options.seed + 1).split();
   std::multimap<ValueId, std::size_t> writers_;  // the ops that defer the cotangent of a value
   Leaks leaks_;
 };

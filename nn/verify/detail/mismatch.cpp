@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <ranges>
 #include <span>
@@ -13,7 +12,7 @@
 namespace braid::nn::detail {
 namespace {
 
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+constexpr double kNoLimit = INFINITY;
 
 /// A value of the tape that may be a recorded part; `layout` permutes its axes first.
 struct Candidate {

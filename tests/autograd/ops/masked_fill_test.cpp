@@ -1,5 +1,6 @@
 #include <braid/autograd/ops/masked_fill.h>
 
+#include <braid/autograd/draw.h>
 #include <tests/autograd/ops/support.h>
 
 namespace braid::op_tests::masked_fill_test {
@@ -24,6 +25,12 @@ TEST(MaskedFill, WhatIsFilledGetsNoGradient) {
       gradients([](auto x) { return masked_fill(x[0], kMask, 0); }, {f64({3}, {1, kNaN, 3})}, f64({3}, {5, 6, 7}));
   expect_values(grads[0], {3}, {5, 0, 7});
   expect_gradients([](auto x) { return masked_fill(x[0], kMask, 2); }, {normal({2, 3})});
+}
+
+TEST(MaskedFill, IsRecordedUnderItsName) {
+  Tape tape;
+  masked_fill(tape.watch(kX), kMask, 0);
+  EXPECT_THAT(draw(tape).dot(), ::testing::HasSubstr("label=\"masked_fill"));
 }
 
 TEST(MaskedFill, RejectsAMaskThatIsLargerAndAValueThatDoesNotFit) {

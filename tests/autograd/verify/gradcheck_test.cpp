@@ -42,6 +42,7 @@ TEST(Gradcheck, PassesACorrectVjpFarBelowTheTolerance) {
   EXPECT_TRUE(result) << result.message;
   EXPECT_LT(result.worst, 1e-9);
   EXPECT_EQ(result.derivatives, 6);
+  EXPECT_THAT(result.message, StartsWith("gradcheck: passed; the worst is input 0, element ["));
 }
 
 TEST(Gradcheck, FindsAnErrorOfOnePartInAHundredThousand) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <braid/autograd/checkpoint.h>
+#include <braid/autograd/draw.h>
 #include <braid/autograd/ops.h>
 #include <braid/autograd/verify/gradcheck.h>
 #include <braid/core/random.h>
@@ -30,10 +32,12 @@ Var right(const Var& x) {
   return square(x, [](const Applied& op) { return 2 * op.dy() * op.x(); });
 }
 
-std::string blamed(const GradcheckFunction& f) {
+detail::Blame blame(const GradcheckFunction& f) {
   Rng rng(7);
-  return detail::blame_rules(f, {randn({2, 3}, rng, DType::f64), randn({3}, rng, DType::f64)}, 1e-6, 0).sentence;
+  const GradcheckOptions options;
+  return detail::blame_rules(f, {f, {randn({2, 3}, rng, DType::f64), randn({3}, rng, DType::f64)}, {}, options});
 }
+std::string blamed(const GradcheckFunction& f) { return blame(f).sentence; }
 
 TEST(BlameRules, NamesTheOpAsBlameCountsIt) {
   EXPECT_THAT(blamed([](auto x) { return exp(wrong_value(tanh(x[0]) * x[1])); }),
@@ -54,6 +58,32 @@ TEST(BlameRules, TellsWhereAGradientIsLost) {
   EXPECT_EQ(blamed([](auto x) { return x[0] + exp(x[1]) * detach(x[1]); }),
             "no rule is wrong: a derivative is lost at op 'mul' (#2 of 3), whose input 1 [3] is a constant but depends "
             "on variables");
+}
+
+TEST(BlameRules, CountsOnTheTapeThatUsersDraw) {
+  const auto after_a_fused_op = [](auto x) { return exp(wrong_value(layer_norm(x[0]))); };
+  const detail::Blame blame = blame_rules_test::blame(after_a_fused_op);
+  EXPECT_THAT(blame.sentence, HasSubstr("op 'square' (#2 of 3): its rule gives "));
+  Tape tape;
+  after_a_fused_op(std::vector{tape.watch(ones({3}, DType::f64)), tape.watch(ones({3}, DType::f64))});
+  EXPECT_THAT(draw(tape).dot({.wrong = blame.op}),
+              HasSubstr("[label=\"square\\n[3] f64\\n24 B\", tooltip=\"[3] f64\", fillcolor=red]"));
+}
+
+TEST(BlameRules, FindsNoOpToDrawInsideOfOthers) {
+  const auto in_a_checkpoint = [](auto x) { return checkpoint(wrong_value, checkpoint(right, exp(x[0]))); };
+  const detail::Blame blame = blame_rules_test::blame(in_a_checkpoint);
+  EXPECT_THAT(blame.sentence, HasSubstr("op 'square' (#3 of 3) in a HigherOrder scope: its rule gives "));
+  EXPECT_EQ(blame.op, std::nullopt);
+}
+
+TEST(BlameRules, DoesNotAccuseOpsWithoutAFiniteDerivative) {
+  EXPECT_THAT(blamed([](auto x) {
+                const Var y = wrong_value(x[0]);
+                exp(log(-abs(x[1])));  // nan, and so is its derivative either way
+                return y;
+              }),
+              HasSubstr("op 'square' (#1 of 5)"));
 }
 
 TEST(BlameRules, SaysThatAllAreRight) {

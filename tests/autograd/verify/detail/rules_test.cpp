@@ -26,6 +26,7 @@ TEST(CheckWithoutSteps, IsAsExactAsRounding) {
   const GradcheckResult result = gradcheck(f, {normal({4, 4}), normal({4, 4})}, {.by = kRules});
   EXPECT_TRUE(result);
   EXPECT_LE(result.worst, 1e-14);
+  EXPECT_THAT(result.message, testing::StartsWith("gradcheck by rules: passed; the worst is all inputs, "));
 }
 
 TEST(CheckWithoutSteps, IsRightAtKinks) {
@@ -54,6 +55,34 @@ TEST(CheckWithoutSteps, FindsErrorsOf1e12) {
   const GradcheckResult result = gradcheck(twice(1 + 1e-12), {normal({3})}, {.by = kRules});
   EXPECT_FALSE(result);
   EXPECT_THAT(result.message, HasSubstr("all inputs, without steps: "));
+}
+
+TEST(CheckWithoutSteps, MissesALostGradientThatBothFinds) {
+  const auto lost = [](auto x) { return x[0] * detach(x[0]); };
+  EXPECT_TRUE(gradcheck(lost, {normal({3})}, {.by = kRules}));
+  EXPECT_FALSE(gradcheck(lost, {normal({3})}, {.by = GradcheckOptions::By::both}));
+}
+
+TEST(CheckWithoutSteps, CannotCheckWhatIsNotFinite) {
+  const Tensor x = Tensor::of<double>({2}, {1, 0});
+  for (const GradcheckFunction& f :
+       std::vector<GradcheckFunction>{[](auto x) { return log(x[0]); }, [](auto x) { return exp(log(-1 - x[0])); }}) {
+    const GradcheckResult result = gradcheck(f, {x}, {.by = kRules});
+    EXPECT_FALSE(result);
+    EXPECT_EQ(result.unchecked, 1);
+    EXPECT_EQ(result.worst, 0);
+    EXPECT_EQ(result.wrong, 0);
+    EXPECT_THAT(result.message,
+                EndsWith("\nneither is finite, so nothing was compared; a CheckFinite scope finds the op"));
+  }
+  const auto one_sided = [](auto x) {
+    return record(
+        "twice", Tensor(2 * x[0].value()), {x[0]}, [](const Tensor& dy) { return Tensor(dy / 0.0); },
+        [](const Applied& op) { return 2 * op.dy(); });
+  };
+  const GradcheckResult result = gradcheck(one_sided, {x}, {.by = kRules});
+  EXPECT_EQ(result.wrong, 1);
+  EXPECT_THAT(result.message, HasSubstr("\nfirst wrong vjp: op 'twice' (#1 of 1), input 0 [2], element "));
 }
 
 TEST(CheckWithoutSteps, DoesNotCallAVjpRightThatItsRuleContradicts) {
