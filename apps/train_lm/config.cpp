@@ -189,6 +189,7 @@ Config parse(int argc, char** argv) {
       "checkpoint.safetensors into --out and prints a sample.");
   add_flags(app, config);
   apps::parse_command_line(app, argc, argv);
+  apps::check_all_apply(training.connection, std::span(&training.connection.kind, 1));
   check_value(!config.resume || !config.out.empty(), "--resume: give the run's folder with --out");
   if (config.report && app.count("--telemetry-every") == 0) config.telemetry_every = config.eval_every;
   if (training.warmup == kUnset) training.warmup = training.steps / 20;

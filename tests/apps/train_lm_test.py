@@ -389,7 +389,7 @@ def bad_input(program, folder):
         ("holds no run", ["--text", text, *TINY, "--resume", "--out", new]),
         ("with seed 1 but now has 7", [*flags, "--resume", "--seed", 7]),
         ("with phi_std 0.5 but now has 0.25", [*flags, "--resume", "--phi-std", 0.25]),
-        ('with connection "mhc" but now has "hc"', [*flags, "--resume", "--connection", "hc"]),
+        ('with connection "mhc" but now has "hc"', [*flags, "--resume", "--connection", "hc", "--phi-std", 0.02]),
     ]
     for expected, case in cases:
         check_refused(expected, run(program, *case))
