@@ -45,6 +45,7 @@ Options parse(int argc, char** argv) {
   app.add_option("--seed", o.seed, "seed of weights, tokens and directions")->capture_default_str();
   app.add_option("--threads", o.threads, "threads (0: all cores)")->check(CLI::Range(0, 1024))->capture_default_str();
   apps::parse_command_line(app, argc, argv);
+  apps::check_all_apply(o.connection, std::span(&o.connection.kind, 1));
   o.checks.seed = o.seed;
   return o;
 }

@@ -101,6 +101,7 @@ Options parse(int argc, char** argv) {
     o.mixings = chosen("--mixings", o.mixings, mhc::mixing_names(o.training.connection.streams.value_or(4)));
   check_value(o.mixings.empty() || std::ranges::find(o.connections, "mhc") != o.connections.end(),
               "--mixings: applies to mhc, which --connections does not name");
+  apps::check_all_apply(o.training.connection, o.connections);
   if (o.out.empty()) o.out = "runs/compare-" + apps::time_stamp();
   apps::check_results_folder(o.out);
   check_value(!fs::exists(o.out / "metrics.jsonl"), "--out: {} holds results; name another folder", o.out.string());

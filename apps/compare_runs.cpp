@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <braid/autograd/composed.h>
 #include <braid/core/files/safetensors.h>
 #include <braid/core/instruction_set.h>
 #include <braid/core/platform/process.h>
@@ -19,6 +20,7 @@
 #include "common/json_lines.h"
 #include "common/parse_number.h"
 #include "common/progress.h"
+#include "common/run_info.h"
 #include "common/run_main.h"
 #include "common/step_record.h"
 #include "platform/process.h"
@@ -61,8 +63,9 @@ Options parse(int argc, char** argv) {
 /// What one side computed in a step.
 struct Record {
   std::int64_t step = 0;
-  bool repeated = true;  ///< it has the bits of the run's ledger
-  nlohmann::json line;   ///< as in the ledger
+  bool repeated = true;                 ///< it has the bits of the run's ledger
+  nlohmann::json line;                  ///< as in the ledger
+  std::optional<double> learning_rate;  ///< not in older records
   nlohmann::json settings;
   std::vector<StepEvent> events;
   std::optional<Tensor> kept;
@@ -81,7 +84,13 @@ void write_record(const Options& o) {
                 o.paths[0].string(), isa, o.step);
     set_instruction_set(*known);
   }
-  const auto [record, line, repeated] = train_lm::replay(config, o.step, o.keep);
+  const std::string path = settings.value("machine", nlohmann::json::object()).value("mhc_path", apps::mhc_path());
+  check_value(path == "reference" || apps::mhc_path() == "fused",
+              "{} was computed without BRAID_MHC_PATH=reference: record its step {} without it, too",
+              o.paths[0].string(), o.step);
+  std::optional<Composed> composed;
+  if (path == "reference") composed.emplace(Composed::Ops::connections);
+  const auto [record, line, repeated, learning_rate] = train_lm::replay(config, o.step, o.keep);
   nlohmann::json events = nlohmann::json::array();
   for (const StepEvent& event : record.events()) events.emplace_back(apps::to_json(event));
   std::map<std::string, Tensor> tensors;
@@ -90,6 +99,7 @@ void write_record(const Options& o) {
                    {{"step", std::to_string(o.step)},
                     {"repeated", repeated ? "true" : "false"},
                     {"line", line.dump()},
+                    {"learning_rate", nlohmann::json(learning_rate).dump()},
                     {"settings", settings.dump()},
                     {"events", events.dump()}});
 }
@@ -106,6 +116,7 @@ Record read_record(const fs::path& path) {
   check<FileError>(record.step > 0 && events.is_array() && record.line.is_object() && record.settings.is_object(),
                    "{}: must be what `record` of this version writes", what);
   for (const auto& event : events) record.events.push_back(apps::step_event(what, event));
+  record.learning_rate = apps::parse_number<double>(file.metadata["learning_rate"]);
   record.repeated = file.metadata["repeated"] == "true";
   if (file.tensors.contains("kept")) record.kept = file.tensors["kept"];
   return record;
@@ -151,28 +162,50 @@ std::string first_part(const nlohmann::json& a, const nlohmann::json& b) {
   return "";
 }
 
+/// The steps from `first`, which no line precedes, to `last` that a ledger lacks, as `3, 5 to 8`.
+std::string missing_steps(const train_lm::Ledger& ledger, std::int64_t first, std::int64_t last) {
+  std::vector<std::string> gaps;
+  std::int64_t next = first;
+  const auto reach = [&](std::int64_t step) {
+    if (next < step) gaps.push_back(fmt::format("{}{}", next, next + 1 < step ? fmt::format(" to {}", step - 1) : ""));
+    next = step + 1;
+  };
+  for (const auto& [step, line] : ledger)
+    if (step <= last) reach(step);
+  reach(last + 1);
+  return fmt::format("{}", fmt::join(gaps, ", "));
+}
+
 /// The first step whose ledger lines differ; nullopt when all steps that both have are equal, of which the last is
 /// printed.
 std::optional<std::int64_t> first_step(const fs::path& a, const fs::path& b) {
-  std::vector<nlohmann::json> lines[2] = {train_lm::ledger_of(a), train_lm::ledger_of(b)};
-  const std::size_t both = std::min(lines[0].size(), lines[1].size());
-  check_value(both > 0, "{}: the ledgers have no step in common", a.string());
-  const auto [in_a, in_b] = std::ranges::mismatch(lines[0], lines[1]);
-  const auto same = static_cast<std::size_t>(in_a - lines[0].begin());
-  if (same > 0)
-    apps::say("steps {} to {} have the same bits\n", lines[0].front().at("step").get<std::int64_t>(),
-              lines[0][same - 1].at("step").get<std::int64_t>());
-  if (same == both) {
-    if (lines[0].size() != lines[1].size())
-      apps::say("{} goes on to step {}\n", (lines[0].size() > both ? a : b).string(),
-                lines[lines[0].size() > both ? 0 : 1].back().at("step").get<std::int64_t>());
+  const train_lm::Ledger in_a = train_lm::ledger_of(a), in_b = train_lm::ledger_of(b);
+  std::vector<std::int64_t> both;
+  for (const auto& [step, line] : in_a)
+    if (in_b.contains(step)) both.push_back(step);
+  check_value(!both.empty(), "{}: the ledgers have no step in common", a.string());
+  const std::int64_t first = std::min(in_a.begin()->first, in_b.begin()->first);
+  const std::int64_t end_of_a = in_a.rbegin()->first, end_of_b = in_b.rbegin()->first;
+  bool complete = true;
+  for (const auto& [folder, ledger] : {std::pair(&a, &in_a), {&b, &in_b}})
+    if (const std::string missing = missing_steps(*ledger, first, std::min(end_of_a, end_of_b)); !missing.empty()) {
+      apps::say("{}: the ledger lacks steps {}\n", folder->string(), missing);
+      complete = false;
+    }
+  const auto differs = std::ranges::find_if(both, [&](std::int64_t step) { return in_a.at(step) != in_b.at(step); });
+  if (differs != both.begin())
+    apps::say("steps {} to {}{} have the same bits\n", both.front(), *(differs - 1),
+              complete ? "" : ", as far as both ledgers have them,");
+  if (differs == both.end()) {
+    if (end_of_a != end_of_b)
+      apps::say("{} goes on to step {}\n", (end_of_a > end_of_b ? a : b).string(), std::max(end_of_a, end_of_b));
     return std::nullopt;
   }
-  const auto step = in_a->at("step").get<std::int64_t>();
-  const std::string part = first_part(*in_a, *in_b);
-  apps::say("step {}: {} {} against {}\n", step, part, in_a->value(part, nlohmann::json()).dump(),
-            in_b->value(part, nlohmann::json()).dump());
-  return step;
+  const nlohmann::json &line_a = in_a.at(*differs), &line_b = in_b.at(*differs);
+  const std::string part = first_part(line_a, line_b);
+  apps::say("step {}: {} {} against {}\n", *differs, part, line_a.value(part, nlohmann::json()).dump(),
+            line_b.value(part, nlohmann::json()).dump());
+  return *differs;
 }
 
 int same(const Options& o) {
@@ -188,8 +221,12 @@ int say_after_ops(const Record& a, const Record& b) {
     apps::say("step {}: everything has the same bits\n", a.step);
     return a.repeated && b.repeated ? 0 : 1;
   }
-  apps::say("step {}: all ops have the same bits; {} differs\n", a.step,
-            first_part(a.line, b.line) == "parameters" ? "clipping or the optimizer" : "the sum over blocks");
+  std::string what = "clipping or the optimizer differs";
+  if (first_part(a.line, b.line) != "parameters")
+    what = "the sum over blocks differs";
+  else if (a.learning_rate && b.learning_rate && *a.learning_rate != *b.learning_rate)
+    what = fmt::format("the learning rate differs: {} against {}", *a.learning_rate, *b.learning_rate);
+  apps::say("step {}: all ops have the same bits; {}\n", a.step, what);
   return 1;
 }
 

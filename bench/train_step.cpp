@@ -8,10 +8,12 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <braid/braid.h>
 
+#include <apps/common/connection_options.h>
 #include <apps/common/memory.h>
 #include <apps/common/run_main.h>
 #include <apps/platform/memory.h>
@@ -150,18 +152,32 @@ void print(const Options& o, const Run& run, std::int64_t allocations, double re
       platform::peak_bytes() >> 20, allocations);
 }
 
+std::vector<std::string> connections(const Options& o) {
+  return o.compare ? std::vector<std::string>{"residual", "hc", "mhc", "single-pass"} : std::vector{o.connection};
+}
+
+void check_settings(const Options& o) {
+  const std::vector<std::string> kinds = connections(o);
+  apps::check_all_apply({.kind = o.connection, .streams = o.streams, .mixing = o.mixing, .depth_block = o.depth_block},
+                        kinds);
+  const auto keeps = [](const std::string& kind) {
+    return kind != "frac" && apps::to_json({.kind = kind}).contains("phi_std");
+  };
+  check_value(o.keep_every == 1 || std::ranges::any_of(kinds, keeps), "--keep-every: has no effect with connection {}",
+              fmt::join(kinds, ", "));
+}
+
 /// The connections take their steps in turn, so that other load on the machine affects all of them.
 void measure(const Options& o) {
-  const std::vector<std::string> connections =
-      o.compare ? std::vector<std::string>{"residual", "hc", "mhc", "single-pass"} : std::vector{o.connection};
+  const std::vector<std::string> kinds = connections(o);
   apps::check_memory({.vocab = o.vocab,
                       .context = o.context,
                       .channels = o.channels,
                       .layers = o.layers,
                       .batch = o.batch,
-                      .streams = connections.back() == "residual" ? 1 : streams(o, connections.back())});
+                      .streams = kinds.back() == "residual" ? 1 : streams(o, kinds.back())});
   std::vector<std::unique_ptr<Run>> runs;
-  for (const std::string& connection : connections) runs.push_back(std::make_unique<Run>(o, connection));
+  for (const std::string& connection : kinds) runs.push_back(std::make_unique<Run>(o, connection));
   std::int64_t allocations = 0;
   for (int step = 0; step < o.steps + kWarmUp; ++step) {
     for (const auto& run : runs) o.hvp ? run->product() : run->step();
@@ -241,6 +257,7 @@ int main(int argc, char** argv) {
     app.footer(kFields);
     add_options(app, o);
     apps::parse_command_line(app, argc, argv);
+    check_settings(o);
     if (!o.trace.empty()) apps::check_output_file("--trace", o.trace);
     std::optional<Composed> scope;
     if (o.path == "reference") scope.emplace(Composed::Ops::connections);

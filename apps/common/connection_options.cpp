@@ -37,6 +37,54 @@ void add_history_flags(CLI::App& app, ConnectionOptions& o) {
       ->capture_default_str();
 }
 
+/// All settings but the kind, by the names of their flags, in the order of config.json.
+nlohmann::ordered_json all_settings(const ConnectionOptions& o) {
+  return {{"skip_mode", o.skip_mode},
+          {"skip_constraint", o.skip_constraint},
+          {"skip_init", o.skip_init},
+          {"skip_projection", o.skip_projection},
+          {"skip_epsilon", o.skip_epsilon},
+          {"skip_temperature", o.skip_temperature},
+          {"max_history", o.max_history},
+          {"detach_history", o.detach_history},
+          {"depth_block", o.depth_block},
+          {"scale_init", o.scale_init},
+          {"laurel_rank", o.laurel_rank},
+          {"streams", streams_of(o, mhc::connection_kind(o.kind))},
+          {"hc_static", o.hc_static},
+          {"mixing", o.mixing},
+          {"fractions", o.fractions},
+          {"proposals", o.proposals},
+          {"constrained", o.constrained},
+          {"phi_std", o.phi_std},
+          {"alpha", o.alpha},
+          {"sinkhorn_iterations", o.sinkhorn_iterations},
+          {"head", o.head},
+          {"stream_embedding", o.stream_embedding}};
+}
+
+/// Whether connections of this kind have the setting.
+bool applies(std::string_view key, Kind kind) {
+  const auto is_one_of = [&](std::initializer_list<Kind> kinds) {
+    return std::ranges::find(kinds, kind) != kinds.end();
+  };
+  if (key == "depth_block") return kind == Kind::attention_residual;
+  if (key == "scale_init") return kind == Kind::layer_scale;
+  if (key == "laurel_rank") return kind == Kind::laurel;
+  if (key == "hc_static") return kind == Kind::hc;
+  if (key == "mixing") return kind == Kind::mhc;
+  if (key == "fractions" || key == "proposals" || key == "constrained") return kind == Kind::frac;
+  if (key == "phi_std" || key == "alpha")
+    return is_one_of({Kind::mhc, Kind::deepseek_v4, Kind::hunyuan_v4, Kind::single_pass, Kind::frac});
+  if (key == "sinkhorn_iterations")
+    return is_one_of({Kind::mhc, Kind::manifold, Kind::mhc_layer, Kind::deepseek_v4, Kind::single_pass, Kind::frac});
+  const bool has_streams =
+      !is_one_of({Kind::residual, Kind::skip, Kind::attention_residual, Kind::layer_scale, Kind::rezero, Kind::laurel});
+  if (key == "streams") return has_streams;
+  if (key == "head" || key == "stream_embedding") return has_streams && kind != Kind::manifold;
+  return kind == Kind::skip;
+}
+
 }  // namespace
 
 void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
@@ -105,47 +153,23 @@ mhc::ConnectionConfig connection_config(const ConnectionOptions& o) {
           .stream_embedding = o.stream_embedding};
 }
 
+void check_all_apply(const ConnectionOptions& o, std::span<const std::string> kinds) {
+  connection_config(o);
+  const nlohmann::ordered_json settings = all_settings(o), usual = all_settings({.kind = o.kind});
+  for (const auto& [key, value] : settings.items()) {
+    std::string flag = "--" + key;
+    std::ranges::replace(flag, '_', '-');
+    const auto has = [&](const std::string& kind) { return applies(key, mhc::connection_kind(kind)); };
+    check_value(value == usual[key] || std::ranges::any_of(kinds, has), "{}: has no effect with connection {}", flag,
+                fmt::join(kinds, ", "));
+  }
+}
+
 nlohmann::ordered_json to_json(const ConnectionOptions& o) {
   nlohmann::ordered_json json{{"connection", o.kind}};
-  const Kind kind = mhc::connection_kind(o.kind);
-  if (kind == Kind::skip) {
-    json["skip_mode"] = o.skip_mode;
-    json["skip_constraint"] = o.skip_constraint;
-    json["skip_init"] = o.skip_init;
-    json["skip_projection"] = o.skip_projection;
-    json["skip_epsilon"] = o.skip_epsilon;
-    json["skip_temperature"] = o.skip_temperature;
-    json["max_history"] = o.max_history;
-    json["detach_history"] = o.detach_history;
-  } else if (kind == Kind::attention_residual) {
-    json["depth_block"] = o.depth_block;
-  } else if (kind == Kind::layer_scale) {
-    json["scale_init"] = o.scale_init;
-  } else if (kind == Kind::laurel) {
-    json["laurel_rank"] = o.laurel_rank;
-  } else if (kind != Kind::residual && kind != Kind::rezero) {
-    json["streams"] = streams_of(o, kind);
-  }
-  const auto is_one_of = [&](std::initializer_list<Kind> kinds) {
-    return std::ranges::find(kinds, kind) != kinds.end();
-  };
-  if (kind == Kind::hc) json["hc_static"] = o.hc_static;
-  if (kind == Kind::mhc) json["mixing"] = o.mixing;
-  if (kind == Kind::frac) {
-    json["fractions"] = o.fractions;
-    json["proposals"] = o.proposals;
-    json["constrained"] = o.constrained;
-  }
-  if (is_one_of({Kind::mhc, Kind::deepseek_v4, Kind::hunyuan_v4, Kind::single_pass, Kind::frac})) {
-    json["phi_std"] = o.phi_std;
-    json["alpha"] = o.alpha;
-  }
-  if (is_one_of({Kind::mhc, Kind::manifold, Kind::mhc_layer, Kind::deepseek_v4, Kind::single_pass, Kind::frac}))
-    json["sinkhorn_iterations"] = o.sinkhorn_iterations;
-  if (json.contains("streams") && kind != Kind::manifold) {
-    json["head"] = o.head;
-    json["stream_embedding"] = o.stream_embedding;
-  }
+  const nlohmann::ordered_json settings = all_settings(o);
+  for (const auto& [key, value] : settings.items())
+    if (applies(key, mhc::connection_kind(o.kind))) json[key] = value;
   return json;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -15,7 +16,7 @@ namespace braid::apps {
 /// mhc::ConnectionConfig as command-line flags: choices are names.
 struct ConnectionOptions {
   std::string kind = "residual";
-  std::optional<std::int64_t> streams;
+  std::optional<std::int64_t> streams = {};
   int sinkhorn_iterations = 20;
   std::string mixing = "sinkhorn";
   double phi_std = 0.02, alpha = 0.01;
@@ -33,6 +34,10 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& options);
 
 /// Throws ValueError on values out of range and on unknown names; the message lists those that exist.
 mhc::ConnectionConfig connection_config(const ConnectionOptions& options);
+
+/// Throws ValueError as connection_config() does, and naming the flag of a setting that is not at its default although
+/// none of these kinds of connections has it.
+void check_all_apply(const ConnectionOptions& options, std::span<const std::string> kinds);
 
 /// Reads what to_json wrote; missing keys have their defaults. Throws nlohmann::json::exception on a value of another
 /// type.

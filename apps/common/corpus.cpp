@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 std::string read_named(const fs::path& path) {
   std::error_code none;
-  check<FileError>(fs::is_regular_file(path, none), "--text: {} is not a file that can be read", path.string());
+  check<FileError>(fs::is_regular_file(path, none), "--text: {} is not a file that can be read",
+                   fs::absolute(path, none).string());
   check_memory(fmt::format("--text: the characters of {}", path.string()),
                4 * static_cast<double>(fs::file_size(path)));
   return read_file(path);
@@ -47,7 +48,7 @@ std::string read_text(const fs::path& path) {
 Corpus read_corpus(const fs::path& text, const fs::path& tokenizer, std::int64_t context) {
   const bool has_tokenizer = !tokenizer.empty();
   if (text.extension() == ".bin") {
-    TokenFile file(text);
+    TokenFile file(fs::absolute(text));  // so that messages say where it was looked for
     Vocabulary vocabulary =
         has_tokenizer ? Vocabulary::of_tokenizer(tokenizer) : Vocabulary::of_numbers(file.highest_id() + 1);
     return {std::move(file), std::move(vocabulary), context};

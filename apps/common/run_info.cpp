@@ -14,6 +14,7 @@
 #include <braid/core/platform/machine.h>
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul_precision.h>
+#include <braid/mhc/mixings/composed.h>
 
 #include "../platform/machine.h"
 #include "../platform/process.h"
@@ -65,18 +66,21 @@ std::string git_commit() {
 }
 
 std::string arithmetic(DType dtype, Bits bits) {
-  if (bits == Bits::portable) return "portable";
-  std::string text = kernel_target();
-  if (dtype == DType::bf16) text += fmt::format(", bf16 by {}", bf16_products());
-  if (const int terms = bf16_terms_per_f32(); terms > 0)
+  const bool fast = bits == Bits::fast;
+  std::string text = fast ? fmt::format("{} ({})", name(instruction_set()), kernel_target()) : "portable";
+  if (fast && dtype == DType::bf16) text += fmt::format(", bf16 by {}", bf16_products());
+  if (const int terms = bf16_terms_per_f32(); fast && terms > 0)
     text += fmt::format(", f32 as {} bf16 by {}", terms, bf16_products());
-  return text;
+  return text + (mhc::composed() ? ", BRAID_MHC_PATH=reference" : "");
 }
+
+std::string mhc_path() { return mhc::composed() ? "reference" : "fused"; }
 
 nlohmann::ordered_json machine_info() {
   return {{"processor", platform::processor_name()},
           {"instruction_set", arithmetic()},
           {"isa", std::string(name(instruction_set()))},
+          {"mhc_path", mhc_path()},
           {"cores", std::thread::hardware_concurrency()},
           {"threads", num_threads()},
           {"system", platform::system_name()},

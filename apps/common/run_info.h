@@ -13,11 +13,17 @@ namespace braid::apps {
 /// The commit of the checkout that the program was built in; "unknown" outside one.
 std::string git_commit();
 
-/// What the bits of results depend on: kernel_target() and, for bf16 activations and for f32 under matmul_precision(),
-/// the unit that computes their products; `portable` for portable bits, which depend on neither.
+/// What the bits of results depend on: the instruction set, with kernel_target() in parentheses, and, for bf16
+/// activations and for f32 under matmul_precision(), the unit that computes their products, or `portable` for portable
+/// bits, which depend on neither; and `BRAID_MHC_PATH=reference`, if it is.
 std::string arithmetic(DType dtype = DType::f32, Bits bits = Bits::fast);
 
-/// Processor, cores, threads in use, system and compiler: what results depend on besides their configuration.
+/// The forms of the ops of hyper-connections that this thread runs, as BRAID_MHC_PATH names them: `fused` or
+/// `reference`.
+std::string mhc_path();
+
+/// Processor, cores, threads in use, system, compiler and mhc_path(): what results depend on besides their
+/// configuration.
 nlohmann::ordered_json machine_info();
 
 /// `20260131-142501`, local time: names a new results folder.

@@ -97,6 +97,7 @@ class Trainer {
   void restore(TrainerState state) { state_ = std::move(state); }
   std::int64_t step() const { return state_.step; }
   const Model& model() const { return state_.model; }
+  nn::Schedule& learning_rate() { return learning_rate_; }
 
   // Collective: every rank calls these two.
 

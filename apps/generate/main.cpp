@@ -24,7 +24,7 @@ Options parse(int argc, char** argv) {
   constexpr std::int64_t kMost = std::int64_t{1} << 24;
   Options o;
   GenerationSettings& g = o.generation;
-  CLI::App app("Continues a text, token by token, on stdout; writes its speed to stderr.");
+  CLI::App app("Continues a text: writes what follows the prompt on stdout, token by token, and its speed to stderr.");
   app.add_option(
       "--model", o.model,
       "folder of a GPT-2, Llama, Qwen3, Mistral, Mixtral, Qwen3-MoE, Gemma 2 or DeepSeek-V4 as Hugging Face saves it, "
@@ -34,7 +34,9 @@ Options parse(int argc, char** argv) {
   app.add_option("--tokens", g.tokens, "largest number of tokens or characters to write, also beyond the context")
       ->check(CLI::Range(std::int64_t{1}, kMost))
       ->capture_default_str();
-  app.add_option("--temperature", g.sampling.temperature, "divisor of the logits")
+  app.add_option(
+         "--temperature", g.sampling.temperature,
+         "divisor of the logits; 1 draws as the model predicts, the samples of train_lm are less random, at 0.8")
       ->check(CLI::Range(1e-6, 1e6))
       ->capture_default_str();
   app.add_option("--top-k", g.sampling.top_k, "draw among this many of the most likely tokens (0: all)")

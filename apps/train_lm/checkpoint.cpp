@@ -21,9 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// `avx512 (AVX3_DL), ..` as older runs have it: `AVX3_DL, ..`.
+std::string in_older_runs(std::string arithmetic) {
+  const std::size_t open = arithmetic.find('('), close = arithmetic.find(')');
+  return open < close ? arithmetic.erase(close, 1).substr(open + 1) : arithmetic;
+}
+
 void check_instruction_set(const std::string& earlier, const Config& config) {
   const std::string now = apps::arithmetic(config.training.dtype, config.training.bits);
-  check_value(config.allow_other_processor || earlier == now,
+  check_value(config.allow_other_processor || earlier == now || earlier == in_older_runs(now),
               "--resume: the run was computed with {} but this process computes with {}, which rounds differently; "
               "--allow-other-processor continues nevertheless",
               excerpt(earlier), now);
@@ -137,7 +143,12 @@ void share_state(apps::TrainerState& state, const Config& config, dist::Communic
 void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum,
                     const std::string& tokenizer_checksum, const Config& config, const apps::Corpus& corpus) {
   check_same_settings(earlier, config);
-  check_value(text_checksum == corpus.checksum(), "--resume: the run was started on another text");
+  const auto file = [](const std::string& path) { return path.empty() ? "the license texts of the system" : path; };
+  const nlohmann::json text = earlier.value("text", nlohmann::json());
+  check_value(text_checksum == corpus.checksum(),
+              "--resume: the run was started on another text: {} but now {}; --text names it",
+              file(text.is_string() ? excerpt(text.get<std::string>()) : ""),
+              file(config.text.empty() ? "" : fs::absolute(config.text).string()));
   check_value(tokenizer_checksum == corpus.tokenizer_checksum(),
               "--resume: the run was started with another tokenizer");
 }

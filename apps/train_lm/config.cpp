@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <braid/core/error.h>
+#include <braid/core/utf8.h>
 #include <braid/nn/pretrained/config.h>
 
 #include "../common/run_folder.h"
@@ -61,7 +66,7 @@ void add_training_flags(CLI::App& app, apps::TrainerSettings& t) {
   add_count(app, "--steps", t.steps, "training steps; 0 with --init: the held-out loss at its start", 0);
   app.add_option("--warmup", t.warmup, "steps until the learning rate is reached (default: a twentieth of --steps)")
       ->check(CLI::Range(std::int64_t{0}, kMost));
-  number("--lr", t.lr, "learning rate, decays by a cosine to --min-lr");
+  number("--lr", t.lr, "learning rate, decays by a cosine to --min-lr; adafactor learns better at 0.01");
   number("--min-lr", t.min_lr, "learning rate at the end");
   number("--weight-decay", t.weight_decay, "weight decay of matrices");
   number("--clip", t.clip, "largest norm of the gradient", 1e-30);
@@ -115,7 +120,7 @@ void add_flags(CLI::App& app, Config& c) {
                "browser that has it open follows the run");
   app.add_option("--out", c.out, "results folder (default: runs/CONNECTION-TIME)");
   app.add_flag("--resume", c.resume, "continue the run in --out from its checkpoint, bit for bit");
-  add_count(app, "--sample", c.sample, "characters or tokens to generate at the end", 0);
+  add_count(app, "--sample", c.sample, "characters or tokens to generate at the end, at the temperature 0.8", 0);
   app.add_option_function<std::string>(
          "--on-nonfinite", [&c](const std::string& choice) { c.skip_nonfinite = choice == "skip"; },
          "at a loss or gradient that is not finite: stop (default), or skip the step")
@@ -176,6 +181,25 @@ void check_settings(const apps::TrainerSettings& t) {
   apps::connection_config(t.connection);
 }
 
+/// An argument as a shell reads it.
+std::string quoted(const std::string& argument) {
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_-+=:,./@%").find(c) != std::string_view::npos;
+  };
+  if (!argument.empty() && std::ranges::all_of(argument, is_plain)) return argument;
+  std::string text = "'";
+  for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string command_to_resume(const CLI::App& app, const Config& config, std::span<char* const> arguments) {
+  std::vector<std::string> words;
+  for (const char* argument : arguments) words.push_back(quoted(argument));
+  if (!config.resume) words.emplace_back("--resume");
+  if (app.count("--out") == 0) words.insert(words.end(), {"--out", quoted(config.out.string())});
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
 }  // namespace
 
 Config parse(int argc, char** argv) {
@@ -189,6 +213,7 @@ Config parse(int argc, char** argv) {
       "checkpoint.safetensors into --out and prints a sample.");
   add_flags(app, config);
   apps::parse_command_line(app, argc, argv);
+  apps::check_all_apply(training.connection, std::span(&training.connection.kind, 1));
   check_value(!config.resume || !config.out.empty(), "--resume: give the run's folder with --out");
   if (config.report && app.count("--telemetry-every") == 0) config.telemetry_every = config.eval_every;
   if (training.warmup == kUnset) training.warmup = training.steps / 20;
@@ -202,6 +227,7 @@ Config parse(int argc, char** argv) {
   apps::check_utf8("--tokenizer", config.tokenizer);
   apps::check_utf8("--init", config.init.string());
   apps::check_results_folder(config.out);
+  config.command_to_resume = command_to_resume(app, config, {argv, static_cast<std::size_t>(argc)});
   return config;
 }
 
@@ -257,12 +283,14 @@ void check_same_settings(const nlohmann::json& earlier, const Config& config) {
   Config plain;  // defaults of settings that an older run does not have
   plain.training.connection.kind = config.training.connection.kind;
   const nlohmann::json now = to_json(config), usual = to_json(plain);
+  std::vector<std::string> different;
   for (const auto& [key, value] : now.items()) {
     if (std::ranges::count(kMayChange, key) > 0) continue;
     const nlohmann::json before = earlier.value(key, usual.value(key, nlohmann::json()));
-    check_value(before == value, "--resume: the run was started with {} {} but now has {}", key,
-                before.dump().substr(0, 80), value.dump());
+    if (before != value)
+      different.push_back(fmt::format("{} {} but now has {}", key, shortened(before.dump()), shortened(value.dump())));
   }
+  check_value(different.empty(), "--resume: the run was started with {}", fmt::join(different, ", "));
 }
 
 }  // namespace braid::train_lm

@@ -29,6 +29,7 @@ struct Config {
   std::int64_t patience = 60;        ///< seconds after which all ranks end if one is silent
   std::filesystem::path out;
   bool resume = false;
+  std::string command_to_resume;  ///< the command line, for a shell, with --resume and --out
   std::int64_t sample = 400;
   bool skip_nonfinite = false;         ///< skip steps whose loss or gradient is not finite, instead of ending
   bool allow_nonfinite = false;        ///< resume and save weights that are not finite
@@ -44,7 +45,7 @@ std::chrono::seconds patience(int argc, char** argv);
 
 nlohmann::ordered_json to_json(const Config& config);
 
-/// Throws ValueError naming the first setting in which `config` differs from the saved run `earlier`. Settings of its
+/// Throws ValueError naming all settings in which `config` differs from the saved run `earlier`. Settings of its
 /// length, learning rate schedule, speed and reports may differ.
 void check_same_settings(const nlohmann::json& earlier, const Config& config);
 

@@ -214,8 +214,9 @@ void introduce(const Config& config, const Folder& folder, const Corpus& corpus,
   if (config.resume) apps::say("resumed at step {}\n", trainer.step());
 }
 
-/// Throws Error if a rank would get other bits than rank 0: another instruction set, text, tokenizer or setting.
+/// Throws Error if a rank would get other bits than rank 0: another environment, text, tokenizer or setting.
 void check_same_everywhere(const Config& config, const Corpus& corpus, dist::Communicator& ranks) {
+  ranks.check_same("BRAID_MHC_PATH", apps::mhc_path());
   ranks.check_same("instruction set", apps::arithmetic(config.training.dtype, config.training.bits));
   ranks.check_same("text", corpus.checksum());
   ranks.check_same("tokenizer", corpus.tokenizer_checksum());
@@ -250,7 +251,8 @@ int lead(Config config, const Corpus& corpus, Trainer& trainer, dist::Communicat
     throw;
   }
   if (stopped)
-    apps::say("interrupted at step {}; continue with --resume --out {}\n", trainer.step(), folder.path.string());
+    apps::say("interrupted at step {}; continue{} with: {}\n", trainer.step(),
+              ranks.size() > 1 ? fmt::format(" on {} ranks", ranks.size()) : "", config.command_to_resume);
   const bool hurried = stopped && ranks.size() > 1;  // mpirun kills them a second after it has passed the signal on
   if (!hurried && apps::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
     apps::say("picture: {}\n", folder.picture().string());

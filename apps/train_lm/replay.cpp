@@ -1,6 +1,7 @@
 #include "replay.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -38,8 +39,34 @@ nlohmann::json that_changes_bits(nlohmann::json settings) {
     settings.erase(key);
   for (const auto& [key, name] : {std::pair("isa", "instruction set"), {"processor", "processor"}})
     if (!portable && machine.contains(key)) settings[name] = machine[key];
+  if (machine.contains("mhc_path")) settings["BRAID_MHC_PATH"] = machine["mhc_path"];
   if (machine.contains("compiler")) settings["compiler"] = machine["compiler"];
   return settings;
+}
+
+std::vector<nlohmann::json> lines_of(const fs::path& path) {
+  std::istringstream file(apps::read_file(path));
+  std::vector<nlohmann::json> lines;
+  for (std::string text; std::getline(file, text) && !file.eof();) {
+    lines.push_back(apps::parse_json(fmt::format("{}: line {}", path.string(), lines.size() + 1), text));
+    check<FileError>(lines.back().is_object(), "{}: line {} must be an object", path.string(), lines.size());
+  }
+  return lines;
+}
+
+/// The learning rates of a run, of which a --resume with other --steps or --warmup changed the schedule; `otherwise` of
+/// steps that metrics.jsonl does not have.
+nn::Schedule rates_of(const fs::path& folder, nn::Schedule otherwise) {
+  const fs::path path = folder / "metrics.jsonl";
+  std::map<std::int64_t, double> rates;
+  if (fs::exists(path))
+    for (const nlohmann::json& line : lines_of(path))
+      if (line.value("learning_rate", nlohmann::json()).is_number())
+        rates[line.value("step", std::int64_t{0})] = line["learning_rate"];
+  return [rates = std::move(rates), otherwise = std::move(otherwise)](std::int64_t done) {
+    const auto found = rates.find(done + 1);
+    return found == rates.end() ? otherwise(done) : found->second;
+  };
 }
 
 /// As JSON, without quotes.
@@ -85,17 +112,16 @@ Config config_of_run(const fs::path& folder) {
   return parse(static_cast<int>(arguments.size()), arguments.data());
 }
 
-std::vector<nlohmann::json> ledger_of(const fs::path& folder) {
+Ledger ledger_of(const fs::path& folder) {
   const fs::path path = folder / "ledger.jsonl";
   check<FileError>(fs::exists(path), "{}: there is none: the run was not trained with --ledger", path.string());
-  std::istringstream file(apps::read_file(path));
-  std::vector<nlohmann::json> lines;
-  for (std::string text; std::getline(file, text) && !file.eof();) {
-    lines.push_back(apps::parse_json(fmt::format("{}: line {}", path.string(), lines.size() + 1), text));
-    check<FileError>(lines.back().is_object() && lines.back().value("step", std::int64_t{0}) > 0,
-                     "{}: line {} must be an object with a step", path.string(), lines.size());
+  Ledger ledger;
+  for (nlohmann::json& line : lines_of(path)) {
+    const auto step = line.value("step", std::int64_t{0});
+    check<FileError>(step > 0, "{}: line {} must have a step", path.string(), ledger.size() + 1);
+    ledger[step] = std::move(line);
   }
-  return lines;
+  return ledger;
 }
 
 Replay replay(Config config, std::int64_t step, std::optional<std::size_t> kept) {
@@ -116,10 +142,13 @@ Replay replay(Config config, std::int64_t step, std::optional<std::size_t> kept)
     config.origin = std::make_shared<SavedRun>(load_origin(config.init));
     start_from_origin(config, corpus, trainer);
   }
+  trainer.learning_rate() = rates_of(config.out, trainer.learning_rate());
   while (trainer.step() + 1 < step) trainer.train_step();
   Replay now{.record = apps::StepRecord(names_of(trainer.model(), config.training), kept), .line = {}};
   now.line = ledger_line(trainer, trainer.train_step({.gradients = true, .probe = &now.record}));
-  now.repeated = std::ranges::count(ledger_of(config.out), now.line) > 0;
+  now.learning_rate = apps::as_optimizer(trainer.state().optimizer).lr();
+  const Ledger ledger = ledger_of(config.out);
+  now.repeated = ledger.contains(step) && ledger.at(step) == now.line;
   return now;
 }
 

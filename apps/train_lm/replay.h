@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,14 +20,18 @@ std::vector<std::string> different_settings(const nlohmann::json& a, const nlohm
 /// The configuration of a run, as its command line gave it. Throws FileError when the folder holds no run.
 Config config_of_run(const std::filesystem::path& folder);
 
-/// The lines of a run's ledger. Throws FileError when there is none.
-std::vector<nlohmann::json> ledger_of(const std::filesystem::path& folder);
+/// The lines of a ledger by their steps, of which some are missing after a --resume without --ledger.
+using Ledger = std::map<std::int64_t, nlohmann::json>;
+
+/// The ledger of a run. Throws FileError when there is none.
+Ledger ledger_of(const std::filesystem::path& folder);
 
 /// A step that was computed again.
 struct Replay {
   apps::StepRecord record;
   nlohmann::json line;    ///< as in the ledger
   bool repeated = false;  ///< the run's ledger has that line
+  double learning_rate = 0;
 };
 
 /// Computes one step of a run again, from its last checkpoint before the step or from its start, and records it, with

@@ -108,6 +108,7 @@ std::vector<ConnectionStats> Telemetry::connections() const {
 }
 
 std::string table(std::span<const ConnectionStats> connections) {
+  if (connections.empty()) return "no connection was recorded\n";
   std::string text = fmt::format(
       "{:>10} {:>21} {:>21} {:>21} {:>10} {:>10}\n{:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "",
       "gain", "composed gain", "error", "", "", "connection", "forward", "backward", "forward", "backward", "row",

@@ -44,7 +44,7 @@ class Telemetry : public ConnectionHook {
   std::vector<Record> records_;
 };
 
-/// A readable table, one line per connection.
+/// A readable table, one line per connection; without any, a line that says so.
 std::string table(std::span<const ConnectionStats> connections);
 
 }  // namespace braid::mhc

@@ -131,7 +131,7 @@ std::string format_config(const TransformerConfig& config, PretrainedFamily fami
   const auto& [type, architecture] = kFamilies[static_cast<std::size_t>(family)];
   object["model_type"] = type;
   object["architectures"] = json::array({architecture});
-  object["torch_dtype"] = dtype == DType::f64 ? "float64" : "float32";
+  object["torch_dtype"] = dtype == DType::f64 ? "float64" : dtype == DType::bf16 ? "bfloat16" : "float32";
   for (const char* token : {"bos_token_id", "eos_token_id"}) object[token] = nullptr;
   object["pad_token_id"] = config.padding ? json(*config.padding) : json();
   return object.dump(2) + "\n";

@@ -46,6 +46,7 @@ def main(program, folder):
     check_refused("some of residual, hc, ", run(program, "--connections", "residual,none", *new))
     check_refused("some of sinkhorn, ", run(program, "--mixings", "none", *new))
     check_refused("which --connections does not name", run(program, "--connections", "hc", "--mixings", "all", *new))
+    check_refused("--alpha: has no effect with connection residual, hc", run(program, "--connections", "residual,hc", "--alpha", 1, *new))
     check_refused("name must be one of sinkhorn, ", run(program, "--mixing", "none", *new))
     check_refused("none.txt is not a file", run(program, "--text", folder / "none.txt", *new))
     check_refused("one of simplex, identity, doubly_stochastic but is 'ball'", run(program, "--skip-constraint", "ball", *new))

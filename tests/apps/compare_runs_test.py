@@ -18,8 +18,8 @@ TRAIN_LM, COMPARE_RUNS, SOURCES, CASE = sys.argv[1], sys.argv[2], pathlib.Path(s
 CHECKSUMS = SOURCES / "tests/bits/runs.txt"
 
 
-def run(program, *arguments, isa=None, code=0):
-    environment = {**os.environ, **({"BRAID_ISA": isa} if isa else {})}
+def run(program, *arguments, isa=None, path=None, code=0):
+    environment = {**os.environ, **({"BRAID_ISA": isa} if isa else {}), **({"BRAID_MHC_PATH": path} if path else {})}
     done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, env=environment)
     assert done.returncode == code, (arguments, isa, done.returncode, done.stdout, done.stderr)
     return done.stdout + done.stderr
@@ -41,9 +41,9 @@ def text(folder):
     return path
 
 
-def train(folder, name, *flags, isa=None, steps=20):
+def train(folder, name, *flags, isa=None, path=None, steps=20):
     out = folder / name
-    run(TRAIN_LM, *TINY, "--channels", 24, "--text", text(folder), "--steps", steps, "--ledger", "--out", out, *flags, isa=isa)
+    run(TRAIN_LM, *TINY, "--channels", 24, "--text", text(folder), "--steps", steps, "--ledger", "--out", out, *flags, isa=isa, path=path)
     return out
 
 
@@ -96,6 +96,15 @@ def same(folder):
     (b / "ledger.jsonl").write_text("".join(lines[:15]))
     said = run(COMPARE_RUNS, "same", a, b)
     assert said == f"steps 1 to 15 have the same bits\n{a} goes on to step 20\n", said
+    (b / "ledger.jsonl").write_text("".join(lines[:3] + lines[4:8] + lines[10:]))  # as after two --resume without --ledger
+    said = run(COMPARE_RUNS, "same", a, b)
+    assert said == f"{b}: the ledger lacks steps 4, 9 to 10\nsteps 1 to 20, as far as both ledgers have them, have the same bits\n", said
+    later = json.loads(lines[12]) | {"loss": 1}
+    (b / "ledger.jsonl").write_text("".join(lines[5:12] + [json.dumps(later) + "\n"]))
+    said = run(COMPARE_RUNS, "same", b, a, code=1)
+    assert said.startswith(f"{b}: the ledger lacks steps 1 to 5\nsteps 6 to 12, as far as both ledgers have them, have the same bits\n"
+                           "step 13: loss 1 against "), said
+    (b / "ledger.jsonl").write_text("".join(lines[:15]))
     (b / "config.json").unlink()  # the ledger of another machine
     assert run(COMPARE_RUNS, "same", shorter, b, code=1).startswith("steps 1 to 6 have the same bits\n"), "settings"
     shutil.rmtree(b)
@@ -126,7 +135,24 @@ def part(folder):
     # What differs after all ops, and other ops.
     said = run(COMPARE_RUNS, "part", a, train(folder, "faster", "--lr", 0.002), code=1)
     assert said.startswith("settings differ: lr 0.001 and 0.002\nstep 1: parameters "), said
+    assert said.endswith("step 1: all ops have the same bits; the learning rate differs: 0.0002 against 0.0004\n"), said
+    said = run(COMPARE_RUNS, "part", a, train(folder, "clipped", "--clip", 0.01), code=1)
+    assert said.startswith("settings differ: clip 1.0 and 0.01\n"), said
     assert said.endswith("step 1: all ops have the same bits; clipping or the optimizer differs\n"), said
+    # The steps of a run have the learning rates that they had before a --resume with other --steps.
+    longer = train(folder, "longer", steps=8)
+    train(folder, "longer", "--resume")
+    for step in 8, 9, 20:
+        assert run(COMPARE_RUNS, "part", longer, longer, "--step", step) == f"step {step}: everything has the same bits\n", step
+    # Composed forms of hyper-connections are repeated as such.
+    mhc = ["--connection", "mhc", "--phi-std", 0.5, "--alpha", 0.5, "--warmup", 0]
+    fused, composed = train(folder, "fused", *mhc, steps=2), train(folder, "composed", *mhc, path="reference", steps=2)
+    said = run(COMPARE_RUNS, "part", fused, composed, code=1)
+    assert said.startswith("settings differ: BRAID_MHC_PATH fused and reference\n") and "did not repeat" not in said, said
+    said = run(COMPARE_RUNS, "part", fused, composed, path="reference", code=2)
+    assert said.endswith(f"{fused} was computed without BRAID_MHC_PATH=reference: record its step 1 without it, too\n"), said
+    said = run(TRAIN_LM, *TINY, "--channels", 24, "--text", text(folder), *mhc, "--steps", 3, "--resume", "--out", fused, path="reference", code=2)
+    assert ", BRAID_MHC_PATH=reference, which rounds differently; --allow-other-processor " in said, said
     said = run(COMPARE_RUNS, "part", a, train(folder, "bf16", "--dtype", "bf16"), code=1)
     assert said.startswith("settings differ: dtype f32 and bf16\n"), said
     assert re.search(r"\nstep 1: other ops from here on: op '\w+' \(#\d+ of \d+.*\), .* against op '\w+' \(#", said), said

@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 
-from program import check, run, write_text
+from program import check, check_refused, run, write_text
 from tiny_run import named_tensors
 
 BASE = {"--layers": 2, "--channels": 16, "--heads": 2, "--context": 16, "--batch": 4, "--warmup": 1, "--sample": 0, "--steps": 4,
@@ -93,6 +93,14 @@ def main(program):
             refused = train(program, folder, name, {**changed, "--steps": 6}, "--resume")
             check(refused.returncode == 2 and "--resume: the run was started with" in refused.stderr,
                   f"--resume with {flag} {value}: {refused.stderr}")
+        for flag, (value, others) in TRAINING.items():
+            if "--connection" not in others:
+                continue
+            for connection in ("residual", "rezero"):
+                refused = train(program, folder, "unused", {**BASE, flag: value, "--connection": connection})
+                check_refused(f"{flag}: has no effect with connection {connection}", refused)
+        result = train(program, folder, "usual", {**BASE, "--streams": 4, "--mixing": "sinkhorn", "--alpha": "1e-2"})
+        check(result.returncode == 0, f"flags at their defaults: {result.stderr}")
         for flag, value in FREE.items():
             changed = {**BASE, flag: value}
             result = train(program, folder, flag, changed)

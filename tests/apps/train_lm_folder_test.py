@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -46,7 +47,7 @@ def integrity(program, folder, attacks=40):
     config = (out / "config.json").read_bytes()
     other = folder / "other.txt"
     other.write_text(text.read_text()[::-1])  # of equal length, with the same characters
-    check_refused("another text", run(program, *flags, "--resume", "--text", other))
+    check_refused(f"another text: {text} but now {other}; --text names it", run(program, *flags, "--resume", "--text", other))
     for path in whole:
         path.unlink()
     check_refused("another text", run(program, *flags, "--resume", "--text", other))
@@ -200,12 +201,14 @@ def signals(program, folder):
     """Each signal saves; a closed stdout does not stop a run; one process per folder."""
     text = write_text(folder)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        out = folder / number.name
+        out = folder / f"it's {number.name}"
         process = start_long_run(program, text, out, stdout=subprocess.PIPE)
         check_refused(f"--out: {out} is in use by another process", run(program, "--text", text, *TINY, "--resume", "--out", out))
         process.send_signal(number)
         stdout, _ = process.communicate(timeout=60)
         check(process.returncode == 130 and "interrupted at step" in stdout, f"{number.name}: {process.returncode} {stdout}")
+        command = next(line for line in stdout.splitlines() if line.startswith("interrupted at step")).partition("continue with: ")[2]
+        check(shlex.split(command) == [*process.args, "--resume"], f"the command that continues: {command}")
         check("picture: " not in stdout[:stdout.index("interrupted at step")], f"the line comes as soon as the state is saved: {stdout}")
         check((out / "checkpoint.safetensors").exists(), f"{number.name}: nothing was saved")
     out = folder / "pipe"

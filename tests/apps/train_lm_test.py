@@ -353,6 +353,8 @@ def bad_input(program, folder):
     new = folder / "new"
     cases = [
         ("none.txt is not a file", ["--text", folder / "none.txt", "--out", new]),
+        (f"--text: {pathlib.Path.cwd()}/none.txt is not a file that can be read", ["--text", "none.txt", "--out", new]),
+        (f"{pathlib.Path.cwd()}/none.bin: cannot be opened: ", ["--text", "none.bin", "--out", new]),
         ("--text: must be UTF-8 but no character starts at offset 3 with byte 0xFF", ["--text", no_text, "--out", new]),
         ("9 characters are too few", ["--text", short, "--out", new]),
         ("3 heads do not divide 10 channels", ["--text", text, "--channels", 10, "--heads", 3, "--out", new]),
@@ -387,9 +389,10 @@ def bad_input(program, folder):
         ("--scale-init: must be a finite number", ["--text", text, *TINY, "--connection", "layer-scale", "--scale-init", "inf", "--out", new]),
         ("holds a run", flags),
         ("holds no run", ["--text", text, *TINY, "--resume", "--out", new]),
-        ("with seed 1 but now has 7", [*flags, "--resume", "--seed", 7]),
+        ("with seed 1 but now has 7\n", [*flags, "--resume", "--seed", 7]),
+        ("with batch 4 but now has 2, seed 1 but now has 7\n", [*flags, "--resume", "--seed", 7, "--batch", 2]),
         ("with phi_std 0.5 but now has 0.25", [*flags, "--resume", "--phi-std", 0.25]),
-        ('with connection "mhc" but now has "hc"', [*flags, "--resume", "--connection", "hc"]),
+        ('with connection "mhc" but now has "hc"', [*flags, "--resume", "--connection", "hc", "--phi-std", 0.02]),
     ]
     for expected, case in cases:
         check_refused(expected, run(program, *case))

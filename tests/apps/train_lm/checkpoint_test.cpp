@@ -13,6 +13,7 @@
 #include <braid/core/files/checksum.h>
 #include <braid/core/files/file_system.h>
 #include <braid/core/files/safetensors.h>
+#include <braid/core/instruction_set.h>
 #include <tests/support.h>
 
 #include "../../../apps/common/json_lines.h"
@@ -41,12 +42,15 @@ struct CheckpointFiles : testing::Test {
   std::int64_t saved_step() { return load_checkpoint(folder, trainer.state(), config, corpus)->step; }
 
   /// What loading says once `change` has been made to the metadata and the checksum is right again.
-  std::string message_with(const std::function<void(std::map<std::string, std::string>&)>& change) {
+  void change(const std::function<void(std::map<std::string, std::string>&)>& metadata) const {
     SafetensorsFile file = load_safetensors(last);
-    change(file.metadata);
+    metadata(file.metadata);
     file.metadata.erase("checksum");
     file.metadata["checksum"] = checksum(file.tensors, file.metadata);
     save_safetensors(last, file.tensors, file.metadata);
+  }
+  std::string message_with(const std::function<void(std::map<std::string, std::string>&)>& metadata) {
+    change(metadata);
     return message_of([&] { saved_step(); });
   }
 
@@ -139,6 +143,14 @@ TEST_F(CheckpointFiles, WithOtherMetadataAreRefusedByNameInOneLine) {
   const std::string message = message_with([](auto& entries) { entries["rng_key"] = "\n" + std::string(9999, '1'); });
   EXPECT_THAT(message, StartsWith(name + "'s 'rng_key" + quoted + "\\n111"));
   EXPECT_LT(message.size(), name.size() + 150);
+}
+
+TEST_F(CheckpointFiles, OfRunsThatNameTheKernelTargetAloneAreLoaded) {
+  change([](auto& entries) {
+    std::string& set = entries["instruction_set"];  // avx512 (AVX3_DL), ..
+    set = kernel_target() + set.substr(set.find(')') + 1);
+  });
+  EXPECT_EQ(saved_step(), 2);
 }
 
 TEST_F(CheckpointFiles, OfAnotherProcessorAreLoadedOnRequest) {

@@ -118,6 +118,10 @@ TEST(Telemetry, ObservesEveryKindOfConnection) {
   }
 }
 
+TEST(Telemetry, SaysThatNothingWasRecorded) {
+  EXPECT_EQ(table(Telemetry().connections()), "no connection was recorded\n");
+}
+
 TEST(Telemetry, SeesTheSameMapsFusedAndComposed) {
   for (const std::string_view kind : connection_names()) {
     std::vector<double> saturations;
