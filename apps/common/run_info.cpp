@@ -3,6 +3,7 @@
 #include <chrono>
 #include <ctime>
 #include <fstream>
+#include <system_error>
 #include <thread>
 
 #include <fmt/chrono.h>
@@ -92,16 +93,25 @@ std::string time_stamp() {
                      fmt::localtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
 }
 
-bool run_script(const std::string& script, const std::vector<std::string>& arguments, const std::string& needs) {
+bool run_script(const std::string& script, const std::vector<std::string>& arguments) {
   const std::string path = (platform::program_folder() / "plots" / script).string();
+  std::error_code none;
+  if (!fs::exists(path, none)) {
+    fmt::print(stderr, "{}: there is no such script; the folder plots/ belongs beside the program\n", path);
+    return false;
+  }
   const std::string failure = platform::run_program(path, arguments);
-  if (!failure.empty())
-    fmt::print(stderr, "{} {} did not succeed (it needs {}): {}\n", path, fmt::join(arguments, " "), needs, failure);
+  if (failure == std::make_error_condition(std::errc::no_such_file_or_directory).message())  // of the interpreter
+    fmt::print(stderr, "{}: needs /usr/bin/python3, which is not installed\n", path);
+  else if (failure == "ModuleNotFoundError: No module named 'matplotlib'")
+    fmt::print(stderr, "{}: needs matplotlib for /usr/bin/python3; Debian's package is python3-matplotlib\n", path);
+  else if (!failure.empty())
+    fmt::print(stderr, "{} {} did not succeed: {}\n", path, fmt::join(arguments, " "), failure);
   return failure.empty();
 }
 
 bool run_plot_script(const std::string& script, const fs::path& in, const fs::path& out) {
-  return run_script(script, {in.string(), out.string()}, "/usr/bin/python3 with matplotlib");
+  return run_script(script, {in.string(), out.string()});
 }
 
 }  // namespace braid::apps

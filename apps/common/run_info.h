@@ -30,8 +30,8 @@ nlohmann::ordered_json machine_info();
 std::string time_stamp();
 
 /// Runs a script of the folder plots/ next to the program. Returns false if it fails, with a line on stderr that says
-/// why and what the script `needs`.
-bool run_script(const std::string& script, const std::vector<std::string>& arguments, const std::string& needs);
+/// why: the script, Python or matplotlib is missing, or the script's own last line.
+bool run_script(const std::string& script, const std::vector<std::string>& arguments);
 
 /// Runs a script that draws with matplotlib, as `SCRIPT in out`.
 bool run_plot_script(const std::string& script, const std::filesystem::path& in, const std::filesystem::path& out);

@@ -180,10 +180,10 @@ int run(const Options& o) {
     file << page.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
   });
   const std::vector<std::string> arguments{fs::absolute(numbers).string(), fs::absolute(o.out).string()};
-  if (!apps::run_script("look.py", arguments, "/usr/bin/python3")) return 2;
   report(page);
-  apps::say("{}\n", o.out.string());
-  return 0;
+  const bool drawn = apps::run_script("look.py", arguments);
+  apps::say("{}\n", (drawn ? o.out : numbers).string());
+  return drawn ? 0 : 2;
 }
 
 }  // namespace

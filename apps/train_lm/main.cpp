@@ -131,7 +131,7 @@ bool write_report(const Folder& folder, bool live) {
   std::vector<std::string> arguments{fs::absolute(folder.path).string(), "--out",
                                      fs::absolute(folder.report()).string()};
   if (live) arguments.emplace_back("--live");
-  return apps::run_script("report.py", arguments, "/usr/bin/python3");
+  return apps::run_script("report.py", arguments);
 }
 
 /// Trains to the last step. Returns whether it was interrupted.

@@ -1,11 +1,12 @@
 #!/usr/bin/python3 -B
-"""look as a user runs it: look_test.py LOOK TRAIN_LM {numbers|changes|bad-input|browser}
+"""look as a user runs it: look_test.py LOOK TRAIN_LM {numbers|changes|bad-input|scripts|browser}
 
 The browser is Chromium, without which that case is skipped.
 """
 import html
 import json
 import math
+import os
 import pathlib
 import re
 import shutil
@@ -165,6 +166,34 @@ def bad_input(program, trainer, folder):
         check(result.stdout == "" and sorted(folder.rglob("*")) == before, f"{flags}: something was written")
 
 
+def scripts(program, trainer, folder):
+    """The losses are printed even if nothing can be drawn, and a line says what is missing."""
+    path, text = train(trainer, folder, "mhc"), folder / "text.txt"
+    table = run(program, "--run", path, "--text", text, "--no-ablations").stdout
+    check(table.startswith("without changes") and table.endswith(f"{path}/look.html\n"), table)
+    alone, plots = folder / "alone", folder / "alone/plots"
+    alone.mkdir()
+    for each in program, trainer:
+        shutil.copy(each, alone)
+
+    def fails(expected):
+        result = run(alone / "look", "--run", path, "--text", text, "--no-ablations")
+        check((result.returncode, result.stderr) == (2, f"{plots}/look.py{expected}\n"), f"{result.returncode} {result.stderr}")
+        check(result.stdout == table.replace("look.html", "look.json"), result.stdout)
+
+    fails(": there is no such script; the folder plots/ belongs beside the program")
+    shutil.copytree(pathlib.Path(program).parent / "plots", plots)
+    (plots / "report.py").write_text("raise ValueError('too blue')\n")
+    fails(f" {path}/look.json {path}/look.html did not succeed: ValueError: too blue")
+    script = (plots / "look.py").read_text()
+    (plots / "look.py").write_text(script.replace("#!/usr/bin/python3", "#!/usr/none/python3"))
+    fails(": needs /usr/bin/python3, which is not installed")
+    (folder / "matplotlib.py").write_text("raise ModuleNotFoundError(\"No module named 'matplotlib'\")\n")
+    result = run(alone / "train_lm", "--text", text, *TINY, "--steps", 6, "--out", folder / "plain", env={**os.environ, "PYTHONPATH": str(folder)})
+    check((result.returncode, result.stderr) ==
+          (0, f"{plots}/plot_loss.py: needs matplotlib for /usr/bin/python3; Debian's package is python3-matplotlib\n"), result.stderr)
+
+
 # What a reader does; each finding is a name and what was seen.
 READER = """<script>
 const count = (selector) => document.querySelectorAll(selector).length;
@@ -225,4 +254,4 @@ def browser(program, trainer, folder):
 if __name__ == "__main__":
     look_at, train_lm, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"numbers": numbers, "changes": changes, "bad-input": bad_input, "browser": browser}[case](look_at, train_lm, pathlib.Path(name))
+        {"numbers": numbers, "changes": changes, "bad-input": bad_input, "scripts": scripts, "browser": browser}[case](look_at, train_lm, pathlib.Path(name))
