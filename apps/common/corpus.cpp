@@ -45,7 +45,7 @@ std::string read_text(const fs::path& path) {
   return text;
 }
 
-Corpus read_corpus(const fs::path& text, const fs::path& tokenizer, std::int64_t context) {
+Corpus read_corpus(const fs::path& text, const fs::path& tokenizer, std::int64_t context, const std::string& alphabet) {
   const bool has_tokenizer = !tokenizer.empty();
   if (text.extension() == ".bin") {
     TokenFile file(fs::absolute(text));  // so that messages say where it was looked for
@@ -53,8 +53,9 @@ Corpus read_corpus(const fs::path& text, const fs::path& tokenizer, std::int64_t
         has_tokenizer ? Vocabulary::of_tokenizer(tokenizer) : Vocabulary::of_numbers(file.highest_id() + 1);
     return {std::move(file), std::move(vocabulary), context};
   }
-  if (!has_tokenizer) return {read_text(text), context};
-  Vocabulary vocabulary = Vocabulary::of_tokenizer(tokenizer);
+  if (!has_tokenizer && alphabet.empty()) return {read_text(text), context};
+  Vocabulary vocabulary =
+      has_tokenizer ? Vocabulary::of_tokenizer(tokenizer) : Vocabulary::of_characters(alphabet, "alphabet");
   return {read_text(text), std::move(vocabulary), context};
 }
 

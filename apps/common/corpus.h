@@ -65,8 +65,10 @@ class Corpus {
 std::string read_text(const std::filesystem::path& path);
 
 /// The corpus that the paths `text` and `tokenizer`, which may be empty, name. A text that ends in .bin is a file of
-/// token ids; without a tokenizer, its vocabulary ends with its highest id. Any other text is read as tokens, or as
-/// characters without a tokenizer. Throws what the constructors, TokenFile and Tokenizer do.
-Corpus read_corpus(const std::filesystem::path& text, const std::filesystem::path& tokenizer, std::int64_t context);
+/// token ids; without a tokenizer, its vocabulary ends with its highest id. Any other text is read as tokens, or
+/// without a tokenizer as characters: those of `alphabet`, or else its own. Throws what the constructors, TokenFile,
+/// Tokenizer and Vocabulary::encode do.
+Corpus read_corpus(const std::filesystem::path& text, const std::filesystem::path& tokenizer, std::int64_t context,
+                   const std::string& alphabet = "");
 
 }  // namespace braid::apps

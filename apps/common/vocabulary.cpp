@@ -64,7 +64,7 @@ std::vector<std::int32_t> Vocabulary::encode(std::string_view text, std::string_
   std::vector<std::int32_t> ids;
   for (const char32_t point : points) {
     const auto found = std::ranges::lower_bound(characters_, point);
-    check_value(found != characters_.end() && *found == point, "{}: '{}' is none of the {} characters that there are",
+    check_value(found != characters_.end() && *found == point, "{}: '{}' is none of the {} characters of the model",
                 what, utf8({&point, 1}), size_);
     ids.push_back(static_cast<std::int32_t>(found - characters_.begin()));
   }

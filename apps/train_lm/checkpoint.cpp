@@ -2,6 +2,8 @@
 
 #include <sstream>
 
+#include <fmt/ranges.h>
+
 #include <braid/core/files/checksum.h>
 #include <braid/core/files/file_system.h>
 #include <braid/core/files/safetensors.h>
@@ -142,15 +144,16 @@ void share_state(apps::TrainerState& state, const Config& config, dist::Communic
 
 void check_same_run(const nlohmann::json& earlier, const std::string& text_checksum,
                     const std::string& tokenizer_checksum, const Config& config, const apps::Corpus& corpus) {
-  check_same_settings(earlier, config);
+  std::vector<std::string> changed = changed_settings(earlier, config);
+  const std::string hint = changed.empty() ? "" : "; to train on with other settings, start a run from it with --init";
+  if (tokenizer_checksum != corpus.tokenizer_checksum()) changed.emplace_back("another tokenizer");
   const auto file = [](const std::string& path) { return path.empty() ? "the license texts of the system" : path; };
   const nlohmann::json text = earlier.value("text", nlohmann::json());
-  check_value(text_checksum == corpus.checksum(),
-              "--resume: the run was started on another text: {} but now {}; --text names it",
-              file(text.is_string() ? excerpt(text.get<std::string>()) : ""),
-              file(config.text.empty() ? "" : fs::absolute(config.text).string()));
-  check_value(tokenizer_checksum == corpus.tokenizer_checksum(),
-              "--resume: the run was started with another tokenizer");
+  if (text_checksum != corpus.checksum())
+    changed.push_back(fmt::format("another text: {} but now {}; --text names it",
+                                  file(text.is_string() ? excerpt(text.get<std::string>()) : ""),
+                                  file(config.text.empty() ? "" : fs::absolute(config.text).string())));
+  check_value(changed.empty(), "--resume: the run was started with {}{}", fmt::join(changed, ", "), hint);
 }
 
 }  // namespace braid::train_lm

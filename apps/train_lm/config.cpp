@@ -82,9 +82,10 @@ void add_flags(CLI::App& app, Config& c) {
   app.add_option(
       "--init", c.init,
       "start from the model in another run's folder, in a checkpoint of one, or in the folder of a pretrained GPT-2, "
-      "Llama, Qwen3, Mistral, Mixtral, Qwen3-MoE or Gemma 2, put into this run's connections: --alpha is 0 then unless "
-      "given; or of a DeepSeek-V4, which has its own; sizes and tokenizer are the model's, but the context of a "
-      "pretrained one is --context");
+      "Llama, Qwen3, Mistral, Mixtral, Qwen3-MoE or Gemma 2, put into this run's connections: those of a run with the "
+      "same connection and mixing keep its maps, others start anew, with --alpha 0 unless given; or of a "
+      "DeepSeek-V4, which has its own; sizes and tokenizer are the model's, but the context of a pretrained one is "
+      "--context");
   app.add_option_function<std::string>(
          "--train",
          [&c](const std::string& choice) {
@@ -154,7 +155,9 @@ void start_from(Config& c, const CLI::App& app) {
   const std::filesystem::path tokenizer = folder_of(folder) / "tokenizer.json";
   if (app.count("--tokenizer") == 0 && !c.text.ends_with(".bin") && std::filesystem::exists(tokenizer))
     c.tokenizer = tokenizer.string();
-  if (app.count("--alpha") == 0) c.training.connection.alpha = 0;
+  for (const char* flag : {"--alpha", "--phi-std", "--scale-init", "--skip-init"})
+    if (app.count(flag) > 0) c.initial_flags.insert(flag);
+  if (!c.initial_flags.contains("--alpha")) c.training.connection.alpha = 0;
   if (!theirs.architecture || !theirs.architecture->streams) return;
   CLI::App flags;
   add_connection_flags(flags, c.training.connection);
@@ -279,18 +282,18 @@ nlohmann::ordered_json to_json(const Config& c) {
   return json;
 }
 
-void check_same_settings(const nlohmann::json& earlier, const Config& config) {
+std::vector<std::string> changed_settings(const nlohmann::json& earlier, const Config& config) {
   Config plain;  // defaults of settings that an older run does not have
   plain.training.connection.kind = config.training.connection.kind;
   const nlohmann::json now = to_json(config), usual = to_json(plain);
-  std::vector<std::string> different;
+  std::vector<std::string> changed;
   for (const auto& [key, value] : now.items()) {
     if (std::ranges::count(kMayChange, key) > 0) continue;
     const nlohmann::json before = earlier.value(key, usual.value(key, nlohmann::json()));
     if (before != value)
-      different.push_back(fmt::format("{} {} but now has {}", key, shortened(before.dump()), shortened(value.dump())));
+      changed.push_back(fmt::format("{} {} but now has {}", key, shortened(before.dump()), shortened(value.dump())));
   }
-  check_value(different.empty(), "--resume: the run was started with {}", fmt::join(different, ", "));
+  return changed;
 }
 
 }  // namespace braid::train_lm

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -18,6 +20,7 @@ struct Config {
   std::string tokenizer;                   ///< empty: characters
   std::filesystem::path init;              ///< folder of the model to start from; empty: random weights
   std::shared_ptr<const SavedRun> origin;  ///< the model in `init`
+  std::set<std::string> initial_flags;     ///< those given among --alpha, --phi-std, --scale-init and --skip-init
   apps::TrainerSettings training;
   std::int64_t eval_every = 250, checkpoint_every = 250;
   std::int64_t telemetry_every = 0;  ///< 0: never
@@ -45,8 +48,8 @@ std::chrono::seconds patience(int argc, char** argv);
 
 nlohmann::ordered_json to_json(const Config& config);
 
-/// Throws ValueError naming all settings in which `config` differs from the saved run `earlier`. Settings of its
-/// length, learning rate schedule, speed and reports may differ.
-void check_same_settings(const nlohmann::json& earlier, const Config& config);
+/// The settings in which `config` differs from the saved run `earlier`, as `lr 0.001 but now has 0.002`, without those
+/// that may differ: of its length, learning rate schedule, speed and reports.
+std::vector<std::string> changed_settings(const nlohmann::json& earlier, const Config& config);
 
 }  // namespace braid::train_lm

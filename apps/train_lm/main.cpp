@@ -272,7 +272,7 @@ int run(Config config, const std::shared_ptr<dist::Communicator>& communicator) 
   check_value(config.training.blocks >= ranks.size(),
               "--blocks: {} ranks need at least as many blocks but there are {}", ranks.size(), config.training.blocks);
   if (ranks.rank() == 0) check_folder(config, {config.out});
-  const Corpus corpus = apps::read_corpus(config.text, config.tokenizer, config.training.context);
+  const Corpus corpus = read_corpus(config);
   check_same_everywhere(config, corpus, ranks);
   Trainer trainer(config.training, corpus, communicator);
   if (config.origin) start_from_origin(config, corpus, trainer);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../common/json_lines.h"
+#include "../common/progress.h"
 #include "../common/read_file.h"
 #include "checkpoint.h"
 #include "lines.h"
@@ -114,6 +115,7 @@ Config config_of_run(const fs::path& folder) {
 
 Ledger ledger_of(const fs::path& folder) {
   const fs::path path = folder / "ledger.jsonl";
+  check<FileError>(fs::exists(folder), "{}: there is no such folder", folder.string());
   check<FileError>(fs::exists(path), "{}: there is none: the run was not trained with --ledger", path.string());
   Ledger ledger;
   for (nlohmann::json& line : lines_of(path)) {
@@ -129,7 +131,7 @@ Replay replay(Config config, std::int64_t step, std::optional<std::size_t> kept)
               config.training.steps, step);
   set_matmul_precision(config.training.matmul_precision);
   const BitsScope bits(config.training.bits);
-  const apps::Corpus corpus = apps::read_corpus(config.text, config.tokenizer, config.training.context);
+  const apps::Corpus corpus = read_corpus(config);
   const nlohmann::json settings = settings_of_run(config.out);
   for (const auto& [option, file, now] : {std::tuple("text", &config.text, corpus.checksum()),
                                           {"tokenizer", &config.tokenizer, corpus.tokenizer_checksum()}})
@@ -143,9 +145,14 @@ Replay replay(Config config, std::int64_t step, std::optional<std::size_t> kept)
     start_from_origin(config, corpus, trainer);
   }
   trainer.learning_rate() = rates_of(config.out, trainer.learning_rate());
-  while (trainer.step() + 1 < step) trainer.train_step();
+  apps::Progress progress("step", step, trainer.step());
+  while (trainer.step() + 1 < step) {
+    trainer.train_step();
+    progress.update(trainer.step(), config.out.string());
+  }
   Replay now{.record = apps::StepRecord(names_of(trainer.model(), config.training), kept), .line = {}};
   now.line = ledger_line(trainer, trainer.train_step({.gradients = true, .probe = &now.record}));
+  progress.finish();
   now.learning_rate = apps::as_optimizer(trainer.state().optimizer).lr();
   const Ledger ledger = ledger_of(config.out);
   now.repeated = ledger.contains(step) && ledger.at(step) == now.line;

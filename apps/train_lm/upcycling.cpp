@@ -17,9 +17,31 @@ std::map<std::string, Shape> connections_in(const nn::NamedTensors& parameters) 
   return shapes;
 }
 
+/// The settings from which the maps of --init once started, in place of those that now have no effect. A run that is
+/// resumed keeps its own, which check_same_run() compares.
+void adopt_initial_settings(Config& config) {
+  apps::ConnectionOptions& mine = config.training.connection;
+  const apps::ConnectionOptions& theirs = config.origin->training.connection;
+  const auto adopt = [&](const char* flag, auto& value, const auto& its) {
+    const bool given = config.initial_flags.contains(flag);
+    check_value(!given || config.resume || value == its,
+                "{}: has no effect, since --init brings trained maps, which started with {}", flag, its);
+    if (!given) value = its;
+  };
+  adopt("--alpha", mine.alpha, theirs.alpha);
+  adopt("--phi-std", mine.phi_std, theirs.phi_std);
+  adopt("--scale-init", mine.scale_init, theirs.scale_init);
+  adopt("--skip-init", mine.skip_init, theirs.skip_init);
+}
+
 }  // namespace
 
-void start_from_origin(const Config& config, const apps::Corpus& corpus, apps::Trainer& trainer) {
+apps::Corpus read_corpus(const Config& config) {
+  return apps::read_corpus(config.text, config.tokenizer, config.training.context,
+                           config.origin ? config.origin->alphabet : "");
+}
+
+void start_from_origin(Config& config, const apps::Corpus& corpus, apps::Trainer& trainer) {
   const SavedRun& origin = *config.origin;
   const std::string folder = config.init.string();
   if (origin.pretrained)
@@ -28,10 +50,13 @@ void start_from_origin(const Config& config, const apps::Corpus& corpus, apps::T
                 folder);
   else
     check_value(origin.alphabet == corpus.alphabet() && origin.tokenizer_checksum == corpus.tokenizer_checksum(),
-                "--init: the model of {} reads other {} than the text has", folder, corpus.vocabulary().unit());
+                "--init: the model of {} does not read the {} of the text", folder, corpus.vocabulary().unit());
   nn::NamedTensors own = nn::to_tensors(trainer.model()), parameters = origin.parameters;
-  if (connections_in(own) != connections_in(parameters))
+  const std::map<std::string, Shape> connections = connections_in(own);
+  if (connections != connections_in(parameters))
     std::erase_if(parameters, [](const auto& entry) { return in_connection(entry.first); });
+  else if (!connections.empty())
+    adopt_initial_settings(config);
   std::erase_if(own, [](const auto& entry) { return !in_connection(entry.first) && !nn::in_lora(entry.first); });
   parameters.merge(own);  // what the run has, and the origin has not
   nn::from_tensors(trainer.state().model, parameters, "--init: " + folder);

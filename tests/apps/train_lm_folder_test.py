@@ -48,6 +48,10 @@ def integrity(program, folder, attacks=40):
     other = folder / "other.txt"
     other.write_text(text.read_text()[::-1])  # of equal length, with the same characters
     check_refused(f"another text: {text} but now {other}; --text names it", run(program, *flags, "--resume", "--text", other))
+    check_refused("with lr 0.001 but now has 0.002, seed 1 but now has 2, another text: ",
+                  run(program, *flags, "--resume", "--text", other, "--lr", 2e-3, "--seed", 2))
+    check_refused("but now has 2; to train on with other settings, start a run from it with --init\n",
+                  run(program, *flags, "--resume", "--seed", 2))
     for path in whole:
         path.unlink()
     check_refused("another text", run(program, *flags, "--resume", "--text", other))

@@ -280,6 +280,37 @@ def upcycling(program, folder):
     line = json.loads((folder / "again/metrics.jsonl").read_text())
     check(result.returncode == 0 and line["val_loss"] == line["init_val_loss"], f"connections of the same kind stay: {line}")
 
+    # Maps that come along do not start from --alpha and --phi-std; others do.
+    def initial(name):
+        settings = json.loads((folder / name / "config.json").read_text())
+        return settings["alpha"], settings["phi_std"]
+
+    start[3] = folder / "dynamic"
+    result = run(program, *start, "--connection", "mhc", "--steps", 0, "--out", folder / "kept")
+    check(result.returncode == 0, result.stderr)
+    check(initial("kept") == (1, 1), f"{initial('kept')}")
+    kept = [*start, "--connection", "mhc", "--out", folder / "kept", "--resume"]
+    check(run(program, *kept, "--steps", 2).returncode == 0 and initial("kept") == (1, 1), "the resumed run has other settings")
+    check_refused("started with alpha 1.0 but now has 0.5", run(program, *kept, "--steps", 2, "--alpha", 0.5))
+    result = run(program, *start, "--connection", "mhc", "--streams", 2, "--steps", 0, "--out", folder / "fewer")
+    check(result.returncode == 0, result.stderr)
+    check(initial("fewer") == (0, 0.02), f"{initial('fewer')}")
+    for flag in "--alpha", "--phi-std":
+        check_refused(f"{flag}: has no effect, since --init brings trained maps, which started with 1",
+                      run(program, *start, "--connection", "mhc", flag, 0.5, "--out", folder / "new"))
+
+    # A text that lacks characters of the model has the model's ids.
+    more = folder / "more.txt"
+    more.write_text("A" + text.read_text()[1:])  # the first letter but for the blank
+    check(run(program, *TINY, "--text", more, "--steps", 9, "--out", folder / "more").returncode == 0, "a capital letter")
+    start[3] = folder / "more"
+    result = run(program, *start, "--steps", 0, "--out", folder / "subset")
+    losses = [json.loads((folder / name / "metrics.jsonl").read_text().splitlines()[-1])["val_loss"] for name in ("subset", "more")]
+    check(result.returncode == 0 and losses[0] == losses[1], f"{losses} {result.stdout} {result.stderr}")
+    alphabets = [named_tensors(folder / name / "checkpoint.safetensors")[1]["alphabet"] for name in ("subset", "more")]
+    check(alphabets[0] == alphabets[1] and alphabets[0].startswith(" A"), f"{alphabets}")
+    check(run(program, *start, "--steps", 3, "--out", folder / "subset", "--resume").returncode == 0, "not resumed")
+
     first_values = folder / "first-values"
     mixing = ["--layers", 2, *TINY[2:], "--value-residual", "--steps", 5, "--out", first_values]
     check(run(program, "--text", text, *mixing).returncode == 0, "--value-residual failed")
@@ -294,12 +325,14 @@ def upcycling(program, folder):
 
     new = folder / "new"
     other = folder / "other.txt"
-    other.write_text("abc" * 500)
+    other.write_text("abc\u00dc" * 500)
+    (folder / "ids.bin").write_bytes(bytes(5000))
     empty = folder / "empty"
     empty.mkdir()
     start[3] = folder / "source"
     for expected, case in [
-            ("reads other characters than the text has", [*start, "--text", other, "--steps", 5]),
+            ("--text: '\u00dc' is none of the 27 characters of the model", [*start, "--text", other, "--steps", 5]),
+            ("source does not read the tokens of the text", [*start, "--text", folder / "ids.bin", "--steps", 5]),
             ("--layers: the model of --init has 1 but the command line says 2", [*start, "--layers", 2]),
             ("--value-residual: the model of --init has none", [*start, "--value-residual"]),
             ("none: there is no such folder or file", ["--text", text, "--init", folder / "none"]),
@@ -389,8 +422,8 @@ def bad_input(program, folder):
         ("--scale-init: must be a finite number", ["--text", text, *TINY, "--connection", "layer-scale", "--scale-init", "inf", "--out", new]),
         ("holds a run", flags),
         ("holds no run", ["--text", text, *TINY, "--resume", "--out", new]),
-        ("with seed 1 but now has 7\n", [*flags, "--resume", "--seed", 7]),
-        ("with batch 4 but now has 2, seed 1 but now has 7\n", [*flags, "--resume", "--seed", 7, "--batch", 2]),
+        ("with seed 1 but now has 7; to train on with other settings, ", [*flags, "--resume", "--seed", 7]),
+        ("with batch 4 but now has 2, seed 1 but now has 7; to train on with other settings, ", [*flags, "--resume", "--seed", 7, "--batch", 2]),
         ("with phi_std 0.5 but now has 0.25", [*flags, "--resume", "--phi-std", 0.25]),
         ('with connection "mhc" but now has "hc"', [*flags, "--resume", "--connection", "hc", "--phi-std", 0.02]),
     ]

@@ -195,7 +195,7 @@ TEST_F(CorpusFiles, OfTextAreCharactersWithoutATokenizer) {
   EXPECT_EQ(corpus.vocabulary().start(), 0);
   EXPECT_THAT(corpus.vocabulary().encode("\u00e9 a", "--prompt"), ElementsAre(4, 1, 2));
   EXPECT_EQ(message_of([&] { corpus.vocabulary().encode("az", "--prompt"); }),
-            "--prompt: 'z' is none of the 5 characters that there are");
+            "--prompt: 'z' is none of the 5 characters of the model");
   EXPECT_EQ(message_of([&] { corpus.vocabulary().encode("a\xFF", "--prompt"); }),
             "--prompt: must be UTF-8 but no character starts at offset 1 with byte 0xFF");
   EXPECT_THAT(message_of([&] { Vocabulary::of_numbers(5).encode("a", "--prompt"); }),
