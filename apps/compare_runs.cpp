@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include <braid/autograd/composed.h>
+#include <braid/core/files/file_system.h>
 #include <braid/core/files/safetensors.h>
 #include <braid/core/instruction_set.h>
 #include <braid/core/platform/process.h>
@@ -68,7 +69,8 @@ struct Record {
   std::optional<double> learning_rate;  ///< not in older records
   nlohmann::json settings;
   std::vector<StepEvent> events;
-  std::optional<Tensor> kept;
+  std::optional<std::size_t> keep;  ///< the event whose elements are `kept`
+  Tensor kept;
 };
 
 void write_record(const Options& o) {
@@ -97,6 +99,7 @@ void write_record(const Options& o) {
   if (record.kept().defined()) tensors.emplace("kept", record.kept());
   save_safetensors(o.paths[1], tensors,
                    {{"step", std::to_string(o.step)},
+                    {"keep", nlohmann::json(o.keep.value_or(0)).dump()},
                     {"repeated", repeated ? "true" : "false"},
                     {"line", line.dump()},
                     {"learning_rate", nlohmann::json(learning_rate).dump()},
@@ -105,9 +108,16 @@ void write_record(const Options& o) {
 }
 
 Record read_record(const fs::path& path) {
-  SafetensorsFile file = load_safetensors(path);
-  Record record;
   const std::string what = path.string();
+  SafetensorsFile file;
+  try {
+    file = load_safetensors(path);
+  } catch (const UnreadableFile&) {
+    throw;
+  } catch (const FileError& error) {
+    throw FileError(fmt::format("{}: is no record of compare_runs: {}", what, error.what()));
+  }
+  Record record;
   record.step = apps::parse_number<std::int64_t>(file.metadata["step"]).value_or(0);
   const auto json = [&](const char* key) { return apps::parse_json(what + ": " + key, file.metadata[key]); };
   const nlohmann::json events = json("events");
@@ -118,7 +128,10 @@ Record read_record(const fs::path& path) {
   for (const auto& event : events) record.events.push_back(apps::step_event(what, event));
   record.learning_rate = apps::parse_number<double>(file.metadata["learning_rate"]);
   record.repeated = file.metadata["repeated"] == "true";
-  if (file.tensors.contains("kept")) record.kept = file.tensors["kept"];
+  if (file.tensors.contains("kept")) {
+    record.kept = file.tensors["kept"];
+    record.keep = apps::parse_number<std::size_t>(file.metadata["keep"]);
+  }
   return record;
 }
 
@@ -203,8 +216,10 @@ std::optional<std::int64_t> first_step(const fs::path& a, const fs::path& b) {
   }
   const nlohmann::json &line_a = in_a.at(*differs), &line_b = in_b.at(*differs);
   const std::string part = first_part(line_a, line_b);
-  apps::say("step {}: {} {} against {}\n", *differs, part, line_a.value(part, nlohmann::json()).dump(),
-            line_b.value(part, nlohmann::json()).dump());
+  if (part == "loss")
+    apps::say("step {}: loss {} against {}\n", *differs, line_a["loss"].dump(), line_b["loss"].dump());
+  else
+    apps::say("step {}: {} differ\n", *differs, part);
   return *differs;
 }
 
@@ -215,10 +230,11 @@ int same(const Options& o) {
   return first_step(o.paths[0], o.paths[1]) ? 1 : 0;
 }
 
-/// What two records of which all ops have the same bits have after them. Returns the exit code.
-int say_after_ops(const Record& a, const Record& b) {
+/// What two records of which all ops have the same bits have after them; lines begin with `where`. Returns the exit
+/// code.
+int say_after_ops(const Record& a, const Record& b, const std::string& where) {
   if (a.line == b.line) {
-    apps::say("step {}: everything has the same bits\n", a.step);
+    apps::say("{}: everything has the same bits\n", where);
     return a.repeated && b.repeated ? 0 : 1;
   }
   std::string what = "clipping or the optimizer differs";
@@ -226,7 +242,7 @@ int say_after_ops(const Record& a, const Record& b) {
     what = "the sum over blocks differs";
   else if (a.learning_rate && b.learning_rate && *a.learning_rate != *b.learning_rate)
     what = fmt::format("the learning rate differs: {} against {}", *a.learning_rate, *b.learning_rate);
-  apps::say("step {}: all ops have the same bits; {}\n", a.step, what);
+  apps::say("{}: all ops have the same bits; {}\n", where, what);
   return 1;
 }
 
@@ -234,6 +250,12 @@ int say_after_ops(const Record& a, const Record& b) {
 bool computes_the_same(const Record& a, const Record& b, std::size_t at) {
   const auto identity = [](const StepEvent& e) { return std::tie(e.op, e.backward, e.index, e.shape); };
   return at < a.events.size() && at < b.events.size() && identity(a.events[at]) == identity(b.events[at]);
+}
+
+/// Whether this event is the first because the texts differ: an embedding whose weights, an earlier event, are equal.
+bool read_other_texts(const Record& a, const Record& b, std::size_t at) {
+  return a.events[at].op == "embedding" && !a.events[at].backward &&
+         a.settings.value("text_checksum", "") != b.settings.value("text_checksum", "");
 }
 
 std::string described(const Record& record, std::size_t at) {
@@ -255,20 +277,25 @@ int part(const Options& o) {
     if (!record->repeated)
       apps::say("{}: step {} computed again has other bits than its ledger: what happened there did not repeat\n",
                 side->path().string(), *step);
+  const bool repeated = in_a.repeated && in_b.repeated;  // if not, what follows is not about the runs
+  const std::string where = fmt::format("step {}{}", *step, repeated ? "" : " computed again");
   const std::optional<std::size_t> at = apps::first_difference(in_a.events, in_b.events);
-  if (!at) return say_after_ops(in_a, in_b);
+  if (!at) return say_after_ops(in_a, in_b, where);
   if (!computes_the_same(in_a, in_b, *at)) {
-    apps::say("step {}: other ops from here on: {} against {}\n", *step, described(in_a, *at), described(in_b, *at));
+    apps::say("{}: other ops from here on: {} against {}\n", where, described(in_a, *at), described(in_b, *at));
     return 1;
   }
   std::string element;
-  if (b.is_run() || in_b.kept) {
+  if (b.is_run() || in_b.keep == at) {
     in_a = a.record(*step, at);
     if (b.is_run()) in_b = b.record(*step, at);
-    element = ", " + apps::describe_element(*in_a.kept, *in_b.kept);
+    element = ", " + apps::describe_element(in_a.kept, in_b.kept);
   }
-  apps::say("step {}: {}{}\n", *step, apps::describe(in_a.events, *at), element);
-  if (element.empty()) apps::say("for the element, record the other side with --keep {}\n", *at);
+  apps::say("{}: {}{}{}\n", where, apps::describe(in_a.events, *at), element,
+            read_other_texts(in_a, in_b, *at) ? "; the windows of text differ there" : "");
+  if (element.empty())
+    apps::say("{}for the element, record the other side with --keep {}\n",
+              in_b.keep ? fmt::format("the record has the elements of tensor {}; ", *in_b.keep) : "", *at);
   return 1;
 }
 

@@ -18,11 +18,14 @@ TRAIN_LM, COMPARE_RUNS, SOURCES, CASE = sys.argv[1], sys.argv[2], pathlib.Path(s
 CHECKSUMS = SOURCES / "tests/bits/runs.txt"
 
 
-def run(program, *arguments, isa=None, path=None, code=0):
+PROGRESS = re.compile(r"^step \d+/\d+ .*\n", re.M)
+
+
+def run(program, *arguments, isa=None, path=None, code=0, progress=False):
     environment = {**os.environ, **({"BRAID_ISA": isa} if isa else {}), **({"BRAID_MHC_PATH": path} if path else {})}
     done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, env=environment)
     assert done.returncode == code, (arguments, isa, done.returncode, done.stdout, done.stderr)
-    return done.stdout + done.stderr
+    return (done.stdout if progress else PROGRESS.sub("", done.stdout)) + done.stderr
 
 
 def instruction_sets():
@@ -111,6 +114,8 @@ def same(folder):
     b.mkdir()
     said = run(COMPARE_RUNS, "same", a, b, code=2)
     assert said == f"compare_runs: {b}/ledger.jsonl: there is none: the run was not trained with --ledger\n", said
+    b.rmdir()
+    assert run(COMPARE_RUNS, "same", a, b, code=2) == f"compare_runs: {b}: there is no such folder\n", "a typing error"
 
 
 def part(folder):
@@ -123,9 +128,9 @@ def part(folder):
     (b / "ledger.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     files = {path: path.read_bytes() for path in b.iterdir()}
     said = run(COMPARE_RUNS, "part", a, b, code=1)
-    assert "steps 1 to 8 have the same bits\nstep 9: gradients " in said, said
+    assert "steps 1 to 8 have the same bits\nstep 9: gradients differ\n" in said, said
     assert f"{b}: step 9 computed again has other bits than its ledger: what happened there did not repeat\n" in said, said
-    assert said.endswith("step 9: everything has the same bits\n"), said
+    assert said.endswith("step 9 computed again: everything has the same bits\n"), said
     assert files == {path: path.read_bytes() for path in b.iterdir()}, "a replay changed the run"
     # Another seed is another run from the first parameter on.
     other = train(folder, "other", "--seed", 2)
@@ -142,6 +147,7 @@ def part(folder):
     # The steps of a run have the learning rates that they had before a --resume with other --steps.
     longer = train(folder, "longer", steps=8)
     train(folder, "longer", "--resume")
+    assert re.match(rf"step 1/8 {longer} \| \d+", run(COMPARE_RUNS, "part", longer, longer, "--step", 8, progress=True)), "progress"
     for step in 8, 9, 20:
         assert run(COMPARE_RUNS, "part", longer, longer, "--step", step) == f"step {step}: everything has the same bits\n", step
     # Composed forms of hyper-connections are repeated as such.
@@ -156,6 +162,14 @@ def part(folder):
     said = run(COMPARE_RUNS, "part", a, train(folder, "bf16", "--dtype", "bf16"), code=1)
     assert said.startswith("settings differ: dtype f32 and bf16\n"), said
     assert re.search(r"\nstep 1: other ops from here on: op '\w+' \(#\d+ of \d+.*\), .* against op '\w+' \(#", said), said
+    # Texts that differ, and one that lacks a character of the model that it goes on from.
+    words = text(folder).read_text()
+    (folder / "later.txt").write_text(words.replace("sum", "mus"))
+    said = run(COMPARE_RUNS, "part", a, train(folder, "later", "--text", folder / "later.txt"), code=1)
+    assert re.search(r"\nstep \d+: op 'embedding' \(.*, element \[\d+, \d+, 0\]: \S+ against \S+; the windows of text differ there$", said), said
+    (folder / "fewer.txt").write_text(words.replace("x", "s"))
+    on = train(folder, "on", "--init", a, "--text", folder / "fewer.txt", "--warmup", 0, steps=3)
+    assert run(COMPARE_RUNS, "part", on, on, "--step", 2) == "step 2: everything has the same bits\n", "--init"
     (text(folder)).write_text("another text " * 4000)
     said = run(COMPARE_RUNS, "part", a, other, "--step", 1, code=2)
     assert said.endswith(f"compare_runs: {a}: step 1 cannot be repeated: --text: {folder}/text.txt is not what the run was trained with\n"), said
@@ -167,6 +181,11 @@ def part(folder):
     assert said.startswith("settings differ: seed 1 and 2\nstep 1: parameter 'embedding.weight' [") and "record the other side with --keep 0\n" in said, said
     run(COMPARE_RUNS, "record", other, record, "--step", 1, "--keep", 0)
     assert "element [0, 0]: " in run(COMPARE_RUNS, "part", a, record, code=1)
+    run(COMPARE_RUNS, "record", other, record, "--step", 1, "--keep", 1)
+    said = run(COMPARE_RUNS, "part", a, record, code=1)
+    assert said.endswith("]\nthe record has the elements of tensor 1; for the element, record the other side with --keep 0\n"), said
+    said = run(COMPARE_RUNS, "part", a, folder / "text.txt", code=2)
+    assert said.startswith(f"compare_runs: {folder}/text.txt: is no record of compare_runs: "), said
     run(COMPARE_RUNS, "record", a, record, "--step", 3)
     assert run(COMPARE_RUNS, "part", a, record) == "step 3: everything has the same bits\n"
     said = run(COMPARE_RUNS, "record", other, record, "--step", 21, code=2)
