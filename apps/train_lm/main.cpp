@@ -251,8 +251,8 @@ int lead(Config config, const Corpus& corpus, Trainer& trainer, dist::Communicat
     throw;
   }
   if (stopped)
-    apps::say("interrupted at step {}; continue{} with: {}\n", trainer.step(),
-              ranks.size() > 1 ? fmt::format(" on {} ranks", ranks.size()) : "", config.command_to_resume);
+    apps::say("interrupted at step {}; continue with: {}{}\n", trainer.step(),
+              ranks.size() > 1 ? fmt::format("mpirun -n {} ", ranks.size()) : "", config.command_to_resume);
   const bool hurried = stopped && ranks.size() > 1;  // mpirun kills them a second after it has passed the signal on
   if (!hurried && apps::run_plot_script("plot_loss.py", folder.metrics(), folder.picture()))
     apps::say("picture: {}\n", folder.picture().string());

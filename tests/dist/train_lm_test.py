@@ -192,6 +192,7 @@ def failures(program, folder):
             check(errors.count("\n") == 1 and errors.startswith(f"train_lm: rank {which}") and "is gone" in errors, f"{errors}")
         else:
             check(errors == "" and "interrupted at step " in output and process.returncode == 130, f"{output} {errors}")
+            check("; continue with: mpirun -n 3 " in output, output)
             check("picture: " not in output, "a picture takes time that mpirun does not give")
     check(train(program, 2, folder, "mhc", "broken", *more, "--resume").returncode == 0, "not resumed")
     check(end_of(folder, "broken") == end_of(folder, "whole"), "other bits than the unbroken run")
