@@ -14,9 +14,10 @@ std::string_view name(Bits bits) {
 BitsScope::BitsScope(Bits bits) {
   if (bits == Bits::fast) return;
   check<Error>(instruction_set() != InstructionSet::baseline,
-               "Bits: portable bits need fused multiply-add, so one of avx2, avx512, amx and neon, but {} computes "
-               "with baseline; use Bits::fast",
-               platform::processor_name());
+               "Bits: portable bits need fused multiply-add, so one of avx2, avx512, amx and neon, but {}; use "
+               "Bits::fast, or --bits fast",
+               instruction_sets().size() > 1 ? "BRAID_ISA or set_instruction_set() chose baseline"
+                                             : platform::processor_name() + " has none of them");
   packed_.emplace();
 }
 
