@@ -153,8 +153,8 @@ std::pair<Var, Var> jvp(const F& f, const P& given, const std::type_identity_t<d
 }
 
 /// The product of the Hessian of `f(x, args...)`, a scalar, with v, which is shaped like x: a Var, a module or a vector
-/// of these. Takes three to eight times as long as the gradient (docs/benchmarks.md). Throws as jvp() does, and
-/// ShapeError unless f returns a scalar.
+/// of these. Takes three to eight times as long as the gradient ("Benchmarks" in the manual). Throws as jvp() does,
+/// and ShapeError unless f returns a scalar.
 template <class F, class P>
 detail::Lifted<P> hvp(const F& f, const P& given, const std::type_identity_t<detail::Lifted<P>>& v,
                       const auto&... args) {

@@ -33,7 +33,7 @@ struct FileError : Error {
   using Error::Error;
 };
 
-/// A function needs a library without which braid was built. docs/install.md lists them.
+/// A function needs a library without which braid was built. "Install and link" in the manual lists them.
 struct MissingLibrary : Error {
   /// Both are in the message.
   MissingLibrary(const std::string& function, const std::string& library)

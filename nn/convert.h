@@ -1,13 +1,15 @@
 #pragma once
-#include <braid/autograd/params.h>
+#include <braid/nn/saving.h>
 
 namespace braid::nn {
 
-/// A copy of the module whose parameters have `dtype`: `to_dtype(model, DType::f64)` for checking gradients.
+/// A copy of the module whose parameters and floating-point buffers have `dtype`, such as f64 for checking gradients.
 template <class M>
 M to_dtype(const M& module, DType dtype) {
   M converted = module;
   for_each_param(converted, [&](const std::string&, Var& p) { p = p.value().to(dtype); });
+  for (const auto& [_, tensor] : detail::saved_tensors(converted))
+    if (tensor->defined() && tensor->dtype() != DType::i32) *tensor = tensor->to(dtype);
   return converted;
 }
 

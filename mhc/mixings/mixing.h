@@ -21,7 +21,7 @@ struct MixingTraits {
 };
 
 /// A differentiable map from m logits to the matrix H_res [n, n] that mixes n streams: Sinkhorn-Knopp or one of the
-/// published alternatives. docs/mixings.md compares them; mhc/mixings/ has one file each, with formula and source.
+/// published alternatives: see "Mixings" in the manual. mhc/mixings/ has one file each, with formula and source.
 ///
 ///     Mixing mixing("cayley", 4);
 ///     Var h_res = mixing(logits);  // [.., mixing.logits()] -> [.., 4, 4]

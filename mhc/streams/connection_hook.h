@@ -9,7 +9,8 @@ namespace braid::mhc {
 /// A scope around every connection that this thread evaluates while it is alive: a class that derives from it sees and
 /// may replace the streams, the maps, and what layers read and write. By itself it changes no bit. Only the newest one
 /// is called; without one, a connection pays for reading a thread-local pointer. A checkpoint() whose function runs
-/// again without the hook that changed its result throws Error.
+/// again without the hook that changed its result throws Error. To keep every H_res [.., n, n], override record() by
+/// `h_res.push_back(maps.h_res.value())`; derived from Telemetry, to have both, also call `Telemetry::record(maps, x)`.
 class ConnectionHook : public CollectingScope<ConnectionHook> {
  public:
   using Read = std::function<LayerRead(StreamState&)>;  ///< the connection's own read

@@ -45,8 +45,7 @@ std::optional<double> saturation(const StreamMaps& maps) {
   return static_cast<double>(saturated) / static_cast<double>(pre.numel() + post.numel());
 }
 
-/// The mean cosine, 0 with zeros, of different streams of x [..., n, C], from |sum of units|^2 = units + n (n - 1)
-/// mean.
+/// The mean cosine, 0 with zeros, between streams of x [..., n, C]: |sum of units|^2 = units + n (n - 1) mean.
 std::optional<double> similarity(const Tensor& x) {
   const std::int64_t n = x.size(-2), channels = x.size(-1);
   if (n < 2 || x.numel() == 0) return std::nullopt;
@@ -75,34 +74,32 @@ void Telemetry::record(const StreamMaps& maps, const Var& x) {
   const std::int64_t n = maps.h_res.size(-1);
   const Tensor h_res = maps.h_res.value().to(DType::f64).reshape({maps.h_res.numel() / (n * n), n, n});
   const LineSums rows = line_sums(h_res, -1), columns = line_sums(h_res, -2);
+  const Shape streams = x.shape().with(-2, n);
+  const bool begins = records_.empty() || records_.back().streams != streams;
   records_.push_back({.stats = {.forward_gain = rows.gain,
                                 .backward_gain = columns.gain,
                                 .row_error = rows.error,
                                 .column_error = columns.error,
                                 .saturation = saturation(maps),
-                                .similarity = similarity(x.value())},
-                      .h_res = h_res});
+                                .similarity = similarity(x.value()),
+                                .begins_stage = begins},
+                      .h_res = h_res,
+                      .streams = streams});
 }
 
 std::vector<ConnectionStats> Telemetry::connections() const {
   std::vector<ConnectionStats> list;
-  Tensor product;
-  std::size_t widest = 0;  // the first connection with maps of every token, if there is one
-  for (const Record& record : records_) {
-    const Tensor &h = record.h_res, &other = records_[widest].h_res;  // [tokens or 1, n, n]
-    check_shape(h.size(1) == other.size(1) && (h.size(0) == other.size(0) || h.size(0) == 1 || other.size(0) == 1),
-                "Telemetry: connection {} must have {} streams and {} tokens, as connection {}, but has {} and {}; one "
-                "Telemetry is for one forward pass",
-                list.size(), other.size(1), other.size(0), widest, h.size(1), h.size(0));
-    if (other.size(0) == 1) widest = list.size();
-    product = product.defined() ? matrix_product(h, product) : h;
-    list.push_back(record.stats);
+  Tensor product;  // of the maps of a stage
+  for (const auto& [stats, h_res, _] : records_) {
+    product = stats.begins_stage ? h_res : matrix_product(h_res, product);
+    list.push_back(stats);
     list.back().composed_forward_gain = line_sums(product, -1).gain;
   }
   product = {};
-  for (std::size_t i = records_.size(); i-- > 0;) {
+  for (std::size_t i = list.size(); i-- > 0;) {
     product = product.defined() ? matrix_product(product, records_[i].h_res) : records_[i].h_res;
     list[i].composed_backward_gain = line_sums(product, -2).gain;
+    if (list[i].begins_stage) product = {};
   }
   return list;
 }
@@ -115,9 +112,10 @@ std::string table(std::span<const ConnectionStats> connections) {
       "column", "saturated", "similarity");
   int index = 0;
   for (const ConnectionStats& s : connections)
-    text += formatted("{:>10} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.2g} {:>10.2g} {:>10} {:>10}\n", index++,
-                      s.forward_gain, s.backward_gain, s.composed_forward_gain, s.composed_backward_gain, s.row_error,
-                      s.column_error, cell(s.saturation), cell(s.similarity));
+    text += formatted("{}{:>10} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.2g} {:>10.2g} {:>10} {:>10}\n",
+                      s.begins_stage && &s != connections.data() ? "\n" : "", index++, s.forward_gain, s.backward_gain,
+                      s.composed_forward_gain, s.composed_backward_gain, s.row_error, s.column_error,
+                      cell(s.saturation), cell(s.similarity));
   return text;
 }
 

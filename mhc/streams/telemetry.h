@@ -19,10 +19,11 @@ struct ConnectionStats {
   double column_error = 0;            ///< max |column sum - 1|
   std::optional<double> saturation;   ///< share of sigmoid gates below 0.01 or above 0.99; none without gates
   std::optional<double> similarity;   ///< mean cosine between streams, 1: they are copies; none for one stream
+  bool begins_stage = false;          ///< streams have other sizes than before, and composed gains begin anew
 };
 
-/// While one is alive, it records the connections that this thread evaluates, in order, and keeps their maps. Meant for
-/// one forward pass; two of one size look like a network of twice the depth:
+/// While one is alive, it records the connections that this thread evaluates, in order. Meant for one forward pass; two
+/// of one size look like a network of twice the depth, and two of different sizes like stages:
 ///
 ///     mhc::Telemetry telemetry;
 ///     model(tokens);
@@ -32,19 +33,19 @@ class Telemetry : public ConnectionHook {
   /// Called by connections. x [..., n, C] is the connection's input.
   void record(const StreamMaps& maps, const Var& x) override;
 
-  /// One entry per connection, in the order of evaluation. Throws ShapeError naming two that have different
-  /// numbers of streams or tokens, since their maps cannot be composed.
+  /// One entry per connection, in the order of evaluation.
   std::vector<ConnectionStats> connections() const;
 
  private:
   struct Record {
     ConnectionStats stats;
-    Tensor h_res;  // f64 [tokens or 1, n, n]
+    Tensor h_res;   // f64 [tokens or 1, n, n]
+    Shape streams;  // [.., n, C]
   };
   std::vector<Record> records_;
 };
 
-/// A readable table, one line per connection; without any, a line that says so.
+/// A readable table, one line per connection, and an empty one between stages; without any, a line that says so.
 std::string table(std::span<const ConnectionStats> connections);
 
 }  // namespace braid::mhc

@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -41,8 +40,8 @@ struct RecordedPart {
 };
 
 /// One call of a module as other code computed it: inputs `in.NAME`, parameters `param.NAME`, outputs `out.NAME`, the
-/// cotangents of outputs, and the gradients `grad.NAME` of inputs and parameters. docs/verify.md describes how to
-/// record one.
+/// cotangents of outputs, and the gradients `grad.NAME` of inputs and parameters. record_case.py records one ("Port a
+/// module from PyTorch" in the manual).
 struct RecordedCase {
   std::string name;  ///< the setting `case`, or else the file's stem
   CaseSettings settings;
@@ -93,9 +92,6 @@ class CaseInputs {
   std::string inputs_;  // their names
   std::map<std::string, Var> variables_;
 };
-
-/// Maps a parameter's path to its name in the case.
-using NameOf = std::function<std::string(const std::string&)>;
 
 /// Replaces the parameters of a module by those of a case. Throws FileError when one is missing, ShapeError when one
 /// has another shape.

@@ -24,7 +24,9 @@ std::pair<std::string, double> misfit(const std::string& key, const NamedTensors
     return {fmt::format("{} must have shape {} but has {}", key, expected.shape(), result.shape()), NAN};
   const double error = relative_error(result, expected);
   if (error <= tolerance) return {"", error};
-  return {formatted("{} is off by {:.1e}, more than {:.0e}", key, error, tolerance), error};
+  const bool cut = key.starts_with("grad.") && std::ranges::count(result.to_vector<double>(), 0.0) == result.numel();
+  const char* hint = cut ? "; it is zero: is it detached, or passed as a mask, which gets no gradient?" : "";
+  return {formatted("{} is off by {:.1e}, more than {:.0e}{}", key, error, tolerance, hint), error};
 }
 
 /// The cotangents by the names of their outputs: `cotangent` is that of y, `cotangent.y1` that of y1.

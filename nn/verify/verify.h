@@ -16,7 +16,7 @@ namespace braid::nn {
 struct VerifyOptions {
   DType dtype = DType::f64;           ///< the dtype in which the module runs
   std::optional<double> tolerance{};  ///< the largest error that counts as right; by default 1e-10 in f64, 2e-5 in f32
-  NameOf name_of = std::identity();   ///< maps a parameter's path to its name in the case
+  NameOf name_of = std::identity();   ///< maps the path of a parameter or buffer to its name in the case
 };
 
 /// A tensor of the case and the error of the computed one: NaN when it was not computed, or with another shape.
@@ -71,7 +71,7 @@ Verification verify(const RecordedCase& recorded, const F& call, const VerifyOpt
       recorded, [&](const CaseInputs& inputs) { return detail::named_outputs(call(inputs)); }, options);
 }
 
-/// The same for a module, whose parameters are those of the case:
+/// The same for a module, whose parameters, and buffers of a recorded name, are those of the case:
 ///
 ///     const auto result = nn::verify(nn::load_case("block.safetensors"), block,
 ///                                    [](const Block& block, const nn::CaseInputs& in) { return block(in["x"]); });
@@ -86,6 +86,9 @@ Verification verify(const RecordedCase& recorded, const M& module, const F& call
   M port = to_dtype(module, options.dtype);
   NamedTensors parameters;
   for_each_param(port, [&](const std::string& path, Var& p) { parameters[options.name_of(path)] = p.value(); });
+  const NamedTensors given = recorded.group("param.");
+  for (const auto& [name, tensor] : detail::saved_tensors(port, options.name_of))  // buffers, too
+    if (given.contains(name)) parameters[name] = std::exchange(*tensor, given.at(name).to(tensor->dtype()));
   detail::check_parameters(recorded, parameters);
   const auto call_port = [&](const CaseInputs& inputs) {
     set_params(port, inputs, options.name_of);

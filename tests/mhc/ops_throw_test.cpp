@@ -15,7 +15,6 @@
 #include <braid/mhc/ops/sinkhorn.h>
 #include <braid/mhc/ops/weighted_sum.h>
 #include <braid/mhc/streams/connection_hook.h>
-#include <braid/mhc/streams/telemetry.h>
 
 namespace braid::mhc::ops_throw_test {
 namespace {
@@ -151,12 +150,8 @@ struct Doubling : ConnectionHook {
 
 TEST(MHCOpsThrow, Hooks) {
   Rng rng;
-  const ManifoldConstrainedHC connection(4, 3, rng), narrow(4, 2, rng);
+  const ManifoldConstrainedHC connection(4, 3, rng);
   const auto layer = [](const Var& u) { return u; };
-  Telemetry telemetry;
-  connection(Var(kX), layer);
-  narrow(Var(ones({2, 2, 4})), layer);
-  throws<ShapeError>("mhc::Telemetry::connections", [&] { telemetry.connections(); });
   Tape tape;
   const Var x = tape.watch(kX);
   Var y;

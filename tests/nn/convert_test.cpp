@@ -19,5 +19,20 @@ TEST(ToDtype, ConvertsEveryParameterOfACopy) {
   EXPECT_TRUE(identical(to_dtype(wide, DType::f32).weight.value(), layer.weight.value()));
 }
 
+struct Scaled {
+  Var weight = ones({2});
+  Buffer mean{full({2}, 0.1)}, ids{arange(2, DType::i32)}, unset;
+  void params(auto&& visit) { visit("weight", weight), visit("mean", mean), visit("ids", ids), visit("unset", unset); }
+};
+
+TEST(ToDtype, ConvertsBuffersThatAreNotIntegers) {
+  const Scaled narrow;
+  const Scaled wide = to_dtype(narrow, DType::f64);
+  EXPECT_TRUE(identical(wide.mean.value, narrow.mean.value.to(DType::f64)));
+  EXPECT_TRUE(identical(wide.ids.value, narrow.ids.value));
+  EXPECT_FALSE(wide.unset.value.defined());
+  EXPECT_EQ(narrow.mean.value.dtype(), DType::f32);
+}
+
 }  // namespace
 }  // namespace braid::nn::convert_test

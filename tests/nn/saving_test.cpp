@@ -42,6 +42,22 @@ TEST(Saving, ConvertsToTheModulesDtype) {
   EXPECT_TRUE(identical(target.weight.value(), source.weight.value().to(DType::f64)));
 }
 
+TEST(Saving, ReadsTensorsOfOtherNames) {
+  const TemporaryFile file;
+  Rng rng(2);
+  const Linear source(3, 2, rng);
+  save_safetensors(file.path, {{"w", source.weight.value()}, {"b", source.bias.value()}});
+  const NameOf initial = [](const std::string& path) { return path.substr(0, 1); };
+  Linear loaded(3, 2, rng), set(3, 2, rng);
+  load_module(file.path, loaded, initial);
+  from_tensors(set, load_safetensors(file.path).tensors, "layer", initial);
+  for (const Linear* layer : {&loaded, &set}) {
+    EXPECT_TRUE(identical(layer->weight.value(), source.weight.value()));
+    EXPECT_TRUE(identical(layer->bias.value(), source.bias.value()));
+  }
+  expect_error<Error>([&] { from_tensors(set, {{"w", ones({2, 3})}}, "layer", initial); }, "layer: b is missing");
+}
+
 TEST(Saving, ListsAllThatDoesNotFitAndChangesNothing) {
   Rng rng(3);
   Sequential model(Linear(3, 4, rng), Linear(4, 2, rng));

@@ -115,7 +115,7 @@ class Mismatch {
       doubtful = line;
     }
     if (!doubtful.empty()) return doubtful;
-    return fmt::format("no gradient of the {} parts differs: look at the vjps before them", parts_.size());
+    return fmt::format("no gradient of the {} parts differs: the difference arises before them", parts_.size());
   }
 
  private:

@@ -41,7 +41,7 @@ int main() {
     return expand_dims(sin(phase + start * t + slope * (t - 32.0) * (t - 32.0)) + randn({n, 64}, rng) * 0.3, -1);
   };
   ConvNet model(16, 4, rng);
-  nn::AdamW optimizer({.lr = 0.003});
+  nn::AdamW optimizer({.lr = 0.003, .decays = nn::decay_weights_only});
   const auto step =
       value_and_grad([](const ConvNet& m, const Tensor& x, const Tensor& y) { return cross_entropy(m(x), y); });
   for (int i = 0; i <= 200; ++i) {

@@ -1,8 +1,14 @@
 #include <braid/mhc/streams/telemetry.h>
 
+#include <algorithm>
 #include <cmath>
+#include <ranges>
+#include <sstream>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +21,7 @@ namespace {
 
 using testing::DoubleEq;
 using testing::DoubleNear;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Optional;
 using testing::SizeIs;
@@ -50,23 +57,34 @@ TEST(Telemetry, ComposesGainsForwardFromTheFirstAndBackwardFromTheLast) {
   EXPECT_EQ(stats[1].composed_backward_gain, 4);
 }
 
-TEST(Telemetry, RejectsConnectionsOfSeveralPasses) {
+TEST(Telemetry, ComposesGainsOfEachStage) {
+  const Tensor h = Tensor::of<double>({2, 2}, {1, 2, 0, 1});
+  const auto of_tokens = [&](std::int64_t tokens) { return broadcast_to(h, {tokens, 2, 2}).value(); };
+  const std::vector<std::pair<Tensor, Shape>> records{
+      {h, {6, 2, 3}},
+      {of_tokens(6), {6, 2, 3}},  // maps of all tokens, and of every one
+      {of_tokens(4), {4, 2, 3}},
+      {of_tokens(4), {4, 2, 3}},         // fewer tokens
+      {of_tokens(4), {4, 2, 5}},         // more channels
+      {eye(3, DType::f64), {4, 3, 5}}};  // more streams
   Telemetry telemetry;
-  for (const Shape& shape : {Shape{2, 2}, {384, 2, 2}, {2, 2}})  // maps of every token, and of all
-    telemetry.record(mix(ones(shape)), zeros({2, 3}));
-  EXPECT_THAT(telemetry.connections(), SizeIs(3));
-  telemetry.record(mix(ones({18, 2, 2})), zeros({2, 3}));
-  EXPECT_EQ(
-      message_of([&] { telemetry.connections(); }),
-      "Telemetry: connection 3 must have 2 streams and 384 tokens, as connection 1, but has 2 and 18; one Telemetry "
-      "is for one forward pass");
-  Telemetry widths;
-  widths.record(mix(ones({4, 4})), zeros({4, 3}));
-  widths.record(mix(ones({7, 2, 2})), zeros({2, 3}));
-  EXPECT_EQ(
-      message_of([&] { widths.connections(); }),
-      "Telemetry: connection 1 must have 4 streams and 1 tokens, as connection 0, but has 2 and 7; one Telemetry is "
-      "for one forward pass");
+  for (const auto& [h_res, streams] : records) telemetry.record(mix(h_res), zeros(streams, DType::f64));
+  std::vector<double> forward, backward;
+  std::vector<bool> begins;
+  const std::vector<ConnectionStats> stats = telemetry.connections();
+  for (const ConnectionStats& s : stats) {
+    forward.push_back(s.composed_forward_gain);
+    backward.push_back(s.composed_backward_gain);
+    begins.push_back(s.begins_stage);
+  }
+  EXPECT_THAT(forward, ElementsAre(3, 5, 3, 5, 3, 1));  // h h = [[1, 4], [0, 1]]
+  EXPECT_THAT(backward, ElementsAre(5, 3, 5, 3, 3, 1));
+  EXPECT_THAT(begins, ElementsAre(true, false, true, false, true, true));
+  std::vector<std::string> first_cells;
+  for (std::istringstream lines(table(stats)); std::getline(lines, first_cells.emplace_back());)
+    first_cells.back().resize(std::min<std::size_t>(first_cells.back().size(), 10));
+  EXPECT_EQ(fmt::format("{}", fmt::join(first_cells | std::views::drop(2), "|")),
+            "         0|         1||         2|         3||         4||         5|");
 }
 
 TEST(Telemetry, CountsSaturatedGates) {
@@ -115,6 +133,7 @@ TEST(Telemetry, ObservesEveryKindOfConnection) {
     ASSERT_THAT(stats, SizeIs(5)) << kind;
     const double gain = kind == "manifold" ? std::pow(0.5, 5) : 1;  // it halves the residual
     EXPECT_NEAR(stats.back().composed_forward_gain, gain, 1e-3) << kind;
+    EXPECT_EQ(std::ranges::count(stats, true, &ConnectionStats::begins_stage), 1) << kind;
   }
 }
 

@@ -258,6 +258,44 @@ TEST(Verify, TakesIntegersBuffersAndSeveralOutputs) {
   EXPECT_TRUE(verify(lookup(), Lookup(), by_name, kTable));
 }
 
+struct LookupWithBuffers : Lookup {
+  Buffer shift{zeros({2})};
+  Buffer own{full({1}, 1)};  // which the case lacks
+  Var operator()(const CaseInputs& in) const {
+    return (embedding(weight, in["ids"].value()) + shift.value) * Var(own.value);
+  }
+  void params(auto&& visit) { Lookup::params(visit), visit("shift", shift), visit("own", own); }
+};
+
+TEST(Verify, SetsBuffersOfRecordedNames) {
+  const auto call = [](const LookupWithBuffers& m, const CaseInputs& in) {
+    const Var y = m(in);
+    return std::vector<Var>{y, sum(y, {-1})};
+  };
+  VerifyOptions options{.name_of = [](const std::string& path) {
+    return path == "weight" ? "table" : path == "shift" ? "offset" : path;
+  }};
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    options.dtype = dtype;
+    const Verification result = verify(lookup(), LookupWithBuffers(), call, options);
+    EXPECT_TRUE(result) << result.message;
+  }
+  LookupWithBuffers wrong;
+  wrong.shift.value = zeros({3});
+  EXPECT_EQ(message_of([&] { verify(lookup(), wrong, call, options); }),
+            "verify: the parameters of lookup: offset must have shape [3] but has [2]");
+}
+
+TEST(Verify, SaysThatAnInputWasDetached) {
+  const auto detached = [](const Block& b, const CaseInputs& in) {
+    return around(b, detach(in["x"]), b.attention, b.mlp);
+  };
+  EXPECT_THAT(verify(recorded_block(), block(), detached).message,
+              testing::MatchesRegex("grad.x is off by .*, more than 1e-10; it is zero: is it detached, or passed as a "
+                                    "mask, which gets no gradient\\?\n"
+                                    "no gradient of the 12 parts differs: the difference arises before them"));
+}
+
 TEST(Verify, FailsWhatIsMissing) {
   const auto half = [](const Lookup& m, const CaseInputs& in) { return std::map<std::string, Var>{{"y0", m(in)[0]}}; };
   const Verification result = verify(lookup(), Lookup(), half, kTable);
