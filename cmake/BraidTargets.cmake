@@ -76,8 +76,7 @@ function(braid_add_library folder)
     braid_precompile(${target} PRIVATE ${ARG_PRECOMPILED})
   endif()
   # Without any optimization, GCC 12 rejects Highway's AVX-512 intrinsics, some of whose arguments must be constants.
-  target_compile_options(${target} PRIVATE
-    $<$<AND:$<CXX_COMPILER_ID:GNU>,$<OR:$<CONFIG:Debug>,$<STREQUAL:$<CONFIG>,>>>:-Og>)
+  target_compile_options(${target} PRIVATE $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Debug>>:-Og>)
   # Run-time dispatch between x86-64, AVX2 and AVX-512; the levels between them cost build time and serve few machines.
   set(disabled "HWY_SSSE3|HWY_SSE4|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128")
   if(NOT BRAID_AVX512)  # the sanitizers: a third of the build time for one more width of the same code
@@ -95,7 +94,8 @@ function(braid_add_library folder)
 endfunction()
 
 # braid_add_optional(braid_core ZIP LINK .. SOURCES files/npz.cpp WITHOUT without/zip.cpp): the part of a target that needs
-# other libraries. Without them, the sources after WITHOUT define the same functions, which throw MissingLibrary.
+# other libraries. Without them, the sources after WITHOUT define the same functions, which throw MissingLibrary
+# and may name what is missing by the macro BRAID_LACKS_ZIP.
 function(braid_add_optional target feature)
   cmake_parse_arguments(ARG "" "" "LINK;SOURCES;WITHOUT" ${ARGN})
   if(BRAID_HAS_${feature})
@@ -103,7 +103,11 @@ function(braid_add_optional target feature)
     target_link_libraries(${target} PRIVATE ${ARG_LINK})
     target_compile_definitions(${target} PRIVATE BRAID_HAS_${feature})
   else()
+    list(JOIN BRAID_LACKS_${feature} " and " lacking)
+    string(REPLACE "pcre2-8" PCRE2 lacking "${lacking}")
+    string(REPLACE nlohmann_json nlohmann-json lacking "${lacking}")
     target_sources(${target} PRIVATE ${ARG_WITHOUT})
+    target_compile_definitions(${target} PRIVATE "BRAID_LACKS_${feature}=\"${lacking}\"")
   endif()
 endfunction()
 

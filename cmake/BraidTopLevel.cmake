@@ -1,4 +1,4 @@
-# Defaults for a build of braid itself; a project that adds braid as a subdirectory keeps its own.
+# Defaults for a build of braid itself; a project that adds braid as a subdirectory keeps its own settings.
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo" FORCE)

@@ -45,9 +45,15 @@ Vocabulary vocabulary_of(const train_lm::SavedRun& run, std::int64_t size, const
   return vocabulary;
 }
 
+bool is_pretrained(const fs::path& folder) {
+  return fs::exists(folder / "model.safetensors") || fs::exists(folder / "model.safetensors.index.json");
+}
+
 }  // namespace
 
 LanguageModel load_model(const fs::path& folder) {
+  check<FileError>(is_pretrained(folder) || !train_lm::has_checkpoint(folder),
+                   "{}: is a run of train_lm, not a pretrained model: give it as --run", folder.string());
   Vocabulary vocabulary = Vocabulary::of_tokenizer(folder / "tokenizer.json");
   std::set<std::int32_t> ends = ends_in(folder / "config.json");
   ends.merge(ends_in(folder / "generation_config.json"));
@@ -56,6 +62,8 @@ LanguageModel load_model(const fs::path& folder) {
 }
 
 LanguageModel load_run(const fs::path& path) {
+  check<FileError>(!is_pretrained(path) || train_lm::has_checkpoint(path),
+                   "{}: is a pretrained model, not a run of train_lm: give it as --model", path.string());
   const train_lm::SavedRun run = train_lm::load_run(path);
   const fs::path folder = train_lm::folder_of(path);
   const auto embedding = run.parameters.find("embedding.weight");

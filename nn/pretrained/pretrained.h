@@ -90,7 +90,7 @@ void save_pretrained(const Transformer<Connection>& model, const std::filesystem
   const detail::NamedParams params = detail::own_params(copy);
   const std::int64_t wanted = model.config.streams ? 6 * model.config.layers + 3 : 0;  // DeepSeek-V4's, with its head
   check_value(std::ranges::count_if(detail::saved_tensors(copy), detail::in_connection) == wanted,
-              "save_pretrained: the connections must {}",
+              "save_pretrained: the connections must {}; nn::save_module saves a model with any",
               wanted > 0 ? "be those that mhc::pretrained_connection makes" : "have no parameters, as in the family");
   detail::save_pretrained(model.config, params, folder, options.max_shard_bytes);
 }

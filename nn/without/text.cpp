@@ -4,7 +4,7 @@
 
 namespace braid::nn {
 
-[[noreturn]] static void without_text() { throw MissingLibrary("Tokenizer", "PCRE2, utf8proc or nlohmann-json"); }
+[[noreturn]] static void without_text() { throw MissingLibrary("Tokenizer", BRAID_LACKS_TEXT); }
 
 Tokenizer Tokenizer::load(const std::filesystem::path&) { without_text(); }
 Tokenizer Tokenizer::parse(std::string_view, const std::string&) { without_text(); }

@@ -79,12 +79,29 @@ class Dev(unittest.TestCase):
                 (root / "bin" / program).symlink_to(shutil.which(program, path="/usr/bin:/bin"))
         return dev("test", script=root / "dev", PATH=f"{root}/bin")
 
-    def test_with_dpkg_but_without_apt_it_names_what_it_cannot_install(self):
+    def with_dpkg(self, missing, *, apt=True):
+        """./dev test where dpkg misses what matches, with an apt-get that fails or without one."""
         root, environment = self.copy()
-        (root / "bin/dpkg-query").write_text("#!/bin/sh\nprintf 'installed %s\\n' \"$@\" | grep -v libzip-dev\n")
-        result = self.with_programs(root, "sed", "sort", "comm", "cat", "tr")
-        self.assertEqual((result.returncode, result.stdout, result.stderr), (
-            2, "", "dev: cannot install libzip-dev without apt-get: install it, or build what remains by CMake (docs/install.md)\n"))
+        (root / "bin/dpkg-query").write_text(f"#!/bin/sh\nprintf 'installed %s\\n' \"$@\" | grep -v -E '{missing}'\n")
+        if apt:
+            for name, body in {"apt-get": "echo E: no network >&2; exit 100", "sudo": '"$@"'}.items():
+                (root / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
+                (root / "bin" / name).chmod(0o755)
+        return self.with_programs(root, "sed", "sort", "comm", "cat", "tr")
+
+    def test_with_dpkg_it_names_what_it_cannot_install(self):
+        for apt, said, how in (False, ("", ""), "without apt-get"), (True, ("==> installing libdnnl-dev libzip-dev\n", "E: no network\n"), "by apt-get"):
+            result = self.with_dpkg("lib(dnnl|zip)-dev", apt=apt)
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (
+                2, said[0],
+                f"{said[1]}dev: cannot install libzip-dev {how}: install it, or build what remains by CMake (docs/install.md)\n"))
+
+    def test_with_dpkg_it_goes_on_without_what_is_optional(self):
+        for apt, how in (False, "without apt-get"), (True, "by apt-get"):
+            result = self.with_dpkg("libdnnl-dev", apt=apt)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(f"==> going on without libdnnl-dev, which cannot be installed {how} and is optional\n", result.stdout)
+            self.assertIn("ctest in", result.stdout)
 
     def test_without_apt_it_names_what_is_missing_for_each_manager(self):
         result = self.elsewhere("! grep -q fmt/", "git", "python3")

@@ -66,7 +66,8 @@ void PretrainedFolder::open_shards(const fs::path& folder) {
   std::error_code ignored;
   if (fs::exists(folder / kWeights, ignored)) return open(kWeights);
   const std::string path = (fs::path(where_) / kIndex).string();
-  check<FileError>(fs::exists(folder / kIndex, ignored), "{}: must have {} or {}", where_, kWeights, kIndex);
+  check<FileError>(fs::exists(folder / kIndex, ignored), "{}: must have {} or {}{}", where_, kWeights, kIndex,
+                   fs::exists(folder / "pytorch_model.bin", ignored) ? "; convert pytorch_model.bin in Python" : "");
   index_ = parse_shard_index(path, read_text(path, folder / kIndex));
   std::set<std::string> files;
   for (const auto& [name, file] : index_) files.insert(file);

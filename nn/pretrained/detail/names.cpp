@@ -174,8 +174,9 @@ std::vector<PretrainedTensor> pretrained_tensors(Family family, const Transforme
   };
   add_all(kRows[static_cast<std::size_t>(family)]);
   if (family != Family::gpt2 && family != Family::deepseek_v4) add_all(kDecoder);
-  check<Error>(by_name.empty(), "pretrained_tensors: the model's family has no {}",
-               by_name.empty() ? "" : by_name.begin()->first);
+  const std::string other = by_name.empty() ? "" : by_name.begin()->first;
+  check<Error>(other.empty(), "pretrained_tensors: the model's family has no {}{}", other,
+               other.find(".lora.") == other.npos ? "" : "; call nn::merge_lora first");
   return tensors;
 }
 

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <braid/nn/convert.h>
+#include <braid/nn/lora.h>
 
 #include "tests/nn/module_checks.h"
 #include "tests/support.h"
@@ -425,7 +426,13 @@ TEST_F(Pretrained, GivesSublayersTheConnectionsThatAreMadeForThem) {
   std::erase_if(own, [](const auto& named) { return named.first.find(".connection.") != std::string::npos; });
   expect_same(own, to_tensors(model));
   EXPECT_EQ(message_of([&] { save_pretrained(loaded, folder / "x"); }),
-            "save_pretrained: the connections must have no parameters, as in the family");
+            "save_pretrained: the connections must have no parameters, as in the family; nn::save_module saves a model "
+            "with any");
+  Rng rng;
+  Transformer<> with_lora = model;
+  add_lora(with_lora, rng);
+  EXPECT_EQ(message_of([&] { save_pretrained(with_lora, folder / "x"); }),
+            "pretrained_tensors: the model's family has no blocks.0.attention.k.lora.a; call nn::merge_lora first");
   EXPECT_FALSE(fs::exists(folder / "x"));
 }
 
@@ -545,6 +552,9 @@ TEST_F(Pretrained, RefusesAFolderThatIsNoneOrDamaged) {
   save_pretrained(model_of(llama()), folder);
   fs::remove(folder / "model.safetensors");
   EXPECT_EQ(complaint(), ": must have model.safetensors or model.safetensors.index.json");
+  write("pytorch_model.bin", "");
+  EXPECT_EQ(complaint(),
+            ": must have model.safetensors or model.safetensors.index.json; convert pytorch_model.bin in Python");
   for (const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
            {"", "must be JSON but is not"},
            {"{", "must be JSON but is not"},
