@@ -146,7 +146,7 @@ Tensor train(const char* name, const std::string& kind, std::int64_t steps) {
   Rng rng(1), draws(2), others(3);
   const Pictures held_out(1000, others);
   Model model(kind, rng);
-  nn::AdamW optimizer({.weight_decay = 0.01});
+  nn::AdamW optimizer({.decays = nn::decay_weights_only});
   const nn::Schedule lr = nn::warmup_cosine({.peak = 3e-3, .floor = 1e-4, .warmup = steps / 20, .total = steps});
   const auto step =
       value_and_grad([](const Model& m, const Pictures& data) { return cross_entropy(m(data.pixels), data.classes); });
