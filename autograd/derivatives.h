@@ -61,8 +61,7 @@ class Differentiation {
   ValueId first_;  // the first value that is not from outside
 };
 
-/// The rule of a vjp that is an op itself, on the inputs of y = compose(inputs) and dy: derivatives of third order, by
-/// the composed form.
+/// The rule of a vjp that is an op itself, on the inputs of y = compose(inputs) and dy: third derivatives by compose.
 Rule rule_of_vjp(const char* op, std::function<Var(std::span<const Var>)> compose);
 
 /// The Jacobian of y at x, which `tape` recorded.
@@ -168,8 +167,7 @@ detail::Lifted<P> hvp(const F& f, const P& given, const std::type_identity_t<det
 }
 
 /// All derivatives of y = f(x, args...) with respect to the elements of x: [y's shape.., x's shape..]. Runs a pass for
-/// each element of y or of x, whichever are fewer. Throws Error when it depends on variables, which a Tensor would cut
-/// off: write `x.value()`.
+/// each element of y or of x, whichever are fewer. Throws Error when it depends on variables: write `x.value()`.
 Tensor jacobian(const auto& f, const Var& x, const auto&... args) {
   detail::Differentiation tape("jacobian");
   const Var at = tape.variable(x);

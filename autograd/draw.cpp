@@ -23,12 +23,7 @@ std::string size(double bytes) {
 
 std::string in_html(std::string_view text) {
   std::string escaped;
-  for (const char c : text) {
-    if (c == '&' || c == '<')
-      escaped += fmt::format("&#{};", int{c});
-    else
-      escaped += c;
-  }
+  for (const char c : text) escaped += c == '&' || c == '<' ? fmt::format("&#{};", int{c}) : std::string(1, c);
   return escaped;
 }
 

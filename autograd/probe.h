@@ -15,8 +15,7 @@ class Var;
 using ValueId = std::uint32_t;
 
 /// A vjp that is split between two ops. An op that computes `H x + ..` may leave the cotangents of H and x to the op
-/// that made them: then it returns, as the cotangent of its input `input`, the unchanged cotangent of its own output
-/// `output`.
+/// that made them: then its cotangent of its input `input` is the unchanged one of its own output `output`.
 struct Deferral {
   std::size_t input, output;  ///< indices of an input and of an output
 };
@@ -43,8 +42,7 @@ class Probe {
   /// Called when the vjp has returned `dxs`.
   virtual void propagated(const RecordedOp&, std::vector<Tensor>& /*dxs*/) {}
   /// Whether propagated() needs cotangents. If not, it gets none of the input of a view (`x[t]`), to which the tape
-  /// then adds that of the view in place, as it does without a probe: a loop over T positions takes O(T) time, not
-  /// O(T^2).
+  /// then adds that of the view in place, as it does without a probe: a loop over T positions takes O(T), not O(T^2).
   virtual bool sees_cotangents() const { return true; }
   /// Whether checkpoint() should record the ops of its function instead of one op of its own.
   virtual bool opens_checkpoints() const { return false; }

@@ -21,8 +21,7 @@ double bytes(const Tensor& x) {
 /// Multiplications and additions of the forward pass: twice as many backward.
 double operations(std::string_view op, std::span<const Var> inputs, const Tensor& y) {
   const auto numel = static_cast<double>(y.numel());
-  if (op == "linear") return 2 * numel * static_cast<double>(inputs[1].size(-1));
-  if (op == "matmul") return 2 * numel * static_cast<double>(inputs[0].size(-1));
+  if (op == "linear" || op == "matmul") return 2 * numel * static_cast<double>(inputs[0].size(-1));
   if (op == "attention")  // a product for the scores and one for the values, of causal pairs of positions
     return 4 * numel * (static_cast<double>(inputs[1].size(1)) - static_cast<double>(inputs[0].size(1) - 1) / 2);
   return 0;
@@ -38,11 +37,9 @@ std::string percent(double rate, double peak) {
 
 void Profile::recorded(const RecordedOp& op, std::span<const Var> inputs, std::vector<Tensor>& outputs) {
   if (inputs.empty()) return;  // a watched variable
-  Cost cost{0, operations(op.name, inputs, outputs.front()), ""};
-  for (const Var& input : inputs) {
-    cost.bytes += bytes(input.value());
-    cost.shapes += fmt::format("{}{}", cost.shapes.empty() ? "" : " ", input.shape());
-  }
+  const auto shapes = inputs | std::views::transform([](const Var& x) { return x.shape(); });
+  Cost cost{0, operations(op.name, inputs, outputs.front()), fmt::format("{}", fmt::join(shapes, " "))};
+  for (const Var& input : inputs) cost.bytes += bytes(input.value());
   for (const Tensor& output : outputs) cost.bytes += bytes(output);
   costs_[op.index] = cost;
   add(op.name, "forward", std::move(cost), op.index);

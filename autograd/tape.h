@@ -32,12 +32,11 @@ class Tape {
   Var watch(const Tensor& value);
 
   /// Propagates the cotangent of `y`, of its shape (ones for a scalar), to everything watched. Runs each vjp once, last
-  /// first, freeing what it saved. Throws ShapeError or DTypeError unless dy fits y, Error when run twice or y is on
+  /// first, freeing what it saved. Throws ShapeError or DTypeError unless dy fits y, Error when run twice or for y of
   /// another tape.
   void backward(const Var& y, Tensor dy = {});
   /// The same for a scalar y; passes each gradient to `sink` as soon as it is final, while vjps of earlier ops are
-  /// still to run. gradient() then has none. Of gradients that become final together, that of the last watched variable
-  /// comes first.
+  /// still to run. gradient() then has none. Of those final together, that of the last watched variable comes first.
   void backward(const Var& y, const GradientSink& sink);
   /// The same for several outputs at once, with a sink or without; undefined cotangents are zero.
   void backward(std::span<const Var> ys, std::span<const Tensor> dys, const GradientSink& sink = {});

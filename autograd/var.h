@@ -38,8 +38,7 @@ class Var {
   /// For optimizers and initializers, which update parameters in place. Throws Error when on a tape.
   Tensor& mutable_value() &;
 
-  // The members of Tensor, but for those of its memory (`x.value().data<float>()`), so that code for Tensors takes
-  // variables as well.
+  // The members of Tensor, but for those of its memory (`x.value().data<float>()`): code for Tensors takes variables.
   bool defined() const { return value_.defined(); }      ///< whether the value has a storage
   DType dtype() const { return value_.dtype(); }         ///< dtype of the value
   int rank() const { return value_.rank(); }             ///< number of axes

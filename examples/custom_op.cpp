@@ -35,22 +35,23 @@ Var swiglu(const Var& a, const Var& b) {
 }
 
 /// The sum of each row of x over the elements that are seen, where seen is not 0: x [..., C], seen [..., C] i32 ->
-/// [...]. Throws ShapeError when the shapes differ, DTypeError for other dtypes of seen and unless x is f32 or f64.
+/// [...]. Throws ShapeError when the shapes differ, DTypeError for other dtypes of seen and for an x of i32.
 Var masked_sum(const Var& x, const Tensor& seen) {
   check_shape(x.shape() == seen.shape(), "masked_sum: seen must have the shape {} of x but has {}", x.shape(),
               seen.shape());
   const Tensor values = x.value().contiguous(), mask = seen.contiguous();  // rows without gaps
   const std::int64_t columns = values.size(-1);
   Tensor y(values.shape().without(-1), values.dtype());
-  dispatch_float("masked_sum", values.dtype(), [&]<class T>(T) {
+  dispatch_float_or_bf16("masked_sum", values.dtype(), [&]<class T>(T) {
     const T* from = values.data<T>();
     const auto* sees = mask.data<std::int32_t>();
     T* to = y.mutable_data<T>();
     parallel_for(y.numel(), 64, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
-        to[row] = 0;
+        Compute<T> sum = 0;  // f32 for bf16
         for (std::int64_t i = row * columns; i < (row + 1) * columns; ++i)
-          if (sees[i] != 0) to[row] += from[i];
+          if (sees[i] != 0) sum += from[i];
+        to[row] = T(sum);
       }
     });
   });

@@ -4,8 +4,7 @@
 
 namespace braid::detail {
 
-/// Records `view(x)`. The cotangents of all views of x are added in place to one gradient, so that T positions of a
-/// loop cost O(T).
+/// Records `view(x)`. The cotangents of all views of x add in place to one gradient: T positions of a loop cost O(T).
 Var record_view(const char* op, const Var& x, View view);
 
 }  // namespace braid::detail

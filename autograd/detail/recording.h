@@ -5,6 +5,9 @@
 
 namespace braid::detail {
 
+/// Whether x is f32 or bf16, whose rounding differences in f64 cannot see through.
+inline bool is_coarse(const Tensor& x) { return x.dtype() == DType::f32 || x.dtype() == DType::bf16; }
+
 /// Records the ops of an evaluation and the cotangents of its backward pass.
 class Recording : public Probe {
  public:

@@ -66,8 +66,7 @@ void softmax_rows(const AttentionHeads<S>& in, const Tiles& tiles, std::int64_t 
   }
 }
 
-/// y and logsumexp of a block of rows from their weighted sums of values; zero and infinity for a row that sees
-/// nothing.
+/// y and logsumexp of a block of rows from their weighted sums of values; zero and infinity if a row sees nothing.
 template <class S, class T = Compute<S>>
 void write_rows(const AttentionHeads<S>& in, const Tiles& tiles, const T* result, std::int64_t width, const T* maxima,
                 const T* sums, S* y, T* logsumexp) {

@@ -67,8 +67,7 @@ constexpr auto kSiluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
 };
 
 /// gelu's sigmoid, (1 + tanh(u)) / 2 = sigmoid(2 u), where 2 u = x (c + c' x^2) = sqrt(8 / pi) (x + 0.044715 x^3). It
-/// makes up to 90 times as much of the rounding errors of its argument, which is therefore computed to twice the
-/// digits.
+/// makes up to 90 times as much of the rounding errors of its argument, so that has twice the digits.
 template <class D, class V>
 struct GeluGate {
   using T = hn::TFromD<D>;

@@ -13,8 +13,7 @@ namespace {
 
 using braid::sum_to, detail::sum_to;
 
-/// Converts i32 to unsigned, whose sums, differences and products wrap around instead of overflowing; leaves floats as
-/// they are.
+/// Converts i32 to unsigned, whose sums, differences and products wrap around instead of overflowing; floats stay.
 template <class T>
 constexpr auto wrapping(T x) {
   if constexpr (std::is_integral_v<T>)

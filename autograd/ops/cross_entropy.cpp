@@ -49,8 +49,7 @@ Labeled label(const Tensor& logits, const Tensor& targets, const CrossEntropySet
   return in;
 }
 
-/// All [...]: the weighted losses, the maxima of the logits, and the sums of exp(logits - maximum) of the classes that
-/// are not the target.
+/// All [...]: weighted losses, maxima of the logits, and sums of exp(logits - maximum) over all classes but the target.
 std::tuple<Tensor, Tensor, Tensor> forward(const Labeled& in) {
   const auto numbers = [&] { return Tensor(in.targets.shape(), in.weights.dtype()); };
   Tensor losses = numbers(), maxima = numbers(), others = numbers();

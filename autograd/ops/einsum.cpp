@@ -220,8 +220,7 @@ Term squeeze_broadcast(Term x, const Sizes& sizes) {
   return x;
 }
 
-/// x with each letter once: a repeated axis is multiplied by the identity matrix and summed over, which leaves the
-/// diagonal.
+/// x with each letter once: multiplied by the identity and summed, a repeated axis becomes its diagonal.
 Term take_diagonals(Term x) {
   for (std::size_t axis = 0; axis < x.labels.size(); ++axis)
     for (std::size_t repeated; (repeated = x.labels.find(x.labels[axis], axis + 1)) != std::string::npos;

@@ -10,8 +10,7 @@
 namespace braid {
 namespace {
 
-/// [before, count, after]: the number of elements of `shape` before an axis, of copies, and of elements from the axis
-/// on.
+/// [before, count, after]: the numbers of elements of `shape` before an axis, of copies, and of elements from it on.
 Shape copies(const Shape& shape, int axis, std::int64_t count) {
   return {shape.axes(0, axis).numel(), count, shape.axes(axis, shape.rank()).numel()};
 }

@@ -32,8 +32,7 @@ Var composed_log_softmax(const Var& x, const Axes& axes) {
   return shifted - log(sum(exp(shifted), axes, true));
 }
 
-/// The vjp of softmax or log_softmax as an op; second(u, dy, y, axes) returns the cotangents of dy and y for u, made of
-/// ops.
+/// The vjp of softmax or log_softmax as an op; second(u, dy, y, axes) returns those of dy and y for u, made of ops.
 Var vjp_over_rows(const char* op, const Applied& at, const RowsAlong& along, const Axes& axes, auto vjp, auto second) {
   const Tensor dy = at.dy().value(), y = at.y().value();
   return record(

@@ -1,6 +1,7 @@
 #include <braid/autograd/verify/gradcheck.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -49,6 +50,7 @@ void count(GradcheckResult& result, CheckedDerivative checked) {
   result.undecidable += checked.verdict == Verdict::undecidable;
   result.kinks += checked.verdict == Verdict::kink;
   result.unchecked += checked.verdict == Verdict::unchecked;
+  result.worst = std::max(result.worst, std::get<double>(severity(checked)));
   result.checked.push_back(std::move(checked));
 }
 
@@ -65,10 +67,8 @@ class Gradcheck {
       count(result_, comparison_.check(line));
       if (options_.progress) options_.progress(result_.derivatives, static_cast<std::int64_t>(lines.size()));
     }
-    if (lines.empty())
-      result_.message = "gradcheck: no elements to compare";
-    else
-      summarize(lines);
+    result_.message = "gradcheck: no elements to compare";
+    if (!lines.empty()) summarize(lines);
     return result_;
   }
 
@@ -87,8 +87,6 @@ class Gradcheck {
   void summarize(const std::vector<Line>& lines) {
     const auto worst = std::ranges::max_element(result_.checked, {}, severity);
     result_.ok = result_.wrong + result_.unchecked == 0;
-    for (const CheckedDerivative& c : result_.checked)
-      result_.worst = std::max(result_.worst, std::get<double>(severity(c)));
     result_.message = fmt::format("gradcheck{}: {}{}", subject_.differentiated != nullptr ? " of second order" : "",
                                   result_.ok ? "passed; the worst is " : "", describe(*worst, options_.tolerance));
     const auto& directions = lines[static_cast<std::size_t>(worst - result_.checked.begin())].directions;
@@ -121,15 +119,16 @@ class Gradcheck {
 GradcheckResult by_rules(const Subject& subject) {
   const auto& [f, inputs, names, options, differentiated, size, gradients] = subject;
   for (std::size_t i = 0; i < inputs.size(); ++i) check_f64(inputs[i], fmt::format("input {}", i));
-  GradcheckResult result;
-  CheckedDerivative checked = check_without_steps(f, inputs, options.seed);
-  const bool finite = std::isfinite(checked.analytic) || std::isfinite(checked.numeric);  // or nothing can be compared
-  result.worst = finite ? checked.relative_error : 0;
-  result.ok = checked.relative_error <= kToRounding;
-  checked.verdict = result.ok ? Verdict::right : finite ? Verdict::wrong : Verdict::unchecked;
-  result.message =
-      fmt::format("gradcheck by rules: {}{}", result.ok ? "passed; the worst is " : "", describe(checked, kToRounding));
-  if (!finite) result.message += "\nneither is finite, so nothing was compared; a CheckFinite scope finds the op";
+  auto [checked, tolerance] = check_without_steps(f, inputs, options.seed);
+  GradcheckResult result{.ok = checked.verdict == Verdict::right};
+  result.message = formatted(
+      "gradcheck by rules: {}{}, {}: by vjps {:.10g}, by rules {:.10g}, relative error {:.3g}, tolerance {:.3g}",
+      result.ok ? "passed; the worst is " : "", checked.input, checked.where, checked.analytic, checked.numeric,
+      checked.relative_error, tolerance);
+  if (checked.verdict == Verdict::unchecked)
+    result.message += std::isfinite(checked.relative_error)
+                          ? "\nin f32 or bf16, rounding hides errors below the tolerance; compare in f64"
+                          : "\nneither is finite, so nothing was compared; a CheckFinite scope finds the op";
   if (checked.verdict == Verdict::wrong && options.blame) {
     Rng rng = Rng(options.seed).split();
     const Tensor dy = random_signs(f(std::vector<Var>(inputs.begin(), inputs.end())).shape(), rng);
@@ -164,6 +163,11 @@ GradcheckResult gradcheck(const GradcheckFunction& f, const std::vector<Tensor>&
     const GradcheckFunction gradient = gradient_function(f, dy);
     add(result, Gradcheck({gradient, inputs, names, options, &f, root_square_sum(dy, y)}).run());
   }
+  static constexpr std::array kBy{"differences", "rules", "differences and rules"};
+  if (const auto passed = result.message.find(": passed"); result.ok && passed != std::string::npos)
+    result.message.replace(0, passed,
+                           fmt::format("gradcheck by {}{}", kBy[static_cast<std::size_t>(options.by)],
+                                       options.order == 2 ? ", of first and second order" : ""));
   return result;
 }
 

@@ -16,16 +16,16 @@ namespace braid {
 ///
 /// Relative error: |analytic - numeric| / max(|analytic|, |numeric|, s), where s is a thousandth of the largest
 /// gradient of that input. `Verdict::wrong` and `Verdict::unchecked` fail; kinks and undecidable derivatives are
-/// counted separately. Options ask for second derivatives, too, or for a check of vjps by rules. When a gradient is
-/// wrong, every recorded vjp is compared with differences of its own op, and the message ends with the wrong one
-/// nearest to the output:
+/// counted separately. By rules, <J^T w, v> by the vjps is compared with <w, J v> by the rules for random v and w, and
+/// s is a thousandth of their terms; the tolerance is 1e-13 or what rounding explains, and the verdict unchecked if
+/// that is more than 1e-3 due to f32 or bf16. When a gradient is wrong, each vjp is compared with differences of its
+/// op, and the message ends with the wrong one nearest to the output:
 ///
 ///     first wrong vjp: op 'rms_norm' (#37 of 112) with norm.weight, input 1 [8], element [3]: analytic 1, numeric 2
 ///
 /// The check also fails, with a sentence that says why, when f is not deterministic, forward or backward, changes its
-/// inputs, or returns NaN or Inf.
-/// `names` name the inputs in messages, by default `input 0`, ... Throws DTypeError unless all is f64, ValueError
-/// unless the order is 1 or 2.
+/// inputs, or returns NaN or Inf. `names` name the inputs in messages, by default `input 0`, ... Throws DTypeError
+/// unless all is f64, ValueError unless order is 1 or 2.
 GradcheckResult gradcheck(const GradcheckFunction& f, const std::vector<Tensor>& inputs,
                           const GradcheckOptions& options = {}, const std::vector<std::string>& names = {});
 
@@ -33,8 +33,7 @@ GradcheckResult gradcheck(const GradcheckFunction& f, const std::vector<Tensor>&
 ///
 ///     gradcheck_module(model, [&](const Model& m) { return m(x); });
 ///
-/// Large parameters, groups of parameters (`blocks.3`) and all of them together are checked along random directions, so
-/// that whole models take minutes.
+/// Large parameters, groups (`blocks.3`) and all of them are checked along random directions: models take minutes.
 GradcheckResult gradcheck_module(const auto& module, const auto& f, const GradcheckOptions& options = {}) {
   std::vector<Tensor> values;
   std::vector<std::string> names;

@@ -18,7 +18,7 @@ using GradcheckFunction = std::function<Var(std::span<const Var>)>;
 
 /// Settings of gradcheck(). Steps need none: inputs of size 1e-6 to 1e6 and functions of any scale work.
 struct GradcheckOptions {
-  double tolerance = 1e-6;          ///< the largest relative error that counts as right
+  double tolerance = 1e-6;          ///< the largest relative error that counts as right; by rules, see gradcheck()
   std::int64_t max_elements = 256;  ///< inputs with more elements are checked along random directions
   int directions = 16;              ///< the number of these directions
   std::uint64_t seed = 0;           ///< of the directions and of the output's cotangent
@@ -40,7 +40,7 @@ enum class Verdict {
   wrong,        ///< they differ by more, and the differences are accurate enough to be sure
   undecidable,  ///< they agree as far as differences tell, at least to a digit but not to the tolerance; passes
   kink,         ///< f is seen not to be differentiable: the analytic value lies between its one-sided derivatives
-  unchecked,    ///< differences do not settle, and other values would pass; by rules, neither side is finite
+  unchecked,    ///< differences do not settle, so others would pass; by rules, not finite or in f32 or bf16
 };
 /// `right`, `wrong`, ..
 std::string_view name(Verdict verdict);
@@ -48,7 +48,7 @@ std::string_view name(Verdict verdict);
 /// One derivative, analytic and numeric.
 struct CheckedDerivative {
   std::string input = {}, where = {};  ///< the input's name, and the element or direction
-  double analytic = 0, numeric = 0;    ///< by the vjp, and by differences
+  double analytic = 0, numeric = 0;    ///< by vjps, and by differences or rules
   double uncertainty = 0;              ///< an estimate of the error of `numeric`
   double relative_error = 0;           ///< of `analytic`; infinite when it is NaN or Inf
   Verdict verdict = Verdict::right;
@@ -62,7 +62,7 @@ struct GradcheckResult {
   std::int64_t wrong = 0, undecidable = 0, kinks = 0, unchecked = 0;  ///< the number of each verdict
   std::string message = {};  ///< the worst derivative with both values, what is odd about f, and the wrong vjp if any
   /// The index of the op at fault on f's tape outside of a HigherOrder scope, if it is found there, for draw(): from 0,
-  /// watched variables included; the # in messages counts ops alone, from 1.
+  /// watched variables included; the # in messages counts ops alone, from 1, also in checkpoints.
   std::optional<std::size_t> wrong_op = {};
   std::vector<CheckedDerivative> checked = {};   ///< all that were compared
   explicit operator bool() const { return ok; }  ///< ok

@@ -109,8 +109,7 @@ void multiply_taps(const Window& window, Way way, const Tensor& x, const Tensor&
   });
 }
 
-/// The transpose of the taps of x times dy, summed over at most 16 chunks of rows, which are added in order.
-/// -> [G, K, in / G, out / G]
+/// The transpose of the taps of x times dy, summed in order over at most 16 chunks of rows -> [G, K, in / G, out / G]
 template <class T>
 Tensor dense_dw(const Convolution& conv, const T* dy, const T* x) {
   const std::int64_t width = conv.in / conv.groups, n = conv.out / conv.groups, k = conv.window.taps() * width;

@@ -5,8 +5,7 @@
 
 namespace braid::detail {
 
-/// The divisor of the reduced losses [B, ...]: for the mean `count`, their number or the sum of their weights; 1
-/// instead of 0.
+/// The divisor of the reduced losses [B, ...]: for the mean `count`, their number or sum of weights; 1 instead of 0.
 inline double divisor(Reduction reduction, const Shape& losses, double count) {
   if (reduction == Reduction::batch_mean) count = losses.rank() == 0 ? 1 : static_cast<double>(losses[0]);
   return reduction == Reduction::sum || reduction == Reduction::none || count == 0 ? 1 : count;

@@ -79,6 +79,10 @@ std::string accuse(Trials& trials, std::size_t index, const Subject& subject) {
     if (const std::string words = wrong_input(trials, index, i); !words.empty())
       return fmt::format("first wrong vjp: {}, {}", place, words);
   }
+  for (std::size_t i = 0; i < op.inputs.size(); ++i)
+    if (op.inputs[i] && !op.dxs[i].defined())
+      return fmt::format("first wrong vjp: {}, input {} {}: its vjp returned no cotangent", place, i,
+                         base.value(*op.inputs[i]).shape());
   return fmt::format("first wrong vjp: {}: its outputs depend on variables that are not among its inputs", place);
 }
 
@@ -101,7 +105,14 @@ Blame blame(const Subject& subject, const Tensor& dy, double amplification) try 
   if (std::ranges::none_of(trials.base().ops, is_reached))
     return {"no vjp is wrong: the output of f is not on the tape"};
   const std::optional<std::size_t> op = wrong_op(trials);
-  if (!op) return {fmt::format("no vjp is wrong by more than {:g} along random directions", subject.options.tolerance)};
+  if (!op) {
+    for (const Recording::Op& f : trials.base().ops)
+      if (const auto y = std::ranges::find_if(f.results, is_coarse); y != f.results.end())
+        return {fmt::format("not every vjp can be compared to {:g}, since {} returns {}", subject.options.tolerance,
+                            place_of(trials.base(), f.index, subject), name(y->dtype()))};
+    return {
+        fmt::format("no vjp is seen to be wrong by more than {:g} along random directions", subject.options.tolerance)};
+  }
   if (trials.base().ops[*op].name == std::string_view("checkpoint")) {
     Trials inside(subject, dy, amplification, /*opens_checkpoints=*/true);
     if (const auto inner = wrong_op(inside)) return {accuse(inside, *inner, subject), op};

@@ -46,6 +46,7 @@ class IsolatedOps : public Recording {
   Recording first_order;  // f's ops without a HigherOrder scope, as users draw them
 
   const std::vector<Node>& base() const { return base_; }
+  const std::vector<Tensor>& weights(std::size_t op) const { return weights_[op]; }
   /// Constant inputs that changed with the values, by op.
   const Leaks& leaks() const { return leaks_; }
 
@@ -87,13 +88,13 @@ class IsolatedOps : public Recording {
   }
 
   /// By the vjp that nodes_at(t) recorded.
-  double by_vjp(const std::vector<Node>& nodes, std::size_t op, double t) const {
+  InnerProduct by_vjp(const std::vector<Node>& nodes, std::size_t op, double t) const {
     const Node& node = nodes[op];
     Needs needs;
     for (const Tensor& weight : weights_[op]) needs.push_back(weight.defined());
     std::vector<Tensor> dys;
     for (const Moving& dy : dys_of(node)) dys.push_back(dy.at(t));
-    return InnerProduct(node.vjp(dys, needs), weights_[op]).value;
+    return {node.vjp(dys, needs), weights_[op]};
   }
 
   struct ByRule : InnerProduct {  // at t = 0
@@ -145,13 +146,13 @@ class IsolatedOps : public Recording {
 /// What is known of an op's function.
 struct Suspect {
   std::size_t op;
-  double by_vjp;
+  InnerProduct by_vjp;
   IsolatedOps::ByRule by_rule;
   Extrapolation numeric = {};  // the derivative of that by the vjp
 
   double floor() const { return 1e-3 * by_rule.size; }
   void add(double step, double above, double below) {
-    const double up = above - by_vjp, down = by_vjp - below;
+    const double up = above - by_vjp.value, down = by_vjp.value - below;
     const double noise = 0x1p-50 * std::max({std::abs(above), std::abs(below), by_rule.size});
     numeric.add(step, {up, down, noise, std::min(up, down), std::max(up, down), noise});
   }
@@ -160,18 +161,22 @@ struct Suspect {
 /// The sentence about a suspect; empty if its rule is right, or neither value is finite.
 std::string accuse(const IsolatedOps& ops, const Suspect& suspect, const std::string& place, double tolerance) {
   const IsolatedOps::ByRule& rule = suspect.by_rule;
-  if (!std::isfinite(rule.value) && !std::isfinite(suspect.by_vjp)) return "";
-  if (!(std::abs(rule.value - suspect.by_vjp) <= 1e-10 * rule.size))
-    return formatted("first rule that differs from its vjp: {}: its rule gives {:.10g}, its vjp {:.10g}", place,
-                     rule.value, suspect.by_vjp);
+  const std::string first = fmt::format("first rule that differs from its vjp: {}", place);
+  if (!std::isfinite(rule.value) && !std::isfinite(suspect.by_vjp.value)) return "";
+  const std::vector<Tensor>& weights = ops.weights(suspect.op);
+  for (std::size_t i = 0, k = 0; i < weights.size(); k += weights[i++].defined())
+    if (weights[i].defined() && !(std::abs(rule.terms[k] - suspect.by_vjp.terms[k]) <= 1e-10 * rule.size))
+      return formatted("{}, input {} {}: along a random direction its rule gives {:.10g}, its vjp {:.10g}", first, i,
+                       weights[i].shape(), rule.terms[k], suspect.by_vjp.terms[k]);
   const Derivative numeric = suspect.numeric.best();
   if (judge(rule.derivative, numeric, suspect.floor(), tolerance) != Verdict::wrong) return "";
   if (const auto leak = ops.leaks().find(suspect.op); leak != ops.leaks().end())
     return fmt::format(
         "no rule is wrong: a derivative is lost at {}, whose input {} {} is a constant but depends on variables", place,
         leak->second, ops.base()[suspect.op].inputs[leak->second].shape);
-  return formatted("first rule that differs from its vjp: {}: its rule has the derivative {:.10g}, its vjp {:.10g}",
-                   place, rule.derivative, numeric.value);
+  return formatted(
+      "{}: its rule has the derivative {:.10g}, its vjp {:.10g}; does it take a captured tensor for op.x()?", first,
+      rule.derivative, numeric.value);
 }
 
 }  // namespace
@@ -183,7 +188,7 @@ Blame blame_rules(const GradcheckFunction& f, const Subject& subject) try {
   descend_together(1, suspects, subject.options.tolerance, [&](double step) {
     const std::vector<Node> above = ops.nodes_at(step), below = ops.nodes_at(-step);
     for (Suspect& suspect : suspects)
-      suspect.add(step, ops.by_vjp(above, suspect.op, step), ops.by_vjp(below, suspect.op, -step));
+      suspect.add(step, ops.by_vjp(above, suspect.op, step).value, ops.by_vjp(below, suspect.op, -step).value);
   });
   for (const Suspect& suspect : suspects | std::views::reverse) {
     const auto index = ops.on_first_order(suspect.op);
@@ -192,7 +197,7 @@ Blame blame_rules(const GradcheckFunction& f, const Subject& subject) try {
     if (std::string sentence = accuse(ops, suspect, place, subject.options.tolerance); !sentence.empty())
       return {std::move(sentence), index};
   }
-  return {"no rule is wrong: every one agrees with its vjp along random directions"};
+  return {"no rule is wrong: all that can be compared agree with their vjps along random directions"};
 } catch (const Error& error) {
   return {fmt::format("no rule can be blamed: {}", error.what())};
 }

@@ -43,15 +43,17 @@ double dot(const Tensor& a, const Tensor& b);
 /// sqrt(sum((a * b)^2)), as dot() does
 double root_square_sum(const Tensor& a, const Tensor& b);
 
-/// A sum of inner products <a, b>, and the root of the sum of its squared terms.
+/// A sum of inner products <a, b>, its terms for each defined b, and the root of the sum of its squared terms.
 struct InnerProduct {
   double value = 0, size = 0;
+  std::vector<double> terms = {};
 
   InnerProduct() = default;
   InnerProduct(const auto& a, const auto& b) {
     for (std::size_t i = 0; i < a.size(); ++i) add(Var(a[i]).value(), Var(b[i]).value());
   }
   void add(const Tensor& a, const Tensor& b) {
+    if (b.defined()) terms.push_back(dot(a, b));
     value += dot(a, b);
     size = std::hypot(size, root_square_sum(a, b));
   }

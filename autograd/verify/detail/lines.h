@@ -31,8 +31,7 @@ struct Subject {
   std::vector<Tensor> gradients = {};                 // there, by vjps: Comparison adds them
 };
 
-/// Lines along every element of every input, or along random directions if there are too many; then one for each group
-/// of inputs and one for all.
+/// Lines along every element of every input, or random directions if they are many; then one a group, and one for all.
 std::vector<Line> lines_through(const Subject& subject, Rng& rng);
 Line line_of_element(const Subject& subject, std::size_t input, std::int64_t element);
 /// A random direction in which all inputs move, or those of a group.

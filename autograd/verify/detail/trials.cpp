@@ -13,8 +13,7 @@ namespace braid::detail {
 /// its results are kept.
 class Trials::Replay : public Probe {
  public:
-  /// Moves each value by t * direction. `flowing`: the values that later ops get as computed. Throws Error when f
-  /// records other ops than before.
+  /// Moves each value by t * direction. `flowing`: those that later ops get as computed. Throws Error for other ops.
   Replay(const Trials& trials, const Directions& directions, const std::set<ValueId>& flowing, double t)
       : base_(trials.base_), directions_(directions), flowing_(flowing), t_(t) {
     Tape tape(this);
@@ -90,10 +89,9 @@ Trials::Trials(const Subject& subject, const Tensor& dy, double amplification, b
 /// The inputs on the tape whose cotangents the op's own vjp computes, or those that it defers to the op before.
 std::vector<std::size_t> Trials::inputs_of(const Recording::Op& op, bool deferred) const {
   std::vector<std::size_t> list;
-  const auto is_f32 = [](const Tensor& t) { return t.dtype() == DType::f32; };
-  if (op.dxs.empty() || std::ranges::any_of(op.results, is_f32)) return list;
+  if (op.dxs.empty() || std::ranges::any_of(op.results, is_coarse)) return list;
   for (std::size_t i = 0; i < op.inputs.size(); ++i)
-    if (op.inputs[i] && !is_f32(base_.value(*op.inputs[i])) && (op.deferral && op.deferral->input == i) == deferred)
+    if (op.inputs[i] && !is_coarse(base_.value(*op.inputs[i])) && (op.deferral && op.deferral->input == i) == deferred)
       list.push_back(i);
   return list;
 }

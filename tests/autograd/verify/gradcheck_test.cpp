@@ -42,7 +42,21 @@ TEST(Gradcheck, PassesACorrectVjpFarBelowTheTolerance) {
   EXPECT_TRUE(result) << result.message;
   EXPECT_LT(result.worst, 1e-9);
   EXPECT_EQ(result.derivatives, 6);
-  EXPECT_THAT(result.message, StartsWith("gradcheck: passed; the worst is input 0, element ["));
+  EXPECT_THAT(result.message, StartsWith("gradcheck by differences: passed; the worst is input 0, element ["));
+}
+
+TEST(Gradcheck, SaysWhatHasPassed) {
+  using By = GradcheckOptions::By;
+  const auto message = [](By by, int order) {
+    return gradcheck([](auto x) { return exp(x[0]); }, {points()}, {.order = order, .by = by}).message;
+  };
+  EXPECT_THAT(message(By::differences, 2),
+              StartsWith("gradcheck by differences, of first and second order: passed; the worst is "));
+  EXPECT_THAT(message(By::rules, 2),
+              StartsWith("gradcheck by rules, of first and second order: passed; the worst is "));
+  EXPECT_THAT(message(By::both, 1), StartsWith("gradcheck by differences and rules: passed; the worst is "));
+  EXPECT_THAT(message(By::both, 2),
+              StartsWith("gradcheck by differences and rules, of first and second order: passed; the worst is "));
 }
 
 TEST(Gradcheck, FindsAnErrorOfOnePartInAHundredThousand) {

@@ -76,9 +76,23 @@ TEST(Blame, TellsBothValuesOfTheElement) {
   EXPECT_NEAR(analytic / numeric, 1.5, 1e-6);
 }
 
-TEST(Blame, PassesOverOpsOfF32) {
-  const auto f = [](auto x) { return concat({twice(x[0], 2), cast(cast(x[1], DType::f32) * 2.0, DType::f64)}, 0); };
-  EXPECT_THAT(last_line(gradcheck(f, {normal({3}), normal({3})})), HasSubstr("op 'twice' (#1 of 5), input 0 [3]"));
+TEST(Blame, PassesOverOpsOfF32AndBf16) {
+  const auto line = [](DType dtype) {
+    const auto f = [=](auto x) { return concat({twice(x[0], 2), cast(cast(x[1], dtype) * 2.0, DType::f64)}, 0); };
+    return last_line(gradcheck(f, {normal({3}), normal({3})}));
+  };
+  EXPECT_THAT(line(DType::f32), HasSubstr("op 'twice' (#1 of 5), input 0 [3]"));
+  EXPECT_EQ(line(DType::bf16), "not every vjp can be compared to 1e-06, since op 'cast' (#2 of 5) returns bf16");
+}
+
+TEST(Blame, FindsAVjpWithoutACotangent) {
+  const auto f = [](auto x) {
+    const auto vjp = [a = x[1].value()](const Tensor& dy) { return std::vector<Tensor>{Tensor(), dy}; };
+    const Var h = exp(x[0]);
+    return sum(record("total", Tensor(h.value() + x[1].value()), {h, x[1]}, vjp));
+  };
+  EXPECT_EQ(last_line(gradcheck(f, {normal({3}), normal({3})})),
+            "first wrong vjp: op 'total' (#2 of 3), input 0 [3]: its vjp returned no cotangent");
 }
 
 TEST(Blame, TheWrongOpNearestToTheOutputComesFirst) {

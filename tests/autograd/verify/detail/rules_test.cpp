@@ -1,8 +1,11 @@
 #include <braid/autograd/verify/detail/rules.h>
 
+#include <cstdio>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <braid/autograd/checkpoint.h>
 #include <braid/autograd/ops.h>
 #include <braid/autograd/verify/gradcheck.h>
 #include <braid/core/random.h>
@@ -26,7 +29,8 @@ TEST(CheckWithoutSteps, IsAsExactAsRounding) {
   const GradcheckResult result = gradcheck(f, {normal({4, 4}), normal({4, 4})}, {.by = kRules});
   EXPECT_TRUE(result);
   EXPECT_LE(result.worst, 1e-14);
-  EXPECT_THAT(result.message, testing::StartsWith("gradcheck by rules: passed; the worst is all inputs, "));
+  EXPECT_THAT(result.message,
+              testing::StartsWith("gradcheck by rules: passed; the worst is all inputs, without steps: by vjps "));
 }
 
 TEST(CheckWithoutSteps, IsRightAtKinks) {
@@ -85,6 +89,54 @@ TEST(CheckWithoutSteps, CannotCheckWhatIsNotFinite) {
   EXPECT_THAT(result.message, HasSubstr("\nfirst wrong vjp: op 'twice' (#1 of 1), input 0 [2], element "));
 }
 
+/// exp(x) in a dtype, whose vjp is `factor` times too large.
+Var exp_in(DType dtype, const Var& x, double factor) {
+  const Tensor y = Tensor(exp(x.value().to(dtype)));
+  const auto vjp = [=](const Tensor& dy) { return Tensor(factor * dy * y); };
+  return cast(record("exp_in", y, {cast(x, dtype)}, vjp, [](const Applied& op) { return op.dy() * op.y(); }),
+              DType::f64);
+}
+
+TEST(CheckWithoutSteps, CannotCheckWhereRoundingHidesErrors) {
+  for (const double factor : {1.0, 1.1}) {
+    const auto plain = [=](auto x) { return exp_in(DType::bf16, x[0], factor); };
+    const auto in_a_checkpoint = [=](auto x) {
+      return checkpoint([=](const Var& x) { return exp_in(DType::bf16, x, factor); }, x[0]);
+    };
+    for (const GradcheckFunction& f : std::vector<GradcheckFunction>{plain, in_a_checkpoint}) {
+      const GradcheckResult result = gradcheck(f, {normal({64})}, {.by = kRules});
+      EXPECT_FALSE(result);
+      EXPECT_EQ(result.unchecked, 1);
+      EXPECT_EQ(result.worst, 0);
+      EXPECT_THAT(result.message,
+                  EndsWith("\nin f32 or bf16, rounding hides errors below the tolerance; compare in f64"));
+    }
+  }
+}
+
+TEST(CheckWithoutSteps, FindsErrorsBeyondTheRoundingOfF32) {
+  const auto f = [](double factor) { return [=](auto x) { return exp_in(DType::f32, x[0], factor); }; };
+  EXPECT_TRUE(gradcheck(f(1), {normal({64})}, {.by = kRules}));
+  const GradcheckResult result = gradcheck(f(1.01), {normal({64})}, {.by = kRules});
+  EXPECT_EQ(result.wrong, 1);
+  EXPECT_THAT(result.message,
+              EndsWith("\nnot every vjp can be compared to 1e-06, since op 'cast' (#1 of 3) returns f32"));
+}
+
+TEST(CheckWithoutSteps, TellsBothValuesAndTheirRelativeError) {
+  const auto f = [](auto x) { return exp_in(DType::f64, x[0], 1.5); };
+  const GradcheckResult result = gradcheck(f, {normal({64})}, {.blame = false, .by = kRules});
+  double by_vjps = 0, by_rules = 0, error = 0, tolerance = 0;
+  ASSERT_EQ(std::sscanf(result.message.c_str(),
+                        "gradcheck by rules: all inputs, without steps: by vjps %lf, by rules %lf, relative error %lf, "
+                        "tolerance %lf",
+                        &by_vjps, &by_rules, &error, &tolerance),
+            4);
+  EXPECT_NEAR(by_vjps / by_rules, 1.5, 1e-6);
+  EXPECT_NEAR(error, 1 / 3.0, 1e-3);
+  EXPECT_LT(tolerance, 1e-10);
+}
+
 TEST(CheckWithoutSteps, DoesNotCallAVjpRightThatItsRuleContradicts) {
   const auto f = [](auto x) {
     return exp(record(
@@ -92,8 +144,9 @@ TEST(CheckWithoutSteps, DoesNotCallAVjpRightThatItsRuleContradicts) {
         [](const Applied& op) { return 2 * op.dy(); }));
   };
   EXPECT_THAT(gradcheck(f, {normal({3})}, {.by = kRules}).message,
-              AllOf(HasSubstr("\nfirst rule that differs from its vjp: op 'twice' (#1 of 2): its rule gives "),
-                    EndsWith("\nno vjp is wrong by more than 1e-06 along random directions")));
+              AllOf(HasSubstr("\nfirst rule that differs from its vjp: op 'twice' (#1 of 2), input 0 [3]: along a "
+                              "random direction its rule gives "),
+                    EndsWith("\nno vjp is seen to be wrong by more than 1e-06 along random directions")));
 }
 
 TEST(CheckWithoutSteps, NamesAWrongVjpLast) {
