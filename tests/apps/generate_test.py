@@ -198,7 +198,7 @@ def bad_input(program, trainer, folder):
         ("cut/model.safetensors", ["--model", cut]),
         ("none: there is no such folder or file", ["--run", folder / "none"]),
         ("holds no checkpoint", ["--run", empty]),
-        ("model: is a pretrained model, not a run of train_lm: give it as --model", ["--run", model]),
+        ("gpt2: is a pretrained model, not a run of train_lm: give it as --model", ["--run", model]),
         ("good: is a run of train_lm, not a pretrained model: give it as --run", ["--model", good]),
         ("model.safetensors: the checkpoint has no checksum", ["--run", model / "model.safetensors"]),
         ("lost/checkpoint.safetensors", ["--run", lost]),
