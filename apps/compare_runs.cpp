@@ -214,10 +214,12 @@ std::optional<std::int64_t> first_step(const fs::path& a, const fs::path& b) {
       apps::say("{} goes on to step {}\n", (end_of_a > end_of_b ? a : b).string(), std::max(end_of_a, end_of_b));
     return std::nullopt;
   }
-  const nlohmann::json &line_a = in_a.at(*differs), &line_b = in_b.at(*differs);
-  const std::string part = first_part(line_a, line_b);
+  const std::string part = first_part(in_a.at(*differs), in_b.at(*differs));
+  const auto loss = [&](const train_lm::Ledger& ledger) {
+    return ledger.at(*differs).value(part, nlohmann::json()).dump();
+  };
   if (part == "loss")
-    apps::say("step {}: loss {} against {}\n", *differs, line_a["loss"].dump(), line_b["loss"].dump());
+    apps::say("step {}: loss {} against {}\n", *differs, loss(in_a), loss(in_b));
   else
     apps::say("step {}: {} differ\n", *differs, part);
   return *differs;

@@ -118,9 +118,11 @@ Ledger ledger_of(const fs::path& folder) {
   check<FileError>(fs::exists(folder), "{}: there is no such folder", folder.string());
   check<FileError>(fs::exists(path), "{}: there is none: the run was not trained with --ledger", path.string());
   Ledger ledger;
+  std::int64_t number = 0;
   for (nlohmann::json& line : lines_of(path)) {
+    ++number;
     const auto step = line.value("step", std::int64_t{0});
-    check<FileError>(step > 0, "{}: line {} must have a step", path.string(), ledger.size() + 1);
+    check<FileError>(step > 0, "{}: line {} must have a step", path.string(), number);
     ledger[step] = std::move(line);
   }
   return ledger;

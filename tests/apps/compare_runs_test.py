@@ -107,6 +107,11 @@ def same(folder):
     said = run(COMPARE_RUNS, "same", b, a, code=1)
     assert said.startswith(f"{b}: the ledger lacks steps 1 to 5\nsteps 6 to 12, as far as both ledgers have them, have the same bits\n"
                            "step 13: loss 1 against "), said
+    del later["loss"]
+    (b / "ledger.jsonl").write_text("".join(lines[:12] + [json.dumps(later) + "\n"]))
+    assert "\nstep 13: loss null against " in run(COMPARE_RUNS, "same", b, a, code=1)
+    (b / "ledger.jsonl").write_text(lines[0] + lines[0] + '{"loss": 1}\n')
+    assert run(COMPARE_RUNS, "same", b, a, code=2).endswith("ledger.jsonl: line 3 must have a step\n")
     (b / "ledger.jsonl").write_text("".join(lines[:15]))
     (b / "config.json").unlink()  # the ledger of another machine
     assert run(COMPARE_RUNS, "same", shorter, b, code=1).startswith("steps 1 to 6 have the same bits\n"), "settings"
