@@ -82,10 +82,10 @@ void add_flags(CLI::App& app, Config& c) {
   app.add_option(
       "--init", c.init,
       "start from the model in another run's folder, in a checkpoint of one, or in the folder of a pretrained GPT-2, "
-      "Llama, Qwen3, Mistral, Mixtral, Qwen3-MoE or Gemma 2, put into this run's connections: those of a run with the "
-      "same connection and mixing keep its maps, others start anew, with --alpha 0 unless given; or of a "
-      "DeepSeek-V4, which has its own; sizes and tokenizer are the model's, but the context of a pretrained one is "
-      "--context");
+      "Llama, Qwen3, Mistral, Mixtral, Qwen3-MoE or Gemma 2, put into the connections of --connection, which are the "
+      "run's own by default: with the same connection and mixing it keeps its maps, others start anew, with --alpha 0 "
+      "unless given; or of a DeepSeek-V4, which has its own; sizes and tokenizer are the model's, but the context of a "
+      "pretrained one is --context");
   app.add_option_function<std::string>(
          "--train",
          [&c](const std::string& choice) {
@@ -131,10 +131,8 @@ void add_flags(CLI::App& app, Config& c) {
                "resume although another instruction set is in use, which rounds differently");
 }
 
-/// Takes the sizes and the tokenizer of the model that the run starts from. A resumed run has them itself.
-void start_from(Config& c, const CLI::App& app) {
-  const std::filesystem::path folder = c.resume && has_checkpoint(c.out) ? c.out : c.init;
-  c.origin = std::make_shared<SavedRun>(load_origin(folder));
+/// Takes the sizes and the tokenizer of the model in `folder`, which the run starts from.
+void start_from(const std::filesystem::path& folder, Config& c, const CLI::App& app) {
   const apps::TrainerSettings& theirs = c.origin->training;
   c.training.architecture = theirs.architecture;
   const auto adopt = [&](const char* flag, std::int64_t& mine, std::int64_t its) {
@@ -216,12 +214,19 @@ Config parse(int argc, char** argv) {
       "checkpoint.safetensors into --out and prints a sample.");
   add_flags(app, config);
   apps::parse_command_line(app, argc, argv);
-  apps::check_all_apply(training.connection, std::span(&training.connection.kind, 1));
   check_value(!config.resume || !config.out.empty(), "--resume: give the run's folder with --out");
+  // A resumed run has sizes, tokenizer and connections itself.
+  const std::filesystem::path origin = config.resume && has_checkpoint(config.out) ? config.out : config.init;
+  if (!config.init.empty()) config.origin = std::make_shared<SavedRun>(load_origin(origin));
+  if (config.origin && !config.origin->pretrained && app.count("--connection") == 0) {
+    training.connection = config.origin->training.connection;
+    apps::parse_command_line(app, argc, argv);  // its other flags change what the model has
+  }
+  apps::check_all_apply(training.connection, std::span(&training.connection.kind, 1));
   if (config.report && app.count("--telemetry-every") == 0) config.telemetry_every = config.eval_every;
   if (training.warmup == kUnset) training.warmup = training.steps / 20;
   check_value(training.steps > 0 || !config.init.empty(), "--steps: must be at least 1 without --init but is 0");
-  if (!config.init.empty()) start_from(config, app);
+  if (config.origin) start_from(origin, config, app);
   check_settings(training);
   check_value(config.check_gradients == 0 || training.dtype == DType::f32,
               "--check-gradients: compares gradients of f32 with f64 op by op; --dtype bf16 has other ops");

@@ -31,6 +31,7 @@
 #include "interruption.h"
 #include "lines.h"
 #include "sample.h"
+#include "starts.h"
 #include "upcycling.h"
 
 namespace braid::train_lm {
@@ -68,12 +69,14 @@ bool resume(const Config& config, const Folder& folder, const Corpus& corpus, Tr
   return state.has_value();
 }
 
-void write_config(const Config& config, const Folder& folder, const Corpus& corpus) {
+/// Writes config.json of a run that goes on after `step`.
+void write_config(const Config& config, const Folder& folder, const Corpus& corpus, std::int64_t step) {
   Json json = to_json(config);
   json["text_checksum"] = corpus.checksum();
   json["tokenizer_checksum"] = corpus.tokenizer_checksum();
   json["git_commit"] = apps::git_commit();
   json["machine"] = apps::machine_info();
+  json["starts"] = starts_with_this(folder.config(), step);
   if (const std::string& tokenizer = corpus.vocabulary().tokenizer_json(); !tokenizer.empty())
     write_file_atomically(folder.tokenizer(), [&](std::ostream& file) { file << tokenizer; });
   write_file_atomically(folder.config(), [&](std::ostream& file) { file << json.dump(2) << "\n"; });
@@ -236,7 +239,7 @@ int lead(Config config, const Corpus& corpus, Trainer& trainer, dist::Communicat
   const apps::FolderLock lock(folder.path);
   check_folder(config, folder);  // another process may have written to it meanwhile
   const bool resumed = config.resume && resume(config, folder, corpus, trainer);
-  write_config(config, folder, corpus);
+  write_config(config, folder, corpus, resumed ? trainer.step() : 0);
   rewind(folder, resumed ? trainer.step() : -1);
   share_state(trainer.state(), config, ranks);
 

@@ -14,6 +14,7 @@
 #include "../common/read_file.h"
 #include "checkpoint.h"
 #include "lines.h"
+#include "starts.h"
 #include "upcycling.h"
 
 namespace braid::train_lm {
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 
 /// The flag of a setting in config.json, which has the same name; none for defaults and for what a flag cannot set.
 void add_flag(const std::string& key, const nlohmann::json& value, std::vector<std::string>& line) {
-  for (const char* other : {"architecture", "text_checksum", "tokenizer_checksum", "git_commit", "machine"})
+  for (const char* other : {"architecture", "text_checksum", "tokenizer_checksum", "git_commit", "machine", "starts"})
     if (key == other) return;
   if (value.is_null() || value == "" || value == false) return;
   std::string flag = "--" + key;
@@ -34,14 +35,16 @@ void add_flag(const std::string& key, const nlohmann::json& value, std::vector<s
 
 /// What bits depend on. Paths do not count, the checksums of texts do.
 nlohmann::json that_changes_bits(nlohmann::json settings) {
-  const nlohmann::json machine = settings.value("machine", nlohmann::json::object());
   const bool portable = settings.value("bits", nlohmann::json()) == "portable";
-  for (const char* key : {"text", "tokenizer", "eval_every", "telemetry_every", "check_gradients", "machine"})
+  for (const auto& [key, name] : {std::pair("isa", "instruction set"),
+                                  {"processor", "processor"},
+                                  {"mhc_path", "BRAID_MHC_PATH"},
+                                  {"compiler", "compiler"}}) {
+    const bool counts = !portable || (key != std::string("isa") && key != std::string("processor"));
+    if (const std::string value = of_machines(settings, key); counts && !value.empty()) settings[name] = value;
+  }
+  for (const char* key : {"text", "tokenizer", "eval_every", "telemetry_every", "check_gradients", "machine", "starts"})
     settings.erase(key);
-  for (const auto& [key, name] : {std::pair("isa", "instruction set"), {"processor", "processor"}})
-    if (!portable && machine.contains(key)) settings[name] = machine[key];
-  if (machine.contains("mhc_path")) settings["BRAID_MHC_PATH"] = machine["mhc_path"];
-  if (machine.contains("compiler")) settings["compiler"] = machine["compiler"];
   return settings;
 }
 
@@ -146,6 +149,12 @@ Replay replay(Config config, std::int64_t step, std::optional<std::size_t> kept)
     config.origin = std::make_shared<SavedRun>(load_origin(config.init));
     start_from_origin(config, corpus, trainer);
   }
+  const bool portable = config.training.bits == Bits::portable;
+  for (std::int64_t before = trainer.step() + 1; before < step; ++before)
+    check_value(computed_alike(settings, before, step, portable),
+                "step {} was computed with another instruction set or BRAID_MHC_PATH, and no checkpoint after it is "
+                "left",
+                before);
   trainer.learning_rate() = rates_of(config.out, trainer.learning_rate());
   apps::Progress progress("step", step, trainer.step());
   while (trainer.step() + 1 < step) {

@@ -161,7 +161,7 @@ def part(folder):
     said = run(COMPARE_RUNS, "part", fused, composed, code=1)
     assert said.startswith("settings differ: BRAID_MHC_PATH fused and reference\n") and "did not repeat" not in said, said
     said = run(COMPARE_RUNS, "part", fused, composed, path="reference", code=2)
-    assert said.endswith(f"{fused} was computed without BRAID_MHC_PATH=reference: record its step 1 without it, too\n"), said
+    assert said.endswith(f"{fused}: step 1 was computed without BRAID_MHC_PATH=reference: record it without it, too\n"), said
     said = run(TRAIN_LM, *TINY, "--channels", 24, "--text", text(folder), *mhc, "--steps", 3, "--resume", "--out", fused, path="reference", code=2)
     assert ", BRAID_MHC_PATH=reference, which rounds differently; --allow-other-processor " in said, said
     said = run(COMPARE_RUNS, "part", a, train(folder, "bf16", "--dtype", "bf16"), code=1)
@@ -171,6 +171,7 @@ def part(folder):
     words = text(folder).read_text()
     (folder / "later.txt").write_text(words.replace("sum", "mus"))
     said = run(COMPARE_RUNS, "part", a, train(folder, "later", "--text", folder / "later.txt"), code=1)
+    assert re.match(r"settings differ: text_checksum \w+ and \w+\ntexts differ from line 1 on: '.*sum.*' and '.*mus.*'\n", said), said
     assert re.search(r"\nstep \d+: op 'embedding' \(.*, element \[\d+, \d+, 0\]: \S+ against \S+; the windows of text differ there$", said), said
     (folder / "fewer.txt").write_text(words.replace("x", "s"))
     on = train(folder, "on", "--init", a, "--text", folder / "fewer.txt", "--warmup", 0, steps=3)
@@ -211,6 +212,18 @@ def instruction_set(folder):
     assert "did not repeat" not in said, said
     run(COMPARE_RUNS, "record", a, folder / "record", "--step", 1, isa=sets[-1])  # with the instruction set of the run
     assert run(COMPARE_RUNS, "part", a, folder / "record") == "step 1: everything has the same bits\n"
+    # A run that goes on with another one: each step is repeated with its own.
+    for steps, isa in (3, sets[1]), (5, sets[-1]), (6, sets[-1]):
+        train(folder, "b", *wide, "--resume", "--allow-other-processor", isa=isa, steps=steps)
+        assert run(COMPARE_RUNS, "part", b, b, "--step", steps) == f"step {steps}: everything has the same bits\n", steps
+    starts = [(start["step"], start["isa"]) for start in json.loads((b / "config.json").read_text())["starts"]]
+    assert starts == [(0, sets[-1]), (2, sets[1]), (3, sets[-1])], starts
+    said = run(COMPARE_RUNS, "part", a, b, code=1)
+    assert said.startswith(f"settings differ: instruction set {sets[1]} and {sets[-1]}, after step 2 {sets[1]}, after step 3 {sets[-1]}, "), said
+    (b / "best.safetensors").unlink(missing_ok=True)
+    assert run(COMPARE_RUNS, "part", b, b, "--step", 2) == "step 2: everything has the same bits\n"
+    said = run(COMPARE_RUNS, "part", b, b, "--step", 3, code=2)
+    assert ": step 3 cannot be repeated: step 1 was computed with another instruction set or BRAID_MHC_PATH, and no checkpoint " in said, said
 
 
 with tempfile.TemporaryDirectory() as where:

@@ -276,9 +276,12 @@ def upcycling(program, folder):
 
     source = folder / "frozen"  # whose connections have learned
     start[3] = source / "checkpoint.safetensors"
-    result = run(program, *start, "--connection", "mhc", "--steps", 0, "--out", folder / "again")
-    line = json.loads((folder / "again/metrics.jsonl").read_text())
-    check(result.returncode == 0 and line["val_loss"] == line["init_val_loss"], f"connections of the same kind stay: {line}")
+    for name, more in ("again", ["--connection", "mhc"]), ("default", []), ("other", ["--streams", 2]):
+        result = run(program, *start, *more, "--steps", 0, "--out", folder / name)
+        line = json.loads((folder / name / "metrics.jsonl").read_text())
+        check(result.returncode == 0 and "with mhc connections" in result.stdout, f"{name}: {result.stdout} {result.stderr}")
+        check((line["val_loss"] == line["init_val_loss"]) == (name != "other"), f"connections of the same kind stay: {name} {line}")
+        check(json.loads((folder / name / "config.json").read_text())["streams"] == (2 if more[:1] == ["--streams"] else 4), name)
 
     # Maps that come along do not start from --alpha and --phi-std; others do.
     def initial(name):

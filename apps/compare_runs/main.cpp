@@ -9,29 +9,23 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
-#include <braid/autograd/composed.h>
 #include <braid/core/files/file_system.h>
-#include <braid/core/files/safetensors.h>
-#include <braid/core/instruction_set.h>
 #include <braid/core/platform/process.h>
 
-#include "common/json_lines.h"
-#include "common/parse_number.h"
-#include "common/progress.h"
-#include "common/run_info.h"
-#include "common/run_main.h"
-#include "common/step_record.h"
-#include "platform/process.h"
-#include "train_lm/replay.h"
+#include "../common/progress.h"
+#include "../common/run_main.h"
+#include "../common/step_record.h"
+#include "../platform/process.h"
+#include "../train_lm/replay.h"
+#include "ledgers.h"
+#include "record.h"
 
 namespace braid::compare_runs {
 namespace {
 
 namespace fs = std::filesystem;
-using apps::StepEvent;
 
 struct Options {
   std::string command;
@@ -59,80 +53,6 @@ Options parse(int argc, char** argv) {
   check_value(o.command != "record" || o.step > 0, "record: needs --step");
   if (o.command == "record") apps::check_output_file("record", o.paths[1]);
   return o;
-}
-
-/// What one side computed in a step.
-struct Record {
-  std::int64_t step = 0;
-  bool repeated = true;                 ///< it has the bits of the run's ledger
-  nlohmann::json line;                  ///< as in the ledger
-  std::optional<double> learning_rate;  ///< not in older records
-  nlohmann::json settings;
-  std::vector<StepEvent> events;
-  std::optional<std::size_t> keep;  ///< the event whose elements are `kept`
-  Tensor kept;
-};
-
-void write_record(const Options& o) {
-  const nlohmann::json settings = train_lm::settings_of_run(o.paths[0]);
-  const train_lm::Config config = train_lm::config_of_run(o.paths[0]);
-  std::string isa = o.isa;
-  if (isa.empty() && config.training.bits == Bits::fast && settings.contains("machine"))
-    isa = settings["machine"].value("isa", "");
-  if (!isa.empty()) {
-    const auto known = std::ranges::find(instruction_sets(), isa, [](auto set) { return std::string(name(set)); });
-    check_value(known != instruction_sets().end(),
-                "{} was computed with {}, which this processor lacks: record its step {} on one that has it",
-                o.paths[0].string(), isa, o.step);
-    set_instruction_set(*known);
-  }
-  const std::string path = settings.value("machine", nlohmann::json::object()).value("mhc_path", apps::mhc_path());
-  check_value(path == "reference" || apps::mhc_path() == "fused",
-              "{} was computed without BRAID_MHC_PATH=reference: record its step {} without it, too",
-              o.paths[0].string(), o.step);
-  std::optional<Composed> composed;
-  if (path == "reference") composed.emplace(Composed::Ops::connections);
-  const auto [record, line, repeated, learning_rate] = train_lm::replay(config, o.step, o.keep);
-  nlohmann::json events = nlohmann::json::array();
-  for (const StepEvent& event : record.events()) events.emplace_back(apps::to_json(event));
-  std::map<std::string, Tensor> tensors;
-  if (record.kept().defined()) tensors.emplace("kept", record.kept());
-  save_safetensors(o.paths[1], tensors,
-                   {{"step", std::to_string(o.step)},
-                    {"keep", nlohmann::json(o.keep.value_or(0)).dump()},
-                    {"repeated", repeated ? "true" : "false"},
-                    {"line", line.dump()},
-                    {"learning_rate", nlohmann::json(learning_rate).dump()},
-                    {"settings", settings.dump()},
-                    {"events", events.dump()}});
-}
-
-Record read_record(const fs::path& path) {
-  const std::string what = path.string();
-  SafetensorsFile file;
-  try {
-    file = load_safetensors(path);
-  } catch (const UnreadableFile&) {
-    throw;
-  } catch (const FileError& error) {
-    throw FileError(fmt::format("{}: is no record of compare_runs: {}", what, error.what()));
-  }
-  Record record;
-  record.step = apps::parse_number<std::int64_t>(file.metadata["step"]).value_or(0);
-  const auto json = [&](const char* key) { return apps::parse_json(what + ": " + key, file.metadata[key]); };
-  const nlohmann::json events = json("events");
-  record.line = json("line");
-  record.settings = json("settings");
-  check<FileError>(record.step > 0 && events.is_array() && record.line.is_object() && record.settings.is_object(),
-                   "{}: must be what `record` of this version writes", what);
-  for (const auto& event : events) record.events.push_back(apps::step_event(what, event));
-  record.learning_rate = apps::parse_number<double>(file.metadata["learning_rate"]);
-  record.repeated = file.metadata["repeated"] == "true";
-  if (file.tensors.contains("kept")) {
-    record.kept = file.tensors["kept"];
-    record.keep = apps::parse_number<std::size_t>(file.metadata["keep"]);
-  }
-  return record;
 }
 
 /// One of the things compared: a run, whose steps can be computed again, or a record of one.
@@ -163,68 +83,6 @@ class Side {
   bool is_run_;
 };
 
-void say_different_settings(const nlohmann::json& a, const nlohmann::json& b) {
-  const std::vector<std::string> different = train_lm::different_settings(a, b);
-  if (!different.empty()) apps::say("settings differ: {}\n", fmt::join(different, ", "));
-}
-
-/// The first part of a ledger's line in which two differ.
-std::string first_part(const nlohmann::json& a, const nlohmann::json& b) {
-  for (const char* part : {"step", "loss", "gradients", "parameters"})
-    if (a.value(part, nlohmann::json()) != b.value(part, nlohmann::json())) return part;
-  return "";
-}
-
-/// The steps from `first`, which no line precedes, to `last` that a ledger lacks, as `3, 5 to 8`.
-std::string missing_steps(const train_lm::Ledger& ledger, std::int64_t first, std::int64_t last) {
-  std::vector<std::string> gaps;
-  std::int64_t next = first;
-  const auto reach = [&](std::int64_t step) {
-    if (next < step) gaps.push_back(fmt::format("{}{}", next, next + 1 < step ? fmt::format(" to {}", step - 1) : ""));
-    next = step + 1;
-  };
-  for (const auto& [step, line] : ledger)
-    if (step <= last) reach(step);
-  reach(last + 1);
-  return fmt::format("{}", fmt::join(gaps, ", "));
-}
-
-/// The first step whose ledger lines differ; nullopt when all steps that both have are equal, of which the last is
-/// printed.
-std::optional<std::int64_t> first_step(const fs::path& a, const fs::path& b) {
-  const train_lm::Ledger in_a = train_lm::ledger_of(a), in_b = train_lm::ledger_of(b);
-  std::vector<std::int64_t> both;
-  for (const auto& [step, line] : in_a)
-    if (in_b.contains(step)) both.push_back(step);
-  check_value(!both.empty(), "{}: the ledgers have no step in common", a.string());
-  const std::int64_t first = std::min(in_a.begin()->first, in_b.begin()->first);
-  const std::int64_t end_of_a = in_a.rbegin()->first, end_of_b = in_b.rbegin()->first;
-  bool complete = true;
-  for (const auto& [folder, ledger] : {std::pair(&a, &in_a), {&b, &in_b}})
-    if (const std::string missing = missing_steps(*ledger, first, std::min(end_of_a, end_of_b)); !missing.empty()) {
-      apps::say("{}: the ledger lacks steps {}\n", folder->string(), missing);
-      complete = false;
-    }
-  const auto differs = std::ranges::find_if(both, [&](std::int64_t step) { return in_a.at(step) != in_b.at(step); });
-  if (differs != both.begin())
-    apps::say("steps {} to {}{} have the same bits\n", both.front(), *(differs - 1),
-              complete ? "" : ", as far as both ledgers have them,");
-  if (differs == both.end()) {
-    if (end_of_a != end_of_b)
-      apps::say("{} goes on to step {}\n", (end_of_a > end_of_b ? a : b).string(), std::max(end_of_a, end_of_b));
-    return std::nullopt;
-  }
-  const std::string part = first_part(in_a.at(*differs), in_b.at(*differs));
-  const auto loss = [&](const train_lm::Ledger& ledger) {
-    return ledger.at(*differs).value(part, nlohmann::json()).dump();
-  };
-  if (part == "loss")
-    apps::say("step {}: loss {} against {}\n", *differs, loss(in_a), loss(in_b));
-  else
-    apps::say("step {}: {} differ\n", *differs, part);
-  return *differs;
-}
-
 int same(const Options& o) {
   const auto has_settings = [](const fs::path& folder) { return fs::exists(folder / "config.json"); };
   if (std::ranges::all_of(o.paths, has_settings))  // the ledger of another machine may be there alone
@@ -250,7 +108,7 @@ int say_after_ops(const Record& a, const Record& b, const std::string& where) {
 
 /// Whether the events of this index are of the same op.
 bool computes_the_same(const Record& a, const Record& b, std::size_t at) {
-  const auto identity = [](const StepEvent& e) { return std::tie(e.op, e.backward, e.index, e.shape); };
+  const auto identity = [](const apps::StepEvent& e) { return std::tie(e.op, e.backward, e.index, e.shape); };
   return at < a.events.size() && at < b.events.size() && identity(a.events[at]) == identity(b.events[at]);
 }
 
@@ -304,7 +162,7 @@ int part(const Options& o) {
 int run(const Options& o) {
   if (o.command == "same") return same(o);
   if (o.command == "part") return part(o);
-  write_record(o);
+  write_record(o.paths[0], o.paths[1], o.step, o.isa, o.keep);
   return 0;
 }
 
