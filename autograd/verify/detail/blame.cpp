@@ -4,8 +4,10 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <braid/autograd/verify/detail/differences.h>
 
@@ -93,10 +95,14 @@ std::string place_of(const Recording& base, std::size_t op, const Subject& subje
   const auto end = base.ops.begin() + static_cast<std::ptrdiff_t>(op) + 1;
   std::string place = fmt::format("op '{}' (#{} of {})", base.ops[op].name, std::count_if(base.ops.begin(), end, is_op),
                                   std::count_if(base.ops.begin(), base.ops.end(), is_op));
-  for (const auto& input : base.ops[op].inputs)  // f's inputs are recorded first
-    if (input && *input < subject.names.size() && !subject.names[*input].starts_with("input "))
-      place += " with " + subject.names[*input];
-  return place;
+  std::vector<std::string> names;
+  std::size_t at = op + 1;
+  while (names.empty() && at-- > 0)
+    for (const auto& input : base.ops[at].inputs)  // f's inputs are recorded first
+      if (input && *input < subject.names.size() && !subject.names[*input].starts_with("input "))
+        names.push_back(subject.names[*input]);
+  if (names.empty()) return place;
+  return fmt::format("{} {}with {}", place, at < op ? "after one " : "", fmt::join(names, " and "));
 }
 
 Blame blame(const Subject& subject, const Tensor& dy, double amplification) try {

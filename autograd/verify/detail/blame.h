@@ -25,7 +25,8 @@ Blame blame(const Subject& subject, const Tensor& dy, double amplification);
 /// every op isolated from the others, a dozen times however many there are.
 Blame blame_rules(const GradcheckFunction& f, const Subject& subject);
 
-/// `op 'rms_norm' (#37 of 112) with norm.weight`: the inputs of f that it reads are named if they have names.
+/// `op 'rms_norm' (#37 of 112) with norm.weight`: the inputs of f that it reads are named if they have names. An op
+/// without any is `after one with norm.weight`, the last that has some.
 std::string place_of(const Recording& base, std::size_t op, const Subject& subject);
 
 }  // namespace braid::detail

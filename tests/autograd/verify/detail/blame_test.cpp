@@ -192,7 +192,8 @@ TEST(Blame, WorksOnModulesByName) {
   const GradcheckResult result =
       gradcheck_module(Scaled{normal({3})}, [&](const Scaled& m) { return sum(tanh(m(x))); });
   EXPECT_THAT(result.message, testing::StartsWith("gradcheck: weight, element ["));
-  EXPECT_THAT(last_line(result), HasSubstr("op 'twice' (#2 of 4), input 0 [2, 3], element [0, 0]: "));
+  EXPECT_THAT(last_line(result),
+              HasSubstr("op 'twice' (#2 of 4) after one with weight, input 0 [2, 3], element [0, 0]: "));
   const auto of_the_weight = [&](const Scaled& m) { return sum(tanh(twice(m.weight, 3) * x)); };
   EXPECT_THAT(last_line(gradcheck_module(Scaled{normal({3})}, of_the_weight)),
               HasSubstr("op 'twice' (#1 of 4) with weight, input 0 [3], element ["));
