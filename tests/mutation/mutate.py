@@ -95,7 +95,7 @@ def evenly(found, count, seed):
         share = min(len(groups[name]), left // (len(groups) - index))
         chosen += random.Random(f"{seed} {name}").sample(groups[name], share)
         left -= share
-    return sorted(chosen)
+    return random.Random(seed).sample(chosen, len(chosen))  # in an order that tells of all folders early
 
 
 def equivalents():
@@ -169,9 +169,13 @@ def result_of(mutant, outcome, tests):
     return {"identity": identity(mutant), "line": line_of(mutant), "kind": mutant.kind, "outcome": outcome, "tests": tests}
 
 
-def judge(numbered, tests, patience):
-    """{number: result} of the mutants; prints how far it is."""
-    start, known, results = time.monotonic(), equivalents(), {}
+def keep(results):
+    (WORK / "results.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
+
+
+def judge(numbered, tests, patience, results):
+    """Puts the results of the mutants into {number: result}; prints how far it is, and keeps what an interrupted run knows."""
+    start, known, judged = time.monotonic(), equivalents(), 0
 
     def one(number, mutant):
         path, line, _, text = identity(mutant)
@@ -180,15 +184,19 @@ def judge(numbered, tests, patience):
 
     with concurrent.futures.ThreadPoolExecutor(CORES) as pool:
         for done in concurrent.futures.as_completed([pool.submit(one, *pair) for pair in numbered]):
-            results.update([done.result()])
-            if len(results) % 20 == 0:
+            number, result = done.result()
+            if result["outcome"] != "not reached" or number not in results:
+                earlier = results[number]["tests"] if number in results and result["outcome"] == "survives" else []
+                results[number] = result | {"tests": earlier + result["tests"]}
+            judged += 1
+            if judged % 20 == 0:
                 missed = sum(result["outcome"] in MISSED for result in results.values())
-                left = (time.monotonic() - start) / len(results) * (len(numbered) - len(results)) / 60
-                print(f"  {len(results)} of {len(numbered)}, {missed} not noticed, {left:.0f} minutes left", flush=True)
-    return results
+                left = (time.monotonic() - start) / judged * (len(numbered) - judged) / 60
+                print(f"  {judged} of {len(numbered)}, {missed} not noticed, {left:.0f} minutes left", flush=True)
+                keep(results.values())
 
 
-def hunt_all(numbered, count, options):
+def hunt_all(numbered, count, options, results):
     """First by the test programs and golden cases, of a change those of its folders; then by the programs' own tests what is left."""
     folders = {folder(mutant.path) for _, mutant in numbered} if options.change else set()
     print("running the tests of the library once", flush=True)
@@ -197,15 +205,12 @@ def hunt_all(numbered, count, options):
         return in_program or folder(name) == "golden"
 
     tests = suite.record(count, lambda name, *how: of_library(name, *how) and (not folders or folder(name) in folders))
-    results = judge(numbered, tests, options.patience)
+    judge(numbered, tests, options.patience, results)
     left = [pair for pair in numbered if results[pair[0]]["outcome"] in MISSED]
     if left and not (options.change and folders <= set(LIBRARY)):
         print(f"running the tests of programs once, for {len(left)} that are not noticed", flush=True)
         tests = suite.record(count, lambda name, *how: not of_library(name, *how))
-        for number, result in judge(left, tests, options.patience).items():
-            if result["outcome"] != "not reached":
-                results[number] = result | {"tests": results[number]["tests"] * (result["outcome"] == "survives") + result["tests"]}
-    return list(results.values())
+        judge(left, tests, options.patience, results)
 
 
 def main():
@@ -225,13 +230,14 @@ def main():
         kept = [pair for some in pool.map(workshop.without_errors, by_path, by_path.values(), chunksize=4) for pair in some]
     print(f"building {len(kept)} mutants; {len(chosen) - len(kept)} do not compile", flush=True)
     numbered = workshop.build(kept)
-    results = [result for result in last_results() if result["outcome"] not in MISSED] if options.survivors else []
-    results += hunt_all(numbered, len(chosen), options)
-    (WORK / "results.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
-    for result in sorted(results, key=lambda result: (result["identity"][0], result["line"])):
+    earlier = [result for result in last_results() if result["outcome"] not in MISSED] if options.survivors else []
+    results = {-1 - index: result for index, result in enumerate(earlier)}
+    hunt_all(numbered, len(chosen), options, results)
+    keep(results.values())
+    for result in sorted(results.values(), key=lambda result: (result["identity"][0], result["line"])):
         if result["outcome"] in MISSED:
             show(result)
-    table(results)
+    table(list(results.values()))
 
 
 if __name__ == "__main__":

@@ -87,6 +87,8 @@ def copy_tree(planted):
 
 
 def configure():
+    if (BUILD / "compile_commands.json").is_file():
+        return  # build() copies what has changed since
     copy_tree({})
     settings = {"CMAKE_BUILD_TYPE": "Release", "CMAKE_CXX_FLAGS_RELEASE": "-O1", "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
                 "CMAKE_CXX_FLAGS": f"-include {SOURCE / 'tests/mutation/mutant.h'} -w",

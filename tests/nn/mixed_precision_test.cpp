@@ -13,7 +13,7 @@
 namespace braid::nn::mixed_precision_test {
 namespace {
 
-constexpr TransformerConfig kConfig{
+const TransformerConfig kConfig{
     .vocab = 65, .context = 32, .channels = 64, .layers = 2, .heads = 4, .dtype = DType::bf16};
 
 struct Batch {

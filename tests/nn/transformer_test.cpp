@@ -24,7 +24,7 @@
 namespace braid::nn::transformer_test {
 namespace {
 
-constexpr TransformerConfig kSmall{
+const TransformerConfig kSmall{
     .vocab = 7, .context = 5, .channels = 8, .layers = 2, .heads = 2, .mlp_ratio = 2, .dtype = DType::f64};
 
 /// Two streams with a learned gate: a connection that has parameters and a stream of its own.
