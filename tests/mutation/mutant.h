@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 /// Of all processes of a test, killed ones too: BRAID_MUTANT is the number of the one that is on, BRAID_MUTANT_REACHED
 /// a file with a byte for each, which becomes 1 when its switch is passed.
@@ -35,4 +37,10 @@ __attribute__((noinline)) inline bool braid_mutant(int number) {
   const BraidMutants& mutants = BraidMutants::get();
   if (mutants.reached && !mutants.reached[number]) mutants.reached[number] = 1;
   return number == mutants.on;
+}
+
+template <class T>
+T& braid_kept(T value) {
+  static thread_local std::optional<T> kept;
+  return kept.emplace(std::move(value));
 }

@@ -37,7 +37,7 @@ class Mutant:
     end: int
     text: str
     kind: str
-    form: str = "expression"  # or "condition", "statement"
+    form: str = "expression"  # or "condition", "object", "statement"
 
 
 class Finder:
@@ -197,7 +197,7 @@ class Finder:
         if parent is not None and parent.kind == Kind.BINARY_OPERATOR and known(parent)[0] == cursor:
             return  # what is assigned to, or compared; the latter is another mutant
         base = self.text(children[0])
-        self.replace(cursor, f"std::remove_cvref_t<decltype({base})>{{}}.{field.spelling}", "setting replaced by its default")
+        self.replace(cursor, f"std::remove_cvref_t<decltype({base})>{{}}.{field.spelling}", "setting replaced by its default", "object")
 
 
 def known(cursor):
@@ -239,6 +239,8 @@ def switch(number, mutant, original):
     on = f"braid_mutant({number})".encode()
     if mutant.form == "statement":
         return b"if (" + on + b") {} else " + original
+    if mutant.form == "object":  # references to it last
+        return b"(*(" + on + b" ? &braid_kept(" + mutant.text.encode() + b") : &(" + original + b")))"
     if mutant.form == "condition":
         original = b"static_cast<bool>(" + original + b")"
     return b"(" + on + b" ? " + mutant.text.encode() + b" : " + original + b")"
