@@ -82,10 +82,9 @@ inline Var detach(const Var& x) { return x.value(); }
 /// Which inputs of an op need a cotangent, in order; a vjp may return an undefined Tensor for the others.
 using Needs = std::vector<bool>;
 
-/// Maps the cotangents of an op's outputs to those of its inputs, in order. An undefined cotangent is zero;
-/// others have the shape and dtype of their outputs or inputs.
-/// Runs at most once; its captures are then freed. It captures tensors, never variables on a tape. It owns the
-/// cotangents: it may move them out and write into those that are not shared.
+/// Maps the cotangents of an op's outputs to those of its inputs, in order. An undefined cotangent is zero; others have
+/// the shape and dtype of their outputs or inputs. Runs at most once; its captures are then freed. It captures tensors,
+/// never variables on a tape. It owns the cotangents: it may move them out and write into those that are not shared.
 using Vjp = std::function<std::vector<Tensor>(std::span<Tensor> dys, const Needs& needs)>;
 
 /// Takes the gradient of the variable that was watched as number `watched`, zeros where y does not depend on it.

@@ -31,11 +31,10 @@ int thread_index();
 }  // namespace detail
 
 /// Calls f(begin, end) for consecutive blocks of at most `block` indices that cover [0, n); blocks run on all threads.
-/// The blocks depend on n and block only, never on the number of threads. Returns when all blocks are done.
-/// The first exception of f is rethrown and skips the blocks not yet begun. A nested parallel_for runs on the thread of
-/// its block; calls from several user threads run one after the other. A process may fork outside of a block; the child
-/// starts its own threads.
-/// Throws ValueError unless block >= 1.
+/// The blocks depend on n and block only, never on the number of threads. Returns when all blocks are done. The first
+/// exception of f is rethrown and skips the blocks not yet begun. A nested parallel_for runs on the thread of its
+/// block; calls from several user threads run one after the other. A process may fork outside of a block; the child
+/// starts its own threads. Throws ValueError unless block >= 1.
 template <class F>
 void parallel_for(std::int64_t n, std::int64_t block, F&& f) {
   using Body = std::remove_reference_t<F>;

@@ -21,8 +21,8 @@ namespace braid::dist {
 ///     });
 ///     optimizer.step(model, grads);  // the same on every rank
 ///
-/// `probe` sees the ops of this rank's blocks.
-/// If a rank throws, the others wait for it: let the exception destroy the communicator, or call fail().
+/// `probe` sees the ops of this rank's blocks. If a rank throws, the others wait for it: catch the exception before it
+/// leaves the communicator's scope and call fail(), which passes its text on.
 /// Throws ShapeError if the loss is not a scalar, ValueError if there are more ranks than blocks, Error if the loss
 /// depends on no parameter or parameters are on a tape.
 template <class M, class Loss>

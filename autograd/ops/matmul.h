@@ -3,10 +3,9 @@
 
 namespace braid {
 
-/// Products of the matrices in the last two axes; leading axes broadcast.
-/// a [..., m, k], b [..., k, n] -> [..., m, n]. A vector a [k] counts as a row and a vector b [k] as a column, which
-/// the result does not have: [..., m, k] [k] -> [..., m], [k] [..., k, n] -> [..., n], [k] [k] -> []. Throws ShapeError
-/// or DTypeError when they do not fit.
+/// Products of the matrices in the last two axes; leading axes broadcast. a [..., m, k], b [..., k, n] -> [..., m, n].
+/// A vector a [k] counts as a row and a vector b [k] as a column, which the result does not have: [..., m, k] [k] ->
+/// [..., m], [k] [..., k, n] -> [..., n], [k] [k] -> []. Throws ShapeError or DTypeError when they do not fit.
 Var matmul(const Var& a, const Var& b);
 
 }  // namespace braid

@@ -104,9 +104,13 @@ class Gradcheck {
     }
   }
 
+  /// Where f differentiates and no vjp is wrong, a rule is.
   Blame blamed() const {
-    const GradcheckFunction* f = subject_.differentiated;
-    return f != nullptr ? blame_rules(*f, subject_) : blame(subject_, comparison_.dy(), comparison_.amplification());
+    if (subject_.differentiated != nullptr) return blame_rules(*subject_.differentiated, subject_);
+    Blame vjps = blame(subject_, comparison_.dy(), comparison_.amplification());
+    if (!vjps.sentence.starts_with("no vjp is seen to be wrong")) return vjps;
+    Blame rules = blame_rules(subject_.f, subject_);
+    return rules.op ? rules : vjps;
   }
 
   Comparison comparison_;

@@ -20,7 +20,8 @@ class MPICommunicator final : public Communicator {
   /// is longer. They also end if a connection fails or a rank runs another binary. Throws ValueError unless `patience`
   /// is from 1 s to 2^24 s, and Error if MPI was initialized before in this process.
   explicit MPICommunicator(std::string program, std::chrono::seconds patience = std::chrono::seconds(60));
-  /// Waits until every rank destroys its communicator. During stack unwinding it ends all ranks instead: see fail().
+  /// Waits until every rank destroys its communicator. In stack unwinding it ends all ranks, without the exception's
+  /// text.
   ~MPICommunicator() override;
 
   int rank() const override;

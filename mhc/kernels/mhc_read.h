@@ -8,9 +8,8 @@
 namespace braid::mhc::kernels {
 
 /// One hyper-connection with dynamic maps over a batch of tokens (arXiv:2512.24880). z [columns], in the order of phi's
-/// columns pre [n], post [n or 0], mixing [its logits], gives the maps of a token, a row of pre [n], post [n], res
-/// [n, n]: sigmoid(h) + pre_eps, post_magnitude sigmoid(h) + post_eps, and the mixing of h, where h = alpha z / r +
-/// bias.
+/// columns pre [n], post [n or 0], mixing [its logits], gives the maps of a token, a row of pre [n], post [n], res [n,
+/// n]: sigmoid(h) + pre_eps, post_magnitude sigmoid(h) + post_eps, and the mixing of h, where h = alpha z / r + bias.
 struct MHCSizes {
   std::int64_t tokens, n, channels;
   Mixing mixing;

@@ -18,9 +18,8 @@ struct MuonSettings {
 };
 
 /// Muon: AdamW but for matrices [m, n], whose velocity is replaced by a matrix with the same singular vectors and
-/// singular values near 1: with `u = momentum u + grad`, `p -= lr update_rms sqrt(max(m, n)) orthogonalized(u)`.
-/// Its state has `velocity.*` for matrices and AdamW's for the others. kellerjordan.github.io/posts/muon,
-/// arXiv:2502.16982.
+/// singular values near 1: with `u = momentum u + grad`, `p -= lr update_rms sqrt(max(m, n)) orthogonalized(u)`. Its
+/// state has `velocity.*` for matrices and AdamW's for the others. kellerjordan.github.io/posts/muon, arXiv:2502.16982.
 class Muon : public AdamW {
  public:
   /// Throws ValueError for settings of AdamW that it refuses, unless momentum is in [0, 1), iterations is at least 1

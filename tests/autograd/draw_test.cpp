@@ -68,7 +68,7 @@ TEST(Draw, ThePageNamesWhatOpsRead) {
   const std::string page = draw(tape).html({.names = {"<w>&"}});
   EXPECT_THAT(page, HasSubstr("<tr><td>1<td>mul<td>[2] f32<td>8 B<td><td><td>&#60;w>&#38; [2] f32, watch [] f32\n"));
   EXPECT_THAT(page, HasSubstr("<tr><td>2<td>add<td>[2] f32<td>8 B<td><td><td>[2] f32, [2] f32\n"));
-  EXPECT_THAT(page, HasSubstr("<path d='M100,36C90,36 90,60 100,60'/>\n<path d='M100,60C90,60 90,84 100,84'/>\n<"));
+  EXPECT_THAT(page, HasSubstr("><path d='M100,36C90,36 90,60 100,60'/>\n<path d='M100,60C90,60 90,84 100,84'/>\n<"));
 }
 
 TEST(Draw, TheOpAtFaultIsTheOneThatGradcheckFinds) {

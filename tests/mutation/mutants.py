@@ -18,6 +18,8 @@ ASSIGNMENTS = {"+=": ("=", "-="), "-=": ("+=",), "*=": ("=", "/="), "/=": ("*=",
 FUNCTIONS = {"min": "max", "max": "min", "Min": "Max", "Max": "Min", "Add": "Sub", "Sub": "Add", "MulAdd": "NegMulAdd",
              "Lt": "Le", "Le": "Lt", "Gt": "Ge", "Ge": "Gt", "floor": "ceil", "sin": "cos", "cos": "sin"}  # fmt: skip
 SYMMETRIC = {"min", "max", "Min", "Max", "Add", "Mul", "And", "Or", "Xor", "swap", "minmax"}
+FACTORS_FIRST = {"MulAdd", "NegMulAdd", "MulSub", "NegMulSub"}  # which may exchange their first two arguments
+HINT = re.compile(rb"(\w+::)*[pP]refetch\(")  # changes no value
 CONSTANT = {Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.TEMPLATE_NON_TYPE_PARAMETER, Kind.TEMPLATE_TYPE_PARAMETER,
             Kind.CXX_UNARY_EXPR, Kind.TYPE_ALIAS_DECL, Kind.TYPE_ALIAS_TEMPLATE_DECL}  # fmt: skip
 FUNCTION_LIKE = {Kind.FUNCTION_DECL, Kind.CXX_METHOD, Kind.FUNCTION_TEMPLATE, Kind.CONSTRUCTOR, Kind.CONVERSION_FUNCTION,
@@ -78,6 +80,8 @@ class Finder:
         kind = cursor.kind
         if kind in CONSTANT or (kind in FUNCTION_LIKE and self.is_constexpr(cursor)):
             self.constant += 1
+            return
+        if kind == Kind.CALL_EXPR and HINT.match(self.source, cursor.extent.start.offset):
             return
         children = known(cursor)
         if kind == Kind.CASE_STMT or self.source.startswith(b"if constexpr", cursor.extent.start.offset):
@@ -158,7 +162,7 @@ class Finder:
         inner = cursor
         while inner.kind in WRAPPERS and (children := known(inner)):
             inner = children[0]
-        if inner.kind not in STATEMENTS or cursor.kind == Kind.COMPOUND_STMT:
+        if inner.kind not in STATEMENTS or cursor.kind == Kind.COMPOUND_STMT or HINT.match(self.source, cursor.extent.start.offset):
             return
         end = cursor.extent.end.offset
         if rest := re.match(rb"\s*;", self.source[end:]):
@@ -182,7 +186,7 @@ class Finder:
             self.replace(cursor, whole[: name.start(1)] + other + whole[name.end(1) :], "function")
         if name[1] in SYMMETRIC:
             return
-        for first, second in zip(arguments, arguments[1:]):
+        for first, second in list(zip(arguments, arguments[1:]))[name[1] in FACTORS_FIRST :]:
             if type_of(first) == type_of(second) and type_of(first):
                 a, b = self.text(first), self.text(second)
                 middle = self.source[first.extent.end.offset : second.extent.start.offset].decode()

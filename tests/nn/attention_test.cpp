@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <braid/autograd/ops/attention.h>
 #include <braid/autograd/ops/concat.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rms_norm.h>
@@ -127,6 +128,16 @@ TEST(MultiHeadAttention, MixesTheValuesOfEarlierPositions) {
     const Tensor x = randn({kBatch, kTime, kChannels}, rng, DType::f64);
     expect_close(attention(x).value(), naive(attention, x, x));
   }
+}
+
+TEST(MultiHeadAttention, HasTheSlopesOfALiBiForAnyNumberOfHeads) {
+  Rng rng(9);
+  const MultiHeadAttention m(6, 3, rng, {.alibi = true, .dtype = DType::f64});
+  const Tensor x = randn({1, kTime, 6}, rng, DType::f64);
+  const auto heads = [&](const Linear& linear) { return reshape(linear(x), {1, kTime, 3, 2}); };
+  const Tensor slopes = Tensor::of<double>({3}, {0x1p-4, 0x1p-8, 0x1p-2});  // every second one of 4 heads for the third
+  const Var mixed = attention(heads(m.q), heads(m.k), heads(m.v), {.alibi = slopes});
+  EXPECT_TRUE(identical(m(x).value(), m.o(reshape(mixed, {1, kTime, 6})).value()));
 }
 
 TEST(MultiHeadAttention, MixesTheValuesOfAMemory) {

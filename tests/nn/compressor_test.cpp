@@ -8,6 +8,7 @@
 #include <braid/autograd/ops/linear.h>
 #include <braid/autograd/ops/reshape.h>
 #include <braid/core/batch_invariant.h>
+#include <braid/nn/attention.h>
 
 #include "tests/nn/module_checks.h"
 #include "tests/support.h"
@@ -101,6 +102,13 @@ TEST(Compressor, ContinuesWithTheBitsOfAllPositionsAtOnce) {
         const std::int64_t back = kLength / rate * rate - 1;  // the last entry is forgotten and made anew
         EXPECT_TRUE(identical(compressor(Var(x.slice(1, back, kLength)), kTurns, cache, back, 100), whole));
       }
+}
+
+TEST(Indexer, TakesTheSmallestSizes) {
+  Rng rng(3);
+  const CompressionSettings smallest{.rate = 2, .overlapping = true, .index_heads = 1, .index_size = 2, .index_top = 1};
+  EXPECT_NO_THROW(MultiHeadAttention(
+      8, 2, rng, {.rotary = true, .kv_heads = 1, .shared_kv = true, .query_rank = 1, .compression = smallest}));
 }
 
 TEST(Indexer, ChoosesTheEntriesOfTheLargestScoresAmongThoseThatAreClosed) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -104,8 +105,12 @@ TEST(Experts, AreWhatTheirDefinitionSaysTokenByToken) {
 
 TEST(Experts, AreThoseThatATableNamesForEachToken) {
   Rng rng(12);
-  Experts experts(6, 5, rng, {.experts = 4, .top = 2, .by_token = 7, .mlp = kF64});
-  for (std::int64_t id = 0; id < 7; ++id) EXPECT_NE(experts.table.value.at({id, 0}), experts.table.value.at({id, 1}));
+  Experts experts(6, 5, rng, {.experts = 4, .top = 3, .by_token = 7, .mlp = kF64});
+  for (std::int64_t id = 0; id < 7; ++id)
+    EXPECT_EQ(
+        (std::set{experts.table.value.at({id, 0}), experts.table.value.at({id, 1}), experts.table.value.at({id, 2})})
+            .size(),
+        3);
   const Tensor x = randn({2, 3, 6}, rng, DType::f64), tokens = Tensor::of<std::int32_t>({2, 3}, {6, 0, 2, 2, 1, 5});
   const Tensor named = index_select(Var(experts.table.value), 0, tokens.reshape({6})).value();
   EXPECT_TRUE(identical(experts(x, tokens).value(), experts(x, experts.route(x, named)).value()));
@@ -118,7 +123,7 @@ TEST(Experts, AreThoseThatATableNamesForEachToken) {
   expect_error<ShapeError>([&] { experts(x, tokens.slice(1, 0, 2)); },
                            "Experts: tokens must be as many as those of x [2, 3, 6] but are [2, 2]");
   EXPECT_THROW(experts(x, full({2, 3}, 7, DType::i32)), ValueError);
-  experts.table.value = full({7, 2}, 4, DType::i32);
+  experts.table.value = full({7, 3}, 4, DType::i32);
   expect_error<ValueError>([&] { experts(x, tokens); }, "Experts: an expert must be in [0, 4) but is 4");
   expect_error<ValueError>([&] { Experts(6, 5, rng, {.correction = true, .by_token = 7}); },
                            "Experts: a choice by token has no correction");
@@ -250,7 +255,8 @@ TEST(Experts, RefuseWhatDoesNotFit) {
       "Experts: experts must have shape [5, 2] for as many tokens but have [5, 1]");
   EXPECT_THROW(experts.route(x, full({5, 2}, 8, DType::i32)), ValueError);
   EXPECT_THROW(experts.route(x, full({5, 2}, -1, DType::i32)), ValueError);
-  EXPECT_THROW(experts.route(x, zeros({5, 2})), DTypeError);
+  expect_error<DTypeError>([&] { experts.route(x, zeros({5, 2})); }, "Experts: experts must be i32 but are f32");
+  EXPECT_NO_THROW(Experts(1, 1, rng, {.experts = 1, .top = 1}));
   Experts copy = experts;
   expect_error<ValueError>([&] { copy.rebalance(experts.route(x).loads(), 0.1); },
                            "Experts: rebalance needs the setting correction");

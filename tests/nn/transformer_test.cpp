@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -355,8 +357,18 @@ TEST(Transformer, RejectsBadSettingsAndTokens) {
   };
   expect_error<ValueError>([&] { build({.channels = 10, .heads = 4}); },
                            "Transformer: heads must divide channels but channels is 10 and heads is 4");
-  expect_error<ValueError>([&] { build({.vocab = 0}); }, "Transformer: vocab must be at least 1 but is 0");
-  expect_error<ValueError>([&] { build({.layers = 0}); }, "Transformer: layers must be at least 1 but is 0");
+  for (const auto& [setting, bad] : std::map<std::string, TransformerConfig>{{"vocab", {.vocab = 0}},
+                                                                             {"context", {.context = 0}},
+                                                                             {"channels", {.channels = 0}},
+                                                                             {"layers", {.layers = 0}},
+                                                                             {"heads", {.heads = 0}},
+                                                                             {"mlp_ratio", {.mlp_ratio = 0}}})
+    expect_error<ValueError>([&] { build(bad); }, "Transformer: " + setting + " must be at least 1 but is 0");
+  for (const TransformerConfig& bad : {TransformerConfig{.experts = ExpertsSettings(), .token_routed = -1},
+                                       {.layers = 2, .experts = ExpertsSettings(), .token_routed = 3},
+                                       {.token_routed = 1}})
+    EXPECT_THAT([&] { build(bad); },
+                testing::ThrowsMessage<ValueError>(testing::HasSubstr("token_routed must be in [0, ")));
   expect_error<ValueError>([&] { build({.hidden = 0}); }, "Transformer: hidden must be at least 1 but is 0");
   expect_error<ValueError>([&] { build({.heads = 4, .kv_heads = 3}); },
                            "Transformer: kv_heads must divide heads but heads is 4 and kv_heads is 3");

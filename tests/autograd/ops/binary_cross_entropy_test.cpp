@@ -92,6 +92,12 @@ TEST(BinaryCrossEntropy, RejectsWhatDoesNotFit) {
   EXPECT_THAT([&] { loss(zeros({2}), zeros({2}, DType::f64)); },
               ThrowsMessage<DTypeError>(
                   "binary_cross_entropy_with_logits: inputs must have the same dtype but have f32 and f64"));
+  EXPECT_THAT([&] { loss(zeros({2}), zeros({2}), ones({2}, DType::f64)); },
+              ThrowsMessage<DTypeError>(
+                  "binary_cross_entropy_with_logits: inputs must have the same dtype but have f32 and f64"));
+  EXPECT_THAT([&] { loss(zeros({2}, DType::i32), zeros({2}, DType::i32)); },
+              ThrowsMessage<DTypeError>(
+                  "binary_cross_entropy_with_logits: expected a floating-point tensor but has dtype i32"));
   EXPECT_THAT(
       [&] {
         loss(zeros({3}), zeros({3}), zeros({2, 3}));

@@ -275,6 +275,11 @@ TEST(CrossEntropySettings, ThatAreWrongAreNamed) {
                   "cross_entropy: class_weights must have shape [5] to match logits [2, 5] but have [4]"));
   EXPECT_THAT([&] { cross_entropy(logits, targets, {.class_weights = ones({5})}); },
               ThrowsMessage<DTypeError>("cross_entropy: inputs must have the same dtype but have f64 and f32"));
+  EXPECT_THAT(
+      [&] {
+        cross_entropy(logits, ones({2, 5}), {.label_smoothing = 0.1});
+      },
+      ThrowsMessage<DTypeError>("cross_entropy: inputs must have the same dtype but have f64 and f32"));
 }
 
 }  // namespace

@@ -22,6 +22,14 @@ TEST(Exp, GoesToZeroAndToInfinity) {
   }
 }
 
+TEST(Exp, IsInfiniteFromWhereTheResultIs) {
+  for (const auto& [dtype, last] : {std::pair(DType::f32, 88.72283), {DType::f64, 709.782712893384}}) {
+    EXPECT_LT(value_and_slope(exp, last - 1e-5, dtype).first, kInfinity);
+    for (double x = last + 1e-4; x < last + 3; x += 0.01)
+      EXPECT_EQ(value_and_slope(exp, x, dtype).first, kInfinity) << x;
+  }
+}
+
 template <class T>
 void expect_no_subnormals(double first, double last) {
   const auto smallest = static_cast<double>(std::numeric_limits<T>::min());

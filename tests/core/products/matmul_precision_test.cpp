@@ -198,8 +198,10 @@ TEST(MatmulPrecision, DoesNotApplyToShortSides) {
   };
   for (const auto& [m, n, k] : {std::tuple{63, 90, 300}, {90, 24, 300}, {300, 90, 32}})
     EXPECT_TRUE(is_own(MatmulPrecision::medium, m, n, k)) << m << ", " << n << ", " << k;
-  for (const auto& [m, n, k] : {std::tuple{128, 128, 300}, {300, 300, 65}})
+  for (const auto& [m, n, k] : {std::tuple{128, 128, 300}, {300, 300, 65}}) {
     EXPECT_TRUE(is_own(MatmulPrecision::highest, m, n, k)) << m << ", " << n << ", " << k;
+    EXPECT_EQ(is_own(MatmulPrecision::medium, m, n, k), bf16_products() == std::string_view("f32"));
+  }
 }
 
 TEST(MatmulPrecision, AppliesWhereBF16IsFaster) {

@@ -1,6 +1,7 @@
 #include <braid/mhc/connections/hyper_connection.h>
 
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -123,6 +124,15 @@ TEST(HyperConnection, RejectsSettingsAndInputsThatDoNotFit) {
       },
       ThrowsMessage<ShapeError>(
           HasSubstr("HyperConnection: x must have shape [..., 2, 4] (streams, channels) but has [3, 4]")));
+  HyperConnection bad = c;
+  bad.alpha = zeros({2}, DType::f64);
+  Streams streams(zeros({3, 2, 4}, DType::f64));
+  for (const bool fused : {true, false}) {
+    std::optional<Composed> scope;
+    if (!fused) scope.emplace(Composed::Ops::connections);
+    EXPECT_THAT([&] { bad.read(streams); },
+                ThrowsMessage<ShapeError>(HasSubstr("HyperConnection: alpha must have shape [3]")));
+  }
 }
 
 }  // namespace

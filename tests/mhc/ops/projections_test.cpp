@@ -1,6 +1,8 @@
 #include <braid/mhc/ops/projections.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -104,7 +106,7 @@ TEST(Projections, PassGradcheck) {
 TEST(Projections, BirkhoffFindsTheNearestDoublyStochasticMatrix) {
   Rng rng(3);
   for (const std::int64_t n : {1, 2, 4, 7}) {
-    const Tensor v = random({n, n}, rng), m = birkhoff_projection(v);
+    const Tensor v = Tensor(3 * random({n, n}, rng)), m = birkhoff_projection(v);
     EXPECT_LT(marginal_error(m, -1), 1e-8);
     EXPECT_LT(marginal_error(m, -2), 1e-8);
     EXPECT_THAT(m.to_vector<double>(), Each(Ge(-1e-9)));
@@ -114,6 +116,13 @@ TEST(Projections, BirkhoffFindsTheNearestDoublyStochasticMatrix) {
       const Var other = doubly_stochastic(random({n, n}, rng), 1, 1000);
       EXPECT_LT(sum((Var(v) - m) * (other - m)).value().item(), 1e-6);
     }
+    std::vector<std::int32_t> corner(static_cast<std::size_t>(n));
+    std::iota(corner.begin(), corner.end(), 0);
+    do {
+      const Tensor permutation =
+          index_select(Var(eye(n, DType::f64)), 0, Tensor::of<std::int32_t>({n}, corner)).value();
+      EXPECT_LT(sum((Var(v) - m) * (Var(permutation) - m)).value().item(), 1e-6);
+    } while (std::next_permutation(corner.begin(), corner.end()));
   }
 }
 

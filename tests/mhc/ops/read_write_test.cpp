@@ -64,6 +64,21 @@ TEST(ReadWrite, TakesMapsOfAnyStrides) {
   EXPECT_EQ(read_streams(zeros({3, 0}), zeros({3, 0, 5})).shape(), Shape({3, 5}));
 }
 
+TEST(ReadWrite, TakesMapsThatRepeatOrRunTheOtherWayAlongTheFirstAxis) {
+  Rng rng(6);
+  for (const std::int64_t batch : {2, 3}) {
+    const Tensor x = random({batch, 3, 4, 5}, rng), f = random({batch, 3, 5}, rng);
+    for (const Tensor& h :
+         {random({3, 4}, rng).broadcast_to({batch, 3, 4}), random({3, batch, 4}, rng).transpose(0, 1)})
+      for (const Tensor& res :
+           {random({3, 4, 4}, rng).broadcast_to({batch, 3, 4, 4}), random({3, batch, 4, 4}, rng).transpose(0, 1)}) {
+        EXPECT_TRUE(identical(read_streams(h, x).value(), read_streams(h.clone(), x).value()));
+        EXPECT_TRUE(
+            identical(write_streams(res, h, x, f).value(), write_streams(res.clone(), h.clone(), x, f).value()));
+      }
+  }
+}
+
 TEST(ReadWrite, RejectsShapesThatDoNotFit) {
   const Var x = zeros({2, 4, 8});
   EXPECT_THAT([&] { read_streams(zeros({3}), x); },

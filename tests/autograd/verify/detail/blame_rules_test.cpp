@@ -72,6 +72,18 @@ TEST(BlameRules, NamesTheOneNearestToTheOutput) {
               HasSubstr("op 'square' (#3 of 5)"));
 }
 
+TEST(BlameRules, IsAskedWhereALossDifferentiatesAndNoVjpIsWrong) {
+  const auto f = [](auto x) {
+    return sum(pow(grad([](const Var& at) { return sum(wrong_value(sin(at))); })(x[0]), 2));
+  };
+  Rng rng(8);
+  const HigherOrder scope;
+  const GradcheckResult result = gradcheck(f, {randn({3}, rng, DType::f64)});
+  EXPECT_FALSE(result);
+  EXPECT_THAT(result.message, HasSubstr("\nfirst rule that differs from its vjp: op 'square' (#3 of 9)"));
+  EXPECT_TRUE(result.wrong_op.has_value());
+}
+
 TEST(BlameRules, TellsWhereAGradientIsLost) {
   EXPECT_EQ(blamed([](auto x) { return x[0] + exp(x[1]) * detach(x[1]); }),
             "no rule is wrong: a derivative is lost at op 'mul' (#2 of 3), whose input 1 [3] is a constant but depends "

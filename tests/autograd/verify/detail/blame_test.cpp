@@ -214,5 +214,11 @@ TEST(Blame, IsSilentWhenItIsNotWanted) {
   EXPECT_THAT(result.message, testing::Not(HasSubstr("vjp")));
 }
 
+TEST(Blame, HasTheToleranceOfTheCheck) {
+  const auto f = [](auto x) { return sum(tanh(twice(x[0], 1 + 1e-7))); };
+  EXPECT_TRUE(gradcheck(f, {normal({3})}));
+  EXPECT_THAT(last_line(gradcheck(f, {normal({3})}, {.tolerance = 1e-8})), HasSubstr("op 'twice' (#1 of "));
+}
+
 }  // namespace
 }  // namespace braid::blame_test
