@@ -1,6 +1,7 @@
 #pragma once
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,7 @@ namespace braid::nn {
 /// Settings of add_lora().
 struct LoraSettings {
   std::int64_t rank = 8;                                   ///< at least 1
-  double alpha = 16;                                       ///< the change is alpha / rank times b a
+  std::optional<double> alpha = {};                        ///< the change is alpha / rank times b a; by default 2 b a
   std::function<bool(std::string_view path)> chosen = {};  ///< which Linears get one; by default all
 };
 
@@ -45,7 +46,7 @@ std::int64_t add_lora(auto& module, Rng& rng, const LoraSettings& settings = {})
     const DType dtype = layer->weight.dtype();
     layer->lora = LowRank{.a = init::uniform({settings.rank, in}, 1 / std::sqrt(static_cast<double>(in)), rng, dtype),
                           .b = zeros({out, settings.rank}, dtype),
-                          .scale = settings.alpha / static_cast<double>(settings.rank)};
+                          .scale = settings.alpha ? *settings.alpha / static_cast<double>(settings.rank) : 2};
   }
   return std::ssize(layers);
 }

@@ -86,7 +86,7 @@ Model make_model(const TrainerSettings& s, std::int64_t vocab, Rng& rng) {
     return sizes.streams ? mhc::pretrained_connection(sizes, index)
                          : mhc::Connection(connection, s.channels, index, connection_rng);
   });
-  if (s.lora > 0) nn::add_lora(model, connection_rng, {.rank = s.lora, .alpha = 2.0 * static_cast<double>(s.lora)});
+  if (s.lora > 0) nn::add_lora(model, connection_rng, {.rank = s.lora});
   return model;
 }
 

@@ -1,10 +1,12 @@
 #include "vocabulary.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include <braid/core/error.h>
 #include <braid/core/utf8.h>
 
+#include "parse_number.h"
 #include "read_file.h"
 
 namespace braid::apps {
@@ -60,8 +62,18 @@ std::vector<std::int32_t> Vocabulary::encode(std::string_view text, std::string_
                                              bool add_special_tokens) const {
   const std::u32string points = code_points(text, what);  // throws unless it is UTF-8
   if (tokenizer_) return tokenizer_->encode(text, {.add_special_tokens = add_special_tokens});
-  check_value(!characters_.empty(), "{}: is text, but the vocabulary is ids without a tokenizer", what);
   std::vector<std::int32_t> ids;
+  if (characters_.empty()) {
+    std::istringstream words{std::string(text)};
+    for (std::string word; words >> word;) {
+      const auto id = parse_number<std::int32_t>(word);
+      check_value(id && *id >= 0 && *id < size_,
+                  "{}: must be ids from 0 to {} with blanks between, for the model has no tokenizer, but has '{}'",
+                  what, size_ - 1, excerpt(word));
+      ids.push_back(*id);
+    }
+    return ids;
+  }
   for (const char32_t point : points) {
     const auto found = std::ranges::lower_bound(characters_, point);
     check_value(found != characters_.end() && *found == point, "{}: '{}' is none of the {} characters of the model",

@@ -31,8 +31,10 @@ void say_different_texts(const nlohmann::json& a, const nlohmann::json& b) {
   const auto at = static_cast<std::size_t>(std::ranges::mismatch(texts[0], texts[1]).in1 - texts[0].begin());
   const std::string_view before = std::string_view(texts[0]).substr(0, at);
   const std::size_t from = std::max(before.rfind('\n') + 1, at - std::min(at, std::size_t{30}));
-  const auto part = [&](const std::string& text) { return excerpt(text.substr(from, text.find('\n', at) - from)); };
-  apps::say("texts differ from line {} on: '{}' and '{}'\n", 1 + std::ranges::count(before, '\n'), part(texts[0]),
+  const auto part = [&](const std::string& text) {
+    return at == text.size() ? "its end" : fmt::format("'{}'", excerpt(text.substr(from, text.find('\n', at) - from)));
+  };
+  apps::say("texts differ from line {} on: {} and {}\n", 1 + std::ranges::count(before, '\n'), part(texts[0]),
             part(texts[1]));
 }
 

@@ -22,9 +22,15 @@ using apps::StepEvent;
 
 void write_record(const fs::path& run, const fs::path& file, std::int64_t step, std::string isa,
                   std::optional<std::size_t> keep) {
-  const nlohmann::json settings = train_lm::settings_of_run(run);
+  nlohmann::json settings = train_lm::settings_of_run(run);
   const train_lm::Config config = train_lm::config_of_run(run);
-  const nlohmann::json machine = train_lm::machine_of_step(settings, step);
+  nlohmann::json machine = train_lm::machine_of_step(settings, step);
+  const bool is_other = !isa.empty() && isa != machine.value("isa", "");
+  if (is_other) {  // the settings of the record
+    machine["isa"] = isa;
+    settings["machine"] = machine;
+    settings.erase("starts");
+  }
   if (isa.empty() && config.training.bits == Bits::fast) isa = machine.value("isa", "");
   if (!isa.empty()) {
     const auto known = std::ranges::find(instruction_sets(), isa, [](auto set) { return std::string(name(set)); });
@@ -47,7 +53,7 @@ void write_record(const fs::path& run, const fs::path& file, std::int64_t step, 
   save_safetensors(file, tensors,
                    {{"step", std::to_string(step)},
                     {"keep", nlohmann::json(keep.value_or(0)).dump()},
-                    {"repeated", repeated ? "true" : "false"},
+                    {"repeated", repeated || is_other ? "true" : "false"},
                     {"line", line.dump()},
                     {"learning_rate", nlohmann::json(learning_rate).dump()},
                     {"settings", settings.dump()},

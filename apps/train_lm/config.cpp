@@ -151,8 +151,7 @@ void start_from(const std::filesystem::path& folder, Config& c, const CLI::App& 
               "--value-residual: the model of --init has none");
   c.training.value_residual = theirs.value_residual;
   const std::filesystem::path tokenizer = folder_of(folder) / "tokenizer.json";
-  if (app.count("--tokenizer") == 0 && !c.text.ends_with(".bin") && std::filesystem::exists(tokenizer))
-    c.tokenizer = tokenizer.string();
+  if (app.count("--tokenizer") == 0 && std::filesystem::exists(tokenizer)) c.tokenizer = tokenizer.string();
   for (const char* flag : {"--alpha", "--phi-std", "--scale-init", "--skip-init"})
     if (app.count(flag) > 0) c.initial_flags.insert(flag);
   if (!c.initial_flags.contains("--alpha")) c.training.connection.alpha = 0;

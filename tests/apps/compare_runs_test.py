@@ -212,6 +212,10 @@ def instruction_set(folder):
     assert "did not repeat" not in said, said
     run(COMPARE_RUNS, "record", a, folder / "record", "--step", 1, isa=sets[-1])  # with the instruction set of the run
     assert run(COMPARE_RUNS, "part", a, folder / "record") == "step 1: everything has the same bits\n"
+    run(COMPARE_RUNS, "record", a, folder / "record", "--step", 1, "--isa", sets[-1])  # with another one
+    said = run(COMPARE_RUNS, "part", a, folder / "record", code=1)
+    assert said.startswith(f"settings differ: instruction set {sets[1]} and {sets[-1]}\nstep 1: op '"), said
+    assert run(COMPARE_RUNS, "part", b, folder / "record") == "step 1: everything has the same bits\n"
     # A run that goes on with another one: each step is repeated with its own.
     for steps, isa in (3, sets[1]), (5, sets[-1]), (6, sets[-1]):
         train(folder, "b", *wide, "--resume", "--allow-other-processor", isa=isa, steps=steps)

@@ -114,7 +114,13 @@ def runs(program, trainer, folder):
     numbers = train(trainer, folder, "numbers", "--text", folder / "ids.bin")
     written, read, count = generated(program, "--run", numbers, "--tokens", 5)
     check(read == 1 and count == 5 and re.fullmatch(rb"(\d+ ){5}", written), f"{written}")
-    check_refused("--prompt: is text, but", run(program, "--run", numbers, "--prompt", "the"))
+    _, read, count = generated(program, "--run", numbers, "--tokens", 5, "--prompt", "7 8  304")
+    check(read == 3 and count == 5, f"{read} {count}")
+    for bad in "the", "305", "-1", "7,8":
+        check_refused(f"--prompt: must be ids from 0 to 304 with blanks between, for the model has no tokenizer, but has '{bad}'",
+                      run(program, "--run", numbers, "--prompt", bad))
+    on = train(trainer, folder, "on", "--init", mapped, "--text", folder / "ids.bin")  # with the tokenizer of the model
+    check_text(program, ["--run", on], "the quick")
 
 
 def with_tokenizer(family, folder, letters="abcdefghijklmnopqrstuvwxyz ,.\n"):

@@ -85,6 +85,11 @@ TEST(Lora, IsAlphaOverRankTimesTheProduct) {
   expect_close(layer(x).value(), changed(x).value());
   EXPECT_THAT(parameter_names(layer), testing::ElementsAre("weight", "bias", "lora.a", "lora.b"));
   expect_gradients(layer, [&](const Linear& m) { return m(x); });
+  for (const std::int64_t rank : {1, 4, 8}) {
+    Linear usual = base;
+    add_lora(usual, rng, {.rank = rank});
+    EXPECT_EQ(usual.lora->scale, 2) << rank;
+  }
 }
 
 TEST(Lora, StartsWithinOneOverTheRootOfTheInputs) {
