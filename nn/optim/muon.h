@@ -3,8 +3,8 @@
 
 namespace braid::nn {
 
-/// The default rule of Muon: parameters of at least two axes but embeddings, learned positions, heads and the static
-/// mixing matrices of hyper-connections; their `phi` and `fn` are among the matrices. As DeepSeek-V4.
+/// The default rule of Muon, as DeepSeek-V4's: parameters of two axes and more but those in fields called `embedding`,
+/// `positions` or `head`, and static mixing matrices of hyper-connections, whose `phi` and `fn` are among the matrices.
 bool hidden_matrices(std::string_view name, const Tensor& value);
 
 /// Settings of Muon.
