@@ -236,8 +236,13 @@ def record_case(module, inputs, path, seed=0, settings={}, kwargs={}, dtype=torc
     for t in dict.fromkeys(tensors.values()):  # each once, by identity
         names = [name for name, other in tensors.items() if other is t]
         if len(names) > 1:
-            print(f"record_case: {', '.join(names)} are one tensor but will have a gradient each; record a module that "
+            print(f"record_case: warning: {', '.join(names)} are one tensor but will have a gradient each; record a module that "
                   "takes it once", file=sys.stderr)
+    left_out = [name for name, buffer in module.named_buffers()
+                if not buffer.is_floating_point() and not name.endswith("num_batches_tracked")]
+    if left_out:
+        print(f"record_case: warning: integer and boolean buffers are not recorded, give them to forward(): {', '.join(left_out)}",
+              file=sys.stderr)
     for name in RESERVED + tuple(given):
         if name in settings or name in RESERVED and name in given:
             raise CaseError(f"the setting '{name}' is taken")

@@ -187,8 +187,14 @@ class RecordCase(unittest.TestCase):
                                              "    return torch.nn.LSTM(3, 4), (torch.ones(5, 2, 3), (h, h))\n")
         result = self.command("mine.py:lstm", "--out", self.path)
         self.assertTrue(result.stdout.endswith("\nin.hx.0, in.hx.1, in.input -> out.y0, out.y1.0, out.y1.1\n"), result.stdout)
-        self.assertEqual(result.stderr, "record_case: hx.0, hx.1 are one tensor but will have a gradient each; record a module "
+        self.assertEqual(result.stderr, "record_case: warning: hx.0, hx.1 are one tensor but will have a gradient each; record a module "
                                         "that takes it once\n")
+
+    def test_the_command_names_buffers_that_are_not_recorded(self):
+        (self.folder / "mine.py").write_text("import torch\ndef masked():\n    m = torch.nn.Linear(3, 2)\n"
+                                             "    m.register_buffer('mask', torch.ones(2, dtype=torch.bool))\n    return m, torch.ones(1, 3)\n")
+        self.assertEqual(self.command("mine.py:masked", "--out", self.path).stderr,
+                         "record_case: warning: integer and boolean buffers are not recorded, give them to forward(): mask\n")
 
     def test_errors_are_one_line_and_exit_code_2(self):
         (self.folder / "mine.py").write_text("def nothing():\n    return 1\ndef fails():\n    raise ValueError('two\\nlines')\n")
