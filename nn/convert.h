@@ -7,7 +7,6 @@ namespace braid::nn {
 template <class M>
 M to_dtype(const M& module, DType dtype) {
   M converted = module;
-  for_each_param(converted, [&](const std::string&, Var& p) { p = p.value().to(dtype); });
   for (const auto& [_, tensor] : detail::saved_tensors(converted))
     if (tensor->defined() && tensor->dtype() != DType::i32) *tensor = tensor->to(dtype);
   return converted;

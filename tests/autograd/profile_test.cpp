@@ -15,11 +15,11 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
-/// Of x [5, 4] times w [3, 4] transposed, squared and summed, in f32.
+/// Of x [1, 5, 4] times w [3, 4] transposed, squared and summed, in f32.
 Profile profile_of_two_steps() {
   Profile profile;
   Rng rng(1);
-  const Tensor w = randn({3, 4}, rng), x = randn({5, 4}, rng);
+  const Tensor w = randn({3, 4}, rng), x = randn({1, 5, 4}, rng);
   const auto step = value_and_grad([&](const Var& weight) { return sum(tanh(linear(x, weight))); }, &profile);
   for (int i = 0; i < 2; ++i) {
     profile.start();
@@ -70,7 +70,7 @@ TEST(Profile, WritesChromesTraceFormat) {
   ASSERT_EQ(events.size(), 2 * (3 + 3 + 1));
   EXPECT_EQ(events[0]["name"], "linear");
   EXPECT_EQ(events[0]["cat"], "forward");
-  EXPECT_EQ(events[0]["args"]["inputs"], "[5, 4] [3, 4]");
+  EXPECT_EQ(events[0]["args"]["inputs"], "[1, 5, 4] [3, 4]");
   EXPECT_EQ(events[5]["cat"], "backward");
   for (std::size_t i = 1; i < events.size(); ++i)
     EXPECT_GE(events[i]["ts"].get<double>(), events[i - 1]["ts"].get<double>());

@@ -279,7 +279,7 @@ TEST(Connection, GetsEveryFieldOfItsConfiguration) {
   };
   const std::set<std::string> with_streams{"hc",         "mhc",   "mhc-layer",   "deepseek-v4",
                                            "hunyuan-v4", "gated", "single-pass", "frac"},
-      kept{"mhc", "deepseek-v4", "hunyuan-v4", "single-pass"};
+      kept{"mhc", "deepseek-v4", "hunyuan-v4", "single-pass"}, released{"deepseek-v4", "hunyuan-v4", "single-pass"};
   std::set<std::string> all_streams = with_streams, dynamic = kept, all(kNames.begin(), kNames.end());
   all_streams.insert("manifold");
   dynamic.insert("frac");
@@ -307,6 +307,8 @@ TEST(Connection, GetsEveryFieldOfItsConfiguration) {
       {"head mean", {"single-pass"}, [](auto& c) { c.head = StreamHead::mean; }},
       {"head sum", with_streams, [](auto& c) { c.head = StreamHead::sum; }},
       {"head weighted", with_streams, [](auto& c) { c.head = StreamHead::weighted; }},
+      {"hc_eps", released, [](auto& c) { c.hc_eps = 0.1; }},
+      {"norm_eps", released, [](auto& c) { c.norm_eps = 0.1; }},
       {"head softmax", with_streams, [](auto& c) { c.head = StreamHead::softmax; }},
       {"head gated", with_streams, [](auto& c) { c.head = StreamHead::gated; }},
       {"head attention", with_streams, [](auto& c) { c.head = StreamHead::attention; }},
@@ -323,6 +325,14 @@ TEST(Connection, GetsEveryFieldOfItsConfiguration) {
       ConnectionConfig changed = config;
       field.change(changed);
       EXPECT_EQ(effect_of(changed) != before, field.kinds.contains(kind)) << field.name << " of " << kind;
+    }
+    for (double ConnectionConfig::*eps : {&ConnectionConfig::hc_eps, &ConnectionConfig::norm_eps}) {
+      ConnectionConfig weighted = config;
+      weighted.head = StreamHead::weighted;
+      ConnectionConfig changed = weighted;
+      changed.*eps = 0.1;
+      if (!with_streams.contains(kind)) continue;
+      EXPECT_NE(effect_of(changed), effect_of(weighted)) << "head of " << kind;
     }
   }
 }

@@ -70,6 +70,11 @@ TEST(ArgMax, OnATapeIsAConstant) {
   EXPECT_EQ(tape.size(), 1);
 }
 
+TEST(ArgMax, RejectsAnAxisThatI32CannotNumber) {
+  EXPECT_THAT([] { argmax(zeros({1}).broadcast_to({std::int64_t{1} << 31}), 0); },
+              ThrowsMessage<ShapeError>("argmax: axis 0 of [2147483648] is too long for i32"));
+}
+
 TEST(ArgMax, RejectsAnEmptyChoice) {
   EXPECT_THAT(
       [] {

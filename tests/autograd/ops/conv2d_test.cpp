@@ -202,8 +202,12 @@ TEST(Conv2dErrors, NameWhatDoesNotFit) {
   EXPECT_EQ(message({2, 5, 5, 3}, {2, 3, 2, 2}, {.stride = {1, 0}}), "conv2d: stride must lie in [1, 2^31) but is 0");
   EXPECT_EQ(message({2, 5, 5, 3}, {2, 3, 2, 2}, {.dilation = {std::int64_t{1} << 31, 1}}),
             "conv2d: dilation must lie in [1, 2^31) but is 2147483648");
-  EXPECT_EQ(message({2, 5, 5, 3}, {2, 3, 2, 2}, {.padding = {0, -1}}),
-            "conv2d: padding must lie in [0, 2^31) but is -1");
+  for (const Size2d padding : {Size2d(0, -1), Size2d(-1, 0)})
+    EXPECT_EQ(message({2, 5, 5, 3}, {2, 3, 2, 2}, {.padding = padding}),
+              "conv2d: padding must lie in [0, 2^31) but is -1");
+  for (const Size2d padding : {Size2d(0, std::int64_t{1} << 31), Size2d(std::int64_t{1} << 31, 0)})
+    EXPECT_EQ(message({2, 5, 5, 3}, {2, 3, 2, 2}, {.padding = padding}),
+              "conv2d: padding must lie in [0, 2^31) but is 2147483648");
   EXPECT_EQ(message({2, 5, 5, 3}, {2, 3, 2, 2}, {.groups = 0}), "conv2d: groups must lie in [1, 2^31) but is 0");
   EXPECT_THAT(
       [] {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <braid/mhc/ops/mhc_layer.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc::mhc_layer_test {
@@ -46,6 +47,13 @@ TEST(MHCLayer, FollowsItsEquations) {
         EXPECT_NEAR(out.at({b, i, c}), expected, 1e-14);
       }
   }
+}
+
+TEST(MHCLayer, ItsOpHasTheEpsOfPyTorchsNorms) {
+  Rng rng(2);
+  const Tensor pre = random({2}, rng), post = random({2}, rng), res = random({2, 2}, rng), w = random({3}, rng);
+  const Tensor x = Tensor(1e-3 * random({4, 2, 3}, rng));
+  EXPECT_TRUE(identical(mhc_layer(pre, post, res, w, x).value(), mhc_layer(pre, post, res, w, x, 1e-5).value()));
 }
 
 TEST(MHCLayer, IsNearlyTheIdentityAtTheStart) {

@@ -36,6 +36,7 @@ TEST(Schedule, RejectsBadSettings) {
                            "warmup_cosine: warmup must be in [0, total = 4] but is 5");
   expect_error<ValueError>([] { warmup_cosine({.peak = 1, .floor = 2}); },
                            "warmup_cosine: floor must be in [0, peak = 1] but is 2");
+  EXPECT_EQ(warmup_cosine({.peak = 1, .floor = 1, .total = 4})(3), 1);
 }
 
 }  // namespace
