@@ -26,7 +26,6 @@ Var binary_cross_entropy_with_logits(const Var& logits, const Var& targets, Redu
   if (logits.dtype() == DType::bf16)
     return binary_cross_entropy_with_logits(detail::widened(logits), detail::widened(targets), reduction,
                                             detail::widened(positive_weight));
-  check_floating(kOp, logits.dtype());
   check_same_dtype(kOp, logits.value(), targets.value());
   check_shape(targets.shape() == logits.shape(), "{}: targets must have shape {} to match logits but have {}", kOp,
               logits.shape(), targets.shape());

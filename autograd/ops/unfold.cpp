@@ -56,7 +56,6 @@ Var detail::unfold(const Var& x, const Window& window) {
 }
 
 Var unfold(const Var& x, Size2d size, const WindowSettings& settings) {
-  check_floating("unfold", x.dtype());
   if (settings.channels == Channels::first) {
     check_shape(x.rank() == 4, "unfold: x must have shape [B, C, H, W] but has {}", x.shape());
     WindowSettings last = settings;

@@ -68,7 +68,6 @@ Var composed(const char* op, const Var& x, const Axes& axes, KeepDims keep_dims,
 Var spread(const char* op, const Var& x, const Axes& axes, KeepDims keep_dims, double correction, bool as_root) {
   if (x.dtype() == DType::bf16)
     return detail::in_f32([&](const Var& wide) { return spread(op, wide, axes, keep_dims, correction, as_root); }, x);
-  check_floating(op, x.dtype());
   if (Composed::active()) {
     const Var variance = composed(op, x, axes, keep_dims, correction);
     return as_root ? detail::root(variance) : variance;
