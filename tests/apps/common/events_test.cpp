@@ -42,6 +42,15 @@ TEST_F(Events, PastAStepAreLeftOut) {
   EXPECT_EQ(events_until(file, -1), "");
 }
 
+TEST_F(Events, HaveStepsOfAnySize) {
+  for (const std::int64_t step : {127, 128, 129, 16383, 16384, 1 << 30}) {
+    const std::string event = event_record(step, {{"x", 0.5}}, kTime);
+    write(event);
+    EXPECT_EQ(events_until(file, step), event);
+    EXPECT_EQ(events_until(file, step - 1), "");
+  }
+}
+
 TEST_F(Events, AreKeptUpToAnUnfinishedOne) {
   const std::string one = event_record(1, {{"x", 0.5}}, kTime), two = one + event_record(2, {{"y", 1}}, kTime);
   for (std::size_t size = 0; size < two.size(); ++size) {

@@ -22,5 +22,15 @@ TEST(JSONLines, RefusesLinesThatNestWithoutEnd) {
   std::filesystem::remove(path);
 }
 
+TEST(JSONLines, PastAStepAreLeftOut) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "braid_steps.jsonl";
+  std::ofstream(path) << "{\"step\": 1}\n{\"step\": 3}\n{\"step\": 2}\n{\"step\": 1, \"unfinished\": ";
+  const KeptLines kept = json_lines_until(path, 2);
+  EXPECT_EQ(kept.text, "{\"step\": 1}\n{\"step\": 2}\n");
+  EXPECT_EQ(kept.last_step, 2);
+  EXPECT_EQ(json_lines_until(path, 0).last_step, 0);
+  std::filesystem::remove(path);
+}
+
 }  // namespace
 }  // namespace braid::apps
