@@ -26,8 +26,8 @@ class Vocabulary {
   std::int64_t size() const;
   /// "characters" or "tokens".
   const char* unit() const { return unit_; }
-  /// Of numbers, the text is these. Throws ValueError that begins with `what` when the text is not UTF-8 or has what the
-  /// vocabulary lacks.
+  /// Of numbers, the text is these. Throws ValueError that begins with `what` when the text is not UTF-8 or has what
+  /// the vocabulary lacks.
   std::vector<std::int32_t> encode(std::string_view text, std::string_view what, bool add_special_tokens = false) const;
   /// The text of ids. Tokens are bytes and may begin or end inside a character; an unknown id becomes U+FFFD.
   std::string decode(std::span<const std::int32_t> ids) const;

@@ -30,7 +30,8 @@ Options parse(int argc, char** argv) {
       "folder of a GPT-2, Llama, Qwen3, Mistral, Mixtral, Qwen3-MoE, Gemma 2 or DeepSeek-V4 as Hugging Face saves it, "
       "with its tokenizer.json");
   app.add_option("--run", o.run, "results folder of train_lm, or a checkpoint in it (else the newest)");
-  app.add_option("--prompt", o.prompt, "text to continue, of any length, or ids of a model without a tokenizer (default: starts a new text)");
+  app.add_option("--prompt", o.prompt,
+                 "text to continue, of any length, or ids of a model without a tokenizer (default: starts a new text)");
   app.add_option("--tokens", g.tokens, "largest number of tokens or characters to write, also beyond the context")
       ->check(CLI::Range(std::int64_t{1}, kMost))
       ->capture_default_str();
