@@ -210,7 +210,7 @@ def hunt_all(numbered, count, options, results):
     if left and not (options.change and folders <= set(LIBRARY)):
         print(f"running the tests of programs once, for {len(left)} that are not noticed", flush=True)
         tests = suite.record(count, lambda name, *how: not of_library(name, *how))
-        judge(left, tests, options.patience, results)
+        judge(left, tests, 3 * options.patience, results)  # they take longer
 
 
 def main():
