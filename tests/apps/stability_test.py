@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import signal
 import statistics
 import subprocess
@@ -23,6 +24,21 @@ FIGURES = ["gain", "divergence", "loss", "gradient_norm", "activation_norm", "ab
 LISTS = {"gradient_norm", "activation_norm", "forward_gain", "backward_gain", "composed_forward_gain", "composed_backward_gain", "row_error",
          "column_error", "similarity"}
 
+TRANSFORMER = """
+[deep_transformer]
+blocks = 2
+context = 8
+heads = 2
+channels = 8
+batch = 2
+steps = 4
+warmup = 1
+modes = ["residual"]
+learning_rates = [0.01]
+shown_learning_rate = 0.01
+seeds = [1]
+sharpness_every = 2
+"""
 TINY = """
 divergence = 3.0
 probe_every = 4
@@ -267,6 +283,21 @@ def bad_input(program, folder):
         result = run(program, config, "--out", out)
         check_refused(expected, result)
         check(str(config) in result.stderr, f"the file is not named: {result.stderr}")
+    # Both ends of the range of every number, and what is next to them.
+    for line in {line for line in (TINY + TRANSFORMER).splitlines() if re.fullmatch(r"\w+ = [0-9.]+", line)}:
+        key = line.split(" = ")[0]
+
+        def says(value):
+            config = write(folder, "edge.toml", (TINY + TRANSFORMER).replace(f"\n{line}\n", f"\n{key} = {value}\n", 1))
+            return run(program, config, "--out", folder).stderr  # which holds other files
+
+        bounds = re.search(rf"\b{key}: expected (an integer|a number) from (\S+) to (\S+), got 'x'", says("'x'"))
+        check(bounds, f"{key} has no range")
+        step = 1 if bounds[1] == "an integer" else 1e-3 * float(bounds[2])
+        number = int if bounds[1] == "an integer" else float
+        for value, legal in ((number(bounds[2]), True), (number(bounds[2]) - step, False), (number(bounds[3]), True), (number(bounds[3]) * 2, False)):
+            refused = f"{key}: expected {bounds[1]} from {bounds[2]} to {bounds[3]}, got" in says(value)
+            check(refused != legal, f"{key} = {value} is legal: {legal}, but {says(value)}")
     good = write(folder, "good.toml", TINY)
     check_refused("--jobs", run(program, good, "--jobs", 0, "--out", out))
     check_refused("config", run(program, "--out", out))
