@@ -74,6 +74,7 @@ void write_config(const Config& config, const Folder& folder, const Corpus& corp
   Json json = to_json(config);
   json["text_checksum"] = corpus.checksum();
   json["tokenizer_checksum"] = corpus.tokenizer_checksum();
+  json["started_in"] = fs::current_path().string();
   json["git_commit"] = apps::git_commit();
   json["machine"] = apps::machine_info();
   json["starts"] = starts_with_this(folder.config(), step);

@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 
 /// The flag of a setting in config.json, which has the same name; none for defaults and for what a flag cannot set.
 void add_flag(const std::string& key, const nlohmann::json& value, std::vector<std::string>& line) {
-  for (const char* other : {"architecture", "text_checksum", "tokenizer_checksum", "git_commit", "machine", "starts"})
+  for (const char* other :
+       {"architecture", "text_checksum", "tokenizer_checksum", "started_in", "git_commit", "machine", "starts"})
     if (key == other) return;
   if (value.is_null() || value == "" || value == false) return;
   std::string flag = "--" + key;
@@ -43,7 +44,8 @@ nlohmann::json that_changes_bits(nlohmann::json settings) {
     const bool counts = !portable || (key != std::string("isa") && key != std::string("processor"));
     if (const std::string value = of_machines(settings, key); counts && !value.empty()) settings[name] = value;
   }
-  for (const char* key : {"text", "tokenizer", "eval_every", "telemetry_every", "check_gradients", "machine", "starts"})
+  for (const char* key :
+       {"text", "tokenizer", "started_in", "eval_every", "telemetry_every", "check_gradients", "machine", "starts"})
     settings.erase(key);
   return settings;
 }
@@ -93,8 +95,15 @@ std::vector<std::string> names_of(const apps::Model& model, const apps::TrainerS
 
 nlohmann::json settings_of_run(const fs::path& folder) {
   const fs::path path = folder / "config.json";
-  const auto json = apps::parse_json(path.string(), apps::read_file(path));
+  auto json = apps::parse_json(path.string(), apps::read_file(path));
   check<FileError>(json.is_object(), "{}: must be the configuration of a run", path.string());
+  const auto path_in = [&](const char* key) {
+    return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : std::string();
+  };
+  for (const char* key : {"text", "tokenizer", "init"}) {
+    const fs::path given = path_in(key), there = path_in("started_in") / given;
+    if (!given.empty() && !fs::exists(given) && fs::exists(there)) json[key] = there.string();
+  }
   return json;
 }
 

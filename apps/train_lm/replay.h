@@ -11,7 +11,8 @@
 
 namespace braid::train_lm {
 
-/// The contents of a run's config.json. Throws FileError when the folder holds no run.
+/// The contents of a run's config.json; paths that are none from here are those of the folder that the run started in.
+/// Throws FileError when the folder holds no run.
 nlohmann::json settings_of_run(const std::filesystem::path& folder);
 
 /// What settings_of_run() of two runs say that changes bits and differs, as `seed 1 and 2`.
