@@ -5,6 +5,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -102,7 +103,8 @@ nlohmann::json settings_of_run(const fs::path& folder) {
   };
   for (const char* key : {"text", "tokenizer", "init"}) {
     const fs::path given = path_in(key), there = path_in("started_in") / given;
-    if (!given.empty() && !fs::exists(given) && fs::exists(there)) json[key] = there.string();
+    std::error_code no_path;
+    if (!given.empty() && !fs::exists(given, no_path) && fs::exists(there, no_path)) json[key] = there.string();
   }
   return json;
 }

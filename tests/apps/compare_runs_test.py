@@ -182,7 +182,7 @@ def part(folder):
     text(folder)
     # A text whose path counts from the folder in which the run started.
     near = ["--channels", 24, "--text", "text.txt", "--steps", 2, "--ledger", "--out", "near"]
-    subprocess.run([TRAIN_LM, *map(str, [*TINY, *near])], cwd=folder, check=True, capture_output=True)
+    subprocess.run([os.path.abspath(TRAIN_LM), *map(str, [*TINY, *near])], cwd=folder, check=True, capture_output=True)
     assert run(COMPARE_RUNS, "part", folder / "near", folder / "near", "--step", 2) == "step 2: everything has the same bits\n"
     # A record of another machine.
     record = folder / "record"
