@@ -181,7 +181,7 @@ def part(folder):
     assert said.endswith(f"compare_runs: {a}: step 1 cannot be repeated: --text: {folder}/text.txt is not what the run was trained with\n"), said
     text(folder)
     # A text whose path counts from the folder in which the run started.
-    near = ["--channels", 24, "--text", "text.txt", "--steps", 2, "--ledger", "--out", "near"]
+    near = ["--channels", 24, "--text", "text.txt", "--warmup", 0, "--steps", 2, "--ledger", "--out", "near"]
     subprocess.run([os.path.abspath(TRAIN_LM), *map(str, [*TINY, *near])], cwd=folder, check=True, capture_output=True)
     assert run(COMPARE_RUNS, "part", folder / "near", folder / "near", "--step", 2) == "step 2: everything has the same bits\n"
     # A record of another machine.
