@@ -116,8 +116,9 @@ Blame blame(const Subject& subject, const Tensor& dy, double amplification) try 
       if (const auto y = std::ranges::find_if(f.results, is_coarse); y != f.results.end())
         return {fmt::format("not every vjp can be compared to {:g}, since {} returns {}", subject.options.tolerance,
                             place_of(trials.base(), f.index, subject), name(y->dtype()))};
-    return {
-        fmt::format("no vjp is seen to be wrong by more than {:g} along random directions", subject.options.tolerance)};
+    return {.sentence = fmt::format("no vjp is seen to be wrong by more than {:g} along random directions",
+                                    subject.options.tolerance),
+            .all_right = true};
   }
   if (trials.base().ops[*op].name == std::string_view("checkpoint")) {
     Trials inside(subject, dy, amplification, /*opens_checkpoints=*/true);

@@ -10,6 +10,7 @@ namespace braid::detail {
 struct Blame {
   std::string sentence;
   std::optional<std::size_t> op = {};  // its index on a tape of first order, if it is on one
+  bool all_right = false;              // every vjp is, along random directions
 };
 
 /// The op whose vjp makes the gradient of <dy, f(inputs)> wrong. `amplification`: of rounding errors.
