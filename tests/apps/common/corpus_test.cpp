@@ -198,8 +198,9 @@ TEST_F(CorpusFiles, OfTextAreCharactersWithoutATokenizer) {
             "--prompt: 'z' is none of the 5 characters of the model");
   EXPECT_EQ(message_of([&] { corpus.vocabulary().encode("a\xFF", "--prompt"); }),
             "--prompt: must be UTF-8 but no character starts at offset 1 with byte 0xFF");
-  EXPECT_THAT(message_of([&] { Vocabulary::of_numbers(5).encode("a", "--prompt"); }),
-              StartsWith("--prompt: is text, but"));
+  EXPECT_EQ(message_of([&] { Vocabulary::of_numbers(5).encode("4 a", "--prompt"); }),
+            "--prompt: must be ids from 0 to 4 with blanks between, for the model has no tokenizer, but has 'a'");
+  EXPECT_THAT(Vocabulary::of_numbers(5).encode(" 4  0 ", "--prompt"), ElementsAre(4, 0));
 }
 
 TEST(Vocabulary, HasACharacterForIdsThatStandForNothing) {
