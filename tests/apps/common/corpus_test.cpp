@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::StartsWith;
 using Ids = std::vector<std::int32_t>;
 
 const fs::path kTokenizer = BRAID_SOURCE_DIR "/tests/golden/models/bpe/tokenizer.json";
