@@ -62,9 +62,10 @@ struct Compressor {
   Var entries(const Var& rows, const Var& gates, std::int64_t first, const RotaryTurns& turns) const;
 };
 
-/// The lightning indexer of DeepSeek-V4, which chooses the `top` entries that a query sees by the scores `sum_h
-/// weights(x)_h relu(q_h . key)` of entries of its own. Ties are broken as by PyTorch's topk; in a BatchInvariant
-/// scope, earlier entries win. No gradient flows through the choice: its parameters get zeros, and do not decay.
+/// The lightning indexer of DeepSeek-V4, which chooses the `top` entries that a query sees by the scores
+/// `sum_h weights(x)_h relu(q_h . key)` of entries of its own. Ties are broken as by PyTorch's topk; in a
+/// BatchInvariant scope, earlier entries win. No gradient flows through the choice: its parameters get zeros, and do
+/// not decay.
 struct Indexer {
   Compressor keys;   ///< entries of its head's size
   Linear q;          ///< [heads size, rank of the attention's queries]

@@ -22,9 +22,10 @@ using AdamSettings = AdamOptimizerSettings<WeightDecay::in_gradient>;
 /// Settings of AdamW.
 using AdamWSettings = AdamOptimizerSettings<WeightDecay::decoupled>;
 
-/// Adam: with m and v the moving averages of g and g^2, each divided by 1 - beta^t to correct its start at zero, `p -=
-/// lr * m / (sqrt(v) + eps)`; AdamW also has `p -= lr * weight_decay * p`. arXiv:1412.6980, arXiv:1711.05101. The same
-/// arithmetic as PyTorch's, in one pass over all parameters. Its state has `first_moment.*` and `second_moment.*`.
+/// Adam: with m and v the moving averages of g and g^2, each divided by 1 - beta^t to correct its start at zero,
+/// `p -= lr * m / (sqrt(v) + eps)`; AdamW also has `p -= lr * weight_decay * p`. arXiv:1412.6980, arXiv:1711.05101.
+/// The same arithmetic as PyTorch's, in one pass over all parameters. Its state has `first_moment.*` and
+/// `second_moment.*`.
 template <WeightDecay kDecay>
 class AdamOptimizer : public Optimizer {
  public:
