@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,8 +24,10 @@ namespace fs = std::filesystem;
 void say_different_texts(const nlohmann::json& a, const nlohmann::json& b) {
   std::vector<std::string> texts;
   for (const nlohmann::json* settings : {&a, &b}) {
-    const std::string path = settings->value("text", "");
-    if (path.ends_with(".bin") || !fs::is_regular_file(path)) return;
+    const nlohmann::json text = settings->value("text", nlohmann::json());
+    const std::string path = text.is_string() ? text.get<std::string>() : "";
+    std::error_code no_path;
+    if (path.ends_with(".bin") || !fs::is_regular_file(path, no_path)) return;
     texts.push_back(apps::read_file(path));
   }
   if (texts[0] == texts[1]) return;
@@ -57,7 +60,10 @@ std::string missing_steps(const train_lm::Ledger& ledger, std::int64_t first, st
 void say_different_settings(const nlohmann::json& a, const nlohmann::json& b) {
   const std::vector<std::string> different = train_lm::different_settings(a, b);
   if (!different.empty()) apps::say("settings differ: {}\n", fmt::join(different, ", "));
-  if (a.value("text_checksum", "") != b.value("text_checksum", "")) say_different_texts(a, b);
+  const auto checksum = [](const nlohmann::json& settings) {
+    return settings.value("text_checksum", nlohmann::json());
+  };
+  if (checksum(a) != checksum(b)) say_different_texts(a, b);
 }
 
 std::string first_part(const nlohmann::json& a, const nlohmann::json& b) {

@@ -115,7 +115,7 @@ bool computes_the_same(const Record& a, const Record& b, std::size_t at) {
 /// Whether this event is the first because the texts differ: an embedding whose weights, an earlier event, are equal.
 bool read_other_texts(const Record& a, const Record& b, std::size_t at) {
   return a.events[at].op == "embedding" && !a.events[at].backward &&
-         a.settings.value("text_checksum", "") != b.settings.value("text_checksum", "");
+         a.settings.value("text_checksum", nlohmann::json()) != b.settings.value("text_checksum", nlohmann::json());
 }
 
 std::string described(const Record& record, std::size_t at) {

@@ -113,6 +113,10 @@ def same(folder):
     (b / "ledger.jsonl").write_text(lines[0] + lines[0] + '{"loss": 1}\n')
     assert run(COMPARE_RUNS, "same", b, a, code=2).endswith("ledger.jsonl: line 3 must have a step\n")
     (b / "ledger.jsonl").write_text("".join(lines[:15]))
+    settings = json.loads((b / "config.json").read_text())
+    for key, value in ("text", 5), ("text", "x" * 5000), ("text_checksum", 7), ("starts", "x"), ("started_in", 3):  # as none writes it
+        (b / "config.json").write_text(json.dumps(settings | {"text_checksum": "other", key: value}))
+        assert run(COMPARE_RUNS, "same", a, b).endswith(f"steps 1 to 15 have the same bits\n{a} goes on to step 20\n"), (key, value)
     (b / "config.json").unlink()  # the ledger of another machine
     assert run(COMPARE_RUNS, "same", shorter, b, code=1).startswith("steps 1 to 6 have the same bits\n"), "settings"
     shutil.rmtree(b)
