@@ -86,7 +86,7 @@ LINES = {
             ["docs", "--check", "x"], ["docs", "--verify", "x"], ["docs", "--update", "--verify"], ["install"], ["install", "a", "b"], ["install", "--x"], ["package", "x"],
             ["package", "--x"], ["--x"]],
 }
-EXAMPLES = ["ablation", "basic_usage", "custom_op", "derivatives", "dropout", "gradients", "history_skip", "own_optimizer", "profile", "regression", "tensors", "three_lines", "transformer_block", "wrong_gradient"]
+EXAMPLES = ["ablation", "basic_usage", "custom_op", "derivatives", "dropout", "gradients", "history_skip", "own_optimizer", "profile", "regression", "tensors", "three_lines", "transformer_block", "where_runs_part", "wrong_gradient"]
 BENCHMARKS = [f"bench_{name}" for name in ("gemm", "mhc", "mixings", "ops", "sinkhorn", "streams")]
 ENVIRONMENTS = [{"BRAID_NUM_THREADS": value} for value in ("0", "-1", "abc", "200000", "2x", "")] + \
                [{"BRAID_MHC_PATH": "foo"}] + [{"BRAID_ISA": value} for value in ("", "AVX2", "sse4")]

@@ -13,7 +13,7 @@ from program import check, check_refused, run
 
 NAMES = ("baseline", "avx2", "avx512", "amx", "neon")
 # Examples without --version, to copy as they are, and parts of tests.
-WITHOUT = {"fine_tune", "gru", "lora", "pretrained_copy", "dist_ends", "dist_ranks"}
+WITHOUT = {"fine_tune", "gru", "load_run", "lora", "pretrained_copy", "dist_ends", "dist_ranks"}
 
 
 def programs(bin):
