@@ -22,6 +22,9 @@ struct Machine {
 /// Measured at the first call.
 const Machine& machine();
 
+/// Measures again, and returns the best so far of each limit: other load on the machine only lowers them.
+const Machine& machine_again();
+
 /// The current copy bandwidth of memory, of one copy: on a shared machine it changes within seconds.
 double copy_bytes_now();
 

@@ -190,10 +190,11 @@ void measure(const Options& o) {
 /// Repeats the timed steps of one connection with a profile, op by op.
 void profile(const Options& o) {
   Run run(o, o.connection);
+  bench::machine();
   for (int step = 0; step < kWarmUp; ++step) run.step();
   Profile profile;
   for (int step = 0; step < o.steps; ++step) run.step(&profile);
-  const bench::Machine& machine = bench::machine();
+  const bench::Machine& machine = bench::machine_again();
   const double flops = machine.flops_of(o.dtype == "f64" ? DType::f64 : o.dtype == "bf16" ? DType::bf16 : DType::f32);
   fmt::print(stderr, "{}of the peak: {:.1f} GB/s copied, {:.0f} GFLOP/s\n", profile.table({machine.copy_bytes, flops}),
              machine.copy_bytes / 1e9, flops / 1e9);

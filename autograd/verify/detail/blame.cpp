@@ -62,8 +62,9 @@ std::string wrong_input(Trials& trials, std::size_t index, std::size_t input) {
   if (outcome.verdict != Verdict::wrong)  // the errors of several elements cancelled on the way
     return fmt::format("input {} {}", input, x.shape());
   const double size = direction.data<double>()[element];
-  return formatted("input {} {}, {}: analytic {:.10g}, numeric {:.10g}", input, x.shape(),
-                   element_name(x.shape(), element), outcome.analytic / size, outcome.numeric.value / size);
+  return formatted("input {} {}, {}: analytic {:.10g}, numeric {:.10g}, relative error {:.3g}", input, x.shape(),
+                   element_name(x.shape(), element), outcome.analytic / size, outcome.numeric.value / size,
+                   relative_error(outcome.analytic, outcome.numeric, 0));
 }
 
 /// The sentence about a wrong op.
