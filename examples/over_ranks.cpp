@@ -18,7 +18,8 @@ void run() {
     ranks.check_same("data", checksum(x) + checksum(y));
     ranks.check_same("instruction set", std::string(name(instruction_set())));
 
-    nn::Sequential model(nn::Linear(8, 32, rng), [](const Var& h) { return tanh(h); }, nn::Linear(32, 1, rng));
+    nn::Sequential model(
+        nn::Linear(8, 32, rng), [](const Var& h) { return tanh(h); }, nn::Linear(32, 1, rng));
     nn::AdamW optimizer({.lr = 0.02});
     for (int step = 0; step < 200; ++step) {
       const auto [loss, grads] = dist::accumulate(ranks, 4, model, [&](const auto& m, std::int64_t block) {

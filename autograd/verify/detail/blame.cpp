@@ -61,10 +61,9 @@ std::string wrong_input(Trials& trials, std::size_t index, std::size_t input) {
   const Outcome outcome = trials.run({trial}, {{value, only(direction, element, element + 1)}}).front();
   if (outcome.verdict != Verdict::wrong)  // the errors of several elements cancelled on the way
     return fmt::format("input {} {}", input, x.shape());
-  const double size = direction.data<double>()[element];
+  const double size = direction.data<double>()[element], error = relative_error(outcome.analytic, outcome.numeric, 0);
   return formatted("input {} {}, {}: analytic {:.10g}, numeric {:.10g}, relative error {:.3g}", input, x.shape(),
-                   element_name(x.shape(), element), outcome.analytic / size, outcome.numeric.value / size,
-                   relative_error(outcome.analytic, outcome.numeric, 0));
+                   element_name(x.shape(), element), outcome.analytic / size, outcome.numeric.value / size, error);
 }
 
 /// The sentence about a wrong op.
