@@ -173,7 +173,7 @@ def keep(results):
     (WORK / "results.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
 
 
-def judge(numbered, tests, patience, results):
+def judge(numbered, tests, patience, results, at_once=CORES):
     """Puts the results of the mutants into {number: result}; prints how far it is, and keeps what an interrupted run knows."""
     start, known, judged = time.monotonic(), equivalents(), 0
 
@@ -182,7 +182,7 @@ def judge(numbered, tests, patience, results):
         outcome = ("equivalent", []) if (path, line, text) in known else suite.hunt(number, mutant, tests, patience)
         return number, result_of(mutant, *outcome)
 
-    with concurrent.futures.ThreadPoolExecutor(CORES) as pool:
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         for done in concurrent.futures.as_completed([pool.submit(one, *pair) for pair in numbered]):
             number, result = done.result()
             if result["outcome"] != "not reached" or number not in results:
@@ -210,7 +210,7 @@ def hunt_all(numbered, count, options, results):
     if left and not (options.change and folders <= set(LIBRARY)):
         print(f"running the tests of programs once, for {len(left)} that are not noticed", flush=True)
         tests = suite.record(count, lambda name, *how: not of_library(name, *how))
-        judge(left, tests, 3 * options.patience, results)  # they take longer
+        judge(left, tests, 3 * options.patience, results, at_once=2 * CORES)  # they take longer, and much of it they wait
 
 
 def main():
