@@ -5,7 +5,6 @@
 #include "../platform/memory.h"
 
 namespace braid::apps {
-namespace {
 
 double least_bytes(const TrainingSizes& s) {
   const auto c = static_cast<double>(s.channels), n = static_cast<double>(s.streams);
@@ -14,14 +13,13 @@ double least_bytes(const TrainingSizes& s) {
   const double maps = n > 1 ? 2 * n * c * (n * n + 2 * n) : 0;  // of the two connections of a layer
   const double experts = static_cast<double>(s.experts) / static_cast<double>(s.experts_per_token);
   const double mlp = s.experts == 0 ? 8 * c * c : experts * 8 * c * c;
-  const double changes = static_cast<double>(s.lora) * (layers * 10 * c + vocab);
-  const double parameters =
-      2 * vocab * c + static_cast<double>(s.context) * c + layers * (4 * c * c + mlp + maps) + changes;
-  const double kept = tokens * (layers * c * (16 + 2 * n) + vocab);
-  return s.bytes * (4 * parameters + kept);
+  const double changes = static_cast<double>(s.lora) * (layers * 18 * c + c + vocab);
+  const double connections = layers * maps;
+  const double others = 2 * vocab * c + static_cast<double>(s.context) * c + layers * (4 * c * c + mlp);
+  const double trained = s.lora > 0 ? changes : connections + (s.connections_alone ? 0 : others);
+  const double kept = tokens * (layers * c * (16 + (n > 1 ? 2 * n : 0)) + vocab);
+  return s.bytes * (connections + others + changes + 3 * trained + kept);
 }
-
-}  // namespace
 
 void check_memory(const std::string& what, double bytes) {
   const double available = platform::available_bytes();

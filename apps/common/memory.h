@@ -9,14 +9,18 @@ struct TrainingSizes {
   std::int64_t vocab, context, channels, layers, batch, streams;
   double bytes = 4;                                 ///< per element of parameters and activations
   std::int64_t experts = 0, experts_per_token = 1;  ///< in place of each MLP; 0: none
-  std::int64_t lora = 0;                            ///< the rank of changes of all linear maps
+  std::int64_t lora = 0;                            ///< the rank of changes of all linear maps, which alone are trained
+  bool connections_alone = false;                   ///< whether only connections are trained
 };
+
+/// Every parameter, three times as much for each that is trained (gradient and two moments), and what the simplest
+/// layers save for the backward pass.
+double least_bytes(const TrainingSizes& sizes);
 
 /// Throws ValueError, whose message begins with `what`, when less than `bytes` of memory are free for this process.
 void check_memory(const std::string& what, double bytes);
 
-/// Throws ValueError when training needs more memory than is free for this process: at least four copies of every
-/// parameter (value, gradient and two moments) and what the simplest layers save for the backward pass.
+/// Throws ValueError when least_bytes() is more memory than is free for this process.
 void check_memory(const TrainingSizes& sizes);
 
 }  // namespace braid::apps

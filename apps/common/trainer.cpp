@@ -30,7 +30,8 @@ TrainerState initial_state(const TrainerSettings& s, std::int64_t vocab) {
                 .streams = s.connection.kind == "residual" ? 1 : s.connection.streams.value_or(1),
                 .experts = s.experts,
                 .experts_per_token = s.experts_per_token,
-                .lora = s.lora});
+                .lora = s.lora,
+                .connections_alone = s.trained == Trained::connections});
   Rng rng(s.seed);
   Model model = make_model(s, vocab, rng);
   const auto named = named_params(model);

@@ -52,6 +52,15 @@ TEST(Communicator, CanBeMadeOncePerProcess) {
             "dist: a process may have one MPICommunicator, and must not initialize MPI elsewhere");
 }
 
+TEST(Communicator, TakesAPatienceFromASecondTo2To24) {
+  for (const std::int64_t seconds : {0, 1, 1 << 24, (1 << 24) + 1}) {
+    const std::string message = message_of([&] { MPICommunicator second("again", std::chrono::seconds(seconds)); });
+    EXPECT_EQ(message.starts_with("dist: patience must be from 1 to 2^24 seconds"),
+              seconds == 0 || seconds == (1 << 24) + 1)
+        << message;
+  }
+}
+
 TEST(Communicator, ThrowsAsItsDocstringsSay) {
   using std::chrono::seconds;
   throws<Error>("dist::MPICommunicator::MPICommunicator", [] { MPICommunicator("again"); });

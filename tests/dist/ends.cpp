@@ -44,9 +44,7 @@ void end(std::string_view way, dist::Communicator& ranks) {
   if (way == "no-memory") throw std::bad_alloc();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   const std::string_view way = argv[1];
   const bool leaves = way == "none" || way == "busy";
   const bool is_short = way == "works" || way == "busy";
@@ -59,6 +57,7 @@ int main(int argc, char** argv) {
   if (way == "works" && ranks.rank() == 0) fmt::print("working\n"), std::fflush(stdout);
   if (way == "busy" && ranks.rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(6));
   if (way == "busy" && ranks.rank() == 1) spin(std::chrono::seconds(6));
+  if (ends && way == "unwinds") throw std::runtime_error("on its way");
   try {
     if (ends) end(way, ranks);
     // The others wait for this one in the middle of a sum.
@@ -68,4 +67,10 @@ int main(int argc, char** argv) {
   }
   if (ranks.rank() == 0) fmt::print("done\n");
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try { return run(argc, argv); } catch (const std::exception&) {
+  return 1;  // not reached: the communicator ends the process
 }

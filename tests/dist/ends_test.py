@@ -27,6 +27,7 @@ CASES = [  # ranks, how they end, which of them, exit code, the line
     (4, "fails", [0], 3, ["ends: step 7: the loss is not finite\n"]),
     (4, "fails", [0, 1, 2, 3], 3, [": step 7: the loss is not finite\n"]),
     (3, "no-memory", [1, 2], 2, ["ends: rank ", "std::bad_alloc\n"]),
+    (2, "unwinds", [1], 2, ["ends: rank 1: ended by an exception\n"]),
     (2, "throws", [1], 2, ["ends: rank 1: on its way\n"]),
 ]
 

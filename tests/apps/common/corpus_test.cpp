@@ -127,6 +127,15 @@ TEST_F(CorpusFiles, OfTokensAreRefusedOnceTheyAreWrittenTo) {
   EXPECT_THAT(some, ElementsAre(50, 57, 64, 71));
 }
 
+TEST_F(CorpusFiles, OfTokensKnowTheirHighestIdWhereverItIs) {
+  constexpr std::size_t kPart = std::size_t{1} << 18;  // ids that are read at a time
+  for (const std::size_t at : {std::size_t{0}, kPart - 1, kPart, 2 * kPart - 1, 2 * kPart, 2 * kPart + 4}) {
+    std::vector<std::uint16_t> ids(2 * kPart + 5, 3);
+    ids[at] = 900;
+    EXPECT_EQ(TokenFile(write("ids.bin", ids)).highest_id(), 900) << at;
+  }
+}
+
 TEST_F(CorpusFiles, OfTokensGiveWindows) {
   const auto ids = counting(200);
   const Corpus corpus = read_corpus(write("ids.bin", ids), "", 4);
