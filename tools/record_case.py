@@ -208,6 +208,19 @@ def backward(outputs, seed, dtype):
     return {"cotangent": cotangents["y"]} if list(outputs) == ["y"] else {f"cotangent.{n}": c for n, c in cotangents.items()}
 
 
+def warn_of(module):
+    """Says what a right port would differ from."""
+    for name, part in module.named_modules():
+        if isinstance(part, torch.nn.modules.batchnorm._BatchNorm) and part.training:
+            warn(f"'{name}' computes with the statistics of the batch: call eval() first, unless the port does so, too")
+        if isinstance(part, torch.nn.Hardsigmoid):
+            warn(f"'{name}': the gradient of PyTorch's hardsigmoid is off by 3e-8; record nn.functional.relu6(x + 3) / 6 in its place")
+
+
+def warn(text):
+    print(f"record_case: warning: {text}", file=sys.stderr)
+
+
 def record(module, tensors, call, seed, dtype):
     """All tensors of the case, and its metadata about parts and buffers."""
     tensors = {name: convert(f"in.{name}", t, dtype) if t.is_floating_point() else t.detach() for name, t in tensors.items()}
@@ -217,6 +230,7 @@ def record(module, tensors, call, seed, dtype):
     check = run(module, call, tensors)
     module, inputs, outputs, parts = run(module, call, tensors)
     check_deterministic(outputs, parts, *check[2:])
+    warn_of(module)
     params = dict(module.named_parameters())
     for name in inputs:
         if name in params or name in buffers:
@@ -236,13 +250,11 @@ def record_case(module, inputs, path, seed=0, settings={}, kwargs={}, dtype=torc
     for t in dict.fromkeys(tensors.values()):  # each once, by identity
         names = [name for name, other in tensors.items() if other is t]
         if len(names) > 1:
-            print(f"record_case: warning: {', '.join(names)} are one tensor but will have a gradient each; record a module that "
-                  "takes it once", file=sys.stderr)
+            warn(f"{', '.join(names)} are one tensor but will have a gradient each; record a module that takes it once")
     left_out = [name for name, buffer in module.named_buffers()
                 if not buffer.is_floating_point() and not name.endswith("num_batches_tracked")]
     if left_out:
-        print(f"record_case: warning: integer and boolean buffers are not recorded, give them to forward(): {', '.join(left_out)}",
-              file=sys.stderr)
+        warn(f"integer and boolean buffers are not recorded, give them to forward(): {', '.join(left_out)}")
     for name in RESERVED + tuple(given):
         if name in settings or name in RESERVED and name in given:
             raise CaseError(f"the setting '{name}' is taken")
@@ -298,7 +310,9 @@ def main(args):
     dtype = torch.float64 if options.dtype == "f64" else torch.float32
     case = record_case(module, inputs, options.out, options.seed, kwargs=kwargs, dtype=dtype)
     count = lambda group: sum(name.startswith(group) for name in case)
-    print(f"{options.out}: {count('out.')} outputs, {count('param.')} parameters, {count('grad.')} gradients, "
+    buffers = sum(name.startswith("param.") and name.replace("param.", "grad.", 1) not in case for name in case)
+    print(f"{options.out}: {count('out.')} outputs, {count('param.') - buffers} parameters, "
+          + (f"{buffers} buffers, " if buffers else "") + f"{count('grad.')} gradients, "
           f"{count('part.')} parts, {os.path.getsize(options.out) / 1024:.0f} KB")
     names = lambda group: ", ".join(sorted(name for name in case if name.startswith(group)))
     print(f"{names('in.')} -> {names('out.')}")

@@ -1,7 +1,10 @@
 #include "vocabulary.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <sstream>
+
+#include <fmt/format.h>
 
 #include <braid/core/error.h>
 #include <braid/core/utf8.h>
@@ -28,6 +31,13 @@ std::string utf8(std::u32string_view points) {
   std::string text;
   for (const char32_t point : points) append_utf8(text, point);
   return text;
+}
+
+/// `'é' (U+00E9)`, of control characters `U+0009` alone.
+std::string described(char32_t point) {
+  const std::string code = fmt::format("U+{:04X}", static_cast<std::uint32_t>(point));
+  const bool is_control = point < 0x20 || (point >= 0x7F && point < 0xA0);
+  return is_control ? code : fmt::format("'{}' ({})", utf8({&point, 1}), code);
 }
 
 }  // namespace
@@ -74,10 +84,11 @@ std::vector<std::int32_t> Vocabulary::encode(std::string_view text, std::string_
     }
     return ids;
   }
-  for (const char32_t point : points) {
+  for (const char32_t& point : points) {
     const auto found = std::ranges::lower_bound(characters_, point);
-    check_value(found != characters_.end() && *found == point, "{}: '{}' is none of the {} characters of the model",
-                what, utf8({&point, 1}), size_);
+    check_value(found != characters_.end() && *found == point,
+                "{}: {} in line {} is none of the {} characters of the model", what, described(point),
+                1 + std::count(points.data(), &point, U'\n'), size_);
     ids.push_back(static_cast<std::int32_t>(found - characters_.begin()));
   }
   return ids;

@@ -11,8 +11,10 @@
 #include <braid/core/error.h>
 #include <braid/core/utf8.h>
 
+#include "../common/json_lines.h"
 #include "../common/progress.h"
 #include "../common/read_file.h"
+#include "../train_lm/folder.h"
 #include "../train_lm/replay.h"
 
 namespace braid::compare_runs {
@@ -55,6 +57,13 @@ std::string missing_steps(const train_lm::Ledger& ledger, std::int64_t first, st
   return fmt::format("{}", fmt::join(gaps, ", "));
 }
 
+/// The last step that a run has computed, whether its ledger has it or not.
+std::int64_t last_step(const fs::path& run, const train_lm::Ledger& ledger) {
+  const fs::path metrics = train_lm::Folder{run}.metrics();
+  const std::int64_t known = fs::exists(metrics) ? apps::json_lines_until(metrics, INT64_MAX).last_step : 0;
+  return std::max(known, ledger.rbegin()->first);
+}
+
 }  // namespace
 
 void say_different_settings(const nlohmann::json& a, const nlohmann::json& b) {
@@ -79,7 +88,7 @@ std::optional<std::int64_t> first_step(const fs::path& a, const fs::path& b) {
     if (in_b.contains(step)) both.push_back(step);
   check_value(!both.empty(), "{}: the ledgers have no step in common", a.string());
   const std::int64_t first = std::min(in_a.begin()->first, in_b.begin()->first);
-  const std::int64_t end_of_a = in_a.rbegin()->first, end_of_b = in_b.rbegin()->first;
+  const std::int64_t end_of_a = last_step(a, in_a), end_of_b = last_step(b, in_b);
   bool complete = true;
   for (const auto& [folder, ledger] : {std::pair(&a, &in_a), {&b, &in_b}})
     if (const std::string missing = missing_steps(*ledger, first, std::min(end_of_a, end_of_b)); !missing.empty()) {

@@ -46,11 +46,15 @@ Options parse(int argc, char** argv) {
       ->required()
       ->check(CLI::IsMember({"same", "part", "record"}));
   app.add_option("paths", o.paths, "folders of runs, and a file for record")->required()->expected(2);
-  app.add_option("--step", o.step, "the step to record")->check(CLI::Range(1, 1 << 24));
+  app.add_option("--step", o.step, "record: the step; part RUN RUN: this step in place of the first that differs")
+      ->check(CLI::Range(1, 1 << 24));
   app.add_option("--keep", o.keep, "record: also the elements of the tensor with this number");
   app.add_option("--isa", o.isa, "record: the instruction set to compute with (default: the run's)");
   apps::parse_command_line(app, argc, argv);
   check_value(o.command != "record" || o.step > 0, "record: needs --step");
+  for (const char* flag : {"--keep", "--isa"})
+    check_value(o.command == "record" || app.count(flag) == 0, "{}: has no effect on {}", flag, o.command);
+  check_value(o.command != "same" || o.step == 0, "--step: has no effect on same");
   if (o.command == "record") apps::check_output_file("record", o.paths[1]);
   return o;
 }
@@ -126,6 +130,7 @@ int part(const Options& o) {
   const Side a(o.paths[0]), b(o.paths[1]);
   check_value(a.is_run(), "part: {} must be the folder of a run", a.path().string());
   say_different_settings(a.settings(), b.settings());
+  check_value(b.is_run() || o.step == 0, "--step: {} is the record of one step", b.path().string());
   std::optional<std::int64_t> step = o.step;
   if (!b.is_run())
     step = read_record(b.path()).step;

@@ -34,6 +34,7 @@ void write_record(const fs::path& run, const fs::path& file, std::int64_t step, 
   if (isa.empty() && config.training.bits == Bits::fast) isa = machine.value("isa", "");
   if (!isa.empty()) {
     const auto known = std::ranges::find(instruction_sets(), isa, [](auto set) { return std::string(name(set)); });
+    check_value(known != instruction_sets().end() || !is_other, "--isa: this processor does not have {}", isa);
     check_value(known != instruction_sets().end(),
                 "{}: step {} was computed with {}, which this processor lacks: record it on one that has it",
                 run.string(), step, isa);

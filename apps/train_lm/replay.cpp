@@ -163,9 +163,9 @@ Replay replay(Config config, std::int64_t step, std::optional<std::size_t> kept)
   const bool portable = config.training.bits == Bits::portable;
   for (std::int64_t before = trainer.step() + 1; before < step; ++before)
     check_value(computed_alike(settings, before, step, portable),
-                "step {} was computed with another instruction set or BRAID_MHC_PATH, and no checkpoint after it is "
-                "left",
-                before);
+                "step {} was computed with another instruction set or BRAID_MHC_PATH than step {}, and no checkpoint "
+                "between them is left",
+                before, step);
   trainer.learning_rate() = rates_of(config.out, trainer.learning_rate());
   apps::Progress progress("step", step, trainer.step());
   while (trainer.step() + 1 < step) {

@@ -53,7 +53,9 @@ void start_from_origin(Config& config, const apps::Corpus& corpus, apps::Trainer
                 "--init: the model of {} does not read the {} of the text", folder, corpus.vocabulary().unit());
   nn::NamedTensors own = nn::to_tensors(trainer.model()), parameters = origin.parameters;
   const std::map<std::string, Shape> connections = connections_in(own);
-  if (connections != connections_in(parameters))
+  const apps::ConnectionOptions &mine = config.training.connection, &theirs = origin.training.connection;
+  const bool same_kind = mine.kind == theirs.kind && mine.mixing == theirs.mixing;  // others may have the same shapes
+  if (!same_kind || connections != connections_in(parameters))
     std::erase_if(parameters, [](const auto& entry) { return in_connection(entry.first); });
   else if (!connections.empty())
     adopt_initial_settings(config);

@@ -69,7 +69,7 @@ Verdict judge(double analytic, const Derivative& numeric, double floor, double t
 std::tuple<int, bool, double> severity(const CheckedDerivative& c) {
   const bool wrong = c.verdict == Verdict::wrong, decided = wrong || c.verdict == Verdict::right;
   const int fails = wrong ? 2 : c.verdict == Verdict::unchecked;
-  return {fails, c.where.starts_with("element"), decided ? c.relative_error : 0};
+  return {fails, wrong && c.where.starts_with("element"), decided ? c.relative_error : 0};
 }
 
 }  // namespace detail

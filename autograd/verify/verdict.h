@@ -78,8 +78,8 @@ double relative_error(double analytic, const Derivative& numeric, double floor);
 
 Verdict judge(double analytic, const Derivative& numeric, double floor, double tolerance);
 
-/// The worst derivative has the largest severity: wrong before unchecked before others, elements before directions,
-/// then by the error, which counts only for wrong and right ones.
+/// The worst derivative has the largest severity: wrong before unchecked before others, wrong elements before wrong
+/// directions, then by the error, which counts only for wrong and right ones.
 std::tuple<int, bool, double> severity(const CheckedDerivative& checked);
 
 }  // namespace detail

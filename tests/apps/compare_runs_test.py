@@ -98,7 +98,9 @@ def same(folder):
     lines = (b / "ledger.jsonl").read_text().splitlines(keepends=True)
     (b / "ledger.jsonl").write_text("".join(lines[:15]))
     said = run(COMPARE_RUNS, "same", a, b)
-    assert said == f"steps 1 to 15 have the same bits\n{a} goes on to step 20\n", said
+    assert said == f"{b}: the ledger lacks steps 16 to 20\nsteps 1 to 15, as far as both ledgers have them, have the same bits\n", said
+    (b / "metrics.jsonl").unlink()  # a copy of the ledger alone
+    assert run(COMPARE_RUNS, "same", a, b) == f"steps 1 to 15 have the same bits\n{a} goes on to step 20\n"
     (b / "ledger.jsonl").write_text("".join(lines[:3] + lines[4:8] + lines[10:]))  # as after two --resume without --ledger
     said = run(COMPARE_RUNS, "same", a, b)
     assert said == f"{b}: the ledger lacks steps 4, 9 to 10\nsteps 1 to 20, as far as both ledgers have them, have the same bits\n", said
@@ -124,6 +126,8 @@ def same(folder):
     said = run(COMPARE_RUNS, "same", a, b, code=2)
     assert said == f"compare_runs: {b}/ledger.jsonl: there is none: the run was not trained with --ledger\n", said
     b.rmdir()
+    for command, flag, value in ("same", "--step", 2), ("same", "--keep", 2), ("part", "--keep", 2), ("part", "--isa", "avx2"):
+        assert run(COMPARE_RUNS, command, a, a, flag, value, code=2) == f"compare_runs: {flag}: has no effect on {command}\n", (command, flag)
     assert run(COMPARE_RUNS, "same", a, b, code=2) == f"compare_runs: {b}: there is no such folder\n", "a typing error"
 
 
@@ -201,6 +205,10 @@ def part(folder):
     said = run(COMPARE_RUNS, "part", a, folder / "text.txt", code=2)
     assert said.startswith(f"compare_runs: {folder}/text.txt: is no record of compare_runs: "), said
     run(COMPARE_RUNS, "record", a, record, "--step", 3)
+    said = run(COMPARE_RUNS, "part", a, record, "--step", 3, code=2)
+    assert said == f"compare_runs: --step: {record} is the record of one step\n", said
+    said = run(COMPARE_RUNS, "record", a, folder / "none", "--step", 3, "--isa", "avx1024", code=2)
+    assert said == "compare_runs: --isa: this processor does not have avx1024\n", said
     assert run(COMPARE_RUNS, "part", a, record) == "step 3: everything has the same bits\n"
     said = run(COMPARE_RUNS, "record", other, record, "--step", 21, code=2)
     assert said == "compare_runs: --step: must be a step of the run, 1 to 20, but is 21\n", said
@@ -235,7 +243,7 @@ def instruction_set(folder):
     (b / "best.safetensors").unlink(missing_ok=True)
     assert run(COMPARE_RUNS, "part", b, b, "--step", 2) == "step 2: everything has the same bits\n"
     said = run(COMPARE_RUNS, "part", b, b, "--step", 3, code=2)
-    assert ": step 3 cannot be repeated: step 1 was computed with another instruction set or BRAID_MHC_PATH, and no checkpoint " in said, said
+    assert ": step 3 cannot be repeated: step 1 was computed with another instruction set or BRAID_MHC_PATH than step 3, and no checkpoint " in said, said
 
 
 with tempfile.TemporaryDirectory() as where:

@@ -209,7 +209,7 @@ def bad_input(program, trainer, folder):
         ("model.safetensors: the checkpoint has no checksum", ["--run", model / "model.safetensors"]),
         ("lost/checkpoint.safetensors", ["--run", lost]),
         ("--prompt: has the id 61 but the model knows 61", ["--model", beyond, "--prompt", "ab"]),
-        ("--prompt: 'Q' is none of the", ["--run", good, "--prompt", "the Quick"]),
+        ("--prompt: 'Q' (U+0051) in line 1 is none of the", ["--run", good, "--prompt", "the Quick"]),
         ("encode: the byte 0x5A is no token", ["--model", model, "--prompt", "Z"]),
         ("--prompt: must be UTF-8", ["--run", good, "--prompt", b"\xff"]),
         ("--stop: must not be empty", ["--run", good, "--stop", ""]),

@@ -149,7 +149,7 @@ def bad_input(program, trainer, folder):
         ("must have connections with streams, or residual ones, but has skip", ["--run", skip, "--text", text]),
         ("none.txt: cannot be opened", ["--run", path, "--text", folder / "none.txt"]),
         ("empty.txt must have at least 2 characters but has 0", ["--run", path, "--text", folder / "empty.txt"]),
-        ("'Q' is none of the", ["--run", path, "--text", folder / "foreign.txt"]),
+        ("'Q' (U+0051) in line 1 is none of the", ["--run", path, "--text", folder / "foreign.txt"]),
         ("bytes.txt", ["--run", path, "--text", folder / "bytes.txt"]),
         ("--tokens: must be at most 16, the context of the model, but is 17", [*start, "--tokens", 17]),
         ("--out: must end in .html but is 'page'", [*start, "--out", "page"]),

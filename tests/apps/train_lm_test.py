@@ -298,6 +298,9 @@ def upcycling(program, folder):
     result = run(program, *start, "--connection", "mhc", "--streams", 2, "--steps", 0, "--out", folder / "fewer")
     check(result.returncode == 0, result.stderr)
     check(initial("fewer") == (0, 0.02), f"{initial('fewer')}")
+    # So do maps of another mixing, even if their parameters have the same shapes.
+    result = run(program, *start, "--connection", "mhc", "--mixing", "newton", "--steps", 0, "--out", folder / "newton")
+    check(result.returncode == 0 and initial("newton") == (0, 0.02), f"{initial('newton')} {result.stderr}")
     for flag in "--alpha", "--phi-std":
         check_refused(f"{flag}: has no effect, since --init brings trained maps, which started with 1",
                       run(program, *start, "--connection", "mhc", flag, 0.5, "--out", folder / "new"))
@@ -334,7 +337,7 @@ def upcycling(program, folder):
     empty.mkdir()
     start[3] = folder / "source"
     for expected, case in [
-            ("--text: '\u00dc' is none of the 27 characters of the model", [*start, "--text", other, "--steps", 5]),
+            ("--text: '\u00dc' (U+00DC) in line 1 is none of the 27 characters of the model", [*start, "--text", other, "--steps", 5]),
             ("source does not read the tokens of the text", [*start, "--text", folder / "ids.bin", "--steps", 5]),
             ("--layers: the model of --init has 1 but the command line says 2", [*start, "--layers", 2]),
             ("--value-residual: the model of --init has none", [*start, "--value-residual"]),

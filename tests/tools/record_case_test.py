@@ -196,6 +196,16 @@ class RecordCase(unittest.TestCase):
         self.assertEqual(self.command("mine.py:masked", "--out", self.path).stderr,
                          "record_case: warning: integer and boolean buffers are not recorded, give them to forward(): mask\n")
 
+    def test_the_command_warns_of_what_a_right_port_would_differ_from(self):
+        (self.folder / "mine.py").write_text("import torch\ndef gate():\n    return torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Hardsigmoid())"
+                                             ", torch.randn(5, 3)\ndef evaluated():\n    m, x = gate()\n    return m[0].eval(), x\n")
+        result = self.command("mine.py:gate", "--out", self.path)
+        self.assertEqual(result.stderr.count("record_case: warning: '0' computes with the statistics of the batch: call eval() first"), 1)
+        self.assertEqual(result.stderr.count("record_case: warning: '1': the gradient of PyTorch's hardsigmoid is off by 3e-8"), 1)
+        result = self.command("mine.py:evaluated", "--out", self.path)
+        self.assertEqual(result.stderr, "")
+        self.assertIn(": 1 outputs, 2 parameters, 2 buffers, 3 gradients, 0 parts,", result.stdout)
+
     def test_errors_are_one_line_and_exit_code_2(self):
         (self.folder / "mine.py").write_text("def nothing():\n    return 1\ndef fails():\n    raise ValueError('two\\nlines')\n")
         for args, expected in (([], "required"), (["mine.py", "--out", "x"], "FILE.py:FUNCTION"),

@@ -177,7 +177,7 @@ class Mismatch {
     return formatted(
         "first gradient that differs (from the output back): that of {}, the output of {}, off by {:.1e}; {}",
         part.title, op_of(gradient), gradient.error,
-        users.empty() ? "nothing takes it" : fmt::format("it comes from {}", fmt::join(users, ", ")));
+        users.empty() ? "nothing takes it" : fmt::format("it comes through {}", fmt::join(users, ", ")));
   }
 
   const RecordedCase& recorded_;

@@ -203,7 +203,9 @@ TEST_F(CorpusFiles, OfTextAreCharactersWithoutATokenizer) {
   EXPECT_EQ(corpus.vocabulary().start(), 0);
   EXPECT_THAT(corpus.vocabulary().encode("\u00e9 a", "--prompt"), ElementsAre(4, 1, 2));
   EXPECT_EQ(message_of([&] { corpus.vocabulary().encode("az", "--prompt"); }),
-            "--prompt: 'z' is none of the 5 characters of the model");
+            "--prompt: 'z' (U+007A) in line 1 is none of the 5 characters of the model");
+  EXPECT_EQ(message_of([&] { corpus.vocabulary().encode("a\nb\n \t", "--text"); }),
+            "--text: U+0009 in line 3 is none of the 5 characters of the model");
   EXPECT_EQ(message_of([&] { corpus.vocabulary().encode("a\xFF", "--prompt"); }),
             "--prompt: must be UTF-8 but no character starts at offset 1 with byte 0xFF");
   EXPECT_EQ(message_of([&] { Vocabulary::of_numbers(5).encode("4 a", "--prompt"); }),

@@ -170,7 +170,7 @@ TEST(Verify, NamesTheOpOfAWrongGradient) {
       with_mlp([](auto& m, const Var& x) { return m.down(careless_gelu(m.up(x))); }).message,
       "grad.attention.k.weight is off by 1.0e+00, more than 1e-10\n"
       "first gradient that differs (from the output back): that of 'mlp.up' [2, 6, 64], the output of op 'linear' "
-      "(#13 of 16), off by 7.1e-01; it comes from 'careless_gelu' (#14)");
+      "(#13 of 16), off by 7.1e-01; it comes through 'careless_gelu' (#14)");
 }
 
 TEST(Verify, NamesAnOpThatIsWrongInItsGradientOnly) {
@@ -179,7 +179,7 @@ TEST(Verify, NamesAnOpThatIsWrongInItsGradientOnly) {
   };
   EXPECT_THAT(
       with_mlp([&](auto& m, const Var& x) { return m.down(halved(gelu(m.up(x)))); }).message,
-      AllOf(HasSubstr("that of 'mlp.act' [2, 6, 64], the output of op 'gelu'"), HasSubstr("; it comes from 'halved'")));
+      AllOf(HasSubstr("that of 'mlp.act' [2, 6, 64], the output of op 'gelu'"), HasSubstr("; it comes through 'halved'")));
 }
 
 TEST(Verify, NamesWhereAGradientIsCut) {
