@@ -45,6 +45,14 @@ else()
 endif()
 find_package(nlohmann_json QUIET)
 if(NOT CMAKE_CROSSCOMPILING)  # finding MPI runs its compiler
+  # Open MPI's programs without its headers: CMake's FindMPI would end with an error.
+  execute_process(COMMAND mpicxx -showme:incdirs OUTPUT_VARIABLE mpi_headers OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  separate_arguments(mpi_headers)
+  foreach(folder ${mpi_headers})
+    if(NOT EXISTS ${folder})
+      set(CMAKE_DISABLE_FIND_PACKAGE_MPI ON)
+    endif()
+  endforeach()
   set(MPI_CXX_SKIP_MPICXX ON)  # the C functions, without the bindings that MPI has removed
   find_package(MPI QUIET COMPONENTS CXX)
 endif()

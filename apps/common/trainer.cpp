@@ -78,7 +78,7 @@ Model make_model(const TrainerSettings& s, std::int64_t vocab, Rng& rng) {
   sizes.dtype = s.dtype;
   check_value(vocab <= sizes.vocab, "Trainer: the text has {} ids but the pretrained model only {}", vocab,
               sizes.vocab);
-  check_value(s.context <= sizes.context, "Trainer: the context has {} tokens but the pretrained model reads only {}",
+  check_value(s.context <= sizes.context, "--context: {} tokens are more than the {} that the pretrained model reads",
               s.context, sizes.context);
   mhc::ConnectionConfig connection = connection_config(s.connection);
   connection.sublayers = 2 * s.layers;

@@ -54,10 +54,12 @@ bool is_pretrained(const fs::path& folder) {
 LanguageModel load_model(const fs::path& folder) {
   check<FileError>(is_pretrained(folder) || !train_lm::has_checkpoint(folder),
                    "{}: is a run of train_lm, not a pretrained model: give it as --run", folder.string());
-  Vocabulary vocabulary = Vocabulary::of_tokenizer(folder / "tokenizer.json");
   std::set<std::int32_t> ends = ends_in(folder / "config.json");
   ends.merge(ends_in(folder / "generation_config.json"));
   Model model = nn::load_pretrained(folder, mhc::pretrained_connection);
+  const fs::path tokenizer = folder / "tokenizer.json";
+  Vocabulary vocabulary =
+      fs::exists(tokenizer) ? Vocabulary::of_tokenizer(tokenizer) : Vocabulary::of_numbers(model.config.vocab);
   return with_ends(std::move(model), std::move(vocabulary), std::move(ends));
 }
 

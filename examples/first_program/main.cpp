@@ -15,8 +15,8 @@ struct Curve {
 
 int main() {
   Rng rng(1);
-  const Tensor x = (rand({256, 1}, rng) * 6.0 - 3.0).value();
-  const Tensor y = (tanh(2.0 * x) * x).value();
+  const Tensor x = rand({256, 1}, rng) * 6.0 - 3.0;
+  const Tensor y = tanh(2.0 * x) * x;
 
   Curve model{nn::Linear(1, 32, rng), nn::Linear(32, 1, rng)};
   nn::AdamW optimizer({.lr = 0.01});

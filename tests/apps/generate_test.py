@@ -172,6 +172,8 @@ def pretrained(program, _, folder):
         check(generated(program, *flags)[::2] == (b"", 1), "every token ends a text")
         (model / "generation_config.json").unlink()
         pretrained_beyond_the_context(program, model)
+        ids, read, written = generated(program, "--model", MODELS / family, "--prompt", "3 5 7", "--tokens", 6)  # without a tokenizer
+        check(read >= 3 and 1 <= len(ids.split()) <= written <= 6 and all(0 <= int(word) < 61 for word in ids.split()), f"{ids} {read} {written}")
 
 
 def bad_input(program, trainer, folder):
@@ -198,8 +200,8 @@ def bad_input(program, trainer, folder):
     for expected, case in [
         ("--model, --run: give one of them", []),
         ("--model, --run: give one of them", ["--model", model, "--run", good]),
-        ("none/tokenizer.json: cannot be opened", ["--model", folder / "none"]),
-        ("bare/tokenizer.json: cannot be opened", ["--model", bare]),
+        ("none/config.json: cannot be opened", ["--model", folder / "none"]),
+        ("--prompt: must be ids from 0 to 60 with blanks between, for the model has no tokenizer, but has 'hello'", ["--model", bare, "--prompt", "hello"]),
         ("damaged/tokenizer.json: model.merges[0] is a merge of 'zz', which is no token", ["--model", damaged]),
         ("cut/model.safetensors", ["--model", cut]),
         ("none: there is no such folder or file", ["--run", folder / "none"]),

@@ -374,7 +374,7 @@ def pretrained(program, folder):
     text, new = write_text(folder), folder / "new"
     for expected, case in [
             ("reads tokens: give --tokenizer, or a --text of them that ends in .bin", ["--text", text]),
-            ("the context has 33 tokens but the pretrained model reads only 32", ["--context", 33]),
+            ("--context: 33 tokens are more than the 32 that the pretrained model reads", ["--context", 33]),
             ("the model of --init has", ["--channels", 8])]:
         check_refused(expected, run(program, *flags, "--init", models / "gpt2", *case, "--out", new))
     check(not new.exists(), "a folder was made for a run that was refused")

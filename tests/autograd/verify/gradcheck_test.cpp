@@ -238,12 +238,14 @@ TEST(Gradcheck, NamesTheWrongElementOfALargeInput) {
   EXPECT_THAT(result.message, HasSubstr("\nthere input 0, element [24, 34]: analytic "));
 }
 
-TEST(Gradcheck, ReportsWhatFailsBeforeTheRestElementsBeforeDirectionsLargeErrorsBeforeSmall) {
+TEST(Gradcheck, ReportsWhatFailsBeforeTheRestLargeErrorsBeforeSmallWrongElementsBeforeWrongDirections) {
   std::vector<CheckedDerivative> ascending;
-  for (const Verdict verdict : {Verdict::right, Verdict::wrong})
-    for (const char* where : {"random direction 3", "element [1, 2]"})
-      for (const double error : {1e-9, 1e-3, 1.0})
-        ascending.push_back({.where = where, .relative_error = error, .verdict = verdict});
+  const std::string direction = "random direction 3", element = "element [1, 2]";
+  for (const double error : {1e-9, 1e-8, 1e-3, 1e-2, 0.5, 1.0})  // of right ones, the error alone counts
+    ascending.push_back({.where = ascending.size() % 2 == 0 ? element : direction, .relative_error = error});
+  for (const std::string& where : {direction, element})
+    for (const double error : {1e-9, 1e-3, 1.0})
+      ascending.push_back({.where = where, .relative_error = error, .verdict = Verdict::wrong});
   for (std::size_t i = 1; i < ascending.size(); ++i)
     EXPECT_LT(detail::severity(ascending[i - 1]), detail::severity(ascending[i])) << i;
   for (const char* where : {"random direction 3", "element [1, 2]"}) {
