@@ -177,9 +177,9 @@ TEST(Verify, NamesAnOpThatIsWrongInItsGradientOnly) {
   const auto halved = [](const Var& x) {
     return record("halved", x.value(), {x}, [](const Tensor& dy) { return (dy * 0.5).value(); });
   };
-  EXPECT_THAT(
-      with_mlp([&](auto& m, const Var& x) { return m.down(halved(gelu(m.up(x)))); }).message,
-      AllOf(HasSubstr("that of 'mlp.act' [2, 6, 64], the output of op 'gelu'"), HasSubstr("; it comes through 'halved'")));
+  EXPECT_THAT(with_mlp([&](auto& m, const Var& x) { return m.down(halved(gelu(m.up(x)))); }).message,
+              AllOf(HasSubstr("that of 'mlp.act' [2, 6, 64], the output of op 'gelu'"),
+                    HasSubstr("; it comes through 'halved'")));
 }
 
 TEST(Verify, NamesWhereAGradientIsCut) {
