@@ -86,9 +86,9 @@ std::vector<std::int32_t> Vocabulary::encode(std::string_view text, std::string_
   }
   for (const char32_t& point : points) {
     const auto found = std::ranges::lower_bound(characters_, point);
-    check_value(found != characters_.end() && *found == point,
-                "{}: {} in line {} is none of the {} characters of the model", what, described(point),
-                1 + std::count(points.data(), &point, U'\n'), size_);
+    if (found == characters_.end() || *found != point)
+      throw ValueError(fmt::format("{}: {} in line {} is none of the {} characters of the model", what,
+                                   described(point), 1 + std::count(points.data(), &point, U'\n'), size_));
     ids.push_back(static_cast<std::int32_t>(found - characters_.begin()));
   }
   return ids;
