@@ -190,7 +190,7 @@ void measure(const Options& o) {
 /// Repeats the timed steps of one connection with a profile, op by op.
 void profile(const Options& o) {
   Run run(o, o.connection);
-  bench::machine();
+  bench::machine();  // before the steps, and again after them
   for (int step = 0; step < kWarmUp; ++step) run.step();
   Profile profile;
   for (int step = 0; step < o.steps; ++step) run.step(&profile);

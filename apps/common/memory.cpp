@@ -16,7 +16,8 @@ double least_bytes(const TrainingSizes& s) {
   const double changes = static_cast<double>(s.lora) * (layers * 18 * c + c + vocab);
   const double connections = layers * maps;
   const double others = 2 * vocab * c + static_cast<double>(s.context) * c + layers * (4 * c * c + mlp);
-  const double trained = s.lora > 0 ? changes : connections + (s.connections_alone ? 0 : others);
+  const bool trains_all = s.lora == 0 && !s.connections_alone;
+  const double trained = changes + (trains_all || s.connections_alone ? connections : 0) + (trains_all ? others : 0);
   const double kept = tokens * (layers * c * (16 + (n > 1 ? 2 * n : 0)) + vocab);
   return s.bytes * (connections + others + changes + 3 * trained + kept);
 }

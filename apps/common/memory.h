@@ -9,8 +9,8 @@ struct TrainingSizes {
   std::int64_t vocab, context, channels, layers, batch, streams;
   double bytes = 4;                                 ///< per element of parameters and activations
   std::int64_t experts = 0, experts_per_token = 1;  ///< in place of each MLP; 0: none
-  std::int64_t lora = 0;                            ///< the rank of changes of all linear maps, which alone are trained
-  bool connections_alone = false;                   ///< whether only connections are trained
+  std::int64_t lora = 0;           ///< the rank of changes of all linear maps, trained in place of these
+  bool connections_alone = false;  ///< whether, beside such changes, connections alone are trained
 };
 
 /// Every parameter, three times as much for each that is trained (gradient and two moments), and what the simplest

@@ -32,6 +32,14 @@ const Sizes kSizes[] = {
       .context = 32,
       .trained = Trained::connections},
      300},
+    {"lora and connections",
+     {.connection = {.kind = "mhc", .streams = 4},
+      .layers = 2,
+      .channels = 64,
+      .context = 32,
+      .lora = 4,
+      .trained = Trained::connections},
+     300},
 };
 
 double estimated(const Sizes& sizes, std::int64_t batch) {
