@@ -134,14 +134,17 @@ def arguments():
     parser.add_argument("--count", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--survivors", action="store_true")
+    parser.add_argument("--resume", action="store_true")
     parser.add_argument("--patience", type=float, default=60.0)
     options = parser.parse_args()
     if options.paths and options.change:
         fail("--change takes no paths")
     if options.count is not None and options.count < 1:
         fail(f"--count must be at least 1 but is {options.count}")
-    if options.survivors and not (WORK / "results.jsonl").is_file():
-        fail("there is no earlier run whose survivors could be tried again")
+    if options.survivors and options.resume:
+        fail("--resume goes on with a run, --survivors tries those of a whole one: one of them")
+    if (options.survivors or options.resume) and not (WORK / "results.jsonl").is_file():
+        fail("there is no earlier run")
     return options
 
 
@@ -230,8 +233,11 @@ def main():
         kept = [pair for some in pool.map(workshop.without_errors, by_path, by_path.values(), chunksize=4) for pair in some]
     print(f"building {len(kept)} mutants; {len(chosen) - len(kept)} do not compile", flush=True)
     numbered = workshop.build(kept)
-    earlier = [result for result in last_results() if result["outcome"] not in MISSED] if options.survivors else []
+    earlier = [result for result in last_results() if result["outcome"] not in MISSED] if options.survivors or options.resume else []
     results = {-1 - index: result for index, result in enumerate(earlier)}
+    if options.resume:
+        settled = [result["identity"] for result in earlier]
+        numbered = [pair for pair in numbered if identity(pair[1]) not in settled]
     hunt_all(numbered, len(chosen), options, results)
     keep(results.values())
     for result in sorted(results.values(), key=lambda result: (result["identity"][0], result["line"])):
