@@ -45,7 +45,7 @@ std::int64_t add_lora(auto& module, Rng& rng, const LoraSettings& settings = {})
     const std::int64_t in = layer->weight.size(1), out = layer->weight.size(0);
     const DType dtype = layer->weight.dtype();
     layer->lora = LowRank{.a = init::uniform({settings.rank, in}, 1 / std::sqrt(static_cast<double>(in)), rng, dtype),
-                          .b = zeros({out, settings.rank}, dtype),
+                          .b = init::constant({out, settings.rank}, 0, dtype),
                           .scale = settings.alpha ? *settings.alpha / static_cast<double>(settings.rank) : 2};
   }
   return std::ssize(layers);

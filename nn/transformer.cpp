@@ -107,7 +107,7 @@ void init_block(const TransformerConfig& config, MultiHeadAttention& attention, 
   braid::detail::visit_parts<Linear>(mlp, add, "");
   const auto start = [&](Linear& layer, double scale) {
     layer.weight = init::normal(layer.weight.shape(), scale, rng, config.parameters());
-    if (layer.has_bias()) layer.bias = zeros(layer.bias.shape(), config.parameters());
+    if (layer.has_bias()) layer.bias = init::constant(layer.bias.shape(), 0, config.parameters());
   };
   for (Linear* layer : inside) start(*layer, std);
   for (Linear* layer : into_stream) start(*layer, residual_std);

@@ -6,6 +6,10 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <braid/core/utf8.h>
+
+#include "json_lines.h"
+
 namespace braid::apps {
 namespace {
 
@@ -14,6 +18,16 @@ using Kind = mhc::ConnectionKind;
 std::int64_t streams_of(const ConnectionOptions& o, Kind kind) {
   return o.streams.value_or(mhc::default_streams(kind));
 }
+
+/// The largest value of the settings that are counts, of which the least is 1.
+std::int64_t most(std::string_view key) {
+  if (key == "sinkhorn_iterations") return 1000;
+  if (key == "max_history" || key == "depth_block") return 1024;
+  if (key == "laurel_rank") return 4096;
+  return 64;  // streams, fractions, proposals
+}
+
+CLI::Range up_to(std::string_view key) { return {std::int64_t{1}, most(key)}; }
 
 void add_history_flags(CLI::App& app, ConnectionOptions& o) {
   const auto choice = [&app](const char* flag, std::string& value, const char* help) {
@@ -29,11 +43,11 @@ void add_history_flags(CLI::App& app, ConnectionOptions& o) {
   number("--skip-epsilon", o.skip_epsilon, "skip: least weight of the current state under constraint identity");
   number("--skip-temperature", o.skip_temperature, "skip: divisor of the logits");
   app.add_option("--max-history", o.max_history, "skip: number of states that are mixed")
-      ->check(CLI::Range(1, 1024))
+      ->check(up_to("max_history"))
       ->capture_default_str();
   app.add_flag("--detach-history", o.detach_history, "skip: no gradient through earlier states");
   app.add_option("--depth-block", o.depth_block, "attention-residual: sublayers whose outputs are summed to one source")
-      ->check(CLI::Range(1, 1024))
+      ->check(up_to("depth_block"))
       ->capture_default_str();
 }
 
@@ -89,10 +103,10 @@ bool applies(std::string_view key, Kind kind) {
 
 void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
   app.add_option("--streams", o.streams, "residual streams (4; frac: 1); manifold: channel groups (2)")
-      ->check(CLI::Range(1, 64));
+      ->check(up_to("streams"));
   app.add_option("--sinkhorn-iterations", o.sinkhorn_iterations,
                  "mhc, manifold, mhc-layer, deepseek-v4, single-pass, frac --constrained: normalizations")
-      ->check(CLI::Range(1, 1000))
+      ->check(up_to("sinkhorn_iterations"))
       ->capture_default_str();
   app.add_option("--mixing", o.mixing,
                  fmt::format("mhc: how H_res is computed from its logits: {}; docs/mixings.md",
@@ -113,7 +127,7 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
   app.add_flag("--stream-embedding", o.stream_embedding, "adds a learned vector to each stream at the start");
   app.add_flag("--hc-static", o.hc_static, "hc: maps that do not depend on the token");
   const auto count = [&app](const char* flag, std::int64_t& value, const char* help) {
-    app.add_option(flag, value, help)->check(CLI::Range(1, 64))->capture_default_str();
+    app.add_option(flag, value, help)->check(up_to(flag + 2))->capture_default_str();
   };
   count("--fractions", o.fractions, "frac: parts of the channels that are mixed; must divide them");
   count("--proposals", o.proposals, "frac: sets of maps whose mean is taken; they differ with --phi-std > 0");
@@ -121,7 +135,7 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
   app.add_option("--scale-init", o.scale_init, "layer-scale: the factor of each channel at the start")
       ->capture_default_str();
   app.add_option("--laurel-rank", o.laurel_rank, "laurel: rank of the map that is added to the state")
-      ->check(CLI::Range(1, 4096))
+      ->check(up_to("laurel_rank"))
       ->capture_default_str();
   add_history_flags(app, o);
 }
@@ -176,7 +190,15 @@ nlohmann::ordered_json to_json(const ConnectionOptions& o) {
 ConnectionOptions connection_options(const nlohmann::json& json) {
   ConnectionOptions o;
   const auto read = [&](const char* key, auto& field) {
-    if (json.contains(key)) field = json.at(key).get<std::remove_reference_t<decltype(field)>>();
+    using Field = std::remove_reference_t<decltype(field)>;
+    if (!json.contains(key)) return;
+    const nlohmann::json& value = json.at(key);
+    if constexpr (std::is_integral_v<Field> && !std::is_same_v<Field, bool>) {
+      const auto given = integer_of(value);
+      check_value(given && *given >= 1 && *given <= most(key), "'{}' must be an integer from 1 to {} but is {}", key,
+                  most(key), shortened(value.dump()));
+    }
+    field = value.get<Field>();
   };
   std::int64_t streams = 0;
   read("connection", o.kind);

@@ -40,7 +40,7 @@ mhc::ConnectionConfig connection_config(const ConnectionOptions& options);
 void check_all_apply(const ConnectionOptions& options, std::span<const std::string> kinds);
 
 /// Reads what to_json wrote; missing keys have their defaults. Throws nlohmann::json::exception on a value of another
-/// type.
+/// type, ValueError on a count that its flag refuses.
 ConnectionOptions connection_options(const nlohmann::json& json);
 
 /// The kind, under the key "connection", and the settings that apply to it.

@@ -37,11 +37,11 @@ KeptLines json_lines_until(const fs::path& path, std::int64_t step) {
   for (std::string text; std::getline(file, text) && !file.eof();) {
     ++number;
     const auto line = parse_json(fmt::format("{}: line {}", path.string(), number), text);
-    check<FileError>(line.is_object() && line.contains("step") && line["step"].is_number_integer(),
-                     "{}: line {} must be an object with an integer step", path.string(), number);
-    if (line["step"] > step) continue;
+    const auto at = line.is_object() ? integer_of(line.value("step", nlohmann::json())) : std::nullopt;
+    check<FileError>(at.has_value(), "{}: line {} must be an object with an integer step", path.string(), number);
+    if (*at > step) continue;
     kept.text += text + "\n";
-    kept.last_step = line["step"];
+    kept.last_step = *at;
   }
   return kept;
 }

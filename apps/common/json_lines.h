@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -10,9 +12,16 @@
 
 namespace braid::apps {
 
-/// Parses a text of a file; a discarded value if it is no JSON. Throws FileError that starts with `where` if it nests
-/// deeper than kMaxNesting.
+/// Parses a text of a file; a discarded value if it is no JSON. Throws FileError that starts with `where` as
+/// check_nesting() does.
 nlohmann::json parse_json(const std::string& where, std::string_view text);
+
+/// A JSON integer; nullopt for other values and for one that 64 bits with a sign do not hold.
+inline std::optional<std::int64_t> integer_of(const nlohmann::json& value) {
+  const bool fits = value.is_number_integer() &&
+                    (!value.is_number_unsigned() || std::in_range<std::int64_t>(value.get<std::uint64_t>()));
+  return fits ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+}
 
 /// A file with one JSON object per line. Each line is passed to the system at once, but not synced to the disk before
 /// sync_json_lines: a power cut may lose lines.

@@ -54,7 +54,7 @@ std::string missing_steps(const train_lm::Ledger& ledger, std::int64_t first, st
   for (const auto& [step, line] : ledger)
     if (step <= last) reach(step);
   reach(last + 1);
-  return fmt::format("{}", fmt::join(gaps, ", "));
+  return shortened(fmt::format("{}", fmt::join(gaps, ", ")));
 }
 
 /// The last step that a run has computed, whether its ledger has it or not.
@@ -106,7 +106,7 @@ std::optional<std::int64_t> first_step(const fs::path& a, const fs::path& b) {
   }
   const std::string part = first_part(in_a.at(*differs), in_b.at(*differs));
   const auto loss = [&](const train_lm::Ledger& ledger) {
-    return ledger.at(*differs).value(part, nlohmann::json()).dump();
+    return shortened(ledger.at(*differs).value(part, nlohmann::json()).dump());
   };
   if (part == "loss")
     apps::say("step {}: loss {} against {}\n", *differs, loss(in_a), loss(in_b));

@@ -26,7 +26,8 @@ std::set<std::int32_t> ends_in(const fs::path& file) {
   check<FileError>(config.is_object(), "{}: must be a JSON object", file.string());
   const auto ids = config.value("eos_token_id", nlohmann::json());
   for (const auto& id : ids.is_array() ? ids : nlohmann::json::array({ids}))
-    if (id.is_number_integer()) ends.insert(id.get<std::int32_t>());
+    if (const auto end = apps::integer_of(id); end && std::in_range<std::int32_t>(*end))
+      ends.insert(static_cast<std::int32_t>(*end));
   return ends;
 }
 
@@ -68,11 +69,12 @@ LanguageModel load_run(const fs::path& path) {
                    "{}: is a pretrained model, not a run of train_lm: give it as --model", path.string());
   const train_lm::SavedRun run = train_lm::load_run(path);
   const fs::path folder = train_lm::folder_of(path);
-  const auto embedding = run.parameters.find("embedding.weight");
-  check<FileError>(embedding != run.parameters.end() && embedding->second.rank() == 2,
-                   "{}: the checkpoint has no embedding", path.string());
-  const std::int64_t vocab = embedding->second.size(0);
+  const std::int64_t vocab = run.parameters.at("embedding.weight").size(0);
   Vocabulary vocabulary = vocabulary_of(run, vocab, folder);
+  check<FileError>(run.alphabet.empty() || vocabulary.size() == vocab,
+                   "{}: the checkpoint has {} characters but embeddings of {}", path.string(), vocabulary.size(),
+                   vocab);
+  const nn::init::Placeholders until_read;
   Rng replaced;
   Model model = apps::make_model(run.training, vocab, replaced);
   nn::from_tensors(model, run.parameters, folder.string());

@@ -93,7 +93,7 @@ std::vector<std::int32_t> read_ids(const Options& o, const LanguageModel& langua
   constexpr std::size_t kBytes = 64;  // of a token, at most
   if (text.size() > kBytes * static_cast<std::size_t>(most + 1)) {
     text.resize(kBytes * static_cast<std::size_t>(most + 1));
-    while ((text.back() & 0xC0) == 0x80) text.pop_back();  // the rest of a character
+    for (int i = 0; i < 3 && (text.back() & 0xC0) == 0x80; ++i) text.pop_back();  // the rest of a character
     text.pop_back();
   }
   std::vector<std::int32_t> ids = language.vocabulary.encode(text, o.text);

@@ -32,6 +32,13 @@ double memory(const TaskConfig& t, std::int64_t streams) {
   return 4 * static_cast<double>(t.sublayers) * tokens * width;
 }
 
+/// Refuses lists whose runs, one for each seed and each of `others`, are too many.
+void check_runs(TableReader& in, std::size_t seeds, std::size_t others) {
+  constexpr std::size_t kMost = 100'000;
+  if (seeds * others > kMost)
+    in.fail("seeds", fmt::format("a list for at most {} runs", kMost), std::to_string(seeds * others));
+}
+
 TaskConfig read_task(TableReader in, Task task, std::int64_t streams) {
   TaskConfig t{};
   if (task == Task::transformer) {
@@ -54,6 +61,7 @@ TaskConfig read_task(TableReader in, Task task, std::int64_t streams) {
   if (std::ranges::count(t.learning_rates, t.shown_learning_rate) == 0)
     in.fail("shown_learning_rate", "one of learning_rates", fmt::format("{}", t.shown_learning_rate));
   t.seeds = read_seeds(in);
+  check_runs(in, t.seeds.size(), t.modes.size() * t.learning_rates.size());
   if (in.has("sharpness_every")) t.sharpness_every = in.integer("sharpness_every", 2, kMostSteps);
   in.finish();
   if (const double need = memory(t, streams); need > kMostMemory)
@@ -108,6 +116,9 @@ Ablations read_ablations(TableReader in, const Config& config) {
   a.mixings = read_names(in, "mixings", mhc::mixing_names(config.connection.streams));
   a.constraints = read_names(in, "constraints", kConstraints);
   a.inits = read_names(in, "inits", kInits);
+  check_runs(in, a.seeds.size(),
+             2 * (a.streams.size() + a.sinkhorn_iterations.size() + a.max_history.size() + a.mixings.size() +
+                  a.constraints.size() + a.inits.size()));
   in.finish();
   return a;
 }

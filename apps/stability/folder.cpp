@@ -8,6 +8,7 @@
 #include <braid/core/error.h>
 #include <braid/core/files/atomic_file.h>
 
+#include "../common/json_lines.h"
 #include "../common/read_file.h"
 #include "../common/run_folder.h"
 #include "../common/run_info.h"
@@ -47,7 +48,11 @@ void write_config(const Folder& folder, const Config& config) {
 
 void add_session(const Folder& folder, const std::string& command) {
   const std::string before = fs::exists(folder.info()) ? apps::read_file(folder.info()) : "";
-  Json info = Json::parse(before, nullptr, /*allow_exceptions=*/false);
+  Json info;
+  try {
+    info = apps::parse_json(folder.info().string(), before);
+  } catch (const FileError&) {  // starts anew, as what is no JSON does
+  }
   if (!info.is_object() || !info["sessions"].is_array()) info = {{"sessions", Json::array()}};
   info["sessions"].push_back({{"command", command},
                               {"started", apps::time_stamp()},

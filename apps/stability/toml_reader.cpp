@@ -141,6 +141,8 @@ auto TableReader::list(const std::string& key, const std::string& expected, Read
   const toml::array* array = node ? node->as_array() : nullptr;
   if (!array) fail(key, fmt::format("a list, each {}", expected), shown(node));
   if (array->empty()) fail(key, fmt::format("a list, each {}", expected), "an empty list");
+  constexpr std::size_t kMost = 1000;
+  if (array->size() > kMost) fail(key, fmt::format("at most {} values", kMost), std::to_string(array->size()));
   std::vector<typename decltype(read(node))::value_type> values;
   for (std::size_t i = 0; i < array->size(); ++i) {
     const std::string element = fmt::format("{}[{}]", key, i);

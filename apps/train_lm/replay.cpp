@@ -76,10 +76,9 @@ nn::Schedule rates_of(const fs::path& folder, nn::Schedule otherwise) {
   };
 }
 
-/// As JSON, without quotes.
+/// As JSON, without quotes, in part if it is long.
 std::string text_of(const nlohmann::json& value) {
-  const std::string text = value.dump();
-  return value.is_string() ? text.substr(1, text.size() - 2) : text;
+  return value.is_string() ? excerpt(value.get<std::string>()) : shortened(value.dump());
 }
 
 std::vector<std::string> names_of(const apps::Model& model, const apps::TrainerSettings& settings) {
@@ -114,7 +113,7 @@ std::vector<std::string> different_settings(const nlohmann::json& a, const nlohm
   std::vector<std::string> different;
   for (const auto& [key, value] : in_a.items())
     if (in_b.contains(key) && in_b[key] != value)  // older runs have fewer
-      different.push_back(fmt::format("{} {} and {}", key, text_of(value), text_of(in_b[key])));
+      different.push_back(fmt::format("{} {} and {}", excerpt(key), text_of(value), text_of(in_b[key])));
   return different;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include <braid/core/files/checksum.h>
 #include <braid/core/files/file_system.h>
@@ -26,6 +27,37 @@ SafetensorsFile load_verified(const fs::path& path) {
   check<FileError>(stored.mapped() == actual, "{}: the checkpoint is damaged: its checksum must be {} but is {}",
                    path.string(), excerpt(stored.mapped()), actual);
   return file;
+}
+
+/// A size in the settings of a run. Throws ValueError naming it.
+std::int64_t size_in(const char* key, const nlohmann::json& value, std::int64_t least) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const std::optional<std::int64_t> size = apps::integer_of(value);
+  check_value(size && *size >= least && *size <= kMost, "'{}' must be a whole number from {} to {} but is {}", key,
+              least, kMost, shortened(value.dump()));
+  return *size;
+}
+
+/// Refuses settings whose model has more tensors or elements than the checkpoint, before it takes memory.
+void check_sizes(const SavedRun& run, const fs::path& path) {
+  const apps::TrainerSettings& s = run.training;
+  const auto embedding = run.parameters.find("embedding.weight");
+  check<FileError>(embedding != run.parameters.end() && embedding->second.rank() == 2,
+                   "{}: the checkpoint has no embedding", path.string());
+  const std::int64_t width = embedding->second.size(1),
+                     channels = s.architecture ? s.architecture->channels : s.channels;
+  check<FileError>(channels == width, "{}: the checkpoint's 'config' has {} channels but its embedding {}",
+                   path.string(), channels, width);
+  std::int64_t elements = 0;
+  for (const auto& [name, tensor] : run.parameters) elements += tensor.numel();
+  const std::int64_t layers = s.architecture ? s.architecture->layers : s.layers;
+  const std::int64_t room = std::min(std::ssize(run.parameters) / std::max<std::int64_t>(1, s.experts),
+                                     elements / std::max<std::int64_t>(1, 2 * channels));  // of its two norms
+  check<FileError>(
+      layers <= room && s.lora <= elements,
+      "{}: the checkpoint's 'config' has {} layers of {} experts and LoRA of rank {}, but its {} tensors of "
+      "{} elements have no room for them",
+      path.string(), layers, s.experts, s.lora, run.parameters.size(), elements);
 }
 
 }  // namespace
@@ -129,20 +161,23 @@ SavedRun load_run(const fs::path& path) {
                                      {"channels", &run.training.channels},
                                      {"heads", &run.training.heads},
                                      {"context", &run.training.context}})
-      *value = config.at(key).get<std::int64_t>();
+      *value = size_in(key, config.at(key), 1);
     for (const auto& [key, value] : {std::pair("experts", &run.training.experts),
                                      {"experts_per_token", &run.training.experts_per_token},
                                      {"lora", &run.training.lora}})
-      *value = config.value(key, *value);  // older runs have none
+      *value = size_in(key, config.value(key, nlohmann::json(*value)), 0);  // older runs have none
     run.training.value_residual = config.value("value_residual", false);
     run.training.dtype = config.value("dtype", "f32") == "bf16" ? DType::bf16 : DType::f32;
     if (config.contains("architecture"))
       run.training.architecture =
           nn::parse_pretrained_config(saved->path.string(), config["architecture"].dump()).config;
+  } catch (const ValueError& error) {
+    throw FileError(fmt::format("{}: the checkpoint's 'config': {}", saved->path.string(), error.what()));
   } catch (const nlohmann::json::exception& error) {
     throw FileError(fmt::format("{}: the checkpoint's 'config' is not that of a run: {}", saved->path.string(),
                                 excerpt(error.what())));
   }
+  check_sizes(run, saved->path);
   return run;
 }
 

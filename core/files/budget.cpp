@@ -12,6 +12,7 @@ void check_nesting(const std::string& where, std::string_view json) {
       at += c == '\\' ? 1 : 0;  // the character after it ends no string
       continue;
     }
+    check<FileError>(c != '\0', "{}: must be JSON but has a byte of 0 at byte {}", where, at);
     if (c == '[' || c == '{') ++depth;
     if ((c == ']' || c == '}') && depth > 0) --depth;
     check<FileError>(depth <= kMaxNesting, "{}: must nest at most {} deep but does so deeper at byte {}", where,

@@ -12,8 +12,8 @@ namespace braid {
 /// How deep the parts of a foreign file may nest: code that reads them recurses as deep.
 inline constexpr std::size_t kMaxNesting = 64;
 
-/// Throws FileError that starts with `where` if the brackets of a JSON text nest deeper than kMaxNesting. Every JSON
-/// text that was not written by this process passes through it before it is parsed.
+/// Throws FileError that starts with `where` if the brackets of a JSON text nest deeper than kMaxNesting or a byte is
+/// 0, which parsers take for its end. Every JSON text that another process wrote passes through it before it is parsed.
 void check_nesting(const std::string& where, std::string_view json);
 
 /// The work that a foreign file or text may cause, in units such as bytes, ids or steps: it follows from the size of

@@ -26,7 +26,7 @@ ManifoldConstrainedHC::ManifoldConstrainedHC(std::int64_t channels, std::int64_t
   check_value(settings.phi_std >= 0, "ManifoldConstrainedHC: phi_std must be >= 0 but is {}", settings.phi_std);
   const Shape shape{streams * channels, 2 * streams + mixing.logits()};
   phi = settings.phi_std > 0 ? nn::init::normal(shape, settings.phi_std, rng, settings.dtype)
-                             : zeros(shape, settings.dtype);
+                             : nn::init::constant(shape, 0, settings.dtype);
   alpha = full({mixing.logits() > 0 ? 3 : 2}, settings.alpha, settings.dtype);
   bias = residual_like_bias(mixing, settings.dtype);
 }

@@ -38,8 +38,7 @@ json parse_object(const std::string& where, const std::string& text) {
   return value;
 }
 
-/// What transformers takes for settings that a file leaves out, in the order of PretrainedFamily; before it what all
-/// that are like Llama share.
+/// The defaults of transformers: those that all families like Llama share, then in the order of PretrainedFamily.
 constexpr const char* kDecoderDefaults =
     R"({"vocab_size": 32000, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
         "rms_norm_eps": 1e-6})";
@@ -177,8 +176,8 @@ RotaryScaling rotary_scaling(const Settings& rope) {
 std::optional<std::int64_t> padding_of(const Settings& settings, std::int64_t vocab) {
   const json& id = settings.get("pad_token_id");
   if (id.is_null() || settings.is_none("pad_token_id")) return std::nullopt;
-  settings.require(id.is_number_integer() && -vocab <= id && id < vocab, "pad_token_id",
-                   fmt::format("an integer from {} to {}", -vocab, vocab - 1));
+  settings.require(id.is_number_integer() && std::abs(id.get<double>() + 0.5) < static_cast<double>(vocab),
+                   "pad_token_id", fmt::format("an integer from {} to {}", -vocab, vocab - 1));
   const auto token = id.get<std::int64_t>();
   return token < 0 ? token + vocab : token;
 }
@@ -229,8 +228,7 @@ TransformerConfig mixtral(const Settings& settings) {
   return config;
 }
 
-/// The list `key`: for each layer the place of its kind in a list of names. It may be longer, for layers that are not
-/// read.
+/// Of the list `key` for each layer the place of its kind in a list of names. A longer list is one of more layers.
 std::vector<std::size_t> kinds_of(const Settings& settings, const char* key, const auto& names, int layers) {
   const json& kinds = settings.get(key);
   settings.require(kinds.is_array() && std::ssize(kinds) >= layers, key,
@@ -247,12 +245,8 @@ std::vector<std::size_t> kinds_of(const Settings& settings, const char* key, con
 
 TransformerConfig qwen3(const Settings& settings) {
   settings.only("use_sliding_window", false);
-  if (settings.has("layer_types")) {
-    const json& types = settings.get("layer_types");
-    const bool ok = types.is_array() && std::ranges::all_of(types, [](const json& t) { return t == "full_attention"; });
-    settings.require(ok, "layer_types", "full_attention for each layer");
-  }
   TransformerConfig config = llama(settings);
+  if (settings.has("layer_types")) kinds_of(settings, "layer_types", std::array{"full_attention"}, config.layers);
   config.qk_norm = true;
   return config;
 }
@@ -302,8 +296,7 @@ std::vector<std::size_t> attentions_of(const Settings& settings, int layers) {
   return kinds;
 }
 
-/// The scalings of DeepSeek-V4's rotary positions, of layers without compression and of those with it, and what stands
-/// beside them.
+/// The rotary positions of DeepSeek-V4's layers without compression and of those with it.
 void read_two_scalings(const Settings& settings, TransformerConfig& config) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!settings.has(key)) continue;

@@ -125,10 +125,11 @@ Verification verify(const RecordedCase& recorded, const CaseCall& call, const Ve
   const NamedVars outputs = call(inputs);
   NamedTensors results;
   for (const auto& [name, output] : outputs) results["out." + name] = output.value();
-  if (propagate(tape, outputs, cotangents(converted)))
+  if (propagate(tape, outputs, cotangents(converted))) {
     for (const auto& [name, input] : inputs.all())
       if (input.requires_grad()) results["grad." + name] = tape.gradient(input);
-  if (!converted.group("direction.").empty()) differentiate_twice(converted, call, inputs, results);
+    if (!converted.group("direction.").empty()) differentiate_twice(converted, call, inputs, results);
+  }
   const double tolerance = options.tolerance.value_or(options.dtype == DType::f64 ? 1e-10 : 2e-5);
   Verification verification = compare(converted, results, tolerance);
   const auto listed = [](const auto& named) { return fmt::format("{}", fmt::join(named | std::views::keys, ", ")); };

@@ -95,6 +95,13 @@ def same(folder):
     shorter = train(folder, "shorter", steps=12)
     said = run(COMPARE_RUNS, "same", a, shorter, code=1)  # another schedule
     assert said.startswith("settings differ: steps 20 and 12\nsteps 1 to 6 have the same bits\nstep 7: parameters "), said
+    settings = {run: (run / "config.json").read_text() for run in (a, b)}
+    for run_of, letter in (a, "y"), (b, "z"):
+        (run_of / "config.json").write_text(json.dumps(json.loads(settings[run_of]) | {"k\n\x1b[31m" + "x" * 10**6: letter * 10**6}))
+    said = run(COMPARE_RUNS, "same", a, b)
+    assert said.startswith("settings differ: k\\n\\u001b[31mxxx") and said.count("\n") == 2 and len(said) < 500, said[:999]
+    for path, text in settings.items():
+        (path / "config.json").write_text(text)
     lines = (b / "ledger.jsonl").read_text().splitlines(keepends=True)
     (b / "ledger.jsonl").write_text("".join(lines[:15]))
     said = run(COMPARE_RUNS, "same", a, b)

@@ -171,6 +171,16 @@ def pretrained(program, _, folder):
         (model / "generation_config.json").write_text(json.dumps({"eos_token_id": list(range(61))}))
         check(generated(program, *flags)[::2] == (b"", 1), "every token ends a text")
         (model / "generation_config.json").unlink()
+        config = (model / "config.json").read_text()
+        (model / "config.json").write_text(json.dumps(json.loads(config) | {"eos_token_id": list(range(61)) + [2**32]}))
+        check(generated(program, *flags)[::2] == (b"", 1), "every token ends a text by config.json")
+        (model / "config.json").write_text(config)
+        plain = (model / "tokenizer.json").read_text()
+        template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                    "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["b"]}}}
+        (model / "tokenizer.json").write_text(json.dumps(json.loads(plain) | {"post_processor": template}))
+        check(generated(program, *flags, "--tokens", 1)[1] == 10, "a prompt begins with the token that the tokenizer adds")
+        (model / "tokenizer.json").write_text(plain)
         pretrained_beyond_the_context(program, model)
         ids, read, written = generated(program, "--model", MODELS / family, "--prompt", "3 5 7", "--tokens", 6)  # without a tokenizer
         check(read >= 3 and 1 <= len(ids.split()) <= written <= 6 and all(0 <= int(word) < 61 for word in ids.split()), f"{ids} {read} {written}")

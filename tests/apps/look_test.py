@@ -138,6 +138,7 @@ def bad_input(program, trainer, folder):
     (folder / "empty.txt").write_text("")
     (folder / "foreign.txt").write_text("the QUICK")
     (folder / "bytes.txt").write_bytes(b"the \xff")
+    (folder / "rests.txt").write_bytes(b"\x80" * 9999)
     (folder / "text.html").mkdir()
     before = sorted(folder.rglob("*"))
     start = ["--run", path, "--text", text]
@@ -151,6 +152,7 @@ def bad_input(program, trainer, folder):
         ("empty.txt must have at least 2 characters but has 0", ["--run", path, "--text", folder / "empty.txt"]),
         ("'Q' (U+0051) in line 1 is none of the", ["--run", path, "--text", folder / "foreign.txt"]),
         ("bytes.txt", ["--run", path, "--text", folder / "bytes.txt"]),
+        ("rests.txt: must be UTF-8", ["--run", path, "--text", folder / "rests.txt"]),
         ("--tokens: must be at most 16, the context of the model, but is 17", [*start, "--tokens", 17]),
         ("--out: must end in .html but is 'page'", [*start, "--out", "page"]),
         ("none is not a folder", [*start, "--out", folder / "none/look.html"]),

@@ -269,6 +269,9 @@ def bad_input(program, folder):
         ("deep_mlp_regression.learning_rates[1]: expected a number from", "100]", "-1]"),
         ("deep_mlp_regression.shown_learning_rate: expected one of learning_rates, got 0.02", "rate = 0.01", "rate = 0.02"),
         ("deep_mlp_regression.seeds[1]: expected no value twice, got 1", "seeds = [1, 2]", "seeds = [1, 1]"),
+        ("deep_mlp_regression.seeds: expected at most 1000 values, got 1001", "seeds = [1, 2]", f"seeds = {list(range(1001))}"),
+        ("deep_mlp_regression.seeds: expected a list for at most 100000 runs, got 2400000", "100]\nshown_learning_rate = 0.01\nseeds = [1, 2]",
+         f"{str([0.02 + i / 1e4 for i in range(599)])[1:]}\nshown_learning_rate = 0.01\nseeds = {list(range(1000))}"),
         ("deep_mlp_regression.sharpness_every: expected an integer from 2", "seeds = [1, 2]", "seeds = [1]\nsharpness_every = 1"),
         ("connection.init: expected one of identity, uniform, zeros, got 'random'", 'init = "identity"', 'init = "random"'),
         ("connection: expected a table, got", "[connection]", "[connections]"),
@@ -313,7 +316,7 @@ def bad_input(program, folder):
     results = [check_run(path, MODES) for path in (out / "runs").iterdir()]
     first = min((out / "runs").iterdir())
     first.unlink()
-    write(out, "run_info.json", '{"sessions": 1}')
+    write(out, "run_info.json", '{"sessions": [' + "[" * 100_000 + "]" * 100_000 + "]}")
     os.mkfifo(first)  # whoever opened it would wait for a writer
     check_refused(f"{first}: must be a regular file", run(program, good, "--out", out))
     check({"trained", "diverged"} == {result["result"] for _, _, result in results}, "learning rate 100 must diverge, 0.01 must not")

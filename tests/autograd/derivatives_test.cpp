@@ -294,6 +294,10 @@ TEST(Derivatives, RefuseWhatDoesNotFit) {
                 jvp(cubes, numbers({1, 2}), Var(zeros({2}, DType::f32)));
               }),
               HasSubstr("jvp: the direction must have dtype f64 but has f32"));
+  const auto sum_of_all = [](const std::vector<Var>& x) { return sum(x[0] * x[1]); };
+  const std::vector<Var> two{numbers({1, 2}), numbers({3, 4})}, one{numbers({1, 2})};
+  EXPECT_THAT(message_of([&] { hvp(sum_of_all, two, one); }), HasSubstr("hvp: the direction must have 2 parts"));
+  EXPECT_THAT(message_of([&] { jvp(sum_of_all, two, one); }), HasSubstr("jvp: the direction must have 2 parts"));
   EXPECT_THAT(message_of([&] { hvp(cubes, zeros({2}, DType::i32), zeros({2}, DType::i32)); }),
               HasSubstr("hvp: x must be a floating-point tensor"));
 }

@@ -61,6 +61,8 @@ TEST(Profile, PrintsATable) {
   EXPECT_THAT(profile.table(), AllOf(HasSubstr("op         calls  forward ms  backward ms   share"),
                                      HasSubstr("\nlinear         1  "), HasSubstr(" ms a step\n")));
   EXPECT_THAT(profile.table({.bytes_per_s = 1, .operations_per_s = 1}), HasSubstr(" %\n"));
+  EXPECT_THAT(profile.table({.operations_per_s = 1}), HasSubstr(" %\n"));
+  EXPECT_THAT(profile.table({.bytes_per_s = 1}), testing::Not(HasSubstr(" %\n")));  // the last column is of operations
   EXPECT_THAT(Profile().table(), HasSubstr("0.00 ms a step"));
 }
 

@@ -138,6 +138,11 @@ TEST(DLPack, RefusesWhatATensorCannotBe) {
   };
   EXPECT_EQ(refusal([](DLTensor& t) { t.data = nullptr; }), "from_dlpack: its data is null but its shape [2, 3]");
   EXPECT_EQ(refusal([](DLTensor& t) { t.shape = nullptr; }), "from_dlpack: its shape is null but it has 2 axes");
+  DLPack empty = to_dlpack(zeros({0, 3})), number = to_dlpack(scalar(2));
+  empty->dl_tensor.data = nullptr;  // as others have them
+  number->dl_tensor.shape = number->dl_tensor.strides = nullptr;
+  EXPECT_EQ(from_dlpack(std::move(empty)).shape(), Shape({0, 3}));
+  EXPECT_EQ(from_dlpack(std::move(number)).item(), 2);
   EXPECT_EQ(message_of([] { to_dlpack(Tensor()); }), "to_dlpack: the tensor is undefined");
 }
 

@@ -165,6 +165,8 @@ TEST(Random, RejectsEmptyRangesAndIntegerTensors) {
   EXPECT_EQ(message_of([&] { randint(3, 3, {1}, rng); }), "randint: low 3 must be below high 3");
   EXPECT_EQ(message_of([&] { randint(0, std::int64_t{1} << 32, {1}, rng); }),
             "randint: [0, 4294967296) must lie in the range of i32");
+  EXPECT_EQ(message_of([&] { randint(-2147483649, 0, {1}, rng); }),
+            "randint: [-2147483649, 0) must lie in the range of i32");
   EXPECT_EQ(message_of([&] { rand({1}, rng, DType::i32); }),
             "rand: expected a floating-point tensor but has dtype i32");
 }

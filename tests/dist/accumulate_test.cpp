@@ -93,6 +93,14 @@ TEST(Accumulate, MeasuresItsMessages) {
   accumulate(ranks(), 8, Odd(rng, DType::f32), [&](const Odd& m, std::int64_t) { return loss_of(m, ones({5, 301})); });
   EXPECT_EQ(ranks().traffic().bytes_sent > before.bytes_sent, ranks().size() > 1);
   EXPECT_GT(ranks().traffic().seconds_open, before.seconds_open);
+  for (int i = 0; i < 20; ++i) {  // the times are sums, which never fall
+    const Traffic earlier = ranks().traffic();
+    accumulate(ranks(), 8, Odd(rng, DType::f32), [&](const Odd& m, std::int64_t) {
+      return loss_of(m, ones({5, 301}));
+    });
+    EXPECT_GE(ranks().traffic().seconds_beside, earlier.seconds_beside);
+    EXPECT_GE(ranks().traffic().seconds_after, earlier.seconds_after);
+  }
 }
 
 TEST(Accumulate, RejectsMoreRanksThanBlocksAndLossesThatAreNotScalars) {

@@ -32,7 +32,8 @@ bool is_tokenizer(const fs::path& folder) { return exists(folder / "tokenizer.js
 Verdict check_tokenizer(const fs::path& folder) {
   const auto tokenizer = nn::Tokenizer::load(folder / "tokenizer.json");
   const nlohmann::json file = read_json(folder / "tokenizer.json");
-  const bool keeps_text = file["normalizer"].is_null() && !file["pre_tokenizer"].value("add_prefix_space", false);
+  const bool keeps_text = file.value("normalizer", nlohmann::json()).is_null() &&
+                          !file.at("pre_tokenizer").value("add_prefix_space", false);
   const nlohmann::json cases = read_json(folder / "cases.json");
   check<FileError>(!cases.empty(), "cases.json has no cases");
   for (const nlohmann::json& golden : cases) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <braid/core/batch_invariant.h>
+#include <braid/core/files/safetensors.h>
 #include <braid/mhc/connection.h>
 #include <braid/nn/pretrained/pretrained.h>
 
@@ -113,6 +114,26 @@ TEST_F(DeepSeekV4, ContinuesACacheWithTheBitsOfTheWhole) {
     const Tensor logits = model.next_logits(tokens.slice(1, cache.length, cache.length + next).clone(), cache);
     ASSERT_TRUE(identical(logits, whole.select(1, cache.length - 1).clone())) << cache.length;
   }
+}
+
+TEST_F(DeepSeekV4, LeavesOutThePartsThatPredictFurtherTokens) {
+  const Model model = model_of(deepseek_v4());
+  save_pretrained(model, folder);
+  const fs::path weights = folder / "model.safetensors";
+  SafetensorsFile file = load_safetensors(weights);
+  file.tensors.emplace("mtp.0.norm.weight", ones({12}));
+  save_safetensors(weights, file.tensors, file.metadata);
+  EXPECT_EQ(param_names(nn::load_pretrained(folder, pretrained_connection)), param_names(model));
+}
+
+TEST_F(DeepSeekV4, HasConnectionsWithTheEpsOfTheFile) {
+  nn::TransformerConfig config = deepseek_v4();
+  config.norm_eps = 0.25;
+  config.streams->eps = 0.125;
+  config.streams->sinkhorn_iterations = 3;
+  const auto maps = std::get<ReleasedConnection>(pretrained_connection(config, 0).module).maps;
+  EXPECT_EQ(maps.norm_eps, 0.25);
+  EXPECT_EQ(maps.pre_eps, 0.125);
 }
 
 TEST_F(DeepSeekV4, HasTheDefaultsOfTransformers) {

@@ -330,6 +330,10 @@ TEST(Transformer, StartsWithResidualProjectionsScaledByDepth) {
   EXPECT_NEAR(deviation(std::get<MLP>(model.blocks[3].mlp.body.layer).up), 0.02, 0.001);
   EXPECT_NEAR(deviation(model.blocks[3].attention.body.o), 0.005, 0.0003);
   EXPECT_NEAR(deviation(std::get<MLP>(model.blocks[3].mlp.body.layer).down), 0.005, 0.0003);
+  const Transformer<> mixture({.channels = 64, .layers = 8, .experts = ExpertsSettings{.experts = 2}}, rng);
+  const MLP& expert = std::get<Experts>(mixture.blocks[3].mlp.body.layer).experts[1];
+  EXPECT_NEAR(deviation(expert.up), 0.02, 0.001);
+  EXPECT_NEAR(deviation(expert.down), 0.005, 0.0003);
 }
 
 TEST(Transformer, TrainsWithoutNewMemoryAfterTheFirstStep) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <queue>
+#include <random>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,6 +16,13 @@
 
 namespace braid::nn::detail {
 
+struct PairHash {  // random, so that no file knows which pairs collide
+  std::uint64_t factor = std::uint64_t{std::random_device()()} << 32 | std::random_device()() | 1;
+  std::size_t operator()(const std::pair<std::int32_t, std::int32_t>& ids) const {
+    return (static_cast<std::uint64_t>(ids.first) << 32 | static_cast<std::uint32_t>(ids.second)) * factor >> 32;
+  }
+};
+
 /// Merges the bytes of words: always the pair that comes first in the list, the leftmost of equal pairs.
 class Merges {
  public:
@@ -24,7 +32,7 @@ class Merges {
     entries_.reserve(file.merges.size());
     std::int32_t rank = 0;
     for (const auto& [left, right, merged] : file.merges)
-      entries_.insert_or_assign(key(left, right), Entry{rank++, merged});
+      entries_.insert_or_assign({left, right}, Entry{rank++, merged});
   }
 
   /// Appends the ids of a word, in O(n log n). Throws ValueError naming a byte that is no token.
@@ -70,23 +78,18 @@ class Merges {
     std::int32_t id;  // kGone: merged into a symbol before it
     std::size_t previous, next;
   };
-  /// The rank of a pair that can be merged, as it was when it was found, and its place; the first to merge is the
-  /// least.
-  using Candidate = std::pair<std::int32_t, std::size_t>;
+  using Candidate = std::pair<std::int32_t, std::size_t>;  // rank of a pair when found, and place; merged in this order
   struct Entry {
     std::int32_t rank, merged;
   };
 
-  static std::uint64_t key(std::int32_t left, std::int32_t right) {
-    return static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right);
-  }
   const Entry* find(std::int32_t left, std::int32_t right) const {
-    const auto found = entries_.find(key(left, right));
+    const auto found = entries_.find({left, right});
     return found == entries_.end() ? nullptr : &found->second;
   }
 
-  std::array<std::int32_t, 256> byte_ids_;            // -1 for a byte without a token
-  std::unordered_map<std::uint64_t, Entry> entries_;  // by both ids
+  std::array<std::int32_t, 256> byte_ids_;  // -1 for a byte without a token
+  std::unordered_map<std::pair<std::int32_t, std::int32_t>, Entry, PairHash> entries_;
 };
 
 }  // namespace braid::nn::detail

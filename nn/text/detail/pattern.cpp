@@ -9,23 +9,24 @@
 #include <new>
 #include <utility>
 
-#include <braid/core/error.h>
+#include <braid/core/utf8.h>
 
 namespace braid::nn::detail {
 namespace {
 
-bool is_alphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+constexpr std::size_t kWindow = 256;  // bytes that the quick code sees of a text, and characters that it looks back
 
 /// The length of the first piece of `rest`, which starts with a backslash.
 std::size_t escape(std::string_view rest) {
   const char kind = rest.size() > 1 ? rest[1] : '\0';
   if ((kind == 'p' || kind == 'P') && rest.substr(2, 1) == "{") {
     const std::size_t length = rest.find('}') + 1;  // a category such as {Lu}: PCRE2 treats scripts differently
-    check_value(length >= 5 && length <= 6, "has {}, which is not supported",
-                rest.substr(0, std::max<std::size_t>(length, 3)));
+    check_value(length >= 5 && length <= 6, "has \\{}, which is not supported",
+                excerpt(rest.substr(1, std::max<std::size_t>(length, 3) - 1)));
     return length;
   }
-  const bool alike = kind != '\0' && (!is_alphanumeric(kind) || std::string_view("rntdDpPsS").find(kind) != rest.npos);
+  const bool letter = std::isalnum(static_cast<unsigned char>(kind)) != 0;
+  const bool alike = kind != '\0' && (!letter || std::string_view("rntdDpPsS").find(kind) != rest.npos);
   check_value(alike, "has {}, which is not supported", rest.substr(0, 2));
   return 2;
 }
@@ -109,14 +110,15 @@ Pattern::Pattern(const std::string& expression) {
   const std::string translated = for_pcre2(expression);
   counting_ = compile("(*LIMIT_HEAP=65536)" + translated, PCRE2_AUTO_CALLOUT);
   const auto quick = compile("(*LIMIT_MATCH=1000)" + translated, 0);
-  std::uint32_t matches_nothing = 0;
+  std::uint32_t matches_nothing = 0, back = 0;
   pcre2_pattern_info(quick.get(), PCRE2_INFO_MATCHEMPTY, &matches_nothing);
+  pcre2_pattern_info(quick.get(), PCRE2_INFO_MAXLOOKBEHIND, &back);
   check_value(matches_nothing == 0, "matches the empty text");
+  check_value(back <= kWindow, "must look back at most {} characters but does so {}", kWindow, back);
   quick_ = quick;
 }
 
 void Pattern::split(std::string_view text, Budget& work, const std::function<void(std::string_view)>& use) const {
-  constexpr std::size_t kWindow = 256;
   const auto *quick = static_cast<const pcre2_code*>(quick_.get()),
              *counting = static_cast<const pcre2_code*>(counting_.get());
   const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> match(pcre2_match_data_create(1, nullptr),

@@ -96,6 +96,16 @@ TEST_F(CorpusFiles, OfTokensThatAreNoneAreRefused) {
   EXPECT_THAT(refusal(write("short.bin", Ids{20240520})), HasSubstr("version 0"));
 }
 
+TEST_F(CorpusFiles, OfTokensDecideAVocabularyInProportionToTheirSize) {
+  std::vector<std::uint32_t> ids(1000, 7);
+  ids[500] = 262143;
+  const auto file = [&] { return write_with_header({20240801, 7, 1000}, ids); };
+  EXPECT_EQ(read_corpus(file(), {}, 8, "").vocabulary().size(), 262144);
+  ids[500] = 262144;
+  EXPECT_THAT(message_of([&] { read_corpus(file(), {}, 8, ""); }),
+              HasSubstr("1000 ids allow ids below 262144 but there is 262144; give the --tokenizer that made it"));
+}
+
 TEST_F(CorpusFiles, OfTokensAreRefusedOnceTheyAreWrittenTo) {
   const auto opened = [&] {
     const fs::path path = write("ids.bin", counting(200));
@@ -114,6 +124,14 @@ TEST_F(CorpusFiles, OfTokensAreRefusedOnceTheyAreWrittenTo) {
   {
     const auto [path, file] = opened();
     fs::resize_file(path, 500);
+    EXPECT_THAT(refusal_to_copy(file), HasSubstr("ids.bin: has been written to since it was opened"));
+  }
+  {
+    const fs::path path = write("ids.bin", counting(200));
+    const auto second = std::chrono::floor<std::chrono::seconds>(fs::last_write_time(path));
+    fs::last_write_time(path, second);
+    const TokenFile file(path);
+    fs::last_write_time(path, second + std::chrono::milliseconds(1));
     EXPECT_THAT(refusal_to_copy(file), HasSubstr("ids.bin: has been written to since it was opened"));
   }
   {

@@ -22,6 +22,18 @@ TEST(JSONLines, RefusesLinesThatNestWithoutEnd) {
   std::filesystem::remove(path);
 }
 
+TEST(JSONLines, HaveStepsOf64Bits) {
+  EXPECT_EQ(integer_of(nlohmann::json::parse("9223372036854775807")), INT64_MAX);
+  EXPECT_EQ(integer_of(nlohmann::json::parse("-9223372036854775808")), INT64_MIN);
+  for (const char* other : {"9223372036854775808", "18446744073709551615", "1.0", "\"1\"", "null"})
+    EXPECT_EQ(integer_of(nlohmann::json::parse(other)), std::nullopt) << other;
+  const auto path = std::filesystem::path(testing::TempDir()) / "braid_wrapped.jsonl";
+  std::ofstream(path) << "{\"step\": 18446744073709551615}\n";
+  EXPECT_EQ(message_of([&] { json_lines_until(path, 2); }),
+            path.string() + ": line 1 must be an object with an integer step");
+  std::filesystem::remove(path);
+}
+
 TEST(JSONLines, PastAStepAreLeftOut) {
   const auto path = std::filesystem::path(testing::TempDir()) / "braid_steps.jsonl";
   std::ofstream(path) << "{\"step\": 1}\n{\"step\": 3}\n{\"step\": 2}\n{\"step\": 1, \"unfinished\": ";

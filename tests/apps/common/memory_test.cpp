@@ -99,5 +99,16 @@ TEST(LeastMemory, IsProportionalToTheBytesOfANumber) {
   EXPECT_EQ(least_bytes(twice), 2 * least_bytes(sizes));
 }
 
+TEST(Model, HasConnectionsThatFollowTheSeed) {
+  TrainerSettings settings{.connection = {.kind = "mhc", .streams = 4}, .layers = 1, .channels = 16, .context = 8};
+  const auto drawn = [&](std::uint64_t seed) {
+    settings.seed = seed;
+    Rng rng(7);
+    return nn::to_tensors(make_model(settings, 10, rng)).at("blocks.0.attention.connection.phi");
+  };
+  EXPECT_TRUE(identical(drawn(1), drawn(1)));
+  EXPECT_FALSE(identical(drawn(1), drawn(2)));
+}
+
 }  // namespace
 }  // namespace braid::apps

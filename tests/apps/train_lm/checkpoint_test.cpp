@@ -131,9 +131,53 @@ TEST_F(CheckpointFiles, ComeAfterTheLinesOfTheirSteps) {
   apps::JSONLines(folder / "metrics.jsonl").append({{"step", 3}});
   FaultyFileSystem watched;
   const WithFileSystem in_use(watched);
+  apps::JSONLines(folder / "events.out.tfevents.braid").append({{"step", 3}});
+  watched.calls.clear();
+  save();
+  EXPECT_THAT(watched.calls, testing::Contains("open events.out.tfevents.braid"));
+  fs::remove(folder / "events.out.tfevents.braid");
+  watched.calls.clear();
   save();
   EXPECT_THAT(watched.calls, testing::ElementsAre("open metrics.jsonl", "fsync", StartsWith("open checkpoint.next."),
                                                   "fsync", "open " + folder.filename().string(), "fsync"));
+}
+
+TEST_F(CheckpointFiles, GiveTheSettingsOfTheirModel) {
+  config.training.dtype = DType::bf16;
+  config.training.experts = 4;
+  config.training.experts_per_token = 3;
+  config.training.lora = 2;
+  config.training.value_residual = true;
+  save();
+  const apps::TrainerSettings read = load_run(folder).training;
+  EXPECT_EQ(read.dtype, DType::bf16);
+  EXPECT_EQ(read.experts_per_token, 3);
+  EXPECT_EQ(read.lora, 2);
+  EXPECT_TRUE(read.value_residual);
+}
+
+TEST_F(CheckpointFiles, OfModelsThatTheyDoNotHoldAreRefusedBeforeTheyTakeMemory) {
+  const std::string whole = load_safetensors(last).metadata.at("config");
+  const auto refusal = [&](const char* key, const nlohmann::json& value) {
+    change([&](auto& entries) {
+      nlohmann::json settings = nlohmann::json::parse(whole);
+      settings[key] = value;
+      entries["config"] = settings.dump();
+    });
+    const std::string message = message_of([&] { load_run(folder); });
+    EXPECT_THAT(message, StartsWith(last.string() + ": the checkpoint's 'config'"));
+    return message;
+  };
+  const std::string whole_number = "' must be a whole number from 1 to 2147483647 but is ";
+  EXPECT_THAT(refusal("layers", 4294967298), HasSubstr("'layers" + whole_number + "4294967298"));
+  EXPECT_THAT(refusal("layers", 1e300), HasSubstr("'layers" + whole_number + "1e+300"));
+  EXPECT_THAT(refusal("heads", 0), HasSubstr("'heads" + whole_number + "0"));
+  EXPECT_THAT(refusal("layers", 1'000'000), HasSubstr("has 1000000 layers"));
+  EXPECT_THAT(refusal("channels", 4096), HasSubstr("has 4096 channels but its embedding 4"));
+  EXPECT_THAT(refusal("experts", 100'000), HasSubstr("100000 experts"));
+  EXPECT_THAT(refusal("lora", 1'000'000), HasSubstr("LoRA of rank 1000000"));
+  EXPECT_THAT(refusal("streams", 65), HasSubstr("'streams' must be an integer from 1 to 64 but is 65"));
+  EXPECT_THAT(refusal("sinkhorn_iterations", 1001), HasSubstr("from 1 to 1000 but is 1001"));
 }
 
 TEST_F(CheckpointFiles, WithOtherMetadataAreRefusedByNameInOneLine) {

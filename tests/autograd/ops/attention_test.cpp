@@ -288,6 +288,8 @@ TEST(Attention, RejectsShapesThatDoNotFit) {
   rejects(normal({3, 2, 4}), q, q, "attention: q must have shape [B, T_q, H, D] but has [3, 2, 4]");
   rejects(q, normal({2, 3, 6, 5}), q,
           "attention: k must have shape [2, T_k, H_kv, 4] to match q [2, 3, 6, 4] but has [2, 3, 6, 5]");
+  rejects(q, normal({1, 3, 6, 4}), normal({1, 3, 6, 4}),
+          "attention: k must have shape [2, T_k, H_kv, 4] to match q [2, 3, 6, 4] but has [1, 3, 6, 4]");
   rejects(q, normal({2, 3, 4, 4}), q, "attention: the 4 heads of k [2, 3, 4, 4] must divide the 6 of q [2, 3, 6, 4]");
   rejects(q, normal({2, 5, 2, 4}), q, "attention: v must have shape [2, 5, 2, 4] to match k but has [2, 3, 6, 4]");
 }
@@ -306,7 +308,9 @@ TEST(Attention, RejectsOptionsOutsideTheirRanges) {
   expect_error<DTypeError>(n, {.sinks = zeros({2})}, "attention: sinks must have dtype f64, that of q, but have f32");
   expect_error<ShapeError>(n, {.alibi = zeros({1}, DType::f64)},
                            "attention: alibi must have shape [2], one per head, but have [1]");
-  expect_error<ValueError>(n, {.dropout = 1}, "attention: dropout must lie in [0, 1) but is 1");
+  for (const double dropout : {1.0, -0.5})
+    expect_error<ValueError>(n, {.dropout = dropout},
+                             fmt::format("attention: dropout must lie in [0, 1) but is {}", dropout));
   expect_error<ValueError>(n, {.dropout = 0.5}, "attention: dropout 0.5 needs rng");
   expect_error<DTypeError>(n, {.mask = ones({3, 5})},
                            "attention: mask must have dtype i32 or f64, that of q, but has f32");

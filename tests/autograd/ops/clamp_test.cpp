@@ -22,6 +22,7 @@ TEST(Clamp, TakesIntegers) {
   expect_values(clamp(i32({4}, {-5, 0, 2, 9}), -1, 2), {4}, {-1, 0, 2, 2});
   EXPECT_THAT([] { clamp(i32({1}, {0}), 0, 0.5); },
               ThrowsMessage<ValueError>("clamp: value must be an integer that fits i32 but is 0.5"));
+  EXPECT_THROW(clamp(i32({1}, {0}), 0.5, 2), ValueError);
 }
 
 TEST(Clamp, RejectsBoundsInTheWrongOrder) {

@@ -268,8 +268,10 @@ TEST(CrossEntropySettings, AreZeroWhenNothingCounts) {
 
 TEST(CrossEntropySettings, ThatAreWrongAreNamed) {
   const Tensor logits = normal({2, 5}), targets = i32({2}, {0, 1});
-  EXPECT_THAT([&] { cross_entropy(logits, targets, {.label_smoothing = 1.5}); },
-              ThrowsMessage<ValueError>("cross_entropy: label_smoothing must lie in [0, 1] but is 1.5"));
+  for (const double wrong : {1.5, -0.1})
+    EXPECT_THAT(
+        [&] { cross_entropy(logits, targets, {.label_smoothing = wrong}); },
+        ThrowsMessage<ValueError>(fmt::format("cross_entropy: label_smoothing must lie in [0, 1] but is {}", wrong)));
   EXPECT_THAT([&] { cross_entropy(logits, targets, {.class_weights = normal({4})}); },
               ThrowsMessage<ShapeError>(
                   "cross_entropy: class_weights must have shape [5] to match logits [2, 5] but have [4]"));

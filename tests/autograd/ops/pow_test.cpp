@@ -41,6 +41,11 @@ TEST(Pow, OfZeroHasNoSlopeInTheExponent) {
   expect_values(grads[1], {2}, {0, 0});
 }
 
+TEST(Pow, OfZeroHasTheSlopeOfItsPowerByRuleToo) {
+  const auto power = [](const Var& a) { return pow(a, Var(f64({2}, {1, 0}))); };
+  expect_values(jvp(power, Var(f64({2}, {0, 0})), Var(f64({2}, {1, 1}))).second.value(), {2}, {1, 0});
+}
+
 TEST(Pow, RejectsShapesThatDoNotBroadcastAndMixedDtypes) {
   EXPECT_THAT([] { pow(zeros({2}), zeros({3})); },
               ThrowsMessage<ShapeError>("pow: shapes [2] and [3] do not broadcast"));

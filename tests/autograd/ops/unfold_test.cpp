@@ -130,6 +130,7 @@ TEST(WindowErrors, NameWhatDoesNotFit) {
             }),
             "mean_pool2d: padding must lie in [0, 2^31) but is -1");
   EXPECT_NO_THROW(max_pool2d(x, 3, {.padding = 1}));
+  EXPECT_THROW(max_pool2d(x, 3, {.padding = {2, 1}}), ValueError);
   EXPECT_EQ(message_of([&] {
               max_pool2d(x, 3, {.padding = {1, 2}});
             }),

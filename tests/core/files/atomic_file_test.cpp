@@ -74,6 +74,29 @@ TEST_F(AtomicFile, KeepsTheOldFileWhenTheWriterThrows) {
   EXPECT_EQ(files(), 1);
 }
 
+TEST_F(AtomicFile, KeepsTheOldFileWhenTheStreamFails) {
+  write("old");
+  const auto failing = [](std::ostream& out) {
+    out << "half";
+    out.setstate(std::ios::failbit);
+  };
+  EXPECT_EQ(message_of([&] { write_file_atomically(file, failing); }),
+            "write_file_atomically: " + file.string() + ": the stream failed: Input/output error");
+  EXPECT_EQ(read(), "old");
+}
+
+TEST_F(AtomicFile, NeedsNoFileSystemThatSyncsFolders) {
+  struct OfFilesAlone : FileSystem {
+    int fsync(int) override {
+      errno = EINVAL;
+      return -1;
+    }
+  } file_system_of_files;
+  const WithFileSystem in_use(file_system_of_files);
+  write("new");
+  EXPECT_EQ(read(), "new");
+}
+
 TEST_F(AtomicFile, KeepsTheOldFileWhenTheDiskIsFull) {
   write("old");
   rlimit before{};

@@ -51,6 +51,11 @@ TEST(Budget, LimitsHowDeepJSONNests) {
   check_nesting("x.json", beside + "0]");
 }
 
+TEST(Budget, AllowsNoZeroByteBehindWhichAParserSeesNothing) {
+  EXPECT_EQ(message_of([] { check_nesting("x.json", std::string_view("{}\0 , anything", 14)); }),
+            "x.json: must be JSON but has a byte of 0 at byte 2");
+}
+
 TEST(Budget, CountsNoBracketsInStrings) {
   check_nesting("x.json", "[\"" + std::string(100, '[') + "\", \"\\\"" + std::string(100, '{') + "\\\\\"]");
   EXPECT_THROW(check_nesting("x.json", "[\"\\\\\"" + nested(64)),

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <set>
 
+#include <braid/core/files/file_system.h>
 #include <braid/core/random.h>
 
 namespace braid::checksum_test {
@@ -43,6 +46,15 @@ TEST(Checksum, IsOfTheElementsNotOfHowTheyLie) {
   Rng rng(1);
   const Tensor x = randn({3, 5}, rng);
   EXPECT_EQ(checksum({{"x", x.transpose()}}, {}), checksum({{"x", x.transpose().contiguous()}}, {}));
+}
+
+TEST(Checksum, OfAFileIsThatOfItsBytes) {
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "braid_checksum";
+  std::string bytes(5'000'000, '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i >> 7);
+  std::ofstream(path, std::ios::binary) << bytes;
+  EXPECT_EQ(checksum(RegularFile("file", path)), checksum(bytes));
+  std::filesystem::remove(path);
 }
 
 }  // namespace

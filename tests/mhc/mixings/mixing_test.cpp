@@ -268,6 +268,8 @@ TEST(Mixing, SaysWhichNamesAndSizesThereAre) {
               ThrowsMessage<ValueError>("Mixing: kronecker supports n = 1, 2, 4, 8, .. but n is 3"));
   EXPECT_THAT([] { Mixing("circulant", 4, {.gamma = 2}); },
               ThrowsMessage<ValueError>("Mixing: gamma must be in [0, 1] but is 2"));
+  EXPECT_THROW(Mixing("circulant", 4, {.gamma = -0.5}), ValueError);
+  EXPECT_THROW(Mixing("orthostochastic", 4, {.block = 0}), ValueError);
   EXPECT_THAT([] { Mixing("orthostochastic", 4, {.block = 65}); },
               ThrowsMessage<ValueError>("Mixing: block must be in [1, 64] but is 65"));
   EXPECT_THAT([] { Mixing("sinkhorn", 4, {.eps = -1}); },

@@ -96,8 +96,12 @@ TEST(Telemetry, CountsSaturatedGates) {
   maps.h_post = Tensor::of<double>({2}, {1.99, 0.01});
   telemetry.record(maps, zeros({2, 3}, DType::f64));
   telemetry.record(mix(eye(2, DType::f64)), zeros({2, 3}, DType::f64));
+  maps.post_magnitude = 4;
+  maps.h_post = Tensor::of<double>({2}, {3.99, 1.99});
+  telemetry.record(maps, zeros({2, 3}, DType::f64));
   const std::vector<ConnectionStats> stats = telemetry.connections();
   EXPECT_THAT(stats[0].saturation, Optional(0.25));
+  EXPECT_THAT(stats[3].saturation, Optional(0.5));
   EXPECT_THAT(stats[1].saturation, Optional(0.75));
   EXPECT_EQ(stats[2].saturation, std::nullopt);
 }

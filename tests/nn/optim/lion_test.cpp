@@ -50,6 +50,15 @@ TEST(Lion, KeepsOneMoment) {
   EXPECT_TRUE(optimizer.state().contains("first_moment."));
 }
 
+TEST(Lion, HasTheDefaultsOfThePaper) {
+  Var p = scalar(2);
+  Lion optimizer({.lr = 0.1});
+  optimizer.step(p, Var(scalar(1)));
+  EXPECT_NEAR(optimizer.state().at("first_moment.").item(), 0.01, 1e-8);  // 1 - beta2
+  optimizer.step(p, Var(scalar(-0.1)));                                   // 0.9 * 0.01 - 0.1 * 0.1 < 0
+  EXPECT_NEAR(p.item(), 2, 1e-6);
+}
+
 TEST(Lion, RefusesBadSettings) {
   expect_error<ValueError>([] { Lion({.lr = -1}); }, "Lion: lr must be finite and at least 0 but is -1");
   expect_error<ValueError>([] { Lion({.beta1 = 1}); }, "Lion: beta1 must be in [0, 1) but is 1");

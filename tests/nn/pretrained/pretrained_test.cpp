@@ -498,7 +498,23 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
       {qwen3(), R"("attention_bias")", R"("use_sliding_window": true, "attention_bias")",
        "'use_sliding_window' must be false" + only + "true"},
       {qwen3(), R"("attention_bias")", R"("layer_types": ["full_attention", "sliding_attention"], "attention_bias")",
-       "'layer_types' must be full_attention for each layer but is a list"},
+       "'layer_types' must be one of full_attention for each layer, not 'sliding_attention', but is a list"},
+      {qwen3(), R"("attention_bias")", R"("layer_types": ["full_attention"], "attention_bias")",
+       "'layer_types' must be a list with a kind for each of 2 layers but is a list"},
+      {qwen3_moe(), R"("attention_bias")", R"("use_sliding_window": true, "attention_bias")",
+       "'use_sliding_window' must be false" + only + "true"},
+      {qwen3_moe(), R"("attention_bias")", R"("decoder_sparse_step": 2, "attention_bias")",
+       "'decoder_sparse_step' must be 1" + only + "2"},
+      {qwen3_moe(), R"("attention_bias")", R"("mlp_only_layers": [0], "attention_bias")",
+       "'mlp_only_layers' must be a list" + only + "a list"},
+      {gemma2(), R"("attention_bias")", R"("use_bidirectional_attention": true, "attention_bias")",
+       "'use_bidirectional_attention' must be false" + only + "true"},
+      {llama(), R"("pad_token_id": null)", R"("pad_token_id": 18446744073709551615)",
+       "'pad_token_id' must be an integer from -11 to 10 but is 18446744073709551615"},
+      {llama(), R"("pad_token_id": null)", R"("pad_token_id": -12)",
+       "'pad_token_id' must be an integer from -11 to 10 but is -12"},
+      {llama(), R"("pad_token_id": null)", R"("pad_token_id": 11)",
+       "'pad_token_id' must be an integer from -11 to 10 but is 11"},
       {gpt2(), R"("attn_pdrop")", R"("scale_attn_by_inverse_layer_idx": true, "attn_pdrop")",
        "'scale_attn_by_inverse_layer_idx' must be false" + only + "true"},
       {gpt2(), R"("attn_pdrop")", R"("scale_attn_weights": false, "attn_pdrop")",
@@ -527,6 +543,19 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
     replace("config.json", from, to);
     EXPECT_EQ(complaint(), "/config.json: " + expected);
   }
+}
+
+TEST(PretrainedConfig, HasTheMagnitudeOfYarnThatTheFileAsksFor) {
+  const auto magnitude = [](const std::string& more) {
+    const std::string yarn = R"("rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 64)";
+    return parse_pretrained_config("here", R"({"model_type": "llama", "rope_scaling": {)" + yarn + more + "}}")
+        .config.rotary_scaling.magnitude;
+  };
+  const double log = std::log(4.0);
+  EXPECT_DOUBLE_EQ(magnitude(R"(, "mscale": 1, "mscale_all_dim": 0.5)"), (0.1 * log + 1) / (0.05 * log + 1));
+  EXPECT_EQ(magnitude(R"(, "mscale": 0.5)"), magnitude(""));
+  EXPECT_EQ(magnitude(R"(, "mscale_all_dim": 0.5)"), magnitude(""));
+  EXPECT_EQ(magnitude(R"(, "mscale": 1, "mscale_all_dim": 0.5, "attention_factor": 1.5)"), 1.5);
 }
 
 TEST_F(Pretrained, RefusesSettingsThatTheFilesCannotFill) {

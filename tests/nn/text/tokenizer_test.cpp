@@ -251,6 +251,32 @@ TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
               f["added_tokens"][0]["lstrip"] = true;
             }),
             only("added_tokens[0].lstrip", "false", "true"));
+  const auto refused_split = [](const char* key, const json& value) {
+    return refusal([&](json& f) {
+      json split = {{"type", "Split"}, {"behavior", "Isolated"}, {"invert", false}, {"pattern", {{"Regex", "a"}}}};
+      split[key] = value;
+      const json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+      f["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", json::array({split, bytes})}};
+    });
+  };
+  const std::string split = "pre_tokenizer.pretokenizers[0].";
+  EXPECT_EQ(refused_split("behavior", "Removed"), only(split + "behavior", "\"Isolated\"", "\"Removed\""));
+  EXPECT_EQ(refused_split("invert", true), only(split + "invert", "false", "true"));
+}
+
+TEST(Tokenizer, SplitsAsGPT2WhereTheFileDoesNotSay) {
+  json file = file_with({{"a", " "}});
+  file["pre_tokenizer"].erase("use_regex");
+  EXPECT_THAT(encode(file, "a b"), ElementsAre('a', ' ', 'b'));
+}
+
+TEST(Tokenizer, KnowsTheEndOfATextByItsNames) {
+  EXPECT_EQ(parse(file_with()).eos(), std::nullopt);
+  for (const char* name : {"<|endoftext|>", "</s>", "<|end_of_text|>"}) {
+    json file = file_with();
+    file["added_tokens"] = json::array({added(300, name)});
+    EXPECT_EQ(parse(file).eos(), 300) << name;
+  }
 }
 
 TEST(Tokenizer, RefusesWhatIsNestedWithoutEnd) {

@@ -107,6 +107,13 @@ TEST(Verify, LeavesTheModuleAsItIs) {
   for (const auto& [name, tensor] : to_tensors(b)) EXPECT_TRUE(identical(tensor, before.at(name))) << name;
 }
 
+TEST(Verify, ComputesNoDerivativesOfAnOutputThatTheCallLacks) {
+  RecordedCase recorded = recorded_block();
+  recorded.tensors.emplace("cotangent.z", zeros({2}));
+  recorded.tensors.emplace("direction.x", recorded.tensor("in.x"));
+  EXPECT_THAT(verify(recorded, block(), run).message, HasSubstr("' was not computed"));
+}
+
 TEST(Verify, RunsInF32) {
   const Verification result = verify(recorded_block(), block(), run, {.dtype = DType::f32});
   EXPECT_TRUE(result) << result.message;

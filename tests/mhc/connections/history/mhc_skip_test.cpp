@@ -196,6 +196,14 @@ TEST(MHCSkip, PassesGradcheckAroundALayer) {
     expect_right_gradients(make(SkipMode::mhc, constraint, SkipProjection::post_step), 4);
 }
 
+TEST(MHCSkip, ProjectedAfterTheStepAlsoLearnsFromAShortHistory) {
+  MHCSkip skip = make(SkipMode::mhc, simplex_constraint(), SkipProjection::post_step);
+  Tape tape;
+  skip.mixing_logits = tape.watch(skip.mixing_logits.value());
+  tape.backward(sum(skip.weights(2) * Tensor::of<double>({2}, {3, -5})));
+  EXPECT_THAT(values(tape.gradient(skip.mixing_logits)), testing::IsSupersetOf({3.0, -5.0}));
+}
+
 TEST(MHCSkip, NamesItsParameters) {
   EXPECT_THAT(param_names(make(SkipMode::mhc)), ElementsAre("mixing_logits"));
   EXPECT_THAT(param_names(make(SkipMode::residual)), IsEmpty());
@@ -220,6 +228,7 @@ TEST(MHCSkip, RejectsSettingsAndHistoriesThatDoNotFit) {
               ThrowsMessage<ValueError>(HasSubstr("max_history must be >= 1 but is 0")));
   EXPECT_THAT([] { identity_constraint(1); },
               ThrowsMessage<ValueError>(HasSubstr("identity constraint: epsilon must be in [0, 1) but is 1")));
+  EXPECT_THROW(identity_constraint(-0.1), ValueError);
   EXPECT_THAT([] { simplex_constraint(-1); },
               ThrowsMessage<ValueError>(HasSubstr("simplex constraint: temperature must be > 0 but is -1")));
   EXPECT_THAT([] { doubly_stochastic_constraint(0); }, ThrowsMessage<ValueError>(HasSubstr("but is 0")));

@@ -104,6 +104,7 @@ TEST(ReleasedConnection, StartsAsOthersTrainItWhenAskedTo) {
   for (const double pre : maps.h_pre.value().to_vector<double>()) EXPECT_NEAR(pre, 0.5, 1e-5);
   for (const double res : maps.h_res.value().to_vector<double>()) EXPECT_NEAR(res, 0.25, 1e-5);
   EXPECT_NEAR(std::sqrt(mean(c.maps.fn * c.maps.fn).item()), 0.02, 0.001);
+  EXPECT_THAT(c.maps.scale.value().to_vector<double>(), testing::Each(1.0));
 }
 
 TEST(ReleasedConnection, RejectsSettingsAndInputsThatDoNotFit) {

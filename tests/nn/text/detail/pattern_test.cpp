@@ -61,8 +61,17 @@ TEST(Pattern, RefusesWhatOnigurumaReadsInAnotherWay) {
     EXPECT_THAT(refusal(expression),
                 testing::AllOf(testing::StartsWith("has "), testing::EndsWith(", which is not supported")))
         << expression;
+  EXPECT_EQ(refusal(R"(\p{Han}x)"), "has \\p{Han}, which is not supported");
+  const std::string long_one = refusal(("\\p{" + std::string(100'000, '\n') + "}").c_str());
+  EXPECT_LT(long_one.size(), 200u);
+  EXPECT_EQ(long_one.find('\n'), std::string::npos);
   EXPECT_EQ(refusal("a*"), "matches the empty text");
   EXPECT_EQ(refusal("(a"), "is no regular expression: missing closing parenthesis");
+}
+
+TEST(Pattern, LooksBackAsFarAsTheQuickCodeMay) {
+  EXPECT_THAT(split("(?<=b.{255})a", "b" + std::string(257, 'a')), ElementsAre("b" + std::string(255, 'a'), "a", "a"));
+  EXPECT_EQ(refusal("(?<=b.{256})a"), "must look back at most 256 characters but does so 257");
 }
 
 TEST(Pattern, EndsWhatWouldTakeForever) {
