@@ -105,14 +105,16 @@ def experiment_done(bin, folder):
 
 
 def readers():
+    # Weights without a checksum may be read damaged, and give logits that are not finite: exit code 3.
+    weights = (0, 2, 3)
     shards = ["config.json", "tokenizer.json", "model.safetensors.index.json", "model-00001-of-00004.safetensors"]
     yield Reader("a text", text, ["text.txt"], TRAIN)
     yield Reader("tokens", tokens, ["text.bin"], [*TRAIN, "--text", "text.bin"])
     yield Reader("a tokenizer", tokenizer, ["tokenizer.json"], [*TRAIN, "--tokenizer", "tokenizer.json"])
     yield Reader("GPT-2", model("gpt2"), [f"gpt2/{name}" for name in ("config.json", "tokenizer.json", "model.safetensors")],
-                 ["generate", "--model", "gpt2", "--prompt", "hello", "--tokens", 2])
+                 ["generate", "--model", "gpt2", "--prompt", "hello", "--tokens", 2], weights)
     yield Reader("Llama in shards", model("llama"), [f"llama/{name}" for name in shards],
-                 ["generate", "--model", "llama", "--prompt", "hello", "--tokens", 2])
+                 ["generate", "--model", "llama", "--prompt", "hello", "--tokens", 2], weights)
     yield Reader("--init", upcycled, ["gpt2/config.json", "gpt2/model.safetensors"],
                  ["train_lm", "--text", "text.bin", "--init", "gpt2", "--context", 8, "--batch", 2, "--steps", 0, "--sample", 0, "--out", "new"])
     yield Reader("--resume", half_a_run,
@@ -220,9 +222,9 @@ def wrong(reader, attempt, usual, size, wrote):
         return "" if reader.works else f"still ran after {reader.most_seconds} s"
     if attempt.end not in reader.ends:
         return f"ended with {attempt.end}"
-    if attempt.end == 2 and (attempt.said.count(b"\n") != 1 or not attempt.said.startswith(f"{reader.arguments[0]}: ".encode()) or
+    if attempt.end in (2, 3) and (attempt.said.count(b"\n") != 1 or not attempt.said.startswith(f"{reader.arguments[0]}: ".encode()) or
                              len(attempt.said) > 2100):
-        return "did not refuse in one line"
+        return "did not end in one line"
     if attempt.end == 2 and wrote:
         return f"refused but wrote {', '.join(sorted(wrote))}"
     if attempt.seconds > usual.seconds + SECONDS + SECONDS_PER_BYTE * size:
