@@ -400,6 +400,8 @@ def bad_input(program, folder):
         ("--check-gradients: Value -1 not in range", ["--check-gradients", -1, "--out", new]),
         ("--check-gradients: compares gradients of f32", ["--check-gradients", 5, "--dtype", "bf16", "--out", new]),
         ("--dtype: f64 not in {f32,bf16}", ["--dtype", "f64", "--out", new]),
+        ("--matmul-precision: portable bits need highest but it is medium", ["--bits", "portable", "--matmul-precision", "medium", "--out", new]),
+        ("--resume: the run is at step 10 already, past --steps 5", [*flags, "--steps", 5, "--resume"]),
         ("--color", ["--color", "red", "--out", new]),
         ("--steps", ["--steps", "many", "--out", new]),
         ("--layers", ["--layers", 0, "--out", new]),

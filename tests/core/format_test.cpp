@@ -111,6 +111,7 @@ TEST(Format, WrapsLongRows) {
             " [4 5\n"
             "  6 7]] i32");
   EXPECT_EQ(to_string(Tensor::of<float>({2}, {1, 2.5F}), {.line_width = 1}), "[1.\n 2.5] f32");
+  EXPECT_EQ(to_string(arange(50, DType::i32)).find('\n'), 72u);  // 24 numbers, as numpy
 }
 
 TEST(Format, WorksWithStreamsAndFmt) {

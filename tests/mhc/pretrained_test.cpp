@@ -191,6 +191,8 @@ TEST_F(DeepSeekV4, RefusesWhatItDoesNotKnowOrWouldNotFit) {
             "here: 'compress_ratios' must be one of 0, 4, 128 for each layer, not 8, but is a list"},
            {R"("hc_mult": 65)", "here: 'hc_mult' must be at most 64 but is 65"},
            {R"("n_shared_experts": 2)", "here: 'n_shared_experts' must be 1, the only supported value, but is 2"},
+           {R"("norm_topk_prob": false)",
+            "here: 'norm_topk_prob' must be true, the only supported value, but is false"},
            {R"("num_key_value_heads": 2)", "here: 'num_key_value_heads' must be 1, the only supported value, but is 2"},
            {R"("compress_rates": 4)", "here: 'compress_rates' must be an object but is 4"},
            {R"("num_experts_per_tok": 257)",

@@ -90,8 +90,8 @@ TEST(Telemetry, ComposesGainsOfEachStage) {
 TEST(Telemetry, CountsSaturatedGates) {
   Telemetry telemetry;
   StreamMaps maps = mix(eye(2, DType::f64), true);
-  maps.h_pre = Tensor::of<double>({2}, {0.001, 0.5});
-  maps.h_post = Tensor::of<double>({2}, {1.0, 1.0});
+  maps.h_pre = Tensor::of<double>({2}, {0.001, 0.02});
+  maps.h_post = Tensor::of<double>({2}, {1.0, 1.97});
   telemetry.record(maps, zeros({2, 3}, DType::f64));
   maps.h_post = Tensor::of<double>({2}, {1.99, 0.01});
   telemetry.record(maps, zeros({2, 3}, DType::f64));

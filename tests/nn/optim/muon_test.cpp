@@ -118,6 +118,16 @@ TEST(Muon, StepsAlongOrthogonalizedVelocitiesAndAsAdamWElsewhere) {
   }
 }
 
+TEST(Muon, HasTheDefaultsOfItsAuthors) {
+  Muon usual, spelled({.momentum = 0.95, .nesterov = true, .iterations = 5, .update_rms = 0.18});
+  Model model = random_model(1), other = model;
+  for (std::uint64_t step = 0; step < 2; ++step) {
+    usual.step(model, random_model(10 + step));
+    spelled.step(other, random_model(10 + step));
+  }
+  EXPECT_TRUE(identical(model.hidden.value(), other.hidden.value()));
+}
+
 TEST(Muon, TakesMatricesWithoutElements) {
   for (const Shape& shape : {Shape{0, 3}, Shape{3, 0}, Shape{2, 0, 4}}) {
     Var p = zeros(shape);

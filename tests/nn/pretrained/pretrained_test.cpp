@@ -545,6 +545,22 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
   }
 }
 
+TEST(PretrainedConfig, KnowsTheActivationsOfGPT2) {
+  for (const auto& [name, activation] : {std::pair("gelu_new", Activation::gelu),
+                                         {"gelu_pytorch_tanh", Activation::gelu},
+                                         {"gelu_fast", Activation::gelu},
+                                         {"gelu", Activation::gelu_erf},
+                                         {"relu", Activation::relu}}) {
+    const std::string text = fmt::format(R"({{"model_type": "gpt2", "activation_function": "{}"}})", name);
+    EXPECT_EQ(parse_pretrained_config("here", text).config.activation, activation) << name;
+  }
+}
+
+TEST_F(Pretrained, SavesWeightsAsTransformersMarksThem) {
+  save_pretrained(model_of(llama()), folder);
+  EXPECT_EQ(load_safetensors(folder / "model.safetensors").metadata.at("format"), "pt");
+}
+
 TEST(PretrainedConfig, HasTheMagnitudeOfYarnThatTheFileAsksFor) {
   const auto magnitude = [](const std::string& more) {
     const std::string yarn = R"("rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 64)";

@@ -246,11 +246,14 @@ TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {
                   "pattern": {"Regex": "\\w"}}, {"type": "ByteLevel", "add_prefix_space": false}]})");
             }),
             "tokenizer.json: pre_tokenizer.pretokenizers[0].pattern.Regex has \\w, which is not supported");
-  EXPECT_EQ(refusal([](json& f) {
-              f["added_tokens"] = json::array({added(300, "<s>")});
-              f["added_tokens"][0]["lstrip"] = true;
-            }),
-            only("added_tokens[0].lstrip", "false", "true"));
+  for (const std::string way : {"single_word", "lstrip", "rstrip"})
+    EXPECT_EQ(refusal([&](json& f) {
+                f["added_tokens"] = json::array({added(300, "<s>")});
+                f["added_tokens"][0][way] = true;
+              }),
+              only("added_tokens[0]." + way, "false", "true"));
+  EXPECT_EQ(refusal([](json& f) { f["model"]["continuing_subword_prefix"] = "##"; }),
+            only("model.continuing_subword_prefix", "\"\"", "\"##\""));
   const auto refused_split = [](const char* key, const json& value) {
     return refusal([&](json& f) {
       json split = {{"type", "Split"}, {"behavior", "Isolated"}, {"invert", false}, {"pattern", {{"Regex", "a"}}}};
