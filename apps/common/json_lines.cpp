@@ -37,11 +37,11 @@ KeptLines json_lines_until(const fs::path& path, std::int64_t step) {
   for (std::string text; std::getline(file, text) && !file.eof();) {
     ++number;
     const auto line = parse_json(fmt::format("{}: line {}", path.string(), number), text);
-    const auto at = line.is_object() ? integer_of(line.value("step", nlohmann::json())) : std::nullopt;
+    const auto at = integer_of(line.is_object() ? line.value("step", nlohmann::json()) : nlohmann::json());
     check<FileError>(at.has_value(), "{}: line {} must be an object with an integer step", path.string(), number);
-    if (*at > step) continue;
+    if (at.value_or(0) > step) continue;
     kept.text += text + "\n";
-    kept.last_step = *at;
+    kept.last_step = at.value_or(0);
   }
   return kept;
 }
