@@ -48,8 +48,9 @@ std::string read_text(const fs::path& path) {
 Corpus read_corpus(const fs::path& text, const fs::path& tokenizer, std::int64_t context, const std::string& alphabet) {
   const bool has_tokenizer = !tokenizer.empty();
   if (text.extension() == ".bin") {
-    TokenFile file(fs::absolute(text));                       // so that messages say where it was looked for
     constexpr std::int64_t kLargest = std::int64_t{1} << 18;  // of vocabularies in use
+
+    TokenFile file(fs::absolute(text));  // so that messages say where it was looked for
     const std::int64_t size = has_tokenizer ? 0 : file.highest_id() + 1;
     check<FileError>(size <= std::max(kLargest, file.size()),
                      "--text: {}: {} ids allow ids below {} but there is {}; give the --tokenizer that made it",

@@ -222,8 +222,8 @@ def wrong(reader, attempt, usual, size, wrote):
         return "" if reader.works else f"still ran after {reader.most_seconds} s"
     if attempt.end not in reader.ends:
         return f"ended with {attempt.end}"
-    if attempt.end in (2, 3) and (attempt.said.count(b"\n") != 1 or not attempt.said.startswith(f"{reader.arguments[0]}: ".encode()) or
-                             len(attempt.said) > 2100):
+    starts = attempt.said.startswith(f"{reader.arguments[0]}: ".encode())
+    if attempt.end in (2, 3) and not (starts and attempt.said.count(b"\n") == 1 and len(attempt.said) <= 2100):
         return "did not end in one line"
     if attempt.end == 2 and wrote:
         return f"refused but wrote {', '.join(sorted(wrote))}"
