@@ -92,10 +92,7 @@ class Backward {
   }
 
   void run() {
-    for (std::size_t k = tape_->nodes.size(); k-- > 0 && tape_->nodes[k].first_output >= first_;) {
-      visit(k);
-      if (pass_ == Pass::last) tape_->nodes[k].vjp = nullptr, tape_->nodes[k].retained = nullptr;
-    }
+    for (std::size_t k = tape_->nodes.size(); k-- > 0 && tape_->nodes[k].first_output >= first_;) visit(k);
     while (!parts_.empty()) add_parts(parts_.begin()->first);
   }
 

@@ -106,10 +106,8 @@ class Gradient : detail::GradientBase {
   detail::Lifted<P> operator()(const P& given, const auto&... args) const {
     const detail::Lifted<P> x = given;
     if constexpr (!std::is_base_of_v<detail::GradientBase, F>)
-      if (!Composed::state().higher_order && !detail::Differentiation::nested()) {
-        for_each_param(x, [](const std::string& path, const Var& v) { detail::check_constant("grad", path, v); });
-        return value_and_grad(std::cref(f_))(x, args...).second;
-      }
+      if (!Composed::state().higher_order && !detail::Differentiation::nested())
+        return detail::value_and_grad_as("grad", std::cref(f_), nullptr)(x, args...).second;
     detail::Differentiation tape("grad");
     const auto at = detail::variables(tape, x);
     const Var y = f_(at, args...);
@@ -128,8 +126,8 @@ class Gradient : detail::GradientBase {
 ///     const double six_x = grad(grad(cube))(scalar(2.0)).item();  // 12
 ///
 /// The gradient is a variable where x, or what f captures, is on a tape of higher order: see HigherOrder. Throws Error
-/// where they are on a tape of first order, on which it would be cut off, and ShapeError unless f returns a scalar. For
-/// gradients of first order alone, value_and_grad() takes less time and memory.
+/// where they are on a tape of first order, on which it would be cut off, and when f does not depend on x unless that
+/// has an order above one; ShapeError unless f returns a scalar. For gradients alone, value_and_grad() costs less.
 template <class F>
 Gradient<F> grad(F f) {
   return Gradient<F>(std::move(f));

@@ -42,6 +42,36 @@ bool share_tape(const Var& a, const Var& b);
 template <class T>
 constexpr bool kDifferentiated = std::same_as<T, Tensor> || std::same_as<T, Var>;
 
+/// value_and_grad() of f whose messages name `op`.
+auto value_and_grad_as(const char* op, auto f, Probe* probe) {
+  return [op, f = std::move(f), probe]<class P>(const P& params, const auto&... args) {
+    Tape tape(probe);
+    P traced = params;  // copies the structure, shares the storage
+    bool any = false;
+    for_each_param(traced, [&](const std::string& path, Var& p) {
+      check_constant(op, path, p);
+      p = tape.watch(p.value());
+      any = true;
+    });
+    auto results = loss_and_aux(f(std::as_const(traced), args...));
+    const Var loss = std::get<0>(results);
+    check_scalar(op, loss);
+    check<Error>(loss.requires_grad() || !any,
+                 "{}: the loss does not depend on the parameters; does f use the module that it is given?", op);
+    tape.backward(loss);
+    for_each_param(traced, [&](const std::string&, Var& p) { p = tape.gradient(p); });
+    for_each_var(results, [&](Var& v) {
+      if (share_tape(v, loss)) v = detach(v);
+    });
+    return std::apply(
+        [&]<class... Aux>(const Var&, Aux&... aux) {
+          using Result = std::conditional_t<sizeof...(Aux) == 0, std::pair<double, P>, std::tuple<double, P, Aux...>>;
+          return Result(loss.item(), std::move(traced), std::move(aux)...);
+        },
+        results);
+  };
+}
+
 }  // namespace detail
 
 /// Returns a function that computes `f(params, args...)`, a scalar, and its gradient, shaped like `params`
@@ -62,32 +92,7 @@ constexpr bool kDifferentiated = std::same_as<T, Tensor> || std::same_as<T, Var>
 /// `probe` sees every op, as Profile does. Throws ShapeError when the loss is more than a scalar, Error when it depends
 /// on no parameter or when parameters are on a tape: gradients of gradients are for grad() (derivatives.h).
 auto value_and_grad(auto f, Probe* probe = nullptr) {
-  return [f = std::move(f), probe]<class P>(const P& params, const auto&... args) {
-    Tape tape(probe);
-    P traced = params;  // copies the structure, shares the storage
-    bool any = false;
-    for_each_param(traced, [&](const std::string& path, Var& p) {
-      detail::check_constant("value_and_grad", path, p);
-      p = tape.watch(p.value());
-      any = true;
-    });
-    auto results = detail::loss_and_aux(f(std::as_const(traced), args...));
-    const Var loss = std::get<0>(results);
-    detail::check_scalar("value_and_grad", loss);
-    check<Error>(loss.requires_grad() || !any,
-                 "value_and_grad: the loss does not depend on the parameters; does f use the module that it is given?");
-    tape.backward(loss);
-    for_each_param(traced, [&](const std::string&, Var& p) { p = tape.gradient(p); });
-    detail::for_each_var(results, [&](Var& v) {
-      if (detail::share_tape(v, loss)) v = detach(v);
-    });
-    return std::apply(
-        [&]<class... Aux>(const Var&, Aux&... aux) {
-          using Result = std::conditional_t<sizeof...(Aux) == 0, std::pair<double, P>, std::tuple<double, P, Aux...>>;
-          return Result(loss.item(), std::move(traced), std::move(aux)...);
-        },
-        results);
-  };
+  return detail::value_and_grad_as("value_and_grad", std::move(f), probe);
 }
 
 /// The cotangents of the Tensors and Vars among `args`, in order and of their shapes, given `dy`, that of `f(args...)`.

@@ -78,6 +78,9 @@ AttentionSettings detail::complete(const char* module, std::int64_t channels, in
               "{}: compression needs shared_kv, kv_heads = 1, rotary positions and no ALiBi", module);
   check_value(compression.rate == 0 || compression.index_top == 0 || s.query_rank > 0, "{}: index_top needs query_rank",
               module);
+  check_value(compression.rate == 0 || compression.index_top == 0 || compression.index_size >= 2 * rotary_pairs(s),
+              "{}: index_size must be at least the {} channels that are rotated but is {}", module, 2 * rotary_pairs(s),
+              compression.index_size);
   return s;
 }
 

@@ -14,7 +14,7 @@ struct CompressionSettings {
   std::int64_t rate = 0;        ///< positions of an entry; 0: no compression
   bool overlapping = false;     ///< an entry also reads the `rate` positions before its own
   int index_heads = 0;          ///< heads of the Indexer's queries
-  std::int64_t index_size = 0;  ///< channels of such a head
+  std::int64_t index_size = 0;  ///< channels of such a head, no fewer than are rotated
   std::int64_t index_top = 0;   ///< if positive: an Indexer chooses that many entries for each query
 
   bool operator==(const CompressionSettings&) const = default;  ///< all equal

@@ -59,11 +59,12 @@ constexpr auto kSilu = [](auto d, auto x) HWY_ATTR {
   return gated(d, x, near, gate(d, Sum<decltype(x)>{hn::Neg(near), hn::Zero(d)}));
 };
 
-/// dx = dy s (1 + x (1 - s))
+/// dx = dy s (1 + x (1 - s)), with an x so near where s is 0 or 1 that it is not infinity times 0
 template <bool rough>
 constexpr auto kSiluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
+  constexpr auto kEnd = kGateEnd<hn::TFromD<decltype(d)>>;
   const auto one = hn::Set(d, hn::TFromD<decltype(d)>{1}), s = kSigmoid<rough>(d, x);
-  return hn::Mul(hn::Mul(dy, s), hn::MulAdd(x, hn::Sub(one, s), one));
+  return hn::Mul(hn::Mul(dy, s), hn::MulAdd(clamp(d, x, -kEnd, kEnd), hn::Sub(one, s), one));
 };
 
 /// gelu's sigmoid, (1 + tanh(u)) / 2 = sigmoid(2 u), where 2 u = x (c + c' x^2) = sqrt(8 / pi) (x + 0.044715 x^3). It

@@ -122,7 +122,6 @@ void with_words(const std::byte* view, std::byte* out, std::size_t item, auto f)
 
 void gather_strided(const std::byte* view, const Strides& strides, const Shape& shape, std::size_t item,
                     std::int64_t begin, std::int64_t end, std::byte* out) {
-  if (begin >= end) return;
   const Layout layout(shape, strides);
   with_words(view, out, item, [&](const auto* from, auto* to) { gather(from, layout, begin, end, to); });
 }
@@ -141,7 +140,6 @@ void copy_strided(const std::byte* view, const Strides& strides, const Shape& sh
 
 void put_strided(Put put, DType dtype, const std::byte* from, std::int64_t begin, std::int64_t end, std::byte* view,
                  const Strides& strides, const Shape& shape) {
-  if (begin >= end) return;
   const Layout layout(shape, strides);
   const std::int64_t step = layout.inner_stride();
   dispatch(dtype, [&]<class T>(T) {

@@ -22,7 +22,7 @@ struct MHCSizes {
   std::int64_t width() const { return n * channels; }
   /// The index of a column's alpha, and the number of alphas.
   std::int64_t group(std::int64_t column) const { return column < n ? 0 : column < gates() ? 1 : gates() / n; }
-  std::int64_t groups() const { return columns() == 0 ? 0 : group(columns() - 1) + 1; }
+  std::int64_t groups() const { return group(columns() - 1) + 1; }
 };
 
 template <class T>

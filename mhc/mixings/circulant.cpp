@@ -59,10 +59,10 @@ namespace {
 HWY_EXPORT(tables);
 
 Var composed(const Var& logits, const Mixing& m) {
-  Tensor ids({m.n() * m.n()}, DType::i32);
+  std::vector<std::int32_t> order;
   for (std::int64_t i = 0; i < m.n(); ++i)
-    for (std::int64_t j = 0; j < m.n(); ++j)
-      ids.mutable_data<std::int32_t>()[i * m.n() + j] = static_cast<std::int32_t>((j - i + m.n()) % m.n());
+    for (std::int64_t j = 0; j < m.n(); ++j) order.push_back(static_cast<std::int32_t>((j - i + m.n()) % m.n()));
+  const Tensor ids = Tensor::of<std::int32_t>({m.n() * m.n()}, order);
   const double gamma = m.settings().gamma;
   const Var c = gamma * softmax(logits) + (1 - gamma) * select(eye(m.n(), logits.dtype()), 0, 0);
   return square(index_select(c, -1, ids), m.n());

@@ -154,9 +154,9 @@ Var Mixing::operator()(const Var& logits) const {
 }
 
 Tensor Mixing::identity() const {
-  Tensor logits({logits_}, DType::f64);
-  for (std::int64_t k = 0; k < logits_; ++k) logits.mutable_data<double>()[k] = family_->identity(n_, k);
-  return logits;
+  std::vector<double> logits;
+  for (std::int64_t k = 0; k < logits_; ++k) logits.push_back(family_->identity(n_, k));
+  return Tensor::of<double>({logits_}, logits);
 }
 
 Tensor Mixing::start() const {

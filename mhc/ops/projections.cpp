@@ -96,7 +96,6 @@ Var doubly_stochastic(const Var& logits, double temperature, int iterations) {
 Var simplex_projection(const Var& v) {
   check_shape(v.rank() >= 1 && v.size(-1) >= 1, "simplex_projection: v must have shape [..., n] with n >= 1 but has {}",
               v.shape());
-  check_floating("simplex_projection", v.dtype());
   if (composed()) return composed_projection(v);
   Tensor y = project_lines(v.value());
   return record("simplex_projection", y, {v}, [y](const Tensor& dy) { return project_lines_vjp(dy, y); });

@@ -196,10 +196,24 @@ TEST(HigherOrder, EndsWithWhatStartedIt) {
   EXPECT_FALSE(detail::Differentiation::nested());
 }
 
+TEST(HigherOrder, StaysWithTheTapesThatWereStartedInItsScope) {
+  Tape tape = [] {
+    const HigherOrder scope;
+    return Tape();
+  }();
+  const Var x = tape.watch(numbers({1, 2})), slope = grad(cubes)(x);
+  tape.backward(sum(slope));
+  EXPECT_THAT(tape.gradient(x).to_vector<double>(), ElementsAre(6, 12));
+}
+
 TEST(Jacobian, HasTheDtypeOfTheResult) {
   const auto widened = [](const Var& x) { return cast(x * x, DType::f64); };
   const Tensor j = jacobian(widened, Var(Tensor::of<float>({2}, {1, 2})));
   EXPECT_THAT(j.to_vector<double>(), ElementsAre(2, 0, 0, 4));
+}
+
+TEST(Jacobian, NeedsNoRulesForAsManyRowsAsColumns) {
+  EXPECT_THAT(jacobian(plain_square, numbers({1, 2})).to_vector<double>(), ElementsAre(2, 0, 0, 4));
 }
 
 // What would cut off a gradient throws, and says what to write instead.
@@ -212,7 +226,7 @@ TEST(NeverSilent, GradOfAVariableOnATapeOfFirstOrder) {
   EXPECT_THAT(message_of([&] {
                 value_and_grad(loss)(Var(numbers({1, 2})));
               }),
-              AllOf(HasSubstr("x [2] is on a tape"), HasSubstr("HigherOrder scope")));
+              AllOf(HasSubstr("grad: x [2] is on a tape, and the gradient of"), HasSubstr("HigherOrder scope")));
   EXPECT_THAT(message_of([&] {
                 value_and_grad([](const Var& x) { return item(jvp(cubes, x, x).second) * sum(x); })(Var(numbers({1})));
               }),
@@ -260,6 +274,18 @@ TEST(NeverSilent, DirectionsOnATapeOfFirstOrder) {
   EXPECT_THAT(value_and_grad(curved)(Var(numbers({3, 4}))).second.value().to_vector<double>(), ElementsAre(7, 13));
 }
 
+TEST(NeverSilent, VariablesOfOlderTapes) {
+  const HigherOrder scope;
+  Tape older, newest;
+  const Var x = older.watch(numbers({1, 2}));
+  EXPECT_THAT(message_of([&] { grad(cubes)(x); }), HasSubstr("grad: x [2] is on another tape than the newest one"));
+  const auto captured = [&](const Var&) { return x; };
+  EXPECT_THAT(message_of([&] {
+                jvp(captured, numbers({1, 2}), numbers({1, 1}));
+              }),
+              HasSubstr("jvp: f returned a variable that is on another tape"));
+}
+
 TEST(NeverSilent, ResultsBesideALossThatAreOnAnotherTape) {
   const auto nested = [](const Var& w) {
     const auto inner = [&](const Var& x) { return std::pair(sum(x * x), sum(w * w)); };
@@ -294,6 +320,7 @@ TEST(Derivatives, RefuseWhatDoesNotFit) {
                 jvp(cubes, numbers({1, 2}), Var(zeros({2}, DType::f32)));
               }),
               HasSubstr("jvp: the direction must have dtype f64 but has f32"));
+  EXPECT_THAT(message_of([&] { jvp(cubes, numbers({1, 2}), Var()); }), HasSubstr("jvp: the direction must be defined"));
   const auto sum_of_all = [](const std::vector<Var>& x) { return sum(x[0] * x[1]); };
   const std::vector<Var> two{numbers({1, 2}), numbers({3, 4})}, one{numbers({1, 2})};
   EXPECT_THAT(message_of([&] { hvp(sum_of_all, two, one); }), HasSubstr("hvp: the direction must have 2 parts"));

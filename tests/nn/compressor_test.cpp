@@ -99,6 +99,8 @@ TEST(Compressor, ContinuesWithTheBitsOfAllPositionsAtOnce) {
           ASSERT_TRUE(identical(entries, whole.slice(1, 0, (at + next) / rate))) << rate << " at " << at;
         }
         EXPECT_LT(cache.rows.keys(kLength).size(1), std::max<std::int64_t>(100, 2 * rate) + 64 + 90);
+        EXPECT_EQ(compressor.kept(0), 0);  // all
+        EXPECT_EQ(compressor.kept(100), std::max<std::int64_t>(100, 2 * rate));
         const std::int64_t back = kLength / rate * rate - 1;  // the last entry is forgotten and made anew
         EXPECT_TRUE(identical(compressor(Var(x.slice(1, back, kLength)), kTurns, cache, back, 100), whole));
       }
@@ -106,9 +108,13 @@ TEST(Compressor, ContinuesWithTheBitsOfAllPositionsAtOnce) {
 
 TEST(Indexer, TakesTheSmallestSizes) {
   Rng rng(3);
-  const CompressionSettings smallest{.rate = 2, .overlapping = true, .index_heads = 1, .index_size = 2, .index_top = 1};
-  EXPECT_NO_THROW(MultiHeadAttention(
-      8, 2, rng, {.rotary = true, .kv_heads = 1, .shared_kv = true, .query_rank = 1, .compression = smallest}));
+  const CompressionSettings smallest{.rate = 2, .overlapping = true, .index_heads = 1, .index_size = 4, .index_top = 1};
+  AttentionSettings settings{
+      .rotary = true, .kv_heads = 1, .shared_kv = true, .query_rank = 1, .compression = smallest};
+  EXPECT_NO_THROW(MultiHeadAttention(8, 2, rng, settings)(zeros({1, 2, 8})));
+  settings.compression.index_size = 3;
+  EXPECT_THAT([&] { MultiHeadAttention(8, 2, rng, settings); },
+              testing::ThrowsMessage<ValueError>(testing::HasSubstr("index_size must be at least the 4 channels")));
 }
 
 TEST(Indexer, ChoosesTheEntriesOfTheLargestScoresAmongThoseThatAreClosed) {
@@ -145,6 +151,17 @@ TEST(Indexer, ChoosesTheEntriesOfTheLargestScoresAmongThoseThatAreClosed) {
         }
       }
   }
+}
+
+TEST(Indexer, ChoosesAScoreThatIsNaNBeforeAllOthers) {
+  Rng rng(6);
+  const CompressionSettings settings{.rate = 2, .index_heads = 2, .index_size = kSize, .index_top = 1};
+  const Indexer indexer(kChannels, 3, settings, 1e-6, rng, DType::f64);
+  const Tensor x = randn({1, 12, kChannels}, rng, DType::f64), latent = randn({1, 12, 3}, rng, DType::f64);
+  Tensor entries = indexer.keys(x, kTurns).value().clone();
+  std::fill_n(entries.mutable_data<double>() + 2 * kSize, kSize, NAN);
+  const Tensor seen = indexer(x, latent, entries, kTurns, 0);
+  for (std::int64_t t = 0; t < 12; ++t) EXPECT_EQ(seen.at({0, t, 2}), t >= 5 ? 1 : 0) << t;  // from its end on
 }
 
 }  // namespace

@@ -210,7 +210,6 @@ Comparison::Compared Comparison::compare(const Line& line) const {
   const auto [analytic, floor, rounding] = analytic_along(line);
   Compared found{{.input = line.input, .where = line.where, .analytic = analytic, .verdict = Verdict::unchecked}, {}};
   for (const double unit : {line.scale, 1e-3 * line.scale, 1e-6 * line.scale, line.size}) {
-    if (unit == 0) continue;
     const Derivative numeric = derivative_along(line, unit, floor);
     if (!overrules(numeric, found.numeric)) continue;
     found.numeric = numeric;

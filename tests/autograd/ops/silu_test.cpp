@@ -12,10 +12,14 @@ double reference(double x) { return x / (1 + std::exp(-x)); }
 TEST(Silu, MatchesTheFormula) { expect_elementwise(silu, reference, -20, 20); }
 
 TEST(Silu, IsZeroOrTheIdentityFarOut) {
-  for (const DType dtype : {DType::f32, DType::f64}) {
-    EXPECT_EQ(value_and_slope(silu, -1000, dtype), std::pair(0.0, 0.0));
-    EXPECT_EQ(value_and_slope(silu, 1000, dtype), std::pair(1000.0, 1.0));
-  }
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const double end : {1000.0, kInfinity}) {
+      EXPECT_EQ(value_and_slope(silu, -end, dtype), std::pair(0.0, 0.0));
+      EXPECT_EQ(value_and_slope(silu, end, dtype), std::pair(end, 1.0));
+    }
+  const Tensor far = cast(Tensor::of<float>({2}, {-1e38F, -std::numeric_limits<float>::infinity()}), DType::bf16);
+  const auto [slopes] = vjp([](const Var& x) { return silu(x); }, ones({2}, DType::bf16), far);
+  EXPECT_LT(sum(abs(slopes)).item(), 1e-30);
 }
 
 TEST(Silu, GradientsPassGradcheck) {
