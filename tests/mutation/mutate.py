@@ -13,6 +13,7 @@ import difflib
 import fcntl
 import hashlib
 import json
+import pathlib
 import random
 import re
 import subprocess
@@ -26,6 +27,7 @@ from workshop import CORES, HERE, ROOT, WORK, folder
 
 OUTCOMES = ["noticed", "survives", "not reached", "equivalent"]
 MISSED = OUTCOMES[1:3]
+HAS_AMX = "amx_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
 LIBRARY = ["core", "autograd", "nn", "mhc", "dist"]
 
 
@@ -34,10 +36,15 @@ def fail(message):
     sys.exit(2)
 
 
+def runs_here(path):
+    """Whether it is a C++ source that this build compiles and that this processor can run."""
+    return path.endswith((".h", ".cpp")) and "/without/" not in path and (HAS_AMX or "amx" not in path)
+
+
 def sources(paths):
     """The C++ sources in files and folders, as paths from the root."""
     listed = subprocess.run(["git", "ls-files", "-z", "--", *paths], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    found = [path for path in listed.split("\0") if path.endswith((".h", ".cpp"))]
+    found = [path for path in listed.split("\0") if runs_here(path)]
     if not found:
         fail(f"no C++ sources in {' '.join(paths)}")
     return found
@@ -55,7 +62,7 @@ def changed_lines(reference):
             path = line[6:]
         elif hunk := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
             lines[path].update(range(int(hunk[1]), int(hunk[1]) + int(hunk[2] or 1)))
-    return {path: numbers for path, numbers in lines.items() if path.endswith((".h", ".cpp")) and numbers}
+    return {path: numbers for path, numbers in lines.items() if runs_here(path) and numbers}
 
 
 def find(path):
