@@ -1,11 +1,12 @@
 #!/usr/bin/python3 -B
 """Wrong command lines of every program and of ./dev give exit code 2 and one line on stderr, and write nothing. A full
-stdout gives the same.
+stdout gives the same. --help tells ranges and defaults.
 
 usage: bad_command_lines_test.py BIN DEV
 """
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -91,6 +92,35 @@ BENCHMARKS = [f"bench_{name}" for name in ("gemm", "mhc", "mixings", "ops", "sin
 ENVIRONMENTS = [{"BRAID_NUM_THREADS": value} for value in ("0", "-1", "abc", "200000", "2x", "")] + \
                [{"BRAID_MHC_PATH": "foo"}] + [{"BRAID_ISA": value} for value in ("", "AVX2", "sse4")]
 
+COUNT, OR_NONE, THREADS = "INT in [1 - 16777216]", "INT in [0 - 16777216]", {"INT in [0 - 1024]": "threads=0", "UINT": "seed=1"}
+CONNECTION = {"INT in [1 - 64]": "streams fractions=4 proposals=1", "INT in [1 - 1000]": "sinkhorn-iterations=20",
+              "INT in [1 - 4096]": "laurel-rank=4", "INT in [1 - 1024]": "max-history=4 depth-block=1",
+              "NONNEGATIVE": "phi-std=0.02 alpha=0.01", "FLOAT": "skip-epsilon=0.1 skip-temperature=1 scale-init=0.1",
+              "TEXT": "mixing=sinkhorn head=own skip-mode=mhc skip-constraint=simplex skip-init=identity skip-projection=forward"}
+# What --help tells of options: {program: {range or type: flags, with their defaults}}.
+TOLD = {
+    "train_lm": {
+        **CONNECTION, **THREADS, OR_NONE: "experts=0 lora=0 steps=2000 warmup telemetry-every=0 check-gradients=0 sample=400",
+        COUNT: "layers=4 channels=128 heads=4 experts-per-token=2 context=64 batch=12 blocks=1 patience=60 eval-every=250 "
+               "checkpoint-every=250",
+        "FLOAT in [0 - 1e+30]": "lr=0.001 min-lr=0.0001 weight-decay=0.1", "FLOAT in [1e-30 - 1e+30]": "clip=1"},
+    "compare_connections": {**CONNECTION, **THREADS, COUNT: "layers=4 channels=48 heads=4 context=32 batch=8",
+                            "INT in [1 - 1000000]": "steps=400 evaluations=8"},
+    "check_gradients": {**CONNECTION, **THREADS, "TEXT": "connection=mhc", "POSITIVE": "tolerance=1e-06",
+                        COUNT: "layers=6 channels=384 heads=6 context=16 batch=2 vocab=65 directions=2"},
+    "generate": {**THREADS, COUNT: "tokens=200", OR_NONE: "top-k=0", "FLOAT in [1e-06 - 1e+06]": "temperature=1",
+                 "FLOAT in [1e-09 - 1]": "top-p=1", "FLOAT in [0 - 1]": "overlap"},
+    "look": {COUNT: "tokens", "INT in [0 - 1024]": "threads=0"}, "stability": {"INT in [1 - 1024]": "jobs"},
+}
+
+
+def not_told(program, help):
+    for limits, flags in TOLD[program].items():
+        for flag, _, default in (flag.partition("=") for flag in flags.split()):
+            shown = rf"(=| \[){re.escape(default)}(\]| |$)" if default else ""
+            if not re.search(rf"^ *--{flag} .*{re.escape(limits)}{shown}", help, re.MULTILINE):
+                yield f"{program} --help does not tell {limits} and '{default}' of --{flag}"
+
 
 def command_lines():
     """(program, arguments, environment) of everything above."""
@@ -143,6 +173,10 @@ def main(bin, dev):
             if sorted(folder.rglob("*")) != before:
                 wrong.append(f"{program} {arguments} {environment}: wrote files")
                 break
+        for program in TOLD:
+            if os.path.exists(f"{bin}/{program}"):
+                help = subprocess.run([f"{bin}/{program}", "--help"], capture_output=True, text=True, timeout=30)
+                wrong += not_told(program, help.stdout)
         for program in [*FLAGS, *EXAMPLES, "golden", "mixing_facts"]:
             if os.path.exists(f"{bin}/{program}"):
                 with open("/dev/full", "w") as full:

@@ -1,19 +1,37 @@
 #!/usr/bin/python3 -B
-"""Runs check_gradients on a small model, and with flags that it refuses. usage: check_gradients_test.py PROGRAM"""
+"""Runs check_gradients on a small model, also on a terminal, and with flags that it refuses. usage: check_gradients_test.py PROGRAM"""
+import os
+import pty
 import re
+import subprocess
 import sys
 
 from program import check, check_refused, run
 
-SMALL = ["--layers", "1", "--channels", "8", "--heads", "2", "--context", "3"]
+SMALL = ["--layers", "1", "--channels", "8", "--heads", "2", "--context", "3", "--batch", "3", "--vocab", "5"]
+
 
 if __name__ == "__main__":
     program = sys.argv[1]
-    for connection in ("residual", "mhc"):
-        result = run(program, *SMALL, "--connection", connection)
+    residual, mhc = (["--connection", kind] for kind in ("residual", "mhc"))
+    for flags, connected, directions in ((residual, False, 2), (mhc, True, 2), (["--directions", 3], True, 3)):
+        result = run(program, *SMALL, *flags)
         check(result.returncode == 0, f"exit code {result.returncode}\n{result.stdout}{result.stderr}")
-        check("\nblocks.0.attention.q.weight" in result.stdout and "\nall together" in result.stdout, result.stdout)
+        check(re.search(rf"^blocks.0.attention.q.weight +{directions} ", result.stdout, re.MULTILINE), result.stdout)
+        check("\nall together" in result.stdout, result.stdout)
         check(re.search(r"\d+ derivatives: 0 wrong, \d+ undecidable, 0 at kinks", result.stdout), result.stdout)
+        parameters = 12 * 8 * 8 + 7 * 8 + (2 * 5 + 3 + 1) * 8  # of a block, embedding and head, positions and the last norm
+        check(result.stdout.startswith(f"{parameters} parameters, 9 tokens\n") != connected, result.stdout)
+        check((".connection." in result.stdout) == connected, result.stdout)
+    terminal, its = pty.openpty()
+    subprocess.run([program, *SMALL, *residual], stdout=its, timeout=300, check=True)
+    drawn = b""
+    while b" derivatives: " not in drawn:
+        drawn += os.read(terminal, 4096)
+    check(re.search(rb"\r\x1b\[Kderivative (\d+)/\1 \[#{24}\]  \| 0s left\r\n", drawn), f"no full bar in {drawn}")
+    least = 8 * 2**44 * (16 * 8 + 5)  # of f64: 16 numbers of each channel in a block, and the logits
+    result = run(program, *SMALL, *residual, "--context", 2**20, "--batch", 2**24)
+    check_refused(f"a model and batches of these sizes take at least {least / 1e9:.3g} GB but ", result)
     check_refused("residual", run(program, "--connection", "nothing"))
     check_refused("--layers", run(program, "--layers", "0"))
     check_refused("--heads", run(program, "--heads", "x"))

@@ -13,27 +13,30 @@ NAMES = ["residual", "hc", "mhc", "manifold", "mhc-layer", "skip", "deepseek-v4"
 
 def main(program, folder):
     text, out = write_text(folder), folder / "out"
-    flags = ["--text", text, "--steps", 8, "--out", out]
+    flags = ["--text", text, "--steps", 9, "--evaluations", 4, "--out", out]
     result = run(program, *flags)
     check(result.returncode == 0, result.stderr)
     table = [line.split() for line in result.stdout.splitlines() if line.split()[:1] and line.split()[0] in NAMES]
     check([row[0] for row in table] == NAMES and table[0][4] == "1.00", f"the table is\n{result.stdout}")
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    check([(line["connection"], line["step"]) for line in lines] == [(name, s) for s in range(1, 9) for name in NAMES], "metrics.jsonl")
+    check([(line["connection"], line["step"]) for line in lines] == [(name, s) for s in range(1, 10) for name in NAMES], "metrics.jsonl")
+    check([line["step"] for line in lines if "val_loss" in line and line["connection"] == "mhc"] == [2, 4, 6, 8, 9], "evaluations")
     first = {line["connection"]: line["train_loss"] for line in lines[:len(NAMES)]}
     for name in ("hc", "mhc", "skip", "frac", "laurel"):
         check(abs(first[name] - first["residual"]) < 1e-3, f"{name} starts at {first[name]}, residual at {first['residual']}")
-    results = json.loads((out / "results.json").read_text())["results"]
+    saved = json.loads((out / "results.json").read_text())
+    results = saved["results"]
+    check((saved["steps"], saved["seed"]) == (9, 1) and results[0]["held_out_loss"] < first["residual"], f"{saved}")
     check([r["held_out_loss"] for r in results] == [line["val_loss"] for line in lines[-len(NAMES):]], "results.json has other losses")
     check((out / "loss.png").read_bytes().startswith(b"\x89PNG"), "loss.png is no picture")
 
     some = ["--text", text, "--steps", 2, "--evaluations", 1, "--out", folder / "some"]
-    check(run(program, *some, "--connections", "mhc,residual", "--mixings", "rows,sinkhorn").returncode == 0, "mixings")
+    check(run(program, *some, "--connections", "mhc,residual", "--mixings", "quaternion,sinkhorn").returncode == 0, "mixings")
     results = json.loads((folder / "some/results.json").read_text())["results"]
-    check([r["connection"] for r in results] == ["mhc+rows", "mhc+sinkhorn", "residual"], "results.json has other entries")
+    check([r["connection"] for r in results] == ["mhc+quaternion", "mhc+sinkhorn", "residual"], "results.json has other entries")
     check([len(values) for values in results[0]["by_depth"].values()] == [8, 8, 8], "results.json has other depths")
 
-    sizes = ["--layers", 2, "--channels", 16, "--heads", 2, "--context", 8, "--batch", 3, "--connections", "residual"]
+    sizes = ["--layers", 2, "--channels", 16, "--heads", 2, "--context", 8, "--batch", 3, "--connections", "residual", "--threads", 2]
     check(run(program, "--text", text, "--steps", 1, "--out", folder / "sizes", *sizes).returncode == 0, "sizes")
     result = json.loads((folder / "sizes/results.json").read_text())["results"][0]
     characters = len(set(text.read_text()))
@@ -43,6 +46,7 @@ def main(program, folder):
     new = ["--out", folder / "new"]
     check_refused("holds results", run(program, *flags))
     check_refused("--steps", run(program, "--steps", 0, *new))
+    check_refused("--heads: 5 heads do not divide 48 channels", run(program, "--heads", 5, *new))
     check_refused("some of residual, hc, ", run(program, "--connections", "residual,none", *new))
     check_refused("some of sinkhorn, ", run(program, "--mixings", "none", *new))
     check_refused("which --connections does not name", run(program, "--connections", "hc", "--mixings", "all", *new))

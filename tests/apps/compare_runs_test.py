@@ -194,6 +194,10 @@ def part(folder):
     (text(folder)).write_text("another text " * 4000)
     said = run(COMPARE_RUNS, "part", a, other, "--step", 1, code=2)
     assert said.endswith(f"compare_runs: {a}: step 1 cannot be repeated: --text: {folder}/text.txt is not what the run was trained with\n"), said
+    settings = json.loads((b / "config.json").read_text())
+    (b / "config.json").write_text(json.dumps({key: value for key, value in settings.items() if key != "text_checksum"}))
+    said = run(COMPARE_RUNS, "part", b, b, "--step", 20, code=2)  # by the checksum in the checkpoint that it starts from
+    assert f"{b}: step 20 cannot be repeated: --resume: the run was started with another text: " in said, said
     text(folder)
     # A text whose path counts from the folder in which the run started.
     near = ["--channels", 24, "--text", "text.txt", "--warmup", 0, "--steps", 2, "--ledger", "--out", "near"]

@@ -35,6 +35,11 @@ def look(program, path, text, *flags):
     check(result.returncode == 0 and result.stderr == "", f"{path}: {result.returncode} {result.stderr}")
     data = json.loads((path / "look.json").read_text())
     page = json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', out.read_text(), re.DOTALL)[1])
+    table = [f"{'without changes':<32} loss {data['loss']:.4f}\n"]
+    for row in data["changes"]:
+        back = "" if row["recovered"] is None else f", {100 * row['recovered']:.1f} % comes back"
+        table.append(f"{row['what']:<32} loss {row['loss']:.4f}, {row['loss'] - data['loss']:+.4f}{back}\n")
+    check("".join(table) in result.stdout, f"{table} is not in {result.stdout}")
     check(page == data and not re.search(r'(src|href)="(?!data:)|https?://(?!www\.w3\.org)|@import|url\(', out.read_text()), "the page")
     return data
 
@@ -107,6 +112,9 @@ def numbers(program, trainer, folder):
     check(len(gated["losses"]) == 5, f"{len(gated['losses'])} tokens")
     (folder / "letters.txt").write_text("hello, \u00e9\u65e5, a")
     data = look(program, with_tokenizer("gpt2", folder), folder / "letters.txt")
+    for letters in range(3):  # so that the start that is read ends in any byte of a character
+        (folder / "long.txt").write_text("a" * letters + "\u65e5" * 999)
+        check(len(look(program, folder / "gpt2", folder / "long.txt", "--no-ablations")["losses"]) == 32, "as many as fit into the context")
     check(data["connection"] == "residual" and data["unit"] == "tokens" and len(data["ids"]) == 15, f"{data['ids']}")
     check([data["words"][str(id)] for id in data["ids"][7:9]] == ["\ufffd", "\ufffd"], "parts of a character")
 

@@ -92,7 +92,7 @@ def numbers(program, folder):
 
 def live(program, folder):
     """A page reloads itself until its run ends, also by an interruption or a loss that is not finite."""
-    flags = ["--text", write_text(folder), *TINY, "--eval-every", 20, "--report"]
+    flags = ["--text", write_text(folder), *TINY, "--eval-every", 20, "--report", "--sample", 1]
     page = folder / "long/report.html"
     process = subprocess.Popen([program, *map(str, flags), "--steps", "1000000", "--out", page.parent], stdout=subprocess.DEVNULL)
     end = time.monotonic() + 60

@@ -24,6 +24,11 @@ FIGURES = ["gain", "divergence", "loss", "gradient_norm", "activation_norm", "ab
 LISTS = {"gradient_norm", "activation_norm", "forward_gain", "backward_gain", "composed_forward_gain", "composed_backward_gain", "row_error",
          "column_error", "similarity"}
 
+# Of all numbers in the configurations but warmup, which is at most steps.
+RANGES = {"divergence": "1 to 1000000", "probe_every": "1 to 1000000", "streams": "1 to 64", "sinkhorn_iterations": "1 to 1000",
+          "max_history": "1 to 1024", "sublayers": "1 to 1000", "channels": "1 to 4096", "hidden": "1 to 16384", "batch": "1 to 65536",
+          "steps": "2 to 1000000", "shown_learning_rate": "1e-12 to 1000", "blocks": "1 to 500", "context": "1 to 4096",
+          "heads": "1 to 4096", "sharpness_every": "2 to 1000000"}
 TRANSFORMER = """
 [deep_transformer]
 blocks = 2
@@ -211,6 +216,9 @@ def results(program, folder):
     runs = run_quickly(program, folder, TINY.replace("steps = 10", "steps = 33") + ablations, folder / "out")
     for _, steps, result in runs:
         check_result(steps, result, 3.0)
+        probed = [step["step"] for step in steps if "sublayers" in step]
+        due = [s for s, step in enumerate(steps, 1) if (s in (1, len(steps)) or s % 4 == 0) and step["loss"] is not None]
+        check(probed == due, f"probes at {probed}, not at {due}")
     ways = collections.Counter(result["result"] for _, _, result in runs)
     check(len(ways) == 2, f"runs of both kinds are needed: {ways}")
     check_summary(folder / "out", runs)
@@ -243,6 +251,7 @@ def sharpness(program, folder):
 
 def bad_input(program, folder):
     out = folder / "new"
+    ablations = 'seeds = [1, 2]\n[ablations]\ntask = "deep_mlp_regression"\nlearning_rate = 0.01\nseeds = '
     cases = [
         ("none.toml: cannot be opened: No such file", None, None),
         ("line 2: expected ASCII", "divergence = 3.0", "divergence = 3.0  # ×"),
@@ -261,7 +270,7 @@ def bad_input(program, folder):
         ("deep_mlp_regression.sublayer: expected one of the keys sublayers, ", "steps = 10", "steps = 10\nsublayer = 4"),
         ("deep_mlp_regression.sublayers: expected an integer from 1 to 1000, got 0", "sublayers = 4", "sublayers = 0"),
         ("deep_mlp_regression.sublayers: expected an integer from 1 to 1000, got 'four'", "sublayers = 4", 'sublayers = "four"'),
-        ("deep_mlp_regression.batch: expected sizes whose activations fit into 16 GB, got about",
+        ("deep_mlp_regression.batch: expected sizes whose activations fit into 16 GB, got about 31465 GB",
          "sublayers = 4\nchannels = 8\nhidden = 8\nbatch = 4", "sublayers = 1000\nchannels = 4096\nhidden = 8\nbatch = 60000"),
         ("deep_mlp_regression.warmup: expected an integer from 0 to 10, got 11", "warmup = 2", "warmup = 11"),
         ("deep_mlp_regression.modes[0]: expected one of residual, hc, mhc, ", 'modes = ["residual"', 'modes = ["plain"'),
@@ -276,6 +285,11 @@ def bad_input(program, folder):
         ("connection.init: expected one of identity, uniform, zeros, got 'random'", 'init = "identity"', 'init = "random"'),
         ("connection: expected a table, got", "[connection]", "[connections]"),
         ("ablations.task: expected a task that has a table of its own", "seeds = [1, 2]", 'seeds = [1]\n[ablations]\ntask = "deep_transformer"'),
+        *((f"ablations.{expected}", "seeds = [1, 2]", f"{ablations}{lines}\n") for expected, lines in (
+            ("streams[0]: expected an integer from 1 to 64, got 65", "[1]\nstreams = [65]"),
+            ("sinkhorn_iterations[0]: expected an integer from 1 to 1000, got 1001", "[1]\nsinkhorn_iterations = [1001]"),
+            ("max_history[1]: expected an integer from 1 to 1024, got 0", "[1]\nmax_history = [1, 0]"),
+            ("seeds: expected a list for at most 100000 runs, got 102000", f"{list(range(1000))}\nmax_history = {list(range(1, 52))}"))),
         ("deep_transformer.heads: expected a divisor of channels 10, got 4", "[deep_mlp_regression]\nsublayers = 4\nchannels = 8\nhidden = 8",
          "[deep_transformer]\nblocks = 2\nchannels = 10\nheads = 4\ncontext = 8"),
         ("deep_mlp_regression: expected at least one task, got none", TINY[TINY.index("[deep_mlp"):], ""),
@@ -295,7 +309,7 @@ def bad_input(program, folder):
             return run(program, config, "--out", folder).stderr  # which holds other files
 
         bounds = re.search(rf"\b{key}: expected (an integer|a number) from (\S+) to (\S+), got 'x'", says("'x'"))
-        check(bounds, f"{key} has no range")
+        check(bounds and f"{bounds[2]} to {bounds[3]}" == RANGES.get(key, f"0 to {bounds[3]}"), f"{key} has another range: {bounds}")
         step = 1 if bounds[1] == "an integer" else 1e-3 * float(bounds[2])
         number = int if bounds[1] == "an integer" else float
         for value, legal in ((number(bounds[2]), True), (number(bounds[2]) - step, False), (number(bounds[3]), True), (number(bounds[3]) * 2, False)):

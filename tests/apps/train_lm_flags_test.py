@@ -88,6 +88,8 @@ def main(program):
             check(result.returncode == 0, f"{flag} {value}: {result.stderr}")
             check(weights(folder, name) != weights(folder, flag), f"{flag} {value} has no effect")
             check_learning_rates(folder, flag, changed)
+            said = json.loads((folder / flag / "config.json").read_text())
+            check(said[flag[2:].replace("-", "_")] == (True if value is None else value), f"{flag} {value} is not in config.json")
             if flag == "--warmup":  # may change
                 continue
             refused = train(program, folder, name, {**changed, "--steps": 6}, "--resume")
@@ -101,9 +103,14 @@ def main(program):
                 check_refused(f"{flag}: has no effect with connection {connection}", refused)
         result = train(program, folder, "usual", {**BASE, "--streams": 4, "--mixing": "sinkhorn", "--alpha": "1e-2"})
         check(result.returncode == 0, f"flags at their defaults: {result.stderr}")
+        result = train(program, folder, "twentieth", {flag: value for flag, value in BASE.items() if flag != "--warmup"}, "--steps", 41)
+        check('"warmup":2,' in result.stdout, f"--warmup is a twentieth of --steps unless given: {result.stdout}")
         for flag, value in FREE.items():
             changed = {**BASE, flag: value}
             result = train(program, folder, flag, changed)
+            said = json.loads((folder / flag / "config.json").read_text())
+            check(said.get(flag[2:].replace("-", "_"), value) == value, f"{flag} {value} is not in config.json: {said}")
+            check(said["machine"]["threads"] == changed["--threads"], f"{flag} {value}: {said}")
             check(result.returncode == 0 and weights(folder, bases["{}"]) == weights(folder, flag), f"{flag} {value} must not matter: {result.stderr}")
             check(train(program, folder, flag, {**BASE, "--steps": 5}, "--resume").returncode == 0, f"--resume without {flag} is refused")
 

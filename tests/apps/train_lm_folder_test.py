@@ -68,8 +68,9 @@ def integrity(program, folder, attacks=40):
         check(aside.read_text() == f"{bad}\n{lines}", f"{bad}: lines were lost")
     for path in out.glob("*.safetensors"):
         path.unlink()
-    (out / "config.json").write_text("[]")
-    check_refused("config.json", run(program, *flags, "--resume"))
+    for bad in ("[]", "{}", '{"text_checksum": ""}'):
+        (out / "config.json").write_text(bad)
+        check_refused("config.json: must be the configuration of a run", run(program, *flags, "--resume"))
 
 
 def limited(what, limit):
@@ -217,6 +218,7 @@ def signals(program, folder):
         check(shlex.split(command) == [*process.args, "--resume"], f"the command that continues: {command}")
         check("picture: " not in stdout[:stdout.index("interrupted at step")], f"the line comes as soon as the state is saved: {stdout}")
         check((out / "checkpoint.safetensors").exists(), f"{number.name}: nothing was saved")
+        check(f"picture: {out}/loss.png\n" in stdout, f"{number.name}: no picture of the steps so far: {stdout}")
     out = folder / "pipe"
     process = start_long_run(program, text, out, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()

@@ -2,15 +2,17 @@
 """Runs train_lm as a user would: train_lm_test.py PROGRAM {outputs|connections|optimizers|mixed|medium|gradients|blocks|best|upcycling|pretrained|bad-input|nonfinite}"""
 import json
 import math
+import os
 import pathlib
 import random
+import re
 import struct
 import subprocess
 import sys
 import tempfile
 
 from program import check, check_refused, run, write_text
-from tiny_run import TINY, losses, named_tensors, tensors
+from tiny_run import TINY, losses, named_tensors, shaped_tensors, tensors
 
 
 def outputs(program, folder):
@@ -23,6 +25,9 @@ def outputs(program, folder):
     check(set(lines[0]) == {"step", "train_loss", "grad_norm", "learning_rate", "tokens_per_s"}, f"keys {set(lines[0])}")
     check([line["step"] for line in lines if "val_loss" in line] == [40, 80, 120], "val_loss where evaluated")
     check(lines[-1]["val_loss"] < 0.8 * lines[0]["train_loss"], "the loss must fall")
+    shown = re.search(r"^step 120/120 loss (\S+) \| (\S+)k tokens/s \| 0s left$", result.stdout, re.MULTILINE)
+    check(shown and shown[1] == f"{lines[-1]['train_loss']:.4f}", f"{shown} and not {lines[-1]}")
+    check(abs(float(shown[2]) - lines[-1]["tokens_per_s"] / 1000) < 0.06, f"{shown} and not {lines[-1]}")
     config = json.loads((out / "config.json").read_text())
     check({"git_commit", "machine", "steps", "seed"} <= set(config), f"config.json has {set(config)}")
     head = subprocess.run(["git", "-C", pathlib.Path(program).parent, "rev-parse", "HEAD"], capture_output=True, text=True)
@@ -63,9 +68,15 @@ def optimizers(program, folder):
         else:
             check(losses(whole)[-1] < 0.9 * losses(whole)[0], f"{name}: the loss must fall")
         if "experts" in name:
-            correction = named_tensors(whole / "checkpoint.safetensors")[0]["model.blocks.0.mlp.correction"]
-            check(any(correction), f"{name}: experts are not balanced")
+            correction = max(map(abs, shaped_tensors(whole / "checkpoint.safetensors")["model.blocks.0.mlp.correction"]))
+            check(0 < correction < 0.0401, f"{name}: experts are corrected by {correction}, but in 40 steps of 0.001")
             check("of a token" in result.stdout, f"{name}: the summary does not tell active parameters: {result.stdout}")
+    for name in ("experts", "lora", "lora-connections"):  # sizes, experts and ranks are the model's
+        source, out = folder / f"{name}-whole", folder / f"{name}-again"
+        result = run(program, "--text", text, "--init", source, "--steps", 0, "--sample", 0, "--out", out)
+        check(result.returncode == 0, f"--init of {name}: {result.stderr}")
+        line = json.loads((out / "metrics.jsonl").read_text())
+        check(line["val_loss"] == line["init_val_loss"], f"--init of {name}: {line}")
 
 
 CONNECTIONS = {
@@ -238,8 +249,10 @@ def upcycling(program, folder):
         check(result.returncode == 0, f"{name}: {result.stderr}")
         line = json.loads((folder / name / "metrics.jsonl").read_text().splitlines()[0])
         check(set(line) == {"step", "val_loss", "init_val_loss"} and line["step"] == 0, f"{name}: {line}")
-        check("at step 60 has the held-out loss" in result.stdout, f"{name}: {result.stdout}")
-        return result, line["val_loss"], line["init_val_loss"], named_tensors(folder / name / "checkpoint.safetensors")[0]
+        now, before, kind = line["val_loss"], line["init_val_loss"], json.loads((folder / name / "config.json").read_text())["connection"]
+        said = f"init: {source} at step 60 has the held-out loss {before:.6f}; with {kind} connections it is {now:.6f}, {now - before:+.1e}"
+        check(said in result.stdout, f"{name}: '{said}' is not in {result.stdout}")
+        return result, now, before, named_tensors(folder / name / "checkpoint.safetensors")[0]
 
     last = [json.loads(line) for line in (source / "metrics.jsonl").read_text().splitlines()][-1]["val_loss"]
     for kind, bound in {"residual": 0, "hc": 1e-6, "mhc": 1e-6, "deepseek-v4": 1e-5, "hunyuan-v4": 1e-5, "single-pass": 1e-5, "frac": 1e-6, "laurel": 1e-6,
@@ -248,6 +261,7 @@ def upcycling(program, folder):
         check(before == last, f"{kind}: the source has {last} but --init says {before}")
         check(abs(now - before) <= bound * before and "change what" not in result.stdout, f"{kind}: {before} became {now}")
         check(all(tensors_now[name] == data for name, data in weights.items() if name.startswith("model.")), f"{kind}: other weights")
+        check(float(named_tensors(folder / kind / "best.safetensors")[1]["best_held_out"]) == now, f"{kind}: the start is the best so far")
     result, now, before, _ = started("manifold", "--connection", "manifold", "--steps", 0)
     check(abs(now - before) > 0.01 * before and "the connections change what the model computes" in result.stdout, f"{result.stdout}")
     result, now, before, _ = started("dynamic", "--connection", "mhc", "--steps", 0, "--alpha", 1, "--phi-std", 1)
@@ -256,6 +270,8 @@ def upcycling(program, folder):
     flags = ["--connection", "mhc", "--train", "connections", "--lr", 1e-2, "--min-lr", 1e-2, "--eval-every", 5]
     _, _, _, frozen = started("frozen", *flags, "--steps", 20)
     mine = [name for name in frozen if ".connection." in name]
+    settings = json.loads((folder / "frozen/config.json").read_text())
+    check((settings["train"], settings["init"]) == ("connections", str(source)), f"{settings}")
     check(len(mine) == 3 * 2 * 3, f"parameters and moments of connections alone are trained: {mine}")
     for name, data in weights.items():
         check(not name.startswith("model.") or frozen[name] == data, f"{name} changed")
@@ -337,6 +353,8 @@ def upcycling(program, folder):
     empty.mkdir()
     start[3] = folder / "source"
     for expected, case in [
+            ("--tokenizer: must be UTF-8 but is '?'", ["--text", text, "--tokenizer", os.fsdecode(b"\xff")]),
+            ("--text: must be UTF-8 but is '?'", ["--text", os.fsdecode(b"\xff")]),
             ("--text: '\u00dc' (U+00DC) in line 1 is none of the 27 characters of the model", [*start, "--text", other, "--steps", 5]),
             ("source does not read the tokens of the text", [*start, "--text", folder / "ids.bin", "--steps", 5]),
             ("--layers: the model of --init has 1 but the command line says 2", [*start, "--layers", 2]),
@@ -363,6 +381,7 @@ def pretrained(program, folder):
         for out, more in ((zero, ["--steps", 0]), (whole, ["--steps", 12]), (broken, ["--steps", 5]), (broken, ["--steps", 12, "--resume"])):
             result = run(program, *flags, "--init", source, "--out", out, *more)
             check(result.returncode == 0, f"{model}: {result.stderr}")
+            check("--resume" in more or f"init: {source} has the held-out loss " in result.stdout, f"{model}: {result.stdout}")
         line = json.loads((zero / "metrics.jsonl").read_text())
         check(abs(line["val_loss"] - line["init_val_loss"]) < 1e-6 * line["val_loss"], f"{model}: {line}")
         check(tensors(whole) == tensors(broken), f"{model}: resumption changed the bits")
@@ -372,7 +391,10 @@ def pretrained(program, folder):
         line = json.loads((again / "metrics.jsonl").read_text())
         check(result.returncode == 0 and line["val_loss"] == line["init_val_loss"], f"{model}: {line} {result.stderr}")
     text, new = write_text(folder), folder / "new"
+    result = run(program, *flags[:8], "--init", models / "deepseek-v4-window", "--steps", 0, "--out", folder / "own")
+    check(result.returncode == 0, f"a model with connections of its own: {result.stderr}")
     for expected, case in [
+            ("--connection: the model of --init has hyper-connections of its own", ["--init", models / "deepseek-v4-window"]),
             ("reads tokens: give --tokenizer, or a --text of them that ends in .bin", ["--text", text]),
             ("--context: 33 tokens are more than the 32 that the pretrained model reads", ["--context", 33]),
             ("the model of --init has", ["--channels", 8])]:
@@ -397,6 +419,11 @@ def bad_input(program, folder):
         ("--text: must be UTF-8 but no character starts at offset 3 with byte 0xFF", ["--text", no_text, "--out", new]),
         ("9 characters are too few", ["--text", short, "--out", new]),
         ("3 heads do not divide 10 channels", ["--text", text, "--channels", 10, "--heads", 3, "--out", new]),
+        ("--text: /none/a  b c d\u00a0~ is not a file", ["--text", "/none/a\x1f b\x7fc\x9fd\u00a0~", "--out", new]),
+        ("take at least 6.87e+04 GB but ", ["--text", text, *TINY, "--layers", 1000, "--batch", 2**24, "--blocks", 4, "--out", new]),
+        ("--warmup: 11 steps are more than --steps 10", ["--warmup", 11, "--steps", 10, "--out", new]),
+        ("--min-lr: 0.01 exceeds --lr 0.001", ["--min-lr", 0.01, "--out", new]),
+        ("--experts-per-token: 5 are more than --experts 4", ["--experts", 4, "--experts-per-token", 5, "--out", new]),
         ("--check-gradients: Value -1 not in range", ["--check-gradients", -1, "--out", new]),
         ("--check-gradients: compares gradients of f32", ["--check-gradients", 5, "--dtype", "bf16", "--out", new]),
         ("--dtype: f64 not in {f32,bf16}", ["--dtype", "f64", "--out", new]),

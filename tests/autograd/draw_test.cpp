@@ -61,6 +61,16 @@ TEST(Draw, ShowsTimesBytesAndDtypes) {
   EXPECT_THAT(drawing.html(), HasSubstr("<td>[1000, 3000] f32<td>12 MB<td><td><td>watch [1000, 3000] bf16\n"));
 }
 
+TEST(Draw, ShowsMillisecondsAndBytesInTheirUnits) {
+  Tape tape;
+  exp(tape.watch(ones({1})));
+  const std::map<std::size_t, Profile::Row> times{{1, {.name = "exp", .forward_s = 0.0125, .backward_s = 0.25}}};
+  EXPECT_THAT(draw(tape).dot({.times = times}), HasSubstr("\\n12.5 + 250 ms\""));
+  EXPECT_THAT(draw(tape).html({.times = times}), HasSubstr("<td>12.500 ms<td>250.000 ms<td>"));
+  for (const std::int64_t elements : {2499, 2500, 250'000}) tape.watch(ones({elements}));
+  EXPECT_THAT(draw(tape).dot(), AllOf(HasSubstr("\\n9996 B\""), HasSubstr("\\n10 kB\""), HasSubstr("\\n1 MB\"")));
+}
+
 TEST(Draw, ThePageNamesWhatOpsRead) {
   Tape tape;
   const Var w = tape.watch(ones({2})), b = tape.watch(ones({}));
@@ -68,6 +78,7 @@ TEST(Draw, ThePageNamesWhatOpsRead) {
   const std::string page = draw(tape).html({.names = {"<w>&"}});
   EXPECT_THAT(page, HasSubstr("<tr><td>1<td>mul<td>[2] f32<td>8 B<td><td><td>&#60;w>&#38; [2] f32, watch [] f32\n"));
   EXPECT_THAT(page, HasSubstr("<tr><td>2<td>add<td>[2] f32<td>8 B<td><td><td>[2] f32, [2] f32\n"));
+  EXPECT_THAT(page, AllOf(HasSubstr("A tape of 3 ops"), HasSubstr("\"0 0 100 96\""), HasSubstr("{ height: 24px }")));
   EXPECT_THAT(page, HasSubstr("><path d='M100,36C90,36 90,60 100,60'/>\n<path d='M100,60C90,60 90,84 100,84'/>\n<"));
 }
 

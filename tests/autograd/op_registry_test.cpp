@@ -13,6 +13,7 @@
 #include <braid/autograd/composed.h>
 #include <braid/autograd/derivatives.h>
 #include <braid/autograd/ops.h>
+#include <braid/autograd/verify/detail/rules.h>
 #include <braid/core/random.h>
 #include <tests/derivative_patterns.h>
 
@@ -76,6 +77,17 @@ TEST_P(EveryOp, HasTheSameGradientsByRulesAnywhere) {
         gradcheck(GetParam().f, make_random_inputs(GetParam(), point), {.by = GradcheckOptions::By::rules});
     EXPECT_TRUE(result) << point << ": " << result.message;
   }
+}
+
+// The vjps of what rules record, and the rules of that.
+TEST_P(EveryOp, HasTheSameSecondDerivativesByRules) {
+  const HigherOrder scope;
+  const std::vector<Tensor> inputs = make_inputs(GetParam(), Layout::contiguous);
+  Rng rng(9);
+  const Tensor dy = randn(GetParam().f(std::vector<Var>(inputs.begin(), inputs.end())).shape(), rng, DType::f64);
+  const GradcheckFunction gradient = detail::gradient_function(GetParam().f, dy);
+  const GradcheckResult result = gradcheck(gradient, inputs, {.blame = false, .by = GradcheckOptions::By::rules});
+  EXPECT_TRUE(result) << result.message;
 }
 
 TEST_P(EveryOp, HasTheSameGradientsWhicheverInputsAreConstants) {

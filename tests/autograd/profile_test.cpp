@@ -1,5 +1,9 @@
 #include <braid/autograd/profile.h>
 
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +15,8 @@ namespace braid::profile_test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::EndsWith;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
@@ -43,6 +49,19 @@ TEST(Profile, CountsWhatOpsMoveAndMultiply) {
                                    row("sum", 2 * sum, 0), row("optimizer", 0, 0)));
 }
 
+TEST(Profile, CountsTheProductsOfMatmulAndOfThePairsThatAttentionSees) {
+  Profile profile;
+  Tape tape(&profile);
+  profile.start();
+  const Var q = tape.watch(ones({1, 3, 2, 4})), k = ones({1, 5, 2, 4});
+  attention(q, k, k);  // its queries see 3, 4 and 5 keys
+  matmul(q, ones({4, 5}));
+  EXPECT_EQ(profile.ops().at(1).operations, 2 * 2 * (2 * 4) * (3 + 4 + 5));
+  EXPECT_EQ(profile.ops().at(2).operations, 2 * (3 * 2) * 4 * 5);
+}
+
+double seconds(const Profile::Row& row) { return row.forward_s + row.backward_s; }
+
 TEST(Profile, TimesAreThoseOfTheSteps) {
   const auto start = std::chrono::steady_clock::now();
   const Profile profile = profile_of_two_steps();
@@ -54,6 +73,7 @@ TEST(Profile, TimesAreThoseOfTheSteps) {
     total += r.forward_s + r.backward_s;
   }
   EXPECT_LE(total, elapsed.count());
+  EXPECT_TRUE(std::ranges::is_sorted(profile.rows(), std::greater(), seconds));
 }
 
 TEST(Profile, PrintsATable) {
@@ -63,7 +83,33 @@ TEST(Profile, PrintsATable) {
   EXPECT_THAT(profile.table({.bytes_per_s = 1, .operations_per_s = 1}), HasSubstr(" %\n"));
   EXPECT_THAT(profile.table({.operations_per_s = 1}), HasSubstr(" %\n"));
   EXPECT_THAT(profile.table({.bytes_per_s = 1}), testing::Not(HasSubstr(" %\n")));  // the last column is of operations
-  EXPECT_THAT(Profile().table(), HasSubstr("0.00 ms a step"));
+  EXPECT_THAT(Profile().table(), EndsWith("\n0.00 ms a step\n"));
+}
+
+TEST(Profile, TheTableIsOfOneStepAndAddsUp) {
+  Profile profile;
+  const auto step = value_and_grad([](const Var& w) { return sum(linear(ones({1000, 100}), w)); }, &profile);
+  for (int i = 0; i < 2; ++i) {
+    profile.start();
+    step(Var(ones({500, 100})));
+    profile.lap("rest");
+  }
+  double total = 0;
+  Profile::Row product;
+  for (const Profile::Row& row : profile.rows()) {
+    total += seconds(row);
+    if (row.name == "linear") product = row;
+  }
+  const double time = seconds(product);
+  const std::string table =
+      profile.table({.bytes_per_s = product.bytes / time, .operations_per_s = product.operations / time});
+  EXPECT_THAT(table,
+              HasSubstr(fmt::format(
+                  "\nlinear      1  {:10.2f}  {:11.2f}  {:4.1f} %       7.4      100 %    100 %\n",  // 2.6 + 4.8 MB
+                  1e3 * product.forward_s / 2, 1e3 * product.backward_s / 2, 100 * time / total)));
+  EXPECT_THAT(table, ContainsRegex("\nsum         1 [^\n]+ % +-\n"));
+  EXPECT_THAT(table, ContainsRegex("\nrest        1 +[0-9.]+ +- +[0-9.]+ % +- +- +-\n"));
+  EXPECT_THAT(table, EndsWith(fmt::format("\n{:.2f} ms a step\n", 1e3 * total / 2)));
 }
 
 TEST(Profile, WritesChromesTraceFormat) {
@@ -74,8 +120,15 @@ TEST(Profile, WritesChromesTraceFormat) {
   EXPECT_EQ(events[0]["cat"], "forward");
   EXPECT_EQ(events[0]["args"]["inputs"], "[1, 5, 4] [3, 4]");
   EXPECT_EQ(events[5]["cat"], "backward");
-  for (std::size_t i = 1; i < events.size(); ++i)
-    EXPECT_GE(events[i]["ts"].get<double>(), events[i - 1]["ts"].get<double>());
+  EXPECT_EQ(events[0]["args"]["bytes"], 4 * (20 + 12 + 15));
+  EXPECT_EQ(events[5]["args"]["operations"], 2 * (2 * 5 * 3 * 4));
+  for (std::size_t i = 1; i < events.size(); ++i) {
+    const double end = events[i - 1]["ts"].get<double>() + events[i - 1]["dur"].get<double>();
+    EXPECT_GE(events[i]["ts"].get<double>(), end - 1e-3);
+    if (i != 7) {  // which begins the second step
+      EXPECT_LE(events[i]["ts"].get<double>(), end + 1e-3);
+    }
+  }
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ TEST(DLPack, HasTheStridesOfAView) {
   EXPECT_EQ(managed->dl_tensor.data, view.bytes());
   EXPECT_THAT(std::vector(managed->dl_tensor.shape, managed->dl_tensor.shape + 3), ElementsAre(2, 3, 2));
   EXPECT_THAT(std::vector(managed->dl_tensor.strides, managed->dl_tensor.strides + 3), ElementsAre(1, 4, 12));
+  EXPECT_EQ(to_dlpack(scalar(1).broadcast_to({3}))->dl_tensor.strides[0], 0);  // no copy either
 }
 
 TEST(DLPack, CopiesAViewThatGoesBackward) {
@@ -67,7 +68,8 @@ TEST(DLPack, ComesBackAsItWas) {
   for (const DType dtype : {DType::f32, DType::f64, DType::i32}) {
     const Tensor x = arange(120, dtype).reshape({2, 3, 4, 5});
     for (const Tensor& t : {x, x.permute({3, 1, 0, 2}), x.slice(2, 1, 3), x.select(1, 2), x.slice(0, 1, 1),
-                            x.select(0, 0).expand_dims(0).broadcast_to({7, 3, 4, 5}), scalar(3, dtype)})
+                            x.select(0, 0).expand_dims(0).broadcast_to({7, 3, 4, 5}), scalar(3, dtype),
+                            x.reshape({2, 1, 3, 1, 4, 1, 5, 1})})
       EXPECT_TRUE(identical(from_dlpack(to_dlpack(t)), t));
   }
 }

@@ -80,6 +80,8 @@ TEST(Format, SwitchesToScientificNotation) {
   EXPECT_EQ(to_string(scalar(1e8, DType::f64)), "1.e+08 f64");
   EXPECT_EQ(to_string(scalar(12345678, DType::f64)), "12345678. f64");
   EXPECT_EQ(to_string(scalar(0.00005, DType::f64)), "5.e-05 f64");
+  EXPECT_EQ(to_string(scalar(0.0001, DType::f64)), "0.0001 f64");
+  EXPECT_EQ(to_string(Tensor::of<double>({2}, {0.0005, 0.25})), "[0.0005 0.25  ] f64");
   EXPECT_EQ(to_string(Tensor::of<double>({3}, {0, 1, 1001})), "[0.000e+00 1.000e+00 1.001e+03] f64");
   EXPECT_EQ(to_string(Tensor::of<double>({2}, {1, 1000})), "[   1. 1000.] f64");
   EXPECT_EQ(to_string(Tensor::of<double>({3}, {1e-300, -1.5e200, NAN})), "[ 1.0e-300 -1.5e+200       nan] f64");

@@ -11,10 +11,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <braid/core/batch_invariant.h>
 #include <braid/core/error.h>
 #include <braid/core/kernels/convert.h>
+#include <braid/core/platform/machine.h>
+#include <braid/core/products/detail/gemm_by_onednn.h>
 #include <braid/core/products/gemm.h>
 #include <braid/core/products/matmul.h>
 #include <braid/core/products/matmul_precision.h>
@@ -79,6 +82,11 @@ TEST(InstructionSet, DecidesWhichKernelsRun) {
   for (const Set set : instruction_sets()) {
     const WithInstructionSet guard(set);
     EXPECT_EQ(instruction_set(), set);
+#if defined(__x86_64__)
+    if (set == Set::baseline) {
+      EXPECT_THAT(std::string(kernel_target()), testing::AnyOf("SSE2", "EMU128"));  // an older Highway's
+    }
+#endif
     if (set == Set::avx2) {
       EXPECT_STREQ(kernel_target(), "AVX2");
       EXPECT_NE(rounding_code(), *before);
@@ -97,7 +105,8 @@ TEST(InstructionSet, DecidesWhatMultipliesBF16) {
     if (set == Set::amx) {
       EXPECT_EQ(unit, "AMX");
     } else if (set == Set::avx512) {
-      EXPECT_THAT(unit, testing::AnyOf("f32", "AVX512_BF16"));
+      const bool faster = platform::has_avx512_bf16() && !platform::is_intel() && detail::may_use_onednn();
+      EXPECT_EQ(unit, faster ? "AVX512_BF16" : "f32");
     } else {
       EXPECT_EQ(unit, "f32");
     }
@@ -162,6 +171,18 @@ TEST_F(Environment, ChoosesTheInstructionSet) {
       return first == rounding_code() && instruction_set() == set;
     });
 }
+
+#if defined(__x86_64__)
+TEST_F(Environment, HasTheSetsThatHighwayFinds) {
+  for (const auto& [targets, best] : {std::pair{std::int64_t{HWY_EMU128}, Set::baseline},
+                                      {HWY_EMU128 | HWY_AVX2, Set::avx2},
+                                      {HWY_EMU128 | HWY_AVX2 | HWY_AVX3, Set::avx512}})
+    expect_with(nullptr, [targets = targets, best = best] {
+      hwy::SetSupportedTargetsForTest(targets);
+      return has(Set::avx2) == (best >= Set::avx2) && has(Set::avx512) == (best >= Set::avx512);
+    });
+}
+#endif
 
 TEST_F(Environment, IsReadOnce) {
   expect_with("baseline", [] {

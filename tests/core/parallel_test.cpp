@@ -82,6 +82,19 @@ TEST(Parallel, ThrowsTheExceptionOfABlockAndStaysUsable) {
   }
 }
 
+TEST(Parallel, SkipsTheBlocksNotYetBegunWhenOneThrows) {
+  const WithThreads two(2);
+  std::atomic<int> begun = 0;
+  const auto fail_at_first = [&](std::int64_t begin, std::int64_t) {
+    ++begun;
+    while (begun < 2) std::this_thread::yield();  // until both threads work
+    if (begin == 0) throw std::runtime_error("block 0");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  EXPECT_THROW(parallel_for(5000, 1, fail_at_first), std::runtime_error);
+  EXPECT_LT(begun, 5000);
+}
+
 TEST(Parallel, BringsTheFailureOfAnyAllocationToTheCaller) {
   const WithThreads with_threads(4);
   const std::int64_t live = memory_stats().live_bytes;
@@ -256,11 +269,15 @@ TEST(Parallel, RejectsBadArguments) {
   EXPECT_EQ(message_of([] { parallel_for(1, 0, [](std::int64_t, std::int64_t) {}); }),
             "parallel_for: block must be >= 1 but is 0");
   EXPECT_THROW(set_num_threads(-1), ValueError);
+  const WithThreads most(1024);
+  EXPECT_EQ(num_threads(), 1024);
 }
 
 TEST(Parallel, RejectsANewNumberOfThreadsInsideABlock) {
   const WithThreads with_threads(2);
   EXPECT_THROW(parallel_for(2, 1, [](std::int64_t, std::int64_t) { set_num_threads(3); }), Error);
+  parallel_for(1, 1, [](std::int64_t, std::int64_t) { set_num_threads(1); });  // a single block, of no other thread
+  parallel_for(2, 1, [](std::int64_t, std::int64_t) { set_num_threads(1); });
 }
 
 TEST(Parallel, LetsAProcessExitInsideABlock) {

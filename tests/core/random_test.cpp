@@ -163,6 +163,9 @@ TEST(Random, RejectsEmptyRangesAndIntegerTensors) {
   Rng rng(4);
   EXPECT_EQ(message_of([&] { rng.below(0); }), "Rng::below: n must be positive but is 0");
   EXPECT_EQ(message_of([&] { randint(3, 3, {1}, rng); }), "randint: low 3 must be below high 3");
+  EXPECT_EQ(message_of([&] { randint(5, 3, {1}, rng); }), "randint: low 5 must be below high 3");
+  EXPECT_EQ(message_of([&] { randint(0, 2147483649, {1}, rng); }),
+            "randint: [0, 2147483649) must lie in the range of i32");
   EXPECT_EQ(message_of([&] { randint(0, std::int64_t{1} << 32, {1}, rng); }),
             "randint: [0, 4294967296) must lie in the range of i32");
   EXPECT_EQ(message_of([&] { randint(-2147483649, 0, {1}, rng); }),

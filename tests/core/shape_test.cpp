@@ -26,6 +26,7 @@ TEST(Shape, RejectsAxesThatAreNotThere) {
   EXPECT_EQ(message_of([] { Shape({2, 3}).index(2); }), "Shape: x [2, 3] has no axis 2");
   EXPECT_EQ(message_of([] { Shape({2, 3}).index(-3); }), "Shape: x [2, 3] has no axis -3");
   EXPECT_EQ(message_of([] { Shape{}.index(0); }), "Shape: x [] has no axis 0");
+  EXPECT_EQ(message_of([] { Shape({2, 3}).axes(1, 3); }), "Shape: [2, 3] has no axes [1, 3)");
 }
 
 TEST(Shape, RejectsNegativeSizesAndTooManyAxes) {
@@ -38,7 +39,8 @@ TEST(Shape, RejectsSizesWhoseProductOverflows) {
   EXPECT_THROW((Shape{large, large}), ShapeError);
   EXPECT_THROW((Shape{large, large, 0}), ShapeError);
   EXPECT_THROW((Shape{0, large, large}), ShapeError);
-  EXPECT_EQ((Shape{1 << 30, 1 << 29}.numel()), std::int64_t{1} << 59);
+  for (const Shape& shape : {Shape{1 << 30, 1 << 29}, Shape{1, 1 << 30, 1, 1 << 29}})
+    EXPECT_EQ(shape.numel(), std::int64_t{1} << 59);
   EXPECT_EQ(message_of([] { Shape{1 << 30, 1 << 30}; }), "Shape: [1073741824, 1073741824] has more than 2^59 elements");
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -19,6 +20,29 @@ TEST(Storage, IsAlignedTo64Bytes) {
   for (const std::size_t bytes : {0, 1, 63, 64, 65, 1000, 100000}) {
     const Storage storage(bytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(storage.data()) % 64, 0U) << bytes;
+  }
+}
+
+TEST(Storage, OfTwoMebibytesOrMoreBeginsAtAHugePage) {
+  for (const std::size_t bytes : {std::size_t{1} << 21, std::size_t{5} << 20}) {
+    const Storage storage(bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(storage.data()) % (1U << 21), 0U) << bytes;
+  }
+}
+
+TEST(Storage, HasFewSizesWhoseBytesAreAllCounted) {
+  // Multiples of 64 bytes, above 512 bytes eight sizes per power of two.
+  const std::vector<std::pair<std::size_t, int>> sizes = {{0, 64},    {1, 64},    {64, 64},     {65, 128},
+                                                          {512, 512}, {513, 576}, {1025, 1152}, {2000, 2048}};
+  for (const auto& [bytes, expected] : sizes) {
+    release_cached_memory();
+    const MemoryStats before = memory_stats();
+    {
+      const Storage first(bytes), second(bytes);
+      EXPECT_EQ(memory_stats().live_bytes, before.live_bytes + 2 * expected) << bytes;
+    }
+    EXPECT_EQ(memory_stats().cached_bytes, 2 * expected) << bytes;
+    EXPECT_EQ(memory_stats().total_bytes, before.total_bytes + 2 * expected) << bytes;
   }
 }
 

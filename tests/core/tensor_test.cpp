@@ -24,6 +24,7 @@ TEST(Tensor, HoldsItsElementsRowMajor) {
   EXPECT_EQ(t.numel(), 6);
   EXPECT_EQ(t.at({1, 0}), 4);
   EXPECT_EQ(t.at({-1, -1}), 6);
+  EXPECT_EQ(t.at({-2, -3}), 1);
   EXPECT_THAT(t.to_vector<float>(), ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
@@ -48,6 +49,7 @@ TEST(Tensor, MayHaveNoElements) {
   EXPECT_TRUE(t.transpose().is_contiguous());
   EXPECT_EQ(t.transpose().clone().shape(), (Shape{3, 0}));
   EXPECT_EQ(arange(0).numel(), 0);
+  EXPECT_EQ(eye(0).shape(), (Shape{0, 0}));
 }
 
 TEST(Tensor, CopiesShareTheStorage) {
@@ -107,6 +109,7 @@ TEST(Tensor, FactoriesRefuseWhatTheTypeDoesNotHold) {
   EXPECT_EQ(message_of([] { scalar(0.5, DType::i32, "add"); }),
             "add: value must be an integer that fits i32 but is 0.5");
   EXPECT_EQ(full({}, -2147483648.0, DType::i32).item(), -2147483648.0);
+  EXPECT_EQ(full({}, 2147483647, DType::i32).item(), 2147483647);
   EXPECT_EQ(message_of([] { arange(16777218); }), "arange: n must be at most 16777217 for f32 but is 16777218");
   EXPECT_EQ(message_of([] { arange(2147483649, DType::i32); }),
             "arange: n must be at most 2147483648 for i32 but is 2147483649");
@@ -126,6 +129,7 @@ TEST(Tensor, ChecksWhatItIsAskedFor) {
   EXPECT_EQ(message_of([&] { t.item(); }), "Tensor::item: expected one element but the shape is [2, 3]");
   EXPECT_EQ(message_of([&] { t.at({1}); }), "Tensor::at: expected 2 indices for shape [2, 3] but got 1");
   EXPECT_EQ(message_of([&] { t.at({1, -4}); }), "Tensor::at: shape [2, 3] has no element [1, -4]");
+  EXPECT_EQ(message_of([&] { t.at({2, 0}); }), "Tensor::at: shape [2, 3] has no element [2, 0]");
   EXPECT_EQ(message_of([&] { t.size(2); }), "size: x [2, 3] has no axis 2");
   EXPECT_EQ(message_of([] { arange(-1); }), "arange: n must not be negative but is -1");
   EXPECT_EQ(message_of([] { eye(-1); }), "eye: n must not be negative but is -1");

@@ -9,6 +9,7 @@ namespace {
 
 TEST(JsonString, QuotesAndEscapes) {
   EXPECT_EQ(json_string(""), R"("")");
+  EXPECT_EQ(json_string(" ~"), R"(" ~")");
   EXPECT_EQ(json_string("a\"b\\c/d"), R"("a\"b\\c/d")");
   EXPECT_EQ(json_string("\b\f\n\r\t\x1f\x7f"), R"("\b\f\n\r\t\u001f\u007f")");
   EXPECT_EQ(json_string(std::string_view("\0", 1)), R"("\u0000")");
@@ -25,6 +26,11 @@ TEST(AppendUTF8, WritesAsManyBytesAsACodePointNeeds) {
   for (const char32_t point : {U'\x7f', U'\x80', U'\x7ff', U'\x800', U'\xffff', U'\x10000', U'\x10ffff'})
     append_utf8(text, point);
   EXPECT_EQ(text, "\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf");
+}
+
+TEST(Shortened, KeepsTextOf80Characters) {
+  EXPECT_EQ(shortened(std::string(80, 'x')), std::string(80, 'x'));
+  EXPECT_EQ(shortened(std::string(81, 'x')), std::string(77, 'x') + "...");
 }
 
 }  // namespace

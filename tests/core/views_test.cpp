@@ -119,6 +119,8 @@ TEST(Views, ReshapeOfAStridedViewSharesWhereItCan) {
   EXPECT_TRUE(shares(t.slice(1, 0, 2).reshape({2, 8}), t));        // trailing axes merge
   EXPECT_FALSE(shares(t.slice(2, 0, 2).reshape({2, 6}), t));       // a gap between rows
   EXPECT_FALSE(shares(t.transpose().reshape({-1}), t));
+  for (int axis = 0; axis <= 3; ++axis)  // one of size 1 is no gap
+    EXPECT_TRUE(shares(t.slice(2, 0, 2).expand_dims(axis).reshape({6, 2}), t)) << axis;
 }
 
 TEST(Views, ReshapeKeepsTheOrderOfElements) {

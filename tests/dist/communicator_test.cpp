@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <braid/core/error.h>
+#include <braid/dist/mpi/detail/world.h>
 
 #include <tests/dist/ranks.h>
 #include <tests/support.h>
@@ -59,6 +60,14 @@ TEST(Communicator, TakesAPatienceFromASecondTo2To24) {
               seconds == 0 || seconds == (1 << 24) + 1)
         << message;
   }
+}
+
+TEST(Communicator, SaysWhyMPIFails) {
+  std::string text(MPI_MAX_ERROR_STRING, '\0');
+  int length = 0;
+  MPI_Error_string(MPI_ERR_COUNT, text.data(), &length);
+  EXPECT_EQ(message_of([] { detail::check_mpi(MPI_ERR_COUNT); }), "dist: " + text.substr(0, text.find('\0')));
+  EXPECT_EQ(message_of([] { detail::check_mpi(MPI_SUCCESS); }), "nothing was thrown");
 }
 
 TEST(Communicator, ThrowsAsItsDocstringsSay) {

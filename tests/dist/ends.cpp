@@ -1,11 +1,12 @@
 // Ranks that end in a given way: ends WAY [RANK ..]. Ranks that are not listed continue to work. With `works` no rank
-// ends; with `busy` rank 0 sleeps and rank 1 spins for longer than the others' patience, and then all leave.
+// ends; with `busy` rank 0 sleeps and rank 1 spins for longer than the others' patience, twice, and then all leave.
 #include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -35,6 +36,16 @@ void spin(std::chrono::seconds time) {
   }
 }
 
+/// Rank 0 sleeps and rank 1 spins before the call, in which the others wait for them without a busy processor.
+void call_late(dist::Communicator& ranks, const auto& call) {
+  constexpr std::chrono::seconds kTime(4);
+  const std::clock_t before = std::clock();
+  if (ranks.rank() == 0) std::this_thread::sleep_for(kTime);
+  if (ranks.rank() == 1) spin(kTime);
+  call();
+  if (ranks.rank() > 1 && std::clock() - before > 2 * CLOCKS_PER_SEC) fmt::print("busy\n"), std::fflush(stdout);
+}
+
 void end(std::string_view way, dist::Communicator& ranks) {
   if (way == "killed") raise(SIGKILL);
   if (way == "exits") _exit(0);
@@ -55,8 +66,7 @@ int run(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) ends = ends || std::atoi(argv[i]) == ranks.rank();
   for (int step = 0; step < 3; ++step) work(ranks);
   if (way == "works" && ranks.rank() == 0) fmt::print("working\n"), std::fflush(stdout);
-  if (way == "busy" && ranks.rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(6));
-  if (way == "busy" && ranks.rank() == 1) spin(std::chrono::seconds(6));
+  if (way == "busy") call_late(ranks, [&] { ranks.any(false); }), call_late(ranks, [&] { work(ranks); });
   if (ends && way == "unwinds") throw std::runtime_error("on its way");
   try {
     if (ends) end(way, ranks);

@@ -68,7 +68,8 @@ def stopped(program):
         check(re.fullmatch(rf"ends: {who} has not answered for 2 s: it was stopped or hangs\n", errors), f"{which} of {ranks}: {errors}")
         check(process.returncode == 2, f"{which} of {ranks}: exit code {process.returncode}")
         check_gone(pids)
-    result = run("-n", 3, program, "busy", timeout=60)
+    late = ["sh", "-c", 'sleep 3; exec "$0" "$@"', program, "busy"]  # their patience of 2 s begins when all have started
+    result = run("-n", 2, program, "busy", ":", "-n", 1, *late, timeout=60)
     check((result.returncode, result.stdout, result.stderr) == (0, "done\n", ""), f"{result}")
     process, pids = working(program, 3)
     for how in (signal.SIGSTOP, signal.SIGCONT):
@@ -83,7 +84,9 @@ def stopped(program):
 
 def beside(program):
     """Beside a program without MPI, whose ranks do not answer, all end with a line."""
+    start = time.monotonic()
     result = run("-n", 2, program, "none", ":", "-n", 1, "sleep", 1000)
+    check(time.monotonic() - start >= 60, "ended too early")
     line = "ends: not all ranks have started within 60 s: one hangs, was stopped or is another program\n"
     check((result.returncode, result.stderr) == (2, line), f"{result}")
 

@@ -289,6 +289,22 @@ TEST_P(ComposedForms, RefuseTheTypesThatFusedFormsRefuse) {
   }
 }
 
+TEST(Tiles, HoldAQuarterOfAMiBOfStreamsButAtLeast16AndAtMost256Tokens) {
+  EXPECT_EQ(kernels::tiles_of<float>({1000, 1, 328}).size, 199);  // 2^18 / 1312
+  EXPECT_EQ(kernels::tiles_of<double>({1000, 4, 256}).size, 32);
+  EXPECT_EQ(kernels::tiles_of<float>({1000, 4, 4096}).size, 16);
+  for (const std::int64_t channels : {0, 8}) EXPECT_EQ(kernels::tiles_of<float>({1000, 4, channels}).size, 256);
+}
+
+TEST(Tiles, AreStoredPastTheCachesFromFourMiBInRowsOfWholeLines) {
+  alignas(64) static constexpr float kLines[32] = {};
+  constexpr std::int64_t kSize = kernels::kNonTemporalBytes / 4;
+  EXPECT_TRUE(kernels::non_temporal(kLines, kSize, 16));
+  EXPECT_FALSE(kernels::non_temporal(kLines, kSize - 1, 16));
+  EXPECT_FALSE(kernels::non_temporal(kLines, kSize, 24));
+  EXPECT_FALSE(kernels::non_temporal(kLines + 4, kSize, 16));
+}
+
 TEST(FusedOps, RejectShapesThatDoNotFitX) {
   using testing::HasSubstr, testing::ThrowsMessage;
   const Var x = zeros({2, 4, 8}), map = zeros({4}), matrix = zeros({4, 4}), state = zeros({2, 8}), none = zeros({3});
@@ -309,8 +325,17 @@ TEST(FusedOps, RejectShapesThatDoNotFitX) {
       "mix_streams: map must have shape [..., m, 4] to match x [2, 4, 8] but has [5, 3]");
   expect([&] { mix_streams(map, x); }, "mix_streams: map must have shape [..., m, 4] to match x [2, 4, 8] but has [4]");
   expect([&] { mhc_layer(map, map, matrix, map, x); }, "mhc_layer: weight must have shape [8]");
+  expect([&] { mhc_layer(map, none, matrix, map, x); }, "mhc_layer: h_post must have shape [4]");
+  expect([&] { mhc_layer(map, map, map, map, x); }, "mhc_layer: h_res must have shape [4, 4]");
   expect([&] { scale_groups(none, x); }, "scale_groups: scale must have shape [4] to match x [2, 4, 8] but has [3]");
+  expect([&] { mix_groups(map, map, x, x); }, "mix_groups: mixing must have shape [4, 4]");
   expect([&] { mix_groups(matrix, map, x, state); }, "mix_groups: f must have shape [2, 4, 8]");
+  expect([&] { Streams(x).read(HyperMaps{none, none, none, 1}); }, "HyperConnection: theta must have shape [6, 8]");
+  MHCMaps maps{.phi = zeros({32, 24}), .alpha = none, .bias = zeros({24}), .mixing = Mixing("sinkhorn", 4), .eps = 1};
+  expect([&] { Streams(x).read(SinglePassMaps{maps, none}); }, "mhc_read: pre must have shape [4] to match x");
+  expect([&] { compose_maps(maps, zeros({2, 3, 8})); }, "mhc_read: x must have shape [..., 4, C] to match the mixing");
+  maps.alpha = map;
+  expect([&] { Streams(x).read(maps); }, "mhc_read: alpha must have shape [3] to match x [2, 4, 8] but has [4]");
   expect([&] { weighted_sum(x, none, std::vector{x}); }, "weighted_sum: weights must have shape [1], one per state");
   expect([&] { weighted_sum(x, zeros({1}), std::vector{state}); }, "weighted_sum: states[0] must have the shape");
   const Var row = zeros({8});
@@ -330,12 +355,19 @@ TEST(FusedOps, RejectShapesThatDoNotFitX) {
 
 TEST(FusedOps, RejectTypesThatDoNotFitX) {
   const Var x = zeros({2, 4, 8}), map = zeros({4}, DType::f64), matrix = zeros({4, 4}, DType::f64);
-  EXPECT_THROW(read_streams(map, x), DTypeError);
-  EXPECT_THROW(write_streams(matrix, map, x, zeros({2, 8})), DTypeError);
-  EXPECT_THROW(mix_streams(matrix, x), DTypeError);
-  EXPECT_THROW(Streams(x).read(StreamMaps{map, map, matrix}), DTypeError);
-  EXPECT_THROW(scale_groups(map, x), DTypeError);
-  EXPECT_THROW(attention_residual(zeros({8}), zeros({8}, DType::f64), std::vector{x}), DTypeError);
+  const Var f = zeros({2, 8}), row = zeros({8}), wide = zeros({8}, DType::f64), square = zeros({4, 4});
+  const StreamMaps maps{map, map, matrix};
+  for (const auto& [op, call] : std::vector<std::pair<std::string, std::function<void()>>>{
+           {"read_streams", [&] { read_streams(map, x); }},
+           {"read_streams", [&] { Streams(x).read(maps); }},
+           {"write_streams", [&] { write_streams(matrix, zeros({4}), x, f); }},
+           {"write_streams", [&] { write_streams(square, map, x, f); }},
+           {"mix_streams", [&] { mix_streams(matrix, x); }},
+           {"weighted_sum", [&] { weighted_sum(row, zeros({1}, DType::f64), std::vector{row}); }},
+           {"attention_residual", [&] { attention_residual(row, wide, std::vector{x}); }}})
+    EXPECT_EQ(message_of(call), op + ": inputs must have the same dtype but have f64 and f32");
+  EXPECT_EQ(message_of([&] { read_streams(map, cast(x, DType::bf16)); }),
+            "read_streams: h_pre must have dtype f32 for x of bf16 but has f64");
   EXPECT_THAT(
       [&] {
         attention_residual(zeros({8}), zeros({8}), std::vector{x, cast(x, DType::bf16)});

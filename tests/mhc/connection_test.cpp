@@ -117,6 +117,25 @@ TEST(Connection, StartsLikeTheResidualNetworkWhereThatIsTheDefault) {
     EXPECT_LT(distance_from_residual(config_of(text)), bound) << text;
 }
 
+TEST(Connection, HasTheDefaultsThatHeadersShow) {
+  const auto numbers = [](auto... values) { return std::vector<double>{static_cast<double>(values)...}; };
+  const ConnectionConfig c;
+  const ReleasedSettings r;
+  const FracConnectionSettings f;
+  const ManifoldConstrainedHCSettings m;
+  const MixingSettings s;
+  const GatedResidualSettings g;
+  const MHCLayerSettings l;
+  const WeightedHeadSettings w;
+  EXPECT_EQ(numbers(c.sinkhorn_iterations, r.sinkhorn_iterations, f.sinkhorn_iterations, l.sinkhorn_iterations,
+                    s.iterations, s.eps, s.gamma, s.block),
+            numbers(20, 20, 20, 20, 20, 0, 1, 2));
+  EXPECT_EQ(numbers(c.alpha, r.scale, f.alpha, m.alpha, c.scale_init), numbers(0.01, 0.01, 0.01, 0.01, 0.1));
+  EXPECT_EQ(numbers(c.laurel_rank, g.rank, c.keep_every, r.keep_every, m.keep_every), numbers(4, 16, 1, 1, 1));
+  EXPECT_EQ(numbers(c.norm_eps, c.hc_eps, r.norm_eps, r.hc_eps, w.norm_eps, w.hc_eps, g.norm_eps, m.eps, f.eps, l.eps),
+            numbers(1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-5));
+}
+
 TEST(Connection, StartsLikeTheResidualNetworkWithEveryMixing) {
   for (const std::string_view mixing : mixing_names()) {
     ConnectionConfig config = config_of("mhc");
@@ -207,9 +226,10 @@ TEST(Connection, NeedsTheNumberOfSublayersForAHeadWithParameters) {
   Rng rng;
   ConnectionConfig config = config_of("mhc");
   config.head = stream_head("weighted");
+  config.sublayers = 3;
   EXPECT_THAT([&] { Connection(config, 8, 3, rng); },
               ThrowsMessage<ValueError>(
-                  "Connection: head weighted needs the number of sublayers, but that is 0 at sublayer 3"));
+                  "Connection: head weighted needs the number of sublayers, but that is 3 at sublayer 3"));
   config.sublayers = 4;
   EXPECT_THAT(param_names(Connection(config, 8, 3, rng)), Contains("head.fn"));
   EXPECT_THAT(param_names(Connection(config, 8, 2, rng)), Not(Contains("head.fn")));
@@ -237,6 +257,8 @@ TEST(Connection, PassesItsSettingsOn) {
   EXPECT_EQ(std::get<ManifoldHyperConnection>(manifold.module).expansion(), 2);
   const Connection hc(config_of("hc"), 8, 6, rng);
   EXPECT_EQ(std::get<HyperConnection>(hc.module).b_pre.value().at({2}), 1);  // 6 mod 4
+  const Connection rezero(config_of("rezero"), 8, 0, rng);
+  EXPECT_EQ(std::get<LayerScale>(rezero.module).scale.item(), 0);
 }
 
 /// What a configuration makes of a network: the parameters at the start, the interval of kept streams, and the output

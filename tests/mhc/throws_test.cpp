@@ -3,12 +3,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 
 #include <braid/autograd/ops.h>
 #include <braid/core/files/file_system.h>
 #include <braid/mhc/connection.h>
 #include <braid/mhc/connections/released/load_save.h>
+#include <tests/support.h>
 
 namespace braid::mhc::throws_test {
 namespace {
@@ -140,6 +142,12 @@ TEST(MHCThrows, Connections) {
   throws<ShapeError>("mhc::GatedResidual::read", [&] { GatedResidual(4, 3, rng).read(wide); });
   throws<ShapeError>("mhc::GatedHead::operator()", [&] { GatedHead(4, 3, rng)(kWide); });
   throws<ShapeError>("mhc::WeightedHead::operator()", [] { WeightedHead(4, 3)(kWide); });
+  // The ops that they call would refuse these streams, too, in words about parameters.
+  const std::function<void()> reads[] = {[&] { hc.read(wide); }, [&] { mhc.read(wide); }, [&] { layer.read(wide); },
+                                         [&] { SinglePassConnection(4, 3, rng).read(single); },
+                                         [] { WeightedHead(4, 3)(kWide); }};
+  for (const auto& call : reads)
+    EXPECT_TRUE(message_of(call).ends_with(": x must have shape [..., 3, 4] (streams, channels) but has [2, 3, 5]"));
 }
 
 TEST(MHCThrows, Histories) {

@@ -9,6 +9,7 @@
 #include <braid/autograd/ops/reshape.h>
 #include <braid/autograd/ops/rms_norm.h>
 #include <braid/autograd/ops/rotary_embedding.h>
+#include <braid/core/batch_invariant.h>
 
 #include "tests/nn/module_checks.h"
 
@@ -239,6 +240,18 @@ TEST(MultiHeadAttention, SeesCompressedEntriesBesideItsWindow) {
   }
 }
 
+TEST(MultiHeadAttention, SeesInALongSequenceWhatItSeesInParts) {
+  Rng rng(10);
+  AttentionSettings settings = kDeepSeekV4;
+  settings.compression = {.rate = 3, .overlapping = true, .index_heads = 5, .index_size = 4, .index_top = 2};
+  const MultiHeadAttention attention(kChannels, kHeads, rng, settings);
+  const BatchInvariant same_choices;
+  const Tensor x = randn({1, 600, kChannels}, rng, DType::f64), whole = attention(x).value();
+  LayerCache cache;
+  for (const auto& [begin, end] : {std::pair<std::int64_t, std::int64_t>{0, 500}, {500, 600}})
+    expect_close(attention(x.slice(1, begin, end), cache, begin).value(), whole.slice(1, begin, end));
+}
+
 TEST(MultiHeadAttention, NamesItsParameters) {
   Rng rng(2);
   EXPECT_THAT(parameter_names(MultiHeadAttention(4, 2, rng)),
@@ -313,6 +326,7 @@ TEST(MultiHeadAttention, RejectsBadSettingsAndInputs) {
                                        {.dropout = 1},
                                        {.causal = false, .window = 1},
                                        {.causal = false, .alibi = true},
+                                       {.rotary = true, .rotary_share = 0},
                                        {.rotary = true, .rotary_share = 0.3},
                                        {.rotary = true, .rotary_share = 1.5},
                                        {.rotary = true, .rotary_scaling = {.kind = kYarn.kind, .factor = 0.5}},
@@ -334,7 +348,8 @@ TEST(MultiHeadAttention, RejectsBadSettingsAndInputs) {
                                        .shared_kv = true,
                                        .query_rank = 2,
                                        .compression = {.rate = 2, .index_heads = 1, .index_top = 1}}})
-    EXPECT_THROW(MultiHeadAttention(8, 2, rng, bad), ValueError);
+    EXPECT_THAT([&] { MultiHeadAttention(8, 2, rng, bad); },  // and not a part of it
+                testing::ThrowsMessage<ValueError>(testing::ContainsRegex("^(MultiHeadAttention|scaled_turns): ")));
   expect_error<ValueError>(
       [&] {
         MultiHeadAttention(8, 2, rng)(zeros({1, 3, 8}), {.memory = zeros({1, 3, 8})});

@@ -23,13 +23,16 @@ TEST(Init, HasTheDeviationThatItsNameSays) {
   EXPECT_NEAR(deviation(init::uniform(shape, 0.5, rng)), 0.5 / std::sqrt(3), 0.003);
   EXPECT_NEAR(deviation(init::xavier_normal(shape, rng)), std::sqrt(2.0 / 500), 0.001);
   EXPECT_NEAR(deviation(init::xavier_uniform(shape, rng, DType::f64, 2)), 2 * std::sqrt(2.0 / 500), 0.002);
+  EXPECT_NEAR(deviation(init::xavier_uniform(shape, rng)), std::sqrt(2.0 / 500), 0.001);
   EXPECT_NEAR(deviation(init::kaiming_normal(shape, rng)), std::sqrt(2.0 / 200), 0.001);
+  EXPECT_NEAR(deviation(init::kaiming_uniform(shape, rng)), std::sqrt(2.0 / 200), 0.001);
   EXPECT_NEAR(deviation(init::kaiming_uniform(shape, rng, DType::f64, 1)), std::sqrt(1.0 / 200), 0.001);
 }
 
 TEST(Init, CountsTheFieldOfAKernelAsFan) {
   Rng rng(2);
   EXPECT_NEAR(deviation(init::kaiming_normal({64, 32, 3, 3}, rng, DType::f32, 1)), std::sqrt(1.0 / (32 * 9)), 0.001);
+  EXPECT_NEAR(deviation(init::xavier_normal({64, 32, 3, 3}, rng)), std::sqrt(2.0 / (96 * 9)), 0.0015);
 }
 
 TEST(Init, KeepsUniformWithinItsBound) {

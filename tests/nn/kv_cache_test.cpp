@@ -159,6 +159,9 @@ TEST(KVCache, OfAWindowRefusesToGoBackToWhatItForgot) {
       "PositionCache: position 130 sees positions from 121 on but those before 128 have been forgotten");
   cache.write(0, row, row, 10);
   EXPECT_EQ(cache.keys(1).size(1), 1);
+  const Tensor others = full({2, 3, 2, 4}, 5, DType::f64);
+  cache.write(0, others, others, 10);
+  EXPECT_TRUE(identical(cache.keys(3).contiguous(), others) && identical(cache.values(3).contiguous(), others));
 }
 
 TEST(KVCache, IsAValueThatCanForget) {

@@ -38,6 +38,7 @@ TEST_F(LoraOfAModel, ChangesNothingAtItsStart) {
   Transformer<> adapted = model;
   EXPECT_EQ(add_lora(adapted, rng), 2 * 6 + 1);  // q, k, v, o, up and down, and the head
   EXPECT_TRUE(identical(adapted.logits(tokens).value(), model.logits(tokens).value()));
+  EXPECT_EQ(adapted.head->lora->a.size(0), 8);
   std::int64_t of_lora = 0;
   for_each_param(adapted,
                  [&](const std::string& path, const Var& p) { of_lora += in_lora(path) ? p.value().numel() : 0; });

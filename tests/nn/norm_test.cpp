@@ -81,6 +81,7 @@ TEST(GroupNorm, NormalizesItsGroupsWithItsParameters) {
   expect_close(norm(x.transpose()).value(),
                group_norm(x.transpose(), 2, norm.weight, norm.bias, 1e-3, Channels::first).value());
   EXPECT_EQ(GroupNorm(2, 6, {.channels = Channels::first}).order, Channels::first);
+  EXPECT_EQ(GroupNorm(2, 6).eps, 1e-5);
 }
 
 TEST(GroupNorm, NamesItsParametersAndTrainsThem) {

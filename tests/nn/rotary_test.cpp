@@ -15,6 +15,8 @@ TEST(RotaryScaling, IsNoneUnlessAsked) {
   const RotaryTurns turns = scaled_turns(5, 500, {});
   EXPECT_EQ(turns.frequencies, rotary_frequencies(5, 500));
   EXPECT_EQ(turns.magnitude, 1);
+  const RotaryScaling usual{.factor = 1, .first_context = 1, .slow = 1, .fast = 4, .magnitude = 0};
+  EXPECT_EQ(RotaryScaling(), usual);
 }
 
 // Frequencies of transformers 5, `_compute_llama3_parameters` and `_compute_yarn_parameters`, evaluated in f64.

@@ -67,6 +67,7 @@ TEST(Sampling, KeepsTheFewestThatAddUpToTopP) {
   expect_near(frequencies(kLogits, {.top_p = 0.39}), {{1, 1.0}});
   expect_near(frequencies(kLogits, {.top_p = 0.41}), {{1, 4.0 / 7}, {3, 3.0 / 7}});
   expect_near(frequencies(kLogits, {.top_p = 0.85}), {{1, 4.0 / 9}, {3, 3.0 / 9}, {2, 2.0 / 9}});
+  expect_near(frequencies({1, 1}, {.top_p = 0.5}), {{0, 1.0}});
   // Of the two that top_k leaves, the first has 0.57.
   expect_near(frequencies(kLogits, {.top_k = 2, .top_p = 0.5}), {{1, 1.0}});
   expect_near(frequencies(kLogits, {.top_k = 2, .top_p = 0.6}), {{1, 4.0 / 7}, {3, 3.0 / 7}});

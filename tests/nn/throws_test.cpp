@@ -88,6 +88,19 @@ TEST(NNThrows, Settings) {
   throws<ValueError>("nn::checked", [&] { checked(scaling); });
 }
 
+TEST(NNThrows, NothingForTheSmallestSizes) {
+  Rng rng;
+  EXPECT_NO_THROW(GroupedLinear(1, 1, 1, rng));
+  EXPECT_NO_THROW(Conv1d(1, 1, 1, rng));
+  EXPECT_NO_THROW(Conv2d(1, 1, 1, rng));
+  EXPECT_NO_THROW(GRU(1, 1, rng));
+  EXPECT_NO_THROW(GroupNorm(1, 1, {.eps = 0}));
+  EXPECT_NO_THROW(MultiHeadAttention(1, 1, rng, {.output_groups = 1, .output_rank = 1}));
+  const TransformerConfig least{
+      .vocab = 1, .context = 1, .channels = 1, .layers = 1, .heads = 1, .mlp_ratio = 1, .hidden = 1, .norm_eps = 0};
+  EXPECT_NO_THROW(Transformer<>(least, rng));
+}
+
 TEST(NNThrows, Attention) {
   Rng rng;
   const auto make = [&](const AttentionSettings& settings) { MultiHeadAttention(4, 2, rng, settings); };

@@ -172,6 +172,43 @@ TEST(Transformer, GivesItsSettingsToItsModules) {
   EXPECT_FALSE(attention.post_norm || mlp.post_norm);
 }
 
+TEST(Transformer, IsTheReferenceModelUnlessTold) {
+  TransformerConfig config{.vocab = 256, .context = 64, .channels = 128, .layers = 4, .heads = 4, .mlp_ratio = 4};
+  config.norm_eps = 1e-5;
+  config.rotary_base = config.compressed_rotary_base = 10000;
+  config.embedding_scale = config.rotary_share = 1;
+  EXPECT_EQ(TransformerConfig(), config);
+  EXPECT_EQ(StreamsSettings(), (StreamsSettings{.streams = 4, .sinkhorn_iterations = 20, .eps = 1e-6}));
+  EXPECT_EQ(ExpertsSettings(), (ExpertsSettings{.experts = 8, .top = 2, .shared = 0, .scale = 1, .by_token = 0}));
+  const AttentionSettings usual;
+  EXPECT_EQ((std::vector{usual.rotary_base, usual.rotary_share, usual.norm_eps}), (std::vector{1e4, 1.0, 1e-5}));
+}
+
+TEST(Transformer, GivesTheSettingsOfDeepSeekToItsModules) {
+  Rng rng(9);
+  TransformerConfig config = qwen3();
+  config.mlp_limit = 1.5;
+  config.rotary_share = 1.0 / 3;
+  config.shared_kv = config.attention_sinks = true;
+  config.compressions = {{.rate = 2}, {}};
+  config.compressed_rotary_base = 77;
+  config.compressed_rotary_scaling = {.kind = RotaryScaling::Kind::yarn, .factor = 2, .first_context = 8};
+  config.experts = ExpertsSettings{.experts = 3, .correction = true};
+  config.token_routed = 1;
+  const Transformer<> model(config, rng);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const AttentionSettings& s = model.blocks[i].attention.body.settings;
+    EXPECT_EQ(s.compression, config.compressions[i]);
+    EXPECT_EQ(std::pair(s.rotary_base, s.rotary_share), std::pair(i == 1 ? 10000.0 : 77.0, 1.0 / 3));
+    EXPECT_EQ(s.rotary_scaling, i == 1 ? RotaryScaling() : config.compressed_rotary_scaling);
+    EXPECT_TRUE(s.rotary_layout == RotaryLayout::adjacent && s.rotary_trailing && s.sinks);
+    const auto& experts = std::get<Experts>(model.blocks[i].mlp.body.layer);
+    EXPECT_EQ(experts.experts[0].limit, 1.5);
+    EXPECT_EQ(std::pair(experts.settings.by_token, experts.settings.correction),
+              std::pair(i == 0 ? config.vocab : 0, i > 0));
+  }
+}
+
 TEST(Transformer, GivesTheSettingsOfGemmaToItsModules) {
   Rng rng(9);
   TransformerConfig config = qwen3();
@@ -204,8 +241,8 @@ TEST(Transformer, ScalesEmbeddingsAndCapsLogits) {
   const Tensor tokens = random_tokens(rng);
   const auto plain = stirred(Transformer<>(qwen3(), rng), rng);
   auto scaled = plain, capped = plain;
-  scaled.config.embedding_scale = 3;
-  expect_close(scaled.embed(tokens).value(), (3.0 * plain.embed(tokens)).value());
+  scaled.config.embedding_scale = 2;
+  expect_close(scaled.embed(tokens).value(), (2.0 * plain.embed(tokens)).value());
   capped.config.logits_softcap = 0.5;
   const std::vector<double> logits = plain.logits(tokens).value().to_vector<double>();
   std::vector<double> expected;
@@ -270,7 +307,9 @@ TEST(Transformer, RefusesSettingsThatAreNotFinite) {
             "Transformer: embedding_scale must be finite but is -inf");
   EXPECT_EQ(message([&](auto& c) { c.logits_softcap = -1; }),
             "Transformer: logits_softcap must be finite and at least 0 but is -1");
-  EXPECT_NE(message([&](auto& c) { c.windows = {3, -1}; }), "nothing was thrown");
+  EXPECT_EQ(message([&](auto& c) { c.mlp_limit = -1; }),
+            "Transformer: mlp_limit must be finite and at least 0 but is -1");
+  EXPECT_THAT(message([&](auto& c) { c.windows = {3, -1}; }), testing::StartsWith("Transformer: window and softcap"));
 }
 
 TEST(Transformer, TiesItsHeadToTheEmbedding) {
@@ -334,6 +373,14 @@ TEST(Transformer, StartsWithResidualProjectionsScaledByDepth) {
   const MLP& expert = std::get<Experts>(mixture.blocks[3].mlp.body.layer).experts[1];
   EXPECT_NEAR(deviation(expert.up), 0.02, 0.001);
   EXPECT_NEAR(deviation(expert.down), 0.005, 0.0003);
+  for_each_param(mixture, [](const std::string& name, const Var& p) {
+    const double size = std::sqrt(sum(p * p).item() / static_cast<double>(p.numel()));
+    if (name.ends_with("bias")) {
+      EXPECT_EQ(size, 0) << name;
+    } else if (name == "embedding.weight" || name == "positions" || name.ends_with("router")) {
+      EXPECT_NEAR(size, 0.02, 0.006) << name;
+    }
+  });
 }
 
 TEST(Transformer, TrainsWithoutNewMemoryAfterTheFirstStep) {

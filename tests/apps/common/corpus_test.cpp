@@ -231,6 +231,16 @@ TEST_F(CorpusFiles, OfTextAreCharactersWithoutATokenizer) {
   EXPECT_THAT(Vocabulary::of_numbers(5).encode(" 4  0 ", "--prompt"), ElementsAre(4, 0));
 }
 
+TEST(Vocabulary, NamesUnknownCharactersAndShowsThoseThatAreNoControls) {
+  const std::pair<std::string, const char*> characters[] = {
+      {"\x1F", "U+001F"}, {" ", "' ' (U+0020)"},  {"~", "'~' (U+007E)"},
+      {"\x7F", "U+007F"}, {"\xC2\x9F", "U+009F"}, {"\xC2\xA0", "'\xC2\xA0' (U+00A0)"},
+  };
+  for (const auto& row : characters)
+    EXPECT_EQ(message_of([&] { Vocabulary::of_characters("ab", "").encode(row.first, "--text"); }),
+              fmt::format("--text: {} in line 1 is none of the 2 characters of the model", row.second));
+}
+
 TEST(Vocabulary, HasACharacterForIdsThatStandForNothing) {
   const Vocabulary vocabulary = Vocabulary::of_tokenizer(kTokenizer);
   EXPECT_EQ(vocabulary.decode(Ids{1, 100000, 2}), "!\uFFFD\"");

@@ -75,11 +75,13 @@ TEST(Lanczos, StopsWhenTheLargestIsFound) {
 }
 
 TEST(Lanczos, EndsWhenTheBasisIsComplete) {
-  const auto twice = [](Vector v) {
-    for (double& x : v) x *= 2;
-    return v;
-  };
-  EXPECT_THAT(lanczos(twice, 5, Rng(4)), ElementsAre(DoubleNear(2, 1e-12)));
+  for (const double factor : {2.0, 2e-20}) {
+    const auto multiplied = [=](Vector v) {
+      for (double& x : v) x *= factor;
+      return v;
+    };
+    EXPECT_THAT(lanczos(multiplied, 5, Rng(4)), ElementsAre(DoubleNear(factor, 1e-12 * factor)));
+  }
 }
 
 TEST(Lanczos, HasNoEigenvaluesOfWhatIsNotFinite) {

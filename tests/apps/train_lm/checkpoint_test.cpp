@@ -189,6 +189,15 @@ TEST_F(CheckpointFiles, WithOtherMetadataAreRefusedByNameInOneLine) {
   EXPECT_LT(message.size(), name.size() + 150);
 }
 
+TEST_F(CheckpointFiles, ThatAreDamagedAreRefusedWithBothChecksums) {
+  SafetensorsFile file = load_safetensors(last);
+  const std::string actual = file.metadata.at("checksum");
+  file.metadata["checksum"] = "another";
+  save_safetensors(last, file.tensors, file.metadata);
+  EXPECT_EQ(message_of([&] { load_run(last); }),
+            last.string() + ": the checkpoint is damaged: its checksum must be another but is " + actual);
+}
+
 TEST_F(CheckpointFiles, OfRunsThatNameTheKernelTargetAloneAreLoaded) {
   change([](auto& entries) {
     std::string& set = entries["instruction_set"];  // avx512 (AVX3_DL), ..

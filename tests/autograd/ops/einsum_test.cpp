@@ -82,7 +82,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"ij,ij->ij", {{2, 3}, {2, 3}}}, Case{"ij,j->ij", {{2, 3}, {3}}},
                       Case{"ij,k->ik", {{2, 3}, {2}}}, Case{"ij,kl->", {{2, 3}, {2, 2}}},
                       Case{"aijk,kjb->bia", {{2, 2, 3, 2}, {2, 3, 2}}}, Case{"ij,->ji", {{2, 3}, {}}},
-                      Case{"ii,ij->ij", {{3, 3}, {3, 2}}}, Case{"ij,jj->i", {{2, 3}, {3, 3}}}));
+                      Case{"ii,ij->ij", {{3, 3}, {3, 2}}}, Case{"ij,jj->i", {{2, 3}, {3, 3}}},
+                      Case{"abcd,efgh->hcabdefg", {{2, 1, 2, 1}, {1, 2, 1, 3}}}));
 
 INSTANTIATE_TEST_SUITE_P(ManyOperands, Einsum,
                          ::testing::Values(Case{"ij,jk,kl->il", {{2, 3}, {3, 4}, {4, 2}}},

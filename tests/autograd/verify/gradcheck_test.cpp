@@ -14,7 +14,9 @@
 namespace braid::gradcheck_test {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 /// `x^3` with a vjp that is `factor` times too large, or NaN.
@@ -43,6 +45,7 @@ TEST(Gradcheck, PassesACorrectVjpFarBelowTheTolerance) {
   EXPECT_LT(result.worst, 1e-9);
   EXPECT_EQ(result.derivatives, 6);
   EXPECT_THAT(result.message, StartsWith("gradcheck by differences: passed; the worst is input 0, element ["));
+  EXPECT_THAT(result.message, Not(HasSubstr("\n")));
 }
 
 TEST(Gradcheck, SaysWhatHasPassed) {
@@ -57,6 +60,8 @@ TEST(Gradcheck, SaysWhatHasPassed) {
   EXPECT_THAT(message(By::both, 1), StartsWith("gradcheck by differences and rules: passed; the worst is "));
   EXPECT_THAT(message(By::both, 2),
               StartsWith("gradcheck by differences and rules, of first and second order: passed; the worst is "));
+  const auto exp_of_first = [](auto x) { return exp(x[0]); };
+  EXPECT_EQ(gradcheck(exp_of_first, {points()}, {.order = 2, .by = By::both}).derivatives, 6 + 1 + 6);
 }
 
 TEST(Gradcheck, FindsAnErrorOfOnePartInAHundredThousand) {
@@ -118,6 +123,11 @@ TEST(Gradcheck, FindsErrorsInSmallGradients) {
   EXPECT_NEAR(result.worst, 1e-4, 1e-7);
 }
 
+TEST(Gradcheck, FindsErrorsInGradientsFarBelowTheValue) {
+  const auto f = [](auto x) { return 1 + 1e-9 * cube(x[0], 2); };
+  EXPECT_FALSE(gradcheck(f, {ones({2}, DType::f64)}, {.blame = false}));
+}
+
 TEST(Gradcheck, NanIsAnInfiniteError) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const GradcheckResult result = gradcheck([&](auto x) { return cube(x[0], nan); }, {points()});
@@ -138,6 +148,7 @@ TEST(Gradcheck, NamesTheElementThatIsNan) {
   EXPECT_THAT(result.message, StartsWith("gradcheck: input 0, element [3]: analytic nan"));
   EXPECT_THAT(result.message,
               HasSubstr("\nfirst wrong vjp: op 'nan' (#2 of 2), input 0 [5], element [3]: analytic nan"));
+  EXPECT_THAT(result.message, Not(HasSubstr("\nthere ")));
 }
 
 TEST(Gradcheck, RejectsWhatIsNotF64) {
@@ -170,6 +181,8 @@ TEST(Gradcheck, CountsKinksApart) {
   EXPECT_EQ(kinks([](auto x) { return clamp(x[0], 0, 1); }, at_zero), 2);
   EXPECT_EQ(kinks([](auto x) { return max(x[0]); }, ones({4}, DType::f64)), 4);
   EXPECT_EQ(kinks([](auto x) { return x[0] * x[0] * x[0]; }, at_zero), 0);
+  EXPECT_THAT(gradcheck([](auto x) { return relu(x[0]); }, {at_zero}).message,
+              EndsWith("\n3 derivatives: 0 wrong, 0 undecidable, 1 at kinks"));
 }
 
 TEST(Gradcheck, OutsideTheOneSidedDerivativesIsWrongAtAKinkToo) {
@@ -276,6 +289,17 @@ TEST(Gradcheck, ReportsProgressAndATable) {
   EXPECT_THAT(table, HasSubstr("\nlinear "));
   EXPECT_THAT(table, HasSubstr("\nall together "));
   EXPECT_THAT(table, testing::EndsWith("  right\n"));
+}
+
+TEST(Gradcheck, TheTableHasTheWorstDerivativeOfEachInputInTheirOrder) {
+  GradcheckResult result;
+  result.checked = {{"w", "element [0]", 3, 3, 1e-9, 1e-12},
+                    {"w", "element [1]", 1, 2, 1e-9, 0.5, Verdict::wrong},
+                    {"b", "element [0]", 0.25, 0.25}};
+  EXPECT_EQ(result.table(),
+            "input checks    worst: analytic            numeric        +- rel.error  verdict\n"
+            "w          2                  1                  2   1.0e-09   5.0e-01  wrong\n"
+            "b          1               0.25               0.25   0.0e+00   0.0e+00  right\n");
 }
 
 TEST(Gradcheck, GroupsOfParametersAreCheckedTogether) {

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <braid/core/error.h>
 #include <braid/core/files/file_system.h>
@@ -123,7 +124,12 @@ TEST_F(AtomicFile, RemovesTemporariesThatCrashesLeft) {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) found.insert(entry.path().filename());
     return found;
   };
-  const std::set<std::string> others = {"data", "data.tmp", "data.0123456789abcdeg.tmp", "0123456789abcdef.tmp"};
+  const std::set<std::string> others = {"data",
+                                        "data.tmp",
+                                        "data.0123456789abcdeg.tmp",
+                                        "data.g123456789abcdef.tmp",
+                                        "0123456789abcdef.tmp",
+                                        ".0123456789abcdef.tmp"};
   for (const std::string& name : others) std::ofstream(folder / name) << "text";
   std::ofstream(folder / "data.0123456789abcdef.tmp") << "half";
   std::ofstream(folder / "data.x.fedcba9876543210.tmp") << "half";
@@ -161,6 +167,8 @@ TEST_F(AtomicFile, WritesPiecesOfAllSizes) {
       out.put('\n');
       expected += piece + '\n';
     }
+    for (int i = 0; i < 40'000; ++i) out.put('x');
+    expected += std::string(40'000, 'x');
   });
   EXPECT_EQ(read(), expected);
 }
@@ -235,6 +243,32 @@ TEST_F(AtomicFile, LosesAndLeaksNothingWhicheverCallFails) {
       }
       EXPECT_GE(calls, 9);  // open, write three times, fsync, close, rename; open, fsync, close
     }
+}
+
+TEST_F(AtomicFile, SaysWhyAWriteFailedWhateverTheWriterCallsNext) {
+  FailingFileSystem faults(1, ENOSPC, false);
+  const WithFileSystem in_use(faults);
+  EXPECT_EQ(message_of([&] {
+              write_file_atomically(file, [](std::ostream& out) {
+                out << "new" << std::flush;
+                errno = 0;
+              });
+            }),
+            "write_file_atomically: " + file.string() + ": cannot be written: No space left on device");
+}
+
+TEST_F(AtomicFile, SyncsTheFolderOfTheFile) {
+  struct Recording : FileSystem {
+    std::vector<std::string> synced;
+
+    int open(const fs::path& path, OpenFor use) override {
+      if (use == OpenFor::syncing) synced.push_back(path.string());
+      return FileSystem::open(path, use);
+    }
+  } recording;
+  const WithFileSystem in_use(recording);
+  write("new");
+  EXPECT_THAT(recording.synced, testing::ElementsAre(folder.string()));
 }
 
 TEST_F(AtomicFile, FailsWhenNothingIsWritten) {

@@ -289,6 +289,7 @@ TEST_F(Npy, RejectsTypesShapesAndSizesThatDoNotFit) {
   EXPECT_EQ(complaint_about_array("<f4", "(2, 3)", 23), "<f4 [2, 3] must take 24 bytes but there are 23");
   EXPECT_EQ(complaint_about_array("<f4", "(2, 3)", 25), "<f4 [2, 3] must take 24 bytes but there are 25");
   EXPECT_EQ(complaint_about_array("<f4", "(1, 1, 1, 1, 1, 1, 1, 1, 1)", 4), "shape must have at most 8 axes but has 9");
+  EXPECT_EQ(complaint_about_array("<f4", "(1, 1, 1, 1, 1, 1, 1, 1)", 4), "none");
   for (const char* shape : {"4611686018427387905, 4", "0, 4294967296, 4294967296", "4294967296, 4294967296, 0"})
     EXPECT_EQ(complaint_about_array("<f4", "("s + shape + ")", 4),
               "shape must have at most 2^59 elements but is ["s + shape + "]");
@@ -336,6 +337,7 @@ def archive(name, entries, method):
 array = io.BytesIO()
 np.save(array, np.zeros(3))
 archive("text.npz", [("readme.txt", b"text")], zipfile.ZIP_STORED)
+archive("unnamed.npz", [(".npy", array.getvalue())], zipfile.ZIP_STORED)
 archive("bzip2.npz", [("a.npy", array.getvalue())], zipfile.ZIP_BZIP2)
 archive("short.npz", [("a.npy", array.getvalue()[:-1])], zipfile.ZIP_DEFLATED)
 archive("objects.npz", [("a.npy", b"\x93NUMPY\1\0")], zipfile.ZIP_STORED)
@@ -345,6 +347,7 @@ archive("objects.npz", [("a.npy", b"\x93NUMPY\1\0")], zipfile.ZIP_STORED)
     return message_of([&] { load_npz(folder / name); }).substr(("load_npz: " + (folder / name).string() + ": ").size());
   };
   EXPECT_EQ(message("text.npz"), "'readme.txt': its name must end with .npy");
+  EXPECT_EQ(message("unnamed.npz"), "'.npy': its name must end with .npy");
   EXPECT_EQ(message("bzip2.npz"), "'a.npy': must be stored or deflated, and not encrypted");
   EXPECT_EQ(message("short.npz"), "'a.npy': <f8 [3] must take 24 bytes but there are 23");
   EXPECT_EQ(message("objects.npz"), "'a.npy': expected at least 10 bytes but there are 8");

@@ -1,5 +1,6 @@
 #include <braid/core/products/gemm.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -90,7 +91,12 @@ constexpr By kAll[] = {By::serial, By::threads, By::kernel};
 template <class T>
 void multiply_by_kernel(const Product<T>& p) {
   const kernels::PackedProductKernels<T> packed = kernels::packed_product_kernels().of<T>();
-  packed.multiply(p, kernels::Buffer<T>(packed.scratch(p.m, p.n, p.k)).data());
+  const std::int64_t size = packed.scratch(p.m, p.n, p.k), behind = 256;
+  kernels::Buffer<T> scratch(size + behind);
+  T* const end = scratch.data() + size;
+  std::fill_n(end, behind, T(kUntouched));
+  packed.multiply(p, scratch.data());
+  EXPECT_EQ(std::count(end, end + behind, T(kUntouched)), behind) << "written behind the scratch";
 }
 
 template <class T>

@@ -110,9 +110,9 @@ TEST(Matmul, ErrorsNameTheShapes) {
             }),
             "matmul: inputs must have at least 2 axes but have shapes [3] and [3, 2]");
   EXPECT_EQ(message_of([] {
-              matrix_product(ones({2, 3}), ones({2, 3}));
+              matrix_product(ones({2, 3}), ones({4, 5}));
             }),
-            "matmul: the last axis of [2, 3] does not match the second-last axis of [2, 3]");
+            "matmul: the last axis of [2, 3] does not match the second-last axis of [4, 5]");
   EXPECT_EQ(message_of([] {
               matrix_product(ones({2, 2, 3}), ones({3, 3, 2}));
             }),

@@ -177,9 +177,17 @@ TEST_P(EveryMixing, HasTheTraitsThatItSays) {
     if (traits.columns) {
       EXPECT_LT(marginal_error(h, -2), 1e-12);
     }
+    const Tensor one = eye(mixing.n()).to(DType::f64).broadcast_to(h.shape()).contiguous();
+    const double skew = largest_difference(matrix_product(h, h.transpose()), one);
     if (traits.orthogonal) {
-      const Tensor one = eye(mixing.n()).to(DType::f64).broadcast_to(h.shape()).contiguous();
-      EXPECT_LT(largest_difference(matrix_product(h, h.transpose()), one), 1e-12);
+      EXPECT_LT(skew, 1e-12);
+    }
+    if (mixing.n() == 4) {  // and no others
+      EXPECT_EQ(marginal_error(h, -1) < 1e-12, traits.rows);
+      EXPECT_EQ(marginal_error(h, -2) < 1e-12, traits.columns);
+      EXPECT_EQ(skew < 1e-12, traits.orthogonal);
+      const Tensor far = mixing(random({500, mixing.logits()}, rng, 30)).value();
+      EXPECT_EQ(reduce_min(far).item() < -1e-15, traits.negative);
     }
     if (!traits.negative) {
       for (const double entry : h.to_vector<double>()) ASSERT_GE(entry, -1e-15);
@@ -253,6 +261,18 @@ TEST_P(EveryMixing, TurnsNaNAndInfinitiesIntoNaNOfThatMatrixOnly) {
       }
 }
 
+TEST(Mixing, StartsAsFarFromTheIdentityAsItsLogitsSay) {
+  const auto distance = [](const char* name) {
+    const Mixing mixing(name, 4);
+    return largest_difference(mixing(mixing.start()).value(), eye(4, DType::f64));
+  };
+  const double p = 1 / (1 + std::exp(-8.0));
+  for (const char* name : {"sinkhorn", "newton", "rows", "circulant"})
+    EXPECT_NEAR(distance(name), 3 / (std::exp(4.0) + 3), 1e-12) << name;
+  EXPECT_NEAR(distance("kronecker"), 1 - p * p, 1e-12);
+  EXPECT_NEAR(distance("diagonal"), 1 - p, 1e-12);
+}
+
 TEST(Mixing, HasTraitsThatDependOnItsSettings) {
   EXPECT_TRUE(Mixing("sinkhorn", 4).traits().rows);
   EXPECT_FALSE(Mixing("sinkhorn", 4, {.exact = Marginal::columns}).traits().rows);
@@ -274,7 +294,12 @@ TEST(Mixing, SaysWhichNamesAndSizesThereAre) {
               ThrowsMessage<ValueError>("Mixing: block must be in [1, 64] but is 65"));
   EXPECT_THAT([] { Mixing("sinkhorn", 4, {.eps = -1}); },
               ThrowsMessage<ValueError>("Mixing: eps must be >= 0 but is -1"));
-  EXPECT_THROW(Mixing("sinkhorn", 2)(zeros({4}, DType::i32)), DTypeError);
+  EXPECT_EQ(Mixing("orthostochastic", 4, {.block = 64}).logits(), 256 * 255 / 2);
+  for (const bool composed : {false, true})
+    for (const DType dtype : {DType::i32, DType::bf16}) {
+      const Form form(composed);
+      EXPECT_THROW(Mixing("sinkhorn", 2)(zeros({4}, dtype)), DTypeError);
+    }
   EXPECT_THAT(
       [] {
         Mixing("rows", 3)(zeros({2, 8}));

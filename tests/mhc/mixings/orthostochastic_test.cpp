@@ -29,6 +29,7 @@ TEST(Orthostochastic, StartsNearTheIdentity) {
   const Tensor one = eye(4, DType::f64);
   EXPECT_EQ(largest_difference(mixing(mixing.identity()).value(), one), 0);
   EXPECT_LT(largest_difference(mixing(mixing.start()).value(), one), 0.15);
+  for (const double logit : mixing.start().to_vector<double>()) EXPECT_LE(std::abs(logit), 0.1);
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ TEST(Permutations, StartNextToTheIdentity) {
 
 TEST(Permutations, EndAtSixStreams) {
   EXPECT_EQ(Mixing("permutations", 6).logits(), 720);
-  EXPECT_EQ(message_of([] { Mixing("permutations", 9); }),
-            "Mixing: permutations supports 1 <= n <= 6 (n! logits) but n is 9");
+  EXPECT_EQ(message_of([] { Mixing("permutations", 7); }),
+            "Mixing: permutations supports 1 <= n <= 6 (n! logits) but n is 7");
 }
 
 TEST(Permutations, OfSixStreamsAreTheSameFusedAndComposed) {

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <braid/mhc/ops/sinkhorn.h>
 #include <tests/mhc/support.h>
 
 namespace braid::mhc::projections_test {
@@ -60,6 +61,9 @@ TEST(Projections, DoublyStochasticHasExactRows) {
   const Tensor m = doubly_stochastic(random({3, 4, 4}, rng), 0.7).value();
   EXPECT_LT(marginal_error(m, -1), 1e-12);
   EXPECT_LT(marginal_error(m, -2), 1e-2);
+  const Tensor z = random({4, 4}, rng, 3);
+  EXPECT_TRUE(identical(doubly_stochastic(z).value(), sinkhorn_knopp(z, 20, Marginal::rows).value()));
+  EXPECT_TRUE(identical(sinkhorn_knopp(z).value(), sinkhorn_knopp(z, 20, Marginal::columns).value()));
 }
 
 TEST(Projections, EuclideanFindsTheNearestPointOfTheSimplex) {

@@ -53,7 +53,8 @@ TEST(ReadWrite, TakesMapsOfAnyStrides) {
   const Tensor x = random({3, 1, 4, 5}, rng), f = random({3, 1, 5}, rng), rows = random({3, 6, 4}, rng);
   const Tensor pre = random({1, 3, 4}, rng).transpose(0, 1), one = random({4}, rng);
   const Tensor res = rows.slice(1, 2, 6).expand_dims(1), post = rows.select(1, 1).expand_dims(1);
-  for (const Tensor& h : {pre, post, one.broadcast_to({3, 1, 4})}) {
+  const Tensor every_other = random({4, 2}, rng).select(1, 0), same = random({1}, rng).broadcast_to({3, 1, 4});
+  for (const Tensor& h : {pre, post, one.broadcast_to({3, 1, 4}), every_other, same}) {
     const auto clone = [](const Tensor& t) { return t.clone(); };
     EXPECT_TRUE(identical(read_streams(h, x).value(), read_streams(clone(h), x).value()));
     EXPECT_TRUE(identical(write_streams(res, h, x, f).value(), write_streams(clone(res), clone(h), x, f).value()));
@@ -66,12 +67,13 @@ TEST(ReadWrite, TakesMapsOfAnyStrides) {
 
 TEST(ReadWrite, TakesMapsThatRepeatOrRunTheOtherWayAlongTheFirstAxis) {
   Rng rng(6);
-  for (const std::int64_t batch : {2, 3}) {
-    const Tensor x = random({batch, 3, 4, 5}, rng), f = random({batch, 3, 5}, rng);
+  for (const auto& [batch, tokens] : {std::pair{2, 3}, {3, 3}, {2, 4}, {3, 4}}) {
+    const Tensor x = random({batch, tokens, 4, 5}, rng), f = random({batch, tokens, 5}, rng);
     for (const Tensor& h :
-         {random({3, 4}, rng).broadcast_to({batch, 3, 4}), random({3, batch, 4}, rng).transpose(0, 1)})
+         {random({tokens, 4}, rng).broadcast_to({batch, tokens, 4}), random({tokens, batch, 4}, rng).transpose(0, 1)})
       for (const Tensor& res :
-           {random({3, 4, 4}, rng).broadcast_to({batch, 3, 4, 4}), random({3, batch, 4, 4}, rng).transpose(0, 1)}) {
+           {random({tokens, 4, 4}, rng).broadcast_to({batch, tokens, 4, 4}),
+            random({tokens, batch, 4, 4}, rng).transpose(0, 1), random({4}, rng).broadcast_to({4, 4})}) {
         EXPECT_TRUE(identical(read_streams(h, x).value(), read_streams(h.clone(), x).value()));
         EXPECT_TRUE(
             identical(write_streams(res, h, x, f).value(), write_streams(res.clone(), h.clone(), x, f).value()));

@@ -178,6 +178,22 @@ TEST(Streams, TakeLessMemoryWhenRecomputed) {
   EXPECT_LT(peak(4), 0.7 * peak(1));
 }
 
+TEST(Streams, KeepEveryKthOfTwelve) {
+  const auto live = [](std::int64_t keep_every) {
+    Rng rng(11);
+    const Constrained c(4, 128, rng);
+    const std::int64_t before = memory_stats().live_bytes;
+    Tape tape;
+    {
+      Streams x(tape.watch(random({128, 4, 128}, rng)), keep_every);
+      for (int i = 0; i < 12; ++i) x.write(layer(x.read(c.maps())));
+    }
+    return static_cast<double>(memory_stats().live_bytes - before) / (128 * 4 * 128 * 8.0);
+  };
+  for (const std::int64_t every : {2, 3, 4, 6})
+    EXPECT_NEAR(live(1) - live(every), static_cast<double>(12 - 12 / every), 0.1) << every;
+}
+
 TEST(Streams, ArePlannedAtTheLeastMemory) {
   // Kept: n C of a token at every k-th of L sublayers; recomputed at once: (n + 2) C at each of k.
   for (const std::int64_t n : {1, 2, 4, 8})

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ranges>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -99,11 +100,15 @@ TEST(Telemetry, CountsSaturatedGates) {
   maps.post_magnitude = 4;
   maps.h_post = Tensor::of<double>({2}, {3.99, 1.99});
   telemetry.record(maps, zeros({2, 3}, DType::f64));
+  maps.h_pre = Tensor::of<double>({2}, {0.01, 0.99});  // neither below nor above
+  maps.h_post = Tensor::of<double>({2}, {0.04, 3.96});
+  telemetry.record(maps, zeros({2, 3}, DType::f64));
   const std::vector<ConnectionStats> stats = telemetry.connections();
   EXPECT_THAT(stats[0].saturation, Optional(0.25));
   EXPECT_THAT(stats[3].saturation, Optional(0.5));
   EXPECT_THAT(stats[1].saturation, Optional(0.75));
   EXPECT_EQ(stats[2].saturation, std::nullopt);
+  EXPECT_THAT(stats[4].saturation, Optional(0.0));
 }
 
 TEST(Telemetry, MeasuresHowAlikeStreamsAre) {
@@ -116,6 +121,7 @@ TEST(Telemetry, MeasuresHowAlikeStreamsAre) {
   EXPECT_THAT(similarity(Tensor::of<double>({2, 2}, {1, 0, 0, 3})), Optional(DoubleNear(0, 1e-15)));
   EXPECT_THAT(similarity(Tensor::of<double>({3, 1}, {1, 1, -2})), Optional(DoubleNear(-1.0 / 3, 1e-15)));
   EXPECT_EQ(similarity(ones({1, 4}, DType::f64)), std::nullopt);
+  EXPECT_EQ(similarity(zeros({0, 2, 2}, DType::f64)), std::nullopt);
   EXPECT_THAT(similarity(zeros({3, 2, 2}, DType::f64)), Optional(0.0));  // no direction is like another
   EXPECT_THAT(similarity(Tensor::of<double>({2, 2}, {0, 0, 2, 0})), Optional(0.0));
   EXPECT_THAT(similarity(Tensor::of<double>({3, 1}, {2, 0, 5})), Optional(DoubleNear(1.0 / 3, 1e-15)));
@@ -124,6 +130,7 @@ TEST(Telemetry, MeasuresHowAlikeStreamsAre) {
 TEST(Telemetry, ObservesEveryKindOfConnection) {
   Rng rng(1);
   const Tensor x = random({2, 3, 8}, rng);
+  const std::set<std::string_view> sigmoids{"mhc", "manifold", "mhc-layer", "deepseek-v4", "hunyuan-v4", "single-pass"};
   for (const std::string_view kind : connection_names()) {
     Telemetry telemetry;
     std::vector<Connection> connections;
@@ -137,6 +144,7 @@ TEST(Telemetry, ObservesEveryKindOfConnection) {
     ASSERT_THAT(stats, SizeIs(5)) << kind;
     const double gain = kind == "manifold" ? std::pow(0.5, 5) : 1;  // it halves the residual
     EXPECT_NEAR(stats.back().composed_forward_gain, gain, 1e-3) << kind;
+    EXPECT_EQ(stats.back().saturation.has_value(), sigmoids.contains(kind)) << kind;
     EXPECT_EQ(std::ranges::count(stats, true, &ConnectionStats::begins_stage), 1) << kind;
   }
 }
@@ -205,6 +213,10 @@ TEST(Telemetry, PrintsATable) {
   telemetry.record(mix(eye(2, DType::f64)), Tensor::of<double>({2, 1}, {1, 1}));
   const std::vector<ConnectionStats> stats = telemetry.connections();
   EXPECT_THAT(table(stats), HasSubstr("         1          1          1          1          1"));
+  const ConnectionStats other{2, 3, 4, 5, 0.25, 0.5, 0.125, 0.75, true};
+  EXPECT_THAT(table(std::vector{other}),
+              HasSubstr("\n         0          2          3          4          5       0.25        0.5      0.125"
+                        "       0.75\n"));
 }
 
 }  // namespace

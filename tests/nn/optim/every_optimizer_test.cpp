@@ -97,5 +97,12 @@ TYPED_TEST(EveryOptimizer, RefusesAModelThatIsNotItsFirst) {
   EXPECT_EQ(optimizer.steps(), 1);
 }
 
+TEST(OptimizerSettings, AreThoseOfPyTorchAndOfThePapers) {
+  const AdamSettings s;
+  EXPECT_EQ((std::vector{s.lr, s.beta1, s.beta2, s.eps}), (std::vector{1e-3, 0.9, 0.999, 1e-8}));
+  EXPECT_EQ((std::vector{SGDSettings().lr, AdafactorSettings().lr, LionSettings().lr}),
+            (std::vector{1e-2, 1e-2, 1e-4}));
+}
+
 }  // namespace
 }  // namespace braid::nn::every_optimizer_test

@@ -26,6 +26,7 @@ TEST(Schedule, WarmsUpThenFallsAlongACosine) {
 
 TEST(Schedule, MayHaveNoWarmUpOrNothingElse) {
   EXPECT_DOUBLE_EQ(warmup_cosine({.peak = 1, .total = 10})(0), 1);
+  EXPECT_NEAR(warmup_cosine({})(500), 0.5e-3, 1e-15);  // half of 1000 steps, from 1e-3 to 0
   EXPECT_DOUBLE_EQ(warmup_cosine({.peak = 1, .warmup = 2, .total = 2})(1), 1);
   EXPECT_DOUBLE_EQ(warmup_cosine({.peak = 1, .warmup = 2, .total = 2})(2), 0);
 }

@@ -300,6 +300,9 @@ TEST_F(Pretrained, RefusesToSaveWhatReadingWouldNotGiveBack) {
   EXPECT_EQ(message(gpt2(), [](auto& c) { c.kv_heads = 1; }), none);
   EXPECT_EQ(message(llama(), [](auto& c) { c.windows = {4, 4}; }), "nothing was thrown");  // a Mistral
   EXPECT_EQ(message(mixtral(), [](auto& c) { c.window = 4; }), "nothing was thrown");
+  EXPECT_EQ(message(mixtral(), [](auto& c) { c.experts->mlp.bias = true; }), "nothing was thrown");
+  EXPECT_EQ(message(llama(), [](auto& c) { c.hidden.reset(), c.mlp_ratio = 2; }), "nothing was thrown");
+  EXPECT_EQ(message(llama(), [](auto& c) { c.compressed_rotary_scaling.factor = 2; }), "nothing was thrown");
   EXPECT_EQ(message(gpt2(), [](auto& c) { c.rotary_base = 7; }), "nothing was thrown");  // has no rotary positions
 }
 
@@ -366,7 +369,7 @@ TEST_F(Pretrained, ReadsShards) {
     EXPECT_TRUE(fs::exists(folder / "model.safetensors.index.json"));
     expect_same(to_tensors(load_pretrained(folder)), to_tensors(model));
   }
-  save_pretrained(model_of(llama()), folder);  // in one file
+  save_pretrained(model_of(llama()), folder, {.max_shard_bytes = 5808});  // all of its bytes in one file
   EXPECT_FALSE(fs::exists(folder / "model.safetensors.index.json"));
   expect_same(to_tensors(load_pretrained(folder)), to_tensors(model_of(llama())));
 }
@@ -533,8 +536,8 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
        "Transformer: heads must divide channels but channels is 12 and heads is 5"},
       {llama(), R"("head_dim": 2)", R"("head_dim": 3)",
        "Transformer: rotary positions need an even part of a head but head_size is 3 and rotary_share 1"},
-      {llama(), R"("rms_norm_eps": 1e-06)", R"("rms_norm_eps": -1)",
-       "'rms_norm_eps' must be a positive number but is -1"},
+      {llama(), R"("rms_norm_eps": 1e-06)", R"("rms_norm_eps": 0)",
+       "'rms_norm_eps' must be a positive number but is 0"},
       {llama(), R"("tie_word_embeddings": false)", R"("tie_word_embeddings": 1)",
        "'tie_word_embeddings' must be true or false but is 1"},
   };
@@ -543,6 +546,23 @@ TEST_F(Pretrained, RefusesByNameWhatItDoesNotDo) {
     replace("config.json", from, to);
     EXPECT_EQ(complaint(), "/config.json: " + expected);
   }
+}
+
+TEST(PretrainedConfig, IsWrittenForEveryLayerAndAsTransformersReadsIt) {
+  const auto written = [](const TransformerConfig& config) { return format_pretrained_config(config, DType::f32); };
+  const auto read = [](const std::string& text) { return parse_pretrained_config("here", text).config; };
+  TransformerConfig gemma = gemma2(), moe = qwen3_moe();
+  gemma.layers = 5;
+  gemma.windows = {3, 0};
+  EXPECT_EQ(read(written(gemma)).windows, (std::vector<std::int64_t>{3, 0, 3, 0, 3}));
+  EXPECT_THAT(written(gemma), HasSubstr(R"("query_pre_attn_scalar": 7,)"));
+  moe.experts->normalized = true;
+  EXPECT_EQ(read(written(moe)).experts, moe.experts);
+  TransformerConfig v4 = read(R"({"model_type": "deepseek_v4", "num_hidden_layers": 5})");
+  v4.compressions = {v4.compressions[0], v4.compressions[3]};
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(read(written(v4)).compressions[i], v4.compressions[i % 2]) << i;
+  for (const char* others : {R"("intermediate_size")", R"("num_local_experts")"})
+    EXPECT_THAT(written(v4), testing::Not(HasSubstr(others)));
 }
 
 TEST(PretrainedConfig, KnowsTheActivationsOfGPT2) {
@@ -564,8 +584,10 @@ TEST_F(Pretrained, SavesWeightsAsTransformersMarksThem) {
 TEST(PretrainedConfig, HasTheMagnitudeOfYarnThatTheFileAsksFor) {
   const auto magnitude = [](const std::string& more) {
     const std::string yarn = R"("rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 64)";
-    return parse_pretrained_config("here", R"({"model_type": "llama", "rope_scaling": {)" + yarn + more + "}}")
-        .config.rotary_scaling.magnitude;
+    const std::string text = R"({"model_type": "llama", "rope_scaling": {)" + yarn + more + "}}";
+    const RotaryScaling scaling = parse_pretrained_config("here", text).config.rotary_scaling;
+    EXPECT_EQ(std::pair(scaling.slow, scaling.fast), std::pair(1.0, 32.0));  // unless the file has others
+    return scaling.magnitude;
   };
   const double log = std::log(4.0);
   EXPECT_DOUBLE_EQ(magnitude(R"(, "mscale": 1, "mscale_all_dim": 0.5)"), (0.1 * log + 1) / (0.05 * log + 1));
@@ -589,6 +611,15 @@ TEST_F(Pretrained, RefusesSettingsThatTheFilesCannotFill) {
     save_pretrained(model_of(llama()), folder);
     replace("config.json", from, to);
     EXPECT_EQ(complaint(), expected);
+  }
+  for (const auto& [channels, vocab, excess] :
+       {std::tuple(16, 11, "1536 weights of each connection"), {15, 1453, "1453 token ids"}}) {  // 4 4 (4 + 2) channels
+    write("config.json", fmt::format(R"({{"model_type": "deepseek_v4", "num_hidden_layers": 1, "hidden_size": {},
+        "vocab_size": {}, "num_attention_heads": 2, "head_dim": 16, "o_groups": 2, "n_routed_experts": 1,
+        "num_experts_per_tok": 1}})",
+                                     channels, vocab));
+    EXPECT_EQ(complaint(),
+              fmt::format(": config.json specifies {} but the files' 5808 bytes have room for 1452", excess));
   }
 }
 
@@ -615,6 +646,7 @@ TEST_F(Pretrained, RefusesAFolderThatIsNoneOrDamaged) {
 TEST_F(Pretrained, RefusesDamagedShards) {
   const SavePretrained small{.max_shard_bytes = 2400};
   save_pretrained(model_of(llama()), folder, small);
+  EXPECT_THAT(read("model.safetensors.index.json"), HasSubstr(R"("total_size": 5808)"));
   fs::resize_file(folder / "model-00002-of-00003.safetensors", 700);
   EXPECT_THAT(complaint(), testing::StartsWith("/model-00002-of-00003.safetensors: the "));
   fs::remove(folder / "model-00002-of-00003.safetensors");

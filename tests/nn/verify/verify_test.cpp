@@ -262,7 +262,7 @@ TEST(Verify, TakesIntegersBuffersAndSeveralOutputs) {
   const auto by_name = [](const Lookup& m, const CaseInputs& in) {
     return std::map<std::string, Var>{{"y0", m(in)[0]}, {"y1", m(in)[1]}};
   };
-  EXPECT_TRUE(verify(lookup(), Lookup(), by_name, kTable));
+  EXPECT_TRUE(verify(lookup(), Lookup(), by_name, {.tolerance = 0.0, .name_of = kTable.name_of}));
 }
 
 struct LookupWithBuffers : Lookup {
@@ -310,6 +310,23 @@ TEST(Verify, FailsWhatIsMissing) {
   EXPECT_EQ(to_string(result),
             "out.y0      0.0e+00\nout.y1          nan  differs\ngrad.table      nan  differs\n"
             "1 of 3 agree within 1e-10\nthe call returned y0 but the case has y0, y1\n");
+}
+
+TEST(Verify, ComparesDerivativesAlongDirections) {
+  // y0 = x^3 and y1 = 3 x at 2, and their derivatives along 0.5.
+  const std::map<std::string, double> values{
+      {"in.x", 2},    {"out.y0", 8},        {"out.y1", 6}, {"cotangent.y0", 2}, {"cotangent.y1", 5},
+      {"grad.x", 39}, {"direction.x", 0.5}, {"jvp.y0", 6}, {"jvp.y1", 1.5},     {"hvp.x", 12}};
+  RecordedCase recorded{"cube", {}, {}};
+  for (const auto& [key, value] : values) recorded.tensors.emplace(key, scalar(value, DType::f64));
+  const auto call = [](const CaseInputs& in) { return std::vector<Var>{in["x"] * in["x"] * in["x"], 3.0 * in["x"]}; };
+  EXPECT_EQ(verify(recorded, call).message, "");
+  for (const std::string key : {"jvp.y0", "jvp.y1", "hvp.x"}) {
+    RecordedCase wrong = recorded;
+    wrong.tensors.at(key) = scalar(values.at(key) + 0.5, DType::f64);
+    EXPECT_THAT(verify(wrong, call).message, StartsWith(key + " is off by "));
+    EXPECT_TRUE(verify(wrong, call, {.tolerance = 0.05})) << key;  // off by at most 0.25, and ten times that counts
+  }
 }
 
 /// y = 3 tanh(permute(x)), recorded as permute(tanh(x)) and three times that.

@@ -120,6 +120,33 @@ TEST(BlameRules, DoesNotAccuseOpsWithoutAFiniteDerivative) {
               HasSubstr("op 'square' (#1 of 5)"));
 }
 
+TEST(BlameRules, DoesNotAccuseARightRuleAtAKink) {
+  const GradcheckFunction f = [](auto x) {
+    const Tensor positive = relu(x[0].value());
+    return record(
+        "half_square", Tensor(positive * positive / 2), {x[0]}, [=](const Tensor& dy) { return Tensor(dy * positive); },
+        [](const Applied& op) { return op.dy() * relu(op.x()); });
+  };
+  const GradcheckOptions options;
+  EXPECT_THAT(detail::blame_rules(f, {f, {zeros({1}, DType::f64)}, {}, options}).sentence,
+              StartsWith("no rule is wrong: all that can be compared agree"));
+}
+
+TEST(BlameRules, FindsSmallErrorsInDerivativesWhoseTermsCancel) {
+  const GradcheckFunction f = [](auto x) {
+    return square(x[0], [](const Applied& op) {
+      const Var dx = 2 * op.dy() * op.x();
+      return dx + 1e-5 * (dx - detach(dx));
+    });
+  };
+  const Tensor x = Tensor::of<double>({3}, {1, -2, 3});
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {  // they do along some of the directions
+    const GradcheckOptions options{.seed = seed};
+    EXPECT_THAT(detail::blame_rules(f, {f, {x}, {}, options}).sentence, HasSubstr("its rule has the derivative "))
+        << seed;
+  }
+}
+
 TEST(BlameRules, SaysThatAllAreRight) {
   EXPECT_EQ(blamed([](auto x) {
               return relu(right(x[0])) + split(max(x[0], {0}) * x[1], 0, {1, 2})[1][0];

@@ -14,6 +14,7 @@ TEST(PostPieces, CoverAMessage) {
     std::size_t sent = 0;
     post_pieces(bytes, size, [&](const std::byte* piece, int count) {
       EXPECT_EQ(piece, bytes + sent);
+      EXPECT_GT(count, 0);
       EXPECT_EQ(static_cast<std::size_t>(count), std::min(kPiece, size - sent));
       sent += static_cast<std::size_t>(count);
     });

@@ -123,6 +123,8 @@ TEST(MHCSkip, ProjectsItsParametersAfterAStepOnlyWithPostStep) {
   for (const Constraint& constraint : all_constraints()) {
     MHCSkip skip = make(SkipMode::mhc, constraint, SkipProjection::post_step);
     skip.mixing_logits.mutable_value().mutable_data<double>()[1] += 3;  // an optimizer step
+    const std::vector<double> raw = values(skip.mixing_logits);
+    EXPECT_EQ(values(skip.weights(4)), std::vector<double>(raw.end() - 4, raw.end()));
     const Tensor expected = constraint.project(skip.mixing_logits.value());
     skip.project();
     EXPECT_TRUE(identical(skip.mixing_logits.value(), expected));
@@ -221,6 +223,20 @@ TEST(MHCSkip, ReadsItsSettingsFromNames) {
   EXPECT_THAT([] { make_constraint("foo"); },
               ThrowsMessage<ValueError>(
                   HasSubstr("constraint must be one of simplex, identity, doubly_stochastic but is 'foo'")));
+}
+
+TEST(MHCSkip, MakesConstraintsOfTheirSettings) {
+  const ConstraintSettings s{.epsilon = 0.2, .temperature = 3};
+  Rng rng(6);
+  for (const auto& [made, direct] : {std::pair(make_constraint("simplex", s), simplex_constraint(3)),
+                                     {make_constraint("identity", s), identity_constraint(0.2, 3)},
+                                     {make_constraint("doubly_stochastic", s), doubly_stochastic_constraint(3)},
+                                     {make_constraint("identity"), identity_constraint(0.1, 1)},
+                                     {identity_constraint(), identity_constraint(0.1, 1)}}) {
+    const Tensor z = random(made.matrix ? Shape{3, 3} : Shape{3}, rng);
+    EXPECT_EQ(values(made.weights(z)), values(direct.weights(z))) << made.name;
+  }
+  EXPECT_NO_THROW(identity_constraint(0));
 }
 
 TEST(MHCSkip, RejectsSettingsAndHistoriesThatDoNotFit) {

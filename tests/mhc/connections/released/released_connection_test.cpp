@@ -109,6 +109,7 @@ TEST(ReleasedConnection, StartsAsOthersTrainItWhenAskedTo) {
 
 TEST(ReleasedConnection, RejectsSettingsAndInputsThatDoNotFit) {
   Rng rng;
+  EXPECT_NO_THROW(deepseek_v4(4, 4, rng, {.hc_eps = 0, .norm_eps = 0}));
   EXPECT_THAT([&] { deepseek_v4(0, 4, rng); },
               ThrowsMessage<ValueError>("deepseek_v4: channels must be >= 1 but is 0"));
   EXPECT_THAT([&] { deepseek_v4(4, 0, rng); }, ThrowsMessage<ValueError>(HasSubstr("streams must be >= 1")));

@@ -46,6 +46,7 @@ TEST(Pattern, KeepsTheTextBetweenMatches) {
   EXPECT_THAT(split("b+", "abbcab"), ElementsAre("a", "bb", "ca", "b"));
   EXPECT_THAT(split("b+", "ac"), ElementsAre("ac"));
   EXPECT_THAT(split("b+", ""), testing::IsEmpty());
+  EXPECT_THAT(split(R"((\p{Lu})+)", "aBCd"), ElementsAre("a", "BC", "d"));
 }
 
 TEST(Pattern, TakesWhiteSpaceAsUnicodeHasIt) {
