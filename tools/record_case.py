@@ -86,7 +86,7 @@ def convert(name, t, dtype):
         raise CaseError(f"{name} is complex")
     t = t.detach().to("cpu", dtype if t.is_floating_point() else torch.int64, copy=True)
     if t.is_floating_point() and not t.isfinite().all():
-        raise CaseError(f"{name} has NaN or Inf; a mask must be boolean")
+        raise CaseError(f"{name} has NaN or Inf; a mask must be boolean, or have -1e9 for -inf")
     if not t.is_floating_point() and t.numel() and not -2**31 <= t.min() <= t.max() < 2**31:
         raise CaseError(f"{name} has values beyond 32 bits")
     return t.contiguous()

@@ -48,7 +48,7 @@ Options parse(int argc, char** argv) {
   app.add_option("paths", o.paths, "folders of runs, and a file for record")->required()->expected(2);
   app.add_option("--step", o.step, "record: the step; part RUN RUN: this step in place of the first that differs")
       ->check(CLI::Range(1, 1 << 24));
-  app.add_option("--keep", o.keep, "record: also the elements of the tensor with this number");
+  app.add_option("--keep", o.keep, "record: also the elements of the tensor with this number, which part names");
   app.add_option("--isa", o.isa, "record: the instruction set to compute with (default: the run's)");
   apps::parse_command_line(app, argc, argv);
   check_value(o.command != "record" || o.step > 0, "record: needs --step");

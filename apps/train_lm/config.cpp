@@ -84,8 +84,9 @@ void add_flags(CLI::App& app, Config& c) {
       "start from the model in another run's folder, in a checkpoint of one, or in the folder of a pretrained GPT-2, "
       "Llama, Qwen3, Mistral, Mixtral, Qwen3-MoE or Gemma 2, put into the connections of --connection, which are the "
       "run's own by default: with the same connection and mixing it keeps its maps, others start anew, with --alpha 0 "
-      "unless given; or of a DeepSeek-V4, which has its own; sizes and tokenizer are the model's, but the context of a "
-      "pretrained one is --context");
+      "unless given; or of a DeepSeek-V4, which has its own; sizes and tokenizer are the model's, of a run its text "
+      "too "
+      "unless --text is given, but the context of a pretrained one is --context");
   app.add_option_function<std::string>(
          "--train",
          [&c](const std::string& choice) {
@@ -152,6 +153,7 @@ void start_from(const std::filesystem::path& folder, Config& c, const CLI::App& 
   c.training.value_residual = theirs.value_residual;
   const std::filesystem::path tokenizer = folder_of(folder) / "tokenizer.json";
   if (app.count("--tokenizer") == 0 && std::filesystem::exists(tokenizer)) c.tokenizer = tokenizer.string();
+  if (app.count("--text") == 0 && !c.resume) c.text = c.origin->text;
   for (const char* flag : {"--alpha", "--phi-std", "--scale-init", "--skip-init"})
     if (app.count(flag) > 0) c.initial_flags.insert(flag);
   if (!c.initial_flags.contains("--alpha")) c.training.connection.alpha = 0;

@@ -69,15 +69,20 @@ bool resume(const Config& config, const Folder& folder, const Corpus& corpus, Tr
   return state.has_value();
 }
 
-/// Writes config.json of a run that goes on after `step`.
-void write_config(const Config& config, const Folder& folder, const Corpus& corpus, std::int64_t step) {
+/// Writes config.json of a run that goes on after `step`, which is 0 also when it is new.
+void write_config(const Config& config, const Folder& folder, const Corpus& corpus, std::int64_t step, bool resumed) {
+  const nlohmann::json earlier = earlier_settings(folder.config());
   Json json = to_json(config);
   json["text_checksum"] = corpus.checksum();
   json["tokenizer_checksum"] = corpus.tokenizer_checksum();
+  if (resumed && earlier.contains("init_checksum"))
+    json["init_checksum"] = earlier["init_checksum"];
+  else if (!resumed && config.origin)
+    json["init_checksum"] = config.origin->checksum;
   json["started_in"] = fs::current_path().string();
   json["git_commit"] = apps::git_commit();
   json["machine"] = apps::machine_info();
-  json["starts"] = starts_with_this(folder.config(), step);
+  json["starts"] = starts_with_this(earlier, step);
   if (const std::string& tokenizer = corpus.vocabulary().tokenizer_json(); !tokenizer.empty())
     write_file_atomically(folder.tokenizer(), [&](std::ostream& file) { file << tokenizer; });
   write_file_atomically(folder.config(), [&](std::ostream& file) { file << json.dump(2) << "\n"; });
@@ -240,7 +245,7 @@ int lead(Config config, const Corpus& corpus, Trainer& trainer, dist::Communicat
   const apps::FolderLock lock(folder.path);
   check_folder(config, folder);  // another process may have written to it meanwhile
   const bool resumed = config.resume && resume(config, folder, corpus, trainer);
-  write_config(config, folder, corpus, resumed ? trainer.step() : 0);
+  write_config(config, folder, corpus, trainer.step(), resumed);
   rewind(folder, resumed ? trainer.step() : -1);
   share_state(trainer.state(), config, ranks);
 

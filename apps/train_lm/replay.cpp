@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 
 /// The flag of a setting in config.json, which has the same name; none for defaults and for what a flag cannot set.
 void add_flag(const std::string& key, const nlohmann::json& value, std::vector<std::string>& line) {
-  for (const char* other :
-       {"architecture", "text_checksum", "tokenizer_checksum", "started_in", "git_commit", "machine", "starts"})
+  for (const char* other : {"architecture", "text_checksum", "tokenizer_checksum", "init_checksum", "started_in",
+                            "git_commit", "machine", "starts"})
     if (key == other) return;
   if (value.is_null() || value == "" || value == false) return;
   std::string flag = "--" + key;
@@ -157,6 +157,8 @@ Replay replay(Config config, std::int64_t step, std::optional<std::size_t> kept)
     trainer.restore(std::move(*state));
   } else if (!config.init.empty()) {  // config.origin is the run itself once it has a checkpoint
     config.origin = std::make_shared<SavedRun>(load_origin(config.init));
+    check_value(settings.value("init_checksum", config.origin->checksum) == config.origin->checksum,
+                "--init: {} is not what the run started from", config.init.string());
     start_from_origin(config, corpus, trainer);
   }
   const bool portable = config.training.bits == Bits::portable;

@@ -42,12 +42,18 @@ nlohmann::json starts_of(const nlohmann::json& settings) {
 
 }  // namespace
 
-nlohmann::ordered_json starts_with_this(const std::filesystem::path& config, std::int64_t step) {
-  nlohmann::json earlier;
+nlohmann::json earlier_settings(const std::filesystem::path& config) {
   try {
-    if (std::filesystem::exists(config)) earlier = apps::parse_json(config.string(), apps::read_file(config));
+    if (std::filesystem::exists(config)) {
+      auto earlier = apps::parse_json(config.string(), apps::read_file(config));
+      if (earlier.is_object()) return earlier;
+    }
   } catch (const FileError&) {  // the run itself is in its checkpoint
   }
+  return nlohmann::json::object();
+}
+
+nlohmann::ordered_json starts_with_this(const nlohmann::json& earlier, std::int64_t step) {
   nlohmann::json starts = nlohmann::json::array(), now = kept(nlohmann::json(apps::machine_info())), last;
   for (nlohmann::json& start : starts_of(earlier))
     if (start["step"] < step) starts.push_back(std::move(start));

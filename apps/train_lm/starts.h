@@ -7,9 +7,12 @@
 
 namespace braid::train_lm {
 
+/// The settings of a run in a config.json; an empty object if the file is missing or damaged.
+nlohmann::json earlier_settings(const std::filesystem::path& config);
+
 /// The `starts` of a config.json: the machines that computed a run, each with the `step` after which it went on. This
-/// process goes on after `step`. A file that is missing or damaged has no earlier ones.
-nlohmann::ordered_json starts_with_this(const std::filesystem::path& config, std::int64_t step);
+/// process goes on after `step`, and `earlier` are the settings of the processes before.
+nlohmann::ordered_json starts_with_this(const nlohmann::json& earlier, std::int64_t step);
 
 /// The machine in `settings`, a config.json, that computed a step; an empty object if that is not known.
 nlohmann::json machine_of_step(const nlohmann::json& settings, std::int64_t step);

@@ -191,6 +191,18 @@ def part(folder):
     (folder / "fewer.txt").write_text(words.replace("x", "s"))
     on = train(folder, "on", "--init", a, "--text", folder / "fewer.txt", "--warmup", 0, steps=3)
     assert run(COMPARE_RUNS, "part", on, on, "--step", 2) == "step 2: everything has the same bits\n", "--init"
+    # What a run started from has gone on since.
+    parent = train(folder, "parent", steps=3)
+    on, again = (train(folder, name, "--init", parent, "--warmup", 0, "--eval-every", 3, steps=3) for name in ("child", "again"))
+    train(folder, "parent", "--resume", steps=4)
+    late = train(folder, "late", "--init", parent, "--warmup", 0, steps=3)
+    assert run(COMPARE_RUNS, "same", on, again) == "steps 1 to 3 have the same bits\n", "--init"
+    said = run(COMPARE_RUNS, "same", on, late, code=1)
+    assert re.match(r"settings differ: init_checksum \w+ and \w+\n", said), said
+    for checkpoint in on.glob("best*"):
+        checkpoint.unlink()
+    said = run(COMPARE_RUNS, "part", on, on, "--step", 1, code=2)
+    assert said.endswith(f"compare_runs: {on}: step 1 cannot be repeated: --init: {parent} is not what the run started from\n"), said
     (text(folder)).write_text("another text " * 4000)
     said = run(COMPARE_RUNS, "part", a, other, "--step", 1, code=2)
     assert said.endswith(f"compare_runs: {a}: step 1 cannot be repeated: --text: {folder}/text.txt is not what the run was trained with\n"), said

@@ -332,6 +332,9 @@ def upcycling(program, folder):
     alphabets = [named_tensors(folder / name / "checkpoint.safetensors")[1]["alphabet"] for name in ("subset", "more")]
     check(alphabets[0] == alphabets[1] and alphabets[0].startswith(" A"), f"{alphabets}")
     check(run(program, *start, "--steps", 3, "--out", folder / "subset", "--resume").returncode == 0, "not resumed")
+    check(run(program, *start[2:], "--steps", 0, "--out", folder / "same-text").returncode == 0, "--init without --text")
+    settings = json.loads((folder / "same-text/config.json").read_text())
+    check(settings["text"] == str(text), f"--init without --text learns {settings['text']}")
 
     first_values = folder / "first-values"
     mixing = ["--layers", 2, *TINY[2:], "--value-residual", "--steps", 5, "--out", first_values]
