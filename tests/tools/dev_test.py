@@ -94,7 +94,7 @@ class Dev(unittest.TestCase):
             result = self.with_dpkg("lib(dnnl|zip)-dev", apt=apt)
             self.assertEqual((result.returncode, result.stdout, result.stderr), (
                 2, said[0],
-                f"{said[1]}dev: cannot install libzip-dev {how}: install it, or build what remains by CMake (docs/install.md)\n"))
+                f"{said[1]}dev: cannot install libzip-dev {how}: install them yourself, or build what remains by CMake (docs/install.md)\n"))
 
     def test_with_dpkg_it_goes_on_without_what_is_optional(self):
         for apt, how in (False, "without apt-get"), (True, "by apt-get"):
