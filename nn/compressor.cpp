@@ -46,9 +46,8 @@ void keep_largest(std::vector<Score>& scores, std::int64_t top) {
 const CompressionSettings& checked(const char* module, const CompressionSettings& s) {
   check_value(s.rate >= 0 && s.index_top >= 0, "{}: rate and index_top must not be negative but are {} and {}", module,
               s.rate, s.index_top);
-  check_value(s.index_top == 0 || (s.index_heads >= 1 && s.index_size >= 1),
-              "{}: index_top needs index_heads and index_size of at least 1 but they are {} and {}", module,
-              s.index_heads, s.index_size);
+  check_value(s.index_top == 0 || s.index_heads >= 1, "{}: index_top needs index_heads of at least 1 but there are {}",
+              module, s.index_heads);
   return s;
 }
 

@@ -24,7 +24,24 @@ TEST(GradcheckDiagnosis, SaysThatAGradientIsNotDeterministic) {
     return record("forgetful", x[0].value().clone(), {x[0]}, [&](const Tensor& dy) { return (1 + ++calls % 2) * dy; });
   };
   EXPECT_EQ(gradcheck(f, {points()}).message,
-            "gradcheck: the gradient of input 0 is not deterministic: two backward passes differ");
+            "gradcheck: the gradient of input 0 is not deterministic: two backward passes differ; does a vjp read a dy "
+            "that is a view without contiguous()?");
+}
+
+TEST(GradcheckDiagnosis, FindsAVjpThatReadsAViewAsIfItWereNone) {
+  const auto twice = [](const Var& x) {
+    return record("twice", Tensor(x.value() * 2.0), {x}, [](const Tensor& dy) {
+      return Tensor::of<double>(dy.shape(), std::span(dy.data<double>(), static_cast<std::size_t>(dy.numel()))) * 2.0;
+    });
+  };
+  EXPECT_TRUE(gradcheck([&](auto x) { return twice(x[0]); }, {points()}));
+  for (const int order : {1, 2}) {
+    const auto f = [&](auto x) { return exp(transpose(twice(sin(x[0])))); };
+    const GradcheckResult result = gradcheck(f, {points()}, {.order = order, .by = GradcheckOptions::By::differences});
+    EXPECT_FALSE(result) << order;
+    EXPECT_EQ(result.kinks, 0);
+    EXPECT_THAT(result.message, HasSubstr("first wrong vjp: op 'twice' (#2 of 4), input 0 [2, 3], element "));
+  }
 }
 
 TEST(GradcheckDiagnosis, SaysThatAFunctionRoundsToF32) {
@@ -40,8 +57,7 @@ TEST(GradcheckDiagnosis, SaysThatAFunctionIsNotDeterministic) {
   EXPECT_FALSE(result);
   EXPECT_EQ(
       result.message,
-      "gradcheck: f is not deterministic: two calls with the same inputs differ; when it draws random numbers, as "
-      "dropout does, give each call a copy of one Rng");
+      "gradcheck: f is not deterministic: two calls differ; when it draws random numbers, give each a copy of one Rng");
 }
 
 TEST(GradcheckDiagnosis, SaysThatAFunctionChangesItsInputs) {
