@@ -192,9 +192,9 @@ def part(folder):
     on = train(folder, "on", "--init", a, "--text", folder / "fewer.txt", "--warmup", 0, steps=3)
     assert run(COMPARE_RUNS, "part", on, on, "--step", 2) == "step 2: everything has the same bits\n", "--init"
     # What a run started from has gone on since.
-    parent = train(folder, "parent", steps=3)
+    parent = train(folder, "parent", "--warmup", 0, steps=3)
     on, again = (train(folder, name, "--init", parent, "--warmup", 0, "--eval-every", 3, steps=3) for name in ("child", "again"))
-    train(folder, "parent", "--resume", steps=4)
+    train(folder, "parent", "--warmup", 0, "--resume", steps=4)
     late = train(folder, "late", "--init", parent, "--warmup", 0, steps=3)
     assert run(COMPARE_RUNS, "same", on, again) == "steps 1 to 3 have the same bits\n", "--init"
     said = run(COMPARE_RUNS, "same", on, late, code=1)
