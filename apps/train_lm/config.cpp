@@ -84,9 +84,9 @@ void add_flags(CLI::App& app, Config& c) {
       "start from the model in another run's folder, in a checkpoint of one, or in the folder of a pretrained GPT-2, "
       "Llama, Qwen3, Mistral, Mixtral, Qwen3-MoE or Gemma 2, put into the connections of --connection, which are the "
       "run's own by default: with the same connection and mixing it keeps its maps, others start anew, with --alpha 0 "
-      "unless given; or of a DeepSeek-V4, which has its own; sizes and tokenizer are the model's, of a run its text "
-      "too "
-      "unless --text is given, but the context of a pretrained one is --context");
+      "unless given; or of a DeepSeek-V4, which has its own; sizes, tokenizer and, unless given, the text of a run are "
+      "the "
+      "model's, but the context of a pretrained one is --context");
   app.add_option_function<std::string>(
          "--train",
          [&c](const std::string& choice) {

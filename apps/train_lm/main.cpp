@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <braid/core/files/atomic_file.h>
+#include <braid/core/files/checksum.h>
 #include <braid/core/parallel.h>
 #include <braid/core/platform/process.h>
 #include <braid/core/products/gemm.h>
@@ -78,7 +79,7 @@ void write_config(const Config& config, const Folder& folder, const Corpus& corp
   if (resumed && earlier.contains("init_checksum"))
     json["init_checksum"] = earlier["init_checksum"];
   else if (!resumed && config.origin)
-    json["init_checksum"] = config.origin->checksum;
+    json["init_checksum"] = checksum(config.origin->parameters, {});
   json["started_in"] = fs::current_path().string();
   json["git_commit"] = apps::git_commit();
   json["machine"] = apps::machine_info();

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <braid/core/files/checksum.h>
+
 #include "../common/json_lines.h"
 #include "../common/progress.h"
 #include "../common/read_file.h"
@@ -157,8 +159,9 @@ Replay replay(Config config, std::int64_t step, std::optional<std::size_t> kept)
     trainer.restore(std::move(*state));
   } else if (!config.init.empty()) {  // config.origin is the run itself once it has a checkpoint
     config.origin = std::make_shared<SavedRun>(load_origin(config.init));
-    check_value(settings.value("init_checksum", config.origin->checksum) == config.origin->checksum,
-                "--init: {} is not what the run started from", config.init.string());
+    const std::string now = checksum(config.origin->parameters, {});
+    check_value(settings.value("init_checksum", now) == now, "--init: {} is not what the run started from",
+                config.init.string());
     start_from_origin(config, corpus, trainer);
   }
   const bool portable = config.training.bits == Bits::portable;

@@ -154,7 +154,6 @@ SavedRun load_run(const fs::path& path) {
                .tokenizer_checksum = saved->entry("tokenizer_checksum"),
                .parameters = saved->tensors("model.")};
   run.step = saved->number<std::int64_t>("step");
-  run.checksum = checksum(run.parameters, {});
   const nlohmann::json config = saved->config();
   try {
     run.text = config.value("text", "");
@@ -192,7 +191,6 @@ SavedRun load_origin(const fs::path& folder) {
   const nn::TransformerConfig& c = model.config;
   SavedRun origin{.training = {}, .alphabet = "", .tokenizer_checksum = "", .parameters = nn::to_tensors(model)};
   origin.pretrained = true;
-  origin.checksum = checksum(origin.parameters, {});
   origin.training.architecture = c;
   origin.training.layers = c.layers;
   origin.training.channels = c.channels;

@@ -53,8 +53,7 @@ struct SavedRun {
   std::string alphabet;            ///< empty when it reads tokens
   std::string tokenizer_checksum;  ///< empty when it has no tokenizer
   nn::NamedTensors parameters;
-  std::string checksum = {};  ///< of the parameters
-  std::string text = {};      ///< the file that it learned; empty: the license texts of the system, or not known
+  std::string text = {};  ///< the file that it learned; empty: the license texts of the system, or not known
   std::int64_t step = 0;
   bool pretrained = false;  ///< whether it is a pretrained model, whose vocabulary is not known
 };
