@@ -126,8 +126,8 @@ class Gradient : detail::GradientBase {
 ///     const double six_x = grad(grad(cube))(scalar(2.0)).item();  // 12
 ///
 /// The gradient is a variable where x, or what f captures, is on a tape of higher order: see HigherOrder. Throws Error
-/// where they are on a tape of first order, on which it would be cut off, and when f does not depend on x unless that
-/// has an order above one; ShapeError unless f returns a scalar. For gradients alone, value_and_grad() costs less.
+/// where they are on a tape of first order, on which it would be cut off, and, except within derivatives of higher
+/// order, when f does not depend on x; ShapeError unless f returns a scalar. value_and_grad() alone takes less time.
 template <class F>
 Gradient<F> grad(F f) {
   return Gradient<F>(std::move(f));

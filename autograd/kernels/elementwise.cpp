@@ -59,7 +59,7 @@ constexpr auto kSilu = [](auto d, auto x) HWY_ATTR {
   return gated(d, x, near, gate(d, Sum<decltype(x)>{hn::Neg(near), hn::Zero(d)}));
 };
 
-/// dx = dy s (1 + x (1 - s)), with an x so near where s is 0 or 1 that it is not infinity times 0
+/// dx = dy s (1 + x (1 - s)), with x clamped where s is 0 or 1, since infinity times 0 is NaN
 template <bool rough>
 constexpr auto kSiluVjp = [](auto d, auto dy, auto x) HWY_ATTR {
   constexpr auto kEnd = kGateEnd<hn::TFromD<decltype(d)>>;
