@@ -109,7 +109,7 @@ void add_connection_flags(CLI::App& app, ConnectionOptions& o) {
       ->check(up_to("sinkhorn_iterations"))
       ->capture_default_str();
   app.add_option("--mixing", o.mixing,
-                 fmt::format("mhc: how H_res is computed from its logits: {}; docs/mixings.md",
+                 fmt::format("mhc: how H_res is computed from its logits: {}; see Mixings in the manual",
                              fmt::join(mhc::mixing_names(), ", ")))
       ->capture_default_str();
   app.add_option(
