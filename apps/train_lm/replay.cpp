@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <braid/core/files/checksum.h>
+#include <braid/core/utf8.h>
 
 #include "../common/json_lines.h"
 #include "../common/progress.h"

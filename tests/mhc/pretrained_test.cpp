@@ -11,6 +11,7 @@
 #include <braid/mhc/connection.h>
 #include <braid/nn/pretrained/pretrained.h>
 
+#include "tests/mhc/support.h"
 #include "tests/nn/module_checks.h"
 #include "tests/support.h"
 #include "tests/throws.h"

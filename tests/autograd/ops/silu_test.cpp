@@ -1,4 +1,10 @@
+#include <limits>
+#include <utility>
+
+#include <braid/autograd/ops/abs.h>
+#include <braid/autograd/ops/cast.h>
 #include <braid/autograd/ops/silu.h>
+#include <braid/autograd/ops/sum.h>
 
 #include <tests/autograd/ops/support.h>
 
