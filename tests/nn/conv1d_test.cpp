@@ -46,6 +46,20 @@ TEST(Conv1d, StartsWithinOneOverTheRootOfWhatAnOutputSees) {
   EXPECT_GT(high, 0.099);
 }
 
+TEST(Conv1d, TakesPaddingBelow2ToThe31) {
+  Rng rng(4);
+  const std::int64_t most = (std::int64_t{1} << 31) - 1;
+  Conv1d layer(1, 1, 1, rng, {.stride = most, .padding = most}, {.dtype = DType::f64});
+  const Tensor x = ones({1, 1, 1}, DType::f64);
+  const double weight = layer.weight.item(), bias = layer.bias.item();
+  expect_close(layer(x).value(), Tensor::of<double>({1, 3, 1}, {bias, weight + bias, bias}));
+  for (const std::int64_t padding : {std::int64_t{-1}, most + 1}) {
+    layer.settings.padding = padding;
+    expect_error<ValueError>([&] { layer(x); },
+                             fmt::format("conv1d: padding must lie in [0, 2^31) but is {}", padding));
+  }
+}
+
 TEST(Conv1d, RejectsBadSizes) {
   Rng rng;
   expect_error<ValueError>([&] { Conv1d(2, 2, 0, rng); },

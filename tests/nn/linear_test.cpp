@@ -34,14 +34,15 @@ TEST(Linear, NamesItsParametersAndTrainsThem) {
 
 TEST(Linear, StartsWithinOneOverTheRootOfItsInputs) {
   Rng rng(3);
-  const Linear layer(100, 50, rng);
-  EXPECT_EQ(layer.weight.dtype(), DType::f32);
-  const auto values = layer.weight.value().to_vector<double>();
-  const auto [low, high] = std::ranges::minmax(values);
-  EXPECT_GE(low, -0.1);
-  EXPECT_LE(high, 0.1);
-  EXPECT_LT(low, -0.099);
-  EXPECT_GT(high, 0.099);
+  for (const Var& weight : {Linear(100, 50, rng).weight, GroupedLinear(2, 100, 25, rng).weight}) {
+    EXPECT_EQ(weight.dtype(), DType::f32);
+    const auto values = weight.value().to_vector<double>();
+    const auto [low, high] = std::ranges::minmax(values);
+    EXPECT_GE(low, -0.1);
+    EXPECT_LE(high, 0.1);
+    EXPECT_LT(low, -0.099);
+    EXPECT_GT(high, 0.099);
+  }
 }
 
 TEST(Linear, RejectsEmptySizes) {

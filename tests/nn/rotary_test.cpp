@@ -40,6 +40,21 @@ TEST(RotaryScaling, GivesTheFrequenciesOfOthers) {
   EXPECT_EQ(scaled_turns(8, 10000, {.kind = Kind::yarn, .factor = 4, .magnitude = 1.5}).magnitude, 1.5);
 }
 
+// `_compute_yarn_parameters` cuts a longer ramp to the pairs 0 to 15, and makes a step of one without width.
+TEST(RotaryScaling, ClampsTheRampOfYarn) {
+  const RotaryTurns step = scaled_turns(8, 10000, {.kind = Kind::yarn, .factor = 4, .first_context = 4, .fast = 32});
+  for (const bool whole : {true, false}) {
+    RotaryScaling longer{.kind = Kind::yarn, .factor = 4, .first_context = 4096, .slow = 1e-6, .fast = 1000};
+    longer.whole_pairs = whole;
+    const RotaryTurns ramp = scaled_turns(8, 10000, longer);
+    for (std::size_t i = 0; i < 8; ++i) {
+      const double pair = static_cast<double>(i), frequency = std::pow(10000.0, -pair / 8), kept = 1 - pair / 15;
+      EXPECT_NEAR(ramp.frequencies[i], frequency * (kept + (1 - kept) / 4), 1e-15) << i;
+      EXPECT_NEAR(step.frequencies[i], i == 0 ? frequency : frequency / 4, 1e-15) << i;
+    }
+  }
+}
+
 TEST(RotaryScaling, RefusesWhatIsNoScaling) {
   for (const RotaryScaling& bad : {RotaryScaling{.kind = Kind::llama3, .factor = 0.9},
                                    {.kind = Kind::yarn, .factor = NAN},

@@ -437,6 +437,16 @@ TEST(Transformer, RejectsBadSettingsAndTokens) {
                            "Transformer: tokens must have shape [B, T <= 5] but have [4]");
 }
 
+TEST(Transformer, EmbedsUpToTheEndOfItsContext) {
+  Rng rng(15);
+  const Transformer<> model(kSmall, rng);
+  const Tensor tokens = random_tokens(rng);  // 4 of 5
+  expect_close(model.embed(tokens, 1).value(),
+               (model.embedding(tokens) + model.positions.value().slice(0, 1, 5)).value());
+  expect_error<ShapeError>([&] { model.embed(tokens, 2); },
+                           "Transformer: tokens must have shape [B, T <= 3] but have [2, 4]");
+}
+
 /// docs/threads.md: each thread has a tape, and a step leaves copies of a model as they are.
 TEST(Transformer, IsDifferentiatedByThreadsAtOnceWhileACopyIsTrained) {
   Rng rng(1);

@@ -174,6 +174,11 @@ TEST(ManifoldHyperConnection, KeepsItsCacheToItselfWhenCopied) {
   copy.h_res_raw = zeros({2, 2}, DType::f64);
   EXPECT_THAT(copy.h_res().value().to_vector<double>(), Each(0.5));
   EXPECT_TRUE(identical(c.h_res().value(), before));
+  ManifoldHyperConnection once = c;
+  once.sinkhorn_iterations = 1;  // with the same parameters
+  EXPECT_FALSE(identical(once.h_res().value(), before));
+  once = c;
+  EXPECT_TRUE(identical(once.h_res().value(), before));
 }
 
 TEST(ManifoldHyperConnection, RejectsSettingsThatDoNotFit) {

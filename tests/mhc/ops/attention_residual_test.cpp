@@ -52,6 +52,16 @@ TEST(AttentionResidual, WeighsNormalizedStates) {
   }
 }
 
+// v = (3, 4) / 1000 and (0, 10) / 1000 have the mean squares 12.5e-6 and 50e-6.
+TEST(AttentionResidual, AddsAMillionthToMeanSquaresUnlessTold) {
+  const std::vector<Var> states{Tensor::of<double>({2}, {3e-3, 4e-3}), Tensor::of<double>({2}, {0, 1e-2})};
+  const Var query = Tensor::of<double>({2}, {1, 2}), norm = Tensor::of<double>({2}, {2, 0.5});
+  const double w = 1 / (1 + std::exp(10 / std::sqrt(51.0) - 10 / std::sqrt(13.5)));
+  EXPECT_NEAR(attention_residual(query, norm, states).value().at({0}), 3e-3 * w, 1e-16);
+  EXPECT_NEAR(attention_residual_in_turn(query, norm, states).first.value().at({0}), 3e-3 * w, 1e-16);
+  EXPECT_NEAR(attention_residual_weights(query, norm, states).value().at({0}), w, 1e-14);
+}
+
 TEST(AttentionResidual, DoesNotOverflowAndDividesByNoZero) {
   Rng rng(1);
   std::vector<Var> states = random_states(3, {4, 6}, rng);

@@ -319,5 +319,18 @@ TEST(Streams, FinishAWriteInTheFormOfItsRead) {
   EXPECT_LT(largest_difference(run(true, false), run(false, false)), 1e-12);
 }
 
+TEST(Streams, FinishTheWriteOfAComposedReadAtOnce) {
+  Rng rng(10);
+  const Constrained c(3, 4, rng);
+  Streams streams(random({5, 3, 4}, rng));
+  const auto written = [&] {
+    const Form form(true);
+    streams.write(layer(streams.read(c.maps())));
+    return streams.value().value();
+  };
+  const Tensor composed = written();
+  EXPECT_TRUE(identical(streams.value().value(), composed));  // a fused write has other bits
+}
+
 }  // namespace
 }  // namespace braid::mhc::streams_test

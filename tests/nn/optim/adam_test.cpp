@@ -144,6 +144,25 @@ TEST(AdamW, ListsAllThatDoesNotFitInAState) {
   EXPECT_EQ(optimizer.state().size(), 1u);
 }
 
+TEST(AdamW, RefusesAStateOfAStepAloneUnlessItIsZero) {
+  Rng rng(6);
+  Linear layer(2, 2, rng, {.bias = false});
+  AdamW optimizer;
+  optimizer.step(layer, Linear(layer));
+  const auto refusal = [&](const NamedTensors& state) {
+    return message_of([&] { optimizer.load_state(layer, state); });
+  };
+  const std::string start = "AdamW::load_state: ";
+  const std::string missing = "first_moment.weight is missing, second_moment.weight is missing";
+  EXPECT_EQ(refusal({{"step", full({}, 3, DType::i32)}}), start + missing);
+  EXPECT_EQ(refusal({{"step", zeros({2}, DType::i32)}}), start + "step must have shape [] but has [2], " + missing);
+  EXPECT_EQ(refusal({{"step", zeros({1}, DType::i32)}}), start + "step must have shape [] but has [1]");
+  EXPECT_EQ(refusal({{"steps", zeros({}, DType::i32)}}),
+            start + "step is missing, " + missing + ", steps is unexpected");
+  EXPECT_EQ(optimizer.steps(), 1);
+  EXPECT_EQ(optimizer.state().size(), 3u);
+}
+
 TEST(AdamW, GivesTheSameBitsForAnyNumberOfThreads) {
   Rng rng(7);
   const Tensor values = randn({50021}, rng), grad = randn({50021}, rng);

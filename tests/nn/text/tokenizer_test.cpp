@@ -118,6 +118,16 @@ TEST(Tokenizer, NormalizesBetweenAddedTokensThatAreNotNormalizedThemselves) {
   EXPECT_THAT(encode(file_with(), "o\u0308"), ElementsAre('o', 0xCC, 0x88));
 }
 
+TEST(Tokenizer, NormalizesAddedTokensThatAreNotSpecialWhereTheFileDoesNotSay) {
+  json file = file_with(), token = added(300, "\u2126");  // which NFC makes U+03A9
+  token.erase("normalized");
+  file["normalizer"] = {{"type", "NFC"}};
+  file["added_tokens"] = json::array({token});
+  EXPECT_THAT(encode(file, "\u03a9"), ElementsAre(0xCE, 0xA9));
+  file["added_tokens"][0].erase("special");
+  EXPECT_THAT(encode(file, "\u03a9"), ElementsAre(300));
+}
+
 TEST(Tokenizer, PutsASpaceBeforeEachPieceWhereTheFileSaysSo) {
   json file = file_with();
   file["pre_tokenizer"]["add_prefix_space"] = true;
@@ -193,7 +203,9 @@ TEST(Tokenizer, LeavesNoByteOut) {
 }
 
 TEST(Tokenizer, RefusesWhatIsDamaged) {
-  EXPECT_EQ(message_of([] { Tokenizer::parse("{", "x.json"); }), "x.json: must be a JSON object with a model");
+  for (const char* text : {"{", "{}", "[1]"})
+    EXPECT_EQ(message_of([&] { Tokenizer::parse(text, "x.json"); }), "x.json: must be a JSON object with a model");
+  EXPECT_EQ(refusal([](json& f) { f["model"] = 1; }), "tokenizer.json: model must be an object but is 1");
   EXPECT_EQ(refusal([](json& f) { f["model"]["merges"].push_back("a zz"); }),
             "tokenizer.json: model.merges[1] is a merge of 'zz', which is no token");
   EXPECT_EQ(refusal([](json& f) { f["model"]["merges"].push_back("b a"); }),
@@ -213,6 +225,84 @@ TEST(Tokenizer, RefusesWhatIsDamaged) {
   EXPECT_THAT(refusal([](json& f) { f["model"]["merges"] = 1; }), HasSubstr("model.merges must be a list but is 1"));
   EXPECT_THAT(refusal([](json& f) { f["added_tokens"] = json::array({added(400, "")}); }),
               HasSubstr("content must not be empty"));
+  const auto refused_token = [](const char* key, const json& value) {
+    return refusal([&](json& f) {
+      f["added_tokens"] = json::array({added(400, "<s>")});
+      f["added_tokens"][0][key] = value;
+    });
+  };
+  EXPECT_EQ(refused_token("content", 1), "tokenizer.json: added_tokens[0].content must be a string but is 1");
+  for (const char* flag : {"special", "normalized"})
+    EXPECT_EQ(refused_token(flag, 1),
+              fmt::format("tokenizer.json: added_tokens[0].{} must be true or false but is 1", flag));
+}
+
+TEST(Tokenizer, NamesTheFirstPartThatDoesNotFit) {
+  const auto part = [](json& f, const std::string& path) -> json& {
+    return path.starts_with("model.") ? f["model"][path.substr(6)] : f[path];
+  };
+  std::vector<std::string> paths;
+  for (const char* key : {"type", "dropout", "end_of_word_suffix", "byte_fallback", "ignore_merges", "vocab", "merges"})
+    paths.push_back(std::string("model.") + key);
+  for (const char* key : {"added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder"})
+    paths.emplace_back(key);
+  json good = file_with(), bad = good;
+  for (const std::string& path : paths) part(bad, path) = 1;
+  for (const std::string& path : paths) {
+    EXPECT_THAT(message_of([&] { parse(bad); }), testing::StartsWith("tokenizer.json: " + path + " must be"));
+    part(bad, path) = part(good, path);
+  }
+}
+
+TEST(Tokenizer, SaysWhatIsWrongWithAMerge) {
+  const auto of = [](const json& merge) { return refusal([&](json& f) { f["model"]["merges"].push_back(merge); }); };
+  const std::string merge = "tokenizer.json: model.merges[1] ";
+  EXPECT_EQ(of(json::array({"a"})), merge + "must be a pair but is a list");
+  EXPECT_EQ(of(json::array({"a", "b", "c"})), merge + "must be a pair but is a list");
+  EXPECT_EQ(of(json(7)), merge + "must be a string but is 7");
+  EXPECT_EQ(of(json("ab")), merge + "must be two tokens with a space between them but is \"ab\"");
+  EXPECT_EQ(of(json("zz yy")), merge + "is a merge of 'zz', which is no token");
+}
+
+TEST(Tokenizer, SaysWhatIsWrongWithASequenceOfSteps) {
+  const auto of = [](const char* steps) {
+    return refusal([&](json& f) {
+      f["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", json::parse(steps)}};
+    });
+  };
+  const std::string whole = "tokenizer.json: pre_tokenizer", step = whole + ".pretokenizers";
+  const std::string kinds = "ByteLevel, or Split, Digits or a Sequence of them before it,";
+  for (const char* steps : {"[]", "[7]", R"([{"type": "Digits"}])"})
+    EXPECT_EQ(of(steps), whole + " must be, or end in, ByteLevel but is an object");
+  EXPECT_EQ(of(R"([{"type": "ByteLevel"}, {"type": "ByteLevel"}])"),
+            step + "[0] must be the last step but is an object");
+  EXPECT_EQ(of(R"([7, {"type": "ByteLevel"}])"), step + "[0] must be an object but is 7");
+  EXPECT_EQ(of(R"([{"type": "Metaspace"}, {"type": "ByteLevel"}])"),
+            step + "[0].type must be " + kinds + " but is \"Metaspace\"");
+  EXPECT_EQ(of(R"([{"type": "Digits"}, {"type": "ByteLevel"}])"),
+            step + "[1].add_prefix_space must be false after other steps but is null");
+}
+
+TEST(Tokenizer, SaysWhatIsWrongWithATemplate) {
+  const auto of = [](const std::string& pieces, const char* ids = "[7]") {
+    return refusal([&](json& f) {
+      f["model"]["vocab"]["xy"] = 300;
+      f["post_processor"] = {{"type", "TemplateProcessing"},
+                             {"single", json::parse("[" + pieces + "]")},
+                             {"special_tokens", {{"s", {{"ids", json::parse(ids)}}}}}};
+    });
+  };
+  const std::string text = R"({"Sequence": {"id": "A"}})", token = R"({"SpecialToken": {"id": "s"}})";
+  const std::string single = "tokenizer.json: post_processor.single";
+  const std::string special = "tokenizer.json: post_processor.special_tokens";
+  EXPECT_EQ(of(token), single + " must have the text but is a list");
+  EXPECT_EQ(of(text + "," + text), single + "[1].Sequence.id must be one A but is \"A\"");
+  EXPECT_EQ(of(R"({"Sequence": {"id": "B"}})"), single + "[0].Sequence.id must be one A but is \"B\"");
+  EXPECT_EQ(of("{}"), single + "[0].SpecialToken must be an object but is null");
+  EXPECT_EQ(of(R"({"SpecialToken": {"id": "t"}})"), special + ".t must be an object but is null");
+  EXPECT_EQ(of(token, "7"), special + ".s.ids must be a list but is 7");
+  EXPECT_EQ(of(token, "[7, 299]"), special + ".s.ids[1] must be a token but is 299");
+  EXPECT_EQ(of(token, "[301]"), special + ".s.ids[0] must be a token but is 301");
 }
 
 TEST(Tokenizer, RefusesByNameWhatItDoesNotDo) {

@@ -270,6 +270,8 @@ TEST(PrecisionReport, PrintsTheWorstFirst) {
     with_nan.rows[place].relative_error = NAN;
     EXPECT_THAT(with_nan.table(), HasSubstr("worst op\ndiverged "));
   }
+  report.rows.resize(21);
+  EXPECT_THAT(report.table(), testing::EndsWith("\n1 more with smaller errors\n"));
 }
 
 }  // namespace

@@ -113,6 +113,8 @@ TEST(AttentionResidualConnection, LearnsFromItsStart) {
   }
 }
 
+TEST(AttentionResidualConnection, HasTheEpsOfItsOpUnlessTold) { EXPECT_EQ(AttentionResidualSettings().eps, 1e-6); }
+
 TEST(AttentionResidualConnection, NamesItsParameters) {
   EXPECT_THAT(param_names(AttentionResidual(4, 0)), testing::ElementsAre("query", "norm"));
 }
