@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Runs stability as a user would: stability_test.py PROGRAM {smoke|results|sharpness|bad-input|orphans|kill}"""
+"""Runs stability as a user would: stability_test.py PROGRAM {smoke|results|settings|sharpness|bad-input|orphans|kill}"""
 import collections
 import csv
 import itertools
@@ -67,6 +67,12 @@ learning_rates = [0.01, 100]
 shown_learning_rate = 0.01
 seeds = [1, 2]
 """
+# Of an experiment with TINY: mode, setting, its values, the variants that they make.
+ABLATIONS = [("hc", "streams", (2, 3), ("n2", "n3")), ("mhc", "streams", (2, 3), ("n2.i5", "n3.i5")),
+             ("mhc", "sinkhorn_iterations", (1,), ("n2.i1",)), ("mhc", "mixing", ("rows",), ("n2.rows",)),
+             ("skip-hc", "max_history", (3,), ("k3.identity",)), ("skip-mhc", "max_history", (3,), ("k3.identity.simplex",)),
+             ("skip-mhc", "constraint", ("doubly_stochastic",), ("k2.identity.doubly_stochastic",)),
+             ("skip-hc", "init", ("uniform",), ("k2.uniform",)), ("skip-mhc", "init", ("uniform",), ("k2.uniform.simplex",))]
 
 
 def write(folder, name, text):
@@ -175,7 +181,7 @@ def check_report(out, runs, modes, rates):
     median = lambda group, key: f"{statistics.median(values(group, key)):.4g}" if values(group, key) else "not finite"
 
     def of(mode, rate, seeds=(1, 2), variant=None):
-        variant = variant or {"hc": "n2", "mhc": "n2.i5"}.get(mode)
+        variant = variant or {"hc": "n2", "mhc": "n2.i5", "skip-mhc": "k2.identity.simplex"}.get(mode)
         return [run for run in runs if (run["mode"], run["learning_rate"], run["seed"] in seeds) == (mode, rate, True) and
                 variant in (None, run["variant"])]
 
@@ -184,8 +190,11 @@ def check_report(out, runs, modes, rates):
         return " | ".join([f"| {name}", count(group), *spread, *(f"{max(values(group, key)):.1e}" for key in errors)]) + " |\n"
 
     expected = [row(mode, of(mode, rates[0])) for mode in modes]
-    for mode, variants in (("hc", ("n2", "n3")), ("mhc", ("n2.i5", "n3.i5"))):
-        expected += [row(f"{mode}: streams {variant[1]}", of(mode, rates[0], (1, 2, 3), variant)) for variant in variants]
+    for mode, setting, settings, variants in ABLATIONS:
+        for value, variant in zip(settings, variants, strict=True):
+            group = of(mode, rates[0], (1, 2, 3), variant)
+            check(len(group) == 3, f"no runs of {mode} with {setting} {value}")
+            expected.append(row(f"{mode}: {setting} {value}", group))
     for cell in (count, *(lambda group, key=key: median(group, key) for key in keys)):
         expected.append("".join(" | ".join([f"| {mode}", *(cell(of(mode, rate)) for rate in rates)]) + " |\n" for mode in modes))
     hc, mhc = ({run["seed"]: run for run in of(mode, rates[0])} for mode in ("hc", "mhc"))
@@ -212,7 +221,8 @@ def run_quickly(program, folder, config, out):
 
 
 def results(program, folder):
-    ablations = '\n[ablations]\ntask = "deep_mlp_regression"\nlearning_rate = 0.01\nseeds = [1, 2, 3]\nstreams = [2, 3]\n'
+    ablations = ('\n[ablations]\ntask = "deep_mlp_regression"\nlearning_rate = 0.01\nseeds = [1, 2, 3]\nstreams = [2, 3]\nsinkhorn_iterations = [1]\n'
+                 'mixings = ["rows"]\nmax_history = [3]\nconstraints = ["doubly_stochastic"]\ninits = ["uniform"]\n')
     runs = run_quickly(program, folder, TINY.replace("steps = 10", "steps = 33") + ablations, folder / "out")
     for _, steps, result in runs:
         check_result(steps, result, 3.0)
@@ -232,6 +242,29 @@ def results(program, folder):
         config = TINY.replace("warmup = 2", f"warmup = {warmup}").replace("[0.01, 100]", f"[{rate}]").replace("= 0.01", f"= {rate}")
         losses.append([step["loss"] for _, steps, _ in run_quickly(program, folder, config, folder / rate) for step in steps[:2]])
     check(losses[0] == losses[1] and len(losses[0]) == 16, f"other rates in the first step: {losses}")
+
+
+def settings(program, folder):
+    """Another value of any setting of a configuration changes the lines of runs, also without those that repeat settings."""
+    other = {"sinkhorn_iterations": "1", "mixing": '"rows"', "init": '"identity"', "constraint": '"doubly_stochastic"', "modes": '["hc"]',
+             "learning_rates": "[0.01, 50]", "seeds": "[3]"}  # of others, twice the value
+    mlp = TINY.replace('["residual", "hc", "mhc", "skip-mhc"]', '["mhc", "skip-mhc"]').replace("seeds = [1, 2]", "seeds = [1]")
+    mlp = mlp.replace("max_history = 2\n", 'max_history = 2\nmixing = "sinkhorn"\n').replace('"identity"', '"uniform"').replace("100]", "10]")
+    bases = {"mlp": ("", mlp)}
+    if os.path.isdir("/usr/share/common-licenses"):  # the text of the transformer
+        bases["transformer"] = (TINY[:TINY.index("[deep_mlp")], TRANSFORMER.replace("sharpness_every = 2\n", ""))
+
+    def lines(name, config):
+        run_quickly(program, folder, config, folder / name)
+        return sorted(path.read_text().partition("\n")[2] for path in (folder / name / "runs").iterdir())
+
+    for task, (before, base) in bases.items():
+        usual = lines(task, before + base)
+        for line in base.splitlines():
+            key, _, value = line.partition(" = ")
+            if value and key != "shown_learning_rate":  # which figures and report.md show
+                changed = base.replace(f"\n{line}\n", f"\n{key} = {other.get(key) or 2 * json.loads(value)}\n")
+                check(lines(f"{task}-{key}", before + changed) != usual, f"{key} = {value} of the {task} has no effect")
 
 
 def sharpness(program, folder):
@@ -421,5 +454,5 @@ def kill(program, folder):
 if __name__ == "__main__":
     program, case = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        {"smoke": smoke, "results": results, "sharpness": sharpness, "bad-input": bad_input, "orphans": orphans,
+        {"smoke": smoke, "results": results, "settings": settings, "sharpness": sharpness, "bad-input": bad_input, "orphans": orphans,
          "kill": kill}[case](program, pathlib.Path(name))

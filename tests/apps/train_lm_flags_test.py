@@ -2,7 +2,8 @@
 """Every flag of train_lm arrives: train_lm_flags_test.py PROGRAM
 
 Two short runs that differ in one flag alone end in different weights, or in the same for a flag that must not matter, and
---resume refuses it unless it may change. A flag of --help that stands in no table below fails the test.
+--resume refuses it unless it may change. --init takes those of connections from the run. A flag of --help that stands in no
+table below fails the test.
 """
 import json
 import math
@@ -35,6 +36,8 @@ TRAINING = {
     "--optimizer": ("muon", {}),
     "--min-lr": (2e-3, {}), "--weight-decay": (1, {}), "--clip": (0.01, {}), "--seed": (2, {}),
 }
+# Those of them that say how maps start, which --init brings along trained: a third value.
+OF_THE_START = {"--alpha": 0.25, "--phi-std": 0.25, "--scale-init": 0.25, "--skip-init": "zeros"}
 # Those that do not, and may change when a run is resumed.
 FREE = {"--threads": 2, "--patience": 7, "--eval-every": 2, "--checkpoint-every": 2, "--telemetry-every": 1, "--check-gradients": 3, "--ledger": None,
         "--tensorboard": None, "--report": None, "--sample": 5, "--on-nonfinite": "skip", "--allow-nonfinite": None, "--allow-other-processor": None}
@@ -101,6 +104,19 @@ def main(program):
             for connection in ("residual", "rezero"):
                 refused = train(program, folder, "unused", {**BASE, flag: value, "--connection": connection})
                 check_refused(f"{flag}: has no effect with connection {connection}", refused)
+        for flag, (value, others) in TRAINING.items():
+            if "--connection" not in (flag, *others):
+                continue
+            start = {"--init": folder / flag, "--steps": 0, "--sample": 0}
+            for more in [{}, {name: kind for name, kind in others.items() if name == "--connection"}][:1 + (flag in OF_THE_START)]:
+                name = f"{flag}-of-init-{len(more)}"
+                result = train(program, folder, name, {**start, **more})
+                check(result.returncode == 0, f"--init of a run with {flag} {value}: {result.stderr}")
+                said = json.loads((folder / name / "config.json").read_text())[flag[2:].replace("-", "_")]
+                check(said == (True if value is None else value), f"--init of a run with {flag} {value} has {said}, {more}")
+            if flag in OF_THE_START:
+                check_refused(f"{flag}: has no effect, since --init brings trained maps, which started with {value}",
+                              train(program, folder, "unused", {**start, flag: OF_THE_START[flag]}))
         result = train(program, folder, "usual", {**BASE, "--streams": 4, "--mixing": "sinkhorn", "--alpha": "1e-2"})
         check(result.returncode == 0, f"flags at their defaults: {result.stderr}")
         result = train(program, folder, "twentieth", {flag: value for flag, value in BASE.items() if flag != "--warmup"}, "--steps", 41)

@@ -167,6 +167,12 @@ def refused(program, folder):
         check(not (folder / "out").exists(), f"{expected}: a folder was made")
     result = run("-n", 3, program, "--help")
     check(result.returncode == 0 and result.stdout.count("--connection ") == 1 and result.stderr == "", f"{result}")
+    launchers = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"]
+    told_by_none = ["env", *(part for name in launchers for part in ("-u", name))]
+    # Alone, each process writes. SLURM_NTASKS is of a job, in which srun need not have started the program.
+    for variable, writers in [*((f"{name}=2", 1) for name in launchers), ("PMI_SIZE=1", 2), ("SLURM_NTASKS=2", 2)]:
+        result = run("-n", 2, *told_by_none, variable, program, "--version")
+        check(result.returncode == 0 and result.stdout.count("\ncompiler: ") == writers, f"{variable}: {result}")
 
 
 def wait_for_lines(path, count):
