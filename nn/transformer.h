@@ -171,8 +171,9 @@ struct Transformer {
   }
 
   /// The input of the first connection: tokens [B, T] i32, from position `first` on -> [B, T, C], in bf16 if that is
-  /// config.dtype and parameters are f32. Throws as logits() does.
+  /// config.dtype and parameters are f32. Throws as logits() does, ValueError when first < 0.
   Var embed(const Tensor& tokens, std::int64_t first = 0) const {
+    check_value(first >= 0, "Transformer: first must be >= 0 but is {}", first);
     check_shape(tokens.rank() == 2 && tokens.size(1) <= config.context - first,
                 "Transformer: tokens must have shape [B, T <= {}] but have {}", config.context - first, tokens.shape());
     Var x = embedding(tokens);

@@ -24,7 +24,7 @@ ManifoldHyperConnection::ManifoldHyperConnection(std::int64_t dims, Rng& rng,
 }
 
 Var ManifoldHyperConnection::h_res() const {
-  return h_res_cache_.get({h_res_raw},
+  return h_res_cache_.get({h_res_raw, full({}, sinkhorn_iterations)},
                           [&] { return sinkhorn_knopp(h_res_raw, sinkhorn_iterations, Marginal::columns); });
 }
 

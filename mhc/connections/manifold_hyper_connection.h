@@ -27,7 +27,7 @@ struct ManifoldHyperConnectionSettings {
 /// This is the equation of published packages, not arXiv:2512.24880's eq. 3: the residual path passes H_pre and H_post
 /// too, so that at the default initialization every sublayer halves it. ManifoldConstrainedHC is the paper's.
 ///
-/// On constants (evaluation) the maps are computed once and reused until a parameter's bits change.
+/// On constants (evaluation) the maps are computed once and reused until a parameter or setting changes.
 /// Methods throw ShapeError unless the last axis has size dims.
 struct ManifoldHyperConnection {
   using Stream = Var;

@@ -25,7 +25,7 @@ MHCLayer::MHCLayer(std::int64_t n, std::int64_t channels, const MHCLayerSettings
 }
 
 Var MHCLayer::mixing_matrix() const {
-  return mixing_cache_.get({h_res_raw},
+  return mixing_cache_.get({h_res_raw, full({}, settings.sinkhorn_iterations)},
                            [&] { return sinkhorn_knopp(h_res_raw, settings.sinkhorn_iterations, Marginal::columns); });
 }
 

@@ -445,6 +445,7 @@ TEST(Transformer, EmbedsUpToTheEndOfItsContext) {
                (model.embedding(tokens) + model.positions.value().slice(0, 1, 5)).value());
   expect_error<ShapeError>([&] { model.embed(tokens, 2); },
                            "Transformer: tokens must have shape [B, T <= 3] but have [2, 4]");
+  expect_error<ValueError>([&] { model.embed(tokens, -1); }, "Transformer: first must be >= 0 but is -1");
 }
 
 /// docs/threads.md: each thread has a tape, and a step leaves copies of a model as they are.

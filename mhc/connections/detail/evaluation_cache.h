@@ -10,18 +10,16 @@
 namespace braid::mhc {
 
 /// Caches a function of small constant parameters until their bits change. Bits are compared, not identities, because
-/// optimizers write in place; a few dozen values cost nothing. Copies start empty. Safe to use from several threads.
+/// optimizers write in place; a few dozen values cost nothing. Copies do not share it. Safe to use from several
+/// threads.
 class EvaluationCache {
  public:
   EvaluationCache() = default;
   EvaluationCache(const EvaluationCache&) {}
-  EvaluationCache& operator=(const EvaluationCache&) {
-    const std::lock_guard lock(mutex_);
-    keys_.clear();
-    return *this;
-  }
+  EvaluationCache& operator=(const EvaluationCache&) { return *this; }
 
-  /// `compute()`, or the result of an earlier call. Always computes for parameters on a tape and for composed forms.
+  /// `compute()`, a function of `params` alone, or the result of an earlier call. Always computes for parameters on a
+  /// tape and for composed forms.
   Var get(std::initializer_list<Var> params, auto compute) const {
     if (composed() || std::ranges::any_of(params, &Var::requires_grad)) return compute();
     const std::lock_guard lock(mutex_);
