@@ -34,6 +34,7 @@ Model load_run(const SafetensorsFile& file) {
 int main(int argc, char** argv) try {
   if (argc != 3) throw ValueError("give a checkpoint, such as runs/mine/best.safetensors, and a prompt");
   const SafetensorsFile file = load_safetensors(argv[1]);
+  check<FileError>(file.metadata.contains("config"), "{}: is no checkpoint of train_lm", argv[1]);
   const Model model = load_run(file);
   const std::string alphabet = file.metadata.at("alphabet"), prompt = argv[2];  // ASCII, a byte per id
   std::vector<std::int32_t> ids;

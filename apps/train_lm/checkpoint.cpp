@@ -7,6 +7,7 @@
 #include <braid/core/files/checksum.h>
 #include <braid/core/files/file_system.h>
 #include <braid/core/files/safetensors.h>
+#include <braid/core/instruction_set.h>
 #include <braid/core/utf8.h>
 #include <braid/nn/saving.h>
 #include <braid/nn/subset.h>
@@ -29,12 +30,20 @@ std::string in_older_runs(std::string arithmetic) {
   return open < close ? arithmetic.erase(close, 1).substr(open + 1) : arithmetic;
 }
 
+/// How to compute with the run's instruction set, if it is another that this processor has.
+std::string its_own_set(const std::string& earlier) {
+  for (const InstructionSet set : instruction_sets())
+    if (set != instruction_set() && earlier.starts_with(fmt::format("{} (", name(set))))
+      return fmt::format("BRAID_ISA={} computes as it did, ", name(set));
+  return "";
+}
+
 void check_instruction_set(const std::string& earlier, const Config& config) {
   const std::string now = apps::arithmetic(config.training.dtype, config.training.bits);
   check_value(config.allow_other_processor || earlier == now || earlier == in_older_runs(now),
-              "--resume: the run was computed with {} but this process computes with {}, which rounds differently; "
+              "--resume: the run was computed with {} but this process computes with {}, which rounds differently; {}"
               "--allow-other-processor continues nevertheless",
-              excerpt(earlier), now);
+              excerpt(earlier), now, its_own_set(earlier));
 }
 
 void check_finite(const SafetensorsFile& file, const Config& config) {

@@ -33,13 +33,13 @@ std::string counts(const GradcheckResult& r) {
 }
 
 /// A line `f does not depend on ..` for every input whose derivatives are all zero up to the error of differences.
-std::string without_influence(const std::vector<CheckedDerivative>& all) {
+std::string without_influence(const std::vector<CheckedDerivative>& all, const char* f) {
   std::map<std::string, bool> moves;
   for (const CheckedDerivative& c : all)
     moves[c.input] |= std::abs(c.numeric) > c.uncertainty || c.verdict != Verdict::right;
   std::string sentences;
   for (const auto& [input, does] : moves)
-    if (!does) sentences += fmt::format("\nf does not depend on {}, as far as differences can tell", input);
+    if (!does) sentences += fmt::format("\n{} does not depend on {}, as far as differences can tell", f, input);
   return sentences;
 }
 
@@ -93,7 +93,7 @@ class Gradcheck {
     if (result_.wrong > 0 && directions.size() == 1 && directions.front().second.numel() > options_.max_elements)
       result_.message += fmt::format("\nthere {}", describe(wrong_element(directions.front()), options_.tolerance));
     result_.message += counts(result_);
-    result_.message += without_influence(result_.checked);
+    result_.message += without_influence(result_.checked, subject_.differentiated != nullptr ? "f's gradient" : "f");
     if (const double rounding = comparison_.amplification(); rounding > 1e4)
       result_.message +=
           fmt::format("\nf rounds to {:.0e} of its values: does it compute in f32 somewhere?", rounding * kEpsilon);

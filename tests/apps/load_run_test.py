@@ -21,6 +21,9 @@ def main(program, train_lm, generate, folder):
         check(result.stdout == f"the {expected}" and result.returncode == 0, f"{connection}: {expected} {result}")
     check_refused("the model has no character '\x7f'", run(program, out / "best.safetensors", "50 \x7f"))
     check_refused("give a checkpoint", run(program, out / "best.safetensors"))
+    bare = folder / "bare.safetensors"
+    bare.write_bytes((2).to_bytes(8, "little") + b"{}")
+    check_refused(f"{bare}: is no checkpoint of train_lm", run(program, bare, "a"))
 
 
 if __name__ == "__main__":

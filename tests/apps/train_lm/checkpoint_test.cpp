@@ -210,6 +210,10 @@ TEST_F(CheckpointFiles, OfAnotherProcessorAreLoadedOnRequest) {
   const std::string message = message_with([](auto& entries) { entries["instruction_set"] = "ABACUS"; });
   EXPECT_THAT(message, AllOf(StartsWith("--resume: the run was computed with ABACUS but this process computes with "),
                              HasSubstr("--allow-other-processor continues nevertheless")));
+  if (instruction_set() != InstructionSet::baseline) {
+    EXPECT_THAT(message_with([](auto& entries) { entries["instruction_set"] = "baseline (SSE2)"; }),
+                HasSubstr("; BRAID_ISA=baseline computes as it did, --allow-other-processor continues nevertheless"));
+  }
   config.allow_other_processor = true;
   EXPECT_EQ(saved_step(), 2);
 }

@@ -97,6 +97,8 @@ TEST(GradcheckDiagnosis, SaysThatAnInputHasNoInfluence) {
       gradcheck([](auto x) { return softmax(x[0] + x[1]); }, {points(), ones({2, 1}, DType::f64)});
   EXPECT_TRUE(shifted) << shifted.message;
   EXPECT_THAT(shifted.message, HasSubstr("\nf does not depend on input 1"));
+  const GradcheckResult linear = gradcheck([](auto x) { return exp(x[0]) + x[1]; }, {points(), points()}, {.order = 2});
+  EXPECT_THAT(linear.message, HasSubstr("\nf's gradient does not depend on input 1, as far as"));
 }
 
 // What random programs have shown to be hard: right gradients where differences mislead.
